@@ -1,0 +1,126 @@
+package collective
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// Kind is the operation of a Call. The numbers are part of the wire format.
+// Kinds from 0xf0 up are not operations; transports use them for their own
+// frames.
+type Kind uint8
+
+// The operations.
+const (
+	KindAllReduce Kind = iota + 1
+	KindBroadcast
+	KindAllGather
+	KindBarrier
+)
+
+// String is the operation's name as NCCL and MPI spell it.
+func (k Kind) String() string {
+	switch k {
+	case KindAllReduce:
+		return "AllReduce"
+	case KindBroadcast:
+		return "Broadcast"
+	case KindAllGather:
+		return "AllGather"
+	case KindBarrier:
+		return "Barrier"
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// A Call is what every rank of a group must agree about for one operation. It
+// travels in every Header, so that two ranks that differ find out, and can
+// both print both calls.
+type Call struct {
+	Kind   Kind
+	DType  DType
+	Op     Op     // reductions only
+	Method uint8  // the schedule.Method that the plan chose
+	Root   uint32 // Broadcast only
+	Offset uint32 // the vector's place in its arena, modulo 1<<32
+	Count  uint64 // elements that one rank gives
+}
+
+// String prints the call as a user wrote it, e.g. "AllReduce(float32[10], sum)".
+func (c Call) String() string {
+	if c.Kind == KindBarrier {
+		return "Barrier()"
+	}
+	parts := []string{fmt.Sprintf("%v[%d]", c.DType, c.Count)}
+	switch c.Kind {
+	case KindAllReduce:
+		parts = append(parts, c.Op.String())
+	case KindBroadcast:
+		parts = append(parts, fmt.Sprintf("root %d", c.Root))
+	}
+	if c.Offset != 0 {
+		parts = append(parts, fmt.Sprintf("at %d", c.Offset))
+	}
+	return fmt.Sprintf("%v(%s)", c.Kind, strings.Join(parts, ", "))
+}
+
+// HeaderSize is the number of bytes of a Header on the wire.
+const HeaderSize = 64
+
+// A Header goes before every payload. It says which job, View, group and call
+// the payload belongs to, and which part of the call's data it is; a receiver
+// that expects anything else refuses it.
+type Header struct {
+	Job, Epoch uint64
+	Seq        uint64 // counts the calls of a group from 1
+	Step       uint64 // the trainer's step, see Group.Mark
+	Group      uint32 // 0 for the whole View
+	Call       Call
+	Part       uint32 // which piece of the call, counted by the sender
+	Len        uint32 // payload bytes
+}
+
+// Put writes the header in its wire form, little-endian, to b[:HeaderSize].
+func (h *Header) Put(b []byte) {
+	_ = b[HeaderSize-1]
+	le := binary.LittleEndian
+	le.PutUint64(b[0:], h.Job)
+	le.PutUint64(b[8:], h.Epoch)
+	le.PutUint64(b[16:], h.Seq)
+	le.PutUint64(b[24:], h.Step)
+	le.PutUint32(b[32:], h.Group)
+	b[36], b[37], b[38], b[39] = byte(h.Call.Kind), byte(h.Call.DType), byte(h.Call.Op), h.Call.Method
+	le.PutUint32(b[40:], h.Call.Root)
+	le.PutUint32(b[44:], h.Call.Offset)
+	le.PutUint64(b[48:], h.Call.Count)
+	le.PutUint32(b[56:], h.Part)
+	le.PutUint32(b[60:], h.Len)
+}
+
+// Get reads the header from its wire form b[:HeaderSize]. Every 64 bytes are a
+// header; whether it makes sense is for Match to say.
+func (h *Header) Get(b []byte) {
+	_ = b[HeaderSize-1]
+	le := binary.LittleEndian
+	h.Job, h.Epoch = le.Uint64(b[0:]), le.Uint64(b[8:])
+	h.Seq, h.Step = le.Uint64(b[16:]), le.Uint64(b[24:])
+	h.Group = le.Uint32(b[32:])
+	h.Call = Call{
+		Kind: Kind(b[36]), DType: DType(b[37]), Op: Op(b[38]), Method: b[39],
+		Root: le.Uint32(b[40:]), Offset: le.Uint32(b[44:]), Count: le.Uint64(b[48:]),
+	}
+	h.Part, h.Len = le.Uint32(b[56:]), le.Uint32(b[60:])
+}
+
+// Match compares the header that rank self expected with the one that came
+// from rank peer: nil when it is the same, else a *MismatchError. The Step is
+// information and may differ.
+func (h *Header) Match(got *Header, self, peer int) error {
+	a, b := *h, *got
+	a.Step, b.Step = 0, 0
+	if a == b {
+		return nil
+	}
+	return &MismatchError{Self: self, Peer: peer, Mine: *h, Theirs: *got}
+}

@@ -1,0 +1,155 @@
+package collectivetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A Maker makes n groups over the transport under test, connected with each
+// other and closed at the end of the test.
+type Maker func(t testing.TB, n int) []*collective.Group
+
+// TestGroup is the conformance suite of the operations: every result is
+// compared, to the bit, with the definition.
+func TestGroup(t *testing.T, make Maker) {
+	for size := 1; size <= 8; size++ {
+		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
+			groups := make(t, size)
+			t.Run("AllReduce", func(t *testing.T) { testAllReduce(t, groups) })
+			t.Run("cuts", func(t *testing.T) { testCuts(t, groups) })
+			t.Run("Broadcast", func(t *testing.T) { testBroadcast(t, groups) })
+			t.Run("AllGather", func(t *testing.T) { testAllGather(t, groups) })
+			t.Run("Barrier", func(t *testing.T) { testBarrier(t, groups) })
+			t.Run("arguments", func(t *testing.T) { testArguments(t, groups) })
+		})
+	}
+	t.Run("mismatch", func(t *testing.T) { testMismatch(t, make) })
+	t.Run("concurrent", func(t *testing.T) { testConcurrent(t, make) })
+	t.Run("cancelled", func(t *testing.T) { testCancelled(t, make) })
+	t.Run("leaves", func(t *testing.T) { testLeaves(t, make) })
+	t.Run("aborts", func(t *testing.T) { testAborts(t, make) })
+}
+
+// lengths are the number of elements that are tried for a size: none, fewer
+// than ranks, as many, more than a block per rank is not reached by some, and
+// enough for several segments.
+func lengths(size int) []int { return []int{0, 1, size - 1, size, 10_001, 300_000} }
+
+func testAllReduce(t *testing.T, groups []*collective.Group) {
+	for _, n := range lengths(len(groups)) {
+		for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
+			checkReduce[float32](t, groups, n, op)
+			checkReduce[float64](t, groups, n, op)
+			if op != collective.Mean {
+				checkReduce[int64](t, groups, min(n, 10_001), op)
+				checkReduce[int32](t, groups, min(n, 10_001), op)
+				checkReduce[uint8](t, groups, min(n, 10_001), op)
+			}
+		}
+	}
+}
+
+func checkReduce[T collective.Element](t *testing.T, groups []*collective.Group, n int, op collective.Op) {
+	want := Reduced[T](len(groups), n, 0, op)
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		s := Operands[T](g.Rank(), n)
+		assert.NoError(t, collective.AllReduce(ctx, g, s, op))
+		checkSame(t, g, want, s, fmt.Sprintf("%v of %d", op, n))
+	})
+}
+
+// checkSame is assert.Equal without its cost for long slices.
+func checkSame[T collective.Element](t *testing.T, g *collective.Group, want, got []T, what string) {
+	for i := range want {
+		if want[i] != got[i] {
+			assert.Equal(t, want[i], got[i], "%s: rank %d of %d, element %d", what, g.Rank(), g.Size(), i)
+			return
+		}
+	}
+}
+
+// testCuts reduces one arena in several calls, cut at places that are not
+// block borders, and in one call: the bits are the same.
+func testCuts(t *testing.T, groups []*collective.Group) {
+	const n = 100_000
+	want := Reduced[float32](len(groups), n, 0, collective.Sum)
+	for _, cuts := range [][]int{{0, n}, {0, 1, n}, {0, 4095, 4097, 50_000, n}, {0, 33_333, 66_666, 99_999, n}} {
+		Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			s := Operands[float32](g.Rank(), n)
+			arena := collective.Of(s)
+			for i := 1; i < len(cuts); i++ {
+				assert.NoError(t, g.AllReduce(ctx, arena.Slice(cuts[i-1], cuts[i]), collective.Sum))
+			}
+			checkSame(t, g, want, s, fmt.Sprint("cut at ", cuts))
+		})
+	}
+}
+
+func testBroadcast(t *testing.T, groups []*collective.Group) {
+	for _, n := range lengths(len(groups)) {
+		for _, root := range []int{0, len(groups) - 1, len(groups) / 2} {
+			want := Operands[float64](root, n)
+			Run(t, groups, func(ctx context.Context, g *collective.Group) {
+				s := Operands[float64](g.Rank(), n)
+				assert.NoError(t, collective.Broadcast(ctx, g, s, root))
+				checkSame(t, g, want, s, fmt.Sprintf("%d from %d", n, root))
+			})
+		}
+	}
+}
+
+func testAllGather(t *testing.T, groups []*collective.Group) {
+	for _, n := range lengths(len(groups)) {
+		var want []int64
+		for r := range groups {
+			want = append(want, Operands[int64](r, n)...)
+		}
+		Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			dst := make([]int64, n*g.Size())
+			assert.NoError(t, collective.AllGather(ctx, g, dst, Operands[int64](g.Rank(), n)))
+			checkSame(t, g, want, dst, fmt.Sprint(n))
+		})
+	}
+}
+
+// testBarrier lets every rank count itself before each barrier: after it all
+// have been counted.
+func testBarrier(t *testing.T, groups []*collective.Group) {
+	var mu sync.Mutex
+	count := 0
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		for round := 1; round <= 20; round++ {
+			mu.Lock()
+			count++
+			mu.Unlock()
+			assert.NoError(t, g.Barrier(ctx))
+			mu.Lock()
+			assert.GreaterOrEqual(t, count, round*g.Size())
+			mu.Unlock()
+			assert.NoError(t, g.Barrier(ctx))
+		}
+	})
+}
+
+// testArguments makes mistakes that are found before anything is sent, so the
+// group stays whole.
+func testArguments(t *testing.T, groups []*collective.Group) {
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		s := make([]float32, 3)
+		assert.ErrorContains(t, collective.Broadcast(ctx, g, s, g.Size()), "the group has ranks 0 to")
+		assert.Error(t, collective.Broadcast(ctx, g, s, -1))
+		assert.ErrorContains(t, collective.AllGather(ctx, g, make([]float32, 3*g.Size()+1), s), "it takes")
+		assert.ErrorIs(t, collective.AllReduce(ctx, g, make([]int64, 1), collective.Mean), collective.ErrUnsupported)
+		assert.Error(t, collective.AllReduce(ctx, g, s, collective.Op(99)))
+		assert.ErrorIs(t, g.Barrier(ctx), nil)
+		assert.ErrorIs(t, g.AllReduce(ctx, collective.OnDevice(0, 4096, 1, collective.Float32), collective.Sum), collective.ErrUnsupported)
+		assert.Error(t, g.Broadcast(ctx, collective.Vector{}, 0))
+		assert.NoError(t, g.Barrier(ctx))
+	})
+}

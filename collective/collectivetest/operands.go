@@ -1,0 +1,77 @@
+package collectivetest
+
+import (
+	"math"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// blockLen is the block of ring order, written again here on purpose: the
+// suites know the contract, not the implementation.
+const blockLen = 4096
+
+// Operands are n values that no other rank and index has: fractions for
+// floating-point types, so that the order of a sum shows in its bits, and the
+// whole range for integers.
+func Operands[T collective.Element](rank, n int) []T {
+	s := make([]T, n)
+	for i := range s {
+		x := mix(uint64(rank)<<40 | uint64(i))
+		switch p := any(&s[i]).(type) {
+		case *float32:
+			*p = float32(int64(x)) / math.MaxInt64
+		case *float64:
+			*p = float64(int64(x)) / math.MaxInt64
+		case *int32:
+			*p = int32(x)
+		case *int64:
+			*p = int64(x)
+		case *uint8:
+			*p = uint8(x)
+		}
+	}
+	return s
+}
+
+// mix is the finalizer of splitmix64 (Steele, Lea and Flood, 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Reduced is what AllReduce must give on every rank, to the bit, for the
+// Operands of size ranks that lie at offset in their arena.
+func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
+	all := make([][]T, size)
+	for r := range all {
+		all[r] = Operands[T](r, n)
+	}
+	out := make([]T, n)
+	for i := range out {
+		first := (offset + i) / blockLen % size
+		acc := all[first][i]
+		for k := 1; k < size; k++ {
+			acc = combine(op, acc, all[(first+k)%size][i])
+		}
+		if op == collective.Mean {
+			acc *= T(1) / T(size)
+		}
+		out[i] = acc
+	}
+	return out
+}
+
+func combine[T collective.Element](op collective.Op, a, b T) T {
+	switch op {
+	case collective.Min:
+		return min(a, b)
+	case collective.Max:
+		return max(a, b)
+	case collective.Prod:
+		return a * b
+	default:
+		return a + b
+	}
+}

@@ -1,0 +1,128 @@
+package collective
+
+import (
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective/fold"
+)
+
+// DType is the type of a Vector's elements. The numbers are part of the wire
+// format.
+type DType uint8
+
+// The element types. The 16-bit floats can be moved (Broadcast, AllGather) but
+// not yet reduced.
+const (
+	Float32 DType = iota + 1
+	Float64
+	Float16
+	BFloat16
+	Int32
+	Int64
+	Uint8
+)
+
+var dtypes = [...]struct {
+	name string
+	size int
+}{
+	Float32: {"float32", 4}, Float64: {"float64", 8}, Float16: {"float16", 2}, BFloat16: {"bfloat16", 2},
+	Int32: {"int32", 4}, Int64: {"int64", 8}, Uint8: {"uint8", 1},
+}
+
+// Size is the number of bytes of one element, 0 for an unknown type.
+func (t DType) Size() int {
+	if int(t) < len(dtypes) {
+		return dtypes[t].size
+	}
+	return 0
+}
+
+// String is the name of the type as nccl-tests and Go spell it.
+func (t DType) String() string {
+	if t.Size() > 0 {
+		return dtypes[t].name
+	}
+	return fmt.Sprintf("dtype(%d)", uint8(t))
+}
+
+// Element is the set of Go types that a Vector of host memory can be made of.
+type Element interface {
+	float32 | float64 | int32 | int64 | uint8
+}
+
+// TypeOf is the DType of a Go type.
+func TypeOf[T Element]() DType {
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return Float32
+	case float64:
+		return Float64
+	case int32:
+		return Int32
+	case int64:
+		return Int64
+	default:
+		return Uint8
+	}
+}
+
+// Op is a reduction. The numbers are part of the wire format.
+type Op uint8
+
+// The reductions. Min and Max are IEEE 754-2019 minimum and maximum (NaN wins,
+// -0 < +0); integers wrap. Mean is Sum multiplied by 1/size at the end, and is
+// defined for floating-point types only.
+const (
+	Sum Op = iota + 1
+	Mean
+	Min
+	Max
+	Prod
+)
+
+// String is the name of the reduction in lower case.
+func (o Op) String() string {
+	switch o {
+	case Sum:
+		return "sum"
+	case Mean:
+		return "mean"
+	case Min:
+		return "min"
+	case Max:
+		return "max"
+	case Prod:
+		return "prod"
+	}
+	return fmt.Sprintf("op(%d)", uint8(o))
+}
+
+// step is the reduction that combines two operands of o; what Mean does beyond
+// it is done once, by finish.
+func (o Op) step() fold.Op {
+	switch o {
+	case Min:
+		return fold.Min
+	case Max:
+		return fold.Max
+	case Prod:
+		return fold.Prod
+	default:
+		return fold.Sum
+	}
+}
+
+// reducible says why a reduction is not defined for a type, or nil.
+func reducible(t DType, o Op) error {
+	switch {
+	case o < Sum || o > Prod:
+		return fmt.Errorf("collective: unknown reduction %v", o)
+	case t == Float16 || t == BFloat16:
+		return fmt.Errorf("collective: %v of %v: %w: 16-bit floats can be moved but not reduced", o, t, ErrUnsupported)
+	case o == Mean && t != Float32 && t != Float64:
+		return fmt.Errorf("collective: mean of %v: %w: reduce with sum and divide", t, ErrUnsupported)
+	}
+	return nil
+}

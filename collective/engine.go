@@ -1,0 +1,185 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// OverTransport is the Engine for host memory: it carries out the schedules of
+// package schedule over a Transport, which belongs to it from now on.
+func OverTransport(v View, t Transport) Engine {
+	return &hostEngine{view: v, rank: v.Self, size: v.Size(), t: t, out: newOutbox(t)}
+}
+
+// hostEngine runs one call at a time, in the goroutine that waits for it;
+// sending alone happens in the outbox's.
+type hostEngine struct {
+	view       View
+	rank, size int
+	t          Transport
+	out        *outbox
+
+	started []started // calls that Start was given and Wait has not yet done
+	scratch []uint64  // operands that arrive; aligned for every element type
+	in      [][]byte  // parts of the message that is being received
+	whole   [1][]byte // the same for a message that arrives in scratch
+
+	waitsFor atomic.Int64 // 1 + the rank whose message is awaited, 0: none
+
+	running sync.Mutex // held while calls run, so that Close can wait for them
+	closed  bool       // guarded by running
+}
+
+type started struct {
+	h        Header
+	dst, src Vector
+}
+
+// A laggard is a Transport that knows how far the other ranks have come.
+type laggard interface {
+	// Behind is the rank that has made the fewest calls, if that is fewer than
+	// seq.
+	Behind(seq uint64) (rank int, ok bool)
+}
+
+func (e *hostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
+
+func (e *hostEngine) Start(h Header, dst, src Vector) error {
+	h.Job, h.Epoch = e.view.Job, e.view.Epoch
+	e.started = append(e.started, started{h, dst, src})
+	return nil
+}
+
+func (e *hostEngine) Wait(ctx context.Context) error {
+	e.running.Lock()
+	defer e.running.Unlock()
+	defer func() { e.started = e.started[:0] }()
+	if e.closed {
+		return ErrClosed
+	}
+	for i := range e.started {
+		if err := e.attend(ctx, &e.started[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attend runs one call. When ctx ends it breaks the transport, which ends the
+// call; so the calls below take no context.
+func (e *hostEngine) attend(ctx context.Context, s *started) error {
+	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, s.h.Seq)) })
+	defer stop()
+	err := e.perform(s)
+	e.waitsFor.Store(0)
+	if err != nil {
+		e.blame(err)
+	}
+	if sendErr := e.out.flush(); err == nil {
+		err = sendErr
+	}
+	return err
+}
+
+// blame tells the other ranks of a failure that the transport does not know
+// of yet.
+func (e *hostEngine) blame(err error) {
+	var known *RankError
+	var differ *MismatchError
+	switch {
+	case errors.As(err, &known):
+		e.t.Abort(known)
+	case errors.As(err, &differ):
+		e.t.Abort(&RankError{Rank: differ.Peer, Phase: "mismatch", Err: err})
+	case !errors.Is(err, ErrClosed):
+		e.t.Abort(&RankError{Rank: e.rank, Phase: "failed", Err: err})
+	}
+}
+
+// tooLate says who is to blame for the end of ctx: the caller who cancelled,
+// or, when time ran out, who has not called.
+func (e *hostEngine) tooLate(ctx context.Context, seq uint64) *RankError {
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, ErrLate) && !errors.Is(cause, context.DeadlineExceeded) {
+		return &RankError{Rank: e.rank, Phase: "cancelled", Err: cause}
+	}
+	culprit := e.rank
+	if w := e.waitsFor.Load(); w > 0 {
+		culprit = int(w) - 1
+	}
+	if l, ok := e.t.(laggard); ok {
+		if r, ok := l.Behind(seq); ok {
+			culprit = r
+		}
+	}
+	return &RankError{Rank: culprit, Phase: "not called", Err: ErrLate}
+}
+
+func (e *hostEngine) perform(s *started) error {
+	switch s.h.Call.Kind {
+	case KindAllReduce:
+		return e.allReduce(&s.h, s.dst, s.src)
+	case KindBroadcast:
+		return e.broadcast(&s.h, s.dst)
+	case KindAllGather:
+		return e.allGather(&s.h, s.dst, s.src)
+	case KindBarrier:
+		return e.barrier(&s.h)
+	}
+	return fmt.Errorf("collective: %v: %w", s.h.Call.Kind, ErrUnsupported)
+}
+
+func (e *hostEngine) Abort(cause *RankError) { e.t.Abort(cause) }
+
+func (e *hostEngine) Close() error {
+	err := e.t.Close() // ends calls in progress
+	e.running.Lock()
+	defer e.running.Unlock()
+	if e.closed {
+		return nil
+	}
+	e.closed = true
+	e.out.close()
+	return err
+}
+
+// post sends bytes to a rank in the background.
+func (e *hostEngine) post(h *Header, to int, part int, parts ...[]byte) {
+	m := e.out.take()
+	m.to, m.h = to, *h
+	m.parts = append(m.parts[:0], parts...)
+	e.seal(m, part)
+}
+
+// seal completes the header of an outgoing message and hands it over.
+func (e *hostEngine) seal(m *outgoing, part int) {
+	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
+	e.out.put(m)
+}
+
+// receive fills parts from a rank's next message.
+func (e *hostEngine) receive(h *Header, from int, part int, parts [][]byte) error {
+	e.waitsFor.Store(int64(from) + 1)
+	h.Part, h.Len = uint32(part), uint32(sum(parts))
+	return e.t.Recv(context.Background(), from, h, parts)
+}
+
+// room is n bytes of scratch memory, kept from call to call.
+func (e *hostEngine) room(n int) []byte {
+	if words := (n + 7) / 8; words > len(e.scratch) {
+		e.scratch = make([]uint64, words)
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(e.scratch))), n)
+}
+
+func sum(parts [][]byte) int {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	return n
+}

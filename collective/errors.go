@@ -1,0 +1,92 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrClosed is returned by calls on a Group or Transport that its owner has
+	// closed.
+	ErrClosed = errors.New("closed")
+	// ErrConcurrent is returned when a second goroutine calls a Group while a
+	// call is in progress: the order of calls must be the caller's own.
+	ErrConcurrent = errors.New("another call of this group is in progress")
+	// ErrUnsupported is returned for a combination of operation, type and
+	// memory that the engine cannot do.
+	ErrUnsupported = errors.New("not supported")
+	// ErrMismatch is what errors.Is finds on every rank when two ranks made
+	// different calls.
+	ErrMismatch = errors.New("ranks made different calls")
+	// ErrLost says that a rank's connection ended without a goodbye: its
+	// process died or its machine is gone.
+	ErrLost = errors.New("connection lost: the process died or its machine is unreachable")
+	// ErrSilent says that a rank's connection stands but nothing, not even a
+	// heartbeat, came over it for too long: it is stopped or unplugged.
+	ErrSilent = errors.New("no sign of life: the process is stopped or its network is cut")
+	// ErrLeft says that a rank closed the group while others still called it.
+	ErrLeft = errors.New("the rank has left the group")
+	// ErrLate says that a rank is alive but did not make the call in time.
+	ErrLate = errors.New("the rank is alive but has not made this call")
+)
+
+// RankError says which rank broke a group, in which call, and how.
+type RankError struct {
+	Op    Call          // the call that was in progress here, Kind 0 if none
+	Seq   uint64        // its number in the group
+	Rank  int           // the culprit
+	Node  string        // the culprit's name in the View
+	Epoch uint64        // of the View
+	Phase string        // what was done with the culprit: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch"
+	After time.Duration // from the beginning of the call here to this error
+	Err   error         // the cause
+}
+
+// Error is one line: who, in which call, when, why.
+func (e *RankError) Error() string {
+	call := ""
+	if e.Op.Kind != 0 {
+		call = fmt.Sprintf(" in %v #%d", e.Op, e.Seq)
+	}
+	return fmt.Sprintf("rank %d (%s) failed%s of epoch %d, %s: %v", e.Rank, e.Node, call, e.Epoch, e.Phase, e.Err)
+}
+
+// Unwrap is the cause.
+func (e *RankError) Unwrap() error { return e.Err }
+
+// MismatchError says that a peer's call differs from the call made here.
+type MismatchError struct {
+	Self, Peer   int // ranks
+	Mine, Theirs Header
+}
+
+// Error prints both calls.
+func (e *MismatchError) Error() string {
+	m, t := &e.Mine, &e.Theirs
+	switch {
+	case m.Job != t.Job || m.Epoch != t.Epoch || m.Group != t.Group:
+		return fmt.Sprintf("rank %d sent a message of job %016x epoch %d group %d to rank %d, which is in job %016x epoch %d group %d",
+			e.Peer, t.Job, t.Epoch, t.Group, e.Self, m.Job, m.Epoch, m.Group)
+	case m.Seq == t.Seq && m.Call == t.Call:
+		return fmt.Sprintf("rank %d sent part %d (%d bytes) of %v #%d where rank %d expected part %d (%d bytes)",
+			e.Peer, t.Part, t.Len, t.Call, t.Seq, e.Self, m.Part, m.Len)
+	}
+	return fmt.Sprintf("rank %d called %v #%d, rank %d called %v #%d: all ranks must make the same calls in the same order",
+		e.Peer, t.Call, t.Seq, e.Self, m.Call, m.Seq)
+}
+
+// Is makes errors.Is(err, ErrMismatch) true.
+func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
+
+// A ReportedError is a cause that another rank found and told.
+type ReportedError struct {
+	By  int // the rank that told
+	Err error
+}
+
+// Error says who told what.
+func (e *ReportedError) Error() string { return fmt.Sprintf("%v (reported by rank %d)", e.Err, e.By) }
+
+// Unwrap is the cause.
+func (e *ReportedError) Unwrap() error { return e.Err }

@@ -1,0 +1,189 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultDeadline is how long a call waits for a rank that is alive but does
+// not make the call.
+const DefaultDeadline = 10 * time.Minute
+
+// Options configure a Group. The zero value is ready to use.
+type Options struct {
+	// Deadline ends a call whose peers do not make it in time; 0 means
+	// DefaultDeadline.
+	Deadline time.Duration
+	// Observer is told of every call; nil for none.
+	Observer Observer
+}
+
+// An Observer is told of a group's calls, from the goroutine that made them.
+type Observer interface {
+	// Called is told after each call: its number, the step given by Mark, how
+	// long it took, and its error.
+	Called(c Call, seq, step uint64, took time.Duration, err error)
+}
+
+// A Group runs collective operations over one View. Every rank makes the same
+// calls in the same order, from one goroutine at a time. After an error that
+// is a *RankError the Group is broken for good, and every later call returns
+// that error; errors about arguments leave it whole.
+type Group struct {
+	view   View
+	engine Engine
+	opts   Options
+
+	busy   atomic.Bool // a call is in progress; guards what follows
+	seq    uint64
+	broken error
+
+	step   atomic.Uint64
+	closed atomic.Bool
+}
+
+// NewGroup makes a Group of an engine, which belongs to it from now on.
+func NewGroup(v View, e Engine, o Options) *Group {
+	if o.Deadline <= 0 {
+		o.Deadline = DefaultDeadline
+	}
+	return &Group{view: v, engine: e, opts: o}
+}
+
+// Rank is the place of this process in the View, from 0 to Size()-1.
+func (g *Group) Rank() int { return g.view.Self }
+
+// Size is the number of ranks.
+func (g *Group) Size() int { return g.view.Size() }
+
+// View is the agreed list of members.
+func (g *Group) View() View { return g.view }
+
+// Mark says which step of the caller's work the next calls belong to. It
+// travels in headers and shows up in records; it changes nothing else.
+func (g *Group) Mark(step uint64) { g.step.Store(step) }
+
+// AllReduce reduces v over all ranks, element by element, and leaves the
+// result in v on every rank: the same bits on each, see the package comment.
+func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
+	if err := reducible(v.dtype, op); err != nil {
+		return err
+	}
+	return g.call(ctx, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, v, v)
+}
+
+// Broadcast copies v from the root to v on every other rank.
+func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
+	if root < 0 || root >= g.Size() {
+		return fmt.Errorf("collective: Broadcast from rank %d: the group has ranks 0 to %d", root, g.Size()-1)
+	}
+	return g.call(ctx, Call{Kind: KindBroadcast, DType: v.dtype, Root: uint32(root), Count: uint64(v.n)}, v, v)
+}
+
+// AllGather puts the src of every rank, in rank order, into dst on every rank.
+// dst has Size() times as many elements as src. src may be the part of dst
+// that is this rank's own.
+func (g *Group) AllGather(ctx context.Context, dst, src Vector) error {
+	if dst.dtype != src.dtype || dst.n != src.n*g.Size() {
+		return fmt.Errorf("collective: AllGather of %v into %v: it takes %v[%d]", src, dst, src.dtype, src.n*g.Size())
+	}
+	return g.call(ctx, Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(src.n)}, dst, src)
+}
+
+// Barrier returns when every rank has called it.
+func (g *Group) Barrier(ctx context.Context) error {
+	return g.call(ctx, Call{Kind: KindBarrier}, Vector{device: -1}, Vector{device: -1})
+}
+
+// Abort breaks the group on every rank. They get a *RankError that names this
+// rank and the cause.
+func (g *Group) Abort(cause error) {
+	g.engine.Abort(&RankError{Rank: g.Rank(), Node: g.view.Name(g.Rank()), Epoch: g.view.Epoch, Phase: "failed", Err: cause})
+}
+
+// Close leaves the group and frees what it holds. A call in progress returns
+// ErrClosed. Closing twice is fine.
+func (g *Group) Close() error {
+	if g.closed.Swap(true) {
+		return nil
+	}
+	return g.engine.Close()
+}
+
+// call numbers a call, runs it and completes its error.
+func (g *Group) call(ctx context.Context, c Call, dst, src Vector) error {
+	for _, v := range []Vector{dst, src} {
+		if c.Kind != KindBarrier && v.dtype.Size() == 0 {
+			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", c.Kind)
+		}
+		if !g.engine.Reaches(v) {
+			return fmt.Errorf("collective: %v of %v: %w: this group works on host memory", c.Kind, v, ErrUnsupported)
+		}
+	}
+	if !g.busy.CompareAndSwap(false, true) {
+		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrConcurrent)
+	}
+	defer g.busy.Store(false)
+	if g.closed.Load() {
+		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrClosed)
+	}
+	if g.broken != nil {
+		return g.broken
+	}
+	g.seq++
+	begin, step := time.Now(), g.step.Load()
+	err := g.run(ctx, Header{Seq: g.seq, Step: step, Call: c}, dst, src)
+	if err != nil {
+		err = g.complete(err, c, time.Since(begin))
+		g.broken = err
+	}
+	if g.opts.Observer != nil {
+		g.opts.Observer.Called(c, g.seq, step, time.Since(begin), err)
+	}
+	return err
+}
+
+func (g *Group) run(ctx context.Context, h Header, dst, src Vector) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, g.opts.Deadline, ErrLate)
+	defer cancel()
+	if err := g.engine.Start(h, dst, src); err != nil {
+		return err
+	}
+	return g.engine.Wait(ctx)
+}
+
+// complete adds to an error what only the Group knows.
+func (g *Group) complete(err error, c Call, after time.Duration) error {
+	var found *RankError
+	if !errors.As(err, &found) {
+		var differ *MismatchError
+		if !errors.As(err, &differ) {
+			return fmt.Errorf("collective: %v #%d on rank %d: %w", c, g.seq, g.Rank(), err)
+		}
+		found = &RankError{Rank: differ.Peer, Phase: "mismatch", Err: err}
+	}
+	e := *found
+	e.Op, e.Seq, e.Epoch, e.Node, e.After = c, g.seq, g.view.Epoch, g.view.Name(e.Rank), after
+	return &e
+}
+
+// AllReduce reduces a slice over all ranks of a group, in place. See
+// [Group.AllReduce].
+func AllReduce[T Element](ctx context.Context, g *Group, s []T, op Op) error {
+	return g.AllReduce(ctx, Of(s), op)
+}
+
+// Broadcast copies a slice from the root to every rank of a group. See
+// [Group.Broadcast].
+func Broadcast[T Element](ctx context.Context, g *Group, s []T, root int) error {
+	return g.Broadcast(ctx, Of(s), root)
+}
+
+// AllGather puts the src of every rank of a group, in rank order, into dst.
+// See [Group.AllGather].
+func AllGather[T Element](ctx context.Context, g *Group, dst, src []T) error {
+	return g.AllGather(ctx, Of(dst), Of(src))
+}

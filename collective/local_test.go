@@ -1,0 +1,114 @@
+package collective_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLocalGroup(t *testing.T) { collectivetest.TestGroup(t, collectivetest.Local) }
+
+// A rank that lives but does not call is named by all when time runs out.
+func TestDeadlineNamesWhoDidNotCall(t *testing.T) {
+	views, transports := collective.Local(2)
+	groups := collectivetest.Groups(t, views, transports, collective.Options{Deadline: 20 * time.Millisecond})
+	err := groups[0].Barrier(context.Background())
+	var late *collective.RankError
+	require.ErrorAs(t, err, &late)
+	require.Equal(t, 1, late.Rank)
+	require.Equal(t, "not called", late.Phase)
+	require.ErrorIs(t, err, collective.ErrLate)
+	require.ErrorIs(t, groups[1].Barrier(context.Background()), collective.ErrLate, "it is told")
+}
+
+type journal struct {
+	calls []collective.Call
+	steps []uint64
+	errs  []error
+}
+
+func (j *journal) Called(c collective.Call, seq, step uint64, took time.Duration, err error) {
+	j.calls, j.steps, j.errs = append(j.calls, c), append(j.steps, step), append(j.errs, err)
+}
+
+func TestObserverSeesEveryCall(t *testing.T) {
+	views, transports := collective.Local(1)
+	var j journal
+	g := collectivetest.Groups(t, views, transports, collective.Options{Observer: &j})[0]
+	ctx := context.Background()
+	require.NoError(t, g.Barrier(ctx))
+	g.Mark(7)
+	require.NoError(t, collective.AllReduce(ctx, g, []int64{1}, collective.Sum))
+	require.Len(t, j.calls, 2)
+	require.Equal(t, []uint64{0, 7}, j.steps)
+	require.Equal(t, "AllReduce(int64[1], sum)", j.calls[1].String())
+	require.NoError(t, j.errs[1])
+}
+
+// A call that is made again and again takes no new memory per message, however
+// long the vector is.
+func TestAllocationsDoNotGrowWithLength(t *testing.T) {
+	allocs := func(n int) float64 {
+		views, transports := collective.Local(2)
+		groups := collectivetest.Groups(t, views, transports, collective.Options{})
+		peer := make(chan struct{})
+		stop := make(chan struct{})
+		go func() {
+			defer close(peer)
+			s := make([]float32, n)
+			for {
+				if err := collective.AllReduce(context.Background(), groups[1], s, collective.Sum); err != nil {
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+		s := make([]float32, n)
+		got := testing.AllocsPerRun(20, func() {
+			assert.NoError(t, collective.AllReduce(context.Background(), groups[0], s, collective.Sum))
+		})
+		require.NoError(t, groups[0].Close())
+		<-peer
+		close(stop)
+		return got
+	}
+	require.LessOrEqual(t, allocs(4<<20), allocs(1)+8, "64 messages against one")
+}
+
+func TestVector(t *testing.T) {
+	s := []float64{0, 1, 2, 3, 4}
+	v := collective.Of(s).At(100)
+	require.Equal(t, "float64[5] at 100", v.String())
+	part := v.Slice(2, 4)
+	require.Equal(t, 102, part.Arena())
+	require.Equal(t, 16, part.Bytes())
+	b, ok := part.Host()
+	require.True(t, ok)
+	b[7] = 0x40 // 2.0 is 0x4000000000000000
+	require.Equal(t, []float64{0, 1, 2, 3, 4}, s, "the memory is shared, and this byte was 0x40")
+	b[6] = 8
+	require.Equal(t, 3.0, s[2])
+	require.Panics(t, func() { v.Slice(3, 6) })
+
+	device, addr, ok := collective.OnDevice(1, 0x1000, 8, collective.Float32).Slice(2, 8).Device()
+	require.True(t, ok)
+	require.Equal(t, 1, device)
+	require.EqualValues(t, 0x1008, addr)
+	_, _, ok = v.Device()
+	require.False(t, ok)
+	_, ok = collective.Of([]uint8(nil)).Host()
+	require.True(t, ok)
+}

@@ -1,0 +1,115 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// Frames of the control Link. Their kinds lie beyond those of operations.
+const (
+	frameBeat  collective.Kind = 0xf0 + iota // Seq: the highest call the sender has begun
+	frameAbort                               // payload: collective.PutAbort
+	frameBye                                 // the sender leaves; the end of its connections is no failure
+)
+
+// tell sends a frame to a rank on its control Link.
+func (t *Transport) tell(rank int, kind collective.Kind, payload []byte) error {
+	p := &t.peers[rank]
+	p.write.Lock()
+	defer p.write.Unlock()
+	// A peer whose buffer is full has not read for long; the beat finds that
+	// out, so nobody waits for it here.
+	_ = p.control.conn.SetWriteDeadline(time.Now().Add(beatEvery))
+	h := collective.Header{Job: t.view.Job, Epoch: t.view.Epoch, Seq: t.called.Load(), Call: collective.Call{Kind: kind}, Len: uint32(len(payload))}
+	return p.control.Write(context.Background(), &h, [][]byte{payload})
+}
+
+// beat tells every peer, again and again, that this rank lives and how far it
+// has come.
+func (t *Transport) beat() {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			for r := range t.peers {
+				if r != t.view.Self && !t.peers[r].left.Load() {
+					_ = t.tell(r, frameBeat, nil) // a broken Link is found by its listener
+				}
+			}
+		case <-t.failed:
+			return
+		}
+	}
+}
+
+// listen reads a peer's control Link until it ends.
+func (t *Transport) listen(rank int) {
+	p := &t.peers[rank]
+	var news [collective.MaxAbort]byte
+	for {
+		var kind collective.Kind
+		var payload []byte
+		err := t.hear(p, func(h *collective.Header) ([][]byte, error) {
+			if h.Job != t.view.Job || h.Epoch != t.view.Epoch || h.Len > collective.MaxAbort || (h.Len > 0 && h.Call.Kind != frameAbort) {
+				return nil, fmt.Errorf("it sent a control frame of kind %#x and %d bytes that makes no sense here", uint8(h.Call.Kind), h.Len)
+			}
+			kind, payload = h.Call.Kind, news[:h.Len]
+			p.called.Store(max(p.called.Load(), h.Seq))
+			return [][]byte{payload}, nil
+		})
+		switch {
+		case err != nil:
+			t.ended(rank, err)
+			return
+		case kind == frameBye:
+			p.left.Store(true)
+		case kind == frameAbort:
+			t.heard(rank, payload)
+		}
+	}
+}
+
+// hear reads one frame. A peer is silent only when nothing came in two spans
+// of half the time each: after this very process was stopped and continued,
+// the first span is over before anything was read.
+func (t *Transport) hear(p *peer, into func(h *collective.Header) ([][]byte, error)) error {
+	for range 2 {
+		_ = p.control.conn.SetReadDeadline(time.Now().Add(silence / 2))
+		err := p.control.Next(context.Background(), into)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+	return collective.ErrSilent
+}
+
+// heard takes another rank's word for who broke the View.
+func (t *Transport) heard(rank int, payload []byte) {
+	cause, err := collective.GetAbort(payload, len(t.peers))
+	if err != nil {
+		cause = &collective.RankError{Rank: rank, Phase: "heartbeat", Err: err}
+	}
+	// Passing it on is not needed, who told it told everybody; but the rank
+	// that told may have died in the middle.
+	t.Abort(cause)
+}
+
+// ended judges the end of a control Link.
+func (t *Transport) ended(rank int, err error) {
+	switch {
+	case t.broken() != nil:
+	case t.peers[rank].left.Load():
+		// The rank may have left in order. Who waits for it finds its bulk Link
+		// ended as well.
+	case errors.Is(err, collective.ErrSilent):
+		t.Abort(&collective.RankError{Rank: rank, Phase: "heartbeat", Err: err})
+	default:
+		t.doubt(rank, "heartbeat", fmt.Errorf("%w (%v)", collective.ErrLost, err))
+	}
+}

@@ -1,0 +1,179 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// handshakeTime is how long either side waits for the other's hello.
+const handshakeTime = 5 * time.Second
+
+// maxHandshakes is how many connections a Listener lets say hello at a time;
+// others wait in the kernel's queue.
+const maxHandshakes = 128
+
+// Dial connects to a process, checks that it is the peer that was meant, and
+// says what for. ctx bounds the whole. A refusal is ErrRefused with the
+// reason that the other side gave.
+func Dial(ctx context.Context, addr string, id Identity, want Peer, purpose Purpose) (*Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("tcp: connecting to %s at %s: %w", want.Name, addr, err)
+	}
+	l, err := meet(ctx, conn, id, want, purpose)
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("tcp: greeting %s at %s: %w", want.Name, addr, err)
+	}
+	return l, nil
+}
+
+// meet is the dialler's half of the handshake.
+func meet(ctx context.Context, conn net.Conn, id Identity, want Peer, purpose Purpose) (*Link, error) {
+	l := &Link{conn: conn, purpose: purpose}
+	defer l.watch(ctx, conn.SetDeadline)()
+	mine := hello{from: id, want: want, purpose: purpose}
+	if _, err := conn.Write(mine.append(nil)); err != nil {
+		return nil, because(ctx, err)
+	}
+	theirs, err := readHello(conn)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, fmt.Errorf("%w: it hung up", ErrNotOurs)
+	case err != nil:
+		return nil, because(ctx, err)
+	case theirs.refusal != "":
+		return nil, fmt.Errorf("%w: %s", ErrRefused, theirs.refusal)
+	case theirs.from.Name != want.Name || theirs.from.Nonce != want.Nonce:
+		return nil, fmt.Errorf("%w: %s answered", ErrRefused, theirs.from.Name)
+	}
+	l.peer = theirs.from
+	tune(conn)
+	return l, nil
+}
+
+// A Handler decides about Links that others dial. Its methods are called from
+// several goroutines at once and must not wait.
+type Handler interface {
+	// Allow says why a Link is not wanted, or nil. The dialler is told.
+	Allow(peer Identity, p Purpose) error
+	// Accept takes over a Link that was allowed.
+	Accept(l *Link)
+}
+
+// A Listener accepts Links. Close it to stop.
+type Listener struct {
+	ln      net.Listener
+	id      Identity
+	handler Handler
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	slots  chan struct{}
+	done   sync.WaitGroup
+}
+
+// Listen accepts connections at addr (host:port, port 0 for any) until Close.
+// The handler is asked about, and given, every Link whose dialler meant this
+// process. A port that is taken is syscall.EADDRINUSE.
+func Listen(ctx context.Context, addr string, id Identity, handler Handler) (*Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("tcp: port in use: %s is taken by another process; choose another or leave the port out: %w", addr, err)
+		}
+		return nil, fmt.Errorf("tcp: listening: %w", err)
+	}
+	l := &Listener{ln: ln, id: id, handler: handler, slots: make(chan struct{}, maxHandshakes)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.done.Go(l.run)
+	return l, nil
+}
+
+// Addr is where the Listener listens.
+func (l *Listener) Addr() net.Addr { return l.ln.Addr() }
+
+// Close stops listening and waits for handshakes in progress to end. Links
+// that were accepted live on.
+func (l *Listener) Close() error {
+	l.cancel()
+	err := l.ln.Close()
+	l.done.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (l *Listener) run() {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.ctx.Done():
+			return
+		}
+		conn, err := l.ln.Accept()
+		if err != nil {
+			<-l.slots
+			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			continue // a connection that died before it was accepted, or no descriptors: the next may do
+		}
+		l.done.Go(func() {
+			defer func() { <-l.slots }()
+			l.greet(conn)
+		})
+	}
+}
+
+// greet is the accepting half of the handshake.
+func (l *Listener) greet(conn net.Conn) {
+	ctx, cancel := context.WithTimeout(l.ctx, handshakeTime)
+	defer cancel()
+	link := &Link{conn: conn}
+	stop := link.watch(ctx, conn.SetDeadline)
+	theirs, err := readHello(conn)
+	if err != nil && !errors.Is(err, ErrRefused) { // garbage or silence gets no answer
+		stop()
+		_ = conn.Close()
+		return
+	}
+	mine := hello{from: l.id, purpose: theirs.purpose}
+	if err == nil {
+		err = l.judge(theirs)
+	}
+	if err != nil {
+		mine.refusal = err.Error()
+	}
+	_, sendErr := conn.Write(mine.append(nil))
+	stop()
+	if err != nil || sendErr != nil || ctx.Err() != nil {
+		_ = conn.Close()
+		return
+	}
+	link.peer, link.purpose = theirs.from, theirs.purpose
+	tune(conn)
+	l.handler.Accept(link)
+}
+
+// judge says why a dialler is turned away.
+func (l *Listener) judge(theirs hello) error {
+	switch {
+	case theirs.from.Cluster != l.id.Cluster:
+		return fmt.Errorf("this is cluster %q, not %q", l.id.Cluster, theirs.from.Cluster)
+	case theirs.want.Name != l.id.Name:
+		return fmt.Errorf("this is %s, not %s", l.id.Name, theirs.want.Name)
+	case theirs.want.Nonce != l.id.Nonce:
+		return fmt.Errorf("%s has been started again since", l.id.Name)
+	}
+	return l.handler.Allow(theirs.from, theirs.purpose)
+}

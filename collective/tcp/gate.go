@@ -1,0 +1,177 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// maxParked is how many Links a Gate keeps for Views that this process does
+// not know yet.
+const maxParked = 4096
+
+// A Gate is where the Links of this process's Views come in. A peer may know
+// of a View, and dial, before this process does: its Links wait here.
+type Gate struct {
+	id Identity
+
+	mu      sync.Mutex
+	epoch   uint64 // Links of older Views are refused
+	job     uint64 // 0 until the first Connect
+	parked  map[Purpose]*Link
+	changed chan struct{} // closed and made anew when parked changes
+	closed  bool
+}
+
+// NewGate makes a Gate for a process. Give it to Listen as the handler.
+func NewGate(id Identity) *Gate {
+	return &Gate{id: id, parked: map[Purpose]*Link{}, changed: make(chan struct{})}
+}
+
+// Allow refuses Links of other jobs and of Views that are over.
+func (g *Gate) Allow(peer Identity, p Purpose) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return fmt.Errorf("%s is leaving", g.id.Name)
+	case g.job != 0 && p.Job != g.job:
+		return fmt.Errorf("%s is in job %016x, not %016x", g.id.Name, g.job, p.Job)
+	case p.Epoch < g.epoch:
+		return fmt.Errorf("epoch %d is over, %s is in epoch %d", p.Epoch, g.id.Name, g.epoch)
+	case len(g.parked) >= maxParked:
+		return errors.New("too many connections wait")
+	}
+	return nil
+}
+
+// Accept keeps a Link until Connect asks for it.
+func (g *Gate) Accept(l *Link) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if old := g.parked[l.purpose]; old != nil {
+		_ = old.Close() // dialled again, so the first try has failed there
+	}
+	if g.closed || l.purpose.Epoch < g.epoch {
+		_ = l.Close()
+		return
+	}
+	g.parked[l.purpose] = l
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// Close refuses what comes from now on and hangs up on what waits.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for p, l := range g.parked {
+		_ = l.Close()
+		delete(g.parked, p)
+	}
+}
+
+// Connect makes the Transport of a View: it dials every lower rank and awaits
+// every higher one. Its error is a *collective.RankError that names who could
+// not be reached.
+func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, error) {
+	g.enter(v)
+	t := newTransport(v)
+	var all errgroup.Group
+	for r := range v.Members {
+		for _, c := range []Channel{Bulk, Control} {
+			if r == v.Self {
+				continue
+			}
+			all.Go(func() error {
+				l, err := g.link(ctx, v, r, c)
+				if err != nil {
+					return &collective.RankError{Rank: r, Node: v.Name(r), Epoch: v.Epoch, Phase: "connect", Err: err}
+				}
+				if c == Bulk {
+					t.peers[r].bulk = l
+				} else {
+					t.peers[r].control = l
+				}
+				return nil
+			})
+		}
+	}
+	if err := all.Wait(); err != nil {
+		t.hangUp()
+		return nil, err
+	}
+	t.start()
+	return t, nil
+}
+
+// enter makes v the View whose Links are welcome, and drops those of older
+// ones.
+func (g *Gate) enter(v collective.View) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.job, g.epoch = v.Job, max(g.epoch, v.Epoch)
+	for p, l := range g.parked {
+		if p.Job != v.Job || p.Epoch < v.Epoch {
+			_ = l.Close()
+			delete(g.parked, p)
+		}
+	}
+}
+
+// link is the Link of one channel to a rank.
+func (g *Gate) link(ctx context.Context, v collective.View, rank int, c Channel) (*Link, error) {
+	p := Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Rank: uint32(rank), Channel: c}
+	m := v.Members[rank]
+	if rank > v.Self {
+		l, err := g.take(ctx, p)
+		if err == nil && (l.peer.Name != m.Name || l.peer.Nonce != m.Nonce) {
+			_ = l.Close()
+			return nil, fmt.Errorf("%s has connected as rank %d", l.peer.Name, rank)
+		}
+		return l, err
+	}
+	p.Rank = uint32(v.Self)
+	return dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
+}
+
+// take waits for a Link that a peer dials.
+func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
+	for {
+		g.mu.Lock()
+		l, changed := g.parked[p], g.changed
+		delete(g.parked, p)
+		g.mu.Unlock()
+		if l != nil {
+			return l, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("it has not connected: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// dialAny tries a peer's addresses in order; the first that answers is used.
+func dialAny(ctx context.Context, addrs []netip.AddrPort, id Identity, want Peer, p Purpose) (*Link, error) {
+	if len(addrs) == 0 {
+		return nil, errors.New("it has told no address")
+	}
+	var errs []error
+	for _, addr := range addrs {
+		l, err := Dial(ctx, addr.String(), id, want, p)
+		if err == nil {
+			return l, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}

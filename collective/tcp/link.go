@@ -1,0 +1,101 @@
+package tcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A Link is one framed connection to another process: a 64-byte header, then
+// the payload, again and again. One goroutine may write while another reads.
+type Link struct {
+	conn    net.Conn
+	peer    Identity
+	purpose Purpose
+
+	out    [collective.HeaderSize]byte
+	outs   net.Buffers // what is left of the message that is being written
+	frames [][]byte    // the memory of outs
+	in     [collective.HeaderSize]byte
+	got    int // bytes of in that an earlier Next read before its deadline
+}
+
+// Peer is who the other side said it is.
+func (l *Link) Peer() Identity { return l.peer }
+
+// Purpose is what the dialler said the Link is for.
+func (l *Link) Purpose() Purpose { return l.purpose }
+
+// RemoteAddr is the other side's address, for logs.
+func (l *Link) RemoteAddr() net.Addr { return l.conn.RemoteAddr() }
+
+// Close ends the Link; calls in progress fail.
+func (l *Link) Close() error { return l.conn.Close() }
+
+// interrupt makes calls in progress, and later ones, fail.
+func (l *Link) interrupt() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }
+
+// Write sends a header and the bytes of parts in one go. They are not kept.
+// When ctx ends in the middle, the Link is useless from then on.
+func (l *Link) Write(ctx context.Context, h *collective.Header, parts [][]byte) error {
+	defer l.watch(ctx, l.conn.SetWriteDeadline)()
+	h.Put(l.out[:])
+	l.frames = append(append(l.frames[:0], l.out[:]), parts...)
+	l.outs = l.frames
+	_, err := l.outs.WriteTo(l.conn)
+	return because(ctx, err)
+}
+
+// Next reads the next header and its payload. into says where the payload
+// goes: parts of together h.Len bytes, or an error, which leaves the payload
+// unread in the socket and is returned. A deadline that strikes inside a header
+// loses nothing; the next call goes on.
+func (l *Link) Next(ctx context.Context, into func(h *collective.Header) ([][]byte, error)) error {
+	defer l.watch(ctx, l.conn.SetReadDeadline)()
+	n, err := io.ReadFull(l.conn, l.in[l.got:])
+	if l.got += n; err != nil {
+		return because(ctx, err)
+	}
+	l.got = 0
+	var h collective.Header
+	h.Get(l.in[:])
+	parts, err := into(&h)
+	if err != nil {
+		return err
+	}
+	n = 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n != int(h.Len) {
+		return fmt.Errorf("tcp: %d bytes of room for a payload of %d", n, h.Len)
+	}
+	for _, p := range parts {
+		if _, err := io.ReadFull(l.conn, p); err != nil {
+			return because(ctx, err)
+		}
+	}
+	return nil
+}
+
+// watch makes the end of ctx end reads or writes. The function it returns
+// stops the watch.
+func (l *Link) watch(ctx context.Context, deadline func(time.Time) error) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	cancel := context.AfterFunc(ctx, func() { _ = deadline(time.Unix(1, 0)) })
+	return func() { cancel() }
+}
+
+// because is the reason of ctx where its end was what made err.
+func because(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

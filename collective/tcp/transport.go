@@ -1,0 +1,236 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+const (
+	beatEvery = 250 * time.Millisecond // between heartbeats
+	silence   = 5 * time.Second        // without any sign of life is a lost peer
+	benefit   = 50 * time.Millisecond  // of the doubt, before the end of a connection is believed: an ABORT that names the true culprit may be on its way
+)
+
+// Transport carries the messages of one View over Links. See
+// [collective.Transport] for what its methods promise.
+type Transport struct {
+	view  collective.View
+	peers []peer // by rank; the own one has no Links
+
+	called atomic.Uint64 // the highest call this rank has begun; heartbeats tell it
+
+	failed  chan struct{} // closed when cause is set
+	mu      sync.Mutex
+	cause   error       // what broke the transport; set once
+	suspect *time.Timer // runs while a lost connection is not yet believed
+
+	stop chan struct{} // closed by Close; ends the goroutines
+	done sync.WaitGroup
+}
+
+// A peer is one other rank.
+type peer struct {
+	bulk, control *Link
+	recv          func(h *collective.Header) ([][]byte, error) // for bulk.Next
+	want          *collective.Header                           // of the Recv in progress
+	parts         [][]byte
+
+	write  sync.Mutex    // one frame at a time on control
+	called atomic.Uint64 // the highest call it has begun
+	left   atomic.Bool   // it has said goodbye
+}
+
+func newTransport(v collective.View) *Transport {
+	t := &Transport{view: v, peers: make([]peer, v.Size()), failed: make(chan struct{}), stop: make(chan struct{})}
+	for r := range t.peers {
+		p := &t.peers[r]
+		p.recv = func(h *collective.Header) ([][]byte, error) {
+			if err := p.want.Match(h, v.Self, r); err != nil {
+				return nil, err
+			}
+			return p.parts, nil
+		}
+	}
+	return t
+}
+
+// start runs the goroutines: one that listens to each peer and one that beats.
+func (t *Transport) start() {
+	for r := range t.peers {
+		if r != t.view.Self {
+			t.done.Go(func() { t.listen(r) })
+		}
+	}
+	if len(t.peers) > 1 {
+		t.done.Go(t.beat)
+	}
+}
+
+// Send is part of collective.Transport.
+func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, parts [][]byte) error {
+	if err := t.broken(); err != nil {
+		return err
+	}
+	t.begun(h.Seq)
+	err := t.peers[to].bulk.Write(ctx, h, parts)
+	if err == nil {
+		return nil
+	}
+	return t.explain(ctx, to, "send", err)
+}
+
+// Recv is part of collective.Transport.
+func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, parts [][]byte) error {
+	if err := t.broken(); err != nil {
+		return err
+	}
+	t.begun(h.Seq)
+	p := &t.peers[from]
+	p.want, p.parts = h, parts
+	err := p.bulk.Next(ctx, p.recv)
+	p.want, p.parts = nil, nil
+	if err == nil {
+		return nil
+	}
+	return t.explain(ctx, from, "receive", err)
+}
+
+// Behind tells which rank has begun the fewest calls, if fewer than seq.
+func (t *Transport) Behind(seq uint64) (rank int, ok bool) {
+	least := seq
+	for r := range t.peers {
+		if r != t.view.Self && t.peers[r].called.Load() < least {
+			least, rank, ok = t.peers[r].called.Load(), r, true
+		}
+	}
+	return rank, ok
+}
+
+// Abort is part of collective.Transport.
+func (t *Transport) Abort(cause *collective.RankError) {
+	if !t.fail(cause) {
+		return
+	}
+	news := collective.PutAbort(cause, t.view.Self)
+	for r := range t.peers {
+		if r != t.view.Self && !t.peers[r].left.Load() {
+			_ = t.tell(r, frameAbort, news)
+		}
+	}
+	t.unblock()
+}
+
+// Close is part of collective.Transport.
+func (t *Transport) Close() error {
+	if !t.fail(collective.ErrClosed) {
+		select {
+		case <-t.stop:
+			return nil // closed before
+		default:
+		}
+	} else {
+		for r := range t.peers {
+			if r != t.view.Self {
+				_ = t.tell(r, frameBye, nil)
+			}
+		}
+	}
+	close(t.stop)
+	t.mu.Lock()
+	if t.suspect != nil {
+		t.suspect.Stop()
+	}
+	t.mu.Unlock()
+	t.hangUp()
+	t.done.Wait()
+	return nil
+}
+
+// hangUp closes all Links.
+func (t *Transport) hangUp() {
+	for r := range t.peers {
+		for _, l := range []*Link{t.peers[r].bulk, t.peers[r].control} {
+			if l != nil {
+				_ = l.Close()
+			}
+		}
+	}
+}
+
+func (t *Transport) begun(seq uint64) {
+	if t.called.Load() < seq {
+		t.called.Store(seq)
+	}
+}
+
+func (t *Transport) broken() error {
+	select {
+	case <-t.failed:
+		return t.cause
+	default:
+		return nil
+	}
+}
+
+// fail sets what broke the transport; false if something else has before.
+func (t *Transport) fail(cause error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil {
+		return false
+	}
+	t.cause = cause
+	close(t.failed)
+	return true
+}
+
+// unblock ends the calls in progress on bulk Links.
+func (t *Transport) unblock() {
+	for r := range t.peers {
+		if l := t.peers[r].bulk; l != nil {
+			l.interrupt()
+		}
+	}
+}
+
+// doubt is called when a connection to a rank ended without a goodbye. The
+// rank is to blame unless another cause comes within the benefit of the doubt.
+func (t *Transport) doubt(rank int, phase string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause != nil || t.suspect != nil {
+		return
+	}
+	cause := &collective.RankError{Rank: rank, Phase: phase, Err: err}
+	t.suspect = time.AfterFunc(benefit, func() {
+		if t.peers[rank].left.Load() {
+			cause.Err = collective.ErrLeft // its goodbye was on the other Link
+		}
+		t.Abort(cause)
+	})
+}
+
+// explain turns the failure of a bulk Link into what broke the transport.
+func (t *Transport) explain(ctx context.Context, rank int, phase string, err error) error {
+	var differ *collective.MismatchError
+	switch {
+	case errors.As(err, &differ):
+		t.Abort(&collective.RankError{Rank: rank, Phase: "mismatch", Err: err})
+		return err
+	case ctx.Err() != nil:
+		t.Abort(&collective.RankError{Rank: t.view.Self, Phase: "cancelled", Err: context.Cause(ctx)})
+	case t.broken() != nil:
+	case t.peers[rank].left.Load():
+		t.Abort(&collective.RankError{Rank: rank, Phase: phase, Err: collective.ErrLeft})
+	default:
+		t.doubt(rank, phase, fmt.Errorf("%w (%v)", collective.ErrLost, err))
+	}
+	<-t.failed
+	return t.cause
+}

@@ -1,0 +1,216 @@
+package tcp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestGroup(t *testing.T) { collectivetest.TestGroup(t, groups) }
+
+func groups(t testing.TB, n int) []*collective.Group {
+	nodes := listen(t, n)
+	views := views(nodes, 1)
+	transports := make([]collective.Transport, n)
+	var all sync.WaitGroup
+	for r := range n {
+		all.Go(func() {
+			tr, err := nodes[r].gate.Connect(deadline(t), views[r])
+			assert.NoError(t, err)
+			transports[r] = tr
+		})
+	}
+	all.Wait()
+	return collectivetest.Groups(t, views, transports, collective.Options{})
+}
+
+// node is one process, as far as this package sees it.
+type node struct {
+	id       tcp.Identity
+	gate     *tcp.Gate
+	listener *tcp.Listener
+}
+
+func listen(t testing.TB, n int) []*node {
+	nodes := make([]*node, n)
+	for r := range nodes {
+		id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
+		nodes[r] = &node{id: id, gate: tcp.NewGate(id)}
+		var err error
+		nodes[r].listener, err = tcp.Listen(context.Background(), "127.0.0.1:0", id, nodes[r].gate)
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			assert.NoError(t, nodes[r].listener.Close())
+			nodes[r].gate.Close()
+		})
+	}
+	return nodes
+}
+
+func (n *node) addr() netip.AddrPort { return n.listener.Addr().(*net.TCPAddr).AddrPort() }
+
+func views(nodes []*node, epoch uint64) []collective.View {
+	members := make([]collective.Member, len(nodes))
+	for r, n := range nodes {
+		members[r] = collective.Member{Name: n.id.Name, Nonce: n.id.Nonce, Addrs: []netip.AddrPort{n.addr()}}
+	}
+	out := make([]collective.View, len(nodes))
+	for r := range out {
+		out[r] = collective.View{Job: 7, Epoch: epoch, Self: r, Members: members}
+	}
+	return out
+}
+
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A process that dies shows as the end of its connections without a goodbye;
+// all survivors name it, whether they wait for it or for somebody else.
+func TestDeathIsNamedByAll(t *testing.T) {
+	const n, victim = 5, 2
+	nodes := listen(t, n)
+	vs := views(nodes, 1)
+	transports := make([]*tcp.Transport, n)
+	var all sync.WaitGroup
+	for r := range n {
+		all.Go(func() {
+			var err error
+			transports[r], err = nodes[r].gate.Connect(deadline(t), vs[r])
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	gs := make([]collective.Transport, n)
+	for r := range gs {
+		gs[r] = transports[r]
+	}
+	groups := collectivetest.Groups(t, vs, gs, collective.Options{})
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		s := make([]float32, 1<<20)
+		assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+		if g.Rank() == victim {
+			transports[victim].Kill()
+			return
+		}
+		err := collective.AllReduce(ctx, g, s, collective.Sum)
+		var lost *collective.RankError
+		if assert.ErrorAs(t, err, &lost, "rank %d", g.Rank()) {
+			assert.Equal(t, victim, lost.Rank, "rank %d says %v", g.Rank(), err)
+			assert.Equal(t, "n/2", lost.Node)
+			assert.ErrorIs(t, err, collective.ErrLost)
+			assert.EqualValues(t, 2, lost.Seq)
+			assert.Less(t, lost.After, time.Second)
+		}
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	nodes := listen(t, 2)
+	ctx := deadline(t)
+	want := tcp.Peer{Name: "n/0", Nonce: 100}
+	dial := func(id tcp.Identity, want tcp.Peer, p tcp.Purpose) error {
+		l, err := tcp.Dial(ctx, nodes[0].addr().String(), id, want, p)
+		if err == nil {
+			require.NoError(t, l.Close())
+		}
+		return err
+	}
+	id := nodes[1].id
+	good := tcp.Purpose{Job: 7, Epoch: 3, Rank: 1, Channel: tcp.Bulk}
+	require.NoError(t, dial(id, want, good))
+
+	err := dial(tcp.Identity{Cluster: "other", Name: "x"}, want, good)
+	require.ErrorIs(t, err, tcp.ErrRefused)
+	require.ErrorContains(t, err, `this is cluster "test", not "other"`)
+	require.ErrorContains(t, dial(id, tcp.Peer{Name: "n/9", Nonce: 1}, good), "this is n/0, not n/9")
+	require.ErrorContains(t, dial(id, tcp.Peer{Name: "n/0", Nonce: 1}, good), "has been started again")
+
+	one := views(nodes[:1], 3)
+	tr, err := nodes[0].gate.Connect(ctx, one[0])
+	require.NoError(t, err)
+	defer tr.Close()
+	stale := good
+	stale.Epoch = 2
+	require.ErrorContains(t, dial(id, want, stale), "epoch 2 is over, n/0 is in epoch 3")
+	stale.Epoch, stale.Job = 3, 8
+	require.ErrorContains(t, dial(id, want, stale), "is in job 0000000000000007, not 0000000000000008")
+	nodes[0].gate.Close()
+	require.ErrorContains(t, dial(id, want, good), "is leaving")
+}
+
+// Whoever does not speak the protocol is hung up on, and does no harm.
+func TestGarbage(t *testing.T) {
+	nodes := listen(t, 1)
+	for _, garbage := range []string{"", "GET / HTTP/1.1\r\n\r\n" + string(make([]byte, 1000)), "RINGTRN\x00\xff\xff\xff\xff", "RINGTRN\x00\x01\x00\x00\x00"} {
+		conn, err := net.Dial("tcp", nodes[0].addr().String())
+		require.NoError(t, err)
+		_, err = conn.Write([]byte(garbage))
+		require.NoError(t, err)
+		_ = conn.(*net.TCPConn).CloseWrite() // it may have hung up by now
+		answer, _ := io.ReadAll(conn)
+		if len(garbage) > 8 && garbage[8] == 0xff {
+			require.Contains(t, string(answer), "version 4294967295 of the wire format, this is version 1")
+		} else {
+			require.Empty(t, answer)
+		}
+		require.NoError(t, conn.Close())
+	}
+	// A dialler that reaches something else is told so.
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer other.Close()
+	go func() {
+		c, err := other.Accept()
+		if err == nil {
+			_, _ = c.Write([]byte("220 mail.example ready, please speak\r\n"))
+			_ = c.Close()
+		}
+	}()
+	_, err = tcp.Dial(deadline(t), other.Addr().String(), nodes[0].id, tcp.Peer{Name: "x"}, tcp.Purpose{})
+	require.ErrorIs(t, err, tcp.ErrNotOurs)
+}
+
+func TestConnectNamesWhoIsMissing(t *testing.T) {
+	nodes := listen(t, 2)
+	vs := views(nodes, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := nodes[0].gate.Connect(ctx, vs[0])
+	var missing *collective.RankError
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, 1, missing.Rank)
+	require.Equal(t, "connect", missing.Phase)
+	require.ErrorContains(t, err, "it has not connected")
+
+	require.NoError(t, nodes[0].listener.Close())
+	_, err = nodes[1].gate.Connect(deadline(t), vs[1])
+	require.ErrorAs(t, err, &missing)
+	require.Equal(t, 0, missing.Rank)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+func TestPortInUse(t *testing.T) {
+	nodes := listen(t, 1)
+	_, err := tcp.Listen(context.Background(), nodes[0].addr().String(), nodes[0].id, nodes[0].gate)
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	require.ErrorContains(t, err, nodes[0].addr().String())
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package tcp
+
+import "net"
+
+// tune leaves lost machines to the heartbeat: this system has no
+// TCP_USER_TIMEOUT.
+func tune(conn net.Conn) {
+	if c, ok := conn.(*net.TCPConn); ok {
+		_ = c.SetNoDelay(true)
+	}
+}

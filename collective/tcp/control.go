@@ -22,6 +22,9 @@ func (t *Transport) tell(rank int, kind collective.Kind, payload []byte) error {
 	p := &t.peers[rank]
 	p.write.Lock()
 	defer p.write.Unlock()
+	if p.control == nil {
+		return nil // still connecting
+	}
 	// A peer whose buffer is full has not read for long; the beat finds that
 	// out, so nobody waits for it here.
 	_ = p.control.conn.SetWriteDeadline(time.Now().Add(beatEvery))

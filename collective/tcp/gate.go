@@ -7,8 +7,6 @@ import (
 	"net/netip"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ringtrain/ringtrain/collective"
 )
 
@@ -84,29 +82,32 @@ func (g *Gate) Close() {
 func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, error) {
 	g.enter(v)
 	t := newTransport(v)
-	var all errgroup.Group
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	var once sync.Once
+	var first error
 	for r := range v.Members {
 		for _, c := range []Channel{Bulk, Control} {
 			if r == v.Self {
 				continue
 			}
-			all.Go(func() error {
+			all.Go(func() {
 				l, err := g.link(ctx, v, r, c)
 				if err != nil {
-					return &collective.RankError{Rank: r, Node: v.Name(r), Epoch: v.Epoch, Phase: "connect", Err: err}
+					once.Do(func() { // it ends the others, whose errors are its consequence
+						first = &collective.RankError{Rank: r, Node: v.Name(r), Epoch: v.Epoch, Phase: "connect", Err: err}
+						cancel()
+					})
 				}
-				if c == Bulk {
-					t.peers[r].bulk = l
-				} else {
-					t.peers[r].control = l
-				}
-				return nil
+				t.attach(r, c, l)
 			})
 		}
 	}
-	if err := all.Wait(); err != nil {
-		t.hangUp()
-		return nil, err
+	all.Wait()
+	if first != nil {
+		t.fail(first)
+		return nil, errors.Join(first, t.Close())
 	}
 	t.start()
 	return t, nil

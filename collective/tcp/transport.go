@@ -41,7 +41,7 @@ type peer struct {
 	want          *collective.Header                           // of the Recv in progress
 	parts         [][]byte
 
-	write  sync.Mutex    // one frame at a time on control
+	write  sync.Mutex    // one frame at a time on control; guards the field until start
 	called atomic.Uint64 // the highest call it has begun
 	left   atomic.Bool   // it has said goodbye
 }
@@ -57,18 +57,31 @@ func newTransport(v collective.View) *Transport {
 			return p.parts, nil
 		}
 	}
+	if len(t.peers) > 1 {
+		t.done.Go(t.beat)
+	}
 	return t
 }
 
-// start runs the goroutines: one that listens to each peer and one that beats.
+// attach gives a peer one of its Links, nil if there is none. Heartbeats begin
+// with the control Link, however long other peers take to connect.
+func (t *Transport) attach(rank int, c Channel, l *Link) {
+	p := &t.peers[rank]
+	p.write.Lock()
+	defer p.write.Unlock()
+	if c == Bulk {
+		p.bulk = l
+	} else {
+		p.control = l
+	}
+}
+
+// start listens to every peer, when all Links are there.
 func (t *Transport) start() {
 	for r := range t.peers {
 		if r != t.view.Self {
 			t.done.Go(func() { t.listen(r) })
 		}
-	}
-	if len(t.peers) > 1 {
-		t.done.Go(t.beat)
 	}
 }
 
@@ -155,7 +168,11 @@ func (t *Transport) Close() error {
 // hangUp closes all Links.
 func (t *Transport) hangUp() {
 	for r := range t.peers {
-		for _, l := range []*Link{t.peers[r].bulk, t.peers[r].control} {
+		p := &t.peers[r]
+		p.write.Lock()
+		links := []*Link{p.bulk, p.control}
+		p.write.Unlock()
+		for _, l := range links {
 			if l != nil {
 				_ = l.Close()
 			}

@@ -1,0 +1,58 @@
+package nn
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// chain is layers in sequence.
+type chain struct{ layers []Layer }
+
+// Chain returns the composition of layers, the first applied first, thinc's
+// chain.v1. The parameters of the i-th lie in the scope "layers.i"; chains in
+// chains nest. Of the layers only the last learns the shape of the output.
+func Chain(layers ...Layer) Layer { return &chain{layers: layers} }
+
+// Init runs Init of each layer with the shape that the one before it makes.
+func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
+	if len(c.layers) == 0 {
+		return nil, fmt.Errorf("nn: %s is a chain of no layers", b.Path())
+	}
+	shape := in
+	for i, l := range c.layers {
+		var want []int
+		if i == len(c.layers)-1 {
+			want = out
+		}
+		var err error
+		if shape, err = l.Init(shape, want, b.Scope("layers."+strconv.Itoa(i))); err != nil {
+			return nil, err
+		}
+	}
+	return shape, nil
+}
+
+// Forward runs the layers in order and their Backprops in reverse.
+func (c *chain) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	backs := make([]Backprop, len(c.layers))
+	for i, l := range c.layers {
+		x, backs[i] = l.Forward(p, x)
+	}
+	return x, func(d Tensor) Tensor {
+		for i := len(backs) - 1; i >= 0 && !d.empty(); i-- {
+			d = backs[i](d)
+		}
+		return d
+	}
+}
+
+// last returns the layer that computes l's output.
+func last(l Layer) Layer {
+	for {
+		c, ok := l.(*chain)
+		if !ok || len(c.layers) == 0 {
+			return l
+		}
+		l = c.layers[len(c.layers)-1]
+	}
+}

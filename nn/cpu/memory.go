@@ -1,0 +1,97 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// alignment of every Buffer, in float32: 64 bytes. gonum's dot product begins
+// with single elements up to a multiple of 16 bytes, so without alignment the
+// bits of a product would depend on where the allocator put its operand.
+const alignment = 16
+
+// aligned returns n zeroed float32 that begin at a multiple of 64 bytes.
+func aligned(n int) []float32 {
+	v := make([]float32, n+alignment-1)
+	past := int(uintptr(unsafe.Pointer(unsafe.SliceData(v))) / 4 % alignment)
+	skip := (alignment - past) % alignment
+	return v[skip : skip+n : skip+n]
+}
+
+// Alloc returns memory of Go's heap.
+func (b *Backend) Alloc(n int) nn.Buffer { return nn.Host(aligned(n)) }
+
+// AllocInts returns memory of Go's heap.
+func (b *Backend) AllocInts(n int) nn.Buffer {
+	v := aligned(n)
+	return nn.HostInts(unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(v))), n))
+}
+
+// Temp returns memory that Recycle makes available again.
+func (b *Backend) Temp(n int) nn.Buffer { return nn.Host(b.temp.take(n)) }
+
+// Recycle implements nn.Memory.
+func (b *Backend) Recycle() { b.temp.recycle() }
+
+// Copy implements nn.Memory; dst and src may overlap.
+func (b *Backend) Copy(dst nn.Buffer, src []float32) { copyAll(dst.Float32s(), src) }
+
+// CopyInts implements nn.Memory; dst and src may overlap.
+func (b *Backend) CopyInts(dst nn.Buffer, src []int32) { copyAll(dst.Int32s(), src) }
+
+// Read implements nn.Memory; dst and src may overlap.
+func (b *Backend) Read(dst []float32, src nn.Buffer) { copyAll(dst, src.Float32s()) }
+
+// Zero implements nn.Memory.
+func (b *Backend) Zero(v nn.Buffer) {
+	clear(v.Float32s())
+	clear(v.Int32s())
+}
+
+// copyAll copies src to dst, which must be of one length.
+func copyAll[T any](dst, src []T) {
+	if len(dst) != len(src) {
+		panic("cpu: copy between different lengths, or from device memory")
+	}
+	copy(dst, src)
+}
+
+// An arena hands out temporary memory from chunks. After a step or two it holds
+// one chunk as large as a step needs and allocates no more.
+type arena struct {
+	chunks [][]float32
+	used   int // of the last chunk
+}
+
+// smallestChunk is the least number of float32 to allocate at once.
+const smallestChunk = 1 << 14
+
+func (a *arena) take(n int) []float32 {
+	size := (n + alignment - 1) / alignment * alignment
+	last := len(a.chunks) - 1
+	if last < 0 || a.used+size > len(a.chunks[last]) {
+		grow := smallestChunk
+		if last >= 0 {
+			grow = 2 * len(a.chunks[last])
+		}
+		a.chunks = append(a.chunks, aligned(max(grow, size)))
+		a.used = 0
+		last++
+	}
+	v := a.chunks[last][a.used : a.used+n : a.used+n]
+	a.used += size
+	return v
+}
+
+// recycle replaces several chunks by one of their total size.
+func (a *arena) recycle() {
+	if len(a.chunks) > 1 {
+		total := 0
+		for _, c := range a.chunks {
+			total += len(c)
+		}
+		a.chunks = append(a.chunks[:0:0], aligned(total))
+	}
+	a.used = 0
+}

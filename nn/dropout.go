@@ -1,0 +1,60 @@
+package nn
+
+import "fmt"
+
+// Dropout sets a random share of its input to 0 while training and divides the
+// rest by 1-Rate, thinc's Dropout.v1; otherwise it is the identity. The mask is
+// a function of the Pass's Stream and is drawn again on the way back.
+type Dropout struct {
+	// Rate is the share of elements set to 0, in [0, 1).
+	Rate float32
+
+	drop  dropper
+	width int
+}
+
+// Init declares no parameters and returns in.
+func (l *Dropout) Init(in, out []int, b *Builder) ([]int, error) {
+	if out != nil && !sameShape(in, out) {
+		return nil, fmt.Errorf("nn: %s: dropout keeps the shape %v, the model wants %v", b.Path(), in, out)
+	}
+	l.width = product(in)
+	return in, l.drop.declare(l.Rate, b)
+}
+
+// Forward takes and returns rows of one shape.
+func (l *Dropout) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	if !l.drop.active(p) {
+		return x, func(dy Tensor) Tensor { return dy }
+	}
+	y := Tensor{Shape: x.Shape, Data: p.Backend.Temp(x.Data.Len()), Lengths: x.Lengths}
+	l.drop.apply(p, y.Data, x.Data, l.width)
+	return y, func(dy Tensor) Tensor {
+		l.drop.apply(p, dy.Data, dy.Data, l.width)
+		return dy
+	}
+}
+
+// dropper is a dropout rate with its place among the model's random numbers.
+type dropper struct {
+	rate  float32
+	layer uint32
+}
+
+// declare checks the rate and takes a number, for a rate of 0 too, so that the
+// masks of other layers do not depend on it.
+func (d *dropper) declare(rate float32, b *Builder) error {
+	if !(rate >= 0 && rate < 1) {
+		return fmt.Errorf("nn: %s: dropout rate is %v, must be at least 0 and below 1", b.Path(), rate)
+	}
+	d.rate, d.layer = rate, b.Random()
+	return nil
+}
+
+func (d *dropper) active(p *Pass) bool { return p.Train && d.rate > 0 }
+
+func (d *dropper) apply(p *Pass, y, x Buffer, width int) {
+	p.Backend.Dropout(y, x, width, d.rate, d.layer, p.Random)
+}
+
+var _ Layer = (*Dropout)(nil)

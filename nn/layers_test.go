@@ -1,0 +1,160 @@
+package nn_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/nntest"
+)
+
+func TestLayerGradients(t *testing.T) {
+	for name, layer := range map[string]nn.Layer{
+		"linear":       &nn.Linear{Out: 4},
+		"relu":         &nn.Relu{Out: 6},
+		"relu dropout": &nn.Relu{Out: 6, Dropout: .3},
+		"dropout":      &nn.Dropout{Rate: .4},
+		"no dropout":   &nn.Dropout{},
+		"chain": nn.Chain(
+			&nn.Relu{Out: 7}, &nn.Dropout{Rate: .2}, nn.Chain(&nn.Linear{Out: 5}, &nn.Relu{Out: 3}),
+		),
+	} {
+		t.Run(name, func(t *testing.T) {
+			nntest.CheckGradients(t, cpu.New(cpu.Options{}), layer, []int{5}, 6)
+		})
+	}
+}
+
+// A row of several dimensions is one vector to a layer with weights, and its
+// gradient has the shape it came in.
+func TestRowsOfSeveralDimensions(t *testing.T) {
+	nntest.CheckGradients(t, cpu.New(cpu.Options{}), nn.Chain(&nn.Dropout{Rate: .2}, &nn.Linear{Out: 3}), []int{2, 4}, 5)
+}
+
+func TestInitErrors(t *testing.T) {
+	used := &nn.Linear{Out: 2}
+	_, err := used.Init([]int{3}, nil, nn.NewBuilder(1))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name    string
+		layer   nn.Layer
+		in, out []int
+		want    string
+	}{
+		{"unknown width", nn.Chain(&nn.Relu{}, &nn.Linear{Out: 2}), []int{3}, []int{2}, "layers.0: Out is not set"},
+		{"other width", nn.Chain(&nn.Relu{Out: 4}, &nn.Softmax{Out: 5}), []int{3}, []int{2}, "layers.1: Out is 5 but the model wants 2"},
+		{"negative width", &nn.Linear{Out: -1}, []int{3}, nil, "model: Out is -1"},
+		{"output of two dimensions", &nn.Linear{}, []int{3}, []int{2, 2}, "[2 2]"},
+		{"empty input", &nn.Linear{Out: 1}, []int{0}, nil, "shape [0]"},
+		{"no input", &nn.Linear{Out: 1}, nil, nil, "shape []"},
+		{"rate of 1", &nn.Relu{Out: 1, Dropout: 1}, []int{3}, nil, "dropout rate is 1"},
+		{"negative rate", &nn.Dropout{Rate: -.1}, []int{3}, nil, "dropout rate is -0.1"},
+		{"dropout changes nothing", &nn.Dropout{}, []int{3}, []int{2}, "the model wants [2]"},
+		{"empty chain", nn.Chain(), []int{3}, nil, "no layers"},
+		{"second model", used, []int{3}, nil, "already belongs"},
+		{"nested", nn.Chain(nn.Chain(&nn.Linear{Out: 2}, &nn.Linear{})), []int{3}, nil, "layers.0.layers.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := c.layer.Init(c.in, c.out, nn.NewBuilder(1))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A chain infers its last width and names what it declares by path.
+func TestChainNamesAndShapes(t *testing.T) {
+	b := nn.NewBuilder(1)
+	out, err := nn.Chain(
+		&nn.Relu{Out: 4}, nn.Chain(&nn.Linear{Out: 5}, &nn.Dropout{}), &nn.Softmax{},
+	).Init([]int{3}, []int{2}, b)
+	require.NoError(t, err)
+	require.Equal(t, []int{2}, out)
+	p, err := b.Build(cpu.New(cpu.Options{}))
+	require.NoError(t, err)
+	shapes := map[string][]int{}
+	for _, q := range p.List {
+		shapes[q.Name] = q.Shape
+	}
+	require.Equal(t, map[string][]int{
+		"layers.0.W": {4, 3}, "layers.0.b": {4},
+		"layers.1.layers.0.W": {5, 4}, "layers.1.layers.0.b": {5},
+		"layers.2.W": {2, 5}, "layers.2.b": {2},
+	}, shapes)
+}
+
+// Forward of Linear is the sum it is defined as, for any shape.
+func TestLinearIsAffine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := rapid.IntRange(0, 9).Draw(t, "rows")
+		nI := rapid.IntRange(1, 9).Draw(t, "nI")
+		nO := rapid.IntRange(1, 9).Draw(t, "nO")
+		be, b, l := cpu.New(cpu.Options{}), nn.NewBuilder(rapid.Uint64().Draw(t, "seed")), &nn.Linear{Out: nO}
+		_, err := l.Init([]int{nI}, nil, b)
+		require.NoError(t, err)
+		p, err := b.Build(be)
+		require.NoError(t, err)
+		x := rapid.SliceOfN(rapid.Float32Range(-9, 9), rows*nI, rows*nI).Draw(t, "x")
+		bias := p.List[1].Values.Float32s()
+		copy(bias, rapid.SliceOfN(rapid.Float32Range(-9, 9), nO, nO).Draw(t, "b"))
+		w := p.List[0].Values.Float32s()
+
+		y, _ := l.Forward(&nn.Pass{Backend: be}, nn.Tensor{Shape: []int{rows, nI}, Data: nn.Host(x)})
+		require.Equal(t, []int{rows, nO}, y.Shape)
+		for i, got := range y.Data.Float32s() {
+			want := float64(bias[i%nO])
+			for k := range nI {
+				want += float64(x[i/nO*nI+k]) * float64(w[i%nO*nI+k])
+			}
+			require.InDelta(t, want, got, 1e-4)
+		}
+	})
+}
+
+// Layers draw from different random numbers, and only while training.
+func TestDropoutMasksDiffer(t *testing.T) {
+	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
+	first, second := &nn.Dropout{Rate: .5}, &nn.Dropout{Rate: .5}
+	for _, l := range []nn.Layer{first, second} {
+		_, err := l.Init([]int{64}, nil, b)
+		require.NoError(t, err)
+	}
+	ones := make([]float32, 64)
+	for i := range ones {
+		ones[i] = 1
+	}
+	x := nn.Tensor{Shape: []int{1, 64}, Data: nn.Host(ones)}
+	p := &nn.Pass{Backend: be, Train: true}
+	y1, _ := first.Forward(p, x)
+	y2, _ := second.Forward(p, x)
+	require.NotEqual(t, y1.Data.Float32s(), y2.Data.Float32s())
+	again, _ := first.Forward(p, x)
+	require.Equal(t, y1.Data.Float32s(), again.Data.Float32s())
+	p.Random.Step++
+	next, _ := first.Forward(p, x)
+	require.NotEqual(t, y1.Data.Float32s(), next.Data.Float32s())
+	p.Train = false
+	quiet, _ := first.Forward(p, x)
+	require.Equal(t, ones, quiet.Data.Float32s())
+}
+
+// The gradient by the input is computed where something before the layer is
+// trained, and only there.
+func TestOnlyLaterLayersComputeInputGradients(t *testing.T) {
+	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
+	first, later := &nn.Linear{Out: 3}, &nn.Linear{Out: 2}
+	_, err := first.Init([]int{3}, nil, b.Scope("first"))
+	require.NoError(t, err)
+	_, err = later.Init([]int{3}, nil, b.Scope("later"))
+	require.NoError(t, err)
+	_, err = b.Build(be)
+	require.NoError(t, err)
+	p := &nn.Pass{Backend: be, Train: true}
+	x := nn.Tensor{Shape: []int{1, 3}, Data: nn.Host([]float32{1, 2, 3})}
+	_, back := first.Forward(p, x)
+	require.Equal(t, nn.Tensor{}, back(x))
+	y, back := later.Forward(p, x)
+	require.Equal(t, []int{1, 3}, back(y).Shape)
+}

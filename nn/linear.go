@@ -1,0 +1,25 @@
+package nn
+
+// Linear is y = x·Wᵀ + b, thinc's Linear.v1. A row of input of several
+// dimensions is taken as one vector.
+type Linear struct {
+	// Out is the number of outputs; 0 to learn it from the model.
+	Out int
+	// InitW sets the initial W; nil is GlorotUniform. The initial b is 0.
+	InitW Initializer
+
+	affine affine
+}
+
+// Init declares W (nO, nI) and b (nO).
+func (l *Linear) Init(in, out []int, b *Builder) ([]int, error) {
+	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), b)
+}
+
+// Forward takes rows of nI and returns rows of nO.
+func (l *Linear) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	y := l.affine.forward(p, x)
+	return y, func(dy Tensor) Tensor { return l.affine.backward(p, x, dy.Data) }
+}
+
+var _ Layer = (*Linear)(nil)

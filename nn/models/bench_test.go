@@ -1,0 +1,45 @@
+package models_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// The step of Thinc's MNIST example: 784-128-128-10, batch 128, dropout, Adam.
+func BenchmarkStep(b *testing.B) {
+	be := cpu.New(cpu.Options{})
+	m, err := nn.NewClassifier(be, models.ReluReluSoftmax(128, .2), []int{784}, 10, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const rows = 128
+	x, labels := make([]float32, rows*784), make([]int32, rows)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range x {
+		x[i] = random.Float32()
+	}
+	for i := range labels {
+		labels[i] = random.Int32N(10)
+	}
+	batch := nn.Batch{X: nn.Tensor{Shape: []int{rows, 784}, Data: nn.Host(x)}, Labels: nn.HostInts(labels)}
+	p := &nn.Pass{Backend: be, Train: true}
+	o := optim.DefaultAdam()
+	s := optim.NewState(be, m.Params(), o)
+	b.ReportAllocs()
+	for b.Loop() {
+		be.Zero(m.Params().Grads)
+		if _, _, err := m.Learn(p, batch); err != nil {
+			b.Fatal(err)
+		}
+		be.Scale(m.Params().Grads, 1./rows)
+		optim.Step(o, be, m.Params(), s)
+		p.Random.Step++
+	}
+	const flops = 2 * rows * (2*784*128 + 3*128*128 + 3*128*10)
+	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+}

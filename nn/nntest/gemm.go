@@ -1,0 +1,88 @@
+package nntest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// gemmSizes reach below, at and above the 64-element tiles that are common.
+var gemmSizes = []int{1, 3, 17, 64, 70}
+
+func testGemm(h *harness) {
+	type size struct{ m, n, k int }
+	var sizes []size
+	for _, m := range gemmSizes {
+		for _, n := range gemmSizes {
+			for _, k := range gemmSizes {
+				sizes = append(sizes, size{m, n, k})
+			}
+		}
+	}
+	sizes = append(sizes, size{130, 140, 65}, size{2, 3, 0}, size{0, 3, 2}, size{3, 0, 2})
+	for i, s := range sizes {
+		for _, trans := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+			h.gemmCase(s.m, s.n, s.k, trans[0], trans[1], []float32{0, 1, .5}[i%3])
+		}
+		h.b.Recycle()
+	}
+}
+
+// gemmCase compares one product with three loops. With beta 0 the result
+// replaces poison.
+func (h *harness) gemmCase(m, n, k int, transA, transB bool, beta float32) {
+	a, b := h.normals(m*k), h.normals(k*n)
+	c := h.b.Temp(m * n)
+	before := make([]float32, m*n)
+	if beta != 0 {
+		before = h.normals(m * n)
+		h.b.Copy(c, before)
+	}
+	want := make([]float64, m*n)
+	for i := range m {
+		for j := range n {
+			sum := float64(beta) * float64(before[i*n+j])
+			for l := range k {
+				sum += float64(a[at(i, l, m, k, transA)]) * float64(b[at(l, j, k, n, transB)])
+			}
+			want[i*n+j] = sum
+		}
+	}
+	h.b.Gemm(c, h.temp(a), h.temp(b), m, n, k, transA, transB, beta)
+	h.near(want, c, 1e-4, "m=%d n=%d k=%d transA=%v transB=%v beta=%v", m, n, k, transA, transB, beta)
+}
+
+// at returns where element (i, j) of a rows×cols matrix lies if it is stored as
+// it is, or transposed.
+func at(i, j, rows, cols int, trans bool) int {
+	if trans {
+		return j*rows + i
+	}
+	return i*cols + j
+}
+
+// temp returns v in temporary memory.
+func (h *harness) temp(v []float32) nn.Buffer {
+	b := h.b.Temp(len(v))
+	h.b.Copy(b, v)
+	return b
+}
+
+// testGemmBits repeats products on other memory and wants the same bits.
+func testGemmBits(h *harness) {
+	for _, s := range [][3]int{{5, 7, 9}, {130, 129, 131}} {
+		m, n, k := s[0], s[1], s[2]
+		a, b := h.normals(m*k), h.normals(n*k)
+		var first []float32
+		for try := range 4 {
+			h.b.Temp(try) // shift what follows
+			c := h.b.Temp(m * n)
+			h.b.Gemm(c, h.temp(a), h.temp(b), m, n, k, false, true, 0)
+			got := h.read(c)
+			if first == nil {
+				first = got
+			}
+			require.Equal(h, first, got)
+		}
+	}
+}

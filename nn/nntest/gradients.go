@@ -1,0 +1,196 @@
+package nntest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// CheckGradients compares the Backprop of l, on random rows of shape in, with
+// central differences of Forward while training: the gradients of its parameters
+// and of its input. l must not have been initialised, must know its number of
+// outputs, and its Backprop must take the gradient of its output (that of
+// nn.Softmax takes another one: check it in a model).
+func CheckGradients(t *testing.T, b nn.Backend, l nn.Layer, in []int, rows int) {
+	t.Helper()
+	require.NoError(t, layerGradients(b, l, in, rows))
+}
+
+// CheckModelGradients compares the gradients of m's parameters by Learn with
+// central differences of its loss. p.Random fixes dropout masks. Values are as
+// before afterwards; Grads are not.
+func CheckModelGradients(t *testing.T, m nn.Model, p *nn.Pass, batch nn.Batch) {
+	t.Helper()
+	require.NoError(t, modelGradients(m, p, batch))
+}
+
+// layerGradients makes the input a parameter too, so that its gradient is wanted
+// and checked like the others.
+func layerGradients(b nn.Backend, l nn.Layer, in []int, rows int) error {
+	builder := nn.NewBuilder(3)
+	input := builder.Param("input", append([]int{rows}, in...), nn.Uniform(-1, 1))
+	out, err := l.Init(in, nil, builder.Scope("layer"))
+	if err != nil {
+		return err
+	}
+	params, err := builder.Build(b)
+	if err != nil {
+		return err
+	}
+	jitter(b, params)
+	pass := &nn.Pass{Backend: b, Train: true, Random: nn.Stream{Seed: 4, Step: 5}}
+	x := nn.Tensor{Shape: input.Shape, Data: input.Values}
+	weights := randomWeights(rows, out)
+	y := make([]float32, len(weights))
+
+	loss := func() float64 {
+		b.Recycle()
+		result, _ := l.Forward(pass, x)
+		b.Read(y, result.Data)
+		return dot(weights, y)
+	}
+	learn := func() error {
+		b.Recycle()
+		result, back := l.Forward(pass, x)
+		if result.Data.Len() != len(weights) {
+			return fmt.Errorf("Init promised rows of shape %v, Forward made shape %v", out, result.Shape)
+		}
+		dy := nn.Tensor{Shape: result.Shape, Data: b.Temp(len(weights))}
+		b.Copy(dy.Data, weights)
+		dx := back(dy)
+		if dx.Data.Len() != input.Values.Len() {
+			return fmt.Errorf("the gradient of the input has %d elements, the input %d", dx.Data.Len(), input.Values.Len())
+		}
+		b.Axpy(input.Grads, 1, dx.Data)
+		return nil
+	}
+	return compare(b, params, learn, loss)
+}
+
+// jitter moves every value a little: a bias of exactly 0 puts rows of zeros
+// exactly on the kink of relu.
+func jitter(b nn.Backend, params *nn.Params) {
+	v := make([]float32, params.Values.Len())
+	b.Read(v, params.Values)
+	r := rand.New(rand.NewPCG(7, 8))
+	for i := range v {
+		v[i] += r.Float32()*.4 - .2
+	}
+	b.Copy(params.Values, v)
+}
+
+// modelGradients checks a model through its summed loss.
+func modelGradients(m nn.Model, p *nn.Pass, batch nn.Batch) error {
+	var failed error
+	loss := func() float64 {
+		sum, _, err := m.Learn(p, batch)
+		if err != nil {
+			failed = err
+			return 0
+		}
+		var v [1]float32
+		p.Backend.Read(v[:], sum)
+		return float64(v[0])
+	}
+	learn := func() error {
+		_, _, err := m.Learn(p, batch)
+		return err
+	}
+	if err := compare(p.Backend, m.Params(), learn, loss); err != nil {
+		return err
+	}
+	return failed
+}
+
+// Settings of the comparison. float32 leaves about three digits of a difference.
+const (
+	stepSize  = 1.0 / 128 // of the difference
+	tolerance = .01       // relative to the largest gradient of the parameter
+	checked   = 40        // elements of each parameter, evenly spread
+	maxKinks  = .2        // share of them that may lie at a kink of relu
+)
+
+// compare runs learn once and then checks every parameter's gradients against
+// differences of loss.
+func compare(b nn.Backend, params *nn.Params, learn func() error, loss func() float64) error {
+	b.Zero(params.Grads)
+	if err := learn(); err != nil {
+		return err
+	}
+	grads := make([]float32, params.Grads.Len())
+	b.Read(grads, params.Grads)
+	for _, q := range params.List {
+		if err := compareParam(b, q, grads[q.Offset:q.Offset+q.Grads.Len()], loss); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compareParam(b nn.Backend, q *nn.Param, grads []float32, loss func() float64) error {
+	largest := 0.
+	for _, g := range grads {
+		largest = max(largest, math.Abs(float64(g)))
+	}
+	base := loss()
+	allowed := tolerance*largest + 0x1p-20*math.Abs(base)/stepSize + 1e-4
+	tried, kinks := 0, 0
+	for i := 0; i < len(grads); i += (len(grads) + checked - 1) / checked {
+		tried++
+		left, right := slopes(b, q, i, base, loss)
+		d := (left + right) / 2
+		switch g := float64(grads[i]); {
+		case math.Abs(d-g) <= allowed:
+		case math.Abs(right-left) > allowed: // two slopes: neither is the gradient's fault
+			kinks++
+		default:
+			return fmt.Errorf("%s[%d]: the gradient is %v, differences give %v", q.Name, i, g, d)
+		}
+	}
+	if float64(kinks) > maxKinks*float64(tried)+1 {
+		return fmt.Errorf("%s: the gradient is wrong, or the loss not smooth, at %d of %d elements", q.Name, kinks, tried)
+	}
+	return nil
+}
+
+// slopes returns the differences of loss, base now, on both sides of element i
+// of q.
+func slopes(b nn.Backend, q *nn.Param, i int, base float64, loss func() float64) (left, right float64) {
+	element := q.Values.Slice(i, i+1)
+	var v [1]float32
+	b.Read(v[:], element)
+	move := func(x float32) float64 {
+		b.Copy(element, []float32{x})
+		return (loss() - base) / (float64(x) - float64(v[0]))
+	}
+	left, right = move(v[0]-stepSize), move(v[0]+stepSize)
+	b.Copy(element, v[:])
+	return left, right
+}
+
+// randomWeights returns a weight for each output, which makes a loss of them.
+func randomWeights(rows int, out []int) []float32 {
+	n := rows
+	for _, d := range out {
+		n *= d
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = r.Float32()*2 - 1
+	}
+	return v
+}
+
+func dot(a, b []float32) float64 {
+	sum := 0.
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}

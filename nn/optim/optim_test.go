@@ -1,0 +1,218 @@
+package optim_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// params returns two parameters, the first of several blocks.
+func params(t *testing.T) (*nn.Params, *cpu.Backend) {
+	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
+	b.Param("W", []int{100, 90}, nn.Uniform(-1, 1))
+	b.Param("b", []int{5}, nn.Uniform(-1, 1))
+	p, err := b.Build(be)
+	require.NoError(t, err)
+	return p, be
+}
+
+// gradients fills p.Grads with numbers of a step, W's of norm about 95·size.
+func gradients(p *nn.Params, step int, size float64) {
+	r := rand.New(rand.NewPCG(uint64(step), 7))
+	for _, q := range p.List {
+		for i := range q.Grads.Float32s() {
+			q.Grads.Float32s()[i] = float32(size * r.NormFloat64())
+		}
+	}
+}
+
+func requireClose(t *testing.T, want, got []float64, what string) {
+	t.Helper()
+	require.Len(t, got, len(want), what)
+	for i := range want {
+		require.InDelta(t, want[i], got[i], 2e-6*(1+math.Abs(want[i])), "%s[%d]", what, i)
+	}
+}
+
+// Every setting against Thinc's rule in float64, over five steps.
+func TestUpdatesEqualThinc(t *testing.T) {
+	adam := settings{rate: .01, beta1: .9, beta2: .999, eps: 1e-8, clip: 1, decay: true}
+	for name, change := range map[string]func(s *settings, size *float64){
+		"defaults":           func(*settings, *float64) {},
+		"no clip":            func(s *settings, _ *float64) { s.clip = 0 },
+		"gradients in reach": func(_ *settings, size *float64) { *size = .001 },
+		"weight decay":       func(s *settings, _ *float64) { s.l2 = .1 },
+		"L2 in the gradient": func(s *settings, _ *float64) { s.l2, s.decay = .1, false },
+		"L2 without clip":    func(s *settings, _ *float64) { s.l2, s.decay, s.clip = .1, false, 0 },
+		"other betas":        func(s *settings, _ *float64) { s.beta1, s.beta2, s.eps = .5, .8, .01 },
+		"betas of 0":         func(s *settings, _ *float64) { s.beta1, s.beta2 = 0, 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, size := adam, 1.
+			change(&s, &size)
+			checkAgainstThinc(t, s, size, optim.Adam{
+				LearnRate: optim.Constant(s.rate), Beta1: optim.Constant(s.beta1), Beta2: optim.Constant(s.beta2),
+				Eps: optim.Constant(s.eps), L2: optim.Constant(s.l2), GradClip: optim.Constant(s.clip),
+				L2IsWeightDecay: s.decay, UseAverages: true,
+			})
+			if s.beta2 == 0 {
+				checkAgainstThinc(t, s, size, optim.SGD{
+					LearnRate: optim.Constant(s.rate), L2: optim.Constant(s.l2), GradClip: optim.Constant(s.clip),
+					L2IsWeightDecay: s.decay, UseAverages: true,
+				})
+			}
+		})
+	}
+}
+
+func checkAgainstThinc(t *testing.T, s settings, size float64, o optim.Optimizer) {
+	t.Helper()
+	p, be := params(t)
+	state := optim.NewState(be, p, o)
+	var want []*thinc
+	for _, q := range p.List {
+		want = append(want, newThinc(q.Values.Float32s(), s))
+	}
+	for step := range 5 {
+		gradients(p, step, size)
+		before := append([]float32(nil), p.Grads.Float32s()...)
+		optim.Step(o, be, p, state)
+		require.Equal(t, step+1, state.Step)
+		require.Equal(t, before, p.Grads.Float32s(), "gradients stay")
+		for i, q := range p.List {
+			want[i].update(q.Grads.Float32s())
+			requireClose(t, want[i].w, widen(q.Values), q.Name)
+			hi := q.Offset + q.Values.Len()
+			requireClose(t, want[i].average, widen(state.Slots[optim.SlotAverage].Slice(q.Offset, hi)), "average")
+			if m, ok := state.Slots[optim.SlotM]; ok && s.beta2 > 0 {
+				requireClose(t, want[i].m, widen(m.Slice(q.Offset, hi)), "m")
+				requireClose(t, want[i].v, widen(state.Slots[optim.SlotV].Slice(q.Offset, hi)), "v")
+			}
+		}
+	}
+}
+
+// Clipping is per parameter: a huge gradient of one does not shrink the other's.
+func TestClipIsPerParameter(t *testing.T) {
+	p, be := params(t)
+	o := optim.DefaultSGD(1)
+	state := optim.NewState(be, p, o)
+	p.List[0].Grads.Float32s()[3] = 1e6
+	p.List[1].Grads.Float32s()[0] = .5
+	w := append([]float32(nil), p.Values.Float32s()...)
+	optim.Step(o, be, p, state)
+	require.InDelta(t, w[3]-1, p.List[0].Values.Float32s()[3], 1e-6)
+	require.InDelta(t, w[p.List[1].Offset]-.5, p.List[1].Values.Float32s()[0], 1e-6)
+}
+
+func TestDefaults(t *testing.T) {
+	a := optim.DefaultAdam()
+	require.Equal(t, []float64{.001, .9, .999, 1e-8, 0, 1}, []float64{
+		a.LearnRate(0), a.Beta1(0), a.Beta2(0), a.Eps(0), a.L2(0), a.GradClip(0),
+	})
+	require.True(t, a.L2IsWeightDecay && a.UseAverages)
+	require.Equal(t, []string{"m", "v", "average"}, a.Slots())
+	a.UseAverages = false
+	require.Equal(t, []string{"m", "v"}, a.Slots())
+	s := optim.DefaultSGD(.1)
+	require.Equal(t, []float64{.1, 0, 1}, []float64{s.LearnRate(5), s.L2(5), s.GradClip(5)})
+	require.Equal(t, []string{"average"}, s.Slots())
+	require.Empty(t, optim.SGD{}.Slots())
+}
+
+// A schedule sees how many updates were done; nil is 0.
+func TestScheduleIsFollowed(t *testing.T) {
+	p, be := params(t)
+	var asked []int
+	o := optim.SGD{LearnRate: func(step int) float64 {
+		asked = append(asked, step)
+		return float64(step)
+	}}
+	state := optim.NewState(be, p, o)
+	state.Step = 7
+	p.List[1].Grads.Float32s()[0] = 2
+	w := p.List[1].Values.Float32s()[0]
+	optim.Step(o, be, p, state)
+	optim.Step(o, be, p, state)
+	require.Equal(t, []int{7, 8}, asked)
+	require.InDelta(t, w-2*7-2*8, p.List[1].Values.Float32s()[0], 1e-5)
+}
+
+// To update by parts gives the bits of one update of the whole.
+func TestPartsEqualWhole(t *testing.T) {
+	o := optim.DefaultAdam()
+	o.L2 = optim.Constant(.01)
+	whole, be := params(t)
+	state := optim.NewState(be, whole, o)
+	for step := range 3 {
+		gradients(whole, step, 1)
+		optim.Step(o, be, whole, state)
+	}
+
+	cut, be := params(t)
+	w, b := cut.List[0], cut.List[1]
+	parts := optim.NewState(be, cut, o)
+	for step := range 3 {
+		gradients(cut, step, 1)
+		for _, part := range []optim.Part{optim.BlocksOf(w, 1, 3), optim.Only(b), optim.BlocksOf(w, 0, 1)} {
+			o.Update(be, cut, parts, part)
+		}
+		parts.Step++
+	}
+	require.Equal(t, whole.Values.Float32s(), cut.Values.Float32s())
+	for name := range state.Slots {
+		require.Equal(t, state.Slots[name].Float32s(), parts.Slots[name].Float32s(), name)
+	}
+}
+
+func TestPartLeavesTheRest(t *testing.T) {
+	p, be := params(t)
+	o := optim.DefaultAdam()
+	state := optim.NewState(be, p, o)
+	gradients(p, 0, 1)
+	before := append([]float32(nil), p.Values.Float32s()...)
+	o.Update(be, p, state, optim.BlocksOf(p.List[0], 1, 2))
+	require.Zero(t, state.Step)
+	lo, hi := nn.BlockSize, 2*nn.BlockSize
+	after := p.Values.Float32s()
+	require.Equal(t, before[:lo], after[:lo])
+	require.Equal(t, before[hi:], after[hi:])
+	for i := lo; i < hi; i++ {
+		require.NotEqual(t, before[i], after[i])
+	}
+}
+
+// A state rebuilt from Step and Slots goes on with the same bits.
+func TestStateSurvivesACheckpoint(t *testing.T) {
+	o := optim.DefaultAdam()
+	p, be := params(t)
+	state := optim.NewState(be, p, o)
+	gradients(p, 0, 1)
+	optim.Step(o, be, p, state)
+
+	q, be2 := params(t)
+	restored := optim.NewState(be2, q, o)
+	restored.Step = state.Step
+	be2.Copy(q.Values, p.Values.Float32s())
+	for name, slot := range state.Slots {
+		be2.Copy(restored.Slots[name], slot.Float32s())
+	}
+	gradients(p, 1, 1)
+	gradients(q, 1, 1)
+	optim.Step(o, be, p, state)
+	optim.Step(o, be2, q, restored)
+	require.Equal(t, p.Values.Float32s(), q.Values.Float32s())
+}
+
+func TestUpdateDoesNotAllocateArrays(t *testing.T) {
+	p, be := params(t)
+	var o optim.Optimizer = optim.DefaultAdam()
+	state := optim.NewState(be, p, o)
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { optim.Step(o, be, p, state) }), 3.)
+}

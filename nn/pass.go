@@ -1,0 +1,60 @@
+package nn
+
+// A Stream names the random numbers of one step. A number is
+// Philox(key = Seed, counter = (column, global row, layer, step)), so it does
+// not depend on how many workers share the step's global batch, nor on the
+// order in which they compute.
+type Stream struct {
+	Seed uint64
+	Step uint64 // below 1<<48
+	// Local row i of the batch is row First + i*Stride of the global batch. A
+	// Stride of 0 means 1.
+	First, Stride int
+}
+
+// Draw returns the random words of columns 4*block to 4*block+3 of a local row
+// in the layer with the given number (see [Builder.Random]; below 1<<16).
+func (s Stream) Draw(layer uint32, row, block int) [4]uint32 {
+	return Philox(seedKey(s.Seed), [4]uint32{
+		uint32(block),
+		uint32(s.globalRow(row)),
+		layer&0xFFFF | uint32(s.Step>>32)<<16,
+		uint32(s.Step),
+	})
+}
+
+// globalRow returns the row of the global batch that local row i is.
+func (s Stream) globalRow(i int) int {
+	if s.Stride == 0 {
+		return s.First + i
+	}
+	return s.First + i*s.Stride
+}
+
+// seedKey splits a seed into a Philox key.
+func seedKey(seed uint64) [2]uint32 { return [2]uint32{uint32(seed), uint32(seed >> 32)} }
+
+// A Pass is one run of a batch through a model. A Pass and the model it runs
+// through belong to one goroutine at a time.
+type Pass struct {
+	// Backend runs the pass; it is the one the model was built with.
+	Backend Backend
+	// Train turns on what only training does, such as dropout.
+	Train bool
+	// Random is the source of dropout masks.
+	Random Stream
+	// Final, if not nil, is called while the backward pass proceeds: gradients
+	// at and after arena offset lo will not change any more in this pass. On a
+	// device they are final in stream order. lo never grows and may repeat; a
+	// Model ends with Final(0). A layer whose parts do not run strictly in
+	// reverse order of declaration gives them a copy of the Pass with Final nil
+	// and calls Final itself.
+	Final func(lo int)
+}
+
+// final reports, if anybody wants to know, that gradients from lo on are final.
+func (p *Pass) final(lo int) {
+	if p.Final != nil {
+		p.Final(lo)
+	}
+}

@@ -1,0 +1,42 @@
+package nn
+
+// Relu is y = max(0, x·Wᵀ + b), followed by dropout while training, thinc's
+// Relu.v1. A row of input of several dimensions is taken as one vector.
+type Relu struct {
+	// Out is the number of outputs; 0 to learn it from the model.
+	Out int
+	// Dropout is the share of outputs set to 0, in [0, 1); see [Dropout].
+	Dropout float32
+	// InitW sets the initial W; nil is GlorotUniform. The initial b is 0.
+	InitW Initializer
+
+	affine affine
+	drop   dropper
+}
+
+// Init declares W (nO, nI) and b (nO).
+func (l *Relu) Init(in, out []int, b *Builder) ([]int, error) {
+	if err := l.drop.declare(l.Dropout, b); err != nil {
+		return nil, err
+	}
+	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), b)
+}
+
+// Forward takes rows of nI and returns rows of nO.
+func (l *Relu) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	y := l.affine.forward(p, x)
+	p.Backend.Relu(y.Data, y.Data)
+	scale := float32(1)
+	if l.drop.active(p) {
+		l.drop.apply(p, y.Data, y.Data, l.affine.nO)
+		scale = 1 / (1 - l.Dropout)
+	}
+	// An output that dropout zeroed is as dead as one that relu zeroed, so the
+	// one comparison of ReluGrad undoes both and no mask is kept or drawn again.
+	return y, func(dy Tensor) Tensor {
+		p.Backend.ReluGrad(dy.Data, dy.Data, y.Data, scale)
+		return l.affine.backward(p, x, dy.Data)
+	}
+}
+
+var _ Layer = (*Relu)(nil)

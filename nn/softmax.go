@@ -1,0 +1,32 @@
+package nn
+
+// Softmax is softmax(x·Wᵀ + b) by rows, thinc's Softmax.v1: W and b begin at
+// zero, and its Backprop takes the gradient by the logits, not by the
+// probabilities, which for a cross-entropy loss is probabilities minus targets.
+// A row of input of several dimensions is taken as one vector.
+type Softmax struct {
+	// Out is the number of classes; 0 to learn it from the model.
+	Out int
+	// InitW sets the initial W; nil is Zeros. The initial b is 0.
+	InitW Initializer
+
+	affine affine
+}
+
+// Init declares W (nO, nI) and b (nO).
+func (l *Softmax) Init(in, out []int, b *Builder) ([]int, error) {
+	init := l.InitW
+	if init == nil {
+		init = Zeros
+	}
+	return l.affine.declare(in, out, l.Out, init, b)
+}
+
+// Forward takes rows of nI and returns rows of nO probabilities.
+func (l *Softmax) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	y := l.affine.forward(p, x)
+	p.Backend.Softmax(y.Data, y.Data, l.affine.nO)
+	return y, func(dlogits Tensor) Tensor { return l.affine.backward(p, x, dlogits.Data) }
+}
+
+var _ Layer = (*Softmax)(nil)

@@ -1,0 +1,36 @@
+package nn
+
+import "slices"
+
+// A Tensor is a Buffer read as rows: Shape[0] rows, each of shape Shape[1:],
+// row-major without gaps.
+type Tensor struct {
+	Shape []int
+	Data  Buffer
+	// Lengths gives the rows of each document when the rows are tokens of
+	// several documents laid end to end; nil for plain rows.
+	Lengths []int
+}
+
+// Rows returns the number of rows; 0 for the zero Tensor.
+func (t Tensor) Rows() int {
+	if len(t.Shape) == 0 {
+		return 0
+	}
+	return t.Shape[0]
+}
+
+// empty reports a Tensor that stands for "not computed", see [Backprop].
+func (t Tensor) empty() bool { return t.Shape == nil }
+
+// product returns the number of elements of a shape; 1 for no dimensions.
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// sameShape reports whether a and b have the same dimensions.
+func sameShape(a, b []int) bool { return slices.Equal(a, b) }

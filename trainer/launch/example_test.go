@@ -1,0 +1,53 @@
+//go:build unix
+
+package launch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// Two workers, the second of which fails. The first is told to leave when its
+// grace is over.
+func ExampleStart() {
+	job := launch.Start(context.Background(), launch.Options{Grace: -1})
+	for i, script := range []string{"exec sleep 1000", "echo loading; echo no data >&2; exit 4"} {
+		name := fmt.Sprintf("worker %d", i)
+		_, err := job.Run(launch.Command{
+			Name: name,
+			Path: "sh", Args: []string{"-c", script},
+			Stdout: func(line []byte) { fmt.Printf("[%s] %s\n", name, line) },
+		})
+		if err != nil {
+			job.Stop(err)
+			break
+		}
+	}
+	outcome := job.Wait()
+	fmt.Println(outcome.Root.Name, outcome.Root.Code, outcome.Root.LastLines)
+	fmt.Println(outcome.Exits[0].Signal, outcome.Exits[0].ByUs)
+	// Output:
+	// [worker 1] loading
+	// worker 1 4 [no data]
+	// terminated true
+}
+
+// A worker does its work under a context that ends with its launcher.
+func ExampleLifeline() {
+	ctx, stop, err := launch.Lifeline(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer stop()
+	select {
+	case <-ctx.Done():
+		fmt.Println("ended:", context.Cause(ctx))
+	default:
+		fmt.Println("at work") // nobody launched this example
+	}
+	// Output: at work
+}

@@ -1,0 +1,47 @@
+package launch
+
+import "bytes"
+
+// A splitter cuts a stream of bytes into lines, the same ones however the
+// stream was cut into writes. No byte is lost but the line ends ("\n" or
+// "\r\n"); a line of more than max bytes is handed on in pieces of max bytes.
+type splitter struct {
+	max  int
+	emit func(line []byte) // must not keep line
+	part []byte            // the line begun by earlier writes; at most max bytes
+}
+
+func (s *splitter) write(p []byte) {
+	for len(p) > 0 {
+		line, rest, ended := bytes.Cut(p, []byte{'\n'})
+		for len(s.part)+len(line) > s.max {
+			room := s.max - len(s.part)
+			s.emit(s.take(line[:room]))
+			line = line[room:]
+		}
+		if !ended {
+			s.part = append(s.part, line...)
+			return
+		}
+		s.emit(bytes.TrimSuffix(s.take(line), []byte{'\r'}))
+		p = rest
+	}
+}
+
+// take returns the kept part followed by p, and keeps nothing. The result is
+// valid until the next write.
+func (s *splitter) take(p []byte) []byte {
+	if len(s.part) == 0 {
+		return p
+	}
+	whole := append(s.part, p...)
+	s.part = whole[:0]
+	return whole
+}
+
+// flush emits the last line if it was not ended.
+func (s *splitter) flush() {
+	if len(s.part) > 0 {
+		s.emit(s.take(nil))
+	}
+}

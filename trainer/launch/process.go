@@ -1,0 +1,99 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// A Process is one worker of a Job. Its methods may be called from anywhere.
+type Process struct {
+	name     string
+	cmd      *exec.Cmd
+	group    *group
+	lifeline *os.File // the writing end: closed when the worker is gone, or by the kernel when we are
+	output   output
+
+	done chan struct{}
+	exit Exit // written before done is closed
+}
+
+// Name is what reports call the worker.
+func (p *Process) Name() string { return p.name }
+
+// Pid is its process id, which is the id of its process group too.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Done is closed when the worker has ended and all its output was delivered.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Exit says how the worker ended; ok is false until Done is closed.
+func (p *Process) Exit() (e Exit, ok bool) {
+	select {
+	case <-p.done:
+		return p.exit, true
+	default:
+		return Exit{}, false
+	}
+}
+
+// start starts the process and the readers of its output. It must be called on
+// a thread that outlives the process; see attributes.
+func (c Command) start(o Options) (*Process, error) {
+	name := c.Name
+	if name == "" {
+		name = c.Path
+	}
+	p := &Process{name: name, cmd: exec.Command(c.Path, c.Args...), done: make(chan struct{})}
+	p.cmd.Dir = c.Dir
+	p.cmd.Env = append(os.Environ(), c.Env...)
+	p.cmd.SysProcAttr = attributes()
+
+	pipes, err := p.connect()
+	if err != nil {
+		return nil, fmt.Errorf("pipes for %s: %w", name, err)
+	}
+	defer pipes.closeTheirs()
+	if err := p.cmd.Start(); err != nil {
+		pipes.closeOurs()
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	if p.group, err = newGroup(p.cmd.Process); err != nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		pipes.closeOurs()
+		return nil, fmt.Errorf("take charge of %s: %w", name, err)
+	}
+	p.lifeline = pipes.ours[lifelinePipe]
+	p.output.tail.max = o.Tail
+	p.output.follow(pipes.ours[stdoutPipe], o.MaxLine, orDiscard(c.Stdout))
+	p.output.follow(pipes.ours[stderrPipe], o.MaxLine, func(line []byte) {
+		p.output.tail.add(line)
+		orDiscard(c.Stderr)(line)
+	})
+	return p, nil
+}
+
+// await returns how the process ended, when whatever it left behind in its
+// process group has been killed. It is called once.
+func (p *Process) await() (code int, sig syscall.Signal) {
+	err := p.group.wait(p.cmd)
+	_ = p.lifeline.Close()
+	state := p.cmd.ProcessState
+	if state == nil { // somebody else reaped it, so nobody knows
+		p.output.note("how this process ended is not known: " + err.Error())
+		return -1, 0
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		sig = status.Signal()
+	}
+	return state.ExitCode(), sig
+}
+
+func orDiscard(emit func([]byte)) func([]byte) {
+	if emit == nil {
+		return func([]byte) {}
+	}
+	return emit
+}

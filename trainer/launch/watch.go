@@ -1,0 +1,142 @@
+package launch
+
+import (
+	"slices"
+	"syscall"
+	"time"
+)
+
+// A watch decides who is told to end, and when. It is a plain state machine:
+// every method takes the time since the start of the job and returns the
+// signals to send now. It never blocks and is not safe for concurrent use.
+//
+//	running --failure--> grace --Grace--> terminating --Term--> killing
+//	   \---------stop-------\---------------^
+//
+// Once it has left running no worker may be added, and a worker alive at the
+// start of an ending has had SIGTERM and SIGKILL, in this order, by its end.
+type watch struct {
+	grace, term time.Duration
+
+	phase   phase
+	due     time.Duration // when the phase ends; of meaning in grace and terminating
+	cause   error         // of the first stop that found a worker alive
+	workers []worker      // in the order they were started
+}
+
+type phase uint8
+
+const (
+	running phase = iota
+	grace
+	terminating
+	killing
+)
+
+type worker struct {
+	exit  Exit
+	alive bool
+	asked []syscall.Signal // what was sent to it that means "end"
+}
+
+// An order is a signal for the process group of one worker.
+type order struct {
+	id  int
+	sig syscall.Signal
+}
+
+// started adds a worker and returns its number, which counts from 0.
+func (w *watch) started(name string, pid int) int {
+	w.workers = append(w.workers, worker{exit: Exit{Name: name, Pid: pid}, alive: true})
+	return len(w.workers) - 1
+}
+
+// exited records how a worker ended. The first failure nobody asked for
+// begins the end of all.
+func (w *watch) exited(now time.Duration, id, code int, sig syscall.Signal) []order {
+	one := &w.workers[id]
+	one.alive = false
+	one.exit.Code, one.exit.Signal, one.exit.At = code, sig, now
+	// A worker that handles the signal ends with a code of its choice, one that
+	// does not dies of it. Death by another signal is its own doing.
+	one.exit.ByUs = len(one.asked) > 0 && (sig == 0 || slices.Contains(one.asked, sig))
+	if w.phase == running && one.exit.Failed() && !one.exit.ByUs {
+		w.phase, w.due = grace, now+w.grace
+	}
+	return w.tick(now)
+}
+
+// stop begins the end from outside. There is no grace: unlike after a failure,
+// no worker can have noticed anything by itself.
+func (w *watch) stop(now time.Duration, cause error) []order {
+	if w.cause == nil && (w.alive() > 0 || len(w.workers) == 0) {
+		w.cause = cause
+	}
+	if w.phase == running || w.phase == grace {
+		w.phase, w.due = grace, now
+	}
+	return w.tick(now)
+}
+
+// signal passes a signal on to all workers that are alive. One that means
+// "end" makes their exits the job's doing, but sets no deadline.
+func (w *watch) signal(sig syscall.Signal) []order {
+	var orders []order
+	for id := range w.workers {
+		one := &w.workers[id]
+		if !one.alive {
+			continue
+		}
+		if meansEnd(sig) && !slices.Contains(one.asked, sig) {
+			one.asked = append(one.asked, sig)
+		}
+		orders = append(orders, order{id, sig})
+	}
+	return orders
+}
+
+// tick moves on to the next phases if their time has come.
+func (w *watch) tick(now time.Duration) []order {
+	var orders []order
+	if w.phase == grace && now >= w.due {
+		w.phase, w.due = terminating, now+w.term
+		orders = append(orders, w.signal(syscall.SIGTERM)...)
+	}
+	if w.phase == terminating && now >= w.due {
+		w.phase = killing
+		orders = append(orders, w.signal(syscall.SIGKILL)...)
+	}
+	return orders
+}
+
+// next says when tick has something to do, if ever.
+func (w *watch) next() (due time.Duration, ok bool) {
+	return w.due, (w.phase == grace || w.phase == terminating) && w.alive() > 0
+}
+
+func (w *watch) alive() int {
+	n := 0
+	for _, one := range w.workers {
+		if one.alive {
+			n++
+		}
+	}
+	return n
+}
+
+// outcome is the report on all workers; call it when none is alive.
+func (w *watch) outcome(window time.Duration) Outcome {
+	exits := make([]Exit, len(w.workers))
+	for i, one := range w.workers {
+		exits[i] = one.exit
+	}
+	return Outcome{Exits: exits, Root: rootCause(exits, window), Cause: w.cause}
+}
+
+func meansEnd(sig syscall.Signal) bool {
+	switch sig {
+	case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGKILL, syscall.SIGABRT:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,98 @@
+package config
+
+import "fmt"
+
+// Args are the arguments of one call of a registered function, checked and with
+// defaults filled in. Its accessors need the name and type that the function's
+// Params declare; what they do not declare reads as zero and fails the call, with a message
+// for the author of the function.
+type Args struct {
+	block *block
+}
+
+// block is a call being made.
+type block struct {
+	path   string // of the section
+	call   string // "layers -> name"
+	pos    Pos    // of the line that names the function
+	params []Param
+	values map[string]any // by parameter, defaults included
+	given  map[string]Pos // by parameter, what the config sets
+	misuse string
+}
+
+// Int returns an argument of type Int; 0 for null.
+func (a Args) Int(name string) int { return arg[int](a, name, Int) }
+
+// Float returns an argument of type Float; 0 for null.
+func (a Args) Float(name string) float64 { return arg[float64](a, name, Float) }
+
+// Bool returns an argument of type Bool; false for null.
+func (a Args) Bool(name string) bool { return arg[bool](a, name, Bool) }
+
+// String returns an argument of type String; "" for null.
+func (a Args) String(name string) string { return arg[string](a, name, String) }
+
+// List returns an argument of type List, or the positional arguments by the name of the
+// variadic parameter; nil for null and for none.
+func (a Args) List(name string) []any { return arg[[]any](a, name, List) }
+
+// Value returns an argument of any type, nil for null.
+func (a Args) Value(name string) any {
+	if a.param(name) == nil {
+		a.misused(name, "undeclared")
+	}
+	return a.block.values[name]
+}
+
+// Has says whether the config sets an argument, even if to null.
+func (a Args) Has(name string) bool {
+	_, ok := a.block.given[name]
+	return ok
+}
+
+// Pos returns the line that sets an argument; that of the block when its default holds.
+func (a Args) Pos(name string) Pos {
+	if pos, ok := a.block.given[name]; ok {
+		return pos
+	}
+	return a.block.pos
+}
+
+// Errorf returns an error about an argument, for Make to return: the line that
+// sets it, the path of the argument, and the text.
+func (a Args) Errorf(name, format string, args ...any) error {
+	return fail(a.Pos(name), "%s: %s", join(a.block.path, name), fmt.Sprintf(format, args...))
+}
+
+func arg[T any](a Args, name string, t Type) T {
+	var zero T
+	p := a.param(name)
+	if p == nil || p.Type != t && (!p.Variadic || t != List) {
+		a.misused(name, "not declared as "+t.article())
+		return zero
+	}
+	v, _ := a.block.values[name].(T) // null is the zero value
+	return v
+}
+
+func (a Args) param(name string) *Param {
+	for i := range a.block.params {
+		if a.block.params[i].Name == name {
+			return &a.block.params[i]
+		}
+	}
+	return nil
+}
+
+func (a Args) misused(name, how string) {
+	a.block.misuse = fmt.Sprintf("its Make reads the parameter %q, which is %s", name, how)
+}
+
+// join appends a key to a path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

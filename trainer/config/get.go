@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Has says whether a path such as "training.batch_size" names a value or section. A null
+// counts as a value.
+func (c *Config) Has(path string) bool {
+	_, ok := c.find(path)
+	return ok
+}
+
+// Entry returns the value at a path and the line that sets it.
+func (c *Config) Entry(path string) (Entry, bool) { return c.find(path) }
+
+// Section returns the section, or object, at a path; "" is the root.
+func (c *Config) Section(path string) (*Section, bool) {
+	if path == "" {
+		return c.root, true
+	}
+	e, _ := c.find(path)
+	s, ok := e.Value.(*Section)
+	return s, ok
+}
+
+// find walks down a path. What is left of it may be one key that has dots itself.
+func (c *Config) find(path string) (Entry, bool) {
+	s := c.root
+	for {
+		if e, ok := s.Get(path); ok {
+			return e, true
+		}
+		head, rest, ok := strings.Cut(path, ".")
+		if !ok {
+			return Entry{}, false
+		}
+		e, _ := s.Get(head)
+		if s, ok = e.Value.(*Section); !ok {
+			return Entry{}, false
+		}
+		path = rest
+	}
+}
+
+// get finds the value at a path and converts it; absent and null mean byDefault.
+func get[T any](c *Config, path string, byDefault T, convert func(any) (T, bool), kind Type) (T, error) {
+	e, ok := c.find(path)
+	if !ok || e.Value == nil {
+		return byDefault, nil
+	}
+	v, ok := convert(e.Value)
+	if !ok {
+		return byDefault, fail(e.Pos, "%s: %s is expected, got %s", path, kind.article(), describe(e.Value))
+	}
+	return v, nil
+}
+
+// Int returns a whole number, or byDefault when the path is absent or null. A
+// float without a fraction counts as one.
+func (c *Config) Int(path string, byDefault int) (int, error) {
+	return get(c, path, byDefault, toInt, Int)
+}
+
+// Float returns a number, or byDefault when the path is absent or null.
+func (c *Config) Float(path string, byDefault float64) (float64, error) {
+	return get(c, path, byDefault, toFloat, Float)
+}
+
+// Bool returns true or false, also for 1 and 0, or byDefault when the path is absent
+// or null.
+func (c *Config) Bool(path string, byDefault bool) (bool, error) {
+	return get(c, path, byDefault, toBool, Bool)
+}
+
+// String returns a string, or byDefault when the path is absent or null. A whole
+// number counts as its digits, so that names like 2024 need no quotes.
+func (c *Config) String(path, byDefault string) (string, error) {
+	return get(c, path, byDefault, toString, String)
+}
+
+// CheckKeys makes sure that a section has no other keys or subsections than the
+// known ones ("" is the root, whose keys are the sections). It fails for the first
+// that is unknown, naming the known one most like it. A section that is not there has no unknown keys.
+func (c *Config) CheckKeys(section string, known ...string) error {
+	s, ok := c.Section(section)
+	if !ok {
+		return nil
+	}
+	allowed := make(map[string]bool, len(known))
+	for _, k := range known {
+		allowed[k] = true
+	}
+	for _, e := range s.entries {
+		if allowed[e.Key] {
+			continue
+		}
+		what := fmt.Sprintf("section [%s] has no key %q", section, e.Key)
+		if section == "" {
+			what = fmt.Sprintf("there is no section [%s]", e.Key)
+		}
+		hint := didYouMean(e.Key, known)
+		if hint == "" {
+			hint = "; known are " + listed(known)
+		}
+		return fail(e.Pos, "%s%s", what, hint)
+	}
+	return nil
+}
+
+func toInt(v any) (int, bool) {
+	switch v := v.(type) {
+	case int64:
+		return int(v), int64(int(v)) == v
+	case float64:
+		return int(v), v == math.Trunc(v) && math.Abs(v) < 1<<53 && float64(int(v)) == v
+	}
+	return 0, false
+}
+
+func toFloat(v any) (float64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return float64(v), true
+	case float64:
+		return v, true
+	}
+	return 0, false
+}
+
+func toBool(v any) (bool, bool) {
+	switch v := v.(type) {
+	case bool:
+		return v, true
+	case int64:
+		return v == 1, v == 0 || v == 1
+	}
+	return false, false
+}
+
+func toString(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case int64:
+		return fmt.Sprint(v), true
+	}
+	return "", false
+}

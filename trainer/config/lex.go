@@ -1,0 +1,146 @@
+package config
+
+import (
+	"strings"
+	"unicode"
+)
+
+// document is a text as sections and raw values, before anything is interpreted.
+type document struct {
+	name     string
+	sections []*rawSection // in file order; after link also those implied by '*'
+	byName   map[string]*rawSection
+}
+
+// rawSection is a [section] with its keys in file order.
+type rawSection struct {
+	name     string // with dots
+	pos      Pos
+	keys     []*rawKey
+	index    map[string]*rawKey
+	children []*rawSection // set by link
+	state    progress
+	value    *Section
+	cost     cost
+}
+
+// rawKey is a line key = text, with its continuation lines.
+type rawKey struct {
+	section *rawSection
+	name    string
+	text    string
+	pos     Pos
+	state   progress
+	value   any
+	cost    cost
+}
+
+// key returns the key of a name, nil when there is none.
+func (s *rawSection) key(name string) *rawKey { return s.index[name] }
+
+// add puts a key at the end.
+func (s *rawSection) add(k *rawKey) {
+	k.section = s
+	s.keys = append(s.keys, k)
+	s.index[k.name] = k
+}
+
+// lex splits a text into sections and keys by the rules of Python's
+// configparser: '=' or ':' after the key, whichever comes first; whole-line
+// comments with '#' or ';'; lines indented deeper than their key continue
+// its value; nothing twice.
+func lex(name, text string) (*document, error) {
+	l := lexer{doc: &document{name: name, byName: make(map[string]*rawSection)}}
+	for i, line := range strings.Split(text, "\n") {
+		if err := l.line(Pos{name, i + 1}, line); err != nil {
+			return nil, err
+		}
+	}
+	l.endKey()
+	return l.doc, nil
+}
+
+type lexer struct {
+	doc     *document
+	section *rawSection
+	key     *rawKey
+	lines   []string // of the key's value
+	indent  int      // of the key or header before
+}
+
+func (l *lexer) line(pos Pos, line string) error {
+	content := strings.TrimSpace(line)
+	switch {
+	case content == "":
+		if l.key != nil {
+			l.lines = append(l.lines, "")
+		}
+		return nil
+	case content[0] == '#' || content[0] == ';':
+		return nil
+	}
+	indent := len(line) - len(strings.TrimLeftFunc(line, unicode.IsSpace))
+	if l.key != nil && indent > l.indent {
+		l.lines = append(l.lines, content)
+		return nil
+	}
+	l.endKey()
+	l.indent = indent
+	if content[0] == '[' {
+		return l.header(pos, content)
+	}
+	return l.assignment(pos, content)
+}
+
+// endKey completes the value that was being collected.
+func (l *lexer) endKey() {
+	if l.key != nil {
+		l.key.text = strings.TrimRightFunc(strings.Join(l.lines, "\n"), unicode.IsSpace)
+	}
+	l.key, l.lines = nil, nil
+}
+
+func (l *lexer) header(pos Pos, content string) error {
+	name := strings.TrimSuffix(content[1:], "]")
+	if len(name) != len(content)-2 {
+		return fail(pos, "the section header %s is not closed; write [name] alone on a line", content)
+	}
+	for _, part := range strings.Split(name, ".") {
+		if part == "" || strings.TrimSpace(part) != part || strings.ContainsAny(part, "[]") {
+			return fail(pos, "[%s] is not a section name; write parts separated by single dots, as [model.layers]", name)
+		}
+	}
+	if before := l.doc.byName[name]; before != nil {
+		return fail(pos, "section [%s] is there already, at line %d; put its keys together", name, before.pos.Line)
+	}
+	l.section = l.doc.add(name, pos)
+	return nil
+}
+
+func (d *document) add(name string, pos Pos) *rawSection {
+	s := &rawSection{name: name, pos: pos, index: make(map[string]*rawKey)}
+	d.sections = append(d.sections, s)
+	d.byName[name] = s
+	return s
+}
+
+func (l *lexer) assignment(pos Pos, content string) error {
+	at := strings.IndexAny(content, "=:")
+	if at < 0 {
+		return fail(pos, "%q is neither a [section] nor key = value; make sure that sections and values are formatted correctly", content)
+	}
+	name := strings.TrimRightFunc(content[:at], unicode.IsSpace)
+	switch {
+	case name == "":
+		return fail(pos, "a value without a key; write key = value")
+	case l.section == nil || l.section.name == "DEFAULT":
+		return fail(pos, "key %q is not part of a section; values need a [section] above them", name)
+	case l.section.key(name) != nil:
+		return fail(pos, "key %q of section [%s] is there already, at line %d; delete one of the two",
+			name, l.section.name, l.section.key(name).pos.Line)
+	}
+	l.key = &rawKey{name: name, pos: pos}
+	l.lines = []string{strings.TrimSpace(content[at+1:])}
+	l.section.add(l.key)
+	return nil
+}

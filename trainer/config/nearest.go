@@ -1,0 +1,74 @@
+package config
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// didYouMean returns `; did you mean "x"?` for the candidate closest to a word,
+// or "" when none is close.
+func didYouMean(word string, candidates []string) string {
+	if n := nearest(word, candidates); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+// nearest returns the candidate at the smallest edit distance from word, if that is at
+// most a third of its length (and one at least). Case, '-' and '_' count little: they
+// are what people forget.
+func nearest(word string, candidates []string) string {
+	const farthest = 64 // longer words are not compared
+	if len(word) > farthest {
+		return ""
+	}
+	best, bestAt := "", max(1, len(word)/3)+1
+	for _, c := range candidates {
+		if len(c) > farthest {
+			continue
+		}
+		if d := distance(plain(word), plain(c)); d < bestAt {
+			best, bestAt = c, d
+		}
+	}
+	return best
+}
+
+func plain(s string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
+}
+
+// distance counts the bytes to insert, delete, change or swap with the next
+// (Damerau and Levenshtein's distance in its restricted form).
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range len(b) {
+			change := last[j]
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(change, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
+
+// listed returns the names in order, separated by commas.
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	sorted := append([]string(nil), names...)
+	sort.Strings(sorted)
+	return strings.Join(sorted, ", ")
+}

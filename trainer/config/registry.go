@@ -1,0 +1,110 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Param is an argument of a registered function.
+type Param struct {
+	Name     string
+	Type     Type
+	Default  any  // when the config does not set it; nil is null
+	Required bool // there is no default
+	// Variadic makes it receive the positional arguments, the values under '*', as
+	// a list. At most one Param of a Func may be variadic; its Name is for messages.
+	Variadic bool
+}
+
+// Func is a function that configs call by name.
+type Func struct {
+	Params []Param
+	// Make is called with arguments that have been checked against Params.
+	// Its errors are reported with the line of the block; Args.Errorf names
+	// the line of an argument.
+	Make func(Args) (any, error)
+}
+
+// Registry maps names such as layers -> relu_relu_softmax.v1 to functions. Fill it
+// first; then it may be used by several goroutines.
+type Registry struct {
+	byName map[string]map[string]Func
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry {
+	return &Registry{byName: make(map[string]map[string]Func)}
+}
+
+// Register adds a function to one of the registries ("layers", "optimizers"),
+// which it makes if need be. A name that is taken, or parameters that contradict themselves, are an error.
+func (r *Registry) Register(registry, name string, f Func) error {
+	if _, taken := r.byName[registry][name]; taken {
+		return fmt.Errorf("config: %s -> %s is registered already", registry, name)
+	}
+	params, err := checkParams(f)
+	if err != nil {
+		return fmt.Errorf("config: %s -> %s: %w", registry, name, err)
+	}
+	if r.byName[registry] == nil {
+		r.byName[registry] = make(map[string]Func)
+	}
+	f.Params = params
+	r.byName[registry][name] = f
+	return nil
+}
+
+// checkParams returns the parameters with defaults of their types.
+func checkParams(f Func) ([]Param, error) {
+	if f.Make == nil {
+		return nil, fmt.Errorf("it has no Make")
+	}
+	params := slices.Clone(f.Params)
+	seen := make(map[string]bool)
+	variadic := false
+	for i, p := range params {
+		if p.Name == "" || seen[p.Name] {
+			return nil, fmt.Errorf("parameter name %q is empty or used twice", p.Name)
+		}
+		seen[p.Name] = true
+		if p.Variadic && variadic {
+			return nil, fmt.Errorf("parameter %s is a second variadic one", p.Name)
+		}
+		variadic = variadic || p.Variadic
+		if p.Default == nil {
+			continue
+		}
+		v, ok := p.Type.convert(widen(p.Default))
+		if !ok || p.Required || p.Variadic {
+			return nil, fmt.Errorf("parameter %s: the default %v does not fit", p.Name, p.Default)
+		}
+		params[i].Default = v
+	}
+	return params, nil
+}
+
+// widen makes Go's small literals the types of the tree.
+func widen(v any) any {
+	switch v := v.(type) {
+	case int:
+		return int64(v)
+	case float32:
+		return float64(v)
+	}
+	return v
+}
+
+// Registries returns the names of the registries in order.
+func (r *Registry) Registries() []string { return slices.Sorted(maps.Keys(r.byName)) }
+
+// Names returns the names in a registry in order.
+func (r *Registry) Names(registry string) []string {
+	return slices.Sorted(maps.Keys(r.byName[registry]))
+}
+
+// Params returns the parameters of a registered function.
+func (r *Registry) Params(registry, name string) ([]Param, bool) {
+	f, ok := r.byName[registry][name]
+	return slices.Clone(f.Params), ok
+}

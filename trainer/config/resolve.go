@@ -1,0 +1,220 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Resolve makes the objects that a section describes ("" is the whole config). A section with a
+// key such as @layers = "name.v1" is a call: the function of that name in that registry
+// gets the other keys as arguments, and the values under '*' as positional ones. Its
+// result takes the section's place. Arguments are resolved before the call, depth first. Other sections become map[string]any, lists
+// []any of resolved values.
+func (r *Registry) Resolve(c *Config, section string) (any, error) {
+	if section != "" {
+		e, ok := c.find(section)
+		if !ok {
+			return nil, fail(c.root.pos, "section [%s] is not defined%s", section, didYouMean(section, c.root.Keys()))
+		}
+		return r.value(section, e.Value)
+	}
+	return r.value("", c.root)
+}
+
+func (r *Registry) value(path string, v any) (any, error) {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			var err error
+			if out[i], err = r.value(fmt.Sprintf("%s[%d]", path, i), x); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case *Section:
+		return r.section(path, v)
+	}
+	return v, nil
+}
+
+// section resolves a section as a call or as a map.
+func (r *Registry) section(path string, s *Section) (any, error) {
+	var call *Entry
+	for i, e := range s.entries {
+		if !strings.HasPrefix(e.Key, "@") {
+			continue
+		}
+		if call != nil {
+			return nil, fail(e.Pos, "%s: a block can refer to one registered function only, this one has %s and %s", path, call.Key, e.Key)
+		}
+		call = &s.entries[i]
+	}
+	if call != nil {
+		return r.call(path, s, *call)
+	}
+	out := make(map[string]any, len(s.entries))
+	for _, e := range s.entries {
+		v, err := r.value(join(path, e.Key), e.Value)
+		if err != nil {
+			return nil, err
+		}
+		out[e.Key] = v
+	}
+	return out, nil
+}
+
+// call resolves the arguments of a block and calls its function.
+func (r *Registry) call(path string, s *Section, at Entry) (any, error) {
+	f, name, err := r.lookup(path, at)
+	if err != nil {
+		return nil, err
+	}
+	b := &block{
+		path: path, call: at.Key[1:] + " -> " + name, pos: at.Pos, params: f.Params,
+		values: make(map[string]any), given: make(map[string]Pos),
+	}
+	for _, e := range s.entries {
+		if e.Key == at.Key {
+			continue
+		}
+		if err := r.argument(b, e); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.fill(); err != nil {
+		return nil, err
+	}
+	out, err := f.Make(Args{b})
+	if b.misuse != "" {
+		return nil, fail(b.pos, "%s: the registered function %s is wrong: %s", path, b.call, b.misuse)
+	}
+	var located *Error
+	if err != nil && !errors.As(err, &located) {
+		err = &Error{Pos: b.pos, Msg: fmt.Sprintf("%s: %s: %v", path, name, err), Err: err}
+	}
+	return out, err
+}
+
+// lookup finds the function that an @ key names.
+func (r *Registry) lookup(path string, at Entry) (Func, string, error) {
+	registry := at.Key[1:]
+	funcs, ok := r.byName[registry]
+	if !ok {
+		hint := didYouMean(registry, r.Registries())
+		if hint == "" {
+			hint = "; there are " + listed(r.Registries())
+		}
+		return Func{}, "", fail(at.Pos, "%s: unknown registry %q%s", path, registry, hint)
+	}
+	name, ok := at.Value.(string)
+	if !ok {
+		return Func{}, "", fail(at.Pos, "%s: %s names a registered function by a string, got %s", path, at.Key, describe(at.Value))
+	}
+	f, ok := funcs[name]
+	if !ok {
+		names := slices.Collect(maps.Keys(funcs))
+		return Func{}, "", fail(at.Pos, "%s: there is no %q in registry %s%s (available: %s)",
+			path, name, registry, didYouMean(name, names), listed(names))
+	}
+	return f, name, nil
+}
+
+// argument resolves one key of a block and checks it against the parameters.
+func (r *Registry) argument(b *block, e Entry) error {
+	i := slices.IndexFunc(b.params, func(p Param) bool {
+		return p.Variadic == (e.Key == "*") && (p.Variadic || p.Name == e.Key)
+	})
+	where := join(b.path, e.Key)
+	if i < 0 {
+		return b.unknown(e)
+	}
+	p := b.params[i]
+	var v any
+	var err error
+	if p.Variadic {
+		v, err = r.positional(where, e, p.Type)
+	} else if v, err = r.value(where, e.Value); err == nil {
+		v, err = checked(where, e, p, v)
+	}
+	if err != nil {
+		return err
+	}
+	b.values[p.Name], b.given[p.Name] = v, e.Pos
+	return nil
+}
+
+// unknown is the error for a key that no parameter takes.
+func (b *block) unknown(e Entry) error {
+	if e.Key == "*" {
+		return fail(e.Pos, "%s: %s takes no positional arguments", b.path, b.call)
+	}
+	var names []string
+	for _, p := range b.params {
+		if !p.Variadic {
+			names = append(names, p.Name)
+		}
+	}
+	hint := didYouMean(e.Key, names)
+	if hint == "" {
+		hint = "; its arguments are " + listed(names)
+	}
+	return fail(e.Pos, "%s: %s has no argument %q%s", b.path, b.call, e.Key, hint)
+}
+
+// checked converts a value to the parameter's type. Null stands for a parameter
+// whose default is null.
+func checked(where string, e Entry, p Param, v any) (any, error) {
+	if v == nil && p.Default == nil && !p.Required {
+		return nil, nil
+	}
+	if out, ok := p.Type.convert(v); ok {
+		return out, nil
+	}
+	return nil, fail(e.Pos, "%s: %s is expected, got %s", where, p.Type.article(), describe(v))
+}
+
+// positional resolves the values under '*': a list, or a section whose keys are
+// labels.
+func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
+	var items []Entry
+	switch v := e.Value.(type) {
+	case []any:
+		for i, x := range v {
+			items = append(items, Entry{Key: fmt.Sprint(i), Value: x, Pos: e.Pos})
+		}
+	case *Section:
+		items = v.entries
+	default:
+		return nil, fail(e.Pos, "%s: positional arguments are a list or a section, got %s", where, describe(v))
+	}
+	out := make([]any, 0, len(items))
+	for _, item := range items {
+		v, err := r.value(join(where, item.Key), item.Value)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = checked(join(where, item.Key), item, Param{Type: t, Required: true}, v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// fill sets what the config leaves to defaults, and fails for what has none.
+func (b *block) fill() error {
+	for _, p := range b.params {
+		if _, ok := b.given[p.Name]; ok || p.Variadic && !p.Required {
+			continue
+		}
+		if p.Required {
+			return fail(b.pos, "%s: %s needs the argument %q, %s; add a line %s = ...", b.path, b.call, p.Name, p.Type.article(), p.Name)
+		}
+		b.values[p.Name] = p.Default
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package config
+
+import "slices"
+
+// Section is a part of the tree: a [section], or an object {...} inside a value.
+// Its entries keep the order of the file, keys before subsections.
+//
+// The values are nil, bool, int64, float64, string, []any of these, and *Section.
+type Section struct {
+	path    string
+	pos     Pos
+	entries []Entry
+	inline  bool // written as a value, not as [section]
+}
+
+// Entry is a value of a section with its key.
+type Entry struct {
+	Key   string
+	Value any // see Section
+	Pos   Pos // of the line that sets it
+}
+
+// Path returns the name of the section where it was written, with dots; that of the key for
+// an object inside a value, "" for the root.
+func (s *Section) Path() string { return s.path }
+
+// Pos returns the line of the section's header or value.
+func (s *Section) Pos() Pos { return s.pos }
+
+// Entries returns the values in order.
+func (s *Section) Entries() []Entry { return slices.Clone(s.entries) }
+
+// Keys returns the names of the entries in order.
+func (s *Section) Keys() []string {
+	keys := make([]string, len(s.entries))
+	for i, e := range s.entries {
+		keys[i] = e.Key
+	}
+	return keys
+}
+
+// Get returns the entry of a key.
+func (s *Section) Get(key string) (Entry, bool) {
+	for _, e := range s.entries {
+		if e.Key == key {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}

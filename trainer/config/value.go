@@ -1,0 +1,155 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// errNotJSON says that a text is no JSON value and so stands for itself.
+var errNotJSON = errors.New("not JSON")
+
+// parseJSON reads a JSON value into the types of Section. It returns errNotJSON
+// for a text that is none; other errors are about values that JSON allows and the
+// tree does not.
+func parseJSON(text, path string, pos Pos) (any, error) {
+	if !json.Valid([]byte(text)) {
+		return nil, errNotJSON
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	r := jsonReader{dec: dec, path: path, pos: pos}
+	return r.value()
+}
+
+type jsonReader struct {
+	dec  *json.Decoder
+	path string
+	pos  Pos
+}
+
+func (r *jsonReader) value() (any, error) {
+	t, err := r.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '[' {
+			return r.list()
+		}
+		return r.object()
+	case json.Number:
+		return number(t.String())
+	}
+	return t, nil // nil, bool, string
+}
+
+func (r *jsonReader) list() (any, error) {
+	list := []any{}
+	for r.dec.More() {
+		v, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := r.dec.Token()
+	return list, err
+}
+
+func (r *jsonReader) object() (any, error) {
+	s := &Section{path: r.path, pos: r.pos, inline: true}
+	seen := make(map[string]bool)
+	for r.dec.More() {
+		t, err := r.dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := t.(string) // json.Valid has seen to it
+		if seen[key] {
+			return nil, fmt.Errorf("the object has %q twice; delete one of the two", key)
+		}
+		seen[key] = true
+		v, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		s.entries = append(s.entries, Entry{Key: key, Value: v, Pos: r.pos})
+	}
+	_, err := r.dec.Token()
+	return s, err
+}
+
+// number keeps whole numbers of 64 bits exact and makes all others floats.
+func number(text string) (any, error) {
+	if !strings.ContainsAny(text, ".eE") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the number %.40s is too large", text)
+	}
+	return f, nil
+}
+
+// appendJSON appends a value as JSON on one line, spaced as Python's json.dumps does.
+func appendJSON(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(b, "null"...)
+	case bool:
+		return strconv.AppendBool(b, v)
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		return appendFloat(b, v)
+	case string:
+		return appendString(b, v)
+	case []any:
+		b = append(b, '[')
+		for i, x := range v {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = appendJSON(b, x)
+		}
+		return append(b, ']')
+	case *Section:
+		b = append(b, '{')
+		for i, e := range v.entries {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = append(appendString(b, e.Key), ": "...)
+			b = appendJSON(b, e.Value)
+		}
+		return append(b, '}')
+	}
+	return b
+}
+
+// appendFloat writes a float so that it is read back as one, and the same.
+func appendFloat(b []byte, f float64) []byte {
+	start := len(b)
+	b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	if !strings.ContainsAny(string(b[start:]), ".e") {
+		b = append(b, ".0"...)
+	}
+	return b
+}
+
+// appendString quotes a string; <, > and & stay as they are.
+func appendString(b []byte, s string) []byte {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return strconv.AppendQuote(b, s) // does not happen: strings can be encoded
+	}
+	return append(b, strings.TrimSuffix(out.String(), "\n")...)
+}

@@ -1,0 +1,63 @@
+package config
+
+import "strings"
+
+// Text returns the configuration as a text that Parse reads back into an equal
+// tree: overrides and references are in the values, every section follows its parent,
+// values are JSON.
+func (c *Config) Text() string {
+	var b []byte
+	for _, e := range c.root.entries {
+		if s, ok := e.Value.(*Section); ok {
+			b = appendSection(b, e.Key, s)
+		}
+	}
+	return string(b)
+}
+
+// appendSection writes a section's keys and then its subsections.
+func appendSection(b []byte, path string, s *Section) []byte {
+	if len(b) > 0 {
+		b = append(b, '\n')
+	}
+	b = append(b, "["+path+"]\n"...)
+	for _, e := range s.entries {
+		if sub, ok := e.Value.(*Section); ok && !sub.inline {
+			continue
+		}
+		b = append(b, e.Key+" = "...)
+		b = append(b, strings.ReplaceAll(string(appendJSON(nil, e.Value)), "$", "$$")...)
+		b = append(b, '\n')
+	}
+	for _, e := range s.entries {
+		if sub, ok := e.Value.(*Section); ok && !sub.inline {
+			b = appendSection(b, path+"."+e.Key, sub)
+		}
+	}
+	return b
+}
+
+// JSON returns the tree as a JSON object, indented by two blanks, in the order
+// of the file, with a newline at the end.
+func (c *Config) JSON() []byte {
+	return append(appendIndented(nil, c.root, "\n"), '\n')
+}
+
+// appendIndented writes sections over several lines and everything else on one.
+func appendIndented(b []byte, v any, newline string) []byte {
+	s, ok := v.(*Section)
+	if !ok || len(s.entries) == 0 {
+		return appendJSON(b, v)
+	}
+	deeper := newline + "  "
+	b = append(b, '{')
+	for i, e := range s.entries {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, deeper...)
+		b = append(appendString(b, e.Key), ": "...)
+		b = appendIndented(b, e.Value, deeper)
+	}
+	return append(append(b, newline...), '}')
+}

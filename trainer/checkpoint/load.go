@@ -1,0 +1,80 @@
+package checkpoint
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+
+	"gorgonia.org/tensor"
+)
+
+// Load reads a checkpoint, written by Save or by another program. A file that
+// breaks a rule of the format is an error which names the file, the tensor and the rule;
+// sizes are compared with the file's length before memory is taken. Tensors without elements,
+// which the format allows, are refused, because tensor.Dense has no form for them.
+func Load(path string) (File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return File{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return File{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return File{}, fmt.Errorf("checkpoint %s: not a regular file", path)
+	}
+	out, err := decode(bufio.NewReaderSize(f, chunkBytes), info.Size())
+	if err != nil {
+		return File{}, fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	return out, nil
+}
+
+// decode reads a checkpoint of size bytes.
+func decode(r io.Reader, size int64) (File, error) {
+	text, err := readHeader(r, size)
+	if err != nil {
+		return File{}, err
+	}
+	h, err := parseHeader(text)
+	if err != nil {
+		return File{}, err
+	}
+	if err := h.checkData(uint64(size) - 8 - uint64(len(text))); err != nil {
+		return File{}, err
+	}
+	out := File{Metadata: h.metadata}
+	for _, s := range h.slots {
+		backing, err := readValues(r, s.dtype, int(s.count))
+		if err != nil {
+			return File{}, fmt.Errorf("tensor %q: %w", s.name, err)
+		}
+		t := tensor.New(tensor.WithShape(s.shape...), tensor.WithBacking(backing))
+		out.Tensors = append(out.Tensors, Named{Name: s.name, Tensor: t})
+	}
+	return out, nil
+}
+
+// readHeader returns the header's text.
+func readHeader(r io.Reader, size int64) ([]byte, error) {
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, fmt.Errorf("not a safetensors file: it has %d bytes, 8 are needed for the header's length", max(size, 0))
+	}
+	n := binary.LittleEndian.Uint64(head[:])
+	if n > maxHeader {
+		return nil, fmt.Errorf("not a safetensors file: a header of %d bytes is announced, the format allows %d", n, maxHeader)
+	}
+	if int64(n) > size-8 {
+		return nil, fmt.Errorf("truncated: a header of %d bytes is announced, %d bytes follow", n, size-8)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return nil, fmt.Errorf("the header cannot be read: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,164 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+const (
+	// maxHeader is the longest header that the format allows, in bytes.
+	maxHeader = 100_000_000
+	// headerAlign is what the header is padded to with spaces.
+	headerAlign = 8
+	// metadataKey is the name that no tensor can have.
+	metadataKey = "__metadata__"
+)
+
+// Save writes a checkpoint. The file at path is replaced whole or not at all: the
+// new one is written beside it, synced and renamed, so a reader, or a crash at any moment, finds
+// the old or the new. Directories are not made. Tensors of any layout are stored
+// row-major; one without elements, without a name or with the name of another is
+// an error, and then nothing is written.
+func Save(path string, f File) error {
+	plan, err := f.plan()
+	if err != nil {
+		return fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	out, err := newPending(path)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	err = plan.write(out)
+	if err == nil {
+		err = out.CloseAtomicallyReplace()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("checkpoint %s: %w", path, err), out.Cleanup())
+	}
+	return nil
+}
+
+// pending is a file being written aside, to take the place of another whole.
+type pending interface {
+	io.Writer
+	CloseAtomicallyReplace() error // syncs, closes, renames
+	Cleanup() error                // removes it
+}
+
+// plan is a file ready to be written: nothing in it can fail but the writing.
+type plan struct {
+	header []byte // with its length before it and its padding
+	values []any  // as of the function values, in order
+}
+
+func (p *plan) write(w io.Writer) error {
+	if _, err := w.Write(p.header); err != nil {
+		return err
+	}
+	for _, v := range p.values {
+		if err := writeValues(w, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plan checks the file and lays it out.
+func (f *File) plan() (*plan, error) {
+	var p plan
+	var header bytes.Buffer
+	header.WriteByte('{')
+	if f.Metadata != nil {
+		text, err := marshalMetadata(f.Metadata)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&header, "%q:%s", metadataKey, text)
+	}
+	seen := make(map[string]bool, len(f.Tensors))
+	offset := 0
+	for _, n := range f.Tensors {
+		if err := checkName(n.Name, seen); err != nil {
+			return nil, err
+		}
+		vals, entry, err := layout(n, offset)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %q: %w", n.Name, err)
+		}
+		if header.Len() > 1 {
+			header.WriteByte(',')
+		}
+		header.Write(entry.text)
+		p.values = append(p.values, vals)
+		offset = entry.end
+	}
+	header.WriteByte('}')
+	for header.Len()%headerAlign != 0 {
+		header.WriteByte(' ')
+	}
+	if header.Len() > maxHeader {
+		return nil, fmt.Errorf("names and metadata make a header of %d bytes, the format allows %d", header.Len(), maxHeader)
+	}
+	p.header = append(binary.LittleEndian.AppendUint64(nil, uint64(header.Len())), header.Bytes()...)
+	return &p, nil
+}
+
+// checkName refuses a name that the format has no place for, and remembers it.
+func checkName(name string, seen map[string]bool) error {
+	switch {
+	case name == "" || name == metadataKey:
+		return fmt.Errorf("a tensor cannot be named %q", name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the tensor name %q is not UTF-8", name)
+	case seen[name]:
+		return fmt.Errorf("two tensors are named %q", name)
+	}
+	seen[name] = true
+	return nil
+}
+
+// entry is a tensor's part of the header.
+type entry struct {
+	text []byte
+	end  int // offset behind its values
+}
+
+// layout places a tensor's values at an offset.
+func layout(n Named, offset int) (any, entry, error) {
+	vals, d, err := values(n.Tensor)
+	if err != nil {
+		return nil, entry{}, err
+	}
+	shape := append([]int{}, n.Tensor.Shape()...) // not null in JSON
+	e := entry{end: offset + n.Tensor.Shape().TotalSize()*d.size()}
+	name, err := json.Marshal(n.Name)
+	if err != nil {
+		return nil, entry{}, err
+	}
+	info, err := json.Marshal(struct {
+		DType   string `json:"dtype"`
+		Shape   []int  `json:"shape"`
+		Offsets [2]int `json:"data_offsets"`
+	}{string(d), shape, [2]int{offset, e.end}})
+	if err != nil {
+		return nil, entry{}, err
+	}
+	e.text = append(append(name, ':'), info...)
+	return vals, e, nil
+}
+
+// marshalMetadata writes the notes with their keys in order, so that equal files
+// have equal bytes.
+func marshalMetadata(m map[string]string) ([]byte, error) {
+	for k, v := range m {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return nil, fmt.Errorf("metadata %q is not UTF-8 text", k)
+		}
+	}
+	return json.Marshal(m)
+}

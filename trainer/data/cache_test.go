@@ -1,0 +1,159 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// small is a set that is quickly drawn, and its sum.
+func small() (func() *Set, string) {
+	train, test := Generate(DigitsOptions{Train: 200, Test: 50})
+	s := &Set{train, test}
+	return func() *Set { return s }, s.Sum()
+}
+
+func TestDigitsAreDrawnOnce(t *testing.T) {
+	if raceDetector {
+		t.Skip("the small sets below take the same ways")
+	}
+	dir := t.TempDir()
+	s, err := Digits(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, 20_000, s.Train.Rows)
+	require.Equal(t, 4_000, s.Test.Rows)
+	require.Equal(t, digitsSum, s.Sum())
+	path := filepath.Join(dir, digitsDir, "train-images-idx3-ubyte.gz")
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+
+	again, err := Digits(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, digitsSum, again.Sum())
+	require.Equal(t, 10, again.Test.Classes)
+	after, err := os.Stat(path)
+	require.NoError(t, err)
+	require.True(t, os.SameFile(before, after), "it was read, not written again")
+}
+
+func TestManyAtOnceDrawOnce(t *testing.T) {
+	draw, sum := small()
+	dir := filepath.Join(t.TempDir(), "deep", "set")
+	var drawn atomic.Int32
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() {
+			var s *Set
+			s, errs[i] = cached(t.Context(), dir, sum, func() *Set { drawn.Add(1); return draw() })
+			if errs[i] == nil && s.Sum() != sum {
+				errs[i] = fmt.Errorf("another set")
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, drawn.Load())
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "the set and its lock, nothing else")
+}
+
+const childEnv = "RINGTRAIN_TEST_CACHE_DIR"
+
+// TestCacheChild is the process that TestProcessesDrawOnce starts.
+func TestCacheChild(t *testing.T) {
+	dir := os.Getenv(childEnv)
+	if dir == "" {
+		t.Skip("started by TestProcessesDrawOnce")
+	}
+	draw, sum := small()
+	_, err := cached(t.Context(), dir, sum, func() *Set { fmt.Println("drawn"); return draw() })
+	require.NoError(t, err)
+}
+
+func TestProcessesDrawOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "set")
+	var wg sync.WaitGroup
+	outputs, errs := make([][]byte, 3), make([]error, 3)
+	for i := range outputs {
+		wg.Go(func() {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestCacheChild$")
+			cmd.Env = append(os.Environ(), childEnv+"="+dir)
+			outputs[i], errs[i] = cmd.CombinedOutput()
+		})
+	}
+	wg.Wait()
+	all := ""
+	for i := range outputs {
+		require.NoError(t, errs[i], string(outputs[i]))
+		all += string(outputs[i])
+	}
+	require.Equal(t, 1, strings.Count(all, "drawn"), all)
+}
+
+func TestDamagedCacheIsMadeAgain(t *testing.T) {
+	draw, sum := small()
+	for name, damage := range map[string]func(dir string) error{
+		"a file is gone":   func(dir string) error { return os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")) },
+		"a file is cut":    func(dir string) error { return os.Truncate(filepath.Join(dir, "train-images-idx3-ubyte.gz"), 1000) },
+		"other content":    func(dir string) error { return WriteMNIST(dir, tiny(3, 2, 2), tiny(2, 2, 2)) },
+		"a file in place":  func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"leftover of dead": func(dir string) error { return os.MkdirAll(dir+".tmp-123/x", 0o755) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "set")
+			if name != "a file in place" {
+				require.NoError(t, store(dir, draw()))
+			}
+			require.NoError(t, damage(dir))
+			s, err := cached(t.Context(), dir, sum, draw)
+			require.NoError(t, err)
+			require.Equal(t, sum, s.Sum())
+			_, err = openSum(dir, sum)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestAnotherSumIsRefused(t *testing.T) {
+	draw, _ := small()
+	dir := filepath.Join(t.TempDir(), "set")
+	_, err := cached(t.Context(), dir, "0123", draw)
+	require.ErrorContains(t, err, "where all others draw 0123")
+	require.NoDirExists(t, dir)
+}
+
+func TestWaitingForTheLockEnds(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "set")
+	unlock, err := lock(t.Context(), dir+".lock")
+	require.NoError(t, err)
+	defer unlock()
+	draw, sum := small()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
+	defer cancel()
+	start := time.Now()
+	_, err = cached(ctx, dir, sum, draw)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, dir+".lock")
+	require.Less(t, time.Since(start), 10*time.Second)
+}
+
+func TestCacheThatCannotBeWritten(t *testing.T) {
+	draw, sum := small()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := cached(t.Context(), filepath.Join(file, "set"), sum, draw)
+	require.ErrorContains(t, err, "data: the cache cannot be made")
+}

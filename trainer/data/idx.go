@@ -1,0 +1,160 @@
+package data
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// IDX is a tensor of unsigned bytes as the IDX format holds it, the format in
+// which MNIST was published. A file is, all numbers big-endian:
+//
+//	offset  bytes  meaning
+//	0       2      zero
+//	2       1      element type; 0x08, unsigned byte, is the only one read here
+//	3       1      n, the number of dimensions
+//	4       4*n    the dimensions, slowest first, 32 bits unsigned each
+//	4+4*n   ...    the elements, row-major, and nothing after them
+type IDX struct {
+	Dims []int  // one dimension at least, each 1 or more
+	Data []byte // as many bytes as the product of Dims
+}
+
+const (
+	idxUbyte   = 0x08
+	idxMaxDims = 8
+	// idxFirstRead is what is allocated on the word of a header alone, when the
+	// length of what follows is not known; further memory comes as bytes arrive.
+	idxFirstRead = 1 << 20
+)
+
+// DecodeIDX reads an uncompressed IDX tensor. size is the number of bytes that
+// r holds, or -1 when that is not known; when it is, it is compared with the
+// header before any memory is taken. Bytes after the tensor are an error.
+func DecodeIDX(r io.Reader, size int64) (*IDX, error) {
+	dims, want, err := decodeIDXHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	if have := size - int64(idxHeaderLen(dims)); size >= 0 && have != want {
+		return nil, fmt.Errorf("its header promises %d bytes of data (dimensions %v), it holds %d", want, dims, have)
+	}
+	data, err := readExactly(r, want)
+	if err != nil {
+		return nil, fmt.Errorf("%w (dimensions %v)", err, dims)
+	}
+	return &IDX{Dims: dims, Data: data}, nil
+}
+
+// Encode writes the tensor uncompressed.
+func (x *IDX) Encode(w io.Writer) error {
+	want, err := x.validate()
+	if err != nil {
+		return err
+	}
+	if int64(len(x.Data)) != want {
+		return fmt.Errorf("data: dimensions %v need %d bytes, got %d", x.Dims, want, len(x.Data))
+	}
+	head := []byte{0, 0, idxUbyte, byte(len(x.Dims))}
+	for _, d := range x.Dims {
+		head = binary.BigEndian.AppendUint32(head, uint32(d))
+	}
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	_, err = w.Write(x.Data)
+	return err
+}
+
+// validate checks the dimensions and returns their product.
+func (x *IDX) validate() (int64, error) {
+	if len(x.Dims) == 0 || len(x.Dims) > idxMaxDims {
+		return 0, fmt.Errorf("data: an IDX tensor has 1 to %d dimensions, got %d", idxMaxDims, len(x.Dims))
+	}
+	return product(x.Dims)
+}
+
+// product multiplies dimensions, refusing what is zero or does not fit memory.
+func product(dims []int) (int64, error) {
+	n := int64(1)
+	for _, d := range dims {
+		if d < 1 || int64(d) > math.MaxUint32 {
+			return 0, fmt.Errorf("dimensions %v: each must be 1 or more and fit 32 bits", dims)
+		}
+		if int64(d) > math.MaxInt/n {
+			return 0, fmt.Errorf("dimensions %v: their product does not fit memory", dims)
+		}
+		n *= int64(d)
+	}
+	return n, nil
+}
+
+func idxHeaderLen(dims []int) int { return 4 + 4*len(dims) }
+
+// decodeIDXHeader reads the dimensions and returns them with their product.
+func decodeIDXHeader(r io.Reader) (dims []int, elements int64, err error) {
+	var head [4]byte
+	if n, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, 0, fmt.Errorf("%w: it ends after %d bytes, an IDX header needs 8 at least", short(err), n)
+	}
+	switch {
+	case head[0] != 0 || head[1] != 0:
+		return nil, 0, fmt.Errorf("not an IDX file: it begins with % x, IDX begins with 00 00", head[:])
+	case head[2] != idxUbyte:
+		return nil, 0, fmt.Errorf("IDX element type 0x%02x: only unsigned bytes (0x08) are read", head[2])
+	case head[3] == 0 || head[3] > idxMaxDims:
+		return nil, 0, fmt.Errorf("IDX with %d dimensions: 1 to %d are read", head[3], idxMaxDims)
+	}
+	raw := make([]byte, 4*int(head[3]))
+	if n, err := io.ReadFull(r, raw); err != nil {
+		return nil, 0, fmt.Errorf("%w: %d dimensions need %d bytes of header, it ends after %d", short(err), head[3], len(raw)+4, n+4)
+	}
+	dims = make([]int, head[3])
+	for i := range dims {
+		d := binary.BigEndian.Uint32(raw[4*i:])
+		if uint64(d) > math.MaxInt {
+			return nil, 0, fmt.Errorf("dimension %d is too large for this machine", d)
+		}
+		dims[i] = int(d)
+	}
+	elements, err = product(dims)
+	return dims, elements, err
+}
+
+// readExactly reads n bytes and makes sure that nothing follows.
+func readExactly(r io.Reader, n int64) ([]byte, error) {
+	data := make([]byte, 0, min(n, idxFirstRead))
+	for int64(len(data)) < n {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, int(min(n-int64(len(data)), int64(len(data)))))
+		}
+		room := data[len(data):min(int64(cap(data)), n)]
+		got, err := io.ReadFull(r, room)
+		data = data[:len(data)+got]
+		if err != nil {
+			return nil, fmt.Errorf("%w: %d bytes of data expected, %d found", short(err), n, len(data))
+		}
+	}
+	var one [1]byte
+	switch _, err := io.ReadFull(r, one[:]); {
+	case err == nil:
+		return nil, fmt.Errorf("more than the expected %d bytes of data", n)
+	case err != io.EOF:
+		return nil, fmt.Errorf("%w: after %d bytes of data", short(err), n)
+	}
+	return data, nil
+}
+
+// errTruncated is in the chain of every error about a file that ends too early.
+var errTruncated = errors.New("truncated")
+
+// short names the end of input as truncation and leaves other errors as they are.
+func short(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return errTruncated
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package data
+
+import "fmt"
+
+// Images is a set of grey images of one size with a class label each.
+type Images struct {
+	Rows    int // number of images
+	Height  int // pixels from top to bottom
+	Width   int // pixels from left to right
+	Classes int // labels are 0 .. Classes-1
+
+	Pixels []byte // [Rows, Height, Width], row-major; 0 is paper, 255 is ink
+	Labels []byte // [Rows]
+}
+
+// Set is what a training run reads: rows to learn from and rows to be judged by.
+type Set struct {
+	Train, Test *Images
+}
+
+// Features returns the number of pixels of one image, Height*Width.
+func (m *Images) Features() int { return m.Height * m.Width }
+
+// Image returns the pixels of row i, [Height, Width]. It aliases m.Pixels.
+func (m *Images) Image(i int) []byte {
+	n := m.Features()
+	return m.Pixels[i*n : (i+1)*n : (i+1)*n]
+}
+
+// Gather copies the given rows into a batch: x, [len(rows), Features()]
+// row-major, receives the pixels divided by 255 and labels, [len(rows)], the
+// classes. No mean is subtracted and no deviation divided out, as in
+// ml_datasets.mnist of the Thinc examples. Both slices may be longer than needed; what
+// lies behind the batch is left alone. It fails, before it writes, when a
+// slice is too short or a row does not exist.
+func (m *Images) Gather(rows []int32, x []float32, labels []int32) error {
+	n := m.Features()
+	if len(x) < len(rows)*n || len(labels) < len(rows) {
+		return fmt.Errorf("data: a batch of %d rows needs %d values and %d labels, there is room for %d and %d",
+			len(rows), len(rows)*n, len(rows), len(x), len(labels))
+	}
+	for _, r := range rows {
+		if r < 0 || int(r) >= m.Rows {
+			return fmt.Errorf("data: row %d asked for, the set has rows 0 to %d", r, m.Rows-1)
+		}
+	}
+	for i, r := range rows {
+		dst := x[i*n : (i+1)*n]
+		for j, p := range m.Image(int(r))[:len(dst)] {
+			dst[j] = float32(p) / 255
+		}
+		labels[i] = int32(m.Labels[r])
+	}
+	return nil
+}
+
+// labelClasses returns how many classes a pair of label sets spans: one more
+// than the highest label, and never fewer than ten, so that a small excerpt of a
+// digit set still gets a model with ten outputs.
+func labelClasses(sets ...[]byte) int {
+	classes := 10
+	for _, labels := range sets {
+		for _, l := range labels {
+			classes = max(classes, int(l)+1)
+		}
+	}
+	return classes
+}

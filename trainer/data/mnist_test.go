@@ -1,0 +1,88 @@
+package data
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// writeSmall writes a set of 6 and 4 images of 2x3 pixels.
+func writeSmall(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "set")
+	require.NoError(t, WriteMNIST(dir, tiny(6, 2, 3), tiny(4, 2, 3)))
+	return dir
+}
+
+func TestOpenMNIST(t *testing.T) {
+	dir := writeSmall(t)
+	info, err := Check(dir)
+	require.NoError(t, err)
+	require.Equal(t, Info{TrainRows: 6, TestRows: 4, Height: 2, Width: 3}, info)
+	s, err := OpenMNIST(dir)
+	require.NoError(t, err)
+	require.Equal(t, tiny(6, 2, 3), s.Train)
+	require.Equal(t, tiny(4, 2, 3), s.Test)
+}
+
+func TestOpenMNISTSpellings(t *testing.T) {
+	dir := writeSmall(t)
+	require.NoError(t, os.Rename(filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "train-images.idx3-ubyte.gz")))
+	x, err := ReadIDX(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz"))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")))
+	x.Data[0] = 11
+	require.NoError(t, WriteIDX(filepath.Join(dir, "t10k-labels.idx1-ubyte"), x))
+	_, err = Check(dir)
+	require.NoError(t, err)
+	s, err := OpenMNIST(dir)
+	require.NoError(t, err)
+	require.Equal(t, 12, s.Train.Classes)
+	require.Equal(t, 12, s.Test.Classes)
+}
+
+func TestOpenMNISTErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(dir string) error
+		want  string
+	}{
+		"two files missing": {func(dir string) error {
+			if err := os.Remove(filepath.Join(dir, "train-labels-idx1-ubyte.gz")); err != nil {
+				return err
+			}
+			return os.Remove(filepath.Join(dir, "t10k-images-idx3-ubyte.gz"))
+		}, "no train-labels-idx1-ubyte, no t10k-images-idx3-ubyte (looked for each with and without .gz"},
+		"labels of another set": {func(dir string) error {
+			return WriteIDX(filepath.Join(dir, "train-labels-idx1-ubyte.gz"), &IDX{Dims: []int{5}, Data: make([]byte, 5)})
+		}, "holds 6 images but"},
+		"images of another size": {func(dir string) error {
+			return WriteIDX(filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), &IDX{Dims: []int{4, 3, 3}, Data: make([]byte, 36)})
+		}, "they are not of one set"},
+		"images that are labels": {func(dir string) error {
+			return WriteIDX(filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), &IDX{Dims: []int{4}, Data: make([]byte, 4)})
+		}, "images have 3 dimensions (rows, height, width), this file has [4]"},
+		"labels that are images": {func(dir string) error {
+			return WriteIDX(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz"), &IDX{Dims: []int{4, 1, 1}, Data: make([]byte, 4)})
+		}, "labels have 1 dimension (rows), this file has [4 1 1]"},
+		"a broken file": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte.gz"), []byte("<html>"), 0o600)
+		}, "train-images-idx3-ubyte.gz: not an IDX file"},
+		"no directory": {os.RemoveAll, "an MNIST directory is expected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeSmall(t)
+			require.NoError(t, c.spoil(dir))
+			_, err := OpenMNIST(dir)
+			require.ErrorContains(t, err, c.want)
+			_, err = Check(dir)
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, dir)
+		})
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := Check(file)
+	require.ErrorContains(t, err, file+" is a file")
+}

@@ -1,0 +1,60 @@
+package data
+
+import "math"
+
+// point is a place in the unit square, x to the right and y down.
+type point struct{ x, y float64 }
+
+// stroke is one movement of the pen, a polyline.
+type stroke []point
+
+// line returns the stroke through the given x, y pairs.
+func line(xy ...float64) stroke {
+	s := make(stroke, 0, len(xy)/2)
+	for i := 0; i+1 < len(xy); i += 2 {
+		s = append(s, point{xy[i], xy[i+1]})
+	}
+	return s
+}
+
+// arc returns part of an ellipse as a polyline, from one angle to another in
+// degrees; 0 is to the right and 90 is down. Its vertices are far apart, because each of
+// them trembles: the hand is seen in its corners.
+func arc(cx, cy, rx, ry, from, to float64) stroke {
+	const perVertex = 36 // degrees
+	n := max(2, int(math.Abs(to-from)/perVertex)+1)
+	s := make(stroke, n)
+	for i := range s {
+		degrees := from + mul(to-from, float64(i)/float64(n-1))
+		sin, cos := sincos(mul(degrees, math.Pi/180))
+		s[i] = point{cx + mul(rx, cos), cy + mul(ry, sin)}
+	}
+	return s
+}
+
+// join makes one stroke of several, drawn without lifting the pen.
+func join(parts ...stroke) stroke {
+	var s stroke
+	for _, p := range parts {
+		s = append(s, p...)
+	}
+	return s
+}
+
+// glyphs returns the strokes of the ten digits, one to three each. Their forms
+// are calibrated (see Generate): smaller ones are harder for every model, and forms that
+// differ more help a linear model more than a deep one.
+func glyphs() [10][]stroke {
+	return [10][]stroke{
+		{arc(.5, .5, .27, .37, -90, 270)},
+		{line(.5, .12, .5, .88)},
+		{join(arc(.5, .33, .23, .21, -175, 35), line(.25, .87, .79, .87))},
+		{join(arc(.46, .31, .23, .19, -160, 90), arc(.46, .69, .26, .19, -90, 160))},
+		{line(.56, .12, .21, .62, .84, .62), line(.65, .35, .65, .89)},
+		{join(line(.77, .12, .32, .12, .3, .44), arc(.48, .63, .26, .23, -110, 145))},
+		{join(arc(.69, .55, .42, .45, -100, -180), arc(.48, .69, .21, .18, -180, 180))},
+		{line(.21, .14, .79, .14, .46, .88)},
+		{arc(.5, .31, .19, .19, 90, 450), arc(.5, .69, .23, .19, -90, 270)},
+		{join(arc(.48, .33, .21, .21, 0, -360), line(.69, .6, .59, .82, .36, .88))},
+	}
+}

@@ -1,0 +1,281 @@
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// job is a training on a few hundred small digits.
+type job struct {
+	ranks, batch, steps int
+	dropout             float32
+	optimizer           optim.Optimizer
+	change              func(rank int, c *trainer.Config) // what differs from the usual; may be nil
+}
+
+// outcome is what one rank of a job came to.
+type outcome struct {
+	result trainer.Result
+	values []float32
+	steps  []trainer.StepEvent
+	evals  []trainer.EvalEvent
+	err    error
+}
+
+func (o *outcome) Stepped(e trainer.StepEvent)   { o.steps = append(o.steps, e) }
+func (o *outcome) Evaluated(e trainer.EvalEvent) { o.evals = append(o.evals, e) }
+
+var digits = sync.OnceValue(func() *data.Set {
+	train, test := data.Generate(data.DigitsOptions{Train: 600, Test: 150, Side: 12})
+	return &data.Set{Train: train, Test: test}
+})
+
+func (j job) run(t *testing.T) []*outcome {
+	views, transports := collective.Local(j.ranks)
+	out := make([]*outcome, j.ranks)
+	var all sync.WaitGroup
+	for r := range out {
+		out[r] = new(outcome)
+		all.Go(func() { out[r].err = j.rank(t, views[r], transports[r], out[r]) })
+	}
+	all.Wait()
+	return out
+}
+
+func (j job) rank(t *testing.T, v collective.View, tr collective.Transport, o *outcome) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	g := collective.NewGroup(v, collective.OverTransport(v, tr), collective.Options{})
+	defer g.Close()
+	b := cpu.New(cpu.Options{})
+	defer b.Close()
+	set := digits()
+	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(16, j.dropout), []int{set.Train.Features()}, 10, uint64(v.Self))
+	if !assert.NoError(t, err) {
+		return err
+	}
+	sampler, err := data.NewSampler(set.Train.Rows, j.batch, v.Self, v.Size(), 1)
+	if !assert.NoError(t, err) {
+		return err
+	}
+	c := trainer.Config{
+		Group: g, Backend: b, Model: m, Strategy: trainer.NewAllReduce(g, b, j.optimizer),
+		Train: data.NewFeed(set.Train, sampler, j.batch, b), Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
+		Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+	}
+	if j.change != nil {
+		j.change(v.Self, &c)
+	}
+	o.result, err = trainer.Train(ctx, c)
+	o.values = append([]float32(nil), m.Params().Values.Float32s()...)
+	if err == nil {
+		err = g.Barrier(ctx)
+	} else if !errors.Is(err, trainer.ErrStopped) {
+		g.Abort(err)
+	}
+	return err
+}
+
+// The point of data parallelism: N ranks with batch B make the steps of one
+// rank with batch N*B. Initial weights differ by rank on purpose: rank 0's
+// count.
+func TestRanksEqualOneLargeBatch(t *testing.T) {
+	sgd := optim.DefaultSGD(.1)
+	for _, ranks := range []int{2, 3, 4} {
+		many := job{ranks: ranks, batch: 16, steps: 50, optimizer: sgd}.run(t)
+		one := job{ranks: 1, batch: 16 * ranks, steps: 50, optimizer: sgd}.run(t)
+		for r, o := range many {
+			require.NoError(t, o.err)
+			require.Equal(t, many[0].values, o.values, "all ranks hold the same bits")
+			require.Equal(t, one[0].result.Samples, o.result.Samples)
+			require.InDelta(t, one[0].result.Loss, o.result.Loss, 1e-4)
+			require.Equal(t, o.evals, many[r].evals)
+			for i := range o.values {
+				require.InDelta(t, one[0].values[i], o.values[i], 1e-5, "%d ranks, weight %d", ranks, i)
+			}
+		}
+	}
+}
+
+// With dropout too, because masks belong to rows of the global batch.
+func TestDropoutDoesNotDependOnRanks(t *testing.T) {
+	sgd := optim.DefaultSGD(.1)
+	many := job{ranks: 2, batch: 16, steps: 20, dropout: .3, optimizer: sgd}.run(t)
+	one := job{ranks: 1, batch: 32, steps: 20, dropout: .3, optimizer: sgd}.run(t)
+	for i := range one[0].values {
+		require.InDelta(t, one[0].values[i], many[0].values[i], 1e-5)
+	}
+	again := job{ranks: 2, batch: 16, steps: 20, dropout: .3, optimizer: sgd}.run(t)
+	require.Equal(t, many[0].values, again[0].values, "the same bits every time")
+}
+
+func TestLearns(t *testing.T) {
+	out := job{ranks: 2, batch: 32, steps: 120, dropout: .1, optimizer: optim.DefaultAdam()}.run(t)
+	for _, o := range out {
+		require.NoError(t, o.err)
+		require.Len(t, o.steps, 120)
+		require.Len(t, o.evals, 13, "after steps 0, 10 ... 110 and at the end")
+		require.Equal(t, 119, o.evals[12].Step)
+		require.Equal(t, out[0].result.Final.Counts, o.result.Final.Counts)
+		require.EqualValues(t, 150, o.result.Final.Counts[nn.CountRows], "every test row once")
+		require.Greater(t, o.result.Final.Accuracy, .5)
+		require.Less(t, o.result.Loss, .75*o.steps[0].Loss)
+		require.Equal(t, 64, o.steps[0].Weight)
+		require.Positive(t, o.steps[0].Bytes)
+	}
+}
+
+// The bug of gradients that are never zeroed costs most of the accuracy.
+func TestAccumulateReplaysTheBug(t *testing.T) {
+	out := job{ranks: 2, batch: 32, steps: 120, dropout: .1, optimizer: optim.DefaultAdam(),
+		change: func(_ int, c *trainer.Config) { c.Accumulate = true }}.run(t)
+	fixed := job{ranks: 2, batch: 32, steps: 120, dropout: .1, optimizer: optim.DefaultAdam()}.run(t)
+	require.NoError(t, out[0].err)
+	require.Less(t, out[0].result.Final.Accuracy, fixed[0].result.Final.Accuracy-.1)
+	require.Equal(t, 64, out[0].steps[5].Weight, "rows are counted as ever")
+}
+
+func TestWishToStopEndsAllAfterTheSameStep(t *testing.T) {
+	stop := make(chan struct{})
+	var once sync.Once
+	out := job{ranks: 3, batch: 8, steps: 1000, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
+		if rank == 2 {
+			c.Stop = stop
+			c.Observer = observeSteps(func(e trainer.StepEvent) {
+				if e.Step == 7 {
+					once.Do(func() { close(stop) })
+				}
+			})
+		}
+	}}.run(t)
+	for r, o := range out {
+		require.ErrorIs(t, o.err, trainer.ErrStopped)
+		require.Equal(t, 9, o.result.Steps, "rank %d", r)
+		require.Equal(t, out[0].values, o.values)
+	}
+}
+
+type observeSteps func(trainer.StepEvent)
+
+func (f observeSteps) Stepped(e trainer.StepEvent)   { f(e) }
+func (f observeSteps) Evaluated(_ trainer.EvalEvent) {}
+
+// A batch that cannot be learned stops all ranks; the others are told why.
+func TestBadBatchIsNamedByAll(t *testing.T) {
+	out := job{ranks: 3, batch: 8, steps: 20, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
+		if rank == 1 {
+			c.Train = broken{c.Train, 5}
+		}
+	}}.run(t)
+	for r, o := range out {
+		require.ErrorContains(t, o.err, "the file has changed", "rank %d", r)
+		require.Equal(t, 5, o.result.Steps)
+		if r != 1 {
+			var failed *collective.RankError
+			require.ErrorAs(t, o.err, &failed)
+			require.Equal(t, 1, failed.Rank)
+		}
+	}
+}
+
+type broken struct {
+	trainer.Batches
+	at int
+}
+
+func (b broken) Batch(step int) (nn.Batch, error) {
+	if step == b.at {
+		return nn.Batch{}, errors.New("the file has changed")
+	}
+	return b.Batches.Batch(step)
+}
+
+// A model that runs away is stopped on all ranks at the same step.
+func TestLossThatIsNotFinite(t *testing.T) {
+	out := job{ranks: 2, batch: 8, steps: 50, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))}}.run(t)
+	for _, o := range out {
+		var bad *trainer.NotFiniteError
+		require.ErrorAs(t, o.err, &bad)
+		require.Equal(t, 1, bad.Step)
+		require.Equal(t, []int{0, 1}, bad.Ranks)
+		require.ErrorContains(t, o.err, "rank 0 (local/0), rank 1 (local/1)")
+	}
+}
+
+// Ranks whose values differ (here one tampers with its own) find out within 50
+// steps and say who.
+func TestDivergenceIsFound(t *testing.T) {
+	out := job{ranks: 3, batch: 8, steps: 200, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
+		if rank == 2 {
+			values := c.Model.Params().Values.Float32s()
+			c.Observer = observeSteps(func(e trainer.StepEvent) {
+				if e.Step == 60 {
+					values[0]++
+				}
+			})
+		}
+	}}.run(t)
+	for _, o := range out {
+		var odd *trainer.DivergedError
+		require.ErrorAs(t, o.err, &odd)
+		require.Equal(t, []int{2}, odd.Ranks)
+		require.Equal(t, 100, o.result.Steps)
+	}
+}
+
+func TestStateGoesOn(t *testing.T) {
+	views, transports := collective.Local(1)
+	g := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
+	defer g.Close()
+	b := cpu.New(cpu.Options{})
+	defer b.Close()
+	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(4, 0), []int{3}, 2, 1)
+	require.NoError(t, err)
+	ctx := context.Background()
+	p := m.Params()
+	step := func(s trainer.Strategy, index int) {
+		for i := range p.Grads.Float32s() {
+			p.Grads.Float32s()[i] = float32(i%5) * .01
+		}
+		_, err := s.Step(ctx, p, trainer.Step{Index: index, Weight: 2})
+		require.NoError(t, err)
+	}
+	a := trainer.NewAllReduce(g, b, optim.DefaultAdam())
+	require.NoError(t, a.Init(ctx, p, trainer.State{}))
+	step(a, 0)
+	state, err := a.State(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 1, state.Step)
+	values := append([]float32(nil), p.Values.Float32s()...)
+	step(a, 1)
+	want := append([]float32(nil), p.Values.Float32s()...)
+
+	copy(p.Values.Float32s(), values)
+	again := trainer.NewAllReduce(g, b, optim.DefaultAdam())
+	require.NoError(t, again.Init(ctx, p, state))
+	step(again, 1)
+	require.Equal(t, want, p.Values.Float32s())
+
+	delete(state.Slots, "m")
+	require.ErrorContains(t, trainer.NewAllReduce(g, b, optim.DefaultAdam()).Init(ctx, p, state), `no slot "m"`)
+	state.Slots["m"] = make([]float32, 1)
+	require.ErrorContains(t, trainer.NewAllReduce(g, b, optim.DefaultAdam()).Init(ctx, p, state), "1 elements")
+}

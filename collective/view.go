@@ -41,8 +41,8 @@ type Member struct {
 	Name      string           // unique in the job while it lives, e.g. "vm1-7f3a/2"
 	Nonce     uint64           // drawn at every start, never 0
 	Node      string           // the machine (more exactly: the launcher) it belongs to, e.g. "vm1-7f3a"
-	Local     int              // index among the workers of its Node
-	LocalSize int              // how many workers its Node has
+	Local     int              // index among the workers and servers of its Node
+	LocalSize int              // how many workers and servers its Node has
 	Host      HostID           // where memory can be shared
 	Role      Role             // what it does
 	Addrs     []netip.AddrPort // where its data plane listens, best first

@@ -1,0 +1,191 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/membership"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start makes the workers of one machine; all but the first join the first's
+// address.
+func start(t testing.TB, c cluster.Config, workers int) []*cluster.Node {
+	nodes := make([]*cluster.Node, workers)
+	c.LocalSize = workers
+	for i := range nodes {
+		c.Local = i
+		var err error
+		nodes[i], err = cluster.Join(deadline(t), c)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, nodes[i].Close()) })
+		if i == 0 {
+			c.Join = append(c.Join, nodes[0].Addr().String())
+		}
+	}
+	return nodes
+}
+
+func groups(t testing.TB, nodes []*cluster.Node) []*collective.Group {
+	out := make([]*collective.Group, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() {
+			g, err := n.Group(deadline(t))
+			assert.NoError(t, err)
+			out[i] = g
+		})
+	}
+	all.Wait()
+	return out
+}
+
+func TestOneProcess(t *testing.T) {
+	g := groups(t, start(t, cluster.Config{}, 1))[0]
+	require.Equal(t, 1, g.Size())
+	require.Equal(t, 0, g.Rank())
+	s := []float32{1, 2}
+	require.NoError(t, collective.AllReduce(deadline(t), g, s, collective.Sum))
+	require.Equal(t, []float32{1, 2}, s)
+}
+
+func TestTwoMachines(t *testing.T) {
+	c := cluster.Config{Cluster: t.Name(), Nodes: 2, Node: "b"}
+	first := start(t, c, 2)
+	c.Node, c.Join = "a", []string{first[0].Addr().String()}
+	gs := groups(t, append(first, start(t, c, 3)...))
+	seen := map[int]string{}
+	for _, g := range gs {
+		seen[g.Rank()] = g.View().Name(g.Rank())
+		require.Equal(t, gs[0].View().Digest(), g.View().Digest())
+	}
+	require.Equal(t, map[int]string{0: "a/0", 1: "a/1", 2: "a/2", 3: "b/0", 4: "b/1"}, seen)
+	collectivetest.Run(t, gs, func(ctx context.Context, g *collective.Group) {
+		s := []int64{int64(g.Rank())}
+		assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+		assert.Equal(t, []int64{10}, s)
+	})
+}
+
+func TestJobsOfOtherNamesDoNotMeet(t *testing.T) {
+	one := start(t, cluster.Config{Cluster: "one", Node: "a"}, 1)
+	c := cluster.Config{Cluster: "two", Node: "b", Nodes: 2, Join: []string{one[0].Addr().String()}}
+	two := start(t, c, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	_, err := two[0].Group(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "1 worker here of 2 machines")
+}
+
+func TestLeave(t *testing.T) {
+	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "a"}, 2)
+	gs := groups(t, nodes)
+	require.NoError(t, nodes[1].Leave(deadline(t)))
+	err := gs[0].Barrier(deadline(t))
+	require.ErrorIs(t, err, collective.ErrLeft)
+	require.ErrorIs(t, gs[1].Barrier(deadline(t)), collective.ErrClosed)
+	_, err = nodes[1].Group(deadline(t))
+	require.Error(t, err)
+}
+
+func TestMistakes(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	at := taken.Addr().(*net.TCPAddr).AddrPort()
+	for want, c := range map[string]cluster.Config{
+		"Local counts from 0": {Local: 2, LocalSize: 2},
+		"name one address":    {Bind: netip.MustParseAddrPort("0.0.0.0:0")},
+		"slash":               {Node: "a/b"},
+		"200 bytes":           {Cluster: fmt.Sprintf("%0300d", 1)},
+		at.String():           {Bind: at},
+		"Nodes":               {Join: []string{"127.0.0.1:1"}},
+	} {
+		_, err := cluster.Join(deadline(t), c)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = cluster.Join(deadline(t), cluster.Config{Bind: at})
+	require.ErrorIs(t, err, membership.ErrPortInUse)
+}
+
+func TestEnvironment(t *testing.T) {
+	_, ok, err := cluster.FromEnv()
+	require.NoError(t, err)
+	require.False(t, ok)
+	want := cluster.Config{Cluster: "c", Nodes: 3, Node: "vm1-7f3a", Local: 2, LocalSize: 4,
+		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"}}
+	for _, v := range want.Environ() {
+		for i := range v {
+			if v[i] == '=' {
+				t.Setenv(v[:i], v[i+1:])
+				break
+			}
+		}
+	}
+	got, ok, err := cluster.FromEnv()
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Equal(t, want, got)
+	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvBind: "nowhere"} {
+		good := os.Getenv(name)
+		t.Setenv(name, bad)
+		_, ok, err = cluster.FromEnv()
+		require.True(t, ok)
+		require.ErrorContains(t, err, name)
+		t.Setenv(name, good)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	a, err := cluster.AddrTowards("127.0.0.1:1")
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1", a.String())
+	_, err = cluster.AddrTowards("nowhere.invalid:1")
+	require.Error(t, err)
+	if own, err := cluster.OwnAddr(); err == nil {
+		require.False(t, own.IsLoopback())
+	}
+	require.Regexp(t, `^[^/.]+-[0-9a-f]{6}$`, cluster.NodeName())
+}
+
+// Each process of the job does this; here it is a job of one.
+func Example() {
+	ctx := context.Background()
+	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"}) // on several machines: Nodes, Bind and Join
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	group, err := node.Group(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	gradients := []float32{1, 2, 3}
+	err = collective.AllReduce(ctx, group, gradients, collective.Mean)
+	fmt.Println(group.Size(), gradients, err)
+	// Output: 1 [1 2 3] <nil>
+}

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/membership"
+)
+
+// DefaultPort is where gossip listens when a bind address names no port and
+// several machines shall find each other.
+const DefaultPort = 7946
+
+// Config says who this process is and how it finds the others. The zero value
+// is a job of one process.
+type Config struct {
+	Cluster string // jobs of different names do not see each other; "" is "ringtrain"
+	Nodes   int    // machines that the job waits for; 0 is this one alone, and then Join is a mistake unless LocalSize is over 1
+
+	Node      string // the launcher of this machine's workers; "" draws one
+	Local     int    // which of its workers this is
+	LocalSize int    // how many workers it has; 0 is 1
+
+	Bind netip.AddrPort // where gossip listens; the zero value is 127.0.0.1, any port
+	Join []string       // host:port of processes of the job; none for the first
+
+	Group    collective.Options       // for the Groups of the Node
+	Log      *slog.Logger             // nil is silent
+	Progress func(membership.Waiting) // told whom Group waits for; may be nil
+}
+
+// complete fills in what the zero value stands for and says everything that is
+// wrong.
+func (c *Config) complete() error {
+	if c.Cluster == "" {
+		c.Cluster = "ringtrain"
+	}
+	if c.Node == "" {
+		c.Node = NodeName()
+	}
+	c.LocalSize = max(c.LocalSize, 1)
+	if !c.Bind.IsValid() {
+		c.Bind = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	var errs []error
+	if c.Local < 0 || c.Local >= c.LocalSize {
+		errs = append(errs, fmt.Errorf("worker %d of %d: Local counts from 0 to LocalSize-1", c.Local, c.LocalSize))
+	}
+	if len(c.Cluster) > 200 || len(c.Node) > 200 {
+		errs = append(errs, errors.New("the names of cluster and node have at most 200 bytes"))
+	}
+	if strings.Contains(c.Node, "/") {
+		errs = append(errs, fmt.Errorf("node name %q: it must not contain a slash", c.Node))
+	}
+	if c.Bind.Addr().IsUnspecified() {
+		errs = append(errs, fmt.Errorf("bind address %v: name one address of this machine that the others reach", c.Bind.Addr()))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
+}
+
+// NodeName is a name for a launcher: the host's name and six hex digits that
+// tell two launchers of one host, or of hosts with one name, apart.
+func NodeName() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	host, _, _ = strings.Cut(host, ".")
+	var id [3]byte
+	_, _ = rand.Read(id[:]) // never fails, see crypto/rand
+	return host[:min(len(host), 63)] + "-" + hex.EncodeToString(id[:])
+}

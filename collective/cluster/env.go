@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// The variables by which a launcher tells its workers who they are. NODE,
+// LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
+// JOIN, BIND and CLUSTER are the fields of Config of the same name.
+const (
+	EnvNode      = "RINGTRAIN_NODE"
+	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
+	EnvLocalSize = "RINGTRAIN_LOCAL_SIZE"
+	EnvNodes     = "RINGTRAIN_NODES"
+	EnvJoin      = "RINGTRAIN_JOIN"
+	EnvBind      = "RINGTRAIN_BIND"
+	EnvCluster   = "RINGTRAIN_CLUSTER"
+)
+
+// FromEnv is the Config that a launcher passed on, see Config.Environ. ok is
+// false where there was no launcher.
+func FromEnv() (c Config, ok bool, err error) {
+	if c.Node = os.Getenv(EnvNode); c.Node == "" {
+		return c, false, nil
+	}
+	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes} {
+		text, set := os.LookupEnv(name)
+		if !set {
+			continue
+		}
+		if *field, err = strconv.Atoi(text); err != nil {
+			return c, true, fmt.Errorf("cluster: %s=%q is not a number", name, text)
+		}
+	}
+	if text := os.Getenv(EnvBind); text != "" {
+		if c.Bind, err = netip.ParseAddrPort(text); err != nil {
+			return c, true, fmt.Errorf("cluster: %s=%q is not ADDRESS:PORT", EnvBind, text)
+		}
+	}
+	if text := os.Getenv(EnvJoin); text != "" {
+		c.Join = strings.Split(text, ",")
+	}
+	c.Cluster = os.Getenv(EnvCluster)
+	return c, true, nil
+}
+
+// Environ is the Config as variables, for a worker's environment.
+func (c Config) Environ() []string {
+	env := []string{
+		EnvNode + "=" + c.Node,
+		EnvLocal + "=" + strconv.Itoa(c.Local),
+		EnvLocalSize + "=" + strconv.Itoa(c.LocalSize),
+		EnvNodes + "=" + strconv.Itoa(c.Nodes),
+		EnvCluster + "=" + c.Cluster,
+		EnvJoin + "=" + strings.Join(c.Join, ","),
+	}
+	if c.Bind.IsValid() {
+		env = append(env, EnvBind+"="+c.Bind.String())
+	}
+	return env
+}

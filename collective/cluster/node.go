@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// connectTime bounds the connecting of a View's members once the View is
+// agreed: all of them were alive a moment ago.
+const connectTime = 30 * time.Second
+
+// A Node is this process as a member of a job.
+type Node struct {
+	config   Config
+	member   collective.Member
+	gate     *tcp.Gate
+	listener *tcp.Listener
+	agent    *membership.Agent
+
+	mu     sync.Mutex
+	groups []*collective.Group
+	closed bool
+}
+
+// Join opens this process's ports and begins to look for the others. It does
+// not wait for them; Group does. A port of Bind that is taken is
+// membership.ErrPortInUse.
+func Join(ctx context.Context, c Config) (*Node, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	n := &Node{config: c, member: collective.Member{
+		Name: fmt.Sprintf("%s/%d", c.Node, c.Local), Nonce: nonce(),
+		Node: c.Node, Local: c.Local, LocalSize: c.LocalSize, Host: host(), Role: collective.Worker,
+	}}
+	id := tcp.Identity{Cluster: c.Cluster, Name: n.member.Name, Nonce: n.member.Nonce}
+	n.gate = tcp.NewGate(id)
+	var err error
+	n.listener, err = tcp.Listen(ctx, netip.AddrPortFrom(c.Bind.Addr(), 0).String(), id, n.gate)
+	if err != nil {
+		return nil, err
+	}
+	n.member.Addrs = []netip.AddrPort{n.listener.Addr().(*net.TCPAddr).AddrPort()}
+	n.agent, err = membership.Start(ctx, membership.Config{
+		Member: n.member, Nodes: c.Nodes, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Log: c.Log, Progress: c.Progress,
+	})
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// Addr is where this process gossips; others can name it in Config.Join.
+func (n *Node) Addr() netip.AddrPort { return n.agent.Addr() }
+
+// Group waits until the expected members are there, agrees with them on a View
+// and connects with each. When ctx ends first, the error says for whom it was
+// still waiting. The Group ends with the Node at the latest.
+func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
+	view, err := n.agent.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	defer cancel()
+	transport, err := n.gate.Connect(ctx, view)
+	if err != nil {
+		return nil, err
+	}
+	g := collective.NewGroup(view, collective.OverTransport(view, transport), n.config.Group)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errors.Join(collective.ErrClosed, g.Close())
+	}
+	n.groups = append(n.groups, g)
+	return g, nil
+}
+
+// Leave says goodbye to the others, so that they need not wonder, and closes
+// the Node.
+func (n *Node) Leave(ctx context.Context) error {
+	n.closeGroups()
+	return errors.Join(n.agent.Leave(ctx), n.Close())
+}
+
+// Close closes the Node's Groups and ports. Closing twice is fine.
+func (n *Node) Close() error {
+	n.closeGroups()
+	n.gate.Close()
+	err := n.listener.Close()
+	if n.agent != nil {
+		err = errors.Join(err, n.agent.Close())
+	}
+	return err
+}
+
+func (n *Node) closeGroups() {
+	n.mu.Lock()
+	groups := n.groups
+	n.groups, n.closed = nil, true
+	n.mu.Unlock()
+	for _, g := range groups {
+		_ = g.Close()
+	}
+}
+
+// nonce tells this life of the process from every other.
+func nonce() uint64 {
+	var b [8]byte
+	for {
+		_, _ = rand.Read(b[:])
+		if x := binary.LittleEndian.Uint64(b[:]); x != 0 {
+			return x
+		}
+	}
+}

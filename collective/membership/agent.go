@@ -1,0 +1,275 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// An Agent runs the gossip of one process and its part in the vote on Views.
+// Its methods are safe for concurrent use.
+type Agent struct {
+	cfg  Config
+	addr netip.AddrPort
+	list *memberlist.Memberlist
+
+	machine *machine                 // owned by the Agent's goroutine, like
+	known   map[peer]memberlist.Node // where to send to; members of the View stay
+	in      *inbox
+	out     *outbox
+	status  *status
+	life    lifetime
+}
+
+// A lifetime ends once.
+type lifetime struct {
+	cancel context.CancelFunc
+	work   sync.WaitGroup // the Agent's goroutine, the joiner, leaving
+	mu     sync.Mutex     // held while leaving and closing: memberlist panics on Leave after Shutdown
+	closed bool
+}
+
+// tick is how often the vote is told the time while it waits for something.
+const tick = 50 * time.Millisecond
+
+// Start opens gossip and begins to look for the others. It waits for nobody; ctx
+// matters only while it runs. The Agent works until Close.
+//
+// A mistake in c is an error that matches [ErrConfig], a port that another
+// process holds one that matches [ErrPortInUse].
+func Start(ctx context.Context, c Config) (*Agent, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	self, meta, err := visible(c.Member, c.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	if lost := len(c.Member.Addrs) - len(self.Addrs); lost > 0 {
+		c.Log.Warn("addresses that do not fit are not announced", "dropped", lost, "kept", len(self.Addrs))
+	}
+	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), status: newStatus()}
+	a.machine = newMachine(time.Now(), self.Member, c.Nodes, rand.Uint64)
+	if err := a.open(&delegate{agent: a, meta: meta}); err != nil {
+		return nil, err
+	}
+	a.begin()
+	return a, nil
+}
+
+// open binds the sockets and creates memberlist.
+func (a *Agent) open(d *delegate) error {
+	g := a.cfg.gossip()
+	g.Delegate, g.Events, g.Alive, g.Conflict = d, d, d, d
+	t, err := listen(a.cfg.Bind, g.TCPTimeout, g.Logger)
+	if errors.Is(err, ErrPortInUse) {
+		return err // it says everything
+	}
+	if err != nil {
+		return fmt.Errorf("membership: %w", err)
+	}
+	g.Transport = t
+	g.BindPort, g.AdvertisePort = t.GetAutoBindPort(), t.GetAutoBindPort()
+	ip, port, err := t.FinalAdvertiseAddr(g.AdvertiseAddr, g.AdvertisePort)
+	if err == nil {
+		a.list, err = memberlist.Create(g)
+	}
+	if err != nil {
+		_ = t.Shutdown()
+		return fmt.Errorf("membership: gossip on %v: %w", a.cfg.Bind, err)
+	}
+	own, _ := netip.AddrFromSlice(ip)
+	a.addr = netip.AddrPortFrom(own.Unmap(), uint16(port))
+	a.out = newOutbox(a.list.SendReliable, func(to string, err error) {
+		a.cfg.Log.Debug("message not sent", "to", to, "error", err)
+	})
+	a.cfg.Log.Debug("gossip is up", "addr", a.addr, "name", g.Name, "cluster", g.Label)
+	return nil
+}
+
+// begin starts the Agent's goroutines.
+func (a *Agent) begin() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.life.cancel = cancel
+	j := &joiner{
+		self: a.addr, seeds: a.cfg.Join, lost: a.status.lost,
+		join: func(addr string) error {
+			_, err := a.list.Join([]string{addr})
+			return err
+		},
+		report: func(failures []string) { a.in.put(func(time.Time) { a.seeds(failures) }) },
+	}
+	a.life.work.Go(func() { a.loop(ctx) })
+	a.life.work.Go(func() { j.run(ctx) })
+}
+
+// loop is the Agent's goroutine.
+func (a *Agent) loop(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		a.publish()
+		ticks := ticker.C
+		if a.machine.idle() {
+			ticks = nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.in.wake:
+			for _, do := range a.in.take() {
+				do(time.Now())
+			}
+		case <-ticks:
+			a.machine.Tick(time.Now())
+		}
+	}
+}
+
+// publish hands out what the last inputs brought about.
+func (a *Agent) publish() {
+	messages, views := a.machine.take()
+	for _, v := range views {
+		a.cfg.Log.Info("view agreed", "rank", v.Self, "size", v.Size(), "view", v.String())
+		a.status.install(v)
+	}
+	for _, msg := range messages {
+		if to, ok := a.known[msg.To]; ok {
+			a.out.put(to, encodeMessage(msg))
+		}
+	}
+	a.status.exclude(a.machine.excluded)
+	if a.machine.held != nil {
+		return
+	}
+	if w, changed := a.status.wait(a.machine.waiting()); changed && a.cfg.Progress != nil {
+		a.cfg.Progress(w)
+	}
+}
+
+func (a *Agent) up(now time.Time, c candidate, at memberlist.Node) {
+	p := peerOf(c.Member)
+	if p == a.machine.id {
+		return
+	}
+	a.known[p] = at
+	a.status.found(p)
+	a.machine.Up(now, c)
+}
+
+func (a *Agent) down(now time.Time, m collective.Member) {
+	p := peerOf(m)
+	if p == a.machine.id {
+		return
+	}
+	a.machine.Down(now, p)
+	held := a.machine.held
+	if held == nil || rankOf(held.view.Members, p) < 0 {
+		delete(a.known, p)
+		return
+	}
+	if at, ok := a.known[p]; ok {
+		a.status.vanished(p, at.Address())
+	}
+	a.cfg.Log.Warn("gossip has given up a member: it left or seems dead", "member", m.Name, "rank", rankOf(held.view.Members, p))
+	if a.cfg.Gone != nil {
+		a.cfg.Gone(m)
+	}
+}
+
+// seeds takes note of the seeds that could not be joined.
+func (a *Agent) seeds(failures []string) {
+	if a.status.unreached(failures) && len(failures) > 0 {
+		a.cfg.Log.Info("cannot join all seeds yet", "failures", failures)
+	}
+}
+
+// Addr is the gossip address under which others can join this process.
+func (a *Agent) Addr() netip.AddrPort { return a.addr }
+
+// Member is this process as others see it, with its nonce.
+func (a *Agent) Member() collective.Member { return a.machine.self }
+
+// View returns the first View once it is agreed; to a Watcher, with Self -1. It
+// returns an error that matches [ErrComplete] if a member of it says that this
+// process came too late, a [WaitError] if ctx ends before, and [ErrClosed] after
+// Close.
+func (a *Agent) View(ctx context.Context) (collective.View, error) {
+	return a.status.view(ctx, a.machine.self)
+}
+
+// leaveMost bounds how long a farewell may take.
+const leaveMost = 2 * time.Second
+
+// Leave tells the others that this process goes away, so that they need not
+// find out. It first sends what is still to be sent, and takes two seconds at
+// most. The Agent still has to be closed.
+func (a *Agent) Leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaveMost)
+	defer cancel()
+	_ = a.out.flush(ctx) // who misses a message asks the others
+	done := make(chan error, 1)
+	if !a.life.begin(func() { done <- a.leave(ctx) }) {
+		return nil
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("membership: leaving: %w", ctx.Err())
+	}
+}
+
+// begin runs do in a goroutine that Close waits for, unless it is too late.
+func (l *lifetime) begin(do func()) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.work.Go(do)
+	}
+	return !l.closed
+}
+
+func (a *Agent) leave(ctx context.Context) error {
+	a.life.mu.Lock()
+	defer a.life.mu.Unlock()
+	if a.life.closed || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	end, _ := ctx.Deadline()
+	if err := a.list.Leave(time.Until(end)); err != nil {
+		return fmt.Errorf("membership: %w", err)
+	}
+	return nil
+}
+
+// Close ends gossip at once. To others the process then seems dead, unless it
+// left before. When Close returns, no goroutine of the Agent is left;
+// memberlist's own end by themselves within a probe interval (1 s). A second
+// Close does nothing.
+func (a *Agent) Close() error {
+	a.life.mu.Lock()
+	if a.life.closed {
+		a.life.mu.Unlock()
+		return nil
+	}
+	a.life.closed = true
+	a.life.cancel()
+	err := a.list.Shutdown()
+	a.life.mu.Unlock()
+	a.out.close()
+	a.life.work.Wait()
+	a.status.close()
+	return err
+}

@@ -1,0 +1,121 @@
+package membership
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mended reports whether the newest View among the living is one of living
+// members who all hold it, or has lost its majority, so that no other can follow.
+func (s *world) mended() bool {
+	newest := s.newest()
+	living := 0
+	for _, p := range peersOf(newest.held.view.Members) {
+		if !s.ever[p].dead {
+			living++
+		}
+	}
+	size := newest.held.view.Size()
+	if living <= size/2 {
+		return true
+	}
+	for _, p := range s.procs {
+		if p.dead || rankOf(newest.held.view.Members, p.id) < 0 && p.excluded != nil {
+			continue
+		}
+		if p.held.view.Epoch != newest.held.view.Epoch {
+			return false
+		}
+	}
+	return living == size
+}
+
+func (s *world) newest() *proc {
+	var newest *proc
+	for _, p := range s.procs {
+		if !p.dead && (newest == nil || p.held.view.Epoch > newest.held.view.Epoch) {
+			newest = p
+		}
+	}
+	return newest
+}
+
+// wreck forms a first View of n and lets members die under bad weather.
+func wreck(seed uint64, tracing bool) (*world, bool) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	n := 2 + r.IntN(6)
+	s := newWorld(seed, n, 0, 1, weather{delay: 20 * time.Millisecond, gossip: 100 * time.Millisecond})
+	s.tracing = tracing
+	for slot := range n {
+		s.start(slot)
+	}
+	if !s.run(10*time.Second, s.settled) {
+		return s, false
+	}
+	s.weather, s.mend = badWeather(r), true
+	s.slander = s.weather.slander
+	deaths := r.IntN((n + 1) / 2)
+	if r.IntN(10) == 0 {
+		deaths = r.IntN(n)
+	}
+	s.deaths = r.IntN(deaths + 1)
+	for _, slot := range r.Perm(n)[:deaths-s.deaths] {
+		s.after(s.upTo(3*time.Second), func() { s.crash(slot) })
+	}
+	s.run(6*time.Second, nil)
+	s.weather = weather{delay: 20 * time.Millisecond, gossip: 100 * time.Millisecond}
+	for _, p := range s.procs {
+		for _, q := range s.procs {
+			if q.dead {
+				s.after(s.upTo(5*time.Second), func() { s.bury(p, q) })
+			} else if p != q {
+				s.notice(p, q)
+			}
+		}
+	}
+	return s, s.run(60*time.Second, s.mended)
+}
+
+func TestLaterViewsUnderFaults(t *testing.T) {
+	schedules := uint64(5000)
+	if testing.Short() || raceEnabled {
+		schedules = 300
+	}
+	shrunk := 0
+	for seed := range schedules {
+		s, ok := wreck(seed, false)
+		if !ok || s.broken != "" {
+			s, ok = wreck(seed, true)
+			require.Empty(t, s.broken, "seed %d\n%s", seed, s.story())
+			require.True(t, ok, "seed %d did not settle\n%s", seed, s.story())
+			require.Fail(t, "a schedule is not reproducible", "seed %d", seed)
+		}
+		s.checkMajorities(t)
+		if s.newest().held.view.Epoch > 1 {
+			shrunk++
+		}
+	}
+	require.Greater(t, shrunk, int(schedules)/4, "the schedules hardly ever led to a later View")
+}
+
+// checkMajorities checks that each later View has a majority of the one before.
+func (s *world) checkMajorities(t *testing.T) {
+	t.Helper()
+	for key, v := range s.agreed {
+		before, ok := s.agreed[[2]uint64{key[0], key[1] - 1}]
+		if !ok {
+			require.Equal(t, uint64(1), v.Epoch, "a View with no View before it: %v", v)
+			continue
+		}
+		common := 0
+		for _, m := range v.Members {
+			if rankOf(before.Members, peerOf(m)) >= 0 {
+				common++
+			}
+		}
+		require.Greater(t, common, before.Size()/2, "%v after %v", v, before)
+	}
+}

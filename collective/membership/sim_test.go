@@ -1,0 +1,388 @@
+package membership
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A world runs machines in virtual time over a network and a gossip that
+// misbehave as its weather says, and checks after every View that nobody
+// disagrees.
+type world struct {
+	rng     *rand.Rand
+	now     time.Time
+	weather weather
+	nodes   int
+	surplus int // more machines than expected: there may be two jobs then
+	slots   []Slot
+	locals  int
+	procs   []*proc // one per slot: the process that lives there, or lived last
+	ever    map[peer]*proc
+	births  []*proc // the same, oldest first
+	queue   events
+	serial  int
+	agreed  map[[2]uint64]collective.View
+	tracing bool
+	trace   []string
+	nonce   uint64
+	broken  string          // what was violated
+	mend    bool            // ask for the next View when a member of the present one is dead
+	post    func([]message) // takes the messages instead of the weather, if not nil
+	deaths  int             // that sabotage may still cause then
+	slander bool            // gossip has lied in this world
+}
+
+type weather struct {
+	loss, dup float64
+	delay     time.Duration // most, of a message
+	gossip    time.Duration // most, until an arrival or a death is noticed
+	rumours   float64       // false alarms per process and tick
+	sabotage  float64       // how often a proposer dies over its proposals or commits
+	straggle  time.Duration // most delay of a message that a dying proposer still sent
+	slander   bool          // gossip may give up the living
+}
+
+type proc struct {
+	*machine
+	member collective.Member
+	dead   bool
+	views  []collective.View
+}
+
+type event struct {
+	at     time.Time
+	serial int
+	do     func()
+}
+
+type events []event
+
+func (q events) Len() int { return len(q) }
+func (q events) Less(i, j int) bool {
+	if q[i].at.Equal(q[j].at) {
+		return q[i].serial < q[j].serial
+	}
+	return q[i].at.Before(q[j].at)
+}
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(x any)   { *q = append(*q, x.(event)) }
+func (q *events) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return e
+}
+
+const simTick = 100 * time.Millisecond
+
+// newWorld has room for nodes machines, and surplus ones, of locals workers each.
+func newWorld(seed uint64, nodes, surplus, locals int, w weather) *world {
+	s := &world{
+		rng: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_000_000, 0), weather: w, surplus: surplus, slander: w.slander,
+		nodes: nodes, locals: locals, ever: map[peer]*proc{}, agreed: map[[2]uint64]collective.View{},
+	}
+	for n := range nodes + surplus {
+		for l := range locals {
+			s.slots = append(s.slots, Slot{fmt.Sprintf("vm%d", n), l})
+		}
+	}
+	s.procs = make([]*proc, len(s.slots))
+	return s
+}
+
+func (s *world) logf(format string, args ...any) {
+	if !s.tracing {
+		return
+	}
+	s.trace = append(s.trace, fmt.Sprintf("%6dms ", s.now.Sub(time.Unix(1_000_000, 0)).Milliseconds())+fmt.Sprintf(format, args...))
+}
+
+func (s *world) story() string { return s.broken + "\n" + strings.Join(s.trace, "\n") }
+
+func (s *world) after(d time.Duration, do func()) {
+	s.serial++
+	heap.Push(&s.queue, event{s.now.Add(d), s.serial, do})
+}
+
+func (s *world) upTo(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	return time.Duration(s.rng.Int64N(int64(d)))
+}
+
+// start puts a new process into a slot.
+func (s *world) start(slot int) *proc {
+	s.nonce++
+	at := s.slots[slot]
+	m := collective.Member{Name: fmt.Sprintf("%s/%d", at.Node, at.Local), Nonce: s.nonce, Node: at.Node, Local: at.Local, LocalSize: s.locals}
+	p := &proc{member: m, machine: newMachine(s.now, m, s.nodes, s.rng.Uint64)}
+	s.procs[slot] = p
+	s.ever[p.id] = p
+	s.births = append(s.births, p)
+	s.logf("start %s.%d", m.Name, m.Nonce)
+	for _, q := range s.procs {
+		if q != nil && q != p && !q.dead {
+			s.notice(p, q)
+			s.notice(q, p)
+		}
+	}
+	s.flush(p)
+	s.after(s.upTo(simTick), func() { s.tick(p) })
+	return p
+}
+
+// notice lets p learn through gossip, some time later, that q lives.
+func (s *world) notice(p, q *proc) {
+	s.after(s.upTo(s.weather.gossip), func() {
+		if !p.dead && !q.dead {
+			p.Up(s.now, candidate{q.member, s.nodes})
+			s.flush(p)
+		}
+	})
+}
+
+func (s *world) crash(slot int) {
+	p := s.procs[slot]
+	if p == nil || p.dead {
+		return
+	}
+	p.dead = true
+	s.logf("crash %s.%d", p.member.Name, p.member.Nonce)
+	for _, q := range s.procs {
+		if q != nil && !q.dead {
+			s.after(s.upTo(4*s.weather.gossip), func() { s.bury(q, p) })
+		}
+	}
+}
+
+func (s *world) bury(q, p *proc) {
+	if !q.dead {
+		q.Down(s.now, p.id)
+		s.flush(q)
+	}
+}
+
+func (s *world) tick(p *proc) {
+	if p.dead {
+		return
+	}
+	if !p.idle() {
+		p.Tick(s.now)
+		s.flush(p)
+	}
+	if s.weather.slander && s.rng.Float64() < s.weather.rumours {
+		if q := s.procs[s.rng.IntN(len(s.procs))]; q != nil && q != p && !q.dead {
+			s.logf("rumour: %s.%d takes %s.%d for dead", p.member.Name, p.member.Nonce, q.member.Name, q.member.Nonce)
+			s.bury(p, q)
+			s.after(s.upTo(3*time.Second), func() { s.notice(p, q) })
+		}
+	}
+	if s.mend && p.held != nil && p.wanted == nil && p.excluded == nil && s.rng.IntN(5) == 0 {
+		s.next(p)
+	}
+	s.after(simTick, func() { s.tick(p) })
+}
+
+// next is a data plane that has noticed some of the dead, or none of them by name.
+func (s *world) next(p *proc) {
+	var lost []peer
+	dead := false
+	for _, q := range peersOf(p.held.view.Members) {
+		if s.ever[q].dead {
+			dead = true
+			if s.rng.IntN(2) == 0 {
+				lost = append(lost, q)
+			}
+		}
+	}
+	if dead {
+		s.logf("%s.%d asks for the View after %d without %v", p.member.Name, p.member.Nonce, p.held.view.Epoch, lost)
+		p.Next(s.now, lost)
+		s.flush(p)
+	}
+}
+
+// flush delivers what a machine wants sent, or not, and checks its Views.
+func (s *world) flush(p *proc) {
+	messages, views := p.take()
+	for _, v := range views {
+		s.installed(p, v)
+	}
+	if s.post != nil {
+		s.post(messages)
+		return
+	}
+	sabotaged := len(messages) > 0 && (messages[0].Kind == propose || messages[0].Kind == commit) &&
+		s.rng.Float64() < s.weather.sabotage
+	if sabotaged {
+		s.sabotage(p)
+	}
+	for _, msg := range messages {
+		copies := 1
+		if sabotaged {
+			copies = s.rng.IntN(2)
+		}
+		if s.rng.Float64() < s.weather.dup {
+			copies = 3
+		}
+		for range copies {
+			if s.rng.Float64() < s.weather.loss {
+				continue
+			}
+			delay := s.upTo(s.weather.delay / 10)
+			switch {
+			case sabotaged:
+				delay = s.upTo(s.weather.straggle)
+			case s.rng.IntN(4) == 0:
+				delay = s.upTo(s.weather.delay)
+			}
+			s.after(delay, func() { s.deliver(msg) })
+		}
+	}
+}
+
+// sabotage kills a process at the worst moment, or lets others believe so.
+func (s *world) sabotage(p *proc) {
+	slot := slices.Index(s.procs, p)
+	if s.mend { // no process comes back, and not too many may go
+		if s.deaths > 0 {
+			s.deaths--
+			s.crash(slot)
+		}
+		return
+	}
+	if !s.weather.slander || s.rng.IntN(3) > 0 {
+		s.crash(slot)
+		s.after(s.upTo(3*time.Second), func() { s.restart(slot) })
+		return
+	}
+	for _, q := range s.procs {
+		if q != nil && q != p && !q.dead && s.rng.IntN(2) == 0 {
+			s.after(s.upTo(time.Second), func() { s.bury(q, p) })
+			s.after(time.Second+s.upTo(4*time.Second), func() { s.notice(q, p) })
+		}
+	}
+}
+
+func (s *world) restart(slot int) {
+	if s.procs[slot] == nil || s.procs[slot].dead {
+		s.start(slot)
+	}
+}
+
+func (s *world) deliver(msg message) {
+	p := s.ever[msg.To]
+	if p == nil || p.dead {
+		return
+	}
+	s.logf("%v %s.%d -> %s.%d epoch %d ballot %d.%s", msg.Kind, msg.From.Name, msg.From.Nonce, msg.To.Name, msg.To.Nonce, msg.Epoch, msg.Ballot.Round, msg.Ballot.By.Name)
+	p.Receive(s.now, msg)
+	s.flush(p)
+}
+
+func (s *world) installed(p *proc, v collective.View) {
+	s.logf("%s.%d installs %v", p.member.Name, p.member.Nonce, v)
+	p.views = append(p.views, v)
+	key := [2]uint64{v.Job, v.Epoch}
+	if other, ok := s.agreed[key]; ok && other.Digest() != v.Digest() {
+		s.broken = fmt.Sprintf("two Views of one epoch: %v and %v", other, v)
+	}
+	s.agreed[key] = v
+	if v.Job == 0 || v.Self < 0 || peerOf(v.Members[v.Self]) != p.id {
+		s.broken = fmt.Sprintf("%v is not a View of %s", v, p.member.Name)
+	}
+	for _, q := range s.procs {
+		if s.surplus == 0 && q != nil && !q.dead && q.held != nil && q.held.view.Job != v.Job {
+			s.broken = fmt.Sprintf("%s holds %v, %s holds %v", q.member.Name, q.held.view, p.member.Name, v)
+		}
+	}
+	s.uniform(v)
+}
+
+// uniform checks more than the living can see: while gossip gives up nobody who
+// lives, and most members of a View live, none of them is in another first View,
+// even if only the dead ever held the one or the other.
+func (s *world) uniform(v collective.View) {
+	if s.slander || s.surplus > 0 || v.Epoch != 1 {
+		return
+	}
+	for key, other := range s.agreed {
+		if key[0] == v.Job || key[1] != 1 {
+			continue
+		}
+		living, both := 0, ""
+		for _, m := range other.Members {
+			if !s.ever[peerOf(m)].dead {
+				living++
+			}
+			if rankOf(v.Members, peerOf(m)) >= 0 {
+				both = m.Name
+			}
+		}
+		if both != "" && living > other.Size()/2 {
+			s.broken = fmt.Sprintf("%s is in both %v and %v", both, other, v)
+		}
+	}
+}
+
+// run lets virtual time pass until done, or a violation, or the end.
+func (s *world) run(d time.Duration, done func() bool) bool {
+	end := s.now.Add(d)
+	for s.broken == "" && len(s.queue) > 0 {
+		if done != nil && done() {
+			return true
+		}
+		if s.queue[0].at.After(end) {
+			break
+		}
+		e := heap.Pop(&s.queue).(event)
+		s.now = e.at
+		e.do()
+	}
+	s.now = end
+	return done != nil && done()
+}
+
+// calm ends all misbehaviour: from now on gossip tells the truth.
+func (s *world) calm() {
+	s.logf("calm")
+	s.weather = weather{delay: 20 * time.Millisecond, gossip: 100 * time.Millisecond}
+	for slot, p := range s.procs {
+		if p == nil || p.dead {
+			s.start(slot)
+		}
+	}
+	for _, p := range s.procs {
+		for _, q := range s.births {
+			switch {
+			case q == p:
+			case q.dead:
+				s.after(s.upTo(5*time.Second), func() { s.bury(p, q) })
+			default:
+				s.notice(p, q)
+			}
+		}
+	}
+}
+
+// settled reports whether every living process holds a first View or was told
+// that it came too late, and at least one holds one.
+func (s *world) settled() bool {
+	holders := 0
+	for _, p := range s.procs {
+		switch {
+		case p.held != nil:
+			holders++
+		case p.excluded == nil:
+			return false
+		}
+	}
+	return holders > 0
+}

@@ -1,0 +1,162 @@
+// Package catalog is where names become implementations: the functions that a
+// config's @layers and @optimizers mean, and the datasets of --data.
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// A Catalog has the built-in names. A program of one's own adds to Registry
+// before it gives the catalog to cli.Main.
+type Catalog struct {
+	Registry *config.Registry
+	err      error // of registering what is built in
+}
+
+// New is a catalog of everything that is built in.
+func New() *Catalog {
+	c := &Catalog{Registry: config.NewRegistry()}
+	for _, f := range []struct {
+		registry, name string
+		config.Func
+	}{
+		{"layers", "relu_relu_softmax.v1", config.Func{Make: makeReluReluSoftmax, Params: []config.Param{
+			{Name: "hidden_width", Type: config.Int, Required: true},
+			{Name: "dropout", Type: config.Float, Required: true},
+		}}},
+		{"optimizers", "Adam.v1", config.Func{Make: makeAdam, Params: append([]config.Param{
+			{Name: "beta1", Type: config.Float, Default: .9},
+			{Name: "beta2", Type: config.Float, Default: .999},
+			{Name: "eps", Type: config.Float, Default: 1e-8},
+		}, common...)}},
+		{"optimizers", "SGD.v1", config.Func{Make: makeSGD, Params: common}},
+	} {
+		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
+	}
+	return c
+}
+
+// common is the arguments that all of Thinc's optimizers take.
+var common = []config.Param{
+	{Name: "learn_rate", Type: config.Float, Default: .001},
+	{Name: "L2", Type: config.Float, Default: 0.},
+	{Name: "L2_is_weight_decay", Type: config.Bool, Default: true},
+	{Name: "grad_clip", Type: config.Float, Default: 1.},
+	{Name: "use_averages", Type: config.Bool, Default: true},
+}
+
+func makeReluReluSoftmax(a config.Args) (any, error) {
+	return models.ReluReluSoftmax(a.Int("hidden_width"), float32(a.Float("dropout"))), nil
+}
+
+func makeAdam(a config.Args) (any, error) {
+	if err := check(a, "eps", "beta1", "beta2"); err != nil {
+		return nil, err
+	}
+	return optim.Adam{
+		LearnRate: constant(a, "learn_rate"), Beta1: constant(a, "beta1"), Beta2: constant(a, "beta2"), Eps: constant(a, "eps"),
+		L2: constant(a, "L2"), GradClip: constant(a, "grad_clip"),
+		L2IsWeightDecay: a.Bool("L2_is_weight_decay"), UseAverages: a.Bool("use_averages"),
+	}, nil
+}
+
+func makeSGD(a config.Args) (any, error) {
+	if err := check(a); err != nil {
+		return nil, err
+	}
+	return optim.SGD{
+		LearnRate: constant(a, "learn_rate"), L2: constant(a, "L2"), GradClip: constant(a, "grad_clip"),
+		L2IsWeightDecay: a.Bool("L2_is_weight_decay"), UseAverages: a.Bool("use_averages"),
+	}, nil
+}
+
+// check finds hyper-parameters that make no sense: negative ones, and betas
+// that are not below 1.
+func check(a config.Args, more ...string) error {
+	for _, name := range append([]string{"learn_rate", "L2", "grad_clip"}, more...) {
+		v := a.Float(name)
+		if v < 0 {
+			return a.Errorf(name, "it is %v, and must not be negative", v)
+		}
+		if strings.HasPrefix(name, "beta") && v >= 1 {
+			return a.Errorf(name, "it is %v, and must be below 1", v)
+		}
+	}
+	return nil
+}
+
+func constant(a config.Args, name string) optim.Schedule { return optim.Constant(a.Float(name)) }
+
+// Layers is what the [model] section of a config describes.
+func (c *Catalog) Layers(cfg *config.Config) (nn.Layer, error) {
+	return resolve[nn.Layer](c, cfg, "model", "a layer (@layers)")
+}
+
+// Optimizer is what the [optimizer] section of a config describes.
+func (c *Catalog) Optimizer(cfg *config.Config) (optim.Optimizer, error) {
+	return resolve[optim.Optimizer](c, cfg, "optimizer", "an optimizer (@optimizers)")
+}
+
+func resolve[T any](c *Catalog, cfg *config.Config, section, want string) (T, error) {
+	var none T
+	if c.err != nil {
+		return none, c.err
+	}
+	v, err := c.Registry.Resolve(cfg, section)
+	if err != nil {
+		return none, err
+	}
+	made, ok := v.(T)
+	if !ok {
+		e, _ := cfg.Entry(section)
+		return none, &config.Error{Pos: e.Pos, Msg: fmt.Sprintf("section [%s] must name %s", section, want)}
+	}
+	return made, nil
+}
+
+// A Source is a dataset that a command line named.
+type Source struct {
+	// Name is how it was named: "digits" or "mnist:DIR".
+	Name string
+	// Info is what can be known about it without reading it.
+	Info data.Info
+	// Open reads it, and makes it first if it has to be made.
+	Open func(ctx context.Context) (*data.Set, error)
+}
+
+// Data finds a dataset: "digits", made on this machine once, or "mnist:DIR",
+// IDX files. The files are looked at, but not read, so that what is wrong with
+// them is said before anything starts.
+func (c *Catalog) Data(name string) (Source, error) {
+	kind, arg, _ := strings.Cut(name, ":")
+	switch {
+	case name == "digits":
+		return Source{Name: name, Info: data.Info{TrainRows: 20_000, TestRows: 4_000, Height: 28, Width: 28}, Open: openDigits}, nil
+	case kind == "mnist" && arg != "":
+		info, err := data.Check(arg)
+		if err != nil {
+			return Source{}, err
+		}
+		return Source{Name: name, Info: info, Open: func(context.Context) (*data.Set, error) { return data.OpenMNIST(arg) }}, nil
+	case kind == "mnist":
+		return Source{}, fmt.Errorf("data %q: name a directory with IDX files, as in mnist:DIR", name)
+	}
+	return Source{}, fmt.Errorf("data %q is not known: use digits (made here) or mnist:DIR (a directory with IDX files)", name)
+}
+
+func openDigits(ctx context.Context) (*data.Set, error) {
+	dir, err := data.DefaultCacheDir()
+	if err != nil {
+		return nil, err
+	}
+	return data.Digits(ctx, dir)
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+func (a *app) dataCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "data",
+		Short: "Make datasets",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var o data.DigitsOptions
+	digits := &cobra.Command{
+		Use:   "digits DIR [flags]",
+		Short: "Write synthetic digits as IDX files",
+		Long: `Write synthetic digits as the four compressed IDX files that MNIST consists of. Without
+flags they are the images that train uses when no data is named.`,
+		Example: "  ringtrain data digits DIR && ringtrain train examples/mnist.cfg --data mnist:DIR",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("data digits takes one directory, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range []string{"train", "test", "side"} {
+				if n, _ := cmd.Flags().GetInt(name); n < 1 {
+					return usagef("--%s must be at least 1", name)
+				}
+			}
+			train, test := data.Generate(o)
+			if err := data.WriteMNIST(args[0], train, test); err != nil {
+				return usage(err)
+			}
+			fmt.Fprintf(a.stdout, "%s: %d training and %d test images of %dx%d\n", args[0], train.Rows, test.Rows, train.Height, train.Width)
+			return nil
+		},
+	}
+	digits.Flags().IntVar(&o.Train, "train", 20_000, "training images")
+	digits.Flags().IntVar(&o.Test, "test", 4_000, "test images")
+	digits.Flags().IntVar(&o.Side, "side", 28, "height and width in pixels")
+	digits.Flags().Uint64Var(&o.Seed, "seed", 0, "another seed gives another set of the same kind")
+	cmd.AddCommand(digits)
+	return cmd
+}

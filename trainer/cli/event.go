@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// The events of a job, each one JSON object a line. A worker writes them to
+// its stdout for the launcher; with --json they reach the user as they are,
+// but for ready and failed, which are between worker and launcher.
+
+// viewEvent is written when the workers have agreed who is in.
+type viewEvent struct {
+	Event   string       `json:"event"` // "view"
+	Epoch   uint64       `json:"epoch"`
+	Job     string       `json:"job"`
+	Members []memberInfo `json:"members"`
+}
+
+type memberInfo struct {
+	Rank int    `json:"rank"`
+	Name string `json:"name"`
+	Node string `json:"node"`
+	Addr string `json:"addr,omitempty"`
+}
+
+// stepEvent is one step. Loss is the mean over the rows of all workers.
+type stepEvent struct {
+	Event      string  `json:"event"` // "step"
+	Step       int     `json:"step"`
+	Loss       float64 `json:"loss"`
+	Samples    int     `json:"samples"`
+	Seconds    float64 `json:"seconds"` // since the first step began
+	ComputeMs  float64 `json:"compute_ms"`
+	ExchangeMs float64 `json:"exchange_ms"`
+	UpdateMs   float64 `json:"update_ms"`
+}
+
+// evalEvent is one evaluation over the test rows of all workers.
+type evalEvent struct {
+	Event    string  `json:"event"` // "eval"
+	Step     int     `json:"step"`
+	Accuracy float64 `json:"accuracy"` // fraction of 1
+	Loss     float64 `json:"loss"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// lostEvent is one survivor's word about a worker that is gone.
+type lostEvent struct {
+	Event   string  `json:"event"` // "peer_lost"
+	Rank    int     `json:"rank"`
+	Node    string  `json:"node"`    // the lost worker's name
+	SeenBy  int     `json:"seen_by"` // the survivor's rank
+	Op      string  `json:"op"`
+	Phase   string  `json:"phase"`
+	AfterMs float64 `json:"after_ms"` // from the beginning of the survivor's call
+	Error   string  `json:"error"`
+}
+
+// checkpointEvent is written when the weights are on disk.
+type checkpointEvent struct {
+	Event string `json:"event"` // "checkpoint"
+	Path  string `json:"path"`
+	Step  int    `json:"step"`
+}
+
+// stoppedEvent is written instead of a result when a worker asked to stop.
+type stoppedEvent struct {
+	Event string `json:"event"` // "stopped"
+	Steps int    `json:"steps"`
+}
+
+// resultEvent is the last of a job that went well.
+type resultEvent struct {
+	Event            string  `json:"event"`    // "result"
+	Accuracy         float64 `json:"accuracy"` // fraction of 1, after the last step
+	Loss             float64 `json:"loss"`     // over the test rows, after the last step
+	Steps            int     `json:"steps"`
+	Workers          int     `json:"workers"`
+	Seconds          float64 `json:"seconds"`
+	SamplesPerSecond float64 `json:"samples_per_second"`
+	WeightsSHA256    string  `json:"weights_sha256"`
+}
+
+// readyEvent tells the launcher where a worker gossips.
+type readyEvent struct {
+	Event string `json:"event"` // "ready"
+	Addr  string `json:"addr"`
+}
+
+// failedEvent tells the launcher why a worker ends.
+type failedEvent struct {
+	Event string `json:"event"` // "failed"
+	Name  string `json:"name"`
+	Code  int    `json:"code"`
+	Error string `json:"error"`
+}
+
+// emitter takes events, from any goroutine.
+type emitter interface {
+	emit(event any)
+}
+
+// jsonEmitter writes events one a line.
+type jsonEmitter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (j *jsonEmitter) emit(event any) {
+	line, err := json.Marshal(event)
+	if err != nil {
+		return // an infinite loss; the error that ends the job tells it
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	_, _ = j.w.Write(append(line, '\n'))
+}
+
+// decodeEvent reads a worker's line; nil for a line that is no event.
+func decodeEvent(line []byte) any {
+	var kind struct {
+		Event string `json:"event"`
+	}
+	if json.Unmarshal(line, &kind) != nil {
+		return nil
+	}
+	kinds := map[string]func() any{
+		"view": func() any { return new(viewEvent) }, "step": func() any { return new(stepEvent) },
+		"eval": func() any { return new(evalEvent) }, "peer_lost": func() any { return new(lostEvent) },
+		"checkpoint": func() any { return new(checkpointEvent) }, "stopped": func() any { return new(stoppedEvent) },
+		"result": func() any { return new(resultEvent) }, "ready": func() any { return new(readyEvent) },
+		"failed": func() any { return new(failedEvent) },
+	}
+	make, ok := kinds[kind.Event]
+	if !ok {
+		return nil
+	}
+	event := make()
+	if json.Unmarshal(line, event) != nil {
+		return nil
+	}
+	return event
+}
+
+func newViewEvent(v collective.View) *viewEvent {
+	e := &viewEvent{Event: "view", Epoch: v.Epoch, Job: jobName(v.Job)}
+	for r, m := range v.Members {
+		info := memberInfo{Rank: r, Name: m.Name, Node: m.Node}
+		if len(m.Addrs) > 0 {
+			info.Addr = m.Addrs[0].String()
+		}
+		e.Members = append(e.Members, info)
+	}
+	return e
+}

@@ -1,0 +1,295 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// running is a job in mid-run.
+type running struct {
+	*exec.Cmd
+	out    *bufio.Reader
+	stderr *transcript
+	seen   []event
+}
+
+// transcript keeps what is written, and tells when a text has been.
+type transcript struct {
+	mu   sync.Mutex
+	text strings.Builder
+	want string
+	said chan struct{} // closed when want has been written
+}
+
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(b)
+	if s.want != "" && strings.Contains(s.text.String(), s.want) {
+		s.want = ""
+		close(s.said)
+	}
+	return len(b), nil
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// expect is a channel that is closed once text is written from now on.
+func (s *transcript) expect(text string) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.want, s.said = text, make(chan struct{})
+	return s.said
+}
+
+// begin starts a long job and returns once it has made some steps.
+func begin(t *testing.T, args ...string) *running {
+	r := &running{Cmd: command(t, append(args, "--steps", "1000000")...), stderr: new(transcript)}
+	pipe, err := r.StdoutPipe()
+	require.NoError(t, err)
+	r.Stderr = r.stderr
+	r.out = bufio.NewReader(pipe)
+	require.NoError(t, r.Start())
+	for {
+		e, err := r.next()
+		require.NoError(t, err, "%s", r.stderr)
+		if e.Event == "step" && e.Step == 12 {
+			return r
+		}
+	}
+}
+
+func (r *running) next() (event, error) {
+	line, err := r.out.ReadBytes('\n')
+	var e event
+	if err == nil {
+		err = json.Unmarshal(line, &e)
+		r.seen = append(r.seen, e)
+	}
+	return e, err
+}
+
+// finish waits for the end and returns the exit code.
+func (r *running) finish(t *testing.T) int {
+	for {
+		if _, err := r.next(); err == io.EOF {
+			break
+		} else {
+			require.NoError(t, err)
+		}
+	}
+	if err := r.Wait(); err != nil {
+		require.IsType(t, &exec.ExitError{}, err)
+	}
+	return r.ProcessState.ExitCode()
+}
+
+// workers is the process ids of the job's workers, by their local rank.
+func (r *running) workers(t *testing.T) map[int]int {
+	found := map[int]int{}
+	procs, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	for _, stat := range procs {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if fields[1] != strconv.Itoa(r.Process.Pid) {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join(filepath.Dir(stat), "environ"))
+		require.NoError(t, err)
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			if rank, ok := strings.CutPrefix(string(v), "RINGTRAIN_LOCAL_RANK="); ok {
+				local, err := strconv.Atoi(rank)
+				require.NoError(t, err)
+				pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+				require.NoError(t, err)
+				found[local] = pid
+			}
+		}
+	}
+	return found
+}
+
+func requireGone(t *testing.T, pids map[int]int) {
+	for local, pid := range pids {
+		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "worker %d (pid %d) is still there", local, pid)
+	}
+}
+
+// Whoever is killed, every survivor names it, the command says so and ends.
+func TestKillEachWorker(t *testing.T) {
+	const n = 4
+	for victim := range n {
+		t.Run(fmt.Sprint(victim), func(t *testing.T) {
+			r := begin(t, small(t, "--workers", strconv.Itoa(n))...)
+			pids := r.workers(t)
+			require.Len(t, pids, n)
+			killed := time.Now()
+			require.NoError(t, syscall.Kill(pids[victim], syscall.SIGKILL))
+			require.Equal(t, 1, r.finish(t))
+			require.Less(t, time.Since(killed), 3*time.Second)
+			requireGone(t, pids)
+			var by []int
+			for _, e := range only(r.seen, "peer_lost") {
+				require.Equal(t, victim, e.Rank)
+				require.True(t, strings.HasSuffix(e.Node, fmt.Sprintf("/%d", victim)), e.Node)
+				require.NotEmpty(t, e.Op)
+				require.NotEmpty(t, e.Phase)
+				require.Less(t, e.AfterMs, 1000.)
+				by = append(by, e.SeenBy)
+			}
+			slices.Sort(by)
+			require.Equal(t, slices.DeleteFunc([]int{0, 1, 2, 3}, func(r int) bool { return r == victim }), by, "%s", r.stderr)
+			require.Contains(t, r.stderr.String(), fmt.Sprintf("worker %d (pid %d) was killed by signal 9", victim, pids[victim]))
+			require.Empty(t, only(r.seen, "result"))
+		})
+	}
+}
+
+// A signal lets all workers finish the same step and saves what they have.
+func TestSignals(t *testing.T) {
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75} {
+		for _, transport := range []string{"tcp", "inproc"} {
+			t.Run(fmt.Sprint(sig, " ", transport), func(t *testing.T) {
+				out := t.TempDir()
+				r := begin(t, small(t, "--workers", "3", "--transport", transport, "--out", out)...)
+				pids := r.workers(t)
+				require.NoError(t, r.Process.Signal(sig))
+				require.Equal(t, code, r.finish(t), "%s", r.stderr)
+				requireGone(t, pids)
+				require.Len(t, only(r.seen, "stopped"), 1)
+				require.Empty(t, only(r.seen, "result"))
+				require.Empty(t, only(r.seen, "peer_lost"))
+				require.FileExists(t, filepath.Join(out, "model.safetensors"))
+				steps := only(r.seen, "step")
+				require.Equal(t, steps[len(steps)-1].Step+1, only(r.seen, "stopped")[0].Steps)
+			})
+		}
+	}
+}
+
+// A worker that is stopped cannot finish its step: the second signal ends all.
+func TestSecondInterruptEndsAtOnce(t *testing.T) {
+	r := begin(t, small(t, "--workers", "2")...)
+	pids := r.workers(t)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
+	heard := r.stderr.expect("stopping after this step")
+	require.NoError(t, r.Process.Signal(os.Interrupt))
+	<-heard
+	begun := time.Now()
+	require.NoError(t, r.Process.Signal(os.Interrupt))
+	require.Equal(t, 130, r.finish(t))
+	require.Less(t, time.Since(begun), 4*time.Second)
+	requireGone(t, pids)
+}
+
+// The launcher dies without a word: the workers are gone within a second.
+func TestLauncherKilled(t *testing.T) {
+	r := begin(t, small(t, "--workers", "3")...)
+	pids := r.workers(t)
+	require.NoError(t, r.Process.Kill())
+	deadline := time.Now().Add(time.Second)
+	require.Equal(t, -1, r.finish(t)) // its stdout ends when the last worker's does
+	for local, pid := range pids {
+		for syscall.Kill(pid, 0) == nil && !zombie(pid) {
+			require.True(t, time.Now().Before(deadline), "worker %d lives on", local)
+		}
+	}
+}
+
+func zombie(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.HasPrefix(string(text[bytes.LastIndexByte(text, ')')+1:]), " Z")
+}
+
+// Waiting for machines that do not come ends with the first Ctrl-C, too.
+func TestInterruptWhileWaiting(t *testing.T) {
+	cmd := command(t, small(t, "--workers", "2", "--nodes", "2", "--bind", "127.0.0.1:0", "--cluster", t.Name())...)
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewReader(stderr)
+	for {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		if strings.Contains(line, "2 workers here of 2 machines") {
+			break
+		}
+	}
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	_, err = io.Copy(io.Discard, lines)
+	require.NoError(t, err)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 130, cmd.ProcessState.ExitCode())
+}
+
+// Two machines: network namespaces with a cable between them.
+func TestTwoNamespaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("network namespaces need the ip command (iproute2)")
+	}
+	a, b := fmt.Sprintf("rt%da", os.Getpid()), fmt.Sprintf("rt%db", os.Getpid())
+	ip := func(args ...string) {
+		out, err := exec.Command("ip", args...).CombinedOutput()
+		if err != nil && args[0] == "netns" && args[1] == "add" {
+			t.Skipf("network namespaces do not work here: %s", out)
+		}
+		require.NoError(t, err, "ip %v: %s", args, out)
+	}
+	for _, ns := range []string{a, b} {
+		ip("netns", "add", ns)
+		t.Cleanup(func() { ip("netns", "del", ns) })
+		ip("-n", ns, "link", "set", "lo", "up")
+	}
+	ip("link", "add", a, "netns", a, "type", "veth", "peer", "name", b, "netns", b)
+	ip("-n", a, "addr", "add", "10.77.0.1/24", "dev", a)
+	ip("-n", b, "addr", "add", "10.77.0.2/24", "dev", b)
+	ip("-n", a, "link", "set", a, "up")
+	ip("-n", b, "link", "set", b, "up")
+	within := func(ns string, args ...string) *exec.Cmd {
+		cmd := command(t, args...)
+		cmd.Args = append([]string{"ip", "netns", "exec", ns, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path, _ = exec.LookPath("ip")
+		return cmd
+	}
+	job := small(t, "--workers", "2", "--nodes", "2", "--steps", "20", "--training.batch_size", "32")
+	first, second := within(a, append(job, "--bind", "10.77.0.1")...), within(b, append(job, "--join", "10.77.0.1:7946")...)
+	var out, errs [2]bytes.Buffer
+	for i, cmd := range []*exec.Cmd{first, second} {
+		cmd.Stdout, cmd.Stderr = &out[i], &errs[i]
+		require.NoError(t, cmd.Start())
+	}
+	require.NoError(t, first.Wait(), "%s", &errs[0])
+	require.NoError(t, second.Wait(), "%s", &errs[1])
+	require.Contains(t, errs[0].String(), "neither encrypted nor authenticated")
+	one, two := events(t, out[0].Bytes()), events(t, out[1].Bytes())
+	require.Equal(t, 4, one[len(one)-1].Workers)
+	require.NotEmpty(t, one[len(one)-1].Weights)
+	require.Equal(t, one[len(one)-1].Weights, two[len(two)-1].Weights)
+	require.Equal(t, only(one, "view"), only(two, "view"))
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2   // wrong usage, config or data, found before anything starts
+	exitTerminated  = 75  // SIGTERM: stopped in order, please requeue (EX_TEMPFAIL)
+	exitInterrupted = 130 // Ctrl-C
+)
+
+// app is one run of the command.
+type app struct {
+	catalog        *catalog.Catalog
+	stdout, stderr io.Writer
+	args           []string // as the user gave them
+	overrides      []config.Override
+}
+
+// Main runs a command line (without the program's name) and returns the exit
+// code. Results go to stdout, everything else to stderr.
+func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
+	a := &app{catalog: c, stdout: stdout, stderr: stderr, args: args}
+	root := a.root()
+	rest, overrides, err := config.SplitOverrides(args, nil)
+	if err != nil {
+		return a.exit(usage(err))
+	}
+	a.overrides = overrides
+	root.SetArgs(rest)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.exit(root.Execute())
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ringtrain",
+		Short: "Train neural networks on many machines at once",
+		Long: "ringtrain trains one model in several processes. Every process holds a full copy of it, learns from its own\n" +
+			"rows, and combines its gradients with the others' by ring allreduce. The processes find each other by gossip.",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand())
+	return root
+}
+
+// exit says what went wrong, in one line where it has one, and is the code.
+func (a *app) exit(err error) int {
+	var coded *codedError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &coded):
+		if coded.err != nil {
+			fmt.Fprintf(a.stderr, "ringtrain: %v\n", coded.err)
+		}
+		return coded.code
+	case strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts "):
+		fmt.Fprintf(a.stderr, "ringtrain: %s\n", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
+		return exitUsage
+	}
+	fmt.Fprintf(a.stderr, "ringtrain: %v\n", err)
+	return exitFailed
+}
+
+// A codedError is an error with the exit code it means. err may be nil when
+// everything has been said.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return fmt.Sprint(e.err) }
+func (e *codedError) Unwrap() error { return e.err }
+
+// usage marks err as the user's to mend: exit code 2.
+func usage(err error) error { return &codedError{exitUsage, err} }
+
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

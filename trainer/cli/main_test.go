@@ -1,0 +1,207 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/cli"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// asCommand makes the test binary the ringtrain command, for the launcher's
+// workers too.
+const asCommand = "RINGTRAIN_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		os.Exit(cli.Main(catalog.New(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	code := m.Run()
+	if dir := smallDir(); dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+	os.Exit(code)
+}
+
+// small is a directory with a small set of digits, made once.
+var smallDir = sync.OnceValue(func() string {
+	dir, err := os.MkdirTemp("", "ringtrain-digits-")
+	if err != nil {
+		return ""
+	}
+	train, test := data.Generate(data.DigitsOptions{Train: 1500, Test: 300, Side: 14})
+	if data.WriteMNIST(dir, train, test) != nil {
+		return ""
+	}
+	return dir
+})
+
+func config(t *testing.T) string {
+	path, err := filepath.Abs("../../examples/mnist.cfg")
+	require.NoError(t, err)
+	return path
+}
+
+// small is the arguments of a short training.
+func small(t *testing.T, more ...string) []string {
+	require.NotEmpty(t, smallDir())
+	return append([]string{"train", config(t), "--data", "mnist:" + smallDir(), "--json", "--model.hidden_width", "32"}, more...)
+}
+
+// command is ringtrain as a process.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	return cmd
+}
+
+// event is any event.
+type event struct {
+	Event    string
+	Epoch    int
+	Members  []struct{ Rank int }
+	Step     int
+	Steps    int
+	Workers  int
+	Loss     float64
+	Accuracy float64
+	Seconds  float64
+	Rows     int
+	Samples  int
+	Rank     int
+	Node     string
+	SeenBy   int     `json:"seen_by"`
+	AfterMs  float64 `json:"after_ms"`
+	Op       string
+	Phase    string
+	Path     string
+	Weights  string  `json:"weights_sha256"`
+	Rate     float64 `json:"samples_per_second"`
+}
+
+func events(t *testing.T, stdout []byte) []event {
+	var out []event
+	for line := range bytes.Lines(stdout) {
+		var e event
+		require.NoError(t, json.Unmarshal(line, &e), "%s", line)
+		out = append(out, e)
+	}
+	return out
+}
+
+func only(all []event, kind string) []event {
+	var out []event
+	for _, e := range all {
+		if e.Event == kind {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// train runs a training to its end and returns its events; the last is the
+// result.
+func train(t *testing.T, args ...string) []event {
+	t.Helper()
+	cmd := command(t, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.NoError(t, cmd.Run(), "%s", stderr.String())
+	all := events(t, stdout.Bytes())
+	require.NotEmpty(t, all)
+	require.Equal(t, "result", all[len(all)-1].Event)
+	return all
+}
+
+// result runs a command in this process.
+func result(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = cli.Main(catalog.New(), args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// Every mistake is one line and exit code 2.
+func TestUsageErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+		return path
+	}
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"train takes one CONFIG file", []string{"train"}},
+		{"no such file", []string{"train", "nosuch.cfg"}},
+		{`unknown command "bogus"`, []string{"bogus"}},
+		{"unknown flag: --nosuch", []string{"train", config(t), "--nosuch"}},
+		{"--workers must be at least 1", []string{"train", config(t), "--workers", "0"}},
+		{"--workers must be at least 1", []string{"train", config(t), "--workers", "-3"}},
+		{"--steps must be at least 1", []string{"train", config(t), "--steps", "0"}},
+		{"--nodes must be at least 1", []string{"train", config(t), "--nodes", "0"}},
+		{"--transport must be tcp or inproc", []string{"train", config(t), "--transport", "udp"}},
+		{"--log-level must be", []string{"train", config(t), "--log-level", "loud"}},
+		{"inproc is one process", []string{"train", config(t), "--transport", "inproc", "--nodes", "2"}},
+		{"--join needs --nodes", []string{"train", config(t), "--join", "127.0.0.1:1"}},
+		{"must be HOST:PORT", []string{"train", config(t), "--nodes", "2", "--join", "127.0.0.1"}},
+		{"must be an IP address", []string{"train", config(t), "--bind", "localhost:x"}},
+		{"no such address", []string{"train", config(t), "--bind", "192.0.2.1"}},
+		{`did you mean "batch_size"?`, []string{"train", config(t), "--training.batchsize", "3"}},
+		{`did you mean "training"?`, []string{"train", config(t), "--trainin.batch_size", "3"}},
+		{"at least 1", []string{"train", config(t), "--training.batch_size", "0"}},
+		{"a whole number is expected", []string{"train", config(t), "--training.batch_size", "x"}},
+		{"more rows in a step than the data", []string{"train", config(t), "--training.batch_size", "20001"}},
+		{"dropout rate is 1.5", []string{"train", config(t), "--model.dropout", "1.5"}},
+		{`no "foo.v1"`, []string{"train", config(t), "--model.@layers", "foo.v1"}},
+		{"beta1", []string{"train", config(t), "--optimizer.beta1", "1"}},
+		{"more than ray.object_store_memory", []string{"train", config(t), "--ray.object_store_memory", "1000"}},
+		{`data "foo" is not known`, []string{"train", config(t), "--data", "foo"}},
+		{"no such file", []string{"train", config(t), "--data", "mnist:" + filepath.Join(dir, "none")}},
+		{"train-images-idx3-ubyte", []string{"train", config(t), "--data", "mnist:" + dir}},
+		{"bad.cfg:2", []string{"train", file("bad.cfg", "[training]\nfoo\n")}},
+		{"section [model] is not defined", []string{"train", file("empty.cfg", "[training]\n")}},
+		{"not a directory", []string{"train", config(t), "--out", file("plain", "") + "/x"}},
+		{"eval takes one CHECKPOINT", []string{"eval"}},
+		{"no such file", []string{"eval", filepath.Join(dir, "nosuch")}},
+		{"eval takes no --training.batch_size", []string{"eval", dir, "--training.batch_size", "3"}},
+		{"data digits takes one directory", []string{"data", "digits"}},
+		{"--train must be at least 1", []string{"data", "digits", dir, "--train", "0"}},
+	} {
+		code, stdout, stderr := result(c.args...)
+		require.Equal(t, 2, code, "%v: %s", c.args, stderr)
+		require.Contains(t, stderr, c.want, "%v", c.args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
+		require.Empty(t, stdout)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"train", "--help"}, {"eval", "-h"}, {"data", "digits", "-h"}, {"data"}, {}} {
+		code, stdout, stderr := result(args...)
+		require.Equal(t, 0, code)
+		require.Contains(t, stdout, "Usage:")
+		require.Empty(t, stderr)
+	}
+	_, stdout, _ := result("train", "--help")
+	for _, flag := range []string{"--workers", "--data", "--out", "--seed", "--steps", "--faithful-accumulate", "--transport", "--nodes", "--join", "--bind", "--cluster", "--json"} {
+		require.Contains(t, stdout, flag)
+	}
+	_, stdout, _ = result("--version")
+	require.Contains(t, stdout, "ringtrain version")
+}

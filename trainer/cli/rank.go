@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// weightsFile is the name of the weights in the directory of --out.
+const weightsFile = "model.safetensors"
+
+// A rank is one worker's training, in whatever process it runs.
+type rank struct {
+	settings *settings
+	group    *collective.Group
+	set      *data.Set
+	events   emitter // for what one rank of a machine tells for all
+	teller   bool    // this is that rank
+	stop     <-chan struct{}
+	finished func() // called when the work is done and others may leave; may be nil
+
+	model nn.Model
+}
+
+// run trains. An error of this rank alone reaches the others as one that names
+// it.
+func (r *rank) run(ctx context.Context) error {
+	err := r.train(ctx)
+	if r.finished != nil {
+		r.finished()
+	}
+	if err == nil {
+		// Who has finished must not leave before the others have heard its last
+		// message.
+		err = r.group.Barrier(ctx)
+	}
+	var lost *collective.RankError
+	if err != nil && !errors.As(err, &lost) && !errors.Is(err, trainer.ErrStopped) {
+		r.group.Abort(err)
+	}
+	return err
+}
+
+func (r *rank) train(ctx context.Context) error {
+	if r.teller {
+		r.events.emit(newViewEvent(r.group.View()))
+	}
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	c, err := r.assemble(backend)
+	if err != nil {
+		return err
+	}
+	result, err := trainer.Train(ctx, c)
+	stopped := errors.Is(err, trainer.ErrStopped)
+	if err != nil && !stopped {
+		return err
+	}
+	tensors, err := weights(r.model.Params())
+	if err != nil {
+		return err
+	}
+	if err := r.save(tensors, result); err != nil {
+		return err
+	}
+	if stopped {
+		if r.teller {
+			r.events.emit(&stoppedEvent{Event: "stopped", Steps: result.Steps})
+		}
+		return errors.Join(trainer.ErrStopped, r.group.Barrier(ctx))
+	}
+	sum, err := checkpoint.Hash(tensors)
+	if err != nil {
+		return err
+	}
+	if r.teller {
+		r.events.emit(&resultEvent{
+			Event: "result", Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
+			Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
+		})
+	}
+	return nil
+}
+
+// assemble makes everything that a training needs.
+func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
+	s, self, size := r.settings, r.group.Rank(), r.group.Size()
+	layers, err := s.layers()
+	if err != nil {
+		return trainer.Config{}, err
+	}
+	r.model, err = nn.NewClassifier(backend, layers, []int{r.set.Train.Features()}, r.set.Train.Classes, s.flags.seed)
+	if err != nil {
+		return trainer.Config{}, err
+	}
+	sampler, err := data.NewSampler(r.set.Train.Rows, s.batch, self, size, s.flags.seed)
+	if err != nil {
+		return trainer.Config{}, err
+	}
+	c := trainer.Config{
+		Group: r.group, Backend: backend, Model: r.model, Strategy: trainer.NewAllReduce(r.group, backend, s.optimizer),
+		Train: data.NewFeed(r.set.Train, sampler, s.batch, backend),
+		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
+		Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Accumulate: s.flags.accumulate, Stop: r.stop,
+	}
+	if r.teller {
+		c.Observer = observer{r.events}
+	}
+	return c, nil
+}
+
+// save writes the weights, on rank 0, if a directory was named.
+func (r *rank) save(tensors []checkpoint.Named, result trainer.Result) error {
+	s := r.settings
+	if s.flags.out == "" || r.group.Rank() != 0 {
+		return nil
+	}
+	path := filepath.Join(s.flags.out, weightsFile)
+	err := checkpoint.Save(path, checkpoint.File{Tensors: tensors, Metadata: map[string]string{
+		"format":  "ringtrain.v1",
+		"config":  s.config.Text(),
+		"data":    s.source.Name,
+		"step":    strconv.Itoa(result.Steps),
+		"seed":    strconv.FormatUint(s.flags.seed, 10),
+		"classes": strconv.Itoa(r.set.Train.Classes),
+		"height":  strconv.Itoa(r.set.Train.Height),
+		"width":   strconv.Itoa(r.set.Train.Width),
+	}})
+	if err != nil {
+		return fmt.Errorf("saving the weights: %w", err)
+	}
+	r.events.emit(&checkpointEvent{Event: "checkpoint", Path: path, Step: result.Steps})
+	return nil
+}
+
+// weights is a copy of all parameters.
+func weights(p *nn.Params) ([]checkpoint.Named, error) {
+	tensors := make([]checkpoint.Named, len(p.List))
+	for i, q := range p.List {
+		w, err := p.Weight(q.Name)
+		if err != nil {
+			return nil, err
+		}
+		tensors[i] = checkpoint.Named{Name: q.Name, Tensor: w}
+	}
+	return tensors, nil
+}
+
+// observer turns what the trainer tells into events.
+type observer struct{ events emitter }
+
+func (o observer) Stepped(e trainer.StepEvent) {
+	o.events.emit(&stepEvent{
+		Event: "step", Step: e.Step, Loss: e.Loss, Samples: e.Weight, Seconds: e.Elapsed.Seconds(),
+		ComputeMs: ms(e.Compute), ExchangeMs: ms(e.Exchange), UpdateMs: ms(e.Update),
+	})
+}
+
+func (o observer) Evaluated(e trainer.EvalEvent) {
+	o.events.emit(&evalEvent{Event: "eval", Step: e.Step, Accuracy: e.Accuracy, Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func jobName(job uint64) string { return fmt.Sprintf("%016x", job) }
+
+// tell writes what this rank knows about a peer that is gone.
+func tellLost(events emitter, self int, err error) {
+	var lost *collective.RankError
+	if !errors.As(err, &lost) || lost.Rank == self {
+		return
+	}
+	events.emit(&lostEvent{
+		Event: "peer_lost", Rank: lost.Rank, Node: lost.Node, SeenBy: self,
+		Op: lost.Op.Kind.String(), Phase: lost.Phase, AfterMs: ms(lost.After), Error: lost.Err.Error(),
+	})
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// A screen shows a job to the user: events as JSON lines, or a table that
+// grows by a row at every evaluation, with a progress bar under it on a
+// terminal. What is not a result goes to stderr. It may be used from any
+// goroutine.
+type screen struct {
+	out, err io.Writer
+	json     *jsonEmitter // nil for the table
+
+	mu      sync.Mutex
+	bar     *progressbar.ProgressBar // nil without a terminal
+	workers int
+	steps   int
+	last    stepEvent
+	samples int
+	share   struct{ exchange, total float64 } // milliseconds since the last row
+	header  bool
+	ended   bool
+}
+
+func (a *app) newScreen(s *settings) *screen {
+	show := &screen{out: a.stdout, err: a.stderr, steps: s.steps}
+	if s.flags.json {
+		show.json = &jsonEmitter{w: a.stdout}
+		return show
+	}
+	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && isTerminal(a.stdout) {
+		show.bar = progressbar.NewOptions(s.steps,
+			progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("training"), progressbar.OptionShowCount(),
+			progressbar.OptionSetItsString("step"), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionEnableColorCodes(false))
+	}
+	return show
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// emit shows an event.
+func (s *screen) emit(event any) {
+	if s.json != nil {
+		s.json.emit(event)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := event.(type) {
+	case *viewEvent:
+		s.view(e)
+	case *stepEvent:
+		s.last = *e
+		s.samples += e.Samples
+		s.share.exchange += e.ExchangeMs
+		s.share.total += e.ComputeMs + e.ExchangeMs + e.UpdateMs
+		if s.bar != nil {
+			_ = s.bar.Set(e.Step + 1)
+		}
+	case *evalEvent:
+		s.row(e)
+	case *lostEvent:
+		s.line(s.err, fmt.Sprintf("rank %d lost rank %d (%s) in %s after %.1f ms, %s: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.AfterMs, e.Phase, e.Error))
+	case *checkpointEvent:
+		s.line(s.err, "weights saved to "+e.Path)
+	case *stoppedEvent:
+		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
+	case *resultEvent:
+		s.result(e)
+	}
+}
+
+// log shows a line that a worker, or with no name the launcher, has for the
+// user.
+func (s *screen) log(name string, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := string(line)
+	if name != "" {
+		text = "[" + name + "] " + text
+	}
+	s.line(s.err, text)
+}
+
+// close takes the progress bar away.
+func (s *screen) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.bar != nil {
+		_ = s.bar.Clear()
+	}
+}
+
+func (s *screen) view(e *viewEvent) {
+	s.workers = len(e.Members)
+	nodes := map[string]int{}
+	var order []string
+	for _, m := range e.Members {
+		if nodes[m.Node] == 0 {
+			order = append(order, m.Node)
+		}
+		nodes[m.Node]++
+	}
+	for i, n := range order {
+		order[i] = fmt.Sprintf("%s (%d)", n, nodes[n])
+	}
+	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", ")))
+}
+
+// row is one line of the table.
+func (s *screen) row(e *evalEvent) {
+	if !s.header {
+		s.header = true
+		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s  %8s  %10s  %8s  %7s", "STEP", "LOSS", "TEST", "ACCURACY", "SAMPLES/S", "EXCHANGE", "SECONDS"))
+	}
+	share := 0.0
+	if s.share.total > 0 {
+		share = 100 * s.share.exchange / s.share.total
+	}
+	s.share.exchange, s.share.total = 0, 0
+	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f  %8.4f  %10.0f  %7.0f%%  %7.1f", e.Step, s.last.Loss, e.Loss, e.Accuracy,
+		float64(s.samples)/max(e.Seconds, 1e-9), share, e.Seconds))
+}
+
+func (s *screen) result(e *resultEvent) {
+	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps with %d workers in %.1f s (%.0f samples/s)\nweights sha256 %s",
+		e.Accuracy, e.Steps, e.Workers, e.Seconds, e.SamplesPerSecond, e.WeightsSHA256))
+}
+
+// line writes a line above the progress bar.
+func (s *screen) line(w io.Writer, text string) {
+	if s.bar != nil && !s.ended {
+		_ = s.bar.Clear()
+	}
+	fmt.Fprintln(w, text)
+	if s.bar != nil && !s.ended {
+		_ = s.bar.RenderBlank()
+	}
+}

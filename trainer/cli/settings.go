@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
+)
+
+// trainFlags are the flags of "train".
+type trainFlags struct {
+	workers    int
+	data       string
+	out        string
+	seed       uint64
+	steps      int
+	accumulate bool
+	transport  string
+	nodes      int
+	join       []string
+	bind       string
+	cluster    string
+	insecure   bool
+	json       bool
+	logLevel   string
+}
+
+// settings is a training as config and flags describe it, checked.
+type settings struct {
+	flags     trainFlags
+	config    *config.Config
+	source    catalog.Source
+	layers    func() (nn.Layer, error) // a new one for each worker
+	optimizer optim.Optimizer
+
+	workers   int // on this machine
+	steps     int
+	batch     int // rows of one worker in one step
+	evalBatch int // rows of one worker at a time
+	evalEvery int
+	cores     int // that the workers of this machine share
+}
+
+// settle reads and checks everything that can be checked before anything
+// starts. Its errors are the user's to mend.
+func (a *app) settle(path string, f trainFlags) (*settings, error) {
+	cfg, err := config.Load(path, a.overrides)
+	if err != nil {
+		return nil, usage(err)
+	}
+	s := &settings{flags: f, config: cfg}
+	if err := s.read(); err != nil {
+		return nil, usage(err)
+	}
+	if s.source, err = a.catalog.Data(f.data); err != nil {
+		return nil, usage(err)
+	}
+	s.layers = func() (nn.Layer, error) { return a.catalog.Layers(cfg) }
+	if err := s.tryModel(); err != nil {
+		return nil, usage(err)
+	}
+	if s.optimizer, err = a.catalog.Optimizer(cfg); err != nil {
+		return nil, usage(err)
+	}
+	if err := s.check(); err != nil {
+		return nil, usage(err)
+	}
+	return s, nil
+}
+
+// known is the keys that train understands, by section.
+var known = map[string][]string{
+	"training":   {"iterations", "batch_size"},
+	"evaluation": {"batch_size", "frequency"},
+	"ray":        {"num_workers", "num_cpus", "object_store_memory"},
+}
+
+// read takes the numbers out of config and flags; a flag wins.
+func (s *settings) read() error {
+	for section, keys := range known {
+		if err := s.config.CheckKeys(section, keys...); err != nil {
+			return err
+		}
+	}
+	var memory int
+	for _, n := range []struct {
+		path     string
+		fallback int
+		least    int
+		to       *int
+	}{
+		{"training.iterations", 200, 1, &s.steps},
+		{"training.batch_size", 128, 1, &s.batch},
+		{"evaluation.batch_size", 256, 1, &s.evalBatch},
+		{"evaluation.frequency", 10, 0, &s.evalEvery},
+		{"ray.num_workers", 1, 1, &s.workers},
+		{"ray.num_cpus", runtime.NumCPU(), 1, &s.cores},
+		{"ray.object_store_memory", 0, 0, &memory},
+	} {
+		v, err := s.config.Int(n.path, n.fallback)
+		if err != nil {
+			return err
+		}
+		if v < n.least {
+			return s.errorf(n.path, "%s is %d, it must be at least %d", n.path, v, n.least)
+		}
+		*n.to = v
+	}
+	if s.flags.workers != 0 {
+		s.workers = s.flags.workers
+	}
+	if s.flags.steps != 0 {
+		s.steps = s.flags.steps
+	}
+	s.cores = min(s.cores, runtime.NumCPU())
+	return nil
+}
+
+// check looks at what only flags, config and data together can show.
+func (s *settings) check() error {
+	info := s.source.Info
+	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.limit(); limit > 0 && need > limit {
+		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.workers, need, limit)
+	}
+	if s.batch*s.workers*max(s.flags.nodes, 1) > info.TrainRows {
+		return fmt.Errorf("%d workers with a batch of %d take more rows in a step than the data has (%d): lower --training.batch_size or --workers",
+			s.workers*max(s.flags.nodes, 1), s.batch, info.TrainRows)
+	}
+	return nil
+}
+
+// tryModel finds mistakes of the [model] section without building the model.
+// The number of classes is known only when the data have been read, and no
+// layer minds it.
+func (s *settings) tryModel() error {
+	layers, err := s.layers()
+	if err != nil {
+		return err
+	}
+	info := s.source.Info
+	if _, err := layers.Init([]int{info.Height * info.Width}, []int{10}, nn.NewBuilder(0)); err != nil {
+		return s.errorf("model", "section [model]: %w", err)
+	}
+	return nil
+}
+
+// footprint is the bytes of data and batches that the workers of this machine
+// keep in memory.
+func (s *settings) footprint(rows, features int) int {
+	batches := 4 * features * (s.batch + s.evalBatch)
+	return s.workers * (rows*(features+1) + batches)
+}
+
+func (s *settings) limit() int {
+	limit, _ := s.config.Int("ray.object_store_memory", 0) // read has looked at it
+	return limit
+}
+
+// errorf is an error about a value of the config, where it was set.
+func (s *settings) errorf(path, format string, args ...any) error {
+	e, _ := s.config.Entry(path)
+	err := fmt.Errorf(format, args...)
+	return &config.Error{Pos: e.Pos, Msg: err.Error(), Err: errors.Unwrap(err)}
+}

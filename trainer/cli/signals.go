@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"os"
+	"sync"
+	"syscall"
+)
+
+// A signalWatch turns the first signal into a wish to stop and the second into
+// the end.
+type signalWatch struct {
+	quit chan struct{}
+	done sync.WaitGroup
+
+	mu   sync.Mutex
+	code int
+}
+
+// watchSignals calls first at the first signal and second at the second, until
+// end is called.
+func watchSignals(signals <-chan os.Signal, first, second func()) *signalWatch {
+	w := &signalWatch{quit: make(chan struct{})}
+	w.done.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case sig := <-signals:
+				w.note(sig)
+				if n == 0 {
+					first()
+				} else {
+					second()
+				}
+			case <-w.quit:
+				return
+			}
+		}
+	})
+	return w
+}
+
+func (w *signalWatch) note(sig os.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.code = exitInterrupted
+	if sig == syscall.SIGTERM {
+		w.code = exitTerminated
+	}
+}
+
+// end stops watching and returns the exit code that the signals ask for, 0 if
+// there were none.
+func (w *signalWatch) end() int {
+	close(w.quit)
+	w.done.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.code
+}

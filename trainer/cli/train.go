@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
+)
+
+func (a *app) trainCommand() *cobra.Command {
+	var f trainFlags
+	cmd := &cobra.Command{
+		Use:   "train CONFIG [flags] [--section.key VALUE ...]",
+		Short: "Train a model in several processes",
+		Long: `Train the model that a config describes, in several processes that find each other.
+
+Without --nodes, all workers are started on this machine. With --nodes M, give the
+same command on each of M machines: on the first with --bind ADDR, on the others with
+--join ADDR:PORT of the first. All their workers make one job; --workers counts those
+of one machine.
+
+An option with a dot in its name replaces a value of the config, as in
+--training.batch_size 64 or --optimizer.@optimizers SGD.v1. The config's [ray] section
+is read as follows: num_workers is the default of --workers; num_cpus is how many cores
+the workers of this machine share; object_store_memory is the most bytes of data and
+batches that they may keep in memory together.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM,
+130 stopped by Ctrl-C. The first Ctrl-C lets all workers finish the step, and saves with
+--out; the second ends them at once.`,
+		Example: `  ringtrain train examples/mnist.cfg --workers 4
+  ringtrain train examples/mnist.cfg --data mnist:DIR --out run1 --training.batch_size 64`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("train takes one CONFIG file, not %d; try examples/mnist.cfg", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd.Flags().Changed); err != nil {
+				return usage(err)
+			}
+			return a.train(cmd.Context(), args[0], f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&f.workers, "workers", 0, "workers on this machine (default: ray.num_workers of the config, else 1)")
+	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
+	flags.StringVar(&f.out, "out", "", "directory for the trained weights (model.safetensors)")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of initial weights, order of rows and dropout")
+	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
+	flags.BoolVar(&f.accumulate, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
+	flags.StringVar(&f.transport, "transport", "tcp", "tcp (a process per worker) or inproc (goroutines of one process)")
+	flags.IntVar(&f.nodes, "nodes", 1, "machines that make the job together")
+	flags.StringSliceVar(&f.join, "join", nil, "HOST:PORT of machines of the job, separated by commas")
+	flags.StringVar(&f.bind, "bind", "", "address, or ADDRESS:PORT, of this machine that the others reach (port default: 7946 on the first of several machines, else any)")
+	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
+	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that traffic between machines is neither encrypted nor authenticated")
+	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
+	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
+	return cmd
+}
+
+// check finds what is wrong with the flags alone.
+func (f *trainFlags) check(given func(string) bool) error {
+	switch {
+	case given("workers") && f.workers < 1:
+		return errors.New("--workers must be at least 1")
+	case given("steps") && f.steps < 1:
+		return errors.New("--steps must be at least 1")
+	case f.nodes < 1:
+		return errors.New("--nodes must be at least 1")
+	case f.transport != "tcp" && f.transport != "inproc":
+		return errors.New("--transport must be tcp or inproc, not " + f.transport)
+	case f.transport == "inproc" && (f.nodes > 1 || len(f.join) > 0):
+		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join")
+	case new(slog.Level).UnmarshalText([]byte(f.logLevel)) != nil:
+		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
+	case f.nodes == 1 && len(f.join) > 0:
+		return errors.New("--join needs --nodes: say how many machines make the job")
+	}
+	return nil
+}
+
+// train is the whole of "train", as launcher or as worker.
+func (a *app) train(ctx context.Context, path string, f trainFlags) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	place, isWorker, err := cluster.FromEnv()
+	if err != nil {
+		return usage(err)
+	}
+	if isWorker {
+		return a.work(ctx, path, f, place)
+	}
+	s, err := a.settle(path, f)
+	if err != nil {
+		return err
+	}
+	if err := prepareOut(f.out); err != nil {
+		return usage(err)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	show := a.newScreen(s)
+	defer show.close()
+	if _, err := s.source.Open(ctx); err != nil { // makes the digits once, and reads what the workers will read
+		return usage(err)
+	}
+	if f.transport == "inproc" {
+		return a.trainInProcess(ctx, s, show, signals)
+	}
+	return a.launch(ctx, s, show, signals)
+}
+
+// prepareOut makes the directory for weights, so that a mistake shows before
+// the training and not after it.
+func prepareOut(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(dir, ".ringtrain-*")
+	if err != nil {
+		return err
+	}
+	name := probe.Name()
+	if err := probe.Close(); err != nil {
+		return err
+	}
+	return os.Remove(name)
+}

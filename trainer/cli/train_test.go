@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/tensor"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// The main job: processes find each other and train one model, and their
+// events tell the whole story.
+func TestTrain(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	all := train(t, small(t, "--workers", "3", "--steps", "40", "--out", out, "--training.batch_size", "32")...)
+	views := only(all, "view")
+	require.Len(t, views, 1)
+	require.Equal(t, 1, views[0].Epoch)
+	require.Len(t, views[0].Members, 3)
+	require.Len(t, only(all, "step"), 40)
+	evals := only(all, "eval")
+	require.Len(t, evals, 5, "after steps 0, 10, 20, 30 and at the end")
+	last := all[len(all)-1]
+	require.Equal(t, 3, last.Workers)
+	require.Equal(t, 40, last.Steps)
+	require.Equal(t, evals[4].Accuracy, last.Accuracy)
+	require.Equal(t, evals[4].Loss, last.Loss)
+	require.Greater(t, last.Accuracy, .2, "twice as good as guessing")
+	require.Len(t, last.Weights, 64)
+	samples := 0
+	for _, e := range only(all, "step") {
+		samples += e.Samples
+	}
+	require.Equal(t, 38*96+2*60, samples, "1500 rows are 15 batches of 96 and one of 60")
+	require.InDelta(t, float64(samples)/last.Seconds, last.Rate, 1)
+	require.Equal(t, filepath.Join(out, "model.safetensors"), only(all, "checkpoint")[0].Path)
+
+	again := train(t, small(t, "--workers", "3", "--steps", "40", "--training.batch_size", "32")...)
+	require.Equal(t, last.Weights, again[len(again)-1].Weights, "the same command gives the same bits")
+	inproc := train(t, small(t, "--workers", "3", "--steps", "40", "--training.batch_size", "32", "--transport", "inproc")...)
+	require.Equal(t, last.Weights, inproc[len(inproc)-1].Weights, "so does the other transport")
+	seed := train(t, small(t, "--workers", "3", "--steps", "40", "--training.batch_size", "32", "--transport", "inproc", "--seed", "1")...)
+	require.NotEqual(t, last.Weights, seed[len(seed)-1].Weights)
+
+	code, stdout, stderr := result("eval", out, "--data", "mnist:"+smallDir(), "--json")
+	require.Zero(t, code, stderr)
+	measured := events(t, []byte(stdout))[0]
+	require.Equal(t, last.Accuracy, measured.Accuracy)
+	require.InDelta(t, last.Loss, measured.Loss, 1e-5)
+	require.Equal(t, last.Weights, measured.Weights)
+	require.Equal(t, 300, measured.Rows)
+	code, stdout, _ = result("eval", filepath.Join(out, "model.safetensors"), "--data", "mnist:"+smallDir())
+	require.Zero(t, code)
+	require.Contains(t, stdout, "on 300 rows")
+	code, _, stderr = result("eval", out)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "is for images of 14x14, the data has 28x28")
+}
+
+// N processes with batch B equal one with batch N*B, in every weight.
+func TestWorkersEqualOneLargeBatch(t *testing.T) {
+	sgd := []string{"--steps", "50", "--model.dropout", "0", "--optimizer.@optimizers", "SGD.v1", "--optimizer.learn_rate", "0.1"}
+	weights := func(workers, batch string) []checkpoint.Named {
+		out := t.TempDir()
+		train(t, append(small(t, "--workers", workers, "--training.batch_size", batch, "--out", out), sgd...)...)
+		f, err := checkpoint.Load(filepath.Join(out, "model.safetensors"))
+		require.NoError(t, err)
+		return f.Tensors
+	}
+	for workers, batch := range map[string]string{"2": "48", "3": "32", "4": "24"} {
+		many, one := weights(workers, batch), weights("1", "96")
+		require.Len(t, many, len(one))
+		for i := range one {
+			require.Equal(t, one[i].Name, many[i].Name)
+			require.Less(t, distance(one[i].Tensor, many[i].Tensor), 1e-5, "%s workers, %s", workers, one[i].Name)
+		}
+	}
+}
+
+func distance(a, b *tensor.Dense) float64 {
+	x, y, most := a.Data().([]float32), b.Data().([]float32), 0.
+	for i := range x {
+		most = max(most, math.Abs(float64(x[i])-float64(y[i])))
+	}
+	return most
+}
+
+// Files of another origin: plain, with the other spelling of their names.
+func TestPlainIDXFiles(t *testing.T) {
+	dir := t.TempDir()
+	set, err := data.OpenMNIST(smallDir())
+	require.NoError(t, err)
+	for part, images := range map[string]*data.Images{"train": set.Train, "t10k": set.Test} {
+		require.NoError(t, data.WriteIDX(filepath.Join(dir, part+"-images.idx3-ubyte"), &data.IDX{Dims: []int{images.Rows, images.Height, images.Width}, Data: images.Pixels}))
+		require.NoError(t, data.WriteIDX(filepath.Join(dir, part+"-labels.idx1-ubyte"), &data.IDX{Dims: []int{images.Rows}, Data: images.Labels}))
+	}
+	args := []string{"--steps", "5", "--transport", "inproc", "--workers", "2"}
+	plain := train(t, append([]string{"train", config(t), "--json", "--model.hidden_width", "32", "--data", "mnist:" + dir}, args...)...)
+	zipped := train(t, small(t, args...)...)
+	require.Equal(t, zipped[len(zipped)-1].Weights, plain[len(plain)-1].Weights)
+
+	path := filepath.Join(dir, "train-images.idx3-ubyte")
+	require.NoError(t, os.Truncate(path, 5000))
+	code, _, stderr := result("train", config(t), "--data", "mnist:"+dir)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, path)
+}
+
+func TestPortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	code, _, stderr := result(small(t, "--bind", taken.Addr().String())...)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, taken.Addr().String()+": the port is in use")
+}
+
+// Two launchers that meet over loopback make one job, as two machines do.
+func TestTwoNodes(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	job := small(t, "--workers", "2", "--nodes", "2", "--steps", "20", "--training.batch_size", "32", "--cluster", t.Name())
+	first := command(t, append(job, "--bind", addr)...)
+	out, err := first.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, first.Start())
+	second := train(t, append(job, "--join", addr)...)
+	lines := make([]byte, 0, 1<<16)
+	for buf := make([]byte, 4096); ; {
+		n, err := out.Read(buf)
+		lines = append(lines, buf[:n]...)
+		if err != nil {
+			break
+		}
+	}
+	require.NoError(t, first.Wait())
+	all := events(t, lines)
+	require.Equal(t, 4, all[len(all)-1].Workers)
+	require.Equal(t, second[len(second)-1].Weights, all[len(all)-1].Weights)
+	alone := train(t, small(t, "--workers", "4", "--steps", "20", "--training.batch_size", "32", "--transport", "inproc")...)
+	require.Equal(t, alone[len(alone)-1].Weights, all[len(all)-1].Weights, "where the workers are makes no difference")
+}

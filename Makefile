@@ -1,0 +1,50 @@
+# All targets work in a fresh clone with Go alone; race needs a C compiler too.
+
+GO         ?= go
+STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
+PKG        ?= ./...
+# Where concurrency lives. The rest is pure or single-threaded code.
+CONCURRENT  = ./collective/... ./trainer/launch/...
+
+.DEFAULT_GOAL := help
+.PHONY: help build check fmt fmt-check vet staticcheck test race bench cross ci clean
+
+help: ## say what the targets are
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "PKG=./collective/... limits test, bench, vet and staticcheck to packages."
+
+build: ## build the programs into bin, without cgo
+	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/...
+
+check: fmt-check vet staticcheck ## all that needs no test run
+
+fmt: ## format all Go files
+	gofmt -w .
+
+fmt-check:
+	@files=$$(gofmt -l .) && if [ -n "$$files" ]; then echo "not formatted; run make fmt:"; echo "$$files"; exit 1; fi
+
+vet: ## go vet
+	$(GO) vet $(PKG)
+
+staticcheck: ## staticcheck, with the checks of staticcheck.conf
+	$(STATICCHECK) $(PKG)
+
+test: ## all tests
+	$(GO) test $(PKG)
+
+race: ## the concurrent packages' tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race $(CONCURRENT)
+
+bench: ## all benchmarks, without tests
+	$(GO) test -run '^$$' -bench . -benchmem $(PKG)
+
+cross: ## what runs on other systems compiles for them
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./trainer/launch
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./trainer/launch
+
+ci: ## what the build server runs
+	.ci/run
+
+clean: ## remove what make built
+	rm -rf bin

@@ -1,0 +1,169 @@
+package ringtrain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// importTable says for each package of ours which others it may import. "..."
+// is all of the tree, "a/..." is a and all below it, and "-a" takes away. The
+// arrow points down only: to need a new entry is to change the design, so think
+// first whether the line belongs in the package that has fewer. The cases a
+// table should not grow for are in docs/architecture.md.
+const importTable = `
+.                         :
+collective                : collective/schedule collective/fold
+collective/schedule       :
+collective/fold           :
+collective/secret         :
+collective/tcp            : collective collective/secret
+collective/shm            : collective collective/fold
+collective/membership     : collective collective/secret
+collective/cluster        : collective collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
+collective/ncclgroup      : collective cuda nccl
+collective/collectivetest : collective
+cuda                      :
+cuda/emulator             :
+nccl                      : cuda
+nn                        :
+nn/cpu                    : nn
+nn/gpu                    : nn cuda
+nn/optim                  : nn
+nn/models                 : nn nn/optim
+nn/text                   :
+nn/ner                    : nn nn/text
+nn/graph                  : nn
+nn/nntest                 : nn
+trainer                   : collective nn nn/optim
+trainer/paramserver       : collective collective/tcp nn nn/optim trainer
+trainer/checkpoint        :
+trainer/config            :
+trainer/data              : nn nn/text
+trainer/launch            :
+trainer/trace             : collective trainer
+trainer/sgd               : collective/... nn/... trainer/... -trainer/cli
+trainer/catalog           : nn/... trainer/... -trainer/cli
+trainer/cli               : ... -cmd/...
+bench                     : ... -trainer/cli -cmd/...
+cmd/ringtrain             : trainer/cli trainer/catalog
+examples/...              : ... -trainer/cli -cmd/...
+`
+
+// testKits are what the tests of every package may import besides. In other
+// files they are for packages whose row names them in full.
+var testKits = []string{"collective/collectivetest", "nn/nntest", "cuda/emulator"}
+
+// A row is one line of importTable.
+type row struct {
+	pkg     string
+	allowed []string
+}
+
+func importRows() []row {
+	var rows []row
+	for line := range strings.Lines(importTable) {
+		pkg, allowed, ok := strings.Cut(line, ":")
+		if ok {
+			rows = append(rows, row{strings.TrimSpace(pkg), strings.Fields(allowed)})
+		}
+	}
+	return rows
+}
+
+// allows reports whether the row lets its package import dir. The last pattern
+// that matches decides.
+func (r row) allows(dir string) bool {
+	if slices.Contains(testKits, dir) {
+		return slices.Contains(r.allowed, dir)
+	}
+	yes := false
+	for _, pattern := range r.allowed {
+		plain, minus := strings.CutPrefix(pattern, "-")
+		if matches(plain, dir) {
+			yes = !minus
+		}
+	}
+	return yes
+}
+
+// allowsTest reports whether tests of the package may import dir although the
+// package itself may not: kits, and, but for the commands, whole families. A
+// test of trainer may train a model of nn/models, one of nn may optimize on
+// nn/cpu; but no test of nn needs collective.
+func (r row) allowsTest(dir string) bool {
+	if slices.Contains(testKits, dir) {
+		return true
+	}
+	if under(dir, "trainer/cli", "cmd") {
+		return dir == r.pkg
+	}
+	return slices.ContainsFunc(append([]string{r.pkg}, r.allowed...), func(known string) bool {
+		return family(known) == family(dir)
+	})
+}
+
+// family is the top directory of a package.
+func family(dir string) string {
+	top, _, _ := strings.Cut(dir, "/")
+	return top
+}
+
+// matches reports whether dir is what a pattern of the table means.
+func matches(pattern, dir string) bool {
+	if pattern == "..." {
+		return true
+	}
+	if root, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return under(dir, root)
+	}
+	return pattern == dir
+}
+
+func checkImports(t *tree) []breach {
+	rows := importRows()
+	var found []breach
+	seen := map[string]bool{}
+	for _, f := range t.files {
+		i := slices.IndexFunc(rows, func(r row) bool { return matches(r.pkg, f.dir) })
+		if i < 0 {
+			if !seen[f.dir] {
+				found = append(found, t.breach(f.Package, "move it to where it belongs (docs/architecture.md), or add a row with a reason", "package %s has no row in importTable", f.dir))
+			}
+			seen[f.dir] = true
+			continue
+		}
+		found = append(found, t.importsBeyond(f, rows[i])...)
+	}
+	return found
+}
+
+// importsBeyond finds the imports of f that its package's row does not allow.
+func (t *tree) importsBeyond(f *file, r row) []breach {
+	var found []breach
+	for _, spec := range f.Imports {
+		dir, ours := ourDir(importPath(spec))
+		if !ours || r.allows(dir) || f.test && r.allowsTest(dir) {
+			continue
+		}
+		who := f.dir
+		if f.test {
+			who = "a test of " + f.dir
+		}
+		may := "nothing of ours"
+		if len(r.allowed) > 0 {
+			may = strings.Join(r.allowed, " ")
+		}
+		found = append(found, t.breach(spec.Pos(), fmt.Sprintf("it may import %s; take the value as an argument or a small interface, or move the code up", may),
+			"%s may not import %s", who, dir))
+	}
+	return found
+}
+
+// ourDir turns an import path of this module into a directory of the tree.
+func ourDir(imported string) (dir string, ours bool) {
+	if imported == module {
+		return ".", true
+	}
+	return strings.CutPrefix(imported, module+"/")
+}

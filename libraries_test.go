@@ -1,0 +1,53 @@
+package ringtrain
+
+import (
+	"slices"
+	"strings"
+)
+
+// soleImporters maps a library to the one package that may know it.
+var soleImporters = map[string]string{
+	"github.com/hashicorp/memberlist": "collective/membership",
+	"gorgonia.org/cu":                 "cuda",
+	"gorgonia.org/gorgonia":           "nn/graph",
+}
+
+func checkSoleImporters(t *tree) []breach {
+	var found []breach
+	for _, f := range t.files {
+		for _, spec := range f.Imports {
+			for library, owner := range soleImporters {
+				if under(importPath(spec), library) && f.dir != owner {
+					found = append(found, t.breach(spec.Pos(), "go through "+owner+", and extend it if it lacks something", "%s imports %s", f.dir, importPath(spec)))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// checkCollectiveIsLight holds for what users link, so tests and their kit are
+// free.
+func checkCollectiveIsLight(t *tree) []breach {
+	var found []breach
+	for _, f := range t.files {
+		if f.test || !under(f.dir, "collective") || slices.Contains([]string{"collective/membership", "collective/collectivetest"}, f.dir) {
+			continue
+		}
+		for _, spec := range f.Imports {
+			imported := importPath(spec)
+			if _, ours := ourDir(imported); ours || standard(imported) || under(imported, "golang.org/x/sys") {
+				continue
+			}
+			found = append(found, t.breach(spec.Pos(), "use the standard library, or do this in a package outside collective", "%s imports %s", f.dir, imported))
+		}
+	}
+	return found
+}
+
+// standard reports whether the path is of the standard library: its first
+// element is no host name.
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}

@@ -3,8 +3,11 @@
 //
 // The processes of a job agree on a [View]; a process's place in it is its
 // rank. A [Group] runs collectives over one View. Every rank makes the same
-// calls in the same order, as in MPI and NCCL; a call that differs is reported
-// on both sides with both calls (see [MismatchError]), never a hang.
+// calls in the same order, as in MPI and NCCL. Every operation begins with a
+// message from each rank to the next, by which neighbours compare calls: a
+// difference is reported on all ranks with both calls (see [MismatchError]),
+// never a hang. A Broadcast may be over on some ranks before others find their
+// mistake; those hear of it in their next call.
 //
 // # Layers
 //

@@ -28,7 +28,8 @@ type hostEngine struct {
 	in      [][]byte  // parts of the message that is being received
 	whole   [1][]byte // the same for a message that arrives in scratch
 
-	waitsFor atomic.Int64 // 1 + the rank whose message is awaited, 0: none
+	waitsFor atomic.Int64              // 1 + the rank whose message is awaited, 0: none
+	aborted  atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
 
 	running sync.Mutex // held while calls run, so that Close can wait for them
 	closed  bool       // guarded by running
@@ -72,6 +73,12 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 // attend runs one call. When ctx ends it breaks the transport, which ends the
 // call; so the calls below take no context.
 func (e *hostEngine) attend(ctx context.Context, s *started) error {
+	if ctx.Err() != nil {
+		e.Abort(e.tooLate(ctx, s.h.Seq))
+	}
+	if cause := e.aborted.Load(); cause != nil {
+		return cause
+	}
 	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, s.h.Seq)) })
 	defer stop()
 	err := e.perform(s)
@@ -133,7 +140,10 @@ func (e *hostEngine) perform(s *started) error {
 	return fmt.Errorf("collective: %v: %w", s.h.Call.Kind, ErrUnsupported)
 }
 
-func (e *hostEngine) Abort(cause *RankError) { e.t.Abort(cause) }
+func (e *hostEngine) Abort(cause *RankError) {
+	e.aborted.CompareAndSwap(nil, cause)
+	e.t.Abort(cause)
+}
 
 func (e *hostEngine) Close() error {
 	err := e.t.Close() // ends calls in progress

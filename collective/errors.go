@@ -38,7 +38,7 @@ type RankError struct {
 	Rank  int           // the culprit
 	Node  string        // the culprit's name in the View
 	Epoch uint64        // of the View
-	Phase string        // what was done with the culprit: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch"
+	Phase string        // what was done with the culprit: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch", "failed"
 	After time.Duration // from the beginning of the call here to this error
 	Err   error         // the cause
 }

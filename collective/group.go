@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -71,6 +72,9 @@ func (g *Group) Mark(step uint64) { g.step.Store(step) }
 func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
 	if err := reducible(v.dtype, op); err != nil {
 		return err
+	}
+	if v.arena < 0 || v.arena > math.MaxUint32-v.n {
+		return fmt.Errorf("collective: AllReduce of %v: the place in the arena must be from 0 to %d", v, math.MaxUint32-v.n)
 	}
 	return g.call(ctx, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, v, v)
 }

@@ -2,6 +2,7 @@ package collective_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -111,4 +112,20 @@ func TestVector(t *testing.T) {
 	require.False(t, ok)
 	_, ok = collective.Of([]uint8(nil)).Host()
 	require.True(t, ok)
+}
+
+// A group of one has nobody to hear of a failure from, and obeys all the same.
+func TestGroupOfOneObeys(t *testing.T) {
+	group := func() *collective.Group {
+		views, transports := collective.Local(1)
+		return collectivetest.Groups(t, views, transports, collective.Options{})[0]
+	}
+	g := group()
+	require.NoError(t, g.Barrier(context.Background()))
+	g.Abort(errors.New("the disk is full"))
+	require.ErrorContains(t, g.Barrier(context.Background()), "the disk is full")
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, group().Barrier(ctx), context.Canceled)
 }

@@ -43,19 +43,29 @@ func (e *hostEngine) broadcast(h *Header, v Vector) error {
 	plan := schedule.PlanBroadcast(e.size, v.n, v.dtype.Size())
 	h.Call.Method = uint8(plan.Method)
 	root, mem, want := int(h.Call.Root), v.bytes(), *h
+	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
+	if e.size == 1 {
+		return nil
+	}
+	// A root receives nothing by itself and would not notice a second root. So
+	// this operation begins as the others do: with a message to the rank above,
+	// by which neighbours compare calls.
+	e.post(h, up, 0)
+	if err := e.receive(&want, down, 0, nil); err != nil {
+		return err
+	}
 	if plan.Method == schedule.Star {
 		if e.rank != root {
 			e.in = append(e.in[:0], mem)
-			return e.receive(&want, root, 0, e.in)
+			return e.receive(&want, root, 1, e.in)
 		}
 		for i := 1; i < e.size; i++ {
-			e.post(h, (e.rank+i)%e.size, 0, mem)
+			e.post(h, (e.rank+i)%e.size, 1, mem)
 		}
 		return nil
 	}
-	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
 	bytes := plan.Segment * v.dtype.Size()
-	for lo, part := 0, 0; lo < len(mem); lo, part = lo+bytes, part+1 {
+	for lo, part := 0, 1; lo < len(mem); lo, part = lo+bytes, part+1 {
 		segment := mem[lo:min(lo+bytes, len(mem))]
 		if e.rank != root {
 			e.in = append(e.in[:0], segment)

@@ -40,6 +40,7 @@ func (v Vector) At(offset int) Vector {
 // Slice is the part [lo, hi) of the vector. It keeps its place in the arena.
 // Like a slice expression it panics when the bounds are outside the vector.
 func (v Vector) Slice(lo, hi int) Vector {
+	_ = unsafe.Slice(&struct{}{}, v.n)[lo:hi] // the check of bounds, for all kinds of memory
 	if v.host != nil {
 		v.host = unsafe.Pointer(unsafe.SliceData(v.bytes()[lo*v.dtype.Size() : hi*v.dtype.Size()]))
 	} else {

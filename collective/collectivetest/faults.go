@@ -3,6 +3,8 @@ package collectivetest
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,36 +15,60 @@ import (
 // testMismatch lets one rank make another call than the rest: every rank gets
 // an error that prints both calls.
 func testMismatch(t *testing.T, make_ Maker) {
-	for name, odd := range map[string]func(context.Context, *collective.Group) error{
-		"length": func(ctx context.Context, g *collective.Group) error {
-			return collective.AllReduce(ctx, g, make([]float32, 11), collective.Sum)
-		},
-		"type": func(ctx context.Context, g *collective.Group) error {
+	const n = 300_000 // more than a socket takes while nobody reads
+	reduce := func(n int) func(context.Context, *collective.Group) error {
+		return func(ctx context.Context, g *collective.Group) error {
+			return collective.AllReduce(ctx, g, make([]float32, n), collective.Sum)
+		}
+	}
+	broadcast := func(n, root int) func(context.Context, *collective.Group) error {
+		return func(ctx context.Context, g *collective.Group) error {
+			return collective.Broadcast(ctx, g, make([]float32, n), root)
+		}
+	}
+	barrier := func(ctx context.Context, g *collective.Group) error { return g.Barrier(ctx) }
+	for _, c := range []struct {
+		name      string
+		most, odd func(context.Context, *collective.Group) error
+		says      string // of the odd call
+	}{
+		{"length", reduce(10), reduce(11), "AllReduce(float32[11], sum)"},
+		{"method", reduce(10), reduce(n), "AllReduce(float32[300000], sum)"},
+		{"other method", reduce(n), reduce(10), "AllReduce(float32[10], sum)"},
+		{"type", reduce(10), func(ctx context.Context, g *collective.Group) error {
 			return collective.AllReduce(ctx, g, make([]float64, 10), collective.Sum)
-		},
-		"reduction": func(ctx context.Context, g *collective.Group) error {
+		}, "AllReduce(float64[10], sum)"},
+		{"reduction", reduce(10), func(ctx context.Context, g *collective.Group) error {
 			return collective.AllReduce(ctx, g, make([]float32, 10), collective.Max)
-		},
-		"operation": func(ctx context.Context, g *collective.Group) error {
+		}, "AllReduce(float32[10], max)"},
+		{"gather", reduce(10), func(ctx context.Context, g *collective.Group) error {
 			return collective.AllGather(ctx, g, make([]float32, 10*g.Size()), make([]float32, 10))
-		},
-		"place": func(ctx context.Context, g *collective.Group) error {
+		}, "AllGather(float32[10])"},
+		{"barrier", reduce(n), barrier, "Barrier()"},
+		{"broadcast", barrier, broadcast(10, 1), "Broadcast(float32[10], root 1)"},
+		{"large broadcast", barrier, broadcast(n, 1), "Broadcast(float32[300000], root 1)"},
+		{"root", broadcast(10, 0), broadcast(10, 1), "Broadcast(float32[10], root 1)"},
+		{"root of a large one", broadcast(n, 0), broadcast(n, 1), "Broadcast(float32[300000], root 1)"},
+		{"place", reduce(10), func(ctx context.Context, g *collective.Group) error {
 			return g.AllReduce(ctx, collective.Of(make([]float32, 10)).At(1), collective.Sum)
-		},
+		}, "AllReduce(float32[10], sum, at 1)"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			Run(t, make_(t, 3), func(ctx context.Context, g *collective.Group) {
-				var err error
-				if g.Rank() == 1 {
-					err = odd(ctx, g)
-				} else {
-					err = collective.AllReduce(ctx, g, make([]float32, 10), collective.Sum)
-				}
-				assert.ErrorIs(t, err, collective.ErrMismatch, "rank %d", g.Rank())
-				assert.ErrorContains(t, err, "AllReduce(float32[10], sum)")
-				assert.ErrorContains(t, err, "rank 1 called")
-				assert.Equal(t, err, g.Barrier(ctx), "a broken group stays broken")
-			})
+		t.Run(c.name, func(t *testing.T) {
+			for _, size := range []int{2, 3, 5} {
+				Run(t, make_(t, size), func(ctx context.Context, g *collective.Group) {
+					call := c.most
+					if g.Rank() == 1 {
+						call = c.odd
+					}
+					err := call(ctx, g)
+					if err == nil && strings.Contains(c.name, "root") {
+						err = g.Barrier(ctx) // a Broadcast may be over before its mistake is found
+					}
+					assert.ErrorIs(t, err, collective.ErrMismatch, "rank %d of %d", g.Rank(), size)
+					assert.ErrorContains(t, err, "rank 1 called "+c.says)
+					assert.Equal(t, err, g.Barrier(ctx), "a broken group stays broken")
+				})
+			}
 		})
 	}
 }
@@ -65,18 +91,18 @@ func testConcurrent(t *testing.T, make_ Maker) {
 // testCancelled cancels the call of one rank: all ranks name it.
 func testCancelled(t *testing.T, make Maker) {
 	why := errors.New("the user pressed a key")
+	ready := meeting(3)
 	Run(t, make(t, 3), func(ctx context.Context, g *collective.Group) {
 		assert.NoError(t, g.Barrier(ctx))
-		var err error
+		ready()
 		if g.Rank() == 1 {
-			ctx, cancel := context.WithCancelCause(ctx)
+			cancelled, cancel := context.WithCancelCause(ctx)
 			cancel(why)
-			err = g.Barrier(ctx)
-		} else {
-			err = collective.AllReduce(ctx, g, []float32{1}, collective.Sum)
+			ctx = cancelled
 		}
+		err := g.Barrier(ctx)
 		var lost *collective.RankError
-		if assert.ErrorAs(t, err, &lost, "rank %d", g.Rank()) && !errors.Is(err, collective.ErrMismatch) {
+		if assert.ErrorAs(t, err, &lost, "rank %d", g.Rank()) {
 			assert.Equal(t, 1, lost.Rank)
 			assert.Equal(t, "cancelled", lost.Phase)
 			assert.ErrorContains(t, err, why.Error())
@@ -86,9 +112,10 @@ func testCancelled(t *testing.T, make Maker) {
 
 // testLeaves closes one rank's group while the others still call.
 func testLeaves(t *testing.T, make Maker) {
-	groups := make(t, 4)
+	groups, ready := make(t, 4), meeting(4)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		assert.NoError(t, g.Barrier(ctx))
+		ready()
 		if g.Rank() == 2 {
 			assert.NoError(t, g.Close())
 			assert.ErrorIs(t, g.Barrier(ctx), collective.ErrClosed)
@@ -108,8 +135,10 @@ func testLeaves(t *testing.T, make Maker) {
 
 // testAborts breaks the group from one rank that has a reason of its own.
 func testAborts(t *testing.T, make Maker) {
+	ready := meeting(3)
 	Run(t, make(t, 3), func(ctx context.Context, g *collective.Group) {
 		assert.NoError(t, g.Barrier(ctx))
+		ready()
 		if g.Rank() == 0 {
 			g.Abort(errors.New("the disk is on fire"))
 		}
@@ -120,4 +149,16 @@ func testAborts(t *testing.T, make Maker) {
 			assert.ErrorContains(t, err, "the disk is on fire")
 		}
 	})
+}
+
+// meeting makes a function that returns when n goroutines have called it. A
+// collective Barrier cannot stand in for it: the first rank to leave one may
+// break the group while others are still inside.
+func meeting(n int) func() {
+	var all sync.WaitGroup
+	all.Add(n)
+	return func() {
+		all.Done()
+		all.Wait()
+	}
 }

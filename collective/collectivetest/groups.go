@@ -3,6 +3,7 @@ package collectivetest
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 
@@ -67,11 +68,28 @@ func checkReduce[T collective.Element](t *testing.T, groups []*collective.Group,
 // checkSame is assert.Equal without its cost for long slices.
 func checkSame[T collective.Element](t *testing.T, g *collective.Group, want, got []T, what string) {
 	for i := range want {
-		if want[i] != got[i] {
-			assert.Equal(t, want[i], got[i], "%s: rank %d of %d, element %d", what, g.Rank(), g.Size(), i)
+		if bits(want[i]) != bits(got[i]) {
+			assert.Fail(t, "wrong result", "%s: rank %d of %d, element %d: want %v, got %v", what, g.Rank(), g.Size(), i, want[i], got[i])
 			return
 		}
 	}
+}
+
+// bits tells -0 from 0.
+func bits[T collective.Element](x T) uint64 {
+	switch x := any(x).(type) {
+	case float32:
+		return uint64(math.Float32bits(x))
+	case float64:
+		return math.Float64bits(x)
+	case int32:
+		return uint64(x)
+	case int64:
+		return uint64(x)
+	case uint8:
+		return uint64(x)
+	}
+	return 0
 }
 
 // testCuts reduces one arena in several calls, cut at places that are not
@@ -150,6 +168,9 @@ func testArguments(t *testing.T, groups []*collective.Group) {
 		assert.ErrorIs(t, g.Barrier(ctx), nil)
 		assert.ErrorIs(t, g.AllReduce(ctx, collective.OnDevice(0, 4096, 1, collective.Float32), collective.Sum), collective.ErrUnsupported)
 		assert.Error(t, g.Broadcast(ctx, collective.Vector{}, 0))
+		assert.Error(t, g.AllReduce(ctx, collective.Of(s).At(-1), collective.Sum))
+		assert.Error(t, g.AllReduce(ctx, collective.Of(s).At(1<<32-2), collective.Sum))
+		assert.NoError(t, g.AllReduce(ctx, collective.Of(s).At(1<<32-4), collective.Sum))
 		assert.NoError(t, g.Barrier(ctx))
 	})
 }

@@ -52,13 +52,13 @@ func (t *Transport) beat() {
 }
 
 // listen reads a peer's control Link until it ends.
-func (t *Transport) listen(rank int) {
+func (t *Transport) listen(rank int, control *Link) {
 	p := &t.peers[rank]
 	var news [collective.MaxAbort]byte
 	for {
 		var kind collective.Kind
 		var payload []byte
-		err := t.hear(p, func(h *collective.Header) ([][]byte, error) {
+		err := hear(control, func(h *collective.Header) ([][]byte, error) {
 			if h.Job != t.view.Job || h.Epoch != t.view.Epoch || h.Len > collective.MaxAbort || (h.Len > 0 && h.Call.Kind != frameAbort) {
 				return nil, fmt.Errorf("it sent a control frame of kind %#x and %d bytes that makes no sense here", uint8(h.Call.Kind), h.Len)
 			}
@@ -81,10 +81,10 @@ func (t *Transport) listen(rank int) {
 // hear reads one frame. A peer is silent only when nothing came in two spans
 // of half the time each: after this very process was stopped and continued,
 // the first span is over before anything was read.
-func (t *Transport) hear(p *peer, into func(h *collective.Header) ([][]byte, error)) error {
+func hear(control *Link, into func(h *collective.Header) ([][]byte, error)) error {
 	for range 2 {
-		_ = p.control.conn.SetReadDeadline(time.Now().Add(silence / 2))
-		err := p.control.Next(context.Background(), into)
+		_ = control.conn.SetReadDeadline(time.Now().Add(silence / 2))
+		err := control.Next(context.Background(), into)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

@@ -14,6 +14,10 @@ import (
 // handshakeTime is how long either side waits for the other's hello.
 const handshakeTime = 5 * time.Second
 
+// acceptPause is how long a Listener that cannot accept waits before it tries
+// again.
+const acceptPause = 50 * time.Millisecond
+
 // maxHandshakes is how many connections a Listener lets say hello at a time;
 // others wait in the kernel's queue.
 const maxHandshakes = 128
@@ -56,7 +60,7 @@ func meet(ctx context.Context, conn net.Conn, id Identity, want Peer, purpose Pu
 		return nil, fmt.Errorf("%w: %s answered", ErrRefused, theirs.from.Name)
 	}
 	l.peer = theirs.from
-	tune(conn)
+	tune(conn, purpose.Channel)
 	return l, nil
 }
 
@@ -126,7 +130,11 @@ func (l *Listener) run() {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			continue // a connection that died before it was accepted, or no descriptors: the next may do
+			select { // a connection that died before it was accepted, or no descriptors: the next may do
+			case <-time.After(acceptPause):
+			case <-l.ctx.Done():
+			}
+			continue
 		}
 		l.done.Go(func() {
 			defer func() { <-l.slots }()
@@ -161,7 +169,7 @@ func (l *Listener) greet(conn net.Conn) {
 		return
 	}
 	link.peer, link.purpose = theirs.from, theirs.purpose
-	tune(conn)
+	tune(conn, theirs.purpose.Channel)
 	l.handler.Accept(link)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -61,6 +62,11 @@ func (g *Gate) Accept(l *Link) {
 		return
 	}
 	g.parked[l.purpose] = l
+	g.wake()
+}
+
+// wake makes those who wait for a Link look again. It is called with mu held.
+func (g *Gate) wake() {
 	close(g.changed)
 	g.changed = make(chan struct{})
 }
@@ -70,46 +76,60 @@ func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
+	g.wake()
 	for p, l := range g.parked {
 		_ = l.Close()
 		delete(g.parked, p)
 	}
 }
 
-// Connect makes the Transport of a View: it dials every lower rank and awaits
-// every higher one. Its error is a *collective.RankError that names who could
-// not be reached.
+// Connect makes the Transport of a View. Of each pair of ranks the higher dials
+// the bulk Link and the lower the control Link, so each finds out by itself
+// that the other is gone. The error is a *collective.RankError that names who
+// could not be reached; all ranks that could are told.
 func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, error) {
 	g.enter(v)
 	t := newTransport(v)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	await, stop := context.WithCancel(ctx) // for others to dial; ends with the first failure
+	defer stop()
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-t.failed:
+			stop()
+		case <-await.Done():
+		}
+	})
 	var all sync.WaitGroup
 	var once sync.Once
-	var first error
+	var first *collective.RankError
 	for r := range v.Members {
 		for _, c := range []Channel{Bulk, Control} {
 			if r == v.Self {
 				continue
 			}
 			all.Go(func() {
-				l, err := g.link(ctx, v, r, c)
+				l, err := g.link(ctx, await, v, r, c)
 				if err != nil {
-					once.Do(func() { // it ends the others, whose errors are its consequence
+					once.Do(func() {
 						first = &collective.RankError{Rank: r, Node: v.Name(r), Epoch: v.Epoch, Phase: "connect", Err: err}
-						cancel()
 					})
+					stop() // the other dials go on: who is reached can be told
+					return
 				}
 				t.attach(r, c, l)
 			})
 		}
 	}
 	all.Wait()
+	stop()
+	watch.Wait()
 	if first != nil {
-		t.fail(first)
-		return nil, errors.Join(first, t.Close())
+		t.Abort(first)
 	}
-	t.start()
+	if err := t.broken(); err != nil { // another rank's word comes before what followed from it
+		return nil, errors.Join(err, t.Close())
+	}
 	return t, nil
 }
 
@@ -127,31 +147,35 @@ func (g *Gate) enter(v collective.View) {
 	}
 }
 
-// link is the Link of one channel to a rank.
-func (g *Gate) link(ctx context.Context, v collective.View, rank int, c Channel) (*Link, error) {
+// link is the Link of one channel to a rank: dialled until ctx ends, or
+// awaited until await does.
+func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, c Channel) (*Link, error) {
 	p := Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Rank: uint32(rank), Channel: c}
 	m := v.Members[rank]
-	if rank > v.Self {
-		l, err := g.take(ctx, p)
-		if err == nil && (l.peer.Name != m.Name || l.peer.Nonce != m.Nonce) {
-			_ = l.Close()
-			return nil, fmt.Errorf("%s has connected as rank %d", l.peer.Name, rank)
-		}
-		return l, err
+	if (rank < v.Self) == (c == Bulk) {
+		p.Rank = uint32(v.Self)
+		return dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
 	}
-	p.Rank = uint32(v.Self)
-	return dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
+	l, err := g.take(await, p)
+	if err == nil && (l.peer.Name != m.Name || l.peer.Nonce != m.Nonce) {
+		_ = l.Close()
+		return nil, fmt.Errorf("%s has connected as rank %d", l.peer.Name, rank)
+	}
+	return l, err
 }
 
 // take waits for a Link that a peer dials.
 func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 	for {
 		g.mu.Lock()
-		l, changed := g.parked[p], g.changed
+		l, changed, closed := g.parked[p], g.changed, g.closed
 		delete(g.parked, p)
 		g.mu.Unlock()
-		if l != nil {
+		switch {
+		case l != nil:
 			return l, nil
+		case closed:
+			return nil, collective.ErrClosed
 		}
 		select {
 		case <-changed:
@@ -161,18 +185,26 @@ func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 	}
 }
 
-// dialAny tries a peer's addresses in order; the first that answers is used.
+// dialAny tries a peer's addresses in order until one answers. It tries again
+// while it is only slow to; a refusal is final, by the peer or by the kernel,
+// because a member of a View listens for as long as it lives.
 func dialAny(ctx context.Context, addrs []netip.AddrPort, id Identity, want Peer, p Purpose) (*Link, error) {
 	if len(addrs) == 0 {
 		return nil, errors.New("it has told no address")
 	}
-	var errs []error
-	for _, addr := range addrs {
-		l, err := Dial(ctx, addr.String(), id, want, p)
-		if err == nil {
-			return l, nil
+	for {
+		var errs []error
+		slow := false
+		for _, addr := range addrs {
+			l, err := Dial(ctx, addr.String(), id, want, p)
+			if err == nil {
+				return l, nil
+			}
+			errs = append(errs, err)
+			slow = slow || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		errs = append(errs, err)
+		if !slow || ctx.Err() != nil {
+			return nil, errors.Join(errs...)
+		}
 	}
-	return nil, errors.Join(errs...)
 }

@@ -30,8 +30,9 @@ type Transport struct {
 	cause   error       // what broke the transport; set once
 	suspect *time.Timer // runs while a lost connection is not yet believed
 
-	stop chan struct{} // closed by Close; ends the goroutines
-	done sync.WaitGroup
+	telling sync.Mutex // held while news of a failure are sent, so that Close does not cut them off
+	closing sync.Once
+	done    sync.WaitGroup
 }
 
 // A peer is one other rank.
@@ -41,13 +42,13 @@ type peer struct {
 	want          *collective.Header                           // of the Recv in progress
 	parts         [][]byte
 
-	write  sync.Mutex    // one frame at a time on control; guards the field until start
+	write  sync.Mutex    // one frame at a time on control; guards both Links while connecting
 	called atomic.Uint64 // the highest call it has begun
 	left   atomic.Bool   // it has said goodbye
 }
 
 func newTransport(v collective.View) *Transport {
-	t := &Transport{view: v, peers: make([]peer, v.Size()), failed: make(chan struct{}), stop: make(chan struct{})}
+	t := &Transport{view: v, peers: make([]peer, v.Size()), failed: make(chan struct{})}
 	for r := range t.peers {
 		p := &t.peers[r]
 		p.recv = func(h *collective.Header) ([][]byte, error) {
@@ -63,25 +64,23 @@ func newTransport(v collective.View) *Transport {
 	return t
 }
 
-// attach gives a peer one of its Links, nil if there is none. Heartbeats begin
-// with the control Link, however long other peers take to connect.
+// attach gives a peer one of its Links. Heartbeats and the reading of control
+// begin with that Link, however long other peers take to connect. It is called
+// before the Transport is used, but for Abort.
 func (t *Transport) attach(rank int, c Channel, l *Link) {
 	p := &t.peers[rank]
 	p.write.Lock()
-	defer p.write.Unlock()
 	if c == Bulk {
 		p.bulk = l
-	} else {
-		p.control = l
+		p.write.Unlock()
+		return
 	}
-}
-
-// start listens to every peer, when all Links are there.
-func (t *Transport) start() {
-	for r := range t.peers {
-		if r != t.view.Self {
-			t.done.Go(func() { t.listen(r) })
-		}
+	p.control = l
+	p.write.Unlock()
+	t.done.Go(func() { t.listen(rank, l) })
+	var cause *collective.RankError
+	if errors.As(t.broken(), &cause) { // the news went round before this Link was there
+		_ = t.tell(rank, frameAbort, collective.PutAbort(cause, t.view.Self))
 	}
 }
 
@@ -127,6 +126,8 @@ func (t *Transport) Behind(seq uint64) (rank int, ok bool) {
 
 // Abort is part of collective.Transport.
 func (t *Transport) Abort(cause *collective.RankError) {
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	if !t.fail(cause) {
 		return
 	}
@@ -141,27 +142,24 @@ func (t *Transport) Abort(cause *collective.RankError) {
 
 // Close is part of collective.Transport.
 func (t *Transport) Close() error {
-	if !t.fail(collective.ErrClosed) {
-		select {
-		case <-t.stop:
-			return nil // closed before
-		default:
-		}
-	} else {
-		for r := range t.peers {
-			if r != t.view.Self {
-				_ = t.tell(r, frameBye, nil)
+	t.closing.Do(func() {
+		t.telling.Lock()
+		if t.fail(collective.ErrClosed) {
+			for r := range t.peers {
+				if r != t.view.Self {
+					_ = t.tell(r, frameBye, nil)
+				}
 			}
 		}
-	}
-	close(t.stop)
-	t.mu.Lock()
-	if t.suspect != nil {
-		t.suspect.Stop()
-	}
-	t.mu.Unlock()
-	t.hangUp()
-	t.done.Wait()
+		t.telling.Unlock()
+		t.mu.Lock()
+		if t.suspect != nil {
+			t.suspect.Stop()
+		}
+		t.mu.Unlock()
+		t.hangUp()
+		t.done.Wait()
+	})
 	return nil
 }
 
@@ -210,9 +208,12 @@ func (t *Transport) fail(cause error) bool {
 // unblock ends the calls in progress on bulk Links.
 func (t *Transport) unblock() {
 	for r := range t.peers {
-		if l := t.peers[r].bulk; l != nil {
-			l.interrupt()
+		p := &t.peers[r]
+		p.write.Lock()
+		if p.bulk != nil {
+			p.bulk.interrupt()
 		}
+		p.write.Unlock()
 	}
 }
 

@@ -2,6 +2,7 @@ package tcp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -83,6 +84,82 @@ func deadline(t testing.TB) context.Context {
 	return ctx
 }
 
+// A rank that is gone before all have connected is named at once by all who
+// live, whichever it is.
+func TestDeathWhileConnecting(t *testing.T) {
+	const n = 4
+	for victim := range n {
+		nodes := listen(t, n)
+		vs := views(nodes, 1)
+		require.NoError(t, nodes[victim].listener.Close())
+		ctx := deadline(t)
+		var all sync.WaitGroup
+		for r := range n {
+			if r == victim {
+				continue
+			}
+			all.Go(func() {
+				_, err := nodes[r].gate.Connect(ctx, vs[r])
+				var missing *collective.RankError
+				if assert.ErrorAs(t, err, &missing, "rank %d", r) {
+					assert.Equal(t, victim, missing.Rank, "rank %d: %v", r, err)
+					assert.Equal(t, "connect", missing.Phase)
+				}
+			})
+		}
+		all.Wait()
+		require.NoError(t, ctx.Err(), "nobody waited for the deadline")
+	}
+}
+
+// Closing right after an abort must not cut off the news.
+func TestCloseAfterAbortTellsAll(t *testing.T) {
+	for range 5 {
+		groups := groups(t, 6)
+		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			if g.Rank() == 0 {
+				g.Abort(errors.New("out of paper"))
+				assert.NoError(t, g.Close())
+				return
+			}
+			err := g.Barrier(ctx)
+			assert.ErrorContains(t, err, "out of paper", "rank %d", g.Rank())
+			assert.NoError(t, g.Close(), "whoever heard leaves at once, too")
+		})
+	}
+}
+
+func TestCloseOfTheGateWakesWhoConnects(t *testing.T) {
+	nodes := listen(t, 2)
+	vs := views(nodes, 1)
+	errs := make(chan error)
+	go func() {
+		_, err := nodes[0].gate.Connect(deadline(t), vs[0])
+		errs <- err
+	}()
+	nodes[0].gate.Close()
+	require.ErrorIs(t, <-errs, collective.ErrClosed)
+}
+
+// A rank may compute for as long as it likes while others wait in a call with
+// full sockets: it beats, so it is neither lost nor late.
+func TestSlowCallerIsNotLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes longer than a silent peer may be: -short")
+	}
+	groups := groups(t, 3)
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		s := make([]float32, 8<<20)
+		if g.Rank() == 1 {
+			select { // the work of a long step
+			case <-time.After(7 * time.Second):
+			case <-ctx.Done():
+			}
+		}
+		assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum), "rank %d", g.Rank())
+	})
+}
+
 // A process that dies shows as the end of its connections without a goodbye;
 // all survivors name it, whether they wait for it or for somebody else.
 func TestDeathIsNamedByAll(t *testing.T) {
@@ -104,9 +181,13 @@ func TestDeathIsNamedByAll(t *testing.T) {
 		gs[r] = transports[r]
 	}
 	groups := collectivetest.Groups(t, vs, gs, collective.Options{})
+	var ready sync.WaitGroup
+	ready.Add(n)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := make([]float32, 1<<20)
 		assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+		ready.Done()
+		ready.Wait()
 		if g.Rank() == victim {
 			transports[victim].Kill()
 			return
@@ -201,6 +282,8 @@ func TestConnectNamesWhoIsMissing(t *testing.T) {
 	require.Equal(t, "connect", missing.Phase)
 	require.ErrorContains(t, err, "it has not connected")
 
+	nodes = listen(t, 2)
+	vs = views(nodes, 1)
 	require.NoError(t, nodes[0].listener.Close())
 	_, err = nodes[1].gate.Connect(deadline(t), vs[1])
 	require.ErrorAs(t, err, &missing)

@@ -6,16 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tune makes the kernel give up on data that the other side does not
-// acknowledge for as long as a heartbeat may be missing: an unplugged machine
-// otherwise goes unnoticed for many minutes. Without the option the heartbeat
-// alone finds it.
-func tune(conn net.Conn) {
+// tune sends small frames at once and, on a control Link, makes the kernel give
+// up on data that the other side does not acknowledge for as long as a
+// heartbeat may be missing. A bulk Link must not have that: its peer may leave
+// data unread for as long as it computes, which to the kernel is the same.
+func tune(conn net.Conn, channel Channel) {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {
 		return
 	}
 	_ = c.SetNoDelay(true)
+	if channel != Control {
+		return
+	}
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return

@@ -6,7 +6,7 @@ import "net"
 
 // tune leaves lost machines to the heartbeat: this system has no
 // TCP_USER_TIMEOUT.
-func tune(conn net.Conn) {
+func tune(conn net.Conn, _ Channel) {
 	if c, ok := conn.(*net.TCPConn); ok {
 		_ = c.SetNoDelay(true)
 	}

@@ -2,8 +2,6 @@ package trainer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -29,6 +27,7 @@ type AllReduce struct {
 	state *optim.State
 	mine  []int64 // this rank's word
 	words []int64 // all ranks'
+	pace  pace    // of steps so far
 }
 
 // NewAllReduce makes the strategy. The group, backend and optimizer stay the
@@ -65,6 +64,8 @@ func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
 // Step implements Strategy.
 func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (Report, error) {
 	begin := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, a.pace.patience(begin), collective.ErrLate)
+	defer cancel()
 	a.group.Mark(uint64(s.Index))
 	if err := a.backend.Sync(ctx); err != nil {
 		return Report{}, err
@@ -130,8 +131,7 @@ func (a *AllReduce) State(ctx context.Context) (State, error) {
 // Close implements Strategy.
 func (a *AllReduce) Close() error { return nil }
 
-// hash is the first bytes of the SHA-256 of the values' memory; never 0.
+// hash is a digest of the values' memory; never 0.
 func hash(values []float32) int64 {
-	sum := sha256.Sum256(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values)))
-	return int64(binary.LittleEndian.Uint64(sum[:]) | 1)
+	return digest(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values)))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -62,6 +63,10 @@ type Config struct {
 	Train    Batches
 	Test     Shard // nil: no evaluation
 
+	// Alike is what all ranks must have alike; it is compared before anything
+	// else. All ranks name the same settings in the same order.
+	Alike []Setting
+
 	Steps     int
 	EvalEvery int    // evaluate after steps 0, EvalEvery, 2*EvalEvery...; 0: only at the end
 	Seed      uint64 // of dropout
@@ -91,6 +96,9 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	l := &loop{Config: c, params: c.Model.Params()}
 	if c.Accumulate {
 		l.sum = c.Backend.Alloc(l.params.Grads.Len())
+	}
+	if err := compareSettings(ctx, c.Group, c.Alike); err != nil {
+		return Result{}, err
 	}
 	if err := c.Strategy.Init(ctx, l.params, State{}); err != nil {
 		return Result{}, err
@@ -126,13 +134,32 @@ func (l *loop) run(ctx context.Context) error {
 			}
 		}
 	}
+	if !stopped && !l.tested {
+		if err := l.evaluate(ctx, max(l.Steps-1, 0)); err != nil {
+			return err
+		}
+	}
+	if err := l.compareValues(ctx); err != nil {
+		return err
+	}
 	if stopped {
 		return ErrStopped
 	}
-	if l.tested {
-		return nil
+	return nil
+}
+
+// compareValues makes sure at the end that all ranks hold the same model.
+func (l *loop) compareValues(ctx context.Context) error {
+	values := make([]float32, l.params.Values.Len())
+	l.Backend.Read(values, l.params.Values)
+	words := make([]int64, l.Group.Size())
+	if err := collective.AllGather(ctx, l.Group, words, []int64{hash(values)}); err != nil {
+		return fmt.Errorf("trainer: comparing the final values: %w", err)
 	}
-	return l.evaluate(ctx, max(l.Steps-1, 0))
+	if odd := differing(words, func(w int64) int64 { return w }); odd != nil {
+		return &DivergedError{What: "final values of the parameters", Ranks: odd, Names: names(l.Group.View(), odd)}
+	}
+	return nil
 }
 
 func (l *loop) step(ctx context.Context, step int) (Report, error) {
@@ -188,6 +215,13 @@ func (l *loop) evaluate(ctx context.Context, step int) error {
 	counts, err := Evaluate(ctx, l.Group, l.Backend, l.Model, l.Test)
 	if err != nil {
 		return fmt.Errorf("trainer: evaluating after step %d: %w", step, err)
+	}
+	if loss := counts[nn.CountLoss]; math.IsNaN(loss) || math.IsInf(loss, 0) {
+		ranks := make([]int, l.Group.Size()) // all of them: they hold the same values
+		for r := range ranks {
+			ranks[r] = r
+		}
+		return &NotFiniteError{What: "test loss after", Step: step, Ranks: ranks, Names: names(l.Group.View(), ranks)}
 	}
 	rows := max(counts[nn.CountRows], 1)
 	e := EvalEvent{Step: step, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}

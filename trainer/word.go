@@ -3,7 +3,6 @@ package trainer
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -47,6 +46,7 @@ func (e *DivergedError) Error() string {
 // A NotFiniteError says that the loss of some ranks has become infinite or
 // not a number.
 type NotFiniteError struct {
+	What  string // "loss of", "test loss after"
 	Step  int
 	Ranks []int
 	Names []string
@@ -54,7 +54,7 @@ type NotFiniteError struct {
 
 // Error names the step and the ranks.
 func (e *NotFiniteError) Error() string {
-	return fmt.Sprintf("trainer: the loss of step %d is not finite on %s: lower the learn rate, or look at the data of that step", e.Step, strings.Join(e.Names, ", "))
+	return fmt.Sprintf("trainer: the %s step %d is not finite on %s: lower the learn rate, or look at the data of that step", e.What, e.Step, strings.Join(e.Names, ", "))
 }
 
 // agree is what the words of all ranks come to, or which ranks differ.
@@ -79,21 +79,21 @@ func agree(words []word, v collective.View) (Report, error) {
 		}
 	}
 	if bad != nil {
-		return r, &NotFiniteError{Step: int(words[0].step), Ranks: bad, Names: names(v, bad)}
+		return r, &NotFiniteError{What: "loss of", Step: int(words[0].step), Ranks: bad, Names: names(v, bad)}
 	}
 	r.Loss = loss / float64(max(r.Weight, 1))
 	return r, nil
 }
 
 // differing is the ranks whose key is not rank 0's.
-func differing(words []word, key func(word) int64) []int {
+func differing[T any](words []T, key func(T) int64) []int {
 	var odd []int
 	for rank, w := range words {
 		if key(w) != key(words[0]) {
 			odd = append(odd, rank)
 		}
 	}
-	return slices.Clip(odd)
+	return odd
 }
 
 func names(v collective.View, ranks []int) []string {

@@ -34,9 +34,6 @@ func (a *app) evalCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(a.overrides) > 0 {
-				return usagef("eval takes no --%s: the config is the checkpoint's", a.overrides[0].Path)
-			}
 			return a.eval(context.Background(), args[0], source, asJSON)
 		},
 	}

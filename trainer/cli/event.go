@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 
@@ -107,13 +108,13 @@ type emitter interface {
 // jsonEmitter writes events one a line.
 type jsonEmitter struct {
 	mu sync.Mutex
-	w  io.Writer
+	w  io.Writer // keeps its own failures, see output
 }
 
 func (j *jsonEmitter) emit(event any) {
 	line, err := json.Marshal(event)
-	if err != nil {
-		return // an infinite loss; the error that ends the job tells it
+	if err != nil { // a number that JSON does not have; say so in the event's place
+		line = fmt.Appendf(nil, `{"event":"invalid","error":%q}`, err.Error())
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // running is a job in mid-run.
@@ -203,6 +205,78 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	require.Equal(t, 130, r.finish(t))
 	require.Less(t, time.Since(begun), 4*time.Second)
 	requireGone(t, pids)
+}
+
+// Nobody reads stdout: the second signal still ends everything.
+func TestStuckOutput(t *testing.T) {
+	cmd := command(t, append(small(t, "--workers", "2"), "--steps", "1000000")...)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	cmd.Stdout = write
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	r := &running{Cmd: cmd}
+	size, err := unix.FcntlInt(read.Fd(), unix.F_GETPIPE_SZ, 0)
+	require.NoError(t, err)
+	for queued := 0; queued < size-4096; { // until the pipe is full
+		queued, err = unix.IoctlGetInt(int(read.Fd()), unix.TIOCINQ)
+		require.NoError(t, err)
+		runtime.Gosched()
+	}
+	pids := r.workers(t)
+	require.Len(t, pids, 2)
+	begun := time.Now()
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	for cmd.Process.Signal(syscall.SIGTERM) == nil { // signals that come too close together count as one
+		if time.Since(begun) > 10*time.Second {
+			break
+		}
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid)); err != nil || bytes.Contains(state, []byte(") Z ")) {
+			break
+		}
+	}
+	require.Error(t, cmd.Wait())
+	require.Less(t, time.Since(begun), 6*time.Second)
+	requireGone(t, pids)
+}
+
+// What cannot be saved on SIGTERM must not look as if it were.
+func TestSaveThatFailsAfterSIGTERM(t *testing.T) {
+	for _, workers := range []string{"1", "2"} {
+		out := filepath.Join(t.TempDir(), "run")
+		r := begin(t, small(t, "--workers", workers, "--out", out)...)
+		require.NoError(t, os.RemoveAll(out))
+		require.NoError(t, os.WriteFile(out, nil, 0o666))
+		require.NoError(t, r.Process.Signal(syscall.SIGTERM))
+		require.Equal(t, 1, r.finish(t))
+		require.Contains(t, r.stderr.String(), "saving the weights")
+	}
+}
+
+// A worker that is asked to stop by somebody else stops the job, which is then
+// not done.
+func TestWorkerStoppedFromOutside(t *testing.T) {
+	r := begin(t, small(t, "--workers", "2")...)
+	require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGTERM))
+	require.Equal(t, 1, r.finish(t))
+	require.Contains(t, r.stderr.String(), "was asked to")
+}
+
+// A signal in the first moments reaches every worker, started or not.
+func TestEarlyInterrupt(t *testing.T) {
+	for after := time.Duration(0); after < 400*time.Millisecond; after += 80 * time.Millisecond {
+		cmd := command(t, append(small(t, "--workers", "4"), "--steps", "1000000")...)
+		require.NoError(t, cmd.Start())
+		<-time.After(after) // any moment will do
+		begun := time.Now()
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		require.Error(t, cmd.Wait())
+		if cmd.ProcessState.ExitCode() != -1 { // -1: so early that nobody listened
+			require.Equal(t, 130, cmd.ProcessState.ExitCode(), "after %v", after)
+		}
+		require.Less(t, time.Since(begun), 4*time.Second)
+	}
 }
 
 // The launcher dies without a word: the workers are gone within a second.

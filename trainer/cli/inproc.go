@@ -8,18 +8,15 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // trainInProcess runs all workers as goroutines of this process.
-func (a *app) trainInProcess(ctx context.Context, s *settings, show *screen, signals <-chan os.Signal) error {
-	set, err := s.source.Open(ctx)
-	if err != nil {
-		return usage(err)
-	}
+func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, show *screen, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := make(chan struct{})
-	watch := watchSignals(signals, func() { close(stop) }, func() { cancel(errors.New("interrupted")) })
+	watch := watchSignals(signals, func() { close(stop) }, func() { cancel(errTwice) })
 	views, transports := collective.Local(s.workers)
 	errs := make([]error, s.workers)
 	var all sync.WaitGroup
@@ -34,15 +31,20 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, show *screen, sig
 		})
 	}
 	all.Wait()
-	if code := watch.end(); code != exitOK {
-		return &codedError{code: code}
-	}
+	code := watch.end()
 	for _, err := range errs {
 		// The rank that failed has the plain error; the others name it.
 		var told *collective.ReportedError
-		if err != nil && !errors.As(err, &told) && !errors.Is(err, trainer.ErrStopped) {
-			return &codedError{exitFailed, err}
+		if err == nil || errors.As(err, &told) || errors.Is(err, trainer.ErrStopped) {
+			continue
 		}
+		if code != exitInterrupted {
+			code = exitFailed
+		}
+		return &codedError{code, err}
+	}
+	if code != exitOK {
+		return &codedError{code: code}
 	}
 	return errors.Join(errs...)
 }

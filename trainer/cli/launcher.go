@@ -2,30 +2,37 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Patience of the launcher: how long survivors may report after the first
-// failure, and how long a worker may take to end when told to.
+// Patience of the launcher.
 const (
+	// graceTime is how long survivors may report after the first failure.
 	graceTime = 1500 * time.Millisecond
-	termTime  = 500 * time.Millisecond
-	// stopTime is how long the workers may take to finish their step after a
-	// Ctrl-C.
-	stopTime = 5 * time.Second
+	// termTime is how long a worker may take to end when told to.
+	termTime = 500 * time.Millisecond
+	// stopTime is how long the workers may take to finish their step, and to
+	// save, after the first signal.
+	stopTime = 20 * time.Second
+	// forceTime is how long after the second signal everything must be over,
+	// even if nobody reads what there is to say.
+	forceTime = 2 * time.Second
+)
+
+var (
+	errTwice     = errors.New("interrupted twice")
+	errTooSlow   = fmt.Errorf("the workers did not finish their step within %v of the signal: nothing was saved", stopTime)
+	errElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
 )
 
 // launch starts the workers of this machine, shows what they say and waits for
@@ -42,20 +49,23 @@ func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-c
 	if err != nil {
 		return err
 	}
-	job := launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime})
-	l := &launcher{app: a, settings: s, place: place, exe: exe, job: job, show: show, ready: make(chan string, 1), failures: map[string]failedEvent{}}
-	watch := watchSignals(signals, l.interrupt, func() { job.Stop(errors.New("interrupted twice")) })
-	err = l.start(ctx)
-	if err != nil {
-		job.Stop(err)
+	l := &launcher{
+		app: a, settings: s, place: place, exe: exe, show: show, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
+		ready: make(chan string, 1), forced: make(chan struct{}), failures: map[string]failedEvent{},
 	}
-	outcome := job.Wait()
-	code := watch.end()
-	l.end()
-	if code != exitOK {
-		return &codedError{code: code}
+	defer l.end()
+	watch := watchSignals(signals, l.interrupt, l.kill)
+	if err = l.start(ctx); err != nil {
+		l.job.Stop(err)
 	}
-	return l.verdict(outcome, err)
+	over := make(chan launch.Outcome, 1)
+	go func() { over <- l.job.Wait() }()
+	select {
+	case outcome := <-over:
+		return l.verdict(outcome, err, watch.end())
+	case <-l.forced: // the workers are gone, and their last words cannot be written
+		return &codedError{code: watch.end()}
+	}
 }
 
 type launcher struct {
@@ -65,19 +75,21 @@ type launcher struct {
 	exe      string
 	job      *launch.Job
 	show     *screen
-	ready    chan string // where the first worker gossips
+	ready    chan string   // where the first worker gossips
+	forced   chan struct{} // closed forceTime after the second signal
 
 	mu       sync.Mutex
 	failures map[string]failedEvent // by the launch's name of the worker
-	stopping *time.Timer
-	ended    bool
+	stopped  bool                   // the workers have said that they stopped
+	stopping bool                   // the first signal has come: no more workers are started
+	timers   []*time.Timer
 }
 
 // start starts the first worker, and when it is known where it gossips, the
 // others.
 func (l *launcher) start(ctx context.Context) error {
 	first, err := l.worker(0)
-	if err != nil || l.settings.workers == 1 {
+	if err != nil || first == nil || l.settings.workers == 1 {
 		return err
 	}
 	select {
@@ -85,11 +97,13 @@ func (l *launcher) start(ctx context.Context) error {
 		l.place.Join = append(l.place.Join, addr)
 	case <-first.Done():
 		return nil // it has said why
+	case <-l.forced:
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	for local := 1; local < l.settings.workers; local++ {
-		if _, err := l.worker(local); err != nil {
+		if p, err := l.worker(local); err != nil || p == nil {
 			if errors.Is(err, launch.ErrEnding) {
 				return nil // another worker has failed, which Wait tells
 			}
@@ -100,8 +114,13 @@ func (l *launcher) start(ctx context.Context) error {
 }
 
 // worker starts one worker: the same command line, with its place in the
-// environment.
+// environment. It is nil when a signal came first.
 func (l *launcher) worker(local int) (*launch.Process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock() // so that a signal reaches whoever was started
+	if l.stopping {
+		return nil, nil
+	}
 	place := l.place
 	place.Local = local
 	if local > 0 {
@@ -127,126 +146,98 @@ func (l *launcher) hear(name string, line []byte) {
 	case *readyEvent:
 		select {
 		case l.ready <- e.Addr:
+			if l.settings.flags.nodes > 1 && len(l.settings.flags.join) == 0 {
+				l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
+			}
 		default: // only the first is waited for
 		}
 	case *failedEvent:
 		l.mu.Lock()
 		l.failures[name] = *e
 		l.mu.Unlock()
+	case *stoppedEvent:
+		l.mu.Lock()
+		l.stopped = true
+		l.mu.Unlock()
+		l.show.emit(e)
 	default:
 		l.show.emit(e)
 	}
 }
 
 // interrupt asks the workers to stop after their step, and sees to it that
-// they do.
+// they do. Like kill it waits for nothing, least of all for the terminal.
 func (l *launcher) interrupt() {
-	l.show.log("", []byte("stopping after this step; once more to stop at once"))
-	_ = l.job.Signal(os.Interrupt)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.ended {
-		l.stopping = time.AfterFunc(stopTime, func() { l.job.Stop(errors.New("the workers did not stop in time")) })
+	l.stopping = true
+	_ = l.job.Signal(os.Interrupt)
+	l.timers = append(l.timers, time.AfterFunc(stopTime, func() { l.job.Stop(errTooSlow) }))
+	l.show.notice("stopping after this step; once more to stop at once")
+}
+
+// kill ends the workers at once.
+func (l *launcher) kill() {
+	l.job.Stop(errTwice)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.forced:
+	default:
+		if len(l.timers) < 2 { // not for a third signal
+			l.timers = append(l.timers, time.AfterFunc(forceTime, func() { close(l.forced) }))
+		}
 	}
 }
 
 func (l *launcher) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended = true
-	if l.stopping != nil {
-		l.stopping.Stop()
+	for _, t := range l.timers {
+		t.Stop()
 	}
 }
 
 // verdict is the error of the job: its root cause, in the words of the worker
-// that knows it best.
-func (l *launcher) verdict(o launch.Outcome, startErr error) error {
-	if startErr != nil {
-		return startErr
+// that knows it best, and what the signals that came ask for.
+func (l *launcher) verdict(o launch.Outcome, startErr error, signalled int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if signalled != exitOK {
+		return l.afterSignal(o, signalled)
 	}
 	err := o.Err()
-	if err == nil {
+	switch {
+	case startErr != nil:
+		return startErr
+	case err == nil && l.stopped:
+		return &codedError{exitFailed, errElsewhere}
+	case err == nil:
 		return nil
-	}
-	if o.Root == nil {
+	case o.Root == nil:
 		return &codedError{exitFailed, err}
 	}
 	if said, ok := l.failures[o.Root.Name]; ok {
 		return &codedError{said.Code, fmt.Errorf("%s (%s): %s", o.Root.Name, said.Name, said.Error)}
 	}
-	return &codedError{exitFailed, fmt.Errorf("%w; it was %s/%s", err, l.place.Node, o.Root.Name[len("worker "):])}
+	return &codedError{exitFailed, fmt.Errorf("%w; it was %s/%s", err, l.place.Node, strings.TrimPrefix(o.Root.Name, "worker "))}
 }
 
-// place is where this machine's workers find each other and other machines.
-func (s *settings) place() (cluster.Config, error) {
-	f := s.flags
-	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: s.workers, Join: f.join}
-	if c.Cluster == "" && f.nodes == 1 {
-		var b [4]byte
-		_, _ = rand.Read(b[:]) // never fails, see crypto/rand
-		c.Cluster = "ringtrain-" + hex.EncodeToString(b[:])
-	}
-	for _, seed := range f.join {
-		if _, _, err := net.SplitHostPort(seed); err != nil {
-			return c, fmt.Errorf("--join %s: it must be HOST:PORT, the address that the first machine prints", seed)
+// afterSignal is the error of a job that was asked to stop. It is no failure,
+// unless something went wrong on the way: then SIGTERM must not look as if all
+// were saved, and Ctrl-C still says that it was one.
+func (l *launcher) afterSignal(o launch.Outcome, code int) error {
+	var wrong error
+	for _, exit := range o.Exits { // in the order of workers
+		if said, ok := l.failures[exit.Name]; ok && wrong == nil {
+			wrong = fmt.Errorf("%s (%s): %s", exit.Name, said.Name, said.Error)
 		}
 	}
-	addr, err := bindAddress(f)
-	if err != nil {
-		return c, err
+	if wrong == nil && errors.Is(o.Cause, errTooSlow) {
+		wrong = o.Cause
 	}
-	c.Bind = addr
-	return c, portIsFree(addr)
-}
-
-// bindAddress is the address of --bind, or one that other machines reach.
-func bindAddress(f trainFlags) (netip.AddrPort, error) {
-	port := uint16(0)
-	if f.nodes > 1 && len(f.join) == 0 {
-		port = cluster.DefaultPort
+	if code == exitTerminated && (wrong != nil || errors.Is(o.Cause, errTwice)) {
+		code = exitFailed
 	}
-	if f.bind != "" {
-		if ap, err := netip.ParseAddrPort(f.bind); err == nil {
-			return ap, nil
-		}
-		ip, err := netip.ParseAddr(f.bind)
-		if err != nil {
-			return netip.AddrPort{}, fmt.Errorf("--bind %s: it must be an IP address of this machine, or ADDRESS:PORT", f.bind)
-		}
-		return netip.AddrPortFrom(ip, port), nil
-	}
-	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	var err error
-	switch {
-	case len(f.join) > 0:
-		ip, err = cluster.AddrTowards(f.join[0])
-	case f.nodes > 1:
-		ip, err = cluster.OwnAddr()
-	}
-	return netip.AddrPortFrom(ip, port), err
-}
-
-// portIsFree says who can't have a port before any worker is started.
-func portIsFree(at netip.AddrPort) error {
-	tcp, err := net.Listen("tcp", at.String())
-	if err != nil {
-		return portError(at, err)
-	}
-	_ = tcp.Close()
-	udp, err := net.ListenPacket("udp", at.String())
-	if err != nil {
-		return portError(at, err)
-	}
-	return udp.Close()
-}
-
-func portError(at netip.AddrPort, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("--bind %v: the port is in use by another process; name another, or only the address for any free port", at)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("--bind %v: this machine has no such address", at)
-	}
-	return fmt.Errorf("--bind %v: %w", at, err)
+	return &codedError{code, wrong}
 }

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -24,16 +26,18 @@ const (
 
 // app is one run of the command.
 type app struct {
-	catalog        *catalog.Catalog
-	stdout, stderr io.Writer
-	args           []string // as the user gave them
-	overrides      []config.Override
+	catalog   *catalog.Catalog
+	stdout    *output
+	stderr    io.Writer
+	args      []string // as the user gave them
+	overrides []config.Override
 }
 
 // Main runs a command line (without the program's name) and returns the exit
 // code. Results go to stdout, everything else to stderr.
 func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
-	a := &app{catalog: c, stdout: stdout, stderr: stderr, args: args}
+	results := &output{w: stdout}
+	a := &app{catalog: c, stdout: results, stderr: stderr, args: args}
 	root := a.root()
 	rest, overrides, err := config.SplitOverrides(args, nil)
 	if err != nil {
@@ -41,9 +45,38 @@ func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
 	}
 	a.overrides = overrides
 	root.SetArgs(rest)
-	root.SetOut(stdout)
+	root.SetOut(results)
 	root.SetErr(stderr)
-	return a.exit(root.Execute())
+	err = root.Execute()
+	if lost := results.failure(); err == nil && lost != nil {
+		err = fmt.Errorf("writing results: %w", lost)
+	}
+	return a.exit(err)
+}
+
+// An output is stdout. It keeps the first failure, so that a command whose
+// results were lost does not end as if all were well.
+type output struct {
+	w io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.err = cmp.Or(o.err, err)
+	}
+	return n, err
+}
+
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 func (a *app) root() *cobra.Command {
@@ -55,6 +88,12 @@ func (a *app) root() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
+	}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if len(a.overrides) > 0 && cmd.Name() != "train" {
+			return usagef("%s takes no --%s: only train reads a config", cmd.Name(), a.overrides[0].Path)
+		}
+		return nil
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand())

@@ -35,23 +35,33 @@ type rank struct {
 // run trains. An error of this rank alone reaches the others as one that names
 // it.
 func (r *rank) run(ctx context.Context) error {
-	err := r.train(ctx)
+	result, err := r.train(ctx)
 	if r.finished != nil {
 		r.finished()
 	}
 	if err == nil {
 		// Who has finished must not leave before the others have heard its last
-		// message.
+		// message, nor call it a success.
 		err = r.group.Barrier(ctx)
 	}
-	var lost *collective.RankError
-	if err != nil && !errors.As(err, &lost) && !errors.Is(err, trainer.ErrStopped) {
-		r.group.Abort(err)
+	if err != nil {
+		var lost *collective.RankError
+		if !errors.As(err, &lost) {
+			r.group.Abort(err)
+		}
+		return err
 	}
-	return err
+	if r.teller {
+		r.events.emit(result)
+	}
+	if _, stopped := result.(*stoppedEvent); stopped {
+		return trainer.ErrStopped
+	}
+	return nil
 }
 
-func (r *rank) train(ctx context.Context) error {
+// train trains and saves, and returns the last event of this rank.
+func (r *rank) train(ctx context.Context) (event any, err error) {
 	if r.teller {
 		r.events.emit(newViewEvent(r.group.View()))
 	}
@@ -59,37 +69,31 @@ func (r *rank) train(ctx context.Context) error {
 	defer backend.Close()
 	c, err := r.assemble(backend)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	result, err := trainer.Train(ctx, c)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	if err != nil && !stopped {
-		return err
+		return nil, err
 	}
 	tensors, err := weights(r.model.Params())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := r.save(tensors, result); err != nil {
-		return err
+		return nil, err
 	}
 	if stopped {
-		if r.teller {
-			r.events.emit(&stoppedEvent{Event: "stopped", Steps: result.Steps})
-		}
-		return errors.Join(trainer.ErrStopped, r.group.Barrier(ctx))
+		return &stoppedEvent{Event: "stopped", Steps: result.Steps}, nil
 	}
 	sum, err := checkpoint.Hash(tensors)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if r.teller {
-		r.events.emit(&resultEvent{
-			Event: "result", Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
-			Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
-		})
-	}
-	return nil
+	return &resultEvent{
+		Event: "result", Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
+		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
+	}, nil
 }
 
 // assemble makes everything that a training needs.
@@ -111,7 +115,7 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 		Group: r.group, Backend: backend, Model: r.model, Strategy: trainer.NewAllReduce(r.group, backend, s.optimizer),
 		Train: data.NewFeed(r.set.Train, sampler, s.batch, backend),
 		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
-		Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Accumulate: s.flags.accumulate, Stop: r.stop,
+		Alike: s.alike(r.set), Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Accumulate: s.flags.accumulate, Stop: r.stop,
 	}
 	if r.teller {
 		c.Observer = observer{r.events}
@@ -119,10 +123,10 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	return c, nil
 }
 
-// save writes the weights, on rank 0, if a directory was named.
+// save writes the weights, once on each machine, if a directory was named.
 func (r *rank) save(tensors []checkpoint.Named, result trainer.Result) error {
 	s := r.settings
-	if s.flags.out == "" || r.group.Rank() != 0 {
+	if s.flags.out == "" || !r.teller {
 		return nil
 	}
 	path := filepath.Join(s.flags.out, weightsFile)
@@ -174,7 +178,7 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func jobName(job uint64) string { return fmt.Sprintf("%016x", job) }
 
-// tell writes what this rank knows about a peer that is gone.
+// tellLost writes what this rank knows about a peer that is gone.
 func tellLost(events emitter, self int, err error) {
 	var lost *collective.RankError
 	if !errors.As(err, &lost) || lost.Rank == self {

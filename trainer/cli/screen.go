@@ -36,7 +36,7 @@ func (a *app) newScreen(s *settings) *screen {
 		show.json = &jsonEmitter{w: a.stdout}
 		return show
 	}
-	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && isTerminal(a.stdout) {
+	if file, ok := a.stderr.(*os.File); ok && isTerminal(file) && isTerminal(a.stdout.w) {
 		show.bar = progressbar.NewOptions(s.steps,
 			progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("training"), progressbar.OptionShowCount(),
 			progressbar.OptionSetItsString("step"), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(),
@@ -95,9 +95,22 @@ func (s *screen) log(name string, line []byte) {
 	s.line(s.err, text)
 }
 
+// notice is log for a moment at which nothing may be waited for: when a write
+// is stuck it goes past it.
+func (s *screen) notice(text string) {
+	if s.mu.TryLock() {
+		defer s.mu.Unlock()
+		s.line(s.err, text)
+		return
+	}
+	fmt.Fprintln(s.err, text)
+}
+
 // close takes the progress bar away.
 func (s *screen) close() {
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		return // a write is stuck
+	}
 	defer s.mu.Unlock()
 	s.ended = true
 	if s.bar != nil {

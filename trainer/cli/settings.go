@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // trainFlags are the flags of "train".
@@ -48,6 +53,9 @@ type settings struct {
 // settle reads and checks everything that can be checked before anything
 // starts. Its errors are the user's to mend.
 func (a *app) settle(path string, f trainFlags) (*settings, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, usagef("%s is not a file: every worker reads the config for itself, so a pipe or a terminal will not do", path)
+	}
 	cfg, err := config.Load(path, a.overrides)
 	if err != nil {
 		return nil, usage(err)
@@ -158,6 +166,29 @@ func (s *settings) footprint(rows, features int) int {
 func (s *settings) limit() int {
 	limit, _ := s.config.Int("ray.object_store_memory", 0) // read has looked at it
 	return limit
+}
+
+// alike is what all workers of a job must have alike.
+func (s *settings) alike(set *data.Set) []trainer.Setting {
+	return []trainer.Setting{
+		{Name: "the version", Value: version()},
+		{Name: "the config", Value: s.trained()},
+		{Name: "the data", Value: set.Sum()},
+		{Name: "--seed", Value: strconv.FormatUint(s.flags.seed, 10)},
+		{Name: "the number of steps", Value: strconv.Itoa(s.steps)},
+		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.accumulate)},
+	}
+}
+
+// trained is the config without [ray], which is each machine's own business.
+func (s *settings) trained() string {
+	var sections map[string]json.RawMessage
+	if json.Unmarshal(s.config.JSON(), &sections) != nil {
+		return s.config.Text()
+	}
+	delete(sections, "ray")
+	sorted, _ := json.Marshal(sections) // what was just decoded can be encoded
+	return string(sorted)
 }
 
 // errorf is an error about a value of the config, where it was set.

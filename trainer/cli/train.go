@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 func (a *app) trainCommand() *cobra.Command {
@@ -32,8 +34,8 @@ the workers of this machine share; object_store_memory is the most bytes of data
 batches that they may keep in memory together.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM,
-130 stopped by Ctrl-C. The first Ctrl-C lets all workers finish the step, and saves with
---out; the second ends them at once.`,
+130 stopped by Ctrl-C. The first signal lets all workers, on all machines, finish the
+step, and saves with --out; the second ends them at once.`,
 		Example: `  ringtrain train examples/mnist.cfg --workers 4
   ringtrain train examples/mnist.cfg --data mnist:DIR --out run1 --training.batch_size 64`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -52,7 +54,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTE
 	flags := cmd.Flags()
 	flags.IntVar(&f.workers, "workers", 0, "workers on this machine (default: ray.num_workers of the config, else 1)")
 	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
-	flags.StringVar(&f.out, "out", "", "directory for the trained weights (model.safetensors)")
+	flags.StringVar(&f.out, "out", "", "directory for the trained weights (model.safetensors), on each machine")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of initial weights, order of rows and dropout")
 	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
 	flags.BoolVar(&f.accumulate, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
@@ -82,6 +84,8 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join")
 	case new(slog.Level).UnmarshalText([]byte(f.logLevel)) != nil:
 		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
+	case f.transport == "inproc" && (given("bind") || given("cluster")):
+		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
 	case f.nodes == 1 && len(f.join) > 0:
 		return errors.New("--join needs --nodes: say how many machines make the job")
 	}
@@ -112,13 +116,31 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	defer signal.Stop(signals)
 	show := a.newScreen(s)
 	defer show.close()
-	if _, err := s.source.Open(ctx); err != nil { // makes the digits once, and reads what the workers will read
-		return usage(err)
+	set, err := openUnder(ctx, s.source, signals)
+	if err != nil {
+		return err
 	}
 	if f.transport == "inproc" {
-		return a.trainInProcess(ctx, s, show, signals)
+		return a.trainInProcess(ctx, s, set, show, signals)
 	}
 	return a.launch(ctx, s, show, signals)
+}
+
+// openUnder reads a dataset, and makes it first if it has to be made, unless a
+// signal comes. The launcher does so before it starts workers, who then find
+// it made and whole.
+func openUnder(ctx context.Context, source catalog.Source, signals <-chan os.Signal) (*data.Set, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := watchSignals(signals, cancel, func() {})
+	set, err := source.Open(ctx)
+	if code := watch.end(); code != exitOK {
+		return nil, &codedError{code: code}
+	}
+	if err != nil {
+		return nil, usage(err)
+	}
+	return set, nil
 }
 
 // prepareOut makes the directory for weights, so that a mistake shows before

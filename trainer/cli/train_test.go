@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"bytes"
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -147,4 +149,56 @@ func TestTwoNodes(t *testing.T) {
 	require.Equal(t, second[len(second)-1].Weights, all[len(all)-1].Weights)
 	alone := train(t, small(t, "--workers", "4", "--steps", "20", "--training.batch_size", "32", "--transport", "inproc")...)
 	require.Equal(t, alone[len(alone)-1].Weights, all[len(all)-1].Weights, "where the workers are makes no difference")
+}
+
+// Machines that were given different commands find out before the first step,
+// and say which settings differ.
+func TestDifferentCommandsAreRefused(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	job := small(t, "--workers", "1", "--nodes", "2", "--steps", "20", "--training.batch_size", "32", "--cluster", t.Name())
+	commands := []*exec.Cmd{
+		command(t, append(job, "--bind", addr, "--ray.num_cpus", "1")...),
+		command(t, append(job, "--join", addr, "--optimizer.learn_rate", "0.05", "--seed", "7")...),
+	}
+	var said [2]bytes.Buffer
+	for i, c := range commands {
+		c.Stderr = &said[i]
+		require.NoError(t, c.Start())
+	}
+	for i, c := range commands {
+		require.Error(t, c.Wait())
+		require.Equal(t, 2, c.ProcessState.ExitCode(), &said[i])
+		require.Contains(t, said[i].String(), "the config and --seed differ")
+	}
+}
+
+// A model that runs away in its last step is no success.
+func TestValuesThatAreNotFinite(t *testing.T) {
+	for _, transport := range []string{"tcp", "inproc"} {
+		cmd := command(t, small(t, "--workers", "2", "--transport", transport, "--steps", "1", "--optimizer.@optimizers", "SGD.v1", "--optimizer.learn_rate", "1e39")...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		require.Error(t, cmd.Run())
+		require.Equal(t, 1, cmd.ProcessState.ExitCode())
+		require.Contains(t, stderr.String(), "not finite")
+		require.Empty(t, only(events(t, stdout.Bytes()), "result"))
+	}
+}
+
+// Results that could not be written are no success either.
+func TestResultsThatAreLost(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	defer full.Close()
+	cmd := command(t, small(t, "--workers", "1", "--steps", "2")...)
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = full, &stderr
+	require.Error(t, cmd.Run())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	require.Contains(t, stderr.String(), "writing results")
 }

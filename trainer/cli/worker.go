@@ -36,8 +36,12 @@ func (a *app) work(ctx context.Context, path string, f trainFlags, place cluster
 	}
 	code := exitFailed
 	var coded *codedError
-	if errors.As(err, &coded) {
+	var differ *trainer.SettingsError
+	switch {
+	case errors.As(err, &coded):
 		code = coded.code
+	case errors.As(err, &differ):
+		code = exitUsage
 	}
 	events.emit(&failedEvent{Event: "failed", Name: fmt.Sprintf("%s/%d", place.Node, place.Local), Code: code, Error: err.Error()})
 	return &codedError{code: code}

@@ -1,0 +1,39 @@
+package trainer
+
+import (
+	"slices"
+	"time"
+)
+
+// minPatience is the least time that a step's exchange waits for ranks which
+// live but do not call.
+const minPatience = 30 * time.Second
+
+// paceLen is the number of steps whose median counts.
+const paceLen = 32
+
+// A pace knows how long steps take, from one exchange to the next, evaluation
+// and all.
+type pace struct {
+	last  time.Time
+	steps []time.Duration // the last paceLen of them, in a ring
+	next  int
+}
+
+// patience notes that a step's exchange begins now and returns how long it may
+// take: 20 times the median step.
+func (p *pace) patience(now time.Time) time.Duration {
+	if !p.last.IsZero() {
+		if len(p.steps) < paceLen {
+			p.steps = append(p.steps, 0)
+		}
+		p.steps[p.next] = now.Sub(p.last)
+		p.next = (p.next + 1) % paceLen
+	}
+	p.last = now
+	if len(p.steps) == 0 {
+		return 20 * minPatience // nothing is known yet
+	}
+	sorted := slices.Sorted(slices.Values(p.steps))
+	return max(minPatience, 20*sorted[len(sorted)/2])
+}

@@ -88,10 +88,19 @@ type Result struct {
 	Elapsed time.Duration // of all steps and evaluations
 }
 
+// Unanimous reports whether all ranks have come to this error of Train by
+// themselves, so that nobody has to be told: they differ, or have stopped.
+func Unanimous(err error) bool {
+	var settings *SettingsError
+	var diverged *DivergedError
+	var finite *NotFiniteError
+	return errors.As(err, &settings) || errors.As(err, &diverged) || errors.As(err, &finite) || errors.Is(err, ErrStopped)
+}
+
 // Train runs the loop. On all ranks it ends after the same step: at the end,
-// with ErrStopped, or with an error that names the rank that broke it. An
-// error of this rank alone (a bad batch) does not reach the others by itself:
-// the caller gives it to Group.Abort.
+// with an error that is Unanimous, or with one that names the rank that broke
+// it. Any other error, such as a bad batch, is this rank's alone, and the others
+// know nothing of it: the caller gives it to Group.Abort.
 func Train(ctx context.Context, c Config) (Result, error) {
 	l := &loop{Config: c, params: c.Model.Params()}
 	if c.Accumulate {

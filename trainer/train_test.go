@@ -88,7 +88,7 @@ func (j job) rank(t *testing.T, v collective.View, tr collective.Transport, o *o
 	o.values = append([]float32(nil), m.Params().Values.Float32s()...)
 	if err == nil {
 		err = g.Barrier(ctx)
-	} else if !errors.Is(err, trainer.ErrStopped) {
+	} else if !trainer.Unanimous(err) {
 		g.Abort(err)
 	}
 	return err

@@ -46,7 +46,7 @@ func (r *rank) run(ctx context.Context) error {
 	}
 	if err != nil {
 		var lost *collective.RankError
-		if !errors.As(err, &lost) {
+		if !errors.As(err, &lost) && !trainer.Unanimous(err) {
 			r.group.Abort(err)
 		}
 		return err

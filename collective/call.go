@@ -17,6 +17,12 @@ const (
 	KindBroadcast
 	KindAllGather
 	KindBarrier
+	KindReduceScatter
+	KindReduce
+	KindGather
+	KindScatter
+	KindAllToAll
+	KindSend // Send, Recv and both halves of SendRecv
 )
 
 // String is the operation's name as NCCL and MPI spell it.
@@ -30,6 +36,18 @@ func (k Kind) String() string {
 		return "AllGather"
 	case KindBarrier:
 		return "Barrier"
+	case KindReduceScatter:
+		return "ReduceScatter"
+	case KindReduce:
+		return "Reduce"
+	case KindGather:
+		return "Gather"
+	case KindScatter:
+		return "Scatter"
+	case KindAllToAll:
+		return "AllToAll"
+	case KindSend:
+		return "Send"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
@@ -42,9 +60,9 @@ type Call struct {
 	DType  DType
 	Op     Op     // reductions only
 	Method uint8  // the schedule.Method that the plan chose
-	Root   uint32 // Broadcast only
-	Offset uint32 // the vector's place in its arena, modulo 1<<32
-	Count  uint64 // elements that one rank gives
+	Root   uint32 // of rooted operations; the sender of Send; a digest of the counts of V operations
+	Offset uint32 // the vector's place in its arena; the receiver of Send
+	Count  uint64 // elements that one rank gives; of all ranks together in V operations
 }
 
 // String prints the call as a user wrote it, e.g. "AllReduce(float32[10], sum)".
@@ -54,10 +72,17 @@ func (c Call) String() string {
 	}
 	parts := []string{fmt.Sprintf("%v[%d]", c.DType, c.Count)}
 	switch c.Kind {
-	case KindAllReduce:
+	case KindAllReduce, KindReduceScatter:
 		parts = append(parts, c.Op.String())
-	case KindBroadcast:
+	case KindReduce:
+		parts = append(parts, c.Op.String(), fmt.Sprintf("root %d", c.Root))
+	case KindBroadcast, KindGather, KindScatter:
 		parts = append(parts, fmt.Sprintf("root %d", c.Root))
+	case KindSend:
+		return fmt.Sprintf("Send(%s, from %d to %d)", parts[0], c.Root, c.Offset)
+	}
+	if c.Root != 0 && (c.Kind == KindReduceScatter || c.Kind == KindAllGather) {
+		parts = append(parts, fmt.Sprintf("counts %08x", c.Root))
 	}
 	if c.Offset != 0 {
 		parts = append(parts, fmt.Sprintf("at %d", c.Offset))

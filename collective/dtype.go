@@ -2,6 +2,7 @@ package collective
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
 )
@@ -10,8 +11,8 @@ import (
 // format.
 type DType uint8
 
-// The element types. The 16-bit floats can be moved (Broadcast, AllGather) but
-// not yet reduced.
+// The element types. Reductions of 16-bit floats are folded in float32 and
+// rounded once, at the end.
 const (
 	Float32 DType = iota + 1
 	Float64
@@ -72,8 +73,8 @@ func TypeOf[T Element]() DType {
 type Op uint8
 
 // The reductions. Min and Max are IEEE 754-2019 minimum and maximum (NaN wins,
-// -0 < +0); integers wrap. Mean is Sum multiplied by 1/size at the end, and is
-// defined for floating-point types only.
+// -0 < +0); integers wrap. Mean is Sum multiplied by 1/size at the end; of
+// integers it is their exact sum divided by size, truncated.
 const (
 	Sum Op = iota + 1
 	Mean
@@ -114,15 +115,13 @@ func (o Op) step() fold.Op {
 	}
 }
 
-// reducible says why a reduction is not defined for a type, or nil.
-func reducible(t DType, o Op) error {
+// reducible says why a reduction of a vector is not defined, or nil.
+func reducible(v Vector, o Op) error {
 	switch {
 	case o < Sum || o > Prod:
 		return fmt.Errorf("collective: unknown reduction %v", o)
-	case t == Float16 || t == BFloat16:
-		return fmt.Errorf("collective: %v of %v: %w: 16-bit floats can be moved but not reduced", o, t, ErrUnsupported)
-	case o == Mean && t != Float32 && t != Float64:
-		return fmt.Errorf("collective: mean of %v: %w: reduce with sum and divide", t, ErrUnsupported)
+	case v.arena < 0 || v.arena > math.MaxUint32-v.n:
+		return fmt.Errorf("collective: %v of %v: its place in the arena must be from 0 to %d", o, v, math.MaxUint32-v.n)
 	}
 	return nil
 }

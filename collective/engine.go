@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"unsafe"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // OverTransport is the Engine for host memory: it carries out the schedules of
@@ -15,16 +16,28 @@ func OverTransport(v View, t Transport) Engine {
 	return &hostEngine{view: v, rank: v.Self, size: v.Size(), t: t, out: newOutbox(t)}
 }
 
+// ByMethod is OverTransport for tests and measurements: every AllReduce goes by
+// one method (one-shot, direct or ring), whatever its size.
+func ByMethod(v View, t Transport, m schedule.Method) Engine {
+	e := OverTransport(v, t).(*hostEngine)
+	e.method = m
+	return e
+}
+
 // hostEngine runs one call at a time, in the goroutine that waits for it;
 // sending alone happens in the outbox's.
 type hostEngine struct {
 	view       View
+	group      uint32 // in headers: which group of the View
 	rank, size int
 	t          Transport
 	out        *outbox
+	method     schedule.Method // of AllReduce; 0: as planned
 
 	started []started // calls that Start was given and Wait has not yet done
 	scratch []uint64  // operands that arrive; aligned for every element type
+	wide    []uint64  // sums that need more bits than an element has
+	chain   [][]byte  // operands of one block, in ring order
 	in      [][]byte  // parts of the message that is being received
 	whole   [1][]byte // the same for a message that arrives in scratch
 
@@ -38,6 +51,7 @@ type hostEngine struct {
 type started struct {
 	h        Header
 	dst, src Vector
+	counts   []int
 }
 
 // A laggard is a Transport that knows how far the other ranks have come.
@@ -49,9 +63,9 @@ type laggard interface {
 
 func (e *hostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
-func (e *hostEngine) Start(h Header, dst, src Vector) error {
-	h.Job, h.Epoch = e.view.Job, e.view.Epoch
-	e.started = append(e.started, started{h, dst, src})
+func (e *hostEngine) Start(h Header, dst, src Vector, counts []int) error {
+	h.Job, h.Epoch, h.Group = e.view.Job, e.view.Epoch, e.group
+	e.started = append(e.started, started{h, dst, src, counts})
 	return nil
 }
 
@@ -62,26 +76,24 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 	if e.closed {
 		return ErrClosed
 	}
-	for i := range e.started {
-		if err := e.attend(ctx, &e.started[i]); err != nil {
-			return err
-		}
+	if len(e.started) == 0 {
+		return nil
 	}
-	return nil
+	return e.attend(ctx, e.started[len(e.started)-1].h.Seq)
 }
 
-// attend runs one call. When ctx ends it breaks the transport, which ends the
-// call; so the calls below take no context.
-func (e *hostEngine) attend(ctx context.Context, s *started) error {
+// attend runs the calls that were started. When ctx ends it breaks the
+// transport, which ends the calls; so the calls below take no context.
+func (e *hostEngine) attend(ctx context.Context, seq uint64) error {
 	if ctx.Err() != nil {
-		e.Abort(e.tooLate(ctx, s.h.Seq))
+		e.Abort(e.tooLate(ctx, seq))
 	}
 	if cause := e.aborted.Load(); cause != nil {
 		return cause
 	}
-	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, s.h.Seq)) })
+	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, seq)) })
 	defer stop()
-	err := e.perform(s)
+	err := e.performAll()
 	e.waitsFor.Store(0)
 	if err != nil {
 		e.blame(err)
@@ -126,6 +138,20 @@ func (e *hostEngine) tooLate(ctx context.Context, seq uint64) *RankError {
 	return &RankError{Rank: culprit, Phase: "not called", Err: ErrLate}
 }
 
+// performAll runs the calls one after another, but for the two halves of a
+// SendRecv, which would wait for each other.
+func (e *hostEngine) performAll() error {
+	if s := e.started; len(s) == 2 && s[0].h.Call.Kind == KindSend && s[1].h.Call.Kind == KindSend {
+		return e.exchange(&s[0], &s[1])
+	}
+	for i := range e.started {
+		if err := e.perform(&e.started[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *hostEngine) perform(s *started) error {
 	switch s.h.Call.Kind {
 	case KindAllReduce:
@@ -133,9 +159,24 @@ func (e *hostEngine) perform(s *started) error {
 	case KindBroadcast:
 		return e.broadcast(&s.h, s.dst)
 	case KindAllGather:
-		return e.allGather(&s.h, s.dst, s.src)
+		return e.allGather(&s.h, s.dst, s.src, s.counts)
 	case KindBarrier:
 		return e.barrier(&s.h)
+	case KindReduceScatter:
+		return e.reduceScatter(&s.h, s.dst, s.src, s.counts)
+	case KindReduce:
+		return e.reduce(&s.h, s.dst, s.src)
+	case KindGather:
+		return e.gather(&s.h, s.dst, s.src)
+	case KindScatter:
+		return e.scatter(&s.h, s.dst, s.src)
+	case KindAllToAll:
+		return e.allToAll(&s.h, s.dst, s.src, s.counts)
+	case KindSend:
+		if int(s.h.Call.Root) == e.rank {
+			return e.exchange(s, nil)
+		}
+		return e.exchange(nil, s)
 	}
 	return fmt.Errorf("collective: %v: %w", s.h.Call.Kind, ErrUnsupported)
 }
@@ -183,7 +224,7 @@ func (e *hostEngine) room(n int) []byte {
 	if words := (n + 7) / 8; words > len(e.scratch) {
 		e.scratch = make([]uint64, words)
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(e.scratch))), n)
+	return bytesOf(e.scratch)[:n]
 }
 
 func sum(parts [][]byte) int {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 )
@@ -32,18 +31,22 @@ type Observer interface {
 // A Group runs collective operations over one View. Every rank makes the same
 // calls in the same order, from one goroutine at a time. After an error that
 // is a *RankError the Group is broken for good, and every later call returns
-// that error; errors about arguments leave it whole.
+// that error; errors about arguments leave it whole. The Async forms return at
+// once; they are carried out one after another, in the order of the calls.
 type Group struct {
 	view   View
+	id     uint32 // 0, or the Sub of another
 	engine Engine
 	opts   Options
 
 	busy   atomic.Bool // a call is in progress; guards what follows
 	seq    uint64
+	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
 	broken error
 
-	step   atomic.Uint64
-	closed atomic.Bool
+	step    atomic.Uint64
+	closed  atomic.Bool
+	backlog backlog
 }
 
 // NewGroup makes a Group of an engine, which belongs to it from now on.
@@ -70,19 +73,16 @@ func (g *Group) Mark(step uint64) { g.step.Store(step) }
 // AllReduce reduces v over all ranks, element by element, and leaves the
 // result in v on every rank: the same bits on each, see the package comment.
 func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
-	if err := reducible(v.dtype, op); err != nil {
+	if err := reducible(v, op); err != nil {
 		return err
-	}
-	if v.arena < 0 || v.arena > math.MaxUint32-v.n {
-		return fmt.Errorf("collective: AllReduce of %v: the place in the arena must be from 0 to %d", v, math.MaxUint32-v.n)
 	}
 	return g.call(ctx, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, v, v)
 }
 
 // Broadcast copies v from the root to v on every other rank.
 func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
-	if root < 0 || root >= g.Size() {
-		return fmt.Errorf("collective: Broadcast from rank %d: the group has ranks 0 to %d", root, g.Size()-1)
+	if err := g.rooted(KindBroadcast, root); err != nil {
+		return err
 	}
 	return g.call(ctx, Call{Kind: KindBroadcast, DType: v.dtype, Root: uint32(root), Count: uint64(v.n)}, v, v)
 }
@@ -91,8 +91,8 @@ func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
 // dst has Size() times as many elements as src. src may be the part of dst
 // that is this rank's own.
 func (g *Group) AllGather(ctx context.Context, dst, src Vector) error {
-	if dst.dtype != src.dtype || dst.n != src.n*g.Size() {
-		return fmt.Errorf("collective: AllGather of %v into %v: it takes %v[%d]", src, dst, src.dtype, src.n*g.Size())
+	if err := g.fits(KindAllGather, dst, src, dst.n, src.n*g.Size()); err != nil {
+		return err
 	}
 	return g.call(ctx, Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(src.n)}, dst, src)
 }
@@ -114,18 +114,76 @@ func (g *Group) Close() error {
 	if g.closed.Swap(true) {
 		return nil
 	}
-	return g.engine.Close()
+	err := g.engine.Close() // ends what is in progress
+	g.backlog.end()
+	return err
 }
 
-// call numbers a call, runs it and completes its error.
+// call makes a call in which all ranks take part.
 func (g *Group) call(ctx context.Context, c Call, dst, src Vector) error {
-	for _, v := range []Vector{dst, src} {
-		if c.Kind != KindBarrier && v.dtype.Size() == 0 {
-			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", c.Kind)
+	return g.callV(ctx, c, dst, src, nil)
+}
+
+// callV is call with the counts of a V operation.
+func (g *Group) callV(ctx context.Context, c Call, dst, src Vector, counts []int) error {
+	if c.Kind != KindBarrier {
+		if err := g.usable(c.Kind, dst, src); err != nil {
+			return err
+		}
+	}
+	return g.attend(ctx, c, func() error {
+		g.seq++
+		return g.engine.Start(Header{Seq: g.seq, Step: g.step.Load(), Call: c}, dst, src, counts)
+	})
+}
+
+// exchange makes the calls of a Send, a Recv, or both.
+func (g *Group) exchange(ctx context.Context, halves []half) error {
+	for _, h := range halves {
+		if peer := h.peer(g.Rank()); peer < 0 || peer >= g.Size() || h.from == h.to {
+			return fmt.Errorf("collective: Send from rank %d to rank %d: they are two ranks from 0 to %d", h.from, h.to, g.Size()-1)
+		}
+		if err := g.usable(KindSend, h.v); err != nil {
+			return err
+		}
+	}
+	last := halves[len(halves)-1]
+	c := Call{Kind: KindSend, DType: last.v.dtype, Root: uint32(last.from), Offset: uint32(last.to), Count: uint64(last.v.n)}
+	return g.attend(ctx, c, func() error {
+		for _, h := range halves {
+			pair := [2]int{h.from, h.to}
+			if g.pairs == nil {
+				g.pairs = map[[2]int]uint64{}
+			}
+			g.pairs[pair]++
+			c := Call{Kind: KindSend, DType: h.v.dtype, Root: uint32(h.from), Offset: uint32(h.to), Count: uint64(h.v.n)}
+			if err := g.engine.Start(Header{Seq: g.pairs[pair], Step: g.step.Load(), Call: c}, h.v, h.v, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// usable checks vectors before anything is sent, so that a mistake leaves the
+// group whole.
+func (g *Group) usable(k Kind, vs ...Vector) error {
+	for _, v := range vs {
+		if v.dtype.Size() == 0 {
+			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", k)
 		}
 		if !g.engine.Reaches(v) {
-			return fmt.Errorf("collective: %v of %v: %w: this group works on host memory", c.Kind, v, ErrUnsupported)
+			return fmt.Errorf("collective: %v of %v: %w: this group works on host memory", k, v, ErrUnsupported)
 		}
+	}
+	return nil
+}
+
+// attend starts calls and waits for them, alone, and completes their error. c
+// is what the error and the Observer are told.
+func (g *Group) attend(ctx context.Context, c Call, start func() error) error {
+	if err := g.backlog.after(ctx); err != nil {
+		return fmt.Errorf("collective: %v on rank %d, waiting for asynchronous calls: %w", c, g.Rank(), err)
 	}
 	if !g.busy.CompareAndSwap(false, true) {
 		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrConcurrent)
@@ -137,26 +195,21 @@ func (g *Group) call(ctx context.Context, c Call, dst, src Vector) error {
 	if g.broken != nil {
 		return g.broken
 	}
-	g.seq++
-	begin, step := time.Now(), g.step.Load()
-	err := g.run(ctx, Header{Seq: g.seq, Step: step, Call: c}, dst, src)
+	begin := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, g.opts.Deadline, ErrLate)
+	defer cancel()
+	err := start()
+	if err == nil {
+		err = g.engine.Wait(ctx)
+	}
 	if err != nil {
 		err = g.complete(err, c, time.Since(begin))
 		g.broken = err
 	}
 	if g.opts.Observer != nil {
-		g.opts.Observer.Called(c, g.seq, step, time.Since(begin), err)
+		g.opts.Observer.Called(c, g.seq, g.step.Load(), time.Since(begin), err)
 	}
 	return err
-}
-
-func (g *Group) run(ctx context.Context, h Header, dst, src Vector) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, g.opts.Deadline, ErrLate)
-	defer cancel()
-	if err := g.engine.Start(h, dst, src); err != nil {
-		return err
-	}
-	return g.engine.Wait(ctx)
 }
 
 // complete adds to an error what only the Group knows.

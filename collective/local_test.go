@@ -12,11 +12,29 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLocalGroup(t *testing.T) { collectivetest.TestGroup(t, collectivetest.Local) }
+
+// Every method gives the bits of ring order, at lengths that it would not be
+// chosen for, too.
+func TestMethods(t *testing.T) {
+	for _, m := range []schedule.Method{schedule.OneShot, schedule.Direct, schedule.Ring} {
+		t.Run(m.String(), func(t *testing.T) {
+			collectivetest.TestAllReduce(t, func(t testing.TB, n int) []*collective.Group {
+				views, transports := collective.Local(n)
+				engines := make([]collective.Engine, n)
+				for r := range engines {
+					engines[r] = collective.ByMethod(views[r], transports[r], m)
+				}
+				return collectivetest.OverEngines(t, views, engines, collective.Options{})
+			})
+		})
+	}
+}
 
 // A rank that lives but does not call is named by all when time runs out.
 func TestDeadlineNamesWhoDidNotCall(t *testing.T) {

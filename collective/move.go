@@ -2,37 +2,46 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// allGather leaves in dst, on every rank, the src of all ranks in rank order.
-func (e *hostEngine) allGather(h *Header, dst, src Vector) error {
-	all, width := dst.bytes(), src.Bytes()
-	mine := all[e.rank*width : (e.rank+1)*width]
-	copy(mine, src.bytes())
-	plan := schedule.PlanGather(e.size, src.n, src.dtype.Size())
+// allGather leaves in dst, on every rank, the src of all ranks in rank order:
+// counts[r] elements of rank r, or src.n of each.
+func (e *hostEngine) allGather(h *Header, dst, src Vector, counts []int) error {
+	width := src.dtype.Size()
+	piece := func(r int) []byte {
+		lo, n := place(counts, src.n, r)
+		return dst.bytes()[lo*width : (lo+n)*width]
+	}
+	copy(piece(e.rank), src.bytes())
+	plan := schedule.PlanGather(e.size, dst.n/e.size, width)
 	h.Call.Method = uint8(plan.Method)
 	want := *h
 	if plan.Method == schedule.OneShot {
 		for i := 1; i < e.size; i++ {
 			to, from := schedule.Pair(e.rank, e.size, i)
-			e.post(h, to, 0, mine)
-			e.in = append(e.in[:0], all[from*width:(from+1)*width])
-			if err := e.receive(&want, from, 0, e.in); err != nil {
+			e.post(h, to, 0, piece(e.rank))
+			e.whole[0] = piece(from)
+			if err := e.receive(&want, from, 0, e.whole[:]); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	up, down, part := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size), 0
-	bytes := plan.Segment * src.dtype.Size()
+	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
+	bytes, sent, got := plan.Segment*width, 0, 0
 	for i := range e.size - 1 {
 		step := schedule.GatherStep(e.rank, e.size, i)
-		for lo := 0; lo < width; lo += bytes {
-			hi := min(lo+bytes, width)
-			e.post(h, up, part, all[step.Send*width+lo:step.Send*width+hi])
-			e.in = append(e.in[:0], all[step.Recv*width+lo:step.Recv*width+hi])
-			if err := e.receive(&want, down, part, e.in); err != nil {
-				return err
+		out, in := piece(step.Send), piece(step.Recv)
+		for k := range max(1, messages(len(out), bytes), messages(len(in), bytes)) {
+			if k < max(1, messages(len(out), bytes)) {
+				e.post(h, up, sent, out[min(k*bytes, len(out)):min((k+1)*bytes, len(out))])
+				sent++
 			}
-			part++
+			if k < max(1, messages(len(in), bytes)) {
+				e.whole[0] = in[min(k*bytes, len(in)):min((k+1)*bytes, len(in))]
+				if err := e.receive(&want, down, got, e.whole[:]); err != nil {
+					return err
+				}
+				got++
+			}
 		}
 	}
 	return nil
@@ -44,14 +53,7 @@ func (e *hostEngine) broadcast(h *Header, v Vector) error {
 	h.Call.Method = uint8(plan.Method)
 	root, mem, want := int(h.Call.Root), v.bytes(), *h
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
-	if e.size == 1 {
-		return nil
-	}
-	// A root receives nothing by itself and would not notice a second root. So
-	// this operation begins as the others do: with a message to the rank above,
-	// by which neighbours compare calls.
-	e.post(h, up, 0)
-	if err := e.receive(&want, down, 0, nil); err != nil {
+	if err := e.compare(h, &want); err != nil { // or a root would not notice a second one
 		return err
 	}
 	if plan.Method == schedule.Star {

@@ -12,10 +12,16 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 	if !dst.same(src) {
 		copy(dst.bytes(), src.bytes())
 	}
-	plan := schedule.PlanReduce(e.size, dst.n, dst.dtype.Size())
+	plan := schedule.PlanReduce(e.size, dst.n, dst.dtype.Size(), !widened(dst.dtype, h.Call.Op))
+	if e.method != 0 && (e.method != schedule.Ring || !widened(dst.dtype, h.Call.Op)) {
+		plan.Method = e.method
+	}
 	h.Call.Method = uint8(plan.Method)
-	if plan.Method == schedule.Ring {
+	switch plan.Method {
+	case schedule.Ring:
 		return e.ringReduce(h, dst, plan.Segment/schedule.BlockLen)
+	case schedule.Direct:
+		return e.directReduce(h, dst, plan.Segment/schedule.BlockLen)
 	}
 	return e.oneShotReduce(h, dst)
 }
@@ -90,20 +96,26 @@ func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
 	if err := e.out.flush(); err != nil { // mine is overwritten below
 		return err
 	}
-	width := v.dtype.Size()
 	for first := range e.size {
 		chunk := e.chunk(v, first)
 		for b := range chunk.Blocks() {
 			lo, hi := chunk.Block(b)
-			acc := operand(first)[lo*width : hi*width]
-			for i := 1; i < e.size; i++ {
-				foldBytes(v.dtype, h.Call.Op, acc, acc, operand((first + i) % e.size)[lo*width:hi*width])
-			}
-			copy(mine[lo*width:], acc)
+			e.foldBlock(h, v, lo, hi, first, operand, 0)
 		}
-		e.finish(h, v, chunk)
 	}
 	return nil
+}
+
+// foldBlock folds the elements [lo, hi) of v, which lie in one block of the
+// chunk first, out of the operands of all ranks, and finishes them. operand is
+// the memory of a rank's operand from element base of v on.
+func (e *hostEngine) foldBlock(h *Header, v Vector, lo, hi, first int, operand func(rank int) []byte, base int) {
+	width := v.dtype.Size()
+	e.chain = e.chain[:0]
+	for i := range e.size {
+		e.chain = append(e.chain, operand((first + i) % e.size)[(lo-base)*width:(hi-base)*width])
+	}
+	e.foldChain(v.dtype, h.Call.Op, v.bytes()[lo*width:hi*width])
 }
 
 // finish does what a reduction does once, after the last operand: the mean's
@@ -112,13 +124,20 @@ func (e *hostEngine) finish(h *Header, v Vector, chunk schedule.Chunk) {
 	if h.Call.Op != Mean {
 		return
 	}
+	width := v.dtype.Size()
 	for b := range chunk.Blocks() {
 		lo, hi := chunk.Block(b)
-		if v.dtype == Float64 {
-			fold.Scale(elements[float64](v.bytes())[lo:hi], 1/float64(e.size))
-		} else {
-			fold.Scale(elements[float32](v.bytes())[lo:hi], 1/float32(e.size))
-		}
+		e.scale(v.dtype, v.bytes()[lo*width:hi*width])
+	}
+}
+
+// scale multiplies by 1/size.
+func (e *hostEngine) scale(t DType, b []byte) {
+	switch t {
+	case Float32:
+		fold.Scale(elements[float32](b), 1/float32(e.size))
+	case Float64:
+		fold.Scale(elements[float64](b), 1/float64(e.size))
 	}
 }
 
@@ -156,7 +175,11 @@ func foldBytes(t DType, op Op, dst, a, b []byte) {
 
 // elements is bytes seen as elements. Vectors are made of slices of elements
 // and scratch of words, and blocks are whole elements, so they are aligned.
-func elements[T fold.Number](b []byte) []T {
+func elements[T fold.Number | uint16](b []byte) []T {
 	var one T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))
+}
+
+func bytesOf(words []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
 }

@@ -29,13 +29,19 @@ type Engine interface {
 	// Reaches reports whether the engine can use the memory of v in place.
 	Reaches(v Vector) bool
 	// Start begins a call. dst and src may be the same memory and belong to the
-	// engine until Wait returns. Work may be put off until Wait.
-	Start(h Header, dst, src Vector) error
+	// engine until Wait returns, as do the counts of V operations. Work may be put
+	// off until Wait.
+	Start(h Header, dst, src Vector, counts []int) error
 	// Wait finishes the calls that were started. Its error is a *RankError when
 	// it knows who is to blame.
 	Wait(ctx context.Context) error
 	// Abort breaks the engine on every rank and says who is to blame.
 	Abort(cause *RankError)
+	// Sub is an engine for some ranks of this one, in the order given, of which
+	// this rank is one. id tells its messages from others' and is the same on all
+	// of them. The two share connections: only one of them works at a time, and
+	// the first to break breaks both. It is closed before this one.
+	Sub(id uint32, v View, ranks []int) (Engine, error)
 	// Close ends the engine; calls in progress return ErrClosed.
 	Close() error
 }

@@ -22,6 +22,15 @@ func Of[T Element](s []T) Vector {
 	return Vector{host: unsafe.Pointer(unsafe.SliceData(s)), n: len(s), device: -1, dtype: TypeOf[T]()}
 }
 
+// Of16 makes a Vector of 16-bit floats, Float16 or BFloat16, that are given by
+// their bits. Another type gives a zero Vector, which no call takes.
+func Of16(bits []uint16, t DType) Vector {
+	if t != Float16 && t != BFloat16 {
+		return Vector{}
+	}
+	return Vector{host: unsafe.Pointer(unsafe.SliceData(bits)), n: len(bits), device: -1, dtype: t}
+}
+
 // OnDevice makes a Vector of n elements of type t that begin at a device
 // address. Only an Engine that reaches that device takes it.
 func OnDevice(device int, addr uintptr, n int, t DType) Vector {

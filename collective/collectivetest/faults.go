@@ -26,6 +26,16 @@ func testMismatch(t *testing.T, make_ Maker) {
 			return collective.Broadcast(ctx, g, make([]float32, n), root)
 		}
 	}
+	pieces := func(first, last int) func(context.Context, *collective.Group) error {
+		return func(ctx context.Context, g *collective.Group) error {
+			counts := make([]int, g.Size())
+			for r := range counts {
+				counts[r] = 3
+			}
+			counts[0], counts[g.Size()-1] = first, last
+			return g.ReduceScatterV(ctx, collective.Of(make([]float32, counts[g.Rank()])), collective.Of(make([]float32, 3*g.Size())), counts, collective.Sum)
+		}
+	}
 	barrier := func(ctx context.Context, g *collective.Group) error { return g.Barrier(ctx) }
 	for _, c := range []struct {
 		name      string
@@ -49,6 +59,12 @@ func testMismatch(t *testing.T, make_ Maker) {
 		{"large broadcast", barrier, broadcast(n, 1), "Broadcast(float32[300000], root 1)"},
 		{"root", broadcast(10, 0), broadcast(10, 1), "Broadcast(float32[10], root 1)"},
 		{"root of a large one", broadcast(n, 0), broadcast(n, 1), "Broadcast(float32[300000], root 1)"},
+		{"counts", pieces(3, 3), pieces(4, 2), "ReduceScatter("},
+		{"root of a gather", func(ctx context.Context, g *collective.Group) error {
+			return g.Gather(ctx, collective.Of(make([]float32, n*g.Size())), collective.Of(make([]float32, n)), 0)
+		}, func(ctx context.Context, g *collective.Group) error {
+			return g.Gather(ctx, collective.Of(make([]float32, n*g.Size())), collective.Of(make([]float32, n)), 1)
+		}, "Gather(float32[300000], root 1)"},
 		{"place", reduce(10), func(ctx context.Context, g *collective.Group) error {
 			return g.AllReduce(ctx, collective.Of(make([]float32, 10)).At(1), collective.Sum)
 		}, "AllReduce(float32[10], sum, at 1)"},

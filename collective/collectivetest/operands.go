@@ -2,6 +2,7 @@ package collectivetest
 
 import (
 	"math"
+	"math/big"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -48,7 +49,23 @@ func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
 	for r := range all {
 		all[r] = Operands[T](r, n)
 	}
-	out := make([]T, n)
+	return reducedOf(all, offset, op)
+}
+
+// reducedOf is Reduced for operands that are given.
+func reducedOf[T collective.Element](all [][]T, offset int, op collective.Op) []T {
+	size := len(all)
+	out := make([]T, len(all[0]))
+	if op == collective.Mean && !floating[T]() {
+		for i := range out {
+			sum := new(big.Int)
+			for r := range all {
+				sum.Add(sum, big.NewInt(int64(all[r][i])))
+			}
+			out[i] = T(sum.Quo(sum, big.NewInt(int64(size))).Int64())
+		}
+		return out
+	}
 	for i := range out {
 		first := (offset + i) / blockLen % size
 		acc := all[first][i]
@@ -61,6 +78,11 @@ func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
 		out[i] = acc
 	}
 	return out
+}
+
+func floating[T collective.Element]() bool {
+	t := collective.TypeOf[T]()
+	return t == collective.Float32 || t == collective.Float64
 }
 
 func combine[T collective.Element](op collective.Op, a, b T) T {

@@ -34,9 +34,19 @@ func Local(t testing.TB, n int) []*collective.Group {
 // Groups makes a group of each view and transport, closed at the end of the
 // test.
 func Groups(t testing.TB, views []collective.View, transports []collective.Transport, o collective.Options) []*collective.Group {
+	engines := make([]collective.Engine, len(views))
+	for r := range engines {
+		engines[r] = collective.OverTransport(views[r], transports[r])
+	}
+	return OverEngines(t, views, engines, o)
+}
+
+// OverEngines makes a group of each view and engine, closed at the end of the
+// test.
+func OverEngines(t testing.TB, views []collective.View, engines []collective.Engine, o collective.Options) []*collective.Group {
 	groups := make([]*collective.Group, len(views))
 	for r := range groups {
-		groups[r] = collective.NewGroup(views[r], collective.OverTransport(views[r], transports[r]), o)
+		groups[r] = collective.NewGroup(views[r], engines[r], o)
 		t.Cleanup(func() {
 			if err := groups[r].Close(); err != nil {
 				t.Errorf("closing rank %d: %v", r, err)

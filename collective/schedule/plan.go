@@ -13,6 +13,7 @@ const (
 	Chain                           // segments go from the root from rank to rank: Broadcast of large vectors
 	Star                            // the root sends to everybody: Broadcast of small vectors
 	Dissemination                   // Barrier
+	Direct                          // each piece goes to its owner from every rank, who folds it and gives it to all: the ring's bytes, two latencies
 )
 
 // String is the name of the algorithm.
@@ -28,6 +29,8 @@ func (m Method) String() string {
 		return "star"
 	case Dissemination:
 		return "dissemination"
+	case Direct:
+		return "direct"
 	}
 	return fmt.Sprintf("method(%d)", uint8(m))
 }
@@ -48,7 +51,14 @@ type Plan struct {
 }
 
 // PlanReduce is the plan of an AllReduce of count elements of width bytes.
-func PlanReduce(size, count, width int) Plan { return plan(size, count, width, OneShot, Ring) }
+// partial says whether partial results can travel as elements; if not, every
+// operand has to reach whoever folds.
+func PlanReduce(size, count, width int, partial bool) Plan {
+	if !partial {
+		return plan(size, count, width, OneShot, Direct)
+	}
+	return plan(size, count, width, OneShot, Ring)
+}
 
 // PlanGather is the plan of an AllGather in which every rank gives count
 // elements of width bytes.

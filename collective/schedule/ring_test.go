@@ -158,12 +158,13 @@ func TestPlan(t *testing.T) {
 		{2, 1, schedule.OneShot}, {2, 16 << 10, schedule.OneShot}, {2, 16<<10 + 1, schedule.Ring},
 		{4, 16 << 10, schedule.Ring}, {1, 1 << 20, schedule.OneShot}, {8, 0, schedule.OneShot},
 	} {
-		p := schedule.PlanReduce(c.size, c.count, 4)
+		p := schedule.PlanReduce(c.size, c.count, 4, true)
 		require.Equal(t, c.want, p.Method, "%+v", c)
 		require.NotEmpty(t, p.Why)
 		require.Zero(t, p.Segment%schedule.BlockLen)
 		require.Positive(t, p.Segment)
 	}
+	require.Equal(t, schedule.Direct, schedule.PlanReduce(4, 100_000, 2, false).Method)
 	require.Equal(t, schedule.Star, schedule.PlanBroadcast(4, 100, 4).Method)
 	require.Equal(t, schedule.Chain, schedule.PlanBroadcast(4, 100_000, 4).Method)
 	require.Equal(t, "dissemination", schedule.PlanBarrier().Method.String())

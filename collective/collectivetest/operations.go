@@ -1,0 +1,251 @@
+package collectivetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// uneven are counts of n elements or less that differ from rank to rank, none
+// among them.
+func uneven(size, n int) []int {
+	counts := make([]int, size)
+	for r := range counts {
+		counts[r] = n * (r % 3) / 2
+	}
+	return counts
+}
+
+func before(counts []int, rank int) int {
+	n := 0
+	for _, c := range counts[:rank] {
+		n += c
+	}
+	return n
+}
+
+// testReduceScatter compares every rank's piece with the same piece of what
+// AllReduce gives.
+func testReduceScatter(t *testing.T, groups []*collective.Group) {
+	size := len(groups)
+	for _, n := range light(size, 0, 1, 5000, 70_000) {
+		for _, offset := range []int{0, 1000} {
+			want := Reduced[float32](size, n*size, offset, collective.Mean)
+			Run(t, groups, func(ctx context.Context, g *collective.Group) {
+				src, dst := Operands[float32](g.Rank(), n*size), make([]float32, n)
+				assert.NoError(t, g.ReduceScatter(ctx, collective.Of(dst), collective.Of(src).At(offset), collective.Mean))
+				checkSame(t, g, want[g.Rank()*n:(g.Rank()+1)*n], dst, fmt.Sprint(n, " at ", offset))
+				checkSame(t, g, Operands[float32](g.Rank(), n*size), src, "src is left alone")
+
+				piece := collective.Of(src).At(offset).Slice(g.Rank()*n, (g.Rank()+1)*n)
+				assert.NoError(t, g.ReduceScatter(ctx, piece, collective.Of(src).At(offset), collective.Mean))
+				checkSame(t, g, want[g.Rank()*n:(g.Rank()+1)*n], src[g.Rank()*n:(g.Rank()+1)*n], "in place")
+			})
+		}
+		counts := uneven(size, n)
+		all := Reduced[int64](size, before(counts, size), 0, collective.Max)
+		Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			lo := before(counts, g.Rank())
+			dst := make([]int64, counts[g.Rank()])
+			assert.NoError(t, g.ReduceScatterV(ctx, collective.Of(dst), collective.Of(Operands[int64](g.Rank(), len(all))), counts, collective.Max))
+			checkSame(t, g, all[lo:lo+len(dst)], dst, fmt.Sprint("V ", counts))
+		})
+	}
+}
+
+func testReduce(t *testing.T, groups []*collective.Group) {
+	size := len(groups)
+	for _, n := range light(size, 0, 3, 100_000) {
+		for _, root := range []int{0, size - 1} {
+			want := Reduced[float64](size, n, 0, collective.Sum)
+			Run(t, groups, func(ctx context.Context, g *collective.Group) {
+				src, dst := Operands[float64](g.Rank(), n), make([]float64, n)
+				assert.NoError(t, g.Reduce(ctx, collective.Of(dst), collective.Of(src), collective.Sum, root))
+				if g.Rank() == root {
+					checkSame(t, g, want, dst, fmt.Sprint(n))
+				}
+				checkSame(t, g, Operands[float64](g.Rank(), n), src, "src is left alone")
+			})
+		}
+	}
+}
+
+// testPieces is AllGatherV.
+func testPieces(t *testing.T, groups []*collective.Group) {
+	for _, n := range light(len(groups), 0, 2, 70_000) {
+		counts := uneven(len(groups), n)
+		var want []float32
+		for r, c := range counts {
+			want = append(want, Operands[float32](r, c)...)
+		}
+		Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			dst := make([]float32, len(want))
+			assert.NoError(t, g.AllGatherV(ctx, collective.Of(dst), collective.Of(Operands[float32](g.Rank(), counts[g.Rank()])), counts))
+			checkSame(t, g, want, dst, fmt.Sprint(counts))
+			assert.Error(t, g.AllGatherV(ctx, collective.Of(dst), collective.Of(dst), append(counts, 1)))
+		})
+	}
+}
+
+func testGather(t *testing.T, groups []*collective.Group) {
+	size := len(groups)
+	for _, n := range light(size, 0, 1, 70_000) {
+		var all []int32
+		for r := range groups {
+			all = append(all, Operands[int32](r, n)...)
+		}
+		for _, root := range []int{0, size / 2} {
+			Run(t, groups, func(ctx context.Context, g *collective.Group) {
+				mine, whole := Operands[int32](g.Rank(), n), collective.Of([]int32{})
+				gathered := make([]int32, len(all))
+				if g.Rank() == root {
+					whole = collective.Of(gathered)
+				}
+				assert.NoError(t, g.Gather(ctx, whole, collective.Of(mine), root))
+				if g.Rank() == root {
+					checkSame(t, g, all, gathered, "gathered")
+				}
+				back := make([]int32, n)
+				assert.NoError(t, g.Scatter(ctx, collective.Of(back), whole, root))
+				checkSame(t, g, mine, back, "scattered")
+			})
+		}
+	}
+}
+
+func testAllToAll(t *testing.T, groups []*collective.Group) {
+	size := len(groups)
+	for _, n := range light(size, 0, 1, 70_000) {
+		Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			dst := make([]float32, n*size)
+			assert.NoError(t, g.AllToAll(ctx, collective.Of(dst), collective.Of(Operands[float32](g.Rank(), n*size))))
+			for r := range size {
+				checkSame(t, g, Operands[float32](r, n*size)[g.Rank()*n:(g.Rank()+1)*n], dst[r*n:(r+1)*n], fmt.Sprint("from ", r))
+			}
+		})
+		// Rank a sends rank b (a+2b)%3 * n elements.
+		count := func(a, b int) int { return (a + 2*b) % 3 * n }
+		Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			sends, recvs := make([]int, size), make([]int, size)
+			for r := range size {
+				sends[r], recvs[r] = count(g.Rank(), r), count(r, g.Rank())
+			}
+			src := Operands[int64](g.Rank(), before(sends, size))
+			dst := make([]int64, before(recvs, size))
+			assert.NoError(t, g.AllToAllV(ctx, collective.Of(dst), collective.Of(src), sends, recvs))
+			for r := range size {
+				lo := 0 // of what rank r sends here, in what it sends
+				total := 0
+				for b := range size {
+					if b < g.Rank() {
+						lo += count(r, b)
+					}
+					total += count(r, b)
+				}
+				theirs := Operands[int64](r, total)[lo : lo+recvs[r]]
+				checkSame(t, g, theirs, dst[before(recvs, r):][:recvs[r]], fmt.Sprint("V from ", r))
+			}
+		})
+	}
+}
+
+// testSend lets every rank send round the ring, pairs of ranks talk alone, and
+// then all call together again.
+func testSend(t *testing.T, groups []*collective.Group) {
+	size := len(groups)
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		r := g.Rank()
+		v := collective.Of(make([]float32, 1))
+		assert.Error(t, g.Send(ctx, v, r), "to itself")
+		assert.Error(t, g.Recv(ctx, v, size))
+		if size == 1 {
+			return
+		}
+		for _, n := range light(size, 0, 1, 200_000) {
+			dst := make([]float32, n)
+			up, down := (r+1)%size, (r+size-1)%size
+			assert.NoError(t, g.SendRecv(ctx, collective.Of(dst), down, collective.Of(Operands[float32](r, n)), up))
+			checkSame(t, g, Operands[float32](down, n), dst, "round the ring")
+			switch r {
+			case 0:
+				assert.NoError(t, g.Send(ctx, collective.Of(Operands[float32](0, n)), 1))
+				assert.NoError(t, g.Recv(ctx, collective.Of(dst), 1))
+				checkSame(t, g, Operands[float32](1, n), dst, "there and back")
+			case 1:
+				assert.NoError(t, g.Recv(ctx, collective.Of(dst), 0))
+				checkSame(t, g, Operands[float32](0, n), dst, "there")
+				assert.NoError(t, g.Send(ctx, collective.Of(Operands[float32](1, n)), 0))
+			}
+		}
+		assert.NoError(t, g.Barrier(ctx))
+	})
+}
+
+// testSub cuts the group in two by parity, in reverse order, and uses both
+// levels in turn.
+func testSub(t *testing.T, groups []*collective.Group) {
+	size := len(groups)
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		sub, err := g.Sub(ctx, g.Rank()%2, -g.Rank())
+		if !assert.NoError(t, err) {
+			return
+		}
+		sum := []int64{int64(g.Rank())}
+		assert.NoError(t, collective.AllReduce(ctx, sub, sum, collective.Sum))
+		want := int64(0)
+		members := 0
+		for r := g.Rank() % 2; r < size; r += 2 {
+			want += int64(r)
+			members++
+		}
+		assert.Equal(t, want, sum[0])
+		assert.Equal(t, members, sub.Size())
+		assert.Equal(t, g.View().Name(g.Rank()), sub.View().Name(sub.Rank()))
+		highest := (size - 1) - (size-1-g.Rank()%2)%2
+		assert.Equal(t, g.View().Name(highest), sub.View().Name(0), "the lowest key comes first")
+		assert.NoError(t, g.Barrier(ctx))
+		assert.NoError(t, sub.Barrier(ctx))
+		assert.NoError(t, sub.Close())
+		none, err := g.Sub(ctx, -1, 0)
+		assert.NoError(t, err)
+		assert.Nil(t, none)
+		assert.NoError(t, g.Barrier(ctx), "closing a part leaves the whole open")
+	})
+}
+
+// testAsync makes calls faster than they are carried out; order and results
+// stay as if they had been made one by one.
+func testAsync(t *testing.T, groups []*collective.Group) {
+	const n, calls = 5000, 20
+	want := Reduced[float32](len(groups), n, 0, collective.Sum)
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		var works []*collective.Work
+		var vectors [][]float32
+		for range calls {
+			v := Operands[float32](g.Rank(), n)
+			vectors = append(vectors, v)
+			works = append(works, g.AllReduceAsync(ctx, collective.Of(v), collective.Sum))
+		}
+		assert.NoError(t, g.Barrier(ctx), "a synchronous call comes after them")
+		for i, w := range works {
+			select {
+			case <-w.Done():
+			default:
+				assert.Fail(t, "not done after the barrier")
+			}
+			assert.NoError(t, w.Wait(ctx))
+			checkSame(t, g, want, vectors[i], "asynchronous")
+		}
+		w := g.BroadcastAsync(ctx, collective.Of(vectors[0]), g.Size())
+		assert.ErrorContains(t, w.Wait(ctx), "the group has ranks", "a mistake of this call alone")
+		src, dst := []int64{int64(g.Rank())}, make([]int64, g.Size())
+		assert.NoError(t, g.AllGatherAsync(ctx, collective.Of(dst), collective.Of(src)).Wait(ctx))
+		for r := range dst {
+			assert.EqualValues(t, r, dst[r])
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package collective
+
+import (
+	"math"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// directReduce is an AllReduce in which rank r owns chunk r: every rank sends
+// it its operands, it folds them in ring order, and it sends the result to all.
+func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
+	want := *h
+	own := e.chunk(v, e.rank)
+	most := 0
+	for c := range e.size {
+		most = max(most, e.chunk(v, c).Segments(blocks))
+	}
+	// The operands that arrive for one segment, the own ones among them.
+	room := func(k int) (all []byte, each int) {
+		e.in = segment(e.in[:0], v, own, k, blocks)
+		each = sum(e.in)
+		return e.room(e.size * each), each
+	}
+	for k := range most {
+		var all []byte
+		each := 0
+		if k < own.Segments(blocks) {
+			all, each = room(k)
+			copyParts([][]byte{all[e.rank*each : (e.rank+1)*each]}, e.in)
+		}
+		for i := 1; i < e.size; i++ {
+			to, from := schedule.Pair(e.rank, e.size, i)
+			e.postSegment(h, to, k, v, e.chunk(v, to), k, blocks)
+			if k < own.Segments(blocks) {
+				e.whole[0] = all[from*each : (from+1)*each]
+				if err := e.receive(&want, from, k, e.whole[:]); err != nil {
+					return err
+				}
+			}
+		}
+		if k < own.Segments(blocks) {
+			e.foldSegment(h, v, own, k, blocks, all, each)
+		}
+	}
+	if err := e.out.flush(); err != nil { // operands of others are overwritten below
+		return err
+	}
+	for k := range most {
+		for i := 1; i < e.size; i++ {
+			to, from := schedule.Pair(e.rank, e.size, i)
+			e.postSegment(h, to, most+k, v, own, k, blocks)
+			theirs := e.chunk(v, from)
+			if k >= theirs.Segments(blocks) {
+				continue
+			}
+			e.in = segment(e.in[:0], v, theirs, k, blocks)
+			if err := e.receive(&want, from, most+k, e.in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// postSegment sends the k-th segment of a chunk to a rank, if it has so many.
+func (e *hostEngine) postSegment(h *Header, to, part int, v Vector, c schedule.Chunk, k, blocks int) {
+	if k >= c.Segments(blocks) {
+		return
+	}
+	m := e.out.take()
+	m.to, m.h = to, *h
+	m.parts = segment(m.parts[:0], v, c, k, blocks)
+	e.seal(m, part)
+}
+
+// foldSegment folds the k-th segment of the own chunk into v. all holds the
+// segment of every rank, each bytes long.
+func (e *hostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blocks int, all []byte, each int) {
+	first, last := own.Segment(k, blocks)
+	at, width := 0, v.dtype.Size()
+	for b := first; b < last; b++ {
+		lo, hi := own.Block(b)
+		n := (hi - lo) * width
+		e.chain = e.chain[:0]
+		for i := range e.size {
+			r := (own.Residue + i) % e.size
+			e.chain = append(e.chain, all[r*each+at:r*each+at+n])
+		}
+		e.foldChain(v.dtype, h.Call.Op, v.bytes()[lo*width:hi*width])
+		at += n
+	}
+}
+
+// reduceScatter leaves in dst the reduction of all ranks' src, as far as it is
+// this rank's piece: counts[r] elements for rank r, one piece after another, or
+// dst.n for each. The bits are those that AllReduce would give.
+func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) error {
+	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size()).Segment
+	h.Call.Method = uint8(schedule.Direct)
+	want := *h
+	piece := func(r int) (lo, n int) { return place(counts, dst.n, r) }
+	most := 1 // even without elements every rank hears from its neighbour
+	for r := range e.size {
+		_, n := piece(r)
+		most = max(most, (n+per-1)/per)
+	}
+	cut := func(r, k int) (lo, hi int) { // the k-th message of rank r's piece
+		at, n := piece(r)
+		return at + min(k*per, n), at + min((k+1)*per, n)
+	}
+	for k := range most {
+		lo, hi := cut(e.rank, k)
+		each := (hi - lo) * width
+		all := e.room(e.size * each)
+		operand := func(rank int) []byte { return all[rank*each : (rank+1)*each] }
+		copy(operand(e.rank), src.bytes()[lo*width:hi*width])
+		for i := 1; i < e.size; i++ {
+			to, from := schedule.Pair(e.rank, e.size, i)
+			a, b := cut(to, k)
+			e.post(h, to, k, src.bytes()[a*width:b*width])
+			e.whole[0] = operand(from)
+			if err := e.receive(&want, from, k, e.whole[:]); err != nil {
+				return err
+			}
+		}
+		e.foldRange(h, src, lo, hi, operand, func(a, b int) []byte {
+			at, _ := piece(e.rank)
+			return dst.bytes()[(a-at)*width : (b-at)*width]
+		})
+	}
+	return nil
+}
+
+// foldRange folds the elements [lo, hi) of a vector, block by block. operand is
+// the memory of a rank's elements, to where the results go.
+func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, to func(lo, hi int) []byte) {
+	width := v.dtype.Size()
+	for a := lo; a < hi; {
+		block := (v.arena + a) / schedule.BlockLen
+		b := min(hi, (block+1)*schedule.BlockLen-v.arena)
+		e.chain = e.chain[:0]
+		for i := range e.size {
+			e.chain = append(e.chain, operand((block + i) % e.size)[(a-lo)*width:(b-lo)*width])
+		}
+		e.foldChain(v.dtype, h.Call.Op, to(a, b))
+		a = b
+	}
+}
+
+// reduce leaves in dst, on the root, the reduction of all ranks' src.
+func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
+	root, width := int(h.Call.Root), src.dtype.Size()
+	per := schedule.PlanGather(e.size, src.n, width).Segment
+	h.Call.Method = uint8(schedule.Direct)
+	want := *h
+	if err := e.compare(h, &want); err != nil {
+		return err
+	}
+	for lo, part := 0, 1; lo < src.n; lo, part = lo+per, part+1 {
+		hi := min(lo+per, src.n)
+		mine := src.bytes()[lo*width : hi*width]
+		if e.rank != root {
+			e.post(h, root, part, mine)
+			continue
+		}
+		each := len(mine)
+		all := e.room(e.size * each)
+		operand := func(rank int) []byte { return all[rank*each : (rank+1)*each] }
+		copy(operand(root), mine)
+		for i := 1; i < e.size; i++ {
+			_, from := schedule.Pair(e.rank, e.size, i)
+			e.whole[0] = operand(from)
+			if err := e.receive(&want, from, part, e.whole[:]); err != nil {
+				return err
+			}
+		}
+		e.foldRange(h, src, lo, hi, operand, func(a, b int) []byte { return dst.bytes()[a*width : b*width] })
+	}
+	return nil
+}
+
+// compare is how operations begin in which a rank may have nothing to receive:
+// with a message to the rank above, by which neighbours compare calls.
+func (e *hostEngine) compare(h, want *Header) error {
+	if e.size == 1 {
+		return nil
+	}
+	e.post(h, schedule.Up(e.rank, e.size), 0)
+	return e.receive(want, schedule.Down(e.rank, e.size), 0, nil)
+}
+
+// place is where the piece of a rank begins and how long it is: counts[rank],
+// or each where counts is nil.
+func place(counts []int, each, rank int) (lo, n int) {
+	if counts == nil {
+		return rank * each, each
+	}
+	for _, c := range counts[:rank] {
+		lo += c
+	}
+	return lo, counts[rank]
+}
+
+// digestCounts is what ranks compare of the counts of a V operation: FNV-1a.
+// 0 stands for equal pieces.
+func digestCounts(counts []int) uint32 {
+	if counts == nil {
+		return 0
+	}
+	h := uint32(2166136261)
+	for _, c := range counts {
+		for shift := 0; shift < 64; shift += 8 {
+			h = (h ^ uint32(c>>shift)&math.MaxUint8) * 16777619
+		}
+	}
+	return h
+}

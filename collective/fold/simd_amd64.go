@@ -1,0 +1,126 @@
+//go:build !noasm && !race
+
+package fold
+
+import "golang.org/x/sys/cpu"
+
+// What the processor has. Where AVX2 is, F16C has been so far, but a virtual
+// machine may hide it.
+var (
+	hasAVX2 = cpu.X86.HasAVX2
+	hasF16C = cpu.X86.HasAVX2 && cpu.X86.HasF16C
+)
+
+const (
+	// Kernels take multiples of these: a register full, or one of 16-bit
+	// elements.
+	block32, block64, block16 = 8, 4, 16
+	// stretch is what one call of a kernel gets: the runtime cannot stop a
+	// goroutine inside assembly, and this is some microseconds.
+	stretch = 1 << 15
+)
+
+// fast32 folds the first elements and returns how many: all whole blocks, or
+// none where there are no kernels.
+func fast32(op Op, dst, a, b []float32) int {
+	n := whole(len(dst), block32, hasAVX2)
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		dst, a, b := dst[lo:hi], a[lo:hi], b[lo:hi]
+		switch op {
+		case Sum:
+			sum32(dst, a, b)
+		case Min:
+			min32(dst, a, b)
+		case Max:
+			max32(dst, a, b)
+		case Prod:
+			prod32(dst, a, b)
+		}
+	}
+	return n
+}
+
+// fast64 is fast32 for float64.
+func fast64(op Op, dst, a, b []float64) int {
+	n := whole(len(dst), block64, hasAVX2)
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		dst, a, b := dst[lo:hi], a[lo:hi], b[lo:hi]
+		switch op {
+		case Sum:
+			sum64(dst, a, b)
+		case Min:
+			min64(dst, a, b)
+		case Max:
+			max64(dst, a, b)
+		case Prod:
+			prod64(dst, a, b)
+		}
+	}
+	return n
+}
+
+// fastScale32 scales the first elements and returns how many.
+func fastScale32(x []float32, by float32) int {
+	n := whole(len(x), block32, hasAVX2)
+	for lo := 0; lo < n; lo += stretch {
+		scale32(x[lo:min(lo+stretch, n)], by)
+	}
+	return n
+}
+
+// fastScale64 is fastScale32 for float64.
+func fastScale64(x []float64, by float64) int {
+	n := whole(len(x), block64, hasAVX2)
+	for lo := 0; lo < n; lo += stretch {
+		scale64(x[lo:min(lo+stretch, n)], by)
+	}
+	return n
+}
+
+// fastWiden widens the first elements and returns how many.
+func fastWiden(dst []float32, src []uint16, f Format) int {
+	n := whole(len(dst), block16, hasKernel(f))
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		switch f {
+		case Half:
+			widenHalf(dst[lo:hi], src[lo:hi])
+		case Brain:
+			widenBrain(dst[lo:hi], src[lo:hi])
+		}
+	}
+	return n
+}
+
+// fastRound rounds the first elements and returns how many.
+func fastRound(dst []uint16, src []float32, f Format) int {
+	n := whole(len(dst), block16, hasKernel(f))
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		switch f {
+		case Half:
+			roundHalf(dst[lo:hi], src[lo:hi])
+		case Brain:
+			roundBrain(dst[lo:hi], src[lo:hi])
+		}
+	}
+	return n
+}
+
+// hasKernel reports whether this processor can convert the format.
+func hasKernel(f Format) bool {
+	if f == Half {
+		return hasF16C
+	}
+	return hasAVX2
+}
+
+// whole is how many of n elements are in blocks that a kernel can take.
+func whole(n, block int, able bool) int {
+	if !able {
+		return 0
+	}
+	return n &^ (block - 1)
+}

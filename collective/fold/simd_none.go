@@ -1,0 +1,12 @@
+//go:build !amd64 || noasm || race
+
+package fold
+
+// Without kernels nothing is done ahead of the loops.
+
+func fast32(Op, []float32, []float32, []float32) int { return 0 }
+func fast64(Op, []float64, []float64, []float64) int { return 0 }
+func fastScale32([]float32, float32) int             { return 0 }
+func fastScale64([]float64, float64) int             { return 0 }
+func fastWiden([]float32, []uint16, Format) int      { return 0 }
+func fastRound([]uint16, []float32, Format) int      { return 0 }

@@ -1,0 +1,106 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+)
+
+// Sub makes a group of those ranks that give the same color, ordered by key and
+// then by rank here. Every rank of g calls it; a negative color takes no part
+// and gets nil. The new Group has Views of its own ranks and shares g's
+// connections: calls of the two must not overlap, what breaks one breaks both,
+// and it is closed no later than g.
+func (g *Group) Sub(ctx context.Context, color, key int) (*Group, error) {
+	mine, all := []int64{int64(color), int64(key)}, make([]int64, 2*g.Size())
+	if err := AllGather(ctx, g, all, mine); err != nil {
+		return nil, err
+	}
+	if color < 0 {
+		return nil, nil
+	}
+	var ranks []int
+	for r := range g.Size() {
+		if all[2*r] == int64(color) {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b int) int { return int(all[2*a+1] - all[2*b+1]) })
+	v := View{Job: g.view.Job, Epoch: g.view.Epoch, Self: slices.Index(ranks, g.Rank())}
+	for _, r := range ranks {
+		v.Members = append(v.Members, g.view.Members[r])
+	}
+	e, err := g.engine.Sub(g.subID(color), v, ranks)
+	if err != nil {
+		return nil, err
+	}
+	sub := NewGroup(v, e, g.opts)
+	sub.id = g.subID(color)
+	return sub, nil
+}
+
+// subID tells the messages of one Sub from those of any other: it depends on
+// the parent, on when the parent made it, and on the color.
+func (g *Group) subID(color int) uint32 {
+	h := fnv.New32a()
+	fmt.Fprint(h, g.id, g.seq, color)
+	return h.Sum32() | 1 // 0 is the whole View
+}
+
+// Sub implements Engine.
+func (e *hostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
+	if v.Self < 0 || v.Self >= len(ranks) || ranks[v.Self] != e.rank {
+		return nil, errors.New("collective: Sub: this rank is not at its place among the ranks")
+	}
+	s := OverTransport(v, &subTransport{t: e.t, ranks: ranks}).(*hostEngine)
+	s.group, s.method = id, e.method
+	return s, nil
+}
+
+// subTransport is some ranks of a Transport under other numbers. Closing it
+// leaves the Transport open.
+type subTransport struct {
+	t     Transport
+	ranks []int // of t, by rank here
+}
+
+func (s *subTransport) Send(ctx context.Context, to int, h *Header, parts [][]byte) error {
+	return s.translate(s.t.Send(ctx, s.ranks[to], h, parts))
+}
+
+func (s *subTransport) Recv(ctx context.Context, from int, h *Header, parts [][]byte) error {
+	return s.translate(s.t.Recv(ctx, s.ranks[from], h, parts))
+}
+
+func (s *subTransport) Abort(cause *RankError) {
+	c := *cause
+	if c.Rank >= 0 && c.Rank < len(s.ranks) {
+		c.Rank = s.ranks[c.Rank]
+	}
+	s.t.Abort(&c)
+}
+
+func (s *subTransport) Close() error { return nil }
+
+// translate turns the ranks of an error of the whole View into ranks here; -1
+// is a culprit that is not of this group.
+func (s *subTransport) translate(err error) error {
+	var broken *RankError
+	var differ *MismatchError
+	switch {
+	case errors.As(err, &broken):
+		c := *broken
+		c.Rank = slices.Index(s.ranks, broken.Rank)
+		if c.Rank < 0 {
+			c.Err = fmt.Errorf("rank %d of the whole group: %w", broken.Rank, broken.Err)
+		}
+		return &c
+	case errors.As(err, &differ):
+		c := *differ
+		c.Self, c.Peer = slices.Index(s.ranks, differ.Self), slices.Index(s.ranks, differ.Peer)
+		return &c
+	}
+	return err
+}

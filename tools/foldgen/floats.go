@@ -1,0 +1,75 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+)
+
+// vector is the size of a register in bytes.
+const vector = 32
+
+// A float is an element type and the instructions for it.
+type float struct {
+	name, suffix      string
+	lanes             int
+	add, mul, or, and func(...Op)
+	min, max          func(...Op)
+	compare, spread   func(...Op)
+	blend             func(mask, yes, no, dst Op)
+}
+
+var floats = []float{
+	{"float32", "32", 8, VADDPS, VMULPS, VORPS, VANDPS, VMINPS, VMAXPS, VCMPPS, VBROADCASTSS, VBLENDVPS},
+	{"float64", "64", 4, VADDPD, VMULPD, VORPD, VANDPD, VMINPD, VMAXPD, VCMPPD, VBROADCASTSD, VBLENDVPD},
+}
+
+// into is dst = a op b.
+func into(name string, f float, op func(...Op)) {
+	name += f.suffix
+	function(name, "(dst, a, b []"+f.name+")", name+" is a whole number of blocks of Into.")
+	dst, a, b := base("dst"), base("a"), base("b")
+	blocks(length("dst"), f.lanes, func(k int) {
+		x := YMM()
+		VMOVUPS(a.Offset(k*vector), x)
+		op(b.Offset(k*vector), x, x)
+		VMOVUPS(x, dst.Offset(k*vector))
+	}, func(blocks int) {
+		for _, p := range []Mem{dst, a, b} {
+			ADDQ(U32(blocks*vector), p.Base)
+		}
+	})
+}
+
+// extreme is the minimum or maximum. The instruction gives its second operand
+// where the two are equal or one is NaN, so it is done both ways round: the
+// results differ for zeros of both signs alone, and there or (and) finds the
+// lesser (greater). Where one is NaN the sum is what Into promises.
+func (f float) extreme(op, merge func(...Op)) func(...Op) {
+	return func(ops ...Op) {
+		x, dst := ops[1], ops[2]
+		y, mirrored, sum, mask := YMM(), YMM(), YMM(), YMM()
+		VMOVUPS(ops[0], y)
+		f.add(y, x, sum)
+		f.compare(U8(3), y, x, mask) // 3: unordered
+		op(x, y, mirrored)
+		op(y, x, dst)
+		merge(mirrored, dst, dst)
+		f.blend(mask, sum, dst, dst)
+	}
+}
+
+// scale is x = x * by.
+func scale(f float) {
+	name := "scale" + f.suffix
+	function(name, "(x []"+f.name+", by "+f.name+")", name+" is a whole number of blocks of Scale.")
+	x, by := base("x"), YMM()
+	f.spread(Load(Param("by"), XMM()), by)
+	blocks(length("x"), f.lanes, func(k int) {
+		v := YMM()
+		VMOVUPS(x.Offset(k*vector), v)
+		f.mul(by, v, v)
+		VMOVUPS(v, x.Offset(k*vector))
+	}, func(blocks int) {
+		ADDQ(U32(blocks*vector), x.Base)
+	})
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// A block of a conversion is 16 elements: one register of the 16-bit format,
+// two of float32.
+const (
+	block     = 16
+	halfBlock = vector / 2 // bytes of 8 elements of a 16-bit format
+)
+
+func widenHalf() {
+	widen("widenHalf", func(src Mem, x reg.Register) { VCVTPH2PS(src, x) })
+}
+
+func widenBrain() {
+	widen("widenBrain", func(src Mem, x reg.Register) {
+		VPMOVZXWD(src, x)
+		VPSLLD(U8(16), x, x)
+	})
+}
+
+// widen is a conversion to float32; load converts 8 elements.
+func widen(name string, load func(src Mem, x reg.Register)) {
+	function(name, "(dst []float32, src []uint16)", name+" is a whole number of blocks of Widen.")
+	dst, src := base("dst"), base("src")
+	blocks(length("dst"), block, func(k int) {
+		for part := 2 * k; part < 2*k+2; part++ {
+			x := YMM()
+			load(src.Offset(part*halfBlock), x)
+			VMOVUPS(x, dst.Offset(part*vector))
+		}
+	}, func(blocks int) {
+		ADDQ(U32(2*blocks*vector), dst.Base)
+		ADDQ(U32(2*blocks*halfBlock), src.Base)
+	})
+}
+
+func roundHalf() {
+	round("roundHalf", func(src, dst Mem) {
+		for part := range 2 {
+			x := YMM()
+			VMOVUPS(src.Offset(part*vector), x)
+			VCVTPS2PH(U8(0), x, dst.Offset(part*halfBlock)) // 0: to nearest even
+		}
+	}, func() {})
+}
+
+// roundBrain adds to the bits what carries into the upper 16 where the float
+// rounds up. NaN has no neighbour to round to: it is cut, and made quiet.
+func roundBrain() {
+	var bias, one, quiet reg.Register
+	round("roundBrain", func(src, dst Mem) {
+		var parts [2]reg.Register
+		for part := range parts {
+			x, high, odd, mask := YMM(), YMM(), YMM(), YMM()
+			VMOVUPS(src.Offset(part*vector), x)
+			VPSRLD(U8(16), x, high)
+			VPAND(one, high, odd)
+			VCMPPS(U8(3), x, x, mask) // 3: unordered
+			VPADDD(bias, x, x)
+			VPADDD(odd, x, x)
+			VPSRLD(U8(16), x, x)
+			VPOR(quiet, high, high)
+			VBLENDVPS(mask, high, x, x)
+			parts[part] = x
+		}
+		VPACKUSDW(parts[1], parts[0], parts[0])
+		VPERMQ(U8(0xd8), parts[0], parts[0]) // quarters 0 2 1 3: the pack works lane by lane
+		VMOVDQU(parts[0], dst)
+	}, func() {
+		bias, one, quiet = YMM(), YMM(), YMM()
+		VPCMPEQD(bias, bias, bias)
+		VPSRLD(U8(31), bias, one)
+		VPSLLD(U8(6), one, quiet)
+		VPSRLD(U8(17), bias, bias) // 0x7fff
+	})
+}
+
+// round is a conversion from float32; step converts a block.
+func round(name string, step func(src, dst Mem), prepare func()) {
+	function(name, "(dst []uint16, src []float32)", name+" is a whole number of blocks of Round.")
+	dst, src := base("dst"), base("src")
+	prepare()
+	blocks(length("dst"), block, func(k int) {
+		step(src.Offset(2*k*vector), dst.Offset(2*k*halfBlock))
+	}, func(blocks int) {
+		ADDQ(U32(2*blocks*vector), src.Base)
+		ADDQ(U32(2*blocks*halfBlock), dst.Base)
+	})
+}

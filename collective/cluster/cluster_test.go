@@ -135,7 +135,8 @@ func TestEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, ok)
 	want := cluster.Config{Cluster: "c", Nodes: 3, Node: "vm1-7f3a", Local: 2, LocalSize: 4,
-		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"}}
+		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"},
+		KeyFile: "/etc/job.key", Insecure: true}
 	for _, v := range want.Environ() {
 		for i := range v {
 			if v[i] == '=' {
@@ -148,7 +149,7 @@ func TestEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, want, got)
-	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvBind: "nowhere"} {
+	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvBind: "nowhere", cluster.EnvInsecure: "perhaps"} {
 		good := os.Getenv(name)
 		t.Setenv(name, bad)
 		_, ok, err = cluster.FromEnv()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
 // DefaultPort is where gossip listens when a bind address names no port and
@@ -31,10 +32,22 @@ type Config struct {
 	Bind netip.AddrPort // where gossip listens; the zero value is 127.0.0.1, any port
 	Join []string       // host:port of processes of the job; none for the first
 
+	// Key secures everything: gossip, and all that the workers send each other.
+	// Without one, Bind is loopback, or Insecure says that whoever reaches it is
+	// trusted. KeyFile names the file that Key is read from when it is nil; a
+	// launcher passes that on, and never the Key.
+	Key      *secret.Key
+	KeyFile  string
+	Insecure bool
+
 	Group    collective.Options       // for the Groups of the Node
 	Log      *slog.Logger             // nil is silent
 	Progress func(membership.Waiting) // told whom Group waits for; may be nil
 }
+
+// ErrNoKey is what errors.Is finds where others shall reach this process, and
+// nothing says who they may be.
+var ErrNoKey = errors.New("no key")
 
 // complete fills in what the zero value stands for and says everything that is
 // wrong.
@@ -64,6 +77,16 @@ func (c *Config) complete() error {
 	}
 	if c.Bind.Addr().IsUnspecified() {
 		errs = append(errs, fmt.Errorf("bind address %v: name one address of this machine that the others reach", c.Bind.Addr()))
+	}
+	if c.Key == nil && c.KeyFile != "" {
+		key, err := secret.ReadFile(c.KeyFile)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		c.Key = &key
+	}
+	if c.Key == nil && !c.Insecure && !c.Bind.Addr().IsLoopback() {
+		errs = append(errs, fmt.Errorf("%w: whoever reaches %v could join in and read along: make a key with ringtrain keygen, or say --insecure (Config.Insecure) on a network that you trust", ErrNoKey, c.Bind.Addr()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cluster: %w", err)

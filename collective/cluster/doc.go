@@ -2,7 +2,7 @@
 // other processes of a job, agrees with them on a View and makes the Group
 // that they talk in.
 //
-//	node, err := cluster.Join(ctx, cluster.Config{Nodes: 2, Bind: bind, Join: seeds})
+//	node, err := cluster.Join(ctx, cluster.Config{Nodes: 2, Bind: bind, Join: seeds, KeyFile: "job.key"})
 //	...
 //	defer node.Close()
 //	group, err := node.Group(ctx)

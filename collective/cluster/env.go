@@ -10,7 +10,8 @@ import (
 
 // The variables by which a launcher tells its workers who they are. NODE,
 // LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
-// JOIN, BIND and CLUSTER are the fields of Config of the same name.
+// JOIN, BIND, CLUSTER, KEY_FILE and INSECURE are the fields of Config of the
+// same name. A key itself is never in the environment.
 const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
@@ -19,6 +20,8 @@ const (
 	EnvJoin      = "RINGTRAIN_JOIN"
 	EnvBind      = "RINGTRAIN_BIND"
 	EnvCluster   = "RINGTRAIN_CLUSTER"
+	EnvKeyFile   = "RINGTRAIN_KEY_FILE"
+	EnvInsecure  = "RINGTRAIN_INSECURE"
 )
 
 // FromEnv is the Config that a launcher passed on, see Config.Environ. ok is
@@ -44,11 +47,17 @@ func FromEnv() (c Config, ok bool, err error) {
 	if text := os.Getenv(EnvJoin); text != "" {
 		c.Join = strings.Split(text, ",")
 	}
-	c.Cluster = os.Getenv(EnvCluster)
+	if text := os.Getenv(EnvInsecure); text != "" {
+		if c.Insecure, err = strconv.ParseBool(text); err != nil {
+			return c, true, fmt.Errorf("cluster: %s=%q is neither true nor false", EnvInsecure, text)
+		}
+	}
+	c.Cluster, c.KeyFile = os.Getenv(EnvCluster), os.Getenv(EnvKeyFile)
 	return c, true, nil
 }
 
-// Environ is the Config as variables, for a worker's environment.
+// Environ is the Config as variables, for a worker's environment. Key is not
+// among them: a worker reads KeyFile.
 func (c Config) Environ() []string {
 	env := []string{
 		EnvNode + "=" + c.Node,
@@ -57,6 +66,8 @@ func (c Config) Environ() []string {
 		EnvNodes + "=" + strconv.Itoa(c.Nodes),
 		EnvCluster + "=" + c.Cluster,
 		EnvJoin + "=" + strings.Join(c.Join, ","),
+		EnvKeyFile + "=" + c.KeyFile,
+		EnvInsecure + "=" + strconv.FormatBool(c.Insecure),
 	}
 	if c.Bind.IsValid() {
 		env = append(env, EnvBind+"="+c.Bind.String())

@@ -44,21 +44,40 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 		Name: fmt.Sprintf("%s/%d", c.Node, c.Local), Nonce: nonce(),
 		Node: c.Node, Local: c.Local, LocalSize: c.LocalSize, Host: host(), Role: collective.Worker,
 	}}
-	id := tcp.Identity{Cluster: c.Cluster, Name: n.member.Name, Nonce: n.member.Nonce}
+	id, gossipKey, err := n.secure()
+	if err != nil {
+		return nil, err
+	}
 	n.gate = tcp.NewGate(id)
-	var err error
 	n.listener, err = tcp.Listen(ctx, netip.AddrPortFrom(c.Bind.Addr(), 0).String(), id, n.gate)
 	if err != nil {
 		return nil, err
 	}
 	n.member.Addrs = []netip.AddrPort{n.listener.Addr().(*net.TCPAddr).AddrPort()}
 	n.agent, err = membership.Start(ctx, membership.Config{
-		Member: n.member, Nodes: c.Nodes, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Log: c.Log, Progress: c.Progress,
+		Member: n.member, Nodes: c.Nodes, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey, Log: c.Log, Progress: c.Progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
+}
+
+// secure is who this process is to the others, and the key of the gossip.
+func (n *Node) secure() (tcp.Identity, []byte, error) {
+	id := tcp.Identity{Cluster: n.config.Cluster, Name: n.member.Name, Nonce: n.member.Nonce}
+	key := n.config.Key
+	if key == nil {
+		return id, nil, nil
+	}
+	gossip, err := key.GossipKey()
+	if err == nil {
+		id.Secret, err = key.Identity(id.Name, id.Nonce)
+	}
+	if err != nil {
+		return id, nil, fmt.Errorf("cluster: %w", err)
+	}
+	return id, gossip, nil
 }
 
 // Addr is where this process gossips; others can name it in Config.Join.

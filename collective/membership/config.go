@@ -39,6 +39,9 @@ type Config struct {
 	// Cluster keeps jobs on one network apart, and is not a secret: gossip with
 	// another Cluster is refused. "" means "ringtrain".
 	Cluster string
+	// Key encrypts and authenticates gossip: 32 bytes that are secret. Gossip
+	// with another key, or without one, has no effect. nil is plain gossip.
+	Key []byte
 	// Log is told what goes on; nil for silence.
 	Log *slog.Logger
 	// Progress, if not nil, is called when it changes who is there and who is
@@ -51,6 +54,9 @@ type Config struct {
 	Progress func(Waiting)
 	Gone     func(collective.Member)
 }
+
+// keySize is the bytes of a key for AES-256.
+const keySize = 32
 
 // complete fills in defaults and lists all mistakes.
 func (c *Config) complete() error {
@@ -73,7 +79,7 @@ func (c *Config) complete() error {
 	}
 	c.Bind = netip.AddrPortFrom(c.Bind.Addr().Unmap(), c.Bind.Port())
 	c.Advertise = c.Advertise.Unmap()
-	c.Join = slices.Clone(c.Join)
+	c.Join, c.Key = slices.Clone(c.Join), slices.Clone(c.Key)
 	if c.Cluster == "" {
 		c.Cluster = "ringtrain"
 	}
@@ -102,6 +108,7 @@ func (c *Config) mistakes() (errs []error) {
 	bad(len(c.Cluster) > memberlist.LabelMaxSize, "Cluster has %d bytes, at most %d are possible", len(c.Cluster), memberlist.LabelMaxSize)
 	bad(c.Nodes == 0 && m.LocalSize <= 1 && len(c.Join) > 0 && m.Role != collective.Watcher,
 		"Join names other processes, but nothing says how many there are: set Nodes to the number of machines (1 to train alone)")
+	bad(c.Key != nil && len(c.Key) != keySize, "Key has %d bytes, not %d", len(c.Key), keySize)
 	for _, seed := range c.Join {
 		_, _, err := net.SplitHostPort(seed)
 		bad(err != nil, "seed %q is not host:port", seed)
@@ -127,6 +134,8 @@ func (c *Config) gossip() *memberlist.Config {
 	g.EnableCompression = false
 	g.UDPBufferSize = 1400
 	g.RequireNodeNames = true
+	g.SecretKey = c.Key
+	g.GossipVerifyIncoming, g.GossipVerifyOutgoing = true, true // nothing plain, either way, where there is a key
 	g.LogOutput = nil
 	g.Logger = bridge(c.Log)
 	return g

@@ -120,6 +120,14 @@ func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 	return addrs, nil
 }
 
+// keyTrouble is what memberlist says where the keys of two processes differ, and
+// what that means.
+var keyTrouble = map[string]string{
+	"no installed keys could decrypt":                            "it has another key than this process",
+	"remote state is encrypted and encryption is not":            "it has a key, and this process has none",
+	"encryption is configured but remote state is not encrypted": "it has no key, and this process has one",
+}
+
 // explain makes one line of memberlist's error, and says what its bare EOF
 // means: the seed has hung up on us.
 func explain(err error) string {
@@ -127,6 +135,11 @@ func explain(err error) string {
 	if _, rest, ok := strings.Cut(text, "failed to join "); ok {
 		if _, cause, ok := strings.Cut(rest, ": "); ok {
 			text = cause
+		}
+	}
+	for theirs, ours := range keyTrouble {
+		if strings.Contains(text, theirs) {
+			return ours + ": give both the same key file"
 		}
 	}
 	if strings.HasSuffix(text, "EOF") || strings.Contains(text, "connection reset") {

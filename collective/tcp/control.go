@@ -27,7 +27,7 @@ func (t *Transport) tell(rank int, kind collective.Kind, payload []byte) error {
 	}
 	// A peer whose buffer is full has not read for long; the beat finds that
 	// out, so nobody waits for it here.
-	_ = p.control.conn.SetWriteDeadline(time.Now().Add(beatEvery))
+	_ = p.control.raw.SetWriteDeadline(time.Now().Add(beatEvery))
 	h := collective.Header{Job: t.view.Job, Epoch: t.view.Epoch, Seq: t.called.Load(), Call: collective.Call{Kind: kind}, Len: uint32(len(payload))}
 	return p.control.Write(context.Background(), &h, [][]byte{payload})
 }
@@ -83,7 +83,7 @@ func (t *Transport) listen(rank int, control *Link) {
 // the first span is over before anything was read.
 func hear(control *Link, into func(h *collective.Header) ([][]byte, error)) error {
 	for range 2 {
-		_ = control.conn.SetReadDeadline(time.Now().Add(silence / 2))
+		_ = control.raw.SetReadDeadline(time.Now().Add(silence / 2))
 		err := control.Next(context.Background(), into)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err

@@ -42,18 +42,21 @@ func Dial(ctx context.Context, addr string, id Identity, want Peer, purpose Purp
 
 // meet is the dialler's half of the handshake.
 func meet(ctx context.Context, conn net.Conn, id Identity, want Peer, purpose Purpose) (*Link, error) {
-	l := &Link{conn: conn, purpose: purpose}
+	l := &Link{conn: conn, raw: conn, purpose: purpose}
 	defer l.watch(ctx, conn.SetDeadline)()
-	mine := hello{from: id, want: want, purpose: purpose}
-	if _, err := conn.Write(mine.append(nil)); err != nil {
+	if err := l.sealTo(ctx, id.Secret, want); err != nil {
 		return nil, because(ctx, err)
 	}
-	theirs, err := readHello(conn)
+	mine := hello{from: id, want: want, purpose: purpose}
+	if _, err := l.conn.Write(mine.append(nil)); err != nil {
+		return nil, because(ctx, dialFault(err))
+	}
+	theirs, err := readHello(l.conn)
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%w: it hung up", ErrNotOurs)
 	case err != nil:
-		return nil, because(ctx, err)
+		return nil, because(ctx, dialFault(err))
 	case theirs.refusal != "":
 		return nil, fmt.Errorf("%w: %s", ErrRefused, theirs.refusal)
 	case theirs.from.Name != want.Name || theirs.from.Nonce != want.Nonce:
@@ -147,30 +150,45 @@ func (l *Listener) run() {
 func (l *Listener) greet(conn net.Conn) {
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTime)
 	defer cancel()
-	link := &Link{conn: conn}
+	link := &Link{conn: conn, raw: conn}
 	stop := link.watch(ctx, conn.SetDeadline)
-	theirs, err := readHello(conn)
-	if err != nil && !errors.Is(err, ErrRefused) { // garbage or silence gets no answer
-		stop()
+	err := l.shake(ctx, link)
+	stop()
+	if err != nil || ctx.Err() != nil {
 		_ = conn.Close()
 		return
 	}
-	mine := hello{from: l.id, purpose: theirs.purpose}
-	if err == nil {
-		err = l.judge(theirs)
+	tune(conn, link.purpose.Channel)
+	l.handler.Accept(link)
+}
+
+// shake exchanges hellos with a dialler, and tells it why not if it speaks the
+// protocol. Garbage and silence get no answer.
+func (l *Listener) shake(ctx context.Context, link *Link) error {
+	if err := link.sealFrom(ctx, l.id.Secret); err != nil {
+		return err
 	}
+	theirs, err := readHello(link.conn)
+	switch {
+	case errors.Is(err, errSealed):
+		refusePlainly(link.raw, lacksKey)
+		return err
+	case err != nil && !errors.Is(err, ErrRefused):
+		return err
+	case err == nil:
+		if err = link.proves(theirs.from); err == nil {
+			err = l.judge(theirs)
+		}
+	}
+	mine := hello{from: l.id, purpose: theirs.purpose}
 	if err != nil {
 		mine.refusal = err.Error()
 	}
-	_, sendErr := conn.Write(mine.append(nil))
-	stop()
-	if err != nil || sendErr != nil || ctx.Err() != nil {
-		_ = conn.Close()
-		return
+	if _, sendErr := link.conn.Write(mine.append(nil)); err == nil {
+		err = sendErr
 	}
 	link.peer, link.purpose = theirs.from, theirs.purpose
-	tune(conn, theirs.purpose.Channel)
-	l.handler.Accept(link)
+	return err
 }
 
 // judge says why a dialler is turned away.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
 // Version is the version of the wire format. Both ends of a Link have the same.
@@ -23,6 +25,9 @@ type Identity struct {
 	Cluster string // processes of other clusters are refused
 	Name    string
 	Nonce   uint64
+	// Secret proves Name and Nonce, and puts every Link under TLS. Without it
+	// Links are plain. Both ends have one or none.
+	Secret *secret.Identity
 }
 
 // Peer is whom a dialler means to reach: this process in this life.
@@ -90,6 +95,9 @@ func readHello(r io.Reader) (hello, error) {
 	fixed := buf[:helloSize-4]
 	if _, err := io.ReadFull(r, fixed[:len(magic)+4]); err != nil {
 		return h, err
+	}
+	if isTLS(fixed) {
+		return h, errSealed
 	}
 	if string(fixed[:len(magic)]) != magic {
 		return h, fmt.Errorf("%w: it began with %q", ErrNotOurs, fixed[:len(magic)])

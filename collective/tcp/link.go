@@ -13,37 +13,44 @@ import (
 // A Link is one framed connection to another process: a 64-byte header, then
 // the payload, again and again. One goroutine may write while another reads.
 type Link struct {
-	conn    net.Conn
+	conn    net.Conn // raw, or TLS over it
+	raw     net.Conn // deadlines and the end are those of the TCP connection
 	peer    Identity
 	purpose Purpose
 
 	out    [collective.HeaderSize]byte
 	outs   net.Buffers // what is left of the message that is being written
 	frames [][]byte    // the memory of outs
+	joined []byte      // of writeSealed
 	in     [collective.HeaderSize]byte
 	got    int // bytes of in that an earlier Next read before its deadline
 }
 
-// Peer is who the other side said it is.
+// Peer is who the other side said it is, and has proved where this process has
+// a key. Its Secret is nil.
 func (l *Link) Peer() Identity { return l.peer }
 
 // Purpose is what the dialler said the Link is for.
 func (l *Link) Purpose() Purpose { return l.purpose }
 
 // RemoteAddr is the other side's address, for logs.
-func (l *Link) RemoteAddr() net.Addr { return l.conn.RemoteAddr() }
+func (l *Link) RemoteAddr() net.Addr { return l.raw.RemoteAddr() }
 
-// Close ends the Link; calls in progress fail.
-func (l *Link) Close() error { return l.conn.Close() }
+// Close ends the Link; calls in progress fail. TLS is not told: its goodbye
+// could wait for a peer that does not read, and the frames have their own.
+func (l *Link) Close() error { return l.raw.Close() }
 
 // interrupt makes calls in progress, and later ones, fail.
-func (l *Link) interrupt() { _ = l.conn.SetDeadline(time.Unix(1, 0)) }
+func (l *Link) interrupt() { _ = l.raw.SetDeadline(time.Unix(1, 0)) }
 
 // Write sends a header and the bytes of parts in one go. They are not kept.
 // When ctx ends in the middle, the Link is useless from then on.
 func (l *Link) Write(ctx context.Context, h *collective.Header, parts [][]byte) error {
-	defer l.watch(ctx, l.conn.SetWriteDeadline)()
+	defer l.watch(ctx, l.raw.SetWriteDeadline)()
 	h.Put(l.out[:])
+	if l.sealed() {
+		return because(ctx, l.writeSealed(parts))
+	}
 	l.frames = append(append(l.frames[:0], l.out[:]), parts...)
 	l.outs = l.frames
 	_, err := l.outs.WriteTo(l.conn)
@@ -55,7 +62,7 @@ func (l *Link) Write(ctx context.Context, h *collective.Header, parts [][]byte) 
 // unread in the socket and is returned. A deadline that strikes inside a header
 // loses nothing; the next call goes on.
 func (l *Link) Next(ctx context.Context, into func(h *collective.Header) ([][]byte, error)) error {
-	defer l.watch(ctx, l.conn.SetReadDeadline)()
+	defer l.watch(ctx, l.raw.SetReadDeadline)()
 	n, err := io.ReadFull(l.conn, l.in[l.got:])
 	if l.got += n; err != nil {
 		return because(ctx, err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/secret"
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
@@ -25,8 +26,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestGroup(t *testing.T) { collectivetest.TestGroup(t, groups) }
 
-func groups(t testing.TB, n int) []*collective.Group {
-	nodes := listen(t, n)
+func groups(t testing.TB, n int) []*collective.Group { return connect(t, listen(t, n)) }
+
+func connect(t testing.TB, nodes []*node) []*collective.Group {
+	n := len(nodes)
 	views := views(nodes, 1)
 	transports := make([]collective.Transport, n)
 	var all sync.WaitGroup
@@ -49,9 +52,15 @@ type node struct {
 }
 
 func listen(t testing.TB, n int) []*node {
+	return listenAs(t, n, func(tcp.Identity) *secret.Identity { return nil })
+}
+
+// listenAs makes processes with the secrets that prove gives them.
+func listenAs(t testing.TB, n int, prove func(tcp.Identity) *secret.Identity) []*node {
 	nodes := make([]*node, n)
 	for r := range nodes {
 		id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
+		id.Secret = prove(id)
 		nodes[r] = &node{id: id, gate: tcp.NewGate(id)}
 		var err error
 		nodes[r].listener, err = tcp.Listen(context.Background(), "127.0.0.1:0", id, nodes[r].gate)

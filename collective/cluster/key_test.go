@@ -1,0 +1,82 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/secret"
+)
+
+func newKey(t testing.TB) *secret.Key {
+	k, err := secret.New()
+	require.NoError(t, err)
+	return &k
+}
+
+// Two machines with one key make a group. A third with another key, or none,
+// gets nowhere, and they do not notice.
+func TestKey(t *testing.T) {
+	key := newKey(t)
+	path := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, secret.WriteFile(path, *key))
+	var said bytes.Buffer // read when all has ended
+	base := cluster.Config{Cluster: t.Name(), Nodes: 2}
+	c := base
+	c.Node, c.Key = "a", key
+	first := start(t, c, 2)
+	seed := []string{first[0].Addr().String()}
+
+	for says, k := range map[string]*secret.Key{"it has another key": newKey(t), "it has a key, and this process has none": nil} {
+		stranger := base
+		stranger.Node, stranger.Key, stranger.Join = "x", k, seed
+		x := start(t, stranger, 1)
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		_, err := x[0].Group(ctx)
+		cancel()
+		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, "give both the same key file")
+		fmt.Fprintln(&said, err)
+	}
+	c.Node, c.Key, c.KeyFile, c.Join = "b", nil, path, seed // the same key, from a file
+	gs := groups(t, append(first, start(t, c, 1)...))
+	require.Equal(t, 3, gs[0].Size())
+	collectivetest.Run(t, gs, func(ctx context.Context, g *collective.Group) {
+		s := []int64{1}
+		assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+		assert.Equal(t, []int64{3}, s)
+	})
+	fmt.Fprintf(&said, "%+v %#v %v", c, base, c.Environ())
+	c.Key = key
+	fmt.Fprintf(&said, "%+v %v %v", c, &c, c.Environ())
+	slog.New(slog.NewTextHandler(&said, nil)).Info("x", "config", c)
+	require.NotContains(t, said.String(), key.Text()[:8])
+}
+
+func TestNoKey(t *testing.T) {
+	beyond := cluster.Config{Bind: netip.MustParseAddrPort("192.0.2.1:0")} // an address that no machine has
+	_, err := cluster.Join(deadline(t), beyond)
+	require.ErrorIs(t, err, cluster.ErrNoKey)
+	require.ErrorContains(t, err, "make a key with ringtrain keygen, or say --insecure")
+	for _, allowed := range []cluster.Config{{Bind: beyond.Bind, Insecure: true}, {Bind: beyond.Bind, Key: newKey(t)}} {
+		_, err = cluster.Join(deadline(t), allowed)
+		require.Error(t, err, "the address")
+		require.NotErrorIs(t, err, cluster.ErrNoKey)
+	}
+	_, err = cluster.Join(deadline(t), cluster.Config{KeyFile: filepath.Join(t.TempDir(), "none")})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = cluster.Join(deadline(t), cluster.Config{Key: new(secret.Key)})
+	require.ErrorIs(t, err, secret.ErrNotKey)
+}

@@ -1,0 +1,32 @@
+package secret_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ringtrain/ringtrain/collective/secret"
+)
+
+// One process makes the key file; each that has a copy of it can say who it is
+// and knows the others.
+func Example() {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("ringtrain-example-%d.key", os.Getpid()))
+	k, err := secret.New()
+	if err == nil {
+		err = secret.WriteFile(path, k)
+	}
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(path)
+
+	k, err = secret.ReadFile(path)
+	fmt.Println(k, err)
+	id, err := k.Identity("vm1/0", 4711)
+	fmt.Println(id.Server().SessionTicketsDisabled, err)
+	// Output:
+	// a secret key <nil>
+	// true <nil>
+}

@@ -1,0 +1,157 @@
+package secret_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/secret"
+)
+
+func identity(t testing.TB, k secret.Key, name string, nonce uint64) *secret.Identity {
+	id, err := k.Identity(name, nonce)
+	require.NoError(t, err)
+	return id
+}
+
+// meet lets two sides shake hands; each says whom it met.
+func meet(t *testing.T, server, client *tls.Config) (met string, ofServer, ofClient error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	b, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	a, err := ln.Accept()
+	require.NoError(t, err)
+	defer a.Close()
+	defer b.Close()
+	for _, c := range []net.Conn{a, b} {
+		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	}
+	s, c := tls.Server(a, server), tls.Client(b, client)
+	done := make(chan error, 1)
+	go func() {
+		err := s.Handshake()
+		if err == nil {
+			_, err = s.Write([]byte("hello"))
+		}
+		if err != nil {
+			_ = a.Close()
+		}
+		done <- err
+	}()
+	ofClient = c.Handshake()
+	if ofClient == nil {
+		_, ofClient = io.ReadFull(c, make([]byte, 5)) // in TLS 1.3 the server judges after the client
+	}
+	_ = b.Close()
+	ofServer = <-done
+	if ofServer == nil {
+		name, nonce, err := secret.Peer(s.ConnectionState())
+		require.NoError(t, err)
+		met = fmt.Sprint(name, " ", nonce)
+		require.EqualValues(t, tls.VersionTLS13, s.ConnectionState().Version)
+	}
+	return met, ofServer, ofClient
+}
+
+func TestHandshake(t *testing.T) {
+	k := key(t)
+	a, b := identity(t, k, "vm1/0", 1<<63), identity(t, k, "vmä-2/1", 7)
+	met, ofServer, ofClient := meet(t, a.Server(), b.Client("vm1/0", 1<<63))
+	require.NoError(t, ofServer)
+	require.NoError(t, ofClient)
+	require.Equal(t, "vmä-2/1 7", met)
+
+	_, _, err := meet(t, a.Server(), b.Client("vm1/1", 1<<63))
+	require.ErrorIs(t, err, secret.ErrOtherPeer)
+	require.ErrorContains(t, err, "this is vm1/0, not vm1/1")
+	_, _, err = meet(t, a.Server(), b.Client("vm1/0", 2))
+	require.ErrorIs(t, err, secret.ErrOtherPeer)
+	require.ErrorContains(t, err, "started again")
+
+	_, err = k.Identity("", 1)
+	require.Error(t, err)
+	_, err = k.Identity("a\xffb", 1)
+	require.Error(t, err)
+}
+
+func TestOtherKey(t *testing.T) {
+	a, b := identity(t, key(t), "a", 1), identity(t, key(t), "b", 2)
+	_, ofServer, ofClient := meet(t, a.Server(), b.Client("a", 1))
+	require.Error(t, ofServer)
+	require.ErrorIs(t, ofClient, secret.ErrOtherKey)
+
+	// A dialler that does not mind with whom it speaks is found by the server.
+	careless := b.Client("a", 1)
+	careless.VerifyConnection = nil
+	_, ofServer, ofClient = meet(t, a.Server(), careless)
+	require.ErrorIs(t, ofServer, secret.ErrOtherKey)
+	require.Error(t, ofClient)
+	careless.Certificates = nil
+	_, ofServer, ofClient = meet(t, a.Server(), careless)
+	require.Error(t, ofServer, "no certificate at all")
+	require.Error(t, ofClient)
+	careless = b.Client("a", 1)
+	careless.MinVersion, careless.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+	_, ofServer, _ = meet(t, a.Server(), careless)
+	require.ErrorContains(t, ofServer, "version")
+}
+
+// forge makes a certificate for "a" and nonce 1 that the own key of signed by
+// vouches for, or one that nobody does.
+func forge(t *testing.T, parent *tls.Certificate, change func(*x509.Certificate)) *tls.Config {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(5), Subject: pkix.Name{CommonName: "a", SerialNumber: "1"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	if change != nil {
+		change(template)
+	}
+	by, signer, chain := template, any(private), [][]byte(nil)
+	if parent != nil {
+		by, err = x509.ParseCertificate(parent.Certificate[0])
+		require.NoError(t, err)
+		signer, chain = parent.PrivateKey, parent.Certificate
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, by, public, signer)
+	require.NoError(t, err)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: append([][]byte{der}, chain...), PrivateKey: private}},
+		ClientAuth: tls.RequestClientCert, InsecureSkipVerify: true}
+}
+
+// A process may prove who it is, and nothing else: neither for others nor with
+// a certificate that looks right.
+func TestForgery(t *testing.T) {
+	k := key(t)
+	good := identity(t, k, "b", 2)
+	process := good.Server().Certificates[0]
+	for name, server := range map[string]*tls.Config{
+		"by itself":    forge(t, nil, nil),
+		"by a process": forge(t, &process, nil),
+		"as authority": forge(t, nil, func(c *x509.Certificate) {
+			c.Subject, c.IsCA, c.BasicConstraintsValid = pkix.Name{CommonName: "ringtrain key (CA)"}, true, true
+		}),
+	} {
+		_, _, err := meet(t, server, good.Client("a", 1))
+		require.ErrorIs(t, err, secret.ErrOtherKey, name)
+		_, ofServer, _ := meet(t, good.Server(), &tls.Config{Certificates: server.Certificates, InsecureSkipVerify: true})
+		require.ErrorIs(t, ofServer, secret.ErrOtherKey, name)
+	}
+	old := forge(t, nil, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
+	_, _, err := meet(t, old, good.Client("a", 1))
+	require.ErrorIs(t, err, secret.ErrClock)
+	_, _, err = secret.Peer(tls.ConnectionState{})
+	require.True(t, errors.Is(err, secret.ErrOtherKey))
+}

@@ -1,0 +1,142 @@
+package tcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/secret"
+)
+
+// valve is a connection that can hold back what is written to it.
+type valve struct {
+	net.Conn
+	mu     sync.Mutex
+	shut   bool
+	held   []byte
+	writes int
+}
+
+func (v *valve) Write(b []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.writes++
+	if v.shut {
+		v.held = append(v.held, b...)
+		return len(b), nil
+	}
+	return v.Conn.Write(b)
+}
+
+// release lets n bytes through, or all.
+func (v *valve) release(t *testing.T, n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	n = min(n, len(v.held))
+	_, err := v.Conn.Write(v.held[:n])
+	require.NoError(t, err)
+	v.held = v.held[n:]
+}
+
+type accepted chan *Link
+
+func (accepted) Allow(Identity, Purpose) error { return nil }
+func (a accepted) Accept(l *Link)              { a <- l }
+
+// pair is a Link under TLS from both ends, with a valve at the dialler's.
+func pair(t *testing.T) (dialled, taken *Link, v *valve) {
+	key, err := secret.New()
+	require.NoError(t, err)
+	var ids [2]Identity
+	for i, name := range []string{"a", "b"} {
+		ids[i] = Identity{Cluster: "c", Name: name, Nonce: uint64(i)}
+		ids[i].Secret, err = key.Identity(name, uint64(i))
+		require.NoError(t, err)
+	}
+	in := make(accepted, 1)
+	ln, err := Listen(t.Context(), "127.0.0.1:0", ids[1], in)
+	require.NoError(t, err)
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	v = &valve{Conn: conn}
+	dialled, err = meet(t.Context(), v, ids[0], Peer{Name: "b", Nonce: 1}, Purpose{Channel: Control})
+	require.NoError(t, err)
+	taken = <-in
+	require.Equal(t, "a", taken.Peer().Name)
+	t.Cleanup(func() {
+		require.NoError(t, dialled.Close())
+		require.NoError(t, taken.Close())
+		require.NoError(t, ln.Close())
+	})
+	return dialled, taken, v
+}
+
+// A read deadline may strike anywhere in a record: nothing is lost, and the
+// next call goes on. The judgement of silence stands on that.
+func TestDeadlineInsideARecord(t *testing.T) {
+	dialled, taken, v := pair(t)
+	v.shut = true
+	var got collective.Header
+	into := func(h *collective.Header) ([][]byte, error) { got = *h; return nil, nil }
+	strike := func(cut int) {
+		require.NoError(t, taken.raw.SetReadDeadline(time.Now().Add(2*time.Millisecond)))
+		require.ErrorIs(t, taken.Next(context.Background(), into), os.ErrDeadlineExceeded, "after %d bytes", cut)
+	}
+	for cut := range 100 {
+		require.NoError(t, dialled.Write(context.Background(), &collective.Header{Seq: uint64(cut)}, nil))
+		if cut >= len(v.held) {
+			v.release(t, cut)
+			break
+		}
+		v.release(t, cut)
+		strike(cut)
+		strike(cut)
+		v.release(t, len(v.held))
+		require.NoError(t, taken.raw.SetReadDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, taken.Next(context.Background(), into))
+		require.Equal(t, uint64(cut), got.Seq)
+	}
+}
+
+// Small messages are one record in one write, and of larger ones only the last
+// record is not full.
+func TestRecords(t *testing.T) {
+	dialled, taken, v := pair(t)
+	const most = maxRecord - collective.HeaderSize
+	for _, c := range []struct {
+		parts   []int
+		records int
+	}{
+		{nil, 1}, {[]int{0}, 1}, {[]int{1}, 1}, {[]int{100, 0, 3000, 5}, 1}, {[]int{most}, 1}, {[]int{most + 1}, 2}, {[]int{most, 1}, 2},
+		{[]int{most + maxRecord}, 2}, {[]int{10, 5 * maxRecord, 10}, 6}, {[]int{maxRecord - 1, maxRecord - 1, maxRecord - 1}, 4},
+	} {
+		h := collective.Header{Seq: 9}
+		var parts, room [][]byte
+		for _, n := range c.parts {
+			p := make([]byte, n)
+			for i := range p {
+				p[i] = byte(rand.Uint32())
+			}
+			parts, room = append(parts, p), append(room, make([]byte, n))
+			h.Len += uint32(n)
+		}
+		before := sha256.Sum256(bytes.Join(parts, nil))
+		v.writes = 0
+		require.NoError(t, dialled.Write(context.Background(), &h, parts))
+		require.LessOrEqual(t, v.writes, c.records+1, "%v", c.parts)
+		if c.records == 1 {
+			require.Equal(t, 1, v.writes, "%v", c.parts)
+		}
+		require.NoError(t, taken.Next(t.Context(), func(*collective.Header) ([][]byte, error) { return room, nil }))
+		require.Equal(t, before, sha256.Sum256(bytes.Join(room, nil)), "%v", c.parts)
+	}
+}

@@ -6,5 +6,6 @@
 // can be checked, starts the workers and shows what they say (launcher.go,
 // screen.go). Each worker is the same command line with its place in the
 // environment; it finds the others, trains, and says what happens as events,
-// one JSON object a line (worker.go, rank.go, event.go).
+// one JSON object a line (worker.go, rank.go, event.go). "bench
+// collective" is made in the same way (benchcmd.go, benchscreen.go).
 package cli

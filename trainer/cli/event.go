@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 )
 
@@ -61,6 +62,11 @@ type lostEvent struct {
 	Error   string  `json:"error"`
 }
 
+// String is one line for the user.
+func (e *lostEvent) String() string {
+	return fmt.Sprintf("rank %d lost rank %d (%s) in %s after %.1f ms, %s: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.AfterMs, e.Phase, e.Error)
+}
+
 // checkpointEvent is written when the weights are on disk.
 type checkpointEvent struct {
 	Event string `json:"event"` // "checkpoint"
@@ -84,6 +90,12 @@ type resultEvent struct {
 	Seconds          float64 `json:"seconds"`
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	WeightsSHA256    string  `json:"weights_sha256"`
+}
+
+// rowEvent is one row of "bench collective".
+type rowEvent struct {
+	Event string    `json:"event"` // "row"
+	Row   bench.Row `json:"row"`
 }
 
 // readyEvent tells the launcher where a worker gossips.
@@ -134,7 +146,7 @@ func decodeEvent(line []byte) any {
 		"eval": func() any { return new(evalEvent) }, "peer_lost": func() any { return new(lostEvent) },
 		"checkpoint": func() any { return new(checkpointEvent) }, "stopped": func() any { return new(stoppedEvent) },
 		"result": func() any { return new(resultEvent) }, "ready": func() any { return new(readyEvent) },
-		"failed": func() any { return new(failedEvent) },
+		"failed": func() any { return new(failedEvent) }, "row": func() any { return new(rowEvent) },
 	}
 	make, ok := kinds[kind.Event]
 	if !ok {

@@ -35,22 +35,47 @@ var (
 	errElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
 )
 
-// launch starts the workers of this machine, shows what they say and waits for
-// them.
+// A crew is the workers that a launcher starts, all with the command line that
+// it was given itself.
+type crew struct {
+	workers  int
+	cores    int            // that they share
+	place    cluster.Config // of the first
+	announce bool           // tell the user where the first gossips
+	stopping string         // what the user is told at the first signal
+}
+
+// A display shows a job to the user. It is used from any goroutine.
+type display interface {
+	emitter
+	log(name string, line []byte) // a line of a worker or, without a name, of the launcher
+	notice(text string)           // log that waits for nothing
+}
+
+// launch starts the training of this machine's workers, shows what they say
+// and waits for them.
 func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-chan os.Signal) error {
 	place, err := s.place()
 	if err != nil {
 		return usage(err)
 	}
-	if !place.Bind.Addr().IsLoopback() && !s.flags.insecure {
-		fmt.Fprintf(a.stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; use a network that you trust (--insecure to say that you know)\n", place.Bind.Addr())
+	if !place.Bind.Addr().IsLoopback() && place.KeyFile == "" && !s.flags.insecure {
+		fmt.Fprintf(a.stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to say that you know)\n", place.Bind.Addr())
 	}
+	return a.launchCrew(ctx, crew{
+		workers: s.workers, cores: s.cores, place: place, announce: s.flags.nodes > 1 && len(s.flags.join) == 0,
+		stopping: "stopping after this step; once more to stop at once",
+	}, show, signals)
+}
+
+// launchCrew starts workers, shows what they say and waits for them.
+func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-chan os.Signal) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	l := &launcher{
-		app: a, settings: s, place: place, exe: exe, show: show, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
+		app: a, crew: c, exe: exe, show: show, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
 		ready: make(chan string, 1), forced: make(chan struct{}), failures: map[string]failedEvent{},
 	}
 	defer l.end()
@@ -69,19 +94,18 @@ func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-c
 }
 
 type launcher struct {
-	app      *app
-	settings *settings
-	place    cluster.Config
-	exe      string
-	job      *launch.Job
-	show     *screen
-	ready    chan string   // where the first worker gossips
-	forced   chan struct{} // closed forceTime after the second signal
+	crew
+	app    *app
+	exe    string
+	job    *launch.Job
+	show   display
+	ready  chan string   // where the first worker gossips
+	forced chan struct{} // closed forceTime after the second signal
 
 	mu       sync.Mutex
 	failures map[string]failedEvent // by the launch's name of the worker
 	stopped  bool                   // the workers have said that they stopped
-	stopping bool                   // the first signal has come: no more workers are started
+	asked    bool                   // the first signal has come: no more workers are started
 	timers   []*time.Timer
 }
 
@@ -89,7 +113,7 @@ type launcher struct {
 // others.
 func (l *launcher) start(ctx context.Context) error {
 	first, err := l.worker(0)
-	if err != nil || first == nil || l.settings.workers == 1 {
+	if err != nil || first == nil || l.workers == 1 {
 		return err
 	}
 	select {
@@ -102,7 +126,7 @@ func (l *launcher) start(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for local := 1; local < l.settings.workers; local++ {
+	for local := 1; local < l.workers; local++ {
 		if p, err := l.worker(local); err != nil || p == nil {
 			if errors.Is(err, launch.ErrEnding) {
 				return nil // another worker has failed, which Wait tells
@@ -118,7 +142,7 @@ func (l *launcher) start(ctx context.Context) error {
 func (l *launcher) worker(local int) (*launch.Process, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock() // so that a signal reaches whoever was started
-	if l.stopping {
+	if l.asked {
 		return nil, nil
 	}
 	place := l.place
@@ -128,7 +152,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	}
 	env := place.Environ()
 	if os.Getenv("GOMAXPROCS") == "" {
-		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.settings.cores/l.settings.workers)))
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.cores/l.workers)))
 	}
 	name := fmt.Sprintf("worker %d", local)
 	return l.job.Run(launch.Command{
@@ -146,7 +170,7 @@ func (l *launcher) hear(name string, line []byte) {
 	case *readyEvent:
 		select {
 		case l.ready <- e.Addr:
-			if l.settings.flags.nodes > 1 && len(l.settings.flags.join) == 0 {
+			if l.announce {
 				l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
 			}
 		default: // only the first is waited for
@@ -170,10 +194,10 @@ func (l *launcher) hear(name string, line []byte) {
 func (l *launcher) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stopping = true
+	l.asked = true
 	_ = l.job.Signal(os.Interrupt)
 	l.timers = append(l.timers, time.AfterFunc(stopTime, func() { l.job.Stop(errTooSlow) }))
-	l.show.notice("stopping after this step; once more to stop at once")
+	l.show.notice(l.stopping)
 }
 
 // kill ends the workers at once.

@@ -96,7 +96,7 @@ func (a *app) root() *cobra.Command {
 		return nil
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand())
+	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand())
 	return root
 }
 

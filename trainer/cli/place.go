@@ -15,11 +15,10 @@ import (
 // place is where this machine's workers find each other and other machines.
 func (s *settings) place() (cluster.Config, error) {
 	f := s.flags
-	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: s.workers, Join: f.join}
+	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: s.workers, Join: f.join, KeyFile: f.keyFile}
+	c.Insecure = f.keyFile == "" // the user has been warned, or has said that it is known
 	if c.Cluster == "" && f.nodes == 1 {
-		var b [4]byte
-		_, _ = rand.Read(b[:]) // never fails, see crypto/rand
-		c.Cluster = "ringtrain-" + hex.EncodeToString(b[:])
+		c.Cluster = ownCluster()
 	}
 	for _, seed := range f.join {
 		if _, _, err := net.SplitHostPort(seed); err != nil {
@@ -32,6 +31,13 @@ func (s *settings) place() (cluster.Config, error) {
 	}
 	c.Bind = addr
 	return c, portIsFree(addr)
+}
+
+// ownCluster is a name for a job that no other job has.
+func ownCluster() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	return "ringtrain-" + hex.EncodeToString(b[:])
 }
 
 // bindAddress is the address of --bind, or one that other machines reach.

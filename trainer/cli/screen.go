@@ -73,7 +73,7 @@ func (s *screen) emit(event any) {
 	case *evalEvent:
 		s.row(e)
 	case *lostEvent:
-		s.line(s.err, fmt.Sprintf("rank %d lost rank %d (%s) in %s after %.1f ms, %s: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.AfterMs, e.Phase, e.Error))
+		s.line(s.err, e.String())
 	case *checkpointEvent:
 		s.line(s.err, "weights saved to "+e.Path)
 	case *stoppedEvent:

@@ -30,6 +30,7 @@ type trainFlags struct {
 	bind       string
 	cluster    string
 	insecure   bool
+	keyFile    string
 	json       bool
 	logLevel   string
 }

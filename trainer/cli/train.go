@@ -25,7 +25,8 @@ func (a *app) trainCommand() *cobra.Command {
 Without --nodes, all workers are started on this machine. With --nodes M, give the
 same command on each of M machines: on the first with --bind ADDR, on the others with
 --join ADDR:PORT of the first. All their workers make one job; --workers counts those
-of one machine.
+of one machine. With --key-file, the file that keygen made, all they send is encrypted,
+and nobody without the key can join.
 
 An option with a dot in its name replaces a value of the config, as in
 --training.batch_size 64 or --optimizer.@optimizers SGD.v1. The config's [ray] section
@@ -63,7 +64,8 @@ step, and saves with --out; the second ends them at once.`,
 	flags.StringSliceVar(&f.join, "join", nil, "HOST:PORT of machines of the job, separated by commas")
 	flags.StringVar(&f.bind, "bind", "", "address, or ADDRESS:PORT, of this machine that the others reach (port default: 7946 on the first of several machines, else any)")
 	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
-	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that traffic between machines is neither encrypted nor authenticated")
+	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts and authenticates all traffic, on every machine the same (default: $"+cluster.EnvKeyFile+")")
+	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that without a key traffic between machines is neither encrypted nor authenticated")
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
 	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
 	return cmd
@@ -86,6 +88,10 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
 	case f.transport == "inproc" && (given("bind") || given("cluster")):
 		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
+	case f.transport == "inproc" && given("key-file"):
+		return errors.New("--transport inproc is one process and sends nothing: it does not go with --key-file")
+	case given("key-file") && f.keyFile == "":
+		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
 	case f.nodes == 1 && len(f.join) > 0:
 		return errors.New("--join needs --nodes: say how many machines make the job")
 	}
@@ -107,6 +113,11 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	s, err := a.settle(path, f)
 	if err != nil {
 		return err
+	}
+	if f.transport != "inproc" {
+		if s.flags.keyFile, err = findKey(f.keyFile); err != nil {
+			return usage(err)
+		}
 	}
 	if err := prepareOut(f.out); err != nil {
 		return usage(err)

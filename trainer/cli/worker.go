@@ -16,8 +16,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// work is one worker process.
+// work is one worker process of a training.
 func (a *app) work(ctx context.Context, path string, f trainFlags, place cluster.Config) error {
+	return a.asWorker(ctx, place, func(ctx context.Context, w *worker) error { return w.run(ctx, path, f) })
+}
+
+// asWorker is one worker process: it ends with its launcher, learns of signals
+// and tells the launcher why it fails.
+func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(context.Context, *worker) error) error {
 	ctx, drop, err := launch.Lifeline(ctx)
 	if err != nil {
 		return usage(err)
@@ -27,7 +33,7 @@ func (a *app) work(ctx context.Context, path string, f trainFlags, place cluster
 	defer free()
 	events := &jsonEmitter{w: a.stdout}
 	w := &worker{app: a, place: place, events: events, stop: stop}
-	err = w.run(ctx, path, f)
+	err = run(ctx, w)
 	switch {
 	case err == nil:
 		return nil
@@ -62,22 +68,13 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	}
 	level := new(slog.LevelVar)
 	_ = level.UnmarshalText([]byte(f.logLevel)) // check has seen that it is one
-	c := w.place
-	c.Log = slog.New(slog.NewTextHandler(w.app.stderr, &slog.HandlerOptions{Level: level}))
 	wait := newWaiter(w.app.stderr)
 	defer wait.end()
-	if c.Local == 0 { // one worker of a machine says it for all
-		c.Progress = wait.changed
-	}
-	node, err := cluster.Join(w.stop, c)
+	node, err := w.join(level, wait)
 	if err != nil {
-		if errors.Is(err, membership.ErrPortInUse) {
-			return usage(err)
-		}
 		return err
 	}
 	defer node.Close()
-	w.events.emit(&readyEvent{Event: "ready", Addr: node.Addr().String()})
 	set, err := s.source.Open(ctx)
 	if err != nil {
 		return usage(err)
@@ -88,11 +85,29 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	}
 	wait.end()
 	w.training.Store(true)
-	r := &rank{settings: s, group: group, set: set, events: w.events, teller: c.Local == 0, stop: w.stop.Done(),
+	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(),
 		finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
 	if err := r.run(ctx); err != nil {
 		tellLost(w.events, group.Rank(), err)
 		return err
 	}
 	return nil // all leave together, so nobody waits for a goodbye
+}
+
+// join begins to look for the other workers, and tells the launcher where.
+func (w *worker) join(level slog.Leveler, wait *waiter) (*cluster.Node, error) {
+	c := w.place
+	c.Log = slog.New(slog.NewTextHandler(w.app.stderr, &slog.HandlerOptions{Level: level}))
+	if c.Local == 0 { // one worker of a machine says it for all
+		c.Progress = wait.changed
+	}
+	node, err := cluster.Join(w.stop, c)
+	if err != nil {
+		if errors.Is(err, membership.ErrPortInUse) {
+			return nil, usage(err)
+		}
+		return nil, err
+	}
+	w.events.emit(&readyEvent{Event: "ready", Addr: node.Addr().String()})
+	return node, nil
 }

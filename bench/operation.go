@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// An operation is what the bench must know of one collective operation.
+type operation struct {
+	reduces, rooted bool
+	least           int // ranks that it takes
+
+	// in and out say how many elements a rank gives and gets for each that a
+	// call counts, in a group of n.
+	in, out func(n int) int
+	// factor is busbw by algbw.
+	factor func(n int) float64
+	// want is what element j of a part of rank's result must be.
+	want func(o *oracle, rank, part, j int) int64
+	// inside are where input and result lie when both are in one buffer.
+	// It is nil where the library cannot.
+	inside func(rank, count int, buffer collective.Vector) (dst, src collective.Vector)
+	// call is one call. When src is outside dst, it must leave it as it was.
+	call func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error
+}
+
+// Operations are the names of the operations that can be measured.
+func Operations() []string { return slices.Sorted(maps.Keys(operations)) }
+
+// operations is never written to.
+var operations = map[string]*operation{
+	"allreduce": {
+		reduces: true, in: one, out: one,
+		factor: func(n int) float64 { return 2 * float64(n-1) / float64(n) },
+		want:   func(o *oracle, _, _, j int) int64 { return o.reduced(j) },
+		inside: whole,
+		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
+			move(dst, src)
+			return g.AllReduce(ctx, dst, s.Reduction)
+		},
+	},
+	"allgather": {
+		in: one, out: all, factor: allButOwn,
+		want: func(o *oracle, _, part, j int) int64 { return o.input(part, j) },
+		inside: func(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
+			return buffer, buffer.Slice(rank*count, (rank+1)*count)
+		},
+		call: func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
+			return g.AllGather(ctx, dst, src)
+		},
+	},
+	"broadcast": {
+		rooted: true, in: one, out: one,
+		factor: func(int) float64 { return 1 },
+		want:   func(o *oracle, _, _, j int) int64 { return o.input(o.root, j) },
+		inside: whole,
+		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
+			if g.Rank() == s.Root {
+				move(dst, src)
+			}
+			return g.Broadcast(ctx, dst, s.Root)
+		},
+	},
+	"reducescatter": {
+		reduces: true, in: all, out: one, factor: allButOwn,
+		want: func(o *oracle, rank, _, j int) int64 { return o.reduced(rank*o.count + j) },
+		inside: func(rank, count int, buffer collective.Vector) (dst, src collective.Vector) {
+			return buffer.Slice(rank*count, (rank+1)*count), buffer
+		},
+		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
+			return g.ReduceScatter(ctx, dst, src, s.Reduction)
+		},
+	},
+	"alltoall": {
+		in: all, out: all, factor: allButOwn,
+		want: func(o *oracle, rank, part, j int) int64 { return o.input(part, rank*o.count+j) },
+		call: func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
+			return g.AllToAll(ctx, dst, src)
+		},
+	},
+	"sendrecv": { // round the ring
+		least: 2, in: one, out: one,
+		factor: func(int) float64 { return 1 },
+		want:   func(o *oracle, rank, _, j int) int64 { return o.input((rank+o.ranks-1)%o.ranks, j) },
+		call: func(ctx context.Context, g *collective.Group, _ *Spec, dst, src collective.Vector) error {
+			up, down := (g.Rank()+1)%g.Size(), (g.Rank()+g.Size()-1)%g.Size()
+			return g.SendRecv(ctx, dst, down, src, up)
+		},
+	},
+}
+
+func one(int) int   { return 1 }
+func all(n int) int { return n }
+
+func allButOwn(n int) float64 { return float64(n-1) / float64(n) }
+
+func whole(_, _ int, buffer collective.Vector) (dst, src collective.Vector) { return buffer, buffer }
+
+// move copies src to dst unless they are the same memory.
+func move(dst, src collective.Vector) {
+	to, from := host(dst), host(src)
+	if &to[0] != &from[0] {
+		copy(to, from)
+	}
+}
+
+// host is the memory of a vector that allocate has made.
+func host(v collective.Vector) []byte {
+	b, _ := v.Host()
+	return b
+}

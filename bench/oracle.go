@@ -1,0 +1,140 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// period is after how many elements the inputs repeat. It has no factor in
+// common with the sizes of blocks and pages, so that a piece that lands in
+// another's place is wrong there.
+const period = 8191
+
+// An oracle knows every rank's input, and so what must come out. All values
+// are whole numbers that every type holds exactly, and never zero, which
+// cleared memory is.
+type oracle struct {
+	seed        uint64
+	ranks, root int
+	count       int // elements of one rank's part
+	reduction   collective.Op
+}
+
+// input is element j of what a rank gives: 1 to 8, or for products mostly 1
+// and -1 and sometimes 2, whose products stay exact.
+func (o *oracle) input(rank, j int) int64 {
+	x := mix(o.seed<<48 ^ uint64(rank)<<32 ^ uint64(j%period))
+	if o.reduction != collective.Prod {
+		return int64(x%8) + 1
+	}
+	return [...]int64{1, -1, 1, -1, 1, -1, 1, 2}[x%8]
+}
+
+// reduced is element j of the reduction over all ranks, in 64 bits that wrap
+// as shorter integers do; a mean is the sum, see convert.
+func (o *oracle) reduced(j int) int64 {
+	acc := o.input(0, j)
+	for r := 1; r < o.ranks; r++ {
+		x := o.input(r, j)
+		switch o.reduction {
+		case collective.Min:
+			acc = min(acc, x)
+		case collective.Max:
+			acc = max(acc, x)
+		case collective.Prod:
+			acc *= x
+		default:
+			acc += x
+		}
+	}
+	return acc
+}
+
+// convert is a reduced number as the library's arithmetic leaves it in memory:
+// a mean is the sum times the rounded inverse of the number of ranks, of
+// integers the truncated quotient.
+func convert[T collective.Element](o *oracle, x int64) T {
+	switch {
+	case o.reduction != collective.Mean:
+		return T(x)
+	case T(1)/2 == 0:
+		return T(x / int64(o.ranks))
+	}
+	return T(x) * (1 / T(o.ranks))
+}
+
+// mix is the finalizer of splitmix64 (Steele, Lea and Flood, 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// allocate makes a vector of n elements.
+func allocate(t collective.DType, n int) (collective.Vector, error) {
+	switch t {
+	case collective.Float32:
+		return collective.Of(make([]float32, n)), nil
+	case collective.Float64:
+		return collective.Of(make([]float64, n)), nil
+	case collective.Int32:
+		return collective.Of(make([]int32, n)), nil
+	case collective.Int64:
+		return collective.Of(make([]int64, n)), nil
+	case collective.Uint8:
+		return collective.Of(make([]uint8, n)), nil
+	}
+	return collective.Vector{}, fmt.Errorf("bench: vectors of %v: %w", t, collective.ErrUnsupported)
+}
+
+// fill sets element j of v to value(j), which repeats after period elements.
+// For results of a reduction, o says how numbers become elements; it is nil
+// for inputs.
+func fill(v collective.Vector, o *oracle, value func(j int) int64) {
+	switch v.DType() {
+	case collective.Float32:
+		fillAs[float32](v, o, value)
+	case collective.Float64:
+		fillAs[float64](v, o, value)
+	case collective.Int32:
+		fillAs[int32](v, o, value)
+	case collective.Int64:
+		fillAs[int64](v, o, value)
+	case collective.Uint8:
+		fillAs[uint8](v, o, value)
+	}
+}
+
+func fillAs[T collective.Element](v collective.Vector, o *oracle, value func(j int) int64) {
+	b := host(v)
+	s := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), v.Len()) // allocate made it of this type
+	for j := range min(len(s), period) {
+		if x := value(j); o != nil {
+			s[j] = convert[T](o, x)
+		} else {
+			s[j] = T(x)
+		}
+	}
+	for done := period; done < len(s); done *= 2 {
+		copy(s[done:], s[:done])
+	}
+}
+
+// countWrong is how many elements of got are not those of want.
+func countWrong(got, want collective.Vector) int64 {
+	a, b, width := host(got), host(want), got.DType().Size()
+	if bytes.Equal(a, b) {
+		return 0
+	}
+	wrong := int64(0)
+	for i := 0; i < len(a); i += width {
+		if !bytes.Equal(a[i:i+width], b[i:i+width]) {
+			wrong++
+		}
+	}
+	return wrong
+}

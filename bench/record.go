@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// A Record is the timing that stands for a row, for programs that read it.
+type Record struct {
+	Op         string  `json:"op"`
+	DType      string  `json:"dtype"` // as Go spells it
+	Ranks      int     `json:"ranks"`
+	Transport  string  `json:"transport"`
+	Size       int     `json:"size"`    // bytes
+	Time       float64 `json:"time_us"` // median
+	P99        float64 `json:"p99_us"`
+	AlgBW      float64 `json:"algbw"` // 1e9 bytes a second
+	BusBW      float64 `json:"busbw"` // 1e9 bytes a second
+	Wrong      *int64  `json:"wrong"` // both placements; null if nobody looked
+	Iterations int     `json:"iterations"`
+}
+
+// Records are rows as Records. A transport is what the caller calls it.
+func Records(rows []Row, transport string) []Record {
+	records := make([]Record, len(rows))
+	for i, r := range rows {
+		t := r.Main()
+		records[i] = Record{
+			Op: r.Op, DType: r.DType.String(), Ranks: r.Ranks, Transport: transport, Size: r.Size,
+			Time: t.Median, P99: t.P99, AlgBW: r.AlgBW(t), BusBW: r.BusBW(t), Iterations: t.Iterations,
+		}
+		if t.Wrong >= 0 {
+			wrong := r.Wrong()
+			records[i].Wrong = &wrong
+		}
+	}
+	return records
+}
+
+// WriteJSON writes records as one array.
+func WriteJSON(w io.Writer, records []Record) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(records)
+}
+
+// WriteCSV writes records as comma-separated values under the names that JSON
+// has. What is null there is empty here.
+func WriteCSV(w io.Writer, records []Record) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{"op", "dtype", "ranks", "transport", "size", "time_us", "p99_us", "algbw", "busbw", "wrong", "iterations"}) // Error tells
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for _, r := range records {
+		wrong := ""
+		if r.Wrong != nil {
+			wrong = fmt.Sprint(*r.Wrong)
+		}
+		_ = out.Write([]string{
+			r.Op, r.DType, strconv.Itoa(r.Ranks), r.Transport, strconv.Itoa(r.Size),
+			number(r.Time), number(r.P99), number(r.AlgBW), number(r.BusBW), wrong, strconv.Itoa(r.Iterations),
+		})
+	}
+	out.Flush()
+	return out.Error()
+}

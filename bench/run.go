@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// How many iterations are made when a Spec does not say: as many as fill
+// adaptTime, within bounds.
+const (
+	adaptTime = 250 * time.Millisecond
+	adaptMin  = 5
+	adaptMax  = 2000
+)
+
+// A Spec says what to measure. It is the same on every rank.
+type Spec struct {
+	Op         string           // a name of Operations
+	DType      collective.DType // Float32, Float64, Int32, Int64 or Uint8
+	Reduction  collective.Op    // for operations that reduce
+	Root       int              // for operations that have one
+	Sizes      []int            // bytes, see the package comment and Sweep
+	Warmup     int              // iterations that are not counted; 2 at least if Iterations is 0
+	Iterations int              // counted ones; 0: as many as a quarter of a second holds, 5 at least
+	Check      bool             // whether results are compared with the right ones
+
+	// Each is told every row as soon as it is there, on every rank; may be nil.
+	Each func(Row)
+}
+
+// Validate says what of a Spec cannot be measured in a group of n ranks.
+func (s Spec) Validate(n int) error {
+	op, ok := operations[s.Op]
+	switch {
+	case !ok:
+		return fmt.Errorf("operation %q is not known; there are %s", s.Op, strings.Join(Operations(), ", "))
+	case op.rooted && (s.Root < 0 || s.Root >= n):
+		return fmt.Errorf("rank %d cannot be the root: there are ranks 0 to %d", s.Root, n-1)
+	case op.reduces && (s.Reduction < collective.Sum || s.Reduction > collective.Prod):
+		return fmt.Errorf("reduction %v is not known", s.Reduction)
+	case n < op.least:
+		return fmt.Errorf("%s takes %d ranks at least", s.Op, op.least)
+	case s.Warmup < 0 || s.Iterations < 0:
+		return fmt.Errorf("%d iterations and %d to warm up: neither can be negative", s.Iterations, s.Warmup)
+	}
+	_, err := allocate(s.DType, 0)
+	return err
+}
+
+// Run measures every size and returns the rows, the same on every rank. All
+// ranks of the group call it with the same Spec, and nobody else uses the
+// group meanwhile. Its errors are those of the group, which is then broken,
+// and those of Validate.
+func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
+	if err := s.Validate(g.Size()); err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	op := operations[s.Op]
+	var rows []Row
+	last := 0
+	for i, size := range s.Sizes {
+		spread := max(op.in(g.Size()), op.out(g.Size()))
+		count := max(1, size/s.DType.Size()/spread)
+		if count == last {
+			continue
+		}
+		last = count
+		row := Row{Op: s.Op, DType: s.DType, Root: -1, Ranks: g.Size(), Size: count * spread * s.DType.Size(), Count: count}
+		if op.reduces {
+			row.Reduction = s.Reduction
+		}
+		if op.rooted {
+			row.Root = s.Root
+		}
+		b, err := newBuffers(g, &s, op, count, uint64(i))
+		if err != nil {
+			return rows, err
+		}
+		if row.Out, err = b.outside().measure(ctx); err != nil {
+			return rows, err
+		}
+		if op.inside != nil {
+			if row.In, err = b.inside().measure(ctx); err != nil {
+				return rows, err
+			}
+		}
+		rows = append(rows, row)
+		if s.Each != nil {
+			s.Each(row)
+		}
+	}
+	return rows, nil
+}
+
+// buffers are the memory of one size on this rank.
+type buffers struct {
+	group *collective.Group
+	spec  *Spec
+	op    *operation
+	count int
+
+	given collective.Vector // this rank's input
+	want  collective.Vector // its right result; a zero Vector when nobody looks
+	work  collective.Vector // for the larger of input and result
+}
+
+func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64) (*buffers, error) {
+	b := &buffers{group: g, spec: s, op: op, count: count}
+	n := g.Size()
+	o := &oracle{seed: seed, ranks: n, root: s.Root, count: count}
+	var results *oracle
+	if op.reduces {
+		o.reduction, results = s.Reduction, o
+	}
+	var err error
+	if b.given, err = allocate(s.DType, count*op.in(n)); err != nil {
+		return nil, err
+	}
+	fill(b.given, nil, func(j int) int64 { return o.input(g.Rank(), j) })
+	if b.work, err = allocate(s.DType, count*max(op.in(n), op.out(n))); err != nil || !s.Check {
+		return b, err
+	}
+	if b.want, err = allocate(s.DType, count*op.out(n)); err != nil {
+		return nil, err
+	}
+	for part := range op.out(n) {
+		fill(b.want.Slice(part*count, (part+1)*count), results, func(j int) int64 { return op.want(o, g.Rank(), part, j) })
+	}
+	return b, nil
+}
+
+// outside is the trial whose input stays where it is.
+func (b *buffers) outside() *trial {
+	return &trial{buffers: b, dst: b.work.Slice(0, b.count*b.op.out(b.group.Size())), src: b.given}
+}
+
+// inside is the trial whose input and result share memory.
+func (b *buffers) inside() *trial {
+	dst, src := b.op.inside(b.group.Rank(), b.count, b.work)
+	return &trial{buffers: b, dst: dst, src: src}
+}
+
+// A trial is one size in one placement.
+type trial struct {
+	*buffers
+	dst, src collective.Vector
+}
+
+// measure warms up and makes the iterations.
+func (t *trial) measure(ctx context.Context) (*Timing, error) {
+	n := t.spec.Iterations
+	warm := t.spec.Warmup
+	if n == 0 {
+		warm = max(warm, 2) // to know how long an iteration takes
+	}
+	shortest := math.Inf(1)
+	for i := range warm {
+		begin := time.Now()
+		if _, err := t.once(ctx); err != nil {
+			return nil, fmt.Errorf("warming up, iteration %d: %w", i, err)
+		}
+		shortest = min(shortest, time.Since(begin).Seconds())
+	}
+	if n == 0 {
+		took, err := gather(ctx, t.group, []float64{shortest})
+		if err != nil {
+			return nil, err
+		}
+		n = adapt(slices.Max(took))
+	}
+	mine := make([]float64, n+1) // and the wrong elements
+	for i := range n {
+		took, err := t.once(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("iteration %d of %d: %w", i, n, err)
+		}
+		mine[i] = float64(took.Nanoseconds()) / 1e3
+		if t.spec.Check {
+			mine[n] += float64(countWrong(t.dst, t.want))
+		}
+	}
+	every, err := gather(ctx, t.group, mine)
+	if err != nil {
+		return nil, err
+	}
+	timing := summarize(every, n)
+	if !t.spec.Check {
+		timing.Wrong = -1
+	}
+	return timing, nil
+}
+
+// once is one iteration, and how long its call took here.
+func (t *trial) once(ctx context.Context) (time.Duration, error) {
+	clear(host(t.work))
+	if &host(t.src)[0] != &host(t.given)[0] {
+		copy(host(t.src), host(t.given))
+	}
+	if err := t.group.Barrier(ctx); err != nil {
+		return 0, err
+	}
+	begin := time.Now()
+	err := t.op.call(ctx, t.group, t.spec, t.dst, t.src)
+	return time.Since(begin), err
+}
+
+// adapt is how many iterations of so many seconds are enough.
+func adapt(seconds float64) int {
+	if seconds*adaptMax <= adaptTime.Seconds() {
+		return adaptMax
+	}
+	return max(adaptMin, int(adaptTime.Seconds()/seconds))
+}
+
+// gather is every rank's numbers, in rank order. What the ranks know of a
+// measurement travels by another operation than reductions, whose arithmetic
+// may be what is wrong.
+func gather(ctx context.Context, g *collective.Group, mine []float64) ([]float64, error) {
+	every := make([]float64, len(mine)*g.Size())
+	return every, collective.AllGather(ctx, g, every, mine)
+}
+
+// summarize makes a Timing of every rank's n times and wrong elements: of each
+// iteration the slowest rank counts.
+func summarize(every []float64, n int) *Timing {
+	slowest, wrong := make([]float64, n), int64(0)
+	for mine := range slices.Chunk(every, n+1) {
+		for i := range slowest {
+			slowest[i] = max(slowest[i], mine[i])
+		}
+		wrong += int64(mine[n])
+	}
+	return &Timing{Iterations: n, Median: Median(slowest), P99: Quantile(slowest, .99), Wrong: wrong}
+}

@@ -1,0 +1,111 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Ranks that are goroutines and ranks that are processes give the same table
+// and the same files.
+func TestBenchCollective(t *testing.T) {
+	for _, transport := range []string{"inproc", "tcp"} {
+		for _, op := range []string{"allreduce", "allgather", "broadcast"} {
+			dir := t.TempDir()
+			file := func(name string) string { return filepath.Join(dir, name) }
+			cmd := command(t, "bench", "collective", op, "--ranks", "3", "--transport", transport, "-b", "1K", "-e", "16K", "-f", "4", "-n", "3", "-w", "1",
+				"-d", "double", "-o", "max", "-r", "2", "--json", file("r.json"), "--csv", file("r.csv"), "--plot", file("r.svg"))
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			require.NoError(t, cmd.Run(), "%s", &stderr)
+			require.Empty(t, stderr.String())
+			rows := 0
+			for line := range strings.Lines(stdout.String()) {
+				if line[0] != '#' {
+					fields := strings.Fields(line)
+					require.Len(t, fields, 15, line)
+					require.Equal(t, "double", fields[2])
+					require.Equal(t, "3", fields[14])
+					rows++
+				}
+			}
+			require.Equal(t, 3, rows, &stdout)
+			require.Contains(t, stdout.String(), "#  Rank  2 on ")
+			require.Contains(t, stdout.String(), "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : ")
+
+			text, err := os.ReadFile(file("r.json"))
+			require.NoError(t, err)
+			var records []struct {
+				Op, DType, Transport string
+				Ranks, Size          int
+				Time                 float64 `json:"time_us"`
+				Wrong                *int
+			}
+			require.NoError(t, json.Unmarshal(text, &records))
+			require.Len(t, records, 3)
+			for i, r := range records {
+				require.Equal(t, op, r.Op)
+				require.Equal(t, "float64", r.DType)
+				require.Equal(t, transport, r.Transport)
+				require.Equal(t, 3, r.Ranks)
+				require.InDelta(t, 1024<<(2*i), r.Size, 16)
+				require.Positive(t, r.Time)
+				require.Zero(t, *r.Wrong)
+			}
+			for name, begin := range map[string]string{"r.csv": "op,dtype,ranks,", "r.svg": "<?xml"} {
+				text, err := os.ReadFile(file(name))
+				require.NoError(t, err)
+				require.True(t, bytes.HasPrefix(text, []byte(begin)), "%s: %s", name, text)
+			}
+		}
+	}
+}
+
+func TestBenchWithoutCheck(t *testing.T) {
+	code, stdout, stderr := result("bench", "collective", "--transport", "inproc", "-b", "4", "-e", "4", "-n", "1", "-c", "0")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "# ringtrain bench collective allreduce transport inproc ranks 2\n")
+	require.Contains(t, stdout, "N/A")
+	require.Contains(t, stdout, "# Out of bounds values : 0 NOT CHECKED\n")
+}
+
+func TestBenchUsageErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`operation "shout" is not known`, []string{"shout"}},
+		{"takes one operation, not 2", []string{"allreduce", "broadcast"}},
+		{"--ranks must be from 1 to 256", []string{"--ranks", "0"}},
+		{"--transport must be tcp or inproc, not smoke", []string{"--transport", "smoke"}},
+		{`-b: "x" is not a size`, []string{"-b", "x"}},
+		{`-e: "1T" is not a size`, []string{"-e", "1T"}},
+		{"cannot end at 4", []string{"-b", "8", "-e", "4"}},
+		{"factor of 2 at least", []string{"-f", "1"}},
+		{`type "half" cannot be measured`, []string{"-d", "half"}},
+		{`reduction "all" is not known`, []string{"-o", "all"}},
+		{"rank 2 cannot be the root", []string{"broadcast", "-r", "2"}},
+		{"neither can be negative", []string{"-n", "-1"}},
+		{"-c must be 0 or 1", []string{"-c", "2"}},
+		{"invalid argument", []string{"-n", "many"}},
+		{".png or .svg", []string{"--plot", filepath.Join(dir, "x.pdf")}},
+		{"its directory does not exist", []string{"--json", filepath.Join(dir, "no", "x.json")}},
+		{"is a directory", []string{"--csv", dir}},
+		{"bench takes no --training.batch_size", []string{"--training.batch_size", "3"}},
+	} {
+		code, stdout, stderr := result(append([]string{"bench", "collective"}, c.args...)...)
+		require.Equal(t, 2, code, "%v: %s", c.args, stderr)
+		require.Contains(t, strings.ReplaceAll(stderr, "collective takes", "bench takes"), c.want, "%v", c.args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
+		require.Empty(t, stdout)
+	}
+	code, stdout, _ := result("bench")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "Usage:")
+}

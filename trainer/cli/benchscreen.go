@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/ringtrain/ringtrain/bench"
+)
+
+// A benchScreen shows a run of "bench collective" as a table that grows, and
+// keeps its rows. It may be used from any goroutine.
+type benchScreen struct {
+	out, err  io.Writer // out keeps its own failures, see output
+	spec      bench.Spec
+	transport string
+
+	mu    sync.Mutex
+	table bench.Table
+	rows  []bench.Row
+}
+
+// emit shows an event.
+func (s *benchScreen) emit(event any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := event.(type) {
+	case *viewEvent:
+		names := make([]string, len(e.Members))
+		for i, m := range e.Members {
+			names[i] = m.Name
+			if m.Addr != "" {
+				names[i] += " at " + m.Addr
+			}
+		}
+		_ = s.table.Header(s.out, s.spec, s.transport, names)
+	case *rowEvent:
+		s.rows = append(s.rows, e.Row)
+		_ = s.table.Row(s.out, e.Row)
+	case *lostEvent:
+		fmt.Fprintln(s.err, e)
+	}
+}
+
+// log shows a line that a worker has for the user.
+func (s *benchScreen) log(name string, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name != "" {
+		name = "[" + name + "] "
+	}
+	fmt.Fprintf(s.err, "%s%s\n", name, line)
+}
+
+func (s *benchScreen) notice(text string) { fmt.Fprintln(s.err, text) }
+
+// end completes the table and returns its rows.
+func (s *benchScreen) end() []bench.Row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.table.Footer(s.out)
+	return s.rows
+}
+
+// write writes the files that were asked for.
+func (f benchFiles) write(records []bench.Record) error {
+	return errors.Join(
+		writeTo(f.json, func(w io.Writer) error { return bench.WriteJSON(w, records) }),
+		writeTo(f.csv, func(w io.Writer) error { return bench.WriteCSV(w, records) }),
+		writeTo(f.plot, func(w io.Writer) error {
+			format, err := bench.PlotFormat(f.plot)
+			if err != nil {
+				return err
+			}
+			return bench.Plot(w, format, records)
+		}),
+	)
+}
+
+// writeTo makes a file, unless its name is empty.
+func writeTo(path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
+}

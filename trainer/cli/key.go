@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/secret"
+)
+
+func (a *app) keygenCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "keygen FILE",
+		Short: "Make the key that secures a job",
+		Long: `Make a new key and write it to FILE, which only its owner may read; with - write it
+to stdout. Copy the file to every machine of the job by a way that nobody can read
+along, such as scp -p, and give its path to train as --key-file, or in the variable
+` + cluster.EnvKeyFile + `. Who has the key can join the job and read its traffic, who does
+not have it can do neither.`,
+		Example: "  ringtrain keygen job.key\n  ringtrain train examples/mnist.cfg --nodes 2 --key-file job.key",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("keygen takes one FILE, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			key, err := secret.New()
+			if err != nil {
+				return err
+			}
+			if args[0] == "-" {
+				fmt.Fprintln(a.stdout, key.Text())
+				return nil
+			}
+			if err := secret.WriteFile(args[0], key); err != nil {
+				return usage(err)
+			}
+			fmt.Fprintf(a.stdout, "%s: a new key; copy it to every machine of the job and give --key-file %s\n", args[0], args[0])
+			return nil
+		},
+	}
+}
+
+// findKey is the path of the key file that flag or environment names, "" for
+// none. It reads the key, so that a mistake shows before anything starts; the
+// workers read it for themselves.
+func findKey(flag string) (string, error) {
+	path, from := flag, "--key-file"
+	if path == "" {
+		path, from = os.Getenv(cluster.EnvKeyFile), cluster.EnvKeyFile
+	}
+	if path == "" {
+		return "", nil
+	}
+	if _, err := secret.ReadFile(path); err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
+	}
+	return path, nil
+}

@@ -149,11 +149,10 @@ func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(ran
 
 // reduce leaves in dst, on the root, the reduction of all ranks' src.
 func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
-	root, width := int(h.Call.Root), src.dtype.Size()
+	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width).Segment
-	h.Call.Method = uint8(schedule.Direct)
-	want := *h
-	if err := e.compare(h, &want); err != nil {
+	root, want, err := e.rooted(h)
+	if err != nil {
 		return err
 	}
 	for lo, part := 0, 1; lo < src.n; lo, part = lo+per, part+1 {
@@ -187,6 +186,15 @@ func (e *hostEngine) compare(h, want *Header) error {
 	}
 	e.post(h, schedule.Up(e.rank, e.size), 0)
 	return e.receive(want, schedule.Down(e.rank, e.size), 0, nil)
+}
+
+// rooted begins a direct operation between a root and all others: h is what
+// this rank sends, want what it receives.
+func (e *hostEngine) rooted(h *Header) (root int, want Header, err error) {
+	h.Call.Method = uint8(schedule.Direct)
+	want = *h
+	err = e.compare(h, &want)
+	return int(h.Call.Root), want, err
 }
 
 // place is where the piece of a rank begins and how long it is: counts[rank],

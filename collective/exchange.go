@@ -8,10 +8,9 @@ func messages(n, per int) int { return (n + per - 1) / per }
 
 // gather leaves in dst, on the root, the src of all ranks in rank order.
 func (e *hostEngine) gather(h *Header, dst, src Vector) error {
-	root, each, per := int(h.Call.Root), src.Bytes(), schedule.SegmentBytes
-	h.Call.Method = uint8(schedule.Direct)
-	want := *h
-	if err := e.compare(h, &want); err != nil {
+	each, per := src.Bytes(), schedule.SegmentBytes
+	root, want, err := e.rooted(h)
+	if err != nil {
 		return err
 	}
 	if e.rank != root {
@@ -36,10 +35,9 @@ func (e *hostEngine) gather(h *Header, dst, src Vector) error {
 
 // scatter leaves in dst, on every rank, its piece of the root's src.
 func (e *hostEngine) scatter(h *Header, dst, src Vector) error {
-	root, each, per := int(h.Call.Root), dst.Bytes(), schedule.SegmentBytes
-	h.Call.Method = uint8(schedule.Direct)
-	want := *h
-	if err := e.compare(h, &want); err != nil {
+	each, per := dst.Bytes(), schedule.SegmentBytes
+	root, want, err := e.rooted(h)
+	if err != nil {
 		return err
 	}
 	if e.rank != root {

@@ -2,6 +2,7 @@ package collective
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -42,24 +43,26 @@ type backlog struct {
 
 // AllReduceAsync is AllReduce in the background. The vector belongs to the
 // group until the Work is done. Calls made meanwhile, of either form, are
-// carried out after it, so the order of calls stays the caller's.
+// carried out after it, so the order of calls stays the caller's. With 256 calls
+// waiting it waits for room; when ctx ends first, the group is broken, because
+// the other ranks make the call.
 func (g *Group) AllReduceAsync(ctx context.Context, v Vector, op Op) *Work {
-	return g.async(func() error { return g.AllReduce(background(ctx), v, op) })
+	return g.async(ctx, func() error { return g.AllReduce(background(ctx), v, op) })
 }
 
 // ReduceScatterAsync is ReduceScatter in the background; see AllReduceAsync.
 func (g *Group) ReduceScatterAsync(ctx context.Context, dst, src Vector, op Op) *Work {
-	return g.async(func() error { return g.ReduceScatter(background(ctx), dst, src, op) })
+	return g.async(ctx, func() error { return g.ReduceScatter(background(ctx), dst, src, op) })
 }
 
 // AllGatherAsync is AllGather in the background; see AllReduceAsync.
 func (g *Group) AllGatherAsync(ctx context.Context, dst, src Vector) *Work {
-	return g.async(func() error { return g.AllGather(background(ctx), dst, src) })
+	return g.async(ctx, func() error { return g.AllGather(background(ctx), dst, src) })
 }
 
 // BroadcastAsync is Broadcast in the background; see AllReduceAsync.
 func (g *Group) BroadcastAsync(ctx context.Context, v Vector, root int) *Work {
-	return g.async(func() error { return g.Broadcast(background(ctx), v, root) })
+	return g.async(ctx, func() error { return g.Broadcast(background(ctx), v, root) })
 }
 
 // inBackground marks the context of a call that the backlog itself makes.
@@ -70,22 +73,39 @@ func background(ctx context.Context) context.Context {
 }
 
 // async queues a call.
-func (g *Group) async(run func() error) *Work {
+func (g *Group) async(ctx context.Context, run func() error) *Work {
 	w := &Work{done: make(chan struct{}), run: run}
-	b := &g.backlog
+	if err := g.backlog.add(ctx, w, true); err != nil {
+		if !errors.Is(err, ErrClosed) {
+			err = g.giveUp(err)
+		}
+		w.err = err
+		close(w.done)
+	}
+	return w
+}
+
+// add queues w; with begin it starts the goroutine if it does not yet run.
+func (b *backlog) add(ctx context.Context, w *Work, begin bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
-		w.err = ErrClosed
-		close(w.done)
-		return w
+		return ErrClosed
 	}
 	if b.queue == nil {
+		if !begin {
+			close(w.done)
+			return nil
+		}
 		b.queue = make(chan *Work, maxQueued)
 		b.done.Go(b.work)
 	}
-	b.queue <- w
-	return w
+	select {
+	case b.queue <- w:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (b *backlog) work() {
@@ -100,14 +120,14 @@ func (b *backlog) after(ctx context.Context) error {
 	if ctx.Value(inBackground{}) != nil {
 		return nil
 	}
-	b.mu.Lock()
-	if b.queue == nil || b.ended {
-		b.mu.Unlock()
-		return nil
-	}
 	last := &Work{done: make(chan struct{}), run: func() error { return nil }}
-	b.queue <- last
-	b.mu.Unlock()
+	err := b.add(ctx, last, false)
+	if errors.Is(err, ErrClosed) {
+		return nil // the call itself finds that out
+	}
+	if err != nil {
+		return err
+	}
 	return last.Wait(ctx)
 }
 

@@ -29,6 +29,7 @@ func ByMethod(v View, t Transport, m schedule.Method) Engine {
 type hostEngine struct {
 	view       View
 	group      uint32 // in headers: which group of the View
+	parent     *hostEngine
 	rank, size int
 	t          Transport
 	out        *outbox
@@ -79,19 +80,22 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 	if len(e.started) == 0 {
 		return nil
 	}
-	return e.attend(ctx, e.started[len(e.started)-1].h.Seq)
+	return e.attend(ctx, &e.started[len(e.started)-1].h)
 }
 
 // attend runs the calls that were started. When ctx ends it breaks the
 // transport, which ends the calls; so the calls below take no context.
-func (e *hostEngine) attend(ctx context.Context, seq uint64) error {
+func (e *hostEngine) attend(ctx context.Context, last *Header) error {
+	call := *last // the list is used again
 	if ctx.Err() != nil {
-		e.Abort(e.tooLate(ctx, seq))
+		e.Abort(e.tooLate(ctx, &call))
 	}
-	if cause := e.aborted.Load(); cause != nil {
-		return cause
+	for p := e; p != nil; p = p.parent {
+		if cause := p.aborted.Load(); cause != nil {
+			return cause
+		}
 	}
-	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, seq)) })
+	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, &call)) })
 	defer stop()
 	err := e.performAll()
 	e.waitsFor.Store(0)
@@ -121,7 +125,7 @@ func (e *hostEngine) blame(err error) {
 
 // tooLate says who is to blame for the end of ctx: the caller who cancelled,
 // or, when time ran out, who has not called.
-func (e *hostEngine) tooLate(ctx context.Context, seq uint64) *RankError {
+func (e *hostEngine) tooLate(ctx context.Context, call *Header) *RankError {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, ErrLate) && !errors.Is(cause, context.DeadlineExceeded) {
 		return &RankError{Rank: e.rank, Phase: "cancelled", Err: cause}
@@ -130,8 +134,9 @@ func (e *hostEngine) tooLate(ctx context.Context, seq uint64) *RankError {
 	if w := e.waitsFor.Load(); w > 0 {
 		culprit = int(w) - 1
 	}
-	if l, ok := e.t.(laggard); ok {
-		if r, ok := l.Behind(seq); ok {
+	// Only calls of all ranks of the View can be compared by their number.
+	if l, ok := e.t.(laggard); ok && call.Group == 0 && call.Call.Kind != KindSend {
+		if r, ok := l.Behind(call.Seq); ok {
 			culprit = r
 		}
 	}

@@ -131,9 +131,9 @@ func (g *Group) callV(ctx context.Context, c Call, dst, src Vector, counts []int
 			return err
 		}
 	}
-	return g.attend(ctx, c, func() error {
+	return g.attend(ctx, c, func() (uint64, error) {
 		g.seq++
-		return g.engine.Start(Header{Seq: g.seq, Step: g.step.Load(), Call: c}, dst, src, counts)
+		return g.seq, g.engine.Start(Header{Seq: g.seq, Step: g.step.Load(), Call: c}, dst, src, counts)
 	})
 }
 
@@ -149,19 +149,20 @@ func (g *Group) exchange(ctx context.Context, halves []half) error {
 	}
 	last := halves[len(halves)-1]
 	c := Call{Kind: KindSend, DType: last.v.dtype, Root: uint32(last.from), Offset: uint32(last.to), Count: uint64(last.v.n)}
-	return g.attend(ctx, c, func() error {
+	return g.attend(ctx, c, func() (seq uint64, err error) {
 		for _, h := range halves {
 			pair := [2]int{h.from, h.to}
 			if g.pairs == nil {
 				g.pairs = map[[2]int]uint64{}
 			}
 			g.pairs[pair]++
+			seq = g.pairs[pair]
 			c := Call{Kind: KindSend, DType: h.v.dtype, Root: uint32(h.from), Offset: uint32(h.to), Count: uint64(h.v.n)}
-			if err := g.engine.Start(Header{Seq: g.pairs[pair], Step: g.step.Load(), Call: c}, h.v, h.v, nil); err != nil {
-				return err
+			if err := g.engine.Start(Header{Seq: seq, Step: g.step.Load(), Call: c}, h.v, h.v, nil); err != nil {
+				return seq, err
 			}
 		}
-		return nil
+		return seq, nil
 	})
 }
 
@@ -180,10 +181,12 @@ func (g *Group) usable(k Kind, vs ...Vector) error {
 }
 
 // attend starts calls and waits for them, alone, and completes their error. c
-// is what the error and the Observer are told.
-func (g *Group) attend(ctx context.Context, c Call, start func() error) error {
+// and the number that start returns are what the error and the Observer are
+// told.
+func (g *Group) attend(ctx context.Context, c Call, start func() (seq uint64, err error)) error {
+	begin := time.Now()
 	if err := g.backlog.after(ctx); err != nil {
-		return fmt.Errorf("collective: %v on rank %d, waiting for asynchronous calls: %w", c, g.Rank(), err)
+		return g.complete(g.giveUp(err), c, 0, time.Since(begin))
 	}
 	if !g.busy.CompareAndSwap(false, true) {
 		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrConcurrent)
@@ -195,35 +198,43 @@ func (g *Group) attend(ctx context.Context, c Call, start func() error) error {
 	if g.broken != nil {
 		return g.broken
 	}
-	begin := time.Now()
+	begin = time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, g.opts.Deadline, ErrLate)
 	defer cancel()
-	err := start()
+	seq, err := start()
 	if err == nil {
 		err = g.engine.Wait(ctx)
 	}
 	if err != nil {
-		err = g.complete(err, c, time.Since(begin))
+		err = g.complete(err, c, seq, time.Since(begin))
 		g.broken = err
 	}
 	if g.opts.Observer != nil {
-		g.opts.Observer.Called(c, g.seq, g.step.Load(), time.Since(begin), err)
+		g.opts.Observer.Called(c, seq, g.step.Load(), time.Since(begin), err)
 	}
 	return err
 }
 
+// giveUp breaks the group because a call was not made in time for its context:
+// the other ranks make it, and would wait.
+func (g *Group) giveUp(cause error) *RankError {
+	e := &RankError{Rank: g.Rank(), Phase: "cancelled", Err: cause}
+	g.engine.Abort(e)
+	return e
+}
+
 // complete adds to an error what only the Group knows.
-func (g *Group) complete(err error, c Call, after time.Duration) error {
+func (g *Group) complete(err error, c Call, seq uint64, after time.Duration) error {
 	var found *RankError
 	if !errors.As(err, &found) {
 		var differ *MismatchError
 		if !errors.As(err, &differ) {
-			return fmt.Errorf("collective: %v #%d on rank %d: %w", c, g.seq, g.Rank(), err)
+			return fmt.Errorf("collective: %v #%d on rank %d: %w", c, seq, g.Rank(), err)
 		}
 		found = &RankError{Rank: differ.Peer, Phase: "mismatch", Err: err}
 	}
 	e := *found
-	e.Op, e.Seq, e.Epoch, e.Node, e.After = c, g.seq, g.view.Epoch, g.view.Name(e.Rank), after
+	e.Op, e.Seq, e.Epoch, e.Node, e.After = c, seq, g.view.Epoch, g.view.Name(e.Rank), after
 	return &e
 }
 

@@ -1,18 +1,22 @@
 package collective
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync/atomic"
 )
 
 // Sub makes a group of those ranks that give the same color, ordered by key and
 // then by rank here. Every rank of g calls it; a negative color takes no part
 // and gets nil. The new Group has Views of its own ranks and shares g's
 // connections: calls of the two must not overlap, what breaks one breaks both,
-// and it is closed no later than g.
+// closing it during a call is such a break, and it is closed no later than g.
+// When time runs out it names the rank it waits for, which may itself wait for
+// the one that did not call.
 func (g *Group) Sub(ctx context.Context, color, key int) (*Group, error) {
 	mine, all := []int64{int64(color), int64(key)}, make([]int64, 2*g.Size())
 	if err := AllGather(ctx, g, all, mine); err != nil {
@@ -27,7 +31,7 @@ func (g *Group) Sub(ctx context.Context, color, key int) (*Group, error) {
 			ranks = append(ranks, r)
 		}
 	}
-	slices.SortStableFunc(ranks, func(a, b int) int { return int(all[2*a+1] - all[2*b+1]) })
+	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
 	v := View{Job: g.view.Job, Epoch: g.view.Epoch, Self: slices.Index(ranks, g.Rank())}
 	for _, r := range ranks {
 		v.Members = append(v.Members, g.view.Members[r])
@@ -54,24 +58,44 @@ func (e *hostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 	if v.Self < 0 || v.Self >= len(ranks) || ranks[v.Self] != e.rank {
 		return nil, errors.New("collective: Sub: this rank is not at its place among the ranks")
 	}
-	s := OverTransport(v, &subTransport{t: e.t, ranks: ranks}).(*hostEngine)
-	s.group, s.method = id, e.method
+	s := OverTransport(v, &subTransport{t: e.t, self: v.Self, ranks: ranks}).(*hostEngine)
+	s.group, s.method, s.parent = id, e.method, e
 	return s, nil
 }
 
 // subTransport is some ranks of a Transport under other numbers. Closing it
 // leaves the Transport open.
 type subTransport struct {
-	t     Transport
-	ranks []int // of t, by rank here
+	t      Transport
+	self   int          // rank here
+	ranks  []int        // of t, by rank here
+	calls  atomic.Int32 // Sends and Recvs in progress
+	closed atomic.Bool
 }
 
 func (s *subTransport) Send(ctx context.Context, to int, h *Header, parts [][]byte) error {
-	return s.translate(s.t.Send(ctx, s.ranks[to], h, parts))
+	return s.during(func() error { return s.t.Send(ctx, s.ranks[to], h, parts) })
 }
 
 func (s *subTransport) Recv(ctx context.Context, from int, h *Header, parts [][]byte) error {
-	return s.translate(s.t.Recv(ctx, s.ranks[from], h, parts))
+	return s.during(func() error { return s.t.Recv(ctx, s.ranks[from], h, parts) })
+}
+
+// during runs a Send or Recv. Either it sees that the transport is closed, or
+// Close sees it.
+func (s *subTransport) during(call func() error) error {
+	s.calls.Add(1)
+	defer s.calls.Add(-1)
+	if s.closed.Load() {
+		s.breakOff()
+		return ErrClosed
+	}
+	return s.translate(call())
+}
+
+// breakOff ends a call in progress, which has no end of its own.
+func (s *subTransport) breakOff() {
+	s.Abort(&RankError{Rank: s.self, Phase: "failed", Err: ErrClosed})
 }
 
 func (s *subTransport) Abort(cause *RankError) {
@@ -82,7 +106,13 @@ func (s *subTransport) Abort(cause *RankError) {
 	s.t.Abort(&c)
 }
 
-func (s *subTransport) Close() error { return nil }
+func (s *subTransport) Close() error {
+	s.closed.Store(true)
+	if s.calls.Load() > 0 {
+		s.breakOff()
+	}
+	return nil
+}
 
 // translate turns the ranks of an error of the whole View into ranks here; -1
 // is a culprit that is not of this group.

@@ -69,8 +69,9 @@ func (c Config) Environ() []string {
 		EnvKeyFile + "=" + c.KeyFile,
 		EnvInsecure + "=" + strconv.FormatBool(c.Insecure),
 	}
+	bind := "" // said all the same, or the launcher's own variable would be inherited
 	if c.Bind.IsValid() {
-		env = append(env, EnvBind+"="+c.Bind.String())
+		bind = c.Bind.String()
 	}
-	return env
+	return append(env, EnvBind+"="+bind)
 }

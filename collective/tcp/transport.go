@@ -89,7 +89,7 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 	if err := t.broken(); err != nil {
 		return err
 	}
-	t.begun(h.Seq)
+	t.begun(h)
 	err := t.peers[to].bulk.Write(ctx, h, parts)
 	if err == nil {
 		return nil
@@ -102,7 +102,7 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 	if err := t.broken(); err != nil {
 		return err
 	}
-	t.begun(h.Seq)
+	t.begun(h)
 	p := &t.peers[from]
 	p.want, p.parts = h, parts
 	err := p.bulk.Next(ctx, p.recv)
@@ -178,9 +178,11 @@ func (t *Transport) hangUp() {
 	}
 }
 
-func (t *Transport) begun(seq uint64) {
-	if t.called.Load() < seq {
-		t.called.Store(seq)
+// begun counts calls. Those of a part of the View, and between two ranks, have
+// numbers of their own.
+func (t *Transport) begun(h *collective.Header) {
+	if h.Group == 0 && h.Call.Kind != collective.KindSend && t.called.Load() < h.Seq {
+		t.called.Store(h.Seq)
 	}
 }
 

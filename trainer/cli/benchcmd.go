@@ -204,7 +204,10 @@ func (w *worker) measure(s bench.Spec) error {
 func (a *app) benchInProcess(ctx context.Context, s bench.Spec, ranks int, show emitter, signals <-chan os.Signal) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watch := watchSignals(signals, cancel, func() {})
+	watch := watchSignals(signals, func() {
+		fmt.Fprintln(a.stderr, "stopping")
+		cancel()
+	}, func() {})
 	views, transports := collective.Local(ranks)
 	errs := make([]error, ranks)
 	var all sync.WaitGroup

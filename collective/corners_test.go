@@ -1,0 +1,113 @@
+package collective_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+)
+
+// Two ranks that disagree about what goes between them find out, even if the
+// difference is a whole number of messages.
+func TestAllToAllVCountsAreCompared(t *testing.T) {
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		const n = 64 << 10 // float32 of one message
+		sends, recvs := []int{0, 2 * n}, []int{0, 0}
+		if g.Rank() == 1 {
+			sends, recvs = []int{0, 0}, []int{n, 0}
+		}
+		src, dst := make([]float32, sends[0]+sends[1]), make([]float32, recvs[0]+recvs[1])
+		err := g.AllToAllV(ctx, collective.Of(dst), collective.Of(src), sends, recvs)
+		if err == nil {
+			err = g.Barrier(ctx)
+		}
+		assert.ErrorIs(t, err, collective.ErrMismatch)
+	})
+}
+
+// A call that is given up while it waits for asynchronous ones is missed by
+// the others, so they are told.
+func TestGivingUpIsTold(t *testing.T) {
+	groups := collectivetest.Local(t, 2)
+	work := groups[0].AllReduceAsync(context.Background(), collective.Of([]float32{1}), collective.Sum)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("no more patience"))
+	err := groups[0].Barrier(ctx)
+	var gone *collective.RankError
+	require.ErrorAs(t, err, &gone)
+	require.Equal(t, "cancelled", gone.Phase)
+	require.Error(t, work.Wait(context.Background()))
+	require.ErrorContains(t, groups[1].Barrier(context.Background()), "no more patience")
+}
+
+// A full queue does not outlast the context.
+func TestFullQueueObeysTheContext(t *testing.T) {
+	g := collectivetest.Local(t, 2)[0] // nobody is the other rank
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	var last *collective.Work
+	for range 300 {
+		last = g.AllReduceAsync(ctx, collective.Of([]float32{1}), collective.Sum)
+	}
+	require.Error(t, last.Wait(context.Background()))
+}
+
+func TestRingOfOne(t *testing.T) {
+	collectivetest.Ranks(t, 1, func(ctx context.Context, g *collective.Group) {
+		dst := make([]float64, 2)
+		assert.NoError(t, g.SendRecv(ctx, collective.Of(dst), 0, collective.Of([]float64{1, 2}), 0))
+		assert.Equal(t, []float64{1, 2}, dst)
+	})
+}
+
+func TestSubOrdersByKey(t *testing.T) {
+	keys := []int{math.MaxInt, -2, 0}
+	collectivetest.Ranks(t, 3, func(ctx context.Context, g *collective.Group) {
+		sub, err := g.Sub(ctx, 0, keys[g.Rank()])
+		if assert.NoError(t, err) {
+			assert.Equal(t, []int{2, 0, 1}[g.Rank()], sub.Rank())
+			assert.NoError(t, sub.Close())
+		}
+	})
+}
+
+// What breaks the whole breaks its parts, down to a part of one rank.
+func TestSubBreaksWithTheWhole(t *testing.T) {
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		sub, err := g.Sub(ctx, g.Rank(), 0)
+		if !assert.NoError(t, err) {
+			return
+		}
+		assert.NoError(t, sub.Barrier(ctx))
+		g.Abort(errors.New("out of paper"))
+		assert.ErrorContains(t, sub.Barrier(ctx), "out of paper")
+		assert.NoError(t, sub.Close())
+	})
+}
+
+// Closing a part ends its call in progress.
+func TestSubClosesDuringACall(t *testing.T) {
+	groups := collectivetest.Local(t, 2)
+	subs := make([]*collective.Group, 2)
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		var err error
+		subs[g.Rank()], err = g.Sub(ctx, 0, 0)
+		assert.NoError(t, err)
+	})
+	errs := make(chan error, 2)
+	for range 2 {
+		go func() { errs <- subs[0].Barrier(context.Background()) }()
+	}
+	require.ErrorIs(t, <-errs, collective.ErrConcurrent, "so the other is in progress")
+	require.NoError(t, subs[0].Close())
+	require.ErrorIs(t, <-errs, collective.ErrClosed)
+	require.ErrorIs(t, subs[1].Barrier(context.Background()), collective.ErrClosed, "it is told")
+	require.NoError(t, subs[1].Close())
+}

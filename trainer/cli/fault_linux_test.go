@@ -361,6 +361,7 @@ func TestTwoNamespaces(t *testing.T) {
 	require.NoError(t, first.Wait(), "%s", &errs[0])
 	require.NoError(t, second.Wait(), "%s", &errs[1])
 	require.Contains(t, errs[0].String(), "neither encrypted nor authenticated")
+	require.Equal(t, 1, strings.Count(errs[0].String(), "on the other machines: --join 10.77.0.1:7946"))
 	one, two := events(t, out[0].Bytes()), events(t, out[1].Bytes())
 	require.Equal(t, 4, one[len(one)-1].Workers)
 	require.NotEmpty(t, one[len(one)-1].Weights)

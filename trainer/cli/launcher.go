@@ -154,7 +154,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.cores/l.workers)))
 	}
-	name := fmt.Sprintf("worker %d", local)
+	name := workerName(local)
 	return l.job.Run(launch.Command{
 		Name: name, Path: l.exe, Args: l.app.args, Env: env,
 		Stdout: func(line []byte) { l.hear(name, line) },
@@ -162,18 +162,23 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	})
 }
 
+func workerName(local int) string { return fmt.Sprintf("worker %d", local) }
+
 // hear takes a line of a worker's stdout.
 func (l *launcher) hear(name string, line []byte) {
 	switch e := decodeEvent(line).(type) {
 	case nil:
 		l.show.log(name, line)
 	case *readyEvent:
+		if name != workerName(0) {
+			return // only the first is waited for
+		}
 		select {
 		case l.ready <- e.Addr:
-			if l.announce {
-				l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
-			}
-		default: // only the first is waited for
+		default: // it says so once
+		}
+		if l.announce {
+			l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
 		}
 	case *failedEvent:
 		l.mu.Lock()

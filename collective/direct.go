@@ -15,17 +15,13 @@ func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
 	for c := range e.size {
 		most = max(most, e.chunk(v, c).Segments(blocks))
 	}
-	// The operands that arrive for one segment, the own ones among them.
-	room := func(k int) (all []byte, each int) {
-		e.in = segment(e.in[:0], v, own, k, blocks)
-		each = sum(e.in)
-		return e.room(e.size * each), each
-	}
 	for k := range most {
-		var all []byte
+		var all []byte // the operands of one segment of the own chunk, each bytes of every rank
 		each := 0
 		if k < own.Segments(blocks) {
-			all, each = room(k)
+			e.in = segment(e.in[:0], v, own, k, blocks)
+			each = sum(e.in)
+			all = e.room(e.size * each)
 			copyParts([][]byte{all[e.rank*each : (e.rank+1)*each]}, e.in)
 		}
 		for i := 1; i < e.size; i++ {

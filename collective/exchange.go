@@ -2,8 +2,8 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// messages sends the bytes of a piece in messages of at most per bytes; an
-// empty piece takes none.
+// messages is the number of messages of at most per bytes that n bytes take;
+// an empty piece takes none.
 func messages(n, per int) int { return (n + per - 1) / per }
 
 // gather leaves in dst, on the root, the src of all ranks in rank order.

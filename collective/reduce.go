@@ -38,10 +38,7 @@ func (e *hostEngine) ringReduce(h *Header, v Vector, blocks int) error {
 		out, in := e.chunk(v, step.Send), e.chunk(v, step.Recv)
 		for k := range max(out.Segments(blocks), in.Segments(blocks)) {
 			if k < out.Segments(blocks) {
-				m := e.out.take()
-				m.to, m.h = up, *h
-				m.parts = segment(m.parts[:0], v, out, k, blocks)
-				e.seal(m, sent)
+				e.postSegment(h, up, sent, v, out, k, blocks)
 				sent++
 			}
 			if k < in.Segments(blocks) {
@@ -96,26 +93,9 @@ func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
 	if err := e.out.flush(); err != nil { // mine is overwritten below
 		return err
 	}
-	for first := range e.size {
-		chunk := e.chunk(v, first)
-		for b := range chunk.Blocks() {
-			lo, hi := chunk.Block(b)
-			e.foldBlock(h, v, lo, hi, first, operand, 0)
-		}
-	}
-	return nil
-}
-
-// foldBlock folds the elements [lo, hi) of v, which lie in one block of the
-// chunk first, out of the operands of all ranks, and finishes them. operand is
-// the memory of a rank's operand from element base of v on.
-func (e *hostEngine) foldBlock(h *Header, v Vector, lo, hi, first int, operand func(rank int) []byte, base int) {
 	width := v.dtype.Size()
-	e.chain = e.chain[:0]
-	for i := range e.size {
-		e.chain = append(e.chain, operand((first + i) % e.size)[(lo-base)*width:(hi-base)*width])
-	}
-	e.foldChain(v.dtype, h.Call.Op, v.bytes()[lo*width:hi*width])
+	e.foldRange(h, v, 0, v.n, operand, func(lo, hi int) []byte { return mine[lo*width : hi*width] })
+	return nil
 }
 
 // finish does what a reduction does once, after the last operand: the mean's

@@ -77,7 +77,7 @@ func plan(size, count, width int, small, large Method) Plan {
 	p := Plan{Method: small, Segment: max(BlockLen, SegmentBytes/width/BlockLen*BlockLen)}
 	if through > SmallBytes {
 		p.Method = large
-		p.Why = fmt.Sprintf("%d bytes through each rank, over %d: bandwidth decides", through, SmallBytes)
+		p.Why = "over 64 KiB through each rank: bandwidth decides"
 		return p
 	}
 	p.Why = "latency decides"

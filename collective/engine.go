@@ -32,7 +32,7 @@ type hostEngine struct {
 	parent     *hostEngine
 	rank, size int
 	t          Transport
-	out        *outbox
+	out        outbox
 	method     schedule.Method // of AllReduce; 0: as planned
 
 	started []started // calls that Start was given and Wait has not yet done

@@ -5,10 +5,59 @@ import (
 	"sync"
 )
 
-// An outbox sends in the background, in order, so that a rank can receive at
-// the same time. It has two slots: while one message is on its way the next
-// is made ready, and who asks for a third waits.
-type outbox struct {
+// An outbox takes messages that are to be sent, so that a rank can receive at
+// the same time.
+type outbox interface {
+	// take is an empty slot, for put to send. It may wait for one; a broken
+	// transport fails its sends, so the wait ends.
+	take() *outgoing
+	// put hands a filled slot over.
+	put(*outgoing)
+	// flush waits until nothing is on its way and returns the first failure.
+	flush() error
+	// close ends the outbox. The transport must be closed first, and the outbox
+	// flushed by whoever used it last.
+	close()
+}
+
+func newOutbox(t Transport) outbox {
+	if p, ok := t.(Poster); ok && p.Posts() {
+		return &posting{t: p}
+	}
+	return newMailer(t)
+}
+
+// posting leaves it to the transport when messages leave.
+type posting struct {
+	t    Poster
+	slot outgoing
+	err  error // the first failure since the last flush
+}
+
+func (o *posting) take() *outgoing { return &o.slot }
+
+func (o *posting) put(m *outgoing) {
+	if o.err == nil {
+		o.err = o.t.Post(m.to, &m.h, m.parts)
+	}
+	m.parts = m.parts[:0]
+}
+
+func (o *posting) flush() error {
+	err := o.err
+	if err == nil {
+		err = o.t.Flush(context.Background())
+	}
+	o.err = nil
+	return err
+}
+
+func (o *posting) close() {}
+
+// mailer sends in a goroutine of its own, in order. It has two slots: while
+// one message is on its way the next is made ready, and who asks for a third
+// waits.
+type mailer struct {
 	t     Transport
 	free  chan *outgoing
 	ready chan *outgoing
@@ -28,8 +77,8 @@ type outgoing struct {
 
 const outboxSlots = 2
 
-func newOutbox(t Transport) *outbox {
-	o := &outbox{t: t, free: make(chan *outgoing, outboxSlots), ready: make(chan *outgoing, outboxSlots)}
+func newMailer(t Transport) *mailer {
+	o := &mailer{t: t, free: make(chan *outgoing, outboxSlots), ready: make(chan *outgoing, outboxSlots)}
 	for range outboxSlots {
 		o.free <- new(outgoing)
 	}
@@ -37,7 +86,7 @@ func newOutbox(t Transport) *outbox {
 	return o
 }
 
-func (o *outbox) run() {
+func (o *mailer) run() {
 	for m := range o.ready {
 		if o.failure() == nil {
 			if err := o.t.Send(context.Background(), m.to, &m.h, m.parts); err != nil {
@@ -51,15 +100,11 @@ func (o *outbox) run() {
 	}
 }
 
-// take is an empty slot, for put to send. It waits for one; a broken transport
-// fails its sends, so the wait ends.
-func (o *outbox) take() *outgoing { return <-o.free }
+func (o *mailer) take() *outgoing { return <-o.free }
 
-// put hands a filled slot over.
-func (o *outbox) put(m *outgoing) { o.ready <- m }
+func (o *mailer) put(m *outgoing) { o.ready <- m }
 
-// flush waits until nothing is on its way and returns the first failure.
-func (o *outbox) flush() error {
+func (o *mailer) flush() error {
 	var slots [outboxSlots]*outgoing
 	for i := range slots {
 		slots[i] = <-o.free
@@ -74,15 +119,13 @@ func (o *outbox) flush() error {
 	return err
 }
 
-func (o *outbox) failure() error {
+func (o *mailer) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err
 }
 
-// close ends the goroutine. The transport must be closed first, and the outbox
-// flushed by whoever used it last.
-func (o *outbox) close() {
+func (o *mailer) close() {
 	close(o.ready)
 	o.done.Wait()
 }

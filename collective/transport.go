@@ -23,6 +23,19 @@ type Transport interface {
 	Close() error
 }
 
+// A Poster is a Transport that can send in the goroutine of its caller: what
+// the network does not take at once leaves while Recv and Flush run.
+type Poster interface {
+	Transport
+	// Posts reports whether Post and Flush are of use. It does not change.
+	Posts() bool
+	// Post sends a message to a rank and may return before it has left. It keeps
+	// neither h nor parts, but the bytes of the parts until Flush has returned.
+	Post(to int, h *Header, parts [][]byte) error
+	// Flush waits until all that was posted has left.
+	Flush(ctx context.Context) error
+}
+
 // An Engine does the work of a Group: schedules over a Transport, or NCCL on a
 // stream. A Group calls it from one goroutine at a time.
 type Engine interface {

@@ -22,6 +22,7 @@ const (
 type Transport struct {
 	view  collective.View
 	peers []peer // by rank; the own one has no Links
+	drive drive  // of the peers' lanes
 
 	called atomic.Uint64 // the highest call this rank has begun; heartbeats tell it
 
@@ -38,6 +39,7 @@ type Transport struct {
 // A peer is one other rank.
 type peer struct {
 	bulk, control *Link
+	lane          *lane                                        // bulk's socket, where messages are moved without goroutines
 	recv          func(h *collective.Header) ([][]byte, error) // for bulk.Next
 	want          *collective.Header                           // of the Recv in progress
 	parts         [][]byte
@@ -49,6 +51,7 @@ type peer struct {
 
 func newTransport(v collective.View) *Transport {
 	t := &Transport{view: v, peers: make([]peer, v.Size()), failed: make(chan struct{})}
+	t.drive.equip(v)
 	for r := range t.peers {
 		p := &t.peers[r]
 		p.recv = func(h *collective.Header) ([][]byte, error) {
@@ -71,7 +74,7 @@ func (t *Transport) attach(rank int, c Channel, l *Link) {
 	p := &t.peers[rank]
 	p.write.Lock()
 	if c == Bulk {
-		p.bulk = l
+		p.bulk, p.lane = l, engage(l)
 		p.write.Unlock()
 		return
 	}
@@ -89,6 +92,13 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 	if err := t.broken(); err != nil {
 		return err
 	}
+	if t.peers[to].lane != nil {
+		defer t.alarm(ctx)()
+		if err := t.Post(to, h, parts); err != nil {
+			return err
+		}
+		return t.Flush(ctx)
+	}
 	t.begun(h)
 	err := t.peers[to].bulk.Write(ctx, h, parts)
 	if err == nil {
@@ -104,6 +114,10 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 	}
 	t.begun(h)
 	p := &t.peers[from]
+	if p.lane != nil {
+		defer t.alarm(ctx)()
+		return t.driveIn(ctx, p.lane, from, h, parts)
+	}
 	p.want, p.parts = h, parts
 	err := p.bulk.Next(ctx, p.recv)
 	p.want, p.parts = nil, nil
@@ -157,6 +171,8 @@ func (t *Transport) Close() error {
 			t.suspect.Stop()
 		}
 		t.mu.Unlock()
+		t.unblock()
+		t.free()
 		t.hangUp()
 		t.done.Wait()
 	})
@@ -207,6 +223,16 @@ func (t *Transport) fail(cause error) bool {
 	return true
 }
 
+// alarm breaks the transport when ctx ends, until stop.
+func (t *Transport) alarm(ctx context.Context) (stop func() bool) {
+	if ctx.Done() == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(ctx, func() {
+		t.Abort(&collective.RankError{Rank: t.view.Self, Phase: "cancelled", Err: context.Cause(ctx)})
+	})
+}
+
 // unblock ends the calls in progress on bulk Links.
 func (t *Transport) unblock() {
 	for r := range t.peers {
@@ -214,6 +240,9 @@ func (t *Transport) unblock() {
 		p.write.Lock()
 		if p.bulk != nil {
 			p.bulk.interrupt()
+		}
+		if p.lane != nil {
+			p.lane.shut()
 		}
 		p.write.Unlock()
 	}

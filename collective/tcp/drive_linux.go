@@ -1,0 +1,259 @@
+package tcp
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// drive moves the messages of plain bulk Links in the goroutine of whoever
+// calls the Transport: sending and receiving take turns, and neither waits for
+// the other. That saves two changes of goroutine a message, which is most of
+// what a small one costs. Links under TLS do without.
+type drive struct {
+	using sync.RWMutex // read-held by calls in progress: descriptors stay open
+
+	moving sync.Mutex // held by whoever sends
+	full   []int      // ranks whose lanes have a queue
+	spare  []*frame
+
+	tries        int  // how often somebody looks before they sleep
+	yield        bool // give the core away between two looks: there are more ranks here than cores
+	idle, settle []unix.PollFd
+}
+
+const (
+	mostPosted = 4    // frames of a lane, then Post waits
+	spinTries  = 250  // looks, about 50 µs of them
+	yieldTries = 40   // looks where others wait for the core
+	sleepMost  = 1000 // ms; who breaks the transport wakes sleepers, this is for what nobody thought of
+)
+
+// equip prepares for the lanes of a View.
+func (d *drive) equip(v collective.View) {
+	here := 0
+	for _, m := range v.Members {
+		if m.Node == v.Members[v.Self].Node && m.Host == v.Members[v.Self].Host {
+			here++
+		}
+	}
+	d.tries = spinTries
+	if here > runtime.NumCPU() {
+		d.tries, d.yield = yieldTries, true
+	}
+}
+
+// engage takes the socket of a bulk Link over, or returns nil.
+func engage(l *Link) *lane {
+	conn, ok := l.raw.(syscall.Conn)
+	if !ok || l.sealed() {
+		return nil
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	fd := -1
+	if raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }) != nil || err != nil {
+		return nil
+	}
+	_ = l.raw.Close() // takes it out of the runtime's poller, which would wake a thread for every message
+	return &lane{fd: fd}
+}
+
+// Posts reports whether Post and Flush are of use: all bulk Links are lanes.
+func (t *Transport) Posts() bool {
+	for r := range t.peers {
+		if r != t.view.Self && t.peers[r].lane == nil {
+			return false
+		}
+	}
+	return len(t.peers) > 1
+}
+
+// Post is Send that does not wait: what the network does not take at once
+// leaves while Recv and Flush run. It keeps neither h nor the list of parts;
+// the bytes of the parts belong to the transport until Flush has returned.
+func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
+	d := &t.drive
+	d.using.RLock()
+	defer d.using.RUnlock()
+	if err := t.broken(); err != nil {
+		return err
+	}
+	t.begun(h)
+	l := t.peers[to].lane
+	d.moving.Lock()
+	f := d.frame()
+	h.Put(f.head[:])
+	f.begin(f.head[:], parts)
+	l.queue = append(l.queue, f)
+	if len(l.queue) == 1 {
+		d.full = append(d.full, to)
+	}
+	d.moving.Unlock()
+	_, at, err := t.push(true)
+	if err != nil {
+		return t.explain(context.Background(), at, "send", err)
+	}
+	return t.drain(context.Background(), mostPosted)
+}
+
+// Flush waits until all that was posted has left.
+func (t *Transport) Flush(ctx context.Context) error {
+	d := &t.drive
+	d.using.RLock()
+	defer d.using.RUnlock()
+	return t.drain(ctx, 0)
+}
+
+// drain waits until no lane has more than so many frames that have not left.
+func (t *Transport) drain(ctx context.Context, most int) error {
+	d := &t.drive
+	for tries := 1; ; tries++ {
+		d.moving.Lock()
+		longest := 0
+		for _, to := range d.full {
+			longest = max(longest, len(t.peers[to].lane.queue))
+		}
+		d.moving.Unlock()
+		if longest <= most {
+			return nil
+		}
+		moved, at, err := t.push(true)
+		switch {
+		case err != nil:
+			return t.explain(ctx, at, "send", err)
+		case moved:
+			tries = 0
+			continue
+		case tries < d.tries:
+			d.pause(tries)
+			continue
+		}
+		d.settle = t.sleep(d.settle, nil)
+		if err := t.broken(); err != nil {
+			return err
+		}
+		tries = 0
+	}
+}
+
+// driveIn is Recv from a lane. Meanwhile it sends what was posted.
+func (t *Transport) driveIn(ctx context.Context, l *lane, from int, h *collective.Header, parts [][]byte) error {
+	d := &t.drive
+	d.using.RLock()
+	defer d.using.RUnlock()
+	if err := t.broken(); err != nil {
+		return err
+	}
+	if err := l.await(h, parts); err != nil {
+		return t.explain(ctx, from, "receive", err)
+	}
+	for tries := 1; ; tries++ {
+		moved, done, err := l.read(h, t.view.Self, from)
+		if err != nil {
+			return t.explain(ctx, from, "receive", err)
+		}
+		if done {
+			return nil
+		}
+		sent, at, err := t.push(false)
+		switch {
+		case err != nil:
+			return t.explain(ctx, at, "send", err)
+		case moved || sent:
+			tries = 0
+			continue
+		case tries < d.tries:
+			d.pause(tries)
+			continue
+		}
+		d.idle = t.sleep(d.idle, l)
+		if err := t.broken(); err != nil {
+			return err
+		}
+		tries = 0
+	}
+}
+
+// push sends what the sockets take of all queues. If somebody else does so just
+// now, it leaves it to them, unless it must. Rank at is whose lane failed.
+func (t *Transport) push(must bool) (moved bool, at int, err error) {
+	d := &t.drive
+	if must {
+		d.moving.Lock()
+	} else if !d.moving.TryLock() {
+		return false, 0, nil
+	}
+	defer d.moving.Unlock()
+	still := d.full[:0]
+	for i, to := range d.full {
+		l := t.peers[to].lane
+		var some bool
+		some, d.spare, err = l.write(d.spare)
+		moved = moved || some
+		if len(l.queue) > 0 {
+			still = append(still, to)
+		}
+		if err != nil {
+			d.full = append(still, d.full[i+1:]...)
+			return moved, to, err
+		}
+	}
+	d.full = still
+	return moved, 0, nil
+}
+
+// frame is one for a new message. moving is held.
+func (d *drive) frame() *frame {
+	n := len(d.spare)
+	if n == 0 {
+		return new(frame)
+	}
+	f := d.spare[n-1]
+	d.spare = d.spare[:n-1]
+	return f
+}
+
+// pause lets others run between two looks.
+func (d *drive) pause(tries int) {
+	if d.yield {
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	if tries%8 == 0 {
+		runtime.Gosched() // to heartbeats, and to ranks that are goroutines of this very process
+	}
+}
+
+// sleep waits until there is something to read in a lane (nil: for nothing), or
+// room in one with a queue. Whatever woke it, the caller looks again.
+func (t *Transport) sleep(polls []unix.PollFd, in *lane) []unix.PollFd {
+	polls = polls[:0]
+	if in != nil {
+		polls = append(polls, unix.PollFd{Fd: int32(in.fd), Events: unix.POLLIN})
+	}
+	t.drive.moving.Lock()
+	for _, to := range t.drive.full {
+		polls = append(polls, unix.PollFd{Fd: int32(t.peers[to].lane.fd), Events: unix.POLLOUT})
+	}
+	t.drive.moving.Unlock()
+	_, _ = unix.Poll(polls, sleepMost)
+	return polls
+}
+
+// free waits for calls in progress to end and closes the lanes.
+func (t *Transport) free() {
+	t.drive.using.Lock()
+	defer t.drive.using.Unlock()
+	for r := range t.peers {
+		if l := t.peers[r].lane; l != nil {
+			l.close()
+		}
+	}
+}

@@ -1,0 +1,37 @@
+//go:build !linux
+
+package tcp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// drive and lane are of Linux: elsewhere every Link is moved by goroutines.
+type (
+	drive struct{}
+	lane  struct{}
+)
+
+func (d *drive) equip(collective.View) {}
+
+func engage(*Link) *lane { return nil }
+
+func (l *lane) shut() {}
+
+func (t *Transport) free() {}
+
+// Posts reports that Post and Flush are of no use on this system.
+func (t *Transport) Posts() bool { return false }
+
+// Post is not possible on this system, see Posts.
+func (t *Transport) Post(int, *collective.Header, [][]byte) error { return errors.ErrUnsupported }
+
+// Flush has nothing to wait for.
+func (t *Transport) Flush(context.Context) error { return nil }
+
+func (t *Transport) driveIn(context.Context, *lane, int, *collective.Header, [][]byte) error {
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,178 @@
+package tcp
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A lane is the socket of a plain bulk Link, outside of the Go runtime's poller:
+// whoever moves messages looks at it, and sleeps in poll(2) when there is
+// nothing to move. One goroutine may receive while another sends.
+type lane struct {
+	fd     int
+	mu     sync.Mutex // held while closed is changed or relied upon
+	closed bool
+
+	head    [collective.HeaderSize]byte // of the message that is being received
+	in      vectors
+	checked bool // head has come and is the one that was expected
+
+	queue []*frame // to be sent, the first perhaps in part
+}
+
+// A frame is one message on its way out.
+type frame struct {
+	head [collective.HeaderSize]byte
+	vectors
+}
+
+// await prepares for a message.
+func (l *lane) await(h *collective.Header, parts [][]byte) error {
+	l.in.begin(l.head[:], parts)
+	l.checked = false
+	if n := l.in.left - collective.HeaderSize; n != int(h.Len) {
+		return fmt.Errorf("tcp: %d bytes of room for a payload of %d", n, h.Len)
+	}
+	return nil
+}
+
+// read takes what has come of the message. Header and payload are read
+// together; of a message that is not the expected one the payload may lie
+// anywhere in the parts, which is of no use to anybody then.
+func (l *lane) read(h *collective.Header, self, from int) (moved, done bool, err error) {
+	n, err := l.in.move(unix.SYS_READV, l.fd)
+	switch {
+	case err == unix.EAGAIN:
+		return false, false, nil
+	case err != nil:
+		return false, false, err
+	case n == 0:
+		return false, false, io.EOF
+	}
+	if !l.checked && l.in.whole-l.in.left >= collective.HeaderSize {
+		var got collective.Header
+		got.Get(l.head[:])
+		if err := h.Match(&got, self, from); err != nil {
+			return true, false, err
+		}
+		l.checked = true
+	}
+	if l.in.left == 0 {
+		l.in.forget()
+	}
+	return true, l.in.left == 0, nil
+}
+
+// write sends what the socket takes of the queue. It reports whether that was
+// anything, and how many frames have left.
+func (l *lane) write(spare []*frame) (moved bool, rest []*frame, err error) {
+	for len(l.queue) > 0 {
+		f := l.queue[0]
+		n, err := f.move(unix.SYS_WRITEV, l.fd)
+		moved = moved || n > 0
+		if err == unix.EAGAIN {
+			break
+		}
+		if err != nil {
+			return moved, spare, err
+		}
+		if f.left > 0 {
+			continue // the kernel took a part, and may take more
+		}
+		f.forget()
+		spare = append(spare, f)
+		l.queue = append(l.queue[:0], l.queue[1:]...)
+	}
+	return moved, spare, nil
+}
+
+// shut ends the connection: calls in progress return, the descriptor stays.
+func (l *lane) shut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		_ = unix.Shutdown(l.fd, unix.SHUT_RDWR)
+	}
+}
+
+// close frees the descriptor. No call is in progress.
+func (l *lane) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		_ = unix.Close(l.fd)
+	}
+}
+
+// vectors are pieces of memory that are read or written in order, as far as a
+// socket goes at a time.
+type vectors struct {
+	iov   []unix.Iovec
+	next  int // the first that is not done
+	left  int // bytes that are not done
+	whole int // bytes
+}
+
+const (
+	mostVectors = 1024     // pieces of memory that the kernel takes at a time (UIO_MAXIOV)
+	quickBytes  = 32 << 10 // are moved within a few microseconds
+)
+
+// begin starts over with other memory. Empty pieces are left out.
+func (v *vectors) begin(head []byte, parts [][]byte) {
+	v.iov = append(v.iov[:0], unix.Iovec{Base: unsafe.SliceData(head), Len: uint64(len(head))})
+	v.next, v.left = 0, len(head)
+	for _, p := range parts {
+		if len(p) > 0 {
+			v.iov = append(v.iov, unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))})
+			v.left += len(p)
+		}
+	}
+	v.whole = v.left
+}
+
+// forget lets go of the memory.
+func (v *vectors) forget() { clear(v.iov) }
+
+// move makes one system call, readv or writev. It is EAGAIN when the socket has
+// nothing, or takes nothing.
+func (v *vectors) move(call uintptr, fd int) (int, error) {
+	do := unix.Syscall // the runtime may go on without this thread meanwhile
+	if v.left <= quickBytes {
+		do = unix.RawSyscall
+	}
+	for {
+		first := &v.iov[v.next]
+		r, _, errno := do(call, uintptr(fd), uintptr(unsafe.Pointer(first)), uintptr(min(len(v.iov)-v.next, mostVectors)))
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return 0, errno
+		}
+		v.advance(int(r))
+		return int(r), nil
+	}
+}
+
+// advance marks n bytes as done.
+func (v *vectors) advance(n int) {
+	v.left -= n
+	for n > 0 {
+		p := &v.iov[v.next]
+		if uint64(n) < p.Len {
+			p.Base = (*byte)(unsafe.Add(unsafe.Pointer(p.Base), n))
+			p.Len -= uint64(n)
+			return
+		}
+		n -= int(p.Len)
+		v.next++
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // maxQueued is how many asynchronous calls of a group may wait; one more waits
@@ -35,6 +36,7 @@ func (w *Work) Wait(ctx context.Context) error {
 // A backlog runs a group's asynchronous calls in the order in which they were
 // made, in one goroutine. It is started by the first of them.
 type backlog struct {
+	used  atomic.Bool // there was an asynchronous call
 	mu    sync.Mutex
 	queue chan *Work // nil until the first
 	done  sync.WaitGroup
@@ -98,6 +100,7 @@ func (b *backlog) add(ctx context.Context, w *Work, begin bool) error {
 			return nil
 		}
 		b.queue = make(chan *Work, maxQueued)
+		b.used.Store(true)
 		b.done.Go(b.work)
 	}
 	select {
@@ -117,7 +120,7 @@ func (b *backlog) work() {
 
 // after waits for the asynchronous calls made so far, before a synchronous one.
 func (b *backlog) after(ctx context.Context) error {
-	if ctx.Value(inBackground{}) != nil {
+	if !b.used.Load() || ctx.Value(inBackground{}) != nil {
 		return nil
 	}
 	last := &Work{done: make(chan struct{}), run: func() error { return nil }}

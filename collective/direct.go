@@ -9,7 +9,7 @@ import (
 // directReduce is an AllReduce in which rank r owns chunk r: every rank sends
 // it its operands, it folds them in ring order, and it sends the result to all.
 func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
-	want := *h
+	want := e.expecting(h)
 	own := e.chunk(v, e.rank)
 	most := 0
 	for c := range e.size {
@@ -29,7 +29,7 @@ func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
 			e.postSegment(h, to, k, v, e.chunk(v, to), k, blocks)
 			if k < own.Segments(blocks) {
 				e.whole[0] = all[from*each : (from+1)*each]
-				if err := e.receive(&want, from, k, e.whole[:]); err != nil {
+				if err := e.receive(want, from, k, e.whole[:]); err != nil {
 					return err
 				}
 			}
@@ -50,7 +50,7 @@ func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
 				continue
 			}
 			e.in = segment(e.in[:0], v, theirs, k, blocks)
-			if err := e.receive(&want, from, most+k, e.in); err != nil {
+			if err := e.receive(want, from, most+k, e.in); err != nil {
 				return err
 			}
 		}
@@ -93,7 +93,7 @@ func (e *hostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blo
 func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) error {
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size()).Segment
 	h.Call.Method = uint8(schedule.Direct)
-	want := *h
+	want := e.expecting(h)
 	piece := func(r int) (lo, n int) { return place(counts, dst.n, r) }
 	most := 1 // even without elements every rank hears from its neighbour
 	for r := range e.size {
@@ -115,7 +115,7 @@ func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) err
 			a, b := cut(to, k)
 			e.post(h, to, k, src.bytes()[a*width:b*width])
 			e.whole[0] = operand(from)
-			if err := e.receive(&want, from, k, e.whole[:]); err != nil {
+			if err := e.receive(want, from, k, e.whole[:]); err != nil {
 				return err
 			}
 		}
@@ -165,7 +165,7 @@ func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
 		for i := 1; i < e.size; i++ {
 			_, from := schedule.Pair(e.rank, e.size, i)
 			e.whole[0] = operand(from)
-			if err := e.receive(&want, from, part, e.whole[:]); err != nil {
+			if err := e.receive(want, from, part, e.whole[:]); err != nil {
 				return err
 			}
 		}
@@ -186,10 +186,10 @@ func (e *hostEngine) compare(h, want *Header) error {
 
 // rooted begins a direct operation between a root and all others: h is what
 // this rank sends, want what it receives.
-func (e *hostEngine) rooted(h *Header) (root int, want Header, err error) {
+func (e *hostEngine) rooted(h *Header) (root int, want *Header, err error) {
 	h.Call.Method = uint8(schedule.Direct)
-	want = *h
-	err = e.compare(h, &want)
+	want = e.expecting(h)
+	err = e.compare(h, want)
 	return int(h.Call.Root), want, err
 }
 

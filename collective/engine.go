@@ -39,11 +39,20 @@ type hostEngine struct {
 	scratch []uint64  // operands that arrive; aligned for every element type
 	wide    []uint64  // sums that need more bits than an element has
 	chain   [][]byte  // operands of one block, in ring order
+	want    Header    // of the message that is being received
 	in      [][]byte  // parts of the message that is being received
 	whole   [1][]byte // the same for a message that arrives in scratch
 
 	waitsFor atomic.Int64              // 1 + the rank whose message is awaited, 0: none
 	aborted  atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
+
+	ended   <-chan struct{} // of the context that is watched
+	unwatch func() bool
+	now     struct {
+		sync.Mutex
+		running bool
+		call    Header
+	}
 
 	running sync.Mutex // held while calls run, so that Close can wait for them
 	closed  bool       // guarded by running
@@ -86,17 +95,16 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 // attend runs the calls that were started. When ctx ends it breaks the
 // transport, which ends the calls; so the calls below take no context.
 func (e *hostEngine) attend(ctx context.Context, last *Header) error {
-	call := *last // the list is used again
+	e.mind(ctx, last)
+	defer e.leave()
 	if ctx.Err() != nil {
-		e.Abort(e.tooLate(ctx, &call))
+		e.Abort(e.tooLate(ctx, last))
 	}
 	for p := e; p != nil; p = p.parent {
 		if cause := p.aborted.Load(); cause != nil {
 			return cause
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx, &call)) })
-	defer stop()
 	err := e.performAll()
 	e.waitsFor.Store(0)
 	if err != nil {
@@ -106,6 +114,35 @@ func (e *hostEngine) attend(ctx context.Context, last *Header) error {
 		err = sendErr
 	}
 	return err
+}
+
+// mind has the end of ctx break the transport while a call is in progress. A
+// group gives the same context again and again, so it is watched on.
+func (e *hostEngine) mind(ctx context.Context, call *Header) {
+	e.now.Lock()
+	e.now.running, e.now.call = true, *call
+	e.now.Unlock()
+	if ctx.Done() == e.ended {
+		return
+	}
+	if e.unwatch != nil {
+		e.unwatch()
+	}
+	e.ended = ctx.Done()
+	e.unwatch = context.AfterFunc(ctx, func() {
+		e.now.Lock()
+		running, call := e.now.running, e.now.call
+		e.now.Unlock()
+		if running {
+			e.t.Abort(e.tooLate(ctx, &call))
+		}
+	})
+}
+
+func (e *hostEngine) leave() {
+	e.now.Lock()
+	e.now.running = false
+	e.now.Unlock()
 }
 
 // blame tells the other ranks of a failure that the transport does not know
@@ -199,6 +236,9 @@ func (e *hostEngine) Close() error {
 		return nil
 	}
 	e.closed = true
+	if e.unwatch != nil {
+		e.unwatch()
+	}
 	e.out.close()
 	return err
 }
@@ -215,6 +255,13 @@ func (e *hostEngine) post(h *Header, to int, part int, parts ...[]byte) {
 func (e *hostEngine) seal(m *outgoing, part int) {
 	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
 	e.out.put(m)
+}
+
+// expecting is the header of the messages that a call receives: that of those
+// it sends, which counts its parts apart.
+func (e *hostEngine) expecting(h *Header) *Header {
+	e.want = *h
+	return &e.want
 }
 
 // receive fills parts from a rank's next message.

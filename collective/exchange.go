@@ -25,7 +25,7 @@ func (e *hostEngine) gather(h *Header, dst, src Vector) error {
 		theirs := dst.bytes()[from*each : (from+1)*each]
 		for k := range messages(each, per) {
 			e.whole[0] = theirs[k*per : min((k+1)*per, each)]
-			if err := e.receive(&want, from, 1+k, e.whole[:]); err != nil {
+			if err := e.receive(want, from, 1+k, e.whole[:]); err != nil {
 				return err
 			}
 		}
@@ -43,7 +43,7 @@ func (e *hostEngine) scatter(h *Header, dst, src Vector) error {
 	if e.rank != root {
 		for k := range messages(each, per) {
 			e.whole[0] = dst.bytes()[k*per : min((k+1)*per, each)]
-			if err := e.receive(&want, root, 1+k, e.whole[:]); err != nil {
+			if err := e.receive(want, root, 1+k, e.whole[:]); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func (e *hostEngine) scatter(h *Header, dst, src Vector) error {
 func (e *hostEngine) allToAll(h *Header, dst, src Vector, counts []int) error {
 	per, width := schedule.SegmentBytes, src.dtype.Size()
 	h.Call.Method = uint8(schedule.Direct)
-	want := *h
+	want := e.expecting(h)
 	var out, in []int
 	if counts != nil {
 		out, in = counts[:e.size], counts[e.size:]
@@ -90,7 +90,7 @@ func (e *hostEngine) allToAll(h *Header, dst, src Vector, counts []int) error {
 			}
 			if k < gets {
 				e.whole[0] = get[min(k*per, len(get)):min((k+1)*per, len(get))]
-				if err := e.receive(&want, from, k, e.whole[:]); err != nil {
+				if err := e.receive(want, from, k, e.whole[:]); err != nil {
 					return err
 				}
 			}

@@ -40,6 +40,7 @@ type Group struct {
 	opts   Options
 
 	busy   atomic.Bool // a call is in progress; guards what follows
+	limit  limit
 	seq    uint64
 	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
 	broken error
@@ -65,6 +66,16 @@ func (g *Group) Size() int { return g.view.Size() }
 
 // View is the agreed list of members.
 func (g *Group) View() View { return g.view }
+
+// Err is what broke the group, the error of its first call that failed; nil
+// while it is whole. Ask when no call is in progress.
+func (g *Group) Err() error {
+	if !g.busy.CompareAndSwap(false, true) {
+		return nil
+	}
+	defer g.busy.Store(false)
+	return g.broken
+}
 
 // Mark says which step of the caller's work the next calls belong to. It
 // travels in headers and shows up in records; it changes nothing else.
@@ -116,6 +127,7 @@ func (g *Group) Close() error {
 	}
 	err := g.engine.Close() // ends what is in progress
 	g.backlog.end()
+	g.limit.close()
 	return err
 }
 
@@ -199,12 +211,12 @@ func (g *Group) attend(ctx context.Context, c Call, start func() (seq uint64, er
 		return g.broken
 	}
 	begin = time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, g.opts.Deadline, ErrLate)
-	defer cancel()
+	limited := g.limit.begin(ctx, begin, g.opts.Deadline)
 	seq, err := start()
 	if err == nil {
-		err = g.engine.Wait(ctx)
+		err = g.engine.Wait(limited)
 	}
+	g.limit.finish()
 	if err != nil {
 		err = g.complete(err, c, seq, time.Since(begin))
 		g.broken = err

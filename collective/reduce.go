@@ -32,7 +32,7 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 func (e *hostEngine) ringReduce(h *Header, v Vector, blocks int) error {
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
 	sent, got := 0, 0
-	want := *h
+	want := e.expecting(h)
 	for i := range schedule.RingSteps(e.size) {
 		step := schedule.RingStep(e.rank, e.size, i)
 		out, in := e.chunk(v, step.Send), e.chunk(v, step.Recv)
@@ -43,7 +43,7 @@ func (e *hostEngine) ringReduce(h *Header, v Vector, blocks int) error {
 			}
 			if k < in.Segments(blocks) {
 				e.in = segment(e.in[:0], v, in, k, blocks)
-				if err := e.take(&want, v, down, got, step.Fold); err != nil {
+				if err := e.take(want, v, down, got, step.Fold); err != nil {
 					return err
 				}
 				got++
@@ -81,12 +81,12 @@ func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
 	all := e.room(e.size * len(mine))
 	operand := func(rank int) []byte { return all[rank*len(mine) : (rank+1)*len(mine)] }
 	copy(operand(e.rank), mine)
-	want := *h
+	want := e.expecting(h)
 	for i := 1; i < e.size; i++ {
 		to, from := schedule.Pair(e.rank, e.size, i)
 		e.post(h, to, 0, mine)
 		e.in = append(e.in[:0], operand(from))
-		if err := e.receive(&want, from, 0, e.in); err != nil {
+		if err := e.receive(want, from, 0, e.in); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,22 @@ func (s *subTransport) Recv(ctx context.Context, from int, h *Header, parts [][]
 	return s.during(func() error { return s.t.Recv(ctx, s.ranks[from], h, parts) })
 }
 
+// Posts is part of Poster.
+func (s *subTransport) Posts() bool {
+	p, ok := s.t.(Poster)
+	return ok && p.Posts()
+}
+
+// Post is part of Poster.
+func (s *subTransport) Post(to int, h *Header, parts [][]byte) error {
+	return s.during(func() error { return s.t.(Poster).Post(s.ranks[to], h, parts) })
+}
+
+// Flush is part of Poster.
+func (s *subTransport) Flush(ctx context.Context) error {
+	return s.during(func() error { return s.t.(Poster).Flush(ctx) })
+}
+
 // during runs a Send or Recv. Either it sees that the transport is closed, or
 // Close sees it.
 func (s *subTransport) during(call func() error) error {

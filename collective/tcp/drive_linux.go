@@ -4,7 +4,9 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,17 +24,46 @@ type drive struct {
 	full   []int      // ranks whose lanes have a queue
 	spare  []*frame
 
-	tries        int  // how often somebody looks before they sleep
+	patience     patience
 	yield        bool // give the core away between two looks: there are more ranks here than cores
 	idle, settle []unix.PollFd
 }
 
 const (
 	mostPosted = 4    // frames of a lane, then Post waits
-	spinTries  = 250  // looks, about 50 µs of them
-	yieldTries = 40   // looks where others wait for the core
 	sleepMost  = 1000 // ms; who breaks the transport wakes sleepers, this is for what nobody thought of
 )
+
+// patience is how often somebody looks before they sleep. Looking finds what
+// comes soon without the cost of sleeping and waking; where others want the
+// core, or peers are far behind, it only takes time from them. So what sleeping
+// turns out to take decides.
+type patience struct {
+	tries       atomic.Int32
+	least, most int32
+}
+
+const (
+	spinLeast, spinMost   = 10, 250 // looks, of about .2 µs
+	yieldLeast, yieldMost = 5, 40   // looks and changes to another process
+	shortSleep            = 100 * time.Microsecond
+)
+
+func (p *patience) set(least, most int32) {
+	p.least, p.most = least, most
+	p.tries.Store(most)
+}
+
+func (p *patience) ends(tries int) bool { return tries >= int(p.tries.Load()) }
+
+// slept learns from a sleep.
+func (p *patience) slept(d time.Duration) {
+	if d < shortSleep {
+		p.tries.Store(min(2*p.tries.Load(), p.most))
+	} else {
+		p.tries.Store(max(p.tries.Load()/2, p.least))
+	}
+}
 
 // equip prepares for the lanes of a View.
 func (d *drive) equip(v collective.View) {
@@ -42,9 +73,10 @@ func (d *drive) equip(v collective.View) {
 			here++
 		}
 	}
-	d.tries = spinTries
+	d.patience.set(spinLeast, spinMost)
 	if here > runtime.NumCPU() {
-		d.tries, d.yield = yieldTries, true
+		d.patience.set(yieldLeast, yieldMost)
+		d.yield = true
 	}
 }
 
@@ -132,7 +164,7 @@ func (t *Transport) drain(ctx context.Context, most int) error {
 		case moved:
 			tries = 0
 			continue
-		case tries < d.tries:
+		case !d.patience.ends(tries):
 			d.pause(tries)
 			continue
 		}
@@ -170,7 +202,7 @@ func (t *Transport) driveIn(ctx context.Context, l *lane, from int, h *collectiv
 		case moved || sent:
 			tries = 0
 			continue
-		case tries < d.tries:
+		case !d.patience.ends(tries):
 			d.pause(tries)
 			continue
 		}
@@ -223,7 +255,7 @@ func (d *drive) frame() *frame {
 
 // pause lets others run between two looks.
 func (d *drive) pause(tries int) {
-	if d.yield {
+	if d.yield || tries > spinMost/3 { // who is waited for may be waiting for this very core
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
 	if tries%8 == 0 {
@@ -243,7 +275,9 @@ func (t *Transport) sleep(polls []unix.PollFd, in *lane) []unix.PollFd {
 		polls = append(polls, unix.PollFd{Fd: int32(t.peers[to].lane.fd), Events: unix.POLLOUT})
 	}
 	t.drive.moving.Unlock()
+	begin := time.Now()
 	_, _ = unix.Poll(polls, sleepMost)
+	t.drive.patience.slept(time.Since(begin))
 	return polls
 }
 

@@ -17,6 +17,9 @@ type Command struct {
 	// size. The slice is valid only during the call. A call that blocks
 	// holds up the worker's writes once the pipe is full, and Wait. May be nil.
 	Stdout, Stderr func(line []byte)
+
+	// place carries out the start where the worker is to be; nil for here.
+	place func(start func() error) error
 }
 
 // Options set the patience of a Job. The zero value of a field means its

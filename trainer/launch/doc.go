@@ -16,6 +16,9 @@
 // does, so the lifeline is what reaches the processes behind a wrapper such as
 // a shell, and every worker on the other systems.
 //
+// On Linux a job can be spread over a [Network]: network namespaces that stand
+// for machines, with links as slow as wanted. See [Namespaces].
+//
 // Who is told to end, when, and who is to blame is decided by a state machine
 // that knows neither processes nor clocks (watch.go, outcome.go); one goroutine
 // per job (job.go) feeds it with what happens and carries out its orders.

@@ -77,7 +77,14 @@ var parts = map[string]func() int{
 	"launcher": launcher,
 	"flood":    flood,
 	"unended":  func() int { fmt.Print("a\nb"); fmt.Fprint(os.Stderr, "c\nd"); return 0 },
-	"where":    func() int { dir, _ := os.Getwd(); fmt.Println(dir, os.Getenv("COLOUR")); return 0 },
+	// In network namespaces.
+	"meet":      meet,
+	"send":      send,
+	"receive":   receive,
+	"networker": networker,
+	"printer":   printer,
+	"builder":   builder,
+	"where":     func() int { dir, _ := os.Getwd(); fmt.Println(dir, os.Getenv("COLOUR")); return 0 },
 }
 
 // hold tells the beacon about this process and blocks until the beacon is gone.

@@ -55,7 +55,15 @@ func (c Command) start(o Options) (*Process, error) {
 		return nil, fmt.Errorf("pipes for %s: %w", name, err)
 	}
 	defer pipes.closeTheirs()
-	if err := p.cmd.Start(); err != nil {
+	start := p.cmd.Start
+	if c.place != nil {
+		start = func() error { return c.place(p.cmd.Start) }
+	}
+	if err := start(); err != nil {
+		if p.cmd.Process != nil { // born, but its thread did not find back
+			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Wait()
+		}
 		pipes.closeOurs()
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 )
 
 // AddrTowards is the address of this machine from which a host:port is
@@ -20,25 +21,60 @@ func AddrTowards(hostport string) (netip.Addr, error) {
 // OwnAddr is an address of this machine that others may reach: private ones
 // come first, IPv4 before IPv6.
 func OwnAddr() (netip.Addr, error) {
+	own, err := ownAddrs()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if len(own) == 0 {
+		return netip.Addr{}, fmt.Errorf("cluster: this machine has no address but loopback: name one with a bind address")
+	}
+	return own[0], nil
+}
+
+// ownAddrs are the addresses of this machine that others may reach, best first.
+func ownAddrs() ([]netip.Addr, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("cluster: listing this machine's addresses: %w", err)
+		return nil, fmt.Errorf("cluster: listing this machine's addresses: %w", err)
 	}
-	var best netip.Addr
-	points := 0
+	var own []netip.Addr
 	for _, a := range list {
 		prefix, err := netip.ParsePrefix(a.String())
-		if err != nil {
-			continue
-		}
-		if p := suitability(prefix.Addr()); p > points {
-			best, points = prefix.Addr(), p
+		if err == nil && suitability(prefix.Addr()) > 0 {
+			own = append(own, prefix.Addr())
 		}
 	}
-	if points == 0 {
-		return best, fmt.Errorf("cluster: this machine has no address but loopback: name one with a bind address")
+	slices.SortStableFunc(own, func(a, b netip.Addr) int { return suitability(b) - suitability(a) })
+	return own, nil
+}
+
+// dataPlane says where the data plane of a process listens, and under which
+// addresses others try to reach it, best first: that of Bind, then every other
+// one of the machine, on one port. On loopback there is that one only.
+func (c *Config) dataPlane() (listen netip.Addr, advertise []netip.Addr, err error) {
+	bind := c.Bind.Addr().Unmap()
+	switch {
+	case len(c.DataAddrs) == 1:
+		return c.DataAddrs[0], c.DataAddrs, nil
+	case len(c.DataAddrs) > 1:
+		return netip.Addr{}, c.DataAddrs, nil
+	case bind.IsLoopback() || suitability(bind) == 0:
+		return bind, []netip.Addr{bind}, nil
 	}
-	return best, nil
+	own, err := ownAddrs()
+	if err != nil {
+		return bind, nil, err
+	}
+	own = slices.DeleteFunc(own, func(a netip.Addr) bool { return a == bind })
+	return netip.Addr{}, append([]netip.Addr{bind}, own...), nil
+}
+
+// hostPort is what to listen on; the zero address is all of the machine's.
+func hostPort(a netip.Addr) string {
+	if !a.IsValid() {
+		return ":0"
+	}
+	return netip.AddrPortFrom(a, 0).String()
 }
 
 // suitability ranks addresses for use by other machines; 0 is of no use.

@@ -21,7 +21,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(envWorker) != "" {
+		os.Exit(worker())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func deadline(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -59,6 +64,15 @@ func groups(t testing.TB, nodes []*cluster.Node) []*collective.Group {
 	}
 	all.Wait()
 	return out
+}
+
+// sumIs checks a sum over a group of n.
+func sumIs(t *testing.T, n int) func(context.Context, *collective.Group) {
+	return func(ctx context.Context, g *collective.Group) {
+		one := []int64{1}
+		assert.NoError(t, collective.AllReduce(ctx, g, one, collective.Sum))
+		assert.Equal(t, []int64{int64(n)}, one)
+	}
 }
 
 func TestOneProcess(t *testing.T) {
@@ -136,7 +150,8 @@ func TestEnvironment(t *testing.T) {
 	require.False(t, ok)
 	want := cluster.Config{Cluster: "c", Nodes: 3, Node: "vm1-7f3a", Local: 2, LocalSize: 4,
 		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"},
-		KeyFile: "/etc/job.key", Insecure: true}
+		KeyFile: "/etc/job.key", Insecure: true, MinSize: 2,
+		DataAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}
 	for _, v := range want.Environ() {
 		for i := range v {
 			if v[i] == '=' {
@@ -149,7 +164,7 @@ func TestEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, want, got)
-	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvBind: "nowhere", cluster.EnvInsecure: "perhaps"} {
+	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvBind: "nowhere", cluster.EnvInsecure: "perhaps", cluster.EnvDataAddrs: "eth0"} {
 		good := os.Getenv(name)
 		t.Setenv(name, bad)
 		_, ok, err = cluster.FromEnv()
@@ -169,24 +184,4 @@ func TestAddresses(t *testing.T) {
 		require.False(t, own.IsLoopback())
 	}
 	require.Regexp(t, `^[^/.]+-[0-9a-f]{6}$`, cluster.NodeName())
-}
-
-// Each process of the job does this; here it is a job of one.
-func Example() {
-	ctx := context.Background()
-	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"}) // on several machines: Nodes, Bind and Join
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer node.Close()
-	group, err := node.Group(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	gradients := []float32{1, 2, 3}
-	err = collective.AllReduce(ctx, group, gradients, collective.Mean)
-	fmt.Println(group.Size(), gradients, err)
-	// Output: 1 [1 2 3] <nil>
 }

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/membership"
@@ -31,6 +32,18 @@ type Config struct {
 
 	Bind netip.AddrPort // where gossip listens; the zero value is 127.0.0.1, any port
 	Join []string       // host:port of processes of the job; none for the first
+
+	// DataAddrs are the addresses of this machine under which the others reach
+	// it for all but gossip, best first. nil is every address of the machine,
+	// that of Bind first; and that alone where it is loopback.
+	DataAddrs []netip.Addr
+
+	// MinSize is the least number of members that Regroup goes on with. It can
+	// only raise what a majority takes. All members have the same.
+	MinSize int
+	// ConnectTime is how long the members of an agreed View get to connect, and
+	// so to call Group or Regroup when the others have; 0 is 30 s.
+	ConnectTime time.Duration
 
 	// Key secures everything: gossip, and all that the workers send each other.
 	// Without one, Bind is loopback, or Insecure says that whoever reaches it is
@@ -62,6 +75,9 @@ func (c *Config) complete() error {
 	if !c.Bind.IsValid() {
 		c.Bind = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
 	}
+	if c.ConnectTime <= 0 {
+		c.ConnectTime = connectTime
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -75,6 +91,11 @@ func (c *Config) complete() error {
 	if strings.Contains(c.Node, "/") {
 		errs = append(errs, fmt.Errorf("node name %q: it must not contain a slash", c.Node))
 	}
+	for _, a := range c.DataAddrs {
+		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" {
+			errs = append(errs, fmt.Errorf("data address %v: it must be one that the others reach", a))
+		}
+	}
 	if c.Bind.Addr().IsUnspecified() {
 		errs = append(errs, fmt.Errorf("bind address %v: name one address of this machine that the others reach", c.Bind.Addr()))
 	}
@@ -85,13 +106,23 @@ func (c *Config) complete() error {
 		}
 		c.Key = &key
 	}
-	if c.Key == nil && !c.Insecure && !c.Bind.Addr().IsLoopback() {
-		errs = append(errs, fmt.Errorf("%w: whoever reaches %v could join in and read along: make a key with ringtrain keygen, or say --insecure (Config.Insecure) on a network that you trust", ErrNoKey, c.Bind.Addr()))
+	if at := c.exposed(); c.Key == nil && !c.Insecure && at.IsValid() {
+		errs = append(errs, fmt.Errorf("%w: whoever reaches %v could join in and read along: make a key with ringtrain keygen, or say --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
+}
+
+// exposed is an address that other machines reach, if one is listened on.
+func (c *Config) exposed() netip.Addr {
+	for _, a := range append([]netip.Addr{c.Bind.Addr()}, c.DataAddrs...) {
+		if !a.IsLoopback() {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 // NodeName is a name for a launcher: the host's name and six hex digits that

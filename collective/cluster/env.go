@@ -10,8 +10,8 @@ import (
 
 // The variables by which a launcher tells its workers who they are. NODE,
 // LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
-// JOIN, BIND, CLUSTER, KEY_FILE and INSECURE are the fields of Config of the
-// same name. A key itself is never in the environment.
+// JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS and MIN_SIZE are the fields
+// of Config of the same name. A key itself is never in the environment.
 const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
@@ -22,6 +22,8 @@ const (
 	EnvCluster   = "RINGTRAIN_CLUSTER"
 	EnvKeyFile   = "RINGTRAIN_KEY_FILE"
 	EnvInsecure  = "RINGTRAIN_INSECURE"
+	EnvDataAddrs = "RINGTRAIN_DATA_ADDRS"
+	EnvMinSize   = "RINGTRAIN_MIN_SIZE"
 )
 
 // FromEnv is the Config that a launcher passed on, see Config.Environ. ok is
@@ -30,7 +32,7 @@ func FromEnv() (c Config, ok bool, err error) {
 	if c.Node = os.Getenv(EnvNode); c.Node == "" {
 		return c, false, nil
 	}
-	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes} {
+	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes, EnvMinSize: &c.MinSize} {
 		text, set := os.LookupEnv(name)
 		if !set {
 			continue
@@ -46,6 +48,15 @@ func FromEnv() (c Config, ok bool, err error) {
 	}
 	if text := os.Getenv(EnvJoin); text != "" {
 		c.Join = strings.Split(text, ",")
+	}
+	if text := os.Getenv(EnvDataAddrs); text != "" {
+		for part := range strings.SplitSeq(text, ",") {
+			addr, err := netip.ParseAddr(part)
+			if err != nil {
+				return c, true, fmt.Errorf("cluster: %s=%q is not a list of addresses", EnvDataAddrs, text)
+			}
+			c.DataAddrs = append(c.DataAddrs, addr)
+		}
 	}
 	if text := os.Getenv(EnvInsecure); text != "" {
 		if c.Insecure, err = strconv.ParseBool(text); err != nil {
@@ -68,10 +79,15 @@ func (c Config) Environ() []string {
 		EnvJoin + "=" + strings.Join(c.Join, ","),
 		EnvKeyFile + "=" + c.KeyFile,
 		EnvInsecure + "=" + strconv.FormatBool(c.Insecure),
+		EnvMinSize + "=" + strconv.Itoa(c.MinSize),
 	}
 	bind := "" // said all the same, or the launcher's own variable would be inherited
 	if c.Bind.IsValid() {
 		bind = c.Bind.String()
 	}
-	return append(env, EnvBind+"="+bind)
+	var addrs []string
+	for _, a := range c.DataAddrs {
+		addrs = append(addrs, a.String())
+	}
+	return append(env, EnvBind+"="+bind, EnvDataAddrs+"="+strings.Join(addrs, ","))
 }

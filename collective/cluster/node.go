@@ -17,7 +17,7 @@ import (
 )
 
 // connectTime bounds the connecting of a View's members once the View is
-// agreed: all of them were alive a moment ago.
+// agreed, where the Config does not: all of them were alive a moment ago.
 const connectTime = 30 * time.Second
 
 // A Node is this process as a member of a job.
@@ -29,7 +29,7 @@ type Node struct {
 	agent    *membership.Agent
 
 	mu     sync.Mutex
-	groups []*collective.Group
+	group  *collective.Group // the newest; others are closed
 	closed bool
 }
 
@@ -48,14 +48,23 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.gate = tcp.NewGate(id)
-	n.listener, err = tcp.Listen(ctx, netip.AddrPortFrom(c.Bind.Addr(), 0).String(), id, n.gate)
+	listen, advertise, err := c.dataPlane()
 	if err != nil {
 		return nil, err
 	}
-	n.member.Addrs = []netip.AddrPort{n.listener.Addr().(*net.TCPAddr).AddrPort()}
+	n.gate = tcp.NewGate(id)
+	n.gate.Log = c.Log
+	n.listener, err = tcp.Listen(ctx, hostPort(listen), id, n.gate)
+	if err != nil {
+		return nil, err
+	}
+	port := n.listener.Addr().(*net.TCPAddr).AddrPort().Port()
+	for _, a := range advertise {
+		n.member.Addrs = append(n.member.Addrs, netip.AddrPortFrom(a, port))
+	}
 	n.agent, err = membership.Start(ctx, membership.Config{
-		Member: n.member, Nodes: c.Nodes, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey, Log: c.Log, Progress: c.Progress,
+		Member: n.member, Nodes: c.Nodes, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
+		Log: c.Log, Progress: c.Progress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -85,13 +94,33 @@ func (n *Node) Addr() netip.AddrPort { return n.agent.Addr() }
 
 // Group waits until the expected members are there, agrees with them on a View
 // and connects with each. When ctx ends first, the error says for whom it was
-// still waiting. The Group ends with the Node at the latest.
+// still waiting. Once the Node has a Group, Group returns the newest, broken or
+// not: Regroup makes another. The Group ends with the Node at the latest. One of
+// Group and Regroup runs at a time.
 func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
+	if g, err := n.newest(); g != nil || err != nil {
+		return g, err
+	}
 	view, err := n.agent.View(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	return n.connect(ctx, view)
+}
+
+// newest is the Group that was made last, or nil.
+func (n *Node) newest() (*collective.Group, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, fmt.Errorf("cluster: %s: %w", n.member.Name, collective.ErrClosed)
+	}
+	return n.group, nil
+}
+
+// connect makes the Group of a View.
+func (n *Node) connect(ctx context.Context, view collective.View) (*collective.Group, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.config.ConnectTime)
 	defer cancel()
 	transport, err := n.gate.Connect(ctx, view)
 	if err != nil {
@@ -103,20 +132,20 @@ func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
 	if n.closed {
 		return nil, errors.Join(collective.ErrClosed, g.Close())
 	}
-	n.groups = append(n.groups, g)
+	n.group = g
 	return g, nil
 }
 
 // Leave says goodbye to the others, so that they need not wonder, and closes
 // the Node.
 func (n *Node) Leave(ctx context.Context) error {
-	n.closeGroups()
+	n.end()
 	return errors.Join(n.agent.Leave(ctx), n.Close())
 }
 
-// Close closes the Node's Groups and ports. Closing twice is fine.
+// Close closes the Node's Group and ports. Closing twice is fine.
 func (n *Node) Close() error {
-	n.closeGroups()
+	n.end()
 	n.gate.Close()
 	err := n.listener.Close()
 	if n.agent != nil {
@@ -125,12 +154,20 @@ func (n *Node) Close() error {
 	return err
 }
 
-func (n *Node) closeGroups() {
+func (n *Node) end() {
 	n.mu.Lock()
-	groups := n.groups
-	n.groups, n.closed = nil, true
+	n.closed = true
 	n.mu.Unlock()
-	for _, g := range groups {
+	n.dismiss()
+}
+
+// dismiss closes the Group, if there is one.
+func (n *Node) dismiss() {
+	n.mu.Lock()
+	g := n.group
+	n.group = nil
+	n.mu.Unlock()
+	if g != nil {
 		_ = g.Close()
 	}
 }

@@ -91,7 +91,7 @@ func (m *machine) sendView(to peer) {
 // or a later View has left us out.
 func (m *machine) onClosed(msg message) {
 	if m.held == nil || msg.Job == m.held.view.Job && msg.Epoch > m.held.view.Epoch {
-		m.excluded = &exclusion{by: msg.From, job: msg.Job}
+		m.excluded = &exclusion{by: msg.From, job: msg.Job, epoch: msg.Epoch}
 		m.run = nil
 	}
 }

@@ -68,7 +68,7 @@ func (a *adversary) introduce() {
 }
 
 func TestViewsUnderAnAdversary(t *testing.T) {
-	agreed := 0
+	agreed, worlds := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "processes")
 		a := &adversary{world: newWorld(1, n, 0, 1, weather{slander: true})}
@@ -85,6 +85,7 @@ func TestViewsUnderAnAdversary(t *testing.T) {
 			}
 		}
 		agreed += len(a.agreed)
+		worlds++
 	})
-	require.Greater(t, agreed, 100, "the adversary hardly ever let a View come about")
+	require.Greater(t, agreed, worlds/2, "the adversary hardly ever let a View come about")
 }

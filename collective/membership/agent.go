@@ -23,6 +23,7 @@ type Agent struct {
 
 	machine *machine                 // owned by the Agent's goroutine, like
 	known   map[peer]memberlist.Node // where to send to; members of the View stay
+	demands int                      // calls of Next in progress
 	in      *inbox
 	out     *outbox
 	status  *status
@@ -59,8 +60,9 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 	if lost := len(c.Member.Addrs) - len(self.Addrs); lost > 0 {
 		c.Log.Warn("addresses that do not fit are not announced", "dropped", lost, "kept", len(self.Addrs))
 	}
-	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), status: newStatus()}
+	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), status: newStatus(self.Member)}
 	a.machine = newMachine(time.Now(), self.Member, c.Nodes, rand.Uint64)
+	a.machine.least = c.MinSize
 	if err := a.open(&delegate{agent: a, meta: meta}); err != nil {
 		return nil, err
 	}
@@ -91,9 +93,7 @@ func (a *Agent) open(d *delegate) error {
 	}
 	own, _ := netip.AddrFromSlice(ip)
 	a.addr = netip.AddrPortFrom(own.Unmap(), uint16(port))
-	a.out = newOutbox(a.list.SendReliable, func(to string, err error) {
-		a.cfg.Log.Debug("message not sent", "to", to, "error", err)
-	})
+	a.out = newOutbox(a.list.SendReliable, a.unsent)
 	a.cfg.Log.Debug("gossip is up", "addr", a.addr, "name", g.Name, "cluster", g.Label)
 	return nil
 }
@@ -140,6 +140,7 @@ func (a *Agent) loop(ctx context.Context) {
 // publish hands out what the last inputs brought about.
 func (a *Agent) publish() {
 	messages, views := a.machine.take()
+	a.status.foresee(a.machine.outlook()) // before a View is: the next may be asked for at once
 	for _, v := range views {
 		a.cfg.Log.Info("view agreed", "rank", v.Self, "size", v.Size(), "view", v.String())
 		a.status.install(v)
@@ -164,7 +165,7 @@ func (a *Agent) up(now time.Time, c candidate, at memberlist.Node) {
 		return
 	}
 	a.known[p] = at
-	a.status.found(p)
+	a.status.up(c.Member)
 	a.machine.Up(now, c)
 }
 
@@ -173,6 +174,7 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 	if p == a.machine.id {
 		return
 	}
+	a.status.down(p)
 	a.machine.Down(now, p)
 	held := a.machine.held
 	if held == nil || rankOf(held.view.Members, p) < 0 {
@@ -201,10 +203,15 @@ func (a *Agent) Addr() netip.AddrPort { return a.addr }
 // Member is this process as others see it, with its nonce.
 func (a *Agent) Member() collective.Member { return a.machine.self }
 
-// View returns the first View once it is agreed; to a Watcher, with Self -1. It
-// returns an error that matches [ErrComplete] if a member of it says that this
-// process came too late, a [WaitError] if ctx ends before, and [ErrClosed] after
-// Close.
+// Seen are the processes that gossip believes alive, in the order of ranks:
+// this one and Watchers among them, whether they are in a View or not.
+func (a *Agent) Seen() []collective.Member { return a.status.members() }
+
+// View returns the newest View, once the first is agreed; to a Watcher, with
+// Self -1, the newest that it has heard of, which is a second or so behind. It
+// returns an error that matches [ErrComplete] if a member says that this process
+// came too late for the first, a [WaitError] if ctx ends before, and [ErrClosed]
+// after Close.
 func (a *Agent) View(ctx context.Context) (collective.View, error) {
 	return a.status.view(ctx, a.machine.self)
 }

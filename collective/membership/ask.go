@@ -9,12 +9,16 @@ import (
 
 // ask asks a few others from time to time whether they hold the View we lack:
 // its commit may have been lost, or the job may have begun before we came.
+// A watcher goes on: it hears of later Views by asking alone.
 func (m *machine) ask(now time.Time) {
-	if m.held != nil && m.wanted == nil || now.Before(m.pace.askAt) {
+	if m.content() || now.Before(m.pace.askAt) {
 		return
 	}
 	m.pace.askAt = now.Add(m.pace.askGap)
 	m.pace.askGap = min(2*m.pace.askGap, askMost)
+	if m.held != nil && m.self.Role == collective.Watcher {
+		m.pace.askGap = askFirst
+	}
 	msg := message{Kind: query}
 	if m.self.Role == collective.Watcher {
 		msg.Kind = watch

@@ -124,6 +124,7 @@ func (m *machine) propose(view collective.View) {
 	}
 	d.voters, d.need = m.quorum(v)
 	if m.held != nil {
+		d.need = m.enough()
 		for _, p := range d.voters {
 			if _, ok := r.promises[p]; ok {
 				d.targets = union(d.targets, []peer{p})

@@ -26,6 +26,9 @@ type Config struct {
 	// Nodes is the number of machines in the first View, each with all of its
 	// workers. 0 and 1 mean this machine's workers only.
 	Nodes int
+	// MinSize is the least number of members of a later View. It can only raise
+	// what a majority of the View before takes.
+	MinSize int
 	// Bind is where gossip listens, by TCP and UDP. Port 0 is any free one. The
 	// zero value is 127.0.0.1:0, which only this machine can reach.
 	Bind netip.AddrPort
@@ -102,6 +105,7 @@ func (c *Config) mistakes() (errs []error) {
 	bad(m.Local < 0 || m.Local >= m.LocalSize, "Member.Local is %d, not 0 to %d (LocalSize is %d)", m.Local, m.LocalSize-1, m.LocalSize)
 	bad(m.Role > collective.Watcher, "Member.Role is %v", m.Role)
 	bad(c.Nodes < 0 || c.Nodes > maxNodes, "Nodes is %d, not 0 to %d", c.Nodes, maxNodes)
+	bad(c.MinSize < 0, "MinSize is %d", c.MinSize)
 	bad(c.Nodes*m.LocalSize > maxMembers, "%d nodes of %d workers are more than %d members", c.Nodes, m.LocalSize, maxMembers)
 	bad(c.Bind.Addr().Zone() != "" || c.Advertise.Zone() != "", "an address with a zone (%v, %v) means nothing to other machines", c.Bind, c.Advertise)
 	bad(c.Bind.Addr() == netip.IPv6Unspecified() && !c.Advertise.IsValid(), "with Bind %v, Advertise must say which address others reach", c.Bind)

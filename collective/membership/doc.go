@@ -30,8 +30,13 @@
 // that most of its members did not survive.
 //
 // Each later View needs a majority of the members of the View before (of two:
-// both) and, unless it is finished in the place of a dead proposer, all its own
-// members. Survivors keep their order.
+// both; Config.MinSize only raises it) and, unless it is finished in the place of
+// a dead proposer, all its own members. Survivors keep their order. [Agent.Next]
+// asks for one and says who is lost. That is the data plane's word, which comes
+// seconds before gossip's; nobody waits for the lost, nor for a process whose
+// machine refuses its messages. Whoever else is silent for a second is left out.
+// The lowest rank that asks proposes first. A member that was left out is told so
+// when it asks ([ErrExpelled]).
 //
 // # What holds
 //

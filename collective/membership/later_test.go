@@ -9,9 +9,13 @@ import (
 )
 
 // mended reports whether the newest View among the living is one of living
-// members who all hold it, or has lost its majority, so that no other can follow.
+// members who all hold it, and who are not in it know so; or whether it has lost
+// its majority, so that no other can follow.
 func (s *world) mended() bool {
 	newest := s.newest()
+	if newest == nil {
+		return true
+	}
 	living := 0
 	for _, p := range peersOf(newest.held.view.Members) {
 		if !s.ever[p].dead {
@@ -26,7 +30,7 @@ func (s *world) mended() bool {
 		if p.dead || rankOf(newest.held.view.Members, p.id) < 0 && p.excluded != nil {
 			continue
 		}
-		if p.held.view.Epoch != newest.held.view.Epoch {
+		if p.held == nil || p.held.view.Epoch != newest.held.view.Epoch {
 			return false
 		}
 	}
@@ -36,7 +40,7 @@ func (s *world) mended() bool {
 func (s *world) newest() *proc {
 	var newest *proc
 	for _, p := range s.procs {
-		if !p.dead && (newest == nil || p.held.view.Epoch > newest.held.view.Epoch) {
+		if !p.dead && p.held != nil && (newest == nil || p.held.view.Epoch > newest.held.view.Epoch) {
 			newest = p
 		}
 	}
@@ -46,7 +50,7 @@ func (s *world) newest() *proc {
 // wreck forms a first View of n and lets members die under bad weather.
 func wreck(seed uint64, tracing bool) (*world, bool) {
 	r := rand.New(rand.NewPCG(seed, 3))
-	n := 2 + r.IntN(6)
+	n := 3 + r.IntN(5)
 	s := newWorld(seed, n, 0, 1, weather{delay: 20 * time.Millisecond, gossip: 100 * time.Millisecond})
 	s.tracing = tracing
 	for slot := range n {
@@ -63,28 +67,38 @@ func wreck(seed uint64, tracing bool) (*world, bool) {
 	}
 	s.deaths = r.IntN(deaths + 1)
 	for _, slot := range r.Perm(n)[:deaths-s.deaths] {
-		s.after(s.upTo(3*time.Second), func() { s.crash(slot) })
+		again := r.IntN(3) == 0
+		s.after(s.upTo(3*time.Second), func() {
+			s.crash(slot)
+			if again { // as another process, which the job has no place for
+				s.after(s.upTo(2*time.Second), func() { s.restart(slot) })
+			}
+		})
 	}
 	s.run(6*time.Second, nil)
 	s.weather = weather{delay: 20 * time.Millisecond, gossip: 100 * time.Millisecond}
 	for _, p := range s.procs {
-		for _, q := range s.procs {
+		for _, q := range s.births {
 			if q.dead {
-				s.after(s.upTo(5*time.Second), func() { s.bury(p, q) })
+				s.after(s.upTo(noticed), func() { s.bury(p, q) })
 			} else if p != q {
 				s.notice(p, q)
 			}
 		}
 	}
-	return s, s.run(60*time.Second, s.mended)
+	s.run(noticed, nil)
+	return s, s.run(10*time.Second, s.mended)
 }
+
+// noticed is how long gossip takes at most to find out who is dead.
+const noticed = 5 * time.Second
 
 func TestLaterViewsUnderFaults(t *testing.T) {
 	schedules := uint64(5000)
 	if testing.Short() || raceEnabled {
 		schedules = 300
 	}
-	shrunk := 0
+	shrunk, turnedAway := 0, 0
 	for seed := range schedules {
 		s, ok := wreck(seed, false)
 		if !ok || s.broken != "" {
@@ -94,11 +108,18 @@ func TestLaterViewsUnderFaults(t *testing.T) {
 			require.Fail(t, "a schedule is not reproducible", "seed %d", seed)
 		}
 		s.checkMajorities(t)
-		if s.newest().held.view.Epoch > 1 {
+		if newest := s.newest(); newest != nil && newest.held.view.Epoch > 1 {
 			shrunk++
+		}
+		for _, p := range s.procs {
+			if p.held == nil && p.excluded != nil {
+				turnedAway++
+			}
 		}
 	}
 	require.Greater(t, shrunk, int(schedules)/4, "the schedules hardly ever led to a later View")
+	require.Greater(t, turnedAway, int(schedules)/20, "hardly anybody was started again")
+	t.Logf("%d schedules: %d with later Views, %d processes turned away", schedules, shrunk, turnedAway)
 }
 
 // checkMajorities checks that each later View has a majority of the one before.

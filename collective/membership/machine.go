@@ -14,6 +14,7 @@ type machine struct {
 	self   collective.Member
 	id     peer
 	nodes  int           // machines expected in the first View
+	least  int           // members that a later View must have, whatever the majority
 	random func() uint64 // draws the Job and the length of pauses
 
 	seen     map[peer]candidate // whom gossip believes alive, this process included
@@ -43,14 +44,16 @@ type holding struct {
 }
 
 type exclusion struct {
-	by  peer
-	job uint64
+	by    peer
+	job   uint64
+	epoch uint64 // of the View that by holds
 }
 
 // A demand for a View after the one that is held.
 type demand struct {
 	since time.Time
 	lost  map[peer]bool // by the data plane's word, whatever gossip says
+	short time.Time     // since when too few are in reach; zero while there are enough
 }
 
 // output collects what the inputs bring about until it is taken.
@@ -85,7 +88,7 @@ func (m *machine) Down(now time.Time, p peer) {
 		return
 	}
 	delete(m.seen, p)
-	if m.excluded != nil && m.excluded.by == p {
+	if m.held == nil && m.excluded != nil && m.excluded.by == p {
 		m.excluded = nil // the job that we missed may be over
 	}
 	m.withoutPeer(now, p)
@@ -98,21 +101,6 @@ func (m *machine) Tick(now time.Time) {
 	m.ask(now)
 }
 
-// Next asks for the View after the one that is held, without the lost.
-func (m *machine) Next(now time.Time, lost []peer) {
-	if m.held == nil || m.self.Role == collective.Watcher {
-		return
-	}
-	if m.wanted == nil {
-		m.wanted = &demand{since: now, lost: map[peer]bool{}}
-	}
-	for _, p := range lost {
-		m.wanted.lost[p] = true
-		m.withoutPeer(now, p)
-	}
-	m.settle(now)
-}
-
 // Receive handles a message of another process.
 func (m *machine) Receive(now time.Time, msg message) {
 	if msg.To != m.id || msg.From == m.id {
@@ -123,7 +111,12 @@ func (m *machine) Receive(now time.Time, msg message) {
 }
 
 // idle reports whether time alone changes nothing: no Tick is needed.
-func (m *machine) idle() bool { return m.held != nil && m.wanted == nil && m.run == nil }
+func (m *machine) idle() bool { return m.content() && m.run == nil }
+
+// content reports whether this process lacks no View.
+func (m *machine) content() bool {
+	return m.held != nil && m.wanted == nil && m.self.Role != collective.Watcher
+}
 
 // take returns the messages to send and the Views to hand out, in order.
 func (m *machine) take() ([]message, []collective.View) {
@@ -135,6 +128,7 @@ func (m *machine) take() ([]message, []collective.View) {
 // settle starts or continues our own ballot and handles what we send ourselves,
 // until nothing more follows.
 func (m *machine) settle(now time.Time) {
+	m.measure(now)
 	m.lead(now)
 	for len(m.out.local) > 0 {
 		msg := m.out.local[0]

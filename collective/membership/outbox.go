@@ -12,7 +12,7 @@ import (
 // is dropped; the protocol sends it again.
 type outbox struct {
 	deliver func(to *memberlist.Node, payload []byte) error
-	failed  func(to string, err error)
+	failed  func(to *memberlist.Node, err error)
 
 	mu     sync.Mutex
 	lanes  map[string][][]byte
@@ -24,7 +24,7 @@ type outbox struct {
 // laneDepth messages may wait for one destination; older ones give way.
 const laneDepth = 16
 
-func newOutbox(deliver func(*memberlist.Node, []byte) error, failed func(string, error)) *outbox {
+func newOutbox(deliver func(*memberlist.Node, []byte) error, failed func(*memberlist.Node, error)) *outbox {
 	o := &outbox{deliver: deliver, failed: failed, lanes: map[string][][]byte{}, empty: make(chan struct{})}
 	close(o.empty)
 	return o
@@ -57,7 +57,7 @@ func (o *outbox) drive(to *memberlist.Node) {
 			return
 		}
 		if err := o.deliver(to, payload); err != nil {
-			o.failed(to.Name, err)
+			o.failed(to, err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestOutboxKeepsOrderAndDropsTheOldest(t *testing.T) {
 				return errors.New("refused")
 			}
 			return nil
-		}, func(string, error) {
+		}, func(*memberlist.Node, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			refused++

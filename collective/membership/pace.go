@@ -7,6 +7,8 @@ const (
 	resendFirst = 200 * time.Millisecond // an unanswered message is sent again after this,
 	resendMost  = 2 * time.Second        // then after twice the time, up to this
 	patience    = time.Second            // what another proposer gets to finish
+	turnGap     = 250 * time.Millisecond // what each lower rank gets to begin with a later View,
+	turnMost    = time.Second            // and all of them together
 	grace       = time.Second            // what members get to answer before a later View leaves them out
 	askFirst    = 500 * time.Millisecond // who has no View asks others for it,
 	askMost     = 5 * time.Second        // less and less often

@@ -84,13 +84,17 @@ func (m *machine) leadFirst(now time.Time) {
 }
 
 // leadNext starts a ballot for the next View if we are the lowest live rank. The
-// others follow one after the other, should that rank not do it.
+// others follow one after the other, should that rank not do it: it may not want
+// a View yet. Where too few are left without the lost, these are asked as well:
+// their connections may have broken while they live.
 func (m *machine) leadNext(now time.Time) {
-	all := peersOf(m.held.view.Members)
-	asked := slices.DeleteFunc(slices.Clone(all), func(p peer) bool { return m.wanted.lost[p] })
-	left := m.upAmong(asked)
-	turn := time.Duration(slices.Index(left, m.id)) * patience
-	if len(left) > len(all)/2 && now.Sub(m.wanted.since) >= turn {
+	asked, left := m.left()
+	if len(left) < m.enough() {
+		asked = peersOf(m.held.view.Members)
+		left = m.upAmong(asked)
+	}
+	turn := min(time.Duration(slices.Index(left, m.id))*turnGap, turnMost)
+	if len(left) >= m.enough() && now.Sub(m.wanted.since) >= turn {
 		m.begin(now, asked, nil)
 	}
 }
@@ -130,8 +134,8 @@ func (m *machine) press(now time.Time) {
 		m.choose(now)
 		return
 	}
-	if r.motion != nil && m.held != nil && now.Sub(r.since) >= 2*grace {
-		m.run = nil // somebody fell silent meanwhile: ask anew who is there
+	if m.held != nil && now.Sub(r.since) >= 2*grace {
+		m.run = nil // somebody fell silent, or came back: ask anew who is there
 		return
 	}
 	if now.Before(r.resend.at) {
@@ -182,9 +186,8 @@ func (m *machine) heardEnough(now time.Time) bool {
 	if m.held == nil {
 		return len(r.promises) == len(r.asked)
 	}
-	_, need := m.quorum(nil)
 	late := now.Sub(r.since) >= grace
-	return len(r.promises) >= need && (late || len(m.upAmong(r.unanswered())) == 0)
+	return len(r.promises) >= m.enough() && (late || len(m.upAmong(r.unanswered())) == 0)
 }
 
 func (m *machine) onAccept(msg message) {
@@ -209,7 +212,7 @@ func (m *machine) decide(r *run) {
 	}
 	v.Self = rankOf(v.Members, m.id)
 	if v.Self < 0 { // we finished the View of others
-		m.excluded = &exclusion{by: peerOf(v.Members[0]), job: v.Job}
+		m.excluded = &exclusion{by: peerOf(v.Members[0]), job: v.Job, epoch: v.Epoch}
 		return
 	}
 	m.install(v, r.ballot)

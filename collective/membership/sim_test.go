@@ -364,7 +364,7 @@ func (s *world) calm() {
 			switch {
 			case q == p:
 			case q.dead:
-				s.after(s.upTo(5*time.Second), func() { s.bury(p, q) })
+				s.after(s.upTo(noticed), func() { s.bury(p, q) })
 			default:
 				s.notice(p, q)
 			}

@@ -2,8 +2,10 @@ package membership
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -13,6 +15,8 @@ type status struct {
 	mu       sync.Mutex
 	agreed   *collective.View
 	excluded *exclusion
+	seen     map[peer]collective.Member // whom gossip believes alive
+	outlook  *outlook                   // while a later View is wanted
 	waiting  Waiting
 	line     string // waiting as last reported
 	failures []string
@@ -21,7 +25,11 @@ type status struct {
 	changed  chan struct{} // closed and replaced when View may return
 }
 
-func newStatus() *status { return &status{away: map[peer]string{}, changed: make(chan struct{})} }
+func newStatus(self collective.Member) *status {
+	return &status{
+		seen: map[peer]collective.Member{peerOf(self): self}, away: map[peer]string{}, changed: make(chan struct{}),
+	}
+}
 
 // announce wakes all who wait. The lock is held.
 func (s *status) announce() {
@@ -73,16 +81,33 @@ func (s *status) unreached(failures []string) bool {
 	return changed
 }
 
+// down stores that gossip has given p up.
+func (s *status) down(p peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen, p)
+}
+
+// vanished stores where a member of the View was that gossip has given up.
 func (s *status) vanished(p peer, addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away[p] = addr
 }
 
-func (s *status) found(p peer) {
+// up stores that gossip sees m.
+func (s *status) up(m collective.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.away, p)
+	s.seen[peerOf(m)] = m
+	delete(s.away, peerOf(m))
+}
+
+// members are those whom gossip sees, in the order of ranks.
+func (s *status) members() []collective.Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.seen), rankOrder)
 }
 
 // lost returns where members of the View were that gossip has given up, and
@@ -97,6 +122,18 @@ func (s *status) lost() ([]string, bool) {
 	return addrs, s.agreed != nil
 }
 
+// foresee stores the outlook for a wanted View; who waits for it is woken when
+// it gets short of members, or is not any more.
+func (s *status) foresee(o *outlook) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.outlook
+	s.outlook = o
+	if before.shortSince() != o.shortSince() {
+		s.announce()
+	}
+}
+
 // view waits for the first View.
 func (s *status) view(ctx context.Context, self collective.Member) (collective.View, error) {
 	for {
@@ -107,9 +144,7 @@ func (s *status) view(ctx context.Context, self collective.Member) (collective.V
 		case closed:
 			return collective.View{}, ErrClosed
 		case agreed != nil:
-			v := *agreed
-			v.Members = slices.Clone(v.Members)
-			return v, nil
+			return ownCopy(*agreed), nil
 		case excluded != nil:
 			return collective.View{}, &CompleteError{Member: self, By: excluded.by.Name, Job: excluded.job}
 		case ctx.Err() != nil:
@@ -120,4 +155,40 @@ func (s *status) view(ctx context.Context, self collective.Member) (collective.V
 		case <-ctx.Done():
 		}
 	}
+}
+
+// next waits for a View of a higher epoch than after's.
+func (s *status) next(ctx context.Context, self collective.Member, after collective.View) (collective.View, error) {
+	for {
+		s.mu.Lock()
+		agreed, excluded, closed, o, changed := s.agreed, s.excluded, s.closed, s.outlook, s.changed
+		s.mu.Unlock()
+		var patience <-chan time.Time
+		if since := o.shortSince(); !since.IsZero() {
+			patience = time.After(time.Until(since.Add(minorityPatience)))
+		}
+		switch {
+		case closed:
+			return collective.View{}, ErrClosed
+		case agreed != nil && agreed.Epoch > after.Epoch:
+			return ownCopy(*agreed), nil
+		case excluded != nil:
+			return collective.View{}, &ExpelledError{Member: self, By: excluded.by.Name, Job: excluded.job, Epoch: excluded.epoch}
+		case ctx.Err() != nil:
+			return collective.View{}, o.explain(after, context.Cause(ctx))
+		case patience != nil && time.Since(o.short) >= minorityPatience:
+			return collective.View{}, o.explain(after, nil)
+		}
+		select {
+		case <-changed:
+		case <-patience:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// ownCopy keeps the caller's hands off the members that are shared.
+func ownCopy(v collective.View) collective.View {
+	v.Members = slices.Clone(v.Members)
+	return v
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -18,6 +22,10 @@ const maxParked = 4096
 // A Gate is where the Links of this process's Views come in. A peer may know
 // of a View, and dial, before this process does: its Links wait here.
 type Gate struct {
+	// Log, if not nil, is told which of its addresses each peer was reached at.
+	// Set it before the first Connect.
+	Log *slog.Logger
+
 	id Identity
 
 	mu      sync.Mutex
@@ -154,7 +162,11 @@ func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, c C
 	m := v.Members[rank]
 	if (rank < v.Self) == (c == Bulk) {
 		p.Rank = uint32(v.Self)
-		return dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
+		l, err := dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
+		if err == nil && c == Bulk && g.Log != nil {
+			g.Log.Info("connected", "rank", rank, "name", m.Name, "addr", l.RemoteAddr().String())
+		}
+		return l, err
 	}
 	l, err := g.take(await, p)
 	if err == nil && (l.peer.Name != m.Name || l.peer.Nonce != m.Nonce) {
@@ -185,26 +197,106 @@ func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 	}
 }
 
-// dialAny tries a peer's addresses in order until one answers. It tries again
-// while it is only slow to; a refusal is final, by the peer or by the kernel,
-// because a member of a View listens for as long as it lives.
+// How the addresses of a peer are tried: each a little after the one before, or
+// as soon as that has failed. One that connects gets a while to shake hands.
+const (
+	headStart = 100 * time.Millisecond
+	greetTime = 2 * time.Second
+)
+
+// dialAny connects to a peer under any of its addresses, best first. It tries
+// again while they are only slow to answer; a refusal is final, by the peer or by
+// the kernel, because a member of a View listens for as long as it lives.
 func dialAny(ctx context.Context, addrs []netip.AddrPort, id Identity, want Peer, p Purpose) (*Link, error) {
 	if len(addrs) == 0 {
 		return nil, errors.New("it has told no address")
 	}
 	for {
-		var errs []error
-		slow := false
-		for _, addr := range addrs {
-			l, err := Dial(ctx, addr.String(), id, want, p)
+		l, errs := dialOnce(ctx, addrs, id, want, p)
+		if l != nil {
+			return l, nil
+		}
+		definite := slices.ContainsFunc(errs, func(err error) bool {
+			return !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded)
+		})
+		if definite || ctx.Err() != nil {
+			return nil, errors.Join(errs...)
+		}
+	}
+}
+
+// A call is a connection in the making, or what became of it.
+type call struct {
+	addr netip.AddrPort
+	conn net.Conn
+	err  error
+}
+
+// dialOnce tries every address once. Connections are made side by side, but one
+// hello is said at a time: to the accepting side a later one says that the
+// earlier has failed.
+func dialOnce(ctx context.Context, addrs []netip.AddrPort, id Identity, want Peer, p Purpose) (*Link, []error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	calls := make(chan call, len(addrs))
+	begun, ended := 0, 0
+	defer func() {
+		cancel()
+		for ; ended < begun; ended++ {
+			if c := <-calls; c.conn != nil {
+				_ = c.conn.Close()
+			}
+		}
+	}()
+	begin := func() {
+		addr := addrs[begun]
+		begun++
+		go func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr.String())
+			if err != nil {
+				err = fmt.Errorf("tcp: connecting to %s at %s: %w", want.Name, addr, err)
+			}
+			calls <- call{addr, conn, err}
+		}()
+	}
+	var errs []error
+	for ended < len(addrs) {
+		if begun == ended {
+			begin()
+		}
+		var next <-chan time.Time
+		if begun < len(addrs) {
+			next = time.After(headStart)
+		}
+		select {
+		case <-next:
+			begin()
+		case c := <-calls:
+			ended++
+			l, err := c.greet(ctx, len(addrs)-ended, id, want, p)
 			if err == nil {
 				return l, nil
 			}
 			errs = append(errs, err)
-			slow = slow || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
-		}
-		if !slow || ctx.Err() != nil {
-			return nil, errors.Join(errs...)
 		}
 	}
+	return nil, errs
+}
+
+// greet shakes hands over a connection that was made. Where others are left to
+// try it does not wait for the whole of ctx.
+func (c *call) greet(ctx context.Context, others int, id Identity, want Peer, p Purpose) (*Link, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	if others > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, greetTime)
+		defer cancel()
+	}
+	l, err := meet(ctx, c.conn, id, want, p)
+	if err != nil {
+		_ = c.conn.Close()
+		return nil, fmt.Errorf("tcp: greeting %s at %s: %w", want.Name, c.addr, err)
+	}
+	return l, nil
 }

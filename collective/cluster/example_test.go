@@ -1,0 +1,67 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/membership"
+)
+
+// Each process of the job does this; here it is a job of one.
+func Example() {
+	ctx := context.Background()
+	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"}) // on several machines: Nodes, Bind and Join
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	group, err := node.Group(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	gradients := []float32{1, 2, 3}
+	err = collective.AllReduce(ctx, group, gradients, collective.Mean)
+	fmt.Println(group.Size(), gradients, err)
+	// Output: 1 [1 2 3] <nil>
+}
+
+// A call that fails breaks the Group for good. Who is left makes another one and
+// repeats the call, with its inputs: the vector of a failed call holds anything.
+func ExampleNode_Regroup() {
+	ctx := context.Background()
+	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	group, err := node.Group(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	impatient, cancel := context.WithCancel(ctx)
+	cancel() // as if this rank gave up
+	for call := impatient; ; call = ctx {
+		sum := []int64{7}
+		if err = collective.AllReduce(call, group, sum, collective.Sum); err == nil {
+			fmt.Println("epoch", group.View().Epoch, "size", group.Size(), "sum", sum[0])
+			return
+		}
+		group, err = node.Regroup(ctx, group)
+		switch {
+		case errors.Is(err, membership.ErrExpelled): // the others have gone on
+			fmt.Println("nothing left to do:", err)
+			return
+		case err != nil: // membership.ErrMinority: too few are left
+			fmt.Println("start again from the last checkpoint:", err)
+			return
+		}
+	}
+	// Output: epoch 2 size 1 sum 7
+}

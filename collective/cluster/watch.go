@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/membership"
+)
+
+// A Watcher looks on at a job: it sees who is there, and is in no View. Its
+// methods are safe for concurrent use.
+type Watcher struct {
+	agent *membership.Agent
+}
+
+// Watch begins to look on at the job of c.Cluster. Of c it uses where to gossip
+// (Bind, Join), the key, Cluster, Node, Log and Progress. It waits for nobody: a
+// moment passes until Members has heard of the others.
+func Watch(ctx context.Context, c Config) (*Watcher, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	n := &Node{config: c, member: collective.Member{
+		Name: fmt.Sprintf("%s/watcher", c.Node), Nonce: nonce(), Node: c.Node, LocalSize: 1, Host: host(), Role: collective.Watcher,
+	}}
+	_, gossipKey, err := n.secure()
+	if err != nil {
+		return nil, err
+	}
+	agent, err := membership.Start(ctx, membership.Config{
+		Member: n.member, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey, Log: c.Log, Progress: c.Progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Watcher{agent: agent}, nil
+}
+
+// Members are the processes that gossip believes alive, in the order of ranks,
+// in a View or not. This one is not among them; other watchers are.
+func (w *Watcher) Members() []collective.Member {
+	self := w.agent.Member()
+	return slices.DeleteFunc(w.agent.Seen(), func(m collective.Member) bool {
+		return m.Name == self.Name && m.Nonce == self.Nonce
+	})
+}
+
+// View is the newest View that the members hold, with Self -1; it may be a
+// second behind. It waits until there is one; when ctx ends first, the error is
+// a *membership.WaitError.
+func (w *Watcher) View(ctx context.Context) (collective.View, error) { return w.agent.View(ctx) }
+
+// farewell bounds how long a Watcher takes to say goodbye.
+const farewell = 500 * time.Millisecond
+
+// Close ends the looking on, within half a second. Closing twice is fine.
+func (w *Watcher) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	_ = w.agent.Leave(ctx) // who does not hear of it finds out
+	return w.agent.Close()
+}

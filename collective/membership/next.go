@@ -1,0 +1,85 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// minorityPatience is how long too few members must have been in reach before
+// the caller is told: a network that was cut for a moment mends.
+const minorityPatience = 5 * time.Second
+
+// Next asks the members of after, a View that this process has been in, to agree
+// on a later one, and returns it: with all members that answer but for the lost.
+// These are the data plane's word, which does not wait for gossip. It returns at
+// once where the others have agreed already; members that do not call Next vote
+// all the same.
+//
+// The error matches [ErrExpelled] if a later View was agreed without this
+// process, and [ErrMinority] if too few members are in reach when ctx ends, or
+// for five seconds before. Otherwise, when ctx ends, it says who has not
+// answered; after Close it is [ErrClosed].
+func (a *Agent) Next(ctx context.Context, after collective.View, lost []collective.Member) (collective.View, error) {
+	gone := peersOf(lost)
+	a.in.put(func(now time.Time) {
+		a.demands++
+		if held := a.machine.held; held != nil && held.view.Job == after.Job && held.view.Epoch <= after.Epoch {
+			a.machine.Next(now, gone)
+		}
+	})
+	defer a.in.put(func(time.Time) {
+		if a.demands--; a.demands == 0 {
+			a.machine.Withdraw()
+		}
+	})
+	return a.status.next(ctx, a.machine.self, after)
+}
+
+// unsent takes note of a message that could not be delivered. Where the
+// receiver's machine says that nobody listens, the process is gone.
+func (a *Agent) unsent(to *memberlist.Node, err error) {
+	a.cfg.Log.Debug("message not sent", "to", to.Name, "error", err)
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return
+	}
+	name := to.Name
+	a.in.put(func(now time.Time) {
+		for p := range a.known {
+			if p.gossipName() == name {
+				a.machine.Gone(now, p)
+			}
+		}
+	})
+}
+
+// shortSince is when the outlook got bad; zero if it is good, or there is none.
+func (o *outlook) shortSince() time.Time {
+	if o == nil {
+		return time.Time{}
+	}
+	return o.short
+}
+
+// explain says why there is no View after one. cause is the context's, or nil.
+func (o *outlook) explain(after collective.View, cause error) error {
+	switch {
+	case o == nil:
+		return fmt.Errorf("membership: no view after epoch %d yet: %w", after.Epoch, cause)
+	case !o.short.IsZero():
+		return &MinorityError{View: ownCopy(after), Reachable: o.reachable, Missing: o.missing, Need: o.need, Err: cause}
+	}
+	who := ""
+	if len(o.unanswered) > 0 {
+		who = "no answer yet from " + strings.Join(firstFew(o.unanswered), ", ") + ": "
+	}
+	return fmt.Errorf("membership: no view after epoch %d yet, %d members can be reached and %d are needed: %s%w",
+		after.Epoch, len(o.reachable), o.need, who, cause)
+}

@@ -15,12 +15,19 @@ type Stream struct {
 // Draw returns the random words of columns 4*block to 4*block+3 of a local row
 // in the layer with the given number (see [Builder.Random]; below 1<<16).
 func (s Stream) Draw(layer uint32, row, block int) [4]uint32 {
-	return Philox(seedKey(s.Seed), [4]uint32{
+	return Philox(s.Counter(layer, row, block))
+}
+
+// Counter returns the Philox key and counter of a Draw, for a Backend that makes
+// many draws at once. The counter of the next block has a first word greater by
+// 1 and is otherwise the same.
+func (s Stream) Counter(layer uint32, row, block int) (key [2]uint32, counter [4]uint32) {
+	return seedKey(s.Seed), [4]uint32{
 		uint32(block),
 		uint32(s.globalRow(row)),
 		layer&0xFFFF | uint32(s.Step>>32)<<16,
 		uint32(s.Step),
-	})
+	}
 }
 
 // globalRow returns the row of the global batch that local row i is.

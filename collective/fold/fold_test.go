@@ -75,3 +75,7 @@ func TestScale(t *testing.T) {
 	fold.Scale(x, 1/float32(3))
 	require.Equal(t, []float32{3 * (1 / float32(3)), -6 * (1 / float32(3))}, x)
 }
+
+func TestInstructions(t *testing.T) {
+	require.Contains(t, []string{"", "AVX2", "AVX2 F16C"}, fold.Instructions())
+}

@@ -11,6 +11,18 @@ var (
 	hasF16C = cpu.X86.HasAVX2 && cpu.X86.HasF16C
 )
 
+// Instructions names the extensions of the instruction set that folds use here,
+// such as "AVX2 F16C"; "" where the plain loops do it all.
+func Instructions() string {
+	switch {
+	case hasF16C:
+		return "AVX2 F16C"
+	case hasAVX2:
+		return "AVX2"
+	}
+	return ""
+}
+
 const (
 	// Kernels take multiples of these: a register full, or one of 16-bit
 	// elements.

@@ -2,6 +2,10 @@
 
 package fold
 
+// Instructions names the extensions of the instruction set that folds use here,
+// such as "AVX2 F16C"; "" where the plain loops do it all.
+func Instructions() string { return "" }
+
 // Without kernels nothing is done ahead of the loops.
 
 func fast32(Op, []float32, []float32, []float32) int { return 0 }

@@ -6,20 +6,53 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Adam implements nn.Update in one pass over the parameter, and one over its
-// average.
+// The terms that an update computes with, in the order of the kernels.
+const (
+	termClip = iota
+	termL2
+	termRate
+	termDecay
+	termEps
+	termBeta1
+	termMix1
+	termBeta2
+	termMix2
+	termCount
+)
+
+type terms [termCount]float32
+
+func newTerms(h []float32, norms nn.Buffer) terms {
+	return terms{
+		termClip: clipScale(norms, h[nn.HyperClip]), termL2: h[nn.HyperL2],
+		termRate: h[nn.HyperRate], termDecay: h[nn.HyperDecay], termEps: h[nn.HyperEps],
+		termBeta1: h[nn.HyperBeta1], termMix1: h[nn.HyperMix1],
+		termBeta2: h[nn.HyperBeta2], termMix2: h[nn.HyperMix2],
+	}
+}
+
+// Adam implements nn.Update.
 func (b *Backend) Adam(w, g, m, v, average, norms, hyper nn.Buffer) {
 	h := hyper.Float32s()
-	clip := clipScale(norms, h[nn.HyperClip])
-	rate, eps, l2, decay := h[nn.HyperRate], h[nn.HyperEps], h[nn.HyperL2], h[nn.HyperDecay]
-	beta1, mix1, beta2, mix2 := h[nn.HyperBeta1], h[nn.HyperMix1], h[nn.HyperBeta2], h[nn.HyperMix2]
-	ws := w.Float32s()
-	n := len(ws)
-	gs, ms, vs := g.Float32s()[:n], m.Float32s()[:n], v.Float32s()[:n]
-	for i, wi := range ws {
-		gi := clip * (gs[i] + l2*wi)
-		mi := beta1*ms[i] + mix1*gi
-		vi := beta2*vs[i] + mix2*gi*gi
+	t := newTerms(h, norms)
+	kernel := newUpdateKernel(&t)
+	ws, as := w.Float32s(), average.Float32s()
+	gs, ms, vs := g.Float32s()[:len(ws)], m.Float32s()[:len(ws)], v.Float32s()[:len(ws)]
+	eachBlock(len(ws), func(lo, hi int) {
+		ws, gs, ms, vs := ws[lo:hi], gs[lo:hi], ms[lo:hi], vs[lo:hi]
+		done := kernel.adam(ws, gs, ms, vs)
+		adamLoop(ws[done:], gs[done:], ms[done:], vs[done:], &t)
+		if len(as) > 0 {
+			follow(as[lo:hi], ws, h[nn.HyperAverage])
+		}
+	})
+}
+
+func adamLoop(w, g, m, v []float32, t *terms) {
+	for i, wi := range w {
+		gi := t[termClip] * (g[i] + float32(t[termL2]*wi))
+		mi := float32(t[termBeta1]*m[i]) + float32(t[termMix1]*gi)
+		vi := float32(t[termBeta2]*v[i]) + float32(t[termMix2]*gi*gi)
 		// The moments of a weight that gets no gradient any more would shrink to
 		// subnormal numbers, stay there, and make each step many times slower.
 		if mi < smallestNormal && mi > -smallestNormal {
@@ -28,34 +61,53 @@ func (b *Backend) Adam(w, g, m, v, average, norms, hyper nn.Buffer) {
 		if vi < smallestNormal {
 			vi = 0
 		}
-		ms[i], vs[i] = mi, vi
-		wi -= rate * mi / (float32(math.Sqrt(float64(vi))) + eps)
-		ws[i] = wi - decay*wi
+		m[i], v[i] = mi, vi
+		wi -= t[termRate] * mi / (float32(math.Sqrt(float64(vi))) + t[termEps])
+		w[i] = wi - float32(t[termDecay]*wi)
 	}
-	follow(average, ws, h[nn.HyperAverage])
 }
 
-// SGD implements nn.Update in one pass over the parameter, and one over its
-// average.
+// SGD implements nn.Update.
 func (b *Backend) SGD(w, g, average, norms, hyper nn.Buffer) {
 	h := hyper.Float32s()
-	clip := clipScale(norms, h[nn.HyperClip])
-	rate, l2, decay := h[nn.HyperRate], h[nn.HyperL2], h[nn.HyperDecay]
-	ws := w.Float32s()
+	t := newTerms(h, norms)
+	kernel := newUpdateKernel(&t)
+	ws, as := w.Float32s(), average.Float32s()
 	gs := g.Float32s()[:len(ws)]
-	for i, wi := range ws {
-		wi -= rate * (clip * (gs[i] + l2*wi))
-		ws[i] = wi - decay*wi
-	}
-	follow(average, ws, h[nn.HyperAverage])
+	eachBlock(len(ws), func(lo, hi int) {
+		ws, gs := ws[lo:hi], gs[lo:hi]
+		done := kernel.sgd(ws, gs)
+		sgdLoop(ws[done:], gs[done:], &t)
+		if len(as) > 0 {
+			follow(as[lo:hi], ws, h[nn.HyperAverage])
+		}
+	})
 }
 
-// follow moves an average, which may be empty, by share towards w.
-func follow(average nn.Buffer, w []float32, share float32) {
-	as := average.Float32s()
-	w = w[:len(as)]
-	for i, a := range as {
-		as[i] = a - share*(a-w[i])
+func sgdLoop(w, g []float32, t *terms) {
+	for i, wi := range w {
+		wi -= float32(t[termRate] * float32(t[termClip]*(g[i]+float32(t[termL2]*wi))))
+		w[i] = wi - float32(t[termDecay]*wi)
+	}
+}
+
+// eachBlock calls f with the bounds of each block of n elements, so that what is
+// done to a block twice finds it in the nearest cache.
+func eachBlock(n int, f func(lo, hi int)) {
+	for lo := 0; lo < n; lo += nn.BlockSize {
+		f(lo, min(lo+nn.BlockSize, n))
+	}
+}
+
+// follow moves an average by share towards w.
+func follow(a, w []float32, share float32) {
+	done := fastFollow(a, w, share)
+	followLoop(a[done:], w[done:], share)
+}
+
+func followLoop(a, w []float32, share float32) {
+	for i, x := range a {
+		a[i] = x - float32(share*(x-w[i]))
 	}
 }
 

@@ -4,59 +4,52 @@ import (
 	"context"
 	"errors"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
-
 	"github.com/ringtrain/ringtrain/nn"
 )
 
 // ErrClosed is returned for work given to a Backend after Close.
 var ErrClosed = errors.New("cpu: the backend is closed")
 
-// BLAS is the part of gonum's blas.Float32 that the backend uses: row-major C =
-// alpha·op(A)·op(B) + beta·C. Its result may depend on shapes, values and on
-// addresses modulo 64 bytes, and on nothing else.
-type BLAS interface {
-	Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int)
-}
-
 // Options configures a Backend. The zero value works.
 type Options struct {
-	// BLAS multiplies matrices; nil is gonum's Go implementation.
+	// BLAS multiplies matrices; nil is OpenBLAS where the machine has it (see
+	// EnvOpenBLAS), and gonum's Go implementation elsewhere.
 	BLAS BLAS
 }
 
 // A Backend computes in host memory. It belongs to one goroutine at a time;
 // several Backends share nothing.
 type Backend struct {
-	blas   BLAS
-	temp   arena
-	closed bool
+	blas  BLAS
+	fault error // why the backend cannot be used: what the user asked for, or Close
+	temp  arena
 }
 
 var _ nn.Backend = (*Backend)(nil)
 
-// New returns a Backend.
+// New returns a Backend. If the environment asks for an OpenBLAS that cannot be
+// had, Do, Record and Sync return the reason.
 func New(o Options) *Backend {
-	if o.BLAS == nil {
-		o.BLAS = gonum.Implementation{}
+	b := &Backend{blas: o.BLAS}
+	if b.blas == nil {
+		b.blas, b.fault = findBLAS()
 	}
-	return &Backend{blas: o.BLAS}
+	return b
 }
 
 // Record runs fn and returns fn: on a host there is nothing to save by
 // recording.
 func (b *Backend) Record(_ string, fn func() error) (func() error, error) {
-	if b.closed {
-		return nil, ErrClosed
+	if b.fault != nil {
+		return nil, b.fault
 	}
 	return fn, fn()
 }
 
 // Do runs fn on the calling goroutine.
 func (b *Backend) Do(ctx context.Context, fn func() error) error {
-	if b.closed {
-		return ErrClosed
+	if b.fault != nil {
+		return b.fault
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,8 +59,8 @@ func (b *Backend) Do(ctx context.Context, fn func() error) error {
 
 // Sync has nothing to wait for.
 func (b *Backend) Sync(ctx context.Context) error {
-	if b.closed {
-		return ErrClosed
+	if b.fault != nil {
+		return b.fault
 	}
 	return ctx.Err()
 }
@@ -75,7 +68,7 @@ func (b *Backend) Sync(ctx context.Context) error {
 // Close lets go of temporary memory. What Alloc returned is garbage once nobody
 // refers to it.
 func (b *Backend) Close() error {
-	b.closed = true
+	b.fault = ErrClosed
 	b.temp = arena{}
 	return nil
 }

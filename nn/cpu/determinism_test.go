@@ -42,7 +42,7 @@ func normals(n int) []float32 {
 // processors.
 func TestGemmDoesNotDependOnProcessors(t *testing.T) {
 	const m, n, k = 200, 130, 150
-	b := cpu.New(cpu.Options{})
+	b := cpu.New(cpu.Options{BLAS: gonum.Implementation{}})
 	x, y := b.Alloc(m*k), b.Alloc(k*n)
 	b.Copy(x, normals(m*k))
 	b.Copy(y, normals(k*n))
@@ -65,7 +65,7 @@ func TestGemmDoesNotDependOnProcessors(t *testing.T) {
 // for the gradient of a weight, have the same bits at every alignment.
 func TestBitsDoNotDependOnAlignmentOfTheBatch(t *testing.T) {
 	const rows, nI, nO = 9, 37, 21
-	b := cpu.New(cpu.Options{})
+	b := cpu.New(cpu.Options{BLAS: gonum.Implementation{}})
 	w, dy := b.Alloc(nO*nI), b.Alloc(rows*nO)
 	b.Copy(w, normals(nO*nI))
 	b.Copy(dy, normals(rows*nO))

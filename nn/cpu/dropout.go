@@ -6,26 +6,44 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
+// A mask says which elements of a matrix stay, and what they are multiplied by.
+type mask struct {
+	least  uint32 // smallest 24 bits of an element that stays
+	scale  float32
+	layer  uint32
+	stream nn.Stream
+}
+
+func newMask(rate float32, layer uint32, s nn.Stream) mask {
+	return mask{
+		// U >= rate for U of 24 bits is an integer comparison with the smallest
+		// 24-bit fraction that is not below rate.
+		least: uint32(math.Ceil(float64(rate) * (1 << 24))),
+		scale: 1 / (1 - rate), layer: layer, stream: s,
+	}
+}
+
 // Dropout implements nn.Dense.
 func (b *Backend) Dropout(y, x nn.Buffer, width int, rate float32, layer uint32, s nn.Stream) {
-	// U >= rate for U of 24 bits is an integer comparison with the smallest
-	// 24-bit fraction that is not below rate.
-	least := uint32(math.Ceil(float64(rate) * (1 << 24)))
-	scale := 1 / (1 - rate)
+	m := newMask(rate, layer, s)
+	kernel := newDropKernel(m)
 	xs := x.Float32s()
 	row := 0
 	eachRow(y.Float32s(), width, func(ys []float32) {
-		dropRow(ys, xs[row*width:(row+1)*width], least, scale, layer, s, row)
+		xs := xs[row*width : (row+1)*width]
+		done := kernel.fast(ys, xs, row)
+		dropLoop(ys[done:], xs[done:], m, row, done)
 		row++
 	})
 }
 
-func dropRow(y, x []float32, least uint32, scale float32, layer uint32, s nn.Stream, row int) {
+// dropLoop drops of a row what begins at an element that is a multiple of 4.
+func dropLoop(y, x []float32, m mask, row, from int) {
 	for lo := 0; lo < len(y); lo += 4 {
-		words := s.Draw(layer, row, lo/4)
+		words := m.stream.Draw(m.layer, row, (from+lo)/4)
 		for j := lo; j < min(lo+4, len(y)); j++ {
-			if words[j-lo]>>8 >= least {
-				y[j] = x[j] * scale
+			if words[j-lo]>>8 >= m.least {
+				y[j] = x[j] * m.scale
 			} else {
 				y[j] = 0
 			}

@@ -6,11 +6,16 @@ import "github.com/ringtrain/ringtrain/nn"
 func (b *Backend) Relu(y, x nn.Buffer) {
 	ys := y.Float32s()
 	xs := x.Float32s()[:len(ys)]
-	for i, v := range xs {
+	done := fastRelu(ys, xs)
+	reluLoop(ys[done:], xs[done:])
+}
+
+func reluLoop(y, x []float32) {
+	for i, v := range x {
 		if v <= 0 { // and not max, which would turn NaN into 0
 			v = 0
 		}
-		ys[i] = v
+		y[i] = v
 	}
 }
 
@@ -18,11 +23,16 @@ func (b *Backend) Relu(y, x nn.Buffer) {
 func (b *Backend) ReluGrad(dx, dy, y nn.Buffer, scale float32) {
 	dxs := dx.Float32s()
 	dys, ys := dy.Float32s()[:len(dxs)], y.Float32s()[:len(dxs)]
-	for i, d := range dys {
+	done := fastReluGrad(dxs, dys, ys, scale)
+	reluGradLoop(dxs[done:], dys[done:], ys[done:], scale)
+}
+
+func reluGradLoop(dx, dy, y []float32, scale float32) {
+	for i, d := range dy {
 		d *= scale
-		if ys[i] <= 0 {
+		if y[i] <= 0 {
 			d = 0
 		}
-		dxs[i] = d
+		dx[i] = d
 	}
 }

@@ -12,14 +12,6 @@ func (b *Backend) SumRows(sum, y nn.Buffer) {
 	eachRow(y.Float32s(), sum.Len(), func(row []float32) { add(sum.Float32s(), row) })
 }
 
-// add adds v to y, element by element; both have one length.
-func add(y, v []float32) {
-	v = v[:len(y)]
-	for i := range y {
-		y[i] += v[i]
-	}
-}
-
 // eachRow calls f with each run of width elements of v.
 func eachRow(v []float32, width int, f func(row []float32)) {
 	if width < 1 || len(v)%width != 0 {

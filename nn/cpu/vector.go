@@ -2,24 +2,51 @@ package cpu
 
 import "github.com/ringtrain/ringtrain/nn"
 
+// The loops say what the kernels do, one rounding after the other: the
+// conversions to float32 forbid a compiler to fuse a product with a sum.
+
 // Scale implements nn.Update.
 func (b *Backend) Scale(y nn.Buffer, a float32) {
 	ys := y.Float32s()
-	for i, v := range ys {
-		ys[i] = a * v
+	scaleLoop(ys[fastScale(ys, a):], a)
+}
+
+func scaleLoop(y []float32, a float32) {
+	for i, v := range y {
+		y[i] = a * v
 	}
 }
 
 // Axpy implements nn.Update.
 func (b *Backend) Axpy(y nn.Buffer, a float32, x nn.Buffer) {
 	ys := y.Float32s()
-	for i, v := range x.Float32s()[:len(ys)] {
-		ys[i] += a * v
+	xs := x.Float32s()[:len(ys)]
+	done := fastAxpy(ys, a, xs)
+	axpyLoop(ys[done:], a, xs[done:])
+}
+
+func axpyLoop(y []float32, a float32, x []float32) {
+	for i, v := range x {
+		y[i] += float32(a * v)
+	}
+}
+
+// add adds v to y, element by element; both have one length.
+func add(y, v []float32) {
+	v = v[:len(y)]
+	done := fastAdd(y, v)
+	addLoop(y[done:], v[done:])
+}
+
+func addLoop(y, v []float32) {
+	for i, x := range v {
+		y[i] += x
 	}
 }
 
 // SquaredNorm implements nn.Update. Within a block, element i belongs to sum i
-// mod 4 of four, so that the additions of neighbours do not wait for each other.
+// mod 16 of sixteen, so that the additions of neighbours do not wait for each
+// other.
 func (b *Backend) SquaredNorm(sums, g, w, hyper nn.Buffer) {
 	gs, ws, l2 := g.Float32s(), w.Float32s(), hyper.Float32s()[nn.HyperL2]
 	for k := range sums.Float32s() {
@@ -30,19 +57,19 @@ func (b *Backend) SquaredNorm(sums, g, w, hyper nn.Buffer) {
 
 func squares(g, w []float32, l2 float32) float64 {
 	w = w[:len(g)]
-	var s [4]float64
-	i := 0
-	for ; i+4 <= len(g); i += 4 {
-		a, b := float64(g[i]+l2*w[i]), float64(g[i+1]+l2*w[i+1])
-		c, d := float64(g[i+2]+l2*w[i+2]), float64(g[i+3]+l2*w[i+3])
-		s[0] += a * a
-		s[1] += b * b
-		s[2] += c * c
-		s[3] += d * d
+	var s [16]float64
+	done := fastSquares(&s, g, w, l2)
+	squaresLoop(&s, g[done:], w[done:], l2)
+	var quarter [4]float64
+	for i := range quarter {
+		quarter[i] = s[i] + s[4+i] + (s[8+i] + s[12+i])
 	}
-	for ; i < len(g); i++ {
-		a := float64(g[i] + l2*w[i])
-		s[i%4] += a * a
+	return quarter[0] + quarter[1] + (quarter[2] + quarter[3])
+}
+
+func squaresLoop(s *[16]float64, g, w []float32, l2 float32) {
+	for i, x := range g {
+		wide := float64(x + float32(l2*w[i]))
+		s[i%16] += float64(wide * wide)
 	}
-	return s[0] + s[1] + (s[2] + s[3])
 }

@@ -3,10 +3,9 @@ package main
 import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
-)
 
-// vector is the size of a register in bytes.
-const vector = 32
+	"github.com/ringtrain/ringtrain/tools/kernel"
+)
 
 // A float is an element type and the instructions for it.
 type float struct {
@@ -26,18 +25,19 @@ var floats = []float{
 // into is dst = a op b.
 func into(name string, f float, op func(...Op)) {
 	name += f.suffix
-	function(name, "(dst, a, b []"+f.name+")", name+" is a whole number of blocks of Into.")
-	dst, a, b := base("dst"), base("a"), base("b")
-	blocks(length("dst"), f.lanes, func(k int) {
+	kernel.Begin(name, "(dst, a, b []"+f.name+")", name+" is a whole number of blocks of Into.")
+	dst, a, b := kernel.Base("dst"), kernel.Base("a"), kernel.Base("b")
+	kernel.Loops(kernel.Length("dst"), f.lanes, func(k int) {
 		x := YMM()
-		VMOVUPS(a.Offset(k*vector), x)
-		op(b.Offset(k*vector), x, x)
-		VMOVUPS(x, dst.Offset(k*vector))
+		VMOVUPS(a.Offset(k*kernel.Vector), x)
+		op(b.Offset(k*kernel.Vector), x, x)
+		VMOVUPS(x, dst.Offset(k*kernel.Vector))
 	}, func(blocks int) {
 		for _, p := range []Mem{dst, a, b} {
-			ADDQ(U32(blocks*vector), p.Base)
+			ADDQ(U32(blocks*kernel.Vector), p.Base)
 		}
 	})
+	kernel.End()
 }
 
 // extreme is the minimum or maximum. The instruction gives its second operand
@@ -61,15 +61,16 @@ func (f float) extreme(op, merge func(...Op)) func(...Op) {
 // scale is x = x * by.
 func scale(f float) {
 	name := "scale" + f.suffix
-	function(name, "(x []"+f.name+", by "+f.name+")", name+" is a whole number of blocks of Scale.")
-	x, by := base("x"), YMM()
+	kernel.Begin(name, "(x []"+f.name+", by "+f.name+")", name+" is a whole number of blocks of Scale.")
+	x, by := kernel.Base("x"), YMM()
 	f.spread(Load(Param("by"), XMM()), by)
-	blocks(length("x"), f.lanes, func(k int) {
+	kernel.Loops(kernel.Length("x"), f.lanes, func(k int) {
 		v := YMM()
-		VMOVUPS(x.Offset(k*vector), v)
+		VMOVUPS(x.Offset(k*kernel.Vector), v)
 		f.mul(by, v, v)
-		VMOVUPS(v, x.Offset(k*vector))
+		VMOVUPS(v, x.Offset(k*kernel.Vector))
 	}, func(blocks int) {
-		ADDQ(U32(blocks*vector), x.Base)
+		ADDQ(U32(blocks*kernel.Vector), x.Base)
 	})
+	kernel.End()
 }

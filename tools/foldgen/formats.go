@@ -4,13 +4,15 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/ringtrain/ringtrain/tools/kernel"
 )
 
 // A block of a conversion is 16 elements: one register of the 16-bit format,
 // two of float32.
 const (
 	block     = 16
-	halfBlock = vector / 2 // bytes of 8 elements of a 16-bit format
+	halfBlock = kernel.Vector / 2 // bytes of 8 elements of a 16-bit format
 )
 
 func widenHalf() {
@@ -26,25 +28,26 @@ func widenBrain() {
 
 // widen is a conversion to float32; load converts 8 elements.
 func widen(name string, load func(src Mem, x reg.Register)) {
-	function(name, "(dst []float32, src []uint16)", name+" is a whole number of blocks of Widen.")
-	dst, src := base("dst"), base("src")
-	blocks(length("dst"), block, func(k int) {
+	kernel.Begin(name, "(dst []float32, src []uint16)", name+" is a whole number of blocks of Widen.")
+	dst, src := kernel.Base("dst"), kernel.Base("src")
+	kernel.Loops(kernel.Length("dst"), block, func(k int) {
 		for part := 2 * k; part < 2*k+2; part++ {
 			x := YMM()
 			load(src.Offset(part*halfBlock), x)
-			VMOVUPS(x, dst.Offset(part*vector))
+			VMOVUPS(x, dst.Offset(part*kernel.Vector))
 		}
 	}, func(blocks int) {
-		ADDQ(U32(2*blocks*vector), dst.Base)
+		ADDQ(U32(2*blocks*kernel.Vector), dst.Base)
 		ADDQ(U32(2*blocks*halfBlock), src.Base)
 	})
+	kernel.End()
 }
 
 func roundHalf() {
 	round("roundHalf", func(src, dst Mem) {
 		for part := range 2 {
 			x := YMM()
-			VMOVUPS(src.Offset(part*vector), x)
+			VMOVUPS(src.Offset(part*kernel.Vector), x)
 			VCVTPS2PH(U8(0), x, dst.Offset(part*halfBlock)) // 0: to nearest even
 		}
 	}, func() {})
@@ -58,7 +61,7 @@ func roundBrain() {
 		var parts [2]reg.Register
 		for part := range parts {
 			x, high, odd, mask := YMM(), YMM(), YMM(), YMM()
-			VMOVUPS(src.Offset(part*vector), x)
+			VMOVUPS(src.Offset(part*kernel.Vector), x)
 			VPSRLD(U8(16), x, high)
 			VPAND(one, high, odd)
 			VCMPPS(U8(3), x, x, mask) // 3: unordered
@@ -83,13 +86,14 @@ func roundBrain() {
 
 // round is a conversion from float32; step converts a block.
 func round(name string, step func(src, dst Mem), prepare func()) {
-	function(name, "(dst []uint16, src []float32)", name+" is a whole number of blocks of Round.")
-	dst, src := base("dst"), base("src")
+	kernel.Begin(name, "(dst []uint16, src []float32)", name+" is a whole number of blocks of Round.")
+	dst, src := kernel.Base("dst"), kernel.Base("src")
 	prepare()
-	blocks(length("dst"), block, func(k int) {
-		step(src.Offset(2*k*vector), dst.Offset(2*k*halfBlock))
+	kernel.Loops(kernel.Length("dst"), block, func(k int) {
+		step(src.Offset(2*k*kernel.Vector), dst.Offset(2*k*halfBlock))
 	}, func(blocks int) {
-		ADDQ(U32(2*blocks*vector), src.Base)
+		ADDQ(U32(2*blocks*kernel.Vector), src.Base)
 		ADDQ(U32(2*blocks*halfBlock), dst.Base)
 	})
+	kernel.End()
 }

@@ -1,0 +1,233 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// special are the bits of values whose arithmetic has corners.
+var special = []uint32{
+	0, 1, 0x007fffff, 0x00800000, 0x00800001, 0x33800000, 0x3f800000, 0x3f800001, 0x7f7fffff,
+	0x7f800000, 0x7f800001, 0x7fc00000, 0x7fc12345,
+}
+
+// pool is a stretch of numbers, each third one special, of both signs.
+func pool(n int, r *rand.Rand) []float32 {
+	p := make([]float32, n)
+	for i := range p {
+		bits := r.Uint32()
+		switch r.IntN(3) {
+		case 0:
+			bits = special[r.IntN(len(special))] | r.Uint32()&(1<<31)
+		case 1:
+			bits = math.Float32bits(float32(r.NormFloat64()))
+		}
+		p[i] = math.Float32frombits(bits)
+	}
+	return p
+}
+
+func needKernels(t *testing.T) {
+	t.Helper()
+	if fastScale(make([]float32, 64), 1) == 0 {
+		t.Skip("no kernels in this build or for this processor: there is nothing to compare the loops with")
+	}
+}
+
+// same wants equal bits; which NaN comes out is nobody's promise.
+func same[T float32 | float64](t *testing.T, want, got []T, what string) {
+	t.Helper()
+	require.Len(t, got, len(want), what)
+	for i, w := range want {
+		g := got[i]
+		if w != w && g != g {
+			continue
+		}
+		// Bits of float32 in float64 tell apart what differs, -0 from 0 too.
+		if math.Float64bits(float64(w)) != math.Float64bits(float64(g)) {
+			require.Fail(t, "not equal", "element %d of %d: %s: want %v, got %v", i, len(want), what, w, g)
+		}
+	}
+}
+
+// A kernelCase is one operation on vectors in both ways. The first vectors are
+// written; all may be read.
+type kernelCase struct {
+	name    string
+	written int
+	loop    func(v [][]float32, a float32)
+	fast    func(v [][]float32, a float32)
+}
+
+// vectors is how many a case gets.
+const vectors = 4
+
+var kernelCases = []kernelCase{
+	{"add", 1,
+		func(v [][]float32, _ float32) { addLoop(v[0], v[1]) },
+		func(v [][]float32, _ float32) { add(v[0], v[1]) }},
+	{"scale", 1,
+		func(v [][]float32, a float32) { scaleLoop(v[0], a) },
+		func(v [][]float32, a float32) { new(Backend).Scale(nn.Host(v[0]), a) }},
+	{"axpy", 1,
+		func(v [][]float32, a float32) { axpyLoop(v[0], a, v[1]) },
+		func(v [][]float32, a float32) { new(Backend).Axpy(nn.Host(v[0]), a, nn.Host(v[1])) }},
+	{"follow", 1,
+		func(v [][]float32, a float32) { followLoop(v[0], v[1], a) },
+		func(v [][]float32, a float32) { follow(v[0], v[1], a) }},
+	{"relu", 1,
+		func(v [][]float32, _ float32) { reluLoop(v[0], v[1]) },
+		func(v [][]float32, _ float32) { new(Backend).Relu(nn.Host(v[0]), nn.Host(v[1])) }},
+	{"relu in place", 1,
+		func(v [][]float32, _ float32) { reluLoop(v[0], v[0]) },
+		func(v [][]float32, _ float32) { new(Backend).Relu(nn.Host(v[0]), nn.Host(v[0])) }},
+	{"reluGrad", 1,
+		func(v [][]float32, a float32) { reluGradLoop(v[0], v[1], v[2], a) },
+		func(v [][]float32, a float32) {
+			new(Backend).ReluGrad(nn.Host(v[0]), nn.Host(v[1]), nn.Host(v[2]), a)
+		}},
+	{"reluGrad in place", 1,
+		func(v [][]float32, a float32) { reluGradLoop(v[0], v[0], v[2], a) },
+		func(v [][]float32, a float32) {
+			new(Backend).ReluGrad(nn.Host(v[0]), nn.Host(v[0]), nn.Host(v[2]), a)
+		}},
+	{"adam", 4,
+		func(v [][]float32, a float32) { t := someTerms(a); adamLoop(v[0], v[1], v[2], v[3], &t) },
+		func(v [][]float32, a float32) {
+			t := someTerms(a)
+			done := newUpdateKernel(&t).adam(v[0], v[1], v[2], v[3])
+			adamLoop(v[0][done:], v[1][done:], v[2][done:], v[3][done:], &t)
+		}},
+	{"sgd", 2,
+		func(v [][]float32, a float32) { t := someTerms(a); sgdLoop(v[0], v[1], &t) },
+		func(v [][]float32, a float32) {
+			t := someTerms(a)
+			done := newUpdateKernel(&t).sgd(v[0], v[1])
+			sgdLoop(v[0][done:], v[1][done:], &t)
+		}},
+}
+
+// someTerms are all different and none is 0 or 1, so that one in the place of
+// another shows; a stands for the L2 factor.
+func someTerms(a float32) terms {
+	return terms{
+		termClip: .7, termL2: a, termRate: .003, termDecay: .01, termEps: 1e-5,
+		termBeta1: .9, termMix1: .11, termBeta2: .99, termMix2: .012,
+	}
+}
+
+// Every length and every place in a cache line, and nothing beside is touched.
+func TestKernelsEqualLoops(t *testing.T) {
+	needKernels(t)
+	const longest, offsets, guard = 75, 16, 8
+	const room = longest + offsets + 2*guard
+	r := rand.New(rand.NewPCG(1, 2))
+	source := pool(4*room, r)
+	factors := append(pool(8, r), .5, 0, 1)
+	for _, c := range kernelCases {
+		for n := range longest + 1 {
+			for offset := range offsets {
+				var want, got [vectors][]float32
+				var wantViews, gotViews [vectors][]float32
+				for i := range vectors {
+					at := guard + (offset*(2*i+1)+i)%offsets
+					from := source[r.IntN(len(source)-room):][:room]
+					want[i], got[i] = append([]float32(nil), from...), append([]float32(nil), from...)
+					wantViews[i], gotViews[i] = want[i][at:][:n:n], got[i][at:][:n:n]
+				}
+				a := factors[(n+offset)%len(factors)]
+				c.loop(wantViews[:], a)
+				c.fast(gotViews[:], a)
+				for i := range vectors {
+					same(t, want[i], got[i], fmt.Sprintf("%s of %d at %d by %v, vector %d", c.name, n, offset, a, i))
+				}
+			}
+		}
+	}
+}
+
+// Long vectors go to the kernels in several calls.
+func TestKernelsOfLongVectors(t *testing.T) {
+	needKernels(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{1<<15 - 1, 1 << 15, 1<<16 + 21} {
+		for _, c := range kernelCases {
+			var want, got [vectors][]float32
+			for i := range vectors {
+				want[i] = pool(n, r)
+				got[i] = append([]float32(nil), want[i]...)
+			}
+			c.loop(want[:], 1./3)
+			c.fast(got[:], 1./3)
+			for i := range c.written {
+				same(t, want[i], got[i], c.name)
+			}
+		}
+	}
+}
+
+func TestSquaresEqualLoop(t *testing.T) {
+	needKernels(t)
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 100 {
+		for offset := range 16 {
+			g, w := pool(n+offset, r)[offset:], pool(n+16, r)[15-offset:][:n]
+			if n%2 == 0 { // without a NaN that hides the rest
+				for i := range g {
+					g[i], w[i] = float32(r.NormFloat64()), float32(r.NormFloat64())
+				}
+			}
+			var want, got [16]float64
+			squaresLoop(&want, g, w, .25)
+			done := fastSquares(&got, g, w, .25)
+			require.Equal(t, n&^15, done)
+			squaresLoop(&got, g[done:], w[done:], .25)
+			same(t, want[:], got[:], fmt.Sprintf("squares of %d at %d", n, offset))
+		}
+	}
+}
+
+// The masks are those of nn.Stream, wherever its words are large too.
+func TestDropoutEqualsLoop(t *testing.T) {
+	needKernels(t)
+	r := rand.New(rand.NewPCG(7, 8))
+	for width := 1; width < 100; width++ {
+		for i, rate := range []float32{0, .2, .5, 1 - 0x1p-24} {
+			s := nn.Stream{Seed: r.Uint64(), Step: r.Uint64N(1 << 48), First: r.IntN(1 << 30), Stride: r.IntN(9)}
+			m := newMask(rate, r.Uint32N(1<<16), s)
+			const rows = 3
+			x := pool(rows*width, r)
+			want, got := make([]float32, len(x)), make([]float32, len(x)+16)[width%16:][:len(x)]
+			for row := range rows {
+				dropLoop(want[row*width:][:width], x[row*width:][:width], m, row, 0)
+			}
+			in := x
+			if i%2 == 1 { // in place
+				in = got
+				copy(in, x)
+			}
+			new(Backend).Dropout(nn.Host(got), nn.Host(in), width, rate, m.layer, s)
+			same(t, want, got, fmt.Sprintf("width %d rate %v", width, rate))
+		}
+	}
+}
+
+// A row longer than one call of the kernel goes on with the next counters.
+func TestDropoutOfLongRow(t *testing.T) {
+	const width = 1<<15 + 37
+	x := make([]float32, width)
+	for i := range x {
+		x[i] = float32(i + 1)
+	}
+	s := nn.Stream{Seed: 1, Step: 2}
+	want, got := make([]float32, width), make([]float32, width)
+	dropLoop(want, x, newMask(.3, 4, s), 0, 0)
+	new(Backend).Dropout(nn.Host(got), nn.Host(x), width, .3, 4, s)
+	require.Equal(t, want, got)
+}

@@ -1,0 +1,16 @@
+//go:build static || !linux || (!amd64 && !arm64)
+
+package cpu
+
+import (
+	"fmt"
+	"os"
+)
+
+// OpenBLAS returns an error: this build cannot load libraries.
+func OpenBLAS() (BLAS, error) {
+	if path := os.Getenv(EnvOpenBLAS); path != "" && path != off {
+		return nil, fmt.Errorf("cpu: %s is %s, but this build cannot load libraries; unset it, or build without -tags static on Linux", EnvOpenBLAS, path)
+	}
+	return nil, fmt.Errorf("%w: this build cannot load libraries", ErrNoOpenBLAS)
+}

@@ -1,0 +1,95 @@
+package cpu
+
+import (
+	"math"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// MaxPool implements nn.Conv.
+func (b *Backend) MaxPool(y, x nn.Buffer, s nn.Window) {
+	in, out := s.Height*s.Width, s.Plane()
+	ys, xs := y.Float32s(), x.Float32s()
+	tall := b.temp.take(s.Width)
+	for p := range images(xs, in) {
+		maxPlane(ys[p*out:][:out], xs[p*in:][:in], tall, s)
+	}
+}
+
+// MaxPoolGrad implements nn.Conv. It looks for the largest elements again rather
+// than to remember where they were, and only where there is a gradient.
+func (b *Backend) MaxPoolGrad(dx, dy, x, y nn.Buffer, s nn.Window) {
+	in, out := s.Height*s.Width, s.Plane()
+	dxs, dys, xs, ys := dx.Float32s(), dy.Float32s(), x.Float32s(), y.Float32s()
+	clear(dxs)
+	for p := range images(xs, in) {
+		maxPlaneGrad(dxs[p*in:][:in], dys[p*out:][:out], xs[p*in:][:in], ys[p*out:][:out], s)
+	}
+}
+
+// maxPlane pools a plane: first the rows of a window into one, in tall, then the
+// columns. The built-in max is NaN if one operand is.
+func maxPlane(y, x, tall []float32, s nn.Window) {
+	for i := range s.OutHeight() {
+		top, bottom := clip(i*s.Stride-s.Padding, s.Size, s.Height)
+		copy(tall, x[top*s.Width:])
+		for r := top + 1; r < bottom; r++ {
+			for j, v := range x[r*s.Width:][:len(tall)] {
+				tall[j] = max(tall[j], v)
+			}
+		}
+		line := y[i*s.OutWidth():][:s.OutWidth()]
+		for j := range line {
+			left, right := clip(j*s.Stride-s.Padding, s.Size, s.Width)
+			largest := tall[left]
+			for _, v := range tall[left+1 : right] {
+				largest = max(largest, v)
+			}
+			line[j] = largest
+		}
+	}
+}
+
+func maxPlaneGrad(dx, dy, x, y []float32, s nn.Window) {
+	at := 0
+	for i := range s.OutHeight() {
+		top, bottom := clip(i*s.Stride-s.Padding, s.Size, s.Height)
+		for j := range s.OutWidth() {
+			if d := dy[at]; d != 0 {
+				left, right := clip(j*s.Stride-s.Padding, s.Size, s.Width)
+				dx[firstLike(y[at], x, top*s.Width, bottom*s.Width, left, right, s.Width)] += d
+			}
+			at++
+		}
+	}
+}
+
+// firstLike returns where the first element that equals v, or is NaN if v is,
+// stands in the columns left to right of the rows from top to bottom, which are
+// offsets of rows of the given width. It goes backwards and through all of them,
+// which is faster than branches that nobody can foresee.
+func firstLike(v float32, x []float32, top, bottom, left, right, width int) int {
+	at, bits := top+left, math.Float32bits(v)
+	if v != v || v == 0 { // many bits for one value
+		for r := top; r < bottom; r += width {
+			for c := left; c < right; c++ {
+				if e := x[r+c]; e == v || e != e {
+					return r + c
+				}
+			}
+		}
+	}
+	for r := bottom - width; r >= top; r -= width {
+		row := x[r+left : r+right]
+		for c := len(row) - 1; c >= 0; c-- {
+			if math.Float32bits(row[c]) == bits {
+				at = r + left + c
+			}
+		}
+	}
+	return at
+}
+
+// clip returns the part of the run of size elements from start that lies in
+// [0, limit).
+func clip(start, size, limit int) (lo, hi int) { return max(start, 0), min(start+size, limit) }

@@ -1,0 +1,26 @@
+//go:build !amd64 || noasm || race
+
+package cpu
+
+// Without kernels nothing is done ahead of the loops.
+
+func fastAdd([]float32, []float32) int                            { return 0 }
+func fastScale([]float32, float32) int                            { return 0 }
+func fastAxpy([]float32, float32, []float32) int                  { return 0 }
+func fastFollow([]float32, []float32, float32) int                { return 0 }
+func fastRelu([]float32, []float32) int                           { return 0 }
+func fastReluGrad([]float32, []float32, []float32, float32) int   { return 0 }
+func fastSquares(*[16]float64, []float32, []float32, float32) int { return 0 }
+
+type updateKernel struct{}
+
+func newUpdateKernel(*terms) updateKernel { return updateKernel{} }
+
+func (updateKernel) adam(_, _, _, _ []float32) int { return 0 }
+func (updateKernel) sgd(_, _ []float32) int        { return 0 }
+
+type dropKernel struct{}
+
+func newDropKernel(mask) dropKernel { return dropKernel{} }
+
+func (dropKernel) fast(_, _ []float32, _ int) int { return 0 }

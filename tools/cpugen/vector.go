@@ -1,0 +1,116 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/ringtrain/ringtrain/tools/kernel"
+)
+
+// lanes is the number of float32 in a register.
+const lanes = kernel.Vector / 4
+
+// Predicates of VCMPPS, all false for NaN.
+const (
+	lessThan    = 0x11
+	lessOrEqual = 0x12
+)
+
+// broadcast is a register full of a float32 parameter.
+func broadcast(name string) reg.VecVirtual {
+	v := YMM()
+	VBROADCASTSS(Load(Param(name), XMM()), v)
+	return v
+}
+
+// each emits the loops of a kernel whose pointers all move on together; the
+// length is that of the first slice. step gets the k-th block's displacement.
+func each(first string, step func(at int), pointers ...Mem) {
+	kernel.Loops(kernel.Length(first), lanes,
+		func(k int) { step(k * kernel.Vector) },
+		func(blocks int) { kernel.Move(blocks*kernel.Vector, pointers...) })
+	kernel.End()
+}
+
+// load is a register full of memory.
+func load(m Mem) reg.VecVirtual {
+	x := YMM()
+	VMOVUPS(m, x)
+	return x
+}
+
+// add is y = y + v.
+func add() {
+	kernel.Begin("addBlocks", "(y, v []float32)", "addBlocks is whole blocks of addLoop.")
+	y, v := kernel.Base("y"), kernel.Base("v")
+	each("y", func(at int) {
+		x := load(y.Offset(at))
+		VADDPS(v.Offset(at), x, x)
+		VMOVUPS(x, y.Offset(at))
+	}, y, v)
+}
+
+// scale is y = a·y.
+func scale() {
+	kernel.Begin("scaleBlocks", "(y []float32, a float32)", "scaleBlocks is whole blocks of scaleLoop.")
+	y, a := kernel.Base("y"), broadcast("a")
+	each("y", func(at int) {
+		x := YMM()
+		VMULPS(y.Offset(at), a, x)
+		VMOVUPS(x, y.Offset(at))
+	}, y)
+}
+
+// axpy is y = y + a·x.
+func axpy() {
+	kernel.Begin("axpyBlocks", "(y []float32, a float32, x []float32)", "axpyBlocks is whole blocks of axpyLoop.")
+	y, x, a := kernel.Base("y"), kernel.Base("x"), broadcast("a")
+	each("y", func(at int) {
+		v, sum := YMM(), load(y.Offset(at))
+		VMULPS(x.Offset(at), a, v)
+		VADDPS(v, sum, sum)
+		VMOVUPS(sum, y.Offset(at))
+	}, y, x)
+}
+
+// follow is a = a - share·(a-w).
+func follow() {
+	kernel.Begin("followBlocks", "(a, w []float32, share float32)", "followBlocks is whole blocks of followLoop.")
+	a, w, share := kernel.Base("a"), kernel.Base("w"), broadcast("share")
+	each("a", func(at int) {
+		x, d := load(a.Offset(at)), YMM()
+		VSUBPS(w.Offset(at), x, d)
+		VMULPS(d, share, d)
+		VSUBPS(d, x, x)
+		VMOVUPS(x, a.Offset(at))
+	}, a, w)
+}
+
+// relu is y = x, or 0 where x <= 0.
+func relu() {
+	kernel.Begin("reluBlocks", "(y, x []float32)", "reluBlocks is whole blocks of reluLoop.")
+	y, x, zero := kernel.Base("y"), kernel.Base("x"), YMM()
+	VXORPS(zero, zero, zero)
+	each("y", func(at int) {
+		v, mask := load(x.Offset(at)), YMM()
+		VCMPPS(U8(lessOrEqual), zero, v, mask)
+		VANDNPS(v, mask, v)
+		VMOVUPS(v, y.Offset(at))
+	}, y, x)
+}
+
+// reluGrad is dx = scale·dy, or 0 where y <= 0.
+func reluGrad() {
+	kernel.Begin("reluGradBlocks", "(dx, dy, y []float32, scale float32)", "reluGradBlocks is whole blocks of reluGradLoop.")
+	dx, dy, y := kernel.Base("dx"), kernel.Base("dy"), kernel.Base("y")
+	scale, zero := broadcast("scale"), YMM()
+	VXORPS(zero, zero, zero)
+	each("dx", func(at int) {
+		d, mask := YMM(), load(y.Offset(at))
+		VMULPS(dy.Offset(at), scale, d)
+		VCMPPS(U8(lessOrEqual), zero, mask, mask)
+		VANDNPS(d, mask, d)
+		VMOVUPS(d, dx.Offset(at))
+	}, dx, dy, y)
+}

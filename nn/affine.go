@@ -14,10 +14,10 @@ type affine struct {
 }
 
 // declare sets dimensions and declares W and b. width is the number of outputs
-// that the user set, 0 for none; then out decides.
-func (a *affine) declare(in, out []int, width int, initW Initializer, b *Builder) ([]int, error) {
+// that the user set, 0 for none; then out decides. A nil initB is Zeros.
+func (a *affine) declare(in, out []int, width int, initW, initB Initializer, b *Builder) ([]int, error) {
 	if a.w != nil {
-		return nil, fmt.Errorf("nn: the layer at %s already belongs to a model; make a new one for each place", b.Path())
+		return nil, usedLayer(b)
 	}
 	a.nI = product(in)
 	if a.nI < 1 || len(in) == 0 {
@@ -29,9 +29,18 @@ func (a *affine) declare(in, out []int, width int, initW Initializer, b *Builder
 	}
 	a.nO = nO
 	a.wantDX = b.NeedsInputGradient()
-	a.w = b.Param("W", []int{a.nO, a.nI}, initW)
-	a.b = b.Param("b", []int{a.nO}, Zeros)
+	if initB == nil {
+		initB = Zeros
+	}
+	shape := []int{a.nO, a.nI}
+	a.w = b.Param("W", shape, initW)
+	a.b = b.Param("b", []int{a.nO}, initB.forShape(shape))
 	return []int{a.nO}, nil
+}
+
+// usedLayer is the error of a layer with parameters whose Init is called twice.
+func usedLayer(b *Builder) error {
+	return fmt.Errorf("nn: the layer at %s already belongs to a model; make a new one for each place", b.Path())
 }
 
 // outputs settles the number of outputs between the user and the model.

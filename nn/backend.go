@@ -17,6 +17,7 @@ import "context"
 type Backend interface {
 	Memory
 	Dense
+	Conv
 	Update
 	// Record runs fn once and returns a function that repeats fn's kernels on
 	// the same Buffers; on a host that may be fn itself. key names the recording
@@ -65,6 +66,8 @@ type Dense interface {
 	AddBias(y, bias Buffer)
 	// SumRows adds the rows of y to sum, in row order: sum[j] += Σᵢ y[i,j].
 	SumRows(sum, y Buffer)
+	// Rescale sets y = scale·x + shift.
+	Rescale(y, x Buffer, scale, shift float32)
 	// Relu sets y = 0 where x <= 0 and y = x elsewhere, NaN included.
 	Relu(y, x Buffer)
 	// ReluGrad sets dx = 0 where y <= 0 and dx = scale·dy elsewhere. With scale
@@ -86,6 +89,30 @@ type Dense interface {
 	// Correct adds to count[0] the number of rows whose first largest score
 	// stands at the row's label.
 	Correct(count, scores, labels Buffer)
+}
+
+// Conv is the arithmetic of layers whose input is rows of images. Rows are
+// independent of each other: what is computed of one has the same bits whichever
+// others are in the batch.
+type Conv interface {
+	// Conv2D sets y[r,o,i,j] = b[o] + Σ w[o,c,u,v]·x[r,c,i',j'] over c, u and v,
+	// where (i', j') is element (u, v) of the window at (i, j) and x is 0
+	// outside the image. Rows of y are (b.Len(), OutHeight, OutWidth); w is
+	// (b.Len(), Channels, Size, Size). y is not x.
+	Conv2D(y, x, w, b Buffer, s Window)
+	// Conv2DGrad adds the gradients of w and b to dw and db. Where dy is 0, x
+	// does not matter.
+	Conv2DGrad(dw, db, dy, x Buffer, s Window)
+	// Conv2DInputGrad sets dx to the gradient of x. dx is not dy.
+	Conv2DInputGrad(dx, dy, w Buffer, s Window)
+	// MaxPool sets y[r,c,i,j] to the largest element of plane c in the window at
+	// (i, j), without what lies outside the image; NaN if any is NaN. y is not
+	// x.
+	MaxPool(y, x Buffer, s Window)
+	// MaxPoolGrad sets dx to the gradient of x, where y is MaxPool of x: each dy
+	// is added to the first element of its window, row after row, that equals y,
+	// or is NaN if y is.
+	MaxPoolGrad(dx, dy, x, y Buffer, s Window)
 }
 
 // Update is the arithmetic of optimizers, on one parameter or on blocks of it.

@@ -17,4 +17,6 @@
 //
 // Layers, initial weights and names follow Thinc
 // (https://github.com/explosion/thinc): W is (nO, nI), products are X·Wᵀ + b.
+// Layers for images follow PyTorch: a row is (channels, height, width), filters
+// are (out, channels, height, width).
 package nn

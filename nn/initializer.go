@@ -45,6 +45,12 @@ func (d *Draws) Float() float32 {
 	return float32(w>>8) * 0x1p-24
 }
 
+// normal returns the next number, normally distributed (Box and Muller, 1958).
+func (d *Draws) normal() float32 {
+	radius := math.Sqrt(-2 * math.Log(1-float64(d.Float())))
+	return float32(radius * math.Cos(2*math.Pi*float64(d.Float())))
+}
+
 // Zeros is thinc's zero_init.
 func Zeros(values []float32, _ []int, _ *Draws) { clear(values) }
 
@@ -57,10 +63,67 @@ func Uniform(lo, hi float32) Initializer {
 	}
 }
 
+// Normal returns an Initializer of normal numbers around 0 with the given
+// standard deviation.
+func Normal(deviation float32) Initializer {
+	return func(values []float32, _ []int, d *Draws) {
+		for i := range values {
+			values[i] = deviation * d.normal()
+		}
+	}
+}
+
 // GlorotUniform is thinc's glorot_uniform_init: numbers uniform in ±a with
 // a = √(6/(shape[0]+shape[1])), for W (nO, nI) the sum of its widths (Glorot and
 // Bengio, AISTATS 2010). A shape of one dimension counts it twice.
 func GlorotUniform(values []float32, shape []int, d *Draws) {
-	a := float32(math.Sqrt(6 / float64(shape[0]+shape[min(1, len(shape)-1)])))
-	Uniform(-a, a)(values, shape, d)
+	symmetric(math.Sqrt(6/float64(shape[0]+second(shape))), values, d)
+}
+
+// GlorotNormal is thinc's glorot_normal_init, of deviation
+// √(2/(shape[0]+shape[1])).
+func GlorotNormal(values []float32, shape []int, d *Draws) {
+	Normal(float32(math.Sqrt(2/float64(shape[0]+second(shape)))))(values, shape, d)
+}
+
+// HeUniform is thinc's he_uniform_init: numbers uniform in ±√(6/shape[1]) (He
+// and others, ICCV 2015).
+func HeUniform(values []float32, shape []int, d *Draws) {
+	symmetric(math.Sqrt(6/float64(second(shape))), values, d)
+}
+
+// HeNormal is thinc's he_normal_init, of deviation √(2/shape[1]).
+func HeNormal(values []float32, shape []int, d *Draws) {
+	Normal(float32(math.Sqrt(2/float64(second(shape)))))(values, shape, d)
+}
+
+// LecunUniform is thinc's lecun_uniform_init: numbers uniform in ±√(3/shape[1]).
+func LecunUniform(values []float32, shape []int, d *Draws) {
+	symmetric(math.Sqrt(3/float64(second(shape))), values, d)
+}
+
+// LecunNormal is thinc's lecun_normal_init, of deviation √(1/shape[1]).
+func LecunNormal(values []float32, shape []int, d *Draws) {
+	Normal(float32(math.Sqrt(1/float64(second(shape)))))(values, shape, d)
+}
+
+// FanInUniform is PyTorch's default for the weights and biases of Linear and
+// Conv2d: numbers uniform in ±1/√n, where n, the product of all dimensions but
+// the first, is the number of inputs of one output.
+func FanInUniform(values []float32, shape []int, d *Draws) {
+	symmetric(1/math.Sqrt(float64(product(shape[1:]))), values, d)
+}
+
+// symmetric sets values to numbers uniform in ±a.
+func symmetric(a float64, values []float32, d *Draws) {
+	Uniform(-float32(a), float32(a))(values, nil, d)
+}
+
+// second returns the second dimension of a shape, of one dimension the only one.
+func second(shape []int) int { return shape[min(1, len(shape)-1)] }
+
+// forShape returns an Initializer that is told this shape, whatever it fills: a
+// bias depends on the weights beside it.
+func (f Initializer) forShape(shape []int) Initializer {
+	return func(values []float32, _ []int, d *Draws) { f(values, shape, d) }
 }

@@ -5,15 +5,17 @@ package nn
 type Linear struct {
 	// Out is the number of outputs; 0 to learn it from the model.
 	Out int
-	// InitW sets the initial W; nil is GlorotUniform. The initial b is 0.
+	// InitW sets the initial W; nil is GlorotUniform.
 	InitW Initializer
+	// InitB sets the initial b and is given the shape of W; nil is Zeros.
+	InitB Initializer
 
 	affine affine
 }
 
 // Init declares W (nO, nI) and b (nO).
 func (l *Linear) Init(in, out []int, b *Builder) ([]int, error) {
-	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), b)
+	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), l.InitB, b)
 }
 
 // Forward takes rows of nI and returns rows of nO.

@@ -7,8 +7,10 @@ type Relu struct {
 	Out int
 	// Dropout is the share of outputs set to 0, in [0, 1); see [Dropout].
 	Dropout float32
-	// InitW sets the initial W; nil is GlorotUniform. The initial b is 0.
+	// InitW sets the initial W; nil is GlorotUniform.
 	InitW Initializer
+	// InitB sets the initial b and is given the shape of W; nil is Zeros.
+	InitB Initializer
 
 	affine affine
 	drop   dropper
@@ -19,7 +21,7 @@ func (l *Relu) Init(in, out []int, b *Builder) ([]int, error) {
 	if err := l.drop.declare(l.Dropout, b); err != nil {
 		return nil, err
 	}
-	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), b)
+	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), l.InitB, b)
 }
 
 // Forward takes rows of nI and returns rows of nO.

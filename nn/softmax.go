@@ -7,8 +7,10 @@ package nn
 type Softmax struct {
 	// Out is the number of classes; 0 to learn it from the model.
 	Out int
-	// InitW sets the initial W; nil is Zeros. The initial b is 0.
+	// InitW sets the initial W; nil is Zeros.
 	InitW Initializer
+	// InitB sets the initial b and is given the shape of W; nil is Zeros.
+	InitB Initializer
 
 	affine affine
 }
@@ -19,7 +21,7 @@ func (l *Softmax) Init(in, out []int, b *Builder) ([]int, error) {
 	if init == nil {
 		init = Zeros
 	}
-	return l.affine.declare(in, out, l.Out, init, b)
+	return l.affine.declare(in, out, l.Out, init, l.InitB, b)
 }
 
 // Forward takes rows of nI and returns rows of nO probabilities.

@@ -10,15 +10,27 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
+const benchRows = 128
+
 // The step of Thinc's MNIST example: 784-128-128-10, batch 128, dropout, Adam.
 func BenchmarkStep(b *testing.B) {
+	benchmarkStep(b, models.ReluReluSoftmax(128, .2), optim.DefaultAdam())
+	const flops = 2 * benchRows * (2*784*128 + 3*128*128 + 3*128*10)
+	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+}
+
+// The step of Ray's parameter server example, batch 128.
+func BenchmarkConvNetStep(b *testing.B) {
+	benchmarkStep(b, models.ConvNet(), optim.DefaultSGD(.01))
+}
+
+func benchmarkStep(b *testing.B, l nn.Layer, o optim.Optimizer) {
 	be := cpu.New(cpu.Options{})
-	m, err := nn.NewClassifier(be, models.ReluReluSoftmax(128, .2), []int{784}, 10, 1)
+	m, err := nn.NewClassifier(be, l, []int{784}, 10, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	const rows = 128
-	x, labels := make([]float32, rows*784), make([]int32, rows)
+	x, labels := make([]float32, benchRows*784), make([]int32, benchRows)
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range x {
 		x[i] = random.Float32()
@@ -26,9 +38,8 @@ func BenchmarkStep(b *testing.B) {
 	for i := range labels {
 		labels[i] = random.Int32N(10)
 	}
-	batch := nn.Batch{X: nn.Tensor{Shape: []int{rows, 784}, Data: nn.Host(x)}, Labels: nn.HostInts(labels)}
+	batch := nn.Batch{X: nn.Tensor{Shape: []int{benchRows, 784}, Data: nn.Host(x)}, Labels: nn.HostInts(labels)}
 	p := &nn.Pass{Backend: be, Train: true}
-	o := optim.DefaultAdam()
 	s := optim.NewState(be, m.Params(), o)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -36,10 +47,8 @@ func BenchmarkStep(b *testing.B) {
 		if _, _, err := m.Learn(p, batch); err != nil {
 			b.Fatal(err)
 		}
-		be.Scale(m.Params().Grads, 1./rows)
+		be.Scale(m.Params().Grads, 1./benchRows)
 		optim.Step(o, be, m.Params(), s)
 		p.Random.Step++
 	}
-	const flops = 2 * rows * (2*784*128 + 3*128*128 + 3*128*10)
-	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }

@@ -32,6 +32,14 @@ func testSumRows(h *harness) {
 	h.near(want, sum, 1e-4)
 }
 
+func testRescale(h *harness) {
+	x, y := h.upload(-1, 0, 2), h.b.Temp(3)
+	h.b.Rescale(y, x, .5, 3)
+	require.Equal(h, []float32{2.5, 3, 4}, h.read(y))
+	h.b.Rescale(x, x, -2, 0)
+	require.Equal(h, []float32{2, 0, -4}, h.read(x), "in place")
+}
+
 func testRelu(h *harness) {
 	x := h.upload(-1, 0, 2, -3, 4, 1e-30)
 	y := h.b.Temp(6)

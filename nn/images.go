@@ -1,0 +1,42 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+)
+
+// Images reads each row of input as an image (Channels, Height, Width) without
+// moving anything, so that layers for images can work on data that comes as
+// plain rows. Rows that are images of that shape already stay so.
+type Images struct {
+	// Channels is the number of planes; 0 means 1.
+	Channels int
+	// Height and Width are the size of a plane; 0 for both means that planes are
+	// square and have what size the rows allow.
+	Height, Width int
+
+	shape []int
+}
+
+// Init declares no parameters.
+func (l *Images) Init(in, out []int, b *Builder) ([]int, error) {
+	shape := []int{orOne(l.Channels), l.Height, l.Width}
+	n := product(in)
+	if l.Height == 0 && l.Width == 0 && shape[0] > 0 {
+		side := int(math.Sqrt(float64(n / shape[0])))
+		shape[1], shape[2] = side, side
+	}
+	if min(shape[0], shape[1], shape[2]) < 1 || product(shape) != n {
+		return nil, fmt.Errorf("nn: %s: rows of input have shape %v, which is no image of shape %v; set Channels, Height and Width to its own", b.Path(), in, shape)
+	}
+	l.shape = shape
+	return outShape(shape, out, b)
+}
+
+// Forward returns x with the shape of images.
+func (l *Images) Forward(_ *Pass, x Tensor) (Tensor, Backprop) {
+	y := Tensor{Shape: append([]int{x.Rows()}, l.shape...), Data: x.Data, Lengths: x.Lengths}
+	return y, func(dy Tensor) Tensor { return Tensor{Shape: x.Shape, Data: dy.Data, Lengths: x.Lengths} }
+}
+
+var _ Layer = (*Images)(nil)

@@ -1,0 +1,33 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+)
+
+// Standardize is y = (x - Mean)/Deviation with two numbers that are known
+// beforehand, torchvision's Normalize for one channel.
+type Standardize struct {
+	Mean, Deviation float64 // Deviation is above 0
+}
+
+// Init declares no parameters and returns in.
+func (l *Standardize) Init(in, out []int, b *Builder) ([]int, error) {
+	if !(l.Deviation > 0) || math.IsInf(l.Deviation, 0) || math.IsNaN(l.Mean) || math.IsInf(l.Mean, 0) {
+		return nil, fmt.Errorf("nn: %s: cannot standardize by mean %v and deviation %v", b.Path(), l.Mean, l.Deviation)
+	}
+	return outShape(in, out, b)
+}
+
+// Forward takes and returns rows of one shape.
+func (l *Standardize) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	y := Tensor{Shape: x.Shape, Data: p.Backend.Temp(x.Data.Len()), Lengths: x.Lengths}
+	scale := float32(1 / l.Deviation)
+	p.Backend.Rescale(y.Data, x.Data, scale, float32(-l.Mean/l.Deviation))
+	return y, func(dy Tensor) Tensor {
+		p.Backend.Scale(dy.Data, scale)
+		return dy
+	}
+}
+
+var _ Layer = (*Standardize)(nil)

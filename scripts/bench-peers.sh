@@ -1,0 +1,276 @@
+#!/usr/bin/env bash
+# Compares ringtrain's allreduce with those of Gloo and Open MPI on this machine,
+# in one run: each round measures every program once, in another order than the
+# round before. The result is a Markdown table for each number of ranks.
+# docs/benchmarks.md says how to read it and what makes the comparison fair.
+set -euo pipefail
+
+usage() {
+	cat <<'USAGE'
+Usage: scripts/bench-peers.sh [flags]
+
+  --ranks LIST            numbers of ranks (default 2,4)
+  --rounds N              how often everything is measured (default 5)
+  --sizes BEGIN:END:STEP  bytes, with K, M or G, and the factor between sizes (default 4:64M:4)
+  --transport NAME        tcp, shm or auto: for ringtrain and Open MPI; Gloo has tcp alone (default tcp)
+  --peers LIST            of gloo,openmpi (default both; none: "")
+  --key-file FILE         measure ringtrain with this key too, in rows of its own (TLS)
+  --tls                   the same with a new key
+  --require RATIO         fail if a peer's time by ringtrain's is less anywhere (default: any speed is fine)
+  --out DIR               where results go: table.md, rounds.csv, raw/ (default runs/peers/TIME)
+  --quick                 a smoke test: 3 rounds, sizes 4:4M:16
+
+Variables: CC, CXX, and MPIRUN_ARGS, further arguments of mpirun.
+Exit codes: 0 done, 1 something broke, a result was wrong, or --require was not met, 2 wrong usage.
+USAGE
+}
+
+# wrong WHAT ends the script: the command line cannot be carried out.
+wrong() {
+	echo "bench-peers.sh: $1; see --help" >&2
+	exit 2
+}
+
+# broken WHAT ends the script: something did not work.
+broken() {
+	echo "bench-peers.sh: $1" >&2
+	exit 1
+}
+
+ranks=2,4 rounds='' sizes='' transport=tcp peers=gloo,openmpi key='' tls=no require='' out='' quick=no
+command_line="scripts/bench-peers.sh $*"
+while (($# > 0)); do
+	case $1 in
+	--ranks | --rounds | --sizes | --transport | --peers | --require | --out)
+		(($# > 1)) || wrong "$1 needs a value"
+		declare "${1#--}=$2"
+		shift
+		;;
+	--key-file)
+		[[ ${2:-} ]] || wrong "--key-file needs a file"
+		key=$(realpath -- "$2") tls=yes
+		shift
+		;;
+	--tls) tls=yes ;;
+	--quick) quick=yes ;;
+	-h | --help) usage && exit ;;
+	*) wrong "$1 is not a flag" ;;
+	esac
+	shift
+done
+if [[ $quick == yes ]]; then
+	rounds=${rounds:-3} sizes=${sizes:-4:4M:16}
+fi
+rounds=${rounds:-5} sizes=${sizes:-4:64M:4}
+out=${out:-runs/peers/$(date +%Y%m%d-%H%M%S)}
+[[ $out == /* ]] || out=$PWD/$out # the script moves to the root of the tree
+
+[[ $ranks =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--ranks are numbers with commas between them, not $ranks"
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds is a number, not $rounds"
+[[ $transport =~ ^(tcp|shm|auto)$ ]] || wrong "--transport is tcp, shm or auto, not $transport"
+[[ $peers =~ ^(|(gloo|openmpi)(,(gloo|openmpi))?)$ ]] || wrong "--peers are gloo,openmpi, not $peers"
+[[ -z $require || $require =~ ^[0-9]*\.?[0-9]+$ ]] || wrong "--require is a number such as 1.1, not $require"
+IFS=: read -r begin end step <<<"$sizes"
+if ! { begin=$(numfmt --from=iec "$begin") && end=$(numfmt --from=iec "$end") && [[ $step =~ ^[1-9][0-9]*$ ]]; } 2>/dev/null ||
+	! ((step > 1 && begin > 0 && begin % 4 == 0 && begin <= end)); then
+	wrong "--sizes are BEGIN:END:STEP such as 4:64M:4, in bytes that float32 fill, not $sizes"
+fi
+all_sizes=()
+for ((size = begin; size <= end; size *= step)); do
+	all_sizes+=("$size")
+done
+
+mkdir -p "$out"
+if [[ -d $out/raw ]] && [[ $(ls -A "$out/raw") ]]; then
+	wrong "$out has results already"
+fi
+mkdir -p "$out/raw"
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$(mktemp -d)
+
+# cleanup ends what still runs, all of it started here, and takes the binaries
+# away. It is for the traps.
+# shellcheck disable=SC2317
+cleanup() {
+	if [[ $job ]]; then
+		kill -- "-$job" 2>/dev/null || true
+		wait "$job" 2>/dev/null || true
+	fi
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+set -m # what run starts in the background has a process group of its own: $job
+job=''
+limit=(timeout --foreground --kill-after=10 600) # for one program in one round
+cores=$(nproc)
+unset RINGTRAIN_KEY_FILE # only ringtrain-tls has a key
+programs=() notes=()
+
+# note TEXT is said now and below the table.
+note() {
+	notes+=(-note "$1")
+	echo "$1" >&2
+}
+
+find_ringtrain() {
+	go build -o "$work/ringtrain" ./cmd/ringtrain
+	go build -o "$work/peers" ./scripts/peers
+	programs+=(ringtrain)
+	if [[ $tls == no ]]; then
+		return
+	fi
+	if [[ $("$work/ringtrain" bench collective --help) != *--key-file* ]]; then
+		note "Not measured: ringtrain with TLS, because its bench takes no --key-file."
+		return
+	fi
+	if [[ -z $key ]]; then
+		key=$work/job.key
+		"$work/ringtrain" keygen "$key" >/dev/null
+	fi
+	programs+=(ringtrain-tls)
+}
+
+# wanted PEER reports whether --peers names it.
+wanted() { [[ ,$peers, == *,$1,* ]]; }
+
+# method OBJECT compiles what the peers' programs share.
+method() {
+	"${CC:-cc}" -O2 -Wall -fexceptions -c scripts/peers/native/method.c -o "$work/method.o"
+}
+
+find_gloo() {
+	wanted gloo || return 0
+	local cxx=${CXX:-c++} log=$work/gloo.log
+	if ! command -v "$cxx" >/dev/null; then
+		note "Not measured: Gloo, because there is no C++ compiler. On Debian: apt-get install g++ libgloo-dev"
+	elif ! "$cxx" -E -x c++ - <<<'#include <gloo/allreduce.h>' >/dev/null 2>&1; then
+		note "Not measured: Gloo, because it is not installed. On Debian: apt-get install libgloo-dev"
+	else
+		method
+		"$cxx" -O2 -Wall scripts/peers/native/gloo.cc "$work/method.o" -o "$work/gloo" -lgloo -lpthread -lm >"$log" 2>&1 ||
+			broken "Gloo's program does not compile: $(<"$log")"
+		programs+=(gloo)
+	fi
+}
+
+find_openmpi() {
+	wanted openmpi || return 0
+	local log=$work/openmpi.log
+	if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
+		note "Not measured: Open MPI, because it is not installed. On Debian: apt-get install openmpi-bin libopenmpi-dev"
+	elif ! command -v "${CC:-cc}" >/dev/null; then
+		note "Not measured: Open MPI, because there is no C compiler. On Debian: apt-get install gcc libc6-dev"
+	elif [[ $(mpirun --version 2>/dev/null) != *'Open MPI'* ]]; then
+		note "Not measured: Open MPI, because the mpirun found first is another's."
+	else
+		method
+		mpicc -O2 -Wall scripts/peers/native/openmpi.c "$work/method.o" -o "$work/openmpi" -lm >"$log" 2>&1 ||
+			broken "Open MPI's program does not compile: $(<"$log")"
+		programs+=(openmpi)
+	fi
+}
+
+# The programs, each as run_NAME RANKS, with its JSON on stdout. They are called
+# by name.
+# shellcheck disable=SC2317,SC2054
+{
+
+run_ringtrain() {
+	"${limit[@]}" "$work/ringtrain" bench collective allreduce --ranks "$1" --transport "$transport" \
+		-b "$begin" -e "$end" -f "$step" --json "$work/json" "${@:2}" >/dev/null
+	cat "$work/json"
+}
+
+run_ringtrain-tls() { run_ringtrain "$1" --key-file "$key"; }
+
+run_gloo() {
+	local store rank pid pids=() rc=0
+	store=$(mktemp -d "$work/store.XXXXXX")
+	for ((rank = 1; rank < $1; rank++)); do
+		"${limit[@]}" "$work/gloo" "$rank" "$1" "$store" "${all_sizes[@]}" >/dev/null &
+		pids+=($!)
+	done
+	"${limit[@]}" "$work/gloo" 0 "$1" "$store" "${all_sizes[@]}" || rc=$?
+	for pid in "${pids[@]}"; do
+		((rc == 0)) || kill "$pid" 2>/dev/null || true # it waits for a rank that is gone
+		wait "$pid" || rc=$?
+	done
+	return "$rc"
+}
+
+# Ranks that have a core each spin, pinned. With more ranks than cores they must
+# yield while they wait, and not be pinned: mpirun's own choice, said outright,
+# without which a call takes milliseconds.
+run_openmpi() {
+	local args=(--oversubscribe --mca pml ob1) shared=vader
+	((EUID != 0)) || args+=(--allow-run-as-root)
+	if (($1 <= cores)); then
+		args+=(--bind-to core)
+	else
+		args+=(--bind-to none --mca mpi_yield_when_idle 1)
+	fi
+	if [[ $(mpirun --version) =~ \ ([0-9]+)\. ]] && ((BASH_REMATCH[1] >= 5)); then
+		shared=sm # its name since then
+	fi
+	case $transport in
+	tcp) args+=(--mca btl tcp,self --mca btl_tcp_if_include lo) ;;
+	shm) args+=(--mca btl "$shared,self") ;;
+	esac
+	# shellcheck disable=SC2086 # the user's arguments, as words
+	"${limit[@]}" mpirun "${args[@]}" ${MPIRUN_ARGS:-} -np "$1" "$work/openmpi" "$transport" "${all_sizes[@]}"
+}
+}
+
+# run PROGRAM RANKS ROUND leaves a file in raw/ or ends the script.
+run() {
+	local name=$1 file=$out/raw/$2-$3-$1.json start=$SECONDS rc=0
+	printf 'round %d of %d, %d ranks: %s ... ' "$3" "$rounds" "$2" "$name" >&2
+	"run_$name" "$2" </dev/null >"$work/out" 2>"$work/err" &
+	job=$!
+	wait "$job" || rc=$?
+	job=''
+	if ((rc != 0)); then
+		echo "failed" >&2
+		tail -n 20 "$work/err" >&2
+		((rc != 124)) || broken "$name with $2 ranks did not end in 10 minutes"
+		broken "$name with $2 ranks ended with code $rc"
+	fi
+	mv "$work/out" "$file"
+	echo "$((SECONDS - start)) s" >&2
+}
+
+# machine is what the table says of where it was made.
+machine() {
+	local model
+	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+	echo "$(date -u '+%Y-%m-%d %H:%M UTC'), $cores cores of ${model:-an unknown processor}, Linux $(uname -r), load $(cut -d ' ' -f 1 /proc/loadavg) before the run, $(go version | cut -d ' ' -f 3)."
+	if [[ ${programs[*]} == *openmpi* ]]; then
+		echo "$(mpirun --version | head -n 1 | sed 's/^mpirun (//; s/)//')."
+	fi
+	if [[ ${programs[*]} == *gloo* ]]; then
+		echo "Gloo $(dpkg-query -W -f '${Version}' libgloo-dev 2>/dev/null || echo 'of an unknown version')."
+	fi
+	printf '\n    %s\n' "$command_line"
+}
+
+find_ringtrain
+find_gloo
+find_openmpi
+machine >"$out/table.md"
+count=${#programs[@]}
+for ((round = 1; round <= rounds; round++)); do
+	for n in ${ranks//,/ }; do
+		for ((i = 0; i < count; i++)); do
+			run "${programs[(round - 1 + i) % count]}" "$n" "$round"
+		done
+	done
+done
+rc=0
+"$work/peers" -csv "$out/rounds.csv" ${require:+-require "$require"} "${notes[@]}" "$out/raw" >"$work/table" || rc=$?
+cat "$work/table" >>"$out/table.md"
+cat "$out/table.md"
+echo "results are in $out" >&2
+exit "$rc"

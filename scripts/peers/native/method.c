@@ -1,0 +1,164 @@
+#include "method.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* The numbers of bench/run.go and bench/oracle.go. */
+enum { adapt_min = 5, adapt_max = 2000, warmup = 2, period = 8191 };
+static const double adapt_seconds = .25;
+
+void fail(const char *format, ...) {
+	va_list args;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static void *allocate(size_t bytes) {
+	void *p = NULL;
+	if (posix_memalign(&p, 4096, bytes ? bytes : 1) != 0)
+		fail("no memory for %zu bytes", bytes);
+	memset(p, 0, bytes); /* so that the first touch is not timed */
+	return p;
+}
+
+static double seconds(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* input is element j of what a rank gives: 1 to 8, so all sums are exact. */
+static float input(int rank, size_t j) {
+	uint64_t x = (uint64_t)rank << 32 ^ j % period;
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return (x ^ x >> 31) % 8 + 1;
+}
+
+/* A trial is one size on this rank. */
+struct trial {
+	const struct library *l;
+	size_t count, bytes;
+	float *given, *want, *work;
+};
+
+/* once is one iteration: fill, meet the others, call. It returns the seconds
+ * of the call alone. */
+static double once(const struct trial *t) {
+	memset(t->work, 0, t->bytes);
+	memcpy(t->work, t->given, t->bytes);
+	t->l->barrier(t->l->self);
+	double begin = seconds();
+	t->l->allreduce(t->l->self, t->work, t->count);
+	return seconds() - begin;
+}
+
+/* count_wrong reads the whole result, as a user would. */
+static double count_wrong(const struct trial *t) {
+	if (memcmp(t->work, t->want, t->bytes) == 0)
+		return 0;
+	double wrong = 0;
+	for (size_t j = 0; j < t->count; j++)
+		wrong += t->work[j] != t->want[j];
+	return wrong;
+}
+
+/* iterations agrees on as many as a quarter of a second holds. */
+static int iterations(const struct trial *t) {
+	const struct library *l = t->l;
+	double shortest = INFINITY, slowest = 0;
+	for (int i = 0; i < warmup; i++) {
+		double begin = seconds();
+		once(t);
+		shortest = fmin(shortest, seconds() - begin);
+	}
+	double *every = allocate(l->ranks * sizeof *every);
+	l->gather(l->self, &shortest, every, 1);
+	for (int r = 0; r < l->ranks; r++)
+		slowest = fmax(slowest, every[r]);
+	free(every);
+	return fmax(adapt_min, fmin(adapt_max, ceil(adapt_seconds / fmax(slowest, 1e-9))));
+}
+
+static int ascending(const void *a, const void *b) {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+/* report writes one record. times are in microseconds. */
+static void report(const struct trial *t, double *times, int n, double wrong, int first) {
+	const struct library *l = t->l;
+	double sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += times[i];
+	qsort(times, n, sizeof *times, ascending);
+	double median = (times[(n - 1) / 2] + times[n / 2]) / 2;
+	double p99 = times[(int)ceil(.99 * n) - 1]; /* nearest rank */
+	double algbw = median > 0 ? t->bytes / median / 1e3 : 0;
+	printf("%s\n  {\"op\": \"allreduce\", \"dtype\": \"float32\", \"ranks\": %d, \"transport\": \"%s\", \"size\": %zu, "
+	       "\"time_us\": %.3f, \"mean_us\": %.3f, \"p99_us\": %.3f, \"algbw\": %.6f, \"busbw\": %.6f, "
+	       "\"wrong\": %.0f, \"iterations\": %d}",
+	       first ? "" : ",", l->ranks, l->transport, t->bytes, median, sum / n, p99, algbw,
+	       algbw * 2 * (l->ranks - 1) / l->ranks, wrong, n);
+	fflush(stdout);
+}
+
+/* measure_size makes the iterations; of each the slowest rank counts. */
+static void measure_size(const struct trial *t, int first) {
+	const struct library *l = t->l;
+	int n = iterations(t);
+	double *mine = allocate((n + 1) * sizeof *mine); /* and the wrong elements */
+	double *every = allocate((n + 1) * l->ranks * sizeof *every);
+	for (int i = 0; i < n; i++) {
+		mine[i] = once(t) * 1e6;
+		mine[n] += count_wrong(t);
+	}
+	l->gather(l->self, mine, every, n + 1);
+	if (l->rank == 0) {
+		memcpy(mine, every, (n + 1) * sizeof *mine);
+		for (int r = 1; r < l->ranks; r++) {
+			const double *theirs = every + r * (n + 1);
+			for (int i = 0; i < n; i++)
+				mine[i] = fmax(mine[i], theirs[i]);
+			mine[n] += theirs[n];
+		}
+		report(t, mine, n, mine[n], first);
+	}
+	free(mine);
+	free(every);
+}
+
+void measure(const struct library *l, int sizes, char **size) {
+	if (l->rank == 0)
+		printf("[");
+	for (int i = 0; i < sizes; i++) {
+		struct trial t = {.l = l, .bytes = strtoull(size[i], NULL, 10)};
+		t.count = t.bytes / sizeof(float);
+		if (t.count == 0 || t.count * sizeof(float) != t.bytes)
+			fail("%s is not a number of bytes that float32 fill", size[i]);
+		t.given = allocate(t.bytes);
+		t.want = allocate(t.bytes);
+		t.work = allocate(t.bytes);
+		for (size_t j = 0; j < t.count; j++) {
+			t.given[j] = input(l->rank, j);
+			for (int r = 0; r < l->ranks; r++)
+				t.want[j] += input(r, j);
+		}
+		l->prepare(l->self, t.work, t.count);
+		measure_size(&t, i == 0);
+		free(t.given);
+		free(t.want);
+		free(t.work);
+	}
+	if (l->rank == 0)
+		printf("\n]\n");
+}

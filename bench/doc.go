@@ -40,6 +40,7 @@
 //
 // #wrong counts elements of the result that were not the ones expected, over
 // all ranks and timed iterations. Inputs are small whole numbers whose sums are
-// exact in every type, and units and twos for products, so there is exactly one
-// right answer and no tolerance.
+// exact in every type (of bfloat16, which has 8 bits for them, the smaller the
+// more ranks there are), and units and twos for products, so there is exactly
+// one right answer and no tolerance.
 package bench

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/fold"
 )
 
 // period is after how many elements the inputs repeat. It has no factor in
@@ -20,17 +21,37 @@ type oracle struct {
 	seed        uint64
 	ranks, root int
 	count       int // elements of one rank's part
+	dtype       collective.DType
 	reduction   collective.Op
 }
 
-// input is element j of what a rank gives: 1 to 8, or for products mostly 1
-// and -1 and sometimes 2, whose products stay exact.
+const (
+	greatest = 8 // input
+	// doublers are the ranks that have a 2 for a product, and each may: 2^8 is
+	// more than no type holds, and a power of 2 is exact in all.
+	doublers = 8
+)
+
+// wholes is up to which number a type holds all whole ones, where sums of
+// inputs could go beyond it.
+var wholes = map[collective.DType]int{collective.Float16: 1 << 11, collective.BFloat16: 1 << 8}
+
+// input is element j of what a rank gives: 1 to 8, or less where the sums of so
+// many ranks would not be exact, or for products mostly 1 and -1 and sometimes
+// 2.
 func (o *oracle) input(rank, j int) int64 {
 	x := mix(o.seed<<48 ^ uint64(rank)<<32 ^ uint64(j%period))
-	if o.reduction != collective.Prod {
-		return int64(x%8) + 1
+	if o.reduction == collective.Prod {
+		if x%greatest == greatest-1 && rank < doublers {
+			return 2
+		}
+		return 1 - 2*int64(x&1)
 	}
-	return [...]int64{1, -1, 1, -1, 1, -1, 1, 2}[x%8]
+	most := greatest
+	if exact, limited := wholes[o.dtype]; limited && o.reduction != 0 {
+		most = min(max(1, exact/o.ranks), greatest)
+	}
+	return int64(x%uint64(most)) + 1
 }
 
 // reduced is element j of the reduction over all ranks, in 64 bits that wrap
@@ -87,6 +108,8 @@ func allocate(t collective.DType, n int) (collective.Vector, error) {
 		return collective.Of(make([]int64, n)), nil
 	case collective.Uint8:
 		return collective.Of(make([]uint8, n)), nil
+	case collective.Float16, collective.BFloat16:
+		return collective.Of16(make([]uint16, n), t), nil
 	}
 	return collective.Vector{}, fmt.Errorf("bench: vectors of %v: %w", t, collective.ErrUnsupported)
 }
@@ -106,19 +129,46 @@ func fill(v collective.Vector, o *oracle, value func(j int) int64) {
 		fillAs[int64](v, o, value)
 	case collective.Uint8:
 		fillAs[uint8](v, o, value)
+	case collective.Float16:
+		fillHalves(v, o, value, fold.Half)
+	case collective.BFloat16:
+		fillHalves(v, o, value, fold.Brain)
 	}
 }
 
 func fillAs[T collective.Element](v collective.Vector, o *oracle, value func(j int) int64) {
-	b := host(v)
-	s := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), v.Len()) // allocate made it of this type
-	for j := range min(len(s), period) {
+	s := elements[T](v)
+	begin(s[:min(len(s), period)], o, value)
+	repeat(s)
+}
+
+// fillHalves is fillAs for 16-bit floats, which are what is left of float32
+// when all arithmetic is done.
+func fillHalves(v collective.Vector, o *oracle, value func(j int) int64, f fold.Format) {
+	s := elements[uint16](v)
+	exact := make([]float32, min(len(s), period))
+	begin(exact, o, value)
+	fold.Round(s[:len(exact)], exact, f)
+	repeat(s)
+}
+
+// elements is the memory of a vector that allocate made of this type.
+func elements[T any](v collective.Vector) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(host(v)))), v.Len())
+}
+
+func begin[T collective.Element](s []T, o *oracle, value func(j int) int64) {
+	for j := range s {
 		if x := value(j); o != nil {
 			s[j] = convert[T](o, x)
 		} else {
 			s[j] = T(x)
 		}
 	}
+}
+
+// repeat fills s with its first period elements.
+func repeat[T any](s []T) {
 	for done := period; done < len(s); done *= 2 {
 		copy(s[done:], s[:done])
 	}

@@ -11,24 +11,30 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// How many iterations are made when a Spec does not say: as many as fill
-// adaptTime, within bounds.
+// How many iterations are made when a Spec does not say: as many as fill its
+// time, or adaptTime, and then within bounds.
 const (
 	adaptTime = 250 * time.Millisecond
 	adaptMin  = 5
 	adaptMax  = 2000
+	mostEver  = 1_000_000 // of which all ranks' times take 8 MB each
 )
 
 // A Spec says what to measure. It is the same on every rank.
 type Spec struct {
 	Op         string           // a name of Operations
-	DType      collective.DType // Float32, Float64, Int32, Int64 or Uint8
+	DType      collective.DType // any
 	Reduction  collective.Op    // for operations that reduce
 	Root       int              // for operations that have one
 	Sizes      []int            // bytes, see the package comment and Sweep
 	Warmup     int              // iterations that are not counted; 2 at least if Iterations is 0
-	Iterations int              // counted ones; 0: as many as a quarter of a second holds, 5 at least
+	Iterations int              // counted ones; 0: see Time
 	Check      bool             // whether results are compared with the right ones
+
+	// Time is how long the counted iterations of each size and placement go on
+	// at least, if Iterations is 0 and a million of them last so long. 0: as
+	// many as a quarter of a second holds, from 5 to 2000.
+	Time time.Duration
 
 	// Each is told every row as soon as it is there, on every rank; may be nil.
 	Each func(Row)
@@ -46,6 +52,8 @@ func (s Spec) Validate(n int) error {
 		return fmt.Errorf("reduction %v is not known", s.Reduction)
 	case n < op.least:
 		return fmt.Errorf("%s takes %d ranks at least", s.Op, op.least)
+	case s.Time < 0:
+		return fmt.Errorf("a size cannot be measured for %v", s.Time)
 	case s.Warmup < 0 || s.Iterations < 0:
 		return fmt.Errorf("%d iterations and %d to warm up: neither can be negative", s.Iterations, s.Warmup)
 	}
@@ -56,10 +64,13 @@ func (s Spec) Validate(n int) error {
 // Run measures every size and returns the rows, the same on every rank. All
 // ranks of the group call it with the same Spec, and nobody else uses the
 // group meanwhile. Its errors are those of the group, which is then broken,
-// and those of Validate.
+// those of Validate, and a *SpecError, the same on every rank.
 func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 	if err := s.Validate(g.Size()); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
+	}
+	if err := s.agree(ctx, g); err != nil {
+		return nil, err
 	}
 	op := operations[s.Op]
 	var rows []Row
@@ -113,7 +124,7 @@ type buffers struct {
 func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64) (*buffers, error) {
 	b := &buffers{group: g, spec: s, op: op, count: count}
 	n := g.Size()
-	o := &oracle{seed: seed, ranks: n, root: s.Root, count: count}
+	o := &oracle{seed: seed, ranks: n, root: s.Root, count: count, dtype: s.DType}
 	var results *oracle
 	if op.reduces {
 		o.reduction, results = s.Reduction, o
@@ -172,28 +183,66 @@ func (t *trial) measure(ctx context.Context) (*Timing, error) {
 		if err != nil {
 			return nil, err
 		}
-		n = adapt(slices.Max(took))
+		n = adapt(slices.Max(took), t.spec.Time)
 	}
-	mine := make([]float64, n+1) // and the wrong elements
-	for i := range n {
-		took, err := t.once(ctx)
+	var mine []float64
+	wrong := int64(0)
+	for n > 0 {
+		more, bad, err := t.several(ctx, n)
 		if err != nil {
-			return nil, fmt.Errorf("iteration %d of %d: %w", i, n, err)
+			return nil, err
 		}
-		mine[i] = float64(took.Nanoseconds()) / 1e3
-		if t.spec.Check {
-			mine[n] += float64(countWrong(t.dst, t.want))
+		mine, wrong = append(mine, more...), wrong+bad
+		if n, err = t.missing(ctx, mine); err != nil {
+			return nil, err
 		}
 	}
-	every, err := gather(ctx, t.group, mine)
+	every, err := gather(ctx, t.group, append(mine, float64(wrong)))
 	if err != nil {
 		return nil, err
 	}
-	timing := summarize(every, n)
+	timing := summarize(every, len(mine))
 	if !t.spec.Check {
 		timing.Wrong = -1
 	}
 	return timing, nil
+}
+
+// several makes n iterations and returns their microseconds and how many
+// elements were wrong.
+func (t *trial) several(ctx context.Context, n int) (times []float64, wrong int64, err error) {
+	times = make([]float64, n)
+	for i := range n {
+		took, err := t.once(ctx)
+		if err != nil {
+			return nil, 0, fmt.Errorf("iteration %d of %d: %w", i, n, err)
+		}
+		times[i] = float64(took.Nanoseconds()) / 1e3
+		if t.spec.Check {
+			wrong += countWrong(t.dst, t.want)
+		}
+	}
+	return times, wrong, nil
+}
+
+// missing is how many iterations are still to be made after those of mine, on
+// every rank the same number.
+func (t *trial) missing(ctx context.Context, mine []float64) (int, error) {
+	fill := t.spec.Time.Seconds() * 1e6
+	if t.spec.Iterations > 0 || fill == 0 {
+		return 0, nil
+	}
+	sum := 0.
+	for _, x := range mine {
+		sum += x
+	}
+	every, err := gather(ctx, t.group, []float64{sum})
+	sum = slices.Max(every)
+	if err != nil || sum >= fill || len(mine) >= mostEver {
+		return 0, err
+	}
+	n := math.Ceil((fill/max(sum, 1) - 1) * float64(len(mine)))
+	return int(min(max(n, 1), float64(mostEver-len(mine)))), nil
 }
 
 // once is one iteration, and how long its call took here.
@@ -211,11 +260,13 @@ func (t *trial) once(ctx context.Context) (time.Duration, error) {
 }
 
 // adapt is how many iterations of so many seconds are enough.
-func adapt(seconds float64) int {
-	if seconds*adaptMax <= adaptTime.Seconds() {
-		return adaptMax
+func adapt(seconds float64, fill time.Duration) int {
+	least, most := adaptMin, mostEver
+	if fill == 0 {
+		fill, most = adaptTime, adaptMax
 	}
-	return max(adaptMin, int(adaptTime.Seconds()/seconds))
+	n := math.Ceil(fill.Seconds() / max(seconds, 1e-9))
+	return max(least, int(min(n, float64(most))))
 }
 
 // gather is every rank's numbers, in rank order. What the ranks know of a

@@ -32,8 +32,11 @@ func (t *Table) Header(w io.Writer, s Spec, transport string, ranks []string) er
 		factor = s.Sizes[1] / s.Sizes[0]
 	}
 	iterations := "adaptive"
-	if s.Iterations > 0 {
+	switch {
+	case s.Iterations > 0:
 		iterations = fmt.Sprint(s.Iterations)
+	case s.Time > 0:
+		iterations = fmt.Sprintf("those of %v", s.Time)
 	}
 	check := 0
 	if s.Check {
@@ -126,12 +129,12 @@ func typeName(t collective.DType) string {
 // ParseType reads the name of an element type, as nccl-tests or as Go spells
 // it.
 func ParseType(name string) (collective.DType, error) {
-	for _, t := range []collective.DType{collective.Float32, collective.Float64, collective.Int32, collective.Int64, collective.Uint8} {
+	for t := collective.Float32; t <= collective.Uint8; t++ {
 		if name == t.String() || name == typeName(t) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("type %q cannot be measured; there are float, double, int32, int64 and uint8", name)
+	return 0, fmt.Errorf("type %q cannot be measured; there are float, double, half, bfloat16, int32, int64 and uint8", name)
 }
 
 // reductionName is a reduction as nccl-tests calls it.

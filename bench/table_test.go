@@ -91,14 +91,14 @@ func TestFooter(t *testing.T) {
 func TestNames(t *testing.T) {
 	for name, want := range map[string]collective.DType{
 		"float": collective.Float32, "float32": collective.Float32, "double": collective.Float64, "float64": collective.Float64,
-		"int32": collective.Int32, "int64": collective.Int64, "uint8": collective.Uint8,
+		"half": collective.Float16, "float16": collective.Float16, "bfloat16": collective.BFloat16, "int32": collective.Int32, "int64": collective.Int64, "uint8": collective.Uint8,
 	} {
 		got, err := bench.ParseType(name)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	_, err := bench.ParseType("half")
-	require.ErrorContains(t, err, `type "half" cannot be measured`)
+	_, err := bench.ParseType("quarter")
+	require.ErrorContains(t, err, `type "quarter" cannot be measured; there are float, double, half, bfloat16, int32`)
 	for name, want := range map[string]collective.Op{
 		"sum": collective.Sum, "avg": collective.Mean, "mean": collective.Mean, "min": collective.Min, "max": collective.Max, "prod": collective.Prod,
 	} {

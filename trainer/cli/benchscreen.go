@@ -16,10 +16,13 @@ type benchScreen struct {
 	out, err  io.Writer // out keeps its own failures, see output
 	spec      bench.Spec
 	transport string
+	node      string // this machine's name; "" where there is no other
+	about     string // more about the links, for the table; "" for nothing
 
 	mu    sync.Mutex
 	table bench.Table
 	rows  []bench.Row
+	away  bool // the table is another machine's
 }
 
 // emit shows an event.
@@ -28,20 +31,35 @@ func (s *benchScreen) emit(event any) {
 	defer s.mu.Unlock()
 	switch e := event.(type) {
 	case *viewEvent:
-		names := make([]string, len(e.Members))
-		for i, m := range e.Members {
-			names[i] = m.Name
-			if m.Addr != "" {
-				names[i] += " at " + m.Addr
-			}
-		}
-		_ = s.table.Header(s.out, s.spec, s.transport, names)
+		s.view(e)
 	case *rowEvent:
 		s.rows = append(s.rows, e.Row)
-		_ = s.table.Row(s.out, e.Row)
+		if !s.away {
+			_ = s.table.Row(s.out, e.Row)
+		}
 	case *lostEvent:
 		fmt.Fprintln(s.err, e)
 	}
+}
+
+// view begins the table, on the machine that has rank 0.
+func (s *benchScreen) view(e *viewEvent) {
+	if s.node != "" && len(e.Members) > 0 && e.Members[0].Node != s.node {
+		s.away = true
+		fmt.Fprintf(s.err, "measuring with %d ranks; the table is printed on %s, which has rank 0\n", len(e.Members), e.Members[0].Node)
+		return
+	}
+	names := make([]string, len(e.Members))
+	for i, m := range e.Members {
+		names[i] = m.Name
+		if m.Addr != "" {
+			names[i] += " at " + m.Addr
+		}
+	}
+	if s.about != "" {
+		fmt.Fprintf(s.out, "# %s\n", s.about)
+	}
+	_ = s.table.Header(s.out, s.spec, s.transport, names)
 }
 
 // log shows a line that a worker has for the user.
@@ -60,7 +78,9 @@ func (s *benchScreen) notice(text string) { fmt.Fprintln(s.err, text) }
 func (s *benchScreen) end() []bench.Row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.table.Footer(s.out)
+	if !s.away {
+		_ = s.table.Footer(s.out)
+	}
 	return s.rows
 }
 

@@ -7,5 +7,7 @@
 // screen.go). Each worker is the same command line with its place in the
 // environment; it finds the others, trains, and says what happens as events,
 // one JSON object a line (worker.go, rank.go, event.go). "bench
-// collective" is made in the same way (benchcmd.go, benchscreen.go).
+// collective" is made in the same way (benchcmd.go, benchrun.go,
+// benchscreen.go). "doctor" asks one of its kind on another machine by a
+// protocol of its own (probe.go, asker.go, answerer.go).
 package cli

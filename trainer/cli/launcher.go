@@ -39,10 +39,11 @@ var (
 // it was given itself.
 type crew struct {
 	workers  int
-	cores    int            // that they share
-	place    cluster.Config // of the first
-	announce bool           // tell the user where the first gossips
-	stopping string         // what the user is told at the first signal
+	cores    int             // that they share
+	place    cluster.Config  // of the first
+	network  *launch.Network // that each has a node of; nil for this machine's own
+	announce bool            // tell the user where the first gossips
+	stopping string          // what the user is told at the first signal
 }
 
 // A display shows a job to the user. It is used from any goroutine.
@@ -55,15 +56,12 @@ type display interface {
 // launch starts the training of this machine's workers, shows what they say
 // and waits for them.
 func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-chan os.Signal) error {
-	place, err := s.place()
+	place, err := a.place(s.flags.placeFlags, s.workers)
 	if err != nil {
 		return usage(err)
 	}
-	if !place.Bind.Addr().IsLoopback() && place.KeyFile == "" && !s.flags.insecure {
-		fmt.Fprintf(a.stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to say that you know)\n", place.Bind.Addr())
-	}
 	return a.launchCrew(ctx, crew{
-		workers: s.workers, cores: s.cores, place: place, announce: s.flags.nodes > 1 && len(s.flags.join) == 0,
+		workers: s.workers, cores: s.cores, place: place, announce: s.flags.first(),
 		stopping: "stopping after this step; once more to stop at once",
 	}, show, signals)
 }
@@ -147,7 +145,10 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	}
 	place := l.place
 	place.Local = local
-	if local > 0 {
+	switch {
+	case l.network != nil:
+		place.Bind = netip.AddrPortFrom(l.network.Addr(local), 0)
+	case local > 0:
 		place.Bind = netip.AddrPortFrom(place.Bind.Addr(), 0)
 	}
 	env := place.Environ()
@@ -155,11 +156,15 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.cores/l.workers)))
 	}
 	name := workerName(local)
-	return l.job.Run(launch.Command{
+	c := launch.Command{
 		Name: name, Path: l.exe, Args: l.app.args, Env: env,
 		Stdout: func(line []byte) { l.hear(name, line) },
 		Stderr: func(line []byte) { l.show.log(name, line) },
-	})
+	}
+	if l.network != nil {
+		c = l.network.Command(local, c)
+	}
+	return l.job.Run(c)
 }
 
 func workerName(local int) string { return fmt.Sprintf("worker %d", local) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -96,7 +95,8 @@ func (a *app) root() *cobra.Command {
 		return nil
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand())
+	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand(),
+		a.membersCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }
 
@@ -133,10 +133,3 @@ func (e *codedError) Unwrap() error { return e.err }
 func usage(err error) error { return &codedError{exitUsage, err} }
 
 func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}

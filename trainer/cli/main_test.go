@@ -195,7 +195,8 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"train", "--help"}, {"eval", "-h"}, {"data", "digits", "-h"}, {"data"}, {}} {
+	for _, args := range [][]string{{"--help"}, {"train", "--help"}, {"eval", "-h"}, {"data", "digits", "-h"}, {"data"}, {},
+		{"bench", "collective", "-h"}, {"members", "-h"}, {"doctor", "-h"}, {"version", "-h"}} {
 		code, stdout, stderr := result(args...)
 		require.Equal(t, 0, code)
 		require.Contains(t, stdout, "Usage:")

@@ -9,14 +9,63 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
-// place is where this machine's workers find each other and other machines.
-func (s *settings) place() (cluster.Config, error) {
-	f := s.flags
-	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: s.workers, Join: f.join, KeyFile: f.keyFile}
-	c.Insecure = f.keyFile == "" // the user has been warned, or has said that it is known
+// placeFlags are the flags of a command whose ranks may be on several machines.
+type placeFlags struct {
+	nodes    int
+	join     []string
+	bind     string
+	cluster  string
+	insecure bool
+	keyFile  string
+}
+
+// register adds the flags to those of a command.
+func (f *placeFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.nodes, "nodes", 1, "machines that make the job together")
+	flags.StringSliceVar(&f.join, "join", nil, "HOST:PORT of machines of the job, separated by commas")
+	flags.StringVar(&f.bind, "bind", "", "address, or ADDRESS:PORT, of this machine that the others reach (port default: 7946 on the first of several machines, else any)")
+	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
+	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts and authenticates all traffic, on every machine the same (default: $"+cluster.EnvKeyFile+")")
+	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that without a key traffic between machines is neither encrypted nor authenticated")
+}
+
+// check finds what is wrong with the flags alone. An inproc job is one process.
+func (f *placeFlags) check(given func(string) bool, inproc bool) error {
+	switch {
+	case f.nodes < 1:
+		return errors.New("--nodes must be at least 1")
+	case inproc && (f.nodes > 1 || len(f.join) > 0):
+		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join")
+	case inproc && (given("bind") || given("cluster")):
+		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
+	case inproc && given("key-file"):
+		return errors.New("--transport inproc is one process and sends nothing: it does not go with --key-file")
+	case given("key-file") && f.keyFile == "":
+		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
+	case f.nodes == 1 && len(f.join) > 0:
+		return errors.New("--join needs --nodes: say how many machines make the job")
+	}
+	return nil
+}
+
+// first reports whether the others have to be told where to join.
+func (f *placeFlags) first() bool { return f.nodes > 1 && len(f.join) == 0 }
+
+// place is where this machine's workers, so many, find each other and other
+// machines. It warns of traffic that anybody can read.
+func (a *app) place(f placeFlags, workers int) (cluster.Config, error) {
+	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: workers, Join: f.join}
+	var err error
+	if c.KeyFile, err = findKey(f.keyFile); err != nil {
+		return c, err
+	}
+	c.Insecure = c.KeyFile == "" // the user is warned, or has said that it is known
 	if c.Cluster == "" && f.nodes == 1 {
 		c.Cluster = ownCluster()
 	}
@@ -25,12 +74,16 @@ func (s *settings) place() (cluster.Config, error) {
 			return c, fmt.Errorf("--join %s: it must be HOST:PORT, the address that the first machine prints", seed)
 		}
 	}
-	addr, err := bindAddress(f)
-	if err != nil {
+	if c.Bind, err = bindAddress(f); err != nil {
 		return c, err
 	}
-	c.Bind = addr
-	return c, portIsFree(addr)
+	if err := portIsFree(c.Bind); err != nil {
+		return c, err
+	}
+	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !f.insecure {
+		fmt.Fprintf(a.stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to say that you know)\n", c.Bind.Addr())
+	}
+	return c, nil
 }
 
 // ownCluster is a name for a job that no other job has.
@@ -41,9 +94,9 @@ func ownCluster() string {
 }
 
 // bindAddress is the address of --bind, or one that other machines reach.
-func bindAddress(f trainFlags) (netip.AddrPort, error) {
+func bindAddress(f placeFlags) (netip.AddrPort, error) {
 	port := uint16(0)
-	if f.nodes > 1 && len(f.join) == 0 {
+	if f.first() {
 		port = cluster.DefaultPort
 	}
 	if f.bind != "" {

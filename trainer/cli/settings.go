@@ -25,14 +25,9 @@ type trainFlags struct {
 	steps      int
 	accumulate bool
 	transport  string
-	nodes      int
-	join       []string
-	bind       string
-	cluster    string
-	insecure   bool
-	keyFile    string
 	json       bool
 	logLevel   string
+	placeFlags
 }
 
 // settings is a training as config and flags describe it, checked.

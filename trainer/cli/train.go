@@ -60,12 +60,7 @@ step, and saves with --out; the second ends them at once.`,
 	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
 	flags.BoolVar(&f.accumulate, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
 	flags.StringVar(&f.transport, "transport", "tcp", "tcp (a process per worker) or inproc (goroutines of one process)")
-	flags.IntVar(&f.nodes, "nodes", 1, "machines that make the job together")
-	flags.StringSliceVar(&f.join, "join", nil, "HOST:PORT of machines of the job, separated by commas")
-	flags.StringVar(&f.bind, "bind", "", "address, or ADDRESS:PORT, of this machine that the others reach (port default: 7946 on the first of several machines, else any)")
-	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
-	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts and authenticates all traffic, on every machine the same (default: $"+cluster.EnvKeyFile+")")
-	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that without a key traffic between machines is neither encrypted nor authenticated")
+	f.register(cmd)
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
 	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
 	return cmd
@@ -78,24 +73,12 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return errors.New("--workers must be at least 1")
 	case given("steps") && f.steps < 1:
 		return errors.New("--steps must be at least 1")
-	case f.nodes < 1:
-		return errors.New("--nodes must be at least 1")
 	case f.transport != "tcp" && f.transport != "inproc":
 		return errors.New("--transport must be tcp or inproc, not " + f.transport)
-	case f.transport == "inproc" && (f.nodes > 1 || len(f.join) > 0):
-		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join")
 	case new(slog.Level).UnmarshalText([]byte(f.logLevel)) != nil:
 		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
-	case f.transport == "inproc" && (given("bind") || given("cluster")):
-		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
-	case f.transport == "inproc" && given("key-file"):
-		return errors.New("--transport inproc is one process and sends nothing: it does not go with --key-file")
-	case given("key-file") && f.keyFile == "":
-		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
-	case f.nodes == 1 && len(f.join) > 0:
-		return errors.New("--join needs --nodes: say how many machines make the job")
 	}
-	return nil
+	return f.placeFlags.check(given, f.transport == "inproc")
 }
 
 // train is the whole of "train", as launcher or as worker.
@@ -115,7 +98,7 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 		return err
 	}
 	if f.transport != "inproc" {
-		if s.flags.keyFile, err = findKey(f.keyFile); err != nil {
+		if _, err := findKey(f.keyFile); err != nil { // before data are made
 			return usage(err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -42,11 +43,12 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 	}
 	code := exitFailed
 	var coded *codedError
-	var differ *trainer.SettingsError
+	var settings *trainer.SettingsError
+	var spec *bench.SpecError
 	switch {
 	case errors.As(err, &coded):
 		code = coded.code
-	case errors.As(err, &differ):
+	case errors.As(err, &settings), errors.As(err, &spec):
 		code = exitUsage
 	}
 	events.emit(&failedEvent{Event: "failed", Name: fmt.Sprintf("%s/%d", place.Node, place.Local), Code: code, Error: err.Error()})

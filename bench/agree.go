@@ -1,0 +1,64 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A SpecError says which ranks were given another Spec than rank 0, and in
+// what it differs.
+type SpecError struct {
+	Fields []string // in words
+	Ranks  []int
+	Names  []string // of the ranks
+}
+
+// Error is one line.
+func (e *SpecError) Error() string {
+	return fmt.Sprintf("bench: %s not as rank 0: %s differ; give the same command on every machine",
+		strings.Join(e.Names, ", "), strings.Join(e.Fields, " and "))
+}
+
+// agree finds out before anything is measured whether all ranks are to measure
+// the same.
+func (s *Spec) agree(ctx context.Context, g *collective.Group) error {
+	fields := []struct {
+		name  string
+		value any
+	}{
+		{"operations", s.Op}, {"types", s.DType}, {"reductions", s.Reduction}, {"roots", s.Root}, {"sizes", s.Sizes},
+		{"warm-ups", s.Warmup}, {"iterations", s.Iterations}, {"times", s.Time}, {"checks", s.Check},
+	}
+	mine := make([]int64, len(fields))
+	for i, f := range fields {
+		h := fnv.New64a()
+		fmt.Fprint(h, f.value)
+		mine[i] = int64(h.Sum64())
+	}
+	every := make([]int64, len(mine)*g.Size())
+	if err := collective.AllGather(ctx, g, every, mine); err != nil {
+		return fmt.Errorf("bench: comparing what the ranks are to measure: %w", err)
+	}
+	e := &SpecError{}
+	for r := range g.Size() {
+		theirs := every[r*len(mine) : (r+1)*len(mine)]
+		if slices.Equal(theirs, every[:len(mine)]) {
+			continue
+		}
+		e.Ranks, e.Names = append(e.Ranks, r), append(e.Names, g.View().Name(r))
+		for i, f := range fields {
+			if theirs[i] != every[i] && !slices.Contains(e.Fields, f.name) {
+				e.Fields = append(e.Fields, f.name)
+			}
+		}
+	}
+	if e.Ranks == nil {
+		return nil
+	}
+	return e
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/secret"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// bench is the whole of "bench collective", as launcher or as worker.
+func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	place, isWorker, err := cluster.FromEnv()
+	if err != nil {
+		return usage(err)
+	}
+	if isWorker {
+		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.bench(s) })
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen()}
+	switch {
+	case f.transport == "inproc":
+		err = a.benchInProcess(ctx, s, f.ranks, show, signals)
+	case f.hosts == "netns":
+		err = a.benchNamespaces(ctx, f, show, signals)
+	default:
+		err = a.benchProcesses(ctx, f, show, signals)
+	}
+	if err != nil {
+		return err
+	}
+	rows := show.end()
+	if err := f.files.write(bench.Records(rows, f.chosen())); err != nil {
+		return err
+	}
+	return allRight(rows)
+}
+
+// chosen is the transport that there will be.
+func (f *benchFlags) chosen() string {
+	if f.transport == "auto" {
+		return "tcp" // nothing better is there between processes
+	}
+	return f.transport
+}
+
+// benchProcesses measures between processes, of this machine or of several.
+func (a *app) benchProcesses(ctx context.Context, f benchFlags, show *benchScreen, signals <-chan os.Signal) error {
+	place, err := a.place(f.placeFlags, f.ranks)
+	if err != nil {
+		return usage(err)
+	}
+	show.node, show.about = place.Node, f.about(place.KeyFile)
+	c := f.crew(place)
+	c.announce = f.first()
+	return a.launchCrew(ctx, c, show, signals)
+}
+
+// benchNamespaces measures between processes of this machine each of which has
+// a network namespace of its own.
+func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScreen, signals <-chan os.Signal) (err error) {
+	place := cluster.Config{Cluster: cmp.Or(f.cluster, ownCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks}
+	if f.keyFile != "" || !f.insecure {
+		if place.KeyFile, err = findKey(f.keyFile); err != nil {
+			return usage(err)
+		}
+	}
+	var o launch.NetworkOptions
+	if f.link != "" {
+		if o.Link, err = launch.ParseRate(f.link); err != nil {
+			return usage(err)
+		}
+	}
+	network, err := launch.Namespaces(ctx, f.ranks, o)
+	switch {
+	case errors.Is(err, launch.ErrNoNamespaces):
+		return usagef("--hosts netns: %w", err)
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, network.Close()) }()
+	if place.KeyFile == "" && !f.insecure {
+		remove := func() error { return nil }
+		if place.KeyFile, remove, err = temporaryKey(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+	}
+	place.Insecure = place.KeyFile == ""
+	show.node, show.about = place.Node, f.about(place.KeyFile)
+	c := f.crew(place)
+	c.network = network
+	return a.launchCrew(ctx, c, show, signals)
+}
+
+func (f *benchFlags) crew(place cluster.Config) crew {
+	return crew{workers: f.ranks, cores: runtime.NumCPU(), stopping: "stopping", place: place}
+}
+
+// about is what else a reader of the table should know of the links.
+func (f *benchFlags) about(keyFile string) string {
+	var parts []string
+	if f.transport == "auto" {
+		parts = append(parts, "auto chose "+f.chosen())
+	}
+	if f.hosts == "netns" {
+		parts = append(parts, "each rank in a network namespace, "+cmp.Or(f.link, "no limit")+" each way")
+	}
+	if keyFile != "" {
+		parts = append(parts, "TLS 1.3")
+	} else {
+		parts = append(parts, "no TLS")
+	}
+	return "links: " + strings.Join(parts, "; ")
+}
+
+// temporaryKey is a new key in a file, and what removes both.
+func temporaryKey() (path string, remove func() error, err error) {
+	key, err := secret.New()
+	if err != nil {
+		return "", nil, err
+	}
+	dir, err := os.MkdirTemp("", "ringtrain-key-")
+	if err != nil {
+		return "", nil, err
+	}
+	path = filepath.Join(dir, "job.key")
+	if err := secret.WriteFile(path, key); err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return path, func() error { return os.RemoveAll(dir) }, nil
+}
+
+// allRight is an error where results were not what they should be.
+func allRight(rows []bench.Row) error {
+	wrong := int64(0)
+	for _, r := range rows {
+		wrong += r.Wrong()
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d elements of results were wrong: the numbers above mean nothing", wrong)
+	}
+	return nil
+}
+
+// bench is one rank in a process of its own. When one is asked to stop, all
+// do, and the launcher hears of it.
+func (w *worker) bench(s bench.Spec) error {
+	err := w.measure(s)
+	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
+		w.events.emit(&stoppedEvent{Event: "stopped"})
+		return nil
+	}
+	return err
+}
+
+func (w *worker) measure(s bench.Spec) error {
+	wait := newWaiter(w.app.stderr)
+	defer wait.end()
+	node, err := w.join(slog.LevelError, wait)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	group, err := node.Group(w.stop)
+	if err != nil {
+		return err
+	}
+	wait.end()
+	return benchRank(w.stop, group, s, w.events, w.place.Local == 0)
+}
+
+// benchInProcess runs all ranks as goroutines of this process.
+func (a *app) benchInProcess(ctx context.Context, s bench.Spec, ranks int, show emitter, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := watchSignals(signals, func() {
+		fmt.Fprintln(a.stderr, "stopping")
+		cancel()
+	}, func() {})
+	views, transports := collective.Local(ranks)
+	errs := make([]error, ranks)
+	var all sync.WaitGroup
+	for i := range ranks {
+		all.Go(func() {
+			g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{})
+			defer g.Close()
+			errs[i] = benchRank(ctx, g, s, show, i == 0)
+		})
+	}
+	all.Wait()
+	if code := watch.end(); code != exitOK {
+		return &codedError{code: code}
+	}
+	for _, err := range errs {
+		var told *collective.ReportedError
+		if err != nil && !errors.As(err, &told) {
+			return err // of the rank that failed; the others name it
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// benchRank is one rank's part, in whatever process it runs. One rank of each
+// machine tells, the teller.
+func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, events emitter, teller bool) error {
+	if teller {
+		events.emit(newViewEvent(g.View()))
+		s.Each = func(r bench.Row) { events.emit(&rowEvent{Event: "row", Row: r}) }
+	}
+	_, err := bench.Run(ctx, g, s)
+	var differ *bench.SpecError
+	if err == nil || errors.As(err, &differ) {
+		err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
+	}
+	if err != nil && !cancelled(err) {
+		tellLost(events, g.Rank(), err)
+	}
+	return err
+}
+
+// cancelled reports whether a call failed because a rank, this one or another,
+// was asked to stop.
+func cancelled(err error) bool {
+	var lost *collective.RankError
+	return errors.As(err, &lost) && lost.Phase == "cancelled"
+}

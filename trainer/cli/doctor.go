@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/collective/fold"
+)
+
+// A diagnosis is what doctor finds.
+type diagnosis struct {
+	Build      build     `json:"build"`
+	Machine    machine   `json:"machine"`
+	Interfaces []carrier `json:"interfaces"`
+	Checks     []check   `json:"checks"`
+}
+
+// machine is what a worker here has to work with. What the system does not
+// tell is zero.
+type machine struct {
+	Cores        int     `json:"cores"`           // that this process may run on
+	Online       int     `json:"online_cores"`    // of the machine
+	GOMAXPROCS   int     `json:"gomaxprocs"`      // threads of Go at one time
+	Quota        float64 `json:"quota,omitempty"` // cores that the control group grants
+	Memory       uint64  `json:"memory"`          // bytes
+	Available    uint64  `json:"available"`       // bytes
+	Limit        uint64  `json:"limit,omitempty"` // bytes that the control group grants
+	Instructions string  `json:"instructions"`    // that reductions use; "" for plain loops
+	Kernel       string  `json:"kernel"`
+	Clock        string  `json:"clock_source,omitempty"`
+	Time         string  `json:"time"` // UTC
+}
+
+// A carrier is a network interface that is up.
+type carrier struct {
+	Name  string   `json:"name"`
+	MTU   int      `json:"mtu"`
+	Addrs []string `json:"addrs"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	listen, asJSON := "", false
+	cmd := &cobra.Command{
+		Use:   "doctor [HOST:PORT ...] [flags]",
+		Short: "Look at this machine and at the network between machines",
+		Long: `Say what this machine has: cores, memory, instructions, interfaces, versions. With
+HOST:PORT, check TCP and UDP in both directions between this machine and another one on
+which ringtrain doctor --listen runs, and name each direction that fails and what to do.
+With --listen and no HOST:PORT, answer such questions until Ctrl-C. What is sent are
+fixed messages of 32 bytes, with no data of this machine but its time.
+
+Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-C.`,
+		Example: "  ringtrain doctor\n  ringtrain doctor --listen :7946     # on one machine\n  ringtrain doctor 10.0.0.1:7946      # on another",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, target := range args {
+				if host, _, err := net.SplitHostPort(target); err != nil || host == "" || portOf(target) == 0 {
+					return usagef("%q: it must be HOST:PORT, where ringtrain doctor --listen runs", target)
+				}
+			}
+			if _, _, err := net.SplitHostPort(listen); err != nil && cmd.Flags().Changed("listen") {
+				return usagef("--listen %q: it must be ADDRESS:PORT or :PORT", listen)
+			}
+			return a.doctor(args, listen, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "ADDRESS:PORT to answer at; with HOST:PORT, to be answered at (default: any port)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	return cmd
+}
+
+// doctor is the whole of "doctor".
+func (a *app) doctor(targets []string, listen string, asJSON bool) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	watch := watchSignals(signals, cancel, func() {})
+	var err error
+	if listen != "" && len(targets) == 0 {
+		err = a.answerUntil(ctx, listen)
+	} else {
+		err = a.examine(ctx, targets, listen, asJSON)
+	}
+	if code := watch.end(); code != exitOK {
+		return &codedError{code: code}
+	}
+	return err
+}
+
+// examine makes a diagnosis and shows it.
+func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
+	d := diagnosis{Build: thisBuild(), Machine: thisMachine(), Interfaces: carriers(), Checks: askSelf(ctx)}
+	if !asJSON {
+		d.write(a.stdout)
+	}
+	for _, target := range targets {
+		found := ask(ctx, target, listen)
+		if d.Checks = append(d.Checks, found...); !asJSON {
+			writeChecks(a.stdout, found)
+		}
+	}
+	if asJSON {
+		encoder := json.NewEncoder(a.stdout)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(d); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, c := range d.Checks {
+		if !c.OK {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(d.Checks))
+	}
+	return nil
+}
+
+// askSelf checks that processes of this machine reach each other.
+func askSelf(ctx context.Context) []check {
+	ans, err := answer("127.0.0.1:0", nil)
+	if err != nil {
+		return []check{{Name: "loopback", Detail: err.Error(), Do: "bring the loopback interface up: ip link set lo up"}}
+	}
+	defer ans.close()
+	c := check{Name: "loopback", OK: true, Detail: "TCP and UDP work"}
+	for _, found := range ask(ctx, ans.addr().String(), "") {
+		if !found.OK {
+			return []check{found}
+		}
+		if c.RTT == 0 {
+			c.RTT = found.RTT
+		}
+	}
+	return []check{c}
+}
+
+// thisMachine is what can be found out without asking anybody.
+func thisMachine() machine {
+	m := machine{
+		Cores: runtime.NumCPU(), Online: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+		Instructions: fold.Instructions(), Time: time.Now().UTC().Format(time.RFC3339Nano),
+	}
+	m.inquire()
+	return m
+}
+
+// carriers are the interfaces that are up.
+func carriers() []carrier {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	var up []carrier
+	for _, i := range list {
+		if i.Flags&net.FlagUp == 0 {
+			continue
+		}
+		c := carrier{Name: i.Name, MTU: i.MTU, Addrs: []string{}}
+		addrs, _ := i.Addrs() // none is what there is to show then
+		for _, addr := range addrs {
+			c.Addrs = append(c.Addrs, addr.String())
+		}
+		up = append(up, c)
+	}
+	return up
+}
+
+// write shows all but the checks that others take part in.
+func (d diagnosis) write(w io.Writer) {
+	d.Build.write(w)
+	m := d.Machine
+	fmt.Fprintf(w, "kernel    %s\n", m.Kernel)
+	fmt.Fprintf(w, "cores     %d of %d usable, GOMAXPROCS %d", m.Cores, m.Online, m.GOMAXPROCS)
+	if m.Quota > 0 {
+		fmt.Fprintf(w, ", quota %.2f", m.Quota)
+	}
+	fmt.Fprintf(w, "\nmemory    %s, %s available", gib(m.Memory), gib(m.Available))
+	if m.Limit > 0 {
+		fmt.Fprintf(w, ", limit %s", gib(m.Limit))
+	}
+	instructions := "plain loops"
+	if m.Instructions != "" {
+		instructions = m.Instructions
+	}
+	fmt.Fprintf(w, "\nSIMD      %s, for reductions\nclock     %s", instructions, m.Time)
+	if m.Clock != "" {
+		fmt.Fprintf(w, ", source %s", m.Clock)
+	}
+	fmt.Fprintln(w)
+	for _, c := range d.Interfaces {
+		fmt.Fprintf(w, "network   %s, MTU %d: %s\n", c.Name, c.MTU, strings.Join(c.Addrs, " "))
+	}
+	writeChecks(w, d.Checks)
+}
+
+// gib is bytes for people; what is not known is so called.
+func gib(bytes uint64) string {
+	if bytes == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}
+
+func writeChecks(w io.Writer, checks []check) {
+	for _, c := range checks {
+		if c.OK {
+			fmt.Fprintf(w, "ok        %s: %s\n", c.Name, c.Detail)
+			continue
+		}
+		fmt.Fprintf(w, "FAILED    %s: %s; %s\n", c.Name, c.Detail, c.Do)
+	}
+}

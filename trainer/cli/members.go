@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/membership"
+)
+
+// Patience of "members".
+const (
+	// lookTime is between two looks at what gossip knows.
+	lookTime = 100 * time.Millisecond
+	// viewTime is how long a View may take to be heard of once its members are.
+	viewTime = 1500 * time.Millisecond
+)
+
+// membersFlags are the flags of "members".
+type membersFlags struct {
+	cluster string
+	keyFile string
+	timeout time.Duration
+	json    bool
+	watch   bool
+}
+
+// roll is who is in a job.
+type roll struct {
+	Job     string       `json:"job,omitempty"` // "" before the first View
+	Epoch   uint64       `json:"epoch"`
+	Size    int          `json:"size"` // of the View
+	Members []rollMember `json:"members"`
+}
+
+type rollMember struct {
+	Rank  *int     `json:"rank"` // null for who is in no View
+	Name  string   `json:"name"`
+	Node  string   `json:"node"`
+	Local int      `json:"local"`
+	Role  string   `json:"role"`
+	Addrs []string `json:"addrs"`
+	Alive bool     `json:"alive"` // gossip believes so
+}
+
+func (a *app) membersCommand() *cobra.Command {
+	var f membersFlags
+	cmd := &cobra.Command{
+		Use:   "members HOST:PORT[,HOST:PORT...] [flags]",
+		Short: "Show who is in a job",
+		Long: `Show who is in a job: the processes that gossip sees, and the view that they have agreed
+on. HOST:PORT is where any process of the job gossips, such as the address that train prints
+on the first of several machines. This command looks on: it is in no view, and the job does
+not wait for it.
+
+Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
+		Example: "  ringtrain members 10.0.0.1:7946 --key-file job.key\n  ringtrain members 10.0.0.1:7946 --watch --json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("members takes the HOST:PORT of a process of the job")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if ctx == nil {
+				ctx = context.Background()
+			}
+			return a.members(ctx, strings.Split(strings.Join(args, ","), ","), f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.cluster, "cluster", "ringtrain", "name of the job")
+	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default: $"+cluster.EnvKeyFile+")")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long somebody may take to answer")
+	flags.BoolVar(&f.json, "json", false, "as one JSON object; with --watch, one a line")
+	flags.BoolVar(&f.watch, "watch", false, "go on, and show every change until Ctrl-C")
+	return cmd
+}
+
+// members is the whole of "members".
+func (a *app) members(ctx context.Context, seeds []string, f membersFlags) error {
+	c, err := f.place(seeds)
+	if err != nil {
+		return usage(err)
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := watchSignals(signals, cancel, func() {})
+	err = a.look(ctx, c, f)
+	if code := watch.end(); code != exitOK {
+		return &codedError{code: code}
+	}
+	return err
+}
+
+// place is where to look, and from where.
+func (f *membersFlags) place(seeds []string) (cluster.Config, error) {
+	c := cluster.Config{Cluster: f.cluster, Join: seeds, Node: cluster.NodeName()}
+	for _, seed := range seeds {
+		if _, port, err := net.SplitHostPort(seed); err != nil || port == "" {
+			return c, fmt.Errorf("%q: it must be HOST:PORT, where a process of the job gossips", seed)
+		}
+	}
+	if f.timeout <= 0 {
+		return c, fmt.Errorf("--timeout must be more than %v", f.timeout)
+	}
+	var err error
+	if c.KeyFile, err = findKey(f.keyFile); err != nil {
+		return c, err
+	}
+	c.Insecure = c.KeyFile == "" // it is not this command that decides how the job talks
+	from, err := cluster.AddrTowards(seeds[0])
+	c.Bind = netip.AddrPortFrom(from, 0)
+	return c, err
+}
+
+// look shows the roll, once or whenever it changes.
+func (a *app) look(ctx context.Context, c cluster.Config, f membersFlags) (err error) {
+	w, err := cluster.Watch(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if err := answered(ctx, w, c.Join, f.timeout); err != nil {
+		return err
+	}
+	var last roll
+	for patience := viewTime; ; patience = lookTime {
+		r := readRoll(ctx, w, patience)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !reflect.DeepEqual(r, last) {
+			if err := a.showRoll(r, f.json); err != nil {
+				return err
+			}
+			last = r
+		}
+		if !f.watch {
+			return nil
+		}
+		select {
+		case <-time.After(lookTime):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// answered waits until somebody of the job is seen, and says why nobody is.
+func answered(ctx context.Context, w *cluster.Watcher, seeds []string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ticker := time.NewTicker(lookTime / 4)
+	defer ticker.Stop()
+	for len(w.Members()) == 0 {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			_, err := w.View(ctx)
+			var waited *membership.WaitError
+			if errors.As(err, &waited) && len(waited.Waiting.Seeds) > 0 {
+				return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(waited.Waiting.Seeds, "; "))
+			}
+			return fmt.Errorf("nobody answered within %v at %s: a firewall may stand between, or the address is wrong (ringtrain doctor can tell)",
+				timeout, strings.Join(seeds, ", "))
+		}
+	}
+	return nil
+}
+
+// readRoll is the job as far as it is known now. A View that is not known yet
+// may take some time.
+func readRoll(ctx context.Context, w *cluster.Watcher, patience time.Duration) roll {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	v, err := w.View(ctx)
+	if err != nil {
+		v = collective.View{}
+	}
+	return newRoll(v, w.Members())
+}
+
+// newRoll puts a View, which may be empty, and those whom gossip sees together.
+func newRoll(v collective.View, seen []collective.Member) roll {
+	r := roll{Epoch: v.Epoch, Size: v.Size()}
+	if v.Size() > 0 {
+		r.Job = jobName(v.Job)
+	}
+	type life struct {
+		name  string
+		nonce uint64
+	}
+	alive := map[life]bool{}
+	for _, m := range seen {
+		alive[life{m.Name, m.Nonce}] = true
+	}
+	add := func(rank *int, m collective.Member) {
+		l := life{m.Name, m.Nonce}
+		entry := rollMember{Rank: rank, Name: m.Name, Node: m.Node, Local: m.Local, Role: m.Role.String(), Alive: alive[l], Addrs: []string{}}
+		for _, addr := range m.Addrs {
+			entry.Addrs = append(entry.Addrs, addr.String())
+		}
+		r.Members = append(r.Members, entry)
+	}
+	ranked := map[life]bool{}
+	for rank, m := range v.Members {
+		ranked[life{m.Name, m.Nonce}] = true
+		add(&rank, m)
+	}
+	for _, m := range seen {
+		if !ranked[life{m.Name, m.Nonce}] {
+			add(nil, m)
+		}
+	}
+	return r
+}
+
+func (a *app) showRoll(r roll, asJSON bool) error {
+	if asJSON {
+		return a.writeJSON(r)
+	}
+	return r.write(a.stdout)
+}
+
+// write shows the roll as a table.
+func (r roll) write(w io.Writer) error {
+	if r.Job == "" {
+		fmt.Fprintln(w, "no view yet: the job waits for somebody")
+	} else {
+		fmt.Fprintf(w, "job %s, epoch %d, %d ranks\n", r.Job, r.Epoch, r.Size)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "rank\tname\tnode\tlocal\trole\talive\taddresses")
+	for _, m := range r.Members {
+		rank, alive := "-", "yes"
+		if m.Rank != nil {
+			rank = fmt.Sprint(*m.Rank)
+		}
+		if !m.Alive {
+			alive = "no"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", rank, m.Name, m.Node, m.Local, m.Role, alive, strings.Join(m.Addrs, " "))
+	}
+	return t.Flush()
+}

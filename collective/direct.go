@@ -38,9 +38,7 @@ func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
 			e.foldSegment(h, v, own, k, blocks, all, each)
 		}
 	}
-	if err := e.out.flush(); err != nil { // operands of others are overwritten below
-		return err
-	}
+	// An operand is overwritten below by what was made of it, so it has left.
 	for k := range most {
 		for i := 1; i < e.size; i++ {
 			to, from := schedule.Pair(e.rank, e.size, i)

@@ -13,7 +13,7 @@ import (
 // OverTransport is the Engine for host memory: it carries out the schedules of
 // package schedule over a Transport, which belongs to it from now on.
 func OverTransport(v View, t Transport) Engine {
-	return &hostEngine{view: v, rank: v.Self, size: v.Size(), t: t, out: newOutbox(t)}
+	return &hostEngine{view: v, rank: v.Self, size: v.Size(), near: v.near(), t: t, out: newOutbox(t)}
 }
 
 // ByMethod is OverTransport for tests and measurements: every AllReduce goes by
@@ -31,6 +31,7 @@ type hostEngine struct {
 	group      uint32 // in headers: which group of the View
 	parent     *hostEngine
 	rank, size int
+	near       bool // all ranks are on one host
 	t          Transport
 	out        outbox
 	method     schedule.Method // of AllReduce; 0: as planned

@@ -12,49 +12,95 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 	if !dst.same(src) {
 		copy(dst.bytes(), src.bytes())
 	}
-	plan := schedule.PlanReduce(e.size, dst.n, dst.dtype.Size(), !widened(dst.dtype, h.Call.Op))
-	if e.method != 0 && (e.method != schedule.Ring || !widened(dst.dtype, h.Call.Op)) {
+	partial := !widened(dst.dtype, h.Call.Op)
+	plan := schedule.PlanReduce(e.size, dst.n, dst.dtype.Size(), e.near, partial)
+	if e.method != 0 && (e.method != schedule.Ring || partial) {
 		plan.Method = e.method
 	}
 	h.Call.Method = uint8(plan.Method)
+	blocks := plan.Segment / schedule.BlockLen
 	switch plan.Method {
 	case schedule.Ring:
-		return e.ringReduce(h, dst, plan.Segment/schedule.BlockLen)
+		return e.ringReduce(h, dst, blocks, plan.Ahead)
 	case schedule.Direct:
-		return e.directReduce(h, dst, plan.Segment/schedule.BlockLen)
+		return e.directReduce(h, dst, blocks)
 	}
 	return e.oneShotReduce(h, dst)
 }
 
-// ringReduce sends segments of chunks round the ring. The segment that is sent
-// in a step is the one that was folded in the step before, so messages flow
-// without a pause when a chunk has several segments.
-func (e *hostEngine) ringReduce(h *Header, v Vector, blocks int) error {
+// ringReduce sends segments of chunks round the ring. What a rank sends in a
+// step is what it received in the step before, so a segment can leave as soon
+// as it was folded; up to ahead more of them leave than have come, so that the
+// link has something to carry meanwhile.
+func (e *hostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
-	sent, got := 0, 0
 	want := e.expecting(h)
-	for i := range schedule.RingSteps(e.size) {
-		step := schedule.RingStep(e.rank, e.size, i)
-		out, in := e.chunk(v, step.Send), e.chunk(v, step.Recv)
-		for k := range max(out.Segments(blocks), in.Segments(blocks)) {
-			if k < out.Segments(blocks) {
-				e.postSegment(h, up, sent, v, out, k, blocks)
-				sent++
-			}
-			if k < in.Segments(blocks) {
-				e.in = segment(e.in[:0], v, in, k, blocks)
-				if err := e.take(want, v, down, got, step.Fold); err != nil {
-					return err
-				}
-				got++
-			}
-		}
-		if i == e.size-2 {
-			e.finish(h, v, e.chunk(v, schedule.Owned(e.rank, e.size)))
+	out := ringCursor{e: e, v: v, blocks: blocks}
+	in := ringCursor{e: e, v: v, blocks: blocks, receives: true}
+	out.begin(0)
+	in.begin(0)
+	own := out.segments // of the first step: they wait for nothing
+	post := func(most int) {
+		for ; !out.done() && out.count < most; out.next() {
+			e.postSegment(h, up, out.count, v, out.chunk, out.k, blocks)
 		}
 	}
+	for ; !in.done(); in.next() {
+		post(min(in.count+1+ahead, own+in.count))
+		e.in = segment(e.in[:0], v, in.chunk, in.k, blocks)
+		if err := e.take(want, v, down, in.count, in.fold()); err != nil {
+			return err
+		}
+		if in.step == e.size-2 && h.Call.Op == Mean { // the chunk is complete
+			for _, place := range e.in {
+				e.scale(v.dtype, place)
+			}
+		}
+	}
+	post(own + in.count)
 	return nil
 }
+
+// A ringCursor goes through the segments that a rank sends, or receives, in the
+// steps of a ring.
+type ringCursor struct {
+	e        *hostEngine
+	v        Vector
+	blocks   int
+	receives bool
+
+	step     int
+	chunk    schedule.Chunk
+	k        int // of the chunk's segments
+	segments int
+	count    int // segments that came before
+}
+
+func (c *ringCursor) begin(step int) {
+	c.step, c.k = step, 0
+	if c.done() {
+		return
+	}
+	s := schedule.RingStep(c.e.rank, c.e.size, step)
+	residue := s.Send
+	if c.receives {
+		residue = s.Recv
+	}
+	c.chunk = c.e.chunk(c.v, residue)
+	c.segments = c.chunk.Segments(c.blocks)
+}
+
+func (c *ringCursor) next() {
+	c.count++
+	if c.k++; c.k == c.segments {
+		c.begin(c.step + 1)
+	}
+}
+
+func (c *ringCursor) done() bool { return c.step == schedule.RingSteps(c.e.size) }
+
+// fold reports whether what arrives is to be combined with what is there.
+func (c *ringCursor) fold() bool { return c.step < c.e.size-1 }
 
 // take receives one segment into the places e.in, or folds it with what is
 // there.
@@ -96,19 +142,6 @@ func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
 	width := v.dtype.Size()
 	e.foldRange(h, v, 0, v.n, operand, func(lo, hi int) []byte { return mine[lo*width : hi*width] })
 	return nil
-}
-
-// finish does what a reduction does once, after the last operand: the mean's
-// multiplication.
-func (e *hostEngine) finish(h *Header, v Vector, chunk schedule.Chunk) {
-	if h.Call.Op != Mean {
-		return
-	}
-	width := v.dtype.Size()
-	for b := range chunk.Blocks() {
-		lo, hi := chunk.Block(b)
-		e.scale(v.dtype, v.bytes()[lo*width:hi*width])
-	}
 }
 
 // scale multiplies by 1/size.

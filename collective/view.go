@@ -96,3 +96,15 @@ func (v View) String() string {
 	}
 	return fmt.Sprintf("job %016x epoch %d: %s", v.Job, v.Epoch, strings.Join(names, ", "))
 }
+
+// near reports whether all members are on one host. Where hosts are not known,
+// one launcher's workers are.
+func (v View) near() bool {
+	for _, m := range v.Members {
+		first := v.Members[0]
+		if m.Host != first.Host || m.Host == 0 && m.Node != first.Node {
+			return false
+		}
+	}
+	return true
+}

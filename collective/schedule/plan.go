@@ -40,25 +40,45 @@ func (m Method) String() string {
 const (
 	SmallBytes   = 64 << 10  // at most this through each rank: latency decides, not bandwidth
 	SegmentBytes = 256 << 10 // of one message of a large transfer
+	leastNear    = 32 << 10  // of one between ranks of one host,
+	leastFar     = 64 << 10  // and of different ones
 )
+
+// ringAhead is how many messages a rank of a ring between hosts sends beyond
+// those that it has received, so that its link has something to carry while it
+// folds.
+const ringAhead = 2
 
 // A Plan says how an operation is done and why. It depends only on what all
 // ranks know alike, so all ranks have the same plan.
 type Plan struct {
 	Method  Method
 	Segment int // elements of one message at most, a multiple of BlockLen
+	Ahead   int // messages sent beyond those received, if a Ring
 	Why     string
 }
 
-// PlanReduce is the plan of an AllReduce of count elements of width bytes.
-// partial says whether partial results can travel as elements; if not, every
-// operand has to reach whoever folds.
-func PlanReduce(size, count, width int, partial bool) Plan {
-	if !partial {
-		return plan(size, count, width, OneShot, Direct)
+// PlanReduce is the plan of an AllReduce of count elements of width bytes. near
+// says whether all ranks are on one host. partial says whether partial results
+// can travel as elements; if not, every operand has to reach whoever folds.
+func PlanReduce(size, count, width int, near, partial bool) Plan {
+	p := plan(size, count, width, OneShot, Direct)
+	switch {
+	case p.Method == OneShot:
+	case near:
+		// All operands of a segment are in the caches at the same time.
+		p.Segment = elementsOf(max(leastNear, SegmentBytes/(size-1)), width)
+		p.Why = "over 64 KiB through each rank of one host: two latencies"
+	case partial:
+		half := count * width / size / 2 // of a chunk: one is folded while the other is on its way
+		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(half, leastFar), SegmentBytes), width), ringAhead
+		p.Why = "over 64 KiB through each rank: every link carries the least, all the time"
 	}
-	return plan(size, count, width, OneShot, Ring)
+	return p
 }
+
+// elementsOf is the elements of a message of so many bytes: whole blocks.
+func elementsOf(bytes, width int) int { return max(BlockLen, bytes/width/BlockLen*BlockLen) }
 
 // PlanGather is the plan of an AllGather in which every rank gives count
 // elements of width bytes.
@@ -74,7 +94,7 @@ func PlanBarrier() Plan {
 
 func plan(size, count, width int, small, large Method) Plan {
 	through := (size - 1) * count * width
-	p := Plan{Method: small, Segment: max(BlockLen, SegmentBytes/width/BlockLen*BlockLen)}
+	p := Plan{Method: small, Segment: elementsOf(SegmentBytes, width)}
 	if through > SmallBytes {
 		p.Method = large
 		p.Why = "over 64 KiB through each rank: bandwidth decides"

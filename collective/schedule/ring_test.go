@@ -153,18 +153,21 @@ func TestChunksCoverOnce(t *testing.T) {
 func TestPlan(t *testing.T) {
 	for _, c := range []struct {
 		size, count int
-		want        schedule.Method
+		near, far   schedule.Method
 	}{
-		{2, 1, schedule.OneShot}, {2, 16 << 10, schedule.OneShot}, {2, 16<<10 + 1, schedule.Ring},
-		{4, 16 << 10, schedule.Ring}, {1, 1 << 20, schedule.OneShot}, {8, 0, schedule.OneShot},
+		{2, 1, schedule.OneShot, schedule.OneShot}, {2, 16 << 10, schedule.OneShot, schedule.OneShot},
+		{2, 16<<10 + 1, schedule.Direct, schedule.Ring}, {4, 16 << 10, schedule.Direct, schedule.Ring},
+		{1, 1 << 20, schedule.OneShot, schedule.OneShot}, {8, 0, schedule.OneShot, schedule.OneShot},
 	} {
-		p := schedule.PlanReduce(c.size, c.count, 4, true)
-		require.Equal(t, c.want, p.Method, "%+v", c)
-		require.NotEmpty(t, p.Why)
-		require.Zero(t, p.Segment%schedule.BlockLen)
-		require.Positive(t, p.Segment)
+		for near, want := range map[bool]schedule.Method{true: c.near, false: c.far} {
+			p := schedule.PlanReduce(c.size, c.count, 4, near, true)
+			require.Equal(t, want, p.Method, "%+v", c)
+			require.NotEmpty(t, p.Why)
+			require.Zero(t, p.Segment%schedule.BlockLen)
+			require.Positive(t, p.Segment)
+		}
 	}
-	require.Equal(t, schedule.Direct, schedule.PlanReduce(4, 100_000, 2, false).Method)
+	require.Equal(t, schedule.Direct, schedule.PlanReduce(4, 100_000, 2, false, false).Method)
 	require.Equal(t, schedule.Star, schedule.PlanBroadcast(4, 100, 4).Method)
 	require.Equal(t, schedule.Chain, schedule.PlanBroadcast(4, 100_000, 4).Method)
 	require.Equal(t, "dissemination", schedule.PlanBarrier().Method.String())

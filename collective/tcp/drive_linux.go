@@ -30,7 +30,8 @@ type drive struct {
 }
 
 const (
-	mostPosted = 4    // frames of a lane, then Post waits
+	mostPosted = 4 // frames of a lane, then Post waits
+	wakeBytes  = 128 << 10
 	sleepMost  = 1000 // ms; who breaks the transport wakes sleepers, this is for what nobody thought of
 )
 
@@ -268,6 +269,7 @@ func (d *drive) pause(tries int) {
 func (t *Transport) sleep(polls []unix.PollFd, in *lane) []unix.PollFd {
 	polls = polls[:0]
 	if in != nil {
+		in.wakeFor(wakeBytes)
 		polls = append(polls, unix.PollFd{Fd: int32(in.fd), Events: unix.POLLIN})
 	}
 	t.drive.moving.Lock()

@@ -21,6 +21,7 @@ type lane struct {
 
 	head    [collective.HeaderSize]byte // of the message that is being received
 	in      vectors
+	low     int  // SO_RCVLOWAT, 0 if it was never set
 	checked bool // head has come and is the one that was expected
 
 	queue []*frame // to be sent, the first perhaps in part
@@ -67,6 +68,15 @@ func (l *lane) read(h *collective.Header, self, from int) (moved, done bool, err
 		l.in.forget()
 	}
 	return true, l.in.left == 0, nil
+}
+
+// wakeFor has poll(2) wake a sleeper when so many bytes have come, or the rest
+// of the message: not for every packet of a slow link.
+func (l *lane) wakeFor(bytes int) {
+	if bytes = min(bytes, l.in.left); bytes != max(l.low, 1) {
+		l.low = bytes
+		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, bytes)
+	}
 }
 
 // write sends what the socket takes of the queue. It reports whether that was

@@ -6,34 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
-	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLocalGroup(t *testing.T) { collectivetest.TestGroup(t, collectivetest.Local) }
 
-// Every method gives the bits of ring order, at lengths that it would not be
-// chosen for, too.
-func TestMethods(t *testing.T) {
-	for _, m := range []schedule.Method{schedule.OneShot, schedule.Direct, schedule.Ring} {
-		t.Run(m.String(), func(t *testing.T) {
-			collectivetest.TestAllReduce(t, func(t testing.TB, n int) []*collective.Group {
-				views, transports := collective.Local(n)
-				engines := make([]collective.Engine, n)
-				for r := range engines {
-					engines[r] = collective.ByMethod(views[r], transports[r], m)
-				}
-				return collectivetest.OverEngines(t, views, engines, collective.Options{})
-			})
-		})
-	}
+func TestLocalMethods(t *testing.T) {
+	collectivetest.TestMethods(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) { return collective.Local(n) })
 }
 
 // A rank that lives but does not call is named by all when time runs out.
@@ -73,39 +58,11 @@ func TestObserverSeesEveryCall(t *testing.T) {
 	require.NoError(t, j.errs[1])
 }
 
-// A call that is made again and again takes no new memory per message, however
-// long the vector is.
-func TestAllocationsDoNotGrowWithLength(t *testing.T) {
-	allocs := func(n int) float64 {
-		views, transports := collective.Local(2)
-		groups := collectivetest.Groups(t, views, transports, collective.Options{})
-		peer := make(chan struct{})
-		stop := make(chan struct{})
-		go func() {
-			defer close(peer)
-			s := make([]float32, n)
-			for {
-				if err := collective.AllReduce(context.Background(), groups[1], s, collective.Sum); err != nil {
-					return
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		}()
-		s := make([]float32, n)
-		got := testing.AllocsPerRun(20, func() {
-			assert.NoError(t, collective.AllReduce(context.Background(), groups[0], s, collective.Sum))
-		})
-		require.NoError(t, groups[0].Close())
-		<-peer
-		close(stop)
-		return got
-	}
-	require.LessOrEqual(t, allocs(4<<20), allocs(1)+8, "64 messages against one")
-}
+// A call that is made again and again takes no new memory, however long the
+// vector is.
+func TestAllocations(t *testing.T) { collectivetest.TestAllocations(t, collectivetest.Local) }
+
+func BenchmarkAllReduce(b *testing.B) { collectivetest.BenchmarkAllReduce(b, collectivetest.Local) }
 
 func TestVector(t *testing.T) {
 	s := []float64{0, 1, 2, 3, 4}

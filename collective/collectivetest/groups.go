@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // A Maker makes n groups over the transport under test, connected with each
@@ -23,7 +25,7 @@ func TestGroup(t *testing.T, make Maker) {
 	for size := 1; size <= 8; size++ {
 		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
 			groups := make(t, size)
-			t.Run("AllReduce", func(t *testing.T) { testAllReduce(t, groups) })
+			t.Run("AllReduce", func(t *testing.T) { testAllReduce(t, groups, true) })
 			t.Run("cuts", func(t *testing.T) { testCuts(t, groups) })
 			t.Run("Broadcast", func(t *testing.T) { testBroadcast(t, groups) })
 			t.Run("AllGather", func(t *testing.T) { testAllGather(t, groups) })
@@ -46,17 +48,33 @@ func TestGroup(t *testing.T, make Maker) {
 	t.Run("aborts", func(t *testing.T) { testAborts(t, make) })
 }
 
-// TestAllReduce is the part of the suite that every way of carrying out an
-// AllReduce has to pass: the same bits, in one call and in many.
-func TestAllReduce(t *testing.T, make Maker) {
-	for size := 1; size <= 8; size++ {
-		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
-			groups := make(t, size)
-			testAllReduce(t, groups)
-			testCuts(t, groups)
+// A Connector makes the views and transports of n ranks.
+type Connector func(t testing.TB, n int) ([]collective.View, []collective.Transport)
+
+// TestMethods forces every AllReduce to go by one method after the other, at
+// lengths that it would not be chosen for, too: the same bits, in one call and
+// in many.
+func TestMethods(t *testing.T, connect Connector) {
+	for _, m := range []schedule.Method{schedule.OneShot, schedule.Direct, schedule.Ring} {
+		t.Run(m.String(), func(t *testing.T) {
+			for size := 1; size <= 8; size++ {
+				t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
+					views, transports := connect(t, size)
+					engines := make([]collective.Engine, size)
+					for r := range engines {
+						engines[r] = collective.ByMethod(views[r], transports[r], m)
+					}
+					groups := OverEngines(t, views, engines, collective.Options{})
+					testAllReduce(t, groups, size == 3 || size == 8)
+					testCuts(t, groups)
+				})
+			}
 		})
 	}
 }
+
+// longest is enough for several segments of several chunks.
+const longest = 1 << 20
 
 // lengths are the numbers of elements that are tried for a size: none, one,
 // one fewer than ranks, as many, a few blocks, of which some ranks have none,
@@ -72,12 +90,15 @@ func light(size int, lengths ...int) []int {
 	return slices.DeleteFunc(lengths, func(n int) bool { return n > 20_000 })
 }
 
-func testAllReduce(t *testing.T, groups []*collective.Group) {
+func testAllReduce(t *testing.T, groups []*collective.Group, long bool) {
+	if long && (!raced || len(groups) == 3) {
+		checkReduce[float32](t, groups, longest, collective.Sum)
+		checkHalves(t, groups, longest, collective.Float16, collective.Max)
+		checkReduce[int64](t, groups, longest, collective.Prod)
+	}
 	for _, n := range lengths(len(groups)) {
 		if n > 100_000 {
-			checkReduce[float32](t, groups, n, collective.Sum)
 			checkReduce[float64](t, groups, n, collective.Mean)
-			checkHalves(t, groups, n, collective.Float16, collective.Max)
 			continue
 		}
 		for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
@@ -165,12 +186,22 @@ func bits[T collective.Element](x T) uint64 {
 	return 0
 }
 
-// testCuts reduces one arena in several calls, cut at places that are not
-// block borders, and in one call: the bits are the same.
+// testCuts reduces one arena in several calls, cut at places that are block
+// borders, beside them, or anywhere, and in one call: the bits are the same.
 func testCuts(t *testing.T, groups []*collective.Group) {
 	const n = 100_000
 	want := Reduced[float32](len(groups), n, 0, collective.Sum)
-	for _, cuts := range [][]int{{0, n}, {0, 1, n}, {0, 4095, 4097, 50_000, n}, {0, 33_333, 66_666, 99_999, n}} {
+	every := [][]int{{0, n}, {0, 1, n}, {0, 4095, 4097, 50_000, n}}
+	rng := rand.New(rand.NewPCG(uint64(len(groups)), 7))
+	for range 7 {
+		cuts := []int{0, n}
+		for range 1 + rng.IntN(7) {
+			cuts = append(cuts, rng.IntN(n+1))
+		}
+		slices.Sort(cuts)
+		every = append(every, cuts)
+	}
+	for _, cuts := range every {
 		Run(t, groups, func(ctx context.Context, g *collective.Group) {
 			s := Operands[float32](g.Rank(), n)
 			arena := collective.Of(s)

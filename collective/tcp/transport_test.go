@@ -26,9 +26,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestGroup(t *testing.T) { collectivetest.TestGroup(t, groups) }
 
+func TestMethods(t *testing.T) {
+	collectivetest.TestMethods(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
+		return transports(t, listen(t, n))
+	})
+}
+
+func TestAllocations(t *testing.T) { collectivetest.TestAllocations(t, groups) }
+
 func groups(t testing.TB, n int) []*collective.Group { return connect(t, listen(t, n)) }
 
 func connect(t testing.TB, nodes []*node) []*collective.Group {
+	views, transports := transports(t, nodes)
+	return collectivetest.Groups(t, views, transports, collective.Options{})
+}
+
+func transports(t testing.TB, nodes []*node) ([]collective.View, []collective.Transport) {
 	n := len(nodes)
 	views := views(nodes, 1)
 	transports := make([]collective.Transport, n)
@@ -41,7 +54,7 @@ func connect(t testing.TB, nodes []*node) []*collective.Group {
 		})
 	}
 	all.Wait()
-	return collectivetest.Groups(t, views, transports, collective.Options{})
+	return views, transports
 }
 
 // node is one process, as far as this package sees it.

@@ -1,0 +1,67 @@
+package collectivetest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// TestAllocations makes calls of one element and of many between two ranks: in
+// the steady state neither may allocate more than twice.
+func TestAllocations(t *testing.T, connect Maker) {
+	if raced {
+		t.Skip("the race detector allocates")
+	}
+	for _, n := range []int{1, 4 << 20} {
+		groups := connect(t, 2)
+		if got := allocations(t, groups, n); got > 2 {
+			t.Errorf("AllReduce of %d elements allocates %v times", n, got)
+		}
+	}
+}
+
+// allocations is how often both ranks together allocate in a call.
+func allocations(t testing.TB, groups []*collective.Group, n int) float64 {
+	const runs = 20
+	s := make([]float32, n)
+	var others float64
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		if g.Rank() == 0 {
+			others = testing.AllocsPerRun(runs, func() { assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum)) })
+			return
+		}
+		s := make([]float32, n)
+		for range runs + 1 { // AllocsPerRun warms up once
+			assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+		}
+	})
+	return others
+}
+
+// BenchmarkAllReduce measures two ranks that are goroutines of one process,
+// from 4 B to 64 MB.
+func BenchmarkAllReduce(b *testing.B, connect Maker) {
+	for _, bytes := range []int{4, 4 << 10, 64 << 10, 1 << 20, 64 << 20} {
+		b.Run(fmt.Sprint(bytes), func(b *testing.B) {
+			groups := connect(b, 2)
+			vectors := [2][]float32{make([]float32, bytes/4), make([]float32, bytes/4)}
+			reduce := func(times int) {
+				Run(b, groups, func(ctx context.Context, g *collective.Group) {
+					s := vectors[g.Rank()]
+					for range times {
+						assert.NoError(b, collective.AllReduce(ctx, g, s, collective.Sum))
+					}
+				})
+			}
+			reduce(2) // so that memory is there
+			b.SetBytes(int64(bytes))
+			b.ReportAllocs()
+			b.ResetTimer()
+			reduce(b.N)
+		})
+	}
+}

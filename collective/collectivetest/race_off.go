@@ -1,0 +1,5 @@
+//go:build !race
+
+package collectivetest
+
+const raced = false

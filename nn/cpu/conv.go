@@ -35,18 +35,35 @@ func (b *Backend) Conv2D(y, x, w, bias nn.Buffer, s nn.Window) {
 	}
 }
 
-// Conv2DGrad implements nn.Conv. Behind a pooling layer most of dy is 0, and
-// only what is not costs time.
+// Conv2DGrad implements nn.Conv. With a step of 1 an element of a filter gets a
+// dot product of a plane of dy with a run of the input, see dot; else it goes
+// through the elements of dy that are not 0, which behind a pooling layer are
+// few.
 func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	g := newGeometry(s)
 	dws, dbs, dys, xs := dw.Float32s(), db.Float32s(), dy.Float32s(), x.Float32s()
-	image, _ := g.scratch(b)
-	list := make([]nonzero, s.Plane()+1)
+	image, run := g.scratch(b)
+	var list []nonzero
+	if s.Stride != 1 {
+		list = make([]nonzero, s.Plane()+1)
+	}
+	clear(run)
+	ones := b.temp.take(len(run))
+	fill(ones, 1)
 	for row := range images(xs, s.In()) {
 		in := g.pad(image, xs[row*s.In():][:s.In()])
 		for o := range dbs {
 			d := dys[(row*len(dbs)+o)*s.Plane():][:s.Plane()]
-			dbs[o] += g.addGrad(dws[o*g.taps():][:g.taps()], g.nonzeros(list, d), in)
+			taps := dws[o*g.taps():][:g.taps()]
+			if s.Stride != 1 {
+				dbs[o] += g.addGrad(taps, g.nonzeros(list, d), in)
+				continue
+			}
+			g.widen(run, d)
+			for k := range taps {
+				taps[k] += dot(run, in[g.start(k):])
+			}
+			dbs[o] += dot(run, ones)
 		}
 	}
 }

@@ -34,6 +34,16 @@ func reluBlocks(y []float32, x []float32)
 //go:noescape
 func reluGradBlocks(dx []float32, dy []float32, y []float32, scale float32)
 
+// maxBlocks is whole blocks of maxLoop.
+//
+//go:noescape
+func maxBlocks(y []float32, v []float32)
+
+// dotBlocks is whole blocks, of 16 elements, of dotLoop.
+//
+//go:noescape
+func dotBlocks(sums *[16]float32, x []float32, y []float32)
+
 // squaresBlocks is whole blocks, of 16 elements, of squaresLoop.
 //
 //go:noescape

@@ -291,6 +291,145 @@ done:
 	VZEROUPPER
 	RET
 
+// func maxBlocks(y []float32, v []float32)
+// Requires: AVX
+TEXT ·maxBlocks(SB), NOSPLIT, $0-48
+	MOVQ y_base+0(FP), AX
+	MOVQ v_base+24(FP), CX
+	MOVQ y_len+8(FP), DX
+
+wide:
+	CMPQ      DX, $0x00000020
+	JL        narrow
+	VMOVUPS   (AX), Y0
+	VMOVUPS   (CX), Y1
+	VMAXPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VANDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	VMOVUPS   32(AX), Y0
+	VMOVUPS   32(CX), Y1
+	VMAXPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VANDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVUPS   Y2, 32(AX)
+	VMOVUPS   64(AX), Y0
+	VMOVUPS   64(CX), Y1
+	VMAXPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VANDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVUPS   Y2, 64(AX)
+	VMOVUPS   96(AX), Y0
+	VMOVUPS   96(CX), Y1
+	VMAXPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VANDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVUPS   Y2, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	SUBQ      $0x00000020, DX
+	JMP       wide
+
+narrow:
+	CMPQ      DX, $0x00000008
+	JL        done
+	VMOVUPS   (AX), Y0
+	VMOVUPS   (CX), Y1
+	VMAXPS    Y1, Y0, Y2
+	VCMPPS    $0x00, Y1, Y0, Y3
+	VANDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VCMPPS    $0x03, Y1, Y0, Y3
+	VADDPS    Y1, Y0, Y4
+	VBLENDVPS Y3, Y4, Y2, Y2
+	VMOVUPS   Y2, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	SUBQ      $0x00000008, DX
+	JMP       narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func dotBlocks(sums *[16]float32, x []float32, y []float32)
+// Requires: AVX
+TEXT ·dotBlocks(SB), NOSPLIT, $0-56
+	MOVQ    sums+0(FP), AX
+	MOVQ    x_base+8(FP), CX
+	MOVQ    y_base+32(FP), DX
+	VMOVUPS (AX), Y0
+	VMOVUPS 32(AX), Y1
+	MOVQ    x_len+16(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000040
+	JL      narrow
+	VMOVUPS (CX), Y2
+	VMULPS  (DX), Y2, Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 32(CX), Y2
+	VMULPS  32(DX), Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS 64(CX), Y2
+	VMULPS  64(DX), Y2, Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 96(CX), Y2
+	VMULPS  96(DX), Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS 128(CX), Y2
+	VMULPS  128(DX), Y2, Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 160(CX), Y2
+	VMULPS  160(DX), Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	VMOVUPS 192(CX), Y2
+	VMULPS  192(DX), Y2, Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 224(CX), Y2
+	VMULPS  224(DX), Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	ADDQ    $0x00000100, CX
+	ADDQ    $0x00000100, DX
+	SUBQ    $0x00000040, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000010
+	JL      done
+	VMOVUPS (CX), Y2
+	VMULPS  (DX), Y2, Y2
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS 32(CX), Y2
+	VMULPS  32(DX), Y2, Y2
+	VADDPS  Y2, Y1, Y1
+	ADDQ    $0x00000040, CX
+	ADDQ    $0x00000040, DX
+	SUBQ    $0x00000010, BX
+	JMP     narrow
+
+done:
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
 // func squaresBlocks(sums *[16]float64, g []float32, w []float32, l2 float32)
 // Requires: AVX, AVX2, SSE
 TEXT ·squaresBlocks(SB), NOSPLIT, $0-60

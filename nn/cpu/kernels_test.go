@@ -78,6 +78,9 @@ var kernelCases = []kernelCase{
 	{"axpy", 1,
 		func(v [][]float32, a float32) { axpyLoop(v[0], a, v[1]) },
 		func(v [][]float32, a float32) { new(Backend).Axpy(nn.Host(v[0]), a, nn.Host(v[1])) }},
+	{"max", 1,
+		func(v [][]float32, _ float32) { maxLoop(v[0], v[1]) },
+		func(v [][]float32, _ float32) { largest(v[0], v[1]) }},
 	{"follow", 1,
 		func(v [][]float32, a float32) { followLoop(v[0], v[1], a) },
 		func(v [][]float32, a float32) { follow(v[0], v[1], a) }},
@@ -168,6 +171,21 @@ func TestKernelsOfLongVectors(t *testing.T) {
 			for i := range c.written {
 				same(t, want[i], got[i], c.name)
 			}
+		}
+	}
+}
+
+func TestDotEqualsLoop(t *testing.T) {
+	needKernels(t)
+	r := rand.New(rand.NewPCG(5, 1))
+	for n := range 100 {
+		for offset := range 16 {
+			x, y := pool(n+offset, r)[offset:], pool(n+offset, r)[offset:]
+			var want, got [16]float32
+			dotLoop(&want, x, y)
+			done := fastDot(&got, x, y)
+			dotLoop(&got, x[done:], y[done:])
+			same(t, want[:], got[:], fmt.Sprintf("dot of %d at %d", n, offset))
 		}
 	}
 }

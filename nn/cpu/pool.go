@@ -28,24 +28,33 @@ func (b *Backend) MaxPoolGrad(dx, dy, x, y nn.Buffer, s nn.Window) {
 }
 
 // maxPlane pools a plane: first the rows of a window into one, in tall, then the
-// columns. The built-in max is NaN if one operand is.
+// columns. The largest is NaN if one of them is.
 func maxPlane(y, x, tall []float32, s nn.Window) {
 	for i := range s.OutHeight() {
 		top, bottom := clip(i*s.Stride-s.Padding, s.Size, s.Height)
 		copy(tall, x[top*s.Width:])
 		for r := top + 1; r < bottom; r++ {
-			for j, v := range x[r*s.Width:][:len(tall)] {
-				tall[j] = max(tall[j], v)
-			}
+			largest(tall, x[r*s.Width:])
 		}
 		line := y[i*s.OutWidth():][:s.OutWidth()]
+		if s.Padding == 0 { // every window is whole
+			for j := range line {
+				window := tall[j*s.Stride:][:s.Size]
+				most := window[0]
+				for _, v := range window[1:] {
+					most = max(most, v)
+				}
+				line[j] = most
+			}
+			continue
+		}
 		for j := range line {
 			left, right := clip(j*s.Stride-s.Padding, s.Size, s.Width)
-			largest := tall[left]
+			most := tall[left]
 			for _, v := range tall[left+1 : right] {
-				largest = max(largest, v)
+				most = max(most, v)
 			}
-			line[j] = largest
+			line[j] = most
 		}
 	}
 }

@@ -84,6 +84,24 @@ func fastReluGrad(dx, dy, y []float32, scale float32) int {
 	return n
 }
 
+func fastMax(y, v []float32) int {
+	n := whole(len(y), lanes)
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		maxBlocks(y[lo:hi], v[lo:hi])
+	}
+	return n
+}
+
+func fastDot(s *[16]float32, x, y []float32) int {
+	n := whole(len(x), pair)
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		dotBlocks(s, x[lo:hi], y[lo:hi])
+	}
+	return n
+}
+
 // fastSquares is given one block of nn.BlockSize at most.
 func fastSquares(s *[16]float64, g, w []float32, l2 float32) int {
 	n := whole(len(g), pair)

@@ -73,3 +73,38 @@ func squaresLoop(s *[16]float64, g, w []float32, l2 float32) {
 		s[i%16] += float64(wide * wide)
 	}
 }
+
+// largest sets y to the larger of y and v, element by element; both have one
+// length. Of NaN and anything it is NaN, as the built-in max.
+func largest(y, v []float32) {
+	v = v[:len(y)]
+	done := fastMax(y, v)
+	maxLoop(y[done:], v[done:])
+}
+
+func maxLoop(y, v []float32) {
+	for i, x := range v {
+		y[i] = max(y[i], x)
+	}
+}
+
+// dot is the sum of x·y, element i in the i mod 16th of 16 partial sums, which
+// are then added in halves. y is as long as x or longer.
+func dot(x, y []float32) float32 {
+	y = y[:len(x)]
+	var s [16]float32
+	done := fastDot(&s, x, y)
+	dotLoop(&s, x[done:], y[done:])
+	for half := len(s) / 2; half > 0; half /= 2 {
+		for i := range half {
+			s[i] += s[i+half]
+		}
+	}
+	return s[0]
+}
+
+func dotLoop(s *[16]float32, x, y []float32) {
+	for i, v := range x {
+		s[i%len(s)] += float32(v * y[i])
+	}
+}

@@ -1,12 +1,81 @@
 package optim
 
+import "math"
+
 // A Schedule is a hyper-parameter that may change with training: its value for
 // the update after step updates have been made, so 0 for the first. A nil
-// Schedule is 0. It is a pure function: every worker gets the same value.
+// Schedule is 0. It is a pure function: every worker gets the same value, and a
+// training that was stopped goes on with the values it would have had. The
+// schedules below are Thinc's of the same names.
 type Schedule func(step int) float64
 
 // Constant returns a Schedule that is always v.
 func Constant(v float64) Schedule { return func(int) float64 { return v } }
+
+// ConstantThen is v for so many steps and from then on another schedule, which
+// begins at its own step 0.
+func ConstantThen(v float64, steps int, then Schedule) Schedule {
+	return func(step int) float64 {
+		if step < steps {
+			return v
+		}
+		return then.at(step - steps)
+	}
+}
+
+// Decaying is base/(1 + decay·(t+step)); t is where it begins, mostly 0.
+func Decaying(base, decay, t float64) Schedule {
+	return func(step int) float64 { return base * (1 / (1 + decay*(t+float64(step)))) }
+}
+
+// Compounding is start·compoundˢᵗᵉᵖ, no further than stop: at most stop if start
+// is below it, at least stop if it is above.
+func Compounding(start, stop, compound float64) Schedule {
+	return func(step int) float64 {
+		v := start * math.Pow(compound, float64(step))
+		if start > stop {
+			return max(v, stop)
+		}
+		return min(v, stop)
+	}
+}
+
+// WarmupLinear rises from 0 to rate over warmup steps, then falls to 0 at step
+// total, and stays there.
+func WarmupLinear(rate float64, warmup, total int) Schedule {
+	return func(step int) float64 {
+		if step < warmup {
+			return rate * (float64(step) / float64(max(1, warmup)))
+		}
+		return rate * max(0, float64(total-step)/float64(max(1, total-warmup)))
+	}
+}
+
+// SlantedTriangular rises to top over the first cut share of so many steps
+// and falls over the rest to top/ratio (Howard and Ruder, 2018). Thinc's defaults
+// are a cut of .1 and a ratio of 32; t is where it begins, mostly 0. The whole
+// number of steps in the first share must not be 0.
+func SlantedTriangular(top float64, steps int, cut, ratio, t float64) Schedule {
+	peak := math.Trunc(float64(steps) * cut)
+	return func(step int) float64 {
+		at := t + float64(step) + 1
+		p := at / peak
+		if at >= peak {
+			p = 1 - (at-peak)/(peak*(1/cut-1))
+		}
+		return top * (1 + p*(ratio-1)) * (1 / ratio)
+	}
+}
+
+// CyclicTriangular goes from low to high in period steps and back in as many,
+// again and again (Smith, 2017).
+func CyclicTriangular(low, high float64, period int) Schedule {
+	return func(step int) float64 {
+		at, half := float64(step+1), float64(period)
+		cycle := math.Floor(1 + at/(2*half))
+		return low + (high-low)*max(0, 1-math.Abs(at/half-2*cycle+1))
+	}
+}
 
 // at returns the value at a step.
 func (s Schedule) at(step int) float64 {

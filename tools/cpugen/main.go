@@ -16,6 +16,8 @@ func main() {
 	follow()
 	relu()
 	reluGrad()
+	largest()
+	dot()
 	squares()
 	adam()
 	sgd()

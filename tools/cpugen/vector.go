@@ -17,6 +17,12 @@ const (
 	lessOrEqual = 0x12
 )
 
+// Predicates that hold for equal numbers, and where one is NaN.
+const (
+	equal     = 0x00
+	unordered = 0x03
+)
+
 // broadcast is a register full of a float32 parameter.
 func broadcast(name string) reg.VecVirtual {
 	v := YMM()
@@ -113,4 +119,41 @@ func reluGrad() {
 		VANDNPS(d, mask, d)
 		VMOVUPS(d, dx.Offset(at))
 	}, dx, dy, y)
+}
+
+// largest is y = max(y, v): NaN where one is, 0 of 0 and -0.
+func largest() {
+	kernel.Begin("maxBlocks", "(y, v []float32)", "maxBlocks is whole blocks of maxLoop.")
+	y, v := kernel.Base("y"), kernel.Base("v")
+	each("y", func(at int) {
+		a, b := load(y.Offset(at)), load(v.Offset(at))
+		m, mask, other := YMM(), YMM(), YMM()
+		VMAXPS(b, a, m)
+		VCMPPS(U8(equal), b, a, mask)
+		VANDPS(b, a, other)
+		VBLENDVPS(mask, other, m, m)
+		VCMPPS(U8(unordered), b, a, mask)
+		VADDPS(b, a, other)
+		VBLENDVPS(mask, other, m, m)
+		VMOVUPS(m, y.Offset(at))
+	}, y, v)
+}
+
+// dot adds to 16 sums the products x·y: element i to sum i mod 16.
+func dot() {
+	kernel.Begin("dotBlocks", "(sums *[16]float32, x, y []float32)", "dotBlocks is whole blocks, of 16 elements, of dotLoop.")
+	sums, x, y := kernel.Pointer("sums"), kernel.Base("x"), kernel.Base("y")
+	parts := []reg.VecVirtual{load(sums), load(sums.Offset(kernel.Vector))}
+	kernel.Loops(kernel.Length("x"), 2*lanes, func(k int) {
+		for half, part := range parts {
+			at := (2*k + half) * kernel.Vector
+			p := load(x.Offset(at))
+			VMULPS(y.Offset(at), p, p)
+			VADDPS(p, part, part)
+		}
+	}, func(blocks int) { kernel.Move(blocks*2*kernel.Vector, x, y) })
+	for half, part := range parts {
+		VMOVUPS(part, sums.Offset(half*kernel.Vector))
+	}
+	kernel.End()
 }

@@ -18,11 +18,11 @@ collective/schedule       :
 collective/fold           :
 collective/secret         :
 collective/tcp            : collective collective/secret
-collective/shm            : collective collective/fold
+collective/shm            : collective collective/schedule collective/fold
 collective/membership     : collective collective/secret
 collective/cluster        : collective collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
 collective/ncclgroup      : collective cuda nccl
-collective/collectivetest : collective
+collective/collectivetest : collective collective/schedule
 cuda                      :
 cuda/emulator             :
 nccl                      : cuda

@@ -65,4 +65,27 @@ for n in 2 4; do
 	check "--faithful-accumulate, $n workers" "$(field accuracy)" "<" .65
 done
 
+train --workers 4 --batch 64 --steps 50
+many=$(field weights_sha256)
+train --workers 1 --batch 64 --steps 50 --accumulate 4
+same "4 workers, and one that accumulates 4 batches" "$many" "$(field weights_sha256)"
+
+train --workers 2 --steps 130 --out "$dir/broken" --checkpoint-every 50
+"$dir/ringtrain" train examples/mnist.cfg --workers 2 --resume "$dir/broken" --json >"$dir/out"
+same "resumed in the middle of an epoch" "$two" "$(field weights_sha256)"
+
+"$dir/ringtrain" train examples/convnet.cfg --json >"$dir/out"
+check "convnet, 2 workers" "$(field accuracy)" ">=" .85
+"$dir/ringtrain" train examples/convnet.cfg --reduce sum --json >"$dir/out"
+check "convnet, 2 workers, --reduce sum" "$(field accuracy)" ">=" .85
+
+cat >"$dir/softmax.cfg" <<'CFG'
+[model]
+@layers = "Softmax.v1"
+[optimizer]
+@optimizers = "Adam.v1"
+CFG
+"$dir/ringtrain" train "$dir/softmax.cfg" --workers 2 --json >"$dir/out"
+check "softmax regression, five points below the perceptron" "$(field accuracy)" "<=" "$(awk "BEGIN { print $accuracy - .05 }")"
+
 exit "$failed"

@@ -19,6 +19,11 @@ const hashEvery = 50
 // AllReduce is the strategy in which every rank holds all parameters and its
 // own optimizer: gradients are summed over the ranks and divided by all rows,
 // and since every rank gets the same bits, every rank makes the same update.
+//
+// Gradients leave in buckets, each as soon as the backward pass has completed
+// it. The step's word, a 64-byte all-gather, goes before the gradients when they
+// leave all at once, and after the last bucket when they leave in several, since
+// weight and loss are known only then. Either way the update comes after both.
 type AllReduce struct {
 	group     *collective.Group
 	backend   nn.Backend
@@ -28,13 +33,24 @@ type AllReduce struct {
 	mine  []int64 // this rank's word
 	words []int64 // all ranks'
 	pace  pace    // of steps so far
+
+	bucket int // bytes
+	cuts   []int
+	flight flight
 }
+
+var _ Streamer = (*AllReduce)(nil)
 
 // NewAllReduce makes the strategy. The group, backend and optimizer stay the
 // caller's.
 func NewAllReduce(g *collective.Group, b nn.Backend, o optim.Optimizer) *AllReduce {
-	return &AllReduce{group: g, backend: b, optimizer: o, mine: make([]int64, wordLen), words: make([]int64, wordLen*g.Size())}
+	return &AllReduce{group: g, backend: b, optimizer: o, mine: make([]int64, wordLen), words: make([]int64, wordLen*g.Size()), bucket: DefaultBucket}
 }
+
+// SetBucket sets the least number of bytes of gradients that leave together;
+// DefaultBucket otherwise. The result has the same bits whatever it is. All
+// ranks set the same, before Init.
+func (a *AllReduce) SetBucket(bytes int) { a.bucket = bytes }
 
 // Init implements Strategy.
 func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
@@ -44,60 +60,162 @@ func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
 	}
 	a.state = optim.NewState(a.backend, p, a.optimizer)
 	a.state.Step = from.Step
-	for name, slot := range a.state.Slots {
-		if saved, ok := from.Slots[name]; ok {
-			if len(saved) != slot.Len() {
-				return fmt.Errorf("trainer: the saved slot %q has %d elements, this model's has %d", name, len(saved), slot.Len())
-			}
-			a.backend.Copy(slot, saved)
-		} else if from.Step > 0 {
-			return fmt.Errorf("trainer: the saved state has no slot %q", name)
-		}
+	a.cuts = []int{0}
+	if a.group.Size() > 1 {
+		a.cuts = cuts(p, a.bucket)
 	}
 	if err := collective.Broadcast(ctx, a.group, values, 0); err != nil {
 		return fmt.Errorf("trainer: broadcasting the initial weights: %w", err)
 	}
-	_, err := a.exchange(ctx, word{step: int64(from.Step), hash: hash(values)})
+	if from.Step > 0 {
+		if err := a.restore(ctx, from); err != nil {
+			return err
+		}
+	}
+	_, err := a.exchange(ctx, p, word{step: int64(from.Step), hash: a.digest(values)})
 	return err
 }
 
-// Step implements Strategy.
-func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (Report, error) {
-	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, a.pace.patience(begin), collective.ErrLate)
-	defer cancel()
-	a.group.Mark(uint64(s.Index))
-	if err := a.backend.Sync(ctx); err != nil {
-		return Report{}, err
+// restore gives all ranks the optimizer's arenas that rank 0 saved.
+func (a *AllReduce) restore(ctx context.Context, from State) error {
+	for _, name := range a.optimizer.Slots() {
+		slot := a.state.Slots[name]
+		if a.group.Rank() == 0 {
+			saved, ok := from.Slots[name]
+			if !ok {
+				return fmt.Errorf("trainer: the saved state has no slot %q", name)
+			}
+			if len(saved) != slot.Len() {
+				return fmt.Errorf("trainer: the saved slot %q has %d elements, this model's has %d", name, len(saved), slot.Len())
+			}
+			a.backend.Copy(slot, saved)
+		}
+		if err := collective.Broadcast(ctx, a.group, slot.Float32s(), 0); err != nil {
+			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
+		}
 	}
-	report, err := a.exchange(ctx, a.word(p, s))
-	if err != nil {
+	return nil
+}
+
+// digest is of all that ranks must have alike before the first step.
+func (a *AllReduce) digest(values []float32) int64 {
+	sums := []int64{hash(values)}
+	for _, name := range a.optimizer.Slots() {
+		sums = append(sums, hash(a.state.Slots[name].Float32s()))
+	}
+	return digest(fmt.Append(nil, sums))
+}
+
+// Open implements Streamer. Where all gradients make one bucket, nothing leaves
+// before Step.
+func (a *AllReduce) Open(ctx context.Context, p *nn.Params, s Step) (final func(lo int)) {
+	a.begin(ctx, p, s)
+	if len(a.cuts) == 1 {
+		return func(int) {}
+	}
+	return func(lo int) { a.send(p, lo) }
+}
+
+// Abandon implements Streamer.
+func (a *AllReduce) Abandon(cause error) { a.flight.land(cause) }
+
+func (a *AllReduce) begin(ctx context.Context, p *nn.Params, s Step) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.pace.patience(time.Now(), s.Late), collective.ErrLate)
+	a.group.Mark(uint64(s.Index))
+	a.flight.takeOff(ctx, p.Grads.Len())
+	context.AfterFunc(a.flight.ctx, cancel)
+}
+
+// send lets the buckets leave that are complete when gradients from lo on are.
+// What is not finite is noticed before it is mixed with others'.
+func (a *AllReduce) send(p *nn.Params, lo int) {
+	f := &a.flight
+	if lo < f.lo {
+		if bad := notFinite(p, lo, f.lo); bad != 0 && f.bad == 0 {
+			f.bad = bad
+		}
+	}
+	for ; f.sent < len(a.cuts) && a.cuts[f.sent] >= lo; f.sent++ {
+		from, to := a.cuts[f.sent], p.Grads.Len()
+		if f.sent > 0 {
+			to = a.cuts[f.sent-1]
+		}
+		grads := collective.Of(p.Grads.Float32s()).Slice(from, to)
+		f.works = append(f.works, a.group.AllReduceAsync(f.ctx, grads, collective.Sum))
+	}
+	f.lo = min(lo, f.lo)
+}
+
+// Step implements Strategy.
+func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Report, err error) {
+	begin := time.Now()
+	if !a.flight.open {
+		a.begin(ctx, p, s)
+	}
+	defer func() { a.flight.land(err) }()
+	if report, err = a.gather(p, s); err != nil {
 		return report, err
 	}
-	if report.Weight == 0 {
-		return report, nil
+	if report.Weight > 0 {
+		report.Exchange = time.Since(begin)
+		if !s.Undivided {
+			a.backend.Scale(p.Grads, 1/float32(report.Weight))
+		}
+		optim.Step(a.optimizer, a.backend, p, a.state)
+		report.Update = time.Since(begin) - report.Exchange
+	} else {
+		a.state.Step++ // without rows nothing changes but the count
+	}
+	return report, nil
+}
+
+// gather exchanges words and gradients: on return p has the sum of all ranks'.
+func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
+	f := &a.flight
+	if err := a.backend.Sync(f.ctx); err != nil {
+		if f.ctx.Err() != nil {
+			err = context.Cause(f.ctx)
+		}
+		return Report{}, err
+	}
+	if len(a.cuts) > 1 && !s.Undivided {
+		a.send(p, 0)
+		if err := f.arrived(); err != nil {
+			return Report{}, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
+		}
+	} else {
+		f.bad = notFinite(p, 0, p.Grads.Len())
+	}
+	report, err := a.exchange(f.ctx, p, a.word(p, s))
+	if err != nil || report.Weight == 0 {
+		return report, err
 	}
 	grads := collective.Of(p.Grads.Float32s())
-	if err := a.group.AllReduce(ctx, grads, collective.Sum); err != nil {
-		return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
+	if f.sent == 0 {
+		if err := a.group.AllReduce(f.ctx, grads, collective.Sum); err != nil {
+			return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
+		}
 	}
-	report.Bytes, report.Exchange = grads.Bytes(), time.Since(begin)
-	if !s.Undivided {
-		a.backend.Scale(p.Grads, 1/float32(report.Weight))
+	report.Bytes, report.Buckets = grads.Bytes(), max(f.sent, 1)
+	return report, a.checkSum(p, s)
+}
+
+// checkSum finds sums of finite gradients that are not finite. All ranks have
+// the same bits, so all find it.
+func (a *AllReduce) checkSum(p *nn.Params, s Step) error {
+	bad := notFinite(p, 0, p.Grads.Len())
+	if bad == 0 {
+		return nil
 	}
-	optim.Step(a.optimizer, a.backend, p, a.state)
-	report.Update = time.Since(begin) - report.Exchange
-	return report, nil
+	all := ranksOf(a.group)
+	return &NotFiniteError{What: "summed gradient of", Step: s.Index, Parameter: parameterName(p, bad), Ranks: all, Names: names(a.group.View(), all)}
 }
 
 // word is what this rank has to say at a step.
 func (a *AllReduce) word(p *nn.Params, s Step) word {
-	w := word{step: int64(s.Index), weight: int64(s.Weight)}
+	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: a.flight.bad}
 	if s.Stop {
 		w.stop = 1
-	}
-	if s.Loss.Len() > 0 {
-		w.loss = float64(s.Loss.Float32s()[0])
 	}
 	if s.Index%hashEvery == 0 {
 		w.hash = hash(p.Values.Float32s())
@@ -106,7 +224,7 @@ func (a *AllReduce) word(p *nn.Params, s Step) word {
 }
 
 // exchange tells all ranks a word and hears theirs.
-func (a *AllReduce) exchange(ctx context.Context, w word) (Report, error) {
+func (a *AllReduce) exchange(ctx context.Context, p *nn.Params, w word) (Report, error) {
 	w.put(a.mine)
 	if err := collective.AllGather(ctx, a.group, a.words, a.mine); err != nil {
 		return Report{}, fmt.Errorf("trainer: comparing notes at step %d: %w", w.step, err)
@@ -115,7 +233,7 @@ func (a *AllReduce) exchange(ctx context.Context, w word) (Report, error) {
 	for r := range words {
 		words[r] = getWord(a.words[r*wordLen:])
 	}
-	return agree(words, a.group.View())
+	return agree(words, a.group.View(), p)
 }
 
 // State implements Strategy.
@@ -134,4 +252,13 @@ func (a *AllReduce) Close() error { return nil }
 // hash is a digest of the values' memory; never 0.
 func hash(values []float32) int64 {
 	return digest(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values)))
+}
+
+// ranksOf is all ranks of a group.
+func ranksOf(g *collective.Group) []int {
+	all := make([]int, g.Size())
+	for r := range all {
+		all[r] = r
+	}
+	return all
 }

@@ -9,6 +9,9 @@ import (
 // live but do not call.
 const minPatience = 30 * time.Second
 
+// mostPatience is the same while nothing is known about how long it may take.
+const mostPatience = 20 * minPatience
+
 // paceLen is the number of steps whose median counts.
 const paceLen = 32
 
@@ -21,8 +24,8 @@ type pace struct {
 }
 
 // patience notes that a step's exchange begins now and returns how long it may
-// take: 20 times the median step.
-func (p *pace) patience(now time.Time) time.Duration {
+// take: 20 times the median step. A rank that is late for a reason gets more.
+func (p *pace) patience(now time.Time, late bool) time.Duration {
 	if !p.last.IsZero() {
 		if len(p.steps) < paceLen {
 			p.steps = append(p.steps, 0)
@@ -31,9 +34,13 @@ func (p *pace) patience(now time.Time) time.Duration {
 		p.next = (p.next + 1) % paceLen
 	}
 	p.last = now
+	least := minPatience
+	if len(p.steps) == 0 || late {
+		least = mostPatience
+	}
 	if len(p.steps) == 0 {
-		return 20 * minPatience // nothing is known yet
+		return least
 	}
 	sorted := slices.Sorted(slices.Values(p.steps))
-	return max(minPatience, 20*sorted[len(sorted)/2])
+	return max(least, 20*sorted[len(sorted)/2])
 }

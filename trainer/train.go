@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -15,6 +14,10 @@ import (
 // ErrStopped is returned by Train when a rank wished to stop: all ranks have
 // ended after the same whole step.
 var ErrStopped = errors.New("trainer: stopped on request")
+
+// ErrForgets is returned by Train when it is to go on with gradients that were
+// never zeroed: their sum is no part of a checkpoint.
+var ErrForgets = errors.New("trainer: a training that accumulates gradients over all steps cannot be resumed; begin it anew")
 
 // Batches is where training rows come from.
 type Batches interface {
@@ -60,8 +63,14 @@ type Config struct {
 	Backend  nn.Backend
 	Model    nn.Model
 	Strategy Strategy
-	Train    Batches
-	Test     Shard // nil: no evaluation
+	// Train is where the rows of a step come from, one Batches for each of its
+	// micro-batches; most have one. Micro-batch k of rank r stands for rank
+	// r*len(Train)+k of a job of Size()*len(Train) ranks and has its rows and its
+	// dropout. Its gradients are kept apart, and added in ring order at the end
+	// of the step: one rank with n micro-batches makes the bits of n ranks. Over
+	// several ranks each rank's are added first, and then over ranks.
+	Train []Batches
+	Test  Shard // nil: no evaluation
 
 	// Alike is what all ranks must have alike; it is compared before anything
 	// else. All ranks name the same settings in the same order.
@@ -70,6 +79,7 @@ type Config struct {
 	Steps     int
 	EvalEvery int    // evaluate after steps 0, EvalEvery, 2*EvalEvery...; 0: only at the end
 	Seed      uint64 // of dropout
+	Reduce    Reduce
 	// Accumulate never zeroes gradients: every rank sends the sum of all its
 	// gradients so far, and these are summed over ranks. It replays a bug that
 	// is easily made with a parameter server and shows what it costs.
@@ -77,12 +87,49 @@ type Config struct {
 
 	Observer Observer        // may be nil
 	Stop     <-chan struct{} // closed when this rank wishes to stop; may be nil
+
+	// From is where rank 0 goes on from; the values are in the model already.
+	// The others get all of it from there. With as many ranks and micro-batches,
+	// and all else alike, the bits are those of a training that never stopped,
+	// in the middle of an epoch as well. With another number of them training
+	// goes on with the same step, values and optimizer, but not exactly: step s
+	// is another place in another epoch's order of rows.
+	From State
+	// Saver takes snapshots on rank 0: after every SaveEvery steps, 0 for none
+	// of these, and at the end or at a stop. It may be nil, as it is on other
+	// ranks. Training goes on when it fails, unless RequireSave says otherwise.
+	Saver       Saver
+	SaveEvery   int
+	RequireSave bool
+}
+
+// Reduce says what the gradients of all rows become.
+type Reduce uint8
+
+// The ways to reduce.
+const (
+	// ReduceMean divides the sum over all rows of all ranks by their number.
+	ReduceMean Reduce = iota
+	// ReduceSum adds up the means of the micro-batches, so that the step grows
+	// with the number of ranks.
+	ReduceSum
+)
+
+// String is "mean" or "sum".
+func (r Reduce) String() string {
+	switch r {
+	case ReduceMean:
+		return "mean"
+	case ReduceSum:
+		return "sum"
+	}
+	return fmt.Sprintf("Reduce(%d)", uint8(r))
 }
 
 // Result is what a training came to, the same on every rank but for the time.
 type Result struct {
-	Steps   int
-	Samples int // rows of all ranks
+	Steps   int // done, those before Config.From included
+	Samples int // rows of all ranks, in the steps of this Train
 	Loss    float64
 	Final   EvalEvent
 	Elapsed time.Duration // of all steps and evaluations
@@ -94,7 +141,7 @@ func Unanimous(err error) bool {
 	var settings *SettingsError
 	var diverged *DivergedError
 	var finite *NotFiniteError
-	return errors.As(err, &settings) || errors.As(err, &diverged) || errors.As(err, &finite) || errors.Is(err, ErrStopped)
+	return errors.As(err, &settings) || errors.As(err, &diverged) || errors.As(err, &finite) || errors.Is(err, ErrStopped) || errors.Is(err, ErrForgets)
 }
 
 // Train runs the loop. On all ranks it ends after the same step: at the end,
@@ -102,141 +149,39 @@ func Unanimous(err error) bool {
 // it. Any other error, such as a bad batch, is this rank's alone, and the others
 // know nothing of it: the caller gives it to Group.Abort.
 func Train(ctx context.Context, c Config) (Result, error) {
-	l := &loop{Config: c, params: c.Model.Params()}
-	if c.Accumulate {
-		l.sum = c.Backend.Alloc(l.params.Grads.Len())
+	if len(c.Train) == 0 {
+		return Result{}, errors.New("trainer: there are no rows to train on: Config.Train is empty")
 	}
-	if err := compareSettings(ctx, c.Group, c.Alike); err != nil {
+	if len(c.Train) > 1 && c.Model.Params().Grads.Float32s() == nil {
+		return Result{}, errors.New("trainer: the gradients are in device memory, micro-batches are added in host memory")
+	}
+	if err := compareSettings(ctx, c.Group, append(c.Alike[:len(c.Alike):len(c.Alike)], c.settings()...)); err != nil {
 		return Result{}, err
 	}
-	if err := c.Strategy.Init(ctx, l.params, State{}); err != nil {
+	from, err := start(ctx, c.Group, c.From)
+	if err != nil {
+		return Result{}, err
+	}
+	if from.Step > 0 && c.Accumulate {
+		return Result{}, ErrForgets
+	}
+	l := newLoop(c, from.Step)
+	if err := c.Strategy.Init(ctx, l.params, from); err != nil {
 		return Result{}, err
 	}
 	l.begin = time.Now()
-	err := c.Backend.Do(ctx, func() error { return l.run(ctx) })
+	err = c.Backend.Do(ctx, func() error { return l.run(ctx) })
 	l.result.Elapsed = time.Since(l.begin)
 	return l.result, err
 }
 
-// loop is a Train in progress.
-type loop struct {
-	Config
-	params *nn.Params
-	sum    nn.Buffer // of all gradients so far, for Accumulate
-	begin  time.Time
-	result Result
-	tested bool // the values were evaluated as they are
-}
-
-func (l *loop) run(ctx context.Context) error {
-	stopped := false
-	for step := 0; step < l.Steps && !stopped; step++ {
-		report, err := l.step(ctx, step)
-		if err != nil {
-			return err
-		}
-		stopped = report.Stop
-		l.tested = false
-		if l.EvalEvery > 0 && step%l.EvalEvery == 0 {
-			if err := l.evaluate(ctx, step); err != nil {
-				return err
-			}
-		}
+// settings are those of Config that ranks must have alike.
+func (c Config) settings() []Setting {
+	return []Setting{
+		{"number of steps", fmt.Sprint(c.Steps)},
+		{"number of micro-batches", fmt.Sprint(len(c.Train))},
+		{"reduction", c.Reduce.String()},
+		{"steps between evaluations", fmt.Sprint(c.EvalEvery)},
+		{"steps between checkpoints", fmt.Sprint(c.SaveEvery)},
 	}
-	if !stopped && !l.tested {
-		if err := l.evaluate(ctx, max(l.Steps-1, 0)); err != nil {
-			return err
-		}
-	}
-	if err := l.compareValues(ctx); err != nil {
-		return err
-	}
-	if stopped {
-		return ErrStopped
-	}
-	return nil
-}
-
-// compareValues makes sure at the end that all ranks hold the same model.
-func (l *loop) compareValues(ctx context.Context) error {
-	values := make([]float32, l.params.Values.Len())
-	l.Backend.Read(values, l.params.Values)
-	words := make([]int64, l.Group.Size())
-	if err := collective.AllGather(ctx, l.Group, words, []int64{hash(values)}); err != nil {
-		return fmt.Errorf("trainer: comparing the final values: %w", err)
-	}
-	if odd := differing(words, func(w int64) int64 { return w }); odd != nil {
-		return &DivergedError{What: "final values of the parameters", Ranks: odd, Names: names(l.Group.View(), odd)}
-	}
-	return nil
-}
-
-func (l *loop) step(ctx context.Context, step int) (Report, error) {
-	begin := time.Now()
-	b, err := l.Train.Batch(step)
-	if err != nil {
-		return Report{}, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", step, l.Group.Rank(), err)
-	}
-	l.Backend.Zero(l.params.Grads)
-	pass := nn.Pass{Backend: l.Backend, Train: true, Random: nn.Stream{Seed: l.Seed, Step: uint64(step), First: l.Group.Rank(), Stride: l.Group.Size()}}
-	loss, weight, err := l.Model.Learn(&pass, b)
-	if err != nil {
-		return Report{}, fmt.Errorf("trainer: step %d on rank %d: %w", step, l.Group.Rank(), err)
-	}
-	if l.Accumulate {
-		l.accumulate(weight)
-	}
-	compute := time.Since(begin)
-	report, err := l.Strategy.Step(ctx, l.params, Step{Index: step, Weight: weight, Undivided: l.Accumulate, Loss: loss, Stop: l.wishesToStop()})
-	if err != nil {
-		return report, err
-	}
-	l.result.Steps, l.result.Loss = step+1, report.Loss
-	l.result.Samples += report.Weight
-	if l.Observer != nil {
-		l.Observer.Stepped(StepEvent{Report: report, Step: step, Compute: compute, Elapsed: time.Since(l.begin)})
-	}
-	return report, nil
-}
-
-// accumulate replaces the gradients by the sum of the means of all batches so
-// far.
-func (l *loop) accumulate(rows int) {
-	l.Backend.Axpy(l.sum, 1/float32(max(rows, 1)), l.params.Grads)
-	l.Backend.Zero(l.params.Grads)
-	l.Backend.Axpy(l.params.Grads, 1, l.sum)
-}
-
-func (l *loop) wishesToStop() bool {
-	select {
-	case <-l.Stop: // nil is never ready
-		return true
-	default:
-		return false
-	}
-}
-
-func (l *loop) evaluate(ctx context.Context, step int) error {
-	l.tested = true
-	if l.Test == nil {
-		return nil
-	}
-	counts, err := Evaluate(ctx, l.Group, l.Backend, l.Model, l.Test)
-	if err != nil {
-		return fmt.Errorf("trainer: evaluating after step %d: %w", step, err)
-	}
-	if loss := counts[nn.CountLoss]; math.IsNaN(loss) || math.IsInf(loss, 0) {
-		ranks := make([]int, l.Group.Size()) // all of them: they hold the same values
-		for r := range ranks {
-			ranks[r] = r
-		}
-		return &NotFiniteError{What: "test loss after", Step: step, Ranks: ranks, Names: names(l.Group.View(), ranks)}
-	}
-	rows := max(counts[nn.CountRows], 1)
-	e := EvalEvent{Step: step, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}
-	l.result.Final = e
-	if l.Observer != nil {
-		l.Observer.Evaluated(e)
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package trainer_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -29,6 +30,18 @@ type job struct {
 	dropout             float32
 	optimizer           optim.Optimizer
 	change              func(rank int, c *trainer.Config) // what differs from the usual; may be nil
+
+	micro   int   // micro-batches of each rank; 0: one
+	bucket  int   // bytes; 0: as ever
+	hidden  int   // 0: 16
+	connect maker // nil: in process
+}
+
+// A maker connects n ranks.
+type maker func(t testing.TB, n int) ([]collective.View, []collective.Transport)
+
+func inproc(_ testing.TB, n int) ([]collective.View, []collective.Transport) {
+	return collective.Local(n)
 }
 
 // outcome is what one rank of a job came to.
@@ -48,8 +61,11 @@ var digits = sync.OnceValue(func() *data.Set {
 	return &data.Set{Train: train, Test: test}
 })
 
-func (j job) run(t *testing.T) []*outcome {
-	views, transports := collective.Local(j.ranks)
+func (j job) run(t testing.TB) []*outcome {
+	if j.connect == nil {
+		j.connect = inproc
+	}
+	views, transports := j.connect(t, j.ranks)
 	out := make([]*outcome, j.ranks)
 	var all sync.WaitGroup
 	for r := range out {
@@ -60,7 +76,7 @@ func (j job) run(t *testing.T) []*outcome {
 	return out
 }
 
-func (j job) rank(t *testing.T, v collective.View, tr collective.Transport, o *outcome) error {
+func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *outcome) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	g := collective.NewGroup(v, collective.OverTransport(v, tr), collective.Options{})
@@ -68,18 +84,25 @@ func (j job) rank(t *testing.T, v collective.View, tr collective.Transport, o *o
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
 	set := digits()
-	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(16, j.dropout), []int{set.Train.Features()}, 10, uint64(v.Self))
+	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(cmp.Or(j.hidden, 16), j.dropout), []int{set.Train.Features()}, 10, uint64(v.Self))
 	if !assert.NoError(t, err) {
 		return err
 	}
-	sampler, err := data.NewSampler(set.Train.Rows, j.batch, v.Self, v.Size(), 1)
-	if !assert.NoError(t, err) {
-		return err
+	s := trainer.NewAllReduce(g, b, j.optimizer)
+	if j.bucket > 0 {
+		s.SetBucket(j.bucket)
 	}
 	c := trainer.Config{
-		Group: g, Backend: b, Model: m, Strategy: trainer.NewAllReduce(g, b, j.optimizer),
-		Train: data.NewFeed(set.Train, sampler, j.batch, b), Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
+		Group: g, Backend: b, Model: m, Strategy: s, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
 		Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+	}
+	micro := max(1, j.micro)
+	for k := range micro {
+		sampler, err := data.NewSampler(set.Train.Rows, j.batch, v.Self*micro+k, v.Size()*micro, 1)
+		if !assert.NoError(t, err) {
+			return err
+		}
+		c.Train = append(c.Train, data.NewFeed(set.Train, sampler, j.batch, b))
 	}
 	if j.change != nil {
 		j.change(v.Self, &c)
@@ -182,7 +205,7 @@ func (f observeSteps) Evaluated(_ trainer.EvalEvent) {}
 func TestBadBatchIsNamedByAll(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 20, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
-			c.Train = broken{c.Train, 5}
+			c.Train[0] = broken{c.Train[0], 5}
 		}
 	}}.run(t)
 	for r, o := range out {

@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A word is what each rank tells all others before the gradients of a step. It
+// A word is what each rank tells all others about a step before the update. It
 // finds out ranks that have drifted apart before they spoil each other.
 type word struct {
 	step   int64
@@ -16,6 +17,7 @@ type word struct {
 	weight int64   // rows
 	loss   float64 // summed over the rows
 	hash   int64   // of the values before the step; 0 on steps without
+	bad    int64   // 1 + the index of a parameter whose gradient here is not finite; 0: all are
 }
 
 // wordLen is the number of int64 a word travels in: 64 bytes.
@@ -23,11 +25,11 @@ const wordLen = 8
 
 func (w word) put(b []int64) {
 	clear(b[:wordLen])
-	b[0], b[1], b[2], b[3], b[4] = w.step, w.stop, w.weight, int64(math.Float64bits(w.loss)), w.hash
+	b[0], b[1], b[2], b[3], b[4], b[5] = w.step, w.stop, w.weight, int64(math.Float64bits(w.loss)), w.hash, w.bad
 }
 
 func getWord(b []int64) word {
-	return word{step: b[0], stop: b[1], weight: b[2], loss: math.Float64frombits(uint64(b[3])), hash: b[4]}
+	return word{step: b[0], stop: b[1], weight: b[2], loss: math.Float64frombits(uint64(b[3])), hash: b[4], bad: b[5]}
 }
 
 // A DivergedError says that ranks which must be alike are not.
@@ -43,22 +45,8 @@ func (e *DivergedError) Error() string {
 		e.What, strings.Join(e.Names, ", "))
 }
 
-// A NotFiniteError says that the loss of some ranks has become infinite or
-// not a number.
-type NotFiniteError struct {
-	What  string // "loss of", "test loss after"
-	Step  int
-	Ranks []int
-	Names []string
-}
-
-// Error names the step and the ranks.
-func (e *NotFiniteError) Error() string {
-	return fmt.Sprintf("trainer: the %s step %d is not finite on %s: lower the learn rate, or look at the data of that step", e.What, e.Step, strings.Join(e.Names, ", "))
-}
-
 // agree is what the words of all ranks come to, or which ranks differ.
-func agree(words []word, v collective.View) (Report, error) {
+func agree(words []word, v collective.View, p *nn.Params) (Report, error) {
 	var r Report
 	loss := 0.0
 	for _, w := range words {
@@ -72,17 +60,34 @@ func agree(words []word, v collective.View) (Report, error) {
 	if odd := differing(words, func(w word) int64 { return w.hash }); odd != nil {
 		return r, &DivergedError{What: "values of the parameters", Ranks: odd, Names: names(v, odd)}
 	}
-	var bad []int
-	for rank, w := range words {
-		if math.IsNaN(w.loss) || math.IsInf(w.loss, 0) {
-			bad = append(bad, rank)
-		}
-	}
-	if bad != nil {
-		return r, &NotFiniteError{What: "loss of", Step: int(words[0].step), Ranks: bad, Names: names(v, bad)}
+	if e := allFinite(words, v, p); e != nil {
+		return r, e
 	}
 	r.Loss = loss / float64(max(r.Weight, 1))
 	return r, nil
+}
+
+// allFinite looks at losses first and then at gradients.
+func allFinite(words []word, v collective.View, p *nn.Params) error {
+	e := &NotFiniteError{What: "loss of", Step: int(words[0].step)}
+	for rank, w := range words {
+		if math.IsNaN(w.loss) || math.IsInf(w.loss, 0) {
+			e.Ranks = append(e.Ranks, rank)
+		}
+	}
+	if e.Ranks == nil {
+		e.What = "gradient of"
+		for rank, w := range words {
+			if w.bad != 0 {
+				e.Ranks = append(e.Ranks, rank)
+			}
+		}
+	}
+	if e.Ranks == nil {
+		return nil
+	}
+	e.Parameter, e.Names = parameterName(p, words[e.Ranks[0]].bad), names(v, e.Ranks)
+	return e
 }
 
 // differing is the ranks whose key is not rank 0's.

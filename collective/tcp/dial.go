@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +20,13 @@ const handshakeTime = 5 * time.Second
 const acceptPause = 50 * time.Millisecond
 
 // maxHandshakes is how many connections a Listener lets say hello at a time;
-// others wait in the kernel's queue.
-const maxHandshakes = 128
+// others wait in the kernel's queue. While they do, whoever takes longer than
+// crowdTime is hung up on, so that those who connect and say nothing keep
+// nobody out for long.
+const (
+	maxHandshakes = 128
+	crowdTime     = time.Second
+)
 
 // Dial connects to a process, checks that it is the peer that was meant, and
 // says what for. ctx bounds the whole. A refusal is ErrRefused with the
@@ -86,6 +92,15 @@ type Listener struct {
 	cancel context.CancelFunc
 	slots  chan struct{}
 	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []*visitor // who says hello just now, in the order they came
+}
+
+// A visitor is a connection whose handshake is in progress.
+type visitor struct {
+	conn  net.Conn
+	since time.Time
 }
 
 // Listen accepts connections at addr (host:port, port 0 for any) until Close.
@@ -122,9 +137,7 @@ func (l *Listener) Close() error {
 
 func (l *Listener) run() {
 	for {
-		select {
-		case l.slots <- struct{}{}:
-		case <-l.ctx.Done():
+		if !l.room() {
 			return
 		}
 		conn, err := l.ln.Accept()
@@ -139,22 +152,69 @@ func (l *Listener) run() {
 			}
 			continue
 		}
+		v := &visitor{conn: conn, since: time.Now()}
+		l.mu.Lock()
+		l.waiting = append(l.waiting, v)
+		l.mu.Unlock()
 		l.done.Go(func() {
 			defer func() { <-l.slots }()
-			l.greet(conn)
+			l.greet(v)
 		})
 	}
 }
 
+// room waits until one more may say hello; false when the Listener is closed.
+func (l *Listener) room() bool {
+	for {
+		select {
+		case l.slots <- struct{}{}:
+			return true
+		case <-time.After(l.crowded()):
+		case <-l.ctx.Done():
+			return false
+		}
+	}
+}
+
+// crowded hangs up on who takes too long, if there is no room, and says when to
+// look again.
+func (l *Listener) crowded() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.slots) < cap(l.slots) || len(l.waiting) == 0 {
+		return crowdTime
+	}
+	v := l.waiting[0]
+	if left := crowdTime - time.Since(v.since); left > 0 {
+		return left
+	}
+	_ = v.conn.Close()
+	l.waiting = l.waiting[1:]
+	return crowdTime / 100 // the slot is free before that
+}
+
+// served takes a visitor off the list; false if it was hung up on.
+func (l *Listener) served(v *visitor) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, v)
+	if i < 0 {
+		return false
+	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return true
+}
+
 // greet is the accepting half of the handshake.
-func (l *Listener) greet(conn net.Conn) {
+func (l *Listener) greet(v *visitor) {
+	conn := v.conn
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTime)
 	defer cancel()
 	link := &Link{conn: conn, raw: conn}
 	stop := link.watch(ctx, conn.SetDeadline)
 	err := l.shake(ctx, link)
 	stop()
-	if err != nil || ctx.Err() != nil {
+	if !l.served(v) || err != nil || ctx.Err() != nil || hungUp(conn) { // who had to wait may have given up
 		_ = conn.Close()
 		return
 	}

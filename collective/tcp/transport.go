@@ -257,11 +257,20 @@ func (t *Transport) doubt(rank int, phase string, err error) {
 		return
 	}
 	cause := &collective.RankError{Rank: rank, Phase: phase, Err: err}
-	t.suspect = time.AfterFunc(benefit, func() {
+	believe := func() {
 		if t.peers[rank].left.Load() {
 			cause.Err = collective.ErrLeft // its goodbye was on the other Link
 		}
 		t.Abort(cause)
+	}
+	// In two spans: where this very process stood still, the first is over
+	// before anything that came meanwhile was read.
+	t.suspect = time.AfterFunc(benefit/2, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.cause == nil {
+			t.suspect = time.AfterFunc(benefit/2, believe)
+		}
 	})
 }
 

@@ -27,3 +27,22 @@ func tune(conn net.Conn, channel Channel) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(silence.Milliseconds()))
 	})
 }
+
+// hungUp reports whether the other side has ended a connection and sent nothing
+// more. What it has sent stays unread.
+func hungUp(conn net.Conn) (ended bool) {
+	c, ok := conn.(*net.TCPConn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	_ = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		ended = n == 0 && err == nil
+	})
+	return ended
+}

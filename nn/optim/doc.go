@@ -3,7 +3,7 @@
 // weight decay unless asked otherwise, and moving averages of the parameters are
 // kept on request.
 //
-// An [Optimizer] is a value of hyper-parameters. What changes from step to step
+// An [Optimizer] is a value of hyper-parameters, each a [Schedule]. What changes from step to step
 // is the [State], which a checkpoint saves. The caller owns the step: it zeroes
 // gradients, combines them over workers, divides them, calls Update for every
 // [Part], and counts the step; [Step] does the last two for all parameters.

@@ -33,24 +33,29 @@ func New() *Catalog {
 			{Name: "hidden_width", Type: config.Int, Required: true},
 			{Name: "dropout", Type: config.Float, Required: true},
 		}}},
+		{"layers", "convnet.v1", config.Func{Make: func(config.Args) (any, error) { return models.ConvNet(), nil }}},
+		{"layers", "Softmax.v1", config.Func{Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
 		{"optimizers", "Adam.v1", config.Func{Make: makeAdam, Params: append([]config.Param{
-			{Name: "beta1", Type: config.Float, Default: .9},
-			{Name: "beta2", Type: config.Float, Default: .999},
-			{Name: "eps", Type: config.Float, Default: 1e-8},
+			{Name: "beta1", Type: config.Any, Default: .9},
+			{Name: "beta2", Type: config.Any, Default: .999},
+			{Name: "eps", Type: config.Any, Default: 1e-8},
 		}, common...)}},
 		{"optimizers", "SGD.v1", config.Func{Make: makeSGD, Params: common}},
 	} {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
+	}
+	for _, s := range schedules {
+		c.err = errors.Join(c.err, c.Registry.Register("schedules", s.name, s.Func))
 	}
 	return c
 }
 
 // common is the arguments that all of Thinc's optimizers take.
 var common = []config.Param{
-	{Name: "learn_rate", Type: config.Float, Default: .001},
-	{Name: "L2", Type: config.Float, Default: 0.},
+	{Name: "learn_rate", Type: config.Any, Default: .001},
+	{Name: "L2", Type: config.Any, Default: 0.},
 	{Name: "L2_is_weight_decay", Type: config.Bool, Default: true},
-	{Name: "grad_clip", Type: config.Float, Default: 1.},
+	{Name: "grad_clip", Type: config.Any, Default: 1.},
 	{Name: "use_averages", Type: config.Bool, Default: true},
 }
 
@@ -59,42 +64,48 @@ func makeReluReluSoftmax(a config.Args) (any, error) {
 }
 
 func makeAdam(a config.Args) (any, error) {
-	if err := check(a, "eps", "beta1", "beta2"); err != nil {
+	h, err := hyper(a, "eps", "beta1", "beta2")
+	if err != nil {
 		return nil, err
 	}
 	return optim.Adam{
-		LearnRate: constant(a, "learn_rate"), Beta1: constant(a, "beta1"), Beta2: constant(a, "beta2"), Eps: constant(a, "eps"),
-		L2: constant(a, "L2"), GradClip: constant(a, "grad_clip"),
+		LearnRate: h["learn_rate"], Beta1: h["beta1"], Beta2: h["beta2"], Eps: h["eps"], L2: h["L2"], GradClip: h["grad_clip"],
 		L2IsWeightDecay: a.Bool("L2_is_weight_decay"), UseAverages: a.Bool("use_averages"),
 	}, nil
 }
 
 func makeSGD(a config.Args) (any, error) {
-	if err := check(a); err != nil {
+	h, err := hyper(a)
+	if err != nil {
 		return nil, err
 	}
 	return optim.SGD{
-		LearnRate: constant(a, "learn_rate"), L2: constant(a, "L2"), GradClip: constant(a, "grad_clip"),
+		LearnRate: h["learn_rate"], L2: h["L2"], GradClip: h["grad_clip"],
 		L2IsWeightDecay: a.Bool("L2_is_weight_decay"), UseAverages: a.Bool("use_averages"),
 	}, nil
 }
 
-// check finds hyper-parameters that make no sense: negative ones, and betas
-// that are not below 1.
-func check(a config.Args, more ...string) error {
+// hyper reads the hyper-parameters that all optimizers take, and more. It finds
+// those that make no sense at the first step: negative ones, and betas that are
+// not below 1.
+func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
+	out := map[string]optim.Schedule{}
 	for _, name := range append([]string{"learn_rate", "L2", "grad_clip"}, more...) {
-		v := a.Float(name)
+		s, err := schedule(a, name)
+		if err != nil {
+			return nil, err
+		}
+		v := s(0)
 		if v < 0 {
-			return a.Errorf(name, "it is %v, and must not be negative", v)
+			return nil, a.Errorf(name, "it is %v, and must not be negative", v)
 		}
 		if strings.HasPrefix(name, "beta") && v >= 1 {
-			return a.Errorf(name, "it is %v, and must be below 1", v)
+			return nil, a.Errorf(name, "it is %v, and must be below 1", v)
 		}
+		out[name] = s
 	}
-	return nil
+	return out, nil
 }
-
-func constant(a config.Args, name string) optim.Schedule { return optim.Constant(a.Float(name)) }
 
 // Layers is what the [model] section of a config describes.
 func (c *Catalog) Layers(cfg *config.Config) (nn.Layer, error) {

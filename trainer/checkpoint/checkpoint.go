@@ -13,7 +13,8 @@
 // The values of all tensors lie one behind another from offset 0 to the end of the
 // file, without holes or overlaps, and no name occurs twice. [Load] holds a file to all
 // of that before it takes memory for a tensor. [Save] replaces a file whole or not
-// at all.
+// at all. A [Training] is such a file with all that is needed to go on after some
+// step, and [Latest] finds the newest that is whole.
 //
 // Format: https://github.com/huggingface/safetensors.
 package checkpoint

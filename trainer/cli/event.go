@@ -67,7 +67,30 @@ func (e *lostEvent) String() string {
 	return fmt.Sprintf("rank %d lost rank %d (%s) in %s after %.1f ms, %s: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.AfterMs, e.Phase, e.Error)
 }
 
-// checkpointEvent is written when the weights are on disk.
+// weightsEvent is written when a machine has its copy of the trained weights.
+type weightsEvent struct {
+	Event string `json:"event"` // "weights"
+	Path  string `json:"path"`
+	Step  int    `json:"step"`
+}
+
+// checkpointFailedEvent is written when a checkpoint, or the weights, cannot be
+// written, and training goes on.
+type checkpointFailedEvent struct {
+	Event string `json:"event"` // "checkpoint_failed"
+	Path  string `json:"path"`
+	Step  int    `json:"step"`
+	Error string `json:"error"`
+}
+
+// resumedEvent is written before the first step of a training that goes on.
+type resumedEvent struct {
+	Event string `json:"event"` // "resumed"
+	Path  string `json:"path"`
+	Step  int    `json:"step"` // steps done before
+}
+
+// checkpointEvent is written when a checkpoint is on disk.
 type checkpointEvent struct {
 	Event string `json:"event"` // "checkpoint"
 	Path  string `json:"path"`
@@ -90,6 +113,8 @@ type resultEvent struct {
 	Seconds          float64 `json:"seconds"`
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	WeightsSHA256    string  `json:"weights_sha256"`
+	BLAS             string  `json:"blas"` // what multiplied matrices
+	Plan             string  `json:"plan"` // how gradients were added up
 }
 
 // rowEvent is one row of "bench collective".
@@ -144,9 +169,11 @@ func decodeEvent(line []byte) any {
 	kinds := map[string]func() any{
 		"view": func() any { return new(viewEvent) }, "step": func() any { return new(stepEvent) },
 		"eval": func() any { return new(evalEvent) }, "peer_lost": func() any { return new(lostEvent) },
-		"checkpoint": func() any { return new(checkpointEvent) }, "stopped": func() any { return new(stoppedEvent) },
+		"checkpoint": func() any { return new(checkpointEvent) }, "checkpoint_failed": func() any { return new(checkpointFailedEvent) },
+		"weights": func() any { return new(weightsEvent) }, "resumed": func() any { return new(resumedEvent) }, "stopped": func() any { return new(stoppedEvent) },
 		"result": func() any { return new(resultEvent) }, "ready": func() any { return new(readyEvent) },
 		"failed": func() any { return new(failedEvent) }, "row": func() any { return new(rowEvent) },
+		"measuring": func() any { return new(measuringEvent) }, "measured": func() any { return new(measuredEvent) },
 	}
 	make, ok := kinds[kind.Event]
 	if !ok {

@@ -20,6 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 )
 
 // running is a job in mid-run.
@@ -185,10 +187,99 @@ func TestSignals(t *testing.T) {
 				require.Empty(t, only(r.seen, "result"))
 				require.Empty(t, only(r.seen, "peer_lost"))
 				require.FileExists(t, filepath.Join(out, "model.safetensors"))
-				steps := only(r.seen, "step")
-				require.Equal(t, steps[len(steps)-1].Step+1, only(r.seen, "stopped")[0].Steps)
+				done := only(r.seen, "stopped")[0].Steps
+				require.Equal(t, last(only(r.seen, "step")).Step+1, done)
+				require.Equal(t, []int{done}, steps(t, out), "one checkpoint")
+				require.Len(t, only(r.seen, "checkpoint"), 1)
+				require.Contains(t, r.stderr.String(), fmt.Sprintf("to go on from step %d, give the same command with --resume %s", done, out))
+				requireGoesOn(t, out, done, "--workers", "3", "--transport", transport)
 			})
 		}
+	}
+}
+
+// requireGoesOn resumes a broken training for some steps and compares it with one
+// that was not broken.
+func requireGoesOn(t *testing.T, dir string, done int, args ...string) {
+	end := strconv.Itoa(done + 25)
+	resumed := train(t, small(t, append(args, "--steps", end, "--resume", dir)...)...)
+	require.Equal(t, done, only(resumed, "step")[0].Step)
+	whole := train(t, small(t, append(args, "--steps", end, "--transport", "inproc")...)...)
+	require.Equal(t, last(whole).Weights, last(resumed).Weights)
+}
+
+// After a kill the newest checkpoint leads to the weights of a training that was
+// not broken, whoever was killed, and the command says how to go on.
+func TestResumeAfterKill(t *testing.T) {
+	out := t.TempDir()
+	r := begin(t, small(t, "--workers", "3", "--batch", "32", "--out", out, "--checkpoint-every", "5", "--keep", "2")...)
+	pids := r.workers(t)
+	require.NoError(t, syscall.Kill(pids[0], syscall.SIGKILL))
+	require.Equal(t, 1, r.finish(t))
+	requireGone(t, pids)
+	found := steps(t, out)
+	require.NotEmpty(t, found)
+	require.LessOrEqual(t, len(found), 3, "two, and one more if the kill came before the old one went")
+	done := found[len(found)-1]
+	require.Contains(t, r.stderr.String(), fmt.Sprintf("to go on from step %d, give the same command with --resume %s", done, out))
+	requireGoesOn(t, out, done, "--workers", "3", "--batch", "32")
+
+	out = t.TempDir()
+	r = begin(t, small(t, "--workers", "2", "--batch", "32", "--out", out, "--checkpoint-every", "5", "--transport", "inproc")...)
+	require.NoError(t, r.Process.Kill())
+	require.Equal(t, -1, r.finishTorn(t))
+	found = steps(t, out)
+	requireGoesOn(t, out, found[len(found)-1], "--workers", "2", "--batch", "32")
+}
+
+// finishTorn is finish for a process whose last line may be half written.
+func (r *running) finishTorn(t *testing.T) int {
+	_, err := io.Copy(io.Discard, r.out)
+	require.NoError(t, err)
+	require.Error(t, r.Wait())
+	return r.ProcessState.ExitCode()
+}
+
+// A disk that is full stops no training, unless it shall: what was saved stays,
+// and nothing is left of what could not be.
+func TestFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a small file system needs root")
+	}
+	for _, c := range []struct {
+		more []string
+		code int
+	}{{nil, 0}, {[]string{"--require-checkpoint"}, 1}} {
+		dir := t.TempDir()
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=320k", "tmpfs", dir).CombinedOutput(); err != nil {
+			t.Skipf("tmpfs cannot be mounted here: %s", out)
+		}
+		t.Cleanup(func() { require.NoError(t, exec.Command("umount", dir).Run()) })
+		args := append(small(t, "--workers", "2", "--batch", "32", "--steps", "40", "--out", dir, "--checkpoint-every", "10", "--keep", "0"), c.more...)
+		code, stdout, stderr := result(append(args, "--transport", "inproc")...)
+		require.Equal(t, c.code, code, stderr)
+		all := events(t, []byte(stdout))
+		failed := only(all, "checkpoint_failed")
+		require.NotEmpty(t, failed)
+		require.Contains(t, failed[0].Error, "no space left on device")
+		require.Equal(t, 30, failed[0].Step)
+		require.Equal(t, []int{10, 20}, steps(t, dir), "the old ones are intact")
+		for _, step := range []int{10, 20} {
+			_, err := checkpoint.Read(filepath.Join(dir, checkpoint.FileName(step)))
+			require.NoError(t, err)
+		}
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			require.False(t, strings.HasPrefix(e.Name(), "."), "%s is left", e.Name())
+		}
+		if c.code == 0 {
+			require.Equal(t, 40, last(all).Steps)
+			require.Equal(t, "result", last(all).Event)
+			continue
+		}
+		require.Contains(t, stderr, "saving step 30")
+		require.Empty(t, only(all, "result"))
 	}
 }
 

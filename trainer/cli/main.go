@@ -89,14 +89,15 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if len(a.overrides) > 0 && cmd.Name() != "train" {
-			return usagef("%s takes no --%s: only train reads a config", cmd.Name(), a.overrides[0].Path)
+		if len(a.overrides) > 0 && cmd.Annotations[readsConfig] == "" {
+			return usagef("%s takes no --%s: it does not read a config", cmd.Name(), a.overrides[0].Path)
 		}
 		return nil
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(a.trainCommand(), a.evalCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand(),
+	root.AddCommand(overridable(a.trainCommand()), a.evalCommand(), a.predictCommand(), overridable(a.estimateCommand()), a.configCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand(),
 		a.membersCommand(), a.doctorCommand(), a.versionCommand())
+	complete(root)
 	return root
 }
 

@@ -47,6 +47,8 @@ var smallDir = sync.OnceValue(func() string {
 	return dir
 })
 
+func openSmall() (*data.Set, error) { return data.OpenMNIST(smallDir()) }
+
 func config(t *testing.T) string {
 	path, err := filepath.Abs("../../examples/mnist.cfg")
 	require.NoError(t, err)
@@ -90,6 +92,9 @@ type event struct {
 	Op       string
 	Phase    string
 	Path     string
+	BLAS     string
+	Plan     string
+	Error    string
 	Weights  string  `json:"weights_sha256"`
 	Rate     float64 `json:"samples_per_second"`
 }
@@ -155,7 +160,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--workers must be at least 1", []string{"train", config(t), "--workers", "-3"}},
 		{"--steps must be at least 1", []string{"train", config(t), "--steps", "0"}},
 		{"--nodes must be at least 1", []string{"train", config(t), "--nodes", "0"}},
-		{"--transport must be tcp or inproc", []string{"train", config(t), "--transport", "udp"}},
+		{"--transport must be auto, tcp or inproc", []string{"train", config(t), "--transport", "udp"}},
 		{"--log-level must be", []string{"train", config(t), "--log-level", "loud"}},
 		{"inproc is one process", []string{"train", config(t), "--transport", "inproc", "--nodes", "2"}},
 		{"--join needs --nodes", []string{"train", config(t), "--join", "127.0.0.1:1"}},
@@ -178,7 +183,7 @@ func TestUsageErrors(t *testing.T) {
 		{"section [model] is not defined", []string{"train", file("empty.cfg", "[training]\n")}},
 		{"is not a file", []string{"train", os.DevNull}},
 		{"neither --bind nor --cluster", []string{"train", config(t), "--transport", "inproc", "--cluster", "x"}},
-		{"only train reads a config", []string{"data", "digits", dir, "--training.batch_size", "3"}},
+		{"it does not read a config", []string{"data", "digits", dir, "--training.batch_size", "3"}},
 		{"not a directory", []string{"train", config(t), "--out", file("plain", "") + "/x"}},
 		{"eval takes one CHECKPOINT", []string{"eval"}},
 		{"no such file", []string{"eval", filepath.Join(dir, "nosuch")}},

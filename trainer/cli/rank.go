@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -29,7 +27,9 @@ type rank struct {
 	stop     <-chan struct{}
 	finished func() // called when the work is done and others may leave; may be nil
 
-	model nn.Model
+	model      nn.Model
+	saver      *saver // nil but on rank 0 with --out
+	blas, plan string
 }
 
 // run trains. An error of this rank alone reaches the others as one that names
@@ -67,8 +67,12 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	}
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
+	r.blas = backend.BLAS()
 	c, err := r.assemble(backend)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.keep(ctx, &c); err != nil {
 		return nil, err
 	}
 	result, err := trainer.Train(ctx, c)
@@ -80,7 +84,7 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.save(tensors, result); err != nil {
+	if err := r.save(tensors, result, stopped); err != nil {
 		return nil, err
 	}
 	if stopped {
@@ -93,6 +97,7 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	return &resultEvent{
 		Event: "result", Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
+		BLAS: r.blas, Plan: r.plan,
 	}, nil
 }
 
@@ -107,44 +112,24 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	if err != nil {
 		return trainer.Config{}, err
 	}
-	sampler, err := data.NewSampler(r.set.Train.Rows, s.batch, self, size, s.flags.seed)
-	if err != nil {
-		return trainer.Config{}, err
-	}
 	c := trainer.Config{
 		Group: r.group, Backend: backend, Model: r.model, Strategy: trainer.NewAllReduce(r.group, backend, s.optimizer),
-		Train: data.NewFeed(r.set.Train, sampler, s.batch, backend),
 		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
-		Alike: s.alike(r.set), Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Accumulate: s.flags.accumulate, Stop: r.stop,
+		Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Reduce: s.reduce, Accumulate: s.flags.faithful, Stop: r.stop,
 	}
+	for k := range s.micro {
+		sampler, err := data.NewSampler(r.set.Train.Rows, s.batch, self*s.micro+k, size*s.micro, s.flags.seed)
+		if err != nil {
+			return trainer.Config{}, err
+		}
+		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.batch, backend))
+	}
+	r.plan = planOf(r.group.View(), r.model.Params().Grads.Len())
+	c.Alike = s.alike(r.set, r.blas, r.plan)
 	if r.teller {
 		c.Observer = observer{r.events}
 	}
 	return c, nil
-}
-
-// save writes the weights, once on each machine, if a directory was named.
-func (r *rank) save(tensors []checkpoint.Named, result trainer.Result) error {
-	s := r.settings
-	if s.flags.out == "" || !r.teller {
-		return nil
-	}
-	path := filepath.Join(s.flags.out, weightsFile)
-	err := checkpoint.Save(path, checkpoint.File{Tensors: tensors, Metadata: map[string]string{
-		"format":  "ringtrain.v1",
-		"config":  s.config.Text(),
-		"data":    s.source.Name,
-		"step":    strconv.Itoa(result.Steps),
-		"seed":    strconv.FormatUint(s.flags.seed, 10),
-		"classes": strconv.Itoa(r.set.Train.Classes),
-		"height":  strconv.Itoa(r.set.Train.Height),
-		"width":   strconv.Itoa(r.set.Train.Width),
-	}})
-	if err != nil {
-		return fmt.Errorf("saving the weights: %w", err)
-	}
-	r.events.emit(&checkpointEvent{Event: "checkpoint", Path: path, Step: result.Steps})
-	return nil
 }
 
 // weights is a copy of all parameters.

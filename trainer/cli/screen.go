@@ -27,7 +27,10 @@ type screen struct {
 	samples int
 	share   struct{ exchange, total float64 } // milliseconds since the last row
 	header  bool
-	ended   bool
+	tested  bool // accuracy is that of the last row
+
+	accuracy float64
+	ended    bool
 }
 
 func (a *app) newScreen(s *settings) *screen {
@@ -68,6 +71,7 @@ func (s *screen) emit(event any) {
 		s.share.exchange += e.ExchangeMs
 		s.share.total += e.ComputeMs + e.ExchangeMs + e.UpdateMs
 		if s.bar != nil {
+			s.bar.Describe(s.status())
 			_ = s.bar.Set(e.Step + 1)
 		}
 	case *evalEvent:
@@ -75,7 +79,13 @@ func (s *screen) emit(event any) {
 	case *lostEvent:
 		s.line(s.err, e.String())
 	case *checkpointEvent:
+		s.line(s.err, fmt.Sprintf("checkpoint of step %d: %s", e.Step, e.Path))
+	case *checkpointFailedEvent:
+		s.line(s.err, fmt.Sprintf("warning: step %d was not saved: %s", e.Step, e.Error))
+	case *weightsEvent:
 		s.line(s.err, "weights saved to "+e.Path)
+	case *resumedEvent:
+		s.line(s.err, fmt.Sprintf("going on from step %d: %s", e.Step, e.Path))
 	case *stoppedEvent:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *resultEvent:
@@ -134,24 +144,40 @@ func (s *screen) view(e *viewEvent) {
 	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", ")))
 }
 
+// status is what the progress bar says of the last step.
+func (s *screen) status() string {
+	text := fmt.Sprintf("%.0f samples/s, loss %.4f, exchange %.0f%%", float64(s.samples)/max(s.last.Seconds, 1e-9), s.last.Loss, s.exchangeShare())
+	if s.tested {
+		text += fmt.Sprintf(", accuracy %.4f", s.accuracy)
+	}
+	return text
+}
+
+// exchangeShare is the share of exchange in the time since the last row, in
+// percent.
+func (s *screen) exchangeShare() float64 {
+	if s.share.total == 0 {
+		return 0
+	}
+	return 100 * s.share.exchange / s.share.total
+}
+
 // row is one line of the table.
 func (s *screen) row(e *evalEvent) {
+	s.tested, s.accuracy = true, e.Accuracy
 	if !s.header {
 		s.header = true
 		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s  %8s  %10s  %8s  %7s", "STEP", "LOSS", "TEST", "ACCURACY", "SAMPLES/S", "EXCHANGE", "SECONDS"))
 	}
-	share := 0.0
-	if s.share.total > 0 {
-		share = 100 * s.share.exchange / s.share.total
-	}
+	share := s.exchangeShare()
 	s.share.exchange, s.share.total = 0, 0
 	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f  %8.4f  %10.0f  %7.0f%%  %7.1f", e.Step, s.last.Loss, e.Loss, e.Accuracy,
 		float64(s.samples)/max(e.Seconds, 1e-9), share, e.Seconds))
 }
 
 func (s *screen) result(e *resultEvent) {
-	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps with %d workers in %.1f s (%.0f samples/s)\nweights sha256 %s",
-		e.Accuracy, e.Steps, e.Workers, e.Seconds, e.SamplesPerSecond, e.WeightsSHA256))
+	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps with %d workers in %.1f s (%.0f samples/s)\nweights sha256 %s\nby %s; %s",
+		e.Accuracy, e.Steps, e.Workers, e.Seconds, e.SamplesPerSecond, e.WeightsSHA256, e.BLAS, e.Plan))
 }
 
 // line writes a line above the progress bar.

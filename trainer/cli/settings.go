@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
@@ -18,15 +19,25 @@ import (
 
 // trainFlags are the flags of "train".
 type trainFlags struct {
-	workers    int
-	data       string
-	out        string
-	seed       uint64
-	steps      int
-	accumulate bool
-	transport  string
-	json       bool
-	logLevel   string
+	workers   int
+	data      string
+	out       string
+	seed      uint64
+	steps     int
+	faithful  bool
+	transport string
+	json      bool
+	logLevel  string
+
+	batch      int // 0: as the config says
+	accumulate int // micro-batches; 0 and 1 are one
+	reduce     string
+	strategy   string
+
+	resume      string
+	every       int
+	keep        int
+	requireSave bool
 	placeFlags
 }
 
@@ -40,7 +51,9 @@ type settings struct {
 
 	workers   int // on this machine
 	steps     int
-	batch     int // rows of one worker in one step
+	batch     int // rows of one worker in one micro-batch
+	micro     int // micro-batches of one worker in one step
+	reduce    trainer.Reduce
 	evalBatch int // rows of one worker at a time
 	evalEvery int
 	cores     int // that the workers of this machine share
@@ -49,6 +62,19 @@ type settings struct {
 // settle reads and checks everything that can be checked before anything
 // starts. Its errors are the user's to mend.
 func (a *app) settle(path string, f trainFlags) (*settings, error) {
+	s, err := a.describe(path, f)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, usage(err)
+	}
+	return s, nil
+}
+
+// describe is settle without a look at whether data and machine have room for
+// all the workers.
+func (a *app) describe(path string, f trainFlags) (*settings, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, usagef("%s is not a file: every worker reads the config for itself, so a pipe or a terminal will not do", path)
 	}
@@ -68,9 +94,6 @@ func (a *app) settle(path string, f trainFlags) (*settings, error) {
 		return nil, usage(err)
 	}
 	if s.optimizer, err = a.catalog.Optimizer(cfg); err != nil {
-		return nil, usage(err)
-	}
-	if err := s.check(); err != nil {
 		return nil, usage(err)
 	}
 	return s, nil
@@ -120,6 +143,13 @@ func (s *settings) read() error {
 	if s.flags.steps != 0 {
 		s.steps = s.flags.steps
 	}
+	if s.flags.batch != 0 {
+		s.batch = s.flags.batch
+	}
+	s.micro = max(s.flags.accumulate, 1)
+	if s.flags.reduce == "sum" {
+		s.reduce = trainer.ReduceSum
+	}
 	s.cores = min(s.cores, runtime.NumCPU())
 	return nil
 }
@@ -130,12 +160,15 @@ func (s *settings) check() error {
 	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.limit(); limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.workers, need, limit)
 	}
-	if s.batch*s.workers*max(s.flags.nodes, 1) > info.TrainRows {
-		return fmt.Errorf("%d workers with a batch of %d take more rows in a step than the data has (%d): lower --training.batch_size or --workers",
-			s.workers*max(s.flags.nodes, 1), s.batch, info.TrainRows)
+	if all := s.allWorkers(); s.batch*s.micro*all > info.TrainRows {
+		return fmt.Errorf("%d workers with a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
+			all, s.batch*s.micro, info.TrainRows)
 	}
 	return nil
 }
+
+// allWorkers is the workers of all machines, if each has as many.
+func (s *settings) allWorkers() int { return s.workers * max(s.flags.nodes, 1) }
 
 // tryModel finds mistakes of the [model] section without building the model.
 // The number of classes is known only when the data have been read, and no
@@ -155,7 +188,7 @@ func (s *settings) tryModel() error {
 // footprint is the bytes of data and batches that the workers of this machine
 // keep in memory.
 func (s *settings) footprint(rows, features int) int {
-	batches := 4 * features * (s.batch + s.evalBatch)
+	batches := 4 * features * (s.batch*s.micro + s.evalBatch)
 	return s.workers * (rows*(features+1) + batches)
 }
 
@@ -164,15 +197,18 @@ func (s *settings) limit() int {
 	return limit
 }
 
-// alike is what all workers of a job must have alike.
-func (s *settings) alike(set *data.Set) []trainer.Setting {
+// alike is what all workers of a job must have alike, besides what the trainer
+// compares for itself.
+func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
 	return []trainer.Setting{
 		{Name: "the version", Value: version()},
 		{Name: "the config", Value: s.trained()},
 		{Name: "the data", Value: set.Sum()},
 		{Name: "--seed", Value: strconv.FormatUint(s.flags.seed, 10)},
-		{Name: "the number of steps", Value: strconv.Itoa(s.steps)},
-		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.accumulate)},
+		{Name: "--batch", Value: strconv.Itoa(s.batch)},
+		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.faithful)},
+		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
+		{Name: "the plan of the allreduce", Value: plan},
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -36,9 +37,11 @@ batches that they may keep in memory together.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM,
 130 stopped by Ctrl-C. The first signal lets all workers, on all machines, finish the
-step, and saves with --out; the second ends them at once.`,
+step, and writes a checkpoint with --out, from which --resume goes on; the second ends them
+at once.`,
 		Example: `  ringtrain train examples/mnist.cfg --workers 4
-  ringtrain train examples/mnist.cfg --data mnist:DIR --out run1 --training.batch_size 64`,
+  ringtrain train examples/mnist.cfg --data mnist:DIR --out run1 --checkpoint-every 50
+  ringtrain train examples/mnist.cfg --data mnist:DIR --resume run1`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("train takes one CONFIG file, not %d; try examples/mnist.cfg", len(args))
@@ -49,17 +52,26 @@ step, and saves with --out; the second ends them at once.`,
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
+			f.out = cmp.Or(f.out, f.resume)
 			return a.train(cmd.Context(), args[0], f)
 		},
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.workers, "workers", 0, "workers on this machine (default: ray.num_workers of the config, else 1)")
 	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
-	flags.StringVar(&f.out, "out", "", "directory for the trained weights (model.safetensors), on each machine")
+	flags.StringVar(&f.out, "out", "", "directory for the trained weights (model.safetensors), on each machine, and for checkpoints (step-*.safetensors), on the machine of rank 0")
+	flags.StringVar(&f.resume, "resume", "", "directory of --out to go on from: its newest whole checkpoint; rank 0 reads it, other machines need no file (--out is the same unless it is given)")
+	flags.IntVar(&f.every, "checkpoint-every", 0, "steps between checkpoints (default: one at the end, or at a signal)")
+	flags.IntVar(&f.keep, "keep", 3, "checkpoints to keep, the newest; 0 for all")
+	flags.BoolVar(&f.requireSave, "require-checkpoint", false, "end with exit code 1 when a checkpoint cannot be written, and not only say so")
+	flags.IntVar(&f.batch, "batch", 0, "rows of one worker in one micro-batch (default: training.batch_size of the config)")
+	flags.IntVar(&f.accumulate, "accumulate", 1, "micro-batches of one worker in one step; one worker with N makes the bits of N workers")
+	flags.StringVar(&f.reduce, "reduce", "mean", "what gradients become: mean (over all rows) or sum (of the workers' means, so that steps grow with workers)")
+	flags.StringVar(&f.strategy, "strategy", "allreduce", "how workers agree on the next weights: allreduce")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of initial weights, order of rows and dropout")
 	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
-	flags.BoolVar(&f.accumulate, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
-	flags.StringVar(&f.transport, "transport", "tcp", "tcp (a process per worker) or inproc (goroutines of one process)")
+	flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
+	flags.StringVar(&f.transport, "transport", "auto", "auto or tcp (a process per worker), or inproc (goroutines of one process)")
 	f.register(cmd)
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
 	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
@@ -73,12 +85,41 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return errors.New("--workers must be at least 1")
 	case given("steps") && f.steps < 1:
 		return errors.New("--steps must be at least 1")
-	case f.transport != "tcp" && f.transport != "inproc":
-		return errors.New("--transport must be tcp or inproc, not " + f.transport)
+	case f.transport != "auto" && f.transport != "tcp" && f.transport != "inproc":
+		return errors.New("--transport must be auto, tcp or inproc, not " + f.transport)
+	case given("batch") && f.batch < 1:
+		return errors.New("--batch must be at least 1")
+	case f.accumulate < 1:
+		return errors.New("--accumulate must be at least 1")
+	case f.reduce != "mean" && f.reduce != "sum":
+		return errors.New("--reduce must be mean or sum, not " + f.reduce)
+	case f.strategy != "allreduce":
+		return errors.New("--strategy must be allreduce, not " + f.strategy)
 	case new(slog.Level).UnmarshalText([]byte(f.logLevel)) != nil:
 		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
 	}
+	if err := f.checkSaving(given); err != nil {
+		return err
+	}
 	return f.placeFlags.check(given, f.transport == "inproc")
+}
+
+// checkSaving is check for the flags about checkpoints.
+func (f *trainFlags) checkSaving(given func(string) bool) error {
+	out := f.out != "" || f.resume != ""
+	switch {
+	case given("resume") && f.resume == "":
+		return errors.New("--resume is empty: name the directory of an earlier --out")
+	case given("checkpoint-every") && f.every < 1:
+		return errors.New("--checkpoint-every must be at least 1")
+	case f.keep < 0:
+		return errors.New("--keep must be at least 1, or 0 for all")
+	case !out && (given("checkpoint-every") || given("keep") || f.requireSave):
+		return errors.New("--checkpoint-every, --keep and --require-checkpoint need --out: say where checkpoints go")
+	case f.resume != "" && f.faithful:
+		return errors.New("--resume does not go with --faithful-accumulate, whose sum of gradients is in no checkpoint")
+	}
+	return nil
 }
 
 // train is the whole of "train", as launcher or as worker.
@@ -102,6 +143,9 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 			return usage(err)
 		}
 	}
+	if err := f.checkDirs(); err != nil {
+		return usage(err)
+	}
 	if err := prepareOut(f.out); err != nil {
 		return usage(err)
 	}
@@ -114,10 +158,15 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.transport == "inproc" {
-		return a.trainInProcess(ctx, s, set, show, signals)
+	if err := a.checkResume(s, set); err != nil {
+		return usage(err)
 	}
-	return a.launch(ctx, s, show, signals)
+	if f.transport == "inproc" {
+		err = a.trainInProcess(ctx, s, set, show, signals)
+	} else {
+		err = a.launch(ctx, s, show, signals)
+	}
+	return a.withHint(s, err)
 }
 
 // openUnder reads a dataset, and makes it first if it has to be made, unless a

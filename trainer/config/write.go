@@ -61,3 +61,13 @@ func appendIndented(b []byte, v any, newline string) []byte {
 	}
 	return append(append(b, newline...), '}')
 }
+
+// SectionJSON returns the section, or object, at a path as JSON returns the
+// whole; false if there is none.
+func (c *Config) SectionJSON(path string) ([]byte, bool) {
+	s, ok := c.Section(path)
+	if !ok {
+		return nil, false
+	}
+	return append(appendIndented(nil, s, "\n"), '\n'), true
+}

@@ -1,0 +1,232 @@
+package checkpoint
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Format is the value of the note "format" in every file that ringtrain writes.
+const Format = "ringtrain.v1"
+
+// The notes that a Training keeps itself.
+const (
+	noteFormat = "format"
+	noteStep   = "step"
+	noteSum    = "sha256"
+)
+
+// slotPrefix begins the names of the optimizer's tensors: "optimizer/m/layers.0.W".
+const slotPrefix = "optimizer/"
+
+// ErrNone is returned by Latest for a directory without a whole checkpoint.
+var ErrNone = errors.New("checkpoint: there is no whole checkpoint")
+
+// A Training is a training after some step: what is needed to go on as if it had
+// not been broken off. It is one safetensors file, in which the optimizer's
+// tensors are named "optimizer/SLOT/PARAMETER" and the notes are the metadata. The
+// note sha256 is over everything else, so a file with one wrong bit is known.
+type Training struct {
+	Step    int // steps done
+	Weights []Named
+	// Slots are the optimizer's tensors by the slot's name ("m", "v", "average"),
+	// each list with names and shapes of parameters.
+	Slots map[string][]Named
+	Notes map[string]string // config, seed, number of workers: free text
+}
+
+// FileName is the name of the file of a step in its directory: names sort as
+// steps do.
+func FileName(step int) string { return fmt.Sprintf("step-%08d.safetensors", step) }
+
+// Write writes a training into dir as FileName(t.Step), whole or not at all, and
+// returns the path. Leftovers of writers that were killed are removed. What else is
+// in the directory stays.
+func (t Training) Write(dir string) (string, error) {
+	path := filepath.Join(dir, FileName(t.Step))
+	f, err := t.file()
+	if err != nil {
+		return path, fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	if err := sweep(dir); err != nil {
+		return path, err
+	}
+	return path, Save(path, f)
+}
+
+// file puts everything into one file.
+func (t Training) file() (File, error) {
+	f := File{Metadata: maps.Clone(t.Notes)}
+	if f.Metadata == nil {
+		f.Metadata = map[string]string{}
+	}
+	if t.Step < 0 {
+		return f, fmt.Errorf("a training cannot be at step %d", t.Step)
+	}
+	f.Metadata[noteFormat], f.Metadata[noteStep] = Format, strconv.Itoa(t.Step)
+	for _, n := range t.Weights {
+		if strings.HasPrefix(n.Name, slotPrefix) {
+			return f, fmt.Errorf("a parameter cannot be named %q", n.Name)
+		}
+		f.Tensors = append(f.Tensors, n)
+	}
+	for _, slot := range slices.Sorted(maps.Keys(t.Slots)) {
+		if slot == "" || strings.Contains(slot, "/") {
+			return f, fmt.Errorf("a slot cannot be named %q", slot)
+		}
+		for _, n := range t.Slots[slot] {
+			f.Tensors = append(f.Tensors, Named{Name: slotPrefix + slot + "/" + n.Name, Tensor: n.Tensor})
+		}
+	}
+	sum, err := f.sum()
+	f.Metadata[noteSum] = sum
+	return f, err
+}
+
+// sum is the SHA-256 of the file as it would be without the note of it.
+func (f File) sum() (string, error) {
+	f.Metadata = maps.Clone(f.Metadata)
+	delete(f.Metadata, noteSum)
+	p, err := f.plan()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	if err := p.write(h); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Read reads a file of Write and checks its sum.
+func Read(path string) (Training, error) {
+	f, err := Load(path)
+	if err != nil {
+		return Training{}, err
+	}
+	t, err := f.training()
+	if err != nil {
+		return t, fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	return t, nil
+}
+
+func (f File) training() (Training, error) {
+	t := Training{Slots: map[string][]Named{}, Notes: maps.Clone(f.Metadata)}
+	if t.Notes[noteFormat] != Format || t.Notes[noteSum] == "" {
+		return t, errors.New("it does not hold a training: it was not written by ringtrain train --checkpoint-every or --out")
+	}
+	sum, err := f.sum()
+	if err != nil {
+		return t, err
+	}
+	if sum != t.Notes[noteSum] {
+		return t, fmt.Errorf("it is broken: its content has SHA-256 %s, and it was written with %s", sum, t.Notes[noteSum])
+	}
+	if t.Step, err = strconv.Atoi(t.Notes[noteStep]); err != nil || t.Step < 0 {
+		return t, fmt.Errorf("its step is %q", t.Notes[noteStep])
+	}
+	for _, note := range []string{noteFormat, noteStep, noteSum} {
+		delete(t.Notes, note)
+	}
+	for _, n := range f.Tensors {
+		rest, isSlot := strings.CutPrefix(n.Name, slotPrefix)
+		if !isSlot {
+			t.Weights = append(t.Weights, n)
+			continue
+		}
+		slot, name, ok := strings.Cut(rest, "/")
+		if !ok {
+			return t, fmt.Errorf("tensor %q belongs to no parameter", n.Name)
+		}
+		t.Slots[slot] = append(t.Slots[slot], Named{Name: name, Tensor: n.Tensor})
+	}
+	return t, nil
+}
+
+// Latest reads the newest whole checkpoint of a directory. Newer ones that are
+// broken are in broken, an error for each, newest first. Without a whole one the error
+// is ErrNone.
+func Latest(dir string) (t Training, path string, broken []error, err error) {
+	steps, err := Steps(dir)
+	if err != nil {
+		return t, "", nil, err
+	}
+	for _, step := range slices.Backward(steps) {
+		path = filepath.Join(dir, FileName(step))
+		t, err := Read(path)
+		if err == nil && t.Step != step {
+			err = fmt.Errorf("checkpoint %s: it holds step %d", path, t.Step)
+		}
+		if err == nil {
+			return t, path, broken, nil
+		}
+		broken = append(broken, err)
+	}
+	return t, "", broken, ErrNone
+}
+
+// Steps returns the steps of which a directory has checkpoints, broken or not, in
+// order.
+func Steps(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var steps []int
+	for _, e := range entries {
+		var step int
+		if n, _ := fmt.Sscanf(e.Name(), "step-%d.safetensors", &step); n == 1 && step >= 0 && e.Name() == FileName(step) {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, nil
+}
+
+// Prune removes what is of no use beside the checkpoint of step newest, which was
+// just written: those of later steps, which were broken or belong to a course that was
+// given up, and then the oldest until keep are left; a keep of 0 or less leaves all.
+func Prune(dir string, newest, keep int) error {
+	steps, err := Steps(dir)
+	if err != nil {
+		return err
+	}
+	after, _ := slices.BinarySearch(steps, newest+1)
+	gone := slices.Clone(steps[after:])
+	if keep > 0 {
+		gone = append(gone, steps[:max(0, after-keep)]...)
+	}
+	for _, step := range gone {
+		err = cmp.Or(err, os.Remove(filepath.Join(dir, FileName(step))))
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: an old one cannot be removed: %w", err)
+	}
+	return nil
+}
+
+// sweep removes what killed writers have left. One directory has one writer.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), ".step-") || !strings.Contains(e.Name(), ".safetensors") {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+)
+
+// training is a small one at a step.
+func training(step int) checkpoint.Training {
+	w := func(first float32) []checkpoint.Named {
+		return []checkpoint.Named{
+			{Name: "layers.0.W", Tensor: dense([]float32{first, 2, 3, 4}, 2, 2)},
+			{Name: "layers.0.b", Tensor: dense([]float32{-first, .5}, 2)},
+		}
+	}
+	return checkpoint.Training{
+		Step: step, Weights: w(float32(step)),
+		Slots: map[string][]checkpoint.Named{"m": w(7), "v": w(8)},
+		Notes: map[string]string{"seed": "3", "config": "[training]\n"},
+	}
+}
+
+func requireEqual(t require.TestingT, want, got checkpoint.Training) {
+	require.Equal(t, want.Step, got.Step)
+	require.Equal(t, want.Notes, got.Notes)
+	equal := func(want, got []checkpoint.Named) {
+		require.Len(t, got, len(want))
+		for i, n := range want {
+			require.Equal(t, n.Name, got[i].Name)
+			require.Equal(t, n.Tensor.Shape(), got[i].Tensor.Shape())
+			require.Equal(t, n.Tensor.Data(), got[i].Tensor.Data())
+		}
+	}
+	equal(want.Weights, got.Weights)
+	require.Len(t, got.Slots, len(want.Slots))
+	for slot := range want.Slots {
+		equal(want.Slots[slot], got.Slots[slot])
+	}
+}
+
+func TestTrainingComesBack(t *testing.T) {
+	dir := t.TempDir()
+	path, err := training(42).Write(dir)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "step-00000042.safetensors"), path)
+	got, err := checkpoint.Read(path)
+	require.NoError(t, err)
+	requireEqual(t, training(42), got)
+
+	f, err := checkpoint.Load(path)
+	require.NoError(t, err, "it is a safetensors file like any other")
+	_, ok := f.Tensor("optimizer/m/layers.0.W")
+	require.True(t, ok)
+}
+
+// Whichever bit of a checkpoint is wrong, it is found, and the one before is used.
+func TestBrokenNewestIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	_, err := training(1).Write(dir)
+	require.NoError(t, err)
+	path, err := training(2).Write(dir)
+	require.NoError(t, err)
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	rapid.Check(t, func(t *rapid.T) {
+		bad := bytes.Clone(whole)
+		if rapid.Bool().Draw(t, "cut") {
+			bad = bad[:rapid.IntRange(0, len(bad)-1).Draw(t, "length")]
+		} else {
+			bit := rapid.IntRange(0, 8*len(bad)-1).Draw(t, "bit")
+			bad[bit/8] ^= 1 << (bit % 8)
+		}
+		require.NoError(t, os.WriteFile(path, bad, 0o644))
+		got, used, broken, err := checkpoint.Latest(dir)
+		require.NoError(t, err)
+		require.Len(t, broken, 1)
+		require.ErrorContains(t, broken[0], path)
+		require.Equal(t, filepath.Join(dir, checkpoint.FileName(1)), used)
+		requireEqual(t, training(1), got)
+	})
+	require.NoError(t, os.WriteFile(path, whole, 0o644))
+	got, used, broken, err := checkpoint.Latest(dir)
+	require.NoError(t, err)
+	require.Empty(t, broken)
+	require.Equal(t, path, used)
+	requireEqual(t, training(2), got)
+}
+
+func TestLatestOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	_, _, broken, err := checkpoint.Latest(dir)
+	require.ErrorIs(t, err, checkpoint.ErrNone)
+	require.Empty(t, broken)
+	_, _, _, err = checkpoint.Latest(filepath.Join(dir, "absent"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.FileName(3)), []byte("x"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "step-4.safetensors"), nil, 0o644), "of another program")
+	_, _, broken, err = checkpoint.Latest(dir)
+	require.ErrorIs(t, err, checkpoint.ErrNone)
+	require.Len(t, broken, 1)
+
+	path, err := training(5).Write(dir)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(path, filepath.Join(dir, checkpoint.FileName(9))))
+	_, _, broken, err = checkpoint.Latest(dir)
+	require.ErrorIs(t, err, checkpoint.ErrNone)
+	require.ErrorContains(t, broken[0], "it holds step 5")
+
+	weights := filepath.Join(dir, "model.safetensors")
+	require.NoError(t, checkpoint.Save(weights, checkpoint.File{Metadata: map[string]string{"format": checkpoint.Format}}))
+	_, err = checkpoint.Read(weights)
+	require.ErrorContains(t, err, "does not hold a training")
+}
+
+func TestPruneKeepsTheNewest(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []int{10, 5, 100, 20} {
+		_, err := training(step).Write(dir)
+		require.NoError(t, err)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors"), nil, 0o644))
+	for _, c := range []struct {
+		newest, keep int
+		want         []int
+	}{{100, 0, []int{5, 10, 20, 100}}, {100, 9, []int{5, 10, 20, 100}}, {100, 3, []int{10, 20, 100}}, {20, 2, []int{10, 20}}, {20, 1, []int{20}}} {
+		require.NoError(t, checkpoint.Prune(dir, c.newest, c.keep))
+		steps, err := checkpoint.Steps(dir)
+		require.NoError(t, err)
+		require.Equal(t, c.want, steps)
+	}
+	require.FileExists(t, filepath.Join(dir, "model.safetensors"))
+}
+
+func TestWriteRefuses(t *testing.T) {
+	dir := t.TempDir()
+	one := training(1).Weights[:1]
+	for want, c := range map[string]checkpoint.Training{
+		"step -1":                            {Step: -1},
+		`cannot be named "a/b"`:              {Slots: map[string][]checkpoint.Named{"a/b": one}},
+		`cannot be named ""`:                 {Slots: map[string][]checkpoint.Named{"": one}},
+		`two tensors are named "layers.0.W"`: {Weights: append(one[:1:1], one...)},
+		`cannot be named "optimizer/x"`:      {Weights: []checkpoint.Named{{Name: "optimizer/x", Tensor: one[0].Tensor}}},
+	} {
+		_, err := c.Write(dir)
+		require.ErrorContains(t, err, want)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// What a killed writer leaves is removed by the next.
+func TestLeftoversGo(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, "."+checkpoint.FileName(7)+"123456")
+	require.NoError(t, os.WriteFile(left, []byte("half"), 0o600))
+	_, err := training(8).Write(dir)
+	require.NoError(t, err)
+	require.NoFileExists(t, left)
+}
+
+// A disk that is full: the old checkpoint stays, and nothing is left of the new.
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t)
+	_, err := training(1).Write(dir)
+	require.NoError(t, err)
+	big := training(2)
+	big.Weights[0].Tensor = dense(make([]float32, 1<<20), 1<<20)
+	_, err = big.Write(dir)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	got, _, broken, err := checkpoint.Latest(dir)
+	require.NoError(t, err)
+	require.Empty(t, broken)
+	requireEqual(t, training(1), got)
+}
+
+// smallDisk is a file system of 1 MiB.
+func smallDisk(t *testing.T) string {
+	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
+		t.Skip("a small file system needs root on Linux")
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("tmpfs cannot be mounted here: %s", bytes.TrimSpace(out))
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Error(errors.Join(err, fmt.Errorf("%s", out)))
+		}
+	})
+	return dir
+}

@@ -1,0 +1,34 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// complete tells the shell what can be said where there is a choice: values of
+// flags, and files where a config is wanted.
+func complete(root *cobra.Command) {
+	values := map[string][]string{
+		"transport": {"auto", "tcp", "inproc"},
+		"reduce":    {"mean", "sum"},
+		"strategy":  {"allreduce"},
+		"data":      {"digits", "mnist:"},
+		"log-level": {"debug", "info", "warn", "error"},
+	}
+	for _, cmd := range append(root.Commands(), nested(root)...) {
+		for flag, choice := range values {
+			if cmd.Flags().Lookup(flag) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(choice, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
+			}
+		}
+		if cmd.Annotations[readsConfig] != "" {
+			cmd.ValidArgsFunction = cobra.FixedCompletions([]string{"cfg"}, cobra.ShellCompDirectiveFilterFileExt)
+		}
+	}
+}
+
+// nested is the commands below those of root.
+func nested(root *cobra.Command) []*cobra.Command {
+	var out []*cobra.Command
+	for _, cmd := range root.Commands() {
+		out = append(out, cmd.Commands()...)
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/trainer/config"
+)
+
+// readsConfig marks commands that take overrides of a config's values.
+const readsConfig = "reads a config"
+
+// overridable marks a command as one that takes --section.key VALUE.
+func overridable(cmd *cobra.Command) *cobra.Command {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[readsConfig] = "yes"
+	return cmd
+}
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Look at configs",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var source string
+	check := &cobra.Command{
+		Use:   "check CONFIG [flags] [--section.key VALUE ...]",
+		Short: "Say whether train would accept a config",
+		Long: `Read a config as train does, with its overrides, and make the model and the optimizer
+that it describes. Exit code 0 if train would accept it; 2, and one line with file and
+line, if not.`,
+		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
+		Args:    oneConfig("config check"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := a.settle(args[0], trainFlags{data: source})
+			if err != nil {
+				return err
+			}
+			for _, warning := range s.config.Warnings() {
+				fmt.Fprintf(a.stderr, "ringtrain: warning: %s\n", warning)
+			}
+			fmt.Fprintf(a.stdout, "%s: train accepts it\n", args[0])
+			return nil
+		},
+	}
+	check.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR, which the model must fit")
+	asJSON := false
+	show := &cobra.Command{
+		Use:   "print CONFIG [flags] [--section.key VALUE ...]",
+		Short: "Print a config after overrides and references",
+		Long: `Print a config with its overrides and references in place. Functions stay as they are
+written: nothing is called. With --json it is one JSON object.`,
+		Example: "  ringtrain config print examples/mnist.cfg --training.batch_size 64 --json",
+		Args:    oneConfig("config print"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			cfg, err := config.Load(args[0], a.overrides)
+			if err != nil {
+				return usage(err)
+			}
+			if asJSON {
+				_, _ = a.stdout.Write(cfg.JSON()) // stdout keeps its failure
+				return nil
+			}
+			fmt.Fprint(a.stdout, cfg.Text())
+			return nil
+		},
+	}
+	show.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	fill := &cobra.Command{
+		Use:     "fill CONFIG [--section.key VALUE ...]",
+		Short:   "Print a config with all defaults of its functions",
+		Long:    "Print a config as print does, with every argument that its functions have a default for.",
+		Example: "  ringtrain config fill examples/mnist.cfg > full.cfg",
+		Args:    oneConfig("config fill"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			cfg, err := config.Load(args[0], a.overrides)
+			if err == nil {
+				cfg, err = a.catalog.Registry.Fill(cfg)
+			}
+			if err != nil {
+				return usage(err)
+			}
+			fmt.Fprint(a.stdout, cfg.Text())
+			return nil
+		},
+	}
+	cmd.AddCommand(overridable(check), overridable(show), overridable(fill))
+	return cmd
+}
+
+// oneConfig refuses all but one argument.
+func oneConfig(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%s takes one CONFIG file, not %d; try examples/mnist.cfg", name, len(args))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+)
+
+// An estimate is what a training would take, in bytes for one worker unless
+// said otherwise.
+type estimate struct {
+	Workers     int    `json:"workers"`
+	Batch       int    `json:"batch"` // rows of one worker in one step
+	Parameters  int    `json:"parameters"`
+	Values      int    `json:"values_bytes"`
+	Gradients   int    `json:"gradients_bytes"`
+	Slots       int    `json:"slots_bytes"`       // of the optimizer
+	Activations int    `json:"activations_bytes"` // of a forward and a backward pass
+	Data        int    `json:"data_bytes"`        // dataset and batches
+	Total       int    `json:"total_bytes"`       // of all workers of this machine
+	Checkpoint  int    `json:"checkpoint_bytes"`  // of one on disk
+	Wire        int    `json:"wire_bytes"`        // sent by one worker in one step
+	Plan        string `json:"plan"`
+}
+
+func (a *app) estimateCommand() *cobra.Command {
+	f := trainFlags{}
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "estimate CONFIG [flags] [--section.key VALUE ...]",
+		Short: "Say what memory and traffic a training would take",
+		Long: `Say how many parameters the model of a config has, what memory a training takes, and how
+many bytes each worker sends in a step. Nothing is trained; one pass of a batch of zeros
+through the model measures the activations.`,
+		Example: "  ringtrain estimate examples/mnist.cfg --workers 16 --batch 64",
+		Args:    oneConfig("estimate"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			given := cmd.Flags().Changed
+			if given("workers") && f.workers < 1 {
+				return usage(errors.New("--workers must be at least 1"))
+			}
+			if given("batch") && f.batch < 1 {
+				return usage(errors.New("--batch must be at least 1"))
+			}
+			s, err := a.describe(args[0], f)
+			if err != nil {
+				return err
+			}
+			e, err := s.estimate()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.writeJSON(e)
+			}
+			e.write(a)
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&f.workers, "workers", 0, "workers (default: ray.num_workers of the config, else 1)")
+	cmd.Flags().IntVar(&f.batch, "batch", 0, "rows of one worker in one step (default: training.batch_size of the config)")
+	cmd.Flags().StringVar(&f.data, "data", "digits", "digits or mnist:DIR")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	return cmd
+}
+
+// estimate measures the model on a batch of zeros.
+func (s *settings) estimate() (*estimate, error) {
+	inner := cpu.New(cpu.Options{})
+	defer inner.Close()
+	backend := &meter{Backend: inner}
+	layers, err := s.layers()
+	if err != nil {
+		return nil, usage(err)
+	}
+	info := s.source.Info
+	features := info.Height * info.Width
+	model, err := nn.NewClassifier(backend, layers, []int{features}, 10, 0)
+	if err != nil {
+		return nil, usage(err)
+	}
+	p := model.Params()
+	arena := 4 * p.Values.Len()
+	backend.Recycle()
+	batch := nn.Batch{X: nn.Tensor{Shape: []int{s.batch, features}, Data: backend.Alloc(s.batch * features)}, Labels: backend.AllocInts(s.batch)}
+	if _, _, err := model.Learn(&nn.Pass{Backend: backend, Train: true}, batch); err != nil {
+		return nil, err
+	}
+	e := &estimate{
+		Workers: s.workers, Batch: s.batch, Parameters: p.Count(), Values: arena, Gradients: arena * max(s.flags.accumulate, 1),
+		Slots: arena * len(s.optimizer.Slots()), Activations: backend.bytes,
+		Data: s.footprint(info.TrainRows+info.TestRows, features) / s.workers,
+	}
+	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
+	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Activations + e.Data)
+	plan := schedule.PlanReduce(s.workers, p.Grads.Len(), 4, true, true)
+	e.Plan, e.Wire = planText(plan, s.workers, true), wireBytes(plan, s.workers, arena)
+	return e, nil
+}
+
+// wireBytes is what one rank sends in an AllReduce.
+func wireBytes(p schedule.Plan, size, bytes int) int {
+	switch {
+	case size == 1:
+		return 0
+	case p.Method == schedule.OneShot:
+		return (size - 1) * bytes
+	}
+	return 2 * (size - 1) * bytes / size
+}
+
+func (e *estimate) write(a *app) {
+	for _, line := range []struct {
+		name  string
+		bytes int
+		note  string
+	}{
+		{"values", e.Values, "of each worker"},
+		{"gradients", e.Gradients, "an arena for each micro-batch"},
+		{"optimizer", e.Slots, "its slots"},
+		{"activations", e.Activations, fmt.Sprintf("of a batch of %d", e.Batch)},
+		{"data", e.Data, "the whole set, and batches"},
+		{"all workers", e.Total, fmt.Sprintf("%d on one machine", e.Workers)},
+		{"checkpoint", e.Checkpoint, "each, on disk"},
+		{"sent in a step", e.Wire, "by each worker: " + e.Plan},
+	} {
+		if line.name == "values" {
+			fmt.Fprintf(a.stdout, "%-15s %12d\n", "parameters", e.Parameters)
+		}
+		fmt.Fprintf(a.stdout, "%-15s %12d bytes  %s\n", line.name, line.bytes, line.note)
+	}
+}
+
+// A meter counts the temporary memory of a pass.
+type meter struct {
+	nn.Backend
+	bytes int
+}
+
+// Temp counts.
+func (m *meter) Temp(n int) nn.Buffer {
+	m.bytes += 4 * n
+	return m.Backend.Temp(n)
+}
+
+// Recycle begins to count.
+func (m *meter) Recycle() {
+	m.bytes = 0
+	m.Backend.Recycle()
+}

@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"bufio"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/secret"
+)
+
+var lostLine = regexp.MustCompile(`(?m)^rank (\d) lost rank (\d) \(`)
+
+// loseOne runs a measurement of 8 ranks in whose midst one worker gets a signal,
+// and requires that each of the others names it, soon.
+func loseOne(t *testing.T, victim int, sig syscall.Signal, most time.Duration, more ...string) {
+	args := append([]string{"bench", "collective", "--ranks", "8", "-b", "1M", "-e", "1M", "-n", "100000000"}, more...)
+	r := &running{Cmd: command(t, args...), stderr: new(transcript)}
+	pipe, err := r.StdoutPipe()
+	require.NoError(t, err)
+	r.Stderr = r.stderr
+	r.out = bufio.NewReader(pipe)
+	require.NoError(t, r.Start())
+	for line := ""; !strings.Contains(line, "(elements)"); { // the head of the table: they measure
+		line, err = r.out.ReadString('\n')
+		require.NoError(t, err, "%s", r.stderr)
+	}
+	pids := r.workers(t)
+	require.Len(t, pids, 8)
+	begin := time.Now()
+	require.NoError(t, syscall.Kill(pids[victim], sig))
+	require.Error(t, r.Wait())
+	require.Less(t, time.Since(begin), most)
+	require.Equal(t, 1, r.ProcessState.ExitCode())
+	requireGone(t, pids)
+	by := map[string]bool{}
+	for _, m := range lostLine.FindAllStringSubmatch(r.stderr.String(), -1) {
+		require.Equal(t, fmt.Sprint(victim), m[2], "%s", r.stderr)
+		by[m[1]] = true
+	}
+	require.Len(t, by, 7, "%s", r.stderr)
+	require.NotContains(t, by, fmt.Sprint(victim))
+}
+
+// Of 8 processes, whichever is killed or stopped, the 7 others name it. The
+// bounds hold the end of all workers, which follows the news.
+func TestEachOfEightIsNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	key, err := secret.New()
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, secret.WriteFile(path, key))
+	for victim := range 8 {
+		t.Run(fmt.Sprint("kill ", victim), func(t *testing.T) { loseOne(t, victim, syscall.SIGKILL, 3*time.Second) })
+	}
+	t.Run("kill under TLS", func(t *testing.T) { loseOne(t, 5, syscall.SIGKILL, 3*time.Second, "--key-file", path) })
+	t.Run("stop", func(t *testing.T) { loseOne(t, 3, syscall.SIGSTOP, 9*time.Second) })
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"gorgonia.org/tensor"
+
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// predictRows is how many rows go through the model at a time.
+const predictRows = 256
+
+// prediction is what a model says of one row.
+type prediction struct {
+	Row         int     `json:"row"` // counts from 0
+	Class       int     `json:"class"`
+	Probability float32 `json:"probability"` // of the class
+}
+
+func (a *app) predictCommand() *cobra.Command {
+	var source string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "predict CHECKPOINT [flags]",
+		Short: "Say which class each row has",
+		Long: `Say for each test row of a dataset which class trained weights give it, and how probable
+they hold that: row (from 0), class, probability, a line for each row. CHECKPOINT is what
+train --out has written: the directory or a file in it.`,
+		Example: "  ringtrain predict run1 --data mnist:DIR",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("predict takes one CHECKPOINT, not %d", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.predict(context.Background(), args[0], source, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR; its test rows are used")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write a JSON object for each row")
+	return cmd
+}
+
+func (a *app) predict(ctx context.Context, path, source string, asJSON bool) error {
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	t, err := a.loadTrained(ctx, path, source, backend)
+	if err != nil {
+		return usage(err)
+	}
+	images := t.set.Test
+	x, labels := make([]float32, predictRows*images.Features()), make([]int32, predictRows)
+	var rows []int32
+	for lo := 0; lo < images.Rows; lo += predictRows {
+		rows = data.Range(rows[:0], lo, min(lo+predictRows, images.Rows))
+		if err := images.Gather(rows, x, labels); err != nil {
+			return err
+		}
+		n := len(rows)
+		probs, err := t.model.Predict(ctx, tensor.New(tensor.WithShape(n, images.Features()), tensor.WithBacking(x[:n*images.Features()])))
+		if err != nil {
+			return err
+		}
+		if err := a.tellPredictions(lo, probs, asJSON); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellPredictions writes a line for each row of probabilities (rows, classes).
+func (a *app) tellPredictions(first int, probs *tensor.Dense, asJSON bool) error {
+	values, classes := probs.Data().([]float32), probs.Shape()[1]
+	for i := range probs.Shape()[0] {
+		p := prediction{Row: first + i}
+		for class, v := range values[i*classes : (i+1)*classes] {
+			if v > p.Probability {
+				p.Class, p.Probability = class, v
+			}
+		}
+		if !asJSON {
+			fmt.Fprintf(a.stdout, "%d %d %.4f\n", p.Row, p.Class, p.Probability)
+			continue
+		}
+		if err := json.NewEncoder(a.stdout).Encode(p); err != nil {
+			return err
+		}
+	}
+	return a.stdout.failure()
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// resume finds the machine with the newest whole checkpoint of --resume, and
+// gives rank 0 the values and the state in it. Other machines need no file.
+func (r *rank) resume(ctx context.Context, p *nn.Params) (state trainer.State, err error) {
+	s, path, mine := r.settings, "", []int64{-1}
+	if r.teller {
+		t, found, _, err := checkpoint.Latest(s.flags.resume)
+		switch {
+		case err == nil:
+			if state, err = s.fit(found, t, p); err != nil {
+				return state, usage(err)
+			}
+			path, mine[0] = found, int64(t.Step)
+		case !errors.Is(err, checkpoint.ErrNone) && !errors.Is(err, fs.ErrNotExist):
+			return state, usage(fmt.Errorf("--resume %s: %w", s.flags.resume, err))
+		}
+	}
+	steps := make([]int64, r.group.Size())
+	if err := collective.AllGather(ctx, r.group, steps, mine); err != nil {
+		return state, fmt.Errorf("looking for the newest checkpoint: %w", err)
+	}
+	newest := slices.Max(steps)
+	if newest < 0 {
+		return state, usagef("--resume %s: no machine has a whole checkpoint there", s.flags.resume)
+	}
+	source := slices.Index(steps, newest)
+	if source != 0 {
+		if state, err = r.bring(ctx, source, p, state); err != nil {
+			return state, fmt.Errorf("bringing the checkpoint of rank %d to rank 0: %w", source, err)
+		}
+	}
+	if r.group.Rank() == source {
+		r.events.emit(&resumedEvent{Event: "resumed", Path: path, Step: int(newest)})
+	}
+	state.Step = int(newest)
+	return state, nil
+}
+
+// bring gives all ranks what one of them has read.
+func (r *rank) bring(ctx context.Context, source int, p *nn.Params, mine trainer.State) (trainer.State, error) {
+	if err := collective.Broadcast(ctx, r.group, p.Values.Float32s(), source); err != nil {
+		return mine, err
+	}
+	out := trainer.State{Slots: map[string][]float32{}}
+	for _, name := range r.settings.optimizer.Slots() {
+		arena := make([]float32, p.Values.Len())
+		if r.group.Rank() == source {
+			copy(arena, mine.Slots[name])
+		}
+		if err := collective.Broadcast(ctx, r.group, arena, source); err != nil {
+			return out, err
+		}
+		out.Slots[name] = arena
+	}
+	return out, nil
+}
+
+// latest finds a checkpoint in words for the user.
+func latest(dir string) (t checkpoint.Training, path string, broken []error, err error) {
+	t, path, broken, err = checkpoint.Latest(dir)
+	switch {
+	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0:
+		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it; the newest: %w", dir, broken[0])
+	case errors.Is(err, checkpoint.ErrNone):
+		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", dir, checkpoint.FileName(50))
+	case err != nil:
+		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, err)
+	}
+	return t, path, broken, nil
+}
+
+// fit gives the parameters the values of a checkpoint and returns the state to
+// go on from, or says what does not fit the config.
+func (s *settings) fit(path string, t checkpoint.Training, p *nn.Params) (trainer.State, error) {
+	state := trainer.State{Step: t.Step, Slots: map[string][]float32{}}
+	if t.Step > s.steps {
+		return state, fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.steps)
+	}
+	if err := setWeights(path, p, t.Weights); err != nil {
+		return state, err
+	}
+	want := slices.Sorted(slices.Values(s.optimizer.Slots()))
+	var have []string
+	for name := range t.Slots {
+		have = append(have, name)
+	}
+	slices.Sort(have)
+	if !slices.Equal(want, have) {
+		return state, fmt.Errorf("%s does not fit the optimizer of the config: it has the slots %s, the optimizer keeps %s", path, listing(have), listing(want))
+	}
+	for name, saved := range t.Slots {
+		if err := fits(path+", slot "+name, p.List, saved); err != nil {
+			return state, err
+		}
+		arena, err := slotArena(p, saved)
+		if err != nil {
+			return state, fmt.Errorf("%s: %w", path, err)
+		}
+		state.Slots[name] = arena
+	}
+	return state, nil
+}
+
+func listing(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkDirs says early that there is nothing to go on from, or that --out holds
+// another training, whose checkpoints would be mixed with those to come.
+func (f *trainFlags) checkDirs() error {
+	if f.out != f.resume {
+		if steps, _ := checkpoint.Steps(f.out); f.out != "" && len(steps) > 0 {
+			return fmt.Errorf("--out %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", f.out, f.out)
+		}
+	}
+	if f.resume == "" || f.nodes > 1 {
+		return nil
+	}
+	steps, err := checkpoint.Steps(f.resume)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--resume %s: %w", f.resume, err)
+	case len(steps) == 0:
+		return fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", f.resume, checkpoint.FileName(50))
+	}
+	return nil
+}
+
+// checkResume finds out before anything starts whether --resume can work, and
+// tells what will be different. Where several machines make the job only the one
+// of rank 0 needs the checkpoint, and which that is shows later.
+func (a *app) checkResume(s *settings, set *data.Set) error {
+	dir := s.flags.resume
+	if dir == "" {
+		return nil
+	}
+	if steps, _ := checkpoint.Steps(dir); len(steps) == 0 && s.flags.nodes > 1 {
+		return nil // it may be on another machine
+	}
+	t, path, broken, err := latest(dir)
+	if err != nil {
+		return err
+	}
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	layers, err := s.layers()
+	if err != nil {
+		return err
+	}
+	model, err := nn.NewClassifier(backend, layers, []int{set.Train.Features()}, set.Train.Classes, 0)
+	if err != nil {
+		return err
+	}
+	if _, err := s.fit(path, t, model.Params()); err != nil {
+		return err
+	}
+	for _, err := range broken {
+		fmt.Fprintf(a.stderr, "ringtrain: warning: %v; going on from the one before\n", err)
+	}
+	if changed := s.changed(t.Notes, set.Sum(), backend.BLAS()); len(changed) > 0 {
+		fmt.Fprintf(a.stderr, "ringtrain: warning: not as it was in %s: %s; training goes on, but not with the bits of one that was never broken off\n", path, strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+// changed is what is not as it was when a checkpoint was written.
+func (s *settings) changed(notes map[string]string, sum, blas string) []string {
+	var out []string
+	for _, n := range []struct{ what, note, now string }{
+		{"the number of workers", "workers", strconv.Itoa(s.allWorkers())},
+		{"--batch", "batch", strconv.Itoa(s.batch)},
+		{"--accumulate", "accumulate", strconv.Itoa(s.micro)},
+		{"--reduce", "reduce", s.reduce.String()},
+		{"--seed", "seed", strconv.FormatUint(s.flags.seed, 10)},
+		{"what multiplies matrices", "blas", blas},
+	} {
+		if notes[n.note] != n.now {
+			out = append(out, fmt.Sprintf("%s (%s, was %s)", n.what, n.now, notes[n.note]))
+		}
+	}
+	if notes["data_sha256"] != sum {
+		out = append(out, "the data")
+	}
+	old, err := config.Parse("checkpoint", notes["config"], nil)
+	for _, section := range []string{"model", "optimizer"} {
+		if err != nil || sectionText(old, section) != sectionText(s.config, section) {
+			out = append(out, "["+section+"]")
+		}
+	}
+	return out
+}
+
+// sectionText is a section as JSON.
+func sectionText(c *config.Config, name string) string {
+	text, _ := c.SectionJSON(name)
+	return string(text)
+}
+
+// withHint adds to a failure how to go on from the last checkpoint.
+func (a *app) withHint(s *settings, err error) error {
+	var coded *codedError
+	if !errors.As(err, &coded) || coded.code == exitUsage || s.flags.out == "" {
+		return err
+	}
+	t, _, _, none := checkpoint.Latest(s.flags.out)
+	code := a.exit(err)
+	switch {
+	case none == nil:
+		fmt.Fprintf(a.stderr, "ringtrain: to go on from step %d, give the same command with --resume %s\n", t.Step, s.flags.out)
+	case s.flags.nodes == 1:
+		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to go on from; --checkpoint-every STEPS writes them\n", s.flags.out)
+	}
+	return &codedError{code: code}
+}

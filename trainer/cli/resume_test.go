@@ -1,0 +1,156 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+)
+
+func last(all []event) event { return all[len(all)-1] }
+
+// flip changes one bit in the middle of a file.
+func flip(t *testing.T, path string) {
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	raw[len(raw)/2] ^= 4
+	require.NoError(t, os.WriteFile(path, raw, 0o666))
+}
+
+func steps(t *testing.T, dir string) []int {
+	found, err := checkpoint.Steps(dir)
+	require.NoError(t, err)
+	return found
+}
+
+// One worker that takes the micro-batches of N workers makes their bits.
+func TestAccumulateEqualsWorkers(t *testing.T) {
+	for _, n := range []string{"2", "3", "4"} {
+		args := []string{"--batch", "16", "--steps", "50"}
+		for _, reduce := range []string{"mean", "sum"} {
+			args := append(args, "--reduce", reduce)
+			one := last(train(t, small(t, append(args, "--workers", "1", "--accumulate", n, "--transport", "inproc")...)...))
+			many := last(train(t, small(t, append(args, "--workers", n, "--transport", "inproc")...)...))
+			require.Equal(t, many.Weights, one.Weights, "%s workers, %s", n, reduce)
+			require.Equal(t, many.Accuracy, one.Accuracy)
+			require.Equal(t, 1, one.Workers)
+		}
+		tcp := last(train(t, small(t, append(args, "--workers", n, "--transport", "tcp")...)...))
+		one := last(train(t, small(t, append(args, "--workers", "1", "--accumulate", n)...)...))
+		require.Equal(t, tcp.Weights, one.Weights, "%s workers", n)
+	}
+}
+
+// A broken newest checkpoint is named and the one before is used, in the middle
+// of an epoch, with the bits of a training that was never broken off.
+func TestResumeFromTheOneBefore(t *testing.T) {
+	whole := last(train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "60", "--transport", "inproc")...))
+	dir := filepath.Join(t.TempDir(), "run")
+	all := train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "45", "--out", dir, "--checkpoint-every", "10", "--keep", "3")...)
+	require.Equal(t, []int{30, 40, 45}, steps(t, dir))
+	require.Len(t, only(all, "checkpoint"), 5)
+	require.Equal(t, 45, only(all, "checkpoint")[4].Step)
+	flip(t, filepath.Join(dir, checkpoint.FileName(45)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.FileName(99)), []byte("of a course that was given up"), 0o666))
+
+	code, stdout, stderr := result(small(t, "--workers", "2", "--batch", "16", "--steps", "60", "--resume", dir, "--transport", "inproc")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, checkpoint.FileName(45)+": ")
+	require.Contains(t, stderr, "going on from the one before")
+	require.NotContains(t, stderr, "not with the bits")
+	resumed := events(t, []byte(stdout))
+	require.Equal(t, whole.Weights, last(resumed).Weights)
+	require.Equal(t, whole.Accuracy, last(resumed).Accuracy)
+	require.Equal(t, 40, only(resumed, "resumed")[0].Step)
+	require.Equal(t, 40, only(resumed, "step")[0].Step)
+	require.Equal(t, []int{40, 45, 60}, steps(t, dir), "--out is the directory of --resume")
+
+	other := t.TempDir()
+	code, stdout, stderr = result(small(t, "--workers", "3", "--batch", "32", "--seed", "7", "--steps", "65", "--resume", dir, "--out", other, "--transport", "inproc")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "the number of workers (3, was 2), --batch (32, was 16), --seed (7, was 0); training goes on, but not with the bits")
+	require.Equal(t, 65, last(events(t, []byte(stdout))).Steps)
+	require.Equal(t, []int{65}, steps(t, other))
+}
+
+// What is at the end already is measured and written nowhere.
+func TestResumeAtTheEnd(t *testing.T) {
+	dir := t.TempDir()
+	done := last(train(t, small(t, "--steps", "20", "--out", dir, "--transport", "inproc")...))
+	again := train(t, small(t, "--steps", "20", "--resume", dir, "--transport", "inproc")...)
+	require.Equal(t, done.Weights, last(again).Weights)
+	require.Equal(t, done.Accuracy, last(again).Accuracy)
+	require.Empty(t, only(again, "step"))
+	require.Empty(t, only(again, "checkpoint"))
+}
+
+// Two machines, one of which has the checkpoint, whichever that is.
+func TestResumeWhereOneMachineHasTheFile(t *testing.T) {
+	have := t.TempDir()
+	train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "20", "--out", have, "--transport", "inproc")...)
+	whole := last(train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "40", "--transport", "inproc")...))
+	key, _ := keyFile(t)
+	for i := range 2 {
+		addr, lacks := freeAddr(t), filepath.Join(t.TempDir(), "none")
+		copied := t.TempDir()
+		raw, err := os.ReadFile(filepath.Join(have, checkpoint.FileName(20)))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(copied, checkpoint.FileName(20)), raw, 0o666))
+		job := small(t, "--workers", "1", "--batch", "16", "--steps", "40", "--nodes", "2", "--cluster", t.Name()+strconv.Itoa(i), "--key-file", key)
+		first := command(t, append(job, "--bind", addr, "--resume", copied)...)
+		said := new(strings.Builder)
+		first.Stderr = said
+		require.NoError(t, first.Start())
+		second := train(t, append(job, "--join", addr, "--resume", lacks)...)
+		require.NoError(t, first.Wait(), said)
+		require.Equal(t, whole.Weights, last(second).Weights)
+		require.Equal(t, 20, only(second, "step")[0].Step)
+		require.FileExists(t, filepath.Join(lacks, "model.safetensors"))
+	}
+}
+
+// What cannot be resumed is refused in one line before anything starts.
+func TestResumeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	train(t, small(t, "--steps", "20", "--out", dir, "--transport", "inproc")...)
+	broken := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(broken, checkpoint.FileName(5)), []byte("x"), 0o666))
+	absent := filepath.Join(dir, "absent")
+	for want, args := range map[string][]string{
+		"no such file":                            {"--resume", absent},
+		"there is no whole checkpoint in it":      {"--resume", t.TempDir()},
+		"no whole checkpoint in it; the newest: ": {"--resume", broken},
+		"its layers.0.W has shape [32 196]":       {"--resume", dir, "--model.hidden_width", "16"},
+		"slots average, m, v, the optimizer":      {"--resume", dir, "--optimizer.@optimizers", "SGD.v1"},
+		"is at step 20, beyond the 10":            {"--resume", dir, "--steps", "10"},
+		"does not go with --faithful-accumulate":  {"--resume", dir, "--faithful-accumulate"},
+		"checkpoints of another training":         {"--out", dir},
+		"--resume is empty":                       {"--resume", ""},
+		"--checkpoint-every must be at least 1":   {"--out", dir, "--checkpoint-every", "0"},
+		"--keep must be at least 1":               {"--out", dir, "--keep", "-1"},
+		"need --out":                              {"--checkpoint-every", "5"},
+		"--batch must be at least 1":              {"--batch", "0"},
+		"--accumulate must be at least 1":         {"--accumulate", "0"},
+		"--reduce must be mean or sum":            {"--reduce", "max"},
+		"--strategy must be allreduce":            {"--strategy", "ps"},
+		"more rows in a step than the data":       {"--batch", "500", "--accumulate", "4"},
+	} {
+		code, stdout, stderr := result(small(t, args...)...)
+		require.Equal(t, 2, code, "%v: %s", args, stderr)
+		require.Contains(t, stderr, want, "%v", args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
+		require.Empty(t, stdout)
+	}
+	require.NoDirExists(t, absent)
+
+	softmax := filepath.Join(t.TempDir(), "softmax.cfg")
+	require.NoError(t, os.WriteFile(softmax, []byte("[model]\n@layers = \"Softmax.v1\"\n[optimizer]\n@optimizers = \"Adam.v1\"\n"), 0o666))
+	code, _, stderr := result("train", softmax, "--data", "mnist:"+smallDir(), "--resume", dir)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "its layers.0.W has shape [32 196], the model's [10 196]")
+}

@@ -1,0 +1,73 @@
+package trainer
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unsafe"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// A NotFiniteError says that the loss or a gradient of some ranks has become
+// infinite or not a number.
+type NotFiniteError struct {
+	What      string // "loss of", "gradient of", "summed gradient of", "test loss after"
+	Step      int
+	Parameter string // where the gradient is not finite, of the first of Ranks; "" if it is
+	Ranks     []int
+	Names     []string
+}
+
+// Error names the step, the ranks and the parameter.
+func (e *NotFiniteError) Error() string {
+	where := ""
+	if e.Parameter != "" {
+		where = ", first in the gradient of " + e.Parameter
+	}
+	return fmt.Sprintf("trainer: the %s step %d is not finite on %s%s: lower the learn rate, or look at the data of that step",
+		e.What, e.Step, strings.Join(e.Names, ", "), where)
+}
+
+// finite reports whether no element is infinite or not a number. It looks at
+// two elements at once: only an exponent of ones carries into the sign.
+func finite(x []float32) bool {
+	const exponent, carry = 0x7f800000_7f800000, 0x00800000_00800000
+	pairs := unsafe.Slice((*[4]uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/8)
+	var a, b uint64
+	for i := range pairs {
+		p := &pairs[i]
+		a |= (p[0]&exponent + carry) | (p[1]&exponent + carry)
+		b |= (p[2]&exponent + carry) | (p[3]&exponent + carry)
+	}
+	for _, y := range x[len(x)/8*8:] {
+		a |= uint64(math.Float32bits(y))&exponent + carry
+	}
+	return (a|b)&0x80000000_80000000 == 0
+}
+
+// notFinite is 1 + the index of the parameter with a gradient that is not
+// finite, of elements lo to hi of the arena, or 0. Of several it is the last:
+// the backward pass met it first.
+func notFinite(p *nn.Params, lo, hi int) int64 {
+	grads := p.Grads.Float32s()
+	if finite(grads[lo:hi]) {
+		return 0
+	}
+	for i := len(p.List) - 1; i >= 0; i-- {
+		q := p.List[i]
+		from, to := max(lo, q.Offset), min(hi, q.Offset+q.Grads.Len())
+		if from < to && !finite(grads[from:to]) {
+			return int64(i + 1)
+		}
+	}
+	return 0 // in a gap, which nothing reads
+}
+
+// parameterName is the name of what notFinite found.
+func parameterName(p *nn.Params, found int64) string {
+	if found < 1 || int(found) > len(p.List) {
+		return ""
+	}
+	return p.List[found-1].Name
+}

@@ -1,0 +1,134 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// loop is a Train in progress.
+type loop struct {
+	Config
+	params *nn.Params
+	micro  *micro
+	first  int // step
+	begin  time.Time
+	result Result
+	tested bool // the values were evaluated as they are
+	saved  int  // steps of the last snapshot
+}
+
+func newLoop(c Config, first int) *loop {
+	p := c.Model.Params()
+	return &loop{Config: c, params: p, micro: newMicro(c, p), first: first, saved: first, result: Result{Steps: first}}
+}
+
+func (l *loop) run(ctx context.Context) error {
+	stopped := false
+	for step := l.first; step < l.Steps && !stopped; step++ {
+		report, err := l.step(ctx, step)
+		if err != nil {
+			return err
+		}
+		stopped = report.Stop
+		l.tested = false
+		if l.EvalEvery > 0 && step%l.EvalEvery == 0 {
+			if err := l.evaluate(ctx, step); err != nil {
+				return err
+			}
+		}
+		if l.due(step+1) && !stopped && step+1 < l.Steps {
+			if err := l.save(ctx, false); err != nil {
+				return err
+			}
+		}
+	}
+	return l.end(ctx, stopped)
+}
+
+// end is what comes after the last step.
+func (l *loop) end(ctx context.Context, stopped bool) error {
+	if !stopped && !l.tested {
+		if err := l.evaluate(ctx, max(l.result.Steps-1, 0)); err != nil {
+			return err
+		}
+	}
+	if err := l.compareValues(ctx); err != nil {
+		return err
+	}
+	if err := l.save(ctx, true); err != nil {
+		return err
+	}
+	if stopped {
+		return ErrStopped
+	}
+	return nil
+}
+
+// compareValues makes sure at the end that all ranks hold the same model.
+func (l *loop) compareValues(ctx context.Context) error {
+	values := make([]float32, l.params.Values.Len())
+	l.Backend.Read(values, l.params.Values)
+	words := make([]int64, l.Group.Size())
+	if err := collective.AllGather(ctx, l.Group, words, []int64{hash(values)}); err != nil {
+		return fmt.Errorf("trainer: comparing the final values: %w", err)
+	}
+	if odd := differing(words, func(w int64) int64 { return w }); odd != nil {
+		return &DivergedError{What: "final values of the parameters", Ranks: odd, Names: names(l.Group.View(), odd)}
+	}
+	return nil
+}
+
+func (l *loop) step(ctx context.Context, step int) (Report, error) {
+	begin := time.Now()
+	s, err := l.learn(ctx, Step{Index: step, Late: l.due(step), Stop: l.wishesToStop(), Undivided: l.Accumulate || l.Reduce == ReduceSum})
+	if err != nil {
+		return Report{}, err
+	}
+	compute := time.Since(begin)
+	report, err := l.Strategy.Step(ctx, l.params, s)
+	if err != nil {
+		return report, err
+	}
+	l.result.Steps, l.result.Loss = step+1, report.Loss
+	l.result.Samples += report.Weight
+	if l.Observer != nil {
+		l.Observer.Stepped(StepEvent{Report: report, Step: step, Compute: compute, Elapsed: time.Since(l.begin)})
+	}
+	return report, nil
+}
+
+func (l *loop) wishesToStop() bool {
+	select {
+	case <-l.Stop: // nil is never ready
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *loop) evaluate(ctx context.Context, step int) error {
+	l.tested = true
+	if l.Test == nil {
+		return nil
+	}
+	counts, err := Evaluate(ctx, l.Group, l.Backend, l.Model, l.Test)
+	if err != nil {
+		return fmt.Errorf("trainer: evaluating after step %d: %w", step, err)
+	}
+	if loss := counts[nn.CountLoss]; math.IsNaN(loss) || math.IsInf(loss, 0) {
+		ranks := ranksOf(l.Group) // all of them: they hold the same values
+		return &NotFiniteError{What: "test loss after", Step: step, Ranks: ranks, Names: names(l.Group.View(), ranks)}
+	}
+	rows := max(counts[nn.CountRows], 1)
+	e := EvalEvent{Step: step, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}
+	l.result.Final = e
+	if l.Observer != nil {
+		l.Observer.Evaluated(e)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// micro is the gradients of a step's micro-batches, each in an arena of its
+// own. The last ones are where the model makes them, in Params.Grads.
+type micro struct {
+	backend nn.Backend
+	grads   nn.Buffer   // Params.Grads
+	kept    []nn.Buffer // of all micro-batches but the last
+	sums    []nn.Buffer // for Accumulate: of all steps so far, one for each micro-batch
+
+	operands []collective.Vector
+}
+
+func newMicro(c Config, p *nn.Params) *micro {
+	m := &micro{backend: c.Backend, grads: p.Grads}
+	for range len(c.Train) - 1 {
+		m.kept = append(m.kept, c.Backend.Alloc(p.Grads.Len()))
+	}
+	if c.Accumulate {
+		for range c.Train {
+			m.sums = append(m.sums, c.Backend.Alloc(p.Grads.Len()))
+		}
+	}
+	return m
+}
+
+// learn computes this rank's gradients of a step and completes s.
+func (l *loop) learn(ctx context.Context, s Step) (Step, error) {
+	n, rank := len(l.Train), l.Group.Rank()
+	stream, opened := l.Strategy.(Streamer)
+	opened = opened && !s.Undivided
+	for k, train := range l.Train {
+		b, err := train.Batch(s.Index)
+		if err != nil {
+			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index, rank, err)
+		}
+		l.Backend.Zero(l.params.Grads)
+		pass := nn.Pass{Backend: l.Backend, Train: true, Random: nn.Stream{
+			Seed: l.Seed, Step: uint64(s.Index), First: rank*n + k, Stride: l.Group.Size() * n}}
+		last := k == n-1
+		if last && opened {
+			pass.Final = l.micro.folding(stream.Open(ctx, l.params, s))
+		}
+		loss, weight, err := l.Model.Learn(&pass, b)
+		if err != nil {
+			err = fmt.Errorf("trainer: step %d on rank %d: %w", s.Index, rank, err)
+			if pass.Final != nil {
+				stream.Abandon(err)
+			}
+			return s, err
+		}
+		if pass.Final != nil {
+			pass.Final(0) // for models that do not say it
+		}
+		s.Weight += weight
+		s.Loss += l.read(loss)
+		l.micro.average(s, k, weight)
+		if !last {
+			l.micro.keep(k)
+		}
+	}
+	if !opened {
+		l.micro.fold(0, l.params.Grads.Len())
+	}
+	return s, nil
+}
+
+// read waits for the backend.
+func (l *loop) read(loss nn.Buffer) float64 {
+	var x [1]float32
+	l.Backend.Read(x[:loss.Len()], loss)
+	return float64(x[0])
+}
+
+// average makes the gradients of a micro-batch what a sum over ranks takes: the
+// mean over its rows, or with Accumulate the sum of the means of all steps.
+func (m *micro) average(s Step, k, rows int) {
+	if !s.Undivided {
+		return
+	}
+	share := 1 / float32(max(rows, 1))
+	if m.sums == nil {
+		m.backend.Scale(m.grads, share)
+		return
+	}
+	m.backend.Axpy(m.sums[k], share, m.grads)
+	m.backend.Zero(m.grads)
+	m.backend.Axpy(m.grads, 1, m.sums[k])
+}
+
+// keep puts the gradients of micro-batch k aside.
+func (m *micro) keep(k int) { copy(m.kept[k].Float32s(), m.grads.Float32s()) }
+
+// folding is a Pass.Final of the last micro-batch, which completes what it
+// reports by that of the others.
+func (m *micro) folding(final func(lo int)) func(lo int) {
+	hi := m.grads.Len()
+	return func(lo int) {
+		if lo < hi {
+			m.fold(lo, hi)
+			hi = lo
+		}
+		final(lo)
+	}
+}
+
+// fold adds elements lo to hi of all micro-batches, as ranks would.
+func (m *micro) fold(lo, hi int) {
+	if len(m.kept) == 0 {
+		return
+	}
+	m.operands = m.operands[:0]
+	for _, b := range m.kept {
+		m.operands = append(m.operands, collective.Of(b.Float32s()[lo:hi]).At(lo))
+	}
+	dst := collective.Of(m.grads.Float32s()[lo:hi]).At(lo)
+	m.operands = append(m.operands, dst)
+	_ = collective.FoldLocal(collective.Sum, dst, m.operands) // it fails on vectors that are not alike, and these are
+}

@@ -1,0 +1,80 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// A Saver keeps snapshots of a training, such as in files. Train calls it on
+// rank 0 alone, between steps, while the other ranks wait.
+type Saver interface {
+	Save(ctx context.Context, s Snapshot) error
+}
+
+// A Snapshot is a training between two steps. Params is the model's own and
+// valid during the call only; State is the receiver's.
+type Snapshot struct {
+	Step   int // steps done
+	Params *nn.Params
+	State  State
+	Last   bool // training ends here, done or stopped
+}
+
+// A CheckpointObserver is an Observer that is told of snapshots, too, on
+// rank 0.
+type CheckpointObserver interface {
+	Saved(SaveEvent)
+}
+
+// SaveEvent is one call of a Saver.
+type SaveEvent struct {
+	Step    int // steps done
+	Err     error
+	Took    time.Duration
+	Elapsed time.Duration // since the first step began
+}
+
+// start tells all ranks where rank 0 goes on from.
+func start(ctx context.Context, g *collective.Group, from State) (State, error) {
+	step := []int64{int64(from.Step)}
+	if err := collective.Broadcast(ctx, g, step, 0); err != nil {
+		return State{}, fmt.Errorf("trainer: agreeing on the first step: %w", err)
+	}
+	if g.Rank() != 0 {
+		return State{Step: int(step[0])}, nil
+	}
+	return from, nil
+}
+
+// due reports whether a snapshot is to be taken after so many steps, on all
+// ranks alike.
+func (l *loop) due(steps int) bool {
+	return l.SaveEvery > 0 && steps%l.SaveEvery == 0
+}
+
+// save takes a snapshot, on rank 0.
+func (l *loop) save(ctx context.Context, last bool) error {
+	steps := l.result.Steps
+	if l.Saver == nil || l.Group.Rank() != 0 || steps == l.saved {
+		return nil
+	}
+	begin := time.Now()
+	state, err := l.Strategy.State(ctx)
+	if err == nil {
+		err = l.Saver.Save(ctx, Snapshot{Step: steps, Params: l.params, State: state, Last: last})
+	}
+	if err == nil {
+		l.saved = steps
+	}
+	if o, ok := l.Observer.(CheckpointObserver); ok {
+		o.Saved(SaveEvent{Step: steps, Err: err, Took: time.Since(begin), Elapsed: time.Since(l.begin)})
+	}
+	if err != nil && l.RequireSave {
+		return fmt.Errorf("trainer: saving step %d: %w", steps, err)
+	}
+	return nil
+}

@@ -43,4 +43,12 @@
 // exact in every type (of bfloat16, which has 8 bits for them, the smaller the
 // more ranks there are), and units and twos for products, so there is exactly
 // one right answer and no tolerance.
+//
+// # Scaling
+//
+// [Scaling] is another table: whole trainings by more and more workers, the
+// time, its growth and the scalability N*T(1)/T(N), beside the figures that
+// were published of other programs ([PublishedScaling]), with three plots.
+// [Emulate] stands in for compute that a machine does not have, and [Traffic]
+// knows from the calls alone what was sent.
 package bench

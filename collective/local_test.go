@@ -3,6 +3,7 @@ package collective_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,21 @@ func TestLocalGroup(t *testing.T) { collectivetest.TestGroup(t, collectivetest.L
 
 func TestLocalMethods(t *testing.T) {
 	collectivetest.TestMethods(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) { return collective.Local(n) })
+}
+
+// Ranks of different hosts send ahead of what they receive, and Sends of this
+// transport wait for the receiver.
+func TestFarHosts(t *testing.T) {
+	collectivetest.TestMethods(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) {
+		views, transports := collective.Local(n)
+		for r := range views {
+			views[r].Members = slices.Clone(views[r].Members)
+			for i := range views[r].Members {
+				views[r].Members[i].Host = collective.HostID(i + 1)
+			}
+		}
+		return views, transports
+	})
 }
 
 // A rank that lives but does not call is named by all when time runs out.

@@ -3,6 +3,8 @@ package collective
 import (
 	"context"
 	"sync"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // An outbox takes messages that are to be sent, so that a rank can receive at
@@ -54,8 +56,8 @@ func (o *posting) flush() error {
 
 func (o *posting) close() {}
 
-// mailer sends in a goroutine of its own, in order. It has two slots: while
-// one message is on its way the next is made ready, and who asks for a third
+// mailer sends in a goroutine of its own, in order. While one message is on its
+// way the next ones are made ready, and who asks for more than there are slots
 // waits.
 type mailer struct {
 	t     Transport
@@ -75,7 +77,9 @@ type outgoing struct {
 	parts [][]byte
 }
 
-const outboxSlots = 2
+// outboxSlots is enough for all that a rank sends before it must receive: if every
+// rank of a ring could wait for a slot, all would, for ever.
+const outboxSlots = schedule.RingAhead + 2
 
 func newMailer(t Transport) *mailer {
 	o := &mailer{t: t, free: make(chan *outgoing, outboxSlots), ready: make(chan *outgoing, outboxSlots)}

@@ -18,7 +18,6 @@ import (
 // nccl-tests.
 type benchFlags struct {
 	ranks      int
-	transport  string
 	begin, end string
 	factor     int
 	iterations int
@@ -85,7 +84,7 @@ stopped by Ctrl-C.`,
 		},
 	}
 	f.register(run)
-	cmd.AddCommand(run)
+	cmd.AddCommand(run, a.scalingCommand())
 	return cmd
 }
 
@@ -94,7 +93,6 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	f.placeFlags.register(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&f.ranks, "ranks", 2, "how many ranks, on this machine")
-	flags.StringVar(&f.transport, "transport", "auto", "tcp (a process for each rank), inproc (goroutines of one process) or auto (the best there is between processes)")
 	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each rank)")
 	flags.StringVar(&f.link, "link", "", "with --hosts netns, what each rank's link carries in each direction, such as 1gbit (default: no limit)")
 	flags.StringVarP(&f.begin, "minbytes", "b", "4", "size to begin with")
@@ -120,8 +118,6 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 	switch {
 	case f.ranks < 1 || f.ranks > mostRanks:
 		return fmt.Errorf("--ranks must be from 1 to %d", mostRanks)
-	case f.transport != "tcp" && f.transport != "inproc" && f.transport != "auto":
-		return fmt.Errorf("--transport must be tcp, inproc or auto, not %s", f.transport)
 	case f.hosts != "local" && f.hosts != "netns":
 		return fmt.Errorf("--hosts must be local or netns, not %s", f.hosts)
 	case f.hosts != "netns" && given("link"):

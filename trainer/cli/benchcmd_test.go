@@ -14,7 +14,7 @@ import (
 // Ranks that are goroutines and ranks that are processes give the same table
 // and the same files.
 func TestBenchCollective(t *testing.T) {
-	for _, transport := range []string{"inproc", "tcp"} {
+	for _, transport := range []string{"inproc", "tcp", "shm"} {
 		for _, op := range []string{"allreduce", "allgather", "broadcast"} {
 			dir := t.TempDir()
 			file := func(name string) string { return filepath.Join(dir, name) }
@@ -83,7 +83,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{`operation "shout" is not known`, []string{"shout"}},
 		{"takes one operation, not 2", []string{"allreduce", "broadcast"}},
 		{"--ranks must be from 1 to 256", []string{"--ranks", "0"}},
-		{"--transport must be tcp, inproc or auto, not smoke", []string{"--transport", "smoke"}},
+		{"--transport must be auto, tcp, shm, inproc, not smoke", []string{"--transport", "smoke"}},
 		{"--hosts must be local or netns, not mars", []string{"--hosts", "mars"}},
 		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
 		{`--link: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},

@@ -55,12 +55,17 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 	return allRight(rows)
 }
 
-// chosen is the transport that there will be.
+// chosen is the transport that there will be, as far as can be told beforehand
+// and on all machines alike; of several machines, the one between them.
 func (f *benchFlags) chosen() string {
-	if f.transport == "auto" {
-		return "tcp" // nothing better is there between processes
+	together := f.nodes == 1 && f.ranks > 1 && f.hosts != "netns" && runtime.GOOS == "linux"
+	switch {
+	case f.transport != cluster.TransportAuto:
+		return f.transport
+	case together:
+		return cluster.TransportSHM
 	}
-	return f.transport
+	return cluster.TransportTCP
 }
 
 // benchProcesses measures between processes, of this machine or of several.
@@ -78,7 +83,7 @@ func (a *app) benchProcesses(ctx context.Context, f benchFlags, show *benchScree
 // benchNamespaces measures between processes of this machine each of which has
 // a network namespace of its own.
 func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScreen, signals <-chan os.Signal) (err error) {
-	place := cluster.Config{Cluster: cmp.Or(f.cluster, ownCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks}
+	place := cluster.Config{Cluster: cmp.Or(f.cluster, ownCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks, Transport: f.transport}
 	if f.keyFile != "" || !f.insecure {
 		if place.KeyFile, err = findKey(f.keyFile); err != nil {
 			return usage(err)

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 // flags, and files where a config is wanted.
 func complete(root *cobra.Command) {
 	values := map[string][]string{
-		"transport": {"auto", "tcp", "inproc"},
+		"transport": transports(),
 		"reduce":    {"mean", "sum"},
 		"strategy":  {"allreduce"},
 		"data":      {"digits", "mnist:"},

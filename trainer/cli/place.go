@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -22,6 +24,8 @@ type placeFlags struct {
 	cluster  string
 	insecure bool
 	keyFile  string
+
+	transport string // how the ranks reach each other
 }
 
 // register adds the flags to those of a command.
@@ -32,12 +36,20 @@ func (f *placeFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.bind, "bind", "", "address, or ADDRESS:PORT, of this machine that the others reach (port default: 7946 on the first of several machines, else any)")
 	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
 	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts and authenticates all traffic, on every machine the same (default: $"+cluster.EnvKeyFile+")")
+	flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "how the ranks reach each other: auto (shared memory on one host, else tcp), tcp, shm (or fail), or inproc (goroutines of one process)")
 	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that without a key traffic between machines is neither encrypted nor authenticated")
+}
+
+// transports are what --transport may be.
+func transports() []string {
+	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM, "inproc"}
 }
 
 // check finds what is wrong with the flags alone. An inproc job is one process.
 func (f *placeFlags) check(given func(string) bool, inproc bool) error {
 	switch {
+	case !slices.Contains(transports(), f.transport):
+		return fmt.Errorf("--transport must be %s, not %s", strings.Join(transports(), ", "), f.transport)
 	case f.nodes < 1:
 		return errors.New("--nodes must be at least 1")
 	case inproc && (f.nodes > 1 || len(f.join) > 0):
@@ -60,7 +72,7 @@ func (f *placeFlags) first() bool { return f.nodes > 1 && len(f.join) == 0 }
 // place is where this machine's workers, so many, find each other and other
 // machines. It warns of traffic that anybody can read.
 func (a *app) place(f placeFlags, workers int) (cluster.Config, error) {
-	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: workers, Join: f.join}
+	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: workers, Join: f.join, Transport: f.transport}
 	var err error
 	if c.KeyFile, err = findKey(f.keyFile); err != nil {
 		return c, err

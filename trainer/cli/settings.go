@@ -19,15 +19,14 @@ import (
 
 // trainFlags are the flags of "train".
 type trainFlags struct {
-	workers   int
-	data      string
-	out       string
-	seed      uint64
-	steps     int
-	faithful  bool
-	transport string
-	json      bool
-	logLevel  string
+	workers  int
+	data     string
+	out      string
+	seed     uint64
+	steps    int
+	faithful bool
+	json     bool
+	logLevel string
 
 	batch      int // 0: as the config says
 	accumulate int // micro-batches; 0 and 1 are one

@@ -71,7 +71,6 @@ at once.`,
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of initial weights, order of rows and dropout")
 	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
 	flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
-	flags.StringVar(&f.transport, "transport", "auto", "auto or tcp (a process per worker), or inproc (goroutines of one process)")
 	f.register(cmd)
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
 	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
@@ -85,8 +84,6 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return errors.New("--workers must be at least 1")
 	case given("steps") && f.steps < 1:
 		return errors.New("--steps must be at least 1")
-	case f.transport != "auto" && f.transport != "tcp" && f.transport != "inproc":
-		return errors.New("--transport must be auto, tcp or inproc, not " + f.transport)
 	case given("batch") && f.batch < 1:
 		return errors.New("--batch must be at least 1")
 	case f.accumulate < 1:

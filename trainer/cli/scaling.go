@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// Bounds of "bench scaling".
+const (
+	mostScalingTrials = 1000
+	mostEmulated      = time.Minute // that a step's compute may take
+)
+
+// scalingFlags are the flags of "bench scaling".
+type scalingFlags struct {
+	workers  []int
+	trials   int
+	steps    int
+	system   string // names, separated by commas; a worker's is one
+	config   string
+	data     string
+	hosts    string
+	link     string
+	compute  string
+	evaluate bool
+	out      string
+	keyFile  string
+	insecure bool
+}
+
+func (a *app) scalingCommand() *cobra.Command {
+	var f scalingFlags
+	cmd := &cobra.Command{
+		Use:   "scaling [flags]",
+		Short: "Train with more and more workers, and show what each of them adds",
+		Long: `Train with each number of workers in turn, several times, and print a table: the time of all
+steps, its growth T(N)/T(1), and the scalability N*T(1)/T(N). Each worker makes all the steps
+on rows of its own, so ideally the time stays what it is with one. Beside it stand what the
+README of spacy_ray_collective reports of spacy-ray, a parameter server, and of its own allreduce.
+A second table says where the time of a step goes, and what is sent.
+
+The trainings are those of "ringtrain train": processes that find each other and send
+gradients over TCP. Trials take turns: one of each number of workers, then the next of each.
+
+With --hosts netns (as root, on Linux) each worker has a network namespace of its own, so that
+this machine looks like several, whose links carry what --link says; their traffic is encrypted
+unless --insecure says otherwise, and counted at the links as well.
+
+With --compute emulate:116.7ms workers wait as long instead of computing, as a host waits for
+its GPU, and let go of gradients in the order of a backward pass. So more workers fit a machine
+than it has cores. Where more than 85 % of the processors are busy all the same, the row is
+marked core-bound.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM, 130 stopped
+by Ctrl-C.`,
+		Example: `  ringtrain bench scaling --workers 1,2 --steps 200
+  ringtrain bench scaling --hosts netns --link 1gbit --compute emulate:116.7ms --steps 50 --out scaling`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("bench scaling takes flags alone, not %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			took, err := f.check(cmd.Flags().Changed)
+			if err != nil {
+				return usage(err)
+			}
+			return a.scaling(cmd.Context(), f, took)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntSliceVar(&f.workers, "workers", []int{1, 2, 4, 8, 16}, "numbers of workers, 1 among them")
+	flags.IntVar(&f.trials, "trials", 3, "trainings of each number of workers")
+	flags.IntVar(&f.steps, "steps", 100, "steps of each training")
+	flags.StringVar(&f.system, "system", bench.Systems()[0], "how workers train together, strategies of train: "+strings.Join(bench.Systems(), ","))
+	flags.StringVar(&f.config, "config", "", "file with the model to train, as for train (default: 784-128-128-10 with dropout, Adam, batches of 128)")
+	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
+	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each worker)")
+	flags.StringVar(&f.link, "link", "", "with --hosts netns, what each worker's link carries in each direction, such as 1gbit (default: no limit)")
+	flags.StringVar(&f.compute, "compute", "real", "real, or emulate:TIME, such as emulate:116.7ms, to wait as long in each step")
+	flags.BoolVar(&f.evaluate, "evaluate", false, "evaluate as often as the config says and at the end, which the time includes")
+	flags.StringVar(&f.out, "out", "", "directory for table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability as .png and .svg")
+	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts all traffic (default: $"+cluster.EnvKeyFile+"; with --hosts netns a new one)")
+	flags.BoolVar(&f.insecure, "insecure", false, "with --hosts netns, do not encrypt")
+	return cmd
+}
+
+// check finds what is wrong with the flags alone, and returns what a step's
+// emulated compute takes; 0: it is real.
+func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
+	least, most := slices.Min(append(f.workers, mostRanks+1)), slices.Max(append(f.workers, 0))
+	sorted := slices.Sorted(slices.Values(f.workers))
+	switch {
+	case least < 1 || most > mostRanks:
+		return 0, fmt.Errorf("--workers must be from 1 to %d each", mostRanks)
+	case least != 1:
+		return 0, errors.New("--workers must have 1 among them: growth and scalability are measured against one worker")
+	case len(slices.Compact(sorted)) != len(f.workers):
+		return 0, errors.New("--workers names a number twice; for more trainings of each, use --trials")
+	case f.trials < 1 || f.trials > mostScalingTrials:
+		return 0, fmt.Errorf("--trials must be from 1 to %d", mostScalingTrials)
+	case f.steps < 1:
+		return 0, errors.New("--steps must be at least 1")
+	case f.hosts != "local" && f.hosts != "netns":
+		return 0, fmt.Errorf("--hosts must be local or netns, not %s", f.hosts)
+	case f.hosts != "netns" && given("link"):
+		return 0, errors.New("--link needs --hosts netns: only there can the links be limited")
+	case f.hosts != "netns" && f.insecure:
+		return 0, errors.New("--insecure needs --hosts netns: on this machine alone nothing is encrypted without a key")
+	case f.hosts == "netns" && most > launch.MaxNodes:
+		return 0, fmt.Errorf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, most)
+	case f.insecure && given("key-file"):
+		return 0, errors.New("--insecure does not go with --key-file")
+	}
+	if given("link") {
+		if _, err := launch.ParseRate(f.link); err != nil {
+			return 0, fmt.Errorf("--link: %w", err)
+		}
+	}
+	for i, name := range f.systems() {
+		if !slices.Contains(bench.Systems(), name) || slices.Contains(f.systems()[:i], name) {
+			return 0, fmt.Errorf("--system %s: name each once, of %s", f.system, strings.Join(bench.Systems(), ","))
+		}
+	}
+	return f.emulated()
+}
+
+func (f *scalingFlags) systems() []string { return strings.Split(f.system, ",") }
+
+// emulated reads --compute.
+func (f *scalingFlags) emulated() (time.Duration, error) {
+	kind, text, _ := strings.Cut(f.compute, ":")
+	if f.compute == "real" {
+		return 0, nil
+	}
+	if kind != "emulate" {
+		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %s", f.compute)
+	}
+	took, err := time.ParseDuration(text)
+	if err != nil || took <= 0 || took > mostEmulated {
+		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.compute, mostEmulated)
+	}
+	if f.evaluate {
+		return 0, errors.New("--evaluate computes in earnest: it does not go with --compute emulate")
+	}
+	return took, nil
+}
+
+// training is the flags of train that stand for one training by so many
+// workers. A system is a strategy.
+func (f *scalingFlags) training(system string, workers int) trainFlags {
+	t := trainFlags{workers: workers, data: f.data, steps: f.steps, strategy: system, logLevel: "error"}
+	t.nodes, t.keyFile, t.insecure, t.transport = 1, f.keyFile, f.insecure, "tcp"
+	return t
+}
+
+// scaling is the whole of "bench scaling", as launcher or as worker. took is
+// what a step's emulated compute takes, 0 if it is real.
+func (a *app) scaling(ctx context.Context, f scalingFlags, took time.Duration) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	place, isWorker, err := cluster.FromEnv()
+	if err != nil {
+		return usage(err)
+	}
+	if isWorker {
+		return a.asWorker(ctx, place, func(ctx context.Context, w *worker) error { return w.scale(ctx, f, took) })
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	return a.measureScaling(ctx, f, signals)
+}
+
+// defaultScaling is what is trained without --config.
+const defaultScaling = `[training]
+batch_size = 128
+
+[evaluation]
+batch_size = 256
+frequency = 10
+
+[model]
+@layers = "relu_relu_softmax.v1"
+hidden_width = 128
+dropout = 0.2
+
+[optimizer]
+@optimizers = "Adam.v1"
+`
+
+// configFile is the config as a file that workers can read, and what removes
+// it when they have.
+func (f *scalingFlags) configFile() (path string, remove func() error, err error) {
+	if f.config != "" {
+		return f.config, func() error { return nil }, nil
+	}
+	file, err := os.CreateTemp("", "ringtrain-scaling-*.cfg")
+	if err != nil {
+		return "", nil, err
+	}
+	_, err = file.WriteString(defaultScaling)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", nil, errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), func() error { return os.Remove(file.Name()) }, nil
+}
+
+// command is the command line as a user would type it.
+func (a *app) command() string {
+	words := []string{"ringtrain"}
+	for _, arg := range a.args {
+		if strings.ContainsAny(arg, " \t\"'$\\*?;&|<>()") || arg == "" {
+			arg = strconv.Quote(arg)
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,150 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/bench"
+)
+
+// scaling runs a small "bench scaling" to its end and returns its report.
+func scaling(t *testing.T, args ...string) (report bench.Scaling, rows []bench.ScalingRow, stdout, dir string) {
+	t.Helper()
+	require.NotEmpty(t, smallDir())
+	dir = filepath.Join(t.TempDir(), "out")
+	cmd := command(t, append([]string{"bench", "scaling", "--data", "mnist:" + smallDir(), "--workers", "1,2", "--steps", "5", "--out", dir}, args...)...)
+	temp := t.TempDir()
+	cmd.Env = append(cmd.Env, "TMPDIR="+temp)
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	require.NoError(t, cmd.Run(), "%s", &err)
+	require.Contains(t, err.String(), "trial 1 of 2, allreduce, workers 2: ")
+	entries, failed := os.ReadDir(temp)
+	require.NoError(t, failed)
+	require.Empty(t, entries, "nothing is left")
+	text, failed := os.ReadFile(filepath.Join(dir, "scaling.json"))
+	require.NoError(t, failed)
+	var read struct {
+		bench.Scaling
+		Rows []bench.ScalingRow
+	}
+	require.NoError(t, json.Unmarshal(text, &read))
+	return read.Scaling, read.Rows, out.String(), dir
+}
+
+// Real processes train in turn, and what they measured is a table and its files.
+func TestBenchScaling(t *testing.T) {
+	report, rows, stdout, dir := scaling(t, "--trials", "2", "--system", "allreduce", "--compute", "emulate:5ms")
+	require.Len(t, report.Trials, 4)
+	for i, trial := range report.Trials {
+		require.Equal(t, 1+i%2, trial.Workers, "trials take turns")
+		require.Equal(t, 1+i/2, trial.Trial)
+		require.Equal(t, 5, trial.Steps)
+		require.GreaterOrEqual(t, trial.Seconds, .025)
+		require.GreaterOrEqual(t, trial.Compute, 5.)
+		require.InDelta(t, 200*trial.Seconds, trial.Compute+trial.Exchange+trial.Optimizer+trial.Evaluation+trial.Idle, 1e-6, "the parts are the step")
+		require.Zero(t, trial.Evaluation)
+		require.Empty(t, trial.Wire)
+		require.Len(t, trial.Sent, trial.Workers)
+	}
+	require.Zero(t, report.Trials[0].StepSent)
+	// Each of two ranks sends half of the gradients twice, and a word.
+	require.InDelta(t, 4*report.Params, report.Trials[1].StepSent, .05*4*float64(report.Params))
+	require.Greater(t, report.Trials[1].Sent[0], 5*report.Trials[1].StepSent)
+	require.Equal(t, []bench.Link{{Rank: 0, Peers: "1", Transport: "tcp"}}, report.Trials[1].Links)
+	require.Equal(t, bench.ScalingRows(report.Trials), rows)
+
+	require.Contains(t, stdout, "Compute is emulated (emulate:5ms)")
+	require.Contains(t, stdout, "| 1 worker | ")
+	require.Contains(t, stdout, "| 354.1 ± 16.8 | 171.1 ± 1.1 | 2.07x |")
+	require.Contains(t, stdout, "1 pair of ranks, each over tcp.")
+	table, err := os.ReadFile(filepath.Join(dir, "table.md"))
+	require.NoError(t, err)
+	require.Equal(t, stdout, string(table))
+	require.ElementsMatch(t, []string{"table.md", "scaling.json", "scaling.csv", "runtime.png", "runtime.svg", "speedup.png", "speedup.svg", "scalability.png", "scalability.svg"}, names(t, dir))
+	for _, plot := range bench.ScalingPlots() {
+		file, err := os.Open(filepath.Join(dir, plot+".png"))
+		require.NoError(t, err)
+		_, err = png.Decode(file)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// Emulated workers exchange to the byte what those do that compute, and
+// evaluations are part of the time where they are asked for.
+func TestBenchScalingComputes(t *testing.T) {
+	emulated, _, _, _ := scaling(t, "--trials", "2", "--compute", "emulate:1ms", "--config", config(t))
+	real, _, stdout, _ := scaling(t, "--trials", "2", "--config", config(t))
+	require.Contains(t, stdout, "Compute is real.")
+	require.Equal(t, emulated.Trials[1].StepSent, real.Trials[1].StepSent)
+	require.Equal(t, emulated.Params, real.Params)
+	evaluated, _, _, _ := scaling(t, "--trials", "2", "--evaluate")
+	for _, trial := range evaluated.Trials {
+		require.Positive(t, trial.Evaluation)
+	}
+}
+
+func TestBenchScalingUsageErrors(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"takes flags alone", []string{"allreduce"}},
+		{"--workers must be from 1 to 256 each", []string{"--workers", "1,0"}},
+		{"--workers must be from 1 to 256 each", []string{"--workers", "1,257"}},
+		{"--workers must have 1 among them", []string{"--workers", "2,4"}},
+		{"--workers names a number twice", []string{"--workers", "1,2,2"}},
+		{"invalid argument", []string{"--workers", "one"}},
+		{"--trials must be from 1", []string{"--trials", "0"}},
+		{"--steps must be at least 1", []string{"--steps", "0"}},
+		{"--system gossip: name each once, of allreduce", []string{"--system", "gossip"}},
+		{"--system allreduce,allreduce: name each once", []string{"--system", "allreduce,allreduce"}},
+		{"--hosts must be local or netns, not mars", []string{"--hosts", "mars"}},
+		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
+		{`--link: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
+		{"has room for 250 workers", []string{"--hosts", "netns", "--workers", "1,251"}},
+		{"--insecure needs --hosts netns", []string{"--insecure"}},
+		{"does not go with --key-file", []string{"--hosts", "netns", "--insecure", "--key-file", file}},
+		{"--compute must be real or emulate:TIME, not fast", []string{"--compute", "fast"}},
+		{"the time must be one such as 116.7ms", []string{"--compute", "emulate:117"}},
+		{"the time must be one such as 116.7ms", []string{"--compute", "emulate:-1s"}},
+		{"the time must be one such as 116.7ms", []string{"--compute", "emulate:61s"}},
+		{"does not go with --compute emulate", []string{"--compute", "emulate:1s", "--evaluate"}},
+		{"no such file", []string{"--config", filepath.Join(dir, "none.cfg")}},
+		{"no such file", []string{"--key-file", filepath.Join(dir, "none")}},
+		{`data "foo" is not known`, []string{"--data", "foo"}},
+		{"more rows in a step than the data", []string{"--workers", "1,200"}},
+		{"not a directory", []string{"--out", filepath.Join(file, "x")}},
+		{"bench", []string{"--training.batch_size", "3"}},
+	} {
+		code, stdout, stderr := result(append([]string{"bench", "scaling"}, c.args...)...)
+		require.Equal(t, 2, code, "%v: %s", c.args, stderr)
+		require.Contains(t, strings.ReplaceAll(stderr, "scaling takes no", "bench takes no"), c.want, "%v", c.args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
+		require.Empty(t, stdout)
+	}
+	code, stdout, _ := result("bench", "scaling", "--help")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "--compute")
+}

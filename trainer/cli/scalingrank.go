@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// countTime is how long the ranks wait for the launcher to read counters
+// before they begin.
+const countTime = 100 * time.Millisecond
+
+// scale is one worker process of one trial.
+func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) error {
+	s, err := w.app.settle(f.config, f.training(f.system, max(w.place.LocalSize, 1)))
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelError)
+	wait := newWaiter(w.app.stderr)
+	defer wait.end()
+	traffic := &bench.Traffic{}
+	w.place.Group.Observer = traffic
+	node, err := w.join(level, wait)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	set, err := s.source.Open(ctx)
+	if err != nil {
+		return usage(err)
+	}
+	group, err := node.Group(w.stop)
+	if err != nil {
+		return err
+	}
+	wait.end()
+	w.training.Store(true)
+	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, traffic: traffic}
+	if err := r.run(ctx, set); err != nil {
+		tellLost(w.events, group.Rank(), err)
+		return err
+	}
+	return nil
+}
+
+// A scalingRank is one rank of one trial. It trains as train does, but for what
+// is emulated.
+type scalingRank struct {
+	worker   *worker
+	flags    scalingFlags
+	took     time.Duration // of a step's compute; 0: it is real
+	settings *settings
+	group    *collective.Group
+	traffic  *bench.Traffic
+	times    stepTimes
+	params   int
+}
+
+// run trains and tells. An error of this rank alone reaches the others as one
+// that names it.
+func (r *scalingRank) run(ctx context.Context, set *data.Set) error {
+	err := r.train(ctx, set)
+	stopped := errors.Is(err, trainer.ErrStopped)
+	if err == nil || stopped {
+		// Nobody leaves before the others have heard its last message.
+		if err := r.group.Barrier(ctx); err != nil {
+			return err
+		}
+	}
+	if stopped && r.worker.place.Local == 0 {
+		r.worker.events.emit(&stoppedEvent{Event: "stopped"})
+	}
+	var lost *collective.RankError
+	if err != nil && !errors.As(err, &lost) && !trainer.Unanimous(err) {
+		r.group.Abort(err)
+	}
+	return err
+}
+
+func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	made := &rank{settings: r.settings, group: r.group, set: set, events: r.worker.events, stop: r.worker.stop.Done()}
+	c, err := made.assemble(backend)
+	if err != nil {
+		return err
+	}
+	if r.took > 0 {
+		c.Model = bench.Emulate(ctx, c.Model, backend, r.took)
+	}
+	if !r.flags.evaluate {
+		c.Test = nil
+	}
+	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.flags.compute})
+	c.Observer = &r.times
+	r.times.traffic, r.times.view = r.traffic, r.group.View()
+	r.params = c.Model.Params().Count()
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	before, counted := processorTimes()
+	r.times.last = time.Now()
+	result, err := trainer.Train(ctx, c)
+	if err != nil {
+		return err
+	}
+	busy := -1.
+	if after, ok := processorTimes(); ok && counted {
+		busy = after.busySince(before)
+	}
+	return r.tell(ctx, result, busy)
+}
+
+// begin meets the other ranks, when the launcher has had time to read its
+// counters.
+func (r *scalingRank) begin(ctx context.Context) error {
+	if r.group.Rank() == 0 {
+		r.worker.events.emit(&measuringEvent{Event: "measuring"})
+		timer := time.NewTimer(countTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	r.traffic.Reset()
+	return r.group.Barrier(ctx)
+}
+
+// Places in what each rank tells of itself.
+const (
+	toldElapsed = iota
+	toldCompute
+	toldUpdate
+	toldEvaluation
+	toldStepSent
+	toldSent
+	toldLocal
+	toldLen
+)
+
+// tell brings together what the ranks have measured, and has rank 0 say it.
+func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy float64) error {
+	// The exchange of the rank that waited least is not waiting for others.
+	least := slices.Clone(r.times.exchange)
+	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
+		return err
+	}
+	sent, known := r.traffic.Sent(r.group.View())
+	if !known {
+		return errors.New("the training made calls whose bytes bench scaling cannot count")
+	}
+	mine := make([]float64, toldLen)
+	mine[toldElapsed] = result.Elapsed.Seconds()
+	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
+	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.worker.place.Local)
+	all := make([]float64, toldLen*r.group.Size())
+	if err := collective.AllGather(ctx, r.group, all, mine); err != nil {
+		return err
+	}
+	if r.group.Rank() > 0 {
+		return nil
+	}
+	e := &measuredEvent{Event: "measured", Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
+	for rank := range r.group.Size() {
+		e.Locals = append(e.Locals, int(all[rank*toldLen+toldLocal]))
+	}
+	e.Trial.Busy = busy
+	e.Trial.Links = bench.Links(r.group.Size(), linkKind(r.group.View(), r.worker.place.Transport))
+	r.worker.events.emit(e)
+	return nil
+}
+
+// summarizeTrial is what the times that all ranks told come to. least is the
+// shortest exchange of each step.
+func summarizeTrial(all, least []float64, steps int) bench.Trial {
+	size := len(all) / toldLen
+	t := bench.Trial{Workers: size, Steps: steps}
+	each := 1000 / float64(max(steps, 1)) // seconds of all steps to milliseconds of one
+	var stepSent float64
+	for rank := range size {
+		told := all[rank*toldLen : (rank+1)*toldLen]
+		t.Seconds = max(t.Seconds, told[toldElapsed])
+		t.Compute += told[toldCompute] / float64(size) * each
+		t.Optimizer += told[toldUpdate] / float64(size) * each
+		t.Evaluation += told[toldEvaluation] / float64(size) * each
+		t.Sent = append(t.Sent, int64(told[toldSent]))
+		stepSent = max(stepSent, told[toldStepSent])
+	}
+	t.StepSent = int64(stepSent)
+	for _, x := range least {
+		t.Exchange += x * each
+	}
+	t.Idle = max(0, t.Seconds*each-t.Compute-t.Exchange-t.Optimizer-t.Evaluation)
+	return t
+}
+
+// linkKind says what carries the messages of two ranks of a job whose launcher
+// asked for a transport.
+func linkKind(v collective.View, transport string) func(a, b int) string {
+	return func(a, b int) string {
+		near := v.Members[a].Host == v.Members[b].Host && v.Members[a].Host != 0
+		if near && transport != cluster.TransportTCP {
+			return cluster.TransportSHM // or TCP, where memory cannot be shared
+		}
+		return cluster.TransportTCP
+	}
+}
+
+// stepTimes is told of a training, and adds up its times in seconds.
+type stepTimes struct {
+	traffic *bench.Traffic
+	view    collective.View
+
+	compute, update, evaluation float64
+	exchange                    []float64 // of each step
+	first, now                  int64     // bytes sent when the first step was over, and the last
+	last                        time.Time // step or evaluation
+}
+
+// Stepped implements trainer.Observer.
+func (t *stepTimes) Stepped(e trainer.StepEvent) {
+	t.compute += e.Compute.Seconds()
+	t.update += e.Update.Seconds()
+	t.exchange = append(t.exchange, e.Exchange.Seconds())
+	t.now, _ = t.traffic.Sent(t.view)
+	if len(t.exchange) == 1 {
+		t.first = t.now
+	}
+	t.last = time.Now()
+}
+
+// Evaluated implements trainer.Observer.
+func (t *stepTimes) Evaluated(trainer.EvalEvent) {
+	now := time.Now()
+	t.evaluation += now.Sub(t.last).Seconds()
+	t.last = now
+}
+
+// sentEachStep is the bytes that this rank sent in a step, the first apart,
+// before which the ranks exchange weights.
+func (t *stepTimes) sentEachStep() float64 {
+	if len(t.exchange) < 2 {
+		return float64(t.now)
+	}
+	return float64(t.now-t.first) / float64(len(t.exchange)-1)
+}
+
+// A processorTime is how long a machine's processors have worked and idled, in
+// whatever unit.
+type processorTime struct{ busy, all uint64 }
+
+// busySince is the share of time since an earlier one in which they were not
+// idle; negative if no time has passed.
+func (t processorTime) busySince(before processorTime) float64 {
+	if t.all <= before.all {
+		return -1
+	}
+	return float64(t.busy-before.busy) / float64(t.all-before.all)
+}
+
+// parseProcessorTime reads the first line of /proc/stat. What a hypervisor gave
+// to others counts as busy: it was not to be had.
+func parseProcessorTime(stat string) (processorTime, bool) {
+	var user, nice, system, idle, wait, irq, soft, steal uint64
+	if n, _ := fmt.Sscanf(stat, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &wait, &irq, &soft, &steal); n < 8 {
+		return processorTime{}, false
+	}
+	busy := user + nice + system + irq + soft + steal
+	return processorTime{busy: busy, all: busy + idle + wait}, true
+}

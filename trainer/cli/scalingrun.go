@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// measureScaling is the launcher's part.
+func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan os.Signal) (err error) {
+	path, remove, err := f.configFile()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	most := slices.Max(f.workers)
+	s, err := a.settle(path, f.training(f.systems()[0], most))
+	if err != nil {
+		return err
+	}
+	if _, err := findKey(f.keyFile); err != nil {
+		return usage(err)
+	}
+	if err := prepareOut(f.out); err != nil {
+		return usage(err)
+	}
+	if _, err := openUnder(ctx, s.source, signals); err != nil {
+		return err
+	}
+	r := &scalingRun{app: a, flags: f, config: path, signals: signals, report: bench.Scaling{
+		Command: a.command(), Date: time.Now().Format(time.DateOnly), Compute: f.compute, Steps: f.steps, Batch: s.batch,
+	}}
+	host, _ := os.Hostname()
+	r.report.Host = fmt.Sprintf("%s (%d processors, %s/%s)", cmp.Or(host, "host"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	done, err := r.links(ctx, most)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	if err := r.all(ctx); err != nil {
+		return err
+	}
+	if err := r.report.Markdown(a.stdout); err != nil {
+		return err
+	}
+	return r.write(f.out)
+}
+
+// A scalingRun is all trials of one command.
+type scalingRun struct {
+	app     *app
+	flags   scalingFlags
+	config  string // file
+	key     string // file, "" for none
+	network *launch.Network
+	signals chan os.Signal
+	report  bench.Scaling
+}
+
+// links makes the network that the workers are to have, and its key. done takes
+// both away.
+func (r *scalingRun) links(ctx context.Context, nodes int) (done func() error, err error) {
+	f := &r.flags
+	if r.key, err = findKey(f.keyFile); err != nil {
+		return nil, usage(err)
+	}
+	r.report.Where = "workers on one machine, over loopback, " + tlsText(r.key)
+	if f.hosts != "netns" {
+		return func() error { return nil }, nil
+	}
+	if f.insecure {
+		r.key = ""
+	}
+	var o launch.NetworkOptions
+	if f.link != "" {
+		if o.Link, err = launch.ParseRate(f.link); err != nil {
+			return nil, usage(err)
+		}
+	}
+	r.network, err = launch.Namespaces(ctx, nodes, o)
+	switch {
+	case errors.Is(err, launch.ErrNoNamespaces):
+		return nil, usagef("--hosts netns: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	done = r.network.Close
+	if r.key == "" && !f.insecure {
+		var remove func() error
+		if r.key, remove, err = temporaryKey(); err != nil {
+			return nil, errors.Join(err, done())
+		}
+		done = func() error { return errors.Join(r.network.Close(), remove()) }
+	}
+	r.report.Where = fmt.Sprintf("each worker in a network namespace of one machine, %s each way, %s", cmp.Or(f.link, "no limit"), tlsText(r.key))
+	return done, nil
+}
+
+func tlsText(keyFile string) string {
+	if keyFile == "" {
+		return "no TLS"
+	}
+	return "TLS 1.3"
+}
+
+// all runs the trials, one of each kind after the other, so that what happens
+// to the machine meanwhile happens to all kinds.
+func (r *scalingRun) all(ctx context.Context) error {
+	for trial := 1; trial <= r.flags.trials; trial++ {
+		for _, n := range r.flags.workers {
+			for _, system := range r.flags.systems() {
+				name := fmt.Sprintf("trial %d of %d, %s, workers %d", trial, r.flags.trials, system, n)
+				t, err := r.one(ctx, system, n)
+				if err != nil {
+					return named(name, err)
+				}
+				t.Trial = trial
+				r.report.Trials = append(r.report.Trials, t)
+				fmt.Fprintf(r.app.stderr, "%s: %.2f s, %.2f ms a step\n", name, t.Seconds, 1000*t.Seconds/float64(t.Steps))
+			}
+		}
+	}
+	return nil
+}
+
+// named puts a name before an error, and keeps the exit code that it means.
+func named(name string, err error) error {
+	var coded *codedError
+	switch {
+	case !errors.As(err, &coded):
+		return fmt.Errorf("%s: %w", name, err)
+	case coded.err == nil:
+		return &codedError{coded.code, fmt.Errorf("%s: stopped", name)}
+	}
+	return &codedError{coded.code, fmt.Errorf("%s: %w", name, coded.err)}
+}
+
+// one is one trial.
+func (r *scalingRun) one(ctx context.Context, system string, workers int) (bench.Trial, error) {
+	f := r.flags
+	place, err := r.app.place(placeFlags{nodes: 1, keyFile: f.keyFile, transport: cluster.TransportTCP}, workers)
+	if err != nil {
+		return bench.Trial{}, usage(err)
+	}
+	c := crew{workers: workers, cores: runtime.NumCPU(), stopping: "stopping after this step; once more to stop at once"}
+	if r.network != nil {
+		place = cluster.Config{Cluster: ownCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, KeyFile: r.key, Insecure: r.key == ""}
+		c.network = r.network
+	}
+	place.Transport = cluster.TransportTCP // as workers on machines of their own, whatever these could share
+	c.place = place
+	as := *r.app // whose workers are told what differs
+	as.args = append(slices.Clone(r.app.args), "--config", r.config, "--system", system)
+	show := &scalingScreen{err: r.app.stderr, network: r.network}
+	if err := as.launchCrew(ctx, c, show, r.signals); err != nil {
+		return bench.Trial{}, err
+	}
+	measured, err := show.end()
+	if err != nil {
+		return bench.Trial{}, err
+	}
+	r.report.Params = measured.Params
+	t := measured.Trial
+	t.System = system
+	if r.network != nil {
+		if err := t.CheckWire(); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// write writes the files of --out.
+func (r *scalingRun) write(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	errs := []error{
+		writeTo(file("table.md"), r.report.Markdown),
+		writeTo(file("scaling.json"), r.report.WriteJSON),
+		writeTo(file("scaling.csv"), r.report.WriteCSV),
+	}
+	for _, name := range bench.ScalingPlots() {
+		for _, format := range []string{"png", "svg"} {
+			errs = append(errs, writeTo(file(strings.Join([]string{name, format}, ".")), func(w io.Writer) error { return r.report.Plot(w, format, name) }))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// measuringEvent tells the launcher of a trial that the training is about to
+// begin.
+type measuringEvent struct {
+	Event string `json:"event"` // "measuring"
+}
+
+// measuredEvent is what a trial came to.
+type measuredEvent struct {
+	Event  string      `json:"event"` // "measured"
+	Params int         `json:"params"`
+	Locals []int       `json:"locals"` // by rank: which of this machine's workers it is
+	Trial  bench.Trial `json:"trial"`
+}
+
+// A scalingScreen keeps what the workers of one trial tell, and reads the
+// counters of their links. It may be used from any goroutine.
+type scalingScreen struct {
+	err     io.Writer
+	network *launch.Network // nil: nobody counts
+
+	mu       sync.Mutex
+	before   []launch.Counter
+	measured *measuredEvent
+	failed   error
+}
+
+// emit takes an event.
+func (s *scalingScreen) emit(event any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := event.(type) {
+	case *measuringEvent:
+		s.before = s.count()
+	case *measuredEvent:
+		s.measured = e
+		if s.network != nil {
+			e.Trial.Wire = carried(s.before, s.count(), e.Locals)
+		}
+	case *lostEvent:
+		fmt.Fprintln(s.err, e)
+	}
+}
+
+// count reads the counters, which is called with mu held.
+func (s *scalingScreen) count() []launch.Counter {
+	if s.network == nil {
+		return nil
+	}
+	now, err := s.network.Counters()
+	s.failed = errors.Join(s.failed, err)
+	return now
+}
+
+// carried is the bytes that the link of each rank has carried away from it.
+func carried(before, after []launch.Counter, locals []int) []int64 {
+	out := make([]int64, len(locals))
+	for rank, node := range locals {
+		if node >= 0 && node < len(before) && node < len(after) {
+			out[rank] = int64(after[node].SentBytes - before[node].SentBytes)
+		}
+	}
+	return out
+}
+
+// log shows a line that a worker has for the user.
+func (s *scalingScreen) log(name string, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name != "" {
+		name = "[" + name + "] "
+	}
+	fmt.Fprintf(s.err, "%s%s\n", name, line)
+}
+
+func (s *scalingScreen) notice(text string) { fmt.Fprintln(s.err, text) }
+
+// end is what was measured.
+func (s *scalingScreen) end() (*measuredEvent, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil && s.measured == nil {
+		return nil, errors.New("the workers ended and said nothing of what they measured")
+	}
+	return s.measured, s.failed
+}

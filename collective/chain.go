@@ -2,6 +2,7 @@ package collective
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/collective/schedule"
@@ -19,57 +20,99 @@ func widened(t DType, o Op) bool {
 	return o == Mean
 }
 
-// foldChain sets dst to the reduction of the operands in e.chain, taken from
+// A Chain folds operands in ring order. It keeps memory from fold to fold, so
+// its owner is one goroutine at a time; the zero value is ready.
+type Chain struct {
+	wide []uint64 // sums that need more bits than an element has, or a place beside the operands
+	room [][]byte // of Range
+}
+
+// Range sets dst to the reduction of every rank's operands, given by rank, of
+// the elements that begin at index at of their arena: block by block, each
+// beginning with the operand of the rank that its number says. dst may be one
+// of the operands; the bits are those that AllReduce gives.
+func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
+	width, size := t.Size(), len(operands)
+	for lo := 0; lo < len(dst); {
+		block := at / schedule.BlockLen
+		n := min((block+1)*schedule.BlockLen-at, (len(dst)-lo)/width)
+		hi := lo + n*width
+		chain := c.room[:0]
+		for i := range size {
+			chain = append(chain, operands[(block+i)%size][lo:hi])
+		}
+		c.room = chain
+		c.Fold(t, op, dst[lo:hi], chain)
+		at, lo = at+n, hi
+	}
+}
+
+// Fold sets dst to the reduction of the operands, one of each rank, taken from
 // the first to the last, finished. dst may be one of them. All are of one block
-// at most.
-func (e *hostEngine) foldChain(t DType, op Op, dst []byte) {
+// at most, and aligned as their type wants it.
+func (c *Chain) Fold(t DType, op Op, dst []byte, operands [][]byte) {
 	switch {
 	case !widened(t, op):
-		// dst may be an operand that comes later, so the fold is made beside it.
-		acc := e.beside(len(dst))
-		copy(acc, e.chain[0])
-		for _, x := range e.chain[1:] {
+		c.foldPlain(t, op, dst, operands)
+	case t == Int32:
+		meanNarrow[int32](dst, operands)
+	case t == Uint8:
+		meanNarrow[uint8](dst, operands)
+	case t == Int64:
+		meanWide(dst, operands)
+	default:
+		c.foldHalves(t, op, dst, operands)
+	}
+}
+
+// foldPlain folds elements as they are.
+func (c *Chain) foldPlain(t DType, op Op, dst []byte, operands [][]byte) {
+	if len(operands) == 1 {
+		copy(dst, operands[0])
+	} else {
+		acc := dst
+		for _, x := range operands[2:] {
+			if unsafe.SliceData(x) == unsafe.SliceData(dst) { // it is needed yet
+				acc = c.beside(len(dst))
+			}
+		}
+		foldBytes(t, op, acc, operands[0], operands[1])
+		for _, x := range operands[2:] {
 			foldBytes(t, op, acc, acc, x)
 		}
-		copy(dst, acc)
-		if op == Mean {
-			e.scale(t, dst)
+		if unsafe.SliceData(acc) != unsafe.SliceData(dst) {
+			copy(dst, acc)
 		}
-	case t == Int32:
-		meanNarrow[int32](dst, e.chain)
-	case t == Uint8:
-		meanNarrow[uint8](dst, e.chain)
-	case t == Int64:
-		meanWide(dst, e.chain)
-	default:
-		e.foldHalves(t, op, dst)
+	}
+	if op == Mean {
+		scaleBytes(t, dst, len(operands))
 	}
 }
 
 // beside is memory for the fold of one block of elements of at most 8 bytes.
-func (e *hostEngine) beside(n int) []byte {
-	if e.wide == nil {
-		e.wide = make([]uint64, schedule.BlockLen)
+func (c *Chain) beside(n int) []byte {
+	if c.wide == nil {
+		c.wide = make([]uint64, schedule.BlockLen)
 	}
-	return bytesOf(e.wide)[:n]
+	return bytesOf(c.wide)[:n]
 }
 
 // foldHalves folds 16-bit floats in float32 and rounds once.
-func (e *hostEngine) foldHalves(t DType, op Op, dst []byte) {
+func (c *Chain) foldHalves(t DType, op Op, dst []byte, operands [][]byte) {
 	format := fold.Half
 	if t == BFloat16 {
 		format = fold.Brain
 	}
-	room := elements[float32](e.beside(8 * schedule.BlockLen))
+	room := elements[float32](c.beside(8 * schedule.BlockLen))
 	n := len(dst) / 2
 	acc, x := room[:n], room[schedule.BlockLen:][:n]
-	fold.Widen(acc, elements[uint16](e.chain[0]), format)
-	for _, operand := range e.chain[1:] {
+	fold.Widen(acc, elements[uint16](operands[0]), format)
+	for _, operand := range operands[1:] {
 		fold.Widen(x, elements[uint16](operand), format)
 		fold.Into(op.step(), acc, acc, x)
 	}
 	if op == Mean {
-		fold.Scale(acc, 1/float32(e.size))
+		fold.Scale(acc, 1/float32(len(operands)))
 	}
 	fold.Round(elements[uint16](dst), acc, format)
 }

@@ -75,12 +75,12 @@ func (e *hostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blo
 	for b := first; b < last; b++ {
 		lo, hi := own.Block(b)
 		n := (hi - lo) * width
-		e.chain = e.chain[:0]
+		e.operands = e.operands[:0]
 		for i := range e.size {
 			r := (own.Residue + i) % e.size
-			e.chain = append(e.chain, all[r*each+at:r*each+at+n])
+			e.operands = append(e.operands, all[r*each+at:r*each+at+n])
 		}
-		e.foldChain(v.dtype, h.Call.Op, v.bytes()[lo*width:hi*width])
+		e.chain.Fold(v.dtype, h.Call.Op, v.bytes()[lo*width:hi*width], e.operands)
 		at += n
 	}
 }
@@ -128,17 +128,11 @@ func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) err
 // foldRange folds the elements [lo, hi) of a vector, block by block. operand is
 // the memory of a rank's elements, to where the results go.
 func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, to func(lo, hi int) []byte) {
-	width := v.dtype.Size()
-	for a := lo; a < hi; {
-		block := (v.arena + a) / schedule.BlockLen
-		b := min(hi, (block+1)*schedule.BlockLen-v.arena)
-		e.chain = e.chain[:0]
-		for i := range e.size {
-			e.chain = append(e.chain, operand((block + i) % e.size)[(a-lo)*width:(b-lo)*width])
-		}
-		e.foldChain(v.dtype, h.Call.Op, to(a, b))
-		a = b
+	e.operands = e.operands[:0]
+	for r := range e.size {
+		e.operands = append(e.operands, operand(r))
 	}
+	e.chain.Range(v.dtype, h.Call.Op, v.arena+lo, to(lo, hi), e.operands)
 }
 
 // reduce leaves in dst, on the root, the reduction of all ranks' src.

@@ -36,13 +36,13 @@ type hostEngine struct {
 	out        outbox
 	method     schedule.Method // of AllReduce; 0: as planned
 
-	started []started // calls that Start was given and Wait has not yet done
-	scratch []uint64  // operands that arrive; aligned for every element type
-	wide    []uint64  // sums that need more bits than an element has
-	chain   [][]byte  // operands of one block, in ring order
-	want    Header    // of the message that is being received
-	in      [][]byte  // parts of the message that is being received
-	whole   [1][]byte // the same for a message that arrives in scratch
+	started  []started // calls that Start was given and Wait has not yet done
+	scratch  []uint64  // operands that arrive; aligned for every element type
+	chain    Chain
+	operands [][]byte  // of what is being folded
+	want     Header    // of the message that is being received
+	in       [][]byte  // parts of the message that is being received
+	whole    [1][]byte // the same for a message that arrives in scratch
 
 	waitsFor atomic.Int64              // 1 + the rank whose message is awaited, 0: none
 	aborted  atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
@@ -9,6 +10,11 @@ import (
 
 // allReduce leaves in dst, on every rank, the reduction of all ranks' src.
 func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
+	if r, ok := e.t.(Reducer); ok && e.method == 0 && r.Reduces() {
+		h.Call.Method = uint8(schedule.Shared)
+		h.Part, h.Len = 0, uint32(min(dst.Bytes(), math.MaxUint32))
+		return r.AllReduce(h, dst, src)
+	}
 	if !dst.same(src) {
 		copy(dst.bytes(), src.bytes())
 	}
@@ -53,7 +59,7 @@ func (e *hostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 		}
 		if in.step == e.size-2 && h.Call.Op == Mean { // the chunk is complete
 			for _, place := range e.in {
-				e.scale(v.dtype, place)
+				scaleBytes(v.dtype, place, e.size)
 			}
 		}
 	}
@@ -144,13 +150,13 @@ func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
 	return nil
 }
 
-// scale multiplies by 1/size.
-func (e *hostEngine) scale(t DType, b []byte) {
+// scaleBytes multiplies by 1/size.
+func scaleBytes(t DType, b []byte, size int) {
 	switch t {
 	case Float32:
-		fold.Scale(elements[float32](b), 1/float32(e.size))
+		fold.Scale(elements[float32](b), 1/float32(size))
 	case Float64:
-		fold.Scale(elements[float64](b), 1/float64(e.size))
+		fold.Scale(elements[float64](b), 1/float64(size))
 	}
 }
 

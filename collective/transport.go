@@ -36,6 +36,19 @@ type Poster interface {
 	Flush(ctx context.Context) error
 }
 
+// A Reducer is a Transport that can do a whole AllReduce by itself, in ring
+// order.
+type Reducer interface {
+	Transport
+	// Reduces reports whether AllReduce is of use. It does not change, and is the
+	// same on all ranks.
+	Reduces() bool
+	// AllReduce leaves in dst the reduction of all ranks' src, which may be the
+	// same memory. h says which call it is; another rank's that differs is a
+	// *MismatchError. No Send and no Recv is in progress meanwhile.
+	AllReduce(h *Header, dst, src Vector) error
+}
+
 // An Engine does the work of a Group: schedules over a Transport, or NCCL on a
 // stream. A Group calls it from one goroutine at a time.
 type Engine interface {

@@ -45,6 +45,11 @@ type Config struct {
 	// so to call Group or Regroup when the others have; 0 is 30 s.
 	ConnectTime time.Duration
 
+	// Transport says how ranks of one host reach each other: TransportAuto, also
+	// if "", by memory that they share if they can; TransportTCP as others do, and
+	// then all of that host; TransportSHM by shared memory, or Group fails.
+	Transport string
+
 	// Key secures everything: gossip, and all that the workers send each other.
 	// Without one, Bind is loopback, or Insecure says that whoever reaches it is
 	// trusted. KeyFile names the file that Key is read from when it is nil; a
@@ -57,6 +62,13 @@ type Config struct {
 	Log      *slog.Logger             // nil is silent
 	Progress func(membership.Waiting) // told whom Group waits for; may be nil
 }
+
+// The values of Config.Transport.
+const (
+	TransportAuto = "auto"
+	TransportTCP  = "tcp"
+	TransportSHM  = "shm"
+)
 
 // ErrNoKey is what errors.Is finds where others shall reach this process, and
 // nothing says who they may be.
@@ -81,7 +93,13 @@ func (c *Config) complete() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Transport == "" {
+		c.Transport = TransportAuto
+	}
 	var errs []error
+	if c.Transport != TransportAuto && c.Transport != TransportTCP && c.Transport != TransportSHM {
+		errs = append(errs, fmt.Errorf("transport %q: it must be %s, %s or %s", c.Transport, TransportAuto, TransportTCP, TransportSHM))
+	}
 	if c.Local < 0 || c.Local >= c.LocalSize {
 		errs = append(errs, fmt.Errorf("worker %d of %d: Local counts from 0 to LocalSize-1", c.Local, c.LocalSize))
 	}

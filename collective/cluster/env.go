@@ -10,8 +10,8 @@ import (
 
 // The variables by which a launcher tells its workers who they are. NODE,
 // LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
-// JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS and MIN_SIZE are the fields
-// of Config of the same name. A key itself is never in the environment.
+// JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE and TRANSPORT are
+// the fields of Config of the same name. A key itself is never in the environment.
 const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
@@ -24,6 +24,7 @@ const (
 	EnvInsecure  = "RINGTRAIN_INSECURE"
 	EnvDataAddrs = "RINGTRAIN_DATA_ADDRS"
 	EnvMinSize   = "RINGTRAIN_MIN_SIZE"
+	EnvTransport = "RINGTRAIN_TRANSPORT"
 )
 
 // FromEnv is the Config that a launcher passed on, see Config.Environ. ok is
@@ -63,7 +64,7 @@ func FromEnv() (c Config, ok bool, err error) {
 			return c, true, fmt.Errorf("cluster: %s=%q is neither true nor false", EnvInsecure, text)
 		}
 	}
-	c.Cluster, c.KeyFile = os.Getenv(EnvCluster), os.Getenv(EnvKeyFile)
+	c.Cluster, c.KeyFile, c.Transport = os.Getenv(EnvCluster), os.Getenv(EnvKeyFile), os.Getenv(EnvTransport)
 	return c, true, nil
 }
 
@@ -80,6 +81,7 @@ func (c Config) Environ() []string {
 		EnvKeyFile + "=" + c.KeyFile,
 		EnvInsecure + "=" + strconv.FormatBool(c.Insecure),
 		EnvMinSize + "=" + strconv.Itoa(c.MinSize),
+		EnvTransport + "=" + c.Transport,
 	}
 	bind := "" // said all the same, or the launcher's own variable would be inherited
 	if c.Bind.IsValid() {

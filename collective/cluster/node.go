@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/shm"
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
@@ -122,9 +123,15 @@ func (n *Node) newest() (*collective.Group, error) {
 func (n *Node) connect(ctx context.Context, view collective.View) (*collective.Group, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.config.ConnectTime)
 	defer cancel()
-	transport, err := n.gate.Connect(ctx, view)
+	links, err := n.gate.Connect(ctx, view)
 	if err != nil {
 		return nil, err
+	}
+	transport, err := shm.Join(ctx, view, links, shm.Options{
+		Off: n.config.Transport == TransportTCP, Must: n.config.Transport == TransportSHM, Log: n.config.Log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, links.Close())
 	}
 	g := collective.NewGroup(view, collective.OverTransport(view, transport), n.config.Group)
 	n.mu.Lock()

@@ -14,6 +14,7 @@ const (
 	Star                            // the root sends to everybody: Broadcast of small vectors
 	Dissemination                   // Barrier
 	Direct                          // each piece goes to its owner from every rank, who folds it and gives it to all: the ring's bytes, two latencies
+	Shared                          // the transport does it in memory that all ranks share
 )
 
 // String is the name of the algorithm.
@@ -31,6 +32,8 @@ func (m Method) String() string {
 		return "dissemination"
 	case Direct:
 		return "direct"
+	case Shared:
+		return "shared"
 	}
 	return fmt.Sprintf("method(%d)", uint8(m))
 }
@@ -44,10 +47,10 @@ const (
 	leastFar     = 64 << 10  // and of different ones
 )
 
-// ringAhead is how many messages a rank of a ring between hosts sends beyond
+// RingAhead is how many messages a rank of a ring between hosts sends beyond
 // those that it has received, so that its link has something to carry while it
 // folds.
-const ringAhead = 2
+const RingAhead = 2
 
 // A Plan says how an operation is done and why. It depends only on what all
 // ranks know alike, so all ranks have the same plan.
@@ -71,7 +74,7 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 		p.Why = "over 64 KiB through each rank of one host: two latencies"
 	case partial:
 		half := count * width / size / 2 // of a chunk: one is folded while the other is on its way
-		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(half, leastFar), SegmentBytes), width), ringAhead
+		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(half, leastFar), SegmentBytes), width), RingAhead
 		p.Why = "over 64 KiB through each rank: every link carries the least, all the time"
 	}
 	return p

@@ -138,6 +138,19 @@ func (t *Transport) Behind(seq uint64) (rank int, ok bool) {
 	return rank, ok
 }
 
+// Failed is closed when the transport is broken.
+func (t *Transport) Failed() <-chan struct{} { return t.failed }
+
+// Err is what broke the transport, nil while nothing has.
+func (t *Transport) Err() error { return t.broken() }
+
+// Left reports whether a rank has said goodbye.
+func (t *Transport) Left(rank int) bool { return t.peers[rank].left.Load() }
+
+// Begun counts a call that this rank makes by other ways than Send and Recv, so
+// that its peers learn of it.
+func (t *Transport) Begun(h *collective.Header) { t.begun(h) }
+
 // Abort is part of collective.Transport.
 func (t *Transport) Abort(cause *collective.RankError) {
 	t.telling.Lock()

@@ -1,0 +1,104 @@
+package shm
+
+// A flag is a word that counts what a rank has done. It only grows.
+type flag uint8
+
+// The flags of a rank.
+const (
+	shown  flag = iota // calls whose header, and data if they are few, can be read
+	staged             // chunks whose operands can be read
+	folded             // chunks whose own part can be read; among three ranks and more
+	flags
+)
+
+// An act is what a rank does in one step of a reduction.
+type act uint8
+
+// The acts.
+const (
+	stage  act = iota // copies the operands of a chunk to where the others read them
+	meet              // compares the call with everybody's
+	fold              // folds its own part of a chunk; of two ranks each folds all of it
+	gather            // copies another rank's part of a chunk
+)
+
+// everybody stands for all ranks but the own one.
+const everybody = -1
+
+// A step is an act, what must be before it, and what it lets others know.
+type step struct {
+	act   act
+	chunk int // of the call
+
+	wait  flag
+	from  int    // whose flag: a rank's, or everybody's
+	least uint64 // what it must have reached; 0 is nothing to wait for
+
+	post  flag
+	value uint64 // 0 is nothing to post
+}
+
+// A course is the steps of one rank in one reduction, after it has shown its
+// call: a state machine without memory or clocks. A call whose data were shown
+// with it has no chunks.
+//
+// While a chunk is folded the one after it is staged already, and gathered is
+// the one before it, so that a rank seldom waits for the very thing another is
+// about to do. A rank stages into stageSlots slots in turn. It need not ask
+// whether the others are done with what was there: that they have staged, or
+// folded, what this rank has waited for meanwhile says so.
+type course struct {
+	self, size int
+	call       uint64 // its number
+	base       uint64 // chunks of the calls before
+	chunks     int
+
+	turn, place int
+}
+
+// next is the step after the last, until there is none.
+func (c *course) next() (s step, ok bool) {
+	for c.turn <= c.last() {
+		at := c.place
+		c.place++
+		switch {
+		case at == 0 && c.turn < c.chunks:
+			return c.stage(c.turn), true
+		case at == 1 && c.turn == 0:
+			return step{act: meet, wait: shown, from: everybody, least: c.call}, true
+		case at == 2 && c.turn >= 1 && c.turn <= c.chunks:
+			return c.fold(c.turn - 1), true
+		case at >= 3 && at < 2+c.size && c.size > 2 && c.turn >= 2:
+			return c.gather(c.turn-2, at-2), true
+		case at >= 2+c.size:
+			c.turn, c.place = c.turn+1, 0
+		}
+	}
+	return step{}, false
+}
+
+// last is the turn in which the last chunk is done.
+func (c *course) last() int {
+	if c.size == 2 || c.chunks == 0 {
+		return c.chunks
+	}
+	return c.chunks + 1
+}
+
+func (c *course) stage(k int) step {
+	return step{act: stage, chunk: k, post: staged, value: c.base + uint64(k) + 1}
+}
+
+func (c *course) fold(k int) step {
+	n := c.base + uint64(k) + 1
+	s := step{act: fold, chunk: k, wait: staged, from: everybody, least: n}
+	if c.size > 2 {
+		s.post, s.value = folded, n
+	}
+	return s
+}
+
+// gather is the i-th of the other ranks' parts, from 1.
+func (c *course) gather(k, i int) step {
+	return step{act: gather, chunk: k, wait: folded, from: (c.self + i) % c.size, least: c.base + uint64(k) + 1}
+}

@@ -1,0 +1,22 @@
+// Package shm carries messages, and reductions, between the processes of one
+// host through memory that they share.
+//
+// A [Transport] lies over that of package tcp. What says who lives stays there:
+// heartbeats, goodbyes and the news of who failed go over its connections, so a
+// process that is killed or stopped is named as it would be over TCP. Messages
+// between ranks of one host go through rings of bytes in shared memory, those to
+// other hosts as before. Where all ranks of a View are on one host, AllReduce
+// goes through no messages at all: each rank folds out of the memory of the
+// others, in ring order, so the bits are those of every other method.
+//
+// The memory is an anonymous file that belongs to nobody but those who have
+// mapped it. It has no name, is reserved in full before it is used, and cannot
+// shrink: there is nothing to clean up, and no access to it can fail. Where it
+// cannot be had, all ranks of the host go on over TCP.
+//
+// # Memory
+//
+// Every word that ranks wait for lies in a cache line of its own, has one writer
+// and only grows. No call waits for the others to be done with the one before:
+// what a rank overwrites is kept twice, or guarded by such a word.
+package shm

@@ -1,0 +1,60 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// Join lets the ranks of this host share memory. All members of the View call
+// it, before anything else is sent over under, which belongs to the result from
+// then on. Where this rank's host has no other rank, or memory cannot be shared,
+// the result is under itself. An error is that of a View that broke meanwhile,
+// or, if Options.Must is set, says why memory is not shared.
+func Join(ctx context.Context, v collective.View, under Under, o Options) (collective.Transport, error) {
+	ranks := neighbours(v)
+	if len(ranks) < 2 {
+		return alone(v, under, o)
+	}
+	if o.reserve == nil {
+		o.reserve = fallocate
+	}
+	s := &setup{ctx: ctx, view: v, under: under, options: o, ranks: ranks, layout: newLayout(len(ranks))}
+	defer s.close()
+	mem, why, err := s.agree()
+	switch {
+	case err != nil:
+		return nil, err
+	case why != nil && o.Must:
+		return nil, fmt.Errorf("shm: %w", why)
+	case why != nil:
+		if o.Log != nil {
+			o.Log.Warn("the ranks of this host share no memory, they go on over TCP", "reason", why)
+		}
+		return under, nil
+	}
+	return newTransport(v, under, mem, ranks), nil
+}
+
+func alone(v collective.View, under Under, o Options) (collective.Transport, error) {
+	if o.Must && v.Size() > 1 {
+		return nil, fmt.Errorf("shm: no other rank is known to be on the host of %s", v.Name(v.Self))
+	}
+	return under, nil
+}
+
+// neighbours are the ranks of this host.
+func neighbours(v collective.View) []int {
+	host := v.Members[v.Self].Host
+	if host == 0 {
+		return nil
+	}
+	var ranks []int
+	for r, m := range v.Members {
+		if m.Host == host {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}

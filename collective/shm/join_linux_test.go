@@ -1,0 +1,164 @@
+package shm_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/shm"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// shares reports whether a transport is one of this package.
+func shares(t collective.Transport) bool {
+	_, ok := t.(*shm.Transport)
+	return ok
+}
+
+// Where one rank cannot share memory, whichever it is, or does not want to, all
+// of its host go on over TCP, say why, and nothing is left.
+func TestFallBack(t *testing.T) {
+	full := shm.Reserving(func(int, int64) error { return unix.ENOSPC })
+	for _, c := range []struct {
+		name string
+		odd  int // whose options these are
+		o    shm.Options
+		says string
+	}{
+		{"no room", 0, full, "no space left on device"},
+		{"the first does not want to", 0, shm.Options{Off: true}, "n/0: shared memory is turned off"},
+		{"another does not want to", 2, shm.Options{Off: true}, "n/2: shared memory is turned off"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var mu sync.Mutex
+			var log bytes.Buffer
+			before := mappings(t)
+			views, transports, errs := join(t, 3, oneHost, func(rank int) shm.Options {
+				o := shm.Options{}
+				if rank == c.odd {
+					o = c.o
+				}
+				o.Log = slog.New(slog.NewTextHandler(&lockedWriter{&mu, &log}, nil))
+				return o
+			})
+			for r := range errs {
+				require.NoError(t, errs[r])
+				require.IsType(t, (*tcp.Transport)(nil), transports[r])
+			}
+			require.Equal(t, 3, strings.Count(log.String(), c.says), log.String())
+			require.Equal(t, before, mappings(t))
+			collectivetest.Run(t, collectivetest.Groups(t, views, transports, collective.Options{}), func(ctx context.Context, g *collective.Group) {
+				s := []int64{1}
+				assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+				assert.Equal(t, []int64{3}, s)
+			})
+		})
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	to *bytes.Buffer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(b)
+}
+
+// The limit of the size of files is one of memory, too: it is an error that
+// Join falls back from, not a signal.
+func TestLimitOfFileSize(t *testing.T) {
+	limited := shm.Reserving(func(fd int, size int64) error {
+		var old unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+			return err
+		}
+		low := unix.Rlimit{Cur: 1 << 16, Max: old.Max}
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &low); err != nil {
+			return err
+		}
+		err := unix.Fallocate(fd, 0, 0, size)
+		return errors.Join(err, unix.Setrlimit(unix.RLIMIT_FSIZE, &old))
+	})
+	_, transports := connect(t, 2, oneHost, limited)
+	for _, tr := range transports {
+		require.False(t, shares(tr))
+		require.NoError(t, tr.Close())
+	}
+}
+
+// Who must share memory gets an error where it cannot.
+func TestMust(t *testing.T) {
+	_, _, errs := join(t, 2, oneHost, func(rank int) shm.Options { return shm.Options{Must: true, Off: rank == 1} })
+	for _, err := range errs {
+		require.ErrorContains(t, err, "n/1: shared memory is turned off")
+	}
+	_, _, errs = join(t, 2, twoHosts, func(int) shm.Options { return shm.Options{Must: true} })
+	for _, err := range errs {
+		require.ErrorContains(t, err, "no other rank is known to be on the host")
+	}
+}
+
+// Ranks whose host is not known share nothing.
+func TestUnknownHosts(t *testing.T) {
+	_, transports := connect(t, 2, func(int) collective.HostID { return 0 }, shm.Options{})
+	for _, tr := range transports {
+		require.False(t, shares(tr))
+		require.NoError(t, tr.Close())
+	}
+}
+
+// After Close neither a descriptor nor a mapping is left.
+func TestCloseLeavesNothing(t *testing.T) {
+	maps := mappings(t)
+	for range 3 {
+		views, transports := connect(t, 3, oneHost, shm.Options{Must: true})
+		for _, tr := range transports {
+			require.True(t, shares(tr))
+		}
+		require.Equal(t, maps+3, mappings(t))
+		groups := collectivetest.Groups(t, views, transports, collective.Options{})
+		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			assert.NoError(t, collective.AllReduce(ctx, g, make([]float32, 100_000), collective.Sum))
+			assert.NoError(t, g.Barrier(ctx))
+		})
+		for _, g := range groups {
+			require.NoError(t, g.Close())
+		}
+		require.Equal(t, maps, mappings(t))
+		require.Zero(t, memoryFiles(t))
+	}
+}
+
+// mappings is how many pieces of shared memory are mapped here.
+func mappings(t *testing.T) int {
+	text, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	return strings.Count(string(text), "memfd:ringtrain")
+}
+
+// memoryFiles is how many descriptors of shared memory are open here.
+func memoryFiles(t *testing.T) int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	n := 0
+	for _, e := range entries {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.Contains(to, "memfd:ringtrain") {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package shm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// Join returns under: processes share memory on Linux only.
+func Join(_ context.Context, _ collective.View, under Under, o Options) (collective.Transport, error) {
+	if o.Must {
+		return nil, fmt.Errorf("shm: processes share memory on Linux only: %w", collective.ErrUnsupported)
+	}
+	return under, nil
+}

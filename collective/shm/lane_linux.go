@@ -1,0 +1,149 @@
+package shm
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A lane is a ring of bytes from one rank to another, as one of the two sees
+// it. A message is a header and its payload, filled up to whole cache lines, so
+// that a header is never in two pieces. The sender alone writes head, the
+// receiver alone tail; both count bytes from the beginning.
+type lane struct {
+	head, tail *uint64
+	data       []byte // a power of two
+}
+
+func newLane(r *region, from, to int) lane {
+	at := r.lane(from, to)
+	return lane{head: r.word(at), tail: r.word(at + atTail), data: r.bytes(at+atRingData, r.ring)}
+}
+
+// at are at most n bytes of the ring, as far as they lie in one piece.
+func (l *lane) at(count uint64, n int) []byte {
+	lo := int(count & uint64(len(l.data)-1))
+	return l.data[lo:min(lo+n, len(l.data))]
+}
+
+// publish is how many bytes are moved before the other side is told.
+func (l *lane) publish() int { return len(l.data) / 4 }
+
+// filled is a length in whole cache lines.
+func filled(n int) uint64 { return uint64(n+lineBytes-1) &^ (lineBytes - 1) }
+
+// An inlane is a lane that this rank receives from.
+type inlane struct {
+	lane
+	taken uint64 // bytes that were read
+}
+
+// An outlane is a lane that this rank sends to.
+type outlane struct {
+	lane
+	given uint64   // bytes that were written
+	queue []*frame // to be sent, the first perhaps in part
+}
+
+// A frame is one message on its way out.
+type frame struct {
+	head  [collective.HeaderSize]byte
+	begun bool     // head is written
+	parts [][]byte // what is left of the payload
+	fill  int      // bytes after it
+}
+
+func (f *frame) begin(h *collective.Header, parts [][]byte) {
+	h.Put(f.head[:])
+	f.begun = false
+	f.parts = append(f.parts[:0], parts...)
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	f.fill = int(filled(n)) - n
+}
+
+// write puts what the ring has room for of the first frame into it. done says
+// that the frame has left.
+func (l *outlane) write() (moved, done bool) {
+	f := l.queue[0]
+	free := len(l.data) - int(l.given-atomic.LoadUint64(l.tail))
+	free = min(free, l.publish())
+	if !f.begun {
+		if free < collective.HeaderSize {
+			return false, false
+		}
+		copy(l.at(l.given, collective.HeaderSize), f.head[:])
+		f.begun, free = true, free-collective.HeaderSize
+		l.given += collective.HeaderSize
+		moved = true
+	}
+	for free > 0 && len(f.parts) > 0 {
+		n := copy(l.at(l.given, free), f.parts[0])
+		l.given, free = l.given+uint64(n), free-n
+		moved = moved || n > 0
+		if f.parts[0] = f.parts[0][n:]; len(f.parts[0]) == 0 {
+			f.parts = f.parts[1:]
+		}
+	}
+	for len(f.parts) > 0 && len(f.parts[0]) == 0 {
+		f.parts = f.parts[1:]
+	}
+	if done = len(f.parts) == 0 && free >= f.fill; done {
+		l.given += uint64(f.fill)
+		moved = true
+	}
+	if moved {
+		atomic.StoreUint64(l.head, l.given)
+	}
+	return moved, done
+}
+
+// read receives the payload of a message into parts, and lets the sender have
+// its room.
+func (t *Transport) read(peer int, parts [][]byte) error {
+	l := &t.in[peer]
+	n := 0
+	for _, p := range parts {
+		for len(p) > 0 {
+			have := atomic.LoadUint64(l.head) - l.taken
+			if have == 0 {
+				if err := t.wait(l.head, l.taken+1, peer, aMessage); err != nil {
+					return err
+				}
+				continue
+			}
+			if have > uint64(len(l.data)) {
+				return t.corrupt(peer, have)
+			}
+			m := copy(p, l.at(l.taken, int(min(have, uint64(l.publish())))))
+			p, n = p[m:], n+m
+			l.taken += uint64(m)
+			if len(p) > 0 {
+				t.release(peer)
+			}
+		}
+	}
+	l.taken += filled(n) - uint64(n)
+	if err := t.wait(l.head, l.taken, peer, aMessage); err != nil {
+		return err
+	}
+	t.release(peer)
+	return nil
+}
+
+// release lets a sender have the room of what was read.
+func (t *Transport) release(peer int) {
+	l := &t.in[peer]
+	atomic.StoreUint64(l.tail, l.taken)
+	t.rouse(peer)
+}
+
+// corrupt is the end of a View whose memory makes no sense.
+func (t *Transport) corrupt(peer int, have uint64) error {
+	t.under.Abort(&collective.RankError{Rank: t.ranks[peer], Phase: "receive",
+		Err: fmt.Errorf("shm: it says that %d bytes are in a ring of %d", have, len(t.in[peer].data))})
+	return t.failure()
+}

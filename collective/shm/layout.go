@@ -1,0 +1,91 @@
+package shm
+
+// Bytes of the pieces of the memory.
+const (
+	lineBytes   = 64
+	pairBytes   = 2 * lineBytes // what the processor fetches together
+	pageBytes   = 4096
+	inlineBytes = lineBytes - 8 // shown beside the flag
+	smallBytes  = 8 << 10       // shown with the call; more is staged
+	stageSlots  = 4             // no fewer, see course
+	mostRings   = 8 << 20       // of all rings together, while a ring has at least
+	leastRing   = 8 << 10
+	mostRing    = 256 << 10
+)
+
+// chunkBytes of a vector are staged at a time: they stay in the caches until
+// they are folded.
+func chunkBytes(size int) int {
+	if size == 2 {
+		return 128 << 10
+	}
+	return 256 << 10
+}
+
+// A layout says where in the memory of so many ranks what lies. It depends on
+// nothing else, so all ranks have the same.
+type layout struct {
+	size  int
+	chunk int
+	ring  int // bytes of the data of one ring, a power of two
+
+	ranks, rings, smalls, stages int // where the first of each begins
+	total                        int
+}
+
+// The lines of a rank: for even and for odd calls one with its flag and the
+// data, and one with the header; then a pair for each other flag, one for who
+// sleeps, and one for the proof that this rank is here.
+const (
+	atShown    = 0
+	atHeader   = lineBytes
+	atFlags    = 2 * pairBytes                      // staged and those after it
+	atSleep    = atFlags + (int(flags)-1)*pairBytes // the bell, and how many sleep
+	atProof    = atSleep + pairBytes
+	rankBytes  = atProof + pairBytes
+	atTail     = pairBytes // of a ring: the head, the tail, the data
+	atRingData = 2 * pairBytes
+)
+
+func newLayout(size int) layout {
+	l := layout{size: size, chunk: chunkBytes(size), ring: mostRing}
+	pairs := size * (size - 1)
+	for l.ring > leastRing && pairs*l.ring > mostRings {
+		l.ring /= 2
+	}
+	page := func(n int) int { return (n + pageBytes - 1) / pageBytes * pageBytes }
+	l.rings = page(size * rankBytes)
+	l.smalls = page(l.rings + size*size*(atRingData+l.ring))
+	l.stages = page(l.smalls + size*2*smallBytes)
+	l.total = l.stages + size*stageSlots*l.chunk
+	return l
+}
+
+// flag is where a rank's flag lies; shown has one for even calls and one for
+// odd ones.
+func (l layout) flag(rank int, f flag, parity int) int {
+	at := l.ranks + rank*rankBytes
+	if f == shown {
+		return at + atShown + parity*pairBytes
+	}
+	return at + atFlags + int(f-1)*pairBytes
+}
+
+func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
+func (l layout) header(rank, parity int) int { return l.flag(rank, shown, parity) + atHeader }
+func (l layout) sleep(rank int) int          { return l.ranks + rank*rankBytes + atSleep }
+func (l layout) proof(rank int) int          { return l.ranks + rank*rankBytes + atProof }
+func (l layout) small(rank, parity int) int  { return l.smalls + (2*rank+parity)*smallBytes }
+
+// stage is where a rank stages the n-th of all chunks.
+func (l layout) stage(rank int, n uint64) int {
+	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.chunk
+}
+
+func (l layout) lane(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }
+
+// part is the part [lo, hi) of n elements that a rank folds.
+func part(n, size, rank int) (lo, hi int) {
+	each := ((n+size-1)/size + lineBytes - 1) / lineBytes * lineBytes
+	return min(rank*each, n), min((rank+1)*each, n)
+}

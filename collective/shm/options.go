@@ -1,0 +1,36 @@
+package shm
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// Under is the transport of a View that a Transport of this package lies over:
+// that of package tcp.
+type Under interface {
+	collective.Transport
+	// Failed is closed when the transport is broken, and then Err says by what.
+	Failed() <-chan struct{}
+	Err() error
+	// Left reports whether a rank has said goodbye.
+	Left(rank int) bool
+	// Begun tells the peers, with the next heartbeat, that this rank has begun
+	// the call of h. Behind is the rank that has begun the fewest calls, if fewer
+	// than seq.
+	Begun(h *collective.Header)
+	Behind(seq uint64) (rank int, ok bool)
+}
+
+// Options change how a host's ranks share memory. The zero value is right
+// where there is no reason for another.
+type Options struct {
+	Off  bool         // this rank does not share memory, and so no rank of its host does
+	Must bool         // Join fails where memory cannot be shared
+	Log  *slog.Logger // told why memory is not shared; nil is silent
+
+	reserve func(fd int, size int64) error // makes room in the file; nil is fallocate
+}
+
+var errOff = errors.New("shared memory is turned off")

@@ -1,0 +1,200 @@
+package shm_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/shm"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// With this variable set, to RANK/SIZE/ELEMENTS/CALLS, the test binary is one
+// rank of a job. It prints its address and is told all of them; then it reduces
+// until something breaks, and prints what; or, if CALLS is not 0, so often, and
+// prints how long it took.
+const envRank = "SHM_TEST_RANK"
+
+func worker(place string) error {
+	var rank, size, n, most int
+	if _, err := fmt.Sscanf(place, "%d/%d/%d/%d", &rank, &size, &n, &most); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", rank), Nonce: uint64(100 + rank)}
+	gate := tcp.NewGate(id)
+	l, err := tcp.Listen(ctx, "127.0.0.1:0", id, gate)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Println(l.Addr())
+	v := collective.View{Job: 7, Epoch: 1, Self: rank}
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	for r, at := range strings.Fields(line) {
+		v.Members = append(v.Members, collective.Member{Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r), Host: 1, Addrs: []netip.AddrPort{netip.MustParseAddrPort(at)}})
+	}
+	under, err := gate.Connect(ctx, v)
+	if err != nil {
+		return err
+	}
+	t, err := shm.Join(ctx, v, under, shm.Options{Must: true})
+	if err != nil {
+		return err
+	}
+	g := collective.NewGroup(v, collective.OverTransport(v, t), collective.Options{})
+	defer g.Close()
+	if most > 0 {
+		return measure(ctx, g, n, most)
+	}
+	s := make([]int64, n)
+	for calls := 0; ; calls++ {
+		for i := range s {
+			s[i] = int64(rank + i + calls)
+		}
+		if err := collective.AllReduce(ctx, g, s, collective.Sum); err != nil {
+			var lost *collective.RankError
+			if !errors.As(err, &lost) {
+				return err
+			}
+			fmt.Println("broken", lost.Rank, err)
+			return nil
+		}
+		for i := range s {
+			if want := int64(size*(size-1)/2 + size*(i+calls)); s[i] != want {
+				return fmt.Errorf("call %d, element %d: %d, not %d", calls, i, s[i], want)
+			}
+		}
+		if calls == 100 {
+			fmt.Println("running")
+		}
+	}
+}
+
+// measure prints how long so many calls take.
+func measure(ctx context.Context, g *collective.Group, n, calls int) error {
+	s := make([]float32, n)
+	if err := collective.AllReduce(ctx, g, s, collective.Max); err != nil {
+		return err
+	}
+	begin := time.Now()
+	for range calls {
+		if err := collective.AllReduce(ctx, g, s, collective.Sum); err != nil {
+			return err
+		}
+	}
+	took := time.Since(begin)
+	if err := g.Barrier(ctx); err != nil {
+		return err
+	}
+	fmt.Println(took.Nanoseconds())
+	return nil
+}
+
+// A process is one rank, seen from outside.
+type process struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+}
+
+// job starts so many ranks that reduce n elements, and returns when they do.
+func job(t *testing.T, size, n int) []*process {
+	ps := start(t, size, n, 0)
+	for r, p := range ps {
+		require.True(t, p.out.Scan(), "rank %d", r)
+		require.Equal(t, "running", p.out.Text(), "rank %d", r)
+	}
+	return ps
+}
+
+func start(t testing.TB, size, n, calls int) []*process {
+	ps := make([]*process, size)
+	var addrs []string
+	for r := range ps {
+		p := &process{Cmd: exec.Command(os.Args[0])}
+		p.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d/%d/%d", envRank, r, size, n, calls))
+		p.Stderr = os.Stderr
+		out, err := p.StdoutPipe()
+		require.NoError(t, err)
+		p.in, err = p.StdinPipe()
+		require.NoError(t, err)
+		p.out = bufio.NewScanner(out)
+		require.NoError(t, p.Start())
+		t.Cleanup(func() {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		})
+		ps[r] = p
+		require.True(t, p.out.Scan())
+		addrs = append(addrs, p.out.Text())
+	}
+	for _, p := range ps {
+		_, err := fmt.Fprintln(p.in, strings.Join(addrs, " "))
+		require.NoError(t, err)
+	}
+	return ps
+}
+
+// BenchmarkProcesses measures ranks that are processes, as they are in a job.
+func BenchmarkProcesses(b *testing.B) {
+	for _, size := range []int{2, 4, 8} {
+		for _, bytes := range []int{4, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20} {
+			b.Run(fmt.Sprintf("%d/%d", size, bytes), func(b *testing.B) {
+				ps := start(b, size, bytes/4, b.N)
+				require.True(b, ps[0].out.Scan())
+				took, err := strconv.Atoi(ps[0].out.Text())
+				require.NoError(b, err)
+				b.SetBytes(int64(bytes))
+				b.ReportMetric(float64(took)/float64(b.N), "ns/call")
+			})
+		}
+	}
+}
+
+// testEnd does something to one rank after another; all others name it.
+func testEnd(t *testing.T, size int, end syscall.Signal, says error) {
+	for victim := range size {
+		for _, n := range []int{1, 200_000} {
+			t.Run(strconv.Itoa(victim)+" of "+strconv.Itoa(n), func(t *testing.T) {
+				ps := job(t, size, n)
+				require.NoError(t, ps[victim].Process.Signal(end))
+				for r, p := range ps {
+					if r == victim {
+						continue
+					}
+					require.True(t, p.out.Scan(), "rank %d", r)
+					require.Regexp(t, fmt.Sprintf(`^broken %d .*%s`, victim, says), p.out.Text(), "rank %d", r)
+				}
+			})
+		}
+	}
+}
+
+// A rank that is killed in the middle of calls is named by all others.
+func TestKilledRankIsNamed(t *testing.T) { testEnd(t, 4, syscall.SIGKILL, collective.ErrLost) }
+
+// So is one that is stopped, after as long as over TCP.
+func TestStoppedRankIsNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a stopped rank is believed to be gone after seconds: -short")
+	}
+	testEnd(t, 3, syscall.SIGSTOP, collective.ErrSilent)
+}

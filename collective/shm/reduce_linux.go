@@ -1,0 +1,234 @@
+package shm
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// reduction is what AllReduce keeps from call to call.
+type reduction struct {
+	chunks   uint64 // staged in the calls before
+	chain    collective.Chain
+	operands [][]byte // by index
+	own      [collective.HeaderSize]byte
+	posted   [flags]*uint64   // the own flags; of shown, that of this call
+	flag     [flags][]*uint64 // of others, by index; shown is not among them
+}
+
+// equip finds the flags.
+func (t *Transport) equip() {
+	t.operands = make([][]byte, len(t.ranks))
+	for f := staged; f < flags; f++ {
+		t.posted[f] = t.mem.word(t.mem.flag(t.self, f, 0))
+		for i := range t.ranks {
+			t.flag[f] = append(t.flag[f], t.mem.word(t.mem.flag(i, f, 0)))
+		}
+	}
+}
+
+// shown is the flag by which a rank shows its even or odd calls.
+func (t *Transport) shown(peer, parity int) *uint64 {
+	return t.mem.word(t.mem.flag(peer, shown, parity))
+}
+
+// Reduces reports whether AllReduce is of use: all ranks are on this host.
+func (t *Transport) Reduces() bool { return len(t.ranks) == t.view.Size() }
+
+// AllReduce is part of collective.Reducer.
+func (t *Transport) AllReduce(h *collective.Header, dst, src collective.Vector) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	defer t.end()
+	t.under.Begun(h)
+	t.now = h
+	in, _ := src.Host()
+	out, _ := dst.Host()
+	r := run{t: t, h: h, at: src.Arena(), width: src.DType().Size(), in: in, out: out}
+	call := t.calls.Add(1)
+	r.parity = int(call & 1)
+
+	h.Put(t.own[:])
+	copy(t.mem.bytes(t.mem.header(t.self, r.parity), collective.HeaderSize), t.own[:])
+	c := course{self: t.self, size: len(t.ranks), call: call, base: t.chunks}
+	if r.small() {
+		copy(r.show(t.self), in)
+	} else {
+		c.chunks = (len(in) + t.mem.chunk - 1) / t.mem.chunk
+		t.chunks += uint64(c.chunks)
+	}
+	t.posted[shown] = t.shown(t.self, r.parity)
+	t.post(shown, call)
+	for {
+		s, ok := c.next()
+		if !ok {
+			break
+		}
+		if err := r.take(&c, s); err != nil {
+			return err
+		}
+	}
+	if r.small() {
+		r.foldShown()
+	}
+	return nil
+}
+
+// post stores a flag, and wakes who may wait for it.
+func (t *Transport) post(f flag, value uint64) {
+	atomic.StoreUint64(t.posted[f], value)
+	for peer := range t.ranks {
+		if peer != t.self {
+			t.rouse(peer)
+		}
+	}
+}
+
+// A run is one AllReduce.
+type run struct {
+	t       *Transport
+	h       *collective.Header
+	at      int // of the vector in its arena
+	width   int // of an element
+	parity  int // of the call
+	in, out []byte
+}
+
+// small reports whether the data are shown with the call.
+func (r *run) small() bool { return len(r.in) <= smallBytes }
+
+// show is where the data of a small call of a rank are.
+func (r *run) show(peer int) []byte {
+	m := r.t.mem
+	if len(r.in) <= inlineBytes {
+		return m.bytes(m.inline(peer, r.parity), len(r.in))
+	}
+	return m.bytes(m.small(peer, r.parity), len(r.in))
+}
+
+// take does one step.
+func (r *run) take(c *course, s step) error {
+	t := r.t
+	switch {
+	case s.act == meet:
+		return r.meet(s.least)
+	case s.least == 0:
+	case s.from != everybody:
+		if err := t.wait(t.flag[s.wait][s.from], s.least, s.from, progress); err != nil {
+			return err
+		}
+	default:
+		for peer := range t.ranks {
+			if peer == t.self {
+				continue
+			}
+			if err := t.wait(t.flag[s.wait][peer], s.least, peer, progress); err != nil {
+				return err
+			}
+		}
+	}
+	n := c.base + uint64(s.chunk)
+	switch s.act {
+	case stage:
+		r.stage(s.chunk, n)
+	case fold:
+		r.fold(s.chunk, n)
+	case gather:
+		r.gather(s.chunk, n, s.from)
+	}
+	if s.value != 0 {
+		t.post(s.post, s.value)
+	}
+	return nil
+}
+
+// meet waits until everybody has shown its call, and compares it.
+func (r *run) meet(call uint64) error {
+	t := r.t
+	for peer := range t.ranks {
+		if peer == t.self {
+			continue
+		}
+		if err := t.wait(t.shown(peer, r.parity), call, peer, aCall); err != nil {
+			return err
+		}
+		theirs := t.mem.bytes(t.mem.header(peer, r.parity), collective.HeaderSize)
+		if bytes.Equal(theirs, t.own[:]) {
+			continue
+		}
+		var got collective.Header
+		got.Get(theirs)
+		if err := r.h.Match(&got, t.view.Self, t.ranks[peer]); err != nil {
+			return t.differ(peer, err)
+		}
+	}
+	return nil
+}
+
+// foldShown folds what everybody has shown with the call.
+func (r *run) foldShown() {
+	t := r.t
+	for peer := range t.ranks {
+		t.operands[peer] = r.show(peer)
+	}
+	t.operands[t.self] = r.in
+	t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at, r.out, t.operands)
+}
+
+// piece is where the k-th chunk lies in the vector.
+func (r *run) piece(k int) (lo, hi int) {
+	lo = k * r.t.mem.chunk
+	return lo, min(lo+r.t.mem.chunk, len(r.in))
+}
+
+// part is the part of a chunk of so many bytes that a rank folds.
+func (r *run) part(bytes, rank int) (lo, hi int) {
+	lo, hi = part(bytes/r.width, len(r.t.ranks), rank)
+	return lo * r.width, hi * r.width
+}
+
+// staged is where a rank stages the n-th of all chunks, in so many bytes.
+func (r *run) staged(peer int, n uint64, bytes int) []byte {
+	return r.t.mem.bytes(r.t.mem.stage(peer, n), bytes)
+}
+
+func (r *run) stage(k int, n uint64) {
+	lo, hi := r.piece(k)
+	room := r.staged(r.t.self, n, hi-lo)
+	if len(r.t.ranks) == 2 {
+		copy(room, r.in[lo:hi])
+		return
+	}
+	a, b := r.part(hi-lo, r.t.self) // which nobody else folds
+	copy(room[:a], r.in[lo:lo+a])
+	copy(room[b:], r.in[lo+b:hi])
+}
+
+func (r *run) fold(k int, n uint64) {
+	t := r.t
+	lo, hi := r.piece(k)
+	a, b := 0, hi-lo
+	if len(t.ranks) > 2 {
+		a, b = r.part(hi-lo, t.self)
+	}
+	for peer := range t.ranks {
+		t.operands[peer] = r.staged(peer, n, hi-lo)[a:b]
+	}
+	result := t.operands[t.self] // where the others gather it
+	t.operands[t.self] = r.in[lo+a : lo+b]
+	if len(t.ranks) == 2 {
+		result = r.out[lo:hi]
+	}
+	t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at+(lo+a)/r.width, result, t.operands)
+	if len(t.ranks) > 2 {
+		copy(r.out[lo+a:lo+b], result)
+	}
+}
+
+func (r *run) gather(k int, n uint64, peer int) {
+	lo, hi := r.piece(k)
+	a, b := r.part(hi-lo, peer)
+	copy(r.out[lo+a:lo+b], r.staged(peer, n, hi-lo)[a:b])
+}

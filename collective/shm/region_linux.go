@@ -1,0 +1,78 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// A region is memory that the processes of a host have mapped.
+type region struct {
+	layout
+	mem []byte
+}
+
+// seals keep the memory as long as it is: nobody who maps it can be made to
+// read beyond its end.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// create makes the file of the memory of so many ranks. All of it is there, or
+// it is an error.
+func create(l layout, reserve func(fd int, size int64) error) (fd int, err error) {
+	fd, err = unix.MemfdCreate("ringtrain", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("memfd_create: %w", err)
+	}
+	if err = reserve(fd, int64(l.total)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("no room for %d KiB of shared memory: %w", l.total>>10, err)
+	}
+	return fd, nil
+}
+
+func fallocate(fd int, size int64) error {
+	for {
+		if err := unix.Fallocate(fd, 0, 0, size); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// attach maps the memory of a file that somebody made by create.
+func attach(fd int, l layout) (*region, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	have, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || have&seals != seals || st.Size != int64(l.total) {
+		return nil, fmt.Errorf("the shared memory has %d bytes and seals %#x, not %d and %#x", st.Size, have, l.total, seals)
+	}
+	mem, err := unix.Mmap(fd, 0, l.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	return &region{l, mem}, nil
+}
+
+func (r *region) close() error { return unix.Munmap(r.mem) }
+
+// bytes are n bytes of the memory.
+func (r *region) bytes(at, n int) []byte { return r.mem[at : at+n : at+n] }
+
+// word is a counter. Everything in the memory that is one lies at the start of
+// a cache line.
+func (r *region) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[at])) }
+
+// prove leaves a mark in the memory, and proved finds it.
+func (r *region) prove(index int, nonce uint64) { atomic.StoreUint64(r.word(r.proof(index)), nonce) }
+
+func (r *region) proved(index int, nonce uint64) bool {
+	return atomic.LoadUint64(r.word(r.proof(index))) == nonce
+}

@@ -1,0 +1,10 @@
+//go:build !noasm
+
+package shm
+
+// spin looks at a word until it is at least least, most times at most, with a
+// PAUSE between two looks. It reports whether it is. The runtime cannot stop a
+// goroutine inside, so most is small.
+//
+//go:noescape
+func spin(word *uint64, least uint64, most int) bool

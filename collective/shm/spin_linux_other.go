@@ -1,0 +1,16 @@
+//go:build linux && (!amd64 || noasm)
+
+package shm
+
+import "sync/atomic"
+
+// spin looks at a word until it is at least least, most times at most. It
+// reports whether it is.
+func spin(word *uint64, least uint64, most int) bool {
+	for range most {
+		if atomic.LoadUint64(word) >= least {
+			return true
+		}
+	}
+	return false
+}

@@ -66,7 +66,7 @@ func program(self, size int, slots uint64, calls []int, without act) []event {
 
 func eventOf(s step, self, size int, slots, base uint64, line func(int) place) event {
 	n := base + uint64(s.chunk)
-	// What a rank folds itself lies apart from what it staged for the others.
+	// Results lie apart from operands.
 	operands := func(r int) place { return place{fmt.Sprint("operands ", r, n%slots), n + 1} }
 	part := func(r int) place { return place{fmt.Sprint("part ", r, n%slots), n + 1} }
 	var e event
@@ -305,7 +305,18 @@ func TestLayoutsDoNotOverlap(t *testing.T) {
 				next(l.stage(r, n), l.chunk, "stage")
 			}
 		}
+		for r := range size {
+			for n := range uint64(stageSlots) {
+				if size > 2 {
+					next(l.result(r, n), l.part, "result")
+				}
+			}
+		}
 		require.Equal(t, end, l.total)
+		for _, width := range []int{1, 2, 4, 8} {
+			lo, hi := part(l.chunk/width, size, 0)
+			require.True(t, size == 2 || (hi-lo)*width <= l.part, "%d ranks, %d bytes", size, width)
+		}
 		require.Less(t, l.total, 160<<20, "%d ranks", size)
 	}
 }

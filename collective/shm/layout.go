@@ -27,10 +27,11 @@ func chunkBytes(size int) int {
 type layout struct {
 	size  int
 	chunk int
+	part  int // bytes of a chunk that a rank folds at most, among three ranks and more
 	ring  int // bytes of the data of one ring, a power of two
 
-	ranks, rings, smalls, stages int // where the first of each begins
-	total                        int
+	ranks, rings, smalls, stages, results int // where the first of each begins
+	total                                 int
 }
 
 // The lines of a rank: for even and for odd calls one with its flag and the
@@ -57,7 +58,12 @@ func newLayout(size int) layout {
 	l.rings = page(size * rankBytes)
 	l.smalls = page(l.rings + size*size*(atRingData+l.ring))
 	l.stages = page(l.smalls + size*2*smallBytes)
-	l.total = l.stages + size*stageSlots*l.chunk
+	l.results = l.stages + size*stageSlots*l.chunk
+	l.total = l.results
+	if size > 2 {
+		l.part = page(l.chunk/size + 8*lineBytes)
+		l.total += size * stageSlots * l.part
+	}
 	return l
 }
 
@@ -80,6 +86,13 @@ func (l layout) small(rank, parity int) int  { return l.smalls + (2*rank+parity)
 // stage is where a rank stages the n-th of all chunks.
 func (l layout) stage(rank int, n uint64) int {
 	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.chunk
+}
+
+// result is where a rank leaves its part of the n-th of all chunks. It lies
+// apart from where it stages: chunks differ in length, so what was a result in
+// one may be an operand in a later one, while others still read the result.
+func (l layout) result(rank int, n uint64) int {
+	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part
 }
 
 func (l layout) lane(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }

@@ -194,6 +194,11 @@ func (r *run) staged(peer int, n uint64, bytes int) []byte {
 	return r.t.mem.bytes(r.t.mem.stage(peer, n), bytes)
 }
 
+// result is where a rank leaves its part of the n-th of all chunks, so long.
+func (r *run) result(peer int, n uint64, bytes int) []byte {
+	return r.t.mem.bytes(r.t.mem.result(peer, n), bytes)
+}
+
 func (r *run) stage(k int, n uint64) {
 	lo, hi := r.piece(k)
 	room := r.staged(r.t.self, n, hi-lo)
@@ -216,10 +221,10 @@ func (r *run) fold(k int, n uint64) {
 	for peer := range t.ranks {
 		t.operands[peer] = r.staged(peer, n, hi-lo)[a:b]
 	}
-	result := t.operands[t.self] // where the others gather it
 	t.operands[t.self] = r.in[lo+a : lo+b]
-	if len(t.ranks) == 2 {
-		result = r.out[lo:hi]
+	result := r.out[lo+a : lo+b]
+	if len(t.ranks) > 2 {
+		result = r.result(t.self, n, b-a)
 	}
 	t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at+(lo+a)/r.width, result, t.operands)
 	if len(t.ranks) > 2 {
@@ -230,5 +235,5 @@ func (r *run) fold(k int, n uint64) {
 func (r *run) gather(k int, n uint64, peer int) {
 	lo, hi := r.piece(k)
 	a, b := r.part(hi-lo, peer)
-	copy(r.out[lo+a:lo+b], r.staged(peer, n, hi-lo)[a:b])
+	copy(r.out[lo+a:lo+b], r.result(peer, n, b-a))
 }

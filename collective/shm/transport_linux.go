@@ -140,7 +140,19 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return t.differ(peer, err)
 	}
 	l.taken += collective.HeaderSize
+	if !t.Posts() {
+		t.settle()
+	}
 	return t.read(peer, parts)
+}
+
+// settle puts whatever another goroutine has sent before this one's message
+// came before it in the order of Go's memory, which knows nothing of what goes
+// through other processes: parts may be memory that the peer has answered to.
+func (t *Transport) settle() {
+	t.moving.Lock()
+	defer t.moving.Unlock()
+	t.pushAll()
 }
 
 // fail breaks the transport for a mistake of this rank.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // DefaultDeadline is how long a call waits for a rank that is alive but does
@@ -88,6 +90,17 @@ func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
 		return err
 	}
 	return g.call(ctx, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, v, v)
+}
+
+// PlanAllReduce says how an AllReduce of v is carried out, and why: the same on
+// all ranks. The zero Plan is of an engine that does not tell.
+func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
+	if e, ok := g.engine.(interface {
+		plan(v Vector, op Op) schedule.Plan
+	}); ok {
+		return e.plan(v, op)
+	}
+	return schedule.Plan{}
 }
 
 // Broadcast copies v from the root to v on every other rank.

@@ -10,20 +10,15 @@ import (
 
 // allReduce leaves in dst, on every rank, the reduction of all ranks' src.
 func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
-	if r, ok := e.t.(Reducer); ok && e.method == 0 && r.Reduces() {
-		h.Call.Method = uint8(schedule.Shared)
+	plan := e.plan(dst, h.Call.Op)
+	h.Call.Method = uint8(plan.Method)
+	if plan.Method == schedule.Shared {
 		h.Part, h.Len = 0, uint32(min(dst.Bytes(), math.MaxUint32))
-		return r.AllReduce(h, dst, src)
+		return e.t.(Reducer).AllReduce(h, dst, src)
 	}
 	if !dst.same(src) {
 		copy(dst.bytes(), src.bytes())
 	}
-	partial := !widened(dst.dtype, h.Call.Op)
-	plan := schedule.PlanReduce(e.size, dst.n, dst.dtype.Size(), e.near, partial)
-	if e.method != 0 && (e.method != schedule.Ring || partial) {
-		plan.Method = e.method
-	}
-	h.Call.Method = uint8(plan.Method)
 	blocks := plan.Segment / schedule.BlockLen
 	switch plan.Method {
 	case schedule.Ring:
@@ -32,6 +27,19 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 		return e.directReduce(h, dst, blocks)
 	}
 	return e.oneShotReduce(h, dst)
+}
+
+// plan is how v is reduced over all ranks, the same on each.
+func (e *hostEngine) plan(v Vector, op Op) schedule.Plan {
+	if r, ok := e.t.(Reducer); ok && e.method == 0 && r.Reduces() {
+		return schedule.PlanShared()
+	}
+	partial := !widened(v.dtype, op)
+	p := schedule.PlanReduce(e.size, v.n, v.dtype.Size(), e.near, partial)
+	if e.method != 0 && (e.method != schedule.Ring || partial) {
+		p.Method, p.Why = e.method, "forced"
+	}
+	return p
 }
 
 // ringReduce sends segments of chunks round the ring. What a rank sends in a

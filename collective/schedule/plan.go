@@ -90,6 +90,11 @@ func PlanGather(size, count, width int) Plan { return plan(size, count, width, O
 // PlanBroadcast is the plan of a Broadcast of count elements of width bytes.
 func PlanBroadcast(size, count, width int) Plan { return plan(size, count, width, Star, Chain) }
 
+// PlanShared is the plan of an AllReduce between ranks that share memory.
+func PlanShared() Plan {
+	return Plan{Method: Shared, Segment: BlockLen, Why: "all ranks read each other's memory"}
+}
+
 // PlanBarrier is the plan of a Barrier.
 func PlanBarrier() Plan {
 	return Plan{Method: Dissemination, Segment: BlockLen, Why: "log2(size) rounds without payload"}

@@ -25,9 +25,10 @@ func (t *Transport) tell(rank int, kind collective.Kind, payload []byte) error {
 	if p.control == nil {
 		return nil // still connecting
 	}
-	// A peer whose buffer is full has not read for long; the beat finds that
-	// out, so nobody waits for it here.
-	_ = p.control.raw.SetWriteDeadline(time.Now().Add(beatEvery))
+	// A peer whose buffer is full, of a thousand beats, has not read for minutes
+	// and is lost already. The time is long because a Link is useless once a write
+	// was cut short, which must not happen to who only waited for the processor.
+	_ = p.control.raw.SetWriteDeadline(time.Now().Add(silence / 2))
 	h := collective.Header{Job: t.view.Job, Epoch: t.view.Epoch, Seq: t.called.Load(), Call: collective.Call{Kind: kind}, Len: uint32(len(payload))}
 	return p.control.Write(context.Background(), &h, [][]byte{payload})
 }

@@ -99,7 +99,7 @@ func (s *settings) estimate() (*estimate, error) {
 	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
 	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Activations + e.Data)
 	plan := schedule.PlanReduce(s.workers, p.Grads.Len(), 4, true, true)
-	e.Plan, e.Wire = planText(plan, s.workers, true), wireBytes(plan, s.workers, arena)
+	e.Plan, e.Wire = planText(plan, s.workers), wireBytes(plan, s.workers, arena)
 	return e, nil
 }
 

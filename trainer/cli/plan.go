@@ -8,36 +8,24 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// planOf says how the ranks of a view add up count float32, of which some leave
+// planOf says how the ranks of a group add up gradients, of which some leave
 // before all are there if they are many.
-func planOf(v collective.View, count int) string {
-	near := oneHost(v)
-	text := planText(schedule.PlanReduce(v.Size(), min(count, trainer.DefaultBucket/4), 4, near, true), v.Size(), near)
-	if v.Size() > 1 && 4*count > trainer.DefaultBucket {
+func planOf(g *collective.Group, grads []float32) string {
+	first := grads[:min(len(grads), trainer.DefaultBucket/4)]
+	text := planText(g.PlanAllReduce(collective.Of(first), collective.Sum), g.Size())
+	if g.Size() > 1 && 4*len(grads) > trainer.DefaultBucket {
 		text += fmt.Sprintf(", in buckets of %d bytes or more", trainer.DefaultBucket)
 	}
 	return text
 }
 
 // planText is a plan in words, the same for all ranks.
-func planText(p schedule.Plan, size int, near bool) string {
-	where := "between hosts"
-	if near {
-		where = "on one host"
-	}
-	if size == 1 {
+func planText(p schedule.Plan, size int) string {
+	switch {
+	case size == 1:
 		return "alone"
+	case p.Method == schedule.Shared:
+		return fmt.Sprintf("memory shared by %d ranks, in ring order", size)
 	}
-	return fmt.Sprintf("%v among %d ranks %s, in ring order, messages of %d elements", p.Method, size, where, p.Segment)
-}
-
-// oneHost reports whether all members are on one host, as groups see it.
-func oneHost(v collective.View) bool {
-	for _, m := range v.Members {
-		first := v.Members[0]
-		if m.Host != first.Host || m.Host == 0 && m.Node != first.Node {
-			return false
-		}
-	}
-	return true
+	return fmt.Sprintf("%v among %d ranks, in ring order, messages of %d elements", p.Method, size, p.Segment)
 }

@@ -124,7 +124,7 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 		}
 		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.batch, backend))
 	}
-	r.plan = planOf(r.group.View(), r.model.Params().Grads.Len())
+	r.plan = planOf(r.group, r.model.Params().Grads.Float32s())
 	c.Alike = s.alike(r.set, r.blas, r.plan)
 	if r.teller {
 		c.Observer = observer{r.events}

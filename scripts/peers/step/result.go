@@ -1,0 +1,206 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/bench"
+)
+
+// ours is the program that all others are compared with.
+const ours = "ringtrain"
+
+// programs are those that have a title, in the order of the rows. Others come
+// last.
+var programs = []struct{ name, title string }{
+	{ours, "ringtrain"},
+	{"ringtrain-gonum", "ringtrain, gonum"},
+	{"debian", "PyTorch, Debian"},
+	{"debian-core", "PyTorch, Debian, OPENBLAS_CORETYPE set"},
+	{"pypi", "PyTorch, PyPI"},
+	{"pypi-core", "PyTorch, PyPI, OPENBLAS_CORETYPE set"},
+	{"gorgonia", "gorgonia"},
+}
+
+func place(program string) int {
+	for i, p := range programs {
+		if p.name == program {
+			return i
+		}
+	}
+	return len(programs)
+}
+
+func title(program string) string {
+	if i := place(program); i < len(programs) {
+		return programs[i].title
+	}
+	return program
+}
+
+func isOurs(program string) bool { return strings.HasPrefix(program, ours) }
+
+// A measurement is what one program said of one model in one round.
+type measurement struct {
+	round   int
+	program string
+	record
+}
+
+var fileName = regexp.MustCompile(`^(mlp|convnet)-(\d+)-([a-z-]+)\.json$`)
+
+// readAll reads all files of a directory, in the order of the table.
+func readAll(dir fs.FS) ([]measurement, error) {
+	files, err := fs.ReadDir(dir, ".")
+	if err != nil {
+		return nil, err
+	}
+	var runs []measurement
+	for _, f := range files {
+		parts := fileName.FindStringSubmatch(f.Name())
+		if parts == nil {
+			return nil, fmt.Errorf("%s is not named MODEL-ROUND-PROGRAM.json", f.Name())
+		}
+		m := measurement{program: parts[3]}
+		m.round, _ = strconv.Atoi(parts[2]) // digits
+		text, err := fs.ReadFile(dir, f.Name())
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &m.record); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		if err := m.check(parts[1]); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+		runs = append(runs, m)
+	}
+	slices.SortFunc(runs, func(a, b measurement) int {
+		for _, d := range []int{
+			slices.Index(modelNames, a.Model) - slices.Index(modelNames, b.Model),
+			place(a.program) - place(b.program), strings.Compare(a.program, b.program), a.round - b.round,
+		} {
+			if d != 0 {
+				return d
+			}
+		}
+		return 0
+	})
+	return runs, nil
+}
+
+func (m measurement) check(model string) error {
+	switch {
+	case m.Model != model:
+		return fmt.Errorf("it is of the model %q", m.Model)
+	case !(m.Median > 0) || m.Steps < 1:
+		return fmt.Errorf("%d steps took %v us each", m.Steps, m.Median)
+	case !(m.Last < m.First):
+		return fmt.Errorf("the loss went from %v to %v, it must fall", m.First, m.Last)
+	}
+	return nil
+}
+
+// A result is all rounds of one model.
+type result struct {
+	model string
+	rows  []row
+}
+
+// A row is one program.
+type row struct {
+	program, about     string
+	rounds             []int
+	times, first, last []float64 // for each round
+	steps              int       // in the round with fewest
+}
+
+// summarize makes a result of every model.
+func summarize(all []measurement) ([]result, error) {
+	var results []result
+	for _, m := range all {
+		if len(results) == 0 || results[len(results)-1].model != m.Model {
+			results = append(results, result{model: m.Model})
+		}
+		r := &results[len(results)-1]
+		if i := len(r.rows) - 1; i < 0 || r.rows[i].program != m.program {
+			r.rows = append(r.rows, row{program: m.program, about: m.About, steps: m.Steps})
+		}
+		x := &r.rows[len(r.rows)-1]
+		x.rounds, x.steps = append(x.rounds, m.round), min(x.steps, m.Steps)
+		x.times, x.first, x.last = append(x.times, m.Median), append(x.first, m.First), append(x.last, m.Last)
+	}
+	if results == nil {
+		return nil, fmt.Errorf("there are no files")
+	}
+	for _, r := range results {
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.model, err)
+		}
+		if a, b := results[0].rows[0].rounds, r.rows[0].rounds; !slices.Equal(a, b) {
+			return nil, fmt.Errorf("%s has the rounds %v, %s %v", results[0].model, a, r.model, b)
+		}
+	}
+	return results, nil
+}
+
+// alike is how many times the loss of ringtrain another's may be, and the other
+// way round. All begin with the same weights and see the same rows, so that the
+// ConvNet's are the same but for rounding; of the perceptron, dropout and the fine
+// print of Adam differ.
+func alike(model string) float64 {
+	if model == "mlp" {
+		return 1.5
+	}
+	return 1.01
+}
+
+// check finds what makes a comparison worthless.
+func (r result) check() error {
+	base, limit := r.rows[0], alike(r.model)
+	if base.program != ours {
+		return fmt.Errorf("%s is missing", ours)
+	}
+	for _, x := range r.rows {
+		if !slices.Equal(x.rounds, base.rounds) {
+			return fmt.Errorf("%s has the rounds %v, %s %v", ours, base.rounds, x.program, x.rounds)
+		}
+		if a, b := bench.Median(x.last), bench.Median(base.last); !(a <= limit*b && b <= limit*a) {
+			return fmt.Errorf("the loss of %s came to %.3f, that of %s to %.3f: they do not train alike", x.program, a, ours, b)
+		}
+	}
+	return nil
+}
+
+// steps is the least number that a median was taken of.
+func (r result) steps() int {
+	least := r.rows[0].steps
+	for _, x := range r.rows {
+		least = min(least, x.steps)
+	}
+	return least
+}
+
+// find is the place of a program's row, or -1.
+func (r result) find(program string) int {
+	return slices.IndexFunc(r.rows, func(x row) bool { return x.program == program })
+}
+
+// ratio is the median over the rounds of a program's time by that of base in the
+// same round.
+func (r result) ratio(program, base string) (float64, bool) {
+	i, j := r.find(program), r.find(base)
+	if i < 0 || j < 0 || i == j {
+		return 0, false
+	}
+	var ratios []float64
+	for k, t := range r.rows[i].times {
+		ratios = append(ratios, t/r.rows[j].times[k])
+	}
+	return bench.Median(ratios), true
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/csv"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/bench"
+)
+
+// table writes the table of a directory, and fails afterwards if ratios are less
+// than they must be.
+func table(args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("step table", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	csvFile := flags.String("csv", "", "`file` for all records, with program and round")
+	least := flags.String("require", "", "least ratios: a `list` of [MODEL:][PEER[/OURS]=]RATIO with commas")
+	var notes []string
+	flags.Func("note", "`text` below the table; may be repeated", func(text string) error {
+		notes = append(notes, text)
+		return nil
+	})
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return nil
+	} else if err != nil || flags.NArg() != 1 {
+		return errUsage
+	}
+	demands, err := parseDemands(*least)
+	if err != nil {
+		return err
+	}
+	runs, err := readAll(os.DirFS(flags.Arg(0)))
+	if err != nil {
+		return err
+	}
+	if *csvFile != "" {
+		if err := writeCSV(*csvFile, runs); err != nil {
+			return err
+		}
+	}
+	results, err := summarize(runs)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	write(&text, results)
+	for _, note := range notes {
+		fmt.Fprintf(&text, "\n%s\n", note)
+	}
+	if _, err := io.WriteString(stdout, text.String()); err != nil {
+		return err
+	}
+	var slow []error
+	for _, d := range demands {
+		slow = append(slow, d.unmet(results))
+	}
+	return errors.Join(slow...)
+}
+
+// write writes a row for each program of each model. There is a column of ratios
+// for each program of ringtrain's.
+func write(b *strings.Builder, results []result) {
+	fmt.Fprintf(b, "\n### One training step, batch %d, one core\n\nMicroseconds, median [least-most] of the rounds, which are %d, each the median of %d steps or more; a ratio above 1: ringtrain is faster.\n\n",
+		rows, len(results[0].rows[0].times), results[0].steps())
+	bases := bases(results)
+	head := []string{"model", "program", "us per step"}
+	for _, base := range bases {
+		head = append(head, "/ "+title(base))
+	}
+	line(b, append(head, "loss, first", "last"))
+	b.WriteString("|" + strings.Repeat("---|", len(head)+2) + "\n")
+	for _, r := range results {
+		for _, x := range r.rows {
+			cells := []string{r.model, title(x.program), fmt.Sprintf("%.0f [%.0f-%.0f]", bench.Median(x.times), slices.Min(x.times), slices.Max(x.times))}
+			for _, base := range bases {
+				ratio, ok := r.ratio(x.program, base)
+				if !ok || isOurs(x.program) && base != ours {
+					cells = append(cells, "")
+					continue
+				}
+				cells = append(cells, fmt.Sprintf("%.2f", ratio))
+			}
+			line(b, append(cells, fmt.Sprintf("%.2f", bench.Median(x.first)), fmt.Sprintf("%.2f", bench.Median(x.last))))
+		}
+	}
+	b.WriteString("\nWhat multiplied matrices:\n\n")
+	for _, about := range abouts(results) {
+		fmt.Fprintf(b, "- %s\n", about)
+	}
+}
+
+func line(b *strings.Builder, cells []string) {
+	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
+}
+
+// bases is the programs of ringtrain's in any result.
+func bases(results []result) []string {
+	var all []string
+	for _, p := range programs {
+		for _, r := range results {
+			if isOurs(p.name) && r.find(p.name) >= 0 && !slices.Contains(all, p.name) {
+				all = append(all, p.name)
+			}
+		}
+	}
+	return all
+}
+
+// abouts is what the programs say of themselves, each once.
+func abouts(results []result) []string {
+	var all []string
+	for _, r := range results {
+		for _, x := range r.rows {
+			if about := title(x.program) + ": " + x.about; !slices.Contains(all, about) {
+				all = append(all, about)
+			}
+		}
+	}
+	return all
+}
+
+// writeCSV writes every record of every round.
+func writeCSV(name string, runs []measurement) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	out := csv.NewWriter(f)
+	_ = out.Write([]string{"model", "round", "program", "median_us", "least_us", "steps", "first_loss", "last_loss", "about"}) // Error tells
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for _, r := range runs {
+		_ = out.Write([]string{
+			r.Model, strconv.Itoa(r.round), r.program, number(r.Median), number(r.Least), strconv.Itoa(r.Steps),
+			number(r.First), number(r.Last), r.About,
+		})
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		_ = f.Close() // the first error counts
+		return err
+	}
+	return f.Close()
+}

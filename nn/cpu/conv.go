@@ -107,10 +107,17 @@ type geometry struct {
 	nn.Window
 	height, pitch       int // of a padded plane
 	outHeight, outWidth int
+	starts              []int // see start
 }
 
 func newGeometry(s nn.Window) geometry {
-	return geometry{s, s.Height + 2*s.Padding, s.Width + 2*s.Padding, s.OutHeight(), s.OutWidth()}
+	g := geometry{Window: s, height: s.Height + 2*s.Padding, pitch: s.Width + 2*s.Padding, outHeight: s.OutHeight(), outWidth: s.OutWidth()}
+	square := g.Size * g.Size
+	g.starts = make([]int, g.taps())
+	for k := range g.starts {
+		g.starts[k] = (k/square*g.height+k%square/g.Size)*g.pitch + k%g.Size
+	}
+	return g
 }
 
 // taps returns the number of elements of one filter.
@@ -118,10 +125,7 @@ func (g *geometry) taps() int { return g.Channels * g.Size * g.Size }
 
 // start returns where the element k of a filter meets the first output's window
 // in the padded image.
-func (g *geometry) start(k int) int {
-	square := g.Size * g.Size
-	return (k/square*g.height+k%square/g.Size)*g.pitch + k%g.Size
-}
+func (g *geometry) start(k int) int { return g.starts[k] }
 
 // scratch returns memory for a padded image, zeroed, and for one plane of output
 // at the input's pitch if the step is 1, else as it is.

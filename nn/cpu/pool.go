@@ -37,6 +37,13 @@ func maxPlane(y, x, tall []float32, s nn.Window) {
 			largest(tall, x[r*s.Width:])
 		}
 		line := y[i*s.OutWidth():][:s.OutWidth()]
+		if s.Padding == 0 && s.Size == 3 {
+			for j := range line {
+				window := (*[3]float32)(tall[j*s.Stride:])
+				line[j] = max(window[0], window[1], window[2])
+			}
+			continue
+		}
 		if s.Padding == 0 { // every window is whole
 			for j := range line {
 				window := tall[j*s.Stride:][:s.Size]
@@ -87,6 +94,21 @@ func firstLike(v float32, x []float32, top, bottom, left, right, width int) int 
 				}
 			}
 		}
+	}
+	if right-left == 3 { // the most common window, without a loop in the loop
+		for r := bottom - width; r >= top; r -= width {
+			row := (*[3]float32)(x[r+left:])
+			if math.Float32bits(row[2]) == bits {
+				at = r + left + 2
+			}
+			if math.Float32bits(row[1]) == bits {
+				at = r + left + 1
+			}
+			if math.Float32bits(row[0]) == bits {
+				at = r + left
+			}
+		}
+		return at
 	}
 	for r := bottom - width; r >= top; r -= width {
 		row := x[r+left : r+right]

@@ -157,12 +157,11 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 		return report, err
 	}
 	if report.Weight > 0 {
-		report.Exchange = time.Since(begin)
 		if !s.Undivided {
 			a.backend.Scale(p.Grads, 1/float32(report.Weight))
 		}
 		optim.Step(a.optimizer, a.backend, p, a.state)
-		report.Update = time.Since(begin) - report.Exchange
+		report.Update = time.Since(begin) - report.Exchange // and the search for what is not finite
 	} else {
 		a.state.Step++ // without rows nothing changes but the count
 	}
@@ -178,13 +177,15 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 		}
 		return Report{}, err
 	}
+	if len(a.cuts) == 1 || s.Undivided {
+		f.bad = notFinite(p, 0, p.Grads.Len())
+	}
+	begin := time.Now()
 	if len(a.cuts) > 1 && !s.Undivided {
 		a.send(p, 0)
 		if err := f.arrived(); err != nil {
 			return Report{}, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
 		}
-	} else {
-		f.bad = notFinite(p, 0, p.Grads.Len())
 	}
 	report, err := a.exchange(f.ctx, p, a.word(p, s))
 	if err != nil || report.Weight == 0 {
@@ -196,7 +197,7 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 			return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
 		}
 	}
-	report.Bytes, report.Buckets = grads.Bytes(), max(f.sent, 1)
+	report.Bytes, report.Buckets, report.Exchange = grads.Bytes(), max(f.sent, 1), time.Since(begin)
 	return report, a.checkSum(p, s)
 }
 

@@ -29,6 +29,10 @@ const (
 	forceTime = 2 * time.Second
 )
 
+// trainThreads are the threads of Go that a worker has at least: with one, the
+// collector and the heartbeats would take turns with the step.
+const trainThreads = 2
+
 var (
 	errTwice     = errors.New("interrupted twice")
 	errTooSlow   = fmt.Errorf("the workers did not finish their step within %v of the signal: nothing was saved", stopTime)
@@ -40,6 +44,7 @@ var (
 type crew struct {
 	workers  int
 	cores    int             // that they share
+	threads  int             // of Go in each worker, at least
 	place    cluster.Config  // of the first
 	network  *launch.Network // that each has a node of; nil for this machine's own
 	announce bool            // tell the user where the first gossips
@@ -61,7 +66,7 @@ func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-c
 		return usage(err)
 	}
 	return a.launchCrew(ctx, crew{
-		workers: s.workers, cores: s.cores, place: place, announce: s.flags.first(),
+		workers: s.workers, cores: s.cores, threads: trainThreads, place: place, announce: s.flags.first(),
 		stopping: "stopping after this step; once more to stop at once",
 	}, show, signals)
 }
@@ -153,7 +158,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	}
 	env := place.Environ()
 	if os.Getenv("GOMAXPROCS") == "" {
-		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.cores/l.workers)))
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.threads, l.cores/l.workers)))
 	}
 	name := workerName(local)
 	c := launch.Command{

@@ -154,7 +154,7 @@ func (r *scalingRun) one(ctx context.Context, system string, workers int) (bench
 	if err != nil {
 		return bench.Trial{}, usage(err)
 	}
-	c := crew{workers: workers, cores: runtime.NumCPU(), stopping: "stopping after this step; once more to stop at once"}
+	c := crew{workers: workers, cores: runtime.NumCPU(), threads: trainThreads, stopping: "stopping after this step; once more to stop at once"}
 	if r.network != nil {
 		place = cluster.Config{Cluster: ownCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, KeyFile: r.key, Insecure: r.key == ""}
 		c.network = r.network

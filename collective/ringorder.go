@@ -25,11 +25,10 @@ func FoldLocal(op Op, dst Vector, operands []Vector) error {
 			return fmt.Errorf("collective: FoldLocal of %v into %v: types, lengths or places of operand %d do not fit", v, dst, k-1)
 		}
 	}
-	e := &hostEngine{size: len(operands)}
-	h := Header{Call: Call{Kind: KindAllReduce, DType: dst.dtype, Op: op}}
-	width := dst.dtype.Size()
-	e.foldRange(&h, dst, 0, dst.n,
-		func(k int) []byte { return operands[k].bytes() },
-		func(lo, hi int) []byte { return dst.bytes()[lo*width : hi*width] })
+	bytes := make([][]byte, len(operands))
+	for k, v := range operands {
+		bytes[k] = v.bytes()
+	}
+	new(Chain).Range(dst.dtype, op, dst.arena, dst.bytes(), bytes)
 	return nil
 }

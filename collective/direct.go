@@ -117,22 +117,20 @@ func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) err
 				return err
 			}
 		}
-		e.foldRange(h, src, lo, hi, operand, func(a, b int) []byte {
-			at, _ := piece(e.rank)
-			return dst.bytes()[(a-at)*width : (b-at)*width]
-		})
+		at, _ := piece(e.rank)
+		e.foldRange(h, src, lo, hi, operand, dst.bytes()[(lo-at)*width:(hi-at)*width])
 	}
 	return nil
 }
 
-// foldRange folds the elements [lo, hi) of a vector, block by block. operand is
-// the memory of a rank's elements, to where the results go.
-func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, to func(lo, hi int) []byte) {
+// foldRange folds the elements [lo, hi) of a vector into dst. operand is the
+// memory of a rank's elements.
+func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, dst []byte) {
 	e.operands = e.operands[:0]
 	for r := range e.size {
 		e.operands = append(e.operands, operand(r))
 	}
-	e.chain.Range(v.dtype, h.Call.Op, v.arena+lo, to(lo, hi), e.operands)
+	e.chain.Range(v.dtype, h.Call.Op, v.arena+lo, dst, e.operands)
 }
 
 // reduce leaves in dst, on the root, the reduction of all ranks' src.
@@ -161,7 +159,7 @@ func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
 				return err
 			}
 		}
-		e.foldRange(h, src, lo, hi, operand, func(a, b int) []byte { return dst.bytes()[a*width : b*width] })
+		e.foldRange(h, src, lo, hi, operand, dst.bytes()[lo*width:hi*width])
 	}
 	return nil
 }

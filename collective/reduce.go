@@ -153,8 +153,7 @@ func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
 	if err := e.out.flush(); err != nil { // mine is overwritten below
 		return err
 	}
-	width := v.dtype.Size()
-	e.foldRange(h, v, 0, v.n, operand, func(lo, hi int) []byte { return mine[lo*width : hi*width] })
+	e.foldRange(h, v, 0, v.n, operand, mine)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"math/bits"
 	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
@@ -25,6 +24,11 @@ func widened(t DType, o Op) bool {
 type Chain struct {
 	wide []uint64 // sums that need more bits than an element has, or a place beside the operands
 	room [][]byte // of Range
+
+	// Operands as what they are.
+	singles [][]float32
+	narrow  [][]int32
+	long    [][]int64
 }
 
 // Range sets dst to the reduction of every rank's operands, given by rank, of
@@ -52,17 +56,31 @@ func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 // at most, and aligned as their type wants it.
 func (c *Chain) Fold(t DType, op Op, dst []byte, operands [][]byte) {
 	switch {
+	case t == Float32 && op == Sum && len(operands) > 2: // two are one pass anyway
+		fold.SumAll(elements[float32](dst), as(&c.singles, operands), 1)
+	case t == Float32 && op == Mean && len(operands) > 1:
+		fold.SumAll(elements[float32](dst), as(&c.singles, operands), 1/float32(len(operands)))
 	case !widened(t, op):
 		c.foldPlain(t, op, dst, operands)
 	case t == Int32:
-		meanNarrow[int32](dst, operands)
+		fold.MeanAll(elements[int32](dst), as(&c.narrow, operands))
 	case t == Uint8:
-		meanNarrow[uint8](dst, operands)
+		fold.MeanAll(dst, operands)
 	case t == Int64:
-		meanWide(dst, operands)
+		fold.MeanAll(elements[int64](dst), as(&c.long, operands))
 	default:
 		c.foldHalves(t, op, dst, operands)
 	}
+}
+
+// as is the operands as elements of their type, listed in room.
+func as[T Element](room *[][]T, operands [][]byte) [][]T {
+	list := (*room)[:0]
+	for _, x := range operands {
+		list = append(list, elements[T](x))
+	}
+	*room = list
+	return list
 }
 
 // foldPlain folds elements as they are.
@@ -115,40 +133,4 @@ func (c *Chain) foldHalves(t DType, op Op, dst []byte, operands [][]byte) {
 		fold.Scale(acc, 1/float32(len(operands)))
 	}
 	fold.Round(elements[uint16](dst), acc, format)
-}
-
-// meanNarrow is the mean of integers that 64 bits hold the sum of, truncated.
-func meanNarrow[T int32 | uint8](dst []byte, chain [][]byte) {
-	out := elements[T](dst)
-	for i := range out {
-		sum := int64(0)
-		for _, x := range chain {
-			sum += int64(elements[T](x)[i])
-		}
-		out[i] = T(sum / int64(len(chain)))
-	}
-}
-
-// meanWide is the mean of 64-bit integers, summed exactly in 128 bits and
-// truncated.
-func meanWide(dst []byte, chain [][]byte) {
-	out := elements[int64](dst)
-	for i := range out {
-		var hi, lo, carry uint64
-		for _, x := range chain {
-			v := elements[int64](x)[i]
-			lo, carry = bits.Add64(lo, uint64(v), 0)
-			hi, _ = bits.Add64(hi, uint64(v>>63), carry)
-		}
-		negative := int64(hi) < 0
-		if negative {
-			lo, carry = bits.Sub64(0, lo, 0)
-			hi, _ = bits.Sub64(0, hi, carry)
-		}
-		q, _ := bits.Div64(hi, lo, uint64(len(chain))) // the mean fits, so hi < len(chain)
-		if negative {
-			q = -q
-		}
-		out[i] = int64(q)
-	}
 }

@@ -54,6 +54,81 @@ func max64(dst []float64, a []float64, b []float64)
 //go:noescape
 func scale64(x []float64, by float64)
 
+// sumInt32 is a whole number of blocks of Into.
+//
+//go:noescape
+func sumInt32(dst []int32, a []int32, b []int32)
+
+// prodInt32 is a whole number of blocks of Into.
+//
+//go:noescape
+func prodInt32(dst []int32, a []int32, b []int32)
+
+// minInt32 is a whole number of blocks of Into.
+//
+//go:noescape
+func minInt32(dst []int32, a []int32, b []int32)
+
+// maxInt32 is a whole number of blocks of Into.
+//
+//go:noescape
+func maxInt32(dst []int32, a []int32, b []int32)
+
+// sumInt64 is a whole number of blocks of Into.
+//
+//go:noescape
+func sumInt64(dst []int64, a []int64, b []int64)
+
+// prodInt64 is a whole number of blocks of Into.
+//
+//go:noescape
+func prodInt64(dst []int64, a []int64, b []int64)
+
+// minInt64 is a whole number of blocks of Into.
+//
+//go:noescape
+func minInt64(dst []int64, a []int64, b []int64)
+
+// maxInt64 is a whole number of blocks of Into.
+//
+//go:noescape
+func maxInt64(dst []int64, a []int64, b []int64)
+
+// sumUint8 is a whole number of blocks of Into.
+//
+//go:noescape
+func sumUint8(dst []uint8, a []uint8, b []uint8)
+
+// prodUint8 is a whole number of blocks of Into.
+//
+//go:noescape
+func prodUint8(dst []uint8, a []uint8, b []uint8)
+
+// minUint8 is a whole number of blocks of Into.
+//
+//go:noescape
+func minUint8(dst []uint8, a []uint8, b []uint8)
+
+// maxUint8 is a whole number of blocks of Into.
+//
+//go:noescape
+func maxUint8(dst []uint8, a []uint8, b []uint8)
+
+// sumAll32 is the whole blocks of SumAll from lo to hi.
+//
+//go:noescape
+func sumAll32(dst []float32, operands [][]float32, by float32, lo int, hi int)
+
+// meanAllInt32 is the whole blocks of MeanAll from lo to hi; by is 1/len(operands).
+//
+//go:noescape
+func meanAllInt32(dst []int32, operands [][]int32, by float64, lo int, hi int)
+
+// meanAllUint8 is the whole blocks of MeanAll from lo to hi; by is 1/len(operands).
+//
+//go:noescape
+func meanAllUint8(dst []uint8, operands [][]uint8, by float32, lo int, hi int)
+
 // widenHalf is a whole number of blocks of Widen.
 //
 //go:noescape

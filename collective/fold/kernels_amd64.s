@@ -566,6 +566,1024 @@ done:
 	VZEROUPPER
 	RET
 
+// func sumInt32(dst []int32, a []int32, b []int32)
+// Requires: AVX, AVX2
+TEXT ·sumInt32(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000020
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPADDD  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPADDD  32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPADDD  64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPADDD  96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000020, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000008
+	JL      done
+	VMOVUPS (CX), Y0
+	VPADDD  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000008, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func prodInt32(dst []int32, a []int32, b []int32)
+// Requires: AVX, AVX2
+TEXT ·prodInt32(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000020
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPMULLD (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPMULLD 32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPMULLD 64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPMULLD 96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000020, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000008
+	JL      done
+	VMOVUPS (CX), Y0
+	VPMULLD (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000008, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt32(dst []int32, a []int32, b []int32)
+// Requires: AVX, AVX2
+TEXT ·minInt32(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000020
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPMINSD (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPMINSD 32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPMINSD 64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPMINSD 96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000020, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000008
+	JL      done
+	VMOVUPS (CX), Y0
+	VPMINSD (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000008, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt32(dst []int32, a []int32, b []int32)
+// Requires: AVX, AVX2
+TEXT ·maxInt32(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000020
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPMAXSD (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPMAXSD 32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPMAXSD 64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPMAXSD 96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000020, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000008
+	JL      done
+	VMOVUPS (CX), Y0
+	VPMAXSD (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000008, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumInt64(dst []int64, a []int64, b []int64)
+// Requires: AVX, AVX2
+TEXT ·sumInt64(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000010
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPADDQ  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPADDQ  32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPADDQ  64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPADDQ  96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000010, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000004
+	JL      done
+	VMOVUPS (CX), Y0
+	VPADDQ  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000004, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func prodInt64(dst []int64, a []int64, b []int64)
+// Requires: AVX, AVX2
+TEXT ·prodInt64(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ     BX, $0x00000010
+	JL       narrow
+	VMOVUPS  (CX), Y0
+	VMOVDQU  (DX), Y1
+	VPSHUFD  $0xb1, Y1, Y2
+	VPMULLD  Y2, Y0, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPADDD   Y3, Y2, Y2
+	VPSLLQ   $0x20, Y2, Y2
+	VPMULUDQ Y1, Y0, Y0
+	VPADDQ   Y2, Y0, Y0
+	VMOVUPS  Y0, (AX)
+	VMOVUPS  32(CX), Y0
+	VMOVDQU  32(DX), Y1
+	VPSHUFD  $0xb1, Y1, Y2
+	VPMULLD  Y2, Y0, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPADDD   Y3, Y2, Y2
+	VPSLLQ   $0x20, Y2, Y2
+	VPMULUDQ Y1, Y0, Y0
+	VPADDQ   Y2, Y0, Y0
+	VMOVUPS  Y0, 32(AX)
+	VMOVUPS  64(CX), Y0
+	VMOVDQU  64(DX), Y1
+	VPSHUFD  $0xb1, Y1, Y2
+	VPMULLD  Y2, Y0, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPADDD   Y3, Y2, Y2
+	VPSLLQ   $0x20, Y2, Y2
+	VPMULUDQ Y1, Y0, Y0
+	VPADDQ   Y2, Y0, Y0
+	VMOVUPS  Y0, 64(AX)
+	VMOVUPS  96(CX), Y0
+	VMOVDQU  96(DX), Y1
+	VPSHUFD  $0xb1, Y1, Y2
+	VPMULLD  Y2, Y0, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPADDD   Y3, Y2, Y2
+	VPSLLQ   $0x20, Y2, Y2
+	VPMULUDQ Y1, Y0, Y0
+	VPADDQ   Y2, Y0, Y0
+	VMOVUPS  Y0, 96(AX)
+	ADDQ     $0x00000080, AX
+	ADDQ     $0x00000080, CX
+	ADDQ     $0x00000080, DX
+	SUBQ     $0x00000010, BX
+	JMP      wide
+
+narrow:
+	CMPQ     BX, $0x00000004
+	JL       done
+	VMOVUPS  (CX), Y0
+	VMOVDQU  (DX), Y1
+	VPSHUFD  $0xb1, Y1, Y2
+	VPMULLD  Y2, Y0, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPADDD   Y3, Y2, Y2
+	VPSLLQ   $0x20, Y2, Y2
+	VPMULUDQ Y1, Y0, Y0
+	VPADDQ   Y2, Y0, Y0
+	VMOVUPS  Y0, (AX)
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	ADDQ     $0x00000020, DX
+	SUBQ     $0x00000004, BX
+	JMP      narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func minInt64(dst []int64, a []int64, b []int64)
+// Requires: AVX, AVX2
+TEXT ·minInt64(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ      BX, $0x00000010
+	JL        narrow
+	VMOVUPS   (CX), Y0
+	VMOVDQU   (DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(CX), Y0
+	VMOVDQU   32(DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(CX), Y0
+	VMOVDQU   64(DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(CX), Y0
+	VMOVDQU   96(DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000080, DX
+	SUBQ      $0x00000010, BX
+	JMP       wide
+
+narrow:
+	CMPQ      BX, $0x00000004
+	JL        done
+	VMOVUPS   (CX), Y0
+	VMOVDQU   (DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y1, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	SUBQ      $0x00000004, BX
+	JMP       narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxInt64(dst []int64, a []int64, b []int64)
+// Requires: AVX, AVX2
+TEXT ·maxInt64(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ      BX, $0x00000010
+	JL        narrow
+	VMOVUPS   (CX), Y0
+	VMOVDQU   (DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   32(CX), Y0
+	VMOVDQU   32(DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, 32(AX)
+	VMOVUPS   64(CX), Y0
+	VMOVDQU   64(DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   96(CX), Y0
+	VMOVDQU   96(DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, 96(AX)
+	ADDQ      $0x00000080, AX
+	ADDQ      $0x00000080, CX
+	ADDQ      $0x00000080, DX
+	SUBQ      $0x00000010, BX
+	JMP       wide
+
+narrow:
+	CMPQ      BX, $0x00000004
+	JL        done
+	VMOVUPS   (CX), Y0
+	VMOVDQU   (DX), Y1
+	VPCMPGTQ  Y1, Y0, Y2
+	VBLENDVPD Y2, Y0, Y1, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	SUBQ      $0x00000004, BX
+	JMP       narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumUint8(dst []uint8, a []uint8, b []uint8)
+// Requires: AVX, AVX2
+TEXT ·sumUint8(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000080
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPADDB  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPADDB  32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPADDB  64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPADDB  96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000080, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000020
+	JL      done
+	VMOVUPS (CX), Y0
+	VPADDB  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000020, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func prodUint8(dst []uint8, a []uint8, b []uint8)
+// Requires: AVX, AVX2
+TEXT ·prodUint8(SB), NOSPLIT, $0-72
+	MOVQ     dst_base+0(FP), AX
+	MOVQ     a_base+24(FP), CX
+	MOVQ     b_base+48(FP), DX
+	VPCMPEQW Y0, Y0, Y0
+	VPSRLW   $0x08, Y0, Y0
+	MOVQ     dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000080
+	JL      narrow
+	VMOVUPS (CX), Y1
+	VMOVDQU (DX), Y2
+	VPSRLW  $0x08, Y1, Y3
+	VPANDN  Y2, Y0, Y4
+	VPMULLW Y4, Y3, Y3
+	VPMULLW Y2, Y1, Y1
+	VPAND   Y0, Y1, Y1
+	VPOR    Y3, Y1, Y1
+	VMOVUPS Y1, (AX)
+	VMOVUPS 32(CX), Y1
+	VMOVDQU 32(DX), Y2
+	VPSRLW  $0x08, Y1, Y3
+	VPANDN  Y2, Y0, Y4
+	VPMULLW Y4, Y3, Y3
+	VPMULLW Y2, Y1, Y1
+	VPAND   Y0, Y1, Y1
+	VPOR    Y3, Y1, Y1
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VMOVDQU 64(DX), Y2
+	VPSRLW  $0x08, Y1, Y3
+	VPANDN  Y2, Y0, Y4
+	VPMULLW Y4, Y3, Y3
+	VPMULLW Y2, Y1, Y1
+	VPAND   Y0, Y1, Y1
+	VPOR    Y3, Y1, Y1
+	VMOVUPS Y1, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VMOVDQU 96(DX), Y2
+	VPSRLW  $0x08, Y1, Y3
+	VPANDN  Y2, Y0, Y4
+	VPMULLW Y4, Y3, Y3
+	VPMULLW Y2, Y1, Y1
+	VPAND   Y0, Y1, Y1
+	VPOR    Y3, Y1, Y1
+	VMOVUPS Y1, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000080, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000020
+	JL      done
+	VMOVUPS (CX), Y1
+	VMOVDQU (DX), Y2
+	VPSRLW  $0x08, Y1, Y3
+	VPANDN  Y2, Y0, Y4
+	VPMULLW Y4, Y3, Y3
+	VPMULLW Y2, Y1, Y1
+	VPAND   Y0, Y1, Y1
+	VPOR    Y3, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000020, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func minUint8(dst []uint8, a []uint8, b []uint8)
+// Requires: AVX, AVX2
+TEXT ·minUint8(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000080
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPMINUB (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPMINUB 32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPMINUB 64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPMINUB 96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000080, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000020
+	JL      done
+	VMOVUPS (CX), Y0
+	VPMINUB (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000020, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxUint8(dst []uint8, a []uint8, b []uint8)
+// Requires: AVX, AVX2
+TEXT ·maxUint8(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), AX
+	MOVQ a_base+24(FP), CX
+	MOVQ b_base+48(FP), DX
+	MOVQ dst_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000080
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VPMAXUB (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VPMAXUB 32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VPMAXUB 64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VPMAXUB 96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000080, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000020
+	JL      done
+	VMOVUPS (CX), Y0
+	VPMAXUB (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000020, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumAll32(dst []float32, operands [][]float32, by float32, lo int, hi int)
+// Requires: AVX, AVX2, SSE
+TEXT ·sumAll32(SB), NOSPLIT, $0-72
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         operands_base+24(FP), CX
+	MOVQ         operands_len+32(FP), DX
+	IMUL3Q       $0x18, DX, DX
+	ADDQ         CX, DX
+	MOVQ         lo+56(FP), BX
+	MOVQ         hi+64(FP), SI
+	MOVSS        by+48(FP), X0
+	VBROADCASTSS X0, Y0
+
+wide:
+	LEAQ    64(BX), DI
+	CMPQ    DI, SI
+	JG      narrow
+	MOVQ    CX, R8
+	MOVQ    (R8), R9
+	VMOVUPS (R9)(BX*4), Y1
+	VMOVUPS 32(R9)(BX*4), Y2
+	VMOVUPS 64(R9)(BX*4), Y3
+	VMOVUPS 96(R9)(BX*4), Y4
+	VMOVUPS 128(R9)(BX*4), Y5
+	VMOVUPS 160(R9)(BX*4), Y6
+	VMOVUPS 192(R9)(BX*4), Y7
+	VMOVUPS 224(R9)(BX*4), Y8
+
+wideNext:
+	ADDQ   $0x00000018, R8
+	CMPQ   R8, DX
+	JGE    wideStore
+	MOVQ   (R8), R9
+	VADDPS (R9)(BX*4), Y1, Y1
+	VADDPS 32(R9)(BX*4), Y2, Y2
+	VADDPS 64(R9)(BX*4), Y3, Y3
+	VADDPS 96(R9)(BX*4), Y4, Y4
+	VADDPS 128(R9)(BX*4), Y5, Y5
+	VADDPS 160(R9)(BX*4), Y6, Y6
+	VADDPS 192(R9)(BX*4), Y7, Y7
+	VADDPS 224(R9)(BX*4), Y8, Y8
+	JMP    wideNext
+
+wideStore:
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	VMULPS  Y0, Y2, Y2
+	VMOVUPS Y2, 32(AX)(BX*4)
+	VMULPS  Y0, Y3, Y3
+	VMOVUPS Y3, 64(AX)(BX*4)
+	VMULPS  Y0, Y4, Y4
+	VMOVUPS Y4, 96(AX)(BX*4)
+	VMULPS  Y0, Y5, Y5
+	VMOVUPS Y5, 128(AX)(BX*4)
+	VMULPS  Y0, Y6, Y6
+	VMOVUPS Y6, 160(AX)(BX*4)
+	VMULPS  Y0, Y7, Y7
+	VMOVUPS Y7, 192(AX)(BX*4)
+	VMULPS  Y0, Y8, Y8
+	VMOVUPS Y8, 224(AX)(BX*4)
+	MOVQ    DI, BX
+	JMP     wide
+
+narrow:
+	LEAQ    8(BX), DI
+	CMPQ    DI, SI
+	JG      done
+	MOVQ    CX, R8
+	MOVQ    (R8), R9
+	VMOVUPS (R9)(BX*4), Y1
+
+narrowNext:
+	ADDQ   $0x00000018, R8
+	CMPQ   R8, DX
+	JGE    narrowStore
+	MOVQ   (R8), R9
+	VADDPS (R9)(BX*4), Y1, Y1
+	JMP    narrowNext
+
+narrowStore:
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)(BX*4)
+	MOVQ    DI, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanAllInt32(dst []int32, operands [][]int32, by float64, lo int, hi int)
+// Requires: AVX, AVX2, SSE2
+TEXT ·meanAllInt32(SB), NOSPLIT, $0-72
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         operands_base+24(FP), CX
+	MOVQ         operands_len+32(FP), DX
+	IMUL3Q       $0x18, DX, DX
+	ADDQ         CX, DX
+	MOVQ         lo+56(FP), BX
+	MOVQ         hi+64(FP), SI
+	MOVSD        by+48(FP), X0
+	VBROADCASTSD X0, Y0
+	VPCMPEQQ     Y1, Y1, Y1
+	VPSLLQ       $0x3f, Y1, Y2
+	VPSLLQ       $0x37, Y1, Y1
+	VPSRLQ       $0x02, Y1, Y1
+
+wide:
+	LEAQ      32(BX), DI
+	CMPQ      DI, SI
+	JG        narrow
+	MOVQ      CX, R8
+	MOVQ      (R8), R9
+	VCVTDQ2PD (R9)(BX*4), Y3
+	VCVTDQ2PD 16(R9)(BX*4), Y4
+	VCVTDQ2PD 32(R9)(BX*4), Y5
+	VCVTDQ2PD 48(R9)(BX*4), Y6
+	VCVTDQ2PD 64(R9)(BX*4), Y7
+	VCVTDQ2PD 80(R9)(BX*4), Y8
+	VCVTDQ2PD 96(R9)(BX*4), Y9
+	VCVTDQ2PD 112(R9)(BX*4), Y10
+
+wideNext:
+	ADDQ      $0x00000018, R8
+	CMPQ      R8, DX
+	JGE       wideStore
+	MOVQ      (R8), R9
+	VCVTDQ2PD (R9)(BX*4), Y11
+	VADDPD    Y11, Y3, Y3
+	VCVTDQ2PD 16(R9)(BX*4), Y11
+	VADDPD    Y11, Y4, Y4
+	VCVTDQ2PD 32(R9)(BX*4), Y11
+	VADDPD    Y11, Y5, Y5
+	VCVTDQ2PD 48(R9)(BX*4), Y11
+	VADDPD    Y11, Y6, Y6
+	VCVTDQ2PD 64(R9)(BX*4), Y11
+	VADDPD    Y11, Y7, Y7
+	VCVTDQ2PD 80(R9)(BX*4), Y11
+	VADDPD    Y11, Y8, Y8
+	VCVTDQ2PD 96(R9)(BX*4), Y11
+	VADDPD    Y11, Y9, Y9
+	VCVTDQ2PD 112(R9)(BX*4), Y11
+	VADDPD    Y11, Y10, Y10
+	JMP       wideNext
+
+wideStore:
+	VANDPD      Y2, Y3, Y11
+	VORPD       Y1, Y11, Y11
+	VADDPD      Y11, Y3, Y3
+	VMULPD      Y0, Y3, Y3
+	VCVTTPD2DQY Y3, X3
+	VMOVDQU     X3, (AX)(BX*4)
+	VANDPD      Y2, Y4, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y4, Y4
+	VMULPD      Y0, Y4, Y4
+	VCVTTPD2DQY Y4, X3
+	VMOVDQU     X3, 16(AX)(BX*4)
+	VANDPD      Y2, Y5, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y5, Y5
+	VMULPD      Y0, Y5, Y5
+	VCVTTPD2DQY Y5, X3
+	VMOVDQU     X3, 32(AX)(BX*4)
+	VANDPD      Y2, Y6, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y6, Y6
+	VMULPD      Y0, Y6, Y6
+	VCVTTPD2DQY Y6, X3
+	VMOVDQU     X3, 48(AX)(BX*4)
+	VANDPD      Y2, Y7, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y7, Y7
+	VMULPD      Y0, Y7, Y7
+	VCVTTPD2DQY Y7, X3
+	VMOVDQU     X3, 64(AX)(BX*4)
+	VANDPD      Y2, Y8, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y8, Y8
+	VMULPD      Y0, Y8, Y8
+	VCVTTPD2DQY Y8, X3
+	VMOVDQU     X3, 80(AX)(BX*4)
+	VANDPD      Y2, Y9, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y9, Y9
+	VMULPD      Y0, Y9, Y9
+	VCVTTPD2DQY Y9, X3
+	VMOVDQU     X3, 96(AX)(BX*4)
+	VANDPD      Y2, Y10, Y3
+	VORPD       Y1, Y3, Y3
+	VADDPD      Y3, Y10, Y10
+	VMULPD      Y0, Y10, Y10
+	VCVTTPD2DQY Y10, X3
+	VMOVDQU     X3, 112(AX)(BX*4)
+	MOVQ        DI, BX
+	JMP         wide
+
+narrow:
+	LEAQ      4(BX), DI
+	CMPQ      DI, SI
+	JG        done
+	MOVQ      CX, R8
+	MOVQ      (R8), R9
+	VCVTDQ2PD (R9)(BX*4), Y3
+
+narrowNext:
+	ADDQ      $0x00000018, R8
+	CMPQ      R8, DX
+	JGE       narrowStore
+	MOVQ      (R8), R9
+	VCVTDQ2PD (R9)(BX*4), Y4
+	VADDPD    Y4, Y3, Y3
+	JMP       narrowNext
+
+narrowStore:
+	VANDPD      Y2, Y3, Y4
+	VORPD       Y1, Y4, Y4
+	VADDPD      Y4, Y3, Y3
+	VMULPD      Y0, Y3, Y3
+	VCVTTPD2DQY Y3, X3
+	VMOVDQU     X3, (AX)(BX*4)
+	MOVQ        DI, BX
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func meanAllUint8(dst []uint8, operands [][]uint8, by float32, lo int, hi int)
+// Requires: AVX, AVX2, SSE
+TEXT ·meanAllUint8(SB), NOSPLIT, $0-72
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         operands_base+24(FP), CX
+	MOVQ         operands_len+32(FP), DX
+	IMUL3Q       $0x18, DX, DX
+	ADDQ         CX, DX
+	MOVQ         lo+56(FP), BX
+	MOVQ         hi+64(FP), SI
+	MOVSS        by+48(FP), X0
+	VBROADCASTSS X0, Y0
+	VPCMPEQD     Y1, Y1, Y1
+	VPSLLD       $0x1a, Y1, Y1
+	VPSRLD       $0x02, Y1, Y1
+
+wide:
+	LEAQ      64(BX), DI
+	CMPQ      DI, SI
+	JG        narrow
+	MOVQ      CX, R8
+	MOVQ      (R8), R9
+	VPMOVZXBD (R9)(BX*1), Y2
+	VPMOVZXBD 8(R9)(BX*1), Y3
+	VPMOVZXBD 16(R9)(BX*1), Y4
+	VPMOVZXBD 24(R9)(BX*1), Y5
+	VPMOVZXBD 32(R9)(BX*1), Y6
+	VPMOVZXBD 40(R9)(BX*1), Y7
+	VPMOVZXBD 48(R9)(BX*1), Y8
+	VPMOVZXBD 56(R9)(BX*1), Y9
+
+wideNext:
+	ADDQ      $0x00000018, R8
+	CMPQ      R8, DX
+	JGE       wideStore
+	MOVQ      (R8), R9
+	VPMOVZXBD (R9)(BX*1), Y10
+	VPADDD    Y10, Y2, Y2
+	VPMOVZXBD 8(R9)(BX*1), Y10
+	VPADDD    Y10, Y3, Y3
+	VPMOVZXBD 16(R9)(BX*1), Y10
+	VPADDD    Y10, Y4, Y4
+	VPMOVZXBD 24(R9)(BX*1), Y10
+	VPADDD    Y10, Y5, Y5
+	VPMOVZXBD 32(R9)(BX*1), Y10
+	VPADDD    Y10, Y6, Y6
+	VPMOVZXBD 40(R9)(BX*1), Y10
+	VPADDD    Y10, Y7, Y7
+	VPMOVZXBD 48(R9)(BX*1), Y10
+	VPADDD    Y10, Y8, Y8
+	VPMOVZXBD 56(R9)(BX*1), Y10
+	VPADDD    Y10, Y9, Y9
+	JMP       wideNext
+
+wideStore:
+	VCVTDQ2PS    Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VCVTTPS2DQ   Y2, Y2
+	VEXTRACTI128 $0x00, Y2, X10
+	VEXTRACTI128 $0x01, Y2, X2
+	VPACKUSDW    X2, X10, X10
+	VPACKUSWB    X10, X10, X10
+	VMOVQ        X10, (AX)(BX*1)
+	VCVTDQ2PS    Y3, Y3
+	VADDPS       Y1, Y3, Y3
+	VMULPS       Y0, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VEXTRACTI128 $0x00, Y3, X2
+	VEXTRACTI128 $0x01, Y3, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 8(AX)(BX*1)
+	VCVTDQ2PS    Y4, Y4
+	VADDPS       Y1, Y4, Y4
+	VMULPS       Y0, Y4, Y4
+	VCVTTPS2DQ   Y4, Y4
+	VEXTRACTI128 $0x00, Y4, X2
+	VEXTRACTI128 $0x01, Y4, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 16(AX)(BX*1)
+	VCVTDQ2PS    Y5, Y5
+	VADDPS       Y1, Y5, Y5
+	VMULPS       Y0, Y5, Y5
+	VCVTTPS2DQ   Y5, Y5
+	VEXTRACTI128 $0x00, Y5, X2
+	VEXTRACTI128 $0x01, Y5, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 24(AX)(BX*1)
+	VCVTDQ2PS    Y6, Y6
+	VADDPS       Y1, Y6, Y6
+	VMULPS       Y0, Y6, Y6
+	VCVTTPS2DQ   Y6, Y6
+	VEXTRACTI128 $0x00, Y6, X2
+	VEXTRACTI128 $0x01, Y6, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 32(AX)(BX*1)
+	VCVTDQ2PS    Y7, Y7
+	VADDPS       Y1, Y7, Y7
+	VMULPS       Y0, Y7, Y7
+	VCVTTPS2DQ   Y7, Y7
+	VEXTRACTI128 $0x00, Y7, X2
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 40(AX)(BX*1)
+	VCVTDQ2PS    Y8, Y8
+	VADDPS       Y1, Y8, Y8
+	VMULPS       Y0, Y8, Y8
+	VCVTTPS2DQ   Y8, Y8
+	VEXTRACTI128 $0x00, Y8, X2
+	VEXTRACTI128 $0x01, Y8, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 48(AX)(BX*1)
+	VCVTDQ2PS    Y9, Y9
+	VADDPS       Y1, Y9, Y9
+	VMULPS       Y0, Y9, Y9
+	VCVTTPS2DQ   Y9, Y9
+	VEXTRACTI128 $0x00, Y9, X2
+	VEXTRACTI128 $0x01, Y9, X3
+	VPACKUSDW    X3, X2, X2
+	VPACKUSWB    X2, X2, X2
+	VMOVQ        X2, 56(AX)(BX*1)
+	MOVQ         DI, BX
+	JMP          wide
+
+narrow:
+	LEAQ      8(BX), DI
+	CMPQ      DI, SI
+	JG        done
+	MOVQ      CX, R8
+	MOVQ      (R8), R9
+	VPMOVZXBD (R9)(BX*1), Y2
+
+narrowNext:
+	ADDQ      $0x00000018, R8
+	CMPQ      R8, DX
+	JGE       narrowStore
+	MOVQ      (R8), R9
+	VPMOVZXBD (R9)(BX*1), Y3
+	VPADDD    Y3, Y2, Y2
+	JMP       narrowNext
+
+narrowStore:
+	VCVTDQ2PS    Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VMULPS       Y0, Y2, Y2
+	VCVTTPS2DQ   Y2, Y2
+	VEXTRACTI128 $0x00, Y2, X3
+	VEXTRACTI128 $0x01, Y2, X2
+	VPACKUSDW    X2, X3, X3
+	VPACKUSWB    X3, X3, X3
+	VMOVQ        X3, (AX)(BX*1)
+	MOVQ         DI, BX
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func widenHalf(dst []float32, src []uint16)
 // Requires: AVX, F16C
 TEXT ·widenHalf(SB), NOSPLIT, $0-48

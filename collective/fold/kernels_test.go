@@ -17,7 +17,10 @@ const (
 	guard     = 8  // elements on each side of dst that must stay as they are
 )
 
-var ops = []Op{Sum, Min, Max, Prod}
+var (
+	ops     = []Op{Sum, Min, Max, Prod}
+	opNames = [...]string{Sum: "sum", Min: "min", Max: "max", Prod: "prod"}
+)
 
 // special32 are the bits of values whose arithmetic has corners.
 var special32 = []uint32{
@@ -79,11 +82,26 @@ func seeded() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
 func TestKernelsEqualLoops(t *testing.T) {
 	needKernels(t)
-	t.Run("float32", func(t *testing.T) { kernelsEqualLoops(t, pool32, nan32) })
-	t.Run("float64", func(t *testing.T) { kernelsEqualLoops(t, pool64, nan64) })
+	t.Run("float32", func(t *testing.T) {
+		kernelsEqualLoops(t, pool32, loop32, func(x []float32, by float32) { scaleFloats(x, by, nan32) })
+	})
+	t.Run("float64", func(t *testing.T) {
+		kernelsEqualLoops(t, pool64, loop64, func(x []float64, by float64) { scaleFloats(x, by, nan64) })
+	})
+	t.Run("int32", func(t *testing.T) { kernelsEqualLoops(t, poolIntegers[int32], foldIntegers, scaleIntegers) })
+	t.Run("int64", func(t *testing.T) { kernelsEqualLoops(t, poolIntegers[int64], foldIntegers, scaleIntegers) })
+	t.Run("uint8", func(t *testing.T) { kernelsEqualLoops(t, poolIntegers[uint8], foldIntegers, scaleIntegers) })
 }
 
-func kernelsEqualLoops[T float32 | float64](t *testing.T, pool func(int, *rand.Rand) []T, nan func(x, y T) T) {
+func loop32(op Op, dst, a, b []float32) { foldFloats(op, dst, a, b, nan32) }
+
+func loop64(op Op, dst, a, b []float64) { foldFloats(op, dst, a, b, nan64) }
+
+// kernelsEqualLoops compares Into with loop and Scale with scale, at every
+// length, from every place in a cache line.
+func kernelsEqualLoops[T Number](
+	t *testing.T, pool func(int, *rand.Rand) []T, loop func(op Op, dst, a, b []T), scale func(x []T, by T),
+) {
 	const room = maxLength + offsets + 2*guard
 	operands, blank := pool(2*room, seeded()), pool(room, seeded())
 	a, b, dst := make([]T, room), make([]T, room), make([]T, room)
@@ -95,7 +113,7 @@ func kernelsEqualLoops[T float32 | float64](t *testing.T, pool func(int, *rand.R
 			for _, op := range ops {
 				x, y := operands[atA:][:n], operands[room+atB:][:n]
 				copy(want, blank)
-				foldFloats(op, want[at:][:n], x, y, nan)
+				loop(op, want[at:][:n], x, y)
 
 				copy(dst, blank)
 				copy(a[atA:], x)
@@ -119,7 +137,7 @@ func kernelsEqualLoops[T float32 | float64](t *testing.T, pool func(int, *rand.R
 			copy(want, blank)
 			copy(want[at:], x)
 			copy(dst, want)
-			scaleFloats(want[at:][:n], by, nan)
+			scale(want[at:][:n], by)
 			Scale(dst[at:][:n], by)
 			same(t, want, dst, "scale of %d at %d by %v", n, at, by)
 		}
@@ -257,37 +275,16 @@ func repeat(bits uint64, n int) []float64 {
 	return s
 }
 
-func TestIntegerLimits(t *testing.T) {
-	for n := range maxLength {
-		a, b := make([]int32, n), make([]int32, n)
-		for i := range a {
-			a[i], b[i] = math.MinInt32, -1
-		}
-		Into(Sum, a, a, b)
-		for i := range a {
-			require.Equal(t, int32(math.MaxInt32), a[i])
-		}
-	}
-	for _, c := range []struct {
-		op   Op
-		want int64
-	}{{Sum, -1}, {Min, math.MinInt64}, {Max, math.MaxInt64}, {Prod, math.MinInt64}} {
-		a := []int64{math.MinInt64}
-		Into(c.op, a, a, []int64{math.MaxInt64})
-		require.Equal(t, c.want, a[0], "op %d", c.op)
-	}
-	x := []int64{math.MinInt64, math.MaxInt64}
-	Scale(x, -1)
-	require.Equal(t, []int64{math.MinInt64, -math.MaxInt64}, x)
-}
-
 func TestNothingIsAllocated(t *testing.T) {
 	wide, narrow, small := make([]float32, 100), make([]uint16, 100), make([]uint8, 100)
+	singles, bytes := [][]float32{wide, wide, wide}, [][]uint8{small, small}
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		Into(Max, wide, wide, wide)
-		Into(Sum, small, small, small)
+		Into(Prod, small, small, small)
 		Scale(wide, .25)
 		Scale(small, 3)
+		SumAll(wide, singles, .5)
+		MeanAll(small, bytes)
 		Round(narrow, wide, Half)
 		Widen(wide, narrow, Brain)
 	}))

@@ -22,12 +22,15 @@ var floats = []float{
 	{"float64", "64", 4, VADDPD, VMULPD, VORPD, VANDPD, VMINPD, VMAXPD, VCMPPD, VBROADCASTSD, VBLENDVPD},
 }
 
-// into is dst = a op b.
-func into(name string, f float, op func(...Op)) {
-	name += f.suffix
-	kernel.Begin(name, "(dst, a, b []"+f.name+")", name+" is a whole number of blocks of Into.")
+// into is dst = a op b, of so many elements in a register. prepare sets the
+// registers that op reads.
+func into(name, element string, lanes int, op func(...Op), prepare ...func()) {
+	kernel.Begin(name, "(dst, a, b []"+element+")", name+" is a whole number of blocks of Into.")
 	dst, a, b := kernel.Base("dst"), kernel.Base("a"), kernel.Base("b")
-	kernel.Loops(kernel.Length("dst"), f.lanes, func(k int) {
+	for _, f := range prepare {
+		f()
+	}
+	kernel.Loops(kernel.Length("dst"), lanes, func(k int) {
 		x := YMM()
 		VMOVUPS(a.Offset(k*kernel.Vector), x)
 		op(b.Offset(k*kernel.Vector), x, x)

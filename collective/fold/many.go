@@ -1,0 +1,94 @@
+package fold
+
+import "math/bits"
+
+// SumAll sets dst[i] = (operands[0][i] + operands[1][i] + ...) * by, for every i
+// and one operand at a time: the bits are those of Into from the first operand
+// to the last and then Scale, in one pass over memory. dst may be any of the
+// operands, but no slice may overlap another in part. There are two operands or
+// more, each as long as dst. It allocates nothing.
+func SumAll(dst []float32, operands [][]float32, by float32) {
+	_ = operands[1]
+	reach(dst, operands)
+	sumEach(dst, operands, by, fastSumAll(dst, operands, by))
+}
+
+// MeanAll sets dst[i] to the mean of operands[0][i], operands[1][i], and so on:
+// the exact sum, divided and truncated. dst may be any of the operands, but no
+// slice may overlap another in part. There is one operand or more, each as long
+// as dst. It allocates nothing.
+func MeanAll[T int32 | int64 | uint8](dst []T, operands [][]T) {
+	_ = operands[0]
+	reach(dst, operands)
+	switch dst := any(dst).(type) {
+	case []int32:
+		operands := any(operands).([][]int32)
+		meanEach(dst, operands, fastMeanInt32(dst, operands))
+	case []uint8:
+		operands := any(operands).([][]uint8)
+		meanEach(dst, operands, fastMeanUint8(dst, operands))
+	case []int64:
+		meanWide(dst, any(operands).([][]int64))
+	}
+}
+
+// reach panics unless every operand reaches as far as dst: the kernels go by
+// the length of dst alone.
+func reach[T Number](dst []T, operands [][]T) {
+	for _, x := range operands {
+		_ = x[:len(dst)]
+	}
+}
+
+// sumEach is SumAll from element lo on. It goes by pieces, which are written
+// when all operands of them have been read.
+func sumEach(dst []float32, operands [][]float32, by float32, lo int) {
+	var room [256]float32
+	for lo < len(dst) {
+		hi := min(lo+len(room), len(dst))
+		acc := room[:hi-lo]
+		foldFloats(Sum, acc, operands[0][lo:hi], operands[1][lo:hi], nan32)
+		for _, x := range operands[2:] {
+			foldFloats(Sum, acc, acc, x[lo:hi], nan32)
+		}
+		if by != 1 {
+			scaleFloats(acc, by, nan32)
+		}
+		copy(dst[lo:], acc)
+		lo = hi
+	}
+}
+
+// meanEach is MeanAll, from element lo on, of integers that 64 bits hold the sum
+// of.
+func meanEach[T int32 | uint8](dst []T, operands [][]T, lo int) {
+	for i := lo; i < len(dst); i++ {
+		sum := int64(0)
+		for _, x := range operands {
+			sum += int64(x[i])
+		}
+		dst[i] = T(sum / int64(len(operands)))
+	}
+}
+
+// meanWide is MeanAll of 64-bit integers, summed in 128 bits.
+func meanWide(dst []int64, operands [][]int64) {
+	for i := range dst {
+		var hi, lo, carry uint64
+		for _, x := range operands {
+			v := x[i]
+			lo, carry = bits.Add64(lo, uint64(v), 0)
+			hi, _ = bits.Add64(hi, uint64(v>>63), carry)
+		}
+		negative := int64(hi) < 0
+		if negative {
+			lo, carry = bits.Sub64(0, lo, 0)
+			hi, _ = bits.Sub64(0, hi, carry)
+		}
+		q, _ := bits.Div64(hi, lo, uint64(len(operands))) // the mean fits, so hi < len(operands)
+		if negative {
+			q = -q
+		}
+		dst[i] = int64(q)
+	}
+}

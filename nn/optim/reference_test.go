@@ -81,3 +81,35 @@ func widen(b nn.Buffer) []float64 {
 	}
 	return v
 }
+
+// liu is RAdam for one parameter in float64, Algorithm 2 of Liu et al. 2019 as it
+// is printed, with Eps in the denominator against division by 0. Two numbers say
+// where another implementation departs from it.
+type liu struct {
+	settings
+	above float64 // the second moment counts if ρ > above; 4 in the paper
+	ahead float64 // what t is ahead of the updates; 0 in the paper
+
+	w, m, v []float64
+	updates float64
+}
+
+func (o *liu) update(g []float64) {
+	o.updates++
+	t := o.updates + o.ahead
+	past1, past2 := math.Pow(o.beta1, t), math.Pow(o.beta2, t)
+	rhoInf := 2/(1-o.beta2) - 1
+	rho := rhoInf - 2*t*past2/(1-past2)
+	for i := range g {
+		o.v[i] = o.beta2*o.v[i] + (1-o.beta2)*g[i]*g[i]
+		o.m[i] = o.beta1*o.m[i] + (1-o.beta1)*g[i]
+		mHat := o.m[i] / (1 - past1)
+		if rho > o.above {
+			l := math.Sqrt(1-past2) / (math.Sqrt(o.v[i]) + o.eps)
+			r := math.Sqrt((rho - 4) * (rho - 2) * rhoInf / ((rhoInf - 4) * (rhoInf - 2) * rho))
+			o.w[i] -= o.rate * r * mHat * l
+		} else {
+			o.w[i] -= o.rate * mHat
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/nn"
@@ -35,11 +36,8 @@ func New() *Catalog {
 		}}},
 		{"layers", "convnet.v1", config.Func{Make: func(config.Args) (any, error) { return models.ConvNet(), nil }}},
 		{"layers", "Softmax.v1", config.Func{Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
-		{"optimizers", "Adam.v1", config.Func{Make: makeAdam, Params: append([]config.Param{
-			{Name: "beta1", Type: config.Any, Default: .9},
-			{Name: "beta2", Type: config.Any, Default: .999},
-			{Name: "eps", Type: config.Any, Default: 1e-8},
-		}, common...)}},
+		{"optimizers", "Adam.v1", config.Func{Make: makeAdam, Params: slices.Concat(moments, common)}},
+		{"optimizers", "RAdam.v1", config.Func{Make: makeRAdam, Params: slices.Concat(moments, common)}},
 		{"optimizers", "SGD.v1", config.Func{Make: makeSGD, Params: common}},
 	} {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
@@ -48,6 +46,13 @@ func New() *Catalog {
 		c.err = errors.Join(c.err, c.Registry.Register("schedules", s.name, s.Func))
 	}
 	return c
+}
+
+// moments is the arguments of optimizers that keep moments of the gradient.
+var moments = []config.Param{
+	{Name: "beta1", Type: config.Any, Default: .9},
+	{Name: "beta2", Type: config.Any, Default: .999},
+	{Name: "eps", Type: config.Any, Default: 1e-8},
 }
 
 // common is the arguments that all of Thinc's optimizers take.
@@ -63,10 +68,18 @@ func makeReluReluSoftmax(a config.Args) (any, error) {
 	return models.ReluReluSoftmax(a.Int("hidden_width"), float32(a.Float("dropout"))), nil
 }
 
-func makeAdam(a config.Args) (any, error) {
+func makeAdam(a config.Args) (any, error) { return adam(a) }
+
+// makeRAdam reads the same arguments with the same defaults.
+func makeRAdam(a config.Args) (any, error) {
+	o, err := adam(a)
+	return optim.RAdam(o), err
+}
+
+func adam(a config.Args) (optim.Adam, error) {
 	h, err := hyper(a, "eps", "beta1", "beta2")
 	if err != nil {
-		return nil, err
+		return optim.Adam{}, err
 	}
 	return optim.Adam{
 		LearnRate: h["learn_rate"], Beta1: h["beta1"], Beta2: h["beta2"], Eps: h["eps"], L2: h["L2"], GradClip: h["grad_clip"],

@@ -33,6 +33,14 @@ func TestDefaultsAreThincs(t *testing.T) {
 	}
 	require.Zero(t, got.L2(0))
 
+	radam, err := c.Optimizer(parse(t, "[optimizer]\n@optimizers = \"RAdam.v1\"\nbeta1 = 0.8\n"))
+	require.NoError(t, err)
+	require.Equal(t, optim.DefaultRAdam().Slots(), radam.(optim.RAdam).Slots())
+	require.Equal(t, []float64{.001, .8, .999, 1e-8, 0, 1}, []float64{
+		radam.(optim.RAdam).LearnRate(3), radam.(optim.RAdam).Beta1(3), radam.(optim.RAdam).Beta2(3),
+		radam.(optim.RAdam).Eps(3), radam.(optim.RAdam).L2(3), radam.(optim.RAdam).GradClip(3),
+	})
+
 	sgd, err := c.Optimizer(parse(t, "[optimizer]\n@optimizers = \"SGD.v1\"\nlearn_rate = 0.5\nuse_averages = false\n"))
 	require.NoError(t, err)
 	require.Equal(t, .5, sgd.(optim.SGD).LearnRate(0))
@@ -51,6 +59,7 @@ func TestMistakes(t *testing.T) {
 		"must name an optimizer": "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
 		"test.cfg:3":             "[optimizer]\n@optimizers = \"Adam.v1\"\nlearn_rate = -1\n",
 		"must be below 1":        "[optimizer]\n@optimizers = \"Adam.v1\"\nbeta2 = 1\n",
+		"beta2: it is 1.5":       "[optimizer]\n@optimizers = \"RAdam.v1\"\nbeta2 = 1.5\n",
 		"Adam.v1":                "[optimizer]\n@optimizers = \"Adamm.v1\"\n",
 		"[optimizer] is not":     "[model]\n",
 		"must not be negative":   "[optimizer]\n@optimizers = \"SGD.v1\"\nL2 = -0.1\n",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -36,10 +37,10 @@ func DefaultCacheDir() (string, error) {
 // cacheDir as IDX files; later calls read those. Processes may call it at the
 // same time: one draws, the others wait for it. The bytes are compared with the set's known
 // SHA-256, so every machine trains on the same ones; files that fail are made again.
-// ctx ends the wait for another process.
+// ctx ends the drawing, and the wait for another process.
 func Digits(ctx context.Context, cacheDir string) (*Set, error) {
 	return cached(ctx, filepath.Join(cacheDir, digitsDir), digitsSum, func() *Set {
-		train, test := Generate(DigitsOptions{})
+		train, test := generate(ctx, DigitsOptions{})
 		return &Set{Train: train, Test: test}
 	})
 }
@@ -73,6 +74,9 @@ func cached(ctx context.Context, dir, sum string, draw func() *Set) (*Set, error
 		return s, nil
 	}
 	s := draw()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("data: drawing the set: %w", context.Cause(ctx))
+	}
 	if got := s.Sum(); got != sum {
 		return nil, fmt.Errorf("data: this machine draws a set with SHA-256 %s where all others draw %s; please report it", got, sum)
 	}
@@ -92,9 +96,13 @@ func openSum(dir, sum string) (*Set, error) {
 }
 
 // store makes dir hold the set, whole or not at all: it is written beside and
-// renamed. What was at dir before is in the way and known to be bad.
+// renamed. What was at dir before is in the way and known to be bad. The caller
+// has the lock, so what lies beside is of processes that were killed.
 func store(dir string, s *Set) error {
-	aside, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".tmp-")
+	if err := sweep(dir); err != nil {
+		return fmt.Errorf("data: leftovers in the cache cannot be removed: %w", err)
+	}
+	aside, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+asideMark)
 	if err != nil {
 		return fmt.Errorf("data: the cache cannot be written: %w", err)
 	}
@@ -112,6 +120,23 @@ func store(dir string, s *Set) error {
 		return fmt.Errorf("data: the cache cannot be written: %w", err)
 	}
 	return nil
+}
+
+// asideMark is between the name of a set and the digits of one being written.
+const asideMark = ".tmp-"
+
+// sweep removes what processes left that were killed while they stored dir.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(dir)+asideMark) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(filepath.Dir(dir), e.Name())))
+		}
+	}
+	return err
 }
 
 // lock waits for the exclusive use of a lock file and returns what gives it

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -111,6 +112,7 @@ func TestDamagedCacheIsMadeAgain(t *testing.T) {
 		"other content":    func(dir string) error { return WriteMNIST(dir, tiny(3, 2, 2), tiny(2, 2, 2)) },
 		"a file in place":  func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
 		"leftover of dead": func(dir string) error { return os.MkdirAll(dir+".tmp-123/x", 0o755) },
+		"leftover, no set": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir+".tmp-123/x", 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "set")
@@ -123,6 +125,11 @@ func TestDamagedCacheIsMadeAgain(t *testing.T) {
 			require.Equal(t, sum, s.Sum())
 			_, err = openSum(dir, sum)
 			require.NoError(t, err)
+			if name != "leftover of dead" { // the set was whole, nobody wrote
+				entries, err := os.ReadDir(filepath.Dir(dir))
+				require.NoError(t, err)
+				require.Len(t, entries, 2, "the set and its lock")
+			}
 		})
 	}
 }
@@ -156,4 +163,16 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := cached(t.Context(), filepath.Join(file, "set"), sum, draw)
 	require.ErrorContains(t, err, "data: the cache cannot be made")
+}
+
+// A context that ends while the set is drawn leaves nothing but the lock.
+func TestDrawingEndsWithTheContext(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := Digits(ctx, dir)
+	require.ErrorIs(t, err, context.Canceled)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
 }

@@ -82,6 +82,13 @@ type idxSource struct {
 func (s *idxSource) Close() { _ = s.file.Close() }
 
 func openIDX(path string) (*idxSource, error) {
+	info, err := os.Stat(path) // first: to open a pipe would wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: an IDX file is expected, this is a %s", path, kindOf(info))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -99,9 +106,6 @@ func sniff(f *os.File) (*idxSource, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("an IDX file is expected, this is a %s", kindOf(info))
 	}
 	b := bufio.NewReaderSize(f, 1<<16)
 	s := &idxSource{r: b, size: info.Size(), fileSize: info.Size(), file: f}

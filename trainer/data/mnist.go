@@ -1,11 +1,9 @@
 package data
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // The four files of an MNIST directory, by the stems and dimensions that every
@@ -17,6 +15,8 @@ const (
 	testLabels  = "t10k-labels"
 )
 
+var stems = []string{trainImages, trainLabels, testImages, testLabels}
+
 // Info is what the headers of a set say.
 type Info struct {
 	TrainRows, TestRows int
@@ -25,8 +25,9 @@ type Info struct {
 
 // OpenMNIST reads the four IDX files of an MNIST directory: train-images-idx3-ubyte, train-labels-idx1-ubyte,
 // t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each with or without
-// ".gz", also in the spelling train-images.idx3-ubyte. Classes of both parts is one more than the highest
-// label, ten at least.
+// ".gz", also in the spelling train-images.idx3-ubyte, with "test" for "t10k", and with the
+// name of a set before it, as in emnist-letters-test-images-idx3-ubyte.gz, if the directory
+// has one set alone. Classes of both parts is one more than the highest label, ten at least.
 func OpenMNIST(dir string) (*Set, error) {
 	files, err := findMNIST(dir)
 	if err != nil {
@@ -90,56 +91,6 @@ func WriteMNIST(dir string, train, test *Images) error {
 		}
 	}
 	return nil
-}
-
-// findMNIST maps the four stems to existing files, or says in one error which
-// are missing and by what names they were looked for.
-func findMNIST(dir string) (map[string]string, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("an MNIST directory is expected: %w", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("an MNIST directory is expected, %s is a file", dir)
-	}
-	files := make(map[string]string)
-	var missing []string
-	for _, stem := range []string{trainImages, trainLabels, testImages, testLabels} {
-		path, err := firstOf(dir, spellings(stem))
-		if err != nil {
-			return nil, err
-		}
-		if path == "" {
-			missing = append(missing, spellings(stem)[0])
-		}
-		files[stem] = path
-	}
-	if missing != nil {
-		return nil, fmt.Errorf("%s: no %s (looked for each with and without .gz, and with a dot before \"idx\"); "+
-			"put the four MNIST files there", dir, strings.Join(missing, ", no "))
-	}
-	return files, nil
-}
-
-// spellings returns the names in use for one of the four files.
-func spellings(stem string) []string {
-	kind := "idx3-ubyte"
-	if stem == trainLabels || stem == testLabels {
-		kind = "idx1-ubyte"
-	}
-	return []string{stem + "-" + kind, stem + "-" + kind + ".gz", stem + "." + kind, stem + "." + kind + ".gz"}
-}
-
-// firstOf returns the first name that exists in dir, "" when none does.
-func firstOf(dir string, names []string) (string, error) {
-	for _, name := range names {
-		path := filepath.Join(dir, name)
-		switch _, err := os.Stat(path); {
-		case err == nil:
-			return path, nil
-		case !errors.Is(err, os.ErrNotExist):
-			return "", err
-		}
-	}
-	return "", nil
 }
 
 // readPart reads a file of images and its file of labels.

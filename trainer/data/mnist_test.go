@@ -3,6 +3,7 @@ package data
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +42,54 @@ func TestOpenMNISTSpellings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 12, s.Train.Classes)
 	require.Equal(t, 12, s.Test.Classes)
+}
+
+// Sets of other origin have names of their own before the part.
+func TestOpenMNISTNames(t *testing.T) {
+	rename := func(t *testing.T, dir string, name func(stem, kind string) string) {
+		for _, stem := range stems {
+			kind := "idx3-ubyte"
+			if stem == trainLabels || stem == testLabels {
+				kind = "idx1-ubyte"
+			}
+			require.NoError(t, os.Rename(filepath.Join(dir, stem+"-"+kind+".gz"), filepath.Join(dir, name(stem, kind))))
+		}
+	}
+	test := func(stem string) string { return strings.Replace(stem, "t10k", "test", 1) }
+	for name, spelling := range map[string]func(stem, kind string) string{
+		"test":   func(stem, kind string) string { return test(stem) + "-" + kind },
+		"emnist": func(stem, kind string) string { return "emnist-letters-" + test(stem) + "-" + kind + ".gz" },
+		"a dot":  func(stem, kind string) string { return "my_set." + stem + "." + kind },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeSmall(t)
+			rename(t, dir, spelling)
+			_, err := Check(dir)
+			require.NoError(t, err)
+			s, err := OpenMNIST(dir)
+			require.NoError(t, err)
+			require.Equal(t, tiny(6, 2, 3), s.Train)
+			require.Equal(t, tiny(4, 2, 3), s.Test)
+		})
+	}
+
+	dir := writeSmall(t)
+	rename(t, dir, func(stem, kind string) string { return "b-" + stem + "-" + kind + ".gz" })
+	require.NoError(t, WriteMNIST(dir, tiny(7, 2, 3), tiny(4, 2, 3)))
+	info, err := Check(dir)
+	require.NoError(t, err)
+	require.Equal(t, 7, info.TrainRows, "files without a name of a set go first")
+	rename(t, dir, func(stem, kind string) string { return "a-" + stem + "-" + kind + ".gz" })
+	_, err = Check(dir)
+	require.ErrorContains(t, err, dir+": there are the files of 2 sets (a-, b-): give each a directory of its own")
+	require.NoError(t, os.Remove(filepath.Join(dir, "b-train-labels-idx1-ubyte.gz")))
+	info, err = Check(dir)
+	require.NoError(t, err, "half a set does not count")
+	require.Equal(t, 7, info.TrainRows)
+	require.NoError(t, os.Remove(filepath.Join(dir, "a-t10k-images-idx3-ubyte.gz")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "a-t10k-labels-idx1-ubyte.gz")))
+	_, err = Check(dir)
+	require.ErrorContains(t, err, "no b-train-labels-idx1-ubyte (looked for")
 }
 
 func TestOpenMNISTErrors(t *testing.T) {

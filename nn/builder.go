@@ -3,6 +3,7 @@ package nn
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -76,10 +77,29 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 	l.names[p.Name] = true
 	l.size = (l.size + paramAlign - 1) / paramAlign * paramAlign
 	p.Offset = l.size
-	l.size += product(shape)
+	l.size = grown(l.size, shape)
 	l.list = append(l.list, p)
 	l.init = append(l.init, init)
 	return p
+}
+
+// Len is how many elements each of the arenas has for what was declared so
+// far; math.MaxInt/2 if they are more.
+func (b *Builder) Len() int { return min(b.plans.size, mostElements) }
+
+// mostElements is beyond what any memory holds, and far from an overflow.
+const mostElements = math.MaxInt / 2
+
+// grown is size and the elements of a shape, mostElements if they are more.
+func grown(size int, shape []int) int {
+	n := 1
+	for _, d := range shape {
+		if d > 0 && n > mostElements/d {
+			return mostElements
+		}
+		n *= d
+	}
+	return min(size+n, mostElements)
 }
 
 // Random returns the number by which a layer draws from [Stream]: 0 for the
@@ -104,6 +124,9 @@ func (b *Builder) Build(backend Backend) (*Params, error) {
 	}
 	if err := errors.Join(l.errs...); err != nil {
 		return nil, err
+	}
+	if l.size >= mostElements/4 {
+		return nil, errors.New("nn: the parameters are more than any memory holds; make the model smaller")
 	}
 	l.built = true
 	p := &Params{List: l.list, Values: backend.Alloc(l.size), Grads: backend.Alloc(l.size)}

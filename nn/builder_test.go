@@ -98,3 +98,16 @@ func TestDrawsAreTheSpecifiedWords(t *testing.T) {
 		require.Equal(t, float32(words[i%4]>>8)/(1<<24), x)
 	}
 }
+
+// More parameters than any memory holds are an error, and their number does not
+// overflow.
+func TestBuildRefusesWhatNoMemoryHolds(t *testing.T) {
+	b := nn.NewBuilder(1)
+	b.Param("small", []int{3, 5}, nn.Zeros)
+	require.Equal(t, 15, b.Len())
+	b.Param("large", []int{math.MaxInt / 3, 1 << 40}, nn.Zeros)
+	b.Param("more", []int{math.MaxInt / 3}, nn.Zeros)
+	require.Greater(t, b.Len(), math.MaxInt/8)
+	_, err := b.Build(cpu.New(cpu.Options{}))
+	require.ErrorContains(t, err, "more than any memory holds")
+}

@@ -9,16 +9,16 @@ import (
 // didYouMean returns `; did you mean "x"?` for the candidate closest to a word,
 // or "" when none is close.
 func didYouMean(word string, candidates []string) string {
-	if n := nearest(word, candidates); n != "" {
+	if n := Nearest(word, candidates); n != "" {
 		return fmt.Sprintf("; did you mean %q?", n)
 	}
 	return ""
 }
 
-// nearest returns the candidate at the smallest edit distance from word, if that is at
-// most a third of its length (and one at least). Case, '-' and '_' count little: they
-// are what people forget.
-func nearest(word string, candidates []string) string {
+// Nearest returns the candidate at the smallest edit distance from word, if that is at
+// most a third of its length (and one at least), else "". Case, '-' and '_' count
+// little: they are what people forget.
+func Nearest(word string, candidates []string) string {
 	const farthest = 64 // longer words are not compared
 	if len(word) > farthest {
 		return ""

@@ -21,6 +21,6 @@ func TestNearest(t *testing.T) {
 	for word, want := range map[string]string{
 		"batchsize": "batch_size", "Batch-Size": "batch_size", "iteration": "iterations", "sede": "seed", "l": "lr", "zzzz": "", "": "",
 	} {
-		require.Equal(t, want, nearest(word, names), word)
+		require.Equal(t, want, Nearest(word, names), word)
 	}
 }

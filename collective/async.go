@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // maxQueued is how many asynchronous calls of a group may wait; one more waits
@@ -119,19 +120,20 @@ func (b *backlog) work() {
 }
 
 // after waits for the asynchronous calls made so far, before a synchronous one.
-func (b *backlog) after(ctx context.Context) error {
+func (b *backlog) after(ctx context.Context) (waited time.Duration, err error) {
 	if !b.used.Load() || ctx.Value(inBackground{}) != nil {
-		return nil
+		return 0, nil
 	}
+	begin := time.Now()
 	last := &Work{done: make(chan struct{}), run: func() error { return nil }}
-	err := b.add(ctx, last, false)
-	if errors.Is(err, ErrClosed) {
-		return nil // the call itself finds that out
+	switch err := b.add(ctx, last, false); {
+	case errors.Is(err, ErrClosed):
+		return 0, nil // the call itself finds that out
+	case err != nil:
+		return time.Since(begin), err
 	}
-	if err != nil {
-		return err
-	}
-	return last.Wait(ctx)
+	err = last.Wait(ctx)
+	return time.Since(begin), err
 }
 
 // end waits for what is queued; the engine is closed, so that fails at once.

@@ -27,6 +27,9 @@
 // bits do not depend on the algorithm, the transport, the segment size or on
 // how an arena was cut into calls (see [Vector.At]).
 //
+// [AnyOrder], where it is asked for, lets AllReduce fold in other orders: still
+// the same bits on every rank, but they depend on the plan.
+//
 // # Errors
 //
 // When a rank dies or falls silent, every call in progress on every surviving

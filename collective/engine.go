@@ -13,14 +13,19 @@ import (
 // OverTransport is the Engine for host memory: it carries out the schedules of
 // package schedule over a Transport, which belongs to it from now on.
 func OverTransport(v View, t Transport) Engine {
-	return &hostEngine{view: v, rank: v.Self, size: v.Size(), near: v.near(), t: t, out: newOutbox(t)}
+	e := &hostEngine{view: v, rank: v.Self, size: v.Size(), situation: arrange(v, t), t: t, heard: make([]uint64, v.Size()), waits: new(Waits), left: make(chan struct{}, 1)}
+	e.out = newOutbox(t)
+	if r, ok := t.(Reducer); ok && r.Reduces() {
+		e.shares = r
+	}
+	return e
 }
 
 // ByMethod is OverTransport for tests and measurements: every AllReduce goes by
-// one method (one-shot, direct or ring), whatever its size.
+// one method, whatever its size, wherever the method can do it.
 func ByMethod(v View, t Transport, m schedule.Method) Engine {
 	e := OverTransport(v, t).(*hostEngine)
-	e.method = m
+	e.situation.Force = m
 	return e
 }
 
@@ -31,33 +36,47 @@ type hostEngine struct {
 	group      uint32 // in headers: which group of the View
 	parent     *hostEngine
 	rank, size int
-	near       bool // all ranks are on one host
 	t          Transport
+	shares     Reducer // the same as t, if that does operations by itself
 	out        outbox
-	method     schedule.Method // of AllReduce; 0: as planned
+	situation  schedule.Situation // what plans depend on
 
 	started  []started // calls that Start was given and Wait has not yet done
 	scratch  []uint64  // operands that arrive; aligned for every element type
 	chain    Chain
+	moves    []schedule.Move
+	parts    []traffic // of a call that makes moves, by rank
 	operands [][]byte  // of what is being folded
 	want     Header    // of the message that is being received
 	in       [][]byte  // parts of the message that is being received
 	whole    [1][]byte // the same for a message that arrives in scratch
 
-	waitsFor atomic.Int64              // 1 + the rank whose message is awaited, 0: none
-	aborted  atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
+	waits   *Waits                    // of the Group
+	itself  bool                      // the transport notes the waits of Recv
+	calls   uint64                    // performed
+	heard   []uint64                  // the last call in which a rank was heard of, by rank
+	aborted atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
 
 	ended   <-chan struct{} // of the context that is watched
 	unwatch func() bool
-	now     struct {
-		sync.Mutex
-		running bool
-		call    Header
-	}
 
-	running sync.Mutex // held while calls run, so that Close can wait for them
-	closed  bool       // guarded by running
+	call    atomic.Uint64 // that in progress, see inCall; 0 when there is none
+	closing atomic.Bool
+	shared  bool          // there are Subs
+	left    chan struct{} // takes a value when a call is over and closing is set
+	closed  sync.Once
 }
+
+// Bits of hostEngine.call, beside the number of the call.
+const (
+	inCall   = 1 << iota
+	ofAll    // all ranks of the View make it, so that calls can be compared
+	callBits = iota
+)
+
+// A freer is a Transport whose memory stays until it is known that nobody is in
+// it, after Close: then Free, or when the Transport is garbage.
+type freer interface{ Free() }
 
 type started struct {
 	h        Header
@@ -81,25 +100,44 @@ func (e *hostEngine) Start(h Header, dst, src Vector, counts []int) error {
 }
 
 func (e *hostEngine) Wait(ctx context.Context) error {
-	e.running.Lock()
-	defer e.running.Unlock()
-	defer func() { e.started = e.started[:0] }()
-	if e.closed {
-		return ErrClosed
-	}
 	if len(e.started) == 0 {
 		return nil
 	}
-	return e.attend(ctx, &e.started[len(e.started)-1].h)
+	defer func() { e.started = e.started[:0] }()
+	e.enter(&e.started[len(e.started)-1].h)
+	defer e.leave()
+	if e.closing.Load() {
+		return ErrClosed
+	}
+	return e.attend(ctx)
+}
+
+// enter and leave let Close wait for calls: either it sees the call, or the
+// call sees that it is closing.
+func (e *hostEngine) enter(h *Header) {
+	call := h.Seq<<callBits | inCall
+	if h.Group == 0 && h.Call.Kind != KindSend {
+		call |= ofAll
+	}
+	e.call.Store(call)
+}
+
+func (e *hostEngine) leave() {
+	e.call.Store(0)
+	if e.closing.Load() {
+		select {
+		case e.left <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // attend runs the calls that were started. When ctx ends it breaks the
 // transport, which ends the calls; so the calls below take no context.
-func (e *hostEngine) attend(ctx context.Context, last *Header) error {
-	e.mind(ctx, last)
-	defer e.leave()
+func (e *hostEngine) attend(ctx context.Context) error {
+	e.mind(ctx)
 	if ctx.Err() != nil {
-		e.Abort(e.tooLate(ctx, last))
+		e.Abort(e.tooLate(ctx))
 	}
 	for p := e; p != nil; p = p.parent {
 		if cause := p.aborted.Load(); cause != nil {
@@ -107,7 +145,7 @@ func (e *hostEngine) attend(ctx context.Context, last *Header) error {
 		}
 	}
 	err := e.performAll()
-	e.waitsFor.Store(0)
+	e.waits.nothing()
 	if err != nil {
 		e.blame(err)
 	}
@@ -117,12 +155,10 @@ func (e *hostEngine) attend(ctx context.Context, last *Header) error {
 	return err
 }
 
-// mind has the end of ctx break the transport while a call is in progress. A
-// group gives the same context again and again, so it is watched on.
-func (e *hostEngine) mind(ctx context.Context, call *Header) {
-	e.now.Lock()
-	e.now.running, e.now.call = true, *call
-	e.now.Unlock()
+// mind has the end of ctx break the transport. A group gives the same context
+// again and again, and ends it during a call or when no other follows, so it is
+// watched on.
+func (e *hostEngine) mind(ctx context.Context) {
 	if ctx.Done() == e.ended {
 		return
 	}
@@ -130,20 +166,7 @@ func (e *hostEngine) mind(ctx context.Context, call *Header) {
 		e.unwatch()
 	}
 	e.ended = ctx.Done()
-	e.unwatch = context.AfterFunc(ctx, func() {
-		e.now.Lock()
-		running, call := e.now.running, e.now.call
-		e.now.Unlock()
-		if running {
-			e.t.Abort(e.tooLate(ctx, &call))
-		}
-	})
-}
-
-func (e *hostEngine) leave() {
-	e.now.Lock()
-	e.now.running = false
-	e.now.Unlock()
+	e.unwatch = context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
 }
 
 // blame tells the other ranks of a failure that the transport does not know
@@ -163,19 +186,21 @@ func (e *hostEngine) blame(err error) {
 
 // tooLate says who is to blame for the end of ctx: the caller who cancelled,
 // or, when time ran out, who has not called.
-func (e *hostEngine) tooLate(ctx context.Context, call *Header) *RankError {
+func (e *hostEngine) tooLate(ctx context.Context) *RankError {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, ErrLate) && !errors.Is(cause, context.DeadlineExceeded) {
 		return &RankError{Rank: e.rank, Phase: "cancelled", Err: cause}
 	}
 	culprit := e.rank
-	if w := e.waitsFor.Load(); w > 0 {
-		culprit = int(w) - 1
+	if r, _ := e.waits.expecting(); r >= 0 {
+		culprit = r
 	}
 	// Only calls of all ranks of the View can be compared by their number.
-	if l, ok := e.t.(laggard); ok && call.Group == 0 && call.Call.Kind != KindSend {
-		if r, ok := l.Behind(call.Seq); ok {
-			culprit = r
+	if l, ok := e.t.(laggard); ok {
+		if call := e.call.Load(); call&ofAll != 0 {
+			if r, ok := l.Behind(call >> callBits); ok {
+				culprit = r
+			}
 		}
 	}
 	return &RankError{Rank: culprit, Phase: "not called", Err: ErrLate}
@@ -184,6 +209,7 @@ func (e *hostEngine) tooLate(ctx context.Context, call *Header) *RankError {
 // performAll runs the calls one after another, but for the two halves of a
 // SendRecv, which would wait for each other.
 func (e *hostEngine) performAll() error {
+	e.calls++
 	if s := e.started; len(s) == 2 && s[0].h.Call.Kind == KindSend && s[1].h.Call.Kind == KindSend {
 		return e.exchange(&s[0], &s[1])
 	}
@@ -231,16 +257,19 @@ func (e *hostEngine) Abort(cause *RankError) {
 
 func (e *hostEngine) Close() error {
 	err := e.t.Close() // ends calls in progress
-	e.running.Lock()
-	defer e.running.Unlock()
-	if e.closed {
-		return nil
-	}
-	e.closed = true
-	if e.unwatch != nil {
-		e.unwatch()
-	}
-	e.out.close()
+	e.closed.Do(func() {
+		e.closing.Store(true)
+		for e.call.Load() != 0 {
+			<-e.left
+		}
+		if e.unwatch != nil {
+			e.unwatch()
+		}
+		e.out.close()
+		if f, ok := e.t.(freer); ok && e.parent == nil && !e.shared {
+			f.Free()
+		}
+	})
 	return err
 }
 
@@ -267,9 +296,31 @@ func (e *hostEngine) expecting(h *Header) *Header {
 
 // receive fills parts from a rank's next message.
 func (e *hostEngine) receive(h *Header, from int, part int, parts [][]byte) error {
-	e.waitsFor.Store(int64(from) + 1)
+	cause := SlowToMove
+	if e.heard[from] != e.calls {
+		e.heard[from] = e.calls
+		if part == 0 || h.Call.Kind != KindBarrier { // in later rounds a rank waits for others first
+			cause = LateToCall
+		}
+	}
+	e.waits.expect(from, cause)
 	h.Part, h.Len = uint32(part), uint32(sum(parts))
-	return e.t.Recv(context.Background(), from, h, parts)
+	if e.itself {
+		return e.t.Recv(context.Background(), from, h, parts)
+	}
+	began := e.waits.Begin(from, AsExpected)
+	err := e.t.Recv(context.Background(), from, h, parts)
+	e.waits.End(from, AsExpected, began)
+	return err
+}
+
+// record has the waits of calls noted in w.
+func (e *hostEngine) record(w *Waits) {
+	e.waits = w
+	if t, ok := e.t.(Waiter); ok {
+		e.itself = t.Tell(w)
+	}
+	e.out.tell(w)
 }
 
 // room is n bytes of scratch memory, kept from call to call.

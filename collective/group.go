@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
 // DefaultDeadline is how long a call waits for a rank that is alive but does
@@ -19,7 +18,10 @@ type Options struct {
 	// Deadline ends a call whose peers do not make it in time; 0 means
 	// DefaultDeadline.
 	Deadline time.Duration
-	// Observer is told of every call; nil for none.
+	// Order is the order in which AllReduce may fold; the same on every rank.
+	Order Order
+	// Observer is told of every call, and more if it is a FlightObserver; nil for
+	// none.
 	Observer Observer
 }
 
@@ -29,6 +31,9 @@ type Observer interface {
 	// long it took, and its error.
 	Called(c Call, seq, step uint64, took time.Duration, err error)
 }
+
+// origin is what the times of calls are counted from.
+var origin = time.Now()
 
 // A Group runs collective operations over one View. Every rank makes the same
 // calls in the same order, from one goroutine at a time. After an error that
@@ -41,12 +46,13 @@ type Group struct {
 	engine Engine
 	opts   Options
 
-	busy   atomic.Bool // a call is in progress; guards what follows
-	limit  limit
+	onHost bool  // the engine takes all host memory
+	limit  limit // lets one call run at a time; guards what follows
 	seq    uint64
 	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
 	broken error
 
+	flight  *flight
 	step    atomic.Uint64
 	closed  atomic.Bool
 	backlog backlog
@@ -57,7 +63,14 @@ func NewGroup(v View, e Engine, o Options) *Group {
 	if o.Deadline <= 0 {
 		o.Deadline = DefaultDeadline
 	}
-	return &Group{view: v, engine: e, opts: o}
+	g := &Group{view: v, engine: e, opts: o, onHost: e.Reaches(Of([]byte(nil))), limit: limit{most: o.Deadline}, flight: newFlight(v.Size())}
+	if e, ok := e.(planner); ok {
+		e.order(o.Order)
+	}
+	if e, ok := e.(interface{ record(w *Waits) }); ok {
+		e.record(&g.flight.Waits)
+	}
+	return g
 }
 
 // Rank is the place of this process in the View, from 0 to Size()-1.
@@ -72,10 +85,10 @@ func (g *Group) View() View { return g.view }
 // Err is what broke the group, the error of its first call that failed; nil
 // while it is whole. Ask when no call is in progress.
 func (g *Group) Err() error {
-	if !g.busy.CompareAndSwap(false, true) {
+	if !g.limit.state.CompareAndSwap(idle, setting) {
 		return nil
 	}
-	defer g.busy.Store(false)
+	defer g.limit.finish()
 	return g.broken
 }
 
@@ -90,17 +103,6 @@ func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
 		return err
 	}
 	return g.call(ctx, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, v, v)
-}
-
-// PlanAllReduce says how an AllReduce of v is carried out, and why: the same on
-// all ranks. The zero Plan is of an engine that does not tell.
-func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
-	if e, ok := g.engine.(interface {
-		plan(v Vector, op Op) schedule.Plan
-	}); ok {
-		return e.plan(v, op)
-	}
-	return schedule.Plan{}
 }
 
 // Broadcast copies v from the root to v on every other rank.
@@ -194,6 +196,9 @@ func (g *Group) exchange(ctx context.Context, halves []half) error {
 // usable checks vectors before anything is sent, so that a mistake leaves the
 // group whole.
 func (g *Group) usable(k Kind, vs ...Vector) error {
+	if g.onHost && !slices.ContainsFunc(vs, func(v Vector) bool { return v.device >= 0 || v.dtype.Size() == 0 }) {
+		return nil
+	}
 	for _, v := range vs {
 		if v.dtype.Size() == 0 {
 			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", k)
@@ -209,33 +214,36 @@ func (g *Group) usable(k Kind, vs ...Vector) error {
 // and the number that start returns are what the error and the Observer are
 // told.
 func (g *Group) attend(ctx context.Context, c Call, start func() (seq uint64, err error)) error {
-	begin := time.Now()
-	if err := g.backlog.after(ctx); err != nil {
-		return g.complete(g.giveUp(err), c, 0, time.Since(begin))
+	if waited, err := g.backlog.after(ctx); err != nil {
+		return g.complete(g.giveUp(err), c, 0, waited)
 	}
-	if !g.busy.CompareAndSwap(false, true) {
+	begin := time.Since(origin)
+	limited, alone := g.limit.begin(ctx)
+	if !alone {
 		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrConcurrent)
 	}
-	defer g.busy.Store(false)
+	defer g.limit.finish()
 	if g.closed.Load() {
 		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrClosed)
 	}
 	if g.broken != nil {
 		return g.broken
 	}
-	begin = time.Now()
-	limited := g.limit.begin(ctx, begin, g.opts.Deadline)
 	seq, err := start()
+	g.flight.begin(c, seq, g.step.Load(), begin)
 	if err == nil {
 		err = g.engine.Wait(limited)
 	}
-	g.limit.finish()
 	if err != nil {
-		err = g.complete(err, c, seq, time.Since(begin))
+		err = g.complete(err, c, seq, time.Since(origin)-begin)
 		g.broken = err
 	}
+	g.flight.end(err, g.opts.Observer != nil)
 	if g.opts.Observer != nil {
-		g.opts.Observer.Called(c, seq, g.step.Load(), time.Since(begin), err)
+		g.opts.Observer.Called(c, seq, g.step.Load(), g.flight.current.took, err)
+		if o, ok := g.opts.Observer.(FlightObserver); ok {
+			g.flight.tell(o)
+		}
 	}
 	return err
 }

@@ -3,56 +3,76 @@ package collective
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// A limit ends a group's calls. The engine sees one context from the first call
-// to the last; it ends when, during a call, the caller's context does or the
-// deadline comes, and then the group is broken anyway. A context for each call
-// would cost a small one a tenth of its time.
+// A limit lets one call of a group run at a time, and ends it. The engine sees
+// one context from the first call to the last; it ends when, during a call, the
+// caller's context does or the deadline comes, and then the group is broken
+// anyway. A context, a timer or a clock reading for each call would cost a small
+// one a tenth of its time.
 type limit struct {
-	ctx    context.Context // nil until the first call
+	most time.Duration // the deadline
+
+	state atomic.Uint32
+	done  atomic.Value // of the caller's context that is watched, a <-chan struct{}
+	armed atomic.Bool  // the timer runs
+
+	ctx    context.Context // nil until the first call; the caller's, as are the next two
 	cancel context.CancelCauseFunc
+	forget func() bool // ends the watch
+
+	mu     sync.Mutex
 	timer  *time.Timer
-
-	done   <-chan struct{} // of the caller's context that is watched
-	forget func() bool     // ends the watch
-
-	mu      sync.Mutex
-	running bool
-	watch   uint64 // counts the contexts watched, so that a former one ends nothing
-	due     time.Time
-	armed   bool // the timer runs, perhaps to an earlier due
-	closed  bool
+	watch  uint64 // counts the contexts watched, so that a former one ends nothing
+	since  time.Time
+	closed bool
 }
 
-// begin is the context for a call, until finish.
-func (l *limit) begin(ctx context.Context, now time.Time, most time.Duration) context.Context {
-	if l.ctx == nil {
-		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+// The states of a limit.
+const (
+	idle    = uint32(iota)
+	setting // a call begins, and its context is not yet watched
+	running
+	noticed // running, and the timer has seen it, at since
+)
+
+// lookings is how often the timer looks in the time of a deadline. A call ends
+// between one deadline and one and a lookings-th of it after it began.
+const lookings = 16
+
+// begin is the context for a call, until finish; false if another call runs.
+func (l *limit) begin(ctx context.Context) (context.Context, bool) {
+	done, state := ctx.Done(), running
+	if l.done.Load() != any(done) {
+		state = setting
 	}
-	if ctx.Done() != l.done {
-		l.follow(ctx) // before running is set: the end of a former context is none of this call's business
+	if !l.state.CompareAndSwap(idle, state) {
+		return nil, false
 	}
-	l.mu.Lock()
-	l.running, l.due = true, now.Add(most)
-	if !l.armed && !l.closed {
-		l.armed = true
-		if l.timer == nil {
-			l.timer = time.AfterFunc(most, l.ring)
-		} else {
-			l.timer.Reset(most)
-		}
+	if l.done.Load() != any(done) {
+		l.state.Store(setting) // the end of a former context is none of this call's business
+		l.follow(ctx)
+		l.state.Store(running)
 	}
-	l.mu.Unlock()
+	if !l.armed.Load() {
+		l.arm()
+	}
 	if ctx.Err() != nil { // also if it ended before running was set
 		l.cancel(context.Cause(ctx))
 	}
-	return l.ctx
+	return l.ctx, true
 }
+
+// finish says that the call is over.
+func (l *limit) finish() { l.state.Store(idle) }
 
 // follow watches ctx from now on, instead of the one before.
 func (l *limit) follow(ctx context.Context) {
+	if l.ctx == nil {
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	}
 	if l.forget != nil {
 		l.forget()
 		l.forget = nil
@@ -61,40 +81,56 @@ func (l *limit) follow(ctx context.Context) {
 	l.watch++
 	mine := l.watch
 	l.mu.Unlock()
-	if l.done = ctx.Done(); l.done == nil {
+	l.done.Store(ctx.Done())
+	if ctx.Done() == nil {
 		return
 	}
 	l.forget = context.AfterFunc(ctx, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.running && l.watch == mine {
+		if s := l.state.Load(); (s == running || s == noticed) && l.watch == mine {
 			l.cancel(context.Cause(ctx))
 		}
 	})
 }
 
-// ring is what the timer does: it ends a call that is due, or waits on for a
-// later one.
-func (l *limit) ring() {
+// arm lets the timer look at the calls until there are none.
+func (l *limit) arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.armed = false
-	if !l.running || l.closed {
+	if l.closed || l.armed.Swap(true) {
 		return
 	}
-	if left := time.Until(l.due); left > 0 {
-		l.armed = true
-		l.timer.Reset(left)
-		return
+	if l.timer == nil {
+		l.timer = time.AfterFunc(l.period(), l.look)
+	} else {
+		l.timer.Reset(l.period())
 	}
-	l.cancel(ErrLate)
 }
 
-// finish says that the call is over.
-func (l *limit) finish() {
+func (l *limit) period() time.Duration { return max(l.most/lookings, 1) }
+
+// look is what the timer does. The state says noticed for as long as the call
+// lasts that was noticed.
+func (l *limit) look() {
 	l.mu.Lock()
-	l.running = false
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	switch {
+	case l.closed:
+		return
+	case l.state.CompareAndSwap(running, noticed):
+		l.since = now
+	case l.state.Load() == noticed && now.Sub(l.since) >= l.most:
+		l.cancel(ErrLate)
+		return
+	case l.state.Load() == idle:
+		l.armed.Store(false)
+		if l.state.Load() == idle || l.armed.Swap(true) { // who begins from here on arms
+			return
+		}
+	}
+	l.timer.Reset(l.period())
 }
 
 // close lets go of the timer and of the caller's context. No call is in

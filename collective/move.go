@@ -5,6 +5,10 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // allGather leaves in dst, on every rank, the src of all ranks in rank order:
 // counts[r] elements of rank r, or src.n of each.
 func (e *hostEngine) allGather(h *Header, dst, src Vector, counts []int) error {
+	if r := e.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
+		h.Call.Method, h.Part, h.Len = uint8(schedule.Shared), 0, uint32(src.Bytes())
+		return r.AllGather(h, dst, src)
+	}
 	width := src.dtype.Size()
 	piece := func(r int) []byte {
 		lo, n := place(counts, src.n, r)
@@ -84,6 +88,10 @@ func (e *hostEngine) broadcast(h *Header, v Vector) error {
 
 // barrier returns when every rank has called it.
 func (e *hostEngine) barrier(h *Header) error {
+	if r := e.reducer(); r != nil {
+		h.Call.Method = uint8(schedule.Shared)
+		return r.Barrier(h)
+	}
 	h.Call.Method = uint8(schedule.PlanBarrier().Method)
 	want := e.expecting(h)
 	for i := range schedule.Rounds(e.size) {

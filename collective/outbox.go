@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
@@ -17,6 +18,8 @@ type outbox interface {
 	put(*outgoing)
 	// flush waits until nothing is on its way and returns the first failure.
 	flush() error
+	// tell says where to note waits for a peer to take a message.
+	tell(w *Waits)
 	// close ends the outbox. The transport must be closed first, and the outbox
 	// flushed by whoever used it last.
 	close()
@@ -31,14 +34,16 @@ func newOutbox(t Transport) outbox {
 
 // posting leaves it to the transport when messages leave.
 type posting struct {
-	t    Poster
-	slot outgoing
-	err  error // the first failure since the last flush
+	t      Poster
+	slot   outgoing
+	posted bool  // something since the last flush
+	err    error // the first failure since then
 }
 
 func (o *posting) take() *outgoing { return &o.slot }
 
 func (o *posting) put(m *outgoing) {
+	o.posted = true
 	if o.err == nil {
 		o.err = o.t.Post(m.to, &m.h, m.parts)
 	}
@@ -46,13 +51,18 @@ func (o *posting) put(m *outgoing) {
 }
 
 func (o *posting) flush() error {
+	if !o.posted {
+		return nil
+	}
 	err := o.err
 	if err == nil {
 		err = o.t.Flush(context.Background())
 	}
-	o.err = nil
+	o.posted, o.err = false, nil
 	return err
 }
+
+func (o *posting) tell(*Waits) {} // the transport can tell better
 
 func (o *posting) close() {}
 
@@ -63,6 +73,8 @@ type mailer struct {
 	t     Transport
 	free  chan *outgoing
 	ready chan *outgoing
+	waits *Waits       // used by who takes and flushes
+	to    atomic.Int32 // the rank that is sent to, or was last
 	done  sync.WaitGroup
 
 	mu  sync.Mutex
@@ -79,7 +91,7 @@ type outgoing struct {
 
 // outboxSlots is enough for all that a rank sends before it must receive: if every
 // rank of a ring could wait for a slot, all would, for ever.
-const outboxSlots = schedule.RingAhead + 2
+const outboxSlots = max(schedule.RingAhead+2, schedule.Outstanding)
 
 func newMailer(t Transport) *mailer {
 	o := &mailer{t: t, free: make(chan *outgoing, outboxSlots), ready: make(chan *outgoing, outboxSlots)}
@@ -93,6 +105,7 @@ func newMailer(t Transport) *mailer {
 func (o *mailer) run() {
 	for m := range o.ready {
 		if o.failure() == nil {
+			o.to.Store(int32(m.to))
 			if err := o.t.Send(context.Background(), m.to, &m.h, m.parts); err != nil {
 				o.mu.Lock()
 				o.err = err
@@ -104,14 +117,25 @@ func (o *mailer) run() {
 	}
 }
 
-func (o *mailer) take() *outgoing { return <-o.free }
+func (o *mailer) take() *outgoing {
+	select {
+	case m := <-o.free:
+		return m
+	default:
+	}
+	to := int(o.to.Load())
+	began := o.waits.Begin(to, SlowToMove)
+	m := <-o.free
+	o.waits.End(to, SlowToMove, began)
+	return m
+}
 
 func (o *mailer) put(m *outgoing) { o.ready <- m }
 
 func (o *mailer) flush() error {
 	var slots [outboxSlots]*outgoing
 	for i := range slots {
-		slots[i] = <-o.free
+		slots[i] = o.take()
 	}
 	for _, m := range slots {
 		o.free <- m
@@ -128,6 +152,8 @@ func (o *mailer) failure() error {
 	defer o.mu.Unlock()
 	return o.err
 }
+
+func (o *mailer) tell(w *Waits) { o.waits = w }
 
 func (o *mailer) close() {
 	close(o.ready)

@@ -14,7 +14,7 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 	h.Call.Method = uint8(plan.Method)
 	if plan.Method == schedule.Shared {
 		h.Part, h.Len = 0, uint32(min(dst.Bytes(), math.MaxUint32))
-		return e.t.(Reducer).AllReduce(h, dst, src)
+		return e.shares.AllReduce(h, dst, src)
 	}
 	if !dst.same(src) {
 		copy(dst.bytes(), src.bytes())
@@ -25,21 +25,18 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 		return e.ringReduce(h, dst, blocks, plan.Ahead)
 	case schedule.Direct:
 		return e.directReduce(h, dst, blocks)
+	case schedule.OneShot:
+		return e.oneShotReduce(h, dst)
 	}
-	return e.oneShotReduce(h, dst)
+	return e.moveReduce(h, dst, plan)
 }
 
-// plan is how v is reduced over all ranks, the same on each.
-func (e *hostEngine) plan(v Vector, op Op) schedule.Plan {
-	if r, ok := e.t.(Reducer); ok && e.method == 0 && r.Reduces() {
-		return schedule.PlanShared()
+// reducer is the transport if it does operations by itself, or nil.
+func (e *hostEngine) reducer() Reducer {
+	if e.situation.Force != 0 && e.situation.Force != schedule.Shared {
+		return nil
 	}
-	partial := !widened(v.dtype, op)
-	p := schedule.PlanReduce(e.size, v.n, v.dtype.Size(), e.near, partial)
-	if e.method != 0 && (e.method != schedule.Ring || partial) {
-		p.Method, p.Why = e.method, "forced"
-	}
-	return p
+	return e.shares
 }
 
 // ringReduce sends segments of chunks round the ring. What a rank sends in a

@@ -36,18 +36,26 @@ type Poster interface {
 	Flush(ctx context.Context) error
 }
 
-// A Reducer is a Transport that can do a whole AllReduce by itself, in ring
-// order.
+// A Reducer is a Transport that can do some operations by itself, in memory
+// that all ranks share. No Send and no Recv is in progress meanwhile. h says
+// which call it is; another rank's that differs is a *MismatchError.
 type Reducer interface {
 	Transport
-	// Reduces reports whether AllReduce is of use. It does not change, and is the
-	// same on all ranks.
+	// Reduces reports whether the methods below are of use. It does not change,
+	// and is the same on all ranks.
 	Reduces() bool
-	// AllReduce leaves in dst the reduction of all ranks' src, which may be the
-	// same memory. h says which call it is; another rank's that differs is a
-	// *MismatchError. No Send and no Recv is in progress meanwhile.
+	// AllReduce leaves in dst the reduction of all ranks' src, in ring order. dst
+	// and src may be the same memory.
 	AllReduce(h *Header, dst, src Vector) error
+	// AllGather leaves in dst the src of every rank, in rank order, if src is at
+	// most GatherBytes.
+	AllGather(h *Header, dst, src Vector) error
+	// Barrier returns when every rank has called it.
+	Barrier(h *Header) error
 }
+
+// GatherBytes is how much a rank gives at most in a Reducer's AllGather.
+const GatherBytes = 4 << 10
 
 // An Engine does the work of a Group: schedules over a Transport, or NCCL on a
 // stream. A Group calls it from one goroutine at a time.
@@ -58,8 +66,9 @@ type Engine interface {
 	// engine until Wait returns, as do the counts of V operations. Work may be put
 	// off until Wait.
 	Start(h Header, dst, src Vector, counts []int) error
-	// Wait finishes the calls that were started. Its error is a *RankError when
-	// it knows who is to blame.
+	// Wait finishes the calls that were started. The end of ctx breaks the engine,
+	// even if it comes after Wait has returned, until another context is given.
+	// The error is a *RankError when it knows who is to blame.
 	Wait(ctx context.Context) error
 	// Abort breaks the engine on every rank and says who is to blame.
 	Abort(cause *RankError)

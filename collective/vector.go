@@ -31,6 +31,28 @@ func Of16(bits []uint16, t DType) Vector {
 	return Vector{host: unsafe.Pointer(unsafe.SliceData(bits)), n: len(bits), device: -1, dtype: t}
 }
 
+// OfBytes makes a Vector of type t of memory that is aligned for it and holds
+// whole elements.
+func OfBytes(b []byte, t DType) (Vector, error) {
+	width := t.Size()
+	switch {
+	case width == 0:
+		return Vector{}, fmt.Errorf("collective: OfBytes: %v is no type of elements", t)
+	case len(b)%width != 0 || uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(width) != 0:
+		return Vector{}, fmt.Errorf("collective: OfBytes: %d bytes at %p are no elements of %v", len(b), unsafe.SliceData(b), t)
+	}
+	return Vector{host: unsafe.Pointer(unsafe.SliceData(b)), n: len(b) / width, device: -1, dtype: t}, nil
+}
+
+// Elements is a Vector's memory as a slice; nil if its elements are of another
+// type, or in device memory.
+func Elements[T Element](v Vector) []T {
+	if v.dtype != TypeOf[T]() || v.device >= 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(v.host), v.n)
+}
+
 // OnDevice makes a Vector of n elements of type t that begin at a device
 // address. Only an Engine that reaches that device takes it.
 func OnDevice(device int, addr uintptr, n int, t DType) Vector {

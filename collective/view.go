@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -97,14 +98,14 @@ func (v View) String() string {
 	return fmt.Sprintf("job %016x epoch %d: %s", v.Job, v.Epoch, strings.Join(names, ", "))
 }
 
-// near reports whether all members are on one host. Where hosts are not known,
-// one launcher's workers are.
-func (v View) near() bool {
-	for _, m := range v.Members {
-		first := v.Members[0]
-		if m.Host != first.Host || m.Host == 0 && m.Node != first.Node {
-			return false
-		}
+// hosts says for each rank which host it is on, by the first rank that is there,
+// too. Where hosts are not known, one launcher's workers are on one.
+func (v View) hosts() []int {
+	hosts := make([]int, len(v.Members))
+	for r, m := range v.Members {
+		hosts[r] = slices.IndexFunc(v.Members, func(o Member) bool {
+			return m.Host == o.Host && (m.Host != 0 || m.Node == o.Node)
+		})
 	}
-	return true
+	return hosts
 }

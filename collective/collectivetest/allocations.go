@@ -16,7 +16,7 @@ func TestAllocations(t *testing.T, connect Maker) {
 	if raced {
 		t.Skip("the race detector allocates")
 	}
-	for _, n := range []int{1, 4 << 20} {
+	for _, n := range []int{1, 256 << 10} {
 		groups := connect(t, 2)
 		if got := allocations(t, groups, n); got > 2 {
 			t.Errorf("AllReduce of %d elements allocates %v times", n, got)

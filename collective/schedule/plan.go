@@ -1,12 +1,17 @@
 package schedule
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Method is an algorithm. The numbers are part of the wire format: a rank that
 // chose another one is found out at the first message.
 type Method uint8
 
-// The algorithms. All of them keep ring order.
+// The algorithms. All of them keep ring order, but for the last three, which
+// have Moves and run only under AnyOrder.
 const (
 	OneShot       Method = iota + 1 // everybody sends everything to everybody and folds for itself: one latency
 	Ring                            // chunks go round: the fewest bytes
@@ -15,6 +20,9 @@ const (
 	Dissemination                   // Barrier
 	Direct                          // each piece goes to its owner from every rank, who folds it and gives it to all: the ring's bytes, two latencies
 	Shared                          // the transport does it in memory that all ranks share
+	Halving                         // halves go between partners at growing distance, and back: the ring's bytes in a logarithm of steps
+	Tree                            // segments go up and down two complementary binary trees, each for one half
+	Hierarchical                    // inside the hosts, round a ring across them, and inside again
 )
 
 // String is the name of the algorithm.
@@ -34,8 +42,26 @@ func (m Method) String() string {
 		return "direct"
 	case Shared:
 		return "shared"
+	case Halving:
+		return "halving-doubling"
+	case Tree:
+		return "double-tree"
+	case Hierarchical:
+		return "hierarchical"
 	}
 	return fmt.Sprintf("method(%d)", uint8(m))
+}
+
+// ParseMethod reads what String writes of a method of AllReduce.
+func ParseMethod(name string) (Method, error) {
+	var names []string
+	for _, m := range []Method{OneShot, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+		if name == m.String() {
+			return m, nil
+		}
+		names = append(names, m.String())
+	}
+	return 0, fmt.Errorf("algorithm %q is not known; there are %s", name, strings.Join(names, ", "))
 }
 
 // Limits of the plan, in bytes. A one-shot moves (size-1) times the vector
@@ -58,7 +84,10 @@ type Plan struct {
 	Method  Method
 	Segment int // elements of one message at most, a multiple of BlockLen
 	Ahead   int // messages sent beyond those received, if a Ring
+	Streams int // connections that a message is spread over: 1
 	Why     string
+
+	Predicted time.Duration // how long it takes by what was measured, or else by the model of Cost; 0 where nobody asked
 }
 
 // PlanReduce is the plan of an AllReduce of count elements of width bytes. near

@@ -169,12 +169,30 @@ func (t *Transport) drain(ctx context.Context, most int) error {
 			d.pause(tries)
 			continue
 		}
-		d.settle = t.sleep(d.settle, nil)
+		t.settle()
 		if err := t.broken(); err != nil {
 			return err
 		}
 		tries = 0
 	}
+}
+
+// settle sleeps until there is room for what was posted.
+func (t *Transport) settle() {
+	d := &t.drive
+	d.moving.Lock()
+	to := -1
+	if len(d.full) > 0 {
+		to = d.full[0]
+	}
+	d.moving.Unlock()
+	if to < 0 || !t.Posts() { // all has left, or another goroutine than that of the call sends
+		d.settle = t.sleep(d.settle, nil)
+		return
+	}
+	began := t.waits.Begin(to, collective.SlowToMove)
+	d.settle = t.sleep(d.settle, nil)
+	t.waits.End(to, collective.SlowToMove, began)
 }
 
 // driveIn is Recv from a lane. Meanwhile it sends what was posted.

@@ -23,6 +23,7 @@ type Transport struct {
 	view  collective.View
 	peers []peer // by rank; the own one has no Links
 	drive drive  // of the peers' lanes
+	waits *collective.Waits
 
 	called atomic.Uint64 // the highest call this rank has begun; heartbeats tell it
 
@@ -125,6 +126,12 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return nil
 	}
 	return t.explain(ctx, from, "receive", err)
+}
+
+// Tell is part of collective.Waiter.
+func (t *Transport) Tell(w *collective.Waits) (recv bool) {
+	t.waits = w
+	return false
 }
 
 // Behind tells which rank has begun the fewest calls, if fewer than seq.

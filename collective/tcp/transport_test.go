@@ -32,6 +32,12 @@ func TestMethods(t *testing.T) {
 	})
 }
 
+func TestOrders(t *testing.T) {
+	collectivetest.TestOrders(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
+		return transports(t, listen(t, n))
+	})
+}
+
 func TestAllocations(t *testing.T) { collectivetest.TestAllocations(t, groups) }
 
 func groups(t testing.TB, n int) []*collective.Group { return connect(t, listen(t, n)) }

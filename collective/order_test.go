@@ -1,0 +1,109 @@
+package collective_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+func TestLocalOrders(t *testing.T) {
+	collectivetest.TestOrders(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) { return collective.Local(n) })
+}
+
+func TestParseOrder(t *testing.T) {
+	for _, o := range []collective.Order{collective.RingOrder, collective.AnyOrder} {
+		got, err := collective.ParseOrder(o.String())
+		require.NoError(t, err)
+		require.Equal(t, o, got)
+	}
+	_, err := collective.ParseOrder("tree")
+	require.ErrorContains(t, err, "ring or any")
+}
+
+// Ranks that differ in what they may do, or that make other calls meanwhile,
+// get an error and never wait for each other.
+func TestOrdersThatDiffer(t *testing.T) {
+	for _, m := range []schedule.Method{schedule.Halving, schedule.Tree, schedule.Hierarchical} {
+		for odd := range 5 {
+			for name, call := range map[string]func(ctx context.Context, g *collective.Group, s []float32) error{
+				"another operation": func(ctx context.Context, g *collective.Group, _ []float32) error { return g.Barrier(ctx) },
+				"another count": func(ctx context.Context, g *collective.Group, s []float32) error {
+					return collective.AllReduce(ctx, g, s[:7], collective.Sum)
+				},
+				"another method": func(ctx context.Context, g *collective.Group, s []float32) error {
+					return collective.AllReduce(ctx, g, s, collective.Sum)
+				},
+			} {
+				t.Run(m.String()+", "+name, func(t *testing.T) {
+					views, transports := collective.Local(5)
+					engines := make([]collective.Engine, 5)
+					for r := range engines {
+						views[r].Members = slices.Clone(views[r].Members)
+						for i := range views[r].Members {
+							views[r].Members[i].Host = collective.HostID(1 + i/2)
+						}
+						force := m
+						if r == odd {
+							force = schedule.Direct
+						}
+						engines[r] = collective.ByMethod(views[r], transports[r], force)
+					}
+					groups := collectivetest.OverEngines(t, views, engines, collective.Options{Order: collective.AnyOrder})
+					collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+						s := make([]float32, 100)
+						if g.Rank() == odd {
+							assert.ErrorIs(t, call(ctx, g, s), collective.ErrMismatch)
+							return
+						}
+						assert.ErrorIs(t, collective.AllReduce(ctx, g, s, collective.Sum), collective.ErrMismatch)
+					})
+				})
+			}
+		}
+	}
+}
+
+// All ranks use what rank 0 measured, under ring order as far as that keeps it.
+func TestTune(t *testing.T) {
+	table := &schedule.Table{Ranks: 3, Entries: []schedule.Entry{
+		{Bytes: 400, Method: schedule.Direct, Segment: 64 << 10, Measured: 30 * time.Microsecond},
+		{Bytes: 400_000, Method: schedule.Tree, Segment: 32 << 10, Measured: 3 * time.Millisecond},
+	}}
+	for order, large := range map[collective.Order]schedule.Method{collective.RingOrder: schedule.Direct, collective.AnyOrder: schedule.Tree} {
+		views, transports := collective.Local(3)
+		groups := collectivetest.Groups(t, views, transports, collective.Options{Order: order})
+		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			small, big := collective.Of(make([]float32, 90)), collective.Of(make([]float32, 120_000))
+			assert.Equal(t, schedule.OneShot, g.PlanAllReduce(small, collective.Sum).Method)
+			mine := table
+			if g.Rank() != 0 {
+				mine = nil
+			}
+			assert.NoError(t, g.Tune(ctx, mine))
+			p := g.PlanAllReduce(small, collective.Sum)
+			assert.Equal(t, schedule.Direct, p.Method)
+			assert.Equal(t, 30*time.Microsecond, p.Predicted)
+			assert.Equal(t, 1, p.Streams)
+			assert.Equal(t, large, g.PlanAllReduce(big, collective.Sum).Method)
+			assert.NoError(t, g.AllReduce(ctx, big, collective.Sum))
+			halves := collective.Of16(make([]uint16, 200_000), collective.BFloat16)
+			assert.Equal(t, schedule.Direct, g.PlanAllReduce(halves, collective.Sum).Method, "what travels as partial results is rounded again and again")
+
+			if g.Rank() != 0 {
+				mine = table
+			} else {
+				mine = nil
+			}
+			assert.NoError(t, g.Tune(ctx, mine))
+			assert.Equal(t, schedule.OneShot, g.PlanAllReduce(small, collective.Sum).Method)
+		})
+	}
+}

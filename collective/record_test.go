@@ -1,0 +1,49 @@
+package collective
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the record adds to a call that waits for nobody, and to one that does.
+func BenchmarkFlight(b *testing.B) {
+	c := Call{Kind: KindAllReduce, DType: Float32, Count: 1}
+	for name, waits := range map[string]int{"quick": 0, "waiting": 1} {
+		b.Run(name, func(b *testing.B) {
+			f := newFlight(8)
+			b.ReportAllocs()
+			for i := range b.N {
+				f.begin(c, uint64(i), 0, time.Duration(i))
+				for range waits {
+					began := f.Begin(1, LateToCall)
+					f.End(1, LateToCall, began)
+				}
+				f.end(nil, false)
+			}
+		})
+	}
+}
+
+// Waits are of the call in progress alone: a transport that is shared with a Sub
+// may note some when this group has none.
+func TestWaitsOutsideOfACall(t *testing.T) {
+	f := newFlight(2)
+	note := func() {
+		began := f.Begin(1, SlowToMove)
+		f.End(1, SlowToMove, began)
+	}
+	note()
+	f.begin(Call{Kind: KindBarrier}, 1, 0, time.Since(origin))
+	f.end(nil, false)
+	note()
+	calls, waiting, _ := f.copy()
+	require.Nil(t, waiting)
+	require.Len(t, calls, 1)
+	require.Empty(t, calls[0].Waits)
+	require.Zero(t, calls[0].Took, "the clock was not read")
+	var none *Waits
+	require.Zero(t, none.Begin(0, LateToCall), "a transport without a group")
+	none.End(0, LateToCall, 0)
+}

@@ -1,0 +1,97 @@
+package schedule
+
+import (
+	"math/bits"
+	"time"
+)
+
+// A Cost says what messages of one kind of link take, in nanoseconds (the
+// model of Hockney, 1994, with folding): Latency for each message, PerByte for
+// each byte of it, and Fold for each byte that is combined with another. It
+// describes one rank that does one thing after another, so it is coarse where
+// ranks share cores; a Table has what was measured.
+type Cost struct{ Latency, PerByte, Fold float64 }
+
+// The kinds of links. Fold is what one core of a 2-core Xeon 6 folds. Loopback
+// and SharedMemory are the model solved for the medians of an AllReduce between
+// two processes there, of 4 bytes and of 4 MiB, in docs/benchmarks.md: 4.92 and
+// 1155 us, .90 and 563 us. InProcess is the same for bench collective while the
+// machine had other work: 7.9 and 1700 us. Network is not measured: it is what
+// 10 Gbit Ethernet carries by its specification, and a latency that two hosts'
+// network stacks may take. A Table has what holds where it was made.
+var (
+	InProcess    = Cost{Latency: 7_900, PerByte: .357, Fold: .0375}
+	SharedMemory = Cost{Latency: 450, PerByte: .115, Fold: .0375}
+	Loopback     = Cost{Latency: 4_920, PerByte: .238, Fold: .0375}
+	Network      = Cost{Latency: 25_000, PerByte: .8, Fold: .0375}
+)
+
+// messages is the time of so many bytes in messages of at most segment.
+func (c Cost) messages(bytes, segment float64) float64 {
+	n := 1.
+	if segment > 0 && bytes > segment {
+		n = bytes / segment
+	}
+	return n*c.Latency + bytes*c.PerByte
+}
+
+// Predict is how long an AllReduce of so many elements takes by a plan.
+func (s *Situation) Predict(p Plan, count, width int) time.Duration {
+	return time.Duration(s.nanoseconds(p, float64(count*width), float64(p.Segment*width)))
+}
+
+func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
+	size := float64(len(s.Hosts))
+	if size < 2 {
+		return 0
+	}
+	link := s.Far
+	if s.near() {
+		link = s.Near
+	}
+	share := bytes / size
+	folds := (size - 1) * share * link.Fold
+	switch p.Method {
+	case OneShot:
+		return (size - 1) * (link.messages(bytes, 0) + bytes*link.Fold)
+	case Shared:
+		return 2*link.Latency + 2*(size-1)*share*link.PerByte + folds
+	case Halving:
+		return link.Latency + link.halving(len(s.Hosts), bytes, segment)
+	case Tree:
+		return link.Latency + link.tree(len(s.Hosts), bytes, segment)
+	case Hierarchical:
+		return link.Latency + s.hierarchical(bytes, segment)
+	}
+	return 2*(size-1)*link.messages(share, segment) + folds // Ring and Direct
+}
+
+func (c Cost) halving(size int, bytes, segment float64) float64 {
+	rounds := bits.Len(uint(size)) - 1
+	t, half := 0., bytes
+	for range rounds {
+		half /= 2
+		t += 2*c.messages(half, segment) + half*c.Fold
+	}
+	if size != 1<<rounds {
+		t += 2*c.messages(bytes, segment) + bytes*c.Fold
+	}
+	return t
+}
+
+func (c Cost) tree(size int, bytes, segment float64) float64 {
+	depth, half := float64(bits.Len(uint(size-1))), bytes/2
+	fill := 2 * depth * c.messages(min(half, segment), 0)
+	through := 4. // halves, of who has two children
+	if size == 2 {
+		through = 2
+	}
+	return fill + through*c.messages(half, segment) + bytes*c.Fold
+}
+
+func (s *Situation) hierarchical(bytes, segment float64) float64 {
+	l := localityOf(0, s.Hosts)
+	inside, hosts, piece := float64(l.locals-1), float64(l.hosts), bytes/float64(l.owners)
+	return inside*(2*s.Near.messages(piece, segment)+piece*s.Near.Fold) +
+		2*(hosts-1)*s.Far.messages(piece/hosts, segment) + piece*s.Far.Fold
+}

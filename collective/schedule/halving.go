@@ -1,0 +1,64 @@
+package schedule
+
+import "math/bits"
+
+// halving is recursive vector halving with distance doubling, and back
+// (Rabenseifner, 2004): in each round a rank keeps one half of what it has,
+// sends the other to its partner and combines what comes from there, until each
+// rank has one piece complete; then the rounds run backwards and gather. The
+// largest halves go to the nearest ranks.
+//
+// Where size is not a power of two, the ranks beyond it are folded in first, as
+// MPICH does: of the first 2*(size-power) ranks the even ones give all they
+// have to the next rank, stand by, and get the result from there.
+func (c *course) halving(rank, size int, whole extent) {
+	power := 1 << (bits.Len(uint(size)) - 1)
+	extra := size - power
+	if rank < 2*extra {
+		if rank%2 == 0 {
+			c.exchange(rank+1, whole, nobody, extent{}, 0)
+			c.exchange(nobody, extent{}, rank+1, whole, Keep)
+			return
+		}
+		c.exchange(nobody, extent{}, rank-1, whole, Combine)
+	}
+	place := rank - extra // among those that take part
+	if rank < 2*extra {
+		place = rank / 2
+	}
+	c.rounds(place, power, extra, whole)
+	if rank < 2*extra {
+		c.exchange(rank-1, whole, nobody, extent{}, 0)
+	}
+}
+
+// rounds are those of power ranks, of which this one has a place.
+func (c *course) rounds(place, power, extra int, whole extent) {
+	ranked := func(place int) int {
+		if place < extra {
+			return 2*place + 1
+		}
+		return place + extra
+	}
+	mine := whole
+	for distance := 1; distance < power; distance *= 2 {
+		partner := ranked(place ^ distance)
+		theirs, kept := mine.part(1, 2), mine.part(0, 2)
+		if place&distance != 0 {
+			theirs, kept = kept, theirs
+		}
+		c.exchange(partner, theirs, partner, kept, Combine)
+		mine = kept
+	}
+	c.finish(mine)
+	for distance := power / 2; distance > 0; distance /= 2 {
+		partner := ranked(place ^ distance)
+		both := whole // what the two of them held before they shared it in that round
+		for d := 1; d < distance; d *= 2 {
+			both = both.part(min(place&d, 1), 2)
+		}
+		theirs := both.part(1-min(place&distance, 1), 2)
+		c.exchange(partner, mine, partner, theirs, Keep)
+		mine = both
+	}
+}

@@ -1,0 +1,138 @@
+package schedule
+
+// hierarchy moves as little as possible between hosts. As many ranks of each
+// host as the smallest host has own one piece of the vector each. In each host
+// every rank sends each owner its piece; the owners of a piece, one on each
+// host, reduce it round a ring; and each owner gives it to its host.
+func (c *course) hierarchy(rank int, hosts []int, whole extent) {
+	l := localityOf(rank, hosts)
+	owned := func(local int) extent { return whole.part(local, l.owners) }
+	owner := l.local < l.owners
+	// Round by round, so that who sends in a round is met by who receives.
+	for i := 1; i < l.locals; i++ {
+		to, from := Pair(l.local, l.locals, i)
+		out, in := nobody, nobody
+		var piece, mine extent
+		if to < l.owners {
+			out, piece = l.ranked(hosts, to), owned(to)
+		}
+		if owner {
+			in, mine = l.ranked(hosts, from), owned(l.local)
+		}
+		c.exchange(out, piece, in, mine, Combine)
+	}
+	if owner {
+		c.across(l, owned(l.local))
+	}
+	for i := 1; i < l.locals; i++ {
+		to, from := Pair(l.local, l.locals, i)
+		out, in := nobody, nobody
+		var mine, piece extent
+		if owner {
+			out, mine = l.ranked(hosts, to), owned(l.local)
+		}
+		if from < l.owners {
+			in, piece = l.ranked(hosts, from), owned(from)
+		}
+		c.exchange(out, mine, in, piece, Keep)
+	}
+}
+
+// across is a ring AllReduce of a piece among its owners.
+func (c *course) across(l locality, piece extent) {
+	chunk := func(i int) extent { return piece.part(i, l.hosts) }
+	for i := range RingSteps(l.hosts) {
+		s := RingStep(l.index, l.hosts, i)
+		act := Keep
+		if s.Fold {
+			act = Combine
+		}
+		if i == l.hosts-1 {
+			c.finish(chunk(Owned(l.index, l.hosts)))
+		}
+		c.exchange(l.up, chunk(s.Send), l.down, chunk(s.Recv), act)
+	}
+	if l.hosts == 1 {
+		c.finish(piece)
+	}
+}
+
+// A locality is where a rank is among the hosts.
+type locality struct {
+	host          int
+	local, locals int // the place of the rank, and the number of ranks here
+	index, hosts  int // the place of the host, by its first rank, and the number of hosts
+	owners        int // ranks of each host that own a piece
+	up, down      int // the owners of the same piece on the next host and the one before
+}
+
+// localityOf finds a rank's locality. It allocates nothing, so it looks at hosts again
+// and again.
+func localityOf(rank int, hosts []int) locality {
+	l := locality{host: hosts[rank], owners: len(hosts)}
+	for r, h := range hosts {
+		if h == l.host {
+			if r < rank {
+				l.local++
+			}
+			l.locals++
+		}
+		if !firstOf(r, hosts) {
+			continue
+		}
+		if h == l.host {
+			l.index = l.hosts
+		}
+		l.hosts++
+		n := 0
+		for _, other := range hosts {
+			if other == h {
+				n++
+			}
+		}
+		l.owners = min(l.owners, n)
+	}
+	l.up, l.down = l.peer(hosts, mod(l.index+1, l.hosts)), l.peer(hosts, mod(l.index-1, l.hosts))
+	return l
+}
+
+// firstOf reports whether a rank is the first of its host.
+func firstOf(rank int, hosts []int) bool {
+	for _, h := range hosts[:rank] {
+		if h == hosts[rank] {
+			return false
+		}
+	}
+	return true
+}
+
+// ranked is the rank of a place on the host.
+func (l locality) ranked(hosts []int, local int) int { return nth(hosts, l.host, local) }
+
+// peer is the rank that has this place on the index-th host; nobody if it has
+// none.
+func (l locality) peer(hosts []int, index int) int {
+	for r, h := range hosts {
+		if !firstOf(r, hosts) {
+			continue
+		}
+		if index == 0 {
+			return nth(hosts, h, l.local)
+		}
+		index--
+	}
+	return nobody
+}
+
+// nth is the i-th rank of a host, or nobody.
+func nth(hosts []int, host, i int) int {
+	for r, h := range hosts {
+		if h == host {
+			if i == 0 {
+				return r
+			}
+			i--
+		}
+	}
+	return nobody
+}

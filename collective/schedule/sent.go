@@ -1,0 +1,14 @@
+package schedule
+
+// Sent is the bytes of payload that each of size ranks sends when a vector of so
+// many bytes is reduced by the plan, to a block. Where ranks share memory it is
+// what they read of each other.
+func (p Plan) Sent(size, bytes int) int {
+	switch {
+	case size < 2:
+		return 0
+	case p.Method == OneShot:
+		return (size - 1) * bytes
+	}
+	return 2 * (size - 1) * bytes / size
+}

@@ -1,0 +1,98 @@
+package schedule
+
+import "slices"
+
+// A Situation is what the plans of a group depend on besides the vector. All
+// ranks have the same, so all have the same plans.
+type Situation struct {
+	Hosts     []int  // of each rank; equal numbers are equal hosts
+	Near, Far Cost   // of links inside a host and between hosts
+	Shared    bool   // the transport reduces by itself
+	Any       bool   // methods of other orders than ring order may be chosen
+	Force     Method // 0, or what is taken wherever it can be
+	Table     *Table // what was measured; nil for nothing
+}
+
+// anyOrder are the methods that keep another order than ring order.
+var anyOrder = [...]Method{Halving, Tree, Hierarchical}
+
+// RingOrdered reports whether sums have the bits of ring order.
+func (m Method) RingOrdered() bool { return !slices.Contains(anyOrder[:], m) }
+
+// partial reports whether partial results travel as elements.
+func (m Method) partial() bool { return m == Ring || !m.RingOrdered() }
+
+// Plan is how count elements of width bytes are reduced. partial says whether
+// partial results can travel as elements. What was measured counts more than
+// what is predicted.
+func (s *Situation) Plan(count, width int, partial bool) Plan {
+	size := len(s.Hosts)
+	if s.Force != 0 && s.can(s.Force, partial, true) {
+		p := PlanReduce(size, count, width, s.near(), partial)
+		p.Method, p.Why = s.Force, "forced"
+		if p.Method == Ring {
+			p.Ahead = RingAhead
+		}
+		return p
+	}
+	if e, ok := s.Table.find(size, count*width); ok && s.can(e.Method, partial, s.Any) {
+		return e.plan(width)
+	}
+	if s.Shared {
+		return PlanShared()
+	}
+	p := PlanReduce(size, count, width, s.near(), partial)
+	if !s.Any || !partial || size < 3 {
+		return p
+	}
+	bytes := float64(count * width)
+	least := s.nanoseconds(p, bytes, float64(p.Segment*width))
+	for _, m := range anyOrder {
+		if !s.can(m, partial, true) {
+			continue
+		}
+		for per := leastNear; per <= SegmentBytes; per *= 2 {
+			q := Plan{Method: m, Segment: elementsOf(per, width), Why: "any order, and predicted to take the least time"}
+			if t := s.nanoseconds(q, bytes, float64(q.Segment*width)); t < least {
+				p, least = q, t
+			}
+		}
+	}
+	return p
+}
+
+// can reports whether a method can be taken here.
+func (s *Situation) can(m Method, partial, any bool) bool {
+	switch {
+	case m == Shared:
+		return s.Shared
+	case m.partial() && !partial, !m.RingOrdered() && !any:
+		return false
+	case m == Hierarchical:
+		l := localityOf(0, s.Hosts)
+		return l.hosts > 1 && l.hosts < len(s.Hosts)
+	}
+	return m == OneShot || m == Direct || m == Ring || m == Halving || m == Tree
+}
+
+// Candidates are the methods by which float32 sums can be reduced here, those
+// of ring order first.
+func (s *Situation) Candidates() []Method {
+	var all []Method
+	for _, m := range []Method{OneShot, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+		if s.can(m, true, s.Any) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// near reports whether all ranks are on one host.
+func (s *Situation) near() bool {
+	for _, h := range s.Hosts {
+		if h != s.Hosts[0] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,107 @@
+package schedule_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+func situation(hosts ...int) schedule.Situation {
+	return schedule.Situation{Hosts: hosts, Near: schedule.SharedMemory, Far: schedule.Network}
+}
+
+func TestSituationPlans(t *testing.T) {
+	far := situation(0, 1, 2, 3, 4, 5, 6, 7)
+	require.Equal(t, schedule.Ring, far.Plan(1<<20, 4, true).Method, "ring order unless it is asked otherwise")
+	any := far
+	any.Any = true
+	p := any.Plan(1<<15, 4, true)
+	require.Equal(t, schedule.Halving, p.Method, "fewer latencies for the same bytes")
+	require.Less(t, any.Predict(p, 1<<15, 4), far.Predict(far.Plan(1<<15, 4, true), 1<<15, 4))
+	require.NotEmpty(t, p.Why)
+	require.Zero(t, p.Segment%schedule.BlockLen)
+	require.Equal(t, schedule.Direct, any.Plan(1<<20, 2, false).Method, "partial results do not travel in 16 bits")
+
+	pairs := situation(0, 0, 0, 0, 1, 1, 1, 1)
+	pairs.Any = true
+	require.Equal(t, schedule.Hierarchical, pairs.Plan(16<<20, 4, true).Method, "memory is faster than the network")
+
+	shared := situation(0, 0, 0)
+	shared.Any, shared.Shared = true, true
+	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 4, true).Method)
+	shared.Force = schedule.Tree
+	require.Equal(t, schedule.Tree, shared.Plan(1<<20, 4, true).Method)
+	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 2, false).Method, "it cannot be forced on these")
+	shared.Force = schedule.Hierarchical
+	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 4, true).Method, "there is one host")
+}
+
+// What is predicted grows with bytes, and with ranks, whatever the method.
+func TestPredictGrows(t *testing.T) {
+	for size := 2; size <= 17; size++ {
+		hosts := make([]int, size)
+		for r := range hosts {
+			hosts[r] = r / 2
+		}
+		s := situation(hosts...)
+		s.Any = true
+		for _, m := range s.Candidates() {
+			s.Force = m
+			before := time.Duration(0)
+			for count := 1; count < 1<<24; count *= 8 {
+				took := s.Predict(s.Plan(count, 4, true), count, 4)
+				require.Greater(t, took, before, "%v of %d among %d", m, count, size)
+				before = took
+			}
+		}
+	}
+	alone := situation(0)
+	require.Zero(t, alone.Predict(alone.Plan(100, 4, true), 100, 4))
+}
+
+func TestCandidates(t *testing.T) {
+	s := situation(0, 0, 1)
+	require.Equal(t, []schedule.Method{schedule.OneShot, schedule.Direct, schedule.Ring}, s.Candidates())
+	s.Any, s.Shared = true, true
+	require.Equal(t, []schedule.Method{schedule.OneShot, schedule.Direct, schedule.Ring, schedule.Shared, schedule.Halving, schedule.Tree, schedule.Hierarchical}, s.Candidates())
+	for _, m := range s.Candidates() {
+		got, err := schedule.ParseMethod(m.String())
+		require.NoError(t, err)
+		require.Equal(t, m, got)
+	}
+	_, err := schedule.ParseMethod("butterfly")
+	require.ErrorContains(t, err, "halving-doubling")
+}
+
+func TestTable(t *testing.T) {
+	table := &schedule.Table{Ranks: 3, Entries: []schedule.Entry{
+		{Bytes: 4, Method: schedule.OneShot, Segment: 1 << 18, Measured: 10},
+		{Bytes: 1 << 10, Method: schedule.Direct, Segment: 1 << 18, Measured: 1034},
+		{Bytes: 1 << 20, Method: schedule.Ring, Segment: 1 << 17, Measured: 1 << 20},
+	}}
+	s := situation(0, 1, 2)
+	s.Table = table
+	for count, want := range map[int]schedule.Method{0: schedule.OneShot, 1: schedule.OneShot, 15: schedule.OneShot, 17: schedule.Direct, 8000: schedule.Direct, 8200: schedule.Ring, 1 << 24: schedule.Ring} {
+		require.Equal(t, want, s.Plan(count, 4, true).Method, "%d elements", count)
+	}
+	p := s.Plan(1<<20, 4, true)
+	require.Equal(t, 1<<15, p.Segment)
+	require.NotEqual(t, p.Why, s.Plan(1<<20+1, 4, true).Why, "too far from what was measured")
+	_, known := table.Expect(3, 4<<20+4)
+	require.False(t, known)
+	require.Equal(t, schedule.RingAhead, p.Ahead)
+	for bytes, want := range map[int]time.Duration{1: 10, 4: 10, 514: 522, 1 << 10: 1034, 1 << 21: 1 << 21} {
+		got, ok := table.Expect(3, bytes)
+		require.True(t, ok)
+		require.Equal(t, want, got, "%d bytes", bytes)
+	}
+	_, ok := table.Expect(4, 1)
+	require.False(t, ok, "another size")
+	s.Hosts = []int{0, 1, 2, 3}
+	require.Equal(t, schedule.OneShot, s.Plan(17, 4, true).Method, "another size")
+	_, ok = (*schedule.Table)(nil).Expect(3, 1)
+	require.False(t, ok)
+}

@@ -1,0 +1,143 @@
+package schedule
+
+import "math/bits"
+
+// A node is a place in a binary tree over the positions 0 to size-1. nobody
+// stands for a parent or child that is not there.
+type node struct {
+	parent int
+	below  [2]int // children: before it and after it in position
+	depth  int    // of the root 0
+}
+
+// nodeAt is a position's place in the tree in which the trailing zeros of a
+// position are its height, so that odd positions are leaves; 0 is the root and
+// has one child.
+func nodeAt(position, size int) node {
+	n := node{parent: nobody, below: [2]int{nobody, nobody}}
+	step := 1 << bits.Len(uint(size-1)) // of the root: the power of two at or above size
+	if position > 0 {
+		step = position & -position
+		n.parent = above(position, size)
+		if step > 1 {
+			n.below[0] = position - step/2
+		}
+	}
+	for half := step / 2; half > 0; half /= 2 {
+		if child := position + half; child < size {
+			n.below[1] = child
+			break
+		}
+	}
+	for at := position; at > 0; at = above(at, size) {
+		n.depth++
+	}
+	return n
+}
+
+// above is the parent of a position other than 0.
+func above(position, size int) int {
+	step := position & -position
+	if up := position&^step | step<<1; up < size {
+		return up
+	}
+	return position &^ step
+}
+
+// treeNode is a rank's place in one of the two trees, given by ranks. The
+// second is the first mirrored, or shifted by one where size is odd, so that
+// who is a leaf of one tree works inside the other, and no rank has more than
+// two children in both together.
+func treeNode(tree, rank, size int) node {
+	if tree == 0 {
+		return nodeAt(rank, size)
+	}
+	there := func(rank int) int {
+		if size%2 == 0 {
+			return size - 1 - rank
+		}
+		return mod(rank-1, size)
+	}
+	back := func(position int) int {
+		switch {
+		case position == nobody:
+			return nobody
+		case size%2 == 0:
+			return size - 1 - position
+		}
+		return mod(position+1, size)
+	}
+	n := nodeAt(there(rank), size)
+	n.parent, n.below[0], n.below[1] = back(n.parent), back(n.below[0]), back(n.below[1])
+	return n
+}
+
+// trees reduces to the roots of two complementary binary trees and broadcasts
+// from there, each tree for one half of the vector and by segments (Sanders,
+// Speck and Träff, 2009; as NCCL): the bandwidth of a pipeline with the latency
+// of a tree.
+//
+// Every message has a moment: segment s goes up from depth d at s+deepest-d and
+// down to depth d at s+deepest+d-1. What is sent at a moment came before it. At
+// each moment a rank sends first and then receives, both in one order that all
+// ranks share: by tree, up before down, and by the position of the child. So of
+// the messages that are not done the first can always be done.
+func (c *course) trees(rank, size int, whole extent) {
+	deepest := bits.Len(uint(size - 1))
+	nodes := [2]node{treeNode(0, rank, size), treeNode(1, rank, size)}
+	halves := [2]extent{whole.part(0, 2), whole.part(1, 2)}
+	last := max(c.segments(halves[0]), c.segments(halves[1])) - 1
+	for moment := 0; moment <= last+2*deepest; moment++ {
+		for tree, n := range nodes {
+			at := branch{c, n, halves[tree], deepest, moment}
+			at.complete()
+			at.move(Send, n.parent, true)
+			at.moveBelow(Send, false)
+		}
+		for tree, n := range nodes {
+			at := branch{c, n, halves[tree], deepest, moment}
+			at.moveBelow(Combine, true)
+			at.move(Keep, n.parent, false)
+		}
+	}
+}
+
+// A branch is a node at one moment.
+type branch struct {
+	c       *course
+	node    node
+	half    extent
+	deepest int
+	moment  int
+}
+
+// complete finishes at the root what came from all its children.
+func (b branch) complete() {
+	k := b.moment - b.deepest
+	if b.node.parent != nobody || k < 0 || k >= b.c.segments(b.half) {
+		return
+	}
+	b.c.add(Finish, 0, b.half, k)
+}
+
+// moveBelow moves with the children.
+func (b branch) moveBelow(a Act, up bool) {
+	child := b
+	child.node.depth++
+	for _, peer := range b.node.below {
+		child.move(a, peer, up)
+	}
+}
+
+// move adds the message between the node and the one above it, whichever of
+// them this rank is, if one is due.
+func (b branch) move(a Act, peer int, up bool) {
+	k := b.moment - b.deepest + b.node.depth
+	if !up {
+		k = b.moment - b.deepest - b.node.depth + 1
+	}
+	if peer == nobody || k < 0 || k >= b.c.segments(b.half) {
+		return
+	}
+	b.c.add(a, peer, b.half, k)
+}

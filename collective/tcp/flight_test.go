@@ -1,0 +1,9 @@
+package tcp_test
+
+import (
+	"testing"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+)
+
+func TestFlight(t *testing.T) { collectivetest.TestFlight(t, groups) }

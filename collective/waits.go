@@ -1,0 +1,112 @@
+package collective
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A Cause says why a call waits for a peer.
+type Cause uint8
+
+// The causes.
+const (
+	// AsExpected leaves it to the engine, which knows the message that is waited
+	// for: a Transport that moves messages cannot tell.
+	AsExpected Cause = iota
+	// LateToCall is waiting for a peer's first sign in a call: it has not made the
+	// call yet, or its sign is still on the way.
+	LateToCall
+	// SlowToMove is waiting for a peer that is in the call: for later data, or for
+	// room for what it is sent.
+	SlowToMove
+)
+
+// String is "late to call" or "slow to move".
+func (c Cause) String() string {
+	switch c {
+	case LateToCall:
+		return "late to call"
+	case SlowToMove:
+		return "slow to move"
+	}
+	return "waited for"
+}
+
+// Waits is where the waits of a group's call in progress are noted: by the
+// engine, or by the Transport if that is a Waiter. They are noted by one
+// goroutine, in the call; anybody may read meanwhile.
+type Waits struct {
+	spans []span // by rank, of the call in progress; nil if there is none
+	noted bool   // something was, in this call
+
+	expected atomic.Uint64 // 1 + the rank whose message is awaited, and the cause above; 0: none
+	since    atomic.Int64  // after origin, of the wait in progress; 0: none, or not for long yet
+}
+
+// A span is for how long a call has waited for one peer, in nanoseconds.
+type span struct{ late, slow atomic.Int64 }
+
+// A Waiter is a Transport that notes waits itself, as far as it works in the
+// goroutine of the call: what a Poster waits until a peer takes what was posted,
+// and perhaps also what a Recv waits. There it can leave out the first looks,
+// which cost less than reading the clock.
+type Waiter interface {
+	Transport
+	// Tell says where to note, before the first call, and reports whether the
+	// waits of Recv will be noted. If not, Recv is timed from outside.
+	Tell(w *Waits) (recv bool)
+}
+
+// Begin notes that a wait for a rank begins, and returns what End takes. It
+// reads the clock: call it once a wait turns out not to be over at once.
+func (w *Waits) Begin(rank int, c Cause) time.Duration {
+	if w == nil || w.spans == nil {
+		return 0
+	}
+	if c != AsExpected {
+		w.expect(rank, c)
+	}
+	now := time.Since(origin)
+	w.since.Store(int64(now))
+	w.noted = true
+	return now
+}
+
+// End notes that a wait for a rank, which Begin said had begun then, is over.
+func (w *Waits) End(rank int, c Cause, began time.Duration) {
+	if w == nil || w.spans == nil {
+		return
+	}
+	w.since.Store(0)
+	if c == AsExpected {
+		_, c = w.expecting()
+	} else {
+		w.expected.Store(0)
+	}
+	took := int64(time.Since(origin) - began)
+	if s := &w.spans[rank]; c == LateToCall {
+		s.late.Add(took)
+	} else {
+		s.slow.Add(took)
+	}
+}
+
+const causeShift = 32
+
+// expect notes whose message is awaited from now on.
+func (w *Waits) expect(rank int, c Cause) {
+	w.expected.Store(uint64(rank) + 1 | uint64(c)<<causeShift)
+}
+
+// expecting is whose message is awaited, or -1.
+func (w *Waits) expecting() (rank int, c Cause) {
+	x := w.expected.Load()
+	return int(uint32(x)) - 1, Cause(x >> causeShift)
+}
+
+// nothing notes that no message is awaited any more.
+func (w *Waits) nothing() {
+	if w.expected.Load() != 0 {
+		w.expected.Store(0)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"sync"
 
 	"testing"
@@ -100,6 +101,21 @@ func TestTwoMachines(t *testing.T) {
 		assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
 		assert.Equal(t, []int64{10}, s)
 	})
+}
+
+// A Node knows what its Group's messages go through.
+func TestSharesMemory(t *testing.T) {
+	for transport, shared := range map[string]bool{cluster.TransportTCP: false, cluster.TransportSHM: true} {
+		if shared && runtime.GOOS != "linux" {
+			continue
+		}
+		nodes := start(t, cluster.Config{Cluster: t.Name() + transport, Node: "a", Transport: transport}, 2)
+		require.False(t, nodes[0].SharesMemory(), "it has no Group")
+		groups(t, nodes)
+		for _, n := range nodes {
+			require.Equal(t, shared, n.SharesMemory(), transport)
+		}
+	}
 }
 
 func TestJobsOfOtherNamesDoNotMeet(t *testing.T) {

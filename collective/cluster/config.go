@@ -61,6 +61,8 @@ type Config struct {
 	Group    collective.Options       // for the Groups of the Node
 	Log      *slog.Logger             // nil is silent
 	Progress func(membership.Waiting) // told whom Group waits for; may be nil
+	// Answer answers what a Watcher asks; may be nil. See membership.Config.
+	Answer func(question []byte) []byte
 }
 
 // The values of Config.Transport.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"sync"
@@ -23,6 +24,7 @@ const connectTime = 30 * time.Second
 
 // A Node is this process as a member of a job.
 type Node struct {
+	arenas   shm.Arenas
 	config   Config
 	member   collective.Member
 	gate     *tcp.Gate
@@ -31,6 +33,7 @@ type Node struct {
 
 	mu     sync.Mutex
 	group  *collective.Group // the newest; others are closed
+	shared bool              // by the members of this host, as far as group goes
 	closed bool
 }
 
@@ -65,7 +68,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	}
 	n.agent, err = membership.Start(ctx, membership.Config{
 		Member: n.member, Nodes: c.Nodes, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
-		Log: c.Log, Progress: c.Progress,
+		Log: c.Log, Progress: c.Progress, Answer: c.Answer,
 	})
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
@@ -128,7 +131,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 		return nil, err
 	}
 	transport, err := shm.Join(ctx, view, links, shm.Options{
-		Off: n.config.Transport == TransportTCP, Must: n.config.Transport == TransportSHM, Log: n.config.Log,
+		Off: n.config.Transport == TransportTCP, Must: n.config.Transport == TransportSHM, Log: n.config.Log, Arenas: &n.arenas,
 	})
 	if err != nil {
 		return nil, errors.Join(err, links.Close())
@@ -139,8 +142,35 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if n.closed {
 		return nil, errors.Join(collective.ErrClosed, g.Close())
 	}
-	n.group = g
+	n.group, n.shared = g, transport != collective.Transport(links)
 	return g, nil
+}
+
+// SharesMemory reports whether the newest Group's messages between this process
+// and the other members of its host pass through memory that they share. If not,
+// they are sent over TCP, like those to other hosts.
+func (n *Node) SharesMemory() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shared
+}
+
+// Alloc makes count elements of type t, all zero, that the other processes of
+// this host read and write in place during an AllReduce of them, or of a part of
+// them: where every rank gives such memory, nothing is copied. Groups that are
+// there and later ones use it alike. It begins at a page and stays until the
+// process ends, so it is for what is allocated once, as arenas of gradients are.
+// No room for it is an error; so is memory that no Group could use.
+func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
+	width := t.Size()
+	if width == 0 || count < 0 || count > math.MaxInt/width {
+		return collective.Vector{}, fmt.Errorf("cluster: Alloc of %d elements of %v: there is no such memory", count, t)
+	}
+	b, err := n.arenas.Alloc(count * width)
+	if err != nil {
+		return collective.Vector{}, fmt.Errorf("cluster: Alloc of %d elements of %v: %w", count, t, err)
+	}
+	return collective.OfBytes(b, t)
 }
 
 // Leave says goodbye to the others, so that they need not wonder, and closes
@@ -154,7 +184,7 @@ func (n *Node) Leave(ctx context.Context) error {
 func (n *Node) Close() error {
 	n.end()
 	n.gate.Close()
-	err := n.listener.Close()
+	err := errors.Join(n.listener.Close(), n.arenas.Close())
 	if n.agent != nil {
 		err = errors.Join(err, n.agent.Close())
 	}

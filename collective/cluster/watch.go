@@ -53,6 +53,13 @@ func (w *Watcher) Members() []collective.Member {
 // a *membership.WaitError.
 func (w *Watcher) View(ctx context.Context) (collective.View, error) { return w.agent.View(ctx) }
 
+// Ask asks a process of the job, which answers by its Config.Answer, and waits
+// until ctx ends: one that is stopped, gone, or has no Answer says nothing. See
+// [membership.Agent.Ask].
+func (w *Watcher) Ask(ctx context.Context, whom collective.Member, question []byte) ([]byte, error) {
+	return w.agent.Ask(ctx, whom, question)
+}
+
 // farewell bounds how long a Watcher takes to say goodbye.
 const farewell = 500 * time.Millisecond
 

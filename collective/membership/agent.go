@@ -26,6 +26,7 @@ type Agent struct {
 	demands int                      // calls of Next in progress
 	in      *inbox
 	out     *outbox
+	letters *letters
 	status  *status
 	life    lifetime
 }
@@ -33,7 +34,8 @@ type Agent struct {
 // A lifetime ends once.
 type lifetime struct {
 	cancel context.CancelFunc
-	work   sync.WaitGroup // the Agent's goroutine, the joiner, leaving
+	over   <-chan struct{}
+	work   sync.WaitGroup // the Agent's goroutine, the joiner, who answers, leaving
 	mu     sync.Mutex     // held while leaving and closing: memberlist panics on Leave after Shutdown
 	closed bool
 }
@@ -60,7 +62,7 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 	if lost := len(c.Member.Addrs) - len(self.Addrs); lost > 0 {
 		c.Log.Warn("addresses that do not fit are not announced", "dropped", lost, "kept", len(self.Addrs))
 	}
-	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), status: newStatus(self.Member)}
+	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), letters: newLetters(), status: newStatus(self.Member)}
 	a.machine = newMachine(time.Now(), self.Member, c.Nodes, rand.Uint64)
 	a.machine.least = c.MinSize
 	if err := a.open(&delegate{agent: a, meta: meta}); err != nil {
@@ -101,7 +103,7 @@ func (a *Agent) open(d *delegate) error {
 // begin starts the Agent's goroutines.
 func (a *Agent) begin() {
 	ctx, cancel := context.WithCancel(context.Background())
-	a.life.cancel = cancel
+	a.life.cancel, a.life.over = cancel, ctx.Done()
 	j := &joiner{
 		self: a.addr, seeds: a.cfg.Join, lost: a.status.lost,
 		join: func(addr string) error {
@@ -112,6 +114,9 @@ func (a *Agent) begin() {
 	}
 	a.life.work.Go(func() { a.loop(ctx) })
 	a.life.work.Go(func() { j.run(ctx) })
+	if a.cfg.Answer != nil {
+		a.life.work.Go(func() { a.answer(ctx) })
+	}
 }
 
 // loop is the Agent's goroutine.

@@ -56,6 +56,11 @@ type Config struct {
 	// must not call Leave or Close.
 	Progress func(Waiting)
 	Gone     func(collective.Member)
+	// Answer, if not nil, answers what other processes, such as Watchers, ask with
+	// Ask: anybody who has the key may. A nil answer is none. It is called from one
+	// goroutine of the Agent's, which Close waits for, and must return soon; gossip
+	// does not wait for it.
+	Answer func(question []byte) []byte
 }
 
 // keySize is the bytes of a key for AES-256.

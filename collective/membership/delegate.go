@@ -64,8 +64,18 @@ func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	})
 }
 
-// NotifyMsg takes a message of the view protocol.
+// NotifyMsg takes a message of the view protocol, or a letter.
 func (d *delegate) NotifyMsg(b []byte) {
+	if isLetter(b) {
+		l, err := decodeLetter(b)
+		switch {
+		case err != nil:
+			d.agent.cfg.Log.Debug("letter refused", "error", err)
+		case l.to == d.agent.machine.id && (l.mark == answerMark || d.agent.cfg.Answer != nil):
+			d.agent.letters.take(l)
+		}
+		return
+	}
 	msg, err := decodeMessage(b)
 	if err != nil {
 		d.agent.cfg.Log.Debug("message refused", "error", err)

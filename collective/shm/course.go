@@ -7,7 +7,8 @@ type flag uint8
 const (
 	shown  flag = iota // calls whose header, and data if they are few, can be read
 	staged             // chunks whose operands can be read
-	folded             // chunks whose own part can be read; among three ranks and more
+	folded             // chunks whose own part can be read; not of two ranks that stage
+	taken              // chunks that this rank has read from all others' memory
 	flags
 )
 
@@ -16,10 +17,24 @@ type act uint8
 
 // The acts.
 const (
-	stage  act = iota // copies the operands of a chunk to where the others read them
-	meet              // compares the call with everybody's
-	fold              // folds its own part of a chunk; of two ranks each folds all of it
-	gather            // copies another rank's part of a chunk
+	stage     act = iota // copies the operands of a chunk to where the others read them
+	meet                 // compares the call with everybody's
+	fold                 // folds its own part of a chunk; of two ranks each folds all of it
+	gather               // copies another rank's part of a chunk
+	foldAll              // folds its own part of everybody's vectors, into all of them
+	readOwn              // reads the others' operands of a chunk of its own part, and folds it
+	readOther            // reads a chunk of another rank's part
+	rest                 // does nothing more
+)
+
+// A way is how operands get to who folds them, and results to everybody.
+type way uint8
+
+// The ways. All ranks go the same in one call.
+const (
+	byCopy  way = iota // through the memory that all share
+	inPlace            // they are in memory that all share
+	byRead             // by reading other processes' memory
 )
 
 // everybody stands for all ranks but the own one.
@@ -39,17 +54,25 @@ type step struct {
 }
 
 // A course is the steps of one rank in one reduction, after it has shown its
-// call: a state machine without memory or clocks. A call whose data were shown
-// with it has no chunks.
+// call: a state machine without memory or clocks.
 //
-// While a chunk is folded the one after it is staged already, and gathered is
-// the one before it, so that a rank seldom waits for the very thing another is
-// about to do. A rank stages into stageSlots slots in turn. It need not ask
-// whether the others are done with what was there: that they have staged, or
-// folded, what this rank has waited for meanwhile says so.
+// By copy: while a chunk is folded the one after it is staged already, and
+// gathered is the one before it, so that a rank seldom waits for the very thing
+// another is about to do. A rank stages into stageSlots slots in turn. It need
+// not ask whether the others are done with what was there: that they have
+// staged, or folded, what this rank has waited for meanwhile says so.
+//
+// In place there is one chunk, the vector. A part belongs to one rank from when
+// all have shown their calls to when that rank has folded it.
+//
+// By read each rank has its own chunks, of its own part: the k-th chunks of all
+// parts are no more than each other's neighbours in time. Nobody returns before
+// all have taken what they need, because then the vector is the caller's.
 type course struct {
+	way        way
 	self, size int
 	call       uint64 // its number
+	met        bool   // calls have been compared
 	base       uint64 // chunks of the calls before
 	chunks     int
 
@@ -61,10 +84,19 @@ func (c *course) next() (s step, ok bool) {
 	for c.turn <= c.last() {
 		at := c.place
 		c.place++
+		switch c.way {
+		case inPlace:
+			return c.inPlace(at)
+		case byRead:
+			if s, ok := c.byRead(at); ok {
+				return s, true
+			}
+			continue
+		}
 		switch {
 		case at == 0 && c.turn < c.chunks:
 			return c.stage(c.turn), true
-		case at == 1 && c.turn == 0:
+		case at == 1 && c.turn == 0 && !c.met:
 			return step{act: meet, wait: shown, from: everybody, least: c.call}, true
 		case at == 2 && c.turn >= 1 && c.turn <= c.chunks:
 			return c.fold(c.turn - 1), true
@@ -79,10 +111,41 @@ func (c *course) next() (s step, ok bool) {
 
 // last is the turn in which the last chunk is done.
 func (c *course) last() int {
-	if c.size == 2 || c.chunks == 0 {
+	if c.way == byCopy && c.size == 2 {
 		return c.chunks
 	}
 	return c.chunks + 1
+}
+
+// inPlace is the at-th step.
+func (c *course) inPlace(at int) (s step, ok bool) {
+	switch at {
+	case 0:
+		return step{act: foldAll, post: folded, value: c.base + 1}, true
+	case 1:
+		return step{act: rest, wait: folded, from: everybody, least: c.base + 1}, true
+	}
+	return step{}, false
+}
+
+// byRead is the at-th step of a turn.
+func (c *course) byRead(at int) (s step, ok bool) {
+	n := c.base + uint64(c.turn)
+	switch {
+	case at == 0 && c.turn < c.chunks:
+		return step{act: readOwn, chunk: c.turn, post: folded, value: n + 1}, true
+	case at == 0 && c.turn > c.chunks:
+		return step{act: rest, wait: taken, from: everybody, least: n - 1}, true
+	case at > 0 && at < c.size && c.turn > 0 && c.turn <= c.chunks:
+		s = step{act: readOther, chunk: c.turn - 1, wait: folded, from: (c.self + at) % c.size, least: n}
+		if c.turn == c.chunks && at == c.size-1 {
+			s.post, s.value = taken, n
+		}
+		return s, true
+	case at >= c.size:
+		c.turn, c.place = c.turn+1, 0
+	}
+	return step{}, false
 }
 
 func (c *course) stage(k int) step {

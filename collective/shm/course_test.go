@@ -42,29 +42,84 @@ type place struct {
 // none is no act.
 const none act = 255
 
-// program is what a rank does in calls of so many chunks; 0 is a small call.
-// Rank 0 does not wait before one act.
+// In the lists of calls, a number is that of the chunks that go by copy, 0 is a
+// small call, and these are calls that go in place, or by read in so many chunks.
+const (
+	placedCall = -1
+	readCall   = -10 // in one chunk, -11 in two
+)
+
+// program is what a rank does in calls. Rank 0 does not wait before one act.
 func program(self, size int, slots uint64, calls []int, without act) []event {
 	var all []event
 	base := uint64(0)
 	for i, chunks := range calls {
+		way := byCopy
+		switch {
+		case chunks <= readCall:
+			way, chunks = byRead, readCall-chunks+1
+		case chunks == placedCall:
+			way, chunks = inPlace, 1
+		}
 		call := uint64(i + 1)
 		line := func(r int) place { return place{fmt.Sprint("line ", r, call%2), call} }
+		vector := vectors{call, chunks}
+		if way != byCopy { // the vector is the caller's between calls
+			all = append(all, event{writes: vector.all(self, size, vector.operand())})
+		}
 		all = append(all, event{writes: []place{line(self)}, post: mark{self, shown, call}})
-		c := course{self: self, size: size, call: call, base: base, chunks: chunks}
+		c := course{way: way, self: self, size: size, call: call, base: base, chunks: chunks, met: way != byCopy}
+		if c.met {
+			meet := step{act: meet, wait: shown, from: everybody, least: call}
+			e := eventOf(meet, self, size, slots, base, line, vector)
+			if without == none {
+				all = append(all, e)
+			} else if e.waits = nil; self != 0 || without != meet.act {
+				all = append(all, eventOf(meet, self, size, slots, base, line, vector))
+			} else {
+				all = append(all, e)
+			}
+		}
 		for s, ok := c.next(); ok; s, ok = c.next() {
-			e := eventOf(s, self, size, slots, base, line)
+			e := eventOf(s, self, size, slots, base, line, vector)
 			if s.act == without && self == 0 {
 				e.waits = nil
 			}
 			all = append(all, e)
+		}
+		if way != byCopy {
+			all = append(all, event{reads: vector.all(self, size, vector.result())})
 		}
 		base += uint64(chunks)
 	}
 	return all
 }
 
-func eventOf(s step, self, size int, slots, base uint64, line func(int) place) event {
+// vectors are the ranks' memory in a call. A piece holds an operand of the call,
+// or its result.
+type vectors struct {
+	call   uint64
+	chunks int
+}
+
+func (v vectors) operand() uint64 { return 2 * v.call }
+func (v vectors) result() uint64  { return 2*v.call + 1 }
+
+// at is the k-th chunk of a part in a rank's vector.
+func (v vectors) at(rank, part, k int, holds uint64) place {
+	return place{fmt.Sprint("vector ", rank, part, k), holds}
+}
+
+func (v vectors) all(rank, size int, holds uint64) (all []place) {
+	for part := range size {
+		for k := range v.chunks {
+			all = append(all, v.at(rank, part, k, holds))
+		}
+	}
+	return all
+}
+
+func eventOf(s step, self, size int, slots, base uint64, line func(int) place, v vectors) event {
 	n := base + uint64(s.chunk)
 	// Results lie apart from operands.
 	operands := func(r int) place { return place{fmt.Sprint("operands ", r, n%slots), n + 1} }
@@ -94,6 +149,19 @@ func eventOf(s step, self, size int, slots, base uint64, line func(int) place) e
 		e.writes = []place{operands(self)}
 	case s.act == fold && size > 2:
 		e.writes = []place{part(self)}
+	case s.act == foldAll:
+		for r := range size {
+			e.reads = append(e.reads, v.at(r, self, 0, v.operand()))
+			e.writes = append(e.writes, v.at(r, self, 0, v.result()))
+		}
+	case s.act == readOwn:
+		for r := range size {
+			e.reads = append(e.reads, v.at(r, self, s.chunk, v.operand()))
+		}
+		e.writes = append(e.writes, v.at(self, self, s.chunk, v.result()))
+	case s.act == readOther:
+		e.reads = append(e.reads, v.at(s.from, s.from, s.chunk, v.result()))
+		e.writes = append(e.writes, v.at(self, s.from, s.chunk, v.result()))
 	}
 	return e
 }
@@ -182,7 +250,7 @@ func (m *model) enters(at []int, rank int) string {
 			for _, past := range m.programs[r][:at[r]/2] {
 				for _, w := range past.writes {
 					if w.name == p.name {
-						holds = w.holds
+						holds = max(holds, w.holds) // what is written later is more
 					}
 				}
 			}
@@ -220,6 +288,13 @@ func TestCourseInEveryInterleaving(t *testing.T) {
 		{3, []int{1, 4}},
 		{3, []int{1, 1, 1, 1, 1, 1}},
 		{4, []int{0, 2}},
+		{2, []int{placedCall, placedCall, 0, placedCall}},
+		{2, []int{3, placedCall, 5, readCall, 2}},
+		{2, []int{readCall - 2, readCall - 1, 0, placedCall, readCall}},
+		{3, []int{placedCall, placedCall}},
+		{3, []int{readCall - 1}},
+		{3, []int{placedCall, readCall}},
+		{3, []int{2, placedCall}},
 	} {
 		t.Run(fmt.Sprint(c.size, " ranks ", c.calls), func(t *testing.T) {
 			fault, seen := modelOf(c.size, stageSlots, c.calls, none).check()
@@ -242,12 +317,24 @@ func modelOf(size int, slots uint64, calls []int, without act) *model {
 // interleaving goes wrong. So it does with fewer slots.
 func TestCourseWithoutAWait(t *testing.T) {
 	for _, size := range []int{2, 3} {
-		for _, without := range []act{meet, fold, gather} {
-			if size == 2 && without == gather {
+		for _, c := range []struct {
+			without act
+			calls   []int
+		}{
+			{meet, []int{0, 0, 5}},
+			{fold, []int{0, 0, 5}},
+			{gather, []int{0, 0, 5}},
+			{meet, []int{placedCall}},
+			{rest, []int{placedCall}},
+			{meet, []int{readCall}},
+			{readOther, []int{readCall}},
+			{rest, []int{readCall, readCall}},
+		} {
+			if size == 2 && c.without == gather {
 				continue // two ranks have nothing to gather
 			}
-			fault, _ := modelOf(size, stageSlots, []int{0, 0, 5}, without).check()
-			require.NotEmpty(t, fault, "%d ranks, act %d does not wait", size, without)
+			fault, _ := modelOf(size, stageSlots, c.calls, c.without).check()
+			require.NotEmpty(t, fault, "%d ranks, act %d does not wait in %v", size, c.without, c.calls)
 		}
 	}
 	fault, _ := modelOf(2, stageSlots-1, []int{5, 5}, none).check()
@@ -283,13 +370,15 @@ func TestLayoutsDoNotOverlap(t *testing.T) {
 		for r := range size {
 			for parity := range 2 {
 				next(l.flag(r, shown, parity), lineBytes, "shown")
-				next(l.header(r, parity), lineBytes, "header")
 			}
 			for f := staged; f < flags; f++ {
 				next(l.flag(r, f, 0), pairBytes, "flag")
 			}
 			next(l.sleep(r), lineBytes, "sleep")
 			next(l.proof(r), lineBytes, "proof")
+			next(l.door(r), doorBytes, "door")
+			next(l.header(r, 0), lineBytes, "header")
+			next(l.header(r, 1), lineBytes, "header")
 		}
 		for from := range size {
 			for to := range size {

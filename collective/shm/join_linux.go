@@ -34,7 +34,16 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 		}
 		return under, nil
 	}
-	return newTransport(v, under, mem, ranks), nil
+	why, err = s.canRead(mem)
+	if err != nil {
+		s.own.close()
+		_ = mem.close()
+		return nil, err
+	}
+	if why != nil && o.Log != nil {
+		o.Log.Debug("the ranks of this host do not read each other's memory, they copy", "reason", why)
+	}
+	return newTransport(s, mem, why == nil), nil
 }
 
 func alone(v collective.View, under Under, o Options) (collective.Transport, error) {

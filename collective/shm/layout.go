@@ -5,10 +5,11 @@ const (
 	lineBytes   = 64
 	pairBytes   = 2 * lineBytes // what the processor fetches together
 	pageBytes   = 4096
-	inlineBytes = lineBytes - 8 // shown beside the flag
-	smallBytes  = 8 << 10       // shown with the call; more is staged
-	stageSlots  = 4             // no fewer, see course
-	mostRings   = 8 << 20       // of all rings together, while a ring has at least
+	inlineBytes = lineBytes - 16 // shown beside the flag and the digest
+	smallBytes  = 8 << 10        // shown with the call; more is staged
+	leastChunk  = 32 << 10       // of a large vector
+	stageSlots  = 4              // no fewer, see course
+	mostRings   = 8 << 20        // of all rings together, while a ring has at least
 	leastRing   = 8 << 10
 	mostRing    = 256 << 10
 )
@@ -34,16 +35,18 @@ type layout struct {
 	total                                 int
 }
 
-// The lines of a rank: for even and for odd calls one with its flag and the
-// data, and one with the header; then a pair for each other flag, one for who
-// sleeps, and one for the proof that this rank is here.
+// The lines of a rank, each in a pair of its own, because the processor fetches
+// two together: for even and for odd calls one with the flag and the data; for
+// each other flag one; one for who sleeps, one for the proof that this rank is
+// here, one for how to get at its memory; and for even and for odd calls the header, which others seldom read.
 const (
 	atShown    = 0
-	atHeader   = lineBytes
 	atFlags    = 2 * pairBytes                      // staged and those after it
 	atSleep    = atFlags + (int(flags)-1)*pairBytes // the bell, and how many sleep
 	atProof    = atSleep + pairBytes
-	rankBytes  = atProof + pairBytes
+	atDoor     = atProof + pairBytes
+	atHeader   = atDoor + pairBytes
+	rankBytes  = atHeader + 2*pairBytes
 	atTail     = pairBytes // of a ring: the head, the tail, the data
 	atRingData = 2 * pairBytes
 )
@@ -77,11 +80,15 @@ func (l layout) flag(rank int, f flag, parity int) int {
 	return at + atFlags + int(f-1)*pairBytes
 }
 
-func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
-func (l layout) header(rank, parity int) int { return l.flag(rank, shown, parity) + atHeader }
-func (l layout) sleep(rank int) int          { return l.ranks + rank*rankBytes + atSleep }
-func (l layout) proof(rank int) int          { return l.ranks + rank*rankBytes + atProof }
-func (l layout) small(rank, parity int) int  { return l.smalls + (2*rank+parity)*smallBytes }
+func (l layout) digest(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
+func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 16 }
+func (l layout) header(rank, parity int) int {
+	return l.ranks + rank*rankBytes + atHeader + parity*pairBytes
+}
+func (l layout) sleep(rank int) int         { return l.ranks + rank*rankBytes + atSleep }
+func (l layout) proof(rank int) int         { return l.ranks + rank*rankBytes + atProof }
+func (l layout) door(rank int) int          { return l.ranks + rank*rankBytes + atDoor }
+func (l layout) small(rank, parity int) int { return l.smalls + (2*rank+parity)*smallBytes }
 
 // stage is where a rank stages the n-th of all chunks.
 func (l layout) stage(rank int, n uint64) int {

@@ -30,6 +30,10 @@ type Options struct {
 	Must bool         // Join fails where memory cannot be shared
 	Log  *slog.Logger // told why memory is not shared; nil is silent
 
+	// Arenas are memory of this process that the ranks of its host read and write
+	// during an AllReduce of it; may be nil.
+	Arenas *Arenas
+
 	reserve func(fd int, size int64) error // makes room in the file; nil is fallocate
 }
 

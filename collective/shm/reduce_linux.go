@@ -1,7 +1,7 @@
 package shm
 
 import (
-	"bytes"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -11,8 +11,8 @@ import (
 type reduction struct {
 	chunks   uint64 // staged in the calls before
 	chain    collective.Chain
-	operands [][]byte // by index
-	own      [collective.HeaderSize]byte
+	operands [][]byte         // by index
+	digest   uint64           // of the own header
 	posted   [flags]*uint64   // the own flags; of shown, that of this call
 	flag     [flags][]*uint64 // of others, by index; shown is not among them
 }
@@ -20,6 +20,7 @@ type reduction struct {
 // equip finds the flags.
 func (t *Transport) equip() {
 	t.operands = make([][]byte, len(t.ranks))
+	t.places, t.views = make([]location, len(t.ranks)), make([][]byte, len(t.ranks))
 	for f := staged; f < flags; f++ {
 		t.posted[f] = t.mem.word(t.mem.flag(t.self, f, 0))
 		for i := range t.ranks {
@@ -38,42 +39,91 @@ func (t *Transport) Reduces() bool { return len(t.ranks) == t.view.Size() }
 
 // AllReduce is part of collective.Reducer.
 func (t *Transport) AllReduce(h *collective.Header, dst, src collective.Vector) error {
-	if err := t.begin(); err != nil {
+	if err := t.under.Err(); err != nil {
 		return err
 	}
-	defer t.end()
-	t.under.Begun(h)
-	t.now = h
+	defer runtime.KeepAlive(t)
 	in, _ := src.Host()
 	out, _ := dst.Host()
 	r := run{t: t, h: h, at: src.Arena(), width: src.DType().Size(), in: in, out: out}
-	call := t.calls.Add(1)
-	r.parity = int(call & 1)
-
-	h.Put(t.own[:])
-	copy(t.mem.bytes(t.mem.header(t.self, r.parity), collective.HeaderSize), t.own[:])
-	c := course{self: t.self, size: len(t.ranks), call: call, base: t.chunks}
 	if r.small() {
-		copy(r.show(t.self), in)
-	} else {
-		c.chunks = (len(in) + t.mem.chunk - 1) / t.mem.chunk
-		t.chunks += uint64(c.chunks)
+		if err := r.exchange(); err != nil {
+			return err
+		}
+		for peer := range t.ranks {
+			t.operands[peer] = r.shown(peer)
+		}
+		t.operands[t.self] = in
+		t.chain.Range(h.Call.DType, h.Call.Op, r.at, out, t.operands)
+		return nil
 	}
-	t.posted[shown] = t.shown(t.self, r.parity)
-	t.post(shown, call)
+	if len(in) > 0 && &in[0] != &out[0] {
+		copy(out, in)
+		r.in = out
+	}
+	c, err := r.plot()
+	if err != nil {
+		return err
+	}
+	t.chunks += uint64(c.chunks)
 	for {
 		s, ok := c.next()
 		if !ok {
-			break
+			return nil
 		}
 		if err := r.take(&c, s); err != nil {
 			return err
 		}
 	}
-	if r.small() {
-		r.foldShown()
+}
+
+// plot shows the call and chooses its course.
+func (r *run) plot() (c course, err error) {
+	t := r.t
+	c = course{self: t.self, size: len(t.ranks), base: t.chunks, chunks: 1}
+	r.locate()
+	c.call = r.show()
+	c.way, c.met, err = r.choose(c.call)
+	switch c.way {
+	case byCopy:
+		c.chunks = (len(r.in) + t.mem.chunk - 1) / t.mem.chunk
+	case byRead:
+		c.chunks = r.readChunks()
+	}
+	return c, err
+}
+
+// AllGather is part of collective.Reducer.
+func (t *Transport) AllGather(h *collective.Header, dst, src collective.Vector) error {
+	if err := t.under.Err(); err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(t)
+	in, _ := src.Host()
+	out, _ := dst.Host()
+	r := run{t: t, h: h, in: in}
+	if err := r.exchange(); err != nil {
+		return err
+	}
+	for peer, rank := range t.ranks {
+		piece := out[rank*len(in) : (rank+1)*len(in)]
+		if peer == t.self {
+			copy(piece, in)
+		} else {
+			copy(piece, r.shown(peer))
+		}
 	}
 	return nil
+}
+
+// Barrier is part of collective.Reducer.
+func (t *Transport) Barrier(h *collective.Header) error {
+	if err := t.under.Err(); err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(t)
+	r := run{t: t, h: h}
+	return r.exchange()
 }
 
 // post stores a flag, and wakes who may wait for it.
@@ -86,7 +136,7 @@ func (t *Transport) post(f flag, value uint64) {
 	}
 }
 
-// A run is one AllReduce.
+// A run is one call.
 type run struct {
 	t       *Transport
 	h       *collective.Header
@@ -99,13 +149,46 @@ type run struct {
 // small reports whether the data are shown with the call.
 func (r *run) small() bool { return len(r.in) <= smallBytes }
 
-// show is where the data of a small call of a rank are.
-func (r *run) show(peer int) []byte {
+// show shows the call, and the data if they are few, and returns its number.
+func (r *run) show() (call uint64) {
+	t := r.t
+	t.under.Begun(r.h)
+	t.now = r.h
+	t.calls++
+	call = t.calls
+	r.parity = int(call & 1)
+	r.h.Put(t.mem.bytes(t.mem.header(t.self, r.parity), collective.HeaderSize))
+	t.digest = digest(r.h)
+	*t.mem.word(t.mem.digest(t.self, r.parity)) = t.digest
+	if r.small() {
+		copy(r.shown(t.self), r.in)
+	} else {
+		t.places[t.self].put(t.mem.bytes(t.mem.inline(t.self, r.parity), locationBytes))
+	}
+	t.posted[shown] = t.shown(t.self, r.parity)
+	t.post(shown, call)
+	return call
+}
+
+// exchange is a call whose data are shown with it.
+func (r *run) exchange() error { return r.meet(r.show()) }
+
+// shown is where the data of a small call of a rank are.
+func (r *run) shown(peer int) []byte {
 	m := r.t.mem
 	if len(r.in) <= inlineBytes {
 		return m.bytes(m.inline(peer, r.parity), len(r.in))
 	}
 	return m.bytes(m.small(peer, r.parity), len(r.in))
+}
+
+// digest is the same for two headers that match, and hardly ever for others.
+func digest(h *collective.Header) uint64 {
+	c := &h.Call
+	return h.Job*0x9e3779b97f4a7c15 + h.Epoch*0xc2b2ae3d27d4eb4f + h.Seq*0x165667b19e3779f9 +
+		(uint64(h.Group)<<32|uint64(c.Kind)<<24|uint64(c.DType)<<16|uint64(c.Op)<<8|uint64(c.Method))*0xd6e8feb86659fd93 +
+		(uint64(c.Root)<<32|uint64(c.Offset))*0xff51afd7ed558ccd + c.Count*0xc4ceb9fe1a85ec53 +
+		(uint64(h.Part)<<32|uint64(h.Len))*0x87c37b91114253d5
 }
 
 // take does one step.
@@ -137,6 +220,16 @@ func (r *run) take(c *course, s step) error {
 		r.fold(s.chunk, n)
 	case gather:
 		r.gather(s.chunk, n, s.from)
+	case foldAll:
+		r.foldInPlace()
+	case readOwn:
+		if err := r.readOperands(s.chunk); err != nil {
+			return err
+		}
+	case readOther:
+		if err := r.readResult(s.chunk, s.from); err != nil {
+			return err
+		}
 	}
 	if s.value != 0 {
 		t.post(s.post, s.value)
@@ -154,27 +247,16 @@ func (r *run) meet(call uint64) error {
 		if err := t.wait(t.shown(peer, r.parity), call, peer, aCall); err != nil {
 			return err
 		}
-		theirs := t.mem.bytes(t.mem.header(peer, r.parity), collective.HeaderSize)
-		if bytes.Equal(theirs, t.own[:]) {
+		if *t.mem.word(t.mem.digest(peer, r.parity)) == t.digest {
 			continue
 		}
 		var got collective.Header
-		got.Get(theirs)
+		got.Get(t.mem.bytes(t.mem.header(peer, r.parity), collective.HeaderSize))
 		if err := r.h.Match(&got, t.view.Self, t.ranks[peer]); err != nil {
 			return t.differ(peer, err)
 		}
 	}
 	return nil
-}
-
-// foldShown folds what everybody has shown with the call.
-func (r *run) foldShown() {
-	t := r.t
-	for peer := range t.ranks {
-		t.operands[peer] = r.show(peer)
-	}
-	t.operands[t.self] = r.in
-	t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at, r.out, t.operands)
 }
 
 // piece is where the k-th chunk lies in the vector.

@@ -19,19 +19,18 @@ type region struct {
 // read beyond its end.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// create makes the file of the memory of so many ranks. All of it is there, or
-// it is an error.
-func create(l layout, reserve func(fd int, size int64) error) (fd int, err error) {
+// create makes a file of memory. All of it is there, or it is an error.
+func create(size int, reserve func(fd int, size int64) error) (fd int, err error) {
 	fd, err = unix.MemfdCreate("ringtrain", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return -1, fmt.Errorf("memfd_create: %w", err)
 	}
-	if err = reserve(fd, int64(l.total)); err == nil {
+	if err = reserve(fd, int64(size)); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return -1, fmt.Errorf("no room for %d KiB of shared memory: %w", l.total>>10, err)
+		return -1, fmt.Errorf("no room for %d KiB of shared memory: %w", size>>10, err)
 	}
 	return fd, nil
 }
@@ -44,19 +43,28 @@ func fallocate(fd int, size int64) error {
 	}
 }
 
-// attach maps the memory of a file that somebody made by create.
-func attach(fd int, l layout) (*region, error) {
+// attach maps a file that somebody made by create.
+func attach(fd, size int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, err
 	}
 	have, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || have&seals != seals || st.Size != int64(l.total) {
-		return nil, fmt.Errorf("the shared memory has %d bytes and seals %#x, not %d and %#x", st.Size, have, l.total, seals)
+	if err != nil || have&seals != seals || st.Size != int64(size) {
+		return nil, fmt.Errorf("the shared memory has %d bytes and seals %#x, not %d and %#x", st.Size, have, size, seals)
 	}
-	mem, err := unix.Mmap(fd, 0, l.total, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	mem, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	return mem, nil
+}
+
+// attachRegion maps the memory of the ranks of a host.
+func attachRegion(fd int, l layout) (*region, error) {
+	mem, err := attach(fd, l.total)
+	if err != nil {
+		return nil, err
 	}
 	return &region{l, mem}, nil
 }

@@ -2,9 +2,7 @@ package shm
 
 import (
 	"context"
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -24,37 +22,68 @@ func TestStrangersGetNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer mem.close()
 	defer first.close()
-	name := first.listener.Addr().String()
 
-	call := func(token []byte) (int, error) {
-		conn, err := net.Dial("unix", name)
-		require.NoError(t, err)
-		defer conn.Close()
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-		_, err = conn.Write(token)
-		require.NoError(t, err)
-		return receiveDescriptor(conn.(*net.UnixConn))
-	}
-	wrong := first.token
-	wrong[31] ^= 1
-	_, err = call(wrong[:])
+	right := first.door.describe()
+	wrong := right
+	wrong[tokenBytes-1] ^= 1
+	_, _, err = call(context.Background(), wrong[:], 0)
 	require.Error(t, err)
-	fd, err := call(first.token[:])
+	fd, size, err := call(context.Background(), right[:], 0)
 	require.NoError(t, err)
 	defer unix.Close(fd)
-	_, err = attach(fd, newLayout(3))
+	require.Equal(t, newLayout(2).total, size)
+	_, err = attachRegion(fd, newLayout(3))
 	require.ErrorContains(t, err, "the shared memory has")
 	require.ErrorIs(t, unix.Ftruncate(fd, 0), unix.EPERM, "nobody can make it shorter")
 
-	second := &setup{ctx: context.Background(), view: collective.View{Members: members, Self: 1}, ranks: []int{0, 1}, layout: newLayout(2), token: wrong}
-	_, err = second.fetch(name)
+	second := &setup{ctx: context.Background(), view: collective.View{Members: members, Self: 1}, ranks: []int{0, 1}, layout: newLayout(2), at: wrong}
+	_, err = second.fetch()
 	require.Error(t, err)
-	require.False(t, mem.proved(1, 6))
-	second.token = first.token
-	theirs, err := second.fetch(name)
+	second.at = right
+	theirs, err := second.fetch()
 	require.NoError(t, err)
+	require.False(t, mem.proved(1, 6))
+	require.NoError(t, second.sign(theirs))
 	require.True(t, mem.proved(1, 6))
+	require.NoError(t, mem.tryRead(1))
+	second.mark.word++
+	require.ErrorContains(t, mem.tryRead(1), "is another one here")
 	require.NoError(t, theirs.close())
+}
+
+// A piece can be had by its number while there are Arenas, and is zero.
+func TestArenas(t *testing.T) {
+	var a Arenas
+	id, _ := a.find(make([]byte, 4))
+	require.Zero(t, id)
+	for n := range uint64(3) {
+		mem, err := a.Alloc(5000)
+		require.NoError(t, err)
+		require.Equal(t, make([]byte, 5000), mem)
+		id, offset := a.find(mem[64:])
+		require.Equal(t, []uint64{n + 1, 64}, []uint64{id, offset})
+	}
+	d, err := openDoor(a.duplicate)
+	require.NoError(t, err)
+	defer d.close()
+	at := d.describe()
+	fd, size, err := call(context.Background(), at[:], 3)
+	require.NoError(t, err)
+	require.Equal(t, 8192, size)
+	require.NoError(t, unix.Close(fd))
+	for _, id := range []uint64{0, 4, 1 << 63} {
+		_, _, err = call(context.Background(), at[:], id)
+		require.Error(t, err, "%d", id)
+	}
+	require.NoError(t, a.Close())
+	_, _, err = call(context.Background(), at[:], 1)
+	require.Error(t, err)
+	mem, err := a.Alloc(10)
+	require.NoError(t, err)
+	id, _ = a.find(mem)
+	require.Zero(t, id, "nobody can be given it any more")
+	_, err = a.Alloc(1 << 50)
+	require.ErrorContains(t, err, "no room for")
 }
 
 // What comes as a note is cut at the end of the message, whatever it says.

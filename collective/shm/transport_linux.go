@@ -3,6 +3,7 @@ package shm
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,8 @@ const mostPosted = 4
 
 // Transport carries the messages of one View: between ranks of this host
 // through shared memory, to others by the transport under it. See
-// [collective.Transport], [collective.Poster] and [collective.Reducer] for what
-// its methods promise.
+// [collective.Transport], [collective.Poster], [collective.Reducer] and
+// [collective.Waiter] for what its methods promise.
 type Transport struct {
 	view  collective.View
 	under Under
@@ -28,13 +29,14 @@ type Transport struct {
 
 	rounds, yields int // see patience
 
-	using   sync.RWMutex // read-held by calls in progress: the memory stays mapped
 	closing sync.Once
 	done    sync.WaitGroup
+	garbage runtime.Cleanup
 
+	waits *collective.Waits
 	in    []inlane // by index, used by who receives
 	now   *collective.Header
-	calls atomic.Uint64 // AllReduces begun
+	calls uint64 // that were shown
 
 	moving sync.Mutex // guards what follows
 	out    []outlane  // by index
@@ -43,10 +45,15 @@ type Transport struct {
 	queued atomic.Int32 // len(full), for who does not want to lock
 
 	reduction
+	reach
 }
 
-func newTransport(v collective.View, under Under, mem *region, ranks []int) *Transport {
-	t := &Transport{view: v, under: under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size())}
+// newTransport is the Transport over memory that was set up; reads says whether
+// the ranks read each other's memory.
+func newTransport(s *setup, mem *region, reads bool) *Transport {
+	v, ranks := s.view, s.ranks
+	t := &Transport{view: v, under: s.under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size())}
+	t.reach = reach{arenas: s.options.Arenas, own: s.own, mark: s.mark, reads: reads, mapped: &mapped{region: mem, windows: map[window][]byte{}}}
 	for r := range t.index {
 		t.index[r] = slices.Index(ranks, r)
 	}
@@ -56,6 +63,7 @@ func newTransport(v collective.View, under Under, mem *region, ranks []int) *Tra
 		t.in[i].lane, t.out[i].lane = newLane(mem, i, t.self), newLane(mem, t.self, i)
 	}
 	t.equip()
+	t.garbage = runtime.AddCleanup(t, (*mapped).close, t.mapped)
 	t.done.Go(t.attend)
 	return t
 }
@@ -63,24 +71,9 @@ func newTransport(v collective.View, under Under, mem *region, ranks []int) *Tra
 // attend wakes who sleeps when the transport breaks.
 func (t *Transport) attend() {
 	<-t.under.Failed()
-	t.using.RLock()
-	defer t.using.RUnlock()
-	if t.mem != nil {
-		t.ring(t.self)
-	}
+	t.ring(t.self)
+	runtime.KeepAlive(t)
 }
-
-// begin keeps the memory mapped until end, unless the transport is broken.
-func (t *Transport) begin() error {
-	t.using.RLock()
-	if err := t.under.Err(); err != nil {
-		t.using.RUnlock()
-		return err
-	}
-	return nil
-}
-
-func (t *Transport) end() { t.using.RUnlock() }
 
 // failure is what broke the transport, which is certain or imminent.
 func (t *Transport) failure() error {
@@ -114,12 +107,15 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, parts [][]byte) error {
 	peer := t.index[from]
 	if peer < 0 {
-		return t.under.Recv(ctx, from, h, parts)
-	}
-	if err := t.begin(); err != nil {
+		began := t.waits.Begin(from, collective.AsExpected)
+		err := t.under.Recv(ctx, from, h, parts)
+		t.waits.End(from, collective.AsExpected, began)
 		return err
 	}
-	defer t.end()
+	if err := t.under.Err(); err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(t)
 	defer t.alarm(ctx)()
 	t.under.Begun(h)
 	t.now = h
@@ -168,10 +164,10 @@ func (t *Transport) Posts() bool { return len(t.ranks) == t.view.Size() }
 // room for leaves while Recv and Flush run. It keeps neither h nor the list of
 // parts, but the bytes of the parts until Flush has returned.
 func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
-	if err := t.begin(); err != nil {
+	if err := t.under.Err(); err != nil {
 		return err
 	}
-	defer t.end()
+	defer runtime.KeepAlive(t)
 	t.under.Begun(h)
 	peer := t.index[to]
 	t.moving.Lock()
@@ -194,10 +190,10 @@ func (t *Transport) Flush(context.Context) error {
 	if t.queued.Load() == 0 { // the frames of other goroutines are not waited for
 		return t.under.Err()
 	}
-	if err := t.begin(); err != nil {
+	if err := t.under.Err(); err != nil {
 		return err
 	}
-	defer t.end()
+	defer runtime.KeepAlive(t)
 	return t.drain(0)
 }
 
@@ -263,24 +259,33 @@ func (t *Transport) pushAll() (moved bool) {
 	return moved
 }
 
+// Tell is part of collective.Waiter.
+func (t *Transport) Tell(w *collective.Waits) (recv bool) {
+	t.waits = w
+	return true
+}
+
 // Behind is that of the transport under this one.
 func (t *Transport) Behind(seq uint64) (rank int, ok bool) { return t.under.Behind(seq) }
 
 // Abort is part of collective.Transport.
 func (t *Transport) Abort(cause *collective.RankError) { t.under.Abort(cause) }
 
+// Free unmaps the memory. The Transport is closed and no call is in progress,
+// which Close itself cannot know: to count who is inside would cost a small call
+// a tenth. Without Free the memory stays until the Transport is garbage.
+func (t *Transport) Free() {
+	t.garbage.Stop()
+	t.mapped.close()
+}
+
 // Close is part of collective.Transport.
 func (t *Transport) Close() error {
 	var err error
 	t.closing.Do(func() {
 		err = t.under.Close()
-		t.done.Wait() // calls in progress were woken
-		t.using.Lock()
-		defer t.using.Unlock()
-		if e := t.mem.close(); err == nil {
-			err = e
-		}
-		t.mem = nil
+		t.own.close()
+		t.done.Wait()
 	})
 	return err
 }

@@ -38,13 +38,46 @@ const (
 )
 
 // wait waits until a peer's word is at least least. For room it returns also
-// when there is nothing left to send.
+// when there is nothing left to send. What is there within the first stretch of
+// looks is no wait in the flight record.
 func (t *Transport) wait(word *uint64, least uint64, peer int, n need) error {
 	if atomic.LoadUint64(word) >= least {
 		return nil
 	}
 	if t.queued.Load() == 0 {
-		for range t.rounds {
+		looks := spinOnce
+		if t.rounds == 0 {
+			looks = spinBrief
+		}
+		if spin(word, least, looks) {
+			return nil
+		}
+	}
+	if n == room && !t.Posts() { // another goroutine than that of the call sends
+		return t.outlast(word, least, peer, n)
+	}
+	rank, cause := t.ranks[peer], n.cause()
+	began := t.waits.Begin(rank, cause)
+	err := t.outlast(word, least, peer, n)
+	t.waits.End(rank, cause, began)
+	return err
+}
+
+// cause is what the flight record calls a need.
+func (n need) cause() collective.Cause {
+	switch n {
+	case aMessage:
+		return collective.AsExpected
+	case aCall:
+		return collective.LateToCall
+	}
+	return collective.SlowToMove
+}
+
+// outlast is the part of wait that may be long.
+func (t *Transport) outlast(word *uint64, least uint64, peer int, n need) error {
+	if t.queued.Load() == 0 {
+		for range t.rounds - 1 {
 			if spin(word, least, spinOnce) {
 				return nil
 			}
@@ -108,7 +141,7 @@ func (t *Transport) judge(word *uint64, least uint64, peer int, n need) error {
 func (t *Transport) otherCall(peer int, n need) (h collective.Header, differs bool) {
 	switch n {
 	case aMessage:
-		last := t.calls.Load()
+		last := t.calls
 		if parity := int((last + 1) & 1); atomic.LoadUint64(t.shown(peer, parity)) > last {
 			h.Get(t.mem.bytes(t.mem.header(peer, parity), collective.HeaderSize))
 			return h, true

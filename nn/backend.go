@@ -55,6 +55,13 @@ type Memory interface {
 	Zero(b Buffer)
 }
 
+// A Sharer is a Backend that has memory for gradients which other processes
+// reach in place, so that they need not be copied to be summed.
+type Sharer interface {
+	// AllocShared is Alloc of such memory.
+	AllocShared(n int) Buffer
+}
+
 // Dense is the arithmetic of layers whose input is a matrix of rows.
 type Dense interface {
 	// Gemm sets c = op(a)·op(b) + beta·c. c is m×n; op(a) is m×k and is a, or

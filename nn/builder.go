@@ -129,7 +129,11 @@ func (b *Builder) Build(backend Backend) (*Params, error) {
 		return nil, errors.New("nn: the parameters are more than any memory holds; make the model smaller")
 	}
 	l.built = true
-	p := &Params{List: l.list, Values: backend.Alloc(l.size), Grads: backend.Alloc(l.size)}
+	grads := backend.Alloc
+	if s, ok := backend.(Sharer); ok {
+		grads = s.AllocShared
+	}
+	p := &Params{List: l.list, Values: backend.Alloc(l.size), Grads: grads(l.size)}
 	for i, q := range l.list {
 		values := make([]float32, product(q.Shape))
 		l.init[i](values, q.Shape, newDraws(l.seed, q.Name))

@@ -15,14 +15,19 @@ type Options struct {
 	// BLAS multiplies matrices; nil is OpenBLAS where the machine has it (see
 	// EnvOpenBLAS), and gonum's Go implementation elsewhere.
 	BLAS BLAS
+
+	// Shared makes memory for n gradients, zeroed and aligned to 64 bytes, that
+	// other processes reach in place; nil, or a nil result: Go's heap.
+	Shared func(n int) []float32
 }
 
 // A Backend computes in host memory. It belongs to one goroutine at a time;
 // several Backends share nothing.
 type Backend struct {
-	blas  BLAS
-	fault error // why the backend cannot be used: what the user asked for, or Close
-	temp  arena
+	blas   BLAS
+	fault  error // why the backend cannot be used: what the user asked for, or Close
+	temp   arena
+	shared func(n int) []float32 // of Options; may be nil
 }
 
 var _ nn.Backend = (*Backend)(nil)
@@ -30,7 +35,7 @@ var _ nn.Backend = (*Backend)(nil)
 // New returns a Backend. If the environment asks for an OpenBLAS that cannot be
 // had, Do, Record and Sync return the reason.
 func New(o Options) *Backend {
-	b := &Backend{blas: o.BLAS}
+	b := &Backend{blas: o.BLAS, shared: o.Shared}
 	if b.blas == nil {
 		b.blas, b.fault = findBLAS()
 	}

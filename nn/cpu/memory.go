@@ -22,6 +22,16 @@ func aligned(n int) []float32 {
 // Alloc returns memory of Go's heap.
 func (b *Backend) Alloc(n int) nn.Buffer { return nn.Host(aligned(n)) }
 
+// AllocShared implements nn.Sharer.
+func (b *Backend) AllocShared(n int) nn.Buffer {
+	if b.shared != nil {
+		if v := b.shared(n); v != nil {
+			return nn.Host(v)
+		}
+	}
+	return b.Alloc(n)
+}
+
 // AllocInts returns memory of Go's heap.
 func (b *Backend) AllocInts(n int) nn.Buffer {
 	v := aligned(n)

@@ -37,9 +37,15 @@ type AllReduce struct {
 	bucket int // bytes
 	cuts   []int
 	flight flight
+
+	compression Compression
+	compressor  *compressor // nil: gradients leave as they are
 }
 
-var _ Streamer = (*AllReduce)(nil)
+var (
+	_ Streamer  = (*AllReduce)(nil)
+	_ Collector = (*AllReduce)(nil)
+)
 
 // NewAllReduce makes the strategy. The group, backend and optimizer stay the
 // caller's.
@@ -48,9 +54,15 @@ func NewAllReduce(g *collective.Group, b nn.Backend, o optim.Optimizer) *AllRedu
 }
 
 // SetBucket sets the least number of bytes of gradients that leave together;
-// DefaultBucket otherwise. The result has the same bits whatever it is. All
-// ranks set the same, before Init.
+// DefaultBucket otherwise. The result has the same bits whatever it is, but for
+// TopK, which chooses within a bucket. All ranks set the same, before Init.
 func (a *AllReduce) SetBucket(bytes int) { a.bucket = bytes }
+
+// SetCompression makes gradients smaller before they leave. Each rank keeps
+// what is lost for its next step; a rank's micro-batches are added first, so one
+// rank with n of them does not make the bits of n ranks. All ranks set the
+// same, before Init.
+func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
 
 // Init implements Strategy.
 func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
@@ -64,6 +76,9 @@ func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
 	if a.group.Size() > 1 {
 		a.cuts = cuts(p, a.bucket)
 	}
+	if a.compression.Form != Exact {
+		a.compressor = newCompressor(a.compression, a.group, a.backend, p, a.cuts)
+	}
 	if err := collective.Broadcast(ctx, a.group, values, 0); err != nil {
 		return fmt.Errorf("trainer: broadcasting the initial weights: %w", err)
 	}
@@ -76,7 +91,8 @@ func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
 	return err
 }
 
-// restore gives all ranks the optimizer's arenas that rank 0 saved.
+// restore gives all ranks the optimizer's arenas that rank 0 saved, and each
+// what compression had kept back of its gradients.
 func (a *AllReduce) restore(ctx context.Context, from State) error {
 	for _, name := range a.optimizer.Slots() {
 		slot := a.state.Slots[name]
@@ -93,6 +109,9 @@ func (a *AllReduce) restore(ctx context.Context, from State) error {
 		if err := collective.Broadcast(ctx, a.group, slot.Float32s(), 0); err != nil {
 			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
 		}
+	}
+	if a.compressor != nil {
+		return a.compressor.restore(ctx, from.Residuals)
 	}
 	return nil
 }
@@ -126,16 +145,31 @@ func (a *AllReduce) begin(ctx context.Context, p *nn.Params, s Step) {
 	context.AfterFunc(a.flight.ctx, cancel)
 }
 
+// complete notes that gradients from lo on are this rank's final ones. What is
+// not finite is noticed before it is packed, or mixed with others'.
+func (a *AllReduce) complete(p *nn.Params, lo int) {
+	f := &a.flight
+	if lo >= f.lo {
+		return
+	}
+	if a.compressor != nil {
+		a.compressor.addResidual(lo, f.lo)
+	}
+	if bad := notFinite(p, lo, f.lo); bad != 0 && f.bad == 0 {
+		f.bad = bad
+	}
+	f.lo = lo
+}
+
 // send lets the buckets leave that are complete when gradients from lo on are.
-// What is not finite is noticed before it is mixed with others'.
 func (a *AllReduce) send(p *nn.Params, lo int) {
 	f := &a.flight
-	if lo < f.lo {
-		if bad := notFinite(p, lo, f.lo); bad != 0 && f.bad == 0 {
-			f.bad = bad
-		}
-	}
+	a.complete(p, lo)
 	for ; f.sent < len(a.cuts) && a.cuts[f.sent] >= lo; f.sent++ {
+		if a.compressor != nil {
+			f.works = append(f.works, a.compressor.send(f.ctx, f.sent))
+			continue
+		}
 		from, to := a.cuts[f.sent], p.Grads.Len()
 		if f.sent > 0 {
 			to = a.cuts[f.sent-1]
@@ -143,7 +177,6 @@ func (a *AllReduce) send(p *nn.Params, lo int) {
 		grads := collective.Of(p.Grads.Float32s()).Slice(from, to)
 		f.works = append(f.works, a.group.AllReduceAsync(f.ctx, grads, collective.Sum))
 	}
-	f.lo = min(lo, f.lo)
 }
 
 // Step implements Strategy.
@@ -161,6 +194,9 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 			a.backend.Scale(p.Grads, 1/float32(report.Weight))
 		}
 		optim.Step(a.optimizer, a.backend, p, a.state)
+		if a.compressor != nil {
+			a.compressor.commit()
+		}
 		report.Update = time.Since(begin) - report.Exchange // and the search for what is not finite
 	} else {
 		a.state.Step++ // without rows nothing changes but the count
@@ -178,12 +214,12 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 		return Report{}, err
 	}
 	if len(a.cuts) == 1 || s.Undivided {
-		f.bad = notFinite(p, 0, p.Grads.Len())
+		a.complete(p, 0)
 	}
 	begin := time.Now()
 	if len(a.cuts) > 1 && !s.Undivided {
 		a.send(p, 0)
-		if err := f.arrived(); err != nil {
+		if err := a.arrived(); err != nil {
 			return Report{}, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
 		}
 	}
@@ -191,20 +227,58 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 	if err != nil || report.Weight == 0 {
 		return report, err
 	}
-	grads := collective.Of(p.Grads.Float32s())
 	if f.sent == 0 {
-		if err := a.group.AllReduce(f.ctx, grads, collective.Sum); err != nil {
+		if err := a.sum(p); err != nil {
 			return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
 		}
 	}
-	report.Bytes, report.Buckets, report.Exchange = grads.Bytes(), max(f.sent, 1), time.Since(begin)
+	report.Bytes, report.Buckets = 4*p.Grads.Len(), max(f.sent, 1)
+	report.Sent, report.Plain = a.sent(p)
+	report.Exchange = time.Since(begin)
 	return report, a.checkSum(p, s)
+}
+
+// sum exchanges gradients all at once.
+func (a *AllReduce) sum(p *nn.Params) error {
+	if a.compressor == nil {
+		return a.group.AllReduce(a.flight.ctx, collective.Of(p.Grads.Float32s()), collective.Sum)
+	}
+	a.send(p, 0)
+	return a.arrived()
+}
+
+// arrived waits for the sums of all buckets that were sent.
+func (a *AllReduce) arrived() error {
+	if err := a.flight.arrived(); err != nil || a.compressor == nil {
+		return err
+	}
+	return a.compressor.receive()
+}
+
+// sent is the payload that this rank has sent of a step's gradients, and what it
+// would have been without compression.
+func (a *AllReduce) sent(p *nn.Params) (sent, plain int) {
+	hi, size := p.Grads.Len(), a.group.Size()
+	for _, lo := range a.cuts {
+		if a.flight.sent == 0 {
+			lo = 0 // they left all at once
+		}
+		v := collective.Of(p.Grads.Float32s()).Slice(lo, hi)
+		plain += a.group.PlanAllReduce(v, collective.Sum).Sent(size, v.Bytes())
+		if hi = lo; hi == 0 {
+			break
+		}
+	}
+	if a.compressor == nil {
+		return plain, plain
+	}
+	return a.compressor.sent(), plain
 }
 
 // checkSum finds sums of finite gradients that are not finite. All ranks have
 // the same bits, so all find it.
 func (a *AllReduce) checkSum(p *nn.Params, s Step) error {
-	if a.group.Size() == 1 {
+	if a.group.Size() == 1 && a.compressor == nil {
 		return nil // what was sent is the sum
 	}
 	bad := notFinite(p, 0, p.Grads.Len())
@@ -240,9 +314,24 @@ func (a *AllReduce) exchange(ctx context.Context, p *nn.Params, w word) (Report,
 	return agree(words, a.group.View(), p)
 }
 
+// Collect implements Collector: what compression has kept back is each rank's
+// own.
+func (a *AllReduce) Collect(ctx context.Context, wanted bool) error {
+	if a.compressor == nil {
+		return nil
+	}
+	return a.compressor.collect(ctx, wanted)
+}
+
 // State implements Strategy.
 func (a *AllReduce) State(ctx context.Context) (State, error) {
 	s := State{Step: a.state.Step, Slots: map[string][]float32{}}
+	if a.compressor != nil {
+		if s.Residuals = a.compressor.collected; s.Residuals == nil {
+			return s, errors.New("trainer: what compression has kept back was not collected: call Collect on all ranks first")
+		}
+		a.compressor.collected = nil // they are the caller's
+	}
 	for name, slot := range a.state.Slots {
 		s.Slots[name] = make([]float32, slot.Len())
 		a.backend.Read(s.Slots[name], slot)

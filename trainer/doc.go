@@ -9,9 +9,10 @@
 //
 // Gradients leave while the backward pass still makes others, where the
 // strategy is a [Streamer]. A step may have several micro-batches on each rank,
-// whose gradients are added as if each had a rank of its own. A [Saver] on rank 0
-// takes snapshots, and a training goes on from one with the same bits, all other
-// ranks getting theirs from rank 0.
+// whose gradients are added as if each had a rank of its own. A [Compression]
+// makes gradients smaller before they leave, and each rank keeps what is lost for
+// its next step. A [Saver] on rank 0 takes snapshots, and a training goes on from
+// one with the same bits, all other ranks getting theirs from rank 0.
 //
 // A step is all or nothing: parameters and optimizer state change in one
 // place, after everything of the step has arrived, so ranks are never further

@@ -15,6 +15,7 @@ type NotFiniteError struct {
 	What      string // "loss of", "gradient of", "summed gradient of", "test loss after"
 	Step      int
 	Parameter string // where the gradient is not finite, of the first of Ranks; "" if it is
+	Value     string // the parameter whose values are not finite; "" if all are
 	Ranks     []int
 	Names     []string
 }
@@ -24,6 +25,9 @@ func (e *NotFiniteError) Error() string {
 	where := ""
 	if e.Parameter != "" {
 		where = ", first in the gradient of " + e.Parameter
+	}
+	if e.Value != "" {
+		where += ", nor are the values of " + e.Value
 	}
 	return fmt.Sprintf("trainer: the %s step %d is not finite on %s%s: lower the learn rate, or look at the data of that step",
 		e.What, e.Step, strings.Join(e.Names, ", "), where)
@@ -62,6 +66,17 @@ func notFinite(p *nn.Params, lo, hi int) int64 {
 		}
 	}
 	return 0 // in a gap, which nothing reads
+}
+
+// brokenValue is the name of the first parameter with a value that is not
+// finite, or "". Values in device memory are not looked at.
+func brokenValue(p *nn.Params) string {
+	for _, q := range p.List {
+		if !finite(q.Values.Float32s()) {
+			return q.Name
+		}
+	}
+	return ""
 }
 
 // parameterName is the name of what notFinite found.

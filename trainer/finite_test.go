@@ -56,6 +56,15 @@ func TestNotFiniteNamesTheLastParameter(t *testing.T) {
 	require.Equal(t, "a", parameterName(p, notFinite(p, 0, p.Lookup("b").Offset)))
 }
 
+func TestBrokenValueIsNamed(t *testing.T) {
+	p := testParams(t)
+	require.Empty(t, brokenValue(p))
+	p.Lookup("c").Values.Float32s()[99] = float32(math.Inf(1))
+	require.Equal(t, "c", brokenValue(p))
+	p.Lookup("b").Values.Float32s()[0] = float32(math.NaN())
+	require.Equal(t, "b", brokenValue(p))
+}
+
 func TestCuts(t *testing.T) {
 	p := testParams(t)
 	b, c := p.Lookup("b").Offset, p.Lookup("c").Offset

@@ -96,6 +96,7 @@ func (l *loop) step(ctx context.Context, step int) (Report, error) {
 	}
 	l.result.Steps, l.result.Loss = step+1, report.Loss
 	l.result.Samples += report.Weight
+	l.result.Sent, l.result.Plain = l.result.Sent+report.Sent, l.result.Plain+report.Plain
 	if l.Observer != nil {
 		l.Observer.Stepped(StepEvent{Report: report, Step: step, Compute: compute, Elapsed: time.Since(l.begin)})
 	}
@@ -122,7 +123,7 @@ func (l *loop) evaluate(ctx context.Context, step int) error {
 	}
 	if loss := counts[nn.CountLoss]; math.IsNaN(loss) || math.IsInf(loss, 0) {
 		ranks := ranksOf(l.Group) // all of them: they hold the same values
-		return &NotFiniteError{What: "test loss after", Step: step, Ranks: ranks, Names: names(l.Group.View(), ranks)}
+		return &NotFiniteError{What: "test loss after", Step: step, Value: brokenValue(l.params), Ranks: ranks, Names: names(l.Group.View(), ranks)}
 	}
 	rows := max(counts[nn.CountRows], 1)
 	e := EvalEvent{Step: step, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}

@@ -56,10 +56,17 @@ func (l *loop) due(steps int) bool {
 	return l.SaveEvery > 0 && steps%l.SaveEvery == 0
 }
 
-// save takes a snapshot, on rank 0.
+// save takes a snapshot, on rank 0. All ranks call it, because some may hold a
+// part.
 func (l *loop) save(ctx context.Context, last bool) error {
 	steps := l.result.Steps
-	if l.Saver == nil || l.Group.Rank() != 0 || steps == l.saved {
+	wanted := l.Saver != nil && l.Group.Rank() == 0 && steps != l.saved
+	if c, ok := l.Strategy.(Collector); ok {
+		if err := c.Collect(ctx, wanted); err != nil {
+			return err
+		}
+	}
+	if !wanted {
 		return nil
 	}
 	begin := time.Now()

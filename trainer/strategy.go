@@ -20,7 +20,8 @@ type Strategy interface {
 	// the values as they were. The gradients are used up.
 	Step(ctx context.Context, p *nn.Params, s Step) (Report, error)
 	// State is what Init needs on rank 0 to go on from here. It is called there
-	// alone, between steps, and waits for no other rank.
+	// alone, between steps, and waits for no other rank; of a Collector after
+	// Collect.
 	State(ctx context.Context) (State, error)
 	// Close frees what the strategy holds. The parameters live on.
 	Close() error
@@ -40,12 +41,24 @@ type Streamer interface {
 	Abandon(cause error)
 }
 
+// A Collector is a Strategy whose ranks may remember different things, which
+// rank 0 has to have for State.
+type Collector interface {
+	Strategy
+	// Collect brings to rank 0 what State there returns of the other ranks, if
+	// wanted on rank 0. All ranks call it, between steps.
+	Collect(ctx context.Context, wanted bool) error
+}
+
 // State is what a strategy remembers beside the parameters. With the values it
 // is all that a job of as many ranks needs to go on with the same bits: rows,
 // dropout and schedules are functions of the step.
 type State struct {
 	Step  int                  // steps done
 	Slots map[string][]float32 // the optimizer's arenas, see optim.Optimizer.Slots
+	// Residuals are arenas of what Compression has kept back, by rank; nil
+	// without it. Those of another number of ranks are left out: each begins at zero.
+	Residuals [][]float32
 }
 
 // Step is one rank's part in a step.
@@ -65,6 +78,8 @@ type Report struct {
 	Stop     bool          // some rank wished to stop
 	Bytes    int           // of gradients that were exchanged
 	Buckets  int           // in which they left
+	Sent     int           // bytes of payload that this rank sent for them, to a block of ring order
+	Plain    int           // and would have sent without compression
 	Exchange time.Duration // waiting for others and moving gradients, after the backward pass
 	Update   time.Duration // the optimizer
 }

@@ -67,8 +67,9 @@ type Config struct {
 	// micro-batches; most have one. Micro-batch k of rank r stands for rank
 	// r*len(Train)+k of a job of Size()*len(Train) ranks and has its rows and its
 	// dropout. Its gradients are kept apart, and added in ring order at the end
-	// of the step: one rank with n micro-batches makes the bits of n ranks. Over
-	// several ranks each rank's are added first, and then over ranks.
+	// of the step: one rank with n micro-batches makes the bits of n ranks (not
+	// with a Compression). Over several ranks each rank's are added first, and
+	// then over ranks.
 	Train []Batches
 	Test  Shard // nil: no evaluation
 
@@ -126,11 +127,14 @@ func (r Reduce) String() string {
 	return fmt.Sprintf("Reduce(%d)", uint8(r))
 }
 
-// Result is what a training came to, the same on every rank but for the time.
+// Result is what a training came to, the same on every rank but for the time
+// and, by some blocks, the bytes.
 type Result struct {
 	Steps   int // done, those before Config.From included
 	Samples int // rows of all ranks, in the steps of this Train
 	Loss    float64
+	Sent    int // bytes of payload that this rank sent for gradients, in the steps of this Train
+	Plain   int // and would have sent without compression
 	Final   EvalEvent
 	Elapsed time.Duration // of all steps and evaluations
 }

@@ -249,6 +249,10 @@ func TestTestLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 1, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))}}.run(t)
 	for _, o := range out {
 		require.ErrorContains(t, o.err, "the test loss after step 0 is not finite")
+		var bad *trainer.NotFiniteError
+		require.ErrorAs(t, o.err, &bad)
+		require.NotEmpty(t, bad.Value, "a parameter is named")
+		require.ErrorContains(t, o.err, "nor are the values of "+bad.Value)
 	}
 }
 

@@ -15,17 +15,20 @@ import (
 // sizes are compared with the file's length before memory is taken. Tensors without elements,
 // which the format allows, are refused, because tensor.Dense has no form for them.
 func Load(path string) (File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return File{}, fmt.Errorf("checkpoint: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	info, err := os.Stat(path) // first: to open a pipe would wait for a writer
 	if err != nil {
 		return File{}, fmt.Errorf("checkpoint: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return File{}, fmt.Errorf("checkpoint %s: not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return File{}, fmt.Errorf("checkpoint: %w", err)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return File{}, fmt.Errorf("checkpoint: %w", err)
 	}
 	out, err := decode(bufio.NewReaderSize(f, chunkBytes), info.Size())
 	if err != nil {

@@ -27,12 +27,16 @@ const (
 // slotPrefix begins the names of the optimizer's tensors: "optimizer/m/layers.0.W".
 const slotPrefix = "optimizer/"
 
+// residualPrefix begins the names of residuals, by rank: "residual/0/layers.0.W".
+const residualPrefix = "residual/"
+
 // ErrNone is returned by Latest for a directory without a whole checkpoint.
 var ErrNone = errors.New("checkpoint: there is no whole checkpoint")
 
 // A Training is a training after some step: what is needed to go on as if it had
 // not been broken off. It is one safetensors file, in which the optimizer's
-// tensors are named "optimizer/SLOT/PARAMETER" and the notes are the metadata. The
+// tensors are named "optimizer/SLOT/PARAMETER", the residuals of compression
+// "residual/RANK/PARAMETER", and the notes are the metadata. The
 // note sha256 is over everything else, so a file with one wrong bit is known.
 type Training struct {
 	Step    int // steps done
@@ -40,7 +44,10 @@ type Training struct {
 	// Slots are the optimizer's tensors by the slot's name ("m", "v", "average"),
 	// each list with names and shapes of parameters.
 	Slots map[string][]Named
-	Notes map[string]string // config, seed, number of workers: free text
+	// Residuals are what each rank's compression of gradients has kept back, by
+	// rank; nil without one.
+	Residuals [][]Named
+	Notes     map[string]string // config, seed, number of workers: free text
 }
 
 // FileName is the name of the file of a step in its directory: names sort as
@@ -49,7 +56,8 @@ func FileName(step int) string { return fmt.Sprintf("step-%08d.safetensors", ste
 
 // Write writes a training into dir as FileName(t.Step), whole or not at all, and
 // returns the path. Leftovers of writers that were killed are removed. What else is
-// in the directory stays.
+// in the directory stays. A training with a number that is not finite is refused, by
+// Read as well.
 func (t Training) Write(dir string) (string, error) {
 	path := filepath.Join(dir, FileName(t.Step))
 	f, err := t.file()
@@ -73,7 +81,7 @@ func (t Training) file() (File, error) {
 	}
 	f.Metadata[noteFormat], f.Metadata[noteStep] = Format, strconv.Itoa(t.Step)
 	for _, n := range t.Weights {
-		if strings.HasPrefix(n.Name, slotPrefix) {
+		if strings.HasPrefix(n.Name, slotPrefix) || strings.HasPrefix(n.Name, residualPrefix) {
 			return f, fmt.Errorf("a parameter cannot be named %q", n.Name)
 		}
 		f.Tensors = append(f.Tensors, n)
@@ -85,6 +93,14 @@ func (t Training) file() (File, error) {
 		for _, n := range t.Slots[slot] {
 			f.Tensors = append(f.Tensors, Named{Name: slotPrefix + slot + "/" + n.Name, Tensor: n.Tensor})
 		}
+	}
+	for rank, tensors := range t.Residuals {
+		for _, n := range tensors {
+			f.Tensors = append(f.Tensors, Named{Name: residualPrefix + strconv.Itoa(rank) + "/" + n.Name, Tensor: n.Tensor})
+		}
+	}
+	if err := f.checkFinite(); err != nil {
+		return f, err
 	}
 	sum, err := f.sum()
 	f.Metadata[noteSum] = sum
@@ -131,6 +147,9 @@ func (f File) training() (Training, error) {
 	if sum != t.Notes[noteSum] {
 		return t, fmt.Errorf("it is broken: its content has SHA-256 %s, and it was written with %s", sum, t.Notes[noteSum])
 	}
+	if err := f.checkFinite(); err != nil {
+		return t, err
+	}
 	if t.Step, err = strconv.Atoi(t.Notes[noteStep]); err != nil || t.Step < 0 {
 		return t, fmt.Errorf("its step is %q", t.Notes[noteStep])
 	}
@@ -138,6 +157,12 @@ func (f File) training() (Training, error) {
 		delete(t.Notes, note)
 	}
 	for _, n := range f.Tensors {
+		if rest, ok := strings.CutPrefix(n.Name, residualPrefix); ok {
+			if err := t.addResidual(rest, n); err != nil {
+				return t, err
+			}
+			continue
+		}
 		rest, isSlot := strings.CutPrefix(n.Name, slotPrefix)
 		if !isSlot {
 			t.Weights = append(t.Weights, n)
@@ -150,6 +175,21 @@ func (f File) training() (Training, error) {
 		t.Slots[slot] = append(t.Slots[slot], Named{Name: name, Tensor: n.Tensor})
 	}
 	return t, nil
+}
+
+// addResidual takes a tensor whose name is a rank and a parameter. Ranks come in
+// order.
+func (t *Training) addResidual(name string, n Named) error {
+	text, parameter, _ := strings.Cut(name, "/")
+	rank, err := strconv.Atoi(text)
+	switch {
+	case err == nil && rank == len(t.Residuals):
+		t.Residuals = append(t.Residuals, nil)
+	case err != nil || rank < 0 || rank != len(t.Residuals)-1:
+		return fmt.Errorf("tensor %q is not of the rank that is next", n.Name)
+	}
+	t.Residuals[rank] = append(t.Residuals[rank], Named{Name: parameter, Tensor: n.Tensor})
+	return nil
 }
 
 // Latest reads the newest whole checkpoint of a directory. Newer ones that are
@@ -195,6 +235,7 @@ func Steps(dir string) ([]int, error) {
 // Prune removes what is of no use beside the checkpoint of step newest, which was
 // just written: those of later steps, which were broken or belong to a course that was
 // given up, and then the oldest until keep are left; a keep of 0 or less leaves all.
+// A directory of such a name stays.
 func Prune(dir string, newest, keep int) error {
 	steps, err := Steps(dir)
 	if err != nil {
@@ -206,7 +247,11 @@ func Prune(dir string, newest, keep int) error {
 		gone = append(gone, steps[:max(0, after-keep)]...)
 	}
 	for _, step := range gone {
-		err = cmp.Or(err, os.Remove(filepath.Join(dir, FileName(step))))
+		path := filepath.Join(dir, FileName(step))
+		if info, none := os.Lstat(path); none != nil || info.IsDir() {
+			continue // gone, or nothing that Write has made
+		}
+		err = cmp.Or(err, os.Remove(path))
 	}
 	if err != nil {
 		return fmt.Errorf("checkpoint: an old one cannot be removed: %w", err)
@@ -221,7 +266,7 @@ func sweep(dir string) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".step-") || !strings.Contains(e.Name(), ".safetensors") {
+		if !isLeftover(e.Name()) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -229,4 +274,12 @@ func sweep(dir string) error {
 		}
 	}
 	return nil
+}
+
+// isLeftover reports whether Save names a file so while it is being written: a
+// dot, the name of a checkpoint or of weights, and digits.
+func isLeftover(name string) bool {
+	hidden := strings.HasPrefix(name, ".")
+	_, digits, ok := strings.Cut(name, ".safetensors")
+	return hidden && ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }

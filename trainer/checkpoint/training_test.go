@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +28,9 @@ func training(step int) checkpoint.Training {
 	}
 	return checkpoint.Training{
 		Step: step, Weights: w(float32(step)),
-		Slots: map[string][]checkpoint.Named{"m": w(7), "v": w(8)},
-		Notes: map[string]string{"seed": "3", "config": "[training]\n"},
+		Slots:     map[string][]checkpoint.Named{"m": w(7), "v": w(8)},
+		Residuals: [][]checkpoint.Named{w(9), w(10), w(11)},
+		Notes:     map[string]string{"seed": "3", "config": "[training]\n"},
 	}
 }
 
@@ -47,6 +49,10 @@ func requireEqual(t require.TestingT, want, got checkpoint.Training) {
 	require.Len(t, got.Slots, len(want.Slots))
 	for slot := range want.Slots {
 		equal(want.Slots[slot], got.Slots[slot])
+	}
+	require.Len(t, got.Residuals, len(want.Residuals))
+	for rank := range want.Residuals {
+		equal(want.Residuals[rank], got.Residuals[rank])
 	}
 }
 
@@ -153,6 +159,7 @@ func TestWriteRefuses(t *testing.T) {
 		`cannot be named ""`:                 {Slots: map[string][]checkpoint.Named{"": one}},
 		`two tensors are named "layers.0.W"`: {Weights: append(one[:1:1], one...)},
 		`cannot be named "optimizer/x"`:      {Weights: []checkpoint.Named{{Name: "optimizer/x", Tensor: one[0].Tensor}}},
+		`cannot be named "residual/x"`:       {Weights: []checkpoint.Named{{Name: "residual/x", Tensor: one[0].Tensor}}},
 	} {
 		_, err := c.Write(dir)
 		require.ErrorContains(t, err, want)
@@ -167,9 +174,61 @@ func TestLeftoversGo(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, "."+checkpoint.FileName(7)+"123456")
 	require.NoError(t, os.WriteFile(left, []byte("half"), 0o600))
+	weights, other := filepath.Join(dir, ".model.safetensors987"), filepath.Join(dir, ".model.safetensors.swp")
+	require.NoError(t, os.WriteFile(weights, []byte("half"), 0o600))
+	require.NoError(t, os.WriteFile(other, []byte("an editor's"), 0o600))
 	_, err := training(8).Write(dir)
 	require.NoError(t, err)
 	require.NoFileExists(t, left)
+	require.NoFileExists(t, weights)
+	require.FileExists(t, other)
+}
+
+// A directory in the place of a checkpoint is somebody's own.
+func TestPruneLeavesDirectories(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []int{1, 9} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, checkpoint.FileName(step)), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.FileName(9), "x"), nil, 0o644))
+	_, err := training(5).Write(dir)
+	require.NoError(t, err)
+	require.NoError(t, checkpoint.Prune(dir, 5, 1))
+	require.DirExists(t, filepath.Join(dir, checkpoint.FileName(1)))
+	require.DirExists(t, filepath.Join(dir, checkpoint.FileName(9)))
+	_, used, broken, err := checkpoint.Latest(dir)
+	require.NoError(t, err)
+	require.Len(t, broken, 1)
+	require.ErrorContains(t, broken[0], "not a regular file")
+	require.Equal(t, filepath.Join(dir, checkpoint.FileName(5)), used)
+}
+
+// Nobody goes on from values that are not finite: they are not written, and if
+// somebody else has, with a sum that is right, the checkpoint before is used.
+func TestNotFiniteIsBroken(t *testing.T) {
+	for name, x := range map[string]float32{"NaN": float32(math.NaN()), "infinite": float32(math.Inf(-1))} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, err := training(1).Write(dir)
+			require.NoError(t, err)
+			good, err := training(2).Write(dir)
+			require.NoError(t, err)
+			bad := training(2)
+			bad.Slots["v"][1].Tensor.Data().([]float32)[1] = x
+			path, err := bad.Write(dir)
+			require.ErrorContains(t, err, `tensor "optimizer/v/layers.0.b" is not finite, first at element 1`)
+			require.Equal(t, good, path)
+			_, err = checkpoint.Read(good)
+			require.NoError(t, err, "the old one stays")
+
+			require.NoError(t, checkpoint.WriteAnyway(good, bad))
+			got, _, broken, err := checkpoint.Latest(dir)
+			require.NoError(t, err)
+			require.Len(t, broken, 1)
+			require.ErrorContains(t, broken[0], "is not finite")
+			require.Equal(t, 1, got.Step)
+		})
+	}
 }
 
 // A disk that is full: the old checkpoint stays, and nothing is left of the new.

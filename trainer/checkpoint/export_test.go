@@ -1,0 +1,13 @@
+package checkpoint
+
+// WriteAnyway writes a training, with its sum, that Write would refuse.
+func WriteAnyway(path string, t Training) error {
+	f, err := t.file()
+	if err == nil {
+		return Save(path, f)
+	}
+	if f.Metadata[noteSum], err = f.sum(); err != nil {
+		return err
+	}
+	return Save(path, f)
+}

@@ -1,0 +1,206 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A Record is the flight record of one rank in its written form: one JSON
+// object. Times of one machine can be compared; those of two only as far as
+// their clocks agree.
+type Record struct {
+	Job     string    `json:"job"` // 16 hex digits
+	Epoch   uint64    `json:"epoch"`
+	Rank    int       `json:"rank"`
+	Size    int       `json:"size"`
+	Name    string    `json:"name"`
+	Node    string    `json:"node"`
+	Taken   time.Time `json:"taken"`
+	Waiting *Waiting  `json:"waiting"` // null if no call waits
+	Calls   []Call    `json:"calls"`   // oldest first; at most one, the last, is not done
+}
+
+// A Call is one call of a Record.
+type Call struct {
+	Call   string    `json:"call"` // such as "AllReduce(float32[10], sum)"
+	Kind   string    `json:"kind"`
+	Bytes  uint64    `json:"bytes"` // of its vector
+	Seq    uint64    `json:"seq"`
+	Step   uint64    `json:"step"`
+	Began  time.Time `json:"began"`
+	TookMs float64   `json:"took_ms"` // so far, if it is not done; 0: a few microseconds
+	Done   bool      `json:"done"`
+	Error  string    `json:"error,omitempty"`
+	Waits  []Wait    `json:"waits,omitempty"` // the wait in progress included
+}
+
+// A Wait is for how long a call has waited for one peer.
+type Wait struct {
+	Rank   int     `json:"rank"`
+	LateMs float64 `json:"late_ms"` // until its first sign
+	SlowMs float64 `json:"slow_ms"` // for what came later
+}
+
+// Waiting is a wait in progress.
+type Waiting struct {
+	Rank  int     `json:"rank"`
+	Cause string  `json:"cause"` // "late to call" or "slow to move"
+	ForMs float64 `json:"for_ms"`
+}
+
+// NewRecord is the written form of a flight record.
+func NewRecord(f collective.Flight) Record {
+	r := Record{
+		Job: fmt.Sprintf("%016x", f.View.Job), Epoch: f.View.Epoch, Rank: f.View.Self, Size: f.View.Size(),
+		Name: f.View.Name(f.View.Self), Taken: f.Taken, Calls: []Call{},
+	}
+	if f.View.Self >= 0 && f.View.Self < f.View.Size() {
+		r.Node = f.View.Members[f.View.Self].Node
+	}
+	for _, c := range f.Calls {
+		w := Call{
+			Call: c.Call.String(), Kind: c.Call.Kind.String(), Bytes: bytesOf(c.Call), Seq: c.Seq, Step: c.Step,
+			Began: c.Began, TookMs: ms(c.Took), Done: c.Done,
+		}
+		if c.Err != nil {
+			w.Error = c.Err.Error()
+		}
+		for _, wait := range c.Waits {
+			w.Waits = append(w.Waits, Wait{wait.Rank, ms(wait.Late), ms(wait.Slow)})
+		}
+		r.Calls = append(r.Calls, w)
+	}
+	if f.Waiting != nil {
+		r.Waiting = &Waiting{f.Waiting.Rank, f.Waiting.Cause.String(), ms(f.Waiting.For)}
+		r.Calls[len(r.Calls)-1].add(r.Waiting, f.Waiting.Cause)
+	}
+	return r
+}
+
+// add counts the wait in progress.
+func (c *Call) add(w *Waiting, cause collective.Cause) {
+	i := 0
+	for i < len(c.Waits) && c.Waits[i].Rank < w.Rank {
+		i++
+	}
+	if i == len(c.Waits) || c.Waits[i].Rank != w.Rank {
+		c.Waits = append(c.Waits[:i], append([]Wait{{Rank: w.Rank}}, c.Waits[i:]...)...)
+	}
+	if cause == collective.LateToCall {
+		c.Waits[i].LateMs += w.ForMs
+	} else {
+		c.Waits[i].SlowMs += w.ForMs
+	}
+}
+
+// bytesOf is how long the vector of a call is.
+func bytesOf(c collective.Call) uint64 {
+	if c.Kind == collective.KindBarrier {
+		return 0
+	}
+	return c.Count * uint64(c.DType.Size())
+}
+
+func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// InProgress is the call in progress, or nil.
+func (r *Record) InProgress() *Call {
+	if n := len(r.Calls); n > 0 && !r.Calls[n-1].Done {
+		return &r.Calls[n-1]
+	}
+	return nil
+}
+
+// Summary is one line: what the rank does, or did last, and for whom it waits.
+func (r *Record) Summary() string {
+	if len(r.Calls) == 0 {
+		return fmt.Sprintf("rank %d (%s) has made no call", r.Rank, r.Name)
+	}
+	c := &r.Calls[len(r.Calls)-1]
+	text := fmt.Sprintf("rank %d (%s) at step %d: %s #%d", r.Rank, r.Name, c.Step, c.Call, c.Seq)
+	switch {
+	case !c.Done:
+		text += " in progress for " + Span(c.TookMs)
+	case c.Error != "":
+		text += " failed after " + Span(c.TookMs)
+	default:
+		text += " was the last call"
+	}
+	if worst := c.worst(); worst != nil {
+		text += fmt.Sprintf("; it waited for rank %d: %s late to call, %s slow to move", worst.Rank, Span(worst.LateMs), Span(worst.SlowMs))
+	}
+	return text
+}
+
+// worst is the longest wait of a call, or nil.
+func (c *Call) worst() *Wait {
+	var worst *Wait
+	for i := range c.Waits {
+		if w := &c.Waits[i]; worst == nil || w.LateMs+w.SlowMs > worst.LateMs+worst.SlowMs {
+			worst = w
+		}
+	}
+	return worst
+}
+
+// Span is milliseconds for people.
+func Span(ms float64) string {
+	switch {
+	case ms >= 10_000:
+		return fmt.Sprintf("%.0f s", ms/1000)
+	case ms >= 1000:
+		return fmt.Sprintf("%.1f s", ms/1000)
+	case ms >= 1:
+		return fmt.Sprintf("%.1f ms", ms)
+	case ms > 0:
+		return fmt.Sprintf("%.0f µs", ms*1000)
+	}
+	return "0"
+}
+
+// Encode is the record as JSON of at most so many bytes: if it is longer, without
+// its oldest calls.
+func (r Record) Encode(most int) ([]byte, error) {
+	for {
+		b, err := json.Marshal(r)
+		if err != nil || len(b) <= most || len(r.Calls) == 0 {
+			return b, err
+		}
+		r.Calls = r.Calls[(len(r.Calls)+1)/2:]
+	}
+}
+
+// Save writes the record as a file, whole or not at all.
+func (r Record) Save(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	if err := replace(path, append(b, '\n')); err != nil {
+		return fmt.Errorf("trace: writing the flight record: %w", err)
+	}
+	return nil
+}
+
+// replace writes a file aside and renames it. It does not wait for the disk: a
+// record that a crash of the machine takes is no loss.
+func replace(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".flight-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -16,11 +16,19 @@ type Record struct {
 	Transport  string  `json:"transport"`
 	Size       int     `json:"size"`    // bytes
 	Time       float64 `json:"time_us"` // median
+	Mean       float64 `json:"mean_us"`
 	P99        float64 `json:"p99_us"`
-	AlgBW      float64 `json:"algbw"` // 1e9 bytes a second
-	BusBW      float64 `json:"busbw"` // 1e9 bytes a second
-	Wrong      *int64  `json:"wrong"` // both placements; null if nobody looked
+	Read       float64 `json:"read_us"` // median of a call and one comparison of its result; 0 if nobody looked
+	AlgBW      float64 `json:"algbw"`   // 1e9 bytes a second
+	BusBW      float64 `json:"busbw"`   // 1e9 bytes a second
+	Wrong      *int64  `json:"wrong"`   // both placements; null if nobody looked
 	Iterations int     `json:"iterations"`
+
+	// How an allreduce was done; empty for other operations.
+	Algorithm string  `json:"algorithm,omitempty"`
+	Segment   int     `json:"segment_bytes,omitempty"` // of a message at most
+	Predicted float64 `json:"predicted_us,omitempty"`
+	Why       string  `json:"why,omitempty"`
 }
 
 // Records are rows as Records. A transport is what the caller calls it.
@@ -30,7 +38,11 @@ func Records(rows []Row, transport string) []Record {
 		t := r.Main()
 		records[i] = Record{
 			Op: r.Op, DType: r.DType.String(), Ranks: r.Ranks, Transport: transport, Size: r.Size,
-			Time: t.Median, P99: t.P99, AlgBW: r.AlgBW(t), BusBW: r.BusBW(t), Iterations: t.Iterations,
+			Time: t.Median, Mean: t.Mean, P99: t.P99, Read: t.Read, AlgBW: r.AlgBW(t), BusBW: r.BusBW(t), Iterations: t.Iterations,
+		}
+		if p := r.Plan; p.Method != 0 {
+			records[i].Algorithm, records[i].Segment, records[i].Why = p.Method.String(), p.Segment*r.DType.Size(), p.Why
+			records[i].Predicted = float64(p.Predicted.Nanoseconds()) / 1e3
 		}
 		if t.Wrong >= 0 {
 			wrong := r.Wrong()
@@ -51,7 +63,7 @@ func WriteJSON(w io.Writer, records []Record) error {
 // has. What is null there is empty here.
 func WriteCSV(w io.Writer, records []Record) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{"op", "dtype", "ranks", "transport", "size", "time_us", "p99_us", "algbw", "busbw", "wrong", "iterations"}) // Error tells
+	_ = out.Write([]string{"op", "dtype", "ranks", "transport", "size", "time_us", "mean_us", "p99_us", "read_us", "algbw", "busbw", "wrong", "iterations"}) // Error tells
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for _, r := range records {
 		wrong := ""
@@ -60,7 +72,7 @@ func WriteCSV(w io.Writer, records []Record) error {
 		}
 		_ = out.Write([]string{
 			r.Op, r.DType, strconv.Itoa(r.Ranks), r.Transport, strconv.Itoa(r.Size),
-			number(r.Time), number(r.P99), number(r.AlgBW), number(r.BusBW), wrong, strconv.Itoa(r.Iterations),
+			number(r.Time), number(r.Mean), number(r.P99), number(r.Read), number(r.AlgBW), number(r.BusBW), wrong, strconv.Itoa(r.Iterations),
 		})
 	}
 	out.Flush()

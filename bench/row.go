@@ -1,6 +1,9 @@
 package bench
 
-import "github.com/ringtrain/ringtrain/collective"
+import (
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
 
 // A Row is what was measured for one size. It is the same on every rank.
 type Row struct {
@@ -9,17 +12,20 @@ type Row struct {
 	Reduction collective.Op    // 0 for operations that reduce nothing
 	Root      int              // -1 for operations without one
 	Ranks     int
-	Size      int     // bytes, see the package comment
-	Count     int     // elements that one rank gives
-	Out       *Timing // out of place
-	In        *Timing // in place; nil for operations that cannot
+	Size      int           // bytes, see the package comment
+	Count     int           // elements that one rank gives
+	Out       *Timing       // out of place
+	In        *Timing       // in place; nil for operations that cannot
+	Plan      schedule.Plan // of an allreduce; zero for other operations
 }
 
 // A Timing is the iterations of one size and placement.
 type Timing struct {
 	Iterations int
-	Median     float64 // microseconds
-	P99        float64 // microseconds
+	Median     float64 // microseconds, as are the next three
+	Mean       float64
+	P99        float64
+	Read       float64 // median of a call and one comparison of its result; 0 if nobody looked
 	Wrong      int64   // elements; -1 if nobody looked
 }
 

@@ -36,6 +36,13 @@ type Spec struct {
 	// many as a quarter of a second holds, from 5 to 2000.
 	Time time.Duration
 
+	// Way is how the caller has set the group up, such as the order of sums and
+	// the algorithm. It is compared between the ranks, and used for nothing.
+	Way string
+
+	// Alloc makes the memory that calls work on, once; nil is Go's heap.
+	Alloc func(t collective.DType, count int) (collective.Vector, error)
+
 	// Each is told every row as soon as it is there, on every rank; may be nil.
 	Each func(Row)
 }
@@ -73,6 +80,10 @@ func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 		return nil, err
 	}
 	op := operations[s.Op]
+	memory, err := s.memory(op, g.Size())
+	if err != nil {
+		return nil, err
+	}
 	var rows []Row
 	last := 0
 	for i, size := range s.Sizes {
@@ -89,9 +100,12 @@ func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 		if op.rooted {
 			row.Root = s.Root
 		}
-		b, err := newBuffers(g, &s, op, count, uint64(i))
+		b, err := newBuffers(g, &s, op, count, uint64(i), memory)
 		if err != nil {
 			return rows, err
+		}
+		if s.Op == "allreduce" {
+			row.Plan = g.PlanAllReduce(b.work, s.Reduction)
 		}
 		if row.Out, err = b.outside().measure(ctx); err != nil {
 			return rows, err
@@ -121,7 +135,16 @@ type buffers struct {
 	work  collective.Vector // for the larger of input and result
 }
 
-func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64) (*buffers, error) {
+// memory is what Alloc makes for the largest size; a zero Vector without Alloc.
+func (s *Spec) memory(op *operation, ranks int) (collective.Vector, error) {
+	if s.Alloc == nil || len(s.Sizes) == 0 {
+		return collective.Vector{}, nil
+	}
+	spread := max(op.in(ranks), op.out(ranks))
+	return s.Alloc(s.DType, max(1, slices.Max(s.Sizes)/s.DType.Size()/spread)*spread)
+}
+
+func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64, memory collective.Vector) (*buffers, error) {
 	b := &buffers{group: g, spec: s, op: op, count: count}
 	n := g.Size()
 	o := &oracle{seed: seed, ranks: n, root: s.Root, count: count, dtype: s.DType}
@@ -134,8 +157,13 @@ func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uin
 		return nil, err
 	}
 	fill(b.given, nil, func(j int) int64 { return o.input(g.Rank(), j) })
-	if b.work, err = allocate(s.DType, count*max(op.in(n), op.out(n))); err != nil || !s.Check {
-		return b, err
+	if most := count * max(op.in(n), op.out(n)); memory.Len() >= most {
+		b.work = memory.Slice(0, most)
+	} else if b.work, err = allocate(s.DType, most); err != nil {
+		return nil, err
+	}
+	if !s.Check {
+		return b, nil
 	}
 	if b.want, err = allocate(s.DType, count*op.out(n)); err != nil {
 		return nil, err
@@ -185,14 +213,14 @@ func (t *trial) measure(ctx context.Context) (*Timing, error) {
 		}
 		n = adapt(slices.Max(took), t.spec.Time)
 	}
-	var mine []float64
+	var mine, read []float64
 	wrong := int64(0)
 	for n > 0 {
-		more, bad, err := t.several(ctx, n)
+		more, moreRead, bad, err := t.several(ctx, n)
 		if err != nil {
 			return nil, err
 		}
-		mine, wrong = append(mine, more...), wrong+bad
+		mine, read, wrong = append(mine, more...), append(read, moreRead...), wrong+bad
 		if n, err = t.missing(ctx, mine); err != nil {
 			return nil, err
 		}
@@ -204,26 +232,35 @@ func (t *trial) measure(ctx context.Context) (*Timing, error) {
 	timing := summarize(every, len(mine))
 	if !t.spec.Check {
 		timing.Wrong = -1
+		return timing, nil
 	}
+	if every, err = gather(ctx, t.group, append(read, 0)); err != nil {
+		return nil, err
+	}
+	timing.Read = summarize(every, len(read)).Median
 	return timing, nil
 }
 
-// several makes n iterations and returns their microseconds and how many
-// elements were wrong.
-func (t *trial) several(ctx context.Context, n int) (times []float64, wrong int64, err error) {
-	times = make([]float64, n)
+// several makes n iterations and returns their microseconds, without and with a
+// comparison of the result, and how many elements were wrong.
+func (t *trial) several(ctx context.Context, n int) (times, read []float64, wrong int64, err error) {
+	times, read = make([]float64, n), make([]float64, n)
 	for i := range n {
 		took, err := t.once(ctx)
 		if err != nil {
-			return nil, 0, fmt.Errorf("iteration %d of %d: %w", i, n, err)
+			return nil, nil, 0, fmt.Errorf("iteration %d of %d: %w", i, n, err)
 		}
-		times[i] = float64(took.Nanoseconds()) / 1e3
+		times[i] = microseconds(took)
 		if t.spec.Check {
+			begin := time.Now()
 			wrong += countWrong(t.dst, t.want)
+			read[i] = microseconds(took + time.Since(begin))
 		}
 	}
-	return times, wrong, nil
+	return times, read, wrong, nil
 }
+
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
 // missing is how many iterations are still to be made after those of mine, on
 // every rank the same number.
@@ -287,5 +324,5 @@ func summarize(every []float64, n int) *Timing {
 		}
 		wrong += int64(mine[n])
 	}
-	return &Timing{Iterations: n, Median: Median(slowest), P99: Quantile(slowest, .99), Wrong: wrong}
+	return &Timing{Iterations: n, Median: Median(slowest), Mean: mean(slowest), P99: Quantile(slowest, .99), Wrong: wrong}
 }

@@ -57,7 +57,7 @@ type Link struct {
 
 // Links are the links of all pairs of so many ranks.
 func Links(ranks int, transport func(a, b int) string) []Link {
-	var links []Link
+	links := []Link{} // of one rank too, which has none: an array in JSON
 	for a := range ranks {
 		for b := a + 1; b < ranks; {
 			end, kind := b+1, transport(a, b)

@@ -43,7 +43,7 @@ func (s Scaling) Markdown(w io.Writer) error {
 	if s.Compute != "real" {
 		mode = "Compute is emulated (" + s.Compute + "): workers wait instead of computing, and exchange what they would."
 	}
-	fmt.Fprintf(&b, "%s %s; %s. %d steps of %d rows per worker, %d parameters. %s\n\n    %s\n\n", s.Date, s.Host, s.Where, s.Steps, s.Batch, s.Params, mode, s.Command)
+	fmt.Fprintf(&b, "%s %s; %s. %s of %s per worker, %s. %s\n\n    %s\n\n", s.Date, s.Host, s.Where, plural(s.Steps, "step"), plural(s.Batch, "row"), plural(s.Params, "parameter"), mode, s.Command)
 	rows := ScalingRows(s.Trials)
 	s.times(&b, rows)
 	for _, system := range s.systems() {
@@ -53,6 +53,9 @@ func (s Scaling) Markdown(w io.Writer) error {
 	fmt.Fprintln(&b)
 	for _, line := range s.transports() {
 		fmt.Fprintf(&b, "- %s", line)
+	}
+	if s.shares() {
+		fmt.Fprintln(&b, "\nBetween ranks that share memory (shm) gradients are not sent: the bytes are what the same calls take over tcp.")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -69,7 +72,7 @@ func (s Scaling) times(b *strings.Builder, rows []ScalingRow) {
 	if len(systems) > 1 {
 		head = append(head, systems[1]+"/"+systems[0])
 	}
-	head = append(head, "spacy-ray (ms/step)", "spacy-ray-nccl (ms/step)", "ratio", "growth", "scalability spacy-ray", "scalability nccl")
+	head = append(head, "spacy-ray (ms/step)", "spacy-ray-nccl (ms/step)", "ratio", "growth nccl", "scalability spacy-ray", "scalability nccl")
 	line(b, head)
 	line(b, slices.Repeat([]string{"---"}, len(head)))
 	for _, n := range workersOf(rows) {
@@ -123,6 +126,13 @@ func splits(b *strings.Builder, rows []ScalingRow, system string) {
 			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy), note))
 	}
 	fmt.Fprintf(b, "\ncore-bound: more than %.0f %% of this machine's processors were busy, so they may have decided the time.\n", 100*CoreBound)
+}
+
+// shares reports whether any ranks had a transport other than TCP.
+func (s Scaling) shares() bool {
+	return slices.ContainsFunc(s.Trials, func(t Trial) bool {
+		return slices.ContainsFunc(t.Links, func(l Link) bool { return l.Transport != "tcp" })
+	})
 }
 
 // transports says what carried the messages of each pair of ranks.

@@ -19,6 +19,14 @@ func Median(values []float64) float64 {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
+func mean(values []float64) float64 {
+	sum := 0.
+	for _, x := range values {
+		sum += x
+	}
+	return sum / float64(len(values))
+}
+
 // Quantile is the smallest value that at least the fraction q of the values do
 // not exceed (the nearest-rank definition); NaN of none.
 func Quantile(values []float64, q float64) float64 {

@@ -17,7 +17,8 @@ type Table struct {
 	timing int // timings that were written
 	busbw  float64
 	wrong  int64
-	looked bool // somebody compared results
+	looked bool   // somebody compared results
+	plans  []byte // a line for each row that has a plan
 }
 
 // Header writes what goes before the rows: the settings and one line for each
@@ -83,6 +84,10 @@ func (t *Table) Row(w io.Writer, r Row) error {
 		fmt.Fprintf(&b, "  %7s  %6.2f  %6.2f  %5s", micros(timing.Median), r.AlgBW(timing), r.BusBW(timing), wrong)
 	}
 	main := r.Main()
+	if p := r.Plan; p.Method != 0 {
+		t.plans = fmt.Appendf(t.plans, "# %10d  %-16s  %8d  %9s  %9s  %s\n", r.Size, p.Method, p.Segment*r.DType.Size(),
+			strings.TrimSpace(micros(float64(p.Predicted.Nanoseconds())/1e3)), strings.TrimSpace(micros(main.Median)), p.Why)
+	}
 	fmt.Fprintf(&b, "  %7s  %5d\n", micros(main.P99), main.Iterations)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -98,7 +103,11 @@ func (t *Table) Footer(w io.Writer) error {
 	case t.wrong > 0:
 		verdict = "FAILED"
 	}
-	_, err := fmt.Fprintf(w, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %.6g\n#\n", t.wrong, verdict, t.busbw/float64(max(t.timing, 1)))
+	plans := ""
+	if len(t.plans) > 0 {
+		plans = fmt.Sprintf("#\n# %10s  %-16s  %8s  %9s  %9s  why\n", "size (B)", "algorithm", "segment", "predicted", "measured") + string(t.plans) + "#\n"
+	}
+	_, err := fmt.Fprintf(w, plans+"# Out of bounds values : %d %s\n# Avg bus bandwidth    : %.6g\n#\n", t.wrong, verdict, t.busbw/float64(max(t.timing, 1)))
 	return err
 }
 

@@ -20,9 +20,9 @@ import (
 func rows() []bench.Row {
 	return []bench.Row{
 		{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Root: -1, Ranks: 4, Size: 4, Count: 1,
-			Out: &bench.Timing{Iterations: 2000, Median: 6.5, P99: 54.13}, In: &bench.Timing{Iterations: 1179, Median: 6.25, P99: 99.994}},
+			Out: &bench.Timing{Iterations: 2000, Median: 6.5, P99: 54.13}, In: &bench.Timing{Iterations: 1179, Median: 6.25, Mean: 7.5, P99: 99.994, Read: 6.5}},
 		{Op: "allreduce", DType: collective.Float64, Reduction: collective.Mean, Root: -1, Ranks: 4, Size: 1 << 20, Count: 1 << 17,
-			Out: &bench.Timing{Iterations: 300, Median: 1234.5678, P99: 9999.9}, In: &bench.Timing{Iterations: 372, Median: 524.288, P99: 600.71, Wrong: 3}},
+			Out: &bench.Timing{Iterations: 300, Median: 1234.5678, P99: 9999.9}, In: &bench.Timing{Iterations: 372, Median: 524.288, Mean: 530.5, P99: 600.71, Read: 541, Wrong: 3}},
 		{Op: "broadcast", DType: collective.Uint8, Root: 1, Ranks: 4, Size: 1 << 26, Count: 1 << 26,
 			Out: &bench.Timing{Iterations: 5, Median: 85567.8, P99: 90000, Wrong: -1}, In: &bench.Timing{Iterations: 5, Median: 67108.864, P99: 1e7, Wrong: -1}},
 		{Op: "alltoall", DType: collective.Int64, Root: -1, Ranks: 4, Size: 64, Count: 2,
@@ -118,7 +118,7 @@ func TestRecords(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out.Bytes(), &back))
 	require.Len(t, back, 4)
 	require.Equal(t, map[string]any{
-		"op": "allreduce", "dtype": "float64", "ranks": 4., "transport": "tcp", "size": 1048576., "time_us": 524.288, "p99_us": 600.71,
+		"op": "allreduce", "dtype": "float64", "ranks": 4., "transport": "tcp", "size": 1048576., "time_us": 524.288, "mean_us": 530.5, "p99_us": 600.71, "read_us": 541.,
 		"algbw": 2., "busbw": 3., "wrong": 3., "iterations": 372.,
 	}, back[1])
 	require.Nil(t, back[2]["wrong"])
@@ -132,8 +132,8 @@ func TestRecords(t *testing.T) {
 	for _, name := range lines[0] {
 		require.Contains(t, back[0], name)
 	}
-	require.Equal(t, []string{"allreduce", "float64", "4", "tcp", "1048576", "524.288", "600.71", "2", "3", "3", "372"}, lines[2])
-	require.Equal(t, "", lines[3][9])
+	require.Equal(t, []string{"allreduce", "float64", "4", "tcp", "1048576", "524.288", "530.5", "600.71", "541", "2", "3", "3", "372"}, lines[2])
+	require.Equal(t, "", lines[3][11])
 
 	out.Reset()
 	require.NoError(t, bench.WriteJSON(&out, bench.Records(nil, "tcp")))

@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// How Tune measures.
+const (
+	tuneRounds  = 5                     // in which every way has a turn
+	tuneTurn    = 10 * time.Millisecond // that a turn takes, if one call takes less
+	tuneMost    = 50                    // calls in a turn
+	tuneOneShot = 1 << 20               // bytes beyond which sending all to all is not tried
+)
+
+// tuneSegments are the bytes of a message that are tried.
+var tuneSegments = []int{64 << 10, 256 << 10}
+
+// A Way is one way to reduce vectors of a size, and what it took.
+type Way struct {
+	Method    schedule.Method
+	Segment   int     // bytes of a message at most
+	Measured  float64 // microseconds: the median of the slowest rank
+	Predicted float64 // microseconds, by the model of costs
+}
+
+// A Tuned is what was measured of one size, the fastest way first.
+type Tuned struct {
+	Bytes int
+	Ways  []Way
+}
+
+// Tune measures AllReduce of float32 over sizes in bytes, by all methods that
+// the group may use, which take turns: what disturbs one disturbs the others.
+// All ranks call it with the same sizes, get the same, and use the group for
+// nothing else meanwhile; afterwards the group has no table. each is told of
+// every size; may be nil. Errors are the group's.
+func Tune(ctx context.Context, g *collective.Group, sizes []int, each func(Tuned)) ([]Tuned, error) {
+	var all []Tuned
+	for _, size := range sizes {
+		t := &tuning{group: g, vector: make([]float32, max(1, size/4))}
+		tuned, err := t.measure(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("bench: tuning %d bytes: %w", size, err)
+		}
+		all = append(all, tuned)
+		if each != nil {
+			each(tuned)
+		}
+	}
+	if err := g.Tune(ctx, nil); err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	return all, nil
+}
+
+// TableOf is the fastest ways as a table for groups of so many ranks.
+func TableOf(ranks int, all []Tuned) *schedule.Table {
+	t := &schedule.Table{Ranks: ranks}
+	for _, tuned := range all {
+		best := tuned.Ways[0]
+		t.Entries = append(t.Entries, schedule.Entry{
+			Bytes: tuned.Bytes, Method: best.Method, Segment: best.Segment,
+			Measured: micro(best.Measured), Predicted: micro(best.Predicted),
+		})
+	}
+	return t
+}
+
+func micro(us float64) time.Duration { return max(1, time.Duration(us*1e3)) }
+
+// tuning is the measuring of one size.
+type tuning struct {
+	group  *collective.Group
+	vector []float32
+}
+
+// measure lets all ways take turns, as often on every rank.
+func (t *tuning) measure(ctx context.Context) (Tuned, error) {
+	ways := t.ways()
+	times := make([][]float64, len(ways))
+	calls := make([]int, len(ways))
+	for round := range 1 + tuneRounds {
+		for i, w := range ways {
+			if err := t.group.Tune(ctx, schedule.Only(t.group.Size(), w.Method, w.Segment)); err != nil {
+				return Tuned{}, err
+			}
+			took, err := t.turn(ctx, max(1, calls[i]))
+			if err != nil {
+				return Tuned{}, err
+			}
+			if round == 0 { // to warm up, and to know how many calls fill a turn
+				calls[i] = int(min(tuneMost, float64(tuneTurn.Microseconds())/max(took[0], 1)))
+				continue
+			}
+			times[i] = append(times[i], took...)
+		}
+	}
+	s := t.group.Situation()
+	for i := range ways {
+		s.Table = schedule.Only(t.group.Size(), ways[i].Method, ways[i].Segment)
+		ways[i].Measured = Median(times[i])
+		ways[i].Predicted = float64(s.Predict(s.Plan(len(t.vector), 4, true), len(t.vector), 4).Nanoseconds()) / 1e3
+	}
+	slices.SortStableFunc(ways, func(a, b Way) int {
+		switch {
+		case a.Measured < b.Measured:
+			return -1
+		case a.Measured > b.Measured:
+			return 1
+		}
+		return 0
+	})
+	return Tuned{Bytes: 4 * len(t.vector), Ways: ways}, nil
+}
+
+// ways are those to be tried.
+func (t *tuning) ways() []Way {
+	var all []Way
+	bytes := 4 * len(t.vector)
+	s := t.group.Situation()
+	for _, m := range s.Candidates() {
+		whole := m == schedule.OneShot || m == schedule.Shared
+		if m == schedule.OneShot && bytes > tuneOneShot {
+			continue
+		}
+		for i, segment := range tuneSegments {
+			if i > 0 && (whole || bytes <= tuneSegments[i-1]) { // there is one message
+				break
+			}
+			all = append(all, Way{Method: m, Segment: segment})
+		}
+	}
+	return all
+}
+
+// turn makes calls, after each other and all ranks at once, and returns what
+// each took the slowest rank, in microseconds.
+func (t *tuning) turn(ctx context.Context, calls int) ([]float64, error) {
+	mine := make([]float64, calls)
+	for i := range mine {
+		clear(t.vector)
+		if err := t.group.Barrier(ctx); err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		if err := collective.AllReduce(ctx, t.group, t.vector, collective.Sum); err != nil {
+			return nil, err
+		}
+		mine[i] = float64(time.Since(begin).Nanoseconds()) / 1e3
+	}
+	every, err := gather(ctx, t.group, mine)
+	if err != nil {
+		return nil, err
+	}
+	for i, x := range every {
+		mine[i%calls] = max(mine[i%calls], x)
+	}
+	return mine, nil
+}

@@ -1,0 +1,81 @@
+package bench_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// All ranks measure the same ways, and find the same, which is what each size
+// then goes by.
+func TestTune(t *testing.T) {
+	for _, order := range []collective.Order{collective.RingOrder, collective.AnyOrder} {
+		views, transports := collective.Local(3)
+		groups := collectivetest.Groups(t, views, transports, collective.Options{Order: order})
+		var mu sync.Mutex
+		every := map[int][]bench.Tuned{}
+		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			told := 0
+			all, err := bench.Tune(ctx, g, []int{4, 1000, 200_000}, func(bench.Tuned) { told++ })
+			assert.NoError(t, err)
+			assert.Equal(t, 3, told)
+			mu.Lock()
+			every[g.Rank()] = all
+			mu.Unlock()
+			table := bench.TableOf(g.Size(), all)
+			assert.NoError(t, g.Tune(ctx, table))
+			for _, e := range table.Entries {
+				v := collective.Of(make([]float32, e.Bytes/4))
+				p := g.PlanAllReduce(v, collective.Sum)
+				assert.Equal(t, e.Method, p.Method)
+				assert.Equal(t, e.Measured, p.Predicted)
+			}
+		})
+		require.Equal(t, every[0], every[1])
+		require.Equal(t, every[0], every[2])
+		for _, tuned := range every[0] {
+			methods := map[schedule.Method]bool{}
+			for i, w := range tuned.Ways {
+				methods[w.Method] = true
+				require.Positive(t, w.Measured)
+				require.Positive(t, w.Predicted)
+				require.True(t, i == 0 || w.Measured >= tuned.Ways[i-1].Measured)
+				require.True(t, order == collective.AnyOrder || w.Method.RingOrdered(), "%v", w.Method)
+			}
+			require.Equal(t, order == collective.AnyOrder, methods[schedule.Tree])
+		}
+	}
+}
+
+func TestTuneFile(t *testing.T) {
+	f := bench.Fingerprint{Ranks: 2, Hosts: []int{0, 0}, Transport: "tcp", CPU: "x", Version: "v1", Order: "ring"}
+	table := &schedule.Table{Ranks: 2, Entries: []schedule.Entry{
+		{Bytes: 4, Method: schedule.OneShot, Segment: 65536, Measured: 4920, Predicted: 5000},
+		{Bytes: 4096, Method: schedule.Ring, Segment: 65536, Measured: 9920, Predicted: 7000},
+	}}
+	text := bench.EncodeTable(f, table)
+	g, got, err := bench.DecodeTable(text)
+	require.NoError(t, err)
+	require.Equal(t, table, got)
+	require.Empty(t, f.Differs(g))
+	require.Equal(t, f.Name(), g.Name())
+	g.CPU, g.Hosts = "y", []int{0, 1}
+	require.Equal(t, "hosts, CPU", f.Differs(g))
+	require.NotEqual(t, f.Name(), g.Name())
+	for _, bad := range []string{
+		"", "{}", `{"format":"ringtrain-tune/2"}`, `{"format":"ringtrain-tune/1"}`,
+		`{"format":"ringtrain-tune/1","entries":[{"bytes":4,"algorithm":"magic","segment_bytes":1,"measured_us":1}]}`,
+		`{"format":"ringtrain-tune/1","entries":[{"bytes":0,"algorithm":"ring","segment_bytes":1,"measured_us":1}]}`,
+	} {
+		_, _, err := bench.DecodeTable([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}

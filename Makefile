@@ -7,7 +7,7 @@ PKG        ?= ./...
 CONCURRENT  = ./collective/... ./trainer/launch/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build check fmt fmt-check vet staticcheck test race bench cross ci clean
+.PHONY: help build static check fmt fmt-check vet staticcheck test race bench cross ci clean
 
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ help: ## say what the targets are
 
 build: ## build the programs into bin, without cgo
 	CGO_ENABLED=0 $(GO) build -o bin/ ./cmd/...
+
+static: ## the same as static files, which use no OpenBLAS
+	CGO_ENABLED=0 $(GO) build -tags static -o bin/ ./cmd/...
 
 check: fmt-check vet staticcheck ## all that needs no test run
 

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -29,8 +31,17 @@ type benchFlags struct {
 	hosts      string
 	link       string
 	files      benchFiles
+	memory     string
+	algorithm  string // "": as planned
+	orderFlags
 	placeFlags
 }
+
+// What --memory takes.
+const (
+	memoryHeap   = "heap"
+	memoryShared = "shared"
+)
 
 // mostRanks is more than one machine can serve well.
 const mostRanks = 256
@@ -91,6 +102,7 @@ stopped by Ctrl-C.`,
 // register adds the flags to those of the command.
 func (f *benchFlags) register(cmd *cobra.Command) {
 	f.placeFlags.register(cmd)
+	f.orderFlags.register(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&f.ranks, "ranks", 2, "how many ranks, on this machine")
 	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each rank)")
@@ -104,6 +116,8 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction: sum, prod, min, max or avg")
 	flags.IntVarP(&f.root, "root", "r", 0, "root of a broadcast")
 	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare every result with the right one, 0 not to")
+	flags.StringVar(&f.memory, "memory", memoryHeap, "memory that calls work on: heap (ordinary memory of Go) or shared (which the other ranks of this host read and write in place, see cluster.Node.Alloc)")
+	flags.StringVar(&f.algorithm, "algorithm", "", "algorithm of an allreduce, for all sizes: one-shot, direct, ring, shared or, with --order any, halving-doubling, double-tree or hierarchical (default: as planned)")
 	flags.StringVar(&f.files.json, "json", "", "file for the results as a JSON array")
 	flags.StringVar(&f.files.csv, "csv", "", "file for the results as comma-separated values")
 	flags.StringVar(&f.files.plot, "plot", "", "file for a plot of busbw over size: NAME.png or NAME.svg")
@@ -130,18 +144,37 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 		return fmt.Errorf("--hosts netns has room for %d ranks, not %d", launch.MaxNodes, f.ranks)
 	}
 	if given("link") {
-		if _, err := launch.ParseRate(f.link); err != nil {
-			return fmt.Errorf("--link: %w", err)
+		if err := checkLink(f.link); err != nil {
+			return err
 		}
 	}
 	return f.placeFlags.check(given, f.transport == "inproc")
 }
 
+// checkLink finds what is wrong with a --link that was given.
+func checkLink(link string) error {
+	rate, err := launch.ParseRate(link)
+	if err == nil && (rate < launch.MinLink || rate > launch.MaxLink) {
+		err = errors.New("a link carries from 10kbit to 1tbit")
+	}
+	if err != nil {
+		return fmt.Errorf("--link %s: %w", link, err)
+	}
+	return nil
+}
+
 // spec checks the flags and is what they ask for.
 func (f *benchFlags) spec(op string) (bench.Spec, error) {
-	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1}
+	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1,
+		Way: strings.TrimSpace(f.order + " " + f.algorithm + " " + f.memory)}
 	if f.check != 0 && f.check != 1 {
 		return s, fmt.Errorf("-c must be 0 or 1, not %d", f.check)
+	}
+	if f.memory != memoryHeap && f.memory != memoryShared {
+		return s, fmt.Errorf("--memory %s: there are %s and %s", f.memory, memoryHeap, memoryShared)
+	}
+	if f.memory == memoryShared && f.transport == "inproc" {
+		return s, errors.New("--memory shared is for ranks that are processes, not for --transport inproc")
 	}
 	if f.link != "" {
 		s.Time = limitedTime
@@ -166,7 +199,27 @@ func (f *benchFlags) spec(op string) (bench.Spec, error) {
 	if err := f.files.check(); err != nil {
 		return s, err
 	}
+	if err := f.checkAlgorithm(op); err != nil {
+		return s, err
+	}
 	return s, s.Validate(f.ranks * f.nodes)
+}
+
+// checkAlgorithm finds what is wrong with the flags that choose an algorithm.
+func (f *benchFlags) checkAlgorithm(op string) error {
+	if err := f.orderFlags.check(); err != nil || f.algorithm == "" {
+		return err
+	}
+	m, err := schedule.ParseMethod(f.algorithm)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--algorithm: %w", err)
+	case op != "allreduce":
+		return fmt.Errorf("--algorithm chooses how an allreduce is done, not %s", op)
+	case !m.RingOrdered() && f.chosenOrder() == collective.RingOrder:
+		return fmt.Errorf("--algorithm %v folds in another order than ring order: give --order any, too", m)
+	}
+	return nil
 }
 
 // benchFiles are where results go besides the table; "" is nowhere.

@@ -86,7 +86,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{"--transport must be auto, tcp, shm, inproc, not smoke", []string{"--transport", "smoke"}},
 		{"--hosts must be local or netns, not mars", []string{"--hosts", "mars"}},
 		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
-		{`--link: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
+		{`--link fast: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
 		{"does not go with --hosts netns", []string{"--hosts", "netns", "--transport", "inproc"}},
 		{"goes with neither --nodes", []string{"--hosts", "netns", "--nodes", "2"}},
 		{"goes with neither --nodes", []string{"--hosts", "netns", "--bind", "127.0.0.1"}},

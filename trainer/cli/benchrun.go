@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/collective/secret"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -31,7 +32,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 		return usage(err)
 	}
 	if isWorker {
-		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.bench(s) })
+		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.bench(s, &f) })
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -39,7 +40,9 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen()}
 	switch {
 	case f.transport == "inproc":
-		err = a.benchInProcess(ctx, s, f.ranks, show, signals)
+		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
+			return benchRank(ctx, g, s, &f, false, show, g.Rank() == 0)
+		})
 	case f.hosts == "netns":
 		err = a.benchNamespaces(ctx, f, show, signals)
 	default:
@@ -169,8 +172,13 @@ func allRight(rows []bench.Row) error {
 
 // bench is one rank in a process of its own. When one is asked to stop, all
 // do, and the launcher hears of it.
-func (w *worker) bench(s bench.Spec) error {
-	err := w.measure(s)
+func (w *worker) bench(s bench.Spec, f *benchFlags) error {
+	err := w.measureWith(f.chosenOrder(), func(ctx context.Context, g *collective.Group) error {
+		if f.memory == memoryShared {
+			s.Alloc = w.node.Alloc
+		}
+		return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0)
+	})
 	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
 		w.events.emit(&stoppedEvent{Event: "stopped"})
 		return nil
@@ -178,24 +186,27 @@ func (w *worker) bench(s bench.Spec) error {
 	return err
 }
 
-func (w *worker) measure(s bench.Spec) error {
-	wait := newWaiter(w.app.stderr)
-	defer wait.end()
-	node, err := w.join(slog.LevelError, wait)
-	if err != nil {
-		return err
+// chosenOrder is the order of --order.
+func (f *benchFlags) chosenOrder() collective.Order { return f.orderFlags.chosen() }
+
+// prepare has the group use what --algorithm or --tune name.
+func (f *benchFlags) prepare(ctx context.Context, g *collective.Group, secured bool, events emitter) error {
+	if f.algorithm == "" {
+		return f.apply(ctx, g, secured, events)
 	}
-	defer node.Close()
-	group, err := node.Group(w.stop)
+	m, err := schedule.ParseMethod(f.algorithm)
 	if err != nil {
-		return err
+		return usage(fmt.Errorf("--algorithm: %w", err))
 	}
-	wait.end()
-	return benchRank(w.stop, group, s, w.events, w.place.Local == 0)
+	s := g.Situation()
+	if can := s.Candidates(); !slices.Contains(can, m) {
+		return usage(fmt.Errorf("--algorithm %v: these ranks cannot do it with --order %v; there are %v", m, f.chosenOrder(), can))
+	}
+	return g.Tune(ctx, schedule.Only(g.Size(), m, schedule.SegmentBytes))
 }
 
-// benchInProcess runs all ranks as goroutines of this process.
-func (a *app) benchInProcess(ctx context.Context, s bench.Spec, ranks int, show emitter, signals <-chan os.Signal) error {
+// inProcess runs all ranks of a measurement as goroutines of this process.
+func (a *app) inProcess(ctx context.Context, ranks int, o collective.Order, signals <-chan os.Signal, run func(context.Context, *collective.Group) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := watchSignals(signals, func() {
@@ -207,9 +218,9 @@ func (a *app) benchInProcess(ctx context.Context, s bench.Spec, ranks int, show 
 	var all sync.WaitGroup
 	for i := range ranks {
 		all.Go(func() {
-			g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{})
+			g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: o})
 			defer g.Close()
-			errs[i] = benchRank(ctx, g, s, show, i == 0)
+			errs[i] = run(ctx, g)
 		})
 	}
 	all.Wait()
@@ -227,12 +238,15 @@ func (a *app) benchInProcess(ctx context.Context, s bench.Spec, ranks int, show 
 
 // benchRank is one rank's part, in whatever process it runs. One rank of each
 // machine tells, the teller.
-func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, events emitter, teller bool) error {
+func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, f *benchFlags, secured bool, events emitter, teller bool) error {
 	if teller {
 		events.emit(newViewEvent(g.View()))
 		s.Each = func(r bench.Row) { events.emit(&rowEvent{Event: "row", Row: r}) }
 	}
-	_, err := bench.Run(ctx, g, s)
+	err := f.prepare(ctx, g, secured, events)
+	if err == nil {
+		_, err = bench.Run(ctx, g, s)
+	}
 	var differ *bench.SpecError
 	if err == nil || errors.As(err, &differ) {
 		err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message

@@ -37,6 +37,8 @@ func (s *benchScreen) emit(event any) {
 		if !s.away {
 			_ = s.table.Row(s.out, e.Row)
 		}
+	case *tunedEvent:
+		fmt.Fprintf(s.out, "# %v\n", e)
 	case *lostEvent:
 		fmt.Fprintln(s.err, e)
 	}

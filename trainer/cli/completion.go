@@ -8,7 +8,10 @@ func complete(root *cobra.Command) {
 	values := map[string][]string{
 		"transport": transports(),
 		"reduce":    {"mean", "sum"},
+		"compress":  {"none", "bf16", "fp16", "int8", "topk:"},
 		"strategy":  {"allreduce"},
+		"order":     {"ring", "any"},
+		"tune":      {tuneAuto, tuneOff},
 		"data":      {"digits", "mnist:"},
 		"log-level": {"debug", "info", "warn", "error"},
 	}

@@ -159,6 +159,19 @@ func thisMachine() machine {
 	return m
 }
 
+// roomyMemory is how many bytes a process may have here at most, swap aside;
+// what no machine has where the system does not tell.
+func roomyMemory() uint64 {
+	m := thisMachine()
+	room := uint64(1) << 47
+	for _, n := range []uint64{m.Memory, m.Limit} {
+		if n > 0 {
+			room = min(room, n)
+		}
+	}
+	return room
+}
+
 // carriers are the interfaces that are up.
 func carriers() []carrier {
 	list, err := net.Interfaces()

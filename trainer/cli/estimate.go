@@ -9,6 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
 )
 
 // An estimate is what a training would take, in bytes for one worker unless
@@ -20,13 +21,20 @@ type estimate struct {
 	Values      int    `json:"values_bytes"`
 	Gradients   int    `json:"gradients_bytes"`
 	Slots       int    `json:"slots_bytes"`       // of the optimizer
+	Compression int    `json:"compression_bytes"` // what it keeps back, and packed gradients
 	Activations int    `json:"activations_bytes"` // of a forward and a backward pass
 	Data        int    `json:"data_bytes"`        // dataset and batches
 	Total       int    `json:"total_bytes"`       // of all workers of this machine
 	Checkpoint  int    `json:"checkpoint_bytes"`  // of one on disk
 	Wire        int    `json:"wire_bytes"`        // sent by one worker in one step
 	Plan        string `json:"plan"`
+
+	Ratio float64 `json:"compression_ratio"` // what would be sent without compression, as a multiple
 }
+
+// mostEstimated is the workers that an estimate is made for: more than a job can
+// have, and few enough to multiply bytes with.
+const mostEstimated = 1 << 20
 
 func (a *app) estimateCommand() *cobra.Command {
 	f := trainFlags{}
@@ -47,9 +55,15 @@ through the model measures the activations.`,
 			if given("batch") && f.batch < 1 {
 				return usage(errors.New("--batch must be at least 1"))
 			}
+			if err := f.checkCompress(given); err != nil {
+				return usage(err)
+			}
 			s, err := a.describe(args[0], f)
 			if err != nil {
 				return err
+			}
+			if s.workers > mostEstimated {
+				return usagef("--workers must be at most %d, not %d", mostEstimated, s.workers)
 			}
 			e, err := s.estimate()
 			if err != nil {
@@ -65,6 +79,7 @@ through the model measures the activations.`,
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "workers (default: ray.num_workers of the config, else 1)")
 	cmd.Flags().IntVar(&f.batch, "batch", 0, "rows of one worker in one step (default: training.batch_size of the config)")
 	cmd.Flags().StringVar(&f.data, "data", "digits", "digits or mnist:DIR")
+	registerCompress(cmd, &f)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
 	return cmd
 }
@@ -84,6 +99,9 @@ func (s *settings) estimate() (*estimate, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
+	if need, room := 4*float64(features)*float64(s.batch), roomyMemory(); need > float64(room) {
+		return nil, usagef("--batch %d: its rows take %.3g GB, more than the %.3g GB of memory of this machine", s.batch, need/1e9, float64(room)/1e9)
+	}
 	p := model.Params()
 	arena := 4 * p.Values.Len()
 	backend.Recycle()
@@ -97,21 +115,34 @@ func (s *settings) estimate() (*estimate, error) {
 		Data: s.footprint(info.TrainRows+info.TestRows, features) / s.workers,
 	}
 	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
-	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Activations + e.Data)
-	plan := schedule.PlanReduce(s.workers, p.Grads.Len(), 4, true, true)
-	e.Plan, e.Wire = planText(plan, s.workers), wireBytes(plan, s.workers, arena)
+	e.exchange(p, s.compress)
+	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Compression + e.Activations + e.Data)
 	return e, nil
 }
 
-// wireBytes is what one rank sends in an AllReduce.
-func wireBytes(p schedule.Plan, size, bytes int) int {
-	switch {
-	case size == 1:
-		return 0
-	case p.Method == schedule.OneShot:
-		return (size - 1) * bytes
+// exchange completes what the exchange of gradients takes.
+func (e *estimate) exchange(p *nn.Params, c trainer.Compression) {
+	n, size := p.Grads.Len(), e.Workers
+	plan := schedule.PlanReduce(size, n, 4, true, true)
+	e.Plan, e.Wire, e.Ratio = planText(plan, size), plan.Sent(size, 4*n), 1
+	if c.Form == trainer.Exact {
+		return
 	}
-	return 2 * (size - 1) * bytes / size
+	plain, packed := e.Wire, c.Packed(p, trainer.DefaultBucket)
+	e.Compression = 2 * 4 * n // what was lost before, and in the step
+	e.Checkpoint += 4 * e.Parameters * size
+	if t, summed := c.Sums(); summed {
+		plan = schedule.PlanReduce(size, n, t.Size(), true, false)
+		e.Plan, e.Wire = planText(plan, size)+fmt.Sprintf(", as %v", t), plan.Sent(size, packed)
+		e.Compression += packed
+	} else {
+		e.Plan, e.Wire = gatherText(c, size), (size-1)*packed
+		e.Compression += size * packed
+	}
+	e.Ratio = ratio(plain, e.Wire)
+	if size > 1 {
+		e.Plan += fmt.Sprintf("; without compression %.3g times as much", e.Ratio)
+	}
 }
 
 func (e *estimate) write(a *app) {
@@ -123,6 +154,7 @@ func (e *estimate) write(a *app) {
 		{"values", e.Values, "of each worker"},
 		{"gradients", e.Gradients, "an arena for each micro-batch"},
 		{"optimizer", e.Slots, "its slots"},
+		{"compression", e.Compression, "what it keeps back, and packed gradients"},
 		{"activations", e.Activations, fmt.Sprintf("of a batch of %d", e.Batch)},
 		{"data", e.Data, "the whole set, and batches"},
 		{"all workers", e.Total, fmt.Sprintf("%d on one machine", e.Workers)},

@@ -39,6 +39,7 @@ type stepEvent struct {
 	ComputeMs  float64 `json:"compute_ms"`
 	ExchangeMs float64 `json:"exchange_ms"`
 	UpdateMs   float64 `json:"update_ms"`
+	WireBytes  int     `json:"wire_bytes"` // of gradients, sent by this worker
 }
 
 // evalEvent is one evaluation over the test rows of all workers.
@@ -115,6 +116,9 @@ type resultEvent struct {
 	WeightsSHA256    string  `json:"weights_sha256"`
 	BLAS             string  `json:"blas"` // what multiplied matrices
 	Plan             string  `json:"plan"` // how gradients were added up
+	Compress         string  `json:"compress"`
+	WireBytes        int     `json:"wire_bytes"`        // of gradients, sent by one worker in all steps
+	CompressionRatio float64 `json:"compression_ratio"` // what it would have been without, as a multiple
 }
 
 // rowEvent is one row of "bench collective".
@@ -173,6 +177,7 @@ func decodeEvent(line []byte) any {
 		"weights": func() any { return new(weightsEvent) }, "resumed": func() any { return new(resumedEvent) }, "stopped": func() any { return new(stoppedEvent) },
 		"result": func() any { return new(resultEvent) }, "ready": func() any { return new(readyEvent) },
 		"failed": func() any { return new(failedEvent) }, "row": func() any { return new(rowEvent) },
+		"tuned": func() any { return new(tunedEvent) }, "tuned_size": func() any { return new(tunedSizeEvent) }, "tune_saved": func() any { return new(tuneSavedEvent) },
 		"measuring": func() any { return new(measuringEvent) }, "measured": func() any { return new(measuredEvent) },
 	}
 	make, ok := kinds[kind.Event]

@@ -22,9 +22,15 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, sh
 	var all sync.WaitGroup
 	for i := range s.workers {
 		all.Go(func() {
-			g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{})
+			taps := newTaps(s.flags)
+			g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: s.flags.chosen(), Observer: taps.observer()})
 			defer g.Close()
-			r := &rank{settings: s, group: g, set: set, events: show, teller: i == 0, stop: stop}
+			if errs[i] = taps.open(views[i], i); errs[i] != nil {
+				g.Abort(errs[i])
+				return
+			}
+			defer taps.close(a.stderr)
+			r := &rank{settings: s, group: g, set: set, events: show, teller: i == 0, taps: taps, stop: stop}
 			if errs[i] = r.run(ctx); errs[i] != nil {
 				tellLost(show, i, errs[i])
 			}

@@ -107,8 +107,11 @@ type launcher struct {
 
 	mu       sync.Mutex
 	failures map[string]failedEvent // by the launch's name of the worker
+	begun    bool                   // the workers have agreed who is in
 	stopped  bool                   // the workers have said that they stopped
 	asked    bool                   // the first signal has come: no more workers are started
+	ending   bool                   // a worker has failed after that: the others have graceTime
+	forcing  bool                   // the second has come: forced will be closed
 	timers   []*time.Timer
 }
 
@@ -191,16 +194,34 @@ func (l *launcher) hear(name string, line []byte) {
 			l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
 		}
 	case *failedEvent:
-		l.mu.Lock()
-		l.failures[name] = *e
-		l.mu.Unlock()
+		l.failed(name, *e)
 	case *stoppedEvent:
 		l.mu.Lock()
 		l.stopped = true
 		l.mu.Unlock()
 		l.show.emit(e)
 	default:
+		l.mu.Lock()
+		l.begun = true
+		l.mu.Unlock()
 		l.show.emit(e)
+	}
+}
+
+// failed takes a worker's last word. One that fails after the first signal
+// ends as it was asked to, so far as the job can see: here it is known that the
+// others, one of which may be why, have no step to finish any more. Before the
+// work has begun it is no failure: some leave while others look for them, and
+// nothing is lost.
+func (l *launcher) failed(name string, e failedEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.asked || l.begun {
+		l.failures[name] = e
+	}
+	if l.asked && !l.ending {
+		l.ending = true
+		l.timers = append(l.timers, time.AfterFunc(graceTime, func() { l.job.Stop(errors.New(e.Error)) }))
 	}
 }
 
@@ -223,7 +244,8 @@ func (l *launcher) kill() {
 	select {
 	case <-l.forced:
 	default:
-		if len(l.timers) < 2 { // not for a third signal
+		if !l.forcing { // not for a third signal
+			l.forcing = true
 			l.timers = append(l.timers, time.AfterFunc(forceTime, func() { close(l.forced) }))
 		}
 	}

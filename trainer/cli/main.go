@@ -43,9 +43,10 @@ func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
 		return a.exit(usage(err))
 	}
 	a.overrides = overrides
-	root.SetArgs(rest)
+	root.SetArgs(append([]string{}, rest...)) // not nil, for which cobra takes those of the process
 	root.SetOut(results)
 	root.SetErr(stderr)
+	strict(root) // after that, for what it adds writes where the root does now
 	err = root.Execute()
 	if lost := results.failure(); err == nil && lost != nil {
 		err = fmt.Errorf("writing results: %w", lost)
@@ -94,9 +95,9 @@ func (a *app) root() *cobra.Command {
 		}
 		return nil
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(overridable(a.trainCommand()), a.evalCommand(), a.predictCommand(), overridable(a.estimateCommand()), a.configCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand(),
-		a.membersCommand(), a.doctorCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
+	root.AddCommand(overridable(a.trainCommand()), a.evalCommand(), a.predictCommand(), overridable(a.estimateCommand()), a.configCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand(), a.tuneCommand(),
+		a.membersCommand(), a.statusCommand(), a.doctorCommand(), a.versionCommand())
 	complete(root)
 	return root
 }
@@ -113,7 +114,7 @@ func (a *app) exit(err error) int {
 		}
 		return coded.code
 	case strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts "):
-		fmt.Fprintf(a.stderr, "ringtrain: %s\n", strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " "))
+		fmt.Fprintf(a.stderr, "ringtrain: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 		return exitUsage
 	}
 	fmt.Fprintf(a.stderr, "ringtrain: %v\n", err)

@@ -94,9 +94,13 @@ type event struct {
 	Path     string
 	BLAS     string
 	Plan     string
+	Compress string
 	Error    string
 	Weights  string  `json:"weights_sha256"`
 	Rate     float64 `json:"samples_per_second"`
+
+	WireBytes int     `json:"wire_bytes"`
+	Ratio     float64 `json:"compression_ratio"`
 }
 
 func events(t *testing.T, stdout []byte) []event {
@@ -138,6 +142,21 @@ func result(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = cli.Main(catalog.New(), args, &out, &err)
 	return code, out.String(), err.String()
+}
+
+// A library that is of no use is a mistake too, seen before any worker starts.
+func TestUselessOpenBLAS(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "garbage.so")
+	require.NoError(t, os.WriteFile(file, []byte("no library"), 0o666))
+	for _, args := range [][]string{{"train", config(t)}, {"bench", "scaling", "--config", config(t), "--workers", "1"}} {
+		cmd := command(t, append(args, "--data", "mnist:"+smallDir())...)
+		cmd.Env = append(cmd.Env, "RINGTRAIN_OPENBLAS="+file)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%s", out)
+		require.Contains(t, string(out), "RINGTRAIN_OPENBLAS is "+file)
+		require.Equal(t, 1, strings.Count(string(out), "\n"), "one line: %s", out)
+	}
 }
 
 // Every mistake is one line and exit code 2.
@@ -188,6 +207,26 @@ func TestUsageErrors(t *testing.T) {
 		{"eval takes one CHECKPOINT", []string{"eval"}},
 		{"no such file", []string{"eval", filepath.Join(dir, "nosuch")}},
 		{"eval takes no --training.batch_size", []string{"eval", dir, "--training.batch_size", "3"}},
+		{"did you mean --workers?", []string{"train", config(t), "--worker", "2"}},
+		{`"abc" for "--workers" flag: a whole number is expected`, []string{"train", config(t), "--workers", "abc"}},
+		{`"-1" for "--seed" flag: a whole number from 0 is expected`, []string{"train", config(t), "--seed", "-1"}},
+		{"it is out of range", []string{"train", config(t), "--workers", "99999999999999999999"}},
+		{"at most 1024 on one machine", []string{"train", config(t), "--workers", "1025", "--batch", "1", "--ray.object_store_memory", "0"}},
+		{"--nodes must be at most", []string{"train", config(t), "--nodes", "9223372036854775807"}},
+		{"more than 8192 ranks", []string{"train", config(t), "--nodes", "9", "--workers", "1000"}},
+		{"more rows in a step than the data", []string{"train", config(t), "--batch", "4611686018427387904", "--accumulate", "4"}},
+		{"--join is empty", []string{"train", config(t), "--nodes", "2", "--join", ""}},
+		{"must be HOST:PORT", []string{"train", config(t), "--nodes", "2", "--join", ":7946"}},
+		{"--bind is empty", []string{"train", config(t), "--bind", ""}},
+		{"--cluster is empty", []string{"train", config(t), "--cluster", ""}},
+		{"--out is empty", []string{"train", config(t), "--out", ""}},
+		{"more than the", []string{"train", config(t), "--model.hidden_width", "9000000000000"}},
+		{"more than the", []string{"data", "digits", dir, "--train", "99999999999"}},
+		{"more than the", []string{"estimate", config(t), "--batch", "9223372036854775807"}},
+		{"at most 1048576", []string{"estimate", config(t), "--workers", "9223372036854775807"}},
+		{`unknown command "foo"`, []string{"completion", "foo"}},
+		{`unknown command "foo"`, []string{"help", "foo"}},
+		{`unknown command "trian" for "ringtrain" Did you mean this? train`, []string{"trian"}},
 		{"data digits takes one directory", []string{"data", "digits"}},
 		{"--train must be at least 1", []string{"data", "digits", dir, "--train", "0"}},
 	} {
@@ -200,7 +239,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{"--help"}, {"train", "--help"}, {"eval", "-h"}, {"data", "digits", "-h"}, {"data"}, {},
+	for _, args := range [][]string{{"--help"}, {"train", "--help"}, {"eval", "-h"}, {"data", "digits", "-h"}, {"data"}, {}, {"completion"}, {"help", "train"},
 		{"bench", "collective", "-h"}, {"members", "-h"}, {"doctor", "-h"}, {"version", "-h"}} {
 		code, stdout, stderr := result(args...)
 		require.Equal(t, 0, code)

@@ -62,6 +62,36 @@ func (f *placeFlags) check(given func(string) bool, inproc bool) error {
 		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
 	case f.nodes == 1 && len(f.join) > 0:
 		return errors.New("--join needs --nodes: say how many machines make the job")
+	case f.nodes > maxRanks:
+		return fmt.Errorf("--nodes must be at most %d, not %d", maxRanks, f.nodes)
+	}
+	// Given but empty is a variable of a script that is not set; what would
+	// then happen is not what its author meant.
+	for _, f := range []struct {
+		flag  string
+		empty bool
+	}{{"join", len(f.join) == 0}, {"bind", f.bind == ""}, {"cluster", f.cluster == ""}} {
+		if given(f.flag) && f.empty {
+			return fmt.Errorf("--%s is empty: give it a value, or leave it out", f.flag)
+		}
+	}
+	return nil
+}
+
+// The most ranks that a view, and that one machine, has room for.
+const (
+	maxRanks = 8192
+	maxLocal = 1024
+)
+
+// checkWorkers finds out whether a job of so many machines with so many workers
+// each can be.
+func checkWorkers(each, nodes int) error {
+	switch {
+	case each > maxLocal:
+		return fmt.Errorf("--workers must be at most %d on one machine, not %d", maxLocal, each)
+	case each*nodes > maxRanks:
+		return fmt.Errorf("%d machines with --workers %d are more than %d ranks", nodes, each, maxRanks)
 	}
 	return nil
 }
@@ -82,7 +112,7 @@ func (a *app) place(f placeFlags, workers int) (cluster.Config, error) {
 		c.Cluster = ownCluster()
 	}
 	for _, seed := range f.join {
-		if _, _, err := net.SplitHostPort(seed); err != nil {
+		if host, port, err := net.SplitHostPort(seed); err != nil || host == "" || port == "" || port == "0" {
 			return c, fmt.Errorf("--join %s: it must be HOST:PORT, the address that the first machine prints", seed)
 		}
 	}

@@ -19,13 +19,16 @@ const weightsFile = "model.safetensors"
 
 // A rank is one worker's training, in whatever process it runs.
 type rank struct {
-	settings *settings
-	group    *collective.Group
-	set      *data.Set
-	events   emitter // for what one rank of a machine tells for all
-	teller   bool    // this is that rank
-	stop     <-chan struct{}
-	finished func() // called when the work is done and others may leave; may be nil
+	settings  *settings
+	group     *collective.Group
+	set       *data.Set
+	events    emitter // for what one rank of a machine tells for all
+	teller    bool    // this is that rank
+	taps      *taps   // nil: nobody else looks on
+	stop      <-chan struct{}
+	secured   bool                  // what the ranks send is encrypted
+	gradients func(n int) []float32 // makes memory for them; nil is Go's heap
+	finished  func()                // called when the work is done and others may leave; may be nil
 
 	model      nn.Model
 	saver      *saver // nil but on rank 0 with --out
@@ -65,9 +68,12 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	if r.teller {
 		r.events.emit(newViewEvent(r.group.View()))
 	}
-	backend := cpu.New(cpu.Options{})
+	backend := cpu.New(cpu.Options{Shared: r.gradients})
 	defer backend.Close()
 	r.blas = backend.BLAS()
+	if err := r.settings.flags.apply(ctx, r.group, r.secured, r.events); err != nil {
+		return nil, err
+	}
 	c, err := r.assemble(backend)
 	if err != nil {
 		return nil, err
@@ -97,8 +103,17 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	return &resultEvent{
 		Event: "result", Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
-		BLAS: r.blas, Plan: r.plan,
+		BLAS: r.blas, Plan: r.plan, Compress: r.settings.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 	}, nil
+}
+
+// ratio is how many times less was sent than without compression; 1 where
+// nothing is.
+func ratio(plain, sent int) float64 {
+	if sent == 0 {
+		return 1
+	}
+	return float64(plain) / float64(sent)
 }
 
 // assemble makes everything that a training needs.
@@ -112,8 +127,10 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	if err != nil {
 		return trainer.Config{}, err
 	}
+	strategy := trainer.NewAllReduce(r.group, backend, s.optimizer)
+	strategy.SetCompression(s.compress)
 	c := trainer.Config{
-		Group: r.group, Backend: backend, Model: r.model, Strategy: trainer.NewAllReduce(r.group, backend, s.optimizer),
+		Group: r.group, Backend: backend, Model: r.model, Strategy: strategy,
 		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
 		Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Reduce: s.reduce, Accumulate: s.flags.faithful, Stop: r.stop,
 	}
@@ -124,11 +141,13 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 		}
 		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.batch, backend))
 	}
-	r.plan = planOf(r.group, r.model.Params().Grads.Float32s())
+	r.plan = planOf(r.group, r.model.Params().Grads.Len(), s.compress)
 	c.Alike = s.alike(r.set, r.blas, r.plan)
+	var mine trainer.Observer
 	if r.teller {
-		c.Observer = observer{r.events}
+		mine = observer{r.events}
 	}
+	c.Observer = r.taps.train(mine)
 	return c, nil
 }
 
@@ -151,7 +170,7 @@ type observer struct{ events emitter }
 func (o observer) Stepped(e trainer.StepEvent) {
 	o.events.emit(&stepEvent{
 		Event: "step", Step: e.Step, Loss: e.Loss, Samples: e.Weight, Seconds: e.Elapsed.Seconds(),
-		ComputeMs: ms(e.Compute), ExchangeMs: ms(e.Exchange), UpdateMs: ms(e.Update),
+		ComputeMs: ms(e.Compute), ExchangeMs: ms(e.Exchange), UpdateMs: ms(e.Update), WireBytes: e.Sent,
 	})
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,31 @@ func (r *rank) bring(ctx context.Context, source int, p *nn.Params, mine trainer
 		}
 		out.Slots[name] = arena
 	}
-	return out, nil
+	return out, r.bringResiduals(ctx, source, p.Values.Len(), mine.Residuals, &out)
+}
+
+// bringResiduals gives rank 0 what compression has kept back, which another has
+// read.
+func (r *rank) bringResiduals(ctx context.Context, source, elements int, mine [][]float32, to *trainer.State) error {
+	count := []int64{int64(len(mine))}
+	if err := collective.Broadcast(ctx, r.group, count, source); err != nil {
+		return err
+	}
+	for k := range int(count[0]) {
+		switch r.group.Rank() {
+		case source:
+			if err := r.group.Send(ctx, collective.Of(mine[k]), 0); err != nil {
+				return err
+			}
+		case 0:
+			arena := make([]float32, elements)
+			if err := r.group.Recv(ctx, collective.Of(arena), source); err != nil {
+				return err
+			}
+			to.Residuals = append(to.Residuals, arena)
+		}
+	}
+	return nil
 }
 
 // latest finds a checkpoint in words for the user.
@@ -116,6 +141,16 @@ func (s *settings) fit(path string, t checkpoint.Training, p *nn.Params) (traine
 			return state, fmt.Errorf("%s: %w", path, err)
 		}
 		state.Slots[name] = arena
+	}
+	for rank, saved := range t.Residuals {
+		if err := fits(fmt.Sprintf("%s, residual %d", path, rank), p.List, saved); err != nil {
+			return state, err
+		}
+		arena, err := slotArena(p, saved)
+		if err != nil {
+			return state, fmt.Errorf("%s: %w", path, err)
+		}
+		state.Residuals = append(state.Residuals, arena)
 	}
 	return state, nil
 }
@@ -179,7 +214,11 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 	for _, err := range broken {
 		fmt.Fprintf(a.stderr, "ringtrain: warning: %v; going on from the one before\n", err)
 	}
-	if changed := s.changed(t.Notes, set.Sum(), backend.BLAS()); len(changed) > 0 {
+	changed := s.changed(t.Notes, set.Sum(), backend.BLAS())
+	if n := len(t.Residuals); n > 0 && (n != s.allWorkers() || s.compress.Form == trainer.Exact) {
+		changed = append(changed, fmt.Sprintf("what compression had kept back on %d workers, which is left out", n))
+	}
+	if len(changed) > 0 {
 		fmt.Fprintf(a.stderr, "ringtrain: warning: not as it was in %s: %s; training goes on, but not with the bits of one that was never broken off\n", path, strings.Join(changed, ", "))
 	}
 	return nil
@@ -188,6 +227,10 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 // changed is what is not as it was when a checkpoint was written.
 func (s *settings) changed(notes map[string]string, sum, blas string) []string {
 	var out []string
+	compressed := cmp.Or(notes["compress"], "none") // older checkpoints do not say it
+	if now := s.compress.String(); compressed != now {
+		out = append(out, fmt.Sprintf("--compress (%s, was %s)", now, compressed))
+	}
 	for _, n := range []struct{ what, note, now string }{
 		{"the number of workers", "workers", strconv.Itoa(s.allWorkers())},
 		{"--batch", "batch", strconv.Itoa(s.batch)},
@@ -221,8 +264,16 @@ func sectionText(c *config.Config, name string) string {
 // withHint adds to a failure how to go on from the last checkpoint.
 func (a *app) withHint(s *settings, err error) error {
 	var coded *codedError
-	if !errors.As(err, &coded) || coded.code == exitUsage || s.flags.out == "" {
+	if !errors.As(err, &coded) || coded.code == exitUsage {
 		return err
+	}
+	if s.flags.out == "" {
+		if coded.code != exitFailed { // who stopped it knows what is lost
+			return err
+		}
+		code := a.exit(err)
+		fmt.Fprintln(a.stderr, "ringtrain: there is no checkpoint to go on from: --out DIR --checkpoint-every STEPS writes them, and --resume DIR goes on")
+		return &codedError{code: code}
 	}
 	t, _, _, none := checkpoint.Latest(s.flags.out)
 	code := a.exit(err)

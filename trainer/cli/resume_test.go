@@ -89,11 +89,12 @@ func TestResumeAtTheEnd(t *testing.T) {
 	require.Empty(t, only(again, "checkpoint"))
 }
 
-// Two machines, one of which has the checkpoint, whichever that is.
+// Two machines, one of which has the checkpoint, whichever that is, with what
+// compression has kept back on both.
 func TestResumeWhereOneMachineHasTheFile(t *testing.T) {
 	have := t.TempDir()
-	train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "20", "--out", have, "--transport", "inproc")...)
-	whole := last(train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "40", "--transport", "inproc")...))
+	train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "20", "--compress", "int8", "--out", have, "--transport", "inproc")...)
+	whole := last(train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "40", "--compress", "int8", "--transport", "inproc")...))
 	key, _ := keyFile(t)
 	for i := range 2 {
 		addr, lacks := freeAddr(t), filepath.Join(t.TempDir(), "none")
@@ -101,7 +102,7 @@ func TestResumeWhereOneMachineHasTheFile(t *testing.T) {
 		raw, err := os.ReadFile(filepath.Join(have, checkpoint.FileName(20)))
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(copied, checkpoint.FileName(20)), raw, 0o666))
-		job := small(t, "--workers", "1", "--batch", "16", "--steps", "40", "--nodes", "2", "--cluster", t.Name()+strconv.Itoa(i), "--key-file", key)
+		job := small(t, "--workers", "1", "--batch", "16", "--steps", "40", "--compress", "int8", "--nodes", "2", "--cluster", t.Name()+strconv.Itoa(i), "--key-file", key)
 		first := command(t, append(job, "--bind", addr, "--resume", copied)...)
 		said := new(strings.Builder)
 		first.Stderr = said

@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/tensor"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
@@ -42,6 +43,9 @@ func (s *saver) write(snap trainer.Snapshot) (path string, err error) {
 	for name, arena := range snap.State.Slots {
 		t.Slots[name] = slotTensors(snap.Params, arena)
 	}
+	for _, arena := range snap.State.Residuals {
+		t.Residuals = append(t.Residuals, slotTensors(snap.Params, arena))
+	}
 	if path, err = t.Write(s.dir); err != nil {
 		return path, err
 	}
@@ -66,7 +70,7 @@ func slotArena(p *nn.Params, saved []checkpoint.Named) ([]float32, error) {
 		q := p.Lookup(n.Name)
 		values, ok := n.Tensor.Data().([]float32)
 		if !ok || len(values) != q.Values.Len() {
-			return nil, fmt.Errorf("%s of the optimizer is not float32", n.Name)
+			return nil, fmt.Errorf("%s is not float32", n.Name)
 		}
 		copy(arena[q.Offset:], values)
 	}
@@ -95,7 +99,7 @@ func (r *rank) keep(ctx context.Context, c *trainer.Config) error {
 // notes says what a checkpoint is of.
 func (r *rank) notes() map[string]string {
 	s := r.settings
-	return map[string]string{
+	notes := map[string]string{
 		"config":      s.config.Text(),
 		"data":        s.source.Name,
 		"data_sha256": r.set.Sum(),
@@ -104,6 +108,7 @@ func (r *rank) notes() map[string]string {
 		"batch":       strconv.Itoa(s.batch),
 		"accumulate":  strconv.Itoa(s.micro),
 		"reduce":      s.reduce.String(),
+		"compress":    s.compress.String(),
 		"version":     version(),
 		"blas":        r.blas,
 		"plan":        r.plan,
@@ -111,6 +116,10 @@ func (r *rank) notes() map[string]string {
 		"height":      strconv.Itoa(r.set.Train.Height),
 		"width":       strconv.Itoa(r.set.Train.Width),
 	}
+	if s.flags.chosen() != collective.RingOrder {
+		notes["order"], notes["plan_digest"] = s.flags.order, planDigest(r.group, r.model.Params().Grads.Len())
+	}
+	return notes
 }
 
 // save writes the weights, once on each machine, if a directory was named. At

@@ -40,6 +40,8 @@ type scalingFlags struct {
 	out      string
 	keyFile  string
 	insecure bool
+
+	transport string // as train's, without inproc
 }
 
 func (a *app) scalingCommand() *cobra.Command {
@@ -53,12 +55,13 @@ on rows of its own, so ideally the time stays what it is with one. Beside it sta
 README of spacy_ray_collective reports of spacy-ray, a parameter server, and of its own allreduce.
 A second table says where the time of a step goes, and what is sent.
 
-The trainings are those of "ringtrain train": processes that find each other and send
-gradients over TCP. Trials take turns: one of each number of workers, then the next of each.
+The trainings are those of "ringtrain train": processes that find each other and share memory
+on one host, or send gradients over TCP (--transport). Trials take turns: one of each number of
+workers, then the next of each.
 
 With --hosts netns (as root, on Linux) each worker has a network namespace of its own, so that
 this machine looks like several, whose links carry what --link says; their traffic is encrypted
-unless --insecure says otherwise, and counted at the links as well.
+unless --insecure says otherwise, and counted at the links as well. It goes over TCP alone.
 
 With --compute emulate:116.7ms workers wait as long instead of computing, as a host waits for
 its GPU, and let go of gradients in the order of a backward pass. So more workers fit a machine
@@ -92,6 +95,7 @@ by Ctrl-C.`,
 	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
 	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each worker)")
 	flags.StringVar(&f.link, "link", "", "with --hosts netns, what each worker's link carries in each direction, such as 1gbit (default: no limit)")
+	flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "how the workers reach each other: auto (shared memory on one host, tcp with --hosts netns), tcp, or shm (or fail)")
 	flags.StringVar(&f.compute, "compute", "real", "real, or emulate:TIME, such as emulate:116.7ms, to wait as long in each step")
 	flags.BoolVar(&f.evaluate, "evaluate", false, "evaluate as often as the config says and at the end, which the time includes")
 	flags.StringVar(&f.out, "out", "", "directory for table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability as .png and .svg")
@@ -118,6 +122,10 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 		return 0, errors.New("--steps must be at least 1")
 	case f.hosts != "local" && f.hosts != "netns":
 		return 0, fmt.Errorf("--hosts must be local or netns, not %s", f.hosts)
+	case !slices.Contains(scalingTransports(), f.transport):
+		return 0, fmt.Errorf("--transport must be %s, not %s", strings.Join(scalingTransports(), ", "), f.transport)
+	case f.hosts == "netns" && f.transport == cluster.TransportSHM:
+		return 0, errors.New("--transport shm goes past the links of --hosts netns, which could then not be measured: there it must be tcp")
 	case f.hosts != "netns" && given("link"):
 		return 0, errors.New("--link needs --hosts netns: only there can the links be limited")
 	case f.hosts != "netns" && f.insecure:
@@ -128,8 +136,8 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 		return 0, errors.New("--insecure does not go with --key-file")
 	}
 	if given("link") {
-		if _, err := launch.ParseRate(f.link); err != nil {
-			return 0, fmt.Errorf("--link: %w", err)
+		if err := checkLink(f.link); err != nil {
+			return 0, err
 		}
 	}
 	for i, name := range f.systems() {
@@ -138,6 +146,20 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 		}
 	}
 	return f.emulated()
+}
+
+// scalingTransports are what --transport may be: workers are processes.
+func scalingTransports() []string {
+	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM}
+}
+
+// chosen is the transport that workers are told. In namespaces it is as of
+// machines of their own, whatever these could share.
+func (f *scalingFlags) chosen() string {
+	if f.hosts == "netns" {
+		return cluster.TransportTCP
+	}
+	return f.transport
 }
 
 func (f *scalingFlags) systems() []string { return strings.Split(f.system, ",") }
@@ -165,7 +187,7 @@ func (f *scalingFlags) emulated() (time.Duration, error) {
 // workers. A system is a strategy.
 func (f *scalingFlags) training(system string, workers int) trainFlags {
 	t := trainFlags{workers: workers, data: f.data, steps: f.steps, strategy: system, logLevel: "error"}
-	t.nodes, t.keyFile, t.insecure, t.transport = 1, f.keyFile, f.insecure, "tcp"
+	t.nodes, t.keyFile, t.insecure, t.transport = 1, f.keyFile, f.insecure, f.chosen()
 	return t
 }
 

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -32,11 +33,24 @@ func TestBenchScalingInNamespaces(t *testing.T) {
 	require.Positive(t, rows[1].Busy)
 }
 
+// On one host workers share memory, as those of train do, and the table says so.
+func TestBenchScalingSharesMemory(t *testing.T) {
+	for _, transport := range []string{"auto", "shm"} {
+		report, _, stdout, _ := scaling(t, "--trials", "2", "--compute", "emulate:1ms", "--transport", transport)
+		for _, trial := range report.Trials {
+			require.Equal(t, bench.Links(trial.Workers, func(int, int) string { return "shm" }), trial.Links)
+		}
+		require.Contains(t, stdout, "1 pair of ranks, each over shm.")
+		require.Contains(t, stdout, "gradients are not sent: the bytes are what the same calls take over tcp")
+		require.NotContains(t, stdout, "loopback")
+	}
+}
+
 // However it ends, the error names the trial and nothing is left.
 func TestBenchScalingIsStopped(t *testing.T) {
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75, syscall.SIGKILL: 1} {
 		dir := t.TempDir()
-		cmd := command(t, "bench", "scaling", "--data", "mnist:"+smallDir(), "--workers", "1,2", "--trials", "2", "--steps", "200", "--compute", "emulate:5ms")
+		cmd := command(t, "bench", "scaling", "--data", "mnist:"+smallDir(), "--workers", "1,2", "--trials", "2", "--steps", "200", "--compute", "emulate:5ms", "--out", filepath.Join(dir, "out"))
 		cmd.Env = append(cmd.Env, "TMPDIR="+dir)
 		r := &running{Cmd: cmd, stderr: new(transcript)}
 		begun := r.stderr.expect("workers 1: ")
@@ -54,6 +68,6 @@ func TestBenchScalingIsStopped(t *testing.T) {
 		}
 		require.Equal(t, want, cmd.ProcessState.ExitCode(), r.stderr)
 		require.Regexp(t, `ringtrain: trial 1 of 2, allreduce, workers 2: `, r.stderr.String())
-		require.Empty(t, left(t, dir), "the config is gone")
+		require.Empty(t, left(t, dir), "the config is gone, and the directory for results")
 	}
 }

@@ -41,7 +41,7 @@ func scaling(t *testing.T, args ...string) (report bench.Scaling, rows []bench.S
 
 // Real processes train in turn, and what they measured is a table and its files.
 func TestBenchScaling(t *testing.T) {
-	report, rows, stdout, dir := scaling(t, "--trials", "2", "--system", "allreduce", "--compute", "emulate:5ms")
+	report, rows, stdout, dir := scaling(t, "--trials", "2", "--system", "allreduce", "--compute", "emulate:5ms", "--transport", "tcp")
 	require.Len(t, report.Trials, 4)
 	for i, trial := range report.Trials {
 		require.Equal(t, 1+i%2, trial.Workers, "trials take turns")
@@ -64,7 +64,9 @@ func TestBenchScaling(t *testing.T) {
 	require.Contains(t, stdout, "Compute is emulated (emulate:5ms)")
 	require.Contains(t, stdout, "| 1 worker | ")
 	require.Contains(t, stdout, "| 354.1 ± 16.8 | 171.1 ± 1.1 | 2.07x |")
+	require.Contains(t, stdout, "workers on one machine, over loopback, no TLS")
 	require.Contains(t, stdout, "1 pair of ranks, each over tcp.")
+	require.NotContains(t, stdout, "shm")
 	table, err := os.ReadFile(filepath.Join(dir, "table.md"))
 	require.NoError(t, err)
 	require.Equal(t, stdout, string(table))
@@ -106,6 +108,8 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o666))
+	taken := filepath.Join(dir, "taken")
+	require.NoError(t, os.MkdirAll(filepath.Join(taken, "runtime.svg"), 0o777))
 	for _, c := range []struct {
 		want string
 		args []string
@@ -122,7 +126,11 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 		{"--system allreduce,allreduce: name each once", []string{"--system", "allreduce,allreduce"}},
 		{"--hosts must be local or netns, not mars", []string{"--hosts", "mars"}},
 		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
-		{`--link: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
+		{`--link fast: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
+		{"--link 9999bit: a link carries from 10kbit to 1tbit", []string{"--hosts", "netns", "--link", "9999bit"}},
+		{"--link 2tbit: a link carries from 10kbit to 1tbit", []string{"--hosts", "netns", "--link", "2tbit"}},
+		{"--transport must be auto, tcp, shm, not inproc", []string{"--transport", "inproc"}},
+		{"--transport shm goes past the links", []string{"--hosts", "netns", "--transport", "shm"}},
 		{"has room for 250 workers", []string{"--hosts", "netns", "--workers", "1,251"}},
 		{"--insecure needs --hosts netns", []string{"--insecure"}},
 		{"does not go with --key-file", []string{"--hosts", "netns", "--insecure", "--key-file", file}},
@@ -136,6 +144,7 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 		{`data "foo" is not known`, []string{"--data", "foo"}},
 		{"more rows in a step than the data", []string{"--workers", "1,200"}},
 		{"not a directory", []string{"--out", filepath.Join(file, "x")}},
+		{"runtime.svg is a directory", []string{"--out", taken}},
 		{"bench", []string{"--training.batch_size", "3"}},
 	} {
 		code, stdout, stderr := result(append([]string{"bench", "scaling"}, c.args...)...)

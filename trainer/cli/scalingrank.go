@@ -47,7 +47,8 @@ func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) 
 	}
 	wait.end()
 	w.training.Store(true)
-	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, traffic: traffic}
+	w.flights.group.Store(group)
+	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, shared: node.SharesMemory(), traffic: traffic}
 	if err := r.run(ctx, set); err != nil {
 		tellLost(w.events, group.Rank(), err)
 		return err
@@ -63,6 +64,7 @@ type scalingRank struct {
 	took     time.Duration // of a step's compute; 0: it is real
 	settings *settings
 	group    *collective.Group
+	shared   bool // memory, with the other ranks of this host
 	traffic  *bench.Traffic
 	times    stepTimes
 	params   int
@@ -90,7 +92,7 @@ func (r *scalingRank) run(ctx context.Context, set *data.Set) error {
 }
 
 func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
-	backend := cpu.New(cpu.Options{})
+	backend := cpu.New(cpu.Options{Shared: r.worker.gradients})
 	defer backend.Close()
 	made := &rank{settings: r.settings, group: r.group, set: set, events: r.worker.events, stop: r.worker.stop.Done()}
 	c, err := made.assemble(backend)
@@ -149,6 +151,7 @@ const (
 	toldStepSent
 	toldSent
 	toldLocal
+	toldShared
 	toldLen
 )
 
@@ -167,6 +170,9 @@ func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy floa
 	mine[toldElapsed] = result.Elapsed.Seconds()
 	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
 	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.worker.place.Local)
+	if r.shared {
+		mine[toldShared] = 1
+	}
 	all := make([]float64, toldLen*r.group.Size())
 	if err := collective.AllGather(ctx, r.group, all, mine); err != nil {
 		return err
@@ -175,11 +181,13 @@ func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy floa
 		return nil
 	}
 	e := &measuredEvent{Event: "measured", Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
+	var shared []bool
 	for rank := range r.group.Size() {
 		e.Locals = append(e.Locals, int(all[rank*toldLen+toldLocal]))
+		shared = append(shared, all[rank*toldLen+toldShared] == 1)
 	}
 	e.Trial.Busy = busy
-	e.Trial.Links = bench.Links(r.group.Size(), linkKind(r.group.View(), r.worker.place.Transport))
+	e.Trial.Links = bench.Links(r.group.Size(), linkKind(r.group.View(), shared))
 	r.worker.events.emit(e)
 	return nil
 }
@@ -208,13 +216,12 @@ func summarizeTrial(all, least []float64, steps int) bench.Trial {
 	return t
 }
 
-// linkKind says what carries the messages of two ranks of a job whose launcher
-// asked for a transport.
-func linkKind(v collective.View, transport string) func(a, b int) string {
+// linkKind says what carries the messages of two ranks; shared tells of each
+// whether it shares memory with those of its host.
+func linkKind(v collective.View, shared []bool) func(a, b int) string {
 	return func(a, b int) string {
-		near := v.Members[a].Host == v.Members[b].Host && v.Members[a].Host != 0
-		if near && transport != cluster.TransportTCP {
-			return cluster.TransportSHM // or TCP, where memory cannot be shared
+		if v.Members[a].Host == v.Members[b].Host && shared[a] && shared[b] {
+			return cluster.TransportSHM
 		}
 		return cluster.TransportTCP
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringtrain/ringtrain/bench"
@@ -33,9 +32,15 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 	if _, err := findKey(f.keyFile); err != nil {
 		return usage(err)
 	}
-	if err := prepareOut(f.out); err != nil {
+	drop, err := prepareFiles(f.out)
+	if err != nil {
 		return usage(err)
 	}
+	defer func() {
+		if err != nil {
+			drop()
+		}
+	}()
 	if _, err := openUnder(ctx, s.source, signals); err != nil {
 		return err
 	}
@@ -76,7 +81,10 @@ func (r *scalingRun) links(ctx context.Context, nodes int) (done func() error, e
 	if r.key, err = findKey(f.keyFile); err != nil {
 		return nil, usage(err)
 	}
-	r.report.Where = "workers on one machine, over loopback, " + tlsText(r.key)
+	r.report.Where = "workers on one machine, " + tlsText(r.key)
+	if f.chosen() == cluster.TransportTCP {
+		r.report.Where = "workers on one machine, over loopback, " + tlsText(r.key)
+	}
 	if f.hosts != "netns" {
 		return func() error { return nil }, nil
 	}
@@ -150,16 +158,15 @@ func named(name string, err error) error {
 // one is one trial.
 func (r *scalingRun) one(ctx context.Context, system string, workers int) (bench.Trial, error) {
 	f := r.flags
-	place, err := r.app.place(placeFlags{nodes: 1, keyFile: f.keyFile, transport: cluster.TransportTCP}, workers)
+	place, err := r.app.place(placeFlags{nodes: 1, keyFile: f.keyFile, transport: f.chosen()}, workers)
 	if err != nil {
 		return bench.Trial{}, usage(err)
 	}
 	c := crew{workers: workers, cores: runtime.NumCPU(), threads: trainThreads, stopping: "stopping after this step; once more to stop at once"}
 	if r.network != nil {
-		place = cluster.Config{Cluster: ownCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, KeyFile: r.key, Insecure: r.key == ""}
+		place = cluster.Config{Cluster: ownCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, Transport: f.chosen(), KeyFile: r.key, Insecure: r.key == ""}
 		c.network = r.network
 	}
-	place.Transport = cluster.TransportTCP // as workers on machines of their own, whatever these could share
 	c.place = place
 	as := *r.app // whose workers are told what differs
 	as.args = append(slices.Clone(r.app.args), "--config", r.config, "--system", system)
@@ -182,21 +189,55 @@ func (r *scalingRun) one(ctx context.Context, system string, workers int) (bench
 	return t, nil
 }
 
+// A scalingFile is one file of --out.
+type scalingFile struct {
+	name  string
+	write func(bench.Scaling, io.Writer) error
+}
+
+func scalingFiles() []scalingFile {
+	files := []scalingFile{
+		{"table.md", bench.Scaling.Markdown},
+		{"scaling.json", bench.Scaling.WriteJSON},
+		{"scaling.csv", bench.Scaling.WriteCSV},
+	}
+	for _, name := range bench.ScalingPlots() {
+		for _, format := range []string{"png", "svg"} {
+			files = append(files, scalingFile{name + "." + format, func(s bench.Scaling, w io.Writer) error { return s.Plot(w, format, name) }})
+		}
+	}
+	return files
+}
+
+// prepareFiles makes the directory of --out and finds what would keep the files
+// from being written, before an hour of measurements is lost to it. drop takes
+// the directory away again if it was made here and is empty.
+func prepareFiles(dir string) (drop func(), err error) {
+	_, missing := os.Stat(dir)
+	if err := prepareOut(dir); err != nil {
+		return nil, err
+	}
+	for _, f := range scalingFiles() {
+		path := filepath.Join(dir, f.name)
+		if info, err := os.Stat(path); dir != "" && err == nil && info.IsDir() {
+			return nil, fmt.Errorf("--out: %s is a directory, and a file is to be written there", path)
+		}
+	}
+	return func() {
+		if dir != "" && missing != nil {
+			_ = os.Remove(dir) // what is not empty stays
+		}
+	}, nil
+}
+
 // write writes the files of --out.
 func (r *scalingRun) write(dir string) error {
 	if dir == "" {
 		return nil
 	}
-	file := func(name string) string { return filepath.Join(dir, name) }
-	errs := []error{
-		writeTo(file("table.md"), r.report.Markdown),
-		writeTo(file("scaling.json"), r.report.WriteJSON),
-		writeTo(file("scaling.csv"), r.report.WriteCSV),
-	}
-	for _, name := range bench.ScalingPlots() {
-		for _, format := range []string{"png", "svg"} {
-			errs = append(errs, writeTo(file(strings.Join([]string{name, format}, ".")), func(w io.Writer) error { return r.report.Plot(w, format, name) }))
-		}
+	var errs []error
+	for _, f := range scalingFiles() {
+		errs = append(errs, writeTo(filepath.Join(dir, f.name), func(w io.Writer) error { return f.write(r.report, w) }))
 	}
 	return errors.Join(errs...)
 }

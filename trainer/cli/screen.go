@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -20,11 +22,14 @@ type screen struct {
 	json     *jsonEmitter // nil for the table
 
 	mu      sync.Mutex
-	bar     *progressbar.ProgressBar // nil without a terminal
+	bar     *progressbar.ProgressBar // nil without a terminal, or on one with no room
+	columns func() int               // of the terminal; nil without
+	drawn   time.Time                // when the bar was, last
 	workers int
 	steps   int
 	last    stepEvent
 	samples int
+	sent    int                               // bytes of gradients, by one worker
 	share   struct{ exchange, total float64 } // milliseconds since the last row
 	header  bool
 	tested  bool // accuracy is that of the last row
@@ -39,10 +44,11 @@ func (a *app) newScreen(s *settings) *screen {
 		show.json = &jsonEmitter{w: a.stdout}
 		return show
 	}
-	if file, ok := a.stderr.(*os.File); ok && isTerminal(file) && isTerminal(a.stdout.w) {
+	if file, ok := a.stderr.(*os.File); ok && isTerminal(file) && isTerminal(a.stdout.w) && columns(file) >= barColumns(s.steps) {
+		show.columns = func() int { return columns(file) }
 		show.bar = progressbar.NewOptions(s.steps,
 			progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("training"), progressbar.OptionShowCount(),
-			progressbar.OptionSetItsString("step"), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(),
+			progressbar.OptionClearOnFinish(),
 			progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true),
 			progressbar.OptionEnableColorCodes(false))
 	}
@@ -68,14 +74,18 @@ func (s *screen) emit(event any) {
 	case *stepEvent:
 		s.last = *e
 		s.samples += e.Samples
+		s.sent += e.WireBytes
 		s.share.exchange += e.ExchangeMs
 		s.share.total += e.ComputeMs + e.ExchangeMs + e.UpdateMs
-		if s.bar != nil {
+		if now := time.Now(); s.bar != nil && now.Sub(s.drawn) >= drawEvery {
+			s.drawn = now
 			s.bar.Describe(s.status())
 			_ = s.bar.Set(e.Step + 1)
 		}
 	case *evalEvent:
 		s.row(e)
+	case *tunedEvent:
+		s.line(s.err, e.String())
 	case *lostEvent:
 		s.line(s.err, e.String())
 	case *checkpointEvent:
@@ -144,13 +154,40 @@ func (s *screen) view(e *viewEvent) {
 	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", ")))
 }
 
-// status is what the progress bar says of the last step.
-func (s *screen) status() string {
-	text := fmt.Sprintf("%.0f samples/s, loss %.4f, exchange %.0f%%", float64(s.samples)/max(s.last.Seconds, 1e-9), s.last.Loss, s.exchangeShare())
-	if s.tested {
-		text += fmt.Sprintf(", accuracy %.4f", s.accuracy)
+// drawEvery is between two drawings of the progress bar; nobody reads faster.
+const drawEvery = 50 * time.Millisecond
+
+// barColumns is what the progress bar takes without a word before it, such as
+// " 100% || (200/200) [1h10m59s:1h10m59s]".
+func barColumns(steps int) int { return 33 + 2*len(strconv.Itoa(steps)) }
+
+// columns is the width of a terminal; one that does not tell has the usual.
+func columns(file *os.File) int {
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+		return width
 	}
-	return text
+	return 80
+}
+
+// status is what the progress bar says of the last step, in as many words as
+// there is room for: a line that wraps cannot be drawn over.
+func (s *screen) status() string {
+	rate, loss, share := float64(s.samples)/max(s.last.Seconds, 1e-9), s.last.Loss, s.exchangeShare()
+	long, short := "", ""
+	if s.tested {
+		long, short = fmt.Sprintf(", accuracy %.4f", s.accuracy), fmt.Sprintf(" acc %.3f", s.accuracy)
+	}
+	room := s.columns() - barColumns(s.steps) - 1
+	for _, text := range []string{
+		fmt.Sprintf("%.0f samples/s, loss %.4f, exchange %.0f%%%s", rate, loss, share, long),
+		fmt.Sprintf("%.0f/s loss %.3f%s exch %.0f%%", rate, loss, short, share),
+		fmt.Sprintf("loss %.3f", loss),
+	} {
+		if len(text) <= room {
+			return text
+		}
+	}
+	return ""
 }
 
 // exchangeShare is the share of exchange in the time since the last row, in
@@ -167,17 +204,21 @@ func (s *screen) row(e *evalEvent) {
 	s.tested, s.accuracy = true, e.Accuracy
 	if !s.header {
 		s.header = true
-		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s  %8s  %10s  %8s  %7s", "STEP", "LOSS", "TEST", "ACCURACY", "SAMPLES/S", "EXCHANGE", "SECONDS"))
+		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s  %8s  %10s  %8s  %8s  %7s", "STEP", "LOSS", "TEST", "ACCURACY", "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
 	}
 	share := s.exchangeShare()
 	s.share.exchange, s.share.total = 0, 0
-	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f  %8.4f  %10.0f  %7.0f%%  %7.1f", e.Step, s.last.Loss, e.Loss, e.Accuracy,
-		float64(s.samples)/max(e.Seconds, 1e-9), share, e.Seconds))
+	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f  %8.4f  %10.0f  %7.0f%%  %8.2f  %7.1f", e.Step, s.last.Loss, e.Loss, e.Accuracy,
+		float64(s.samples)/max(e.Seconds, 1e-9), share, float64(s.sent)/1e6, e.Seconds))
 }
 
 func (s *screen) result(e *resultEvent) {
-	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps with %d workers in %.1f s (%.0f samples/s)\nweights sha256 %s\nby %s; %s",
-		e.Accuracy, e.Steps, e.Workers, e.Seconds, e.SamplesPerSecond, e.WeightsSHA256, e.BLAS, e.Plan))
+	sent := ""
+	if e.Compress != "none" && e.WireBytes > 0 {
+		sent = fmt.Sprintf("\ncompressed as %s: each worker sent %.2f MB of gradients, and would have sent %.3g times that", e.Compress, float64(e.WireBytes)/1e6, e.CompressionRatio)
+	}
+	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps with %d workers in %.1f s (%.0f samples/s)%s\nweights sha256 %s\nby %s; %s",
+		e.Accuracy, e.Steps, e.Workers, e.Seconds, e.SamplesPerSecond, sent, e.WeightsSHA256, e.BLAS, e.Plan))
 }
 
 // line writes a line above the progress bar.

@@ -27,16 +27,20 @@ type trainFlags struct {
 	faithful bool
 	json     bool
 	logLevel string
+	trace    string // directory
+	metrics  string // address of the first worker's
 
 	batch      int // 0: as the config says
 	accumulate int // micro-batches; 0 and 1 are one
 	reduce     string
 	strategy   string
+	compress   string // "": as the config says
 
 	resume      string
 	every       int
 	keep        int
 	requireSave bool
+	orderFlags
 	placeFlags
 }
 
@@ -53,6 +57,7 @@ type settings struct {
 	batch     int // rows of one worker in one micro-batch
 	micro     int // micro-batches of one worker in one step
 	reduce    trainer.Reduce
+	compress  trainer.Compression
 	evalBatch int // rows of one worker at a time
 	evalEvery int
 	cores     int // that the workers of this machine share
@@ -68,7 +73,22 @@ func (a *app) settle(path string, f trainFlags) (*settings, error) {
 	if err := s.check(); err != nil {
 		return nil, usage(err)
 	}
+	if err := checkOpenBLAS(); err != nil {
+		return nil, usage(err)
+	}
 	return s, nil
+}
+
+// checkOpenBLAS finds out whether the OpenBLAS can be had that the user names.
+func checkOpenBLAS() error {
+	if os.Getenv(cpu.EnvOpenBLAS) == "" {
+		return nil
+	}
+	_, err := cpu.OpenBLAS()
+	if errors.Is(err, cpu.ErrNoOpenBLAS) { // and none is wanted
+		return nil
+	}
+	return err
 }
 
 // describe is settle without a look at whether data and machine have room for
@@ -88,6 +108,7 @@ func (a *app) describe(path string, f trainFlags) (*settings, error) {
 	if s.source, err = a.catalog.Data(f.data); err != nil {
 		return nil, usage(err)
 	}
+	s.evalBatch = min(s.evalBatch, max(s.source.Info.TestRows, 1)) // there are no more
 	s.layers = func() (nn.Layer, error) { return a.catalog.Layers(cfg) }
 	if err := s.tryModel(); err != nil {
 		return nil, usage(err)
@@ -100,7 +121,7 @@ func (a *app) describe(path string, f trainFlags) (*settings, error) {
 
 // known is the keys that train understands, by section.
 var known = map[string][]string{
-	"training":   {"iterations", "batch_size"},
+	"training":   {"iterations", "batch_size", "compress"},
 	"evaluation": {"batch_size", "frequency"},
 	"ray":        {"num_workers", "num_cpus", "object_store_memory"},
 }
@@ -150,18 +171,41 @@ func (s *settings) read() error {
 		s.reduce = trainer.ReduceSum
 	}
 	s.cores = min(s.cores, runtime.NumCPU())
-	return nil
+	return s.readCompression()
+}
+
+// readCompression is read for how gradients are compressed.
+func (s *settings) readCompression() error {
+	text, err := s.config.String("training.compress", "none")
+	if err != nil {
+		return err
+	}
+	if s.compress, err = trainer.ParseCompression(text); err != nil {
+		return s.errorf("training.compress", "training.compress: %w", err)
+	}
+	if s.flags.compress == "" {
+		return nil
+	}
+	s.compress, err = trainer.ParseCompression(s.flags.compress)
+	return err
 }
 
 // check looks at what only flags, config and data together can show.
 func (s *settings) check() error {
 	info := s.source.Info
+	if err := checkWorkers(s.workers, max(s.flags.nodes, 1)); err != nil {
+		return err
+	}
+	// Divided, for a product may be beyond what an int holds.
+	if all := s.allWorkers(); s.batch > info.TrainRows/all/s.micro {
+		return fmt.Errorf("%d workers with %d times a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
+			all, s.micro, s.batch, info.TrainRows)
+	}
 	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.limit(); limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.workers, need, limit)
 	}
-	if all := s.allWorkers(); s.batch*s.micro*all > info.TrainRows {
-		return fmt.Errorf("%d workers with a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
-			all, s.batch*s.micro, info.TrainRows)
+	if s.allWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
+		return fmt.Errorf("--compress %v does not go with --accumulate on one worker, which would not make the bits of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
 	}
 	return nil
 }
@@ -178,8 +222,13 @@ func (s *settings) tryModel() error {
 		return err
 	}
 	info := s.source.Info
-	if _, err := layers.Init([]int{info.Height * info.Width}, []int{10}, nn.NewBuilder(0)); err != nil {
+	parameters := nn.NewBuilder(0)
+	if _, err := layers.Init([]int{info.Height * info.Width}, []int{10}, parameters); err != nil {
 		return s.errorf("model", "section [model]: %w", err)
+	}
+	// Values and gradients of one worker, in float32.
+	if room := roomyMemory(); float64(parameters.Len())*8 > float64(room) {
+		return s.errorf("model", "section [model]: its parameters and their gradients take %.3g GB, more than the %.3g GB of memory of this machine", float64(parameters.Len())*8/1e9, float64(room)/1e9)
 	}
 	return nil
 }
@@ -205,8 +254,10 @@ func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
 		{Name: "the data", Value: set.Sum()},
 		{Name: "--seed", Value: strconv.FormatUint(s.flags.seed, 10)},
 		{Name: "--batch", Value: strconv.Itoa(s.batch)},
+		{Name: "--compress", Value: s.compress.String()},
 		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.faithful)},
 		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
+		{Name: "--order", Value: s.flags.chosen().String()},
 		{Name: "the plan of the allreduce", Value: plan},
 	}
 }

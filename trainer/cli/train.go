@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
@@ -67,14 +70,34 @@ at once.`,
 	flags.IntVar(&f.batch, "batch", 0, "rows of one worker in one micro-batch (default: training.batch_size of the config)")
 	flags.IntVar(&f.accumulate, "accumulate", 1, "micro-batches of one worker in one step; one worker with N makes the bits of N workers")
 	flags.StringVar(&f.reduce, "reduce", "mean", "what gradients become: mean (over all rows) or sum (of the workers' means, so that steps grow with workers)")
+	registerCompress(cmd, &f)
 	flags.StringVar(&f.strategy, "strategy", "allreduce", "how workers agree on the next weights: allreduce")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of initial weights, order of rows and dropout")
 	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
 	flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
-	f.register(cmd)
+	f.placeFlags.register(cmd)
+	f.orderFlags.register(cmd)
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
+	flags.StringVar(&f.trace, "trace", "", "directory for a Chrome trace of each rank (trace-RANK.json), which ui.perfetto.dev shows")
+	flags.StringVar(&f.metrics, "metrics", "", "ADDRESS:PORT at which the first worker of this machine serves Prometheus metrics, the next one at the port after, and so on")
 	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
 	return cmd
+}
+
+// registerCompress adds --compress to the flags of a command.
+func registerCompress(cmd *cobra.Command, f *trainFlags) {
+	cmd.Flags().StringVar(&f.compress, "compress", "", "what gradients become before workers send them: none, bf16, fp16, int8, or topk:R with the share R that is kept, as topk:0.01; what is lost is sent later (default: training.compress of the config, else none)")
+}
+
+// checkCompress finds what is wrong with --compress.
+func (f *trainFlags) checkCompress(given func(string) bool) error {
+	if !given("compress") {
+		return nil
+	}
+	if _, err := trainer.ParseCompression(f.compress); err != nil {
+		return fmt.Errorf("--compress: %w", err)
+	}
+	return nil
 }
 
 // check finds what is wrong with the flags alone.
@@ -95,7 +118,16 @@ func (f *trainFlags) check(given func(string) bool) error {
 	case new(slog.Level).UnmarshalText([]byte(f.logLevel)) != nil:
 		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
 	}
+	if err := f.checkCompress(given); err != nil {
+		return err
+	}
 	if err := f.checkSaving(given); err != nil {
+		return err
+	}
+	if err := f.orderFlags.check(); err != nil {
+		return err
+	}
+	if err := f.checkTaps(given); err != nil {
 		return err
 	}
 	return f.placeFlags.check(given, f.transport == "inproc")
@@ -107,6 +139,8 @@ func (f *trainFlags) checkSaving(given func(string) bool) error {
 	switch {
 	case given("resume") && f.resume == "":
 		return errors.New("--resume is empty: name the directory of an earlier --out")
+	case given("out") && f.out == "":
+		return errors.New("--out is empty: name a directory, or leave it out")
 	case given("checkpoint-every") && f.every < 1:
 		return errors.New("--checkpoint-every must be at least 1")
 	case f.keep < 0:
@@ -144,7 +178,10 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 		return usage(err)
 	}
 	if err := prepareOut(f.out); err != nil {
-		return usage(err)
+		return usage(fmt.Errorf("--out %s: %w", f.out, err))
+	}
+	if err := prepareOut(f.trace); err != nil {
+		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -172,8 +209,21 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 func openUnder(ctx context.Context, source catalog.Source, signals <-chan os.Signal) (*data.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watch := watchSignals(signals, cancel, func() {})
-	set, err := source.Open(ctx)
+	forced := make(chan struct{})
+	watch := watchSignals(signals, cancel, sync.OnceFunc(func() { close(forced) }))
+	var set *data.Set
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		set, err = source.Open(ctx)
+		opened <- err
+	}()
+	var err error
+	select {
+	case err = <-opened:
+	case <-forced: // what is being drawn or read is left to the end of the process
+		return nil, &codedError{code: watch.end()}
+	}
 	if code := watch.end(); code != exitOK {
 		return nil, &codedError{code: code}
 	}

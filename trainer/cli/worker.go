@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -33,7 +34,8 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 	stop, free := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer free()
 	events := &jsonEmitter{w: a.stdout}
-	w := &worker{app: a, place: place, events: events, stop: stop}
+	w := &worker{app: a, place: place, events: events, stop: stop, flights: flights{stderr: a.stderr}}
+	defer w.flights.onQuit()()
 	err = run(ctx, w)
 	switch {
 	case err == nil:
@@ -61,6 +63,9 @@ type worker struct {
 	events   emitter
 	stop     context.Context // ends when this worker is asked to stop
 	training atomic.Bool     // the group is formed; stopping is a wish from now on
+	flights  flights
+	taps     *taps         // nil: nobody looks on
+	node     *cluster.Node // once it has joined
 }
 
 func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
@@ -72,6 +77,8 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	_ = level.UnmarshalText([]byte(f.logLevel)) // check has seen that it is one
 	wait := newWaiter(w.app.stderr)
 	defer wait.end()
+	w.flights.dir, w.taps = f.out, newTaps(f)
+	w.place.Group.Order = f.chosen()
 	node, err := w.join(level, wait)
 	if err != nil {
 		return err
@@ -87,10 +94,20 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	}
 	wait.end()
 	w.training.Store(true)
-	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(),
-		finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
+	w.flights.group.Store(group)
+	if err := w.taps.open(group.View(), w.place.Local); err != nil {
+		group.Abort(err)
+		return err
+	}
+	defer w.taps.close(w.app.stderr)
+	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), taps: w.taps, secured: w.place.KeyFile != "",
+		gradients: w.gradients, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
 	if err := r.run(ctx); err != nil {
 		tellLost(w.events, group.Rank(), err)
+		var broken *collective.RankError
+		if errors.As(err, &broken) {
+			w.flights.dump()
+		}
 		return err
 	}
 	return nil // all leave together, so nobody waits for a goodbye
@@ -103,6 +120,10 @@ func (w *worker) join(level slog.Leveler, wait *waiter) (*cluster.Node, error) {
 	if c.Local == 0 { // one worker of a machine says it for all
 		c.Progress = wait.changed
 	}
+	c.Answer = w.flights.answer
+	if o := w.taps.observer(); o != nil { // bench scaling has an observer of its own
+		c.Group.Observer = o
+	}
 	node, err := cluster.Join(w.stop, c)
 	if err != nil {
 		if errors.Is(err, membership.ErrPortInUse) {
@@ -110,6 +131,20 @@ func (w *worker) join(level slog.Leveler, wait *waiter) (*cluster.Node, error) {
 		}
 		return nil, err
 	}
+	w.node = node
 	w.events.emit(&readyEvent{Event: "ready", Addr: node.Addr().String()})
 	return node, nil
+}
+
+// gradients is memory for n gradients that the other workers of this machine
+// reach in place; nil where there is none, and ordinary memory does.
+func (w *worker) gradients(n int) []float32 {
+	if w.place.Transport == cluster.TransportTCP || w.place.LocalSize < 2 {
+		return nil
+	}
+	v, err := w.node.Alloc(collective.Float32, n)
+	if err != nil {
+		return nil
+	}
+	return collective.Elements[float32](v)
 }

@@ -21,10 +21,16 @@ var (
 // MaxNodes is how many nodes a Network may have.
 const MaxNodes = 250
 
+// Bounds of NetworkOptions.Link where it is not 0, in bits per second.
+const (
+	MinLink = 1e4
+	MaxLink = 1e12
+)
+
 // NetworkOptions describe the links of a Network.
 type NetworkOptions struct {
 	// Link is what each node can send, and what it can receive, in bits per
-	// second, each direction for itself: 1e4 to 1e12, or 0 for no limit. See
+	// second, each direction for itself: MinLink to MaxLink, or 0 for no limit. See
 	// ParseRate. A processor that is busy may allow less. It counts Ethernet
 	// frames of 1514 bytes at most, as they would be on a wire, so of TCP's
 	// payload 95.6 % of it arrive at best.

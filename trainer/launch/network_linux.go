@@ -14,20 +14,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of NetworkOptions: Burst in bytes, Link in bits per second.
+// Bounds of NetworkOptions.Burst in bytes.
 const (
 	minBurst = 2 * 1514
 	maxBurst = 32000
-	minLink  = 1e4
-	maxLink  = 1e12
 )
 
 func (o NetworkOptions) check() (NetworkOptions, error) {
 	if o.Burst == 0 {
 		o.Burst = maxBurst
 	}
-	if o.Link != 0 && (o.Link < minLink || o.Link > maxLink) {
-		return o, fmt.Errorf("launch: a link of %d bits per second: give %.0e to %.0e, or 0 for no limit", o.Link, minLink, maxLink)
+	if o.Link != 0 && (o.Link < MinLink || o.Link > MaxLink) {
+		return o, fmt.Errorf("launch: a link of %d bits per second: give %.0e to %.0e, or 0 for no limit", o.Link, MinLink, MaxLink)
 	}
 	if o.Burst < minBurst || o.Burst > maxBurst {
 		return o, fmt.Errorf("launch: a burst of %d bytes: give %d to %d", o.Burst, minBurst, maxBurst)

@@ -1,0 +1,46 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A worker that is stopped cannot finish its step. The others notice, and one
+// signal is then enough.
+func TestOneInterruptWithAStoppedWorker(t *testing.T) {
+	r := begin(t, small(t, "--workers", "2")...)
+	pids := r.workers(t)
+	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
+	begun := time.Now()
+	require.NoError(t, r.Process.Signal(os.Interrupt))
+	require.Equal(t, 130, r.finish(t))
+	require.Contains(t, r.stderr.String(), "no sign of life")
+	require.Less(t, time.Since(begun), 15*time.Second, "not as long as workers may take to finish their step")
+	requireGone(t, pids)
+}
+
+// Data that are being made are not waited for.
+func TestInterruptWhileDrawing(t *testing.T) {
+	cache := t.TempDir()
+	cmd := command(t, "train", config(t), "--steps", "1")
+	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+cache)
+	require.NoError(t, cmd.Start())
+	for { // until it draws, or has drawn
+		if _, err := os.Stat(filepath.Join(cache, "ringtrain", "digits-v1.lock")); err == nil {
+			break
+		}
+		runtime.Gosched()
+	}
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 130, cmd.ProcessState.ExitCode())
+	left, err := os.ReadDir(filepath.Join(cache, "ringtrain"))
+	require.NoError(t, err)
+	require.Len(t, left, 1, "the lock alone: half a set is worth nothing")
+}

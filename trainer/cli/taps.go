@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/trace"
+)
+
+// A tap is told what one rank does.
+type tap interface {
+	collective.FlightObserver
+	trainer.Observer
+}
+
+// taps are the taps of one rank, as --trace and --metrics ask for. They are
+// given to a Group before its rank is known, and opened before its first call. A
+// nil *taps is none.
+type taps struct {
+	dir, addr string
+
+	all     []tap
+	file    *os.File
+	chrome  *trace.Chrome
+	server  *http.Server
+	serving sync.WaitGroup
+}
+
+// newTaps are closed taps, or nil.
+func newTaps(f trainFlags) *taps {
+	if f.trace == "" && f.metrics == "" {
+		return nil
+	}
+	return &taps{dir: f.trace, addr: f.metrics}
+}
+
+// checkTaps is check for the flags about traces and metrics.
+func (f *trainFlags) checkTaps(given func(string) bool) error {
+	if given("trace") && f.trace == "" {
+		return errors.New("--trace is empty: name a directory, or leave it out")
+	}
+	if !given("metrics") {
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(f.metrics); err != nil || port == "" {
+		return fmt.Errorf("--metrics %q: it must be ADDRESS:PORT, such as 127.0.0.1:9400", f.metrics)
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("--metrics %q: the port must be a number from 1 to 65535", f.metrics)
+	}
+	return nil
+}
+
+// open opens the taps of a rank. local is its place among those of this machine.
+func (t *taps) open(v collective.View, local int) error {
+	if t == nil {
+		return nil
+	}
+	if t.dir != "" {
+		f, err := os.Create(filepath.Join(t.dir, fmt.Sprintf("trace-%d.json", v.Self)))
+		if err != nil {
+			return fmt.Errorf("--trace: %w", err)
+		}
+		t.file, t.chrome = f, trace.NewChrome(f, v.Self, v.Name(v.Self))
+		t.all = append(t.all, t.chrome)
+	}
+	if t.addr != "" {
+		if err := t.serve(v.Self, local); err != nil {
+			return fmt.Errorf("--metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// serve begins to serve metrics.
+func (t *taps) serve(rank, local int) error {
+	host, port, err := net.SplitHostPort(t.addr)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+local)))
+	if err != nil {
+		return err
+	}
+	m := trace.NewMetrics(rank)
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", m)
+	t.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	t.serving.Go(func() { _ = t.server.Serve(l) }) // until close
+	t.all = append(t.all, m)
+	return nil
+}
+
+// close ends the taps. A trace that could not be written is no reason to fail.
+func (t *taps) close(stderr io.Writer) {
+	if t == nil {
+		return
+	}
+	if t.server != nil {
+		_ = t.server.Close()
+		t.serving.Wait()
+	}
+	if t.file != nil {
+		if err := errors.Join(t.chrome.Close(), t.file.Close()); err != nil {
+			fmt.Fprintf(stderr, "warning: the trace is not whole: %v\n", err)
+		}
+	}
+}
+
+// observer is what a Group is given.
+func (t *taps) observer() collective.Observer {
+	if t == nil {
+		return nil
+	}
+	return t
+}
+
+// train is what Train is given, beside another observer that may be nil.
+func (t *taps) train(other trainer.Observer) trainer.Observer {
+	if t == nil {
+		return other
+	}
+	all := observers{}
+	for _, one := range t.all {
+		all = append(all, one)
+	}
+	if other != nil {
+		all = append(all, other)
+	}
+	return all
+}
+
+// Called is part of collective.Observer.
+func (t *taps) Called(c collective.Call, seq, step uint64, took time.Duration, err error) {
+	for _, one := range t.all {
+		one.Called(c, seq, step, took, err)
+	}
+}
+
+// Recorded is part of collective.FlightObserver.
+func (t *taps) Recorded(c *collective.FlightCall) {
+	for _, one := range t.all {
+		one.Recorded(c)
+	}
+}
+
+// observers are several as one.
+type observers []trainer.Observer
+
+func (all observers) Stepped(e trainer.StepEvent) {
+	for _, o := range all {
+		o.Stepped(e)
+	}
+}
+
+func (all observers) Evaluated(e trainer.EvalEvent) {
+	for _, o := range all {
+		o.Evaluated(e)
+	}
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+)
+
+// tuneFlags are the flags of "tune".
+type tuneFlags struct {
+	workers    int
+	begin, end string
+	factor     int
+	out        string
+	orderFlags
+	placeFlags
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	cmd := &cobra.Command{
+		Use:   "tune [flags]",
+		Short: "Measure which algorithm is the fastest here, for each size",
+		Long: `Measure an allreduce between these ranks, over a range of sizes, by each algorithm that
+they can use, in turns; print the fastest of each size, with what the model of costs
+predicted and what was measured; and save the table. From then on train and bench
+collective use it where ranks, hosts, transport, CPU, program and --order are the same
+(see their flag --tune).
+
+With --order ring, the default, only algorithms of ring order are tried, so a table
+changes how long sums take and never their bits. With --nodes M, give the same command on
+each of M machines; the table is saved and printed on the machine that has rank 0.`,
+		Example: `  ringtrain tune --workers 4
+  ringtrain tune --workers 2 --transport tcp --order any -e 4M`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sizes, err := f.check(cmd.Flags().Changed)
+			if err != nil {
+				return usage(err)
+			}
+			return a.tune(cmd.Context(), f, sizes)
+		},
+	}
+	f.placeFlags.register(cmd)
+	f.registerOrder(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&f.workers, "workers", 2, "how many ranks, on this machine")
+	flags.StringVarP(&f.begin, "minbytes", "b", "4", "size to begin with")
+	flags.StringVarP(&f.end, "maxbytes", "e", "16M", "size to end with")
+	flags.IntVarP(&f.factor, "stepfactor", "f", 4, "each size by the one before")
+	flags.StringVar(&f.out, "out", "", "file for the table (default: in the user's cache directory, under a name made of what it is good for, where it is found)")
+	return cmd
+}
+
+// check finds what is wrong with the flags alone, and is the sizes.
+func (f *tuneFlags) check(given func(string) bool) ([]int, error) {
+	f.tune = tuneOff
+	if f.workers < 1 || f.workers > mostRanks {
+		return nil, fmt.Errorf("--workers must be from 1 to %d", mostRanks)
+	}
+	if f.workers*f.nodes < 2 {
+		return nil, errors.New("one rank has nothing to exchange: give --workers or --nodes")
+	}
+	begin, err := bench.ParseSize(f.begin)
+	if err != nil {
+		return nil, fmt.Errorf("-b: %w", err)
+	}
+	end, err := bench.ParseSize(f.end)
+	if err != nil {
+		return nil, fmt.Errorf("-e: %w", err)
+	}
+	if begin < 4 {
+		return nil, errors.New("-b must be at least 4, which is one element")
+	}
+	if err := f.orderFlags.check(); err != nil {
+		return nil, err
+	}
+	if err := f.placeFlags.check(given, f.transport == "inproc"); err != nil {
+		return nil, err
+	}
+	return bench.Sweep(begin, end, f.factor)
+}
+
+// tune is the whole of "tune", as launcher or as worker.
+func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	place, isWorker, err := cluster.FromEnv()
+	if err != nil {
+		return usage(err)
+	}
+	if isWorker {
+		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.tune(f, sizes) })
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	show := &tuneScreen{out: a.stdout, err: a.stderr}
+	if f.transport == "inproc" {
+		return a.inProcess(ctx, f.workers, f.chosen(), signals, func(ctx context.Context, g *collective.Group) error {
+			return tuneRank(ctx, g, &f, sizes, false, show)
+		})
+	}
+	if place, err = a.place(f.placeFlags, f.workers); err != nil {
+		return usage(err)
+	}
+	return a.launchCrew(ctx, crew{
+		workers: f.workers, cores: runtime.NumCPU(), stopping: "stopping", place: place, announce: f.first(),
+	}, show, signals)
+}
+
+// tune is one rank in a process of its own.
+func (w *worker) tune(f tuneFlags, sizes []int) error {
+	err := w.measureWith(f.chosen(), func(ctx context.Context, g *collective.Group) error {
+		return tuneRank(ctx, g, &f, sizes, w.place.KeyFile != "", w.events)
+	})
+	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
+		w.events.emit(&stoppedEvent{Event: "stopped"})
+		return nil
+	}
+	return err
+}
+
+// measureWith joins, and runs one rank's part of a measurement.
+func (w *worker) measureWith(o collective.Order, run func(context.Context, *collective.Group) error) error {
+	wait := newWaiter(w.app.stderr)
+	defer wait.end()
+	w.place.Group.Order = o
+	node, err := w.join(slog.LevelError, wait)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	group, err := node.Group(w.stop)
+	if err != nil {
+		return err
+	}
+	w.flights.group.Store(group)
+	wait.end()
+	return run(w.stop, group)
+}
+
+// tuneRank is one rank's part, in whatever process it runs. Rank 0 tells, and
+// saves.
+func tuneRank(ctx context.Context, g *collective.Group, f *tuneFlags, sizes []int, secured bool, events emitter) error {
+	var each func(bench.Tuned)
+	if g.Rank() == 0 {
+		each = func(t bench.Tuned) { events.emit(&tunedSizeEvent{Event: "tuned_size", Tuned: t}) }
+	}
+	all, err := bench.Tune(ctx, g, sizes, each)
+	if err == nil && g.Rank() == 0 {
+		err = f.save(g, all, secured, events)
+		if err != nil {
+			g.Abort(err)
+			return err
+		}
+	}
+	err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
+	if err != nil && !cancelled(err) {
+		tellLost(events, g.Rank(), err)
+	}
+	return err
+}
+
+// save writes the table.
+func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, events emitter) error {
+	here := fingerprint(g, f.chosen(), secured)
+	path := f.out
+	if path == "" {
+		var err error
+		if path, err = tunePath(here); err != nil {
+			return fmt.Errorf("saving the table: %w: name a file with --out", err)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return fmt.Errorf("saving the table: %w: name a file with --out", err)
+		}
+	}
+	if err := replaceFile(path, bench.EncodeTable(here, bench.TableOf(g.Size(), all))); err != nil {
+		return fmt.Errorf("saving the table: %w", err)
+	}
+	events.emit(&tuneSavedEvent{Event: "tune_saved", Path: path})
+	return nil
+}

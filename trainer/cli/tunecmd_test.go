@@ -1,0 +1,129 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cached runs a command whose cache directory is dir.
+func cached(t *testing.T, dir string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := command(t, args...)
+	env := cmd.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	cmd.Env = append(env, "XDG_CACHE_HOME="+dir, "HOME="+dir, "LocalAppData="+dir)
+	var out, err bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &err
+	_ = cmd.Run() // the code tells
+	return out.String(), err.String(), cmd.ProcessState.ExitCode()
+}
+
+// What tune has saved is used by who has the same ranks, and by nobody else.
+func TestTune(t *testing.T) {
+	dir := t.TempDir()
+	out, stderr, code := cached(t, dir, "tune", "--workers", "3", "--transport", "tcp", "-e", "1K", "-f", "16")
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr)
+	require.Contains(t, out, "measured us")
+	require.Contains(t, out, "one-shot")
+	_, path, found := strings.Cut(strings.TrimSpace(out), "saved to ")
+	require.True(t, found, out)
+	require.FileExists(t, path)
+
+	bench := func(more ...string) (string, string, int) {
+		return cached(t, dir, append([]string{"bench", "collective", "--transport", "tcp", "-e", "64", "-n", "2"}, more...)...)
+	}
+	out, stderr, code = bench("--ranks", "3", "--json", filepath.Join(dir, "r.json"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, out, "# allreduce by what tune measured for 3 sizes: "+path)
+	require.Contains(t, out, "measured to be the fastest (tune)")
+	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	require.NoError(t, err)
+	var records []struct {
+		Algorithm, Why string
+		Segment        int     `json:"segment_bytes"`
+		Predicted      float64 `json:"predicted_us"`
+	}
+	require.NoError(t, json.Unmarshal(text, &records))
+	for _, r := range records {
+		require.NotEmpty(t, r.Algorithm)
+		require.Positive(t, r.Segment)
+		require.Positive(t, r.Predicted)
+	}
+	for _, others := range [][]string{{"--ranks", "2"}, {"--ranks", "3", "--order", "any"}, {"--ranks", "3", "--tune", "off"}} {
+		out, stderr, code = bench(others...)
+		require.Zero(t, code, stderr)
+		require.NotContains(t, out, "measured to be the fastest", "%v", others)
+	}
+	_, stderr, code = bench("--ranks", "2", "--tune", path)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "was made for others (ranks, hosts differ)")
+	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o644))
+	_, stderr, code = bench("--ranks", "3")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "make it again with ringtrain tune")
+}
+
+// An algorithm can be forced, if the ranks can do it and its order is asked for.
+func TestBenchAlgorithm(t *testing.T) {
+	for algorithm, order := range map[string]string{"one-shot": "ring", "direct": "ring", "ring": "ring", "halving-doubling": "any", "double-tree": "any"} {
+		for _, transport := range []string{"tcp", "inproc"} {
+			out, stderr, code := cached(t, t.TempDir(), "bench", "collective", "--ranks", "3", "--transport", transport, "-b", "4", "-e", "400000", "-f", "100000", "-n", "1",
+				"--algorithm", algorithm, "--order", order)
+			require.Zero(t, code, stderr)
+			require.Equal(t, 2, strings.Count(out, "forced"), out)
+			require.Equal(t, 2, strings.Count(out, "  "+algorithm+" "), out)
+			require.Contains(t, out, "# Out of bounds values : 0 OK")
+		}
+	}
+}
+
+func TestTuneUsageErrors(t *testing.T) {
+	for want, args := range map[string][]string{
+		"give --order any, too":            {"bench", "collective", "--algorithm", "double-tree"},
+		`algorithm "fast" is not known`:    {"bench", "collective", "--algorithm", "fast"},
+		"how an allreduce is done, not":    {"bench", "collective", "allgather", "--algorithm", "ring"},
+		"these ranks cannot do it":         {"bench", "collective", "--transport", "inproc", "--algorithm", "shared"},
+		`order "up"`:                       {"tune", "--order", "up"},
+		"one rank has nothing to exchange": {"tune", "--workers", "1"},
+		"-b must be at least 4":            {"tune", "-b", "1"},
+		"--workers must be from 1 to 256":  {"tune", "--workers", "1000"},
+		"--tune is empty":                  {"train", "../../examples/mnist.cfg", "--tune", ""},
+		"--order: order \"none\"":          {"train", "../../examples/mnist.cfg", "--order", "none"},
+		"no-such-file":                     {"bench", "collective", "--transport", "inproc", "--tune", "no-such-file"},
+	} {
+		code, _, stderr := result(args...)
+		require.Equal(t, 2, code, "%v: %s", args, stderr)
+		require.Contains(t, stderr, want)
+	}
+}
+
+// Training in any order gives all workers the same weights, twice, and says so.
+func TestTrainAnyOrder(t *testing.T) {
+	var hashes []string
+	for range 2 {
+		dir := t.TempDir()
+		out, stderr, code := cached(t, dir, "train", "../../examples/mnist.cfg", "--workers", "3", "--transport", "tcp", "--order", "any", "--steps", "3", "--out", dir, "--json")
+		require.Zero(t, code, stderr)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		var last struct {
+			Plan string
+			Hash string `json:"weights_sha256"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+		require.NotEmpty(t, last.Plan)
+		hashes = append(hashes, last.Hash)
+		saved, err := os.ReadFile(filepath.Join(dir, "model.safetensors"))
+		require.NoError(t, err)
+		require.Contains(t, string(saved[:min(len(saved), 20_000)]), `"plan_digest":"`)
+	}
+	require.Equal(t, hashes[0], hashes[1])
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// The values of --tune that name no file.
+const (
+	tuneAuto = "auto"
+	tuneOff  = "off"
+)
+
+// orderFlags are the flags of a command that reduces.
+type orderFlags struct {
+	order string
+	tune  string
+}
+
+// register adds the flags to those of a command.
+func (f *orderFlags) register(cmd *cobra.Command) {
+	f.registerOrder(cmd)
+	cmd.Flags().StringVar(&f.tune, "tune", tuneAuto, "table of ringtrain tune that chooses the algorithm of each size: FILE, auto (the one that was made for these ranks, if any) or off; rank 0's counts")
+}
+
+func (f *orderFlags) registerOrder(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.order, "order", collective.RingOrder.String(), "in which order sums are taken: ring (the same bits on any transport), or any (more algorithms; the same bits on every rank, and in every run that has the same plan)")
+}
+
+// check finds what is wrong with the flags alone.
+func (f *orderFlags) check() error {
+	if _, err := collective.ParseOrder(f.order); err != nil {
+		return fmt.Errorf("--order: %w", err)
+	}
+	if f.tune == "" {
+		return errors.New("--tune is empty: name a file that ringtrain tune made, or say auto or off")
+	}
+	return nil
+}
+
+// chosen is the order. check has seen that it is one; what has no such flag
+// keeps ring order.
+func (f *orderFlags) chosen() collective.Order {
+	o, _ := collective.ParseOrder(f.order)
+	return o
+}
+
+// tunedEvent is written when a table of tune is used.
+type tunedEvent struct {
+	Event string `json:"event"` // "tuned"
+	Path  string `json:"path"`
+	Sizes int    `json:"sizes"`
+}
+
+// String is one line for the user.
+func (e *tunedEvent) String() string {
+	return fmt.Sprintf("allreduce by what tune measured for %d sizes: %s", e.Sizes, e.Path)
+}
+
+// apply has the group use the table that rank 0 is told to use. All ranks call
+// it, whatever they are told themselves, so no difference of flags or files
+// makes them differ.
+func (f *orderFlags) apply(ctx context.Context, g *collective.Group, secured bool, events emitter) error {
+	var t *schedule.Table
+	path, wrong := "", ""
+	if g.Rank() == 0 && f.tune != tuneOff {
+		var err error
+		if path, t, err = f.load(fingerprint(g, f.chosen(), secured)); err != nil {
+			wrong = err.Error()
+		}
+	}
+	if err := allHear(ctx, g, wrong); err != nil {
+		return err
+	}
+	if err := g.Tune(ctx, t); err != nil {
+		return err
+	}
+	if t != nil {
+		events.emit(&tunedEvent{Event: "tuned", Path: path, Sizes: len(t.Entries)})
+	}
+	return nil
+}
+
+// allHear returns, on every rank, what is wrong on rank 0 as a mistake of the
+// user; nil if nothing is.
+func allHear(ctx context.Context, g *collective.Group, wrong string) error {
+	length := []int64{int64(len(wrong))}
+	if err := collective.Broadcast(ctx, g, length, 0); err != nil || length[0] == 0 {
+		return err
+	}
+	text := make([]byte, length[0])
+	copy(text, wrong)
+	if err := collective.Broadcast(ctx, g, text, 0); err != nil {
+		return err
+	}
+	return usage(errors.New(string(text)))
+}
+
+// load reads the table for a fingerprint; nil where there is none.
+func (f *orderFlags) load(here bench.Fingerprint) (string, *schedule.Table, error) {
+	path := f.tune
+	if path == tuneAuto {
+		var err error
+		if path, err = tunePath(here); err != nil {
+			return "", nil, nil // without a directory for it there is no table
+		}
+	}
+	text, err := os.ReadFile(path)
+	if f.tune == tuneAuto && errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("--tune: %w", err)
+	}
+	there, t, err := bench.DecodeTable(text)
+	if err != nil {
+		return "", nil, fmt.Errorf("--tune: %s is no table of this version: %w; make it again with ringtrain tune, or say --tune off", path, err)
+	}
+	if differs := here.Differs(there); differs != "" {
+		return "", nil, fmt.Errorf("--tune: %s was made for others (%s differ): make one with ringtrain tune, or say --tune off", path, differs)
+	}
+	return path, t, nil
+}
+
+// tunePath is where the table for a fingerprint lies unless a user says
+// otherwise.
+func tunePath(f bench.Fingerprint) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "ringtrain", f.Name()), nil
+}
+
+// fingerprint is what a table measured in this group is good for, as rank 0
+// sees it.
+func fingerprint(g *collective.Group, o collective.Order, secured bool) bench.Fingerprint {
+	s := g.Situation()
+	f := bench.Fingerprint{Ranks: g.Size(), Hosts: s.Hosts, CPU: processor(), Version: version(), Order: o.String()}
+	if b := thisBuild(); b.Revision != "" {
+		f.Version += " " + b.Revision
+	}
+	switch {
+	case s.Shared:
+		f.Transport = cluster.TransportSHM
+	case s.Near == schedule.InProcess:
+		f.Transport = "inproc"
+	case secured:
+		f.Transport = "tcp, TLS"
+	default:
+		f.Transport = cluster.TransportTCP
+	}
+	return f
+}
+
+// processor is the model of this machine's CPU, where it is known.
+func processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(line, ":")
+		if ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}

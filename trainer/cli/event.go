@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
@@ -148,8 +149,14 @@ type emitter interface {
 
 // jsonEmitter writes events one a line.
 type jsonEmitter struct {
-	mu sync.Mutex
-	w  io.Writer // keeps its own failures, see output
+	// patience is how long steps are held back, to be written together: each line
+	// wakes whoever reads, on the cores that the next steps want.
+	patience time.Duration
+
+	mu    sync.Mutex
+	w     io.Writer // keeps its own failures, see output
+	held  []byte
+	timer *time.Timer // runs while something is held
 }
 
 func (j *jsonEmitter) emit(event any) {
@@ -159,7 +166,30 @@ func (j *jsonEmitter) emit(event any) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, _ = j.w.Write(append(line, '\n'))
+	j.held = append(append(j.held, line...), '\n')
+	if _, step := event.(*stepEvent); !step || j.patience == 0 {
+		j.write()
+	} else if j.timer == nil {
+		j.timer = time.AfterFunc(j.patience, j.flush)
+	}
+}
+
+// flush writes what is held. It is called when no event follows.
+func (j *jsonEmitter) flush() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.write()
+}
+
+func (j *jsonEmitter) write() {
+	if j.timer != nil {
+		j.timer.Stop()
+		j.timer = nil
+	}
+	if len(j.held) > 0 {
+		_, _ = j.w.Write(j.held)
+		j.held = j.held[:0]
+	}
 }
 
 // decodeEvent reads a worker's line; nil for a line that is no event.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,16 +23,18 @@ type statusOf struct {
 	Epoch uint64
 	Size  int
 	Step  uint64
-	Ranks []struct {
-		Rank    int
-		Silent  string
-		PID     int
-		Call    *trace.Call
-		Waiting *trace.Waiting
-		Skew    trace.Skew
-		Calls   []trace.Call
-	}
+	Ranks []statusRank
 	Chain *trace.Chain
+}
+
+type statusRank struct {
+	Rank    int
+	Silent  string
+	PID     int
+	Call    *trace.Call
+	Waiting *trace.Waiting
+	Skew    trace.Skew
+	Calls   []trace.Call
 }
 
 func askStatus(t *testing.T, args ...string) statusOf {
@@ -59,7 +62,13 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 		_ = r.Wait()
 		ended <- r.ProcessState.ExitCode()
 	}()
-	s := askStatus(t, append(at, "--json", "--calls", "3")...)
+	var s statusOf
+	for range 10 { // a busy machine may keep a worker from answering in time
+		s = askStatus(t, append(at, "--json", "--calls", "3")...)
+		if !slices.ContainsFunc(s.Ranks, func(r statusRank) bool { return r.Silent != "" }) {
+			break
+		}
+	}
 	require.Equal(t, 3, s.Size)
 	require.EqualValues(t, 1, s.Epoch)
 	require.Positive(t, s.Step)

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
@@ -33,7 +34,8 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 	defer drop()
 	stop, free := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer free()
-	events := &jsonEmitter{w: a.stdout}
+	events := &jsonEmitter{w: a.stdout, patience: stepPatience}
+	defer events.flush()
 	w := &worker{app: a, place: place, events: events, stop: stop, flights: flights{stderr: a.stderr}}
 	defer w.flights.onQuit()()
 	err = run(ctx, w)
@@ -56,6 +58,9 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 	events.emit(&failedEvent{Event: "failed", Name: fmt.Sprintf("%s/%d", place.Node, place.Local), Code: code, Error: err.Error()})
 	return &codedError{code: code}
 }
+
+// stepPatience is for how long a worker's launcher may not hear of steps.
+const stepPatience = 50 * time.Millisecond
 
 type worker struct {
 	app      *app

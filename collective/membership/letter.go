@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/memberlist"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -29,7 +32,8 @@ const (
 type letter struct {
 	mark     byte
 	from, to peer
-	id       uint64 // drawn by who asks
+	at       netip.AddrPort // where the sender gossips: who is asked may not have heard of it yet
+	id       uint64         // drawn by who asks
 	body     []byte
 }
 
@@ -38,6 +42,7 @@ func (l letter) encode() []byte {
 	w.byte(l.mark)
 	w.peer(l.from)
 	w.peer(l.to)
+	w.addr(l.at)
 	w.word(l.id)
 	w.b = append(w.b, l.body...)
 	return w.b
@@ -49,7 +54,7 @@ func isLetter(b []byte) bool { return len(b) > 0 && (b[0] == questionMark || b[0
 // decodeLetter is the inverse of encode. The body is a copy.
 func decodeLetter(b []byte) (letter, error) {
 	r := &reader{b: b}
-	l := letter{mark: r.byte(), from: r.peer(), to: r.peer(), id: r.word()}
+	l := letter{mark: r.byte(), from: r.peer(), to: r.peer(), at: r.addr(), id: r.word()}
 	most := MaxQuestion
 	if l.mark == answerMark {
 		most = MaxAnswer
@@ -122,7 +127,7 @@ func (a *Agent) Ask(ctx context.Context, whom collective.Member, question []byte
 	if len(question) > MaxQuestion {
 		return nil, fmt.Errorf("membership: a question of %d bytes, more than %d", len(question), MaxQuestion)
 	}
-	l := letter{mark: questionMark, from: peerOf(a.machine.self), to: peerOf(whom), id: rand.Uint64(), body: question}
+	l := letter{mark: questionMark, from: peerOf(a.machine.self), to: peerOf(whom), at: a.Addr(), id: rand.Uint64(), body: question}
 	answer := a.letters.expect(l.id)
 	defer a.letters.forget(l.id)
 	again := time.NewTicker(askAgain)
@@ -150,6 +155,19 @@ func (a *Agent) post(l letter) {
 	})
 }
 
+// reply answers a question. The asker's name must be followed by where it is:
+// gossip need not have brought it here yet.
+func (a *Agent) reply(question letter, body []byte) {
+	l := letter{mark: answerMark, from: question.to, to: question.from, at: a.Addr(), id: question.id, body: body}
+	at := memberlist.Node{Name: l.to.gossipName(), Addr: question.at.Addr().AsSlice(), Port: question.at.Port()}
+	a.in.put(func(time.Time) {
+		if known, ok := a.known[l.to]; ok {
+			at = known
+		}
+		a.out.put(at, l.encode())
+	})
+}
+
 // answer answers questions, one after another.
 func (a *Agent) answer(ctx context.Context) {
 	for {
@@ -163,7 +181,7 @@ func (a *Agent) answer(ctx context.Context) {
 			case len(body) > MaxAnswer:
 				a.cfg.Log.Warn("an answer is too long to be sent", "bytes", len(body), "most", MaxAnswer)
 			default:
-				a.post(letter{mark: answerMark, from: l.to, to: l.from, id: l.id, body: body})
+				a.reply(l, body)
 			}
 		}
 	}

@@ -50,7 +50,7 @@ func askStatus(t *testing.T, args ...string) statusOf {
 func TestStatusOfAJobThatHangs(t *testing.T) {
 	addr, out := freeAddr(t), t.TempDir()
 	at := []string{addr, "--cluster", t.Name()}
-	r := begin(t, small(t, "--workers", "3", "--bind", addr, "--cluster", t.Name(), "--out", out)...)
+	r := begin(t, small(t, "--workers", "3", "--steps", "1000000", "--bind", addr, "--cluster", t.Name(), "--out", out)...)
 	pids := r.workers(t)
 	require.Len(t, pids, 3)
 	defer func() { _ = syscall.Kill(pids[1], syscall.SIGKILL) }()
@@ -74,7 +74,7 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	require.Positive(t, s.Step)
 	for rank, one := range s.Ranks {
 		require.Equal(t, rank, one.Rank)
-		require.Empty(t, one.Silent)
+		require.Empty(t, one.Silent, "rank %d: %s", rank, r.stderr)
 		require.Equal(t, pids[rank], one.PID)
 		require.Len(t, one.Calls, 3)
 	}

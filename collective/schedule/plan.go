@@ -69,7 +69,9 @@ func ParseMethod(name string) (Method, error) {
 const (
 	SmallBytes   = 64 << 10  // at most this through each rank: latency decides, not bandwidth
 	SegmentBytes = 256 << 10 // of one message of a large transfer
-	leastNear    = 32 << 10  // of one between ranks of one host,
+	leastPair    = 128 << 10 // of one between two ranks that are alone on one host,
+	mostPair     = 512 << 10 // at least and at most,
+	leastNear    = 32 << 10  // between more ranks of one host,
 	leastFar     = 64 << 10  // and of different ones
 )
 
@@ -97,6 +99,11 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 	p := plan(size, count, width, OneShot, Direct)
 	switch {
 	case p.Method == OneShot:
+	case near && size == 2 && partial:
+		// One connection each way: long messages, and the next on its way while one is
+		// folded.
+		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/4, leastPair), mostPair), width), RingAhead
+		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
 	case near:
 		// All operands of a segment are in the caches at the same time.
 		p.Segment = elementsOf(max(leastNear, SegmentBytes/(size-1)), width)

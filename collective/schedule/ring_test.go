@@ -156,7 +156,7 @@ func TestPlan(t *testing.T) {
 		near, far   schedule.Method
 	}{
 		{2, 1, schedule.OneShot, schedule.OneShot}, {2, 16 << 10, schedule.OneShot, schedule.OneShot},
-		{2, 16<<10 + 1, schedule.Direct, schedule.Ring}, {4, 16 << 10, schedule.Direct, schedule.Ring},
+		{2, 16<<10 + 1, schedule.Ring, schedule.Ring}, {4, 16 << 10, schedule.Direct, schedule.Ring},
 		{1, 1 << 20, schedule.OneShot, schedule.OneShot}, {8, 0, schedule.OneShot, schedule.OneShot},
 	} {
 		for near, want := range map[bool]schedule.Method{true: c.near, false: c.far} {

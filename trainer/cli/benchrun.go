@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
@@ -35,7 +34,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.bench(s, &f) })
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen()}
 	switch {

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,7 +81,7 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 // doctor is the whole of "doctor".
 func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

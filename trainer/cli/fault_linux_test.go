@@ -174,7 +174,7 @@ func TestKillEachWorker(t *testing.T) {
 
 // A signal lets all workers finish the same step and saves what they have.
 func TestSignals(t *testing.T) {
-	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75} {
+	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75, syscall.SIGHUP: 75} {
 		for _, transport := range []string{"tcp", "inproc"} {
 			t.Run(fmt.Sprint(sig, " ", transport), func(t *testing.T) {
 				out := t.TempDir()

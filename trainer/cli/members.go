@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"reflect"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -99,7 +98,7 @@ func (a *app) members(ctx context.Context, seeds []string, f membersFlags) error
 		return usage(err)
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -205,7 +204,7 @@ func (a *app) scaling(ctx context.Context, f scalingFlags, took time.Duration) e
 		return a.asWorker(ctx, place, func(ctx context.Context, w *worker) error { return w.scale(ctx, f, took) })
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	return a.measureScaling(ctx, f, signals)
 }

@@ -2,9 +2,20 @@ package cli
 
 import (
 	"os"
+	"os/signal"
 	"sync"
 	"syscall"
 )
+
+// endings are the signals by which a command is asked to stop. A terminal that
+// goes away asks too, unless it was said that it may (nohup).
+func endings() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
+}
 
 // A signalWatch turns the first signal into a wish to stop and the second into
 // the end.
@@ -42,7 +53,7 @@ func (w *signalWatch) note(sig os.Signal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.code = exitInterrupted
-	if sig == syscall.SIGTERM {
+	if sig != os.Interrupt {
 		w.code = exitTerminated
 	}
 }

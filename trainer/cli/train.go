@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +37,7 @@ is read as follows: num_workers is the default of --workers; num_cpus is how man
 the workers of this machine share; object_store_memory is the most bytes of data and
 batches that they may keep in memory together.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM,
+Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM or SIGHUP,
 130 stopped by Ctrl-C. The first signal lets all workers, on all machines, finish the
 step, and writes a checkpoint with --out, from which --resume goes on; the second ends them
 at once.`,
@@ -184,7 +183,7 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	show := a.newScreen(s)
 	defer show.close()

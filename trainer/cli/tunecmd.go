@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -107,7 +106,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
 		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.tune(f, sizes) })
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	show := &tuneScreen{out: a.stdout, err: a.stderr}
 	if f.transport == "inproc" {

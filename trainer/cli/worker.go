@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/ringtrain/ringtrain/bench"
@@ -32,7 +30,7 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 		return usage(err)
 	}
 	defer drop()
-	stop, free := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	stop, free := signal.NotifyContext(ctx, endings()...)
 	defer free()
 	events := &jsonEmitter{w: a.stdout, patience: stepPatience}
 	defer events.flush()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
@@ -64,4 +65,43 @@ func ExampleNode_Regroup() {
 		}
 	}
 	// Output: epoch 2 size 1 sum 7
+}
+
+// Two processes of one host reduce memory that both reach.
+func ExampleNode_Alloc() {
+	ctx := context.Background()
+	first, err := cluster.Join(ctx, cluster.Config{Cluster: "alloc", Node: "vm", LocalSize: 2})
+	if err != nil {
+		panic(err)
+	}
+	defer first.Close()
+	second, err := cluster.Join(ctx, cluster.Config{Cluster: "alloc", Node: "vm", LocalSize: 2, Local: 1, Join: []string{first.Addr().String()}})
+	if err != nil {
+		panic(err)
+	}
+	defer second.Close()
+
+	var both sync.WaitGroup
+	for _, n := range []*cluster.Node{first, second} {
+		both.Go(func() {
+			v, err := n.Alloc(collective.Float32, 100_000)
+			if err != nil {
+				panic(err)
+			}
+			g, err := n.Group(ctx)
+			if err != nil {
+				panic(err)
+			}
+			gradients := collective.Elements[float32](v)
+			gradients[99_999] = float32(1 + g.Rank())
+			if err := g.AllReduce(ctx, v, collective.Mean); err != nil {
+				panic(err)
+			}
+			if g.Rank() == 0 {
+				fmt.Println(gradients[99_999])
+			}
+		})
+	}
+	both.Wait()
+	// Output: 1.5
 }

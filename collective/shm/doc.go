@@ -5,9 +5,16 @@
 // heartbeats, goodbyes and the news of who failed go over its connections, so a
 // process that is killed or stopped is named as it would be over TCP. Messages
 // between ranks of one host go through rings of bytes in shared memory, those to
-// other hosts as before. Where all ranks of a View are on one host, AllReduce
-// goes through no messages at all: each rank folds out of the memory of the
-// others, in ring order, so the bits are those of every other method.
+// other hosts as before. Where all ranks of a View are on one host, AllReduce,
+// Barrier and AllGathers of a few KiB go through no messages at all, and an
+// AllReduce, whose bits are those of every other method, goes one of four ways:
+//
+//   - A few bytes are shown beside the call itself, and every rank folds them.
+//   - Others are copied, some at a time, to where all read them and fold.
+//   - Vectors that every rank has in its [Arenas] are folded where they are, each
+//     part by one rank, which writes the result into all of them.
+//   - Two ranks read large vectors out of each other's memory by the kernel, if it
+//     lets them (process_vm_readv).
 //
 // The memory is an anonymous file that belongs to nobody but those who have
 // mapped it. It has no name, is reserved in full before it is used, and cannot

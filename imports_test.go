@@ -47,8 +47,9 @@ trainer/catalog           : nn/... trainer/... -trainer/cli
 trainer/cli               : ... -cmd/...
 bench                     : ... -trainer/cli -cmd/...
 cmd/ringtrain             : trainer/cli trainer/catalog
-scripts/peers             : bench
-scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data
+scripts/peers             : bench scripts/peers/rounds
+scripts/peers/rounds      : bench
+scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
 examples/...              : ... -trainer/cli -cmd/...
 `
 

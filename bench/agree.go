@@ -32,7 +32,7 @@ func (s *Spec) agree(ctx context.Context, g *collective.Group) error {
 		value any
 	}{
 		{"operations", s.Op}, {"types", s.DType}, {"reductions", s.Reduction}, {"roots", s.Root}, {"sizes", s.Sizes},
-		{"warm-ups", s.Warmup}, {"iterations", s.Iterations}, {"times", s.Time}, {"checks", s.Check}, {"orders or algorithms", s.Way},
+		{"warm-ups", s.Warmup}, {"iterations", s.Iterations}, {"times", s.Time}, {"checks", s.Check}, {"garbage", s.Garbage}, {"orders or algorithms", s.Way},
 	}
 	mine := make([]int64, len(fields))
 	for i, f := range fields {

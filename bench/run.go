@@ -36,6 +36,10 @@ type Spec struct {
 	// many as a quarter of a second holds, from 5 to 2000.
 	Time time.Duration
 
+	// Garbage is how many pieces of 64 KB a goroutine of each rank allocates and
+	// drops every millisecond meanwhile, so that the collector runs; 1000 at most.
+	Garbage int
+
 	// Way is how the caller has set the group up, such as the order of sums and
 	// the algorithm. It is compared between the ranks, and used for nothing.
 	Way string
@@ -61,6 +65,8 @@ func (s Spec) Validate(n int) error {
 		return fmt.Errorf("%s takes %d ranks at least", s.Op, op.least)
 	case s.Time < 0:
 		return fmt.Errorf("a size cannot be measured for %v", s.Time)
+	case s.Garbage < 0 || s.Garbage > garbageMost:
+		return fmt.Errorf("%d pieces of garbage a millisecond: there can be from 0 to %d", s.Garbage, garbageMost)
 	case s.Warmup < 0 || s.Iterations < 0:
 		return fmt.Errorf("%d iterations and %d to warm up: neither can be negative", s.Iterations, s.Warmup)
 	}
@@ -79,6 +85,7 @@ func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 	if err := s.agree(ctx, g); err != nil {
 		return nil, err
 	}
+	defer litter(s.Garbage)()
 	op := operations[s.Op]
 	memory, err := s.memory(op, g.Size())
 	if err != nil {

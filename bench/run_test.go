@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -150,6 +151,7 @@ func TestSpecsThatCannotBeMeasured(t *testing.T) {
 		`operation "shout" is not known; there are allgather, allreduce`: {Op: "shout", DType: collective.Float32},
 		"rank 2 cannot be the root":                                      {Op: "broadcast", DType: collective.Float32, Root: 2},
 		"reduction op(9) is not known":                                   {Op: "allreduce", DType: collective.Float32, Reduction: 9},
+		"can be from 0 to 1000":                                          {Op: "allgather", DType: collective.Float32, Garbage: 1001},
 		"neither can be negative":                                        {Op: "allgather", DType: collective.Float32, Iterations: -1},
 		"cannot be measured for -1s":                                     {Op: "allgather", DType: collective.Float32, Time: -time.Second},
 		fmt.Sprintf("vectors of %v", collective.DType(0)):                {Op: "allgather"},
@@ -195,6 +197,18 @@ func TestTimeOfASize(t *testing.T) {
 	begin := time.Now()
 	run(t, collectivetest.Local(t, 2), bench.Spec{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4}, Time: 300 * time.Millisecond})
 	require.GreaterOrEqual(t, time.Since(begin), 600*time.Millisecond, "two placements")
+}
+
+// Garbage is made as long as the run lasts, and results stay right.
+func TestGarbage(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	rows := run(t, collectivetest.Local(t, 2), bench.Spec{
+		Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4096}, Time: 100 * time.Millisecond, Check: true, Garbage: 20,
+	})
+	runtime.ReadMemStats(&after)
+	require.Zero(t, rows[0].Wrong())
+	require.Greater(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20), "two ranks owe 2 * 20 * 64 KB a ms")
 }
 
 // A rank that fails ends the run of all, with an error that names it.

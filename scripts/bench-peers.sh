@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Compares ringtrain's allreduce with those of Gloo and Open MPI on this machine,
 # in one run: each round measures every program once, in another order than the
-# round before. The result is a Markdown table for each number of ranks.
-# docs/benchmarks.md says how to read it and what makes the comparison fair.
+# round before. The result are Markdown tables for each number of ranks.
+# docs/benchmarks.md says how to read them and what makes the comparison fair.
 set -euo pipefail
+# shellcheck source=scripts/rounds.sh
+source "$(dirname "${BASH_SOURCE[0]}")/rounds.sh"
 
 usage() {
 	cat <<'USAGE'
@@ -13,6 +15,8 @@ Usage: scripts/bench-peers.sh [flags]
   --rounds N              how often everything is measured (default 5)
   --sizes BEGIN:END:STEP  bytes, with K, M or G, and the factor between sizes (default 4:64M:4)
   --transport NAME        tcp, shm or auto: for ringtrain and Open MPI; Gloo has tcp alone (default tcp)
+  --memory LIST           of heap,shared: what ringtrain's calls work on, ordinary memory or that of
+                          cluster.Node.Alloc (default both for shm and auto, heap for tcp)
   --peers LIST            of gloo,openmpi (default both; none: "")
   --key-file FILE         measure ringtrain with this key too, in rows of its own (TLS)
   --tls                   the same with a new key
@@ -25,23 +29,10 @@ Exit codes: 0 done, 1 something broke, a result was wrong, or --require was not 
 USAGE
 }
 
-# wrong WHAT ends the script: the command line cannot be carried out.
-wrong() {
-	echo "bench-peers.sh: $1; see --help" >&2
-	exit 2
-}
-
-# broken WHAT ends the script: something did not work.
-broken() {
-	echo "bench-peers.sh: $1" >&2
-	exit 1
-}
-
-ranks=2,4 rounds='' sizes='' transport=tcp peers=gloo,openmpi key='' tls=no require='' out='' quick=no
-command_line="scripts/bench-peers.sh $*"
+ranks=2,4 rounds='' sizes='' transport=tcp memory='' peers=gloo,openmpi key='' tls=no require='' out='' quick=no
 while (($# > 0)); do
 	case $1 in
-	--ranks | --rounds | --sizes | --transport | --peers | --require | --out)
+	--ranks | --rounds | --sizes | --transport | --memory | --peers | --require | --out)
 		(($# > 1)) || wrong "$1 needs a value"
 		declare "${1#--}=$2"
 		shift
@@ -62,12 +53,18 @@ if [[ $quick == yes ]]; then
 	rounds=${rounds:-3} sizes=${sizes:-4:4M:16}
 fi
 rounds=${rounds:-5} sizes=${sizes:-4:64M:4}
-out=${out:-runs/peers/$(date +%Y%m%d-%H%M%S)}
-[[ $out == /* ]] || out=$PWD/$out # the script moves to the root of the tree
 
 [[ $ranks =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--ranks are numbers with commas between them, not $ranks"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds is a number, not $rounds"
 [[ $transport =~ ^(tcp|shm|auto)$ ]] || wrong "--transport is tcp, shm or auto, not $transport"
+if [[ ! $memory ]]; then
+	memory=heap
+	[[ $transport == tcp ]] || memory=heap,shared
+fi
+[[ $memory =~ ^(heap|shared)(,(heap|shared))?$ ]] || wrong "--memory is of heap,shared, not $memory"
+if [[ $transport == tcp ]] && wanted shared "$memory"; then
+	wrong "--memory shared needs --transport shm or auto: over tcp nobody reads another's memory"
+fi
 [[ $peers =~ ^(|(gloo|openmpi)(,(gloo|openmpi))?)$ ]] || wrong "--peers are gloo,openmpi, not $peers"
 [[ -z $require || $require =~ ^[0-9]*\.?[0-9]+$ ]] || wrong "--require is a number such as 1.1, not $require"
 IFS=: read -r begin end step <<<"$sizes"
@@ -80,50 +77,20 @@ for ((size = begin; size <= end; size *= step)); do
 	all_sizes+=("$size")
 done
 
-mkdir -p "$out"
-if [[ -d $out/raw ]] && [[ $(ls -A "$out/raw") ]]; then
-	wrong "$out has results already"
-fi
-mkdir -p "$out/raw"
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-work=$(mktemp -d)
-
-# cleanup ends what still runs, all of it started here, and takes the binaries
-# away. It is for the traps.
-# shellcheck disable=SC2317
-cleanup() {
-	if [[ $job ]]; then
-		kill -- "-$job" 2>/dev/null || true
-		wait "$job" 2>/dev/null || true
-	fi
-	rm -rf "$work"
-}
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-set -m # what run starts in the background has a process group of its own: $job
-job=''
-limit=(timeout --foreground --kill-after=10 600) # for one program in one round
+prepare peers
 cores=$(nproc)
 unset RINGTRAIN_KEY_FILE # only ringtrain-tls has a key
-programs=() notes=()
-
-# note TEXT is said now and below the table.
-note() {
-	notes+=(-note "$1")
-	echo "$1" >&2
-}
 
 find_ringtrain() {
 	go build -o "$work/ringtrain" ./cmd/ringtrain
 	go build -o "$work/peers" ./scripts/peers
-	programs+=(ringtrain)
-	if [[ $tls == no ]]; then
-		return
+	if wanted heap "$memory"; then
+		programs+=(ringtrain)
 	fi
-	if [[ $("$work/ringtrain" bench collective --help) != *--key-file* ]]; then
-		note "Not measured: ringtrain with TLS, because its bench takes no --key-file."
+	if wanted shared "$memory"; then
+		programs+=(ringtrain-shared)
+	fi
+	if [[ $tls == no ]]; then
 		return
 	fi
 	if [[ -z $key ]]; then
@@ -133,16 +100,13 @@ find_ringtrain() {
 	programs+=(ringtrain-tls)
 }
 
-# wanted PEER reports whether --peers names it.
-wanted() { [[ ,$peers, == *,$1,* ]]; }
-
 # method OBJECT compiles what the peers' programs share.
 method() {
 	"${CC:-cc}" -O2 -Wall -fexceptions -c scripts/peers/native/method.c -o "$work/method.o"
 }
 
 find_gloo() {
-	wanted gloo || return 0
+	wanted gloo "$peers" || return 0
 	local cxx=${CXX:-c++} log=$work/gloo.log
 	if ! command -v "$cxx" >/dev/null; then
 		note "Not measured: Gloo, because there is no C++ compiler. On Debian: apt-get install g++ libgloo-dev"
@@ -157,7 +121,7 @@ find_gloo() {
 }
 
 find_openmpi() {
-	wanted openmpi || return 0
+	wanted openmpi "$peers" || return 0
 	local log=$work/openmpi.log
 	if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
 		note "Not measured: Open MPI, because it is not installed. On Debian: apt-get install openmpi-bin libopenmpi-dev"
@@ -178,13 +142,17 @@ find_openmpi() {
 # shellcheck disable=SC2317,SC2054
 {
 
-run_ringtrain() {
-	"${limit[@]}" "$work/ringtrain" bench collective allreduce --ranks "$1" --transport "$transport" \
-		-b "$begin" -e "$end" -f "$step" --json "$work/json" "${@:2}" >/dev/null
+# collective RANKS FLAG... is the bench of ringtrain.
+collective() {
+	"${limit[@]}" "$work/ringtrain" bench collective allreduce --ranks "$1" --transport "$transport" --json "$work/json" "${@:2}" >/dev/null
 	cat "$work/json"
 }
 
+run_ringtrain() { collective "$1" -b "$begin" -e "$end" -f "$step" "${@:2}"; }
+run_ringtrain-shared() { run_ringtrain "$1" --memory shared; }
 run_ringtrain-tls() { run_ringtrain "$1" --key-file "$key"; }
+run_ringtrain-garbage() { collective "$1" -b 4K -e 4K -n 5000 --garbage 20; }
+run_memory() { "${limit[@]}" "$work/peers" memory "$1"; }
 
 run_gloo() {
 	local store rank pid pids=() rc=0
@@ -224,53 +192,21 @@ run_openmpi() {
 }
 }
 
-# run PROGRAM RANKS ROUND leaves a file in raw/ or ends the script.
-run() {
-	local name=$1 file=$out/raw/$2-$3-$1.json start=$SECONDS rc=0
-	printf 'round %d of %d, %d ranks: %s ... ' "$3" "$rounds" "$2" "$name" >&2
-	"run_$name" "$2" </dev/null >"$work/out" 2>"$work/err" &
-	job=$!
-	wait "$job" || rc=$?
-	job=''
-	if ((rc != 0)); then
-		echo "failed" >&2
-		tail -n 20 "$work/err" >&2
-		((rc != 124)) || broken "$name with $2 ranks did not end in 10 minutes"
-		broken "$name with $2 ranks ended with code $rc"
-	fi
-	mv "$work/out" "$file"
-	echo "$((SECONDS - start)) s" >&2
-}
-
-# machine is what the table says of where it was made.
-machine() {
-	local model
-	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-	echo "$(date -u '+%Y-%m-%d %H:%M UTC'), $cores cores of ${model:-an unknown processor}, Linux $(uname -r), load $(cut -d ' ' -f 1 /proc/loadavg) before the run, $(go version | cut -d ' ' -f 3)."
+# versions are the lines on the peers' in what the table says of the machine.
+versions() {
 	if [[ ${programs[*]} == *openmpi* ]]; then
-		echo "$(mpirun --version | head -n 1 | sed 's/^mpirun (//; s/)//')."
+		mpirun --version | sed -n '1{s/^mpirun (//; s/)//; s/$/./; p}'
 	fi
 	if [[ ${programs[*]} == *gloo* ]]; then
 		echo "Gloo $(dpkg-query -W -f '${Version}' libgloo-dev 2>/dev/null || echo 'of an unknown version')."
 	fi
-	printf '\n    %s\n' "$command_line"
 }
 
 find_ringtrain
 find_gloo
 find_openmpi
-machine >"$out/table.md"
-count=${#programs[@]}
-for ((round = 1; round <= rounds; round++)); do
-	for n in ${ranks//,/ }; do
-		for ((i = 0; i < count; i++)); do
-			run "${programs[(round - 1 + i) % count]}" "$n" "$round"
-		done
-	done
-done
-rc=0
-"$work/peers" -csv "$out/rounds.csv" ${require:+-require "$require"} "${notes[@]}" "$out/raw" >"$work/table" || rc=$?
-cat "$work/table" >>"$out/table.md"
-cat "$out/table.md"
-echo "results are in $out" >&2
-exit "$rc"
+mapfile -t lines < <(versions)
+machine "$cores cores" "${lines[@]}" >"$out/table.md"
+programs+=(ringtrain-garbage memory)
+run_all "$ranks" ranks
+conclude "$work/peers" table ${require:+-require "$require"}

@@ -4,6 +4,8 @@
 # than the round before. The result is a Markdown table. docs/benchmarks.md says
 # how to read it and what makes the comparison fair.
 set -euo pipefail
+# shellcheck source=scripts/rounds.sh
+source "$(dirname "${BASH_SOURCE[0]}")/rounds.sh"
 
 usage() {
 	cat <<'USAGE'
@@ -25,20 +27,7 @@ Exit codes: 0 done, 1 something broke, losses did not fall alike, or --require w
 USAGE
 }
 
-# wrong WHAT ends the script: the command line cannot be carried out.
-wrong() {
-	echo "bench-step.sh: $1; see --help" >&2
-	exit 2
-}
-
-# broken WHAT ends the script: something did not work.
-broken() {
-	echo "bench-step.sh: $1" >&2
-	exit 1
-}
-
 models=mlp,convnet rounds='' steps='' peers=debian,pypi,gorgonia core='' require='' out='' quick=no
-command_line="scripts/bench-step.sh $*"
 while (($# > 0)); do
 	case $1 in
 	--models | --rounds | --steps | --peers | --core | --require | --out)
@@ -56,8 +45,6 @@ if [[ $quick == yes ]]; then
 	rounds=${rounds:-2} steps=${steps:-60}
 fi
 rounds=${rounds:-7} steps=${steps:-300}
-out=${out:-runs/step/$(date +%Y%m%d-%H%M%S)}
-[[ $out == /* ]] || out=$PWD/$out # the script moves to the root of the tree
 
 [[ $models =~ ^(mlp|convnet)(,(mlp|convnet))?$ ]] || wrong "--models are mlp,convnet, not $models"
 [[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds is a number, not $rounds"
@@ -67,46 +54,13 @@ command -v taskset >/dev/null || broken "taskset is missing. On Debian: apt-get 
 core=${core:-$(taskset -cp $$ | sed 's/.*[^0-9]//')}
 taskset -c "$core" true 2>/dev/null || wrong "--core is the number of a core of this machine, not $core"
 
-mkdir -p "$out"
-if [[ -d $out/raw ]] && [[ $(ls -A "$out/raw") ]]; then
-	wrong "$out has results already"
-fi
-mkdir -p "$out/raw"
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-work=$(mktemp -d)
-
-# cleanup ends what still runs, all of it started here, and takes the binary and
-# the batches away. It is for the traps.
-# shellcheck disable=SC2317
-cleanup() {
-	if [[ $job ]]; then
-		kill -- "-$job" 2>/dev/null || true
-		wait "$job" 2>/dev/null || true
-	fi
-	rm -rf "$work"
-}
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-set -m # what run starts in the background has a process group of its own: $job
-job=''
-limit=(timeout --foreground --kill-after=10 600) # for one program in one round
+prepare step
 # Every program chooses for itself, with one thread.
 unset RINGTRAIN_OPENBLAS OPENBLAS_CORETYPE MKL_NUM_THREADS GOMAXPROCS GOGC GODEBUG
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 debian=${DEBIAN_PYTHON:-/usr/bin/python3}
 pypi=${PYPI_PYTHON:-${TMPDIR:-/tmp}/ringtrain-torch/bin/python}
-programs=(ringtrain ringtrain-gonum) notes=()
-
-# note TEXT is said now and below the table.
-note() {
-	notes+=(-note "$1")
-	echo "$1" >&2
-}
-
-# wanted PEER reports whether --peers names it.
-wanted() { [[ ,$peers, == *,$1,* ]]; }
+programs=(ringtrain ringtrain-gonum)
 
 # has FLAG... reports whether the processor has all of these features.
 has() {
@@ -129,7 +83,7 @@ core_type() {
 
 # find_torch PEER PYTHON HOW adds a PyTorch, as it is and with the processor named.
 find_torch() {
-	wanted "$1" || return 0
+	wanted "$1" "$peers" || return 0
 	if ! "$2" -c 'import torch' >/dev/null 2>&1; then
 		note "Not measured: PyTorch of $1, because $2 has none. To install it: $3"
 		return
@@ -157,53 +111,15 @@ run_pypi-core() { OPENBLAS_CORETYPE=$type run_pypi "$1"; }
 run_gorgonia() { pinned "$work/step" gorgonia "$1" "$work/batches" "$steps"; }
 }
 
-# run PROGRAM MODEL ROUND leaves a file in raw/ or ends the script.
-run() {
-	local name=$1 file=$out/raw/$2-$3-$1.json start=$SECONDS rc=0
-	printf 'round %d of %d, %s: %s ... ' "$3" "$rounds" "$2" "$name" >&2
-	"run_$name" "$2" </dev/null >"$work/out" 2>"$work/err" &
-	job=$!
-	wait "$job" || rc=$?
-	job=''
-	if ((rc != 0)); then
-		echo "failed" >&2
-		tail -n 20 "$work/err" >&2
-		((rc != 124)) || broken "$name with $2 did not end in 10 minutes"
-		broken "$name with $2 ended with code $rc"
-	fi
-	mv "$work/out" "$file"
-	echo "$((SECONDS - start)) s" >&2
-}
-
-# machine is what the table says of where it was made.
-machine() {
-	local model
-	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-	echo "$(date -u '+%Y-%m-%d %H:%M UTC'), core $core of ${model:-an unknown processor} (for OpenBLAS: ${type:-unknown}), Linux $(uname -r), load $(cut -d ' ' -f 1 /proc/loadavg) before the run, $(go version | cut -d ' ' -f 3)."
-	printf '\n    %s\n' "$command_line"
-}
-
 type=$(core_type)
 go build -o "$work/step" ./scripts/peers/step
 "$work/step" table -require "$require" "$out/raw" >/dev/null 2>"$work/err" || (($? != 2)) || wrong "$(<"$work/err")"
 find_torch debian "$debian" "apt-get install --no-install-recommends python3-torch"
 find_torch pypi "$pypi" "python3 -m venv ${pypi%/bin/*} && ${pypi%/bin/*}/bin/pip install torch"
-if wanted gorgonia; then
+if wanted gorgonia "$peers"; then
 	programs+=(gorgonia)
 fi
 "$work/step" batches "$work/batches"
-machine >"$out/table.md"
-count=${#programs[@]}
-for ((round = 1; round <= rounds; round++)); do
-	for model in ${models//,/ }; do
-		for ((i = 0; i < count; i++)); do
-			run "${programs[(round - 1 + i) % count]}" "$model" "$round"
-		done
-	done
-done
-rc=0
-"$work/step" table -csv "$out/rounds.csv" -require "$require" "${notes[@]}" "$out/raw" >"$work/table" || rc=$?
-cat "$work/table" >>"$out/table.md"
-cat "$out/table.md"
-echo "results are in $out" >&2
-exit "$rc"
+machine "core $core" "OpenBLAS should take the processor for: ${type:-unknown}." >"$out/table.md"
+run_all "$models"
+conclude "$work/step" table -require "$require"

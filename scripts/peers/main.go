@@ -1,38 +1,69 @@
 // Command peers turns the files that scripts/bench-peers.sh has gathered into
 // tables: for each number of ranks, the times of ringtrain's allreduce beside
-// those of other libraries, and the ratios.
+// those of other libraries, and the ratios. It also measures the memory that
+// bounds them.
 //
-//	peers [-csv FILE] [-require RATIO] [-note TEXT]... DIR
+//	peers table [-csv FILE] [-require RATIO] [-note TEXT]... DIR
+//	peers memory RANKS
 //
 // DIR holds RANKS-ROUND-PROGRAM.json files, in the format of "ringtrain bench
-// collective --json". The tables are Markdown, on stdout. It exits with 1 if a
-// result was wrong, if the files do not fit together, or if a ratio is less
-// than asked for.
+// collective --json"; those of the program memory are what the second form
+// writes. The tables are Markdown, on stdout. It exits with 1 if a result was
+// wrong, if the files do not fit together, or if a ratio is less than asked for.
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
+
+// boundSize is the size whose bound is shown, and of the vectors on which memory
+// is measured: an allreduce of it has much to move and little to wait for.
+const boundSize = 64 << 20
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
+	switch {
+	case len(args) > 0 && args[0] == "table":
+		return table(args[1:], stdout, stderr)
+	case len(args) == 2 && args[0] == "memory":
+		if ranks, err := strconv.Atoi(args[1]); err == nil && ranks > 0 {
+			return memory(ranks, boundSize, stdout, stderr)
+		}
+	}
+	fmt.Fprintln(stderr, "usage: peers table [flags] DIR | peers memory RANKS; see peers table -help")
+	return 2
+}
+
+// memory measures as many threads as so many ranks can have cores.
+func memory(ranks, bytes int, stdout, stderr io.Writer) int {
+	m := bench.MeasureMemory(min(ranks, runtime.NumCPU()), bytes)
+	if err := json.NewEncoder(stdout).Encode(m); err != nil {
+		fmt.Fprintf(stderr, "peers: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func table(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("peers table", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	csvFile := flags.String("csv", "", "`file` for all records, with program and round")
-	least := flags.Float64("require", 0, "the least `ratio` of a peer's time to ringtrain's")
-	var notes []string
-	flags.Func("note", "`text` below the tables; may be repeated", func(text string) error {
-		notes = append(notes, text)
-		return nil
-	})
+	least := flags.Float64("require", 0, "the least `ratio` of a peer's time to ringtrain's, on either kind of memory")
+	notes := rounds.Notes(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -42,7 +73,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "peers: give one directory; see -help")
 		return 2
 	}
-	if err := report(flags.Arg(0), *csvFile, *least, notes, stdout); err != nil {
+	if err := report(flags.Arg(0), *csvFile, *least, *notes, stdout); err != nil {
 		fmt.Fprintf(stderr, "peers: %v\n", err)
 		return 1
 	}

@@ -11,19 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peer writes one file: times in microseconds for sizes 4 and 4096, a mean of
-// twice and a p99 of three times that for all but ours.
+// peer writes one file: times in microseconds for the sizes 4, 4096 and so on, a
+// mean of twice and a p99 of three times that, and one more with a look at the
+// result.
 func peer(ranks, round int, program string, times ...float64) (name, text string) {
 	var records []string
 	for i, time := range times {
-		mean := ""
-		if program != ours {
-			mean = fmt.Sprintf(`"mean_us": %v,`, 2*time)
-		}
-		records = append(records, fmt.Sprintf(`{"ranks": %d, "transport": "tcp", "size": %d, "time_us": %v, %s "p99_us": %v, "wrong": 0, "iterations": 5}`,
-			ranks, 4<<(10*i), time, mean, 3*time))
+		records = append(records, record(ranks, 4<<(10*i), time))
 	}
 	return fmt.Sprintf("%d-%d-%s.json", ranks, round, program), "[" + strings.Join(records, ",") + "]"
+}
+
+func record(ranks, size int, time float64) string {
+	return fmt.Sprintf(`{"ranks": %d, "transport": "tcp", "size": %d, "time_us": %v, "mean_us": %v, "p99_us": %v, "read_us": %v, "wrong": 0, "iterations": 5}`,
+		ranks, size, time, 2*time, 3*time, time+1)
 }
 
 // write makes a directory of files, given as names and texts in turn.
@@ -58,23 +59,30 @@ func threeRounds(t *testing.T) string {
 func TestTable(t *testing.T) {
 	var out, errs bytes.Buffer
 	csv := filepath.Join(t.TempDir(), "rounds.csv")
-	require.Equal(t, 0, run([]string{"-csv", csv, "-note", "Not measured: Gloo.", threeRounds(t)}, &out, &errs), errs.String())
+	require.Equal(t, 0, run([]string{"table", "-csv", csv, "-note", "Not measured: Gloo.", threeRounds(t)}, &out, &errs), errs.String())
 	require.Equal(t, `
 ### 2 ranks
 
-Microseconds, median [least-most] of the rounds, which are 3; a ratio above 1: ringtrain is faster.
+Microseconds of a call, median [least-most] of the rounds, which are 3; a ratio above 1: ringtrain is faster.
 
 | size | ringtrain, tcp | Open MPI, tcp | Open MPI / ringtrain |
 |---|---|---|---|
 | 4 B | 5.00 [4.00-6.00] | 9.00 [9.00-10.0] | 2.00 |
 | 4 KB | 1500 [1000-3000] | 2100 [900-3000] | 0.90 |
 
-The same calls: the mean of a round (- where a program does not say) and the time that 99 of 100 calls kept, medians of the rounds.
+The same calls: the mean of a round and the time that 99 of 100 calls kept, medians of the rounds.
 
 | size | ringtrain, tcp: mean | p99 | Open MPI, tcp: mean | p99 |
 |---|---|---|---|---|
-| 4 B | - | 15.0 | 18.0 | 27.0 |
-| 4 KB | - | 4500 | 4200 | 6300 |
+| 4 B | 10.0 | 15.0 | 18.0 | 27.0 |
+| 4 KB | 3000 | 4500 | 4200 | 6300 |
+
+A call and one comparison of its result.
+
+| size | ringtrain, tcp | Open MPI, tcp | Open MPI / ringtrain |
+|---|---|---|---|
+| 4 B | 6.00 [5.00-7.00] | 10.0 [10.0-11.0] | 1.83 |
+| 4 KB | 1501 [1001-3001] | 2101 [901-3001] | 0.90 |
 
 Not measured: Gloo.
 `, out.String())
@@ -83,32 +91,100 @@ Not measured: Gloo.
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	require.Len(t, lines, 1+3*2*2)
-	require.Equal(t, "ranks,round,program,transport,size,time_us,mean_us,p99_us,algbw,busbw,iterations", lines[0])
-	require.Equal(t, "2,1,ringtrain,tcp,4,5,,15,0,0,5", lines[1])
-	require.Equal(t, "2,3,openmpi,tcp,4096,2100,4200,6300,0,0,5", lines[12])
+	require.Equal(t, "ranks,round,program,transport,size,time_us,mean_us,p99_us,read_us,algbw,busbw,iterations", lines[0])
+	require.Equal(t, "2,1,ringtrain,tcp,4,5,10,15,6,0,0,5", lines[1])
+	require.Equal(t, "2,3,openmpi,tcp,4096,2100,4200,6300,2101,0,0,5", lines[12])
 }
 
 func TestRanksAndColumnsAreInOrder(t *testing.T) {
 	var files []string
 	for _, ranks := range []int{16, 2} {
-		for _, program := range []string{"gloo", "openmpi", "ringtrain-tls", "another", ours} {
+		for _, program := range []string{"gloo", "openmpi", "ringtrain-tls", "another", oursShared, ours} {
 			name, text := peer(ranks, 1, program, 1, 2)
 			files = append(files, name, text)
 		}
 	}
 	var out, errs bytes.Buffer
-	require.Equal(t, 0, run([]string{write(t, files...)}, &out, &errs), errs.String())
-	require.Contains(t, out.String(), "| size | ringtrain, tcp | ringtrain, TLS, tcp | Gloo, tcp | Open MPI, tcp | another, tcp "+
-		"| Gloo / ringtrain | Open MPI / ringtrain | another / ringtrain |")
+	require.Equal(t, 0, run([]string{"table", write(t, files...)}, &out, &errs), errs.String())
+	require.Contains(t, out.String(), "| size | ringtrain, tcp | ringtrain, Node.Alloc, tcp | ringtrain, TLS, tcp | Gloo, tcp | Open MPI, tcp | another, tcp "+
+		"| Gloo / ringtrain | Open MPI / ringtrain | another / ringtrain | best peer / ringtrain "+
+		"| Gloo / ringtrain, Node.Alloc | Open MPI / ringtrain, Node.Alloc | another / ringtrain, Node.Alloc | best peer / ringtrain, Node.Alloc |")
 	require.Less(t, strings.Index(out.String(), "### 2 ranks"), strings.Index(out.String(), "### 16 ranks"))
+}
+
+// The best peer is the best of each round, whichever it is then.
+func TestBestPeer(t *testing.T) {
+	var files []string
+	for round, times := range [][3]float64{{10, 20, 40}, {10, 80, 30}, {10, 60, 60}} { // ours, Gloo, Open MPI: 2, 3 and 6 times as long
+		for i, program := range []string{ours, "gloo", "openmpi"} {
+			name, text := peer(2, round+1, program, times[i])
+			files = append(files, name, text)
+		}
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, 0, run([]string{"table", write(t, files...)}, &out, &errs), errs.String())
+	require.Contains(t, out.String(), "| 4 B | 10.0 [10.0-10.0] | 60.0 [20.0-80.0] | 40.0 [30.0-60.0] | 6.00 | 4.00 | 3.00 |")
+}
+
+// Memory that ranks share is compared with the peers as ordinary memory is.
+func TestSharedMemory(t *testing.T) {
+	var files []string
+	for program, time := range map[string]float64{ours: 9, oursShared: 4, "openmpi": 8} {
+		name, text := peer(2, 1, program, time)
+		files = append(files, name, text)
+	}
+	dir := write(t, files...)
+	var out, errs bytes.Buffer
+	require.Equal(t, 1, run([]string{"table", "-require", "1", dir}, &out, &errs))
+	require.Contains(t, out.String(), "| 4 B | 9.00 [9.00-9.00] | 4.00 [4.00-4.00] | 8.00 [8.00-8.00] | 0.89 | 2.00 |")
+	require.Contains(t, out.String(), "| 4 B | 10.0 [10.0-10.0] | 5.00 [5.00-5.00] | 9.00 [9.00-9.00] | 0.90 | 1.80 |", "with a look at the result")
+	require.Equal(t, "peers: 2 ranks, 4 B: Open MPI / ringtrain is 0.89, not 1\n", errs.String())
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "2-1-ringtrain.json")))
+	require.Equal(t, 0, run([]string{"table", "-require", "2", dir}, &out, &errs), "ordinary memory is not needed")
+	require.Equal(t, 1, run([]string{"table", "-require", "2.01", dir}, &out, &errs))
+	require.Contains(t, errs.String(), "Open MPI / ringtrain, Node.Alloc is 2.00, not 2.01")
+}
+
+// Below the tables of a number of ranks stands what garbage does to the slowest
+// calls, and how near the programs come to what memory allows.
+func TestGarbageAndMemory(t *testing.T) {
+	var files []string
+	for round := 1; round <= 3; round++ {
+		files = append(files,
+			fmt.Sprintf("2-%d-ringtrain.json", round), "["+record(2, boundSize, 20_000)+"]",
+			fmt.Sprintf("2-%d-ringtrain-garbage.json", round), strings.Replace("["+record(2, 4096, 2)+"]", `"p99_us": 6`, fmt.Sprintf(`"p99_us": %d`, 10*round), 1),
+			fmt.Sprintf("2-%d-memory.json", round), fmt.Sprintf(`{"threads": 2, "bytes": %d, "copy": %d, "add": %d}`, boundSize, 20+round, 10*round),
+		)
+	}
+	dir := write(t, files...)
+	var out, errs bytes.Buffer
+	require.Equal(t, 0, run([]string{"table", dir}, &out, &errs), errs.String())
+	require.Contains(t, out.String(), `
+ringtrain, 4 KB, beside a goroutine on each rank that makes garbage: median 2.00 [2.00-2.00], p99 20.0 [10.0-30.0], p99 / median 10.00 [5.00-15.00].
+`)
+	// 4 * 64 MB are 268.4 million bytes: at 22 GB/s, the median, 12202 us.
+	require.Contains(t, out.String(), `
+Memory, vectors of 64 MB on 2 cores: 22.0 [21.0-23.0] GB/s copying, 20.0 [10.0-30.0] adding float32.`+
+		" An allreduce of 64 MB moves 256 MB at least, which takes 12202 [8948-12783] us at the faster of the two. Of this bound reach: ringtrain, tcp 61 %.\n")
+}
+
+func TestMeasuresMemory(t *testing.T) {
+	var out, errs bytes.Buffer
+	require.Equal(t, 0, memory(1, 1<<20, &out, &errs), errs.String())
+	name, text := peer(2, 1, ours, 1)
+	var table bytes.Buffer
+	require.Equal(t, 0, run([]string{"table", write(t, name, text, "2-1-memory.json", out.String())}, &table, &errs), errs.String())
+	require.Contains(t, table.String(), "Memory, vectors of 1 MB on 1 core: ")
+	require.NotContains(t, table.String(), "bound", "there is no size of 64 MB")
 }
 
 func TestRequire(t *testing.T) {
 	dir := threeRounds(t)
 	var out, errs bytes.Buffer
-	require.Equal(t, 0, run([]string{"-require", "0.9", dir}, &out, &errs), errs.String())
+	require.Equal(t, 0, run([]string{"table", "-require", "0.9", dir}, &out, &errs), errs.String())
 	out.Reset()
-	require.Equal(t, 1, run([]string{"-require", "0.95", dir}, &out, &errs))
+	require.Equal(t, 1, run([]string{"table", "-require", "0.95", dir}, &out, &errs))
 	require.Contains(t, out.String(), "### 2 ranks", "the table is there all the same")
 	require.Equal(t, "peers: 2 ranks, 4 KB: Open MPI / ringtrain is 0.90, not 0.95\n", errs.String())
 }
@@ -123,16 +199,20 @@ func TestWhatDoesNotFit(t *testing.T) {
 		"2-1-gloo.json: unexpected end":              {name, good, "2-1-gloo.json", "["},
 		"2-1-ringtrain.json: there are no records":   {name, "[]"},
 		"2-1-ringtrain.json: a record is of 4 ranks": {name, four},
-		"4 KB: 3 elements of results were wrong":     {name, strings.Replace(good, `4096, "time_us": 2,  "p99_us": 6, "wrong": 0`, `4096, "time_us": 2,  "p99_us": 6, "wrong": 3`, 1)},
+		"4 KB: 3 elements of results were wrong":     {name, strings.Replace(good, `4096, "time_us": 2, "mean_us": 4, "p99_us": 6, "read_us": 3, "wrong": 0`, `4096, "time_us": 2, "mean_us": 4, "p99_us": 6, "read_us": 3, "wrong": 3`, 1)},
 		"4 B: nobody looked":                         {name, strings.ReplaceAll(good, `"wrong": 0`, `"wrong": null`)},
 		"4 B took 0 us":                              {name, strings.Replace(good, `"time_us": 1`, `"time_us": 0`, 1)},
+		"and 0 with a look at the result":            {name, strings.Replace(good, `"read_us": 2`, `"read_us": 0`, 1)},
+		"2-1-memory.json: memory copies at 0 GB/s":   {name, good, "2-1-memory.json", "{}"},
+		"memory has 1 rounds, ringtrain 2":           {name, good, "2-2-ringtrain.json", good, "2-1-memory.json", `{"copy": 1, "add": 1}`},
+		"it must be of one size, the same in each":   {name, good, "2-1-ringtrain-garbage.json", good},
 		"round 1, gloo: it has the sizes":            {name, good, "2-1-gloo.json", longer},
 		"2 ranks: ringtrain is missing":              {"2-1-gloo.json", good},
 		"ringtrain has the rounds [1], gloo [2]":     {name, good, "2-2-gloo.json", good},
 	} {
 		t.Run(want, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			require.Equal(t, 1, run([]string{write(t, files...)}, &out, &errs))
+			require.Equal(t, 1, run([]string{"table", write(t, files...)}, &out, &errs))
 			require.Contains(t, errs.String(), want)
 			require.Empty(t, out.String())
 		})
@@ -144,7 +224,7 @@ func TestNumbers(t *testing.T) {
 		require.Equal(t, want, number(x))
 	}
 	for want, x := range map[string]float64{"0.0034": .00342, "0.52": .52, "118.50": 118.5} {
-		require.Equal(t, want, ratio(x))
+		require.Equal(t, want, formatRatio(x))
 	}
 	for want, x := range map[string]int{"4 B": 4, "64 KB": 65536, "3 MB": 3 << 20, "1 GB": 1 << 30, "1000 B": 1000} {
 		require.Equal(t, want, formatSize(x))
@@ -152,7 +232,7 @@ func TestNumbers(t *testing.T) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, args := range [][]string{{}, {"a", "b"}, {"-nonsense", "a"}} {
+	for _, args := range [][]string{{}, {"a"}, {"table"}, {"table", "a", "b"}, {"table", "-nonsense", "a"}, {"memory"}, {"memory", "0"}, {"memory", "two"}} {
 		var out, errs bytes.Buffer
 		require.Equal(t, 2, run(args, &out, &errs))
 		require.NotEmpty(t, errs.String())

@@ -1,30 +1,25 @@
 package main
 
 import (
-	"encoding/csv"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
-
-// A record is what a program says of one size.
-type record struct {
-	bench.Record
-	Mean *float64 `json:"mean_us"` // not every program has it
-}
 
 // A measurement is what one program said in one round.
 type measurement struct {
 	ranks, round int
 	program      string
-	records      []record
+	records      []bench.Record // but for machineMemory
+	memory       bench.Memory   // of machineMemory alone
 }
 
 var fileName = regexp.MustCompile(`^(\d+)-(\d+)-([a-z-]+)\.json$`)
@@ -32,47 +27,42 @@ var fileName = regexp.MustCompile(`^(\d+)-(\d+)-([a-z-]+)\.json$`)
 // readAll reads all files of a directory. A wrong result makes all figures
 // worthless, so it is an error.
 func readAll(dir fs.FS) ([]measurement, error) {
-	files, err := fs.ReadDir(dir, ".")
+	var runs []measurement
+	err := rounds.Read(dir, fileName, "RANKS-ROUND-PROGRAM.json", func(groups []string, text []byte) error {
+		r := measurement{program: groups[2]}
+		r.ranks, _ = strconv.Atoi(groups[0]) // digits
+		r.round, _ = strconv.Atoi(groups[1])
+		if err := r.parse(text); err != nil {
+			return err
+		}
+		runs = append(runs, r)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	var runs []measurement
-	for _, f := range files {
-		parts := fileName.FindStringSubmatch(path.Base(f.Name()))
-		if parts == nil {
-			return nil, fmt.Errorf("%s is not named RANKS-ROUND-PROGRAM.json", f.Name())
-		}
-		r := measurement{program: parts[3]}
-		r.ranks, _ = strconv.Atoi(parts[1]) // digits
-		r.round, _ = strconv.Atoi(parts[2])
-		text, err := fs.ReadFile(dir, f.Name())
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(text, &r.records); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		if err := r.check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		runs = append(runs, r)
-	}
 	slices.SortFunc(runs, func(a, b measurement) int {
-		return cmpAll(a.ranks-b.ranks, a.round-b.round, place(a.program)-place(b.program))
+		return cmp.Or(a.ranks-b.ranks, a.round-b.round, programs.Place(a.program)-programs.Place(b.program), strings.Compare(a.program, b.program))
 	})
 	return runs, nil
 }
 
-func cmpAll(differences ...int) int {
-	for _, d := range differences {
-		if d != 0 {
-			return d
+// parse reads what the program wrote.
+func (r *measurement) parse(text []byte) error {
+	if r.program == machineMemory {
+		err := json.Unmarshal(text, &r.memory)
+		if m := r.memory; err == nil && !(m.Copy > 0 && m.Add > 0) {
+			err = fmt.Errorf("memory copies at %v GB/s and adds at %v", m.Copy, m.Add)
 		}
+		return err
 	}
-	return 0
+	if err := json.Unmarshal(text, &r.records); err != nil {
+		return err
+	}
+	return r.check()
 }
 
-func (r measurement) check() error {
+func (r *measurement) check() error {
 	if len(r.records) == 0 {
 		return fmt.Errorf("there are no records")
 	}
@@ -80,8 +70,8 @@ func (r measurement) check() error {
 		switch {
 		case x.Ranks != r.ranks:
 			return fmt.Errorf("a record is of %d ranks", x.Ranks)
-		case !(x.Time > 0):
-			return fmt.Errorf("%s took %v us", formatSize(x.Size), x.Time)
+		case !(x.Time > 0 && x.Mean > 0 && x.Read > 0):
+			return fmt.Errorf("%s took %v us, %v in the mean, and %v with a look at the result", formatSize(x.Size), x.Time, x.Mean, x.Read)
 		case x.Wrong == nil:
 			return fmt.Errorf("%s: nobody looked whether the results were right", formatSize(x.Size))
 		case *x.Wrong != 0:
@@ -91,31 +81,16 @@ func (r measurement) check() error {
 	return nil
 }
 
-// writeCSV writes every record of every run.
+// writeCSV writes every record of every program; memory has none.
 func writeCSV(name string, runs []measurement) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	out := csv.NewWriter(f)
-	_ = out.Write([]string{"ranks", "round", "program", "transport", "size", "time_us", "mean_us", "p99_us", "algbw", "busbw", "iterations"}) // Error tells
-	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	lines := [][]string{{"ranks", "round", "program", "transport", "size", "time_us", "mean_us", "p99_us", "read_us", "algbw", "busbw", "iterations"}}
 	for _, r := range runs {
 		for _, x := range r.records {
-			mean := ""
-			if x.Mean != nil {
-				mean = number(*x.Mean)
-			}
-			_ = out.Write([]string{
-				strconv.Itoa(r.ranks), strconv.Itoa(r.round), r.program, x.Transport, strconv.Itoa(x.Size),
-				number(x.Time), mean, number(x.P99), number(x.AlgBW), number(x.BusBW), strconv.Itoa(x.Iterations),
+			lines = append(lines, []string{
+				strconv.Itoa(r.ranks), strconv.Itoa(r.round), r.program, x.Transport, strconv.Itoa(x.Size), rounds.Exact(x.Time), rounds.Exact(x.Mean),
+				rounds.Exact(x.P99), rounds.Exact(x.Read), rounds.Exact(x.AlgBW), rounds.Exact(x.BusBW), strconv.Itoa(x.Iterations),
 			})
 		}
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		_ = f.Close() // the first error counts
-		return err
-	}
-	return f.Close()
+	return rounds.WriteCSV(name, lines)
 }

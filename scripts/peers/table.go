@@ -6,213 +6,121 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// ours is the program that all others are compared with.
-const ours = "ringtrain"
-
-// programs are those that have a title, in the order of the columns. Others
-// come last.
-var programs = []struct{ name, title string }{
-	{ours, "ringtrain"},
-	{"ringtrain-tls", "ringtrain, TLS"},
-	{"gloo", "Gloo"},
-	{"openmpi", "Open MPI"},
+// write writes the tables, and what stands below them.
+func (r *result) write(b *strings.Builder) {
+	fmt.Fprintf(b, "\n### %d ranks\n\nMicroseconds of a call, median [least-most] of the rounds, which are %d; a ratio above 1: ringtrain is faster.\n\n", r.ranks, len(r.rounds))
+	r.writeRatios(b, timesOf)
+	b.WriteString("\nThe same calls: the mean of a round and the time that 99 of 100 calls kept, medians of the rounds.\n\n")
+	r.writeSpread(b)
+	b.WriteString("\nA call and one comparison of its result.\n\n")
+	r.writeRatios(b, readsOf)
+	r.writeGarbage(b)
+	r.writeMemory(b)
 }
 
-func place(program string) int {
-	for i, p := range programs {
-		if p.name == program {
-			return i
-		}
-	}
-	return len(programs)
-}
-
-func title(program string) string {
-	if i := place(program); i < len(programs) {
-		return programs[i].title
-	}
-	return program
-}
-
-// A result is all rounds of one number of ranks.
-type result struct {
-	ranks   int
-	rounds  []int // their numbers
-	sizes   []int
-	columns []column
-}
-
-// A column is one program.
-type column struct {
-	program, transport string
-	rounds             []int
-	cells              []cell // for each size
-}
-
-// A cell is one program and size.
-type cell struct {
-	times  []float64 // for each round, microseconds
-	means  []float64 // as many as were said
-	p99s   []float64
-	toOurs float64 // the median over the rounds of this time by ringtrain's
-}
-
-// summarize makes a result of every number of ranks. All programs must have
-// measured the same sizes in the same rounds.
-func summarize(all []measurement) ([]result, error) {
-	var results []result
-	for len(all) > 0 {
-		n := slices.IndexFunc(all, func(m measurement) bool { return m.ranks != all[0].ranks })
-		if n < 0 {
-			n = len(all)
-		}
-		r, err := summarizeRanks(all[:n])
-		if err != nil {
-			return nil, err
-		}
-		results, all = append(results, r), all[n:]
-	}
-	if results == nil {
-		return nil, fmt.Errorf("there are no files")
-	}
-	return results, nil
-}
-
-func summarizeRanks(all []measurement) (result, error) {
-	r := result{ranks: all[0].ranks}
-	for _, x := range all[0].records {
-		r.sizes = append(r.sizes, x.Size)
-	}
-	for _, m := range all {
-		if err := r.add(m); err != nil {
-			return r, fmt.Errorf("%d ranks, round %d, %s: %w", m.ranks, m.round, m.program, err)
-		}
-	}
-	if r.columns[0].program != ours {
-		return r, fmt.Errorf("%d ranks: %s is missing", r.ranks, ours)
-	}
-	r.rounds = r.columns[0].rounds
-	for _, c := range r.columns {
-		if !slices.Equal(c.rounds, r.rounds) {
-			return r, fmt.Errorf("%d ranks: %s has the rounds %v, %s %v", r.ranks, ours, r.rounds, c.program, c.rounds)
-		}
-		for i := range c.cells {
-			ratios := make([]float64, len(r.rounds))
-			for round, time := range c.cells[i].times {
-				ratios[round] = time / r.columns[0].cells[i].times[round]
-			}
-			c.cells[i].toOurs = bench.Median(ratios)
-		}
-	}
-	return r, nil
-}
-
-// add takes one measurement in.
-func (r *result) add(m measurement) error {
-	i := slices.IndexFunc(r.columns, func(c column) bool { return c.program == m.program })
-	if i < 0 {
-		r.columns = append(r.columns, column{m.program, m.records[0].Transport, nil, make([]cell, len(r.sizes))})
-		slices.SortStableFunc(r.columns, func(a, b column) int { return place(a.program) - place(b.program) })
-		i = slices.IndexFunc(r.columns, func(c column) bool { return c.program == m.program })
-	}
-	sizes := make([]int, len(m.records))
-	for j, x := range m.records {
-		sizes[j] = x.Size
-	}
-	if !slices.Equal(sizes, r.sizes) {
-		return fmt.Errorf("it has the sizes %v, others %v", sizes, r.sizes)
-	}
-	r.columns[i].rounds = append(r.columns[i].rounds, m.round)
-	for j, x := range m.records {
-		c := &r.columns[i].cells[j]
-		c.times, c.p99s = append(c.times, x.Time), append(c.p99s, x.P99)
-		if x.Mean != nil {
-			c.means = append(c.means, *x.Mean)
-		}
-	}
-	return nil
-}
-
-// write writes the tables.
-func (r result) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n### %d ranks\n\nMicroseconds, median [least-most] of the rounds, which are %d; a ratio above 1: ringtrain is faster.\n\n", r.ranks, len(r.rounds))
+// writeRatios writes a table of one figure of each round.
+func (r *result) writeRatios(b *strings.Builder, figures func(cell) []float64) {
+	ratios := r.ratios()
 	head := []string{"size"}
 	for _, c := range r.columns {
 		head = append(head, c.title())
 	}
-	for _, c := range r.peers() {
-		head = append(head, title(c.program)+" / ringtrain")
+	for _, x := range ratios {
+		head = append(head, x.title)
 	}
-	row(b, head)
-	separator(b, len(head))
+	rounds.Head(b, head...)
 	for i, size := range r.sizes {
 		cells := []string{formatSize(size)}
 		for _, c := range r.columns {
-			x := c.cells[i].times
-			cells = append(cells, fmt.Sprintf("%s [%s-%s]", number(bench.Median(x)), number(slices.Min(x)), number(slices.Max(x))))
+			cells = append(cells, rounds.Spread(figures(c.cells[i]), number))
 		}
-		for _, c := range r.peers() {
-			cells = append(cells, ratio(c.cells[i].toOurs))
+		for _, x := range ratios {
+			cells = append(cells, formatRatio(x.of(i, figures)))
 		}
-		row(b, cells)
+		rounds.Row(b, cells...)
 	}
-	r.writeSpread(b)
 }
 
 // writeSpread writes the table of means and tails.
-func (r result) writeSpread(b *strings.Builder) {
-	fmt.Fprintf(b, "\nThe same calls: the mean of a round (- where a program does not say) and the time that 99 of 100 calls kept, medians of the rounds.\n\n")
+func (r *result) writeSpread(b *strings.Builder) {
 	head := []string{"size"}
 	for _, c := range r.columns {
 		head = append(head, c.title()+": mean", "p99")
 	}
-	row(b, head)
-	separator(b, len(head))
+	rounds.Head(b, head...)
 	for i, size := range r.sizes {
 		cells := []string{formatSize(size)}
 		for _, c := range r.columns {
-			mean := "-"
-			if len(c.cells[i].means) == len(r.rounds) {
-				mean = number(bench.Median(c.cells[i].means))
-			}
-			cells = append(cells, mean, number(bench.Median(c.cells[i].p99s)))
+			cells = append(cells, number(bench.Median(c.cells[i].means)), number(bench.Median(c.cells[i].p99s)))
 		}
-		row(b, cells)
+		rounds.Row(b, cells...)
 	}
 }
 
-func (c column) title() string { return title(c.program) + ", " + c.transport }
-
-// peers are the columns of other libraries.
-func (r result) peers() []column {
-	return slices.DeleteFunc(slices.Clone(r.columns), func(c column) bool {
-		return strings.HasPrefix(c.program, ours)
-	})
-}
-
-// below is an error for each ratio that is less than it must be.
-func (r result) below(least float64) []error {
-	var slow []error
-	for _, c := range r.peers() {
-		for i, x := range c.cells {
-			if x.toOurs < least {
-				slow = append(slow, fmt.Errorf("%d ranks, %s: %s / ringtrain is %s, not %v",
-					r.ranks, formatSize(r.sizes[i]), title(c.program), ratio(x.toOurs), least))
-			}
-		}
+// writeGarbage writes what collecting garbage does to the slowest calls.
+func (r *result) writeGarbage(b *strings.Builder) {
+	if len(r.garbage) == 0 {
+		return
 	}
-	return slow
+	var times, p99s, ratios []float64
+	for _, x := range r.garbage {
+		times, p99s, ratios = append(times, x.Time), append(p99s, x.P99), append(ratios, x.P99/x.Time)
+	}
+	fmt.Fprintf(b, "\nringtrain, %s, beside a goroutine on each rank that makes garbage: median %s, p99 %s, p99 / median %s.\n",
+		formatSize(r.garbage[0].Size), rounds.Spread(times, number), rounds.Spread(p99s, number), rounds.Spread(ratios, formatRatio))
 }
 
-func row(b *strings.Builder, cells []string) {
-	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+// writeMemory writes what memory can do and, of the size that it is measured on,
+// how near to it the programs come.
+func (r *result) writeMemory(b *strings.Builder) {
+	if len(r.memory) == 0 {
+		return
+	}
+	var copies, adds []float64
+	for _, m := range r.memory {
+		copies, adds = append(copies, m.Copy), append(adds, m.Add)
+	}
+	m := r.memory[0]
+	fmt.Fprintf(b, "\nMemory, vectors of %s on %s: %s GB/s copying, %s adding float32.", formatSize(m.Bytes), cores(m.Threads), rounds.Spread(copies, number), rounds.Spread(adds, number))
+	if i := slices.Index(r.sizes, boundSize); i >= 0 {
+		r.writeBound(b, i)
+	}
+	b.WriteString("\n")
 }
 
-func separator(b *strings.Builder, columns int) {
-	b.WriteString(strings.Repeat("|---", columns) + "|\n")
+func cores(n int) string {
+	if n == 1 {
+		return "1 core"
+	}
+	return fmt.Sprintf("%d cores", n)
 }
+
+// writeBound writes the bound of size i.
+func (r *result) writeBound(b *strings.Builder, i int) {
+	bounds := make([]float64, len(r.memory))
+	for round, m := range r.memory {
+		bounds[round] = m.AllReduceBound(r.ranks, r.sizes[i])
+	}
+	fmt.Fprintf(b, " An allreduce of %s moves %s at least, which takes %s us at the faster of the two. Of this bound reach:",
+		formatSize(r.sizes[i]), formatSize(2*r.ranks*r.sizes[i]), rounds.Spread(bounds, number))
+	for j, c := range r.columns {
+		shares := make([]float64, len(bounds))
+		for round, time := range c.cells[i].times {
+			shares[round] = 100 * bounds[round] / time
+		}
+		comma := ";"
+		if j == 0 {
+			comma = ""
+		}
+		fmt.Fprintf(b, "%s %s %.0f %%", comma, c.title(), bench.Median(shares))
+	}
+	b.WriteString(".")
+}
+
+func (c column) title() string { return programs.Title(c.program) + ", " + c.transport }
 
 // formatSize is a size as people write it: 64 KB are 65536 bytes.
 func formatSize(bytes int) string {
@@ -223,7 +131,7 @@ func formatSize(bytes int) string {
 	return text + " B"
 }
 
-// number is microseconds in three digits, without exponents.
+// number is microseconds, or GB/s, in three digits, without exponents.
 func number(x float64) string {
 	switch {
 	case x < 10:
@@ -234,8 +142,8 @@ func number(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// ratio has two digits at least.
-func ratio(x float64) string {
+// formatRatio has two digits at least.
+func formatRatio(x float64) string {
 	if x < .1 {
 		return fmt.Sprintf("%.2g", x)
 	}

@@ -32,6 +32,7 @@ type benchFlags struct {
 	link       string
 	files      benchFiles
 	memory     string
+	garbage    int
 	algorithm  string // "": as planned
 	orderFlags
 	placeFlags
@@ -117,6 +118,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.IntVarP(&f.root, "root", "r", 0, "root of a broadcast")
 	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare every result with the right one, 0 not to")
 	flags.StringVar(&f.memory, "memory", memoryHeap, "memory that calls work on: heap (ordinary memory of Go) or shared (which the other ranks of this host read and write in place, see cluster.Node.Alloc)")
+	flags.IntVar(&f.garbage, "garbage", 0, "pieces of 64 KB that a goroutine of each rank allocates and drops every millisecond, to see what the collector does to the times")
 	flags.StringVar(&f.algorithm, "algorithm", "", "algorithm of an allreduce, for all sizes: one-shot, direct, ring, shared or, with --order any, halving-doubling, double-tree or hierarchical (default: as planned)")
 	flags.StringVar(&f.files.json, "json", "", "file for the results as a JSON array")
 	flags.StringVar(&f.files.csv, "csv", "", "file for the results as comma-separated values")
@@ -165,7 +167,7 @@ func checkLink(link string) error {
 
 // spec checks the flags and is what they ask for.
 func (f *benchFlags) spec(op string) (bench.Spec, error) {
-	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1,
+	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Garbage: f.garbage,
 		Way: strings.TrimSpace(f.order + " " + f.algorithm + " " + f.memory)}
 	if f.check != 0 && f.check != 1 {
 		return s, fmt.Errorf("-c must be 0 or 1, not %d", f.check)

@@ -105,6 +105,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{`reduction "all" is not known`, []string{"-o", "all"}},
 		{"rank 2 cannot be the root", []string{"broadcast", "-r", "2"}},
 		{"neither can be negative", []string{"-n", "-1"}},
+		{"1001 pieces of garbage", []string{"--garbage", "1001"}},
 		{"-c must be 0 or 1", []string{"-c", "2"}},
 		{"invalid argument", []string{"-n", "many"}},
 		{".png or .svg", []string{"--plot", filepath.Join(dir, "x.pdf")}},

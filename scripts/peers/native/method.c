@@ -94,46 +94,63 @@ static int ascending(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-/* report writes one record. times are in microseconds. */
-static void report(const struct trial *t, double *times, int n, double wrong, int first) {
+/* sort_median sorts n numbers and is the middle one, or the mean of the two in
+ * the middle. */
+static double sort_median(double *x, int n) {
+	qsort(x, n, sizeof *x, ascending);
+	return (x[(n - 1) / 2] + x[n / 2]) / 2;
+}
+
+/* report writes one record. times, of calls alone, and reads, of calls and one
+ * comparison of their results, are in microseconds. */
+static void report(const struct trial *t, double *times, double *reads, int n, double wrong, int first) {
 	const struct library *l = t->l;
 	double sum = 0;
 	for (int i = 0; i < n; i++)
 		sum += times[i];
-	qsort(times, n, sizeof *times, ascending);
-	double median = (times[(n - 1) / 2] + times[n / 2]) / 2;
+	double median = sort_median(times, n);
 	double p99 = times[(int)ceil(.99 * n) - 1]; /* nearest rank */
 	double algbw = median > 0 ? t->bytes / median / 1e3 : 0;
 	printf("%s\n  {\"op\": \"allreduce\", \"dtype\": \"float32\", \"ranks\": %d, \"transport\": \"%s\", \"size\": %zu, "
-	       "\"time_us\": %.3f, \"mean_us\": %.3f, \"p99_us\": %.3f, \"algbw\": %.6f, \"busbw\": %.6f, "
+	       "\"time_us\": %.3f, \"mean_us\": %.3f, \"p99_us\": %.3f, \"read_us\": %.3f, \"algbw\": %.6f, \"busbw\": %.6f, "
 	       "\"wrong\": %.0f, \"iterations\": %d}",
-	       first ? "" : ",", l->ranks, l->transport, t->bytes, median, sum / n, p99, algbw,
+	       first ? "" : ",", l->ranks, l->transport, t->bytes, median, sum / n, p99, sort_median(reads, n), algbw,
 	       algbw * 2 * (l->ranks - 1) / l->ranks, wrong, n);
 	fflush(stdout);
+}
+
+/* slowest puts the largest of all ranks' x[i] into x[i] of rank 0, for n of
+ * them, and the sum of all ranks' x[n] into x[n]. every has room for all. */
+static void slowest(const struct library *l, double *x, double *every, int n) {
+	l->gather(l->self, x, every, n + 1);
+	for (int r = 0; l->rank == 0 && r < l->ranks; r++) {
+		const double *theirs = every + (size_t)r * (n + 1);
+		for (int i = 0; i < n; i++)
+			x[i] = fmax(x[i], theirs[i]);
+		x[n] += r > 0 ? theirs[n] : 0;
+	}
 }
 
 /* measure_size makes the iterations; of each the slowest rank counts. */
 static void measure_size(const struct trial *t, int first) {
 	const struct library *l = t->l;
 	int n = iterations(t);
-	double *mine = allocate((n + 1) * sizeof *mine); /* and the wrong elements */
-	double *every = allocate((n + 1) * l->ranks * sizeof *every);
+	double *times = allocate((n + 1) * sizeof *times); /* and the wrong elements */
+	double *reads = allocate((n + 1) * sizeof *reads); /* and a 0 */
+	double *every = allocate((size_t)(n + 1) * l->ranks * sizeof *every);
 	for (int i = 0; i < n; i++) {
-		mine[i] = once(t) * 1e6;
-		mine[n] += count_wrong(t);
+		double call = once(t);
+		double begin = seconds();
+		times[n] += count_wrong(t);
+		times[i] = call * 1e6;
+		reads[i] = (call + seconds() - begin) * 1e6;
 	}
-	l->gather(l->self, mine, every, n + 1);
-	if (l->rank == 0) {
-		memcpy(mine, every, (n + 1) * sizeof *mine);
-		for (int r = 1; r < l->ranks; r++) {
-			const double *theirs = every + r * (n + 1);
-			for (int i = 0; i < n; i++)
-				mine[i] = fmax(mine[i], theirs[i]);
-			mine[n] += theirs[n];
-		}
-		report(t, mine, n, mine[n], first);
-	}
-	free(mine);
+	slowest(l, times, every, n);
+	slowest(l, reads, every, n);
+	if (l->rank == 0)
+		report(t, times, reads, n, times[n], first);
+	free(times);
+	free(reads);
 	free(every);
 }
 

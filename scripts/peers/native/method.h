@@ -28,7 +28,7 @@ struct library {
 
 /* measure measures an allreduce of each size, given as decimal digits in bytes.
  * Rank 0 writes a JSON array to stdout: the fields of "ringtrain bench
- * collective --json", and mean_us. */
+ * collective --json" of which the tables are made. */
 void measure(const struct library *l, int sizes, char **size);
 
 /* fail ends the process. */

@@ -41,7 +41,7 @@ func parseDemands(list string) ([]demand, error) {
 
 // known reports whether there is such a peer; "" is all of them.
 func known(peer string) bool {
-	return peer == "" || place(peer) < len(programs) && !isOurs(peer)
+	return peer == "" || programs.Place(peer) < len(programs) && !isOurs(peer)
 }
 
 // unmet is an error for each ratio that is less, or that was not measured
@@ -63,12 +63,12 @@ func (d demand) unmet(results []result) error {
 			}
 			found = true
 			if ratio < d.ratio {
-				unmet = append(unmet, fmt.Errorf("%s: %s / %s is %.2f, not %.2f", r.model, title(x.program), title(d.base), ratio, d.ratio))
+				unmet = append(unmet, fmt.Errorf("%s: %s / %s is %.2f, not %.2f", r.model, programs.Title(x.program), programs.Title(d.base), ratio, d.ratio))
 			}
 		}
 	}
 	if !found && d.peer != "" {
-		unmet = append(unmet, fmt.Errorf("%s / %s was not measured, and must be %.2f", title(d.peer), title(d.base), d.ratio))
+		unmet = append(unmet, fmt.Errorf("%s / %s was not measured, and must be %.2f", programs.Title(d.peer), programs.Title(d.base), d.ratio))
 	}
 	return errors.Join(unmet...)
 }

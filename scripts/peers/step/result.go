@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
 // ours is the program that all others are compared with.
@@ -17,7 +19,7 @@ const ours = "ringtrain"
 
 // programs are those that have a title, in the order of the rows. Others come
 // last.
-var programs = []struct{ name, title string }{
+var programs = rounds.Programs{
 	{ours, "ringtrain"},
 	{"ringtrain-gonum", "ringtrain, gonum"},
 	{"debian", "PyTorch, Debian"},
@@ -25,22 +27,6 @@ var programs = []struct{ name, title string }{
 	{"pypi", "PyTorch, PyPI"},
 	{"pypi-core", "PyTorch, PyPI, OPENBLAS_CORETYPE set"},
 	{"gorgonia", "gorgonia"},
-}
-
-func place(program string) int {
-	for i, p := range programs {
-		if p.name == program {
-			return i
-		}
-	}
-	return len(programs)
-}
-
-func title(program string) string {
-	if i := place(program); i < len(programs) {
-		return programs[i].title
-	}
-	return program
 }
 
 func isOurs(program string) bool { return strings.HasPrefix(program, ours) }
@@ -56,40 +42,27 @@ var fileName = regexp.MustCompile(`^(mlp|convnet)-(\d+)-([a-z-]+)\.json$`)
 
 // readAll reads all files of a directory, in the order of the table.
 func readAll(dir fs.FS) ([]measurement, error) {
-	files, err := fs.ReadDir(dir, ".")
+	var runs []measurement
+	err := rounds.Read(dir, fileName, "MODEL-ROUND-PROGRAM.json", func(groups []string, text []byte) error {
+		m := measurement{program: groups[2]}
+		m.round, _ = strconv.Atoi(groups[1]) // digits
+		if err := json.Unmarshal(text, &m.record); err != nil {
+			return err
+		}
+		if err := m.check(groups[0]); err != nil {
+			return err
+		}
+		runs = append(runs, m)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	var runs []measurement
-	for _, f := range files {
-		parts := fileName.FindStringSubmatch(f.Name())
-		if parts == nil {
-			return nil, fmt.Errorf("%s is not named MODEL-ROUND-PROGRAM.json", f.Name())
-		}
-		m := measurement{program: parts[3]}
-		m.round, _ = strconv.Atoi(parts[2]) // digits
-		text, err := fs.ReadFile(dir, f.Name())
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(text, &m.record); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		if err := m.check(parts[1]); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
-		runs = append(runs, m)
-	}
 	slices.SortFunc(runs, func(a, b measurement) int {
-		for _, d := range []int{
-			slices.Index(modelNames, a.Model) - slices.Index(modelNames, b.Model),
-			place(a.program) - place(b.program), strings.Compare(a.program, b.program), a.round - b.round,
-		} {
-			if d != 0 {
-				return d
-			}
-		}
-		return 0
+		return cmp.Or(
+			slices.Index(modelNames, a.Model)-slices.Index(modelNames, b.Model),
+			programs.Place(a.program)-programs.Place(b.program), strings.Compare(a.program, b.program), a.round-b.round,
+		)
 	})
 	return runs, nil
 }
@@ -198,9 +171,5 @@ func (r result) ratio(program, base string) (float64, bool) {
 	if i < 0 || j < 0 || i == j {
 		return 0, false
 	}
-	var ratios []float64
-	for k, t := range r.rows[i].times {
-		ratios = append(ratios, t/r.rows[j].times[k])
-	}
-	return bench.Median(ratios), true
+	return rounds.Ratio(r.rows[i].times, r.rows[j].times), true
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
 // table writes the table of a directory, and fails afterwards if ratios are less
@@ -21,11 +21,7 @@ func table(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	csvFile := flags.String("csv", "", "`file` for all records, with program and round")
 	least := flags.String("require", "", "least ratios: a `list` of [MODEL:][PEER[/OURS]=]RATIO with commas")
-	var notes []string
-	flags.Func("note", "`text` below the table; may be repeated", func(text string) error {
-		notes = append(notes, text)
-		return nil
-	})
+	notes := rounds.Notes(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil || flags.NArg() != 1 {
@@ -50,7 +46,7 @@ func table(args []string, stdout, stderr io.Writer) error {
 	}
 	var text strings.Builder
 	write(&text, results)
-	for _, note := range notes {
+	for _, note := range *notes {
 		fmt.Fprintf(&text, "\n%s\n", note)
 	}
 	if _, err := io.WriteString(stdout, text.String()); err != nil {
@@ -71,13 +67,12 @@ func write(b *strings.Builder, results []result) {
 	bases := bases(results)
 	head := []string{"model", "program", "us per step"}
 	for _, base := range bases {
-		head = append(head, "/ "+title(base))
+		head = append(head, "/ "+programs.Title(base))
 	}
-	line(b, append(head, "loss, first", "last"))
-	b.WriteString("|" + strings.Repeat("---|", len(head)+2) + "\n")
+	rounds.Head(b, append(head, "loss, first", "last")...)
 	for _, r := range results {
 		for _, x := range r.rows {
-			cells := []string{r.model, title(x.program), fmt.Sprintf("%.0f [%.0f-%.0f]", bench.Median(x.times), slices.Min(x.times), slices.Max(x.times))}
+			cells := []string{r.model, programs.Title(x.program), rounds.Spread(x.times, micros)}
 			for _, base := range bases {
 				ratio, ok := r.ratio(x.program, base)
 				if !ok || isOurs(x.program) && base != ours {
@@ -86,7 +81,7 @@ func write(b *strings.Builder, results []result) {
 				}
 				cells = append(cells, fmt.Sprintf("%.2f", ratio))
 			}
-			line(b, append(cells, fmt.Sprintf("%.2f", bench.Median(x.first)), fmt.Sprintf("%.2f", bench.Median(x.last))))
+			rounds.Row(b, append(cells, fmt.Sprintf("%.2f", bench.Median(x.first)), fmt.Sprintf("%.2f", bench.Median(x.last)))...)
 		}
 	}
 	b.WriteString("\nWhat multiplied matrices:\n\n")
@@ -95,17 +90,15 @@ func write(b *strings.Builder, results []result) {
 	}
 }
 
-func line(b *strings.Builder, cells []string) {
-	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
-}
+func micros(x float64) string { return fmt.Sprintf("%.0f", x) }
 
 // bases is the programs of ringtrain's in any result.
 func bases(results []result) []string {
 	var all []string
 	for _, p := range programs {
 		for _, r := range results {
-			if isOurs(p.name) && r.find(p.name) >= 0 && !slices.Contains(all, p.name) {
-				all = append(all, p.name)
+			if isOurs(p.Name) && r.find(p.Name) >= 0 && !slices.Contains(all, p.Name) {
+				all = append(all, p.Name)
 			}
 		}
 	}
@@ -117,7 +110,7 @@ func abouts(results []result) []string {
 	var all []string
 	for _, r := range results {
 		for _, x := range r.rows {
-			if about := title(x.program) + ": " + x.about; !slices.Contains(all, about) {
+			if about := programs.Title(x.program) + ": " + x.about; !slices.Contains(all, about) {
 				all = append(all, about)
 			}
 		}
@@ -127,23 +120,12 @@ func abouts(results []result) []string {
 
 // writeCSV writes every record of every round.
 func writeCSV(name string, runs []measurement) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	out := csv.NewWriter(f)
-	_ = out.Write([]string{"model", "round", "program", "median_us", "least_us", "steps", "first_loss", "last_loss", "about"}) // Error tells
-	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	lines := [][]string{{"model", "round", "program", "median_us", "least_us", "steps", "first_loss", "last_loss", "about"}}
 	for _, r := range runs {
-		_ = out.Write([]string{
-			r.Model, strconv.Itoa(r.round), r.program, number(r.Median), number(r.Least), strconv.Itoa(r.Steps),
-			number(r.First), number(r.Last), r.About,
+		lines = append(lines, []string{
+			r.Model, strconv.Itoa(r.round), r.program, rounds.Exact(r.Median), rounds.Exact(r.Least), strconv.Itoa(r.Steps),
+			rounds.Exact(r.First), rounds.Exact(r.Last), r.About,
 		})
 	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		_ = f.Close() // the first error counts
-		return err
-	}
-	return f.Close()
+	return rounds.WriteCSV(name, lines)
 }

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Says where CUDA's headers are, which a build with -tags gpu needs: of a toolkit
+# on this machine, or else fetched, the one header and nothing more, from the
+# Python package of CUDA's runtime into a cache directory. Libraries are not
+# needed to build.
+#
+#   eval "$(scripts/cuda-headers.sh --env)"
+#   go build -tags gpu ./cmd/ringtrain
+#
+#   --env           print the variables to export, and not the directory
+#   --version V     fetch the header of CUDA 11.8, 12.9 (the default) or 13.0,
+#                   whatever toolkit is here
+#   --offline       do not fetch
+#   --dir DIRECTORY where fetched headers are kept, instead of the user's cache
+#
+# Exit code: 0 found, 1 not to be had, 2 wrong usage.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+env=false offline=false version=
+cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ringtrain/cuda-headers
+
+usage() {
+	echo "cuda-headers.sh: $*; see the head of $0" >&2
+	exit 2
+}
+while (($# > 0)); do
+	case $1 in
+	--env) env=true ;;
+	--offline) offline=true ;;
+	--version)
+		version=${2-}
+		case $version in
+		11.8 | 12.9 | 13.0) ;;
+		*) usage "--version takes 11.8, 12.9 or 13.0" ;;
+		esac
+		shift
+		;;
+	--dir)
+		[[ -n ${2-} ]] || usage "--dir takes a directory"
+		cache=$(realpath -m -- "$2")
+		shift
+		;;
+	-h | --help)
+		sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
+		exit 0
+		;;
+	*) usage "$1 is no flag" ;;
+	esac
+	shift
+done
+
+# installed prints the include directory of a toolkit on this machine. The names
+# of directories with a version are sorted, so that the newest comes first.
+installed() {
+	local dir nvcc
+	nvcc=$(command -v nvcc || true)
+	while IFS= read -r dir; do
+		if [[ -n $dir && -r $dir/cuda.h ]]; then
+			printf '%s\n' "$dir"
+			return 0
+		fi
+	done < <(
+		for dir in "${CUDA_HOME-}" "${CUDA_PATH-}"; do
+			if [[ -n $dir ]]; then printf '%s\n' "$dir/include"; fi
+		done
+		if [[ -n $nvcc ]]; then
+			printf '%s\n' "$(dirname "$(dirname "$(readlink -f "$nvcc")")")/include"
+		fi
+		printf '%s\n' /usr/local/cuda/include /opt/cuda/include /usr/include
+		printf '%s\n' /usr/local/cuda-*/include | sort -rV
+	)
+	return 1
+}
+
+# fetched prints the directory with the header of a version, and fetches it first
+# if it is not there. A header appears whole or not at all.
+fetched() {
+	local version=$1 package dir
+	dir=$cache/$version
+	if [[ -s $dir/cuda.h ]]; then
+		printf '%s\n' "$dir"
+		return 0
+	fi
+	if $offline; then
+		return 1
+	fi
+	case $version in
+	11.8) package=nvidia-cuda-runtime-cu11==11.8.89 ;;
+	12.9) package=nvidia-cuda-runtime-cu12==12.9.79 ;;
+	13.0) package=nvidia-cuda-runtime==13.0.48 ;;
+	esac
+	if ! python3 -m pip --version >/dev/null 2>&1; then
+		echo "cuda-headers.sh: python3 with pip is needed to fetch $package" >&2
+		return 1
+	fi
+	echo "cuda-headers.sh: fetching the header of CUDA $version ($package, 4 MB at most)" >&2
+	mkdir -p "$cache"
+	(
+		part=$(mktemp -d "$cache/.part-XXXXXX")
+		trap 'rm -rf "$part"' EXIT
+		python3 -m pip download --quiet --disable-pip-version-check --no-deps --only-binary=:all: -d "$part" "$package" >&2
+		python3 - "$part" <<'PYTHON'
+import glob, os, sys, zipfile
+part = sys.argv[1]
+with zipfile.ZipFile(glob.glob(os.path.join(part, "*.whl"))[0]) as wheel:
+    name = next(n for n in wheel.namelist() if n.endswith("/include/cuda.h"))
+    with open(os.path.join(part, "cuda.h"), "wb") as header:
+        header.write(wheel.read(name))
+PYTHON
+		mkdir -p "$dir"
+		mv "$part/cuda.h" "$dir/cuda.h"
+	) || return 1
+	printf '%s\n' "$dir"
+}
+
+if [[ -n $version ]]; then
+	include=$(fetched "$version") || include=
+else
+	include=$(installed || fetched 12.9) || include=
+fi
+if [[ -z $include ]]; then
+	echo "cuda-headers.sh: no cuda.h here, and it was not fetched: install a CUDA toolkit (11.8 to 13) and set CUDA_HOME, or let pip reach its package index" >&2
+	exit 1
+fi
+if ! $env; then
+	printf '%s\n' "$include"
+	exit 0
+fi
+
+# compat13 comes first: it includes the header and undoes what CUDA 13 renamed.
+flags="-I$root/cuda/compat13 -I$include"
+if [[ $root$include == *[[:space:]]* ]]; then
+	flags="\"-I$root/cuda/compat13\" \"-I$include\""
+fi
+rest=${CGO_CFLAGS--O2 -g}
+case $rest in
+"$flags "*) ;;
+*) rest="$flags $rest" ;;
+esac
+printf 'export CGO_ENABLED=1\nexport CGO_CFLAGS=%q\n' "$rest"

@@ -73,7 +73,11 @@ func sentBy(c collective.Call, v collective.View) (sent int64, known bool) {
 	case collective.KindAllReduce:
 		m.allReduce(c, rank, size, near(v))
 	case collective.KindAllGather:
-		plan := schedule.PlanGather(size, int(c.Count), width)
+		plan := schedule.PlanGather(size, int(c.Count), width, near(v))
+		if plan.Method == schedule.Collected {
+			m.collected(rank, size, int(c.Count)*width, size*int(c.Count)*width)
+			break
+		}
 		m.cut(int(c.Count)*width, plan.Segment*width, size-1) // once to everybody, or size-1 pieces to the next
 	case collective.KindBroadcast:
 		m.broadcast(c, rank, size)
@@ -93,6 +97,16 @@ func (m *messages) cut(n, per, times int) {
 	m.bytes += int64(times) * int64(n+HeaderBytes*max(1, (n+per-1)/per))
 }
 
+// collected adds what goes up a tree from a rank, each bytes for every rank below
+// it, and the result that goes down, after a word with the next rank.
+func (m *messages) collected(rank, size, each, result int) {
+	m.add(0, 1)
+	if rank != 0 {
+		m.add(each*(schedule.Through(rank, size)-rank), 1)
+	}
+	m.add(result, schedule.Children(rank, size))
+}
+
 func (m *messages) allReduce(c collective.Call, rank, size int, near bool) {
 	n, width := int(c.Count), c.DType.Size()
 	partial := c.DType == collective.Float32 || c.DType == collective.Float64 || width != 2 && c.Op != collective.Mean
@@ -110,6 +124,8 @@ func (m *messages) allReduce(c collective.Call, rank, size int, near bool) {
 	switch plan.Method {
 	case schedule.OneShot:
 		m.add(n*width, size-1)
+	case schedule.Collected:
+		m.collected(rank, size, n*width, n*width)
 	case schedule.Ring:
 		for i := range schedule.RingSteps(size) {
 			chunk(schedule.RingStep(rank, size, i).Send, 1)

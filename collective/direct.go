@@ -89,7 +89,7 @@ func (e *hostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blo
 // this rank's piece: counts[r] elements for rank r, one piece after another, or
 // dst.n for each. The bits are those that AllReduce would give.
 func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) error {
-	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size()).Segment
+	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment
 	h.Call.Method = uint8(schedule.Direct)
 	want := e.expecting(h)
 	piece := func(r int) (lo, n int) { return place(counts, dst.n, r) }
@@ -136,7 +136,7 @@ func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(ran
 // reduce leaves in dst, on the root, the reduction of all ranks' src.
 func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
 	width := src.dtype.Size()
-	per := schedule.PlanGather(e.size, src.n, width).Segment
+	per := schedule.PlanGather(e.size, src.n, width, false).Segment
 	root, want, err := e.rooted(h)
 	if err != nil {
 		return err

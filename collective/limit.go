@@ -19,11 +19,11 @@ type limit struct {
 	done  atomic.Value // of the caller's context that is watched, a <-chan struct{}
 	armed atomic.Bool  // the timer runs
 
-	ctx    context.Context // nil until the first call; the caller's, as are the next two
+	ctx    context.Context // nil until the first call, then the same; the next is its own
 	cancel context.CancelCauseFunc
-	forget func() bool // ends the watch
 
-	mu     sync.Mutex
+	mu     sync.Mutex  // guards what follows, and is held while ctx is made
+	forget func() bool // ends the watch
 	timer  *time.Timer
 	watch  uint64 // counts the contexts watched, so that a former one ends nothing
 	since  time.Time
@@ -68,8 +68,11 @@ func (l *limit) begin(ctx context.Context) (context.Context, bool) {
 // finish says that the call is over.
 func (l *limit) finish() { l.state.Store(idle) }
 
-// follow watches ctx from now on, instead of the one before.
+// follow watches ctx from now on, instead of the one before, and none once the
+// limit is closed.
 func (l *limit) follow(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.ctx == nil {
 		l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	}
@@ -77,10 +80,12 @@ func (l *limit) follow(ctx context.Context) {
 		l.forget()
 		l.forget = nil
 	}
-	l.mu.Lock()
+	if l.closed {
+		l.cancel(ErrClosed)
+		return
+	}
 	l.watch++
 	mine := l.watch
-	l.mu.Unlock()
 	l.done.Store(ctx.Done())
 	if ctx.Done() == nil {
 		return
@@ -134,7 +139,7 @@ func (l *limit) look() {
 }
 
 // close lets go of the timer and of the caller's context. No call is in
-// progress, and none follows.
+// progress, but one may just begin: it gets a context that has ended.
 func (l *limit) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,6 +149,7 @@ func (l *limit) close() {
 	}
 	if l.forget != nil {
 		l.forget()
+		l.forget = nil
 	}
 	if l.cancel != nil {
 		l.cancel(ErrClosed)

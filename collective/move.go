@@ -15,10 +15,22 @@ func (e *hostEngine) allGather(h *Header, dst, src Vector, counts []int) error {
 		return dst.bytes()[lo*width : (lo+n)*width]
 	}
 	copy(piece(e.rank), src.bytes())
-	plan := schedule.PlanGather(e.size, dst.n/e.size, width)
+	plan := schedule.PlanGather(e.size, dst.n/e.size, width, e.situation.OneHost())
+	if plan.Method == schedule.Collected && counts != nil { // pieces of different lengths
+		plan.Method = schedule.OneShot
+	}
 	h.Call.Method = uint8(plan.Method)
 	want := e.expecting(h)
-	if plan.Method == schedule.OneShot {
+	if plan.Method == schedule.Collected {
+		if err := e.collect(h, want, dst.bytes(), src.Bytes()); err != nil {
+			return err
+		}
+		if err := e.out.flush(); err != nil { // what was sent is overwritten below
+			return err
+		}
+		return e.spread(h, want, dst.bytes())
+	}
+	if plan.Method != schedule.Ring {
 		for i := 1; i < e.size; i++ {
 			to, from := schedule.Pair(e.rank, e.size, i)
 			e.post(h, to, 0, piece(e.rank))

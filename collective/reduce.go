@@ -27,6 +27,8 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 		return e.directReduce(h, dst, blocks)
 	case schedule.OneShot:
 		return e.oneShotReduce(h, dst)
+	case schedule.Collected:
+		return e.collectReduce(h, dst)
 	}
 	return e.moveReduce(h, dst, plan)
 }

@@ -55,7 +55,7 @@ type Connector func(t testing.TB, n int) ([]collective.View, []collective.Transp
 // lengths that it would not be chosen for, too: the same bits, in one call and
 // in many.
 func TestMethods(t *testing.T, connect Connector) {
-	for _, m := range []schedule.Method{schedule.OneShot, schedule.Direct, schedule.Ring} {
+	for _, m := range []schedule.Method{schedule.OneShot, schedule.Collected, schedule.Direct, schedule.Ring} {
 		t.Run(m.String(), func(t *testing.T) {
 			for _, size := range sizes() {
 				t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
@@ -133,30 +133,9 @@ func checkReduce[T collective.Element](t *testing.T, groups []*collective.Group,
 // checkHalves is checkReduce for 16-bit floats: what they mean in float32 is
 // folded there, and rounded once.
 func checkHalves(t *testing.T, groups []*collective.Group, n int, dtype collective.DType, op collective.Op) {
-	f := half
-	if dtype == collective.BFloat16 {
-		f = brain
-	}
-	operands := func(rank int) []uint16 {
-		bits := make([]uint16, n)
-		for i, x := range Operands[float32](rank, n) {
-			bits[i] = f.round(x)
-		}
-		return bits
-	}
-	all := make([][]float32, len(groups))
-	for r := range all {
-		all[r] = make([]float32, n)
-		for i, b := range operands(r) {
-			all[r][i] = f.value(b)
-		}
-	}
-	want := make([]uint16, n)
-	for i, x := range reducedOf(all, 0, op) {
-		want[i] = f.round(x)
-	}
+	operands, want := halves(len(groups), n, 0, dtype, op)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
-		got := operands(g.Rank())
+		got := operands[g.Rank()]
 		assert.NoError(t, g.AllReduce(ctx, collective.Of16(got, dtype), op))
 		for i := range want {
 			if want[i] != got[i] {

@@ -46,7 +46,7 @@ func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
 		return 0
 	}
 	link := s.Far
-	if s.near() {
+	if s.OneHost() {
 		link = s.Near
 	}
 	share := bytes / size
@@ -54,6 +54,9 @@ func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
 	switch p.Method {
 	case OneShot:
 		return (size - 1) * (link.messages(bytes, 0) + bytes*link.Fold)
+	case Collected:
+		depth := float64(bits.Len(uint(len(s.Hosts) - 1)))
+		return link.Latency + 2*depth*link.Latency + (size-1)*bytes*(link.PerByte+link.Fold) + depth*bytes*link.PerByte
 	case Shared:
 		return 2*link.Latency + 2*(size-1)*share*link.PerByte + folds
 	case Halving:

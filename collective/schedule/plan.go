@@ -10,8 +10,8 @@ import (
 // chose another one is found out at the first message.
 type Method uint8
 
-// The algorithms. All of them keep ring order, but for the last three, which
-// have Moves and run only under AnyOrder.
+// The algorithms. All of them keep ring order, but for Halving, Tree and
+// Hierarchical, which have Moves and run only under AnyOrder.
 const (
 	OneShot       Method = iota + 1 // everybody sends everything to everybody and folds for itself: one latency
 	Ring                            // chunks go round: the fewest bytes
@@ -23,6 +23,7 @@ const (
 	Halving                         // halves go between partners at growing distance, and back: the ring's bytes in a logarithm of steps
 	Tree                            // segments go up and down two complementary binary trees, each for one half
 	Hierarchical                    // inside the hosts, round a ring across them, and inside again
+	Collected                       // everything goes up a binomial tree to rank 0, who folds it, and the result down again: the fewest messages
 )
 
 // String is the name of the algorithm.
@@ -48,6 +49,8 @@ func (m Method) String() string {
 		return "double-tree"
 	case Hierarchical:
 		return "hierarchical"
+	case Collected:
+		return "collected"
 	}
 	return fmt.Sprintf("method(%d)", uint8(m))
 }
@@ -55,7 +58,7 @@ func (m Method) String() string {
 // ParseMethod reads what String writes of a method of AllReduce.
 func ParseMethod(name string) (Method, error) {
 	var names []string
-	for _, m := range []Method{OneShot, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+	for _, m := range []Method{OneShot, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
 		if name == m.String() {
 			return m, nil
 		}
@@ -63,6 +66,17 @@ func ParseMethod(name string) (Method, error) {
 	}
 	return 0, fmt.Errorf("algorithm %q is not known; there are %s", name, strings.Join(names, ", "))
 }
+
+// Ranks that make a one-shot at most: of one host, whose cores they share, and of
+// several.
+const (
+	mostNear = 4
+	mostFar  = 16
+
+	collectBytes = 4 << 10 // of a vector, by the ranks of one host: more is collected in vain
+
+	manyRanks = "few bytes of many ranks: a tree has the fewest messages"
+)
 
 // Limits of the plan, in bytes. A one-shot moves (size-1) times the vector
 // through every rank, so what counts is that product.
@@ -98,12 +112,19 @@ type Plan struct {
 func PlanReduce(size, count, width int, near, partial bool) Plan {
 	p := plan(size, count, width, OneShot, Direct)
 	switch {
+	case near && size > mostNear && count*width <= size*collectBytes:
+		p.Method, p.Why = Collected, manyRanks
 	case p.Method == OneShot:
+		p.collect(size, near)
 	case near && size == 2 && partial:
 		// One connection each way: long messages, and the next on its way while one is
 		// folded.
 		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/4, leastPair), mostPair), width), RingAhead
 		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
+	case near && size > mostNear && partial:
+		// Messages to everybody are too many for the cores that ranks share.
+		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), RingAhead
+		p.Why = "over 4 KiB for each of many ranks of one host: every rank talks to two others"
 	case near:
 		// All operands of a segment are in the caches at the same time.
 		p.Segment = elementsOf(max(leastNear, SegmentBytes/(size-1)), width)
@@ -121,7 +142,22 @@ func elementsOf(bytes, width int) int { return max(BlockLen, bytes/width/BlockLe
 
 // PlanGather is the plan of an AllGather in which every rank gives count
 // elements of width bytes.
-func PlanGather(size, count, width int) Plan { return plan(size, count, width, OneShot, Ring) }
+// near says whether all ranks are on one host.
+func PlanGather(size, count, width int, near bool) Plan {
+	p := plan(size, count, width, OneShot, Ring)
+	if p.Method == OneShot {
+		p.collect(size, near)
+	}
+	return p
+}
+
+// collect makes a one-shot of so many ranks that their messages, size*(size-1),
+// would take longer than the logarithm of steps of a tree.
+func (p *Plan) collect(size int, near bool) {
+	if size > mostFar || near && size > mostNear {
+		p.Method, p.Why = Collected, manyRanks
+	}
+}
 
 // PlanBroadcast is the plan of a Broadcast of count elements of width bytes.
 func PlanBroadcast(size, count, width int) Plan { return plan(size, count, width, Star, Chain) }

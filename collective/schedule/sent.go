@@ -9,6 +9,8 @@ func (p Plan) Sent(size, bytes int) int {
 		return 0
 	case p.Method == OneShot:
 		return (size - 1) * bytes
+	case p.Method == Collected: // on average: what is collected goes up to a logarithm of steps
+		return (collected(size) + size - 1) * bytes / size
 	}
 	return 2 * (size - 1) * bytes / size
 }

@@ -28,7 +28,7 @@ func (m Method) partial() bool { return m == Ring || !m.RingOrdered() }
 func (s *Situation) Plan(count, width int, partial bool) Plan {
 	size := len(s.Hosts)
 	if s.Force != 0 && s.can(s.Force, partial, true) {
-		p := PlanReduce(size, count, width, s.near(), partial)
+		p := PlanReduce(size, count, width, s.OneHost(), partial)
 		p.Method, p.Why = s.Force, "forced"
 		if p.Method == Ring {
 			p.Ahead = RingAhead
@@ -41,7 +41,7 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 	if s.Shared {
 		return PlanShared()
 	}
-	p := PlanReduce(size, count, width, s.near(), partial)
+	p := PlanReduce(size, count, width, s.OneHost(), partial)
 	if !s.Any || !partial || size < 3 {
 		return p
 	}
@@ -72,14 +72,14 @@ func (s *Situation) can(m Method, partial, any bool) bool {
 		l := localityOf(0, s.Hosts)
 		return l.hosts > 1 && l.hosts < len(s.Hosts)
 	}
-	return m == OneShot || m == Direct || m == Ring || m == Halving || m == Tree
+	return m == OneShot || m == Collected || m == Direct || m == Ring || m == Halving || m == Tree
 }
 
 // Candidates are the methods by which float32 sums can be reduced here, those
 // of ring order first.
 func (s *Situation) Candidates() []Method {
 	var all []Method
-	for _, m := range []Method{OneShot, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+	for _, m := range []Method{OneShot, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
 		if s.can(m, true, s.Any) {
 			all = append(all, m)
 		}
@@ -87,8 +87,8 @@ func (s *Situation) Candidates() []Method {
 	return all
 }
 
-// near reports whether all ranks are on one host.
-func (s *Situation) near() bool {
+// OneHost reports whether all ranks are on one host.
+func (s *Situation) OneHost() bool {
 	for _, h := range s.Hosts {
 		if h != s.Hosts[0] {
 			return false

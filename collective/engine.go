@@ -82,6 +82,7 @@ type started struct {
 	h        Header
 	dst, src Vector
 	counts   []int
+	agree    bool // all that is to be done, see Agree
 }
 
 // A laggard is a Transport that knows how far the other ranks have come.
@@ -95,7 +96,7 @@ func (e *hostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
 func (e *hostEngine) Start(h Header, dst, src Vector, counts []int) error {
 	h.Job, h.Epoch, h.Group = e.view.Job, e.view.Epoch, e.group
-	e.started = append(e.started, started{h, dst, src, counts})
+	e.started = append(e.started, started{h: h, dst: dst, src: src, counts: counts})
 	return nil
 }
 
@@ -222,6 +223,9 @@ func (e *hostEngine) performAll() error {
 }
 
 func (e *hostEngine) perform(s *started) error {
+	if s.agree {
+		return e.barrier(&s.h)
+	}
 	switch s.h.Call.Kind {
 	case KindAllReduce:
 		return e.allReduce(&s.h, s.dst, s.src)

@@ -64,6 +64,10 @@ func NewGroup(v View, e Engine, o Options) *Group {
 		o.Deadline = DefaultDeadline
 	}
 	g := &Group{view: v, engine: e, opts: o, onHost: e.Reaches(Of([]byte(nil))), limit: limit{most: o.Deadline}, flight: newFlight(v.Size())}
+	if b, ok := e.(Based); ok {
+		b.Order(o.Order)
+		e = b.Base()
+	}
 	if e, ok := e.(planner); ok {
 		e.order(o.Order)
 	}
@@ -204,7 +208,7 @@ func (g *Group) usable(k Kind, vs ...Vector) error {
 			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", k)
 		}
 		if !g.engine.Reaches(v) {
-			return fmt.Errorf("collective: %v of %v: %w: this group works on host memory", k, v, ErrUnsupported)
+			return fmt.Errorf("collective: %v of %v: %w: this group does not reach that memory", k, v, ErrUnsupported)
 		}
 	}
 	return nil

@@ -109,6 +109,19 @@ func (l *local) Abort(cause *RankError) {
 	})
 }
 
+// Failed is closed when the transport is broken, and then Err says by what.
+func (l *local) Failed() <-chan struct{} { return l.hub.broken }
+
+// Err is what broke the transport, nil while nothing has.
+func (l *local) Err() error {
+	select {
+	case <-l.hub.broken:
+		return l.hub.error(l.rank)
+	default:
+		return nil
+	}
+}
+
 func (l *local) Close() error {
 	l.once.Do(func() { close(l.left) })
 	return nil

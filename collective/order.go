@@ -52,11 +52,21 @@ type planner interface {
 	situated() schedule.Situation
 }
 
+// planner is the engine that plans what the group does in host memory.
+func (g *Group) planner() (p planner, ok bool) {
+	e := g.engine
+	if b, is := e.(Based); is {
+		e = b.Base()
+	}
+	p, ok = e.(planner)
+	return p, ok
+}
+
 // PlanAllReduce says how an AllReduce of v is carried out, and why: the same on
 // all ranks. The zero Plan is of an engine that does not tell.
 func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
-	e, ok := g.engine.(planner)
-	if !ok {
+	e, ok := g.planner()
+	if !ok || v.device >= 0 {
 		return schedule.Plan{}
 	}
 	p, s := e.plan(v, op), e.situated()
@@ -71,7 +81,7 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 // Situation is what the plans of the group depend on; the zero value is of an
 // engine that does not tell.
 func (g *Group) Situation() schedule.Situation {
-	if e, ok := g.engine.(planner); ok {
+	if e, ok := g.planner(); ok {
 		return e.situated()
 	}
 	return schedule.Situation{}
@@ -88,7 +98,7 @@ func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 	if err := Broadcast(ctx, g, length, 0); err != nil {
 		return fmt.Errorf("sharing what tune measured: %w", err)
 	}
-	e, tunable := g.engine.(planner)
+	e, tunable := g.planner()
 	if length[0] < 0 {
 		if tunable {
 			e.tune(nil)

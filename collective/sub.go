@@ -98,6 +98,23 @@ func (s *subTransport) Flush(ctx context.Context) error {
 	return s.during(func() error { return s.t.(Poster).Flush(ctx) })
 }
 
+// Failed is closed when the transport of all ranks is broken; nil if that cannot
+// tell.
+func (s *subTransport) Failed() <-chan struct{} {
+	if f, ok := s.t.(failer); ok {
+		return f.Failed()
+	}
+	return nil
+}
+
+// Err is what broke it.
+func (s *subTransport) Err() error {
+	if f, ok := s.t.(failer); ok {
+		return s.translate(f.Err())
+	}
+	return nil
+}
+
 // during runs a Send or Recv. Either it sees that the transport is closed, or
 // Close sees it.
 func (s *subTransport) during(call func() error) error {

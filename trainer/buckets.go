@@ -26,6 +26,17 @@ func cuts(p *nn.Params, bytes int) []int {
 	return append(at, 0)
 }
 
+// Buckets is how many gradients leave together, in the order in which they
+// leave, where several ranks exchange them in buckets of at least so many bytes.
+func Buckets(p *nn.Params, bytes int) []int {
+	var lens []int
+	hi := p.Grads.Len()
+	for _, lo := range cuts(p, bytes) {
+		lens, hi = append(lens, hi-lo), lo
+	}
+	return lens
+}
+
 // A flight is the buckets of one step on their way. They are carried in the
 // group's own goroutine.
 type flight struct {

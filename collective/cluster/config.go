@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -57,6 +58,11 @@ type Config struct {
 	Key      *secret.Key
 	KeyFile  string
 	Insecure bool
+
+	// Engine makes, of the engine of each Group, another that the Group gets
+	// instead, as ncclgroup.New does; may be nil. base belongs to it, also where it
+	// fails. ctx ends when the members' time to connect does.
+	Engine func(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error)
 
 	Group    collective.Options       // for the Groups of the Node
 	Log      *slog.Logger             // nil is silent

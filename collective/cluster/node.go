@@ -130,13 +130,22 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if err != nil {
 		return nil, err
 	}
+	if err := n.arenas.Renew(); err != nil {
+		return nil, errors.Join(err, links.Close())
+	}
 	transport, err := shm.Join(ctx, view, links, shm.Options{
 		Off: n.config.Transport == TransportTCP, Must: n.config.Transport == TransportSHM, Log: n.config.Log, Arenas: &n.arenas,
 	})
 	if err != nil {
 		return nil, errors.Join(err, links.Close())
 	}
-	g := collective.NewGroup(view, collective.OverTransport(view, transport), n.config.Group)
+	engine := collective.OverTransport(view, transport)
+	if n.config.Engine != nil {
+		if engine, err = n.config.Engine(ctx, view, engine); err != nil {
+			return nil, err
+		}
+	}
+	g := collective.NewGroup(view, engine, n.config.Group)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -160,6 +169,8 @@ func (n *Node) SharesMemory() bool {
 // them: where every rank gives such memory, nothing is copied. Groups that are
 // there and later ones use it alike. It begins at a page and stays until the
 // process ends, so it is for what is allocated once, as arenas of gradients are.
+// Nobody uses it during Regroup, which keeps its contents and its place, but
+// makes sure that who has been left out cannot write there any more.
 // No room for it is an error; so is memory that no Group could use.
 func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	width := t.Size()

@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -19,8 +20,9 @@ type Arenas struct {
 
 // An arena never moves, and its file has all its pages.
 type arena struct {
-	fd  int
-	mem []byte
+	fd    int
+	mem   []byte
+	given bool // to another process
 }
 
 // Alloc makes a piece of so many bytes, all zero, which begins at a page. It is
@@ -30,10 +32,7 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 		return []byte{}, nil
 	}
 	size := (bytes + pageBytes - 1) / pageBytes * pageBytes
-	if err := fits(size); err != nil {
-		return nil, err
-	}
-	fd, err := create(size, fallocate)
+	fd, err := create(size, reserve)
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +51,54 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	if old := a.list.Load(); old != nil {
 		all = append(all, *old...)
 	}
-	all = append(all, arena{fd, mem})
+	all = append(all, arena{fd: fd, mem: mem})
 	a.list.Store(&all)
 	return mem[:bytes:bytes], nil
+}
+
+// Renew puts new memory, with the same contents, in the place of what other
+// processes were given. It is called between two Views, while nobody uses the
+// pieces: a rank of the one before that was stopped, and does not know yet that
+// the others have gone on, may still write into what it was given.
+func (a *Arenas) Renew() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.list.Load()
+	if old == nil {
+		return nil
+	}
+	all := append([]arena(nil), *old...)
+	defer a.list.Store(&all)
+	for i := range all {
+		if all[i].given {
+			if err := all[i].renew(); err != nil {
+				return fmt.Errorf("shm: memory that a rank of the last view may still write to cannot be replaced: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (one *arena) renew() error {
+	size := len(one.mem)
+	fd, err := create(size, reserve)
+	if err != nil {
+		return err
+	}
+	fresh, err := attach(fd, size)
+	if err == nil {
+		copy(fresh, one.mem)
+		// The same place, so pointers into it stay good.
+		_, err = unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(one.mem)), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED|unix.MAP_POPULATE)
+		_ = unix.Munmap(fresh)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return err
+	}
+	_ = unix.Close(one.fd)
+	one.fd, one.given = fd, false
+	return nil
 }
 
 // Close forgets the pieces, so that no other process gets at them any more. The
@@ -81,9 +125,10 @@ func (a *Arenas) find(b []byte) (id, offset uint64) {
 		return 0, 0
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	for i, one := range *all {
-		from := uintptr(unsafe.Pointer(unsafe.SliceData(one.mem)))
-		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(one.mem)) {
+	for i := range *all {
+		mem := (*all)[i].mem // and nothing else of it, which a door may change meanwhile
+		from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(mem)) {
 			return uint64(i + 1), uint64(at - from)
 		}
 	}
@@ -99,7 +144,8 @@ func (a *Arenas) duplicate(id uint64) (fd, size int, err error) {
 	if all == nil || id == 0 || id > uint64(len(*all)) {
 		return -1, 0, unix.ENOENT
 	}
-	one := (*all)[id-1]
+	one := &(*all)[id-1]
 	fd, err = unix.FcntlInt(uintptr(one.fd), unix.F_DUPFD_CLOEXEC, 0)
+	one.given = one.given || err == nil
 	return fd, len(one.mem), err
 }

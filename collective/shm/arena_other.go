@@ -13,5 +13,8 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	return bytesOf(words)[:bytes:bytes], nil
 }
 
+// Renew does nothing.
+func (a *Arenas) Renew() error { return nil }
+
 // Close does nothing.
 func (a *Arenas) Close() error { return nil }

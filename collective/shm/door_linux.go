@@ -25,19 +25,17 @@ type door struct {
 	listener *net.UnixListener
 	token    [tokenBytes]byte
 	serving  sync.WaitGroup
-}
 
-const (
-	tokenBytes = 32
-	doorBytes  = tokenBytes + 2*nameBytes // of what one needs to know to call
-	nameBytes  = 16
-)
+	mu     sync.Mutex
+	closed bool
+	guests map[*net.UnixConn]bool
+}
 
 // openDoor begins to give what duplicate makes to who asks for it by number.
 func openDoor(duplicate func(id uint64) (fd, size int, err error)) (*door, error) {
 	var name [nameBytes]byte
 	_, _ = rand.Read(name[:])
-	d := &door{}
+	d := &door{guests: map[*net.UnixConn]bool{}}
 	_, _ = rand.Read(d.token[:])
 	var err error
 	d.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: "@ringtrain-" + hex.EncodeToString(name[:]), Net: "unix"})
@@ -54,8 +52,12 @@ func (d *door) serve(duplicate func(id uint64) (fd, size int, err error)) {
 		if err != nil {
 			return // closed
 		}
+		if !d.greet(conn) {
+			_ = conn.Close()
+			return
+		}
 		d.serving.Go(func() {
-			defer conn.Close()
+			defer d.dismiss(conn)
 			_ = conn.SetDeadline(time.Now().Add(welcomeTime))
 			var asked [tokenBytes + 8]byte
 			if _, err := io.ReadFull(conn, asked[:]); err != nil || subtle.ConstantTimeCompare(asked[:tokenBytes], d.token[:]) != 1 {
@@ -73,6 +75,22 @@ func (d *door) serve(duplicate func(id uint64) (fd, size int, err error)) {
 	}
 }
 
+// greet notes who calls, so that close need not wait for them; false if the door
+// is closed.
+func (d *door) greet(conn *net.UnixConn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.guests[conn] = true
+	return !d.closed
+}
+
+func (d *door) dismiss(conn *net.UnixConn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.guests, conn)
+	_ = conn.Close()
+}
+
 // describe is what others need to know to call.
 func (d *door) describe() (b [doorBytes]byte) {
 	copy(b[:], d.token[:])
@@ -81,13 +99,21 @@ func (d *door) describe() (b [doorBytes]byte) {
 }
 
 func (d *door) close() {
-	if d != nil {
-		_ = d.listener.Close()
-		d.serving.Wait()
+	if d == nil {
+		return
 	}
+	_ = d.listener.Close()
+	d.mu.Lock()
+	d.closed = true
+	for conn := range d.guests {
+		_ = conn.Close()
+	}
+	d.mu.Unlock()
+	d.serving.Wait()
 }
 
-// call asks at the door that was described for the descriptor of a number.
+// call asks at the door that was described for the descriptor of a number, until
+// ctx ends.
 func call(ctx context.Context, described []byte, id uint64) (fd, size int, err error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "unix", "@ringtrain-"+string(described[tokenBytes:doorBytes]))
@@ -96,6 +122,7 @@ func call(ctx context.Context, described []byte, id uint64) (fd, size int, err e
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(welcomeTime))
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
 	if _, err := conn.Write(binary.LittleEndian.AppendUint64(append([]byte(nil), described[:tokenBytes]...), id)); err != nil {
 		return -1, 0, err
 	}

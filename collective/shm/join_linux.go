@@ -23,6 +23,9 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 	s := &setup{ctx: ctx, view: v, under: under, options: o, ranks: ranks, layout: newLayout(len(ranks))}
 	defer s.close()
 	mem, why, err := s.agree()
+	if err != nil || why != nil {
+		s.own.close()
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -34,16 +37,18 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 		}
 		return under, nil
 	}
-	why, err = s.canRead(mem)
-	if err != nil {
-		s.own.close()
-		_ = mem.close()
-		return nil, err
+	reads := len(ranks) == readers
+	if reads {
+		if why, err = s.canRead(mem); err != nil {
+			s.own.close()
+			_ = mem.close()
+			return nil, err
+		}
+		if reads = why == nil; !reads && o.Log != nil {
+			o.Log.Debug("the ranks of this host do not read each other's memory, they copy", "reason", why)
+		}
 	}
-	if why != nil && o.Log != nil {
-		o.Log.Debug("the ranks of this host do not read each other's memory, they copy", "reason", why)
-	}
-	return newTransport(s, mem, why == nil), nil
+	return newTransport(s, mem, reads), nil
 }
 
 func alone(v collective.View, under Under, o Options) (collective.Transport, error) {

@@ -49,7 +49,7 @@ func TestFallBack(t *testing.T) {
 				if rank == c.odd {
 					o = c.o
 				}
-				o.Log = slog.New(slog.NewTextHandler(&lockedWriter{&mu, &log}, nil))
+				o.Log, o.Arenas = slog.New(slog.NewTextHandler(&lockedWriter{&mu, &log}, nil)), new(shm.Arenas)
 				return o
 			})
 			for r := range errs {

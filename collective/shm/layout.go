@@ -1,5 +1,7 @@
 package shm
 
+import "unsafe"
+
 // Bytes of the pieces of the memory.
 const (
 	lineBytes   = 64
@@ -12,6 +14,13 @@ const (
 	mostRings   = 8 << 20        // of all rings together, while a ring has at least
 	leastRing   = 8 << 10
 	mostRing    = 256 << 10
+)
+
+// What a rank says of how to get at its memory, see door.
+const (
+	tokenBytes = 32
+	doorBytes  = tokenBytes + 2*nameBytes // of what one needs to know to call
+	nameBytes  = 16
 )
 
 // chunkBytes of a vector are staged at a time: they stay in the caches until
@@ -108,4 +117,9 @@ func (l layout) lane(from, to int) int { return l.rings + (from*l.size+to)*(atRi
 func part(n, size, rank int) (lo, hi int) {
 	each := ((n+size-1)/size + lineBytes - 1) / lineBytes * lineBytes
 	return min(rank*each, n), min((rank+1)*each, n)
+}
+
+// bytesOf is memory that is aligned for every element type.
+func bytesOf(words []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
 }

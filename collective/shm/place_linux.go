@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,8 +15,10 @@ import (
 
 // Limits of the ways, in bytes.
 const (
-	leastRead = 4 << 20   // by read: below, the calls of the kernel cost more than copies
-	readChunk = 256 << 10 // of operands that are read for one fold, together,
+	readers   = 2         // ranks at most that go by read: among more, copies are faster
+	leastRead = 4 << 20   // by read: below, the calls of the kernel cost more than copies;
+	mostRead  = 32 << 20  // above, copies find their way through the caches better
+	readChunk = 512 << 10 // of operands that are read for one fold, together,
 
 	leastPiece = 64 << 10 // and of each at least
 	placeStep  = 16 << 10 // folded in place at a time, so that it is copied from the cache
@@ -42,7 +46,7 @@ func (l *location) get(b []byte) {
 type reach struct {
 	arenas  *Arenas
 	own     *door
-	reads   bool   // every rank can read every other's memory
+	reads   bool   // the ranks can read each other's memory, and gain by it
 	mark    *probe // which others may look at
 	mapped  *mapped
 	places  []location // of the vectors of this call, by index
@@ -82,7 +86,7 @@ func (r *run) locate() {
 // copy alone need not look at the others': so can they.
 func (r *run) choose(call uint64) (w way, met bool, err error) {
 	t := r.t
-	byReading := t.reads && len(r.in) >= leastRead
+	byReading := t.reads && leastRead <= len(r.in) && len(r.in) <= mostRead
 	if t.places[t.self].arena == 0 && !byReading {
 		return byCopy, false, nil
 	}
@@ -131,7 +135,7 @@ func (t *Transport) window(peer int, id uint64) ([]byte, error) {
 	if mem := t.mapped.windows[key]; mem != nil {
 		return mem, nil
 	}
-	fd, size, err := call(context.Background(), t.mem.bytes(t.mem.door(peer), doorBytes), id)
+	fd, size, err := t.ask(peer, id)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +148,38 @@ func (t *Transport) window(peer int, id uint64) ([]byte, error) {
 	return mem, nil
 }
 
-// unreachable breaks the View because a peer's memory cannot be had.
+// ask asks a peer for the descriptor of an arena, as long as the transport is
+// whole: a peer that is stopped does not answer.
+func (t *Transport) ask(peer int, id uint64) (fd, size int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-t.under.Failed():
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	defer watch.Wait()
+	defer cancel()
+	return call(ctx, t.mem.bytes(t.mem.door(peer), doorBytes), id)
+}
+
+// unreachableTime is for how long a peer's memory may be out of reach before
+// that is why the View breaks.
+const unreachableTime = time.Second
+
+// unreachable breaks the View because a peer's memory cannot be had. Mostly the
+// peer has just died, or has broken off because of another that died: the
+// transport under this one hears which, a little later.
 func (t *Transport) unreachable(peer int, err error) error {
+	late := time.NewTimer(unreachableTime)
+	defer late.Stop()
+	select {
+	case <-t.under.Failed():
+		return t.under.Err()
+	case <-late.C:
+	}
 	t.under.Abort(&collective.RankError{Rank: t.ranks[peer], Phase: "receive", Err: fmt.Errorf("shm: its memory cannot be reached: %w", err)})
 	return t.failure()
 }
@@ -223,9 +257,4 @@ func (t *Transport) readFrom(peer, offset int, b []byte) error {
 		return t.unreachable(peer, err)
 	}
 	return nil
-}
-
-// bytesOf is memory that is aligned for every element type.
-func bytesOf(words []uint64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// With this variable set, to RANK/SIZE/ELEMENTS/CALLS, the test binary is one
-// rank of a job. It prints its address and is told all of them; then it reduces
+// With this variable set, to RANK/SIZE/ELEMENTS/CALLS/PLACED, the test binary is
+// one rank of a job. It prints its address and is told all of them; then it reduces
 // until something breaks, and prints what; or, if CALLS is not 0, so often, and
-// prints how long it took.
+// prints how long it took. The ranks below PLACED reduce memory of Arenas.
 const envRank = "SHM_TEST_RANK"
 
 func worker(place string) error {
-	var rank, size, n, most int
-	if _, err := fmt.Sscanf(place, "%d/%d/%d/%d", &rank, &size, &n, &most); err != nil {
+	var rank, size, n, most, placed int
+	if _, err := fmt.Sscanf(place, "%d/%d/%d/%d/%d", &rank, &size, &n, &most, &placed); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -55,7 +55,8 @@ func worker(place string) error {
 	if err != nil {
 		return err
 	}
-	t, err := shm.Join(ctx, v, under, shm.Options{Must: true})
+	arenas := new(shm.Arenas)
+	t, err := shm.Join(ctx, v, under, shm.Options{Must: true, Arenas: arenas})
 	if err != nil {
 		return err
 	}
@@ -65,6 +66,17 @@ func worker(place string) error {
 		return measure(ctx, g, n, most)
 	}
 	s := make([]int64, n)
+	if rank < placed {
+		mem, err := arenas.Alloc(8 * n)
+		if err != nil {
+			return err
+		}
+		at, err := collective.OfBytes(mem, collective.Int64)
+		if err != nil {
+			return err
+		}
+		s = collective.Elements[int64](at)
+	}
 	for calls := 0; ; calls++ {
 		for i := range s {
 			s[i] = int64(rank + i + calls)
@@ -82,7 +94,7 @@ func worker(place string) error {
 				return fmt.Errorf("call %d, element %d: %d, not %d", calls, i, s[i], want)
 			}
 		}
-		if calls == 100 {
+		if calls == min(100, 2+1<<22/n) {
 			fmt.Println("running")
 		}
 	}
@@ -116,8 +128,8 @@ type process struct {
 }
 
 // job starts so many ranks that reduce n elements, and returns when they do.
-func job(t *testing.T, size, n int) []*process {
-	ps := start(t, size, n, 0)
+func job(t *testing.T, size, n, placed int) []*process {
+	ps := start(t, size, n, 0, placed)
 	for r, p := range ps {
 		require.True(t, p.out.Scan(), "rank %d", r)
 		require.Equal(t, "running", p.out.Text(), "rank %d", r)
@@ -125,12 +137,12 @@ func job(t *testing.T, size, n int) []*process {
 	return ps
 }
 
-func start(t testing.TB, size, n, calls int) []*process {
+func start(t testing.TB, size, n, calls, placed int) []*process {
 	ps := make([]*process, size)
 	var addrs []string
 	for r := range ps {
 		p := &process{Cmd: exec.Command(os.Args[0])}
-		p.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d/%d/%d", envRank, r, size, n, calls))
+		p.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d/%d/%d/%d", envRank, r, size, n, calls, placed))
 		p.Stderr = os.Stderr
 		out, err := p.StdoutPipe()
 		require.NoError(t, err)
@@ -158,7 +170,7 @@ func BenchmarkProcesses(b *testing.B) {
 	for _, size := range []int{2, 4, 8} {
 		for _, bytes := range []int{4, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20} {
 			b.Run(fmt.Sprintf("%d/%d", size, bytes), func(b *testing.B) {
-				ps := start(b, size, bytes/4, b.N)
+				ps := start(b, size, bytes/4, b.N, 0)
 				require.True(b, ps[0].out.Scan())
 				took, err := strconv.Atoi(ps[0].out.Text())
 				require.NoError(b, err)
@@ -169,12 +181,19 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 }
 
+// A load is what ranks reduce: so many elements, of which the first ranks keep
+// theirs in Arenas.
+type load struct{ n, placed int }
+
 // testEnd does something to one rank after another; all others name it.
-func testEnd(t *testing.T, size int, end syscall.Signal, says error) {
+func testEnd(t *testing.T, size int, end syscall.Signal, says error, loads ...load) {
 	for victim := range size {
-		for _, n := range []int{1, 200_000} {
-			t.Run(strconv.Itoa(victim)+" of "+strconv.Itoa(n), func(t *testing.T) {
-				ps := job(t, size, n)
+		for _, l := range loads {
+			t.Run(fmt.Sprintf("%d of %d, %d placed", victim, l.n, l.placed), func(t *testing.T) {
+				if end == syscall.SIGSTOP {
+					t.Parallel() // it is a wait of seconds
+				}
+				ps := job(t, size, l.n, l.placed)
 				require.NoError(t, ps[victim].Process.Signal(end))
 				for r, p := range ps {
 					if r == victim {
@@ -189,12 +208,16 @@ func testEnd(t *testing.T, size int, end syscall.Signal, says error) {
 }
 
 // A rank that is killed in the middle of calls is named by all others.
-func TestKilledRankIsNamed(t *testing.T) { testEnd(t, 4, syscall.SIGKILL, collective.ErrLost) }
+func TestKilledRankIsNamed(t *testing.T) {
+	testEnd(t, 4, syscall.SIGKILL, collective.ErrLost, load{1, 0}, load{200_000, 0}, // shown, by copy
+		load{600_000, 0}, load{600_000, 2}, // by read
+		load{2000, 4}, load{600_000, 4}) // in place
+}
 
 // So is one that is stopped, after as long as over TCP.
 func TestStoppedRankIsNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a stopped rank is believed to be gone after seconds: -short")
 	}
-	testEnd(t, 3, syscall.SIGSTOP, collective.ErrSilent)
+	testEnd(t, 3, syscall.SIGSTOP, collective.ErrSilent, load{1, 0}, load{200_000, 0}, load{600_000, 0}, load{600_000, 3})
 }

@@ -2,7 +2,11 @@ package shm
 
 import (
 	"context"
+	"io"
+	"net"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -51,6 +55,48 @@ func TestStrangersGetNothing(t *testing.T) {
 	require.NoError(t, theirs.close())
 }
 
+// Nobody who calls at a door and then says nothing, or is stopped, holds up its
+// end, nor the end of a call at a door where nobody answers.
+func TestSilenceHoldsNobodyUp(t *testing.T) {
+	var a Arenas
+	_, err := a.Alloc(1)
+	require.NoError(t, err)
+	defer a.Close()
+	d, err := openDoor(a.duplicate)
+	require.NoError(t, err)
+	at := d.describe()
+	silent, err := net.Dial("unix", d.listener.Addr().String())
+	require.NoError(t, err)
+	defer silent.Close()
+	fd, _, err := call(context.Background(), at[:], 1) // let in after the other
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(fd))
+	begin := time.Now()
+	d.close()
+	require.Less(t, time.Since(begin), welcomeTime)
+
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: d.listener.Addr().String(), Net: "unix"})
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	var peer sync.WaitGroup
+	peer.Go(func() {
+		conn, err := l.Accept()
+		if err == nil {
+			defer conn.Close()
+			_, _ = io.ReadFull(conn, make([]byte, tokenBytes+8))
+		}
+		cancel()
+		<-ctx.Done()
+		_, _ = conn.Read(make([]byte, 1)) // until the other side is gone
+	})
+	begin = time.Now()
+	_, _, err = call(ctx, at[:], 1)
+	require.Error(t, err)
+	require.Less(t, time.Since(begin), welcomeTime)
+	peer.Wait()
+}
+
 // A piece can be had by its number while there are Arenas, and is zero.
 func TestArenas(t *testing.T) {
 	var a Arenas
@@ -84,6 +130,42 @@ func TestArenas(t *testing.T) {
 	require.Zero(t, id, "nobody can be given it any more")
 	_, err = a.Alloc(1 << 50)
 	require.ErrorContains(t, err, "no room for")
+}
+
+// Who was given a piece in an earlier View, and does not know that it is over,
+// writes where nobody reads.
+func TestRenew(t *testing.T) {
+	var a Arenas
+	defer a.Close()
+	mine, err := a.Alloc(3 * pageBytes)
+	require.NoError(t, err)
+	kept, err := a.Alloc(10)
+	require.NoError(t, err)
+	take := func(id uint64) []byte {
+		fd, size, err := a.duplicate(id)
+		require.NoError(t, err)
+		defer unix.Close(fd)
+		mem, err := attach(fd, size)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, unix.Munmap(mem)) })
+		return mem
+	}
+	theirs := take(1)
+	mine[pageBytes] = 7
+	theirs[0] = 5
+	require.Equal(t, byte(7), theirs[pageBytes])
+	fd := (*a.list.Load())[1].fd
+	require.NoError(t, a.Renew())
+	require.Equal(t, []byte{5, 7}, []byte{mine[0], mine[pageBytes]}, "contents stay")
+	theirs[0] = 9
+	require.Equal(t, byte(5), mine[0])
+	require.Equal(t, fd, (*a.list.Load())[1].fd, "nobody has the other one")
+	id, _ := a.find(mine)
+	require.Equal(t, uint64(1), id)
+	again := take(1)
+	mine[1] = 3
+	require.Equal(t, []byte{5, 3}, again[:2])
+	kept[0]++
 }
 
 // What comes as a note is cut at the end of the message, whatever it says.

@@ -75,6 +75,12 @@ func (t *Transport) attend() {
 	runtime.KeepAlive(t)
 }
 
+// Failed is closed when the transport is broken, and then Err says by what.
+func (t *Transport) Failed() <-chan struct{} { return t.under.Failed() }
+
+// Err is what broke the transport, nil while nothing has.
+func (t *Transport) Err() error { return t.under.Err() }
+
 // failure is what broke the transport, which is certain or imminent.
 func (t *Transport) failure() error {
 	<-t.under.Failed()

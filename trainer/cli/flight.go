@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -70,7 +73,30 @@ func (f *flights) dump() {
 	if err := r.Save(path); err != nil {
 		where = err.Error()
 	}
+	if f.dir == "" {
+		sweepFlights(dir, mostFlights)
+	}
 	fmt.Fprintf(f.stderr, "%s; %s\n", r.Summary(), where)
+}
+
+// mostFlights is how many flight records stay in the folder for temporary files,
+// where nobody else may ever look: as many as one job has workers at most.
+const mostFlights = mostRanks
+
+// sweepFlights removes the oldest flight records of a folder, whatever job they
+// are of, but for so many. Those of other users stay.
+func sweepFlights(dir string, most int) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "flight-"+strings.Repeat("[0-9a-f]", 16)+"-*.json"))
+	var records []fs.FileInfo
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+			records = append(records, info)
+		}
+	}
+	slices.SortFunc(records, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, old := range records[min(most, len(records)):] {
+		_ = os.Remove(filepath.Join(dir, old.Name()))
+	}
 }
 
 // onQuit saves the record at SIGQUIT, before the Go runtime does what it does

@@ -4,30 +4,65 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// planOf says how the ranks of a group add up so many gradients, of which some
-// leave before all are there if they are many.
-func planOf(g *collective.Group, gradients int, c trainer.Compression) string {
-	var text string
-	first := min(gradients, trainer.DefaultBucket/4)
+// planOf says how the ranks of a group add up the gradients of a model. whole
+// says that they leave all at once, and not in buckets.
+func planOf(g *collective.Group, p *nn.Params, c trainer.Compression, whole bool) string {
+	s := g.Situation()
 	t, summed := c.Sums()
-	switch {
-	case !summed:
-		text = gatherText(c, g.Size())
-	case t == collective.Float32:
-		text = planText(g.PlanAllReduce(collective.Of(make([]float32, first)), collective.Sum), g.Size())
-	default:
-		text = planText(g.PlanAllReduce(collective.Of16(make([]uint16, first), t), collective.Sum), g.Size()) + fmt.Sprintf(", as %v", t)
+	text := func(n int) string {
+		if !summed {
+			return gatherText(c, g.Size())
+		}
+		plan := planText(s.Plan(n, t.Size(), t == collective.Float32), g.Size()) // 16 bits are folded in more
+		if t != collective.Float32 {
+			plan += fmt.Sprintf(", as %v", t)
+		}
+		return plan
 	}
-	if g.Size() > 1 && 4*gradients > trainer.DefaultBucket {
-		text += fmt.Sprintf(", in buckets of %d bytes or more", trainer.DefaultBucket)
+	if g.Size() == 1 || whole && c.Form == trainer.Exact {
+		return text(p.Grads.Len())
 	}
-	return text
+	return planOfBuckets(trainer.Buckets(p, trainer.DefaultBucket), text)
+}
+
+// planOfBuckets is the plan of so many gradients each, by what text says of one
+// bucket. Neighbours that go alike are named together.
+func planOfBuckets(lens []int, text func(n int) string) string {
+	if len(lens) == 1 {
+		return text(lens[0])
+	}
+	var plans []string
+	for lo, hi := 0, 0; lo < len(lens); lo = hi {
+		plan := text(lens[lo])
+		for hi = lo + 1; hi < len(lens) && text(lens[hi]) == plan; {
+			hi++
+		}
+		plans = append(plans, fmt.Sprintf("%s (%s)", plan, bucketsText(lo, hi, lens)))
+	}
+	return strings.Join(plans, "; ")
+}
+
+// bucketsText names buckets lo to hi, which is not among them, by number, from
+// 1, and by the bytes of their gradients.
+func bucketsText(lo, hi int, lens []int) string {
+	least, most := 4*slices.Min(lens[lo:hi]), 4*slices.Max(lens[lo:hi])
+	name, bytes := fmt.Sprintf("bucket %d", lo+1), fmt.Sprint(most)
+	if hi > lo+1 {
+		name = fmt.Sprintf("buckets %d to %d", lo+1, hi)
+	}
+	if least < most {
+		bytes = fmt.Sprintf("%d to %d", least, most)
+	}
+	return fmt.Sprintf("%s of %d, %s bytes", name, len(lens), bytes)
 }
 
 // gatherText is the plan of what no group adds up.

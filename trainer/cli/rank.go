@@ -49,7 +49,8 @@ func (r *rank) run(ctx context.Context) error {
 	}
 	if err != nil {
 		var lost *collective.RankError
-		if !errors.As(err, &lost) && !trainer.Unanimous(err) {
+		var told *toldError
+		if !errors.As(err, &lost) && !errors.As(err, &told) && !trainer.Unanimous(err) {
 			r.group.Abort(err)
 		}
 		return err
@@ -141,7 +142,7 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 		}
 		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.batch, backend))
 	}
-	r.plan = planOf(r.group, r.model.Params().Grads.Len(), s.compress)
+	r.plan = planOf(r.group, r.model.Params(), s.compress, c.Accumulate || c.Reduce == trainer.ReduceSum)
 	c.Alike = s.alike(r.set, r.blas, r.plan)
 	var mine trainer.Observer
 	if r.teller {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -145,9 +144,8 @@ func TestTaps(t *testing.T) {
 	_ = r.Wait()
 	file, err := os.ReadFile(filepath.Join(dir, "trace-0.json"))
 	require.NoError(t, err)
-	whole := string(file[:strings.LastIndex(string(file), ",\n")]) + "]"
 	var events []map[string]any
-	require.NoError(t, json.Unmarshal([]byte(whole), &events), "the process was killed in the middle")
+	require.NoError(t, json.Unmarshal(file, &events), "the process was killed in the middle")
 	require.Greater(t, len(events), 12)
 
 	both := filepath.Join(t.TempDir(), "both")

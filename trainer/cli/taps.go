@@ -60,6 +60,37 @@ func (f *trainFlags) checkTaps(given func(string) bool) error {
 	return nil
 }
 
+// checkMetrics finds out before anything starts whether so many workers of this
+// machine can serve metrics, each at the port after that of the one before.
+func (f *trainFlags) checkMetrics(workers int) error {
+	if f.metrics == "" {
+		return nil
+	}
+	for local := range workers {
+		l, err := listenMetrics(f.metrics, local)
+		if err == nil {
+			err = l.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("--metrics %s: worker %d of %d cannot serve there: %w", f.metrics, local, workers, err)
+		}
+	}
+	return nil
+}
+
+// listenMetrics opens the port of a worker.
+func listenMetrics(addr string, local int) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+local)))
+}
+
 // open opens the taps of a rank. local is its place among those of this machine.
 func (t *taps) open(v collective.View, local int) error {
 	if t == nil {
@@ -83,15 +114,7 @@ func (t *taps) open(v collective.View, local int) error {
 
 // serve begins to serve metrics.
 func (t *taps) serve(rank, local int) error {
-	host, port, err := net.SplitHostPort(t.addr)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return err
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+local)))
+	l, err := listenMetrics(t.addr, local)
 	if err != nil {
 		return err
 	}

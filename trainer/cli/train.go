@@ -173,8 +173,10 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 			return usage(err)
 		}
 	}
-	if err := f.checkDirs(); err != nil {
-		return usage(err)
+	for _, wrong := range []error{f.checkDirs(), f.checkTable(s.allWorkers(), f.nodes), f.checkMetrics(s.workers)} {
+		if wrong != nil {
+			return usage(wrong)
+		}
 	}
 	if err := prepareOut(f.out); err != nil {
 		return usage(fmt.Errorf("--out %s: %w", f.out, err))

@@ -105,6 +105,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
 	if isWorker {
 		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.tune(f, sizes) })
 	}
+	if err := f.checkOut(); err != nil {
+		return usage(err)
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
@@ -120,6 +123,28 @@ func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
 	return a.launchCrew(ctx, crew{
 		workers: f.workers, cores: runtime.NumCPU(), stopping: "stopping", place: place, announce: f.first(),
 	}, show, signals)
+}
+
+// checkOut finds out before anything is measured whether the table can be
+// saved, if it is known that it is saved on this machine.
+func (f *tuneFlags) checkOut() error {
+	if f.nodes > 1 {
+		return nil
+	}
+	dir := filepath.Dir(f.out)
+	if f.out == "" {
+		path, err := tunePath(bench.Fingerprint{})
+		if err != nil {
+			return fmt.Errorf("there is no place for the table: %w: name a file with --out", err)
+		}
+		dir = filepath.Dir(path)
+	} else if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--out %s is not a file: name one", f.out)
+	}
+	if err := prepareOut(dir); err != nil {
+		return fmt.Errorf("there is no place for the table: %w: name a file with --out", err)
+	}
+	return nil
 }
 
 // tune is one rank in a process of its own.

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,7 +88,22 @@ func TestBenchAlgorithm(t *testing.T) {
 }
 
 func TestTuneUsageErrors(t *testing.T) {
+	dir := t.TempDir()
+	empty, two := filepath.Join(dir, "empty.json"), filepath.Join(dir, "two.json")
+	require.NoError(t, os.WriteFile(empty, []byte("{}"), 0o644))
+	code, _, stderr := result("tune", "--workers", "2", "--transport", "inproc", "-e", "4", "--out", two)
+	require.Zero(t, code, stderr)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
 	for want, args := range map[string][]string{
+		"worker 0 of 2 cannot serve there": small(t, "--workers", "2", "--metrics", taken.Addr().String()),
+		"worker 1 of 2 cannot serve there": small(t, "--workers", "2", "--metrics", "127.0.0.1:65535"),
+		"empty.json is no table":           small(t, "--workers", "2", "--tune", empty),
+		"open no-such-table":               small(t, "--workers", "2", "--tune", "no-such-table"),
+		"for 2 ranks, not for 3":           small(t, "--workers", "3", "--tune", two),
+		"is not a file: name one":          {"tune", "--out", dir},
+		"there is no place for the table":  {"tune", "--out", filepath.Join(empty, "table.json")},
 		"give --order any, too":            {"bench", "collective", "--algorithm", "double-tree"},
 		`algorithm "fast" is not known`:    {"bench", "collective", "--algorithm", "fast"},
 		"how an allreduce is done, not":    {"bench", "collective", "allgather", "--algorithm", "ring"},
@@ -103,6 +119,7 @@ func TestTuneUsageErrors(t *testing.T) {
 		code, _, stderr := result(args...)
 		require.Equal(t, 2, code, "%v: %s", args, stderr)
 		require.Contains(t, stderr, want)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "before anything starts: %s", stderr)
 	}
 }
 

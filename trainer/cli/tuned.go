@@ -106,7 +106,43 @@ func allHear(ctx context.Context, g *collective.Group, wrong string) error {
 	if err := collective.Broadcast(ctx, g, text, 0); err != nil {
 		return err
 	}
-	return usage(errors.New(string(text)))
+	return usage(&toldError{string(text)})
+}
+
+// A toldError is what all ranks have been told is wrong, so none need break the
+// group to tell the others.
+type toldError struct{ text string }
+
+func (e *toldError) Error() string { return e.text }
+
+// checkTable finds out before anything starts whether there is a table in the
+// file of --tune, and whether it is for so many ranks. Of several machines only
+// that of rank 0 needs it, and which that is shows later.
+func (f *orderFlags) checkTable(ranks, nodes int) error {
+	if nodes > 1 || f.tune == "" || f.tune == tuneAuto || f.tune == tuneOff {
+		return nil
+	}
+	there, _, err := readTable(f.tune)
+	if err != nil {
+		return err
+	}
+	if there.Ranks != ranks {
+		return fmt.Errorf("--tune: %s was made for %d ranks, not for %d: make one with ringtrain tune, or say --tune off", f.tune, there.Ranks, ranks)
+	}
+	return nil
+}
+
+// readTable reads a table, and what it is good for.
+func readTable(path string) (bench.Fingerprint, *schedule.Table, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return bench.Fingerprint{}, nil, fmt.Errorf("--tune: %w", err)
+	}
+	there, t, err := bench.DecodeTable(text)
+	if err != nil {
+		err = fmt.Errorf("--tune: %s is no table of this version: %w; make it again with ringtrain tune, or say --tune off", path, err)
+	}
+	return there, t, err
 }
 
 // load reads the table for a fingerprint; nil where there is none.
@@ -118,16 +154,12 @@ func (f *orderFlags) load(here bench.Fingerprint) (string, *schedule.Table, erro
 			return "", nil, nil // without a directory for it there is no table
 		}
 	}
-	text, err := os.ReadFile(path)
+	there, t, err := readTable(path)
 	if f.tune == tuneAuto && errors.Is(err, fs.ErrNotExist) {
 		return "", nil, nil
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("--tune: %w", err)
-	}
-	there, t, err := bench.DecodeTable(text)
-	if err != nil {
-		return "", nil, fmt.Errorf("--tune: %s is no table of this version: %w; make it again with ringtrain tune, or say --tune off", path, err)
+		return "", nil, err
 	}
 	if differs := here.Differs(there); differs != "" {
 		return "", nil, fmt.Errorf("--tune: %s was made for others (%s differ): make one with ringtrain tune, or say --tune off", path, differs)

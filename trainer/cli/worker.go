@@ -100,7 +100,7 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	w.flights.group.Store(group)
 	if err := w.taps.open(group.View(), w.place.Local); err != nil {
 		group.Abort(err)
-		return err
+		return usage(err)
 	}
 	defer w.taps.close(w.app.stderr)
 	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), taps: w.taps, secured: w.place.KeyFile != "",

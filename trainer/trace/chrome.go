@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,19 +12,27 @@ import (
 )
 
 // Chrome writes what a rank does as a Chrome trace, which chrome://tracing and
-// ui.perfetto.dev show. It is an array of events, one a line; the array is never
-// closed, as the format allows, so the file of a process that was killed is
-// whole up to its last flush, which is each step's end. The process of the trace
-// is the rank; steps and calls have a row each.
+// ui.perfetto.dev show. It is an array of events, one a line. The array's end is
+// written with every flush, which is each step's end at the latest, and written
+// over by the next one, so the file of a process that was killed is whole up to
+// there. The process of the trace is the rank; steps and calls have a row each.
 //
 // It observes a Group (collective.FlightObserver) and Train (trainer.Observer).
 type Chrome struct {
 	rank int
 
-	mu  sync.Mutex
-	w   *bufio.Writer
-	err error
+	mu   sync.Mutex
+	w    io.WriterAt
+	at   int64  // where the next events go: over the array's end
+	held []byte // events that are not flushed
+	err  error
 }
+
+const (
+	traceEnd  = "\n]\n"
+	mostHeld  = 64 << 10 // bytes
+	nextEvent = ",\n"
+)
 
 // The rows of a trace.
 const (
@@ -33,12 +40,11 @@ const (
 	rowCalls
 )
 
-// NewChrome begins a trace for a rank.
-func NewChrome(w io.Writer, rank int, name string) *Chrome {
-	c := &Chrome{rank: rank, w: bufio.NewWriter(w)}
+// NewChrome begins a trace for a rank, in a file that is empty.
+func NewChrome(w io.WriterAt, rank int, name string) *Chrome {
+	c := &Chrome{rank: rank, w: w, held: []byte("[")}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.write([]byte("[\n"))
 	c.put(event{Name: "process_name", Phase: "M", Args: map[string]any{"name": fmt.Sprintf("rank %d (%s)", rank, name)}})
 	c.put(event{Name: "process_sort_index", Phase: "M", Args: map[string]any{"sort_index": rank}})
 	c.put(event{Name: "thread_name", Phase: "M", Row: rowSteps, Args: map[string]any{"name": "steps"}})
@@ -113,7 +119,7 @@ func (c *Chrome) Close() error {
 	return nil
 }
 
-// put writes one event. The lock is held, as for write and flush.
+// put adds one event. The lock is held, as for flush.
 func (c *Chrome) put(e event) {
 	e.Process = c.rank
 	b, err := json.Marshal(e)
@@ -121,19 +127,23 @@ func (c *Chrome) put(e event) {
 		c.err = err
 		return
 	}
-	c.write(append(b, ",\n"...))
-}
-
-func (c *Chrome) write(b []byte) {
-	if c.err == nil {
-		_, c.err = c.w.Write(b)
+	between := nextEvent
+	if len(c.held) == 1 && c.at == 0 {
+		between = "\n"
+	}
+	c.held = append(append(c.held, between...), b...)
+	if len(c.held) >= mostHeld {
+		c.flush()
 	}
 }
 
+// flush writes what is held and the array's end, at once.
 func (c *Chrome) flush() {
-	if c.err == nil {
-		c.err = c.w.Flush()
+	if c.err == nil && len(c.held) > 0 {
+		_, c.err = c.w.WriteAt(append(c.held, traceEnd...), c.at)
+		c.at += int64(len(c.held))
 	}
+	c.held = c.held[:0]
 }
 
 // number is x, or its name where JSON has no number for it.

@@ -1,0 +1,117 @@
+package collectivetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A Place makes memory for a rank, aligned for every type of elements.
+type Place func(t testing.TB, rank, bytes int) []byte
+
+// TestMemory is the conformance suite of AllReduce where it matters where the
+// vectors lie: every type and operation, in vectors of odd lengths that begin
+// anywhere in the memory that place makes, and anywhere in their arena. least is
+// the number of bytes that the long ones have at least.
+func TestMemory(t *testing.T, make Maker, place Place, least int) {
+	sizes := []int{2, 3, 5}
+	if raced {
+		sizes = []int{3}
+	}
+	for _, size := range sizes {
+		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
+			m := &memory{groups: make(t, size), beside: 3}
+			longest := least + 8*(10_001+2*m.beside)
+			for r := range size {
+				m.of = append(m.of, place(t, r, longest))
+			}
+			for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
+				for _, bytes := range []int{0, least} {
+					long := bytes > 1<<20
+					if long && (op > collective.Mean && (raced || op != collective.Max || size != 3) || op > collective.Sum && size == 2) {
+						continue // it takes time and shows nothing new
+					}
+					checkPlaced[float32](t, m, bytes/4+10_001, op)
+					checkPlaced[float64](t, m, bytes/8+10_001, op)
+					checkPlaced[int32](t, m, bytes/4+10_001, op)
+					checkPlaced[int64](t, m, bytes/8+10_001, op)
+					checkPlaced[uint8](t, m, bytes+10_001, op)
+					for _, dtype := range []collective.DType{collective.Float16, collective.BFloat16} {
+						operands, want := halves(size, bytes/2+10_001, m.at(), dtype, op)
+						m.check(t, dtype, op, func(r int) collective.Vector { return collective.Of16(operands[r], dtype) }, collective.Of16(want, dtype))
+					}
+				}
+			}
+		})
+	}
+}
+
+// memory is where the vectors of all ranks lie.
+type memory struct {
+	groups []*collective.Group
+	of     [][]byte // by rank
+	beside int      // elements before the vector
+	calls  int
+}
+
+// at is where the next vector begins in its arena: in the middle of a block, at
+// another place in each call.
+func (m *memory) at() int { return 4096*m.calls + 1001 }
+
+func checkPlaced[T collective.Element](t *testing.T, m *memory, n int, op collective.Op) {
+	want := Reduced[T](len(m.groups), n, m.at(), op)
+	m.check(t, collective.TypeOf[T](), op, func(r int) collective.Vector { return collective.Of(Operands[T](r, n)) }, collective.Of(want))
+}
+
+// check reduces operands that are copied to where they shall lie. What lies
+// beside them stays as it is.
+func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, operand func(rank int) collective.Vector, want collective.Vector) {
+	expected, _ := want.Host()
+	before := m.beside * dtype.Size()
+	Run(t, m.groups, func(ctx context.Context, g *collective.Group) {
+		mine, _ := operand(g.Rank()).Host()
+		all := m.of[g.Rank()][:before+len(mine)+before]
+		for i := range before {
+			all[i], all[before+len(mine)+i] = 0xa5, 0x5a
+		}
+		place := all[before:][:len(mine)]
+		copy(place, mine)
+		v, err := collective.OfBytes(place, dtype)
+		require.NoError(t, err)
+		what := fmt.Sprintf("%v of %v on rank %d of %d", op, v, g.Rank(), g.Size())
+		assert.NoError(t, g.AllReduce(ctx, v.At(m.at()), op), what)
+		assert.True(t, bytes.Equal(expected, place), "wrong result: %s", what)
+		for i := range before {
+			assert.Equal(t, []byte{0xa5, 0x5a}, []byte{all[i], all[before+len(mine)+i]}, "beside the vector: %s", what)
+		}
+	})
+	m.calls++
+}
+
+// halves are operands of 16-bit floats by rank, and what they are reduced to
+// where they lie at an offset in their arena.
+func halves(size, n, offset int, dtype collective.DType, op collective.Op) (operands [][]uint16, want []uint16) {
+	f := half
+	if dtype == collective.BFloat16 {
+		f = brain
+	}
+	values := make([][]float32, size)
+	operands, want = make([][]uint16, size), make([]uint16, n)
+	for r := range size {
+		values[r], operands[r] = Operands[float32](r, n), make([]uint16, n)
+		for i, x := range values[r] {
+			operands[r][i] = f.round(x)
+			values[r][i] = f.value(operands[r][i])
+		}
+	}
+	for i, x := range reducedOf(values, offset, op) {
+		want[i] = f.round(x)
+	}
+	return operands, want
+}

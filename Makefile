@@ -7,7 +7,7 @@ PKG        ?= ./...
 CONCURRENT  = ./collective/... ./trainer/launch/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build static check fmt fmt-check vet staticcheck test race bench cross ci clean
+.PHONY: help build static gpu check fmt fmt-check vet staticcheck test race bench cross ci clean
 
 help: ## say what the targets are
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ build: ## build the programs into bin, without cgo
 
 static: ## the same as static files, which use no OpenBLAS
 	CGO_ENABLED=0 $(GO) build -tags static -o bin/ ./cmd/...
+
+gpu: ## the same for NVIDIA GPUs, with cgo; the header is fetched if there is none
+	eval "$$(scripts/cuda-headers.sh --env)" && $(GO) build -tags gpu -o bin/ ./cmd/...
 
 check: fmt-check vet staticcheck ## all that needs no test run
 

@@ -25,10 +25,11 @@ collective/ncclgroup      : collective cuda nccl
 collective/collectivetest : collective collective/schedule
 cuda                      :
 cuda/emulator             :
+cuda/kernels              : nn
 nccl                      : cuda
 nn                        :
 nn/cpu                    : nn
-nn/gpu                    : nn cuda
+nn/gpu                    : nn cuda cuda/kernels
 nn/optim                  : nn
 nn/models                 : nn nn/optim
 nn/text                   :

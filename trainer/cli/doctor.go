@@ -15,14 +15,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
+	"github.com/ringtrain/ringtrain/cuda"
 )
 
 // A diagnosis is what doctor finds.
 type diagnosis struct {
-	Build      build     `json:"build"`
-	Machine    machine   `json:"machine"`
-	Interfaces []carrier `json:"interfaces"`
-	Checks     []check   `json:"checks"`
+	Build      build       `json:"build"`
+	Machine    machine     `json:"machine"`
+	Interfaces []carrier   `json:"interfaces"`
+	GPU        cuda.Report `json:"gpu"`
+	Checks     []check     `json:"checks"`
 }
 
 // machine is what a worker here has to work with. What the system does not
@@ -53,11 +55,12 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [HOST:PORT ...] [flags]",
 		Short: "Look at this machine and at the network between machines",
-		Long: `Say what this machine has: cores, memory, instructions, interfaces, versions. With
-HOST:PORT, check TCP and UDP in both directions between this machine and another one on
-which ringtrain doctor --listen runs, and name each direction that fails and what to do.
-With --listen and no HOST:PORT, answer such questions until Ctrl-C. What is sent are
-fixed messages of 32 bytes, with no data of this machine but its time.
+		Long: `Say what this machine has: cores, memory, instructions, interfaces, versions, GPUs and
+the libraries of CUDA, with what is missing of them and how to get it. With HOST:PORT,
+check TCP and UDP in both directions between this machine and another one on which
+ringtrain doctor --listen runs, and name each direction that fails and what to do. With
+--listen and no HOST:PORT, answer such questions until Ctrl-C. What is sent are fixed
+messages of 32 bytes, with no data of this machine but its time.
 
 Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain doctor\n  ringtrain doctor --listen :7946     # on one machine\n  ringtrain doctor 10.0.0.1:7946      # on another",
@@ -100,7 +103,7 @@ func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 
 // examine makes a diagnosis and shows it.
 func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
-	d := diagnosis{Build: thisBuild(), Machine: thisMachine(), Interfaces: carriers(), Checks: askSelf(ctx)}
+	d := diagnosis{Build: thisBuild(), Machine: thisMachine(), Interfaces: carriers(), GPU: cuda.Inspect(), Checks: askSelf(ctx)}
 	if !asJSON {
 		d.write(a.stdout)
 	}
@@ -217,6 +220,7 @@ func (d diagnosis) write(w io.Writer) {
 	for _, c := range d.Interfaces {
 		fmt.Fprintf(w, "network   %s, MTU %d: %s\n", c.Name, c.MTU, strings.Join(c.Addrs, " "))
 	}
+	writeGPUs(w, d.GPU)
 	writeChecks(w, d.Checks)
 }
 

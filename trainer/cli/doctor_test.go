@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 )
 
@@ -168,7 +169,7 @@ func TestDoctor(t *testing.T) {
 	}
 	code, stdout, stderr := run(a.addr().String())
 	require.Zero(t, code, stderr)
-	for _, fact := range []string{"cores ", "memory ", "SIMD ", "clock ", "network ", "kernel ", "ok        loopback", "ok        UDP from " + a.addr().String()} {
+	for _, fact := range []string{"cores ", "memory ", "SIMD ", "clock ", "network ", "kernel ", "GPU ", "ok        loopback", "ok        UDP from " + a.addr().String()} {
 		require.Contains(t, stdout, fact)
 	}
 	code, stdout, stderr = run("--json", a.addr().String())
@@ -178,6 +179,7 @@ func TestDoctor(t *testing.T) {
 	require.Len(t, d.Checks, 6)
 	require.Positive(t, d.Machine.Cores)
 	require.NotEmpty(t, d.Interfaces)
+	require.Equal(t, d.GPU.Problem == "", len(d.GPU.Devices) > 0)
 
 	require.NoError(t, a.close())
 	code, stdout, stderr = run(a.addr().String())
@@ -190,4 +192,28 @@ func TestDoctor(t *testing.T) {
 		require.Empty(t, stdout)
 		require.Equal(t, 1, bytes.Count([]byte(stderr), []byte("\n")), stderr)
 	}
+}
+
+func TestWriteGPUs(t *testing.T) {
+	write := func(r cuda.Report) string {
+		var b bytes.Buffer
+		writeGPUs(&b, r)
+		return b.String()
+	}
+	require.Equal(t, `GPU       0: NVIDIA H200, sm_90, 139.8 GiB, 132 multiprocessors
+module    NVIDIA 580.159.04, in the kernel
+driver    CUDA 13.0, libcuda.so.1
+NCCL      missing: there is no libnccl.so.2: install it
+`, write(cuda.Report{
+		Module: "580.159.04", CUDA: "13.0",
+		Devices: []cuda.Info{{Name: "NVIDIA H200", Major: 9, Memory: 150111322112, Multiprocessors: 132}},
+		Libraries: []cuda.Found{
+			{Name: "driver", Version: "CUDA 13.0", Path: "libcuda.so.1"},
+			{Name: "NCCL", Problem: "there is no libnccl.so.2: install it"},
+		},
+	}))
+	require.Equal(t, "GPU       no GPU can be used: there is no libcuda.so.1\n", write(cuda.Report{
+		Problem:   "no GPU can be used: there is no libcuda.so.1",
+		Libraries: []cuda.Found{{Name: "driver", Problem: "there is no libcuda.so.1"}},
+	}), "it is said once")
 }

@@ -1,0 +1,154 @@
+package ncclgroup
+
+import (
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nccl"
+)
+
+// A started call is one that Start was given and Wait has not done.
+type started struct {
+	h        collective.Header
+	dst, src collective.Vector
+	counts   []int
+}
+
+func (s *started) vectors() [2]collective.Vector { return [2]collective.Vector{s.dst, s.src} }
+
+func (s *started) kind() collective.Kind { return s.h.Call.Kind }
+
+// reduces reports whether the result depends on the order of folding.
+func (s *started) reduces() bool {
+	switch s.kind() {
+	case collective.KindAllReduce, collective.KindReduceScatter, collective.KindReduce:
+		return true
+	}
+	return false
+}
+
+var dataTypes = map[collective.DType]nccl.DataType{
+	collective.Float32: nccl.Float32, collective.Float64: nccl.Float64,
+	collective.Float16: nccl.Float16, collective.BFloat16: nccl.Bfloat16,
+	collective.Int32: nccl.Int32, collective.Int64: nccl.Int64, collective.Uint8: nccl.Uint8,
+}
+
+var redOps = map[collective.Op]nccl.RedOp{
+	collective.Sum: nccl.Sum, collective.Mean: nccl.Avg,
+	collective.Min: nccl.Min, collective.Max: nccl.Max, collective.Prod: nccl.Prod,
+}
+
+// whole reports whether the numbers of a type are integers.
+func whole(t collective.DType) bool {
+	return t == collective.Int32 || t == collective.Int64 || t == collective.Uint8
+}
+
+// A seat is a place among the ranks.
+type seat struct{ rank, size int }
+
+// commands are NCCL's calls for a call of device vectors, in one group: none if
+// nothing is to be moved.
+func (p seat) commands(s *started) []nccl.Command {
+	c := &s.h.Call
+	b := builder{kind: dataTypes[c.DType], op: redOps[c.Op], width: c.DType.Size(), dst: at(s.dst), src: at(s.src)}
+	root := int(c.Root)
+	switch c.Kind {
+	case collective.KindAllReduce:
+		b.add(nccl.KindAllReduce, 0, b.src, b.dst, s.src.Len())
+	case collective.KindReduce:
+		b.add(nccl.KindReduce, root, b.src, b.dst, s.src.Len())
+	case collective.KindBroadcast:
+		b.add(nccl.KindBroadcast, root, b.src, b.dst, s.dst.Len())
+	case collective.KindAllGather:
+		if s.counts == nil {
+			b.add(nccl.KindAllGather, 0, b.src, b.dst, s.src.Len())
+			break
+		}
+		b.pieces(s.counts, func(r, lo, n int) { b.add(nccl.KindBroadcast, r, b.src, b.dst.at(lo, b.width), n) })
+	case collective.KindReduceScatter:
+		if s.counts == nil {
+			b.add(nccl.KindReduceScatter, 0, b.src, b.dst, s.dst.Len())
+			break
+		}
+		b.pieces(s.counts, func(r, lo, n int) { b.add(nccl.KindReduce, r, b.src.at(lo, b.width), b.dst, n) })
+	case collective.KindGather:
+		b.send(root, 0, s.src.Len())
+		for r := 0; p.rank == root && r < p.size; r++ {
+			b.recv(r, r*s.src.Len(), s.src.Len())
+		}
+	case collective.KindScatter:
+		for r := 0; p.rank == root && r < p.size; r++ {
+			b.send(r, r*s.dst.Len(), s.dst.Len())
+		}
+		b.recv(root, 0, s.dst.Len())
+	case collective.KindAllToAll:
+		p.allToAll(&b, s)
+	case collective.KindSend:
+		if root == p.rank {
+			b.send(int(c.Offset), 0, s.src.Len())
+		} else {
+			b.recv(root, 0, s.dst.Len())
+		}
+	}
+	return b.commands
+}
+
+func (p seat) allToAll(b *builder, s *started) {
+	sends, recvs := even(s.src.Len(), p.size), even(s.dst.Len(), p.size)
+	if s.counts != nil {
+		sends, recvs = s.counts[:p.size], s.counts[p.size:]
+	}
+	b.pieces(sends, b.send)
+	b.pieces(recvs, b.recv)
+}
+
+// even are the counts of n elements in equal pieces.
+func even(n, pieces int) []int {
+	counts := make([]int, pieces)
+	for i := range counts {
+		counts[i] = n / pieces
+	}
+	return counts
+}
+
+// A place is a device address.
+type place uintptr
+
+func at(v collective.Vector) place {
+	_, addr, _ := v.Device()
+	return place(addr)
+}
+
+// at is the place some elements on.
+func (p place) at(elements, width int) place { return p + place(elements*width) }
+
+// A builder collects commands about one dst and one src.
+type builder struct {
+	kind     nccl.DataType
+	op       nccl.RedOp
+	width    int
+	dst, src place
+	commands []nccl.Command
+}
+
+// add adds a command, unless it moves nothing; then it does so on no rank.
+func (b *builder) add(k nccl.Kind, peer int, send, recv place, n int) {
+	if n == 0 {
+		return
+	}
+	b.commands = append(b.commands, nccl.Command{
+		Kind: k, Type: b.kind, Op: b.op, Peer: int32(peer), Send: cuda.Ptr(send), Recv: cuda.Ptr(recv), Count: uint64(n),
+	})
+}
+
+func (b *builder) send(to, lo, n int) { b.add(nccl.KindSend, to, b.src.at(lo, b.width), 0, n) }
+
+func (b *builder) recv(from, lo, n int) { b.add(nccl.KindRecv, from, 0, b.dst.at(lo, b.width), n) }
+
+// pieces calls fn with each rank's piece: where it begins, and its length.
+func (b *builder) pieces(counts []int, fn func(r, lo, n int)) {
+	lo := 0
+	for r, n := range counts {
+		fn(r, lo, n)
+		lo += n
+	}
+}

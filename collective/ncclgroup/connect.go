@@ -1,0 +1,105 @@
+package ncclgroup
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nccl"
+)
+
+// begin finds out which NCCL the ranks have, and connects them if all have the
+// same.
+func (e *Engine) begin(ctx context.Context) error {
+	var mine nccl.Version
+	var why error
+	if e.config.NCCL == Off {
+		why = fmt.Errorf("NCCL is turned off on rank %d (%s)", e.seat.rank, e.view.Name(e.seat.rank))
+	} else {
+		mine, why = e.gpu.version()
+	}
+	versions := make([]int64, e.seat.size)
+	c := collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 1}
+	if err := e.setUp(ctx, 0, c, collective.Of(versions), collective.Of([]int64{int64(mine)})); err != nil {
+		return err
+	}
+	if err := e.choose(versions, why); err != nil {
+		return err
+	}
+	if e.without == nil {
+		if err := e.join(ctx, 0); err != nil {
+			return err
+		}
+	}
+	// All ranks are there now. This also lets the engine below forget ctx.
+	return e.base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}})
+}
+
+// choose says whether NCCL is used, which is the same on all ranks, or why the
+// engine cannot be. why is the reason of this rank.
+func (e *Engine) choose(versions []int64, why error) error {
+	for r, v := range versions {
+		switch {
+		case v == 0 && r == e.seat.rank:
+			e.without = why
+		case v == 0 && e.without == nil:
+			e.without = fmt.Errorf("rank %d (%s) does not use NCCL", r, e.view.Name(r))
+		}
+	}
+	if e.without != nil {
+		if e.config.NCCL == Must {
+			return fmt.Errorf("NCCL must be used: %w", e.without)
+		}
+		return nil
+	}
+	for r, v := range versions {
+		if v != versions[0] {
+			return fmt.Errorf("rank %d (%s) has NCCL %v and rank 0 (%s) has %v: %w",
+				r, e.view.Name(r), nccl.Version(v), e.view.Name(0), nccl.Version(versions[0]), ErrVersions)
+		}
+	}
+	return nil
+}
+
+// setUp makes a call of the engine below that no user made.
+func (e *Engine) setUp(ctx context.Context, seq uint64, c collective.Call, dst, src collective.Vector) error {
+	if err := e.base.Start(collective.Header{Seq: seq, Call: c}, dst, src, nil); err != nil {
+		return err
+	}
+	return e.base.Wait(ctx)
+}
+
+// join makes the communicator. All ranks call it in the same call, which has the
+// number seq.
+func (e *Engine) join(ctx context.Context, seq uint64) error {
+	var id nccl.UniqueID
+	if e.seat.rank == 0 {
+		err := e.gpu.aside(ctx, func() (err error) {
+			id, err = e.gpu.uniqueID()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	v := collective.Of(id[:])
+	c := collective.Call{Kind: collective.KindBroadcast, DType: collective.Uint8, Count: uint64(len(id))}
+	if err := e.setUp(ctx, seq, c, v, v); err != nil {
+		return err
+	}
+	err := e.gpu.aside(ctx, func() error {
+		e.link.mu.Lock()
+		defer e.link.mu.Unlock()
+		c, err := e.gpu.join(e.seat.size, id, e.seat.rank)
+		e.link.c = c
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.until(ctx, pauseNet, e.idle); err != nil {
+		return err
+	}
+	e.guard()
+	return nil
+}

@@ -1,0 +1,236 @@
+package ncclgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// An Engine is a collective.Engine for device memory, over one for host memory.
+type Engine struct {
+	view   collective.View
+	seat   seat
+	base   collective.Base
+	gpu    hardware
+	config Config
+	parent *Engine // of a Sub: it has the gpu
+	any    bool    // reductions may be NCCL's
+
+	without error // why no rank uses NCCL, nil if all do
+
+	busy    sync.Mutex // held by a call in progress
+	started []started
+	closing atomic.Bool
+	closed  sync.Once
+	err     error // of closing
+
+	link  link
+	watch watch
+}
+
+var (
+	_ collective.Engine = (*Engine)(nil)
+	_ collective.Based  = (*Engine)(nil)
+)
+
+// New makes an Engine over that of a View, which belongs to it from now on, also
+// after an error. Every rank of the View calls it, before any other call. They
+// tell each other which NCCL they have; rank 0 draws an id, the others get it
+// over base, and all connect. Whoever fails, or does not come within
+// Config.ConnectTime, is named on all ranks by a *collective.RankError.
+func New(ctx context.Context, v collective.View, base collective.Engine, c Config) (*Engine, error) {
+	if err := c.complete(); err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	g, err := openGPU(ctx, c)
+	if err != nil {
+		base.Abort(&collective.RankError{Rank: v.Self, Phase: "failed", Err: err})
+		return nil, errors.Join(err, base.Close())
+	}
+	return over(ctx, v, base, g, c)
+}
+
+// over is New on any hardware, which also belongs to the Engine.
+func over(ctx context.Context, v collective.View, base collective.Engine, g hardware, c Config) (*Engine, error) {
+	b, ok := base.(collective.Base)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("ncclgroup: over %T: %w: it is no collective.Base", base, collective.ErrUnsupported), g.close(), base.Close())
+	}
+	e := newEngine(v, b, g, c)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.ConnectTime, collective.ErrLate)
+	defer cancel()
+	if err := e.begin(ctx); err != nil {
+		err = e.named(e.blame(ctx, err))
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func newEngine(v collective.View, b collective.Base, g hardware, c Config) *Engine {
+	return &Engine{view: v, seat: seat{v.Self, v.Size()}, base: b, gpu: g, config: c, watch: newWatch()}
+}
+
+// named completes an error that no Group will complete.
+func (e *Engine) named(err error) error {
+	var found *collective.RankError
+	if !errors.As(err, &found) {
+		return err
+	}
+	named := *found
+	named.Epoch, named.Node = e.view.Epoch, e.view.Name(found.Rank)
+	return &named
+}
+
+// Base is part of collective.Based.
+func (e *Engine) Base() collective.Engine { return e.base }
+
+// Order is part of collective.Based: NCCL reduces only under AnyOrder.
+func (e *Engine) Order(o collective.Order) { e.any = o == collective.AnyOrder }
+
+// Without is why NCCL is not used, nil if it is.
+func (e *Engine) Without() error { return e.without }
+
+// Reaches is part of collective.Engine: memory of the device and of the host.
+func (e *Engine) Reaches(v collective.Vector) bool {
+	if device, _, ok := v.Device(); ok {
+		return device == e.gpu.index()
+	}
+	return e.base.Reaches(v)
+}
+
+// Start is part of collective.Engine. All work is put off until Wait.
+func (e *Engine) Start(h collective.Header, dst, src collective.Vector, counts []int) error {
+	e.started = append(e.started, started{h, dst, src, counts})
+	return nil
+}
+
+// Wait is part of collective.Engine. It returns when the calls are done on the
+// device, not only queued.
+func (e *Engine) Wait(ctx context.Context) error {
+	calls := e.started
+	e.started = e.started[:0]
+	if len(calls) == 0 {
+		return nil
+	}
+	e.busy.Lock()
+	defer e.busy.Unlock()
+	if e.closing.Load() {
+		return collective.ErrClosed
+	}
+	if err := e.carryOut(ctx, calls); err != nil {
+		return e.blame(ctx, err)
+	}
+	return nil
+}
+
+// carryOut does calls in the one way that suits all of them: there is more than
+// one only if they are the halves of a SendRecv.
+func (e *Engine) carryOut(ctx context.Context, calls []started) error {
+	if e.watch.over() {
+		return errBroken
+	}
+	switch e.way(calls) {
+	case onHost:
+		return e.below(ctx, calls)
+	case byNCCL:
+		return e.byNCCL(ctx, calls)
+	}
+	return e.stage(ctx, calls)
+}
+
+// A way is how calls are carried out.
+type way uint8
+
+const (
+	onHost way = iota
+	byNCCL
+	inStages
+)
+
+// way depends on nothing in which ranks that make the same call differ, but for
+// where their vectors are.
+func (e *Engine) way(calls []started) way {
+	host, device := 0, 0
+	can := e.without == nil
+	for i := range calls {
+		s := &calls[i]
+		if s.kind() == collective.KindBarrier {
+			return onHost
+		}
+		for _, v := range s.vectors() {
+			if _, _, ok := v.Device(); ok {
+				device++
+			} else {
+				host++
+			}
+		}
+		if s.reduces() && (!e.any || s.h.Call.Op == collective.Mean && whole(s.h.Call.DType)) {
+			can = false
+		}
+	}
+	switch {
+	case device == 0:
+		return onHost
+	case host == 0 && can:
+		return byNCCL
+	}
+	return inStages
+}
+
+// below leaves calls to the engine below.
+func (e *Engine) below(ctx context.Context, calls []started) error {
+	for i := range calls {
+		s := &calls[i]
+		if err := e.base.Start(s.h, s.dst, s.src, s.counts); err != nil {
+			return err
+		}
+	}
+	return e.base.Wait(ctx)
+}
+
+// Sub is part of collective.Engine. The ranks of the Sub connect by NCCL in their
+// first call of device vectors, with an id of their own: ncclCommSplit would ask
+// ranks to take part that do not.
+func (e *Engine) Sub(id uint32, v collective.View, ranks []int) (collective.Engine, error) {
+	below, err := e.base.Sub(id, v, ranks)
+	if err != nil {
+		return nil, err
+	}
+	b, ok := below.(collective.Base)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("ncclgroup: Sub: %w: %T is no collective.Base", collective.ErrUnsupported, below), below.Close())
+	}
+	s := newEngine(v, b, e.gpu, e.config)
+	s.parent, s.any, s.without = e, e.any, e.without
+	return s, nil
+}
+
+// Abort is part of collective.Engine.
+func (e *Engine) Abort(cause *collective.RankError) {
+	e.base.Abort(cause)
+	e.breakUp(cause)
+}
+
+// Close is part of collective.Engine. Graphs in which Queue was captured have
+// been destroyed before. Ranks need not close at the same time, but it takes
+// closeTime longer if some never do.
+func (e *Engine) Close() error {
+	e.closed.Do(func() {
+		e.closing.Store(true)
+		if !e.busy.TryLock() {
+			e.breakUp(collective.ErrClosed)
+			e.err = e.base.Close() // ends the call
+			e.busy.Lock()
+		}
+		defer e.busy.Unlock()
+		e.err = errors.Join(e.err, e.base.Close(), e.disconnect())
+		if e.parent == nil {
+			e.err = errors.Join(e.err, e.gpu.close())
+		}
+	})
+	return e.err
+}

@@ -1,0 +1,328 @@
+//go:build gpu && cgo && linux
+
+package ncclgroup
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// A rank is one of a group on devices.
+type rank struct {
+	*workplace
+	*collective.Group
+	engine *Engine
+}
+
+// ranks makes n ranks, connected with each other and closed at the end of the
+// test.
+func ranks(t *testing.T, n int, use Use, o collective.Options) []*rank {
+	t.Helper()
+	return faultyRanks(t, n, use, o, nil)
+}
+
+// faultyRanks is ranks whose hardware, by rank, is what fault makes of it.
+func faultyRanks(t *testing.T, n int, use Use, o collective.Options, fault func(r int, g hardware) hardware) []*rank {
+	t.Helper()
+	all, errs := tryRanks(t, n, use, o, fault)
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	return all
+}
+
+// tryRanks is faultyRanks that may fail.
+func tryRanks(t *testing.T, n int, use Use, o collective.Options, fault func(r int, g hardware) hardware) ([]*rank, []error) {
+	t.Helper()
+	emulated(t, n)
+	views, transports := collective.Local(n)
+	all, errs := make([]*rank, n), make([]error, n)
+	each(n, func(r int) {
+		w, err := open(r)
+		if !assert.NoError(t, err) {
+			return
+		}
+		t.Cleanup(func() { assert.NoError(t, w.close()) })
+		var e *Engine
+		c := Config{Device: w.device, Stream: w.stream, NCCL: use, ConnectTime: 20 * time.Second}
+		base := collective.OverTransport(views[r], transports[r])
+		if fault == nil {
+			e, errs[r] = New(t.Context(), views[r], base, c)
+		} else if g, err := openGPU(t.Context(), c); assert.NoError(t, err) {
+			e, errs[r] = over(t.Context(), views[r], base, fault(r, g), c)
+		}
+		if e != nil {
+			all[r] = &rank{w, collective.NewGroup(views[r], e, o), e}
+		}
+	})
+	t.Cleanup(func() {
+		each(n, func(r int) {
+			if all[r] != nil {
+				assert.NoError(t, all[r].Close())
+			}
+		})
+	})
+	return all, errs
+}
+
+// each calls fn for each rank at once.
+func each(n int, fn func(r int)) {
+	var all sync.WaitGroup
+	for r := range n {
+		all.Go(func() { fn(r) })
+	}
+	all.Wait()
+}
+
+// run is each, with a context that ends a test that would hang.
+func run(t *testing.T, all []*rank, fn func(ctx context.Context, r *rank)) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	each(len(all), func(i int) { fn(ctx, all[i]) })
+}
+
+// An operation is a call, and the lengths of its vectors where a piece has n
+// elements.
+type operation struct {
+	name     string
+	dst, src func(size, rank, n int) int
+	call     func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error
+}
+
+func once(_, _, n int) int     { return n }
+func times(size, _, n int) int { return size * n }
+
+// uneven are counts of pieces that differ, and of which one is empty.
+func uneven(size int) []int {
+	counts := make([]int, size)
+	for r := range counts {
+		counts[r] = 100 * r
+	}
+	return counts
+}
+
+func piece(_, rank, _ int) int { return 100 * rank }
+
+func total(size, _, _ int) int { return 50 * size * (size - 1) }
+
+var operations = []operation{
+	{"ReduceScatter", once, times, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.ReduceScatter(ctx, dst, src, collective.Sum)
+	}},
+	{"ReduceScatterV", piece, total, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.ReduceScatterV(ctx, dst, src, uneven(g.Size()), collective.Max)
+	}},
+	{"AllGather", times, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.AllGather(ctx, dst, src)
+	}},
+	{"AllGatherV", total, piece, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.AllGatherV(ctx, dst, src, uneven(g.Size()))
+	}},
+	{"Broadcast", once, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.Broadcast(ctx, dst, g.Size()-1)
+	}},
+	{"Reduce", once, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.Reduce(ctx, dst, src, collective.Prod, g.Size()/2)
+	}},
+	{"Gather", times, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.Gather(ctx, dst, src, g.Size()-1)
+	}},
+	{"Scatter", once, times, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.Scatter(ctx, dst, src, g.Size()-1)
+	}},
+	{"AllToAll", times, times, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.AllToAll(ctx, dst, src)
+	}},
+	{"AllToAllV", total, total, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		// Rank r sends 100*to elements to each, except that the pieces of all are
+		// turned round by one, so that sends and receives differ.
+		sends, recvs := make([]int, g.Size()), make([]int, g.Size())
+		for r := range sends {
+			sends[r], recvs[r] = 100*((g.Rank()+r)%g.Size()), 100*((g.Rank()+r)%g.Size())
+		}
+		return g.AllToAllV(ctx, dst, src, sends, recvs)
+	}},
+	{"SendRecv", once, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
+		return g.SendRecv(ctx, dst, (g.Rank()+g.Size()-1)%g.Size(), src, (g.Rank()+1)%g.Size())
+	}},
+}
+
+// Every operation on device vectors, by NCCL and staged, equals the one on host
+// vectors of the same groups: integers to the bit, whatever the order.
+func TestOperations(t *testing.T) {
+	for _, size := range []int{1, 2, 3, most} {
+		for use, name := range map[Use]string{Must: "NCCL", Off: "staged"} {
+			t.Run(fmt.Sprintf("%s, size %d", name, size), func(t *testing.T) {
+				all := ranks(t, size, use, collective.Options{Order: collective.AnyOrder})
+				for _, o := range operations {
+					run(t, all, func(ctx context.Context, r *rank) { check(t, ctx, r, o, 1000) })
+				}
+				for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
+					run(t, all, func(ctx context.Context, r *rank) {
+						for _, n := range []int{0, 1, 5000} {
+							reduce[int64](t, ctx, r, op, n)
+							reduce[int32](t, ctx, r, op, n)
+							reduce[uint8](t, ctx, r, op, n)
+						}
+					})
+				}
+				run(t, all, func(ctx context.Context, r *rank) {
+					assert.NoError(t, r.Barrier(ctx))
+					near(t, ctx, r, collective.Sum)
+					near(t, ctx, r, collective.Mean)
+				})
+			})
+		}
+	}
+}
+
+func check(t *testing.T, ctx context.Context, r *rank, o operation, n int) {
+	src := collectivetest.Operands[int64](r.Rank(), o.src(r.Size(), r.Rank(), n))
+	dst := make([]int64, o.dst(r.Size(), r.Rank(), n))
+	if o.name == "Broadcast" {
+		copy(dst, src)
+	}
+	to, err := put(r.workplace, dst)
+	assert.NoError(t, err)
+	from, err := put(r.workplace, src)
+	assert.NoError(t, err)
+
+	assert.NoError(t, o.call(ctx, r.Group, to, from), "%s on the device", o.name)
+	assert.NoError(t, o.call(ctx, r.Group, collective.Of(dst), collective.Of(src)), "%s on the host", o.name)
+	got, err := get[int64](r.workplace, to)
+	assert.NoError(t, err)
+	assert.Equal(t, dst, got, "%s on rank %d of %d", o.name, r.Rank(), r.Size())
+	kept, err := get[int64](r.workplace, from)
+	assert.NoError(t, err)
+	assert.Equal(t, src, kept, "%s changes its operand", o.name)
+}
+
+func reduce[T collective.Element](t *testing.T, ctx context.Context, r *rank, op collective.Op, n int) {
+	v, err := put(r.workplace, collectivetest.Operands[T](r.Rank(), n))
+	assert.NoError(t, err)
+	assert.NoError(t, r.AllReduce(ctx, v, op))
+	got, err := get[T](r.workplace, v)
+	assert.NoError(t, err)
+	assert.Equal(t, collectivetest.Reduced[T](r.Size(), n, 0, op), got, "%v of %d", op, n)
+}
+
+// near reduces floats, whose order NCCL chooses.
+func near(t *testing.T, ctx context.Context, r *rank, op collective.Op) {
+	const n = 10_000
+	s := make([]float32, n)
+	for i := range s {
+		s[i] = 1 / float32(1+i+r.Rank())
+	}
+	v, err := put(r.workplace, s)
+	assert.NoError(t, err)
+	assert.NoError(t, r.AllReduce(ctx, v, op))
+	got, err := get[float32](r.workplace, v)
+	assert.NoError(t, err)
+	assert.NoError(t, collective.AllReduce(ctx, r.Group, s, op))
+	assert.InDeltaSlice(t, s, got, 1e-6)
+}
+
+// Under ring order, sums of device vectors have the bits that sums of host
+// vectors have, whatever part of an arena they are.
+func TestRingOrder(t *testing.T) {
+	all := ranks(t, 3, Must, collective.Options{})
+	run(t, all, func(ctx context.Context, r *rank) {
+		assert.NoError(t, r.engine.Without())
+		const n, offset = 20_000, 4096 + 17
+		v, err := put(r.workplace, collectivetest.Operands[float32](r.Rank(), n))
+		assert.NoError(t, err)
+		assert.NoError(t, r.AllReduce(ctx, v.At(offset), collective.Mean))
+		got, err := get[float32](r.workplace, v)
+		assert.NoError(t, err)
+		assert.Equal(t, collectivetest.Reduced[float32](r.Size(), n, offset, collective.Mean), got)
+	})
+}
+
+// One vector of a call may be in host memory, on all ranks alike.
+func TestMixedMemory(t *testing.T) {
+	all := ranks(t, 2, Auto, collective.Options{Order: collective.AnyOrder})
+	run(t, all, func(ctx context.Context, r *rank) {
+		v, err := put(r.workplace, []int32{int32(r.Rank()), 7})
+		assert.NoError(t, err)
+		dst := make([]int32, 4)
+		assert.NoError(t, r.AllGather(ctx, collective.Of(dst), v))
+		assert.Equal(t, []int32{0, 7, 1, 7}, dst)
+		assert.ErrorIs(t, r.AllReduce(ctx, collective.OnDevice(most+r.Rank(), 4096, 1, collective.Int32), collective.Sum), collective.ErrUnsupported)
+		assert.NoError(t, r.Barrier(ctx), "a mistake leaves the group whole")
+	})
+}
+
+func TestSub(t *testing.T) {
+	all := ranks(t, most, Must, collective.Options{Order: collective.AnyOrder})
+	run(t, all, func(ctx context.Context, r *rank) {
+		color := r.Rank() % 2
+		if r.Rank() == 3 {
+			color = -1
+		}
+		sub, err := r.Sub(ctx, color, -r.Rank())
+		if !assert.NoError(t, err) || sub == nil {
+			return
+		}
+		v, err := put(r.workplace, []int64{int64(1 << r.Rank())})
+		assert.NoError(t, err)
+		assert.NoError(t, sub.AllReduce(ctx, v, collective.Sum))
+		got, err := get[int64](r.workplace, v)
+		assert.NoError(t, err)
+		assert.Equal(t, []int64{[]int64{1 + 4, 2}[color]}, got)
+		assert.NoError(t, sub.Close())
+	})
+	run(t, all, func(ctx context.Context, r *rank) {
+		reduce[int64](t, ctx, r, collective.Sum, 10)
+	})
+}
+
+// A queued call is carried out by the stream, and a captured one each time the
+// graph is launched.
+func TestQueue(t *testing.T) {
+	const launches = 3
+	all := ranks(t, 2, Must, collective.Options{Order: collective.AnyOrder})
+	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Sum, Count: 4}
+	run(t, all, func(ctx context.Context, r *rank) {
+		v, err := put(r.workplace, []int64{1, 2, 3, 4})
+		assert.NoError(t, err)
+		assert.NoError(t, r.engine.Queue(ctx, call, v, v))
+		var graph *cuda.Graph
+		assert.NoError(t, r.device.Do(ctx, func() (err error) {
+			graph, err = r.stream.Capture(func() error { return r.engine.Queue(ctx, call, v, v) })
+			for i := 0; err == nil && i < launches; i++ {
+				err = graph.Launch(r.stream)
+			}
+			return err
+		}))
+		got, err := get[int64](r.workplace, v)
+		assert.NoError(t, err)
+		assert.Equal(t, []int64{16, 32, 48, 64}, got)
+		mean := call
+		mean.Op = collective.Mean
+		assert.ErrorIs(t, r.engine.Queue(ctx, mean, v, v), collective.ErrUnsupported, "an exact mean of integers is not NCCL's")
+		assert.NoError(t, r.device.Do(ctx, graph.Destroy))
+		assert.NoError(t, r.Barrier(ctx))
+	})
+}
+
+// A Group's call in a capture would wait for what is never launched.
+func TestCaptureOfAGroupsCall(t *testing.T) {
+	all := ranks(t, 1, Must, collective.Options{Order: collective.AnyOrder})
+	r := all[0]
+	v, err := put(r.workplace, []float32{1})
+	require.NoError(t, err)
+	require.ErrorIs(t, r.device.Do(t.Context(), func() error {
+		_, err := r.stream.Capture(func() error { return r.AllReduce(t.Context(), v, collective.Sum) })
+		return err
+	}), collective.ErrUnsupported)
+}

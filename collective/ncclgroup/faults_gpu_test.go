@@ -1,0 +1,302 @@
+//go:build gpu && cgo && linux
+
+package ncclgroup
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nccl"
+)
+
+// soon is how long a rank may take to learn that another has failed.
+const soon = 2 * time.Second
+
+// faulty is hardware on which something happens.
+type faulty struct {
+	hardware
+	before   func() error // queueing, if not nil
+	state    func() error // instead of AsyncError, if that is no error and state not nil
+	versions func() (nccl.Version, error)
+}
+
+func (f *faulty) version() (nccl.Version, error) {
+	if f.versions != nil {
+		return f.versions()
+	}
+	return f.hardware.version()
+}
+
+func (f *faulty) join(size int, id nccl.UniqueID, rank int) (communicator, error) {
+	c, err := f.hardware.join(size, id, rank)
+	return &faultyComm{c, f}, err
+}
+
+type faultyComm struct {
+	communicator
+	f *faulty
+}
+
+func (c *faultyComm) queue(commands []nccl.Command) error {
+	if c.f.before != nil {
+		if err := c.f.before(); err != nil {
+			return err
+		}
+	}
+	return c.communicator.queue(commands)
+}
+
+func (c *faultyComm) AsyncError() error {
+	if err := c.communicator.AsyncError(); err != nil || c.f.state == nil {
+		return err
+	}
+	return c.f.state()
+}
+
+// anyOrder lets NCCL reduce.
+var anyOrder = collective.Options{Order: collective.AnyOrder, Deadline: time.Minute}
+
+// ends makes a call on each rank, and checks that all of them end soon.
+func ends(t *testing.T, all []*rank, call func(ctx context.Context, r *rank, v collective.Vector) error, check func(r *rank, err error)) {
+	t.Helper()
+	run(t, all, func(ctx context.Context, r *rank) {
+		v, err := put(r.workplace, make([]float32, 100_000))
+		assert.NoError(t, err)
+		begin := time.Now()
+		err = call(ctx, r, v)
+		assert.Less(t, time.Since(begin), soon, "rank %d", r.Rank())
+		check(r, err)
+		assert.Equal(t, err, r.AllReduce(ctx, v, collective.Sum), "a broken group stays so")
+	})
+}
+
+// blames checks that an error names a rank.
+func blames(t *testing.T, err error, rank int) *collective.RankError {
+	t.Helper()
+	var named *collective.RankError
+	if assert.ErrorAs(t, err, &named) {
+		assert.Equal(t, rank, named.Rank, "%v", err)
+	}
+	return named
+}
+
+func TestMismatch(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, r *rank, v collective.Vector) error{
+		"lengths": func(ctx context.Context, r *rank, v collective.Vector) error {
+			return r.AllReduce(ctx, v.Slice(0, 10+r.Rank()/2), collective.Sum)
+		},
+		"operations": func(ctx context.Context, r *rank, v collective.Vector) error {
+			if r.Rank() == 2 {
+				return r.Broadcast(ctx, v, 0)
+			}
+			return r.AllReduce(ctx, v, collective.Sum)
+		},
+		"counts": func(ctx context.Context, r *rank, v collective.Vector) error {
+			sends, recvs := []int{1, 1, 1}, []int{1, 1, 1}
+			if r.Rank() == 2 {
+				sends[0] = 2
+			}
+			return r.AllToAllV(ctx, v.Slice(0, 3), v.Slice(10, 13+r.Rank()/2), sends, recvs)
+		},
+		"memory": func(ctx context.Context, r *rank, v collective.Vector) error {
+			if r.Rank() == 1 {
+				return collective.AllReduce(ctx, r.Group, make([]float32, v.Len()), collective.Sum)
+			}
+			return r.AllReduce(ctx, v, collective.Sum)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends(t, ranks(t, 3, Must, anyOrder), call, func(_ *rank, err error) {
+				assert.ErrorIs(t, err, collective.ErrMismatch)
+			})
+		})
+	}
+}
+
+// A rank that does not call is named when the time is up.
+func TestNotCalled(t *testing.T) {
+	all := ranks(t, 2, Must, collective.Options{Order: collective.AnyOrder, Deadline: 200 * time.Millisecond})
+	ends(t, all[:1], func(ctx context.Context, r *rank, v collective.Vector) error {
+		return r.AllReduce(ctx, v, collective.Sum)
+	}, func(_ *rank, err error) {
+		assert.ErrorIs(t, err, collective.ErrLate)
+		blames(t, err, 1)
+	})
+}
+
+// A rank agrees and then does not queue its call: NCCL waits for ever on the
+// others, and ends when they break.
+func TestStuck(t *testing.T) {
+	hold := make(chan struct{})
+	all := faultyRanks(t, 3, Must, collective.Options{Order: collective.AnyOrder, Deadline: 300 * time.Millisecond},
+		func(r int, g hardware) hardware {
+			f := &faulty{hardware: g}
+			if r == 1 {
+				f.before = func() error {
+					<-hold
+					return nil
+				}
+			}
+			return f
+		})
+	ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
+		if r.Rank() == 1 {
+			go func() { // a device that hangs, until the others are through
+				<-all[0].engine.Broken()
+				<-all[2].engine.Broken()
+				close(hold)
+			}()
+		}
+		return r.AllReduce(ctx, v, collective.Sum)
+	}, func(_ *rank, err error) {
+		assert.ErrorContains(t, err, "NCCL has not finished it in time")
+		assert.NotErrorIs(t, err, collective.ErrMismatch)
+	})
+}
+
+// Whatever breaks one rank during a call breaks the others, with its name.
+func TestFailures(t *testing.T) {
+	errCable := &nccl.Error{Call: "ncclCommGetAsyncError", Result: nccl.SystemError, Text: "socket closed"}
+	for name, fault := range map[string]struct {
+		fail func(r *rank) error // instead of queueing, on rank 1
+		want string
+	}{
+		"aborts": {func(r *rank) error {
+			r.Abort(errors.New("out of coffee"))
+			return nil
+		}, "out of coffee"},
+		"NCCL refuses": {func(*rank) error { return errCable }, "ncclSystemError: socket closed"},
+		"the device fails": {func(*rank) error {
+			return &cuda.Error{Call: "cuLaunchKernel", Name: "CUDA_ERROR_LAUNCH_FAILED"}
+		}, "CUDA_ERROR_LAUNCH_FAILED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var culprit *rank
+			all := faultyRanks(t, 3, Must, anyOrder, func(r int, g hardware) hardware {
+				f := &faulty{hardware: g}
+				if r == 1 {
+					f.before = func() error { return fault.fail(culprit) }
+				}
+				return f
+			})
+			culprit = all[1]
+			ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
+				return r.AllReduce(ctx, v, collective.Sum)
+			}, func(_ *rank, err error) {
+				blames(t, err, 1)
+				assert.ErrorContains(t, err, fault.want)
+			})
+		})
+	}
+}
+
+// What NCCL finds out by itself, while nothing is called, breaks all ranks.
+func TestAsyncError(t *testing.T) {
+	var failing atomic.Bool
+	all := faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware {
+		return &faulty{hardware: g, state: func() error {
+			if r == 0 && failing.Load() {
+				return &nccl.Error{Call: "ncclCommGetAsyncError", Result: nccl.RemoteError}
+			}
+			return nil
+		}}
+	})
+	failing.Store(true)
+	for _, r := range all {
+		select {
+		case <-r.engine.Broken():
+		case <-time.After(soon):
+			t.Fatalf("rank %d does not know", r.Rank())
+		}
+		named := blames(t, r.engine.Err(), 0)
+		require.Equal(t, "local/0", named.Node)
+		require.ErrorContains(t, r.Barrier(t.Context()), "ncclRemoteError")
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	all := ranks(t, 3, Must, anyOrder)
+	ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
+		if r.Rank() == 1 {
+			canceled, cancel := context.WithCancel(ctx)
+			cancel()
+			ctx = canceled
+		}
+		return r.AllReduce(ctx, v, collective.Sum)
+	}, func(_ *rank, err error) {
+		assert.ErrorIs(t, err, context.Canceled)
+		blames(t, err, 1)
+	})
+}
+
+func TestCloseDuringACall(t *testing.T) {
+	all := ranks(t, 2, Must, anyOrder)
+	v, err := put(all[0].workplace, make([]float32, 10))
+	require.NoError(t, err)
+	work := all[0].AllReduceAsync(t.Context(), v, collective.Sum)
+	require.NoError(t, all[0].Close())
+	require.ErrorIs(t, work.Wait(t.Context()), collective.ErrClosed)
+	require.ErrorIs(t, all[1].Barrier(t.Context()), collective.ErrLeft)
+}
+
+// Where a rank has no NCCL, none uses it, or New says so.
+func TestWithoutNCCL(t *testing.T) {
+	errNone := errors.New("there is no libnccl.so.2: pip install nvidia-nccl-cu12")
+	none := func(r int, g hardware) hardware {
+		f := &faulty{hardware: g}
+		if r == 1 {
+			f.versions = func() (nccl.Version, error) { return 0, errNone }
+		}
+		return f
+	}
+	all := faultyRanks(t, 2, Auto, anyOrder, none)
+	require.ErrorContains(t, all[0].engine.Without(), "rank 1 (local/1) does not use NCCL")
+	require.ErrorIs(t, all[1].engine.Without(), errNone)
+	run(t, all, func(ctx context.Context, r *rank) {
+		reduce[float32](t, ctx, r, collective.Sum, 5000)
+		v, err := put(r.workplace, []float32{1})
+		assert.NoError(t, err)
+		assert.ErrorIs(t, r.engine.Queue(ctx, collective.Call{Kind: collective.KindBroadcast, DType: collective.Float32, Count: 1}, v, v), collective.ErrUnsupported)
+	})
+
+	_, errs := tryRanks(t, 2, Must, anyOrder, none)
+	require.ErrorContains(t, errs[0], "NCCL must be used: rank 1")
+	require.ErrorContains(t, errs[1], "NCCL must be used")
+}
+
+func TestVersionsDiffer(t *testing.T) {
+	_, errs := tryRanks(t, 2, Auto, anyOrder, func(r int, g hardware) hardware {
+		return &faulty{hardware: g, versions: func() (nccl.Version, error) { return nccl.NewVersion(2, 20+r, 5), nil }}
+	})
+	for _, err := range errs {
+		require.ErrorContains(t, err, "rank 1 (local/1) has NCCL 2.21.5 and rank 0 (local/0) has 2.20.5")
+	}
+}
+
+// NCCL's own reason why ranks cannot connect is what every rank gets.
+func TestCannotConnect(t *testing.T) {
+	emulated(t, 2)
+	if real() {
+		t.Skip("ranks may share a device in this run")
+	}
+	views, transports := collective.Local(2)
+	each(2, func(r int) {
+		w, err := open(0) // both
+		if !assert.NoError(t, err) {
+			return
+		}
+		_, err = New(t.Context(), views[r], collective.OverTransport(views[r], transports[r]), Config{Device: w.device, Stream: w.stream})
+		blamed := new(collective.RankError)
+		assert.ErrorAs(t, err, &blamed)
+		assert.ErrorContains(t, err, "Duplicate GPU detected")
+		assert.NoError(t, w.close())
+	})
+}

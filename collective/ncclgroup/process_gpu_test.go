@@ -1,0 +1,252 @@
+//go:build gpu && cgo && linux
+
+package ncclgroup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+)
+
+// With this variable set the test binary is a worker: one that "calls" the Group,
+// or one that launches "graphs" in which a call was captured.
+const envWorker = "NCCLGROUP_TEST_WORKER"
+
+// worker reduces without end and regroups when something breaks. It says what
+// happens, a line each, and takes orders: "die" kills it once it is inside NCCL,
+// "quit" ends it.
+func worker() int {
+	ctx, quit := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer quit()
+	w := &laborer{dying: make(chan struct{})}
+	go func() {
+		in := bufio.NewScanner(os.Stdin)
+		for in.Scan() && in.Text() == "die" {
+			close(w.dying)
+		}
+		quit()
+	}()
+	if err := w.labor(ctx); ctx.Err() == nil {
+		fmt.Println("end", err)
+		return 1
+	}
+	fmt.Println("end quit")
+	return 0
+}
+
+type laborer struct {
+	*workplace
+	engine *Engine
+	dying  chan struct{}
+}
+
+func (w *laborer) labor(ctx context.Context) error {
+	c, _, err := cluster.FromEnv()
+	if err != nil {
+		return err
+	}
+	if w.workplace, err = open(c.Local); err != nil {
+		return err
+	}
+	c.ConnectTime, c.Engine, c.Group.Order = 20*time.Second, w.make, collective.AnyOrder
+	node, err := cluster.Join(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	fmt.Println("addr", node.Addr())
+	g, err := node.Group(ctx)
+	for err == nil {
+		if err = w.reduce(ctx, g); ctx.Err() != nil {
+			return err
+		}
+		fmt.Println("broken", err)
+		g, err = node.Regroup(ctx, g)
+	}
+	return err
+}
+
+// make is New on hardware on which this process can die.
+func (w *laborer) make(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+	c := Config{Device: w.device, Stream: w.stream, NCCL: Must, ConnectTime: 20 * time.Second}
+	g, err := openGPU(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	w.engine, err = over(ctx, v, base, &faulty{hardware: g, before: w.perhapsDie}, c)
+	return w.engine, err
+}
+
+func (w *laborer) perhapsDie() error {
+	select {
+	case <-w.dying:
+		fmt.Println("dying")
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	default:
+		return nil
+	}
+}
+
+// reduce checks sums until one fails, and says so once they are right.
+func (w *laborer) reduce(ctx context.Context, g *collective.Group) error {
+	s := make([]int64, 1<<14)
+	for i := range s {
+		s[i] = int64(g.Rank() + 1)
+	}
+	v, err := put(w.workplace, s)
+	if err != nil {
+		return err
+	}
+	if err := g.AllReduce(ctx, v, collective.Sum); err != nil {
+		return err
+	}
+	got, err := get[int64](w.workplace, v)
+	if err != nil {
+		return err
+	}
+	for _, x := range got {
+		if x != int64(g.Size()*(g.Size()+1)/2) {
+			return fmt.Errorf("wrong sum %d", x)
+		}
+	}
+	fmt.Println("group", g.Size())
+	if os.Getenv(envWorker) == "graphs" {
+		return w.launch(ctx, g, v)
+	}
+	for err == nil {
+		err = g.AllReduce(ctx, v, collective.Max)
+	}
+	return err
+}
+
+// launch launches a graph without end, keeping the device's thread, as a training
+// step does.
+func (w *laborer) launch(ctx context.Context, g *collective.Group, v collective.Vector) error {
+	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Max, Count: uint64(v.Len())}
+	err := w.device.Do(ctx, func() error {
+		graph, err := w.stream.Capture(func() error { return w.engine.Queue(ctx, call, v, v) })
+		if err != nil {
+			return err
+		}
+		defer func() { _ = graph.Destroy() }()
+		for ctx.Err() == nil && w.engine.Err() == nil {
+			if err := w.perhapsDie(); err != nil {
+				return err
+			}
+			if err := graph.Launch(w.stream); err != nil {
+				return err
+			}
+			if err := w.stream.Sync(context.Background()); err != nil { // the watchdog ends it
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return g.Barrier(ctx)
+}
+
+// A process is a worker, seen from outside.
+type process struct {
+	*exec.Cmd
+	t      *testing.T
+	orders io.Writer
+	lines  chan string
+}
+
+func spawn(t *testing.T, kind string, c cluster.Config) *process {
+	p := &process{Cmd: exec.Command(os.Args[0]), t: t, lines: make(chan string, 1000)}
+	p.Env = append(append(os.Environ(), hosts(c.Local)...), append(c.Environ(), envWorker+"="+kind)...)
+	p.Stderr = os.Stderr
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	p.orders, err = p.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(p.lines)
+		for in := bufio.NewScanner(out); in.Scan(); {
+			t.Logf("%d: %s", c.Local, in.Text())
+			p.lines <- in.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-done
+		_ = p.Wait()
+	})
+	return p
+}
+
+// expect reads lines until one begins with a text, and returns what follows.
+func (p *process) expect(begin string) string {
+	p.t.Helper()
+	timeout := time.After(40 * time.Second)
+	for {
+		select {
+		case line, ok := <-p.lines:
+			require.True(p.t, ok, "the process ended before it said %q", begin)
+			if rest, found := strings.CutPrefix(line, begin); found {
+				return rest
+			}
+		case <-timeout:
+			require.Failf(p.t, "too late", "no %q", begin)
+		}
+	}
+}
+
+// A rank is killed inside a collective that the others wait in: they have an error
+// that names it, and go on with a communicator of their own, with a new id.
+func TestKilledRank(t *testing.T) {
+	emulated(t, 1)
+	for _, kind := range []string{"calls", "graphs"} {
+		for victim := range 3 {
+			t.Run(fmt.Sprintf("%s, rank %d", kind, victim), func(t *testing.T) {
+				c := cluster.Config{Cluster: strings.ReplaceAll(t.Name(), "/", " "), Node: "m", LocalSize: 3}
+				var ps []*process
+				for c.Local = range c.LocalSize {
+					ps = append(ps, spawn(t, kind, c))
+					c.Join = append(c.Join[:c.Local:c.Local], ps[c.Local].expect("addr "))
+				}
+				for _, p := range ps {
+					require.Equal(t, "3", p.expect("group "))
+				}
+				_, err := fmt.Fprintln(ps[victim].orders, "die")
+				require.NoError(t, err)
+				ps[victim].expect("dying")
+				begin := time.Now()
+				left := append(ps[:victim:victim], ps[victim+1:]...)
+				for _, p := range left {
+					require.Contains(t, p.expect("broken "), fmt.Sprintf("rank %d (m/%d) failed", victim, victim))
+				}
+				require.Less(t, time.Since(begin), soon)
+				t.Logf("all know after %v", time.Since(begin))
+				for _, p := range left {
+					require.Equal(t, "2", p.expect("group "))
+				}
+				t.Logf("right sums of those left after %v", time.Since(begin))
+				for _, p := range left {
+					_, err := fmt.Fprintln(p.orders, "quit")
+					require.NoError(t, err)
+				}
+			})
+		}
+	}
+}

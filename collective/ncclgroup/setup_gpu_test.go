@@ -1,0 +1,158 @@
+//go:build gpu && cgo && linux
+
+package ncclgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/cuda/emulator"
+	"github.com/ringtrain/ringtrain/nccl"
+)
+
+// most is how many ranks the tests have, each with a device of its own.
+const most = 4
+
+// noEmulator is why the tests cannot run.
+var noEmulator error
+
+// real makes the tests use the machine's own devices and NCCL, and not the
+// emulator. Several ranks then share a device where there are fewer.
+func real() bool { return os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" }
+
+// The test binary is also the processes of its jobs, see process_gpu_test.go.
+func TestMain(m *testing.M) {
+	if os.Getenv(envWorker) != "" {
+		os.Exit(worker())
+	}
+	if real() {
+		noEmulator = crowd()
+	} else {
+		noEmulator = emulate()
+	}
+	os.Exit(m.Run())
+}
+
+// emulate makes this process, and those that it starts, use the emulator.
+func emulate() error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	env, err := emulator.Build(ctx, filepath.Join(cache, "ringtrain", "emulator"))
+	if err != nil {
+		return err
+	}
+	for _, setting := range append(env, fmt.Sprintf("RINGTRAIN_EMULATOR_DEVICES=%d", most)) {
+		name, value, _ := strings.Cut(setting, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shared is the oldest NCCL of which ranks of one process can share a device.
+var shared = nccl.NewVersion(2, 30, 3)
+
+// crowd lets ranks share a device. Older versions take ranks for neighbours by
+// the host that they name; then spawn gives each a host of its own.
+func crowd() error {
+	if err := os.Setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1"); err != nil {
+		return err
+	}
+	return nccl.Available()
+}
+
+// hosts are the variables for a rank that is a process of its own.
+func hosts(rank int) []string {
+	if v, err := nccl.GetVersion(); !real() || err != nil || v >= shared {
+		return nil
+	}
+	return []string{fmt.Sprintf("NCCL_HOSTID=rank%d", rank), "NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_MNNVL_ENABLE=0"}
+}
+
+// emulated skips the test where there is no emulator for want of a compiler, and
+// on real devices if they are too few for n ranks of one process.
+func emulated(t *testing.T, n int) {
+	t.Helper()
+	if real() {
+		require.NoError(t, noEmulator)
+		devices, err := cuda.Devices()
+		require.NoError(t, err)
+		if v, err := nccl.GetVersion(); n > len(devices) && v < shared {
+			require.NoError(t, err)
+			t.Skipf("%d ranks of one process on %d devices need NCCL %v or newer, this is %v", n, len(devices), shared, v)
+		}
+		return
+	}
+	if errors.Is(noEmulator, emulator.ErrNoCompiler) {
+		t.Skip(noEmulator)
+	}
+	require.NoError(t, noEmulator)
+}
+
+// A workplace is a device and a stream.
+type workplace struct {
+	device *cuda.Device
+	stream cuda.Stream
+}
+
+// open takes the device of a rank.
+func open(rank int) (*workplace, error) {
+	devices, err := cuda.Devices()
+	if err != nil {
+		return nil, err
+	}
+	d, err := cuda.Open(rank % len(devices))
+	if err != nil {
+		return nil, err
+	}
+	w := &workplace{device: d}
+	err = d.Do(context.Background(), func() (err error) {
+		w.stream, err = d.NewStream()
+		return err
+	})
+	return w, err
+}
+
+func (w *workplace) close() error {
+	return errors.Join(w.device.Do(context.Background(), w.stream.Destroy), w.device.Close())
+}
+
+// put makes a Vector of device memory that begins as s; the memory stays until
+// the device is closed.
+func put[T collective.Element](w *workplace, s []T) (v collective.Vector, err error) {
+	host := collective.Of(s)
+	b, _ := host.Host()
+	err = w.device.Do(context.Background(), func() error {
+		p, err := w.device.Alloc(max(len(b), 1))
+		if err != nil {
+			return err
+		}
+		v = collective.OnDevice(w.device.Info().Index, uintptr(p), len(s), host.DType())
+		return w.stream.Write(p, b)
+	})
+	return v, err
+}
+
+// get is what a Vector of device memory holds.
+func get[T collective.Element](w *workplace, v collective.Vector) ([]T, error) {
+	s := make([]T, v.Len())
+	b, _ := collective.Of(s).Host()
+	_, addr, _ := v.Device()
+	err := w.device.Do(context.Background(), func() error { return w.stream.Read(b, cuda.Ptr(addr)) })
+	return s, err
+}

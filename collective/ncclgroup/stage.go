@@ -1,0 +1,141 @@
+package ncclgroup
+
+import (
+	"context"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// stageAlign is where vectors begin in the memory for staging: apart by a cache
+// line, and aligned for every type.
+const stageAlign = 64
+
+// A copied vector is one of device memory and its copy in pinned host memory.
+type copied struct {
+	device  uintptr
+	offset  int
+	bytes   int
+	in, out bool // to be copied before the call, and after
+}
+
+// stage carries out calls by the engine below, on copies of what is in device
+// memory.
+func (e *Engine) stage(ctx context.Context, calls []started) error {
+	below := make([]started, len(calls))
+	copy(below, calls)
+	copies, total := e.seat.copies(calls)
+	err := e.gpu.on(ctx, func() error {
+		if err := e.uncaptured(); err != nil {
+			return err
+		}
+		room, err := e.gpu.room(max(total, 1))
+		if err != nil {
+			return err
+		}
+		if err := substitute(below, copies, room); err != nil {
+			return err
+		}
+		for _, c := range copies {
+			if c == nil || !c.in {
+				continue
+			}
+			if err := e.gpu.toHost(c.offset, c.device, c.bytes); err != nil {
+				return err
+			}
+		}
+		return e.gpu.mark()
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.finish(ctx); err != nil {
+		return err
+	}
+	if err := e.below(ctx, below); err != nil {
+		return err
+	}
+	err = e.gpu.on(ctx, func() error {
+		for _, c := range copies {
+			if c == nil || !c.out {
+				continue
+			}
+			if err := e.gpu.toDevice(c.device, c.offset, c.bytes); err != nil {
+				return err
+			}
+		}
+		return e.gpu.mark()
+	})
+	if err != nil {
+		return err
+	}
+	return e.finish(ctx)
+}
+
+// copies are those of the dst and src of each call, one after the other, nil for
+// vectors in host memory; and the memory that they take.
+func (p seat) copies(calls []started) (copies []*copied, total int) {
+	place := func(v collective.Vector) *copied {
+		_, addr, ok := v.Device()
+		if !ok {
+			return nil
+		}
+		c := &copied{device: addr, offset: total, bytes: v.Bytes()}
+		total += (c.bytes + stageAlign - 1) / stageAlign * stageAlign
+		return c
+	}
+	for i := range calls {
+		s := &calls[i]
+		dst := place(s.dst)
+		src := dst
+		if !sameMemory(s.dst, s.src) {
+			src = place(s.src)
+		}
+		if src != nil && p.reads(s) {
+			src.in = true
+		}
+		if dst != nil && p.writes(s) {
+			dst.out = true
+		}
+		copies = append(copies, dst, src)
+	}
+	return copies, total
+}
+
+// reads reports whether this rank's src has anything to give.
+func (p seat) reads(s *started) bool {
+	switch s.kind() {
+	case collective.KindBroadcast, collective.KindScatter, collective.KindSend:
+		return int(s.h.Call.Root) == p.rank
+	}
+	return true
+}
+
+// writes reports whether this rank's dst gets anything.
+func (p seat) writes(s *started) bool {
+	root := int(s.h.Call.Root) == p.rank
+	switch s.kind() {
+	case collective.KindReduce, collective.KindGather:
+		return root
+	case collective.KindBroadcast, collective.KindSend:
+		return !root
+	}
+	return true
+}
+
+// substitute puts the copies in the place of what is in device memory.
+func substitute(calls []started, copies []*copied, room []byte) error {
+	for i := range calls {
+		for j, v := range []*collective.Vector{&calls[i].dst, &calls[i].src} {
+			c := copies[2*i+j]
+			if c == nil {
+				continue
+			}
+			host, err := collective.OfBytes(room[c.offset:c.offset+c.bytes], v.DType())
+			if err != nil {
+				return err
+			}
+			*v = host.At(v.Arena())
+		}
+	}
+	return nil
+}

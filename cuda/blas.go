@@ -1,0 +1,295 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// BLASOptions say how products are computed.
+type BLASOptions struct {
+	// TF32 lets float32 products round their factors to 10 bits of fraction,
+	// which tensor cores take: about eight times as fast on an H200's datasheet.
+	TF32 bool
+	// Workspace is bytes of device memory for cuBLASLt; 0 means 32 MiB.
+	Workspace int
+	// Choices are what an earlier run's Choices returned on the same device with
+	// the same cuBLASLt. What they name is not timed, so that the bits are those
+	// of that run.
+	Choices map[string]int
+	// Untimed takes cuBLASLt's own first choice for what Choices does not name:
+	// the same bits in each run, and not always the fastest.
+	Untimed bool
+}
+
+// BLAS computes products of matrices with cuBLASLt, on one stream.
+type BLAS struct {
+	handle    uintptr
+	device    *Device
+	workspace Ptr
+	size      int
+	options   BLASOptions
+	choices   map[string]int
+}
+
+// lt is cuBLASLt in this process, loaded once.
+var lt struct {
+	sync.Mutex
+	library *Shared
+}
+
+// openBLAS loads cuBLASLt.
+func openBLAS() error {
+	lt.Lock()
+	defer lt.Unlock()
+	if lt.library != nil {
+		return nil
+	}
+	library, err := CublasLt.Open()
+	if err != nil {
+		return err
+	}
+	if err := bindBLAS(library); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	lt.library = library
+	return nil
+}
+
+const defaultWorkspace = 32 << 20
+
+// NewBLAS starts cuBLASLt. All its products are for one stream, because they
+// share a workspace.
+func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
+	if err := openBLAS(); err != nil {
+		return nil, err
+	}
+	b := &BLAS{device: d, size: o.Workspace, options: o, choices: map[string]int{}}
+	if b.size == 0 {
+		b.size = defaultWorkspace
+	}
+	var err error
+	if b.workspace, err = d.Alloc(b.size); err != nil {
+		return nil, fmt.Errorf("workspace of cuBLASLt: %w", err)
+	}
+	if b.handle, err = blasCreate(); err != nil {
+		_ = d.Free(b.workspace) // the first failure says more
+		return nil, err
+	}
+	return b, nil
+}
+
+// Destroy frees the workspace. No product is under way or in a graph that is
+// still to be launched.
+func (b *BLAS) Destroy() error {
+	err := blasDestroy(b.handle)
+	if freed := b.device.Free(b.workspace); err == nil {
+		err = freed
+	}
+	return err
+}
+
+// Choices are which of cuBLASLt's candidates each kind of product uses, for
+// logs and for a later run that must have the same bits.
+func (b *BLAS) Choices() map[string]int {
+	all := make(map[string]int, len(b.choices))
+	for key, choice := range b.choices {
+		all[key] = choice
+	}
+	return all
+}
+
+// A Number is the type of a matrix's elements.
+type Number int
+
+// The types of numbers. Sums are in float32 in any case.
+const (
+	Float32s Number = iota
+	BFloat16s
+)
+
+// String is the name of the type.
+func (n Number) String() string { return [...]string{"f32", "bf16"}[n] }
+
+// An Epilogue is what a product does besides.
+type Epilogue int
+
+// The epilogues, for a row-major C of m rows and n columns.
+const (
+	// None adds nothing.
+	None Epilogue = iota
+	// Bias adds Bias, of n elements, to each row of C.
+	Bias
+	// BiasRelu is Bias, and 0 in place of what is negative.
+	BiasRelu
+	// BiasReluMask is BiasRelu, and sets Mask to where C is positive.
+	BiasReluMask
+	// ReluGrad sets C to 0 where Mask says that it was not positive.
+	ReluGrad
+	// RowSums sets Bias, of m elements, to the sums of the rows of op(A): the
+	// gradient of a bias, when C is the gradient of a weight.
+	RowSums
+)
+
+// String is the name of the epilogue.
+func (e Epilogue) String() string {
+	return [...]string{"none", "bias", "bias+relu", "bias+relu+mask", "relu-grad", "row-sums"}[e]
+}
+
+// A Product is C = op(A)·op(B) + Beta·C with an epilogue, of row-major matrices
+// without gaps, as nn.Dense has it: C is m×n, op(A) is m×k and is A, or the
+// transpose of A, which then is k×m, and B likewise.
+type Product struct {
+	M, N, K        int
+	TransA, TransB bool
+	Beta           float32
+	Epilogue       Epilogue
+	Type           Number // of A, B, C and Bias
+	A, B, C        Ptr    // multiples of 16 are faster, as sizes are
+	Bias, Mask     Ptr    // as the epilogue has them
+}
+
+// MaskBytes is the size of a Mask for m rows and n columns: a bit for each
+// element, rows at multiples of 128 bits.
+func MaskBytes(m, n int) int { return m * maskWidth(n) / 8 }
+
+func maskWidth(n int) int { return (n + 127) / 128 * 128 }
+
+// key names the kind of product: what the choice of a candidate depends on.
+func (p Product) key(tf32 bool) string {
+	letters := func(t bool) string {
+		if t {
+			return "t"
+		}
+		return "n"
+	}
+	kind := p.Type.String()
+	if tf32 && p.Type == Float32s {
+		kind = "tf32"
+	}
+	return fmt.Sprintf("%dx%dx%d %s%s %s %s beta %v", p.M, p.N, p.K, letters(p.TransA), letters(p.TransB), kind, p.Epilogue, p.Beta)
+}
+
+// A Plan is a product that is ready to run.
+type Plan struct {
+	blas    *BLAS
+	product Product
+	made    prepared
+	fused   bool
+}
+
+// Plan prepares a product, and if there are several ways to compute it, of which
+// none was chosen before, runs each on the product's own memory to find the
+// fastest; then C, and what the epilogue writes, have undefined contents
+// afterwards. It cannot be captured. Where cuBLASLt has no kernel with the
+// epilogue, the Plan is of the product without it: see Fused.
+func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
+	if p.M < 1 || p.N < 1 || p.K < 1 {
+		return nil, fmt.Errorf("cuda: a product of %d×%d by %d×%d", p.M, p.K, p.K, p.N)
+	}
+	made, err := prepare(b, p)
+	fused := true
+	if err == nil && made.count() == 0 && p.Epilogue != None {
+		made.release()
+		p.Epilogue, p.Bias, p.Mask, fused = None, 0, 0, false
+		made, err = prepare(b, p)
+	}
+	if err == nil && made.count() == 0 {
+		err = &Error{Call: "cublasLtMatmulAlgoGetHeuristic", Name: "CUBLAS_STATUS_NOT_SUPPORTED", Text: "there is no kernel", Code: 15}
+	}
+	plan := &Plan{b, p, made, fused}
+	if err == nil {
+		err = plan.choose(s)
+	}
+	if err != nil {
+		made.release()
+		return nil, fmt.Errorf("product %s: %w", p.key(b.options.TF32), err)
+	}
+	return plan, nil
+}
+
+// choose decides for a candidate.
+func (p *Plan) choose(s Stream) error {
+	b, key := p.blas, p.product.key(p.blas.options.TF32)
+	choice, known := b.choices[key]
+	if !known {
+		choice, known = b.options.Choices[key]
+	}
+	if !known && !b.options.Untimed && p.made.count() > 1 {
+		var err error
+		if choice, err = p.fastest(s); err != nil {
+			return err
+		}
+	}
+	if choice < 0 || choice >= p.made.count() {
+		return fmt.Errorf("candidate %d was chosen, and there are %d: the choices are of another device or another cuBLASLt", choice, p.made.count())
+	}
+	p.made.choice = choice
+	b.choices[key] = choice
+	return nil
+}
+
+// How often each candidate runs: first without being timed, then timed together.
+const (
+	warmups = 2
+	timed   = 5
+)
+
+// fastest times the candidates.
+func (p *Plan) fastest(s Stream) (best int, err error) {
+	begin, err := p.blas.device.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = begin.Destroy() }() // a failure shows where it is used
+	end, err := p.blas.device.NewEvent(true)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = end.Destroy() }()
+	var least time.Duration
+	for i := range p.made.count() {
+		p.made.choice = i
+		for n := range warmups + timed {
+			if n == warmups {
+				if err := begin.Record(s); err != nil {
+					return 0, err
+				}
+			}
+			if err := p.Run(s); err != nil {
+				return 0, err
+			}
+		}
+		if err := end.Record(s); err != nil {
+			return 0, err
+		}
+		if err := end.Sync(context.Background()); err != nil {
+			return 0, err
+		}
+		took, err := end.Since(begin)
+		if err != nil {
+			return 0, err
+		}
+		if i == 0 || took < least {
+			best, least = i, took
+		}
+	}
+	return best, nil
+}
+
+// Fused reports whether Run does what the epilogue says. If not, Run computes
+// the product alone, and the rest is the caller's, with kernels of its own. A
+// Mask that no fused product wrote must not be read by one.
+func (p *Plan) Fused() bool { return p.fused }
+
+// Run queues the product. It can be captured.
+func (p *Plan) Run(s Stream) error {
+	if err := p.made.run(p.blas, s); err != nil {
+		return fmt.Errorf("product %s: %w", p.product.key(p.blas.options.TF32), err)
+	}
+	return nil
+}
+
+// Destroy frees the plan. A graph that captured it may still be launched.
+func (p *Plan) Destroy() { p.made.release() }

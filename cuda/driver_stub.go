@@ -1,0 +1,97 @@
+//go:build !(gpu && cgo && linux)
+
+package cuda
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+// supported says why this program cannot use a GPU. Everything below is behind
+// it: without a Device there is nothing to call it for.
+func supported() error {
+	switch {
+	case runtime.GOOS != "linux":
+		return unavailablef("ringtrain uses GPUs on Linux only, and this is %s", runtime.GOOS)
+	case untagged != "":
+		return unavailablef("%s", untagged)
+	}
+	return unavailablef("this binary is built with -tags gpu, but without cgo: build it with CGO_ENABLED=1 and a C compiler")
+}
+
+func threadID() int { return -1 } // of no thread
+
+func openLibrary(string) (uintptr, error)         { return 0, supported() }
+func librarySymbol(uintptr, string) uintptr       { return 0 }
+func bindDriver(uintptr) (missing string)         { return "" }
+func initDriver() error                           { return supported() }
+func driverVersion() (int, error)                 { return 0, supported() }
+func deviceCount() (int, error)                   { return 0, supported() }
+func deviceInfo(int) (Info, error)                { return Info{}, supported() }
+func retainPrimary(int) error                     { return supported() }
+func releasePrimary(int) error                    { return supported() }
+func memAlloc(int) (Ptr, error)                   { return 0, supported() }
+func memFree(Ptr) error                           { return supported() }
+func memInfo() (free, total uint64, err error)    { return 0, 0, supported() }
+func hostAlloc(int, bool) (unsafe.Pointer, error) { return nil, supported() }
+func hostFree(unsafe.Pointer) error               { return supported() }
+func hostDevice(unsafe.Pointer) (Ptr, error)      { return 0, supported() }
+
+func copyIn(Ptr, unsafe.Pointer, int, uintptr) error  { return supported() }
+func copyOut(unsafe.Pointer, Ptr, int, uintptr) error { return supported() }
+func copyDevice(Ptr, Ptr, int, uintptr) error         { return supported() }
+func fill8(Ptr, byte, int, uintptr) error             { return supported() }
+func fill32(Ptr, uint32, int, uintptr) error          { return supported() }
+
+func streamNew() (uintptr, error)        { return 0, supported() }
+func streamDestroy(uintptr) error        { return supported() }
+func streamDone(uintptr) (bool, error)   { return false, supported() }
+func streamSync(uintptr) error           { return supported() }
+func streamWait(uintptr, uintptr) error  { return supported() }
+func eventNew(bool) (uintptr, error)     { return 0, supported() }
+func eventRecord(uintptr, uintptr) error { return supported() }
+func eventDone(uintptr) (bool, error)    { return false, supported() }
+func eventSync(uintptr) error            { return supported() }
+func eventDestroy(uintptr) error         { return supported() }
+
+func eventElapsed(uintptr, uintptr) (milliseconds float64, err error) { return 0, supported() }
+
+func captureBegin(uintptr) error                                    { return supported() }
+func captureEnd(uintptr) (graph uintptr, err error)                 { return 0, supported() }
+func capturing(uintptr) (bool, error)                               { return false, supported() }
+func graphInstantiate(uintptr) (exec uintptr, nodes int, err error) { return 0, 0, supported() }
+func graphUpload(uintptr, uintptr) error                            { return supported() }
+func graphLaunch(uintptr, uintptr) error                            { return supported() }
+func graphDestroy(uintptr) error                                    { return supported() }
+func execDestroy(uintptr) error                                     { return supported() }
+
+func moduleLoad([]byte) (uintptr, error)              { return 0, supported() }
+func moduleUnload(uintptr) error                      { return supported() }
+func moduleFunction(uintptr, string) (uintptr, error) { return 0, supported() }
+func functionAttribute(uintptr, int) (int, error)     { return 0, supported() }
+func functionSetAttribute(uintptr, int, int) error    { return supported() }
+
+func launch(uintptr, *Batch) (at int, err error) { return 0, supported() }
+
+func callVersion(uintptr) int { return 0 }
+
+func bindNVRTC(*Shared) error { return supported() }
+
+func describeNVRTC() (major, minor int, archs []int, err error) { return 0, 0, nil, supported() }
+
+func runNVRTC(Source, []string, bool) (image []byte, log string, err error) {
+	return nil, "", supported()
+}
+
+func bindBLAS(*Shared) error       { return supported() }
+func blasVersion() int             { return 0 }
+func blasCreate() (uintptr, error) { return 0, supported() }
+func blasDestroy(uintptr) error    { return supported() }
+
+// prepared is nothing here.
+type prepared struct{ choice int }
+
+func prepare(*BLAS, Product) (prepared, error) { return prepared{}, supported() }
+func (p *prepared) count() int                 { return 0 }
+func (p *prepared) run(*BLAS, Stream) error    { return supported() }
+func (p *prepared) release()                   {}

@@ -1,0 +1,142 @@
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+//go:embed src
+var source embed.FS
+
+// ErrNoCompiler is returned by Build where there is no g++.
+var ErrNoCompiler = errors.New("emulator: no C++ compiler: install g++, or set CXX to one")
+
+// A library is one of the stand-ins and what it is made of.
+type library struct {
+	variable, file, optimize string
+	sources                  []string
+}
+
+var libraries = []library{
+	{"RINGTRAIN_CUDA_LIB", "libcuda.so.1", "-O2", []string{"device.cpp", "memory.cpp", "stream.cpp", "capture.cpp", "module.cpp", "machine.cpp", "say.cpp"}},
+	{"RINGTRAIN_NVRTC_LIB", "libnvrtc.so.13", "-O1", []string{"nvrtc.cpp"}},
+	{"RINGTRAIN_CUBLASLT_LIB", "libcublasLt.so.13", "-O3", []string{"cublaslt.cpp", "say.cpp"}},
+	{"RINGTRAIN_NCCL_LIB", "libnccl.so.2", "-O1", []string{"nccl.cpp", "collectives.cpp", "segment.cpp", "say.cpp"}},
+}
+
+// Build returns the environment variables, as NAME=value, that make a program use
+// the stand-ins. They are compiled into a directory below dir named for their
+// contents, so that it happens once; dir is made if it is not there. Several
+// processes may call it at once. Kernels that the stand-in of NVRTC compiles are
+// kept there too.
+func Build(ctx context.Context, dir string) ([]string, error) {
+	text, err := fs.Sub(source, "src")
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	return build(ctx, dir, text, libraries)
+}
+
+// build is Build of some libraries, of other sources.
+func build(ctx context.Context, dir string, text fs.FS, libraries []library) ([]string, error) {
+	compiler, err := findCompiler()
+	if err != nil {
+		return nil, err
+	}
+	key, err := hash(text, compiler, libraries)
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	home, err := filepath.Abs(filepath.Join(dir, "emulator-"+key))
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	var env []string
+	for _, l := range libraries {
+		env = append(env, l.variable+"="+filepath.Join(home, l.file))
+	}
+	if _, err := os.Stat(home); err == nil {
+		return env, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	work, err := os.MkdirTemp(dir, "building-")
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	defer os.RemoveAll(work)
+	if err := os.CopyFS(work, text); err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	jobs, ctx := errgroup.WithContext(ctx)
+	for _, l := range libraries {
+		jobs.Go(func() error { return l.compile(ctx, compiler, work) })
+	}
+	if err := jobs.Wait(); err != nil {
+		return nil, err
+	}
+	// Another process may have been faster: what it made is the same.
+	if err := os.Rename(work, home); err != nil {
+		if _, there := os.Stat(home); there != nil {
+			return nil, fmt.Errorf("emulator: %w", err)
+		}
+	}
+	return env, nil
+}
+
+func findCompiler() (string, error) {
+	if runtime.GOOS != "linux" {
+		return "", fmt.Errorf("emulator: needs Linux, not %s", runtime.GOOS)
+	}
+	name := os.Getenv("CXX")
+	if name == "" {
+		name = "g++"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w (%w)", ErrNoCompiler, err)
+	}
+	return path, nil
+}
+
+func (l library) compile(ctx context.Context, compiler, dir string) error {
+	args := []string{"-std=c++17", l.optimize, "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing",
+		"-Wall", "-Wl,-soname," + l.file, "-o", l.file}
+	cmd := exec.CommandContext(ctx, compiler, append(append(args, l.sources...), "-ldl", "-lrt")...)
+	cmd.Dir = dir
+	cmd.WaitDelay = time.Second // its children have the pipe too
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("emulator: %s of %s: %w\n%s", filepath.Base(compiler), l.file, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// hash names sources and compiler in 16 digits.
+func hash(text fs.FS, compiler string, libraries []library) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, compiler, libraries)
+	err := fs.WalkDir(text, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(text, path)
+		fmt.Fprintln(h, path, len(content))
+		h.Write(content)
+		return err
+	})
+	return hex.EncodeToString(h.Sum(nil))[:16], err
+}

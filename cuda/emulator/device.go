@@ -1,0 +1,178 @@
+//go:build linux && (amd64 || arm64) && !static
+
+package emulator
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"unsafe"
+)
+
+// Success is CUDA_SUCCESS; other results are CUDA's numbers too.
+const Success = 0
+
+// An Error is a call of the stand-in driver that did not succeed.
+type Error struct {
+	Call string
+	Code int // CUresult
+}
+
+// Error names the call and CUDA's number.
+func (e *Error) Error() string { return fmt.Sprintf("emulator: %s returns %d", e.Call, e.Code) }
+
+// A Device runs kernels on the stand-in of a device, for tests. It belongs to one
+// goroutine at a time: the one that made it, or one that called Bind.
+type Device struct {
+	*Library
+	context  uintptr
+	module   uintptr
+	function map[string]uintptr
+}
+
+// NewDevice makes the first device current on this thread and compiles source for
+// it. env is what Build returns.
+func NewDevice(env []string, source string) (*Device, error) {
+	driver, err := Open(env, "RINGTRAIN_CUDA_LIB")
+	if err != nil {
+		return nil, err
+	}
+	nvrtc, err := Open(env, "RINGTRAIN_NVRTC_LIB")
+	if err != nil {
+		return nil, err
+	}
+	image, _, err := nvrtc.Compile(source)
+	if err != nil {
+		return nil, err
+	}
+	runtime.LockOSThread()
+	d := &Device{Library: driver, function: map[string]uintptr{}}
+	for _, err := range []error{
+		d.check("cuInit", 0),
+		d.check("cuDevicePrimaryCtxRetain", &d.context, 0),
+		d.check("cuCtxSetCurrent", d.context),
+		d.check("cuModuleLoadData", &d.module, &image[0]),
+	} {
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// Bind makes the device current for the calling goroutine, which stays on its
+// thread until it calls what Bind returns.
+func (d *Device) Bind() (release func()) {
+	runtime.LockOSThread()
+	d.Call("cuCtxSetCurrent", d.context)
+	return func() {
+		d.Call("cuCtxSetCurrent", nil)
+		runtime.UnlockOSThread()
+	}
+}
+
+// Close gives the device back, in the goroutine that made it. The device may have
+// failed.
+func (d *Device) Close() {
+	defer runtime.UnlockOSThread()
+	d.Call("cuModuleUnload", d.module)
+	d.Call("cuCtxSetCurrent", nil)
+	d.Call("cuDevicePrimaryCtxRelease_v2", 0)
+}
+
+func (d *Device) check(call string, args ...any) error {
+	if code := d.Call(call, args...); code != Success {
+		return &Error{call, code}
+	}
+	return nil
+}
+
+// Compile makes an image of CUDA source, and returns what the compiler says
+// about it, which is part of the error too if it fails. l is NVRTC, its stand-in
+// or itself.
+func (l *Library) Compile(source string, options ...string) (image []byte, log string, err error) {
+	text := append([]byte(source), 0)
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	list := make([]unsafe.Pointer, len(options)+1)
+	for i, o := range options {
+		option := append([]byte(o), 0)
+		pins.Pin(&option[0])
+		list[i] = unsafe.Pointer(&option[0])
+	}
+	var program, size uintptr
+	l.Call("nvrtcCreateProgram", &program, &text[0], nil, 0, nil, nil)
+	defer l.Call("nvrtcDestroyProgram", &program)
+	code := l.Call("nvrtcCompileProgram", program, len(options), &list[0])
+	l.Call("nvrtcGetProgramLogSize", program, &size)
+	messages := make([]byte, size+1)
+	l.Call("nvrtcGetProgramLog", program, &messages[0])
+	log = strings.TrimRight(string(messages), "\x00\n")
+	if code != Success {
+		return nil, log, fmt.Errorf("emulator: NVRTC returns %d:\n%s", code, log)
+	}
+	l.Call("nvrtcGetCUBINSize", program, &size)
+	image = make([]byte, size)
+	l.Call("nvrtcGetCUBIN", program, &image[0])
+	return image, log, nil
+}
+
+// Alloc returns device memory of so many bytes.
+func (d *Device) Alloc(bytes int) (uintptr, error) {
+	var at uintptr
+	return at, d.check("cuMemAlloc_v2", &at, bytes)
+}
+
+// Upload returns device memory that holds v, which has elements of a size that C
+// knows. No elements are the address 0.
+func Upload[T any](d *Device, v []T) (uintptr, error) {
+	if len(v) == 0 {
+		return 0, nil
+	}
+	bytes := len(v) * int(unsafe.Sizeof(v[0]))
+	at, err := d.Alloc(bytes)
+	if err != nil {
+		return 0, err
+	}
+	return at, d.check("cuMemcpyHtoD_v2", at, &v[0], bytes)
+}
+
+// Download waits for all work and sets v to what lies at an address.
+func Download[T any](d *Device, v []T, at uintptr) error {
+	if len(v) == 0 {
+		return d.Wait()
+	}
+	if err := d.Wait(); err != nil {
+		return err
+	}
+	return d.check("cuMemcpyDtoH_v2", &v[0], at, len(v)*int(unsafe.Sizeof(v[0])))
+}
+
+// Wait waits for all work and returns the error that the context is left with.
+func (d *Device) Wait() error { return d.check("cuCtxSynchronize") }
+
+// Launch launches a kernel in a stream, 0 for the legacy one. Arguments have the
+// kernel's own types: uintptr for pointers, int32 for int, structs of equal
+// layout.
+func (d *Device) Launch(stream uintptr, kernel string, grid, block [3]uint32, args ...any) error {
+	f, ok := d.function[kernel]
+	if !ok {
+		name := append([]byte(kernel), 0)
+		if err := d.check("cuModuleGetFunction", &f, d.module, &name[0]); err != nil {
+			return fmt.Errorf("%w (%s)", err, kernel)
+		}
+		d.function[kernel] = f
+	}
+	var pins runtime.Pinner
+	defer pins.Unpin()
+	params := make([]unsafe.Pointer, len(args)+1)
+	for i, a := range args {
+		value := reflect.New(reflect.TypeOf(a))
+		value.Elem().Set(reflect.ValueOf(a))
+		params[i] = value.UnsafePointer()
+		pins.Pin(params[i])
+	}
+	return d.check("cuLaunchKernel", f, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, stream, &params[0], nil)
+}

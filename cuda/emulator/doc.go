@@ -1,0 +1,42 @@
+// Package emulator makes stand-ins for the CUDA driver, NVRTC, cuBLASLt and NCCL
+// that run on the CPU, so that what trains on a GPU can be tested where there is
+// none. Its users load them like the real libraries, by the environment variables
+// that name those, see [Build].
+//
+// NVRTC compiles kernels by g++, behind a header that stands in for CUDA's
+// built-ins. The driver runs them: one fiber per thread, one block at a time.
+//
+// # What it finds
+//
+// Kernels: loads and stores outside of all memory (ILLEGAL_ADDRESS) or at odd
+// addresses (MISALIGNED_ADDRESS), two threads that touch one word with no barrier
+// between, barriers and shuffles that some threads never come to (both
+// LAUNCH_FAILED). As on a device every later call then returns the same error; on
+// standard error stands what happened, where.
+//
+// The host: memory that was never written (it is full of NaNs, as is shared
+// memory), copies that leave their memory, use after free, a missing wait (work
+// starts when somebody waits or asks, or after a while), calls in the wrong context
+// or none, handles that are gone, and in captures whatever CUDA forbids, with the
+// error that CUDA gives.
+//
+// NCCL joins processes of one host, or goroutines of one process. A collective
+// whose peer is dead never ends until the communicator is aborted. Peers that
+// call differently get an asynchronous error, and never end either.
+//
+// # What it cannot find
+//
+// Races between blocks that only another order would show, warps that diverge in
+// ways of the hardware's own, weak memory order, too many registers. Functions
+// like expf differ in the last digits. compute-sanitizer on a device sees those.
+//
+// # Settings
+//
+//	RINGTRAIN_EMULATOR_DEVICES      devices, 1 unless set; 0: no device
+//	RINGTRAIN_EMULATOR_MEMORY       bytes of each, 4 GiB unless set
+//	RINGTRAIN_EMULATOR_DRIVER       version of the driver, 13000 unless set
+//	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
+//	                                begins, 20 unless set
+//	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster
+//	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues
+package emulator

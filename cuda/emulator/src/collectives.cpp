@@ -1,0 +1,168 @@
+#include <string.h>
+
+#include <algorithm>
+
+#include "nccl.h"
+
+namespace nccl {
+namespace {
+
+struct Bf16 {
+  uint16_t bits;
+  operator float() const {
+    uint32_t u = (uint32_t)bits << 16;
+    float f;
+    return memcpy(&f, &u, 4), f;
+  }
+  Bf16& operator=(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    bits = f != f ? 0x7fff : (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    return *this;
+  }
+};
+
+enum { Sum = 0, Prod, Max, Min, Avg };
+
+// fold sets to to the elements of all slots combined, in the order of the ranks.
+template <class T, class Wide> void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int op) {
+  T* out = (T*)to;
+  for (size_t i = 0; i < n; i++) {
+    Wide v = ((const T*)(s.members[0].slot + offset))[i];
+    for (int r = 1; r < ranks; r++) {
+      Wide w = ((const T*)(s.members[r].slot + offset))[i];
+      v = op == Prod ? v * w : op == Max ? std::max(v, w) : op == Min ? std::min(v, w) : v + w;
+    }
+    out[i] = op == Avg ? v / (Wide)ranks : v;
+  }
+}
+
+void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int type, int op) {
+  switch (type) {
+    case 0: return fold<int8_t, int8_t>(to, s, ranks, offset, n, op);
+    case 1: return fold<uint8_t, uint8_t>(to, s, ranks, offset, n, op);
+    case 2: return fold<int32_t, int32_t>(to, s, ranks, offset, n, op);
+    case 3: return fold<uint32_t, uint32_t>(to, s, ranks, offset, n, op);
+    case 4: return fold<int64_t, int64_t>(to, s, ranks, offset, n, op);
+    case 5: return fold<uint64_t, uint64_t>(to, s, ranks, offset, n, op);
+    case 7: return fold<float, float>(to, s, ranks, offset, n, op);
+    case 8: return fold<double, double>(to, s, ranks, offset, n, op);
+    case 9: return fold<Bf16, float>(to, s, ranks, offset, n, op);
+  }
+}
+
+// meet puts n bytes into this rank's slot, waits for the others' and calls use.
+template <class F> bool meet(Comm& c, const Call& call, const char* from, size_t n, F use) {
+  Segment& s = *c.segment;
+  Member& me = s.members[c.rank];
+  memcpy(me.slot, from, n);
+  me.call = call;
+  uint64_t chunk = ++c.chunks;
+  me.posted = chunk;
+  for (int r = 0; r < c.size; r++) {
+    if (!patient(c.stop, [&] { return s.members[r].posted >= chunk; })) return false;
+    const Call& other = s.members[r].call;
+    if (!(other == call)) {
+      c.fail(InvalidUsage, "ranks " + std::to_string(c.rank) + " and " + std::to_string(r) + " call differently: kind " + std::to_string(call.kind) +
+                               " of " + std::to_string(call.count) + ", kind " + std::to_string(other.kind) + " of " + std::to_string(other.count));
+      return patient(c.stop, [] { return false; });
+    }
+  }
+  use();
+  me.done = chunk;
+  for (int r = 0; r < c.size; r++)  // nobody's slot may change while others read it
+    if (!patient(c.stop, [&] { return s.members[r].done >= chunk; })) return false;
+  return true;
+}
+
+bool collective(Comm& c, const Work& w) {
+  size_t e = size_of(w.type), most = slot_bytes / 8;
+  size_t total = w.kind == ReduceScatter ? w.count * c.size : w.count;
+  Call call{w.kind, w.type, w.op, w.root, w.count};
+  size_t mine_from = c.rank * w.count, mine_to = mine_from + w.count;
+  for (size_t at = 0; at == 0 || at < total; at += most) {
+    size_t n = std::min(most, total - at);
+    bool sends = w.kind != Broadcast || c.rank == w.root;
+    bool ok = meet(c, call, sends ? w.from + at * e : nullptr, sends ? n * e : 0, [&] {
+      const Segment& s = *c.segment;
+      switch (w.kind) {
+        case AllReduce: return fold(w.to + at * e, s, c.size, 0, n, w.type, w.op);
+        case Reduce: return c.rank == w.root ? fold(w.to + at * e, s, c.size, 0, n, w.type, w.op) : (void)0;
+        case Broadcast: memcpy(w.to + at * e, s.members[w.root].slot, n * e); return;
+        case AllGather:
+          for (int r = 0; r < c.size; r++) memcpy(w.to + (r * w.count + at) * e, s.members[r].slot, n * e);
+          return;
+        case ReduceScatter: {
+          size_t lo = std::max(at, mine_from), hi = std::min(at + n, mine_to);
+          if (lo < hi) fold(w.to + (lo - mine_from) * e, s, c.size, (lo - at) * e, hi - lo, w.type, w.op);
+          return;
+        }
+        default: return;
+      }
+    });
+    if (!ok) return false;
+  }
+  return true;
+}
+
+// messages moves all sends and receives of a group on, whichever can.
+bool messages(Comm& c, std::vector<Work> works) {
+  std::vector<size_t> done(works.size());
+  std::vector<bool> over(works.size());
+  auto step = [&](size_t i) {
+    const Work& w = works[i];
+    bool sends = w.kind == Send;
+    for (size_t j = 0; j < i; j++)  // messages of a pair keep their order
+      if (!over[j] && works[j].kind == w.kind && works[j].root == w.root) return false;
+    Box& box = sends ? c.segment->boxes[c.rank][w.root] : c.segment->boxes[w.root][c.rank];
+    size_t total = w.count * size_of(w.type), n = std::min(box_bytes, total - done[i]);
+    if (sends) {
+      if (box.posted != box.taken) return false;
+      memcpy(box.data, w.from + done[i], n);
+      box.bytes = n;
+      box.posted++;
+    } else {
+      if (box.posted == box.taken) return false;
+      n = std::min<size_t>(box.bytes, total - done[i]);
+      memcpy(w.to + done[i], box.data, n);
+      box.taken++;
+    }
+    done[i] += n;
+    over[i] = done[i] == total;
+    return true;
+  };
+  return patient(c.stop, [&] {
+    bool all = true;
+    for (size_t i = 0; i < works.size(); i++) {
+      while (!over[i] && step(i)) {}
+      all = all && over[i];
+    }
+    return all;
+  });
+}
+
+}  // namespace
+
+size_t size_of(int type) {
+  switch (type) {
+    case 0: case 1: return 1;
+    case 9: return 2;
+    case 2: case 3: case 7: return 4;
+    case 4: case 5: case 8: return 8;
+    default: return 0;
+  }
+}
+
+size_t bytes_from(const Work& w, int ranks) { return w.kind == Receive ? 0 : w.count * size_of(w.type) * (w.kind == ReduceScatter ? ranks : 1); }
+size_t bytes_to(const Work& w, int ranks) { return w.kind == Send ? 0 : w.count * size_of(w.type) * (w.kind == AllGather ? ranks : 1); }
+
+void carry_out(Comm& c, const std::vector<Work>& works) {
+  std::vector<Work> pairs;
+  for (const Work& w : works) {
+    if (w.kind == Send || w.kind == Receive) pairs.push_back(w);
+    else if (!collective(c, w)) return;
+  }
+  if (!pairs.empty()) messages(c, pairs);
+}
+
+}  // namespace nccl

@@ -1,0 +1,61 @@
+// The memory that the ranks of a communicator share, and how they meet in it.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include <atomic>
+#include <string>
+
+namespace nccl {
+
+constexpr int most_ranks = 16;
+constexpr size_t slot_bytes = 256 << 10, box_bytes = 64 << 10;
+
+// What a rank calls. All ranks must call the same.
+struct Call {
+  int kind, type, op, root;
+  uint64_t count;
+  bool operator==(const Call& o) const { return kind == o.kind && type == o.type && op == o.op && root == o.root && count == o.count; }
+};
+
+// A Member is what one rank shows the others. Its posted counts the chunks that it
+// has put into its slot, its done those of all slots that it has read.
+struct Member {
+  std::atomic<uint64_t> posted, done, splits, seen;
+  Call call;
+  int color, key, device, size;
+  char host[64];
+  char slot[slot_bytes];
+};
+
+// A Box carries the messages of one rank to another.
+struct Box {
+  std::atomic<uint64_t> posted, taken;
+  uint64_t bytes;
+  char data[box_bytes];
+};
+
+struct Segment {
+  std::atomic<uint32_t> arrived;
+  Member members[most_ranks];
+  Box boxes[most_ranks][most_ranks];  // from, to
+};
+
+// attach maps the segment of this name and makes it if it is the first.
+Segment* attach(const std::string& name);
+void detach(Segment* s);
+void forget(const std::string& name);
+
+// patient waits until ready, and returns false if stop is set before.
+template <class F> bool patient(const std::atomic<bool>& stop, F ready);
+void nap();
+
+template <class F> bool patient(const std::atomic<bool>& stop, F ready) {
+  for (int i = 0; !ready(); i++) {
+    if (stop) return false;
+    if (i > 100) nap();
+  }
+  return true;
+}
+
+}  // namespace nccl

@@ -1,0 +1,46 @@
+// A step's batch, its hyper-parameters and its random numbers, all from what lies
+// on the device, so that a recorded step needs nothing of the host.
+
+// Progress is where training is. It lies in device memory; tick moves it.
+struct Progress {
+  u64 step;   // steps made
+  i64 first;  // of the step's rows in the order of the epoch
+};
+
+// y[i,j] = data[order[first + i], j] / divisor: trainer/data's Images.Batch where
+// divisor is 255. Equal in every bit.
+extern "C" __global__ void gather_bytes(float* y, const unsigned char* data, const int* order, const Progress* progress, int rows, int width, float divisor) {
+  i64 first = progress ? progress->first : 0;
+  if (width % 4 == 0 && aligned16(y) && ((u64)data & 3) == 0) {
+    int fours = width / 4;
+    for (i64 q = global_thread(); q < (i64)rows * fours; q += global_threads()) {
+      uchar4 v = ((const uchar4*)data)[(i64)order[first + q / fours] * fours + q % fours];
+      ((float4*)y)[q] = make_float4(__fdiv_rn(v.x, divisor), __fdiv_rn(v.y, divisor), __fdiv_rn(v.z, divisor), __fdiv_rn(v.w, divisor));
+    }
+    return;
+  }
+  for (i64 e = global_thread(); e < (i64)rows * width; e += global_threads())
+    y[e] = __fdiv_rn(data[(i64)order[first + e / width] * width + e % width], divisor);
+}
+
+// y[i,j] = data[order[first + i], j]. Also for int32, whose bits are copied.
+extern "C" __global__ void gather_words(unsigned* y, const unsigned* data, const int* order, const Progress* progress, int rows, int width) {
+  i64 first = progress ? progress->first : 0;
+  for (i64 e = global_thread(); e < (i64)rows * width; e += global_threads()) y[e] = data[(i64)order[first + e / width] * width + e % width];
+}
+
+// The start of a step, by one block: copies row step mod table_rows of a table of
+// hyper-parameters to hyper, the random numbers' step to random, and the host's
+// abort word to stop, so that the kernels of one step all read one answer. Then
+// moves progress on by one step and advance rows. Any pointer but progress may be
+// null.
+extern "C" __global__ void tick(Progress* progress, i64 advance, float* hyper, const float* table, int table_rows, Random* random, int* stop, const int* abort) {
+  u64 step = progress->step;
+  __syncthreads();
+  if (hyper && threadIdx.x < RT_HYPER_LEN) hyper[threadIdx.x] = table[step % table_rows * RT_HYPER_LEN + threadIdx.x];
+  if (threadIdx.x > 0) return;
+  if (random) random->step = step;
+  if (stop) *stop = abort ? *(volatile const int*)abort : 0;
+  progress->step = step + 1;
+  progress->first += advance;
+}

@@ -1,0 +1,113 @@
+// Package kernels is the CUDA source of everything that a network on a GPU does
+// beside products of matrices. Each kernel names the function of nn/cpu that it
+// equals, and says in its comment whether in every bit.
+//
+// The files are one translation unit, see [Source], for NVRTC with
+// --std=c++17 and no other option; they include nothing. nn's layout of hyper-parameters and its
+// BlockSize reach them as macros, and structs of theirs have twins here.
+//
+// # Launching
+//
+// Arguments are what the C declarations say: pointers to float32 or int32 on the
+// device, 32-bit ints, 64-bit counts, structs by value. A [Kernel]'s Shape says
+// how many blocks and threads n items take, see [Shape.Of]. Kernels of Shape
+// Elements go through their elements in steps of the whole grid, so any grid is
+// right; they load and store by fours where all their pointers are multiples of
+// 16 bytes. No kernel allocates, waits for the host or needs dynamic shared
+// memory, so all can be captured. Sums are taken in an order that depends on
+// shapes and grids alone: the same launch has the same bits on every run.
+package kernels
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+//go:embed *.cu
+var files embed.FS
+
+// parts are the files in the order in which they are compiled.
+var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu"}
+
+// Source returns the source of all kernels. It is the same on every call.
+func Source() string {
+	var s strings.Builder
+	for _, m := range macros {
+		fmt.Fprintf(&s, "#define RT_%s %d\n", m.name, m.value)
+	}
+	for _, name := range parts {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // the file is embedded
+		}
+		fmt.Fprintf(&s, "#line 1 \"%s\"\n%s", name, text)
+	}
+	return s.String()
+}
+
+var macros = []struct {
+	name  string
+	value int
+}{
+	{"BLOCK_SIZE", nn.BlockSize},
+	{"HYPER_RATE", nn.HyperRate},
+	{"HYPER_BETA1", nn.HyperBeta1},
+	{"HYPER_MIX1", nn.HyperMix1},
+	{"HYPER_BETA2", nn.HyperBeta2},
+	{"HYPER_MIX2", nn.HyperMix2},
+	{"HYPER_EPS", nn.HyperEps},
+	{"HYPER_L2", nn.HyperL2},
+	{"HYPER_CLIP", nn.HyperClip},
+	{"HYPER_DECAY", nn.HyperDecay},
+	{"HYPER_AVERAGE", nn.HyperAverage},
+	{"HYPER_LEN", nn.HyperLen},
+}
+
+// A Kernel is an entry point of Source.
+type Kernel struct {
+	Name string
+	// Equals is the method of nn/cpu's Backend whose result it gives, or says what
+	// it is for if none does the same.
+	Equals string
+	Shape  Shape
+}
+
+// List is all kernels, in the order of Source.
+var List = []Kernel{
+	{"zero", "Zero", Elements},
+	{"copy", "Copy", Elements},
+	{"scale", "Scale", Elements},
+	{"axpy", "Axpy", Elements},
+	{"rescale", "Rescale", Elements},
+	{"relu", "Relu", Elements},
+	{"relu_grad", "ReluGrad", Elements},
+	{"to_bf16", "no method: rounds to bfloat16", Elements},
+	{"from_bf16", "no method: widens bfloat16", Elements},
+	{"add_bias", "AddBias", Elements},
+	{"add_bias_relu", "AddBias, then Relu", Elements},
+	{"sum_rows", "SumRows", Columns},
+	{"dropout", "Dropout", Elements}, // an item is four neighbours
+	{"softmax", "Softmax", Rows},
+	{"cross_entropy", "CrossEntropy, the loss", One},
+	{"cross_entropy_grad", "CrossEntropy, the gradient", Elements},
+	{"correct", "Correct", One},
+	{"softmax_cross_entropy", "Softmax, then Correct and CrossEntropy", Rows},
+	{"squared_norm", "SquaredNorm", Blocks},
+	{"squared_norm_arena", "SquaredNorm of each parameter", Blocks},
+	{"adam", "Adam", Elements},
+	{"sgd", "SGD", Elements},
+	{"adam_arena", "Adam of each parameter", Blocks},
+	{"sgd_arena", "SGD of each parameter", Blocks},
+	{"conv2d", "Conv2D", Elements},
+	{"conv2d_input_grad", "Conv2DInputGrad", Elements},
+	{"conv2d_grad_parts", "Conv2DGrad, with conv2d_grad", Taps},
+	{"conv2d_grad", "Conv2DGrad, with conv2d_grad_parts", Elements},
+	{"max_pool", "MaxPool", Elements},
+	{"max_pool_grad", "MaxPoolGrad", Elements},
+	{"gather_bytes", "no method: a batch of a data set of bytes", Elements},
+	{"gather_words", "no method: a batch of float32 or int32", Elements},
+	{"tick", "no method: the start of a step", One},
+}

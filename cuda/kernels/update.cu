@@ -1,0 +1,170 @@
+// Optimizers. hyper is nn.HyperLen numbers in device memory, so that a recorded
+// step reads those of its repetition. Equal to nn/cpu in every bit.
+//
+// A kernel with _arena in its name updates all parameters at once: they lie in
+// one arena, Run r is the parameter r, and a block of threads has the Block of
+// that number, BlockSize elements or what is left of a run.
+
+struct Run {
+  i64 at;           // of the first element in the arena
+  int n;            // elements
+  int norm, norms;  // its norms in the vector of all
+  int unused;
+};
+struct Block {
+  int run, index;
+};
+
+// stopped reports, to all threads of a block alike, whether the abort word says
+// that this step must not change anything. abort may be null.
+__device__ __forceinline__ bool stopped(const int* abort) {
+  __shared__ int word;
+  if (threadIdx.x == 0) word = abort ? *(volatile const int*)abort : 0;
+  __syncthreads();
+  return word != 0;
+}
+
+// block_squares returns in thread 0 the sum of (g + l2·w)² over n elements, at
+// most BlockSize. Element i belongs to sum i mod 16, in order, as in nn/cpu. A
+// block of 256 threads.
+__device__ __forceinline__ float block_squares(const float* g, const float* w, float l2, int n) {
+  __shared__ double squares[RT_BLOCK_SIZE];
+  __shared__ double sums[16];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    double v = (double)__fadd_rn(g[i], __fmul_rn(l2, w[i]));
+    squares[i] = __dmul_rn(v, v);
+  }
+  __syncthreads();
+  if (threadIdx.x < 16) {
+    double s = 0;
+#pragma unroll 8
+    for (int i = threadIdx.x; i < n; i += 16) s = __dadd_rn(s, squares[i]);
+    sums[threadIdx.x] = s;
+  }
+  __syncthreads();
+  double quarter[4];
+  for (int i = 0; i < 4; i++) quarter[i] = __dadd_rn(__dadd_rn(sums[i], sums[4 + i]), __dadd_rn(sums[8 + i], sums[12 + i]));
+  return (float)__dadd_rn(__dadd_rn(quarter[0], quarter[1]), __dadd_rn(quarter[2], quarter[3]));
+}
+
+// Backend.SquaredNorm: block k of threads sets sums[k].
+extern "C" __global__ void squared_norm(float* sums, const float* g, const float* w, const float* hyper, i64 n) {
+  i64 at = (i64)blockIdx.x * RT_BLOCK_SIZE;
+  int length = (int)min(n - at, (i64)RT_BLOCK_SIZE);
+  float s = block_squares(g + at, w + at, hyper[RT_HYPER_L2], length);
+  if (threadIdx.x == 0) sums[blockIdx.x] = s;
+}
+
+// SquaredNorm of all parameters, where their gradients are clipped.
+extern "C" __global__ void squared_norm_arena(float* sums, const float* g, const float* w, const float* hyper, const Run* runs, const Block* blocks) {
+  if (!(hyper[RT_HYPER_CLIP] > 0.f)) return;
+  Block b = blocks[blockIdx.x];
+  Run r = runs[b.run];
+  i64 at = r.at + (i64)b.index * RT_BLOCK_SIZE;
+  float s = block_squares(g + at, w + at, hyper[RT_HYPER_L2], min(r.n - b.index * RT_BLOCK_SIZE, RT_BLOCK_SIZE));
+  if (threadIdx.x == 0) sums[r.norm + b.index] = s;
+}
+
+// clip_scale returns, in all threads of a block, what a gradient with n block
+// norms is multiplied by: the norms are added in order by one thread, from
+// shared memory that all fill.
+__device__ __forceinline__ float clip_scale(const float* norms, int n, float clip) {
+  __shared__ float some[256];
+  __shared__ double total;
+  if (!(clip > 0.f)) return 1.f;
+  double sum = 0;
+  for (int from = 0; from < n; from += 256) {
+    int length = min(n - from, 256);
+    for (int i = threadIdx.x; i < length; i += blockDim.x) some[i] = norms[from + i];
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int i = 0; i < length; i++) sum = __dadd_rn(sum, (double)some[i]);
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) total = sum;
+  __syncthreads();
+  double norm = sqrt(total);
+  return norm >= (double)clip ? (float)((double)clip / norm) : 1.f;
+}
+
+struct Terms {
+  float clip, l2, rate, decay, eps, beta1, mix1, beta2, mix2, average;
+};
+
+__device__ __forceinline__ Terms terms(const float* h, float clip) {
+  return Terms{clip,
+               h[RT_HYPER_L2],
+               h[RT_HYPER_RATE],
+               h[RT_HYPER_DECAY],
+               h[RT_HYPER_EPS],
+               h[RT_HYPER_BETA1],
+               h[RT_HYPER_MIX1],
+               h[RT_HYPER_BETA2],
+               h[RT_HYPER_MIX2],
+               h[RT_HYPER_AVERAGE]};
+}
+
+// gradient is g with L2 and clipping.
+__device__ __forceinline__ float gradient(const Terms& t, float g, float w) { return __fmul_rn(t.clip, __fadd_rn(g, __fmul_rn(t.l2, w))); }
+
+// finish takes the decay off a weight, stores it, and moves its average.
+__device__ __forceinline__ void finish(const Terms& t, float* w, float* average, i64 i, float v) {
+  v = __fsub_rn(v, __fmul_rn(t.decay, v));
+  w[i] = v;
+  if (average) average[i] = __fsub_rn(average[i], __fmul_rn(t.average, __fsub_rn(average[i], v)));
+}
+
+__device__ __forceinline__ void adam_element(const Terms& t, float* w, const float* g, float* m, float* v, float* average, i64 i) {
+  float wi = w[i], gi = gradient(t, g[i], wi);
+  float mi = __fadd_rn(__fmul_rn(t.beta1, m[i]), __fmul_rn(t.mix1, gi));
+  float vi = __fadd_rn(__fmul_rn(t.beta2, v[i]), __fmul_rn(__fmul_rn(t.mix2, gi), gi));
+  if (mi < smallest_normal && mi > -smallest_normal) mi = 0.f;
+  if (vi < smallest_normal) vi = 0.f;
+  m[i] = mi;
+  v[i] = vi;
+  wi = __fsub_rn(wi, __fdiv_rn(__fmul_rn(t.rate, mi), __fadd_rn(__fsqrt_rn(vi), t.eps)));
+  finish(t, w, average, i, wi);
+}
+
+__device__ __forceinline__ void sgd_element(const Terms& t, float* w, const float* g, float* average, i64 i) {
+  float wi = w[i];
+  finish(t, w, average, i, __fsub_rn(wi, __fmul_rn(t.rate, gradient(t, g[i], wi))));
+}
+
+// Backend.Adam. average may be null. norm_count norms cover the whole parameter,
+// of which w may be a part.
+extern "C" __global__ void adam(float* w, const float* g, float* m, float* v, float* average, const float* norms, int norm_count, const float* hyper, i64 n,
+               const int* abort) {
+  if (stopped(abort)) return;
+  Terms t = terms(hyper, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
+  for (i64 i = global_thread(); i < n; i += global_threads()) adam_element(t, w, g, m, v, average, i);
+}
+
+// Backend.SGD.
+extern "C" __global__ void sgd(float* w, const float* g, float* average, const float* norms, int norm_count, const float* hyper, i64 n, const int* abort) {
+  if (stopped(abort)) return;
+  Terms t = terms(hyper, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
+  for (i64 i = global_thread(); i < n; i += global_threads()) sgd_element(t, w, g, average, i);
+}
+
+// Adam of all parameters.
+extern "C" __global__ void adam_arena(float* w, const float* g, float* m, float* v, float* average, const float* norms, const float* hyper, const Run* runs,
+                     const Block* blocks, const int* abort) {
+  if (stopped(abort)) return;
+  Block b = blocks[blockIdx.x];
+  Run r = runs[b.run];
+  Terms t = terms(hyper, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
+  int from = b.index * RT_BLOCK_SIZE, to = min(r.n, from + RT_BLOCK_SIZE);
+  for (int i = from + threadIdx.x; i < to; i += blockDim.x) adam_element(t, w, g, m, v, average, r.at + i);
+}
+
+// SGD of all parameters.
+extern "C" __global__ void sgd_arena(float* w, const float* g, float* average, const float* norms, const float* hyper, const Run* runs, const Block* blocks,
+                    const int* abort) {
+  if (stopped(abort)) return;
+  Block b = blocks[blockIdx.x];
+  Run r = runs[b.run];
+  Terms t = terms(hyper, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
+  int from = b.index * RT_BLOCK_SIZE, to = min(r.n, from + RT_BLOCK_SIZE);
+  for (int i = from + threadIdx.x; i < to; i += blockDim.x) sgd_element(t, w, g, average, r.at + i);
+}

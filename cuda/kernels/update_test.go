@@ -1,0 +1,150 @@
+//go:build linux && (amd64 || arm64) && !static
+
+package kernels
+
+import (
+	"math"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda/emulator"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+func download[T any](h *harness, v []T, at uintptr) {
+	h.t.Helper()
+	require.NoError(h.t, emulator.Download(h.d, v, at))
+}
+
+// hypers are settings of an update: plain, clipped, with decay, with L2 and
+// averages.
+func hypers() [][]float32 {
+	base := func(change func(h []float32)) []float32 {
+		h := make([]float32, nn.HyperLen)
+		h[nn.HyperRate], h[nn.HyperEps] = .01, 1e-8
+		h[nn.HyperBeta1], h[nn.HyperMix1], h[nn.HyperBeta2], h[nn.HyperMix2] = .9, .1, .999, .001
+		change(h)
+		return h
+	}
+	return [][]float32{
+		base(func(h []float32) {}),
+		base(func(h []float32) { h[nn.HyperClip] = 1 }),
+		base(func(h []float32) { h[nn.HyperClip] = 1e9 }),
+		base(func(h []float32) { h[nn.HyperDecay] = .02 }),
+		base(func(h []float32) { h[nn.HyperL2], h[nn.HyperClip], h[nn.HyperAverage] = .1, .5, .03 }),
+	}
+}
+
+// state is what an update works on.
+type state struct{ w, g, m, v, average []float32 }
+
+// state returns n elements of each, among them moments that must become 0.
+func (h *harness) state(n int) state {
+	s := state{h.normals(n), h.normals(n), h.normals(n), h.normals(n), h.normals(n)}
+	for i := range s.v {
+		s.v[i] = float32(math.Abs(float64(s.v[i])))
+		if h.r.IntN(5) == 0 {
+			s.g[i], s.m[i], s.v[i] = 0, 0x1p-126, 0x1p-126
+		}
+	}
+	return s
+}
+
+func (h *harness) squaredNorm() {
+	for _, n := range []int{1, 15, 4095, 4096, 4097, 10000} {
+		for _, hyper := range hypers() {
+			g, w := h.normals(n), h.normals(n)
+			sums := h.cpu.Alloc(nn.Blocks(n))
+			h.cpu.SquaredNorm(sums, h.host(g), h.host(w), h.host(hyper))
+			got := h.room(sums.Len())
+			h.launch("squared_norm", sums.Len(), got, upload(h, g), upload(h, w), upload(h, hyper), int64(n))
+			h.same(sums, got, "n %d", n)
+		}
+	}
+}
+
+// update compares three steps of one optimizer on one parameter. A clipped
+// gradient's norm covers it all, though the step may be of a part.
+func (h *harness) update(adam bool) {
+	for _, n := range []int{1, 257, 5000} {
+		for k, hyper := range hypers() {
+			s := h.state(n)
+			w, g, m, v, a, hy := h.host(s.w), h.host(s.g), h.host(s.m), h.host(s.v), h.host(s.average), h.host(hyper)
+			norms := h.host(append(h.normals(300), 2))
+			for i, x := range norms.Float32s() {
+				norms.Float32s()[i] = x * x
+			}
+			dw, dg, dm, dv, da, dh := upload(h, s.w), upload(h, s.g), upload(h, s.m), upload(h, s.v), upload(h, s.average), upload(h, hyper)
+			if hyper[nn.HyperAverage] == 0 {
+				a, da = nn.Buffer{}, 0
+			}
+			dn, count := upload(h, norms.Float32s()), int32(norms.Len())
+			for range 3 {
+				if adam {
+					h.cpu.Adam(w, g, m, v, a, norms, hy)
+					h.launch("adam", n, dw, dg, dm, dv, da, dn, count, dh, int64(n), uintptr(0))
+				} else {
+					h.cpu.SGD(w, g, a, norms, hy)
+					h.launch("sgd", n, dw, dg, da, dn, count, dh, int64(n), uintptr(0))
+				}
+			}
+			h.same(w, dw, "w, n %d, hypers %d", n, k)
+			h.same(m, dm, "m, n %d, hypers %d", n, k)
+			h.same(v, dv, "v, n %d, hypers %d", n, k)
+			h.same(a, da, "average, n %d, hypers %d", n, k)
+		}
+	}
+	h.stopped(adam)
+}
+
+// stopped: an abort word that is set keeps everything as it is.
+func (h *harness) stopped(adam bool) {
+	s := h.state(300)
+	hyper := upload(h, hypers()[1])
+	w, g, m, v := upload(h, s.w), upload(h, s.g), upload(h, s.m), upload(h, s.v)
+	norms, abort := upload(h, []float32{4}), upload(h, []int32{1})
+	if adam {
+		h.launch("adam", 300, w, g, m, v, uintptr(0), norms, int32(1), hyper, int64(300), abort)
+	} else {
+		h.launch("sgd", 300, w, g, uintptr(0), norms, int32(1), hyper, int64(300), abort)
+	}
+	h.same(nn.Host(s.w), w, "w")
+	h.same(nn.Host(s.m), m, "m")
+}
+
+// arenas compares the updates of all parameters at once with one after the other.
+// Between parameters are gaps that nothing may touch.
+func (h *harness) arenas() {
+	offsets, sizes := []int{0, 16, 4200, 14256}, []int{10, 4097, 10000, 1}
+	const total = 14257
+	runs, blocks := Plan(offsets, sizes)
+	dr, db := upload(h, runs), upload(h, blocks)
+	for k, hyper := range hypers() {
+		for _, adam := range []bool{true, false} {
+			s := h.state(total)
+			w, g, m, v, a, hy := h.host(s.w), h.host(s.g), h.host(s.m), h.host(s.v), h.host(s.average), h.host(hyper)
+			dw, dg, dm, dv, da, dh := upload(h, s.w), upload(h, s.g), upload(h, s.m), upload(h, s.v), upload(h, s.average), upload(h, hyper)
+			for i, at := range offsets {
+				part := func(b nn.Buffer) nn.Buffer { return b.Slice(at, at+sizes[i]) }
+				norms := h.cpu.Alloc(nn.Blocks(sizes[i]))
+				h.cpu.SquaredNorm(norms, part(g), part(w), hy)
+				if adam {
+					h.cpu.Adam(part(w), part(g), part(m), part(v), part(a), norms, hy)
+				} else {
+					h.cpu.SGD(part(w), part(g), part(a), norms, hy)
+				}
+			}
+			norms := h.room(len(blocks))
+			h.launch("squared_norm_arena", len(blocks), norms, dg, dw, dh, dr, db)
+			if adam {
+				h.launch("adam_arena", len(blocks), dw, dg, dm, dv, da, norms, dh, dr, db, uintptr(0))
+			} else {
+				h.launch("sgd_arena", len(blocks), dw, dg, da, norms, dh, dr, db, uintptr(0))
+			}
+			h.same(w, dw, "w, hypers %d, adam %v", k, adam)
+			h.same(m, dm, "m, hypers %d, adam %v", k, adam)
+			h.same(v, dv, "v, hypers %d, adam %v", k, adam)
+			h.same(a, da, "average, hypers %d, adam %v", k, adam)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+//go:build gpu && cgo && linux
+
+package cuda
+
+import (
+	"debug/elf"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A program with this package, as this test is, needs no CUDA library to start.
+func TestProgramNeedsNoCUDA(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	file, err := elf.Open(self)
+	require.NoError(t, err)
+	defer file.Close()
+	needed, err := file.ImportedLibraries()
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(needed, " "), "libc.so", "the list is that of a program with cgo")
+	for _, library := range needed {
+		for _, name := range []string{"cuda", "cublas", "nvrtc", "nccl"} {
+			require.NotContains(t, library, name)
+		}
+	}
+	symbols, err := file.DynamicSymbols()
+	require.NoError(t, err)
+	for _, s := range symbols {
+		require.False(t, strings.HasPrefix(s.Name, "cu") && s.Section == elf.SHN_UNDEF, "%s is left to the loader", s.Name)
+	}
+}

@@ -1,0 +1,131 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// A Report is what there is of CUDA on this machine, for people to look at.
+type Report struct {
+	// Problem is why no GPU can be used, and what to do; "" if one can.
+	Problem string `json:"problem,omitempty"`
+	// Module is the kernel's NVIDIA module by its own words, "" if there is none.
+	Module string `json:"module,omitempty"`
+	// CUDA is the newest version that the driver supports, "13.0"; "" without one.
+	CUDA      string  `json:"cuda,omitempty"`
+	Devices   []Info  `json:"devices"`
+	Libraries []Found `json:"libraries"`
+}
+
+// Found is a library that was looked for.
+type Found struct {
+	Name    string `json:"name"`
+	Path    string `json:"path,omitempty"`    // the name that the loader took
+	Version string `json:"version,omitempty"` // as the library counts
+	Problem string `json:"problem,omitempty"` // why it cannot be used, and what to do
+}
+
+// moduleVersion is where the kernel's module says what it is.
+const moduleVersion = "/proc/driver/nvidia/version"
+
+// Inspect looks for the driver, the devices and the libraries. In a program that
+// is not built for GPUs it looks only at what a file says.
+func Inspect() Report {
+	r := Report{Devices: []Info{}, Libraries: []Found{}}
+	if text, err := os.ReadFile(moduleVersion); err == nil {
+		r.Module = moduleOf(string(text))
+	}
+	if err := supported(); err != nil {
+		r.Problem = err.Error()
+		return r
+	}
+	devices, err := Devices()
+	if err != nil {
+		r.Problem = err.Error()
+	} else {
+		r.Devices = devices
+	}
+	loaded.Lock()
+	version, library := loaded.version, loaded.library
+	loaded.Unlock()
+	driver := Found{Name: Driver.Name}
+	if library != nil {
+		r.CUDA = versionText(version)
+		driver.Path, driver.Version = library.Path, "CUDA "+r.CUDA
+	} else {
+		driver.Problem = withoutPrefix(err)
+	}
+	r.Libraries = append(r.Libraries, driver, inspectNVRTC(), inspectBLAS(), inspectNCCL())
+	return r
+}
+
+// moduleOf is the version in the first line of what the module says:
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun 6 ...".
+func moduleOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	for _, word := range strings.Fields(line) {
+		if word[0] >= '0' && word[0] <= '9' && strings.Contains(word, ".") {
+			return word
+		}
+	}
+	return strings.TrimSpace(line)
+}
+
+// withoutPrefix is the error without the words that every one of them begins with.
+func withoutPrefix(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	if errors.Is(err, ErrUnavailable) {
+		text = strings.TrimPrefix(text, ErrUnavailable.Error()+": ")
+	}
+	return text
+}
+
+func inspectNVRTC() Found {
+	compiler.Lock()
+	defer compiler.Unlock()
+	if err := openCompiler(); err != nil {
+		return Found{Name: NVRTC.Name, Problem: withoutPrefix(err)}
+	}
+	return Found{Name: NVRTC.Name, Path: compiler.library.Path, Version: fmt.Sprintf("%d.%d", compiler.major, compiler.minor)}
+}
+
+func inspectBLAS() Found {
+	if err := openBLAS(); err != nil {
+		return Found{Name: CublasLt.Name, Problem: withoutPrefix(err)}
+	}
+	lt.Lock()
+	defer lt.Unlock()
+	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: blasVersionText(blasVersion())}
+}
+
+// blasVersionText is 110000 + 1103 as 11.11.3, and 13.0.0 of 130000: cuBLASLt
+// counts a major version as 10000.
+func blasVersionText(v int) string {
+	return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
+}
+
+func inspectNCCL() Found {
+	library, err := NCCL.Open()
+	if err != nil {
+		return Found{Name: NCCL.Name, Problem: withoutPrefix(err)}
+	}
+	function, err := library.Symbol("ncclGetVersion")
+	if err != nil {
+		return Found{Name: NCCL.Name, Path: library.Path, Problem: err.Error()}
+	}
+	return Found{Name: NCCL.Name, Path: library.Path, Version: ncclVersionText(callVersion(function))}
+}
+
+// ncclVersionText is 22304 as 2.23.4, and 2708 as 2.7.8: until 2.8 a major
+// version counted 1000.
+func ncclVersionText(v int) string {
+	if v < 10000 {
+		return fmt.Sprintf("%d.%d.%d", v/1000, v/100%10, v%100)
+	}
+	return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
+}

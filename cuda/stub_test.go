@@ -1,0 +1,70 @@
+//go:build !(gpu && cgo && linux)
+
+package cuda
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without the tag, cgo or Linux, everything says what is missing, in one line.
+func TestUnavailable(t *testing.T) {
+	err := Available()
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.NotContains(t, err.Error(), "\n")
+	want := "without -tags gpu"
+	switch {
+	case runtime.GOOS != "linux":
+		want = "on Linux only"
+	case untagged == "":
+		want = "but without cgo"
+	}
+	require.ErrorContains(t, err, want)
+
+	_, opened := Open(0)
+	_, listed := Devices()
+	_, loaded := NCCL.Open()
+	_, compiled := Compile(Cache{}, Source{}, "sm_90")
+	for _, other := range []error{opened, listed, loaded, compiled} {
+		require.EqualError(t, other, err.Error())
+	}
+	r := Inspect()
+	require.Equal(t, err.Error(), r.Problem)
+	require.Empty(t, r.Devices)
+	require.Empty(t, r.Libraries)
+}
+
+// Every function that stands for one of CUDA's says the same: none pretends.
+func TestStubsFail(t *testing.T) {
+	var d Device
+	var g Graph
+	var p Pinned
+	_, alloc := d.Alloc(1)
+	_, stream := d.NewStream()
+	_, event := d.NewEvent(true)
+	_, pinned := d.AllocPinned(1, true)
+	_, load := d.Load(nil)
+	_, function := Module{}.Function("f")
+	_, usage := Function{}.Usage()
+	_, capture := Stream{}.Capture(func() error { return nil })
+	_, asked := Stream{}.Capturing()
+	_, done := Stream{}.Done()
+	_, elapsed := Event{}.Since(Event{})
+	_, _, info := d.MemInfo()
+	_, blas := d.NewBLAS(BLASOptions{})
+	_, plan := (&BLAS{device: &d}).Plan(Stream{}, Product{M: 1, N: 1, K: 1})
+	var b Batch
+	b.Add(Function{}, Dim{}, Dim{}, 0)
+	for i, err := range []error{
+		alloc, stream, event, pinned, load, function, usage, capture, asked, done, elapsed, info, blas, plan,
+		d.Free(0), p.Free(), b.Launch(Stream{}), Module{}.Unload(), Function{}.AllowShared(1),
+		Stream{}.Sync(t.Context()), Stream{}.Wait(Event{}), Stream{}.Destroy(), Stream{}.Copy(0, 0, 1), Stream{}.Fill(0, 0, 1),
+		Stream{}.Zero(0, 1), Stream{}.Write(0, []byte{1}), Stream{}.Read([]byte{1}, 0),
+		Event{}.Record(Stream{}), Event{}.Sync(t.Context()), Event{}.Destroy(),
+		g.Launch(Stream{}), g.Upload(Stream{}), g.Destroy(),
+	} {
+		require.ErrorIs(t, err, ErrUnavailable, "call %d", i)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build gpu && !(cgo && linux)
+
+package cuda
+
+const untagged = ""

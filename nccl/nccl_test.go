@@ -1,0 +1,106 @@
+package nccl
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// The numbers are those of NCCL's header of each version.
+func TestVersion(t *testing.T) {
+	for _, v := range []struct {
+		parts [3]int
+		code  Version
+		text  string
+	}{
+		{[3]int{2, 3, 5}, 2305, "2.3.5"},
+		{[3]int{2, 8, 4}, 2804, "2.8.4"},
+		{[3]int{2, 9, 6}, 20906, "2.9.6"},
+		{[3]int{2, 14, 3}, 21403, "2.14.3"},
+		{[3]int{2, 30, 7}, 23007, "2.30.7"},
+	} {
+		require.Equal(t, v.code, NewVersion(v.parts[0], v.parts[1], v.parts[2]))
+		require.Equal(t, v.text, v.code.String())
+	}
+	require.Equal(t, NewVersion(2, 14, 3), Oldest)
+	require.Less(t, NewVersion(2, 8, 4), NewVersion(2, 9, 6))
+}
+
+func TestErrorHasNCCLsName(t *testing.T) {
+	err := error(&Error{Call: "ncclAllReduce", Result: RemoteError, Text: "remote process exited"})
+	require.EqualError(t, err, "ncclAllReduce: ncclRemoteError: remote process exited")
+	require.ErrorIs(t, fmt.Errorf("step 3: %w", err), &Error{Result: RemoteError})
+	require.NotErrorIs(t, err, &Error{Call: "ncclReduce", Result: RemoteError})
+	require.NotErrorIs(t, err, ErrInProgress)
+	require.Equal(t, "ncclTimeout", Result(8).String(), "the numbers are NCCL's")
+	require.Equal(t, "ncclResult(77)", Result(77).String())
+}
+
+func TestUsable(t *testing.T) {
+	version := func(v Version) func() (Version, error) { return func() (Version, error) { return v, nil } }
+	require.NoError(t, usable("x", "", version(Oldest)))
+
+	err := usable("/lib/libnccl.so.2", "ncclCommFinalize", version(NewVersion(2, 12, 7)))
+	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	require.ErrorContains(t, err, "/lib/libnccl.so.2 is NCCL 2.12.7, and 2.14.3 or newer is needed: pip install")
+
+	err = usable("x", "ncclSend", version(NewVersion(2, 20, 5)))
+	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	require.ErrorContains(t, err, "ncclSend")
+
+	err = usable("x", "ncclGetVersion", func() (Version, error) { panic("it is not there") })
+	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	require.ErrorContains(t, err, "no NCCL")
+}
+
+// What came after the oldest version may be missing, and nothing else.
+func TestResolve(t *testing.T) {
+	without := func(absent ...string) func(string) (uintptr, error) {
+		return func(name string) (uintptr, error) {
+			for _, a := range absent {
+				if a == name {
+					return 0, errors.New("no such symbol")
+				}
+			}
+			return 1, nil
+		}
+	}
+	addresses, missing := resolve(without("ncclCommSplit", "ncclGetLastError"))
+	require.Empty(t, missing)
+	require.Zero(t, addresses[len(addresses)-1])
+	_, missing = resolve(without("ncclSend", "ncclRecv"))
+	require.Equal(t, "ncclSend", missing)
+}
+
+// One line says what is missing, in whatever program and on whatever machine.
+func TestMissingLibrary(t *testing.T) {
+	t.Setenv("RINGTRAIN_CUDA_LIB", filepath.Join(t.TempDir(), "none"))
+	err := Available()
+	if loaded.library != nil {
+		t.Skip("a GPU was found before")
+	}
+	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	require.NotContains(t, err.Error(), "\n")
+	_, err = GetUniqueID()
+	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	_, err = InitRank(1, UniqueID{}, 0)
+	require.ErrorIs(t, err, cuda.ErrUnavailable)
+}
+
+func TestNoCommunicator(t *testing.T) {
+	var none Comm
+	require.True(t, none.None())
+	require.Empty(t, none.LastError())
+	for _, err := range []error{
+		none.AsyncError(), none.Finalize(), none.Destroy(), none.Abort(),
+		none.Send(0, 1, Float32, 0, cuda.Stream{}), none.Group(cuda.Stream{}, []Command{{}}),
+	} {
+		require.ErrorIs(t, err, &Error{Result: InvalidArgument})
+	}
+	require.NoError(t, none.Group(cuda.Stream{}, nil))
+}

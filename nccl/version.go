@@ -1,0 +1,33 @@
+package nccl
+
+import "fmt"
+
+// A Version of NCCL, as ncclGetVersion counts.
+type Version int
+
+// Oldest is the oldest version that can be used: with it came communicators that
+// do not block.
+const Oldest = Version(21403)
+
+// NewVersion is NCCL_VERSION of NCCL's header: until 2.8 a major version counted
+// 1000, and then 10000.
+func NewVersion(major, minor, patch int) Version {
+	if major < 2 || major == 2 && minor <= 8 {
+		return Version(major*1000 + minor*100 + patch)
+	}
+	return Version(major*10000 + minor*100 + patch)
+}
+
+// Parts is the reverse of NewVersion.
+func (v Version) Parts() (major, minor, patch int) {
+	if v < 10000 {
+		return int(v / 1000), int(v / 100 % 10), int(v % 100)
+	}
+	return int(v / 10000), int(v / 100 % 100), int(v % 100)
+}
+
+// String is the version as people write it, "2.27.3".
+func (v Version) String() string {
+	major, minor, patch := v.Parts()
+	return fmt.Sprintf("%d.%d.%d", major, minor, patch)
+}

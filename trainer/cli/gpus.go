@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// writeGPUs shows what there is of CUDA. That there is none is no failed check:
+// most machines have none, and train on their CPUs.
+func writeGPUs(w io.Writer, r cuda.Report) {
+	if r.Problem != "" {
+		fmt.Fprintf(w, "GPU       %s\n", r.Problem)
+	}
+	for _, d := range r.Devices {
+		fmt.Fprintf(w, "GPU       %d: %s, %s, %s, %d multiprocessors\n", d.Index, d.Name, d.Arch(), gib(d.Memory), d.Multiprocessors)
+	}
+	if r.Module != "" {
+		fmt.Fprintf(w, "module    NVIDIA %s, in the kernel\n", r.Module)
+	}
+	for _, l := range r.Libraries {
+		switch {
+		case l.Problem == "":
+			fmt.Fprintf(w, "%-9s %s, %s\n", l.Name, l.Version, l.Path)
+		case !strings.Contains(r.Problem, l.Problem): // which says it already
+			fmt.Fprintf(w, "%-9s missing: %s\n", l.Name, l.Problem)
+		}
+	}
+}

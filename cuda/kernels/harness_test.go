@@ -112,9 +112,6 @@ func (h *harness) room(n int) uintptr {
 	return at
 }
 
-// zeros is memory for n float32, all 0.
-func (h *harness) zeros(n int) uintptr { return upload(h, make([]float32, n)) }
-
 func (h *harness) download(at uintptr, n int) []float32 {
 	h.t.Helper()
 	v := make([]float32, n)

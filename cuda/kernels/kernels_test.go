@@ -40,7 +40,7 @@ func TestShapes(t *testing.T) {
 	}{
 		{Elements, 0, Dim{1, 1, 1}, Dim{256, 1, 1}},
 		{Elements, 1280, Dim{5, 1, 1}, Dim{256, 1, 1}},
-		{Elements, 118282, Dim{116, 1, 1}, Dim{256, 1, 1}},
+		{Elements, 118282, Dim{463, 1, 1}, Dim{256, 1, 1}},
 		{Elements, 1 << 30, Dim{8 * sms, 1, 1}, Dim{256, 1, 1}},
 		{Rows, 128, Dim{16, 1, 1}, Dim{256, 1, 1}},
 		{Columns, 100, Dim{4, 1, 1}, Dim{32, 32, 1}},

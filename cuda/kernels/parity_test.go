@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// lengths are short, around the limits of blocks of threads, and of no fours.
-var lengths = []int{1, 3, 4, 31, 255, 256, 257, 1023, 1024, 1025, 5000}
+// lengths are none, short, around the limits of blocks of threads, and of no fours.
+var lengths = []int{0, 1, 3, 4, 31, 255, 256, 257, 1023, 1024, 1025, 5000}
 
 // parity compares each kernel with the function that it names in List.
 var parity = map[string]func(h *harness){
@@ -223,7 +223,7 @@ func (h *harness) bf16() {
 		want[i] = v
 		if v == v && !math.IsInf(float64(v), 0) && v != 0 {
 			digits := min(8, math.Ilogb(float64(v))+134) // fewer below 2^-126
-			if digits < 1 { // far below the smallest subnormal
+			if digits < 1 {                              // far below the smallest subnormal
 				want[i] = float32(math.Copysign(0, float64(v)))
 				continue
 			}

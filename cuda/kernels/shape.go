@@ -28,27 +28,24 @@ const (
 
 // threads is how many a block has; for One it is most.
 const (
-	threads   = 256
-	most      = 1024
-	warp      = 32
-	perThread = 4 // elements, at least, before a grid grows
-	perSM     = 8 // blocks of 256 threads that fill a multiprocessor
+	threads = 256
+	most    = 1024
+	warp    = 32
+	perSM   = 8 // blocks of 256 threads that fill a multiprocessor
 )
 
 // A Dim is the size of a grid or a block.
 type Dim struct{ X, Y, Z uint32 }
 
 // Of returns the grid and the block for n items on a device with so many
-// multiprocessors. A grid is never empty, so a launch for no items is in order.
+// multiprocessors. A grid is never empty, so a launch for no items is in order,
+// but for Blocks, of which there must be one.
 func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 	blocks := 1
 	size := Dim{threads, 1, 1}
 	switch s {
 	case Elements:
-		blocks = min(ceil(n, threads*perThread), perSM*max(1, multiprocessors))
-		if few := ceil(n, threads); few <= max(1, multiprocessors) {
-			blocks = few // a thread each: short, not wide, is what small vectors need
-		}
+		blocks = min(ceil(n, threads), perSM*max(1, multiprocessors))
 	case Rows:
 		blocks = min(ceil(n, threads/warp), perSM*max(1, multiprocessors))
 	case Columns:

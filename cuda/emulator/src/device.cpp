@@ -146,8 +146,8 @@ RT_API int cuDevicePrimaryCtxRelease_v2(int d) {
   unload_all(p);
   if (!busy) free_all(p->device);
   p->used = 0;
-  kick(p);
   p->streams.clear();
+  changed.notify_all();
   return Success;
 }
 RT_API int cuDevicePrimaryCtxRelease(int d) { return cuDevicePrimaryCtxRelease_v2(d); }

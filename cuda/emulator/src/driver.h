@@ -140,7 +140,7 @@ Result lookup(void* handle, Primary* p, Stream** s);
 Result submit(Stream* s, Op op);
 void wait_for(Lock& lock, Stream* s, uint64_t ticket);
 void wait_for_all(Lock& lock, Primary* p);
-void kick(Primary* p);
+void kick(Stream* s, uint64_t ticket);
 Stream* new_stream(Primary* p, unsigned flags, int priority);
 
 // Capture (capture.cpp). forbid is for calls that wait or allocate: it returns

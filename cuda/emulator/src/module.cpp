@@ -79,8 +79,7 @@ Result check(const Launch& l, unsigned dynamic, Function* f) {
     say("launch of %s with blocks (%u,%u,%u) of threads (%u,%u,%u)", f->kernel->name, b.x, b.y, b.z, t.x, t.y, t.z);
     return InvalidValue;
   }
-  const rt_module& m = f->module->loaded.module;
-  return (m.shared_end - m.shared_begin) + dynamic > most_shared ? LaunchOutOfResources : Success;
+  return dynamic > most_shared ? LaunchOutOfResources : Success;
 }
 
 Result execute(const Launch& l, int device) {

@@ -104,14 +104,13 @@ Result submit(Stream* s, Op op) {
   return Success;
 }
 
-void kick(Primary* p) {
-  for (Stream* s : p->streams) s->allowed = s->submitted;
+void kick(Stream* s, uint64_t ticket) {
+  s->allowed = std::max(s->allowed, ticket);
   changed.notify_all();
 }
 
 void wait_for(Lock& lock, Stream* s, uint64_t ticket) {
-  s->allowed = std::max(s->allowed, ticket);
-  kick(s->primary);
+  kick(s, ticket);
   changed.wait(lock, [=] { return s->done >= ticket; });
 }
 
@@ -193,7 +192,7 @@ RT_API int cuStreamSynchronize(void* handle) {
 RT_API int cuStreamQuery(void* handle) {
   Call c(handle);
   if (Result r = asks(c, "cuStreamQuery")) return r;
-  kick(c.primary);
+  kick(c.stream, c.stream->submitted);
   return c.stream->done == c.stream->submitted ? Success : NotReady;
 }
 
@@ -288,7 +287,7 @@ RT_API int cuEventQuery(Event* e) {
   Lock lock(world);
   if (Result r = asks(&p, e, "cuEventQuery")) return r;
   if (!e->stream) return Success;
-  kick(e->primary);
+  kick(e->stream, e->ticket);
   return e->stream->done >= e->ticket ? Success : NotReady;
 }
 

@@ -37,12 +37,15 @@ type failer interface {
 func (e *hostEngine) Agree(ctx context.Context, h Header) error {
 	h.Job, h.Epoch, h.Group = e.view.Job, e.view.Epoch, e.group
 	e.started = append(e.started, started{h: h, agree: true})
-	err := e.Wait(ctx)
+	return e.Wait(ctx)
+}
+
+// ignore undoes mind.
+func (e *hostEngine) ignore() {
 	if e.unwatch != nil {
 		e.unwatch()
-		e.unwatch, e.ended = nil, nil
 	}
-	return err
+	e.unwatch, e.ended = nil, nil
 }
 
 // Failed is part of Base.

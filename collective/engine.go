@@ -153,6 +153,9 @@ func (e *hostEngine) attend(ctx context.Context) error {
 	if sendErr := e.out.flush(); err == nil {
 		err = sendErr
 	}
+	if e.started[0].agree { // what comes between this call and the next is not this engine's
+		e.ignore()
+	}
 	return err
 }
 

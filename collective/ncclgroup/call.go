@@ -120,7 +120,12 @@ func (e *Engine) uncaptured() error {
 // call is done there. ErrUnsupported says that NCCL is not used, or not for this:
 // then leave it to the Group.
 func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collective.Vector) error {
-	e.busy.Lock()
+	if !e.busy.TryLock() {
+		if e.closing.Load() {
+			return collective.ErrClosed
+		}
+		return fmt.Errorf("ncclgroup: queueing %v: %w", c, collective.ErrConcurrent) // to wait here, on the device's thread, could be for ever
+	}
 	defer e.busy.Unlock()
 	calls := []started{{h: collective.Header{Call: c}, dst: dst, src: src}}
 	switch {

@@ -27,6 +27,9 @@
 // multiplies by 1/size before it adds, for a mean; and its minimum and maximum
 // leave out a NaN where another rank has a number.
 //
+// NCCL's own connections between hosts are neither encrypted nor authenticated,
+// whatever those of the engine below are.
+//
 // # Captures
 //
 // A Group's calls wait on the host, so they cannot be captured. [Engine.Queue]

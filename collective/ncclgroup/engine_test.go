@@ -1,12 +1,16 @@
 package ncclgroup
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
@@ -117,4 +121,45 @@ func TestNewFails(t *testing.T) {
 	views, transports = collective.Local(1)
 	_, err = New(t.Context(), views[0], collective.OverTransport(views[0], transports[0]), Config{NCCL: Off + 1})
 	require.ErrorContains(t, err, "Auto, Must or Off")
+}
+
+// nothing is hardware with which nothing can be done.
+type nothing struct{ hardware }
+
+func (nothing) index() int                                     { return 99 }
+func (nothing) on(_ context.Context, fn func() error) error    { return fn() }
+func (nothing) aside(_ context.Context, fn func() error) error { return fn() }
+func (nothing) version() (nccl.Version, error)                 { return 0, cuda.ErrUnavailable }
+func (nothing) passed() (bool, error)                          { return true, nil }
+func (nothing) close() error                                   { return nil }
+
+// For host memory the engine is the one below, whatever happens.
+func TestHostMemory(t *testing.T) {
+	collectivetest.TestGroup(t, func(t testing.TB, n int) []*collective.Group {
+		views, transports := collective.Local(n)
+		engines := make([]collective.Engine, n)
+		var all sync.WaitGroup
+		for r := range n {
+			all.Go(func() {
+				e, err := over(t.Context(), views[r], collective.OverTransport(views[r], transports[r]), nothing{}, Config{ConnectTime: DefaultConnectTime})
+				if assert.NoError(t, err) {
+					engines[r] = e
+				}
+			})
+		}
+		all.Wait()
+		return collectivetest.OverEngines(t, views, engines, collective.Options{})
+	})
+}
+
+// The plan of host vectors is the engine's below; NCCL does not tell its own.
+func TestPlan(t *testing.T) {
+	views, transports := collective.Local(1)
+	e, err := over(t.Context(), views[0], collective.OverTransport(views[0], transports[0]), nothing{}, Config{ConnectTime: DefaultConnectTime})
+	require.NoError(t, err)
+	require.ErrorIs(t, e.Without(), cuda.ErrUnavailable)
+	g := collective.NewGroup(views[0], e, collective.Options{})
+	require.NotZero(t, g.PlanAllReduce(collective.Of(make([]float32, 10)), collective.Sum))
+	require.Zero(t, g.PlanAllReduce(collective.OnDevice(99, 4096, 10, collective.Float32), collective.Sum))
+	require.NoError(t, g.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/cuda"
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 	} else {
 		noEmulator = emulate()
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // emulate makes this process, and those that it starts, use the emulator.

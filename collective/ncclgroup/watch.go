@@ -90,6 +90,9 @@ func (e *Engine) breakUp(cause error) {
 	if w.over() {
 		return
 	}
+	if cause == nil {
+		cause = errBroken
+	}
 	w.cause = cause
 	close(w.broken)
 	if w.ended { // Close does it

@@ -1,0 +1,208 @@
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// ErrClosed is returned for work given to a Backend after Close.
+var ErrClosed = errors.New("gpu: the backend is closed")
+
+// Options configures a Backend. The zero value works.
+type Options struct {
+	// Device is the number of the GPU, as CUDA_VISIBLE_DEVICES leaves it.
+	Device int
+	// TF32 lets products round their factors to 10 bits of fraction, which tensor
+	// cores take.
+	TF32 bool
+	// Timed runs cuBLASLt's candidates for each product to find the fastest. Then
+	// another run may choose others, and have other bits, unless it gets this
+	// one's Choices.
+	Timed bool
+	// Choices are what Choices returned in an earlier run on such a device.
+	Choices map[string]int
+	// Plain repeats recordings launch by launch and not as graphs, for profilers
+	// and to find the kernel that fails.
+	Plain bool
+	// Cache is where compiled kernels are kept; "" is the user's cache directory.
+	Cache string
+}
+
+// A Backend computes on one GPU, in one stream. It belongs to one goroutine at a
+// time.
+type Backend struct {
+	device  *cuda.Device
+	info    cuda.Info
+	options Options
+	depth   int // of calls of Do that are under way
+	closed  bool
+	freed   error // of Close
+
+	stream   cuda.Stream
+	module   cuda.Module
+	kernels  map[string]kernel
+	products products
+	batch    cuda.Batch // of one launch
+	abort    abortWord
+
+	lasting  pool // of Alloc
+	passing  pool // of Temp
+	recorded pool // of Temp in recordings: the next one reuses it
+	staging  staging
+	random   draws // of Dropout outside recordings
+
+	recording  *recording // under way, or nil
+	recordings map[string]*recording
+	failure    error // the first since Sync
+}
+
+var _ nn.Backend = (*Backend)(nil)
+
+// New opens a device. Where there is none the error has cuda.ErrUnavailable and
+// says what is missing.
+func New(o Options) (*Backend, error) {
+	d, err := cuda.Open(o.Device)
+	if err != nil {
+		return nil, fmt.Errorf("gpu: %w", err)
+	}
+	b := &Backend{device: d, info: d.Info(), options: o, recordings: map[string]*recording{}}
+	for _, p := range []*pool{&b.lasting, &b.passing, &b.recorded} {
+		p.device = d
+	}
+	if err := d.Do(context.Background(), b.start); err != nil {
+		_ = b.Close() // what failed comes first
+		return nil, fmt.Errorf("gpu: device %d (%s): %w", o.Device, b.info.Name, err)
+	}
+	return b, nil
+}
+
+// start makes what the backend needs, on its thread. What is there if it fails
+// is released by Close.
+func (b *Backend) start() (err error) {
+	if b.stream, err = b.device.NewStream(); err != nil {
+		return err
+	}
+	if err := b.abort.open(b.device); err != nil {
+		return err
+	}
+	if err := b.staging.open(b.device); err != nil {
+		return err
+	}
+	if b.random.at, err = b.lasting.take(randomBytes); err != nil {
+		return err
+	}
+	if err := b.load(); err != nil {
+		return err
+	}
+	return b.products.open(b.device, b.options)
+}
+
+// Info describes the device.
+func (b *Backend) Info() cuda.Info { return b.info }
+
+// Choices are which of cuBLASLt's candidates each kind of product uses.
+func (b *Backend) Choices() map[string]int { return b.products.blas.Choices() }
+
+// Do runs fn on the device's thread. A panic of fn becomes one here, with a
+// *cuda.Panic. Inside fn, Do runs what it is given at once.
+func (b *Backend) Do(ctx context.Context, fn func() error) error {
+	if b.closed {
+		return ErrClosed
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	b.depth++
+	defer func() {
+		if b.depth--; b.depth == 0 && b.closed {
+			_ = b.device.Close() // Close was called in fn and has released the rest
+		}
+	}()
+	return b.device.Do(ctx, fn)
+}
+
+// Sync waits for all work so far, or for ctx, and returns the first failure
+// since the last Sync. If ctx ends, the work goes on and the failure stays.
+func (b *Backend) Sync(ctx context.Context) error {
+	return b.Do(ctx, func() error {
+		if b.recording != nil {
+			return fmt.Errorf("gpu: recording %q: %w", b.recording.key, refuse("Sync"))
+		}
+		err := b.stream.Sync(ctx)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		if b.failure != nil {
+			err = b.failure // it came first
+		}
+		b.failure = nil
+		if err != nil {
+			return fmt.Errorf("gpu: device %d: %w", b.info.Index, err)
+		}
+		return nil
+	})
+}
+
+// Close waits for the device and frees all memory. Inside Do it leaves the
+// thread to that call of Do, which ends it.
+func (b *Backend) Close() error {
+	if b.closed {
+		return b.freed
+	}
+	b.closed = true
+	b.freed = b.device.Do(context.Background(), b.release)
+	if b.depth == 0 {
+		b.freed = errors.Join(b.freed, b.device.Close())
+	}
+	return b.freed
+}
+
+// release frees everything in the order that its users need: graphs first. It
+// goes on after a failure, and returns the first, which after a failed kernel is
+// that of the kernel.
+func (b *Backend) release() error {
+	var first error
+	note := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if b.stream != (cuda.Stream{}) {
+		note(b.stream.Sync(context.Background()))
+	}
+	for _, r := range b.recordings {
+		note(r.destroy())
+	}
+	note(b.products.close())
+	note(b.staging.close())
+	for _, p := range []*pool{&b.recorded, &b.passing, &b.lasting} {
+		note(p.close())
+	}
+	note(b.abort.close())
+	if b.module != (cuda.Module{}) {
+		note(b.module.Unload())
+	}
+	if b.stream != (cuda.Stream{}) {
+		note(b.stream.Destroy())
+	}
+	return first
+}
+
+// fail keeps the first failure.
+func (b *Backend) fail(err error) {
+	if b.recording != nil {
+		err = fmt.Errorf("recording %q: %w", b.recording.key, err)
+	}
+	if b.failure == nil {
+		b.failure = err
+	}
+}
+
+// refuse is the error of a method that a recording could not repeat.
+func refuse(method string) error {
+	return fmt.Errorf("%s inside Record cannot be repeated by a graph; call it before or after", method)
+}

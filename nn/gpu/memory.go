@@ -1,0 +1,128 @@
+package gpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// elementBytes is the size of both element types.
+const elementBytes = 4
+
+// Alloc returns memory of the device.
+func (b *Backend) Alloc(n int) nn.Buffer { return b.alloc(n, nn.Float32) }
+
+// AllocInts returns memory of the device.
+func (b *Backend) AllocInts(n int) nn.Buffer { return b.alloc(n, nn.Int32) }
+
+func (b *Backend) alloc(n int, t nn.DType) nn.Buffer {
+	if b.recording != nil {
+		b.fail(refuse("Alloc"))
+	}
+	v := b.take(&b.lasting, n, t)
+	b.Zero(v)
+	return v
+}
+
+// Temp returns memory that Recycle makes available again. In a recording it is of
+// an arena that all recordings share: what one leaves there is gone when the next
+// is made or repeated.
+func (b *Backend) Temp(n int) nn.Buffer {
+	if b.recording != nil {
+		return b.take(&b.recorded, n, nn.Float32)
+	}
+	return b.take(&b.passing, n, nn.Float32)
+}
+
+// take returns n elements. Where there is no memory they have no address, and
+// nothing more is computed before Sync returns the reason.
+func (b *Backend) take(p *pool, n int, t nn.DType) nn.Buffer {
+	var at cuda.Ptr
+	if n > 0 && b.failure == nil {
+		var err error
+		if at, err = p.take(n * elementBytes); err != nil {
+			b.fail(fmt.Errorf("no memory for %d %v: %w; make the batch or the model smaller", n, t, err))
+		}
+	}
+	return nn.OnDevice(b.info.Index, uintptr(at), n, t)
+}
+
+// Recycle implements nn.Memory.
+func (b *Backend) Recycle() {
+	b.passing.rewind()
+	if b.recording != nil {
+		b.recorded.rewind()
+	}
+}
+
+// Copy implements nn.Memory, through pinned memory and without waiting.
+func (b *Backend) Copy(dst nn.Buffer, src []float32) { b.send("Copy", dst, cuda.BytesOf(src)) }
+
+// CopyInts implements nn.Memory, through pinned memory and without waiting.
+func (b *Backend) CopyInts(dst nn.Buffer, src []int32) { b.send("CopyInts", dst, cuda.BytesOf(src)) }
+
+func (b *Backend) send(method string, dst nn.Buffer, src []byte) {
+	if b.recording != nil {
+		b.fail(refuse(method))
+	}
+	need(method, len(src) == dst.Len()*elementBytes)
+	if at := b.ptr(dst); b.failure == nil {
+		b.note(method, b.staging.send(b.stream, at, src))
+	}
+}
+
+// Read implements nn.Memory. After a failure it gives NaNs.
+func (b *Backend) Read(dst []float32, src nn.Buffer) {
+	if b.recording != nil {
+		b.fail(refuse("Read"))
+	}
+	need("Read", len(dst) == src.Len())
+	if at := b.ptr(src); b.failure == nil {
+		b.note("Read", b.staging.fetch(b.stream, cuda.BytesOf(dst), at))
+	}
+	if b.failure != nil {
+		for i := range dst {
+			dst[i] = float32(math.NaN())
+		}
+	}
+}
+
+// Zero implements nn.Memory.
+func (b *Backend) Zero(v nn.Buffer) {
+	at := b.ptr(v)
+	if v.Len() > 0 {
+		b.queue("Zero", func(s cuda.Stream) error { return s.Zero(at, v.Len()*elementBytes) })
+	}
+}
+
+// note keeps a failure with the method it came from.
+func (b *Backend) note(method string, err error) {
+	if err != nil {
+		b.fail(fmt.Errorf("%s: %w", method, err))
+	}
+}
+
+// ptr is the address of v, 0 if it is empty or the backend has failed.
+func (b *Backend) ptr(v nn.Buffer) cuda.Ptr {
+	device, at, ok := v.Device()
+	if v.Len() == 0 {
+		return 0
+	}
+	if !ok || device != b.info.Index {
+		panic(fmt.Sprintf("gpu: a Buffer that is not in the memory of device %d; take it from the Backend that computes", b.info.Index))
+	}
+	if at == 0 { // of a failed Alloc or Temp
+		b.fail(fmt.Errorf("a Buffer of %d elements for which there was no memory", v.Len()))
+	}
+	return cuda.Ptr(at)
+}
+
+// need panics unless the lengths of a method's Buffers fit each other: a kernel
+// would write beyond their end.
+func need(method string, fit bool) {
+	if !fit {
+		panic("gpu: " + method + ": the lengths of the Buffers do not fit")
+	}
+}

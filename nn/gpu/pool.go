@@ -1,0 +1,70 @@
+package gpu
+
+import "github.com/ringtrain/ringtrain/cuda"
+
+// Bytes to ask the driver for at once, unless more are needed.
+const (
+	leastRange = 1 << 20
+	mostRange  = 64 << 20
+)
+
+// A pool is device memory that is handed out piece by piece, from ranges each
+// twice as large as the one before, up to mostRange. A range stays where it is
+// until close, because graphs know its address.
+type pool struct {
+	device *cuda.Device
+	ranges []span
+	at     int // of the range in use
+}
+
+// A span is a range with its owner's bookkeeping.
+type span struct {
+	base  cuda.Ptr
+	size  int
+	arena *cuda.Arena
+}
+
+// take returns the next piece, at a multiple of 256. After the same calls since
+// rewind it is the same, once all ranges are there.
+func (p *pool) take(bytes int) (cuda.Ptr, error) {
+	for ; p.at < len(p.ranges); p.at++ {
+		if at, err := p.ranges[p.at].arena.Alloc(bytes); err == nil {
+			return at, nil
+		}
+	}
+	least := max(bytes, leastRange)
+	size := least
+	if len(p.ranges) > 0 {
+		size = max(least, min(2*p.ranges[len(p.ranges)-1].size, mostRange))
+	}
+	base, err := p.device.Alloc(size)
+	if err != nil && size > least { // there may be room for what is needed
+		size = least
+		base, err = p.device.Alloc(size)
+	}
+	if err != nil {
+		p.at = max(0, len(p.ranges)-1)
+		return 0, err
+	}
+	p.ranges = append(p.ranges, span{base, size, cuda.NewArena(base, size)})
+	return p.ranges[p.at].arena.Alloc(bytes)
+}
+
+// rewind takes back all pieces.
+func (p *pool) rewind() {
+	for _, r := range p.ranges {
+		r.arena.Rewind(0)
+	}
+	p.at = 0
+}
+
+func (p *pool) close() error {
+	var first error
+	for _, r := range p.ranges {
+		if err := p.device.Free(r.base); first == nil {
+			first = err
+		}
+	}
+	p.ranges, p.at = nil, 0
+	return first
+}

@@ -1,0 +1,66 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// randomBytes is the size of a kernels.Random: seed, step, first and stride.
+const randomBytes = 32
+
+// draws is an nn.Stream in device memory.
+type draws struct {
+	at     cuda.Ptr
+	stream nn.Stream
+	set    bool
+}
+
+// draws returns where the kernel finds s.
+func (b *Backend) draws(s nn.Stream) cuda.Ptr {
+	d := &b.random
+	if r := b.recording; r != nil {
+		d = &r.random
+		if d.set && d.stream != s {
+			b.fail(errors.New("Dropout draws from two nn.Streams, and a recording has one; record them apart"))
+			return 0
+		}
+		if d.at == 0 && b.failure == nil {
+			var err error
+			if d.at, err = b.lasting.take(randomBytes); err != nil {
+				b.note("Dropout", err)
+			}
+		}
+	}
+	b.move(d, s)
+	return d.at
+}
+
+// move sets d to s, in the order of the stream.
+func (b *Backend) move(d *draws, s nn.Stream) {
+	if d.set && d.stream == s || b.failure != nil {
+		return
+	}
+	words := []uint64{s.Seed, s.Step, uint64(s.First), uint64(s.Stride)}
+	b.note("Dropout", b.staging.send(b.stream, d.at, cuda.BytesOf(words)))
+	d.stream, d.set = s, true
+}
+
+// Redraw makes the recording with the given key draw its random numbers from s,
+// from its next repetition on. Without it each repetition draws those of the
+// first. A recording without Dropout draws none, and takes any s.
+func (b *Backend) Redraw(key string, s nn.Stream) error {
+	r := b.recordings[key]
+	if r == nil {
+		return fmt.Errorf("gpu: there is no recording %q to draw for; Record it first", key)
+	}
+	if r.random.at != 0 {
+		b.move(&r.random, s)
+	}
+	if b.failure != nil {
+		return fmt.Errorf("gpu: recording %q: %w", key, b.failure)
+	}
+	return nil
+}

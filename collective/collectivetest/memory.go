@@ -34,7 +34,7 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 			for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
 				for _, bytes := range []int{0, least} {
 					long := bytes > 1<<20
-					if long && (op > collective.Mean && (raced || op != collective.Max || size != 3) || op > collective.Sum && size == 2) {
+					if long && (size == 5 || size == 3 && op != collective.Sum || op != collective.Sum && op != collective.Mean && op != collective.Max) {
 						continue // it takes time and shows nothing new
 					}
 					checkPlaced[float32](t, m, bytes/4+10_001, op)

@@ -80,14 +80,17 @@ func join(t testing.TB, n int, hosts func(int) collective.HostID, options func(r
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	views, transports, errs := make([]collective.View, n), make([]collective.Transport, n), make([]error, n)
-	var all sync.WaitGroup
+	var all, connected sync.WaitGroup
+	connected.Add(n)
 	for r := range n {
 		views[r] = collective.View{Job: 7, Epoch: 1, Self: r, Members: members}
 		all.Go(func() {
 			under, err := gates[r].Connect(ctx, views[r])
+			connected.Done()
 			if errs[r] = err; err != nil {
 				return
 			}
+			connected.Wait() // a rank that fails closes what others may be waiting for
 			o := options(r)
 			if n == 1 {
 				o.Must = false

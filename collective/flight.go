@@ -126,7 +126,8 @@ func (f *flight) leg(n uint64) *leg { return &f.legs[n%uint64(len(f.legs))] }
 func (f *flight) begin(c Call, seq, step uint64, began time.Duration) {
 	if f.reading.Load() {
 		f.mu.Lock()
-		f.mu.Unlock() //nolint:staticcheck // the copy is complete
+		//lint:ignore SA2001 who has the lock copies, and is done once it can be had
+		f.mu.Unlock()
 	}
 	l := &f.legs[f.next]
 	if f.next++; f.next == len(f.legs) {

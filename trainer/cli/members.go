@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
-	"os/signal"
 	"reflect"
 	"strings"
 	"text/tabwriter"
@@ -97,17 +95,7 @@ func (a *app) members(ctx context.Context, seeds []string, f membersFlags) error
 	if err != nil {
 		return usage(err)
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
-	defer signal.Stop(signals)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch := watchSignals(signals, cancel, func() {})
-	err = a.look(ctx, c, f)
-	if code := watch.end(); code != exitOK {
-		return &codedError{code: code}
-	}
-	return err
+	return untilSignal(ctx, func(ctx context.Context) error { return a.look(ctx, c, f) })
 }
 
 // place is where to look, and from where.
@@ -119,7 +107,7 @@ func (f *membersFlags) place(seeds []string) (cluster.Config, error) {
 		}
 	}
 	if f.timeout <= 0 {
-		return c, fmt.Errorf("--timeout must be more than %v", f.timeout)
+		return c, fmt.Errorf("--timeout must be more than 0, not %v", f.timeout)
 	}
 	var err error
 	if c.KeyFile, err = findKey(f.keyFile); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"sync"
@@ -15,6 +16,21 @@ func endings() []os.Signal {
 		all = append(all, syscall.SIGHUP)
 	}
 	return all
+}
+
+// untilSignal runs what only looks on, until it is done or somebody asks to stop.
+func untilSignal(ctx context.Context, run func(context.Context) error) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endings()...)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := watchSignals(signals, cancel, func() {})
+	err := run(ctx)
+	if code := watch.end(); code != exitOK {
+		return &codedError{code: code}
+	}
+	return err
 }
 
 // A signalWatch turns the first signal into a wish to stop and the second into

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
@@ -105,17 +103,7 @@ func (a *app) status(ctx context.Context, seeds []string, f statusFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
-	defer signal.Stop(signals)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch := watchSignals(signals, cancel, func() {})
-	err = a.inquire(ctx, c, f)
-	if code := watch.end(); code != exitOK {
-		return &codedError{code: code}
-	}
-	return err
+	return untilSignal(ctx, func(ctx context.Context) error { return a.inquire(ctx, c, f) })
 }
 
 // inquire asks every rank, and shows what comes.

@@ -62,7 +62,7 @@ type hostEngine struct {
 
 	call    atomic.Uint64 // that in progress, see inCall; 0 when there is none
 	closing atomic.Bool
-	shared  bool          // there are Subs
+	divided bool          // there are Subs
 	left    chan struct{} // takes a value when a call is over and closing is set
 	closed  sync.Once
 }
@@ -273,7 +273,7 @@ func (e *hostEngine) Close() error {
 			e.unwatch()
 		}
 		e.out.close()
-		if f, ok := e.t.(freer); ok && e.parent == nil && !e.shared {
+		if f, ok := e.t.(freer); ok && e.parent == nil && !e.divided {
 			f.Free()
 		}
 	})

@@ -15,8 +15,8 @@ const DefaultDeadline = 10 * time.Minute
 
 // Options configure a Group. The zero value is ready to use.
 type Options struct {
-	// Deadline ends a call whose peers do not make it in time; 0 means
-	// DefaultDeadline.
+	// Deadline ends a call whose peers do not make it in time, a sixteenth of it
+	// later at most; 0 means DefaultDeadline.
 	Deadline time.Duration
 	// Order is the order in which AllReduce may fold; the same on every rank.
 	Order Order

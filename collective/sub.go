@@ -58,7 +58,7 @@ func (e *hostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 	if v.Self < 0 || v.Self >= len(ranks) || ranks[v.Self] != e.rank {
 		return nil, errors.New("collective: Sub: this rank is not at its place among the ranks")
 	}
-	e.shared = true
+	e.divided = true
 	s := OverTransport(v, &subTransport{t: e.t, self: v.Self, ranks: ranks}).(*hostEngine)
 	s.group, s.situation.Force, s.parent = id, e.situation.Force, e
 	return s, nil

@@ -171,7 +171,7 @@ func (n *Node) SharesMemory() bool {
 // process ends, so it is for what is allocated once, as arenas of gradients are.
 // Nobody uses it during Regroup, which keeps its contents and its place, but
 // makes sure that who has been left out cannot write there any more.
-// No room for it is an error; so is memory that no Group could use.
+// No room for it is an error. Where processes share no memory it is ordinary.
 func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	width := t.Size()
 	if width == 0 || count < 0 || count > math.MaxInt/width {

@@ -89,9 +89,8 @@ const (
 	leastFar     = 64 << 10  // and of different ones
 )
 
-// RingAhead is how many messages a rank of a ring between hosts sends beyond
-// those that it has received, so that its link has something to carry while it
-// folds.
+// RingAhead is how many messages a rank of a ring sends beyond those that it has
+// received, so that its link has something to carry while it folds.
 const RingAhead = 2
 
 // A Plan says how an operation is done and why. It depends only on what all

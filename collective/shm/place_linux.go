@@ -18,10 +18,8 @@ const (
 	readers   = 2         // ranks at most that go by read: among more, copies are faster
 	leastRead = 4 << 20   // by read: below, the calls of the kernel cost more than copies;
 	mostRead  = 32 << 20  // above, copies find their way through the caches better
-	readChunk = 512 << 10 // of operands that are read for one fold, together,
-
-	leastPiece = 64 << 10 // and of each at least
-	placeStep  = 16 << 10 // folded in place at a time, so that it is copied from the cache
+	readChunk = 512 << 10 // of a part that is read from each peer at a time
+	placeStep = 16 << 10  // folded in place at a time, so that it is copied from the cache
 )
 
 // A location is where a rank's vector lies: in one of its Arenas, by number,
@@ -206,20 +204,13 @@ func (r *run) foldInPlace() {
 // readPiece is the k-th chunk of a rank's part.
 func (r *run) readPiece(peer, k int) (lo, hi int) {
 	a, b := r.part(len(r.out), peer)
-	each := r.readEach()
-	return min(a+k*each, b), min(a+(k+1)*each, b)
-}
-
-// readEach is how much of a part is read from each peer at a time.
-func (r *run) readEach() int {
-	return max(leastPiece, readChunk/(len(r.t.ranks)-1)/pageBytes*pageBytes)
+	return min(a+k*readChunk, b), min(a+(k+1)*readChunk, b)
 }
 
 // readChunks is how many chunks the longest part has.
 func (r *run) readChunks() int {
 	a, b := r.part(len(r.out), 0)
-	each := r.readEach()
-	return (b - a + each - 1) / each
+	return (b - a + readChunk - 1) / readChunk
 }
 
 // readOperands reads the others' operands of a chunk of the own part, and folds
@@ -230,11 +221,11 @@ func (r *run) readOperands(k int) error {
 	if lo == hi {
 		return nil
 	}
-	if need := len(t.ranks) * r.readEach(); len(t.scratch) < need {
+	if need := len(t.ranks) * readChunk; len(t.scratch) < need {
 		t.scratch = bytesOf(make([]uint64, need/8))
 	}
 	for peer := range t.ranks {
-		t.operands[peer] = t.scratch[peer*r.readEach():][:hi-lo]
+		t.operands[peer] = t.scratch[peer*readChunk:][:hi-lo]
 		if peer == t.self {
 			t.operands[peer] = r.out[lo:hi]
 		} else if err := t.readFrom(peer, lo, t.operands[peer]); err != nil {

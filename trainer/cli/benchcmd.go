@@ -75,8 +75,8 @@ several, whose links carry what --link says; their traffic is encrypted with a k
 the occasion, with that of --key-file, or with --insecure not at all. With --link, each
 size is measured for a second at least unless -n says how often.
 
-Exit codes: 0 done, 1 failed or wrong results, 2 wrong usage, 75 stopped by SIGTERM, 130
-stopped by Ctrl-C.`,
+Exit codes: 0 done, 1 failed or wrong results, 2 wrong usage, 75 stopped by SIGTERM
+or SIGHUP, 130 stopped by Ctrl-C.`,
 		Example: `  ringtrain bench collective --ranks 4
   ringtrain bench collective allgather --ranks 2 --transport inproc -b 1K -e 1M -f 2 --plot busbw.png
   ringtrain bench collective --ranks 4 --hosts netns --link 1gbit -b 1M

@@ -19,7 +19,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2   // wrong usage, config or data, found before anything starts
-	exitTerminated  = 75  // SIGTERM: stopped in order, please requeue (EX_TEMPFAIL)
+	exitTerminated  = 75  // SIGTERM, SIGHUP: stopped in order, please requeue (EX_TEMPFAIL)
 	exitInterrupted = 130 // Ctrl-C
 )
 

@@ -67,8 +67,8 @@ its GPU, and let go of gradients in the order of a backward pass. So more worker
 than it has cores. Where more than 85 % of the processors are busy all the same, the row is
 marked core-bound.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM, 130 stopped
-by Ctrl-C.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM or
+SIGHUP, 130 stopped by Ctrl-C.`,
 		Example: `  ringtrain bench scaling --workers 1,2 --steps 200
   ringtrain bench scaling --hosts netns --link 1gbit --compute emulate:116.7ms --steps 50 --out scaling`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -17,7 +17,7 @@ const (
 	spareBytes  = 64 << 20 // while there is so much more, for whoever else asks meanwhile
 )
 
-// reserve makes room for a file as fallocate does, as long as there is memory.
+// reserve makes room for a file, as long as there is memory.
 // The kernel gives a file in memory whatever is asked for, and then kills
 // somebody. Ranks that share memory reserve theirs at the same time, so it looks
 // again and again.

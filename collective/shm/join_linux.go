@@ -18,7 +18,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 		return alone(v, under, o)
 	}
 	if o.reserve == nil {
-		o.reserve = fallocate
+		o.reserve = reserve
 	}
 	s := &setup{ctx: ctx, view: v, under: under, options: o, ranks: ranks, layout: newLayout(len(ranks))}
 	defer s.close()

@@ -34,7 +34,7 @@ type Options struct {
 	// during an AllReduce of it; may be nil.
 	Arenas *Arenas
 
-	reserve func(fd int, size int64) error // makes room in the file; nil is fallocate
+	reserve func(fd int, size int64) error // makes room in the file; nil is that of Arenas
 }
 
 var errOff = errors.New("shared memory is turned off")

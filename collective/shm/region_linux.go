@@ -35,8 +35,6 @@ func create(size int, reserve func(fd int, size int64) error) (fd int, err error
 	return fd, nil
 }
 
-func fallocate(fd int, size int64) error { return fallocateAt(fd, 0, size) }
-
 func fallocateAt(fd int, at, size int64) error {
 	for {
 		if err := unix.Fallocate(fd, 0, at, size); !errors.Is(err, unix.EINTR) {

@@ -20,7 +20,7 @@ func TestStrangersGetNothing(t *testing.T) {
 	members := []collective.Member{{Name: "n/0", Nonce: 5, Host: 1}, {Name: "n/1", Nonce: 6, Host: 1}}
 	first := &setup{
 		ctx: context.Background(), view: collective.View{Members: members}, ranks: []int{0, 1}, layout: newLayout(2),
-		options: Options{reserve: fallocate},
+		options: Options{reserve: reserve},
 	}
 	mem, err := first.open()
 	require.NoError(t, err)

@@ -78,6 +78,10 @@ func sentBy(c collective.Call, v collective.View) (sent int64, known bool) {
 			m.collected(rank, size, int(c.Count)*width, size*int(c.Count)*width)
 			break
 		}
+		if plan.Method == schedule.Bruck {
+			m.told(size, int(c.Count)*width)
+			break
+		}
 		m.cut(int(c.Count)*width, plan.Segment*width, size-1) // once to everybody, or size-1 pieces to the next
 	case collective.KindBroadcast:
 		m.broadcast(c, rank, size)
@@ -107,6 +111,13 @@ func (m *messages) collected(rank, size, each, result int) {
 	m.add(result, schedule.Children(rank, size))
 }
 
+// told adds what a rank tells on, each bytes of every rank.
+func (m *messages) told(size, each int) {
+	for i := range schedule.Rounds(size) {
+		m.add(each*schedule.Told(size, i), 1)
+	}
+}
+
 func (m *messages) allReduce(c collective.Call, rank, size int, near bool) {
 	n, width := int(c.Count), c.DType.Size()
 	partial := c.DType == collective.Float32 || c.DType == collective.Float64 || width != 2 && c.Op != collective.Mean
@@ -124,6 +135,8 @@ func (m *messages) allReduce(c collective.Call, rank, size int, near bool) {
 	switch plan.Method {
 	case schedule.OneShot:
 		m.add(n*width, size-1)
+	case schedule.Bruck:
+		m.told(size, n*width)
 	case schedule.Collected:
 		m.collected(rank, size, n*width, n*width)
 	case schedule.Ring:

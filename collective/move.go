@@ -31,15 +31,7 @@ func (e *hostEngine) allGather(h *Header, dst, src Vector, counts []int) error {
 		return e.spread(h, want, dst.bytes())
 	}
 	if plan.Method != schedule.Ring {
-		for i := 1; i < e.size; i++ {
-			to, from := schedule.Pair(e.rank, e.size, i)
-			e.post(h, to, 0, piece(e.rank))
-			e.whole[0] = piece(from)
-			if err := e.receive(want, from, 0, e.whole[:]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return e.know(h, plan.Method, piece)
 	}
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
 	bytes, sent, got := plan.Segment*width, 0, 0

@@ -25,8 +25,8 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 		return e.ringReduce(h, dst, blocks, plan.Ahead)
 	case schedule.Direct:
 		return e.directReduce(h, dst, blocks)
-	case schedule.OneShot:
-		return e.oneShotReduce(h, dst)
+	case schedule.OneShot, schedule.Bruck:
+		return e.knowReduce(h, dst, plan.Method)
 	case schedule.Collected:
 		return e.collectReduce(h, dst)
 	}
@@ -133,23 +133,14 @@ func (e *hostEngine) take(h *Header, v Vector, from, part int, combine bool) err
 	return nil
 }
 
-// oneShotReduce sends the whole vector to every rank; each folds all of them
-// for itself, in ring order.
-func (e *hostEngine) oneShotReduce(h *Header, v Vector) error {
+// knowReduce has every rank learn all vectors, by a one-shot or as Bruck says;
+// each folds them for itself, in ring order.
+func (e *hostEngine) knowReduce(h *Header, v Vector, m schedule.Method) error {
 	mine := v.bytes()
 	all := e.room(e.size * len(mine))
 	operand := func(rank int) []byte { return all[rank*len(mine) : (rank+1)*len(mine)] }
 	copy(operand(e.rank), mine)
-	want := e.expecting(h)
-	for i := 1; i < e.size; i++ {
-		to, from := schedule.Pair(e.rank, e.size, i)
-		e.post(h, to, 0, mine)
-		e.in = append(e.in[:0], operand(from))
-		if err := e.receive(want, from, 0, e.in); err != nil {
-			return err
-		}
-	}
-	if err := e.out.flush(); err != nil { // mine is overwritten below
+	if err := e.know(h, m, operand); err != nil {
 		return err
 	}
 	e.foldRange(h, v, 0, v.n, operand, mine)

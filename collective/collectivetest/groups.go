@@ -55,7 +55,7 @@ type Connector func(t testing.TB, n int) ([]collective.View, []collective.Transp
 // lengths that it would not be chosen for, too: the same bits, in one call and
 // in many.
 func TestMethods(t *testing.T, connect Connector) {
-	for _, m := range []schedule.Method{schedule.OneShot, schedule.Collected, schedule.Direct, schedule.Ring} {
+	for _, m := range []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected, schedule.Direct, schedule.Ring} {
 		t.Run(m.String(), func(t *testing.T) {
 			for _, size := range sizes() {
 				if size == 4 || size == 6 {

@@ -54,6 +54,8 @@ func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
 	switch p.Method {
 	case OneShot:
 		return (size - 1) * (link.messages(bytes, 0) + bytes*link.Fold)
+	case Bruck:
+		return float64(Rounds(len(s.Hosts)))*link.Latency + (size-1)*bytes*(link.PerByte+link.Fold)
 	case Collected:
 		depth := float64(bits.Len(uint(len(s.Hosts) - 1)))
 		return link.Latency + 2*depth*link.Latency + (size-1)*bytes*(link.PerByte+link.Fold) + depth*bytes*link.PerByte

@@ -24,6 +24,7 @@ const (
 	Tree                            // segments go up and down two complementary binary trees, each for one half
 	Hierarchical                    // inside the hosts, round a ring across them, and inside again
 	Collected                       // everything goes up a binomial tree to rank 0, who folds it, and the result down again: the fewest messages
+	Bruck                           // who knows some vectors tells them on, at doubling distance, until everybody knows all and folds for itself: a logarithm of messages for each
 )
 
 // String is the name of the algorithm.
@@ -51,6 +52,8 @@ func (m Method) String() string {
 		return "hierarchical"
 	case Collected:
 		return "collected"
+	case Bruck:
+		return "bruck"
 	}
 	return fmt.Sprintf("method(%d)", uint8(m))
 }
@@ -58,7 +61,7 @@ func (m Method) String() string {
 // ParseMethod reads what String writes of a method of AllReduce.
 func ParseMethod(name string) (Method, error) {
 	var names []string
-	for _, m := range []Method{OneShot, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+	for _, m := range []Method{OneShot, Bruck, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
 		if name == m.String() {
 			return m, nil
 		}
@@ -67,21 +70,25 @@ func ParseMethod(name string) (Method, error) {
 	return 0, fmt.Errorf("algorithm %q is not known; there are %s", name, strings.Join(names, ", "))
 }
 
-// Ranks that make a one-shot at most: of one host, whose cores they share, and of
-// several.
+// Ranks of one host, which share its cores, that send to each other directly at
+// most; that learn everybody's few bytes; and of several hosts, that tell
+// everybody.
 const (
-	mostNear = 4
-	mostFar  = 16
+	mostNear    = 4
+	mostLearned = 8
+	mostFar     = 16
 
 	collectBytes = 4 << 10 // of a vector, by the ranks of one host: more is collected in vain
 
 	manyRanks = "few bytes of many ranks: a tree has the fewest messages"
+	someRanks = "few bytes of ranks that share cores: fewer messages than to everybody"
 )
 
 // Limits of the plan, in bytes. A one-shot moves (size-1) times the vector
 // through every rank, so what counts is that product.
 const (
 	SmallBytes   = 64 << 10  // at most this through each rank: latency decides, not bandwidth
+	learnedBytes = 96 << 10  // the same of ranks of one host by Bruck
 	SegmentBytes = 256 << 10 // of one message of a large transfer
 	leastPair    = 128 << 10 // of one between two ranks that are alone on one host,
 	mostPair     = 512 << 10 // at least and at most,
@@ -111,10 +118,12 @@ type Plan struct {
 func PlanReduce(size, count, width int, near, partial bool) Plan {
 	p := plan(size, count, width, OneShot, Direct)
 	switch {
+	case near && size > 2 && size <= mostLearned && (size-1)*count*width <= learnedBytes:
+		p.Method, p.Why = Bruck, someRanks
+	case p.Method == OneShot:
+		p.spare(size, near)
 	case near && size > mostNear && count*width <= size*collectBytes:
 		p.Method, p.Why = Collected, manyRanks
-	case p.Method == OneShot:
-		p.collect(size, near)
 	case near && size == 2 && partial:
 		// One connection each way: long messages, and the next on its way while one is
 		// folded.
@@ -145,16 +154,19 @@ func elementsOf(bytes, width int) int { return max(BlockLen, bytes/width/BlockLe
 func PlanGather(size, count, width int, near bool) Plan {
 	p := plan(size, count, width, OneShot, Ring)
 	if p.Method == OneShot {
-		p.collect(size, near)
+		p.spare(size, near)
 	}
 	return p
 }
 
-// collect makes a one-shot of so many ranks that their messages, size*(size-1),
-// would take longer than the logarithm of steps of a tree.
-func (p *Plan) collect(size int, near bool) {
-	if size > mostFar || near && size > mostNear {
+// spare makes something else of a one-shot of so many ranks that its messages,
+// size*(size-1), would take longer than more steps with fewer of them.
+func (p *Plan) spare(size int, near bool) {
+	switch {
+	case size > mostFar || near && size > mostLearned:
 		p.Method, p.Why = Collected, manyRanks
+	case near && size > 2:
+		p.Method, p.Why = Bruck, someRanks
 	}
 }
 

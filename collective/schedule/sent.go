@@ -7,7 +7,7 @@ func (p Plan) Sent(size, bytes int) int {
 	switch {
 	case size < 2:
 		return 0
-	case p.Method == OneShot:
+	case p.Method == OneShot, p.Method == Bruck:
 		return (size - 1) * bytes
 	case p.Method == Collected: // on average: what is collected goes up to a logarithm of steps
 		return (collected(size) + size - 1) * bytes / size

@@ -72,14 +72,14 @@ func (s *Situation) can(m Method, partial, any bool) bool {
 		l := localityOf(0, s.Hosts)
 		return l.hosts > 1 && l.hosts < len(s.Hosts)
 	}
-	return m == OneShot || m == Collected || m == Direct || m == Ring || m == Halving || m == Tree
+	return m == OneShot || m == Bruck || m == Collected || m == Direct || m == Ring || m == Halving || m == Tree
 }
 
 // Candidates are the methods by which float32 sums can be reduced here, those
 // of ring order first.
 func (s *Situation) Candidates() []Method {
 	var all []Method
-	for _, m := range []Method{OneShot, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+	for _, m := range []Method{OneShot, Bruck, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
 		if s.can(m, true, s.Any) {
 			all = append(all, m)
 		}

@@ -64,9 +64,9 @@ func TestPredictGrows(t *testing.T) {
 
 func TestCandidates(t *testing.T) {
 	s := situation(0, 0, 1)
-	require.Equal(t, []schedule.Method{schedule.OneShot, schedule.Collected, schedule.Direct, schedule.Ring}, s.Candidates())
+	require.Equal(t, []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected, schedule.Direct, schedule.Ring}, s.Candidates())
 	s.Any, s.Shared = true, true
-	require.Equal(t, []schedule.Method{schedule.OneShot, schedule.Collected, schedule.Direct, schedule.Ring, schedule.Shared, schedule.Halving, schedule.Tree, schedule.Hierarchical}, s.Candidates())
+	require.Equal(t, []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected, schedule.Direct, schedule.Ring, schedule.Shared, schedule.Halving, schedule.Tree, schedule.Hierarchical}, s.Candidates())
 	for _, m := range s.Candidates() {
 		got, err := schedule.ParseMethod(m.String())
 		require.NoError(t, err)

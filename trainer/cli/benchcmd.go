@@ -119,7 +119,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare every result with the right one, 0 not to")
 	flags.StringVar(&f.memory, "memory", memoryHeap, "memory that calls work on: heap (ordinary memory of Go) or shared (which the other ranks of this host read and write in place, see cluster.Node.Alloc)")
 	flags.IntVar(&f.garbage, "garbage", 0, "pieces of 64 KB that a goroutine of each rank allocates and drops every millisecond, to see what the collector does to the times")
-	flags.StringVar(&f.algorithm, "algorithm", "", "algorithm of an allreduce, for all sizes: one-shot, direct, ring, shared or, with --order any, halving-doubling, double-tree or hierarchical (default: as planned)")
+	flags.StringVar(&f.algorithm, "algorithm", "", "algorithm of an allreduce, for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree or hierarchical (default: as planned)")
 	flags.StringVar(&f.files.json, "json", "", "file for the results as a JSON array")
 	flags.StringVar(&f.files.csv, "csv", "", "file for the results as comma-separated values")
 	flags.StringVar(&f.files.plot, "plot", "", "file for a plot of busbw over size: NAME.png or NAME.svg")

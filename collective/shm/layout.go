@@ -7,7 +7,7 @@ const (
 	lineBytes   = 64
 	pairBytes   = 2 * lineBytes // what the processor fetches together
 	pageBytes   = 4096
-	inlineBytes = lineBytes - 16 // shown beside the flag and the digest
+	inlineBytes = lineBytes - 24 // shown beside the flag, the digest and the core
 	smallBytes  = 8 << 10        // shown with the call; more is staged
 	leastChunk  = 32 << 10       // of a large vector
 	stageSlots  = 4              // no fewer, see course
@@ -90,7 +90,8 @@ func (l layout) flag(rank int, f flag, parity int) int {
 }
 
 func (l layout) digest(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
-func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 16 }
+func (l layout) core(rank, parity int) int   { return l.flag(rank, shown, parity) + 16 }
+func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 24 }
 func (l layout) header(rank, parity int) int {
 	return l.ranks + rank*rankBytes + atHeader + parity*pairBytes
 }

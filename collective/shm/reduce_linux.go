@@ -165,13 +165,23 @@ func (r *run) show() (call uint64) {
 	} else {
 		t.places[t.self].put(t.mem.bytes(t.mem.inline(t.self, r.parity), locationBytes))
 	}
+	if t.shared {
+		t.core = core()
+		*t.mem.word(t.mem.core(t.self, r.parity)) = t.core
+	}
 	t.posted[shown] = t.shown(t.self, r.parity)
 	t.post(shown, call)
 	return call
 }
 
 // exchange is a call whose data are shown with it.
-func (r *run) exchange() error { return r.meet(r.show()) }
+func (r *run) exchange() error {
+	call := r.show()
+	if r.t.shared {
+		r.giveWay(call)
+	}
+	return r.meet(call)
+}
 
 // shown is where the data of a small call of a rank are.
 func (r *run) shown(peer int) []byte {

@@ -8,3 +8,10 @@ package shm
 //
 //go:noescape
 func spin(word *uint64, least uint64, most int) bool
+
+// core is 1 + the number of the core that this goroutine is on just now, if
+// tellsCore.
+func core() uint64
+
+// tellsCore reports whether the processor can tell.
+func tellsCore() bool

@@ -14,3 +14,8 @@ func spin(word *uint64, least uint64, most int) bool {
 	}
 	return false
 }
+
+// core would be the core that this goroutine is on just now.
+func core() uint64 { return 0 }
+
+func tellsCore() bool { return false }

@@ -46,6 +46,7 @@ type Transport struct {
 
 	reduction
 	reach
+	sharing
 }
 
 // newTransport is the Transport over memory that was set up; reads says whether
@@ -58,6 +59,7 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 		t.index[r] = slices.Index(ranks, r)
 	}
 	t.rounds, t.yields = patience(len(ranks))
+	t.shared = t.rounds == 0 && tellsCore()
 	t.in, t.out = make([]inlane, len(ranks)), make([]outlane, len(ranks))
 	for i := range ranks {
 		t.in[i].lane, t.out[i].lane = newLane(mem, i, t.self), newLane(mem, t.self, i)

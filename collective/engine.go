@@ -95,8 +95,10 @@ type laggard interface {
 func (e *hostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
 func (e *hostEngine) Start(h Header, dst, src Vector, counts []int) error {
-	h.Job, h.Epoch, h.Group = e.view.Job, e.view.Epoch, e.group
-	e.started = append(e.started, started{h: h, dst: dst, src: src, counts: counts})
+	e.started = append(e.started, started{})
+	s := &e.started[len(e.started)-1]
+	s.h, s.dst, s.src, s.counts = h, dst, src, counts
+	s.h.Job, s.h.Epoch, s.h.Group = e.view.Job, e.view.Epoch, e.group
 	return nil
 }
 

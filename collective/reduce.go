@@ -10,12 +10,14 @@ import (
 
 // allReduce leaves in dst, on every rank, the reduction of all ranks' src.
 func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
-	plan := e.plan(dst, h.Call.Op)
-	h.Call.Method = uint8(plan.Method)
-	if plan.Method == schedule.Shared {
-		h.Part, h.Len = 0, uint32(min(dst.Bytes(), math.MaxUint32))
-		return e.shares.AllReduce(h, dst, src)
+	if e.situation.AlwaysShared() {
+		return e.sharedReduce(h, dst, src)
 	}
+	plan := e.plan(dst, h.Call.Op)
+	if plan.Method == schedule.Shared {
+		return e.sharedReduce(h, dst, src)
+	}
+	h.Call.Method = uint8(plan.Method)
 	if !dst.same(src) {
 		copy(dst.bytes(), src.bytes())
 	}
@@ -31,6 +33,13 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 		return e.collectReduce(h, dst)
 	}
 	return e.moveReduce(h, dst, plan)
+}
+
+// sharedReduce leaves all of it to the transport.
+func (e *hostEngine) sharedReduce(h *Header, dst, src Vector) error {
+	h.Call.Method = uint8(schedule.Shared)
+	h.Part, h.Len = 0, uint32(min(dst.Bytes(), math.MaxUint32))
+	return e.shares.AllReduce(h, dst, src)
 }
 
 // reducer is the transport if it does operations by itself, or nil.

@@ -68,6 +68,11 @@ func (e *hostEngine) order(o Order) { e.situation.Any = o == AnyOrder }
 
 func (e *hostEngine) tune(t *schedule.Table) { e.situation.Table = t }
 
+func (e *hostEngine) striper() striper {
+	s, _ := e.t.(striper)
+	return s
+}
+
 func (e *hostEngine) situated() schedule.Situation { return e.situation }
 
 // plan is how v is reduced over all ranks, the same on each.

@@ -98,6 +98,14 @@ func (s *subTransport) Flush(ctx context.Context) error {
 	return s.during(func() error { return s.t.(Poster).Flush(ctx) })
 }
 
+// Streams is part of striper.
+func (s *subTransport) Streams(bytes int) int {
+	if t, ok := s.t.(striper); ok {
+		return t.Streams(bytes)
+	}
+	return 1
+}
+
 // Failed is closed when the transport of all ranks is broken; nil if that cannot
 // tell.
 func (s *subTransport) Failed() <-chan struct{} {

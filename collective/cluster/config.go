@@ -15,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/collective/secret"
+	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
 // DefaultPort is where gossip listens when a bind address names no port and
@@ -50,6 +51,11 @@ type Config struct {
 	// if "", by memory that they share if they can; TransportTCP as others do, and
 	// then all of that host; TransportSHM by shared memory, or Group fails.
 	Transport string
+
+	// Streams is over how many TCP connections large messages between two ranks
+	// are spread: 1 to tcp.MaxStreams; 0 is tcp.AutoStreams. All members have the
+	// same, or Group fails.
+	Streams int
 
 	// Key secures everything: gossip, and all that the workers send each other.
 	// Without one, Bind is loopback, or Insecure says that whoever reaches it is
@@ -107,6 +113,9 @@ func (c *Config) complete() error {
 	var errs []error
 	if c.Transport != TransportAuto && c.Transport != TransportTCP && c.Transport != TransportSHM {
 		errs = append(errs, fmt.Errorf("transport %q: it must be %s, %s or %s", c.Transport, TransportAuto, TransportTCP, TransportSHM))
+	}
+	if c.Streams < 0 || c.Streams > tcp.MaxStreams {
+		errs = append(errs, fmt.Errorf("%d streams: it must be 1 to %d, or 0 to leave it open", c.Streams, tcp.MaxStreams))
 	}
 	if c.Local < 0 || c.Local >= c.LocalSize {
 		errs = append(errs, fmt.Errorf("worker %d of %d: Local counts from 0 to LocalSize-1", c.Local, c.LocalSize))

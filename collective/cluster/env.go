@@ -10,8 +10,9 @@ import (
 
 // The variables by which a launcher tells its workers who they are. NODE,
 // LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
-// JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE and TRANSPORT are
-// the fields of Config of the same name. A key itself is never in the environment.
+// JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE, TRANSPORT and
+// STREAMS are the fields of Config of the same name. A key itself is never in the
+// environment.
 const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
@@ -25,6 +26,7 @@ const (
 	EnvDataAddrs = "RINGTRAIN_DATA_ADDRS"
 	EnvMinSize   = "RINGTRAIN_MIN_SIZE"
 	EnvTransport = "RINGTRAIN_TRANSPORT"
+	EnvStreams   = "RINGTRAIN_STREAMS"
 )
 
 // FromEnv is the Config that a launcher passed on, see Config.Environ. ok is
@@ -33,7 +35,7 @@ func FromEnv() (c Config, ok bool, err error) {
 	if c.Node = os.Getenv(EnvNode); c.Node == "" {
 		return c, false, nil
 	}
-	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes, EnvMinSize: &c.MinSize} {
+	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes, EnvMinSize: &c.MinSize, EnvStreams: &c.Streams} {
 		text, set := os.LookupEnv(name)
 		if !set {
 			continue
@@ -82,6 +84,7 @@ func (c Config) Environ() []string {
 		EnvInsecure + "=" + strconv.FormatBool(c.Insecure),
 		EnvMinSize + "=" + strconv.Itoa(c.MinSize),
 		EnvTransport + "=" + c.Transport,
+		EnvStreams + "=" + strconv.Itoa(c.Streams),
 	}
 	bind := "" // said all the same, or the launcher's own variable would be inherited
 	if c.Bind.IsValid() {

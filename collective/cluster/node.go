@@ -57,7 +57,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 		return nil, err
 	}
 	n.gate = tcp.NewGate(id)
-	n.gate.Log = c.Log
+	n.gate.Log, n.gate.Streams = c.Log, c.Streams
 	n.listener, err = tcp.Listen(ctx, hostPort(listen), id, n.gate)
 	if err != nil {
 		return nil, err

@@ -106,7 +106,7 @@ type Plan struct {
 	Method  Method
 	Segment int // elements of one message at most, a multiple of BlockLen
 	Ahead   int // messages sent beyond those received, if a Ring
-	Streams int // connections that a message is spread over: 1
+	Streams int // connections that the longest message is spread over; 0 where nobody asked
 	Why     string
 
 	Predicted time.Duration // how long it takes by what was measured, or else by the model of Cost; 0 where nobody asked

@@ -1,5 +1,17 @@
 package schedule
 
+// Message is the most elements of a message when size ranks reduce a vector of
+// count elements by the plan.
+func (p Plan) Message(size, count int) int {
+	switch p.Method {
+	case OneShot, Collected:
+		return count
+	case Ring, Direct:
+		return min(p.Segment, (count+size-1)/size)
+	}
+	return min(p.Segment, count)
+}
+
 // Sent is the bytes of payload that each of size ranks sends when a vector of so
 // many bytes is reduced by the plan, to a block. Where ranks share memory it is
 // what they read of each other.

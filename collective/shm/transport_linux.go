@@ -276,6 +276,15 @@ func (t *Transport) Tell(w *collective.Waits) (recv bool) {
 // Behind is that of the transport under this one.
 func (t *Transport) Behind(seq uint64) (rank int, ok bool) { return t.under.Behind(seq) }
 
+// Streams is over how many connections a message travels at most: that of the
+// transport under this one, if it carries any.
+func (t *Transport) Streams(bytes int) int {
+	if s, ok := t.under.(interface{ Streams(bytes int) int }); ok && !t.Posts() {
+		return s.Streams(bytes)
+	}
+	return 1
+}
+
 // Abort is part of collective.Transport.
 func (t *Transport) Abort(cause *collective.RankError) { t.under.Abort(cause) }
 

@@ -5,7 +5,9 @@
 // pair of ranks has two, a bulk Link for payloads, which is read only by who
 // asked for a message, and a control Link for heartbeats, aborts and goodbyes,
 // which is always read. So news of a failure never waits behind data, and data
-// nobody asked for stays in the socket.
+// nobody asked for stays in the socket. With Gate.Streams there are more bulk
+// Links, and large messages travel over them in stripes, all at once. The end of
+// any of them is the end of the peer.
 //
 // With a key (Identity.Secret) every Link is under TLS 1.3 in both directions:
 // both sides prove that they have the key and who they are before they say

@@ -21,7 +21,7 @@ type drive struct {
 	using sync.RWMutex // read-held by calls in progress: descriptors stay open
 
 	moving sync.Mutex // held by whoever sends
-	full   []int      // ranks whose lanes have a queue
+	full   []*lane    // that have a queue
 	spare  []*frame
 
 	patience     patience
@@ -81,28 +81,45 @@ func (d *drive) equip(v collective.View) {
 	}
 }
 
-// engage takes the socket of a bulk Link over, or returns nil.
-func engage(l *Link) *lane {
+// engage takes the sockets of the bulk Links to a rank over, all or none.
+func engage(rank int, links []*Link) []*lane {
+	var lanes []*lane
+	for _, l := range links {
+		fd, ok := l.descriptor()
+		if !ok {
+			for _, l := range lanes {
+				l.close()
+			}
+			return nil
+		}
+		lanes = append(lanes, &lane{rank: rank, fd: fd})
+	}
+	for _, l := range links {
+		_ = l.raw.Close() // takes it out of the runtime's poller, which would wake a thread for every message
+	}
+	return lanes
+}
+
+// descriptor is another one for the socket of a plain Link.
+func (l *Link) descriptor() (fd int, ok bool) {
 	conn, ok := l.raw.(syscall.Conn)
 	if !ok || l.sealed() {
-		return nil
+		return 0, false
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return nil
+		return 0, false
 	}
-	fd := -1
 	if raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }) != nil || err != nil {
-		return nil
+		return 0, false
 	}
-	_ = l.raw.Close() // takes it out of the runtime's poller, which would wake a thread for every message
-	return &lane{fd: fd}
+	return fd, true
 }
 
 // Posts reports whether Post and Flush are of use: all bulk Links are lanes.
 func (t *Transport) Posts() bool {
 	for r := range t.peers {
-		if r != t.view.Self && t.peers[r].lane == nil {
+		if r != t.view.Self && t.peers[r].lanes == nil {
 			return false
 		}
 	}
@@ -120,21 +137,33 @@ func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 		return err
 	}
 	t.begun(h)
-	l := t.peers[to].lane
+	lanes := t.peers[to].lanes
 	d.moving.Lock()
-	f := d.frame()
-	h.Put(f.head[:])
-	f.begin(f.head[:], parts)
-	l.queue = append(l.queue, f)
-	if len(l.queue) == 1 {
-		d.full = append(d.full, to)
-	}
+	d.queue(lanes[:stripes(int(h.Len), len(lanes))], h, parts)
 	d.moving.Unlock()
 	_, at, err := t.push(true)
 	if err != nil {
 		return t.explain(context.Background(), at, "send", err)
 	}
 	return t.drain(context.Background(), mostPosted)
+}
+
+// queue puts a message, in stripes, behind what the lanes have to send. moving
+// is held.
+func (d *drive) queue(lanes []*lane, h *collective.Header, parts [][]byte) {
+	for i, l := range lanes {
+		f := d.frame()
+		var head []byte
+		if i == 0 {
+			head = f.head[:]
+			h.Put(head)
+		}
+		lo, hi := stripe(i, len(lanes), int(h.Len))
+		f.begin(head, parts, lo, hi)
+		if l.queue = append(l.queue, f); len(l.queue) == 1 {
+			d.full = append(d.full, l)
+		}
+	}
 }
 
 // Flush waits until all that was posted has left.
@@ -151,8 +180,8 @@ func (t *Transport) drain(ctx context.Context, most int) error {
 	for tries := 1; ; tries++ {
 		d.moving.Lock()
 		longest := 0
-		for _, to := range d.full {
-			longest = max(longest, len(t.peers[to].lane.queue))
+		for _, l := range d.full {
+			longest = max(longest, len(l.queue))
 		}
 		d.moving.Unlock()
 		if longest <= most {
@@ -183,7 +212,7 @@ func (t *Transport) settle() {
 	d.moving.Lock()
 	to := -1
 	if len(d.full) > 0 {
-		to = d.full[0]
+		to = d.full[0].rank
 	}
 	d.moving.Unlock()
 	if to < 0 || !t.Posts() { // all has left, or another goroutine than that of the call sends
@@ -195,19 +224,21 @@ func (t *Transport) settle() {
 	t.waits.End(to, collective.SlowToMove, began)
 }
 
-// driveIn is Recv from a lane. Meanwhile it sends what was posted.
-func (t *Transport) driveIn(ctx context.Context, l *lane, from int, h *collective.Header, parts [][]byte) error {
+// driveIn is Recv from lanes. Meanwhile it sends what was posted.
+func (t *Transport) driveIn(ctx context.Context, from int, h *collective.Header, parts [][]byte) error {
 	d := &t.drive
 	d.using.RLock()
 	defer d.using.RUnlock()
 	if err := t.broken(); err != nil {
 		return err
 	}
-	if err := l.await(h, parts); err != nil {
+	lanes := t.peers[from].lanes
+	lanes = lanes[:stripes(int(h.Len), len(lanes))]
+	if err := await(lanes, h, parts); err != nil {
 		return t.explain(ctx, from, "receive", err)
 	}
 	for tries := 1; ; tries++ {
-		moved, done, err := l.read(h, t.view.Self, from)
+		moved, done, err := read(lanes, h, t.view.Self)
 		if err != nil {
 			return t.explain(ctx, from, "receive", err)
 		}
@@ -225,7 +256,7 @@ func (t *Transport) driveIn(ctx context.Context, l *lane, from int, h *collectiv
 			d.pause(tries)
 			continue
 		}
-		d.idle = t.sleep(d.idle, l)
+		d.idle = t.sleep(d.idle, lanes)
 		if err := t.broken(); err != nil {
 			return err
 		}
@@ -244,17 +275,16 @@ func (t *Transport) push(must bool) (moved bool, at int, err error) {
 	}
 	defer d.moving.Unlock()
 	still := d.full[:0]
-	for i, to := range d.full {
-		l := t.peers[to].lane
+	for i, l := range d.full {
 		var some bool
 		some, d.spare, err = l.write(d.spare)
 		moved = moved || some
 		if len(l.queue) > 0 {
-			still = append(still, to)
+			still = append(still, l)
 		}
 		if err != nil {
 			d.full = append(still, d.full[i+1:]...)
-			return moved, to, err
+			return moved, l.rank, err
 		}
 	}
 	d.full = still
@@ -282,17 +312,20 @@ func (d *drive) pause(tries int) {
 	}
 }
 
-// sleep waits until there is something to read in a lane (nil: for nothing), or
-// room in one with a queue. Whatever woke it, the caller looks again.
-func (t *Transport) sleep(polls []unix.PollFd, in *lane) []unix.PollFd {
+// sleep waits until there is something to read in one of the lanes of which
+// something is awaited, or room in one with a queue. Whatever woke it, the
+// caller looks again.
+func (t *Transport) sleep(polls []unix.PollFd, in []*lane) []unix.PollFd {
 	polls = polls[:0]
-	if in != nil {
-		in.wakeFor(wakeBytes)
-		polls = append(polls, unix.PollFd{Fd: int32(in.fd), Events: unix.POLLIN})
+	for _, l := range in {
+		if l.in.left > 0 {
+			l.wakeFor(wakeBytes)
+			polls = append(polls, unix.PollFd{Fd: int32(l.fd), Events: unix.POLLIN})
+		}
 	}
 	t.drive.moving.Lock()
-	for _, to := range t.drive.full {
-		polls = append(polls, unix.PollFd{Fd: int32(t.peers[to].lane.fd), Events: unix.POLLOUT})
+	for _, l := range t.drive.full {
+		polls = append(polls, unix.PollFd{Fd: int32(l.fd), Events: unix.POLLOUT})
 	}
 	t.drive.moving.Unlock()
 	begin := time.Now()
@@ -306,7 +339,7 @@ func (t *Transport) free() {
 	t.drive.using.Lock()
 	defer t.drive.using.Unlock()
 	for r := range t.peers {
-		if l := t.peers[r].lane; l != nil {
+		for _, l := range t.peers[r].lanes {
 			l.close()
 		}
 	}

@@ -17,7 +17,7 @@ type (
 
 func (d *drive) equip(collective.View) {}
 
-func engage(*Link) *lane { return nil }
+func engage(int, []*Link) []*lane { return nil }
 
 func (l *lane) shut() {}
 
@@ -32,6 +32,6 @@ func (t *Transport) Post(int, *collective.Header, [][]byte) error { return error
 // Flush has nothing to wait for.
 func (t *Transport) Flush(context.Context) error { return nil }
 
-func (t *Transport) driveIn(context.Context, *lane, int, *collective.Header, [][]byte) error {
+func (t *Transport) driveIn(context.Context, int, *collective.Header, [][]byte) error {
 	return errors.ErrUnsupported
 }

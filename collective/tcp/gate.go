@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,18 @@ type Gate struct {
 	// Log, if not nil, is told which of its addresses each peer was reached at.
 	// Set it before the first Connect.
 	Log *slog.Logger
+	// Streams is over how many connections large messages between two ranks are
+	// spread, MaxStreams at most; 0 is AutoStreams. All ranks have the same. Set it
+	// before the first Connect.
+	Streams int
 
 	id Identity
 
 	mu      sync.Mutex
-	epoch   uint64 // Links of older Views are refused
-	job     uint64 // 0 until the first Connect
+	epoch   uint64            // Links of older Views are refused
+	job     uint64            // 0 until the first Connect
+	streams int               // of the View of epoch, once that is known
+	unlike  map[Purpose]error // Links of it that were refused, because their dialler has other streams
 	parked  map[Purpose]*Link
 	changed chan struct{} // closed and made anew when parked changes
 	closed  bool
@@ -52,25 +59,45 @@ func (g *Gate) Allow(peer Identity, p Purpose) error {
 		return fmt.Errorf("%s is in job %016x, not %016x", g.id.Name, g.job, p.Job)
 	case p.Epoch < g.epoch:
 		return fmt.Errorf("epoch %d is over, %s is in epoch %d", p.Epoch, g.id.Name, g.epoch)
+	case g.job != 0 && p.Epoch == g.epoch && int(p.Streams) != g.streams:
+		err := g.differ(peer.Name, p.Streams, g.streams)
+		if len(g.unlike) < maxParked {
+			g.unlike[p.key()] = err // who awaits it waits in vain
+			g.wake()
+		}
+		return err
 	case len(g.parked) >= maxParked:
 		return errors.New("too many connections wait")
 	}
 	return nil
 }
 
+// differ says that two ranks do not agree about the number of connections.
+func (g *Gate) differ(name string, theirs uint8, mine int) error {
+	return fmt.Errorf("%s spreads messages over %d connections, %s over %d: give all ranks the same --streams", name, theirs, g.id.Name, mine)
+}
+
 // Accept keeps a Link until Connect asks for it.
 func (g *Gate) Accept(l *Link) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if old := g.parked[l.purpose]; old != nil {
+	key := l.purpose.key()
+	if old := g.parked[key]; old != nil {
 		_ = old.Close() // dialled again, so the first try has failed there
 	}
 	if g.closed || l.purpose.Epoch < g.epoch {
 		_ = l.Close()
 		return
 	}
-	g.parked[l.purpose] = l
+	g.parked[key] = l
 	g.wake()
+}
+
+// key is what a Link is awaited by: how many streams its dialler has is looked
+// at when it is there.
+func (p Purpose) key() Purpose {
+	p.Streams = 0
+	return p
 }
 
 // wake makes those who wait for a Link look again. It is called with mu held.
@@ -96,8 +123,12 @@ func (g *Gate) Close() {
 // that the other is gone. The error is a *collective.RankError that names who
 // could not be reached; all ranks that could are told.
 func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, error) {
-	g.enter(v)
-	t := newTransport(v)
+	if g.Streams < 0 || g.Streams > MaxStreams {
+		return nil, fmt.Errorf("tcp: %d connections between two ranks: it can be 1 to %d, or 0 for the best", g.Streams, MaxStreams)
+	}
+	streams := cmp.Or(g.Streams, AutoStreams)
+	g.enter(v, streams)
+	t := newTransport(v, streams)
 	await, stop := context.WithCancel(ctx) // for others to dial; ends with the first failure
 	defer stop()
 	var watch sync.WaitGroup
@@ -112,12 +143,16 @@ func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, erro
 	var once sync.Once
 	var first *collective.RankError
 	for r := range v.Members {
-		for _, c := range []Channel{Bulk, Control} {
+		for i := range streams + 1 {
 			if r == v.Self {
 				continue
 			}
+			p := Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Channel: Bulk, Stream: uint8(i), Streams: uint8(streams)}
+			if i == streams {
+				p.Channel, p.Stream = Control, 0
+			}
 			all.Go(func() {
-				l, err := g.link(ctx, await, v, r, c)
+				l, err := g.link(ctx, await, v, r, p)
 				if err != nil {
 					once.Do(func() {
 						first = &collective.RankError{Rank: r, Node: v.Name(r), Epoch: v.Epoch, Phase: "connect", Err: err}
@@ -125,7 +160,7 @@ func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, erro
 					stop() // the other dials go on: who is reached can be told
 					return
 				}
-				t.attach(r, c, l)
+				t.attach(r, l)
 			})
 		}
 	}
@@ -134,6 +169,8 @@ func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, erro
 	watch.Wait()
 	if first != nil {
 		t.Abort(first)
+	} else {
+		t.ready() // before the transport is found whole: news that come later end what is there
 	}
 	if err := t.broken(); err != nil { // another rank's word comes before what followed from it
 		return nil, errors.Join(err, t.Close())
@@ -143,10 +180,13 @@ func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, erro
 
 // enter makes v the View whose Links are welcome, and drops those of older
 // ones.
-func (g *Gate) enter(v collective.View) {
+func (g *Gate) enter(v collective.View, streams int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.job, g.epoch = v.Job, max(g.epoch, v.Epoch)
+	if v.Epoch >= g.epoch {
+		g.epoch, g.streams, g.unlike = v.Epoch, streams, map[Purpose]error{}
+	}
+	g.job = v.Job
 	for p, l := range g.parked {
 		if p.Job != v.Job || p.Epoch < v.Epoch {
 			_ = l.Close()
@@ -155,15 +195,15 @@ func (g *Gate) enter(v collective.View) {
 	}
 }
 
-// link is the Link of one channel to a rank: dialled until ctx ends, or
-// awaited until await does.
-func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, c Channel) (*Link, error) {
-	p := Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Rank: uint32(rank), Channel: c}
+// link is the Link to a rank for a purpose: dialled until ctx ends, or awaited
+// until await does.
+func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, p Purpose) (*Link, error) {
+	p.Rank = uint32(rank)
 	m := v.Members[rank]
-	if (rank < v.Self) == (c == Bulk) {
+	if (rank < v.Self) == (p.Channel == Bulk) {
 		p.Rank = uint32(v.Self)
 		l, err := dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
-		if err == nil && c == Bulk && g.Log != nil {
+		if err == nil && p.Channel == Bulk && p.Stream == 0 && g.Log != nil {
 			g.Log.Info("connected", "rank", rank, "name", m.Name, "addr", l.RemoteAddr().String())
 		}
 		return l, err
@@ -173,6 +213,10 @@ func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, c C
 		_ = l.Close()
 		return nil, fmt.Errorf("%s has connected as rank %d", l.peer.Name, rank)
 	}
+	if err == nil && l.purpose.Streams != p.Streams {
+		_ = l.Close()
+		return nil, fmt.Errorf("%w: %w", ErrRefused, g.differ(m.Name, l.purpose.Streams, int(p.Streams)))
+	}
 	return l, err
 }
 
@@ -180,12 +224,14 @@ func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, c C
 func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 	for {
 		g.mu.Lock()
-		l, changed, closed := g.parked[p], g.changed, g.closed
-		delete(g.parked, p)
+		l, differs, changed, closed := g.parked[p.key()], g.unlike[p.key()], g.changed, g.closed
+		delete(g.parked, p.key())
 		g.mu.Unlock()
 		switch {
 		case l != nil:
 			return l, nil
+		case differs != nil:
+			return nil, fmt.Errorf("%w: %w", ErrRefused, differs)
 		case closed:
 			return nil, collective.ErrClosed
 		}

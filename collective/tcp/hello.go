@@ -42,6 +42,8 @@ type Purpose struct {
 	Digest     uint64 // of the View
 	Rank       uint32 // the dialler's
 	Channel    Channel
+	Stream     uint8 // which of the bulk Links of the pair, from 0
+	Streams    uint8 // of how many
 }
 
 // Channel is one of the Links between two ranks.
@@ -64,7 +66,7 @@ type hello struct {
 const (
 	magic     = "RINGTRN\x00"
 	maxText   = 255
-	helloSize = len(magic) + 4 + 8 + 8 + 8 + 8 + 8 + 4 + 1 + 4
+	helloSize = len(magic) + 4 + 8 + 8 + 8 + 8 + 8 + 4 + 3 + 4
 )
 
 // append appends the wire form: magic, version, fixed fields, then four texts
@@ -79,7 +81,7 @@ func (h *hello) append(b []byte) []byte {
 	b = le.AppendUint64(b, h.purpose.Epoch)
 	b = le.AppendUint64(b, h.purpose.Digest)
 	b = le.AppendUint32(b, h.purpose.Rank)
-	b = append(b, byte(h.purpose.Channel))
+	b = append(b, byte(h.purpose.Channel), h.purpose.Stream, h.purpose.Streams)
 	for _, text := range []string{h.from.Cluster, h.from.Name, h.want.Name, h.refusal} {
 		text = text[:min(len(text), maxText)]
 		b = append(b, byte(len(text)))
@@ -111,7 +113,7 @@ func readHello(r io.Reader) (hello, error) {
 	}
 	f := fixed[len(magic)+4:]
 	h.from.Nonce, h.want.Nonce = le.Uint64(f[0:]), le.Uint64(f[8:])
-	h.purpose = Purpose{Job: le.Uint64(f[16:]), Epoch: le.Uint64(f[24:]), Digest: le.Uint64(f[32:]), Rank: le.Uint32(f[40:]), Channel: Channel(f[44])}
+	h.purpose = Purpose{Job: le.Uint64(f[16:]), Epoch: le.Uint64(f[24:]), Digest: le.Uint64(f[32:]), Rank: le.Uint32(f[40:]), Channel: Channel(f[44]), Stream: f[45], Streams: f[46]}
 	for _, text := range []*string{&h.from.Cluster, &h.from.Name, &h.want.Name, &h.refusal} {
 		if _, err := io.ReadFull(r, buf[:1]); err != nil {
 			return h, err

@@ -47,7 +47,7 @@ func betray(t *testing.T, prove func(tcp.Identity) *secret.Identity) (collective
 		honest <- connected{made, err}
 	}()
 	tr.bulk, err = tcp.Dial(deadline(t), nodes[0].addr().String(), id, tcp.Peer{Name: "n/0", Nonce: 100},
-		tcp.Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Rank: 1, Channel: tcp.Bulk})
+		tcp.Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Rank: 1, Channel: tcp.Bulk, Streams: 1})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tr.bulk.Close() })
 	control := <-tr.control

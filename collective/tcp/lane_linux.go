@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"fmt"
 	"io"
 	"sync"
 	"unsafe"
@@ -15,6 +14,7 @@ import (
 // whoever moves messages looks at it, and sleeps in poll(2) when there is
 // nothing to move. One goroutine may receive while another sends.
 type lane struct {
+	rank   int // the peer
 	fd     int
 	mu     sync.Mutex // held while closed is changed or relied upon
 	closed bool
@@ -27,26 +27,48 @@ type lane struct {
 	queue []*frame // to be sent, the first perhaps in part
 }
 
-// A frame is one message on its way out.
+// A frame is one message on its way out, or a stripe of one.
 type frame struct {
 	head [collective.HeaderSize]byte
 	vectors
 }
 
-// await prepares for a message.
-func (l *lane) await(h *collective.Header, parts [][]byte) error {
-	l.in.begin(l.head[:], parts)
-	l.checked = false
-	if n := l.in.left - collective.HeaderSize; n != int(h.Len) {
-		return fmt.Errorf("tcp: %d bytes of room for a payload of %d", n, h.Len)
+// await prepares for a message, which comes in stripes, one in each lane.
+func await(lanes []*lane, h *collective.Header, parts [][]byte) error {
+	if err := room(h, parts); err != nil {
+		return err
+	}
+	for i, l := range lanes {
+		lo, hi := stripe(i, len(lanes), int(h.Len))
+		if l.checked = i > 0; l.checked {
+			l.in.begin(nil, parts, lo, hi)
+		} else {
+			l.in.begin(l.head[:], parts, lo, hi)
+		}
 	}
 	return nil
 }
 
-// read takes what has come of the message. Header and payload are read
+// read takes what has come of the message in all of its lanes.
+func read(lanes []*lane, h *collective.Header, self int) (moved, done bool, err error) {
+	done = true
+	for _, l := range lanes {
+		if l.in.left == 0 {
+			continue
+		}
+		some, all, err := l.read(h, self)
+		if err != nil {
+			return moved, false, err
+		}
+		moved, done = moved || some, done && all
+	}
+	return moved, done, nil
+}
+
+// read takes what has come of the lane's part. Header and payload are read
 // together; of a message that is not the expected one the payload may lie
 // anywhere in the parts, which is of no use to anybody then.
-func (l *lane) read(h *collective.Header, self, from int) (moved, done bool, err error) {
+func (l *lane) read(h *collective.Header, self int) (moved, done bool, err error) {
 	n, err := l.in.move(unix.SYS_READV, l.fd)
 	switch {
 	case err == unix.EAGAIN:
@@ -59,7 +81,7 @@ func (l *lane) read(h *collective.Header, self, from int) (moved, done bool, err
 	if !l.checked && l.in.whole-l.in.left >= collective.HeaderSize {
 		var got collective.Header
 		got.Get(l.head[:])
-		if err := h.Match(&got, self, from); err != nil {
+		if err := h.Match(&got, self, l.rank); err != nil {
 			return true, false, err
 		}
 		l.checked = true
@@ -135,17 +157,28 @@ const (
 	quickBytes  = 32 << 10 // are moved within a few microseconds
 )
 
-// begin starts over with other memory. Empty pieces are left out.
-func (v *vectors) begin(head []byte, parts [][]byte) {
-	v.iov = append(v.iov[:0], unix.Iovec{Base: unsafe.SliceData(head), Len: uint64(len(head))})
-	v.next, v.left = 0, len(head)
+// begin starts over with other memory: the head, which may be nil, and the bytes
+// [lo, hi) of the parts.
+func (v *vectors) begin(head []byte, parts [][]byte, lo, hi int) {
+	v.iov = v.iov[:0]
+	v.add(head)
 	for _, p := range parts {
-		if len(p) > 0 {
-			v.iov = append(v.iov, unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))})
-			v.left += len(p)
+		if a, b := max(lo, 0), min(hi, len(p)); a < b {
+			v.add(p[a:b])
 		}
+		lo, hi = lo-len(p), hi-len(p)
+	}
+	v.next, v.left = 0, 0
+	for _, piece := range v.iov {
+		v.left += int(piece.Len)
 	}
 	v.whole = v.left
+}
+
+func (v *vectors) add(p []byte) {
+	if len(p) > 0 {
+		v.iov = append(v.iov, unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))})
+	}
 }
 
 // forget lets go of the memory.

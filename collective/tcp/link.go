@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"time"
@@ -48,13 +47,23 @@ func (l *Link) interrupt() { _ = l.raw.SetDeadline(time.Unix(1, 0)) }
 func (l *Link) Write(ctx context.Context, h *collective.Header, parts [][]byte) error {
 	defer l.watch(ctx, l.raw.SetWriteDeadline)()
 	h.Put(l.out[:])
+	return because(ctx, l.write(l.out[:], parts))
+}
+
+// writeStripe is Write without a header.
+func (l *Link) writeStripe(ctx context.Context, parts [][]byte) error {
+	defer l.watch(ctx, l.raw.SetWriteDeadline)()
+	return because(ctx, l.write(nil, parts))
+}
+
+func (l *Link) write(head []byte, parts [][]byte) error {
 	if l.sealed() {
-		return because(ctx, l.writeSealed(parts))
+		return l.writeSealed(head, parts)
 	}
-	l.frames = append(append(l.frames[:0], l.out[:]), parts...)
+	l.frames = append(append(l.frames[:0], head), parts...)
 	l.outs = l.frames
 	_, err := l.outs.WriteTo(l.conn)
-	return because(ctx, err)
+	return err
 }
 
 // Next reads the next header and its payload. into says where the payload
@@ -62,6 +71,17 @@ func (l *Link) Write(ctx context.Context, h *collective.Header, parts [][]byte) 
 // unread in the socket and is returned. A deadline that strikes inside a header
 // loses nothing; the next call goes on.
 func (l *Link) Next(ctx context.Context, into func(h *collective.Header) ([][]byte, error)) error {
+	return l.nextStripe(ctx, func(h *collective.Header) ([][]byte, error) {
+		parts, err := into(h)
+		if err == nil {
+			err = room(h, parts)
+		}
+		return parts, err
+	})
+}
+
+// nextStripe is Next where only a part of the payload comes on this Link.
+func (l *Link) nextStripe(ctx context.Context, into func(h *collective.Header) ([][]byte, error)) error {
 	defer l.watch(ctx, l.raw.SetReadDeadline)()
 	n, err := io.ReadFull(l.conn, l.in[l.got:])
 	if l.got += n; err != nil {
@@ -74,16 +94,19 @@ func (l *Link) Next(ctx context.Context, into func(h *collective.Header) ([][]by
 	if err != nil {
 		return err
 	}
-	n = 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	if n != int(h.Len) {
-		return fmt.Errorf("tcp: %d bytes of room for a payload of %d", n, h.Len)
-	}
+	return because(ctx, l.fill(parts))
+}
+
+// readStripe fills parts with what comes next.
+func (l *Link) readStripe(ctx context.Context, parts [][]byte) error {
+	defer l.watch(ctx, l.raw.SetReadDeadline)()
+	return because(ctx, l.fill(parts))
+}
+
+func (l *Link) fill(parts [][]byte) error {
 	for _, p := range parts {
 		if _, err := io.ReadFull(l.conn, p); err != nil {
-			return because(ctx, err)
+			return err
 		}
 	}
 	return nil

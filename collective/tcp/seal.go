@@ -115,11 +115,11 @@ func refusePlainly(conn net.Conn, why string) {
 
 // writeSealed is Write over TLS, where every call makes records of its own:
 // what is small goes together with what is beside it, the rest as it is.
-func (l *Link) writeSealed(parts [][]byte) error {
+func (l *Link) writeSealed(head []byte, parts [][]byte) error {
 	if l.joined == nil {
 		l.joined = make([]byte, 0, maxRecord)
 	}
-	b := append(l.joined[:0], l.out[:]...)
+	b := append(l.joined[:0], head...)
 	for _, p := range parts {
 		n := min(maxRecord-len(b), len(p))
 		b, p = append(b, p[:n]...), p[n:]

@@ -22,7 +22,10 @@ const (
 type Transport struct {
 	view  collective.View
 	peers []peer // by rank; the own one has no Links
-	drive drive  // of the peers' lanes
+
+	streams int // bulk Links of each peer
+
+	drive drive // of the peers' lanes
 	waits *collective.Waits
 
 	called atomic.Uint64 // the highest call this rank has begun; heartbeats tell it
@@ -39,28 +42,23 @@ type Transport struct {
 
 // A peer is one other rank.
 type peer struct {
-	bulk, control *Link
-	lane          *lane                                        // bulk's socket, where messages are moved without goroutines
-	recv          func(h *collective.Header) ([][]byte, error) // for bulk.Next
-	want          *collective.Header                           // of the Recv in progress
-	parts         [][]byte
+	control *Link
+	bulk    []*Link
+	lanes   []*lane   // the sockets of bulk, where messages are moved without goroutines
+	out, in []*porter // of bulk[1:], where they are not
+
+	first struct{ out, in [][]byte } // the stripes that bulk[0] carries
 
 	write  sync.Mutex    // one frame at a time on control; guards both Links while connecting
 	called atomic.Uint64 // the highest call it has begun
 	left   atomic.Bool   // it has said goodbye
 }
 
-func newTransport(v collective.View) *Transport {
-	t := &Transport{view: v, peers: make([]peer, v.Size()), failed: make(chan struct{})}
+func newTransport(v collective.View, streams int) *Transport {
+	t := &Transport{view: v, peers: make([]peer, v.Size()), streams: streams, failed: make(chan struct{})}
 	t.drive.equip(v)
 	for r := range t.peers {
-		p := &t.peers[r]
-		p.recv = func(h *collective.Header) ([][]byte, error) {
-			if err := p.want.Match(h, v.Self, r); err != nil {
-				return nil, err
-			}
-			return p.parts, nil
-		}
+		t.peers[r].bulk = make([]*Link, streams)
 	}
 	if len(t.peers) > 1 {
 		t.done.Go(t.beat)
@@ -71,11 +69,11 @@ func newTransport(v collective.View) *Transport {
 // attach gives a peer one of its Links. Heartbeats and the reading of control
 // begin with that Link, however long other peers take to connect. It is called
 // before the Transport is used, but for Abort.
-func (t *Transport) attach(rank int, c Channel, l *Link) {
+func (t *Transport) attach(rank int, l *Link) {
 	p := &t.peers[rank]
 	p.write.Lock()
-	if c == Bulk {
-		p.bulk, p.lane = l, engage(l)
+	if l.purpose.Channel == Bulk {
+		p.bulk[l.purpose.Stream] = l
 		p.write.Unlock()
 		return
 	}
@@ -88,12 +86,28 @@ func (t *Transport) attach(rank int, c Channel, l *Link) {
 	}
 }
 
+// ready makes use of the bulk Links, once all are there.
+func (t *Transport) ready() {
+	for r := range t.peers {
+		if r == t.view.Self {
+			continue
+		}
+		p := &t.peers[r]
+		p.write.Lock()
+		p.lanes = engage(r, p.bulk)
+		p.write.Unlock()
+		if p.lanes == nil {
+			t.hire(r)
+		}
+	}
+}
+
 // Send is part of collective.Transport.
 func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, parts [][]byte) error {
 	if err := t.broken(); err != nil {
 		return err
 	}
-	if t.peers[to].lane != nil {
+	if t.peers[to].lanes != nil {
 		defer t.alarm(ctx)()
 		if err := t.Post(to, h, parts); err != nil {
 			return err
@@ -101,11 +115,7 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 		return t.Flush(ctx)
 	}
 	t.begun(h)
-	err := t.peers[to].bulk.Write(ctx, h, parts)
-	if err == nil {
-		return nil
-	}
-	return t.explain(ctx, to, "send", err)
+	return t.carryOut(ctx, to, h, parts)
 }
 
 // Recv is part of collective.Transport.
@@ -114,18 +124,11 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return err
 	}
 	t.begun(h)
-	p := &t.peers[from]
-	if p.lane != nil {
+	if t.peers[from].lanes != nil {
 		defer t.alarm(ctx)()
-		return t.driveIn(ctx, p.lane, from, h, parts)
+		return t.driveIn(ctx, from, h, parts)
 	}
-	p.want, p.parts = h, parts
-	err := p.bulk.Next(ctx, p.recv)
-	p.want, p.parts = nil, nil
-	if err == nil {
-		return nil
-	}
-	return t.explain(ctx, from, "receive", err)
+	return t.carryIn(ctx, from, h, parts)
 }
 
 // Tell is part of collective.Waiter.
@@ -204,7 +207,7 @@ func (t *Transport) hangUp() {
 	for r := range t.peers {
 		p := &t.peers[r]
 		p.write.Lock()
-		links := []*Link{p.bulk, p.control}
+		links := append([]*Link{p.control}, p.bulk...)
 		p.write.Unlock()
 		for _, l := range links {
 			if l != nil {
@@ -258,11 +261,13 @@ func (t *Transport) unblock() {
 	for r := range t.peers {
 		p := &t.peers[r]
 		p.write.Lock()
-		if p.bulk != nil {
-			p.bulk.interrupt()
+		for _, l := range p.bulk {
+			if l != nil {
+				l.interrupt()
+			}
 		}
-		if p.lane != nil {
-			p.lane.shut()
+		for _, l := range p.lanes {
+			l.shut()
 		}
 		p.write.Unlock()
 	}

@@ -1,0 +1,160 @@
+package tcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/secret"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// spread makes nodes that spread messages over so many connections.
+func spread(t testing.TB, n, streams int, prove func(tcp.Identity) *secret.Identity) []*node {
+	nodes := listenAs(t, n, prove)
+	for _, node := range nodes {
+		node.gate.Streams = streams
+	}
+	return nodes
+}
+
+func plain(tcp.Identity) *secret.Identity { return nil }
+
+func streams(streams int, prove func(testing.TB) func(tcp.Identity) *secret.Identity) collectivetest.Maker {
+	return func(t testing.TB, n int) []*collective.Group { return connect(t, spread(t, n, streams, prove(t))) }
+}
+
+func keyless(testing.TB) func(tcp.Identity) *secret.Identity { return plain }
+
+// Messages that travel in stripes, short ones too, keep every promise that
+// whole ones do.
+func TestStreams(t *testing.T) {
+	defer tcp.CutAt(256)()
+	t.Run("2", func(t *testing.T) { collectivetest.TestGroup(t, streams(2, keyless)) })
+	t.Run("4, TLS", func(t *testing.T) { collectivetest.TestGroup(t, streams(4, prover)) })
+	t.Run("methods, 4", func(t *testing.T) {
+		collectivetest.TestMethods(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
+			return transports(t, spread(t, n, 4, plain))
+		})
+	})
+	t.Run("flight, 4", func(t *testing.T) { collectivetest.TestFlight(t, streams(4, keyless)) })
+	t.Run("flight, 3, TLS", func(t *testing.T) { collectivetest.TestFlight(t, streams(3, prover)) })
+	t.Run("allocations, 4", func(t *testing.T) { collectivetest.TestAllocations(t, streams(4, keyless)) })
+}
+
+// Whichever connection between two ranks dies, in whatever moment, every rank
+// names one of its two ends.
+func TestDeathOfOneConnection(t *testing.T) {
+	const n, streams = 3, 3
+	defer tcp.CutAt(4 << 10)()
+	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{"plain": plain, "TLS": prover(t)} {
+		for stream := range streams {
+			t.Run(fmt.Sprintf("%s, %d", name, stream), func(t *testing.T) {
+				nodes := spread(t, n, streams, prove)
+				vs, made := join(t, nodes, 1)
+				under := make([]collective.Transport, n)
+				for r := range made {
+					under[r] = made[r]
+				}
+				groups := collectivetest.Groups(t, vs, under, collective.Options{})
+				var cut sync.Once
+				collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+					s := make([]float32, 1<<20)
+					for call := range 10_000 {
+						if call == 3+stream && g.Rank() == 0 {
+							cut.Do(func() { go made[1].KillStream(0, stream) }) // while calls are in progress
+						}
+						begin := time.Now()
+						err := collective.AllReduce(ctx, g, s, collective.Sum)
+						if err == nil {
+							continue
+						}
+						var lost *collective.RankError
+						if assert.ErrorAs(t, err, &lost, "rank %d", g.Rank()) {
+							assert.Contains(t, []int{0, 1}, lost.Rank, "rank %d: %v", g.Rank(), err)
+							assert.ErrorIs(t, err, collective.ErrLost)
+							assert.Less(t, time.Since(begin), 3*time.Second)
+						}
+						return
+					}
+				})
+			})
+		}
+	}
+}
+
+// Ranks that would cut messages differently find that out when they connect,
+// whoever comes first, and are told what to do.
+func TestStreamsDiffer(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		nodes := spread(t, 2, 2, plain)
+		nodes[1].gate.Streams = 4
+		vs := views(nodes, 1)
+		var all sync.WaitGroup
+		for _, r := range []int{first, 1 - first} {
+			all.Go(func() {
+				_, err := nodes[r].gate.Connect(deadline(t), vs[r])
+				var differs *collective.RankError
+				if assert.ErrorAs(t, err, &differs) {
+					assert.Equal(t, "connect", differs.Phase)
+					assert.ErrorContains(t, err, "give all ranks the same --streams")
+				}
+			})
+		}
+		all.Wait()
+	}
+	nodes := spread(t, 1, tcp.MaxStreams+1, plain)
+	_, err := nodes[0].gate.Connect(deadline(t), views(nodes, 1)[0])
+	require.ErrorContains(t, err, "it can be 1 to 8")
+}
+
+// Close and Abort end whoever sends and receives stripes, in any moment, and
+// leave nothing.
+func TestEndDuringStripes(t *testing.T) {
+	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{"plain": plain, "TLS": prover(t)} {
+		t.Run(name, func(t *testing.T) {
+			nodes := spread(t, 2, 4, prove)
+			var before int
+			for round := range uint64(16) {
+				vs, made := join(t, nodes, 1+round)
+				if round == 0 {
+					before = open(t)
+				}
+				payload, into := make([]byte, 8<<20), make([]byte, 1<<20)
+				var sent, got error
+				var all sync.WaitGroup
+				all.Go(func() {
+					for seq := uint64(1); sent == nil; seq++ {
+						sent = made[0].Send(context.Background(), 1, message(vs[0], seq, payload), [][]byte{payload})
+					}
+				})
+				all.Go(func() { got = made[0].Recv(context.Background(), 1, message(vs[0], 1, into), [][]byte{into}) })
+				select {
+				case <-time.After(time.Duration(round%8) * time.Millisecond):
+				case <-t.Context().Done():
+				}
+				cause := error(collective.ErrClosed)
+				if round%2 == 0 {
+					cause = errors.New("enough")
+					made[0].Abort(&collective.RankError{Rank: 0, Phase: "failed", Err: cause})
+				} else {
+					require.NoError(t, made[0].Close())
+				}
+				all.Wait()
+				require.ErrorIs(t, sent, cause)
+				require.ErrorIs(t, got, cause)
+				require.NoError(t, made[0].Close())
+				require.NoError(t, made[1].Close())
+			}
+			require.LessOrEqual(t, open(t), before)
+		})
+	}
+}

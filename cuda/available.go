@@ -27,6 +27,10 @@ func Available() error {
 	return err
 }
 
+// Built is nil in a program that uses a GPU where there is one, and otherwise the
+// error of Available. Unlike that it looks at no driver.
+func Built() error { return supported() }
+
 // openDriver loads the driver, once, and returns the number of devices.
 func openDriver() (devices int, err error) {
 	loaded.Lock()

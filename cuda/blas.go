@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -107,10 +106,11 @@ type Number int
 const (
 	Float32s Number = iota
 	BFloat16s
+	BFloat16Factors // bfloat16 in A and B, float32 in C and Bias
 )
 
 // String is the name of the type.
-func (n Number) String() string { return [...]string{"f32", "bf16"}[n] }
+func (n Number) String() string { return [...]string{"f32", "bf16", "bf16 to f32"}[n] }
 
 // An Epilogue is what a product does besides.
 type Epilogue int
@@ -146,9 +146,24 @@ type Product struct {
 	Beta           float32
 	Epilogue       Epilogue
 	Type           Number // of A, B, C and Bias
-	A, B, C        Ptr    // multiples of 16 are faster, as sizes are
-	Bias, Mask     Ptr    // as the epilogue has them
+	A, B, C        Ptr    // multiples of 64 are fastest, with sizes of 16 bytes
+	Bias, Mask     Ptr    // as the epilogue has them; it needs multiples of 16
 }
+
+// bestAlignment is that of parameters and of all other memory of a backend. More
+// is worth nothing, and different promises can get different candidates.
+const bestAlignment = 64
+
+// alignment is what all matrices are multiples of, at most bestAlignment.
+func (p Product) alignment() int {
+	all := p.A | p.B | p.C | bestAlignment
+	return int(all & -all) // the lowest bit
+}
+
+// fusible reports whether cuBLASLt may be asked for the epilogue at all.
+func (p Product) fusible() bool { return (p.Bias|p.Mask)%epilogueAlignment == 0 }
+
+const epilogueAlignment = 16
 
 // MaskBytes is the size of a Mask for m rows and n columns: a bit for each
 // element, rows at multiples of 128 bits.
@@ -168,8 +183,15 @@ func (p Product) key(tf32 bool) string {
 	if tf32 && p.Type == Float32s {
 		kind = "tf32"
 	}
-	return fmt.Sprintf("%dx%dx%d %s%s %s %s beta %v", p.M, p.N, p.K, letters(p.TransA), letters(p.TransB), kind, p.Epilogue, p.Beta)
+	key := fmt.Sprintf("%dx%dx%d %s%s %s %s beta %v", p.M, p.N, p.K, letters(p.TransA), letters(p.TransB), kind, p.Epilogue, p.Beta)
+	if a := p.alignment(); a < bestAlignment {
+		key += fmt.Sprintf(" at multiples of %d", a)
+	}
+	return key
 }
+
+// Kind names the kind of product as Choices does.
+func (b *BLAS) Kind(p Product) string { return p.key(b.options.TF32) }
 
 // A Plan is a product that is ready to run.
 type Plan struct {
@@ -188,8 +210,12 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	if p.M < 1 || p.N < 1 || p.K < 1 {
 		return nil, fmt.Errorf("cuda: a product of %d×%d by %d×%d", p.M, p.K, p.K, p.N)
 	}
-	made, err := prepare(b, p)
-	fused := true
+	var made prepared
+	var err error
+	fused := p.Epilogue == None || p.fusible()
+	if fused {
+		made, err = prepare(b, p)
+	}
 	if err == nil && made.count() == 0 && p.Epilogue != None {
 		made.release()
 		p.Epilogue, p.Bias, p.Mask, fused = None, 0, 0, false
@@ -230,44 +256,12 @@ func (p *Plan) choose(s Stream) error {
 	return nil
 }
 
-// How often each candidate runs: first without being timed, then timed together.
-const (
-	warmups = 2
-	timed   = 5
-)
-
 // fastest times the candidates.
 func (p *Plan) fastest(s Stream) (best int, err error) {
-	begin, err := p.blas.device.NewEvent(true)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = begin.Destroy() }() // a failure shows where it is used
-	end, err := p.blas.device.NewEvent(true)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = end.Destroy() }()
 	var least time.Duration
 	for i := range p.made.count() {
 		p.made.choice = i
-		for n := range warmups + timed {
-			if n == warmups {
-				if err := begin.Record(s); err != nil {
-					return 0, err
-				}
-			}
-			if err := p.Run(s); err != nil {
-				return 0, err
-			}
-		}
-		if err := end.Record(s); err != nil {
-			return 0, err
-		}
-		if err := end.Sync(context.Background()); err != nil {
-			return 0, err
-		}
-		took, err := end.Since(begin)
+		took, err := p.blas.device.Time(s, func() error { return p.Run(s) })
 		if err != nil {
 			return 0, err
 		}

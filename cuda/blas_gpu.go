@@ -67,10 +67,13 @@ type prepared struct {
 // prepare turns the row-major product into the column-major one of the
 // transposes, which lie in memory the same way: Cᵀ = op(B)ᵀ·op(A)ᵀ.
 func prepare(b *BLAS, p Product) (prepared, error) {
-	compute, kind := C.int(computeFloat32), C.int(typeFloat32)
-	if p.Type == BFloat16s {
-		kind = typeBFloat16
-	} else if b.options.TF32 {
+	compute, factors, result := C.int(computeFloat32), C.int(typeFloat32), C.int(typeFloat32)
+	switch {
+	case p.Type == BFloat16s:
+		factors, result = typeBFloat16, typeBFloat16
+	case p.Type == BFloat16Factors:
+		factors = typeBFloat16
+	case b.options.TF32:
 		compute = computeTF32
 	}
 	flag := func(t bool) C.int {
@@ -86,13 +89,13 @@ func prepare(b *BLAS, p Product) (prepared, error) {
 		return C.int64_t(columns)
 	}
 	made := prepared{product: C.rt_product{
-		compute: compute, _type: kind,
+		compute: compute, factors: factors, result: result,
 		trans_a: flag(p.TransB), trans_b: flag(p.TransA),
 		m: C.uint64_t(p.N), n: C.uint64_t(p.M), k: C.uint64_t(p.K),
 		lda: ld(p.TransB, p.K, p.N), ldb: ld(p.TransA, p.M, p.K), ldd: C.int64_t(p.N),
 		epilogue: epilogues[p.Epilogue],
 		bias:     C.uintptr_t(p.Bias), aux: C.uintptr_t(p.Mask), aux_ld: C.int64_t(maskWidth(p.N)),
-		a: C.uintptr_t(p.B), b: C.uintptr_t(p.A), d: C.uintptr_t(p.C), beta: C.float(p.Beta),
+		a: C.uintptr_t(p.B), b: C.uintptr_t(p.A), d: C.uintptr_t(p.C), alignment: C.uint32_t(p.alignment()), beta: C.float(p.Beta),
 	}}
 	found := make([]C.rt_candidate, mostCandidates)
 	count := C.int(len(found))

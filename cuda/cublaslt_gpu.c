@@ -17,6 +17,7 @@ enum {
 	desc_aux = 11,
 	desc_aux_ld = 12,
 	preference_workspace = 1,
+	preference_alignment = 5, // and 6, 7, 8: of A, B, C and D; 256 unless set
 };
 
 // The functions that are called, unchanged from 11 to 13. The last may be NULL.
@@ -81,11 +82,11 @@ static int describe(const rt_product *p, rt_matmul *made) {
 	if (r == success && p->aux != 0)
 		r = lt.desc_set(made->desc, desc_aux_ld, &p->aux_ld, sizeof p->aux_ld);
 	if (r == success)
-		r = lt.layout_create(&made->a, p->type, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k, p->lda);
+		r = lt.layout_create(&made->a, p->factors, p->trans_a ? p->k : p->m, p->trans_a ? p->m : p->k, p->lda);
 	if (r == success)
-		r = lt.layout_create(&made->b, p->type, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n, p->ldb);
+		r = lt.layout_create(&made->b, p->factors, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n, p->ldb);
 	if (r == success)
-		r = lt.layout_create(&made->d, p->type, p->m, p->n, p->ldd);
+		r = lt.layout_create(&made->d, p->result, p->m, p->n, p->ldd);
 	return r;
 }
 
@@ -101,6 +102,8 @@ int rt_lt_prepare(void *handle, const rt_product *p, size_t workspace, rt_matmul
 		r = lt.preference_create(&preference);
 	if (r == success)
 		r = lt.preference_set(preference, preference_workspace, &workspace, sizeof workspace);
+	for (int i = 0; i < 4 && r == success; i++)
+		r = lt.preference_set(preference, preference_alignment + i, &p->alignment, sizeof p->alignment);
 	if (r == success)
 		r = lt.heuristic(handle, made->desc, made->a, made->b, made->d, made->d, preference, want, candidates, &got);
 	if (preference != NULL)

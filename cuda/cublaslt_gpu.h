@@ -23,7 +23,7 @@ typedef struct {
 // A product D = epilogue(op(A)·op(B) + beta·D) of column-major matrices, in cuBLASLt's
 // numbers.
 typedef struct {
-	int compute, type;
+	int compute, factors, result; // types of a and b, and of d
 	int trans_a, trans_b;
 	uint64_t m, n, k;
 	int64_t lda, ldb, ldd;
@@ -31,6 +31,7 @@ typedef struct {
 	uintptr_t bias, aux;
 	int64_t aux_ld;
 	uintptr_t a, b, d;
+	uint32_t alignment; // of a, b and d, in bytes, that is promised
 	float beta;
 } rt_product;
 

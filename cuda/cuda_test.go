@@ -156,6 +156,17 @@ func TestProductKeys(t *testing.T) {
 	require.Equal(t, "128x10x64 nt tf32 bias beta 0", p.key(true))
 	p.Type = BFloat16s
 	require.Equal(t, "128x10x64 nt bf16 bias beta 0", p.key(true))
+	p.Type = BFloat16Factors
+	require.Equal(t, "128x10x64 nt bf16 to f32 bias beta 0", p.key(true))
+	p.Type = BFloat16s
+	p.A, p.B, p.C = 256, 64, 1<<40 // cuBLASLt is promised no more than it needs
+	require.Equal(t, "128x10x64 nt bf16 bias beta 0", p.key(true))
+	p.B = 1<<40 + 8
+	require.Equal(t, "128x10x64 nt bf16 bias beta 0 at multiples of 8", p.key(true))
+	for at, fits := range map[Ptr]bool{0: true, 64: true, 16: true, 8: false, 4: false} {
+		require.Equal(t, fits, Product{Bias: at}.fusible())
+		require.Equal(t, fits, Product{Mask: at, Bias: 32}.fusible())
+	}
 }
 
 func TestVersions(t *testing.T) {

@@ -5,6 +5,7 @@ package cuda
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -435,6 +436,30 @@ func TestProducts(t *testing.T) {
 	})
 }
 
+// Matrices may lie at any element; then there is another kind of product. An
+// epilogue's memory may not.
+func TestProductsAnywhere(t *testing.T) {
+	onDevice(t, func(d *Device, s Stream) {
+		_, err := CublasLt.Open()
+		need(t, err)
+		blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
+		require.NoError(t, err)
+		room := []float32{9, 1, 2, 3, 4, 9}
+		for _, off := range []Ptr{4, 8} {
+			p := Product{M: 2, N: 2, K: 2, Epilogue: Bias, A: put(t, d, s, room) + off, B: put(t, d, s, room) + off, C: put(t, d, s, room) + off, Bias: put(t, d, s, room) + off}
+			plan, err := blas.Plan(s, p)
+			require.NoError(t, err)
+			require.False(t, plan.Fused())
+			require.NoError(t, plan.Run(s))
+			plan.Destroy()
+			a := room[off/4:]
+			require.Equal(t, []float32{a[0]*a[0] + a[1]*a[2], a[0]*a[1] + a[1]*a[3], a[2]*a[0] + a[3]*a[2], a[2]*a[1] + a[3]*a[3]}, take(t, s, p.C, 4))
+			require.Contains(t, blas.Choices(), fmt.Sprintf("2x2x2 nn f32 none beta 0 at multiples of %d", off))
+		}
+		require.NoError(t, blas.Destroy())
+	})
+}
+
 // Fewer bits in the factors, or in all, give the same product but for rounding.
 func TestProductsOfFewerBits(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
@@ -462,7 +487,9 @@ func TestProductsOfFewerBits(t *testing.T) {
 		require.NoError(t, err)
 		tf32 := Product{M: m, N: n, K: k, A: put(t, d, s, a), B: put(t, d, s, b), C: alloc(t, d, 4*m*n)}
 		bf16 := Product{M: m, N: n, K: k, Type: BFloat16s, A: half(a), B: half(b), C: alloc(t, d, 2*m*n)}
-		for _, p := range []Product{tf32, bf16} {
+		factors := bf16
+		factors.Type, factors.Epilogue, factors.C, factors.Bias = BFloat16Factors, Bias, alloc(t, d, 4*m*n), put(t, d, s, make([]float32, n))
+		for _, p := range []Product{tf32, bf16, factors} {
 			plan, err := blas.Plan(s, p)
 			require.NoError(t, err)
 			require.NoError(t, plan.Run(s))
@@ -475,7 +502,11 @@ func TestProductsOfFewerBits(t *testing.T) {
 			require.InDelta(t, want[i], got, 1e-5, "TF32, whose factors are exact here")
 			require.InDelta(t, want[i], math.Float32frombits(uint32(rounded[i])<<16), math.Abs(want[i])/128+1e-6, "bf16")
 		}
-		require.Equal(t, map[string]int{"16x24x32 nn tf32 none beta 0": 0, "16x24x32 nn bf16 none beta 0": 0}, blas.Choices(), "untimed takes the first")
+		for i, got := range take(t, s, factors.C, m*n) {
+			require.InDelta(t, want[i], got, 1e-5, "factors of bf16, which are exact here")
+		}
+		kinds := map[string]int{"16x24x32 nn tf32 none beta 0": 0, "16x24x32 nn bf16 none beta 0": 0, "16x24x32 nn bf16 to f32 bias beta 0": 0}
+		require.Equal(t, kinds, blas.Choices(), "untimed takes the first")
 		require.NoError(t, blas.Destroy())
 	})
 }

@@ -60,25 +60,41 @@ func outputs(width int, out []int) (int, error) {
 	return out[0], nil
 }
 
-// forward returns y in temporary memory.
-func (a *affine) forward(p *Pass, x Tensor) Tensor {
+// forward returns y, or relu of it, in temporary memory.
+func (a *affine) forward(p *Pass, x Tensor, relu bool, j joint) Tensor {
 	rows := x.Rows()
 	y := Tensor{Shape: []int{rows, a.nO}, Data: p.Backend.Temp(rows * a.nO), Lengths: x.Lengths}
+	if f, ok := p.Backend.(Fuser); ok {
+		f.Affine(y.Data, x.Data, a.w.Values, a.b.Values, relu, j.leaves)
+		return y
+	}
 	p.Backend.Gemm(y.Data, x.Data, a.w.Values, rows, a.nO, a.nI, false, true, 0)
 	p.Backend.AddBias(y.Data, a.b.Values)
+	if relu {
+		p.Backend.Relu(y.Data, y.Data)
+	}
 	return y
 }
 
 // backward adds the gradients of W and b and returns that of x.
-func (a *affine) backward(p *Pass, x Tensor, dy Buffer) Tensor {
+func (a *affine) backward(p *Pass, x Tensor, dy Buffer, j joint) Tensor {
 	rows := x.Rows()
-	p.Backend.SumRows(a.b.Grads, dy)
-	p.Backend.Gemm(a.w.Grads, dy, x.Data, a.nO, a.nI, rows, true, false, 1)
+	f, fuses := p.Backend.(Fuser)
+	if fuses {
+		f.AffineGrad(a.w.Grads, a.b.Grads, dy, x.Data)
+	} else {
+		p.Backend.SumRows(a.b.Grads, dy)
+		p.Backend.Gemm(a.w.Grads, dy, x.Data, a.nO, a.nI, rows, true, false, 1)
+	}
 	p.final(a.w.Offset)
 	if !a.wantDX {
 		return Tensor{}
 	}
 	dx := p.Backend.Temp(rows * a.nI)
+	if fuses && j.takes {
+		f.ReluInputGrad(dx, dy, a.w.Values, x.Data, rows)
+		return Tensor{Shape: x.Shape, Data: dx, Lengths: x.Lengths}
+	}
 	p.Backend.Gemm(dx, dy, a.w.Values, rows, a.nI, a.nO, false, false, 0)
 	return Tensor{Shape: x.Shape, Data: dx, Lengths: x.Lengths}
 }

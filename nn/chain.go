@@ -35,8 +35,15 @@ func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
 // Forward runs the layers in order and their Backprops in reverse.
 func (c *chain) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	backs := make([]Backprop, len(c.layers))
+	var j joint
 	for i, l := range c.layers {
-		x, backs[i] = l.Forward(p, x)
+		w, ok := l.(weighted)
+		if !ok {
+			x, backs[i] = l.Forward(p, x)
+			continue
+		}
+		j = joint{takes: j.leaves, leaves: i+1 < len(c.layers) && joins(p, l, c.layers[i+1])}
+		x, backs[i] = w.forward(p, x, j)
 	}
 	return x, func(d Tensor) Tensor {
 		for i := len(backs) - 1; i >= 0 && !d.empty(); i-- {

@@ -19,9 +19,11 @@ func (l *Linear) Init(in, out []int, b *Builder) ([]int, error) {
 }
 
 // Forward takes rows of nI and returns rows of nO.
-func (l *Linear) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
-	y := l.affine.forward(p, x)
-	return y, func(dy Tensor) Tensor { return l.affine.backward(p, x, dy.Data) }
+func (l *Linear) Forward(p *Pass, x Tensor) (Tensor, Backprop) { return l.forward(p, x, joint{}) }
+
+func (l *Linear) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
+	y := l.affine.forward(p, x, false, j)
+	return y, func(dy Tensor) Tensor { return l.affine.backward(p, x, dy.Data, j) }
 }
 
 var _ Layer = (*Linear)(nil)

@@ -25,9 +25,10 @@ func (l *Relu) Init(in, out []int, b *Builder) ([]int, error) {
 }
 
 // Forward takes rows of nI and returns rows of nO.
-func (l *Relu) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
-	y := l.affine.forward(p, x)
-	p.Backend.Relu(y.Data, y.Data)
+func (l *Relu) Forward(p *Pass, x Tensor) (Tensor, Backprop) { return l.forward(p, x, joint{}) }
+
+func (l *Relu) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
+	y := l.affine.forward(p, x, true, j)
 	scale := float32(1)
 	if l.drop.active(p) {
 		l.drop.apply(p, y.Data, y.Data, l.affine.nO)
@@ -36,8 +37,10 @@ func (l *Relu) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	// An output that dropout zeroed is as dead as one that relu zeroed, so the
 	// one comparison of ReluGrad undoes both and no mask is kept or drawn again.
 	return y, func(dy Tensor) Tensor {
-		p.Backend.ReluGrad(dy.Data, dy.Data, y.Data, scale)
-		return l.affine.backward(p, x, dy.Data)
+		if !j.leaves {
+			p.Backend.ReluGrad(dy.Data, dy.Data, y.Data, scale)
+		}
+		return l.affine.backward(p, x, dy.Data, j)
 	}
 }
 

@@ -25,10 +25,12 @@ func (l *Softmax) Init(in, out []int, b *Builder) ([]int, error) {
 }
 
 // Forward takes rows of nI and returns rows of nO probabilities.
-func (l *Softmax) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
-	y := l.affine.forward(p, x)
+func (l *Softmax) Forward(p *Pass, x Tensor) (Tensor, Backprop) { return l.forward(p, x, joint{}) }
+
+func (l *Softmax) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
+	y := l.affine.forward(p, x, false, j)
 	p.Backend.Softmax(y.Data, y.Data, l.affine.nO)
-	return y, func(dlogits Tensor) Tensor { return l.affine.backward(p, x, dlogits.Data) }
+	return y, func(dlogits Tensor) Tensor { return l.affine.backward(p, x, dlogits.Data, j) }
 }
 
 var _ Layer = (*Softmax)(nil)

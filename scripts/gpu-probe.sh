@@ -5,6 +5,18 @@
 # cuBLASLt's kernels for the products of a small network; PyTorch's training step
 # in five ways. It writes Markdown to $OUT/gpu-probe.md, or to stdout without OUT.
 #
+#   scripts/gpu-probe.sh [--parts NAMES] [--limit SECONDS]
+#
+#   symbols  whether the driver has the functions that ringtrain calls
+#   doctor   what RINGTRAIN doctor says
+#   tests    those of package cuda, CUDA_TEST
+#   costs    of starting, compiling, launching, graphs, copies and products
+#   torch    PyTorch's training steps
+#
+# --parts takes names with commas between, all unless given. Each part has a time
+# limit, 14 minutes together; --limit is one for all. On a machine that is lent for
+# ten minutes: --parts symbols,doctor,tests,costs --limit 540, then --parts torch.
+#
 # It needs bash and an NVIDIA GPU, and uses what there is of nvidia-smi, python3,
 # PyTorch, a C compiler and these, which may be carried from another machine:
 #
@@ -21,12 +33,19 @@
 # 0 all was measured, 1 something was not, 2 wrong usage.
 set -uo pipefail # not -e: what fails is reported, and the rest goes on
 
-if (($# > 0)); then
-	sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"
-	[[ $1 == -h || $1 == --help ]] && exit 0
-	exit 2
-fi
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+declare -A part_limits=([symbols]=30 [doctor]=60 [tests]=120 [costs]=240 [torch]=420)
+parts_known=(symbols doctor tests costs torch)
+# shellcheck source=gpu/parts.sh
+source "$here/gpu/parts.sh"
+parts_parse "$@"
+if ((${#rest[@]} > 0)); then
+	if [[ ${rest[0]} == -h || ${rest[0]} == --help ]]; then
+		parts_help
+		exit 0
+	fi
+	parts_usage "${rest[0]} is no flag"
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [[ -n ${OUT-} ]]; then
@@ -42,47 +61,13 @@ absent() {
 	missed=$((missed + 1))
 }
 
-# look prints the first file that one of the patterns after the first argument
-# matches; the first argument names a file that is taken as it is.
-look() {
-	local given=$1 pattern file
-	shift
-	if [[ -n $given ]]; then
-		printf '%s\n' "$given"
-		return 0
+# begin says whether a part is wanted and has time, which is then in seconds.
+begin() {
+	wanted "$1" || return 1
+	if ! seconds=$(left "$1"); then
+		absent "$1: no time is left for it"
+		return 1
 	fi
-	for pattern in "$@"; do
-		while IFS= read -r file; do
-			if [[ -e $file ]]; then
-				printf '%s\n' "$file"
-				return 0
-			fi
-		done < <(compgen -G "$pattern" | sort -rV)
-	done
-	return 1
-}
-
-# library prints where a library is, by its names from the newest to the oldest.
-library() {
-	local given=$1 name dir
-	shift
-	for name in "$@"; do
-		local places=()
-		for dir in "${CUDA_HOME:+$CUDA_HOME/lib64}" "${VIRTUAL_ENV:+$VIRTUAL_ENV/lib/python3*/site-packages/nvidia/*/lib}" \
-			"${wheels:+$wheels/nvidia/*/lib}" /usr/local/nvidia/lib64 '/usr/local/cuda*/lib64' '/usr/lib/*-linux-gnu' /usr/lib64; do
-			if [[ -n $dir ]]; then
-				places+=("$dir/$name")
-			fi
-		done
-		if look "$given" "${places[@]}"; then
-			return 0
-		fi
-		if name=$(ldconfig -p 2>/dev/null | awk -v n="$name" '$1 == n {print $NF; exit}') && [[ -n $name ]]; then
-			printf '%s\n' "$name"
-			return 0
-		fi
-	done
-	return 1
 }
 
 printf '# What a GPU costs\n\n%s, by scripts/gpu-probe.sh.\n\n## Machine\n\n' "$(date -u '+%F %T UTC')"
@@ -117,10 +102,13 @@ for variable in RINGTRAIN_CUDA_LIB RINGTRAIN_NVRTC_LIB RINGTRAIN_CUBLASLT_LIB RI
 	[[ -n ${!variable} ]] || unset "$variable"
 done
 
-printf "\n## Functions of the driver that ringtrain's build refers to\n\n"
-if [[ -z $python ]]; then
-	absent "there is no python3 to look with"
-elif ! "$python" - "$here/../cuda/symbols.txt" "${RINGTRAIN_CUDA_LIB:-libcuda.so.1}" <<'PYTHON'
+symbols() {
+	printf "\n## Functions of the driver that ringtrain's build refers to\n\n"
+	if [[ -z $python ]]; then
+		absent "there is no python3 to look with"
+		return
+	fi
+	timeout "$seconds" "$python" - "$here/../cuda/symbols.txt" "${RINGTRAIN_CUDA_LIB:-libcuda.so.1}" <<'PYTHON' || missed=$((missed + 1))
 import ctypes, sys
 try:
     library = ctypes.CDLL(sys.argv[2])
@@ -136,49 +124,54 @@ for use, names in ("called", ("own", "cu")), ("only linked", ("link",)):
         print(f"\nMissing, {use}: {' '.join(lost)}.")
 sys.exit(any(row[0] != "link" for row in missing))
 PYTHON
-then
-	missed=$((missed + 1))
-fi
+}
+if begin symbols; then symbols; fi
 
-if [[ -n ${RINGTRAIN-} ]]; then
+if [[ -n ${RINGTRAIN-} ]] && begin doctor; then
 	printf '\n## ringtrain doctor\n\n```\n'
-	timeout 60 "$RINGTRAIN" doctor 2>&1 || missed=$((missed + 1))
+	timeout "$seconds" "$RINGTRAIN" doctor 2>&1 || missed=$((missed + 1))
 	printf '```\n'
 fi
 
-if [[ -n ${CUDA_TEST-} ]]; then
+if [[ -n ${CUDA_TEST-} ]] && begin tests; then
 	printf '\n## Tests of package cuda\n\n```\n'
 	tests=$(realpath -- "$CUDA_TEST")
-	(cd "$here/../cuda" && RINGTRAIN_REQUIRE_GPU=1 timeout 120 "$tests" -test.v -test.bench . -test.benchtime 1x 2>&1 | grep -v '^=== ')
+	(cd "$here/../cuda" && RINGTRAIN_REQUIRE_GPU=1 timeout "$seconds" "$tests" -test.v -test.bench . -test.benchtime 1x 2>&1 | grep -v '^=== ')
 	((PIPESTATUS[0] == 0)) || missed=$((missed + 1))
 	printf '```\n'
 fi
 
-echo
-probe=${PROBE_BINARY-}
-if [[ -z $probe && -n $compiler ]]; then
-	probe=$work/probe
-	"$compiler" -O2 -std=gnu11 -o "$probe" "$here/gpu/probe.c" -ldl || probe=
-fi
-if [[ -z $probe ]]; then
-	absent "there is neither a C compiler nor PROBE_BINARY"
-else
-	timeout 240 "$probe" "$arch" || {
+costs() {
+	local probe=${PROBE_BINARY-}
+	echo
+	if [[ -z $probe && -n $compiler ]]; then
+		probe=$work/probe
+		"$compiler" -O2 -std=gnu11 -o "$probe" "$here/gpu/probe.c" -ldl || probe=
+	fi
+	if [[ -z $probe ]]; then
+		absent "there is neither a C compiler nor PROBE_BINARY"
+		return
+	fi
+	timeout "$seconds" "$probe" "$arch" || {
 		rc=$?
 		((rc == 1)) || absent "the probe ended with exit code $rc"
 		missed=$((missed + 1))
 	}
-fi
+}
+if begin costs; then costs; fi
 
-if [[ -z $python ]] || ! "$python" -c 'import torch' 2>/dev/null; then
-	printf '\n## PyTorch\n'
-	absent "python3 has no PyTorch"
-else
-	PYTHONDONTWRITEBYTECODE=1 timeout 420 "$python" "$here/gpu/baselines.py" 2>"$work/torch.log" || {
+torch() {
+	if [[ -z $python ]] || ! "$python" -c 'import torch' 2>/dev/null; then
+		printf '\n## PyTorch\n'
+		absent "python3 has no PyTorch"
+		return
+	fi
+	PYTHONDONTWRITEBYTECODE=1 timeout "$seconds" "$python" "$here/gpu/baselines.py" 2>"$work/torch.log" || {
 		missed=$((missed + 1))
 		printf '\nThe last lines on stderr:\n\n```\n%s\n```\n' "$(tail -n 15 "$work/torch.log")"
 	}
-fi
+}
+if begin torch; then torch; fi
 
 if ((missed > 0)); then
 	printf '\n%d parts were not measured, or not in full.\n' "$missed"

@@ -32,6 +32,11 @@ type Config struct {
 	Stream cuda.Stream
 	// NCCL says whether to use it.
 	NCCL Use
+	// Breaking, if not nil, is called once if the engine breaks, before what NCCL is
+	// doing on the stream ends with garbage: it keeps what is queued after that from
+	// doing harm, as nn/gpu's Backend.Abort does. It may be called from any goroutine,
+	// and neither waits nor calls the Engine.
+	Breaking func()
 	// ConnectTime is how long New may take; 0 is DefaultConnectTime.
 	ConnectTime time.Duration
 }

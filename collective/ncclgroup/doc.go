@@ -35,5 +35,6 @@
 // A Group's calls wait on the host, so they cannot be captured. [Engine.Queue]
 // can: it puts a call on the stream and waits for nothing. Nobody compares such
 // calls. [Engine.Broken] then says when the communicator has been aborted, which
-// also lets the stream go on, with garbage in its vectors.
+// also lets the stream go on, with garbage in its vectors; Config.Breaking is told
+// before.
 package ncclgroup

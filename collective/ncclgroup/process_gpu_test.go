@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -122,6 +123,9 @@ func (w *laborer) reduce(ctx context.Context, g *collective.Group) error {
 			return fmt.Errorf("wrong sum %d", x)
 		}
 	}
+	if err := w.fractions(ctx, g); err != nil {
+		return err
+	}
 	fmt.Println("group", g.Size())
 	if os.Getenv(envWorker) == "graphs" {
 		return w.launch(ctx, g, v)
@@ -130,6 +134,37 @@ func (w *laborer) reduce(ctx context.Context, g *collective.Group) error {
 		err = g.AllReduce(ctx, v, collective.Max)
 	}
 	return err
+}
+
+// fractions checks sums of float32 against those of float64, on the host.
+func (w *laborer) fractions(ctx context.Context, g *collective.Group) error {
+	of := func(rank, i int) float64 { return float64((i*7919+rank*104729)%2001-1000) / 977 }
+	s := make([]float32, 10007)
+	for i := range s {
+		s[i] = float32(of(g.Rank(), i))
+	}
+	v, err := put(w.workplace, s)
+	if err != nil {
+		return err
+	}
+	if err := g.AllReduce(ctx, v, collective.Sum); err != nil {
+		return err
+	}
+	got, err := get[float32](w.workplace, v)
+	if err != nil {
+		return err
+	}
+	for i, x := range got {
+		want, size := 0., 0.
+		for rank := range g.Size() {
+			want += float64(float32(of(rank, i)))
+			size += math.Abs(of(rank, i))
+		}
+		if !(math.Abs(want-float64(x)) <= 1e-6*max(1, size)) {
+			return fmt.Errorf("element %d is %v, and on the host %v", i, x, want)
+		}
+	}
+	return nil
 }
 
 // launch launches a graph without end, keeping the device's thread, as a training
@@ -209,6 +244,28 @@ func (p *process) expect(begin string) string {
 		case <-timeout:
 			require.Failf(p.t, "too late", "no %q", begin)
 		}
+	}
+}
+
+// Processes that share a device, where there is one, have the sums of the host.
+func TestProcesses(t *testing.T) {
+	emulated(t, 1)
+	for _, n := range []int{1, 2, 4} {
+		t.Run(fmt.Sprint(n, " ranks"), func(t *testing.T) {
+			c := cluster.Config{Cluster: strings.ReplaceAll(t.Name(), "/", " "), Node: "m", LocalSize: n}
+			var ps []*process
+			for c.Local = range c.LocalSize {
+				ps = append(ps, spawn(t, "calls", c))
+				c.Join = append(c.Join[:c.Local:c.Local], ps[c.Local].expect("addr "))
+			}
+			for _, p := range ps {
+				require.Equal(t, fmt.Sprint(n), p.expect("group "))
+			}
+			for _, p := range ps {
+				_, err := fmt.Fprintln(p.orders, "quit")
+				require.NoError(t, err)
+			}
+		})
 	}
 }
 

@@ -93,6 +93,9 @@ func (e *Engine) breakUp(cause error) {
 	if cause == nil {
 		cause = errBroken
 	}
+	if e.config.Breaking != nil {
+		e.config.Breaking()
+	}
 	w.cause = cause
 	close(w.broken)
 	if w.ended { // Close does it

@@ -32,6 +32,9 @@ type blas struct {
 	*Device
 	lt     *Library
 	handle uintptr
+
+	late    uintptr // a bias that is set after the algorithm was asked for
+	promise uint32  // the alignment of operands, if it is not the 256 bytes of cuBLASLt
 }
 
 func newBLAS(t *testing.T) *blas {
@@ -77,12 +80,20 @@ func (b *blas) run(t *testing.T, p product, a, bb, d, biasAt, mask uintptr) int 
 	layout(&lb, p.k, p.n, p.transB)
 	layout(&ldd, p.m, p.n, false)
 	require.Zero(t, lt.Call("cublasLtMatmulPreferenceCreate", &pref))
+	for attribute := range 4 {
+		if b.promise != 0 {
+			require.Zero(t, lt.Call("cublasLtMatmulPreferenceSetAttribute", pref, 5+attribute, &b.promise, 4))
+		}
+	}
 	var candidates [4][12]uint64
 	var count int32
 	if code := lt.Call("cublasLtMatmulAlgoGetHeuristic", b.handle, desc, la, lb, ldd, ldd, pref, 4, &candidates, &count); code != 0 {
 		return code
 	}
 	require.EqualValues(t, 1, count, "with no workspace")
+	if b.late != 0 {
+		set(bias, &b.late, 8)
+	}
 	one := float32(1)
 	return lt.Call("rt_matmul", b.handle, desc, &one, a, la, bb, lb, &p.beta, d, ldd, &candidates[0][0], nil)
 }
@@ -198,6 +209,14 @@ func TestProductRules(t *testing.T) {
 	require.Equal(t, notSupported, b.run(t, p, x+4, x, x, 0, 0), "no multiple of 16 bytes")
 	p.epilogue = withBias
 	require.Equal(t, invalidArgument, b.run(t, p, x, x, x, 0, 0), "no bias")
+	require.Equal(t, notSupported, b.run(t, p, x, x, x, x+4, 0), "a bias that is no multiple of 16 bytes")
+	b.late = x
+	require.Equal(t, notSupported, b.run(t, p, x, x, x, 0, 0), "a bias that was not there when the algorithm was asked for")
+	b.late, b.promise = 0, 4
+	require.Equal(t, invalidArgument, b.run(t, p, x+4, x, x, 0, 0), "aligned as promised, but without a bias")
+	p.epilogue = plain
+	require.Zero(t, b.run(t, p, x+4, x, x+4, 0, 0), "aligned as promised")
+	b.promise, p.epilogue = 0, withBias
 	t.Setenv("RINGTRAIN_EMULATOR_LT_PLAIN", "1")
 	require.Equal(t, notSupported, b.run(t, p, x, x, x, x, 0))
 	p.epilogue, p.k = plain, 9

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -32,8 +33,9 @@ type Device struct {
 }
 
 // NewDevice makes the first device current on this thread and compiles source for
-// it. env is what Build returns.
-func NewDevice(env []string, source string) (*Device, error) {
+// it. env is what Build returns, or names the driver and NVRTC themselves, which
+// then have options.
+func NewDevice(env []string, source string, options ...string) (*Device, error) {
 	driver, err := Open(env, "RINGTRAIN_CUDA_LIB")
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func NewDevice(env []string, source string) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, _, err := nvrtc.Compile(source)
+	image, _, err := nvrtc.Compile(source, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func (d *Device) check(call string, args ...any) error {
 
 // Compile makes an image of CUDA source, and returns what the compiler says
 // about it, which is part of the error too if it fails. l is NVRTC, its stand-in
-// or itself.
+// or itself. For a virtual architecture, compute_70, the image is PTX.
 func (l *Library) Compile(source string, options ...string) (image []byte, log string, err error) {
 	text := append([]byte(source), 0)
 	var pins runtime.Pinner
@@ -113,9 +115,13 @@ func (l *Library) Compile(source string, options ...string) (image []byte, log s
 	if code != Success {
 		return nil, log, fmt.Errorf("emulator: NVRTC returns %d:\n%s", code, log)
 	}
-	l.Call("nvrtcGetCUBINSize", program, &size)
+	get := "nvrtcGetCUBIN"
+	if slices.ContainsFunc(options, func(o string) bool { return strings.Contains(o, "=compute_") }) {
+		get = "nvrtcGetPTX"
+	}
+	l.Call(get+"Size", program, &size)
 	image = make([]byte, size)
-	l.Call("nvrtcGetCUBIN", program, &image[0])
+	l.Call(get, program, &image[0])
 	return image, log, nil
 }
 

@@ -39,4 +39,6 @@
 //	                                begins, 20 unless set
 //	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster
 //	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues
+//	RINGTRAIN_EMULATOR_PTX          an image of NVRTC's stand-in, to be loaded in
+//	                                place of PTX that has the same kernels
 package emulator

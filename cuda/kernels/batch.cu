@@ -29,18 +29,20 @@ extern "C" __global__ void gather_words(unsigned* y, const unsigned* data, const
   for (i64 e = global_thread(); e < (i64)rows * width; e += global_threads()) y[e] = data[(i64)order[first + e / width] * width + e % width];
 }
 
-// The start of a step, by one block: copies row step mod table_rows of a table of
-// hyper-parameters to hyper, the random numbers' step to random, and the host's
-// abort word to stop, so that the kernels of one step all read one answer. Then
-// moves progress on by one step and advance rows. Any pointer but progress may be
-// null.
-extern "C" __global__ void tick(Progress* progress, i64 advance, float* hyper, const float* table, int table_rows, Random* random, int* stop, const int* abort) {
+// The end of a step, by one block: keeps its loss in element step mod slots of
+// losses, which may be the host's memory, moves progress on by one step and
+// advance rows, and puts the hyper-parameters and the random numbers of the next
+// step where its kernels find them: row step mod table_rows of the table, and
+// random->step. Any pointer but progress may be null.
+extern "C" __global__ void tick(Progress* progress, i64 advance, float* losses, int slots, const float* loss, float* hyper, const float* table,
+                     int table_rows, Random* random) {
   u64 step = progress->step;
   __syncthreads();
-  if (hyper && threadIdx.x < RT_HYPER_LEN) hyper[threadIdx.x] = table[step % table_rows * RT_HYPER_LEN + threadIdx.x];
+  u64 next = step + 1;
+  if (hyper && threadIdx.x < RT_HYPER_LEN) hyper[threadIdx.x] = table[next % table_rows * RT_HYPER_LEN + threadIdx.x];
   if (threadIdx.x > 0) return;
-  if (random) random->step = step;
-  if (stop) *stop = abort ? *(volatile const int*)abort : 0;
-  progress->step = step + 1;
+  if (losses) losses[step % slots] = loss[0];
+  if (random) random->step = next;
+  progress->step = next;
   progress->first += advance;
 }

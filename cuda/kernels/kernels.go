@@ -99,8 +99,8 @@ var List = []Kernel{
 	{"squared_norm_arena", "SquaredNorm of each parameter", Blocks},
 	{"adam", "Adam", Elements},
 	{"sgd", "SGD", Elements},
-	{"adam_arena", "Adam of each parameter", Blocks},
-	{"sgd_arena", "SGD of each parameter", Blocks},
+	{"adam_arena", "Adam of each parameter", Parts},
+	{"sgd_arena", "SGD of each parameter", Parts},
 	{"conv2d", "Conv2D", Elements},
 	{"conv2d_input_grad", "Conv2DInputGrad", Elements},
 	{"conv2d_grad_parts", "Conv2DGrad, with conv2d_grad", Taps},
@@ -109,5 +109,5 @@ var List = []Kernel{
 	{"max_pool_grad", "MaxPoolGrad", Elements},
 	{"gather_bytes", "no method: a batch of a data set of bytes", Elements},
 	{"gather_words", "no method: a batch of float32 or int32", Elements},
-	{"tick", "no method: the start of a step", One},
+	{"tick", "no method: the end of a step", One},
 }

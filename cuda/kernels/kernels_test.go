@@ -45,6 +45,9 @@ func TestShapes(t *testing.T) {
 		{Rows, 128, Dim{16, 1, 1}, Dim{256, 1, 1}},
 		{Columns, 100, Dim{4, 1, 1}, Dim{32, 32, 1}},
 		{Blocks, 7, Dim{7, 1, 1}, Dim{256, 1, 1}},
+		{Parts, 30, Dim{30, 16, 1}, Dim{256, 1, 1}},
+		{Parts, 200, Dim{200, 4, 1}, Dim{256, 1, 1}},
+		{Parts, 5000, Dim{5000, 1, 1}, Dim{256, 1, 1}},
 		{Taps, 30, Dim{30, 16, 1}, Dim{256, 1, 1}},
 		{One, 5000, Dim{1, 1, 1}, Dim{1024, 1, 1}},
 	} {
@@ -60,3 +63,27 @@ func TestPlan(t *testing.T) {
 	require.Equal(t, []Block{{0, 0}, {1, 0}, {1, 1}}, blocks)
 	require.Equal(t, 4096, nn.BlockSize) // what the numbers above rest on
 }
+
+// The image for machines without NVRTC is of the source that is here, and has all
+// of its kernels.
+func TestImageIsOfTheSource(t *testing.T) {
+	image, err := Image()
+	require.NoError(t, err)
+	mark, text, _ := strings.Cut(string(image), "\n")
+	require.Equal(t, ImageMark(Source()), mark+"\n", "kernels.ptx.gz is of another source: run go generate ./cuda/kernels")
+	require.Contains(t, text, "\n.target sm_"+strings.TrimPrefix(ImageArch, "compute_")+"\n")
+	var names []string
+	for _, match := range ptxEntry.FindAllStringSubmatch(text, -1) {
+		names = append(names, match[1])
+	}
+	var listed []string
+	for _, k := range List {
+		listed = append(listed, k.Name)
+	}
+	require.ElementsMatch(t, listed, names)
+	require.NotEqual(t, ImageMark(Source()), ImageMark(Source()+" "))
+	_, err = unpack(packed[:len(packed)-9])
+	require.ErrorContains(t, err, "go generate")
+}
+
+var ptxEntry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)

@@ -27,7 +27,7 @@ var mutations = []mutation{
 		[]string{"sum_rows"}, "kernel sum_rows, block (0,0,0), thread 32 of (32,32,1): writes shared memory",
 	},
 	{ // a barrier between filling shared memory and reading it
-		"    squares[i] = __dmul_rn(v, v);\n  }\n  __syncthreads();", "    squares[i] = __dmul_rn(v, v);\n  }",
+		"squares[i] = __dmul_rn(v, v);\n    }\n  }\n  __syncthreads();", "squares[i] = __dmul_rn(v, v);\n    }\n  }",
 		[]string{"squared_norm", "squared_norm_arena", "adam_arena", "sgd_arena"}, "kernel squared_norm, ",
 	},
 	{ // a barrier before shared memory is used again

@@ -263,22 +263,23 @@ func (h *harness) gather() {
 }
 
 func (h *harness) tick() {
-	const tableRows = 3
+	const tableRows, slots = 3, 5
 	table := h.normals(tableRows * nn.HyperLen)
 	progress, random := upload(h, []Progress{{Step: 4, First: 100}}), upload(h, []Random{{Seed: 9}})
-	hyper, stop, abort := h.room(nn.HyperLen), upload(h, []int32{0}), upload(h, []int32{1})
+	hyper, losses, loss := h.room(nn.HyperLen), upload(h, make([]float32, slots)), upload(h, []float32{2.5})
 	for step := range 4 {
-		h.launch("tick", 1, progress, int64(10), hyper, upload(h, table), int32(tableRows), random, stop, abort)
-		row := (4 + step) % tableRows * nn.HyperLen
+		h.launch("tick", 1, progress, int64(10), losses, int32(slots), loss, hyper, upload(h, table), int32(tableRows), random)
+		row := (4 + step + 1) % tableRows * nn.HyperLen
 		h.same(nn.Host(table[row:row+nn.HyperLen]), hyper, "step %d", step)
 	}
+	h.same(nn.Host([]float32{2.5, 2.5, 2.5, 0, 2.5}), losses, "those of steps 4 to 7")
 	var p [1]Progress
 	var r [1]Random
-	var s [1]int32
 	download(h, p[:], progress)
 	download(h, r[:], random)
-	download(h, s[:], stop)
 	require.Equal(h.t, Progress{Step: 8, First: 140}, p[0])
-	require.Equal(h.t, Random{Seed: 9, Step: 7}, r[0])
-	require.EqualValues(h.t, 1, s[0])
+	require.Equal(h.t, Random{Seed: 9, Step: 8}, r[0])
+	h.launch("tick", 1, progress, int64(0), uintptr(0), int32(0), uintptr(0), uintptr(0), uintptr(0), int32(1), uintptr(0))
+	download(h, p[:], progress)
+	require.Equal(h.t, Progress{Step: 9, First: 140}, p[0])
 }

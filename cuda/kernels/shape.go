@@ -19,6 +19,10 @@ const (
 	Columns
 	// Blocks: a block has nn.BlockSize elements; an item is such a block.
 	Blocks
+	// Parts: a block has a part of nn.BlockSize elements, of which the grid's second
+	// dimension says how many there are: a power of two, as many as keep the device
+	// busy; an item is such a number of elements.
+	Parts
 	// Taps: a block has one element of the gradient, times [Shares] in the
 	// grid's second dimension; an item is an element of dw or db.
 	Taps
@@ -39,7 +43,7 @@ type Dim struct{ X, Y, Z uint32 }
 
 // Of returns the grid and the block for n items on a device with so many
 // multiprocessors. A grid is never empty, so a launch for no items is in order,
-// but for Blocks, of which there must be one.
+// but for Blocks and Parts, of which there must be one.
 func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 	blocks := 1
 	size := Dim{threads, 1, 1}
@@ -52,6 +56,12 @@ func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 		blocks, size = ceil(n, warp), Dim{warp, warp, 1}
 	case Blocks:
 		blocks = n
+	case Parts:
+		parts := nn.BlockSize / threads
+		for parts > 1 && n*parts > perSM*max(1, multiprocessors) {
+			parts /= 2
+		}
+		return Dim{uint32(max(1, n)), uint32(parts), 1}, size
 	case Taps:
 		return Dim{uint32(max(1, n)), Shares, 1}, size
 	case One:
@@ -94,7 +104,7 @@ func NewRandom(s nn.Stream) Random {
 }
 
 // Progress is the struct Progress of the kernels: steps made, and the first row
-// of the next in the order of the epoch.
+// of the next in the order of the rows.
 type Progress struct {
 	Step  uint64
 	First int64

@@ -3,7 +3,9 @@
 //
 // A kernel with _arena in its name updates all parameters at once: they lie in
 // one arena, Run r is the parameter r, and a block of threads has the Block of
-// that number, BlockSize elements or what is left of a run.
+// that number, BlockSize elements or what is left of a run. In an update the
+// second dimension of the grid divides a Block, so that a small network, too,
+// keeps the whole device busy.
 
 struct Run {
   i64 at;           // of the first element in the arena
@@ -24,15 +26,27 @@ __device__ __forceinline__ bool stopped(const int* abort) {
   return word != 0;
 }
 
-// block_squares returns in thread 0 the sum of (g + l2·w)² over n elements, at
-// most BlockSize. Element i belongs to sum i mod 16, in order, as in nn/cpu. A
+// block_squares returns in thread 0 the sum of (scale·g + l2·w)² over n elements,
+// at most BlockSize. Element i belongs to sum i mod 16, in order, as in nn/cpu. A
 // block of 256 threads.
-__device__ __forceinline__ float block_squares(const float* g, const float* w, float l2, int n) {
+__device__ __forceinline__ float block_squares(const float* g, float scale, const float* w, float l2, int n) {
   __shared__ double squares[RT_BLOCK_SIZE];
   __shared__ double sums[16];
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    double v = (double)__fadd_rn(g[i], __fmul_rn(l2, w[i]));
-    squares[i] = __dmul_rn(v, v);
+  const int batch = 8;  // loads of a thread that are under way at once
+  for (int first = threadIdx.x; first < n; first += batch * blockDim.x) {
+    float gs[batch], ws[batch];
+#pragma unroll
+    for (int k = 0; k < batch; k++) {
+      int i = first + k * blockDim.x;
+      gs[k] = i < n ? g[i] : 0.f;
+      ws[k] = i < n ? w[i] : 0.f;
+    }
+#pragma unroll
+    for (int k = 0; k < batch; k++) {
+      int i = first + k * blockDim.x;
+      double v = (double)__fadd_rn(__fmul_rn(scale, gs[k]), __fmul_rn(l2, ws[k]));
+      if (i < n) squares[i] = __dmul_rn(v, v);
+    }
   }
   __syncthreads();
   if (threadIdx.x < 16) {
@@ -51,17 +65,21 @@ __device__ __forceinline__ float block_squares(const float* g, const float* w, f
 extern "C" __global__ void squared_norm(float* sums, const float* g, const float* w, const float* hyper, i64 n) {
   i64 at = (i64)blockIdx.x * RT_BLOCK_SIZE;
   int length = (int)min(n - at, (i64)RT_BLOCK_SIZE);
-  float s = block_squares(g + at, w + at, hyper[RT_HYPER_L2], length);
+  float s = block_squares(g + at, 1.f, w + at, hyper[RT_HYPER_L2], length);
   if (threadIdx.x == 0) sums[blockIdx.x] = s;
 }
 
-// SquaredNorm of all parameters, where their gradients are clipped.
-extern "C" __global__ void squared_norm_arena(float* sums, const float* g, const float* w, const float* hyper, const Run* runs, const Block* blocks) {
+// SquaredNorm of all parameters and of scale·g, where gradients are clipped. It comes
+// before every update of an arena and copies the host's abort word to stop, so
+// that all blocks of the update read one answer. Both may be null.
+extern "C" __global__ void squared_norm_arena(float* sums, const float* g, float scale, const float* w, const float* hyper, const Run* runs,
+                    const Block* blocks, int* stop, const int* abort) {
+  if (stop && blockIdx.x == 0 && threadIdx.x == 0) *stop = abort ? *(volatile const int*)abort : 0;
   if (!(hyper[RT_HYPER_CLIP] > 0.f)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
   i64 at = r.at + (i64)b.index * RT_BLOCK_SIZE;
-  float s = block_squares(g + at, w + at, hyper[RT_HYPER_L2], min(r.n - b.index * RT_BLOCK_SIZE, RT_BLOCK_SIZE));
+  float s = block_squares(g + at, scale, w + at, hyper[RT_HYPER_L2], min(r.n - b.index * RT_BLOCK_SIZE, RT_BLOCK_SIZE));
   if (threadIdx.x == 0) sums[r.norm + b.index] = s;
 }
 
@@ -88,11 +106,12 @@ __device__ __forceinline__ float clip_scale(const float* norms, int n, float cli
 }
 
 struct Terms {
-  float clip, l2, rate, decay, eps, beta1, mix1, beta2, mix2, average;
+  float scale, clip, l2, rate, decay, eps, beta1, mix1, beta2, mix2, average;
 };
 
-__device__ __forceinline__ Terms terms(const float* h, float clip) {
-  return Terms{clip,
+__device__ __forceinline__ Terms terms(const float* h, float scale, float clip) {
+  return Terms{scale,
+               clip,
                h[RT_HYPER_L2],
                h[RT_HYPER_RATE],
                h[RT_HYPER_DECAY],
@@ -104,8 +123,8 @@ __device__ __forceinline__ Terms terms(const float* h, float clip) {
                h[RT_HYPER_AVERAGE]};
 }
 
-// gradient is g with L2 and clipping.
-__device__ __forceinline__ float gradient(const Terms& t, float g, float w) { return __fmul_rn(t.clip, __fadd_rn(g, __fmul_rn(t.l2, w))); }
+// gradient is scale·g with L2 and clipping.
+__device__ __forceinline__ float gradient(const Terms& t, float g, float w) { return __fmul_rn(t.clip, __fadd_rn(__fmul_rn(t.scale, g), __fmul_rn(t.l2, w))); }
 
 // finish takes the decay off a weight, stores it, and moves its average.
 __device__ __forceinline__ void finish(const Terms& t, float* w, float* average, i64 i, float v) {
@@ -136,35 +155,44 @@ __device__ __forceinline__ void sgd_element(const Terms& t, float* w, const floa
 extern "C" __global__ void adam(float* w, const float* g, float* m, float* v, float* average, const float* norms, int norm_count, const float* hyper, i64 n,
                const int* abort) {
   if (stopped(abort)) return;
-  Terms t = terms(hyper, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
+  Terms t = terms(hyper, 1.f, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
   for (i64 i = global_thread(); i < n; i += global_threads()) adam_element(t, w, g, m, v, average, i);
 }
 
 // Backend.SGD.
 extern "C" __global__ void sgd(float* w, const float* g, float* average, const float* norms, int norm_count, const float* hyper, i64 n, const int* abort) {
   if (stopped(abort)) return;
-  Terms t = terms(hyper, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
+  Terms t = terms(hyper, 1.f, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
   for (i64 i = global_thread(); i < n; i += global_threads()) sgd_element(t, w, g, average, i);
 }
 
-// Adam of all parameters.
-extern "C" __global__ void adam_arena(float* w, const float* g, float* m, float* v, float* average, const float* norms, const float* hyper, const Run* runs,
+// part_begin is where this block of threads begins in its run.
+__device__ __forceinline__ int part_begin(const Block& b) { return b.index * RT_BLOCK_SIZE + (int)blockIdx.y * (RT_BLOCK_SIZE / (int)gridDim.y); }
+
+// Adam of all parameters by scale·g, which becomes 0 afterwards if clear is not.
+extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear, float* m, float* v, float* average, const float* norms, const float* hyper, const Run* runs,
                      const Block* blocks, const int* abort) {
   if (stopped(abort)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
-  Terms t = terms(hyper, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
-  int from = b.index * RT_BLOCK_SIZE, to = min(r.n, from + RT_BLOCK_SIZE);
-  for (int i = from + threadIdx.x; i < to; i += blockDim.x) adam_element(t, w, g, m, v, average, r.at + i);
+  Terms t = terms(hyper, scale, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
+  int from = part_begin(b), to = min(r.n, from + RT_BLOCK_SIZE / (int)gridDim.y);
+  for (int i = from + threadIdx.x; i < to; i += blockDim.x) {
+    adam_element(t, w, g, m, v, average, r.at + i);
+    if (clear) g[r.at + i] = 0.f;
+  }
 }
 
-// SGD of all parameters.
-extern "C" __global__ void sgd_arena(float* w, const float* g, float* average, const float* norms, const float* hyper, const Run* runs, const Block* blocks,
+// SGD of all parameters, likewise.
+extern "C" __global__ void sgd_arena(float* w, float* g, float scale, int clear, float* average, const float* norms, const float* hyper, const Run* runs, const Block* blocks,
                     const int* abort) {
   if (stopped(abort)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
-  Terms t = terms(hyper, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
-  int from = b.index * RT_BLOCK_SIZE, to = min(r.n, from + RT_BLOCK_SIZE);
-  for (int i = from + threadIdx.x; i < to; i += blockDim.x) sgd_element(t, w, g, average, r.at + i);
+  Terms t = terms(hyper, scale, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
+  int from = part_begin(b), to = min(r.n, from + RT_BLOCK_SIZE / (int)gridDim.y);
+  for (int i = from + threadIdx.x; i < to; i += blockDim.x) {
+    sgd_element(t, w, g, average, r.at + i);
+    if (clear) g[r.at + i] = 0.f;
+  }
 }

@@ -4,6 +4,7 @@ package kernels
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -124,6 +125,9 @@ func (h *harness) arenas() {
 			s := h.state(total)
 			w, g, m, v, a, hy := h.host(s.w), h.host(s.g), h.host(s.m), h.host(s.v), h.host(s.average), h.host(hyper)
 			dw, dg, dm, dv, da, dh := upload(h, s.w), upload(h, s.g), upload(h, s.m), upload(h, s.v), upload(h, s.average), upload(h, hyper)
+			if k > 1 {
+				h.cpu.Scale(g, .37)
+			}
 			for i, at := range offsets {
 				part := func(b nn.Buffer) nn.Buffer { return b.Slice(at, at+sizes[i]) }
 				norms := h.cpu.Alloc(nn.Blocks(sizes[i]))
@@ -135,16 +139,38 @@ func (h *harness) arenas() {
 				}
 			}
 			norms := h.room(len(blocks))
-			h.launch("squared_norm_arena", len(blocks), norms, dg, dw, dh, dr, db)
-			if adam {
-				h.launch("adam_arena", len(blocks), dw, dg, dm, dv, da, norms, dh, dr, db, uintptr(0))
-			} else {
-				h.launch("sgd_arena", len(blocks), dw, dg, da, norms, dh, dr, db, uintptr(0))
+			scale, clear := float32(1), int32(0)
+			if k > 1 {
+				scale, clear = .37, 1
+			}
+			step := func(stop, abort uintptr) {
+				h.launch("squared_norm_arena", len(blocks), norms, dg, scale, dw, dh, dr, db, stop, abort)
+				if adam {
+					h.launch("adam_arena", len(blocks), dw, dg, scale, clear, dm, dv, da, norms, dh, dr, db, stop)
+				} else {
+					h.launch("sgd_arena", len(blocks), dw, dg, scale, clear, da, norms, dh, dr, db, stop)
+				}
+			}
+			stop := upload(h, []int32{1})
+			if step(stop, 0); k%2 == 0 {
+				step(stop, upload(h, []int32{1})) // changes nothing
 			}
 			h.same(w, dw, "w, hypers %d, adam %v", k, adam)
+			if k > 1 {
+				h.spent(s.g, dg, offsets, sizes)
+			}
 			h.same(m, dm, "m, hypers %d, adam %v", k, adam)
 			h.same(v, dv, "v, hypers %d, adam %v", k, adam)
 			h.same(a, da, "average, hypers %d, adam %v", k, adam)
 		}
 	}
+}
+
+// spent wants 0 in place of the gradients of parameters, and between them what was there.
+func (h *harness) spent(was []float32, g uintptr, offsets, sizes []int) {
+	want := slices.Clone(was)
+	for i, at := range offsets {
+		clear(want[at : at+sizes[i]])
+	}
+	h.same(nn.Host(want), g, "g")
 }

@@ -47,11 +47,11 @@ func (a *abortWord) close() error {
 	return m.Free()
 }
 
-// Abort makes Adam and SGD change nothing, from the next to start until Resume:
-// for when gradients cannot be trusted, as after a collective that was broken
-// off. An update of several parameters that is under way may stop between two of
-// them, or inside one. It may be called from any goroutine; after Close it does
-// nothing.
+// Abort makes updates change nothing, from the next to start until Resume: for
+// when gradients cannot be trusted, as after a collective that was broken off.
+// An update of one parameter after the other that is under way may stop between
+// two of them, or inside one; one of all parameters at once ends as it began. It
+// may be called from any goroutine; after Close it does nothing.
 func (b *Backend) Abort() { b.abort.set(1) }
 
 // Resume ends what Abort began. It may be called from any goroutine; after Close

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn"
@@ -19,9 +20,9 @@ type Options struct {
 	// TF32 lets products round their factors to 10 bits of fraction, which tensor
 	// cores take.
 	TF32 bool
-	// Timed runs cuBLASLt's candidates for each product to find the fastest. Then
-	// another run may choose others, and have other bits, unless it gets this
-	// one's Choices.
+	// Timed runs cuBLASLt's candidates for each product to find the fastest, and
+	// what a layer does as one product and in steps. Then another run may choose
+	// others, and have other bits, unless it gets this one's Choices.
 	Timed bool
 	// Choices are what Choices returned in an earlier run on such a device.
 	Choices map[string]int
@@ -48,6 +49,8 @@ type Backend struct {
 	products products
 	batch    cuda.Batch // of one launch
 	abort    abortWord
+	stop     cuda.Ptr // the word's copy, for one update
+	layouts  map[*nn.Params]layout
 
 	lasting  pool // of Alloc
 	passing  pool // of Temp
@@ -57,6 +60,8 @@ type Backend struct {
 
 	recording  *recording // under way, or nil
 	recordings map[string]*recording
+	paces      []*pace
+	calls      Calls
 	failure    error // the first since Sync
 }
 
@@ -69,10 +74,11 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gpu: %w", err)
 	}
-	b := &Backend{device: d, info: d.Info(), options: o, recordings: map[string]*recording{}}
+	b := &Backend{device: d, info: d.Info(), options: o, recordings: map[string]*recording{}, layouts: map[*nn.Params]layout{}}
 	for _, p := range []*pool{&b.lasting, &b.passing, &b.recorded} {
 		p.device = d
 	}
+	b.staging.calls = &b.calls
 	if err := d.Do(context.Background(), b.start); err != nil {
 		_ = b.Close() // what failed comes first
 		return nil, fmt.Errorf("gpu: device %d (%s): %w", o.Device, b.info.Name, err)
@@ -95,6 +101,9 @@ func (b *Backend) start() (err error) {
 	if b.random.at, err = b.lasting.take(randomBytes); err != nil {
 		return err
 	}
+	if b.stop, err = b.lasting.take(stopBytes); err != nil {
+		return err
+	}
 	if err := b.load(); err != nil {
 		return err
 	}
@@ -104,8 +113,14 @@ func (b *Backend) start() (err error) {
 // Info describes the device.
 func (b *Backend) Info() cuda.Info { return b.info }
 
-// Choices are which of cuBLASLt's candidates each kind of product uses.
-func (b *Backend) Choices() map[string]int { return b.products.blas.Choices() }
+// Choices are which of cuBLASLt's candidates each kind of product uses, and
+// whether the methods of nn.Fuser are one product: what a later run needs to have
+// the same bits.
+func (b *Backend) Choices() map[string]int {
+	all := b.products.blas.Choices()
+	maps.Copy(all, b.products.fused)
+	return all
+}
 
 // Do runs fn on the device's thread. A panic of fn becomes one here, with a
 // *cuda.Panic. Inside fn, Do runs what it is given at once.
@@ -176,6 +191,9 @@ func (b *Backend) release() error {
 	}
 	for _, r := range b.recordings {
 		note(r.destroy())
+	}
+	for _, p := range b.paces {
+		note(p.close())
 	}
 	note(b.products.close())
 	note(b.staging.close())

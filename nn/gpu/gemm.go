@@ -14,10 +14,14 @@ type products struct {
 	blas  *cuda.BLAS
 	timed bool
 	plans map[cuda.Product]*cuda.Plan
+	given map[string]int        // choices of an earlier run
+	fused map[string]int        // 1 for kinds of fusion that are one product, 0 for others
+	masks map[cuda.Ptr]cuda.Ptr // where Affine has left those for ReluInputGrad
 }
 
 func (p *products) open(d *cuda.Device, o Options) (err error) {
 	p.plans, p.timed = map[cuda.Product]*cuda.Plan{}, o.Timed
+	p.given, p.fused, p.masks = o.Choices, map[string]int{}, map[cuda.Ptr]cuda.Ptr{}
 	p.blas, err = d.NewBLAS(cuda.BLASOptions{TF32: o.TF32, Choices: o.Choices, Untimed: !o.Timed})
 	return err
 }
@@ -71,7 +75,12 @@ func (b *Backend) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, beta
 	if beta != 0 {
 		b.rehearse(product)
 	}
-	b.queue("Gemm", func(s cuda.Stream) error {
+	b.multiply("Gemm", product)
+}
+
+// multiply queues a product.
+func (b *Backend) multiply(method string, product cuda.Product) {
+	b.queue(method, func(s cuda.Stream) error {
 		plan, err := b.products.plan(s, product)
 		if err != nil {
 			return err
@@ -86,9 +95,10 @@ func (b *Backend) rehearse(p cuda.Product) {
 	if b.failure != nil || !b.products.timed || b.products.plans[p] != nil {
 		return
 	}
-	trial := b.Temp(p.M * p.N)
-	b.Zero(trial)
-	if p.C = b.ptr(trial); b.failure != nil {
+	recording := b.recording
+	b.recording = nil // it does not have the trials
+	defer func() { b.recording = recording }()
+	if p.C = b.substitute(p.C, p.M*p.N); b.failure != nil {
 		return
 	}
 	plan, err := b.products.blas.Plan(b.stream, p)
@@ -97,4 +107,13 @@ func (b *Backend) rehearse(p cuda.Product) {
 		return
 	}
 	plan.Destroy()
+}
+
+// substitute is memory for trials in place of n elements at an address, full of
+// zeros and no better aligned: candidates depend on that.
+func (b *Backend) substitute(at cuda.Ptr, n int) cuda.Ptr {
+	const line = 64 // bytes, beyond which alignment does not matter
+	v := b.Temp(n + line/elementBytes)
+	b.Zero(v)
+	return b.ptr(v) + at%line
 }

@@ -14,17 +14,9 @@ type kernel struct {
 	shape    kernels.Shape
 }
 
-// load compiles all kernels, or takes them from the cache.
-func (b *Backend) load() error {
-	cache := cuda.UserCache()
-	if b.options.Cache != "" {
-		cache = cuda.NewCache(b.options.Cache)
-	}
-	image, err := b.device.Compile(cache, cuda.Source{Name: "kernels.cu", Text: kernels.Source()})
-	if err != nil {
-		return err
-	}
-	if b.module, err = b.device.Load(image); err != nil {
+// load makes all kernels ready.
+func (b *Backend) load() (err error) {
+	if b.module, err = b.open(); err != nil {
 		return err
 	}
 	b.kernels = make(map[string]kernel, len(kernels.List))
@@ -52,6 +44,7 @@ func (b *Backend) launch(name string, items int, args ...cuda.Arg) {
 		b.fail(err)
 		return
 	}
+	b.calls.Kernels++
 	if b.recording != nil {
 		b.recording.add(k.function, cuda.Dim(grid), cuda.Dim(block), args)
 	}
@@ -66,6 +59,7 @@ func (b *Backend) queue(what string, fn func(cuda.Stream) error) {
 		b.note(what, err)
 		return
 	}
+	b.calls.Others++
 	if b.recording != nil {
 		b.recording.steps = append(b.recording.steps, step{what: what, fn: fn})
 	}

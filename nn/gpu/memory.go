@@ -51,6 +51,7 @@ func (b *Backend) take(p *pool, n int, t nn.DType) nn.Buffer {
 
 // Recycle implements nn.Memory.
 func (b *Backend) Recycle() {
+	clear(b.products.masks)
 	b.passing.rewind()
 	if b.recording != nil {
 		b.recorded.rewind()

@@ -18,8 +18,14 @@ type draws struct {
 	set    bool
 }
 
-// draws returns where the kernel finds s.
+// draws returns where the kernel finds s: with the Pace whose Random it is, or in
+// a place of its own.
 func (b *Backend) draws(s nn.Stream) cuda.Ptr {
+	for _, p := range b.paces {
+		if p.Random() == s {
+			return p.random
+		}
+	}
 	d := &b.random
 	if r := b.recording; r != nil {
 		d = &r.random
@@ -50,7 +56,8 @@ func (b *Backend) move(d *draws, s nn.Stream) {
 
 // Redraw makes the recording with the given key draw its random numbers from s,
 // from its next repetition on. Without it each repetition draws those of the
-// first. A recording without Dropout draws none, and takes any s.
+// first. A recording without Dropout draws none, and takes any s; so does one that
+// draws from the Random of a Pace, which moves on by itself.
 func (b *Backend) Redraw(key string, s nn.Stream) error {
 	r := b.recordings[key]
 	if r == nil {

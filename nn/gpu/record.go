@@ -11,12 +11,17 @@ import (
 // errReplaced is returned by a recording whose key was recorded anew.
 var errReplaced = errors.New("it was recorded anew; use the function which that returned")
 
+// errForgotten is returned by a recording after Forget.
+var errForgotten = errors.New("Forget has ended it; record it again")
+
 // A recording is what a function queued, and the graph of it.
 type recording struct {
 	key    string
 	steps  []step
 	graph  *cuda.Graph // nil if it is repeated step by step
 	random draws
+	pace   *pace // of its Ticks, or nil
+	ticks  int
 	over   error // why it cannot be repeated
 }
 
@@ -54,7 +59,7 @@ func (r *recording) run(s cuda.Stream) error {
 func (r *recording) destroy() error {
 	r.over = errReplaced
 	g := r.graph
-	r.graph, r.steps = nil, nil
+	r.graph, r.steps, r.pace = nil, nil, nil
 	if g == nil {
 		return nil
 	}
@@ -87,6 +92,31 @@ func (b *Backend) Record(key string, fn func() error) (func() error, error) {
 	}
 	b.recordings[key] = r
 	return func() error { return b.repeat(r) }, nil
+}
+
+// Forget ends all recordings: what Record returned is an error from then on, and
+// what was queued is done all the same. It waits for nothing. It comes before the
+// end of what recordings use, such as the collective.Engine of a call that Queue
+// was given, which in turn uses the backend's stream and ends before Close.
+func (b *Backend) Forget() error {
+	switch {
+	case b.closed:
+		return ErrClosed
+	case b.recording != nil:
+		return fmt.Errorf("gpu: recording %q: %w", b.recording.key, refuse("Forget"))
+	}
+	var err error
+	for key, r := range b.recordings { // CUDA frees a graph that is under way when it is done
+		if ended := r.destroy(); err == nil {
+			err = ended
+		}
+		r.over = errForgotten
+		delete(b.recordings, key)
+	}
+	if err != nil {
+		return fmt.Errorf("gpu: ending the recordings: %w", err)
+	}
+	return nil
 }
 
 // trace runs fn and notes in r what it queues.
@@ -131,13 +161,32 @@ func (b *Backend) repeat(r *recording) error {
 		err = b.failure
 	case r.over != nil:
 		err = r.over
-	case r.graph != nil:
-		err = r.graph.Launch(b.stream)
 	default:
-		err = r.run(b.stream)
+		err = b.launchAgain(r)
 	}
 	if err != nil {
 		return fmt.Errorf("gpu: recording %q: %w", r.key, err)
+	}
+	return nil
+}
+
+// launchAgain queues the recording, with the hyper-parameters of its steps.
+func (b *Backend) launchAgain(r *recording) error {
+	if r.pace != nil {
+		if r.pace.ahead(r.ticks); b.failure != nil {
+			return b.failure
+		}
+	}
+	run := r.run
+	if r.graph != nil {
+		run = r.graph.Launch
+	}
+	if err := run(b.stream); err != nil {
+		return err
+	}
+	b.calls.Repeats++
+	if r.pace != nil {
+		r.pace.ticked(r.ticks)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type staging struct {
 	used    int // bytes of it
 	read    [2]cuda.Event
 	marked  [2]bool // the device may still copy from the half
+	calls   *Calls
 }
 
 func (g *staging) open(d *cuda.Device) (err error) {
@@ -50,6 +51,7 @@ func (g *staging) send(s cuda.Stream, dst cuda.Ptr, src []byte) error {
 		if err := s.CopyIn(dst, g.in, at, n); err != nil {
 			return err
 		}
+		g.calls.Copies++
 		g.used += n
 		src, dst = src[n:], dst+cuda.Ptr(n)
 	}
@@ -77,6 +79,7 @@ func (g *staging) fetch(s cuda.Stream, dst []byte, src cuda.Ptr) error {
 		if err := s.CopyOut(g.out, 0, src, n); err != nil {
 			return err
 		}
+		g.calls.Copies++
 		if err := s.Sync(context.Background()); err != nil {
 			return err
 		}

@@ -45,24 +45,32 @@ func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 		{"SGD", testSGD},
 		{"UpdateParts", testUpdateParts},
 		{"Subnormal", testSubnormal},
+		{"Fuser", testFuser},
+		{"Arena", testArena},
+		{"Pace", testPace},
 		{"Record", testRecord},
 		{"Do", testDo},
 		{"Close", testClose},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := open(t)
-			h := &harness{T: t, b: b, rand: rand.New(rand.NewPCG(1, 2))}
-			require.NoError(t, b.Do(t.Context(), func() error {
-				h.poison()
-				c.test(h)
-				return nil
-			}))
-			if c.name != "Close" {
-				require.NoError(t, b.Sync(t.Context()))
-				require.NoError(t, b.Close())
-			}
-		})
+		check(t, open, c.name, c.test)
 	}
+}
+
+// check runs one test on a backend of its own.
+func check(t *testing.T, open func(t *testing.T) nn.Backend, name string, test func(h *harness)) {
+	t.Run(name, func(t *testing.T) {
+		b := open(t)
+		h := &harness{T: t, b: b, rand: rand.New(rand.NewPCG(1, 2))}
+		require.NoError(t, b.Do(t.Context(), func() error {
+			h.poison()
+			test(h)
+			return nil
+		}))
+		if name != "Close" {
+			require.NoError(t, b.Sync(t.Context()))
+			require.NoError(t, b.Close())
+		}
+	})
 }
 
 // harness is a backend under test with the means to fill and read its memory.

@@ -53,13 +53,18 @@ func (a Adam) Slots() []string {
 }
 
 // Update implements Optimizer.
-func (a Adam) Update(b nn.Backend, _ *nn.Params, s *State, part Part) {
-	h := a.hyper(s.Step)
+func (a Adam) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
+	h, f := a.Hyper(s.Step)
+	update(f, h, b, p, s, part)
+}
+
+// Hyper implements Recordable.
+func (a Adam) Hyper(step int) ([nn.HyperLen]float32, Form) {
+	h := a.hyper(step)
 	if h[nn.HyperBeta2] == 0 {
-		update(b, s, part, h, func(x view) { b.SGD(x.w, x.g, x.average, x.norms, s.hyper) })
-		return
+		return h, formOf(bySGD, h)
 	}
-	update(b, s, part, h, func(x view) { b.Adam(x.w, x.g, x.m, x.v, x.average, x.norms, s.hyper) })
+	return h, formOf(byAdam, h)
 }
 
 // hyper returns the kernel's hyper-parameters after step updates.

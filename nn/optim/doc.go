@@ -6,5 +6,6 @@
 // An [Optimizer] is a value of hyper-parameters, each a [Schedule]. What changes from step to step
 // is the [State], which a checkpoint saves. The caller owns the step: it zeroes
 // gradients, combines them over workers, divides them, calls Update for every
-// [Part], and counts the step; [Step] does the last two for all parameters.
+// [Part], and counts the step; [Step] does the last two for all parameters. Of a
+// [Recordable] the kernels can be recorded apart from the hyper-parameters, see [Apply] and [Spend].
 package optim

@@ -1,6 +1,10 @@
 package optim
 
-import "github.com/ringtrain/ringtrain/nn"
+import (
+	"slices"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
 
 // A Part says what one Update covers: some whole parameters, or a range of
 // blocks of one. Each Part of a step may be updated by another worker.
@@ -28,6 +32,9 @@ func BlocksOf(q *nn.Param, lo, hi int) Part {
 		hi:     min(hi*nn.BlockSize, q.Values.Len()),
 	}
 }
+
+// whole reports whether the part is every parameter of p.
+func (p Part) whole(all *nn.Params) bool { return p.hi < 0 && slices.Equal(p.params, all.List) }
 
 // span returns the elements of q that the part covers.
 func (p Part) span(q *nn.Param) (lo, hi int) {

@@ -41,17 +41,27 @@ func (o RAdam) Slots() []string { return Adam(o).Slots() }
 const leastLength = 5
 
 // Update implements Optimizer.
-func (o RAdam) Update(b nn.Backend, _ *nn.Params, s *State, part Part) {
+func (o RAdam) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
 	h, adaptive := o.hyper(s.Step)
+	f := formOf(byAdam, h)
 	if adaptive {
-		update(b, s, part, h, func(x view) { b.Adam(x.w, x.g, x.m, x.v, x.average, x.norms, s.hyper) })
+		update(f, h, b, p, s, part)
 		return
 	}
 	// A step along the first moment is one of SGD, after the moments were moved
 	// by an Adam that leaves the values alone.
-	moments, step := still(h), along(h)
-	update(b, s, part, moments, func(x view) { b.Adam(x.w, x.g, x.m, x.v, nn.Buffer{}, x.norms, s.hyper) })
-	update(b, s, part, step, func(x view) { b.SGD(x.w, x.m, x.average, x.norms, s.hyper) })
+	f.still = true
+	update(f, still(h), b, p, s, part)
+	update(Form{rule: bySGD, along: true}, along(h), b, p, s, part)
+}
+
+// Hyper implements Recordable. The first few updates, which are two, have no Form.
+func (o RAdam) Hyper(step int) ([nn.HyperLen]float32, Form) {
+	h, adaptive := o.hyper(step)
+	if !adaptive {
+		return h, Form{}
+	}
+	return h, formOf(byAdam, h)
 }
 
 // hyper returns the kernel's hyper-parameters after step updates, and whether

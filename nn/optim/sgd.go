@@ -33,10 +33,16 @@ func (o SGD) Slots() []string {
 }
 
 // Update implements Optimizer.
-func (o SGD) Update(b nn.Backend, _ *nn.Params, s *State, part Part) {
+func (o SGD) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
+	h, f := o.Hyper(s.Step)
+	update(f, h, b, p, s, part)
+}
+
+// Hyper implements Recordable.
+func (o SGD) Hyper(step int) ([nn.HyperLen]float32, Form) {
 	h := terms{
-		rate: o.LearnRate.at(s.Step), l2: o.L2.at(s.Step), clip: o.GradClip.at(s.Step),
+		rate: o.LearnRate.at(step), l2: o.L2.at(step), clip: o.GradClip.at(step),
 		decays: o.L2IsWeightDecay, averages: o.UseAverages,
-	}.hyper(s.Step + 1)
-	update(b, s, part, h, func(x view) { b.SGD(x.w, x.g, x.average, x.norms, s.hyper) })
+	}.hyper(step + 1)
+	return h, formOf(bySGD, h)
 }

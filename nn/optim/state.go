@@ -31,19 +31,15 @@ type State struct {
 	Slots map[string]nn.Buffer // arenas with the offsets of nn.Params
 
 	hyper nn.Buffer // nn.HyperLen values of the update in progress
-	norms nn.Buffer // block norms of the parameter in progress
+	norms nn.Buffer // block norms of all parameters, or those of the one in progress
 }
 
 // NewState allocates the state of o for p on b, before the first step.
 func NewState(b nn.Backend, p *nn.Params, o Optimizer) *State {
-	blocks := 0
-	for _, q := range p.List {
-		blocks = max(blocks, nn.Blocks(q.Values.Len()))
-	}
 	s := &State{
 		Slots: make(map[string]nn.Buffer),
 		hyper: b.Alloc(nn.HyperLen),
-		norms: b.Alloc(blocks),
+		norms: b.Alloc(p.Blocks()),
 	}
 	for _, name := range o.Slots() {
 		s.Slots[name] = b.Alloc(p.Values.Len())

@@ -28,25 +28,8 @@ func (x terms) hyper(t int) [nn.HyperLen]float32 {
 	return h
 }
 
-// a view is the part of one parameter that one kernel call updates.
-type view struct {
-	w, g, m, v, average, norms nn.Buffer
-}
-
-// update writes h where the kernels find it and calls kernel for each parameter
-// of the part, after its norm is known.
-func update(b nn.Backend, s *State, part Part, h [nn.HyperLen]float32, kernel func(view)) {
+// update writes h where the kernels find it and calls those of f.
+func update(f Form, h [nn.HyperLen]float32, b nn.Backend, p *nn.Params, s *State, part Part) {
 	b.Copy(s.hyper, h[:])
-	for _, q := range part.params {
-		norms := s.norms.Slice(0, nn.Blocks(q.Values.Len()))
-		if h[nn.HyperClip] > 0 {
-			b.SquaredNorm(norms, q.Grads, q.Values, s.hyper)
-		}
-		lo, hi := part.span(q)
-		kernel(view{
-			w: q.Values.Slice(lo, hi), g: q.Grads.Slice(lo, hi),
-			m: s.slot(SlotM, q, lo, hi), v: s.slot(SlotV, q, lo, hi),
-			average: s.slot(SlotAverage, q, lo, hi), norms: norms,
-		})
-	}
+	apply(f, b, p, s, part, s.hyper)
 }

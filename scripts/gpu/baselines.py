@@ -4,8 +4,12 @@ The models are those of scripts/peers/step/step.py, the MLP 784-128-128-10 with 
 and Adam and the ConvNet with SGD, batch 128, cross-entropy, data on the device; and a
 square MLP of 4096 with SGD. Writes Markdown. A way that fails says so in its cell; the
 exit code is then 1.
+
+--json FILE writes the measurements there too, for scripts/gpu/speed.
 """
 
+import argparse
+import json
 import sys
 import time
 
@@ -101,7 +105,11 @@ WAYS = [
 
 
 def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--json", metavar="FILE")
+    given = arguments.parse_args()
     failed = False
+    rows = []
 
     def cell(make):
         nonlocal failed
@@ -126,7 +134,13 @@ def main():
             for tf32 in (False, True):
                 torch.backends.cuda.matmul.allow_tf32 = tf32
                 torch.backends.cudnn.allow_tf32 = tf32
-                times.append(cell(lambda: f"{measure(make(Step(build, optimizer, options))):.1f}"))
+
+                def timed():
+                    us = measure(make(Step(build, optimizer, options)))
+                    rows.append({"model": name, "way": way, "numbers": "TF32" if tf32 else "fp32", "us": us})
+                    return f"{us:.1f}"
+
+                times.append(cell(timed))
             print(f"| {name} | {way} | {times[0]} | {times[1]} |", flush=True)
 
     print("\nFour layers of 4096 x 4096 without biases, batch 4096: forward, backward and SGD, eager. They are 4 + 4 + 3 = 11 products of 4096^3.\n")
@@ -137,10 +151,14 @@ def main():
 
         def one():
             us = measure(Step(square, torch.optim.SGD, FUSED, 4096, 4096, 4096, dtype), steps=10)
+            rows.append({"model": "square", "way": "eager, fused optimizer", "numbers": numbers, "us": us})
             return f"{us / 1e3:.2f} | {11 * 2 * 4096**3 / us / 1e6:.0f}"
 
         text = cell(one)
         print(f"| {numbers} | {text} |" if "|" in text else f"| {numbers} | {text} | |", flush=True)
+    if given.json:
+        with open(given.json, "w") as file:
+            json.dump({"torch": torch.__version__, "rows": rows}, file)
     return 1 if failed else 0
 
 

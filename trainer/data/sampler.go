@@ -67,6 +67,23 @@ func (s *Sampler) Step(step int) (rows []int32, global int) {
 	return s.mine, int(hi - lo)
 }
 
+// count is how many rows this rank has at a step, and how many all ranks have.
+func (s *Sampler) count(step int) (mine, all int) {
+	lo := int64(step%s.StepsPerEpoch()) * s.global()
+	all = int(min(s.global(), int64(s.rows)-lo))
+	return (all - s.rank + s.size - 1) / s.size, all
+}
+
+// most is how many rows this rank has in an epoch.
+func (s *Sampler) most() int {
+	n := 0
+	for step := range s.StepsPerEpoch() {
+		mine, _ := s.count(step)
+		n += mine
+	}
+	return n
+}
+
 // global is the number of rows of a full global batch.
 func (s *Sampler) global() int64 { return int64(s.batch) * int64(s.size) }
 

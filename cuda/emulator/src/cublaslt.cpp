@@ -184,6 +184,15 @@ rt::Result execute(const Product& p) {
   return rt::Success;
 }
 
+// typed says whether the numbers go together: D has the factors' type, or the
+// wider one. Only float32 is rounded before it is multiplied.
+bool typed(const Desc& q, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  if (a.type != b.type || c.type != d.type || q.scale != R32F) return false;
+  if (q.bias_type >= 0 && q.bias_type != d.type) return false;
+  if (a.type == R16BF) return (d.type == R16BF || d.type == R32F) && (q.compute == Compute32F || q.compute == Pedantic);
+  return a.type == R32F && d.type == R32F && (q.compute == Compute32F || q.compute == Pedantic || q.compute == Fast16BF || q.compute == FastTF32);
+}
+
 // supported says whether there is a way to compute this.
 bool supported(const Desc& q, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   const char* plain = getenv("RINGTRAIN_EMULATOR_LT_PLAIN");
@@ -194,10 +203,9 @@ bool supported(const Desc& q, const Layout& a, const Layout& b, const Layout& c,
     default: return false;
   }
   for (const Layout* l : {&a, &b, &c, &d})
-    if (l->order != 0 || (l->type != R32F && l->type != R16BF)) return false;
+    if (l->order != 0) return false;
   bool needs_mask = q.epilogue & Aux;
-  return a.type == b.type && q.scale == R32F && (q.compute == Compute32F || q.compute == Pedantic || q.compute == Fast16BF || q.compute == FastTF32) &&
-         (!needs_mask || (q.aux_ld % 128 == 0 && q.aux_ld >= (int64_t)d.rows));
+  return typed(q, a, b, c, d) && (!needs_mask || (q.aux_ld % 128 == 0 && q.aux_ld >= (int64_t)d.rows));
 }
 
 bool fits(const Desc& q, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
@@ -290,7 +298,8 @@ RT_API int cublasLtMatmulAlgoGetHeuristic(Handle* h, Desc* q, Layout* a, Layout*
     size_t workspace = (size_t)i << 16;
     if (workspace > p->workspace) break;
     uint64_t a = p->alignment[0], b = p->alignment[1], d = std::min(p->alignment[2], p->alignment[3]);
-    out[i] = Candidate{{{algo_mark, (uint64_t)i, workspace, a, b, d}}, workspace, Success, 1, {}};
+    auto usable = [](const void* p) { return (uint64_t)(p && (uintptr_t)p % widest == 0); };
+    out[i] = Candidate{{{algo_mark, (uint64_t)i, workspace, a, b, d, usable(q->bias), usable(q->aux)}}, workspace, Success, 1, {}};
     ++*got;
   }
   return Success;
@@ -305,6 +314,10 @@ RT_API int cublasLtMatmul(Handle* h, Desc* q, const void* alpha, const void* a, 
   auto off = [=](const void* p, int i) { return algo && (uintptr_t)p % std::min<uint64_t>(widest, algo->data[i]); };
   if (off(a, 3) || off(b, 4) || off(d, 5) || (biased && (uintptr_t)q->bias % widest) || (masked && (uintptr_t)q->aux % widest)) {
     rt::say("cublasLtMatmul: an operand, its bias or its mask is not aligned as the algorithm needs it: MIN_ALIGNMENT of the preference, else 16 bytes");
+    return NotSupported;
+  }
+  if (algo && ((biased && !algo->data[6]) || (masked && !algo->data[7]))) {
+    rt::say("cublasLtMatmul: the bias or the mask was not set, or not aligned, when the algorithm was asked for");
     return NotSupported;
   }
   if (algo && (algo->data[0] != algo_mark || algo->data[2] > bytes)) return InvalidValue;

@@ -30,6 +30,7 @@ enum Result : int {
   InvalidDevice = 101,
   InvalidImage = 200,
   InvalidContext = 201,
+  InvalidPtx = 218,
   IllegalState = 401,
   InvalidHandle = 400,
   NotFound = 500,

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
 
 #include "driver.h"
 #include "image.h"
@@ -31,7 +34,42 @@ constexpr size_t largest_image = (size_t)1 << 30;
 constexpr unsigned most_threads = 1024;
 constexpr unsigned most_shared = 48 << 10;
 
+// is_ptx tells PTX, which is text that says its version, from what has a magic number.
+bool is_ptx(const char* image) {
+  return (!strncmp(image, "//", 2) || !strncmp(image, ".version", 8)) && strstr(image, "\n.version ");
+}
+
+// entries are the names of the kernels of PTX.
+std::set<std::string> entries(const std::string& ptx) {
+  std::set<std::string> names;
+  static const char entry[] = ".visible .entry ";
+  for (size_t at = 0; (at = ptx.find(entry, at)) != std::string::npos;) {
+    at += sizeof entry - 1;
+    names.insert(ptx.substr(at, ptx.find_first_of("( \n", at) - at));
+  }
+  return names;
+}
+
+Result load(const void* image, Module** out, std::string* why);
+
+// load_ptx loads, in place of PTX, the image that a variable names, if that has the same
+// kernels: there is no compiler of PTX here.
+Result load_ptx(const std::string& ptx, Module** out, std::string* why) {
+  const char* path = getenv("RINGTRAIN_EMULATOR_PTX");
+  if (!path) return *why = "the emulator compiles no PTX, and RINGTRAIN_EMULATOR_PTX names no image in place of it", InvalidPtx;
+  std::ifstream file(path, std::ios::binary);
+  std::string twin{std::istreambuf_iterator<char>(file), {}};
+  if (twin.size() < sizeof(ImageHeader)) return *why = std::string("no image in ") + path, InvalidImage;
+  if (Result r = load(twin.data(), out, why)) return r;
+  std::set<std::string> have;
+  for (int i = 0; i < (*out)->loaded.module.count; i++) have.insert((*out)->loaded.module.kernels[i].name);
+  if (have == entries(ptx)) return Success;
+  delete *out;
+  return *why = "the PTX and the image in place of it have different kernels", InvalidPtx;
+}
+
 Result load(const void* image, Module** out, std::string* why) {
+  if (is_ptx((const char*)image)) return load_ptx((const char*)image, out, why);
   ImageHeader h;
   memcpy(&h, image, sizeof h);
   if (memcmp(h.magic, image_magic, sizeof image_magic)) return *why = "not an image of the emulator's NVRTC", InvalidImage;

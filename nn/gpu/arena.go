@@ -1,0 +1,91 @@
+package gpu
+
+import (
+	"encoding/binary"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/cuda/kernels"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// stopBytes is the size of the copy of the abort word that an update reads.
+const stopBytes = 4
+
+var _ nn.ArenaUpdate = (*Backend)(nil)
+
+// A layout is where parameters lie, as the kernels of arenas take it.
+type layout struct {
+	runs, blocks cuda.Ptr
+	count        int // of blocks
+}
+
+// layout returns that of p, which is put on the device at the first call.
+func (b *Backend) layout(p *nn.Params) (at layout) {
+	if at, ok := b.layouts[p]; ok || b.failure != nil {
+		return at
+	}
+	var offsets, sizes []int
+	for _, q := range p.List {
+		offsets, sizes = append(offsets, q.Offset), append(sizes, q.Values.Len())
+	}
+	runs, blocks := kernels.Plan(offsets, sizes)
+	at.count = len(blocks)
+	at.runs = b.table(runs)
+	at.blocks = b.table(blocks)
+	if b.failure == nil {
+		b.layouts[p] = at
+	}
+	return at
+}
+
+// table puts structs of fixed size where kernels read them. A recording does not
+// repeat that.
+func (b *Backend) table(v any) (at cuda.Ptr) {
+	const method = "the places of parameters"
+	bytes, err := binary.Append(nil, binary.NativeEndian, v)
+	if err == nil {
+		at, err = b.lasting.take(max(1, len(bytes)))
+	}
+	if err == nil && b.failure == nil {
+		err = b.staging.send(b.stream, at, bytes)
+	}
+	b.note(method, err)
+	return at
+}
+
+// AdamArena implements nn.ArenaUpdate. After Abort it changes either everything
+// or nothing.
+func (b *Backend) AdamArena(p *nn.Params, g nn.Gradients, m, v, average, norms, hyper nn.Buffer) {
+	n := p.Values.Len()
+	need("AdamArena", m.Len() == n && v.Len() == n)
+	at := b.arena("AdamArena", p, g, average, norms, hyper)
+	b.launch("adam_arena", at.count, b.at(p.Values), b.at(g.Arena), cuda.Float32(g.Scale), truth(g.Clear), b.at(m), b.at(v), b.at(average), b.at(norms), b.at(hyper),
+		at.runs.Arg(), at.blocks.Arg(), b.stop.Arg())
+}
+
+// SGDArena implements nn.ArenaUpdate. After Abort it changes either everything or
+// nothing.
+func (b *Backend) SGDArena(p *nn.Params, g nn.Gradients, average, norms, hyper nn.Buffer) {
+	at := b.arena("SGDArena", p, g, average, norms, hyper)
+	b.launch("sgd_arena", at.count, b.at(p.Values), b.at(g.Arena), cuda.Float32(g.Scale), truth(g.Clear), b.at(average), b.at(norms), b.at(hyper),
+		at.runs.Arg(), at.blocks.Arg(), b.stop.Arg())
+}
+
+// arena queues what comes before an update: the norms, and whether to change
+// anything.
+func (b *Backend) arena(method string, p *nn.Params, g nn.Gradients, average, norms, hyper nn.Buffer) layout {
+	n := p.Values.Len()
+	need(method, g.Arena.Len() == n && (average.Len() == 0 || average.Len() == n) && norms.Len() == p.Blocks() && hyper.Len() == nn.HyperLen)
+	at := b.layout(p)
+	b.launch("squared_norm_arena", at.count, b.at(norms), b.at(g.Arena), cuda.Float32(g.Scale), b.at(p.Values), b.at(hyper), at.runs.Arg(), at.blocks.Arg(),
+		b.stop.Arg(), b.abort.arg())
+	return at
+}
+
+// truth is a condition as an argument, an int of C.
+func truth(v bool) cuda.Arg {
+	if v {
+		return number(1)
+	}
+	return number(0)
+}

@@ -1,0 +1,193 @@
+package gpu
+
+import (
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+var _ nn.Fuser = (*Backend)(nil)
+
+// A fusion is a product with an epilogue, and the same in steps: where cuBLASLt
+// has no kernel with the epilogue, or only one that is slower.
+type fusion struct {
+	method  string
+	product cuda.Product // with the epilogue
+	fused   func()       // what is left to do after it; nil for nothing
+	split   func()       // what is left to do after the product alone
+}
+
+// plain is the product alone.
+func (f fusion) plain() cuda.Product {
+	p := f.product
+	p.Epilogue, p.Bias, p.Mask = cuda.None, 0, 0
+	return p
+}
+
+// one and steps queue the two forms.
+func (f fusion) one(b *Backend) {
+	b.multiply(f.method, f.product)
+	if f.fused != nil {
+		f.fused()
+	}
+}
+
+func (f fusion) steps(b *Backend) {
+	b.multiply(f.method, f.plain())
+	f.split()
+}
+
+// fuse queues a fusion and reports whether it was one product. trial makes one of
+// the same kind that may be repeated at will.
+func (b *Backend) fuse(f fusion, trial func() fusion) bool {
+	if b.failure != nil {
+		return false
+	}
+	if b.asOne(f, trial) && b.failure == nil {
+		f.one(b)
+		return true
+	}
+	if f.product.Beta != 0 {
+		b.rehearse(f.plain())
+	}
+	f.steps(b)
+	return false
+}
+
+// asOne decides whether fusions of a kind are one product: as an earlier run did,
+// or if there is a kernel and, where that is asked for, if it is the faster.
+func (b *Backend) asOne(f fusion, trial func() fusion) bool {
+	p := &b.products
+	key := f.method + " as one " + p.blas.Kind(f.product)
+	if choice, ok := p.fused[key]; ok {
+		return choice == 1
+	}
+	recording := b.recording
+	b.recording = nil // it does not have what is tried here
+	defer func() { b.recording = recording }()
+	if p.timed {
+		f = trial()
+	}
+	plan, err := p.blas.Plan(b.stream, f.product)
+	if err != nil {
+		b.note(f.method, err)
+		return false
+	}
+	fused := plan.Fused()
+	plan.Destroy()
+	choice, known := p.given[key]
+	switch {
+	case known && choice == 1 && !fused:
+		b.note(f.method, fmt.Errorf("%s was chosen, and there is no such kernel: the choices are of another device or another cuBLASLt", key))
+	case !known && fused && (!p.timed || b.faster(f)):
+		choice = 1
+	}
+	p.fused[key] = choice
+	return choice == 1
+}
+
+// faster times both forms of a trial.
+func (b *Backend) faster(trial fusion) bool {
+	for _, product := range []cuda.Product{trial.product, trial.plain()} { // candidates are not tried in a capture
+		if _, err := b.products.plan(b.stream, product); err != nil {
+			b.note(trial.method, err)
+			return false
+		}
+	}
+	one, err := b.device.Time(b.stream, func() error { trial.one(b); return b.failure })
+	if err != nil {
+		b.note(trial.method, err)
+		return false
+	}
+	steps, err := b.device.Time(b.stream, func() error { trial.steps(b); return b.failure })
+	b.note(trial.method, err)
+	return one <= steps
+}
+
+// Affine implements nn.Fuser.
+func (b *Backend) Affine(y, x, w, bias nn.Buffer, relu, gate bool) {
+	n, columns := rows("Affine", y, bias.Len()), bias.Len()
+	need("Affine", w.Len()%columns == 0 && x.Len() == n*(w.Len()/columns) && (relu || !gate))
+	last := "add_bias"
+	if relu {
+		last = "add_bias_relu"
+	}
+	rest := func() { b.launch(last, y.Len(), b.at(y), b.at(bias), count(y.Len()), number(columns)) }
+	if y.Len() == 0 || x.Len() == 0 {
+		b.Zero(y)
+		rest()
+		return
+	}
+	f := fusion{
+		method: "Affine", split: rest,
+		product: cuda.Product{M: n, N: columns, K: x.Len() / n, TransB: true, A: b.ptr(x), B: b.ptr(w), C: b.ptr(y), Epilogue: cuda.Bias, Bias: b.ptr(bias)},
+	}
+	delete(b.products.masks, f.product.C)
+	switch {
+	case gate:
+		f.product.Epilogue, f.product.Mask = cuda.BiasReluMask, b.ptr(b.mask(n, columns))
+	case relu:
+		f.product.Epilogue = cuda.BiasRelu
+	}
+	if b.fuse(f, func() fusion { return f }) && gate {
+		b.products.masks[f.product.C] = f.product.Mask
+	}
+}
+
+// mask is memory for a mask.
+func (b *Backend) mask(rows, columns int) nn.Buffer {
+	return b.Temp((cuda.MaskBytes(rows, columns) + elementBytes - 1) / elementBytes)
+}
+
+// AffineGrad implements nn.Fuser.
+func (b *Backend) AffineGrad(dw, db, dy, x nn.Buffer) {
+	n, columns := rows("AffineGrad", dy, db.Len()), db.Len()
+	need("AffineGrad", dw.Len()%columns == 0 && x.Len() == n*(dw.Len()/columns))
+	if dy.Len() == 0 || x.Len() == 0 {
+		b.SumRows(db, dy)
+		return
+	}
+	// An epilogue sets what is to be added to.
+	sums := b.Temp(columns)
+	into := func(c cuda.Ptr, db nn.Buffer) fusion {
+		return fusion{
+			method: "AffineGrad",
+			product: cuda.Product{
+				M: columns, N: dw.Len() / columns, K: n, TransA: true, Beta: 1, A: b.ptr(dy), B: b.ptr(x), C: c,
+				Epilogue: cuda.RowSums, Bias: b.ptr(sums),
+			},
+			fused: func() { b.Axpy(db, 1, sums) },
+			split: func() { b.SumRows(db, dy) },
+		}
+	}
+	b.fuse(into(b.ptr(dw), db), func() fusion {
+		trial := b.Temp(columns)
+		b.Zero(trial)
+		return into(b.substitute(b.ptr(dw), dw.Len()), trial)
+	})
+}
+
+// ReluInputGrad implements nn.Fuser.
+func (b *Backend) ReluInputGrad(dx, dy, w, x nn.Buffer, rows int) {
+	need("ReluInputGrad", dx.Len() == x.Len() && (rows == 0 && dx.Len() == 0 || rows > 0 && dx.Len()/rows*(dy.Len()/rows) == w.Len()))
+	switch {
+	case dx.Len() == 0:
+		return
+	case dy.Len() == 0:
+		b.Zero(dx)
+		return
+	}
+	f := fusion{
+		method: "ReluInputGrad", split: func() { b.ReluGrad(dx, dx, x, 1) },
+		product: cuda.Product{
+			M: rows, N: dx.Len() / rows, K: dy.Len() / rows, A: b.ptr(dy), B: b.ptr(w), C: b.ptr(dx),
+			Epilogue: cuda.ReluGrad, Mask: b.products.masks[b.ptr(x)],
+		},
+	}
+	if f.product.Mask == 0 { // Affine was in steps
+		f.steps(b)
+		return
+	}
+	b.fuse(f, func() fusion { return f })
+}

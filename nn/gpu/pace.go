@@ -1,0 +1,250 @@
+package gpu
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/cuda/kernels"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// Sizes of what a pace has in device memory.
+const (
+	progressBytes = 16
+	rowBytes      = nn.HyperLen * elementBytes
+)
+
+// mostMarks bounds how many events a pace keeps. If there are more recordings
+// under way, Losses of the first waits for some of the next, too.
+const mostMarks = 32
+
+// A pace is where a training is, in device memory, with a few steps that the host
+// is ahead: kernels find the hyper-parameters of steps to come in a table that is
+// filled again now and then, and put losses into memory of the host. So a step
+// needs one launch and no copy.
+type pace struct {
+	b *Backend
+	nn.PaceConfig
+
+	progress cuda.Ptr  // kernels.Progress
+	random   cuda.Ptr  // kernels.Random
+	table    cuda.Ptr  // Keep rows of hyper-parameters; step s has row s mod Keep
+	hyper    nn.Buffer // of the step
+	losses   *cuda.Pinned
+
+	step   int // the next, when all that is queued is done
+	filled int // the table has the rows of steps before this one
+	kept   int // losses of steps before the next that are there, or will be
+	marks  []mark
+	spare  []cuda.Event
+}
+
+// A mark is passed when the steps before one are done.
+type mark struct {
+	event cuda.Event
+	step  int
+}
+
+var _ nn.Pacer = (*Backend)(nil)
+
+// NewPace implements nn.Pacer. It is not called in a recording.
+func (b *Backend) NewPace(c nn.PaceConfig) nn.Pace {
+	if c.Keep == 0 {
+		c.Keep = nn.DefaultKeep
+	}
+	c.Keep = max(c.Keep, 2) // the step's hyper-parameters and the next one's
+	p := &pace{b: b, PaceConfig: c, hyper: b.Alloc(nn.HyperLen)}
+	b.paces = append(b.paces, p)
+	if b.failure == nil {
+		b.note("NewPace", p.open())
+	}
+	p.Seek(0, 0)
+	return p
+}
+
+func (p *pace) open() (err error) {
+	for _, m := range []struct {
+		at    *cuda.Ptr
+		bytes int
+	}{{&p.progress, progressBytes}, {&p.random, randomBytes}, {&p.table, p.Keep * rowBytes}} {
+		if *m.at, err = p.b.lasting.take(m.bytes); err != nil {
+			return err
+		}
+	}
+	p.losses, err = p.b.device.AllocPinned(p.Keep*elementBytes, true)
+	return err
+}
+
+// Seek implements nn.Pace.
+func (p *pace) Seek(step, first int) {
+	if p.b.recording != nil {
+		p.b.fail(refuse("Seek"))
+	}
+	if p.b.failure != nil {
+		return
+	}
+	if step != p.step {
+		p.kept, p.spare, p.marks = 0, append(p.spare, p.events()...), nil
+		p.step, p.filled = step, step
+	}
+	h := p.PaceConfig.Hyper(step)
+	_, hyper, _ := p.hyper.Device()
+	p.send(cuda.Ptr(hyper), h)
+	p.send(p.progress, kernels.Progress{Step: uint64(step), First: int64(first)})
+	p.send(p.random, kernels.NewRandom(p.Random()))
+}
+
+// send puts a value of fixed size on the device, in the order of the stream.
+func (p *pace) send(to cuda.Ptr, v any) {
+	bytes, err := binary.Append(nil, binary.NativeEndian, v)
+	if err == nil && p.b.failure == nil {
+		err = p.b.staging.send(p.b.stream, to, bytes)
+	}
+	p.b.note("the place of a training", err)
+}
+
+// Step implements nn.Pace.
+func (p *pace) Step() int { return p.step }
+
+// Random implements nn.Pace.
+func (p *pace) Random() nn.Stream {
+	s := p.PaceConfig.Random
+	s.Step = uint64(p.step)
+	return s
+}
+
+// Hyper implements nn.Pace.
+func (p *pace) Hyper() nn.Buffer { return p.hyper }
+
+// Gather implements nn.Pace.
+func (p *pace) Gather(y, data, order nn.Buffer, width int) {
+	n := rows("Gather", y, width)
+	need("Gather", y.DType() == data.DType() && data.Len()%width == 0)
+	p.b.launch("gather_words", y.Len(), p.b.at(y), p.b.at(data), p.b.at(order), p.progress.Arg(), number(n), number(width))
+}
+
+// GatherBytes implements nn.Pace.
+func (p *pace) GatherBytes(y, data, order nn.Buffer, width int, divisor float32) {
+	n := rows("GatherBytes", y, width)
+	p.b.launch("gather_bytes", y.Len(), p.b.at(y), p.b.at(data), p.b.at(order), p.progress.Arg(), number(n), number(width), cuda.Float32(divisor))
+}
+
+// Tick implements nn.Pace.
+func (p *pace) Tick(loss nn.Buffer, rows int) {
+	b := p.b
+	need("Tick", loss.Len() == 1)
+	if r := b.recording; r != nil {
+		if r.pace != nil && r.pace != p {
+			b.fail(errors.New("Tick of two Paces, and a recording has one; record them apart"))
+		}
+		r.pace = p
+		r.ticks++
+		if r.ticks >= p.Keep {
+			b.fail(fmt.Errorf("%d steps in one recording, of a Pace that keeps %d; set PaceConfig.Keep higher", r.ticks, p.Keep))
+		}
+	}
+	if p.ahead(1); b.failure != nil {
+		return
+	}
+	b.launch("tick", 1, p.progress.Arg(), count(rows), p.losses.Device().Arg(), number(p.Keep), b.at(loss), b.at(p.hyper), p.table.Arg(), number(p.Keep), p.random.Arg())
+	p.ticked(1)
+}
+
+// ahead puts the hyper-parameters that n more ticks take into the table: of the
+// steps after them, whose places nobody needs any more.
+func (p *pace) ahead(n int) {
+	p.filled = max(p.filled, p.step+1)
+	for p.filled <= p.step+n && p.b.failure == nil {
+		at := p.filled % p.Keep
+		run := min(p.Keep-at, p.step+p.Keep-p.filled) // up to the end of the table, or to what is still needed
+		rows := make([][nn.HyperLen]float32, run)
+		for i := range rows {
+			rows[i] = p.PaceConfig.Hyper(p.filled + i)
+		}
+		p.send(p.table+cuda.Ptr(at*rowBytes), rows)
+		p.filled += run
+	}
+}
+
+// ticked notes that n ticks were queued.
+func (p *pace) ticked(n int) {
+	p.step += n
+	p.kept = min(p.kept+n, p.Keep)
+	if p.b.failure == nil {
+		p.b.note("Tick", p.mark())
+	}
+}
+
+// mark queues an event after the steps so far.
+func (p *pace) mark() (err error) {
+	m := mark{step: p.step}
+	if len(p.marks) >= mostMarks {
+		p.spare, p.marks = append(p.spare, p.marks[0].event), p.marks[1:]
+	}
+	if n := len(p.spare); n > 0 {
+		m.event, p.spare = p.spare[n-1], p.spare[:n-1]
+	} else if m.event, err = p.b.device.NewEvent(false); err != nil {
+		return err
+	}
+	p.marks = append(p.marks, m)
+	return m.event.Record(p.b.stream)
+}
+
+// Losses implements nn.Pace. They are in memory of the host already, so it waits
+// for an event and copies nothing from the device.
+func (p *pace) Losses(ctx context.Context, step int, dst []float32) error {
+	b := p.b
+	end := step + len(dst)
+	switch {
+	case b.closed:
+		return ErrClosed
+	case b.recording != nil:
+		return fmt.Errorf("gpu: recording %q: %w", b.recording.key, refuse("Losses"))
+	case b.failure != nil:
+		return fmt.Errorf("gpu: device %d: %w", b.info.Index, b.failure)
+	case end > p.step || step < p.step-p.kept:
+		return fmt.Errorf("gpu: the losses of steps %d to %d: those of steps %d to %d are kept", step, end-1, p.step-p.kept, p.step-1)
+	}
+	for len(p.marks) > 1 && p.marks[0].step < end {
+		p.spare, p.marks = append(p.spare, p.marks[0].event), p.marks[1:]
+	}
+	if len(p.marks) > 0 { // it is of end or a later step: the last mark is of the last step
+		if err := p.marks[0].event.Sync(ctx); err != nil {
+			return fmt.Errorf("gpu: device %d: %w", b.info.Index, err)
+		}
+	}
+	for i := range dst {
+		dst[i] = p.losses.Float32s()[(step+i)%p.Keep]
+	}
+	return nil
+}
+
+// events are those of the marks.
+func (p *pace) events() []cuda.Event {
+	var all []cuda.Event
+	for _, m := range p.marks {
+		all = append(all, m.event)
+	}
+	return all
+}
+
+// close frees what is not in the backend's memory.
+func (p *pace) close() error {
+	var first error
+	for _, e := range append(p.events(), p.spare...) {
+		if err := e.Destroy(); first == nil {
+			first = err
+		}
+	}
+	p.marks, p.spare = nil, nil
+	if p.losses == nil {
+		return first
+	}
+	if err := p.losses.Free(); first == nil {
+		first = err
+	}
+	return first
+}

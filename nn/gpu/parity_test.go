@@ -1,0 +1,172 @@
+package gpu_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// An ordeal is how long the comparisons with nn/cpu are.
+type ordeal struct{ steps, batch, held int }
+
+// compared are 200 steps on a device, and few on its stand-in, which is slow.
+// RINGTRAIN_PARITY_STEPS sets another number.
+func compared(t *testing.T) ordeal {
+	o := ordeal{20, 16, 100}
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		o = ordeal{200, 128, 2000}
+	}
+	if text := os.Getenv("RINGTRAIN_PARITY_STEPS"); text != "" {
+		var err error
+		o.steps, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	return o
+}
+
+// networks are those that are compared, with the rate they learn at.
+var networks = map[string]struct {
+	layer func() nn.Layer
+	rate  float64
+}{
+	"perceptron": {func() nn.Layer { return models.ReluReluSoftmax(128, .2) }, .001},
+	"plain":      {func() nn.Layer { return models.ReluReluSoftmax(128, 0) }, .001},
+	"convnet":    {models.ConvNet, .01},
+}
+
+// A learner is a network and its optimizer on one backend.
+type learner struct {
+	nn.Backend
+	t     *testing.T
+	m     *nn.Classifier
+	o     optim.Optimizer
+	state *optim.State
+}
+
+func newLearner(t *testing.T, b nn.Backend, layer nn.Layer, rate float64) *learner {
+	m, err := nn.NewClassifier(b, layer, []int{pixels}, classes, 7)
+	require.NoError(t, err)
+	o := optim.DefaultAdam()
+	o.LearnRate = optim.Constant(rate)
+	return &learner{b, t, m, o, optim.NewState(b, m.Params(), o)}
+}
+
+// rowsOf are images of ten patterns under noise, so that some are mistaken.
+func rowsOf(seed uint64, rows int) (x []float32, labels []int32) {
+	patterns, r := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(seed, 3))
+	const side, cell = 28, 7 // fields that pixels have in common, for convolutions to see
+	field := make([]float32, classes*side/cell*side/cell)
+	for i := range field {
+		field[i] = .5 + .1*float32(patterns.NormFloat64())
+	}
+	x, labels = make([]float32, rows*pixels), make([]int32, rows)
+	for i := range labels {
+		labels[i] = r.Int32N(classes)
+		for j := range pixels {
+			at := (int(labels[i])*side/cell+j/side/cell)*side/cell + j%side/cell
+			x[i*pixels+j] = min(1, max(0, field[at]+.5*float32(r.NormFloat64())))
+		}
+	}
+	return x, labels
+}
+
+func (l *learner) batch(x []float32, labels []int32) nn.Batch {
+	b := nn.Batch{X: nn.Tensor{Shape: []int{len(labels), pixels}, Data: l.Alloc(len(x))}, Labels: l.AllocInts(len(labels))}
+	l.Copy(b.X.Data, x)
+	l.CopyInts(b.Labels, labels)
+	return b
+}
+
+// refill sets the batch to other rows.
+func (l *learner) refill(b nn.Batch, step int) {
+	x, labels := rowsOf(uint64(step+100), b.Rows())
+	l.Copy(b.X.Data, x)
+	l.CopyInts(b.Labels, labels)
+}
+
+// gradients makes those of a step, for the mean of the rows.
+func (l *learner) gradients(b nn.Batch, step int) (loss float32) {
+	l.Zero(l.m.Params().Grads)
+	sum, rows, err := l.m.Learn(&nn.Pass{Backend: l.Backend, Train: true, Random: nn.Stream{Seed: 9, Step: uint64(step)}}, b)
+	require.NoError(l.t, err)
+	l.Scale(l.m.Params().Grads, 1/float32(rows))
+	return read(l, sum)[0] / float32(rows)
+}
+
+func (l *learner) accuracy(b nn.Batch) float64 {
+	c := nn.Counts{}
+	require.NoError(l.t, l.m.Score(&nn.Pass{Backend: l.Backend}, b, c))
+	return c[nn.CountCorrect] / c[nn.CountRows]
+}
+
+// At each step, from the weights that nn/cpu has then, the loss and every
+// gradient are those of nn/cpu.
+func TestLockstep(t *testing.T) {
+	n := compared(t)
+	for name, k := range networks {
+		t.Run(name, func(t *testing.T) {
+			host := cpu.New(cpu.Options{})
+			within(t, gpu.Options{}, func(b *gpu.Backend) {
+				want, got := newLearner(t, host, k.layer(), k.rate), newLearner(t, b, k.layer(), k.rate)
+				x, labels := rowsOf(0, n.batch)
+				wantBatch, gotBatch := want.batch(x, labels), got.batch(x, labels)
+				var first, last float32
+				for step := range n.steps {
+					want.refill(wantBatch, step)
+					got.refill(gotBatch, step)
+					b.Copy(got.m.Params().Values, want.m.Params().Values.Float32s())
+					loss := want.gradients(wantBatch, step)
+					require.InEpsilon(t, loss, got.gradients(gotBatch, step), 1e-5, "loss of step %d", step)
+					for i, q := range want.m.Params().List {
+						near(t, q.Grads.Float32s(), read(b, got.m.Params().List[i].Grads), 1e-4)
+					}
+					optim.Step(want.o, host, want.m.Params(), want.state)
+					if step == 0 {
+						first = loss
+					}
+					last = loss
+				}
+				t.Logf("%d steps: the loss goes from %v to %v", n.steps, first, last)
+			})
+			require.NoError(t, host.Close())
+		})
+	}
+}
+
+// Each by itself, they learn as much.
+func TestFreeRun(t *testing.T) {
+	n := compared(t)
+	for name, k := range networks {
+		t.Run(name, func(t *testing.T) {
+			run := func(b nn.Backend) float64 {
+				l := newLearner(t, b, k.layer(), k.rate)
+				x, labels := rowsOf(0, n.batch)
+				batch := l.batch(x, labels)
+				for step := range n.steps {
+					l.refill(batch, step)
+					l.gradients(batch, step)
+					optim.Step(l.o, b, l.m.Params(), l.state)
+				}
+				x, labels = rowsOf(1, n.held)
+				return l.accuracy(l.batch(x, labels))
+			}
+			host := cpu.New(cpu.Options{})
+			want := run(host)
+			require.NoError(t, host.Close())
+			var got float64
+			within(t, gpu.Options{}, func(b *gpu.Backend) { got = run(b) })
+			t.Logf("accuracy after %d steps: %.4f, and %.4f on the host", n.steps, got, want)
+			// A point of those held back, and where they are few, one of them.
+			require.InDelta(t, want, got, max(.01, 1/float64(n.held)))
+		})
+	}
+}

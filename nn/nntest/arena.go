@@ -1,0 +1,72 @@
+package nntest
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// testArena: an update of all parameters at once has the bits of updates of one
+// after the other, and leaves what is between them alone.
+func testArena(h *harness) {
+	arena, ok := h.b.(nn.ArenaUpdate)
+	if !ok {
+		h.Skip("the backend is no nn.ArenaUpdate")
+	}
+	const total = 16 + 2*nn.BlockSize + 48
+	offsets, sizes := []int{0, 16, 16 + 2*nn.BlockSize + 32}, []int{7, 2*nn.BlockSize + 21, 16}
+	for _, clip := range []float32{0, 1, 1e9} {
+		for _, averages := range []bool{true, false} {
+			hyper := h.hyper(map[int]float32{
+				nn.HyperRate: .1, nn.HyperBeta1: .9, nn.HyperMix1: .1, nn.HyperBeta2: .99, nn.HyperMix2: .01, nn.HyperEps: 1e-8,
+				nn.HyperL2: .01, nn.HyperClip: clip, nn.HyperDecay: .02, nn.HyperAverage: .25,
+			})
+			w, g, m, v, a := h.normals(total), h.normals(total), h.normals(total), h.normals(total), h.normals(total)
+			for i := range v {
+				v[i] *= v[i]
+			}
+			// update makes one update of each rule, and returns all that it has changed.
+			update := func(whole bool) [][]float32 {
+				p := &nn.Params{Values: h.upload(w...), Grads: h.upload(g...)}
+				m, v, a := h.upload(m...), h.upload(v...), h.upload(a...)
+				for i, at := range offsets {
+					end := at + sizes[i]
+					p.List = append(p.List, &nn.Param{Offset: at, Values: p.Values.Slice(at, end), Grads: p.Grads.Slice(at, end)})
+				}
+				average := a
+				if !averages {
+					average = nn.Buffer{}
+				}
+				norms := h.b.Alloc(p.Blocks())
+				if whole {
+					arena.AdamArena(p, nn.Gradients{Arena: p.Grads, Scale: 1}, m, v, average, norms, hyper)
+					arena.SGDArena(p, nn.Gradients{Arena: p.Grads, Scale: .5, Clear: true}, average, norms, hyper)
+				}
+				for i, q := range p.List { // and one after the other
+					if whole {
+						break
+					}
+					part := func(b nn.Buffer) nn.Buffer {
+						if b.Len() == 0 {
+							return b
+						}
+						return b.Slice(offsets[i], offsets[i]+sizes[i])
+					}
+					norms := norms.Slice(0, nn.Blocks(sizes[i]))
+					h.b.SquaredNorm(norms, q.Grads, q.Values, hyper)
+					h.b.Adam(q.Values, q.Grads, part(m), part(v), part(average), norms, hyper)
+					h.b.Scale(q.Grads, .5)
+					h.b.SquaredNorm(norms, q.Grads, q.Values, hyper)
+					h.b.SGD(q.Values, q.Grads, part(average), norms, hyper)
+					h.b.Zero(q.Grads)
+				}
+				return [][]float32{h.read(p.Values), h.read(p.Grads), h.read(m), h.read(v), h.read(a)}
+			}
+			want, got := update(false), update(true)
+			for i, name := range []string{"values", "gradients", "m", "v", "average"} {
+				require.Equal(h, want[i], got[i], "%s, clip %v, averages %v", name, clip, averages)
+			}
+			require.NotEqual(h, w, got[0])
+		}
+	}
+}

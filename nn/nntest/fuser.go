@@ -1,0 +1,77 @@
+package nntest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// fusedSizes are rows, inputs and outputs: some that vector units like, and some
+// that they do not, with none among them.
+var fusedSizes = [][3]int{{16, 32, 64}, {1, 1, 1}, {3, 17, 5}, {130, 24, 10}, {70, 64, 129}, {0, 3, 2}, {2, 0, 3}}
+
+// TestFuser checks products, and what an nn.Fuser makes of them: that part of
+// TestBackend which the options of a backend may change.
+func TestFuser(t *testing.T, open func(t *testing.T) nn.Backend) {
+	check(t, open, "Gemm", testGemm)
+	check(t, open, "GemmBits", testGemmBits)
+	check(t, open, "Fuser", testFuser)
+}
+
+// testFuser compares the methods of an nn.Fuser with the calls that they stand
+// for. A backend that is none passes.
+func testFuser(h *harness) {
+	f, ok := h.b.(nn.Fuser)
+	if !ok {
+		return
+	}
+	for _, size := range fusedSizes {
+		for _, kind := range [][2]bool{{false, false}, {true, false}, {true, true}} {
+			h.affineCase(f, size[0], size[1], size[2], kind[0], kind[1])
+		}
+		h.affineGradCase(f, size[0], size[1], size[2])
+		h.b.Recycle()
+	}
+}
+
+func (h *harness) affineCase(f nn.Fuser, rows, in, out int, relu, gate bool) {
+	x, w, bias := h.temp(h.normals(rows*in)), h.temp(h.normals(out*in)), h.upload(h.normals(out)...)
+	want, y := h.b.Temp(rows*out), h.b.Temp(rows*out)
+	h.b.Gemm(want, x, w, rows, out, in, false, true, 0)
+	h.b.AddBias(want, bias)
+	if relu {
+		h.b.Relu(want, want)
+	}
+	f.Affine(y, x, w, bias, relu, gate)
+	h.near(wide(h.read(want)), y, 1e-5, "%d rows, %d to %d, relu %v, gate %v", rows, in, out, relu, gate)
+	if !gate {
+		return
+	}
+	// The layer after it: y is its input, and the gradient stops where y is 0.
+	const next = 6
+	dy, after := h.temp(h.normals(rows*next)), h.temp(h.normals(next*out))
+	dwant, dx := h.b.Temp(rows*out), h.b.Temp(rows*out)
+	h.b.Gemm(dwant, dy, after, rows, out, next, false, false, 0)
+	h.b.ReluGrad(dwant, dwant, y, 1)
+	f.ReluInputGrad(dx, dy, after, y, rows)
+	values, masked := h.read(y), h.read(dx)
+	for i, v := range values {
+		require.True(h, v > 0 || masked[i] == 0, "element %d is %v, its gradient %v", i, v, masked[i])
+	}
+	h.near(wide(h.read(dwant)), dx, 1e-5, "gradient of %d rows, %d", rows, out)
+}
+
+func (h *harness) affineGradCase(f nn.Fuser, rows, in, out int) {
+	x, dy := h.temp(h.normals(rows*in)), h.temp(h.normals(rows*out))
+	beforeW, beforeB := h.normals(out*in), h.normals(out)
+	wantW, wantB, dw, db := h.upload(beforeW...), h.upload(beforeB...), h.upload(beforeW...), h.upload(beforeB...)
+	for range 2 { // they add
+		h.b.SumRows(wantB, dy)
+		h.b.Gemm(wantW, dy, x, out, in, rows, true, false, 1)
+		f.AffineGrad(dw, db, dy, x)
+	}
+	h.near(wide(h.read(wantW)), dw, 1e-5, "dw of %d rows, %d to %d", rows, in, out)
+	h.near(wide(h.read(wantB)), db, 1e-5, "db of %d rows, %d to %d", rows, in, out)
+}

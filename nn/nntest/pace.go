@@ -1,0 +1,188 @@
+package nntest
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// Sizes of what testPace does.
+const (
+	paceWidth = 5
+	paceRows  = 2 // of a step
+	paceSteps = 2 // of a recording
+	paceFirst = 40
+	firstRow  = 3 // of step paceFirst
+)
+
+// A paced is a pace, and what steps find in memory: data, of which they take rows
+// as the pace says, and where they leave what they found.
+type paced struct {
+	*harness
+	pace   nn.Pace
+	stream nn.Stream
+
+	data         []float32
+	words, order []int32
+	pixels       []byte
+	ones         []float32
+
+	floats, ints, bytes, places, whole, loss nn.Buffer
+	x, labels, scaled, hypers, masks         [paceSteps]nn.Buffer
+}
+
+func newPaced(h *harness, p nn.Pacer, keep, steps int) *paced {
+	c := &paced{harness: h, stream: nn.Stream{Seed: 3, First: 1, Stride: 2}}
+	c.pace = p.NewPace(nn.PaceConfig{Random: c.stream, Hyper: paceHyper, Keep: keep})
+	const rows = 20
+	c.data, c.words, c.pixels = h.normals(rows*paceWidth), make([]int32, rows*paceWidth), make([]byte, rows*paceWidth)
+	for i := range c.data {
+		c.words[i], c.pixels[i] = int32(h.rand.Uint32()), byte(h.rand.Uint32())
+	}
+	c.order, c.ones = make([]int32, firstRow+paceRows*steps), make([]float32, paceRows*paceWidth)
+	for i := range c.order {
+		c.order[i] = h.rand.Int32N(rows)
+	}
+	for i := range c.ones {
+		c.ones[i] = 1
+	}
+	c.floats, c.ints, c.places, c.whole = h.upload(c.data...), h.uploadInts(c.words...), h.uploadInts(c.order...), h.upload(c.ones...)
+	c.bytes, c.loss = h.uploadInts(asWords(c.pixels)...), h.b.Alloc(1)
+	const n = paceRows * paceWidth
+	for k := range paceSteps {
+		c.x[k], c.labels[k], c.scaled[k] = h.b.Alloc(n), h.b.AllocInts(n), h.b.Alloc(n)
+		c.hypers[k], c.masks[k] = h.b.Alloc(nn.HyperLen), h.b.Alloc(n)
+	}
+	return c
+}
+
+// paceHyper is hyper-parameters that tell the step.
+func paceHyper(step int) (row [nn.HyperLen]float32) {
+	for i := range row {
+		row[i] = float32(100*step + i)
+	}
+	return row
+}
+
+// steps are those of a recording. The loss of each is twice its second
+// hyper-parameter.
+func (c *paced) steps() error {
+	for k := range paceSteps {
+		c.pace.Gather(c.x[k], c.floats, c.places, paceWidth)
+		c.pace.Gather(c.labels[k], c.ints, c.places, paceWidth)
+		c.pace.GatherBytes(c.scaled[k], c.bytes, c.places, paceWidth, 255)
+		c.b.Zero(c.hypers[k])
+		c.b.Axpy(c.hypers[k], 1, c.pace.Hyper())
+		c.b.Dropout(c.masks[k], c.whole, paceWidth, .5, 4, c.pace.Random())
+		c.b.Zero(c.loss)
+		c.b.Axpy(c.loss, 2, c.pace.Hyper().Slice(1, 2))
+		c.pace.Tick(c.loss, paceRows)
+	}
+	return nil
+}
+
+// found checks what the steps from step on, of a recording, have left.
+func (c *paced) found(step int) {
+	losses := make([]float32, paceSteps)
+	require.NoError(c, c.pace.Losses(c.Context(), step, losses))
+	for k, loss := range losses {
+		now := step + k
+		rows := c.order[firstRow+paceRows*(now-paceFirst):][:paceRows]
+		var x, scaled []float32
+		for _, row := range rows {
+			at := int(row) * paceWidth
+			x = append(x, c.data[at:at+paceWidth]...)
+			for _, v := range c.pixels[at : at+paceWidth] {
+				scaled = append(scaled, float32(v)/255)
+			}
+		}
+		hyper, stream := paceHyper(now), c.stream
+		stream.Step = uint64(now)
+		require.Equal(c, x, c.read(c.x[k]), "step %d", now)
+		require.Equal(c, scaled, c.read(c.scaled[k]), "step %d", now)
+		require.Equal(c, hyper[:], c.read(c.hypers[k]), "step %d", now)
+		require.Equal(c, dropped(c.ones, paceWidth, .5, 4, stream), c.read(c.masks[k]), "step %d", now)
+		require.Equal(c, 2*hyper[1], loss, "step %d", now)
+		c.sameInts(rows, c.words, c.labels[k], paceWidth)
+	}
+}
+
+// testPace: a recording of two steps, made and repeated, does what the steps that
+// have come ask for, one after the other.
+func testPace(h *harness) {
+	pacer, ok := h.b.(nn.Pacer)
+	if !ok {
+		h.Skip("the backend is no nn.Pacer")
+	}
+	const keep, repeats = 7, 9
+	c := newPaced(h, pacer, keep, paceSteps*(repeats+1))
+	require.Zero(h, c.pace.Step())
+	c.pace.Seek(paceFirst, firstRow)
+	replay, err := h.b.Record("pace", c.steps)
+	require.NoError(h, err)
+	for r := range repeats {
+		require.Equal(h, paceFirst+paceSteps*(r+1), c.pace.Step())
+		c.found(paceFirst + paceSteps*r)
+		require.NoError(h, replay())
+	}
+	testLosses(h, c.pace, keep, paceFirst+paceSteps*(repeats+1))
+
+	c.pace.Seek(c.pace.Step(), 1) // another row, the same step
+	require.NoError(h, c.pace.Losses(h.Context(), c.pace.Step()-1, make([]float32, 1)))
+	c.pace.Gather(c.x[0], c.floats, c.places, paceWidth)
+	require.Equal(h, c.data[int(c.order[1])*paceWidth:][:paceWidth], h.read(c.x[0])[:paceWidth])
+	c.pace.Seek(2, 0)
+	require.Equal(h, paceHyper(2), [nn.HyperLen]float32(h.read(c.pace.Hyper())))
+	require.ErrorContains(h, c.pace.Losses(h.Context(), 1, make([]float32, 1)), "losses of steps 1 to 1")
+}
+
+// testLosses: as many as are kept can be had, and no others.
+func testLosses(h *harness, pace nn.Pace, keep, end int) {
+	require.Equal(h, end, pace.Step())
+	losses := make([]float32, keep)
+	require.NoError(h, pace.Losses(h.Context(), end-keep, losses))
+	for i, loss := range losses {
+		require.Equal(h, float32(2*(100*(end-keep+i)+1)), loss)
+	}
+	require.ErrorContains(h, pace.Losses(h.Context(), end-keep-1, losses[:1]), "are kept")
+	require.ErrorContains(h, pace.Losses(h.Context(), end, losses[:1]), "are kept")
+}
+
+// sameInts wants v to be rows of words. It is read through float32, as what is
+// there has no other way out.
+func (h *harness) sameInts(rows, words []int32, v nn.Buffer, width int) {
+	h.Helper()
+	if got := v.Int32s(); got != nil {
+		for i, row := range rows {
+			require.Equal(h, words[int(row)*width:][:width], got[i*width:][:width])
+		}
+		return
+	}
+	device, at, _ := v.Device()
+	got := bitsOf(h.read(nn.OnDevice(device, at, v.Len(), nn.Float32)))
+	for i, row := range rows {
+		require.Equal(h, words[int(row)*width:][:width], got[i*width:][:width])
+	}
+}
+
+// asWords is bytes as they lie in int32s.
+func asWords(b []byte) []int32 {
+	b = append(b[:len(b):len(b)], make([]byte, (4-len(b)%4)%4)...)
+	words := make([]int32, len(b)/4)
+	for i := range words {
+		words[i] = int32(binary.NativeEndian.Uint32(b[4*i:]))
+	}
+	return words
+}
+
+// bitsOf is the bits of floats.
+func bitsOf(v []float32) []int32 {
+	words := make([]int32, len(v))
+	for i, x := range v {
+		words[i] = int32(math.Float32bits(x))
+	}
+	return words
+}

@@ -1,0 +1,81 @@
+package optim_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// Update is Apply of the Form and the hyper-parameters that Hyper returns.
+func TestApplyIsUpdate(t *testing.T) {
+	unclipped := optim.DefaultAdam()
+	unclipped.GradClip, unclipped.LearnRate = nil, optim.WarmupLinear(.01, 3, 9)
+	becomes := optim.DefaultAdam() // moments end
+	becomes.Beta2 = optim.ConstantThen(.999, 4, optim.Constant(0))
+	for name, o := range map[string]optim.Recordable{
+		"SGD": optim.DefaultSGD(.1), "Adam": optim.DefaultAdam(), "RAdam": optim.DefaultRAdam(), "without clipping": unclipped, "becomes SGD": becomes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := cpu.New(cpu.Options{})
+			defer b.Close()
+			var nets [2]*nn.Params
+			var states [2]*optim.State
+			for i := range nets {
+				nets[i] = perceptron(t, b)
+				states[i] = optim.NewState(b, nets[i], o)
+			}
+			hyper, forms := b.Alloc(nn.HyperLen), map[optim.Form]int{}
+			for step := range 9 {
+				for i, p := range nets {
+					for k := range p.Grads.Float32s() {
+						p.Grads.Float32s()[k] = float32(k%7-3) * float32(step+1)
+					}
+					h, form := o.Hyper(step)
+					if i == 0 || form == (optim.Form{}) {
+						optim.Step(o, b, p, states[i])
+						continue
+					}
+					b.Copy(hyper, h[:])
+					if step%2 == 0 {
+						optim.Apply(form, b, p, states[i], hyper)
+					} else { // of sums
+						b.Scale(p.Grads, 4)
+						optim.Spend(form, b, p, states[i], hyper, .25)
+						require.Zero(t, slices.Max(p.Grads.Float32s()))
+						require.Zero(t, slices.Min(p.Grads.Float32s()))
+					}
+					states[i].Step++
+					forms[form]++
+				}
+				require.Equal(t, nets[0].Values.Float32s(), nets[1].Values.Float32s(), "step %d", step)
+				for slot, want := range states[0].Slots {
+					require.Equal(t, want.Float32s(), states[1].Slots[slot].Float32s(), "%s, step %d", slot, step)
+				}
+			}
+			switch name {
+			case "becomes SGD":
+				require.Len(t, forms, 2)
+			default:
+				require.Len(t, forms, 1, "one recording serves all steps")
+			}
+			if name == "RAdam" {
+				for _, n := range forms {
+					require.Less(t, n, 9, "the first updates have no Form")
+				}
+			}
+		})
+	}
+}
+
+// perceptron is the parameters of a small network.
+func perceptron(t *testing.T, b nn.Backend) *nn.Params {
+	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(9, 0), []int{5}, 3, 1)
+	require.NoError(t, err)
+	return m.Params()
+}

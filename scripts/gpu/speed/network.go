@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+const (
+	pixels        = 784
+	classes       = 10
+	stepsPerGraph = 8
+)
+
+// Ways in which we make a step; those of PyTorch are named by baselines.py.
+const (
+	byLaunch = "launch by launch"
+	byGraph  = "one graph a step"
+	byGraphs = "eight steps a graph"
+)
+
+// number names the arithmetic of products, as baselines.py does.
+func number(tf32 bool) string {
+	if tf32 {
+		return "TF32"
+	}
+	return "fp32"
+}
+
+// A network is a model with the shape of its data.
+type network struct {
+	name                 string
+	layer                func() nn.Layer
+	optimizer            optim.Recordable
+	rows, width, classes int
+}
+
+func networks(rows int) []network {
+	return []network{
+		{"MLP", func() nn.Layer { return models.ReluReluSoftmax(128, .2) }, optim.DefaultAdam(), rows, pixels, classes},
+		{"ConvNet", models.ConvNet, optim.DefaultSGD(.001), rows, pixels, classes},
+	}
+}
+
+// squareOf is four layers of equal width. They have biases, which PyTorch's have
+// not.
+func squareOf(width int) network {
+	layer := func() nn.Layer {
+		return nn.Chain(&nn.Linear{Out: width}, &nn.Linear{Out: width}, &nn.Linear{Out: width}, &nn.Softmax{InitW: nn.GlorotUniform})
+	}
+	return network{"square", layer, optim.DefaultSGD(.001), width, width, width}
+}
+
+// A trainer is a network on a device with its batch, which stays the same.
+type trainer struct {
+	*gpu.Backend
+	network
+	m     *nn.Classifier
+	state *optim.State
+	pace  nn.Pace
+	data  nn.Batch
+}
+
+func newTrainer(b *gpu.Backend, n network) (*trainer, error) {
+	m, err := nn.NewClassifier(b, n.layer(), []int{n.width}, n.classes, 1)
+	if err != nil {
+		return nil, err
+	}
+	t := &trainer{
+		Backend: b, network: n, m: m, state: optim.NewState(b, m.Params(), n.optimizer),
+		pace: b.NewPace(nn.PaceConfig{
+			Random: nn.Stream{Seed: 1},
+			Hyper:  func(step int) [nn.HyperLen]float32 { h, _ := n.optimizer.Hyper(step); return h },
+		}),
+		data: nn.Batch{X: nn.Tensor{Shape: []int{n.rows, n.width}, Data: b.Alloc(n.rows * n.width)}, Labels: b.AllocInts(n.rows)},
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	x, labels := make([]float32, n.rows*n.width), make([]int32, n.rows)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	for i := range labels {
+		labels[i] = r.Int32N(int32(n.classes))
+	}
+	b.Copy(t.data.X.Data, x)
+	b.CopyInts(t.data.Labels, labels)
+	return t, nil
+}
+
+// step is forward, backward and update.
+func (t *trainer) step() error {
+	p := t.m.Params()
+	t.Zero(p.Grads)
+	loss, rows, err := t.m.Learn(&nn.Pass{Backend: t.Backend, Train: true, Random: t.pace.Random()}, t.data)
+	if err != nil {
+		return err
+	}
+	t.Scale(p.Grads, 1/float32(rows))
+	_, form := t.optimizer.Hyper(t.pace.Step())
+	optim.Apply(form, t.Backend, p, t.state, t.pace.Hyper())
+	t.pace.Tick(loss, rows)
+	return nil
+}
+
+// way returns what makes some steps, and how many.
+func (t *trainer) way(name string) (run func() error, each int, err error) {
+	each = map[string]int{byLaunch: 1, byGraph: 1, byGraphs: stepsPerGraph}[name]
+	if name == byLaunch {
+		return t.step, each, nil
+	}
+	run, err = t.Record(name, func() error {
+		for range each {
+			if err := t.step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return run, each, err
+}
+
+// measure times a network in some ways, with the fastest products that there are.
+func measure(ctx context.Context, ours *table, c clock, n network, tf32 bool, ways ...string) error {
+	b, err := gpu.New(gpu.Options{TF32: tf32, Timed: true})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return b.Do(ctx, func() error {
+		t, err := newTrainer(b, n)
+		if err != nil {
+			return err
+		}
+		for _, way := range ways {
+			run, each, err := t.way(way)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", n.name, way, err)
+			}
+			us, err := c.measure(run, func() error { return b.Sync(ctx) }, each)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", n.name, way, err)
+			}
+			ours.add(row{n.name, way, number(tf32), us})
+		}
+		nodes, err := b.Nodes(byGraph)
+		if err == nil {
+			ours.notes = append(ours.notes, fmt.Sprintf("%s, %s: %d nodes a step", n.name, number(tf32), nodes))
+		}
+		return err
+	})
+}
+
+// steps times the small networks.
+func steps(ctx context.Context, ours *table, c clock, rows int) error {
+	for _, n := range networks(rows) {
+		for _, tf32 := range []bool{false, true} {
+			if err := measure(ctx, ours, c, n, tf32, byLaunch, byGraph, byGraphs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// square times the square network, and beside it one of its products alone, in
+// microseconds, by the numbers' name.
+func square(ctx context.Context, ours *table, c clock, width int) (alone map[string]float64, err error) {
+	for _, tf32 := range []bool{false, true} {
+		if err := measure(ctx, ours, c, squareOf(width), tf32, byGraph); err != nil {
+			return nil, err
+		}
+	}
+	return products(ctx, width)
+}

@@ -1,0 +1,84 @@
+package data
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// A Resident is a Feed whose images lie in the memory of a model's backend, bytes
+// as they are, so that a step fetches its batch by itself. It takes as many bytes
+// as the images, and four for each row of a batch's epoch.
+type Resident struct {
+	Feed
+	backend        nn.Backend
+	pixels, labels nn.Buffer // of all images
+	order          nn.Buffer // of this rank's rows of an epoch, step after step
+	rows           []int32   // the order on the host
+	epoch          int       // whose order it is; -1 before the first
+}
+
+// NewResident is NewFeed with the images in memory of b.
+func NewResident(images *Images, sampler *Sampler, batch int, b nn.Pacer) *Resident {
+	labels := make([]int32, images.Rows)
+	for i, l := range images.Labels {
+		labels[i] = int32(l)
+	}
+	r := &Resident{
+		Feed: *NewFeed(images, sampler, batch, b), backend: b, epoch: -1,
+		pixels: b.AllocInts((len(images.Pixels) + 3) / 4), labels: b.AllocInts(images.Rows), order: b.AllocInts(sampler.most()),
+	}
+	b.CopyInts(r.labels, labels)
+	const some = 1 << 20 // bytes that are packed at once
+	for lo := 0; lo < len(images.Pixels); lo += some {
+		words := packed(images.Pixels[lo:min(lo+some, len(images.Pixels))])
+		b.CopyInts(r.pixels.Slice(lo/4, lo/4+len(words)), words)
+	}
+	return r
+}
+
+// packed is bytes as they lie in int32s; the last one is filled up with zeroes.
+func packed(bytes []byte) []int32 {
+	words := make([]int32, 0, (len(bytes)+3)/4)
+	for four := range slices.Chunk(bytes, 4) {
+		var word [4]byte
+		copy(word[:], four)
+		words = append(words, int32(binary.NativeEndian.Uint32(word[:])))
+	}
+	return words
+}
+
+// Rows is how many rows this rank has at a step, and how many all ranks have.
+func (r *Resident) Rows(step int) (mine, all int) { return r.sampler.count(step) }
+
+// Seek puts the order of the rows of a step's epoch in place, and returns where
+// the step's begin and how many steps are left of the epoch.
+func (r *Resident) Seek(step int) (first, steps int) {
+	each := r.sampler.StepsPerEpoch()
+	epoch, at := step/each, step%each
+	if epoch != r.epoch {
+		r.rows = r.rows[:0]
+		for k := range each {
+			rows, _ := r.sampler.Step(epoch*each + k)
+			r.rows = append(r.rows, rows...)
+		}
+		r.backend.CopyInts(r.order.Slice(0, len(r.rows)), r.rows)
+		r.epoch = epoch
+	}
+	for k := range at {
+		mine, _ := r.sampler.count(epoch*each + k)
+		first += mine
+	}
+	return first, each - at
+}
+
+// Gather queues the copy of so many rows from the place of p on, and returns the
+// batch, which is valid until the next one.
+func (r *Resident) Gather(p nn.Pace, rows int) nn.Batch {
+	s := &r.stage
+	b := nn.Batch{X: nn.Tensor{Shape: []int{rows, s.features}, Data: s.x.Slice(0, rows*s.features)}, Labels: s.labels.Slice(0, rows)}
+	p.GatherBytes(b.X.Data, r.pixels, r.order, s.features, 255)
+	p.Gather(b.Labels, r.labels, r.order, 1)
+	return b
+}

@@ -38,7 +38,9 @@ var operations = map[string]*operation{
 		want:   func(o *oracle, _, _, j int) int64 { return o.reduced(j) },
 		inside: whole,
 		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
-			move(dst, src)
+			if err := s.move(dst, src); err != nil {
+				return err
+			}
 			return g.AllReduce(ctx, dst, s.Reduction)
 		},
 	},
@@ -59,7 +61,9 @@ var operations = map[string]*operation{
 		inside: whole,
 		call: func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error {
 			if g.Rank() == s.Root {
-				move(dst, src)
+				if err := s.move(dst, src); err != nil {
+					return err
+				}
 			}
 			return g.Broadcast(ctx, dst, s.Root)
 		},
@@ -98,14 +102,6 @@ func all(n int) int { return n }
 func allButOwn(n int) float64 { return float64(n-1) / float64(n) }
 
 func whole(_, _ int, buffer collective.Vector) (dst, src collective.Vector) { return buffer, buffer }
-
-// move copies src to dst unless they are the same memory.
-func move(dst, src collective.Vector) {
-	to, from := host(dst), host(src)
-	if &to[0] != &from[0] {
-		copy(to, from)
-	}
-}
 
 // host is the memory of a vector that allocate has made.
 func host(v collective.Vector) []byte {

@@ -27,6 +27,7 @@ type Record struct {
 	// How an allreduce was done; empty for other operations.
 	Algorithm string  `json:"algorithm,omitempty"`
 	Segment   int     `json:"segment_bytes,omitempty"` // of a message at most
+	Streams   int     `json:"streams,omitempty"`       // connections that the longest message is spread over
 	Predicted float64 `json:"predicted_us,omitempty"`
 	Why       string  `json:"why,omitempty"`
 }
@@ -42,6 +43,7 @@ func Records(rows []Row, transport string) []Record {
 		}
 		if p := r.Plan; p.Method != 0 {
 			records[i].Algorithm, records[i].Segment, records[i].Why = p.Method.String(), p.Segment*r.DType.Size(), p.Why
+			records[i].Streams = p.Streams
 			records[i].Predicted = float64(p.Predicted.Nanoseconds()) / 1e3
 		}
 		if t.Wrong >= 0 {

@@ -47,6 +47,9 @@ type Spec struct {
 	// Alloc makes the memory that calls work on, once; nil is Go's heap.
 	Alloc func(t collective.DType, count int) (collective.Vector, error)
 
+	// Device is memory that calls work on instead, if it is not nil; Alloc is.
+	Device Device
+
 	// Each is told every row as soon as it is there, on every rank; may be nil.
 	Each func(Row)
 }
@@ -140,18 +143,27 @@ type buffers struct {
 	given collective.Vector // this rank's input
 	want  collective.Vector // its right result; a zero Vector when nobody looks
 	work  collective.Vector // for the larger of input and result
+	got   collective.Vector // a copy of the result, where the host does not reach it
 }
 
-// memory is what Alloc makes for the largest size; a zero Vector without Alloc.
-func (s *Spec) memory(op *operation, ranks int) (collective.Vector, error) {
-	if s.Alloc == nil || len(s.Sizes) == 0 {
-		return collective.Vector{}, nil
+// memory is what Alloc or Device make for the largest size.
+func (s *Spec) memory(op *operation, ranks int) (p places, err error) {
+	if s.Alloc == nil && s.Device == nil || len(s.Sizes) == 0 {
+		return p, nil
 	}
 	spread := max(op.in(ranks), op.out(ranks))
-	return s.Alloc(s.DType, max(1, slices.Max(s.Sizes)/s.DType.Size()/spread)*spread)
+	most := max(1, slices.Max(s.Sizes)/s.DType.Size()/spread) * spread
+	if s.Device == nil {
+		p.work, err = s.Alloc(s.DType, most)
+		return p, err
+	}
+	if p.given, err = s.Device.Alloc(s.DType, most); err == nil {
+		p.work, err = s.Device.Alloc(s.DType, most)
+	}
+	return p, err
 }
 
-func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64, memory collective.Vector) (*buffers, error) {
+func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64, memory places) (*buffers, error) {
 	b := &buffers{group: g, spec: s, op: op, count: count}
 	n := g.Size()
 	o := &oracle{seed: seed, ranks: n, root: s.Root, count: count, dtype: s.DType}
@@ -164,8 +176,15 @@ func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uin
 		return nil, err
 	}
 	fill(b.given, nil, func(j int) int64 { return o.input(g.Rank(), j) })
-	if most := count * max(op.in(n), op.out(n)); memory.Len() >= most {
-		b.work = memory.Slice(0, most)
+	if s.Device != nil {
+		remote := memory.given.Slice(0, b.given.Len())
+		if err := s.Device.Write(remote, host(b.given)); err != nil {
+			return nil, err
+		}
+		b.given = remote
+	}
+	if most := count * max(op.in(n), op.out(n)); memory.work.Len() >= most {
+		b.work = memory.work.Slice(0, most)
 	} else if b.work, err = allocate(s.DType, most); err != nil {
 		return nil, err
 	}
@@ -174,6 +193,11 @@ func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uin
 	}
 	if b.want, err = allocate(s.DType, count*op.out(n)); err != nil {
 		return nil, err
+	}
+	if s.Device != nil {
+		if b.got, err = allocate(s.DType, b.want.Len()); err != nil {
+			return nil, err
+		}
 	}
 	for part := range op.out(n) {
 		fill(b.want.Slice(part*count, (part+1)*count), results, func(j int) int64 { return op.want(o, g.Rank(), part, j) })
@@ -260,7 +284,11 @@ func (t *trial) several(ctx context.Context, n int) (times, read []float64, wron
 		times[i] = microseconds(took)
 		if t.spec.Check {
 			begin := time.Now()
-			wrong += countWrong(t.dst, t.want)
+			got, err := t.result()
+			if err != nil {
+				return nil, nil, 0, err
+			}
+			wrong += countWrong(got, t.want)
 			read[i] = microseconds(took + time.Since(begin))
 		}
 	}
@@ -291,9 +319,8 @@ func (t *trial) missing(ctx context.Context, mine []float64) (int, error) {
 
 // once is one iteration, and how long its call took here.
 func (t *trial) once(ctx context.Context) (time.Duration, error) {
-	clear(host(t.work))
-	if &host(t.src)[0] != &host(t.given)[0] {
-		copy(host(t.src), host(t.given))
+	if err := t.ready(ctx); err != nil {
+		return 0, err
 	}
 	if err := t.group.Barrier(ctx); err != nil {
 		return 0, err

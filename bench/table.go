@@ -85,7 +85,7 @@ func (t *Table) Row(w io.Writer, r Row) error {
 	}
 	main := r.Main()
 	if p := r.Plan; p.Method != 0 {
-		t.plans = fmt.Appendf(t.plans, "# %10d  %-16s  %8d  %9s  %9s  %s\n", r.Size, p.Method, p.Segment*r.DType.Size(),
+		t.plans = fmt.Appendf(t.plans, "# %10d  %-16s  %8d  %7d  %9s  %9s  %s\n", r.Size, p.Method, p.Segment*r.DType.Size(), p.Streams,
 			strings.TrimSpace(micros(float64(p.Predicted.Nanoseconds())/1e3)), strings.TrimSpace(micros(main.Median)), p.Why)
 	}
 	fmt.Fprintf(&b, "  %7s  %5d\n", micros(main.P99), main.Iterations)
@@ -105,7 +105,7 @@ func (t *Table) Footer(w io.Writer) error {
 	}
 	plans := ""
 	if len(t.plans) > 0 {
-		plans = fmt.Sprintf("#\n# %10s  %-16s  %8s  %9s  %9s  why\n", "size (B)", "algorithm", "segment", "predicted", "measured") + string(t.plans) + "#\n"
+		plans = fmt.Sprintf("#\n# %10s  %-16s  %8s  %7s  %9s  %9s  why\n", "size (B)", "algorithm", "segment", "streams", "predicted", "measured") + string(t.plans) + "#\n"
 	}
 	_, err := fmt.Fprintf(w, plans+"# Out of bounds values : %d %s\n# Avg bus bandwidth    : %.6g\n#\n", t.wrong, verdict, t.busbw/float64(max(t.timing, 1)))
 	return err

@@ -24,6 +24,9 @@ const hashEvery = 50
 // it. The step's word, a 64-byte all-gather, goes before the gradients when they
 // leave all at once, and after the last bucket when they leave in several, since
 // weight and loss are known only then. Either way the update comes after both.
+//
+// Parameters may be in device memory, if the group's engine reaches it. Then
+// gradients leave all at once, from the thread of the backend, and as they are.
 type AllReduce struct {
 	group     *collective.Group
 	backend   nn.Backend
@@ -40,6 +43,8 @@ type AllReduce struct {
 
 	compression Compression
 	compressor  *compressor // nil: gradients leave as they are
+
+	probe *probe // nil: gradients are in host memory, where they are looked at
 }
 
 var (
@@ -66,20 +71,22 @@ func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
 
 // Init implements Strategy.
 func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
-	values := p.Values.Float32s()
-	if values == nil {
-		return errors.New("trainer: the parameters are in device memory, this group works on host memory")
+	if onDevice(p.Values) {
+		if a.compression.Form != Exact {
+			return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and they are packed in host memory", a.compression)
+		}
+		a.probe = newProbe(a.backend, p.Grads.Len())
 	}
 	a.state = optim.NewState(a.backend, p, a.optimizer)
 	a.state.Step = from.Step
 	a.cuts = []int{0}
-	if a.group.Size() > 1 {
+	if a.group.Size() > 1 && a.probe == nil {
 		a.cuts = cuts(p, a.bucket)
 	}
 	if a.compression.Form != Exact {
 		a.compressor = newCompressor(a.compression, a.group, a.backend, p, a.cuts)
 	}
-	if err := collective.Broadcast(ctx, a.group, values, 0); err != nil {
+	if err := a.group.Broadcast(ctx, Operand(p.Values), 0); err != nil {
 		return fmt.Errorf("trainer: broadcasting the initial weights: %w", err)
 	}
 	if from.Step > 0 {
@@ -87,7 +94,7 @@ func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
 			return err
 		}
 	}
-	_, err := a.exchange(ctx, p, word{step: int64(from.Step), hash: a.digest(values)})
+	_, err := a.exchange(ctx, p, word{step: int64(from.Step), hash: a.digest(p)})
 	return err
 }
 
@@ -106,7 +113,7 @@ func (a *AllReduce) restore(ctx context.Context, from State) error {
 			}
 			a.backend.Copy(slot, saved)
 		}
-		if err := collective.Broadcast(ctx, a.group, slot.Float32s(), 0); err != nil {
+		if err := a.group.Broadcast(ctx, Operand(slot), 0); err != nil {
 			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
 		}
 	}
@@ -117,10 +124,10 @@ func (a *AllReduce) restore(ctx context.Context, from State) error {
 }
 
 // digest is of all that ranks must have alike before the first step.
-func (a *AllReduce) digest(values []float32) int64 {
-	sums := []int64{hash(values)}
+func (a *AllReduce) digest(p *nn.Params) int64 {
+	sums := []int64{hash(hostCopy(a.backend, p.Values))}
 	for _, name := range a.optimizer.Slots() {
-		sums = append(sums, hash(a.state.Slots[name].Float32s()))
+		sums = append(sums, hash(hostCopy(a.backend, a.state.Slots[name])))
 	}
 	return digest(fmt.Append(nil, sums))
 }
@@ -155,10 +162,22 @@ func (a *AllReduce) complete(p *nn.Params, lo int) {
 	if a.compressor != nil {
 		a.compressor.addResidual(lo, f.lo)
 	}
-	if bad := notFinite(p, lo, f.lo); bad != 0 && f.bad == 0 {
+	if bad := a.notFinite(p, lo, f.lo); bad != 0 && f.bad == 0 {
 		f.bad = bad
 	}
 	f.lo = lo
+}
+
+// notFinite is that of package trainer, also of gradients in device memory: these
+// are copied only if their norm says that something is wrong.
+func (a *AllReduce) notFinite(p *nn.Params, lo, hi int) int64 {
+	if a.probe == nil {
+		return notFinite(p, lo, hi)
+	}
+	if a.probe.finite(p.Grads.Slice(lo, hi)) {
+		return 0
+	}
+	return notFiniteIn(hostCopy(a.backend, p.Grads), p, lo, hi)
 }
 
 // send lets the buckets leave that are complete when gradients from lo on are.
@@ -187,7 +206,7 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 	}
 	defer func() { a.flight.land(err) }()
 	if report, err = a.gather(p, s); err != nil {
-		return report, err
+		return report, a.failure(err)
 	}
 	if report.Weight > 0 {
 		if !s.Undivided {
@@ -202,6 +221,18 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 		a.state.Step++ // without rows nothing changes but the count
 	}
 	return report, nil
+}
+
+// failure is what the backend says of a step that failed, where that is why
+// numbers looked as if they were not finite.
+func (a *AllReduce) failure(err error) error {
+	var numbers *NotFiniteError
+	if a.probe != nil && errors.As(err, &numbers) {
+		if broken := a.backend.Sync(a.flight.ctx); broken != nil {
+			return broken
+		}
+	}
+	return err
 }
 
 // gather exchanges words and gradients: on return p has the sum of all ranks'.
@@ -241,7 +272,7 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 // sum exchanges gradients all at once.
 func (a *AllReduce) sum(p *nn.Params) error {
 	if a.compressor == nil {
-		return a.group.AllReduce(a.flight.ctx, collective.Of(p.Grads.Float32s()), collective.Sum)
+		return a.group.AllReduce(a.flight.ctx, Operand(p.Grads), collective.Sum)
 	}
 	a.send(p, 0)
 	return a.arrived()
@@ -256,15 +287,15 @@ func (a *AllReduce) arrived() error {
 }
 
 // sent is the payload that this rank has sent of a step's gradients, and what it
-// would have been without compression.
+// would have been without compression. Where a device sends, it is what the group
+// would send of host memory.
 func (a *AllReduce) sent(p *nn.Params) (sent, plain int) {
-	hi, size := p.Grads.Len(), a.group.Size()
+	hi := p.Grads.Len()
 	for _, lo := range a.cuts {
 		if a.flight.sent == 0 {
 			lo = 0 // they left all at once
 		}
-		v := collective.Of(p.Grads.Float32s()).Slice(lo, hi)
-		plain += a.group.PlanAllReduce(v, collective.Sum).Sent(size, v.Bytes())
+		plain += a.toSend(p.Grads.Slice(lo, hi))
 		if hi = lo; hi == 0 {
 			break
 		}
@@ -275,13 +306,24 @@ func (a *AllReduce) sent(p *nn.Params) (sent, plain int) {
 	return a.compressor.sent(), plain
 }
 
+// toSend is the payload of gradients that are added up as they are.
+func (a *AllReduce) toSend(grads nn.Buffer) int {
+	v, size := Operand(grads), a.group.Size()
+	plan := a.group.PlanAllReduce(v, collective.Sum)
+	if onDevice(grads) {
+		s := a.group.Situation()
+		plan = s.Plan(v.Len(), v.DType().Size(), true)
+	}
+	return plan.Sent(size, v.Bytes())
+}
+
 // checkSum finds sums of finite gradients that are not finite. All ranks have
 // the same bits, so all find it.
 func (a *AllReduce) checkSum(p *nn.Params, s Step) error {
 	if a.group.Size() == 1 && a.compressor == nil {
 		return nil // what was sent is the sum
 	}
-	bad := notFinite(p, 0, p.Grads.Len())
+	bad := a.notFinite(p, 0, p.Grads.Len())
 	if bad == 0 {
 		return nil
 	}
@@ -296,7 +338,7 @@ func (a *AllReduce) word(p *nn.Params, s Step) word {
 		w.stop = 1
 	}
 	if s.Index%hashEvery == 0 {
-		w.hash = hash(p.Values.Float32s())
+		w.hash = hash(hostCopy(a.backend, p.Values))
 	}
 	return w
 }

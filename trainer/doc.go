@@ -14,6 +14,11 @@
 // its next step. A [Saver] on rank 0 takes snapshots, and a training goes on from
 // one with the same bits, all other ranks getting theirs from rank 0.
 //
+// With a [Recording] whole steps, from the batch to the update, are recorded by
+// the backend and repeated: on a device a step then costs the host one launch, or
+// less. The bits are the same. Rows lie in the backend's memory ([Resident]), and
+// the strategy is [Recordable].
+//
 // A step is all or nothing: parameters and optimizer state change in one
 // place, after everything of the step has arrived, so ranks are never further
 // apart than one whole step.

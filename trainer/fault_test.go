@@ -53,13 +53,21 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 	for _, bucket := range []int{0, fiveBuckets} {
 		usual.bucket = bucket
 		seen := map[int]bool{}
-		for after := int64(30); after < 75; after += 2 {
+		var dying *dies
+		dieAfter := func(after int64) {
 			usual.connect = func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 				views, transports := collective.Local(n)
 				transports = slices.Clone(transports) // they reach each other by their own slice
-				transports[1] = &dies{Transport: transports[1], after: after}
+				dying = &dies{Transport: transports[1], after: after}
+				transports[1] = dying
 				return views, transports
 			}
+		}
+		dieAfter(math.MaxInt64)
+		usual.run(t)
+		all := dying.sent.Load()
+		for after := all / 3; after < all*9/10; after += max(1, all/40) {
+			dieAfter(after)
 			out := usual.run(t)
 			for r, o := range out {
 				require.Error(t, o.err)

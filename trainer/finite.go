@@ -53,8 +53,10 @@ func finite(x []float32) bool {
 // notFinite is 1 + the index of the parameter with a gradient that is not
 // finite, of elements lo to hi of the arena, or 0. Of several it is the last:
 // the backward pass met it first.
-func notFinite(p *nn.Params, lo, hi int) int64 {
-	grads := p.Grads.Float32s()
+func notFinite(p *nn.Params, lo, hi int) int64 { return notFiniteIn(p.Grads.Float32s(), p, lo, hi) }
+
+// notFiniteIn is notFinite of a copy of the arena.
+func notFiniteIn(grads []float32, p *nn.Params, lo, hi int) int64 {
 	if finite(grads[lo:hi]) {
 		return 0
 	}

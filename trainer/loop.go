@@ -28,6 +28,9 @@ func newLoop(c Config, first int) *loop {
 }
 
 func (l *loop) run(ctx context.Context) error {
+	if l.Recording != nil {
+		return newRecorder(l).run(ctx)
+	}
 	stopped := false
 	for step := l.first; step < l.Steps && !stopped; step++ {
 		report, err := l.step(ctx, step)
@@ -94,13 +97,18 @@ func (l *loop) step(ctx context.Context, step int) (Report, error) {
 	if err != nil {
 		return report, err
 	}
-	l.result.Steps, l.result.Loss = step+1, report.Loss
-	l.result.Samples += report.Weight
-	l.result.Sent, l.result.Plain = l.result.Sent+report.Sent, l.result.Plain+report.Plain
+	l.count(step, report)
 	if l.Observer != nil {
 		l.Observer.Stepped(StepEvent{Report: report, Step: step, Compute: compute, Elapsed: time.Since(l.begin)})
 	}
 	return report, nil
+}
+
+// count adds a step to the result.
+func (l *loop) count(step int, r Report) {
+	l.result.Steps, l.result.Loss = step+1, r.Loss
+	l.result.Samples += r.Weight
+	l.result.Sent, l.result.Plain = l.result.Sent+r.Sent, l.result.Plain+r.Plain
 }
 
 func (l *loop) wishesToStop() bool {

@@ -13,15 +13,20 @@ import (
 type micro struct {
 	backend nn.Backend
 	grads   nn.Buffer   // Params.Grads
-	kept    []nn.Buffer // of all micro-batches but the last
+	kept    []nn.Buffer // of all micro-batches but the last; in device memory one, their sum
+	sum     bool        // kept is one Buffer
 	sums    []nn.Buffer // for Accumulate: of all steps so far, one for each micro-batch
 
 	operands []collective.Vector
 }
 
 func newMicro(c Config, p *nn.Params) *micro {
-	m := &micro{backend: c.Backend, grads: p.Grads}
-	for range len(c.Train) - 1 {
+	m := &micro{backend: c.Backend, grads: p.Grads, sum: onDevice(p.Grads)}
+	arenas := len(c.Train) - 1
+	if m.sum {
+		arenas = min(arenas, 1)
+	}
+	for range arenas {
 		m.kept = append(m.kept, c.Backend.Alloc(p.Grads.Len()))
 	}
 	if c.Accumulate {
@@ -97,7 +102,16 @@ func (m *micro) average(s Step, k, rows int) {
 }
 
 // keep puts the gradients of micro-batch k aside.
-func (m *micro) keep(k int) { copy(m.kept[k].Float32s(), m.grads.Float32s()) }
+func (m *micro) keep(k int) {
+	if !m.sum {
+		copy(m.kept[k].Float32s(), m.grads.Float32s())
+		return
+	}
+	if k == 0 {
+		m.backend.Zero(m.kept[0])
+	}
+	m.backend.Axpy(m.kept[0], 1, m.grads)
+}
 
 // folding is a Pass.Final of the last micro-batch, which completes what it
 // reports by that of the others.
@@ -112,9 +126,14 @@ func (m *micro) folding(final func(lo int)) func(lo int) {
 	}
 }
 
-// fold adds elements lo to hi of all micro-batches, as ranks would.
+// fold adds elements lo to hi of all micro-batches, as ranks would; in device
+// memory one after the other, the last one last.
 func (m *micro) fold(lo, hi int) {
 	if len(m.kept) == 0 {
+		return
+	}
+	if m.sum {
+		m.backend.Axpy(m.grads.Slice(lo, hi), 1, m.kept[0].Slice(lo, hi))
 		return
 	}
 	m.operands = m.operands[:0]

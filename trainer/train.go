@@ -44,7 +44,7 @@ type Observer interface {
 type StepEvent struct {
 	Report
 	Step    int           // counts from 0
-	Compute time.Duration // batch, forward and backward
+	Compute time.Duration // batch, forward and backward; of a recorded step all of it
 	Elapsed time.Duration // since the first step began
 }
 
@@ -68,8 +68,8 @@ type Config struct {
 	// r*len(Train)+k of a job of Size()*len(Train) ranks and has its rows and its
 	// dropout. Its gradients are kept apart, and added in ring order at the end
 	// of the step: one rank with n micro-batches makes the bits of n ranks (not
-	// with a Compression). Over several ranks each rank's are added first, and
-	// then over ranks.
+	// with a Compression, nor in device memory). Over several ranks each rank's
+	// are added first, and then over ranks.
 	Train []Batches
 	Test  Shard // nil: no evaluation
 
@@ -85,6 +85,8 @@ type Config struct {
 	// gradients so far, and these are summed over ranks. It replays a bug that
 	// is easily made with a parameter server and shows what it costs.
 	Accumulate bool
+	// Recording, unless nil, records whole steps. All ranks have the same Steps.
+	Recording *Recording
 
 	Observer Observer        // may be nil
 	Stop     <-chan struct{} // closed when this rank wishes to stop; may be nil
@@ -156,8 +158,8 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	if len(c.Train) == 0 {
 		return Result{}, errors.New("trainer: there are no rows to train on: Config.Train is empty")
 	}
-	if len(c.Train) > 1 && c.Model.Params().Grads.Float32s() == nil {
-		return Result{}, errors.New("trainer: the gradients are in device memory, micro-batches are added in host memory")
+	if err := c.checkRecording(); err != nil {
+		return Result{}, err
 	}
 	if err := compareSettings(ctx, c.Group, append(c.Alike[:len(c.Alike):len(c.Alike)], c.settings()...)); err != nil {
 		return Result{}, err
@@ -169,14 +171,19 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	if from.Step > 0 && c.Accumulate {
 		return Result{}, ErrForgets
 	}
-	l := newLoop(c, from.Step)
-	if err := c.Strategy.Init(ctx, l.params, from); err != nil {
-		return Result{}, err
-	}
-	l.begin = time.Now()
-	err = c.Backend.Do(ctx, func() error { return l.run(ctx) })
-	l.result.Elapsed = time.Since(l.begin)
-	return l.result, err
+	var result Result
+	err = c.Backend.Do(ctx, func() error {
+		l := newLoop(c, from.Step)
+		if err := c.Strategy.Init(ctx, l.params, from); err != nil {
+			return err
+		}
+		l.begin = time.Now()
+		err := l.run(ctx)
+		l.result.Elapsed = time.Since(l.begin)
+		result = l.result
+		return err
+	})
+	return result, err
 }
 
 // settings are those of Config that ranks must have alike.
@@ -185,6 +192,7 @@ func (c Config) settings() []Setting {
 		{"number of steps", fmt.Sprint(c.Steps)},
 		{"number of micro-batches", fmt.Sprint(len(c.Train))},
 		{"reduction", c.Reduce.String()},
+		{"recording of steps", c.Recording.String()},
 		{"steps between evaluations", fmt.Sprint(c.EvalEvery)},
 		{"steps between checkpoints", fmt.Sprint(c.SaveEvery)},
 	}

@@ -36,6 +36,8 @@ type benchFlags struct {
 	algorithm  string // "": as planned
 	orderFlags
 	placeFlags
+	deviceFlags
+	placement placement // of the ranks of this machine
 }
 
 // What --memory takes.
@@ -75,6 +77,10 @@ several, whose links carry what --link says; their traffic is encrypted with a k
 the occasion, with that of --key-file, or with --insecure not at all. With --link, each
 size is measured for a second at least unless -n says how often.
 
+With --device cuda the vectors lie in the memory of GPUs, and NCCL does what it can; with
+--nccl off, or --order ring, copies of them go through pinned memory of the host. NCCL's
+links between hosts are neither encrypted nor limited by us.
+
 Exit codes: 0 done, 1 failed or wrong results, 2 wrong usage, 75 stopped by SIGTERM
 or SIGHUP, 130 stopped by Ctrl-C.`,
 		Example: `  ringtrain bench collective --ranks 4
@@ -88,6 +94,7 @@ or SIGHUP, 130 stopped by Ctrl-C.`,
 			if err := f.checkPlace(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
+			f.given = cmd.Flags().Changed("order")
 			s, err := f.spec(append(args, "allreduce")[0])
 			if err != nil {
 				return usage(err)
@@ -104,6 +111,7 @@ or SIGHUP, 130 stopped by Ctrl-C.`,
 func (f *benchFlags) register(cmd *cobra.Command) {
 	f.placeFlags.register(cmd)
 	f.orderFlags.register(cmd)
+	f.deviceFlags.register(cmd, deviceCPU, "where the vectors lie: cpu (memory of the host), cuda (rank k of a machine takes GPU k), cuda:I (rank k takes GPU I+k) or auto")
 	flags := cmd.Flags()
 	flags.IntVar(&f.ranks, "ranks", 2, "how many ranks, on this machine")
 	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each rank)")
@@ -202,6 +210,9 @@ func (f *benchFlags) spec(op string) (bench.Spec, error) {
 		return s, err
 	}
 	if err := f.checkAlgorithm(op); err != nil {
+		return s, err
+	}
+	if err := f.checkDevice(&s); err != nil {
 		return s, err
 	}
 	return s, s.Validate(f.ranks * f.nodes)

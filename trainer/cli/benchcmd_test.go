@@ -92,6 +92,8 @@ func TestBenchUsageErrors(t *testing.T) {
 		{"goes with neither --nodes", []string{"--hosts", "netns", "--bind", "127.0.0.1"}},
 		{"has room for 250 ranks", []string{"--hosts", "netns", "--ranks", "251"}},
 		{"--nodes must be at least 1", []string{"--nodes", "0"}},
+		{"--streams must be 1 to 8, or 0 to leave it open, not 9", []string{"--streams", "9"}},
+		{"goes with neither --nodes nor --join nor --streams", []string{"--transport", "inproc", "--streams", "2"}},
 		{"--join needs --nodes", []string{"--join", "127.0.0.1:1"}},
 		{"must be HOST:PORT", []string{"--nodes", "2", "--join", "127.0.0.1"}},
 		{"it goes with neither --nodes nor --join", []string{"--nodes", "2", "--transport", "inproc"}},

@@ -40,7 +40,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 	switch {
 	case f.transport == "inproc":
 		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
-			return benchRank(ctx, g, s, &f, false, show, g.Rank() == 0)
+			return benchRank(ctx, g, s, &f, false, show, g.Rank() == 0, site{})
 		})
 	case f.hosts == "netns":
 		err = a.benchNamespaces(ctx, f, show, signals)
@@ -51,7 +51,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 		return err
 	}
 	rows := show.end()
-	if err := f.files.write(bench.Records(rows, f.chosen())); err != nil {
+	if err := f.files.write(bench.Records(rows, show.transport)); err != nil {
 		return err
 	}
 	return allRight(rows)
@@ -85,7 +85,7 @@ func (a *app) benchProcesses(ctx context.Context, f benchFlags, show *benchScree
 // benchNamespaces measures between processes of this machine each of which has
 // a network namespace of its own.
 func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScreen, signals <-chan os.Signal) (err error) {
-	place := cluster.Config{Cluster: cmp.Or(f.cluster, ownCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks, Transport: f.transport}
+	place := cluster.Config{Cluster: cmp.Or(f.cluster, ownCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks, Transport: f.transport, Streams: f.streams}
 	if f.keyFile != "" || !f.insecure {
 		if place.KeyFile, err = findKey(f.keyFile); err != nil {
 			return usage(err)
@@ -120,7 +120,7 @@ func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScre
 }
 
 func (f *benchFlags) crew(place cluster.Config) crew {
-	return crew{workers: f.ranks, cores: runtime.NumCPU(), stopping: "stopping", place: place}
+	return crew{workers: f.ranks, cores: runtime.NumCPU(), stopping: "stopping", place: place, devices: f.placement}
 }
 
 // about is what else a reader of the table should know of the links.
@@ -172,12 +172,20 @@ func allRight(rows []bench.Row) error {
 // bench is one rank in a process of its own. When one is asked to stop, all
 // do, and the launcher hears of it.
 func (w *worker) bench(s bench.Spec, f *benchFlags) error {
-	err := w.measureWith(f.chosenOrder(), func(ctx context.Context, g *collective.Group) error {
-		if f.memory == memoryShared {
-			s.Alloc = w.node.Alloc
-		}
-		return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0)
-	})
+	onHost := func(s bench.Spec, f *benchFlags) error {
+		w.place.Engine = engineOf(nil, f.nodes)
+		return w.measureWith(f.chosenOrder(), func(ctx context.Context, g *collective.Group) error {
+			if f.memory == memoryShared {
+				s.Alloc = w.node.Alloc
+			}
+			return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0, site{})
+		})
+	}
+	measure := onHost
+	if f.placement.onGPU() {
+		measure = w.benchOnGPU
+	}
+	err := measure(s, f)
 	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
 		w.events.emit(&stoppedEvent{Event: "stopped"})
 		return nil
@@ -237,9 +245,11 @@ func (a *app) inProcess(ctx context.Context, ranks int, o collective.Order, sign
 
 // benchRank is one rank's part, in whatever process it runs. One rank of each
 // machine tells, the teller.
-func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, f *benchFlags, secured bool, events emitter, teller bool) error {
+func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, f *benchFlags, secured bool, events emitter, teller bool, where site) error {
 	if teller {
-		events.emit(newViewEvent(g.View()))
+		view := newViewEvent(g.View())
+		where.fill(view)
+		events.emit(view)
 		s.Each = func(r bench.Row) { events.emit(&rowEvent{Event: "row", Row: r}) }
 	}
 	err := f.prepare(ctx, g, secured, events)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +58,10 @@ func (s *benchScreen) view(e *viewEvent) {
 		if m.Addr != "" {
 			names[i] += " at " + m.Addr
 		}
+	}
+	s.transport = cmp.Or(e.Transport, s.transport)
+	if e.Device != "" {
+		fmt.Fprintf(s.out, "# vectors on %s\n", e.Device)
 	}
 	if s.about != "" {
 		fmt.Fprintf(s.out, "# %s\n", s.about)

@@ -12,6 +12,9 @@ func complete(root *cobra.Command) {
 		"strategy":  {"allreduce"},
 		"order":     {"ring", "any"},
 		"tune":      {tuneAuto, tuneOff},
+		"device":    {deviceAuto, deviceCPU, deviceCUDA, deviceCUDA + ":"},
+		"nccl":      {"auto", "must", "off"},
+		"graphs":    {graphsAuto, graphsWhole, graphsApart, graphsOff},
 		"data":      {"digits", "mnist:"},
 		"log-level": {"debug", "info", "warn", "error"},
 	}

@@ -21,6 +21,9 @@ type viewEvent struct {
 	Epoch   uint64       `json:"epoch"`
 	Job     string       `json:"job"`
 	Members []memberInfo `json:"members"`
+	Device  string       `json:"device,omitempty"` // what the workers of this machine compute on
+
+	Transport string `json:"transport,omitempty"` // of bench collective on GPUs
 }
 
 type memberInfo struct {

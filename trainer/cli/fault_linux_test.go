@@ -67,7 +67,12 @@ func (s *transcript) expect(text string) <-chan struct{} {
 
 // begin starts a long job and returns once it has made some steps.
 func begin(t *testing.T, args ...string) *running {
-	r := &running{Cmd: command(t, append(args, "--steps", "1000000")...), stderr: new(transcript)}
+	return follow(t, command(t, append(args, "--steps", "1000000")...))
+}
+
+// follow is begin of a command.
+func follow(t *testing.T, cmd *exec.Cmd) *running {
+	r := &running{Cmd: cmd, stderr: new(transcript)}
 	pipe, err := r.StdoutPipe()
 	require.NoError(t, err)
 	r.Stderr = r.stderr

@@ -46,6 +46,7 @@ type crew struct {
 	cores    int             // that they share
 	threads  int             // of Go in each worker, at least
 	place    cluster.Config  // of the first
+	devices  placement       // the zero value is the CPU
 	network  *launch.Network // that each has a node of; nil for this machine's own
 	announce bool            // tell the user where the first gossips
 	stopping string          // what the user is told at the first signal
@@ -66,7 +67,7 @@ func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-c
 		return usage(err)
 	}
 	return a.launchCrew(ctx, crew{
-		workers: s.workers, cores: s.cores, threads: trainThreads, place: place, announce: s.flags.first(),
+		workers: s.workers, cores: s.cores, threads: trainThreads, place: place, devices: s.placement, announce: s.flags.first(),
 		stopping: "stopping after this step; once more to stop at once",
 	}, show, signals)
 }
@@ -159,7 +160,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	case local > 0:
 		place.Bind = netip.AddrPortFrom(place.Bind.Addr(), 0)
 	}
-	env := place.Environ()
+	env := append(place.Environ(), l.devices.environ(place.Node, local, place.Nodes < 2)...)
 	if os.Getenv("GOMAXPROCS") == "" {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.threads, l.cores/l.workers)))
 	}

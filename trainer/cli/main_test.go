@@ -95,6 +95,7 @@ type event struct {
 	BLAS     string
 	Plan     string
 	Compress string
+	Device   string
 	Error    string
 	Weights  string  `json:"weights_sha256"`
 	Rate     float64 `json:"samples_per_second"`

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
 // placeFlags are the flags of a command whose ranks may be on several machines.
@@ -26,6 +27,7 @@ type placeFlags struct {
 	keyFile  string
 
 	transport string // how the ranks reach each other
+	streams   int    // over how many TCP connections, 0: chosen
 }
 
 // register adds the flags to those of a command.
@@ -37,6 +39,7 @@ func (f *placeFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
 	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts and authenticates all traffic, on every machine the same (default: $"+cluster.EnvKeyFile+")")
 	flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "how the ranks reach each other: auto (shared memory on one host, else tcp), tcp, shm (or fail), or inproc (goroutines of one process)")
+	flags.IntVar(&f.streams, "streams", 0, fmt.Sprintf("TCP connections that large messages between two ranks are spread over: 1 to %d, on every machine the same, or 0 for what did best in measurements, %d; more help where the network limits each connection", tcp.MaxStreams, tcp.AutoStreams))
 	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that without a key traffic between machines is neither encrypted nor authenticated")
 }
 
@@ -50,10 +53,12 @@ func (f *placeFlags) check(given func(string) bool, inproc bool) error {
 	switch {
 	case !slices.Contains(transports(), f.transport):
 		return fmt.Errorf("--transport must be %s, not %s", strings.Join(transports(), ", "), f.transport)
+	case f.streams < 0 || f.streams > tcp.MaxStreams:
+		return fmt.Errorf("--streams must be 1 to %d, or 0 to leave it open, not %d", tcp.MaxStreams, f.streams)
 	case f.nodes < 1:
 		return errors.New("--nodes must be at least 1")
-	case inproc && (f.nodes > 1 || len(f.join) > 0):
-		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join")
+	case inproc && (f.nodes > 1 || len(f.join) > 0 || f.streams > 0):
+		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join nor --streams")
 	case inproc && (given("bind") || given("cluster")):
 		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
 	case inproc && given("key-file"):
@@ -102,7 +107,7 @@ func (f *placeFlags) first() bool { return f.nodes > 1 && len(f.join) == 0 }
 // place is where this machine's workers, so many, find each other and other
 // machines. It warns of traffic that anybody can read.
 func (a *app) place(f placeFlags, workers int) (cluster.Config, error) {
-	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: workers, Join: f.join, Transport: f.transport}
+	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: workers, Join: f.join, Transport: f.transport, Streams: f.streams}
 	var err error
 	if c.KeyFile, err = findKey(f.keyFile); err != nil {
 		return c, err

@@ -27,6 +27,7 @@ type rank struct {
 	taps      *taps   // nil: nobody else looks on
 	stop      <-chan struct{}
 	secured   bool                  // what the ranks send is encrypted
+	gpu       *trainingGPU          // nil: on the CPU
 	gradients func(n int) []float32 // makes memory for them; nil is Go's heap
 	finished  func()                // called when the work is done and others may leave; may be nil
 
@@ -67,16 +68,34 @@ func (r *rank) run(ctx context.Context) error {
 // train trains and saves, and returns the last event of this rank.
 func (r *rank) train(ctx context.Context) (event any, err error) {
 	if r.teller {
-		r.events.emit(newViewEvent(r.group.View()))
+		view := newViewEvent(r.group.View())
+		view.Device = r.settings.placement.String() + r.gpu.engines().without()
+		r.events.emit(view)
+	}
+	if r.gpu != nil {
+		r.blas = multiplier(r.settings.flags.tf32)
+		err = r.gpu.backend.Do(ctx, func() (err error) {
+			event, err = r.trainOn(ctx, r.gpu.backend)
+			return err
+		})
+		return event, err
 	}
 	backend := cpu.New(cpu.Options{Shared: r.gradients})
 	defer backend.Close()
 	r.blas = backend.BLAS()
+	return r.trainOn(ctx, backend)
+}
+
+// trainOn is train on a backend, on the thread that this needs.
+func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err error) {
 	if err := r.settings.flags.apply(ctx, r.group, r.secured, r.events); err != nil {
 		return nil, err
 	}
 	c, err := r.assemble(backend)
 	if err != nil {
+		return nil, err
+	}
+	if err := r.record(ctx, &c); err != nil {
 		return nil, err
 	}
 	if err := r.keep(ctx, &c); err != nil {
@@ -87,7 +106,7 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	if err != nil && !stopped {
 		return nil, err
 	}
-	tensors, err := weights(r.model.Params())
+	tensors, err := weights(backend, r.model.Params())
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +161,10 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 		}
 		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.batch, backend))
 	}
-	r.plan = planOf(r.group, r.model.Params(), s.compress, c.Accumulate || c.Reduce == trainer.ReduceSum)
+	r.plan = planOf(r.group, r.model.Params(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
+	if r.gpu != nil {
+		r.plan = r.gpu.plan(r.plan)
+	}
 	c.Alike = s.alike(r.set, r.blas, r.plan)
 	var mine trainer.Observer
 	if r.teller {
@@ -153,16 +175,10 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 }
 
 // weights is a copy of all parameters.
-func weights(p *nn.Params) ([]checkpoint.Named, error) {
-	tensors := make([]checkpoint.Named, len(p.List))
-	for i, q := range p.List {
-		w, err := p.Weight(q.Name)
-		if err != nil {
-			return nil, err
-		}
-		tensors[i] = checkpoint.Named{Name: q.Name, Tensor: w}
-	}
-	return tensors, nil
+func weights(b nn.Backend, p *nn.Params) ([]checkpoint.Named, error) {
+	arena := make([]float32, p.Values.Len())
+	b.Read(arena, p.Values)
+	return slotTensors(p, arena), b.Sync(context.Background()) // it ends: a device computes, or has failed
 }
 
 // observer turns what the trainer tells into events.

@@ -21,13 +21,13 @@ import (
 
 // resume finds the machine with the newest whole checkpoint of --resume, and
 // gives rank 0 the values and the state in it. Other machines need no file.
-func (r *rank) resume(ctx context.Context, p *nn.Params) (state trainer.State, err error) {
+func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, err error) {
 	s, path, mine := r.settings, "", []int64{-1}
 	if r.teller {
 		t, found, _, err := checkpoint.Latest(s.flags.resume)
 		switch {
 		case err == nil:
-			if state, err = s.fit(found, t, p); err != nil {
+			if state, err = s.fit(found, t, backend, p); err != nil {
 				return state, usage(err)
 			}
 			path, mine[0] = found, int64(t.Step)
@@ -58,7 +58,7 @@ func (r *rank) resume(ctx context.Context, p *nn.Params) (state trainer.State, e
 
 // bring gives all ranks what one of them has read.
 func (r *rank) bring(ctx context.Context, source int, p *nn.Params, mine trainer.State) (trainer.State, error) {
-	if err := collective.Broadcast(ctx, r.group, p.Values.Float32s(), source); err != nil {
+	if err := r.group.Broadcast(ctx, trainer.Operand(p.Values), source); err != nil {
 		return mine, err
 	}
 	out := trainer.State{Slots: map[string][]float32{}}
@@ -115,12 +115,12 @@ func latest(dir string) (t checkpoint.Training, path string, broken []error, err
 
 // fit gives the parameters the values of a checkpoint and returns the state to
 // go on from, or says what does not fit the config.
-func (s *settings) fit(path string, t checkpoint.Training, p *nn.Params) (trainer.State, error) {
+func (s *settings) fit(path string, t checkpoint.Training, backend nn.Backend, p *nn.Params) (trainer.State, error) {
 	state := trainer.State{Step: t.Step, Slots: map[string][]float32{}}
 	if t.Step > s.steps {
 		return state, fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.steps)
 	}
-	if err := setWeights(path, p, t.Weights); err != nil {
+	if err := setWeights(path, backend, p, t.Weights); err != nil {
 		return state, err
 	}
 	want := slices.Sorted(slices.Values(s.optimizer.Slots()))
@@ -208,13 +208,17 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.fit(path, t, model.Params()); err != nil {
+	if _, err := s.fit(path, t, backend, model.Params()); err != nil {
 		return err
 	}
 	for _, err := range broken {
 		fmt.Fprintf(a.stderr, "ringtrain: warning: %v; going on from the one before\n", err)
 	}
-	changed := s.changed(t.Notes, set.Sum(), backend.BLAS())
+	blas := backend.BLAS()
+	if s.placement.onGPU() {
+		blas = multiplier(s.flags.tf32)
+	}
+	changed := s.changed(t.Notes, set.Sum(), blas)
 	if n := len(t.Residuals); n > 0 && (n != s.allWorkers() || s.compress.Form == trainer.Exact) {
 		changed = append(changed, fmt.Sprintf("what compression had kept back on %d workers, which is left out", n))
 	}

@@ -18,6 +18,7 @@ import (
 type saver struct {
 	dir    string
 	keep   int
+	values nn.Backend // whose parameters they are
 	notes  map[string]string
 	events emitter
 	failed error // the last attempt's
@@ -37,7 +38,7 @@ func (s *saver) Save(_ context.Context, snap trainer.Snapshot) error {
 func (s *saver) write(snap trainer.Snapshot) (path string, err error) {
 	path = filepath.Join(s.dir, checkpoint.FileName(snap.Step))
 	t := checkpoint.Training{Step: snap.Step, Slots: map[string][]checkpoint.Named{}, Notes: s.notes}
-	if t.Weights, err = weights(snap.Params); err != nil {
+	if t.Weights, err = weights(s.values, snap.Params); err != nil {
 		return path, err
 	}
 	for name, arena := range snap.State.Slots {
@@ -85,14 +86,14 @@ func (r *rank) keep(ctx context.Context, c *trainer.Config) error {
 	}
 	c.SaveEvery, c.RequireSave = s.flags.every, s.flags.requireSave
 	if r.group.Rank() == 0 {
-		r.saver = &saver{dir: s.flags.out, keep: s.flags.keep, notes: r.notes(), events: r.events}
+		r.saver = &saver{dir: s.flags.out, keep: s.flags.keep, values: c.Backend, notes: r.notes(), events: r.events}
 		c.Saver = r.saver
 	}
 	if s.flags.resume == "" {
 		return nil
 	}
 	var err error
-	c.From, err = r.resume(ctx, c.Model.Params())
+	c.From, err = r.resume(ctx, c.Backend, c.Model.Params())
 	return err
 }
 

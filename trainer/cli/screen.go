@@ -151,7 +151,11 @@ func (s *screen) view(e *viewEvent) {
 	for i, n := range order {
 		order[i] = fmt.Sprintf("%s (%d)", n, nodes[n])
 	}
-	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", ")))
+	device := ""
+	if e.Device != "" {
+		device = "; here on " + e.Device
+	}
+	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s%s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", "), device))
 }
 
 // drawEvery is between two drawings of the progress bar; nobody reads faster.

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/optim"
@@ -40,8 +41,11 @@ type trainFlags struct {
 	every       int
 	keep        int
 	requireSave bool
+	tf32        bool
 	orderFlags
 	placeFlags
+	deviceFlags
+	graphFlags
 }
 
 // settings is a training as config and flags describe it, checked.
@@ -61,6 +65,8 @@ type settings struct {
 	evalBatch int // rows of one worker at a time
 	evalEvery int
 	cores     int // that the workers of this machine share
+
+	placement placement // of the workers of this machine
 }
 
 // settle reads and checks everything that can be checked before anything
@@ -76,7 +82,38 @@ func (a *app) settle(path string, f trainFlags) (*settings, error) {
 	if err := checkOpenBLAS(); err != nil {
 		return nil, usage(err)
 	}
+	if err := s.choosePlacement(); err != nil {
+		return nil, usage(err)
+	}
 	return s, nil
+}
+
+// choosePlacement finds out where the workers compute, and whether there is room.
+func (s *settings) choosePlacement() error {
+	var hindrance error
+	switch {
+	case s.flags.transport == "inproc":
+		hindrance = errInProcess
+	case s.compress.Form != trainer.Exact:
+		hindrance = errCompressed
+	}
+	var err error
+	if s.placement, err = s.flags.deviceFlags.place(s.workers, hindrance, cuda.Devices); err != nil {
+		return err
+	}
+	if s.placement.onGPU() {
+		err = s.checkDeviceMemory()
+	}
+	switch {
+	case err != nil && s.flags.device == deviceAuto:
+		s.placement = placement{why: err.Error()}
+	case err != nil:
+		return fmt.Errorf("--device %s: %w", s.flags.device, err)
+	}
+	if err := s.checkGraphs(); err != nil {
+		return err
+	}
+	return s.flags.checkNCCL(s.placement, s.allWorkers())
 }
 
 // checkOpenBLAS finds out whether the OpenBLAS can be had that the user names.
@@ -257,7 +294,8 @@ func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
 		{Name: "--compress", Value: s.compress.String()},
 		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.faithful)},
 		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
-		{Name: "--order", Value: s.flags.chosen().String()},
+		{Name: "--tf32", Value: strconv.FormatBool(s.flags.tf32)},
+		{Name: "--order", Value: s.flags.chosen().String() + strconv.FormatBool(s.flags.given && s.placement.onGPU())},
 		{Name: "the plan of the allreduce", Value: plan},
 	}
 }

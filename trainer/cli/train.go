@@ -37,6 +37,11 @@ is read as follows: num_workers is the default of --workers; num_cpus is how man
 the workers of this machine share; object_store_memory is the most bytes of data and
 batches that they may keep in memory together.
 
+With --device cuda the whole of a step is computed on NVIDIA GPUs, and gradients are added
+up there by NCCL: in an order of its own, the same on every rank, unless --order ring is
+given. A checkpoint that was written on a GPU can be resumed on the CPU, and the other way
+round; eval and predict use the CPU. A binary for GPUs is built with -tags gpu.
+
 Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM or SIGHUP,
 130 stopped by Ctrl-C. The first signal lets all workers, on all machines, finish the
 step, and writes a checkpoint with --out, from which --resume goes on; the second ends them
@@ -54,6 +59,7 @@ at once.`,
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
+			f.given = cmd.Flags().Changed("order")
 			f.out = cmp.Or(f.out, f.resume)
 			return a.train(cmd.Context(), args[0], f)
 		},
@@ -76,6 +82,9 @@ at once.`,
 	flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
 	f.placeFlags.register(cmd)
 	f.orderFlags.register(cmd)
+	f.deviceFlags.register(cmd, deviceAuto, "where workers compute: auto (GPUs if there is one for each worker, else the CPU), cpu, cuda (worker k of a machine takes GPU k) or cuda:I (worker k takes GPU I+k)")
+	f.graphFlags.register(cmd)
+	flags.BoolVar(&f.tf32, "tf32", false, "let products on GPUs round their factors to 10 bits of fraction, for speed; without it a GPU gives what the CPU gives, within rounding")
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
 	flags.StringVar(&f.trace, "trace", "", "directory for a Chrome trace of each rank (trace-RANK.json), which ui.perfetto.dev shows")
 	flags.StringVar(&f.metrics, "metrics", "", "ADDRESS:PORT at which the first worker of this machine serves Prometheus metrics, the next one at the port after, and so on")
@@ -128,6 +137,11 @@ func (f *trainFlags) check(given func(string) bool) error {
 	}
 	if err := f.checkTaps(given); err != nil {
 		return err
+	}
+	for _, wrong := range []error{f.deviceFlags.check(), f.graphFlags.check()} {
+		if wrong != nil {
+			return wrong
+		}
 	}
 	return f.placeFlags.check(given, f.transport == "inproc")
 }

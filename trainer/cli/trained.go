@@ -107,13 +107,21 @@ func (a *app) restore(path string, weights []checkpoint.Named, notes map[string]
 	if err != nil {
 		return nil, err
 	}
-	return model, setWeights(path, model.Params(), weights)
+	return model, setWeights(path, backend, model.Params(), weights)
 }
 
 // setWeights gives all parameters the values of a checkpoint.
-func setWeights(path string, p *nn.Params, weights []checkpoint.Named) error {
+func setWeights(path string, b nn.Backend, p *nn.Params, weights []checkpoint.Named) error {
 	if err := fits(path, p.List, weights); err != nil {
 		return err
+	}
+	if _, _, remote := p.Values.Device(); remote {
+		arena, err := slotArena(p, weights)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		b.Copy(p.Values, arena)
+		return b.Sync(context.Background()) // it ends: a device copies, or has failed
 	}
 	for _, t := range weights {
 		if err := p.SetWeight(t.Name, t.Tensor); err != nil {

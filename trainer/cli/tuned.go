@@ -28,6 +28,7 @@ const (
 type orderFlags struct {
 	order string
 	tune  string
+	given bool // --order, be it the default
 }
 
 // register adds the flags to those of a command.

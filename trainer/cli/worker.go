@@ -82,11 +82,18 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	defer wait.end()
 	w.flights.dir, w.taps = f.out, newTaps(f)
 	w.place.Group.Order = f.chosen()
+	onGPU, err := s.openGPU(ctx, w.place.Local)
+	if err != nil {
+		return err
+	}
+	defer onGPU.close() // after the node, whose group works there
+	w.place.Engine = engineOf(onGPU.engines(), s.flags.nodes)
 	node, err := w.join(level, wait)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
+	defer onGPU.forget()
 	set, err := s.source.Open(ctx)
 	if err != nil {
 		return usage(err)
@@ -104,7 +111,7 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	}
 	defer w.taps.close(w.app.stderr)
 	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), taps: w.taps, secured: w.place.KeyFile != "",
-		gradients: w.gradients, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
+		gpu: onGPU, gradients: w.gradients, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
 	if err := r.run(ctx); err != nil {
 		tellLost(w.events, group.Rank(), err)
 		var broken *collective.RankError

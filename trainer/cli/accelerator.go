@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/ncclgroup"
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nccl"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+)
+
+// An accelerator is the GPU that one worker works on.
+type accelerator struct {
+	device *cuda.Device
+	stream cuda.Stream
+	nccl   ncclgroup.Use
+	order  collective.Order  // in which NCCL, too, may add up
+	engine *ncclgroup.Engine // of the newest group; nil for one rank
+	alone  bool              // one rank makes only calls that change nothing
+	broken func()            // called when a group breaks, before the stream goes on; may be nil
+}
+
+// onBackend is an accelerator whose calls come between those of a backend.
+func onBackend(b *gpu.Backend, f deviceFlags, o orderFlags) *accelerator {
+	a := &accelerator{device: b.Device(), stream: b.Stream(), nccl: ncclUses[f.nccl], order: collective.AnyOrder, alone: true, broken: b.Abort}
+	if o.given { // it was asked for, and NCCL keeps none
+		a.order = o.chosen()
+	}
+	return a
+}
+
+// over makes the engine of a group that reaches the GPU. base belongs to it. It is
+// for cluster.Config.Engine.
+func (a *accelerator) over(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+	if v.Size() == 1 && a.alone {
+		return alone{base, a.device.Info().Index}, nil
+	}
+	e, err := ncclgroup.New(ctx, v, base, ncclgroup.Config{Device: a.device, Stream: a.stream, NCCL: a.nccl, Breaking: a.broken})
+	if err != nil {
+		return nil, err
+	}
+	a.engine = e
+	return ordered{e, a.order}, nil
+}
+
+// An ordered engine lets NCCL add up as --order says, or as it likes where that was
+// not given; host memory keeps the order of the group.
+type ordered struct {
+	*ncclgroup.Engine
+	order collective.Order
+}
+
+// Order is part of collective.Based.
+func (e ordered) Order(collective.Order) { e.Engine.Order(e.order) }
+
+// An alone engine is that of one rank, whose calls leave vectors as they are,
+// wherever they lie.
+type alone struct {
+	collective.Engine
+	device int
+}
+
+// Base is part of collective.Based.
+func (e alone) Base() collective.Engine { return e.Engine }
+
+// Order is part of collective.Based.
+func (e alone) Order(collective.Order) {}
+
+// Reaches is part of collective.Engine.
+func (e alone) Reaches(v collective.Vector) bool {
+	device, _, ok := v.Device()
+	return ok && device == e.device || e.Engine.Reaches(v)
+}
+
+// Start is part of collective.Engine.
+func (e alone) Start(h collective.Header, dst, src collective.Vector, counts []int) error {
+	if _, _, ok := dst.Device(); ok {
+		if reduces := h.Call.Kind == collective.KindAllReduce; !reduces && h.Call.Kind != collective.KindBroadcast {
+			return fmt.Errorf("%v of device memory in a group of one rank: %w", h.Call.Kind, collective.ErrUnsupported)
+		}
+		return nil
+	}
+	return e.Engine.Start(h, dst, src, counts)
+}
+
+// plan says how vectors on the GPU are added up, by what plan says for the host.
+func (a *accelerator) plan(host string) string {
+	switch {
+	case a.engine == nil:
+		return "alone"
+	case a.engine.Without() != nil:
+		return "host memory, without NCCL: " + host
+	case a.order == collective.RingOrder:
+		return "host memory, for NCCL keeps no ring order: " + host
+	}
+	v, err := nccl.GetVersion()
+	if err != nil {
+		return "NCCL"
+	}
+	return fmt.Sprintf("NCCL %v, in an order of its own", v)
+}
+
+// without is why the ranks do without NCCL, for the user; "" if they do not.
+func (a *accelerator) without() string {
+	if a == nil || a.engine == nil || a.engine.Without() == nil {
+		return ""
+	}
+	return "; without NCCL: " + plain(a.engine.Without())
+}
+
+// plain is an error without the words that every error of a missing GPU library
+// begins with.
+func plain(err error) string {
+	return strings.TrimPrefix(err.Error(), cuda.ErrUnavailable.Error()+": ")
+}
+
+// multiplier names what multiplies matrices on GPUs.
+func multiplier(tf32 bool) string {
+	name := cuda.CublasLt.Name
+	for _, l := range cuda.Inspect().Libraries {
+		if l.Name == name && l.Version != "" {
+			name += " " + l.Version
+		}
+	}
+	if tf32 {
+		name += ", TF32"
+	}
+	return name
+}
+
+// sameKind makes sure that all ranks of a view compute on GPUs, or none does: the
+// engines of the two do not understand each other. All ranks call it.
+func sameKind(ctx context.Context, v collective.View, base collective.Engine, onGPU bool) error {
+	mine := []int64{0}
+	if onGPU {
+		mine[0] = 1
+	}
+	b, ok := base.(collective.Base)
+	if !ok {
+		return nil
+	}
+	all := make([]int64, v.Size())
+	c := collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 1}
+	if err := b.Start(collective.Header{Call: c}, collective.Of(all), collective.Of(mine), nil); err != nil {
+		return err
+	}
+	if err := b.Wait(ctx); err != nil {
+		return err
+	}
+	for r, kind := range all {
+		if kind != all[0] {
+			names := []string{"the CPU", "a GPU"}
+			return usagef("rank %d (%s) computes on %s and rank 0 (%s) on %s: give the same --device, cpu or cuda, on every machine",
+				r, v.Name(r), names[kind], v.Name(0), names[all[0]])
+		}
+	}
+	return b.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // the engine forgets ctx
+}
+
+// engineOf is the cluster.Config.Engine of a worker with that accelerator, nil on
+// the CPU, in a job of so many machines; nil if the group's own engine does.
+func engineOf(a *accelerator, nodes int) func(context.Context, collective.View, collective.Engine) (collective.Engine, error) {
+	if a == nil && nodes < 2 {
+		return nil
+	}
+	return func(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+		if nodes > 1 {
+			if err := sameKind(ctx, v, base, a != nil); err != nil {
+				return nil, errors.Join(err, base.Close())
+			}
+		}
+		if a == nil {
+			return base, nil
+		}
+		return a.over(ctx, v, base)
+	}
+}

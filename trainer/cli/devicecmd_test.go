@@ -1,0 +1,35 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// Every mistake with GPUs is one line and exit code 2, before anything starts.
+func TestDeviceMistakes(t *testing.T) {
+	cases := map[string][]string{
+		"--device must be auto, cpu, cuda or cuda:I":          {"train", config(t), "--device", "gpu"},
+		"of a GPU from 0, not cuda:-1":                        {"train", config(t), "--device", "cuda:-1"},
+		"--nccl must be auto, must or off, not on":            {"train", config(t), "--nccl", "on"},
+		"--device cuda: --transport inproc runs all":          {"train", config(t), "--device", "cuda", "--transport", "inproc"},
+		"--device cuda: gradients are compressed":             {"train", config(t), "--device", "cuda", "--compress", "bf16"},
+		"--device cuda: --hosts netns is":                     {"bench", "collective", "--device", "cuda", "--hosts", "netns"},
+		"--device cuda: --memory says":                        {"bench", "collective", "--device", "cuda", "--memory", "shared"},
+		"--device must be auto, cpu, cuda or cuda:I with the": {"bench", "collective", "--device", "tpu"},
+	}
+	if cuda.Built() != nil {
+		cases["--device cuda: no GPU can be used: this binary is built without -tags gpu: build it with"] = []string{"train", config(t), "--device", "cuda"}
+		cases["--device cuda:3: no GPU can be used: this binary is built without"] = []string{"bench", "collective", "--device", "cuda:3"}
+	}
+	for want, args := range cases {
+		code, stdout, stderr := result(args...)
+		require.Equal(t, 2, code, "%v: %s", args, stderr)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, want)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
+	}
+}

@@ -1,0 +1,209 @@
+//go:build gpu && cgo && linux
+
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda/emulator"
+)
+
+// standIn is the environment in which there are GPUs: nothing on a machine that
+// must have one, otherwise that of the emulator.
+var standIn = sync.OnceValues(func() ([]string, error) {
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		return nil, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return emulator.Build(ctx, filepath.Join(cache, "ringtrain", "emulator"))
+})
+
+// onGPUs is command where there are GPUs. What makes the emulator comes before the
+// command's time begins.
+func onGPUs(t *testing.T, args []string, more ...string) *exec.Cmd {
+	t.Helper()
+	env, err := standIn()
+	if errors.Is(err, emulator.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	cmd := command(t, args...)
+	cmd.Env = append(append(cmd.Env, env...), more...)
+	return cmd
+}
+
+// perceptron is the arguments of a few steps of seed 000's network, without
+// evaluations but the last.
+func perceptron(t *testing.T, more ...string) []string {
+	require.NotEmpty(t, smallDir())
+	return append([]string{"train", config(t), "--data", "mnist:" + smallDir(), "--json", "--batch", "16", "--steps", "4", "--evaluation.frequency", "0"}, more...)
+}
+
+// trainOnGPUs is train where there are GPUs; it returns what was said, too.
+func trainOnGPUs(t *testing.T, args ...string) ([]event, string) {
+	t.Helper()
+	cmd := onGPUs(t, args)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.NoError(t, cmd.Run(), "%s", stderr.String())
+	all := events(t, stdout.Bytes())
+	require.Equal(t, "result", all[len(all)-1].Event)
+	return all, stderr.String()
+}
+
+// sameLosses wants the losses of two trainings to be alike.
+func sameLosses(t *testing.T, want, got []event) {
+	t.Helper()
+	a, b := only(want, "step"), only(got, "step")
+	require.Len(t, b, len(a))
+	for i := range a {
+		require.InDelta(t, a[i].Loss, b[i].Loss, 1e-5, "step %d", i)
+	}
+	require.InDelta(t, want[len(want)-1].Loss, got[len(got)-1].Loss, 1e-4, "of the evaluation")
+}
+
+// A GPU gives the losses of the CPU, alone, with NCCL, with sums by the host, and
+// with several micro-batches.
+func TestGPUTraining(t *testing.T) {
+	for _, c := range []struct{ plan, args string }{
+		{"alone; each step is a graph", "--workers 1"},
+		{"in an order of its own; each step is a graph", "--workers 2 --share-gpu --steps-per-launch 3"},
+		{"before the sum and one after it", "--workers 2 --share-gpu --graphs apart"},
+		{"in an order of its own", "--workers 2 --share-gpu --graphs off"},
+		{"host memory, without NCCL", "--workers 2 --share-gpu --nccl off"},
+		{"host memory, for NCCL keeps no ring order", "--workers 2 --share-gpu --order ring --accumulate 2"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			args := perceptron(t, strings.Fields(c.args)...)
+			want := train(t, append(args, "--device", "cpu", "--graphs", "auto")...)
+			got, _ := trainOnGPUs(t, append(args, "--device", "cuda")...)
+			sameLosses(t, want, got)
+			last := got[len(got)-1]
+			require.Contains(t, last.BLAS, "cuBLASLt")
+			require.Contains(t, last.Plan, c.plan)
+		})
+	}
+}
+
+// A checkpoint of a GPU goes on on the CPU, and the other way round, as a training
+// that was never broken off.
+func TestGPUResume(t *testing.T) {
+	whole := train(t, perceptron(t, "--device", "cpu", "--workers", "1")...)
+	for _, devices := range [][2]string{{"cpu", "cuda"}, {"cuda", "cpu"}} {
+		out := t.TempDir()
+		trainOnGPUs(t, perceptron(t, "--device", devices[0], "--workers", "1", "--steps", "2", "--out", out)...)
+		rest, stderr := trainOnGPUs(t, perceptron(t, "--device", devices[1], "--workers", "1", "--resume", out)...)
+		require.Contains(t, stderr, "what multiplies matrices")
+		last := only(whole, "step")[2:]
+		for i, e := range only(rest, "step") {
+			require.Equal(t, last[i].Step, e.Step)
+			require.InDelta(t, last[i].Loss, e.Loss, 1e-5)
+		}
+	}
+}
+
+// endless is a training that goes on until something ends it.
+func endless(t *testing.T, more ...string) *running {
+	return follow(t, onGPUs(t, perceptron(t, append([]string{"--workers", "2", "--device", "cuda", "--share-gpu", "--steps", "1000000"}, more...)...)))
+}
+
+// One of two ranks is killed: the other names it, in graphs and without.
+func TestGPUKill(t *testing.T) {
+	for _, graphs := range []string{"whole", "apart", "off"} {
+		t.Run(graphs, func(t *testing.T) {
+			r := endless(t, "--graphs", graphs)
+			require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGKILL))
+			killed := time.Now()
+			require.Equal(t, 1, r.finish(t), "%s", r.stderr)
+			require.Less(t, time.Since(killed), 5*time.Second)
+			lost := only(r.seen, "peer_lost")
+			require.NotEmpty(t, lost, "%s", r.stderr)
+			require.Equal(t, 1, lost[0].Rank)
+			require.Empty(t, only(r.seen, "result"))
+		})
+	}
+}
+
+// A signal ends all ranks after the same step, and what they have is saved.
+func TestGPUStop(t *testing.T) {
+	out := t.TempDir()
+	r := endless(t, "--out", out)
+	require.NoError(t, r.Process.Signal(os.Interrupt))
+	require.Equal(t, 130, r.finish(t), "%s", r.stderr)
+	stopped := only(r.seen, "stopped")
+	require.Len(t, stopped, 1, "%s", r.stderr)
+	require.Equal(t, stopped[0].Steps, only(r.seen, "checkpoint")[0].Step)
+	steps := only(r.seen, "step")
+	require.Equal(t, stopped[0].Steps, steps[len(steps)-1].Step+1)
+}
+
+// What cannot be is said in one line, before anything starts.
+func TestGPUMistakes(t *testing.T) {
+	for want, c := range map[string]struct{ env, args string }{
+		"2 workers and 1 GPU: lower --workers, or let them share with --share-gpu": {args: "--workers 2 --device cuda"},
+		"there is no GPU 7": {args: "--workers 1 --device cuda:7"},
+		"MiB of memory, and each of 2 workers takes about":     {"RINGTRAIN_EMULATOR_MEMORY=60000000", "--workers 2 --device cuda --share-gpu"},
+		"--nccl must: NCCL cannot be loaded from /nonexistent": {"RINGTRAIN_NCCL_LIB=/nonexistent", "--workers 2 --device cuda --share-gpu --nccl must"},
+		"--graphs whole: a step of --accumulate":               {args: "--workers 1 --device cuda --graphs whole --accumulate 2"},
+		"--graphs apart: the workers compute on the CPU":       {args: "--workers 1 --device cpu --graphs apart"},
+		"no GPU can be used: ":                                 {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
+	} {
+		if c.env != "" && os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+			continue // only the emulator can be made so
+		}
+		cmd := onGPUs(t, perceptron(t, strings.Fields(c.args)...), c.env)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, "%v", c)
+		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%s", out)
+		require.Contains(t, string(out), want)
+		require.Equal(t, 1, bytes.Count(out, []byte("\n")), "one line: %s", out)
+	}
+}
+
+// With --device auto the same is no mistake: the CPU does it, and the first line
+// says why.
+func TestGPUAuto(t *testing.T) {
+	args := perceptron(t, "--device", "auto")
+	none := onGPUs(t, append(args, "--workers", "2"), "RINGTRAIN_CUDA_LIB=/nonexistent")
+	out, err := none.Output()
+	require.NoError(t, err)
+	view := only(events(t, out), "view")[0]
+	require.Contains(t, view.Device, "the CPU (no GPU can be used")
+	got, _ := trainOnGPUs(t, append(args, "--workers", "1")...)
+	require.Contains(t, only(got, "view")[0].Device, "GPU 0 (")
+}
+
+// bench collective judges vectors on GPUs as it does others.
+func TestGPUBench(t *testing.T) {
+	for transport, more := range map[string]string{"nccl": "", "staged-shm": "--nccl off"} {
+		for _, op := range []string{"allreduce", "alltoall"} {
+			args := strings.Fields(fmt.Sprintf("bench collective %s --ranks 2 --device cuda --share-gpu -b 4 -e 4K -f 32 -n 2 %s", op, more))
+			cmd := onGPUs(t, args)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			require.NoError(t, err, "%s%s", out, stderr.String())
+			require.Contains(t, string(out), "transport "+transport+" ranks 2")
+			require.Contains(t, string(out), "# vectors on GPU 0 (")
+			require.Contains(t, string(out), "Out of bounds values : 0 OK")
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// The values of --graphs.
+const (
+	graphsAuto  = "auto"
+	graphsWhole = "whole"
+	graphsApart = "apart"
+	graphsOff   = "off"
+)
+
+// graphFlags say how a GPU is told what to do.
+type graphFlags struct {
+	graphs    string // "" is off
+	perLaunch int    // steps; 0 is 1
+}
+
+func (f *graphFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.graphs, "graphs", graphsAuto, "what a GPU repeats as a CUDA graph: whole (a step, with the sum by NCCL in it), apart (two graphs, with the sum between them), off (nothing: each kernel is launched) or auto (whole where it can be)")
+	flags.IntVar(&f.perLaunch, "steps-per-launch", 1, "steps that one launch of a graph makes; the host hears of a stop, or of a loss that is not finite, only after it")
+}
+
+// check finds what is wrong with the flags alone.
+func (f *graphFlags) check() error {
+	switch {
+	case !slices.Contains([]string{graphsAuto, graphsWhole, graphsApart, graphsOff}, f.graphs):
+		return fmt.Errorf("--graphs must be auto, whole, apart or off, not %s", f.graphs)
+	case f.perLaunch < 1 || f.perLaunch > mostPerLaunch:
+		return fmt.Errorf("--steps-per-launch must be from 1 to %d, not %d", mostPerLaunch, f.perLaunch)
+	}
+	return nil
+}
+
+// mostPerLaunch is more than makes anything faster.
+const mostPerLaunch = 64
+
+// demanded reports whether graphs must be.
+func (f *graphFlags) demanded() bool { return f.graphs == graphsWhole || f.graphs == graphsApart }
+
+// checkGraphs finds out whether graphs that are demanded can be, as far as can be
+// told before anything starts.
+func (s *settings) checkGraphs() error {
+	if !s.flags.demanded() {
+		return nil
+	}
+	why := s.withoutGraphs()
+	if !s.placement.onGPU() {
+		why = errors.New("the workers compute on " + s.placement.String())
+	}
+	if why != nil {
+		return fmt.Errorf("--graphs %s: %w", s.flags.graphs, why)
+	}
+	return nil
+}
+
+// withoutGraphs is why steps on a GPU cannot be recorded, nil if they can.
+func (s *settings) withoutGraphs() error {
+	switch {
+	case s.micro > 1:
+		return errors.New("a step of --accumulate has several micro-batches, and a graph has one")
+	case s.flags.faithful:
+		return errors.New("--faithful-accumulate changes what is added up with each step")
+	}
+	return nil
+}
+
+// record has a GPU repeat steps as graphs, if it is to and can. Then the rows of
+// the data lie in its memory.
+func (r *rank) record(ctx context.Context, c *trainer.Config) error {
+	s := r.settings
+	if r.gpu == nil || s.flags.graphs == graphsOff || s.flags.graphs == "" {
+		return nil
+	}
+	why := s.withoutGraphs()
+	if why == nil && r.group.Size() > 1 && !r.gpu.byNCCL() {
+		why = errors.New("gradients are not added up by NCCL, but through the memory of the host")
+	}
+	switch {
+	case why != nil && s.flags.demanded():
+		return usage(fmt.Errorf("--graphs %s: %w", s.flags.graphs, why))
+	case why != nil:
+		return nil
+	}
+	sampler, err := data.NewSampler(r.set.Train.Rows, s.batch, r.group.Rank(), r.group.Size(), s.flags.seed)
+	if err != nil {
+		return err
+	}
+	c.Train = []trainer.Batches{data.NewResident(r.set.Train, sampler, s.batch, r.gpu.backend)}
+	c.Recording = &trainer.Recording{Steps: s.flags.perLaunch, Apart: s.flags.graphs == graphsApart}
+	r.plan += "; each step is a graph"
+	if r.group.Size() > 1 {
+		if c.Recording.Apart {
+			r.plan += " before the sum and one after it"
+		}
+		c.Recording.Sum = func(grads nn.Buffer) error {
+			sum, v := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(grads.Len())}, trainer.Operand(grads)
+			r.gpu.backend.Queue("the sum of gradients", r.gpu.engine.Queued(ctx, sum, v, v))
+			return nil
+		}
+	}
+	return nil
+}
+
+// byNCCL reports whether sums of the ranks are NCCL's.
+func (a *accelerator) byNCCL() bool {
+	return a.engine != nil && a.engine.Without() == nil && a.order == collective.AnyOrder
+}
+
+// forget ends graphs before the engine whose calls are in them. Its failure has
+// been told: it is that of a step.
+func (t *trainingGPU) forget() {
+	if t != nil {
+		_ = t.backend.Do(context.Background(), t.backend.Forget)
+	}
+}

@@ -1,0 +1,281 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// ahead is how many launches are queued while the host waits for the one before:
+// enough that the device always has work.
+const ahead = 1
+
+// A recorder is a loop whose steps are recorded.
+type recorder struct {
+	*loop
+	strategy Recordable
+	rows     Resident
+	pacer    nn.Pacer
+	pace     nn.Pace
+	each     int // steps of a launch
+
+	recordings map[plan]func() error
+	placed     int   // rows of steps before this one are in place
+	flying     []leg // launches whose losses were not read
+	settled    time.Time
+}
+
+// A plan is what steps have in common that one recording can repeat.
+type plan struct {
+	steps     int
+	mine, all int // rows
+	form      optim.Form
+}
+
+// A leg is one launch.
+type leg struct {
+	plan
+	first int // step
+}
+
+func newRecorder(l *loop) *recorder {
+	r := &recorder{
+		loop: l, strategy: l.Strategy.(Recordable), rows: l.Train[0].(Resident), pacer: l.Backend.(nn.Pacer),
+		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.first, settled: l.begin,
+	}
+	r.pace = r.pacer.NewPace(nn.PaceConfig{
+		Random: nn.Stream{Seed: l.Seed, First: l.Group.Rank(), Stride: l.Group.Size()},
+		Hyper:  func(step int) [nn.HyperLen]float32 { h, _ := r.strategy.Hyper(step); return h },
+		Keep:   max(nn.DefaultKeep, (ahead+3)*r.each),
+	})
+	return r
+}
+
+// run is that of the loop.
+func (r *recorder) run(ctx context.Context) error {
+	r.pacer.Zero(r.params.Grads) // from then on updates do it
+	stopped := false
+	for step := r.first; step < r.Steps && !stopped; {
+		l := r.leg(step)
+		if err := r.launch(ctx, l); err != nil {
+			return fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first, l.first+l.steps-1, r.Group.Rank(), err)
+		}
+		step += l.steps
+		room := ahead
+		if r.pauses(step - 1) {
+			room = 0
+		}
+		stop, err := r.settle(ctx, room)
+		if err != nil {
+			return err
+		}
+		if stopped = stop; stopped {
+			if _, err := r.settle(ctx, 0); err != nil {
+				return err
+			}
+		}
+		r.tested = false
+		if r.evaluates(step - 1) {
+			if err := r.evaluate(ctx, step-1); err != nil {
+				return err
+			}
+		}
+		if r.due(step) && !stopped && step < r.Steps {
+			if err := r.save(ctx, false); err != nil {
+				return err
+			}
+		}
+	}
+	return r.end(ctx, stopped)
+}
+
+// pauses reports whether there is something to do after a step.
+func (r *recorder) pauses(step int) bool {
+	return step+1 == r.Steps || r.evaluates(step) || r.due(step+1)
+}
+
+func (r *recorder) evaluates(step int) bool { return r.EvalEvery > 0 && step%r.EvalEvery == 0 }
+
+// leg is the next launch: as many steps as are alike, the same on all ranks.
+func (r *recorder) leg(step int) leg {
+	l := leg{r.planOf(step), step}
+	for l.form != (optim.Form{}) && l.steps < r.each && step+l.steps < r.Steps && !r.pauses(step+l.steps-1) {
+		if r.planOf(step+l.steps) != r.planOf(step) {
+			break
+		}
+		l.steps++
+	}
+	if step >= r.placed {
+		first, steps := r.rows.Seek(step)
+		r.pace.Seek(step, first)
+		r.placed = step + steps
+	}
+	l.steps = min(l.steps, r.placed-step)
+	return l
+}
+
+func (r *recorder) planOf(step int) plan {
+	p := plan{steps: 1}
+	p.mine, p.all = r.rows.Rows(step)
+	_, p.form = r.strategy.Hyper(step)
+	return p
+}
+
+// launch queues a leg. Of a plan that is new it is recorded; the ranks then have
+// nothing on the way, since Sum may be queued by itself and in a recording, but
+// not while another recording with it is under way.
+func (r *recorder) launch(ctx context.Context, l leg) error {
+	defer func() { r.flying = append(r.flying, l) }()
+	if replay := r.recordings[l.plan]; replay != nil {
+		return replay()
+	}
+	if r.sums() {
+		if err := r.pacer.Sync(ctx); err != nil {
+			return err
+		}
+	}
+	replay, err := r.record(l)
+	r.recordings[l.plan] = replay
+	return err
+}
+
+// record makes the steps of a leg and returns what repeats them; nil if nothing
+// does, because the update has no Form.
+func (r *recorder) record(l leg) (func() error, error) {
+	key := fmt.Sprintf("%d steps of %d rows of %d, update %v", l.steps, l.mine, l.all, l.form)
+	switch {
+	case l.form == optim.Form{}:
+		return nil, r.step(l.plan, l.first)
+	case r.Recording.Apart && r.sums():
+		return r.apart(l, key)
+	}
+	return r.pacer.Record(key, func() error {
+		for k := range l.steps {
+			if err := r.step(l.plan, l.first+k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// apart records a step as two, and makes as many as l has.
+func (r *recorder) apart(l leg, key string) (func() error, error) {
+	var loss nn.Buffer
+	before, err := r.pacer.Record(key+", to the gradients", func() (err error) { loss, err = r.learn(l.plan); return err })
+	if err != nil {
+		return nil, err
+	}
+	if err := r.sum(); err != nil {
+		return nil, err
+	}
+	after, err := r.pacer.Record(key+", from the sums", func() error { r.update(l.plan, l.first, loss); return nil })
+	if err != nil {
+		return nil, err
+	}
+	steps := func(n int) error {
+		for range n {
+			for _, part := range []func() error{before, r.sum, after} {
+				if err := part(); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return func() error { return steps(l.steps) }, steps(l.steps - 1)
+}
+
+// step queues a step.
+func (r *recorder) step(p plan, index int) error {
+	loss, err := r.learn(p)
+	if err != nil {
+		return err
+	}
+	if err := r.sum(); err != nil {
+		return err
+	}
+	r.update(p, index, loss)
+	return nil
+}
+
+// learn queues a step as far as this rank's gradients.
+func (r *recorder) learn(p plan) (loss nn.Buffer, err error) {
+	batch := r.rows.Gather(r.pace, p.mine)
+	loss, rows, err := r.Model.Learn(&nn.Pass{Backend: r.pacer, Train: true, Random: r.pace.Random()}, batch)
+	if err == nil && rows != p.mine {
+		err = fmt.Errorf("the model divides by %d, a batch has %d rows: a step that is recorded is divided by its rows", rows, p.mine)
+	}
+	if r.Reduce == ReduceSum {
+		r.pacer.Scale(r.params.Grads, 1/float32(max(p.mine, 1)))
+	}
+	return loss, err
+}
+
+// sums reports whether gradients are those of several ranks.
+func (r *recorder) sums() bool { return r.Group.Size() > 1 }
+
+// sum queues the sum over ranks.
+func (r *recorder) sum() error {
+	if !r.sums() {
+		return nil
+	}
+	return r.Recording.Sum(r.params.Grads)
+}
+
+// update queues the rest of a step.
+func (r *recorder) update(p plan, index int, loss nn.Buffer) {
+	scale := float32(1)
+	if r.Reduce == ReduceMean {
+		scale /= float32(p.all)
+	}
+	r.strategy.Queue(r.params, index, p.form, r.pace.Hyper(), scale)
+	r.pace.Tick(loss, p.mine)
+}
+
+// settle waits for launches until only so many are on the way, and reports
+// whether a rank wished to stop.
+func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err error) {
+	for len(r.flying) > room {
+		l := r.flying[0]
+		r.flying = r.flying[1:]
+		losses := make([]float32, l.steps)
+		if err := r.pace.Losses(ctx, l.first, losses); err != nil {
+			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first, l.first+l.steps-1, r.Group.Rank(), err)
+		}
+		stop, err := r.report(ctx, l, losses)
+		if err != nil {
+			return false, err
+		}
+		stopped = stopped || stop
+	}
+	return stopped, nil
+}
+
+// report tells all ranks and the observer what came of a launch.
+func (r *recorder) report(ctx context.Context, l leg, losses []float32) (stopped bool, err error) {
+	now := time.Now()
+	compute := now.Sub(r.settled) / time.Duration(l.steps)
+	r.settled = now
+	steps := make([]Step, l.steps)
+	wish := r.wishesToStop()
+	for k := range steps {
+		index := l.first + k
+		steps[k] = Step{Index: index, Weight: l.mine, Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum}
+	}
+	reports, err := r.strategy.Settle(ctx, r.params, steps)
+	if err != nil {
+		return false, err
+	}
+	for k, report := range reports {
+		r.count(l.first+k, report)
+		if r.Observer != nil {
+			r.Observer.Stepped(StepEvent{Report: report, Step: l.first + k, Compute: compute, Elapsed: time.Since(r.begin)})
+		}
+		stopped = stopped || report.Stop
+	}
+	return stopped, nil
+}

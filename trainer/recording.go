@@ -1,0 +1,105 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// A Recording makes Train record whole steps, from the batch to the update, and
+// repeat them: on a device a step then costs the host one launch, or less. It
+// takes a Backend that is an nn.Pacer, one Resident as Config.Train, and a
+// Strategy that is Recordable. The bits are those of steps that are not recorded.
+//
+// The host is ahead of the device by a launch, and hears of a loss that is not
+// finite, and of a wish to stop, only after it: such a step has been made when
+// Train returns. Nobody looks at gradients, nor compares values before the end: a
+// gradient that is not finite shows in the next step's loss.
+type Recording struct {
+	// Steps is how many steps one launch makes; 0 is 1. Before an evaluation, a
+	// checkpoint or the end of an epoch there may be fewer.
+	Steps int
+	// Sum adds up gradients over the ranks, in place. One rank needs none. It queues
+	// that among the backend's work, so that a recording holds it, as gpu's
+	// Backend.Queue does with a call of ncclgroup's Engine.Queued; what it does
+	// otherwise is not repeated.
+	Sum func(grads nn.Buffer) error
+	// Apart keeps Sum out of recordings: a step is one up to the gradients, Sum, and
+	// one from there on. Sum is called at every step then, and may wait, as a Group's
+	// AllReduce does. Which of the two is faster depends on the network between the
+	// ranks.
+	Apart bool
+}
+
+// String says what ranks must have alike.
+func (r *Recording) String() string {
+	if r == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%d at once, apart %v", max(1, r.Steps), r.Apart)
+}
+
+// Resident are Batches whose rows lie in the backend's memory, where a recording
+// finds those of its steps.
+type Resident interface {
+	Batches
+	// Rows is how many rows this rank has at a step, and how many all ranks have.
+	Rows(step int) (mine, all int)
+	// Seek puts the order of a step's rows and of those of some steps after it in
+	// place, and returns where the step's own begin and of how many steps they are.
+	// On all ranks these are as many.
+	Seek(step int) (first, steps int)
+	// Gather queues the copy of so many rows, those of the pace's step, and returns
+	// where they will be.
+	Gather(p nn.Pace, rows int) nn.Batch
+}
+
+// A Recordable is a Strategy whose steps can be recorded.
+type Recordable interface {
+	Strategy
+	// CanRecord says why not, as it is set up.
+	CanRecord() error
+	// Hyper is that of optim.Recordable.
+	Hyper(step int) ([nn.HyperLen]float32, optim.Form)
+	// Queue queues a step's update from the gradients in p times scale, by the
+	// kernels of f with the hyper-parameters in hyper, and zeroes the gradients. Of a
+	// step without a Form it makes the update that the optimizer makes.
+	Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer, scale float32)
+	// Settle counts steps whose updates were made, tells all ranks what came of them
+	// here, and returns what did on all. All ranks settle the same steps.
+	Settle(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error)
+}
+
+// checkRecording says why the steps of c cannot be recorded.
+func (c Config) checkRecording() error {
+	if c.Recording == nil {
+		return nil
+	}
+	const cannot = "trainer: steps cannot be recorded: "
+	if _, ok := c.Backend.(nn.Pacer); !ok {
+		return fmt.Errorf(cannot+"the backend %T is no nn.Pacer", c.Backend)
+	}
+	s, ok := c.Strategy.(Recordable)
+	if !ok {
+		return fmt.Errorf(cannot+"the strategy %T is not Recordable", c.Strategy)
+	}
+	if len(c.Train) != 1 {
+		return fmt.Errorf(cannot+"they have %d micro-batches, and a recording has one", len(c.Train))
+	}
+	if _, ok := c.Train[0].(Resident); !ok {
+		return fmt.Errorf(cannot+"the rows, %T, are not Resident", c.Train[0])
+	}
+	if c.Accumulate {
+		return errors.New(cannot + "gradients are accumulated over all steps")
+	}
+	if c.Group.Size() > 1 && c.Recording.Sum == nil {
+		return fmt.Errorf(cannot+"there are %d ranks, and Recording.Sum is nil", c.Group.Size())
+	}
+	if err := s.CanRecord(); err != nil {
+		return fmt.Errorf(cannot+"%w", err)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+//go:build gpu && cgo && linux
+
+package trainer_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/ncclgroup"
+	"github.com/ringtrain/ringtrain/cuda/emulator"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// emulate makes this process use two emulated devices, once.
+var emulate = sync.OnceValue(func() error {
+	env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
+	if err != nil {
+		return err
+	}
+	for _, setting := range append(env, "RINGTRAIN_EMULATOR_DEVICES=2") {
+		name, value, _ := strings.Cut(setting, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+// onDevices runs a job on a device for each rank, with sums by NCCL. Its steps
+// are recorded unless recording is nil.
+func (j job) onDevices(t *testing.T, recording *trainer.Recording) []*outcome {
+	return j.onDevicesBy(t, ncclgroup.Must, recording)
+}
+
+// onDevicesBy is onDevices with sums by NCCL, or by the host.
+func (j job) onDevicesBy(t *testing.T, use ncclgroup.Use, recording *trainer.Recording) []*outcome {
+	t.Helper()
+	err := emulate()
+	if errors.Is(err, emulator.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	views, transports := collective.Local(j.ranks)
+	out := make([]*outcome, j.ranks)
+	var all sync.WaitGroup
+	for r := range out {
+		out[r] = new(outcome)
+		all.Go(func() { out[r].err = j.onDevice(t, use, recording, views[r], transports[r], out[r]) })
+	}
+	all.Wait()
+	return out
+}
+
+func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Recording, v collective.View, tr collective.Transport, o *outcome) (err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b, err := gpu.New(gpu.Options{Device: v.Self, Cache: filepath.Join(os.TempDir(), "ringtrain-emulator")})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	e, err := ncclgroup.New(ctx, v, collective.OverTransport(v, tr), ncclgroup.Config{
+		Device: b.Device(), Stream: b.Stream(), NCCL: use, Breaking: b.Abort,
+	})
+	if err != nil {
+		return err
+	}
+	g := collective.NewGroup(v, e, collective.Options{Order: collective.AnyOrder})
+	defer func() { err = errors.Join(err, b.Do(ctx, b.Forget), g.Close()) }()
+
+	var c trainer.Config
+	set := digits()
+	err = b.Do(ctx, func() error {
+		m, err := nn.NewClassifier(b, models.ReluReluSoftmax(16, j.dropout), []int{set.Train.Features()}, 10, uint64(v.Self))
+		if err != nil {
+			return err
+		}
+		sampler, err := data.NewSampler(set.Train.Rows, j.batch, v.Self, v.Size(), 1)
+		if err != nil {
+			return err
+		}
+		c = trainer.Config{
+			Group: g, Backend: b, Model: m, Strategy: trainer.NewAllReduce(g, b, j.optimizer), Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
+			Train: []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, b)}, Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if recording != nil {
+		r := *recording
+		r.Sum = func(grads nn.Buffer) error {
+			sum := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(grads.Len())}
+			if use == ncclgroup.Off {
+				return g.AllReduce(ctx, trainer.Operand(grads), collective.Sum)
+			}
+			b.Queue("the sum of gradients", e.Queued(ctx, sum, trainer.Operand(grads), trainer.Operand(grads)))
+			return nil
+		}
+		c.Recording = &r
+	}
+	if j.change != nil {
+		j.change(v.Self, &c)
+	}
+	if o.result, err = trainer.Train(ctx, c); err != nil {
+		g.Abort(err)
+		_ = b.Sync(ctx) // a failure that is known; then what is there can be read
+	}
+	return errors.Join(err, b.Do(ctx, func() error {
+		o.values = read(b, c.Model.Params().Values)
+		return b.Sync(ctx)
+	}))
+}
+
+func read(b nn.Backend, v nn.Buffer) []float32 {
+	values := make([]float32, v.Len())
+	b.Read(values, v)
+	return values
+}
+
+// Steps recorded whole on a device, with NCCL in the recording or between two,
+// make the bits of steps that are not recorded, and near those of a CPU.
+func TestRecordedOnDevice(t *testing.T) {
+	for _, ranks := range []int{1, 2} {
+		// 19 steps of an epoch for two ranks, the last smaller
+		j := job{ranks: ranks, batch: 16, steps: 22, dropout: .2, optimizer: optim.DefaultRAdam()}
+		want := j.onDevices(t, nil)
+		for _, recording := range []trainer.Recording{{}, {Steps: 4}, {Steps: 8}, {Steps: 4, Apart: true}} {
+			for r, o := range j.onDevices(t, &recording) {
+				require.NoError(t, o.err)
+				require.Equal(t, want[0].values, o.values, "%v", &recording)
+				for i, e := range want[r].steps {
+					require.Equal(t, e.Loss, o.steps[i].Loss, "step %d", i)
+				}
+				require.Equal(t, want[r].result.Final.Counts, o.result.Final.Counts)
+			}
+		}
+		host := j.run(t)
+		length, difference := 0.0, 0.0
+		for i, x := range host[0].values {
+			length += float64(x) * float64(x)
+			difference += math.Pow(float64(x)-float64(want[0].values[i]), 2)
+		}
+		assert.LessOrEqual(t, math.Sqrt(difference), 1e-4*math.Sqrt(length), "%d ranks", ranks)
+		for i, e := range host[0].steps {
+			assert.InEpsilon(t, e.Loss, want[0].steps[i].Loss, 1e-5, "step %d", i)
+		}
+	}
+}
+
+// A sum that waits, here of copies on the host, comes between two recordings.
+func TestRecordedSumByTheHost(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 8, dropout: .2, optimizer: optim.DefaultAdam()}
+	want := j.onDevicesBy(t, ncclgroup.Off, nil)
+	for _, o := range j.onDevicesBy(t, ncclgroup.Off, &trainer.Recording{Steps: 4, Apart: true}) {
+		require.NoError(t, o.err)
+		require.Equal(t, want[0].values, o.values)
+	}
+}
+
+// When a rank goes in the middle of recorded steps the others are told who, and
+// hold the values of a whole step: no sum that was broken off is in them.
+func TestRecordedRankIsLost(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 40, optimizer: optim.DefaultAdam()}
+	var after [][]float32 // values of rank 0 after each step
+	watched := j
+	watched.change = func(rank int, c *trainer.Config) {
+		if rank == 0 {
+			c.Observer = observeSteps(func(trainer.StepEvent) { after = append(after, read(c.Backend, c.Model.Params().Values)) })
+		}
+	}
+	for _, o := range watched.onDevices(t, nil) {
+		require.NoError(t, o.err)
+	}
+	gone := errors.New("somebody pulled the plug")
+	for _, recording := range []trainer.Recording{{Steps: 2}, {Apart: true}} {
+		lost := j
+		lost.change = func(rank int, c *trainer.Config) {
+			if rank == 1 {
+				c.Observer = observeSteps(func(e trainer.StepEvent) {
+					if e.Step == 12 {
+						c.Group.Abort(gone)
+					}
+				})
+			}
+		}
+		out := lost.onDevices(t, &recording)
+		require.ErrorIs(t, out[1].err, gone)
+		var who *collective.RankError
+		require.ErrorAs(t, out[0].err, &who)
+		require.Equal(t, 1, who.Rank)
+		whole := slices.IndexFunc(after, func(v []float32) bool { return slices.Equal(v, out[0].values) })
+		require.GreaterOrEqual(t, whole, 12, "%v: the values are those after a step", &recording)
+		require.Less(t, whole, 18)
+	}
+}

@@ -1,0 +1,163 @@
+package trainer_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// recorded makes a job that records its steps, of rows in the backend's memory.
+func (j job) recorded(steps int, apart bool) job {
+	change := j.change
+	j.change = func(rank int, c *trainer.Config) {
+		set := digits()
+		sampler, err := data.NewSampler(set.Train.Rows, j.batch, rank, c.Group.Size(), 1)
+		if err != nil {
+			panic(err) // the job's own sampler was made of the same
+		}
+		c.Train = []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, c.Backend.(nn.Pacer))}
+		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Sum: func(grads nn.Buffer) error {
+			return c.Group.AllReduce(context.Background(), trainer.Operand(grads), collective.Sum)
+		}}
+		if change != nil {
+			change(rank, c)
+		}
+	}
+	return j
+}
+
+// Steps that are recorded, any number of them in a launch, make the bits of steps
+// that are not, with the same reports, over the ends of epochs, with batches that
+// are smaller there, evaluations, dropout, and an optimizer that changes its
+// kernels.
+func TestRecordedSteps(t *testing.T) {
+	rising := optim.DefaultRAdam()
+	rising.LearnRate = optim.WarmupLinear(.01, 20, 60)
+	for ranks, reduce := range map[int]trainer.Reduce{1: trainer.ReduceMean, 2: trainer.ReduceMean, 3: trainer.ReduceSum} {
+		plain := job{ranks: ranks, batch: 16, steps: 60, dropout: .2, optimizer: rising, change: func(_ int, c *trainer.Config) { c.Reduce = reduce }}
+		want := plain.run(t)
+		for _, steps := range []int{0, 3, 8} {
+			for _, apart := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d ranks, %d steps, apart %v", ranks, steps, apart), func(t *testing.T) {
+					for r, o := range plain.recorded(steps, apart).run(t) {
+						require.NoError(t, o.err)
+						require.Equal(t, want[r].values, o.values)
+						require.Len(t, o.evals, len(want[r].evals))
+						for i, e := range want[r].evals {
+							e.Elapsed = o.evals[i].Elapsed
+							require.Equal(t, e, o.evals[i])
+						}
+						require.Len(t, o.steps, len(want[r].steps))
+						for i, e := range want[r].steps {
+							got := o.steps[i]
+							require.Equal(t, e.Step, got.Step)
+							require.Equal(t, e.Loss, got.Loss, "step %d", i)
+							require.Equal(t, []int{e.Weight, e.Bytes, e.Sent, e.Plain}, []int{got.Weight, got.Bytes, got.Sent, got.Plain})
+						}
+						require.Equal(t, want[r].result.Samples, o.result.Samples)
+						require.Equal(t, want[r].result.Final.Counts, o.result.Final.Counts)
+					}
+				})
+			}
+		}
+	}
+}
+
+// A training that was recorded goes on from its checkpoints, in the middle of an
+// epoch, as one that was not.
+func TestRecordedResume(t *testing.T) {
+	plain := job{ranks: 2, batch: 24, steps: 30, dropout: .2, optimizer: optim.DefaultAdam()}
+	want := plain.run(t)
+	var shelf shelf
+	whole := plain.recorded(4, false).saves(&shelf).run(t)
+	require.Equal(t, want[0].values, whole[0].values)
+	require.Equal(t, []int{7, 14, 21, 28, 30}, shelf.steps())
+	for _, step := range []int{7, 21} {
+		require.Equal(t, step, shelf.saved[step].State.Step)
+		for _, j := range []job{plain, plain.recorded(5, false)} {
+			for _, o := range j.from(&shelf, step).run(t) {
+				require.NoError(t, o.err)
+				require.Equal(t, want[0].values, o.values, "from step %d", step)
+			}
+		}
+	}
+}
+
+// All ranks end after the same launch when one wishes to stop, and no later than
+// the one after next.
+func TestRecordedStop(t *testing.T) {
+	stop := make(chan struct{})
+	out := job{ranks: 3, batch: 8, steps: 1000, optimizer: optim.DefaultSGD(.1)}.recorded(4, false)
+	change := out.change
+	out.change = func(rank int, c *trainer.Config) {
+		change(rank, c)
+		c.EvalEvery = 0
+		if rank == 2 {
+			c.Stop = stop
+			c.Observer = observeSteps(func(e trainer.StepEvent) {
+				if e.Step == 7 {
+					close(stop)
+				}
+			})
+		}
+	}
+	ended := out.run(t)
+	for r, o := range ended {
+		require.ErrorIs(t, o.err, trainer.ErrStopped)
+		require.Equal(t, 16, o.result.Steps, "rank %d: those of 8 to 11 said so, and 12 to 15 were on the way", r)
+		require.Equal(t, ended[0].values, o.values)
+	}
+}
+
+// A loss that is not finite is found on all ranks, at its own step.
+func TestRecordedLossThatIsNotFinite(t *testing.T) {
+	out := job{ranks: 2, batch: 8, steps: 50, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))},
+		change: func(_ int, c *trainer.Config) { c.EvalEvery = 0 }}.recorded(4, false).run(t)
+	for _, o := range out {
+		var bad *trainer.NotFiniteError
+		require.ErrorAs(t, o.err, &bad)
+		require.Equal(t, 1, bad.Step)
+		require.Equal(t, []int{0, 1}, bad.Ranks)
+	}
+}
+
+// What cannot be recorded is said before anything begins.
+func TestRecordingRefuses(t *testing.T) {
+	for text, change := range map[string]func(c *trainer.Config){
+		"the rows, *data.Feed, are not Resident": func(c *trainer.Config) { c.Train[0] = &c.Train[0].(*data.Resident).Feed },
+		"2 micro-batches":                        func(c *trainer.Config) { c.Train = append(c.Train, c.Train[0]) },
+		"2 ranks, and Recording.Sum is nil":      func(c *trainer.Config) { c.Recording.Sum = nil },
+		"accumulated over all steps":             func(c *trainer.Config) { c.Accumulate = true },
+		"is not Recordable":                      func(c *trainer.Config) { c.Strategy = unrecordable{c.Strategy} },
+		"is no nn.Pacer":                         func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },
+		"gradients are compressed": func(c *trainer.Config) {
+			c.Strategy.(*trainer.AllReduce).SetCompression(trainer.Compression{Form: trainer.BFloat16})
+		},
+		"the optimizer struct { optim.Optimizer } is": func(c *trainer.Config) {
+			c.Strategy = trainer.NewAllReduce(c.Group, c.Backend, struct{ optim.Optimizer }{optim.DefaultSGD(1)})
+		},
+	} {
+		j := job{ranks: 2, batch: 8, steps: 2, optimizer: optim.DefaultSGD(.1)}.recorded(2, false)
+		recorded := j.change
+		j.change = func(rank int, c *trainer.Config) {
+			recorded(rank, c)
+			change(c)
+		}
+		for _, o := range j.run(t) {
+			require.ErrorContains(t, o.err, "trainer: steps cannot be recorded: ")
+			require.ErrorContains(t, o.err, text)
+		}
+	}
+}
+
+// unrecordable hides what a Strategy can do beside.
+type unrecordable struct{ trainer.Strategy }

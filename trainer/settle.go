@@ -1,0 +1,79 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+var _ Recordable = (*AllReduce)(nil)
+
+// CanRecord implements Recordable.
+func (a *AllReduce) CanRecord() error {
+	if _, ok := a.optimizer.(optim.Recordable); !ok {
+		return fmt.Errorf("the optimizer %T is no optim.Recordable", a.optimizer)
+	}
+	if a.compression.Form != Exact {
+		return errors.New("gradients are compressed, which is done on the host")
+	}
+	return nil
+}
+
+// Hyper implements Recordable.
+func (a *AllReduce) Hyper(step int) ([nn.HyperLen]float32, optim.Form) {
+	return a.optimizer.(optim.Recordable).Hyper(step)
+}
+
+// Queue implements Recordable.
+func (a *AllReduce) Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer, scale float32) {
+	if f != (optim.Form{}) {
+		optim.Spend(f, a.backend, p, a.state, hyper, scale)
+		return
+	}
+	a.backend.Scale(p.Grads, scale)
+	a.state.Step = step
+	a.optimizer.Update(a.backend, p, a.state, optim.Whole(p))
+	a.backend.Zero(p.Grads)
+}
+
+// Settle implements Recordable: one all-gather of the words of all steps. They
+// have no hash of the values, which are those of a later step by now.
+func (a *AllReduce) Settle(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, a.pace.patience(begin, steps[0].Late), collective.ErrLate)
+	defer cancel()
+	n, size := len(steps), a.group.Size()
+	a.group.Mark(uint64(steps[0].Index))
+	mine, all := make([]int64, n*wordLen), make([]int64, size*n*wordLen)
+	for k, s := range steps {
+		w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss}
+		if s.Stop {
+			w.stop = 1
+		}
+		w.put(mine[k*wordLen:])
+	}
+	if err := collective.AllGather(ctx, a.group, all, mine); err != nil {
+		return nil, fmt.Errorf("trainer: comparing notes at step %d: %w", steps[0].Index, err)
+	}
+	reports, words := make([]Report, n), make([]word, size)
+	for k := range steps {
+		for r := range words {
+			words[r] = getWord(all[(r*n+k)*wordLen:])
+		}
+		report, err := agree(words, a.group.View(), p)
+		if err != nil {
+			return nil, err
+		}
+		report.Bytes, report.Buckets = 4*p.Grads.Len(), 1
+		report.Sent, report.Plain = a.sent(p)
+		report.Exchange = time.Since(begin) / time.Duration(n)
+		reports[k] = report
+	}
+	a.state.Step = steps[n-1].Index + 1
+	return reports, nil
+}

@@ -45,7 +45,7 @@ func (e *hostEngine) ignore() {
 	if e.unwatch != nil {
 		e.unwatch()
 	}
-	e.unwatch, e.ended = nil, nil
+	e.unwatch, e.ctx, e.ended = nil, nil, nil
 }
 
 // Failed is part of Base.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ func OverTransport(v View, t Transport) Engine {
 	e.out = newOutbox(t)
 	if r, ok := t.(Reducer); ok && r.Reduces() {
 		e.shares = r
+		e.shower, _ = t.(Shower)
 	}
 	return e
 }
@@ -38,6 +40,7 @@ type hostEngine struct {
 	rank, size int
 	t          Transport
 	shares     Reducer // the same as t, if that does operations by itself
+	shower     Shower  // the same, if it is one
 	out        outbox
 	situation  schedule.Situation // what plans depend on
 
@@ -57,7 +60,8 @@ type hostEngine struct {
 	heard   []uint64                  // the last call in which a rank was heard of, by rank
 	aborted atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
 
-	ended   <-chan struct{} // of the context that is watched
+	ctx     context.Context // that is watched, nil before the first
+	ended   <-chan struct{} // of it
 	unwatch func() bool
 
 	call    atomic.Uint64 // that in progress, see inCall; 0 when there is none
@@ -83,6 +87,7 @@ type started struct {
 	dst, src Vector
 	counts   []int
 	agree    bool // all that is to be done, see Agree
+	shown    bool // to the others, see Shower
 }
 
 // A laggard is a Transport that knows how far the other ranks have come.
@@ -99,6 +104,34 @@ func (e *hostEngine) Start(h Header, dst, src Vector, counts []int) error {
 	s := &e.started[len(e.started)-1]
 	s.h, s.dst, s.src, s.counts = h, dst, src, counts
 	s.h.Job, s.h.Epoch, s.h.Group = e.view.Job, e.view.Epoch, e.group
+	if e.shower != nil {
+		return e.show(s)
+	}
+	return nil
+}
+
+// show shows a call to the others as early as can be, if all of it is the
+// transport's.
+func (e *hostEngine) show(s *started) error {
+	switch k := s.h.Call.Kind; {
+	case k == KindBarrier && e.reducer() != nil:
+	case k == KindAllReduce && s.dst.same(s.src) && e.situation.AlwaysShared():
+	default:
+		return nil
+	}
+	if e.ctx == nil || e.ctx.Err() != nil || e.aborted.Load() != nil { // the call is going to fail, and the others' must
+		return nil
+	}
+	s.h.Call.Method = uint8(schedule.Shared)
+	s.h.Part, s.h.Len = 0, uint32(min(s.dst.Bytes(), math.MaxUint32))
+	e.enter(&s.h)
+	if e.closing.Load() {
+		e.leave()
+		e.started = e.started[:0]
+		return ErrClosed
+	}
+	e.shower.Show(&s.h, s.dst)
+	s.shown = true
 	return nil
 }
 
@@ -107,7 +140,9 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 		return nil
 	}
 	defer func() { e.started = e.started[:0] }()
-	e.enter(&e.started[len(e.started)-1].h)
+	if last := &e.started[len(e.started)-1]; !last.shown {
+		e.enter(&last.h)
+	}
 	defer e.leave()
 	if e.closing.Load() {
 		return ErrClosed
@@ -171,7 +206,7 @@ func (e *hostEngine) mind(ctx context.Context) {
 	if e.unwatch != nil {
 		e.unwatch()
 	}
-	e.ended = ctx.Done()
+	e.ctx, e.ended = ctx, ctx.Done()
 	e.unwatch = context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
 }
 
@@ -233,6 +268,9 @@ func (e *hostEngine) perform(s *started) error {
 	}
 	switch s.h.Call.Kind {
 	case KindAllReduce:
+		if s.shown {
+			return e.shares.AllReduce(&s.h, s.dst, s.src)
+		}
 		return e.allReduce(&s.h, s.dst, s.src)
 	case KindBroadcast:
 		return e.broadcast(&s.h, s.dst)

@@ -221,7 +221,6 @@ func (g *Group) attend(ctx context.Context, c Call, start func() (seq uint64, er
 	if waited, err := g.backlog.after(ctx); err != nil {
 		return g.complete(g.giveUp(err), c, 0, waited)
 	}
-	begin := time.Since(origin)
 	limited, alone := g.limit.begin(ctx)
 	if !alone {
 		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrConcurrent)
@@ -234,6 +233,7 @@ func (g *Group) attend(ctx context.Context, c Call, start func() (seq uint64, er
 		return g.broken
 	}
 	seq, err := start()
+	begin := time.Since(origin) // after the others can know of the call
 	g.flight.begin(c, seq, g.step.Load(), begin)
 	if err == nil {
 		err = g.engine.Wait(limited)

@@ -54,6 +54,16 @@ type Reducer interface {
 	Barrier(h *Header) error
 }
 
+// A Shower is a Reducer that can let the others see a call before it is made: what
+// the caller does in between costs no time while the others' calls are on their
+// way.
+type Shower interface {
+	Reducer
+	// Show shows a Barrier, or an AllReduce in place, which the caller makes next,
+	// with the same h and v, or never makes another.
+	Show(h *Header, v Vector)
+}
+
 // GatherBytes is how much a rank gives at most in a Reducer's AllGather.
 const GatherBytes = 4 << 10
 

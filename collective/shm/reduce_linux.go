@@ -1,9 +1,6 @@
 package shm
 
 import (
-	"runtime"
-	"sync/atomic"
-
 	"github.com/ringtrain/ringtrain/collective"
 )
 
@@ -13,6 +10,8 @@ type reduction struct {
 	chain    collective.Chain
 	operands [][]byte         // by index
 	digest   uint64           // of the own header
+	posting  bool             // see post
+	early    bool             // the call has been shown, by Show
 	posted   [flags]*uint64   // the own flags; of shown, that of this call
 	flag     [flags][]*uint64 // of others, by index; shown is not among them
 }
@@ -37,12 +36,27 @@ func (t *Transport) shown(peer, parity int) *uint64 {
 // Reduces reports whether AllReduce is of use: all ranks are on this host.
 func (t *Transport) Reduces() bool { return len(t.ranks) == t.view.Size() }
 
+// Show is part of collective.Shower.
+func (t *Transport) Show(h *collective.Header, v collective.Vector) {
+	if t.under.Err() != nil { // AllReduce, or Barrier, says so
+		return
+	}
+	r := run{t: t, h: h}
+	r.in, _ = v.Host()
+	r.out = r.in
+	if !r.small() {
+		r.locate()
+	}
+	r.show()
+	t.early = true
+}
+
 // AllReduce is part of collective.Reducer.
 func (t *Transport) AllReduce(h *collective.Header, dst, src collective.Vector) error {
 	if err := t.under.Err(); err != nil {
 		return err
 	}
-	defer runtime.KeepAlive(t)
+	defer t.wake()
 	in, _ := src.Host()
 	out, _ := dst.Host()
 	r := run{t: t, h: h, at: src.Arena(), width: src.DType().Size(), in: in, out: out}
@@ -98,7 +112,7 @@ func (t *Transport) AllGather(h *collective.Header, dst, src collective.Vector) 
 	if err := t.under.Err(); err != nil {
 		return err
 	}
-	defer runtime.KeepAlive(t)
+	defer t.wake()
 	in, _ := src.Host()
 	out, _ := dst.Host()
 	r := run{t: t, h: h, in: in}
@@ -121,14 +135,32 @@ func (t *Transport) Barrier(h *collective.Header) error {
 	if err := t.under.Err(); err != nil {
 		return err
 	}
-	defer runtime.KeepAlive(t)
+	defer t.wake()
 	r := run{t: t, h: h}
 	return r.exchange()
 }
 
-// post stores a flag, and wakes who may wait for it.
+// post stores a flag. Who waits for it asleep is woken by wake, which comes
+// before this rank waits for long, posts again, or is done with the call. To know
+// whether anybody sleeps it must first be sure that all can see the flag, and
+// right after the store that takes as long as the flag's way to them.
 func (t *Transport) post(f flag, value uint64) {
-	atomic.StoreUint64(t.posted[f], value)
+	t.wake()
+	store(t.posted[f], value)
+	t.posting = true
+	if t.rounds == 0 { // others sleep sooner, and this core is given away
+		t.wake()
+	}
+}
+
+// wake wakes who sleeps although a flag that was posted may be what it waits
+// for.
+func (t *Transport) wake() {
+	if !t.posting {
+		return
+	}
+	t.posting = false
+	fence()
 	for peer := range t.ranks {
 		if peer != t.self {
 			t.rouse(peer)
@@ -152,6 +184,11 @@ func (r *run) small() bool { return len(r.in) <= smallBytes }
 // show shows the call, and the data if they are few, and returns its number.
 func (r *run) show() (call uint64) {
 	t := r.t
+	if t.early {
+		t.early = false
+		r.parity = int(t.calls & 1)
+		return t.calls
+	}
 	t.under.Begun(r.h)
 	t.now = r.h
 	t.calls++

@@ -19,3 +19,9 @@ func spin(word *uint64, least uint64, most int) bool {
 func core() uint64 { return 0 }
 
 func tellsCore() bool { return false }
+
+// store stores a word that others read, after all that was stored before.
+func store(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
+
+// fence waits until others can see what was stored, which store has done here.
+func fence() {}

@@ -56,6 +56,7 @@ func (t *Transport) wait(word *uint64, least uint64, peer int, n need) error {
 	if n == room && !t.Posts() { // another goroutine than that of the call sends
 		return t.outlast(word, least, peer, n)
 	}
+	t.wake()
 	rank, cause := t.ranks[peer], n.cause()
 	began := t.waits.Begin(rank, cause)
 	err := t.outlast(word, least, peer, n)

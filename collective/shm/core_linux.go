@@ -10,14 +10,26 @@ import (
 // shows with a call on which core it was. Who waits for a rank of its own core
 // gives that core away at once; who waits for one of another core keeps looking
 // for a while, since what runs here meanwhile could not hasten it.
+//
+// Ranks that have enough cores may find themselves on one all the same, because
+// somebody else is busy on the others. They say where they are only when they
+// have waited for a while, which costs nothing while all goes well.
 type sharing struct {
-	shared bool   // there are more ranks than cores, and cores have names
-	core   uint64 // where this rank showed its call
+	named    bool   // cores have names
+	mated    bool   // at the last long wait, the other rank was on this very core
+	together uint   // such waits
+	shared   bool   // and there are more ranks than cores
+	core     uint64 // where this rank showed its call
 }
 
 // elsewhere is how often to look at a rank of another core, some 20 ns each,
 // before this core is given away all the same.
 const elsewhere = 200
+
+// partEvery is how many waits for a rank of this core go by until one of them
+// sleeps: who wakes is given an idle core, if there is one, and who only yields
+// stays where it is.
+const partEvery = 64
 
 // giveWay lets those run that have not yet shown a call and were on this core at
 // the one before, and then looks at the others.
@@ -40,6 +52,31 @@ func (r *run) giveWay(call uint64) {
 		}
 	}
 }
+
+// giveUp gives this core away until a word is at least least, or it has done so
+// often.
+func (t *Transport) giveUp(word *uint64, least uint64) bool {
+	for range t.yields {
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		if spin(word, least, spinBrief) {
+			return true
+		}
+	}
+	return false
+}
+
+// mates reports whether a rank was on this core when it last waited for a while,
+// and says where this one is.
+func (t *Transport) mates(peer int) bool {
+	if t.named {
+		here := core()
+		atomic.StoreUint64(t.where(t.self), here)
+		t.mated = atomic.LoadUint64(t.where(peer)) == here
+	}
+	return t.mated
+}
+
+func (t *Transport) where(peer int) *uint64 { return t.mem.word(t.mem.sleep(peer) + 16) }
 
 // apart reports whether a rank was on another core at its last even or odd call.
 func (t *Transport) apart(peer, parity int) bool {

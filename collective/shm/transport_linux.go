@@ -59,7 +59,8 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 		t.index[r] = slices.Index(ranks, r)
 	}
 	t.rounds, t.yields = patience(len(ranks))
-	t.shared = t.rounds == 0 && tellsCore()
+	t.named = tellsCore()
+	t.shared = t.named && t.rounds == 0
 	t.in, t.out = make([]inlane, len(ranks)), make([]outlane, len(ranks))
 	for i := range ranks {
 		t.in[i].lane, t.out[i].lane = newLane(mem, i, t.self), newLane(mem, t.self, i)

@@ -46,7 +46,7 @@ func (t *Transport) wait(word *uint64, least uint64, peer int, n need) error {
 	}
 	if t.queued.Load() == 0 {
 		looks := spinOnce
-		if t.rounds == 0 {
+		if t.rounds == 0 || n != room && t.mated {
 			looks = spinBrief
 		}
 		if spin(word, least, looks) {
@@ -77,7 +77,16 @@ func (n need) cause() collective.Cause {
 
 // outlast is the part of wait that may be long.
 func (t *Transport) outlast(word *uint64, least uint64, peer int, n need) error {
-	if t.queued.Load() == 0 {
+	tries := 1
+	switch {
+	case t.queued.Load() != 0 || t.rounds == 0:
+	case n != room && t.mates(peer): // room may be waited for by another goroutine
+		if t.together++; t.together%partEvery == 0 {
+			tries = t.yields
+		} else if t.giveUp(word, least) {
+			return nil
+		}
+	default:
 		for range t.rounds - 1 {
 			if spin(word, least, spinOnce) {
 				return nil
@@ -87,7 +96,7 @@ func (t *Transport) outlast(word *uint64, least uint64, peer int, n need) error 
 	if n == progress && t.shared && t.apart(peer, int(t.calls&1)) && spin(word, least, elsewhere) {
 		return nil
 	}
-	for tries := 1; ; tries++ {
+	for ; ; tries++ {
 		if t.queued.Load() != 0 {
 			if t.push() {
 				tries = 1

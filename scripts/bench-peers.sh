@@ -137,6 +137,20 @@ find_openmpi() {
 	fi
 }
 
+find_bare() {
+	local log=$work/bare.log
+	if [[ $transport == tcp ]] || ((cores < 2)) || [[ $(uname -m) != x86_64 ]]; then
+		return 0
+	elif ! command -v "${CC:-cc}" >/dev/null; then
+		note "Not measured: a bare exchange, because there is no C compiler. On Debian: apt-get install gcc libc6-dev"
+	else
+		method
+		"${CC:-cc}" -O2 -Wall scripts/peers/native/bare.c "$work/method.o" -o "$work/bare" -lm >"$log" 2>&1 ||
+			broken "the program of a bare exchange does not compile: $(<"$log")"
+		programs+=(bare)
+	fi
+}
+
 # The programs, each as run_NAME RANKS, with its JSON on stdout. They are called
 # by name.
 # shellcheck disable=SC2317,SC2054
@@ -152,6 +166,17 @@ run_ringtrain() { collective "$1" -b "$begin" -e "$end" -f "$step" "${@:2}"; }
 run_ringtrain-shared() { run_ringtrain "$1" --memory shared; }
 run_ringtrain-tls() { run_ringtrain "$1" --key-file "$key"; }
 run_ringtrain-garbage() { collective "$1" -b 4K -e 4K -n 5000 --garbage 20; }
+run_bare() {
+	local size sizes=()
+	for size in "${all_sizes[@]}"; do
+		((size > 4096)) || sizes+=("$size")
+	done
+	if (($1 == 2 && ${#sizes[@]} > 0)); then
+		"${limit[@]}" "$work/bare" "${sizes[@]}"
+	else
+		echo '[]'
+	fi
+}
 run_memory() { "${limit[@]}" "$work/peers" memory "$1"; }
 
 run_gloo() {
@@ -207,6 +232,7 @@ find_gloo
 find_openmpi
 mapfile -t lines < <(versions)
 machine "$cores cores" "${lines[@]}" >"$out/table.md"
+find_bare
 programs+=(ringtrain-garbage memory)
 run_all "$ranks" ranks
 conclude "$work/peers" table ${require:+-require "$require"}

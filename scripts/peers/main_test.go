@@ -56,6 +56,26 @@ func threeRounds(t *testing.T) string {
 	return write(t, files...)
 }
 
+// The bare exchange is of the sizes that it has, and of 2 ranks.
+func TestBare(t *testing.T) {
+	dir := threeRounds(t)
+	for round, time := range []float64{1: 2, 2: 3, 3: 2} {
+		if round > 0 {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("2-%d-bare.json", round)), []byte("["+record(2, 4, time)+"]"), 0o600))
+		}
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, 0, run([]string{"table", "-require", ".5", dir}, &out, &errs), errs.String())
+	require.Contains(t, out.String(), `
+| size | bare | best peer / bare | ringtrain / bare |
+|---|---|---|---|
+| 4 B | 2.00 [2.00-3.00] | 4.50 | 2.00 |
+`)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "2-3-bare.json"), []byte("[]"), 0o600))
+	require.Equal(t, 1, run([]string{"table", dir}, &out, &errs))
+	require.Contains(t, errs.String(), "bare has 2 rounds, ringtrain 3")
+}
+
 func TestTable(t *testing.T) {
 	var out, errs bytes.Buffer
 	csv := filepath.Join(t.TempDir(), "rounds.csv")

@@ -16,6 +16,7 @@ const (
 	oursShared    = "ringtrain-shared"  // on memory of cluster.Node.Alloc
 	oursGarbage   = "ringtrain-garbage" // one size, beside a goroutine that makes garbage
 	machineMemory = "memory"            // no allreduce: what memory itself can do
+	bareExchange  = "bare"              // no library: what the processor takes to show few bytes to another core; of 2 ranks
 )
 
 // programs are those that have a title, in the order of the columns. Others
@@ -36,6 +37,7 @@ type result struct {
 	columns []column
 	garbage []bench.Record // for each round; empty if it was not measured
 	memory  []bench.Memory // the same
+	bare    column         // the same, without cells
 }
 
 // A column is one program.
@@ -89,6 +91,18 @@ func (r *result) add(m measurement) error {
 		}
 		r.garbage = append(r.garbage, m.records[0])
 		return nil
+	case bareExchange:
+		if len(m.records) == 0 {
+			return nil
+		}
+		if r.bare.cells == nil {
+			r.bare.cells = make([]cell, len(m.records))
+		}
+		if len(r.bare.cells) != len(m.records) {
+			return fmt.Errorf("it must be of the same sizes in each round")
+		}
+		r.bare.take(m)
+		return nil
 	}
 	sizes := make([]int, len(m.records))
 	for j, x := range m.records {
@@ -106,12 +120,17 @@ func (r *result) add(m measurement) error {
 		slices.SortStableFunc(r.columns, func(a, b column) int { return programs.Place(a.program) - programs.Place(b.program) })
 		i = r.find(m.program)
 	}
-	r.columns[i].rounds = append(r.columns[i].rounds, m.round)
+	r.columns[i].take(m)
+	return nil
+}
+
+// take adds one round, which has a record for each cell.
+func (c *column) take(m measurement) {
+	c.rounds = append(c.rounds, m.round)
 	for j, x := range m.records {
-		c := &r.columns[i].cells[j]
+		c := &c.cells[j]
 		c.times, c.means, c.p99s, c.reads = append(c.times, x.Time), append(c.means, x.Mean), append(c.p99s, x.P99), append(c.reads, x.Read)
 	}
-	return nil
 }
 
 // find is the place of a program's column, or -1.
@@ -131,9 +150,9 @@ func (r *result) check() error {
 			return fmt.Errorf("%s has the rounds %v, %s %v", r.columns[base].program, r.rounds, c.program, c.rounds)
 		}
 	}
-	for _, n := range []int{len(r.garbage), len(r.memory)} {
+	for program, n := range map[string]int{oursGarbage: len(r.garbage), machineMemory: len(r.memory), bareExchange: len(r.bare.rounds)} {
 		if n != 0 && n != len(r.rounds) {
-			return fmt.Errorf("%s or %s has %d rounds, %s %d", oursGarbage, machineMemory, n, r.columns[base].program, len(r.rounds))
+			return fmt.Errorf("%s has %d rounds, %s %d", program, n, r.columns[base].program, len(r.rounds))
 		}
 	}
 	return nil
@@ -185,6 +204,19 @@ func (x ratio) of(size int, figures func(cell) []float64) float64 {
 		}
 	}
 	return rounds.Ratio(best, mine)
+}
+
+// bareRatios are those of the best peer, if there is one, and of each program of
+// ours to the bare exchange: none can be less than 1 but by noise.
+func (r *result) bareRatios() []ratio {
+	var all []ratio
+	if peers := r.those(column.isPeer); len(peers) > 0 {
+		all = append(all, ratio{"best peer / bare", peers, r.bare})
+	}
+	for _, c := range r.those(column.isBase) {
+		all = append(all, ratio{programs.Title(c.program) + " / bare", []column{c}, r.bare})
+	}
+	return all
 }
 
 // below is an error for each ratio of times that is less than it must be.

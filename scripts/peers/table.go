@@ -18,6 +18,7 @@ func (r *result) write(b *strings.Builder) {
 	b.WriteString("\nA call and one comparison of its result.\n\n")
 	r.writeRatios(b, readsOf)
 	r.writeGarbage(b)
+	r.writeBare(b)
 	r.writeMemory(b)
 }
 
@@ -71,6 +72,27 @@ func (r *result) writeGarbage(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "\nringtrain, %s, beside a goroutine on each rank that makes garbage: median %s, p99 %s, p99 / median %s.\n",
 		formatSize(r.garbage[0].Size), rounds.Spread(times, number), rounds.Spread(p99s, number), rounds.Spread(ratios, formatRatio))
+}
+
+// writeBare writes what the processor takes for the smallest sizes.
+func (r *result) writeBare(b *strings.Builder) {
+	if len(r.bare.rounds) == 0 {
+		return
+	}
+	b.WriteString("\nBare: two processes that do nothing but show each other their vector in shared memory, wait for the other's, and add it.\n\n")
+	ratios := r.bareRatios()
+	head := []string{"size", "bare"}
+	for _, x := range ratios {
+		head = append(head, x.title)
+	}
+	rounds.Head(b, head...)
+	for i := range r.bare.cells {
+		cells := []string{formatSize(r.sizes[i]), rounds.Spread(r.bare.cells[i].times, number)}
+		for _, x := range ratios {
+			cells = append(cells, formatRatio(x.of(i, timesOf)))
+		}
+		rounds.Row(b, cells...)
+	}
 }
 
 // writeMemory writes what memory can do and, of the size that it is measured on,

@@ -1,0 +1,109 @@
+/* Measures what no library can do without: two processes show each other their
+ * vector in memory that they share, wait for the other's, and add it. There is
+ * no choice of an algorithm, no header, no check and nothing to go wrong, so the
+ * time is that of the processor: a line's way from core to core, and back.
+ * bare BYTES... */
+#define _GNU_SOURCE
+#include "method.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { inline_floats = 14, most_bytes = 64 << 10, most_gathered = 4096 };
+
+/* A shown is what a rank shows in every second call: a few floats beside the
+ * flag, in the line that is fetched anyway, or more apart. */
+struct shown {
+	_Alignas(128) _Atomic uint64_t call;
+	float few[inline_floats];
+	_Alignas(4096) float many[most_bytes / sizeof(float)];
+};
+
+struct shared {
+	struct shown shown[2][2];
+	double gathered[2][most_gathered];
+};
+
+struct side {
+	struct shared *mem;
+	int rank;
+	uint64_t calls;
+};
+
+/* exchange shows count floats and returns the other's, valid until the call
+ * after the next. */
+static const float *exchange(struct side *s, const float *data, size_t count) {
+	uint64_t call = ++s->calls;
+	struct shown *mine = &s->mem->shown[s->rank][call & 1], *theirs = &s->mem->shown[!s->rank][call & 1];
+	int apart = count > inline_floats;
+	memcpy(apart ? mine->many : mine->few, data, count * sizeof *data);
+	atomic_store_explicit(&mine->call, call, memory_order_release);
+	while (atomic_load_explicit(&theirs->call, memory_order_acquire) < call)
+		__builtin_ia32_pause();
+	return apart ? theirs->many : theirs->few;
+}
+
+static void prepare(void *self, float *data, size_t count) {
+	(void)self, (void)data;
+	if (count * sizeof(float) > most_bytes)
+		fail("bare shows %d bytes at most", most_bytes);
+}
+
+static void allreduce(void *self, float *data, size_t count) {
+	const float *theirs = exchange(self, data, count);
+	for (size_t i = 0; i < count; i++)
+		data[i] += theirs[i];
+}
+
+static void barrier(void *self) { exchange(self, NULL, 0); }
+
+static void gather(void *self, double *mine, double *every, size_t count) {
+	struct side *s = self;
+	for (size_t lo = 0; lo < count; lo += most_gathered) {
+		size_t n = count - lo < most_gathered ? count - lo : most_gathered;
+		memcpy(s->mem->gathered[s->rank], mine + lo, n * sizeof *mine);
+		barrier(s);
+		for (int r = 0; r < 2; r++)
+			memcpy(every + r * count + lo, s->mem->gathered[r], n * sizeof *mine);
+		barrier(s);
+	}
+}
+
+/* pin leaves a rank one core of those it may use. */
+static void pin(int rank) {
+	cpu_set_t all, one;
+	if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2)
+		fail("bare needs two cores");
+	for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (!CPU_ISSET(cpu, &all) || seen++ != rank)
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (sched_setaffinity(0, sizeof one, &one) != 0)
+			fail("bare cannot have a core for itself");
+		return;
+	}
+}
+
+int main(int argc, char **argv) {
+	struct side s = {.mem = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
+	if (argc < 2 || s.mem == MAP_FAILED)
+		fail("usage: bare BYTES...");
+	pid_t child = fork();
+	if (child < 0)
+		fail("bare cannot start its second process");
+	s.rank = child == 0;
+	pin(s.rank);
+	struct library l = {.transport = "shm", .rank = s.rank, .ranks = 2, .self = &s, .prepare = prepare, .allreduce = allreduce, .barrier = barrier, .gather = gather};
+	measure(&l, argc - 1, argv + 1);
+	int status = 0;
+	if (child > 0 && (waitpid(child, &status, 0) != child || status != 0))
+		fail("bare's second process failed");
+	return 0;
+}

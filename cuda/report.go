@@ -95,12 +95,24 @@ func inspectNVRTC() Found {
 }
 
 func inspectBLAS() Found {
-	if err := openBLAS(); err != nil {
+	version, err := BLASVersion()
+	if err != nil {
 		return Found{Name: CublasLt.Name, Problem: withoutPrefix(err)}
 	}
 	lt.Lock()
 	defer lt.Unlock()
-	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: blasVersionText(blasVersion())}
+	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version}
+}
+
+// BLASVersion is the version of cuBLASLt, "13.0.0". The error has ErrUnavailable,
+// and says in one line what is missing and how to get it.
+func BLASVersion() (string, error) {
+	if err := openBLAS(); err != nil {
+		return "", err
+	}
+	lt.Lock()
+	defer lt.Unlock()
+	return blasVersionText(blasVersion()), nil
 }
 
 // blasVersionText is 110000 + 1103 as 11.11.3, and 13.0.0 of 130000: cuBLASLt

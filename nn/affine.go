@@ -81,7 +81,7 @@ func (a *affine) backward(p *Pass, x Tensor, dy Buffer, j joint) Tensor {
 	rows := x.Rows()
 	f, fuses := p.Backend.(Fuser)
 	if fuses {
-		f.AffineGrad(a.w.Grads, a.b.Grads, dy, x.Data)
+		f.AffineGrad(a.w.Grads, a.b.Grads, dy, x.Data, p.Zeroed)
 	} else {
 		p.Backend.SumRows(a.b.Grads, dy)
 		p.Backend.Gemm(a.w.Grads, dy, x.Data, a.nO, a.nI, rows, true, false, 1)

@@ -55,11 +55,19 @@ func (c *Classifier) Learn(p *Pass, b Batch) (loss Buffer, weight int, err error
 	}
 	be := p.Backend
 	be.Recycle()
-	be.Zero(c.loss)
-	probs, back := c.layer.Forward(p, b.X)
-	d := Tensor{Shape: probs.Shape, Data: be.Temp(probs.Data.Len())}
-	be.CrossEntropy(d.Data, c.loss, probs.Data, b.Labels)
-	back(d)
+	if f, ok := be.(Fuser); ok {
+		pass := *p
+		pass.bare = last(c.layer).(*Softmax) // NewClassifier has seen that it is one
+		logits, back := c.layer.Forward(&pass, b.X)
+		f.SoftmaxLoss(c.loss, logits.Data, b.Labels)
+		back(Tensor{Shape: logits.Shape, Data: logits.Data})
+	} else {
+		be.Zero(c.loss)
+		probs, back := c.layer.Forward(p, b.X)
+		d := Tensor{Shape: probs.Shape, Data: be.Temp(probs.Data.Len())}
+		be.CrossEntropy(d.Data, c.loss, probs.Data, b.Labels)
+		back(d)
+	}
 	p.final(0)
 	return c.loss, b.Rows(), nil
 }

@@ -1,19 +1,23 @@
 package nn
 
 // A Fuser is a Backend that does at once what a layer of weights does in several
-// steps, where its products can take along what follows them. Each method gives
-// the results of the calls that it names, within rounding; but where Relu keeps a
-// NaN it may give 0. w is (bias.Len(), nI).
+// steps, where its products can take along what follows them, and so with the loss
+// of a Classifier. Each method gives the results of the calls that it names, within
+// rounding; but where Relu keeps a NaN it may give 0. w is (bias.Len(), nI).
 type Fuser interface {
 	// Affine is Gemm of y = x·wᵀ, AddBias of bias to y, and, if relu is set, Relu
 	// of y. gate announces that ReluInputGrad will be called with y before Recycle.
 	// y is neither x nor w.
 	Affine(y, x, w, bias Buffer, relu, gate bool)
-	// AffineGrad is SumRows of dy to db, and Gemm of dw = dyᵀ·x + dw.
-	AffineGrad(dw, db, dy, x Buffer)
+	// AffineGrad is SumRows of dy to db, and Gemm of dw = dyᵀ·x + dw. zeroed says that
+	// dw and db are 0, and may be set.
+	AffineGrad(dw, db, dy, x Buffer, zeroed bool)
 	// ReluInputGrad is Gemm of dx = dy·w, then ReluGrad of dx by x with scale 1. x
 	// is as Affine left it, with relu and gate set, and has as many rows as dx.
 	ReluInputGrad(dx, dy, w, x Buffer, rows int)
+	// SoftmaxLoss is Zero of loss, one element, Softmax of x, and CrossEntropy of that
+	// to loss and x, which becomes the gradient.
+	SoftmaxLoss(loss, x, labels Buffer)
 }
 
 // A joint is what a layer of weights shares with its neighbours in a chain whose

@@ -13,7 +13,7 @@ import (
 // fuser is an nn.Fuser by the calls that its methods stand for, which it counts.
 type fuser struct {
 	nn.Backend
-	affine, relu, gate, grads, masks int
+	affine, relu, gate, grads, masks, losses int
 }
 
 func (f *fuser) Affine(y, x, w, bias nn.Buffer, relu, gate bool) {
@@ -30,7 +30,7 @@ func (f *fuser) Affine(y, x, w, bias nn.Buffer, relu, gate bool) {
 	}
 }
 
-func (f *fuser) AffineGrad(dw, db, dy, x nn.Buffer) {
+func (f *fuser) AffineGrad(dw, db, dy, x nn.Buffer, _ bool) {
 	f.grads++
 	f.SumRows(db, dy)
 	f.Gemm(dw, dy, x, db.Len(), dw.Len()/db.Len(), dy.Len()/db.Len(), true, false, 1)
@@ -42,6 +42,15 @@ func (f *fuser) ReluInputGrad(dx, dy, w, x nn.Buffer, rows int) {
 		f.Gemm(dx, dy, w, rows, dx.Len()/rows, dy.Len()/rows, false, false, 0)
 	}
 	f.ReluGrad(dx, dx, x, 1)
+}
+
+func (f *fuser) SoftmaxLoss(loss, x, labels nn.Buffer) {
+	f.losses++
+	f.Zero(loss)
+	if n := labels.Len(); n > 0 {
+		f.Softmax(x, x, x.Len()/n)
+		f.CrossEntropy(x, loss, x, labels)
+	}
 }
 
 // grads makes one step on b and returns the gradients.
@@ -86,6 +95,7 @@ func TestFuser(t *testing.T) {
 			require.Equal(t, c.gates, f.masks)
 			require.Equal(t, f.affine, f.grads)
 			require.Positive(t, f.affine)
+			require.Equal(t, 1, f.losses)
 			evaluated := &fuser{Backend: cpu.New(cpu.Options{})}
 			grads(t, evaluated, false, c.layer())
 			require.Zero(t, evaluated.gate, "there is no gradient to come")

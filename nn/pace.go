@@ -49,6 +49,9 @@ type Pace interface {
 	// GatherBytes is Gather from rows of bytes, of which each int32 of data has four
 	// as they lie in memory; it divides them by divisor.
 	GatherBytes(y, data, order Buffer, width int, divisor float32)
+	// GatherLabelled is GatherBytes of y from data and Gather of labels from
+	// classes, of one int32 a row.
+	GatherLabelled(y, data, labels, classes, order Buffer, width int, divisor float32)
 	// Tick ends a step of so many rows, whose loss is one float32.
 	Tick(loss Buffer, rows int)
 	// Losses waits for the steps from step on, as many as dst has, or for ctx, and

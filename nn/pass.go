@@ -50,6 +50,10 @@ type Pass struct {
 	Train bool
 	// Random is the source of dropout masks.
 	Random Stream
+	// Zeroed says that all gradients are 0, so that a layer may set what it would
+	// add to. A layer that makes a part of them more than once in a pass adds all the
+	// same, and gives those inside it a copy of the Pass without Zeroed.
+	Zeroed bool
 	// Final, if not nil, is called while the backward pass proceeds: gradients
 	// at and after arena offset lo will not change any more in this pass. On a
 	// device they are final in stream order. lo never grows and may repeat; a
@@ -57,6 +61,8 @@ type Pass struct {
 	// reverse order of declaration gives them a copy of the Pass with Final nil
 	// and calls Final itself.
 	Final func(lo int)
+
+	bare *Softmax // leaves its softmax to the model, which takes it with the loss
 }
 
 // final reports, if anybody wants to know, that gradients from lo on are final.

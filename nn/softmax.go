@@ -29,7 +29,9 @@ func (l *Softmax) Forward(p *Pass, x Tensor) (Tensor, Backprop) { return l.forwa
 
 func (l *Softmax) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
 	y := l.affine.forward(p, x, false, j)
-	p.Backend.Softmax(y.Data, y.Data, l.affine.nO)
+	if p.bare != l {
+		p.Backend.Softmax(y.Data, y.Data, l.affine.nO)
+	}
 	return y, func(dlogits Tensor) Tensor { return l.affine.backward(p, x, dlogits.Data, j) }
 }
 

@@ -12,7 +12,8 @@ import (
 
 // Numbers of cuBLASLt.
 const (
-	real32, compute32, fastTF32             = 0, 68, 77
+	real32, realBF16                        = 0, 14
+	compute32, fastTF32                     = 68, 77
 	transA, transB, epilogue, bias, aux, ld = 3, 4, 7, 8, 11, 12
 
 	plain, withBias, reluAuxBias, drelu, bgradB = 1, 4, 134, 136, 512
@@ -26,6 +27,8 @@ type product struct {
 	epilogue       int
 	compute        int
 	beta           float32
+	factors        int // type of A and B
+	result         int // type of D
 }
 
 type blas struct {
@@ -70,15 +73,15 @@ func (b *blas) run(t *testing.T, p product, a, bb, d, biasAt, mask uintptr) int 
 	set(bias, &biasAt, 8)
 	set(aux, &mask, 8)
 	set(ld, &width, 8)
-	layout := func(to *uintptr, rows, columns int, trans bool) {
+	layout := func(to *uintptr, kind, rows, columns int, trans bool) {
 		if trans {
 			rows, columns = columns, rows
 		}
-		require.Zero(t, lt.Call("cublasLtMatrixLayoutCreate", to, real32, rows, columns, rows))
+		require.Zero(t, lt.Call("cublasLtMatrixLayoutCreate", to, kind, rows, columns, rows))
 	}
-	layout(&la, p.m, p.k, p.transA)
-	layout(&lb, p.k, p.n, p.transB)
-	layout(&ldd, p.m, p.n, false)
+	layout(&la, p.factors, p.m, p.k, p.transA)
+	layout(&lb, p.factors, p.k, p.n, p.transB)
+	layout(&ldd, p.result, p.m, p.n, false)
 	require.Zero(t, lt.Call("cublasLtMatmulPreferenceCreate", &pref))
 	for attribute := range 4 {
 		if b.promise != 0 {
@@ -163,6 +166,30 @@ func TestProducts(t *testing.T) {
 	near(t, p.want(x, y, z), got, .02, "TF32")
 	exact := p.want(x, y, z)
 	require.Greater(t, math.Abs(exact[0]-float64(got[0])), 1e-6, "TF32 rounds")
+}
+
+// Factors of 16 bits may have a result of 32, and no other mixture is there.
+func TestProductTypes(t *testing.T) {
+	b := newBLAS(t)
+	const n = 8
+	halves, ones := make([]float32, n*n/2), make([]float64, n*n)
+	for i := range halves {
+		halves[i] = math.Float32frombits(0x3f803f80) // 1 and 1
+	}
+	x, d, biases := up(t, b.Device, halves...), up(t, b.Device, make([]float32, n*n)...), up(t, b.Device, .5, .5, .5, .5, .5, .5, .5, .5)
+	p := product{m: n, n: n, k: n, epilogue: withBias, compute: compute32, factors: realBF16}
+	require.Zero(t, b.run(t, p, x, x, d, biases, 0))
+	for i := range ones {
+		ones[i] = n + .5
+	}
+	near(t, ones, down(t, b.Device, d, n*n), 0, "sums and bias are float32")
+	for _, wrong := range []product{
+		{m: n, n: n, k: n, epilogue: plain, compute: fastTF32, factors: realBF16},
+		{m: n, n: n, k: n, epilogue: plain, compute: compute32, result: realBF16},
+		{m: n, n: n, k: n, epilogue: plain, compute: compute32, factors: 2},
+	} {
+		require.Equal(t, notSupported, b.run(t, wrong, x, x, d, 0, 0), "%+v", wrong)
+	}
 }
 
 // Forward with bias, relu and mask, then the gradient through the mask, then that

@@ -9,8 +9,12 @@ struct Progress {
 
 // y[i,j] = data[order[first + i], j] / divisor: trainer/data's Images.Batch where
 // divisor is 255. Equal in every bit.
-extern "C" __global__ void gather_bytes(float* y, const unsigned char* data, const int* order, const Progress* progress, int rows, int width, float divisor) {
+// And labels[i] = classes[order[first + i]], unless labels is null.
+extern "C" __global__ void gather_bytes(float* y, const unsigned char* data, int* labels, const int* classes, const int* order,
+                             const Progress* progress, int rows, int width, float divisor) {
   i64 first = progress ? progress->first : 0;
+  if (labels)
+    for (i64 i = global_thread(); i < rows; i += global_threads()) labels[i] = classes[order[first + i]];
   if (width % 4 == 0 && aligned16(y) && ((u64)data & 3) == 0) {
     int fours = width / 4;
     for (i64 q = global_thread(); q < (i64)rows * fours; q += global_threads()) {

@@ -202,7 +202,7 @@ func (h *harness) fused() {
 	ticket := upload(h, []uint32{0})
 	h.matrices(func(rows, columns int) {
 		x, labels := h.normals(rows*columns), h.labels(rows, columns)
-		p, d, loss, count := h.host(x), h.host(x), h.host([]float32{3}), h.host([]float32{5})
+		p, d, loss, count := h.host(x), h.host(x), h.host([]float32{0}), h.host([]float32{0})
 		h.cpu.Softmax(p, p, columns)
 		h.cpu.Correct(count, p, ints(labels))
 		h.cpu.CrossEntropy(d, loss, p, ints(labels))
@@ -217,7 +217,7 @@ func (h *harness) fused() {
 
 // bf16 compares with rounding by math/big, which knows no bits.
 func (h *harness) bf16() {
-	x := h.corners(5000)
+	x := h.corners(5003) // not by fours alone
 	want := make([]float32, len(x))
 	for i, v := range x {
 		want[i] = v
@@ -248,6 +248,10 @@ func (h *harness) gather() {
 		}
 		order := h.labels(40, 50)
 		const first, rows = 8, 32
+		classes, wantLabels := h.normals(50), make([]float32, rows)
+		for i := range wantLabels {
+			wantLabels[i] = classes[order[first+i]]
+		}
 		wantBytes, wantWords := make([]float32, rows*width), make([]float32, rows*width)
 		for i := range wantBytes {
 			from := int(order[first+i/width])*width + i%width
@@ -255,8 +259,13 @@ func (h *harness) gather() {
 		}
 		bytes, floats := h.room(rows*width), h.room(rows*width)
 		at := upload(h, []Progress{{First: first}})
-		h.launch("gather_bytes", rows*width, bytes, upload(h, data), upload(h, order), at, int32(rows), int32(width), float32(255))
+		labels, none := h.room(rows), uintptr(0)
+		h.launch("gather_bytes", rows*width, bytes, upload(h, data), labels, upload(h, classes), upload(h, order), at, int32(rows), int32(width), float32(255))
 		h.same(nn.Host(wantBytes), bytes, "width %d", width)
+		h.same(nn.Host(wantLabels), labels, "labels, width %d", width)
+		bytes = h.room(rows * width)
+		h.launch("gather_bytes", rows*width, bytes, upload(h, data), none, none, upload(h, order), at, int32(rows), int32(width), float32(255))
+		h.same(nn.Host(wantBytes), bytes, "width %d, without labels", width)
 		h.launch("gather_words", rows*width, floats, upload(h, words), upload(h, order), at, int32(rows), int32(width))
 		h.same(nn.Host(wantWords), floats, "width %d", width)
 	}

@@ -94,9 +94,9 @@ extern "C" __global__ void correct(float* count, const float* scores, const int*
 }
 
 // Softmax, Correct and CrossEntropy in one: p = softmax(x), d its gradient, loss
-// and count as above. count may be null; d and p may be x. losses has room for
-// two numbers per row. ticket is 0 before and after: the last block to take one adds
-// up what all have written.
+// and count as above, but set and not added to. count may be null; d and p may be
+// x. losses has room for two numbers per row. ticket is 0 before and after: the last
+// block to take one adds up what all have written.
 extern "C" __global__ void softmax_cross_entropy(float* p, float* d, float* loss, float* count, const float* x, const int* labels, int rows, int width, double* losses,
                                 unsigned* ticket) {
   __shared__ unsigned mine;
@@ -125,7 +125,7 @@ extern "C" __global__ void softmax_cross_entropy(float* p, float* d, float* loss
   __syncthreads();
   double hits = block_sum(right);
   if (threadIdx.x > 0) return;
-  loss[0] = __fadd_rn(loss[0], (float)total);
-  if (count) count[0] = __fadd_rn(count[0], (float)hits);
+  loss[0] = (float)total;
+  if (count) count[0] = (float)hits;
   atomicExch(ticket, 0u);
 }

@@ -79,6 +79,11 @@ func (p *pace) GatherBytes(y, data, order nn.Buffer, width int, divisor float32)
 	}
 }
 
+func (p *pace) GatherLabelled(y, data, labels, classes, order nn.Buffer, width int, divisor float32) {
+	p.GatherBytes(y, data, order, width, divisor)
+	p.Gather(labels, classes, order, 1)
+}
+
 // rows are those of the step, and of steps after it.
 func (p *pace) rows(order nn.Buffer) []int32 { return order.Int32s()[p.first:] }
 

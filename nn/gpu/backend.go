@@ -20,12 +20,21 @@ type Options struct {
 	// TF32 lets products round their factors to 10 bits of fraction, which tensor
 	// cores take.
 	TF32 bool
+	// BF16 has products round their factors to bfloat16, with 7 bits of fraction,
+	// and add up in float32, whatever TF32 says. All else stays float32: weights,
+	// gradients, activations. It needs compute capability 8.0. What others than the
+	// backend write to memory that was a factor counts after Recycle.
+	BF16 bool
 	// Timed runs cuBLASLt's candidates for each product to find the fastest, and
 	// what a layer does as one product and in steps. Then another run may choose
 	// others, and have other bits, unless it gets this one's Choices.
 	Timed bool
 	// Choices are what Choices returned in an earlier run on such a device.
 	Choices map[string]int
+	// Chosen, if not nil, is told what Choices returns whenever there is more of it,
+	// before anything is computed that way. Its error is the backend's failure. It
+	// is called from inside Do.
+	Chosen func(map[string]int) error
 	// Plain repeats recordings launch by launch and not as graphs, for profilers
 	// and to find the kernel that fails.
 	Plain bool
@@ -50,7 +59,10 @@ type Backend struct {
 	batch    cuda.Batch // of one launch
 	abort    abortWord
 	stop     cuda.Ptr // the word's copy, for one update
+	ticket   cuda.Ptr // of blocks that add up losses; 0 between kernels
+	told     int      // of Choices, how many Chosen knows
 	layouts  map[*nn.Params]layout
+	rounded  []rounded // factors of products that have not changed since
 
 	lasting  pool // of Alloc
 	passing  pool // of Temp
@@ -86,9 +98,16 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
+const ticketBytes = 4
+
 // start makes what the backend needs, on its thread. What is there if it fails
 // is released by Close.
 func (b *Backend) start() (err error) {
+	if b.options.BF16 {
+		if err := CheckBF16(b.info); err != nil {
+			return err
+		}
+	}
 	if b.stream, err = b.device.NewStream(); err != nil {
 		return err
 	}
@@ -102,6 +121,12 @@ func (b *Backend) start() (err error) {
 		return err
 	}
 	if b.stop, err = b.lasting.take(stopBytes); err != nil {
+		return err
+	}
+	if b.ticket, err = b.lasting.take(ticketBytes); err != nil {
+		return err
+	}
+	if err := b.stream.Zero(b.ticket, ticketBytes); err != nil {
 		return err
 	}
 	if err := b.load(); err != nil {
@@ -120,6 +145,17 @@ func (b *Backend) Choices() map[string]int {
 	all := b.products.blas.Choices()
 	maps.Copy(all, b.products.fused)
 	return all
+}
+
+// tell has Chosen know of new choices.
+func (b *Backend) tell() {
+	if b.options.Chosen == nil || b.failure != nil {
+		return
+	}
+	if all := b.Choices(); len(all) > b.told {
+		b.told = len(all)
+		b.note("Options.Chosen", b.options.Chosen(all))
+	}
 }
 
 // Do runs fn on the device's thread. A panic of fn becomes one here, with a

@@ -15,7 +15,7 @@ func (b *Backend) AddBias(y, bias nn.Buffer) {
 // SumRows implements nn.Dense. The order of a sum depends on the number of rows.
 func (b *Backend) SumRows(sum, y nn.Buffer) {
 	if n := rows("SumRows", y, sum.Len()); n > 0 {
-		b.launch("sum_rows", sum.Len(), b.at(sum), b.at(y), number(n), number(sum.Len()))
+		b.launch("sum_rows", sum.Len(), b.at(sum), b.address(y).Arg(), number(n), number(sum.Len()))
 	}
 }
 

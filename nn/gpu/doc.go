@@ -14,6 +14,9 @@
 // Options.Timed the faster form, and the fastest kernel, are found out; then
 // [Backend.Choices] is what another run needs to have the same bits.
 //
+// With Options.BF16 factors are rounded to bfloat16 by a kernel, once for all the
+// products they are in until they change, and cuBLASLt adds up in float32.
+//
 // # Recordings
 //
 // Record runs its function once, as any other work, keeps the list of what was

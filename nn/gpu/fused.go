@@ -84,6 +84,7 @@ func (b *Backend) asOne(f fusion, trial func() fusion) bool {
 		choice = 1
 	}
 	p.fused[key] = choice
+	b.tell()
 	return choice == 1
 }
 
@@ -121,7 +122,10 @@ func (b *Backend) Affine(y, x, w, bias nn.Buffer, relu, gate bool) {
 	}
 	f := fusion{
 		method: "Affine", split: rest,
-		product: cuda.Product{M: n, N: columns, K: x.Len() / n, TransB: true, A: b.ptr(x), B: b.ptr(w), C: b.ptr(y), Epilogue: cuda.Bias, Bias: b.ptr(bias)},
+		product: cuda.Product{
+			M: n, N: columns, K: x.Len() / n, TransB: true, Type: b.number(), A: b.factor(x), B: b.factor(w), C: b.ptr(y),
+			Epilogue: cuda.Bias, Bias: b.ptr(bias),
+		},
 	}
 	delete(b.products.masks, f.product.C)
 	switch {
@@ -141,23 +145,30 @@ func (b *Backend) mask(rows, columns int) nn.Buffer {
 }
 
 // AffineGrad implements nn.Fuser.
-func (b *Backend) AffineGrad(dw, db, dy, x nn.Buffer) {
+func (b *Backend) AffineGrad(dw, db, dy, x nn.Buffer, zeroed bool) {
 	n, columns := rows("AffineGrad", dy, db.Len()), db.Len()
 	need("AffineGrad", dw.Len()%columns == 0 && x.Len() == n*(dw.Len()/columns))
 	if dy.Len() == 0 || x.Len() == 0 {
 		b.SumRows(db, dy)
 		return
 	}
-	// An epilogue sets what is to be added to.
-	sums := b.Temp(columns)
+	beta := float32(1)
+	if zeroed {
+		beta = 0
+	}
 	into := func(c cuda.Ptr, db nn.Buffer) fusion {
+		sums, add := db, func() {}
+		if !zeroed { // an epilogue sets what is to be added to
+			sums = b.Temp(columns)
+			add = func() { b.Axpy(db, 1, sums) }
+		}
 		return fusion{
 			method: "AffineGrad",
 			product: cuda.Product{
-				M: columns, N: dw.Len() / columns, K: n, TransA: true, Beta: 1, A: b.ptr(dy), B: b.ptr(x), C: c,
+				M: columns, N: dw.Len() / columns, K: n, TransA: true, Beta: beta, Type: b.number(), A: b.factor(dy), B: b.factor(x), C: c,
 				Epilogue: cuda.RowSums, Bias: b.ptr(sums),
 			},
-			fused: func() { b.Axpy(db, 1, sums) },
+			fused: add,
 			split: func() { b.SumRows(db, dy) },
 		}
 	}
@@ -166,6 +177,20 @@ func (b *Backend) AffineGrad(dw, db, dy, x nn.Buffer) {
 		b.Zero(trial)
 		return into(b.substitute(b.ptr(dw), dw.Len()), trial)
 	})
+}
+
+// SoftmaxLoss implements nn.Fuser. The order of the loss's sum depends on the
+// number of rows.
+func (b *Backend) SoftmaxLoss(loss, x, labels nn.Buffer) {
+	n := labels.Len()
+	need("SoftmaxLoss", loss.Len() == 1 && x.Len()%max(1, n) == 0 && (n > 0 || x.Len() == 0))
+	if n == 0 {
+		b.Zero(loss)
+		return
+	}
+	const float64s = 2 * 2 // float32 that two numbers of a row take
+	losses := b.Temp(float64s * n)
+	b.launch("softmax_cross_entropy", n, b.at(x), b.at(x), b.at(loss), cuda.Ptr(0).Arg(), b.at(x), b.at(labels), number(n), number(x.Len()/n), b.at(losses), b.ticket.Arg())
 }
 
 // ReluInputGrad implements nn.Fuser.
@@ -181,8 +206,8 @@ func (b *Backend) ReluInputGrad(dx, dy, w, x nn.Buffer, rows int) {
 	f := fusion{
 		method: "ReluInputGrad", split: func() { b.ReluGrad(dx, dx, x, 1) },
 		product: cuda.Product{
-			M: rows, N: dx.Len() / rows, K: dy.Len() / rows, A: b.ptr(dy), B: b.ptr(w), C: b.ptr(dx),
-			Epilogue: cuda.ReluGrad, Mask: b.products.masks[b.ptr(x)],
+			M: rows, N: dx.Len() / rows, K: dy.Len() / rows, Type: b.number(), A: b.factor(dy), B: b.factor(w), C: b.ptr(dx),
+			Epilogue: cuda.ReluGrad, Mask: b.products.masks[b.address(x)],
 		},
 	}
 	if f.product.Mask == 0 { // Affine was in steps

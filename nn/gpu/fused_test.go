@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -114,17 +115,45 @@ func TestFusedLaunches(t *testing.T) {
 			m, err := nn.NewClassifier(w, nn.Chain(&nn.Relu{Out: 64}, &nn.Relu{Out: 64}, &nn.Softmax{}), []int{32}, classes, 3)
 			require.NoError(t, err)
 			_, err = b.Record("learn", func() error {
-				_, _, err := m.Learn(&nn.Pass{Backend: w, Train: true}, nn.Batch{X: nn.Tensor{Shape: []int{8, 32}, Data: x}, Labels: labels})
+				_, _, err := m.Learn(&nn.Pass{Backend: w, Train: true, Zeroed: true}, nn.Batch{X: nn.Tensor{Shape: []int{8, 32}, Data: x}, Labels: labels})
 				return err
 			})
 			require.NoError(t, err)
 			n, err = b.Nodes("learn")
 			require.NoError(t, err)
+			for key := range b.Choices() {
+				require.NotContains(t, key, "row-sums beta 1", "gradients that were 0 are set")
+			}
 		})
 		return n
 	}
-	// Three biases, two Relus and two ReluGrads are in products.
-	require.Equal(t, 7, count(stepwise)-count(fusing))
+	// Three biases, two Relus, two ReluGrads and three SumRows are in products; the
+	// softmax, the loss, its zero and its gradient are one.
+	require.Equal(t, 13, count(stepwise)-count(fusing))
+}
+
+// Chosen hears of all choices, of each before its product, and may fail.
+func TestChosen(t *testing.T) {
+	var told []map[string]int
+	o := gpu.Options{Timed: true, Chosen: func(choices map[string]int) error {
+		told = append(told, choices)
+		return nil
+	}}
+	first, choices := gradients(t, o, 0, fusing)
+	require.Equal(t, choices, told[len(told)-1])
+	for i := range told[1:] {
+		require.Greater(t, len(told[i+1]), len(told[i]))
+	}
+	o.Choices = choices
+	again, _ := gradients(t, o, 0, fusing)
+	require.Equal(t, first, again)
+
+	b := open(t, gpu.Options{Chosen: func(map[string]int) error { return os.ErrClosed }})
+	require.NoError(t, b.Do(t.Context(), func() error {
+		b.Gemm(b.Alloc(4), b.Alloc(4), b.Alloc(4), 2, 2, 2, false, false, 0)
+		return nil
+	}))
+	require.ErrorIs(t, b.Sync(t.Context()), os.ErrClosed)
 }
 
 // Choices of another cuBLASLt are an error, and not other bits.

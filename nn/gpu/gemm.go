@@ -71,7 +71,9 @@ func (b *Backend) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, beta
 		b.Scale(c, beta)
 		return
 	}
-	product := cuda.Product{M: m, N: n, K: k, TransA: transX, TransB: transY, Beta: beta, A: b.ptr(x), B: b.ptr(y), C: b.ptr(c)}
+	product := cuda.Product{
+		M: m, N: n, K: k, TransA: transX, TransB: transY, Beta: beta, Type: b.number(), A: b.factor(x), B: b.factor(y), C: b.ptr(c),
+	}
 	if beta != 0 {
 		b.rehearse(product)
 	}
@@ -81,9 +83,13 @@ func (b *Backend) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, beta
 // multiply queues a product.
 func (b *Backend) multiply(method string, product cuda.Product) {
 	b.queue(method, func(s cuda.Stream) error {
+		known := b.products.plans[product] != nil
 		plan, err := b.products.plan(s, product)
 		if err != nil {
 			return err
+		}
+		if !known {
+			b.tell()
 		}
 		return plan.Run(s)
 	})

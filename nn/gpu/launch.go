@@ -69,9 +69,12 @@ func (b *Backend) queue(what string, fn func(cuda.Stream) error) {
 // stream it is given, at once and, inside Record, again when that is captured or
 // repeated. Then what fn queues must be allowed in a capture. An error of fn is
 // the backend's failure.
-func (b *Backend) Queue(what string, fn func(cuda.Stream) error) { b.queue(what, fn) }
+func (b *Backend) Queue(what string, fn func(cuda.Stream) error) {
+	b.queue(what, fn)
+	b.changesAll()
+}
 
-// at is a Buffer as an argument.
+// at is a Buffer as an argument that a kernel may change.
 func (b *Backend) at(v nn.Buffer) cuda.Arg { return b.ptr(v).Arg() }
 
 // count is a number of elements as an argument.

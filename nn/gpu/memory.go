@@ -52,6 +52,7 @@ func (b *Backend) take(p *pool, n int, t nn.DType) nn.Buffer {
 // Recycle implements nn.Memory.
 func (b *Backend) Recycle() {
 	clear(b.products.masks)
+	b.changesAll()
 	b.passing.rewind()
 	if b.recording != nil {
 		b.recorded.rewind()
@@ -105,8 +106,16 @@ func (b *Backend) note(method string, err error) {
 	}
 }
 
-// ptr is the address of v, 0 if it is empty or the backend has failed.
+// ptr is the address of v for a use that may change it, 0 if it is empty or the
+// backend has failed.
 func (b *Backend) ptr(v nn.Buffer) cuda.Ptr {
+	at := b.address(v)
+	b.changes(at, v.Len()*elementBytes)
+	return at
+}
+
+// address is that of v for a use that changes nothing.
+func (b *Backend) address(v nn.Buffer) cuda.Ptr {
 	device, at, ok := v.Device()
 	if v.Len() == 0 {
 		return 0

@@ -129,7 +129,15 @@ func (p *pace) Gather(y, data, order nn.Buffer, width int) {
 // GatherBytes implements nn.Pace.
 func (p *pace) GatherBytes(y, data, order nn.Buffer, width int, divisor float32) {
 	n := rows("GatherBytes", y, width)
-	p.b.launch("gather_bytes", y.Len(), p.b.at(y), p.b.at(data), p.b.at(order), p.progress.Arg(), number(n), number(width), cuda.Float32(divisor))
+	none := cuda.Ptr(0).Arg()
+	p.b.launch("gather_bytes", y.Len(), p.b.at(y), p.b.at(data), none, none, p.b.at(order), p.progress.Arg(), number(n), number(width), cuda.Float32(divisor))
+}
+
+// GatherLabelled implements nn.Pace.
+func (p *pace) GatherLabelled(y, data, labels, classes, order nn.Buffer, width int, divisor float32) {
+	n, b := rows("GatherLabelled", y, width), p.b
+	need("GatherLabelled", labels.Len() == n && labels.DType() == nn.Int32 && classes.DType() == nn.Int32)
+	b.launch("gather_bytes", y.Len(), b.at(y), b.at(data), b.at(labels), b.at(classes), b.at(order), p.progress.Arg(), number(n), number(width), cuda.Float32(divisor))
 }
 
 // Tick implements nn.Pace.

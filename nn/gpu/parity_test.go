@@ -111,11 +111,16 @@ func (l *learner) accuracy(b nn.Batch) float64 {
 // At each step, from the weights that nn/cpu has then, the loss and every
 // gradient are those of nn/cpu.
 func TestLockstep(t *testing.T) {
+	lockstep(t, gpu.Options{}, func(host nn.Backend) nn.Backend { return host }, 1e-5, 1e-4)
+}
+
+// lockstep is TestLockstep for these options, beside what wrap makes of nn/cpu.
+func lockstep(t *testing.T, o gpu.Options, wrap func(nn.Backend) nn.Backend, loss, gradients float64) {
 	n := compared(t)
 	for name, k := range networks {
 		t.Run(name, func(t *testing.T) {
-			host := cpu.New(cpu.Options{})
-			within(t, gpu.Options{}, func(b *gpu.Backend) {
+			host := wrap(cpu.New(cpu.Options{}))
+			within(t, o, func(b *gpu.Backend) {
 				want, got := newLearner(t, host, k.layer(), k.rate), newLearner(t, b, k.layer(), k.rate)
 				x, labels := rowsOf(0, n.batch)
 				wantBatch, gotBatch := want.batch(x, labels), got.batch(x, labels)
@@ -124,16 +129,16 @@ func TestLockstep(t *testing.T) {
 					want.refill(wantBatch, step)
 					got.refill(gotBatch, step)
 					b.Copy(got.m.Params().Values, want.m.Params().Values.Float32s())
-					loss := want.gradients(wantBatch, step)
-					require.InEpsilon(t, loss, got.gradients(gotBatch, step), 1e-5, "loss of step %d", step)
+					sum := want.gradients(wantBatch, step)
+					require.InEpsilon(t, sum, got.gradients(gotBatch, step), loss, "loss of step %d", step)
 					for i, q := range want.m.Params().List {
-						near(t, q.Grads.Float32s(), read(b, got.m.Params().List[i].Grads), 1e-4)
+						near(t, q.Grads.Float32s(), read(b, got.m.Params().List[i].Grads), gradients)
 					}
 					optim.Step(want.o, host, want.m.Params(), want.state)
 					if step == 0 {
-						first = loss
+						first = sum
 					}
-					last = loss
+					last = sum
 				}
 				t.Logf("%d steps: the loss goes from %v to %v", n.steps, first, last)
 			})

@@ -122,6 +122,7 @@ func (b *Backend) Forget() error {
 // trace runs fn and notes in r what it queues.
 func (b *Backend) trace(r *recording, fn func() error) error {
 	b.recorded.rewind()
+	b.changesAll()
 	b.recording = r
 	defer func() { b.recording = nil }()
 	if err := fn(); err != nil {
@@ -184,6 +185,7 @@ func (b *Backend) launchAgain(r *recording) error {
 	if err := run(b.stream); err != nil {
 		return err
 	}
+	b.changesAll()
 	b.calls.Repeats++
 	if r.pace != nil {
 		r.pace.ticked(r.ticks)

@@ -52,15 +52,15 @@ func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 		{"Do", testDo},
 		{"Close", testClose},
 	} {
-		check(t, open, c.name, c.test)
+		check(t, open, nil, c.name, c.test)
 	}
 }
 
-// check runs one test on a backend of its own.
-func check(t *testing.T, open func(t *testing.T) nn.Backend, name string, test func(h *harness)) {
+// check runs one test on a backend of its own. round may be nil.
+func check(t *testing.T, open func(t *testing.T) nn.Backend, round func(float32) float32, name string, test func(h *harness)) {
 	t.Run(name, func(t *testing.T) {
 		b := open(t)
-		h := &harness{T: t, b: b, rand: rand.New(rand.NewPCG(1, 2))}
+		h := &harness{T: t, b: b, rand: rand.New(rand.NewPCG(1, 2)), round: round}
 		require.NoError(t, b.Do(t.Context(), func() error {
 			h.poison()
 			test(h)
@@ -76,8 +76,9 @@ func check(t *testing.T, open func(t *testing.T) nn.Backend, name string, test f
 // harness is a backend under test with the means to fill and read its memory.
 type harness struct {
 	*testing.T
-	b    nn.Backend
-	rand *rand.Rand
+	b     nn.Backend
+	rand  *rand.Rand
+	round func(float32) float32 // of normals; nil leaves them
 }
 
 // poison fills temporary memory with NaN, so that a kernel which reads what it
@@ -95,7 +96,9 @@ func (h *harness) poison() {
 func (h *harness) normals(n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
-		v[i] = float32(h.rand.NormFloat64())
+		if v[i] = float32(h.rand.NormFloat64()); h.round != nil {
+			v[i] = h.round(v[i])
+		}
 	}
 	return v
 }

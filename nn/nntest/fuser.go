@@ -14,10 +14,14 @@ var fusedSizes = [][3]int{{16, 32, 64}, {1, 1, 1}, {3, 17, 5}, {130, 24, 10}, {7
 
 // TestFuser checks products, and what an nn.Fuser makes of them: that part of
 // TestBackend which the options of a backend may change.
-func TestFuser(t *testing.T, open func(t *testing.T) nn.Backend) {
-	check(t, open, "Gemm", testGemm)
-	check(t, open, "GemmBits", testGemmBits)
-	check(t, open, "Fuser", testFuser)
+func TestFuser(t *testing.T, open func(t *testing.T) nn.Backend) { TestRounding(t, open, nil) }
+
+// TestRounding is TestFuser for a backend whose products round their factors: it
+// gets numbers that have been rounded, so that nothing else may be.
+func TestRounding(t *testing.T, open func(t *testing.T) nn.Backend, round func(float32) float32) {
+	check(t, open, round, "Gemm", testGemm)
+	check(t, open, round, "GemmBits", testGemmBits)
+	check(t, open, round, "Fuser", testFuser)
 }
 
 // testFuser compares the methods of an nn.Fuser with the calls that they stand
@@ -32,6 +36,7 @@ func testFuser(h *harness) {
 			h.affineCase(f, size[0], size[1], size[2], kind[0], kind[1])
 		}
 		h.affineGradCase(f, size[0], size[1], size[2])
+		h.softmaxLossCase(f, size[0], size[2])
 		h.b.Recycle()
 	}
 }
@@ -70,8 +75,35 @@ func (h *harness) affineGradCase(f nn.Fuser, rows, in, out int) {
 	for range 2 { // they add
 		h.b.SumRows(wantB, dy)
 		h.b.Gemm(wantW, dy, x, out, in, rows, true, false, 1)
-		f.AffineGrad(dw, db, dy, x)
+		f.AffineGrad(dw, db, dy, x, false)
 	}
 	h.near(wide(h.read(wantW)), dw, 1e-5, "dw of %d rows, %d to %d", rows, in, out)
 	h.near(wide(h.read(wantB)), db, 1e-5, "db of %d rows, %d to %d", rows, in, out)
+	for _, v := range []nn.Buffer{wantW, wantB, dw, db} {
+		h.b.Zero(v)
+	}
+	h.b.SumRows(wantB, dy)
+	h.b.Gemm(wantW, dy, x, out, in, rows, true, false, 1)
+	f.AffineGrad(dw, db, dy, x, true)
+	h.near(wide(h.read(wantW)), dw, 1e-5, "dw from 0 of %d rows, %d to %d", rows, in, out)
+	h.near(wide(h.read(wantB)), db, 1e-5, "db from 0 of %d rows, %d to %d", rows, in, out)
+}
+
+func (h *harness) softmaxLossCase(f nn.Fuser, rows, classes int) {
+	x, labels := h.normals(rows*classes), make([]int32, rows)
+	for i := range labels {
+		labels[i] = h.rand.Int32N(int32(classes))
+	}
+	want, got, places := h.temp(x), h.temp(x), h.uploadInts(labels...)
+	wantLoss, loss := h.upload(0), h.upload(7) // which does not matter
+	if rows > 0 {
+		h.b.Softmax(want, want, classes)
+		h.b.CrossEntropy(want, wantLoss, want, places)
+	}
+	for range 2 {
+		h.b.Copy(got, x)
+		f.SoftmaxLoss(loss, got, places)
+		h.near(wide(h.read(want)), got, 1e-6, "gradient of %d rows of %d", rows, classes)
+		h.near(wide(h.read(wantLoss)), loss, 1e-6, "loss of %d rows of %d", rows, classes)
+	}
 }

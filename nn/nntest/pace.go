@@ -30,8 +30,8 @@ type paced struct {
 	pixels       []byte
 	ones         []float32
 
-	floats, ints, bytes, places, whole, loss nn.Buffer
-	x, labels, scaled, hypers, masks         [paceSteps]nn.Buffer
+	floats, ints, bytes, single, places, whole, loss nn.Buffer
+	x, labels, scaled, again, classes, hypers, masks [paceSteps]nn.Buffer
 }
 
 func newPaced(h *harness, p nn.Pacer, keep, steps int) *paced {
@@ -50,10 +50,11 @@ func newPaced(h *harness, p nn.Pacer, keep, steps int) *paced {
 		c.ones[i] = 1
 	}
 	c.floats, c.ints, c.places, c.whole = h.upload(c.data...), h.uploadInts(c.words...), h.uploadInts(c.order...), h.upload(c.ones...)
-	c.bytes, c.loss = h.uploadInts(asWords(c.pixels)...), h.b.Alloc(1)
+	c.bytes, c.single, c.loss = h.uploadInts(asWords(c.pixels)...), h.uploadInts(c.words[:rows]...), h.b.Alloc(1)
 	const n = paceRows * paceWidth
 	for k := range paceSteps {
 		c.x[k], c.labels[k], c.scaled[k] = h.b.Alloc(n), h.b.AllocInts(n), h.b.Alloc(n)
+		c.again[k], c.classes[k] = h.b.Alloc(n), h.b.AllocInts(paceRows)
 		c.hypers[k], c.masks[k] = h.b.Alloc(nn.HyperLen), h.b.Alloc(n)
 	}
 	return c
@@ -74,6 +75,7 @@ func (c *paced) steps() error {
 		c.pace.Gather(c.x[k], c.floats, c.places, paceWidth)
 		c.pace.Gather(c.labels[k], c.ints, c.places, paceWidth)
 		c.pace.GatherBytes(c.scaled[k], c.bytes, c.places, paceWidth, 255)
+		c.pace.GatherLabelled(c.again[k], c.bytes, c.classes[k], c.single, c.places, paceWidth, 255)
 		c.b.Zero(c.hypers[k])
 		c.b.Axpy(c.hypers[k], 1, c.pace.Hyper())
 		c.b.Dropout(c.masks[k], c.whole, paceWidth, .5, 4, c.pace.Random())
@@ -107,6 +109,8 @@ func (c *paced) found(step int) {
 		require.Equal(c, dropped(c.ones, paceWidth, .5, 4, stream), c.read(c.masks[k]), "step %d", now)
 		require.Equal(c, 2*hyper[1], loss, "step %d", now)
 		c.sameInts(rows, c.words, c.labels[k], paceWidth)
+		require.Equal(c, scaled, c.read(c.again[k]), "step %d", now)
+		c.sameInts(rows, c.words[:len(c.words)/paceWidth], c.classes[k], 1)
 	}
 }
 

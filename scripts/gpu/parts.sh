@@ -24,7 +24,7 @@ parts_parse() {
 	done
 	local part
 	for part in "${parts[@]}"; do
-		[[ -n ${part_limits[$part]-} ]] || parts_usage "there is no part $part; the parts are $(parts_join)"
+		[[ -n $part && -n ${part_limits[$part]-} ]] || parts_usage "there is no part $part; the parts are $(parts_join)"
 	done
 	if ((${#parts[@]} == 0)); then
 		parts=("${parts_known[@]}")

@@ -49,6 +49,9 @@ struct alignas(16) uint4 {
 struct alignas(4) uchar4 {
   unsigned char x, y, z, w;
 };
+struct alignas(8) ushort4 {
+  unsigned short x, y, z, w;
+};
 struct alignas(8) int2 {
   int x, y;
 };

@@ -24,13 +24,11 @@ const (
 	byGraphs = "eight steps a graph"
 )
 
-// number names the arithmetic of products, as baselines.py does.
-func number(tf32 bool) string {
-	if tf32 {
-		return "TF32"
-	}
-	return "fp32"
-}
+// kinds are the arithmetic of products, as baselines.py names it.
+var kinds = []struct {
+	name    string
+	options gpu.Options
+}{{"fp32", gpu.Options{}}, {"TF32", gpu.Options{TF32: true}}, {"bf16", gpu.Options{BF16: true}}}
 
 // A network is a model with the shape of its data.
 type network struct {
@@ -95,14 +93,12 @@ func newTrainer(b *gpu.Backend, n network) (*trainer, error) {
 // step is forward, backward and update.
 func (t *trainer) step() error {
 	p := t.m.Params()
-	t.Zero(p.Grads)
-	loss, rows, err := t.m.Learn(&nn.Pass{Backend: t.Backend, Train: true, Random: t.pace.Random()}, t.data)
+	loss, rows, err := t.m.Learn(&nn.Pass{Backend: t.Backend, Train: true, Zeroed: true, Random: t.pace.Random()}, t.data)
 	if err != nil {
 		return err
 	}
-	t.Scale(p.Grads, 1/float32(rows))
 	_, form := t.optimizer.Hyper(t.pace.Step())
-	optim.Apply(form, t.Backend, p, t.state, t.pace.Hyper())
+	optim.Spend(form, t.Backend, p, t.state, t.pace.Hyper(), 1/float32(rows))
 	t.pace.Tick(loss, rows)
 	return nil
 }
@@ -125,8 +121,9 @@ func (t *trainer) way(name string) (run func() error, each int, err error) {
 }
 
 // measure times a network in some ways, with the fastest products that there are.
-func measure(ctx context.Context, ours *table, c clock, n network, tf32 bool, ways ...string) error {
-	b, err := gpu.New(gpu.Options{TF32: tf32, Timed: true})
+func measure(ctx context.Context, ours *table, c clock, n network, kind string, o gpu.Options, ways ...string) error {
+	o.Timed = true
+	b, err := gpu.New(o)
 	if err != nil {
 		return err
 	}
@@ -145,11 +142,11 @@ func measure(ctx context.Context, ours *table, c clock, n network, tf32 bool, wa
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", n.name, way, err)
 			}
-			ours.add(row{n.name, way, number(tf32), us})
+			ours.add(row{n.name, way, kind, us})
 		}
 		nodes, err := b.Nodes(byGraph)
 		if err == nil {
-			ours.notes = append(ours.notes, fmt.Sprintf("%s, %s: %d nodes a step", n.name, number(tf32), nodes))
+			ours.notes = append(ours.notes, fmt.Sprintf("%s, %s: %d nodes a step", n.name, kind, nodes))
 		}
 		return err
 	})
@@ -158,8 +155,8 @@ func measure(ctx context.Context, ours *table, c clock, n network, tf32 bool, wa
 // steps times the small networks.
 func steps(ctx context.Context, ours *table, c clock, rows int) error {
 	for _, n := range networks(rows) {
-		for _, tf32 := range []bool{false, true} {
-			if err := measure(ctx, ours, c, n, tf32, byLaunch, byGraph, byGraphs); err != nil {
+		for _, k := range kinds[:2] { // bf16 is for large products
+			if err := measure(ctx, ours, c, n, k.name, k.options, byLaunch, byGraph, byGraphs); err != nil {
 				return err
 			}
 		}
@@ -170,8 +167,8 @@ func steps(ctx context.Context, ours *table, c clock, rows int) error {
 // square times the square network, and beside it one of its products alone, in
 // microseconds, by the numbers' name.
 func square(ctx context.Context, ours *table, c clock, width int) (alone map[string]float64, err error) {
-	for _, tf32 := range []bool{false, true} {
-		if err := measure(ctx, ours, c, squareOf(width), tf32, byGraph); err != nil {
+	for _, k := range kinds {
+		if err := measure(ctx, ours, c, squareOf(width), k.name, k.options, byGraph); err != nil {
 			return nil, err
 		}
 	}

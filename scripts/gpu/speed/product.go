@@ -32,13 +32,12 @@ func products(ctx context.Context, width int) (us map[string]float64, err error)
 				return err
 			}
 		}
-		for _, k := range []struct {
-			name string
-			tf32 bool
-			kind cuda.Number
-		}{{"fp32", false, cuda.Float32s}, {"TF32", true, cuda.Float32s}, {"bf16", false, cuda.BFloat16s}} {
-			p := cuda.Product{M: width, N: width, K: width, TransB: true, Type: k.kind, A: at[0], B: at[1], C: at[2]}
-			if us[k.name], err = product(d, s, k.tf32, p); err != nil {
+		for _, k := range kinds {
+			p := cuda.Product{M: width, N: width, K: width, TransB: true, A: at[0], B: at[1], C: at[2]}
+			if k.options.BF16 {
+				p.Type = cuda.BFloat16s // the result too, which is the fastest
+			}
+			if us[k.name], err = product(d, s, k.options.TF32, p); err != nil {
 				return fmt.Errorf("a product of %s: %w", k.name, err)
 			}
 		}

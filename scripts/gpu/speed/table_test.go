@@ -27,15 +27,16 @@ func torchTable(t *testing.T) *table {
 
 // ours are times of which MLP's is given.
 func ours(mlp float64) *table {
-	return &table{Rows: []row{{"MLP", byGraph, "fp32", mlp}, {"ConvNet", byGraph, "fp32", 40}, {"square", byGraph, "TF32", 15000}}}
+	return &table{Rows: []row{{"MLP", byGraph, "fp32", mlp}, {"ConvNet", byGraph, "fp32", 40}, {"square", byGraph, "TF32", 15000}, {"square", byGraph, "bf16", 11000}}}
 }
 
 func TestGoals(t *testing.T) {
-	alone := map[string]float64{"TF32": 1000}
+	alone := map[string]float64{"TF32": 1000, "bf16": 800}
 	var met, missed strings.Builder
 	require.True(t, writeGoals(&met, ours(50), torchTable(t), alone))
 	require.Contains(t, met.String(), "| MLP, times PyTorch eager | 8 | 8.00 | met |")
 	require.Contains(t, met.String(), "| four layers in TF32, share of cuBLASLt's rate | 0.7 | 0.73 | met |")
+	require.Contains(t, met.String(), "| four layers in bf16, share of cuBLASLt's rate | 0.7 | 0.80 | met |")
 	require.False(t, writeGoals(&missed, ours(60), torchTable(t), alone))
 	require.Contains(t, missed.String(), "| MLP, times PyTorch eager | 8 | 6.67 | NOT MET |")
 	require.False(t, writeGoals(&missed, ours(50), &table{}, alone), "what was not measured is no goal met")

@@ -94,7 +94,11 @@ func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
 			return err
 		}
 	}
-	_, err := a.exchange(ctx, p, word{step: int64(from.Step), hash: a.digest(p)})
+	all := a.digest(p)
+	if err := a.backend.Sync(ctx); err != nil {
+		return err
+	}
+	_, err := a.exchange(ctx, p, word{step: int64(from.Step), hash: all})
 	return err
 }
 

@@ -29,6 +29,9 @@ func Evaluate(ctx context.Context, g *collective.Group, b nn.Backend, m nn.Model
 			return nil, err
 		}
 	}
+	if err := b.Sync(ctx); err != nil { // what a device that failed has counted is garbage
+		return nil, err
+	}
 	counted := slices.Sorted(maps.Keys(counts))
 	if err := sameNames(ctx, g, counted); err != nil {
 		return nil, err

@@ -76,6 +76,9 @@ func (l *loop) end(ctx context.Context, stopped bool) error {
 func (l *loop) compareValues(ctx context.Context) error {
 	values := make([]float32, l.params.Values.Len())
 	l.Backend.Read(values, l.params.Values)
+	if err := l.Backend.Sync(ctx); err != nil {
+		return err
+	}
 	words := make([]int64, l.Group.Size())
 	if err := collective.AllGather(ctx, l.Group, words, []int64{hash(values)}); err != nil {
 		return fmt.Errorf("trainer: comparing the final values: %w", err)

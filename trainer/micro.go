@@ -48,7 +48,7 @@ func (l *loop) learn(ctx context.Context, s Step) (Step, error) {
 			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index, rank, err)
 		}
 		l.Backend.Zero(l.params.Grads)
-		pass := nn.Pass{Backend: l.Backend, Train: true, Random: nn.Stream{
+		pass := nn.Pass{Backend: l.Backend, Train: true, Zeroed: true, Random: nn.Stream{
 			Seed: l.Seed, Step: uint64(s.Index), First: rank*n + k, Stride: l.Group.Size() * n}}
 		last := k == n-1
 		if last && opened {

@@ -26,6 +26,7 @@ type recorder struct {
 	placed     int   // rows of steps before this one are in place
 	flying     []leg // launches whose losses were not read
 	settled    time.Time
+	usual      pace // of launches, as the host sees them
 }
 
 // A plan is what steps have in common that one recording can repeat.
@@ -205,7 +206,7 @@ func (r *recorder) step(p plan, index int) error {
 // learn queues a step as far as this rank's gradients.
 func (r *recorder) learn(p plan) (loss nn.Buffer, err error) {
 	batch := r.rows.Gather(r.pace, p.mine)
-	loss, rows, err := r.Model.Learn(&nn.Pass{Backend: r.pacer, Train: true, Random: r.pace.Random()}, batch)
+	loss, rows, err := r.Model.Learn(&nn.Pass{Backend: r.pacer, Train: true, Zeroed: true, Random: r.pace.Random()}, batch)
 	if err == nil && rows != p.mine {
 		err = fmt.Errorf("the model divides by %d, a batch has %d rows: a step that is recorded is divided by its rows", rows, p.mine)
 	}
@@ -243,7 +244,7 @@ func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err erro
 		l := r.flying[0]
 		r.flying = r.flying[1:]
 		losses := make([]float32, l.steps)
-		if err := r.pace.Losses(ctx, l.first, losses); err != nil {
+		if err := r.await(ctx, l, losses); err != nil {
 			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first, l.first+l.steps-1, r.Group.Rank(), err)
 		}
 		stop, err := r.report(ctx, l, losses)
@@ -253,6 +254,17 @@ func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err erro
 		stopped = stopped || stop
 	}
 	return stopped, nil
+}
+
+// await waits for the losses of a launch, with the patience of an exchange for each
+// step: the device waits inside the launch for ranks that do not come to its sums,
+// and of those that are alive nobody else says so.
+func (r *recorder) await(ctx context.Context, l leg, losses []float32) error {
+	limit := time.Duration(l.steps) * r.usual.patience(time.Now(), r.due(l.first))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf(
+		"the device has not done them in %v: it is stuck, or waits for the sum with a rank that is; look at the devices of all ranks (nvidia-smi)", limit))
+	defer cancel()
+	return r.pace.Losses(ctx, l.first, losses)
 }
 
 // report tells all ranks and the observer what came of a launch.

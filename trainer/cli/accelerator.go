@@ -26,11 +26,7 @@ type accelerator struct {
 
 // onBackend is an accelerator whose calls come between those of a backend.
 func onBackend(b *gpu.Backend, f deviceFlags, o orderFlags) *accelerator {
-	a := &accelerator{device: b.Device(), stream: b.Stream(), nccl: ncclUses[f.nccl], order: collective.AnyOrder, alone: true, broken: b.Abort}
-	if o.given { // it was asked for, and NCCL keeps none
-		a.order = o.chosen()
-	}
-	return a
+	return &accelerator{device: b.Device(), stream: b.Stream(), nccl: ncclUses[f.nccl], order: o.deviceOrder(), alone: true, broken: b.Abort}
 }
 
 // over makes the engine of a group that reaches the GPU. base belongs to it. It is
@@ -116,20 +112,6 @@ func (a *accelerator) without() string {
 // begins with.
 func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), cuda.ErrUnavailable.Error()+": ")
-}
-
-// multiplier names what multiplies matrices on GPUs.
-func multiplier(tf32 bool) string {
-	name := cuda.CublasLt.Name
-	for _, l := range cuda.Inspect().Libraries {
-		if l.Name == name && l.Version != "" {
-			name += " " + l.Version
-		}
-	}
-	if tf32 {
-		name += ", TF32"
-	}
-	return name
 }
 
 // sameKind makes sure that all ranks of a view compute on GPUs, or none does: the

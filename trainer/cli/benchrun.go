@@ -40,7 +40,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 	switch {
 	case f.transport == "inproc":
 		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
-			return benchRank(ctx, g, s, &f, false, show, g.Rank() == 0, site{})
+			return benchRank(ctx, g, s, &f, false, show, g.Rank() == 0, onCPU(f.placement))
 		})
 	case f.hosts == "netns":
 		err = a.benchNamespaces(ctx, f, show, signals)
@@ -178,7 +178,7 @@ func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 			if f.memory == memoryShared {
 				s.Alloc = w.node.Alloc
 			}
-			return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0, site{})
+			return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0, onCPU(f.placement))
 		})
 	}
 	measure := onHost

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/ncclgroup"
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nccl"
@@ -110,7 +111,7 @@ func (f *deviceFlags) spread(workers, first int, hindrance error, devices func()
 	case count < 1:
 		return placement{}, fmt.Errorf("there is no GPU %d, the GPUs are 0 to %d: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES", first, len(there)-1)
 	case workers > count && !f.shareGPU:
-		return placement{}, fmt.Errorf("%d workers and %s: lower --workers, or let them share with --share-gpu", workers, gpusFrom(first, count))
+		return placement{}, fmt.Errorf("%d processes and %s: start fewer, or let them share with --share-gpu", workers, gpusFrom(first, count))
 	}
 	p := placement{shared: workers > count}
 	for k := range workers {
@@ -131,15 +132,27 @@ func gpusFrom(first, count int) string {
 	return text
 }
 
-// checkNCCL finds out whether NCCL that must be is here, before anything starts.
-func (f *deviceFlags) checkNCCL(p placement, ranks int) error {
-	if !p.onGPU() || ranks < 2 || ncclUses[f.nccl] != ncclgroup.Must {
+// checkNCCL finds out whether NCCL that must be is here, and has something to do,
+// before anything starts.
+func (f *deviceFlags) checkNCCL(p placement, o orderFlags, ranks int) error {
+	if ranks < 2 || ncclUses[f.nccl] != ncclgroup.Must {
 		return nil
+	}
+	if !p.onGPU() {
+		return fmt.Errorf("--nccl must: NCCL adds up on GPUs, and the work is done on %v: give --device cuda", p)
+	}
+	if f.hostAdds(o) {
+		return errors.New("--nccl must: NCCL keeps no ring order: leave --order ring out")
 	}
 	if err := nccl.Available(); err != nil {
 		return fmt.Errorf("--nccl must: %s", plain(err))
 	}
 	return nil
+}
+
+// hostAdds reports whether the flags have the host add up what is on GPUs.
+func (f *deviceFlags) hostAdds(o orderFlags) bool {
+	return ncclUses[f.nccl] == ncclgroup.Off || o.deviceOrder() == collective.RingOrder
 }
 
 // onGPU reports whether the workers have GPUs.

@@ -30,8 +30,8 @@ func TestSpread(t *testing.T) {
 		{device: "cuda", share: true, workers: 3, gpus: []int{0, 1, 2}, text: "GPU 0, 1, 2 (A)"},
 		{device: "cuda", share: true, workers: 5, gpus: []int{0, 1, 2, 0, 1}, text: "GPU 0, 1, 2 (A), shared"},
 		{device: "cuda:1", share: true, workers: 3, gpus: []int{1, 2, 1}, text: "GPU 1, 2 (A), shared"},
-		{device: "cuda", workers: 4, err: "4 workers and 3 GPUs: lower --workers, or let them share with --share-gpu"},
-		{device: "cuda:2", workers: 2, err: "2 workers and 1 GPU from GPU 2 on"},
+		{device: "cuda", workers: 4, err: "4 processes and 3 GPUs: start fewer, or let them share with --share-gpu"},
+		{device: "cuda:2", workers: 2, err: "2 processes and 1 GPU from GPU 2 on"},
 		{device: "cuda:3", workers: 1, share: true, err: "there is no GPU 3, the GPUs are 0 to 2"},
 	} {
 		f := deviceFlags{device: c.device, shareGPU: c.share}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
-	"github.com/ringtrain/ringtrain/collective/ncclgroup"
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
@@ -27,14 +26,14 @@ func (f *benchFlags) checkDevice(s *bench.Spec) (err error) {
 	case f.memory != memoryHeap:
 		hindrance = errors.New("--memory says which memory of the host calls work on: leave it out")
 	}
-	if f.placement, err = f.deviceFlags.place(f.ranks, hindrance, cuda.Devices); err != nil || !f.placement.onGPU() {
+	if f.placement, err = f.deviceFlags.place(f.ranks, hindrance, cuda.Devices); err != nil {
 		return err
 	}
-	if err := f.checkNCCL(f.placement, f.ranks*f.nodes); err != nil {
-		return err
-	}
-	byNCCL := ncclUses[f.nccl] != ncclgroup.Off && !(f.given && f.chosenOrder() == collective.RingOrder)
 	ranks := f.ranks * f.nodes
+	if err := f.checkNCCL(f.placement, f.orderFlags, ranks); err != nil || !f.placement.onGPU() {
+		return err
+	}
+	byNCCL := !f.hostAdds(f.orderFlags)
 	switch {
 	case byNCCL && f.algorithm != "":
 		return errors.New("--algorithm is for what the host adds up: give --nccl off, too")
@@ -60,10 +59,7 @@ func (w *worker) benchOnGPU(s bench.Spec, f *benchFlags) error {
 	}); err != nil {
 		return err
 	}
-	a := &accelerator{device: d, stream: m.stream, nccl: ncclUses[f.nccl], order: collective.AnyOrder}
-	if f.given {
-		a.order = f.chosenOrder()
-	}
+	a := &accelerator{device: d, stream: m.stream, nccl: ncclUses[f.nccl], order: f.deviceOrder()}
 	w.place.Engine = engineOf(a, f.nodes)
 	s.Device = m
 	return w.measureWith(f.chosenOrder(), func(ctx context.Context, g *collective.Group) error {
@@ -85,6 +81,14 @@ func (a *accelerator) transport(host string) string {
 // A site is what only the ranks know of where they work: for the table.
 type site struct{ transport, device string }
 
+// onCPU is the site of ranks that could have had GPUs, and have none.
+func onCPU(p placement) (s site) {
+	if p.why != "" {
+		s.device = p.String()
+	}
+	return s
+}
+
 // fill completes a view with it.
 func (p site) fill(e *viewEvent) { e.Transport, e.Device = p.transport, p.device }
 
@@ -101,7 +105,7 @@ var _ bench.Device = (*deviceMemory)(nil)
 func (m *deviceMemory) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	p, err := m.device.Alloc(max(count*t.Size(), 1))
 	if err != nil {
-		return collective.Vector{}, err
+		return collective.Vector{}, fmt.Errorf("%d %v for vectors: %w: lower -e", count, t, err)
 	}
 	m.taken = append(m.taken, p)
 	return collective.OnDevice(m.device.Info().Index, uintptr(p), count, t), nil

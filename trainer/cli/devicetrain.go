@@ -22,7 +22,11 @@ func (s *settings) openGPU(ctx context.Context, local int) (*trainingGPU, error)
 	if !s.placement.onGPU() {
 		return nil, nil
 	}
-	b, err := gpu.New(gpu.Options{Device: s.placement.gpus[local], TF32: s.flags.tf32})
+	o := gpu.Options{Device: s.placement.gpus[local], TF32: s.flags.tf32, BF16: s.flags.bf16}
+	if err := s.timing(&o, local); err != nil {
+		return nil, usage(err)
+	}
+	b, err := gpu.New(o)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--device %s: %w", s.flags.device, err))
 	}
@@ -98,6 +102,11 @@ func (s *settings) deviceNeed() (deviceNeed, error) {
 		temporary[rows] = backend.bytes
 	}
 	each := temporary[2] - temporary[1]
+	first := temporary[1]
+	if s.flags.bf16 { // factors have copies of half their size: at most all that layers and their gradients take, and the weights
+		each += each / 2
+		first += first/2 + 2*model.Params().Values.Len()
+	}
 	arenas := 2 + len(s.optimizer.Slots()) // values and gradients
 	if s.micro > 1 {
 		arenas++ // the sum of the earlier ones
@@ -111,7 +120,7 @@ func (s *settings) deviceNeed() (deviceNeed, error) {
 	}
 	return deviceNeed{
 		parameters:  4 * model.Params().Values.Len() * arenas,
-		activations: temporary[1] + each*(max(s.batch, s.evalBatch)-1), // an evaluation takes no more for a row
+		activations: first + each*(max(s.batch, s.evalBatch)-1), // an evaluation takes no more for a row
 		data:        data,
 		library:     libraryBytes,
 	}, nil

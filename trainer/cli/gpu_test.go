@@ -158,12 +158,15 @@ func TestGPUStop(t *testing.T) {
 // What cannot be is said in one line, before anything starts.
 func TestGPUMistakes(t *testing.T) {
 	for want, c := range map[string]struct{ env, args string }{
-		"2 workers and 1 GPU: lower --workers, or let them share with --share-gpu": {args: "--workers 2 --device cuda"},
+		"2 processes and 1 GPU: start fewer, or let them share with --share-gpu": {args: "--workers 2 --device cuda"},
 		"there is no GPU 7": {args: "--workers 1 --device cuda:7"},
 		"MiB of memory, and each of 2 workers takes about":     {"RINGTRAIN_EMULATOR_MEMORY=60000000", "--workers 2 --device cuda --share-gpu"},
 		"--nccl must: NCCL cannot be loaded from /nonexistent": {"RINGTRAIN_NCCL_LIB=/nonexistent", "--workers 2 --device cuda --share-gpu --nccl must"},
 		"--graphs whole: a step of --accumulate":               {args: "--workers 1 --device cuda --graphs whole --accumulate 2"},
 		"--graphs apart: the workers compute on the CPU":       {args: "--workers 1 --device cpu --graphs apart"},
+		"ringtrain: --graphs whole: gradients are not added":   {args: "--workers 2 --device cuda --share-gpu --graphs whole --nccl off"},
+		"--nccl must: NCCL keeps no ring order":                {args: "--workers 2 --device cuda --share-gpu --nccl must --order ring"},
+		"ringtrain: --device cuda: no GPU can be used: cuBLAS": {"RINGTRAIN_CUBLASLT_LIB=/nonexistent", "--workers 1 --device cuda"},
 		"no GPU can be used: ":                                 {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
 	} {
 		if c.env != "" && os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
@@ -182,13 +185,25 @@ func TestGPUMistakes(t *testing.T) {
 // says why.
 func TestGPUAuto(t *testing.T) {
 	args := perceptron(t, "--device", "auto")
-	none := onGPUs(t, append(args, "--workers", "2"), "RINGTRAIN_CUDA_LIB=/nonexistent")
-	out, err := none.Output()
-	require.NoError(t, err)
-	view := only(events(t, out), "view")[0]
-	require.Contains(t, view.Device, "the CPU (no GPU can be used")
+	for _, missing := range []string{"CUDA", "CUBLASLT"} {
+		none := onGPUs(t, append(args, "--workers", "1"), "RINGTRAIN_"+missing+"_LIB=/nonexistent")
+		out, err := none.Output()
+		require.NoError(t, err)
+		view := only(events(t, out), "view")[0]
+		require.Contains(t, view.Device, "the CPU (no GPU can be used")
+	}
 	got, _ := trainOnGPUs(t, append(args, "--workers", "1")...)
 	require.Contains(t, only(got, "view")[0].Device, "GPU 0 (")
+}
+
+// A measurement that --device auto leaves to the CPU says so.
+func TestGPUBenchAuto(t *testing.T) {
+	for _, transport := range []string{"shm", "inproc"} {
+		cmd := onGPUs(t, strings.Fields("bench collective --ranks 1 --device auto -b 4 -e 4 -n 2 --transport "+transport), "RINGTRAIN_CUDA_LIB=/nonexistent")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "# vectors on the CPU (")
+	}
 }
 
 // bench collective judges vectors on GPUs as it does others.

@@ -41,6 +41,8 @@ func (f *graphFlags) check() error {
 		return fmt.Errorf("--graphs must be auto, whole, apart or off, not %s", f.graphs)
 	case f.perLaunch < 1 || f.perLaunch > mostPerLaunch:
 		return fmt.Errorf("--steps-per-launch must be from 1 to %d, not %d", mostPerLaunch, f.perLaunch)
+	case f.perLaunch > 1 && f.graphs == graphsOff:
+		return fmt.Errorf("--steps-per-launch %d is for graphs: leave --graphs off out", f.perLaunch)
 	}
 	return nil
 }
@@ -67,13 +69,18 @@ func (s *settings) checkGraphs() error {
 	return nil
 }
 
-// withoutGraphs is why steps on a GPU cannot be recorded, nil if they can.
+var errHostAdds = errors.New("gradients are not added up by NCCL, but through the memory of the host")
+
+// withoutGraphs is why steps on a GPU cannot be recorded, as far as flags tell; nil
+// if they can.
 func (s *settings) withoutGraphs() error {
 	switch {
 	case s.micro > 1:
 		return errors.New("a step of --accumulate has several micro-batches, and a graph has one")
 	case s.flags.faithful:
 		return errors.New("--faithful-accumulate changes what is added up with each step")
+	case s.allWorkers() > 1 && s.flags.hostAdds(s.flags.orderFlags):
+		return errHostAdds
 	}
 	return nil
 }
@@ -87,7 +94,7 @@ func (r *rank) record(ctx context.Context, c *trainer.Config) error {
 	}
 	why := s.withoutGraphs()
 	if why == nil && r.group.Size() > 1 && !r.gpu.byNCCL() {
-		why = errors.New("gradients are not added up by NCCL, but through the memory of the host")
+		why = fmt.Errorf("%w%s", errHostAdds, r.gpu.without())
 	}
 	switch {
 	case why != nil && s.flags.demanded():

@@ -73,7 +73,7 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 		r.events.emit(view)
 	}
 	if r.gpu != nil {
-		r.blas = multiplier(r.settings.flags.tf32)
+		r.blas = r.settings.flags.multiplier()
 		err = r.gpu.backend.Do(ctx, func() (err error) {
 			event, err = r.trainOn(ctx, r.gpu.backend)
 			return err

@@ -216,7 +216,7 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 	}
 	blas := backend.BLAS()
 	if s.placement.onGPU() {
-		blas = multiplier(s.flags.tf32)
+		blas = s.flags.multiplier()
 	}
 	changed := s.changed(t.Notes, set.Sum(), blas)
 	if n := len(t.Residuals); n > 0 && (n != s.allWorkers() || s.compress.Form == trainer.Exact) {

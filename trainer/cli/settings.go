@@ -41,11 +41,11 @@ type trainFlags struct {
 	every       int
 	keep        int
 	requireSave bool
-	tf32        bool
 	orderFlags
 	placeFlags
 	deviceFlags
 	graphFlags
+	productFlags
 }
 
 // settings is a training as config and flags describe it, checked.
@@ -98,7 +98,7 @@ func (s *settings) choosePlacement() error {
 		hindrance = errCompressed
 	}
 	var err error
-	if s.placement, err = s.flags.deviceFlags.place(s.workers, hindrance, cuda.Devices); err != nil {
+	if s.placement, err = s.flags.deviceFlags.place(s.workers, hindrance, trainable); err != nil {
 		return err
 	}
 	if s.placement.onGPU() {
@@ -113,7 +113,23 @@ func (s *settings) choosePlacement() error {
 	if err := s.checkGraphs(); err != nil {
 		return err
 	}
-	return s.flags.checkNCCL(s.placement, s.allWorkers())
+	if err := s.checkProducts(); err != nil {
+		return err
+	}
+	return s.flags.checkNCCL(s.placement, s.flags.orderFlags, s.allWorkers())
+}
+
+// trainable are the GPUs of this machine, if they can do what a training takes: the
+// driver alone, which any desktop has, multiplies no matrices.
+func trainable() ([]cuda.Info, error) {
+	there, err := cuda.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cuda.BLASVersion(); err != nil {
+		return nil, err
+	}
+	return there, nil
 }
 
 // checkOpenBLAS finds out whether the OpenBLAS can be had that the user names.
@@ -285,6 +301,10 @@ func (s *settings) limit() int {
 // alike is what all workers of a job must have alike, besides what the trainer
 // compares for itself.
 func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
+	order := s.flags.chosen().String()
+	if s.placement.onGPU() && !s.flags.given {
+		order = "not given" // which is not the same there
+	}
 	return []trainer.Setting{
 		{Name: "the version", Value: version()},
 		{Name: "the config", Value: s.trained()},
@@ -295,7 +315,8 @@ func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
 		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.faithful)},
 		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
 		{Name: "--tf32", Value: strconv.FormatBool(s.flags.tf32)},
-		{Name: "--order", Value: s.flags.chosen().String() + strconv.FormatBool(s.flags.given && s.placement.onGPU())},
+		{Name: "--bf16", Value: strconv.FormatBool(s.flags.bf16)},
+		{Name: "--order", Value: order},
 		{Name: "the plan of the allreduce", Value: plan},
 	}
 }

@@ -84,7 +84,7 @@ at once.`,
 	f.orderFlags.register(cmd)
 	f.deviceFlags.register(cmd, deviceAuto, "where workers compute: auto (GPUs if there is one for each worker, else the CPU), cpu, cuda (worker k of a machine takes GPU k) or cuda:I (worker k takes GPU I+k)")
 	f.graphFlags.register(cmd)
-	flags.BoolVar(&f.tf32, "tf32", false, "let products on GPUs round their factors to 10 bits of fraction, for speed; without it a GPU gives what the CPU gives, within rounding")
+	f.productFlags.register(cmd)
 	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
 	flags.StringVar(&f.trace, "trace", "", "directory for a Chrome trace of each rank (trace-RANK.json), which ui.perfetto.dev shows")
 	flags.StringVar(&f.metrics, "metrics", "", "ADDRESS:PORT at which the first worker of this machine serves Prometheus metrics, the next one at the port after, and so on")
@@ -138,7 +138,7 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if err := f.checkTaps(given); err != nil {
 		return err
 	}
-	for _, wrong := range []error{f.deviceFlags.check(), f.graphFlags.check()} {
+	for _, wrong := range []error{f.deviceFlags.check(), f.graphFlags.check(), f.productFlags.check(given)} {
 		if wrong != nil {
 			return wrong
 		}

@@ -36,8 +36,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		Long: `Measure an allreduce between these ranks, over a range of sizes, by each algorithm that
 they can use, in turns; print the fastest of each size, with what the model of costs
 predicted and what was measured; and save the table. From then on train and bench
-collective use it where ranks, hosts, transport, CPU, program and --order are the same
-(see their flag --tune).
+collective use it where ranks, hosts, transport, --streams, CPU, program and --order are
+the same (see their flag --tune).
 
 With --order ring, the default, only algorithms of ring order are tried, so a table
 changes how long sums take and never their bits. With --nodes M, give the same command on

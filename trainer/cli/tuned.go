@@ -59,6 +59,15 @@ func (f *orderFlags) chosen() collective.Order {
 	return o
 }
 
+// deviceOrder is the order for vectors on GPUs: any, unless ring order was asked
+// for, as NCCL keeps none.
+func (f *orderFlags) deviceOrder() collective.Order {
+	if f.given {
+		return f.chosen()
+	}
+	return collective.AnyOrder
+}
+
 // tunedEvent is written when a table of tune is used.
 type tunedEvent struct {
 	Event string `json:"event"` // "tuned"
@@ -182,7 +191,7 @@ func tunePath(f bench.Fingerprint) (string, error) {
 // sees it.
 func fingerprint(g *collective.Group, o collective.Order, secured bool) bench.Fingerprint {
 	s := g.Situation()
-	f := bench.Fingerprint{Ranks: g.Size(), Hosts: s.Hosts, CPU: processor(), Version: version(), Order: o.String()}
+	f := bench.Fingerprint{Ranks: g.Size(), Hosts: s.Hosts, Streams: g.Streams(), CPU: processor(), Version: version(), Order: o.String()}
 	if b := thisBuild(); b.Revision != "" {
 		f.Version += " " + b.Revision
 	}

@@ -78,7 +78,6 @@ func (r *Resident) Seek(step int) (first, steps int) {
 func (r *Resident) Gather(p nn.Pace, rows int) nn.Batch {
 	s := &r.stage
 	b := nn.Batch{X: nn.Tensor{Shape: []int{rows, s.features}, Data: s.x.Slice(0, rows*s.features)}, Labels: s.labels.Slice(0, rows)}
-	p.GatherBytes(b.X.Data, r.pixels, r.order, s.features, 255)
-	p.Gather(b.Labels, r.labels, r.order, 1)
+	p.GatherLabelled(b.X.Data, r.pixels, b.Labels, r.labels, r.order, s.features, 255)
 	return b
 }

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+)
+
+// productFlags say how GPUs multiply matrices.
+type productFlags struct {
+	tf32, bf16 bool
+	timed      string // directory of what was found out; "": nothing is timed
+}
+
+func (f *productFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.tf32, "tf32", false, "let products on GPUs round their factors to 10 bits of fraction, for speed; without it a GPU gives what the CPU gives, within rounding")
+	flags.BoolVar(&f.bf16, "bf16", false, "let products on GPUs round their factors to bfloat16, with 7 bits of fraction, for more speed; weights, gradients and sums stay float32")
+	flags.StringVar(&f.timed, "time-products", "", "directory, of this machine alone: find out which of cuBLASLt's kernels is the fastest for each product on the GPU, and keep there what was chosen (products-*.json); a run that finds it there has the same bits")
+}
+
+// check finds what is wrong with the flags alone.
+func (f *productFlags) check(given func(string) bool) error {
+	switch {
+	case f.tf32 && f.bf16:
+		return errors.New("--tf32 and --bf16 both say what products round their factors to: give one of them")
+	case given("time-products") && f.timed == "":
+		return errors.New("--time-products is empty: name a directory for what is found out, or leave it out")
+	}
+	return nil
+}
+
+// checkProducts finds out whether the workers multiply as they are told.
+func (s *settings) checkProducts() error {
+	f := s.flags.productFlags
+	if !s.placement.onGPU() {
+		switch {
+		case f.bf16:
+			return fmt.Errorf("--bf16 is for GPUs, and the workers compute on %v", s.placement)
+		case f.timed != "":
+			return fmt.Errorf("--time-products is for GPUs, and the workers compute on %v", s.placement)
+		}
+		return nil
+	}
+	for _, at := range s.placement.info {
+		if err := gpu.CheckBF16(at); f.bf16 && err != nil {
+			return fmt.Errorf("--bf16: GPU %d (%s): %w", at.Index, at.Name, err)
+		}
+	}
+	return nil
+}
+
+// multiplier names what multiplies matrices on GPUs, and how.
+func (f *productFlags) multiplier() string {
+	name := blasName()
+	for _, how := range []struct {
+		name  string
+		given bool
+	}{{"TF32", f.tf32}, {"bf16", f.bf16}, {"timed", f.timed != ""}} {
+		if how.given {
+			name += ", " + how.name
+		}
+	}
+	return name
+}
+
+// blasName is cuBLASLt with the version that is loaded.
+func blasName() string {
+	name := cuda.CublasLt.Name
+	for _, l := range cuda.Inspect().Libraries {
+		if l.Name == name && l.Version != "" {
+			name += " " + l.Version
+		}
+	}
+	return name
+}
+
+// timedProducts is what --time-products has found out for one worker, as a file
+// keeps it.
+type timedProducts struct {
+	GPU     string         `json:"gpu"`
+	BLAS    string         `json:"blas"`
+	Choices map[string]int `json:"choices"`
+}
+
+// timedFile is where they are kept, for worker local of a machine.
+func timedFile(dir string, local int) string {
+	return filepath.Join(dir, fmt.Sprintf("products-%d.json", local))
+}
+
+// timing adds to the options of a worker's GPU what --time-products asks for: the
+// choices of an earlier run, and that new ones are kept at once, so that no
+// checkpoint is without those it comes from.
+func (s *settings) timing(o *gpu.Options, local int) error {
+	dir := s.flags.timed
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("--time-products: %w", err)
+	}
+	kept := timedProducts{GPU: s.placement.of(local).Name, BLAS: blasName(), Choices: map[string]int{}}
+	there, err := readTimed(timedFile(dir, local), kept)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	maps.Copy(kept.Choices, there)
+	o.Timed, o.Choices = true, maps.Clone(kept.Choices)
+	o.Chosen = func(choices map[string]int) error {
+		maps.Copy(kept.Choices, choices)
+		text, err := json.MarshalIndent(kept, "", "\t")
+		if err == nil {
+			err = replaceFile(timedFile(dir, local), append(text, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("keeping the choices of --time-products: %w", err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// readTimed reads the choices of an earlier run, which must be on the same kind of
+// GPU with the same library: they are numbers of what that offers.
+func readTimed(path string, now timedProducts) (map[string]int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var was timedProducts
+	if err := json.Unmarshal(text, &was); err != nil {
+		return nil, fmt.Errorf("%s is not what --time-products keeps (%w): remove it to have products timed anew", path, err)
+	}
+	if was.GPU != now.GPU || was.BLAS != now.BLAS {
+		return nil, fmt.Errorf("%s is of %s with %s, and this is %s with %s: remove it to have products timed anew", path, was.GPU, was.BLAS, now.GPU, now.BLAS)
+	}
+	return was.Choices, nil
+}

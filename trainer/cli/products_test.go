@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+func TestProductFlags(t *testing.T) {
+	given := func(name string) bool { return name == "time-products" }
+	require.NoError(t, (&productFlags{bf16: true, timed: "d"}).check(given))
+	require.ErrorContains(t, (&productFlags{tf32: true, bf16: true, timed: "d"}).check(given), "give one of them")
+	require.ErrorContains(t, (&productFlags{tf32: true}).check(given), "--time-products is empty")
+}
+
+// What is for GPUs is a mistake on a CPU, and bfloat16 on a GPU that has none.
+func TestProductsWhere(t *testing.T) {
+	recent, old := cuda.Info{Index: 0, Name: "H200", Major: 9}, cuda.Info{Index: 1, Name: "V100", Major: 7}
+	for _, c := range []struct {
+		productFlags
+		placement
+		err string
+	}{
+		{productFlags{tf32: true}, placement{}, ""},
+		{productFlags{bf16: true}, placement{}, "--bf16 is for GPUs, and the workers compute on the CPU"},
+		{productFlags{bf16: true}, placement{why: "there is none"}, "compute on the CPU (there is none)"},
+		{productFlags{timed: "d"}, placement{}, "--time-products is for GPUs"},
+		{productFlags{bf16: true}, placement{gpus: []int{0}, info: []cuda.Info{recent}}, ""},
+		{productFlags{bf16: true}, placement{gpus: []int{0, 1}, info: []cuda.Info{recent, old}}, "--bf16: GPU 1 (V100): products in bfloat16 need compute capability 8.0"},
+		{productFlags{tf32: true}, placement{gpus: []int{1}, info: []cuda.Info{old}}, ""},
+	} {
+		s := &settings{placement: c.placement}
+		s.flags.productFlags = c.productFlags
+		if err := s.checkProducts(); c.err == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.err)
+		}
+	}
+}
+
+// Choices are of a GPU and a library; others cannot use them.
+func TestReadTimed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "products-0.json")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	now := timedProducts{GPU: "H200", BLAS: "cuBLASLt 13.0"}
+	_, err := readTimed(path, now)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	write(`{"gpu": "H200", "blas": "cuBLASLt 13.0", "choices": {"a": 2}}`)
+	choices, err := readTimed(path, now)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"a": 2}, choices)
+	write(`{"gpu": "H100", "blas": "cuBLASLt 13.0", "choices": {"a": 2}}`)
+	_, err = readTimed(path, now)
+	require.ErrorContains(t, err, "is of H100 with cuBLASLt 13.0, and this is H200 with cuBLASLt 13.0: remove it")
+	write(`{`)
+	_, err = readTimed(path, now)
+	require.ErrorContains(t, err, "is not what --time-products keeps")
+}

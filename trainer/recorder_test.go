@@ -1,0 +1,36 @@
+package trainer
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// stuck is a pace whose device does not go on.
+type stuck struct{ nn.Pace }
+
+func (stuck) Losses(ctx context.Context, _ int, _ []float32) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A device that does not come to the end of a launch ends the training, after the
+// time that an exchange of each of its steps would have had.
+func TestStuckLaunch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		views, transports := collective.Local(1)
+		g := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
+		defer g.Close()
+		r := &recorder{loop: &loop{Config: Config{Group: g}}, pace: stuck{}, flying: []leg{{plan{steps: 3}, 5}}}
+		begin := time.Now()
+		_, err := r.settle(t.Context(), 0)
+		require.ErrorContains(t, err, "steps 5 to 7 on rank 0: the device has not done them in 30m0s")
+		require.Equal(t, 3*mostPatience, time.Since(begin))
+	})
+}

@@ -12,10 +12,10 @@ import (
 
 // How Tune measures.
 const (
-	tuneRounds  = 5                     // in which every way has a turn
-	tuneTurn    = 10 * time.Millisecond // that a turn takes, if one call takes less
-	tuneMost    = 50                    // calls in a turn
-	tuneOneShot = 1 << 20               // bytes beyond which sending all to all is not tried
+	tuneRounds = 5                     // in which every way has a turn
+	tuneTurn   = 10 * time.Millisecond // that a turn takes, if one call takes less
+	tuneMost   = 50                    // calls in a turn
+	tuneWhole  = 1 << 20               // bytes beyond which nobody is sent the whole vectors of all
 )
 
 // tuneSegments are the bytes of a message that are tried.
@@ -125,12 +125,18 @@ func (t *tuning) ways() []Way {
 	bytes := 4 * len(t.vector)
 	s := t.group.Situation()
 	for _, m := range s.Candidates() {
-		whole := m == schedule.OneShot || m == schedule.Shared
-		if m == schedule.OneShot && bytes > tuneOneShot {
-			continue
+		segments := tuneSegments
+		switch m {
+		case schedule.OneShot, schedule.Bruck, schedule.Collected: // somebody is sent the whole vectors of all
+			if bytes > tuneWhole {
+				continue
+			}
+			segments = segments[:1]
+		case schedule.Shared: // no messages
+			segments = segments[:1]
 		}
-		for i, segment := range tuneSegments {
-			if i > 0 && (whole || bytes <= tuneSegments[i-1]) { // there is one message
+		for i, segment := range segments {
+			if i > 0 && bytes <= segments[i-1] { // there is one message
 				break
 			}
 			all = append(all, Way{Method: m, Segment: segment})

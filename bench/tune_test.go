@@ -24,9 +24,9 @@ func TestTune(t *testing.T) {
 		every := map[int][]bench.Tuned{}
 		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 			told := 0
-			all, err := bench.Tune(ctx, g, []int{4, 1000, 200_000}, func(bench.Tuned) { told++ })
+			all, err := bench.Tune(ctx, g, []int{4, 1000, 200_000, 1<<20 + 4}, func(bench.Tuned) { told++ })
 			assert.NoError(t, err)
-			assert.Equal(t, 3, told)
+			assert.Equal(t, 4, told)
 			mu.Lock()
 			every[g.Rank()] = all
 			mu.Unlock()
@@ -42,21 +42,28 @@ func TestTune(t *testing.T) {
 		require.Equal(t, every[0], every[1])
 		require.Equal(t, every[0], every[2])
 		for _, tuned := range every[0] {
-			methods := map[schedule.Method]bool{}
+			methods := map[schedule.Method]int{}
 			for i, w := range tuned.Ways {
-				methods[w.Method] = true
+				methods[w.Method]++
 				require.Positive(t, w.Measured)
 				require.Positive(t, w.Predicted)
 				require.True(t, i == 0 || w.Measured >= tuned.Ways[i-1].Measured)
 				require.True(t, order == collective.AnyOrder || w.Method.RingOrdered(), "%v", w.Method)
 			}
-			require.Equal(t, order == collective.AnyOrder, methods[schedule.Tree])
+			require.Equal(t, order == collective.AnyOrder, methods[schedule.Tree] > 0)
+			for _, whole := range []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected} { // once, whatever the segment
+				want := 1
+				if tuned.Bytes > 1<<20 { // size times as much in a rank's memory, and never the fastest
+					want = 0
+				}
+				require.Equal(t, want, methods[whole], "%v of %d bytes", whole, tuned.Bytes)
+			}
 		}
 	}
 }
 
 func TestTuneFile(t *testing.T) {
-	f := bench.Fingerprint{Ranks: 2, Hosts: []int{0, 0}, Transport: "tcp", CPU: "x", Version: "v1", Order: "ring"}
+	f := bench.Fingerprint{Ranks: 2, Hosts: []int{0, 0}, Transport: "tcp", Streams: 2, CPU: "x", Version: "v1", Order: "ring"}
 	table := &schedule.Table{Ranks: 2, Entries: []schedule.Entry{
 		{Bytes: 4, Method: schedule.OneShot, Segment: 65536, Measured: 4920, Predicted: 5000},
 		{Bytes: 4096, Method: schedule.Ring, Segment: 65536, Measured: 9920, Predicted: 7000},
@@ -67,8 +74,8 @@ func TestTuneFile(t *testing.T) {
 	require.Equal(t, table, got)
 	require.Empty(t, f.Differs(g))
 	require.Equal(t, f.Name(), g.Name())
-	g.CPU, g.Hosts = "y", []int{0, 1}
-	require.Equal(t, "hosts, CPU", f.Differs(g))
+	g.CPU, g.Hosts, g.Streams = "y", []int{0, 1}, 1
+	require.Equal(t, "hosts, streams, CPU", f.Differs(g))
 	require.NotEqual(t, f.Name(), g.Name())
 	for _, bad := range []string{
 		"", "{}", `{"format":"ringtrain-tune/2"}`, `{"format":"ringtrain-tune/1"}`,

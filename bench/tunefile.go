@@ -22,6 +22,7 @@ type Fingerprint struct {
 	Ranks     int    `json:"ranks"`
 	Hosts     []int  `json:"hosts"` // of each rank; equal numbers are equal hosts
 	Transport string `json:"transport"`
+	Streams   int    `json:"streams"` // connections that a message travels over at most: which segments are cut depends on it
 	CPU       string `json:"cpu"`     // of rank 0's machine
 	Version   string `json:"version"` // of the program
 	Order     string `json:"order"`   // of which methods were tried
@@ -42,7 +43,7 @@ func (f Fingerprint) Differs(from Fingerprint) string {
 		same bool
 	}{
 		{"ranks", f.Ranks == from.Ranks}, {"hosts", slices.Equal(f.Hosts, from.Hosts)}, {"transport", f.Transport == from.Transport},
-		{"CPU", f.CPU == from.CPU}, {"version", f.Version == from.Version}, {"order", f.Order == from.Order},
+		{"streams", f.Streams == from.Streams}, {"CPU", f.CPU == from.CPU}, {"version", f.Version == from.Version}, {"order", f.Order == from.Order},
 	} {
 		if !x.same {
 			in = append(in, x.name)

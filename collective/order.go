@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/schedule"
@@ -88,6 +89,15 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 		p.Predicted = expected
 	}
 	return p
+}
+
+// Streams is over how many connections at once a message of the group travels at
+// most, be it as long as it will.
+func (g *Group) Streams() int {
+	if e, ok := g.planner(); ok && e.striper() != nil {
+		return e.striper().Streams(math.MaxInt)
+	}
+	return 1
 }
 
 // Situation is what the plans of the group depend on; the zero value is of an

@@ -92,6 +92,7 @@ func TestTune(t *testing.T) {
 			assert.Equal(t, schedule.Direct, p.Method)
 			assert.Equal(t, 30*time.Microsecond, p.Predicted)
 			assert.Equal(t, 1, p.Streams)
+			assert.Equal(t, 1, g.Streams())
 			assert.Equal(t, large, g.PlanAllReduce(big, collective.Sum).Method)
 			assert.NoError(t, g.AllReduce(ctx, big, collective.Sum))
 			halves := collective.Of16(make([]uint16, 200_000), collective.BFloat16)

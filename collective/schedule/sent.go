@@ -4,8 +4,20 @@ package schedule
 // count elements by the plan.
 func (p Plan) Message(size, count int) int {
 	switch p.Method {
-	case OneShot, Collected:
+	case OneShot:
 		return count
+	case Bruck: // the vectors of several ranks
+		most := 1
+		for i := range Rounds(size) {
+			most = max(most, Told(size, i))
+		}
+		return most * count
+	case Collected:
+		most := 1
+		for r := 1; r < size; r++ {
+			most = max(most, Through(r, size)-r)
+		}
+		return most * count
 	case Ring, Direct:
 		return min(p.Segment, (count+size-1)/size)
 	}

@@ -8,6 +8,20 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
+// The longest message of few bytes holds the vectors of several ranks, where
+// ranks pass on what they know.
+func TestPlanMessage(t *testing.T) {
+	for m, want := range map[schedule.Method][]int{ // of 1, 2, 3, ... ranks
+		schedule.OneShot:   {10, 10, 10, 10, 10, 10, 10, 10, 10},
+		schedule.Bruck:     {10, 10, 10, 20, 20, 20, 30, 40, 40},
+		schedule.Collected: {10, 10, 10, 20, 20, 20, 30, 40, 40},
+	} {
+		for i, n := range want {
+			require.Equal(t, n, schedule.Plan{Method: m, Segment: schedule.BlockLen}.Message(i+1, 10), "%v of %d", m, i+1)
+		}
+	}
+}
+
 func TestPlanSent(t *testing.T) {
 	require.Zero(t, schedule.PlanReduce(1, 1000, 4, true, true).Sent(1, 4000))
 	require.Equal(t, 3*4000, schedule.PlanReduce(4, 1000, 4, true, true).Sent(4, 4000), "all of it to everybody")

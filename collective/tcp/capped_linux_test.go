@@ -87,6 +87,7 @@ func TestStripesTravelAtOnce(t *testing.T) {
 		groups := collectivetest.Groups(t, vs, under, collective.Options{})
 		plan := groups[0].PlanAllReduce(collective.Of(make([]float32, 1<<19)), collective.Sum)
 		require.Equal(t, streams, plan.Streams)
+		require.Equal(t, streams, groups[0].Streams())
 		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 			s := make([]float32, 1<<19)
 			for range 4 { // the best of a few: the machine may have other things to do

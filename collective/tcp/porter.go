@@ -42,9 +42,10 @@ func (p *porter) begin(ctx context.Context, parts [][]byte, lo, hi int) {
 	p.work <- struct{}{}
 }
 
-// wait waits until the stripe was carried. It ends when the transport breaks,
-// which makes the Link fail.
+// wait waits until the stripe was carried, and lets go of its memory. It ends
+// when the transport breaks, which makes the Link fail.
 func (p *porter) wait(t *Transport) error {
+	defer func() { clear(p.parts) }()
 	select {
 	case err := <-p.done:
 		return err
@@ -88,6 +89,7 @@ func (t *Transport) carryOut(ctx context.Context, to int, h *collective.Header, 
 	lo, hi := stripe(0, n, int(h.Len))
 	p.first.out = pieces(p.first.out[:0], parts, lo, hi)
 	err := p.bulk[0].Write(ctx, h, p.first.out)
+	clear(p.first.out)
 	if err != nil {
 		err = t.explain(ctx, to, "send", err)
 	}
@@ -113,6 +115,7 @@ func (t *Transport) carryIn(ctx context.Context, from int, h *collective.Header,
 			p.first.in = pieces(p.first.in[:0], parts, lo, hi)
 			return p.first.in, nil
 		})
+		clear(p.first.in)
 	}
 	if err != nil {
 		err = t.explain(ctx, from, "receive", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +49,19 @@ func TestStreams(t *testing.T) {
 	t.Run("flight, 4", func(t *testing.T) { collectivetest.TestFlight(t, streams(4, keyless)) })
 	t.Run("flight, 3, TLS", func(t *testing.T) { collectivetest.TestFlight(t, streams(3, prover)) })
 	t.Run("allocations, 4", func(t *testing.T) { collectivetest.TestAllocations(t, streams(4, keyless)) })
+}
+
+// What goes from host to host is cut into as many stripes as there are
+// connections, though it travels in segments.
+func TestAllStreamsAreUsed(t *testing.T) {
+	nodes := spread(t, 2, tcp.MaxStreams, plain)
+	vs, made := join(t, nodes, 1)
+	for r := range vs {
+		vs[r].Members = slices.Clone(vs[r].Members)
+		vs[r].Members[1].Host++
+	}
+	groups := collectivetest.Groups(t, vs, []collective.Transport{made[0], made[1]}, collective.Options{})
+	require.Equal(t, tcp.MaxStreams, groups[0].PlanAllReduce(collective.Of(make([]float32, 1<<20)), collective.Sum).Streams)
 }
 
 // Whichever connection between two ranks dies, in whatever moment, every rank

@@ -22,7 +22,7 @@ const (
 // header tells and the number of connections that the handshakes compared, so
 // stripes need no headers: on each connection they come in the order of their
 // messages.
-var leastStripe = 64 << 10 // changed by tests alone
+var leastStripe = 32 << 10 // MaxStreams of them are a segment of those that travel between hosts; changed by tests alone
 
 const stripeAlign = 32 // stripes begin at multiples of it; MaxStreams of them are a stripe at most
 

@@ -167,12 +167,8 @@ run_ringtrain-shared() { run_ringtrain "$1" --memory shared; }
 run_ringtrain-tls() { run_ringtrain "$1" --key-file "$key"; }
 run_ringtrain-garbage() { collective "$1" -b 4K -e 4K -n 5000 --garbage 20; }
 run_bare() {
-	local size sizes=()
-	for size in "${all_sizes[@]}"; do
-		((size > 4096)) || sizes+=("$size")
-	done
-	if (($1 == 2 && ${#sizes[@]} > 0)); then
-		"${limit[@]}" "$work/bare" "${sizes[@]}"
+	if (($1 == 2)); then
+		"${limit[@]}" "$work/bare" "${all_sizes[@]}"
 	else
 		echo '[]'
 	fi

@@ -63,7 +63,7 @@ func (r *measurement) parse(text []byte) error {
 }
 
 func (r *measurement) check() error {
-	if len(r.records) == 0 && r.program == bareExchange { // no small sizes, or not of 2 ranks
+	if len(r.records) == 0 && r.program == bareExchange { // not of 2 ranks
 		return nil
 	}
 	if len(r.records) == 0 {

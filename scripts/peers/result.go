@@ -16,7 +16,7 @@ const (
 	oursShared    = "ringtrain-shared"  // on memory of cluster.Node.Alloc
 	oursGarbage   = "ringtrain-garbage" // one size, beside a goroutine that makes garbage
 	machineMemory = "memory"            // no allreduce: what memory itself can do
-	bareExchange  = "bare"              // no library: what the processor takes to show few bytes to another core; of 2 ranks
+	bareExchange  = "bare"              // no library: what the processor takes to show a vector to another core and add it; of 2 ranks
 )
 
 // programs are those that have a title, in the order of the columns. Others

@@ -74,12 +74,12 @@ func (r *result) writeGarbage(b *strings.Builder) {
 		formatSize(r.garbage[0].Size), rounds.Spread(times, number), rounds.Spread(p99s, number), rounds.Spread(ratios, formatRatio))
 }
 
-// writeBare writes what the processor takes for the smallest sizes.
+// writeBare writes what the processor takes.
 func (r *result) writeBare(b *strings.Builder) {
 	if len(r.bare.rounds) == 0 {
 		return
 	}
-	b.WriteString("\nBare: two processes that do nothing but show each other their vector in shared memory, wait for the other's, and add it.\n\n")
+	b.WriteString("\nBare: two processes that do nothing but copy their vector to shared memory, wait for the other's, and add it.\n\n")
 	ratios := r.bareRatios()
 	head := []string{"size", "bare"}
 	for _, x := range ratios {

@@ -198,7 +198,7 @@ func (r *run) show() (call uint64) {
 	t.digest = digest(r.h)
 	*t.mem.word(t.mem.digest(t.self, r.parity)) = t.digest
 	if r.small() {
-		copy(r.shown(t.self), r.in)
+		put(r.shown(t.self), r.in)
 	} else {
 		t.places[t.self].put(t.mem.bytes(t.mem.inline(t.self, r.parity), locationBytes))
 	}
@@ -332,12 +332,12 @@ func (r *run) stage(k int, n uint64) {
 	lo, hi := r.piece(k)
 	room := r.staged(r.t.self, n, hi-lo)
 	if len(r.t.ranks) == 2 {
-		copy(room, r.in[lo:hi])
+		put(room, r.in[lo:hi])
 		return
 	}
 	a, b := r.part(hi-lo, r.t.self) // which nobody else folds
-	copy(room[:a], r.in[lo:lo+a])
-	copy(room[b:], r.in[lo+b:hi])
+	put(room[:a], r.in[lo:lo+a])
+	put(room[b:], r.in[lo+b:hi])
 }
 
 func (r *run) fold(k int, n uint64) {

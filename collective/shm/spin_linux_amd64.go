@@ -24,3 +24,8 @@ func core() uint64
 
 // tellsCore reports whether the processor can tell.
 func tellsCore() bool
+
+// transfer copies n bytes by REP MOVSB. The two do not overlap.
+//
+//go:noescape
+func transfer(to, from *byte, n int)

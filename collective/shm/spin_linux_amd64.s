@@ -56,3 +56,12 @@ TEXT ·store(SB), NOSPLIT, $0-16
 TEXT ·fence(SB), NOSPLIT, $0-0
 	MFENCE
 	RET
+
+// func transfer(to, from *byte, n int)
+TEXT ·transfer(SB), NOSPLIT, $0-24
+	MOVQ to+0(FP), DI
+	MOVQ from+8(FP), SI
+	MOVQ n+16(FP), CX
+	CLD
+	REP; MOVSB
+	RET

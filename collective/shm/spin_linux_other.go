@@ -2,7 +2,10 @@
 
 package shm
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // spin looks at a word until it is at least least, most times at most. It
 // reports whether it is.
@@ -25,3 +28,6 @@ func store(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
 
 // fence waits until others can see what was stored, which store has done here.
 func fence() {}
+
+// transfer copies n bytes. The two do not overlap.
+func transfer(to, from *byte, n int) { copy(unsafe.Slice(to, n), unsafe.Slice(from, n)) }

@@ -119,7 +119,9 @@ func (e *hostEngine) show(s *started) error {
 	default:
 		return nil
 	}
-	if e.ctx == nil || e.ctx.Err() != nil || e.aborted.Load() != nil { // the call is going to fail, and the others' must
+	// The first call waits for its context; one that is going to fail is not shown,
+	// so that the others' fails too.
+	if e.ctx == nil || e.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
 	s.h.Call.Method = uint8(schedule.Shared)

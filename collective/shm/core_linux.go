@@ -15,11 +15,12 @@ import (
 // somebody else is busy on the others. They say where they are only when they
 // have waited for a while, which costs nothing while all goes well.
 type sharing struct {
-	named    bool   // cores have names
-	mated    bool   // at the last long wait, the other rank was on this very core
-	together uint   // such waits
-	shared   bool   // and there are more ranks than cores
-	core     uint64 // where this rank showed its call
+	named  bool   // cores have names
+	shared bool   // and there are more ranks than cores
+	core   uint64 // where this rank showed its call, if shared
+
+	mated    bool // the rank that was last waited for longer was on this very core
+	together uint // how often one was
 }
 
 // elsewhere is how often to look at a rank of another core, some 20 ns each,

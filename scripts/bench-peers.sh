@@ -139,7 +139,7 @@ find_openmpi() {
 
 find_bare() {
 	local log=$work/bare.log
-	if [[ $transport == tcp ]] || ((cores < 2)) || [[ $(uname -m) != x86_64 ]]; then
+	if ((cores < 2)) || [[ $(uname -m) != x86_64 ]]; then
 		return 0
 	elif ! command -v "${CC:-cc}" >/dev/null; then
 		note "Not measured: a bare exchange, because there is no C compiler. On Debian: apt-get install gcc libc6-dev"
@@ -168,7 +168,7 @@ run_ringtrain-tls() { run_ringtrain "$1" --key-file "$key"; }
 run_ringtrain-garbage() { collective "$1" -b 4K -e 4K -n 5000 --garbage 20; }
 run_bare() {
 	if (($1 == 2)); then
-		"${limit[@]}" "$work/bare" "${all_sizes[@]}"
+		"${limit[@]}" "$work/bare" "${transport/auto/shm}" "${all_sizes[@]}"
 	else
 		echo '[]'
 	fi

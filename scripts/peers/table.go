@@ -79,7 +79,7 @@ func (r *result) writeBare(b *strings.Builder) {
 	if len(r.bare.rounds) == 0 {
 		return
 	}
-	b.WriteString("\nBare: two processes that do nothing but copy their vector to shared memory, wait for the other's, and add it.\n\n")
+	b.WriteString("\nBare: two processes that do nothing but copy their vector to shared memory, or send it, wait for the other's, and add it.\n\n")
 	ratios := r.bareRatios()
 	head := []string{"size", "bare"}
 	for _, x := range ratios {

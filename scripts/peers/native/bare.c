@@ -3,17 +3,22 @@
  * add it, large ones in chunks of which one is copied while the other is added.
  * There is no choice of an algorithm, no header, no check and nothing to go
  * wrong, so the time is that of the processor: the way of lines from core to
- * core.
- * bare BYTES... */
+ * core. Over TCP they send them to each other, through one connection on
+ * loopback that neither waits for, and add what has come.
+ * bare shm|tcp BYTES... */
 #define _GNU_SOURCE
 #include "method.h"
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +51,8 @@ struct side {
 	struct shared *mem;
 	int rank;
 	uint64_t calls, chunks;
+	int socket;     /* of TCP */
+	float *scratch; /* what arrives */
 };
 
 /* exchange shows count floats and returns the other's, valid until the call
@@ -96,6 +103,60 @@ static void allreduce(void *self, float *data, size_t count) {
 
 static void barrier(void *self) { exchange(self, NULL, 0); }
 
+/* moved is what a socket took or gave, which may be nothing yet. */
+static size_t moved(ssize_t n) {
+	if (n > 0)
+		return n;
+	if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		fail("bare: the connection broke");
+	return 0;
+}
+
+/* over_tcp adds no further than it has sent, because it sends from data. */
+static void over_tcp(void *self, float *data, size_t count) {
+	struct side *s = self;
+	size_t bytes = count * sizeof *data, sent = 0, got = 0, added = 0;
+	while (sent < bytes || got < bytes) {
+		if (sent < bytes)
+			sent += moved(send(s->socket, (char *)data + sent, bytes - sent, MSG_DONTWAIT));
+		if (got < bytes)
+			got += moved(recv(s->socket, (char *)s->scratch + got, bytes - got, MSG_DONTWAIT));
+		size_t ready = MIN(sent, got) / sizeof *data;
+		add(data + added, s->scratch + added, ready - added);
+		added = ready;
+	}
+}
+
+static void tcp_barrier(void *self) {
+	float one = 1;
+	over_tcp(self, &one, 1);
+}
+
+static void tcp_prepare(void *self, float *data, size_t count) {
+	struct side *s = self;
+	(void)data;
+	free(s->scratch);
+	s->scratch = malloc((count + 1) * sizeof *data);
+	if (s->scratch == NULL)
+		fail("bare has no memory for %zu floats", count);
+	memset(s->scratch, 0, (count + 1) * sizeof *data);
+}
+
+/* connected leaves both ends of a TCP connection on loopback in ends. */
+static void connected(int ends[2]) {
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof addr;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+	ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+	if (listener < 0 || ends[0] < 0 || bind(listener, (struct sockaddr *)&addr, length) != 0 || listen(listener, 1) != 0 ||
+	    getsockname(listener, (struct sockaddr *)&addr, &length) != 0 || connect(ends[0], (struct sockaddr *)&addr, length) != 0 ||
+	    (ends[1] = accept(listener, NULL, NULL)) < 0)
+		fail("bare cannot connect its two processes");
+	close(listener);
+	for (int i = 0; i < 2; i++)
+		setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
 static void gather(void *self, double *mine, double *every, size_t count) {
 	struct side *s = self;
 	for (size_t lo = 0; lo < count; lo += most_gathered) {
@@ -126,15 +187,23 @@ static void pin(int rank) {
 
 int main(int argc, char **argv) {
 	struct side s = {.mem = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)};
-	if (argc < 2 || s.mem == MAP_FAILED)
-		fail("usage: bare BYTES...");
+	if (argc < 3 || s.mem == MAP_FAILED)
+		fail("usage: bare shm|tcp BYTES...");
+	int tcp = strcmp(argv[1], "tcp") == 0, ends[2];
+	if (tcp)
+		connected(ends);
 	pid_t child = fork();
 	if (child < 0)
 		fail("bare cannot start its second process");
 	s.rank = child == 0;
 	pin(s.rank);
-	struct library l = {.transport = "shm", .rank = s.rank, .ranks = 2, .self = &s, .prepare = prepare, .allreduce = allreduce, .barrier = barrier, .gather = gather};
-	measure(&l, argc - 1, argv + 1);
+	struct library l = {.transport = argv[1], .rank = s.rank, .ranks = 2, .self = &s, .prepare = prepare, .allreduce = allreduce, .barrier = barrier, .gather = gather};
+	if (tcp) {
+		s.socket = ends[s.rank];
+		l.prepare = tcp_prepare, l.allreduce = over_tcp, l.barrier = tcp_barrier;
+		tcp_prepare(&s, NULL, 1);
+	}
+	measure(&l, argc - 2, argv + 2);
 	int status = 0;
 	if (child > 0 && (waitpid(child, &status, 0) != child || status != 0))
 		fail("bare's second process failed");

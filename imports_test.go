@@ -36,7 +36,7 @@ nn/text                   :
 nn/ner                    : nn nn/text
 nn/graph                  : nn
 nn/nntest                 : nn
-trainer                   : collective nn nn/optim
+trainer                   : collective collective/fold nn nn/optim
 trainer/paramserver       : collective collective/tcp nn nn/optim trainer
 trainer/checkpoint        :
 trainer/config            :

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
@@ -33,9 +34,25 @@ func (e *NotFiniteError) Error() string {
 		e.What, e.Step, strings.Join(e.Names, ", "), where)
 }
 
-// finite reports whether no element is infinite or not a number. It looks at
-// two elements at once: only an exponent of ones carries into the sign.
+// finite reports whether no element is infinite or not a number. Nor is then a sum
+// in which one is, so blocks are added up and their sum is looked at. Only if that
+// is not finite, which finite elements can make it, all must be looked at.
 func finite(x []float32) bool {
+	var sum [2048]float32
+	if len(x) < 4*len(sum) {
+		return allAreFinite(x)
+	}
+	copy(sum[:], x)
+	for lo := len(sum); lo < len(x); lo += len(sum) {
+		block := x[lo:min(lo+len(sum), len(x))]
+		fold.Into(fold.Sum, sum[:len(block)], sum[:len(block)], block)
+	}
+	return allAreFinite(sum[:]) || allAreFinite(x)
+}
+
+// allAreFinite looks at two elements at once: only an exponent of ones carries
+// into the sign.
+func allAreFinite(x []float32) bool {
 	const exponent, carry = 0x7f800000_7f800000, 0x00800000_00800000
 	pairs := unsafe.Slice((*[4]uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/8)
 	var a, b uint64

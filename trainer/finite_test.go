@@ -79,6 +79,28 @@ func TestCuts(t *testing.T) {
 	}
 }
 
+// What is looked at as a sum of blocks is found wherever it is, and large
+// elements whose sum is not finite are.
+func TestFiniteInBlocks(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, n := range []int{8192, 20_001} {
+		x := make([]float32, n)
+		for _, at := range []int{0, 2047, 2048, n / 2, n - 1} {
+			for _, bad := range []float32{inf, -inf, nan} {
+				x[at] = bad
+				require.False(t, finite(x), "%v at %d of %d", bad, at, n)
+				x[at] = 0
+			}
+		}
+		x[1], x[2049] = inf, -inf
+		require.False(t, finite(x))
+		for i := range x {
+			x[i] = math.MaxFloat32
+		}
+		require.True(t, finite(x))
+	}
+}
+
 func BenchmarkFinite(b *testing.B) {
 	x := make([]float32, 1<<17)
 	b.SetBytes(4 << 17)

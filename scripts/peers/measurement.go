@@ -63,10 +63,10 @@ func (r *measurement) parse(text []byte) error {
 }
 
 func (r *measurement) check() error {
-	if len(r.records) == 0 && r.program == bareExchange { // not of 2 ranks
-		return nil
-	}
 	if len(r.records) == 0 {
+		if r.program == bareExchange { // not of 2 ranks
+			return nil
+		}
 		return fmt.Errorf("there are no records")
 	}
 	for _, x := range r.records {

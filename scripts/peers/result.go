@@ -37,7 +37,7 @@ type result struct {
 	columns []column
 	garbage []bench.Record // for each round; empty if it was not measured
 	memory  []bench.Memory // the same
-	bare    column         // the same, without cells
+	bare    column         // with a cell for each size; without rounds if it was not measured
 }
 
 // A column is one program.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -87,7 +86,6 @@ type started struct {
 	dst, src Vector
 	counts   []int
 	agree    bool // all that is to be done, see Agree
-	shown    bool // to the others, see Shower
 }
 
 // A laggard is a Transport that knows how far the other ranks have come.
@@ -124,8 +122,7 @@ func (e *hostEngine) show(s *started) error {
 	if e.ctx == nil || e.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
-	s.h.Call.Method = uint8(schedule.Shared)
-	s.h.Part, s.h.Len = 0, uint32(min(s.dst.Bytes(), math.MaxUint32))
+	s.h.share(s.dst)
 	e.enter(&s.h)
 	if e.closing.Load() {
 		e.leave()
@@ -133,7 +130,6 @@ func (e *hostEngine) show(s *started) error {
 		return ErrClosed
 	}
 	e.shower.Show(&s.h, s.dst)
-	s.shown = true
 	return nil
 }
 
@@ -142,9 +138,7 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 		return nil
 	}
 	defer func() { e.started = e.started[:0] }()
-	if last := &e.started[len(e.started)-1]; !last.shown {
-		e.enter(&last.h)
-	}
+	e.enter(&e.started[len(e.started)-1].h) // again, if it was shown
 	defer e.leave()
 	if e.closing.Load() {
 		return ErrClosed
@@ -270,9 +264,6 @@ func (e *hostEngine) perform(s *started) error {
 	}
 	switch s.h.Call.Kind {
 	case KindAllReduce:
-		if s.shown {
-			return e.shares.AllReduce(&s.h, s.dst, s.src)
-		}
 		return e.allReduce(&s.h, s.dst, s.src)
 	case KindBroadcast:
 		return e.broadcast(&s.h, s.dst)

@@ -6,7 +6,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 // counts[r] elements of rank r, or src.n of each.
 func (e *hostEngine) allGather(h *Header, dst, src Vector, counts []int) error {
 	if r := e.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
-		h.Call.Method, h.Part, h.Len = uint8(schedule.Shared), 0, uint32(src.Bytes())
+		h.share(src)
 		return r.AllGather(h, dst, src)
 	}
 	width := src.dtype.Size()

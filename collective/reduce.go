@@ -37,9 +37,14 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 
 // sharedReduce leaves all of it to the transport.
 func (e *hostEngine) sharedReduce(h *Header, dst, src Vector) error {
-	h.Call.Method = uint8(schedule.Shared)
-	h.Part, h.Len = 0, uint32(min(dst.Bytes(), math.MaxUint32))
+	h.share(dst)
 	return e.shares.AllReduce(h, dst, src)
+}
+
+// share makes it the header of a call of v that is the transport's.
+func (h *Header) share(v Vector) {
+	h.Call.Method = uint8(schedule.Shared)
+	h.Part, h.Len = 0, uint32(min(v.Bytes(), math.MaxUint32))
 }
 
 // reducer is the transport if it does operations by itself, or nil.

@@ -58,10 +58,13 @@ func (m Method) String() string {
 	return fmt.Sprintf("method(%d)", uint8(m))
 }
 
+// reducing are the algorithms of AllReduce, those of ring order first.
+var reducing = [...]Method{OneShot, Bruck, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical}
+
 // ParseMethod reads what String writes of a method of AllReduce.
 func ParseMethod(name string) (Method, error) {
 	var names []string
-	for _, m := range []Method{OneShot, Bruck, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+	for _, m := range reducing {
 		if name == m.String() {
 			return m, nil
 		}

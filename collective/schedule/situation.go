@@ -83,7 +83,7 @@ func (s *Situation) can(m Method, partial, any bool) bool {
 // of ring order first.
 func (s *Situation) Candidates() []Method {
 	var all []Method
-	for _, m := range []Method{OneShot, Bruck, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical} {
+	for _, m := range reducing {
 		if s.can(m, true, s.Any) {
 			all = append(all, m)
 		}

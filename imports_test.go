@@ -13,12 +13,13 @@ import (
 // table should not grow for are in docs/architecture.md.
 const importTable = `
 .                         :
-collective                : collective/schedule collective/fold
+collective                : collective/schedule collective/fold collective/publish
 collective/schedule       :
 collective/fold           :
+collective/publish        :
 collective/secret         :
-collective/tcp            : collective collective/secret
-collective/shm            : collective collective/schedule collective/fold
+collective/tcp            : collective collective/publish collective/secret
+collective/shm            : collective collective/schedule collective/fold collective/publish
 collective/membership     : collective collective/secret
 collective/cluster        : collective collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
 collective/ncclgroup      : collective cuda nccl

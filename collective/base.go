@@ -35,8 +35,9 @@ type failer interface {
 
 // Agree is part of Base: a barrier whose messages carry the call.
 func (e *hostEngine) Agree(ctx context.Context, h Header) error {
-	h.Job, h.Epoch, h.Group = e.view.Job, e.view.Epoch, e.group
-	e.started = append(e.started, started{h: h, agree: true})
+	o := &Operation{Header: h}
+	e.own(o)
+	e.started, e.agrees = append(e.started, o), true
 	return e.Wait(ctx)
 }
 

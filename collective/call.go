@@ -90,6 +90,12 @@ func (c Call) String() string {
 	return fmt.Sprintf("%v(%s)", c.Kind, strings.Join(parts, ", "))
 }
 
+// set is *c = *d, field by field: see Operation.
+func (c *Call) set(d *Call) {
+	c.Kind, c.DType, c.Op, c.Method = d.Kind, d.DType, d.Op, d.Method
+	c.Root, c.Offset, c.Count = d.Root, d.Offset, d.Count
+}
+
 // HeaderSize is the number of bytes of a Header on the wire.
 const HeaderSize = 64
 

@@ -37,6 +37,11 @@ type Chain struct {
 // of the operands; the bits are those that AllReduce gives.
 func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 	width, size := t.Size(), len(operands)
+	if size == 2 && op != Mean && !widened(t, op) && at%schedule.BlockLen+len(dst)/width <= schedule.BlockLen { // as below, sooner
+		first := at / schedule.BlockLen % 2
+		foldBytes(t, op, dst, operands[first], operands[1-first])
+		return
+	}
 	for lo := 0; lo < len(dst); {
 		block := at / schedule.BlockLen
 		n := min((block+1)*schedule.BlockLen-at, (len(dst)-lo)/width)

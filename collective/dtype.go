@@ -116,12 +116,12 @@ func (o Op) step() fold.Op {
 }
 
 // reducible says why a reduction of a vector is not defined, or nil.
-func reducible(v Vector, o Op) error {
+func reducible(v *Vector, o Op) error {
 	switch {
 	case o < Sum || o > Prod:
 		return fmt.Errorf("collective: unknown reduction %v", o)
 	case v.arena < 0 || v.arena > math.MaxUint32-v.n:
-		return fmt.Errorf("collective: %v of %v: its place in the arena must be from 0 to %d", o, v, math.MaxUint32-v.n)
+		return fmt.Errorf("collective: %v of %v: its place in the arena must be from 0 to %d", o, *v, math.MaxUint32-v.n)
 	}
 	return nil
 }

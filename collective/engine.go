@@ -43,8 +43,10 @@ type hostEngine struct {
 	out        outbox
 	situation  schedule.Situation // what plans depend on
 
-	started  []started // calls that Start was given and Wait has not yet done
-	scratch  []uint64  // operands that arrive; aligned for every element type
+	started  []*Operation // that Start was given and Wait has not yet done
+	agrees   bool         // all that is to be done with it, see Agree
+	shown    *Operation   // the one of them that show has shown
+	scratch  []uint64     // operands that arrive; aligned for every element type
 	chain    Chain
 	moves    []schedule.Move
 	parts    []traffic // of a call that makes moves, by rank
@@ -81,13 +83,6 @@ const (
 // it, after Close: then Free, or when the Transport is garbage.
 type freer interface{ Free() }
 
-type started struct {
-	h        Header
-	dst, src Vector
-	counts   []int
-	agree    bool // all that is to be done, see Agree
-}
-
 // A laggard is a Transport that knows how far the other ranks have come.
 type laggard interface {
 	// Behind is the rank that has made the fewest calls, if that is fewer than
@@ -97,23 +92,26 @@ type laggard interface {
 
 func (e *hostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
-func (e *hostEngine) Start(h Header, dst, src Vector, counts []int) error {
-	e.started = append(e.started, started{})
-	s := &e.started[len(e.started)-1]
-	s.h, s.dst, s.src, s.counts = h, dst, src, counts
-	s.h.Job, s.h.Epoch, s.h.Group = e.view.Job, e.view.Epoch, e.group
+// own completes an operation's header.
+func (e *hostEngine) own(o *Operation) {
+	o.Job, o.Epoch, o.Group = e.view.Job, e.view.Epoch, e.group
+}
+
+func (e *hostEngine) Start(o *Operation) error {
+	e.own(o)
+	e.started = append(e.started, o)
 	if e.shower != nil {
-		return e.show(s)
+		return e.show(o)
 	}
 	return nil
 }
 
 // show shows a call to the others as early as can be, if all of it is the
 // transport's.
-func (e *hostEngine) show(s *started) error {
-	switch k := s.h.Call.Kind; {
+func (e *hostEngine) show(o *Operation) error {
+	switch k := o.Call.Kind; {
 	case k == KindBarrier && e.reducer() != nil:
-	case k == KindAllReduce && s.dst.same(s.src) && e.situation.AlwaysShared():
+	case k == KindAllReduce && o.Dst.same(&o.Src) && e.situation.AlwaysShared():
 	default:
 		return nil
 	}
@@ -122,14 +120,15 @@ func (e *hostEngine) show(s *started) error {
 	if e.ctx == nil || e.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
-	s.h.share(s.dst)
-	e.enter(&s.h)
+	o.share()
+	e.enter(&o.Header)
 	if e.closing.Load() {
 		e.leave()
 		e.started = e.started[:0]
 		return ErrClosed
 	}
-	e.shower.Show(&s.h, s.dst)
+	e.shower.Show(o)
+	e.shown = o
 	return nil
 }
 
@@ -137,13 +136,33 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 	if len(e.started) == 0 {
 		return nil
 	}
-	defer func() { e.started = e.started[:0] }()
-	e.enter(&e.started[len(e.started)-1].h) // again, if it was shown
-	defer e.leave()
-	if e.closing.Load() {
-		return ErrClosed
+	o, err := e.shown, ErrClosed
+	if o == nil {
+		e.enter(&e.started[len(e.started)-1].Header)
 	}
-	return e.attend(ctx)
+	switch {
+	case e.closing.Load():
+	case o != nil && ctx == e.ctx:
+		err = e.complete(o)
+	default:
+		err = e.attend(ctx)
+	}
+	e.started, e.agrees, e.shown = e.started[:0], false, nil
+	e.leave()
+	return err
+}
+
+// complete does what is left of a call that was shown.
+func (e *hostEngine) complete(o *Operation) (err error) {
+	if o.Call.Kind == KindBarrier {
+		err = e.shower.Barrier(o)
+	} else {
+		err = e.shower.AllReduce(o)
+	}
+	if err != nil {
+		e.blame(err)
+	}
+	return err
 }
 
 // enter and leave let Close wait for calls: either it sees the call, or the
@@ -186,7 +205,7 @@ func (e *hostEngine) attend(ctx context.Context) error {
 	if sendErr := e.out.flush(); err == nil {
 		err = sendErr
 	}
-	if e.started[0].agree { // what comes between this call and the next is not this engine's
+	if e.agrees { // what comes between this call and the next is not this engine's
 		e.ignore()
 	}
 	return err
@@ -247,47 +266,47 @@ func (e *hostEngine) tooLate(ctx context.Context) *RankError {
 // SendRecv, which would wait for each other.
 func (e *hostEngine) performAll() error {
 	e.calls++
-	if s := e.started; len(s) == 2 && s[0].h.Call.Kind == KindSend && s[1].h.Call.Kind == KindSend {
-		return e.exchange(&s[0], &s[1])
+	if s := e.started; len(s) == 2 && s[0].Call.Kind == KindSend && s[1].Call.Kind == KindSend {
+		return e.exchange(s[0], s[1])
 	}
-	for i := range e.started {
-		if err := e.perform(&e.started[i]); err != nil {
+	for _, o := range e.started {
+		if err := e.perform(o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *hostEngine) perform(s *started) error {
-	if s.agree {
-		return e.barrier(&s.h)
+func (e *hostEngine) perform(o *Operation) error {
+	if e.agrees {
+		return e.barrier(o)
 	}
-	switch s.h.Call.Kind {
+	switch h := &o.Header; h.Call.Kind {
 	case KindAllReduce:
-		return e.allReduce(&s.h, s.dst, s.src)
+		return e.allReduce(o)
 	case KindBroadcast:
-		return e.broadcast(&s.h, s.dst)
+		return e.broadcast(h, o.Dst)
 	case KindAllGather:
-		return e.allGather(&s.h, s.dst, s.src, s.counts)
+		return e.allGather(o)
 	case KindBarrier:
-		return e.barrier(&s.h)
+		return e.barrier(o)
 	case KindReduceScatter:
-		return e.reduceScatter(&s.h, s.dst, s.src, s.counts)
+		return e.reduceScatter(h, o.Dst, o.Src, o.Counts)
 	case KindReduce:
-		return e.reduce(&s.h, s.dst, s.src)
+		return e.reduce(h, o.Dst, o.Src)
 	case KindGather:
-		return e.gather(&s.h, s.dst, s.src)
+		return e.gather(h, o.Dst, o.Src)
 	case KindScatter:
-		return e.scatter(&s.h, s.dst, s.src)
+		return e.scatter(h, o.Dst, o.Src)
 	case KindAllToAll:
-		return e.allToAll(&s.h, s.dst, s.src, s.counts)
+		return e.allToAll(h, o.Dst, o.Src, o.Counts)
 	case KindSend:
-		if int(s.h.Call.Root) == e.rank {
-			return e.exchange(s, nil)
+		if int(h.Call.Root) == e.rank {
+			return e.exchange(o, nil)
 		}
-		return e.exchange(nil, s)
+		return e.exchange(nil, o)
 	}
-	return fmt.Errorf("collective: %v: %w", s.h.Call.Kind, ErrUnsupported)
+	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
 }
 
 func (e *hostEngine) Abort(cause *RankError) {

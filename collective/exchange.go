@@ -101,26 +101,26 @@ func (e *hostEngine) allToAll(h *Header, dst, src Vector, counts []int) error {
 
 // exchange is what one rank has to do in a Send, a Recv, or both at once: send
 // from rank Call.Root to rank Call.Offset. A nil half is none.
-func (e *hostEngine) exchange(send, recv *started) error {
-	part := func(s *started, k int) []byte {
-		b := s.dst.bytes()
+func (e *hostEngine) exchange(send, recv *Operation) error {
+	part := func(o *Operation, k int) []byte {
+		b := o.Dst.bytes()
 		return b[min(k*schedule.SegmentBytes, len(b)):min((k+1)*schedule.SegmentBytes, len(b))]
 	}
-	parts := func(s *started) int {
-		if s == nil {
+	parts := func(o *Operation) int {
+		if o == nil {
 			return 0
 		}
-		s.h.Call.Method = uint8(schedule.Direct)
-		return max(1, messages(s.dst.Bytes(), schedule.SegmentBytes))
+		o.Call.Method = uint8(schedule.Direct)
+		return max(1, messages(o.Dst.Bytes(), schedule.SegmentBytes))
 	}
 	sends, recvs := parts(send), parts(recv)
 	for k := range max(sends, recvs) {
 		if k < sends {
-			e.post(&send.h, int(send.h.Call.Offset), k, part(send, k))
+			e.post(&send.Header, int(send.Call.Offset), k, part(send, k))
 		}
 		if k < recvs {
 			e.whole[0] = part(recv, k)
-			if err := e.receive(&recv.h, int(recv.h.Call.Root), k, e.whole[:]); err != nil {
+			if err := e.receive(&recv.Header, int(recv.Call.Root), k, e.whole[:]); err != nil {
 				return err
 			}
 		}

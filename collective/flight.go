@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
 // FlightCalls is how many calls a flight record holds.
@@ -86,8 +88,8 @@ type flight struct {
 	Waits
 	current *leg // of the call in progress or the last, for who makes it
 	legs    []leg
-	next    int           // of legs, for who makes calls
-	phase   atomic.Uint64 // 2n+1 while call n is in progress, 2n+2 when it is over
+	next    int          // of legs, for who makes calls
+	phase   publish.Word // 2n+1 while call n is in progress, 2n+2 when it is over
 	told    FlightCall
 
 	mu      sync.Mutex  // held by who reads
@@ -123,7 +125,7 @@ func newFlight(size int) *flight {
 func (f *flight) leg(n uint64) *leg { return &f.legs[n%uint64(len(f.legs))] }
 
 // begin notes a call. It is in progress until end.
-func (f *flight) begin(c Call, seq, step uint64, began time.Duration) {
+func (f *flight) begin(o *Operation, began time.Duration) {
 	if f.reading.Load() {
 		f.mu.Lock()
 		//lint:ignore SA2001 who has the lock copies, and is done once it can be had
@@ -133,14 +135,16 @@ func (f *flight) begin(c Call, seq, step uint64, began time.Duration) {
 	if f.next++; f.next == len(f.legs) {
 		f.next = 0
 	}
-	l.call, l.seq, l.step, l.began, l.err = c, seq, step, began, nil
+	l.call.set(&o.Call)
+	l.call.Method = 0 // which is the engine's
+	l.seq, l.step, l.began, l.err = o.Seq, o.Step, began, nil
 	if l.noted {
 		for i := range l.spans {
 			l.spans[i].clear()
 		}
 	}
 	f.current, f.spans, f.noted = l, l.spans, false
-	f.phase.Add(1)
+	f.phase.Publish(f.phase.Load() + 1)
 }
 
 // clear looks before it writes: a look is the cheaper, and most are clear.
@@ -165,7 +169,7 @@ func (f *flight) end(err error, exactly bool) {
 		l.took = time.Since(origin) - l.began
 	}
 	f.spans = nil
-	f.phase.Add(1)
+	f.phase.Publish(f.phase.Load() + 1)
 }
 
 // tell tells an observer of the call that is over.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -51,6 +50,7 @@ type Group struct {
 	seq    uint64
 	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
 	broken error
+	ops    [2]Operation // that are in progress; two are the halves of a SendRecv
 
 	flight  *flight
 	step    atomic.Uint64
@@ -103,10 +103,10 @@ func (g *Group) Mark(step uint64) { g.step.Store(step) }
 // AllReduce reduces v over all ranks, element by element, and leaves the
 // result in v on every rank: the same bits on each, see the package comment.
 func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
-	if err := reducible(v, op); err != nil {
+	if err := reducible(&v, op); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, v, v)
+	return g.call(ctx, &Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Offset: uint32(v.arena), Count: uint64(v.n)}, &v, &v, nil)
 }
 
 // Broadcast copies v from the root to v on every other rank.
@@ -114,7 +114,7 @@ func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
 	if err := g.rooted(KindBroadcast, root); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindBroadcast, DType: v.dtype, Root: uint32(root), Count: uint64(v.n)}, v, v)
+	return g.call(ctx, &Call{Kind: KindBroadcast, DType: v.dtype, Root: uint32(root), Count: uint64(v.n)}, &v, &v, nil)
 }
 
 // AllGather puts the src of every rank, in rank order, into dst on every rank.
@@ -124,12 +124,13 @@ func (g *Group) AllGather(ctx context.Context, dst, src Vector) error {
 	if err := g.fits(KindAllGather, dst, src, dst.n, src.n*g.Size()); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(src.n)}, dst, src)
+	return g.call(ctx, &Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(src.n)}, &dst, &src, nil)
 }
 
 // Barrier returns when every rank has called it.
 func (g *Group) Barrier(ctx context.Context) error {
-	return g.call(ctx, Call{Kind: KindBarrier}, Vector{device: -1}, Vector{device: -1})
+	none := Vector{device: -1}
+	return g.call(ctx, &Call{Kind: KindBarrier}, &none, &none, nil)
 }
 
 // Abort breaks the group on every rank. They get a *RankError that names this
@@ -150,106 +151,122 @@ func (g *Group) Close() error {
 	return err
 }
 
-// call makes a call in which all ranks take part.
-func (g *Group) call(ctx context.Context, c Call, dst, src Vector) error {
-	return g.callV(ctx, c, dst, src, nil)
-}
-
-// callV is call with the counts of a V operation.
-func (g *Group) callV(ctx context.Context, c Call, dst, src Vector, counts []int) error {
-	if c.Kind != KindBarrier {
-		if err := g.usable(c.Kind, dst, src); err != nil {
-			return err
-		}
+// call makes a call in which all ranks take part, with the counts of a V
+// operation.
+func (g *Group) call(ctx context.Context, c *Call, dst, src *Vector, counts []int) error {
+	if err := g.usable(c.Kind, dst, src); err != nil {
+		return err
 	}
-	return g.attend(ctx, c, func() (uint64, error) {
-		g.seq++
-		return g.seq, g.engine.Start(Header{Seq: g.seq, Step: g.step.Load(), Call: c}, dst, src, counts)
-	})
+	limited, err := g.begin(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer g.limit.finish()
+	g.seq++
+	o := &g.ops[0]
+	o.set(g.seq, g.step.Load(), c, dst, src, counts)
+	return g.finish(limited, o, g.engine.Start(o))
 }
 
-// exchange makes the calls of a Send, a Recv, or both.
+// exchange makes the calls of a Send, a Recv, or both. What errors and the
+// Observer are told of is the last.
 func (g *Group) exchange(ctx context.Context, halves []half) error {
+	var c Call
 	for _, h := range halves {
 		if peer := h.peer(g.Rank()); peer < 0 || peer >= g.Size() || h.from == h.to {
 			return fmt.Errorf("collective: Send from rank %d to rank %d: they are two ranks from 0 to %d", h.from, h.to, g.Size()-1)
 		}
-		if err := g.usable(KindSend, h.v); err != nil {
+		if err := g.usable(KindSend, &h.v, &h.v); err != nil {
 			return err
 		}
+		c = h.call()
 	}
-	last := halves[len(halves)-1]
-	c := Call{Kind: KindSend, DType: last.v.dtype, Root: uint32(last.from), Offset: uint32(last.to), Count: uint64(last.v.n)}
-	return g.attend(ctx, c, func() (seq uint64, err error) {
-		for _, h := range halves {
-			pair := [2]int{h.from, h.to}
-			if g.pairs == nil {
-				g.pairs = map[[2]int]uint64{}
-			}
-			g.pairs[pair]++
-			seq = g.pairs[pair]
-			c := Call{Kind: KindSend, DType: h.v.dtype, Root: uint32(h.from), Offset: uint32(h.to), Count: uint64(h.v.n)}
-			if err := g.engine.Start(Header{Seq: seq, Step: g.step.Load(), Call: c}, h.v, h.v, nil); err != nil {
-				return seq, err
-			}
+	limited, err := g.begin(ctx, &c)
+	if err != nil {
+		return err
+	}
+	defer g.limit.finish()
+	var o *Operation
+	for i, h := range halves {
+		pair := [2]int{h.from, h.to}
+		if g.pairs == nil {
+			g.pairs = map[[2]int]uint64{}
 		}
-		return seq, nil
-	})
+		g.pairs[pair]++
+		o, c = &g.ops[i], h.call()
+		o.set(g.pairs[pair], g.step.Load(), &c, &h.v, &h.v, nil)
+		if err = g.engine.Start(o); err != nil {
+			break
+		}
+	}
+	return g.finish(limited, o, err)
 }
 
 // usable checks vectors before anything is sent, so that a mistake leaves the
 // group whole.
-func (g *Group) usable(k Kind, vs ...Vector) error {
-	if g.onHost && !slices.ContainsFunc(vs, func(v Vector) bool { return v.device >= 0 || v.dtype.Size() == 0 }) {
+func (g *Group) usable(k Kind, dst, src *Vector) error {
+	if k == KindBarrier || g.onHost && dst.onHost() && src.onHost() {
 		return nil
 	}
-	for _, v := range vs {
+	for _, v := range []*Vector{dst, src} {
 		if v.dtype.Size() == 0 {
 			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", k)
 		}
-		if !g.engine.Reaches(v) {
-			return fmt.Errorf("collective: %v of %v: %w: this group does not reach that memory", k, v, ErrUnsupported)
+		if !g.engine.Reaches(*v) {
+			return fmt.Errorf("collective: %v of %v: %w: this group does not reach that memory", k, *v, ErrUnsupported)
 		}
 	}
 	return nil
 }
 
-// attend starts calls and waits for them, alone, and completes their error. c
-// and the number that start returns are what the error and the Observer are
-// told.
-func (g *Group) attend(ctx context.Context, c Call, start func() (seq uint64, err error)) error {
+// begin lets a call begin, alone, until limit.finish, and gives it a context.
+func (g *Group) begin(ctx context.Context, c *Call) (limited context.Context, err error) {
 	if waited, err := g.backlog.after(ctx); err != nil {
-		return g.complete(g.giveUp(err), c, 0, waited)
+		return nil, g.complete(g.giveUp(err), c, 0, waited)
 	}
 	limited, alone := g.limit.begin(ctx)
-	if !alone {
-		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrConcurrent)
+	switch {
+	case !alone:
+		return nil, fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrConcurrent)
+	case g.closed.Load():
+		err = fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrClosed)
+	default:
+		err = g.broken
 	}
-	defer g.limit.finish()
-	if g.closed.Load() {
-		return fmt.Errorf("collective: %v on rank %d: %w", c, g.Rank(), ErrClosed)
+	if err != nil {
+		g.limit.finish()
 	}
-	if g.broken != nil {
-		return g.broken
-	}
-	seq, err := start()
-	begin := time.Since(origin) // after the others can know of the call
-	g.flight.begin(c, seq, g.step.Load(), begin)
+	return limited, err
+}
+
+// finish waits for what was started, the last of it o, unless that was an error,
+// notes it and completes its error.
+func (g *Group) finish(limited context.Context, o *Operation, err error) error {
+	began := time.Since(origin) // after the others can know of the call
+	g.flight.begin(o, began)
 	if err == nil {
 		err = g.engine.Wait(limited)
 	}
 	if err != nil {
-		err = g.complete(err, c, seq, time.Since(origin)-begin)
+		c := o.Call
+		c.Method = 0 // which is the engine's
+		err = g.complete(err, &c, o.Seq, time.Since(origin)-began)
 		g.broken = err
 	}
 	g.flight.end(err, g.opts.Observer != nil)
 	if g.opts.Observer != nil {
-		g.opts.Observer.Called(c, seq, g.step.Load(), g.flight.current.took, err)
-		if o, ok := g.opts.Observer.(FlightObserver); ok {
-			g.flight.tell(o)
-		}
+		g.tell(err)
 	}
 	return err
+}
+
+// tell tells the Observer of the call that is over.
+func (g *Group) tell(err error) {
+	l := g.flight.current
+	g.opts.Observer.Called(l.call, l.seq, l.step, l.took, err)
+	if o, ok := g.opts.Observer.(FlightObserver); ok {
+		g.flight.tell(o)
+	}
 }
 
 // giveUp breaks the group because a call was not made in time for its context:
@@ -261,17 +278,17 @@ func (g *Group) giveUp(cause error) *RankError {
 }
 
 // complete adds to an error what only the Group knows.
-func (g *Group) complete(err error, c Call, seq uint64, after time.Duration) error {
+func (g *Group) complete(err error, c *Call, seq uint64, after time.Duration) error {
 	var found *RankError
 	if !errors.As(err, &found) {
 		var differ *MismatchError
 		if !errors.As(err, &differ) {
-			return fmt.Errorf("collective: %v #%d on rank %d: %w", c, seq, g.Rank(), err)
+			return fmt.Errorf("collective: %v #%d on rank %d: %w", *c, seq, g.Rank(), err)
 		}
 		found = &RankError{Rank: differ.Peer, Phase: "mismatch", Err: err}
 	}
 	e := *found
-	e.Op, e.Seq, e.Epoch, e.Node, e.After = c, seq, g.view.Epoch, g.view.Name(e.Rank), after
+	e.Op, e.Seq, e.Epoch, e.Node, e.After = *c, seq, g.view.Epoch, g.view.Name(e.Rank), after
 	return &e
 }
 

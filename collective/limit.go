@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
 // A limit lets one call of a group run at a time, and ends it. The engine sees
@@ -15,7 +17,7 @@ import (
 type limit struct {
 	most time.Duration // the deadline
 
-	state atomic.Uint32
+	state publish.Word
 	done  atomic.Value // of the caller's context that is watched, a <-chan struct{}
 	armed atomic.Bool  // the timer runs
 
@@ -32,7 +34,7 @@ type limit struct {
 
 // The states of a limit.
 const (
-	idle    = uint32(iota)
+	idle    = uint64(iota)
 	setting // a call begins, and its context is not yet watched
 	running
 	noticed // running, and the timer has seen it, at since
@@ -66,7 +68,7 @@ func (l *limit) begin(ctx context.Context) (context.Context, bool) {
 }
 
 // finish says that the call is over.
-func (l *limit) finish() { l.state.Store(idle) }
+func (l *limit) finish() { l.state.Publish(idle) }
 
 // follow watches ctx from now on, instead of the one before, and none once the
 // limit is closed.

@@ -4,10 +4,11 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 
 // allGather leaves in dst, on every rank, the src of all ranks in rank order:
 // counts[r] elements of rank r, or src.n of each.
-func (e *hostEngine) allGather(h *Header, dst, src Vector, counts []int) error {
+func (e *hostEngine) allGather(o *Operation) error {
+	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
 	if r := e.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
-		h.share(src)
-		return r.AllGather(h, dst, src)
+		o.share()
+		return r.AllGather(o)
 	}
 	width := src.dtype.Size()
 	piece := func(r int) []byte {
@@ -91,11 +92,12 @@ func (e *hostEngine) broadcast(h *Header, v Vector) error {
 }
 
 // barrier returns when every rank has called it.
-func (e *hostEngine) barrier(h *Header) error {
+func (e *hostEngine) barrier(o *Operation) error {
 	if r := e.reducer(); r != nil {
-		h.Call.Method = uint8(schedule.Shared)
-		return r.Barrier(h)
+		o.Call.Method = uint8(schedule.Shared)
+		return r.Barrier(o)
 	}
+	h := &o.Header
 	h.Call.Method = uint8(schedule.PlanBarrier().Method)
 	want := e.expecting(h)
 	for i := range schedule.Rounds(e.size) {

@@ -32,11 +32,11 @@ func (g *Group) ReduceScatterV(ctx context.Context, dst, src Vector, counts []in
 }
 
 func (g *Group) reduceScatter(ctx context.Context, dst, src Vector, counts []int, op Op) error {
-	if err := reducible(src, op); err != nil {
+	if err := reducible(&src, op); err != nil {
 		return err
 	}
-	c := Call{Kind: KindReduceScatter, DType: src.dtype, Op: op, Offset: uint32(src.arena), Count: uint64(src.n), Root: digestCounts(counts)}
-	return g.callV(ctx, c, dst, src, counts)
+	c := &Call{Kind: KindReduceScatter, DType: src.dtype, Op: op, Offset: uint32(src.arena), Count: uint64(src.n), Root: digestCounts(counts)}
+	return g.call(ctx, c, &dst, &src, counts)
 }
 
 // AllGatherV is AllGather with pieces of different lengths: rank r gives
@@ -51,14 +51,14 @@ func (g *Group) AllGatherV(ctx context.Context, dst, src Vector, counts []int) e
 	if err := g.fits(KindAllGather, dst, src, dst.n, total(counts)); err != nil {
 		return err
 	}
-	return g.callV(ctx, Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(dst.n), Root: digestCounts(counts)}, dst, src, counts)
+	return g.call(ctx, &Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(dst.n), Root: digestCounts(counts)}, &dst, &src, counts)
 }
 
 // Reduce reduces src over all ranks and leaves the result in dst on the root,
 // with the bits that AllReduce gives. dst may be src; on other ranks it is not
 // used.
 func (g *Group) Reduce(ctx context.Context, dst, src Vector, op Op, root int) error {
-	if err := reducible(src, op); err != nil {
+	if err := reducible(&src, op); err != nil {
 		return err
 	}
 	if err := g.rooted(KindReduce, root); err != nil {
@@ -69,7 +69,7 @@ func (g *Group) Reduce(ctx context.Context, dst, src Vector, op Op, root int) er
 	} else if err := g.fits(KindReduce, dst, src, dst.n, src.n); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindReduce, DType: src.dtype, Op: op, Root: uint32(root), Offset: uint32(src.arena), Count: uint64(src.n)}, dst, src)
+	return g.call(ctx, &Call{Kind: KindReduce, DType: src.dtype, Op: op, Root: uint32(root), Offset: uint32(src.arena), Count: uint64(src.n)}, &dst, &src, nil)
 }
 
 // Gather puts the src of every rank, in rank order, into dst on the root. dst
@@ -83,7 +83,7 @@ func (g *Group) Gather(ctx context.Context, dst, src Vector, root int) error {
 	} else if err := g.fits(KindGather, dst, src, dst.n, src.n*g.Size()); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindGather, DType: src.dtype, Root: uint32(root), Count: uint64(src.n)}, dst, src)
+	return g.call(ctx, &Call{Kind: KindGather, DType: src.dtype, Root: uint32(root), Count: uint64(src.n)}, &dst, &src, nil)
 }
 
 // Scatter puts piece r of the root's src into dst on rank r. src has Size()
@@ -97,7 +97,7 @@ func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 	} else if err := g.fits(KindScatter, dst, src, src.n, dst.n*g.Size()); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindScatter, DType: dst.dtype, Root: uint32(root), Count: uint64(dst.n)}, dst, src)
+	return g.call(ctx, &Call{Kind: KindScatter, DType: dst.dtype, Root: uint32(root), Count: uint64(dst.n)}, &dst, &src, nil)
 }
 
 // AllToAll sends piece r of src to rank r, and puts what rank r sends here at
@@ -110,7 +110,7 @@ func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 	if err := g.fits(KindAllToAll, dst, src, dst.n, src.n); err != nil {
 		return err
 	}
-	return g.call(ctx, Call{Kind: KindAllToAll, DType: src.dtype, Count: uint64(src.n)}, dst, src)
+	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Count: uint64(src.n)}, &dst, &src, nil)
 }
 
 // AllToAllV is AllToAll with pieces of different lengths: sends[r] elements go
@@ -129,7 +129,7 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 		return fmt.Errorf("collective: AllToAllV of %v: the counts take %d elements", src, total(sends))
 	}
 	counts := append(append(make([]int, 0, 2*g.Size()), sends...), recvs...)
-	return g.callV(ctx, Call{Kind: KindAllToAll, DType: src.dtype}, dst, src, counts)
+	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype}, &dst, &src, counts)
 }
 
 // Send sends v to a rank, which calls Recv with as many elements. It returns
@@ -158,6 +158,11 @@ func (g *Group) SendRecv(ctx context.Context, dst Vector, from int, src Vector, 
 type half struct {
 	v        Vector
 	from, to int
+}
+
+// call is the Call that both sides make.
+func (h half) call() Call {
+	return Call{Kind: KindSend, DType: h.v.dtype, Root: uint32(h.from), Offset: uint32(h.to), Count: uint64(h.v.n)}
 }
 
 // peer is the other rank.

@@ -10,15 +10,15 @@ import (
 // idle is a transport whose calls are over at once.
 type idle struct{ collective.Transport }
 
-func (idle) Reduces() bool                                                            { return true }
-func (idle) AllReduce(*collective.Header, collective.Vector, collective.Vector) error { return nil }
-func (idle) AllGather(*collective.Header, collective.Vector, collective.Vector) error { return nil }
-func (idle) Barrier(*collective.Header) error                                         { return nil }
-func (idle) Posts() bool                                                              { return true }
-func (idle) Post(int, *collective.Header, [][]byte) error                             { return nil }
-func (idle) Flush(context.Context) error                                              { return nil }
-func (idle) Abort(*collective.RankError)                                              {}
-func (idle) Close() error                                                             { return nil }
+func (idle) Reduces() bool                                { return true }
+func (idle) AllReduce(*collective.Operation) error        { return nil }
+func (idle) AllGather(*collective.Operation) error        { return nil }
+func (idle) Barrier(*collective.Operation) error          { return nil }
+func (idle) Posts() bool                                  { return true }
+func (idle) Post(int, *collective.Header, [][]byte) error { return nil }
+func (idle) Flush(context.Context) error                  { return nil }
+func (idle) Abort(*collective.RankError)                  {}
+func (idle) Close() error                                 { return nil }
 
 // What a Group itself adds to the time of a call.
 func BenchmarkGroup(b *testing.B) {

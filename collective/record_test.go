@@ -9,13 +9,14 @@ import (
 
 // What the record adds to a call that waits for nobody, and to one that does.
 func BenchmarkFlight(b *testing.B) {
-	c := Call{Kind: KindAllReduce, DType: Float32, Count: 1}
+	o := &Operation{Header: Header{Call: Call{Kind: KindAllReduce, DType: Float32, Count: 1}}}
 	for name, waits := range map[string]int{"quick": 0, "waiting": 1} {
 		b.Run(name, func(b *testing.B) {
 			f := newFlight(8)
 			b.ReportAllocs()
 			for i := range b.N {
-				f.begin(c, uint64(i), 0, time.Duration(i))
+				o.Seq = uint64(i)
+				f.begin(o, time.Duration(i))
 				for range waits {
 					began := f.Begin(1, LateToCall)
 					f.End(1, LateToCall, began)
@@ -35,7 +36,7 @@ func TestWaitsOutsideOfACall(t *testing.T) {
 		f.End(1, SlowToMove, began)
 	}
 	note()
-	f.begin(Call{Kind: KindBarrier}, 1, 0, time.Since(origin))
+	f.begin(&Operation{Header: Header{Call: Call{Kind: KindBarrier}, Seq: 1}}, time.Since(origin))
 	f.end(nil, false)
 	note()
 	calls, waiting, _ := f.copy()

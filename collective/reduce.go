@@ -8,17 +8,18 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// allReduce leaves in dst, on every rank, the reduction of all ranks' src.
-func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
+// allReduce leaves in o.Dst, on every rank, the reduction of all ranks' o.Src.
+func (e *hostEngine) allReduce(o *Operation) error {
 	if e.situation.AlwaysShared() {
-		return e.sharedReduce(h, dst, src)
+		return e.sharedReduce(o)
 	}
+	h, dst, src := &o.Header, o.Dst, o.Src
 	plan := e.plan(dst, h.Call.Op)
 	if plan.Method == schedule.Shared {
-		return e.sharedReduce(h, dst, src)
+		return e.sharedReduce(o)
 	}
 	h.Call.Method = uint8(plan.Method)
-	if !dst.same(src) {
+	if !dst.same(&src) {
 		copy(dst.bytes(), src.bytes())
 	}
 	blocks := plan.Segment / schedule.BlockLen
@@ -36,15 +37,15 @@ func (e *hostEngine) allReduce(h *Header, dst, src Vector) error {
 }
 
 // sharedReduce leaves all of it to the transport.
-func (e *hostEngine) sharedReduce(h *Header, dst, src Vector) error {
-	h.share(dst)
-	return e.shares.AllReduce(h, dst, src)
+func (e *hostEngine) sharedReduce(o *Operation) error {
+	o.share()
+	return e.shares.AllReduce(o)
 }
 
-// share makes it the header of a call of v that is the transport's.
-func (h *Header) share(v Vector) {
-	h.Call.Method = uint8(schedule.Shared)
-	h.Part, h.Len = 0, uint32(min(v.Bytes(), math.MaxUint32))
+// share makes it a call that is the transport's.
+func (o *Operation) share() {
+	o.Call.Method = uint8(schedule.Shared)
+	o.Part, o.Len = 0, uint32(min(o.Src.Bytes(), math.MaxUint32))
 }
 
 // reducer is the transport if it does operations by itself, or nil.

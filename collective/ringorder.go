@@ -11,7 +11,7 @@ import "fmt"
 // and block b is folded beginning at operand b mod len(operands), going up, and
 // round from the last to the first. Mean multiplies by 1/len(operands) last.
 func FoldLocal(op Op, dst Vector, operands []Vector) error {
-	if err := reducible(dst, op); err != nil {
+	if err := reducible(&dst, op); err != nil {
 		return err
 	}
 	if len(operands) == 0 {

@@ -37,21 +37,21 @@ type Poster interface {
 }
 
 // A Reducer is a Transport that can do some operations by itself, in memory
-// that all ranks share. No Send and no Recv is in progress meanwhile. h says
-// which call it is; another rank's that differs is a *MismatchError.
+// that all ranks share. No Send and no Recv is in progress meanwhile. Another
+// rank's operation that differs in its Header is a *MismatchError.
 type Reducer interface {
 	Transport
 	// Reduces reports whether the methods below are of use. It does not change,
 	// and is the same on all ranks.
 	Reduces() bool
-	// AllReduce leaves in dst the reduction of all ranks' src, in ring order. dst
-	// and src may be the same memory.
-	AllReduce(h *Header, dst, src Vector) error
-	// AllGather leaves in dst the src of every rank, in rank order, if src is at
-	// most GatherBytes.
-	AllGather(h *Header, dst, src Vector) error
+	// AllReduce leaves in o.Dst the reduction of all ranks' o.Src, in ring order.
+	// The two may be the same memory.
+	AllReduce(o *Operation) error
+	// AllGather leaves in o.Dst the o.Src of every rank, in rank order, if that is
+	// at most GatherBytes.
+	AllGather(o *Operation) error
 	// Barrier returns when every rank has called it.
-	Barrier(h *Header) error
+	Barrier(o *Operation) error
 }
 
 // A Shower is a Reducer that can let the others see a call before it is made: what
@@ -60,22 +60,39 @@ type Reducer interface {
 type Shower interface {
 	Reducer
 	// Show shows a Barrier, or an AllReduce in place, which the caller makes next,
-	// with the same h and v, or never makes another.
-	Show(h *Header, v Vector)
+	// with the same o, or never makes another.
+	Show(o *Operation)
 }
 
 // GatherBytes is how much a rank gives at most in a Reducer's AllGather.
 const GatherBytes = 4 << 10
+
+// An Operation is one call as an Engine carries it out. A Group makes it once,
+// and it is handed on by pointer from there to the transport: to copy what has
+// just been stored in smaller pieces takes longer than to store it.
+type Operation struct {
+	Header          // Job, Epoch and Group are filled in by the engine
+	Dst, Src Vector // may be the same memory
+	Counts   []int  // of V operations
+}
+
+// set makes it a call of all.
+func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector, counts []int) {
+	o.Seq, o.Step, o.Part, o.Len = seq, step, 0, 0
+	o.Call.set(c)
+	o.Dst.set(dst)
+	o.Src.set(src)
+	o.Counts = counts
+}
 
 // An Engine does the work of a Group: schedules over a Transport, or NCCL on a
 // stream. A Group calls it from one goroutine at a time.
 type Engine interface {
 	// Reaches reports whether the engine can use the memory of v in place.
 	Reaches(v Vector) bool
-	// Start begins a call. dst and src may be the same memory and belong to the
-	// engine until Wait returns, as do the counts of V operations. Work may be put
-	// off until Wait.
-	Start(h Header, dst, src Vector, counts []int) error
+	// Start begins a call. The Operation, its memory and its counts belong to the
+	// engine until Wait returns. Work may be put off until Wait.
+	Start(o *Operation) error
 	// Wait finishes the calls that were started. The end of ctx breaks the engine,
 	// even if it comes after Wait has returned, until another context is given.
 	// The error is a *RankError when it knows who is to blame.

@@ -124,7 +124,15 @@ func (v Vector) bytes() []byte {
 	return unsafe.Slice((*byte)(v.host), v.n*v.dtype.Size())
 }
 
+// onHost reports whether it is a Vector in host memory, and not the zero one.
+func (v *Vector) onHost() bool { return v.device < 0 && v.dtype.Size() != 0 }
+
+// set is *v = *w, field by field: see Operation.
+func (v *Vector) set(w *Vector) {
+	v.host, v.addr, v.n, v.arena, v.device, v.dtype = w.host, w.addr, w.n, w.arena, w.device, w.dtype
+}
+
 // same reports whether two vectors are the same memory.
-func (v Vector) same(w Vector) bool {
+func (v *Vector) same(w *Vector) bool {
 	return v.host == w.host && v.addr == w.addr && v.device == w.device && v.n == w.n
 }

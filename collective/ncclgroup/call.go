@@ -15,7 +15,7 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 		return err
 	}
 	if !e.link.there() && !e.watch.over() {
-		if err := e.join(ctx, calls[0].h.Seq); err != nil {
+		if err := e.join(ctx, calls[0].Header.Seq); err != nil {
 			return err
 		}
 	}
@@ -47,19 +47,19 @@ func (e *Engine) agree(ctx context.Context, calls []started) error {
 	switch s := &calls[0]; {
 	case s.kind() == collective.KindSend:
 		for i := range calls {
-			nothing, err := collective.OfBytes(nil, calls[i].h.Call.DType)
+			nothing, err := collective.OfBytes(nil, calls[i].Header.Call.DType)
 			if err != nil {
 				return err
 			}
-			if err := e.base.Start(calls[i].h, nothing, nothing, nil); err != nil {
+			if err := e.base.Start(&collective.Operation{Header: calls[i].Header, Dst: nothing, Src: nothing}); err != nil {
 				return err
 			}
 		}
 		return e.base.Wait(ctx)
-	case s.kind() == collective.KindAllToAll && s.counts != nil:
+	case s.kind() == collective.KindAllToAll && s.Counts != nil:
 		return e.agreeOnCounts(ctx, s)
 	default:
-		return e.base.Agree(ctx, s.h)
+		return e.base.Agree(ctx, s.Header)
 	}
 }
 
@@ -68,20 +68,20 @@ func (e *Engine) agree(ctx context.Context, calls []started) error {
 func (e *Engine) agreeOnCounts(ctx context.Context, s *started) error {
 	sends, recvs := make([]int64, e.seat.size), make([]int64, e.seat.size)
 	for r := range e.seat.size {
-		sends[r] = int64(s.counts[r])
+		sends[r] = int64(s.Counts[r])
 	}
-	if err := e.base.Start(s.h, collective.Of(recvs), collective.Of(sends), nil); err != nil {
+	if err := e.base.Start(&collective.Operation{Header: s.Header, Dst: collective.Of(recvs), Src: collective.Of(sends)}); err != nil {
 		return err
 	}
 	if err := e.base.Wait(ctx); err != nil {
 		return err
 	}
 	for r, got := range recvs {
-		want := s.counts[e.seat.size+r]
+		want := s.Counts[e.seat.size+r]
 		if int64(want) == got {
 			continue
 		}
-		differ := &collective.MismatchError{Self: e.seat.rank, Peer: r, Mine: s.h, Theirs: s.h}
+		differ := &collective.MismatchError{Self: e.seat.rank, Peer: r, Mine: s.Header, Theirs: s.Header}
 		differ.Mine.Call.Count, differ.Theirs.Call.Count = uint64(want), uint64(got)
 		e.base.Abort(&collective.RankError{Rank: r, Phase: "mismatch", Err: differ})
 		return differ
@@ -127,7 +127,7 @@ func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collecti
 		return fmt.Errorf("ncclgroup: queueing %v: %w", c, collective.ErrConcurrent) // to wait here, on the device's thread, could be for ever
 	}
 	defer e.busy.Unlock()
-	calls := []started{{h: collective.Header{Call: c}, dst: dst, src: src}}
+	calls := []started{{Header: collective.Header{Call: c}, Dst: dst, Src: src}}
 	switch {
 	case e.closing.Load():
 		return collective.ErrClosed

@@ -7,15 +7,11 @@ import (
 )
 
 // A started call is one that Start was given and Wait has not done.
-type started struct {
-	h        collective.Header
-	dst, src collective.Vector
-	counts   []int
-}
+type started collective.Operation
 
-func (s *started) vectors() [2]collective.Vector { return [2]collective.Vector{s.dst, s.src} }
+func (s *started) vectors() [2]collective.Vector { return [2]collective.Vector{s.Dst, s.Src} }
 
-func (s *started) kind() collective.Kind { return s.h.Call.Kind }
+func (s *started) kind() collective.Kind { return s.Header.Call.Kind }
 
 // reduces reports whether the result depends on the order of folding.
 func (s *started) reduces() bool {
@@ -48,54 +44,54 @@ type seat struct{ rank, size int }
 // commands are NCCL's calls for a call of device vectors, in one group: none if
 // nothing is to be moved.
 func (p seat) commands(s *started) []nccl.Command {
-	c := &s.h.Call
-	b := builder{kind: dataTypes[c.DType], op: redOps[c.Op], width: c.DType.Size(), dst: at(s.dst), src: at(s.src)}
+	c := &s.Header.Call
+	b := builder{kind: dataTypes[c.DType], op: redOps[c.Op], width: c.DType.Size(), dst: at(s.Dst), src: at(s.Src)}
 	root := int(c.Root)
 	switch c.Kind {
 	case collective.KindAllReduce:
-		b.add(nccl.KindAllReduce, 0, b.src, b.dst, s.src.Len())
+		b.add(nccl.KindAllReduce, 0, b.src, b.dst, s.Src.Len())
 	case collective.KindReduce:
-		b.add(nccl.KindReduce, root, b.src, b.dst, s.src.Len())
+		b.add(nccl.KindReduce, root, b.src, b.dst, s.Src.Len())
 	case collective.KindBroadcast:
-		b.add(nccl.KindBroadcast, root, b.src, b.dst, s.dst.Len())
+		b.add(nccl.KindBroadcast, root, b.src, b.dst, s.Dst.Len())
 	case collective.KindAllGather:
-		if s.counts == nil {
-			b.add(nccl.KindAllGather, 0, b.src, b.dst, s.src.Len())
+		if s.Counts == nil {
+			b.add(nccl.KindAllGather, 0, b.src, b.dst, s.Src.Len())
 			break
 		}
-		b.pieces(s.counts, func(r, lo, n int) { b.add(nccl.KindBroadcast, r, b.src, b.dst.at(lo, b.width), n) })
+		b.pieces(s.Counts, func(r, lo, n int) { b.add(nccl.KindBroadcast, r, b.src, b.dst.at(lo, b.width), n) })
 	case collective.KindReduceScatter:
-		if s.counts == nil {
-			b.add(nccl.KindReduceScatter, 0, b.src, b.dst, s.dst.Len())
+		if s.Counts == nil {
+			b.add(nccl.KindReduceScatter, 0, b.src, b.dst, s.Dst.Len())
 			break
 		}
-		b.pieces(s.counts, func(r, lo, n int) { b.add(nccl.KindReduce, r, b.src.at(lo, b.width), b.dst, n) })
+		b.pieces(s.Counts, func(r, lo, n int) { b.add(nccl.KindReduce, r, b.src.at(lo, b.width), b.dst, n) })
 	case collective.KindGather:
-		b.send(root, 0, s.src.Len())
+		b.send(root, 0, s.Src.Len())
 		for r := 0; p.rank == root && r < p.size; r++ {
-			b.recv(r, r*s.src.Len(), s.src.Len())
+			b.recv(r, r*s.Src.Len(), s.Src.Len())
 		}
 	case collective.KindScatter:
 		for r := 0; p.rank == root && r < p.size; r++ {
-			b.send(r, r*s.dst.Len(), s.dst.Len())
+			b.send(r, r*s.Dst.Len(), s.Dst.Len())
 		}
-		b.recv(root, 0, s.dst.Len())
+		b.recv(root, 0, s.Dst.Len())
 	case collective.KindAllToAll:
 		p.allToAll(&b, s)
 	case collective.KindSend:
 		if root == p.rank {
-			b.send(int(c.Offset), 0, s.src.Len())
+			b.send(int(c.Offset), 0, s.Src.Len())
 		} else {
-			b.recv(root, 0, s.dst.Len())
+			b.recv(root, 0, s.Dst.Len())
 		}
 	}
 	return b.commands
 }
 
 func (p seat) allToAll(b *builder, s *started) {
-	sends, recvs := even(s.src.Len(), p.size), even(s.dst.Len(), p.size)
-	if s.counts != nil {
-		sends, recvs = s.counts[:p.size], s.counts[p.size:]
+	sends, recvs := even(s.Src.Len(), p.size), even(s.Dst.Len(), p.size)
+	if s.Counts != nil {
+		sends, recvs = s.Counts[:p.size], s.Counts[p.size:]
 	}
 	b.pieces(sends, b.send)
 	b.pieces(recvs, b.recv)

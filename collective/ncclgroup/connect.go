@@ -63,7 +63,7 @@ func (e *Engine) choose(versions []int64, why error) error {
 
 // setUp makes a call of the engine below that no user made.
 func (e *Engine) setUp(ctx context.Context, seq uint64, c collective.Call, dst, src collective.Vector) error {
-	if err := e.base.Start(collective.Header{Seq: seq, Call: c}, dst, src, nil); err != nil {
+	if err := e.base.Start(&collective.Operation{Header: collective.Header{Seq: seq, Call: c}, Dst: dst, Src: src}); err != nil {
 		return err
 	}
 	return e.base.Wait(ctx)

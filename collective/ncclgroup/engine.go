@@ -103,8 +103,8 @@ func (e *Engine) Reaches(v collective.Vector) bool {
 }
 
 // Start is part of collective.Engine. All work is put off until Wait.
-func (e *Engine) Start(h collective.Header, dst, src collective.Vector, counts []int) error {
-	e.started = append(e.started, started{h, dst, src, counts})
+func (e *Engine) Start(o *collective.Operation) error {
+	e.started = append(e.started, started(*o))
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (e *Engine) way(calls []started) way {
 				host++
 			}
 		}
-		if s.reduces() && (!e.any || s.h.Call.Op == collective.Mean && whole(s.h.Call.DType)) {
+		if s.reduces() && (!e.any || s.Header.Call.Op == collective.Mean && whole(s.Header.Call.DType)) {
 			can = false
 		}
 	}
@@ -185,7 +185,7 @@ func (e *Engine) way(calls []started) way {
 func (e *Engine) below(ctx context.Context, calls []started) error {
 	for i := range calls {
 		s := &calls[i]
-		if err := e.base.Start(s.h, s.dst, s.src, s.counts); err != nil {
+		if err := e.base.Start((*collective.Operation)(s)); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func TestCommands(t *testing.T) {
 			for i := range c.want {
 				c.want[i].Type = nccl.Float64
 			}
-			s := &started{h: collective.Header{Call: c.call}, dst: vector(dst, c.dst), src: vector(src, c.src), counts: c.counts}
+			s := &started{Header: collective.Header{Call: c.call}, Dst: vector(dst, c.dst), Src: vector(src, c.src), Counts: c.counts}
 			require.Equal(t, c.want, seat{1, 3}.commands(s))
 		})
 	}
@@ -97,7 +97,7 @@ func TestCopies(t *testing.T) {
 		{"who receives", collective.Call{Kind: collective.KindSend, Root: 1}, 0, false, true},
 	} {
 		v := vector(4096, 100)
-		copies, total := seat{c.rank, 2}.copies([]started{{h: collective.Header{Call: c.call}, dst: v, src: v}})
+		copies, total := seat{c.rank, 2}.copies([]started{{Header: collective.Header{Call: c.call}, Dst: v, Src: v}})
 		require.Same(t, copies[0], copies[1], "one vector, one copy")
 		require.Equal(t, 832, total)
 		require.Equal(t, [2]bool{c.in, c.out}, [2]bool{copies[0].in, copies[0].out}, c.name)

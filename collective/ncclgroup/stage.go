@@ -85,10 +85,10 @@ func (p seat) copies(calls []started) (copies []*copied, total int) {
 	}
 	for i := range calls {
 		s := &calls[i]
-		dst := place(s.dst)
+		dst := place(s.Dst)
 		src := dst
-		if !sameMemory(s.dst, s.src) {
-			src = place(s.src)
+		if !sameMemory(s.Dst, s.Src) {
+			src = place(s.Src)
 		}
 		if src != nil && p.reads(s) {
 			src.in = true
@@ -105,14 +105,14 @@ func (p seat) copies(calls []started) (copies []*copied, total int) {
 func (p seat) reads(s *started) bool {
 	switch s.kind() {
 	case collective.KindBroadcast, collective.KindScatter, collective.KindSend:
-		return int(s.h.Call.Root) == p.rank
+		return int(s.Header.Call.Root) == p.rank
 	}
 	return true
 }
 
 // writes reports whether this rank's dst gets anything.
 func (p seat) writes(s *started) bool {
-	root := int(s.h.Call.Root) == p.rank
+	root := int(s.Header.Call.Root) == p.rank
 	switch s.kind() {
 	case collective.KindReduce, collective.KindGather:
 		return root
@@ -125,7 +125,7 @@ func (p seat) writes(s *started) bool {
 // substitute puts the copies in the place of what is in device memory.
 func substitute(calls []started, copies []*copied, room []byte) error {
 	for i := range calls {
-		for j, v := range []*collective.Vector{&calls[i].dst, &calls[i].src} {
+		for j, v := range []*collective.Vector{&calls[i].Dst, &calls[i].Src} {
 			c := copies[2*i+j]
 			if c == nil {
 				continue

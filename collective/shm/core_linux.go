@@ -41,14 +41,14 @@ func (r *run) giveWay(call uint64) {
 			continue
 		}
 		for range spinBrief {
-			if atomic.LoadUint64(t.shown(peer, r.parity)) >= call {
+			if atomic.LoadUint64(t.desks[peer][r.parity].shown) >= call {
 				break
 			}
 			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		}
 	}
 	for peer := range t.ranks {
-		if peer != t.self && !spin(t.shown(peer, r.parity), call, elsewhere) {
+		if peer != t.self && !spin(t.desks[peer][r.parity].shown, call, elsewhere) {
 			return
 		}
 	}
@@ -81,5 +81,5 @@ func (t *Transport) where(peer int) *uint64 { return t.mem.word(t.mem.sleep(peer
 
 // apart reports whether a rank was on another core at its last even or odd call.
 func (t *Transport) apart(peer, parity int) bool {
-	return atomic.LoadUint64(t.mem.word(t.mem.core(peer, parity))) != t.core
+	return atomic.LoadUint64(t.desks[peer][parity].core) != t.core
 }

@@ -94,7 +94,7 @@ func (r *run) choose(call uint64) (w way, met bool, err error) {
 	placed := true
 	for peer := range t.ranks {
 		if peer != t.self {
-			t.places[peer].get(t.mem.bytes(t.mem.inline(peer, r.parity), locationBytes))
+			t.places[peer].get(t.desks[peer][r.parity].inline)
 		}
 		placed = placed && t.places[peer].arena != 0
 	}

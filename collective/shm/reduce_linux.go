@@ -2,24 +2,59 @@ package shm
 
 import (
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
 // reduction is what AllReduce keeps from call to call.
 type reduction struct {
 	chunks   uint64 // staged in the calls before
 	chain    collective.Chain
-	operands [][]byte         // by index
-	digest   uint64           // of the own header
-	posting  bool             // see post
-	early    bool             // the call has been shown, by Show
+	operands [][]byte // by index
+	digest   uint64   // of the own header
+	posting  bool     // see post
+	early    bool     // the call has been shown, by Show
+	run      run
 	posted   [flags]*uint64   // the own flags; of shown, that of this call
 	flag     [flags][]*uint64 // of others, by index; shown is not among them
+	desks    [][2]desk        // by index
+}
+
+// A desk is where a rank shows its even or its odd calls: pieces of the memory
+// that all share.
+type desk struct {
+	shown         *uint64 // the flag
+	digest        *uint64
+	core          *uint64
+	header        []byte
+	inline, small []byte // for data: few, and more
+}
+
+func (m *region) desk(rank, parity int) desk {
+	return desk{
+		shown:  m.word(m.flag(rank, shown, parity)),
+		digest: m.word(m.digest(rank, parity)), core: m.word(m.core(rank, parity)),
+		header: m.bytes(m.header(rank, parity), collective.HeaderSize),
+		inline: m.bytes(m.inline(rank, parity), inlineBytes),
+		small:  m.bytes(m.small(rank, parity), smallBytes),
+	}
+}
+
+// data is where n bytes of a small call are shown.
+func (d *desk) data(n int) []byte {
+	if n <= inlineBytes {
+		return d.inline[:n]
+	}
+	return d.small[:n]
 }
 
 // equip finds the flags.
 func (t *Transport) equip() {
+	t.run.t = t
 	t.operands = make([][]byte, len(t.ranks))
 	t.places, t.views = make([]location, len(t.ranks)), make([][]byte, len(t.ranks))
+	for i := range t.ranks {
+		t.desks = append(t.desks, [2]desk{t.mem.desk(i, 0), t.mem.desk(i, 1)})
+	}
 	for f := staged; f < flags; f++ {
 		t.posted[f] = t.mem.word(t.mem.flag(t.self, f, 0))
 		for i := range t.ranks {
@@ -28,52 +63,49 @@ func (t *Transport) equip() {
 	}
 }
 
-// shown is the flag by which a rank shows its even or odd calls.
-func (t *Transport) shown(peer, parity int) *uint64 {
-	return t.mem.word(t.mem.flag(peer, shown, parity))
-}
-
 // Reduces reports whether AllReduce is of use: all ranks are on this host.
 func (t *Transport) Reduces() bool { return len(t.ranks) == t.view.Size() }
 
 // Show is part of collective.Shower.
-func (t *Transport) Show(h *collective.Header, v collective.Vector) {
+func (t *Transport) Show(o *collective.Operation) {
 	if t.under.Err() != nil { // AllReduce, or Barrier, says so
 		return
 	}
-	r := run{t: t, h: h}
-	r.in, _ = v.Host()
-	r.out = r.in
-	if !r.small() {
-		r.locate()
-	}
-	r.show()
+	t.prepare(o).show()
 	t.early = true
 }
 
 // AllReduce is part of collective.Reducer.
-func (t *Transport) AllReduce(h *collective.Header, dst, src collective.Vector) error {
-	if err := t.under.Err(); err != nil {
-		return err
+func (t *Transport) AllReduce(o *collective.Operation) error {
+	r := &t.run
+	if !t.early { // else Show has prepared it, and waits find out what has come between
+		if err := t.under.Err(); err != nil {
+			return err
+		}
+		r = t.prepare(o)
 	}
-	defer t.wake()
-	in, _ := src.Host()
-	out, _ := dst.Host()
-	r := run{t: t, h: h, at: src.Arena(), width: src.DType().Size(), in: in, out: out}
+	err := r.reduce()
+	t.wake()
+	return err
+}
+
+// reduce is AllReduce.
+func (r *run) reduce() error {
+	t := r.t
 	if r.small() {
 		if err := r.exchange(); err != nil {
 			return err
 		}
-		for peer := range t.ranks {
-			t.operands[peer] = r.shown(peer)
+		for peer := range t.desks {
+			t.operands[peer] = t.desks[peer][r.parity].data(len(r.in))
 		}
-		t.operands[t.self] = in
-		t.chain.Range(h.Call.DType, h.Call.Op, r.at, out, t.operands)
+		t.operands[t.self] = r.in
+		t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at, r.out, t.operands)
 		return nil
 	}
-	if len(in) > 0 && &in[0] != &out[0] {
-		copy(out, in)
-		r.in = out
+	if &r.in[0] != &r.out[0] {
+		copy(r.out, r.in)
+		r.in = r.out
 	}
 	c, err := r.plot()
 	if err != nil {
@@ -95,7 +127,6 @@ func (t *Transport) AllReduce(h *collective.Header, dst, src collective.Vector) 
 func (r *run) plot() (c course, err error) {
 	t := r.t
 	c = course{self: t.self, size: len(t.ranks), base: t.chunks, chunks: 1}
-	r.locate()
 	c.call = r.show()
 	c.way, c.met, err = r.choose(c.call)
 	switch c.way {
@@ -108,36 +139,38 @@ func (r *run) plot() (c course, err error) {
 }
 
 // AllGather is part of collective.Reducer.
-func (t *Transport) AllGather(h *collective.Header, dst, src collective.Vector) error {
+func (t *Transport) AllGather(o *collective.Operation) error {
 	if err := t.under.Err(); err != nil {
 		return err
 	}
 	defer t.wake()
-	in, _ := src.Host()
-	out, _ := dst.Host()
-	r := run{t: t, h: h, in: in}
+	r := t.prepare(o)
 	if err := r.exchange(); err != nil {
 		return err
 	}
 	for peer, rank := range t.ranks {
-		piece := out[rank*len(in) : (rank+1)*len(in)]
+		piece := r.out[rank*len(r.in) : (rank+1)*len(r.in)]
 		if peer == t.self {
-			copy(piece, in)
+			copy(piece, r.in)
 		} else {
-			copy(piece, r.shown(peer))
+			copy(piece, t.desks[peer][r.parity].data(len(r.in)))
 		}
 	}
 	return nil
 }
 
 // Barrier is part of collective.Reducer.
-func (t *Transport) Barrier(h *collective.Header) error {
-	if err := t.under.Err(); err != nil {
-		return err
+func (t *Transport) Barrier(o *collective.Operation) error {
+	r := &t.run
+	if !t.early {
+		if err := t.under.Err(); err != nil {
+			return err
+		}
+		r = t.prepare(o)
 	}
-	defer t.wake()
-	r := run{t: t, h: h}
-	return r.exchange()
+	err := r.exchange()
+	t.wake()
+	return err
 }
 
 // post stores a flag. Who waits for it asleep is woken by wake, which comes
@@ -146,7 +179,7 @@ func (t *Transport) Barrier(h *collective.Header) error {
 // right after the store that takes as long as the flag's way to them.
 func (t *Transport) post(f flag, value uint64) {
 	t.wake()
-	store(t.posted[f], value)
+	publish.Store(t.posted[f], value)
 	t.posting = true
 	if t.rounds == 0 { // others sleep sooner, and this core is given away
 		t.wake()
@@ -160,7 +193,7 @@ func (t *Transport) wake() {
 		return
 	}
 	t.posting = false
-	fence()
+	publish.Fence()
 	for peer := range t.ranks {
 		if peer != t.self {
 			t.rouse(peer)
@@ -168,7 +201,7 @@ func (t *Transport) wake() {
 	}
 }
 
-// A run is one call.
+// A run is one call. There is one at a time, which lies in the transport.
 type run struct {
 	t       *Transport
 	h       *collective.Header
@@ -176,6 +209,18 @@ type run struct {
 	width   int // of an element
 	parity  int // of the call
 	in, out []byte
+}
+
+// prepare is the run of a call, of a Barrier without memory.
+func (t *Transport) prepare(o *collective.Operation) *run {
+	r := &t.run
+	r.h, r.in, r.out = &o.Header, nil, nil
+	if o.Call.Kind != collective.KindBarrier {
+		r.in, _ = o.Src.Host()
+		r.out, _ = o.Dst.Host()
+		r.at, r.width = o.Src.Arena(), o.Src.DType().Size()
+	}
+	return r
 }
 
 // small reports whether the data are shown with the call.
@@ -186,7 +231,6 @@ func (r *run) show() (call uint64) {
 	t := r.t
 	if t.early {
 		t.early = false
-		r.parity = int(t.calls & 1)
 		return t.calls
 	}
 	t.under.Begun(r.h)
@@ -194,19 +238,21 @@ func (r *run) show() (call uint64) {
 	t.calls++
 	call = t.calls
 	r.parity = int(call & 1)
-	r.h.Put(t.mem.bytes(t.mem.header(t.self, r.parity), collective.HeaderSize))
+	d := &t.desks[t.self][r.parity]
+	r.h.Put(d.header)
 	t.digest = digest(r.h)
-	*t.mem.word(t.mem.digest(t.self, r.parity)) = t.digest
+	*d.digest = t.digest
 	if r.small() {
-		put(r.shown(t.self), r.in)
+		put(d.data(len(r.in)), r.in)
 	} else {
-		t.places[t.self].put(t.mem.bytes(t.mem.inline(t.self, r.parity), locationBytes))
+		r.locate()
+		t.places[t.self].put(d.inline)
 	}
 	if t.shared {
 		t.core = core()
-		*t.mem.word(t.mem.core(t.self, r.parity)) = t.core
+		*d.core = t.core
 	}
-	t.posted[shown] = t.shown(t.self, r.parity)
+	t.posted[shown] = d.shown
 	t.post(shown, call)
 	return call
 }
@@ -218,15 +264,6 @@ func (r *run) exchange() error {
 		r.giveWay(call)
 	}
 	return r.meet(call)
-}
-
-// shown is where the data of a small call of a rank are.
-func (r *run) shown(peer int) []byte {
-	m := r.t.mem
-	if len(r.in) <= inlineBytes {
-		return m.bytes(m.inline(peer, r.parity), len(r.in))
-	}
-	return m.bytes(m.small(peer, r.parity), len(r.in))
 }
 
 // digest is the same for two headers that match, and hardly ever for others.
@@ -287,18 +324,19 @@ func (r *run) take(c *course, s step) error {
 // meet waits until everybody has shown its call, and compares it.
 func (r *run) meet(call uint64) error {
 	t := r.t
-	for peer := range t.ranks {
+	for peer := range t.desks {
 		if peer == t.self {
 			continue
 		}
-		if err := t.wait(t.shown(peer, r.parity), call, peer, aCall); err != nil {
+		d := &t.desks[peer][r.parity]
+		if err := t.wait(d.shown, call, peer, aCall); err != nil {
 			return err
 		}
-		if *t.mem.word(t.mem.digest(peer, r.parity)) == t.digest {
+		if *d.digest == t.digest {
 			continue
 		}
 		var got collective.Header
-		got.Get(t.mem.bytes(t.mem.header(peer, r.parity), collective.HeaderSize))
+		got.Get(d.header)
 		if err := r.h.Match(&got, t.view.Self, t.ranks[peer]); err != nil {
 			return t.differ(peer, err)
 		}

@@ -9,15 +9,6 @@ package shm
 //go:noescape
 func spin(word *uint64, least uint64, most int) bool
 
-// store stores a word that others read, after all that was stored before. It
-// does not wait until they can see it, as atomic.StoreUint64 does.
-//
-//go:noescape
-func store(word *uint64, value uint64)
-
-// fence waits until others can see what was stored.
-func fence()
-
 // core is 1 + the number of the core that this goroutine is on just now, if
 // tellsCore.
 func core() uint64

@@ -45,18 +45,6 @@ TEXT ·tellsCore(SB), NOSPLIT, $0-1
 none:
 	RET
 
-// func store(word *uint64, value uint64)
-TEXT ·store(SB), NOSPLIT, $0-16
-	MOVQ word+0(FP), AX
-	MOVQ value+8(FP), BX
-	MOVQ BX, (AX)
-	RET
-
-// func fence()
-TEXT ·fence(SB), NOSPLIT, $0-0
-	MFENCE
-	RET
-
 // func transfer(to, from *byte, n int)
 TEXT ·transfer(SB), NOSPLIT, $0-24
 	MOVQ to+0(FP), DI

@@ -23,11 +23,5 @@ func core() uint64 { return 0 }
 
 func tellsCore() bool { return false }
 
-// store stores a word that others read, after all that was stored before.
-func store(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
-
-// fence waits until others can see what was stored, which store has done here.
-func fence() {}
-
 // transfer copies n bytes. The two do not overlap.
 func transfer(to, from *byte, n int) { copy(unsafe.Slice(to, n), unsafe.Slice(from, n)) }

@@ -155,8 +155,8 @@ func (t *Transport) otherCall(peer int, n need) (h collective.Header, differs bo
 	switch n {
 	case aMessage:
 		last := t.calls
-		if parity := int((last + 1) & 1); atomic.LoadUint64(t.shown(peer, parity)) > last {
-			h.Get(t.mem.bytes(t.mem.header(peer, parity), collective.HeaderSize))
+		if parity := int((last + 1) & 1); atomic.LoadUint64(t.desks[peer][parity].shown) > last {
+			h.Get(t.desks[peer][parity].header)
 			return h, true
 		}
 	case aCall:

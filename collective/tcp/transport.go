@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
 const (
@@ -28,7 +29,7 @@ type Transport struct {
 	drive drive // of the peers' lanes
 	waits *collective.Waits
 
-	called atomic.Uint64 // the highest call this rank has begun; heartbeats tell it
+	called publish.Word // the highest call this rank has begun; heartbeats tell it
 
 	failed  chan struct{} // closed when cause is set
 	mu      sync.Mutex
@@ -221,7 +222,7 @@ func (t *Transport) hangUp() {
 // numbers of their own.
 func (t *Transport) begun(h *collective.Header) {
 	if h.Group == 0 && h.Call.Kind != collective.KindSend && t.called.Load() < h.Seq {
-		t.called.Store(h.Seq)
+		t.called.Publish(h.Seq)
 	}
 }
 

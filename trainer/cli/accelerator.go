@@ -73,14 +73,14 @@ func (e alone) Reaches(v collective.Vector) bool {
 }
 
 // Start is part of collective.Engine.
-func (e alone) Start(h collective.Header, dst, src collective.Vector, counts []int) error {
-	if _, _, ok := dst.Device(); ok {
-		if reduces := h.Call.Kind == collective.KindAllReduce; !reduces && h.Call.Kind != collective.KindBroadcast {
-			return fmt.Errorf("%v of device memory in a group of one rank: %w", h.Call.Kind, collective.ErrUnsupported)
+func (e alone) Start(o *collective.Operation) error {
+	if _, _, ok := o.Dst.Device(); ok {
+		if k := o.Call.Kind; k != collective.KindAllReduce && k != collective.KindBroadcast {
+			return fmt.Errorf("%v of device memory in a group of one rank: %w", k, collective.ErrUnsupported)
 		}
 		return nil
 	}
-	return e.Engine.Start(h, dst, src, counts)
+	return e.Engine.Start(o)
 }
 
 // plan says how vectors on the GPU are added up, by what plan says for the host.
@@ -127,7 +127,7 @@ func sameKind(ctx context.Context, v collective.View, base collective.Engine, on
 	}
 	all := make([]int64, v.Size())
 	c := collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 1}
-	if err := b.Start(collective.Header{Call: c}, collective.Of(all), collective.Of(mine), nil); err != nil {
+	if err := b.Start(&collective.Operation{Header: collective.Header{Call: c}, Dst: collective.Of(all), Src: collective.Of(mine)}); err != nil {
 		return err
 	}
 	if err := b.Wait(ctx); err != nil {

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func sum32(dst []float32, a []float32, b []float32)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·sum32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -13,25 +13,29 @@ TEXT ·sum32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VADDPS  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VADDPS  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VADDPS  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VADDPS  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VADDPS     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VADDPS     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VADDPS     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VADDPS     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000008
@@ -50,7 +54,7 @@ done:
 	RET
 
 // func prod32(dst []float32, a []float32, b []float32)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·prod32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -58,25 +62,29 @@ TEXT ·prod32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VMULPS  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VMULPS  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VMULPS  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VMULPS  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMULPS     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMULPS     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMULPS     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMULPS     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000008
@@ -95,7 +103,7 @@ done:
 	RET
 
 // func min32(dst []float32, a []float32, b []float32)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·min32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -103,49 +111,53 @@ TEXT ·min32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ      BX, $0x00000020
-	JL        narrow
-	VMOVUPS   (CX), Y0
-	VMOVUPS   (DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMINPS    Y0, Y1, Y2
-	VMINPS    Y1, Y0, Y0
-	VORPS     Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   32(CX), Y0
-	VMOVUPS   32(DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMINPS    Y0, Y1, Y2
-	VMINPS    Y1, Y0, Y0
-	VORPS     Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-	VMOVUPS   64(CX), Y0
-	VMOVUPS   64(DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMINPS    Y0, Y1, Y2
-	VMINPS    Y1, Y0, Y0
-	VORPS     Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   96(CX), Y0
-	VMOVUPS   96(DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMINPS    Y0, Y1, Y2
-	VMINPS    Y1, Y0, Y0
-	VORPS     Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000080, DX
-	SUBQ      $0x00000020, BX
-	JMP       wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVUPS    (DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMINPS     Y0, Y1, Y2
+	VMINPS     Y1, Y0, Y0
+	VORPS      Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVUPS    32(DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMINPS     Y0, Y1, Y2
+	VMINPS     Y1, Y0, Y0
+	VORPS      Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVUPS    64(DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMINPS     Y0, Y1, Y2
+	VMINPS     Y1, Y0, Y0
+	VORPS      Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVUPS    96(DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMINPS     Y0, Y1, Y2
+	VMINPS     Y1, Y0, Y0
+	VORPS      Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ      BX, $0x00000008
@@ -170,7 +182,7 @@ done:
 	RET
 
 // func max32(dst []float32, a []float32, b []float32)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·max32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -178,49 +190,53 @@ TEXT ·max32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ      BX, $0x00000020
-	JL        narrow
-	VMOVUPS   (CX), Y0
-	VMOVUPS   (DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMAXPS    Y0, Y1, Y2
-	VMAXPS    Y1, Y0, Y0
-	VANDPS    Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   32(CX), Y0
-	VMOVUPS   32(DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMAXPS    Y0, Y1, Y2
-	VMAXPS    Y1, Y0, Y0
-	VANDPS    Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-	VMOVUPS   64(CX), Y0
-	VMOVUPS   64(DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMAXPS    Y0, Y1, Y2
-	VMAXPS    Y1, Y0, Y0
-	VANDPS    Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   96(CX), Y0
-	VMOVUPS   96(DX), Y1
-	VADDPS    Y1, Y0, Y3
-	VCMPPS    $0x03, Y1, Y0, Y4
-	VMAXPS    Y0, Y1, Y2
-	VMAXPS    Y1, Y0, Y0
-	VANDPS    Y2, Y0, Y0
-	VBLENDVPS Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000080, DX
-	SUBQ      $0x00000020, BX
-	JMP       wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVUPS    (DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMAXPS     Y0, Y1, Y2
+	VMAXPS     Y1, Y0, Y0
+	VANDPS     Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVUPS    32(DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMAXPS     Y0, Y1, Y2
+	VMAXPS     Y1, Y0, Y0
+	VANDPS     Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVUPS    64(DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMAXPS     Y0, Y1, Y2
+	VMAXPS     Y1, Y0, Y0
+	VANDPS     Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVUPS    96(DX), Y1
+	VADDPS     Y1, Y0, Y3
+	VCMPPS     $0x03, Y1, Y0, Y4
+	VMAXPS     Y0, Y1, Y2
+	VMAXPS     Y1, Y0, Y0
+	VANDPS     Y2, Y0, Y0
+	VBLENDVPS  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ      BX, $0x00000008
@@ -286,7 +302,7 @@ done:
 	RET
 
 // func sum64(dst []float64, a []float64, b []float64)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·sum64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -294,25 +310,29 @@ TEXT ·sum64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000010
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VADDPD  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VADDPD  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VADDPD  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VADDPD  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000010, BX
-	JMP     wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VADDPD     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VADDPD     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VADDPD     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VADDPD     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000004
@@ -331,7 +351,7 @@ done:
 	RET
 
 // func prod64(dst []float64, a []float64, b []float64)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·prod64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -339,25 +359,29 @@ TEXT ·prod64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000010
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VMULPD  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VMULPD  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VMULPD  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VMULPD  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000010, BX
-	JMP     wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMULPD     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMULPD     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMULPD     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMULPD     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000004
@@ -376,7 +400,7 @@ done:
 	RET
 
 // func min64(dst []float64, a []float64, b []float64)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·min64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -384,49 +408,53 @@ TEXT ·min64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ      BX, $0x00000010
-	JL        narrow
-	VMOVUPS   (CX), Y0
-	VMOVUPS   (DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMINPD    Y0, Y1, Y2
-	VMINPD    Y1, Y0, Y0
-	VORPD     Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   32(CX), Y0
-	VMOVUPS   32(DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMINPD    Y0, Y1, Y2
-	VMINPD    Y1, Y0, Y0
-	VORPD     Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-	VMOVUPS   64(CX), Y0
-	VMOVUPS   64(DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMINPD    Y0, Y1, Y2
-	VMINPD    Y1, Y0, Y0
-	VORPD     Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   96(CX), Y0
-	VMOVUPS   96(DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMINPD    Y0, Y1, Y2
-	VMINPD    Y1, Y0, Y0
-	VORPD     Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000080, DX
-	SUBQ      $0x00000010, BX
-	JMP       wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVUPS    (DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMINPD     Y0, Y1, Y2
+	VMINPD     Y1, Y0, Y0
+	VORPD      Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVUPS    32(DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMINPD     Y0, Y1, Y2
+	VMINPD     Y1, Y0, Y0
+	VORPD      Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVUPS    64(DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMINPD     Y0, Y1, Y2
+	VMINPD     Y1, Y0, Y0
+	VORPD      Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVUPS    96(DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMINPD     Y0, Y1, Y2
+	VMINPD     Y1, Y0, Y0
+	VORPD      Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ      BX, $0x00000004
@@ -451,7 +479,7 @@ done:
 	RET
 
 // func max64(dst []float64, a []float64, b []float64)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·max64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -459,49 +487,53 @@ TEXT ·max64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ      BX, $0x00000010
-	JL        narrow
-	VMOVUPS   (CX), Y0
-	VMOVUPS   (DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMAXPD    Y0, Y1, Y2
-	VMAXPD    Y1, Y0, Y0
-	VANDPD    Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   32(CX), Y0
-	VMOVUPS   32(DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMAXPD    Y0, Y1, Y2
-	VMAXPD    Y1, Y0, Y0
-	VANDPD    Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-	VMOVUPS   64(CX), Y0
-	VMOVUPS   64(DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMAXPD    Y0, Y1, Y2
-	VMAXPD    Y1, Y0, Y0
-	VANDPD    Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   96(CX), Y0
-	VMOVUPS   96(DX), Y1
-	VADDPD    Y1, Y0, Y3
-	VCMPPD    $0x03, Y1, Y0, Y4
-	VMAXPD    Y0, Y1, Y2
-	VMAXPD    Y1, Y0, Y0
-	VANDPD    Y2, Y0, Y0
-	VBLENDVPD Y4, Y3, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000080, DX
-	SUBQ      $0x00000010, BX
-	JMP       wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVUPS    (DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMAXPD     Y0, Y1, Y2
+	VMAXPD     Y1, Y0, Y0
+	VANDPD     Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVUPS    32(DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMAXPD     Y0, Y1, Y2
+	VMAXPD     Y1, Y0, Y0
+	VANDPD     Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVUPS    64(DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMAXPD     Y0, Y1, Y2
+	VMAXPD     Y1, Y0, Y0
+	VANDPD     Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVUPS    96(DX), Y1
+	VADDPD     Y1, Y0, Y3
+	VCMPPD     $0x03, Y1, Y0, Y4
+	VMAXPD     Y0, Y1, Y2
+	VMAXPD     Y1, Y0, Y0
+	VANDPD     Y2, Y0, Y0
+	VBLENDVPD  Y4, Y3, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ      BX, $0x00000004
@@ -567,7 +599,7 @@ done:
 	RET
 
 // func sumInt32(dst []int32, a []int32, b []int32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·sumInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -575,25 +607,29 @@ TEXT ·sumInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPADDD  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPADDD  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPADDD  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPADDD  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPADDD     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPADDD     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPADDD     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPADDD     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000008
@@ -612,7 +648,7 @@ done:
 	RET
 
 // func prodInt32(dst []int32, a []int32, b []int32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·prodInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -620,25 +656,29 @@ TEXT ·prodInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPMULLD (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPMULLD 32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPMULLD 64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPMULLD 96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPMULLD    (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPMULLD    32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPMULLD    64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPMULLD    96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000008
@@ -657,7 +697,7 @@ done:
 	RET
 
 // func minInt32(dst []int32, a []int32, b []int32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·minInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -665,25 +705,29 @@ TEXT ·minInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPMINSD (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPMINSD 32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPMINSD 64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPMINSD 96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPMINSD    (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPMINSD    32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPMINSD    64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPMINSD    96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000008
@@ -702,7 +746,7 @@ done:
 	RET
 
 // func maxInt32(dst []int32, a []int32, b []int32)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·maxInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -710,25 +754,29 @@ TEXT ·maxInt32(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPMAXSD (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPMAXSD 32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPMAXSD 64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPMAXSD 96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPMAXSD    (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPMAXSD    32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPMAXSD    64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPMAXSD    96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000008
@@ -747,7 +795,7 @@ done:
 	RET
 
 // func sumInt64(dst []int64, a []int64, b []int64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·sumInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -755,25 +803,29 @@ TEXT ·sumInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000010
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPADDQ  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPADDQ  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPADDQ  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPADDQ  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000010, BX
-	JMP     wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPADDQ     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPADDQ     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPADDQ     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPADDQ     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000004
@@ -792,7 +844,7 @@ done:
 	RET
 
 // func prodInt64(dst []int64, a []int64, b []int64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·prodInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -800,53 +852,57 @@ TEXT ·prodInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ     BX, $0x00000010
-	JL       narrow
-	VMOVUPS  (CX), Y0
-	VMOVDQU  (DX), Y1
-	VPSHUFD  $0xb1, Y1, Y2
-	VPMULLD  Y2, Y0, Y2
-	VPSRLQ   $0x20, Y2, Y3
-	VPADDD   Y3, Y2, Y2
-	VPSLLQ   $0x20, Y2, Y2
-	VPMULUDQ Y1, Y0, Y0
-	VPADDQ   Y2, Y0, Y0
-	VMOVUPS  Y0, (AX)
-	VMOVUPS  32(CX), Y0
-	VMOVDQU  32(DX), Y1
-	VPSHUFD  $0xb1, Y1, Y2
-	VPMULLD  Y2, Y0, Y2
-	VPSRLQ   $0x20, Y2, Y3
-	VPADDD   Y3, Y2, Y2
-	VPSLLQ   $0x20, Y2, Y2
-	VPMULUDQ Y1, Y0, Y0
-	VPADDQ   Y2, Y0, Y0
-	VMOVUPS  Y0, 32(AX)
-	VMOVUPS  64(CX), Y0
-	VMOVDQU  64(DX), Y1
-	VPSHUFD  $0xb1, Y1, Y2
-	VPMULLD  Y2, Y0, Y2
-	VPSRLQ   $0x20, Y2, Y3
-	VPADDD   Y3, Y2, Y2
-	VPSLLQ   $0x20, Y2, Y2
-	VPMULUDQ Y1, Y0, Y0
-	VPADDQ   Y2, Y0, Y0
-	VMOVUPS  Y0, 64(AX)
-	VMOVUPS  96(CX), Y0
-	VMOVDQU  96(DX), Y1
-	VPSHUFD  $0xb1, Y1, Y2
-	VPMULLD  Y2, Y0, Y2
-	VPSRLQ   $0x20, Y2, Y3
-	VPADDD   Y3, Y2, Y2
-	VPSLLQ   $0x20, Y2, Y2
-	VPMULUDQ Y1, Y0, Y0
-	VPADDQ   Y2, Y0, Y0
-	VMOVUPS  Y0, 96(AX)
-	ADDQ     $0x00000080, AX
-	ADDQ     $0x00000080, CX
-	ADDQ     $0x00000080, DX
-	SUBQ     $0x00000010, BX
-	JMP      wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVDQU    (DX), Y1
+	VPSHUFD    $0xb1, Y1, Y2
+	VPMULLD    Y2, Y0, Y2
+	VPSRLQ     $0x20, Y2, Y3
+	VPADDD     Y3, Y2, Y2
+	VPSLLQ     $0x20, Y2, Y2
+	VPMULUDQ   Y1, Y0, Y0
+	VPADDQ     Y2, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVDQU    32(DX), Y1
+	VPSHUFD    $0xb1, Y1, Y2
+	VPMULLD    Y2, Y0, Y2
+	VPSRLQ     $0x20, Y2, Y3
+	VPADDD     Y3, Y2, Y2
+	VPSLLQ     $0x20, Y2, Y2
+	VPMULUDQ   Y1, Y0, Y0
+	VPADDQ     Y2, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVDQU    64(DX), Y1
+	VPSHUFD    $0xb1, Y1, Y2
+	VPMULLD    Y2, Y0, Y2
+	VPSRLQ     $0x20, Y2, Y3
+	VPADDD     Y3, Y2, Y2
+	VPSLLQ     $0x20, Y2, Y2
+	VPMULUDQ   Y1, Y0, Y0
+	VPADDQ     Y2, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVDQU    96(DX), Y1
+	VPSHUFD    $0xb1, Y1, Y2
+	VPMULLD    Y2, Y0, Y2
+	VPSRLQ     $0x20, Y2, Y3
+	VPADDD     Y3, Y2, Y2
+	VPSLLQ     $0x20, Y2, Y2
+	VPMULUDQ   Y1, Y0, Y0
+	VPADDQ     Y2, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ     BX, $0x00000004
@@ -872,7 +928,7 @@ done:
 	RET
 
 // func minInt64(dst []int64, a []int64, b []int64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·minInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -880,33 +936,37 @@ TEXT ·minInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ      BX, $0x00000010
-	JL        narrow
-	VMOVUPS   (CX), Y0
-	VMOVDQU   (DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y1, Y0, Y0
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   32(CX), Y0
-	VMOVDQU   32(DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y1, Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-	VMOVUPS   64(CX), Y0
-	VMOVDQU   64(DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y1, Y0, Y0
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   96(CX), Y0
-	VMOVDQU   96(DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y1, Y0, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000080, DX
-	SUBQ      $0x00000010, BX
-	JMP       wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVDQU    (DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVDQU    32(DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVDQU    64(DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y1, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVDQU    96(DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y1, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ      BX, $0x00000004
@@ -927,7 +987,7 @@ done:
 	RET
 
 // func maxInt64(dst []int64, a []int64, b []int64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·maxInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -935,33 +995,37 @@ TEXT ·maxInt64(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ      BX, $0x00000010
-	JL        narrow
-	VMOVUPS   (CX), Y0
-	VMOVDQU   (DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y0, Y1, Y0
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   32(CX), Y0
-	VMOVDQU   32(DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y0, Y1, Y0
-	VMOVUPS   Y0, 32(AX)
-	VMOVUPS   64(CX), Y0
-	VMOVDQU   64(DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y0, Y1, Y0
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   96(CX), Y0
-	VMOVDQU   96(DX), Y1
-	VPCMPGTQ  Y1, Y0, Y2
-	VBLENDVPD Y2, Y0, Y1, Y0
-	VMOVUPS   Y0, 96(AX)
-	ADDQ      $0x00000080, AX
-	ADDQ      $0x00000080, CX
-	ADDQ      $0x00000080, DX
-	SUBQ      $0x00000010, BX
-	JMP       wide
+	CMPQ       BX, $0x00000010
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VMOVDQU    (DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y0, Y1, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VMOVDQU    32(DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y0, Y1, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VMOVDQU    64(DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y0, Y1, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VMOVDQU    96(DX), Y1
+	VPCMPGTQ   Y1, Y0, Y2
+	VBLENDVPD  Y2, Y0, Y1, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000010, BX
+	JMP        wide
 
 narrow:
 	CMPQ      BX, $0x00000004
@@ -982,7 +1046,7 @@ done:
 	RET
 
 // func sumUint8(dst []uint8, a []uint8, b []uint8)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·sumUint8(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -990,25 +1054,29 @@ TEXT ·sumUint8(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000080
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPADDB  (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPADDB  32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPADDB  64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPADDB  96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000080, BX
-	JMP     wide
+	CMPQ       BX, $0x00000080
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPADDB     (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPADDB     32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPADDB     64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPADDB     96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000080, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000020
@@ -1027,7 +1095,7 @@ done:
 	RET
 
 // func prodUint8(dst []uint8, a []uint8, b []uint8)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·prodUint8(SB), NOSPLIT, $0-72
 	MOVQ     dst_base+0(FP), AX
 	MOVQ     a_base+24(FP), CX
@@ -1037,49 +1105,53 @@ TEXT ·prodUint8(SB), NOSPLIT, $0-72
 	MOVQ     dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000080
-	JL      narrow
-	VMOVUPS (CX), Y1
-	VMOVDQU (DX), Y2
-	VPSRLW  $0x08, Y1, Y3
-	VPANDN  Y2, Y0, Y4
-	VPMULLW Y4, Y3, Y3
-	VPMULLW Y2, Y1, Y1
-	VPAND   Y0, Y1, Y1
-	VPOR    Y3, Y1, Y1
-	VMOVUPS Y1, (AX)
-	VMOVUPS 32(CX), Y1
-	VMOVDQU 32(DX), Y2
-	VPSRLW  $0x08, Y1, Y3
-	VPANDN  Y2, Y0, Y4
-	VPMULLW Y4, Y3, Y3
-	VPMULLW Y2, Y1, Y1
-	VPAND   Y0, Y1, Y1
-	VPOR    Y3, Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS 64(CX), Y1
-	VMOVDQU 64(DX), Y2
-	VPSRLW  $0x08, Y1, Y3
-	VPANDN  Y2, Y0, Y4
-	VPMULLW Y4, Y3, Y3
-	VPMULLW Y2, Y1, Y1
-	VPAND   Y0, Y1, Y1
-	VPOR    Y3, Y1, Y1
-	VMOVUPS Y1, 64(AX)
-	VMOVUPS 96(CX), Y1
-	VMOVDQU 96(DX), Y2
-	VPSRLW  $0x08, Y1, Y3
-	VPANDN  Y2, Y0, Y4
-	VPMULLW Y4, Y3, Y3
-	VPMULLW Y2, Y1, Y1
-	VPAND   Y0, Y1, Y1
-	VPOR    Y3, Y1, Y1
-	VMOVUPS Y1, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000080, BX
-	JMP     wide
+	CMPQ       BX, $0x00000080
+	JL         narrow
+	VMOVUPS    (CX), Y1
+	VMOVDQU    (DX), Y2
+	VPSRLW     $0x08, Y1, Y3
+	VPANDN     Y2, Y0, Y4
+	VPMULLW    Y4, Y3, Y3
+	VPMULLW    Y2, Y1, Y1
+	VPAND      Y0, Y1, Y1
+	VPOR       Y3, Y1, Y1
+	VMOVUPS    Y1, (AX)
+	VMOVUPS    32(CX), Y1
+	VMOVDQU    32(DX), Y2
+	VPSRLW     $0x08, Y1, Y3
+	VPANDN     Y2, Y0, Y4
+	VPMULLW    Y4, Y3, Y3
+	VPMULLW    Y2, Y1, Y1
+	VPAND      Y0, Y1, Y1
+	VPOR       Y3, Y1, Y1
+	VMOVUPS    Y1, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y1
+	VMOVDQU    64(DX), Y2
+	VPSRLW     $0x08, Y1, Y3
+	VPANDN     Y2, Y0, Y4
+	VPMULLW    Y4, Y3, Y3
+	VPMULLW    Y2, Y1, Y1
+	VPAND      Y0, Y1, Y1
+	VPOR       Y3, Y1, Y1
+	VMOVUPS    Y1, 64(AX)
+	VMOVUPS    96(CX), Y1
+	VMOVDQU    96(DX), Y2
+	VPSRLW     $0x08, Y1, Y3
+	VPANDN     Y2, Y0, Y4
+	VPMULLW    Y4, Y3, Y3
+	VPMULLW    Y2, Y1, Y1
+	VPAND      Y0, Y1, Y1
+	VPOR       Y3, Y1, Y1
+	VMOVUPS    Y1, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000080, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000020
@@ -1104,7 +1176,7 @@ done:
 	RET
 
 // func minUint8(dst []uint8, a []uint8, b []uint8)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·minUint8(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -1112,25 +1184,29 @@ TEXT ·minUint8(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000080
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPMINUB (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPMINUB 32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPMINUB 64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPMINUB 96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000080, BX
-	JMP     wide
+	CMPQ       BX, $0x00000080
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPMINUB    (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPMINUB    32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPMINUB    64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPMINUB    96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000080, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000020
@@ -1149,7 +1225,7 @@ done:
 	RET
 
 // func maxUint8(dst []uint8, a []uint8, b []uint8)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·maxUint8(SB), NOSPLIT, $0-72
 	MOVQ dst_base+0(FP), AX
 	MOVQ a_base+24(FP), CX
@@ -1157,25 +1233,29 @@ TEXT ·maxUint8(SB), NOSPLIT, $0-72
 	MOVQ dst_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000080
-	JL      narrow
-	VMOVUPS (CX), Y0
-	VPMAXUB (DX), Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(CX), Y0
-	VPMAXUB 32(DX), Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(CX), Y0
-	VPMAXUB 64(DX), Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(CX), Y0
-	VPMAXUB 96(DX), Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	SUBQ    $0x00000080, BX
-	JMP     wide
+	CMPQ       BX, $0x00000080
+	JL         narrow
+	VMOVUPS    (CX), Y0
+	VPMAXUB    (DX), Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(CX), Y0
+	VPMAXUB    32(DX), Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	VMOVUPS    64(CX), Y0
+	VPMAXUB    64(DX), Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(CX), Y0
+	VPMAXUB    96(DX), Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	SUBQ       $0x00000080, BX
+	JMP        wide
 
 narrow:
 	CMPQ    BX, $0x00000020

@@ -22,6 +22,11 @@ var floats = []float{
 	{"float64", "64", 4, VADDPD, VMULPD, VORPD, VANDPD, VMINPD, VMAXPD, VCMPPD, VBROADCASTSD, VBLENDVPD},
 }
 
+// ahead is how many bytes before they are needed operands are fetched. The
+// processor looks ahead by itself, but begins anew at every page, and lines come
+// slowly that another core has just written.
+const ahead = 2 << 10
+
 // into is dst = a op b, of so many elements in a register. prepare sets the
 // registers that op reads.
 func into(name, element string, lanes int, op func(...Op), prepare ...func()) {
@@ -35,6 +40,10 @@ func into(name, element string, lanes int, op func(...Op), prepare ...func()) {
 		VMOVUPS(a.Offset(k*kernel.Vector), x)
 		op(b.Offset(k*kernel.Vector), x, x)
 		VMOVUPS(x, dst.Offset(k*kernel.Vector))
+		if k%2 == 1 { // a line is done with, of the wide loop
+			PREFETCHT0(a.Offset((k-1)*kernel.Vector + ahead))
+			PREFETCHT0(b.Offset((k-1)*kernel.Vector + ahead))
+		}
 	}, func(blocks int) {
 		for _, p := range []Mem{dst, a, b} {
 			ADDQ(U32(blocks*kernel.Vector), p.Base)

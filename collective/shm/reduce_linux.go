@@ -240,14 +240,14 @@ func (r *run) show() (call uint64) {
 	r.parity = int(call & 1)
 	d := &t.desks[t.self][r.parity]
 	r.h.Put(d.header)
-	t.digest = digest(r.h)
-	*d.digest = t.digest
 	if r.small() {
 		put(d.data(len(r.in)), r.in)
 	} else {
 		r.locate()
 		t.places[t.self].put(d.inline)
 	}
+	t.digest = digest(r.h)
+	*d.digest = t.digest // in the line of the flag, which others look at: no other line comes between
 	if t.shared {
 		t.core = core()
 		*d.core = t.core

@@ -54,11 +54,10 @@ type traffic struct{ sent, got int }
 // then taken to be that of TCP.
 func arrange(v View, t Transport) schedule.Situation {
 	s := schedule.Situation{Hosts: v.hosts(), Near: schedule.Loopback, Far: schedule.Network}
-	r, ok := t.(Reducer)
-	switch {
-	case ok && r.Reduces():
+	if r, ok := t.(Reducer); ok && r.Reduces() {
 		s.Near, s.Shared = schedule.SharedMemory, true
-	case !slices.ContainsFunc(v.Members, func(m Member) bool { return len(m.Addrs) > 0 }):
+	}
+	if !slices.ContainsFunc(v.Members, func(m Member) bool { return len(m.Addrs) > 0 }) {
 		s.Near = schedule.InProcess // nobody could be reached otherwise
 	}
 	return s

@@ -2,13 +2,15 @@ package collective
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Local makes the views and transports of a job of n ranks that are goroutines
 // of this process. Messages are copied once, from the sender's memory to the
-// receiver's.
+// receiver's; an AllReduce, a Barrier and an AllGather of few bytes need none.
 func Local(n int) ([]View, []Transport) {
 	members := make([]Member, n)
 	for r := range members {
@@ -18,12 +20,14 @@ func Local(n int) ([]View, []Transport) {
 	for i := range hub.lanes {
 		hub.lanes[i] = lane{offer: make(chan *localMessage), taken: make(chan error, 1)}
 	}
+	hub.board.init(n)
 	views, ts := make([]View, n), make([]Transport, n)
+	hub.ranks = make([]*local, n)
 	for r := range n {
 		views[r] = View{Job: 1, Epoch: 1, Self: r, Members: members}
-		ts[r] = &local{hub: hub, rank: r, left: make(chan struct{})}
+		l := &local{hub: hub, rank: r, left: make(chan struct{})}
+		hub.ranks[r], ts[r] = l, l
 	}
-	hub.ranks = ts
 	return views, ts
 }
 
@@ -31,12 +35,13 @@ func Local(n int) ([]View, []Transport) {
 type localHub struct {
 	size  int
 	lanes []lane // [from*size+to]
-	ranks []Transport
+	ranks []*local
 
+	mu     sync.Mutex    // guards what follows
 	broken chan struct{} // closed after cause was set
-	once   sync.Once
 	cause  *RankError
 	by     int
+	board  board
 }
 
 // A lane carries the messages from one rank to another. The sender offers its
@@ -55,58 +60,130 @@ type localMessage struct {
 type local struct {
 	hub  *localHub
 	rank int
-	left chan struct{} // closed by Close
-	once sync.Once
+	left chan struct{} // closed by Close, under the hub's mutex
+
+	called atomic.Uint64 // the last call of all ranks that this one began
+	waits  *Waits
+	folding
 }
 
+var (
+	_ Reducer = (*local)(nil)
+	_ Waiter  = (*local)(nil)
+	_ laggard = (*local)(nil)
+)
+
 func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) error {
+	l.begun(h)
 	lane := &l.hub.lanes[l.rank*l.hub.size+to]
 	lane.m = localMessage{h, parts}
+	select {
+	case lane.offer <- &lane.m:
+		return <-lane.taken
+	default:
+	}
+	if err := l.await(sending, to, h); err != nil {
+		return err
+	}
 	select {
 	case lane.offer <- &lane.m:
 		// The receiver is copying now, which waits for nothing, so parts stay
 		// untouched until it is done whatever happens.
 		return <-lane.taken
 	case <-l.hub.broken:
-		return l.hub.error(l.rank)
 	case <-l.left:
-		return ErrClosed
-	case <-l.hub.peer(to).left:
-		return l.leftError(to, "send")
+	case <-l.hub.ranks[to].left:
 	case <-ctx.Done():
-		return l.cancelled(ctx)
 	}
+	return l.broke(ctx, sending, to)
 }
 
 func (l *local) Recv(ctx context.Context, from int, h *Header, parts [][]byte) error {
+	l.begun(h)
 	lane := &l.hub.lanes[from*l.hub.size+l.rank]
 	select {
 	case m := <-lane.offer:
-		err := h.Match(m.h, l.rank, from)
-		if err == nil {
-			copyParts(parts, m.parts)
-		}
-		lane.taken <- nil
-		if err != nil {
-			l.Abort(&RankError{Rank: from, Phase: "mismatch", Err: err})
-		}
-		return err
-	case <-l.hub.broken:
-		return l.hub.error(l.rank)
-	case <-l.left:
-		return ErrClosed
-	case <-l.hub.peer(from).left:
-		return l.leftError(from, "receive")
-	case <-ctx.Done():
-		return l.cancelled(ctx)
+		return l.take(lane, from, m, h, parts)
+	default:
 	}
+	if err := l.await(receiving, from, h); err != nil {
+		return err
+	}
+	select {
+	case m := <-lane.offer:
+		return l.take(lane, from, m, h, parts)
+	case <-l.hub.broken:
+	case <-l.left:
+	case <-l.hub.ranks[from].left:
+	case <-ctx.Done():
+	}
+	return l.broke(ctx, receiving, from)
+}
+
+// take copies a message that was offered, and lets its sender go on.
+func (l *local) take(lane *lane, from int, m *localMessage, h *Header, parts [][]byte) error {
+	l.hub.mu.Lock()
+	l.hub.board.forget(receiving, l.rank) // neither waits from here on
+	l.hub.board.forget(sending, from)
+	l.hub.mu.Unlock()
+	err := h.Match(m.h, l.rank, from)
+	if err == nil {
+		copyParts(parts, m.parts)
+	} else {
+		l.Abort(&RankError{Rank: from, Phase: "mismatch", Err: err})
+	}
+	lane.taken <- nil
+	return err
+}
+
+// await notes that this rank waits for another to receive from it or to send to
+// it, which a rank at the board never will.
+func (l *local) await(w way, peer int, h *Header) error {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	if o := l.hub.board.at(peer); o != nil {
+		return l.differ(peer, h, &o.Header)
+	}
+	l.hub.board.wait(w, l.rank, peer, h)
+	return nil
+}
+
+// broke is why a wait for another rank's message ended without one.
+func (l *local) broke(ctx context.Context, w way, peer int) error {
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.board.forget(w, l.rank)
+	switch {
+	case h.cause != nil:
+	case h.ranks[l.rank].gone():
+		return ErrClosed
+	case h.ranks[peer].gone():
+		h.abort(&RankError{Rank: peer, Phase: w.String(), Err: ErrLeft}, l.rank)
+	default:
+		h.abort(&RankError{Rank: l.rank, Phase: "cancelled", Err: context.Cause(ctx)}, l.rank)
+	}
+	return h.error(l.rank)
+}
+
+// differ breaks the job because a peer makes another call. It is called under
+// the hub's mutex.
+func (l *local) differ(peer int, mine, theirs *Header) error {
+	if l.hub.cause != nil {
+		return l.hub.error(l.rank)
+	}
+	err := mine.Match(theirs, l.rank, peer)
+	if err == nil {
+		err = errors.New("one rank sends a message of a call that another carries out without messages")
+	}
+	l.hub.abort(&RankError{Rank: peer, Phase: "mismatch", Err: err}, l.rank)
+	return err
 }
 
 func (l *local) Abort(cause *RankError) {
-	l.hub.once.Do(func() {
-		l.hub.cause, l.hub.by = cause, l.rank
-		close(l.hub.broken)
-	})
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	l.hub.abort(cause, l.rank)
 }
 
 // Failed is closed when the transport is broken, and then Err says by what.
@@ -123,22 +200,61 @@ func (l *local) Err() error {
 }
 
 func (l *local) Close() error {
-	l.once.Do(func() { close(l.left) })
+	h := l.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if l.gone() {
+		return nil
+	}
+	close(l.left)
+	h.leave(l.rank)
 	return nil
 }
 
-func (l *local) leftError(rank int, phase string) error {
-	err := &RankError{Rank: rank, Phase: phase, Err: ErrLeft}
-	l.Abort(err)
-	return l.hub.error(l.rank)
+// gone reports whether the rank has been closed.
+func (l *local) gone() bool {
+	select {
+	case <-l.left:
+		return true
+	default:
+		return false
+	}
 }
 
-func (l *local) cancelled(ctx context.Context) error {
-	l.Abort(&RankError{Rank: l.rank, Phase: "cancelled", Err: context.Cause(ctx)})
-	return l.hub.error(l.rank)
+// begun counts a call that this rank makes.
+func (l *local) begun(h *Header) {
+	if h.Group == 0 && h.Call.Kind != KindSend && l.called.Load() < h.Seq {
+		l.called.Store(h.Seq)
+	}
 }
 
-func (h *localHub) peer(rank int) *local { return h.ranks[rank].(*local) }
+// Behind is part of laggard.
+func (l *local) Behind(seq uint64) (rank int, ok bool) {
+	least := seq
+	for r, peer := range l.hub.ranks {
+		if n := peer.called.Load(); r != l.rank && n < least {
+			least, rank, ok = n, r, true
+		}
+	}
+	return rank, ok
+}
+
+// Tell is part of Waiter.
+func (l *local) Tell(w *Waits) (recv bool) {
+	l.waits = w
+	w.whom = l.whom
+	return false
+}
+
+// abort breaks the job, unless it is broken. It is called under the mutex.
+func (h *localHub) abort(cause *RankError, by int) {
+	if h.cause != nil {
+		return
+	}
+	h.cause, h.by = cause, by
+	close(h.broken)
+	h.dismiss()
+}
 
 // error is the cause as rank sees it: its own, or another's report.
 func (h *localHub) error(rank int) error {

@@ -22,6 +22,25 @@ func TestLocalMethods(t *testing.T) {
 	collectivetest.TestMethods(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) { return collective.Local(n) })
 }
 
+// messages hides that ranks of one process can do without: what is left is a
+// Transport that can do no more than it must.
+type messages struct{ collective.Transport }
+
+func byMessages(_ testing.TB, n int) ([]collective.View, []collective.Transport) {
+	views, transports := collective.Local(n)
+	for r := range transports {
+		transports[r] = messages{transports[r]}
+	}
+	return views, transports
+}
+
+func TestLocalMessages(t *testing.T) {
+	collectivetest.TestGroup(t, func(t testing.TB, n int) []*collective.Group {
+		views, transports := byMessages(t, n)
+		return collectivetest.Groups(t, views, transports, collective.Options{})
+	})
+}
+
 // Ranks of different hosts send ahead of what they receive, and Sends of this
 // transport wait for the receiver.
 func TestFarHosts(t *testing.T) {

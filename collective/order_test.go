@@ -14,9 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-func TestLocalOrders(t *testing.T) {
-	collectivetest.TestOrders(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) { return collective.Local(n) })
-}
+func TestLocalOrders(t *testing.T) { collectivetest.TestOrders(t, byMessages) }
 
 func TestParseOrder(t *testing.T) {
 	for _, o := range []collective.Order{collective.RingOrder, collective.AnyOrder} {
@@ -78,7 +76,7 @@ func TestTune(t *testing.T) {
 		{Bytes: 400_000, Method: schedule.Tree, Segment: 32 << 10, Measured: 3 * time.Millisecond},
 	}}
 	for order, large := range map[collective.Order]schedule.Method{collective.RingOrder: schedule.Direct, collective.AnyOrder: schedule.Tree} {
-		views, transports := collective.Local(3)
+		views, transports := byMessages(t, 3)
 		groups := collectivetest.Groups(t, views, transports, collective.Options{Order: order})
 		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 			small, big := collective.Of(make([]float32, 90)), collective.Of(make([]float32, 120_000))
@@ -105,6 +103,37 @@ func TestTune(t *testing.T) {
 			}
 			assert.NoError(t, g.Tune(ctx, mine))
 			assert.Equal(t, schedule.Bruck, g.PlanAllReduce(small, collective.Sum).Method)
+		})
+	}
+}
+
+// Ranks of one process reduce in the memory of all, in any order, unless it was
+// measured that something else is faster; the cost of messages is still theirs.
+func TestLocalPlan(t *testing.T) {
+	for _, order := range []collective.Order{collective.RingOrder, collective.AnyOrder} {
+		views, transports := collective.Local(3)
+		groups := collectivetest.Groups(t, views, transports, collective.Options{Order: order})
+		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+			s := g.Situation()
+			assert.True(t, s.Shared)
+			assert.Equal(t, schedule.InProcess, s.Near)
+			assert.Contains(t, s.Candidates(), schedule.Shared)
+			assert.Contains(t, s.Candidates(), schedule.Ring)
+			for n := 1; n < 1<<22; n *= 8 {
+				assert.Equal(t, schedule.Shared, g.PlanAllReduce(collective.Of(make([]float32, n)), collective.Sum).Method)
+			}
+			assert.NoError(t, g.Tune(ctx, schedule.Only(3, schedule.Direct, 64<<10)))
+			v := collective.Of(make([]float32, 100_000))
+			assert.Equal(t, schedule.Direct, g.PlanAllReduce(v, collective.Sum).Method)
+			assert.NoError(t, g.AllReduce(ctx, v, collective.Sum))
+			assert.NoError(t, g.Barrier(ctx))
+
+			sub, err := g.Sub(ctx, 0, 0)
+			if assert.NoError(t, err) {
+				assert.False(t, sub.Situation().Shared)
+				assert.Equal(t, schedule.InProcess, sub.Situation().Near)
+				assert.NoError(t, sub.Close())
+			}
 		})
 	}
 }

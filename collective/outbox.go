@@ -74,6 +74,7 @@ type mailer struct {
 	free  chan *outgoing
 	ready chan *outgoing
 	waits *Waits       // used by who takes and flushes
+	used  bool         // since the last flush; by the same
 	to    atomic.Int32 // the rank that is sent to, or was last
 	done  sync.WaitGroup
 
@@ -130,9 +131,16 @@ func (o *mailer) take() *outgoing {
 	return m
 }
 
-func (o *mailer) put(m *outgoing) { o.ready <- m }
+func (o *mailer) put(m *outgoing) {
+	o.used = true
+	o.ready <- m
+}
 
 func (o *mailer) flush() error {
+	if !o.used {
+		return nil
+	}
+	o.used = false
 	var slots [outboxSlots]*outgoing
 	for i := range slots {
 		slots[i] = o.take()

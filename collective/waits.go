@@ -36,8 +36,9 @@ func (c Cause) String() string {
 // engine, or by the Transport if that is a Waiter. They are noted by one
 // goroutine, in the call; anybody may read meanwhile.
 type Waits struct {
-	spans []span // by rank, of the call in progress; nil if there is none
-	noted bool   // something was, in this call
+	spans []span                              // by rank, of the call in progress; nil if there is none
+	noted bool                                // something was, in this call
+	whom  func() (rank int, c Cause, ok bool) // who is waited for just now, of a Transport that knows; or nil
 
 	expected atomic.Uint64 // 1 + the rank whose message is awaited, and the cause above; 0: none
 	since    atomic.Int64  // after origin, of the wait in progress; 0: none, or not for long yet
@@ -79,7 +80,7 @@ func (w *Waits) End(rank int, c Cause, began time.Duration) {
 	}
 	w.since.Store(0)
 	if c == AsExpected {
-		_, c = w.expecting()
+		_, c = w.announced()
 	} else {
 		w.expected.Store(0)
 	}
@@ -91,6 +92,24 @@ func (w *Waits) End(rank int, c Cause, began time.Duration) {
 	}
 }
 
+// endMeeting notes the end of a wait for all others, which Begin said had begun
+// then: for the last to call until all had called, if it is known when that was,
+// and for the slowest from then on.
+func (w *Waits) endMeeting(began, met time.Duration, last, slowest int) {
+	if w == nil || w.spans == nil {
+		return
+	}
+	w.since.Store(0)
+	w.expected.Store(0)
+	now := time.Since(origin)
+	all := now
+	if met != 0 {
+		all = max(began, met)
+	}
+	w.spans[last].late.Add(int64(all - began))
+	w.spans[slowest].slow.Add(int64(now - all))
+}
+
 const causeShift = 32
 
 // expect notes whose message is awaited from now on.
@@ -98,8 +117,19 @@ func (w *Waits) expect(rank int, c Cause) {
 	w.expected.Store(uint64(rank) + 1 | uint64(c)<<causeShift)
 }
 
-// expecting is whose message is awaited, or -1.
+// expecting is who is waited for, or -1.
 func (w *Waits) expecting() (rank int, c Cause) {
+	rank, c = w.announced()
+	if rank >= 0 && w.whom != nil {
+		if r, why, ok := w.whom(); ok {
+			return r, why
+		}
+	}
+	return rank, c
+}
+
+// announced is who was waited for when the wait began, or -1.
+func (w *Waits) announced() (rank int, c Cause) {
 	x := w.expected.Load()
 	return int(uint32(x)) - 1, Cause(x >> causeShift)
 }

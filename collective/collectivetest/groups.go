@@ -23,29 +23,34 @@ type Maker func(t testing.TB, n int) []*collective.Group
 // compared, to the bit, with the definition.
 func TestGroup(t *testing.T, make Maker) {
 	for _, size := range sizes() {
-		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
-			groups := make(t, size)
-			t.Run("AllReduce", func(t *testing.T) { testAllReduce(t, groups, true) })
-			t.Run("cuts", func(t *testing.T) { testCuts(t, groups) })
-			t.Run("Broadcast", func(t *testing.T) { testBroadcast(t, groups) })
-			t.Run("AllGather", func(t *testing.T) { testAllGather(t, groups) })
-			t.Run("ReduceScatter", func(t *testing.T) { testReduceScatter(t, groups) })
-			t.Run("Reduce", func(t *testing.T) { testReduce(t, groups) })
-			t.Run("pieces", func(t *testing.T) { testPieces(t, groups) })
-			t.Run("Gather", func(t *testing.T) { testGather(t, groups) })
-			t.Run("AllToAll", func(t *testing.T) { testAllToAll(t, groups) })
-			t.Run("Send", func(t *testing.T) { testSend(t, groups) })
-			t.Run("Sub", func(t *testing.T) { testSub(t, groups) })
-			t.Run("asynchronous", func(t *testing.T) { testAsync(t, groups) })
-			t.Run("Barrier", func(t *testing.T) { testBarrier(t, groups) })
-			t.Run("arguments", func(t *testing.T) { testArguments(t, groups) })
-		})
+		TestSize(t, make, size)
 	}
 	t.Run("mismatch", func(t *testing.T) { testMismatch(t, make) })
 	t.Run("concurrent", func(t *testing.T) { testConcurrent(t, make) })
 	t.Run("cancelled", func(t *testing.T) { testCancelled(t, make) })
 	t.Run("leaves", func(t *testing.T) { testLeaves(t, make) })
 	t.Run("aborts", func(t *testing.T) { testAborts(t, make) })
+}
+
+// TestSize is the part of TestGroup in which nothing fails, for so many ranks.
+func TestSize(t *testing.T, make Maker, size int) {
+	t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
+		groups := make(t, size)
+		t.Run("AllReduce", func(t *testing.T) { testAllReduce(t, groups, size <= 8) })
+		t.Run("cuts", func(t *testing.T) { testCuts(t, groups) })
+		t.Run("Broadcast", func(t *testing.T) { testBroadcast(t, groups) })
+		t.Run("AllGather", func(t *testing.T) { testAllGather(t, groups) })
+		t.Run("ReduceScatter", func(t *testing.T) { testReduceScatter(t, groups) })
+		t.Run("Reduce", func(t *testing.T) { testReduce(t, groups) })
+		t.Run("pieces", func(t *testing.T) { testPieces(t, groups) })
+		t.Run("Gather", func(t *testing.T) { testGather(t, groups) })
+		t.Run("AllToAll", func(t *testing.T) { testAllToAll(t, groups) })
+		t.Run("Send", func(t *testing.T) { testSend(t, groups) })
+		t.Run("Sub", func(t *testing.T) { testSub(t, groups) })
+		t.Run("asynchronous", func(t *testing.T) { testAsync(t, groups) })
+		t.Run("Barrier", func(t *testing.T) { testBarrier(t, groups) })
+		t.Run("arguments", func(t *testing.T) { testArguments(t, groups) })
+	})
 }
 
 // A Connector makes the views and transports of n ranks.

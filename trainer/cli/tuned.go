@@ -196,10 +196,10 @@ func fingerprint(g *collective.Group, o collective.Order, secured bool) bench.Fi
 		f.Version += " " + b.Revision
 	}
 	switch {
-	case s.Shared:
-		f.Transport = cluster.TransportSHM
 	case s.Near == schedule.InProcess:
 		f.Transport = "inproc"
+	case s.Shared:
+		f.Transport = cluster.TransportSHM
 	case secured:
 		f.Transport = "tcp, TLS"
 	default:

@@ -174,9 +174,8 @@ func (h *Header) same(x *Header) bool {
 }
 
 // looks is how often a rank looks whether its wait is over, and lets others run
-// in between, before it sleeps: more often than it takes all ranks to come that
-// have nothing else to do.
-const looks = 40
+// in between, before it sleeps. Ranks that have nothing else to do come sooner.
+const looks = 20
 
 // stay waits until the call is over, and helps where it is told to.
 func (l *local) stay(s *seat) error {

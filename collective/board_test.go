@@ -318,7 +318,7 @@ func TestBoardMemory(t *testing.T) {
 	collectivetest.TestMemory(t, collectivetest.Local, func(_ testing.TB, _, bytes int) []byte {
 		b, _ := collective.Of(make([]int64, (bytes+7)/8)).Host()
 		return b[:bytes]
-	}, 700<<10)
+	}, 100<<10)
 }
 
 func TestManyRanks(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	alone      = 32 << 10 // this much of all vectors together takes less time than to have others help
 	together   = 1 << 20  // of all vectors, which stay in a core's cache
 	leastPiece = 4 << 10  // of one of them
-	mostPiece  = 64 << 10
+	mostPiece  = 32 << 10
 )
 
 // folding is what a rank keeps for work.

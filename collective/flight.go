@@ -15,11 +15,11 @@ const FlightCalls = 64
 // group waits for just now. Every Group keeps one, always; a Sub has its own.
 //
 // The clock is not read where that would show in what a call costs. Over shared
-// memory a wait counts from when it turns out to take longer than a few looks,
-// so its first microseconds are not counted, and a small call that has found
-// everything there at once has no Took. Over other transports every wait for a
-// message counts; waits of the goroutine that sends beside it do not, but for
-// what the call waits for it at the end.
+// memory, and where ranks of one process meet, a wait counts from when it turns
+// out to take longer than a few looks, so its first microseconds are not counted,
+// and a small call that has found everything there at once has no Took. Over
+// other transports every wait for a message counts; waits of the goroutine that
+// sends beside it do not, but for what the call waits for it at the end.
 type Flight struct {
 	View  View
 	Taken time.Time

@@ -15,8 +15,9 @@ type Cost struct{ Latency, PerByte, Fold float64 }
 // The kinds of links. Fold is what one core of a 2-core Xeon 6 folds. Loopback
 // and SharedMemory are the model solved for the medians of an AllReduce between
 // two processes there, of 4 bytes and of 4 MiB, in docs/benchmarks.md: 4.92 and
-// 1155 us, .90 and 563 us. InProcess is the same for bench collective while the
-// machine had other work: 7.9 and 1700 us. Network is not measured: it is what
+// 1155 us, .90 and 563 us. InProcess is the same for messages between ranks of one
+// process, by bench collective while the machine had other work: 7.9 and 1700 us;
+// what they reduce without messages takes less. Network is not measured: it is what
 // 10 Gbit Ethernet carries by its specification, and a latency that two hosts'
 // network stacks may take. A Table has what holds where it was made.
 var (

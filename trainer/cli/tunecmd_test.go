@@ -107,7 +107,7 @@ func TestTuneUsageErrors(t *testing.T) {
 		"give --order any, too":            {"bench", "collective", "--algorithm", "double-tree"},
 		`algorithm "fast" is not known`:    {"bench", "collective", "--algorithm", "fast"},
 		"how an allreduce is done, not":    {"bench", "collective", "allgather", "--algorithm", "ring"},
-		"these ranks cannot do it":         {"bench", "collective", "--transport", "inproc", "--algorithm", "shared"},
+		"these ranks cannot do it":         {"bench", "collective", "--transport", "inproc", "--algorithm", "hierarchical", "--order", "any"},
 		`order "up"`:                       {"tune", "--order", "up"},
 		"one rank has nothing to exchange": {"tune", "--workers", "1"},
 		"-b must be at least 4":            {"tune", "-b", "1"},

@@ -57,9 +57,11 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 		dieAfter := func(after int64) {
 			usual.connect = func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 				views, transports := collective.Local(n)
-				transports = slices.Clone(transports) // they reach each other by their own slice
-				dying = &dies{Transport: transports[1], after: after}
-				transports[1] = dying
+				for r := range transports { // so that none of them can do without messages
+					transports[r] = &dies{Transport: transports[r], after: math.MaxInt64}
+				}
+				dying = transports[1].(*dies)
+				dying.after = after
 				return views, transports
 			}
 		}

@@ -16,6 +16,9 @@ type board struct {
 	round uint64 // counts the calls
 	order []int  // the ranks that have come in this round
 	waits [ways][]messageWait
+	left  int      // ranks that were closed
+	src   [][]byte // memory of the calls, by rank
+	dst   [][]byte
 	shared
 }
 
@@ -63,6 +66,7 @@ type messageWait struct {
 
 func (b *board) init(n int) {
 	b.seats, b.round, b.order = make([]seat, n), 1, make([]int, 0, n)
+	b.src, b.dst = make([][]byte, n), make([][]byte, n)
 	for r := range b.seats {
 		b.seats[r].wake = make(chan struct{}, 1)
 	}
@@ -116,6 +120,7 @@ func (l *local) meet(o *Operation) error {
 		return err
 	}
 	s.o, s.round, s.err = o, b.round, nil
+	b.src[l.rank], b.dst[l.rank] = o.Src.bytes(), o.Dst.bytes()
 	s.state.Store(waiting)
 	b.order = append(b.order, l.rank)
 	if len(b.order) < h.size {

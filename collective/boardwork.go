@@ -13,7 +13,6 @@ import (
 // does not change while it is done, but for the counts.
 type shared struct {
 	working bool // some ranks are at it
-	left    int  // ranks that were closed
 	pieces  int
 	per     int           // elements of the arena in a piece of an AllReduce, but the first and the last
 	last    int           // who came last
@@ -130,17 +129,17 @@ func (l *local) workAlone(o *Operation) {
 
 // fold leaves in every rank's Dst the reduction of the elements [lo, hi).
 func (l *local) fold(o *Operation, lo, hi int) {
-	seats, width := l.hub.board.seats, o.Src.dtype.Size()
+	b, width := &l.hub.board, o.Src.dtype.Size()
 	a, z := lo*width, hi*width
 	l.operands = l.operands[:0]
-	for r := range seats {
-		l.operands = append(l.operands, seats[r].o.Src.bytes()[a:z])
+	for _, src := range b.src {
+		l.operands = append(l.operands, src[a:z])
 	}
-	mine := o.Dst.bytes()[a:z]
+	mine := b.dst[l.rank][a:z]
 	l.chain.Range(o.Call.DType, o.Call.Op, o.Src.arena+lo, mine, l.operands)
-	for r := range seats {
+	for r, dst := range b.dst {
 		if r != l.rank {
-			copy(seats[r].o.Dst.bytes()[a:z], mine)
+			copy(dst[a:z], mine)
 		}
 	}
 }
@@ -148,13 +147,12 @@ func (l *local) fold(o *Operation, lo, hi int) {
 // gather fills the Dst of rank to. Where a rank's Src is its place there it is
 // left alone: others may read it at the same time.
 func (l *local) gather(to int, o *Operation) {
-	seats, each := l.hub.board.seats, o.Src.Bytes()
+	b, each := &l.hub.board, o.Src.Bytes()
 	if each == 0 {
 		return
 	}
-	dst := seats[to].o.Dst.bytes()
-	for r := range seats {
-		piece, src := dst[r*each:(r+1)*each], seats[r].o.Src.bytes()
+	for r, src := range b.src {
+		piece := b.dst[to][r*each : (r+1)*each]
 		if &piece[0] != &src[0] {
 			copy(piece, src)
 		}

@@ -28,8 +28,6 @@ type location struct {
 	arena, offset, addr uint64
 }
 
-const locationBytes = 3 * 8
-
 func (l *location) put(b []byte) {
 	for i, word := range [...]uint64{l.arena, l.offset, l.addr} {
 		binary.LittleEndian.PutUint64(b[8*i:], word)

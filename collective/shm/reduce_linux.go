@@ -29,13 +29,13 @@ type desk struct {
 	inline, small []byte // for data: few, and more
 }
 
-func (m *region) desk(rank, parity int) desk {
+func (r *region) desk(rank, parity int) desk {
 	return desk{
-		shown:  m.word(m.flag(rank, shown, parity)),
-		digest: m.word(m.digest(rank, parity)), core: m.word(m.core(rank, parity)),
-		header: m.bytes(m.header(rank, parity), collective.HeaderSize),
-		inline: m.bytes(m.inline(rank, parity), inlineBytes),
-		small:  m.bytes(m.small(rank, parity), smallBytes),
+		shown:  r.word(r.flag(rank, shown, parity)),
+		digest: r.word(r.digest(rank, parity)), core: r.word(r.core(rank, parity)),
+		header: r.bytes(r.header(rank, parity), collective.HeaderSize),
+		inline: r.bytes(r.inline(rank, parity), inlineBytes),
+		small:  r.bytes(r.small(rank, parity), smallBytes),
 	}
 }
 

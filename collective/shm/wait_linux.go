@@ -23,6 +23,7 @@ const (
 	yieldsAlone   = 50  // then sleep, where every rank has a core,
 	yieldsCrowded = 500 // and where not
 	lookEvery     = 8   // yields, for what seldom changes
+	shareEvery    = 64  // where every rank has a core: another goroutine that is busy may keep the only thread for 10 ms
 
 	sleepMost = 100 * time.Millisecond // then look whether the others live
 )
@@ -108,8 +109,10 @@ func (t *Transport) outlast(word *uint64, least uint64, peer int, n need) error 
 		if spin(word, least, spinBrief) {
 			return nil
 		}
-		if tries%lookEvery == 0 {
+		if tries%shareEvery == 0 || t.rounds == 0 && tries%lookEvery == 0 {
 			runtime.Gosched() // to heartbeats, and to ranks that are goroutines of this very process
+		}
+		if tries%lookEvery == 0 {
 			if err := t.judge(word, least, peer, n); err != nil {
 				return err
 			}

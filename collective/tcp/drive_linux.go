@@ -48,6 +48,12 @@ const (
 	spinLeast, spinMost   = 10, 250 // looks, of about .2 µs
 	yieldLeast, yieldMost = 5, 40   // looks and changes to another process
 	shortSleep            = 100 * time.Microsecond
+
+	// After so many looks other goroutines of this process may run. One that is
+	// busy, or the garbage collector, may keep the only thread for 10 ms then, which
+	// is thousands of calls: so not in waits that soon end. Where there are more
+	// ranks than cores few do, and who waits is cut off anyway.
+	shareEvery, shareCrowded = 64, 8
 )
 
 func (p *patience) set(least, most int32) {
@@ -307,7 +313,7 @@ func (d *drive) pause(tries int) {
 	if d.yield || tries > spinMost/3 { // who is waited for may be waiting for this very core
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}
-	if tries%8 == 0 {
+	if tries%shareEvery == 0 || d.yield && tries%shareCrowded == 0 {
 		runtime.Gosched() // to heartbeats, and to ranks that are goroutines of this very process
 	}
 }

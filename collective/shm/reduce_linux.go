@@ -77,14 +77,11 @@ func (t *Transport) Show(o *collective.Operation) {
 
 // AllReduce is part of collective.Reducer.
 func (t *Transport) AllReduce(o *collective.Operation) error {
-	r := &t.run
-	if !t.early { // else Show has prepared it, and waits find out what has come between
-		if err := t.under.Err(); err != nil {
-			return err
-		}
-		r = t.prepare(o)
+	r, err := t.ready(o)
+	if err != nil {
+		return err
 	}
-	err := r.reduce()
+	err = r.reduce()
 	t.wake()
 	return err
 }
@@ -140,11 +137,11 @@ func (r *run) plot() (c course, err error) {
 
 // AllGather is part of collective.Reducer.
 func (t *Transport) AllGather(o *collective.Operation) error {
-	if err := t.under.Err(); err != nil {
+	r, err := t.ready(o)
+	if err != nil {
 		return err
 	}
 	defer t.wake()
-	r := t.prepare(o)
 	if err := r.exchange(); err != nil {
 		return err
 	}
@@ -161,14 +158,11 @@ func (t *Transport) AllGather(o *collective.Operation) error {
 
 // Barrier is part of collective.Reducer.
 func (t *Transport) Barrier(o *collective.Operation) error {
-	r := &t.run
-	if !t.early {
-		if err := t.under.Err(); err != nil {
-			return err
-		}
-		r = t.prepare(o)
+	r, err := t.ready(o)
+	if err != nil {
+		return err
 	}
-	err := r.exchange()
+	err = r.exchange()
 	t.wake()
 	return err
 }
@@ -209,6 +203,18 @@ type run struct {
 	width   int // of an element
 	parity  int // of the call
 	in, out []byte
+}
+
+// ready is the run of a call while the transport is whole. Of a call that was shown
+// it is ready already, and its waits find out what has come between.
+func (t *Transport) ready(o *collective.Operation) (*run, error) {
+	if t.early {
+		return &t.run, nil
+	}
+	if err := t.under.Err(); err != nil {
+		return nil, err
+	}
+	return t.prepare(o), nil
 }
 
 // prepare is the run of a call, of a Barrier without memory.

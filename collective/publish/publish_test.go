@@ -1,0 +1,53 @@
+package publish_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/publish"
+)
+
+// Who sees a word sees what was stored before it.
+func TestPublishedInOrder(t *testing.T) {
+	const rounds = 200_000
+	var data, flag publish.Word
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range uint64(rounds) {
+			data.Publish(i + 1)
+			flag.Publish(i + 1)
+		}
+	})
+	for seen := uint64(0); seen < rounds; {
+		seen = flag.Load()
+		require.GreaterOrEqual(t, data.Load(), seen)
+	}
+	writer.Wait()
+}
+
+// Of two that store one word each, and then look at the other's, one sees it at
+// least, if there is a Fence between.
+func TestFence(t *testing.T) {
+	const rounds = 1 << 18
+	var words, saw [2][]uint64
+	for i := range 2 {
+		words[i], saw[i] = make([]uint64, rounds), make([]uint64, rounds)
+	}
+	var both sync.WaitGroup
+	for i := range 2 {
+		both.Go(func() {
+			for k := range rounds {
+				publish.Store(&words[i][k], 1)
+				publish.Fence()
+				saw[i][k] = atomic.LoadUint64(&words[1-i][k])
+			}
+		})
+	}
+	both.Wait()
+	for k := range rounds {
+		require.False(t, saw[0][k] == 0 && saw[1][k] == 0, "round %d", k)
+	}
+}

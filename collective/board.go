@@ -173,11 +173,6 @@ func (l *local) admit(mine *Header) error {
 	return nil
 }
 
-// same is Match without words.
-func (h *Header) same(x *Header) bool {
-	return h.Seq == x.Seq && h.Call == x.Call && h.Len == x.Len && h.Part == x.Part && h.Job == x.Job && h.Epoch == x.Epoch && h.Group == x.Group
-}
-
 // looks is how often a rank looks whether its wait is over, and lets others run
 // in between, before it sleeps. Ranks that have nothing else to do come sooner.
 const looks = 20

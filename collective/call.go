@@ -148,10 +148,17 @@ func (h *Header) Get(b []byte) {
 // from rank peer: nil when it is the same, else a *MismatchError. The Step is
 // information and may differ.
 func (h *Header) Match(got *Header, self, peer int) error {
-	a, b := *h, *got
-	a.Step, b.Step = 0, 0
-	if a == b {
+	if h.same(got) {
 		return nil
 	}
 	return &MismatchError{Self: self, Peer: peer, Mine: *h, Theirs: *got}
 }
+
+// same reports whether two headers match.
+func (h *Header) same(x *Header) bool {
+	return h.Seq == x.Seq && h.Call == x.Call && h.Len == x.Len && h.Part == x.Part && h.Job == x.Job && h.Epoch == x.Epoch && h.Group == x.Group
+}
+
+// OfAll reports whether all ranks of the View make the call, so that how far
+// they have come can be compared by its number.
+func (h *Header) OfAll() bool { return h.Group == 0 && h.Call.Kind != KindSend }

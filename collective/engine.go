@@ -169,7 +169,7 @@ func (e *hostEngine) complete(o *Operation) (err error) {
 // call sees that it is closing.
 func (e *hostEngine) enter(h *Header) {
 	call := h.Seq<<callBits | inCall
-	if h.Group == 0 && h.Call.Kind != KindSend {
+	if h.OfAll() {
 		call |= ofAll
 	}
 	e.call.Store(call)

@@ -223,7 +223,7 @@ func (l *local) gone() bool {
 
 // begun counts a call that this rank makes.
 func (l *local) begun(h *Header) {
-	if h.Group == 0 && h.Call.Kind != KindSend && l.called.Load() < h.Seq {
+	if h.OfAll() && l.called.Load() < h.Seq {
 		l.called.Store(h.Seq)
 	}
 }

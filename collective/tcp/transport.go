@@ -221,7 +221,7 @@ func (t *Transport) hangUp() {
 // begun counts calls. Those of a part of the View, and between two ranks, have
 // numbers of their own.
 func (t *Transport) begun(h *collective.Header) {
-	if h.Group == 0 && h.Call.Kind != collective.KindSend && t.called.Load() < h.Seq {
+	if h.OfAll() && t.called.Load() < h.Seq {
 		t.called.Publish(h.Seq)
 	}
 }

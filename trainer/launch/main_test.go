@@ -84,7 +84,9 @@ var parts = map[string]func() int{
 	"networker": networker,
 	"printer":   printer,
 	"builder":   builder,
-	"where":     func() int { dir, _ := os.Getwd(); fmt.Println(dir, os.Getenv("COLOUR")); return 0 },
+	// Ends with its standard input.
+	"reader": func() int { _, _ = io.Copy(io.Discard, os.Stdin); return 0 },
+	"where":  func() int { dir, _ := os.Getwd(); fmt.Println(dir, os.Getenv("COLOUR")); return 0 },
 }
 
 // hold tells the beacon about this process and blocks until the beacon is gone.

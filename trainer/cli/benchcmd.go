@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
@@ -52,41 +53,39 @@ const mostRanks = 256
 func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure what this machine can do",
+		Short: "Measure collective operations and scaling",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var f benchFlags
-	ops := strings.Join(bench.Operations(), "|")
 	run := &cobra.Command{
-		Use:   "collective [" + ops + "] [flags]",
-		Short: "Measure a collective operation over a range of sizes, and judge its results",
-		Long: `Measure a collective operation (allreduce if none is named) between ranks, over a range
-of sizes. Flags and table are those of nccl-tests; "go doc
-github.com/ringtrain/ringtrain/bench" derives each column.
+		Use:   "collective [OPERATION] [flags]",
+		Short: "Measure a collective operation over a range of sizes",
+		Long: `Measure a collective operation between ranks, over a range of sizes. OPERATION is one of
+` + strings.Join(bench.Operations(), ", ") + ` (default allreduce). Flags and table are those of
+nccl-tests; "go doc github.com/ringtrain/ringtrain/bench" derives each column.
 
-Times are medians over the iterations, of the slowest rank. Results are compared with the
-right ones, which are known exactly: #wrong counts the elements that differ. Sizes are
-bytes, or numbers with K, M or G (KiB, MiB, GiB).
+Times are medians over the iterations, of the slowest rank. Every result is compared with
+the correct one, which is known exactly: #wrong counts the elements that differ.
 
-All ranks are processes of this machine unless something else is said. With --nodes M,
-give the same command on each of M machines, as with train; --ranks counts the ranks of
-one, and the table is printed on the machine that has rank 0. With --hosts netns (as root,
-on Linux) every rank has a network namespace of its own, so that this machine looks like
-several, whose links carry what --link says; their traffic is encrypted with a key made for
-the occasion, with that of --key-file, or with --insecure not at all. With --link, each
-size is measured for a second at least unless -n says how often.
+All ranks are processes of this machine by default. With --nodes M, give the same command
+on each of M machines, as with train; --ranks counts the ranks of one machine, and the
+table is printed on the machine of rank 0.
 
-With --device cuda the vectors lie in the memory of GPUs, and NCCL does what it can; with
---nccl off, or --order ring, copies of them go through pinned memory of the host. NCCL's
-links between hosts are neither encrypted nor limited by us.
+With --hosts netns (as root, on Linux) each rank has its own network namespace, so that
+this machine looks like several. Traffic is encrypted with a temporary key, with the key of
+--key-file, or, with --insecure, not at all. With --link, each size is measured for at
+least a second unless -n is given.
 
-Exit codes: 0 done, 1 failed or wrong results, 2 wrong usage, 75 stopped by SIGTERM
-or SIGHUP, 130 stopped by Ctrl-C.`,
+With --device cuda the vectors are in GPU memory, and NCCL does what it can. With --nccl
+off or --order ring, copies go through pinned host memory. NCCL's own links between hosts
+are neither encrypted nor limited by --link.
+
+` + exitCodes("failed, or results were wrong", "wrong usage"),
 		Example: `  ringtrain bench collective --ranks 4
-  ringtrain bench collective allgather --ranks 2 --transport inproc -b 1K -e 1M -f 2 --plot busbw.png
+  ringtrain bench collective allgather -b 1K -e 1M -f 2 --plot busbw.png
   ringtrain bench collective --ranks 4 --hosts netns --link 1gbit -b 1M
-  ringtrain bench collective --ranks 1 --nodes 2 --bind 10.0.0.1 --key-file job.key`,
+  ringtrain bench collective --ranks 1 --nodes 2 --bind 10.0.0.1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("bench collective takes one operation, not %d", len(args))
@@ -109,28 +108,41 @@ or SIGHUP, 130 stopped by Ctrl-C.`,
 
 // register adds the flags to those of the command.
 func (f *benchFlags) register(cmd *cobra.Command) {
+	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
+		flags.IntVar(&f.ranks, "ranks", 2, "start `N` ranks on this machine")
+		addSweep(flags, &f.begin, &f.end, &f.factor, "64M")
+		flags.IntVarP(&f.iterations, "iters", "n", 0, "time `N` iterations of each size (default as many as fit in 0.25 s, at least 5)")
+		flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "run `N` iterations first that do not count")
+		flags.StringVarP(&f.dtype, "datatype", "d", "float", "element `TYPE`: float, double, half, bfloat16, int32, int64 or uint8")
+		flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction `OP`: sum, prod, min, max or avg")
+		flags.IntVarP(&f.root, "root", "r", 0, "root `RANK` of a broadcast (default 0)")
+		flags.IntVarP(&f.check, "check", "c", 1, "`1` to compare every result with the correct one, 0 not to")
+		flags.StringVar(&f.memory, "memory", memoryHeap, "vectors are in memory of this `KIND`: heap (ordinary Go memory) or shared (ranks of one host read and write it in place, see cluster.Node.Alloc)")
+		flags.StringVar(&f.algorithm, "algorithm", "", "use this allreduce `ALGORITHM` for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree, hierarchical (default the plan's choice)")
+	})
 	f.placeFlags.register(cmd)
 	f.orderFlags.register(cmd)
-	f.deviceFlags.register(cmd, deviceCPU, "where the vectors lie: cpu (memory of the host), cuda (rank k of a machine takes GPU k), cuda:I (rank k takes GPU I+k) or auto")
-	flags := cmd.Flags()
-	flags.IntVar(&f.ranks, "ranks", 2, "how many ranks, on this machine")
-	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each rank)")
-	flags.StringVar(&f.link, "link", "", "with --hosts netns, what each rank's link carries in each direction, such as 1gbit (default: no limit)")
-	flags.StringVarP(&f.begin, "minbytes", "b", "4", "size to begin with")
-	flags.StringVarP(&f.end, "maxbytes", "e", "64M", "size to end with")
-	flags.IntVarP(&f.factor, "stepfactor", "f", 4, "each size by the one before")
-	flags.IntVarP(&f.iterations, "iters", "n", 0, "iterations of each size; 0: as many as a quarter of a second holds, 5 at least")
-	flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "iterations before those, not counted")
-	flags.StringVarP(&f.dtype, "datatype", "d", "float", "type of the elements: float, double, half, bfloat16, int32, int64 or uint8")
-	flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction: sum, prod, min, max or avg")
-	flags.IntVarP(&f.root, "root", "r", 0, "root of a broadcast")
-	flags.IntVarP(&f.check, "check", "c", 1, "1 to compare every result with the right one, 0 not to")
-	flags.StringVar(&f.memory, "memory", memoryHeap, "memory that calls work on: heap (ordinary memory of Go) or shared (which the other ranks of this host read and write in place, see cluster.Node.Alloc)")
-	flags.IntVar(&f.garbage, "garbage", 0, "pieces of 64 KB that a goroutine of each rank allocates and drops every millisecond, to see what the collector does to the times")
-	flags.StringVar(&f.algorithm, "algorithm", "", "algorithm of an allreduce, for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree or hierarchical (default: as planned)")
-	flags.StringVar(&f.files.json, "json", "", "file for the results as a JSON array")
-	flags.StringVar(&f.files.csv, "csv", "", "file for the results as comma-separated values")
-	flags.StringVar(&f.files.plot, "plot", "", "file for a plot of busbw over size: NAME.png or NAME.svg")
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addHosts(flags, "rank", &f.hosts, &f.link) })
+	f.deviceFlags.register(cmd, deviceCPU, "vectors are on `DEVICE`: cpu (host memory), cuda (rank k of a machine on GPU k), cuda:I (rank k on GPU I+k), or auto (cuda if there is a GPU for each rank, else cpu)")
+	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.files.json, "json", "", "write the results to `FILE` as a JSON array")
+		flags.StringVar(&f.files.csv, "csv", "", "write the results to `FILE` as comma-separated values")
+		flags.StringVar(&f.files.plot, "plot", "", "plot busbw over size to `FILE`, a .png or .svg")
+		flags.IntVar(&f.garbage, "garbage", 0, "allocate and drop `N` pieces of 64 KB per millisecond in each rank, to see what garbage collection costs (default 0)")
+	})
+}
+
+// addSweep adds the flags for a range of sizes up to most.
+func addSweep(flags *pflag.FlagSet, begin, end *string, factor *int, most string) {
+	flags.StringVarP(begin, "minbytes", "b", "4", "smallest `SIZE`, in bytes or with K, M or G (powers of 1024)")
+	flags.StringVarP(end, "maxbytes", "e", most, "largest `SIZE`")
+	flags.IntVarP(factor, "stepfactor", "f", 4, "multiply the size by `N` from one row to the next")
+}
+
+// addHosts adds the flags for network namespaces, one for each rank or worker.
+func addHosts(flags *pflag.FlagSet, each string, hosts, link *string) {
+	flags.StringVar(hosts, "hosts", "local", "`KIND` of hosts: local (this machine as it is) or netns (each "+each+" in its own network namespace; needs root, Linux only)")
+	flags.StringVar(link, "link", "", "with --hosts netns, limit the link of each "+each+" to `RATE` in each direction, such as 1gbit (default no limit)")
 }
 
 // limitedTime is how long a size is measured at least where links are slow: a

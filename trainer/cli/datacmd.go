@@ -11,17 +11,17 @@ import (
 func (a *app) dataCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
-		Short: "Make datasets",
+		Short: "Generate datasets",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var o data.DigitsOptions
 	digits := &cobra.Command{
 		Use:   "digits DIR [flags]",
-		Short: "Write synthetic digits as IDX files",
-		Long: `Write synthetic digits as the four compressed IDX files that MNIST consists of. Without
-flags they are the images that train uses when no data is named.`,
-		Example: "  ringtrain data digits DIR && ringtrain train examples/mnist.cfg --data mnist:DIR",
+		Short: "Generate synthetic digits as IDX files",
+		Long: `Generate synthetic digits and write them to DIR as compressed IDX files, the four that
+MNIST consists of. Without flags they are the images that train uses by default.`,
+		Example: "  ringtrain data digits DIR\n  ringtrain train examples/mnist.cfg --data mnist:DIR",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("data digits takes one directory, not %d", len(args))
@@ -45,10 +45,10 @@ flags they are the images that train uses when no data is named.`,
 			return nil
 		},
 	}
-	digits.Flags().IntVar(&o.Train, "train", 20_000, "training images")
-	digits.Flags().IntVar(&o.Test, "test", 4_000, "test images")
-	digits.Flags().IntVar(&o.Side, "side", 28, "height and width in pixels")
-	digits.Flags().Uint64Var(&o.Seed, "seed", 0, "another seed gives another set of the same kind")
+	digits.Flags().IntVar(&o.Train, "train", 20_000, "`N` training images")
+	digits.Flags().IntVar(&o.Test, "test", 4_000, "`N` test images")
+	digits.Flags().IntVar(&o.Side, "side", 28, "`N` pixels wide and high")
+	digits.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; another seed gives other digits (default 0)")
 	cmd.AddCommand(digits)
 	return cmd
 }

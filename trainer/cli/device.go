@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/ncclgroup"
@@ -32,10 +33,11 @@ type deviceFlags struct {
 // register adds the flags to those of a command, with a device that is the
 // default.
 func (f *deviceFlags) register(cmd *cobra.Command, device, what string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.device, "device", device, what)
-	flags.BoolVar(&f.shareGPU, "share-gpu", false, "let several workers of this machine have one GPU, in turns, where it has fewer GPUs than workers: for tests, it is slow")
-	flags.StringVar(&f.nccl, "nccl", "auto", "what adds up vectors on GPUs: auto (NCCL where all ranks have it, else the host), must (NCCL, or fail) or off (the host: copies go through pinned memory, and sums are in ring order)")
+	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.device, "device", device, what)
+		flags.BoolVar(&f.shareGPU, "share-gpu", false, "let workers share GPUs when this machine has fewer GPUs than workers; slow, for tests")
+		flags.StringVar(&f.nccl, "nccl", "auto", "sum vectors on GPUs with NCCL, `WHEN`: auto (if all ranks have it), must (or fail) or off (the host sums them, through pinned memory, in ring order)")
+	})
 }
 
 // ncclUses are what --nccl may be.

@@ -76,8 +76,8 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 			return a.doctor(args, listen, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "ADDRESS:PORT to answer at; with HOST:PORT, to be answered at (default: any port)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	cmd.Flags().StringVar(&listen, "listen", "", "ADDRESS:PORT to answer at; with HOST:PORT, to be answered at (default any free port)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 

@@ -41,10 +41,10 @@ func (a *app) estimateCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "estimate CONFIG [flags] [--section.key VALUE ...]",
-		Short: "Say what memory and traffic a training would take",
-		Long: `Say how many parameters the model of a config has, what memory a training takes, and how
-many bytes each worker sends in a step. Nothing is trained; one pass of a batch of zeros
-through the model measures the activations.`,
+		Short: "Estimate the memory and traffic of a training",
+		Long: `Estimate how many parameters the model of a config has, how much memory a training takes,
+and how many bytes each worker sends per step. Nothing is trained: one batch of zeros goes
+through the model, to measure the activations.`,
 		Example: "  ringtrain estimate examples/mnist.cfg --workers 16 --batch 64",
 		Args:    oneConfig("estimate"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -76,11 +76,11 @@ through the model measures the activations.`,
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&f.workers, "workers", 0, "workers (default: ray.num_workers of the config, else 1)")
-	cmd.Flags().IntVar(&f.batch, "batch", 0, "rows of one worker in one step (default: training.batch_size of the config)")
-	cmd.Flags().StringVar(&f.data, "data", "digits", "digits or mnist:DIR")
-	registerCompress(cmd, &f)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	cmd.Flags().IntVar(&f.workers, "workers", 0, "`N` workers in all (default ray.num_workers of the config, or 1)")
+	cmd.Flags().IntVar(&f.batch, "batch", 0, "`ROWS` of each worker in one step (default training.batch_size of the config)")
+	cmd.Flags().StringVar(&f.data, "data", "digits", dataUsage)
+	f.addCompress(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
@@ -29,9 +30,10 @@ type graphFlags struct {
 }
 
 func (f *graphFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.graphs, "graphs", graphsAuto, "what a GPU repeats as a CUDA graph: whole (a step, with the sum by NCCL in it), apart (two graphs, with the sum between them), off (nothing: each kernel is launched) or auto (whole where it can be)")
-	flags.IntVar(&f.perLaunch, "steps-per-launch", 1, "steps that one launch of a graph makes; the host hears of a stop, or of a loss that is not finite, only after it")
+	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.graphs, "graphs", graphsAuto, "run steps on GPUs as CUDA graphs, `HOW`: whole (one graph per step, NCCL's sum included), apart (two graphs, the sum between them), off (launch each kernel) or auto (whole where possible)")
+		flags.IntVar(&f.perLaunch, "steps-per-launch", 1, "run `N` steps per graph launch; a stop, or a loss that is not finite, is noticed only after each launch")
+	})
 }
 
 // check finds what is wrong with the flags alone.

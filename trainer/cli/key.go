@@ -14,12 +14,11 @@ import (
 func (a *app) keygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
-		Short: "Make the key that secures a job",
-		Long: `Make a new key and write it to FILE, which only its owner may read; with - write it
-to stdout. Copy the file to every machine of the job by a way that nobody can read
-along, such as scp -p, and give its path to train as --key-file, or in the variable
-` + cluster.EnvKeyFile + `. Who has the key can join the job and read its traffic, who does
-not have it can do neither.`,
+		Short: "Generate the key that secures a job",
+		Long: `Generate a key and write it to FILE, which only its owner may read, or to stdout if FILE
+is -. Copy the file to every machine of the job over a secure channel, such as scp -p, and
+give its path to train as --key-file or in the variable ` + cluster.EnvKeyFile + `. Holders of
+the key can join; nobody else can join or read traffic.`,
 		Example: "  ringtrain keygen job.key\n  ringtrain train examples/mnist.cfg --nodes 2 --key-file job.key",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 
@@ -73,6 +74,14 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// columns is the width of the terminal that it is; 80 for anything else.
+func (o *output) columns() int {
+	if file, ok := o.w.(*os.File); ok {
+		return columns(file)
+	}
+	return 80
+}
+
 func (o *output) failure() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,8 +92,9 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ringtrain",
 		Short: "Train neural networks on many machines at once",
-		Long: "ringtrain trains one model in several processes. Every process holds a full copy of it, learns from its own\n" +
-			"rows, and combines its gradients with the others' by ring allreduce. The processes find each other by gossip.",
+		Long: `ringtrain trains one model in several processes. Each process holds a full copy of the
+model, learns from its own rows, and combines its gradients with the others' by ring
+allreduce. The processes find each other by gossip.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -95,6 +105,7 @@ func (a *app) root() *cobra.Command {
 		}
 		return nil
 	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, a.stdout.columns()) })
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
 	root.AddCommand(overridable(a.trainCommand()), a.evalCommand(), a.predictCommand(), overridable(a.estimateCommand()), a.configCommand(), a.dataCommand(), a.keygenCommand(), a.benchCommand(), a.tuneCommand(),
 		a.membersCommand(), a.statusCommand(), a.doctorCommand(), a.versionCommand())

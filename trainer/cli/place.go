@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/tcp"
@@ -32,15 +33,16 @@ type placeFlags struct {
 
 // register adds the flags to those of a command.
 func (f *placeFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.IntVar(&f.nodes, "nodes", 1, "machines that make the job together")
-	flags.StringSliceVar(&f.join, "join", nil, "HOST:PORT of machines of the job, separated by commas")
-	flags.StringVar(&f.bind, "bind", "", "address, or ADDRESS:PORT, of this machine that the others reach (port default: 7946 on the first of several machines, else any)")
-	flags.StringVar(&f.cluster, "cluster", "", "name of the job: jobs of different names do not see each other (default: ringtrain with --nodes, else drawn)")
-	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts and authenticates all traffic, on every machine the same (default: $"+cluster.EnvKeyFile+")")
-	flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "how the ranks reach each other: auto (shared memory on one host, else tcp), tcp, shm (or fail), or inproc (goroutines of one process)")
-	flags.IntVar(&f.streams, "streams", 0, fmt.Sprintf("TCP connections that large messages between two ranks are spread over: 1 to %d, on every machine the same, or 0 for what did best in measurements, %d; more help where the network limits each connection", tcp.MaxStreams, tcp.AutoStreams))
-	flags.BoolVar(&f.insecure, "insecure", false, "do not warn that without a key traffic between machines is neither encrypted nor authenticated")
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
+		flags.IntVar(&f.nodes, "nodes", 1, "`M` machines make up the job")
+		flags.StringSliceVar(&f.join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
+		flags.StringVar(&f.bind, "bind", "", "`ADDRESS` or ADDRESS:PORT of this machine that the others can reach (default port 7946 on the first of several machines, else any free port)")
+		flags.StringVar(&f.cluster, "cluster", "", "`NAME` of the job; jobs with different names ignore each other (default ringtrain with --nodes, else a random name)")
+		flags.StringVar(&f.keyFile, "key-file", "", "encrypt and authenticate all traffic with the key in `FILE`, made by ringtrain keygen and the same on every machine (default $"+cluster.EnvKeyFile+")")
+		flags.BoolVar(&f.insecure, "insecure", false, "do not warn that traffic between machines is neither encrypted nor authenticated")
+		flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "exchange data by `KIND`: shm (shared memory), tcp, inproc (goroutines of one process), or auto (shm on one host, else tcp)")
+		flags.IntVar(&f.streams, "streams", 0, fmt.Sprintf("split large messages between two ranks over `N` TCP connections, 1 to %d, the same on every machine; try 4 where the network limits each connection (default %d)", tcp.MaxStreams, tcp.AutoStreams))
+	})
 }
 
 // transports are what --transport may be.

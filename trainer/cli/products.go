@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn/gpu"
@@ -22,10 +23,11 @@ type productFlags struct {
 }
 
 func (f *productFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.BoolVar(&f.tf32, "tf32", false, "let products on GPUs round their factors to 10 bits of fraction, for speed; without it a GPU gives what the CPU gives, within rounding")
-	flags.BoolVar(&f.bf16, "bf16", false, "let products on GPUs round their factors to bfloat16, with 7 bits of fraction, for more speed; weights, gradients and sums stay float32")
-	flags.StringVar(&f.timed, "time-products", "", "directory, of this machine alone: find out which of cuBLASLt's kernels is the fastest for each product on the GPU, and keep there what was chosen (products-*.json); a run that finds it there has the same bits")
+	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
+		flags.BoolVar(&f.tf32, "tf32", false, "faster matrix products on GPUs: round factors to 10 bits of fraction")
+		flags.BoolVar(&f.bf16, "bf16", false, "faster still: round factors to bfloat16 (7 bits of fraction); weights, gradients and sums stay float32")
+		flags.StringVar(&f.timed, "time-products", "", "time cuBLASLt's kernels for each matrix product, use the fastest, and keep the choice in `DIR` on this machine (products-*.json); later runs with the same DIR give the same bits")
+	})
 }
 
 // check finds what is wrong with the flags alone.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
@@ -47,30 +48,28 @@ func (a *app) scalingCommand() *cobra.Command {
 	var f scalingFlags
 	cmd := &cobra.Command{
 		Use:   "scaling [flags]",
-		Short: "Train with more and more workers, and show what each of them adds",
-		Long: `Train with each number of workers in turn, several times, and print a table: the time of all
-steps, its growth T(N)/T(1), and the scalability N*T(1)/T(N). Each worker makes all the steps
-on rows of its own, so ideally the time stays what it is with one. Beside it stand what the
-README of spacy_ray_collective reports of spacy-ray, a parameter server, and of its own allreduce.
-A second table says where the time of a step goes, and what is sent.
+		Short: "Measure how training scales with the number of workers",
+		Long: `Train with each number of workers in turn, several times, and print a table: the time of
+all steps, its growth T(N)/T(1), and the scalability N*T(1)/T(N). Each worker makes all the
+steps, on rows of its own, so ideally the time does not change. A second table says where
+the time of a step goes, and how many bytes are sent.
 
-The trainings are those of "ringtrain train": processes that find each other and share memory
-on one host, or send gradients over TCP (--transport). Trials take turns: one of each number of
-workers, then the next of each.
+The trainings are those of "ringtrain train". Trials take turns: one with each number of
+workers, then the next with each.
 
-With --hosts netns (as root, on Linux) each worker has a network namespace of its own, so that
-this machine looks like several, whose links carry what --link says; their traffic is encrypted
-unless --insecure says otherwise, and counted at the links as well. It goes over TCP alone.
+With --hosts netns (as root, on Linux) each worker has its own network namespace, so that
+this machine looks like several. Their links carry what --link says, over TCP; traffic is
+encrypted unless --insecure is given, and is counted at the links as well.
 
-With --compute emulate:116.7ms workers wait as long instead of computing, as a host waits for
-its GPU, and let go of gradients in the order of a backward pass. So more workers fit a machine
-than it has cores. Where more than 85 % of the processors are busy all the same, the row is
+With --compute emulate:116.7ms workers wait instead of computing, as a host waits for its
+GPU, and release gradients in the order of a backward pass. So a machine can run more
+workers than it has cores. Rows during which more than 85 % of the processors were busy are
 marked core-bound.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM or
-SIGHUP, 130 stopped by Ctrl-C.`,
+` + exitCodes("failed", "wrong usage, config or data"),
 		Example: `  ringtrain bench scaling --workers 1,2 --steps 200
-  ringtrain bench scaling --hosts netns --link 1gbit --compute emulate:116.7ms --steps 50 --out scaling`,
+  ringtrain bench scaling --hosts netns --link 1gbit \
+      --compute emulate:116.7ms --steps 50 --out scaling`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("bench scaling takes flags alone, not %q", args[0])
@@ -85,22 +84,33 @@ SIGHUP, 130 stopped by Ctrl-C.`,
 			return a.scaling(cmd.Context(), f, took)
 		},
 	}
-	flags := cmd.Flags()
-	flags.IntSliceVar(&f.workers, "workers", []int{1, 2, 4, 8, 16}, "numbers of workers, 1 among them")
-	flags.IntVar(&f.trials, "trials", 3, "trainings of each number of workers")
-	flags.IntVar(&f.steps, "steps", 100, "steps of each training")
-	flags.StringVar(&f.system, "system", bench.Systems()[0], "how workers train together, strategies of train: "+strings.Join(bench.Systems(), ","))
-	flags.StringVar(&f.config, "config", "", "file with the model to train, as for train (default: 784-128-128-10 with dropout, Adam, batches of 128)")
-	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
-	flags.StringVar(&f.hosts, "hosts", "local", "local (this machine as it is) or netns (a network namespace for each worker)")
-	flags.StringVar(&f.link, "link", "", "with --hosts netns, what each worker's link carries in each direction, such as 1gbit (default: no limit)")
-	flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "how the workers reach each other: auto (shared memory on one host, tcp with --hosts netns), tcp, or shm (or fail)")
-	flags.StringVar(&f.compute, "compute", "real", "real, or emulate:TIME, such as emulate:116.7ms, to wait as long in each step")
-	flags.BoolVar(&f.evaluate, "evaluate", false, "evaluate as often as the config says and at the end, which the time includes")
-	flags.StringVar(&f.out, "out", "", "directory for table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability as .png and .svg")
-	flags.StringVar(&f.keyFile, "key-file", "", "file with the key (see keygen) that encrypts all traffic (default: $"+cluster.EnvKeyFile+"; with --hosts netns a new one)")
-	flags.BoolVar(&f.insecure, "insecure", false, "with --hosts netns, do not encrypt")
+	f.register(cmd)
 	return cmd
+}
+
+// register adds the flags to those of the command.
+func (f *scalingFlags) register(cmd *cobra.Command) {
+	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
+		flags.IntSliceVar(&f.workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
+		flags.IntVar(&f.trials, "trials", 3, "train `N` times with each worker count")
+		flags.IntVar(&f.steps, "steps", 100, "train for `N` steps each time")
+		flags.StringVar(&f.system, "system", bench.Systems()[0], "how workers train together, `NAMES` of strategies: "+strings.Join(bench.Systems(), ","))
+		flags.StringVar(&f.compute, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
+		flags.BoolVar(&f.evaluate, "evaluate", false, "evaluate as the config says; the time then includes it")
+	})
+	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.config, "config", "", "train the model that `FILE` describes, as for train (default 784-128-128-10 with dropout, Adam, 128 rows per worker)")
+		flags.StringVar(&f.data, "data", "digits", dataUsage)
+	})
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
+		addHosts(flags, "worker", &f.hosts, &f.link)
+		flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "exchange data by `KIND`: shm (shared memory), tcp, or auto (tcp with --hosts netns, else shm)")
+		flags.StringVar(&f.keyFile, "key-file", "", "encrypt all traffic with the key in `FILE`, made by ringtrain keygen (default $"+cluster.EnvKeyFile+", or a new key with --hosts netns)")
+		flags.BoolVar(&f.insecure, "insecure", false, "with --hosts netns, do not encrypt")
+	})
+	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
+	})
 }
 
 // check finds what is wrong with the flags alone, and returns what a step's

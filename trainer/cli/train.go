@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -23,32 +24,33 @@ func (a *app) trainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train CONFIG [flags] [--section.key VALUE ...]",
 		Short: "Train a model in several processes",
-		Long: `Train the model that a config describes, in several processes that find each other.
+		Long: `Train the model that CONFIG describes, in several processes that find each other.
 
-Without --nodes, all workers are started on this machine. With --nodes M, give the
-same command on each of M machines: on the first with --bind ADDR, on the others with
---join ADDR:PORT of the first. All their workers make one job; --workers counts those
-of one machine. With --key-file, the file that keygen made, all they send is encrypted,
-and nobody without the key can join.
+Without --nodes, all workers run on this machine. With --nodes M, give the same command on
+each of M machines: with --bind ADDRESS on the first, with --join ADDRESS:PORT of the first
+on the others. --workers counts the workers of one machine. With --key-file, all traffic is
+encrypted, and only holders of the key can join.
 
-An option with a dot in its name replaces a value of the config, as in
---training.batch_size 64 or --optimizer.@optimizers SGD.v1. The config's [ray] section
-is read as follows: num_workers is the default of --workers; num_cpus is how many cores
-the workers of this machine share; object_store_memory is the most bytes of data and
-batches that they may keep in memory together.
+A flag with a dot in its name replaces a value of the config, such as
+--training.batch_size 64 or --optimizer.@optimizers SGD.v1. In the config's [ray] section,
+num_workers is the default of --workers, num_cpus is how many cores the workers of this
+machine share, and object_store_memory limits the bytes of data and batches that they keep
+in memory together.
 
-With --device cuda the whole of a step is computed on NVIDIA GPUs, and gradients are added
-up there by NCCL: in an order of its own, the same on every rank, unless --order ring is
-given. A checkpoint that was written on a GPU can be resumed on the CPU, and the other way
-round; eval and predict use the CPU. A binary for GPUs is built with -tags gpu.
+On GPUs (--device cuda, in a binary built with -tags gpu) NCCL sums the gradients, in an
+order of its own that is the same on every rank; --order ring keeps ring order. A
+checkpoint written on a GPU can be resumed on a CPU, and vice versa. eval and predict use
+the CPU.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, config or data, 75 stopped by SIGTERM or SIGHUP,
-130 stopped by Ctrl-C. The first signal lets all workers, on all machines, finish the
-step, and writes a checkpoint with --out, from which --resume goes on; the second ends them
-at once.`,
+The first Ctrl-C, SIGTERM or SIGHUP lets all workers on all machines finish the step and,
+with --out, writes a checkpoint for --resume. The second one ends them at once.
+
+` + exitCodes("failed", "wrong usage, config or data; nothing was started"),
 		Example: `  ringtrain train examples/mnist.cfg --workers 4
-  ringtrain train examples/mnist.cfg --data mnist:DIR --out run1 --checkpoint-every 50
-  ringtrain train examples/mnist.cfg --data mnist:DIR --resume run1`,
+  ringtrain train examples/mnist.cfg --out run1 --checkpoint-every 50
+  ringtrain train examples/mnist.cfg --resume run1
+  ringtrain train examples/mnist.cfg --nodes 2 --bind 10.0.0.1         # here
+  ringtrain train examples/mnist.cfg --nodes 2 --join 10.0.0.1:7946    # there`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("train takes one CONFIG file, not %d; try examples/mnist.cfg", len(args))
@@ -64,37 +66,52 @@ at once.`,
 			return a.train(cmd.Context(), args[0], f)
 		},
 	}
-	flags := cmd.Flags()
-	flags.IntVar(&f.workers, "workers", 0, "workers on this machine (default: ray.num_workers of the config, else 1)")
-	flags.StringVar(&f.data, "data", "digits", "digits (made on this machine) or mnist:DIR (a directory with IDX files, plain or .gz)")
-	flags.StringVar(&f.out, "out", "", "directory for the trained weights (model.safetensors), on each machine, and for checkpoints (step-*.safetensors), on the machine of rank 0")
-	flags.StringVar(&f.resume, "resume", "", "directory of --out to go on from: its newest whole checkpoint; rank 0 reads it, other machines need no file (--out is the same unless it is given)")
-	flags.IntVar(&f.every, "checkpoint-every", 0, "steps between checkpoints (default: one at the end, or at a signal)")
-	flags.IntVar(&f.keep, "keep", 3, "checkpoints to keep, the newest; 0 for all")
-	flags.BoolVar(&f.requireSave, "require-checkpoint", false, "end with exit code 1 when a checkpoint cannot be written, and not only say so")
-	flags.IntVar(&f.batch, "batch", 0, "rows of one worker in one micro-batch (default: training.batch_size of the config)")
-	flags.IntVar(&f.accumulate, "accumulate", 1, "micro-batches of one worker in one step; one worker with N makes the bits of N workers")
-	flags.StringVar(&f.reduce, "reduce", "mean", "what gradients become: mean (over all rows) or sum (of the workers' means, so that steps grow with workers)")
-	registerCompress(cmd, &f)
-	flags.StringVar(&f.strategy, "strategy", "allreduce", "how workers agree on the next weights: allreduce")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of initial weights, order of rows and dropout")
-	flags.IntVar(&f.steps, "steps", 0, "steps to train (default: training.iterations of the config)")
-	flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients, as the notebook that examples/mnist.cfg comes from: shows what the bug costs")
-	f.placeFlags.register(cmd)
-	f.orderFlags.register(cmd)
-	f.deviceFlags.register(cmd, deviceAuto, "where workers compute: auto (GPUs if there is one for each worker, else the CPU), cpu, cuda (worker k of a machine takes GPU k) or cuda:I (worker k takes GPU I+k)")
-	f.graphFlags.register(cmd)
-	f.productFlags.register(cmd)
-	flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object a line")
-	flags.StringVar(&f.trace, "trace", "", "directory for a Chrome trace of each rank (trace-RANK.json), which ui.perfetto.dev shows")
-	flags.StringVar(&f.metrics, "metrics", "", "ADDRESS:PORT at which the first worker of this machine serves Prometheus metrics, the next one at the port after, and so on")
-	flags.StringVar(&f.logLevel, "log-level", "error", "what workers log to stderr: debug, info, warn or error")
+	f.register(cmd)
 	return cmd
 }
 
-// registerCompress adds --compress to the flags of a command.
-func registerCompress(cmd *cobra.Command, f *trainFlags) {
-	cmd.Flags().StringVar(&f.compress, "compress", "", "what gradients become before workers send them: none, bf16, fp16, int8, or topk:R with the share R that is kept, as topk:0.01; what is lost is sent later (default: training.compress of the config, else none)")
+// register adds the flags to those of the command.
+func (f *trainFlags) register(cmd *cobra.Command) {
+	under(cmd, jobFlags, func(flags *pflag.FlagSet) {
+		flags.IntVar(&f.workers, "workers", 0, "start `N` workers on this machine (default ray.num_workers of the config, or 1)")
+		flags.IntVar(&f.steps, "steps", 0, "train for `N` steps (default training.iterations of the config)")
+		flags.IntVar(&f.batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
+		flags.IntVar(&f.accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
+		flags.StringVar(&f.reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps then grow with the number of workers)")
+		flags.StringVar(&f.strategy, "strategy", "allreduce", "how workers agree on the next weights; `NAME` can only be allreduce")
+		flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
+	})
+	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.data, "data", "digits", dataUsage)
+	})
+	under(cmd, savingFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.out, "out", "", "write the trained weights (model.safetensors) to `DIR` on every machine, and checkpoints (step-*.safetensors) on the machine of rank 0")
+		flags.StringVar(&f.resume, "resume", "", "continue from the newest intact checkpoint in `DIR`; only one machine needs it (--out defaults to the same DIR)")
+		flags.IntVar(&f.every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
+		flags.IntVar(&f.keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
+		flags.BoolVar(&f.requireSave, "require-checkpoint", false, "fail with exit code 1 when a checkpoint cannot be written (default warn and continue)")
+	})
+	f.placeFlags.register(cmd)
+	f.orderFlags.register(cmd)
+	under(cmd, networkFlags, f.addCompress)
+	f.deviceFlags.register(cmd, deviceAuto, "compute on `DEVICE`: cpu, cuda (worker k of a machine on GPU k), cuda:I (worker k on GPU I+k), or auto (cuda if there is a GPU for each worker, else cpu)")
+	f.graphFlags.register(cmd)
+	f.productFlags.register(cmd)
+	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
+		flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object per line, instead of the table")
+		flags.StringVar(&f.trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
+		flags.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
+		flags.StringVar(&f.logLevel, "log-level", "error", "log to stderr from `LEVEL` on: debug, info, warn or error")
+		flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
+	})
+}
+
+// dataUsage is the usage of --data.
+const dataUsage = "training and test rows: `SOURCE` is digits (generated once on this machine) or mnist:DIR (IDX files, plain or .gz)"
+
+// addCompress adds --compress.
+func (f *trainFlags) addCompress(flags *pflag.FlagSet) {
+	flags.StringVar(&f.compress, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which keeps the share R, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
 }
 
 // checkCompress finds what is wrong with --compress.

@@ -12,6 +12,7 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
@@ -32,16 +33,16 @@ func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	cmd := &cobra.Command{
 		Use:   "tune [flags]",
-		Short: "Measure which algorithm is the fastest here, for each size",
-		Long: `Measure an allreduce between these ranks, over a range of sizes, by each algorithm that
-they can use, in turns; print the fastest of each size, with what the model of costs
-predicted and what was measured; and save the table. From then on train and bench
-collective use it where ranks, hosts, transport, --streams, CPU, program and --order are
-the same (see their flag --tune).
+		Short: "Find the fastest allreduce algorithm for each size",
+		Long: `Measure an allreduce between ranks over a range of sizes, by each algorithm that they can
+use, in turns. Print the fastest algorithm of each size, its time as predicted and as
+measured, and save the table. From then on, train and bench collective use the table where
+ranks, hosts, transport, --streams, CPU, program and --order are the same (see their flag
+--tune).
 
-With --order ring, the default, only algorithms of ring order are tried, so a table
-changes how long sums take and never their bits. With --nodes M, give the same command on
-each of M machines; the table is saved and printed on the machine that has rank 0.`,
+With --order ring, the default, only algorithms of ring order are tried, so the table changes how
+long sums take and never their bits. With --nodes M, give the same command on each of M
+machines; the machine of rank 0 prints and saves the table.`,
 		Example: `  ringtrain tune --workers 4
   ringtrain tune --workers 2 --transport tcp --order any -e 4M`,
 		Args: cobra.NoArgs,
@@ -53,14 +54,15 @@ each of M machines; the table is saved and printed on the machine that has rank 
 			return a.tune(cmd.Context(), f, sizes)
 		},
 	}
+	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
+		flags.IntVar(&f.workers, "workers", 2, "start `N` ranks on this machine")
+		addSweep(flags, &f.begin, &f.end, &f.factor, "16M")
+	})
 	f.placeFlags.register(cmd)
 	f.registerOrder(cmd)
-	flags := cmd.Flags()
-	flags.IntVar(&f.workers, "workers", 2, "how many ranks, on this machine")
-	flags.StringVarP(&f.begin, "minbytes", "b", "4", "size to begin with")
-	flags.StringVarP(&f.end, "maxbytes", "e", "16M", "size to end with")
-	flags.IntVarP(&f.factor, "stepfactor", "f", 4, "each size by the one before")
-	flags.StringVar(&f.out, "out", "", "file for the table (default: in the user's cache directory, under a name made of what it is good for, where it is found)")
+	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.out, "out", "", "write the table to `FILE` (default a file in the user's cache directory, where train and bench collective look)")
+	})
 	return cmd
 }
 

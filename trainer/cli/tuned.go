@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
@@ -34,11 +35,15 @@ type orderFlags struct {
 // register adds the flags to those of a command.
 func (f *orderFlags) register(cmd *cobra.Command) {
 	f.registerOrder(cmd)
-	cmd.Flags().StringVar(&f.tune, "tune", tuneAuto, "table of ringtrain tune that chooses the algorithm of each size: FILE, auto (the one that was made for these ranks, if any) or off; rank 0's counts")
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.tune, "tune", tuneAuto, "choose the algorithm of each size from `TABLE`: auto (what ringtrain tune saved for these ranks, if anything), off, or a file; rank 0's choice counts")
+	})
 }
 
 func (f *orderFlags) registerOrder(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.order, "order", collective.RingOrder.String(), "in which order sums are taken: ring (the same bits on any transport), or any (more algorithms; the same bits on every rank, and in every run that has the same plan)")
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.order, "order", collective.RingOrder.String(), "`ORDER` of additions: ring (the same bits on every transport) or any (more algorithms; the same bits on every rank and in every run with the same plan)")
+	})
 }
 
 // check finds what is wrong with the flags alone.

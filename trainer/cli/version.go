@@ -66,7 +66,7 @@ func (a *app) versionCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Say what this program was made of",
+		Short: "Print version, revision and build tags",
 		Long: `Say which version this is, of which revision, by which Go and with which build tags.
 Programs work together when the version of their wire format is the same.`,
 		Args: nothing("version"),
@@ -78,7 +78,7 @@ Programs work together when the version of their wire format is the same.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 

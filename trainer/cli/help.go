@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// A heading is what help lists flags under.
+type heading string
+
+// The headings of help, in this order.
+const (
+	jobFlags     heading = "Job"
+	measureFlags heading = "Measurement"
+	dataFlags    heading = "Data"
+	savingFlags  heading = "Saving"
+	networkFlags heading = "Network"
+	machineFlags heading = "Device"
+	outputFlags  heading = "Output and debugging"
+)
+
+func headings() []heading {
+	return []heading{jobFlags, measureFlags, dataFlags, savingFlags, networkFlags, machineFlags, outputFlags}
+}
+
+// under adds flags to those of a command, under a heading of its help, in the
+// order in which add defines them. A flag whose usage names a default in words
+// says "(default ...)" as pflag does for the others.
+func under(cmd *cobra.Command, h heading, add func(flags *pflag.FlagSet)) {
+	set := pflag.NewFlagSet(string(h), pflag.ContinueOnError)
+	set.SortFlags, cmd.Flags().SortFlags = false, false
+	add(set)
+	set.VisitAll(func(f *pflag.Flag) {
+		f.Annotations = map[string][]string{headingKey: {string(h)}}
+		cmd.Flags().AddFlag(f)
+	})
+}
+
+// headingKey is the annotation of a flag that holds its heading.
+const headingKey = "heading"
+
+// headingOf is the heading of a flag; "" for none.
+func headingOf(f *pflag.Flag) heading {
+	if at := f.Annotations[headingKey]; len(at) == 1 {
+		return heading(at[0])
+	}
+	return ""
+}
+
+// flagsUnder are the flags of a command under a heading; "" stands for none.
+func flagsUnder(cmd *cobra.Command, h heading) *pflag.FlagSet {
+	set := pflag.NewFlagSet(string(h), pflag.ContinueOnError)
+	set.SortFlags = false
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if headingOf(f) == h {
+			set.AddFlag(f)
+		}
+	})
+	return set
+}
+
+// exitCodes lists the exit codes of a command that signals can stop.
+func exitCodes(failed, wrong string) string {
+	return fmt.Sprintf("Exit codes:\n  %-3d  done\n  %-3d  %s\n  %-3d  %s\n  %-3d  stopped by SIGTERM or SIGHUP\n  %-3d  stopped by Ctrl-C",
+		exitOK, exitFailed, failed, exitUsage, wrong, exitTerminated, exitInterrupted)
+}
+
+// writeHelp writes the help of a command for a terminal of this width.
+func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
+	var b strings.Builder
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	b.WriteString(wrap(about, columns))
+	b.WriteString("\nUsage:\n")
+	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+		b.WriteString("  " + cmd.UseLine() + "\n")
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("  " + cmd.CommandPath() + " COMMAND [flags]\n")
+		writeCommands(&b, cmd)
+	}
+	if cmd.HasExample() {
+		b.WriteString("\nExamples:\n" + strings.TrimRight(cmd.Example, "\n") + "\n")
+	}
+	grouped := false
+	for _, h := range headings() {
+		if set := flagsUnder(cmd, h); set.HasAvailableFlags() {
+			grouped = true
+			fmt.Fprintf(&b, "\n%s:\n%s", h, set.FlagUsagesWrapped(columns))
+		}
+	}
+	rest := "Flags"
+	if grouped {
+		rest = "Other"
+	}
+	if set := flagsUnder(cmd, ""); set.HasAvailableFlags() {
+		fmt.Fprintf(&b, "\n%s:\n%s", rest, set.FlagUsagesWrapped(columns))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
+	}
+	_, _ = io.WriteString(w, b.String()) // stdout keeps its failure
+}
+
+// writeCommands lists the commands below one.
+func writeCommands(b *strings.Builder, cmd *cobra.Command) {
+	b.WriteString("\nCommands:\n")
+	width := 0
+	for _, c := range cmd.Commands() {
+		width = max(width, len(c.Name()))
+	}
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			fmt.Fprintf(b, "  %-*s  %s\n", width, c.Name(), c.Short)
+		}
+	}
+}
+
+// wrap fills the paragraphs of a text, so that no line is longer than columns
+// unless one word is. Lines that begin with a space stay as they are.
+func wrap(text string, columns int) string {
+	var b strings.Builder
+	width := 0 // of the line in progress
+	end := func() {
+		if width > 0 {
+			b.WriteByte('\n')
+		}
+		width = 0
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" || line[0] == ' ' {
+			end()
+			b.WriteString(line + "\n")
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case width == 0:
+			case width+1+n > columns:
+				end()
+			default:
+				b.WriteByte(' ')
+				width++
+			}
+			b.WriteString(word)
+			width += n
+		}
+	}
+	end()
+	return b.String()
+}

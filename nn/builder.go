@@ -87,6 +87,10 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 // far; math.MaxInt/2 if they are more.
 func (b *Builder) Len() int { return min(b.plans.size, mostElements) }
 
+// Declared returns the parameters that were declared so far, in order: names and
+// shapes. Their values have no memory before Build.
+func (b *Builder) Declared() []*Param { return slices.Clone(b.plans.list) }
+
 // mostElements is beyond what any memory holds, and far from an overflow.
 const mostElements = math.MaxInt / 2
 

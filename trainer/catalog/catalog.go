@@ -163,7 +163,7 @@ type Source struct {
 func (c *Catalog) Data(name string) (Source, error) {
 	kind, arg, _ := strings.Cut(name, ":")
 	switch {
-	case name == "digits":
+	case name == digits:
 		return Source{Name: name, Info: data.Info{TrainRows: 20_000, TestRows: 4_000, Height: 28, Width: 28}, Open: openDigits}, nil
 	case kind == "mnist" && arg != "":
 		info, err := data.Check(arg)
@@ -171,10 +171,56 @@ func (c *Catalog) Data(name string) (Source, error) {
 			return Source{}, err
 		}
 		return Source{Name: name, Info: info, Open: func(context.Context) (*data.Set, error) { return data.OpenMNIST(arg) }}, nil
+	case kind == "idx":
+		return Source{}, fmt.Errorf("data %q is for predict: training needs images and labels of two parts, as in mnist:DIR", name)
 	case kind == "mnist":
 		return Source{}, fmt.Errorf("data %q: name a directory with IDX files, as in mnist:DIR", name)
 	}
 	return Source{}, fmt.Errorf("data %q is not known: use digits (made here) or mnist:DIR (a directory with IDX files)", name)
+}
+
+// digits is the name of the dataset that is made here.
+const digits = "digits"
+
+// A TestSource is images that a trained model is to look at.
+type TestSource struct {
+	data.TestInfo
+	// Open reads them, and makes them first if they have to be made.
+	Open func(ctx context.Context) (*data.Images, error)
+}
+
+// Test finds the test rows of a dataset, with their labels if these are wanted:
+// of "digits", of "mnist:DIR", whose training files it does not need, or all
+// images of "idx:FILE", which have no labels. Like Data it looks at headers alone.
+func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
+	kind, arg, _ := strings.Cut(name, ":")
+	switch {
+	case name == digits:
+		whole, err := c.Data(name)
+		return TestSource{
+			TestInfo: data.TestInfo{Rows: whole.Info.TestRows, Height: whole.Info.Height, Width: whole.Info.Width},
+			Open: func(ctx context.Context) (*data.Images, error) {
+				set, err := whole.Open(ctx)
+				if err != nil {
+					return nil, err
+				}
+				return set.Test, nil
+			},
+		}, err
+	case kind == "mnist" && arg != "":
+		info, err := data.CheckTest(arg, labelled)
+		return TestSource{info, func(context.Context) (*data.Images, error) { return data.OpenTest(arg, labelled) }}, err
+	case kind == "idx" && arg != "" && labelled:
+		return TestSource{}, fmt.Errorf("data %q has images without labels: name a directory with the labels as well, as in mnist:DIR", name)
+	case kind == "idx" && arg != "":
+		info, err := data.CheckImages(arg)
+		return TestSource{info, func(context.Context) (*data.Images, error) { return data.OpenImages(arg) }}, err
+	case kind == "mnist" || kind == "idx":
+		return TestSource{}, fmt.Errorf("data %q: name what to read, as in mnist:DIR or idx:FILE", name)
+	case labelled:
+		return TestSource{}, fmt.Errorf("data %q is not known: use digits (made here) or mnist:DIR (a directory with test images and labels)", name)
+	}
+	return TestSource{}, fmt.Errorf("data %q is not known: use digits (made here), mnist:DIR (a directory with test images) or idx:FILE (a file with images)", name)
 }
 
 func openDigits(ctx context.Context) (*data.Set, error) {

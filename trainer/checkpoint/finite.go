@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// checkFinite refuses a training with a number that is infinite or none at all:
-// nobody can go on from there.
-func (f File) checkFinite() error {
+// CheckFinite returns an error that names the first tensor with a NaN or an
+// infinity. No training continues from such weights, and what they predict means
+// nothing.
+func (f File) CheckFinite() error {
 	for _, n := range f.Tensors {
 		vals, _, err := values(n.Tensor)
 		if err != nil {
@@ -21,7 +22,7 @@ func (f File) checkFinite() error {
 			at = notFinite(v)
 		}
 		if at >= 0 {
-			return fmt.Errorf("tensor %q is not finite, first at element %d: no training goes on from there", n.Name, at)
+			return fmt.Errorf("tensor %q is not finite, first at element %d", n.Name, at)
 		}
 	}
 	return nil

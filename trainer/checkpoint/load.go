@@ -14,7 +14,8 @@ import (
 // breaks a rule of the format is an error which names the file, the tensor and the rule;
 // sizes are compared with the file's length before memory is taken. Tensors without elements,
 // which the format allows, are refused, because tensor.Dense has no form for them.
-func Load(path string) (File, error) {
+// So is a file that one of the checks refuses.
+func Load(path string, checks ...Check) (File, error) {
 	info, err := os.Stat(path) // first: to open a pipe would wait for a writer
 	if err != nil {
 		return File{}, fmt.Errorf("checkpoint: %w", err)
@@ -30,7 +31,7 @@ func Load(path string) (File, error) {
 	if info, err = f.Stat(); err != nil {
 		return File{}, fmt.Errorf("checkpoint: %w", err)
 	}
-	out, err := decode(bufio.NewReaderSize(f, chunkBytes), info.Size())
+	out, err := decode(bufio.NewReaderSize(f, chunkBytes), info.Size(), checks...)
 	if err != nil {
 		return File{}, fmt.Errorf("checkpoint %s: %w", path, err)
 	}
@@ -38,7 +39,7 @@ func Load(path string) (File, error) {
 }
 
 // decode reads a checkpoint of size bytes.
-func decode(r io.Reader, size int64) (File, error) {
+func decode(r io.Reader, size int64, checks ...Check) (File, error) {
 	text, err := readHeader(r, size)
 	if err != nil {
 		return File{}, err
@@ -49,6 +50,11 @@ func decode(r io.Reader, size int64) (File, error) {
 	}
 	if err := h.checkData(uint64(size) - 8 - uint64(len(text))); err != nil {
 		return File{}, err
+	}
+	for _, check := range checks {
+		if err := check(h.public()); err != nil {
+			return File{}, err
+		}
 	}
 	out := File{Metadata: h.metadata}
 	for _, s := range h.slots {

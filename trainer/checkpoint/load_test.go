@@ -100,7 +100,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = in.training() // says what is wrong, if anything, and does not panic
+		_, _ = in.Training() // says what is wrong, if anything, and does not panic
 		p, err := in.plan()
 		if err != nil { // names that Save does not write
 			require.ErrorContains(t, err, "cannot be named")

@@ -99,7 +99,7 @@ func (t Training) file() (File, error) {
 			f.Tensors = append(f.Tensors, Named{Name: residualPrefix + strconv.Itoa(rank) + "/" + n.Name, Tensor: n.Tensor})
 		}
 	}
-	if err := f.checkFinite(); err != nil {
+	if err := f.CheckFinite(); err != nil {
 		return f, err
 	}
 	sum, err := f.sum()
@@ -122,22 +122,28 @@ func (f File) sum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Read reads a file of Write and checks its sum.
-func Read(path string) (Training, error) {
-	f, err := Load(path)
+// Read reads a file of Write and checks its sum. A file that one of the checks
+// refuses is an error before its tensors are read.
+func Read(path string, checks ...Check) (Training, error) {
+	f, err := Load(path, checks...)
 	if err != nil {
 		return Training{}, err
 	}
-	t, err := f.training()
+	t, err := f.Training()
 	if err != nil {
 		return t, fmt.Errorf("checkpoint %s: %w", path, err)
 	}
 	return t, nil
 }
 
-func (f File) training() (Training, error) {
-	t := Training{Slots: map[string][]Named{}, Notes: maps.Clone(f.Metadata)}
-	if t.Notes[noteFormat] != Format || t.Notes[noteSum] == "" {
+// Summed reports whether the metadata is that of a Training, which has a sum of
+// its content.
+func Summed(metadata map[string]string) bool { return metadata[noteSum] != "" }
+
+// Training returns what is in a file of Training.Write, and checks its sum.
+func (f File) Training() (Training, error) {
+	t := Training{Notes: maps.Clone(f.Metadata)}
+	if t.Notes[noteFormat] != Format || !Summed(t.Notes) {
 		return t, errors.New("it does not hold a training: it was not written by ringtrain train --checkpoint-every or --out")
 	}
 	sum, err := f.sum()
@@ -147,7 +153,7 @@ func (f File) training() (Training, error) {
 	if sum != t.Notes[noteSum] {
 		return t, fmt.Errorf("it is broken: its content has SHA-256 %s, and it was written with %s", sum, t.Notes[noteSum])
 	}
-	if err := f.checkFinite(); err != nil {
+	if err := f.CheckFinite(); err != nil {
 		return t, err
 	}
 	if t.Step, err = strconv.Atoi(t.Notes[noteStep]); err != nil || t.Step < 0 {
@@ -156,53 +162,22 @@ func (f File) training() (Training, error) {
 	for _, note := range []string{noteFormat, noteStep, noteSum} {
 		delete(t.Notes, note)
 	}
-	for _, n := range f.Tensors {
-		if rest, ok := strings.CutPrefix(n.Name, residualPrefix); ok {
-			if err := t.addResidual(rest, n); err != nil {
-				return t, err
-			}
-			continue
-		}
-		rest, isSlot := strings.CutPrefix(n.Name, slotPrefix)
-		if !isSlot {
-			t.Weights = append(t.Weights, n)
-			continue
-		}
-		slot, name, ok := strings.Cut(rest, "/")
-		if !ok {
-			return t, fmt.Errorf("tensor %q belongs to no parameter", n.Name)
-		}
-		t.Slots[slot] = append(t.Slots[slot], Named{Name: name, Tensor: n.Tensor})
-	}
-	return t, nil
-}
-
-// addResidual takes a tensor whose name is a rank and a parameter. Ranks come in
-// order.
-func (t *Training) addResidual(name string, n Named) error {
-	text, parameter, _ := strings.Cut(name, "/")
-	rank, err := strconv.Atoi(text)
-	switch {
-	case err == nil && rank == len(t.Residuals):
-		t.Residuals = append(t.Residuals, nil)
-	case err != nil || rank < 0 || rank != len(t.Residuals)-1:
-		return fmt.Errorf("tensor %q is not of the rank that is next", n.Name)
-	}
-	t.Residuals[rank] = append(t.Residuals[rank], Named{Name: parameter, Tensor: n.Tensor})
-	return nil
+	sorted, err := sortParts(f.Tensors, func(n *Named) *string { return &n.Name })
+	t.Weights, t.Slots, t.Residuals = sorted.Weights, sorted.Slots, sorted.Residuals
+	return t, err
 }
 
 // Latest reads the newest whole checkpoint of a directory. Newer ones that are
-// broken are in broken, an error for each, newest first. Without a whole one the error
-// is ErrNone.
-func Latest(dir string) (t Training, path string, broken []error, err error) {
+// broken, or that one of the checks refuses, are in broken, an error for each, newest
+// first. Without a whole one the error is ErrNone.
+func Latest(dir string, checks ...Check) (t Training, path string, broken []error, err error) {
 	steps, err := Steps(dir)
 	if err != nil {
 		return t, "", nil, err
 	}
 	for _, step := range slices.Backward(steps) {
 		path = filepath.Join(dir, FileName(step))
-		t, err := Read(path)
+		t, err := Read(path, checks...)
 		if err == nil && t.Step != step {
 			err = fmt.Errorf("checkpoint %s: it holds step %d", path, t.Step)
 		}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +22,8 @@ func (a *app) evalCommand() *cobra.Command {
 		Use:   "eval CHECKPOINT [flags]",
 		Short: "Measure trained weights on test data",
 		Long: `Measure trained weights on the test rows of a dataset. CHECKPOINT is what train --out has
-written: the directory, of which the newest is taken, or a file in it.`,
+written: the directory, of which the newest is taken, or a file in it. Of mnist:DIR it
+needs the test images and their labels; the training files may be missing.`,
 		Example: "  ringtrain eval run1 --data mnist:DIR",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -33,7 +35,7 @@ written: the directory, of which the newest is taken, or a file in it.`,
 			return a.eval(context.Background(), args[0], source, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR; its test rows are used")
+	cmd.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR (test images and labels)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as a JSON object")
 	return cmd
 }
@@ -41,19 +43,22 @@ written: the directory, of which the newest is taken, or a file in it.`,
 func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	t, err := a.loadTrained(ctx, path, source, backend)
+	t, err := a.loadTrained(ctx, path, source, true, backend)
 	if err != nil {
 		return usage(err)
 	}
 	views, transports := collective.Local(1)
 	group := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
 	defer group.Close()
-	counts, err := trainer.Evaluate(ctx, group, backend, t.model, data.NewPart(t.set.Test, 0, 1, 256, backend))
+	counts, err := trainer.Evaluate(ctx, group, backend, t.model, data.NewPart(t.rows, 0, 1, 256, backend))
 	if err != nil {
 		return err
 	}
 	rows := max(counts[nn.CountRows], 1)
 	accuracy, loss := counts[nn.CountCorrect]/rows, counts[nn.CountLoss]/rows
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		return fmt.Errorf("%s: the loss is not finite: its weights are finite, but too large to compute with", path)
+	}
 	sum, err := checkpoint.Hash(t.weights)
 	if err != nil {
 		return err

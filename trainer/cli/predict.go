@@ -28,10 +28,14 @@ func (a *app) predictCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict CHECKPOINT [flags]",
 		Short: "Say which class each row has",
-		Long: `Say for each test row of a dataset which class trained weights give it, and how probable
-they hold that: row (from 0), class, probability, a line for each row. CHECKPOINT is what
-train --out has written: the directory or a file in it.`,
-		Example: "  ringtrain predict run1 --data mnist:DIR",
+		Long: `Say for each row of a dataset which class trained weights give it, and how probable they
+hold that: row (from 0), class, probability, a line for each row. CHECKPOINT is what train
+--out has written: the directory or a file in it.
+
+Labels are not needed. Rows are all images of idx:FILE, or the test images of mnist:DIR,
+whose other files may be missing. Images must have the size that the model was trained on;
+their pixels are divided by 255, as in training.`,
+		Example: "  ringtrain predict run1 --data mnist:DIR\n  ringtrain predict run1 --data idx:scans-idx3-ubyte.gz",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("predict takes one CHECKPOINT, not %d", len(args))
@@ -42,7 +46,8 @@ train --out has written: the directory or a file in it.`,
 			return a.predict(context.Background(), args[0], source, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR; its test rows are used")
+	cmd.Flags().StringVar(&source, "data", "digits", "digits, mnist:DIR (its test images) or idx:FILE (images in an IDX file, plain or .gz)")
+	_ = cmd.RegisterFlagCompletionFunc("data", cobra.FixedCompletions([]string{"digits", "mnist:", "idx:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write a JSON object for each row")
 	return cmd
 }
@@ -50,16 +55,16 @@ train --out has written: the directory or a file in it.`,
 func (a *app) predict(ctx context.Context, path, source string, asJSON bool) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	t, err := a.loadTrained(ctx, path, source, backend)
+	t, err := a.loadTrained(ctx, path, source, false, backend)
 	if err != nil {
 		return usage(err)
 	}
-	images := t.set.Test
-	x, labels := make([]float32, predictRows*images.Features()), make([]int32, predictRows)
+	images := t.rows
+	x := make([]float32, min(predictRows, images.Rows)*images.Features())
 	var rows []int32
 	for lo := 0; lo < images.Rows; lo += predictRows {
 		rows = data.Range(rows[:0], lo, min(lo+predictRows, images.Rows))
-		if err := images.Gather(rows, x, labels); err != nil {
+		if err := images.Gather(rows, x, nil); err != nil {
 			return err
 		}
 		n := len(rows)
@@ -83,6 +88,9 @@ func (a *app) tellPredictions(first int, probs *tensor.Dense, asJSON bool) error
 			if v > p.Probability {
 				p.Class, p.Probability = class, v
 			}
+		}
+		if p.Probability == 0 {
+			return fmt.Errorf("row %d has no probability: the weights are finite, but too large to compute with", p.Row)
 		}
 		if !asJSON {
 			fmt.Fprintf(a.stdout, "%d %d %.4f\n", p.Row, p.Class, p.Probability)

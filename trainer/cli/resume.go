@@ -24,13 +24,16 @@ import (
 func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, err error) {
 	s, path, mine := r.settings, "", []int64{-1}
 	if r.teller {
-		t, found, _, err := checkpoint.Latest(s.flags.resume)
+		t, found, broken, err := checkpoint.Latest(s.flags.resume, s.fitsHeader(p.List))
+		var misfit *misfitError
 		switch {
 		case err == nil:
-			if state, err = s.fit(found, t, backend, p); err != nil {
+			if state, err = s.restore(found, t, backend, p); err != nil {
 				return state, usage(err)
 			}
 			path, mine[0] = found, int64(t.Step)
+		case len(broken) > 0 && errors.As(broken[0], &misfit):
+			return state, usage(fmt.Errorf("--resume %s: %w", s.flags.resume, broken[0]))
 		case !errors.Is(err, checkpoint.ErrNone) && !errors.Is(err, fs.ErrNotExist):
 			return state, usage(fmt.Errorf("--resume %s: %w", s.flags.resume, err))
 		}
@@ -99,10 +102,13 @@ func (r *rank) bringResiduals(ctx context.Context, source, elements int, mine []
 	return nil
 }
 
-// latest finds a checkpoint in words for the user.
-func latest(dir string) (t checkpoint.Training, path string, broken []error, err error) {
-	t, path, broken, err = checkpoint.Latest(dir)
+// latest finds the newest checkpoint that a check accepts, in words for the user.
+func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path string, broken []error, err error) {
+	t, path, broken, err = checkpoint.Latest(dir, check)
+	var misfit *misfitError
 	switch {
+	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0 && errors.As(broken[0], &misfit):
+		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, broken[0])
 	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0:
 		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it; the newest: %w", dir, broken[0])
 	case errors.Is(err, checkpoint.ErrNone):
@@ -113,39 +119,42 @@ func latest(dir string) (t checkpoint.Training, path string, broken []error, err
 	return t, path, broken, nil
 }
 
-// fit gives the parameters the values of a checkpoint and returns the state to
-// go on from, or says what does not fit the config.
-func (s *settings) fit(path string, t checkpoint.Training, backend nn.Backend, p *nn.Params) (trainer.State, error) {
-	state := trainer.State{Step: t.Step, Slots: map[string][]float32{}}
+// fitsHeader refuses checkpoints that are not of a model and the config's optimizer.
+func (s *settings) fitsHeader(params []*nn.Param) checkpoint.Check {
+	return func(h checkpoint.Header) error {
+		if !checkpoint.Summed(h.Metadata) {
+			return errors.New("it is no checkpoint: it has no SHA-256 of its content")
+		}
+		return fits(h, params, s.optimizer.Slots())
+	}
+}
+
+// checkStep refuses a checkpoint from beyond the end of this training.
+func (s *settings) checkStep(path string, t checkpoint.Training) error {
 	if t.Step > s.steps {
-		return state, fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.steps)
+		return fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.steps)
+	}
+	return nil
+}
+
+// restore gives the parameters the values of a checkpoint that fits them, and
+// returns the state to go on from.
+func (s *settings) restore(path string, t checkpoint.Training, backend nn.Backend, p *nn.Params) (trainer.State, error) {
+	state := trainer.State{Step: t.Step, Slots: map[string][]float32{}}
+	if err := s.checkStep(path, t); err != nil {
+		return state, err
 	}
 	if err := setWeights(path, backend, p, t.Weights); err != nil {
 		return state, err
 	}
-	want := slices.Sorted(slices.Values(s.optimizer.Slots()))
-	var have []string
-	for name := range t.Slots {
-		have = append(have, name)
-	}
-	slices.Sort(have)
-	if !slices.Equal(want, have) {
-		return state, fmt.Errorf("%s does not fit the optimizer of the config: it has the slots %s, the optimizer keeps %s", path, listing(have), listing(want))
-	}
 	for name, saved := range t.Slots {
-		if err := fits(path+", slot "+name, p.List, saved); err != nil {
-			return state, err
-		}
 		arena, err := slotArena(p, saved)
 		if err != nil {
 			return state, fmt.Errorf("%s: %w", path, err)
 		}
 		state.Slots[name] = arena
 	}
-	for rank, saved := range t.Residuals {
-		if err := fits(fmt.Sprintf("%s, residual %d", path, rank), p.List, saved); err != nil {
-			return state, err
-		}
+	for _, saved := range t.Residuals {
 		arena, err := slotArena(p, saved)
 		if err != nil {
 			return state, fmt.Errorf("%s: %w", path, err)
@@ -194,26 +203,22 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 	if steps, _ := checkpoint.Steps(dir); len(steps) == 0 && s.flags.nodes > 1 {
 		return nil // it may be on another machine
 	}
-	t, path, broken, err := latest(dir)
+	params, err := layout(s.layers, set.Train.Features(), set.Train.Classes)
 	if err != nil {
 		return err
 	}
-	backend := cpu.New(cpu.Options{})
-	defer backend.Close()
-	layers, err := s.layers()
+	t, path, broken, err := latest(dir, s.fitsHeader(params))
 	if err != nil {
 		return err
 	}
-	model, err := nn.NewClassifier(backend, layers, []int{set.Train.Features()}, set.Train.Classes, 0)
-	if err != nil {
-		return err
-	}
-	if _, err := s.fit(path, t, backend, model.Params()); err != nil {
+	if err := s.checkStep(path, t); err != nil {
 		return err
 	}
 	for _, err := range broken {
 		fmt.Fprintf(a.stderr, "ringtrain: warning: %v; going on from the one before\n", err)
 	}
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
 	blas := backend.BLAS()
 	if s.placement.onGPU() {
 		blas = s.flags.multiplier()

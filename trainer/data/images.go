@@ -1,6 +1,9 @@
 package data
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Images is a set of grey images of one size with a class label each.
 type Images struct {
@@ -10,7 +13,7 @@ type Images struct {
 	Classes int // labels are 0 .. Classes-1
 
 	Pixels []byte // [Rows, Height, Width], row-major; 0 is paper, 255 is ink
-	Labels []byte // [Rows]
+	Labels []byte // [Rows]; nil where nobody has labelled them
 }
 
 // Set is what a training run reads: rows to learn from and rows to be judged by.
@@ -31,11 +34,14 @@ func (m *Images) Image(i int) []byte {
 // row-major, receives the pixels divided by 255 and labels, [len(rows)], the
 // classes. No mean is subtracted and no deviation divided out, as in
 // ml_datasets.mnist of the Thinc examples. Both slices may be longer than needed; what
-// lies behind the batch is left alone. It fails, before it writes, when a
-// slice is too short or a row does not exist.
+// lies behind the batch is left alone. With nil labels it copies the images alone.
+// It fails, before it writes, when a slice is too short or a row does not exist.
 func (m *Images) Gather(rows []int32, x []float32, labels []int32) error {
 	n := m.Features()
-	if len(x) < len(rows)*n || len(labels) < len(rows) {
+	if labels != nil && m.Labels == nil {
+		return errors.New("data: the labels of a batch are asked for, the set has none")
+	}
+	if len(x) < len(rows)*n || labels != nil && len(labels) < len(rows) {
 		return fmt.Errorf("data: a batch of %d rows needs %d values and %d labels, there is room for %d and %d",
 			len(rows), len(rows)*n, len(rows), len(x), len(labels))
 	}
@@ -49,7 +55,9 @@ func (m *Images) Gather(rows []int32, x []float32, labels []int32) error {
 		for j, p := range m.Image(int(r))[:len(dst)] {
 			dst[j] = float32(p) / 255
 		}
-		labels[i] = int32(m.Labels[r])
+		if labels != nil {
+			labels[i] = int32(m.Labels[r])
+		}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type Info struct {
 // name of a set before it, as in emnist-letters-test-images-idx3-ubyte.gz, if the directory
 // has one set alone. Classes of both parts is one more than the highest label, ten at least.
 func OpenMNIST(dir string) (*Set, error) {
-	files, err := findMNIST(dir)
+	files, err := findMNIST(dir, stems)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func OpenMNIST(dir string) (*Set, error) {
 // are there, their headers fit each other and the files' lengths. It reads
 // headers and, of compressed files, the length at the end.
 func Check(dir string) (Info, error) {
-	files, err := findMNIST(dir)
+	files, err := findMNIST(dir, stems)
 	if err != nil {
 		return Info{}, err
 	}
@@ -124,9 +124,10 @@ func checkPart(images, labels string) ([]int, error) {
 
 // partDims checks that the dimensions of images and labels are those of one set.
 func partDims(images, labels string, x, y []int) error {
+	if err := imageDims(images, x); err != nil {
+		return err
+	}
 	switch {
-	case len(x) != 3:
-		return fmt.Errorf("%s: images have 3 dimensions (rows, height, width), this file has %v", images, x)
 	case len(y) != 1:
 		return fmt.Errorf("%s: labels have 1 dimension (rows), this file has %v", labels, y)
 	case x[0] != y[0]:

@@ -1,0 +1,92 @@
+package checkpoint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Float32 is the Type of an Entry whose elements are 32-bit floats.
+const Float32 = string(f32)
+
+// A Header is what a file says about its tensors before their values. Load has
+// compared it with the length of the file.
+type Header struct {
+	Tensors  []Entry // by offset
+	Metadata map[string]string
+}
+
+// An Entry is a tensor without its values.
+type Entry struct {
+	Name  string
+	Type  string // as the format names it: "F32"
+	Shape []int
+}
+
+// A Check refuses a file by its header, with an error, before memory is taken for
+// any tensor.
+type Check func(Header) error
+
+func (h *header) public() Header {
+	out := Header{Metadata: h.metadata}
+	for _, s := range h.slots {
+		out.Tensors = append(out.Tensors, Entry{Name: s.name, Type: string(s.dtype), Shape: slices.Clone(s.shape)})
+	}
+	return out
+}
+
+// Parts are the tensors of a Training, by what they belong to. Their names are
+// those of parameters.
+type Parts[T Named | Entry] struct {
+	Weights   []T
+	Slots     map[string][]T
+	Residuals [][]T // by rank
+}
+
+// Parts sorts the tensors of a Training's header.
+func (h Header) Parts() (Parts[Entry], error) {
+	return sortParts(h.Tensors, func(e *Entry) *string { return &e.Name })
+}
+
+// sortParts sorts tensors by the prefixes of their names, and takes those off.
+func sortParts[T Named | Entry](tensors []T, name func(*T) *string) (Parts[T], error) {
+	p := Parts[T]{Slots: map[string][]T{}}
+	for _, t := range tensors {
+		full := *name(&t)
+		if rest, ok := strings.CutPrefix(full, residualPrefix); ok {
+			rank, parameter, _ := strings.Cut(rest, "/")
+			*name(&t) = parameter
+			if !p.addResidual(rank, t) {
+				return p, fmt.Errorf("tensor %q is not of the rank that is next", full)
+			}
+			continue
+		}
+		rest, isSlot := strings.CutPrefix(full, slotPrefix)
+		if !isSlot {
+			p.Weights = append(p.Weights, t)
+			continue
+		}
+		slot, parameter, ok := strings.Cut(rest, "/")
+		if !ok {
+			return p, fmt.Errorf("tensor %q belongs to no parameter", full)
+		}
+		*name(&t) = parameter
+		p.Slots[slot] = append(p.Slots[slot], t)
+	}
+	return p, nil
+}
+
+// addResidual adds a tensor to those of a rank. Ranks come in order; it is false
+// for another one.
+func (p *Parts[T]) addResidual(rank string, t T) bool {
+	r, err := strconv.Atoi(rank)
+	switch {
+	case err == nil && r == len(p.Residuals):
+		p.Residuals = append(p.Residuals, nil)
+	case err != nil || r < 0 || r != len(p.Residuals)-1:
+		return false
+	}
+	p.Residuals[r] = append(p.Residuals[r], t)
+	return true
+}

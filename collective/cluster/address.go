@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,6 +17,41 @@ func AddrTowards(hostport string) (netip.Addr, error) {
 	}
 	defer conn.Close()
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+}
+
+// LocalAddr is the address of this machine that host means: an IP address,
+// which is taken as it is, or a name. Of several addresses of a name it prefers
+// one that others reach.
+func LocalAddr(host string) (netip.Addr, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap(), nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", host)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("cluster: %w", err)
+	}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("cluster: listing this machine's addresses: %w", err)
+	}
+	var own []netip.Addr
+	for _, a := range list {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			own = append(own, prefix.Addr())
+		}
+	}
+	best := netip.Addr{}
+	for i, ip := range ips {
+		ips[i] = ip.Unmap()
+		mine := ips[i].IsLoopback() || slices.Contains(own, ips[i])
+		if mine && (!best.IsValid() || suitability(ips[i]) > suitability(best)) {
+			best = ips[i]
+		}
+	}
+	if !best.IsValid() {
+		return best, fmt.Errorf("cluster: %s is %v, which is no address of this machine", host, ips)
+	}
+	return best, nil
 }
 
 // OwnAddr is an address of this machine that others may reach: private ones

@@ -196,6 +196,13 @@ func TestAddresses(t *testing.T) {
 	require.Equal(t, "127.0.0.1", a.String())
 	_, err = cluster.AddrTowards("nowhere.invalid:1")
 	require.Error(t, err)
+	for host, want := range map[string]string{"localhost": `^(127\.0\.0\.1|::1)$`, "127.0.0.2": `^127\.0\.0\.2$`, "fd00::1": `^fd00::1$`} {
+		a, err = cluster.LocalAddr(host)
+		require.NoError(t, err)
+		require.Regexp(t, want, a.String())
+	}
+	_, err = cluster.LocalAddr("nowhere.invalid")
+	require.ErrorContains(t, err, "nowhere.invalid")
 	if own, err := cluster.OwnAddr(); err == nil {
 		require.False(t, own.IsLoopback())
 	}

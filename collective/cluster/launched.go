@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Launched is what a launcher that knows nothing of ringtrain told this process
+// about its job. See [FromLauncher].
+type Launched struct {
+	By   string // "torchrun", "Open MPI", "Slurm" or "MPICH"
+	Job  string // the same in all processes of the job, and in no other job
+	Rank int    // of this process, counted over all machines
+	Size int    // processes of the job
+
+	Local     int // rank among the processes of this machine
+	LocalSize int // processes of this machine
+	NodeRank  int // rank of this machine
+	Nodes     int // machines of the job
+
+	Seed string // host:port where rank 0 gossips
+}
+
+// FromLauncher reads the variables that torchrun, Open MPI, Slurm's srun, and
+// MPICH (also Intel MPI) set for each process they start; getenv is os.Getenv.
+// It returns nil where there are none, and for a job of one process. The ranks
+// of one machine must be consecutive, which is what these launchers do unless
+// told otherwise.
+//
+// Rank 0 gossips at MASTER_ADDR:MASTER_PORT. Without MASTER_PORT the port
+// follows from the launcher's name for the job. Without MASTER_ADDR the address
+// is loopback if all processes share a machine, and the first machine of the
+// step under Slurm; otherwise FromLauncher returns an error.
+func FromLauncher(getenv func(string) string) (*Launched, error) {
+	for _, d := range dialects() {
+		l, err := d.read(environment(getenv))
+		if err != nil {
+			return nil, fmt.Errorf("cluster: started by %s: %w", d.by, err)
+		}
+		if l != nil && l.Size > 1 {
+			return l, nil
+		}
+	}
+	return nil, nil
+}
+
+// Config makes this process one of the job's, with Key, Engine and all that no
+// launcher knows left to the caller.
+func (l *Launched) Config() (Config, error) {
+	c := Config{
+		Cluster: "ringtrain-" + l.digest(), Node: l.node(),
+		Nodes: l.Nodes, Local: l.Local, LocalSize: l.LocalSize,
+	}
+	if l.Rank > 0 {
+		c.Join = []string{l.Seed}
+		towards, err := AddrTowards(l.Seed)
+		c.Bind = netip.AddrPortFrom(towards, 0)
+		return c, err
+	}
+	var err error
+	c.Bind, err = l.seat()
+	return c, err
+}
+
+// seat is where rank 0 gossips: at the address of Seed, if it is this
+// machine's. Some launchers give rank 0 a loopback address for its own machine.
+func (l *Launched) seat() (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(l.Seed)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("cluster: address of rank 0: %w", err)
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("cluster: address of rank 0: %w", err)
+	}
+	addr, err := LocalAddr(host)
+	if err == nil && addr.IsLoopback() && l.Nodes > 1 {
+		addr, err = OwnAddr()
+	}
+	return netip.AddrPortFrom(addr, uint16(port)), err
+}
+
+// node names this machine: the same for all processes of the job on it, and not
+// the name of another machine.
+func (l *Launched) node() string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "node"
+	}
+	host, _, _ = strings.Cut(host, ".")
+	return fmt.Sprintf("%s-%s%02x", host[:min(len(host), 63)], l.digest()[:4], l.NodeRank)
+}
+
+// digest is eight hex digits for the job.
+func (l *Launched) digest() string {
+	return hex.EncodeToString(binaryHash(l.By, l.Job))
+}
+
+func binaryHash(parts ...string) []byte {
+	h := fnv.New32a()
+	for _, p := range parts {
+		_, _ = h.Write([]byte(p + "\x00")) // a hash never fails
+	}
+	return h.Sum(nil)
+}

@@ -90,6 +90,14 @@ are neither encrypted nor limited by --link.
 			if len(args) > 1 {
 				return usagef("bench collective takes one operation, not %d", len(args))
 			}
+			if f.hosts == "netns" {
+				if err := unlaunched("bench collective --hosts netns"); err != nil {
+					return usage(err)
+				}
+			}
+			if err := a.adopt(&f.placeFlags, &f.ranks, "ranks", cmd.Flags().Changed); err != nil {
+				return usage(err)
+			}
 			if err := f.checkPlace(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}

@@ -36,7 +36,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
-	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen()}
+	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen(), away: a.follows()}
 	switch {
 	case f.transport == "inproc":
 		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
@@ -51,6 +51,9 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 		return err
 	}
 	rows := show.end()
+	if a.follows() {
+		return nil // the process of rank 0 has them
+	}
 	if err := f.files.write(bench.Records(rows, show.transport)); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,6 +84,9 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 		ready: make(chan string, 1), forced: make(chan struct{}), failures: map[string]failedEvent{},
 	}
 	defer l.end()
+	if a.follows() {
+		l.show = follower{show}
+	}
 	watch := watchSignals(signals, l.interrupt, l.kill)
 	if err = l.start(ctx); err != nil {
 		l.job.Stop(err)
@@ -119,6 +123,10 @@ type launcher struct {
 // start starts the first worker, and when it is known where it gossips, the
 // others.
 func (l *launcher) start(ctx context.Context) error {
+	if l.app.launched != nil { // others start the others
+		_, err := l.worker(l.place.Local)
+		return err
+	}
 	first, err := l.worker(0)
 	if err != nil || first == nil || l.workers == 1 {
 		return err
@@ -157,7 +165,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	switch {
 	case l.network != nil:
 		place.Bind = netip.AddrPortFrom(l.network.Addr(local), 0)
-	case local > 0:
+	case local > 0 && l.app.launched == nil:
 		place.Bind = netip.AddrPortFrom(place.Bind.Addr(), 0)
 	}
 	env := append(place.Environ(), l.devices.environ(place.Node, local, place.Nodes < 2)...)
@@ -166,7 +174,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	}
 	name := workerName(local)
 	c := launch.Command{
-		Name: name, Path: l.exe, Args: l.app.args, Env: env,
+		Name: name, Path: l.exe, Args: slices.Concat(l.app.args, l.app.shape), Env: env,
 		Stdout: func(line []byte) { l.hear(name, line) },
 		Stderr: func(line []byte) { l.show.log(name, line) },
 	}
@@ -191,7 +199,7 @@ func (l *launcher) hear(name string, line []byte) {
 		case l.ready <- e.Addr:
 		default: // it says so once
 		}
-		if l.announce {
+		if l.announce && l.app.launched == nil {
 			l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
 		}
 	case *failedEvent:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
@@ -31,6 +32,9 @@ type app struct {
 	stderr    io.Writer
 	args      []string // as the user gave them
 	overrides []config.Override
+
+	launched *cluster.Launched // by torchrun, Slurm or mpirun; nil without
+	shape    []string          // flags that tell workers how many they are, if another launcher knows
 }
 
 // Main runs a command line (without the program's name) and returns the exit

@@ -123,13 +123,18 @@ func (a *app) place(f placeFlags, workers int) (cluster.Config, error) {
 			return c, fmt.Errorf("--join %s: it must be HOST:PORT, the address that the first machine prints", seed)
 		}
 	}
-	if c.Bind, err = bindAddress(f); err != nil {
+	if a.launched != nil {
+		err = a.takeSeat(&c, f)
+	} else {
+		c.Bind, err = bindAddress(f)
+	}
+	if err != nil {
 		return c, err
 	}
 	if err := portIsFree(c.Bind); err != nil {
 		return c, err
 	}
-	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !f.insecure {
+	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !f.insecure && !a.follows() {
 		fmt.Fprintf(a.stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to say that you know)\n", c.Bind.Addr())
 	}
 	return c, nil

@@ -77,6 +77,9 @@ marked core-bound.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := unlaunched("bench scaling"); err != nil {
+				return usage(err)
+			}
 			took, err := f.check(cmd.Flags().Changed)
 			if err != nil {
 				return usage(err)

@@ -58,6 +58,9 @@ with --out, writes a checkpoint for --resume. The second one ends them at once.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.adopt(&f.placeFlags, &f.workers, "workers", cmd.Flags().Changed); err != nil {
+				return usage(err)
+			}
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}

@@ -47,6 +47,9 @@ machines; the machine of rank 0 prints and saves the table.`,
   ringtrain tune --workers 2 --transport tcp --order any -e 4M`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.adopt(&f.placeFlags, &f.workers, "workers", cmd.Flags().Changed); err != nil {
+				return usage(err)
+			}
 			sizes, err := f.check(cmd.Flags().Changed)
 			if err != nil {
 				return usage(err)

@@ -164,7 +164,7 @@ func TestEnvironment(t *testing.T) {
 	_, ok, err := cluster.FromEnv()
 	require.NoError(t, err)
 	require.False(t, ok)
-	want := cluster.Config{Cluster: "c", Nodes: 3, Node: "vm1-7f3a", Local: 2, LocalSize: 4,
+	want := cluster.Config{Cluster: "c", Nodes: 3, NodeRank: 2, Rank0: "vm1", Node: "vm1-7f3a", Local: 2, LocalSize: 4,
 		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"},
 		KeyFile: "/etc/job.key", Insecure: true, MinSize: 2, Transport: cluster.TransportTCP, Streams: 4,
 		DataAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}

@@ -32,6 +32,16 @@ type Config struct {
 	Local     int    // which of its workers this is
 	LocalSize int    // how many workers it has; 0 is 1
 
+	// NodeRank is the place of this machine among those of the job. Ranks go from
+	// the machine with the lowest number to that with the highest, and by Node where
+	// these are the same. 0 is the first, or not to care.
+	NodeRank int
+	// Rank0 names the machine that shall have rank 0, whatever its NodeRank: its
+	// Node, or its host where Node is one of NodeName. One member that says so is
+	// enough. Group returns membership.ErrDiffer where it means no machine, or
+	// members name different ones.
+	Rank0 string
+
 	Bind netip.AddrPort // where gossip listens; the zero value is 127.0.0.1, any port
 	Join []string       // host:port of processes of the job; none for the first
 
@@ -54,7 +64,7 @@ type Config struct {
 
 	// Streams is over how many TCP connections large messages between two ranks
 	// are spread: 1 to tcp.MaxStreams; 0 is tcp.AutoStreams. All members have the
-	// same, or Group fails.
+	// same, or Group returns membership.ErrDiffer.
 	Streams int
 
 	// Key secures everything: gossip, and all that the workers send each other.
@@ -122,6 +132,9 @@ func (c *Config) complete() error {
 	}
 	if len(c.Cluster) > 200 || len(c.Node) > 200 {
 		errs = append(errs, errors.New("the names of cluster and node have at most 200 bytes"))
+	}
+	if c.NodeRank < 0 {
+		errs = append(errs, fmt.Errorf("node rank %d: it counts from 0", c.NodeRank))
 	}
 	if strings.Contains(c.Node, "/") {
 		errs = append(errs, fmt.Errorf("node name %q: it must not contain a slash", c.Node))

@@ -10,14 +10,16 @@ import (
 
 // The variables by which a launcher tells its workers who they are. NODE,
 // LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
-// JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE, TRANSPORT and
-// STREAMS are the fields of Config of the same name. A key itself is never in the
-// environment.
+// NODE_RANK, RANK0, JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE,
+// TRANSPORT and STREAMS are the fields of Config of the same name. A key itself is
+// never in the environment.
 const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
 	EnvLocalSize = "RINGTRAIN_LOCAL_SIZE"
 	EnvNodes     = "RINGTRAIN_NODES"
+	EnvNodeRank  = "RINGTRAIN_NODE_RANK"
+	EnvRank0     = "RINGTRAIN_RANK0"
 	EnvJoin      = "RINGTRAIN_JOIN"
 	EnvBind      = "RINGTRAIN_BIND"
 	EnvCluster   = "RINGTRAIN_CLUSTER"
@@ -35,7 +37,7 @@ func FromEnv() (c Config, ok bool, err error) {
 	if c.Node = os.Getenv(EnvNode); c.Node == "" {
 		return c, false, nil
 	}
-	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes, EnvMinSize: &c.MinSize, EnvStreams: &c.Streams} {
+	for name, field := range map[string]*int{EnvLocal: &c.Local, EnvLocalSize: &c.LocalSize, EnvNodes: &c.Nodes, EnvNodeRank: &c.NodeRank, EnvMinSize: &c.MinSize, EnvStreams: &c.Streams} {
 		text, set := os.LookupEnv(name)
 		if !set {
 			continue
@@ -66,7 +68,7 @@ func FromEnv() (c Config, ok bool, err error) {
 			return c, true, fmt.Errorf("cluster: %s=%q is neither true nor false", EnvInsecure, text)
 		}
 	}
-	c.Cluster, c.KeyFile, c.Transport = os.Getenv(EnvCluster), os.Getenv(EnvKeyFile), os.Getenv(EnvTransport)
+	c.Cluster, c.KeyFile, c.Transport, c.Rank0 = os.Getenv(EnvCluster), os.Getenv(EnvKeyFile), os.Getenv(EnvTransport), os.Getenv(EnvRank0)
 	return c, true, nil
 }
 
@@ -78,6 +80,8 @@ func (c Config) Environ() []string {
 		EnvLocal + "=" + strconv.Itoa(c.Local),
 		EnvLocalSize + "=" + strconv.Itoa(c.LocalSize),
 		EnvNodes + "=" + strconv.Itoa(c.Nodes),
+		EnvNodeRank + "=" + strconv.Itoa(c.NodeRank),
+		EnvRank0 + "=" + c.Rank0,
 		EnvCluster + "=" + c.Cluster,
 		EnvJoin + "=" + strings.Join(c.Join, ","),
 		EnvKeyFile + "=" + c.KeyFile,

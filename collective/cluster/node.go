@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -67,7 +69,8 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 		n.member.Addrs = append(n.member.Addrs, netip.AddrPortFrom(a, port))
 	}
 	n.agent, err = membership.Start(ctx, membership.Config{
-		Member: n.member, Nodes: c.Nodes, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
+		Member: n.member, Nodes: c.Nodes, NodeRank: c.NodeRank, Rank0: c.Rank0, Version: moduleVersion(), Same: c.same(),
+		MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
 		Log: c.Log, Progress: c.Progress, Answer: c.Answer,
 	})
 	if err != nil {
@@ -217,6 +220,14 @@ func (n *Node) dismiss() {
 	n.mu.Unlock()
 	if g != nil {
 		_ = g.Close()
+	}
+}
+
+// same is what all members have the same values of.
+func (c *Config) same() []membership.Setting {
+	return []membership.Setting{
+		{Name: "the wire format", Value: strconv.Itoa(tcp.Version)},
+		{Name: "--streams", Value: strconv.Itoa(cmp.Or(c.Streams, tcp.AutoStreams))},
 	}
 }
 

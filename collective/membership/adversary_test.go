@@ -60,7 +60,7 @@ func (a *adversary) introduce() {
 			if q.dead {
 				p.Down(a.now, q.id)
 			} else {
-				p.Up(a.now, candidate{q.member, a.nodes})
+				p.Up(a.now, expects(q.member, a.nodes))
 			}
 			a.flush(p)
 		}

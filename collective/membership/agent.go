@@ -55,7 +55,7 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	self, meta, err := visible(c.Member, c.Nodes)
+	self, meta, err := visible(c.candidate())
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 		c.Log.Warn("addresses that do not fit are not announced", "dropped", lost, "kept", len(self.Addrs))
 	}
 	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), letters: newLetters(), status: newStatus(self.Member)}
-	a.machine = newMachine(time.Now(), self.Member, c.Nodes, rand.Uint64)
+	a.machine = newMachine(time.Now(), self, rand.Uint64)
 	a.machine.least = c.MinSize
 	if err := a.open(&delegate{agent: a, meta: meta}); err != nil {
 		return nil, err
@@ -156,6 +156,7 @@ func (a *Agent) publish() {
 		}
 	}
 	a.status.exclude(a.machine.excluded)
+	a.status.fail(a.machine.verdict)
 	if a.machine.held != nil {
 		return
 	}
@@ -206,19 +207,20 @@ func (a *Agent) seeds(failures []string) {
 func (a *Agent) Addr() netip.AddrPort { return a.addr }
 
 // Member is this process as others see it, with its nonce.
-func (a *Agent) Member() collective.Member { return a.machine.self }
+func (a *Agent) Member() collective.Member { return a.machine.self.Member }
 
-// Seen are the processes that gossip believes alive, in the order of ranks:
-// this one and Watchers among them, whether they are in a View or not.
+// Seen are the processes that gossip believes alive, by (Node, Local): this one
+// and Watchers among them, whether they are in a View or not.
 func (a *Agent) Seen() []collective.Member { return a.status.members() }
 
 // View returns the newest View, once the first is agreed; to a Watcher, with
 // Self -1, the newest that it has heard of, which is a second or so behind. It
 // returns an error that matches [ErrComplete] if a member says that this process
-// came too late for the first, a [WaitError] if ctx ends before, and [ErrClosed]
-// after Close.
+// came too late for the first, one that matches [ErrDiffer] if the processes that
+// are there contradict each other, a [WaitError] if ctx ends before, and
+// [ErrClosed] after Close.
 func (a *Agent) View(ctx context.Context) (collective.View, error) {
-	return a.status.view(ctx, a.machine.self)
+	return a.status.view(ctx, a.machine.self.Member)
 }
 
 // leaveMost bounds how long a farewell may take.

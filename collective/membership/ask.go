@@ -58,15 +58,17 @@ func (m *machine) concerns(c candidate) bool {
 		return false
 	case m.self.Role == collective.Watcher:
 		return true
-	case m.nodes <= 1:
+	case c.Format != m.self.Format:
+		return false
+	case m.self.Nodes <= 1:
 		return c.Node == m.self.Node && c.Nodes <= 1
 	}
-	return c.Nodes == m.nodes
+	return c.Nodes == m.self.Nodes
 }
 
 // waiting says what the first View still lacks.
 func (m *machine) waiting() Waiting {
-	members, w := assemble(m.self, m.nodes, m.seen)
+	members, w := assemble(m.self, m.seen)
 	switch {
 	case m.run != nil:
 		for _, p := range m.run.unanswered() {

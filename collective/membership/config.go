@@ -20,12 +20,28 @@ type Config struct {
 	// Member is this process. Name must be set, and unique in the job. Nonce 0
 	// is drawn. Node "" means Name, LocalSize 0 means 1. Local and LocalSize
 	// count every process of the node that is to be in the View, servers too.
-	// Of Addrs, best first, others see as many as fit beside the names: 15 or
-	// more. A Watcher sees Views and is in none.
+	// Of Addrs, best first, others see as many as fit beside the names and the
+	// settings, which is a dozen at least where these are short. A Watcher sees Views and is in none.
 	Member collective.Member
 	// Nodes is the number of machines in the first View, each with all of its
 	// workers. 0 and 1 mean this machine's workers only.
 	Nodes int
+	// NodeRank is the place of this machine among those of the first View: ranks go
+	// from the machine with the lowest number to that with the highest, and by name
+	// where these are the same. All workers of a machine have the same.
+	NodeRank int
+	// Rank0 names the machine of rank 0, whatever its NodeRank: its Node, or the
+	// host in a Node such as "host-7f3a12". One process that says so is enough; if
+	// two name different machines, or there is none of that name, View returns
+	// ErrDiffer.
+	Rank0 string
+	// Version is that of the program. Where members have different ones, neither
+	// empty, View returns ErrDiffer.
+	Version string
+	// Same lists what all members must have the same values of, up to 8 settings
+	// that have short names and values. Where members name the same setting with
+	// different values, View returns ErrDiffer.
+	Same []Setting
 	// MinSize is the least number of members of a later View. It can only raise
 	// what a majority of the View before takes.
 	MinSize int
@@ -110,6 +126,9 @@ func (c *Config) mistakes() (errs []error) {
 	bad(m.Local < 0 || m.Local >= m.LocalSize, "Member.Local is %d, not 0 to %d (LocalSize is %d)", m.Local, m.LocalSize-1, m.LocalSize)
 	bad(m.Role > collective.Watcher, "Member.Role is %v", m.Role)
 	bad(c.Nodes < 0 || c.Nodes > maxNodes, "Nodes is %d, not 0 to %d", c.Nodes, maxNodes)
+	bad(c.NodeRank < 0 || c.NodeRank > maxNodes, "NodeRank is %d, not 0 to %d", c.NodeRank, maxNodes)
+	bad(len(c.Rank0) > maxName || len(c.Version) > maxName, "Rank0 %q and Version %q may have %d bytes each", c.Rank0, c.Version, maxName)
+	bad(len(c.Same) > maxSame, "Same has %d settings, at most %d are possible", len(c.Same), maxSame)
 	bad(c.MinSize < 0, "MinSize is %d", c.MinSize)
 	bad(c.Nodes*m.LocalSize > maxMembers, "%d nodes of %d workers are more than %d members", c.Nodes, m.LocalSize, maxMembers)
 	bad(c.Bind.Addr().Zone() != "" || c.Advertise.Zone() != "", "an address with a zone (%v, %v) means nothing to other machines", c.Bind, c.Advertise)
@@ -118,11 +137,21 @@ func (c *Config) mistakes() (errs []error) {
 	bad(c.Nodes == 0 && m.LocalSize <= 1 && len(c.Join) > 0 && m.Role != collective.Watcher,
 		"Join names other processes, but nothing says how many there are: set Nodes to the number of machines (1 to train alone)")
 	bad(c.Key != nil && len(c.Key) != keySize, "Key has %d bytes, not %d", len(c.Key), keySize)
+	for _, s := range c.Same {
+		bad(len(s.Name) > maxName || len(s.Value) > maxName, "the name and the value of setting %q may have %d bytes each", s.Name, maxName)
+	}
 	for _, seed := range c.Join {
 		_, _, err := net.SplitHostPort(seed)
 		bad(err != nil, "seed %q is not host:port", seed)
 	}
 	return errs
+}
+
+// candidate is this process as it announces itself.
+func (c *Config) candidate() candidate {
+	return candidate{c.Member, wish{
+		Format: metaVersion, Nodes: c.Nodes, NodeRank: c.NodeRank, Rank0: c.Rank0, Version: c.Version, Same: c.Same,
+	}}
 }
 
 // gossip returns memberlist's settings. Compression is off because it is one

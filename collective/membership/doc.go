@@ -16,9 +16,9 @@
 //   - commit(View): the View is decided and is installed. Who missed it asks.
 //
 // The first View is proposed once the expected workers are there: Nodes
-// machines, each with all of its LocalSize workers. Its ranks are sorted by
-// (Node, Local), its proposer is the lowest of them, so rank 0 proposes and the
-// proposer's machine comes first. It needs the acceptance of every member. Its
+// machines, each with all of its LocalSize workers. Its ranks go machine by
+// machine, in the order of Config.Rank0, then NodeRank, then Node, and on each by
+// Local. Rank 0 proposes. A first View needs the acceptance of every member. Its
 // Job is drawn at random when it is first proposed, so two groups that never
 // heard of each other cannot share one.
 //
@@ -46,7 +46,9 @@
 // latter: gossip gives up a live process while a proposer dies and is started
 // again, and a commit of before comes late. Then two jobs with different numbers
 // begin to form, and handshakes, which carry the Job, do not let them mix. A
-// process that comes too late is told so ([ErrComplete]).
+// process that comes too late is told so ([ErrComplete]). Processes that
+// contradict each other, as about the number of machines, make no View: after a
+// second all of them are told ([ErrDiffer]).
 //
 // The vote is a state machine without clock, socket or goroutine, tested under
 // loss, delay, duplication, reordering, crashes, restarts and false alarms in

@@ -22,7 +22,7 @@ func (stranger) MergeRemoteState([]byte, bool)   {}
 func TestStrangersAndGarbageChangeNothing(t *testing.T) {
 	noLeak(t)
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 2})
-	for name, meta := range map[string][]byte{"no meta": nil, "other meta": []byte("consul"), "our meta, other name": encodeMeta(candidate{a.Member(), 2})} {
+	for name, meta := range map[string][]byte{"no meta": nil, "other meta": []byte("consul"), "our meta, other name": encodeMeta(expects(a.Member(), 2))} {
 		g := (&Config{Member: member("x", 0, 1), Bind: loopback(0), Cluster: "ringtrain"}).gossip()
 		g.Name, g.Delegate = name, stranger{meta}
 		g.Logger = bridge(slog.New(slog.DiscardHandler))

@@ -127,7 +127,7 @@ func (a *Agent) Ask(ctx context.Context, whom collective.Member, question []byte
 	if len(question) > MaxQuestion {
 		return nil, fmt.Errorf("membership: a question of %d bytes, more than %d", len(question), MaxQuestion)
 	}
-	l := letter{mark: questionMark, from: peerOf(a.machine.self), to: peerOf(whom), at: a.Addr(), id: rand.Uint64(), body: question}
+	l := letter{mark: questionMark, from: a.machine.id, to: peerOf(whom), at: a.Addr(), id: rand.Uint64(), body: question}
 	answer := a.letters.expect(l.id)
 	defer a.letters.forget(l.id)
 	again := time.NewTicker(askAgain)

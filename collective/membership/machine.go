@@ -11,9 +11,8 @@ import (
 // socket and no goroutine: time and messages are its input, messages and Views
 // its output. It is not safe for concurrent use.
 type machine struct {
-	self   collective.Member
+	self   candidate
 	id     peer
-	nodes  int           // machines expected in the first View
 	least  int           // members that a later View must have, whatever the majority
 	random func() uint64 // draws the Job and the length of pauses
 
@@ -21,6 +20,8 @@ type machine struct {
 	acceptor acceptor           // our vote in the instance of the next epoch
 	held     *holding           // the View we are in, or nil
 	excluded *exclusion         // who told us that the job goes on without us, or nil
+	odd      time.Time          // since when settings contradict; zero while they do not
+	verdict  error              // there can be no View, and why
 	wanted   *demand            // the caller asks for the next View, or nil
 	run      *run               // the ballot that we propose under, or nil
 	pace     pace
@@ -63,13 +64,13 @@ type output struct {
 	views    []collective.View
 }
 
-func newMachine(now time.Time, self collective.Member, nodes int, random func() uint64) *machine {
+func newMachine(now time.Time, self candidate, random func() uint64) *machine {
 	m := &machine{
-		self: self, id: peerOf(self), nodes: nodes, random: random,
+		self: self, id: peerOf(self.Member), random: random,
 		seen: map[peer]candidate{},
 		pace: newPace(now),
 	}
-	m.seen[m.id] = candidate{self, nodes}
+	m.seen[m.id] = self
 	return m
 }
 
@@ -97,6 +98,7 @@ func (m *machine) Down(now time.Time, p peer) {
 
 // Tick lets time pass: lost messages are sent again.
 func (m *machine) Tick(now time.Time) {
+	m.judge(now)
 	m.settle(now)
 	m.ask(now)
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/memberlist"
-
-	"github.com/ringtrain/ringtrain/collective"
 )
 
-// metaVersion is the first byte of a meta. A process ignores others' versions.
-const metaVersion = 1
+// metaVersion is the first byte of a meta. In every version the number of
+// machines and the member come next, and since version 2 the program's version,
+// so that a process of another version can be named.
+const metaVersion = 2
 
 // encodeMeta packs what others must know of c into the bytes that gossip
 // carries with its name. Addresses that do not fit are left out from the end:
@@ -17,9 +17,10 @@ const metaVersion = 1
 func encodeMeta(c candidate) []byte {
 	for {
 		w := &writer{}
-		w.byte(metaVersion)
+		w.byte(c.Format)
 		w.num(uint64(c.Nodes))
 		w.member(c.Member)
+		w.wish(c.wish)
 		if len(w.b) <= memberlist.MetaMaxSize || len(c.Addrs) == 0 {
 			return w.b
 		}
@@ -27,13 +28,22 @@ func encodeMeta(c candidate) []byte {
 	}
 }
 
-// decodeMeta is the inverse of encodeMeta.
+// decodeMeta is the inverse of encodeMeta. Of another version's meta it takes
+// what all versions have, so that its process can be named.
 func decodeMeta(b []byte) (candidate, error) {
 	r := &reader{b: b}
-	if v := r.byte(); r.err == nil && v != metaVersion {
-		return candidate{}, fmt.Errorf("%w: meta of version %d, not %d", errWire, v, metaVersion)
+	format, nodes := r.byte(), int(r.num(maxNodes))
+	c := candidate{Member: r.member()}
+	switch {
+	case r.err == nil && format == metaVersion:
+		c.wish = r.wish()
+	case r.err == nil && format > metaVersion:
+		c.Version = r.text()
+		r.b = nil
+	case r.err == nil && format == 0:
+		r.fail("meta of version 0")
 	}
-	c := candidate{Nodes: int(r.num(maxNodes)), Member: r.member()}
+	c.Format, c.Nodes = format, nodes
 	if err := r.done(); err != nil {
 		return candidate{}, fmt.Errorf("meta: %w", err)
 	}
@@ -53,11 +63,31 @@ func identify(gossipName string, meta []byte) (candidate, error) {
 	return c, nil
 }
 
+// wish appends what a candidate expects, but for the number of machines.
+func (w *writer) wish(x wish) {
+	w.text(x.Version)
+	w.num(uint64(x.NodeRank))
+	w.text(x.Rank0)
+	w.num(uint64(len(x.Same)))
+	for _, s := range x.Same {
+		w.text(s.Name)
+		w.text(s.Value)
+	}
+}
+
+func (r *reader) wish() wish {
+	x := wish{Version: r.text(), NodeRank: int(r.num(maxNodes)), Rank0: r.text()}
+	for range r.num(maxSame) {
+		x.Same = append(x.Same, Setting{r.text(), r.text()})
+	}
+	return x
+}
+
 // visible is m as others will see it: without the addresses that do not fit.
-func visible(m collective.Member, nodes int) (candidate, []byte, error) {
-	meta := encodeMeta(candidate{m, nodes})
+func visible(m candidate) (candidate, []byte, error) {
+	meta := encodeMeta(m)
 	if len(meta) > memberlist.MetaMaxSize {
-		return candidate{}, nil, fmt.Errorf("%w: the names of %s take too much room", ErrConfig, m.Name)
+		return candidate{}, nil, fmt.Errorf("%w: the names and settings of %s take %d bytes, more than the %d that gossip carries", ErrConfig, m.Name, len(meta), memberlist.MetaMaxSize)
 	}
 	c, err := decodeMeta(meta)
 	if err != nil {

@@ -40,7 +40,7 @@ func (a *Agent) Next(ctx context.Context, after collective.View, lost []collecti
 			a.machine.Withdraw()
 		}
 	})
-	return a.status.next(ctx, a.machine.self, after)
+	return a.status.next(ctx, a.machine.self.Member, after)
 }
 
 // unsent takes note of a message that could not be delivered. Where the

@@ -36,11 +36,6 @@ func (b ballot) compare(c ballot) int {
 
 func (b ballot) less(c ballot) bool { return b.compare(c) < 0 }
 
-// rankOrder is the order of ranks in a first View.
-func rankOrder(a, b collective.Member) int {
-	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Local, b.Local), peerOf(a).compare(peerOf(b)))
-}
-
 // rankOf is the index of p among members, or -1.
 func rankOf(members []collective.Member, p peer) int {
 	return slices.IndexFunc(members, func(m collective.Member) bool { return peerOf(m) == p })

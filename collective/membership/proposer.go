@@ -46,7 +46,7 @@ func (d *motion) done() bool {
 // lead goes on with our ballot, or starts one if it is up to us.
 func (m *machine) lead(now time.Time) {
 	switch {
-	case m.self.Role == collective.Watcher || m.excluded != nil:
+	case m.self.Role == collective.Watcher || m.excluded != nil || m.verdict != nil:
 	case m.run != nil:
 		m.press(now)
 	case m.held != nil && m.wanted == nil || now.Before(m.pace.hold):
@@ -72,7 +72,7 @@ func (m *machine) leadFirst(now time.Time) {
 			asked = left
 		}
 	}
-	members, _ := assemble(m.self, m.nodes, m.seen)
+	members, _ := assemble(m.self, m.seen)
 	if len(members) > 0 && peerOf(members[0]) == m.id {
 		asked = union(asked, peersOf(members))
 	} else {

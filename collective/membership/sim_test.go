@@ -122,7 +122,7 @@ func (s *world) start(slot int) *proc {
 	s.nonce++
 	at := s.slots[slot]
 	m := collective.Member{Name: fmt.Sprintf("%s/%d", at.Node, at.Local), Nonce: s.nonce, Node: at.Node, Local: at.Local, LocalSize: s.locals}
-	p := &proc{member: m, machine: newMachine(s.now, m, s.nodes, s.rng.Uint64)}
+	p := &proc{member: m, machine: newMachine(s.now, expects(m, s.nodes), s.rng.Uint64)}
 	s.procs[slot] = p
 	s.ever[p.id] = p
 	s.births = append(s.births, p)
@@ -142,7 +142,7 @@ func (s *world) start(slot int) *proc {
 func (s *world) notice(p, q *proc) {
 	s.after(s.upTo(s.weather.gossip), func() {
 		if !p.dead && !q.dead {
-			p.Up(s.now, candidate{q.member, s.nodes})
+			p.Up(s.now, expects(q.member, s.nodes))
 			s.flush(p)
 		}
 	})

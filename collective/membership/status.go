@@ -15,6 +15,7 @@ type status struct {
 	mu       sync.Mutex
 	agreed   *collective.View
 	excluded *exclusion
+	verdict  error                      // there can be no View
 	seen     map[peer]collective.Member // whom gossip believes alive
 	outlook  *outlook                   // while a later View is wanted
 	waiting  Waiting
@@ -49,6 +50,16 @@ func (s *status) exclude(e *exclusion) {
 	defer s.mu.Unlock()
 	if s.excluded != e {
 		s.excluded = e
+		s.announce()
+	}
+}
+
+// fail stores why there can be no View; nil changes nothing.
+func (s *status) fail(verdict error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.verdict == nil && verdict != nil {
+		s.verdict = verdict
 		s.announce()
 	}
 }
@@ -103,7 +114,7 @@ func (s *status) up(m collective.Member) {
 	delete(s.away, peerOf(m))
 }
 
-// members are those whom gossip sees, in the order of ranks.
+// members are those whom gossip sees, by (Node, Local).
 func (s *status) members() []collective.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +149,7 @@ func (s *status) foresee(o *outlook) {
 func (s *status) view(ctx context.Context, self collective.Member) (collective.View, error) {
 	for {
 		s.mu.Lock()
-		agreed, excluded, closed, waiting, changed := s.agreed, s.excluded, s.closed, s.waiting, s.changed
+		agreed, excluded, verdict, closed, waiting, changed := s.agreed, s.excluded, s.verdict, s.closed, s.waiting, s.changed
 		s.mu.Unlock()
 		switch {
 		case closed:
@@ -147,6 +158,8 @@ func (s *status) view(ctx context.Context, self collective.Member) (collective.V
 			return ownCopy(*agreed), nil
 		case excluded != nil:
 			return collective.View{}, &CompleteError{Member: self, By: excluded.by.Name, Job: excluded.job}
+		case verdict != nil:
+			return collective.View{}, verdict
 		case ctx.Err() != nil:
 			return collective.View{}, &WaitError{Waiting: waiting, Err: context.Cause(ctx)}
 		}

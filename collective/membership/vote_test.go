@@ -35,11 +35,11 @@ func (s *stage) add(name string, nodes int) *machine {
 	self := collective.Member{Name: name[:1], Nonce: uint64(len(name)), Node: name[:1], LocalSize: 1}
 	s.job += 100
 	job := s.job
-	m := newMachine(s.now, self, nodes, func() uint64 { return job })
+	m := newMachine(s.now, expects(self, nodes), func() uint64 { return job })
 	s.of[name] = m
 	for _, other := range s.all {
-		other.Up(s.now, candidate{self, nodes})
-		m.Up(s.now, candidate{other.self, nodes})
+		other.Up(s.now, expects(self, nodes))
+		m.Up(s.now, other.self)
 		s.collect(other)
 	}
 	s.all = append(s.all, m)
@@ -308,9 +308,9 @@ func TestAssemble(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			seen := map[peer]candidate{}
 			for _, m := range test.seen {
-				seen[peerOf(m)] = candidate{m, test.nodes}
+				seen[peerOf(m)] = expects(m, test.nodes)
 			}
-			members, w := assemble(worker("m", 0, 1), test.nodes, seen)
+			members, w := assemble(expects(worker("m", 0, 1), test.nodes), seen)
 			var names string
 			for _, m := range members {
 				names += m.Name
@@ -325,8 +325,8 @@ func TestAssemble(t *testing.T) {
 func TestAssembleNotesOtherExpectations(t *testing.T) {
 	self := collective.Member{Name: "a", Nonce: 1, Node: "a", LocalSize: 1}
 	other := collective.Member{Name: "b", Nonce: 1, Node: "b", LocalSize: 1}
-	members, w := assemble(self, 2, map[peer]candidate{peerOf(self): {self, 2}, peerOf(other): {other, 3}})
+	members, w := assemble(expects(self, 2), map[peer]candidate{peerOf(self): expects(self, 2), peerOf(other): expects(other, 3)})
 	require.Nil(t, members)
-	require.Equal(t, []string{"b expects 3 machines, a expects 2"}, w.Notes)
-	require.Contains(t, w.String(), w.Notes[0])
+	require.Equal(t, []string{"--nodes is 2 here and 3 on b"}, w.Differ)
+	require.Contains(t, w.String(), w.Differ[0])
 }

@@ -17,11 +17,12 @@ type Slot struct {
 // Waiting says who is there and who is missing before the first View.
 type Waiting struct {
 	Nodes        int                 // machines expected, at least 1
-	Present      []collective.Member // expected processes that gossip sees, by (Node, Local)
+	Present      []collective.Member // expected processes that gossip sees, machine by machine
 	MissingNodes int                 // machines of which nothing was heard
 	Missing      []Slot              // missing workers of machines that were heard of
 	Unanswered   []string            // everybody is there, but these have not answered the vote yet
-	Notes        []string            // contradictions between the members' settings
+	Notes        []string            // what is odd, and may pass
+	Differ       []string            // settings that contradict: these end the wait after a second
 	Seeds        []string            // seeds that could not be joined, and why
 }
 
@@ -45,7 +46,7 @@ func (w Waiting) String() string {
 	if len(w.Unanswered) > 0 {
 		parts = append(parts, "no answer yet from "+strings.Join(firstFew(w.Unanswered), ", "))
 	}
-	parts = append(parts, w.Notes...)
+	parts = append(append(parts, w.Differ...), w.Notes...)
 	for _, s := range w.Seeds {
 		parts = append(parts, "cannot join "+s)
 	}
@@ -64,35 +65,30 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// A candidate is a process that gossip sees, with the number of machines that
-// it expects itself.
-type candidate struct {
-	collective.Member
-	Nodes int
-}
-
 // assemble returns the members of the first View in rank order, or nil while
-// somebody is missing. It is a pure function of what gossip shows to self. Of
-// too many machines it takes those with the lowest names. A place claimed twice
-// counts as missing until one of the claimants is gone, which after a quick
-// restart is a matter of seconds.
-func assemble(self collective.Member, nodes int, seen map[peer]candidate) ([]collective.Member, Waiting) {
-	w := Waiting{Nodes: max(nodes, 1)}
-	machines := map[string][]collective.Member{}
+// somebody is missing or the processes contradict each other. It is a pure
+// function of what gossip shows to self, and the same for all who are shown the
+// same. Of too many machines it takes the first in the order of ranks. A place
+// claimed twice counts as missing until one of the claimants is gone, which after
+// a quick restart is a matter of seconds.
+func assemble(self candidate, seen map[peer]candidate) ([]collective.Member, Waiting) {
+	w := Waiting{Nodes: max(self.Nodes, 1)}
+	var ours, odd []candidate
 	for _, c := range seen {
 		switch {
 		case c.Role == collective.Watcher:
-		case nodes <= 1 && c.Node != self.Node:
-		case max(c.Nodes, 1) != w.Nodes:
-			w.Notes = append(w.Notes, fmt.Sprintf("%s expects %s, %s expects %d", c.Name, count(c.Nodes, "machine"), self.Name, w.Nodes))
+		case self.Nodes <= 1 && c.Node != self.Node:
+		case c.Format != self.Format || max(c.Nodes, 1) != w.Nodes:
+			odd = append(odd, c)
 		default:
-			machines[c.Node] = append(machines[c.Node], c.Member)
+			ours = append(ours, c)
 		}
 	}
+	w.Differ = contradictions(self, append(odd, ours...))
+	machines := newRoster(ours)
 	var whole, partial []string
-	for node, ms := range machines {
-		slices.SortFunc(ms, rankOrder)
-		missing, note := gaps(node, ms)
+	for _, node := range machines.nodes() {
+		missing, note := gaps(node, machines[node])
 		if note != "" {
 			w.Notes = append(w.Notes, note)
 		}
@@ -103,21 +99,24 @@ func assemble(self collective.Member, nodes int, seen map[peer]candidate) ([]col
 		partial = append(partial, node)
 		w.Missing = append(w.Missing, missing...)
 	}
-	slices.Sort(whole)
 	whole = whole[:min(len(whole), w.Nodes)]
 	if len(whole) == w.Nodes {
 		w.Missing, partial = nil, nil // of other machines, which are not needed
 	}
+	var chosen []candidate
 	for _, node := range slices.Concat(whole, partial) {
-		w.Present = append(w.Present, machines[node]...)
+		chosen = append(chosen, machines[node]...)
 	}
-	slices.SortFunc(w.Present, rankOrder)
-	slices.SortFunc(w.Missing, func(a, b Slot) int {
-		return rankOrder(collective.Member{Node: a.Node, Local: a.Local}, collective.Member{Node: b.Node, Local: b.Local})
-	})
+	for _, c := range chosen {
+		w.Present = append(w.Present, c.Member)
+	}
 	slices.Sort(w.Notes)
 	w.MissingNodes = max(0, w.Nodes-len(whole)-len(partial))
-	if !w.Complete() {
+	if !w.Complete() || len(contradictions(chosen[0], chosen[1:])) > 0 {
+		return nil, w
+	}
+	if want := machines.rank0(); want != "" && find(whole, want) < 0 {
+		w.Differ = append(w.Differ, fmt.Sprintf("--rank0 %s is none of the machines %s", want, strings.Join(firstFew(whole), ", ")))
 		return nil, w
 	}
 	return w.Present, w
@@ -125,7 +124,7 @@ func assemble(self collective.Member, nodes int, seen map[peer]candidate) ([]col
 
 // gaps returns the places of one machine that are not filled by exactly one
 // process. ms is sorted.
-func gaps(node string, ms []collective.Member) (missing []Slot, note string) {
+func gaps(node string, ms []candidate) (missing []Slot, note string) {
 	size, at := ms[0].LocalSize, 0
 	for i, m := range ms {
 		switch {
@@ -135,7 +134,7 @@ func gaps(node string, ms []collective.Member) (missing []Slot, note string) {
 			note = fmt.Sprintf("%s is worker %d of %s, which has %d", m.Name, m.Local, node, size)
 		case i > 0 && m.Local == ms[i-1].Local:
 			note = fmt.Sprintf("%s and %s both are worker %d of %s: waiting until one is gone",
-				peerOf(ms[i-1]).gossipName(), peerOf(m).gossipName(), m.Local, node)
+				peerOf(ms[i-1].Member).gossipName(), peerOf(m.Member).gossipName(), m.Local, node)
 		}
 		if note != "" {
 			return []Slot{{node, m.Local}}, note

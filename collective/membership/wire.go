@@ -18,6 +18,7 @@ const (
 	maxMembers   = 8192    // of a View
 	minMember    = 24      // bytes of the shortest member
 	maxAddrs     = 64      // of one member
+	maxSame      = 8       // settings that all must have the same
 	maxMessage   = 4 << 20 // bytes
 )
 

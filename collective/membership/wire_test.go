@@ -69,6 +69,24 @@ func drawMessage() *rapid.Generator[message] {
 	})
 }
 
+// expects is a candidate that has no wish but the number of machines.
+func expects(m collective.Member, nodes int) candidate {
+	return candidate{m, wish{Format: metaVersion, Nodes: nodes}}
+}
+
+func drawWish() *rapid.Generator[wish] {
+	return rapid.Custom(func(t *rapid.T) wish {
+		w := wish{
+			Format: metaVersion, Nodes: rapid.IntRange(0, maxNodes).Draw(t, "nodes"), NodeRank: rapid.IntRange(0, maxNodes).Draw(t, "node rank"),
+			Rank0: rapid.StringN(-1, -1, 20).Draw(t, "rank 0"), Version: rapid.StringN(-1, -1, 20).Draw(t, "version"),
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "settings") { // there is not room for many long ones
+			w.Same = append(w.Same, Setting{rapid.StringN(-1, -1, 20).Draw(t, "name"), rapid.StringN(-1, -1, 20).Draw(t, "value")})
+		}
+		return w
+	})
+}
+
 func TestMessageRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		msg := drawMessage().Draw(t, "message")
@@ -86,7 +104,7 @@ func TestMessageRoundTrip(t *testing.T) {
 
 func TestMetaRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := candidate{drawMember().Draw(t, "member"), rapid.IntRange(0, maxNodes).Draw(t, "nodes")}
+		c := candidate{drawMember().Draw(t, "member"), drawWish().Draw(t, "wish")}
 		got, err := identify(peerOf(c.Member).gossipName(), encodeMeta(c))
 		require.NoError(t, err)
 		require.Equal(t, c, got)
@@ -103,7 +121,7 @@ func TestMetaAtItsMaximum(t *testing.T) {
 	for i := range 100 {
 		m.Addrs = append(m.Addrs, netip.AddrPortFrom(netip.MustParseAddr("fd00::1").Next(), uint16(i)))
 	}
-	c, meta, err := visible(m, maxNodes)
+	c, meta, err := visible(expects(m, maxNodes))
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(meta), memberlist.MetaMaxSize, "memberlist panics on more")
 	require.GreaterOrEqual(t, len(c.Addrs), 14)
@@ -178,8 +196,8 @@ func FuzzMessage(f *testing.F) {
 
 func FuzzMeta(f *testing.F) {
 	f.Add([]byte{metaVersion})
-	f.Add(encodeMeta(candidate{collective.Member{Name: "a", Nonce: 1, Node: "b", LocalSize: 2, Local: 1}, 3}))
-	f.Add(encodeMeta(candidate{collective.Member{Name: "a", Nonce: 1, Node: "b", LocalSize: 1, Addrs: []netip.AddrPort{netip.MustParseAddrPort("[::1]:5")}}, 3}))
+	f.Add(encodeMeta(expects(collective.Member{Name: "a", Nonce: 1, Node: "b", LocalSize: 2, Local: 1}, 3)))
+	f.Add(encodeMeta(expects(collective.Member{Name: "a", Nonce: 1, Node: "b", LocalSize: 1, Addrs: []netip.AddrPort{netip.MustParseAddrPort("[::1]:5")}}, 3)))
 	f.Add(binary.AppendUvarint([]byte{metaVersion}, 1<<63))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeMeta(b)

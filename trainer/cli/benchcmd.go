@@ -70,7 +70,7 @@ the correct one, which is known exactly: #wrong counts the elements that differ.
 
 All ranks are processes of this machine by default. With --nodes M, give the same command
 on each of M machines, as with train; --ranks counts the ranks of one machine, and the
-table is printed on the machine of rank 0.
+table is printed on the machine of rank 0, which is the one without --join.
 
 With --hosts netns (as root, on Linux) each rank has its own network namespace, so that
 this machine looks like several. Traffic is encrypted with a temporary key, with the key of

@@ -24,6 +24,7 @@ type placeFlags struct {
 	join     []string
 	bind     string
 	cluster  string
+	rank0    string
 	insecure bool
 	keyFile  string
 
@@ -36,6 +37,7 @@ func (f *placeFlags) register(cmd *cobra.Command) {
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.nodes, "nodes", 1, "`M` machines make up the job")
 		flags.StringSliceVar(&f.join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
+		flags.StringVar(&f.rank0, "rank0", "", "put rank 0, which prints tables and keeps checkpoints, on `NODE`: a host name, or a node name that ringtrain members shows (default the machine without --join)")
 		flags.StringVar(&f.bind, "bind", "", "`ADDRESS` or ADDRESS:PORT of this machine that the others can reach (default port 7946 on the first of several machines, else any free port)")
 		flags.StringVar(&f.cluster, "cluster", "", "`NAME` of the job; jobs with different names ignore each other (default ringtrain with --nodes, else a random name)")
 		flags.StringVar(&f.keyFile, "key-file", "", "encrypt and authenticate all traffic with the key in `FILE`, made by ringtrain keygen and the same on every machine (default $"+cluster.EnvKeyFile+")")
@@ -69,6 +71,8 @@ func (f *placeFlags) check(given func(string) bool, inproc bool) error {
 		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
 	case f.nodes == 1 && len(f.join) > 0:
 		return errors.New("--join needs --nodes: say how many machines make the job")
+	case f.nodes == 1 && given("rank0"):
+		return errors.New("--rank0 needs --nodes: one machine has all ranks")
 	case f.nodes > maxRanks:
 		return fmt.Errorf("--nodes must be at most %d, not %d", maxRanks, f.nodes)
 	}
@@ -77,7 +81,7 @@ func (f *placeFlags) check(given func(string) bool, inproc bool) error {
 	for _, f := range []struct {
 		flag  string
 		empty bool
-	}{{"join", len(f.join) == 0}, {"bind", f.bind == ""}, {"cluster", f.cluster == ""}} {
+	}{{"join", len(f.join) == 0}, {"rank0", f.rank0 == ""}, {"bind", f.bind == ""}, {"cluster", f.cluster == ""}} {
 		if given(f.flag) && f.empty {
 			return fmt.Errorf("--%s is empty: give it a value, or leave it out", f.flag)
 		}
@@ -109,7 +113,10 @@ func (f *placeFlags) first() bool { return f.nodes > 1 && len(f.join) == 0 }
 // place is where this machine's workers, so many, find each other and other
 // machines. It warns of traffic that anybody can read.
 func (a *app) place(f placeFlags, workers int) (cluster.Config, error) {
-	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), LocalSize: workers, Join: f.join, Transport: f.transport, Streams: f.streams}
+	c := cluster.Config{Cluster: f.cluster, Nodes: f.nodes, Node: cluster.NodeName(), Rank0: f.rank0, LocalSize: workers, Join: f.join, Transport: f.transport, Streams: f.streams}
+	if len(f.join) > 0 {
+		c.NodeRank = 1 // after the machine that the others join
+	}
 	var err error
 	if c.KeyFile, err = findKey(f.keyFile); err != nil {
 		return c, err

@@ -306,7 +306,6 @@ func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
 		order = "not given" // which is not the same there
 	}
 	return []trainer.Setting{
-		{Name: "the version", Value: version()},
 		{Name: "the config", Value: s.trained()},
 		{Name: "the data", Value: set.Sum()},
 		{Name: "--seed", Value: strconv.FormatUint(s.flags.seed, 10)},

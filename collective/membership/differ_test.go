@@ -1,0 +1,83 @@
+package membership
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// A contradiction ends the wait once it has lasted, on both sides; one that
+// passes does not.
+func TestContradictionsEndTheWait(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	a, b := single("a", wish{Nodes: 2}), single("b", wish{Nodes: 3})
+	m := newMachine(now, a, func() uint64 { return 1 })
+	m.Up(now, b)
+	m.Tick(now)
+	m.Tick(now.Add(settleTime - time.Millisecond))
+	require.NoError(t, m.verdict)
+	m.Down(now.Add(settleTime), peerOf(b.Member))
+	m.Tick(now.Add(settleTime))
+	require.NoError(t, m.verdict, "it has passed")
+
+	now = now.Add(time.Hour)
+	m.Up(now, b)
+	m.Tick(now)
+	m.Tick(now.Add(settleTime))
+	require.ErrorIs(t, m.verdict, ErrDiffer)
+	require.EqualError(t, m.verdict, "--nodes is 2 here and 3 on b/0: start every machine with the same command and version")
+	m.Up(now, single("c", wish{Nodes: 2}))
+	require.Nil(t, m.run, "it makes no View any more")
+}
+
+// Whoever holds a View minds no strangers.
+func TestStrangersDoNotEndAJob(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	m := newMachine(now, single("a", wish{Nodes: 1}), func() uint64 { return 1 })
+	m.Tick(now)
+	require.NotNil(t, m.held)
+	m.Up(now, single("b", wish{Nodes: 3}))
+	m.Tick(now)
+	m.Tick(now.Add(time.Hour))
+	require.NoError(t, m.verdict)
+}
+
+// Agents that differ find out by themselves, and a third learns of it too.
+func TestAgentsThatDiffer(t *testing.T) {
+	noLeak(t)
+	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 3, Version: "v1"})
+	seed := []string{a.Addr().String()}
+	agents := []*Agent{a, start(t, Config{Member: member("vm1", 0, 1), Nodes: 3, Version: "v2", Join: seed}), start(t, Config{Member: member("vm2", 0, 1), Nodes: 3, Version: "v1", Join: seed})}
+	for i, want := range []string{"the version is v1 here and v2 on vm1/0", "the version is v2 here and v1 on vm0/0", "the version is v1 here and v2 on vm1/0"} {
+		_, err := agents[i].View(soon(t))
+		require.ErrorIs(t, err, ErrDiffer)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// The metas of other versions say who it is.
+func TestMetaOfOtherVersions(t *testing.T) {
+	c := single("a", wish{Nodes: 2, Version: "v7", Rank0: "x"})
+	c.Addrs = nil
+	later := append(encodeMeta(c), "what later versions say"...)
+	later[0] = metaVersion + 1
+	got, err := decodeMeta(later)
+	require.NoError(t, err)
+	require.Equal(t, candidate{c.Member, wish{Format: metaVersion + 1, Nodes: 2, Version: "v7"}}, got)
+
+	w := &writer{}
+	w.byte(1)
+	w.num(2)
+	w.member(c.Member)
+	got, err = decodeMeta(w.b)
+	require.NoError(t, err)
+	require.Equal(t, candidate{c.Member, wish{Format: 1, Nodes: 2}}, got)
+	w.b[0] = 0
+	_, err = decodeMeta(w.b)
+	require.ErrorIs(t, err, errWire)
+	require.False(t, newMachine(time.Now(), c, nil).concerns(got), "it is not asked for Views")
+	require.Equal(t, collective.Worker, got.Role)
+}

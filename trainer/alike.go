@@ -1,32 +1,53 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
 
 // A Setting is something that all ranks must have alike, such as the seed or
-// the data. Only a digest of the value is compared.
+// the data. Digests of the values are compared; values are sent only to say
+// what differs, shortened where they are long.
 type Setting struct {
 	Name, Value string
+	// Parts are what Value consists of, such as the keys of a config: where values
+	// differ, the parts that differ are named instead. May be nil.
+	Parts []Setting
 }
 
 // A SettingsError says which settings of which ranks are not as rank 0's.
 type SettingsError struct {
-	Settings []string
-	Ranks    []int
-	Names    []string
+	Settings    []string
+	Ranks       []int
+	Names       []string
+	Differences []string // each names a setting, or a part of one, and both values
 }
 
-// Error names the settings and the ranks.
+// shownDifferences is how many differences an error names.
+const shownDifferences = 4
+
+// Error names the settings, their values and the ranks.
 func (e *SettingsError) Error() string {
-	return fmt.Sprintf("trainer: %s not as rank 0: %s differ; give the same command, with the same data and version, on every machine",
-		strings.Join(e.Names, ", "), strings.Join(e.Settings, " and "))
+	text := strings.Join(e.Settings, " and ") + " differ"
+	if len(e.Differences) > 0 {
+		text = strings.Join(e.Differences[:min(len(e.Differences), shownDifferences)], "; ")
+	}
+	if n := len(e.Differences) - shownDifferences; n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	if n := len(e.Names); n > 1 {
+		text += fmt.Sprintf("; %d ranks differ from rank 0, the last is %s", n, e.Names[n-1])
+	}
+	return text + ": give the same command, with the same data, on every machine"
 }
 
 // compareSettings finds out before the first step whether all ranks are to do
@@ -41,28 +62,155 @@ func compareSettings(ctx context.Context, g *collective.Group, settings []Settin
 		return fmt.Errorf("trainer: comparing settings: %w", err)
 	}
 	e := &SettingsError{}
-	ranks := map[int]bool{}
+	var odd []Setting
 	for i, s := range settings {
 		differs := false
 		for r := 1; r < g.Size(); r++ {
 			if all[r*len(mine)+i] != all[i] {
-				differs, ranks[r] = true, true
+				differs = true
+				e.Ranks = append(e.Ranks, r)
 			}
 		}
 		if differs {
 			e.Settings = append(e.Settings, s.Name)
+			odd = append(odd, s)
 		}
 	}
 	if e.Settings == nil {
 		return nil
 	}
-	for r := range g.Size() {
-		if ranks[r] {
-			e.Ranks = append(e.Ranks, r)
+	slices.Sort(e.Ranks)
+	e.Ranks = slices.Compact(e.Ranks)
+	e.Names = names(g.View(), e.Ranks)
+	var err error
+	if e.Differences, err = explainSettings(ctx, g, odd, e.Ranks); err != nil {
+		return fmt.Errorf("trainer: exchanging the settings that differ: %w", err)
+	}
+	return e
+}
+
+// explainSettings says what differs in settings, from this rank's view. Rank 0
+// and the first of the odd ranks tell theirs; the other odd ranks compare
+// themselves with rank 0, and all others with the first odd one.
+func explainSettings(ctx context.Context, g *collective.Group, settings []Setting, odd []int) ([]string, error) {
+	mine := details(settings)
+	other := 0
+	if !slices.Contains(odd, g.Rank()) {
+		other = odd[0]
+	}
+	var theirs []detail
+	for _, root := range []int{0, odd[0]} {
+		told, err := tellDetails(ctx, g, mine, root)
+		if err != nil {
+			return nil, err
+		}
+		if root == other {
+			theirs = told
 		}
 	}
-	e.Names = names(g.View(), e.Ranks)
-	return e
+	return differingDetails(mine, theirs, fmt.Sprintf("rank %d (%s)", other, g.View().Name(other))), nil
+}
+
+// A detail is one setting, or a part of one, as it is sent.
+type detail struct {
+	Name   string `json:"n"`
+	Value  string `json:"v"` // shortened
+	Digest int64  `json:"d"` // of the whole
+}
+
+// Limits of what ranks tell each other about settings that differ, in bytes.
+const (
+	maxDetail  = 80
+	maxDetails = 1 << 18
+)
+
+// details are the parts of settings. Where they are too many, the last has no
+// name, and stands for those that are left out.
+func details(settings []Setting) []detail {
+	var list []detail
+	size := 0
+	add := func(s Setting) {
+		if size > maxDetails {
+			return
+		}
+		d := detail{Name: shorten(s.Name), Value: shorten(s.Value), Digest: digest([]byte(s.Value))}
+		if size += 2*len(d.Name) + 6*len(d.Value) + 64; size > maxDetails {
+			d = detail{}
+		}
+		list = append(list, d)
+	}
+	for _, s := range settings {
+		for _, part := range s.Parts {
+			add(part)
+		}
+		if len(s.Parts) == 0 {
+			add(s)
+		}
+	}
+	return list
+}
+
+func shorten(s string) string {
+	if len(s) <= maxDetail {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDetail], "") + "..."
+}
+
+// tellDetails gives every rank those of one.
+func tellDetails(ctx context.Context, g *collective.Group, mine []detail, root int) ([]detail, error) {
+	encoded, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	size := []int64{int64(len(encoded))}
+	if err := collective.Broadcast(ctx, g, size, root); err != nil {
+		return nil, err
+	}
+	if size[0] < 0 || size[0] > 2*maxDetails {
+		return nil, errors.New("they are too long")
+	}
+	text := make([]byte, size[0])
+	if g.Rank() == root {
+		copy(text, encoded)
+	}
+	if err := collective.Broadcast(ctx, g, text, root); err != nil {
+		return nil, err
+	}
+	var told []detail
+	return told, json.Unmarshal(text, &told)
+}
+
+// differingDetails are those that are not alike here and there, in the order of
+// this rank, and then those that only the other has.
+func differingDetails(here, there []detail, who string) []string {
+	find := func(in []detail, name string) (detail, bool) {
+		i := slices.IndexFunc(in, func(d detail) bool { return d.Name == name })
+		if i < 0 {
+			return detail{}, false
+		}
+		return in[i], true
+	}
+	_, hereCut := find(here, "")
+	_, thereCut := find(there, "")
+	const unset = "not set"
+	var list []string
+	for _, h := range here {
+		t, ok := find(there, h.Name)
+		switch {
+		case !ok && thereCut: // it may be left out
+		case !ok:
+			list = append(list, fmt.Sprintf("%s is %s here and %s on %s", h.Name, cmp.Or(h.Value, `""`), unset, who))
+		case t.Digest != h.Digest:
+			list = append(list, fmt.Sprintf("%s is %s here and %s on %s", h.Name, cmp.Or(h.Value, `""`), cmp.Or(t.Value, `""`), who))
+		}
+	}
+	for _, t := range there {
+		if _, ok := find(here, t.Name); !ok && !hereCut {
+			list = append(list, fmt.Sprintf("%s is %s here and %s on %s", t.Name, unset, cmp.Or(t.Value, `""`), who))
+		}
+	}
+	return list
 }
 
 // digest is the first bytes of the SHA-256; never 0.

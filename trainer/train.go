@@ -189,11 +189,11 @@ func Train(ctx context.Context, c Config) (Result, error) {
 // settings are those of Config that ranks must have alike.
 func (c Config) settings() []Setting {
 	return []Setting{
-		{"number of steps", fmt.Sprint(c.Steps)},
-		{"number of micro-batches", fmt.Sprint(len(c.Train))},
-		{"reduction", c.Reduce.String()},
-		{"recording of steps", c.Recording.String()},
-		{"steps between evaluations", fmt.Sprint(c.EvalEvery)},
-		{"steps between checkpoints", fmt.Sprint(c.SaveEvery)},
+		{Name: "number of steps", Value: fmt.Sprint(c.Steps)},
+		{Name: "number of micro-batches", Value: fmt.Sprint(len(c.Train))},
+		{Name: "reduction", Value: c.Reduce.String()},
+		{Name: "recording of steps", Value: c.Recording.String()},
+		{Name: "steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},
+		{Name: "steps between checkpoints", Value: fmt.Sprint(c.SaveEvery)},
 	}
 }

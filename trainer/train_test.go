@@ -264,14 +264,17 @@ func TestSettingsAreCompared(t *testing.T) {
 			c.Alike[0].Value = "2"
 		}
 		if rank == 3 {
-			c.Alike[2].Value = "y"
+			c.Alike[2] = trainer.Setting{Name: "config", Value: "y", Parts: []trainer.Setting{{Name: "a.b", Value: "1"}, {Name: "a.c", Value: "2"}}}
 		}
 	}}.run(t)
-	for _, o := range out {
+	say := []string{"seed is 1 here and 2 on rank 2 (local/2)", "seed is 1 here and 2 on rank 2 (local/2)", "seed is 2 here and 1 on rank 0 (local/0)",
+		"a.b is 1 here and not set on rank 0 (local/0); a.c is 2 here and not set on rank 0 (local/0); config is not set here and x on rank 0 (local/0)"}
+	for i, o := range out {
 		var e *trainer.SettingsError
 		require.ErrorAs(t, o.err, &e)
 		require.Equal(t, []string{"seed", "config"}, e.Settings)
 		require.Equal(t, []int{2, 3}, e.Ranks)
+		require.EqualError(t, e, say[i]+"; 2 ranks differ from rank 0, the last is rank 3 (local/3): give the same command, with the same data, on every machine")
 		require.Zero(t, o.result.Steps)
 	}
 }

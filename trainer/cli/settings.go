@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn"
@@ -15,7 +13,6 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
-	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // trainFlags are the flags of "train".
@@ -52,6 +49,7 @@ type trainFlags struct {
 type settings struct {
 	flags     trainFlags
 	config    *config.Config
+	filled    *config.Config // with the defaults of its functions
 	source    catalog.Source
 	layers    func() (nn.Layer, error) // a new one for each worker
 	optimizer optim.Optimizer
@@ -154,7 +152,10 @@ func (a *app) describe(path string, f trainFlags) (*settings, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	s := &settings{flags: f, config: cfg}
+	s := &settings{flags: f, config: cfg, filled: cfg}
+	if filled, err := a.catalog.Registry.Fill(cfg); err == nil {
+		s.filled = filled
+	}
 	if err := s.read(); err != nil {
 		return nil, usage(err)
 	}
@@ -296,39 +297,6 @@ func (s *settings) footprint(rows, features int) int {
 func (s *settings) limit() int {
 	limit, _ := s.config.Int("ray.object_store_memory", 0) // read has looked at it
 	return limit
-}
-
-// alike is what all workers of a job must have alike, besides what the trainer
-// compares for itself.
-func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
-	order := s.flags.chosen().String()
-	if s.placement.onGPU() && !s.flags.given {
-		order = "not given" // which is not the same there
-	}
-	return []trainer.Setting{
-		{Name: "the config", Value: s.trained()},
-		{Name: "the data", Value: set.Sum()},
-		{Name: "--seed", Value: strconv.FormatUint(s.flags.seed, 10)},
-		{Name: "--batch", Value: strconv.Itoa(s.batch)},
-		{Name: "--compress", Value: s.compress.String()},
-		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.flags.faithful)},
-		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
-		{Name: "--tf32", Value: strconv.FormatBool(s.flags.tf32)},
-		{Name: "--bf16", Value: strconv.FormatBool(s.flags.bf16)},
-		{Name: "--order", Value: order},
-		{Name: "the plan of the allreduce", Value: plan},
-	}
-}
-
-// trained is the config without [ray], which is each machine's own business.
-func (s *settings) trained() string {
-	var sections map[string]json.RawMessage
-	if json.Unmarshal(s.config.JSON(), &sections) != nil {
-		return s.config.Text()
-	}
-	delete(sections, "ray")
-	sorted, _ := json.Marshal(sections) // what was just decoded can be encoded
-	return string(sorted)
 }
 
 // errorf is an error about a value of the config, where it was set.

@@ -30,15 +30,27 @@ func New() *Catalog {
 		registry, name string
 		config.Func
 	}{
-		{"layers", "relu_relu_softmax.v1", config.Func{Make: makeReluReluSoftmax, Params: []config.Param{
-			{Name: "hidden_width", Type: config.Int, Required: true},
-			{Name: "dropout", Type: config.Float, Required: true},
-		}}},
-		{"layers", "convnet.v1", config.Func{Make: func(config.Args) (any, error) { return models.ConvNet(), nil }}},
-		{"layers", "Softmax.v1", config.Func{Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
-		{"optimizers", "Adam.v1", config.Func{Make: makeAdam, Params: slices.Concat(moments, common)}},
-		{"optimizers", "RAdam.v1", config.Func{Make: makeRAdam, Params: slices.Concat(moments, common)}},
-		{"optimizers", "SGD.v1", config.Func{Make: makeSGD, Params: common}},
+		{"layers", "relu_relu_softmax.v1", config.Func{
+			Doc:  "perceptron with two hidden layers of rectified linear units, of Thinc's notebook",
+			Make: makeReluReluSoftmax, Params: []config.Param{
+				{Name: "hidden_width", Type: config.Int, Required: true, Doc: "units of each hidden layer"},
+				{Name: "dropout", Type: config.Float, Required: true, Doc: "share of the units that is left out in a step"},
+			}}},
+		{"layers", "convnet.v1", config.Func{
+			Doc:  "convolutional network of Ray's parameter server example, 1,960 parameters",
+			Make: func(config.Args) (any, error) { return models.ConvNet(), nil }}},
+		{"layers", "Softmax.v1", config.Func{
+			Doc:  "softmax regression: one layer from pixels to classes",
+			Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
+		{"optimizers", "Adam.v1", config.Func{
+			Doc:  "Adam (Kingma and Ba, 2015), as Thinc's",
+			Make: makeAdam, Params: hyperParams("learn_rate", "L2", "beta1", "beta2", "eps", "grad_clip", "L2_is_weight_decay", "use_averages")}},
+		{"optimizers", "RAdam.v1", config.Func{
+			Doc:  "rectified Adam (Liu et al., 2020), as Thinc's",
+			Make: makeRAdam, Params: hyperParams("learn_rate", "beta1", "beta2", "eps", "L2", "L2_is_weight_decay", "grad_clip", "use_averages")}},
+		{"optimizers", "SGD.v1", config.Func{
+			Doc:  "stochastic gradient descent, as Thinc's",
+			Make: makeSGD, Params: hyperParams("learn_rate", "L2", "grad_clip", "L2_is_weight_decay", "use_averages")}},
 	} {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
 	}
@@ -48,20 +60,29 @@ func New() *Catalog {
 	return c
 }
 
-// moments is the arguments of optimizers that keep moments of the gradient.
-var moments = []config.Param{
-	{Name: "beta1", Type: config.Any, Default: .9},
-	{Name: "beta2", Type: config.Any, Default: .999},
-	{Name: "eps", Type: config.Any, Default: 1e-8},
+// optimizing is the arguments of Thinc's optimizers.
+var optimizing = []config.Param{
+	{Name: "learn_rate", Form: scheduled, Default: .001, Doc: "size of a step"},
+	{Name: "beta1", Form: scheduled, Default: .9, Doc: "share of the mean gradient that a step keeps, below 1"},
+	{Name: "beta2", Form: scheduled, Default: .999, Doc: "share of the mean squared gradient that a step keeps, below 1"},
+	{Name: "eps", Form: scheduled, Default: 1e-8, Doc: "added to the root of the mean squared gradient"},
+	{Name: "L2", Form: scheduled, Default: 0., Doc: "strength of regularization"},
+	{Name: "L2_is_weight_decay", Type: config.Bool, Default: true, Doc: "L2 shrinks the weights; if false, it is added to the gradient"},
+	{Name: "grad_clip", Form: scheduled, Default: 1., Doc: "longest gradient of a parameter; 0: any"},
+	{Name: "use_averages", Type: config.Bool, Default: true, Doc: "also keep the running mean of the weights, in checkpoints"},
 }
 
-// common is the arguments that all of Thinc's optimizers take.
-var common = []config.Param{
-	{Name: "learn_rate", Type: config.Any, Default: .001},
-	{Name: "L2", Type: config.Any, Default: 0.},
-	{Name: "L2_is_weight_decay", Type: config.Bool, Default: true},
-	{Name: "grad_clip", Type: config.Any, Default: 1.},
-	{Name: "use_averages", Type: config.Bool, Default: true},
+// scheduled is what a hyper-parameter may be.
+const scheduled = "number, list or schedule"
+
+// hyperParams returns arguments of optimizers in the order of names, which is Thinc's.
+func hyperParams(names ...string) []config.Param {
+	var out []config.Param
+	for _, name := range names {
+		i := slices.IndexFunc(optimizing, func(p config.Param) bool { return p.Name == name })
+		out = append(out, optimizing[i])
+	}
+	return out
 }
 
 func makeReluReluSoftmax(a config.Args) (any, error) {

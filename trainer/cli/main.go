@@ -105,7 +105,7 @@ allreduce. The processes find each other by gossip.`,
 	}
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if len(a.overrides) > 0 && cmd.Annotations[readsConfig] == "" {
-			return usagef("%s takes no --%s: it does not read a config", cmd.Name(), a.overrides[0].Path)
+			return usagef("%s takes no %v: it does not read a config", cmd.Name(), a.overrides[0])
 		}
 		return nil
 	}

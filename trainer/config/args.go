@@ -1,7 +1,5 @@
 package config
 
-import "fmt"
-
 // Args are the arguments of one call of a registered function, checked and with
 // defaults filled in. Its accessors need the name and type that the function's
 // Params declare; what they do not declare reads as zero and fails the call, with a message
@@ -18,7 +16,7 @@ type block struct {
 	params []Param
 	values map[string]any // by parameter, defaults included
 	given  map[string]Pos // by parameter, what the config sets
-	misuse string
+	misuse phrase
 }
 
 // Int returns an argument of type Int; 0 for null.
@@ -62,7 +60,7 @@ func (a Args) Pos(name string) Pos {
 // Errorf returns an error about an argument, for Make to return: the line that
 // sets it, the path of the argument, and the text.
 func (a Args) Errorf(name, format string, args ...any) error {
-	return fail(a.Pos(name), "%s: %s", join(a.block.path, name), fmt.Sprintf(format, args...))
+	return fail(a.Pos(name), "%s: %s", join(a.block.path, name), phrasef(format, args...))
 }
 
 func arg[T any](a Args, name string, t Type) T {
@@ -86,7 +84,7 @@ func (a Args) param(name string) *Param {
 }
 
 func (a Args) misused(name, how string) {
-	a.block.misuse = fmt.Sprintf("its Make reads the parameter %q, which is %s", name, how)
+	a.block.misuse = phrasef("its Make reads the parameter %q, which is %s", name, how)
 }
 
 // join appends a key to a path.

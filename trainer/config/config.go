@@ -65,7 +65,7 @@ func Parse(name, text string, overrides []Override) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Config{name: name, root: root, warnings: e.warnings}, nil
+	return &Config{name: name, root: root, warnings: doc.warnings}, nil
 }
 
 // Load reads a configuration file; see Parse.

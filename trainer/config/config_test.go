@@ -80,7 +80,7 @@ func TestLinesFollowConfigparser(t *testing.T) {
 
 func TestValuesAreJSONOrStrings(t *testing.T) {
 	c := parse(t, "[a]\nn = null\nt = true\ni = 3\nf = 1e-3\ng = 0.00000001\nh = 2.0\ns = \"x\"\nbare = some words\nl = [1, \"a\", null]\n"+
-		"o = {\"@tokenizers\": \"spacy.Tokenizer.v1\"}\nbroken = [1, 2\npy = True\nbig = 123456789012345678901234567890")
+		"o = {\"@tokenizers\": \"spacy.Tokenizer.v1\"}\nbroken = [1, 2\npy = True\nlong = 123456789012345678901234567890.0")
 	s, ok := c.Section("a")
 	require.True(t, ok)
 	var got []any
@@ -90,7 +90,7 @@ func TestValuesAreJSONOrStrings(t *testing.T) {
 		}
 	}
 	require.Equal(t, []any{nil, true, int64(3), 1e-3, 1e-8, 2.0, "x", "some words", []any{int64(1), "a", nil},
-		"[1, 2", "True", 123456789012345678901234567890.0}, got)
+		"[1, 2", true, 123456789012345678901234567890.0}, got)
 	o, ok := c.Section("a.o")
 	require.True(t, ok)
 	require.Equal(t, []string{"@tokenizers"}, o.Keys())

@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +26,6 @@ func TestParseErrors(t *testing.T) {
 		"section twice":           {"[a]\n[b]\n[a]", "test.cfg:3: section [a] is there already, at line 1"},
 		"key twice":               {"[a]\nx = 1\nx = 2", `test.cfg:3: key "x" of section [a] is there already, at line 2`},
 		"header not closed":       {"[a", "test.cfg:1: the section header [a is not closed"},
-		"text after a header":     {"[a] b", "test.cfg:1:"},
 		"empty section name":      {"[]", "test.cfg:1: [] is not a section name"},
 		"empty part":              {"[a]\n[a..b]", "test.cfg:2: [a..b] is not a section name"},
 		"object with a key twice": {"[a]\nx = {\"k\": 1, \"k\": 2}", `test.cfg:2: x: the object has "k" twice`},
@@ -40,6 +41,87 @@ func TestParseErrors(t *testing.T) {
 			require.NotContains(t, err.Error(), "\n", "one line")
 		})
 	}
+}
+
+// A message is one short line of text that a terminal can print, whatever is in the config.
+func TestErrorsQuoteAndCut(t *testing.T) {
+	const escape = "\x1b[2J\x07\u202e\u009b"
+	long := escape + strings.Repeat("x", 100_000)
+	quoted := `"` + strings.Repeat("y", 100_000) + `"`
+	for name, c := range map[string]struct{ text, path, raw string }{
+		"no delimiter":      {text: "[a]\n" + long},
+		"loose key":         {text: long + " = 1"},
+		"key twice":         {text: "[a]\n" + long + " = 1\n" + long + " = 2"},
+		"not closed":        {text: "[" + long},
+		"bracket behind":    {text: "[a] " + long + "]"},
+		"header":            {text: "[." + long + "]"},
+		"section twice":     {text: "[" + strings.TrimPrefix(long, "\x1b[") + "]\n[" + strings.TrimPrefix(long, "\x1b[") + "]"},
+		"no parent":         {text: "[" + strings.TrimPrefix(long, "\x1b[") + ".b]"},
+		"promise":           {text: "[@" + strings.TrimPrefix(long, "\x1b[") + "]"},
+		"dollar":            {text: "[a]\nx = $" + long},
+		"reference":         {text: "[a]\nx = ${" + long + "}"},
+		"reference by":      {text: "[a]\n" + long + " = ${b}"},
+		"circle":            {text: "[a]\n" + long + " = ${" + long + "}"},
+		"number":            {text: "[a]\n" + long + " = 1e" + strings.Repeat("9", 100_000)},
+		"whole number":      {text: "[a]\nx = " + strings.Repeat("9", 100_000)},
+		"twice in object":   {text: "[a]\nx = {" + quoted + ": 1, " + quoted + ": 2}"},
+		"surrogate":         {text: "[a]\nx = " + quoted[:1000] + `\ud800"`},
+		"override":          {"[a]\nx = 1", long, "1"},
+		"override, section": {"[a]\nx = 1", long + ".x", "1"},
+		"override, key":     {"[a]\nx = 1", "a.=" + long, "1"},
+		"override, dollar":  {"[a]\nx = 1", "a." + long, "$" + long},
+		"override, UTF-8":   {"[a]\nx = 1", "a.\xff" + long, "1"},
+		"function":          {text: "[a]\n@layers = \"" + strings.Repeat("f", 100_000) + "\""},
+		"registry":          {text: "[a]\n@" + long + " = 1"},
+		"argument":          {text: "[a]\n@layers = \"N.v1\"\n" + long + " = 1"},
+		"value":             {text: "[a]\n@layers = \"N.v1\"\nn = " + long},
+		"its own":           {text: "[a]\n@layers = \"N.v1\"\ns = " + long},
+		"wrapped":           {text: "[a]\n@layers = \"N.v1\""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var overrides []config.Override
+			if c.path != "" {
+				overrides = []config.Override{{Path: c.path, Raw: c.raw}}
+			}
+			err := load(c.text, overrides)
+			require.Error(t, err)
+			require.Less(t, len(err.Error()), 1000)
+			for _, r := range err.Error() {
+				require.True(t, unicode.IsPrint(r), "%q", err.Error())
+			}
+		})
+	}
+	c := parse(t, "[a]\nx = '"+long+"'\n[b] "+strings.ReplaceAll(long, "[", "(")+"\ny = 1")
+	require.Len(t, c.Warnings(), 2)
+	for _, w := range c.Warnings() {
+		require.Less(t, len(w), 1000)
+		require.NotContains(t, w, "\x1b")
+	}
+	_, _, err := config.SplitOverrides([]string{"--" + long + "."}, nil)
+	require.ErrorContains(t, err, `--\x1b[2J\a\u202e\u009bxxx`)
+	require.Less(t, len(err.Error()), 1000)
+	require.Equal(t, `--a.\x1b[2J`, config.Override{Path: "a.\x1b[2J"}.String())
+}
+
+// load parses and resolves a text and returns the first error.
+func load(text string, overrides []config.Override) error {
+	c, err := config.Parse("test.cfg", text, overrides)
+	if err != nil {
+		return err
+	}
+	r := config.NewRegistry()
+	f := config.Func{Params: []config.Param{{Name: "n", Type: config.Int, Default: 1}, {Name: "s", Type: config.String}},
+		Make: func(a config.Args) (any, error) {
+			if s := a.String("s"); s != "" {
+				return nil, a.Errorf("s", "it is %s", s)
+			}
+			return nil, errors.New("a \x1b[2J of somebody else")
+		}}
+	if err := r.Register("layers", "N.v1", f); err != nil {
+		return err
+	}
+	_, err = r.Resolve(c, "")
+	return err
 }
 
 func TestOverrideErrors(t *testing.T) {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -34,10 +35,9 @@ func (c *cost) add(part cost) {
 // evaluator turns raw values into the tree. Each key is evaluated once, and when
 // something refers to it at the latest.
 type evaluator struct {
-	doc      *document
-	trail    []string // the values being evaluated, each by a reference in the one before
-	copied   int      // bytes that references have brought in
-	warnings []string
+	doc    *document
+	trail  []string // the values being evaluated, each by a reference in the one before
+	copied int      // bytes that references have brought in
 }
 
 // tree evaluates everything.
@@ -109,7 +109,7 @@ func (e *evaluator) key(k *rawKey) (any, error) {
 		return nil, fail(k.pos, "the references behind %s.%s follow one another more than %d times", k.section.name, k.name, maxDepth)
 	}
 	if len(k.text) > 1 && k.text[0] == '\'' && strings.HasSuffix(k.text, "'") {
-		e.warnings = append(e.warnings, fail(k.pos, "%s is in single quotes, which become part of the value; JSON strings have double quotes", k.text).Error())
+		e.warn(k, "%s is in single quotes, which become part of the value; JSON strings have double quotes", k.text)
 	}
 	k.state, k.value = done, v
 	return v, nil
@@ -123,11 +123,12 @@ func (e *evaluator) text(k *rawKey) (any, error) {
 		return nil, fail(k.pos, "%s = %s: %v", k.name, k.text, err)
 	}
 	if len(parts) == 1 && parts[0].ref {
-		v, err := e.refer(k, parts[0].text)
-		if s, ok := v.(*Section); ok {
-			v = s.asValue()
+		to, err := e.refer(k, parts[0].text)
+		k.word = to.word
+		if s, ok := to.value.(*Section); ok {
+			return s.asValue(), err
 		}
-		return v, err
+		return to.value, err
 	}
 	asJSON, asText, err := e.substitute(k, parts)
 	if err != nil {
@@ -139,11 +140,42 @@ func (e *evaluator) text(k *rawKey) (any, error) {
 	v, err := parseJSON(asJSON, k.section.name+"."+k.name, k.pos)
 	switch {
 	case err == errNotJSON:
-		return asText, nil
+		return e.string(k, parts, asText), nil
 	case err != nil:
 		return nil, fail(k.pos, "%s: %v", k.name, err)
 	}
 	return v, nil
+}
+
+// literal reads Python's words for what JSON spells otherwise.
+func literal(text string) (v any, ok bool) {
+	switch text {
+	case "True":
+		return true, true
+	case "False":
+		return false, true
+	case "None":
+		return nil, true
+	}
+	return nil, false
+}
+
+// string is the value of a text that is not JSON: itself, but for Python's literals.
+func (e *evaluator) string(k *rawKey, parts []part, text string) any {
+	if v, ok := literal(text); ok {
+		k.word = text
+		return v
+	}
+	unquoted := slices.ContainsFunc(parts, func(p part) bool { return p.ref && !p.quoted })
+	if unquoted && strings.ContainsAny(text[:min(1, len(text))], "[{") {
+		e.warn(k, "%s is a string, not a list or an object: a reference to a string needs quotes in it, as [\"${section.key}\"]", k.text)
+	}
+	return text
+}
+
+// warn notes what is legal but probably not meant.
+func (e *evaluator) warn(k *rawKey, format string, args ...any) {
+	e.doc.warnings = append(e.doc.warnings, fail(k.pos, format, args...).Error())
 }
 
 // asValue returns the section as what a reference to it stands for: an object. Only

@@ -53,7 +53,7 @@ func get[T any](c *Config, path string, byDefault T, convert func(any) (T, bool)
 	}
 	v, ok := convert(e.Value)
 	if !ok {
-		return byDefault, fail(e.Pos, "%s: %s is expected, got %s", path, kind.article(), describe(e.Value))
+		return byDefault, fail(e.Pos, "%s: %s", path, kind.mismatch(e.Value))
 	}
 	return v, nil
 }
@@ -97,15 +97,14 @@ func (c *Config) CheckKeys(section string, known ...string) error {
 		if allowed[e.Key] {
 			continue
 		}
-		what := fmt.Sprintf("section [%s] has no key %q", section, e.Key)
-		if section == "" {
-			what = fmt.Sprintf("there is no section [%s]", e.Key)
-		}
 		hint := didYouMean(e.Key, known)
 		if hint == "" {
 			hint = "; known are " + listed(known)
 		}
-		return fail(e.Pos, "%s%s", what, hint)
+		if section == "" {
+			return fail(e.Pos, "there is no section [%s]%s", e.Key, hint)
+		}
+		return fail(e.Pos, "section [%s] has no key %q%s", section, e.Key, hint)
 	}
 	return nil
 }
@@ -123,6 +122,8 @@ func toInt(v any) (int, bool) {
 func toFloat(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
+		return float64(v), true
+	case uint64:
 		return float64(v), true
 	case float64:
 		return v, true
@@ -144,7 +145,7 @@ func toString(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
-	case int64:
+	case int64, uint64:
 		return fmt.Sprint(v), true
 	}
 	return "", false

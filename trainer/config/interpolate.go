@@ -31,19 +31,22 @@ func split(text string) ([]part, error) {
 			continue
 		}
 		rest := text[i+1:]
-		end := strings.IndexByte(rest, '}')
-		switch {
-		case strings.HasPrefix(rest, "$"):
+		if strings.HasPrefix(rest, "$") {
 			quotes.step('$')
 			literal.WriteByte('$')
 			i++
-		case strings.HasPrefix(rest, "{") && end > 1:
-			flush()
-			parts = append(parts, part{text: rest[1:end], ref: true, quoted: quotes.inside})
-			i += end + 1
-		default:
+			continue
+		}
+		ref, closed := "", false
+		if strings.HasPrefix(rest, "{") {
+			ref, _, closed = strings.Cut(rest[1:], "}")
+		}
+		if !closed || ref == "" {
 			return nil, errors.New("a dollar sign begins a reference; write ${section.key}, or $$ for the sign itself")
 		}
+		flush()
+		parts = append(parts, part{text: ref, ref: true, quoted: quotes.inside})
+		i += len("{}") + len(ref)
 	}
 	flush()
 	return parts, nil
@@ -66,6 +69,8 @@ func (q *quoting) step(c byte) {
 
 // substitute puts values in the place of references, in two ways: asJSON is a
 // JSON text if the value is written as one ("" else), asText the bare string.
+// A string is put in without quotes, as confection does: [${a.x}] with x = "y" is the
+// string [y], not a list. Inside a string of JSON it is escaped.
 func (e *evaluator) substitute(k *rawKey, parts []part) (asJSON, asText string, err error) {
 	var j, t strings.Builder
 	section := "" // a reference to one, which has no place in a string
@@ -75,23 +80,22 @@ func (e *evaluator) substitute(k *rawKey, parts []part) (asJSON, asText string, 
 			t.WriteString(p.text)
 			continue
 		}
-		v, err := e.refer(k, p.text)
+		to, err := e.refer(k, p.text)
 		if err != nil {
 			return "", "", err
 		}
-		if _, ok := v.(*Section); ok {
+		if to.sections {
 			if section = p.text; p.quoted {
 				return "", "", sectionInString(k, section)
 			}
 		}
-		bare := bareText(v)
+		bare := to.text()
 		t.WriteString(bare)
 		if p.quoted {
 			quoted := appendString(nil, bare)
-			j.Write(quoted[1 : len(quoted)-1])
-		} else {
-			j.Write(appendJSON(nil, v))
+			bare = string(quoted[1 : len(quoted)-1])
 		}
+		j.WriteString(bare)
 	}
 	if strings.ContainsAny(k.text[:min(1, len(k.text))], `"[{`) {
 		if asJSON = j.String(); section == "" {
@@ -111,67 +115,85 @@ func sectionInString(k *rawKey, ref string) error {
 	return fail(k.pos, "%s uses the section variable ${%s} inside a string; only single values have a place there: name a key of it", k.name, ref)
 }
 
-// bareText is a value inside a string: strings as they are, others as JSON.
-func bareText(v any) string {
-	if s, ok := v.(string); ok {
+// target is what a reference stands for.
+type target struct {
+	value    any
+	sections bool   // it is a section, or has one in it by reference
+	word     string // Python's literal, if it was written so
+}
+
+// text is the value inside a string: strings and Python's literals as they are,
+// others as JSON.
+func (t target) text() string {
+	if s, ok := t.value.(string); ok {
 		return s
 	}
-	return string(appendJSON(nil, v))
+	if t.word != "" {
+		return t.word
+	}
+	return string(appendJSON(nil, t.value))
 }
 
 // refer evaluates what ${ref} in the value of k stands for.
-func (e *evaluator) refer(k *rawKey, ref string) (any, error) {
-	e.trail = append(e.trail, k.section.name+"."+k.name)
+func (e *evaluator) refer(k *rawKey, ref string) (target, error) {
+	var t target
+	e.trail = append(e.trail, clip(k.section.name+"."+k.name))
 	defer func() { e.trail = e.trail[:len(e.trail)-1] }()
 	if len(e.trail) > maxDepth {
-		return nil, fail(k.pos, "more than %d references follow one another: %s", maxDepth, strings.Join(e.trail, " -> "))
+		return target{}, fail(k.pos, "more than %d references follow one another: %s", maxDepth, e.way())
 	}
-	key, section := e.doc.find(k.section, ref)
-	var v any
-	var err error
+	key, section := e.doc.find(k, ref)
 	var part cost
+	var err error
 	switch {
 	case key != nil:
-		v, err = e.key(key)
-		part = key.cost
+		t.value, err = e.key(key)
+		t.word, t.sections, part = key.word, key.sections, key.cost
 	case section != nil:
-		v, err = e.section(section)
-		part = section.cost
+		t.value, err = e.section(section)
+		t.sections, part = true, section.cost
 	default:
-		return nil, fail(k.pos, "%s refers to ${%s}, which is neither a key nor a section%s", k.name, ref,
+		return target{}, fail(k.pos, "%s refers to ${%s}, which is neither a key nor a section%s", k.name, ref,
 			didYouMean(strings.ReplaceAll(ref, ":", "."), e.doc.targets(k.section)))
 	}
 	if err == errCycle {
-		return nil, fail(k.pos, "%s refers back to itself: %s -> ${%s}", k.name, strings.Join(e.trail, " -> "), ref)
+		return target{}, fail(k.pos, "%s refers back to itself: %s -> ${%s}", k.name, e.way(), ref)
 	}
 	if err != nil {
-		return nil, err
+		return target{}, err
 	}
+	k.sections = k.sections || t.sections
 	part.depth++
 	k.cost.add(part)
 	e.copied += part.size
 	if k.cost.size > maxSize || e.copied > maxCopied { // before it is written out
-		return nil, fail(k.pos, "references bring in too much: %s.%s is longer than %d MiB, or all of them together than %d",
+		return target{}, fail(k.pos, "references bring in too much: %s.%s is longer than %d MiB, or all of them together than %d",
 			k.section.name, k.name, maxSize>>20, maxCopied>>20)
 	}
-	return v, nil
+	return t, nil
 }
 
-// find looks a reference up: section.key or section:key, a key beside it, or a
-// whole section, in this order. Both results are nil when there is no such thing.
-func (d *document) find(from *rawSection, ref string) (*rawKey, *rawSection) {
+// way is the references that led to the one being followed.
+func (e *evaluator) way() phrase { return phrase(strings.Join(e.trail, " -> ")) }
+
+// find looks a reference in the value of from up: section.key or section:key, a key beside
+// it, or a whole section, in this order; only in x = ${x} a section x goes first.
+// Both results are nil when there is no such thing.
+func (d *document) find(from *rawKey, ref string) (*rawKey, *rawSection) {
 	ref = strings.ReplaceAll(ref, ":", ".")
 	name, key, nested := cutLast(ref)
-	holder := from
+	section := d.byName[ref]
+	holder := from.section
 	if nested {
 		holder = d.byName[name]
 	}
-	if holder != nil {
-		if k := holder.key(key); k != nil {
-			return k, nil
-		}
+	if holder == nil || holder.key(key) == nil {
+		return nil, section
 	}
-	return nil, d.byName[ref]
+	if !nested && section != nil && holder.key(key).text == from.text {
+		return nil, section
+	}
+	return holder.key(key), nil
 }
 
 // targets returns all that a reference in a section may name, for suggestions.

@@ -27,7 +27,7 @@ func TestInterpolation(t *testing.T) {
 		"bare text that becomes a number": {`-${b.ten}.5`, `-10.5`},
 		"a list in a string":              {`"result: ${b.list}"`, `"result: [\"hello\", \"world\"]"`},
 		"in a list":                       {`[${b.one}, "hello ${b.one}"]`, `[1,"hello 1"]`},
-		"a string in a list":              {`[${b.word}]`, `["string"]`},
+		"a string in a list":              {`["${b.word}"]`, `["string"]`},
 		"a section in a list":             {`[${b.c}, 2]`, `[{"d":true},2]`},
 		"in an object":                    {`{"k": ${b.c}, "l": "${b.ten}"}`, `{"k":{"d":true},"l":"10"}`},
 		"quotes are escaped":              {`"say ${b.quote}"`, `"say a\"b"`},

@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // document is a text as sections and raw values, before anything is interpreted.
@@ -10,6 +11,7 @@ type document struct {
 	name     string
 	sections []*rawSection // in file order; after link also those implied by '*'
 	byName   map[string]*rawSection
+	warnings []string
 }
 
 // rawSection is a [section] with its keys in file order.
@@ -33,6 +35,9 @@ type rawKey struct {
 	state   progress
 	value   any
 	cost    cost
+
+	sections bool   // by reference, in the value
+	word     string // Python's literal that the value was written as
 }
 
 // key returns the key of a name, nil when there is none.
@@ -79,7 +84,7 @@ func (l *lexer) line(pos Pos, line string) error {
 	case content[0] == '#' || content[0] == ';':
 		return nil
 	}
-	indent := len(line) - len(strings.TrimLeftFunc(line, unicode.IsSpace))
+	indent := utf8.RuneCountInString(line) - utf8.RuneCountInString(strings.TrimLeftFunc(line, unicode.IsSpace))
 	if l.key != nil && indent > l.indent {
 		l.lines = append(l.lines, content)
 		return nil
@@ -100,13 +105,21 @@ func (l *lexer) endKey() {
 	l.key, l.lines = nil, nil
 }
 
+// header reads [name]. What follows the bracket is ignored, as configparser does,
+// but only comments are ignored without a warning.
 func (l *lexer) header(pos Pos, content string) error {
-	name := strings.TrimSuffix(content[1:], "]")
-	if len(name) != len(content)-2 {
+	name, after, closed := strings.Cut(content[1:], "]")
+	switch {
+	case !closed:
 		return fail(pos, "the section header %s is not closed; write [name] alone on a line", content)
+	case strings.Contains(after, "]"): // configparser would take all up to the last bracket as the name
+		return fail(pos, "%s: the text behind the section header has a bracket; delete it", content)
+	}
+	if after = strings.TrimSpace(after); after != "" && after[0] != '#' && after[0] != ';' {
+		l.doc.warnings = append(l.doc.warnings, fail(pos, "%s: the text behind the section header is ignored; write it on a line of its own", content).Error())
 	}
 	for _, part := range strings.Split(name, ".") {
-		if part == "" || strings.TrimSpace(part) != part || strings.ContainsAny(part, "[]") {
+		if part == "" || strings.TrimSpace(part) != part || strings.Contains(part, "[") {
 			return fail(pos, "[%s] is not a section name; write parts separated by single dots, as [model.layers]", name)
 		}
 	}

@@ -1,16 +1,15 @@
 package config
 
 import (
-	"fmt"
 	"sort"
 	"strings"
 )
 
 // didYouMean returns `; did you mean "x"?` for the candidate closest to a word,
 // or "" when none is close.
-func didYouMean(word string, candidates []string) string {
+func didYouMean(word string, candidates []string) phrase {
 	if n := Nearest(word, candidates); n != "" {
-		return fmt.Sprintf("; did you mean %q?", n)
+		return phrasef("; did you mean %q?", n)
 	}
 	return ""
 }
@@ -64,11 +63,11 @@ func distance(a, b string) int {
 }
 
 // listed returns the names in order, separated by commas.
-func listed(names []string) string {
+func listed(names []string) phrase {
 	if len(names) == 0 {
 		return "none"
 	}
 	sorted := append([]string(nil), names...)
 	sort.Strings(sorted)
-	return strings.Join(sorted, ", ")
+	return phrase(strings.Join(sorted, ", "))
 }

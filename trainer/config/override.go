@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,6 +11,11 @@ type Override struct {
 	Path string // section.key, as "training.batch_size"
 	Raw  string // read as a value in a file is: JSON, else a string; may hold ${...}
 }
+
+// String returns the override as the option that sets it, fit for a message.
+func (o Override) String() string { return printable(o.pos().Source) }
+
+func (o Override) pos() Pos { return Pos{Source: "--" + clip(o.Path)} }
 
 // SplitOverrides takes the overrides out of command-line arguments, by spaCy's
 // rules: a long option with a dot in its name is one, as "--training.max_steps 1000",
@@ -40,7 +44,7 @@ func SplitOverrides(args []string, isFlag func(name string) bool) (rest []string
 			raw = "true"
 		}
 		if section, key, _ := cutLast(name); section == "" || key == "" {
-			return nil, nil, fail(Pos{Source: "--" + name}, "not an override; write --section.key value")
+			return nil, nil, fail(Override{Path: name}.pos(), "not an override; write --section.key value")
 		}
 		o = append(o, Override{Path: name, Raw: raw})
 	}
@@ -49,9 +53,9 @@ func SplitOverrides(args []string, isFlag func(name string) bool) (rest []string
 
 // override puts a value into the raw text of a section.
 func (d *document) override(o Override) error {
-	pos := Pos{Source: "--" + o.Path}
+	pos := o.pos()
 	if !utf8.ValidString(o.Path) || !utf8.ValidString(o.Raw) {
-		return fail(Pos{Source: strconv.Quote(pos.Source)}, "an override has to be UTF-8 text")
+		return fail(pos, "an override has to be UTF-8 text")
 	}
 	name, key, nested := cutLast(o.Path)
 	if !nested || name == "" || !validKey(key) {

@@ -9,9 +9,11 @@ import (
 // Param is an argument of a registered function.
 type Param struct {
 	Name     string
+	Doc      string // what it means, in a few words
 	Type     Type
-	Default  any  // when the config does not set it; nil is null
-	Required bool // there is no default
+	Form     string // what Make accepts, where Type says less
+	Default  any    // when the config does not set it; nil is null
+	Required bool   // there is no default
 	// Variadic makes it receive the positional arguments, the values under '*', as
 	// a list. At most one Param of a Func may be variadic; its Name is for messages.
 	Variadic bool
@@ -19,6 +21,7 @@ type Param struct {
 
 // Func is a function that configs call by name.
 type Func struct {
+	Doc    string // what it makes, in a line
 	Params []Param
 	// Make is called with arguments that have been checked against Params.
 	// Its errors are reported with the line of the block; Args.Errorf names
@@ -102,6 +105,9 @@ func (r *Registry) Registries() []string { return slices.Sorted(maps.Keys(r.byNa
 func (r *Registry) Names(registry string) []string {
 	return slices.Sorted(maps.Keys(r.byName[registry]))
 }
+
+// Doc returns what a registered function makes, in a line; "" if there is no such function.
+func (r *Registry) Doc(registry, name string) string { return r.byName[registry][name].Doc }
 
 // Params returns the parameters of a registered function.
 func (r *Registry) Params(registry, name string) ([]Param, bool) {

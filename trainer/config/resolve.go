@@ -94,7 +94,10 @@ func (r *Registry) call(path string, s *Section, at Entry) (any, error) {
 	}
 	var located *Error
 	if err != nil && !errors.As(err, &located) {
-		err = &Error{Pos: b.pos, Msg: fmt.Sprintf("%s: %s: %v", path, name, err), Err: err}
+		cause := err
+		wrapped := fail(b.pos, "%s: %s: %v", path, name, cause)
+		wrapped.Err = cause
+		err = wrapped
 	}
 	return out, err
 }
@@ -112,7 +115,7 @@ func (r *Registry) lookup(path string, at Entry) (Func, string, error) {
 	}
 	name, ok := at.Value.(string)
 	if !ok {
-		return Func{}, "", fail(at.Pos, "%s: %s names a registered function by a string, got %s", path, at.Key, describe(at.Value))
+		return Func{}, "", fail(at.Pos, "%s: %s names a registered function by a string, got %s", path, at.Key, Describe(at.Value))
 	}
 	f, ok := funcs[name]
 	if !ok {
@@ -174,7 +177,7 @@ func checked(where string, e Entry, p Param, v any) (any, error) {
 	if out, ok := p.Type.convert(v); ok {
 		return out, nil
 	}
-	return nil, fail(e.Pos, "%s: %s is expected, got %s", where, p.Type.article(), describe(v))
+	return nil, fail(e.Pos, "%s: %s", where, p.Type.mismatch(v))
 }
 
 // positional resolves the values under '*': a list, or a section whose keys are
@@ -189,7 +192,7 @@ func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
 	case *Section:
 		items = v.entries
 	default:
-		return nil, fail(e.Pos, "%s: positional arguments are a list or a section, got %s", where, describe(v))
+		return nil, fail(e.Pos, "%s: positional arguments are a list or a section, got %s", where, Describe(v))
 	}
 	out := make([]any, 0, len(items))
 	for _, item := range items {

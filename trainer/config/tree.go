@@ -5,7 +5,7 @@ import "slices"
 // Section is a part of the tree: a [section], or an object {...} inside a value.
 // Its entries keep the order of the file, keys before subsections.
 //
-// The values are nil, bool, int64, float64, string, []any of these, and *Section.
+// The values are nil, bool, int64, uint64 (above the largest int64), float64, string, []any of these, and *Section.
 type Section struct {
 	path    string
 	pos     Pos

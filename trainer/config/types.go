@@ -1,6 +1,9 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Type is what an argument of a registered function, or a value, is to be.
 type Type uint8
@@ -44,6 +47,14 @@ func (t Type) article() string {
 	return "a " + t.String()
 }
 
+// mismatch says that a value is not of the type.
+func (t Type) mismatch(v any) phrase {
+	if n, ok := v.(uint64); ok && t == Int {
+		return phrase(fmt.Sprintf("a whole number of at most %d is expected, got %d", math.MaxInt, n))
+	}
+	return phrase(fmt.Sprintf("%s is expected, got %s", t.article(), Describe(v)))
+}
+
 // convert makes a resolved value one of the type: int, float64, bool, string,
 // []any, or the value itself.
 func (t Type) convert(v any) (any, bool) {
@@ -68,9 +79,9 @@ func (t Type) convert(v any) (any, bool) {
 
 func pack[T any](v T, ok bool) (any, bool) { return v, ok }
 
-// describe names a value and its type in an error.
-func describe(v any) string {
-	const longest = 60
+// Describe names a value and its type, as an error does: on one line, and cut
+// where it is long.
+func Describe(v any) string {
 	kind := ""
 	switch v := v.(type) {
 	case nil:
@@ -84,13 +95,11 @@ func describe(v any) string {
 			return "a section"
 		}
 		kind = "the object "
-	case bool, int64, float64:
+	case bool, int64, uint64, float64:
+	case map[string]any: // a section, resolved
+		return "a section"
 	default:
 		return fmt.Sprintf("a Go value of type %T", v)
 	}
-	text := string(appendJSON(nil, v))
-	if r := []rune(text); len(r) > longest {
-		text = string(r[:longest]) + "..."
-	}
-	return kind + text
+	return kind + clip(string(appendJSON(nil, v)))
 }

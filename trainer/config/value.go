@@ -1,11 +1,14 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // errNotJSON says that a text is no JSON value and so stands for itself.
@@ -20,14 +23,22 @@ func parseJSON(text, path string, pos Pos) (any, error) {
 	}
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
-	r := jsonReader{dec: dec, path: path, pos: pos}
+	r := jsonReader{dec: dec, path: path, pos: pos, replaced: replaced(text)}
 	return r.value()
+}
+
+// replaced says whether a JSON text has the replacement character itself. In other
+// texts the decoder puts it where a \u escape is half of a pair of surrogates.
+func replaced(text string) bool {
+	return strings.ContainsRune(text, utf8.RuneError) || strings.Contains(strings.ToLower(text), `\ufffd`)
 }
 
 type jsonReader struct {
 	dec  *json.Decoder
 	path string
 	pos  Pos
+
+	replaced bool
 }
 
 func (r *jsonReader) value() (any, error) {
@@ -44,7 +55,18 @@ func (r *jsonReader) value() (any, error) {
 	case json.Number:
 		return number(t.String())
 	}
-	return t, nil // nil, bool, string
+	if s, ok := t.(string); ok {
+		return s, r.whole(s)
+	}
+	return t, nil // nil, bool
+}
+
+// whole refuses a string that is not what the text says.
+func (r *jsonReader) whole(s string) error {
+	if !r.replaced && strings.ContainsRune(s, utf8.RuneError) {
+		return fmt.Errorf("%q has half of a pair of surrogates; write both, or the character itself", clip(s))
+	}
+	return nil
 }
 
 func (r *jsonReader) list() (any, error) {
@@ -69,8 +91,11 @@ func (r *jsonReader) object() (any, error) {
 			return nil, err
 		}
 		key, _ := t.(string) // json.Valid has seen to it
+		if err := r.whole(key); err != nil {
+			return nil, err
+		}
 		if seen[key] {
-			return nil, fmt.Errorf("the object has %q twice; delete one of the two", key)
+			return nil, fmt.Errorf("the object has %q twice; delete one of the two", clip(key))
 		}
 		seen[key] = true
 		v, err := r.value()
@@ -83,16 +108,22 @@ func (r *jsonReader) object() (any, error) {
 	return s, err
 }
 
-// number keeps whole numbers of 64 bits exact and makes all others floats.
+// number keeps whole numbers exact, as an int64 where they fit, else as a uint64.
+// Those beyond are an error: a float would lose digits.
 func number(text string) (any, error) {
 	if !strings.ContainsAny(text, ".eE") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return n, nil
 		}
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the whole number %s is beyond 64 bits; write it in quotes, or with a decimal point", clip(text))
+		}
+		return n, nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return nil, fmt.Errorf("the number %.40s is too large", text)
+		return nil, fmt.Errorf("the number %s is too large", clip(text))
 	}
 	return f, nil
 }
@@ -106,6 +137,8 @@ func appendJSON(b []byte, v any) []byte {
 		return strconv.AppendBool(b, v)
 	case int64:
 		return strconv.AppendInt(b, v, 10)
+	case uint64:
+		return strconv.AppendUint(b, v, 10)
 	case float64:
 		return appendFloat(b, v)
 	case string:
@@ -133,11 +166,14 @@ func appendJSON(b []byte, v any) []byte {
 	return b
 }
 
-// appendFloat writes a float so that it is read back as one, and the same.
+// appendFloat writes a float as Python does: it is read back as a float, and as the same one.
 func appendFloat(b []byte, f float64) []byte {
+	if size := math.Abs(f); size != 0 && (size < 1e-4 || size >= 1e16) {
+		return strconv.AppendFloat(b, f, 'e', -1, 64)
+	}
 	start := len(b)
-	b = strconv.AppendFloat(b, f, 'g', -1, 64)
-	if !strings.ContainsAny(string(b[start:]), ".e") {
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	if bytes.IndexByte(b[start:], '.') < 0 {
 		b = append(b, ".0"...)
 	}
 	return b

@@ -39,15 +39,16 @@ func findBLAS() (BLAS, error) {
 	return gonum.Implementation{}, err
 }
 
-// BLAS returns the name of what multiplies matrices, for reports: "gonum", or
-// OpenBLAS with its version and the processor it computes for, as in
-// "openblas 0.3.21 SkylakeX". Equal names promise equal bits.
+// BLAS returns the name of what multiplies matrices, for reports: gonum with the
+// architecture and the kind of its code, as in "gonum amd64 assembly", or OpenBLAS
+// with its version and the processor it computes for, as in "openblas 0.3.21
+// SkylakeX". Equal names promise equal bits.
 func (b *Backend) BLAS() string {
 	switch x := b.blas.(type) {
 	case fmt.Stringer:
 		return x.String()
 	case gonum.Implementation:
-		return "gonum"
+		return gonumName()
 	default:
 		return fmt.Sprintf("%T", x)
 	}

@@ -8,7 +8,8 @@
 // A kernel has finished when its call returns. Every sum is taken in an order
 // that depends on shapes only, so results have the same bits on every run and
 // for every GOMAXPROCS. OpenBLAS orders the sums of a product by the kind of
-// processor too: machines agree in every bit if their Backend.BLAS is equal.
+// processor too, and gonum by whether it was built with its assembly: machines
+// agree in every bit if their Backend.BLAS is equal.
 package cpu
 
 //go:generate go -C ../../tools run ./cpugen -out ../nn/cpu/kernels_amd64.s -stubs ../nn/cpu/kernels_amd64.go -pkg cpu

@@ -143,12 +143,12 @@ func child(t *testing.T, env ...string) (name, hash, fault string) {
 func TestEnvironment(t *testing.T) {
 	const none = "<nil>"
 	name, _, fault := child(t, EnvOpenBLAS+"=off")
-	require.Equal(t, "gonum", name)
+	require.Equal(t, gonumName(), name)
 	require.Equal(t, none, fault)
 
 	for _, path := range []string{"/no/such/file.so", "libm.so.6"} {
 		name, _, fault = child(t, EnvOpenBLAS+"="+path)
-		require.Equal(t, "gonum", name)
+		require.Equal(t, gonumName(), name)
 		require.Contains(t, fault, EnvOpenBLAS+" is "+path)
 	}
 }

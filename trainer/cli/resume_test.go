@@ -155,3 +155,20 @@ func TestResumeRefuses(t *testing.T) {
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "its layers.0.W has shape [32 196], the model's [10 196]")
 }
+
+// Checkpoints from before gonum's name told which of its products it means are
+// resumed, with a warning that bits may differ.
+func TestResumeWithTheOldNameOfProducts(t *testing.T) {
+	dir := t.TempDir()
+	train(t, small(t, "--steps", "3", "--out", dir, "--transport", "inproc")...)
+	old, path, _, err := checkpoint.Latest(dir)
+	require.NoError(t, err)
+	require.NotEqual(t, "gonum", old.Notes["blas"])
+	old.Notes["blas"] = "gonum"
+	_, err = old.Write(dir)
+	require.NoError(t, err)
+	code, _, stderr := result(small(t, "--steps", "5", "--resume", dir, "--transport", "inproc")...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "not as it was in "+path+": what multiplies matrices (")
+	require.Contains(t, stderr, ", was gonum); training goes on, but not with the bits")
+}

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/cli"
+)
+
+const root = "../.."
+
+// A printed command is a line of a code block in a document.
+type printed struct {
+	file string
+	line int
+	text string // without its comment
+}
+
+func (p printed) String() string { return p.file + ":" + strconv.Itoa(p.line) + " " + p.text }
+
+var (
+	codeLine = regexp.MustCompile(`^    ((\./|bin/)?ringtrain|go|make|torchrun|srun|mpirun) `)
+	comment  = regexp.MustCompile(`\s+#\s.*`)
+	// What a reader has to replace: a capital letter, or more.
+	placeholder = regexp.MustCompile(` [A-Z]+( |$)|\.\.\.`)
+)
+
+// commands are the command lines that a document prints.
+func commands(t *testing.T, file string) []printed {
+	text, err := os.ReadFile(filepath.Join(root, file))
+	require.NoError(t, err)
+	var all []printed
+	for i, line := range strings.Split(string(text), "\n") {
+		if codeLine.MatchString(line) {
+			all = append(all, printed{file, i + 1, strings.TrimSpace(comment.ReplaceAllString(line, ""))})
+		}
+	}
+	return all
+}
+
+// Every command that a document prints has flags that exist.
+func TestPrintedFlags(t *testing.T) {
+	docs, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	require.NoError(t, err)
+	files := []string{"README.md", "SECURITY.md"}
+	for _, d := range docs {
+		files = append(files, "docs/"+filepath.Base(d))
+	}
+	seen := 0
+	for _, file := range files {
+		for _, c := range commands(t, file) {
+			_, args, found := strings.Cut(c.text, "ringtrain ")
+			if !found || strings.HasPrefix(c.text, "go build") || placeholder.MatchString(args) {
+				continue
+			}
+			var stderr bytes.Buffer
+			code := cli.Main(catalog.New(), append(strings.Fields(args), "--help"), new(bytes.Buffer), &stderr)
+			require.Zero(t, code, "%v: %s", c, stderr.String())
+			seen++
+		}
+	}
+	require.Greater(t, seen, 30)
+}
+
+// What README.md prints works as printed, in a fresh copy of the tree, from top
+// to bottom.
+func TestReadme(t *testing.T) {
+	collectivetest.Slow(t)
+	u := newUser(t)
+	all := commands(t, "README.md")
+	require.NotEmpty(t, all)
+	for i, c := range all {
+		t.Run(c.String(), func(t *testing.T) {
+			if why := u.cannot(c); why != "" {
+				t.Skip(why)
+			}
+			if !strings.Contains(c.text, firstMachine) {
+				u.start(t, "", c.text)()
+				return
+			}
+			if strings.Contains(c.text, "--join") {
+				t.Skip("was run with the command of the first machine")
+			}
+			other := strings.Replace(c.text, "--bind "+firstMachine, "--join "+firstMachine+":7946", 1)
+			if i+1 < len(all) && strings.Contains(all[i+1].text, "--join") {
+				other = all[i+1].text
+			}
+			u.together(t, c.text, other)
+		})
+	}
+}
+
+// A user types commands in a copy of the tree.
+type user struct {
+	dir string
+	env []string
+}
+
+func newUser(t *testing.T) *user {
+	u := &user{dir: t.TempDir()}
+	copyTree(t, u.dir)
+	u.env = append(os.Environ(),
+		"XDG_CACHE_HOME="+t.TempDir(), "XDG_RUNTIME_DIR="+t.TempDir(), "PATH="+u.dir+string(filepath.ListSeparator)+os.Getenv("PATH"),
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1")
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} { // not in the new cache directory
+		out, err := exec.Command("go", "env", name).Output()
+		require.NoError(t, err)
+		u.env = append(u.env, name+"="+strings.TrimSpace(string(out)))
+	}
+	return u
+}
+
+// copyTree copies what belongs to the sources.
+func copyTree(t *testing.T, to string) {
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (rel == ".git" || rel == "bin" || rel == "runs"):
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, rel), 0o777)
+		case !d.Type().IsRegular():
+			return nil // .git of a worktree, and links
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), text, info.Mode())
+	}))
+}
+
+// firstMachine is the address that documents give the first of two machines.
+const firstMachine = "10.0.0.1"
+
+// cannot says why a command does not run here, or "".
+func (u *user) cannot(c printed) string {
+	program, _, _ := strings.Cut(c.text, " ")
+	_, missing := exec.LookPath(program)
+	_, noIP := exec.LookPath("ip")
+	switch {
+	case runtime.GOOS == "windows":
+		return "needs a shell"
+	case strings.HasPrefix(c.text, "go test"):
+		return "is what runs now"
+	case strings.HasPrefix(c.text, "make gpu"):
+		return "needs CUDA's header: .ci/run builds for GPUs"
+	case !strings.HasPrefix(program, "./") && program != "ringtrain" && missing != nil:
+		return "there is no " + program
+	case (strings.Contains(c.text, firstMachine) || strings.Contains(c.text, "--hosts netns")) && (os.Geteuid() != 0 || noIP != nil):
+		return "needs root and ip, for machines in network namespaces"
+	}
+	return ""
+}
+
+// start begins a command, in a network namespace unless host is "". It is killed
+// with all that it started if it takes too long.
+func (u *user) start(t *testing.T, host, text string) (end func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	cmd := exec.CommandContext(ctx, "sh", "-c", text)
+	if host != "" {
+		cmd = exec.CommandContext(ctx, "ip", "netns", "exec", host, "sh", "-c", text)
+	}
+	var out bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = u.dir, u.env, &out, &out
+	cmd.WaitDelay = 10 * time.Second
+	require.NoError(t, cmd.Start())
+	return func() {
+		defer cancel()
+		err := cmd.Wait()
+		assert.NoError(t, err, "%s\n%s", text, out.String())
+		if m := accuracy.FindStringSubmatch(out.String()); m != nil && strings.Contains(text, "--workers 4") {
+			reached, err := strconv.ParseFloat(m[1], 64)
+			assert.NoError(t, err)
+			assert.Greater(t, reached, .95, text)
+		}
+	}
+}
+
+var accuracy = regexp.MustCompile(`accuracy ([0-9.]+) after`)
+
+// together runs commands on machines of their own, whose addresses are
+// firstMachine and those that follow.
+func (u *user) together(t *testing.T, commands ...string) {
+	ip := func(args ...string) {
+		out, err := exec.Command("ip", args...).CombinedOutput()
+		require.NoError(t, err, "ip %v: %s", args, out)
+	}
+	name := "readme" + strconv.Itoa(os.Getpid())
+	bridge := name + "s"
+	ip("netns", "add", bridge) // a switch, away from this machine's network
+	t.Cleanup(func() { ip("netns", "del", bridge) })
+	ip("-n", bridge, "link", "add", "br", "type", "bridge")
+	ip("-n", bridge, "link", "set", "br", "up")
+	var ends []func()
+	for i := range commands {
+		host := name + strconv.Itoa(i)
+		ip("netns", "add", host)
+		t.Cleanup(func() { ip("netns", "del", host) })
+		port := "p" + strconv.Itoa(i)
+		ip("-n", bridge, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", host)
+		ip("-n", bridge, "link", "set", port, "master", "br", "up")
+		ip("-n", host, "addr", "add", "10.0.0."+strconv.Itoa(i+1)+"/24", "dev", "eth0")
+		ip("-n", host, "link", "set", "eth0", "up")
+		ip("-n", host, "link", "set", "lo", "up")
+	}
+	for i, text := range commands {
+		ends = append(ends, u.start(t, name+strconv.Itoa(i), text))
+	}
+	for _, end := range ends {
+		end()
+	}
+}

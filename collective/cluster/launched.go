@@ -54,7 +54,7 @@ func FromLauncher(getenv func(string) string) (*Launched, error) {
 // launcher knows left to the caller.
 func (l *Launched) Config() (Config, error) {
 	c := Config{
-		Cluster: "ringtrain-" + l.digest(), Node: l.node(),
+		Cluster: "ringtrain-" + l.digest(), Node: l.node(), NodeRank: l.NodeRank,
 		Nodes: l.Nodes, Local: l.Local, LocalSize: l.LocalSize,
 	}
 	if l.Rank > 0 {

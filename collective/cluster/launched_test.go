@@ -120,6 +120,7 @@ func TestLaunchedConfig(t *testing.T) {
 	require.Zero(t, second.Bind.Port())
 	require.Equal(t, []int{0, 1}, []int{first.Local, second.Local})
 	require.Equal(t, 2, first.LocalSize)
+	require.Zero(t, first.NodeRank)
 	require.NotEqual(t, first.Cluster, other.Cluster)
 	require.NotEqual(t, first.Bind, other.Bind)
 }

@@ -25,6 +25,8 @@ func (a *app) adopt(f *placeFlags, workers *int, flag string, given func(string)
 		return fmt.Errorf("--%s %d, but %s started %d processes on this machine, and each is a worker: leave --%s out", flag, *workers, l.By, l.LocalSize, flag)
 	case given("nodes") && f.nodes != l.Nodes:
 		return fmt.Errorf("--nodes %d, but %s started the job on %d machines: leave --nodes out", f.nodes, l.By, l.Nodes)
+	case given("rank0"):
+		return fmt.Errorf("--rank0 %s, but %s has numbered the ranks: leave --rank0 out", f.rank0, l.By)
 	case f.transport == "inproc":
 		return fmt.Errorf("--transport inproc is one process, but %s started %d: start ringtrain without it", l.By, l.Size)
 	}
@@ -54,7 +56,7 @@ func (a *app) takeSeat(c *cluster.Config, f placeFlags) error {
 	if err != nil {
 		return err
 	}
-	c.Cluster, c.Node, c.Local = cmp.Or(f.cluster, at.Cluster), at.Node, at.Local
+	c.Cluster, c.Node, c.NodeRank, c.Local = cmp.Or(f.cluster, at.Cluster), at.Node, at.NodeRank, at.Local
 	if c.Bind = at.Bind; f.bind != "" {
 		if c.Bind, err = bindAddress(f); err != nil {
 			return err

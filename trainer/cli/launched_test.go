@@ -47,6 +47,7 @@ func TestMistakesUnderMpirun(t *testing.T) {
 	}{
 		{append(args, "--workers", "4"), "leave --workers out"},
 		{append(args, "--nodes", "2"), "leave --nodes out"},
+		{append(args, "--rank0", "a"), "leave --rank0 out"},
 		{append(args, "--transport", "inproc"), "inproc is one process"},
 		{[]string{"bench", "scaling"}, "bench scaling starts its own workers"},
 		{[]string{"bench", "collective", "--hosts", "netns"}, "starts its own workers"},

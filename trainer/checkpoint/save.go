@@ -19,35 +19,50 @@ const (
 	metadataKey = "__metadata__"
 )
 
+// A Writer writes the files of one run of a program. The zero Writer is for
+// directories in which nobody else writes.
+type Writer struct {
+	// Run names the run: letters, digits and hyphens. It is a part of the name of
+	// each file while that is being written, by which Sweep knows what a run has
+	// left that was killed.
+	Run string
+	// Progress, if not nil, is called again and again while a file is made, with
+	// the bytes that were summed up, written or synced since the last call. A disk
+	// that does not answer is a call that does not come.
+	Progress func(bytes int)
+}
+
+// Save is [Writer.Save] of the zero Writer.
+func Save(path string, f File) error { return Writer{}.Save(path, f) }
+
 // Save writes a checkpoint. The file at path is replaced whole or not at all: the
 // new one is written beside it, synced and renamed, so a reader, or a crash at any moment, finds
 // the old or the new. Directories are not made. Tensors of any layout are stored
 // row-major; one without elements, without a name or with the name of another is
 // an error, and then nothing is written.
-func Save(path string, f File) error {
+func (w Writer) Save(path string, f File) error {
 	plan, err := f.plan()
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", path, err)
 	}
-	out, err := newPending(path)
+	out, err := newPending(path, w.Run, w.progress)
 	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return fmt.Errorf("checkpoint %s: %w", path, err)
 	}
 	err = plan.write(out)
 	if err == nil {
-		err = out.CloseAtomicallyReplace()
+		err = out.replace()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("checkpoint %s: %w", path, err), out.Cleanup())
+		return errors.Join(fmt.Errorf("checkpoint %s: %w", path, err), out.cleanup())
 	}
 	return nil
 }
 
-// pending is a file being written aside, to take the place of another whole.
-type pending interface {
-	io.Writer
-	CloseAtomicallyReplace() error // syncs, closes, renames
-	Cleanup() error                // removes it
+func (w Writer) progress(bytes int) {
+	if w.Progress != nil {
+		w.Progress(bytes)
+	}
 }
 
 // plan is a file ready to be written: nothing in it can fail but the writing.

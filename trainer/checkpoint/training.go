@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -54,24 +55,23 @@ type Training struct {
 // steps do.
 func FileName(step int) string { return fmt.Sprintf("step-%08d.safetensors", step) }
 
+// Write is [Writer.Write] of the zero Writer.
+func (t Training) Write(dir string) (string, error) { return Writer{}.Write(dir, t) }
+
 // Write writes a training into dir as FileName(t.Step), whole or not at all, and
-// returns the path. Leftovers of writers that were killed are removed. What else is
-// in the directory stays. A training with a number that is not finite is refused, by
-// Read as well.
-func (t Training) Write(dir string) (string, error) {
+// returns the path. What else is in the directory stays. A training with a number
+// that is not finite is refused, by Read as well.
+func (w Writer) Write(dir string, t Training) (string, error) {
 	path := filepath.Join(dir, FileName(t.Step))
-	f, err := t.file()
+	f, err := t.file(w.progress)
 	if err != nil {
 		return path, fmt.Errorf("checkpoint %s: %w", path, err)
 	}
-	if err := sweep(dir); err != nil {
-		return path, err
-	}
-	return path, Save(path, f)
+	return path, w.Save(path, f)
 }
 
 // file puts everything into one file.
-func (t Training) file() (File, error) {
+func (t Training) file(progress func(bytes int)) (File, error) {
 	f := File{Metadata: maps.Clone(t.Notes)}
 	if f.Metadata == nil {
 		f.Metadata = map[string]string{}
@@ -102,13 +102,13 @@ func (t Training) file() (File, error) {
 	if err := f.CheckFinite(); err != nil {
 		return f, err
 	}
-	sum, err := f.sum()
+	sum, err := f.sum(progress)
 	f.Metadata[noteSum] = sum
 	return f, err
 }
 
 // sum is the SHA-256 of the file as it would be without the note of it.
-func (f File) sum() (string, error) {
+func (f File) sum(progress func(bytes int)) (string, error) {
 	f.Metadata = maps.Clone(f.Metadata)
 	delete(f.Metadata, noteSum)
 	p, err := f.plan()
@@ -116,10 +116,23 @@ func (f File) sum() (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	if err := p.write(h); err != nil {
+	if err := p.write(tallied{h, progress}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// tallied is a writer that tells of what it takes.
+type tallied struct {
+	io.Writer
+	took func(bytes int)
+}
+
+// Write implements io.Writer.
+func (t tallied) Write(b []byte) (int, error) {
+	n, err := t.Writer.Write(b)
+	t.took(n)
+	return n, err
 }
 
 // Read reads a file of Write and checks its sum. A file that one of the checks
@@ -146,7 +159,7 @@ func (f File) Training() (Training, error) {
 	if t.Notes[noteFormat] != Format || !Summed(t.Notes) {
 		return t, errors.New("it does not hold a training: it was not written by ringtrain train --checkpoint-every or --out")
 	}
-	sum, err := f.sum()
+	sum, err := f.sum(func(int) {})
 	if err != nil {
 		return t, err
 	}
@@ -232,29 +245,4 @@ func Prune(dir string, newest, keep int) error {
 		return fmt.Errorf("checkpoint: an old one cannot be removed: %w", err)
 	}
 	return nil
-}
-
-// sweep removes what killed writers have left. One directory has one writer.
-func sweep(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
-	}
-	for _, e := range entries {
-		if !isLeftover(e.Name()) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("checkpoint: %w", err)
-		}
-	}
-	return nil
-}
-
-// isLeftover reports whether Save names a file so while it is being written: a
-// dot, the name of a checkpoint or of weights, and digits.
-func isLeftover(name string) bool {
-	hidden := strings.HasPrefix(name, ".")
-	_, digits, ok := strings.Cut(name, ".safetensors")
-	return hidden && ok && digits != "" && strings.Trim(digits, "0123456789") == ""
 }

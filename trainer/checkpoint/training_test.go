@@ -169,19 +169,63 @@ func TestWriteRefuses(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// What a killed writer leaves is removed by the next.
-func TestLeftoversGo(t *testing.T) {
+// Sweep removes what dead runs have left, and nothing else.
+func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, "."+checkpoint.FileName(7)+"123456")
-	require.NoError(t, os.WriteFile(left, []byte("half"), 0o600))
-	weights, other := filepath.Join(dir, ".model.safetensors987"), filepath.Join(dir, ".model.safetensors.swp")
-	require.NoError(t, os.WriteFile(weights, []byte("half"), 0o600))
-	require.NoError(t, os.WriteFile(other, []byte("an editor's"), 0o600))
+	left := func(name string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
+		return path
+	}
+	gone := []string{left("." + checkpoint.FileName(7) + ".dead-1.00c0ffee.tmp"), left(".model.safetensors.dead-1.12345678.tmp")}
+	stay := []string{
+		left("." + checkpoint.FileName(7) + ".alive-2.00c0ffee.tmp"),
+		left(".model.safetensors..00c0ffee.tmp"),
+		left(".model.safetensors987"),
+		left(".model.safetensors.swp"),
+		left("model.safetensors.dead-1.00c0ffee.tmp"),
+		left(".notes.dead-1.00c0ffee.tmp"),
+	}
+	require.NoError(t, checkpoint.Sweep(dir, func(run string) bool { return run == "dead-1" }))
+	for _, path := range gone {
+		require.NoFileExists(t, path)
+	}
+	for _, path := range stay {
+		require.FileExists(t, path)
+	}
 	_, err := training(8).Write(dir)
 	require.NoError(t, err)
-	require.NoFileExists(t, left)
-	require.NoFileExists(t, weights)
-	require.FileExists(t, other)
+	for _, path := range stay {
+		require.FileExists(t, path, "whoever writes removes nothing")
+	}
+}
+
+// The name of a file that is being written says whose it is, and what is done is
+// told.
+func TestWriterTells(t *testing.T) {
+	dir, seen, bytes := t.TempDir(), map[string]bool{}, 0
+	w := checkpoint.Writer{Run: "me-7", Progress: func(n int) {
+		bytes += n
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, e := range entries {
+			seen[e.Name()] = true
+		}
+	}}
+	path, err := w.Write(dir, training(3))
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Greater(t, int64(bytes), 2*info.Size(), "bytes are summed up, written and synced")
+	delete(seen, filepath.Base(path))
+	require.Len(t, seen, 1)
+	for name := range seen {
+		require.Regexp(t, `^\.step-00000003\.safetensors\.me-7\.[0-9a-f]{8}\.tmp$`, name)
+	}
+	require.NoError(t, checkpoint.Sweep(dir, func(string) bool { return true }))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
 }
 
 // A directory in the place of a checkpoint is somebody's own.

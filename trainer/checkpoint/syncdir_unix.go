@@ -1,0 +1,17 @@
+//go:build !windows
+
+package checkpoint
+
+import (
+	"errors"
+	"os"
+)
+
+// syncDir makes the names in a directory survive a power cut.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -63,13 +64,17 @@ func (l *loop) end(ctx context.Context, stopped bool) error {
 	if err := l.compareValues(ctx); err != nil {
 		return err
 	}
-	if err := l.save(ctx, true); err != nil {
+	err := l.save(ctx, true)
+	var unsaved *SaveError
+	switch {
+	case !stopped:
 		return err
-	}
-	if stopped {
+	case err == nil:
 		return ErrStopped
+	case errors.As(err, &unsaved):
+		return errors.Join(ErrStopped, err)
 	}
-	return nil
+	return err
 }
 
 // compareValues makes sure at the end that all ranks hold the same model.

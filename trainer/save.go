@@ -38,6 +38,23 @@ type SaveEvent struct {
 	Elapsed time.Duration // since the first step began
 }
 
+// A SaveError is returned by Train on rank 0 when a snapshot could not be kept:
+// the last of a training, which its result may depend on, or, with
+// Config.RequireSave, any. After the last one all ranks have ended after the same
+// step, and only rank 0 knows; the error is then joined with ErrStopped if the
+// training was stopped.
+type SaveError struct {
+	Step int // steps done
+	Last bool
+	Err  error
+}
+
+// Error says which step was not kept, and why.
+func (e *SaveError) Error() string { return fmt.Sprintf("trainer: saving step %d: %v", e.Step, e.Err) }
+
+// Unwrap is why.
+func (e *SaveError) Unwrap() error { return e.Err }
+
 // start tells all ranks where rank 0 goes on from.
 func start(ctx context.Context, g *collective.Group, from State) (State, error) {
 	step := []int64{int64(from.Step)}
@@ -80,8 +97,8 @@ func (l *loop) save(ctx context.Context, last bool) error {
 	if o, ok := l.Observer.(CheckpointObserver); ok {
 		o.Saved(SaveEvent{Step: steps, Err: err, Took: time.Since(begin), Elapsed: time.Since(l.begin)})
 	}
-	if err != nil && l.RequireSave {
-		return fmt.Errorf("trainer: saving step %d: %w", steps, err)
+	if err != nil && (last || l.RequireSave) {
+		return &SaveError{Step: steps, Last: last, Err: err}
 	}
 	return nil
 }

@@ -212,6 +212,48 @@ func TestSaverMayFail(t *testing.T) {
 	}
 }
 
+// The last snapshot is what a training leaves behind: without it, Train fails on
+// rank 0, done or stopped, and the others have ended after the same step.
+func TestTheLastSaveMustNotFail(t *testing.T) {
+	full := errors.New("the disk is full")
+	kept := &shelf{fails: func(step int) error {
+		if step >= 9 {
+			return full
+		}
+		return nil
+	}}
+	usual := job{ranks: 2, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1)}
+	for _, stops := range []bool{false, true} {
+		one, want := usual, 20
+		if stops {
+			stop := make(chan struct{})
+			want = 10
+			one.change = func(rank int, c *trainer.Config) {
+				if rank == 1 {
+					c.Stop = stop
+					c.Observer = observeSteps(func(e trainer.StepEvent) {
+						if e.Step == 8 {
+							close(stop)
+						}
+					})
+				}
+			}
+		}
+		for rank, o := range one.saves(kept).run(t) {
+			require.Equal(t, want, o.result.Steps)
+			require.Equal(t, stops, errors.Is(o.err, trainer.ErrStopped))
+			if rank != 0 {
+				continue // by itself it knows nothing, and Group.Abort tells
+			}
+			var unsaved *trainer.SaveError
+			require.ErrorAs(t, o.err, &unsaved)
+			require.True(t, unsaved.Last)
+			require.Equal(t, want, unsaved.Step)
+			require.ErrorIs(t, o.err, full)
+		}
+	}
+}
+
 // Rank 0 has a snapshot of another model, or of gradients that it cannot hold.
 func TestResumeRefuses(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1)}

@@ -100,7 +100,8 @@ type Config struct {
 	From State
 	// Saver takes snapshots on rank 0: after every SaveEvery steps, 0 for none
 	// of these, and at the end or at a stop. It may be nil, as it is on other
-	// ranks. Training goes on when it fails, unless RequireSave says otherwise.
+	// ranks. Training goes on when it fails, unless RequireSave says otherwise; if
+	// the last snapshot fails, Train returns a SaveError.
 	Saver       Saver
 	SaveEvery   int
 	RequireSave bool

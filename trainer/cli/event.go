@@ -74,18 +74,35 @@ func (e *lostEvent) String() string {
 
 // weightsEvent is written when a machine has its copy of the trained weights.
 type weightsEvent struct {
-	Event string `json:"event"` // "weights"
-	Path  string `json:"path"`
-	Step  int    `json:"step"`
+	Event     string `json:"event"` // "weights"
+	Path      string `json:"path"`
+	Step      int    `json:"step"`
+	InsteadOf string `json:"instead_of,omitempty"` // the path in --out, if it could not be written
 }
 
 // checkpointFailedEvent is written when a checkpoint, or the weights, cannot be
-// written, and training goes on.
+// written.
 type checkpointFailedEvent struct {
 	Event string `json:"event"` // "checkpoint_failed"
 	Path  string `json:"path"`
 	Step  int    `json:"step"`
 	Error string `json:"error"`
+	Last  bool   `json:"last,omitempty"` // it was to stay when the job ends, which fails
+}
+
+// saveRetryEvent is written when the last checkpoint, or the weights, cannot be
+// written, and it is tried again.
+type saveRetryEvent struct {
+	Event string    `json:"event"` // "save_retry"
+	Path  string    `json:"path"`
+	Step  int       `json:"step"`
+	Error string    `json:"error"`
+	Until time.Time `json:"until"`
+}
+
+// String is one line for the user.
+func (e *saveRetryEvent) String() string {
+	return fmt.Sprintf("%s; trying again until %s: free some space, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly))
 }
 
 // resumedEvent is written before the first step of a training that goes on.
@@ -97,9 +114,10 @@ type resumedEvent struct {
 
 // checkpointEvent is written when a checkpoint is on disk.
 type checkpointEvent struct {
-	Event string `json:"event"` // "checkpoint"
-	Path  string `json:"path"`
-	Step  int    `json:"step"`
+	Event     string `json:"event"` // "checkpoint"
+	Path      string `json:"path"`
+	Step      int    `json:"step"`
+	InsteadOf string `json:"instead_of,omitempty"` // the path in --out, if it could not be written
 }
 
 // stoppedEvent is written instead of a result when a worker asked to stop.
@@ -207,7 +225,8 @@ func decodeEvent(line []byte) any {
 		"view": func() any { return new(viewEvent) }, "step": func() any { return new(stepEvent) },
 		"eval": func() any { return new(evalEvent) }, "peer_lost": func() any { return new(lostEvent) },
 		"checkpoint": func() any { return new(checkpointEvent) }, "checkpoint_failed": func() any { return new(checkpointFailedEvent) },
-		"weights": func() any { return new(weightsEvent) }, "resumed": func() any { return new(resumedEvent) }, "stopped": func() any { return new(stoppedEvent) },
+		"save_retry": func() any { return new(saveRetryEvent) },
+		"weights":    func() any { return new(weightsEvent) }, "resumed": func() any { return new(resumedEvent) }, "stopped": func() any { return new(stoppedEvent) },
 		"result": func() any { return new(resultEvent) }, "ready": func() any { return new(readyEvent) },
 		"failed": func() any { return new(failedEvent) }, "row": func() any { return new(rowEvent) },
 		"tuned": func() any { return new(tunedEvent) }, "tuned_size": func() any { return new(tunedSizeEvent) }, "tune_saved": func() any { return new(tuneSavedEvent) },

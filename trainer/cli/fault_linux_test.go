@@ -21,7 +21,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/cli"
 )
 
 // running is a job in mid-run.
@@ -246,7 +248,8 @@ func (r *running) finishTorn(t *testing.T) int {
 }
 
 // A disk that is full stops no training, unless it shall: what was saved stays,
-// and nothing is left of what could not be.
+// and nothing is left of what could not be. What the training leaves behind is
+// tried again, until somebody frees space.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a small file system needs root")
@@ -256,20 +259,44 @@ func TestFullDisk(t *testing.T) {
 		code int
 	}{{nil, 0}, {[]string{"--require-checkpoint"}, 1}} {
 		dir := t.TempDir()
-		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=320k", "tmpfs", dir).CombinedOutput(); err != nil {
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=480k", "tmpfs", dir).CombinedOutput(); err != nil {
 			t.Skipf("tmpfs cannot be mounted here: %s", out)
 		}
 		t.Cleanup(func() { require.NoError(t, exec.Command("umount", dir).Run()) })
+		filler := filepath.Join(dir, "filler")
+		require.NoError(t, os.WriteFile(filler, make([]byte, 160<<10), 0o666))
+		stdout, stderr := new(transcript), new(transcript)
+		full := stdout.expect("save_retry")
+		var free sync.WaitGroup
+		free.Go(func() {
+			select {
+			case <-full:
+				_ = os.Remove(filler)
+			case <-t.Context().Done():
+			}
+		})
+		t.Cleanup(free.Wait)
 		args := append(small(t, "--workers", "2", "--batch", "32", "--steps", "40", "--out", dir, "--checkpoint-every", "10", "--keep", "0"), c.more...)
-		code, stdout, stderr := result(append(args, "--transport", "inproc")...)
+		code := cli.Main(catalog.New(), append(args, "--transport", "inproc"), stdout, stderr)
 		require.Equal(t, c.code, code, stderr)
-		all := events(t, []byte(stdout))
+		all := events(t, []byte(stdout.String()))
 		failed := only(all, "checkpoint_failed")
-		require.NotEmpty(t, failed)
+		require.Len(t, failed, 1)
 		require.Contains(t, failed[0].Error, "no space left on device")
 		require.Equal(t, 30, failed[0].Step)
-		require.Equal(t, []int{10, 20}, steps(t, dir), "the old ones are intact")
-		for _, step := range []int{10, 20} {
+		saved := []int{10, 20}
+		if c.code == 0 {
+			saved = append(saved, 40)
+			require.NotEmpty(t, only(all, "save_retry"))
+			require.Equal(t, 40, last(all).Steps)
+			require.Equal(t, "result", last(all).Event)
+			require.FileExists(t, filepath.Join(dir, "model.safetensors"))
+		} else {
+			require.Contains(t, stderr.String(), "saving step 30")
+			require.Empty(t, only(all, "result"))
+		}
+		require.Equal(t, saved, steps(t, dir), "the old ones are intact")
+		for _, step := range saved {
 			_, err := checkpoint.Read(filepath.Join(dir, checkpoint.FileName(step)))
 			require.NoError(t, err)
 		}
@@ -278,13 +305,6 @@ func TestFullDisk(t *testing.T) {
 		for _, e := range entries {
 			require.False(t, strings.HasPrefix(e.Name(), "."), "%s is left", e.Name())
 		}
-		if c.code == 0 {
-			require.Equal(t, 40, last(all).Steps)
-			require.Equal(t, "result", last(all).Event)
-			continue
-		}
-		require.Contains(t, stderr, "saving step 30")
-		require.Empty(t, only(all, "result"))
 	}
 }
 
@@ -337,7 +357,8 @@ func TestStuckOutput(t *testing.T) {
 	requireGone(t, pids)
 }
 
-// What cannot be saved on SIGTERM must not look as if it were.
+// What cannot be saved on SIGTERM must not look as if it were. The second signal
+// ends the retries.
 func TestSaveThatFailsAfterSIGTERM(t *testing.T) {
 	for _, workers := range []string{"1", "2"} {
 		out := filepath.Join(t.TempDir(), "run")
@@ -345,8 +366,16 @@ func TestSaveThatFailsAfterSIGTERM(t *testing.T) {
 		require.NoError(t, os.RemoveAll(out))
 		require.NoError(t, os.WriteFile(out, nil, 0o666))
 		require.NoError(t, r.Process.Signal(syscall.SIGTERM))
+		for {
+			e, err := r.next()
+			require.NoError(t, err, "%s", r.stderr)
+			if e.Event == "save_retry" {
+				break
+			}
+		}
+		require.NoError(t, r.Process.Signal(syscall.SIGTERM))
 		require.Equal(t, 1, r.finish(t))
-		require.Contains(t, r.stderr.String(), "saving the weights")
+		require.Contains(t, r.stderr.String(), "lost the last checkpoint and the trained weights")
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,12 @@ type rank struct {
 	gradients func(n int) []float32 // makes memory for them; nil is Go's heap
 	finished  func()                // called when the work is done and others may leave; may be nil
 
+	quit  <-chan struct{} // closed when nobody waits for retries any more; may be nil
+	pulse *pulse          // told of progress; may be nil
+
 	model      nn.Model
-	saver      *saver // nil but on rank 0 with --out
+	files      checkpoint.Writer
+	last       *persister // of what the training leaves behind; nil without --out
 	blas, plan string
 }
 
@@ -43,15 +48,15 @@ func (r *rank) run(ctx context.Context) error {
 	if r.finished != nil {
 		r.finished()
 	}
-	if err == nil {
+	var told *toldError
+	if err == nil || errors.As(err, &told) {
 		// Who has finished must not leave before the others have heard its last
 		// message, nor call it a success.
-		err = r.group.Barrier(ctx)
+		err = cmp.Or(err, r.group.Barrier(ctx))
 	}
 	if err != nil {
 		var lost *collective.RankError
-		var told *toldError
-		if !errors.As(err, &lost) && !errors.As(err, &told) && !trainer.Unanimous(err) {
+		if !errors.As(err, &lost) && told == nil && !trainer.Unanimous(err) {
 			r.group.Abort(err)
 		}
 		return err
@@ -103,14 +108,15 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err 
 	}
 	result, err := trainer.Train(ctx, c)
 	stopped := errors.Is(err, trainer.ErrStopped)
-	if err != nil && !stopped {
+	var unsaved *trainer.SaveError
+	if err != nil && !stopped && !(errors.As(err, &unsaved) && unsaved.Last) {
 		return nil, err
 	}
 	tensors, err := weights(backend, r.model.Params())
 	if err != nil {
 		return nil, err
 	}
-	if err := r.save(tensors, result, stopped); err != nil {
+	if err := agree(ctx, r.group, r.save(ctx, tensors, result.Steps)); err != nil {
 		return nil, err
 	}
 	if stopped {

@@ -171,27 +171,6 @@ func listing(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// checkDirs says early that there is nothing to go on from, or that --out holds
-// another training, whose checkpoints would be mixed with those to come.
-func (f *trainFlags) checkDirs() error {
-	if f.out != f.resume {
-		if steps, _ := checkpoint.Steps(f.out); f.out != "" && len(steps) > 0 {
-			return fmt.Errorf("--out %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", f.out, f.out)
-		}
-	}
-	if f.resume == "" || f.nodes > 1 {
-		return nil
-	}
-	steps, err := checkpoint.Steps(f.resume)
-	switch {
-	case err != nil:
-		return fmt.Errorf("--resume %s: %w", f.resume, err)
-	case len(steps) == 0:
-		return fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", f.resume, checkpoint.FileName(50))
-	}
-	return nil
-}
-
 // checkResume finds out before anything starts whether --resume can work, and
 // tells what will be different. Where several machines make the job only the one
 // of rank 0 needs the checkpoint, and which that is shows later.
@@ -284,13 +263,28 @@ func (a *app) withHint(s *settings, err error) error {
 		fmt.Fprintln(a.stderr, "ringtrain: there is no checkpoint to go on from: --out DIR --checkpoint-every STEPS writes them, and --resume DIR goes on")
 		return &codedError{code: code}
 	}
-	t, _, _, none := checkpoint.Latest(s.flags.out)
 	code := a.exit(err)
+	step, dir := newest(s.flags.out, s.flags.outFallback)
 	switch {
-	case none == nil:
-		fmt.Fprintf(a.stderr, "ringtrain: to go on from step %d, give the same command with --resume %s\n", t.Step, s.flags.out)
+	case step >= 0:
+		fmt.Fprintf(a.stderr, "ringtrain: to go on from step %d, give the same command with --resume %s\n", step, dir)
 	case s.flags.nodes == 1:
 		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to go on from; --checkpoint-every STEPS writes them\n", s.flags.out)
 	}
 	return &codedError{code: code}
+}
+
+// newest is the step of the newest whole checkpoint in some directories, the
+// names of which may be "", and where it is; -1 if there is none.
+func newest(dirs ...string) (step int, in string) {
+	step = -1
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		if t, _, _, err := checkpoint.Latest(dir); err == nil && t.Step > step {
+			step, in = t.Step, dir
+		}
+	}
+	return step, in
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -12,34 +13,82 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // A saver writes the checkpoints of rank 0.
 type saver struct {
-	dir    string
+	files  checkpoint.Writer
 	keep   int
 	values nn.Backend // whose parameters they are
 	notes  map[string]string
+	last   *persister // for the last checkpoint; the others are tried once
 	events emitter
-	failed error // the last attempt's
 }
+
+// errLost is the error of a last checkpoint that was given up. The persister
+// knows more.
+var errLost = errors.New("it is lost")
+
+// What may be lost, in the user's words.
+const (
+	lastCheckpoint = "the last checkpoint"
+	trainedWeights = "the trained weights"
+)
 
 // Save implements trainer.Saver.
-func (s *saver) Save(_ context.Context, snap trainer.Snapshot) error {
-	path, err := s.write(snap)
-	if s.failed = err; err != nil {
-		s.events.emit(&checkpointFailedEvent{Event: "checkpoint_failed", Path: path, Step: snap.Step, Error: err.Error()})
+func (s *saver) Save(ctx context.Context, snap trainer.Snapshot) error {
+	t, err := s.training(snap)
+	if err != nil {
+		return s.failed(snap, s.last.dir, err)
+	}
+	write := func(dir string) error {
+		_, err := s.files.Write(dir, t)
 		return err
 	}
-	s.events.emit(&checkpointEvent{Event: "checkpoint", Path: path, Step: snap.Step})
-	return nil
+	name, dir := checkpoint.FileName(snap.Step), s.last.dir
+	if snap.Last {
+		var ok bool
+		if dir, ok = s.last.write(ctx, lastCheckpoint, name, snap.Step, write); !ok {
+			return errLost
+		}
+	} else if err := write(dir); err != nil {
+		return s.failed(snap, dir, err)
+	}
+	s.events.emit(&checkpointEvent{Event: "checkpoint", Path: filepath.Join(dir, name), Step: snap.Step, InsteadOf: s.last.insteadOf(dir, name)})
+	if dir != s.last.dir { // what else is there is not ours
+		return nil
+	}
+	err = checkpoint.Prune(dir, snap.Step, s.keep)
+	if err != nil {
+		s.warn(snap.Step, dir, err)
+	}
+	if snap.Last {
+		return nil // it is on disk
+	}
+	return err
 }
 
-func (s *saver) write(snap trainer.Snapshot) (path string, err error) {
-	path = filepath.Join(s.dir, checkpoint.FileName(snap.Step))
-	t := checkpoint.Training{Step: snap.Step, Slots: map[string][]checkpoint.Named{}, Notes: s.notes}
+// failed tells of a checkpoint that was not written, or, if it is the last,
+// leaves that to the end.
+func (s *saver) failed(snap trainer.Snapshot, dir string, err error) error {
+	if snap.Last {
+		s.last.lose(lastCheckpoint, checkpoint.FileName(snap.Step), snap.Step, err)
+		return errLost
+	}
+	s.warn(snap.Step, dir, err)
+	return err
+}
+
+func (s *saver) warn(step int, dir string, err error) {
+	s.events.emit(&checkpointFailedEvent{Event: "checkpoint_failed", Path: filepath.Join(dir, checkpoint.FileName(step)), Step: step, Error: err.Error()})
+}
+
+// training is a snapshot as a checkpoint.
+func (s *saver) training(snap trainer.Snapshot) (t checkpoint.Training, err error) {
+	t = checkpoint.Training{Step: snap.Step, Slots: map[string][]checkpoint.Named{}, Notes: s.notes}
 	if t.Weights, err = weights(s.values, snap.Params); err != nil {
-		return path, err
+		return t, err
 	}
 	for name, arena := range snap.State.Slots {
 		t.Slots[name] = slotTensors(snap.Params, arena)
@@ -47,10 +96,7 @@ func (s *saver) write(snap trainer.Snapshot) (path string, err error) {
 	for _, arena := range snap.State.Residuals {
 		t.Residuals = append(t.Residuals, slotTensors(snap.Params, arena))
 	}
-	if path, err = t.Write(s.dir); err != nil {
-		return path, err
-	}
-	return path, checkpoint.Prune(s.dir, snap.Step, s.keep)
+	return t, nil
 }
 
 // slotTensors is an arena as tensors with names and shapes of parameters. They
@@ -84,10 +130,11 @@ func (r *rank) keep(ctx context.Context, c *trainer.Config) error {
 	if s.flags.out == "" {
 		return nil
 	}
+	r.files = checkpoint.Writer{Run: launch.Self().Tag(), Progress: r.pulse.wrote}
+	r.last = &persister{dir: s.flags.out, fallback: s.flags.outFallback, quit: r.quit, events: r.events, pulse: r.pulse}
 	c.SaveEvery, c.RequireSave = s.flags.every, s.flags.requireSave
 	if r.group.Rank() == 0 {
-		r.saver = &saver{dir: s.flags.out, keep: s.flags.keep, values: c.Backend, notes: r.notes(), events: r.events}
-		c.Saver = r.saver
+		c.Saver = &saver{files: r.files, keep: s.flags.keep, values: c.Backend, notes: r.notes(), last: r.last, events: r.events}
 	}
 	if s.flags.resume == "" {
 		return nil
@@ -123,28 +170,22 @@ func (r *rank) notes() map[string]string {
 	return notes
 }
 
-// save writes the weights, once on each machine, if a directory was named. At
-// the end of a training that is no error unless it must be: the result counts,
-// too. A job that was stopped must not look as if all were saved.
-func (r *rank) save(tensors []checkpoint.Named, result trainer.Result, stopped bool) error {
-	s := r.settings
-	if stopped && r.saver != nil && r.saver.failed != nil {
-		return fmt.Errorf("saving the weights: %w", r.saver.failed)
-	}
-	if s.flags.out == "" || !r.teller {
+// save writes the weights, once on each machine, if a directory was named. Its
+// error says what this machine has lost, the last checkpoint included.
+func (r *rank) save(ctx context.Context, tensors []checkpoint.Named, step int) error {
+	if r.last == nil {
 		return nil
 	}
-	path := filepath.Join(s.flags.out, weightsFile)
-	notes := r.notes()
-	notes["format"], notes["step"] = checkpoint.Format, strconv.Itoa(result.Steps)
-	err := checkpoint.Save(path, checkpoint.File{Tensors: tensors, Metadata: notes})
-	switch {
-	case err == nil:
-		r.events.emit(&weightsEvent{Event: "weights", Path: path, Step: result.Steps})
-	case stopped || s.flags.requireSave:
-		return fmt.Errorf("saving the weights: %w", err)
-	default:
-		r.events.emit(&checkpointFailedEvent{Event: "checkpoint_failed", Path: path, Step: result.Steps, Error: err.Error()})
+	if !r.teller {
+		return r.last.err()
 	}
-	return nil
+	notes := r.notes()
+	notes["format"], notes["step"] = checkpoint.Format, strconv.Itoa(step)
+	dir, ok := r.last.write(ctx, trainedWeights, weightsFile, step, func(dir string) error {
+		return r.files.Save(filepath.Join(dir, weightsFile), checkpoint.File{Tensors: tensors, Metadata: notes})
+	})
+	if ok {
+		r.events.emit(&weightsEvent{Event: "weights", Path: filepath.Join(dir, weightsFile), Step: step, InsteadOf: r.last.insteadOf(dir, weightsFile)})
+	}
+	return r.last.err()
 }

@@ -89,11 +89,16 @@ func (s *screen) emit(event any) {
 	case *lostEvent:
 		s.line(s.err, e.String())
 	case *checkpointEvent:
-		s.line(s.err, fmt.Sprintf("checkpoint of step %d: %s", e.Step, e.Path))
+		s.line(s.err, fmt.Sprintf("checkpoint of step %d: %s%s", e.Step, e.Path, instead(e.InsteadOf)))
+	case *saveRetryEvent:
+		s.line(s.err, e.String())
 	case *checkpointFailedEvent:
+		if e.Last {
+			return // the job fails, and says why
+		}
 		s.line(s.err, fmt.Sprintf("warning: step %d was not saved: %s", e.Step, e.Error))
 	case *weightsEvent:
-		s.line(s.err, "weights saved to "+e.Path)
+		s.line(s.err, "weights saved to "+e.Path+instead(e.InsteadOf))
 	case *resumedEvent:
 		s.line(s.err, fmt.Sprintf("going on from step %d: %s", e.Step, e.Path))
 	case *stoppedEvent:
@@ -101,6 +106,14 @@ func (s *screen) emit(event any) {
 	case *resultEvent:
 		s.result(e)
 	}
+}
+
+// instead tells of a file that is not where it should be.
+func instead(of string) string {
+	if of == "" {
+		return ""
+	}
+	return ", because " + of + " cannot be written"
 }
 
 // log shows a line that a worker, or with no name the launcher, has for the

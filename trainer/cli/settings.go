@@ -35,6 +35,7 @@ type trainFlags struct {
 	compress   string // "": as the config says
 
 	resume      string
+	outFallback string
 	every       int
 	keep        int
 	requireSave bool

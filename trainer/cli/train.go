@@ -87,13 +87,7 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.data, "data", "digits", dataUsage)
 	})
-	under(cmd, savingFlags, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.out, "out", "", "write the trained weights (model.safetensors) to `DIR` on every machine, and checkpoints (step-*.safetensors) on the machine of rank 0")
-		flags.StringVar(&f.resume, "resume", "", "continue from the newest intact checkpoint in `DIR`; only one machine needs it (--out defaults to the same DIR)")
-		flags.IntVar(&f.every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
-		flags.IntVar(&f.keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
-		flags.BoolVar(&f.requireSave, "require-checkpoint", false, "fail with exit code 1 when a checkpoint cannot be written (default warn and continue)")
-	})
+	under(cmd, savingFlags, f.addSaving)
 	f.placeFlags.register(cmd)
 	f.orderFlags.register(cmd)
 	under(cmd, networkFlags, f.addCompress)
@@ -166,26 +160,6 @@ func (f *trainFlags) check(given func(string) bool) error {
 	return f.placeFlags.check(given, f.transport == "inproc")
 }
 
-// checkSaving is check for the flags about checkpoints.
-func (f *trainFlags) checkSaving(given func(string) bool) error {
-	out := f.out != "" || f.resume != ""
-	switch {
-	case given("resume") && f.resume == "":
-		return errors.New("--resume is empty: name the directory of an earlier --out")
-	case given("out") && f.out == "":
-		return errors.New("--out is empty: name a directory, or leave it out")
-	case given("checkpoint-every") && f.every < 1:
-		return errors.New("--checkpoint-every must be at least 1")
-	case f.keep < 0:
-		return errors.New("--keep must be at least 1, or 0 for all")
-	case !out && (given("checkpoint-every") || given("keep") || f.requireSave):
-		return errors.New("--checkpoint-every, --keep and --require-checkpoint need --out: say where checkpoints go")
-	case f.resume != "" && f.faithful:
-		return errors.New("--resume does not go with --faithful-accumulate, whose sum of gradients is in no checkpoint")
-	}
-	return nil
-}
-
 // train is the whole of "train", as launcher or as worker.
 func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	if ctx == nil {
@@ -212,8 +186,8 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 			return usage(wrong)
 		}
 	}
-	if err := prepareOut(f.out); err != nil {
-		return usage(fmt.Errorf("--out %s: %w", f.out, err))
+	if err := f.prepareDirs(); err != nil {
+		return usage(err)
 	}
 	if err := prepareOut(f.trace); err != nil {
 		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
@@ -266,24 +240,4 @@ func openUnder(ctx context.Context, source catalog.Source, signals <-chan os.Sig
 		return nil, usage(err)
 	}
 	return set, nil
-}
-
-// prepareOut makes the directory for weights, so that a mistake shows before
-// the training and not after it.
-func prepareOut(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	probe, err := os.CreateTemp(dir, ".ringtrain-*")
-	if err != nil {
-		return err
-	}
-	name := probe.Name()
-	if err := probe.Close(); err != nil {
-		return err
-	}
-	return os.Remove(name)
 }

@@ -90,14 +90,12 @@ func (e *tunedEvent) String() string {
 // makes them differ.
 func (f *orderFlags) apply(ctx context.Context, g *collective.Group, secured bool, events emitter) error {
 	var t *schedule.Table
-	path, wrong := "", ""
+	var path string
+	var wrong error
 	if g.Rank() == 0 && f.tune != tuneOff {
-		var err error
-		if path, t, err = f.load(fingerprint(g, f.chosen(), secured)); err != nil {
-			wrong = err.Error()
-		}
+		path, t, wrong = f.load(fingerprint(g, f.chosen(), secured))
 	}
-	if err := allHear(ctx, g, wrong); err != nil {
+	if err := agreeUsage(ctx, g, wrong); err != nil {
 		return err
 	}
 	if err := g.Tune(ctx, t); err != nil {
@@ -108,27 +106,6 @@ func (f *orderFlags) apply(ctx context.Context, g *collective.Group, secured boo
 	}
 	return nil
 }
-
-// allHear returns, on every rank, what is wrong on rank 0 as a mistake of the
-// user; nil if nothing is.
-func allHear(ctx context.Context, g *collective.Group, wrong string) error {
-	length := []int64{int64(len(wrong))}
-	if err := collective.Broadcast(ctx, g, length, 0); err != nil || length[0] == 0 {
-		return err
-	}
-	text := make([]byte, length[0])
-	copy(text, wrong)
-	if err := collective.Broadcast(ctx, g, text, 0); err != nil {
-		return err
-	}
-	return usage(&toldError{string(text)})
-}
-
-// A toldError is what all ranks have been told is wrong, so none need break the
-// group to tell the others.
-type toldError struct{ text string }
-
-func (e *toldError) Error() string { return e.text }
 
 // checkTable finds out before anything starts whether there is a table in the
 // file of --tune, and whether it is for so many ranks. Of several machines only

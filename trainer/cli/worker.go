@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/signal"
 	"sync/atomic"
 	"time"
@@ -30,11 +31,17 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 		return usage(err)
 	}
 	defer drop()
-	stop, free := signal.NotifyContext(ctx, endings()...)
-	defer free()
+	stop, asked := context.WithCancel(ctx)
+	defer asked()
+	quit, forced := context.WithCancel(ctx)
+	defer forced()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, endings()...)
+	defer signal.Stop(signals)
+	defer watchSignals(signals, asked, forced).end()
 	events := &jsonEmitter{w: a.stdout, patience: stepPatience}
 	defer events.flush()
-	w := &worker{app: a, place: place, events: events, stop: stop, flights: flights{stderr: a.stderr}}
+	w := &worker{app: a, place: place, events: events, stop: stop, quit: quit, flights: flights{stderr: a.stderr}}
 	defer w.flights.onQuit()()
 	err = run(ctx, w)
 	switch {
@@ -65,6 +72,7 @@ type worker struct {
 	place    cluster.Config
 	events   emitter
 	stop     context.Context // ends when this worker is asked to stop
+	quit     context.Context // ends when it is asked a second time
 	training atomic.Bool     // the group is formed; stopping is a wish from now on
 	flights  flights
 	taps     *taps         // nil: nobody looks on
@@ -110,7 +118,7 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 		return usage(err)
 	}
 	defer w.taps.close(w.app.stderr)
-	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), taps: w.taps, secured: w.place.KeyFile != "",
+	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), quit: w.quit.Done(), taps: w.taps, secured: w.place.KeyFile != "",
 		gpu: onGPU, gradients: w.gradients, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
 	if err := r.run(ctx); err != nil {
 		tellLost(w.events, group.Rank(), err)

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+)
+
+// addSaving adds the flags about files that a training writes and goes on from.
+func (f *trainFlags) addSaving(flags *pflag.FlagSet) {
+	flags.StringVar(&f.out, "out", "", "write the trained weights (model.safetensors) to `DIR` on every machine, and checkpoints (step-*.safetensors) on the machine of rank 0")
+	flags.StringVar(&f.outFallback, "out-fallback", "", "write the last checkpoint and the weights to `DIR` if --out still fails after a minute of retries")
+	flags.StringVar(&f.resume, "resume", "", "continue from the newest intact checkpoint in `DIR`; only one machine needs it (--out defaults to the same DIR)")
+	flags.IntVar(&f.every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
+	flags.IntVar(&f.keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
+	flags.BoolVar(&f.requireSave, "require-checkpoint", false, "fail as soon as a checkpoint cannot be written (default warn and continue; the last one is always required)")
+}
+
+// checkSaving is check for these flags.
+func (f *trainFlags) checkSaving(given func(string) bool) error {
+	out := f.out != "" || f.resume != ""
+	switch {
+	case given("resume") && f.resume == "":
+		return errors.New("--resume is empty: name the directory of an earlier --out")
+	case given("out") && f.out == "":
+		return errors.New("--out is empty: name a directory, or leave it out")
+	case given("out-fallback") && f.outFallback == "":
+		return errors.New("--out-fallback is empty: name a directory, or leave it out")
+	case given("checkpoint-every") && f.every < 1:
+		return errors.New("--checkpoint-every must be at least 1")
+	case f.keep < 0:
+		return errors.New("--keep must be at least 1, or 0 for all")
+	case !out && (given("checkpoint-every") || given("keep") || given("out-fallback") || f.requireSave):
+		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
+	case f.outFallback != "" && filepath.Clean(f.outFallback) == filepath.Clean(cmp.Or(f.out, f.resume)):
+		return errors.New("--out-fallback is the directory of --out: name another, best on another disk")
+	case f.resume != "" && f.faithful:
+		return errors.New("--resume does not go with --faithful-accumulate, whose sum of gradients is in no checkpoint")
+	}
+	return nil
+}
+
+// checkDirs says early that there is nothing to go on from, or that --out holds
+// another training, whose checkpoints would be mixed with those to come.
+func (f *trainFlags) checkDirs() error {
+	for _, d := range []struct{ flag, dir string }{{"--out", f.out}, {"--out-fallback", f.outFallback}} {
+		if d.dir == "" || d.dir == f.resume {
+			continue
+		}
+		if steps, _ := checkpoint.Steps(d.dir); len(steps) > 0 {
+			return fmt.Errorf("%s %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", d.flag, d.dir, d.dir)
+		}
+	}
+	if f.resume == "" || f.nodes > 1 {
+		return nil
+	}
+	steps, err := checkpoint.Steps(f.resume)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--resume %s: %w", f.resume, err)
+	case len(steps) == 0:
+		return fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", f.resume, checkpoint.FileName(50))
+	}
+	return nil
+}
+
+// prepareDirs makes the directories that a training writes to.
+func (f *trainFlags) prepareDirs() error {
+	if err := prepareOut(f.out); err != nil {
+		return fmt.Errorf("--out %s: %w", f.out, err)
+	}
+	if err := prepareOut(f.outFallback); err != nil {
+		return fmt.Errorf("--out-fallback %s: %w", f.outFallback, err)
+	}
+	return nil
+}
+
+// prepareOut makes the directory for weights, so that a mistake shows before
+// the training and not after it.
+func prepareOut(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(dir, ".ringtrain-*")
+	if err != nil {
+		return err
+	}
+	name := probe.Name()
+	if err := probe.Close(); err != nil {
+		return err
+	}
+	return os.Remove(name)
+}

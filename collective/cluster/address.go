@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // AddrTowards is the address of this machine from which a host:port is
@@ -40,16 +41,24 @@ func LocalAddr(host string) (netip.Addr, error) {
 			own = append(own, prefix.Addr())
 		}
 	}
+	return pickOwn(host, ips, own)
+}
+
+// pickOwn is the best of a name's addresses that is one of this machine's own. All
+// of 127.0.0.0/8 is.
+func pickOwn(host string, ips, own []netip.Addr) (netip.Addr, error) {
 	best := netip.Addr{}
-	for i, ip := range ips {
-		ips[i] = ip.Unmap()
-		mine := ips[i].IsLoopback() || slices.Contains(own, ips[i])
-		if mine && (!best.IsValid() || suitability(ips[i]) > suitability(best)) {
-			best = ips[i]
+	var all []string
+	for _, ip := range ips {
+		ip = ip.Unmap()
+		all = append(all, ip.String())
+		mine := ip.Is4() && ip.IsLoopback() || slices.Contains(own, ip)
+		if mine && (!best.IsValid() || suitability(ip) > suitability(best)) {
+			best = ip
 		}
 	}
 	if !best.IsValid() {
-		return best, fmt.Errorf("cluster: %s is %v, which is no address of this machine", host, ips)
+		return best, fmt.Errorf("cluster: %s resolves to %s, which is no address of this machine", host, strings.Join(all, ", "))
 	}
 	return best, nil
 }

@@ -185,7 +185,7 @@ func TestUsageErrors(t *testing.T) {
 		{"inproc is one process", []string{"train", config(t), "--transport", "inproc", "--nodes", "2"}},
 		{"--join needs --nodes", []string{"train", config(t), "--join", "127.0.0.1:1"}},
 		{"must be HOST:PORT", []string{"train", config(t), "--nodes", "2", "--join", "127.0.0.1"}},
-		{"must be an IP address", []string{"train", config(t), "--bind", "localhost:x"}},
+		{"it must be an address of this machine", []string{"train", config(t), "--bind", "localhost:x"}},
 		{"no such address", []string{"train", config(t), "--bind", "192.0.2.1"}},
 		{`did you mean "batch_size"?`, []string{"train", config(t), "--training.batchsize", "3"}},
 		{`did you mean "training"?`, []string{"train", config(t), "--trainin.batch_size", "3"}},

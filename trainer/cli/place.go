@@ -38,7 +38,7 @@ func (f *placeFlags) register(cmd *cobra.Command) {
 		flags.IntVar(&f.nodes, "nodes", 1, "`M` machines make up the job")
 		flags.StringSliceVar(&f.join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
 		flags.StringVar(&f.rank0, "rank0", "", "put rank 0, which prints tables and keeps checkpoints, on `NODE`: a host name, or a node name that ringtrain members shows (default the machine without --join)")
-		flags.StringVar(&f.bind, "bind", "", "`ADDRESS` or ADDRESS:PORT of this machine that the others can reach (default port 7946 on the first of several machines, else any free port)")
+		flags.StringVar(&f.bind, "bind", "", "`ADDRESS` or ADDRESS:PORT of this machine that the others can reach: an IP address or a host name (default port 7946 on the first of several machines, else any free port)")
 		flags.StringVar(&f.cluster, "cluster", "", "`NAME` of the job; jobs with different names ignore each other (default ringtrain with --nodes, else a random name)")
 		flags.StringVar(&f.keyFile, "key-file", "", "encrypt and authenticate all traffic with the key in `FILE`, made by ringtrain keygen and the same on every machine (default $"+cluster.EnvKeyFile+")")
 		flags.BoolVar(&f.insecure, "insecure", false, "do not warn that traffic between machines is neither encrypted nor authenticated")
@@ -161,14 +161,7 @@ func bindAddress(f placeFlags) (netip.AddrPort, error) {
 		port = cluster.DefaultPort
 	}
 	if f.bind != "" {
-		if ap, err := netip.ParseAddrPort(f.bind); err == nil {
-			return ap, nil
-		}
-		ip, err := netip.ParseAddr(f.bind)
-		if err != nil {
-			return netip.AddrPort{}, fmt.Errorf("--bind %s: it must be an IP address of this machine, or ADDRESS:PORT", f.bind)
-		}
-		return netip.AddrPortFrom(ip, port), nil
+		return parseBind(f.bind, port, f.nodes > 1)
 	}
 	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	var err error

@@ -138,6 +138,16 @@ func affordable(h checkpoint.Header, params []*nn.Param) error {
 	return nil
 }
 
+// holdable refuses images that the memory of this machine does not hold: a file
+// with holes in it is soon large.
+func holdable(source string, rows, height, width int) error {
+	bytes := float64(rows) * (elements([]int{height, width}) + 1)
+	if room := roomyMemory(); bytes > float64(room) {
+		return fmt.Errorf("the images of %s take %.3g GB, more than the %.3g GB of memory of this machine", source, bytes/1e9, float64(room)/1e9)
+	}
+	return nil
+}
+
 // elements is how many numbers a shape has, as a float, which does not overflow.
 func elements(shape []int) float64 {
 	n := 1.

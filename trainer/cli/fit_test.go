@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 func TestFits(t *testing.T) {
@@ -59,4 +63,20 @@ func TestFitsNoMemory(t *testing.T) {
 	shape := []int{1 << 44, 196}
 	err := fits(checkpoint.Header{Tensors: []checkpoint.Entry{{Name: "W", Type: "F32", Shape: shape}}}, []*nn.Param{{Name: "W", Shape: shape}}, nil)
 	require.ErrorContains(t, err, "GB of memory of this machine")
+}
+
+// A sparse file of 80 TB is a file of images like any other, until it is read.
+func TestImagesBeyondMemory(t *testing.T) {
+	require.NoError(t, holdable("digits", 24_000, 28, 28))
+	for _, rows := range []int{1 << 40, math.MaxInt} {
+		require.ErrorContains(t, holdable("mnist:DIR", rows, 100, 100), "the images of mnist:DIR take")
+	}
+	path := filepath.Join(t.TempDir(), "images")
+	require.NoError(t, os.WriteFile(path, []byte{0, 0, 8, 3, 0x80, 0, 0, 0, 0, 0, 0, 40, 0, 0, 3, 0xe8}, 0o600))
+	if err := os.Truncate(path, 16+40_000<<31); err != nil {
+		t.Skipf("no file with holes: %v", err)
+	}
+	info, err := data.CheckImages(path)
+	require.NoError(t, err)
+	require.ErrorContains(t, holdable("idx:"+path, info.Rows, info.Height, info.Width), "GB of memory of this machine")
 }

@@ -248,6 +248,9 @@ func (s *settings) readCompression() error {
 // check looks at what only flags, config and data together can show.
 func (s *settings) check() error {
 	info := s.source.Info
+	if err := holdable(s.source.Name, info.TrainRows+info.TestRows, info.Height, info.Width); err != nil {
+		return err
+	}
 	if err := checkWorkers(s.workers, max(s.flags.nodes, 1)); err != nil {
 		return err
 	}

@@ -40,6 +40,9 @@ func (a *app) loadTrained(ctx context.Context, path, source string, labelled boo
 	if test.Height != described.height || test.Width != described.width {
 		return nil, fmt.Errorf("%s is for images of %dx%d, the data has %dx%d", path, described.height, described.width, test.Height, test.Width)
 	}
+	if err := holdable(source, test.Rows, test.Height, test.Width); err != nil {
+		return nil, err
+	}
 	t := &trained{weights: weights}
 	if t.rows, err = test.Open(ctx); err != nil {
 		return nil, err

@@ -35,12 +35,34 @@ const (
 // r holds, or -1 when that is not known; when it is, it is compared with the
 // header before any memory is taken. Bytes after the tensor are an error.
 func DecodeIDX(r io.Reader, size int64) (*IDX, error) {
+	return decodeIDX(r, func(dims []int, want int64) error {
+		if size < 0 {
+			return nil
+		}
+		return promised(dims, want, size-int64(idxHeaderLen(dims)))
+	})
+}
+
+// promised compares the bytes of data that a header promises with those that
+// there are.
+func promised(dims []int, want, have int64) error {
+	switch {
+	case have < want:
+		return fmt.Errorf("%w: its header promises %d bytes of data (dimensions %v), it holds %d", errTruncated, want, dims, have)
+	case have > want:
+		return fmt.Errorf("its header promises %d bytes of data (dimensions %v), it holds %d", want, dims, have)
+	}
+	return nil
+}
+
+// decodeIDX reads a tensor whose header check has accepted.
+func decodeIDX(r io.Reader, check func(dims []int, want int64) error) (*IDX, error) {
 	dims, want, err := decodeIDXHeader(r)
+	if err == nil {
+		err = check(dims, want)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if have := size - int64(idxHeaderLen(dims)); size >= 0 && have != want {
-		return nil, fmt.Errorf("its header promises %d bytes of data (dimensions %v), it holds %d", want, dims, have)
 	}
 	data, err := readExactly(r, want)
 	if err != nil {
@@ -134,6 +156,9 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 		room := data[len(data):min(int64(cap(data)), n)]
 		got, err := io.ReadFull(r, room)
 		data = data[:len(data)+got]
+		if errors.Is(err, errGarbage) {
+			return nil, fmt.Errorf("%w, and it holds %d bytes of data where %d are expected", err, len(data), n)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %d bytes of data expected, %d found", short(err), n, len(data))
 		}
@@ -142,6 +167,8 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 	switch _, err := io.ReadFull(r, one[:]); {
 	case err == nil:
 		return nil, fmt.Errorf("more than the expected %d bytes of data", n)
+	case errors.Is(err, errGarbage):
+		return nil, err
 	case err != io.EOF:
 		return nil, fmt.Errorf("%w: after %d bytes of data", short(err), n)
 	}

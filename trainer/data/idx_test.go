@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,8 @@ func TestIDXIsReadByContent(t *testing.T) {
 	raw := rawIDX(8, []uint32{2}, 1, 2)
 	for name, content := range map[string][]byte{
 		"plain.gz": raw, "zipped": gzipped(t, raw), "two members": gzipped(t, raw[:5], raw[5:]),
+		"padded": append(gzipped(t, raw), make([]byte, 512)...), "padded by a byte": append(gzipped(t, raw), 0),
+		"much padding": append(gzipped(t, raw[:5], raw[5:]), make([]byte, 100_000)...), "empty members": gzipped(t, nil, raw, nil, nil),
 	} {
 		path := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(path, content, 0o600))
@@ -97,9 +100,15 @@ func TestIDXErrors(t *testing.T) {
 		"large, no data":     {rawIDX(8, []uint32{1 << 30}), "its header promises 1073741824 bytes of data"},
 		"zipped, cut off":    {gzipped(t, raw[:15]), "4 bytes of data expected, 3 found (dimensions [2 2])"},
 		"zipped, too long":   {gzipped(t, append(bytes.Clone(raw), 5)), "more"},
-		"zipped, large":      {gzipped(t, rawIDX(8, []uint32{1 << 30}, 1)), "1073741824 bytes of data expected, 1 found"},
+		"zipped, large":      {gzipped(t, rawIDX(8, []uint32{1 << 30}, 1)), "truncated: its header promises 1073741824 bytes of data (dimensions [1073741824]), which 33 bytes of gzip cannot hold"},
 		"zip file cut off":   {zipped[:len(zipped)-6], "truncated"},
 		"zip header cut off": {zipped[:5], "truncated: in the gzip header"},
+		"member cut off":     {append(gzipped(t, raw[:5]), gzipped(t, raw[5:])[:12]...), "truncated"},
+		"member's header":    {append(gzipped(t, raw[:5]), 0x1f, 0x8b, 8), "truncated: in the header of a later gzip member"},
+		"garbage":            {append(bytes.Clone(zipped), "garbage"...), "trailing garbage: what follows the gzip data is neither more of them nor zeros"},
+		"garbage, 1 byte":    {append(bytes.Clone(zipped), 0x1f), "trailing garbage"},
+		"zeros, garbage":     {append(append(bytes.Clone(zipped), make([]byte, 5000)...), 7), "trailing garbage"},
+		"short and garbage":  {append(gzipped(t, raw[:15]), 7), "trailing garbage: what follows the gzip data is neither more of them nor zeros, and it holds 3 bytes of data where 4 are expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file-idx")
@@ -112,10 +121,48 @@ func TestIDXErrors(t *testing.T) {
 			require.ErrorContains(t, err, path)
 		})
 	}
-	_, err := ReadIDX(filepath.Join(t.TempDir(), "absent"))
+	// The check looks at the end alone, which is that of a whole file here.
+	path := filepath.Join(t.TempDir(), "file-idx")
+	require.NoError(t, os.WriteFile(path, append(append(bytes.Clone(zipped), 0), zipped...), 0o600))
+	_, err := ReadIDX(path)
+	require.ErrorContains(t, err, "trailing garbage")
+	_, err = ReadIDX(filepath.Join(t.TempDir(), "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = ReadIDX(t.TempDir())
 	require.ErrorContains(t, err, "this is a directory")
+}
+
+// A few KB of gzip must not take the memory that their header asks for, and a file
+// with holes, which takes no room on the disk, none at all.
+func TestMemoryComesAsBytesArrive(t *testing.T) {
+	dir := t.TempDir()
+	bomb := filepath.Join(dir, "bomb")
+	zeros := make([]byte, 3<<20)
+	require.NoError(t, os.WriteFile(bomb, append(gzipped(t, rawIDX(8, []uint32{3_200_000}), zeros), make([]byte, 8)...), 0o600))
+	require.Less(t, allocated(func() {
+		_, err := ReadIDX(bomb)
+		require.ErrorContains(t, err, "truncated: 3200000 bytes of data expected, 3145728 found")
+	}), uint64(9<<20))
+
+	sparse := filepath.Join(dir, "sparse")
+	require.NoError(t, os.WriteFile(sparse, rawIDX(8, []uint32{1 << 31, 39}), 0o600))
+	if err := os.Truncate(sparse, 12+39<<31); err != nil { // 80 GB
+		t.Skipf("no file with holes: %v", err)
+	}
+	require.Less(t, allocated(func() {
+		dims, err := checkIDX(sparse)
+		require.NoError(t, err)
+		require.Equal(t, []int{1 << 31, 39}, dims)
+	}), uint64(1<<20))
+}
+
+// allocated is the bytes that a function takes from the heap in all.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 func TestDamagedGzipIsAnError(t *testing.T) {
@@ -145,7 +192,10 @@ func FuzzIDX(f *testing.F) {
 	f.Add(rawIDX(8, []uint32{0xffffffff}, 1), false)
 	f.Add(rawIDX(9, []uint32{1}, 1), true)
 	f.Add([]byte{}, false)
+	f.Add(append(gzipped(f, rawIDX(8, []uint32{3}, 1, 2, 3)), 0, 0), true)
+	f.Add(append(gzipped(f, rawIDX(8, []uint32{3})), gzipped(f, []byte{1, 2, 3, 4})...), true)
 	f.Fuzz(func(t *testing.T, raw []byte, sized bool) {
+		fuzzFile(t, raw)
 		size := int64(-1)
 		if sized {
 			size = int64(len(raw))
@@ -158,4 +208,17 @@ func FuzzIDX(f *testing.F) {
 		require.NoError(t, x.Encode(&b))
 		require.Equal(t, raw, b.Bytes())
 	})
+}
+
+// fuzzFile makes sure that a check of a file and its reading agree, but for what
+// only reading finds.
+func fuzzFile(t *testing.T, raw []byte) {
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.WriteFile(path, raw, 0o600))
+	dims, refused := checkIDX(path)
+	x, err := ReadIDX(path)
+	if err == nil {
+		require.NoError(t, refused)
+		require.Equal(t, x.Dims, dims)
+	}
 }

@@ -20,7 +20,7 @@ func ReadIDX(path string) (*IDX, error) {
 		return nil, err
 	}
 	defer f.Close()
-	x, err := DecodeIDX(f.r, f.size)
+	x, err := decodeIDX(f.r, f.promises)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -71,11 +71,10 @@ func (x *IDX) encodeFor(path string, w io.Writer) error {
 
 // idxSource is an open IDX file after any decompression.
 type idxSource struct {
-	r        io.Reader
-	size     int64 // of what r yields, -1 when compressed
-	fileSize int64
-	gzipped  bool
-	file     *os.File
+	r       io.Reader
+	size    int64 // of the file
+	gzipped bool
+	file    *os.File
 }
 
 // Close closes the file. It was only read, so there is nothing to report.
@@ -108,15 +107,24 @@ func sniff(f *os.File) (*idxSource, error) {
 		return nil, err
 	}
 	b := bufio.NewReaderSize(f, 1<<16)
-	s := &idxSource{r: b, size: info.Size(), fileSize: info.Size(), file: f}
-	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return nil, fmt.Errorf("%w: in the gzip header", short(err))
-		}
-		s.r, s.size, s.gzipped = z, -1, true
+	s := &idxSource{r: b, size: info.Size(), file: f}
+	if magic, _ := b.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) {
+		s.gzipped = true
+		s.r, err = newGunzip(b)
 	}
-	return s, nil
+	return s, err
+}
+
+// promises compares the data length that a header promises with the length of
+// the file, before any memory is taken.
+func (s *idxSource) promises(dims []int, want int64) error {
+	if !s.gzipped {
+		return promised(dims, want, s.size-int64(idxHeaderLen(dims)))
+	}
+	if s.size < want/deflateRatio {
+		return fmt.Errorf("%w: its header promises %d bytes of data (dimensions %v), which %d bytes of gzip cannot hold", errTruncated, want, dims, s.size)
+	}
+	return nil
 }
 
 func kindOf(info os.FileInfo) string {
@@ -146,18 +154,14 @@ func checkIDX(path string) ([]int, error) {
 
 // checkLength compares the data length that a header promises with what is there.
 func (s *idxSource) checkLength(dims []int, want int64) error {
-	head := int64(idxHeaderLen(dims))
-	if !s.gzipped {
-		if s.size != head+want {
-			return fmt.Errorf("its header promises %d bytes of data (dimensions %v), it holds %d", want, dims, s.size-head)
-		}
-		return nil
+	if err := s.promises(dims, want); err != nil || !s.gzipped {
+		return err
 	}
 	// A gzip file ends in the length of its content modulo 2^32. A file cut off
 	// while it was copied ends in something else, and so may one of several
 	// members, whose content has to be counted.
 	var tail [4]byte
-	if _, err := s.file.ReadAt(tail[:], s.fileSize-4); err == nil && binary.LittleEndian.Uint32(tail[:]) == uint32(head+want) {
+	if _, err := s.file.ReadAt(tail[:], s.size-4); err == nil && binary.LittleEndian.Uint32(tail[:]) == uint32(int64(idxHeaderLen(dims))+want) {
 		return nil
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(s.r, want+1))

@@ -255,7 +255,7 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 	if len(a.cuts) > 1 && !s.Undivided {
 		a.send(p, 0)
 		if err := a.arrived(); err != nil {
-			return Report{}, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
+			return Report{}, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index+1, err)
 		}
 	}
 	report, err := a.exchange(f.ctx, p, a.word(p, s))
@@ -264,7 +264,7 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 	}
 	if f.sent == 0 {
 		if err := a.sum(p); err != nil {
-			return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index, err)
+			return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index+1, err)
 		}
 	}
 	report.Bytes, report.Buckets = 4*p.Grads.Len(), max(f.sent, 1)
@@ -332,7 +332,7 @@ func (a *AllReduce) checkSum(p *nn.Params, s Step) error {
 		return nil
 	}
 	all := ranksOf(a.group)
-	return &NotFiniteError{What: "summed gradient of", Step: s.Index, Parameter: parameterName(p, bad), Ranks: all, Names: names(a.group.View(), all)}
+	return &NotFiniteError{What: "summed gradient of", Step: s.Index + 1, Parameter: parameterName(p, bad), Ranks: all, Names: names(a.group.View(), all)}
 }
 
 // word is what this rank has to say at a step.
@@ -351,7 +351,7 @@ func (a *AllReduce) word(p *nn.Params, s Step) word {
 func (a *AllReduce) exchange(ctx context.Context, p *nn.Params, w word) (Report, error) {
 	w.put(a.mine)
 	if err := collective.AllGather(ctx, a.group, a.words, a.mine); err != nil {
-		return Report{}, fmt.Errorf("trainer: comparing notes at step %d: %w", w.step, err)
+		return Report{}, fmt.Errorf("trainer: exchanging step status at step %d: %w", w.step+1, err)
 	}
 	words := make([]word, a.group.Size())
 	for r := range words {

@@ -55,13 +55,13 @@ func benchmarkStep(b *testing.B, hidden, bucket int, connect maker) {
 				Train: []trainer.Batches{data.NewFeed(set.Train, sampler, batch, be)}, Steps: b.N + 1}
 			if r == 0 {
 				c.Observer = observeSteps(func(e trainer.StepEvent) {
-					if e.Step == 0 {
+					if e.Step == 1 {
 						b.ResetTimer()
 						elapsed = -e.Elapsed
 						return
 					}
 					exchange += e.Exchange
-					if e.Step == b.N {
+					if e.Step == b.N+1 {
 						elapsed += e.Elapsed
 						b.StopTimer()
 					}

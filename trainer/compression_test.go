@@ -170,7 +170,7 @@ func TestCompressedNotFinite(t *testing.T) {
 				var e *trainer.NotFiniteError
 				require.ErrorAs(t, o.err, &e)
 				require.Equal(t, []int{1}, e.Ranks)
-				require.Equal(t, 7, e.Step)
+				require.Equal(t, 8, e.Step)
 				require.Equal(t, "layers.0.W", e.Parameter)
 			}
 		}

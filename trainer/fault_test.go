@@ -161,7 +161,7 @@ func TestGradientThatIsNotFinite(t *testing.T) {
 						require.ErrorAs(t, o.err, &e)
 						require.Equal(t, []int{2}, e.Ranks)
 						require.Equal(t, "layers.1.W", e.Parameter)
-						require.ErrorContains(t, o.err, "the gradient of step 5 is not finite on rank 2 (local/2), first in the gradient of layers.1.W")
+						require.ErrorContains(t, o.err, "the gradient of step 6 is not finite on rank 2 (local/2), first in the gradient of layers.1.W")
 						require.Equal(t, want[0].values, o.values)
 						require.True(t, trainer.Unanimous(o.err))
 					}
@@ -184,7 +184,7 @@ func TestSumThatIsNotFinite(t *testing.T) {
 		var e *trainer.NotFiniteError
 		require.ErrorAs(t, o.err, &e)
 		require.Equal(t, []int{0, 1}, e.Ranks)
-		require.ErrorContains(t, o.err, "the summed gradient of step 3")
+		require.ErrorContains(t, o.err, "the summed gradient of step 4")
 		require.Equal(t, "layers.2.b", e.Parameter)
 		require.Equal(t, 3, o.result.Steps)
 	}

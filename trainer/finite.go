@@ -14,7 +14,7 @@ import (
 // infinite or not a number.
 type NotFiniteError struct {
 	What      string // "loss of", "gradient of", "summed gradient of", "test loss after"
-	Step      int
+	Step      int    // counts from 1
 	Parameter string // where the gradient is not finite, of the first of Ranks; "" if it is
 	Value     string // the parameter whose values are not finite; "" if all are
 	Ranks     []int

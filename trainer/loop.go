@@ -40,8 +40,8 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		stopped = report.Stop
 		l.tested = false
-		if l.EvalEvery > 0 && step%l.EvalEvery == 0 {
-			if err := l.evaluate(ctx, step); err != nil {
+		if l.evaluates(step + 1) {
+			if err := l.evaluate(ctx); err != nil {
 				return err
 			}
 		}
@@ -57,7 +57,7 @@ func (l *loop) run(ctx context.Context) error {
 // end is what comes after the last step.
 func (l *loop) end(ctx context.Context, stopped bool) error {
 	if !stopped && !l.tested {
-		if err := l.evaluate(ctx, max(l.result.Steps-1, 0)); err != nil {
+		if err := l.evaluate(ctx); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (l *loop) step(ctx context.Context, step int) (Report, error) {
 	}
 	l.count(step, report)
 	if l.Observer != nil {
-		l.Observer.Stepped(StepEvent{Report: report, Step: step, Compute: compute, Elapsed: time.Since(l.begin)})
+		l.Observer.Stepped(StepEvent{Report: report, Step: step + 1, Compute: compute, Elapsed: time.Since(l.begin)})
 	}
 	return report, nil
 }
@@ -128,21 +128,25 @@ func (l *loop) wishesToStop() bool {
 	}
 }
 
-func (l *loop) evaluate(ctx context.Context, step int) error {
+// evaluates reports whether to evaluate after so many steps, but for the end.
+func (l *loop) evaluates(steps int) bool { return l.EvalEvery > 0 && steps%l.EvalEvery == 0 }
+
+func (l *loop) evaluate(ctx context.Context) error {
+	steps := l.result.Steps
 	l.tested = true
 	if l.Test == nil {
 		return nil
 	}
 	counts, err := Evaluate(ctx, l.Group, l.Backend, l.Model, l.Test)
 	if err != nil {
-		return fmt.Errorf("trainer: evaluating after step %d: %w", step, err)
+		return fmt.Errorf("trainer: evaluating after step %d: %w", steps, err)
 	}
 	if loss := counts[nn.CountLoss]; math.IsNaN(loss) || math.IsInf(loss, 0) {
 		ranks := ranksOf(l.Group) // all of them: they hold the same values
-		return &NotFiniteError{What: "test loss after", Step: step, Value: brokenValue(l.params), Ranks: ranks, Names: names(l.Group.View(), ranks)}
+		return &NotFiniteError{What: "test loss after", Step: steps, Value: brokenValue(l.params), Ranks: ranks, Names: names(l.Group.View(), ranks)}
 	}
 	rows := max(counts[nn.CountRows], 1)
-	e := EvalEvent{Step: step, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}
+	e := EvalEvent{Step: steps, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}
 	l.result.Final = e
 	if l.Observer != nil {
 		l.Observer.Evaluated(e)

@@ -45,7 +45,7 @@ func (l *loop) learn(ctx context.Context, s Step) (Step, error) {
 	for k, train := range l.Train {
 		b, err := train.Batch(s.Index)
 		if err != nil {
-			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index, rank, err)
+			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index+1, rank, err)
 		}
 		l.Backend.Zero(l.params.Grads)
 		pass := nn.Pass{Backend: l.Backend, Train: true, Zeroed: true, Random: nn.Stream{
@@ -56,7 +56,7 @@ func (l *loop) learn(ctx context.Context, s Step) (Step, error) {
 		}
 		loss, weight, err := l.Model.Learn(&pass, b)
 		if err != nil {
-			err = fmt.Errorf("trainer: step %d on rank %d: %w", s.Index, rank, err)
+			err = fmt.Errorf("trainer: step %d on rank %d: %w", s.Index+1, rank, err)
 			if pass.Final != nil {
 				stream.Abandon(err)
 			}

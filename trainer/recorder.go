@@ -62,11 +62,11 @@ func (r *recorder) run(ctx context.Context) error {
 	for step := r.first; step < r.Steps && !stopped; {
 		l := r.leg(step)
 		if err := r.launch(ctx, l); err != nil {
-			return fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first, l.first+l.steps-1, r.Group.Rank(), err)
+			return fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.Group.Rank(), err)
 		}
 		step += l.steps
 		room := ahead
-		if r.pauses(step - 1) {
+		if r.pauses(step) {
 			room = 0
 		}
 		stop, err := r.settle(ctx, room)
@@ -79,8 +79,8 @@ func (r *recorder) run(ctx context.Context) error {
 			}
 		}
 		r.tested = false
-		if r.evaluates(step - 1) {
-			if err := r.evaluate(ctx, step-1); err != nil {
+		if r.evaluates(step) {
+			if err := r.evaluate(ctx); err != nil {
 				return err
 			}
 		}
@@ -93,17 +93,15 @@ func (r *recorder) run(ctx context.Context) error {
 	return r.end(ctx, stopped)
 }
 
-// pauses reports whether there is something to do after a step.
-func (r *recorder) pauses(step int) bool {
-	return step+1 == r.Steps || r.evaluates(step) || r.due(step+1)
+// pauses reports whether there is something to do after so many steps.
+func (r *recorder) pauses(steps int) bool {
+	return steps == r.Steps || r.evaluates(steps) || r.due(steps)
 }
-
-func (r *recorder) evaluates(step int) bool { return r.EvalEvery > 0 && step%r.EvalEvery == 0 }
 
 // leg is the next launch: as many steps as are alike, the same on all ranks.
 func (r *recorder) leg(step int) leg {
 	l := leg{r.planOf(step), step}
-	for l.form != (optim.Form{}) && l.steps < r.each && step+l.steps < r.Steps && !r.pauses(step+l.steps-1) {
+	for l.form != (optim.Form{}) && l.steps < r.each && step+l.steps < r.Steps && !r.pauses(step+l.steps) {
 		if r.planOf(step+l.steps) != r.planOf(step) {
 			break
 		}
@@ -245,7 +243,7 @@ func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err erro
 		r.flying = r.flying[1:]
 		losses := make([]float32, l.steps)
 		if err := r.await(ctx, l, losses); err != nil {
-			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first, l.first+l.steps-1, r.Group.Rank(), err)
+			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.Group.Rank(), err)
 		}
 		stop, err := r.report(ctx, l, losses)
 		if err != nil {
@@ -285,7 +283,7 @@ func (r *recorder) report(ctx context.Context, l leg, losses []float32) (stopped
 	for k, report := range reports {
 		r.count(l.first+k, report)
 		if r.Observer != nil {
-			r.Observer.Stepped(StepEvent{Report: report, Step: l.first + k, Compute: compute, Elapsed: time.Since(r.begin)})
+			r.Observer.Stepped(StepEvent{Report: report, Step: l.first + k + 1, Compute: compute, Elapsed: time.Since(r.begin)})
 		}
 		stopped = stopped || report.Stop
 	}

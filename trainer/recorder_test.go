@@ -30,7 +30,7 @@ func TestStuckLaunch(t *testing.T) {
 		r := &recorder{loop: &loop{Config: Config{Group: g}}, pace: stuck{}, flying: []leg{{plan{steps: 3}, 5}}}
 		begin := time.Now()
 		_, err := r.settle(t.Context(), 0)
-		require.ErrorContains(t, err, "steps 5 to 7 on rank 0: the device has not done them in 30m0s")
+		require.ErrorContains(t, err, "steps 6 to 8 on rank 0: the device has not done them in 30m0s")
 		require.Equal(t, 3*mostPatience, time.Since(begin))
 	})
 }

@@ -196,7 +196,7 @@ func TestRecordedRankIsLost(t *testing.T) {
 		lost.change = func(rank int, c *trainer.Config) {
 			if rank == 1 {
 				c.Observer = observeSteps(func(e trainer.StepEvent) {
-					if e.Step == 12 {
+					if e.Step == 13 {
 						c.Group.Abort(gone)
 					}
 				})

@@ -104,7 +104,7 @@ func TestRecordedStop(t *testing.T) {
 		if rank == 2 {
 			c.Stop = stop
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
-				if e.Step == 7 {
+				if e.Step == 8 {
 					close(stop)
 				}
 			})
@@ -125,7 +125,7 @@ func TestRecordedLossThatIsNotFinite(t *testing.T) {
 	for _, o := range out {
 		var bad *trainer.NotFiniteError
 		require.ErrorAs(t, o.err, &bad)
-		require.Equal(t, 1, bad.Step)
+		require.Equal(t, 2, bad.Step)
 		require.Equal(t, []int{0, 1}, bad.Ranks)
 	}
 }

@@ -88,7 +88,7 @@ func TestResumeIsExact(t *testing.T) {
 				require.NoError(t, o.err)
 				require.Equal(t, whole[0].values, o.values, "rank %d from step %d", r, step)
 				require.Len(t, o.steps, 40-step)
-				require.Equal(t, step, o.steps[0].Step)
+				require.Equal(t, step+1, o.steps[0].Step)
 				for i, e := range o.steps {
 					require.Equal(t, whole[r].steps[step+i].Loss, e.Loss)
 				}
@@ -164,7 +164,7 @@ func TestStopIsSaved(t *testing.T) {
 		if rank == 1 {
 			c.Stop = stop
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
-				if e.Step == 8 {
+				if e.Step == 9 {
 					close(stop)
 				}
 			})

@@ -58,7 +58,7 @@ func (a *AllReduce) Settle(ctx context.Context, p *nn.Params, steps []Step) ([]R
 		w.put(mine[k*wordLen:])
 	}
 	if err := collective.AllGather(ctx, a.group, all, mine); err != nil {
-		return nil, fmt.Errorf("trainer: comparing notes at step %d: %w", steps[0].Index, err)
+		return nil, fmt.Errorf("trainer: exchanging step status at step %d: %w", steps[0].Index+1, err)
 	}
 	reports, words := make([]Report, n), make([]word, size)
 	for k := range steps {

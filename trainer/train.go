@@ -43,14 +43,14 @@ type Observer interface {
 // StepEvent is one step.
 type StepEvent struct {
 	Report
-	Step    int           // counts from 0
+	Step    int           // steps done, this one included
 	Compute time.Duration // batch, forward and backward; of a recorded step all of it
 	Elapsed time.Duration // since the first step began
 }
 
 // EvalEvent is one evaluation, over the rows of all ranks.
 type EvalEvent struct {
-	Step     int       // the step after which it was made
+	Step     int       // steps done before it
 	Counts   nn.Counts // summed over ranks
 	Accuracy float64   // correct / rows
 	Loss     float64   // mean
@@ -78,7 +78,7 @@ type Config struct {
 	Alike []Setting
 
 	Steps     int
-	EvalEvery int    // evaluate after steps 0, EvalEvery, 2*EvalEvery...; 0: only at the end
+	EvalEvery int    // evaluate after every EvalEvery steps, and at the end; 0: only at the end
 	Seed      uint64 // of dropout
 	Reduce    Reduce
 	// Accumulate never zeroes gradients: every rank sends the sum of all its

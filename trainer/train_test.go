@@ -155,8 +155,11 @@ func TestLearns(t *testing.T) {
 	for _, o := range out {
 		require.NoError(t, o.err)
 		require.Len(t, o.steps, 120)
-		require.Len(t, o.evals, 13, "after steps 0, 10 ... 110 and at the end")
-		require.Equal(t, 119, o.evals[12].Step)
+		require.Len(t, o.evals, 12, "after 10, 20 ... 120 steps")
+		for i, e := range o.evals {
+			require.Equal(t, 10*(i+1), e.Step, "evaluations and checkpoints count alike")
+		}
+		require.Equal(t, 120, o.steps[119].Step)
 		require.Equal(t, out[0].result.Final.Counts, o.result.Final.Counts)
 		require.EqualValues(t, 150, o.result.Final.Counts[nn.CountRows], "every test row once")
 		require.Greater(t, o.result.Final.Accuracy, .5)
@@ -183,7 +186,7 @@ func TestWishToStopEndsAllAfterTheSameStep(t *testing.T) {
 		if rank == 2 {
 			c.Stop = stop
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
-				if e.Step == 7 {
+				if e.Step == 8 {
 					once.Do(func() { close(stop) })
 				}
 			})
@@ -238,7 +241,7 @@ func TestLossThatIsNotFinite(t *testing.T) {
 	for _, o := range out {
 		var bad *trainer.NotFiniteError
 		require.ErrorAs(t, o.err, &bad)
-		require.Equal(t, 1, bad.Step)
+		require.Equal(t, 2, bad.Step)
 		require.Equal(t, []int{0, 1}, bad.Ranks)
 		require.ErrorContains(t, o.err, "rank 0 (local/0), rank 1 (local/1)")
 	}
@@ -248,7 +251,7 @@ func TestLossThatIsNotFinite(t *testing.T) {
 func TestTestLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 1, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))}}.run(t)
 	for _, o := range out {
-		require.ErrorContains(t, o.err, "the test loss after step 0 is not finite")
+		require.ErrorContains(t, o.err, "the test loss after step 1 is not finite")
 		var bad *trainer.NotFiniteError
 		require.ErrorAs(t, o.err, &bad)
 		require.NotEmpty(t, bad.Value, "a parameter is named")
@@ -285,7 +288,7 @@ func TestFinalValuesAreCompared(t *testing.T) {
 		if rank == 1 {
 			values := c.Model.Params().Values.Float32s()
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
-				if e.Step == 4 {
+				if e.Step == 5 {
 					values[0]++
 				}
 			})
@@ -306,7 +309,7 @@ func TestDivergenceIsFound(t *testing.T) {
 		if rank == 2 {
 			values := c.Model.Params().Values.Float32s()
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
-				if e.Step == 60 {
+				if e.Step == 61 {
 					values[0]++
 				}
 			})

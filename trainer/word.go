@@ -69,7 +69,7 @@ func agree(words []word, v collective.View, p *nn.Params) (Report, error) {
 
 // allFinite looks at losses first and then at gradients.
 func allFinite(words []word, v collective.View, p *nn.Params) error {
-	e := &NotFiniteError{What: "loss of", Step: int(words[0].step)}
+	e := &NotFiniteError{What: "loss of", Step: int(words[0].step) + 1}
 	for rank, w := range words {
 		if math.IsNaN(w.loss) || math.IsInf(w.loss, 0) {
 			e.Ranks = append(e.Ranks, rank)

@@ -13,7 +13,9 @@ import (
 
 // The events of a job, each one JSON object a line. A worker writes them to
 // its stdout for the launcher; with --json they reach the user as they are,
-// but for ready and failed, which are between worker and launcher.
+// but for ready and failed, which are between worker and launcher. Step is the
+// number of steps done in all of them, so that a step, an evaluation and a
+// checkpoint of the same values have the same number.
 
 // viewEvent is written when the workers have agreed who is in.
 type viewEvent struct {

@@ -195,7 +195,7 @@ func TestSignals(t *testing.T) {
 				require.Empty(t, only(r.seen, "peer_lost"))
 				require.FileExists(t, filepath.Join(out, "model.safetensors"))
 				done := only(r.seen, "stopped")[0].Steps
-				require.Equal(t, last(only(r.seen, "step")).Step+1, done)
+				require.Equal(t, last(only(r.seen, "step")).Step, done)
 				require.Equal(t, []int{done}, steps(t, out), "one checkpoint")
 				require.Len(t, only(r.seen, "checkpoint"), 1)
 				require.Contains(t, r.stderr.String(), fmt.Sprintf("to go on from step %d, give the same command with --resume %s", done, out))
@@ -210,7 +210,7 @@ func TestSignals(t *testing.T) {
 func requireGoesOn(t *testing.T, dir string, done int, args ...string) {
 	end := strconv.Itoa(done + 25)
 	resumed := train(t, small(t, append(args, "--steps", end, "--resume", dir)...)...)
-	require.Equal(t, done, only(resumed, "step")[0].Step)
+	require.Equal(t, done+1, only(resumed, "step")[0].Step)
 	whole := train(t, small(t, append(args, "--steps", end, "--transport", "inproc")...)...)
 	require.Equal(t, last(whole).Weights, last(resumed).Weights)
 }

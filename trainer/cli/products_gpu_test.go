@@ -15,8 +15,8 @@ import (
 
 // Products in bfloat16 train, too, near the CPU, and say so.
 func TestGPUBF16(t *testing.T) {
-	want := train(t, perceptron(t, "--workers", "1", "--device", "cpu")...)
-	got, _ := trainOnGPUs(t, perceptron(t, "--workers", "2", "--share-gpu", "--batch", "8", "--device", "cuda", "--bf16")...)
+	want := train(t, fewSteps(t, "--workers", "1", "--device", "cpu")...)
+	got, _ := trainOnGPUs(t, fewSteps(t, "--workers", "2", "--share-gpu", "--batch", "8", "--device", "cuda", "--bf16")...)
 	a, b := only(want, "step"), only(got, "step")
 	require.Len(t, b, len(a))
 	for i := range a {
@@ -26,7 +26,7 @@ func TestGPUBF16(t *testing.T) {
 	require.NotEqual(t, a[len(a)-1].Loss, b[len(b)-1].Loss)
 
 	for _, args := range []string{"--device cpu --bf16", "--device cuda --bf16 --tf32", "--device cuda --time-products="} {
-		cmd := onGPUs(t, perceptron(t, strings.Fields(args+" --workers 1")...))
+		cmd := onGPUs(t, fewSteps(t, strings.Fields(args+" --workers 1")...))
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err)
 		require.Equal(t, 2, cmd.ProcessState.ExitCode(), "%s", out)
@@ -39,7 +39,7 @@ func TestGPUBF16(t *testing.T) {
 func TestGPUTimedProducts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	timed := func(workers string, args ...string) []string {
-		return perceptron(t, append([]string{"--device", "cuda", "--workers", workers, "--share-gpu", "--time-products", dir}, args...)...)
+		return fewSteps(t, append([]string{"--device", "cuda", "--workers", workers, "--share-gpu", "--time-products", dir}, args...)...)
 	}
 	run := func(args ...string) (weights string) {
 		got, stderr := trainOnGPUs(t, timed("2", args...)...)

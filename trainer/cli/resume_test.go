@@ -67,7 +67,7 @@ func TestResumeFromTheOneBefore(t *testing.T) {
 	require.Equal(t, whole.Weights, last(resumed).Weights)
 	require.Equal(t, whole.Accuracy, last(resumed).Accuracy)
 	require.Equal(t, 40, only(resumed, "resumed")[0].Step)
-	require.Equal(t, 40, only(resumed, "step")[0].Step)
+	require.Equal(t, 41, only(resumed, "step")[0].Step)
 	require.Equal(t, []int{40, 45, 60}, steps(t, dir), "--out is the directory of --resume")
 
 	other := t.TempDir()
@@ -110,7 +110,7 @@ func TestResumeWhereOneMachineHasTheFile(t *testing.T) {
 		second := train(t, append(job, "--join", addr, "--resume", lacks)...)
 		require.NoError(t, first.Wait(), said)
 		require.Equal(t, whole.Weights, last(second).Weights)
-		require.Equal(t, 20, only(second, "step")[0].Step)
+		require.Equal(t, 21, only(second, "step")[0].Step)
 		require.FileExists(t, filepath.Join(lacks, "model.safetensors"))
 	}
 }

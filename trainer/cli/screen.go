@@ -80,7 +80,7 @@ func (s *screen) emit(event any) {
 		if now := time.Now(); s.bar != nil && now.Sub(s.drawn) >= drawEvery {
 			s.drawn = now
 			s.bar.Describe(s.status())
-			_ = s.bar.Set(e.Step + 1)
+			_ = s.bar.Set(e.Step)
 		}
 	case *evalEvent:
 		s.row(e)

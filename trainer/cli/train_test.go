@@ -27,13 +27,17 @@ func TestTrain(t *testing.T) {
 	require.Equal(t, 1, views[0].Epoch)
 	require.Len(t, views[0].Members, 3)
 	require.Len(t, only(all, "step"), 40)
+	require.Equal(t, 40, last(only(all, "step")).Step, "all events count steps that are done")
 	evals := only(all, "eval")
-	require.Len(t, evals, 5, "after steps 0, 10, 20, 30 and at the end")
-	last := all[len(all)-1]
+	require.Len(t, evals, 4, "after 10, 20, 30 and 40 steps")
+	for i, e := range evals {
+		require.Equal(t, 10*(i+1), e.Step)
+	}
+	last := last(all)
 	require.Equal(t, 3, last.Workers)
 	require.Equal(t, 40, last.Steps)
-	require.Equal(t, evals[4].Accuracy, last.Accuracy)
-	require.Equal(t, evals[4].Loss, last.Loss)
+	require.Equal(t, evals[3].Accuracy, last.Accuracy)
+	require.Equal(t, evals[3].Loss, last.Loss)
 	require.Greater(t, last.Accuracy, .2, "twice as good as guessing")
 	require.Len(t, last.Weights, 64)
 	samples := 0

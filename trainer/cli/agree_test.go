@@ -14,14 +14,7 @@ import (
 // All ranks fail when one does: with its own words, or those of a rank of its
 // machine, or else those of the first.
 func TestAgree(t *testing.T) {
-	views, transports := collective.Local(6)
-	for i := range views {
-		views[i].Members = append([]collective.Member(nil), views[i].Members...)
-		for r := range views[i].Members {
-			views[i].Members[r].Node = string(rune('a' + r/2)) // a, a, b, b, c, c
-		}
-	}
-	groups := collectivetest.Groups(t, views, transports, collective.Options{})
+	groups := machines(t) // a, a, b, b, c, c
 	for _, c := range []struct{ mine, want map[int]string }{
 		{nil, nil},
 		{map[int]string{0: "full"}, map[int]string{0: "full", 1: "rank 0 (local/0): full", 2: "rank 0 (local/0): full", 3: "rank 0 (local/0): full", 4: "rank 0 (local/0): full", 5: "rank 0 (local/0): full"}},

@@ -233,6 +233,13 @@ func TestResumeAfterKill(t *testing.T) {
 
 	out = t.TempDir()
 	r = begin(t, small(t, "--workers", "2", "--batch", "32", "--out", out, "--checkpoint-every", "5", "--transport", "inproc")...)
+	for _, more := range []string{"--out", "--resume"} { // which then need no flag
+		code, _, stderr := result(small(t, more, out, "--force", "--steps", "1000000")...)
+		require.Equal(t, 2, code)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+		require.Contains(t, stderr, fmt.Sprintf("--out %s is in use by job ringtrain-", out))
+		require.Contains(t, stderr, fmt.Sprintf("(process %d on ", r.Process.Pid))
+	}
 	require.NoError(t, r.Process.Kill())
 	require.Equal(t, -1, r.finishTorn(t))
 	found = steps(t, out)

@@ -96,6 +96,11 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err 
 	if err := r.settings.flags.apply(ctx, r.group, r.secured, r.events); err != nil {
 		return nil, err
 	}
+	release, err := r.takeDirs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release() // when all machines have written what they have
 	c, err := r.assemble(backend)
 	if err != nil {
 		return nil, err

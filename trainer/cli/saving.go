@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // addSaving adds the flags about files that a training writes and goes on from.
@@ -19,6 +20,7 @@ func (f *trainFlags) addSaving(flags *pflag.FlagSet) {
 	flags.StringVar(&f.resume, "resume", "", "continue from the newest intact checkpoint in `DIR`; only one machine needs it (--out defaults to the same DIR)")
 	flags.IntVar(&f.every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
 	flags.IntVar(&f.keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
+	flags.BoolVar(&f.force, "force", false, forceUsage)
 	flags.BoolVar(&f.requireSave, "require-checkpoint", false, "fail as soon as a checkpoint cannot be written (default warn and continue; the last one is always required)")
 }
 
@@ -38,6 +40,8 @@ func (f *trainFlags) checkSaving(given func(string) bool) error {
 		return errors.New("--keep must be at least 1, or 0 for all")
 	case !out && (given("checkpoint-every") || given("keep") || given("out-fallback") || f.requireSave):
 		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
+	case !out && f.force:
+		return errors.New("--force needs --out: say which directory to take")
 	case f.outFallback != "" && filepath.Clean(f.outFallback) == filepath.Clean(cmp.Or(f.out, f.resume)):
 		return errors.New("--out-fallback is the directory of --out: name another, best on another disk")
 	case f.resume != "" && f.faithful:
@@ -46,17 +50,9 @@ func (f *trainFlags) checkSaving(given func(string) bool) error {
 	return nil
 }
 
-// checkDirs says early that there is nothing to go on from, or that --out holds
-// another training, whose checkpoints would be mixed with those to come.
-func (f *trainFlags) checkDirs() error {
-	for _, d := range []struct{ flag, dir string }{{"--out", f.out}, {"--out-fallback", f.outFallback}} {
-		if d.dir == "" || d.dir == f.resume {
-			continue
-		}
-		if steps, _ := checkpoint.Steps(d.dir); len(steps) > 0 {
-			return fmt.Errorf("%s %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", d.flag, d.dir, d.dir)
-		}
-	}
+// checkResumeDir says early that there is nothing to go on from. Of several
+// machines one needs a checkpoint, and which that is shows later.
+func (f *trainFlags) checkResumeDir() error {
 	if f.resume == "" || f.nodes > 1 {
 		return nil
 	}
@@ -70,13 +66,55 @@ func (f *trainFlags) checkDirs() error {
 	return nil
 }
 
-// prepareDirs makes the directories that a training writes to.
-func (f *trainFlags) prepareDirs() error {
-	if err := prepareOut(f.out); err != nil {
-		return fmt.Errorf("--out %s: %w", f.out, err)
+// A flagDir is a directory that a training writes to, and the flag that names it.
+type flagDir struct{ flag, dir string }
+
+// dirs are the directories that a training writes to.
+func (f *trainFlags) dirs() []flagDir {
+	var dirs []flagDir
+	for _, d := range []flagDir{{"--out", f.out}, {"--out-fallback", f.outFallback}} {
+		if d.dir != "" {
+			dirs = append(dirs, d)
+		}
 	}
-	if err := prepareOut(f.outFallback); err != nil {
-		return fmt.Errorf("--out-fallback %s: %w", f.outFallback, err)
+	return dirs
+}
+
+// takeDirs makes the directories that a training writes to, and takes them for
+// this job, until release. Where several machines make the job its workers take
+// them, when they know which job it is.
+func (f *trainFlags) takeDirs() (release func(), err error) {
+	for _, d := range f.dirs() {
+		if err := prepareOut(d.dir); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", d.flag, d.dir, err)
+		}
+	}
+	release = func() {}
+	if f.nodes == 1 {
+		if release, err = lockDirs(f.dirs(), launch.LockOptions{Job: f.cluster, Force: f.force}); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.checkDirs(); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// checkDirs says that a directory holds another training, whose checkpoints
+// would be mixed with those to come.
+func (f *trainFlags) checkDirs() error {
+	for _, d := range f.dirs() {
+		steps, _ := checkpoint.Steps(d.dir)
+		if d.dir == f.resume || len(steps) == 0 {
+			continue
+		}
+		holder, state, err := launch.HolderOf(d.dir)
+		if err == nil && holder.Identity != launch.Self() && (state == launch.Alive || state == launch.Stopped) {
+			return lockError(d, &launch.LockedError{Dir: d.dir, Holder: holder, State: state})
+		}
+		return fmt.Errorf("%s %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", d.flag, d.dir, d.dir)
 	}
 	return nil
 }

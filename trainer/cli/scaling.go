@@ -38,6 +38,7 @@ type scalingFlags struct {
 	compute  string
 	evaluate bool
 	out      string
+	force    bool
 	keyFile  string
 	insecure bool
 
@@ -113,6 +114,7 @@ func (f *scalingFlags) register(cmd *cobra.Command) {
 	})
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
+		flags.BoolVar(&f.force, "force", false, forceUsage)
 	})
 }
 
@@ -144,6 +146,8 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 		return 0, errors.New("--insecure needs --hosts netns: on this machine alone nothing is encrypted without a key")
 	case f.hosts == "netns" && most > launch.MaxNodes:
 		return 0, fmt.Errorf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, most)
+	case f.force && f.out == "":
+		return 0, errors.New("--force needs --out: say which directory to take")
 	case f.insecure && given("key-file"):
 		return 0, errors.New("--insecure does not go with --key-file")
 	}

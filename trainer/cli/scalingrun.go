@@ -41,6 +41,13 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 			drop()
 		}
 	}()
+	if f.out != "" {
+		release, err := lockDirs([]flagDir{{"--out", f.out}}, launch.LockOptions{Job: ownCluster(), Force: f.force})
+		if err != nil {
+			return usage(err)
+		}
+		defer release()
+	}
 	if _, err := openUnder(ctx, s.source, signals); err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@ type trainFlags struct {
 
 	resume      string
 	outFallback string
+	force       bool
 	every       int
 	keep        int
 	requireSave bool

@@ -172,6 +172,9 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	if isWorker {
 		return a.work(ctx, path, f, place)
 	}
+	if f.nodes == 1 {
+		f.cluster = cmp.Or(f.cluster, ownCluster())
+	}
 	s, err := a.settle(path, f)
 	if err != nil {
 		return err
@@ -181,14 +184,16 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 			return usage(err)
 		}
 	}
-	for _, wrong := range []error{f.checkDirs(), f.checkTable(s.allWorkers(), f.nodes), f.checkMetrics(s.workers)} {
+	for _, wrong := range []error{f.checkResumeDir(), f.checkTable(s.allWorkers(), f.nodes), f.checkMetrics(s.workers)} {
 		if wrong != nil {
 			return usage(wrong)
 		}
 	}
-	if err := f.prepareDirs(); err != nil {
+	release, err := f.takeDirs()
+	if err != nil {
 		return usage(err)
 	}
+	defer release()
 	if err := prepareOut(f.trace); err != nil {
 		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
 	}

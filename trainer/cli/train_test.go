@@ -131,13 +131,14 @@ func TestPortInUse(t *testing.T) {
 	require.Contains(t, stderr, taken.Addr().String()+": the port is in use")
 }
 
-// Two launchers that meet over loopback make one job, as two machines do.
+// Two launchers that meet over loopback make one job, as two machines do. They
+// may have one directory, as two machines with a shared file system.
 func TestTwoNodes(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	addr := free.Addr().String()
+	addr, dir := free.Addr().String(), t.TempDir()
 	require.NoError(t, free.Close())
-	job := small(t, "--workers", "2", "--nodes", "2", "--steps", "20", "--training.batch_size", "32", "--cluster", t.Name())
+	job := small(t, "--workers", "2", "--nodes", "2", "--steps", "20", "--training.batch_size", "32", "--cluster", t.Name(), "--out", dir)
 	first := command(t, append(job, "--bind", addr)...)
 	out, err := first.StdoutPipe()
 	require.NoError(t, err)
@@ -154,6 +155,11 @@ func TestTwoNodes(t *testing.T) {
 	require.NoError(t, first.Wait())
 	all := events(t, lines)
 	require.Equal(t, 4, all[len(all)-1].Workers)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "no lock, no file that is not whole: %v", entries)
+	require.Equal(t, []int{20}, steps(t, dir))
+	require.Len(t, append(only(all, "weights"), only(second, "weights")...), 2)
 	require.Equal(t, second[len(second)-1].Weights, all[len(all)-1].Weights)
 	alone := train(t, small(t, "--workers", "4", "--steps", "20", "--training.batch_size", "32", "--transport", "inproc")...)
 	require.Equal(t, alone[len(alone)-1].Weights, all[len(all)-1].Weights, "where the workers are makes no difference")

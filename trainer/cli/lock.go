@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// forceUsage is the usage of --force.
+const forceUsage = "take --out from a job of another machine that no longer runs; a process seen alive here keeps it"
+
+// lockDirs takes directories for a job, until release, and removes what killed
+// processes of this machine have left there.
+func lockDirs(dirs []flagDir, o launch.LockOptions) (release func(), err error) {
+	var taken []*launch.Lock
+	release = func() {
+		for _, l := range taken {
+			_ = l.Unlock() // what stays names a process that is dead
+		}
+	}
+	for _, d := range dirs {
+		l, err := launch.TakeLock(d.dir, o)
+		if err != nil {
+			release()
+			return nil, lockError(d, err)
+		}
+		taken = append(taken, l)
+	}
+	for _, d := range dirs {
+		_ = checkpoint.Sweep(d.dir, func(run string) bool { return launch.TagState(run) == launch.Dead }) // what cannot be removed harms nobody
+	}
+	return release, nil
+}
+
+// lockError is why a directory cannot be taken, and what to do about it.
+func lockError(d flagDir, err error) error {
+	var locked *launch.LockedError
+	switch {
+	case !errors.As(err, &locked):
+		return fmt.Errorf("%s %s: %w", d.flag, d.dir, err)
+	case locked.State == launch.Unknown:
+		return fmt.Errorf("%s %w: if it does not, add --force", d.flag, err)
+	}
+	return fmt.Errorf("%s %w: wait until it ends, or name another directory", d.flag, err)
+}
+
+// takeDirs takes the directories of --out for the job, once on each machine. All
+// machines of a job may have the same one. If one is refused, all ranks fail.
+func (r *rank) takeDirs(ctx context.Context) (release func(), err error) {
+	f := &r.settings.flags
+	if f.nodes < 2 {
+		return func() {}, nil // the launcher has taken them
+	}
+	take := func() (release func(), err error) {
+		if !r.teller {
+			return func() {}, nil
+		}
+		return lockDirs(f.dirs(), launch.LockOptions{Job: jobName(r.group.View().Job), Shared: true, Force: f.force})
+	}
+	release, mine := take()
+	err = agree(ctx, r.group, mine)
+	var told *toldError
+	if errors.As(err, &told) {
+		if mine != nil { // another machine of this job may have replaced the lock of a process that only it knows to be dead
+			release, mine = take()
+		}
+		err = agreeUsage(ctx, r.group, mine)
+	}
+	if err != nil {
+		if release != nil {
+			release()
+		}
+		return nil, err
+	}
+	return release, nil
+}

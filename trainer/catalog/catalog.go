@@ -174,6 +174,8 @@ type Source struct {
 	Name string
 	// Info is what can be known about it without reading it.
 	Info data.Info
+	// Cache is what Open uses of data.OpenCache; "" is nothing.
+	Cache string
 	// Open reads it, and makes it first if it has to be made.
 	Open func(ctx context.Context) (*data.Set, error)
 }
@@ -185,7 +187,7 @@ func (c *Catalog) Data(name string) (Source, error) {
 	kind, arg, _ := strings.Cut(name, ":")
 	switch {
 	case name == digits:
-		return Source{Name: name, Info: data.Info{TrainRows: 20_000, TestRows: 4_000, Height: 28, Width: 28}, Open: openDigits}, nil
+		return Source{Name: name, Info: data.Info{TrainRows: 20_000, TestRows: 4_000, Height: 28, Width: 28}, Cache: data.DigitsName, Open: openDigits}, nil
 	case kind == "mnist" && arg != "":
 		info, err := data.Check(arg)
 		if err != nil {
@@ -206,6 +208,8 @@ const digits = "digits"
 // A TestSource is images that a trained model is to look at.
 type TestSource struct {
 	data.TestInfo
+	// Cache is what Open uses of data.OpenCache; "" is nothing.
+	Cache string
 	// Open reads them, and makes them first if they have to be made.
 	Open func(ctx context.Context) (*data.Images, error)
 }
@@ -220,6 +224,7 @@ func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
 		whole, err := c.Data(name)
 		return TestSource{
 			TestInfo: data.TestInfo{Rows: whole.Info.TestRows, Height: whole.Info.Height, Width: whole.Info.Width},
+			Cache:    whole.Cache,
 			Open: func(ctx context.Context) (*data.Images, error) {
 				set, err := whole.Open(ctx)
 				if err != nil {
@@ -230,12 +235,12 @@ func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
 		}, err
 	case kind == "mnist" && arg != "":
 		info, err := data.CheckTest(arg, labelled)
-		return TestSource{info, func(context.Context) (*data.Images, error) { return data.OpenTest(arg, labelled) }}, err
+		return TestSource{TestInfo: info, Open: func(context.Context) (*data.Images, error) { return data.OpenTest(arg, labelled) }}, err
 	case kind == "idx" && arg != "" && labelled:
 		return TestSource{}, fmt.Errorf("data %q has images without labels: name a directory with the labels as well, as in mnist:DIR", name)
 	case kind == "idx" && arg != "":
 		info, err := data.CheckImages(arg)
-		return TestSource{info, func(context.Context) (*data.Images, error) { return data.OpenImages(arg) }}, err
+		return TestSource{TestInfo: info, Open: func(context.Context) (*data.Images, error) { return data.OpenImages(arg) }}, err
 	case kind == "mnist" || kind == "idx":
 		return TestSource{}, fmt.Errorf("data %q: name what to read, as in mnist:DIR or idx:FILE", name)
 	case labelled:
@@ -245,9 +250,9 @@ func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
 }
 
 func openDigits(ctx context.Context) (*data.Set, error) {
-	dir, err := data.DefaultCacheDir()
+	cache, err := data.OpenCache()
 	if err != nil {
 		return nil, err
 	}
-	return data.Digits(ctx, dir)
+	return cache.Digits(ctx)
 }

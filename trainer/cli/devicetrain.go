@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // A trainingGPU is the GPU of one worker of a training. Its methods may be called
@@ -25,6 +27,9 @@ func (s *settings) openGPU(ctx context.Context, local int) (*trainingGPU, error)
 	o := gpu.Options{Device: s.placement.gpus[local], TF32: s.flags.tf32, BF16: s.flags.bf16}
 	if err := s.timing(&o, local); err != nil {
 		return nil, usage(err)
+	}
+	if cache, err := data.OpenCache(); err == nil { // without one kernels are compiled each time
+		o.Cache = filepath.Join(cache.Dir, "kernels")
 	}
 	b, err := gpu.New(o)
 	if err != nil {

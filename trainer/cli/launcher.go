@@ -168,7 +168,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	case local > 0 && l.app.launched == nil:
 		place.Bind = netip.AddrPortFrom(place.Bind.Addr(), 0)
 	}
-	env := append(place.Environ(), l.devices.environ(place.Node, local, place.Nodes < 2)...)
+	env := slices.Concat(place.Environ(), l.devices.environ(place.Node, local, place.Nodes < 2), l.app.cacheEnviron())
 	if os.Getenv("GOMAXPROCS") == "" {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.threads, l.cores/l.workers)))
 	}

@@ -33,6 +33,7 @@ type app struct {
 	args      []string // as the user gave them
 	overrides []config.Override
 
+	cache    string            // its directory, where that is not in the user's cache directory
 	launched *cluster.Launched // by torchrun, Slurm or mpirun; nil without
 	shape    []string          // flags that tell workers how many they are, if another launcher knows
 }

@@ -48,7 +48,7 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 		}
 		defer release()
 	}
-	if _, err := openUnder(ctx, s.source, signals); err != nil {
+	if _, err := a.openUnder(ctx, s.source, signals); err != nil {
 		return err
 	}
 	r := &scalingRun{app: a, flags: f, config: path, signals: signals, report: bench.Scaling{

@@ -202,7 +202,10 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	defer signal.Stop(signals)
 	show := a.newScreen(s)
 	defer show.close()
-	set, err := openUnder(ctx, s.source, signals)
+	if s.placement.onGPU() {
+		a.prepareCache("") // which is for compiled kernels
+	}
+	set, err := a.openUnder(ctx, s.source, signals)
 	if err != nil {
 		return err
 	}
@@ -220,11 +223,14 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 // openUnder reads a dataset, and makes it first if it has to be made, unless a
 // signal comes. The launcher does so before it starts workers, who then find
 // it made and whole.
-func openUnder(ctx context.Context, source catalog.Source, signals <-chan os.Signal) (*data.Set, error) {
+func (a *app) openUnder(ctx context.Context, source catalog.Source, signals <-chan os.Signal) (*data.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	forced := make(chan struct{})
 	watch := watchSignals(signals, cancel, sync.OnceFunc(func() { close(forced) }))
+	if source.Cache != "" {
+		a.prepareCache(source.Cache)
+	}
 	var set *data.Set
 	opened := make(chan error, 1)
 	go func() {

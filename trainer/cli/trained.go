@@ -43,6 +43,9 @@ func (a *app) loadTrained(ctx context.Context, path, source string, labelled boo
 	if err := holdable(source, test.Rows, test.Height, test.Width); err != nil {
 		return nil, err
 	}
+	if test.Cache != "" {
+		a.prepareCache(test.Cache)
+	}
 	t := &trained{weights: weights}
 	if t.rows, err = test.Open(ctx); err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // tuneFlags are the flags of "tune".
@@ -113,6 +114,9 @@ func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
 	if err := f.checkOut(); err != nil {
 		return usage(err)
 	}
+	if f.out == "" {
+		a.prepareCache("")
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
@@ -138,11 +142,11 @@ func (f *tuneFlags) checkOut() error {
 	}
 	dir := filepath.Dir(f.out)
 	if f.out == "" {
-		path, err := tunePath(bench.Fingerprint{})
+		cache, err := data.OpenCache()
 		if err != nil {
 			return fmt.Errorf("there is no place for the table: %w: name a file with --out", err)
 		}
-		dir = filepath.Dir(path)
+		dir = cache.Dir
 	} else if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("--out %s is not a file: name one", f.out)
 	}
@@ -210,13 +214,11 @@ func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, e
 	here := fingerprint(g, f.chosen(), secured)
 	path := f.out
 	if path == "" {
-		var err error
-		if path, err = tunePath(here); err != nil {
+		cache, err := data.OpenCache()
+		if err != nil {
 			return fmt.Errorf("saving the table: %w: name a file with --out", err)
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return fmt.Errorf("saving the table: %w: name a file with --out", err)
-		}
+		path = filepath.Join(cache.Dir, here.Name())
 	}
 	if err := replaceFile(path, bench.EncodeTable(here, bench.TableOf(g.Size(), all))); err != nil {
 		return fmt.Errorf("saving the table: %w", err)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -71,6 +72,26 @@ func TestTune(t *testing.T) {
 	_, stderr, code = bench("--ranks", "3")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "make it again with ringtrain tune")
+}
+
+// Where the user's cache directory cannot be used there is another, of which the
+// user is told once; workers use it too.
+func TestTuneWithoutCacheDirectory(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(none, nil, 0o666))
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("TMP", temporary)
+	out, stderr, code := cached(t, none, "tune", "--workers", "2", "--transport", "tcp", "-e", "4")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `^ringtrain: keeping the cache in `+regexp.QuoteMeta(temporary)+`\S+, because your cache directory cannot be used: .*\n$`, stderr)
+	_, path, found := strings.Cut(strings.TrimSpace(out), "saved to ")
+	require.True(t, found, out)
+	require.True(t, strings.HasPrefix(path, temporary), path)
+	out, stderr, code = cached(t, none, "bench", "collective", "--ranks", "2", "--transport", "tcp", "-e", "4", "-n", "1")
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr)
+	require.Contains(t, out, path, "it is found where it was saved")
 }
 
 // An algorithm can be forced, if the ranks can do it and its order is asked for.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // The values of --tune that name no file.
@@ -141,13 +141,13 @@ func readTable(path string) (bench.Fingerprint, *schedule.Table, error) {
 func (f *orderFlags) load(here bench.Fingerprint) (string, *schedule.Table, error) {
 	path := f.tune
 	if path == tuneAuto {
-		var err error
-		if path, err = tunePath(here); err != nil {
-			return "", nil, nil // without a directory for it there is no table
+		var found bool
+		if path, found = data.FindCached(here.Name()); !found {
+			return "", nil, nil
 		}
 	}
 	there, t, err := readTable(path)
-	if f.tune == tuneAuto && errors.Is(err, fs.ErrNotExist) {
+	if f.tune == tuneAuto && errors.Is(err, fs.ErrNotExist) { // removed since
 		return "", nil, nil
 	}
 	if err != nil {
@@ -157,16 +157,6 @@ func (f *orderFlags) load(here bench.Fingerprint) (string, *schedule.Table, erro
 		return "", nil, fmt.Errorf("--tune: %s was made for others (%s differ): make one with ringtrain tune, or say --tune off", path, differs)
 	}
 	return path, t, nil
-}
-
-// tunePath is where the table for a fingerprint lies unless a user says
-// otherwise.
-func tunePath(f bench.Fingerprint) (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, "ringtrain", f.Name()), nil
 }
 
 // fingerprint is what a table measured in this group is good for, as rank 0

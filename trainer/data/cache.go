@@ -13,24 +13,14 @@ import (
 )
 
 const (
-	// digitsDir names the cached set. The number goes up with every change to
-	// what Generate draws, and digitsSum with it.
-	digitsDir = "digits-v1"
+	// DigitsName is the default set's in a Cache. The number goes up with every
+	// change to what Generate draws, and digitsSum with it.
+	DigitsName = "digits-v1"
 	// digitsSum is the SHA-256 of the default set, see Set.Sum.
 	digitsSum = "5ff57919a2feeb5d845a52db78ec1ad9277175e0f2c3866280fbc53b5f5fb8ac"
 	// lockPoll is how often a process asks for a lock that another holds.
 	lockPoll = 20 * time.Millisecond
 )
-
-// DefaultCacheDir returns the directory for what can be made again:
-// "ringtrain" in the user's cache directory.
-func DefaultCacheDir() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("data: no place for a cache: %w", err)
-	}
-	return filepath.Join(dir, "ringtrain"), nil
-}
 
 // Digits returns the default set of [Generate]: 20000 and 4000 images of 28x28
 // pixels. The first call on a machine draws it (about a second) and leaves it in
@@ -39,7 +29,7 @@ func DefaultCacheDir() (string, error) {
 // SHA-256, so every machine trains on the same ones; files that fail are made again.
 // ctx ends the drawing, and the wait for another process.
 func Digits(ctx context.Context, cacheDir string) (*Set, error) {
-	return cached(ctx, filepath.Join(cacheDir, digitsDir), digitsSum, func() *Set {
+	return cached(ctx, filepath.Join(cacheDir, DigitsName), digitsSum, func() *Set {
 		train, test := generate(ctx, DigitsOptions{})
 		return &Set{Train: train, Test: test}
 	})

@@ -33,7 +33,7 @@ func TestDigitsAreDrawnOnce(t *testing.T) {
 	require.Equal(t, 20_000, s.Train.Rows)
 	require.Equal(t, 4_000, s.Test.Rows)
 	require.Equal(t, digitsSum, s.Sum())
-	path := filepath.Join(dir, digitsDir, "train-images-idx3-ubyte.gz")
+	path := filepath.Join(dir, DigitsName, "train-images-idx3-ubyte.gz")
 	before, err := os.Stat(path)
 	require.NoError(t, err)
 

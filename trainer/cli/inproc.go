@@ -30,7 +30,7 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, sh
 				return
 			}
 			defer taps.close(a.stderr)
-			r := &rank{settings: s, group: g, set: set, events: show, teller: i == 0, taps: taps, stop: stop}
+			r := &rank{settings: s, group: g, set: set, events: show, teller: i == 0, taps: taps, stop: stop, held: true}
 			if errs[i] = r.run(ctx); errs[i] != nil {
 				tellLost(show, i, errs[i])
 			}

@@ -3,11 +3,15 @@ package cli_test
 import (
 	"net/netip"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // launched is ringtrain as process rank of two that mpirun starts, and where
@@ -23,10 +27,11 @@ func launched(t *testing.T, port uint16, rank int, args ...string) (cmd *exec.Cm
 }
 
 // Two processes started by mpirun are one job of two workers, with the bits of
-// one that ringtrain starts. One of them shows it.
+// one that ringtrain starts. One of them shows it, and both share a directory.
 func TestUnderMpirun(t *testing.T) {
 	port := netip.MustParseAddrPort(freeAddr(t)).Port()
-	args := small(t, "--steps", "5", "--batch", "16")
+	dir := t.TempDir()
+	args := small(t, "--steps", "5", "--batch", "16", "--out", dir)
 	second, silent, err1 := launched(t, port, 1, args...)
 	first, shown, err0 := launched(t, port, 0, args...)
 	require.NoError(t, second.Start())
@@ -35,6 +40,10 @@ func TestUnderMpirun(t *testing.T) {
 	require.Empty(t, silent)
 	here := last(events(t, []byte(shown.String())))
 	require.Equal(t, 2, here.Workers)
+	require.Equal(t, []int{5}, steps(t, dir))
+	require.FileExists(t, filepath.Join(dir, "model.safetensors"))
+	require.NoFileExists(t, filepath.Join(dir, launch.LockName))
+	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--out" || arg == dir })
 	require.Equal(t, last(train(t, append(args, "--workers", "2")...)).Weights, here.Weights)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/launch"
@@ -47,18 +48,23 @@ func lockError(d flagDir, err error) error {
 	return fmt.Errorf("%s %w: wait until it ends, or name another directory", d.flag, err)
 }
 
+// heldBy reports whether a process has taken all directories of a training.
+func (f *trainFlags) heldBy(id launch.Identity) bool {
+	return !slices.ContainsFunc(f.dirs(), func(d flagDir) bool {
+		holder, _, err := launch.HolderOf(d.dir)
+		return err != nil || holder.Identity != id
+	})
+}
+
 // takeDirs takes the directories of --out for the job, once on each machine. All
 // machines of a job may have the same one. If one is refused, all ranks fail.
 func (r *rank) takeDirs(ctx context.Context) (release func(), err error) {
-	f := &r.settings.flags
-	if f.nodes < 2 {
-		return func() {}, nil // the launcher has taken them
+	f, dirs := &r.settings.flags, []flagDir(nil)
+	if r.teller && !r.held {
+		dirs = f.dirs()
 	}
 	take := func() (release func(), err error) {
-		if !r.teller {
-			return func() {}, nil
-		}
-		return lockDirs(f.dirs(), launch.LockOptions{Job: jobName(r.group.View().Job), Shared: true, Force: f.force})
+		return lockDirs(dirs, launch.LockOptions{Job: jobName(r.group.View().Job), Shared: true, Force: f.force})
 	}
 	release, mine := take()
 	err = agree(ctx, r.group, mine)

@@ -32,6 +32,7 @@ type rank struct {
 	gradients func(n int) []float32 // makes memory for them; nil is Go's heap
 	finished  func()                // called when the work is done and others may leave; may be nil
 
+	held  bool            // this process, or its launcher, has taken the directories to write to
 	quit  <-chan struct{} // closed when nobody waits for retries any more; may be nil
 	pulse *pulse          // told of progress; may be nil
 

@@ -81,16 +81,16 @@ func (f *trainFlags) dirs() []flagDir {
 }
 
 // takeDirs makes the directories that a training writes to, and takes them for
-// this job, until release. Where several machines make the job its workers take
-// them, when they know which job it is.
-func (f *trainFlags) takeDirs() (release func(), err error) {
+// this job, until release. Where this process does not start all workers, they
+// take them, when they know which job it is.
+func (f *trainFlags) takeDirs(alone bool) (release func(), err error) {
 	for _, d := range f.dirs() {
 		if err := prepareOut(d.dir); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", d.flag, d.dir, err)
 		}
 	}
 	release = func() {}
-	if f.nodes == 1 {
+	if alone {
 		if release, err = lockDirs(f.dirs(), launch.LockOptions{Job: f.cluster, Force: f.force}); err != nil {
 			return nil, err
 		}

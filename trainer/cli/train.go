@@ -172,7 +172,8 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	if isWorker {
 		return a.work(ctx, path, f, place)
 	}
-	if f.nodes == 1 {
+	alone := f.nodes == 1 && a.launched == nil // this process starts all workers
+	if alone {
 		f.cluster = cmp.Or(f.cluster, ownCluster())
 	}
 	s, err := a.settle(path, f)
@@ -189,7 +190,7 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 			return usage(wrong)
 		}
 	}
-	release, err := f.takeDirs()
+	release, err := f.takeDirs(alone)
 	if err != nil {
 		return usage(err)
 	}

@@ -118,7 +118,7 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 		return usage(err)
 	}
 	defer w.taps.close(w.app.stderr)
-	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), quit: w.quit.Done(), taps: w.taps, secured: w.place.KeyFile != "",
+	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), quit: w.quit.Done(), held: s.flags.heldBy(launch.Identify(os.Getppid())), taps: w.taps, secured: w.place.KeyFile != "",
 		gpu: onGPU, gradients: w.gradients, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
 	if err := r.run(ctx); err != nil {
 		tellLost(w.events, group.Rank(), err)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -203,35 +204,24 @@ func (u *user) start(t *testing.T, host, text string) (end func()) {
 
 var accuracy = regexp.MustCompile(`accuracy ([0-9.]+) after`)
 
-// together runs commands on machines of their own, whose addresses are
-// firstMachine and those that follow.
-func (u *user) together(t *testing.T, commands ...string) {
+// together runs two commands on machines of their own: the first at firstMachine.
+func (u *user) together(t *testing.T, first, second string) {
 	ip := func(args ...string) {
 		out, err := exec.Command("ip", args...).CombinedOutput()
 		require.NoError(t, err, "ip %v: %s", args, out)
 	}
-	name := "readme" + strconv.Itoa(os.Getpid())
-	bridge := name + "s"
-	ip("netns", "add", bridge) // a switch, away from this machine's network
-	t.Cleanup(func() { ip("netns", "del", bridge) })
-	ip("-n", bridge, "link", "add", "br", "type", "bridge")
-	ip("-n", bridge, "link", "set", "br", "up")
-	var ends []func()
-	for i := range commands {
-		host := name + strconv.Itoa(i)
+	hosts := []string{fmt.Sprintf("readme%da", os.Getpid()), fmt.Sprintf("readme%db", os.Getpid())}
+	for _, host := range hosts {
 		ip("netns", "add", host)
 		t.Cleanup(func() { ip("netns", "del", host) })
-		port := "p" + strconv.Itoa(i)
-		ip("-n", bridge, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", host)
-		ip("-n", bridge, "link", "set", port, "master", "br", "up")
-		ip("-n", host, "addr", "add", "10.0.0."+strconv.Itoa(i+1)+"/24", "dev", "eth0")
+	}
+	ip("-n", hosts[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", hosts[1])
+	for i, host := range hosts {
+		ip("-n", host, "addr", "add", []string{firstMachine, "10.0.0.2"}[i]+"/24", "dev", "eth0")
 		ip("-n", host, "link", "set", "eth0", "up")
 		ip("-n", host, "link", "set", "lo", "up")
 	}
-	for i, text := range commands {
-		ends = append(ends, u.start(t, name+strconv.Itoa(i), text))
-	}
-	for _, end := range ends {
-		end()
-	}
+	end := u.start(t, hosts[0], first)
+	u.start(t, hosts[1], second)()
+	end()
 }

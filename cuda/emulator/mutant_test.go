@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 var failure = regexp.MustCompile(`(?m)^ +--- FAIL: TestCaptureRules/(\S+)`)
@@ -17,6 +19,7 @@ var failure = regexp.MustCompile(`(?m)^ +--- FAIL: TestCaptureRules/(\S+)`)
 // Each rule of capture that is taken out of a copy of the driver's stand-in is
 // missed by the test that is about it, and by no other.
 func TestCaptureRulesAreTested(t *testing.T) {
+	collectivetest.Slow(t)
 	env := stand(t)
 	if os.Getenv(mutant) != "" {
 		t.Skip("this is a mutant itself")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -178,6 +179,7 @@ func requireLimits(t *testing.T, n *launch.Network, link float64, f func()) {
 }
 
 func TestLinkRate(t *testing.T) {
+	collectivetest.Slow(t)
 	tests := []struct {
 		link  float64
 		least float64 // share that arrives, even on a loaded machine

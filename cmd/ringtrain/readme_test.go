@@ -32,7 +32,10 @@ type printed struct {
 	text string // without its comment
 }
 
-func (p printed) String() string { return p.file + ":" + strconv.Itoa(p.line) + " " + p.text }
+// String has no slash, which go test -run takes for the end of a test's name.
+func (p printed) String() string {
+	return strings.ReplaceAll(fmt.Sprintf("%s:%d %s", p.file, p.line, p.text), "/", "|")
+}
 
 var (
 	codeLine = regexp.MustCompile(`^    ((\./|bin/)?ringtrain|go|make|torchrun|srun|mpirun) `)

@@ -126,7 +126,7 @@ func TestJobsOfOtherNamesDoNotMeet(t *testing.T) {
 	defer cancel()
 	_, err := two[0].Group(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "1 worker here of 2 machines")
+	require.ErrorContains(t, err, "waiting for 1 more machine (1 of 2 workers have joined): "+c.Join[0]+" hung up")
 }
 
 func TestLeave(t *testing.T) {

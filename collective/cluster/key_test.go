@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
@@ -39,13 +39,12 @@ func TestKey(t *testing.T) {
 	first := start(t, c, 2)
 	seed := []string{first[0].Addr().String()}
 
-	for says, k := range map[string]*secret.Key{"it has another key": newKey(t), "it has a key, and this process has none": nil} {
+	for says, k := range map[string]*secret.Key{"has another key than this process": newKey(t), "has a key, and this process has none": nil} {
 		stranger := base
 		stranger.Node, stranger.Key, stranger.Join = "x", k, seed
 		x := start(t, stranger, 1)
-		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
-		_, err := x[0].Group(ctx)
-		cancel()
+		_, err := x[0].Group(deadline(t))
+		require.ErrorIs(t, err, membership.ErrKey)
 		require.ErrorContains(t, err, says)
 		require.ErrorContains(t, err, "give both the same key file")
 		fmt.Fprintln(&said, err)

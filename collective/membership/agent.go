@@ -74,7 +74,7 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 
 // open binds the sockets and creates memberlist.
 func (a *Agent) open(d *delegate) error {
-	g := a.cfg.gossip()
+	g := a.cfg.gossip(a.visited)
 	g.Delegate, g.Events, g.Alive, g.Conflict = d, d, d, d
 	t, err := listen(a.cfg.Bind, g.TCPTimeout, g.Logger)
 	if errors.Is(err, ErrPortInUse) {
@@ -110,7 +110,8 @@ func (a *Agent) begin() {
 			_, err := a.list.Join([]string{addr})
 			return err
 		},
-		report: func(failures []string) { a.in.put(func(time.Time) { a.seeds(failures) }) },
+		report: func(failures []Seed, hopeless bool) { a.in.put(func(now time.Time) { a.seeds(now, failures, hopeless) }) },
+		check:  a.check,
 	}
 	a.life.work.Go(func() { a.loop(ctx) })
 	a.life.work.Go(func() { j.run(ctx) })
@@ -160,7 +161,9 @@ func (a *Agent) publish() {
 	if a.machine.held != nil {
 		return
 	}
-	if w, changed := a.status.wait(a.machine.waiting()); changed && a.cfg.Progress != nil {
+	w := a.machine.waiting()
+	w.Addr = a.addr
+	if w, changed := a.status.wait(w); changed && a.cfg.Progress != nil {
 		a.cfg.Progress(w)
 	}
 }
@@ -196,10 +199,36 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 	}
 }
 
-// seeds takes note of the seeds that could not be joined.
-func (a *Agent) seeds(failures []string) {
+// seeds takes note of the seeds that could not be joined. hopeless says that all
+// have turned this process away.
+func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
+	a.machine.rejected = nil
+	if hopeless {
+		a.machine.rejected = failures
+	}
+	a.machine.judge(now)
 	if a.status.unreached(failures) && len(failures) > 0 {
 		a.cfg.Log.Info("cannot join all seeds yet", "failures", failures)
+	}
+}
+
+// visited takes note of somebody who was turned away. It is called from
+// memberlist's goroutines.
+func (a *Agent) visited(v visitor) {
+	a.in.message(func(time.Time) {
+		if a.machine.held == nil && a.status.visited(v) && v.keyless {
+			a.machine.refuse(v)
+		}
+	})
+}
+
+// check asks Config.Check, until there is a View.
+func (a *Agent) check() {
+	if a.cfg.Check == nil {
+		return
+	}
+	if err := a.cfg.Check(); err != nil {
+		a.in.put(func(time.Time) { a.machine.unfit(err) })
 	}
 }
 

@@ -137,7 +137,7 @@ func TestProcessThatDiesBeforeTheViewIsReplaced(t *testing.T) {
 	join := []string{a.Addr().String()}
 	first := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Join: join})
 	_, err := a.View(brief(t))
-	require.ErrorContains(t, err, "missing worker 1 of vm0")
+	require.ErrorContains(t, err, "worker 1 on vm0 (2 of 3 workers have joined)")
 	require.NoError(t, first.Leave(soon(t)))
 	require.NoError(t, first.Close())
 	second := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Join: join})
@@ -162,9 +162,8 @@ func TestSeedThatComesLate(t *testing.T) {
 	}})
 	select {
 	case w := <-refused:
-		require.Contains(t, w.String(), seed)
-		require.Contains(t, w.String(), "refused")
-		require.Contains(t, w.String(), "missing 1 more machine")
+		require.Contains(t, w.String(), seed+" refused the connection")
+		require.Contains(t, w.String(), "waiting for 1 more machine")
 	case <-soon(t).Done():
 		require.Fail(t, "nobody said that the seed cannot be joined")
 	}
@@ -179,7 +178,7 @@ func TestForeignClustersStayApart(t *testing.T) {
 	other := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Cluster: "other", Join: []string{one.Addr().String()},
 		Progress: func(w Waiting) {
 			for _, s := range w.Seeds {
-				hungUp <- s
+				hungUp <- s.String()
 			}
 		}})
 	select {
@@ -195,7 +194,7 @@ func TestForeignClustersStayApart(t *testing.T) {
 	require.ErrorAs(t, err, &wait)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, 1, wait.Waiting.MissingNodes)
-	require.Contains(t, err.Error(), "missing 1 more machine")
+	require.Contains(t, err.Error(), "waiting for 1 more machine")
 }
 
 func TestTwoSelfSeededStarts(t *testing.T) {
@@ -306,7 +305,7 @@ func TestProgressNamesTheMissing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return slices.Contains(lines, "1 worker here of 1 machine; missing worker 1 of vm0")
+		return slices.Contains(lines, "waiting for worker 1 on vm0 (1 of 2 workers have joined)")
 	}, patient, time.Millisecond)
 	b := start(t, Config{Member: member("vm0", 1, 2), Nodes: 1, Join: []string{a.Addr().String()}})
 	views(t, []*Agent{a, b})

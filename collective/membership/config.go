@@ -61,6 +61,10 @@ type Config struct {
 	// Key encrypts and authenticates gossip: 32 bytes that are secret. Gossip
 	// with another key, or without one, has no effect. nil is plain gossip.
 	Key []byte
+	// Check, if not nil, is asked from time to time whether this machine is fit for
+	// the job, until there is a View. What it returns View returns. It is called from
+	// one goroutine at a time, which Close waits for.
+	Check func() error
 	// Log is told what goes on; nil for silence.
 	Log *slog.Logger
 	// Progress, if not nil, is called when it changes who is there and who is
@@ -157,7 +161,7 @@ func (c *Config) candidate() candidate {
 // gossip returns memberlist's settings. Compression is off because it is one
 // decoder of foreign bytes more; the quicker profile is for processes that share
 // a machine and an address that cannot be cut off.
-func (c *Config) gossip() *memberlist.Config {
+func (c *Config) gossip(visit func(visitor)) *memberlist.Config {
 	g := memberlist.DefaultLANConfig()
 	if c.Bind.Addr().IsLoopback() && c.Nodes <= 1 {
 		g = memberlist.DefaultLocalConfig()
@@ -175,6 +179,6 @@ func (c *Config) gossip() *memberlist.Config {
 	g.SecretKey = c.Key
 	g.GossipVerifyIncoming, g.GossipVerifyOutgoing = true, true // nothing plain, either way, where there is a key
 	g.LogOutput = nil
-	g.Logger = bridge(c.Log)
+	g.Logger = bridge(c.Log, visit)
 	return g
 }

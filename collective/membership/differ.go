@@ -32,26 +32,81 @@ func (e *DifferError) Error() string {
 // Is makes errors.Is(err, ErrDiffer) true.
 func (e *DifferError) Is(target error) bool { return target == ErrDiffer }
 
+// ErrKey is what errors.Is finds when this process and those that it should meet
+// do not have the same key, or not all have one.
+var ErrKey = errors.New("the processes of the job do not have the same key")
+
+// KeyError says whose keys differ.
+type KeyError struct {
+	Member   collective.Member // this process
+	Problems []string          // each names an address
+}
+
+// Error is one line with a way out.
+func (e *KeyError) Error() string { return strings.Join(firstFew(e.Problems), "; ") }
+
+// Is makes errors.Is(err, ErrKey) true.
+func (e *KeyError) Is(target error) bool { return target == ErrKey }
+
 // settleTime is how long a contradiction lasts before it ends the wait. In that
 // time gossip tells every process of it, so that all of them end.
 const settleTime = time.Second
 
 // judge ends the wait for the first View if it cannot come.
 func (m *machine) judge(now time.Time) {
-	if m.held != nil || m.verdict != nil || m.self.Role == collective.Watcher {
+	if m.settled() {
 		return
 	}
 	_, w := assemble(m.self, m.seen)
+	rejected := len(m.rejected) > 0 && m.alone()
 	switch {
-	case len(w.Differ) == 0:
+	case len(w.Differ) == 0 && !rejected:
 		m.odd = time.Time{}
 	case m.odd.IsZero():
 		m.odd = now
-	case now.Sub(m.odd) >= settleTime:
-		m.verdict = &DifferError{Member: m.self.Member, Differences: w.Differ}
-		m.run = nil
+	case now.Sub(m.odd) < settleTime:
+	case len(w.Differ) > 0:
+		m.condemn(&DifferError{Member: m.self.Member, Differences: w.Differ})
+	default:
+		e := &KeyError{Member: m.self.Member}
+		for _, s := range m.rejected {
+			e.Problems = append(e.Problems, s.String())
+		}
+		m.condemn(e)
 	}
 }
+
+// settled reports whether it is decided already that there is a View, or none.
+func (m *machine) settled() bool {
+	return m.held != nil || m.verdict != nil || m.self.Role == collective.Watcher
+}
+
+// alone reports whether gossip sees nobody from another machine.
+func (m *machine) alone() bool {
+	for _, c := range m.seen {
+		if c.Role != collective.Watcher && c.Node != m.self.Node {
+			return false
+		}
+	}
+	return true
+}
+
+// refuse ends the wait because of a visitor who has a key, where this process
+// has none. Without a key anybody can end the wait in other ways as well.
+func (m *machine) refuse(v visitor) {
+	if !m.settled() && m.self.Nodes > 1 && m.alone() {
+		m.condemn(&KeyError{Member: m.self.Member, Problems: []string{v.String()}})
+	}
+}
+
+// unfit ends the wait because of this machine.
+func (m *machine) unfit(why error) {
+	if !m.settled() {
+		m.condemn(why)
+	}
+}
+
+func (m *machine) condemn(why error) { m.verdict, m.run = why, nil }
 
 // differences says what self and other contradict each other in, one sentence
 // for each setting.

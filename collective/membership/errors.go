@@ -125,7 +125,7 @@ type WaitError struct {
 
 // Error is one line.
 func (e *WaitError) Error() string {
-	return fmt.Sprintf("membership: no first View yet: %v: %v", e.Waiting, e.Err)
+	return fmt.Sprintf("%v: %v", e.Waiting, e.Err)
 }
 
 // Unwrap is the context's error.

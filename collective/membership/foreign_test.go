@@ -23,9 +23,9 @@ func TestStrangersAndGarbageChangeNothing(t *testing.T) {
 	noLeak(t)
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 2})
 	for name, meta := range map[string][]byte{"no meta": nil, "other meta": []byte("consul"), "our meta, other name": encodeMeta(expects(a.Member(), 2))} {
-		g := (&Config{Member: member("x", 0, 1), Bind: loopback(0), Cluster: "ringtrain"}).gossip()
+		g := (&Config{Member: member("x", 0, 1), Bind: loopback(0), Cluster: "ringtrain"}).gossip(nil)
 		g.Name, g.Delegate = name, stranger{meta}
-		g.Logger = bridge(slog.New(slog.DiscardHandler))
+		g.Logger = bridge(slog.New(slog.DiscardHandler), nil)
 		list, err := memberlist.Create(g)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, list.Shutdown()) }()

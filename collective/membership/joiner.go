@@ -28,19 +28,30 @@ type joiner struct {
 	self   netip.AddrPort
 	seeds  []string                             // host:port
 	join   func(addr string) error              // one exchange of states; ended by the transport's Shutdown
+	check  func()                               // before each round, while there is no View
 	lost   func() (more []string, settled bool) // members that vanished; whether there is a View
-	report func(failures []string)              // after each round, sorted
+	report func(failures []Seed, hopeless bool) // after each round, sorted
+}
+
+// An attempt is what became of joining one seed.
+type attempt struct {
+	seed   Seed // if it failed
+	joined bool
+	self   bool // there is nobody but this process
 }
 
 func (j *joiner) run(ctx context.Context) {
 	gap := joinFirst
 	for {
 		more, settled := j.lost()
-		failures := j.round(ctx, append(slices.Clone(j.seeds), more...))
+		if !settled {
+			j.check()
+		}
+		tries := j.round(ctx, append(slices.Clone(j.seeds), more...))
 		if ctx.Err() != nil {
 			return
 		}
-		j.report(failures)
+		j.report(failed(tries), hopeless(tries))
 		wait := gap
 		gap = min(2*gap, joinMissing)
 		if settled {
@@ -54,47 +65,61 @@ func (j *joiner) run(ctx context.Context) {
 	}
 }
 
-// round joins every seed, several at a time, and returns what went wrong.
-func (j *joiner) round(ctx context.Context, seeds []string) []string {
-	failures := make([]string, len(seeds))
+// round joins every seed, several at a time.
+func (j *joiner) round(ctx context.Context, seeds []string) []attempt {
+	tries := make([]attempt, len(seeds))
 	var g errgroup.Group
 	g.SetLimit(joinAtOnce)
 	for i, seed := range seeds {
 		g.Go(func() error {
-			failures[i] = j.try(ctx, seed)
+			tries[i] = j.try(ctx, seed)
 			return nil
 		})
 	}
 	_ = g.Wait() // the failures are in the list
-	failures = slices.DeleteFunc(failures, func(s string) bool { return s == "" })
-	slices.Sort(failures)
-	return slices.Compact(failures)
+	return tries
 }
 
-// try joins one seed under any of its addresses and returns what went wrong, or
-// "". To be its only address ourselves is no failure.
-func (j *joiner) try(ctx context.Context, seed string) string {
+// failed are the seeds that could not be joined, in order.
+func failed(tries []attempt) []Seed {
+	var list []Seed
+	for _, t := range tries {
+		if !t.joined && !t.self {
+			list = append(list, t.seed)
+		}
+	}
+	slices.SortFunc(list, func(a, b Seed) int { return strings.Compare(a.String(), b.String()) })
+	return slices.Compact(list)
+}
+
+// hopeless reports whether every seed has turned this process away.
+func hopeless(tries []attempt) bool {
+	list := failed(tries)
+	return len(list) > 0 && !slices.ContainsFunc(tries, func(t attempt) bool { return t.joined }) &&
+		!slices.ContainsFunc(list, func(s Seed) bool { return !s.Rejected })
+}
+
+// try joins one seed under any of its addresses. To be its only address
+// ourselves is no failure.
+func (j *joiner) try(ctx context.Context, seed string) attempt {
 	addrs, err := resolve(ctx, seed)
 	if err != nil {
-		return seed + ": " + err.Error()
+		return attempt{seed: Seed{Addr: seed, Problem: "cannot be found: " + err.Error()}}
 	}
-	failure, joined := "", false
+	t := attempt{seed: Seed{Addr: seed}}
 	for _, a := range addrs {
 		if a == j.self || ctx.Err() != nil {
-			joined = true
+			t.self = true
 			continue
 		}
 		// memberlist wants a name before the address where names are required.
 		if err := j.join("seed/" + a.String()); err != nil {
-			failure = seed + ": " + explain(err)
+			t.seed.Problem, t.seed.Rejected = explain(err)
 			continue
 		}
-		joined = true
+		t.joined = true
 	}
-	if joined {
-		return ""
-	}
-	return failure
+	return t
 }
 
 // resolve finds the addresses of a host:port.
@@ -118,32 +143,4 @@ func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 		addrs[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
 	}
 	return addrs, nil
-}
-
-// keyTrouble is what memberlist says where the keys of two processes differ, and
-// what that means.
-var keyTrouble = map[string]string{
-	"no installed keys could decrypt":                            "it has another key than this process",
-	"remote state is encrypted and encryption is not":            "it has a key, and this process has none",
-	"encryption is configured but remote state is not encrypted": "it has no key, and this process has one",
-}
-
-// explain makes one line of memberlist's error, and says what its bare EOF
-// means: the seed has hung up on us.
-func explain(err error) string {
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if _, rest, ok := strings.Cut(text, "failed to join "); ok {
-		if _, cause, ok := strings.Cut(rest, ": "); ok {
-			text = cause
-		}
-	}
-	for theirs, ours := range keyTrouble {
-		if strings.Contains(text, theirs) {
-			return ours + ": give both the same key file"
-		}
-	}
-	if strings.HasSuffix(text, "EOF") || strings.Contains(text, "connection reset") {
-		return "it hung up: does it use another cluster name, or is it no ringtrain process? (" + text + ")"
-	}
-	return text
 }

@@ -13,11 +13,11 @@ import (
 )
 
 // rounds records when a joiner in virtual time tried its seeds.
-func rounds(t *testing.T, settledAfter time.Duration, length time.Duration) (at []time.Duration, reports [][]string) {
+func rounds(t *testing.T, settledAfter time.Duration, length time.Duration) (at []time.Duration, reports [][]Seed) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), length)
 		defer cancel()
-		begin := time.Now()
+		begin, checks := time.Now(), 0
 		var mu sync.Mutex
 		j := &joiner{
 			self: netip.MustParseAddrPort("10.0.0.1:1"), seeds: []string{"10.0.0.1:1", "10.0.0.2:1"},
@@ -29,9 +29,11 @@ func rounds(t *testing.T, settledAfter time.Duration, length time.Duration) (at 
 				return errors.New("1 error occurred:\n\t* failed to join 10.0.0.2:1: EOF\n\n")
 			},
 			lost:   func() ([]string, bool) { return nil, time.Since(begin) >= settledAfter },
-			report: func(failures []string) { reports = append(reports, failures) },
+			report: func(failures []Seed, hopeless bool) { reports = append(reports, failures); require.False(t, hopeless) },
+			check:  func() { checks++ },
 		}
 		j.run(ctx)
+		require.Equal(t, settledAfter > 0, checks > 0)
 	})
 	return at, reports
 }
@@ -40,7 +42,7 @@ func TestJoinerSlowsDown(t *testing.T) {
 	ms := time.Millisecond
 	at, reports := rounds(t, time.Hour, 17*time.Second)
 	require.Equal(t, []time.Duration{0, 200 * ms, 600 * ms, 1400 * ms, 3000 * ms, 6200 * ms, 11200 * ms, 16200 * ms}, at)
-	require.Equal(t, []string{"10.0.0.2:1: it hung up: does it use another cluster name, or is it no ringtrain process? (EOF)"}, reports[0])
+	require.Equal(t, []Seed{{Addr: "10.0.0.2:1", Problem: "hung up: does it use another cluster name, or is it no ringtrain process? (EOF)"}}, reports[0])
 }
 
 func TestJoinerNeverStops(t *testing.T) {
@@ -52,10 +54,34 @@ func TestJoinerNeverStops(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	require.Equal(t, "dial tcp 10.0.0.2:1: connect: connection refused",
-		explain(errors.New("1 error occurred:\n\t* failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: connect: connection refused\n\n")))
-	require.Equal(t, "anything else", explain(errors.New("anything else")))
-	require.Contains(t, explain(errors.New("read: connection reset by peer")), "hung up")
+	for text, want := range map[string]Seed{
+		"1 error occurred:\n\t* failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: connect: connection refused\n\n": {Problem: "refused the connection"},
+		"failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: i/o timeout":                                            {Problem: "did not answer"},
+		"failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: connect: network is unreachable":                        {Problem: "cannot be reached (network is unreachable)"},
+		"failed to join 10.0.0.2:1: no installed keys could decrypt the message":                                 {Problem: "has another key than this process: give both the same key file", Rejected: true},
+		"failed to join x: remote state is encrypted and encryption is not configured":                           {Problem: "has a key, and this process has none: give both the same key file", Rejected: true},
+		"failed to join x: encryption is configured but remote state is not encrypted":                           {Problem: "has no key, and this process has one: give both the same key file", Rejected: true},
+		"anything else":                  {Problem: "cannot be joined: anything else"},
+		"read: connection reset by peer": {Problem: "hung up: does it use another cluster name, or is it no ringtrain process? (read: connection reset by peer)"},
+	} {
+		problem, rejected := explain(errors.New(text))
+		require.Equal(t, want, Seed{Problem: problem, Rejected: rejected})
+	}
+}
+
+// It is hopeless once every seed but ourselves has turned us away.
+func TestHopeless(t *testing.T) {
+	rejected, refused := attempt{seed: Seed{Addr: "a", Rejected: true}}, attempt{seed: Seed{Addr: "b"}}
+	for _, test := range []struct {
+		tries []attempt
+		want  bool
+	}{
+		{nil, false}, {[]attempt{{self: true}}, false}, {[]attempt{rejected}, true}, {[]attempt{rejected, {self: true}}, true},
+		{[]attempt{rejected, refused}, false}, {[]attempt{rejected, {joined: true}}, false}, {[]attempt{refused}, false},
+	} {
+		require.Equal(t, test.want, hopeless(test.tries), "%v", test.tries)
+	}
+	require.Equal(t, []Seed{{Addr: "a", Rejected: true}, {Addr: "b"}}, failed([]attempt{refused, rejected, {joined: true}, rejected, {self: true}}))
 }
 
 func TestResolve(t *testing.T) {

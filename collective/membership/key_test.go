@@ -34,20 +34,26 @@ func TestKey(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 2, Key: key, Log: log})
 	join := []string{a.Addr().String()}
-	for says, k := range map[string][]byte{"it has another key than this process": other, "it has a key, and this process has none": nil} {
+	for says, k := range map[string][]byte{"has another key than this process": other, "has a key, and this process has none": nil} {
 		stranger := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Key: k, Join: join, Log: log})
-		_, err := stranger.View(brief(t))
-		require.ErrorContains(t, err, says)
+		_, err := stranger.View(soon(t))
+		require.ErrorIs(t, err, ErrKey)
+		require.EqualError(t, err, join[0]+" "+says+": give both the same key file")
 		require.NoError(t, stranger.Close())
 	}
 	plain := start(t, Config{Member: member("vm2", 0, 1), Nodes: 2, Log: log})
 	keyed := start(t, Config{Member: member("vm3", 0, 1), Nodes: 2, Key: key, Join: []string{plain.Addr().String()}, Log: log})
-	_, err := keyed.View(brief(t))
-	require.ErrorContains(t, err, "it has no key, and this process has one")
+	_, err := keyed.View(soon(t))
+	require.EqualError(t, err, plain.Addr().String()+" has no key, and this process has one: give both the same key file")
 	require.NoError(t, keyed.Close())
+	_, err = plain.View(soon(t))
+	require.ErrorIs(t, err, ErrKey, "nothing that it hears is authenticated, so this is as good as anything")
+	require.EqualError(t, err, "127.0.0.1 has a key, and this process has none: give both the same key file")
 
 	_, err = a.View(brief(t))
-	require.ErrorContains(t, err, "1 worker here of 2 machines", "who has no key is not even seen")
+	require.ErrorContains(t, err, "waiting for 1 more machine (1 of 2 workers have joined)", "who lacks the key cannot end the wait")
+	require.ErrorContains(t, err, "127.0.0.1 tried to join with another key: give both the same key file")
+	require.ErrorContains(t, err, "127.0.0.1 tried to join without a key: give both the same key file")
 	b := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Key: key, Join: join, Log: log})
 	views(t, []*Agent{a, b})
 	require.NotContains(t, said.String(), string(key[:8]))

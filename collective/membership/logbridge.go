@@ -7,12 +7,18 @@ import (
 	"log/slog"
 )
 
-// bridge returns a logger for memberlist. Each line gets the level below the
+// bridge returns a logger for memberlist that shows visit every visitor who was
+// turned away. Each line gets the level below the
 // one it begins with: what gossip calls an error is one packet or one try, which
 // it makes up for by itself, and the data plane is what decides.
-func bridge(to *slog.Logger) *log.Logger { return log.New(&levelWriter{to}, "", 0) }
+func bridge(to *slog.Logger, visit func(visitor)) *log.Logger {
+	return log.New(&levelWriter{to, visit}, "", 0)
+}
 
-type levelWriter struct{ to *slog.Logger }
+type levelWriter struct {
+	to    *slog.Logger
+	visit func(visitor)
+}
 
 // Write handles one line such as "[WARN] memberlist: text".
 func (w *levelWriter) Write(line []byte) (int, error) {
@@ -29,6 +35,9 @@ func (w *levelWriter) Write(line []byte) (int, error) {
 		}
 	}
 	text = bytes.TrimPrefix(bytes.TrimSpace(text), []byte("memberlist: "))
+	if v, ok := readVisitor(string(text)); ok {
+		w.visit(v)
+	}
 	w.to.Log(context.Background(), level, "gossip: "+string(text))
 	return len(line), nil
 }

@@ -20,7 +20,8 @@ type status struct {
 	outlook  *outlook                   // while a later View is wanted
 	waiting  Waiting
 	line     string // waiting as last reported
-	failures []string
+	failures []Seed
+	visitors []string // who was turned away
 	away     map[peer]string // members of the View that gossip lost, and where they were
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return
@@ -76,7 +77,7 @@ func (s *status) close() {
 func (s *status) wait(w Waiting) (Waiting, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.Seeds = s.failures
+	w.Seeds, w.Visitors = s.failures, s.visitors
 	line := w.String()
 	changed := line != s.line
 	s.waiting, s.line = w, line
@@ -84,12 +85,27 @@ func (s *status) wait(w Waiting) (Waiting, bool) {
 }
 
 // unreached stores the seeds that cannot be joined and reports a change.
-func (s *status) unreached(failures []string) bool {
+func (s *status) unreached(failures []Seed) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := !slices.Equal(s.failures, failures)
 	s.failures = failures
 	return changed
+}
+
+// maxVisitors is how many that were turned away are remembered.
+const maxVisitors = 8
+
+// visited stores that somebody was turned away, and reports whether that is new.
+func (s *status) visited(v visitor) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := v.String()
+	if slices.Contains(s.visitors, text) || len(s.visitors) >= maxVisitors {
+		return false
+	}
+	s.visitors = append(slices.Clip(s.visitors), text)
+	return true
 }
 
 // down stores that gossip has given p up.

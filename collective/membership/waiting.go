@@ -2,8 +2,10 @@ package membership
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -17,13 +19,16 @@ type Slot struct {
 // Waiting says who is there and who is missing before the first View.
 type Waiting struct {
 	Nodes        int                 // machines expected, at least 1
+	Workers      int                 // processes expected, if machines not yet heard of have as many as this one
 	Present      []collective.Member // expected processes that gossip sees, machine by machine
 	MissingNodes int                 // machines of which nothing was heard
 	Missing      []Slot              // missing workers of machines that were heard of
 	Unanswered   []string            // everybody is there, but these have not answered the vote yet
 	Notes        []string            // what is odd, and may pass
 	Differ       []string            // settings that contradict: these end the wait after a second
-	Seeds        []string            // seeds that could not be joined, and why
+	Seeds        []Seed              // seeds that could not be joined, and why
+	Visitors     []string            // who has tried to join and was turned away, and why
+	Addr         netip.AddrPort      // where this process gossips
 }
 
 // Complete reports whether all expected workers are there.
@@ -32,25 +37,63 @@ func (w Waiting) Complete() bool {
 }
 
 // String is one line for a terminal.
-func (w Waiting) String() string {
-	parts := []string{fmt.Sprintf("%s here of %s", count(len(w.Present), "worker"), count(w.Nodes, "machine"))}
+func (w Waiting) String() string { return w.After(0) }
+
+// After is String with how long the wait has been, unless that is 0.
+func (w Waiting) After(waited time.Duration) string {
+	joined := fmt.Sprintf("%d of %s joined", len(w.Present), count(w.Workers, "worker has", "workers have"))
+	if waited > 0 {
+		joined += ", " + span(waited)
+	}
+	text := fmt.Sprintf("waiting for %s (%s)", w.whom(), joined)
+	if why := w.reasons(); len(why) > 0 {
+		text += ": " + strings.Join(why, "; ")
+	}
+	return text
+}
+
+// whom says who is missing.
+func (w Waiting) whom() string {
+	var parts []string
 	if w.MissingNodes > 0 {
-		parts = append(parts, "missing "+count(w.MissingNodes, "more machine"))
+		parts = append(parts, count(w.MissingNodes, "more machine", "more machines"))
 	}
 	for _, s := range firstFew(w.Missing) {
-		parts = append(parts, fmt.Sprintf("missing worker %d of %s", s.Local, s.Node))
+		parts = append(parts, fmt.Sprintf("worker %d on %s", s.Local, s.Node))
 	}
 	if n := len(w.Missing) - shown; n > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", n))
+		parts = append(parts, count(n, "more worker", "more workers"))
 	}
-	if len(w.Unanswered) > 0 {
-		parts = append(parts, "no answer yet from "+strings.Join(firstFew(w.Unanswered), ", "))
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ")
+	case len(w.Unanswered) > 0:
+		return "an answer from " + strings.Join(firstFew(w.Unanswered), ", ")
 	}
-	parts = append(append(parts, w.Differ...), w.Notes...)
-	for _, s := range w.Seeds {
-		parts = append(parts, "cannot join "+s)
+	return "agreement"
+}
+
+// reasons are what is known of why they are missing.
+func (w Waiting) reasons() []string {
+	var list []string
+	for _, s := range firstFew(w.Seeds) {
+		list = append(list, s.String())
 	}
-	return strings.Join(parts, "; ")
+	list = append(list, w.Visitors...)
+	list = append(list, w.Differ...)
+	return append(list, w.Notes...)
+}
+
+// span is a duration in whole seconds, or minutes and seconds.
+func span(d time.Duration) string {
+	s := int(d.Round(time.Second).Seconds())
+	switch {
+	case s < 120:
+		return fmt.Sprintf("%d s", s)
+	case s%60 == 0:
+		return fmt.Sprintf("%d min", s/60)
+	}
+	return fmt.Sprintf("%d min %d s", s/60, s%60)
 }
 
 // shown is how many of a list a line names.
@@ -58,11 +101,11 @@ const shown = 4
 
 func firstFew[T any](s []T) []T { return s[:min(len(s), shown)] }
 
-func count(n int, what string) string {
+func count(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // assemble returns the members of the first View in rank order, or nil while
@@ -112,6 +155,7 @@ func assemble(self candidate, seen map[peer]candidate) ([]collective.Member, Wai
 	}
 	slices.Sort(w.Notes)
 	w.MissingNodes = max(0, w.Nodes-len(whole)-len(partial))
+	w.Workers = len(w.Present) + len(w.Missing) + w.MissingNodes*self.LocalSize
 	if !w.Complete() || len(contradictions(chosen[0], chosen[1:])) > 0 {
 		return nil, w
 	}
@@ -129,7 +173,7 @@ func gaps(node string, ms []candidate) (missing []Slot, note string) {
 	for i, m := range ms {
 		switch {
 		case m.LocalSize != size:
-			note = fmt.Sprintf("%s says %s has %s, %s says %d", ms[0].Name, node, count(size, "worker"), m.Name, m.LocalSize)
+			note = fmt.Sprintf("%s says %s has %s, %s says %d", ms[0].Name, node, count(size, "worker", "workers"), m.Name, m.LocalSize)
 		case m.Local >= size:
 			note = fmt.Sprintf("%s is worker %d of %s, which has %d", m.Name, m.Local, node, size)
 		case i > 0 && m.Local == ms[i-1].Local:

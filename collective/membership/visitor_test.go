@@ -1,0 +1,70 @@
+package membership
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadVisitor(t *testing.T) {
+	for line, want := range map[string]string{
+		"failed to receive: no installed keys could decrypt the message from=10.0.0.9:4711":                         "10.0.0.9 tried to join with another key: give both the same key file",
+		"failed to receive: encryption is configured but remote state is not encrypted from=[::ffff:10.0.0.9]:4711": "10.0.0.9 tried to join without a key: give both the same key file",
+		"failed to receive: remote state is encrypted and encryption is not configured from=[fd00::9]:4711":         "fd00::9 has a key, and this process has none: give both the same key file",
+		"discarding stream with unacceptable label \"a\\nb\": from=10.0.0.9:4711":                                   `10.0.0.9 looks for cluster "a\nb", which is another one: give all the same --cluster`,
+		"discarding stream with unacceptable label \"\": from=10.0.0.9:4711":                                        "",
+		"discarding stream with unacceptable label \"a from=b\": from=10.0.0.9:4711":                                `10.0.0.9 looks for cluster "a from=b", which is another one: give all the same --cluster`,
+		"discarding stream with unacceptable label x: from=10.0.0.9:4711":                                           "",
+		"failed to receive: EOF from=10.0.0.9:4711":                                                                 "",
+		"no installed keys could decrypt the message from=10.0.0.9:4711":                                            "",
+		"failed to receive: no installed keys could decrypt the message":                                            "",
+		"failed to receive: no installed keys could decrypt the message from=somewhere":                             "",
+	} {
+		v, ok := readVisitor(line)
+		require.Equal(t, want != "", ok, line)
+		if ok {
+			require.Equal(t, want, v.String())
+		}
+	}
+}
+
+// Visitors are told of once, and only a few of them.
+func TestVisitorsAreBounded(t *testing.T) {
+	s := newStatus(single("a", wish{}).Member)
+	at := netip.MustParseAddr("10.0.0.1")
+	v := visitor{from: at, problem: "knocked"}
+	require.True(t, s.visited(v))
+	require.False(t, s.visited(v))
+	for range 100 {
+		v.from = v.from.Next()
+		s.visited(v)
+	}
+	w, _ := s.wait(Waiting{})
+	require.Len(t, w.Visitors, maxVisitors)
+}
+
+// A visitor with a key ends the wait of a process without one, but not if that
+// has found others, nor once it holds a View.
+func TestVisitorsWithAKey(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	v := visitor{problem: "has a key", keyless: true}
+	for _, test := range []struct {
+		self candidate
+		up   []candidate
+		want bool
+	}{
+		{single("a", wish{Nodes: 2}), nil, true},
+		{single("a", wish{Nodes: 3}), []candidate{single("b", wish{Nodes: 3})}, false},
+		{single("a", wish{Nodes: 1}), nil, false},
+	} {
+		m := newMachine(now, test.self, func() uint64 { return 1 })
+		for _, c := range test.up {
+			m.Up(now, c)
+		}
+		m.Tick(now)
+		m.refuse(v)
+		require.Equal(t, test.want, m.verdict != nil)
+	}
+}

@@ -78,19 +78,22 @@ func OwnAddr() (netip.Addr, error) {
 
 // ownAddrs are the addresses of this machine that others may reach, best first.
 func ownAddrs() ([]netip.Addr, error) {
-	list, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil, fmt.Errorf("cluster: listing this machine's addresses: %w", err)
-	}
+	list, err := carriers()
+	return reachable(list), err
+}
+
+// reachable are the addresses of interfaces that others may reach, best first.
+func reachable(list []carrier) []netip.Addr {
 	var own []netip.Addr
-	for _, a := range list {
-		prefix, err := netip.ParsePrefix(a.String())
-		if err == nil && suitability(prefix.Addr()) > 0 {
-			own = append(own, prefix.Addr())
+	for _, c := range list {
+		for _, a := range c.addrs {
+			if c.up && suitability(a) > 0 && !slices.Contains(own, a) {
+				own = append(own, a)
+			}
 		}
 	}
 	slices.SortStableFunc(own, func(a, b netip.Addr) int { return suitability(b) - suitability(a) })
-	return own, nil
+	return own
 }
 
 // dataPlane says where the data plane of a process listens, and under which

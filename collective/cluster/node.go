@@ -41,9 +41,12 @@ type Node struct {
 
 // Join opens this process's ports and begins to look for the others. It does
 // not wait for them; Group does. A port of Bind that is taken is
-// membership.ErrPortInUse.
+// membership.ErrPortInUse, an interface that is down ErrInterface.
 func Join(ctx context.Context, c Config) (*Node, error) {
 	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	if err := c.fit(); err != nil {
 		return nil, err
 	}
 	n := &Node{config: c, member: collective.Member{
@@ -70,7 +73,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	}
 	n.agent, err = membership.Start(ctx, membership.Config{
 		Member: n.member, Nodes: c.Nodes, NodeRank: c.NodeRank, Rank0: c.Rank0, Version: moduleVersion(), Same: c.same(),
-		MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
+		Check: c.fit, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
 		Log: c.Log, Progress: c.Progress, Answer: c.Answer,
 	})
 	if err != nil {
@@ -101,7 +104,9 @@ func (n *Node) Addr() netip.AddrPort { return n.agent.Addr() }
 
 // Group waits until the expected members are there, agrees with them on a View
 // and connects with each. When ctx ends first, the error says for whom it was
-// still waiting. Once the Node has a Group, Group returns the newest, broken or
+// still waiting: give it a deadline, as ringtrain's --join-timeout does. Where
+// waiting cannot help, it returns an error at once: membership.ErrDiffer,
+// membership.ErrKey or ErrInterface. Once the Node has a Group, Group returns the newest, broken or
 // not: Regroup makes another. The Group ends with the Node at the latest. One of
 // Group and Regroup runs at a time.
 func (n *Node) Group(ctx context.Context) (*collective.Group, error) {

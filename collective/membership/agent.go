@@ -110,8 +110,10 @@ func (a *Agent) begin() {
 			_, err := a.list.Join([]string{addr})
 			return err
 		},
-		report: func(failures []Seed, hopeless bool) { a.in.put(func(now time.Time) { a.seeds(now, failures, hopeless) }) },
-		check:  a.check,
+		report: func(failures []Seed, hopeless bool) {
+			a.in.put(func(now time.Time) { a.seeds(now, failures, hopeless) })
+		},
+		check: a.check,
 	}
 	a.life.work.Go(func() { a.loop(ctx) })
 	a.life.work.Go(func() { j.run(ctx) })

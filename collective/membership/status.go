@@ -21,7 +21,7 @@ type status struct {
 	waiting  Waiting
 	line     string // waiting as last reported
 	failures []Seed
-	visitors []string // who was turned away
+	visitors []string        // who was turned away
 	away     map[peer]string // members of the View that gossip lost, and where they were
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return

@@ -177,7 +177,7 @@ func allRight(rows []bench.Row) error {
 func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 	onHost := func(s bench.Spec, f *benchFlags) error {
 		w.place.Engine = engineOf(nil, f.nodes)
-		return w.measureWith(f.chosenOrder(), func(ctx context.Context, g *collective.Group) error {
+		return w.measureWith(f.chosenOrder(), f.joinTimeout, func(ctx context.Context, g *collective.Group) error {
 			if f.memory == memoryShared {
 				s.Alloc = w.node.Alloc
 			}

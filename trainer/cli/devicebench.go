@@ -62,7 +62,7 @@ func (w *worker) benchOnGPU(s bench.Spec, f *benchFlags) error {
 	a := &accelerator{device: d, stream: m.stream, nccl: ncclUses[f.nccl], order: f.deviceOrder()}
 	w.place.Engine = engineOf(a, f.nodes)
 	s.Device = m
-	return w.measureWith(f.chosenOrder(), func(ctx context.Context, g *collective.Group) error {
+	return w.measureWith(f.chosenOrder(), f.joinTimeout, func(ctx context.Context, g *collective.Group) error {
 		about := site{transport: a.transport(f.chosen()), device: f.placement.String() + a.without()}
 		return d.Do(ctx, func() error {
 			return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0, about)

@@ -163,6 +163,7 @@ type failedEvent struct {
 	Name  string `json:"name"`
 	Code  int    `json:"code"`
 	Error string `json:"error"`
+	Early bool   `json:"early,omitempty"` // it was asked to stop before the job had formed
 }
 
 // emitter takes events, from any goroutine.

@@ -440,7 +440,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	for {
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
-		if strings.Contains(line, "2 workers here of 2 machines") {
+		if strings.Contains(line, "waiting for 1 more machine (2 of 4 workers have joined") {
 			break
 		}
 	}

@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"bufio"
 	"bytes"
 	"net"
 	"os"
@@ -96,19 +95,10 @@ func TestTwoNodesWithAKey(t *testing.T) {
 	require.NoError(t, first.Start())
 
 	third := command(t, append(job, "--join", addr, "--key-file", other)...)
-	stderr, err := third.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, third.Start())
-	refused := false
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		said.WriteString(lines.Text() + "\n")
-		if strings.Contains(lines.Text(), "it has another key than this process") && !refused {
-			refused = true
-			require.NoError(t, third.Process.Signal(os.Interrupt))
-		}
-	}
-	require.True(t, refused, said.String())
-	require.Error(t, third.Wait())
+	third.Stderr = &said
+	require.Error(t, third.Run())
+	require.Equal(t, 2, third.ProcessState.ExitCode(), &said)
+	require.Regexp(t, `ringtrain: worker 0 \(\S+/0\): `+addr+` has another key than this process: give both the same key file\n`, said.String())
 
 	second := command(t, append(job, "--join", addr)...)
 	second.Env = append(second.Env, cluster.EnvKeyFile+"="+path)
@@ -116,6 +106,7 @@ func TestTwoNodesWithAKey(t *testing.T) {
 	second.Stdout, second.Stderr = &secondOut, &secondErr
 	require.NoError(t, second.Run(), &secondErr)
 	require.NoError(t, first.Wait(), &firstErr)
+	require.Contains(t, firstErr.String(), "127.0.0.1 tried to join with another key")
 	alone := train(t, append(small(t, "--workers", "4", "--transport", "inproc"), steps...)...)
 	for _, out := range []*bytes.Buffer{&firstOut, &secondOut} {
 		all := events(t, out.Bytes())

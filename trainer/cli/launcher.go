@@ -288,7 +288,11 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, signalled int) erro
 		return &codedError{exitFailed, err}
 	}
 	if said, ok := l.failures[o.Root.Name]; ok {
-		return &codedError{said.Code, fmt.Errorf("%s (%s): %s", o.Root.Name, said.Name, said.Error)}
+		err = fmt.Errorf("%s (%s): %s", o.Root.Name, said.Name, said.Error)
+		if !l.begun {
+			err = &unbegunError{err}
+		}
+		return &codedError{said.Code, err}
 	}
 	return &codedError{exitFailed, fmt.Errorf("%w; it was %s/%s", err, l.place.Node, strings.TrimPrefix(o.Root.Name, "worker "))}
 }
@@ -299,7 +303,7 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, signalled int) erro
 func (l *launcher) afterSignal(o launch.Outcome, code int) error {
 	var wrong error
 	for _, exit := range o.Exits { // in the order of workers
-		if said, ok := l.failures[exit.Name]; ok && wrong == nil {
+		if said, ok := l.failures[exit.Name]; ok && wrong == nil && !said.Early {
 			wrong = fmt.Errorf("%s (%s): %s", exit.Name, said.Name, said.Error)
 		}
 	}

@@ -164,7 +164,11 @@ func answered(ctx context.Context, w *cluster.Watcher, seeds []string, timeout t
 			_, err := w.View(ctx)
 			var waited *membership.WaitError
 			if errors.As(err, &waited) && len(waited.Waiting.Seeds) > 0 {
-				return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(waited.Waiting.Seeds, "; "))
+				var why []string
+				for _, s := range waited.Waiting.Seeds {
+					why = append(why, s.String())
+				}
+				return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
 			}
 			return fmt.Errorf("nobody answered within %v at %s: a firewall may stand between, or the address is wrong (ringtrain doctor can tell)",
 				timeout, strings.Join(seeds, ", "))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,6 +29,8 @@ type placeFlags struct {
 	insecure bool
 	keyFile  string
 
+	joinTimeout time.Duration // how long the members may take to come
+
 	transport string // how the ranks reach each other
 	streams   int    // over how many TCP connections, 0: chosen
 }
@@ -37,6 +40,7 @@ func (f *placeFlags) register(cmd *cobra.Command) {
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.nodes, "nodes", 1, "`M` machines make up the job")
 		flags.StringSliceVar(&f.join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
+		flags.DurationVar(&f.joinTimeout, "join-timeout", joinTimeout, "exit with code 1 if machines of the job are still missing after `TIME`")
 		flags.StringVar(&f.rank0, "rank0", "", "put rank 0, which prints tables and keeps checkpoints, on `NODE`: a host name, or a node name that ringtrain members shows (default the machine without --join)")
 		flags.StringVar(&f.bind, "bind", "", "`ADDRESS` or ADDRESS:PORT of this machine that the others can reach: an IP address or a host name (default port 7946 on the first of several machines, else any free port)")
 		flags.StringVar(&f.cluster, "cluster", "", "`NAME` of the job; jobs with different names ignore each other (default ringtrain with --nodes, else a random name)")
@@ -61,6 +65,8 @@ func (f *placeFlags) check(given func(string) bool, inproc bool) error {
 		return fmt.Errorf("--streams must be 1 to %d, or 0 to leave it open, not %d", tcp.MaxStreams, f.streams)
 	case f.nodes < 1:
 		return errors.New("--nodes must be at least 1")
+	case f.joinTimeout <= 0:
+		return fmt.Errorf("--join-timeout must be more than 0, not %v", f.joinTimeout)
 	case inproc && (f.nodes > 1 || len(f.join) > 0 || f.streams > 0):
 		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join nor --streams")
 	case inproc && (given("bind") || given("cluster")):

@@ -252,7 +252,8 @@ func sectionText(c *config.Config, name string) string {
 // withHint adds to a failure how to go on from the last checkpoint.
 func (a *app) withHint(s *settings, err error) error {
 	var coded *codedError
-	if !errors.As(err, &coded) || coded.code == exitUsage {
+	var unbegun *unbegunError
+	if !errors.As(err, &coded) || coded.code == exitUsage || errors.As(err, &unbegun) {
 		return err
 	}
 	if s.flags.out == "" {

@@ -41,13 +41,11 @@ func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) 
 	if err != nil {
 		return usage(err)
 	}
-	group, err := node.Group(w.stop)
+	group, err := w.form(node, wait, joinTimeout)
 	if err != nil {
 		return err
 	}
-	wait.end()
 	w.training.Store(true)
-	w.flights.group.Store(group)
 	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, shared: node.SharesMemory(), traffic: traffic}
 	if err := r.run(ctx, set); err != nil {
 		tellLost(w.events, group.Rank(), err)

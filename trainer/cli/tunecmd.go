@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -158,7 +159,7 @@ func (f *tuneFlags) checkOut() error {
 
 // tune is one rank in a process of its own.
 func (w *worker) tune(f tuneFlags, sizes []int) error {
-	err := w.measureWith(f.chosen(), func(ctx context.Context, g *collective.Group) error {
+	err := w.measureWith(f.chosen(), f.joinTimeout, func(ctx context.Context, g *collective.Group) error {
 		return tuneRank(ctx, g, &f, sizes, w.place.KeyFile != "", w.events)
 	})
 	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
@@ -168,8 +169,8 @@ func (w *worker) tune(f tuneFlags, sizes []int) error {
 	return err
 }
 
-// measureWith joins, and runs one rank's part of a measurement.
-func (w *worker) measureWith(o collective.Order, run func(context.Context, *collective.Group) error) error {
+// measureWith joins, within timeout, and runs one rank's part of a measurement.
+func (w *worker) measureWith(o collective.Order, timeout time.Duration, run func(context.Context, *collective.Group) error) error {
 	wait := newWaiter(w.app.stderr)
 	defer wait.end()
 	w.place.Group.Order = o
@@ -178,12 +179,10 @@ func (w *worker) measureWith(o collective.Order, run func(context.Context, *coll
 		return err
 	}
 	defer node.Close()
-	group, err := node.Group(w.stop)
+	group, err := w.form(node, wait, timeout)
 	if err != nil {
 		return err
 	}
-	w.flights.group.Store(group)
-	wait.end()
 	return run(w.stop, group)
 }
 

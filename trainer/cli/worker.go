@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/membership"
@@ -44,23 +43,17 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 	w := &worker{app: a, place: place, events: events, stop: stop, quit: quit, flights: flights{stderr: a.stderr}}
 	defer w.flights.onQuit()()
 	err = run(ctx, w)
+	early := stop.Err() != nil && !w.formed.Load()
 	switch {
+	case early:
+		err = errEarly
 	case err == nil:
 		return nil
 	case errors.Is(err, trainer.ErrStopped), stop.Err() != nil && !w.training.Load():
 		return nil // the launcher knows what it asked for, and tells
 	}
-	code := exitFailed
-	var coded *codedError
-	var settings *trainer.SettingsError
-	var spec *bench.SpecError
-	switch {
-	case errors.As(err, &coded):
-		code = coded.code
-	case errors.As(err, &settings), errors.As(err, &spec):
-		code = exitUsage
-	}
-	events.emit(&failedEvent{Event: "failed", Name: fmt.Sprintf("%s/%d", place.Node, place.Local), Code: code, Error: err.Error()})
+	code := workerCode(err)
+	events.emit(&failedEvent{Event: "failed", Name: fmt.Sprintf("%s/%d", place.Node, place.Local), Code: code, Error: err.Error(), Early: early})
 	return &codedError{code: code}
 }
 
@@ -73,6 +66,7 @@ type worker struct {
 	events   emitter
 	stop     context.Context // ends when this worker is asked to stop
 	quit     context.Context // ends when it is asked a second time
+	formed   atomic.Bool     // the others are there
 	training atomic.Bool     // the group is formed; stopping is a wish from now on
 	flights  flights
 	taps     *taps         // nil: nobody looks on
@@ -106,13 +100,11 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	group, err := node.Group(w.stop)
+	group, err := w.form(node, wait, f.joinTimeout)
 	if err != nil {
 		return err
 	}
-	wait.end()
 	w.training.Store(true)
-	w.flights.group.Store(group)
 	if err := w.taps.open(group.View(), w.place.Local); err != nil {
 		group.Abort(err)
 		return usage(err)

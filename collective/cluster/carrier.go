@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// ErrInterface is what errors.Is finds where the network interface that has this
+// machine's address is down, so that nobody can be reached.
+var ErrInterface = errors.New("network interface is down")
+
+// A carrier is one network interface of this machine.
+type carrier struct {
+	name  string
+	up    bool
+	addrs []netip.Addr
+}
+
+// carriers are all interfaces of this machine, up or not.
+func carriers() ([]carrier, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("cluster: listing this machine's interfaces: %w", err)
+	}
+	var all []carrier
+	for _, i := range list {
+		c := carrier{name: i.Name, up: i.Flags&net.FlagUp != 0}
+		addrs, _ := i.Addrs() // fails for an interface that is gone by now
+		for _, a := range addrs {
+			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+				c.addrs = append(c.addrs, prefix.Addr().Unmap())
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// carried is an ErrInterface if the only interfaces that have the address are
+// down. An address that none has may work all the same, as in 127.0.0.0/8.
+func carried(at netip.Addr, by []carrier) error {
+	down := ""
+	for _, c := range by {
+		switch {
+		case !slices.Contains(c.addrs, at.Unmap()):
+		case c.up:
+			return nil
+		default:
+			down = c.name
+		}
+	}
+	if down == "" {
+		return nil
+	}
+	return fmt.Errorf("cluster: %w: %s, which has this machine's address %v: bring it up (ip link set %s up), or use another address (--bind)", ErrInterface, down, at, down)
+}
+
+// fit reports whether this machine's addresses can be reached at all.
+func (c *Config) fit() error {
+	list, err := carriers()
+	if err != nil {
+		return nil // what cannot be looked at is no obstacle
+	}
+	return carried(c.Bind.Addr(), list)
+}

@@ -40,7 +40,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 	switch {
 	case f.transport == "inproc":
 		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
-			return benchRank(ctx, g, s, &f, false, show, g.Rank() == 0, onCPU(f.placement))
+			return benchRank(ctx, g, s, &f, false, keepLosses(show), g.Rank() == 0, onCPU(f.placement))
 		})
 	case f.hosts == "netns":
 		err = a.benchNamespaces(ctx, f, show, signals)

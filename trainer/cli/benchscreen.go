@@ -40,8 +40,6 @@ func (s *benchScreen) emit(event any) {
 		}
 	case *tunedEvent:
 		fmt.Fprintf(s.out, "# %v\n", e)
-	case *lostEvent:
-		fmt.Fprintln(s.err, e)
 	}
 }
 

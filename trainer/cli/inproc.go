@@ -17,6 +17,7 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, sh
 	defer cancel(nil)
 	stop := make(chan struct{})
 	watch := watchSignals(signals, func() { close(stop) }, func() { cancel(errTwice) })
+	events := keepLosses(show) // the error of the rank that failed says it all
 	views, transports := collective.Local(s.workers)
 	errs := make([]error, s.workers)
 	var all sync.WaitGroup
@@ -30,9 +31,9 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, sh
 				return
 			}
 			defer taps.close(a.stderr)
-			r := &rank{settings: s, group: g, set: set, events: show, teller: i == 0, taps: taps, stop: stop, held: true}
+			r := &rank{settings: s, group: g, set: set, events: events, teller: i == 0, taps: taps, stop: stop, held: true}
 			if errs[i] = r.run(ctx); errs[i] != nil {
-				tellLost(show, i, errs[i])
+				tellLost(events, i, errs[i])
 			}
 		})
 	}

@@ -84,8 +84,10 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 		ready: make(chan string, 1), forced: make(chan struct{}), failures: map[string]failedEvent{},
 	}
 	defer l.end()
+	kept := keepLosses(show)
+	l.show = kept
 	if a.follows() {
-		l.show = follower{show}
+		l.show = follower{kept}
 	}
 	watch := watchSignals(signals, l.interrupt, l.kill)
 	if err = l.start(ctx); err != nil {
@@ -95,7 +97,11 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 	go func() { over <- l.job.Wait() }()
 	select {
 	case outcome := <-over:
-		return l.verdict(outcome, err, watch.end())
+		err = l.verdict(outcome, err, watch.end())
+		for _, line := range kept.lines(err) {
+			show.log("", []byte(line))
+		}
+		return err
 	case <-l.forced: // the workers are gone, and their last words cannot be written
 		return &codedError{code: watch.end()}
 	}
@@ -288,7 +294,7 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, signalled int) erro
 		return &codedError{exitFailed, err}
 	}
 	if said, ok := l.failures[o.Root.Name]; ok {
-		err = fmt.Errorf("%s (%s): %s", o.Root.Name, said.Name, said.Error)
+		err = &workerError{o.Root.Name, said}
 		if !l.begun {
 			err = &unbegunError{err}
 		}
@@ -304,7 +310,7 @@ func (l *launcher) afterSignal(o launch.Outcome, code int) error {
 	var wrong error
 	for _, exit := range o.Exits { // in the order of workers
 		if said, ok := l.failures[exit.Name]; ok && wrong == nil && !said.Early {
-			wrong = fmt.Errorf("%s (%s): %s", exit.Name, said.Name, said.Error)
+			wrong = &workerError{exit.Name, said}
 		}
 	}
 	if wrong == nil && errors.Is(o.Cause, errTooSlow) {

@@ -48,8 +48,6 @@ func (s *scalingScreen) emit(event any) {
 		if s.network != nil {
 			e.Trial.Wire = carried(s.before, s.count(), e.Locals)
 		}
-	case *lostEvent:
-		fmt.Fprintln(s.err, e)
 	}
 }
 

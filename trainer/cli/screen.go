@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -22,11 +20,9 @@ type screen struct {
 	json     *jsonEmitter // nil for the table
 
 	mu      sync.Mutex
-	bar     *progressbar.ProgressBar // nil without a terminal, or on one with no room
-	columns func() int               // of the terminal; nil without
-	drawn   time.Time                // when the bar was, last
-	workers int
+	bar     *bottom // nil without a terminal
 	steps   int
+	before  int // steps done before this run
 	last    stepEvent
 	samples int
 	sent    int                               // bytes of gradients, by one worker
@@ -44,20 +40,10 @@ func (a *app) newScreen(s *settings) *screen {
 		show.json = &jsonEmitter{w: a.stdout}
 		return show
 	}
-	if file, ok := a.stderr.(*os.File); ok && isTerminal(file) && isTerminal(a.stdout.w) && columns(file) >= barColumns(s.steps) {
-		show.columns = func() int { return columns(file) }
-		show.bar = progressbar.NewOptions(s.steps,
-			progressbar.OptionSetWriter(file), progressbar.OptionSetDescription("training"), progressbar.OptionShowCount(),
-			progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionEnableColorCodes(false))
+	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		show.bar = &bottom{w: file, columns: func() int { return columns(file) }, now: time.Now}
 	}
 	return show
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // emit shows an event.
@@ -77,16 +63,12 @@ func (s *screen) emit(event any) {
 		s.sent += e.WireBytes
 		s.share.exchange += e.ExchangeMs
 		s.share.total += e.ComputeMs + e.ExchangeMs + e.UpdateMs
-		if now := time.Now(); s.bar != nil && now.Sub(s.drawn) >= drawEvery {
-			s.drawn = now
-			s.bar.Describe(s.status())
-			_ = s.bar.Set(e.Step)
+		if s.bar != nil && !s.ended && s.bar.due() {
+			s.bar.draw(s.progress())
 		}
 	case *evalEvent:
 		s.row(e)
 	case *tunedEvent:
-		s.line(s.err, e.String())
-	case *lostEvent:
 		s.line(s.err, e.String())
 	case *checkpointEvent:
 		s.line(s.err, fmt.Sprintf("checkpoint of step %d: %s%s", e.Step, e.Path, instead(e.InsteadOf)))
@@ -100,10 +82,12 @@ func (s *screen) emit(event any) {
 	case *weightsEvent:
 		s.line(s.err, "weights saved to "+e.Path+instead(e.InsteadOf))
 	case *resumedEvent:
+		s.before = e.Step
 		s.line(s.err, fmt.Sprintf("going on from step %d: %s", e.Step, e.Path))
 	case *stoppedEvent:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *resultEvent:
+		s.end()
 		s.result(e)
 	}
 }
@@ -145,14 +129,18 @@ func (s *screen) close() {
 		return // a write is stuck
 	}
 	defer s.mu.Unlock()
-	s.ended = true
-	if s.bar != nil {
-		_ = s.bar.Clear()
+	s.end()
+}
+
+// end is close with mu held.
+func (s *screen) end() {
+	if s.bar != nil && !s.ended {
+		s.bar.erase()
 	}
+	s.ended = true
 }
 
 func (s *screen) view(e *viewEvent) {
-	s.workers = len(e.Members)
 	nodes := map[string]int{}
 	var order []string
 	for _, m := range e.Members {
@@ -171,13 +159,6 @@ func (s *screen) view(e *viewEvent) {
 	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s%s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", "), device))
 }
 
-// drawEvery is between two drawings of the progress bar; nobody reads faster.
-const drawEvery = 50 * time.Millisecond
-
-// barColumns is what the progress bar takes without a word before it, such as
-// " 100% || (200/200) [1h10m59s:1h10m59s]".
-func barColumns(steps int) int { return 33 + 2*len(strconv.Itoa(steps)) }
-
 // columns is the width of a terminal; one that does not tell has the usual.
 func columns(file *os.File) int {
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
@@ -186,25 +167,14 @@ func columns(file *os.File) int {
 	return 80
 }
 
-// status is what the progress bar says of the last step, in as many words as
-// there is room for: a line that wraps cannot be drawn over.
-func (s *screen) status() string {
-	rate, loss, share := float64(s.samples)/max(s.last.Seconds, 1e-9), s.last.Loss, s.exchangeShare()
-	long, short := "", ""
+// progress is how far the training is, by the last step.
+func (s *screen) progress() progress {
+	p := progress{done: s.last.Step, steps: s.steps, before: s.before, elapsed: time.Duration(s.last.Seconds * float64(time.Second)),
+		loss: s.last.Loss, accuracy: -1, exchange: s.exchangeShare()}
 	if s.tested {
-		long, short = fmt.Sprintf(", accuracy %.4f", s.accuracy), fmt.Sprintf(" acc %.3f", s.accuracy)
+		p.accuracy = s.accuracy
 	}
-	room := s.columns() - barColumns(s.steps) - 1
-	for _, text := range []string{
-		fmt.Sprintf("%.0f samples/s, loss %.4f, exchange %.0f%%%s", rate, loss, share, long),
-		fmt.Sprintf("%.0f/s loss %.3f%s exch %.0f%%", rate, loss, short, share),
-		fmt.Sprintf("loss %.3f", loss),
-	} {
-		if len(text) <= room {
-			return text
-		}
-	}
-	return ""
+	return p
 }
 
 // exchangeShare is the share of exchange in the time since the last row, in
@@ -240,11 +210,12 @@ func (s *screen) result(e *resultEvent) {
 
 // line writes a line above the progress bar.
 func (s *screen) line(w io.Writer, text string) {
-	if s.bar != nil && !s.ended {
-		_ = s.bar.Clear()
+	bar := s.bar != nil && !s.ended && s.bar.width > 0
+	if bar {
+		s.bar.erase()
 	}
 	fmt.Fprintln(w, text)
-	if s.bar != nil && !s.ended {
-		_ = s.bar.RenderBlank()
+	if bar {
+		s.bar.draw(s.progress())
 	}
 }

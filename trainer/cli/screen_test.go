@@ -1,35 +1,98 @@
 package cli
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
 
-// What the progress bar says fits the terminal with the bar, whatever its
-// width, and says as much as there is room for.
-func TestStatusFits(t *testing.T) {
-	width := 0
-	s := &screen{
-		steps: 200, samples: 123456 * 60, last: stepEvent{Loss: 10.2345, Seconds: 60}, tested: true, accuracy: .98765,
-		columns: func() int { return width },
+// What the progress bar says on terminals of several widths.
+func TestProgressLine(t *testing.T) {
+	p := progress{done: 46, steps: 200, elapsed: 4 * time.Second, loss: .61301, accuracy: .8682, exchange: 20.3}
+	for columns, want := range map[int]string{
+		120: " 23% [=====>                ]  46/200  11.5 steps/s  0:04 elapsed  0:13 left  loss 0.6130  accuracy 0.8682  exchange 20%",
+		100: " 23% [===>            ]  46/200  11.5 steps/s  0:04 elapsed  0:13 left  loss 0.6130  accuracy 0.8682",
+		80:  " 23% [==>          ]  46/200  11.5 steps/s  0:04 elapsed  0:13 left  loss 0.6130",
+		60:  " 23% [===>             ]  46/200  11.5 steps/s  0:04 elapsed",
+		40:  " 23% [==>        ]  46/200  11.5 steps/s",
+		20:  " 23%  46/200",
+		5:   "",
+	} {
+		require.Equal(t, want, p.line(columns), "%d columns", columns)
 	}
-	s.share.exchange, s.share.total = 1, 1
-	const bar = "  100% || (200/200) [1h10m59s:1h10m59s]"
-	require.LessOrEqual(t, utf8.RuneCountInString(bar), barColumns(200))
-	last := ""
-	for width = barColumns(200); width < 200; width++ {
-		text := s.status()
-		require.LessOrEqual(t, len(text)+barColumns(200), width)
-		require.GreaterOrEqual(t, len(text), len(last))
-		last = text
-		if width == 80 {
-			for _, part := range []string{"123456/s", "loss 10.2", "acc 0.988", "exch 100%"} {
-				require.Contains(t, text, part, "on the usual terminal")
-			}
+	for columns := range 200 {
+		for _, p := range []progress{p, {done: 0, steps: 7, accuracy: -1}, {done: 7, before: 5, steps: 7, elapsed: time.Millisecond},
+			{done: 123456, steps: 1234567, elapsed: 100 * time.Hour, loss: 1e9, accuracy: 1, exchange: 100}} {
+			require.LessOrEqual(t, utf8.RuneCountInString(p.line(columns)), columns)
 		}
 	}
-	require.True(t, strings.HasSuffix(last, "exchange 100%, accuracy 0.9877"), last)
+	resumed := progress{done: 150, before: 100, steps: 200, elapsed: 5 * time.Second, accuracy: -1}
+	require.Contains(t, resumed.line(200), "10.0 steps/s  0:05 elapsed  0:05 left", "steps of an earlier run take no time of this one")
+	require.Equal(t, "1:00:01", clock(time.Hour+time.Second))
+}
+
+// The bar is drawn in place, is gone while a message is written and after the
+// end, and is there although stdout is no terminal.
+func TestScreenEndsTheBarBeforeMessages(t *testing.T) {
+	var out, errs bytes.Buffer
+	now := time.Unix(0, 0)
+	s := &screen{out: &out, err: &errs, steps: 20, bar: &bottom{w: &errs, columns: func() int { return 62 }, now: func() time.Time { return now }}}
+	s.log("", []byte("hello"))
+	require.Equal(t, "hello\n", errs.String(), "before the first step there is no bar")
+	errs.Reset()
+	step := func(n int) {
+		s.emit(&stepEvent{Step: n, Seconds: float64(n), Loss: 1})
+	}
+	step(1)
+	const first = "\r  5% [>                 ]  1/20  1.00 steps/s  0:01 elapsed"
+	require.Equal(t, first, errs.String())
+	step(2)
+	require.Equal(t, first, errs.String(), "nobody reads as fast as that")
+	errs.Reset()
+	s.emit(&checkpointEvent{Step: 2, Path: "run1/x"})
+	blank := "\r" + strings.Repeat(" ", len(first)-1+echo) + "\r"
+	require.Equal(t, blank+"checkpoint of step 2: run1/x\n\r 10% [=>                ]  2/20  1.00 steps/s  0:02 elapsed", errs.String())
+	errs.Reset()
+	now = now.Add(time.Second)
+	step(3)
+	require.Equal(t, "\r 15% [==>               ]  3/20  1.00 steps/s  0:03 elapsed", errs.String())
+	errs.Reset()
+	s.close()
+	s.log("worker 1", []byte("bye"))
+	step(4)
+	require.Equal(t, blank+"[worker 1] bye\n", errs.String())
+	require.Empty(t, out.String())
+}
+
+// All survivors tell of a rank that is lost; the user reads it once, and not at
+// all where the error of the job says it.
+func TestLossesAreToldOnce(t *testing.T) {
+	var errs bytes.Buffer
+	kept := keepLosses(&screen{out: &errs, err: &errs})
+	for _, by := range []int{3, 0, 1} {
+		e := &lostEvent{Rank: 2, Node: "vm/2", SeenBy: by, Op: "AllReduce", Phase: "heartbeat", AfterMs: float64(by), Error: "connection lost"}
+		if by == 0 {
+			e.Error += " (reported by rank 1)"
+		}
+		kept.emit(e)
+	}
+	require.Empty(t, errs.String())
+	killed := &codedError{exitFailed, errors.New("worker 2 was killed")}
+	require.Equal(t, []string{"ranks 0, 1, 3 lost rank 2 (vm/2) in AllReduce after 1.0 ms, heartbeat: connection lost"}, kept.lines(killed))
+	require.Empty(t, kept.lines(&codedError{exitFailed, fmt.Errorf("x: %w", &workerError{"worker 0", failedEvent{Error: "rank 2 (vm/2) failed"}})}))
+
+	kept.emit(&lostEvent{Rank: 4, Node: "vm/4", SeenBy: 0, Op: "Barrier", Phase: "wait", AfterMs: 1, Error: "gone"})
+	require.Equal(t, "rank 0 lost rank 4 (vm/4) in Barrier after 1.0 ms, wait: gone", kept.lines(nil)[1])
+
+	var out bytes.Buffer
+	inJSON := keepLosses(&screen{json: &jsonEmitter{w: &out}})
+	inJSON.emit(&lostEvent{Event: "peer_lost", Rank: 2})
+	require.Contains(t, out.String(), `"peer_lost"`)
+	require.Empty(t, inJSON.lines(nil))
 }

@@ -218,6 +218,7 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	} else {
 		err = a.launch(ctx, s, show, signals)
 	}
+	show.close()
 	return a.withHint(s, err)
 }
 

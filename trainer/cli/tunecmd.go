@@ -124,7 +124,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
 	show := &tuneScreen{out: a.stdout, err: a.stderr}
 	if f.transport == "inproc" {
 		return a.inProcess(ctx, f.workers, f.chosen(), signals, func(ctx context.Context, g *collective.Group) error {
-			return tuneRank(ctx, g, &f, sizes, false, show)
+			return tuneRank(ctx, g, &f, sizes, false, keepLosses(show))
 		})
 	}
 	if place, err = a.place(f.placeFlags, f.workers); err != nil {

@@ -38,8 +38,6 @@ func (s *tuneScreen) emit(event any) {
 		s.row(e.Tuned)
 	case *tuneSavedEvent:
 		fmt.Fprintf(s.out, "saved to %s\n", e.Path)
-	case *lostEvent:
-		fmt.Fprintln(s.err, e)
 	}
 }
 

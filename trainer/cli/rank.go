@@ -39,6 +39,7 @@ type rank struct {
 	model      nn.Model
 	files      checkpoint.Writer
 	last       *persister // of what the training leaves behind; nil without --out
+	idle       bool       // the checkpoint had all the steps
 	blas, plan string
 }
 
@@ -122,6 +123,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err 
 	if err != nil {
 		return nil, err
 	}
+	r.idle = result.Steps == c.From.Step
 	if err := agree(ctx, r.group, r.save(ctx, tensors, result.Steps)); err != nil {
 		return nil, err
 	}

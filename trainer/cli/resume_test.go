@@ -3,9 +3,11 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,11 +84,31 @@ func TestResumeFromTheOneBefore(t *testing.T) {
 func TestResumeAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	done := last(train(t, small(t, "--steps", "20", "--out", dir, "--transport", "inproc")...))
-	again := train(t, small(t, "--steps", "20", "--resume", dir, "--transport", "inproc")...)
+	long := time.Unix(1e9, 0)
+	weights := filepath.Join(dir, "model.safetensors")
+	require.NoError(t, os.Chtimes(weights, long, long))
+	args := small(t, "--steps", "20", "--resume", dir, "--transport", "inproc")
+	code, stdout, stderr := result(args...)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stderr, "nothing left to do: all 20 steps are done ("+filepath.Join(dir, checkpoint.FileName(20))+"); to train longer, raise --steps, for example --steps 40\n")
+	again := events(t, []byte(stdout))
 	require.Equal(t, done.Weights, last(again).Weights)
 	require.Equal(t, done.Accuracy, last(again).Accuracy)
-	require.Empty(t, only(again, "step"))
-	require.Empty(t, only(again, "checkpoint"))
+	for _, kind := range []string{"step", "checkpoint", "weights"} {
+		require.Empty(t, only(again, kind))
+	}
+	info, err := os.Stat(weights)
+	require.NoError(t, err)
+	require.True(t, long.Equal(info.ModTime()), "the file is not written again")
+
+	code, stdout, stderr = result(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--json" })...)
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `^\naccuracy 0\.\d+ after 20 steps\nweights sha256 [0-9a-f]{64}\nby `, stdout, "and no table of steps that nobody made")
+	require.NotContains(t, stderr, "saved")
+
+	require.NoError(t, os.Remove(weights)) // as if the run had been killed between the two
+	require.Len(t, only(train(t, args...), "weights"), 1)
+	require.FileExists(t, weights)
 }
 
 // Two machines, one of which has the checkpoint, whichever that is, with what

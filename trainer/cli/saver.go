@@ -170,13 +170,24 @@ func (r *rank) notes() map[string]string {
 	return notes
 }
 
+// holds reports whether a file has these weights already.
+func (r *rank) holds(path string, tensors []checkpoint.Named) bool {
+	f, err := checkpoint.Load(path)
+	if err != nil {
+		return false
+	}
+	there, err := checkpoint.Hash(f.Tensors)
+	here, wrong := checkpoint.Hash(tensors)
+	return err == nil && wrong == nil && there == here
+}
+
 // save writes the weights, once on each machine, if a directory was named. Its
 // error says what this machine has lost, the last checkpoint included.
 func (r *rank) save(ctx context.Context, tensors []checkpoint.Named, step int) error {
 	if r.last == nil {
 		return nil
 	}
-	if !r.teller {
+	if !r.teller || r.idle && r.holds(filepath.Join(r.settings.flags.out, weightsFile), tensors) {
 		return r.last.err()
 	}
 	notes := r.notes()

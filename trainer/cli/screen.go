@@ -50,7 +50,10 @@ func (a *app) newScreen(s *settings) *screen {
 func (s *screen) emit(event any) {
 	if s.json != nil {
 		s.json.emit(event)
-		return
+		e, ok := event.(*resumedEvent)
+		if !ok || e.Step < s.steps {
+			return
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,14 +85,23 @@ func (s *screen) emit(event any) {
 	case *weightsEvent:
 		s.line(s.err, "weights saved to "+e.Path+instead(e.InsteadOf))
 	case *resumedEvent:
-		s.before = e.Step
-		s.line(s.err, fmt.Sprintf("going on from step %d: %s", e.Step, e.Path))
+		s.resumed(e)
 	case *stoppedEvent:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *resultEvent:
 		s.end()
 		s.result(e)
 	}
+}
+
+// resumed tells from where the training continues, if it does.
+func (s *screen) resumed(e *resumedEvent) {
+	s.before = e.Step
+	if e.Step >= s.steps {
+		s.line(s.err, fmt.Sprintf("nothing left to do: all %d steps are done (%s); to train longer, raise --steps, for example --steps %d", s.steps, e.Path, 2*s.steps))
+		return
+	}
+	s.line(s.err, fmt.Sprintf("resuming from step %d: %s", e.Step, e.Path))
 }
 
 // instead tells of a file that is not where it should be.
@@ -189,6 +201,9 @@ func (s *screen) exchangeShare() float64 {
 // row is one line of the table.
 func (s *screen) row(e *evalEvent) {
 	s.tested, s.accuracy = true, e.Accuracy
+	if s.last.Step == 0 {
+		return // a run with nothing left to do
+	}
 	if !s.header {
 		s.header = true
 		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s  %8s  %10s  %8s  %8s  %7s", "STEP", "LOSS", "TEST", "ACCURACY", "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
@@ -204,8 +219,11 @@ func (s *screen) result(e *resultEvent) {
 	if e.Compress != "none" && e.WireBytes > 0 {
 		sent = fmt.Sprintf("\ncompressed as %s: each worker sent %.2f MB of gradients, and would have sent %.3g times that", e.Compress, float64(e.WireBytes)/1e6, e.CompressionRatio)
 	}
-	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps with %d workers in %.1f s (%.0f samples/s)%s\nweights sha256 %s\nby %s; %s",
-		e.Accuracy, e.Steps, e.Workers, e.Seconds, e.SamplesPerSecond, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+	speed := ""
+	if e.SamplesPerSecond > 0 {
+		speed = fmt.Sprintf(" with %d workers in %.1f s (%.0f samples/s)", e.Workers, e.Seconds, e.SamplesPerSecond)
+	}
+	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps%s%s\nweights sha256 %s\nby %s; %s", e.Accuracy, e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
 }
 
 // line writes a line above the progress bar.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -89,8 +90,36 @@ written: nothing is called. With --json it is one JSON object.`,
 			return nil
 		},
 	}
-	cmd.AddCommand(overridable(check), overridable(show), overridable(fill))
+	cmd.AddCommand(overridable(check), overridable(show), overridable(fill), a.explainCommand())
 	return cmd
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [KEY]",
+		Short: "Say what a key of a config means",
+		Long: `Say what KEY means: its type, its default, and where it comes from. KEY is a key such as
+training.batch_size, a section, whose keys are listed, or a function that configs name, such
+as Adam.v1, with its arguments. Without KEY, list the sections and the functions.`,
+		Example: "  ringtrain config explain training.batch_size\n  ringtrain config explain optimizer\n  ringtrain config explain slanted_triangular.v1",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("config explain takes one KEY, not %d", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return a.manual().Names(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := a.manual().Explain(strings.Join(args, ""))
+			if err != nil {
+				return usage(err)
+			}
+			fmt.Fprint(a.stdout, text)
+			return nil
+		},
+	}
 }
 
 // oneConfig refuses all but one argument.

@@ -92,12 +92,27 @@ func TestConfigCommands(t *testing.T) {
 		"estimate takes one CONFIG file": {"estimate"},
 		"--batch must be at least 1":     {"estimate", config(t), "--batch", "0"},
 		"keygen takes no --a.b":          {"keygen", "x", "--a.b", "1"},
+		`keygen takes no --a.\x1b[2J`:    {"keygen", "x", "--a.\x1b[2J", "1"},
+		`did you mean "ray.num_cpus"?`:   {"config", "explain", "ray.numcpus"},
+		"explain takes one KEY, not 2":   {"config", "explain", "ray", "model"},
 	} {
 		code, stdout, stderr := result(args...)
 		require.Equal(t, 2, code, "%v", args)
 		require.Contains(t, stderr, want)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
 		require.Empty(t, stdout)
+	}
+
+	for want, args := range map[string][]string{
+		"[evaluation]  how often to measure":         {"config", "explain"},
+		"--batch wins over both":                     {"config", "explain", "training.batch_size"},
+		"frequency   whole number, at least 0  10":   {"config", "explain", "evaluation"},
+		"learn_rate          number, list or sched":  {"config", "explain", "Adam.v1"},
+		"whole number  32        highest over last ": {"config", "explain", "slanted_triangular.v1"},
+	} {
+		code, stdout, stderr := result(args...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, want)
 	}
 
 	code, stdout, _ = result("config", "print", config(t), "--json", "--training.batch_size", "64", "--model.hidden_width", "${training.batch_size}")

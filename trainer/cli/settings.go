@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -65,6 +66,7 @@ type settings struct {
 	evalBatch int // rows of one worker at a time
 	evalEvery int
 	cores     int // that the workers of this machine share
+	memory    int // bytes of data and batches on this machine at most; 0: any
 
 	placement placement // of the workers of this machine
 }
@@ -158,7 +160,7 @@ func (a *app) describe(path string, f trainFlags) (*settings, error) {
 	if filled, err := a.catalog.Registry.Fill(cfg); err == nil {
 		s.filled = filled
 	}
-	if err := s.read(); err != nil {
+	if err := s.read(a.manual()); err != nil {
 		return nil, usage(err)
 	}
 	if s.source, err = a.catalog.Data(f.data); err != nil {
@@ -175,43 +177,31 @@ func (a *app) describe(path string, f trainFlags) (*settings, error) {
 	return s, nil
 }
 
-// known is the keys that train understands, by section.
-var known = map[string][]string{
-	"training":   {"iterations", "batch_size", "compress"},
-	"evaluation": {"batch_size", "frequency"},
-	"ray":        {"num_workers", "num_cpus", "object_store_memory"},
-}
-
 // read takes the numbers out of config and flags; a flag wins.
-func (s *settings) read() error {
-	for section, keys := range known {
-		if err := s.config.CheckKeys(section, keys...); err != nil {
+func (s *settings) read(m config.Manual) error {
+	if err := m.Check(s.config); err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		path string
+		to   *int
+	}{
+		{"training.iterations", &s.steps},
+		{"training.batch_size", &s.batch},
+		{"evaluation.batch_size", &s.evalBatch},
+		{"evaluation.frequency", &s.evalEvery},
+		{"ray.num_workers", &s.workers},
+		{"ray.num_cpus", &s.cores},
+		{"ray.object_store_memory", &s.memory},
+	} {
+		var err error
+		if *n.to, err = m.Int(s.config, n.path); err != nil {
 			return err
 		}
 	}
-	var memory int
-	for _, n := range []struct {
-		path     string
-		fallback int
-		least    int
-		to       *int
-	}{
-		{"training.iterations", 200, 1, &s.steps},
-		{"training.batch_size", 128, 1, &s.batch},
-		{"evaluation.batch_size", 256, 1, &s.evalBatch},
-		{"evaluation.frequency", 10, 0, &s.evalEvery},
-		{"ray.num_workers", 1, 1, &s.workers},
-		{"ray.num_cpus", runtime.NumCPU(), 1, &s.cores},
-		{"ray.object_store_memory", 0, 0, &memory},
-	} {
-		v, err := s.config.Int(n.path, n.fallback)
-		if err != nil {
-			return err
-		}
-		if v < n.least {
-			return s.errorf(n.path, "%s is %d, it must be at least %d", n.path, v, n.least)
-		}
-		*n.to = v
+	text, err := m.String(s.config, "training.compress")
+	if err != nil {
+		return err
 	}
 	if s.flags.workers != 0 {
 		s.workers = s.flags.workers
@@ -226,16 +216,14 @@ func (s *settings) read() error {
 	if s.flags.reduce == "sum" {
 		s.reduce = trainer.ReduceSum
 	}
-	s.cores = min(s.cores, runtime.NumCPU())
-	return s.readCompression()
+	s.cores = min(cmp.Or(s.cores, runtime.NumCPU()), runtime.NumCPU())
+	return s.readCompression(text)
 }
 
-// readCompression is read for how gradients are compressed.
-func (s *settings) readCompression() error {
-	text, err := s.config.String("training.compress", "none")
-	if err != nil {
-		return err
-	}
+// readCompression finds how gradients are compressed: as the config says, if no
+// flag does.
+func (s *settings) readCompression(text string) error {
+	var err error
 	if s.compress, err = trainer.ParseCompression(text); err != nil {
 		return s.errorf("training.compress", "training.compress: %w", err)
 	}
@@ -260,7 +248,7 @@ func (s *settings) check() error {
 		return fmt.Errorf("%d workers with %d times a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
 			all, s.micro, s.batch, info.TrainRows)
 	}
-	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.limit(); limit > 0 && need > limit {
+	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.memory; limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.workers, need, limit)
 	}
 	if s.allWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
@@ -297,11 +285,6 @@ func (s *settings) tryModel() error {
 func (s *settings) footprint(rows, features int) int {
 	batches := 4 * features * (s.batch*s.micro + s.evalBatch)
 	return s.workers * (rows*(features+1) + batches)
-}
-
-func (s *settings) limit() int {
-	limit, _ := s.config.Int("ray.object_store_memory", 0) // read has looked at it
-	return limit
 }
 
 // errorf is an error about a value of the config, where it was set.

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Manual is what a program reads from configs: its keys and functions, and what
+// they mean. The program reads keys through the manual, so that all it reads is in it.
+type Manual struct {
+	Chapters []Chapter
+	Registry *Registry
+}
+
+// A Chapter documents a section.
+type Chapter struct {
+	Section string
+	Doc     string // what the section is for
+	Keys    []Key
+	// Calls is the registry of the function that the section names, as "layers" for
+	// @layers; "" for a section of keys. The arguments of the functions are its keys.
+	Calls string
+}
+
+// A Key is a key of a section.
+type Key struct {
+	Name    string
+	Doc     string // what it means, in a few words
+	Type    Type
+	Form    string // what is accepted, where Type says less
+	Least   int    // of an Int
+	Default any    // an int or a string, as Type says; nil for the type's zero
+	Absent  string // what the absence of the key means, where Default does not say it
+	Option  string // the command-line option that wins over the key, if any
+	Origin  string // where the key comes from
+}
+
+// Check makes sure that the chapters' sections have no keys but those documented.
+// The functions of other sections are checked when they are called.
+func (m Manual) Check(c *Config) error {
+	for _, chapter := range m.Chapters {
+		if chapter.Calls != "" {
+			continue
+		}
+		if err := c.CheckKeys(chapter.Section, chapter.names()...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Int returns a whole number of the config that is in the manual, or its default.
+func (m Manual) Int(c *Config, path string) (int, error) {
+	k, err := m.key(path, Int)
+	if err != nil {
+		return 0, err
+	}
+	byDefault, _ := k.Default.(int)
+	e, there := c.find(path)
+	n, err := c.Int(path, byDefault)
+	if err == nil && there && e.Value != nil && n < k.Least {
+		err = fail(e.Pos, "%s is %d, it must be at least %d", path, n, k.Least)
+	}
+	return n, err
+}
+
+// String returns a string of the config that is in the manual, or its default.
+func (m Manual) String(c *Config, path string) (string, error) {
+	k, err := m.key(path, String)
+	if err != nil {
+		return "", err
+	}
+	byDefault, _ := k.Default.(string)
+	return c.String(path, byDefault)
+}
+
+// key finds a key that the program reads.
+func (m Manual) key(path string, t Type) (Key, error) {
+	section, name, _ := cutLast(path)
+	if _, k, ok := m.find(section, name); ok && k.Type == t {
+		return k, nil
+	}
+	return Key{}, fmt.Errorf("config: the manual has no %s %s", t, path)
+}
+
+// find finds a key of a chapter.
+func (m Manual) find(section, name string) (Chapter, Key, bool) {
+	for _, c := range m.Chapters {
+		if i := slices.Index(c.names(), name); c.Section == section && i >= 0 {
+			return c, c.Keys[i], true
+		}
+	}
+	return Chapter{}, Key{}, false
+}
+
+func (c Chapter) names() []string {
+	out := make([]string, len(c.Keys))
+	for i, k := range c.Keys {
+		out[i] = k.Name
+	}
+	return out
+}

@@ -141,9 +141,12 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 		e.enter(&e.started[len(e.started)-1].Header)
 	}
 	switch {
-	case e.closing.Load():
-	case o != nil && ctx == e.ctx:
+	case o != nil: // even if e was closed or aborted meanwhile, see Shower
+		if ctx != e.ctx {
+			e.mind(ctx)
+		}
 		err = e.complete(o)
+	case e.closing.Load():
 	default:
 		err = e.attend(ctx)
 	}

@@ -45,7 +45,8 @@ type Reducer interface {
 	// and is the same on all ranks.
 	Reduces() bool
 	// AllReduce leaves in o.Dst the reduction of all ranks' o.Src, in ring order.
-	// The two may be the same memory.
+	// The two may be the same memory. Whatever it returns, no other rank writes
+	// into that memory afterwards.
 	AllReduce(o *Operation) error
 	// AllGather leaves in o.Dst the o.Src of every rank, in rank order, if that is
 	// at most GatherBytes.
@@ -59,8 +60,10 @@ type Reducer interface {
 // way.
 type Shower interface {
 	Reducer
-	// Show shows a Barrier, or an AllReduce in place, which the caller makes next,
-	// with the same o, or never makes another.
+	// Show shows a Barrier, or an AllReduce in place. The caller makes that call
+	// next, with the same o, even if the Transport breaks first: from Show on the
+	// other ranks may write into the memory of o, and only the call puts an end to
+	// that.
 	Show(o *Operation)
 }
 

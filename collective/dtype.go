@@ -120,8 +120,8 @@ func reducible(v *Vector, o Op) error {
 	switch {
 	case o < Sum || o > Prod:
 		return fmt.Errorf("collective: unknown reduction %v", o)
-	case v.arena < 0 || v.arena > math.MaxUint32-v.n:
-		return fmt.Errorf("collective: %v of %v: its place in the arena must be from 0 to %d", o, *v, math.MaxUint32-v.n)
+	case v.arena < 0 || int64(v.arena) > math.MaxUint32-int64(v.n):
+		return fmt.Errorf("collective: %v of %v: its place in the arena must be from 0 to %d", o, *v, math.MaxUint32-int64(v.n))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (e *hostEngine) sharedReduce(o *Operation) error {
 // share makes it a call that is the transport's.
 func (o *Operation) share() {
 	o.Call.Method = uint8(schedule.Shared)
-	o.Part, o.Len = 0, uint32(min(o.Src.Bytes(), math.MaxUint32))
+	o.Part, o.Len = 0, uint32(min(int64(o.Src.Bytes()), math.MaxUint32))
 }
 
 // reducer is the transport if it does operations by itself, or nil.

@@ -177,8 +177,10 @@ func (n *Node) SharesMemory() bool {
 // them: where every rank gives such memory, nothing is copied. Groups that are
 // there and later ones use it alike. It begins at a page and stays until the
 // process ends, so it is for what is allocated once, as arenas of gradients are.
-// Nobody uses it during Regroup, which keeps its contents and its place, but
-// makes sure that who has been left out cannot write there any more.
+// Once a call has returned, even with an error, no other process writes to its
+// vector. After an error the contents of the vector are unspecified, and later
+// calls copy the memory until Regroup shares it again. Nobody uses it during
+// Regroup, which keeps its contents and its place.
 // No room for it is an error. Where processes share no memory it is ordinary.
 func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	width := t.Size()

@@ -1,5 +1,5 @@
 // Package publish stores words that others read without waiting until they can
-// see them.
+// see them, and loads words after everything else.
 //
 // sync/atomic's stores wait for that on amd64, by a locked instruction, and for
 // every store before them: after one to a line that another core holds that is

@@ -18,11 +18,13 @@ type Arenas struct {
 	closed bool // guarded by mu
 }
 
-// An arena never moves, and its file has all its pages.
+// An arena never moves, and its file has all its pages until a part of it is
+// taken back.
 type arena struct {
 	fd    int
 	mem   []byte
 	given bool // to another process
+	taken bool // back, at least in part: no longer shared, until it is renewed
 }
 
 // Alloc makes a piece of so many bytes, all zero, which begins at a page. It is
@@ -70,7 +72,7 @@ func (a *Arenas) Renew() error {
 	all := append([]arena(nil), *old...)
 	defer a.list.Store(&all)
 	for i := range all {
-		if all[i].given {
+		if all[i].given || all[i].taken {
 			if err := all[i].renew(); err != nil {
 				return fmt.Errorf("shm: memory that a rank of the last view may still write to cannot be replaced: %w", err)
 			}
@@ -97,7 +99,56 @@ func (one *arena) renew() error {
 		return err
 	}
 	_ = unix.Close(one.fd)
-	one.fd, one.given = fd, false
+	one.fd, one.given, one.taken = fd, false, false
+	return nil
+}
+
+// takeBack makes a part of a piece this process's own again, with its contents:
+// what other processes write there afterwards, they write elsewhere. Calls no
+// longer find the piece in place until it is renewed, and no other process is
+// given it. Other goroutines may use the memory meanwhile, and lose nothing.
+func (a *Arenas) takeBack(id uint64, offset, size int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.list.Load()
+	if old == nil {
+		return unix.EBADF // closed, which waits for calls
+	}
+	all := append([]arena(nil), *old...)
+	one := &all[id-1]
+	one.taken = true
+	a.list.Store(&all)
+	if !one.given {
+		return nil
+	}
+	return one.takeBack(offset, size)
+}
+
+// takeBack puts a private mapping of the same file in the place of the shared
+// one, and then has every page copied by a write that changes nothing. The kernel
+// lets no write of this process get lost in between, which a copy of our own
+// could not promise. What the file held is freed as it goes, so the copy needs no
+// memory beyond one step.
+func (one *arena) takeBack(offset, size int) error {
+	page := unix.Getpagesize()
+	lo, hi := offset/page*page, (offset+size+page-1)/page*page
+	// First elsewhere: a mapping that fails leaves what was there in place.
+	fresh, err := unix.MmapPtr(one.fd, int64(lo), nil, uintptr(hi-lo), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("mmap: %w", err)
+	}
+	place := unsafe.Pointer(&one.mem[lo])
+	if _, err := unix.MremapPtr(fresh, uintptr(hi-lo), place, uintptr(hi-lo), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+		_ = unix.MunmapPtr(fresh, uintptr(hi-lo))
+		return fmt.Errorf("mremap: %w", err)
+	}
+	for at := lo; at < hi; at += reserveStep {
+		end := min(at+reserveStep, hi)
+		for p := at; p < end; p += page {
+			atomic.AddUint32((*uint32)(unsafe.Pointer(&one.mem[p])), 0)
+		}
+		_ = unix.Fallocate(one.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(at), int64(end-at))
+	}
 	return nil
 }
 
@@ -126,9 +177,9 @@ func (a *Arenas) find(b []byte) (id, offset uint64) {
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for i := range *all {
-		mem := (*all)[i].mem // and nothing else of it, which a door may change meanwhile
+		mem := (*all)[i].mem // and not given, which a door may change meanwhile
 		from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
-		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(mem)) {
+		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(mem)) && !(*all)[i].taken {
 			return uint64(i + 1), uint64(at - from)
 		}
 	}
@@ -145,6 +196,9 @@ func (a *Arenas) duplicate(id uint64) (fd, size int, err error) {
 		return -1, 0, unix.ENOENT
 	}
 	one := &(*all)[id-1]
+	if one.taken {
+		return -1, 0, unix.EACCES
+	}
 	fd, err = unix.FcntlInt(uintptr(one.fd), unix.F_DUPFD_CLOEXEC, 0)
 	one.given = one.given || err == nil
 	return fd, len(one.mem), err

@@ -26,4 +26,9 @@
 // Every word that ranks wait for lies in a cache line of its own, has one writer
 // and only grows. No call waits for the others to be done with the one before:
 // what a rank overwrites is kept twice, or guarded by such a word.
+//
+// When a call fails, some rank may be stopped in the middle of it, and continue
+// later. So before it returns, a failed call marks itself as failed, which ends
+// the call of whoever has read its vector since, and puts private pages in the
+// place of a vector that others can write to.
 package shm

@@ -89,6 +89,10 @@ func (l layout) flag(rank int, f flag, parity int) int {
 	return at + atFlags + int(f-1)*pairBytes
 }
 
+// left is where a rank says that its last call has failed. It lies in the line of
+// folded, which the others look at anyway.
+func (l layout) left(rank int) int { return l.flag(rank, folded, 0) + 8 }
+
 func (l layout) digest(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
 func (l layout) core(rank, parity int) int   { return l.flag(rank, shown, parity) + 16 }
 func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 24 }

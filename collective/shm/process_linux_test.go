@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,7 +25,7 @@ import (
 
 // With this variable set, to RANK/SIZE/ELEMENTS/CALLS/PLACED, the test binary is
 // one rank of a job. It prints its address and is told all of them; then it reduces
-// until something breaks, and prints what; or, if CALLS is not 0, so often, and
+// until something breaks, see keep; or, if CALLS is not 0, so often, and
 // prints how long it took. The ranks below PLACED reduce memory of Arenas.
 const envRank = "SHM_TEST_RANK"
 
@@ -44,7 +45,8 @@ func worker(place string) error {
 	defer l.Close()
 	fmt.Println(l.Addr())
 	v := collective.View{Job: 7, Epoch: 1, Self: rank}
-	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	in := bufio.NewReader(os.Stdin)
+	line, err := in.ReadString('\n')
 	if err != nil {
 		return err
 	}
@@ -86,8 +88,7 @@ func worker(place string) error {
 			if !errors.As(err, &lost) {
 				return err
 			}
-			fmt.Println("broken", lost.Rank, err)
-			return nil
+			return keep(s, in, fmt.Sprint("broken ", lost.Rank, " ", err))
 		}
 		for i := range s {
 			if want := int64(size*(size-1)/2 + size*(i+calls)); s[i] != want {
@@ -98,6 +99,23 @@ func worker(place string) error {
 			fmt.Println("running")
 		}
 	}
+}
+
+// keep writes to the vector of a failed call, says so, and when it is asked says
+// whether what it wrote is still there.
+func keep(s []int64, in *bufio.Reader, says string) error {
+	for i := range s {
+		s[i] = -1
+	}
+	fmt.Println(says)
+	if _, err := in.ReadString('\n'); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(s, func(x int64) bool { return x != -1 }); i >= 0 {
+		return fmt.Errorf("after the call somebody wrote %d to element %d", s[i], i)
+	}
+	fmt.Println("kept")
+	return nil
 }
 
 // measure prints how long so many calls take.
@@ -185,7 +203,8 @@ func BenchmarkProcesses(b *testing.B) {
 // theirs in Arenas.
 type load struct{ n, placed int }
 
-// testEnd does something to one rank after another; all others name it.
+// testEnd does something to one rank after another; all others name it, and keep
+// their vectors to themselves.
 func testEnd(t *testing.T, size int, end syscall.Signal, says error, loads ...load) {
 	for victim := range size {
 		for _, l := range loads {
@@ -195,12 +214,21 @@ func testEnd(t *testing.T, size int, end syscall.Signal, says error, loads ...lo
 				}
 				ps := job(t, size, l.n, l.placed)
 				require.NoError(t, ps[victim].Process.Signal(end))
-				for r, p := range ps {
-					if r == victim {
-						continue
-					}
-					require.True(t, p.out.Scan(), "rank %d", r)
-					require.Regexp(t, fmt.Sprintf(`^broken %d .*%s`, victim, says), p.out.Text(), "rank %d", r)
+				others := slices.Delete(slices.Clone(ps), victim, victim+1)
+				for _, p := range others {
+					require.True(t, p.out.Scan())
+					require.Regexp(t, fmt.Sprintf(`^broken %d .*%s`, victim, says), p.out.Text())
+				}
+				if end == syscall.SIGSTOP { // it goes on with the call, until it finds out that it is over
+					require.NoError(t, ps[victim].Process.Signal(syscall.SIGCONT))
+					require.True(t, ps[victim].out.Scan())
+					require.Regexp(t, `^broken `, ps[victim].out.Text())
+				}
+				for _, p := range others {
+					_, err := fmt.Fprintln(p.in)
+					require.NoError(t, err)
+					require.True(t, p.out.Scan())
+					require.Equal(t, "kept", p.out.Text())
 				}
 			})
 		}

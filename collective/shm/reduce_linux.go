@@ -13,6 +13,7 @@ type reduction struct {
 	digest   uint64   // of the own header
 	posting  bool     // see post
 	early    bool     // the call has been shown, by Show
+	lent     bool     // the others may write into the own vector
 	run      run
 	posted   [flags]*uint64   // the own flags; of shown, that of this call
 	flag     [flags][]*uint64 // of others, by index; shown is not among them
@@ -83,6 +84,9 @@ func (t *Transport) AllReduce(o *collective.Operation) error {
 	}
 	err = r.reduce()
 	t.wake()
+	if err != nil {
+		err = t.withdraw(err)
+	}
 	return err
 }
 
@@ -112,7 +116,7 @@ func (r *run) reduce() error {
 	for {
 		s, ok := c.next()
 		if !ok {
-			return nil
+			return t.whole(c.way)
 		}
 		if err := r.take(&c, s); err != nil {
 			return err
@@ -221,6 +225,7 @@ func (t *Transport) ready(o *collective.Operation) (*run, error) {
 func (t *Transport) prepare(o *collective.Operation) *run {
 	r := &t.run
 	r.h, r.in, r.out = &o.Header, nil, nil
+	t.lent = false
 	if o.Call.Kind != collective.KindBarrier {
 		r.in, _ = o.Src.Host()
 		r.out, _ = o.Dst.Host()
@@ -251,6 +256,7 @@ func (r *run) show() (call uint64) {
 	} else {
 		r.locate()
 		t.places[t.self].put(d.inline)
+		t.lent = t.places[t.self].arena != 0
 	}
 	t.digest = digest(r.h)
 	*d.digest = t.digest // in the line of the flag, which others look at: no other line comes between

@@ -47,7 +47,7 @@ func resident(t testing.TB) int {
 
 // garbage is random bytes behind the beginning of something that makes sense.
 func garbage(r *rand.Rand, most int) []byte {
-	begins := []string{"", "", "RINGTRN\x00", "RINGTRN\x00\x01\x00\x00\x00", "\x16\x03\x01\x02\x00\x01", "\x00", "\x01", "\x06", "\x08", "\x0a\xff\xff\xff\xff", "\xf4\x07garbage"}
+	begins := []string{"", "", "RINGTRN\x00", "RINGTRN\x00\x02\x00\x00\x00", "\x16\x03\x01\x02\x00\x01", "\x00", "\x01", "\x06", "\x08", "\x0a\xff\xff\xff\xff", "\xf4\x07garbage"}
 	b := []byte(begins[r.IntN(len(begins))])
 	for n := r.IntN(most); n > 0; n-- {
 		b = append(b, byte(r.Uint32()))

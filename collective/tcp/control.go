@@ -28,7 +28,7 @@ func (t *Transport) tell(rank int, kind collective.Kind, payload []byte) error {
 	// A peer whose buffer is full, of a thousand beats, has not read for minutes
 	// and is lost already. The time is long because a Link is useless once a write
 	// was cut short, which must not happen to who only waited for the processor.
-	_ = p.control.raw.SetWriteDeadline(time.Now().Add(silence / 2))
+	_ = p.control.raw.SetWriteDeadline(time.Now().Add(t.silence / 2))
 	h := collective.Header{Job: t.view.Job, Epoch: t.view.Epoch, Seq: t.called.Load(), Call: collective.Call{Kind: kind}, Len: uint32(len(payload))}
 	return p.control.Write(context.Background(), &h, [][]byte{payload})
 }
@@ -59,7 +59,7 @@ func (t *Transport) listen(rank int, control *Link) {
 	for {
 		var kind collective.Kind
 		var payload []byte
-		err := hear(control, func(h *collective.Header) ([][]byte, error) {
+		err := t.hear(control, func(h *collective.Header) ([][]byte, error) {
 			if h.Job != t.view.Job || h.Epoch != t.view.Epoch || h.Len > collective.MaxAbort || (h.Len > 0 && h.Call.Kind != frameAbort) {
 				return nil, fmt.Errorf("it sent a control frame of kind %#x and %d bytes that makes no sense here", uint8(h.Call.Kind), h.Len)
 			}
@@ -68,6 +68,9 @@ func (t *Transport) listen(rank int, control *Link) {
 			return [][]byte{payload}, nil
 		})
 		switch {
+		case errors.Is(err, collective.ErrSilent) && !t.whole.Load():
+			// It has let the Link in, but may not connect yet, or has no time to beat. How
+			// long that may take is for the context of Connect.
 		case err != nil:
 			t.ended(rank, err)
 			return
@@ -82,9 +85,9 @@ func (t *Transport) listen(rank int, control *Link) {
 // hear reads one frame. A peer is silent only when nothing came in two spans
 // of half the time each: after this very process was stopped and continued,
 // the first span is over before anything was read.
-func hear(control *Link, into func(h *collective.Header) ([][]byte, error)) error {
+func (t *Transport) hear(control *Link, into func(h *collective.Header) ([][]byte, error)) error {
 	for range 2 {
-		_ = control.raw.SetReadDeadline(time.Now().Add(silence / 2))
+		_ = control.raw.SetReadDeadline(time.Now().Add(t.silence / 2))
 		err := control.Next(context.Background(), into)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err

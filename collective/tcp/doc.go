@@ -9,6 +9,12 @@
 // Links, and large messages travel over them in stripes, all at once. The end of
 // any of them is the end of the peer.
 //
+// A handshake has three parts: the dialler's hello, the answer, and the dialler's
+// word that it uses the Link. A dialler may give up before that word and dial
+// again, and does so until its time is up, for any reason that may pass. What
+// waiting cannot change ends it at once: another key, job, epoch, View or version,
+// another process at the address, or none.
+//
 // With a key (Identity.Secret) every Link is under TLS 1.3 in both directions:
 // both sides prove that they have the key and who they are before they say
 // anything else. Without a key Links are neither encrypted nor authenticated:

@@ -6,19 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
-	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// maxParked is how many Links a Gate keeps for Views that this process does
-// not know yet.
-const maxParked = 4096
+// minAhead is how many Links a Gate keeps at least for Views that this process
+// does not know yet.
+const minAhead = 4096
+
+// farewell is how long ranks that were not reached yet are dialled after
+// connecting has failed, so that they are told.
+const farewell = 5 * time.Second
 
 // A Gate is where the Links of this process's Views come in. A peer may know
 // of a View, and dial, before this process does: its Links wait here.
@@ -31,43 +31,76 @@ type Gate struct {
 	// before the first Connect.
 	Streams int
 
-	id Identity
+	id    Identity
+	times times
 
 	mu      sync.Mutex
-	epoch   uint64            // Links of older Views are refused
-	job     uint64            // 0 until the first Connect
-	streams int               // of the View of epoch, once that is known
-	unlike  map[Purpose]error // Links of it that were refused, because their dialler has other streams
+	view    collective.View   // of the newest Connect; Links of older ones are refused
+	digest  uint64            // of view
+	streams int               // of view
+	unlike  map[Purpose]error // Links of view that were refused, because their dialler has other streams
 	parked  map[Purpose]*Link
 	changed chan struct{} // closed and made anew when parked changes
 	closed  bool
 }
 
-// NewGate makes a Gate for a process. Give it to Listen as the handler.
-func NewGate(id Identity) *Gate {
-	return &Gate{id: id, parked: map[Purpose]*Link{}, changed: make(chan struct{})}
+// times are how long a Gate and its Transports wait. Tests have less time.
+type times struct {
+	patience time.Duration // for the first answer to a hello
+	silence  time.Duration // without any sign of life is a lost peer
 }
 
-// Allow refuses Links of other jobs and of Views that are over.
+// NewGate makes a Gate for a process. Give it to Listen as the handler.
+func NewGate(id Identity) *Gate {
+	return &Gate{id: id, times: times{handshakeTime, silence}, parked: map[Purpose]*Link{}, changed: make(chan struct{})}
+}
+
+// Allow refuses Links of other jobs, of Views that are over, and of who is not
+// in the View. Of the present View there are then never more Links than it needs.
 func (g *Gate) Allow(peer Identity, p Purpose) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	known := g.view.Job != 0
 	switch {
 	case g.closed:
 		return fmt.Errorf("%s is leaving", g.id.Name)
-	case g.job != 0 && p.Job != g.job:
-		return fmt.Errorf("%s is in job %016x, not %016x", g.id.Name, g.job, p.Job)
-	case p.Epoch < g.epoch:
-		return fmt.Errorf("epoch %d is over, %s is in epoch %d", p.Epoch, g.id.Name, g.epoch)
-	case g.job != 0 && p.Epoch == g.epoch && int(p.Streams) != g.streams:
-		err := g.differ(peer.Name, p.Streams, g.streams)
-		if len(g.unlike) < maxParked {
-			g.unlike[p.key()] = err // who awaits it waits in vain
-			g.wake()
+	case known && p.Job != g.view.Job:
+		return fmt.Errorf("%s is in job %016x, not %016x", g.id.Name, g.view.Job, p.Job)
+	case p.Epoch < g.view.Epoch:
+		return fmt.Errorf("epoch %d is over, %s is in epoch %d", p.Epoch, g.id.Name, g.view.Epoch)
+	case !known || p.Epoch > g.view.Epoch:
+		if len(g.parked) >= max(minAhead, 2*g.view.Size()*(MaxStreams+1)) {
+			return errBusy // until this process knows that View, too
 		}
+		return nil
+	}
+	if err := g.belongs(peer, p); err != nil {
 		return err
-	case len(g.parked) >= maxParked:
-		return errors.New("too many connections wait")
+	}
+	if int(p.Streams) != g.streams {
+		err := g.differ(peer.Name, p.Streams, g.streams)
+		g.unlike[p.key()] = err // who awaits it waits in vain
+		g.wake()
+		return err
+	}
+	if int(p.Stream) >= g.streams {
+		return fmt.Errorf("stream %d of %d: there is no such", p.Stream, g.streams)
+	}
+	return nil
+}
+
+// belongs says why a Link of the present epoch is none that this process awaits.
+func (g *Gate) belongs(peer Identity, p Purpose) error {
+	v, r := g.view, int(p.Rank)
+	switch {
+	case p.Digest != g.digest:
+		return fmt.Errorf("%s has other members in epoch %d", g.id.Name, p.Epoch)
+	case r >= v.Size() || v.Members[r].Name != peer.Name || v.Members[r].Nonce != peer.Nonce:
+		return fmt.Errorf("%s is not rank %d of epoch %d", peer.Name, p.Rank, p.Epoch)
+	case r == v.Self || p.Channel != Bulk && p.Channel != Control || (p.Channel == Bulk) != (r > v.Self):
+		return fmt.Errorf("rank %d does not dial rank %d for channel %d", r, v.Self, p.Channel)
+	case p.Channel == Control && p.Stream != 0:
+		return fmt.Errorf("stream %d of a control link: there is no such", p.Stream)
 	}
 	return nil
 }
@@ -77,15 +110,16 @@ func (g *Gate) differ(name string, theirs uint8, mine int) error {
 	return fmt.Errorf("%s spreads messages over %d connections, %s over %d: give all ranks the same --streams", name, theirs, g.id.Name, mine)
 }
 
-// Accept keeps a Link until Connect asks for it.
+// Accept keeps a Link until Connect asks for it. A dialler that dials again has
+// given up the Link before, so a later one replaces it.
 func (g *Gate) Accept(l *Link) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key := l.purpose.key()
 	if old := g.parked[key]; old != nil {
-		_ = old.Close() // dialled again, so the first try has failed there
+		_ = old.Close()
 	}
-	if g.closed || l.purpose.Epoch < g.epoch {
+	if g.closed || l.purpose.Epoch < g.view.Epoch {
 		_ = l.Close()
 		return
 	}
@@ -120,53 +154,25 @@ func (g *Gate) Close() {
 
 // Connect makes the Transport of a View. Of each pair of ranks the higher dials
 // the bulk Link and the lower the control Link, so each finds out by itself
-// that the other is gone. The error is a *collective.RankError that names who
-// could not be reached; all ranks that could are told.
+// that the other is gone. A dial that fails is repeated until ctx ends, unless the
+// reason is one that waiting cannot change. The error is a *collective.RankError
+// that names who could not be reached; all ranks that could are told.
 func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, error) {
 	if g.Streams < 0 || g.Streams > MaxStreams {
 		return nil, fmt.Errorf("tcp: %d connections between two ranks: it can be 1 to %d, or 0 for the best", g.Streams, MaxStreams)
 	}
 	streams := cmp.Or(g.Streams, AutoStreams)
 	g.enter(v, streams)
-	t := newTransport(v, streams)
-	await, stop := context.WithCancel(ctx) // for others to dial; ends with the first failure
-	defer stop()
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-t.failed:
-			stop()
-		case <-await.Done():
-		}
-	})
-	var all sync.WaitGroup
-	var once sync.Once
-	var first *collective.RankError
-	for r := range v.Members {
-		for i := range streams + 1 {
-			if r == v.Self {
-				continue
+	t := newTransport(v, streams, g.times.silence)
+	c := newConnector(ctx, g, t)
+	for d := 1; d < v.Size(); d++ { // the nearest first, so that not all begin with the same rank
+		for _, r := range []int{v.Self - d, v.Self + d} {
+			if r >= 0 && r < v.Size() {
+				c.connect(r)
 			}
-			p := Purpose{Job: v.Job, Epoch: v.Epoch, Digest: v.Digest(), Channel: Bulk, Stream: uint8(i), Streams: uint8(streams)}
-			if i == streams {
-				p.Channel, p.Stream = Control, 0
-			}
-			all.Go(func() {
-				l, err := g.link(ctx, await, v, r, p)
-				if err != nil {
-					once.Do(func() {
-						first = &collective.RankError{Rank: r, Node: v.Name(r), Epoch: v.Epoch, Phase: "connect", Err: err}
-					})
-					stop() // the other dials go on: who is reached can be told
-					return
-				}
-				t.attach(r, l)
-			})
 		}
 	}
-	all.Wait()
-	stop()
-	watch.Wait()
+	first := c.wait()
 	if first != nil {
 		t.Abort(first)
 	} else {
@@ -178,41 +184,101 @@ func (g *Gate) Connect(ctx context.Context, v collective.View) (*Transport, erro
 	return t, nil
 }
 
-// enter makes v the View whose Links are welcome, and drops those of older
-// ones.
+// A connector gets the Links of one Transport.
+type connector struct {
+	gate      *Gate
+	transport *Transport
+	digest    uint64 // of the View
+	caller    *caller
+
+	dials, awaits         context.Context // the awaits end with the first failure, the dials a while later
+	stopDials, stopAwaits context.CancelFunc
+
+	links, watch sync.WaitGroup
+	once         sync.Once
+	first        *collective.RankError
+}
+
+func newConnector(ctx context.Context, g *Gate, t *Transport) *connector {
+	c := &connector{gate: g, transport: t, digest: t.view.Digest(), caller: newCaller(g.id, g.times.patience)}
+	c.dials, c.stopDials = context.WithCancel(ctx)
+	c.awaits, c.stopAwaits = context.WithCancel(c.dials)
+	c.watch.Go(func() {
+		select {
+		case <-t.failed:
+			c.stopAwaits()
+		case <-c.awaits.Done():
+		}
+		select {
+		case <-time.After(farewell):
+			c.stopDials()
+		case <-c.dials.Done():
+		}
+	})
+	return c
+}
+
+// connect begins to get the Links to a rank.
+func (c *connector) connect(rank int) {
+	v, streams := c.transport.view, c.transport.streams
+	for i := range streams + 1 {
+		p := Purpose{Job: v.Job, Epoch: v.Epoch, Digest: c.digest, Channel: Bulk, Stream: uint8(i), Streams: uint8(streams)}
+		if i == streams {
+			p.Channel, p.Stream = Control, 0
+		}
+		c.links.Go(func() {
+			l, err := c.link(rank, p)
+			if err != nil {
+				c.once.Do(func() {
+					c.first = &collective.RankError{Rank: rank, Node: v.Name(rank), Epoch: v.Epoch, Phase: "connect", Err: err}
+				})
+				c.stopAwaits()
+				return
+			}
+			c.transport.attach(rank, l)
+		})
+	}
+}
+
+// wait waits for all Links, and returns the first failure.
+func (c *connector) wait() *collective.RankError {
+	c.links.Wait()
+	c.stopDials()
+	c.stopAwaits()
+	c.watch.Wait()
+	return c.first
+}
+
+// enter makes v the View whose Links are welcome, and drops those that are of
+// older ones or do not belong to it.
 func (g *Gate) enter(v collective.View, streams int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if v.Epoch >= g.epoch {
-		g.epoch, g.streams, g.unlike = v.Epoch, streams, map[Purpose]error{}
+	if v.Epoch >= g.view.Epoch || v.Job != g.view.Job {
+		g.view, g.digest, g.streams, g.unlike = v, v.Digest(), streams, map[Purpose]error{}
 	}
-	g.job = v.Job
 	for p, l := range g.parked {
-		if p.Job != v.Job || p.Epoch < v.Epoch {
+		if p.Job != v.Job || p.Epoch < v.Epoch || p.Epoch == v.Epoch && g.belongs(l.peer, l.purpose) != nil {
 			_ = l.Close()
 			delete(g.parked, p)
 		}
 	}
 }
 
-// link is the Link to a rank for a purpose: dialled until ctx ends, or awaited
-// until await does.
-func (g *Gate) link(ctx, await context.Context, v collective.View, rank int, p Purpose) (*Link, error) {
+// link is the Link to a rank for a purpose, dialled or awaited.
+func (c *connector) link(rank int, p Purpose) (*Link, error) {
+	g, v := c.gate, c.transport.view
 	p.Rank = uint32(rank)
 	m := v.Members[rank]
 	if (rank < v.Self) == (p.Channel == Bulk) {
 		p.Rank = uint32(v.Self)
-		l, err := dialAny(ctx, m.Addrs, g.id, Peer{Name: m.Name, Nonce: m.Nonce}, p)
+		l, err := c.caller.dial(c.dials, m.Addrs, Peer{Name: m.Name, Nonce: m.Nonce}, p)
 		if err == nil && p.Channel == Bulk && p.Stream == 0 && g.Log != nil {
 			g.Log.Info("connected", "rank", rank, "name", m.Name, "addr", l.RemoteAddr().String())
 		}
 		return l, err
 	}
-	l, err := g.take(await, p)
-	if err == nil && (l.peer.Name != m.Name || l.peer.Nonce != m.Nonce) {
-		_ = l.Close()
-		return nil, fmt.Errorf("%s has connected as rank %d", l.peer.Name, rank)
-	}
+	l, err := g.take(c.awaits, p)
 	if err == nil && l.purpose.Streams != p.Streams {
 		_ = l.Close()
 		return nil, fmt.Errorf("%w: %w", ErrRefused, g.differ(m.Name, l.purpose.Streams, int(p.Streams)))
@@ -241,108 +307,4 @@ func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 			return nil, fmt.Errorf("it has not connected: %w", context.Cause(ctx))
 		}
 	}
-}
-
-// How the addresses of a peer are tried: each a little after the one before, or
-// as soon as that has failed. One that connects gets a while to shake hands.
-const (
-	headStart = 100 * time.Millisecond
-	greetTime = 2 * time.Second
-)
-
-// dialAny connects to a peer under any of its addresses, best first. It tries
-// again while they are only slow to answer; a refusal is final, by the peer or by
-// the kernel, because a member of a View listens for as long as it lives.
-func dialAny(ctx context.Context, addrs []netip.AddrPort, id Identity, want Peer, p Purpose) (*Link, error) {
-	if len(addrs) == 0 {
-		return nil, errors.New("it has told no address")
-	}
-	for {
-		l, errs := dialOnce(ctx, addrs, id, want, p)
-		if l != nil {
-			return l, nil
-		}
-		definite := slices.ContainsFunc(errs, func(err error) bool {
-			return !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded)
-		})
-		if definite || ctx.Err() != nil {
-			return nil, errors.Join(errs...)
-		}
-	}
-}
-
-// A call is a connection in the making, or what became of it.
-type call struct {
-	addr netip.AddrPort
-	conn net.Conn
-	err  error
-}
-
-// dialOnce tries every address once. Connections are made side by side, but one
-// hello is said at a time: to the accepting side a later one says that the
-// earlier has failed.
-func dialOnce(ctx context.Context, addrs []netip.AddrPort, id Identity, want Peer, p Purpose) (*Link, []error) {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
-	calls := make(chan call, len(addrs))
-	begun, ended := 0, 0
-	defer func() {
-		cancel()
-		for ; ended < begun; ended++ {
-			if c := <-calls; c.conn != nil {
-				_ = c.conn.Close()
-			}
-		}
-	}()
-	begin := func() {
-		addr := addrs[begun]
-		begun++
-		go func() {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr.String())
-			if err != nil {
-				err = fmt.Errorf("tcp: connecting to %s at %s: %w", want.Name, addr, err)
-			}
-			calls <- call{addr, conn, err}
-		}()
-	}
-	var errs []error
-	for ended < len(addrs) {
-		if begun == ended {
-			begin()
-		}
-		var next <-chan time.Time
-		if begun < len(addrs) {
-			next = time.After(headStart)
-		}
-		select {
-		case <-next:
-			begin()
-		case c := <-calls:
-			ended++
-			l, err := c.greet(ctx, len(addrs)-ended, id, want, p)
-			if err == nil {
-				return l, nil
-			}
-			errs = append(errs, err)
-		}
-	}
-	return nil, errs
-}
-
-// greet shakes hands over a connection that was made. Where others are left to
-// try it does not wait for the whole of ctx.
-func (c *call) greet(ctx context.Context, others int, id Identity, want Peer, p Purpose) (*Link, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	if others > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, greetTime)
-		defer cancel()
-	}
-	l, err := meet(ctx, c.conn, id, want, p)
-	if err != nil {
-		_ = c.conn.Close()
-		return nil, fmt.Errorf("tcp: greeting %s at %s: %w", want.Name, c.addr, err)
-	}
-	return l, nil
 }

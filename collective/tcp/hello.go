@@ -10,7 +10,11 @@ import (
 )
 
 // Version is the version of the wire format. Both ends of a Link have the same.
-const Version = 1
+const Version = 2
+
+// confirmation is the byte that a dialler sends once it has read the answer to
+// its hello.
+const confirmation = 0x06
 
 var (
 	// ErrRefused is returned by Dial when the other side answered and said no;
@@ -18,7 +22,15 @@ var (
 	ErrRefused = errors.New("refused")
 	// ErrNotOurs is returned when the other side does not speak this protocol.
 	ErrNotOurs = errors.New("not a ringtrain peer")
+
+	errHungUp = errors.New("it hung up in the middle of the handshake")
 )
+
+// A verdict is a refusal by the very peer that was meant, so it would say the
+// same at another of its addresses.
+type verdict struct{ error }
+
+func (v verdict) Unwrap() error { return v.error }
 
 // Identity is who this process says it is.
 type Identity struct {

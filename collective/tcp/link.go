@@ -112,14 +112,13 @@ func (l *Link) fill(parts [][]byte) error {
 	return nil
 }
 
-// watch makes the end of ctx end reads or writes. The function it returns
-// stops the watch.
-func (l *Link) watch(ctx context.Context, deadline func(time.Time) error) (stop func()) {
+// watch makes the end of ctx end reads or writes, until stop. That is false if
+// ctx has ended.
+func (l *Link) watch(ctx context.Context, deadline func(time.Time) error) (stop func() bool) {
 	if ctx.Done() == nil {
-		return func() {}
+		return func() bool { return true }
 	}
-	cancel := context.AfterFunc(ctx, func() { _ = deadline(time.Unix(1, 0)) })
-	return func() { cancel() }
+	return context.AfterFunc(ctx, func() { _ = deadline(time.Unix(1, 0)) })
 }
 
 // because is the reason of ctx where its end was what made err.

@@ -46,19 +46,35 @@ func (l *Link) sealTo(ctx context.Context, id *secret.Identity, want Peer) error
 	return dialFault(err)
 }
 
-// sealFrom puts an accepted Link under TLS, if this process has a key. A
-// dialler of ours that has none is told.
-func (l *Link) sealFrom(ctx context.Context, id *secret.Identity) error {
+// sealFrom puts an accepted Link under TLS, if this process has a key, and notes
+// the visitor's progress. A dialler of ours that has no key, or another, is told.
+func (l *Link) sealFrom(ctx context.Context, id *secret.Identity, v *visitor) error {
 	if id == nil {
 		return nil
 	}
-	conn := tls.Server(l.raw, id.Server())
+	config := id.Server().Clone()
+	verify := config.VerifyConnection
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		v.step()
+		return nil, nil
+	}
+	config.VerifyConnection = func(cs tls.ConnectionState) error {
+		err := verify(cs)
+		if err == nil {
+			v.step()
+		}
+		return err
+	}
+	conn := tls.Server(v, config)
+	l.conn = conn
 	err := conn.HandshakeContext(ctx)
 	var plain tls.RecordHeaderError
-	if errors.As(err, &plain) && string(plain.RecordHeader[:]) == magic[:len(plain.RecordHeader)] {
-		refusePlainly(l.raw, wantsKey)
+	switch {
+	case errors.As(err, &plain) && string(plain.RecordHeader[:]) == magic[:len(plain.RecordHeader)]:
+		refusePlainly(v, wantsKey)
+	case errors.Is(err, secret.ErrOtherKey), errors.Is(err, secret.ErrOtherPeer), errors.Is(err, secret.ErrClock):
+		linger(v) // an alert says so
 	}
-	l.conn = conn
 	return err
 }
 
@@ -96,20 +112,25 @@ func dialFault(err error) error {
 	case errors.As(err, &remote) && remote.Op == "remote error": // an alert
 		return fmt.Errorf("%w: it does not take this process's certificate: it has another key, or its clock differs by more than a day (%v)", ErrRefused, remote.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: it hung up", ErrNotOurs)
+		return errHungUp
 	}
 	return err
 }
 
 // refusePlainly tells a dialler why not, in a hello without TLS, and nothing
 // else: it may be anybody.
-func refusePlainly(conn net.Conn, why string) {
+func refusePlainly(v *visitor, why string) {
 	refusal := hello{refusal: why}
-	if _, err := conn.Write(refusal.append(nil)); err != nil {
-		return
+	if _, err := v.Write(refusal.append(nil)); err == nil {
+		linger(v)
 	}
-	if c, ok := conn.(*net.TCPConn); ok && c.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, conn, maxDrain)
+}
+
+// linger keeps a connection until the other side has read why it was turned
+// away: to close it while there is something to read would take that back.
+func linger(v *visitor) {
+	if c, ok := v.Conn.(*net.TCPConn); ok && c.CloseWrite() == nil {
+		_, _ = io.CopyN(io.Discard, v, maxDrain)
 	}
 }
 

@@ -24,7 +24,9 @@ type Transport struct {
 	view  collective.View
 	peers []peer // by rank; the own one has no Links
 
-	streams int // bulk Links of each peer
+	streams int           // bulk Links of each peer
+	silence time.Duration // without any sign of life is a lost peer
+	whole   atomic.Bool   // all peers have connected
 
 	drive drive // of the peers' lanes
 	waits *collective.Waits
@@ -55,8 +57,8 @@ type peer struct {
 	left   atomic.Bool   // it has said goodbye
 }
 
-func newTransport(v collective.View, streams int) *Transport {
-	t := &Transport{view: v, peers: make([]peer, v.Size()), streams: streams, failed: make(chan struct{})}
+func newTransport(v collective.View, streams int, silence time.Duration) *Transport {
+	t := &Transport{view: v, peers: make([]peer, v.Size()), streams: streams, silence: silence, failed: make(chan struct{})}
 	t.drive.equip(v)
 	for r := range t.peers {
 		t.peers[r].bulk = make([]*Link, streams)
@@ -101,6 +103,7 @@ func (t *Transport) ready() {
 			t.hire(r)
 		}
 	}
+	t.whole.Store(true)
 }
 
 // Send is part of collective.Transport.

@@ -40,21 +40,21 @@ func stays(c *net.TCPConn) bool {
 	return here && there && from.IP.Equal(to.IP)
 }
 
-// hungUp reports whether the other side has ended a connection and sent nothing
-// more. What it has sent stays unread.
-func hungUp(conn net.Conn) (ended bool) {
+// quiet reports whether nothing has come on a connection that was not read, not
+// even its end.
+func quiet(conn net.Conn) (nothing bool) {
 	c, ok := conn.(*net.TCPConn)
 	if !ok {
-		return false
+		return true
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return true
+		return false
 	}
 	_ = raw.Control(func(fd uintptr) {
 		var b [1]byte
-		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		ended = n == 0 && err == nil
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		nothing = err == unix.EAGAIN
 	})
-	return ended
+	return nothing
 }

@@ -1,0 +1,73 @@
+package tcp
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// manyMembers is a View of this process, rank 0, and others.
+func manyMembers(n int) collective.View {
+	v := collective.View{Job: 7, Epoch: 2, Members: make([]collective.Member, n)}
+	for r := range v.Members {
+		v.Members[r] = collective.Member{Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
+	}
+	return v
+}
+
+// A Gate keeps as many Links as a View of many ranks needs, and of that View no
+// others. Of Views that it does not know yet it keeps many, too; more than that
+// may come again.
+func TestParkedLinks(t *testing.T) {
+	v := manyMembers(1000)
+	g := NewGate(Identity{Name: "n/0", Nonce: 100})
+	come := func(rank int, epoch uint64, stream uint8) error {
+		m := v.Members[rank]
+		p := Purpose{Job: v.Job, Epoch: epoch, Digest: v.Digest(), Rank: uint32(rank), Channel: Bulk, Stream: stream, Streams: MaxStreams}
+		from := Identity{Name: m.Name, Nonce: m.Nonce}
+		err := g.Allow(from, p)
+		if err == nil {
+			g.Accept(&Link{peer: from, purpose: p})
+		}
+		return err
+	}
+	all := func(epoch uint64) (came int) {
+		for r := 1; r < v.Size(); r++ {
+			for s := range uint8(MaxStreams) {
+				if err := come(r, epoch, s); err != nil {
+					require.ErrorIs(t, err, errBusy)
+					return came
+				}
+				came++
+			}
+		}
+		return came
+	}
+	require.Equal(t, minAhead, all(2), "before the View is known")
+	clear(g.parked)
+	g.enter(v, MaxStreams)
+	require.Equal(t, 7992, all(2))
+	clear(g.parked)
+	require.Equal(t, 7992, all(3), "the View after it may be as large")
+
+	m := v.Members[5]
+	good := Purpose{Job: 7, Epoch: 2, Digest: v.Digest(), Rank: 5, Channel: Bulk, Streams: MaxStreams}
+	allow := func(name string, change func(p *Purpose)) error {
+		p := good
+		change(&p)
+		return g.Allow(Identity{Name: name, Nonce: m.Nonce}, p)
+	}
+	require.NoError(t, allow(m.Name, func(*Purpose) {}))
+	require.ErrorContains(t, allow("n/6", func(*Purpose) {}), "n/6 is not rank 5 of epoch 2")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Rank = 1000 }), "is not rank 1000")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Digest++ }), "n/0 has other members in epoch 2")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Channel = Control }), "rank 5 does not dial rank 0")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Stream = MaxStreams }), "stream 8 of 8")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Streams = 1 }), "give all ranks the same --streams")
+	for _, err := range []error{allow("n/6", func(*Purpose) {}), allow(m.Name, func(p *Purpose) { p.Digest++ })} {
+		require.NotErrorIs(t, err, errBusy)
+	}
+}

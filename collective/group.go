@@ -49,9 +49,9 @@ type Group struct {
 	limit  limit // lets one call run at a time; guards what follows
 	seq    uint64
 	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
-	broken error
-	ops    [2]Operation // that are in progress; two are the halves of a SendRecv
+	ops    [2]Operation      // that are in progress; two are the halves of a SendRecv
 
+	broken  atomic.Pointer[error] // of the first call that failed
 	flight  *flight
 	step    atomic.Uint64
 	closed  atomic.Bool
@@ -87,13 +87,13 @@ func (g *Group) Size() int { return g.view.Size() }
 func (g *Group) View() View { return g.view }
 
 // Err is what broke the group, the error of its first call that failed; nil
-// while it is whole. Ask when no call is in progress.
+// while it is whole. It may be called at any time, by anybody, and takes no
+// notice of a call in progress.
 func (g *Group) Err() error {
-	if !g.limit.state.CompareAndSwap(idle, setting) {
-		return nil
+	if err := g.broken.Load(); err != nil {
+		return *err
 	}
-	defer g.limit.finish()
-	return g.broken
+	return nil
 }
 
 // Mark says which step of the caller's work the next calls belong to. It
@@ -231,7 +231,7 @@ func (g *Group) begin(ctx context.Context, c *Call) (limited context.Context, er
 	case g.closed.Load():
 		err = fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrClosed)
 	default:
-		err = g.broken
+		err = g.Err()
 	}
 	if err != nil {
 		g.limit.finish()
@@ -250,8 +250,9 @@ func (g *Group) finish(limited context.Context, o *Operation, err error) error {
 	if err != nil {
 		c := o.Call
 		c.Method = 0 // which is the engine's
-		err = g.complete(err, &c, o.Seq, time.Since(origin)-began)
-		g.broken = err
+		failure := g.complete(err, &c, o.Seq, time.Since(origin)-began)
+		g.broken.Store(&failure) // and not &err: a call that goes well allocates nothing
+		err = failure
 	}
 	g.flight.end(err, g.opts.Observer != nil)
 	if g.opts.Observer != nil {

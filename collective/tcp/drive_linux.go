@@ -221,7 +221,10 @@ func (t *Transport) settle() {
 		to = d.full[0].rank
 	}
 	d.moving.Unlock()
-	if to < 0 || !t.Posts() { // all has left, or another goroutine than that of the call sends
+	switch {
+	case to < 0: // another goroutine has sent it all
+		return
+	case !t.Posts(): // another goroutine than that of the call sends
 		d.settle = t.sleep(d.settle, nil)
 		return
 	}
@@ -334,6 +337,9 @@ func (t *Transport) sleep(polls []unix.PollFd, in []*lane) []unix.PollFd {
 		polls = append(polls, unix.PollFd{Fd: int32(l.fd), Events: unix.POLLOUT})
 	}
 	t.drive.moving.Unlock()
+	if len(polls) == 0 {
+		return polls // everything has left since the caller looked
+	}
 	begin := time.Now()
 	_, _ = unix.Poll(polls, sleepMost)
 	t.drive.patience.slept(time.Since(begin))

@@ -48,6 +48,7 @@ func TestSize(t *testing.T, make Maker, size int) {
 		t.Run("Send", func(t *testing.T) { testSend(t, groups) })
 		t.Run("Sub", func(t *testing.T) { testSub(t, groups) })
 		t.Run("asynchronous", func(t *testing.T) { testAsync(t, groups) })
+		t.Run("ReduceScatterAsync", func(t *testing.T) { testReduceScatterAsync(t, groups) })
 		t.Run("Barrier", func(t *testing.T) { testBarrier(t, groups) })
 		t.Run("arguments", func(t *testing.T) { testArguments(t, groups) })
 	})

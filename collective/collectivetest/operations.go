@@ -249,3 +249,34 @@ func testAsync(t *testing.T, groups []*collective.Group) {
 		}
 	})
 }
+
+// testReduceScatterAsync makes asynchronous calls of one kind and another without
+// waiting: each sees what those before it have left, and a mistake is that call's
+// alone.
+func testReduceScatterAsync(t *testing.T, groups []*collective.Group) {
+	const n, calls = 3000, 5
+	size := len(groups)
+	want := Reduced[float32](size, n*size, 0, collective.Sum)
+	Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		src := Operands[float32](g.Rank(), n*size)
+		var works []*collective.Work
+		var pieces, wholes [][]float32
+		for range calls {
+			piece, whole := make([]float32, n), make([]float32, n*size)
+			pieces, wholes = append(pieces, piece), append(wholes, whole)
+			works = append(works, g.ReduceScatterAsync(ctx, collective.Of(piece), collective.Of(src), collective.Sum),
+				g.AllGatherAsync(ctx, collective.Of(whole), collective.Of(piece)))
+		}
+		mistake := g.ReduceScatterAsync(ctx, collective.Of(make([]float32, n+1)), collective.Of(src), collective.Sum)
+		for _, w := range works {
+			assert.NoError(t, w.Wait(ctx))
+		}
+		assert.ErrorContains(t, mistake.Wait(ctx), "do not fit")
+		for i := range calls {
+			checkSame(t, g, want[g.Rank()*n:(g.Rank()+1)*n], pieces[i], "piece")
+			checkSame(t, g, want, wholes[i], "whole")
+		}
+		checkSame(t, g, Operands[float32](g.Rank(), n*size), src, "src is left alone")
+		assert.NoError(t, g.Barrier(ctx))
+	})
+}

@@ -1,0 +1,33 @@
+//go:build unix
+
+package launch
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ownedByUser reports whether a directory is this user's, and no other user can
+// put anything into it. root has the variables of another user at times.
+func ownedByUser(dir string) bool {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Geteuid()
+}
+
+// checkPrivate finds out who else can read or change a directory.
+func checkPrivate(path string, info fs.FileInfo) error {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to another user: have it removed", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s is open to other users: chmod 700 it", path)
+	}
+	return nil
+}

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -14,6 +16,26 @@ import (
 // methods are safe for concurrent use.
 type Watcher struct {
 	agent *membership.Agent
+	seeds []string
+}
+
+// A NobodyError says why it is of no use to wait for a job: each seed has refused
+// the connection, or has turned this process away.
+type NobodyError struct {
+	Seeds []membership.Seed
+}
+
+// Error is one line.
+func (e *NobodyError) Error() string {
+	var addrs, why []string
+	refused := true
+	for _, s := range e.Seeds {
+		addrs, why, refused = append(addrs, s.Addr), append(why, s.String()), refused && s.Refused
+	}
+	if refused {
+		return fmt.Sprintf("nobody listens at %s: the job is over, or the address is wrong", strings.Join(addrs, ", "))
+	}
+	return "nobody answered: " + strings.Join(why, "; ")
 }
 
 // Watch begins to look on at the job of c.Cluster. Of c it uses where to gossip
@@ -36,7 +58,51 @@ func Watch(ctx context.Context, c Config) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{agent: agent}, nil
+	return &Watcher{agent: agent, seeds: c.Join}, nil
+}
+
+// meetTime is between two looks at whether somebody was seen.
+const meetTime = 20 * time.Millisecond
+
+// Meet waits until gossip sees a process of the job. It fails with a
+// *NobodyError at once where no seed can be joined, now or later, and with a
+// *membership.WaitError when ctx ends.
+func (w *Watcher) Meet(ctx context.Context) error {
+	ticker := time.NewTicker(meetTime)
+	defer ticker.Stop()
+	for len(w.Members()) == 0 {
+		if failures := w.failures(); hopeless(w.seeds, failures) {
+			return &NobodyError{Seeds: failures}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			_, err := w.View(ctx)
+			return err
+		}
+	}
+	return nil
+}
+
+// failures are the seeds that could not be joined when they were last tried.
+func (w *Watcher) failures() []membership.Seed {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := w.agent.View(now)
+	var waited *membership.WaitError
+	if !errors.As(err, &waited) {
+		return nil
+	}
+	return waited.Waiting.Seeds
+}
+
+// hopeless reports whether every seed has refused or rejected this process.
+func hopeless(seeds []string, failures []membership.Seed) bool {
+	final := map[string]bool{}
+	for _, s := range failures {
+		final[s.Addr] = s.Refused || s.Rejected
+	}
+	return len(seeds) > 0 && !slices.ContainsFunc(seeds, func(addr string) bool { return !final[addr] })
 }
 
 // Members are the processes that gossip believes alive, in the order of ranks,

@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"context"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
 func TestWatch(t *testing.T) {
@@ -32,6 +35,36 @@ func TestWatch(t *testing.T) {
 		v, err := w.View(deadline(t))
 		return err == nil && v.Epoch == 2
 	}, 20*time.Second, time.Millisecond)
+}
+
+// Where nobody listens nobody is waited for.
+func TestMeet(t *testing.T) {
+	watch := func(seeds ...string) *cluster.Watcher {
+		w, err := cluster.Watch(deadline(t), cluster.Config{Cluster: t.Name(), Join: seeds})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, w.Close()) })
+		return w
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	free := l.Addr().String()
+	require.NoError(t, l.Close())
+	nobody := watch(free, "localhost"+free[len("127.0.0.1"):])
+	err = nobody.Meet(deadline(t)) // which ends with the test
+	var none *cluster.NobodyError
+	require.ErrorAs(t, err, &none)
+	require.ErrorContains(t, err, "nobody listens at "+free)
+
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // as a stopped process: the kernel answers
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, silent.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var waited *membership.WaitError
+	require.ErrorAs(t, watch(free, silent.Addr().String()).Meet(ctx), &waited)
+
+	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "a"}, 1)
+	require.NoError(t, watch(free, nodes[0].Addr().String()).Meet(deadline(t)), "one that answers is enough")
 }
 
 func regroup(t *testing.T, nodes []*cluster.Node, broken []*collective.Group) []*collective.Group {

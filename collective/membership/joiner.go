@@ -107,6 +107,7 @@ func (j *joiner) try(ctx context.Context, seed string) attempt {
 		return attempt{seed: Seed{Addr: seed, Problem: "cannot be found: " + err.Error()}}
 	}
 	t := attempt{seed: Seed{Addr: seed}}
+	refused := 0
 	for _, a := range addrs {
 		if a == j.self || ctx.Err() != nil {
 			t.self = true
@@ -114,11 +115,14 @@ func (j *joiner) try(ctx context.Context, seed string) attempt {
 		}
 		// memberlist wants a name before the address where names are required.
 		if err := j.join("seed/" + a.String()); err != nil {
-			t.seed.Problem, t.seed.Rejected = explain(err)
+			if t.seed.Problem, t.seed.Rejected = explain(err); t.seed.Problem == refusal {
+				refused++
+			}
 			continue
 		}
 		t.joined = true
 	}
+	t.seed.Refused = refused == len(addrs)
 	return t
 }
 

@@ -11,10 +11,14 @@ type Seed struct {
 	Addr     string // host:port, as Config.Join has it
 	Problem  string // what came back, such as "refused the connection"
 	Rejected bool   // somebody answered there, whom this process cannot join
+	Refused  bool   // nobody listens at any address of it
 }
 
 // String is one clause, such as "10.0.0.1:7946 refused the connection".
 func (s Seed) String() string { return s.Addr + " " + s.Problem }
+
+// refusal is the Problem of a seed where nobody listens.
+const refusal = "refused the connection"
 
 // sameKey is what to do about keys that differ.
 const sameKey = ": give both the same key file"
@@ -35,7 +39,7 @@ func keyTrouble() []translation {
 // netTrouble is what the system says where a seed cannot be reached.
 func netTrouble() []translation {
 	return []translation{
-		{syscall.ECONNREFUSED.Error(), "refused the connection"},
+		{syscall.ECONNREFUSED.Error(), refusal},
 		{"i/o timeout", "did not answer"},
 		{"deadline exceeded", "did not answer"},
 		{syscall.ENETUNREACH.Error(), "cannot be reached (" + syscall.ENETUNREACH.Error() + ")"},

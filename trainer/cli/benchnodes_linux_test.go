@@ -47,7 +47,7 @@ func TestBenchOnTwoNodes(t *testing.T) {
 
 	first := command(t, append(job, "--ranks", "2", "--bind", addr, "--key-file", path, "--json", filepath.Join(dir, "first"))...)
 	firstOut, firstErr := new(transcript), new(transcript)
-	up := firstErr.expect("gossip is at " + addr)
+	up := firstErr.expect("job " + t.Name() + " on " + addr + ", 2 workers here of 2 machines; on the other machines: --join " + addr)
 	first.Stdout, first.Stderr = firstOut, firstErr
 	require.NoError(t, first.Start())
 	<-up
@@ -58,6 +58,7 @@ func TestBenchOnTwoNodes(t *testing.T) {
 	require.Empty(t, seen.Job)
 	require.Nil(t, seen.Members[0].Rank)
 
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // where nothing is known of the job
 	for says, args := range map[string][]string{
 		"has a key, and this process has none: give both the same key file": {"--cluster", t.Name()},
 		"has another key than this process":                                 {"--cluster", t.Name(), "--key-file", other},
@@ -66,7 +67,7 @@ func TestBenchOnTwoNodes(t *testing.T) {
 		code, stdout, stderr := result(append([]string{"members", addr, "--timeout", "1s"}, args...)...)
 		require.Equal(t, 1, code, stderr)
 		require.Contains(t, stderr, says)
-		require.Contains(t, stderr, "nobody answered within 1s")
+		require.Contains(t, stderr, "nobody answered")
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
 		require.Empty(t, stdout)
 	}
@@ -107,7 +108,11 @@ func TestMembersOfAView(t *testing.T) {
 	addr := freeAddr(t)
 	job := []string{"bench", "collective", "--nodes", "2", "--cluster", t.Name(), "-b", "4", "-e", "4", "-n", "3000000", "-w", "0"}
 	first, second := command(t, append(job, "--ranks", "2", "--bind", addr)...), command(t, append(job, "--ranks", "1", "--join", addr)...)
+	firstErr := new(transcript)
+	up := firstErr.expect("--join " + addr)
+	first.Stderr = firstErr
 	require.NoError(t, first.Start())
+	<-up // or the watch is refused
 	watch := command(t, "members", addr, "--watch", "--cluster", t.Name())
 	watched, watchErr := new(transcript), new(transcript)
 	waits := watched.expect("no view yet")
@@ -167,8 +172,8 @@ func TestBenchDifferentCommands(t *testing.T) {
 
 func TestMembersUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"members takes the HOST:PORT":   {},
-		`"10.0.0.1": it must be HOST`:   {"10.0.0.1"},
+		"no job of yours is running":    {},
+		`"10.0.0.1": no job of yours`:   {"10.0.0.1"},
 		`"b": it must be HOST`:          {"127.0.0.1:1,b"},
 		"--timeout must be more":        {"127.0.0.1:1", "--timeout", "0s"},
 		"--key-file: key file":          {"127.0.0.1:1", "--key-file", "/nosuch"},
@@ -181,7 +186,7 @@ func TestMembersUsageErrors(t *testing.T) {
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
 		require.Empty(t, stdout)
 	}
-	code, _, stderr := result("members", freeAddr(t), "--timeout", "500ms")
+	code, _, stderr := result("members", freeAddr(t), "--timeout", "1h")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "refused the connection")
+	require.Contains(t, stderr, "nobody listens at")
 }

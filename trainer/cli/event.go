@@ -23,7 +23,9 @@ type viewEvent struct {
 	Epoch   uint64       `json:"epoch"`
 	Job     string       `json:"job"`
 	Members []memberInfo `json:"members"`
-	Device  string       `json:"device,omitempty"` // what the workers of this machine compute on
+	Device  string       `json:"device,omitempty"`  // what the workers of this machine compute on
+	Cluster string       `json:"cluster,omitempty"` // what members and status take, with
+	Gossip  string       `json:"gossip,omitempty"`  // the ADDRESS:PORT of this machine's first worker
 
 	Transport string `json:"transport,omitempty"` // of bench collective on GPUs
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,8 @@ type crew struct {
 	place    cluster.Config  // of the first
 	devices  placement       // the zero value is the CPU
 	network  *launch.Network // that each has a node of; nil for this machine's own
-	announce bool            // tell the user where the first gossips
+	announce bool            // tell the user where the job is
+	out      string          // directory of what the job saves, "" for none
 	stopping string          // what the user is told at the first signal
 }
 
@@ -68,7 +70,7 @@ func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-c
 		return usage(err)
 	}
 	return a.launchCrew(ctx, crew{
-		workers: s.workers, cores: s.cores, threads: trainThreads, place: place, devices: s.placement, announce: s.flags.first(),
+		workers: s.workers, cores: s.cores, threads: trainThreads, place: place, devices: s.placement, announce: true, out: absolute(s.flags.out),
 		stopping: "stopping after this step; once more to stop at once",
 	}, show, signals)
 }
@@ -79,6 +81,7 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 	if err != nil {
 		return err
 	}
+	c.place.Cluster = cmp.Or(c.place.Cluster, defaultCluster)
 	l := &launcher{
 		app: a, crew: c, exe: exe, show: show, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
 		ready: make(chan string, 1), forced: make(chan struct{}), failures: map[string]failedEvent{},
@@ -88,6 +91,14 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 	l.show = kept
 	if a.follows() {
 		l.show = follower{kept}
+	}
+	if c.network == nil { // whose addresses are reached from inside alone
+		size := c.workers
+		if a.launched != nil {
+			size = 1
+		}
+		l.listing = newRegistered(c.place, size, a.command(), c.out, func(text string) { l.show.log("", []byte(text)) })
+		defer l.listing.end()
 	}
 	watch := watchSignals(signals, l.interrupt, l.kill)
 	if err = l.start(ctx); err != nil {
@@ -109,15 +120,17 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 
 type launcher struct {
 	crew
-	app    *app
-	exe    string
-	job    *launch.Job
-	show   display
-	ready  chan string   // where the first worker gossips
-	forced chan struct{} // closed forceTime after the second signal
+	app     *app
+	exe     string
+	job     *launch.Job
+	show    display
+	listing *registered   // nil if the job is in no registry
+	ready   chan string   // where the first worker gossips
+	forced  chan struct{} // closed forceTime after the second signal
 
 	mu       sync.Mutex
 	failures map[string]failedEvent // by the launch's name of the worker
+	gossip   string                 // where the first worker gossips, once it is ready
 	begun    bool                   // the workers have agreed who is in
 	stopped  bool                   // the workers have said that they stopped
 	asked    bool                   // the first signal has come: no more workers are started
@@ -181,33 +194,29 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	name := workerName(local)
 	c := launch.Command{
 		Name: name, Path: l.exe, Args: slices.Concat(l.app.args, l.app.shape), Env: env,
-		Stdout: func(line []byte) { l.hear(name, line) },
+		Stdout: func(line []byte) { l.hear(local, line) },
 		Stderr: func(line []byte) { l.show.log(name, line) },
 	}
 	if l.network != nil {
 		c = l.network.Command(local, c)
 	}
-	return l.job.Run(c)
+	p, err := l.job.Run(c)
+	if err == nil && l.listing != nil {
+		l.listing.started(local, p.Pid())
+	}
+	return p, err
 }
 
 func workerName(local int) string { return fmt.Sprintf("worker %d", local) }
 
 // hear takes a line of a worker's stdout.
-func (l *launcher) hear(name string, line []byte) {
+func (l *launcher) hear(local int, line []byte) {
+	name := workerName(local)
 	switch e := decodeEvent(line).(type) {
 	case nil:
 		l.show.log(name, line)
 	case *readyEvent:
-		if name != workerName(0) {
-			return // only the first is waited for
-		}
-		select {
-		case l.ready <- e.Addr:
-		default: // it says so once
-		}
-		if l.announce && l.app.launched == nil {
-			l.show.log("", fmt.Appendf(nil, "gossip is at %s; on the other machines: --join %s", e.Addr, e.Addr))
-		}
+		l.isReady(local, e.Addr)
 	case *failedEvent:
 		l.failed(name, *e)
 	case *stoppedEvent:
@@ -219,8 +228,54 @@ func (l *launcher) hear(name string, line []byte) {
 		l.mu.Lock()
 		l.begun = true
 		l.mu.Unlock()
+		if view, ok := e.(*viewEvent); ok {
+			l.locate(view)
+		}
 		l.show.emit(e)
 	}
+}
+
+// isReady takes where a worker gossips.
+func (l *launcher) isReady(local int, addr string) {
+	if l.listing != nil {
+		l.listing.ready(local, addr)
+	}
+	if local != l.place.Local {
+		return // only the first is waited for
+	}
+	l.mu.Lock()
+	l.gossip = addr
+	l.mu.Unlock()
+	if l.announce && !l.app.follows() {
+		l.show.log("", []byte(l.announcement(addr)))
+	}
+	select {
+	case l.ready <- addr:
+	default: // it says so once
+	}
+}
+
+// locate adds to a view where its job is found.
+func (l *launcher) locate(e *viewEvent) {
+	l.mu.Lock()
+	e.Cluster, e.Gossip = l.place.Cluster, l.gossip
+	l.mu.Unlock()
+	if l.listing != nil {
+		l.listing.agreed(e.Job)
+	}
+}
+
+// announcement says where the job is, to join it and to look at it. It is called
+// before the other workers of this machine are told where to join.
+func (l *launcher) announcement(addr string) string {
+	text := fmt.Sprintf("job %s on %s, %s", l.place.Cluster, addr, countOf(l.workers, "worker"))
+	if l.place.Nodes > 1 {
+		text += fmt.Sprintf(" here of %d machines", l.place.Nodes)
+		if len(l.place.Join) == 0 && l.app.launched == nil {
+			text += "; on the other machines: --join " + addr
+		}
+	}
+	return text
 }
 
 // failed takes a worker's last word. One that fails after the first signal
@@ -320,4 +375,12 @@ func (l *launcher) afterSignal(o launch.Outcome, code int) error {
 		code = exitFailed
 	}
 	return &codedError{code, wrong}
+}
+
+// countOf is a number of things: "1 worker", "4 workers".
+func countOf(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }

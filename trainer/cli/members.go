@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/netip"
 	"reflect"
 	"strings"
 	"text/tabwriter"
@@ -17,9 +15,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Patience of "members".
+// Patience of "members" and "status".
 const (
 	// lookTime is between two looks at what gossip knows.
 	lookTime = 100 * time.Millisecond
@@ -52,75 +51,63 @@ type rollMember struct {
 	Role  string   `json:"role"`
 	Addrs []string `json:"addrs"`
 	Alive bool     `json:"alive"` // gossip believes so
+	// Stopped is whether its process is suspended, if it is one of this machine.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 func (a *app) membersCommand() *cobra.Command {
 	var f membersFlags
 	cmd := &cobra.Command{
-		Use:   "members HOST:PORT[,HOST:PORT...] [flags]",
+		Use:   "members [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",
 		Short: "Show who is in a job",
 		Long: `Show who is in a job: the processes that gossip sees, and the view that they have agreed
-on. HOST:PORT is where any process of the job gossips, such as the address that train prints
-on the first of several machines. This command looks on: it is in no view, and the job does
-not wait for it.
+on. This command only watches: it is in no view, and the job does not wait for it.
+
+` + whichJob + `
 
 Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
-		Example: "  ringtrain members 10.0.0.1:7946 --key-file job.key\n  ringtrain members 10.0.0.1:7946 --watch --json",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("members takes the HOST:PORT of a process of the job")
-			}
-			return nil
-		},
+		Example: "  ringtrain members\n  ringtrain members 10.0.0.1:7946 --key-file job.key\n  ringtrain members 10.0.0.1:7946 --watch --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if ctx == nil {
 				ctx = context.Background()
 			}
-			return a.members(ctx, strings.Split(strings.Join(args, ","), ","), f)
+			return a.members(ctx, args, f)
 		},
 	}
+	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.cluster, "cluster", "ringtrain", "name of the job")
-	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default: $"+cluster.EnvKeyFile+")")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long somebody may take to answer")
 	flags.BoolVar(&f.json, "json", false, "as one JSON object; with --watch, one a line")
 	flags.BoolVar(&f.watch, "watch", false, "go on, and show every change until Ctrl-C")
 	return cmd
 }
 
-// members is the whole of "members".
-func (a *app) members(ctx context.Context, seeds []string, f membersFlags) error {
-	c, err := f.place(seeds)
-	if err != nil {
-		return usage(err)
-	}
-	return untilSignal(ctx, func(ctx context.Context) error { return a.look(ctx, c, f) })
+// whichJob is how members and status are told which job to look at.
+const whichJob = `The job is one of yours that runs on this machine: the only one, or the one of cluster
+CLUSTER, which is the name on the first line of train. For any other job give HOST:PORT, where
+one of its processes gossips, and --cluster and --key-file as train has them.`
+
+// register adds the flags that members and status share.
+func (f *membersFlags) register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.cluster, "cluster", "", "name of the job's cluster (default the listed job's, else ringtrain)")
+	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default the listed job's, else $"+cluster.EnvKeyFile+")")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long somebody may take to answer")
 }
 
-// place is where to look, and from where.
-func (f *membersFlags) place(seeds []string) (cluster.Config, error) {
-	c := cluster.Config{Cluster: f.cluster, Join: seeds, Node: cluster.NodeName()}
-	for _, seed := range seeds {
-		if _, port, err := net.SplitHostPort(seed); err != nil || port == "" {
-			return c, fmt.Errorf("%q: it must be HOST:PORT, where a process of the job gossips", seed)
+// members is the whole of "members".
+func (a *app) members(ctx context.Context, args []string, f membersFlags) error {
+	return untilSignal(ctx, func(ctx context.Context) error {
+		job, c, err := f.find(ctx, args)
+		if err != nil {
+			return usage(err)
 		}
-	}
-	if f.timeout <= 0 {
-		return c, fmt.Errorf("--timeout must be more than 0, not %v", f.timeout)
-	}
-	var err error
-	if c.KeyFile, err = findKey(f.keyFile); err != nil {
-		return c, err
-	}
-	c.Insecure = c.KeyFile == "" // it is not this command that decides how the job talks
-	from, err := cluster.AddrTowards(seeds[0])
-	c.Bind = netip.AddrPortFrom(from, 0)
-	return c, err
+		return a.look(ctx, job, c, f)
+	})
 }
 
 // look shows the roll, once or whenever it changes.
-func (a *app) look(ctx context.Context, c cluster.Config, f membersFlags) (err error) {
+func (a *app) look(ctx context.Context, job found, c cluster.Config, f membersFlags) (err error) {
 	w, err := cluster.Watch(ctx, c)
 	if err != nil {
 		return err
@@ -132,6 +119,7 @@ func (a *app) look(ctx context.Context, c cluster.Config, f membersFlags) (err e
 	var last roll
 	for patience := viewTime; ; patience = lookTime {
 		r := readRoll(ctx, w, patience)
+		r.inspect(job)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -155,26 +143,20 @@ func (a *app) look(ctx context.Context, c cluster.Config, f membersFlags) (err e
 func answered(ctx context.Context, w *cluster.Watcher, seeds []string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ticker := time.NewTicker(lookTime / 4)
-	defer ticker.Stop()
-	for len(w.Members()) == 0 {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			_, err := w.View(ctx)
-			var waited *membership.WaitError
-			if errors.As(err, &waited) && len(waited.Waiting.Seeds) > 0 {
-				var why []string
-				for _, s := range waited.Waiting.Seeds {
-					why = append(why, s.String())
-				}
-				return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
-			}
-			return fmt.Errorf("nobody answered within %v at %s: a firewall may stand between, or the address is wrong (ringtrain doctor can tell)",
-				timeout, strings.Join(seeds, ", "))
-		}
+	err := w.Meet(ctx)
+	var waited *membership.WaitError
+	if !errors.As(err, &waited) {
+		return err
 	}
-	return nil
+	if len(waited.Waiting.Seeds) == 0 {
+		return fmt.Errorf("nobody answered within %v at %s: a firewall may stand between, or the address is wrong (ringtrain doctor can tell)",
+			timeout, strings.Join(seeds, ", "))
+	}
+	var why []string
+	for _, s := range waited.Waiting.Seeds {
+		why = append(why, s.String())
+	}
+	return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
 }
 
 // readRoll is the job as far as it is known now. A View that is not known yet
@@ -224,6 +206,14 @@ func newRoll(v collective.View, seen []collective.Member) roll {
 	return r
 }
 
+// inspect adds what this machine knows about the processes.
+func (r *roll) inspect(job found) {
+	for i := range r.Members {
+		_, s := job.state(r.Members[i].Node, r.Members[i].Local)
+		r.Members[i].Stopped = s == launch.Stopped
+	}
+}
+
 func (a *app) showRoll(r roll, asJSON bool) error {
 	if asJSON {
 		return a.writeJSON(r)
@@ -245,7 +235,10 @@ func (r roll) write(w io.Writer) error {
 		if m.Rank != nil {
 			rank = fmt.Sprint(*m.Rank)
 		}
-		if !m.Alive {
+		switch {
+		case m.Stopped:
+			alive = "stopped"
+		case !m.Alive:
 			alive = "no"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", rank, m.Name, m.Node, m.Local, m.Role, alive, strings.Join(m.Addrs, " "))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/launch"
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
@@ -44,8 +45,9 @@ type rankStatus struct {
 	Rank    int            `json:"rank"`
 	Name    string         `json:"name"`
 	Node    string         `json:"node"`
-	Alive   bool           `json:"alive"`            // gossip believes so
-	Silent  string         `json:"silent,omitempty"` // why there is nothing of what follows but skew
+	Alive   bool           `json:"alive"`             // gossip believes so
+	Silent  string         `json:"silent,omitempty"`  // why there is nothing of what follows but skew
+	Stopped bool           `json:"stopped,omitempty"` // its process is suspended, and one of this machine
 	PID     int            `json:"pid,omitempty"`
 	Step    uint64         `json:"step"`
 	Call    *trace.Call    `json:"call"`    // in progress, or null
@@ -59,55 +61,50 @@ type rankStatus struct {
 func (a *app) statusCommand() *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
-		Use:   "status HOST:PORT[,HOST:PORT...] [flags]",
+		Use:   "status [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",
 		Short: "Show what a job does, and who waits for whom",
 		Long: `Show what each rank of a job does: its step, its call in progress and for how long, and
 whom it waits for. If a job hangs, the last line names the chain of who waits for whom, and
-its root. HOST:PORT is where any process of the job gossips, as for members; the job goes on
-meanwhile and does not wait for this command.
+its root. This command only watches, and the job does not wait for it.
+
+` + whichJob + `
 
 LATE and SLOW are for how long others have waited for a rank in the last 64 calls: because
 it made calls later than they did, and because it was slow to move data in them.
 
 Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
-		Example: "  ringtrain status 10.0.0.1:7946 --key-file job.key\n  ringtrain status 10.0.0.1:7946 --calls 5",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("status takes the HOST:PORT of a process of the job")
-			}
-			return nil
-		},
+		Example: "  ringtrain status\n  ringtrain status ringtrain-1a2b3c4d --calls 5\n  ringtrain status 10.0.0.1:7946 --key-file job.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if ctx == nil {
 				ctx = context.Background()
 			}
-			return a.status(ctx, strings.Split(strings.Join(args, ","), ","), f)
+			return a.status(ctx, args, f)
 		},
 	}
+	f.register(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.cluster, "cluster", "ringtrain", "name of the job")
-	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default: $"+cluster.EnvKeyFile+")")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long somebody may take to answer")
 	flags.BoolVar(&f.json, "json", false, "as one JSON object")
 	flags.IntVar(&f.calls, "calls", 0, "show also the last calls of each rank, so many")
 	return cmd
 }
 
 // status is the whole of "status".
-func (a *app) status(ctx context.Context, seeds []string, f statusFlags) error {
+func (a *app) status(ctx context.Context, args []string, f statusFlags) error {
 	if f.calls < 0 || f.calls > collective.FlightCalls {
 		return usagef("--calls must be 0 to %d", collective.FlightCalls)
 	}
-	c, err := f.place(seeds)
-	if err != nil {
-		return usage(err)
-	}
-	return untilSignal(ctx, func(ctx context.Context) error { return a.inquire(ctx, c, f) })
+	return untilSignal(ctx, func(ctx context.Context) error {
+		job, c, err := f.find(ctx, args)
+		if err != nil {
+			return usage(err)
+		}
+		return a.inquire(ctx, job, c, f)
+	})
 }
 
 // inquire asks every rank, and shows what comes.
-func (a *app) inquire(ctx context.Context, c cluster.Config, f statusFlags) (err error) {
+func (a *app) inquire(ctx context.Context, job found, c cluster.Config, f statusFlags) (err error) {
 	w, err := cluster.Watch(ctx, c)
 	if err != nil {
 		return err
@@ -125,7 +122,8 @@ func (a *app) inquire(ctx context.Context, c cluster.Config, f statusFlags) (err
 	if err != nil {
 		v = collective.View{} // there is none yet
 	}
-	s := newJobStatus(v, newRoll(v, w.Members()), askAll(ctx, w, v))
+	answers := askAll(ctx, w, v, job)
+	s := newJobStatus(v, newRoll(v, w.Members()), answers, job)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -136,13 +134,17 @@ func (a *app) inquire(ctx context.Context, c cluster.Config, f statusFlags) (err
 	return s.write(a.stdout)
 }
 
-// askAll is the answer of each rank, nil where none came in time.
-func askAll(ctx context.Context, w *cluster.Watcher, v collective.View) []*rankAnswer {
+// askAll is the answer of each rank, nil where none came in time. Those that are
+// known to be unable to answer are not asked.
+func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job found) []*rankAnswer {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	answers := make([]*rankAnswer, v.Size())
 	var all sync.WaitGroup
 	for r, m := range v.Members {
+		if _, s := job.state(m.Node, m.Local); s == launch.Stopped || s == launch.Dead {
+			continue
+		}
 		all.Go(func() {
 			text, err := w.Ask(ctx, m, []byte(askRecord))
 			var said rankAnswer
@@ -156,17 +158,15 @@ func askAll(ctx context.Context, w *cluster.Watcher, v collective.View) []*rankA
 }
 
 // newJobStatus puts together what gossip and the ranks say.
-func newJobStatus(v collective.View, who roll, answers []*rankAnswer) *jobStatus {
+func newJobStatus(v collective.View, who roll, answers []*rankAnswer, job found) *jobStatus {
 	s := &jobStatus{Job: who.Job, Epoch: v.Epoch, Size: v.Size(), Ranks: []rankStatus{}}
 	records := make([]*trace.Record, v.Size())
 	for r, m := range v.Members {
 		one := rankStatus{Rank: r, Name: m.Name, Node: m.Node, Alive: who.Members[r].Alive}
 		said := answers[r]
 		switch {
-		case said == nil && !one.Alive:
-			one.Silent = "gossip has given it up: it left, or its process or machine is dead"
 		case said == nil:
-			one.Silent = fmt.Sprintf("no answer within %v: its process is stopped or dead, or its machine unreachable", answerTime)
+			one.Silent, one.Stopped, one.PID = silence(m, one.Alive, job)
 		case said.Record == nil:
 			one.Silent, one.PID = "it has no group yet", said.PID
 		default:
@@ -190,6 +190,23 @@ func newJobStatus(v collective.View, who roll, answers []*rankAnswer) *jobStatus
 		return "it is not in the view"
 	})
 	return s
+}
+
+// silence says why a rank does not answer. What gossip has given up may be
+// stopped as well as dead: only its own machine can tell.
+func silence(m collective.Member, alive bool, job found) (why string, stopped bool, pid int) {
+	pid, s := job.state(m.Node, m.Local)
+	switch {
+	case s == launch.Stopped:
+		return fmt.Sprintf("stopped: process %d is suspended; kill -CONT %d resumes it", pid, pid), true, pid
+	case s == launch.Dead:
+		return fmt.Sprintf("dead: process %d has ended", pid), false, 0
+	case s == launch.Alive:
+		return fmt.Sprintf("no answer within %v, though process %d is running", answerTime, pid), false, pid
+	case !alive:
+		return fmt.Sprintf("no answer, and gossip has given it up: stopped, dead or cut off; see on %s", m.Node), false, 0
+	}
+	return fmt.Sprintf("no answer within %v: stopped, hanging or cut off; see on %s", answerTime, m.Node), false, 0
 }
 
 // keep keeps the last calls of each rank.

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,6 +31,7 @@ type statusOf struct {
 type statusRank struct {
 	Rank    int
 	Silent  string
+	Stopped bool
 	PID     int
 	Call    *trace.Call
 	Waiting *trace.Waiting
@@ -47,12 +50,13 @@ func askStatus(t *testing.T, args ...string) statusOf {
 // Of three workers one is stopped: status says who waits for whom, in time, and
 // after the break the survivors' flight records are files beside --out.
 func TestStatusOfAJobThatHangs(t *testing.T) {
-	addr, out := freeAddr(t), t.TempDir()
-	at := []string{addr, "--cluster", t.Name()}
-	r := begin(t, small(t, "--workers", "3", "--steps", "1000000", "--bind", addr, "--cluster", t.Name(), "--out", out)...)
+	out := t.TempDir()
+	r := begin(t, small(t, "--workers", "3", "--steps", "1000000", "--out", out)...)
 	pids := r.workers(t)
 	require.Len(t, pids, 3)
 	defer func() { _ = syscall.Kill(pids[1], syscall.SIGKILL) }()
+	view := only(r.seen, "view")[0]
+	require.True(t, strings.HasPrefix(r.stderr.String(), fmt.Sprintf("job %s on %s, 3 workers\n", view.Cluster, view.Gossip)), "%s", r.stderr)
 
 	// The launcher reads all the while, or the workers would wait for it.
 	ended := make(chan int, 1)
@@ -63,7 +67,7 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	}()
 	var s statusOf
 	for range 10 { // a busy machine may keep a worker from answering in time
-		s = askStatus(t, append(at, "--json", "--calls", "3")...)
+		s = askStatus(t, "--json", "--calls", "3") // of the only job
 		if !slices.ContainsFunc(s.Ranks, func(r statusRank) bool { return r.Silent != "" }) {
 			break
 		}
@@ -78,11 +82,15 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 		require.Len(t, one.Calls, 3)
 	}
 
+	require.Len(t, members(t, view.Gossip).Members, 3, "its cluster is known")
+
 	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
 	begun := time.Now()
-	s = askStatus(t, append(at, "--json")...)
+	s = askStatus(t, view.Cluster, "--json")
 	require.Less(t, time.Since(begun), 5*time.Second)
-	require.NotEmpty(t, s.Ranks[1].Silent)
+	require.True(t, s.Ranks[1].Stopped)
+	require.Equal(t, pids[1], s.Ranks[1].PID)
+	require.Equal(t, fmt.Sprintf("stopped: process %d is suspended; kill -CONT %d resumes it", pids[1], pids[1]), s.Ranks[1].Silent)
 	for _, rank := range []int{0, 2} {
 		require.Empty(t, s.Ranks[rank].Silent)
 		require.NotNil(t, s.Ranks[rank].Call, "it waits in a call")
@@ -98,6 +106,9 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "the job has not ended")
 	}
+	code, _, stderr := result("status")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "no job of yours is running", "its entry is gone")
 	records, err := filepath.Glob(filepath.Join(out, "flight-*-[02].json"))
 	require.NoError(t, err)
 	require.Len(t, records, 2, "%s", r.stderr)
@@ -157,8 +168,9 @@ func TestTaps(t *testing.T) {
 
 func TestStatusUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"status takes the HOST:PORT": {"status"},
-		"must be HOST:PORT":          {"status", "nowhere"},
+		"no job of yours is running": {"status"},
+		"give the HOST:PORT":         {"status", "nowhere"},
+		"must be HOST:PORT":          {"status", "127.0.0.1:1,nowhere"},
 		"--calls must be 0 to 64":    {"status", "127.0.0.1:1", "--calls", "65"},
 		"must be ADDRESS:PORT":       {"train", config(t), "--metrics", "9400"},
 		"a number from 1 to 65535":   {"train", config(t), "--metrics", "127.0.0.1:0"},
@@ -169,7 +181,10 @@ func TestStatusUsage(t *testing.T) {
 		require.Contains(t, stderr, want)
 		require.Empty(t, stdout)
 	}
-	code, _, stderr := result("status", freeAddr(t), "--timeout", "200ms")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	code, _, stderr := result("status", silent.Addr().String(), "--timeout", "200ms")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "nobody answered within 200ms")
 }

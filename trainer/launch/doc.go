@@ -19,6 +19,10 @@
 // On Linux a job can be spread over a [Network]: network namespaces that stand
 // for machines, with links as slow as wanted. See [Namespaces].
 //
+// A program that looks on finds the jobs of its user by [Register] and
+// [Listings]. What is written down about a process names it by its [Identity],
+// because its number is used again.
+//
 // Who is told to end, when, and who is to blame is decided by a state machine
 // that knows neither processes nor clocks (watch.go, outcome.go); one goroutine
 // per job (job.go) feeds it with what happens and carries out its orders.

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"bytes"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// A process that is stopped is called that, whatever gossip believes.
+func TestStoppedWorker(t *testing.T) {
+	child := exec.Command("sleep", "60")
+	require.NoError(t, child.Start())
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	pid := child.Process.Pid
+	l := listed("a", "1", "n-1", "127.0.0.1:1", "127.0.0.1:2")
+	l.Workers[1].Process = launch.Identify(pid)
+	job := found{parts: []launch.Listing{l}}
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	_, err := syscall.Wait4(pid, nil, syscall.WUNTRACED, nil)
+	require.NoError(t, err)
+
+	for _, alive := range []bool{true, false} {
+		why, stopped, its := silence(collective.Member{Node: "n-1", Local: 1}, alive, job)
+		require.Contains(t, why, "stopped: process ")
+		require.True(t, stopped)
+		require.Equal(t, pid, its)
+	}
+	r := newRoll(collective.View{}, []collective.Member{{Name: "n-1/0", Node: "n-1"}, {Name: "n-1/1", Node: "n-1", Local: 1}})
+	r.inspect(job)
+	require.False(t, r.Members[0].Stopped)
+	require.True(t, r.Members[1].Stopped)
+	var text bytes.Buffer
+	require.NoError(t, r.write(&text))
+	require.Regexp(t, `n-1/1 .* stopped`, text.String())
+}

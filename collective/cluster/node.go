@@ -106,7 +106,8 @@ func (n *Node) Addr() netip.AddrPort { return n.agent.Addr() }
 // and connects with each. When ctx ends first, the error says for whom it was
 // still waiting: give it a deadline, as ringtrain's --join-timeout does. Where
 // waiting cannot help, it returns an error at once: membership.ErrDiffer,
-// membership.ErrKey or ErrInterface. Once the Node has a Group, Group returns the newest, broken or
+// membership.ErrKey or ErrInterface. Where members gossip and cannot connect, each
+// gets a *BlockedError within Config.ConnectTime. Once the Node has a Group, Group returns the newest, broken or
 // not: Regroup makes another. The Group ends with the Node at the latest. One of
 // Group and Regroup runs at a time.
 func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
@@ -136,7 +137,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	defer cancel()
 	links, err := n.gate.Connect(ctx, view)
 	if err != nil {
-		return nil, err
+		return nil, blocked(view, err)
 	}
 	if err := n.arenas.Renew(); err != nil {
 		return nil, errors.Join(err, links.Close())

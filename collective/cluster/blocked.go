@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// A BlockedError says that members which gossip with each other cannot open the
+// connections that a Group takes: in which direction, and to which ports.
+type BlockedError struct {
+	Rank  int    // the other
+	Name  string // its name
+	In    bool   // it cannot reach this machine; else this machine cannot reach it
+	Addrs []netip.AddrPort
+	Err   error
+}
+
+// Error is one line with a way out.
+func (e *BlockedError) Error() string {
+	addrs := make([]string, len(e.Addrs))
+	for i, a := range e.Addrs {
+		addrs[i] = a.String()
+	}
+	at := strings.Join(addrs, " or ")
+	what := fmt.Sprintf("this machine cannot connect to rank %d (%s) at %s", e.Rank, e.Name, at)
+	if e.In {
+		what = fmt.Sprintf("rank %d (%s) has not connected to this machine at %s", e.Rank, e.Name, at)
+	}
+	cause := strings.ReplaceAll(e.Err.Error(), "\n", "; ")
+	return fmt.Sprintf("%s, though gossip works: a firewall may block this TCP port in this direction, or the process has ended; let all TCP ports through between the machines (%s)", what, cause)
+}
+
+// Unwrap is what went wrong in connecting.
+func (e *BlockedError) Unwrap() error { return e.Err }
+
+// blocked makes a BlockedError of an error of connecting the members of a View,
+// if it is one.
+func blocked(v collective.View, err error) error {
+	var e *collective.RankError
+	if !errors.As(err, &e) || e.Phase != "connect" || errors.Is(err, tcp.ErrRefused) || e.Rank < 0 || e.Rank >= v.Size() {
+		return err
+	}
+	var told *collective.ReportedError
+	var dial *net.OpError
+	switch reported := errors.As(err, &told); {
+	case reported && e.Rank == v.Self && told.By >= 0 && told.By < v.Size():
+		return &BlockedError{Rank: told.By, Name: v.Name(told.By), In: true, Addrs: v.Members[v.Self].Addrs, Err: err}
+	case reported || e.Rank == v.Self:
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return &BlockedError{Rank: e.Rank, Name: v.Name(e.Rank), Addrs: v.Members[e.Rank].Addrs, Err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &BlockedError{Rank: e.Rank, Name: v.Name(e.Rank), In: true, Addrs: v.Members[v.Self].Addrs, Err: err}
+	}
+	return err
+}

@@ -66,11 +66,19 @@ func pickOwn(host string, ips, own []netip.Addr) (netip.Addr, error) {
 // OwnAddr is an address of this machine that others may reach: private ones
 // come first, IPv4 before IPv6.
 func OwnAddr() (netip.Addr, error) {
-	own, err := ownAddrs()
+	list, err := carriers()
 	if err != nil {
 		return netip.Addr{}, err
 	}
+	own := reachable(list)
 	if len(own) == 0 {
+		for _, c := range list {
+			for _, a := range c.addrs {
+				if err := carried(a, list); err != nil && suitability(a) > 0 {
+					return netip.Addr{}, err
+				}
+			}
+		}
 		return netip.Addr{}, fmt.Errorf("cluster: this machine has no address but loopback: name one with a bind address")
 	}
 	return own[0], nil

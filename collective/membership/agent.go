@@ -204,9 +204,8 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 // seeds takes note of the seeds that could not be joined. hopeless says that all
 // have turned this process away.
 func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
-	a.machine.rejected = nil
 	if hopeless {
-		a.machine.rejected = failures
+		a.machine.rejected = failures // for good: who turned us away may have ended since, for that reason
 	}
 	a.machine.judge(now)
 	if a.status.unreached(failures) && len(failures) > 0 {
@@ -218,8 +217,8 @@ func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
 // memberlist's goroutines.
 func (a *Agent) visited(v visitor) {
 	a.in.message(func(time.Time) {
-		if a.machine.held == nil && a.status.visited(v) && v.keyless {
-			a.machine.refuse(v)
+		if a.machine.held == nil && !(v.keyless && a.machine.refuse(v)) {
+			a.status.visited(v)
 		}
 	})
 }

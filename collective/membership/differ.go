@@ -92,11 +92,14 @@ func (m *machine) alone() bool {
 }
 
 // refuse ends the wait because of a visitor who has a key, where this process
-// has none. Without a key anybody can end the wait in other ways as well.
-func (m *machine) refuse(v visitor) {
-	if !m.settled() && m.self.Nodes > 1 && m.alone() {
-		m.condemn(&KeyError{Member: m.self.Member, Problems: []string{v.String()}})
+// has none, and reports whether it has. Without a key anybody can end the wait in
+// other ways as well.
+func (m *machine) refuse(v visitor) bool {
+	if m.settled() || m.self.Nodes <= 1 || !m.alone() {
+		return false
 	}
+	m.condemn(&KeyError{Member: m.self.Member, Problems: []string{v.String()}})
+	return true
 }
 
 // unfit ends the wait because of this machine.

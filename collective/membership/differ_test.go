@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
@@ -43,6 +44,26 @@ func TestStrangersDoNotEndAJob(t *testing.T) {
 	m.Tick(now)
 	m.Tick(now.Add(time.Hour))
 	require.NoError(t, m.verdict)
+}
+
+// Who was turned away by all seeds does not wait for one that ended since. Who
+// has met others does.
+func TestRejectionIsRemembered(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for _, met := range []bool{false, true} {
+		a := &Agent{status: newStatus(collective.Member{}), cfg: Config{Log: slog.New(slog.DiscardHandler)}}
+		a.machine = newMachine(now, single("a", wish{Nodes: 3}), func() uint64 { return 1 })
+		a.seeds(now, []Seed{{Addr: "b:1", Problem: "has another key", Rejected: true}}, true)
+		a.seeds(now.Add(settleTime/2), []Seed{{Addr: "b:1", Problem: "refused the connection"}}, false)
+		if met {
+			a.machine.Up(now, single("c", wish{Nodes: 3}))
+		}
+		a.machine.Tick(now.Add(settleTime))
+		require.Equal(t, !met, a.machine.verdict != nil)
+		if !met {
+			require.EqualError(t, a.machine.verdict, "b:1 has another key")
+		}
+	}
 }
 
 // Agents that differ find out by themselves, and a third learns of it too.

@@ -21,7 +21,7 @@ type machine struct {
 	held     *holding           // the View we are in, or nil
 	excluded *exclusion         // who told us that the job goes on without us, or nil
 	odd      time.Time          // since when settings contradict; zero while they do not
-	rejected []Seed             // all seeds, if all have turned us away in the last round
+	rejected []Seed             // all seeds, if all have turned us away
 	verdict  error              // there can be no View, and why
 	wanted   *demand            // the caller asks for the next View, or nil
 	run      *run               // the ballot that we propose under, or nil

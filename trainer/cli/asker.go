@@ -92,8 +92,8 @@ func (a *asker) pingTCP() bool {
 			err = errNotProbe
 		}
 		if err != nil {
-			a.add(check{Name: a.there("TCP"), Detail: "it does not answer as it should: " + plainly(err),
-				Do: "another program has that port: run ringtrain doctor --listen on another one"})
+			a.add(check{Name: a.there("TCP"), Detail: "connected, but what listens there does not answer doctor: " + plainly(err),
+				Do: "a job or another program has that port; to check both directions, run ringtrain doctor --listen on another port of that machine"})
 			return false
 		}
 		if took := time.Since(begin); took < best {

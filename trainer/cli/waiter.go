@@ -94,8 +94,8 @@ func (a *waiter) end() {
 // waitLine says for whom a job waits, and what the user can try.
 func waitLine(w membership.Waiting, waited time.Duration) string {
 	line := w.After(waited)
-	if len(w.Differ) > 0 {
-		return line // which ends the wait
+	if len(w.Differ) > 0 || len(w.Visitors) > 0 {
+		return line // it says what to do
 	}
 	for _, s := range w.Seeds {
 		if !s.Rejected {

@@ -102,7 +102,7 @@ func pester(t *testing.T, gossip, data []netip.AddrPort, datagrams, connections 
 // memory, and can still agree on the next View.
 func TestGarbageOnEveryPort(t *testing.T) {
 	datagrams, connections := 30_000, 1000
-	if testing.Short() {
+	if !collectivetest.Thorough() {
 		datagrams, connections = 3000, 100
 	}
 	for name, c := range map[string]cluster.Config{"plain": {}, "key": {Key: newKey(t)}} {
@@ -158,7 +158,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 // Nothing is left open behind a Node, however its life went.
 func TestNothingIsLeftOpen(t *testing.T) {
 	lives := 200
-	if testing.Short() {
+	if !collectivetest.Thorough() {
 		lives = 20
 	}
 	key := newKey(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // A cable joins two network namespaces.
@@ -57,9 +58,7 @@ func (c *cable) set(state string) { ip(c.t, "-n", c.names[0], "link", "set", "v"
 // A job that is cut in two goes on where the majority is. When the network is
 // mended, gossip becomes whole by itself, and the others learn that they are out.
 func TestPartitionHeals(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	collectivetest.Slow(t)
 	wire := newCable(t)
 	c := cluster.Config{Cluster: t.Name(), Nodes: 2, Insecure: true}
 	var ps, watchers []*process

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // A process is one worker of a job, seen from outside.
@@ -166,9 +167,7 @@ func TestOneOfTwoIsNoMajority(t *testing.T) {
 
 // A stopped process is left out, and learns so in words when it goes on.
 func TestZombieIsExpelled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("stops a process for 8 s")
-	}
+	collectivetest.Slow(t)
 	ps := job(t, 5)
 	zombie := ps[1]
 	left := without(ps, zombie)

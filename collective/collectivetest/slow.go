@@ -13,7 +13,10 @@ const EnvSlowTests = "RINGTRAIN_SLOW_TESTS"
 // more than about 3 s and a quicker one covers the same code less thoroughly.
 func Slow(t testing.TB) {
 	t.Helper()
-	if os.Getenv(EnvSlowTests) == "" {
+	if !Thorough() {
 		t.Skip("slow by design: set " + EnvSlowTests + "=1, as .ci/run does")
 	}
 }
+
+// Thorough reports whether tests shall take the time they need.
+func Thorough() bool { return os.Getenv(EnvSlowTests) != "" }

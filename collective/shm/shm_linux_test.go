@@ -22,6 +22,7 @@ func TestGroup(t *testing.T) { collectivetest.TestGroup(t, groups) }
 
 // Every second rank is on another host.
 func TestGroupMixed(t *testing.T) {
+	collectivetest.Slow(t)
 	collectivetest.TestGroup(t, func(t testing.TB, n int) []*collective.Group {
 		views, transports := connect(t, n, twoHosts, shm.Options{})
 		return collectivetest.Groups(t, views, transports, collective.Options{})
@@ -35,6 +36,7 @@ func TestMethods(t *testing.T) {
 }
 
 func TestMethodsMixed(t *testing.T) {
+	collectivetest.Slow(t)
 	collectivetest.TestMethods(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 		return connect(t, n, twoHosts, shm.Options{})
 	})

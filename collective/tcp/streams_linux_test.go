@@ -40,12 +40,12 @@ func keyless(testing.TB) func(tcp.Identity) *secret.Identity { return plain }
 func TestStreams(t *testing.T) {
 	defer tcp.CutAt(256)()
 	t.Run("2", func(t *testing.T) {
-		shorten(t)
+		collectivetest.Slow(t)
 		collectivetest.TestGroup(t, streams(2, keyless))
 	})
 	t.Run("4, TLS", func(t *testing.T) { collectivetest.TestGroup(t, streams(4, prover)) })
 	t.Run("methods, 4", func(t *testing.T) {
-		shorten(t)
+		collectivetest.Slow(t)
 		collectivetest.TestMethods(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 			return transports(t, spread(t, n, 4, plain))
 		})
@@ -53,14 +53,6 @@ func TestStreams(t *testing.T) {
 	t.Run("flight, 4", func(t *testing.T) { collectivetest.TestFlight(t, streams(4, keyless)) })
 	t.Run("flight, 3, TLS", func(t *testing.T) { collectivetest.TestFlight(t, streams(3, prover)) })
 	t.Run("allocations, 4", func(t *testing.T) { collectivetest.TestAllocations(t, streams(4, keyless)) })
-}
-
-// shorten leaves a test out of short runs, which are those of the race detector:
-// its links have no goroutines of their own.
-func shorten(t *testing.T) {
-	if testing.Short() {
-		t.Skip("a long run has it")
-	}
 }
 
 // What goes from host to host is cut into as many stripes as there are

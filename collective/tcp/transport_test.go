@@ -172,9 +172,7 @@ func TestCloseOfTheGateWakesWhoConnects(t *testing.T) {
 // A rank may compute for as long as it likes while others wait in a call with
 // full sockets: it beats, so it is neither lost nor late.
 func TestSlowCallerIsNotLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes longer than a silent peer may be: -short")
-	}
+	collectivetest.Slow(t)
 	groups := groups(t, 3)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := make([]float32, 8<<20)

@@ -177,7 +177,8 @@ func (v *vectors) begin(head []byte, parts [][]byte, lo, hi int) {
 
 func (v *vectors) add(p []byte) {
 	if len(p) > 0 {
-		v.iov = append(v.iov, unix.Iovec{Base: unsafe.SliceData(p), Len: uint64(len(p))})
+		v.iov = append(v.iov, unix.Iovec{Base: unsafe.SliceData(p)})
+		v.iov[len(v.iov)-1].SetLen(len(p))
 	}
 }
 
@@ -210,9 +211,9 @@ func (v *vectors) advance(n int) {
 	v.left -= n
 	for n > 0 {
 		p := &v.iov[v.next]
-		if uint64(n) < p.Len {
+		if uint64(n) < uint64(p.Len) {
 			p.Base = (*byte)(unsafe.Add(unsafe.Pointer(p.Base), n))
-			p.Len -= uint64(n)
+			p.SetLen(int(p.Len) - n)
 			return
 		}
 		n -= int(p.Len)

@@ -21,7 +21,7 @@ const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 // create makes a file of memory. All of it is there, or it is an error.
 func create(size int, reserve func(fd int, size int64) error) (fd int, err error) {
-	fd, err = unix.MemfdCreate("ringtrain", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err = memoryFile(unix.MemfdCreate)
 	if err != nil {
 		return -1, fmt.Errorf("memfd_create: %w", err)
 	}
@@ -33,6 +33,17 @@ func create(size int, reserve func(fd int, size int64) error) (fd int, err error
 		return -1, fmt.Errorf("no room for %d KiB of shared memory: %w", size>>10, err)
 	}
 	return fd, nil
+}
+
+// memoryFile makes an empty file of memory that can never be executed: under
+// vm.memfd_noexec=2 there are no others. Linux before 6.3 does not know of it.
+func memoryFile(create func(name string, flags int) (fd int, err error)) (fd int, err error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err = create("ringtrain", flags|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = create("ringtrain", flags)
+	}
+	return fd, err
 }
 
 func fallocateAt(fd int, at, size int64) error {

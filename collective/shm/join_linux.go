@@ -20,6 +20,9 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 	if o.reserve == nil {
 		o.reserve = reserve
 	}
+	if o.cannot == nil {
+		o.cannot = whyNot()
+	}
 	s := &setup{ctx: ctx, view: v, under: under, options: o, ranks: ranks, layout: newLayout(len(ranks))}
 	defer s.close()
 	mem, why, err := s.agree()

@@ -38,6 +38,7 @@ func TestFallBack(t *testing.T) {
 	}{
 		{"no room", 0, full, "no space left on device"},
 		{"the first does not want to", 0, shm.Options{Off: true}, "n/0: shared memory is turned off"},
+		{"another cannot", 1, shm.Unable(unix.ENOSYS), "n/1: function not implemented"},
 		{"another does not want to", 2, shm.Options{Off: true}, "n/2: shared memory is turned off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

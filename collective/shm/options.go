@@ -35,6 +35,7 @@ type Options struct {
 	Arenas *Arenas
 
 	reserve func(fd int, size int64) error // makes room in the file; nil is that of Arenas
+	cannot  error                          // why this rank cannot share memory
 }
 
 var errOff = errors.New("shared memory is turned off")

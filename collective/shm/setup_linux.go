@@ -154,10 +154,18 @@ func (s *setup) tell(kind collective.Kind, why error) error {
 	return nil
 }
 
+// refuses says why this rank shares no memory, or nil.
+func (o *Options) refuses() error {
+	if o.Off {
+		return errOff
+	}
+	return o.cannot
+}
+
 // open makes the memory and begins to give it to who calls.
 func (s *setup) open() (*region, error) {
-	if s.options.Off {
-		return nil, fmt.Errorf("%s: %w", s.view.Name(s.view.Self), errOff)
+	if err := s.options.refuses(); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.view.Name(s.view.Self), err)
 	}
 	fd, err := create(s.layout.total, s.options.reserve)
 	if err != nil {
@@ -181,8 +189,8 @@ func (s *setup) open() (*region, error) {
 
 // fetch gets the descriptor and maps the memory.
 func (s *setup) fetch() (*region, error) {
-	if s.options.Off {
-		return nil, errOff
+	if err := s.options.refuses(); err != nil {
+		return nil, err
 	}
 	fd, _, err := call(s.ctx, s.at[:], 0)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -131,7 +130,7 @@ func (t *Transport) window(peer int, id uint64) ([]byte, error) {
 	if mem := t.mapped.windows[key]; mem != nil {
 		return mem, nil
 	}
-	fd, size, err := t.ask(peer, id)
+	fd, size, err := callWhile(context.Background(), t.under, t.mem.bytes(t.mem.door(peer), doorBytes), id)
 	if err != nil {
 		return nil, err
 	}
@@ -142,23 +141,6 @@ func (t *Transport) window(peer int, id uint64) ([]byte, error) {
 	}
 	t.mapped.windows[key] = mem
 	return mem, nil
-}
-
-// ask asks a peer for the descriptor of an arena, as long as the transport is
-// whole: a peer that is stopped does not answer.
-func (t *Transport) ask(peer int, id uint64) (fd, size int, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-t.under.Failed():
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	defer watch.Wait()
-	defer cancel()
-	return call(ctx, t.mem.bytes(t.mem.door(peer), doorBytes), id)
 }
 
 // unreachableTime is for how long a peer's memory may be out of reach before

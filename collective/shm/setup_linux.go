@@ -192,7 +192,7 @@ func (s *setup) fetch() (*region, error) {
 	if err := s.options.refuses(); err != nil {
 		return nil, err
 	}
-	fd, _, err := call(s.ctx, s.at[:], 0)
+	fd, _, err := callWhile(s.ctx, s.under, s.at[:], 0)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func TestStrangersGetNothing(t *testing.T) {
 	require.ErrorContains(t, err, "the shared memory has")
 	require.ErrorIs(t, unix.Ftruncate(fd, 0), unix.EPERM, "nobody can make it shorter")
 
-	second := &setup{ctx: context.Background(), view: collective.View{Members: members, Self: 1}, ranks: []int{0, 1}, layout: newLayout(2), at: wrong}
+	under := &lonely{failed: make(chan struct{})}
+	second := &setup{ctx: context.Background(), under: under, view: collective.View{Members: members, Self: 1}, ranks: []int{0, 1}, layout: newLayout(2), at: wrong}
 	_, err = second.fetch()
 	require.Error(t, err)
 	second.at = right

@@ -46,9 +46,10 @@
 //
 // # Scaling
 //
-// [Scaling] is another table: whole trainings by more and more workers, the
-// time, its growth and the scalability N*T(1)/T(N), beside the figures that
-// were published of other programs ([PublishedScaling]), with three plots.
+// [Scaling] is other tables: whole trainings by more and more workers, the time,
+// its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N),
+// with three plots; and, if asked for, the figures that were published of other
+// programs ([PublishedScaling]), in a table of their own.
 // [Emulate] stands in for compute that a machine does not have, and [Traffic]
 // knows from the calls alone what was sent.
 package bench

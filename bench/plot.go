@@ -9,7 +9,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
 )
 
 // PlotFormat is the format that a file's name asks for: png or svg.
@@ -21,39 +20,30 @@ func PlotFormat(path string) (string, error) {
 	return format, nil
 }
 
-// Plot draws busbw over size as an image of 16 by 10 cm in a format of
-// PlotFormat. The records are those of one run, one at least.
+// Plot draws busbw over size in a format of PlotFormat, 1200 dots wide. The
+// records are those of one run, one at least.
 func Plot(w io.Writer, format string, records []Record) error {
 	if len(records) == 0 {
 		return fmt.Errorf("bench: nothing was measured that could be drawn")
 	}
 	first := records[0]
-	p := plot.New()
-	p.Title.Text = fmt.Sprintf("%s, %s, %d ranks, %s", first.Op, first.DType, first.Ranks, first.Transport)
-	p.X.Label.Text, p.Y.Label.Text = "size (bytes)", "busbw (GB/s)"
-	p.X.Tick.Marker = plot.TickerFunc(sizeTicks)
-	p.Y.Min = 0
-	points := make(plotter.XYs, len(records))
-	for i, r := range records {
-		points[i] = plotter.XY{X: math.Log2(float64(r.Size)), Y: r.BusBW}
+	p := newFigure(fmt.Sprintf("%s, %s, %d ranks, %s", first.Op, first.DType, first.Ranks, first.Transport), "size (bytes)", "busbw (GB/s)")
+	var c curve
+	for _, r := range records {
+		c.XYs = append(c.XYs, plotter.XY{X: math.Log2(float64(r.Size)), Y: r.BusBW})
+		c.YErrors = append(c.YErrors, struct{ Low, High float64 }{})
 	}
-	line, dots, err := plotter.NewLinePoints(points)
-	if err != nil {
+	c.system = Systems()[0]
+	if err := c.draw(p); err != nil {
 		return fmt.Errorf("bench: drawing: %w", err)
 	}
-	p.Add(plotter.NewGrid(), line, dots)
-	if p.X.Max == p.X.Min { // one size alone
-		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
-	}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(sizeTicks), plot.TickerFunc(niceTicks)
+	p.X.Min, p.X.Max = p.X.Min-.5, p.X.Max+.5
+	p.Y.Min, p.Y.Max = 0, p.Y.Max*1.08
 	if p.Y.Max <= 0 { // one rank alone
 		p.Y.Max = 1
 	}
-	image, err := p.WriterTo(16*vg.Centimeter, 10*vg.Centimeter, format)
-	if err != nil {
-		return fmt.Errorf("bench: drawing: %w", err)
-	}
-	_, err = image.WriteTo(w)
-	return err
+	return drawFigure(w, format, p, false)
 }
 
 // sizeTicks marks powers of two, as many as there is room for, on an axis of

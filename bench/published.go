@@ -12,8 +12,7 @@ type Published struct {
 	NCCL, NCCLStd       float64
 }
 
-// PublishedScaling is that README's table. Its three plots show both times, the
-// ratio Sharded/NCCL, and for both N*T(1)/T(N), each by its own T(1).
+// PublishedScaling is that README's table.
 func PublishedScaling() []Published {
 	return []Published{
 		{1, 137.5, 2.1, 116.7, 2.51},
@@ -24,17 +23,26 @@ func PublishedScaling() []Published {
 	}
 }
 
-// Ratio is how many times faster allreduce was than the parameter servers.
-func (p Published) Ratio() float64 { return p.Sharded / p.NCCL }
-
-// ShardedScaling is growth T(N)/T(1) and scalability N*T(1)/T(N) of spacy-ray.
-func (p Published) ShardedScaling() (growth, scalability float64) {
-	return scale(p.Workers, PublishedScaling()[0].Sharded, p.Sharded)
+// A publishedSystem is one of the two systems of a Published row.
+type publishedSystem struct {
+	name string
+	time func(Published) (ms, std float64) // of a step
 }
 
-// NCCLScaling is the same of spacy-ray-nccl.
-func (p Published) NCCLScaling() (growth, scalability float64) {
-	return scale(p.Workers, PublishedScaling()[0].NCCL, p.NCCL)
+func publishedSystems() []publishedSystem {
+	return []publishedSystem{
+		{"spacy-ray", func(p Published) (ms, std float64) { return p.Sharded, p.ShardedStd }},
+		{"spacy-ray-nccl", func(p Published) (ms, std float64) { return p.NCCL, p.NCCLStd }},
+	}
+}
+
+// of is the time of a step, its growth T(N)/T(1) and its scalability N*T(1)/T(N),
+// by the system's own T(1).
+func (s publishedSystem) of(p Published) (ms, std, growth, scalability float64) {
+	ms, std = s.time(p)
+	one, _ := s.time(PublishedScaling()[0])
+	growth, scalability = scale(p.Workers, one, ms)
+	return ms, std, growth, scalability
 }
 
 // publishedFor is the row with so many workers.

@@ -122,6 +122,9 @@ type ScalingRow struct {
 	CoreBound bool    `json:"core_bound"`
 }
 
+// Speedup is T(1)/T(N), ideally 1: every worker makes all the steps.
+func (r ScalingRow) Speedup() float64 { return 1 / r.Growth }
+
 // ScalingRows are the rows of trials, by system and then by workers. Growth and
 // Scalability are NaN where a system has no trial with one worker.
 func ScalingRows(trials []Trial) []ScalingRow {

@@ -7,77 +7,88 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 )
 
-// ScalingPlots are the names of the plots of a scaling run. runtime is the time
-// of a step over the number of workers, ideally a horizontal line; its axis is
-// logarithmic. speedup is how many times faster an allreduce is than what it is
-// compared with; nothing is gained at 1. scalability is N*T(1)/T(N), ideally N.
+// ScalingPlots are the names of the plots of a scaling run, each over the number
+// of workers N: runtime is the time of a step, ideally that with one worker;
+// speedup is T(1)/T(N), ideally 1; scalability is N*T(1)/T(N), ideally N.
 func ScalingPlots() []string { return []string{"runtime", "speedup", "scalability"} }
 
-// Plot draws one of ScalingPlots, as an image of 16 by 10 cm in a format of
-// PlotFormat, with the published figures for the same numbers of workers.
+// Plot draws one of ScalingPlots in a format of PlotFormat, 1200 dots wide. With
+// Published the published figures for the same numbers of workers are in it.
 func (s Scaling) Plot(w io.Writer, format, name string) error {
 	rows := ScalingRows(s.Trials)
 	if len(rows) == 0 {
 		return errors.New("bench: nothing was measured that could be drawn")
 	}
-	p := plot.New()
-	p.X.Label.Text = "workers"
-	p.X.Tick.Marker = workerTicks(workersOf(rows))
-	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Millimeter/2
-	var lines []curve
+	var p *plot.Plot
+	var measure func(ms, std float64, row ScalingRow) (y, off float64)
+	var ideal func(one float64, n int) float64
 	switch name {
 	case "runtime":
-		p.Title.Text, p.Y.Label.Text = "time of a step, "+s.Compute, "ms (or s for 1000 steps)"
-		lines = s.runtimes(rows)
-		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(logTicks)
+		p = newFigure("Time of a step", "workers", "ms per step")
+		measure = func(ms, std float64, _ ScalingRow) (y, off float64) { return ms, std }
+		ideal = func(one float64, _ int) float64 { return one }
 	case "speedup":
-		p.Title.Text, p.Y.Label.Text = "speedup, "+s.Compute, "times faster"
-		lines = s.speedups(rows)
-		p.Y.Min = 0
+		p = newFigure("Speedup", "workers", "T(1)/T(N)")
+		measure = func(_, _ float64, r ScalingRow) (y, off float64) { return r.Speedup(), 0 }
+		ideal = func(float64, int) float64 { return 1 }
 	case "scalability":
-		p.Title.Text, p.Y.Label.Text = "scalability, "+s.Compute, "N*T(1)/T(N)"
-		lines = s.scalabilities(rows)
-		p.Y.Min = 0
+		p = newFigure("Scalability", "workers", "N*T(1)/T(N)")
+		measure = func(_, _ float64, r ScalingRow) (y, off float64) { return r.Scalability, 0 }
+		ideal = func(_ float64, n int) float64 { return float64(n) }
 	default:
 		return fmt.Errorf("bench: plot %q is not known", name)
 	}
-	p.Add(plotter.NewGrid())
-	lines = slices.DeleteFunc(lines, func(c curve) bool { return len(c.XYs) == 0 })
-	if len(lines) == 0 {
+	p.Title.Text += s.computeTitle()
+	curves := s.curves(rows, measure, ideal)
+	if len(curves) == 0 {
 		return errors.New("bench: nothing was measured that could be drawn")
 	}
-	for i, l := range lines {
-		if err := l.draw(p, i); err != nil {
+	for _, c := range curves {
+		if err := c.draw(p); err != nil {
 			return fmt.Errorf("bench: drawing: %w", err)
 		}
 	}
-	if p.X.Max == p.X.Min { // one number of workers alone
-		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
+	workers := workersOf(rows)
+	p.X.Tick.Marker, p.X.Scale = workerTicks(workers), plot.LogScale{}
+	p.X.Min, p.X.Max = float64(workers[0])/1.15, float64(workers[len(workers)-1])*1.15
+	frame(p, name, workers)
+	return drawFigure(w, format, p, true)
+}
+
+func (s Scaling) computeTitle() string {
+	if took, emulated := strings.CutPrefix(s.Compute, "emulate:"); emulated {
+		return " (compute emulated, " + took + " per step)"
 	}
-	if name == "runtime" {
-		p.Y.Min, p.Y.Max = p.Y.Min/1.5, p.Y.Max*4 // room for the legend
-	} else {
-		p.Y.Max *= 1.4
+	return ""
+}
+
+// frame chooses the axis of a plot whose curves are known.
+func frame(p *plot.Plot, name string, workers []int) {
+	const most = 6 // times the least, beyond which small values are hard to see on an axis from 0
+	switch {
+	case name == "scalability":
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, workerTicks(workers)
+		p.Y.Min, p.Y.Max = math.Min(p.Y.Min, p.X.Min)/1.05, math.Max(p.Y.Max, p.X.Max)*1.05
+	case name == "runtime" && p.Y.Max > most*p.Y.Min:
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.TickerFunc(logTicks)
+		p.Y.Min, p.Y.Max = p.Y.Min/1.2, p.Y.Max*1.2
+	default:
+		p.Y.Tick.Marker = plot.TickerFunc(niceTicks)
+		p.Y.Min, p.Y.Max = 0, p.Y.Max*1.08
 	}
-	image, err := p.WriterTo(16*vg.Centimeter, 10*vg.Centimeter, format)
-	if err != nil {
-		return fmt.Errorf("bench: drawing: %w", err)
-	}
-	_, err = image.WriteTo(w)
-	return err
 }
 
 // A curve is one line of a plot.
 type curve struct {
-	name  string
-	ideal bool // dashed, without points
+	name   string // in the legend
+	system string // "": the ideal, dashed and without points
 	points
 }
 
@@ -96,15 +107,14 @@ func (c *curve) add(workers int, y, std float64) {
 	c.YErrors = append(c.YErrors, struct{ Low, High float64 }{std, std})
 }
 
-func (c *curve) draw(p *plot.Plot, i int) error {
+func (c *curve) draw(p *plot.Plot) error {
 	line, dots, err := plotter.NewLinePoints(c.XYs)
 	if err != nil {
 		return err
 	}
-	line.Color, dots.Color, dots.Shape = plotutil.Color(i), plotutil.Color(i), plotutil.Shape(i)
-	if c.ideal {
-		line.Color = color.Gray{Y: 0x60}
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+	if c.system == "" {
+		line.Color, line.Width = color.Gray{Y: 0x60}, vg.Points(1.5)
+		line.Dashes = []vg.Length{vg.Points(6), vg.Points(4)}
 		p.Add(line)
 		p.Legend.Add(c.name, line)
 		return nil
@@ -113,95 +123,47 @@ func (c *curve) draw(p *plot.Plot, i int) error {
 	if err != nil {
 		return err
 	}
-	bars.Color = plotutil.Color(i)
-	p.Add(line, dots, bars)
+	look := lookOf(c.system)
+	line.Color, dots.Color, bars.Color, dots.Shape = look.color, look.color, look.color, look.shape
+	line.Width, bars.Width, dots.Radius = vg.Points(2), vg.Points(1.5), vg.Points(4.5)
+	p.Add(line, bars, dots)
 	p.Legend.Add(c.name, line, dots)
 	return nil
 }
 
-func (s Scaling) runtimes(rows []ScalingRow) []curve {
-	var lines []curve
+// curves are those of the systems that were measured, with Published those that
+// were published, and the ideal of the first.
+func (s Scaling) curves(rows []ScalingRow, measure func(ms, std float64, r ScalingRow) (y, off float64), ideal func(one float64, n int) float64) []curve {
+	var all []curve
+	best := curve{name: "ideal"}
 	for _, system := range s.systems() {
-		c, ideal := curve{name: system}, curve{name: system + ", ideal", ideal: true}
-		one, known := rowOf(rows, system, 1)
+		c := curve{name: system, system: system}
+		one, _ := rowOf(rows, system, 1)
 		for _, n := range workersOf(rows) {
 			if r, ok := rowOf(rows, system, n); ok {
-				c.add(n, r.StepMs, r.StepStd)
+				y, off := measure(r.StepMs, r.StepStd, r)
+				c.add(n, y, off)
 			}
-			if known {
-				ideal.add(n, one.StepMs, 0)
+			if len(all) == 0 {
+				best.add(n, ideal(one.StepMs, n), 0)
 			}
 		}
-		lines = append(lines, c, ideal)
+		all = append(all, c)
 	}
-	sharded, nccl := curve{name: "spacy-ray (2021)"}, curve{name: "spacy-ray-nccl (2021)"}
-	for _, n := range workersOf(rows) {
-		if p, ok := publishedFor(n); ok {
-			sharded.add(n, p.Sharded, p.ShardedStd)
-			nccl.add(n, p.NCCL, p.NCCLStd)
-		}
-	}
-	return append(lines, sharded, nccl)
-}
-
-// speedups compares growths across programs, whose models and machines are
-// others, and times within one.
-func (s Scaling) speedups(rows []ScalingRow) []curve {
-	systems := s.systems()
-	var lines []curve
-	for i, system := range systems {
-		c := curve{name: "spacy-ray-nccl / " + system + ", T(1) made equal"}
-		if i > 0 {
-			c.name = system + " / " + systems[0]
-		}
-		for _, n := range workersOf(rows) {
-			r, ok := rowOf(rows, system, n)
-			if !ok {
-				continue
-			}
-			if i > 0 {
-				if first, ok := rowOf(rows, systems[0], n); ok {
-					c.add(n, r.StepMs/first.StepMs, 0)
+	if s.Published {
+		for _, system := range publishedSystems() {
+			c := curve{name: system.name + " (2021)", system: system.name}
+			for _, n := range workersOf(rows) {
+				if p, ok := publishedFor(n); ok {
+					ms, std, growth, scalability := system.of(p)
+					y, off := measure(ms, std, ScalingRow{Growth: growth, Scalability: scalability})
+					c.add(n, y, off)
 				}
-			} else if p, ok := publishedFor(n); ok {
-				growth, _ := p.NCCLScaling()
-				c.add(n, growth/r.Growth, 0)
 			}
-		}
-		lines = append(lines, c)
-	}
-	published, ideal := curve{name: "spacy-ray / spacy-ray-nccl (2021)"}, curve{name: "no gain", ideal: true}
-	for _, n := range workersOf(rows) {
-		ideal.add(n, 1, 0)
-		if p, ok := publishedFor(n); ok {
-			published.add(n, p.Ratio(), 0)
+			all = append(all, c)
 		}
 	}
-	return append(lines, published, ideal)
-}
-
-func (s Scaling) scalabilities(rows []ScalingRow) []curve {
-	var lines []curve
-	for _, system := range s.systems() {
-		c := curve{name: system}
-		for _, n := range workersOf(rows) {
-			if r, ok := rowOf(rows, system, n); ok {
-				c.add(n, r.Scalability, 0)
-			}
-		}
-		lines = append(lines, c)
-	}
-	sharded, nccl, ideal := curve{name: "spacy-ray (2021)"}, curve{name: "spacy-ray-nccl (2021)"}, curve{name: "ideal", ideal: true}
-	for _, n := range workersOf(rows) {
-		ideal.add(n, float64(n), 0)
-		if p, ok := publishedFor(n); ok {
-			_, a := p.ShardedScaling()
-			_, b := p.NCCLScaling()
-			sharded.add(n, a, 0)
-			nccl.add(n, b, 0)
-		}
-	}
-	return append(lines, sharded, nccl, ideal)
+	return slices.DeleteFunc(append(all, best), func(c curve) bool { return len(c.XYs) == 0 })
 }
 
 // workerTicks marks the numbers of workers that were measured.
@@ -209,19 +171,6 @@ func workerTicks(workers []int) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, n := range workers {
 		ticks = append(ticks, plot.Tick{Value: float64(n), Label: fmt.Sprint(n)})
-	}
-	return ticks
-}
-
-// logTicks marks 1, 2 and 5 times the powers of ten.
-func logTicks(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
-	for e := math.Floor(math.Log10(low)); e <= math.Ceil(math.Log10(high)); e++ {
-		for _, m := range []float64{1, 2, 5} {
-			if v := m * math.Pow(10, e); v >= low && v <= high {
-				ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%.4g", v)})
-			}
-		}
 	}
 	return ticks
 }

@@ -22,6 +22,9 @@ type Scaling struct {
 	Params  int     `json:"params"`  // of the model
 	Steps   int     `json:"steps"`
 	Trials  []Trial `json:"trials"`
+	// Published adds the figures of PublishedScaling to tables and plots. JSON
+	// always has them.
+	Published bool `json:"-"`
 }
 
 // systems are the names of the systems that were measured, in Systems' order.
@@ -35,97 +38,111 @@ func (s Scaling) systems() []string {
 	return names
 }
 
-// Markdown writes the table: times, growth and scalability beside those that
-// were published of other programs, then where the time went.
+// Text writes the tables for a terminal, in aligned columns: times, what they
+// come to, where they go and what is sent; with Published also the published
+// figures, in a table of their own.
+func (s Scaling) Text(w io.Writer) error {
+	return s.write(w, (*grid).text, func(b *strings.Builder, name, text string) { fmt.Fprintf(b, "%-9s %s\n", name+":", text) })
+}
+
+// Markdown writes the same in Markdown.
 func (s Scaling) Markdown(w io.Writer) error {
+	return s.write(w, (*grid).markdown, func(b *strings.Builder, name, text string) { fmt.Fprintf(b, "- %s: %s\n", name, text) })
+}
+
+func (s Scaling) write(w io.Writer, table func(*grid, *strings.Builder), fact func(b *strings.Builder, name, text string)) error {
 	var b strings.Builder
-	mode := "Compute is real."
-	if s.Compute != "real" {
-		mode = "Compute is emulated (" + s.Compute + "): workers wait instead of computing, and exchange what they would."
-	}
-	fmt.Fprintf(&b, "%s %s; %s. %s of %s per worker, %s. %s\n\n    %s\n\n", s.Date, s.Host, s.Where, plural(s.Steps, "step"), plural(s.Batch, "row"), plural(s.Params, "parameter"), mode, s.Command)
+	fact(&b, "date", s.Date)
+	fact(&b, "host", s.Host)
+	fact(&b, "where", s.Where)
+	fact(&b, "training", fmt.Sprintf("%s of %s per worker, %s", plural(s.Steps, "step"), plural(s.Batch, "row"), plural(s.Params, "parameter")))
+	fact(&b, "compute", s.computeText())
+	fact(&b, "command", s.Command)
 	rows := ScalingRows(s.Trials)
-	s.times(&b, rows)
-	for _, system := range s.systems() {
-		fmt.Fprintf(&b, "\n%s: where the time of a step goes (ms), and what the rank sends that sends the most.\n\n", system)
-		splits(&b, rows, system)
+	show := func(about string, g *grid) {
+		fmt.Fprintf(&b, "\n%s\n\n", about)
+		table(g, &b)
+	}
+	show("Time of all steps and of one, mean ± sample standard deviation of the trials.\n"+ratios, timesOf(rows))
+	show("Where the time of a step goes, in ms.", splitsOf(rows))
+	show("What the busiest rank sends, in all and per step, and how busy the processors\nof this machine were.", trafficOf(rows))
+	if slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.CoreBound }) {
+		fmt.Fprintf(&b, "\ncore-bound: more than %.0f %% of the processors were busy, so they may have decided\nthe time.\n", 100*CoreBound)
+	}
+	if s.Published {
+		show("Published in the README of spacy_ray_collective (2021), of other machines and\nanother model: 1000 updates, a worker per machine. "+
+			"Only the ratios compare.", publishedTable())
 	}
 	fmt.Fprintln(&b)
 	for _, line := range s.transports() {
 		fmt.Fprintf(&b, "- %s", line)
 	}
 	if s.shares() {
-		fmt.Fprintln(&b, "\nBetween ranks that share memory (shm) gradients are not sent: the bytes are what the same calls take over tcp.")
+		fmt.Fprintln(&b, "\nRanks that share memory (shm) send no gradients: the bytes are what the same calls\nsend over tcp.")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// times writes the first table. Of two systems the ratio is that of the second
-// by the first.
-func (s Scaling) times(b *strings.Builder, rows []ScalingRow) {
-	systems := s.systems()
-	head := []string{"workers"}
-	for _, name := range systems {
-		head = append(head, name+" (s)", "ms/step", "growth", "scalability")
+// ratios says what the last columns of a table of times are.
+const ratios = "growth T(N)/T(1) and speedup T(1)/T(N), ideally 1; scalability N*T(1)/T(N),\nideally N."
+
+func (s Scaling) computeText() string {
+	if s.Compute == "real" {
+		return s.Compute
 	}
-	if len(systems) > 1 {
-		head = append(head, systems[1]+"/"+systems[0])
-	}
-	head = append(head, "spacy-ray (ms/step)", "spacy-ray-nccl (ms/step)", "ratio", "growth nccl", "scalability spacy-ray", "scalability nccl")
-	line(b, head)
-	line(b, slices.Repeat([]string{"---"}, len(head)))
-	for _, n := range workersOf(rows) {
-		cells := []string{plural(n, "worker")}
-		for _, name := range systems {
-			cells = append(cells, ownCells(rows, name, n)...)
-		}
-		if len(systems) > 1 {
-			a, okA := rowOf(rows, systems[0], n)
-			c, okC := rowOf(rows, systems[1], n)
-			cells = append(cells, cell(okA && okC, "%.2fx", c.StepMs/a.StepMs))
-		}
-		line(b, append(cells, publishedCells(n)...))
-	}
-	fmt.Fprintf(b, "\nMean ± sample standard deviation of the trials; growth is T(N)/T(1), ideally 1, and scalability N*T(1)/T(N), ideally N. "+
-		"The columns from spacy-ray on are those of the README of spacy_ray_collective (2021), of other machines and another model: 1000 updates, a worker per node.\n")
+	return s.Compute + " (workers wait instead of computing, and exchange the same bytes)"
 }
 
-func ownCells(rows []ScalingRow, system string, workers int) []string {
-	r, ok := rowOf(rows, system, workers)
-	return []string{spread(ok, r.Seconds, r.Std, r.Trials, 2), spread(ok, r.StepMs, r.StepStd, r.Trials, 2),
-		cell(ok && !math.IsNaN(r.Growth), "%.2fx", r.Growth), cell(ok && !math.IsNaN(r.Scalability), "%.2f", r.Scalability)}
-}
-
-func publishedCells(workers int) []string {
-	p, ok := publishedFor(workers)
-	growth, nccl := p.NCCLScaling()
-	_, sharded := p.ShardedScaling()
-	return []string{spread(ok, p.Sharded, p.ShardedStd, 3, 1), spread(ok, p.NCCL, p.NCCLStd, 3, 1), cell(ok, "%.2fx", p.Ratio()),
-		cell(ok, "%.2fx", growth), cell(ok, "%.2f", sharded), cell(ok, "%.2f", nccl)}
-}
-
-// splits writes the second table, of one system.
-func splits(b *strings.Builder, rows []ScalingRow, system string) {
-	head := []string{"workers", "step", "compute", "exchange", "optimizer", "evaluation", "idle", "sent (KiB/step)", "sent (KiB)", "on the wire (KiB)", "differ by", "processors busy", ""}
-	line(b, head)
-	line(b, slices.Repeat([]string{"---"}, len(head)))
+// timesOf is the table of times.
+func timesOf(rows []ScalingRow) *grid {
+	g := &grid{head: []string{"system", "workers", "seconds", "ms/step", "growth", "speedup", "scalability"}}
 	for _, r := range rows {
-		if r.System != system {
-			continue
+		known := !math.IsNaN(r.Growth)
+		g.add(r.System, fmt.Sprint(r.Workers), spread(r.Seconds, r.Std, r.Trials, 2), spread(r.StepMs, r.StepStd, r.Trials, 2),
+			cell(known, "%.2f", r.Growth), cell(known, "%.2f", r.Speedup()), cell(known, "%.2f", r.Scalability))
+	}
+	return g
+}
+
+// publishedTable is the same of what was published.
+func publishedTable() *grid {
+	g := &grid{head: []string{"system", "workers", "seconds", "ms/step", "growth", "speedup", "scalability"}}
+	for _, system := range publishedSystems() {
+		for _, p := range PublishedScaling() {
+			ms, std, growth, scalability := system.of(p)
+			g.add(system.name, fmt.Sprint(p.Workers), spread(ms, std, 3, 1), spread(ms, std, 3, 1),
+				fmt.Sprintf("%.2f", growth), fmt.Sprintf("%.2f", 1/growth), fmt.Sprintf("%.2f", scalability))
 		}
-		cells := []string{fmt.Sprint(r.Workers), fmt.Sprintf("%.2f", r.StepMs)}
+	}
+	return g
+}
+
+// splitsOf is the table of where the time goes.
+func splitsOf(rows []ScalingRow) *grid {
+	g := &grid{head: []string{"system", "workers", "step", "compute", "exchange", "optimizer", "evaluation", "idle"}}
+	for _, r := range rows {
+		cells := []string{r.System, fmt.Sprint(r.Workers), fmt.Sprintf("%.2f", r.StepMs)}
 		for _, ms := range r.parts() {
 			cells = append(cells, fmt.Sprintf("%.2f", ms))
 		}
+		g.add(cells...)
+	}
+	return g
+}
+
+// trafficOf is the table of what is sent.
+func trafficOf(rows []ScalingRow) *grid {
+	g := &grid{head: []string{"system", "workers", "KiB/step", "KiB sent", "KiB on wire", "differ by", "CPU busy", ""}}
+	for _, r := range rows {
 		note := ""
 		if r.CoreBound {
 			note = "core-bound"
 		}
-		line(b, append(cells, fmt.Sprintf("%.1f", float64(r.StepSent)/1024), fmt.Sprintf("%.1f", float64(r.Sent)/1024),
-			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy), note))
+		g.add(r.System, fmt.Sprint(r.Workers), fmt.Sprintf("%.1f", float64(r.StepSent)/1024), fmt.Sprintf("%.1f", float64(r.Sent)/1024),
+			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy), note)
 	}
-	fmt.Fprintf(b, "\ncore-bound: more than %.0f %% of this machine's processors were busy, so they may have decided the time.\n", 100*CoreBound)
+	return g
 }
 
 // shares reports whether any ranks had a transport other than TCP.
@@ -217,10 +234,6 @@ func workersOf(rows []ScalingRow) []int {
 	return slices.Compact(all)
 }
 
-func line(b *strings.Builder, cells []string) {
-	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
-}
-
 // cell is a formatted number, or nothing where there is none.
 func cell(ok bool, format string, x float64) string {
 	if !ok {
@@ -229,11 +242,8 @@ func cell(ok bool, format string, x float64) string {
 	return fmt.Sprintf(format, x)
 }
 
-func spread(ok bool, mean, std float64, trials, digits int) string {
-	switch {
-	case !ok:
-		return ""
-	case trials < 2:
+func spread(mean, std float64, trials, digits int) string {
+	if trials < 2 {
 		return fmt.Sprintf("%.*f", digits, mean)
 	}
 	return fmt.Sprintf("%.*f ± %.*f", digits, mean, digits, std)

@@ -42,6 +42,8 @@ type scalingFlags struct {
 	keyFile  string
 	insecure bool
 
+	published bool
+
 	transport string // as train's, without inproc
 }
 
@@ -50,10 +52,10 @@ func (a *app) scalingCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scaling [flags]",
 		Short: "Measure how training scales with the number of workers",
-		Long: `Train with each number of workers in turn, several times, and print a table: the time of
-all steps, its growth T(N)/T(1), and the scalability N*T(1)/T(N). Each worker makes all the
-steps, on rows of its own, so ideally the time does not change. A second table says where
-the time of a step goes, and how many bytes are sent.
+		Long: `Train with each number of workers in turn, several times, and print tables: the time of
+all steps, its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N); where
+the time of a step goes; and how many bytes are sent. Each worker makes all the steps, on
+rows of its own, so ideally the time does not change.
 
 The trainings are those of "ringtrain train". Trials take turns: one with each number of
 workers, then the next with each.
@@ -113,6 +115,7 @@ func (f *scalingFlags) register(cmd *cobra.Command) {
 		flags.BoolVar(&f.insecure, "insecure", false, "with --hosts netns, do not encrypt")
 	})
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
+		flags.BoolVar(&f.published, "published", false, "also show the figures that the README of spacy_ray_collective (2021) reports of other programs, in a table of their own and in the plots")
 		flags.StringVar(&f.out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
 		flags.BoolVar(&f.force, "force", false, forceUsage)
 	})

@@ -41,7 +41,7 @@ func TestBenchScalingSharesMemory(t *testing.T) {
 			require.Equal(t, bench.Links(trial.Workers, func(int, int) string { return "shm" }), trial.Links)
 		}
 		require.Contains(t, stdout, "1 pair of ranks, each over shm.")
-		require.Contains(t, stdout, "gradients are not sent: the bytes are what the same calls take over tcp")
+		require.Contains(t, stdout, "(shm) send no gradients")
 		require.NotContains(t, stdout, "loopback")
 	}
 }

@@ -41,7 +41,7 @@ func scaling(t *testing.T, args ...string) (report bench.Scaling, rows []bench.S
 
 // Real processes train in turn, and what they measured is a table and its files.
 func TestBenchScaling(t *testing.T) {
-	report, rows, stdout, dir := scaling(t, "--trials", "2", "--system", "allreduce", "--compute", "emulate:5ms", "--transport", "tcp")
+	report, rows, stdout, dir := scaling(t, "--trials", "2", "--system", "allreduce", "--compute", "emulate:5ms", "--transport", "tcp", "--published")
 	require.Len(t, report.Trials, 4)
 	for i, trial := range report.Trials {
 		require.Equal(t, 1+i%2, trial.Workers, "trials take turns")
@@ -61,15 +61,18 @@ func TestBenchScaling(t *testing.T) {
 	require.Equal(t, []bench.Link{{Rank: 0, Peers: "1", Transport: "tcp"}}, report.Trials[1].Links)
 	require.Equal(t, bench.ScalingRows(report.Trials), rows)
 
-	require.Contains(t, stdout, "Compute is emulated (emulate:5ms)")
-	require.Contains(t, stdout, "| 1 worker | ")
-	require.Contains(t, stdout, "| 354.1 ± 16.8 | 171.1 ± 1.1 | 2.07x |")
+	require.Contains(t, stdout, "compute:  emulate:5ms (workers wait")
+	require.Regexp(t, `(?m)^system +workers +seconds +ms/step +growth +speedup +scalability\nallreduce +1 +\d`, stdout)
+	require.Contains(t, stdout, "\nspacy-ray-nccl       16    248.3 ± 3.6 ", "of --published")
 	require.Contains(t, stdout, "workers on one machine, over loopback, no TLS")
 	require.Contains(t, stdout, "1 pair of ranks, each over tcp.")
 	require.NotContains(t, stdout, "shm")
 	table, err := os.ReadFile(filepath.Join(dir, "table.md"))
 	require.NoError(t, err)
-	require.Equal(t, stdout, string(table))
+	var markdown strings.Builder
+	report.Published = true
+	require.NoError(t, report.Markdown(&markdown))
+	require.Equal(t, markdown.String(), string(table))
 	require.ElementsMatch(t, []string{"table.md", "scaling.json", "scaling.csv", "runtime.png", "runtime.svg", "speedup.png", "speedup.svg", "scalability.png", "scalability.svg"}, names(t, dir))
 	for _, plot := range bench.ScalingPlots() {
 		file, err := os.Open(filepath.Join(dir, plot+".png"))
@@ -95,7 +98,8 @@ func names(t *testing.T, dir string) []string {
 func TestBenchScalingComputes(t *testing.T) {
 	emulated, _, _, _ := scaling(t, "--trials", "2", "--compute", "emulate:1ms", "--config", config(t))
 	real, _, stdout, _ := scaling(t, "--trials", "2", "--config", config(t))
-	require.Contains(t, stdout, "Compute is real.")
+	require.Contains(t, stdout, "compute:  real\n")
+	require.NotContains(t, stdout, "spacy-ray")
 	require.Equal(t, emulated.Trials[1].StepSent, real.Trials[1].StepSent)
 	require.Equal(t, emulated.Params, real.Params)
 	evaluated, _, _, _ := scaling(t, "--trials", "2", "--evaluate")

@@ -52,7 +52,7 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 		return err
 	}
 	r := &scalingRun{app: a, flags: f, config: path, signals: signals, report: bench.Scaling{
-		Command: a.command(), Date: time.Now().Format(time.DateOnly), Compute: f.compute, Steps: f.steps, Batch: s.batch,
+		Command: a.command(), Date: time.Now().Format(time.DateOnly), Compute: f.compute, Steps: f.steps, Batch: s.batch, Published: f.published,
 	}}
 	host, _ := os.Hostname()
 	r.report.Host = fmt.Sprintf("%s (%d processors, %s/%s)", cmp.Or(host, "host"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
@@ -64,7 +64,7 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 	if err := r.all(ctx); err != nil {
 		return err
 	}
-	if err := r.report.Markdown(a.stdout); err != nil {
+	if err := r.report.Text(a.stdout); err != nil {
 		return err
 	}
 	return r.write(f.out)
@@ -143,7 +143,7 @@ func (r *scalingRun) all(ctx context.Context) error {
 				}
 				t.Trial = trial
 				r.report.Trials = append(r.report.Trials, t)
-				fmt.Fprintf(r.app.stderr, "%s: %.2f s, %.2f ms a step\n", name, t.Seconds, 1000*t.Seconds/float64(t.Steps))
+				fmt.Fprintf(r.app.stderr, "%s: %.2f s, %.2f ms/step\n", name, t.Seconds, 1000*t.Seconds/float64(t.Steps))
 			}
 		}
 	}

@@ -15,6 +15,7 @@ func FuzzParse(f *testing.F) {
 		notebook, "", "[a]\nx = ${b}\n[b]\ny = [${a.z}, \"$$\"]\n", "[a]\n[a.*.b]\n* = {\"k.l]\": -0.0}\n",
 		"[a]\nx = 'y'\n  [z]\n", "[DEFAULT]\n[a]\nx: =\n", "[a]\nx y#[=1\n", "[a]\nx=\"\\u2028\\ud800\"", "[a]\nk = \"${a.k}", "[a]\nx = -0",
 		"[a]\nx = ${a.b}\n[a.b]\n[a.b.c]\ny=1e400", "[a]\n\vx\u0085=1\n", "[a.b]\n[a]\n@x=1",
+		"[a] # c\nx = True\ny = [${x}, \"${x}\"]", "[a]\no = {\"k\": 18446744073709551615}\nx = \"is ${a.o}\"\ny = [1, ${x}]", "[x]\nx = ${x}\n$$$",
 	} {
 		f.Add(seed, "a.x", "1")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-// Each process of the job does this; here it is a job of one.
+// Each process of a job does this. Here the job has one process.
 func Example() {
 	ctx := context.Background()
 	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"}) // on several machines: Nodes, Bind and Join
@@ -31,8 +31,9 @@ func Example() {
 	// Output: 1 [1 2 3] <nil>
 }
 
-// A call that fails breaks the Group for good. Who is left makes another one and
-// repeats the call, with its inputs: the vector of a failed call holds anything.
+// A failed call breaks the Group for good. The ranks that are left make another
+// Group and repeat the call, from fresh inputs: after a failed call the vector
+// may hold anything.
 func ExampleNode_Regroup() {
 	ctx := context.Background()
 	node, err := cluster.Join(ctx, cluster.Config{Cluster: "example"})
@@ -67,7 +68,8 @@ func ExampleNode_Regroup() {
 	// Output: epoch 2 size 1 sum 7
 }
 
-// Two processes of one host reduce memory that both reach.
+// Two processes of one host sum vectors in memory that both can reach, so nothing
+// is copied. Here both are in one process.
 func ExampleNode_Alloc() {
 	ctx := context.Background()
 	first, err := cluster.Join(ctx, cluster.Config{Cluster: "alloc", Node: "vm", LocalSize: 2})

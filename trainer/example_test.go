@@ -1,0 +1,72 @@
+package trainer_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/models"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// Two ranks train one model of handwritten digits. Here they are goroutines; in
+// a job they are processes, and collective/cluster makes the group.
+func Example() {
+	train, test := data.Generate(data.DigitsOptions{Train: 600, Test: 150, Side: 12})
+	digits := &data.Set{Train: train, Test: test}
+	views, transports := collective.Local(2)
+	results := make([]trainer.Result, 2)
+	var ranks sync.WaitGroup
+	for r := range results {
+		ranks.Go(func() {
+			group := collective.NewGroup(views[r], collective.OverTransport(views[r], transports[r]), collective.Options{})
+			defer group.Close()
+			var err error
+			if results[r], err = learn(context.Background(), group, digits); err != nil {
+				fmt.Println(err)
+				group.Abort(err) // so that the other rank does not wait
+			}
+		})
+	}
+	ranks.Wait()
+	for r, result := range results {
+		fmt.Printf("rank %d: %d steps, %d rows, accuracy above 0.7: %v\n", r, result.Steps, result.Samples, result.Final.Accuracy > .7)
+	}
+	// Output:
+	// rank 0: 200 steps, 12000 rows, accuracy above 0.7: true
+	// rank 1: 200 steps, 12000 rows, accuracy above 0.7: true
+}
+
+// learn is what each rank does.
+func learn(ctx context.Context, group *collective.Group, set *data.Set) (trainer.Result, error) {
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	const dropout, seed, batch = .1, 1, 32
+	model, err := nn.NewClassifier(backend, models.ReluReluSoftmax(32, dropout), []int{set.Train.Features()}, set.Train.Classes, seed)
+	if err != nil {
+		return trainer.Result{}, err
+	}
+	// Each rank draws other rows of the same permutation.
+	rows, err := data.NewSampler(set.Train.Rows, batch, group.Rank(), group.Size(), seed)
+	if err != nil {
+		return trainer.Result{}, err
+	}
+	result, err := trainer.Train(ctx, trainer.Config{
+		Group: group, Backend: backend, Model: model,
+		Strategy:  trainer.NewAllReduce(group, backend, optim.DefaultAdam()),
+		Train:     []trainer.Batches{data.NewFeed(set.Train, rows, batch, backend)},
+		Test:      data.NewPart(set.Test, group.Rank(), group.Size(), batch, backend),
+		Steps:     200,
+		EvalEvery: 20,
+		Seed:      seed,
+	})
+	if err != nil {
+		return result, err
+	}
+	return result, group.Barrier(ctx) // nobody leaves before all have finished
+}

@@ -232,7 +232,7 @@ func TestTheLastSaveMustNotFail(t *testing.T) {
 				if rank == 1 {
 					c.Stop = stop
 					c.Observer = observeSteps(func(e trainer.StepEvent) {
-						if e.Step == 8 {
+						if e.Step == 9 {
 							close(stop)
 						}
 					})

@@ -14,9 +14,11 @@ import (
 )
 
 // How often seeds are joined: quickly at first, then steadily while somebody is
-// missing, then now and then for ever. The last heals partitions, which
+// missing, then now and then for ever. Members of the View that gossip has given up
+// are joined like seeds, but for awayMost only. That heals partitions, which
 // memberlist by itself does not once both sides have given each other up.
 const (
+	awayMost    = time.Hour
 	joinFirst   = 200 * time.Millisecond
 	joinMissing = 5 * time.Second
 	joinSettled = 15 * time.Second

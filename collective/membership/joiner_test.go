@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
 )
 
 // rounds records when a joiner in virtual time tried its seeds.
@@ -51,6 +53,43 @@ func TestJoinerNeverStops(t *testing.T) {
 		require.InDelta(t, joinSettled.Seconds(), (at[i+1] - at[i]).Seconds(), 0.2*joinSettled.Seconds())
 	}
 	require.Greater(t, len(at), 30)
+}
+
+// A member of the View that gossip has given up is dialled for as long as a
+// partition may take to heal, and not when it has come back, or when a later View
+// has left it out.
+func TestMembersLongGoneAreNotDialled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(local int) string {
+			return netip.AddrPortFrom(netip.MustParseAddr("10.0.0.1"), uint16(local)).String()
+		}
+		v := collective.View{Job: 7, Epoch: 1}
+		for local := range 4 {
+			v.Members = append(v.Members, collective.Member{Name: "m", Nonce: uint64(1 + local)})
+		}
+		s := newStatus(v.Members[0])
+		dialled := func(want ...string) {
+			t.Helper()
+			got, settled := s.lost()
+			require.True(t, settled)
+			require.ElementsMatch(t, want, got)
+		}
+		s.install(v)
+		for local := 1; local < 4; local++ {
+			s.vanished(peerOf(v.Members[local]), at(local))
+		}
+		dialled(at(1), at(2), at(3))
+		s.up(v.Members[1])
+		dialled(at(2), at(3))
+		s.install(collective.View{Job: 7, Epoch: 2, Members: v.Members[:3]})
+		dialled(at(2))
+		<-time.After(awayMost)
+		dialled(at(2))
+		s.vanished(peerOf(v.Members[1]), at(1))
+		<-time.After(time.Second)
+		dialled(at(1))
+		require.Len(t, s.away, 1)
+	})
 }
 
 func TestExplain(t *testing.T) {

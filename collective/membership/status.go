@@ -21,15 +21,21 @@ type status struct {
 	waiting  Waiting
 	line     string // waiting as last reported
 	failures []Seed
-	visitors []string        // who was turned away
-	away     map[peer]string // members of the View that gossip lost, and where they were
+	visitors []string          // who was turned away
+	away     map[peer]vanished // members of the View that gossip lost
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return
 }
 
+// vanished is where a member was, and when gossip gave it up.
+type vanished struct {
+	addr  string
+	since time.Time
+}
+
 func newStatus(self collective.Member) *status {
 	return &status{
-		seen: map[peer]collective.Member{peerOf(self): self}, away: map[peer]string{}, changed: make(chan struct{}),
+		seen: map[peer]collective.Member{peerOf(self): self}, away: map[peer]vanished{}, changed: make(chan struct{}),
 	}
 }
 
@@ -43,6 +49,11 @@ func (s *status) install(v collective.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.agreed = &v
+	for p := range s.away { // whoever the View leaves out finds its members, and is told
+		if rankOf(v.Members, p) < 0 {
+			delete(s.away, p)
+		}
+	}
 	s.announce()
 }
 
@@ -119,7 +130,7 @@ func (s *status) down(p peer) {
 func (s *status) vanished(p peer, addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away[p] = addr
+	s.away[p] = vanished{addr, time.Now()}
 }
 
 // up stores that gossip sees m.
@@ -137,14 +148,18 @@ func (s *status) members() []collective.Member {
 	return slices.SortedFunc(maps.Values(s.seen), rankOrder)
 }
 
-// lost returns where members of the View were that gossip has given up, and
-// whether there is a View.
+// lost returns where members of the View were that gossip gave up less than
+// awayMost ago, and whether there is a View.
 func (s *status) lost() ([]string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var addrs []string
-	for _, a := range s.away {
-		addrs = append(addrs, a)
+	for p, v := range s.away {
+		if time.Since(v.since) > awayMost {
+			delete(s.away, p)
+			continue
+		}
+		addrs = append(addrs, v.addr)
 	}
 	return addrs, s.agreed != nil
 }

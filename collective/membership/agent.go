@@ -23,6 +23,7 @@ type Agent struct {
 
 	machine *machine                 // owned by the Agent's goroutine, like
 	known   map[peer]memberlist.Node // where to send to; members of the View stay
+	roll    *roll                    // nil if nobody needs to answer
 	demands int                      // calls of Next in progress
 	in      *inbox
 	out     *outbox
@@ -65,6 +66,9 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), letters: newLetters(), status: newStatus(self.Member)}
 	a.machine = newMachine(time.Now(), self, rand.Uint64)
 	a.machine.least = c.MinSize
+	if c.callsRoll() {
+		a.roll = newRoll(rand.Uint64)
+	}
 	if err := a.open(&delegate{agent: a, meta: meta}); err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func (a *Agent) loop(ctx context.Context) {
 	for {
 		a.publish()
 		ticks := ticker.C
-		if a.machine.idle() {
+		if a.machine.idle() && a.roll.idle() {
 			ticks = nil
 		}
 		select {
@@ -140,6 +144,7 @@ func (a *Agent) loop(ctx context.Context) {
 				do(time.Now())
 			}
 		case <-ticks:
+			a.callRoll(time.Now())
 			a.machine.Tick(time.Now())
 		}
 	}
@@ -177,6 +182,10 @@ func (a *Agent) up(now time.Time, c candidate, at memberlist.Node) {
 	}
 	a.known[p] = at
 	a.status.up(c.Member)
+	if a.roll != nil && !a.roll.see(now, c) {
+		a.callRoll(now)
+		return
+	}
 	a.machine.Up(now, c)
 }
 
@@ -186,6 +195,9 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 		return
 	}
 	a.status.down(p)
+	if a.roll != nil {
+		a.roll.gone(p)
+	}
 	a.machine.Down(now, p)
 	held := a.machine.held
 	if held == nil || rankOf(held.view.Members, p) < 0 {

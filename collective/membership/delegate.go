@@ -71,7 +71,12 @@ func (d *delegate) NotifyMsg(b []byte) {
 		switch {
 		case err != nil:
 			d.agent.cfg.Log.Debug("letter refused", "error", err)
-		case l.to == d.agent.machine.id && (l.mark == answerMark || d.agent.cfg.Answer != nil):
+		case l.to != d.agent.machine.id: // an earlier life of this process
+		case l.mark == callMark:
+			d.agent.in.message(func(time.Time) { d.agent.called(l) })
+		case l.mark == hereMark:
+			d.agent.in.message(func(now time.Time) { d.agent.present(now, l) })
+		case l.mark == answerMark || d.agent.cfg.Answer != nil:
 			d.agent.letters.take(l)
 		}
 		return

@@ -50,6 +50,10 @@
 // contradict each other, as about the number of machines, make no View: after a
 // second all of them are told ([ErrDiffer]).
 //
+// With a key, a process has a part in all this once it has answered this start of
+// the process that hears of it. So gossip recorded in an earlier job with the same
+// key, and sent again, adds nobody and contradicts nothing.
+//
 // The vote is a state machine without clock, socket or goroutine, tested under
 // loss, delay, duplication, reordering, crashes, restarts and false alarms in
 // virtual time. The [Agent] gives it all of those.

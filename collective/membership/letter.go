@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/memberlist"
-
 	"github.com/ringtrain/ringtrain/collective"
 )
 
@@ -49,19 +47,26 @@ func (l letter) encode() []byte {
 }
 
 // isLetter tells letters from messages of the view protocol.
-func isLetter(b []byte) bool { return len(b) > 0 && (b[0] == questionMark || b[0] == answerMark) }
+func isLetter(b []byte) bool { return len(b) > 0 && isMark(b[0]) }
+
+func isMark(b byte) bool {
+	return b == questionMark || b == answerMark || b == callMark || b == hereMark
+}
 
 // decodeLetter is the inverse of encode. The body is a copy.
 func decodeLetter(b []byte) (letter, error) {
 	r := &reader{b: b}
 	l := letter{mark: r.byte(), from: r.peer(), to: r.peer(), at: r.addr(), id: r.word()}
 	most := MaxQuestion
-	if l.mark == answerMark {
+	switch l.mark {
+	case answerMark:
 		most = MaxAnswer
+	case callMark, hereMark:
+		most = 1
 	}
 	switch {
 	case r.err != nil:
-	case l.mark != questionMark && l.mark != answerMark:
+	case !isMark(l.mark):
 		r.fail("no letter")
 	case l.from.Nonce == 0 || l.to.Nonce == 0:
 		r.fail("no sender or receiver")
@@ -155,17 +160,10 @@ func (a *Agent) post(l letter) {
 	})
 }
 
-// reply answers a question. The asker's name must be followed by where it is:
-// gossip need not have brought it here yet.
+// reply answers a question.
 func (a *Agent) reply(question letter, body []byte) {
 	l := letter{mark: answerMark, from: question.to, to: question.from, at: a.Addr(), id: question.id, body: body}
-	at := memberlist.Node{Name: l.to.gossipName(), Addr: question.at.Addr().AsSlice(), Port: question.at.Port()}
-	a.in.put(func(time.Time) {
-		if known, ok := a.known[l.to]; ok {
-			at = known
-		}
-		a.out.put(at, l.encode())
-	})
+	a.in.put(func(time.Time) { a.out.put(a.whereabouts(question), l.encode()) })
 }
 
 // answer answers questions, one after another.

@@ -68,6 +68,7 @@ func TestUnreadQuestionsAreDropped(t *testing.T) {
 func FuzzLetter(f *testing.F) {
 	f.Add(letter{questionMark, peer{"a/0", 1}, peer{"w", 2}, netip.MustParseAddrPort("10.0.0.1:7946"), 3, []byte("x")}.encode())
 	f.Add(letter{answerMark, peer{"a/0", 1}, peer{"w", 2}, netip.MustParseAddrPort("[::1]:1"), 3, nil}.encode())
+	f.Add(letter{callMark, peer{"a/0", 1}, peer{"b/0", 2}, netip.MustParseAddrPort("[::1]:1"), 3, []byte{1}}.encode())
 	f.Add([]byte{questionMark})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := decodeLetter(b)

@@ -8,7 +8,8 @@ import (
 
 // metaVersion is the first byte of a meta. In every version the number of
 // machines and the member come next, and since version 2 the program's version,
-// so that a process of another version can be named.
+// so that a process of another version can be named. Every version also answers
+// calls (see roll).
 const metaVersion = 2
 
 // encodeMeta packs what others must know of c into the bytes that gossip

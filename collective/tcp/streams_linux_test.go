@@ -27,8 +27,6 @@ func spread(t testing.TB, n, streams int, prove func(tcp.Identity) *secret.Ident
 	return nodes
 }
 
-func plain(tcp.Identity) *secret.Identity { return nil }
-
 func streams(streams int, prove func(testing.TB) func(tcp.Identity) *secret.Identity) collectivetest.Maker {
 	return func(t testing.TB, n int) []*collective.Group { return connect(t, spread(t, n, streams, prove(t))) }
 }

@@ -71,8 +71,11 @@ type node struct {
 }
 
 func listen(t testing.TB, n int) []*node {
-	return listenAs(t, n, func(tcp.Identity) *secret.Identity { return nil })
+	return listenAs(t, n, plain)
 }
+
+// plain is the secret of processes without a key.
+func plain(tcp.Identity) *secret.Identity { return nil }
 
 // listenAs makes processes with the secrets that prove gives them.
 func listenAs(t testing.TB, n int, prove func(tcp.Identity) *secret.Identity) []*node {

@@ -27,18 +27,19 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(cli.Main(catalog.New(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	jobs, err := os.MkdirTemp("", "ringtrain-run-") // this user's own jobs are not those of the tests
-	if err == nil {
-		err = os.Setenv("XDG_RUNTIME_DIR", jobs)
-	}
+	// What jobs leave behind is not the user's: flight records, and the list of
+	// jobs that run.
+	dir, err := os.MkdirTemp("", "ringtrain-test-")
 	if err != nil {
 		panic(err)
 	}
-	code := m.Run()
-	_ = os.RemoveAll(jobs)
-	if dir := smallDir(); dir != "" {
-		_ = os.RemoveAll(dir)
+	for _, name := range []string{"TMPDIR", "XDG_RUNTIME_DIR"} {
+		if err := os.Setenv(name, dir); err != nil {
+			panic(err)
+		}
 	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 

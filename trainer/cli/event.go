@@ -13,7 +13,7 @@ import (
 
 // The events of a job, each one JSON object a line. A worker writes them to
 // its stdout for the launcher; with --json they reach the user as they are,
-// but for ready and failed, which are between worker and launcher. Step is the
+// but for ready, progress and failed, which are between worker and launcher. Step is the
 // number of steps done in all of them, so that a step, an evaluation and a
 // checkpoint of the same values have the same number.
 
@@ -159,6 +159,11 @@ type readyEvent struct {
 	Addr  string `json:"addr"`
 }
 
+// progressEvent tells the launcher that a worker that was asked to stop gets on.
+type progressEvent struct {
+	Event string `json:"event"` // "progress"
+}
+
 // failedEvent tells the launcher why a worker ends.
 type failedEvent struct {
 	Event string `json:"event"` // "failed"
@@ -230,6 +235,7 @@ func decodeEvent(line []byte) any {
 		"view": func() any { return new(viewEvent) }, "step": func() any { return new(stepEvent) },
 		"eval": func() any { return new(evalEvent) }, "peer_lost": func() any { return new(lostEvent) },
 		"checkpoint": func() any { return new(checkpointEvent) }, "checkpoint_failed": func() any { return new(checkpointFailedEvent) },
+		"progress":   func() any { return new(progressEvent) },
 		"save_retry": func() any { return new(saveRetryEvent) },
 		"weights":    func() any { return new(weightsEvent) }, "resumed": func() any { return new(resumedEvent) }, "stopped": func() any { return new(stoppedEvent) },
 		"result": func() any { return new(resultEvent) }, "ready": func() any { return new(readyEvent) },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -13,10 +14,9 @@ import (
 
 // trainInProcess runs all workers as goroutines of this process.
 func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, show *screen, signals <-chan os.Signal) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := make(chan struct{})
-	watch := watchSignals(signals, func() { close(stop) }, func() { cancel(errTwice) })
+	ctx, f := newForcible(ctx)
+	defer f.cancel(nil)
+	watch := watchSignals(signals, f.ask, func() { f.force(errTwice) })
 	events := keepLosses(show) // the error of the rank that failed says it all
 	views, transports := collective.Local(s.workers)
 	errs := make([]error, s.workers)
@@ -31,15 +31,28 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, sh
 				return
 			}
 			defer taps.close(a.stderr)
-			r := &rank{settings: s, group: g, set: set, events: events, teller: i == 0, taps: taps, stop: stop, held: true}
+			r := &rank{settings: s, group: g, set: set, events: events, teller: i == 0, taps: taps, stop: f.stop, held: true, pulse: &pulse{last: time.Now()}}
+			defer f.ranks.add(i, r.pulse, g)()
 			if errs[i] = r.run(ctx); errs[i] != nil {
 				tellLost(events, i, errs[i])
 			}
 		})
 	}
-	all.Wait()
+	ended := f.wait(ctx, &all)
 	code := watch.end()
-	for _, err := range errs {
+	if !ended { // errs may still be written
+		if code != exitInterrupted {
+			code = exitFailed
+		}
+		return &codedError{code, tooSlow(ctx)}
+	}
+	return verdictOf(errs, tooSlow(ctx), code)
+}
+
+// verdictOf is the error of a job of goroutines, and what the signals that came
+// ask for.
+func verdictOf(errs []error, slow error, code int) error {
+	for _, err := range append([]error{slow}, errs...) {
 		// The rank that failed has the plain error; the others name it.
 		var told *collective.ReportedError
 		if err == nil || errors.As(err, &told) || errors.Is(err, trainer.ErrStopped) {

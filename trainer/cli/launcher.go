@@ -23,9 +23,6 @@ const (
 	graceTime = 1500 * time.Millisecond
 	// termTime is how long a worker may take to end when told to.
 	termTime = 500 * time.Millisecond
-	// stopTime is how long the workers may take to finish their step, and to
-	// save, after the first signal.
-	stopTime = 20 * time.Second
 	// forceTime is how long after the second signal everything must be over,
 	// even if nobody reads what there is to say.
 	forceTime = 2 * time.Second
@@ -37,7 +34,6 @@ const trainThreads = 2
 
 var (
 	errTwice     = errors.New("interrupted twice")
-	errTooSlow   = fmt.Errorf("the workers did not finish their step within %v of the signal: nothing was saved", stopTime)
 	errElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
 )
 
@@ -84,7 +80,7 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 	c.place.Cluster = cmp.Or(c.place.Cluster, defaultCluster)
 	l := &launcher{
 		app: a, crew: c, exe: exe, show: show, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		ready: make(chan string, 1), forced: make(chan struct{}), failures: map[string]failedEvent{},
+		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, failures: map[string]failedEvent{},
 	}
 	defer l.end()
 	kept := keepLosses(show)
@@ -129,13 +125,17 @@ type launcher struct {
 	forced  chan struct{} // closed forceTime after the second signal
 
 	mu       sync.Mutex
-	failures map[string]failedEvent // by the launch's name of the worker
-	gossip   string                 // where the first worker gossips, once it is ready
-	begun    bool                   // the workers have agreed who is in
-	stopped  bool                   // the workers have said that they stopped
-	asked    bool                   // the first signal has come: no more workers are started
-	ending   bool                   // a worker has failed after that: the others have graceTime
-	forcing  bool                   // the second has come: forced will be closed
+	running  map[string]*launch.Process // by name, but for those that have ended
+	vigil    vigil                      // nil until the first signal has come
+	failures map[string]failedEvent     // by the launch's name of the worker
+	gossip   string                     // where the first worker gossips, once it is ready
+	begun    bool                       // the workers have agreed who is in
+	stopped  bool                       // the workers have said that they stopped
+	asked    bool                       // the first signal has come: no more workers are started
+	ending   bool                       // a worker has failed after that: the others have graceTime
+	forcing  bool                       // the second has come: forced will be closed
+	watching *time.Timer                // calls look
+	over     bool                       // end was called
 	timers   []*time.Timer
 }
 
@@ -201,6 +201,9 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 		c = l.network.Command(local, c)
 	}
 	p, err := l.job.Run(c)
+	if err == nil {
+		l.running[name] = p
+	}
 	if err == nil && l.listing != nil {
 		l.listing.started(local, p.Pid())
 	}
@@ -212,9 +215,14 @@ func workerName(local int) string { return fmt.Sprintf("worker %d", local) }
 // hear takes a line of a worker's stdout.
 func (l *launcher) hear(local int, line []byte) {
 	name := workerName(local)
-	switch e := decodeEvent(line).(type) {
+	event := decodeEvent(line)
+	if event != nil {
+		l.gotOn(name)
+	}
+	switch e := event.(type) {
 	case nil:
 		l.show.log(name, line)
+	case *progressEvent: // no news for the user
 	case *readyEvent:
 		l.isReady(local, e.Addr)
 	case *failedEvent:
@@ -295,6 +303,35 @@ func (l *launcher) failed(name string, e failedEvent) {
 	}
 }
 
+// gotOn notes that a worker makes progress.
+func (l *launcher) gotOn(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.vigil != nil {
+		l.vigil[name] = time.Now()
+	}
+}
+
+// look ends workers that were asked to stop if one of them makes no progress, and
+// else looks again later.
+func (l *launcher) look() {
+	l.mu.Lock()
+	for name, p := range l.running {
+		if _, ended := p.Exit(); ended {
+			delete(l.running, name)
+			delete(l.vigil, name)
+		}
+	}
+	stuck := l.vigil.stuck(time.Now())
+	if stuck == nil && !l.over {
+		l.watching.Reset(beatEvery)
+	}
+	l.mu.Unlock()
+	if stuck != nil {
+		l.job.Stop(stuck)
+	}
+}
+
 // interrupt asks the workers to stop after their step, and sees to it that
 // they do. Like kill it waits for nothing, least of all for the terminal.
 func (l *launcher) interrupt() {
@@ -302,7 +339,12 @@ func (l *launcher) interrupt() {
 	defer l.mu.Unlock()
 	l.asked = true
 	_ = l.job.Signal(os.Interrupt)
-	l.timers = append(l.timers, time.AfterFunc(stopTime, func() { l.job.Stop(errTooSlow) }))
+	l.vigil = vigil{}
+	for name := range l.running {
+		l.vigil[name] = time.Now()
+	}
+	l.watching = time.AfterFunc(beatEvery, l.look)
+	l.timers = append(l.timers, l.watching)
 	l.show.notice(l.stopping)
 }
 
@@ -324,6 +366,7 @@ func (l *launcher) kill() {
 func (l *launcher) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.over = true
 	for _, t := range l.timers {
 		t.Stop()
 	}

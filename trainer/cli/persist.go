@@ -74,6 +74,7 @@ func (p *persister) retry(ctx context.Context, name string, step int, err error,
 	}
 	p.events.emit(&saveRetryEvent{Event: "save_retry", Path: filepath.Join(p.dir, name), Step: step, Error: err.Error(), Until: p.until.Round(time.Second)})
 	p.pulse.retrying(p.until)
+	defer p.pulse.retrying(time.Time{})
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for wait := retryFirst; time.Now().Before(p.until); wait = min(2*wait, retryMost) {

@@ -124,35 +124,37 @@ func TestPersistWhatCannotBe(t *testing.T) {
 	require.EqualError(t, p.err(), "lost the trained weights: not finite")
 }
 
+// lostTraining is a training of two workers that cannot write to --out.
+func lostTraining(t *testing.T, fallback string) (*app, *settings, *data.Set) {
+	out := filepath.Join(t.TempDir(), "out") // a file: nothing can be written there
+	require.NoError(t, os.WriteFile(out, nil, 0o666))
+	a := &app{catalog: catalog.New(), stdout: &output{w: io.Discard}, stderr: io.Discard}
+	s, err := a.settle(filepath.FromSlash("../../examples/mnist.cfg"), trainFlags{
+		workers: 2, steps: 3, batch: 4, data: "digits", out: out, outFallback: fallback,
+		placeFlags: placeFlags{transport: "inproc"}, deviceFlags: deviceFlags{device: "cpu"}, orderFlags: orderFlags{order: "ring", tune: tuneOff},
+	})
+	require.NoError(t, err)
+	part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 40*784), Labels: make([]byte, 40)}
+	return a, s, &data.Set{Train: part, Test: part}
+}
+
 // A job whose weights are lost fails, and says what it has lost once; with a
 // fallback it does not.
 func TestLostWeights(t *testing.T) {
-	dir := t.TempDir()
-	out := filepath.Join(dir, "out") // a file: nothing can be written there
-	require.NoError(t, os.WriteFile(out, nil, 0o666))
-	spare := filepath.Join(dir, "spare")
-	require.NoError(t, os.Mkdir(spare, 0o777))
-	for _, fallback := range []string{"", spare} {
-		a := &app{catalog: catalog.New(), stdout: &output{w: io.Discard}, stderr: io.Discard}
-		s, err := a.settle(filepath.FromSlash("../../examples/mnist.cfg"), trainFlags{
-			workers: 2, steps: 3, batch: 4, data: "digits", out: out, outFallback: fallback,
-			placeFlags: placeFlags{transport: "inproc"}, deviceFlags: deviceFlags{device: "cpu"}, orderFlags: orderFlags{order: "ring", tune: tuneOff},
-		})
-		require.NoError(t, err)
-		pixels := make([]byte, 40*784)
-		part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: pixels, Labels: make([]byte, 40)}
+	for _, fallback := range []string{"", t.TempDir()} {
+		a, s, set := lostTraining(t, fallback)
 		synctest.Test(t, func(t *testing.T) {
 			begin, told := time.Now(), new(bytes.Buffer)
 			show := &screen{out: io.Discard, err: told}
-			err := a.trainInProcess(t.Context(), s, &data.Set{Train: part, Test: part}, show, make(chan os.Signal))
+			err := a.trainInProcess(t.Context(), s, set, show, make(chan os.Signal))
 			require.Equal(t, retryTime, time.Since(begin), "%v", err)
 			require.Equal(t, 1, strings.Count(told.String(), "trying again until "), told)
 			if fallback != "" {
 				require.NoError(t, err)
-				require.Contains(t, told.String(), "weights saved to "+filepath.Join(spare, weightsFile)+", because "+filepath.Join(out, weightsFile)+" cannot be written")
-				step, in := newest(out, spare)
+				require.Contains(t, told.String(), "weights saved to "+filepath.Join(fallback, weightsFile)+", because "+filepath.Join(s.flags.out, weightsFile)+" cannot be written")
+				step, in := newest(s.flags.out, fallback)
 				require.Equal(t, 3, step)
-				require.Equal(t, spare, in)
+				require.Equal(t, fallback, in)
 				return
 			}
 			var coded *codedError

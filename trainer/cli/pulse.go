@@ -1,9 +1,123 @@
 package cli
 
-import "time"
+import (
+	"sync"
+	"time"
 
-// A pulse is what a worker knows about its own progress.
-type pulse struct{}
+	"github.com/ringtrain/ringtrain/trainer"
+)
 
-func (p *pulse) retrying(time.Time) {}
-func (p *pulse) wrote(int)          {}
+// How long workers that were asked to stop may take.
+const (
+	// stopTime is how long a worker may show no progress.
+	stopTime = 20 * time.Second
+	// beatEvery is between two reports of progress.
+	beatEvery = 2 * time.Second
+	// stepsAllowed is how many times the longest step or evaluation so far the one
+	// in progress may take.
+	stepsAllowed = 3
+	// unknownTime is how long a step may take while nothing is known about steps, or
+	// while a GPU waits for others unseen. It is as much as the trainer allows.
+	unknownTime = 10 * time.Minute
+)
+
+// A pulse knows whether a rank makes progress: it finishes steps and
+// evaluations, it writes, or it waits for another attempt to write. It is told
+// by the rank and asked by others. Methods of a nil *pulse do nothing.
+type pulse struct {
+	mu       sync.Mutex
+	training bool
+	saving   bool
+	unseen   bool          // this rank waits for others where no call shows it
+	last     time.Time     // of the last progress
+	longest  time.Duration // of steps and evaluations
+	until    time.Time     // retries end
+}
+
+var _ trainer.Observer = (*pulse)(nil)
+
+// begin says that the first step begins.
+func (p *pulse) begin(unseen bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.training, p.unseen, p.last = true, unseen, time.Now()
+}
+
+// train is what Train is given, beside another observer that may be nil.
+func (p *pulse) train(other trainer.Observer) trainer.Observer {
+	switch {
+	case p == nil:
+		return other
+	case other == nil:
+		return p
+	}
+	return observers{p, other}
+}
+
+// Stepped implements trainer.Observer.
+func (p *pulse) Stepped(trainer.StepEvent) { p.finished() }
+
+// Evaluated implements trainer.Observer.
+func (p *pulse) Evaluated(trainer.EvalEvent) { p.finished() }
+
+func (p *pulse) finished() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.longest, p.last = max(p.longest, now.Sub(p.last)), now
+}
+
+// save says that a file is being made, until done.
+func (p *pulse) save() (done func()) {
+	if p == nil {
+		return func() {}
+	}
+	set := func(saving bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.saving, p.last = saving, time.Now()
+	}
+	set(true)
+	return func() { set(false) }
+}
+
+// wrote says that something was written.
+func (p *pulse) wrote(int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = time.Now()
+}
+
+// retrying says that a file is tried again until then.
+func (p *pulse) retrying(until time.Time) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = until
+}
+
+// beats reports whether there is progress, or may be. The rank has stopTime more
+// when there is none.
+func (p *pulse) beats(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	allowed := time.Duration(0)
+	switch {
+	case now.Before(p.until):
+		return true
+	case p.saving || !p.training:
+	case p.unseen || p.longest == 0:
+		allowed = unknownTime
+	default:
+		allowed = stepsAllowed * p.longest
+	}
+	return now.Sub(p.last) < max(2*beatEvery, allowed-stopTime)
+}

@@ -113,6 +113,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err 
 	if err := r.keep(ctx, &c); err != nil {
 		return nil, err
 	}
+	r.pulse.begin(r.gpu != nil)
 	result, err := trainer.Train(ctx, c)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	var unsaved *trainer.SaveError
@@ -184,7 +185,7 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	if r.teller {
 		mine = observer{r.events}
 	}
-	c.Observer = r.taps.train(mine)
+	c.Observer = r.pulse.train(r.taps.train(mine))
 	return c, nil
 }
 

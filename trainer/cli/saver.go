@@ -38,6 +38,7 @@ const (
 
 // Save implements trainer.Saver.
 func (s *saver) Save(ctx context.Context, snap trainer.Snapshot) error {
+	defer s.last.pulse.save()()
 	t, err := s.training(snap)
 	if err != nil {
 		return s.failed(snap, s.last.dir, err)
@@ -190,6 +191,7 @@ func (r *rank) save(ctx context.Context, tensors []checkpoint.Named, step int) e
 	if !r.teller || r.idle && r.holds(filepath.Join(r.settings.flags.out, weightsFile), tensors) {
 		return r.last.err()
 	}
+	defer r.pulse.save()()
 	notes := r.notes()
 	notes["format"], notes["step"] = checkpoint.Format, strconv.Itoa(step)
 	dir, ok := r.last.write(ctx, trainedWeights, weightsFile, step, func(dir string) error {

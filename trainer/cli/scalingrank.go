@@ -104,7 +104,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 		c.Test = nil
 	}
 	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.flags.compute})
-	c.Observer = &r.times
+	c.Observer = r.worker.pulse.train(&r.times)
 	r.times.traffic, r.times.view = r.traffic, r.group.View()
 	r.params = c.Model.Params().Count()
 	if err := r.begin(ctx); err != nil {
@@ -112,6 +112,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 	}
 	before, counted := processorTimes()
 	r.times.last = time.Now()
+	r.worker.pulse.begin(false)
 	result, err := trainer.Train(ctx, c)
 	if err != nil {
 		return err

@@ -43,7 +43,8 @@ checkpoint written on a GPU can be resumed on a CPU, and vice versa. eval and pr
 the CPU.
 
 The first Ctrl-C, SIGTERM or SIGHUP lets all workers on all machines finish the step and,
-with --out, writes a checkpoint for --resume. The second one ends them at once.
+with --out, writes a checkpoint for --resume. That may take as long as they make progress:
+they are ended after 20 seconds without any. The second signal ends them at once.
 
 ` + exitCodes("failed", "wrong usage, config or data; nothing was started"),
 		Example: `  ringtrain train examples/mnist.cfg --workers 4

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +41,19 @@ func (a *app) asWorker(ctx context.Context, place cluster.Config, run func(conte
 	defer watchSignals(signals, asked, forced).end()
 	events := &jsonEmitter{w: a.stdout, patience: stepPatience}
 	defer events.flush()
-	w := &worker{app: a, place: place, events: events, stop: stop, quit: quit, flights: flights{stderr: a.stderr}}
+	beating, still := context.WithCancel(ctx)
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	defer still()
+	w := &worker{pulse: &pulse{last: time.Now()}, app: a, place: place, events: events, stop: stop, quit: quit, flights: flights{stderr: a.stderr}}
 	defer w.flights.onQuit()()
+	beats.Go(func() {
+		everyBeat(beating, stop.Done(), func() {
+			if getsOn(w.pulse, w.flights.group.Load()) {
+				events.emit(&progressEvent{Event: "progress"})
+			}
+		})
+	})
 	err = run(ctx, w)
 	early := stop.Err() != nil && !w.formed.Load()
 	switch {
@@ -69,6 +81,7 @@ type worker struct {
 	formed   atomic.Bool     // the others are there
 	training atomic.Bool     // the group is formed; stopping is a wish from now on
 	flights  flights
+	pulse    *pulse
 	taps     *taps         // nil: nobody looks on
 	node     *cluster.Node // once it has joined
 }
@@ -110,7 +123,7 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 		return usage(err)
 	}
 	defer w.taps.close(w.app.stderr)
-	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), quit: w.quit.Done(), held: s.flags.heldBy(launch.Identify(os.Getppid())), taps: w.taps, secured: w.place.KeyFile != "",
+	r := &rank{settings: s, group: group, set: set, events: w.events, teller: w.place.Local == 0, stop: w.stop.Done(), quit: w.quit.Done(), pulse: w.pulse, held: s.flags.heldBy(launch.Identify(os.Getppid())), taps: w.taps, secured: w.place.KeyFile != "",
 		gpu: onGPU, gradients: w.gradients, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
 	if err := r.run(ctx); err != nil {
 		tellLost(w.events, group.Rank(), err)

@@ -68,7 +68,8 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Print version, revision and build tags",
 		Long: `Say which version this is, of which revision, by which Go and with which build tags.
-Programs work together when the version of their wire format is the same.`,
+Programs work together if the versions of their wire formats are the same and they are of
+the same release, or both of none. The revision does not matter.`,
 		Args: nothing("version"),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -97,9 +98,9 @@ func TestDoorClosesBetweenAttempts(t *testing.T) {
 // there.
 func TestDuplicateIsRetried(t *testing.T) {
 	d := hung(t, 10)
-	give, times := d.give, 0
+	give, times := d.give, atomic.Int32{}
 	d.give = func(id uint64) (int, int, error) {
-		if times++; times < 3 {
+		if times.Add(1) < 3 {
 			return -1, 0, unix.EMFILE
 		}
 		return give(id)
@@ -109,7 +110,7 @@ func TestDuplicateIsRetried(t *testing.T) {
 	at := d.describe()
 	_, _, err := call(context.Background(), at[:], 2)
 	require.ErrorContains(t, err, "descriptor did not come")
-	require.Equal(t, 4, times)
+	require.Equal(t, int32(4), times.Load())
 }
 
 // Who calls while too many others do waits until there is room, or ctx ends.

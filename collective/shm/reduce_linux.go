@@ -199,6 +199,20 @@ func (t *Transport) wake() {
 	}
 }
 
+// nudge wakes who can be seen to sleep, before this rank does what takes a while.
+// It does not wait until all can see the flag that was posted: who falls asleep
+// just now is left to wake.
+func (t *Transport) nudge() {
+	if !t.posting {
+		return
+	}
+	for peer := range t.ranks {
+		if peer != t.self {
+			t.rouse(peer)
+		}
+	}
+}
+
 // A run is one call. There is one at a time, which lies in the transport.
 type run struct {
 	t       *Transport
@@ -308,6 +322,7 @@ func (r *run) take(c *course, s step) error {
 			}
 		}
 	}
+	t.nudge()
 	n := c.base + uint64(s.chunk)
 	switch s.act {
 	case stage:

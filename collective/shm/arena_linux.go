@@ -72,10 +72,12 @@ func (a *Arenas) Renew() error {
 	all := append([]arena(nil), *old...)
 	defer a.list.Store(&all)
 	for i := range all {
-		if all[i].given || all[i].taken {
-			if err := all[i].renew(); err != nil {
-				return fmt.Errorf("shm: memory that a rank of the last view may still write to cannot be replaced: %w", err)
-			}
+		if !all[i].given {
+			all[i].taken = false
+			continue
+		}
+		if err := all[i].renew(); err != nil {
+			return fmt.Errorf("shm: memory that a rank of the last view may still write to cannot be replaced: %w", err)
 		}
 	}
 	return nil

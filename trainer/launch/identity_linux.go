@@ -48,7 +48,7 @@ func inspect(pid int) (start uint64, s State) {
 // parentheses and may hold anything, parentheses and spaces too.
 func parseStat(stat []byte) (start uint64, s State) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const state, startTime = 3 - 3, 22 - 3
+	const state, startTime = 0, 19 // field 3 comes first
 	if len(fields) <= startTime {
 		return 0, Unknown
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
 )
@@ -24,7 +25,9 @@ func (a *app) adopt(f *placeFlags, workers *int, flag string, given func(string)
 	case given(flag) && *workers != l.LocalSize:
 		return fmt.Errorf("--%s %d, but %s started %d processes on this machine, and each is a worker: leave --%s out", flag, *workers, l.By, l.LocalSize, flag)
 	case given("nodes") && f.nodes != l.Nodes:
-		return fmt.Errorf("--nodes %d, but %s started the job on %d machines: leave --nodes out", f.nodes, l.By, l.Nodes)
+		return fmt.Errorf("--nodes %d, but %s started the job on %s: leave --nodes out", f.nodes, l.By, countOf(l.Nodes, "machine"))
+	case given("join") && l.Nodes == 1:
+		return fmt.Errorf("--join %s, but %s started the whole job on this machine: leave --join out", strings.Join(f.join, ","), l.By)
 	case given("rank0"):
 		return fmt.Errorf("--rank0 %s, but %s has numbered the ranks: leave --rank0 out", f.rank0, l.By)
 	case f.transport == "inproc":

@@ -55,7 +55,8 @@ func TestMistakesUnderMpirun(t *testing.T) {
 		want string
 	}{
 		{append(args, "--workers", "4"), "leave --workers out"},
-		{append(args, "--nodes", "2"), "leave --nodes out"},
+		{append(args, "--nodes", "2"), "on 1 machine: leave --nodes out"},
+		{append(args, "--join", "127.0.0.1:1"), "leave --join out"},
 		{append(args, "--rank0", "a"), "leave --rank0 out"},
 		{append(args, "--transport", "inproc"), "inproc is one process"},
 		{[]string{"bench", "scaling"}, "bench scaling starts its own workers"},

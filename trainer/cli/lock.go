@@ -43,7 +43,7 @@ func lockError(d flagDir, err error) error {
 	case !errors.As(err, &locked):
 		return fmt.Errorf("%s %s: %w", d.flag, d.dir, err)
 	case locked.State == launch.Unknown:
-		return fmt.Errorf("%s %w: if it does not, add --force", d.flag, err)
+		return fmt.Errorf("%s %w: if no job writes there any more, add --force", d.flag, err)
 	}
 	return fmt.Errorf("%s %w: wait until it ends, or name another directory", d.flag, err)
 }

@@ -168,7 +168,7 @@ func (s *screen) view(e *viewEvent) {
 	if e.Device != "" {
 		device = "; here on " + e.Device
 	}
-	s.line(s.err, fmt.Sprintf("job %s epoch %d: %d workers on %s%s", e.Job, e.Epoch, len(e.Members), strings.Join(order, ", "), device))
+	s.line(s.err, fmt.Sprintf("job %s epoch %d: %s on %s%s", e.Job, e.Epoch, countOf(len(e.Members), "worker"), strings.Join(order, ", "), device))
 }
 
 // columns is the width of a terminal; one that does not tell has the usual.

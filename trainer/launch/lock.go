@@ -28,9 +28,6 @@ type Holder struct {
 
 // String is for messages: "job a1b2 (process 4711 on gpu-3, since 2026-11-22 09:12:44)".
 func (h Holder) String() string {
-	if h.Format != lockFormat {
-		return "a lock that cannot be read"
-	}
 	return fmt.Sprintf("job %s (%v, since %s)", h.Job, h.Identity, h.Taken.Format(time.DateTime))
 }
 
@@ -44,6 +41,9 @@ type LockedError struct {
 // Error names the holder.
 func (e *LockedError) Error() string {
 	state := ""
+	if e.Holder.Format == "" {
+		return fmt.Sprintf("%s may be in use: its lock %s cannot be read", e.Dir, LockName)
+	}
 	switch e.State {
 	case Stopped:
 		state = ", which is stopped"
@@ -134,8 +134,16 @@ func HolderOf(dir string) (Holder, State, error) {
 	return h, h.State(), err
 }
 
-// readLock reads a lock. One that says nothing to us names no process.
+// readLock reads a lock. If its format is unknown, h is empty. Reading a named
+// pipe would block, and a link that leads nowhere would look like no lock.
 func readLock(path string) (text []byte, h Holder, err error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, h, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, h, fmt.Errorf("%s is not a regular file: remove it", path)
+	}
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, h, err
 	}

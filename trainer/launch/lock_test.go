@@ -73,7 +73,7 @@ func TestLockOfAnother(t *testing.T) {
 		{"alive, forced", &Holder{Identity: Self(), Job: "j"}, LockOptions{Job: "j", Shared: true, Force: true}, "in use by job j"},
 		{"alive, another job's", &Holder{Identity: Self(), Job: "k", Shared: true}, LockOptions{Job: "j", Shared: true}, "in use by job k"},
 		{"alive, not shared now", &Holder{Identity: Self(), Job: "j", Shared: true}, LockOptions{Job: "j"}, "in use by job j"},
-		{"nothing", nil, LockOptions{}, "a lock that cannot be read; whether"},
+		{"nothing", nil, LockOptions{}, "may be in use: its lock .ringtrain.lock cannot be read"},
 		{"nothing, forced", nil, LockOptions{Force: true}, ""},
 	} {
 		dir := t.TempDir()
@@ -100,6 +100,18 @@ func TestLockOfAnother(t *testing.T) {
 		require.NoError(t, l.Unlock())
 		requireOnly(t, dir)
 	}
+}
+
+// A lock that is no regular file is refused at once: reading a named pipe would
+// block, and a link that leads nowhere would look like a lock just given up.
+func TestLockIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("nowhere", filepath.Join(dir, LockName)); err != nil {
+		t.Skip(err) // Windows allows it to some users only
+	}
+	_, err := TakeLock(dir, LockOptions{Force: true})
+	require.ErrorContains(t, err, LockName+" is not a regular file: remove it")
+	requireOnly(t, dir, LockName)
 }
 
 // The processes of one job share a directory, wherever they are. The one that

@@ -12,7 +12,7 @@ const MaxAbort = 1024
 
 // causes are the errors that keep their identity on the wire: errors.Is finds
 // them on the ranks that were told.
-var causes = [...]error{ErrLost, ErrSilent, ErrLeft, ErrLate, ErrMismatch, context.Canceled, ErrClosed}
+var causes = [...]error{ErrLost, ErrSilent, ErrLeft, ErrLate, ErrMismatch, context.Canceled, ErrClosed, ErrNotConnected}
 
 // PutAbort is the wire form of the news that cause broke a View, as told by a
 // rank: culprit, teller, a code for the cause, and two texts. Texts are cut so

@@ -19,6 +19,8 @@ var (
 	// ErrMismatch is what errors.Is finds on every rank when two ranks made
 	// different calls.
 	ErrMismatch = errors.New("ranks made different calls")
+	// ErrNotConnected says that a rank has not dialled another one in time.
+	ErrNotConnected = errors.New("it has not connected")
 	// ErrLost says that a rank's connection ended without a goodbye: its
 	// process died or its machine is gone.
 	ErrLost = errors.New("connection lost: the process died or its machine is unreachable")

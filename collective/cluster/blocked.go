@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -49,13 +48,16 @@ func blocked(v collective.View, err error) error {
 	}
 	var told *collective.ReportedError
 	var dial *net.OpError
+	absent := errors.Is(err, collective.ErrNotConnected)
 	switch reported := errors.As(err, &told); {
+	case reported && e.Rank == v.Self && told.By >= 0 && told.By < v.Size() && absent:
+		return &BlockedError{Rank: told.By, Name: v.Name(told.By), Addrs: v.Members[told.By].Addrs, Err: err}
 	case reported && e.Rank == v.Self && told.By >= 0 && told.By < v.Size():
 		return &BlockedError{Rank: told.By, Name: v.Name(told.By), In: true, Addrs: v.Members[v.Self].Addrs, Err: err}
 	case reported || e.Rank == v.Self:
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &BlockedError{Rank: e.Rank, Name: v.Name(e.Rank), Addrs: v.Members[e.Rank].Addrs, Err: err}
-	case errors.Is(err, context.DeadlineExceeded):
+	case absent:
 		return &BlockedError{Rank: e.Rank, Name: v.Name(e.Rank), In: true, Addrs: v.Members[v.Self].Addrs, Err: err}
 	}
 	return err

@@ -304,7 +304,10 @@ func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it has not connected: %w", context.Cause(ctx))
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // whatever the cause is called
+				return nil, fmt.Errorf("%w: %w", collective.ErrNotConnected, context.Cause(ctx))
+			}
+			return nil, context.Cause(ctx)
 		}
 	}
 }

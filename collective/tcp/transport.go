@@ -240,6 +240,11 @@ func (t *Transport) broken() error {
 
 // fail sets what broke the transport; false if something else has before.
 func (t *Transport) fail(cause error) bool {
+	if e, ok := cause.(*collective.RankError); ok && e.Node == "" { // news has ranks only
+		named := *e
+		named.Node, named.Epoch = t.view.Name(e.Rank), t.view.Epoch
+		cause = &named
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cause != nil {

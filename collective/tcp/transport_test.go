@@ -299,6 +299,33 @@ func TestGarbage(t *testing.T) {
 	require.ErrorIs(t, err, tcp.ErrNotOurs)
 }
 
+// A rank that has waited for another in vain tells it so, with its name: that
+// other knows then which direction is blocked.
+func TestConnectTellsWhoIsMissing(t *testing.T) {
+	nodes := listen(t, 2)
+	vs := views(nodes, 1)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // in place of rank 0
+	require.NoError(t, err)
+	defer silent.Close()
+	vs[0].Members[0].Addrs = []netip.AddrPort{silent.Addr().(*net.TCPAddr).AddrPort()} // of both
+	late := errors.New("nobody waits any longer")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, late)
+	defer cancel()
+	var told *collective.RankError
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_, err := nodes[1].gate.Connect(deadline(t), vs[1])
+		assert.ErrorAs(t, err, &told)
+	})
+	_, err = nodes[0].gate.Connect(ctx, vs[0])
+	require.ErrorIs(t, err, collective.ErrNotConnected)
+	require.ErrorIs(t, err, late)
+	wg.Wait()
+	require.ErrorIs(t, told, collective.ErrNotConnected)
+	require.ErrorAs(t, told, new(*collective.ReportedError))
+	require.ErrorContains(t, told, "rank 1 (n/1) failed of epoch 1, connect: it has not connected: nobody waits any longer (reported by rank 0)")
+}
+
 func TestConnectNamesWhoIsMissing(t *testing.T) {
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)

@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// What another rank has told says the same port and direction as what this rank
+// finds for itself.
+func TestBlockedReported(t *testing.T) {
+	at := [...]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:4000"), netip.MustParseAddrPort("10.0.0.2:5000")}
+	v := collective.View{Job: 1, Epoch: 1, Self: 1}
+	for i, a := range at {
+		v.Members = append(v.Members, collective.Member{Name: string(rune('a' + i)), Addrs: []netip.AddrPort{a}})
+	}
+	absent := errors.Join(collective.ErrNotConnected, errors.New("--join-timeout has passed"))
+	for name, test := range map[string]struct {
+		rank int
+		told bool // by rank 0
+		err  error
+		in   bool
+		at   netip.AddrPort
+	}{
+		"it has not connected here":         {0, false, absent, true, at[1]},
+		"this has not connected there":      {1, true, absent, false, at[0]},
+		"it could not connect, and told so": {1, true, errors.New("i/o timeout"), true, at[1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cause := &collective.RankError{Rank: test.rank, Phase: "connect", Err: test.err}
+			if test.told {
+				var err error
+				cause, err = collective.GetAbort(collective.PutAbort(cause, 0), v.Size())
+				require.NoError(t, err)
+			}
+			var e *BlockedError
+			require.ErrorAs(t, blocked(v, cause), &e)
+			require.Equal(t, 0, e.Rank)
+			require.Equal(t, test.in, e.In, "%v", e)
+			require.Equal(t, []netip.AddrPort{test.at}, e.Addrs)
+		})
+	}
+}

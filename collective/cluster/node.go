@@ -118,6 +118,12 @@ func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n.config.Progress != nil {
+		n.config.Progress(membership.Waiting{
+			Nodes: max(n.config.Nodes, 1), Workers: view.Size(), Present: view.Members, Addr: n.Addr(), Connecting: true,
+			Notes: []string{"gossip works; if this lasts, a firewall may block the TCP ports of the workers"},
+		})
+	}
 	return n.connect(ctx, view)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
 // What another rank has told says the same port and direction as what this rank
@@ -44,4 +45,16 @@ func TestBlockedReported(t *testing.T) {
 			require.Equal(t, []netip.AddrPort{test.at}, e.Addrs)
 		})
 	}
+}
+
+// Between the agreement and the connections nobody is said to owe an answer.
+func TestProgressWhileConnecting(t *testing.T) {
+	var last membership.Waiting
+	n, err := Join(t.Context(), Config{Cluster: t.Name(), Node: "a", LocalSize: 1, Progress: func(w membership.Waiting) { last = w }})
+	require.NoError(t, err)
+	defer n.Close()
+	_, err = n.Group(t.Context())
+	require.NoError(t, err)
+	require.True(t, last.Connecting)
+	require.Contains(t, last.String(), "waiting for connections between the workers (1 of 1 worker has joined): gossip works")
 }

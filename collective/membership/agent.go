@@ -25,6 +25,7 @@ type Agent struct {
 	known   map[peer]memberlist.Node // where to send to; members of the View stay
 	roll    *roll                    // nil if nobody needs to answer
 	demands int                      // calls of Next in progress
+	tried   bool                     // each seed has been tried
 	in      *inbox
 	out     *outbox
 	letters *letters
@@ -170,6 +171,9 @@ func (a *Agent) publish() {
 	}
 	w := a.machine.waiting()
 	w.Addr = a.addr
+	if !a.tried {
+		w.Trying = a.cfg.Join
+	}
 	if w, changed := a.status.wait(w); changed && a.cfg.Progress != nil {
 		a.cfg.Progress(w)
 	}
@@ -219,6 +223,7 @@ func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
 	if hopeless {
 		a.machine.rejected = failures // for good: who turned us away may have ended since, for that reason
 	}
+	a.tried = true
 	a.machine.judge(now)
 	if a.status.unreached(failures) && len(failures) > 0 {
 		a.cfg.Log.Info("cannot join all seeds yet", "failures", failures)

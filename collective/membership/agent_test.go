@@ -307,6 +307,13 @@ func TestProgressNamesTheMissing(t *testing.T) {
 		defer mu.Unlock()
 		return slices.Contains(lines, "waiting for worker 1 on vm0 (1 of 2 workers have joined)")
 	}, patient, time.Millisecond)
-	b := start(t, Config{Member: member("vm0", 1, 2), Nodes: 1, Join: []string{a.Addr().String()}})
+	tried := make(chan []string, 1)
+	b := start(t, Config{Member: member("vm0", 1, 2), Nodes: 1, Join: []string{a.Addr().String()}, Progress: func(w Waiting) {
+		select {
+		case tried <- w.Trying:
+		default:
+		}
+	}})
+	require.Equal(t, []string{a.Addr().String()}, <-tried, "at first")
 	views(t, []*Agent{a, b})
 }

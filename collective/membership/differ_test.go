@@ -89,6 +89,10 @@ func TestMetaOfOtherVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, candidate{c.Member, wish{Format: metaVersion + 1, Nodes: 2, Version: "v7"}}, got)
 
+	got, err = decodeMetaAs(metaVersion+1, encodeMeta(c))
+	require.NoError(t, err, "a later version reads this one")
+	require.Equal(t, candidate{c.Member, wish{Format: metaVersion, Nodes: 2, Version: "v7"}}, got)
+
 	w := &writer{}
 	w.byte(1)
 	w.num(2)

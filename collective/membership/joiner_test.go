@@ -100,6 +100,7 @@ func TestExplain(t *testing.T) {
 		"failed to join 10.0.0.2:1: no installed keys could decrypt the message":                                 {Problem: "has another key than this process: give both the same key file", Rejected: true},
 		"failed to join x: remote state is encrypted and encryption is not configured":                           {Problem: "has a key, and this process has none: give both the same key file", Rejected: true},
 		"failed to join x: encryption is configured but remote state is not encrypted":                           {Problem: "has no key, and this process has one: give both the same key file", Rejected: true},
+		"received invalid msgType (72), expected pushPullMsg (6) from=10.0.0.2:1":                                {Problem: "answered, but is no ringtrain process"},
 		"anything else":                  {Problem: "cannot be joined: anything else"},
 		"read: connection reset by peer": {Problem: "hung up: does it use another cluster name, or is it no ringtrain process? (read: connection reset by peer)"},
 	} {

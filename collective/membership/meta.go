@@ -12,6 +12,9 @@ import (
 // calls (see roll).
 const metaVersion = 2
 
+// saysVersion is the first format that has the program's version.
+const saysVersion = 2
+
 // encodeMeta packs what others must know of c into the bytes that gossip
 // carries with its name. Addresses that do not fit are left out from the end:
 // they are listed best first.
@@ -31,14 +34,17 @@ func encodeMeta(c candidate) []byte {
 
 // decodeMeta is the inverse of encodeMeta. Of another version's meta it takes
 // what all versions have, so that its process can be named.
-func decodeMeta(b []byte) (candidate, error) {
+func decodeMeta(b []byte) (candidate, error) { return decodeMetaAs(metaVersion, b) }
+
+// decodeMetaAs is decodeMeta of a program whose own format is mine.
+func decodeMetaAs(mine byte, b []byte) (candidate, error) {
 	r := &reader{b: b}
 	format, nodes := r.byte(), int(r.num(maxNodes))
 	c := candidate{Member: r.member()}
 	switch {
-	case r.err == nil && format == metaVersion:
+	case r.err == nil && format == mine:
 		c.wish = r.wish()
-	case r.err == nil && format > metaVersion:
+	case r.err == nil && format >= saysVersion:
 		c.Version = r.text()
 		r.b = nil
 	case r.err == nil && format == 0:

@@ -41,6 +41,7 @@ func netTrouble() []translation {
 	return []translation{
 		{syscall.ECONNREFUSED.Error(), refusal},
 		{"i/o timeout", "did not answer"},
+		{"invalid msgType", "answered, but is no ringtrain process"},
 		{"deadline exceeded", "did not answer"},
 		{syscall.ENETUNREACH.Error(), "cannot be reached (" + syscall.ENETUNREACH.Error() + ")"},
 		{syscall.EHOSTUNREACH.Error(), "cannot be reached (" + syscall.EHOSTUNREACH.Error() + ")"},

@@ -1,9 +1,12 @@
 package membership
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A visitor is a process that has tried to join this one in vain.
@@ -26,6 +29,12 @@ func visitTrouble() []translation {
 	}
 }
 
+// plausible reports whether a label that a stranger sent may be the name of a
+// cluster. Without any it is no ringtrain process, and noise is none either.
+func plausible(cluster string) bool {
+	return cluster != "" && utf8.ValidString(cluster) && !strings.ContainsFunc(cluster, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 // readVisitor finds a visitor in a line of memberlist's log, which is the only
 // place where it tells of one.
 func readVisitor(line string) (visitor, bool) {
@@ -41,8 +50,8 @@ func readVisitor(line string) (visitor, bool) {
 	v := visitor{from: at.Addr().Unmap()}
 	if _, label, ok := strings.Cut(text, "discarding stream with unacceptable label "); ok {
 		cluster, err := strconv.Unquote(strings.TrimSuffix(label, ":"))
-		v.problem = "looks for cluster " + strconv.Quote(cluster) + ", which is another one: give all the same --cluster"
-		return v, err == nil && cluster != "" // without any it is no ringtrain process
+		v.problem = "looks for cluster " + fmt.Sprintf("%.60q", cluster) + ", which is another one: give all the same --cluster"
+		return v, err == nil && plausible(cluster)
 	}
 	if !strings.Contains(text, "failed to receive: ") {
 		return visitor{}, false

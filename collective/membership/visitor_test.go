@@ -2,6 +2,7 @@ package membership
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ func TestReadVisitor(t *testing.T) {
 		"failed to receive: no installed keys could decrypt the message from=10.0.0.9:4711":                         "10.0.0.9 tried to join with another key: give both the same key file",
 		"failed to receive: encryption is configured but remote state is not encrypted from=[::ffff:10.0.0.9]:4711": "10.0.0.9 tried to join without a key: give both the same key file",
 		"failed to receive: remote state is encrypted and encryption is not configured from=[fd00::9]:4711":         "fd00::9 has a key, and this process has none: give both the same key file",
-		"discarding stream with unacceptable label \"a\\nb\": from=10.0.0.9:4711":                                   `10.0.0.9 looks for cluster "a\nb", which is another one: give all the same --cluster`,
+		"discarding stream with unacceptable label \"a\\nb\": from=10.0.0.9:4711":                                   "",
+		"discarding stream with unacceptable label \"\\xc2\\x03\": from=10.0.0.9:4711":                              "",
+		"discarding stream with unacceptable label \"" + strings.Repeat("x", 200) + "\": from=10.0.0.9:4711":        `10.0.0.9 looks for cluster "` + strings.Repeat("x", 60) + `", which is another one: give all the same --cluster`,
 		"discarding stream with unacceptable label \"\": from=10.0.0.9:4711":                                        "",
 		"discarding stream with unacceptable label \"a from=b\": from=10.0.0.9:4711":                                `10.0.0.9 looks for cluster "a from=b", which is another one: give all the same --cluster`,
 		"discarding stream with unacceptable label x: from=10.0.0.9:4711":                                           "",

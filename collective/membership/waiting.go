@@ -26,7 +26,9 @@ type Waiting struct {
 	Unanswered   []string            // everybody is there, but these have not answered the vote yet
 	Notes        []string            // what is odd, and may pass
 	Differ       []string            // settings that contradict: these end the wait after a second
+	Connecting   bool                // the View is agreed, and its members connect
 	Seeds        []Seed              // seeds that could not be joined, and why
+	Trying       []string            // seeds, none of which has answered or failed yet
 	Visitors     []string            // who has tried to join and was turned away, and why
 	Addr         netip.AddrPort      // where this process gossips
 }
@@ -65,6 +67,8 @@ func (w Waiting) whom() string {
 		parts = append(parts, count(n, "more worker", "more workers"))
 	}
 	switch {
+	case w.Connecting:
+		return "connections between the workers"
 	case len(parts) > 0:
 		return strings.Join(parts, ", ")
 	case len(w.Unanswered) > 0:
@@ -78,6 +82,9 @@ func (w Waiting) reasons() []string {
 	var list []string
 	for _, s := range firstFew(w.Seeds) {
 		list = append(list, s.String())
+	}
+	if len(w.Trying) > 0 {
+		list = append(list, "no answer yet from "+strings.Join(firstFew(w.Trying), ", "))
 	}
 	list = append(list, w.Visitors...)
 	list = append(list, w.Differ...)

@@ -102,7 +102,7 @@ func waitLine(w membership.Waiting, waited time.Duration) string {
 			return line + "; try: ringtrain doctor " + s.Addr
 		}
 	}
-	if w.MissingNodes > 0 && len(w.Seeds) == 0 {
+	if w.MissingNodes > 0 && len(w.Seeds) == 0 && len(w.Trying) == 0 {
 		line += fmt.Sprintf("; there, try: ringtrain doctor %v", w.Addr)
 	}
 	return line

@@ -63,6 +63,9 @@ func TestWaiterSpeaksEveryTenSeconds(t *testing.T) {
 func TestWaitLine(t *testing.T) {
 	base := membership.Waiting{Nodes: 2, Workers: 2, Present: make([]collective.Member, 1), MissingNodes: 1, Addr: netip.MustParseAddrPort("10.0.0.1:7946")}
 	require.Equal(t, "waiting for 1 more machine (1 of 2 workers have joined, 20 s); there, try: ringtrain doctor 10.0.0.1:7946", waitLine(base, 20*time.Second))
+	trying := base
+	trying.Trying = []string{"b:1"}
+	require.Equal(t, "waiting for 1 more machine (1 of 2 workers have joined, 2 s): no answer yet from b:1", waitLine(trying, 2*time.Second))
 	key := base
 	key.Seeds = []membership.Seed{{Addr: "b:1", Problem: "has no key", Rejected: true}}
 	require.Equal(t, "waiting for 1 more machine (1 of 2 workers have joined): b:1 has no key", waitLine(key, 0))

@@ -18,6 +18,15 @@ func endings() []os.Signal {
 	return all
 }
 
+// outliveReaders lets a command finish although nobody reads what it prints any
+// more, until restore: a write to a closed pipe fails then, and does not kill the
+// process.
+func outliveReaders() (restore func()) {
+	unread := make(chan os.Signal, 1)
+	signal.Notify(unread, syscall.SIGPIPE)
+	return func() { signal.Stop(unread) }
+}
+
 // untilSignal runs what only looks on, until it is done or somebody asks to stop.
 func untilSignal(ctx context.Context, run func(context.Context) error) error {
 	signals := make(chan os.Signal, 4)

@@ -196,6 +196,9 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 		return usage(err)
 	}
 	defer release()
+	if f.out != "" { // train | head -1 must not lose the weights
+		defer outliveReaders()()
+	}
 	if err := prepareOut(f.trace); err != nil {
 		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -151,6 +152,27 @@ func (j *found) state(node string, local int) (pid int, s launch.State) {
 		}
 	}
 	return 0, launch.Unknown
+}
+
+// allStopped is an error if nobody can answer at seeds, because all of them are
+// workers of this machine that are stopped.
+func (j *found) allStopped(seeds []string) error {
+	var pids []string
+	for _, part := range j.parts {
+		for _, w := range part.Workers {
+			if !slices.Contains(seeds, w.Gossip) {
+				continue
+			}
+			if w.Process.State() != launch.Stopped {
+				return nil
+			}
+			pids = append(pids, strconv.Itoa(w.Process.PID))
+		}
+	}
+	if pids == nil || len(pids) < len(seeds) {
+		return nil
+	}
+	return fmt.Errorf("nobody can answer, because all workers of the job on this machine are stopped: kill -CONT %s resumes them", strings.Join(pids, " "))
 }
 
 // find finds the job that is to be looked at, and says where to look from.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -34,6 +35,9 @@ func TestStoppedWorker(t *testing.T) {
 		require.True(t, stopped)
 		require.Equal(t, pid, its)
 	}
+	require.NoError(t, job.allStopped([]string{"127.0.0.1:1", "127.0.0.1:2"}), "the other one can answer")
+	require.NoError(t, job.allStopped([]string{"127.0.0.1:2", "10.0.0.1:7946"}), "somebody elsewhere may")
+	require.ErrorContains(t, job.allStopped([]string{"127.0.0.1:2"}), "are stopped: kill -CONT "+strconv.Itoa(pid)+" resumes them")
 	r := newRoll(collective.View{}, []collective.Member{{Name: "n-1/0", Node: "n-1"}, {Name: "n-1/1", Node: "n-1", Local: 1}})
 	r.inspect(job)
 	require.False(t, r.Members[0].Stopped)

@@ -113,7 +113,7 @@ func (a *app) look(ctx context.Context, job found, c cluster.Config, f membersFl
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := answered(ctx, w, c.Join, f.timeout); err != nil {
+	if err := answered(ctx, w, job, c.Join, f.timeout); err != nil {
 		return err
 	}
 	var last roll
@@ -140,7 +140,10 @@ func (a *app) look(ctx context.Context, job found, c cluster.Config, f membersFl
 }
 
 // answered waits until somebody of the job is seen, and says why nobody is.
-func answered(ctx context.Context, w *cluster.Watcher, seeds []string, timeout time.Duration) error {
+func answered(ctx context.Context, w *cluster.Watcher, job found, seeds []string, timeout time.Duration) error {
+	if err := job.allStopped(seeds); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := w.Meet(ctx)

@@ -110,7 +110,7 @@ func (a *app) inquire(ctx context.Context, job found, c cluster.Config, f status
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := answered(ctx, w, c.Join, f.timeout); err != nil {
+	if err := answered(ctx, w, job, c.Join, f.timeout); err != nil {
 		return err
 	}
 	patient, cancel := context.WithTimeout(ctx, viewTime)

@@ -22,6 +22,9 @@ type Setting struct {
 	// Parts are what Value consists of, such as the keys of a config: where values
 	// differ, the parts that differ are named instead. May be nil.
 	Parts []Setting
+	// Derived is a setting that follows from others: it is named only where nothing
+	// else differs.
+	Derived bool
 }
 
 // A SettingsError says which settings of which ranks are not as rank 0's.
@@ -62,7 +65,7 @@ func compareSettings(ctx context.Context, g *collective.Group, settings []Settin
 		return fmt.Errorf("trainer: comparing settings: %w", err)
 	}
 	e := &SettingsError{}
-	var odd []Setting
+	var odd, derived []Setting
 	for i, s := range settings {
 		differs := false
 		for r := 1; r < g.Size(); r++ {
@@ -71,13 +74,21 @@ func compareSettings(ctx context.Context, g *collective.Group, settings []Settin
 				e.Ranks = append(e.Ranks, r)
 			}
 		}
-		if differs {
-			e.Settings = append(e.Settings, s.Name)
+		switch {
+		case differs && s.Derived:
+			derived = append(derived, s)
+		case differs:
 			odd = append(odd, s)
 		}
 	}
-	if e.Settings == nil {
+	if odd == nil {
+		odd = derived
+	}
+	if odd == nil {
 		return nil
+	}
+	for _, s := range odd {
+		e.Settings = append(e.Settings, s.Name)
 	}
 	slices.Sort(e.Ranks)
 	e.Ranks = slices.Compact(e.Ranks)

@@ -1,11 +1,15 @@
 package trainer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // What differs is named by key, with both values; long ones are compared whole
@@ -41,4 +45,19 @@ func TestDetailsAreBounded(t *testing.T) {
 	}
 	require.LessOrEqual(t, size, maxDetails)
 	require.Greater(t, size, maxDetails/2)
+}
+
+// What follows from a setting that differs is not named as well.
+func TestDerivedSettings(t *testing.T) {
+	for _, c := range []struct {
+		seeds, want string
+	}{{"01", "seed is "}, {"00", "plan is "}} {
+		collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+			err := compareSettings(ctx, g, []Setting{{Name: "seed", Value: c.seeds[g.Rank() : g.Rank()+1]}, {Name: "plan", Value: fmt.Sprint(g.Rank()), Derived: true}})
+			var e *SettingsError
+			require.ErrorAs(t, err, &e)
+			require.Len(t, e.Differences, 1)
+			require.Contains(t, e.Differences[0], c.want)
+		})
+	}
 }

@@ -31,7 +31,7 @@ func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
 		{Name: "--tf32", Value: strconv.FormatBool(s.flags.tf32)},
 		{Name: "--bf16", Value: strconv.FormatBool(s.flags.bf16)},
 		{Name: "--order", Value: order},
-		{Name: "the plan of the allreduce", Value: plan},
+		{Name: "the plan of the allreduce", Value: plan, Derived: true},
 	}
 }
 

@@ -47,11 +47,15 @@ type RankError struct {
 
 // Error is one line: who, in which call, when, why.
 func (e *RankError) Error() string {
-	call := ""
+	call := " in"
 	if e.Op.Kind != 0 {
-		call = fmt.Sprintf(" in %v #%d", e.Op, e.Seq)
+		call = fmt.Sprintf(" in %v #%d of", e.Op, e.Seq)
 	}
-	return fmt.Sprintf("rank %d (%s) failed%s of epoch %d, %s: %v", e.Rank, e.Node, call, e.Epoch, e.Phase, e.Err)
+	name := ""
+	if e.Node != "" {
+		name = " (" + e.Node + ")"
+	}
+	return fmt.Sprintf("rank %d%s failed%s epoch %d, %s: %v", e.Rank, name, call, e.Epoch, e.Phase, e.Err)
 }
 
 // Unwrap is the cause.

@@ -221,7 +221,7 @@ func (s *screen) result(e *resultEvent) {
 	}
 	speed := ""
 	if e.SamplesPerSecond > 0 {
-		speed = fmt.Sprintf(" with %d workers in %.1f s (%.0f samples/s)", e.Workers, e.Seconds, e.SamplesPerSecond)
+		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
 	}
 	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps%s%s\nweights sha256 %s\nby %s; %s", e.Accuracy, e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -164,7 +165,6 @@ const firstMachine = "10.0.0.1"
 // cannot says why a command does not run here, or "".
 func (u *user) cannot(c printed) string {
 	program, _, _ := strings.Cut(c.text, " ")
-	_, missing := exec.LookPath(program)
 	_, noIP := exec.LookPath("ip")
 	switch {
 	case runtime.GOOS == "windows":
@@ -173,12 +173,20 @@ func (u *user) cannot(c printed) string {
 		return "is what runs now"
 	case strings.HasPrefix(c.text, "make gpu"):
 		return "needs CUDA's header: .ci/run builds for GPUs"
-	case !strings.HasPrefix(program, "./") && program != "ringtrain" && missing != nil:
-		return "there is no " + program
+	case slices.Contains([]string{"torchrun", "srun", "mpirun"}, program) && !u.launches(c.text):
+		return "there is no " + program + " that works"
 	case (strings.Contains(c.text, firstMachine) || strings.Contains(c.text, "--hosts netns")) && (os.Geteuid() != 0 || noIP != nil):
 		return "needs root and ip, for machines in network namespaces"
 	}
 	return ""
+}
+
+// launches reports whether the launcher of a command starts what it is told to.
+func (u *user) launches(text string) bool {
+	before, _, _ := strings.Cut(text, "./ringtrain")
+	cmd := exec.Command("sh", "-c", before+"true")
+	cmd.Env = u.env
+	return cmd.Run() == nil
 }
 
 // start begins a command, in a network namespace unless host is "". It is killed

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -42,6 +43,7 @@ type Gate struct {
 	parked  map[Purpose]*Link
 	changed chan struct{} // closed and made anew when parked changes
 	closed  bool
+	deaf    error // why the Listener could not accept, if no Link has come since
 }
 
 // times are how long a Gate and its Transports wait. Tests have less time.
@@ -115,6 +117,7 @@ func (g *Gate) differ(name string, theirs uint8, mine int) error {
 func (g *Gate) Accept(l *Link) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.deaf = nil
 	key := l.purpose.key()
 	if old := g.parked[key]; old != nil {
 		_ = old.Close()
@@ -125,6 +128,21 @@ func (g *Gate) Accept(l *Link) {
 	}
 	g.parked[key] = l
 	g.wake()
+}
+
+// unheard takes note that the Listener could not accept somebody.
+func (g *Gate) unheard(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if exhausted(err) {
+		g.deaf = err
+	}
+}
+
+// exhausted reports whether an error says that descriptors have run out, which
+// is no other process's fault.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // key is what a Link is awaited by: how many streams its dialler has is looked
@@ -229,15 +247,21 @@ func (c *connector) connect(rank int) {
 		c.links.Go(func() {
 			l, err := c.link(rank, p)
 			if err != nil {
-				c.once.Do(func() {
-					c.first = &collective.RankError{Rank: rank, Node: v.Name(rank), Epoch: v.Epoch, Phase: "connect", Err: err}
-				})
+				c.once.Do(func() { c.first = blame(v, rank, err) })
 				c.stopAwaits()
 				return
 			}
 			c.transport.attach(rank, l)
 		})
 	}
+}
+
+// blame says which rank is why there is no Link to a rank.
+func blame(v collective.View, rank int, err error) *collective.RankError {
+	if exhausted(err) {
+		rank, err = v.Self, fmt.Errorf("it has too few descriptors for its connections, raise the limit (ulimit -n): %w", err)
+	}
+	return &collective.RankError{Rank: rank, Node: v.Name(rank), Epoch: v.Epoch, Phase: "connect", Err: err}
 }
 
 // wait waits for all Links, and returns the first failure.
@@ -286,6 +310,19 @@ func (c *connector) link(rank int, p Purpose) (*Link, error) {
 	return l, err
 }
 
+// absent says why a Link has not come when ctx has ended.
+func (g *Gate) absent(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded): // whatever the cause is called
+		return context.Cause(ctx)
+	case g.deaf != nil:
+		return g.deaf
+	}
+	return fmt.Errorf("%w: %w", collective.ErrNotConnected, context.Cause(ctx))
+}
+
 // take waits for a Link that a peer dials.
 func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 	for {
@@ -304,10 +341,7 @@ func (g *Gate) take(ctx context.Context, p Purpose) (*Link, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) { // whatever the cause is called
-				return nil, fmt.Errorf("%w: %w", collective.ErrNotConnected, context.Cause(ctx))
-			}
-			return nil, context.Cause(ctx)
+			return nil, g.absent(ctx)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package tcp
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,4 +73,42 @@ func TestParkedLinks(t *testing.T) {
 	for _, err := range []error{allow("n/6", func(*Purpose) {}), allow(m.Name, func(p *Purpose) { p.Digest++ })} {
 		require.NotErrorIs(t, err, errBusy)
 	}
+}
+
+// full is a listener of a process that has no descriptors left.
+type full struct{ ended chan struct{} }
+
+func (f full) Accept() (net.Conn, error) {
+	select {
+	case <-f.ended:
+		return nil, net.ErrClosed
+	default:
+		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	}
+}
+func (f full) Close() error   { close(f.ended); return nil }
+func (f full) Addr() net.Addr { return nil }
+
+// A process that cannot accept says so, and does not blame who could not connect.
+func TestNoDescriptors(t *testing.T) {
+	g := NewGate(Identity{Name: "n/0", Nonce: 100})
+	l := &Listener{ln: full{make(chan struct{})}, handler: g, slots: make(chan struct{}, 1)}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.done.Go(l.run)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*acceptPause)
+	defer cancel()
+	_, err := g.take(ctx, Purpose{})
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, err, syscall.EMFILE)
+	e := blame(manyMembers(2), 1, err)
+	require.Equal(t, 0, e.Rank, "itself")
+	require.EqualError(t, e, "rank 0 (n/0) failed of epoch 2, connect: it has too few descriptors for its connections, raise the limit (ulimit -n): accept: too many open files")
+
+	here, there := net.Pipe()
+	defer there.Close()
+	g.Accept(&Link{conn: here, raw: here}) // now it can
+	defer g.Close()
+	_, err = g.take(ctx, Purpose{Rank: 1})
+	require.ErrorIs(t, err, collective.ErrNotConnected)
+	require.Equal(t, 1, blame(manyMembers(2), 1, err).Rank)
 }

@@ -103,6 +103,9 @@ func (l *Listener) run() {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
+			if g, ok := l.handler.(*Gate); ok {
+				g.unheard(err)
+			}
 			select { // a connection that died before it was accepted, or no descriptors: the next may do
 			case <-time.After(acceptPause):
 			case <-l.ctx.Done():

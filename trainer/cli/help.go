@@ -93,7 +93,7 @@ func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 	for _, h := range headings() {
 		if set := flagsUnder(cmd, h); set.HasAvailableFlags() {
 			grouped = true
-			fmt.Fprintf(&b, "\n%s:\n%s", h, set.FlagUsagesWrapped(columns))
+			fmt.Fprintf(&b, "\n%s:\n%s", h, foldUsages(set.FlagUsagesWrapped(columns), columns))
 		}
 	}
 	rest := "Flags"
@@ -101,7 +101,7 @@ func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 		rest = "Other"
 	}
 	if set := flagsUnder(cmd, ""); set.HasAvailableFlags() {
-		fmt.Fprintf(&b, "\n%s:\n%s", rest, set.FlagUsagesWrapped(columns))
+		fmt.Fprintf(&b, "\n%s:\n%s", rest, foldUsages(set.FlagUsagesWrapped(columns), columns))
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
@@ -121,6 +121,24 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 			fmt.Fprintf(b, "  %-*s  %s\n", width, c.Name(), c.Short)
 		}
 	}
+}
+
+// foldUsages breaks the lines of usages that pflag has left longer than columns, which
+// it does in narrow terminals after a long word.
+func foldUsages(usages string, columns int) string {
+	var b strings.Builder
+	for line := range strings.Lines(usages) {
+		text := strings.TrimLeft(line, " ")
+		indent := line[:len(line)-len(text)]
+		if strings.HasPrefix(text, "-") || utf8.RuneCountInString(line) <= columns {
+			b.WriteString(line)
+			continue
+		}
+		for part := range strings.Lines(wrap(text, columns-len(indent))) {
+			b.WriteString(indent + part)
+		}
+	}
+	return b.String()
 }
 
 // wrap fills the paragraphs of a text, so that no line is longer than columns

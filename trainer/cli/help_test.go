@@ -143,3 +143,8 @@ Other:
   -h, --help   help for run
 `, out.String())
 }
+
+// Lines that pflag leaves long in a narrow terminal are broken between words.
+func TestFoldUsages(t *testing.T) {
+	require.Equal(t, "      --out DIR\n    (model.safetensors)\n    to DIR on every\n    machine\n  short\n", foldUsages("      --out DIR\n    (model.safetensors) to DIR on every machine\n  short\n", 24))
+}

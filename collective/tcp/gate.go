@@ -209,6 +209,7 @@ type connector struct {
 	digest    uint64 // of the View
 	caller    *caller
 
+	whole                 context.Context // that of Connect
 	dials, awaits         context.Context // the awaits end with the first failure, the dials a while later
 	stopDials, stopAwaits context.CancelFunc
 
@@ -218,7 +219,7 @@ type connector struct {
 }
 
 func newConnector(ctx context.Context, g *Gate, t *Transport) *connector {
-	c := &connector{gate: g, transport: t, digest: t.view.Digest(), caller: newCaller(g.id, g.times.patience)}
+	c := &connector{whole: ctx, gate: g, transport: t, digest: t.view.Digest(), caller: newCaller(g.id, g.times.patience)}
 	c.dials, c.stopDials = context.WithCancel(ctx)
 	c.awaits, c.stopAwaits = context.WithCancel(c.dials)
 	c.watch.Go(func() {
@@ -247,7 +248,7 @@ func (c *connector) connect(rank int) {
 		c.links.Go(func() {
 			l, err := c.link(rank, p)
 			if err != nil {
-				c.once.Do(func() { c.first = blame(v, rank, err) })
+				c.once.Do(func() { c.first = blame(c.whole, v, rank, err) })
 				c.stopAwaits()
 				return
 			}
@@ -256,9 +257,12 @@ func (c *connector) connect(rank int) {
 	}
 }
 
-// blame says which rank is why there is no Link to a rank.
-func blame(v collective.View, rank int, err error) *collective.RankError {
-	if exhausted(err) {
+// blame says which rank is why there is no Link to a rank. ctx is that of Connect.
+func blame(ctx context.Context, v collective.View, rank int, err error) *collective.RankError {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &collective.RankError{Rank: v.Self, Node: v.Name(v.Self), Epoch: v.Epoch, Phase: "cancelled", Err: context.Cause(ctx)}
+	case exhausted(err):
 		rank, err = v.Self, fmt.Errorf("it has too few descriptors for its connections, raise the limit (ulimit -n): %w", err)
 	}
 	return &collective.RankError{Rank: rank, Node: v.Name(rank), Epoch: v.Epoch, Phase: "connect", Err: err}

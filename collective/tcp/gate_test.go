@@ -100,9 +100,9 @@ func TestNoDescriptors(t *testing.T) {
 	_, err := g.take(ctx, Purpose{})
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, err, syscall.EMFILE)
-	e := blame(manyMembers(2), 1, err)
+	e := blame(t.Context(), manyMembers(2), 1, err)
 	require.Equal(t, 0, e.Rank, "itself")
-	require.EqualError(t, e, "rank 0 (n/0) failed of epoch 2, connect: it has too few descriptors for its connections, raise the limit (ulimit -n): accept: too many open files")
+	require.EqualError(t, e, "rank 0 (n/0) failed in epoch 2, connect: it has too few descriptors for its connections, raise the limit (ulimit -n): accept: too many open files")
 
 	here, there := net.Pipe()
 	defer there.Close()
@@ -110,5 +110,5 @@ func TestNoDescriptors(t *testing.T) {
 	defer g.Close()
 	_, err = g.take(ctx, Purpose{Rank: 1})
 	require.ErrorIs(t, err, collective.ErrNotConnected)
-	require.Equal(t, 1, blame(manyMembers(2), 1, err).Rank)
+	require.Equal(t, 1, blame(t.Context(), manyMembers(2), 1, err).Rank)
 }

@@ -302,6 +302,7 @@ func TestGarbage(t *testing.T) {
 // A rank that has waited for another in vain tells it so, with its name: that
 // other knows then which direction is blocked.
 func TestConnectTellsWhoIsMissing(t *testing.T) {
+	t.Parallel() // it says farewell to a silent peer
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // in place of rank 0
@@ -323,7 +324,23 @@ func TestConnectTellsWhoIsMissing(t *testing.T) {
 	wg.Wait()
 	require.ErrorIs(t, told, collective.ErrNotConnected)
 	require.ErrorAs(t, told, new(*collective.ReportedError))
-	require.ErrorContains(t, told, "rank 1 (n/1) failed of epoch 1, connect: it has not connected: nobody waits any longer (reported by rank 0)")
+	require.ErrorContains(t, told, "rank 1 (n/1) failed in epoch 1, connect: it has not connected: nobody waits any longer (reported by rank 0)")
+}
+
+// A rank that stops connecting because it is asked to blames itself, and nobody's
+// network.
+func TestConnectCancelled(t *testing.T) {
+	nodes := listen(t, 2)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errors.New("asked to stop"))
+	for r, v := range views(nodes, 1) {
+		_, err := nodes[r].gate.Connect(ctx, v)
+		var stopped *collective.RankError
+		require.ErrorAs(t, err, &stopped)
+		require.Equal(t, r, stopped.Rank, "%v", err)
+		require.Equal(t, "cancelled", stopped.Phase)
+		require.ErrorContains(t, err, "asked to stop")
+	}
 }
 
 func TestConnectNamesWhoIsMissing(t *testing.T) {

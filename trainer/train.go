@@ -190,11 +190,11 @@ func Train(ctx context.Context, c Config) (Result, error) {
 // settings are those of Config that ranks must have alike.
 func (c Config) settings() []Setting {
 	return []Setting{
-		{Name: "number of steps", Value: fmt.Sprint(c.Steps)},
-		{Name: "number of micro-batches", Value: fmt.Sprint(len(c.Train))},
-		{Name: "reduction", Value: c.Reduce.String()},
-		{Name: "recording of steps", Value: c.Recording.String()},
-		{Name: "steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},
-		{Name: "steps between checkpoints", Value: fmt.Sprint(c.SaveEvery)},
+		{Name: "the number of steps", Value: fmt.Sprint(c.Steps)},
+		{Name: "the number of micro-batches", Value: fmt.Sprint(len(c.Train))},
+		{Name: "the reduction", Value: c.Reduce.String()},
+		{Name: "the recording of steps", Value: c.Recording.String()},
+		{Name: "the number of steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},
+		{Name: "the number of steps between checkpoints", Value: fmt.Sprint(c.SaveEvery)},
 	}
 }

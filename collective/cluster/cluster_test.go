@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/shm"
 )
 
 func TestMain(m *testing.M) {
@@ -116,6 +118,32 @@ func TestSharesMemory(t *testing.T) {
 			require.Equal(t, shared, n.SharesMemory(), transport)
 		}
 	}
+}
+
+// A rank that cannot share memory and must tells the others why it goes.
+func TestMemoryThatMustBeShared(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is shared on Linux only")
+	}
+	c := cluster.Config{Cluster: t.Name(), Node: "a", LocalSize: 2, Transport: cluster.TransportSHM}
+	must, err := cluster.Join(deadline(t), c)
+	require.NoError(t, err)
+	c.Local, c.Transport, c.Join = 1, cluster.TransportTCP, []string{must.Addr().String()}
+	plain, err := cluster.Join(deadline(t), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, errors.Join(must.Close(), plain.Close())) })
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := must.Group(deadline(t))
+		assert.ErrorIs(t, err, shm.ErrNotShared)
+	})
+	g, err := plain.Group(deadline(t))
+	if err == nil {
+		err = g.Barrier(deadline(t))
+	}
+	all.Wait()
+	require.ErrorContains(t, err, "rank 0 (a/0) failed")
+	require.ErrorContains(t, err, "memory is not shared")
 }
 
 func TestJobsOfOtherNamesDoNotMeet(t *testing.T) {

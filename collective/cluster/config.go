@@ -59,7 +59,8 @@ type Config struct {
 
 	// Transport says how ranks of one host reach each other: TransportAuto, also
 	// if "", by memory that they share if they can; TransportTCP as others do, and
-	// then all of that host; TransportSHM by shared memory, or Group fails.
+	// then all of that host; TransportSHM by shared memory, or Group fails with
+	// shm.ErrNotShared.
 	Transport string
 
 	// Streams is over how many TCP connections large messages between two ranks

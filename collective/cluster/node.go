@@ -151,6 +151,9 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	transport, err := shm.Join(ctx, view, links, shm.Options{
 		Off: n.config.Transport == TransportTCP, Must: n.config.Transport == TransportSHM, Log: n.config.Log, Arenas: &n.arenas,
 	})
+	if errors.Is(err, shm.ErrNotShared) { // the others learn why
+		links.Abort(&collective.RankError{Rank: view.Self, Node: view.Name(view.Self), Epoch: view.Epoch, Phase: "connect", Err: err})
+	}
 	if err != nil {
 		return nil, errors.Join(err, links.Close())
 	}

@@ -33,7 +33,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 	case err != nil:
 		return nil, err
 	case why != nil && o.Must:
-		return nil, fmt.Errorf("shm: %w", why)
+		return nil, fmt.Errorf("%w: %w", ErrNotShared, why)
 	case why != nil:
 		if o.Log != nil {
 			o.Log.Warn("the ranks of this host share no memory, they go on over TCP", "reason", why)
@@ -56,7 +56,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 
 func alone(v collective.View, under Under, o Options) (collective.Transport, error) {
 	if o.Must && v.Size() > 1 {
-		return nil, fmt.Errorf("shm: no other rank is known to be on the host of %s", v.Name(v.Self))
+		return nil, fmt.Errorf("%w: no other rank is known to be on the host of %s", ErrNotShared, v.Name(v.Self))
 	}
 	return under, nil
 }

@@ -105,10 +105,12 @@ func TestLimitOfFileSize(t *testing.T) {
 func TestMust(t *testing.T) {
 	_, _, errs := join(t, 2, oneHost, func(rank int) shm.Options { return shm.Options{Must: true, Off: rank == 1} })
 	for _, err := range errs {
+		require.ErrorIs(t, err, shm.ErrNotShared)
 		require.ErrorContains(t, err, "n/1: shared memory is turned off")
 	}
 	_, _, errs = join(t, 2, twoHosts, func(int) shm.Options { return shm.Options{Must: true} })
 	for _, err := range errs {
+		require.ErrorIs(t, err, shm.ErrNotShared)
 		require.ErrorContains(t, err, "no other rank is known to be on the host")
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Join returns under: processes share memory on Linux only.
 func Join(_ context.Context, _ collective.View, under Under, o Options) (collective.Transport, error) {
 	if o.Must {
-		return nil, fmt.Errorf("shm: processes share memory on Linux only: %w", collective.ErrUnsupported)
+		return nil, fmt.Errorf("%w: processes share memory on Linux only: %w", ErrNotShared, collective.ErrUnsupported)
 	}
 	return under, nil
 }

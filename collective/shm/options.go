@@ -23,11 +23,14 @@ type Under interface {
 	Behind(seq uint64) (rank int, ok bool)
 }
 
+// ErrNotShared is what errors.Is finds when memory must be shared and is not.
+var ErrNotShared = errors.New("shm: memory is not shared")
+
 // Options change how a host's ranks share memory. The zero value is right
 // where there is no reason for another.
 type Options struct {
 	Off  bool         // this rank does not share memory, and so no rank of its host does
-	Must bool         // Join fails where memory cannot be shared
+	Must bool         // Join fails where memory cannot be shared, see ErrNotShared
 	Log  *slog.Logger // told why memory is not shared; nil is silent
 
 	// Arenas are memory of this process that the ranks of its host read and write

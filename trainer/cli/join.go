@@ -9,6 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/shm"
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
@@ -48,7 +49,7 @@ func workerCode(err error) int {
 	case errors.As(err, &coded):
 		return coded.code
 	case errors.As(err, &settings), errors.As(err, &spec),
-		errors.Is(err, membership.ErrDiffer), errors.Is(err, membership.ErrKey), errors.Is(err, cluster.ErrInterface):
+		errors.Is(err, membership.ErrDiffer), errors.Is(err, membership.ErrKey), errors.Is(err, cluster.ErrInterface), errors.Is(err, shm.ErrNotShared):
 		return exitUsage
 	}
 	return exitFailed

@@ -40,7 +40,7 @@ func (a *app) newScreen(s *settings) *screen {
 		show.json = &jsonEmitter{w: a.stdout}
 		return show
 	}
-	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
 		show.bar = &bottom{w: file, columns: func() int { return columns(file) }, now: time.Now}
 	}
 	return show

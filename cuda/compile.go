@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -61,7 +62,8 @@ func openCompiler() error {
 // Compile makes an image of the source for an architecture, "sm_90", or takes it
 // from the cache. It needs NVRTC, and no GPU. Of an architecture newer than NVRTC
 // it makes PTX for the newest that it knows, which the driver compiles on. A
-// program that NVRTC refuses is a *CompileError.
+// program that NVRTC refuses is a *CompileError. If NVRTC is missing or does not
+// work, the error has ErrUnavailable.
 func Compile(c Cache, s Source, arch string) (image []byte, err error) {
 	compiler.Lock() // one at a time: NVRTC uses one core, and there is one program
 	defer compiler.Unlock()
@@ -80,10 +82,27 @@ func Compile(c Cache, s Source, arch string) (image []byte, err error) {
 	}
 	image, log, err := runNVRTC(s, options, strings.HasPrefix(target, "sm_"))
 	if err != nil {
-		return nil, &CompileError{s.Name, err, log}
+		return nil, notCompiled(s, err, log)
 	}
 	_ = c.put(key, image) // the image is as good; the next run compiles again
 	return image, nil
+}
+
+// nvrtcCompilation is NVRTC_ERROR_COMPILATION, which is the program's fault.
+const nvrtcCompilation = 6
+
+// notCompiled is a *CompileError if NVRTC refuses the program, and ErrUnavailable, in
+// one line, if NVRTC itself does not work. The caller holds the compiler's lock.
+func notCompiled(s Source, err error, log string) error {
+	var failed *Error
+	if errors.As(err, &failed) && failed.Code == nvrtcCompilation {
+		return &CompileError{s.Name, err, log}
+	}
+	why := err.Error()
+	if words := strings.Fields(log); len(words) > 0 {
+		why += ": " + strings.Join(words, " ")
+	}
+	return unavailablef("NVRTC %d.%d (%s) does not work: %s", compiler.major, compiler.minor, compiler.library.Path, why)
 }
 
 // Compile makes an image of the source for the device, or takes it from the cache.

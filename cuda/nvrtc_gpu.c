@@ -1,5 +1,9 @@
 //go:build gpu && cgo && linux
 
+#define _GNU_SOURCE // dladdr
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +33,16 @@ const char *rt_nvrtc_bind(void *library) {
 const char *rt_nvrtc_error(int result) { return nvrtc.error(result); }
 
 int rt_nvrtc_version(int *major, int *minor) { return nvrtc.version(major, minor); }
+
+void rt_nvrtc_open_builtins(int major, int minor) {
+	Dl_info info;
+	char path[PATH_MAX];
+	if (dladdr((void *)nvrtc.version, &info) == 0 || strrchr(info.dli_fname, '/') == NULL)
+		return;
+	int directory = strrchr(info.dli_fname, '/') - info.dli_fname;
+	snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", directory, info.dli_fname, major, minor);
+	dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
 
 int rt_nvrtc_archs(int *archs, int size) {
 	int count = 0;

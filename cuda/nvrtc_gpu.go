@@ -32,11 +32,14 @@ func nvrtcFailure(call string, r C.int) error {
 	return &Error{Call: call, Name: C.GoString(C.rt_nvrtc_error(r)), Code: int(r)}
 }
 
+// describeNVRTC is the version of NVRTC, and what it compiles for. It makes NVRTC
+// ready to compile.
 func describeNVRTC() (major, minor int, archs []int, err error) {
 	var a, b C.int
 	if err := nvrtcFailure("nvrtcVersion", C.rt_nvrtc_version(&a, &b)); err != nil {
 		return 0, 0, nil, err
 	}
+	C.rt_nvrtc_open_builtins(a, b)
 	var known [256]C.int
 	n := C.rt_nvrtc_archs(&known[0], C.int(len(known)))
 	for _, arch := range known[:n] {

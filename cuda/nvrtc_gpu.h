@@ -31,6 +31,11 @@ const char *rt_nvrtc_bind(void *library);
 const char *rt_nvrtc_error(int result);
 int rt_nvrtc_version(int *major, int *minor);
 
+// rt_nvrtc_open_builtins loads NVRTC's library of built-ins of that version from where
+// NVRTC is. NVRTC opens it by its name, which finds the one that is loaded; the loader
+// alone does not look there in every version. NVRTC says what is wrong if there is none.
+void rt_nvrtc_open_builtins(int major, int minor);
+
 // rt_nvrtc_archs writes the architectures that NVRTC knows, at most size, and returns how
 // many; 0 if it does not say.
 int rt_nvrtc_archs(int *archs, int size);

@@ -111,6 +111,7 @@ else
 		"NCCL=$(library "${RINGTRAIN_NCCL_LIB-}" libnccl.so.2)"; do
 		if [[ -n ${found#*=} ]]; then
 			export "RINGTRAIN_${found%%=*}_LIB=${found#*=}"
+			beside "${found#*=}"
 		fi
 	done
 fi

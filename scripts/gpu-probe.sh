@@ -95,6 +95,7 @@ RINGTRAIN_CUDA_LIB=$(library "${RINGTRAIN_CUDA_LIB-}" libcuda.so.1)
 RINGTRAIN_NVRTC_LIB=$(library "${RINGTRAIN_NVRTC_LIB-}" libnvrtc.so.13 libnvrtc.so.12 libnvrtc.so.11.2)
 RINGTRAIN_CUBLASLT_LIB=$(library "${RINGTRAIN_CUBLASLT_LIB-}" libcublasLt.so.13 libcublasLt.so.12 libcublasLt.so.11)
 RINGTRAIN_NCCL_LIB=$(library "${RINGTRAIN_NCCL_LIB-}" libnccl.so.2)
+beside "$RINGTRAIN_NCCL_LIB" "$RINGTRAIN_CUBLASLT_LIB" "$RINGTRAIN_NVRTC_LIB"
 printf '\n## Libraries\n\n| variable | file |\n|---|---|\n'
 for variable in RINGTRAIN_CUDA_LIB RINGTRAIN_NVRTC_LIB RINGTRAIN_CUBLASLT_LIB RINGTRAIN_NCCL_LIB; do
 	printf '| %s | %s |\n' "$variable" "${!variable:-not found}"

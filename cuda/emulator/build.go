@@ -24,7 +24,8 @@ var source embed.FS
 // ErrNoCompiler is returned by Build where there is no g++.
 var ErrNoCompiler = errors.New("emulator: no C++ compiler: install g++, or set CXX to one")
 
-// A library is one of the stand-ins and what it is made of.
+// A library is one of the stand-ins and what it is made of. Without a variable only
+// another stand-in opens it.
 type library struct {
 	variable, file, optimize string
 	sources                  []string
@@ -35,6 +36,7 @@ var libraries = []library{
 	{"RINGTRAIN_NVRTC_LIB", "libnvrtc.so.13", "-O1", []string{"nvrtc.cpp"}},
 	{"RINGTRAIN_CUBLASLT_LIB", "libcublasLt.so.13", "-O3", []string{"cublaslt.cpp", "say.cpp"}},
 	{"RINGTRAIN_NCCL_LIB", "libnccl.so.2", "-O1", []string{"nccl.cpp", "collectives.cpp", "segment.cpp", "say.cpp"}},
+	{"", "libnvrtc-builtins.so.13.0", "-O1", []string{"builtins.cpp"}},
 }
 
 // Build returns the environment variables, as NAME=value, that make a program use
@@ -66,7 +68,9 @@ func build(ctx context.Context, dir string, text fs.FS, libraries []library) ([]
 	}
 	var env []string
 	for _, l := range libraries {
-		env = append(env, l.variable+"="+filepath.Join(home, l.file))
+		if l.variable != "" {
+			env = append(env, l.variable+"="+filepath.Join(home, l.file))
+		}
 	}
 	if _, err := os.Stat(home); err == nil {
 		return env, nil

@@ -4,11 +4,14 @@ package emulator
 
 import (
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/ebitengine/purego"
 )
 
 // Success is CUDA_SUCCESS; other results are CUDA's numbers too.
@@ -95,6 +98,7 @@ func (d *Device) check(call string, args ...any) error {
 // about it, which is part of the error too if it fails. l is NVRTC, its stand-in
 // or itself. For a virtual architecture, compute_70, the image is PTX.
 func (l *Library) Compile(source string, options ...string) (image []byte, log string, err error) {
+	l.openBuiltins()
 	text := append([]byte(source), 0)
 	var pins runtime.Pinner
 	defer pins.Unpin()
@@ -123,6 +127,15 @@ func (l *Library) Compile(source string, options ...string) (image []byte, log s
 	image = make([]byte, size)
 	l.Call(get, program, &image[0])
 	return image, log, nil
+}
+
+// openBuiltins opens the library that NVRTC opens by name. Where there is none NVRTC
+// says so.
+func (l *Library) openBuiltins() {
+	var major, minor int32
+	l.Call("nvrtcVersion", &major, &minor)
+	name := fmt.Sprintf("libnvrtc-builtins.so.%d.%d", major, minor)
+	_, _ = purego.Dlopen(filepath.Join(filepath.Dir(l.path), name), purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
 // Alloc returns device memory of so many bytes.

@@ -34,7 +34,8 @@
 //
 //	RINGTRAIN_EMULATOR_DEVICES      devices, 1 unless set; 0: no device
 //	RINGTRAIN_EMULATOR_MEMORY       bytes of each, 4 GiB unless set
-//	RINGTRAIN_EMULATOR_DRIVER       version of the driver, 13000 unless set
+//	RINGTRAIN_EMULATOR_DRIVER       version of the driver, 13000 unless set; an older
+//	                                one loads PTX, and not what NVRTC makes
 //	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
 //	                                begins, 20 unless set
 //	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster

@@ -16,6 +16,7 @@ import (
 // tests of kernels and of the stand-ins themselves.
 type Library struct {
 	handle uintptr
+	path   string
 }
 
 // Open loads the library that a variable of env names, as Build returns it.
@@ -26,7 +27,7 @@ func Open(env []string, variable string) (*Library, error) {
 			if err != nil {
 				return nil, fmt.Errorf("emulator: %w", err)
 			}
-			return &Library{handle}, nil
+			return &Library{handle, path}, nil
 		}
 	}
 	return nil, fmt.Errorf("emulator: no %s in the environment that was given", variable)

@@ -38,6 +38,8 @@ type Options struct {
 	// Plain repeats recordings launch by launch and not as graphs, for profilers
 	// and to find the kernel that fails.
 	Plain bool
+	// Notice, if not nil, is told what New does otherwise than usual, in one line.
+	Notice func(line string)
 	// Cache is where compiled kernels are kept; "" is the user's cache directory.
 	Cache string
 }

@@ -44,7 +44,7 @@ func open(t testing.TB, o gpu.Options) *gpu.Backend {
 		}
 		t.Skip(errors.Join(err, noStandIn))
 	}
-	o.Cache = imageCache
+	o.Cache, o.Notice = imageCache, func(line string) { t.Log(line) }
 	b, err := gpu.New(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.Close() }) // for tests that fail before they do

@@ -3,14 +3,15 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/cuda/kernels"
 )
 
 // open loads all kernels: compiled by NVRTC for the device, or taken from the
-// cache, and where there is no NVRTC compiled by the driver, of the image that
-// the program has.
+// cache. Where NVRTC is missing or does not work, or the driver refuses what it
+// made, the driver compiles the image that the program has.
 func (b *Backend) open() (cuda.Module, error) {
 	cache := cuda.UserCache()
 	if b.options.Cache != "" {
@@ -18,9 +19,12 @@ func (b *Backend) open() (cuda.Module, error) {
 	}
 	image, missing := b.device.Compile(cache, cuda.Source{Name: "kernels.cu", Text: kernels.Source()})
 	if missing == nil {
-		return b.device.Load(image)
-	}
-	if !errors.Is(missing, cuda.ErrUnavailable) {
+		module, err := b.device.Load(image)
+		if err == nil {
+			return module, nil
+		}
+		missing = fmt.Errorf("the driver does not load what NVRTC compiled: %w", err)
+	} else if !errors.Is(missing, cuda.ErrUnavailable) {
 		return cuda.Module{}, missing
 	}
 	image, err := kernels.Image()
@@ -29,7 +33,11 @@ func (b *Backend) open() (cuda.Module, error) {
 	}
 	module, err := b.device.Load(image)
 	if err != nil {
-		return cuda.Module{}, fmt.Errorf("%w; without it kernels are the program's own PTX, which the driver refuses: %w", missing, err)
+		return cuda.Module{}, fmt.Errorf("%w; then kernels are the program's own PTX, which the driver refuses: %w", missing, err)
+	}
+	if b.options.Notice != nil {
+		why := strings.TrimPrefix(missing.Error(), cuda.ErrUnavailable.Error()+": ")
+		b.options.Notice("kernels are the program's own PTX, compiled by the driver: " + why)
 	}
 	return module, nil
 }

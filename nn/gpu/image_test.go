@@ -16,20 +16,20 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// TestWithoutNVRTC runs this test's program again, where no NVRTC can be found:
-// a process that has loaded it keeps it.
+// TestWithoutNVRTC runs this test's program again, where no NVRTC can be found, or
+// none that works: a process that has loaded it keeps it.
 func TestWithoutNVRTC(t *testing.T) {
 	open(t, gpu.Options{}) // or skip
 	nvrtc := os.Getenv(cuda.NVRTC.Variable)
-	env := []string{cuda.NVRTC.Variable + "=" + filepath.Join(t.TempDir(), "none.so")}
+	none := cuda.NVRTC.Variable + "=" + filepath.Join(t.TempDir(), "none.so")
 	if os.Getenv(cuda.Driver.Variable) == "" {
-		out, err := again(t, "TestTraining", env...)
+		out, err := again(t, "TestTraining", none)
 		require.NoError(t, err, "the driver itself compiles the image: %s", out)
 		return
 	}
-	out, err := again(t, "TestAbort", env...)
+	out, err := again(t, "TestAbort", none)
 	require.Error(t, err)
-	require.Contains(t, out, "without it kernels are the program's own PTX, which the driver refuses: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX")
+	require.Contains(t, out, "then kernels are the program's own PTX, which the driver refuses: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX")
 	require.Contains(t, out, "NVRTC cannot be loaded from", "why it matters")
 
 	lib, err := emulator.Open([]string{"NVRTC=" + nvrtc}, "NVRTC")
@@ -38,9 +38,28 @@ func TestWithoutNVRTC(t *testing.T) {
 	require.NoError(t, err)
 	twin := filepath.Join(t.TempDir(), "image")
 	require.NoError(t, os.WriteFile(twin, image, 0o600))
-	out, err = again(t, "TestAbort", append(env, "RINGTRAIN_EMULATOR_PTX="+twin)...)
-	require.NoError(t, err, out)
-	require.Contains(t, out, "--- PASS: TestAbort")
+	for want, setting := range map[string]string{
+		"NVRTC cannot be loaded from": none,
+		"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE: nvrtc: error: failed to open libnvrtc-builtins.so.13.0. Make sure": cuda.NVRTC.Variable + "=" + withoutBuiltins(t, nvrtc),
+		"the driver does not load what NVRTC compiled: cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE":               "RINGTRAIN_EMULATOR_DRIVER=12080",
+	} {
+		out, err = again(t, "TestAbort", setting, "RINGTRAIN_EMULATOR_PTX="+twin)
+		require.NoError(t, err, out)
+		require.Contains(t, out, "--- PASS: TestAbort")
+		require.Regexp(t, "kernels are the program's own PTX, compiled by the driver: .*"+want, out)
+	}
+}
+
+// withoutBuiltins is an NVRTC that has no library of built-ins beside it.
+func withoutBuiltins(t *testing.T, nvrtc string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{filepath.Base(nvrtc), "shim.h"} {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(nvrtc), name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	return filepath.Join(dir, filepath.Base(nvrtc))
 }
 
 // again runs one test in a process of its own, with other settings, and returns

@@ -77,26 +77,51 @@ look() {
 	return 1
 }
 
-# library prints where a library is, by its names from the newest to the oldest.
-# wheels is the directory of python3's packages, if there is one.
+# library prints where a library is: in a toolkit or the system rather than among
+# python3's packages, which lack what their libraries open by name, and there by its
+# names from the newest to the oldest. wheels is the directory of those packages, if
+# there is one.
 library() {
 	local given=$1 name dir
 	shift
+	local systems=("${CUDA_HOME:+$CUDA_HOME/lib64}" /usr/local/nvidia/lib64 '/usr/local/cuda*/lib64' '/usr/lib/*-linux-gnu' /usr/lib64)
+	local packages=("${VIRTUAL_ENV:+$VIRTUAL_ENV/lib/python3*/site-packages/nvidia/*/lib}" "${wheels:+$wheels/nvidia/*/lib}")
 	for name in "$@"; do
-		local places=()
-		for dir in "${CUDA_HOME:+$CUDA_HOME/lib64}" "${VIRTUAL_ENV:+$VIRTUAL_ENV/lib/python3*/site-packages/nvidia/*/lib}" \
-			"${wheels:+$wheels/nvidia/*/lib}" /usr/local/nvidia/lib64 '/usr/local/cuda*/lib64' '/usr/lib/*-linux-gnu' /usr/lib64; do
-			if [[ -n $dir ]]; then
-				places+=("$dir/$name")
-			fi
-		done
-		if look "$given" "${places[@]}"; then
+		if look_in "$given" "$name" "${systems[@]}"; then
 			return 0
 		fi
-		if name=$(ldconfig -p 2>/dev/null | awk -v n="$name" '$1 == n {print $NF; exit}') && [[ -n $name ]]; then
-			printf '%s\n' "$name"
+		if dir=$(ldconfig -p 2>/dev/null | awk -v n="$name" '$1 == n {print $NF; exit}') && [[ -n $dir ]]; then
+			printf '%s\n' "$dir"
+			return 0
+		fi
+	done
+	for name in "$@"; do
+		if look_in "" "$name" "${packages[@]}"; then
 			return 0
 		fi
 	done
 	return 1
+}
+
+# look_in is look for a name in directories, of which some may be empty.
+look_in() {
+	local given=$1 name=$2 dir places=()
+	shift 2
+	for dir in "$@"; do
+		if [[ -n $dir ]]; then
+			places+=("$dir/$name")
+		fi
+	done
+	look "$given" "${places[@]}"
+}
+
+# beside exports LD_LIBRARY_PATH with the directories of the files that are its
+# arguments, of which some may be empty, first: libraries open others by name.
+beside() {
+	local file
+	for file in "$@"; do
+		if [[ $file == */* && :${LD_LIBRARY_PATH-}: != *":${file%/*}:"* ]]; then
+			export LD_LIBRARY_PATH=${file%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+		fi
+	done
 }

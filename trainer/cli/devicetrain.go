@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/ringtrain/ringtrain/cuda"
@@ -19,8 +20,9 @@ type trainingGPU struct {
 	*accelerator
 }
 
-// openGPU opens the GPU of a worker; nil if it is to compute on the CPU.
-func (s *settings) openGPU(ctx context.Context, local int) (*trainingGPU, error) {
+// openGPU opens the GPU of a worker; nil if it is to compute on the CPU. The first
+// worker of a machine says there what is unusual.
+func (s *settings) openGPU(ctx context.Context, local int, stderr io.Writer) (*trainingGPU, error) {
 	if !s.placement.onGPU() {
 		return nil, nil
 	}
@@ -30,6 +32,9 @@ func (s *settings) openGPU(ctx context.Context, local int) (*trainingGPU, error)
 	}
 	if cache, err := data.OpenCache(); err == nil { // without one kernels are compiled each time
 		o.Cache = filepath.Join(cache.Dir, "kernels")
+	}
+	if local == 0 {
+		o.Notice = func(line string) { fmt.Fprintln(stderr, "ringtrain:", line) }
 	}
 	b, err := gpu.New(o)
 	if err != nil {

@@ -97,7 +97,7 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 	defer wait.end()
 	w.flights.dir, w.taps = f.out, newTaps(f)
 	w.place.Group.Order = f.chosen()
-	onGPU, err := s.openGPU(ctx, w.place.Local)
+	onGPU, err := s.openGPU(ctx, w.place.Local, w.app.stderr)
 	if err != nil {
 		return err
 	}

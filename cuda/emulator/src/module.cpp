@@ -32,6 +32,7 @@ std::vector<Module*>& modules = *new std::vector<Module*>;
 
 constexpr size_t largest_image = (size_t)1 << 30;
 constexpr unsigned most_threads = 1024;
+constexpr int nvrtc_version = 13000;  // of the stand-in that made the images
 constexpr unsigned most_shared = 48 << 10;
 
 // is_ptx tells PTX, which is text that says its version, from what has a magic number.
@@ -152,12 +153,19 @@ void unload_all(Primary* p) {
 
 }  // namespace rt
 
+RT_API int cuDriverGetVersion(int* v);
+
 RT_API int cuModuleLoadDataEx(Module** out, const void* image, unsigned n, const int* options, void** values) {
   Primary* p;
   Lock lock(world);
   if (Result r = enter(&p)) return r;
   if (Result r = forbid("cuModuleLoadData")) return r;
   std::string why;
+  int version;
+  if (cuDriverGetVersion(&version), version < nvrtc_version && !is_ptx((const char*)image)) {
+    log("the image is of a newer CUDA than the driver", n, options, values);
+    return InvalidImage;
+  }
   if (Result r = load(image, out, &why)) {
     log(why, n, options, values);
     return r;

@@ -19,7 +19,7 @@ extern char** environ;
 
 namespace {
 
-enum { Success = 0, OutOfMemory = 1, InvalidInput = 3, InvalidProgram = 4, InvalidOption = 5, Compilation = 6, Internal = 11 };
+enum { Success = 0, OutOfMemory = 1, InvalidInput = 3, InvalidProgram = 4, InvalidOption = 5, Compilation = 6, Builtins = 7, Internal = 11 };
 
 struct Program {
   std::string source, log, image;
@@ -90,6 +90,15 @@ int run(const std::vector<std::string>& args, const std::string& log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// builtins opens the library of built-ins as the one of CUDA 13.0's wheel does: by its
+// name, which the loader does not look for beside this library.
+bool builtins(std::string* log) {
+  static const char name[] = "libnvrtc-builtins.so.13.0";
+  if (dlopen(name, RTLD_NOW | RTLD_LOCAL)) return true;
+  *log = std::string("nvrtc: error: failed to open ") + name + ".\n  Make sure that " + name + " is installed correctly.";
+  return false;
+}
+
 int compile(Program* p) {
   std::string home = directory((void*)compile), text = "#include \"" + home + "/shim.h\"\n#line 1 \"kernels.cu\"\n" + p->source + "\n\nRT_TABLE(";
   for (auto& k : kernels(p->source)) text += "RT_ENTRY(" + k + "), ";
@@ -133,6 +142,7 @@ RT_API const char* nvrtcGetErrorString(int r) {
     case InvalidProgram: return "NVRTC_ERROR_INVALID_PROGRAM";
     case InvalidOption: return "NVRTC_ERROR_INVALID_OPTION";
     case Compilation: return "NVRTC_ERROR_COMPILATION";
+    case Builtins: return "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE";
     default: return "NVRTC_ERROR_INTERNAL_ERROR";
   }
 }
@@ -161,7 +171,7 @@ RT_API int nvrtcCompileProgram(Program* p, int n, const char* const* options) {
       known = known || o.rfind(prefix, 0) == 0;
     if (!known) return p->log = "unrecognized option " + o, InvalidOption;
   }
-  return compile(p);
+  return builtins(&p->log) ? compile(p) : Builtins;
 }
 
 #define RT_RESULT(Name, field, extra)                                                                \

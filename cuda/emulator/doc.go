@@ -22,7 +22,8 @@
 //
 // NCCL joins processes of one host, or goroutines of one process. A collective
 // whose peer is dead never ends until the communicator is aborted. Peers that
-// call differently get an asynchronous error, and never end either.
+// call differently get an asynchronous error, and never end either. Neither Abort
+// nor Destroy returns while a graph holds the communicator.
 //
 // # What it cannot find
 //

@@ -197,6 +197,36 @@ func TestCollectiveInGraph(t *testing.T) {
 	})
 }
 
+// Abort ends the collective of a graph that runs, and then waits until the graph is
+// gone, as Destroy does.
+func TestAbortWaitsForGraphs(t *testing.T) {
+	ranks(t, 2, func(k *rank) {
+		x := k.up([]float32{1})
+		var graph, exec uintptr
+		require.Zero(t, k.cuda.Call("cuStreamBeginCapture_v2", k.stream, threadLocal))
+		k.do("ncclAllReduce", x, x, 1, ncclFloat, sum)
+		require.Zero(t, k.cuda.Call("cuStreamEndCapture", k.stream, &graph))
+		require.Zero(t, k.cuda.Call("cuGraphInstantiateWithFlags", &exec, graph, 0))
+		require.Zero(t, k.cuda.Call("cuGraphDestroy", graph))
+		if k.rank == 0 { // which the other does not
+			require.Zero(t, k.cuda.Call("cuGraphLaunch", exec, k.stream))
+		}
+		aborted := make(chan struct{})
+		go func() {
+			defer close(aborted)
+			k.nccl.Call("ncclCommAbort", k.comm)
+		}()
+		require.Zero(t, k.cuda.Call("cuStreamSynchronize", k.stream))
+		select {
+		case <-aborted:
+			t.Error("a graph holds the communicator")
+		case <-time.After(quietInterval):
+		}
+		require.Zero(t, k.cuda.Call("cuGraphExecDestroy", exec))
+		<-aborted
+	})
+}
+
 // Ranks that call differently have an asynchronous error, and go on after Abort.
 func TestMismatchIsAnAsyncError(t *testing.T) {
 	ranks(t, 2, func(k *rank) {

@@ -165,9 +165,13 @@ int enqueue(Handle* h, void* stream, Work w) {
   return depth ? (int)Success : flush();
 }
 
-// end lets go of a communicator. A thread that still starts it sees stop.
+// end lets go of a communicator when nothing uses it: its work in streams is done, and the
+// graphs that hold its operations are gone. Every NCCL waits for both, also in Abort. A thread
+// that still starts the communicator sees stop.
 int end(Handle* h) {
   if (h->starting.joinable()) h->starting.join();
+  while (h->comm->uses.use_count() > 1) nap();
+  h->comm->stop = true;
   delete h;
   return Success;
 }
@@ -265,14 +269,7 @@ RT_API int ncclCommAbort(Handle* h) {
 
 RT_API int ncclCommFinalize(Handle* h) { return h ? Success : InvalidArgument; }
 
-// Graphs that hold a collective must be destroyed first: NCCL waits for them.
-RT_API int ncclCommDestroy(Handle* h) {
-  if (!h) return Success;
-  if (h->starting.joinable()) h->starting.join();
-  while (h->comm->uses.use_count() > 1) nap();
-  h->comm->stop = true;
-  return end(h);
-}
+RT_API int ncclCommDestroy(Handle* h) { return h ? end(h) : (int)Success; }
 
 RT_API int ncclCommCount(Handle* h, int* n) { return *n = h->comm->size, Success; }
 RT_API int ncclCommUserRank(Handle* h, int* r) { return *r = h->comm->rank, Success; }

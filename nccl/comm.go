@@ -98,7 +98,9 @@ func (c Comm) Destroy() error {
 }
 
 // Abort ends what is under way, kernels too, and frees the communicator without
-// the other ranks. The Comm is none afterwards.
+// the other ranks. The Comm is none afterwards. Work ends at once, but Abort
+// returns only when the graphs in which the communicator was captured have been
+// destroyed, on another thread.
 func (c Comm) Abort() error {
 	return c.gone("ncclCommAbort", abort)
 }

@@ -33,12 +33,21 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 		if err := e.queue(ctx, commands); err != nil {
 			return err
 		}
-		return e.gpu.mark()
+		return e.mark()
 	})
 	if err != nil {
 		return err
 	}
 	return e.finish(ctx)
+}
+
+// mark ends what a call puts on the stream. It is done on.
+func (e *Engine) mark() error {
+	if err := e.gpu.mark(); err != nil {
+		return err
+	}
+	e.use = marked
+	return nil
 }
 
 // agree finds out that every rank concerned makes the same calls: otherwise NCCL
@@ -92,6 +101,7 @@ func (e *Engine) agreeOnCounts(ctx context.Context, s *started) error {
 // queue hands commands to NCCL and waits until it has queued them, which is when
 // the ranks have connected as the commands need. It is done on.
 func (e *Engine) queue(ctx context.Context, commands []nccl.Command) error {
+	e.use = unmarked
 	if err := e.link.do(func(c communicator) error { return c.queue(commands) }); err != nil {
 		return err
 	}
@@ -142,14 +152,26 @@ func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collecti
 	if len(commands) == 0 {
 		return nil
 	}
-	if err := e.gpu.on(ctx, func() error { return e.queue(ctx, commands) }); err != nil {
+	e.use = unused
+	err := e.gpu.on(ctx, func() error {
+		capturing, err := e.gpu.capturing()
+		if err == nil {
+			err = e.queue(ctx, commands)
+		}
+		if capturing { // so nothing is on the way
+			e.use = unused
+		}
+		return err
+	})
+	if err != nil {
 		return e.named(e.blame(ctx, err))
 	}
 	return nil
 }
 
 // Broken is closed when the engine is broken, be it by another rank. What Queue
-// put on the stream ends then, with garbage.
+// put on the stream ends then, with garbage. Graphs in which it was captured are to
+// be destroyed now: NCCL keeps a thread until they are.
 func (e *Engine) Broken() <-chan struct{} { return e.watch.broken }
 
 // Err is what broke the engine, with the culprit if that is known; nil while it

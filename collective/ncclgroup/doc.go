@@ -36,5 +36,7 @@
 // can: it puts a call on the stream and waits for nothing. Nobody compares such
 // calls. [Engine.Broken] then says when the communicator has been aborted, which
 // also lets the stream go on, with garbage in its vectors; Config.Breaking is told
-// before.
+// before. NCCL keeps an aborted communicator until the graphs that hold it are
+// gone, so who captured it destroys them then, and in any case before Close. No
+// call waits for that.
 package ncclgroup

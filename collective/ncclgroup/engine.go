@@ -23,7 +23,9 @@ type Engine struct {
 	without error // why no rank uses NCCL, nil if all do
 
 	busy    sync.Mutex // held by a call in progress
+	use     use        // of the stream, by that call
 	started []started
+	stuck   *atomic.Bool // a thread has not come back from NCCL; of all Subs, too
 	closing atomic.Bool
 	closed  sync.Once
 	err     error // of closing
@@ -71,7 +73,7 @@ func over(ctx context.Context, v collective.View, base collective.Engine, g hard
 }
 
 func newEngine(v collective.View, b collective.Base, g hardware, c Config) *Engine {
-	return &Engine{view: v, seat: seat{v.Self, v.Size()}, base: b, gpu: g, config: c, watch: newWatch()}
+	return &Engine{view: v, seat: seat{v.Self, v.Size()}, base: b, gpu: g, config: c, stuck: new(atomic.Bool), watch: newWatch()}
 }
 
 // named completes an error that no Group will complete.
@@ -130,6 +132,7 @@ func (e *Engine) Wait(ctx context.Context) error {
 // carryOut does calls in the one way that suits all of them: there is more than
 // one only if they are the halves of a SendRecv.
 func (e *Engine) carryOut(ctx context.Context, calls []started) error {
+	e.use = unused
 	if e.watch.over() {
 		return errBroken
 	}
@@ -141,6 +144,15 @@ func (e *Engine) carryOut(ctx context.Context, calls []started) error {
 	}
 	return e.stage(ctx, calls)
 }
+
+// A use is what a call has put on the stream.
+type use uint8
+
+const (
+	unused   use = iota
+	unmarked     // something, perhaps not all
+	marked       // all, and the mark behind it
+)
 
 // A way is how calls are carried out.
 type way uint8
@@ -205,7 +217,7 @@ func (e *Engine) Sub(id uint32, v collective.View, ranks []int) (collective.Engi
 		return nil, errors.Join(fmt.Errorf("ncclgroup: Sub: %w: %T is no collective.Base", collective.ErrUnsupported, below), below.Close())
 	}
 	s := newEngine(v, b, e.gpu, e.config)
-	s.parent, s.any, s.without = e, e.any, e.without
+	s.parent, s.any, s.without, s.stuck = e, e.any, e.without, e.stuck
 	return s, nil
 }
 
@@ -216,8 +228,9 @@ func (e *Engine) Abort(cause *collective.RankError) {
 }
 
 // Close is part of collective.Engine. Graphs in which Queue was captured have
-// been destroyed before. Ranks need not close at the same time, but it takes
-// closeTime longer if some never do.
+// been destroyed before; otherwise it says so, after closeTime, and keeps hold of
+// the device. Ranks need not close at the same time, but it takes closeTime longer
+// if some never do.
 func (e *Engine) Close() error {
 	e.closed.Do(func() {
 		e.closing.Store(true)
@@ -227,8 +240,13 @@ func (e *Engine) Close() error {
 			e.busy.Lock()
 		}
 		defer e.busy.Unlock()
-		e.err = errors.Join(e.err, e.base.Close(), e.disconnect())
-		if e.parent == nil {
+		e.err = errors.Join(e.err, e.base.Close())
+		err := e.disconnect()
+		if errors.Is(err, errAborts) {
+			e.stuck.Store(true)
+		}
+		e.err = errors.Join(e.err, err)
+		if e.parent == nil && !e.stuck.Load() {
 			e.err = errors.Join(e.err, e.gpu.close())
 		}
 	})

@@ -129,6 +129,7 @@ type nothing struct{ hardware }
 func (nothing) index() int                                     { return 99 }
 func (nothing) on(_ context.Context, fn func() error) error    { return fn() }
 func (nothing) aside(_ context.Context, fn func() error) error { return fn() }
+func (nothing) apart(fn func() error) error                    { return fn() }
 func (nothing) version() (nccl.Version, error)                 { return 0, cuda.ErrUnavailable }
 func (nothing) passed() (bool, error)                          { return true, nil }
 func (nothing) close() error                                   { return nil }

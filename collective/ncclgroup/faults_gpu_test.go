@@ -26,6 +26,14 @@ type faulty struct {
 	before   func() error // queueing, if not nil
 	state    func() error // instead of AsyncError, if that is no error and state not nil
 	versions func() (nccl.Version, error)
+	closes   *int // counts them, if not nil
+}
+
+func (f *faulty) close() error {
+	if f.closes != nil {
+		*f.closes++
+	}
+	return f.hardware.close()
 }
 
 func (f *faulty) version() (nccl.Version, error) {
@@ -235,6 +243,32 @@ func TestCancelled(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		blames(t, err, 1)
 	})
+}
+
+// NCCL does not end a communicator that a graph holds. Whoever breaks is named at
+// once all the same, and Close says what is left behind, and leaves it alone.
+func TestGraphHoldsTheCommunicator(t *testing.T) {
+	closes := make([]int, 2)
+	all := faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware { return &faulty{hardware: g, closes: &closes[r]} })
+	var graph *cuda.Graph
+	v, err := put(all[0].workplace, make([]float32, 10))
+	require.NoError(t, err)
+	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: 10}
+	require.NoError(t, all[0].device.Do(t.Context(), func() (err error) {
+		graph, err = all[0].stream.Capture(func() error { return all[0].engine.Queue(t.Context(), call, v, v) })
+		return err
+	}))
+	all[1].Abort(errors.New("out of coffee"))
+	begin := time.Now()
+	blames(t, all[0].Barrier(t.Context()), 1)
+	assert.Less(t, time.Since(begin), time.Second)
+	assert.ErrorContains(t, all[0].Close(), "a graph that holds it")
+	assert.NoError(t, all[1].Close())
+	assert.Equal(t, []int{0, 1}, closes)
+
+	require.NoError(t, all[0].device.Do(t.Context(), graph.Destroy))
+	<-all[0].engine.watch.aborted // the thread comes back
+	assert.NoError(t, all[0].engine.gpu.close())
 }
 
 func TestCloseDuringACall(t *testing.T) {

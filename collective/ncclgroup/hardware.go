@@ -16,6 +16,8 @@ type hardware interface {
 	// not keep busy. Errors are fn's, or ctx's if fn did not start.
 	on(ctx context.Context, fn func() error) error
 	aside(ctx context.Context, fn func() error) error
+	// apart runs fn, which may never return, on a thread for nothing else.
+	apart(fn func() error) error
 
 	version() (nccl.Version, error)
 	uniqueID() (nccl.UniqueID, error)
@@ -36,8 +38,8 @@ type hardware interface {
 type communicator interface {
 	AsyncError() error
 	queue(commands []nccl.Command) error // on
-	Finalize() error                     // aside, as what follows
-	Destroy() error
+	Finalize() error                     // aside
+	Destroy() error                      // apart, as what follows
 	Abort() error
 }
 
@@ -74,6 +76,14 @@ func (g *gpu) index() int { return g.replica.Info().Index }
 func (g *gpu) on(ctx context.Context, fn func() error) error { return g.replica.Do(ctx, fn) }
 
 func (g *gpu) aside(ctx context.Context, fn func() error) error { return g.own.Do(ctx, fn) }
+
+func (g *gpu) apart(fn func() error) error {
+	d, err := cuda.Open(g.index())
+	if err != nil { // the device has failed, and its other thread has nothing better to do
+		return g.own.Do(context.Background(), fn)
+	}
+	return errors.Join(d.Do(context.Background(), fn), d.Close())
+}
 
 func (g *gpu) version() (nccl.Version, error) { return nccl.GetVersion() }
 

@@ -28,6 +28,7 @@ func (e *Engine) stage(ctx context.Context, calls []started) error {
 		if err := e.uncaptured(); err != nil {
 			return err
 		}
+		e.use = unmarked
 		room, err := e.gpu.room(max(total, 1))
 		if err != nil {
 			return err
@@ -43,7 +44,7 @@ func (e *Engine) stage(ctx context.Context, calls []started) error {
 				return err
 			}
 		}
-		return e.gpu.mark()
+		return e.mark()
 	})
 	if err != nil {
 		return err
@@ -55,6 +56,7 @@ func (e *Engine) stage(ctx context.Context, calls []started) error {
 		return err
 	}
 	err = e.gpu.on(ctx, func() error {
+		e.use = unmarked
 		for _, c := range copies {
 			if c == nil || !c.out {
 				continue
@@ -63,7 +65,7 @@ func (e *Engine) stage(ctx context.Context, calls []started) error {
 				return err
 			}
 		}
-		return e.gpu.mark()
+		return e.mark()
 	})
 	if err != nil {
 		return err

@@ -18,14 +18,14 @@ const (
 	nameTime  = time.Second           // for the engine below to find out who died, once NCCL has failed
 	abortTime = time.Second           // for an abort, before the call returns
 	drainTime = 500 * time.Millisecond
-	closeTime = 2 * time.Second // for other ranks to close, too, and for an abort that does not return
+	closeTime = 2 * time.Second // for other ranks to close, too, and then for the communicator's end
 )
 
 var (
 	// errBroken is why a call ends that finds the communicator aborted.
 	errBroken = errors.New("the communicator was aborted")
 	// errAborts says that a thread is lost.
-	errAborts = errors.New("ncclgroup: ncclCommAbort has not returned: the thread that called it and the device's memory stay in use until the process ends")
+	errAborts = errors.New("ncclgroup: the communicator does not end (a graph that holds it may not have been destroyed): the thread that ends it and the device's memory stay in use until the process does")
 )
 
 // A link is a communicator that one goroutine at a time is in.
@@ -49,12 +49,14 @@ func (l *link) there() bool {
 	return l.c != nil
 }
 
-// abort is done aside.
-func (l *link) abort() error {
-	return l.do(func(c communicator) error {
-		l.c = nil
-		return c.Abort()
-	})
+// take takes the communicator out, so that nobody else is in it, nor waits for who
+// ends it. It is nil if it was not there.
+func (l *link) take() communicator {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.c
+	l.c = nil
+	return c
 }
 
 // A watch is what is known of a communicator's end, and who looks for it.
@@ -103,8 +105,18 @@ func (e *Engine) breakUp(cause error) {
 	}
 	w.tasks.Go(func() {
 		defer close(w.aborted)
-		_ = e.gpu.aside(context.Background(), e.link.abort) // the cause says more
+		_ = e.endBy(communicator.Abort) // the cause says more
 	})
+}
+
+// endBy ends the communicator, on a thread that nobody else needs: NCCL keeps it
+// until the graphs that hold the communicator are gone.
+func (e *Engine) endBy(fn func(communicator) error) error {
+	c := e.link.take()
+	if c == nil {
+		return nil
+	}
+	return e.gpu.apart(func() error { return fn(c) })
 }
 
 // guard begins to look for failures, as long as the communicator is there: those
@@ -212,17 +224,25 @@ func (e *Engine) tooLate(ctx context.Context) *collective.RankError {
 	return &collective.RankError{Rank: e.seat.rank, Phase: "cancelled", Err: cause}
 }
 
-// letGo waits until the communicator has been aborted and the stream has gone on.
-// The waits have ends: a device that hangs must not keep the error back.
+// letGo waits until the stream has gone on behind the call, if that has put
+// anything there. What NCCL has not put there completely it does not put there any
+// more once the communicator has been aborted; otherwise nobody waits for that,
+// because it takes until the graphs that hold the communicator are gone. The waits
+// have ends: a device that hangs must not keep the error back.
 func (e *Engine) letGo() {
-	ctx, cancel := context.WithTimeout(context.Background(), abortTime)
-	defer cancel()
-	select {
-	case <-e.watch.aborted:
-	case <-ctx.Done():
+	switch e.use {
+	case unused:
 		return
+	case unmarked:
+		patience := time.NewTimer(abortTime)
+		defer patience.Stop()
+		select {
+		case <-e.watch.aborted:
+		case <-patience.C:
+			return
+		}
 	}
-	ctx, cancel = context.WithTimeout(context.Background(), drainTime)
+	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
 	_ = e.gpu.aside(ctx, func() error { return poll(ctx, pauseDevice, e.gpu.passed, nil, nil) }) // a device that failed has also let go
 }
@@ -271,45 +291,53 @@ func (e *Engine) until(ctx context.Context, pause time.Duration, done func() (bo
 }
 
 // disconnect ends the communicator: with the other ranks, if they close within
-// closeTime, or else alone. No call is in progress.
+// closeTime, or else alone. No call is in progress. After errAborts a thread is
+// still in NCCL.
 func (e *Engine) disconnect() error {
 	w := &e.watch
 	w.mu.Lock()
 	w.ended = true
 	close(w.quit)
 	w.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	done := make(chan struct{})
-	go func() { // ends with the tasks, which is after an abort that hangs
-		defer close(done)
-		w.tasks.Wait()
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		return errAborts
+	err := within(closeTime, func() error { w.tasks.Wait(); return nil })
+	if err != nil || !e.link.there() {
+		return err
 	}
-	if !e.link.there() {
-		return nil
-	}
-	return e.gpu.aside(context.Background(), func() error { return e.finalize(ctx) })
-}
-
-func (e *Engine) finalize(ctx context.Context) error {
-	err := e.link.do(communicator.Finalize)
-	if err == nil {
-		err = poll(ctx, pauseNet, e.idle, e.watch.broken, nil)
-	}
-	if err != nil { // the others have not closed, or are gone
-		return e.link.abort()
-	}
-	return e.link.do(func(c communicator) error {
-		e.link.c = nil
-		if err := c.Destroy(); err != nil {
+	return within(2*closeTime, func() error {
+		if err := e.finalize(); err != nil { // the others have not closed, or are gone
+			return e.endBy(communicator.Abort)
+		}
+		if err := e.endBy(communicator.Destroy); err != nil {
 			return fmt.Errorf("closing: %w", err)
 		}
 		return nil
+	})
+}
+
+// within is fn's error, or errAborts if it has not returned in time. Then it goes
+// on.
+func within(limit time.Duration, fn func() error) error {
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	done := make(chan error, 1)
+	go func() { done <- fn() }()
+	select {
+	case err := <-done:
+		return err
+	case <-patience.C:
+		return errAborts
+	}
+}
+
+// finalize lets the ranks end the communicator together.
+func (e *Engine) finalize() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	return e.gpu.aside(ctx, func() error {
+		if err := e.link.do(communicator.Finalize); err != nil {
+			return err
+		}
+		return poll(ctx, pauseNet, e.idle, e.watch.broken, nil)
 	})
 }
 

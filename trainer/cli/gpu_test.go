@@ -127,16 +127,18 @@ func endless(t *testing.T, more ...string) *running {
 
 // One of two ranks is killed: the other names it, in graphs and without.
 func TestGPUKill(t *testing.T) {
-	for _, graphs := range []string{"whole", "apart", "off"} {
+	for _, graphs := range []string{"whole", "whole --steps-per-launch 3", "apart", "off"} {
 		t.Run(graphs, func(t *testing.T) {
-			r := endless(t, "--graphs", graphs)
+			r := endless(t, append([]string{"--graphs"}, strings.Fields(graphs)...)...)
 			require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGKILL))
 			killed := time.Now()
 			require.Equal(t, 1, r.finish(t), "%s", r.stderr)
-			require.Less(t, time.Since(killed), 5*time.Second)
+			require.Less(t, time.Since(killed), 3*time.Second)
+			t.Logf("ended after %v", time.Since(killed))
 			lost := only(r.seen, "peer_lost")
 			require.NotEmpty(t, lost, "%s", r.stderr)
 			require.Equal(t, 1, lost[0].Rank)
+			require.Less(t, lost[0].AfterMs, 1000.)
 			require.Empty(t, only(r.seen, "result"))
 		})
 	}

@@ -130,9 +130,5 @@ func (a *accelerator) byNCCL() bool {
 }
 
 // forget ends graphs before the engine whose calls are in them. Its failure has
-// been told: it is that of a step.
-func (t *trainingGPU) forget() {
-	if t != nil {
-		_ = t.backend.Do(context.Background(), t.backend.Forget)
-	}
-}
+// been told: it is that of a step. It is called from inside Do.
+func (t *trainingGPU) forget() { _ = t.backend.Forget() }

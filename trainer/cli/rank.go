@@ -82,6 +82,7 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 	if r.gpu != nil {
 		r.blas = r.settings.flags.multiplier()
 		err = r.gpu.backend.Do(ctx, func() (err error) {
+			defer r.gpu.forget() // NCCL frees no communicator that a graph holds
 			event, err = r.trainOn(ctx, r.gpu.backend)
 			return err
 		})

@@ -108,7 +108,6 @@ func (w *worker) run(ctx context.Context, path string, f trainFlags) error {
 		return err
 	}
 	defer node.Close()
-	defer onGPU.forget()
 	set, err := s.source.Open(ctx)
 	if err != nil {
 		return usage(err)

@@ -216,7 +216,7 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	if fused {
 		made, err = prepare(b, p)
 	}
-	if err == nil && made.count() == 0 && p.Epilogue != None {
+	if (err != nil || made.count() == 0) && p.Epilogue != None { // whatever cuBLASLt calls it
 		made.release()
 		p.Epilogue, p.Bias, p.Mask, fused = None, 0, 0, false
 		made, err = prepare(b, p)

@@ -8,7 +8,6 @@
 // Numbers of cuBLASLt, the same in 11, 12 and 13.
 enum {
 	success = 0,
-	not_supported = 15,
 	real_32f = 0,
 	desc_trans_a = 3,
 	desc_trans_b = 4,
@@ -95,8 +94,6 @@ int rt_lt_prepare(void *handle, const rt_product *p, size_t workspace, rt_matmul
 	int want = *count, got = 0;
 	*count = 0;
 	int r = describe(p, made);
-	if (r == not_supported) // of an epilogue that this version does not have
-		return success;
 	void *preference = NULL;
 	if (r == success)
 		r = lt.preference_create(&preference);
@@ -108,8 +105,6 @@ int rt_lt_prepare(void *handle, const rt_product *p, size_t workspace, rt_matmul
 		r = lt.heuristic(handle, made->desc, made->a, made->b, made->d, made->d, preference, want, candidates, &got);
 	if (preference != NULL)
 		lt.preference_destroy(preference);
-	if (r == not_supported)
-		return success;
 	if (r != success)
 		return r;
 	for (int i = 0; i < got; i++) // those that are possible, in the order they came

@@ -436,6 +436,25 @@ func TestProducts(t *testing.T) {
 	})
 }
 
+// Where cuBLASLt does not look for a kernel with the epilogue, for whatever reason,
+// there is one without it.
+func TestProductThatIsNotFused(t *testing.T) {
+	onDevice(t, func(d *Device, s Stream) {
+		_, err := CublasLt.Open()
+		need(t, err)
+		blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
+		require.NoError(t, err)
+		p := Product{M: 4, N: 4, K: 1, Epilogue: Bias, A: put(t, d, s, []float32{1, 2, 3, 4}), B: put(t, d, s, []float32{1, 1, 1, 1}), C: alloc(t, d, 64), Bias: put(t, d, s, make([]float32, 4))}
+		plan, err := blas.Plan(s, p)
+		require.NoError(t, err)
+		t.Logf("with K = 1 the product is fused: %v", plan.Fused())
+		require.NoError(t, plan.Run(s))
+		require.Equal(t, []float32{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4}, take(t, s, p.C, 16))
+		plan.Destroy()
+		require.NoError(t, blas.Destroy())
+	})
+}
+
 // Matrices may lie at any element; then there is another kind of product. An
 // epilogue's memory may not.
 func TestProductsAnywhere(t *testing.T) {

@@ -294,6 +294,7 @@ RT_API int cublasLtMatmulAlgoGetHeuristic(Handle* h, Desc* q, Layout* a, Layout*
   *got = 0;
   if (!h || want < 1 || !fits(*q, *a, *b, *c, *d)) return InvalidValue;
   if (!supported(*q, *a, *b, *c, *d)) return NotSupported;
+  if (q->epilogue != Default && (q->trans_a ? a->rows : a->columns) == 1) return InvalidValue;  // and not NotSupported
   for (int i = 0; i < std::min(want, 3); i++) {
     size_t workspace = (size_t)i << 16;
     if (workspace > p->workspace) break;

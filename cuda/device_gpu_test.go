@@ -334,12 +334,6 @@ func reference(p Product, c, a, b []float32) (product, sums []float64) {
 	return product, sums
 }
 
-// bit is what a mask says of element i of a matrix with n columns.
-func bit(mask []byte, i, n int) bool {
-	at := i/n*maskWidth(n) + i%n
-	return mask[at/8]>>(at%8)&1 == 1
-}
-
 func TestProducts(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		_, err := CublasLt.Open()
@@ -356,7 +350,8 @@ func TestProducts(t *testing.T) {
 		}
 		const m, n, k = 24, 16, 32
 		a, b, c, bias := numbers(m*k), numbers(k*n), numbers(m*n), numbers(max(m, n))
-		mask := alloc(t, d, MaskBytes(m, n))
+		mask := alloc(t, d, MaskBytes(m, n)) // only cuBLASLt knows which bit is which
+		var relu []float32                   // what was computed when the mask was written
 		for _, p := range []Product{
 			{}, {TransA: true}, {TransB: true}, {TransA: true, TransB: true}, {Beta: 1}, {TransB: true, Beta: .5},
 			{TransB: true, Epilogue: Bias}, {TransB: true, Epilogue: BiasRelu}, {TransB: true, Epilogue: BiasReluMask},
@@ -372,9 +367,8 @@ func TestProducts(t *testing.T) {
 			if p.Epilogue == BiasReluMask || p.Epilogue == ReluGrad {
 				p.Mask = mask
 			}
-			kept := make([]byte, MaskBytes(m, n))
-			if p.Epilogue == ReluGrad {
-				require.NoError(t, s.Read(kept, mask))
+			if p.Epilogue == ReluGrad && relu == nil {
+				continue
 			}
 			plan, err := blas.Plan(s, p)
 			require.NoError(t, err, key)
@@ -398,7 +392,7 @@ func TestProducts(t *testing.T) {
 				case BiasRelu, BiasReluMask:
 					want[i] = max(0, want[i]+float64(bias[i%n]))
 				case ReluGrad:
-					if !bit(kept, i, n) {
+					if relu[i] == 0 {
 						want[i] = 0
 					}
 				}
@@ -410,10 +404,7 @@ func TestProducts(t *testing.T) {
 					require.InDelta(t, sums[i], got, 1e-5, "sum %d", i)
 				}
 			case BiasReluMask:
-				require.NoError(t, s.Read(kept, mask))
-				for i := range want {
-					require.Equal(t, got[i] > 0, bit(kept, i, n), "bit of element %d", i)
-				}
+				relu = got
 			}
 		}
 		chosen := blas.Choices()

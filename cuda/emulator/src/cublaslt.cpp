@@ -79,6 +79,10 @@ void put(char* p, int type, size_t i, float v) {
   else ((float*)p)[i] = v;
 }
 
+// scatter turns a row into the place of its bit in a column of a mask. Which one that is
+// nobody but cuBLASLt knows.
+constexpr size_t scatter = 85;  // less than 128, of which columns are multiples
+
 // A Product is a call with all that it depends on.
 struct Product {
   Desc desc;
@@ -136,7 +140,7 @@ rt::Result multiply(const Product& p, int batch) {
       float v = alpha * sum[i];
       if (beta != 0) v += beta * get(c, p.lc.type, j * p.lc.ld + i);
       if (e & Bias) v += get(bias, bias_type, i);
-      size_t bit = j * q.aux_ld + i;
+      size_t bit = j * q.aux_ld + (i ^ scatter);
       if (e & Gradient) {
         if (!(aux[bit / 8] >> (bit % 8) & 1)) v = 0;
       } else if (e & Relu) {
@@ -176,7 +180,7 @@ rt::Result execute(const Product& p) {
     if (outside(q.bias, bytes)) return fault("the bias", q.bias, bytes);
   }
   if (q.epilogue & (Aux | Gradient) && p.m && p.n) {
-    size_t bytes = ((p.n - 1) * q.aux_ld + p.m + 7) / 8;
+    size_t bytes = p.n * q.aux_ld / 8;
     if (outside(q.aux, bytes)) return fault("the mask", q.aux, bytes);
   }
   for (int i = 0; i < p.ld.batch; i++)

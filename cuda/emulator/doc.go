@@ -37,6 +37,8 @@
 //	RINGTRAIN_EMULATOR_MEMORY       bytes of each, 4 GiB unless set
 //	RINGTRAIN_EMULATOR_DRIVER       version of the driver, 13000 unless set; an older
 //	                                one loads PTX, and not what NVRTC makes
+//	RINGTRAIN_EMULATOR_NCCL         version of NCCL that it passes for, 2.30.7 unless
+//	                                set; what came later is refused
 //	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
 //	                                begins, 20 unless set
 //	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster

@@ -331,19 +331,39 @@ func TestDeadPeer(t *testing.T) {
 	abort.Wait()
 }
 
-// Two ranks on one device are refused unless that is asked for.
+// Two ranks on one device are refused unless that is asked for, which versions
+// before 2.30.3 do not understand.
 func TestDuplicateDevice(t *testing.T) {
-	env := stand(t)
-	id := uniqueID(t, env)
-	codes := make(chan int, 2)
-	for r := range 2 {
-		go func() {
-			runtime.LockOSThread()
-			k := newRank(t, env, 0, r, 2)
-			defer k.cuda.Call("cuDevicePrimaryCtxRelease_v2", 0)
-			codes <- k.nccl.Call("rt_init_rank", &k.comm, 2, &id, r, 1)
-		}()
+	for _, version := range []string{"2.30.7", "2.30.2"} {
+		env := stand(t)
+		if version == "2.30.2" {
+			t.Setenv("RINGTRAIN_EMULATOR_NCCL", version)
+			t.Setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1")
+		}
+		id := uniqueID(t, env)
+		codes := make(chan int, 2)
+		for r := range 2 {
+			go func() {
+				runtime.LockOSThread()
+				k := newRank(t, env, 0, r, 2)
+				defer k.cuda.Call("cuDevicePrimaryCtxRelease_v2", 0)
+				codes <- k.nccl.Call("rt_init_rank", &k.comm, 2, &id, r, 1)
+			}()
+		}
+		require.Equal(t, invalidUsage, <-codes, version)
+		require.Equal(t, invalidUsage, <-codes, version)
 	}
-	require.Equal(t, invalidUsage, <-codes)
-	require.Equal(t, invalidUsage, <-codes)
+}
+
+// An older NCCL says so, and has nothing newer.
+func TestVersionOfNCCL(t *testing.T) {
+	t.Setenv("RINGTRAIN_EMULATOR_NCCL", "2.17.1")
+	ranks(t, 1, func(k *rank) {
+		var version int32
+		require.Zero(t, k.nccl.Call("ncclGetVersion", &version))
+		require.EqualValues(t, 21701, version)
+		var part uintptr
+		require.Equal(t, invalidUsage, k.nccl.Call("ncclCommSplit", k.comm, 0, 0, &part, nil))
+		require.Zero(t, k.nccl.Call("ncclCommDestroy", k.comm))
+	})
 }

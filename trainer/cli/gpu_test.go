@@ -103,6 +103,19 @@ func TestGPUTraining(t *testing.T) {
 	}
 }
 
+// Two workers share a GPU with the oldest NCCL, too, which knows no variable for
+// that; and one still older is done without.
+func TestGPUOldNCCL(t *testing.T) {
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		t.Skip("only the emulator can pass for another version")
+	}
+	for version, plan := range map[string]string{"2.14.3": "NCCL 2.14.3, in an order of its own", "2.12.12": "host memory, without NCCL"} {
+		t.Setenv("RINGTRAIN_EMULATOR_NCCL", version)
+		got, _ := trainOnGPUs(t, fewSteps(t, "--workers", "2", "--share-gpu", "--device", "cuda")...)
+		require.Contains(t, got[len(got)-1].Plan, plan)
+	}
+}
+
 // A checkpoint of a GPU goes on on the CPU, and the other way round, as a training
 // that was never broken off.
 func TestGPUResume(t *testing.T) {
@@ -168,6 +181,7 @@ func TestGPUMistakes(t *testing.T) {
 		"--graphs apart: the workers compute on the CPU":       {args: "--workers 1 --device cpu --graphs apart"},
 		"ringtrain: --graphs whole: gradients are not added":   {args: "--workers 2 --device cuda --share-gpu --graphs whole --nccl off"},
 		"--nccl must: NCCL keeps no ring order":                {args: "--workers 2 --device cuda --share-gpu --nccl must --order ring"},
+		"is NCCL 2.12.12, and 2.14.3 or newer is needed":       {"RINGTRAIN_EMULATOR_NCCL=2.12.12", "--workers 2 --device cuda --share-gpu --nccl must"},
 		"ringtrain: --device cuda: no GPU can be used: cuBLAS": {"RINGTRAIN_CUBLASLT_LIB=/nonexistent", "--workers 1 --device cuda"},
 		"no GPU can be used: ":                                 {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
 	} {

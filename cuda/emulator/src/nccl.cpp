@@ -42,6 +42,13 @@ int refuse(Status s, const std::string& why) {
   return s;
 }
 
+// version is that of the NCCL that this one passes for, as ncclGetVersion counts.
+int version() {
+  int major = 2, minor = 30, patch = 7;
+  if (const char* as = getenv("RINGTRAIN_EMULATOR_NCCL")) minor = patch = 0, sscanf(as, "%d.%d.%d", &major, &minor, &patch);
+  return major * 10000 + minor * 100 + patch;
+}
+
 // host names the machine for NCCL: NCCL_HOSTID if it is set.
 std::string host() {
   char name[64] = "";
@@ -52,7 +59,7 @@ std::string host() {
 
 bool shares_device(const Comm& c, int r, int q) {
   const Member &a = c.segment->members[r], &b = c.segment->members[q];
-  const char* allowed = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  const char* allowed = version() < 23003 ? nullptr : getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   return a.device == b.device && !strcmp(a.host, b.host) && !(allowed && !strcmp(allowed, "1"));
 }
 
@@ -72,7 +79,7 @@ void start(const std::shared_ptr<Comm>& c) {
     if (c->segment->members[r].size != c->size) return c->fail(InvalidUsage, "the ranks do not agree on their number");
     if (r != c->rank && shares_device(*c, r, c->rank))
       return c->fail(InvalidUsage, "Duplicate GPU detected : rank " + std::to_string(c->rank) + " and rank " + std::to_string(r) +
-                                       " both on CUDA device " + std::to_string(c->device) + ". Set NCCL_MULTI_RANK_GPU_ENABLE=1, or NCCL_HOSTID for each");
+                                       " both on CUDA device " + std::to_string(c->device) + ". Set NCCL_HOSTID for each, or from 2.30.3 NCCL_MULTI_RANK_GPU_ENABLE=1");
   }
   int busy = InProgress;
   c->state.compare_exchange_strong(busy, Success);
@@ -213,7 +220,7 @@ void Comm::fail(Status s, const std::string& why) {
 
 using namespace nccl;
 
-RT_API int ncclGetVersion(int* v) { return *v = 23007, Success; }
+RT_API int ncclGetVersion(int* v) { return *v = version(), Success; }
 
 RT_API const char* ncclGetErrorString(int s) {
   switch (s) {
@@ -276,6 +283,7 @@ RT_API int ncclCommUserRank(Handle* h, int* r) { return *r = h->comm->rank, Succ
 RT_API int ncclCommCuDevice(Handle* h, int* d) { return *d = h->comm->device, Success; }
 
 RT_API int ncclCommSplit(Handle* h, int color, int key, Handle** out, const Config* config) {
+  if (version() < 21801) return refuse(InvalidUsage, "ncclCommSplit came with 2.18.1");
   if (h->comm->state != Success) return InvalidUsage;
   bool blocking = config ? config->blocking != 0 : h->comm->blocking;
   std::shared_ptr<Comm> parent = h->comm;

@@ -6,7 +6,7 @@
 #   scripts/gpu-check.sh --build DIRECTORY
 #
 #   conformance  the tests of packages cuda and nn/gpu: every promise of the Backend
-#   parity       each kernel against the function of nn/cpu that it equals
+#   parity       each kernel against the function of nn/cpu that it equals; what each takes
 #   training     200 steps from the CPU's weights: loss within 1e-5, gradients within
 #                1e-4; 200 steps by itself: accuracy within a point; graphs of steps
 #   train        the command, 1 worker and 2 that share the GPU, against the same on the
@@ -170,7 +170,7 @@ part_conformance() {
 	tests cuda.test cuda -test.skip 'Headers|StubsFail'
 	tests gpu.test nn/gpu -test.skip 'TestLockstep|TestFreeRun|TestTraining|TestWholeStep'
 }
-part_parity() { tests kernels.test cuda/kernels -test.run '^(TestParity|TestImageIsOfTheSource)$'; }
+part_parity() { tests kernels.test cuda/kernels -test.run '^(TestParity|TestImageIsOfTheSource|TestImageHasBounds|TestResources)$'; }
 part_training() { tests gpu.test nn/gpu -test.run '^(TestTraining|TestWholeStep|TestLockstep|TestFreeRun)$'; }
 
 part_train() {

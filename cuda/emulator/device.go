@@ -176,13 +176,9 @@ func (d *Device) Wait() error { return d.check("cuCtxSynchronize") }
 // kernel's own types: uintptr for pointers, int32 for int, structs of equal
 // layout.
 func (d *Device) Launch(stream uintptr, kernel string, grid, block [3]uint32, args ...any) error {
-	f, ok := d.function[kernel]
-	if !ok {
-		name := append([]byte(kernel), 0)
-		if err := d.check("cuModuleGetFunction", &f, d.module, &name[0]); err != nil {
-			return fmt.Errorf("%w (%s)", err, kernel)
-		}
-		d.function[kernel] = f
+	f, err := d.find(kernel)
+	if err != nil {
+		return err
 	}
 	var pins runtime.Pinner
 	defer pins.Unpin()
@@ -194,4 +190,29 @@ func (d *Device) Launch(stream uintptr, kernel string, grid, block [3]uint32, ar
 		pins.Pin(params[i])
 	}
 	return d.check("cuLaunchKernel", f, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, stream, &params[0], nil)
+}
+
+// find is the kernel's function.
+func (d *Device) find(kernel string) (uintptr, error) {
+	f, ok := d.function[kernel]
+	if ok {
+		return f, nil
+	}
+	name := append([]byte(kernel), 0)
+	if err := d.check("cuModuleGetFunction", &f, d.module, &name[0]); err != nil {
+		return 0, fmt.Errorf("%w (%s)", err, kernel)
+	}
+	d.function[kernel] = f
+	return f, nil
+}
+
+// Attribute is what the driver says of a kernel, by the number of the attribute.
+func (d *Device) Attribute(kernel string, attribute int) (int, error) {
+	f, err := d.find(kernel)
+	if err != nil {
+		return 0, err
+	}
+	var v int32
+	err = d.check("cuFuncGetAttribute", &v, attribute, f)
+	return int(v), err
 }

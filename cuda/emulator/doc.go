@@ -12,7 +12,8 @@
 // addresses (MISALIGNED_ADDRESS), two threads that touch one word with no barrier
 // between, barriers and shuffles that some threads never come to (both
 // LAUNCH_FAILED). As on a device every later call then returns the same error; on
-// standard error stands what happened, where.
+// standard error stands what happened, where. A launch fails too if its blocks have more
+// threads than are sure to have registers: 256, or what __launch_bounds__ says.
 //
 // The host: memory that was never written (it is full of NaNs, as is shared
 // memory), copies that leave their memory, use after free, a missing wait (work

@@ -38,7 +38,7 @@ extern "C" __global__ void gather_words(unsigned* y, const unsigned* data, const
 // advance rows, and puts the hyper-parameters and the random numbers of the next
 // step where its kernels find them: row step mod table_rows of the table, and
 // random->step. Any pointer but progress may be null.
-extern "C" __global__ void tick(Progress* progress, i64 advance, float* losses, int slots, const float* loss, float* hyper, const float* table,
+extern "C" __global__ void __launch_bounds__(1024) tick(Progress* progress, i64 advance, float* losses, int slots, const float* loss, float* hyper, const float* table,
                      int table_rows, Random* random) {
   u64 step = progress->step;
   __syncthreads();

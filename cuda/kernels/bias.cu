@@ -24,7 +24,7 @@ extern "C" __global__ void add_bias_relu(float* y, const float* bias, i64 n, int
 // sum[j] += Σᵢ y[i,j]: Backend.SumRows, but for the order: threadIdx.y takes
 // every 32nd row, and their sums are added in order. A block of 32 by 32 threads
 // has 32 columns.
-extern "C" __global__ void sum_rows(float* sum, const float* y, int rows, int columns) {
+extern "C" __global__ void __launch_bounds__(1024) sum_rows(float* sum, const float* y, int rows, int columns) {
   __shared__ float part[32][33];
   int column = blockIdx.x * 32 + threadIdx.x;
   float s = 0.f;

@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-var entry = regexp.MustCompile(`(?m)^extern "C" __global__ void (\w+)\(`)
+var entry = regexp.MustCompile(`(?m)^extern "C" __global__ void (?:__launch_bounds__\(1024\) )?(\w+)\(`)
 
 // List is what the source has, in its order.
 func TestListIsTheSource(t *testing.T) {
@@ -84,6 +84,21 @@ func TestImageIsOfTheSource(t *testing.T) {
 	require.NotEqual(t, ImageMark(Source()), ImageMark(Source()+" "))
 	_, err = unpack(packed[:len(packed)-9])
 	require.ErrorContains(t, err, "go generate")
+}
+
+// Where a block has 1024 threads the image says so: else a compiler may give them more
+// registers than a multiprocessor has.
+func TestImageHasBounds(t *testing.T) {
+	image, err := Image()
+	require.NoError(t, err)
+	for _, k := range List {
+		_, body, ok := strings.Cut(string(image), ".visible .entry "+k.Name+"(")
+		require.True(t, ok, k.Name)
+		head, _, _ := strings.Cut(body, "{")
+		if _, block := k.Shape.Of(1, 1); block.X*block.Y > threads {
+			require.Contains(t, head, ".maxntid 1024", k.Name)
+		}
+	}
 }
 
 var ptxEntry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)

@@ -46,7 +46,7 @@ __device__ __forceinline__ double block_sum(double v) {
 
 // The loss of Backend.CrossEntropy: loss[0] += Σᵢ row_loss(p[i, labels[i]]). One
 // block.
-extern "C" __global__ void cross_entropy(float* loss, const float* p, const int* labels, int rows, int width) {
+extern "C" __global__ void __launch_bounds__(1024) cross_entropy(float* loss, const float* p, const int* labels, int rows, int width) {
   double sum = 0;
   for (int i = threadIdx.x; i < rows; i += blockDim.x) sum += row_loss(p[(i64)i * width + labels[i]]);
   double total = block_sum(sum);
@@ -83,7 +83,7 @@ __device__ __forceinline__ int best_column(const float* x, int width) {
 
 // Backend.Correct: count[0] += how many rows have their label as best_column.
 // One block. Equal in every bit.
-extern "C" __global__ void correct(float* count, const float* scores, const int* labels, int rows, int width) {
+extern "C" __global__ void __launch_bounds__(1024) correct(float* count, const float* scores, const int* labels, int rows, int width) {
   double right = 0;
   for (int i = threadIdx.x / 32; i < rows; i += blockDim.x / 32) {
     int best = best_column(scores + (i64)i * width, width);

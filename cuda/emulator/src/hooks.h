@@ -20,6 +20,7 @@ struct rt_kernel {
   void (*call)(void** args);
   int count;
   const unsigned* sizes;
+  unsigned threads;  // of a block at most
 };
 struct rt_module {
   const rt_kernel* kernels;

@@ -118,6 +118,10 @@ Result check(const Launch& l, unsigned dynamic, Function* f) {
     say("launch of %s with blocks (%u,%u,%u) of threads (%u,%u,%u)", f->kernel->name, b.x, b.y, b.z, t.x, t.y, t.z);
     return InvalidValue;
   }
+  if (t.x * t.y * t.z > f->kernel->threads) {
+    say("launch of %s with blocks of (%u,%u,%u) threads: only %u are sure to have registers, by its __launch_bounds__", f->kernel->name, t.x, t.y, t.z, f->kernel->threads);
+    return LaunchOutOfResources;
+  }
   return dynamic > most_shared ? LaunchOutOfResources : Success;
 }
 
@@ -210,7 +214,7 @@ RT_API int cuFuncGetAttribute(int* v, int attribute, Function* f) {
   Module* m = owner(f);
   if (!m) return InvalidHandle;
   switch (attribute) {
-    case 0: *v = most_threads; break;                                                                // MAX_THREADS_PER_BLOCK
+    case 0: *v = (int)f->kernel->threads; break;                                                     // MAX_THREADS_PER_BLOCK
     case 1: *v = (int)(m->loaded.module.shared_end - m->loaded.module.shared_begin); break;          // SHARED_SIZE_BYTES, of the module
     case 4: *v = 32; break;                                                                          // NUM_REGS
     case 8: *v = most_shared; break;                                                                 // MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -57,22 +57,31 @@ std::string blank(std::string s) {
   return s;
 }
 
-// kernels returns the names of the functions declared __global__ void.
-std::vector<std::string> kernels(const std::string& source) {
-  std::vector<std::string> names;
+// unbounded is how many threads a block has room for whatever the kernel: without
+// __launch_bounds__ the compiler may give each 255 of 65536 registers.
+const std::string unbounded = "256";
+
+// kernels returns an entry of the table for each function declared __global__ void.
+std::string kernels(const std::string& source) {
+  std::string entries;
   std::string s = blank(source);
   for (size_t at = 0; (at = s.find("__global__", at)) != std::string::npos;) {
     at += 10;
     size_t open = s.find_first_of("({;", at);
     if (open == std::string::npos || s[open] != '(') continue;
-    if (!s.compare(at, open - at + 1, " void __launch_bounds__(")) open = s.find('(', s.find(')', open));
+    std::string threads = unbounded;
+    if (!s.compare(at, open - at + 1, " void __launch_bounds__(")) {
+      size_t close = s.find(')', open);
+      threads = s.substr(open + 1, close - open - 1);
+      open = s.find('(', close);
+    }
     size_t end = open;
     while (end > at && isspace(s[end - 1])) end--;
     size_t begin = end;
     while (begin > at && (isalnum(s[begin - 1]) || s[begin - 1] == '_')) begin--;
-    names.push_back(s.substr(begin, end - begin));
+    entries += "RT_ENTRY(" + s.substr(begin, end - begin) + ", (" + threads + ")), ";
   }
-  return names;
+  return entries;
 }
 
 int run(const std::vector<std::string>& args, const std::string& log) {
@@ -100,9 +109,7 @@ bool builtins(std::string* log) {
 }
 
 int compile(Program* p) {
-  std::string home = directory((void*)compile), text = "#include \"" + home + "/shim.h\"\n#line 1 \"kernels.cu\"\n" + p->source + "\n\nRT_TABLE(";
-  for (auto& k : kernels(p->source)) text += "RT_ENTRY(" + k + "), ";
-  text += ")\n";
+  std::string home = directory((void*)compile), text = "#include \"" + home + "/shim.h\"\n#line 1 \"kernels.cu\"\n" + p->source + "\n\nRT_TABLE(" + kernels(p->source) + ")\n";
   uint64_t key = rt::checksum(text.data(), text.size());
   char name[32];
   snprintf(name, sizeof name, "/image-%016llx", (unsigned long long)key);

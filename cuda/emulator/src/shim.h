@@ -184,10 +184,10 @@ template <class... A, void (*F)(A...)> struct rt_call<F> {
   };
   __attribute__((no_sanitize("kernel-address"))) static void go(void** args) { with(args, typename upto<sizeof...(A)>::list{}); }
 };
-#define RT_ENTRY(f) {#f, rt_call<f>::go, rt_call<f>::count, rt_call<f>::sizes}
+#define RT_ENTRY(f, threads) {#f, rt_call<f>::go, rt_call<f>::count, rt_call<f>::sizes, threads}
 #define RT_TABLE(...)                                                                                            \
   extern "C" __attribute__((visibility("default"), no_sanitize("kernel-address"))) void rt_open(const rt_hooks* hooks, rt_module* m) {          \
-    static const rt_kernel kernels[] = {__VA_ARGS__ {0, 0, 0, 0}};                                              \
+    static const rt_kernel kernels[] = {__VA_ARGS__ {0, 0, 0, 0, 0}};                                              \
     rt_machine = *hooks;                                                                                         \
     *m = rt_module{kernels, (int)(sizeof kernels / sizeof *kernels) - 1, &threadIdx, &blockIdx, &blockDim,       \
                    &gridDim, &rt_lane, __start_rt_shared, __stop_rt_shared, __ehdr_start, _end};                 \

@@ -6,7 +6,8 @@
 #   scripts/gpu-check.sh --build DIRECTORY
 #
 #   conformance  the tests of packages cuda and nn/gpu: every promise of the Backend
-#   parity       each kernel against the function of nn/cpu that it equals; what each takes
+#   parity       each kernel against the function of nn/cpu that it equals, on a GPU in
+#                a process of its own, as a fault is one of the process; what each takes
 #   training     200 steps from the CPU's weights: loss within 1e-5, gradients within
 #                1e-4; 200 steps by itself: accuracy within a point; graphs of steps
 #   train        the command, 1 worker and 2 that share the GPU, against the same on the
@@ -16,6 +17,9 @@
 #   kill         kill -9 of a rank: the others name it within 2 seconds and go on
 #   sanitizer    compute-sanitizer finds nothing in any kernel and in a training
 #   speed        PyTorch's steps and ours, in this run, and the goals they are held to
+#
+# A test that fails is run again by itself with CUDA_LAUNCH_BLOCKING=1, and by
+# compute-sanitizer's memcheck: three tests at most of each command.
 #
 # --parts takes names with commas between, all unless given. Each part has a time
 # limit of its own; --limit is one for all together, and what is left out for it
@@ -42,7 +46,7 @@ set -uo pipefail # not -e: what fails is reported, and the rest goes on
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 
-declare -A part_limits=([conformance]=200 [parity]=120 [training]=240 [train]=120 [nccl]=120 [kill]=150 [sanitizer]=400 [speed]=500)
+declare -A part_limits=([conformance]=200 [parity]=180 [training]=240 [train]=120 [nccl]=120 [kill]=150 [sanitizer]=400 [speed]=500)
 parts_known=(conformance parity training train nccl kill sanitizer speed)
 # shellcheck source=gpu/parts.sh
 source "$here/gpu/parts.sh"
@@ -163,6 +167,76 @@ tests() {
 		printf '\nFAILED: no test of %s ran.\n' "$name"
 		failed=1
 	fi
+	local broken
+	mapfile -t broken < <(broken_tests "$work/log")
+	alone "$name" "${broken[@]}"
+	cd "$root" || return
+}
+
+# broken_tests prints the tests of a log that failed, or began and did not end; of
+# those that have subtests, the subtests.
+broken_tests() {
+	awk '
+		/^=== RUN / { begun[$3] = 1 }
+		/^ *--- (PASS|SKIP): / { ended[$3] = 1 }
+		/^ *--- FAIL: / { broken[$3] = ended[$3] = 1 }
+		END {
+			for (test in begun) if (!ended[test]) broken[test] = 1
+			for (test in broken) {
+				leaf = 1
+				for (other in broken) if (index(other, test "/") == 1) leaf = 0
+				if (leaf) print test
+			}
+		}' "$1" | sort
+}
+
+# alone NAME TEST... runs tests again, each by itself, so that no earlier fault is
+# taken for theirs, and the driver and the sanitizer say where the fault is.
+alone() {
+	local name=$1 test pattern sanitizer end=$deadline deadline
+	shift
+	sanitizer=$(find_sanitizer) || sanitizer=
+	for test in "${@:1:3}"; do
+		pattern=$(printf '%s' "$test" | sed -E 's/[].*+?^$(){}|[\\]/\\&/g; s,/,$/^,g')
+		deadline=$((SECONDS + 60 < end ? SECONDS + 60 : end))
+		try "$test alone, with CUDA_LAUNCH_BLOCKING=1" env CUDA_LAUNCH_BLOCKING=1 "$binaries/$name" -test.v -test.run "^$pattern\$"
+		if [[ -n $sanitizer ]]; then
+			deadline=$((SECONDS + 60 < end ? SECONDS + 60 : end))
+			try "$test alone, by memcheck" "$sanitizer" --tool memcheck --error-exitcode 9 --print-limit 20 "$binaries/$name" -test.v -test.run "^$pattern\$"
+		fi
+	done
+}
+
+# find_sanitizer prints where compute-sanitizer is, if there is a GPU for it.
+find_sanitizer() {
+	! $emulator && { command -v compute-sanitizer || look "" '/usr/local/cuda*/bin/compute-sanitizer'; }
+}
+
+# kernels_apart runs TestParity in a process for each kernel, and then again those
+# that failed.
+kernels_apart() {
+	local names name rc seconds broken=()
+	mapfile -t names < <(sed -nE 's/ *__launch_bounds__ *\([^)]*\)//; s/^extern "C" __global__ +void +([a-z0-9_]+)\(.*/\1/p' "$root"/cuda/kernels/*.cu)
+	cd "$root/cuda/kernels" || return
+	printf '\nTestParity, in a process for each of %d kernels:\n\n```\n' "${#names[@]}"
+	for name in "${names[@]}"; do
+		rc=0 seconds=$((SECONDS + 30 < deadline ? 30 : deadline - SECONDS))
+		if ((seconds > 0)); then
+			timeout --kill-after=5 "$seconds" "$binaries/kernels.test" -test.v -test.run "^TestParity\$/^$name\$" >"$work/log" 2>&1 || rc=$?
+			if ((rc == 0)) && grep -q -- "^ *--- PASS: TestParity/$name " "$work/log"; then
+				echo "passed $name"
+				continue
+			fi
+			grep -v '^=== ' "$work/log" | head -n 20
+		fi
+		echo "FAILED $name: exit code $rc; it had $seconds s"
+		broken+=("TestParity/$name")
+	done
+	printf '```\n'
+	if ((${#broken[@]} > 0 || ${#names[@]} == 0)); then
+		failed=1
+		alone kernels.test "${broken[@]}"
+	fi
 	cd "$root" || return
 }
 
@@ -170,7 +244,14 @@ part_conformance() {
 	tests cuda.test cuda -test.skip 'Headers|StubsFail'
 	tests gpu.test nn/gpu -test.skip 'TestLockstep|TestFreeRun|TestTraining|TestWholeStep'
 }
-part_parity() { tests kernels.test cuda/kernels -test.run '^(TestParity|TestImageIsOfTheSource|TestImageHasBounds|TestResources)$'; }
+part_parity() {
+	if $emulator; then
+		tests kernels.test cuda/kernels -test.run '^(TestParity|TestImageIsOfTheSource|TestImageHasBounds|TestResources)$'
+		return
+	fi
+	tests kernels.test cuda/kernels -test.run '^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$'
+	kernels_apart
+}
 part_training() { tests gpu.test nn/gpu -test.run '^(TestTraining|TestWholeStep|TestLockstep|TestFreeRun)$'; }
 
 part_train() {
@@ -204,7 +285,7 @@ part_sanitizer() {
 		printf '\nnot checked: compute-sanitizer needs a GPU; the emulator looks for the same with -test.run TestParity.\n'
 		return 1
 	fi
-	sanitizer=$(command -v compute-sanitizer || look "" '/usr/local/cuda*/bin/compute-sanitizer') || {
+	sanitizer=$(find_sanitizer) || {
 		printf '\nFAILED: there is no compute-sanitizer: it comes with a CUDA toolkit.\n'
 		failed=1
 		return

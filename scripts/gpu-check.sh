@@ -252,7 +252,7 @@ part_parity() {
 	tests kernels.test cuda/kernels -test.run '^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$'
 	kernels_apart
 }
-part_training() { tests gpu.test nn/gpu -test.run '^(TestTraining|TestWholeStep|TestLockstep|TestFreeRun)$'; }
+part_training() { tests gpu.test nn/gpu -test.run '^(TestTraining|TestWholeStep|TestWholeStepCalls|TestLockstep|TestFreeRun)$'; }
 
 part_train() {
 	local steps=200 workers device

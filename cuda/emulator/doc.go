@@ -43,6 +43,8 @@
 //	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
 //	                                begins, 20 unless set
 //	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster
+//	RINGTRAIN_EMULATOR_NAME         of the devices, before their number
+//	RINGTRAIN_EMULATOR_LT_KERNELS   kernels of a matrix product, 1 unless set
 //	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues
 //	RINGTRAIN_EMULATOR_PTX          an image of NVRTC's stand-in, to be loaded in
 //	                                place of PTX that has the same kernels

@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,9 @@ func within(t *testing.T, o gpu.Options, fn func(b *gpu.Backend)) {
 	require.NoError(t, b.Sync(t.Context()))
 	require.NoError(t, b.Close())
 }
+
+// emulated reports whether the device is the stand-in.
+func emulated(b *gpu.Backend) bool { return strings.HasPrefix(b.Info().Name, "ringtrain emulator") }
 
 func read(b nn.Backend, v nn.Buffer) []float32 {
 	values := make([]float32, v.Len())

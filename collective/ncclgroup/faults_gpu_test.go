@@ -26,7 +26,15 @@ type faulty struct {
 	before   func() error // queueing, if not nil
 	state    func() error // instead of AsyncError, if that is no error and state not nil
 	versions func() (nccl.Version, error)
-	closes   *int // counts them, if not nil
+	closes   *int   // counts them, if not nil
+	asked    func() // before passed, if not nil
+}
+
+func (f *faulty) passed() (bool, error) {
+	if f.asked != nil {
+		f.asked()
+	}
+	return f.hardware.passed()
 }
 
 func (f *faulty) close() error {
@@ -243,6 +251,26 @@ func TestCancelled(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		blames(t, err, 1)
 	})
+}
+
+// A call that ends because its communicator was aborted has not been made, also
+// when the device says so first.
+func TestAbortedIsNotDone(t *testing.T) {
+	var waiting *rank
+	errRefused := &nccl.Error{Call: "ncclAllReduce", Result: nccl.SystemError}
+	all := faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware {
+		f := &faulty{hardware: g}
+		if r == 1 {
+			f.before = func() error { return errRefused }
+		} else {
+			f.asked = func() { <-waiting.engine.watch.aborted }
+		}
+		return f
+	})
+	waiting = all[0]
+	ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
+		return r.AllReduce(ctx, v, collective.Sum)
+	}, func(_ *rank, err error) { blames(t, err, 1) })
 }
 
 // NCCL does not end a communicator that a graph holds. Whoever breaks is named at

@@ -284,6 +284,9 @@ func poll(ctx context.Context, pause time.Duration, done func() (bool, error), b
 // until is poll for the calls of an engine. After errBroken the engine is broken.
 func (e *Engine) until(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
 	err := poll(ctx, pause, done, e.watch.broken, e.base.Failed())
+	if err == nil && e.watch.over() { // what is aborted is soon done, too
+		err = errBroken
+	}
 	if errors.Is(err, errBroken) {
 		e.breakUp(e.base.Err())
 	}

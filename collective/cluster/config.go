@@ -177,12 +177,17 @@ func (c *Config) exposed() netip.Addr {
 // NodeName is a name for a launcher: the host's name and six hex digits that
 // tell two launchers of one host, or of hosts with one name, apart.
 func NodeName() string {
+	var id [3]byte
+	_, _ = rand.Read(id[:]) // never fails, see crypto/rand
+	return shortHostName() + "-" + hex.EncodeToString(id[:])
+}
+
+// shortHostName is the host's name without its domain, at most 63 bytes.
+func shortHostName() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "node"
 	}
 	host, _, _ = strings.Cut(host, ".")
-	var id [3]byte
-	_, _ = rand.Read(id[:]) // never fails, see crypto/rand
-	return host[:min(len(host), 63)] + "-" + hex.EncodeToString(id[:])
+	return host[:min(len(host), 63)]
 }

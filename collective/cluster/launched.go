@@ -1,14 +1,11 @@
 package cluster
 
 import (
-	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
-	"strings"
 )
 
 // Launched is what a launcher that knows nothing of ringtrain told this process
@@ -89,23 +86,18 @@ func (l *Launched) seat() (netip.AddrPort, error) {
 // node names this machine: the same for all processes of the job on it, and not
 // the name of another machine.
 func (l *Launched) node() string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "node"
-	}
-	host, _, _ = strings.Cut(host, ".")
-	return fmt.Sprintf("%s-%s%02x", host[:min(len(host), 63)], l.digest()[:4], l.NodeRank)
+	return fmt.Sprintf("%s-%s%02x", shortHostName(), l.digest()[:4], l.NodeRank)
 }
 
 // digest is eight hex digits for the job.
-func (l *Launched) digest() string {
-	return hex.EncodeToString(binaryHash(l.By, l.Job))
-}
+func (l *Launched) digest() string { return fmt.Sprintf("%08x", l.hash()) }
 
-func binaryHash(parts ...string) []byte {
+// port is where rank 0 gossips if nothing says where: between 10000 and 29999,
+// below the ports that kernels hand out.
+func (l *Launched) port() int { return 10000 + int(l.hash()%20000) }
+
+func (l *Launched) hash() uint32 {
 	h := fnv.New32a()
-	for _, p := range parts {
-		_, _ = h.Write([]byte(p + "\x00")) // a hash never fails
-	}
-	return h.Sum(nil)
+	_, _ = h.Write([]byte(l.By + "\x00" + l.Job)) // a hash never fails
+	return h.Sum32()
 }

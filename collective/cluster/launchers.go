@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -18,7 +17,7 @@ type dialect struct {
 	node, nodes      string   // "" if the launcher does not say
 	sizes            string   // processes of each machine, in Slurm's notation; replaces localSize
 	hosts            string   // machines of the job, in Slurm's notation
-	job              []string // the first that is set names the job
+	job              []string // together they name the job
 	consecutive      string   // how to get consecutive ranks on a machine
 }
 
@@ -30,13 +29,13 @@ func dialects() []dialect {
 		job: []string{"TORCHELASTIC_RUN_ID"}, consecutive: "number the ranks machine by machine",
 	}, {
 		by: "Open MPI", rank: "OMPI_COMM_WORLD_RANK", size: "OMPI_COMM_WORLD_SIZE", local: "OMPI_COMM_WORLD_LOCAL_RANK", localSize: "OMPI_COMM_WORLD_LOCAL_SIZE",
-		job: []string{"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}, consecutive: "use mpirun --map-by slot",
+		job: []string{"PMIX_NAMESPACE"}, consecutive: "use mpirun --map-by slot",
 	}, {
 		by: "Slurm", rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID", sizes: "SLURM_STEP_TASKS_PER_NODE", node: "SLURM_NODEID", nodes: "SLURM_STEP_NUM_NODES",
-		hosts: "SLURM_STEP_NODELIST", job: []string{"SLURM_JOB_ID"}, consecutive: "use srun --distribution=block",
+		hosts: "SLURM_STEP_NODELIST", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, consecutive: "use srun --distribution=block",
 	}, {
 		by: "MPICH", rank: "PMI_RANK", size: "PMI_SIZE", local: "MPI_LOCALRANKID", localSize: "MPI_LOCALNRANKS",
-		consecutive: "use mpirun -ppn with the processes of one machine",
+		consecutive: "number the ranks machine by machine (mpirun -ppn)",
 	}}
 }
 
@@ -163,21 +162,18 @@ func (d dialect) evenly(env environment, l *Launched) (err error) {
 	return nil
 }
 
-// jobName is what tells this job from others on its machines. Launchers of one
-// machine that have no name for a job are the parent of all of its processes.
+// jobName is what tells this job from others on its machines: the launcher's
+// name for it, and where rank 0 is. If neither is set, all processes of the job
+// are on one machine and children of the launcher.
 func (d dialect) jobName(env environment) string {
 	name := ""
-	for _, v := range d.job {
-		name = cmp.Or(name, env(v))
+	for _, v := range append(d.job, "MASTER_ADDR", "MASTER_PORT") {
+		name += env(v) + " "
 	}
-	if d.hosts != "" {
-		name += "." + env("SLURM_STEP_ID")
+	if strings.TrimSpace(name) == "" {
+		return strconv.Itoa(os.Getppid())
 	}
-	master := env("MASTER_ADDR") + " " + env("MASTER_PORT")
-	if name == "" && master == " " {
-		name = strconv.Itoa(os.Getppid())
-	}
-	return name + " " + master
+	return name
 }
 
 // seed is where rank 0 gossips.
@@ -194,8 +190,7 @@ func (d dialect) seed(env environment, l *Launched) (string, error) {
 	default:
 		return "", errors.New("it does not say where rank 0 is; set MASTER_ADDR to an address of the machine of rank 0 in all processes (mpirun -x MASTER_ADDR or -genv MASTER_ADDR)")
 	}
-	h := binaryHash(d.by, l.Job)
-	port := 10000 + (int(h[0])<<16+int(h[1])<<8+int(h[2]))%20000 // below the ports that kernels hand out
+	port := l.port()
 	if env("MASTER_PORT") != "" {
 		var err error
 		if port, err = env.number("MASTER_PORT", 1); err != nil {

@@ -130,8 +130,8 @@ func (g *Gate) Accept(l *Link) {
 	g.wake()
 }
 
-// unheard takes note that the Listener could not accept somebody.
-func (g *Gate) unheard(err error) {
+// Unheard is part of Handler.
+func (g *Gate) Unheard(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if exhausted(err) {

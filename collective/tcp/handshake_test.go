@@ -268,6 +268,8 @@ type slow struct {
 	out   chan struct{} // it is let in when this is closed
 }
 
+func (s *slow) Unheard(error) {}
+
 func (s *slow) Allow(tcp.Identity, tcp.Purpose) error {
 	if !s.first.Swap(true) {
 		close(s.in)

@@ -24,6 +24,8 @@ type traitor struct {
 	control chan *tcp.Link
 }
 
+func (tr *traitor) Unheard(error) {}
+
 func (tr *traitor) Allow(tcp.Identity, tcp.Purpose) error { return nil }
 func (tr *traitor) Accept(l *tcp.Link)                    { tr.control <- l }
 

@@ -37,6 +37,8 @@ type Handler interface {
 	Allow(peer Identity, p Purpose) error
 	// Accept takes over a Link that was allowed and that the dialler uses.
 	Accept(l *Link)
+	// Unheard tells that a connection could not be accepted.
+	Unheard(err error)
 }
 
 // A Listener accepts Links. Close it to stop.
@@ -103,9 +105,7 @@ func (l *Listener) run() {
 			if l.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if g, ok := l.handler.(*Gate); ok {
-				g.unheard(err)
-			}
+			l.handler.Unheard(err)
 			select { // a connection that died before it was accepted, or no descriptors: the next may do
 			case <-time.After(acceptPause):
 			case <-l.ctx.Done():

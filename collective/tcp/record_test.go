@@ -49,6 +49,8 @@ func (v *valve) release(t *testing.T, n int) {
 
 type accepted chan *Link
 
+func (accepted) Unheard(error) {}
+
 func (accepted) Allow(Identity, Purpose) error { return nil }
 func (a accepted) Accept(l *Link)              { a <- l }
 

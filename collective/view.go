@@ -16,11 +16,12 @@ type HostID uint64
 // Role says what a member does in a job.
 type Role uint8
 
-// The roles. Only workers and servers are counted in a View; watchers look on.
+// The roles. Workers and servers are members of a View. A Watcher sees Views and
+// is in none.
 const (
-	Worker Role = iota
-	Server
-	Watcher
+	Worker  Role = iota // trains
+	Server              // serves workers, such as with parameters
+	Watcher             // observes, such as ringtrain members and status
 )
 
 // String returns the role in lower case, as flags and logs spell it.
@@ -61,6 +62,18 @@ type View struct {
 
 // Size is the number of ranks.
 func (v View) Size() int { return len(v.Members) }
+
+// Ranks returns the ranks of the members with a role, in ascending order.
+// In a first View all workers rank before all servers.
+func (v View) Ranks(role Role) []int {
+	var ranks []int
+	for r, m := range v.Members {
+		if m.Role == role {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
 
 // Name is the name of a rank, or a number where the rank does not exist.
 func (v View) Name(rank int) string {

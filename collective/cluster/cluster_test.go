@@ -177,6 +177,7 @@ func TestMistakes(t *testing.T) {
 		"Local counts from 0": {Local: 2, LocalSize: 2},
 		"name one address":    {Bind: netip.MustParseAddrPort("0.0.0.0:0")},
 		"slash":               {Node: "a/b"},
+		"use Watch":           {Role: collective.Watcher},
 		"200 bytes":           {Cluster: fmt.Sprintf("%0300d", 1)},
 		at.String():           {Bind: at},
 		"Nodes":               {Join: []string{"127.0.0.1:1"}},
@@ -192,7 +193,7 @@ func TestEnvironment(t *testing.T) {
 	_, ok, err := cluster.FromEnv()
 	require.NoError(t, err)
 	require.False(t, ok)
-	want := cluster.Config{Cluster: "c", Nodes: 3, NodeRank: 2, Rank0: "vm1", Node: "vm1-7f3a", Local: 2, LocalSize: 4,
+	want := cluster.Config{Cluster: "c", Nodes: 3, NodeRank: 2, Rank0: "vm1", Node: "vm1-7f3a", Local: 2, LocalSize: 4, Role: collective.Server,
 		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"},
 		KeyFile: "/etc/job.key", Insecure: true, MinSize: 2, Transport: cluster.TransportTCP, Streams: 4,
 		DataAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}
@@ -208,7 +209,7 @@ func TestEnvironment(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, want, got)
-	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvBind: "nowhere", cluster.EnvInsecure: "perhaps", cluster.EnvDataAddrs: "eth0"} {
+	for name, bad := range map[string]string{cluster.EnvLocal: "x", cluster.EnvRole: "watcher", cluster.EnvBind: "nowhere", cluster.EnvInsecure: "perhaps", cluster.EnvDataAddrs: "eth0"} {
 		good := os.Getenv(name)
 		t.Setenv(name, bad)
 		_, ok, err = cluster.FromEnv()

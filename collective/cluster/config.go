@@ -32,6 +32,11 @@ type Config struct {
 	Local     int    // which of its workers this is
 	LocalSize int    // how many workers it has; 0 is 1
 
+	// Role is what this process does in the job: Worker, the zero value, or Server.
+	// Processes of both roles count in LocalSize and are ranks of the View, workers
+	// first; View.Ranks tells them apart. To observe a job, use Watch.
+	Role collective.Role
+
 	// NodeRank is the place of this machine among those of the job. Ranks go from
 	// the machine with the lowest number to that with the highest, and by Node where
 	// these are the same. 0 is the first, or not to care.
@@ -130,6 +135,9 @@ func (c *Config) complete() error {
 	}
 	if c.Local < 0 || c.Local >= c.LocalSize {
 		errs = append(errs, fmt.Errorf("worker %d of %d: Local counts from 0 to LocalSize-1", c.Local, c.LocalSize))
+	}
+	if c.Role != collective.Worker && c.Role != collective.Server {
+		errs = append(errs, fmt.Errorf("role %v: a process joins as %v or %v; use Watch to observe a job", c.Role, collective.Worker, collective.Server))
 	}
 	if len(c.Cluster) > 200 || len(c.Node) > 200 {
 		errs = append(errs, errors.New("the names of cluster and node have at most 200 bytes"))

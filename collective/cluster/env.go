@@ -6,10 +6,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
 )
 
 // The variables by which a launcher tells its workers who they are. NODE,
-// LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; NODES,
+// LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; ROLE, NODES,
 // NODE_RANK, RANK0, JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE,
 // TRANSPORT and STREAMS are the fields of Config of the same name. A key itself is
 // never in the environment.
@@ -17,6 +19,7 @@ const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
 	EnvLocalSize = "RINGTRAIN_LOCAL_SIZE"
+	EnvRole      = "RINGTRAIN_ROLE"
 	EnvNodes     = "RINGTRAIN_NODES"
 	EnvNodeRank  = "RINGTRAIN_NODE_RANK"
 	EnvRank0     = "RINGTRAIN_RANK0"
@@ -45,6 +48,13 @@ func FromEnv() (c Config, ok bool, err error) {
 		if *field, err = strconv.Atoi(text); err != nil {
 			return c, true, fmt.Errorf("cluster: %s=%q is not a number", name, text)
 		}
+	}
+	switch text := os.Getenv(EnvRole); text {
+	case "", collective.Worker.String():
+	case collective.Server.String():
+		c.Role = collective.Server
+	default:
+		return c, true, fmt.Errorf("cluster: %s=%q is neither %v nor %v", EnvRole, text, collective.Worker, collective.Server)
 	}
 	if text := os.Getenv(EnvBind); text != "" {
 		if c.Bind, err = netip.ParseAddrPort(text); err != nil {
@@ -79,6 +89,7 @@ func (c Config) Environ() []string {
 		EnvNode + "=" + c.Node,
 		EnvLocal + "=" + strconv.Itoa(c.Local),
 		EnvLocalSize + "=" + strconv.Itoa(c.LocalSize),
+		EnvRole + "=" + c.Role.String(),
 		EnvNodes + "=" + strconv.Itoa(c.Nodes),
 		EnvNodeRank + "=" + strconv.Itoa(c.NodeRank),
 		EnvRank0 + "=" + c.Rank0,

@@ -51,7 +51,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	}
 	n := &Node{config: c, member: collective.Member{
 		Name: fmt.Sprintf("%s/%d", c.Node, c.Local), Nonce: nonce(),
-		Node: c.Node, Local: c.Local, LocalSize: c.LocalSize, Host: host(), Role: collective.Worker,
+		Node: c.Node, Local: c.Local, LocalSize: c.LocalSize, Host: host(), Role: c.Role,
 	}}
 	id, gossipKey, err := n.secure()
 	if err != nil {

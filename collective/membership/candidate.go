@@ -34,6 +34,10 @@ func rankOrder(a, b collective.Member) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Local, b.Local), peerOf(a).compare(peerOf(b)))
 }
 
+// byRole puts workers before servers, so that the ranks of the workers are the
+// same with and without servers.
+func byRole(a, b collective.Member) int { return cmp.Compare(a.Role, b.Role) }
+
 // A roster is the processes that gossip shows of one job, by machine. The
 // processes of a machine are in rank order.
 type roster map[string][]candidate

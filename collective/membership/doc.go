@@ -16,9 +16,9 @@
 //   - commit(View): the View is decided and is installed. Who missed it asks.
 //
 // The first View is proposed once the expected workers are there: Nodes
-// machines, each with all of its LocalSize workers. Its ranks go machine by
-// machine, in the order of Config.Rank0, then NodeRank, then Node, and on each by
-// Local. Rank 0 proposes. A first View needs the acceptance of every member. Its
+// machines, each with all of its LocalSize processes. All workers rank before all
+// servers. Within a role ranks go machine by machine, in the order of
+// Config.Rank0, then NodeRank, then Node, and on each by Local. Rank 0 proposes. A first View needs the acceptance of every member. Its
 // Job is drawn at random when it is first proposed, so two groups that never
 // heard of each other cannot share one.
 //

@@ -160,6 +160,7 @@ func assemble(self candidate, seen map[peer]candidate) ([]collective.Member, Wai
 	for _, c := range chosen {
 		w.Present = append(w.Present, c.Member)
 	}
+	slices.SortStableFunc(w.Present, byRole)
 	slices.Sort(w.Notes)
 	w.MissingNodes = max(0, w.Nodes-len(whole)-len(partial))
 	w.Workers = len(w.Present) + len(w.Missing) + w.MissingNodes*self.LocalSize

@@ -21,6 +21,11 @@
 // or none, handles that are gone, and in captures whatever CUDA forbids, with the
 // error that CUDA gives.
 //
+// Streams that forget to wait for each other: what a graph has on a branch runs as
+// late as its edges allow, and at the next launch as early; a stream of high
+// priority begins some of its work at once and leaves the rest until it must, so
+// that either mistake gives wrong results.
+//
 // NCCL joins processes of one host, or goroutines of one process. A collective
 // whose peer is dead never ends until the communicator is aborted. Peers that
 // call differently get an asynchronous error, and never end either. Neither Abort
@@ -43,6 +48,8 @@
 //	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
 //	                                begins, 20 unless set
 //	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster
+//	RINGTRAIN_EMULATOR_GRAPHS       a directory: each graph is drawn there in DOT when
+//	                                it is instantiated
 //	RINGTRAIN_EMULATOR_NAME         of the devices, before their number
 //	RINGTRAIN_EMULATOR_LT_KERNELS   kernels of a matrix product, 1 unless set
 //	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues

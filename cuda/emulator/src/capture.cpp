@@ -2,6 +2,8 @@
 #include "driver.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <set>
@@ -35,8 +37,12 @@ Result spoil(Stream* s, Result why) {
 
 Result captured(Stream* s, Op op) {
   if (s->capture->invalid) return CaptureInvalidated;
-  s->capture->graph->ops.push_back(std::move(op));
-  s->capture->clocks[s][s]++;
+  auto& nodes = s->capture->graph->nodes;
+  auto& ends = s->capture->ends[s];
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  nodes.push_back({std::move(op), ends, s != s->capture->origin});
+  ends = {nodes.size() - 1};
   return Success;
 }
 
@@ -49,14 +55,51 @@ namespace {
 
 // all_joined reports whether the origin comes after everything captured.
 bool all_joined(const Capture& c) {
-  const Clock& origin = c.clocks.at(c.origin);
-  for (auto& [stream, clock] : c.clocks) {
-    auto own = clock.find(stream);
-    if (stream == c.origin || own == clock.end()) continue;
-    auto seen = origin.find(stream);
-    if (seen == origin.end() || seen->second < own->second) return false;
+  auto& nodes = c.graph->nodes;
+  std::vector<bool> before(nodes.size());
+  for (size_t n : c.ends.at(c.origin)) before[n] = true;
+  for (size_t n = nodes.size(); n-- > 0;) {  // a node comes after ones with lower numbers
+    if (!before[n]) return false;
+    for (size_t m : nodes[n].after) before[m] = true;
   }
   return true;
+}
+
+// order is one in which the edges let the nodes run, with branches as early as they
+// may be, or as late.
+std::shared_ptr<const std::vector<Op>> order(const Graph& g, bool branches_first) {
+  auto ops = std::make_shared<std::vector<Op>>();
+  std::vector<std::vector<size_t>> next(g.nodes.size());
+  std::vector<size_t> missing(g.nodes.size());
+  std::set<size_t> ready[2];  // those to be taken first, and the others
+  auto add = [&](size_t n) { ready[g.nodes[n].branch != branches_first].insert(n); };
+  for (size_t n = 0; n < g.nodes.size(); n++) {
+    missing[n] = g.nodes[n].after.size();
+    for (size_t m : g.nodes[n].after) next[m].push_back(n);
+    if (!missing[n]) add(n);
+  }
+  while (ops->size() < g.nodes.size()) {
+    auto& from = ready[ready[0].empty()];
+    size_t n = *from.begin();
+    from.erase(from.begin());
+    ops->push_back(g.nodes[n].op);
+    for (size_t m : next[n])
+      if (!--missing[m]) add(m);
+  }
+  return ops;
+}
+
+// draw writes a graph in DOT.
+bool draw(const Graph& g, const char* path) {
+  FILE* f = fopen(path, "w");
+  if (!f) return false;
+  fputs("digraph step {\n", f);
+  for (size_t n = 0; n < g.nodes.size(); n++) {
+    fprintf(f, "  n%zu [label=\"%s\"];\n", n, g.nodes[n].op.name.c_str());
+    for (size_t m : g.nodes[n].after) fprintf(f, "  n%zu -> n%zu;\n", m, n);
+  }
+  fputs("}\n", f);
+  return fclose(f) == 0;
 }
 
 }  // namespace
@@ -80,7 +123,7 @@ RT_API int cuStreamBeginCapture_v2(void* handle, int mode) {
   if (s->capture) return IllegalState;
   auto c = std::make_shared<Capture>();
   c->origin = s, c->thread = std::this_thread::get_id(), c->mode = (CaptureMode)mode;
-  c->clocks[s];
+  c->ends[s];
   s->capture = c;
   active.push_back(c);
   return Success;
@@ -107,7 +150,7 @@ RT_API int cuStreamEndCapture(void* handle, Graph** out) {
   if (c->origin != s) return c->invalid = true, CaptureUnmatched;
   if (c->mode != Relaxed && c->thread != std::this_thread::get_id()) return c->invalid = true, CaptureWrongThread;
   bool joined = all_joined(*c);
-  for (auto& [stream, clock] : c->clocks) stream->capture = nullptr;
+  for (auto& [stream, ends] : c->ends) stream->capture = nullptr;
   active.erase(std::find(active.begin(), active.end(), c));
   std::unique_ptr<Graph> graph = std::move(c->graph);
   if (c->invalid) return CaptureInvalidated;
@@ -127,23 +170,14 @@ RT_API int cuGraphGetNodes(Graph* g, void** nodes, size_t* n) {
   Lock lock(world);
   if (!graphs.count(g)) return InvalidValue;
   if (nodes)
-    for (size_t i = 0; i < *n; i++) nodes[i] = i < g->ops.size() ? (void*)&g->ops[i] : nullptr;
-  return *n = g->ops.size(), Success;
+    for (size_t i = 0; i < *n; i++) nodes[i] = i < g->nodes.size() ? (void*)&g->nodes[i] : nullptr;
+  return *n = g->nodes.size(), Success;
 }
 
 RT_API int cuGraphDebugDotPrint(Graph* g, const char* path, unsigned) {
   Lock lock(world);
   if (!graphs.count(g)) return InvalidValue;
-  FILE* f = fopen(path, "w");
-  if (!f) return InvalidValue;
-  fputs("digraph step {\n", f);
-  for (size_t i = 0; i < g->ops.size(); i++) {
-    fprintf(f, "  n%zu [label=\"%s\"];\n", i, g->ops[i].name.c_str());
-    if (i) fprintf(f, "  n%zu -> n%zu;\n", i - 1, i);
-  }
-  fputs("}\n", f);
-  fclose(f);
-  return Success;
+  return draw(*g, path) ? Success : InvalidValue;
 }
 
 RT_API int cuGraphInstantiateWithFlags(GraphExec** out, Graph* g, unsigned long long) {
@@ -151,7 +185,10 @@ RT_API int cuGraphInstantiateWithFlags(GraphExec** out, Graph* g, unsigned long 
   Lock lock(world);
   if (Result r = enter(&p)) return r;
   if (!graphs.count(g)) return InvalidValue;
-  execs.insert(*out = new GraphExec{std::make_shared<const std::vector<Op>>(g->ops)});
+  execs.insert(*out = new GraphExec{order(*g, false), order(*g, true)});
+  static int drawn;
+  if (const char* dir = getenv("RINGTRAIN_EMULATOR_GRAPHS"))
+    draw(*g, (std::string(dir) + "/" + std::to_string(getpid()) + "-" + std::to_string(++drawn) + ".dot").c_str());
   return Success;
 }
 
@@ -172,7 +209,7 @@ RT_API int cuGraphLaunch(GraphExec* x, void* handle) {
   if (Result r = enter(&p)) return r;
   if (Result r = lookup(handle, p, &s)) return r;
   if (!execs.count(x)) return InvalidValue;
-  auto ops = x->ops;
+  auto ops = x->launches++ % 2 ? x->early : x->late;
   return submit(s, {"cuGraphLaunch", [=] {
                       for (const Op& op : *ops)
                         if (Result r = op.run()) return r;
@@ -183,8 +220,7 @@ RT_API int cuGraphLaunch(GraphExec* x, void* handle) {
 RT_API int cuGraphExecDestroy(GraphExec* x) {
   Lock lock(world);
   if (!execs.erase(x)) return InvalidValue;
-  auto ops = std::move(x->ops);
-  delete x;
+  std::unique_ptr<GraphExec> gone(x);
   lock.unlock();  // the operations may hold what takes the lock
   return Success;
 }

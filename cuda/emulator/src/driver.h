@@ -60,18 +60,25 @@ struct Op {
   std::function<Result()> run;
 };
 
-struct Graph {
-  std::vector<Op> ops;
+// A Node is an Op of a graph, and the nodes that it comes after: those that the
+// stream it was captured in had come to, or waited for.
+struct Node {
+  Op op;
+  std::vector<size_t> after;
+  bool branch;  // captured in another stream than the one that began
 };
+struct Graph {
+  std::vector<Node> nodes;
+};
+// A GraphExec runs its nodes one after the other, in an order that the edges allow:
+// branches as late as they may be at the first launch, as early at the second, and so
+// on. An edge that is missing then shows in a wrong result.
 struct GraphExec {
-  std::shared_ptr<const std::vector<Op>> ops;
+  std::shared_ptr<const std::vector<Op>> late, early;
+  uint64_t launches = 0;
 };
 
 enum CaptureMode { Global = 0, ThreadLocal = 1, Relaxed = 2 };
-
-// A Clock counts the operations of each captured stream that one of them, or an
-// event, comes after.
-using Clock = std::map<Stream*, size_t>;
 
 struct Capture {
   std::unique_ptr<Graph> graph{new Graph};
@@ -79,7 +86,7 @@ struct Capture {
   std::thread::id thread;
   CaptureMode mode;
   bool invalid = false;
-  std::map<Stream*, Clock> clocks;  // of the streams in it
+  std::map<Stream*, std::vector<size_t>> ends;  // the nodes that the next one of each stream in it comes after
 };
 
 // A Primary is the primary context of a device.
@@ -93,7 +100,8 @@ struct Primary {
 };
 
 // A Stream runs its operations in order, on a thread of its own. It begins an
-// operation as late as it may: when somebody waits or asks, or after a while.
+// operation as late as it may: when somebody waits or asks, or after a while. One
+// of high priority begins some operations at once, as if by chance.
 struct Stream {
   Primary* primary;
   unsigned flags;
@@ -101,6 +109,7 @@ struct Stream {
   std::deque<Op> queue;
   uint64_t submitted = 0, done = 0, allowed = 0;
   bool closing = false;
+  uint32_t chance = 1;
   std::shared_ptr<Capture> capture;
 };
 
@@ -112,7 +121,7 @@ struct Event {
   double time = 0;                    // when the record was reached
   std::shared_ptr<double> reached;    // where the record writes it
   std::shared_ptr<Capture> captured;  // of the last record
-  Clock clock;
+  std::vector<size_t> ends;           // the nodes that who waits for it comes after
 };
 
 extern std::mutex& world;

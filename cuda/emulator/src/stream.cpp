@@ -56,6 +56,13 @@ Op waiting(Stream* on, uint64_t ticket) {
           }};
 }
 
+// at_once tosses a coin, with the same results in every run. Work that is always
+// late would hide that it does not wait for what it needs.
+bool at_once(Stream* s) {
+  s->chance = s->chance * 1664525 + 1013904223;
+  return s->chance >> 31;
+}
+
 void push(Stream* s, Op op) {
   s->queue.push_back(std::move(op));
   s->submitted++;
@@ -101,6 +108,7 @@ Result submit(Stream* s, Op op) {
     push(s, waiting(p->legacy, p->legacy->submitted));
   }
   push(s, std::move(op));
+  if (s->priority < 0 && at_once(s)) kick(s, s->submitted);
   return Success;
 }
 
@@ -224,8 +232,8 @@ RT_API int cuStreamWaitEvent(void* handle, Event* e, unsigned) {
     if (s->capture && s->capture != e->captured) return spoil(s, CaptureMerge);
     if (s == c.primary->legacy) return spoil(e->captured->origin, CaptureImplicit);
     s->capture = e->captured;
-    Clock& clock = s->capture->clocks[s];
-    for (auto& [stream, n] : e->clock) clock[stream] = std::max(clock[stream], n);
+    auto& ends = s->capture->ends[s];
+    ends.insert(ends.end(), e->ends.begin(), e->ends.end());
     return Success;
   }
   if (!e->stream) return Success;
@@ -271,7 +279,7 @@ RT_API int cuEventRecord(Event* e, void* handle) {
   if (s->capture) {
     if (s->capture->invalid) return CaptureInvalidated;
     e->captured = s->capture;
-    e->clock = s->capture->clocks[s];
+    e->ends = s->capture->ends[s];
     return Success;
   }
   auto reached = std::make_shared<double>(0);

@@ -1,0 +1,127 @@
+//go:build linux && (amd64 || arm64) && !static
+
+package emulator
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sides are a stream, one of high priority beside it, and what they share.
+type sides struct {
+	*Device
+	t              *testing.T
+	main, side     uintptr
+	forked, joined uintptr
+	x, y           uintptr
+}
+
+func newSides(t *testing.T) *sides {
+	d := device(t)
+	s := &sides{Device: d, t: t, x: up(t, d, 0), y: up(t, d, 0)}
+	require.Zero(t, d.Call("cuStreamCreate", &s.main, 1))
+	require.Zero(t, d.Call("cuStreamCreateWithPriority", &s.side, 1, -1))
+	require.Zero(t, d.Call("cuEventCreate", &s.forked, 2))
+	require.Zero(t, d.Call("cuEventCreate", &s.joined, 2))
+	return s
+}
+
+// after makes one stream wait for what is in another.
+func (s *sides) after(to, event, from uintptr) {
+	s.t.Helper()
+	require.Zero(s.t, s.Call("cuEventRecord", event, from))
+	require.Zero(s.t, s.Call("cuStreamWaitEvent", to, event, 0))
+}
+
+func (s *sides) launch(stream uintptr, kernel string, args ...any) {
+	s.t.Helper()
+	require.NoError(s.t, s.Launch(stream, kernel, threads(1), threads(1), args...))
+}
+
+// copies are rounds of which each changes x, copies it aside, and changes it again.
+// It returns the copies. forks and joins say whether the streams wait for each other.
+func (s *sides) copies(rounds int, forks, joins bool) (all []float32) {
+	for range rounds {
+		s.launch(s.main, "add", s.x, float32(1))
+		if forks {
+			s.after(s.side, s.forked, s.main)
+		}
+		s.launch(s.side, "read", s.y, s.x, int32(0))
+		if joins {
+			s.after(s.main, s.joined, s.side)
+		}
+		s.launch(s.main, "add", s.x, float32(1))
+		require.Zero(s.t, s.Call("cuStreamSynchronize", s.main))
+		require.Zero(s.t, s.Call("cuStreamSynchronize", s.side))
+		all = append(all, down(s.t, s.Device, s.y, 1)[0])
+	}
+	return all
+}
+
+// A wait that is missing between two streams, either way, shows in a wrong result.
+func TestStreamsThatDoNotWait(t *testing.T) {
+	t.Setenv("RINGTRAIN_EMULATOR_PATIENCE", "10000")
+	right := []float32{1, 3, 5, 7, 9, 11, 13, 15}
+	require.Equal(t, right, newSides(t).copies(len(right), true, true))
+	require.NotEqual(t, right, newSides(t).copies(len(right), true, false))
+	require.NotEqual(t, right, newSides(t).copies(len(right), false, true))
+}
+
+// branches is a graph with a copy aside, launched twice. It returns the copies.
+func (s *sides) branches(early, late bool) (copies [2]float32) {
+	require.Zero(s.t, s.Call("cuStreamBeginCapture_v2", s.main, threadLocal))
+	if early { // before what it needs
+		s.after(s.side, s.forked, s.main)
+	}
+	s.launch(s.main, "add", s.x, float32(1))
+	if !early {
+		s.after(s.side, s.forked, s.main)
+	}
+	s.launch(s.side, "read", s.y, s.x, int32(0))
+	if !late {
+		s.after(s.main, s.joined, s.side)
+	}
+	s.launch(s.main, "add", s.x, float32(1))
+	if late { // after what needs it
+		s.after(s.main, s.joined, s.side)
+	}
+	var graph, exec uintptr
+	require.Zero(s.t, s.Call("cuStreamEndCapture", s.main, &graph))
+	require.Zero(s.t, s.Call("cuGraphInstantiateWithFlags", &exec, graph, 0))
+	require.Zero(s.t, s.Call("cuGraphDestroy", graph))
+	for i := range copies {
+		require.Zero(s.t, s.Call("cuGraphLaunch", exec, s.main))
+		require.Zero(s.t, s.Call("cuStreamSynchronize", s.main))
+		copies[i] = down(s.t, s.Device, s.y, 1)[0]
+	}
+	require.Zero(s.t, s.Call("cuGraphExecDestroy", exec))
+	return copies
+}
+
+// The branches of a graph wait for what their edges say and for nothing else.
+func TestGraphBranches(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("RINGTRAIN_EMULATOR_GRAPHS", dir)
+	right := [2]float32{1, 3}
+	require.Equal(t, right, newSides(t).branches(false, false))
+	require.NotEqual(t, right, newSides(t).branches(true, false))
+	require.NotEqual(t, right, newSides(t).branches(false, true))
+
+	drawn, err := filepath.Glob(filepath.Join(dir, "*.dot"))
+	require.NoError(t, err)
+	require.Len(t, drawn, 3)
+	var all []string
+	for _, path := range drawn {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		all = append(all, string(text))
+	}
+	require.ElementsMatch(t, []string{
+		"digraph step {\n  n0 [label=\"add\"];\n  n1 [label=\"read\"];\n  n0 -> n1;\n  n2 [label=\"add\"];\n  n0 -> n2;\n  n1 -> n2;\n}\n",
+		"digraph step {\n  n0 [label=\"add\"];\n  n1 [label=\"read\"];\n  n2 [label=\"add\"];\n  n0 -> n2;\n  n1 -> n2;\n}\n",
+		"digraph step {\n  n0 [label=\"add\"];\n  n1 [label=\"read\"];\n  n0 -> n1;\n  n2 [label=\"add\"];\n  n0 -> n2;\n}\n",
+	}, all)
+}

@@ -21,6 +21,7 @@ collective/secret         :
 collective/tcp            : collective collective/publish collective/secret
 collective/shm            : collective collective/schedule collective/fold collective/publish
 collective/membership     : collective collective/secret
+collective/query          : collective collective/secret collective/tcp collective/membership
 collective/cluster        : collective collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
 collective/ncclgroup      : collective cuda nccl
 collective/collectivetest : collective collective/schedule

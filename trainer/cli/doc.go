@@ -9,5 +9,5 @@
 // one JSON object a line (worker.go, rank.go, event.go). "bench
 // collective" is made in the same way (benchcmd.go, benchrun.go,
 // benchscreen.go). "doctor" asks one of its kind on another machine by a
-// protocol of its own (probe.go, asker.go, answerer.go).
+// protocol of its own (collective/query).
 package cli

@@ -9,22 +9,24 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/collective/fold"
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
 // A diagnosis is what doctor finds.
 type diagnosis struct {
-	Build      build       `json:"build"`
-	Machine    machine     `json:"machine"`
-	Interfaces []carrier   `json:"interfaces"`
-	GPU        cuda.Report `json:"gpu"`
-	Checks     []check     `json:"checks"`
+	Build      build         `json:"build"`
+	Machine    machine       `json:"machine"`
+	Interfaces []carrier     `json:"interfaces"`
+	GPU        cuda.Report   `json:"gpu"`
+	Checks     []query.Check `json:"checks"`
 }
 
 // machine is what a worker here has to work with. What the system does not
@@ -66,7 +68,7 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 		Example: "  ringtrain doctor\n  ringtrain doctor --listen :7946     # on one machine\n  ringtrain doctor 10.0.0.1:7946      # on another",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, target := range args {
-				if host, _, err := net.SplitHostPort(target); err != nil || host == "" || portOf(target) == 0 {
+				if host, port, err := net.SplitHostPort(target); err != nil || host == "" || !nonzero(port) {
 					return usagef("%q: it must be HOST:PORT, where ringtrain doctor --listen runs", target)
 				}
 			}
@@ -108,7 +110,7 @@ func (a *app) examine(ctx context.Context, targets []string, listen string, asJS
 		d.write(a.stdout)
 	}
 	for _, target := range targets {
-		found := ask(ctx, target, listen)
+		found := query.Reach(ctx, target, listen)
 		if d.Checks = append(d.Checks, found...); !asJSON {
 			writeChecks(a.stdout, found)
 		}
@@ -133,22 +135,43 @@ func (a *app) examine(ctx context.Context, targets []string, listen string, asJS
 }
 
 // askSelf checks that processes of this machine reach each other.
-func askSelf(ctx context.Context) []check {
-	ans, err := answer("127.0.0.1:0", nil)
+func askSelf(ctx context.Context) []query.Check {
+	ans, err := query.Answer("127.0.0.1:0", nil)
 	if err != nil {
-		return []check{{Name: "loopback", Detail: err.Error(), Do: "bring the loopback interface up: ip link set lo up"}}
+		return []query.Check{{Name: "loopback", Detail: err.Error(), Do: "bring the loopback interface up: ip link set lo up"}}
 	}
-	defer ans.close()
-	c := check{Name: "loopback", OK: true, Detail: "TCP and UDP work"}
-	for _, found := range ask(ctx, ans.addr().String(), "") {
+	defer ans.Close()
+	c := query.Check{Name: "loopback", OK: true, Detail: "TCP and UDP work"}
+	for _, found := range query.Reach(ctx, ans.Addr().String(), "") {
 		if !found.OK {
-			return []check{found}
+			return []query.Check{found}
 		}
 		if c.RTT == 0 {
 			c.RTT = found.RTT
 		}
 	}
-	return []check{c}
+	return []query.Check{c}
+}
+
+// answerUntil is doctor's other half: it answers until ctx ends.
+func (a *app) answerUntil(ctx context.Context, addr string) error {
+	ans, err := query.Answer(addr, func(line string) { fmt.Fprintln(a.stderr, line) })
+	if err != nil {
+		return usagef("--listen %s: %w", addr, err)
+	}
+	where := ans.Addr().String()
+	if ans.Addr().Addr().IsUnspecified() {
+		where = fmt.Sprintf("ADDRESS:%d, with an address of this machine", ans.Addr().Port())
+	}
+	fmt.Fprintf(a.stderr, "listening at %v; on the other machines: ringtrain doctor %s\n", ans.Addr(), where)
+	<-ctx.Done()
+	return ans.Close()
+}
+
+// nonzero reports whether a port is a number that one can connect to.
+func nonzero(port string) bool {
+	n, _ := strconv.Atoi(port)
+	return n != 0
 }
 
 // thisMachine is what can be found out without asking anybody.
@@ -232,7 +255,7 @@ func gib(bytes uint64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-func writeChecks(w io.Writer, checks []check) {
+func writeChecks(w io.Writer, checks []query.Check) {
 	for _, c := range checks {
 		if c.OK {
 			fmt.Fprintf(w, "ok        %s: %s\n", c.Name, c.Detail)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/query"
 )
 
 // The events of a job, each one JSON object a line. A worker writes them to
@@ -255,7 +256,7 @@ func decodeEvent(line []byte) any {
 }
 
 func newViewEvent(v collective.View) *viewEvent {
-	e := &viewEvent{Event: "view", Epoch: v.Epoch, Job: jobName(v.Job)}
+	e := &viewEvent{Event: "view", Epoch: v.Epoch, Job: query.JobName(v.Job)}
 	for r, m := range v.Members {
 		info := memberInfo{Rank: r, Name: m.Name, Node: m.Node}
 		if len(m.Addrs) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -38,11 +39,11 @@ func TestStoppedWorker(t *testing.T) {
 	require.NoError(t, job.allStopped([]string{"127.0.0.1:1", "127.0.0.1:2"}), "the other one can answer")
 	require.NoError(t, job.allStopped([]string{"127.0.0.1:2", "10.0.0.1:7946"}), "somebody elsewhere may")
 	require.ErrorContains(t, job.allStopped([]string{"127.0.0.1:2"}), "are stopped: kill -CONT "+strconv.Itoa(pid)+" resumes them")
-	r := newRoll(collective.View{}, []collective.Member{{Name: "n-1/0", Node: "n-1"}, {Name: "n-1/1", Node: "n-1", Local: 1}})
-	r.inspect(job)
+	r := query.NewRoll(collective.View{}, []collective.Member{{Name: "n-1/0", Node: "n-1"}, {Name: "n-1/1", Node: "n-1", Local: 1}})
+	inspect(&r, job)
 	require.False(t, r.Members[0].Stopped)
 	require.True(t, r.Members[1].Stopped)
 	var text bytes.Buffer
-	require.NoError(t, r.write(&text))
+	require.NoError(t, writeRoll(&text, r))
 	require.Regexp(t, `n-1/1 .* stopped`, text.String())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -64,7 +65,7 @@ func (r *rank) takeDirs(ctx context.Context) (release func(), err error) {
 		dirs = f.dirs()
 	}
 	take := func() (release func(), err error) {
-		return lockDirs(dirs, launch.LockOptions{Job: jobName(r.group.View().Job), Shared: true, Force: f.force})
+		return lockDirs(dirs, launch.LockOptions{Job: query.JobName(r.group.View().Job), Shared: true, Force: f.force})
 	}
 	release, mine := take()
 	err = agree(ctx, r.group, mine)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -56,7 +57,7 @@ func TestMachinesTakeDirectories(t *testing.T) {
 		for _, dir := range []string{shared, own} {
 			holder, state, err := launch.HolderOf(dir)
 			require.NoError(t, err)
-			require.Equal(t, jobName(1), holder.Job)
+			require.Equal(t, query.JobName(1), holder.Job)
 			require.Equal(t, launch.Alive, state)
 		}
 	}) {
@@ -78,7 +79,7 @@ func TestOneMachineTakesOver(t *testing.T) {
 		for _, err := range takes(t, machines(t), [3]string{shared, shared, shared}, func() {
 			holder, _, err := launch.HolderOf(shared)
 			require.NoError(t, err)
-			require.Equal(t, jobName(1), holder.Job)
+			require.Equal(t, query.JobName(1), holder.Job)
 		}) {
 			require.NoError(t, err)
 		}

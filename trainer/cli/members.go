@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -33,26 +33,6 @@ type membersFlags struct {
 	timeout time.Duration
 	json    bool
 	watch   bool
-}
-
-// roll is who is in a job.
-type roll struct {
-	Job     string       `json:"job,omitempty"` // "" before the first View
-	Epoch   uint64       `json:"epoch"`
-	Size    int          `json:"size"` // of the View
-	Members []rollMember `json:"members"`
-}
-
-type rollMember struct {
-	Rank  *int     `json:"rank"` // null for who is in no View
-	Name  string   `json:"name"`
-	Node  string   `json:"node"`
-	Local int      `json:"local"`
-	Role  string   `json:"role"`
-	Addrs []string `json:"addrs"`
-	Alive bool     `json:"alive"` // gossip believes so
-	// Stopped is whether its process is suspended, if it is one of this machine.
-	Stopped bool `json:"stopped,omitempty"`
 }
 
 func (a *app) membersCommand() *cobra.Command {
@@ -116,10 +96,10 @@ func (a *app) look(ctx context.Context, job found, c cluster.Config, f membersFl
 	if err := answered(ctx, w, job, c.Join, f.timeout); err != nil {
 		return err
 	}
-	var last roll
+	var last query.Roll
 	for patience := viewTime; ; patience = lookTime {
-		r := readRoll(ctx, w, patience)
-		r.inspect(job)
+		r := query.Read(ctx, w, patience)
+		inspect(&r, job)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -162,70 +142,23 @@ func answered(ctx context.Context, w *cluster.Watcher, job found, seeds []string
 	return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
 }
 
-// readRoll is the job as far as it is known now. A View that is not known yet
-// may take some time.
-func readRoll(ctx context.Context, w *cluster.Watcher, patience time.Duration) roll {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	v, err := w.View(ctx)
-	if err != nil {
-		v = collective.View{}
-	}
-	return newRoll(v, w.Members())
-}
-
-// newRoll puts a View, which may be empty, and those whom gossip sees together.
-func newRoll(v collective.View, seen []collective.Member) roll {
-	r := roll{Epoch: v.Epoch, Size: v.Size()}
-	if v.Size() > 0 {
-		r.Job = jobName(v.Job)
-	}
-	type life struct {
-		name  string
-		nonce uint64
-	}
-	alive := map[life]bool{}
-	for _, m := range seen {
-		alive[life{m.Name, m.Nonce}] = true
-	}
-	add := func(rank *int, m collective.Member) {
-		l := life{m.Name, m.Nonce}
-		entry := rollMember{Rank: rank, Name: m.Name, Node: m.Node, Local: m.Local, Role: m.Role.String(), Alive: alive[l], Addrs: []string{}}
-		for _, addr := range m.Addrs {
-			entry.Addrs = append(entry.Addrs, addr.String())
-		}
-		r.Members = append(r.Members, entry)
-	}
-	ranked := map[life]bool{}
-	for rank, m := range v.Members {
-		ranked[life{m.Name, m.Nonce}] = true
-		add(&rank, m)
-	}
-	for _, m := range seen {
-		if !ranked[life{m.Name, m.Nonce}] {
-			add(nil, m)
-		}
-	}
-	return r
-}
-
 // inspect adds what this machine knows about the processes.
-func (r *roll) inspect(job found) {
+func inspect(r *query.Roll, job found) {
 	for i := range r.Members {
 		_, s := job.state(r.Members[i].Node, r.Members[i].Local)
 		r.Members[i].Stopped = s == launch.Stopped
 	}
 }
 
-func (a *app) showRoll(r roll, asJSON bool) error {
+func (a *app) showRoll(r query.Roll, asJSON bool) error {
 	if asJSON {
 		return a.writeJSON(r)
 	}
-	return r.write(a.stdout)
+	return writeRoll(a.stdout, r)
 }
 
-// write shows the roll as a table.
-func (r roll) write(w io.Writer) error {
+// writeRoll shows a roll as a table.
+func writeRoll(w io.Writer, r query.Roll) error {
 	if r.Job == "" {
 		fmt.Fprintln(w, "no view yet: the job waits for somebody")
 	} else {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -212,8 +211,6 @@ func (o observer) Evaluated(e trainer.EvalEvent) {
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-func jobName(job uint64) string { return fmt.Sprintf("%016x", job) }
 
 // tellLost writes what this rank knows about a peer that is gone.
 func tellLost(events emitter, self int, err error) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
@@ -123,7 +123,7 @@ func (a *app) inquire(ctx context.Context, job found, c cluster.Config, f status
 		v = collective.View{} // there is none yet
 	}
 	answers := askAll(ctx, w, v, job)
-	s := newJobStatus(v, newRoll(v, w.Members()), answers, job)
+	s := newJobStatus(v, query.NewRoll(v, w.Members()), answers, job)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -139,26 +139,25 @@ func (a *app) inquire(ctx context.Context, job found, c cluster.Config, f status
 func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job found) []*rankAnswer {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	answers := make([]*rankAnswer, v.Size())
-	var all sync.WaitGroup
+	var able []collective.Member
+	var ranks []int
 	for r, m := range v.Members {
-		if _, s := job.state(m.Node, m.Local); s == launch.Stopped || s == launch.Dead {
-			continue
+		if _, s := job.state(m.Node, m.Local); s != launch.Stopped && s != launch.Dead {
+			able, ranks = append(able, m), append(ranks, r)
 		}
-		all.Go(func() {
-			text, err := w.Ask(ctx, m, []byte(askRecord))
-			var said rankAnswer
-			if err == nil && json.Unmarshal(text, &said) == nil {
-				answers[r] = &said
-			}
-		})
 	}
-	all.Wait()
+	answers := make([]*rankAnswer, v.Size())
+	for i, text := range query.Ask(ctx, w, able, []byte(askRecord)) {
+		var said rankAnswer
+		if text != nil && json.Unmarshal(text, &said) == nil {
+			answers[ranks[i]] = &said
+		}
+	}
 	return answers
 }
 
 // newJobStatus puts together what gossip and the ranks say.
-func newJobStatus(v collective.View, who roll, answers []*rankAnswer, job found) *jobStatus {
+func newJobStatus(v collective.View, who query.Roll, answers []*rankAnswer, job found) *jobStatus {
 	s := &jobStatus{Job: who.Job, Epoch: v.Epoch, Size: v.Size(), Ranks: []rankStatus{}}
 	records := make([]*trace.Record, v.Size())
 	for r, m := range v.Members {

@@ -1,4 +1,4 @@
-package cli
+package query
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Patience of an asker.
+// How long an asker waits, and what it accepts.
 const (
 	dialTime  = 3 * time.Second // for a connection
 	replyTime = 1 * time.Second // for one answer
@@ -21,14 +21,14 @@ const (
 	mostSkew  = 12 * time.Hour  // half of what certificates allow
 )
 
-// A check is one thing that doctor looked at.
-type check struct {
+// A Check is the result of one check, such as whether UDP arrives here.
+type Check struct {
 	Name   string  `json:"name"`
 	OK     bool    `json:"ok"`
-	RTT    float64 `json:"rtt_ms,omitempty"`
+	RTT    float64 `json:"rtt_ms,omitempty"`  // milliseconds of the quickest round trip; 0 if none was measured
 	Detail string  `json:"detail"`            // what was found
-	Do     string  `json:"do,omitempty"`      // what the user can do about it
-	Clock  float64 `json:"ahead_s,omitempty"` // by how much the other's clock is ahead
+	Do     string  `json:"do,omitempty"`      // what the user can do about it; "" if all is well
+	Clock  float64 `json:"ahead_s,omitempty"` // by how many seconds the other machine's clock is ahead
 }
 
 // An asker looks at the way to one other machine and back.
@@ -37,12 +37,15 @@ type asker struct {
 	token  uint64
 	conn   *net.TCPConn
 
-	checks []check
+	checks []Check
 }
 
-// ask checks TCP and UDP, in both directions, between here and a machine where
-// doctor --listen runs. Where to be answered is listen, or any port.
-func ask(ctx context.Context, target, listen string) []check {
+// Reach checks TCP and UDP in both directions between this machine and target,
+// the HOST:PORT of an [Answerer]. It returns one Check for each direction, and
+// one for the other machine's clock. Where a direction fails, later checks that
+// depend on it are left out. listen is the ADDRESS:PORT at which this machine
+// wants to be called back; "" is any free port.
+func Reach(ctx context.Context, target, listen string) []Check {
 	a := &asker{target: target, token: rand.Uint64()}
 	if !a.connect(ctx) {
 		return a.checks
@@ -56,7 +59,7 @@ func ask(ctx context.Context, target, listen string) []check {
 	return a.checks
 }
 
-func (a *asker) add(c check) { a.checks = append(a.checks, c) }
+func (a *asker) add(c Check) { a.checks = append(a.checks, c) }
 
 func (a *asker) there(protocol string) string { return protocol + " to " + a.target }
 func (a *asker) back(protocol string) string  { return protocol + " from " + a.target + " to here" }
@@ -68,7 +71,7 @@ func (a *asker) connect(ctx context.Context) bool {
 		a.conn = conn.(*net.TCPConn)
 		return true
 	}
-	c := check{Name: a.there("TCP"), Detail: plainly(err), Do: "see that the address is right and that machine is up"}
+	c := Check{Name: a.there("TCP"), Detail: plainly(err), Do: "see that the address is right and that machine is up"}
 	var unknown *net.DNSError
 	switch {
 	case errors.As(err, &unknown):
@@ -92,7 +95,7 @@ func (a *asker) pingTCP() bool {
 			err = errNotProbe
 		}
 		if err != nil {
-			a.add(check{Name: a.there("TCP"), Detail: "connected, but what listens there does not answer doctor: " + plainly(err),
+			a.add(Check{Name: a.there("TCP"), Detail: "connected, but what listens there does not answer doctor: " + plainly(err),
 				Do: "a job or another program has that port; to check both directions, run ringtrain doctor --listen on another port of that machine"})
 			return false
 		}
@@ -100,8 +103,8 @@ func (a *asker) pingTCP() bool {
 			best, ahead = took, time.Unix(0, p.time).Sub(begin.Add(took/2))
 		}
 	}
-	a.add(check{Name: a.there("TCP"), OK: true, RTT: ms(best), Detail: fmt.Sprintf("round trip %.3f ms", ms(best))})
-	c := check{Name: "clock of " + a.target, OK: ahead.Abs() < mostSkew, Clock: ahead.Seconds(), Detail: fmt.Sprintf("%+.3f s from this machine's", ahead.Seconds())}
+	a.add(Check{Name: a.there("TCP"), OK: true, RTT: ms(best), Detail: fmt.Sprintf("round trip %.3f ms", ms(best))})
+	c := Check{Name: "clock of " + a.target, OK: ahead.Abs() < mostSkew, Clock: ahead.Seconds(), Detail: fmt.Sprintf("%+.3f s from this machine's", ahead.Seconds())}
 	if !c.OK {
 		c.Do = "set the clocks (by NTP): certificates are good for a time only"
 	}
@@ -144,7 +147,7 @@ func (a *asker) knocked(listen string, replied time.Duration) {
 	}
 	tcp, udp, err := doorways(listen)
 	if err != nil {
-		a.add(check{Name: a.back("TCP and UDP"), Detail: plainly(err), Do: "name another address with --listen"})
+		a.add(Check{Name: a.back("TCP and UDP"), Detail: plainly(err), Do: "name another address with --listen"})
 		return
 	}
 	defer tcp.Close()
@@ -153,7 +156,7 @@ func (a *asker) knocked(listen string, replied time.Duration) {
 	go func() { opened <- a.opens(tcp) }() // ends when tcp is closed
 	told, err := a.exchange(probe{kind: probeBack, token: a.token, tcp: port(tcp.Addr()), udp: port(udp.LocalAddr())}, knockTime+replyTime)
 	if err != nil || told.kind != probeTold {
-		a.add(check{Name: a.back("TCP and UDP"), Detail: "it has not said: " + plainly(err), Do: "run the same version of ringtrain there"})
+		a.add(Check{Name: a.back("TCP and UDP"), Detail: "it has not said: " + plainly(err), Do: "run the same version of ringtrain there"})
 	}
 	heard := a.hears(udp)
 	_ = tcp.SetDeadline(time.Now().Add(replyTime / 10))
@@ -162,11 +165,11 @@ func (a *asker) knocked(listen string, replied time.Duration) {
 	case err != nil || told.kind != probeTold:
 		return
 	case replied > 0:
-		a.add(check{Name: a.there("UDP"), OK: true, RTT: ms(replied), Detail: fmt.Sprintf("round trip %.3f ms", ms(replied))})
+		a.add(Check{Name: a.there("UDP"), OK: true, RTT: ms(replied), Detail: fmt.Sprintf("round trip %.3f ms", ms(replied))})
 	case told.flags&heardUDP != 0:
-		a.add(check{Name: a.there("UDP"), OK: true, Detail: "datagrams arrive, but their answers do not come back"})
+		a.add(Check{Name: a.there("UDP"), OK: true, Detail: "datagrams arrive, but their answers do not come back"})
 	default:
-		a.add(check{Name: a.there("UDP"), Detail: "no datagram has arrived", Do: fmt.Sprintf("open port %d for UDP in the firewall between, as for TCP", portOf(a.target))})
+		a.add(Check{Name: a.there("UDP"), Detail: "no datagram has arrived", Do: fmt.Sprintf("open port %d for UDP in the firewall between, as for TCP", portOf(a.target))})
 	}
 	a.tellBack("TCP", came, told.flags)
 	a.tellBack("UDP", heard, told.flags)
@@ -174,7 +177,7 @@ func (a *asker) knocked(listen string, replied time.Duration) {
 
 // tellBack adds what is known of a direction to here.
 func (a *asker) tellBack(protocol string, ok bool, flags probeFlags) {
-	c := check{Name: a.back(protocol), OK: ok, Detail: "arrives"}
+	c := Check{Name: a.back(protocol), OK: ok, Detail: "arrives"}
 	switch {
 	case ok:
 	case protocol == "TCP" && flags&refusedTCP != 0:
@@ -267,3 +270,5 @@ func plainly(err error) string {
 	}
 	return strings.TrimPrefix(err.Error(), "connect: ")
 }
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

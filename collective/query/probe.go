@@ -1,4 +1,4 @@
-package cli
+package query
 
 import (
 	"encoding/binary"

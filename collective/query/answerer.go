@@ -1,9 +1,7 @@
-package cli
+package query
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -14,7 +12,7 @@ import (
 	"time"
 )
 
-// Bounds of an answerer, which talks to whoever comes.
+// Bounds of an Answerer, which talks to anybody.
 const (
 	mostAskers  = 64               // at one time
 	mostProbes  = 64               // of one asker
@@ -26,13 +24,13 @@ const (
 	gonePatient = 10 * time.Millisecond
 )
 
-// An answerer answers the questions of doctor on one TCP and one UDP port. It
-// connects only to the address of who has asked it by TCP, and never says more
-// than it was asked.
-type answerer struct {
+// An Answerer answers [Reach] on one TCP and one UDP port of the same number. It
+// connects only to addresses that have asked it by TCP, and no answer is longer
+// than its question.
+type Answerer struct {
 	tcp  *net.TCPListener
 	udp  *net.UDPConn
-	told func(line string) // about who has asked; may be nil
+	told func(line string) // may be nil
 
 	work  sync.WaitGroup
 	slots chan struct{}
@@ -43,23 +41,25 @@ type answerer struct {
 	closed bool
 }
 
-// answer begins to answer at an address, by TCP and UDP at the same port.
-func answer(addr string, told func(string)) (*answerer, error) {
+// Answer begins to answer at an ADDRESS:PORT. It calls told, which may be nil and
+// must be safe for concurrent use, with a line about each asker. The caller
+// closes the Answerer.
+func Answer(addr string, told func(line string)) (*Answerer, error) {
 	tcp, udp, err := doorways(addr)
 	if err != nil {
 		return nil, err
 	}
-	a := &answerer{tcp: tcp, udp: udp, told: told, slots: make(chan struct{}, mostAskers), conns: map[net.Conn]bool{}}
+	a := &Answerer{tcp: tcp, udp: udp, told: told, slots: make(chan struct{}, mostAskers), conns: map[net.Conn]bool{}}
 	a.work.Go(a.acceptAll)
 	a.work.Go(a.echoAll)
 	return a, nil
 }
 
-// addr is where it listens.
-func (a *answerer) addr() netip.AddrPort { return a.tcp.Addr().(*net.TCPAddr).AddrPort() }
+// Addr is where it listens.
+func (a *Answerer) Addr() netip.AddrPort { return a.tcp.Addr().(*net.TCPAddr).AddrPort() }
 
-// close ends all conversations.
-func (a *answerer) close() error {
+// Close ends all conversations and waits for their goroutines.
+func (a *Answerer) Close() error {
 	a.mu.Lock()
 	a.closed = true
 	for c := range a.conns {
@@ -71,7 +71,7 @@ func (a *answerer) close() error {
 	return err
 }
 
-func (a *answerer) acceptAll() {
+func (a *Answerer) acceptAll() {
 	for {
 		a.slots <- struct{}{} // whoever comes while all are taken waits in the kernel's queue
 		conn, err := a.tcp.Accept()
@@ -96,8 +96,8 @@ func (a *answerer) acceptAll() {
 	}
 }
 
-// keep makes close close a connection; false after close.
-func (a *answerer) keep(c net.Conn) bool {
+// keep makes Close close a connection; false after Close.
+func (a *Answerer) keep(c net.Conn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conns[c] = true
@@ -105,7 +105,7 @@ func (a *answerer) keep(c net.Conn) bool {
 }
 
 // converse answers one asker.
-func (a *answerer) converse(conn net.Conn) {
+func (a *Answerer) converse(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(askerTime))
 	backs := 0
 	for range mostProbes {
@@ -131,7 +131,7 @@ func (a *answerer) converse(conn net.Conn) {
 }
 
 // knock talks to the asker's own ports, and says what became of it.
-func (a *answerer) knock(asker net.Addr, p probe) probe {
+func (a *Answerer) knock(asker net.Addr, p probe) probe {
 	told := probe{kind: probeTold, token: p.token}
 	hello := probe{kind: probeKnock, token: p.token}.encode()
 	host, _, _ := net.SplitHostPort(asker.String()) // TCP addresses have both
@@ -160,7 +160,7 @@ func (a *answerer) knock(asker net.Addr, p probe) probe {
 }
 
 // echoAll answers datagrams.
-func (a *answerer) echoAll() {
+func (a *Answerer) echoAll() {
 	var b [probeSize + 1]byte
 	for {
 		n, from, err := a.udp.ReadFromUDPAddrPort(b[:])
@@ -187,19 +187,4 @@ func readProbe(r io.Reader) (probe, error) {
 		return probe{}, err
 	}
 	return decodeProbe(b[:])
-}
-
-// answerUntil is doctor's other half: it answers until ctx ends.
-func (a *app) answerUntil(ctx context.Context, addr string) error {
-	ans, err := answer(addr, func(line string) { fmt.Fprintln(a.stderr, line) })
-	if err != nil {
-		return usagef("--listen %s: %w", addr, err)
-	}
-	where := ans.addr().String()
-	if ans.addr().Addr().IsUnspecified() {
-		where = fmt.Sprintf("ADDRESS:%d, with an address of this machine", ans.addr().Port())
-	}
-	fmt.Fprintf(a.stderr, "listening at %v; on the other machines: ringtrain doctor %s\n", ans.addr(), where)
-	<-ctx.Done()
-	return ans.close()
 }

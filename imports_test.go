@@ -40,11 +40,12 @@ nn/graph                  : nn
 nn/nntest                 : nn
 trainer                   : collective collective/fold nn nn/optim
 trainer/paramserver       : collective collective/tcp nn nn/optim trainer
-trainer/checkpoint        :
+trainer/atomicfile        :
+trainer/checkpoint        : trainer/atomicfile
 trainer/config            :
-trainer/data              : nn nn/text
+trainer/data              : nn nn/text trainer/atomicfile
 trainer/launch            :
-trainer/trace             : collective trainer
+trainer/trace             : collective trainer trainer/atomicfile
 trainer/sgd               : collective/... nn/... trainer/... -trainer/cli
 trainer/catalog           : nn/... trainer/... -trainer/cli
 trainer/cli               : ... -cmd/...

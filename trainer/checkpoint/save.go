@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
 const (
@@ -45,20 +47,21 @@ func (w Writer) Save(path string, f File) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", path, err)
 	}
-	out, err := newPending(path, w.Run, w.progress)
+	out, err := atomicfile.Create(path, atomicfile.Options{Tag: w.Run, Progress: w.Progress})
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", path, err)
 	}
 	err = plan.write(out)
 	if err == nil {
-		err = out.replace()
+		err = out.Replace()
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("checkpoint %s: %w", path, err), out.cleanup())
+		return errors.Join(fmt.Errorf("checkpoint %s: %w", path, err), out.Discard())
 	}
 	return nil
 }
 
+// progress calls Progress, if there is one.
 func (w Writer) progress(bytes int) {
 	if w.Progress != nil {
 		w.Progress(bytes)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
 // productFlags say how GPUs multiply matrices.
@@ -121,10 +122,10 @@ func (s *settings) timing(o *gpu.Options, local int) error {
 		maps.Copy(kept.Choices, choices)
 		text, err := json.MarshalIndent(kept, "", "\t")
 		if err == nil {
-			err = replaceFile(timedFile(dir, local), append(text, '\n'))
+			err = atomicfile.WriteFile(timedFile(dir, local), append(text, '\n'), atomicfile.Options{})
 		}
 		if err != nil {
-			return fmt.Errorf("keeping the choices of --time-products: %w", err)
+			return fmt.Errorf("keeping the choices of --time-products in %s: %w", timedFile(dir, local), err)
 		}
 		return nil
 	}

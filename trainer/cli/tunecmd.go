@@ -18,6 +18,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
@@ -219,8 +220,8 @@ func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, e
 		}
 		path = filepath.Join(cache.Dir, here.Name())
 	}
-	if err := replaceFile(path, bench.EncodeTable(here, bench.TableOf(g.Size(), all))); err != nil {
-		return fmt.Errorf("saving the table: %w", err)
+	if err := atomicfile.WriteFile(path, bench.EncodeTable(here, bench.TableOf(g.Size(), all)), atomicfile.Options{}); err != nil {
+		return fmt.Errorf("saving the table in %s: %w", path, err)
 	}
 	events.emit(&tuneSavedEvent{Event: "tune_saved", Path: path})
 	return nil

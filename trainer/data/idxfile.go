@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
 // ReadIDX reads an IDX file, plain or compressed by gzip; which of the two is seen
@@ -30,27 +32,23 @@ func ReadIDX(path string) (*IDX, error) {
 // WriteIDX writes an IDX file, compressed when the name ends in ".gz". The file
 // appears whole or not at all: it is written aside, synced and renamed.
 func WriteIDX(path string, x *IDX) error {
-	t, err := newPending(path)
+	t, err := atomicfile.Create(path, atomicfile.Options{})
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	defer t.Cleanup()
+	defer func() { _ = t.Discard() }()
 	buffered := bufio.NewWriterSize(t, 1<<16)
 	err = x.encodeFor(path, buffered)
 	if err == nil {
 		err = buffered.Flush()
 	}
+	if err == nil {
+		err = t.Replace()
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return t.CloseAtomicallyReplace()
-}
-
-// pending is a file being written aside, to take the place of another whole.
-type pending interface {
-	io.Writer
-	CloseAtomicallyReplace() error // syncs, closes, renames
-	Cleanup() error                // removes it; nothing after it has been renamed
+	return nil
 }
 
 // encodeFor writes the tensor in the form that the file's name asks for.

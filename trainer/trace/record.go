@@ -2,13 +2,11 @@ package trace
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
 // A Record is the flight record of one rank in its written form: one JSON
@@ -182,25 +180,8 @@ func (r Record) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	if err := replace(path, append(b, '\n')); err != nil {
-		return fmt.Errorf("trace: writing the flight record: %w", err)
+	if err := atomicfile.WriteFile(path, append(b, '\n'), atomicfile.Options{NoSync: true}); err != nil {
+		return fmt.Errorf("trace: writing the flight record %s: %w", path, err)
 	}
 	return nil
-}
-
-// replace writes a file aside and renames it. It does not wait for the disk: a
-// record that a crash of the machine takes is no loss.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".flight-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

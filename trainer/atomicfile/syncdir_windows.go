@@ -1,4 +1,4 @@
-package checkpoint
+package atomicfile
 
 // syncDir does nothing: Windows syncs no directories, so a rename may be seen
 // half done after a power cut. Between processes it is atomic.

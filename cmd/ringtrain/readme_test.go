@@ -82,13 +82,33 @@ func TestPrintedFlags(t *testing.T) {
 	require.Greater(t, seen, 30)
 }
 
-// What README.md prints works as printed, in a fresh copy of the tree, from top
-// to bottom.
+// tours are the documents whose commands a reader may type from top to bottom.
+// All but README.md take ./ringtrain for granted.
+var tours = []string{"README.md", "docs/train.md", "docs/machines.md", "docs/bench.md", "docs/compression.md"}
+
+// The commands that these documents print work as printed, from top to bottom,
+// in a fresh copy of the tree for each document.
 func TestReadme(t *testing.T) {
 	collectivetest.Slow(t)
-	u := newUser(t)
-	all := commands(t, "README.md")
-	require.NotEmpty(t, all)
+	binary := filepath.Join(t.TempDir(), "ringtrain")
+	out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for _, file := range tours {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			u := newUser(t)
+			if file != "README.md" {
+				require.NoError(t, os.Symlink(binary, filepath.Join(u.dir, "ringtrain")))
+			}
+			all := commands(t, file)
+			require.NotEmpty(t, all)
+			u.read(t, all)
+		})
+	}
+}
+
+// read runs the commands of a document in order. Commands of two machines run
+// together.
+func (u *user) read(t *testing.T, all []printed) {
 	for i, c := range all {
 		t.Run(c.String(), func(t *testing.T) {
 			if why := u.cannot(c); why != "" {
@@ -169,6 +189,8 @@ func (u *user) cannot(c printed) string {
 	switch {
 	case runtime.GOOS == "windows":
 		return "needs a shell"
+	case placeholder.MatchString(c.text):
+		return "has a placeholder"
 	case strings.HasPrefix(c.text, "go test"):
 		return "is what runs now"
 	case strings.HasPrefix(c.text, "make gpu"):

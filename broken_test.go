@@ -75,6 +75,11 @@ var broken = map[string][]struct {
 		{files: map[string]string{"cuda/x.go": "//go:build linux && !cuda\n\npackage cuda\n"}, want: "cuda/x.go:1: build tag cuda"},
 		{files: map[string]string{"cuda/x.c": "// shim\n//go:build cuda\n\nint x;\n"}, want: "cuda/x.c:2: build tag cuda"},
 	},
+	"readme": {
+		{files: map[string]string{"README.md": strings.Repeat("x\n", 121)}, want: "README.md:121: 121 lines, more than 120"},
+		{files: map[string]string{"README.md": "x\n" + strings.Repeat("x", 101)}, want: "README.md:2: 101 characters, more than 100"},
+		{files: map[string]string{"README.md": ""}, want: "README.md:1: missing"},
+	},
 	"panic": {
 		{files: map[string]string{"collective/x.go": "package collective\nfunc f() { panic(1) }\n"}, want: "collective/x.go:2: panic"},
 	},
@@ -86,6 +91,7 @@ var broken = map[string][]struct {
 
 // fine is a tree that keeps all rules, close to each of their edges.
 var fine = map[string]string{
+	"README.md": strings.Repeat(strings.Repeat("ä", 100)+"\n", 120),
 	"doc.go":    "// Package ringtrain is here.\npackage ringtrain\n",
 	"nn/doc.go": "//go:build !gpu\n\n// Package nn is here.\npackage nn\n",
 	"nn/long.go": "package nn\nfunc f() {\n" + strings.Repeat("//\n", 78) + "}\n" +

@@ -28,6 +28,7 @@ var rules = []rule{
 	{"noSleepInTests", "a test waits for events, not for time", checkNoSleepInTests},
 	{"noCudaTag", "GPU code is built by the tag gpu; the tag cuda belongs to gorgonia", checkNoCudaTag},
 	{"panic", "only kernels panic, for what Init has excluded", checkPanic},
+	{"readme", "README.md is a short tour: at most 120 lines of at most 100 characters", checkReadme},
 	{"exit", "only commands end the process", checkExit},
 }
 

@@ -15,13 +15,14 @@ import (
 // module is the import path of this directory.
 const module = "github.com/ringtrain/ringtrain"
 
-// A tree is every Go file below a directory, parsed, and what goes into a build
-// beside them. Directories that the go command would not look into are left
-// out, and so is tools, which is a module of its own.
+// A tree is what the rules look at: every Go file below a directory, parsed; C
+// and assembly files; and README.md. It leaves out directories that the go
+// command ignores, and tools, which is a module of its own.
 type tree struct {
 	fset    *token.FileSet
 	files   []*file
 	foreign []foreign
+	readme  string // README.md, "" if there is none
 }
 
 // A file is one Go file.
@@ -54,6 +55,10 @@ func load(fsys fs.FS) (*tree, error) {
 				return fs.SkipDir
 			}
 			return nil
+		case p == "README.md":
+			text, err := fs.ReadFile(fsys, p)
+			t.readme = string(text)
+			return err
 		case path.Ext(p) == ".go" || slices.Contains(foreignExtensions, path.Ext(p)):
 			return t.add(fsys, p)
 		}
@@ -128,7 +133,11 @@ type breach struct {
 
 func (t *tree) breach(at token.Pos, todo, format string, args ...any) breach {
 	p := t.fset.Position(at)
-	return breach{where: fmt.Sprintf("%s:%d", p.Filename, p.Line), what: fmt.Sprintf(format, args...), todo: todo}
+	return breachAt(p.Filename, p.Line, todo, format, args...)
+}
+
+func breachAt(file string, line int, todo, format string, args ...any) breach {
+	return breach{where: fmt.Sprintf("%s:%d", file, line), what: fmt.Sprintf(format, args...), todo: todo}
 }
 
 // under reports whether dir is one of the roots or below one.

@@ -1,0 +1,29 @@
+package ringtrain
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxReadmeLines = 120
+	maxReadmeWidth = 100
+)
+
+func checkReadme(t *tree) []breach {
+	const todo = "move what a first-time reader does not need to a page in docs, and link to it"
+	if t.readme == "" {
+		return []breach{breachAt("README.md", 1, "write one: what it is, install, first run", "missing")}
+	}
+	var found []breach
+	lines := strings.Split(strings.TrimSuffix(t.readme, "\n"), "\n")
+	if len(lines) > maxReadmeLines {
+		found = append(found, breachAt("README.md", maxReadmeLines+1, todo, "%d lines, more than %d", len(lines), maxReadmeLines))
+	}
+	for i, line := range lines {
+		if width := utf8.RuneCountInString(line); width > maxReadmeWidth {
+			found = append(found, breachAt("README.md", i+1, "break the line", "%d characters, more than %d", width, maxReadmeWidth))
+		}
+	}
+	return found
+}

@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// affine is y = x·Wᵀ + b with W (nO, nI) and b (nO), the part that Linear, Relu
-// and Softmax share.
+// affine computes y = x·Wᵀ + b with W (nO, nI) and b (nO), for Linear, Relu and Softmax.
 type affine struct {
 	w, b   *Param
 	nI, nO int
 	wantDX bool
 }
 
-// declare sets dimensions and declares W and b. width is the number of outputs
-// that the user set, 0 for none; then out decides. A nil initB is Zeros.
+// declare fixes the dimensions and declares W and b. width is the number of outputs the
+// user set; if it is 0, out decides. A nil initB means Zeros.
 func (a *affine) declare(in, out []int, width int, initW, initB Initializer, b *Builder) ([]int, error) {
 	if a.w != nil {
 		return nil, usedLayer(b)
@@ -38,29 +37,30 @@ func (a *affine) declare(in, out []int, width int, initW, initB Initializer, b *
 	return []int{a.nO}, nil
 }
 
-// usedLayer is the error of a layer with parameters whose Init is called twice.
+// usedLayer is the error for a second Init of a layer with parameters.
 func usedLayer(b *Builder) error {
-	return fmt.Errorf("nn: the layer at %s already belongs to a model; make a new one for each place", b.Path())
+	return fmt.Errorf("nn: the layer at %s already belongs to a model; make a new layer for each place", b.Path())
 }
 
-// outputs settles the number of outputs between the user and the model.
+// outputs decides the number of outputs from width, which the user set, and out, which
+// the model asks for.
 func outputs(width int, out []int) (int, error) {
 	switch {
 	case width < 0:
-		return 0, fmt.Errorf("Out is %d, must not be negative", width)
+		return 0, fmt.Errorf("Out is %d; it must be at least 0", width)
 	case out == nil && width == 0:
-		return 0, errors.New("Out is not set and cannot be inferred; only the last layer can learn it from the data")
+		return 0, errors.New("Out is not set; set it, because only the last layer can infer it from the data")
 	case out == nil:
 		return width, nil
 	case len(out) != 1 || out[0] < 1:
-		return 0, fmt.Errorf("the model wants rows of output of shape %v, the layer makes rows of one dimension", out)
+		return 0, fmt.Errorf("the model needs output rows of shape %v, but this layer returns rows of one dimension", out)
 	case width != 0 && width != out[0]:
-		return 0, fmt.Errorf("Out is %d but the model wants %d outputs", width, out[0])
+		return 0, fmt.Errorf("Out is %d but the model needs %d outputs", width, out[0])
 	}
 	return out[0], nil
 }
 
-// forward returns y, or relu of it, in temporary memory.
+// forward returns y, or relu(y), in temporary memory.
 func (a *affine) forward(p *Pass, x Tensor, relu bool, j joint) Tensor {
 	rows := x.Rows()
 	y := Tensor{Shape: []int{rows, a.nO}, Data: p.Backend.Temp(rows * a.nO), Lengths: x.Lengths}
@@ -76,7 +76,7 @@ func (a *affine) forward(p *Pass, x Tensor, relu bool, j joint) Tensor {
 	return y
 }
 
-// backward adds the gradients of W and b and returns that of x.
+// backward adds the gradients of W and b to their arenas and returns the gradient of x.
 func (a *affine) backward(p *Pass, x Tensor, dy Buffer, j joint) Tensor {
 	rows := x.Rows()
 	f, fuses := p.Backend.(Fuser)
@@ -99,8 +99,7 @@ func (a *affine) backward(p *Pass, x Tensor, dy Buffer, j joint) Tensor {
 	return Tensor{Shape: x.Shape, Data: dx, Lengths: x.Lengths}
 }
 
-// orGlorot returns the initializer a user set, or thinc's default for Linear
-// and Relu.
+// orGlorot returns init, or Thinc's default for Linear and Relu if it is nil.
 func orGlorot(init Initializer) Initializer {
 	if init == nil {
 		return GlorotUniform

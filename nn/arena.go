@@ -1,27 +1,27 @@
 package nn
 
-// An ArenaUpdate is a Backend that updates all parameters of a model at once,
-// which on a device takes two kernels where one parameter after the other takes
-// two for each. The bits are those of SquaredNorm and Adam, or SGD, for each
-// parameter by itself, and elements between parameters stay as they are.
+// An ArenaUpdate is a Backend that can update all parameters of a model at once. On a
+// device this takes two kernels in all, instead of two for each parameter. The results
+// have the same bits as SquaredNorm followed by Adam or SGD on each parameter. Elements
+// between parameters do not change.
 type ArenaUpdate interface {
-	// AdamArena updates p.Values by the gradients g. m, v and average, which may be
-	// empty, are arenas with the offsets of p; norms has as many elements as all
-	// parameters have blocks, see [Params.Blocks].
+	// AdamArena updates p.Values from the gradients g. m, v and average are arenas with
+	// the same offsets as p; average may be empty. norms has one element per block of
+	// every parameter, see [Params.Blocks].
 	AdamArena(p *Params, g Gradients, m, v, average, norms, hyper Buffer)
-	// SGDArena is AdamArena with SGD in place of Adam.
+	// SGDArena is AdamArena with SGD instead of Adam.
 	SGDArena(p *Params, g Gradients, average, norms, hyper Buffer)
 }
 
-// Gradients are those of an update of all parameters at once.
+// Gradients describes the gradients for an update of all parameters at once.
 type Gradients struct {
-	Arena Buffer  // with the offsets of the Params
-	Scale float32 // they are multiplied by it before anything else
-	Clear bool    // sets those of parameters to 0 afterwards
+	Arena Buffer  // laid out like the Params
+	Scale float32 // multiplies every gradient first
+	Clear bool    // set the gradients of all parameters to 0 afterwards
 }
 
-// Blocks returns how many blocks all parameters have, where none begins inside
-// another's.
+// Blocks returns the number of blocks in all parameters. Every parameter starts a new
+// block.
 func (p *Params) Blocks() int {
 	n := 0
 	for _, q := range p.List {

@@ -5,7 +5,7 @@ import "fmt"
 // A DType is the element type of a [Buffer].
 type DType uint8
 
-// The element types a Buffer can hold; both take four bytes.
+// The element types a Buffer can hold. Both take four bytes.
 const (
 	Float32 DType = iota
 	Int32
@@ -25,9 +25,9 @@ func (t DType) String() string {
 // elementSize is the size in bytes of every DType.
 const elementSize = 4
 
-// A Buffer is a run of elements of one type in host or device memory that it
-// does not own. It is a value: copies name the same memory, which lives as long
-// as its owner (a [Backend], or the slice given to [Host]) says. The zero
+// A Buffer is a contiguous run of elements of one type in host or device memory. It does
+// not own the memory. A Buffer is a value: copies refer to the same memory, which lives
+// as long as its owner (a [Backend], or the slice given to [Host]) keeps it. The zero
 // Buffer is an empty run of float32.
 type Buffer struct {
 	floats []float32
@@ -39,16 +39,15 @@ type Buffer struct {
 	remote bool // in device memory
 }
 
-// Host returns a Buffer that aliases v, without the capacity beyond its length.
+// Host returns a Buffer that aliases v but cannot grow into v's spare capacity.
 func Host(v []float32) Buffer { return Buffer{floats: v[:len(v):len(v)], n: len(v), dtype: Float32} }
 
-// HostInts returns a Buffer that aliases v, without the capacity beyond its
-// length.
+// HostInts returns a Buffer that aliases v but cannot grow into v's spare capacity.
 func HostInts(v []int32) Buffer { return Buffer{ints: v[:len(v):len(v)], n: len(v), dtype: Int32} }
 
-// OnDevice returns a Buffer of n elements of type t at addr, an address in the
-// memory of the device with the given ordinal. The caller keeps the memory
-// alive for as long as the Buffer is used.
+// OnDevice returns a Buffer of n elements of type t at addr, an address in the memory of
+// the device with the given ordinal. The caller keeps the memory alive while the Buffer
+// is in use.
 func OnDevice(device int, addr uintptr, n int, t DType) Buffer {
 	return Buffer{addr: addr, n: n, device: device, dtype: t, remote: true}
 }
@@ -59,16 +58,16 @@ func (b Buffer) Len() int { return b.n }
 // DType returns the element type.
 func (b Buffer) DType() DType { return b.dtype }
 
-// Float32s returns the elements themselves, not a copy, or nil unless they are
+// Float32s returns the elements themselves, not a copy. It returns nil unless they are
 // float32 in host memory.
 func (b Buffer) Float32s() []float32 { return b.floats }
 
-// Int32s returns the elements themselves, not a copy, or nil unless they are
+// Int32s returns the elements themselves, not a copy. It returns nil unless they are
 // int32 in host memory.
 func (b Buffer) Int32s() []int32 { return b.ints }
 
-// Slice returns elements lo to hi, hi not included. Like slicing a slice it
-// panics unless 0 <= lo <= hi <= Len.
+// Slice returns elements lo to hi, excluding hi. Like a slice expression, it panics
+// unless 0 <= lo <= hi <= Len.
 func (b Buffer) Slice(lo, hi int) Buffer {
 	if lo < 0 || hi < lo || hi > b.n {
 		panic(fmt.Sprintf("nn: Buffer.Slice(%d, %d) of %d elements", lo, hi, b.n))
@@ -86,6 +85,6 @@ func (b Buffer) Slice(lo, hi int) Buffer {
 	return s
 }
 
-// Device returns where the elements are if they are in device memory; ok is
-// false for host memory.
+// Device returns the device and address of the elements if they are in device memory. ok
+// is false for host memory.
 func (b Buffer) Device() (device int, addr uintptr, ok bool) { return b.device, b.addr, b.remote }

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// A Builder collects the parameters that layers declare in Init and then makes
-// the arenas. A Builder for a layer inside another is a scope of it: all scopes
-// of one model share the list, and differ in the path they put before names.
+// A Builder collects the parameters that layers declare in Init and then makes the
+// arenas. A layer inside another gets a scope: a Builder that shares the model's list and
+// differs only in the path it puts before names.
 type Builder struct {
 	path  string
 	plans *plans
 }
 
-// plans is what all scopes of a Builder share.
+// plans holds what all scopes of a Builder share.
 type plans struct {
 	seed   uint64
 	list   []*Param
@@ -27,24 +27,24 @@ type plans struct {
 	errs   []error
 }
 
-// paramAlign is the multiple of elements at which parameters begin: 64 bytes,
-// one cache line. The bits of a matrix product may depend on alignment, so this
-// also keeps a layer's results independent of what was declared before it.
+// paramAlign is the alignment of parameters in elements: 64 bytes, one cache line. The
+// bits of a matrix product may depend on alignment, so this also keeps a layer's results
+// independent of the parameters declared before it.
 const paramAlign = 16
 
-// NewBuilder returns a Builder whose initial weights come from seed.
+// NewBuilder returns a Builder that derives initial weights from seed.
 func NewBuilder(seed uint64) *Builder {
 	return &Builder{plans: &plans{seed: seed, names: map[string]bool{}}}
 }
 
-// Scope returns a Builder that puts name and a dot before the names of
-// parameters, after this Builder's own path.
+// Scope returns a Builder that prefixes parameter names with this Builder's path, name
+// and a dot.
 func (b *Builder) Scope(name string) *Builder {
 	return &Builder{path: b.join(name), plans: b.plans}
 }
 
-// Path returns the path of this scope, such as "layers.0"; "model" for the
-// outermost, which has none.
+// Path returns the path of this scope, such as "layers.0", or "model" for the outermost
+// scope.
 func (b *Builder) Path() string {
 	if b.path == "" {
 		return "model"
@@ -59,14 +59,13 @@ func (b *Builder) join(name string) string {
 	return b.path + "." + name
 }
 
-// Param declares a parameter. The result has its Name and Shape at once, the
-// rest after Build. A name declared twice or a dimension below 1 is an error of
-// Build.
+// Param declares a parameter. The result has its Name and Shape at once, and the rest
+// after Build. Build reports a name declared twice or a dimension below 1 as an error.
 func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 	p := &Param{Name: b.join(name), Shape: slices.Clone(shape)}
 	l := b.plans
 	if l.names[p.Name] {
-		l.errs = append(l.errs, fmt.Errorf("nn: parameter %s is declared twice; give one of its layers another scope", p.Name))
+		l.errs = append(l.errs, fmt.Errorf("nn: parameter %s is declared twice; give one of the layers another scope", p.Name))
 	}
 	for _, d := range shape {
 		if d < 1 {
@@ -83,44 +82,44 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 	return p
 }
 
-// Len is how many elements each of the arenas has for what was declared so
-// far; math.MaxInt/2 if they are more.
-func (b *Builder) Len() int { return min(b.plans.size, mostElements) }
+// Len returns the number of elements in each arena for the parameters declared so far, or
+// math.MaxInt/2 if there are more.
+func (b *Builder) Len() int { return min(b.plans.size, maxElements) }
 
-// Declared returns the parameters that were declared so far, in order: names and
-// shapes. Their values have no memory before Build.
+// Declared returns the parameters declared so far, in order. They have names and shapes,
+// but no memory before Build.
 func (b *Builder) Declared() []*Param { return slices.Clone(b.plans.list) }
 
-// mostElements is beyond what any memory holds, and far from an overflow.
-const mostElements = math.MaxInt / 2
+// maxElements is more than any memory holds, and far from overflow.
+const maxElements = math.MaxInt / 2
 
-// grown is size and the elements of a shape, mostElements if they are more.
+// grown returns size plus the number of elements of shape, at most maxElements.
 func grown(size int, shape []int) int {
 	n := 1
 	for _, d := range shape {
-		if d > 0 && n > mostElements/d {
-			return mostElements
+		if d > 0 && n > maxElements/d {
+			return maxElements
 		}
 		n *= d
 	}
-	return min(size+n, mostElements)
+	return min(size+n, maxElements)
 }
 
-// Random returns the number by which a layer draws from [Stream]: 0 for the
-// first layer that asks, then 1, and so on.
+// Random returns the layer number to pass to [Stream]: 0 for the first layer that asks,
+// then 1, and so on.
 func (b *Builder) Random() uint32 {
 	n := b.plans.random
 	b.plans.random++
 	return n
 }
 
-// NeedsInputGradient reports whether a parameter was declared before. If none
-// was, nobody can want the gradient by the input of the layer now in Init, and
-// its Backprop may return the zero Tensor instead.
+// NeedsInputGradient reports whether any parameter has been declared yet. If none has,
+// nothing needs the gradient of the current layer's input, and the layer's Backprop may
+// return the zero Tensor.
 func (b *Builder) NeedsInputGradient() bool { return len(b.plans.list) > 0 }
 
-// Build allocates the two arenas on backend, gives every declared Param its
-// place in them and sets initial weights. A Builder builds once.
+// Build allocates the two arenas on backend, assigns every declared Param its part of
+// them and sets initial weights. A Builder can build only once.
 func (b *Builder) Build(backend Backend) (*Params, error) {
 	l := b.plans
 	if l.built {
@@ -129,8 +128,8 @@ func (b *Builder) Build(backend Backend) (*Params, error) {
 	if err := errors.Join(l.errs...); err != nil {
 		return nil, err
 	}
-	if l.size >= mostElements/4 {
-		return nil, errors.New("nn: the parameters are more than any memory holds; make the model smaller")
+	if l.size >= maxElements/4 {
+		return nil, errors.New("nn: the parameters do not fit into any memory; make the model smaller")
 	}
 	l.built = true
 	grads := backend.Alloc

@@ -23,7 +23,7 @@ func TestBuildPacksArenas(t *testing.T) {
 	require.Equal(t, "layers.0.W", w.Name)
 	require.Equal(t, "layers.1.layers.0.b", v.Name)
 	require.Equal(t, 0, w.Offset)
-	require.Equal(t, 16, v.Offset, "parameters begin at multiples of 64 bytes")
+	require.Equal(t, 16, v.Offset, "parameters start at multiples of 64 bytes")
 	require.Equal(t, 36, p.Values.Len())
 	require.Equal(t, 36, p.Grads.Len())
 	require.Equal(t, 26, p.Count())
@@ -34,7 +34,7 @@ func TestBuildPacksArenas(t *testing.T) {
 		require.GreaterOrEqual(t, x, float32(2))
 		require.Less(t, x, float32(3))
 	}
-	// Param and arena are the same memory.
+	// A Param aliases its part of the arenas.
 	v.Values.Float32s()[0] = 5
 	require.Equal(t, float32(5), p.Values.Float32s()[16])
 	v.Grads.Float32s()[1] = 6
@@ -54,7 +54,7 @@ func TestBuildReportsEveryMistake(t *testing.T) {
 	require.ErrorContains(t, err, "empty has shape [2 0]")
 }
 
-// initial returns the initial values of one parameter among others.
+// initial returns the initial values of a parameter that is declared after others.
 func initial(t *testing.T, seed uint64, name string, before ...string) []float32 {
 	b := nn.NewBuilder(seed)
 	for _, other := range before {
@@ -74,7 +74,7 @@ func TestInitialWeightsDependOnSeedAndNameOnly(t *testing.T) {
 	require.NotEqual(t, w, initial(t, 1, "V"))
 }
 
-func TestGlorotUniformHasItsRange(t *testing.T) {
+func TestGlorotUniformRange(t *testing.T) {
 	bound := math.Sqrt(6. / 80)
 	low, high, mean := 0., 0., 0.
 	w := initial(t, 1, "W")
@@ -99,9 +99,8 @@ func TestDrawsAreTheSpecifiedWords(t *testing.T) {
 	}
 }
 
-// More parameters than any memory holds are an error, and their number does not
-// overflow.
-func TestBuildRefusesWhatNoMemoryHolds(t *testing.T) {
+// More parameters than any memory holds are an error. Counting them does not overflow.
+func TestBuildRefusesTooManyParameters(t *testing.T) {
 	b := nn.NewBuilder(1)
 	b.Param("small", []int{3, 5}, nn.Zeros)
 	require.Equal(t, 15, b.Len())
@@ -109,5 +108,5 @@ func TestBuildRefusesWhatNoMemoryHolds(t *testing.T) {
 	b.Param("more", []int{math.MaxInt / 3}, nn.Zeros)
 	require.Greater(t, b.Len(), math.MaxInt/8)
 	_, err := b.Build(cpu.New(cpu.Options{}))
-	require.ErrorContains(t, err, "more than any memory holds")
+	require.ErrorContains(t, err, "do not fit into any memory")
 }

@@ -5,18 +5,17 @@ import (
 	"strconv"
 )
 
-// chain is layers in sequence.
 type chain struct{ layers []Layer }
 
-// Chain returns the composition of layers, the first applied first, thinc's
-// chain.v1. The parameters of the i-th lie in the scope "layers.i"; chains in
-// chains nest. Of the layers only the last learns the shape of the output.
+// Chain returns the composition of layers, applied in order; Thinc's chain.v1. The
+// parameters of layer i are in the scope "layers.i"; chains can be nested. Only the last
+// layer is told the output shape.
 func Chain(layers ...Layer) Layer { return &chain{layers: layers} }
 
-// Init runs Init of each layer with the shape that the one before it makes.
+// Init runs Init of each layer with the output shape of the layer before it.
 func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
 	if len(c.layers) == 0 {
-		return nil, fmt.Errorf("nn: %s is a chain of no layers", b.Path())
+		return nil, fmt.Errorf("nn: %s is a chain with no layers; give it at least one", b.Path())
 	}
 	shape := in
 	for i, l := range c.layers {

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// A Classifier is a Model that gives each row one of several classes: layers
-// that end in Softmax, with cross-entropy as the loss. It counts CountRows,
-// CountCorrect and CountLoss.
+// A Classifier is a Model that assigns each row one of several classes: layers that end
+// in Softmax, with cross-entropy as the loss. It counts CountRows, CountCorrect and
+// CountLoss.
 type Classifier struct {
 	backend Backend
 	layer   Layer
 	params  *Params
 	in      []int
 	classes int
-	loss    Buffer // 1 element, of the last Learn
-	sums    Buffer // loss and correct of the last Score
+	loss    Buffer // 1 element, from the last Learn
+	sums    Buffer // loss and correct, from the last Score
 	scored  [2]float32
 }
 
 var _ Model = (*Classifier)(nil)
 
-// NewClassifier builds a model on b from layers that end in Softmax. in is the
-// shape of one row; seed and parameter names determine the initial weights.
+// NewClassifier builds a model on b from layers that end in Softmax. in is the shape of
+// one row. The initial weights depend on seed and the parameter names.
 func NewClassifier(b Backend, l Layer, in []int, classes int, seed uint64) (*Classifier, error) {
 	if _, ok := last(l).(*Softmax); !ok {
-		return nil, fmt.Errorf("nn: a classifier must end in Softmax, this one ends in %T", last(l))
+		return nil, fmt.Errorf("nn: a classifier must end in Softmax, but this one ends in %T", last(l))
 	}
 	if classes < 1 {
 		return nil, fmt.Errorf("nn: a classifier needs at least one class, got %d", classes)
@@ -57,7 +57,7 @@ func (c *Classifier) Learn(p *Pass, b Batch) (loss Buffer, weight int, err error
 	be.Recycle()
 	if f, ok := be.(Fuser); ok {
 		pass := *p
-		pass.bare = last(c.layer).(*Softmax) // NewClassifier has seen that it is one
+		pass.bare = last(c.layer).(*Softmax) // NewClassifier has checked the type
 		logits, back := c.layer.Forward(&pass, b.X)
 		f.SoftmaxLoss(c.loss, logits.Data, b.Labels)
 		back(Tensor{Shape: logits.Shape, Data: logits.Data})
@@ -92,24 +92,24 @@ func (c *Classifier) Score(p *Pass, b Batch, counts Counts) error {
 	return nil
 }
 
-// check returns what is wrong with a pass or a batch before any kernel sees it.
+// check returns an error for a bad pass or batch, before any kernel sees it.
 func (c *Classifier) check(p *Pass, b Batch) error {
 	if p.Backend == nil {
 		return errors.New("nn: the Pass has no Backend; set it to the one the model was built with")
 	}
 	x := b.X
 	if len(x.Shape) == 0 || !sameShape(x.Shape[1:], c.in) {
-		return fmt.Errorf("nn: the batch has shape %v, the model takes rows of shape %v", x.Shape, c.in)
+		return fmt.Errorf("nn: the batch has shape %v, but the model takes rows of shape %v", x.Shape, c.in)
 	}
 	if x.Data.DType() != Float32 || x.Data.Len() != product(x.Shape) {
-		return fmt.Errorf("nn: the batch of shape %v needs %d float32, its Data holds %d %v", x.Shape, product(x.Shape), x.Data.Len(), x.Data.DType())
+		return fmt.Errorf("nn: a batch of shape %v needs %d float32, but its Data holds %d %v", x.Shape, product(x.Shape), x.Data.Len(), x.Data.DType())
 	}
 	if b.Labels.DType() != Int32 || b.Labels.Len() != b.Rows() {
-		return fmt.Errorf("nn: the batch of %d rows needs as many int32 labels, got %d %v", b.Rows(), b.Labels.Len(), b.Labels.DType())
+		return fmt.Errorf("nn: a batch of %d rows needs one int32 label per row, got %d %v", b.Rows(), b.Labels.Len(), b.Labels.DType())
 	}
 	for i, l := range b.Labels.Int32s() {
 		if l < 0 || int(l) >= c.classes {
-			return fmt.Errorf("nn: row %d of the batch has label %d, the model has classes 0 to %d", i, l, c.classes-1)
+			return fmt.Errorf("nn: row %d of the batch has label %d, but the model has classes 0 to %d", i, l, c.classes-1)
 		}
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
-// small returns a classifier of rows of 5 into 3 classes, and its backend.
+// small returns a classifier for rows of 5 features and 3 classes, and its backend.
 func small(t *testing.T, dropout float32) (*nn.Classifier, nn.Backend) {
 	be := cpu.New(cpu.Options{})
 	l := nn.Chain(&nn.Relu{Out: 8, Dropout: dropout}, &nn.Relu{Out: 6, Dropout: dropout}, &nn.Softmax{InitW: nn.GlorotUniform})
@@ -22,7 +22,7 @@ func small(t *testing.T, dropout float32) (*nn.Classifier, nn.Backend) {
 	return m, be
 }
 
-// rows returns a batch for small.
+// rows returns a batch of n rows for small.
 func rows(n int) nn.Batch {
 	x, labels := make([]float32, 5*n), make([]int32, n)
 	for i := range x {
@@ -67,7 +67,7 @@ func TestFinalFallsToZero(t *testing.T) {
 	require.Equal(t, []int{l[4].Offset, l[2].Offset, l[0].Offset, 0}, calls)
 }
 
-// At each call of Final the gradients from there on are those of the whole pass.
+// When Final(lo) is called, gradients at lo and above already have their final values.
 func TestFinalGradientsAreFinal(t *testing.T) {
 	m, be := small(t, .1)
 	type snapshot struct {
@@ -107,7 +107,7 @@ func TestScoreCountsWithoutDropout(t *testing.T) {
 	require.NoError(t, m.Score(p, b, c))
 	require.InDelta(t, 2*want[nn.CountLoss], c[nn.CountLoss], 1e-5)
 	require.Equal(t, 12., c[nn.CountRows])
-	require.Equal(t, make([]float32, m.Params().Grads.Len()), m.Params().Grads.Float32s(), "scoring leaves gradients")
+	require.Equal(t, make([]float32, m.Params().Grads.Len()), m.Params().Grads.Float32s(), "Score does not change gradients")
 }
 
 func TestEmptyBatch(t *testing.T) {
@@ -133,13 +133,13 @@ func TestBatchErrors(t *testing.T) {
 		change func(b *nn.Batch)
 		want   string
 	}{
-		{"width", func(b *nn.Batch) { b.X.Shape = []int{2, 4} }, "shape [2 4], the model takes rows of shape [5]"},
+		{"width", func(b *nn.Batch) { b.X.Shape = []int{2, 4} }, "shape [2 4], but the model takes rows of shape [5]"},
 		{"no shape", func(b *nn.Batch) { b.X.Shape = nil }, "shape []"},
-		{"too short", func(b *nn.Batch) { b.X.Data = b.X.Data.Slice(0, 9) }, "needs 10 float32, its Data holds 9"},
+		{"too short", func(b *nn.Batch) { b.X.Data = b.X.Data.Slice(0, 9) }, "needs 10 float32, but its Data holds 9"},
 		{"integers", func(b *nn.Batch) { b.X.Data = nn.HostInts(make([]int32, 10)) }, "10 int32"},
-		{"few labels", func(b *nn.Batch) { b.Labels = b.Labels.Slice(0, 1) }, "2 rows needs as many int32 labels, got 1"},
+		{"few labels", func(b *nn.Batch) { b.Labels = b.Labels.Slice(0, 1) }, "2 rows needs one int32 label per row, got 1"},
 		{"float labels", func(b *nn.Batch) { b.Labels = nn.Host(make([]float32, 2)) }, "got 2 float32"},
-		{"label too large", func(b *nn.Batch) { b.Labels = nn.HostInts([]int32{0, 3}) }, "row 1 of the batch has label 3, the model has classes 0 to 2"},
+		{"label too large", func(b *nn.Batch) { b.Labels = nn.HostInts([]int32{0, 3}) }, "row 1 of the batch has label 3, but the model has classes 0 to 2"},
 		{"label below 0", func(b *nn.Batch) { b.Labels = nn.HostInts([]int32{-1, 0}) }, "row 0 of the batch has label -1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -161,10 +161,10 @@ func TestNewClassifierErrors(t *testing.T) {
 		classes int
 		want    string
 	}{
-		{nn.Chain(&nn.Linear{}), 3, "must end in Softmax, this one ends in *nn.Linear"},
+		{nn.Chain(&nn.Linear{}), 3, "must end in Softmax, but this one ends in *nn.Linear"},
 		{nn.Chain(), 3, "must end in Softmax"},
 		{&nn.Softmax{}, 0, "at least one class"},
-		{&nn.Softmax{Out: 2}, 3, "Out is 2 but the model wants 3"},
+		{&nn.Softmax{Out: 2}, 3, "Out is 2 but the model needs 3"},
 	} {
 		_, err := nn.NewClassifier(be, c.layer, []int{4}, c.classes, 1)
 		require.ErrorContains(t, err, c.want)
@@ -176,7 +176,7 @@ func TestPredictErrors(t *testing.T) {
 	_, err := m.Predict(t.Context(), tensor.New(tensor.WithShape(2, 4), tensor.Of(tensor.Float32)))
 	require.ErrorContains(t, err, "shape [2 4]")
 	_, err = m.Predict(t.Context(), tensor.New(tensor.WithShape(2, 5), tensor.Of(tensor.Float64)))
-	require.ErrorContains(t, err, "want float32")
+	require.ErrorContains(t, err, "must hold float32")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	x := tensor.New(tensor.WithShape(2, 5), tensor.Of(tensor.Float32))
@@ -187,8 +187,8 @@ func TestPredictErrors(t *testing.T) {
 	require.ErrorIs(t, err, cpu.ErrClosed)
 }
 
-// A step of Learn makes a few small objects (shapes and closures) and no arrays.
-func TestLearnHardlyAllocates(t *testing.T) {
+// Learn allocates a few small objects (shapes and closures) but no arrays.
+func TestLearnAllocatesLittle(t *testing.T) {
 	m, be := small(t, .2)
 	p, b := &nn.Pass{Backend: be, Train: true}, rows(16)
 	allocs := testing.AllocsPerRun(100, func() {
@@ -199,7 +199,7 @@ func TestLearnHardlyAllocates(t *testing.T) {
 	require.LessOrEqual(t, allocs, 12.)
 }
 
-// metered counts the temporary elements alive.
+// metered counts the live temporary elements.
 type metered struct {
 	*cpu.Backend
 	live int
@@ -208,7 +208,7 @@ type metered struct {
 func (m *metered) Temp(n int) nn.Buffer { m.live += n; return m.Backend.Temp(n) }
 func (m *metered) Recycle()             { m.live = 0; m.Backend.Recycle() }
 
-// No call leaves more temporary memory alive than the one before.
+// Repeating a call does not leave more temporary memory alive.
 func TestModelRecycles(t *testing.T) {
 	be := &metered{Backend: cpu.New(cpu.Options{})}
 	m, err := nn.NewClassifier(be, nn.Chain(&nn.Relu{Out: 8}, &nn.Softmax{}), []int{5}, 3, 1)

@@ -2,26 +2,26 @@ package nn
 
 import "fmt"
 
-// Conv2D is the convolution of images with learned filters,
+// Conv2D convolves images with learned filters,
 //
 //	y[o,i,j] = b[o] + Σ W[o,c,u,v]·x[c, i*Stride+u-Padding, j*Stride+v-Padding]
 //
-// over c, u and v, with 0 for x outside the image; PyTorch's Conv2d with a
-// square kernel. A row of input is (channels, height, width), or (height, width)
-// for one channel; a row of output is (Out, height, width).
+// over c, u and v, with x = 0 outside the image; PyTorch's Conv2d with a square kernel. A
+// row of input is (channels, height, width), or (height, width) for one channel. A row of
+// output is (Out, height, width).
 type Conv2D struct {
-	// Out is the number of filters, which are the channels of the output.
+	// Out is the number of filters, and so of output channels.
 	Out int
 	// Size is the height and width of a filter.
 	Size int
-	// Stride is the distance between neighbouring outputs; 0 means 1.
+	// Stride is the distance between neighbouring windows; 0 means 1.
 	Stride int
-	// Padding is the number of zero rows and columns added on every side, less
+	// Padding is the number of zero rows and columns added on every side; it must be less
 	// than Size.
 	Padding int
-	// InitW sets the initial W; nil is FanInUniform, PyTorch's default.
+	// InitW sets the initial W; nil means FanInUniform, PyTorch's default.
 	InitW Initializer
-	// InitB sets the initial b and is given the shape of W; nil is FanInUniform.
+	// InitB sets the initial b and is given the shape of W; nil means FanInUniform.
 	InitB Initializer
 
 	w, b   *Param
@@ -35,7 +35,7 @@ func (l *Conv2D) Init(in, out []int, b *Builder) ([]int, error) {
 		return nil, usedLayer(b)
 	}
 	if l.Out < 1 {
-		return nil, fmt.Errorf("nn: %s: Out is %d, must be at least 1", b.Path(), l.Out)
+		return nil, fmt.Errorf("nn: %s: Out is %d; it must be at least 1", b.Path(), l.Out)
 	}
 	w, err := newWindow(in, l.Size, orOne(l.Stride), l.Padding, b)
 	if err != nil {
@@ -74,12 +74,12 @@ func (l *Conv2D) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 
 var _ Layer = (*Conv2D)(nil)
 
-// orOne returns a stride that a user left out as 1.
-func orOne(stride int) int {
-	if stride == 0 {
+// orOne returns n, or 1 if the user left it at 0.
+func orOne(n int) int {
+	if n == 0 {
 		return 1
 	}
-	return stride
+	return n
 }
 
 func orFanIn(init Initializer) Initializer {

@@ -2,11 +2,11 @@ package nn
 
 import "fmt"
 
-// Dropout sets a random share of its input to 0 while training and divides the
-// rest by 1-Rate, thinc's Dropout.v1; otherwise it is the identity. The mask is
-// a function of the Pass's Stream and is drawn again on the way back.
+// Dropout sets random elements of its input to 0 while training and divides the rest by
+// 1-Rate; Thinc's Dropout.v1. Otherwise it is the identity. The mask is a function of the
+// Pass's Stream, so the backward pass draws it again instead of storing it.
 type Dropout struct {
-	// Rate is the share of elements set to 0, in [0, 1).
+	// Rate is the fraction of elements set to 0, in [0, 1).
 	Rate float32
 
 	drop  dropper
@@ -16,13 +16,13 @@ type Dropout struct {
 // Init declares no parameters and returns in.
 func (l *Dropout) Init(in, out []int, b *Builder) ([]int, error) {
 	if out != nil && !sameShape(in, out) {
-		return nil, fmt.Errorf("nn: %s: dropout keeps the shape %v, the model wants %v", b.Path(), in, out)
+		return nil, fmt.Errorf("nn: %s: dropout keeps the shape %v, but the model needs %v", b.Path(), in, out)
 	}
 	l.width = product(in)
 	return in, l.drop.declare(l.Rate, b)
 }
 
-// Forward takes and returns rows of one shape.
+// Forward returns rows of the same shape as x.
 func (l *Dropout) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	if !l.drop.active(p) {
 		return x, func(dy Tensor) Tensor { return dy }
@@ -35,17 +35,17 @@ func (l *Dropout) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	}
 }
 
-// dropper is a dropout rate with its place among the model's random numbers.
+// dropper holds a dropout rate and the layer number for its random draws.
 type dropper struct {
 	rate  float32
 	layer uint32
 }
 
-// declare checks the rate and takes a number, for a rate of 0 too, so that the
-// masks of other layers do not depend on it.
+// declare checks the rate and takes a layer number, even for a rate of 0, so that
+// changing one layer's rate does not change the masks of the others.
 func (d *dropper) declare(rate float32, b *Builder) error {
 	if !(rate >= 0 && rate < 1) {
-		return fmt.Errorf("nn: %s: dropout rate is %v, must be at least 0 and below 1", b.Path(), rate)
+		return fmt.Errorf("nn: %s: dropout rate is %v; it must be at least 0 and below 1", b.Path(), rate)
 	}
 	d.rate, d.layer = rate, b.Random()
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-// A classifier learns exclusive or, whose two classes no straight line divides.
+// A classifier learns exclusive or, whose classes no straight line separates.
 func Example() {
 	be := cpu.New(cpu.Options{})
 	layers := nn.Chain(&nn.Relu{Out: 16}, &nn.Softmax{})
@@ -35,7 +35,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		be.Axpy(p.Values, -rate/float32(weight), p.Grads) // package optim has better rules
+		be.Axpy(p.Values, -rate/float32(weight), p.Grads) // plain gradient descent; package optim has better optimizers
 	}
 
 	probs, err := m.Predict(context.Background(), tensor.New(tensor.WithShape(4, 2), tensor.WithBacking(x)))
@@ -51,7 +51,7 @@ func Example() {
 	// ⎣1.0  0.0⎦
 }
 
-// Weights go in and out by name.
+// Weights are read and set by name.
 func ExampleParams_Weight() {
 	be := cpu.New(cpu.Options{})
 	m, err := nn.NewClassifier(be, nn.Chain(&nn.Softmax{}), []int{3}, 2, 1)

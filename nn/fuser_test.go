@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
-// fuser is an nn.Fuser by the calls that its methods stand for, which it counts.
+// fuser is an nn.Fuser that makes the calls its methods stand for, and counts its own calls.
 type fuser struct {
 	nn.Backend
 	affine, relu, gate, grads, masks, losses int
@@ -53,7 +53,7 @@ func (f *fuser) SoftmaxLoss(loss, x, labels nn.Buffer) {
 	}
 }
 
-// grads makes one step on b and returns the gradients.
+// grads runs Learn once on b and returns the gradients.
 func grads(t *testing.T, b nn.Backend, train bool, l nn.Layer) []float32 {
 	t.Helper()
 	const rows, width, classes = 6, 5, 3
@@ -72,8 +72,8 @@ func grads(t *testing.T, b nn.Backend, train bool, l nn.Layer) []float32 {
 	return m.Params().Grads.Float32s()
 }
 
-// Layers use a Fuser to the same end, and hand the gradient of a Relu on to the
-// layer after it only where nothing is between them.
+// A Fuser does not change the gradients. A Relu leaves its mask to the next layer only if it
+// directly follows.
 func TestFuser(t *testing.T) {
 	softmax := func() nn.Layer { return &nn.Softmax{InitW: nn.GlorotUniform} }
 	for name, c := range map[string]struct {
@@ -98,12 +98,12 @@ func TestFuser(t *testing.T) {
 			require.Equal(t, 1, f.losses)
 			evaluated := &fuser{Backend: cpu.New(cpu.Options{})}
 			grads(t, evaluated, false, c.layer())
-			require.Zero(t, evaluated.gate, "there is no gradient to come")
+			require.Zero(t, evaluated.gate, "no backward pass follows")
 		})
 	}
 }
 
-// The promises of a Fuser, of this one.
+// The test's own Fuser passes the conformance suite.
 func TestFuserConforms(t *testing.T) {
 	nntest.TestFuser(t, func(*testing.T) nn.Backend { return &fuser{Backend: cpu.New(cpu.Options{})} })
 }

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// Images reads each row of input as an image (Channels, Height, Width) without
-// moving anything, so that layers for images can work on data that comes as
-// plain rows. Rows that are images of that shape already stay so.
+// Images reinterprets each row of input as an image (Channels, Height, Width) without
+// moving data, so that image layers accept plain rows. Rows that already have that shape
+// are unchanged.
 type Images struct {
 	// Channels is the number of planes; 0 means 1.
 	Channels int
-	// Height and Width are the size of a plane; 0 for both means that planes are
-	// square and have what size the rows allow.
+	// Height and Width are the size of a plane. If both are 0, planes are square and
+	// their size follows from the length of a row.
 	Height, Width int
 
 	shape []int
@@ -27,7 +27,7 @@ func (l *Images) Init(in, out []int, b *Builder) ([]int, error) {
 		shape[1], shape[2] = side, side
 	}
 	if min(shape[0], shape[1], shape[2]) < 1 || product(shape) != n {
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v, which is no image of shape %v; set Channels, Height and Width to its own", b.Path(), in, shape)
+		return nil, fmt.Errorf("nn: %s: cannot read rows of shape %v as images of shape %v; set Channels, Height and Width to match", b.Path(), in, shape)
 	}
 	l.shape = shape
 	return outShape(shape, out, b)

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// An Initializer sets the values of a new parameter of the given shape, in
-// row-major order, to numbers drawn from d.
+// An Initializer sets the values of a new parameter of the given shape, in row-major
+// order, using random numbers from d.
 type Initializer func(values []float32, shape []int, d *Draws)
 
-// Draws is an endless sequence of random numbers that depends on a seed and a
-// parameter's name only.
+// Draws is an endless sequence of random numbers that depends only on a seed and a
+// parameter's name.
 type Draws struct {
 	key     [2]uint32
 	counter [4]uint32
@@ -18,8 +18,8 @@ type Draws struct {
 	next    int
 }
 
-// initialStep is the step of the random numbers for initial weights; training
-// would reach it after four billion steps.
+// initialStep is the step number reserved for initial weights; training would reach it
+// after four billion steps.
 const initialStep = math.MaxUint32
 
 func newDraws(seed uint64, name string) *Draws {
@@ -33,7 +33,7 @@ func newDraws(seed uint64, name string) *Draws {
 	}
 }
 
-// Float returns the next number, uniform in [0, 1) in steps of 2⁻²⁴.
+// Float returns the next number, uniform in [0, 1) with a resolution of 2⁻²⁴.
 func (d *Draws) Float() float32 {
 	if d.next == len(d.words) {
 		d.words = Philox(d.key, d.counter)
@@ -51,10 +51,10 @@ func (d *Draws) normal() float32 {
 	return float32(radius * math.Cos(2*math.Pi*float64(d.Float())))
 }
 
-// Zeros is thinc's zero_init.
+// Zeros is Thinc's zero_init.
 func Zeros(values []float32, _ []int, _ *Draws) { clear(values) }
 
-// Uniform returns thinc's uniform_init: numbers uniform in [lo, hi).
+// Uniform is Thinc's uniform_init: numbers uniform in [lo, hi).
 func Uniform(lo, hi float32) Initializer {
 	return func(values []float32, _ []int, d *Draws) {
 		for i := range values {
@@ -63,8 +63,7 @@ func Uniform(lo, hi float32) Initializer {
 	}
 }
 
-// Normal returns an Initializer of normal numbers around 0 with the given
-// standard deviation.
+// Normal draws normal numbers with mean 0 and the given standard deviation.
 func Normal(deviation float32) Initializer {
 	return func(values []float32, _ []int, d *Draws) {
 		for i := range values {
@@ -73,43 +72,43 @@ func Normal(deviation float32) Initializer {
 	}
 }
 
-// GlorotUniform is thinc's glorot_uniform_init: numbers uniform in ±a with
-// a = √(6/(shape[0]+shape[1])), for W (nO, nI) the sum of its widths (Glorot and
-// Bengio, AISTATS 2010). A shape of one dimension counts it twice.
+// GlorotUniform is Thinc's glorot_uniform_init: numbers uniform in
+// ±√(6/(shape[0]+shape[1])), the sum of inputs and outputs for W (nO, nI) (Glorot and
+// Bengio, AISTATS 2010). For a shape with one dimension it uses shape[0] twice.
 func GlorotUniform(values []float32, shape []int, d *Draws) {
 	symmetric(math.Sqrt(6/float64(shape[0]+second(shape))), values, d)
 }
 
-// GlorotNormal is thinc's glorot_normal_init, of deviation
+// GlorotNormal is Thinc's glorot_normal_init, with standard deviation
 // √(2/(shape[0]+shape[1])).
 func GlorotNormal(values []float32, shape []int, d *Draws) {
 	Normal(float32(math.Sqrt(2/float64(shape[0]+second(shape)))))(values, shape, d)
 }
 
-// HeUniform is thinc's he_uniform_init: numbers uniform in ±√(6/shape[1]) (He
-// and others, ICCV 2015).
+// HeUniform is Thinc's he_uniform_init: numbers uniform in ±√(6/shape[1]) (He et al.,
+// ICCV 2015).
 func HeUniform(values []float32, shape []int, d *Draws) {
 	symmetric(math.Sqrt(6/float64(second(shape))), values, d)
 }
 
-// HeNormal is thinc's he_normal_init, of deviation √(2/shape[1]).
+// HeNormal is Thinc's he_normal_init, with standard deviation √(2/shape[1]).
 func HeNormal(values []float32, shape []int, d *Draws) {
 	Normal(float32(math.Sqrt(2/float64(second(shape)))))(values, shape, d)
 }
 
-// LecunUniform is thinc's lecun_uniform_init: numbers uniform in ±√(3/shape[1]).
+// LecunUniform is Thinc's lecun_uniform_init: numbers uniform in ±√(3/shape[1]).
 func LecunUniform(values []float32, shape []int, d *Draws) {
 	symmetric(math.Sqrt(3/float64(second(shape))), values, d)
 }
 
-// LecunNormal is thinc's lecun_normal_init, of deviation √(1/shape[1]).
+// LecunNormal is Thinc's lecun_normal_init, with standard deviation √(1/shape[1]).
 func LecunNormal(values []float32, shape []int, d *Draws) {
 	Normal(float32(math.Sqrt(1/float64(second(shape)))))(values, shape, d)
 }
 
-// FanInUniform is PyTorch's default for the weights and biases of Linear and
-// Conv2d: numbers uniform in ±1/√n, where n, the product of all dimensions but
-// the first, is the number of inputs of one output.
+// FanInUniform is PyTorch's default for the weights and biases of Linear and Conv2d:
+// numbers uniform in ±1/√n. n is the number of inputs of one output, the product of all
+// dimensions but the first.
 func FanInUniform(values []float32, shape []int, d *Draws) {
 	symmetric(1/math.Sqrt(float64(product(shape[1:]))), values, d)
 }
@@ -119,11 +118,11 @@ func symmetric(a float64, values []float32, d *Draws) {
 	Uniform(-float32(a), float32(a))(values, nil, d)
 }
 
-// second returns the second dimension of a shape, of one dimension the only one.
+// second returns the second dimension of a shape, or the first if there is only one.
 func second(shape []int) int { return shape[min(1, len(shape)-1)] }
 
-// forShape returns an Initializer that is told this shape, whatever it fills: a
-// bias depends on the weights beside it.
+// forShape returns an Initializer that always sees this shape: the range of a bias
+// depends on the shape of its layer's weights.
 func (f Initializer) forShape(shape []int) Initializer {
 	return func(values []float32, _ []int, d *Draws) { f(values, shape, d) }
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-// Every initializer draws with the deviation it promises, the uniform ones within
-// their bounds.
+// Every initializer has the promised standard deviation; uniform ones stay within their bounds.
 func TestInitializers(t *testing.T) {
 	const nO, nI = 100, 400
 	uniform := func(a float64) float64 { return a / math.Sqrt(3) }
@@ -19,7 +18,7 @@ func TestInitializers(t *testing.T) {
 		name      string
 		init      nn.Initializer
 		deviation float64
-		bound     float64 // 0: none
+		bound     float64 // 0 for none
 	}{
 		{"uniform", nn.Uniform(-.1, .1), uniform(.1), .1},
 		{"normal", nn.Normal(.5), .5, 0},
@@ -53,7 +52,7 @@ func TestInitializers(t *testing.T) {
 	}
 }
 
-// A bias is told the shape of the weights beside it.
+// The initializer of a bias is given the shape of the layer's weights.
 func TestBiasKnowsItsFanIn(t *testing.T) {
 	for name, c := range map[string]struct {
 		layer nn.Layer

@@ -28,8 +28,8 @@ func TestLayerGradients(t *testing.T) {
 	}
 }
 
-// A row of several dimensions is one vector to a layer with weights, and its
-// gradient has the shape it came in.
+// A layer with weights reads a row with several dimensions as one vector. The gradient has
+// the shape of the input.
 func TestRowsOfSeveralDimensions(t *testing.T) {
 	nntest.CheckGradients(t, cpu.New(cpu.Options{}), nn.Chain(&nn.Dropout{Rate: .2}, &nn.Linear{Out: 3}), []int{2, 4}, 5)
 }
@@ -44,17 +44,17 @@ func TestInitErrors(t *testing.T) {
 		in, out []int
 		want    string
 	}{
-		{"unknown width", nn.Chain(&nn.Relu{}, &nn.Linear{Out: 2}), []int{3}, []int{2}, "layers.0: Out is not set"},
-		{"other width", nn.Chain(&nn.Relu{Out: 4}, &nn.Softmax{Out: 5}), []int{3}, []int{2}, "layers.1: Out is 5 but the model wants 2"},
+		{"Out not set", nn.Chain(&nn.Relu{}, &nn.Linear{Out: 2}), []int{3}, []int{2}, "layers.0: Out is not set"},
+		{"other width", nn.Chain(&nn.Relu{Out: 4}, &nn.Softmax{Out: 5}), []int{3}, []int{2}, "layers.1: Out is 5 but the model needs 2"},
 		{"negative width", &nn.Linear{Out: -1}, []int{3}, nil, "model: Out is -1"},
 		{"output of two dimensions", &nn.Linear{}, []int{3}, []int{2, 2}, "[2 2]"},
 		{"empty input", &nn.Linear{Out: 1}, []int{0}, nil, "shape [0]"},
 		{"no input", &nn.Linear{Out: 1}, nil, nil, "shape []"},
 		{"rate of 1", &nn.Relu{Out: 1, Dropout: 1}, []int{3}, nil, "dropout rate is 1"},
 		{"negative rate", &nn.Dropout{Rate: -.1}, []int{3}, nil, "dropout rate is -0.1"},
-		{"dropout changes nothing", &nn.Dropout{}, []int{3}, []int{2}, "the model wants [2]"},
+		{"dropout keeps the shape", &nn.Dropout{}, []int{3}, []int{2}, "the model needs [2]"},
 		{"empty chain", nn.Chain(), []int{3}, nil, "no layers"},
-		{"second model", used, []int{3}, nil, "already belongs"},
+		{"layer used twice", used, []int{3}, nil, "already belongs"},
 		{"nested", nn.Chain(nn.Chain(&nn.Linear{Out: 2}, &nn.Linear{})), []int{3}, nil, "layers.0.layers.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestInitErrors(t *testing.T) {
 	}
 }
 
-// A chain infers its last width and names what it declares by path.
+// A chain infers the width of its last layer and names parameters by path.
 func TestChainNamesAndShapes(t *testing.T) {
 	b := nn.NewBuilder(1)
 	out, err := nn.Chain(
@@ -85,7 +85,7 @@ func TestChainNamesAndShapes(t *testing.T) {
 	}, shapes)
 }
 
-// Forward of Linear is the sum it is defined as, for any shape.
+// Linear equals its definition for any shape.
 func TestLinearIsAffine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(0, 9).Draw(t, "rows")
@@ -113,7 +113,7 @@ func TestLinearIsAffine(t *testing.T) {
 	})
 }
 
-// Layers draw from different random numbers, and only while training.
+// Each layer has its own mask, and masks only while training.
 func TestDropoutMasksDiffer(t *testing.T) {
 	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
 	first, second := &nn.Dropout{Rate: .5}, &nn.Dropout{Rate: .5}
@@ -140,8 +140,7 @@ func TestDropoutMasksDiffer(t *testing.T) {
 	require.Equal(t, ones, quiet.Data.Float32s())
 }
 
-// The gradient by the input is computed where something before the layer is
-// trained, and only there.
+// The gradient of the input is computed only if something before the layer has parameters.
 func TestOnlyLaterLayersComputeInputGradients(t *testing.T) {
 	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
 	first, later := &nn.Linear{Out: 3}, &nn.Linear{Out: 2}

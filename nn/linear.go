@@ -1,13 +1,13 @@
 package nn
 
-// Linear is y = x·Wᵀ + b, thinc's Linear.v1. A row of input of several
-// dimensions is taken as one vector.
+// Linear is y = x·Wᵀ + b, Thinc's Linear.v1. A row with several dimensions is read as one
+// vector.
 type Linear struct {
-	// Out is the number of outputs; 0 to learn it from the model.
+	// Out is the number of outputs; 0 means that the model decides.
 	Out int
-	// InitW sets the initial W; nil is GlorotUniform.
+	// InitW sets the initial W; nil means GlorotUniform.
 	InitW Initializer
-	// InitB sets the initial b and is given the shape of W; nil is Zeros.
+	// InitB sets the initial b and is given the shape of W; nil means Zeros.
 	InitB Initializer
 
 	affine affine

@@ -1,16 +1,16 @@
 package nn
 
-// MaxPool2D is the largest element of each window of each plane, PyTorch's
-// MaxPool2d with a square kernel: what lies outside the image does not count,
-// and the first of equal elements has the gradient. A row of input is
-// (channels, height, width), or (height, width) for one channel.
+// MaxPool2D takes the largest element of each window of each plane, like PyTorch's
+// MaxPool2d with a square kernel. Padding never wins, and the first of several equal
+// elements receives the gradient. A row of input is (channels, height, width), or
+// (height, width) for one channel.
 type MaxPool2D struct {
 	// Size is the height and width of a window.
 	Size int
 	// Stride is the distance between neighbouring windows; 0 means Size.
 	Stride int
-	// Padding is the number of rows and columns by which windows may begin
-	// outside the image, less than Size.
+	// Padding is the number of rows and columns by which windows may start outside the
+	// image; it must be less than Size.
 	Padding int
 
 	window Window

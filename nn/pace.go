@@ -2,61 +2,59 @@ package nn
 
 import "context"
 
-// A Pacer is a Backend that can keep in its own memory what differs from one step
-// to the next, so that a recording of whole steps needs nothing of the host when
-// it is repeated.
+// A Pacer is a Backend that can keep the values that change from step to step in
+// its own memory. A recording of whole steps then needs nothing from the host
+// when it is repeated.
 type Pacer interface {
 	Backend
-	// NewPace returns a Pace that stands before step 0 and row 0. It lives until
-	// Close.
+	// NewPace returns a Pace at step 0 and row 0. It lives until Close.
 	NewPace(c PaceConfig) Pace
 }
 
-// PaceConfig is what a Pace needs to know.
+// PaceConfig configures a Pace.
 type PaceConfig struct {
 	// Random is the source of dropout masks; the Pace sets its Step.
 	Random Stream
-	// Hyper returns the hyper-parameters of a step. It is called on the host, in
-	// float64 where it likes, for steps to come, and always gives the same for a
-	// step.
+	// Hyper returns the hyper-parameters of a step. It runs on the host, also for future
+	// steps, and must always return the same values for the same step.
 	Hyper func(step int) [HyperLen]float32
-	// Keep is of how many steps the losses are kept; 0 is DefaultKeep. A recording
-	// has fewer steps.
+	// Keep is the number of steps whose losses are kept; 0 means DefaultKeep. It must
+	// exceed the number of steps in a recording.
 	Keep int
 }
 
-// DefaultKeep is how many losses a Pace keeps where PaceConfig does not say.
+// DefaultKeep is the number of losses a Pace keeps if PaceConfig.Keep is 0.
 const DefaultKeep = 256
 
-// A Pace is where a training is. Its methods but Seek and Losses may be called
-// inside Record; what they did is then repeated, each time for the step that has
-// come. A step reads its batch by Gather, draws from Random, updates by Hyper, and
-// ends with Tick.
+// A Pace is the position of a training run: the next step and its first row. All methods
+// except Seek and Losses may be called inside Record. A repetition of the recording then
+// performs them for the step that is next at that time. A step reads its batch with
+// Gather, draws from Random, updates with Hyper and ends with Tick.
 type Pace interface {
-	// Seek makes step the next one, and first the place of its first row in the
-	// order of rows.
+	// Seek makes step the next one, with its first row at index first of
+	// the order of rows.
 	Seek(step, first int)
-	// Step is the next step: how many Ticks were queued since step 0.
+	// Step returns the next step: the number of Ticks queued since step 0.
 	Step() int
-	// Random is PaceConfig.Random of the next step, for a Pass. Layers hand it on as
-	// it is.
+	// Random returns PaceConfig.Random for the next step, for use in a Pass. Layers must
+	// pass it on unchanged.
 	Random() Stream
-	// Hyper is where the hyper-parameters of the step are.
+	// Hyper returns the Buffer with the hyper-parameters of the step.
 	Hyper() Buffer
-	// Gather sets row i of y to row order[first+i] of data, which has y's type,
-	// either, and rows of the given width. order is int32.
+	// Gather sets row i of y to row order[first+i] of data, for rows of the given width.
+	// y and data have the same type, float32 or int32; order is int32.
 	Gather(y, data, order Buffer, width int)
-	// GatherBytes is Gather from rows of bytes, of which each int32 of data has four
-	// as they lie in memory; it divides them by divisor.
+	// GatherBytes is Gather from rows of bytes, packed four to an int32 of data in memory
+	// order. It divides each byte by divisor.
 	GatherBytes(y, data, order Buffer, width int, divisor float32)
-	// GatherLabelled is GatherBytes of y from data and Gather of labels from
-	// classes, of one int32 a row.
+	// GatherLabelled does GatherBytes of y from data, and Gather of labels from classes
+	// with one int32 per row.
 	GatherLabelled(y, data, labels, classes, order Buffer, width int, divisor float32)
-	// Tick ends a step of so many rows, whose loss is one float32.
+	// Tick ends a step that used the given number of rows. Its loss is one float32.
 	Tick(loss Buffer, rows int)
-	// Losses waits for the steps from step on, as many as dst has, or for ctx, and
-	// sets dst to their losses. It does not wait for what was queued after the
-	// recording that has the last of them. Steps that were not queued, or that are
-	// more than PaceConfig.Keep behind, are an error.
+	// Losses sets dst to the losses of len(dst) steps, starting with step. It waits for
+	// those steps, or until ctx ends, but not for work queued after the recording that
+	// contains the last of them. Asking for a step that was not queued, or that is more
+	// than PaceConfig.Keep steps old, is an error.
 	Losses(ctx context.Context, step int, dst []float32) error
 }

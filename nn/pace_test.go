@@ -10,9 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// A step that finds its rows, its hyper-parameters and its dropout in the
-// backend's memory is recorded once and repeated; on a GPU each repetition is one
-// launch.
+// A step that reads its rows, hyper-parameters and dropout state from the backend's memory can
+// be recorded once and repeated. On a GPU each repetition is one launch.
 func ExamplePacer() {
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
@@ -53,7 +52,7 @@ func learnTwoClasses(b nn.Pacer) string {
 		pace.Tick(loss, batch)
 		return nil
 	}
-	const epochs, each = 50, rows / batch // steps of an epoch, all in one recording
+	const epochs, each = 50, rows / batch // each is the steps per epoch, all in one recording
 	replay, err := b.Record("an epoch", func() error {
 		for range each {
 			if err := step(); err != nil {

@@ -4,21 +4,20 @@ package nn
 type Param struct {
 	Name          string // a path, such as "layers.0.W"
 	Shape         []int
-	Offset        int // of its first element in the arenas
+	Offset        int // of the first element, in both arenas
 	Values, Grads Buffer
 }
 
-// Params is every parameter of a model, packed into an arena of values and one
-// of gradients with equal offsets. Each parameter begins at a multiple of 16
-// elements; elements between parameters are zero and stay so. What works on all
-// parameters at once, such as a collective or a checkpoint of raw memory, works
-// on the arenas.
+// Params holds every parameter of a model, packed into an arena of values and an arena of
+// gradients with the same offsets. Each parameter starts at a multiple of 16 elements;
+// the elements between parameters are zero and stay zero. Work on all parameters at once,
+// such as a collective or a raw checkpoint, can use the arenas directly.
 type Params struct {
-	List          []*Param // in the order of declaration, which is forward order
+	List          []*Param // in order of declaration, which is forward order
 	Values, Grads Buffer
 }
 
-// Count returns the number of trained elements, without the gaps.
+// Count returns the number of trained elements, excluding the gaps.
 func (p *Params) Count() int {
 	n := 0
 	for _, q := range p.List {

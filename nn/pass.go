@@ -1,9 +1,8 @@
 package nn
 
-// A Stream names the random numbers of one step. A number is
-// Philox(key = Seed, counter = (column, global row, layer, step)), so it does
-// not depend on how many workers share the step's global batch, nor on the
-// order in which they compute.
+// A Stream identifies the random numbers of one step. A number is Philox(key = Seed,
+// counter = (column, global row, layer, step)), so it depends neither on how many workers
+// share the step's global batch nor on the order in which they compute.
 type Stream struct {
 	Seed uint64
 	Step uint64 // below 1<<48
@@ -12,15 +11,15 @@ type Stream struct {
 	First, Stride int
 }
 
-// Draw returns the random words of columns 4*block to 4*block+3 of a local row
-// in the layer with the given number (see [Builder.Random]; below 1<<16).
+// Draw returns the random words for columns 4*block to 4*block+3 of a local row, in the
+// layer with the given number (see [Builder.Random]; below 1<<16).
 func (s Stream) Draw(layer uint32, row, block int) [4]uint32 {
 	return Philox(s.Counter(layer, row, block))
 }
 
 // Counter returns the Philox key and counter of a Draw, for a Backend that makes
-// many draws at once. The counter of the next block has a first word greater by
-// 1 and is otherwise the same.
+// many draws at once. The counter of the next block differs only in its first word,
+// which is greater by 1.
 func (s Stream) Counter(layer uint32, row, block int) (key [2]uint32, counter [4]uint32) {
 	return seedKey(s.Seed), [4]uint32{
 		uint32(block),
@@ -30,7 +29,7 @@ func (s Stream) Counter(layer uint32, row, block int) (key [2]uint32, counter [4
 	}
 }
 
-// globalRow returns the row of the global batch that local row i is.
+// globalRow returns the row of the global batch that holds local row i.
 func (s Stream) globalRow(i int) int {
 	if s.Stride == 0 {
 		return s.First + i
@@ -41,31 +40,30 @@ func (s Stream) globalRow(i int) int {
 // seedKey splits a seed into a Philox key.
 func seedKey(seed uint64) [2]uint32 { return [2]uint32{uint32(seed), uint32(seed >> 32)} }
 
-// A Pass is one run of a batch through a model. A Pass and the model it runs
-// through belong to one goroutine at a time.
+// A Pass is one run of a batch through a model. The Pass and the model belong to one
+// goroutine at a time.
 type Pass struct {
-	// Backend runs the pass; it is the one the model was built with.
+	// Backend runs the pass. It must be the one the model was built with.
 	Backend Backend
-	// Train turns on what only training does, such as dropout.
+	// Train turns on training-only behaviour, such as dropout.
 	Train bool
 	// Random is the source of dropout masks.
 	Random Stream
-	// Zeroed says that all gradients are 0, so that a layer may set what it would
-	// add to. A layer that makes a part of them more than once in a pass adds all the
-	// same, and gives those inside it a copy of the Pass without Zeroed.
+	// Zeroed means that all gradients are 0, so a layer may overwrite instead of add. A
+	// layer that computes some gradients more than once in a pass must still add, and
+	// must give its inner layers a copy of the Pass without Zeroed.
 	Zeroed bool
-	// Final, if not nil, is called while the backward pass proceeds: gradients
-	// at and after arena offset lo will not change any more in this pass. On a
-	// device they are final in stream order. lo never grows and may repeat; a
-	// Model ends with Final(0). A layer whose parts do not run strictly in
-	// reverse order of declaration gives them a copy of the Pass with Final nil
-	// and calls Final itself.
+	// Final, if not nil, is called during the backward pass: gradients at arena offset lo
+	// and above will not change again in this pass. On a device they are final in stream
+	// order. lo never grows and may repeat; a Model ends with Final(0). A layer whose
+	// parts do not run in strict reverse order of declaration gives them a copy of the
+	// Pass with Final nil, and calls Final itself.
 	Final func(lo int)
 
-	bare *Softmax // leaves its softmax to the model, which takes it with the loss
+	bare *Softmax // skips its softmax, because the model computes it together with the loss
 }
 
-// final reports, if anybody wants to know, that gradients from lo on are final.
+// final reports that gradients at offset lo and above are final, if Final is set.
 func (p *Pass) final(lo int) {
 	if p.Final != nil {
 		p.Final(lo)

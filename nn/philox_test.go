@@ -34,7 +34,7 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 	}
 }
 
-// A worker with every size-th row draws what one worker with all rows draws.
+// A worker with every size-th row draws the same numbers as one worker with all rows.
 func TestDrawDoesNotDependOnSharding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(t, "size")
@@ -52,7 +52,7 @@ func TestDrawDoesNotDependOnSharding(t *testing.T) {
 	})
 }
 
-// Every coordinate matters, the high halves of seed and step too.
+// Every coordinate matters, including the high halves of seed and step.
 func TestDrawDependsOnEachCoordinate(t *testing.T) {
 	base := nn.Stream{Seed: 1, Step: 2}
 	seen := map[[4]uint32]string{base.Draw(3, 4, 5): "base"}

@@ -7,13 +7,13 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Predict returns the probabilities (rows, classes) of the rows of x, a float32
-// tensor whose first dimension counts rows. It runs without dropout, recycles
-// the backend's temporary memory, and waits for the result.
+// Predict returns the class probabilities (rows, classes) for the rows of x, a float32
+// tensor whose first dimension is rows. It applies no dropout, recycles the backend's
+// temporary memory, and waits for the result.
 func (c *Classifier) Predict(ctx context.Context, x *tensor.Dense) (*tensor.Dense, error) {
 	shape := []int(x.Shape())
 	if len(shape) == 0 || !sameShape(shape[1:], c.in) {
-		return nil, fmt.Errorf("nn: cannot predict from shape %v, the model takes rows of shape %v", shape, c.in)
+		return nil, fmt.Errorf("nn: cannot predict from shape %v; the model takes rows of shape %v", shape, c.in)
 	}
 	values, err := rowMajor(x)
 	if err != nil {

@@ -1,15 +1,15 @@
 package nn
 
-// Relu is y = max(0, x·Wᵀ + b), followed by dropout while training, thinc's
-// Relu.v1. A row of input of several dimensions is taken as one vector.
+// Relu is y = max(0, x·Wᵀ + b), followed by dropout while training; Thinc's Relu.v1. A
+// row with several dimensions is read as one vector.
 type Relu struct {
-	// Out is the number of outputs; 0 to learn it from the model.
+	// Out is the number of outputs; 0 means that the model decides.
 	Out int
-	// Dropout is the share of outputs set to 0, in [0, 1); see [Dropout].
+	// Dropout is the fraction of outputs set to 0, in [0, 1); see [Dropout].
 	Dropout float32
-	// InitW sets the initial W; nil is GlorotUniform.
+	// InitW sets the initial W; nil means GlorotUniform.
 	InitW Initializer
-	// InitB sets the initial b and is given the shape of W; nil is Zeros.
+	// InitB sets the initial b and is given the shape of W; nil means Zeros.
 	InitB Initializer
 
 	affine affine
@@ -34,8 +34,8 @@ func (l *Relu) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
 		l.drop.apply(p, y.Data, y.Data, l.affine.nO)
 		scale = 1 / (1 - l.Dropout)
 	}
-	// An output that dropout zeroed is as dead as one that relu zeroed, so the
-	// one comparison of ReluGrad undoes both and no mask is kept or drawn again.
+	// Dropout zeroes an output just as relu does, and both block its gradient. ReluGrad's
+	// single comparison with y undoes both, so no mask is stored or drawn again.
 	return y, func(dy Tensor) Tensor {
 		if !j.leaves {
 			p.Backend.ReluGrad(dy.Data, dy.Data, y.Data, scale)

@@ -1,15 +1,15 @@
 package nn
 
-// Softmax is softmax(x·Wᵀ + b) by rows, thinc's Softmax.v1: W and b begin at
-// zero, and its Backprop takes the gradient by the logits, not by the
-// probabilities, which for a cross-entropy loss is probabilities minus targets.
-// A row of input of several dimensions is taken as one vector.
+// Softmax is softmax(x·Wᵀ + b) for each row, Thinc's Softmax.v1. W and b start at zero.
+// Its Backprop takes the gradient with respect to the logits, not the probabilities; for
+// a cross-entropy loss that is probabilities minus targets. A row with several dimensions
+// is read as one vector.
 type Softmax struct {
-	// Out is the number of classes; 0 to learn it from the model.
+	// Out is the number of classes; 0 means that the model decides.
 	Out int
-	// InitW sets the initial W; nil is Zeros.
+	// InitW sets the initial W; nil means Zeros.
 	InitW Initializer
-	// InitB sets the initial b and is given the shape of W; nil is Zeros.
+	// InitB sets the initial b and is given the shape of W; nil means Zeros.
 	InitB Initializer
 
 	affine affine

@@ -5,21 +5,21 @@ import (
 	"math"
 )
 
-// Standardize is y = (x - Mean)/Deviation with two numbers that are known
-// beforehand, torchvision's Normalize for one channel.
+// Standardize is y = (x - Mean)/Deviation with constants known in advance; torchvision's
+// Normalize for one channel.
 type Standardize struct {
-	Mean, Deviation float64 // Deviation is above 0
+	Mean, Deviation float64 // Deviation must be greater than 0
 }
 
 // Init declares no parameters and returns in.
 func (l *Standardize) Init(in, out []int, b *Builder) ([]int, error) {
 	if !(l.Deviation > 0) || math.IsInf(l.Deviation, 0) || math.IsNaN(l.Mean) || math.IsInf(l.Mean, 0) {
-		return nil, fmt.Errorf("nn: %s: cannot standardize by mean %v and deviation %v", b.Path(), l.Mean, l.Deviation)
+		return nil, fmt.Errorf("nn: %s: Mean is %v and Deviation is %v; both must be finite and Deviation greater than 0", b.Path(), l.Mean, l.Deviation)
 	}
 	return outShape(in, out, b)
 }
 
-// Forward takes and returns rows of one shape.
+// Forward returns rows of the same shape as x.
 func (l *Standardize) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	y := Tensor{Shape: x.Shape, Data: p.Backend.Temp(x.Data.Len()), Lengths: x.Lengths}
 	scale := float32(1 / l.Deviation)

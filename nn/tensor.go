@@ -2,13 +2,13 @@ package nn
 
 import "slices"
 
-// A Tensor is a Buffer read as rows: Shape[0] rows, each of shape Shape[1:],
+// A Tensor is a Buffer viewed as rows: Shape[0] rows, each of shape Shape[1:],
 // row-major without gaps.
 type Tensor struct {
 	Shape []int
 	Data  Buffer
-	// Lengths gives the rows of each document when the rows are tokens of
-	// several documents laid end to end; nil for plain rows.
+	// Lengths is the number of rows in each document if the rows are the tokens of
+	// several documents concatenated; nil for plain rows.
 	Lengths []int
 }
 
@@ -20,10 +20,11 @@ func (t Tensor) Rows() int {
 	return t.Shape[0]
 }
 
-// empty reports a Tensor that stands for "not computed", see [Backprop].
+// empty reports whether t is the zero Tensor, which means "not computed"
+// (see [Backprop]).
 func (t Tensor) empty() bool { return t.Shape == nil }
 
-// product returns the number of elements of a shape; 1 for no dimensions.
+// product returns the number of elements in a shape; 1 for no dimensions.
 func product(shape []int) int {
 	n := 1
 	for _, d := range shape {

@@ -8,8 +8,8 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Weight returns a copy of a parameter's values, float32 and row-major. It is
-// an error if no parameter has that name or if the values are in device memory.
+// Weight returns a copy of a parameter's values, float32 and row-major. It fails if no
+// parameter has that name or if the values are in device memory.
 func (p *Params) Weight(name string) (*tensor.Dense, error) {
 	values, q, err := p.host(name)
 	if err != nil {
@@ -18,9 +18,9 @@ func (p *Params) Weight(name string) (*tensor.Dense, error) {
 	return tensor.New(tensor.WithShape(q.Shape...), tensor.WithBacking(slices.Clone(values))), nil
 }
 
-// SetWeight sets a parameter's values to a copy of w, which must be float32 and
-// of the parameter's shape; it may be a view or column-major. It is an error if
-// no parameter has that name or if the values are in device memory.
+// SetWeight sets a parameter's values to a copy of w, which must be float32 and have the
+// parameter's shape. w may be a view or column-major. SetWeight fails if no parameter has
+// that name or if the values are in device memory.
 func (p *Params) SetWeight(name string, w *tensor.Dense) error {
 	values, q, err := p.host(name)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *Params) SetWeight(name string, w *tensor.Dense) error {
 	return nil
 }
 
-// host finds a parameter and its values in host memory.
+// host returns a parameter and its values in host memory.
 func (p *Params) host(name string) ([]float32, *Param, error) {
 	q := p.Lookup(name)
 	if q == nil {
@@ -60,7 +60,7 @@ func (p *Params) names() []string {
 // rowMajor returns the elements of w in row-major order; they may alias w.
 func rowMajor(w *tensor.Dense) ([]float32, error) {
 	if w.Dtype() != tensor.Float32 {
-		return nil, fmt.Errorf("the tensor holds %v, want float32", w.Dtype())
+		return nil, fmt.Errorf("the tensor holds %v, but must hold float32", w.Dtype())
 	}
 	if data, ok := w.Data().([]float32); ok && !w.RequiresIterator() && !w.DataOrder().IsColMajor() {
 		return data, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-// twoByThree returns parameters with one W (2, 3).
+// twoByThree returns parameters that consist of one W (2, 3).
 func twoByThree(t *testing.T) *nn.Params {
 	b := nn.NewBuilder(1)
 	b.Param("W", []int{2, 3}, nn.Zeros)
@@ -19,7 +19,7 @@ func twoByThree(t *testing.T) *nn.Params {
 	return p
 }
 
-func TestWeightsGoOutAndIn(t *testing.T) {
+func TestWeightsRoundTrip(t *testing.T) {
 	p := twoByThree(t)
 	backing := []float32{1, 2, 3, 4, 5, 6}
 	require.NoError(t, p.SetWeight("W", tensor.New(tensor.WithShape(2, 3), tensor.WithBacking(backing))))
@@ -27,9 +27,9 @@ func TestWeightsGoOutAndIn(t *testing.T) {
 	w, err := p.Weight("W")
 	require.NoError(t, err)
 	require.Equal(t, tensor.Shape{2, 3}, w.Shape())
-	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, w.Data(), "a copy on the way in")
+	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, w.Data(), "SetWeight copies")
 	w.Data().([]float32)[1] = 100
-	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, p.List[0].Values.Float32s(), "a copy on the way out")
+	require.Equal(t, []float32{1, 2, 3, 4, 5, 6}, p.List[0].Values.Float32s(), "Weight returns a copy")
 }
 
 func TestSetWeightFromOtherLayouts(t *testing.T) {
@@ -41,7 +41,7 @@ func TestSetWeightFromOtherLayouts(t *testing.T) {
 	require.NoError(t, p.SetWeight("W", transposed))
 	require.Equal(t, want, p.List[0].Values.Float32s())
 
-	// AsFortran takes row-major elements and turns its argument into columns.
+	// AsFortran takes row-major elements and rearranges its argument into column-major order.
 	columns := tensor.New(tensor.WithShape(2, 3), tensor.AsFortran([]float32{1, 2, 3, 4, 5, 6}))
 	require.Equal(t, []float32{1, 4, 2, 5, 3, 6}, columns.Data())
 	require.NoError(t, p.SetWeight("W", columns))
@@ -61,7 +61,7 @@ func TestWeightErrors(t *testing.T) {
 	err = p.SetWeight("W", tensor.New(tensor.WithShape(3, 2), tensor.Of(tensor.Float32)))
 	require.ErrorContains(t, err, "cannot set W of shape [2 3] from a tensor of shape [3 2]")
 	err = p.SetWeight("W", tensor.New(tensor.WithShape(2, 3), tensor.Of(tensor.Float64)))
-	require.ErrorContains(t, err, "float64, want float32")
+	require.ErrorContains(t, err, "float64, but must hold float32")
 	require.Equal(t, make([]float32, 6), p.List[0].Values.Float32s(), "nothing changed")
 
 	p.List[0].Values = nn.OnDevice(1, 0, 6, nn.Float32)

@@ -2,11 +2,11 @@ package nn
 
 import "fmt"
 
-// A Window slides a square of Size by Size over the planes of an image, in
-// steps of Stride. A row of input is (Channels, Height, Width), and Padding
-// rows and columns are taken to lie around it on every side. Output (i, j)
-// stands on the square that begins at (i*Stride-Padding, j*Stride-Padding);
-// rows and columns that fill no whole square are left out.
+// A Window slides a square of Size by Size over the planes of an image, in steps of
+// Stride. A row of input is (Channels, Height, Width), with Padding rows and columns
+// added on every side. Output (i, j) covers the square that starts at
+// (i*Stride-Padding, j*Stride-Padding). Rows and columns at the end that do not fill a
+// whole square are ignored.
 type Window struct {
 	Channels, Height, Width int // of one row of input
 	Size, Stride, Padding   int
@@ -18,40 +18,40 @@ func (w Window) OutHeight() int { return (w.Height+2*w.Padding-w.Size)/w.Stride 
 // OutWidth returns the number of columns of an output plane.
 func (w Window) OutWidth() int { return (w.Width+2*w.Padding-w.Size)/w.Stride + 1 }
 
-// In returns the number of elements of a row of input.
+// In returns the number of elements in a row of input.
 func (w Window) In() int { return w.Channels * w.Height * w.Width }
 
-// Plane returns the number of elements of an output plane.
+// Plane returns the number of elements in an output plane.
 func (w Window) Plane() int { return w.OutHeight() * w.OutWidth() }
 
-// newWindow checks the settings of a layer against the shape of its input. A
-// row of two dimensions is an image of one channel.
+// newWindow checks a layer's settings against the shape of its input. A row with two
+// dimensions is an image with one channel.
 func newWindow(in []int, size, stride, padding int, b *Builder) (Window, error) {
 	if len(in) == 2 {
 		in = []int{1, in[0], in[1]}
 	}
 	if len(in) != 3 || product(in) < 1 {
-		return Window{}, fmt.Errorf("nn: %s: rows of input have shape %v, must be images (channels, height, width); nn.Images makes them of plain rows", b.Path(), in)
+		return Window{}, fmt.Errorf("nn: %s: rows of input have shape %v, but must be images (channels, height, width); use nn.Images to convert plain rows", b.Path(), in)
 	}
 	w := Window{Channels: in[0], Height: in[1], Width: in[2], Size: size, Stride: stride, Padding: padding}
 	switch {
 	case size < 1:
-		return w, fmt.Errorf("nn: %s: Size is %d, must be at least 1", b.Path(), size)
+		return w, fmt.Errorf("nn: %s: Size is %d; it must be at least 1", b.Path(), size)
 	case stride < 1:
-		return w, fmt.Errorf("nn: %s: Stride is %d, must be at least 1", b.Path(), stride)
+		return w, fmt.Errorf("nn: %s: Stride is %d; it must be at least 1", b.Path(), stride)
 	case padding < 0 || padding >= size:
-		return w, fmt.Errorf("nn: %s: Padding is %d, must be at least 0 and below Size, which is %d", b.Path(), padding, size)
+		return w, fmt.Errorf("nn: %s: Padding is %d; it must be at least 0 and below Size, which is %d", b.Path(), padding, size)
 	case w.Height+2*padding < size || w.Width+2*padding < size:
 		return w, fmt.Errorf("nn: %s: a window of %d by %d does not fit into images of %d by %d with padding %d", b.Path(), size, size, w.Height, w.Width, padding)
 	}
 	return w, nil
 }
 
-// outShape checks that a layer which makes rows of shape made is the last of
-// its model only if the model wants that shape.
+// outShape checks the shape of a layer's output rows against the shape its model needs;
+// nil means any shape.
 func outShape(made, want []int, b *Builder) ([]int, error) {
 	if want != nil && !sameShape(made, want) {
-		return nil, fmt.Errorf("nn: %s: the layer makes rows of shape %v, the model wants %v", b.Path(), made, want)
+		return nil, fmt.Errorf("nn: %s: the layer returns rows of shape %v, but the model needs %v", b.Path(), made, want)
 	}
 	return made, nil
 }

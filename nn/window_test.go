@@ -79,17 +79,17 @@ func TestImageLayerInitErrors(t *testing.T) {
 		{"no size", &nn.Conv2D{Out: 1}, []int{3, 3}, nil, "Size is 0"},
 		{"negative stride", &nn.Conv2D{Out: 1, Size: 1, Stride: -1}, []int{3, 3}, nil, "Stride is -1"},
 		{"negative padding", &nn.Conv2D{Out: 1, Size: 1, Padding: -1}, []int{3, 3}, nil, "Padding is -1"},
-		{"windows of padding", &nn.MaxPool2D{Size: 2, Padding: 2}, []int{3, 3}, nil, "Padding is 2"},
+		{"window inside padding", &nn.MaxPool2D{Size: 2, Padding: 2}, []int{3, 3}, nil, "Padding is 2"},
 		{"too large", nn.Chain(&nn.Images{}, &nn.MaxPool2D{Size: 6, Padding: 1}), []int{9}, nil, "layers.1: a window of 6 by 6"},
-		{"pool of no size", &nn.MaxPool2D{}, []int{3, 3}, nil, "Size is 0"},
-		{"no square", &nn.Images{}, []int{10}, nil, "shape [10], which is no image of shape [1 3 3]"},
-		{"other image", &nn.Images{Channels: 2, Height: 2, Width: 2}, []int{10}, nil, "no image of shape [2 2 2]"},
-		{"half a shape", &nn.Images{Height: 5}, []int{10}, nil, "no image of shape [1 5 0]"},
-		{"negative channels", &nn.Images{Channels: -1}, []int{10}, nil, "no image"},
-		{"wanted otherwise", &nn.Conv2D{Out: 1, Size: 1}, []int{3, 3}, []int{9}, "the model wants [9]"},
-		{"rectify changes nothing", &nn.Rectify{}, []int{3}, []int{2}, "the model wants [2]"},
-		{"no deviation", &nn.Standardize{Mean: 1}, []int{3}, nil, "deviation 0"},
-		{"second model", used, []int{3, 3}, nil, "already belongs"},
+		{"pool without size", &nn.MaxPool2D{}, []int{3, 3}, nil, "Size is 0"},
+		{"not square", &nn.Images{}, []int{10}, nil, "cannot read rows of shape [10] as images of shape [1 3 3]"},
+		{"other image", &nn.Images{Channels: 2, Height: 2, Width: 2}, []int{10}, nil, "as images of shape [2 2 2]"},
+		{"height only", &nn.Images{Height: 5}, []int{10}, nil, "as images of shape [1 5 0]"},
+		{"negative channels", &nn.Images{Channels: -1}, []int{10}, nil, "as images of shape [-1"},
+		{"wrong output shape", &nn.Conv2D{Out: 1, Size: 1}, []int{3, 3}, []int{9}, "the model needs [9]"},
+		{"rectify keeps the shape", &nn.Rectify{}, []int{3}, []int{2}, "the model needs [2]"},
+		{"no deviation", &nn.Standardize{Mean: 1}, []int{3}, nil, "Deviation is 0"},
+		{"layer used twice", used, []int{3, 3}, nil, "already belongs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.layer.Init(c.in, c.out, nn.NewBuilder(1))
@@ -106,7 +106,7 @@ func TestStandardize(t *testing.T) {
 	require.InDeltaSlice(t, []float32{-.42421296, 2.8214867}, y.Data.Float32s(), 1e-6)
 }
 
-// A pooling layer computes no gradient for nobody, a convolution neither.
+// The first layer computes no gradient of its input, which nothing needs.
 func TestFirstImageLayersReturnNoGradient(t *testing.T) {
 	for _, l := range []nn.Layer{&nn.Conv2D{Out: 1, Size: 1}, &nn.MaxPool2D{Size: 1}} {
 		be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)

@@ -106,7 +106,7 @@ func TestConvNetTakesImages(t *testing.T) {
 	require.Equal(t, plain.m.Params().Grads.Float32s(), m.Params().Grads.Float32s())
 
 	_, err = nn.NewClassifier(be, models.ConvNet(), []int{99}, classes, 1)
-	require.ErrorContains(t, err, "layers.0: rows of input have shape [99]")
+	require.ErrorContains(t, err, "layers.0: cannot read rows of shape [99]")
 }
 
 // Training has the same bits in every run, on any number of processors, and

@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// The terms that an update computes with, in the order of the kernels.
+// The terms of an update, in the order in which the kernels read them.
 const (
 	termClip = iota
 	termL2
@@ -53,8 +53,8 @@ func adamLoop(w, g, m, v []float32, t *terms) {
 		gi := t[termClip] * (g[i] + float32(t[termL2]*wi))
 		mi := float32(t[termBeta1]*m[i]) + float32(t[termMix1]*gi)
 		vi := float32(t[termBeta2]*v[i]) + float32(t[termMix2]*gi*gi)
-		// The moments of a weight that gets no gradient any more would shrink to
-		// subnormal numbers, stay there, and make each step many times slower.
+		// Without gradients, the moments of a weight would decay to subnormal numbers and
+		// stay there, which makes every step many times slower.
 		if mi < smallestNormal && mi > -smallestNormal {
 			mi = 0
 		}
@@ -91,15 +91,15 @@ func sgdLoop(w, g []float32, t *terms) {
 	}
 }
 
-// eachBlock calls f with the bounds of each block of n elements, so that what is
-// done to a block twice finds it in the nearest cache.
+// eachBlock calls f with the bounds of each block of n elements, so that a second
+// operation on a block finds it in cache.
 func eachBlock(n int, f func(lo, hi int)) {
 	for lo := 0; lo < n; lo += nn.BlockSize {
 		f(lo, min(lo+nn.BlockSize, n))
 	}
 }
 
-// follow moves an average by share towards w.
+// follow moves the average a towards w by the fraction share.
 func follow(a, w []float32, share float32) {
 	done := fastFollow(a, w, share)
 	followLoop(a[done:], w[done:], share)
@@ -111,7 +111,7 @@ func followLoop(a, w []float32, share float32) {
 	}
 }
 
-// clipScale returns what a gradient with these block norms is multiplied by.
+// clipScale returns the factor that clips a gradient with these block norms.
 func clipScale(norms nn.Buffer, clip float32) float32 {
 	if clip <= 0 {
 		return 1
@@ -121,7 +121,7 @@ func clipScale(norms nn.Buffer, clip float32) float32 {
 		sum += float64(s)
 	}
 	norm := math.Sqrt(sum)
-	if !(norm >= float64(clip)) { // a NaN stays where it arose
+	if !(norm >= float64(clip)) { // a NaN is not clipped, so it stays where it arose
 		return 1
 	}
 	return float32(float64(clip) / norm)

@@ -7,33 +7,34 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// ErrClosed is returned for work given to a Backend after Close.
+// ErrClosed is returned when a Backend is used after Close.
 var ErrClosed = errors.New("cpu: the backend is closed")
 
-// Options configures a Backend. The zero value works.
+// Options configures a Backend. The zero value is valid.
 type Options struct {
-	// BLAS multiplies matrices; nil is OpenBLAS where the machine has it (see
-	// EnvOpenBLAS), and gonum's Go implementation elsewhere.
+	// BLAS multiplies matrices. nil means OpenBLAS if the machine has it (see
+	// EnvOpenBLAS), or else gonum's Go implementation.
 	BLAS BLAS
 
-	// Shared makes memory for n gradients, zeroed and aligned to 64 bytes, that
-	// other processes reach in place; nil, or a nil result: Go's heap.
+	// Shared allocates n float32 for gradients that other processes can access
+	// directly, zeroed and aligned to 64 bytes. If Shared is nil or returns nil,
+	// gradients are on Go's heap.
 	Shared func(n int) []float32
 }
 
-// A Backend computes in host memory. It belongs to one goroutine at a time;
-// several Backends share nothing.
+// A Backend computes in host memory. It belongs to one goroutine at a time. Backends
+// share nothing with each other.
 type Backend struct {
 	blas   BLAS
-	fault  error // why the backend cannot be used: what the user asked for, or Close
+	fault  error // why the backend cannot be used: the requested OpenBLAS is missing, or Close
 	temp   arena
-	shared func(n int) []float32 // of Options; may be nil
+	shared func(n int) []float32 // from Options; may be nil
 }
 
 var _ nn.Backend = (*Backend)(nil)
 
-// New returns a Backend. If the environment asks for an OpenBLAS that cannot be
-// had, Do, Record and Sync return the reason.
+// New returns a Backend. If the environment asks for an OpenBLAS that cannot be loaded,
+// Do, Record and Sync return the reason.
 func New(o Options) *Backend {
 	b := &Backend{blas: o.BLAS, shared: o.Shared}
 	if b.blas == nil {
@@ -42,8 +43,7 @@ func New(o Options) *Backend {
 	return b
 }
 
-// Record runs fn and returns fn: on a host there is nothing to save by
-// recording.
+// Record runs fn and returns it: recording saves nothing on a host.
 func (b *Backend) Record(_ string, fn func() error) (func() error, error) {
 	if b.fault != nil {
 		return nil, b.fault
@@ -62,7 +62,7 @@ func (b *Backend) Do(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// Sync has nothing to wait for.
+// Sync returns at once: no work is ever pending.
 func (b *Backend) Sync(ctx context.Context) error {
 	if b.fault != nil {
 		return b.fault
@@ -70,8 +70,8 @@ func (b *Backend) Sync(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Close lets go of temporary memory. What Alloc returned is garbage once nobody
-// refers to it.
+// Close drops temporary memory. Memory from Alloc is garbage-collected once
+// nothing refers to it.
 func (b *Backend) Close() error {
 	b.fault = ErrClosed
 	b.temp = arena{}

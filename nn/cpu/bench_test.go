@@ -10,8 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Each kernel beside its loop, on a block that fits the nearest cache and on one
-// that does not.
+// Each kernel next to its loop, on one block that fits the L1 cache and on one that does not.
 func BenchmarkKernels(b *testing.B) {
 	for _, n := range []int{1 << 10, 1 << 17} {
 		var v [vectors][]float32
@@ -54,8 +53,7 @@ func BenchmarkDropout(b *testing.B) {
 	})
 }
 
-// The products of an MNIST step, and small ones, by what this machine has and by
-// gonum.
+// The products of an MNIST step and small ones, with this machine's BLAS and with gonum.
 func BenchmarkGemm(b *testing.B) {
 	best := New(Options{})
 	for _, s := range []struct {

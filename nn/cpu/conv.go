@@ -6,15 +6,16 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A plane of output is computed at the pitch of its input: element (i, j) stands
-// at i*pitch+j, behind each row is a gap of Size-1 elements, and one element of
-// a filter contributes to all of the plane by a single axpy over a run of the
-// input. The gaps get sums across the edge of the image that nobody reads; in
-// gradients they are 0. Input with padding is copied into a larger image first.
-// Steps other than 1 have no such runs and go element by element.
+// Convolution is a sequence of axpy calls. The output plane is laid out with the row
+// pitch of its input: element (i, j) is at i*pitch+j, with a gap of Size-1 elements
+// after each row. One filter element then contributes to the whole plane with a
+// single axpy over a run of the input. In the forward pass the gaps collect
+// meaningless sums that nothing reads; in gradients they are 0. Padded input is first
+// copied into a larger image. With a stride other than 1 there are no such runs, and
+// the code goes element by element.
 
-// Conv2D implements nn.Conv. The bias comes first, then the elements of a filter
-// in order.
+// Conv2D implements nn.Conv. It adds the bias first, then the elements of a
+// filter in order.
 func (b *Backend) Conv2D(y, x, w, bias nn.Buffer, s nn.Window) {
 	g := newGeometry(s)
 	ys, xs, ws := y.Float32s(), x.Float32s(), w.Float32s()
@@ -35,10 +36,9 @@ func (b *Backend) Conv2D(y, x, w, bias nn.Buffer, s nn.Window) {
 	}
 }
 
-// Conv2DGrad implements nn.Conv. With a step of 1 an element of a filter gets a
-// dot product of a plane of dy with a run of the input, see dot; else it goes
-// through the elements of dy that are not 0, which behind a pooling layer are
-// few.
+// Conv2DGrad implements nn.Conv. With stride 1, the gradient of a filter element is the
+// dot product (see dot) of a plane of dy with a run of the input. Otherwise the code
+// visits only the elements of dy that are not 0, which are few behind a pooling layer.
 func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	g := newGeometry(s)
 	dws, dbs, dys, xs := dw.Float32s(), db.Float32s(), dy.Float32s(), x.Float32s()
@@ -68,8 +68,8 @@ func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	}
 }
 
-// Conv2DInputGrad implements nn.Conv. Filters come in order, and the elements of
-// each.
+// Conv2DInputGrad implements nn.Conv. It adds filters in order, and the elements of
+// each filter in order.
 func (b *Backend) Conv2DInputGrad(dx, dy, w nn.Buffer, s nn.Window) {
 	g := newGeometry(s)
 	dxs, dys, ws := dx.Float32s(), dy.Float32s(), w.Float32s()
@@ -94,15 +94,15 @@ func (b *Backend) Conv2DInputGrad(dx, dy, w nn.Buffer, s nn.Window) {
 	}
 }
 
-// images returns how many rows of the given width v holds.
+// images returns the number of rows of the given width in v.
 func images(v []float32, width int) int {
 	if len(v)%width != 0 {
-		panic("cpu: the rows of a batch of images do not fit its length")
+		panic("cpu: the length of a batch of images is not a multiple of its row width")
 	}
 	return len(v) / width
 }
 
-// A geometry is a window with the sizes of the padded image.
+// A geometry is a window plus the sizes of the padded image.
 type geometry struct {
 	nn.Window
 	height, pitch       int // of a padded plane
@@ -123,12 +123,12 @@ func newGeometry(s nn.Window) geometry {
 // taps returns the number of elements of one filter.
 func (g *geometry) taps() int { return g.Channels * g.Size * g.Size }
 
-// start returns where the element k of a filter meets the first output's window
-// in the padded image.
+// start returns the offset, in the padded image, of filter element k in the
+// first output's window.
 func (g *geometry) start(k int) int { return g.starts[k] }
 
-// scratch returns memory for a padded image, zeroed, and for one plane of output
-// at the input's pitch if the step is 1, else as it is.
+// scratch returns memory for a zeroed padded image and for one output plane: at the pitch
+// of the input if the stride is 1, and without gaps otherwise.
 func (g *geometry) scratch(b *Backend) (image, run []float32) {
 	if g.Padding > 0 {
 		image = b.temp.take(g.Channels * g.height * g.pitch)
@@ -141,7 +141,8 @@ func (g *geometry) scratch(b *Backend) (image, run []float32) {
 	return image, b.temp.take(n)
 }
 
-// pad returns x with its padding, in image, or x itself if there is none.
+// pad copies x into image, inside the padding, and returns image. Without
+// padding it returns x.
 func (g *geometry) pad(image, x []float32) []float32 {
 	if g.Padding == 0 {
 		return x
@@ -159,12 +160,13 @@ func (g *geometry) crop(x, image []float32) {
 	}
 }
 
-// inner returns where row r of all channels' rows begins in the padded image.
+// inner returns the offset in the padded image of row r, counting the rows
+// of all channels.
 func (g *geometry) inner(r int) int {
 	return (r/g.Height*g.height+r%g.Height+g.Padding)*g.pitch + g.Padding
 }
 
-// narrow sets plane to what run holds without the gaps.
+// narrow copies run to plane without the gaps.
 func (g *geometry) narrow(plane, run []float32) {
 	if g.Stride != 1 {
 		copy(plane, run)
@@ -175,7 +177,7 @@ func (g *geometry) narrow(plane, run []float32) {
 	}
 }
 
-// widen is the inverse of narrow and leaves the gaps as they are.
+// widen is the inverse of narrow. It leaves the gaps unchanged.
 func (g *geometry) widen(run, plane []float32) {
 	if g.Stride != 1 {
 		copy(run, plane)
@@ -214,17 +216,16 @@ func (g *geometry) scatter(in []float32, v float32, run []float32) {
 	}
 }
 
-// A nonzero is an element of a plane of gradients that is not 0, and where its
-// window begins in the padded image.
+// A nonzero is a nonzero element of a plane of gradients, and the offset of its window
+// in the padded image.
 type nonzero struct {
 	v  float32
 	at int32
 }
 
-// nonzeros puts the elements of d that are not 0 into list, which has room for
-// one more than all, and returns those it put there. Every element is written,
-// and the next takes the place of a 0: faster than branches that nobody can
-// foresee.
+// nonzeros collects the nonzero elements of d in list and returns them. list must have
+// room for one more than all elements. Every element is written, and the next one
+// overwrites a 0: this is faster than branches that cannot be predicted.
 func (g *geometry) nonzeros(list []nonzero, d []float32) []nonzero {
 	n := 0
 	for i := range g.outHeight {
@@ -262,7 +263,7 @@ func fill(v []float32, x float32) {
 	}
 }
 
-// axpy adds v·x to y for the length of the shorter.
+// axpy adds v·x to y, up to the length of the shorter one.
 func axpy(v float32, x, y []float32) {
 	n := min(len(x), len(y))
 	x, y = x[:n], y[:n]

@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-func TestBuffersBeginAtCacheLines(t *testing.T) {
+func TestBuffersAreAligned(t *testing.T) {
 	b := cpu.New(cpu.Options{})
 	start := func(v nn.Buffer) uintptr {
 		if v.DType() == nn.Int32 {
@@ -38,8 +38,8 @@ func normals(n int) []float32 {
 	return v
 }
 
-// Products large enough for goroutines have the same bits on any number of
-// processors.
+// Products that are large enough to run on several goroutines have the same bits for any
+// GOMAXPROCS.
 func TestGemmDoesNotDependOnProcessors(t *testing.T) {
 	const m, n, k = 200, 130, 150
 	b := cpu.New(cpu.Options{BLAS: gonum.Implementation{}})
@@ -61,8 +61,8 @@ func TestGemmDoesNotDependOnProcessors(t *testing.T) {
 	}
 }
 
-// A user's batch may begin anywhere: the products it takes part in, forward and
-// for the gradient of a weight, have the same bits at every alignment.
+// A user's batch may have any alignment. The products that read it, in the forward pass and for
+// the gradient of a weight, have the same bits at every alignment.
 func TestBitsDoNotDependOnAlignmentOfTheBatch(t *testing.T) {
 	const rows, nI, nO = 9, 37, 21
 	b := cpu.New(cpu.Options{BLAS: gonum.Implementation{}})
@@ -86,7 +86,7 @@ func TestBitsDoNotDependOnAlignmentOfTheBatch(t *testing.T) {
 	}
 }
 
-// counting is a BLAS that notes its use.
+// counting is a BLAS that counts its calls.
 type counting struct {
 	gonum.Implementation
 	calls int
@@ -104,7 +104,7 @@ func TestOptionsBLAS(t *testing.T) {
 	require.Equal(t, 1, c.calls)
 }
 
-// Once the sizes of a step are known, temporary memory is free.
+// After the first steps, temporary memory needs no more allocations.
 func TestTempDoesNotAllocateInSteadyState(t *testing.T) {
 	b := cpu.New(cpu.Options{})
 	step := func() {
@@ -118,8 +118,8 @@ func TestTempDoesNotAllocateInSteadyState(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, step))
 }
 
-// Lengths that do not fit are caught, and not answered with part of a result.
-func TestMisfitsPanic(t *testing.T) {
+// Mismatched lengths panic instead of producing part of a result.
+func TestMismatchedLengthsPanic(t *testing.T) {
 	b := cpu.New(cpu.Options{})
 	v := func(n int) nn.Buffer { return b.Alloc(n) }
 	require.Panics(t, func() { b.Copy(v(2), []float32{1}) })

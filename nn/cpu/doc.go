@@ -1,15 +1,14 @@
-// Package cpu is the reference [nn.Backend]: host memory and plain loops, with
-// matrix products by OpenBLAS where the machine has it, and by gonum elsewhere.
-// The loop in each kernel is the specification that other backends are compared
-// with. On amd64 with AVX2 most elements go through assembly that has the same
-// bits; the build tag noasm leaves it out, and so does the race detector, which
-// cannot see into it.
+// Package cpu is the reference [nn.Backend]: host memory and plain Go loops. Matrix
+// products use OpenBLAS if the machine has it, and gonum otherwise. The loop in each
+// kernel is the specification for other backends. On amd64 with AVX2, assembly with the
+// same bits handles most elements. The build tag noasm disables it, and so does the race
+// detector, which cannot see into assembly.
 //
-// A kernel has finished when its call returns. Every sum is taken in an order
-// that depends on shapes only, so results have the same bits on every run and
-// for every GOMAXPROCS. OpenBLAS orders the sums of a product by the kind of
-// processor too, and gonum by whether it was built with its assembly: machines
-// agree in every bit if their Backend.BLAS is equal.
+// A kernel has finished when its call returns. The order of every sum depends only
+// on shapes, so results have the same bits on every run and for every GOMAXPROCS.
+// Two exceptions: in OpenBLAS the order also depends on the processor type, and in
+// gonum on whether it was built with its assembly. Machines whose Backend.BLAS is
+// equal agree in every bit.
 package cpu
 
 //go:generate go -C ../../tools run ./cpugen -out ../nn/cpu/kernels_amd64.s -stubs ../nn/cpu/kernels_amd64.go -pkg cpu

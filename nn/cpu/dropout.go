@@ -6,20 +6,20 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A mask says which elements of a matrix stay, and what they are multiplied by.
+// A mask decides which elements of a matrix are kept, and scales those.
 type mask struct {
-	least  uint32 // smallest 24 bits of an element that stays
-	scale  float32
-	layer  uint32
-	stream nn.Stream
+	threshold uint32 // elements whose 24 random bits are at least this are kept
+	scale     float32
+	layer     uint32
+	stream    nn.Stream
 }
 
 func newMask(rate float32, layer uint32, s nn.Stream) mask {
 	return mask{
-		// U >= rate for U of 24 bits is an integer comparison with the smallest
-		// 24-bit fraction that is not below rate.
-		least: uint32(math.Ceil(float64(rate) * (1 << 24))),
-		scale: 1 / (1 - rate), layer: layer, stream: s,
+		// U >= rate for a 24-bit U is an integer comparison with the smallest 24-bit
+		// fraction that is not below rate.
+		threshold: uint32(math.Ceil(float64(rate) * (1 << 24))),
+		scale:     1 / (1 - rate), layer: layer, stream: s,
 	}
 }
 
@@ -37,12 +37,12 @@ func (b *Backend) Dropout(y, x nn.Buffer, width int, rate float32, layer uint32,
 	})
 }
 
-// dropLoop drops of a row what begins at an element that is a multiple of 4.
+// dropLoop applies m to the part of a row that starts at element from, a multiple of 4.
 func dropLoop(y, x []float32, m mask, row, from int) {
 	for lo := 0; lo < len(y); lo += 4 {
 		words := m.stream.Draw(m.layer, row, (from+lo)/4)
 		for j := lo; j < min(lo+4, len(y)); j++ {
-			if words[j-lo]>>8 >= m.least {
+			if words[j-lo]>>8 >= m.threshold {
 				y[j] = x[j] * m.scale
 			} else {
 				y[j] = 0

@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-// A backend multiplies a matrix by the transpose of another.
+// Multiply a matrix by the transpose of another.
 func ExampleNew() {
 	b := cpu.New(cpu.Options{})
 	x, w, y := b.Alloc(4), b.Alloc(6), b.Temp(6)

@@ -2,6 +2,6 @@
 
 package cpu
 
-// gonumAssembly says that gonum sums products by its assembly, whose order is
-// another than that of its Go loops. The build tags are gonum's.
+// gonumAssembly reports whether gonum computes products in assembly, which sums in a
+// different order than its Go loops. The build tags are gonum's.
 const gonumAssembly = true

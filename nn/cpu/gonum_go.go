@@ -2,5 +2,6 @@
 
 package cpu
 
-// gonumAssembly says that gonum sums products by its Go loops.
+// gonumAssembly reports whether gonum computes products in assembly rather
+// than in Go loops.
 const gonumAssembly = false

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// Products with other bits have other names.
+// Products whose bits differ have different names.
 func TestGonumNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, arch := range []string{"amd64", "arm64"} {
@@ -25,9 +25,9 @@ func TestGonumNames(t *testing.T) {
 	require.Contains(t, seen, "gonum arm64 Go FMA")
 }
 
-// The name tells how this build sums: Go's loop takes the elements one by one,
-// and the assembly several at once.
-func TestGonumNameIsOfThisBuild(t *testing.T) {
+// gonumAssembly matches how this build sums: the Go loop adds the elements one by one, and the
+// assembly adds several at a time.
+func TestGonumAssemblyMatchesThisBuild(t *testing.T) {
 	n := 64
 	x, y := make([]float32, n), make([]float32, n)
 	for i := range x {

@@ -4,62 +4,62 @@
 
 package cpu
 
-// addBlocks is whole blocks of addLoop.
+// addBlocks is addLoop for whole blocks.
 //
 //go:noescape
 func addBlocks(y []float32, v []float32)
 
-// scaleBlocks is whole blocks of scaleLoop.
+// scaleBlocks is scaleLoop for whole blocks.
 //
 //go:noescape
 func scaleBlocks(y []float32, a float32)
 
-// axpyBlocks is whole blocks of axpyLoop.
+// axpyBlocks is axpyLoop for whole blocks.
 //
 //go:noescape
 func axpyBlocks(y []float32, a float32, x []float32)
 
-// followBlocks is whole blocks of followLoop.
+// followBlocks is followLoop for whole blocks.
 //
 //go:noescape
 func followBlocks(a []float32, w []float32, share float32)
 
-// reluBlocks is whole blocks of reluLoop.
+// reluBlocks is reluLoop for whole blocks.
 //
 //go:noescape
 func reluBlocks(y []float32, x []float32)
 
-// reluGradBlocks is whole blocks of reluGradLoop.
+// reluGradBlocks is reluGradLoop for whole blocks.
 //
 //go:noescape
 func reluGradBlocks(dx []float32, dy []float32, y []float32, scale float32)
 
-// maxBlocks is whole blocks of maxLoop.
+// maxBlocks is maxLoop for whole blocks.
 //
 //go:noescape
 func maxBlocks(y []float32, v []float32)
 
-// dotBlocks is whole blocks, of 16 elements, of dotLoop.
+// dotBlocks is dotLoop for whole blocks of 16 elements.
 //
 //go:noescape
 func dotBlocks(sums *[16]float32, x []float32, y []float32)
 
-// squaresBlocks is whole blocks, of 16 elements, of squaresLoop.
+// squaresBlocks is squaresLoop for whole blocks of 16 elements.
 //
 //go:noescape
 func squaresBlocks(sums *[16]float64, g []float32, w []float32, l2 float32)
 
-// adamBlocks is whole blocks of adamLoop.
+// adamBlocks is adamLoop for whole blocks.
 //
 //go:noescape
 func adamBlocks(w []float32, g []float32, m []float32, v []float32, terms *[9][8]float32)
 
-// sgdBlocks is whole blocks of sgdLoop.
+// sgdBlocks is sgdLoop for whole blocks.
 //
 //go:noescape
 func sgdBlocks(w []float32, g []float32, terms *[9][8]float32)
 
-// dropoutBlocks is whole blocks, of 16 elements, of dropLoop.
+// dropoutBlocks is dropLoop for whole blocks of 16 elements.
 //
 //go:noescape
 func dropoutBlocks(y []float32, x []float32, s *[27][4]uint64)

@@ -11,13 +11,13 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// special are the bits of values whose arithmetic has corners.
+// special lists the bits of values with unusual arithmetic.
 var special = []uint32{
 	0, 1, 0x007fffff, 0x00800000, 0x00800001, 0x33800000, 0x3f800000, 0x3f800001, 0x7f7fffff,
 	0x7f800000, 0x7f800001, 0x7fc00000, 0x7fc12345,
 }
 
-// pool is a stretch of numbers, each third one special, of both signs.
+// pool returns n numbers of both signs; every third is special.
 func pool(n int, r *rand.Rand) []float32 {
 	p := make([]float32, n)
 	for i := range p {
@@ -36,11 +36,11 @@ func pool(n int, r *rand.Rand) []float32 {
 func needKernels(t *testing.T) {
 	t.Helper()
 	if fastScale(make([]float32, 64), 1) == 0 {
-		t.Skip("no kernels in this build or for this processor: there is nothing to compare the loops with")
+		t.Skip("this build or processor has no kernels to compare with the loops")
 	}
 }
 
-// same wants equal bits; which NaN comes out is nobody's promise.
+// same requires equal bits, except that any NaN equals any other.
 func same[T float32 | float64](t *testing.T, want, got []T, what string) {
 	t.Helper()
 	require.Len(t, got, len(want), what)
@@ -49,15 +49,15 @@ func same[T float32 | float64](t *testing.T, want, got []T, what string) {
 		if w != w && g != g {
 			continue
 		}
-		// Bits of float32 in float64 tell apart what differs, -0 from 0 too.
+		// The bits of the float64 differ whenever the float32 differ, including 0 and -0.
 		if math.Float64bits(float64(w)) != math.Float64bits(float64(g)) {
 			require.Fail(t, "not equal", "element %d of %d: %s: want %v, got %v", i, len(want), what, w, g)
 		}
 	}
 }
 
-// A kernelCase is one operation on vectors in both ways. The first vectors are
-// written; all may be read.
+// A kernelCase is one operation on vectors, as a loop and as a kernel. It writes the first vectors
+// and may read all of them.
 type kernelCase struct {
 	name    string
 	written int
@@ -65,7 +65,7 @@ type kernelCase struct {
 	fast    func(v [][]float32, a float32)
 }
 
-// vectors is how many a case gets.
+// vectors is the number of vectors given to a case.
 const vectors = 4
 
 var kernelCases = []kernelCase{
@@ -116,8 +116,8 @@ var kernelCases = []kernelCase{
 		}},
 }
 
-// someTerms are all different and none is 0 or 1, so that one in the place of
-// another shows; a stands for the L2 factor.
+// someTerms returns terms that all differ and are neither 0 nor 1, so that a swap shows. a is the L2
+// factor.
 func someTerms(a float32) terms {
 	return terms{
 		termClip: .7, termL2: a, termRate: .003, termDecay: .01, termEps: 1e-5,
@@ -125,7 +125,7 @@ func someTerms(a float32) terms {
 	}
 }
 
-// Every length and every place in a cache line, and nothing beside is touched.
+// Kernels equal loops at every length and alignment, and write nothing outside their vectors.
 func TestKernelsEqualLoops(t *testing.T) {
 	needKernels(t)
 	const longest, offsets, guard = 75, 16, 8
@@ -155,7 +155,7 @@ func TestKernelsEqualLoops(t *testing.T) {
 	}
 }
 
-// Long vectors go to the kernels in several calls.
+// Long vectors are passed to the kernels in several calls.
 func TestKernelsOfLongVectors(t *testing.T) {
 	needKernels(t)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -196,7 +196,7 @@ func TestSquaresEqualLoop(t *testing.T) {
 	for n := range 100 {
 		for offset := range 16 {
 			g, w := pool(n+offset, r)[offset:], pool(n+16, r)[15-offset:][:n]
-			if n%2 == 0 { // without a NaN that hides the rest
+			if n%2 == 0 { // without NaN, which would hide the rest
 				for i := range g {
 					g[i], w[i] = float32(r.NormFloat64()), float32(r.NormFloat64())
 				}
@@ -211,7 +211,7 @@ func TestSquaresEqualLoop(t *testing.T) {
 	}
 }
 
-// The masks are those of nn.Stream, wherever its words are large too.
+// The masks equal those of nn.Stream, also for large coordinates.
 func TestDropoutEqualsLoop(t *testing.T) {
 	needKernels(t)
 	r := rand.New(rand.NewPCG(7, 8))
@@ -236,7 +236,7 @@ func TestDropoutEqualsLoop(t *testing.T) {
 	}
 }
 
-// A row longer than one call of the kernel goes on with the next counters.
+// A row that takes several kernel calls continues with the next counters.
 func TestDropoutOfLongRow(t *testing.T) {
 	const width = 1<<15 + 37
 	x := make([]float32, width)

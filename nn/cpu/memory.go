@@ -6,12 +6,12 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// alignment of every Buffer, in float32: 64 bytes. gonum's dot product begins
-// with single elements up to a multiple of 16 bytes, so without alignment the
-// bits of a product would depend on where the allocator put its operand.
+// alignment of every Buffer, in float32: 64 bytes. gonum's dot product handles elements
+// before a multiple of 16 bytes one by one, so without alignment the bits of a product
+// would depend on where the allocator put its operands.
 const alignment = 16
 
-// aligned returns n zeroed float32 that begin at a multiple of 64 bytes.
+// aligned returns n zeroed float32, aligned to 64 bytes.
 func aligned(n int) []float32 {
 	v := make([]float32, n+alignment-1)
 	past := int(uintptr(unsafe.Pointer(unsafe.SliceData(v))) / 4 % alignment)
@@ -19,7 +19,7 @@ func aligned(n int) []float32 {
 	return v[skip : skip+n : skip+n]
 }
 
-// Alloc returns memory of Go's heap.
+// Alloc returns memory on Go's heap.
 func (b *Backend) Alloc(n int) nn.Buffer { return nn.Host(aligned(n)) }
 
 // AllocShared implements nn.Sharer.
@@ -32,13 +32,13 @@ func (b *Backend) AllocShared(n int) nn.Buffer {
 	return b.Alloc(n)
 }
 
-// AllocInts returns memory of Go's heap.
+// AllocInts returns memory on Go's heap.
 func (b *Backend) AllocInts(n int) nn.Buffer {
 	v := aligned(n)
 	return nn.HostInts(unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(v))), n))
 }
 
-// Temp returns memory that Recycle makes available again.
+// Temp returns memory that Recycle reclaims.
 func (b *Backend) Temp(n int) nn.Buffer { return nn.Host(b.temp.take(n)) }
 
 // Recycle implements nn.Memory.
@@ -59,22 +59,22 @@ func (b *Backend) Zero(v nn.Buffer) {
 	clear(v.Int32s())
 }
 
-// copyAll copies src to dst, which must be of one length.
+// copyAll copies src to dst, which must have the same length.
 func copyAll[T any](dst, src []T) {
 	if len(dst) != len(src) {
-		panic("cpu: copy between different lengths, or from device memory")
+		panic("cpu: copy between different lengths, or to or from device memory")
 	}
 	copy(dst, src)
 }
 
-// An arena hands out temporary memory from chunks. After a step or two it holds
-// one chunk as large as a step needs and allocates no more.
+// An arena hands out temporary memory from chunks. After one or two steps it has a single
+// chunk that is large enough for a step, and allocates no more.
 type arena struct {
 	chunks [][]float32
-	used   int // of the last chunk
+	used   int // elements in use in the last chunk
 }
 
-// smallestChunk is the least number of float32 to allocate at once.
+// smallestChunk is the smallest allocation, in float32.
 const smallestChunk = 1 << 14
 
 func (a *arena) take(n int) []float32 {
@@ -94,7 +94,8 @@ func (a *arena) take(n int) []float32 {
 	return v
 }
 
-// recycle replaces several chunks by one of their total size.
+// recycle frees all temporary memory and merges several chunks into one of
+// their total size.
 func (a *arena) recycle() {
 	if len(a.chunks) > 1 {
 		total := 0

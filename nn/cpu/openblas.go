@@ -16,15 +16,14 @@ import (
 	"gonum.org/v1/gonum/blas"
 )
 
-// usualNames are the names under which distributions install OpenBLAS with
-// 32-bit integers: Debian and most others, then Fedora's and openSUSE's builds
-// with threads.
-var usualNames = []string{"libopenblas.so.0", "libopenblas.so", "libopenblasp.so.0", "libopenblas_pthreads.so.0"}
+// libraryNames are the names under which distributions install OpenBLAS with 32-bit
+// integers: Debian and most others, then the threaded builds of Fedora and openSUSE.
+var libraryNames = []string{"libopenblas.so.0", "libopenblas.so", "libopenblasp.so.0", "libopenblas_pthreads.so.0"}
 
-// OpenBLAS returns matrix products by the OpenBLAS library of this machine, each
-// call another BLAS. The library is loaded at the first call, for good, and set
-// to one thread. The error is ErrNoOpenBLAS if there is none, or EnvOpenBLAS is
-// "off", and another if EnvOpenBLAS names a library that is of no use.
+// OpenBLAS returns a BLAS that uses the OpenBLAS library of this machine, a new one on
+// every call. The first call loads the library for the life of the process and sets it to
+// one thread. The error is ErrNoOpenBLAS if there is no library or EnvOpenBLAS is "off".
+// If EnvOpenBLAS names an unusable library, the error is a different one.
 func OpenBLAS() (BLAS, error) {
 	lib, err := loaded()
 	if err != nil {
@@ -33,11 +32,11 @@ func OpenBLAS() (BLAS, error) {
 	return newOpenBLAS(lib), nil
 }
 
-// loaded returns the library of this process. Its threads and its choice of a
-// processor are settings of the whole process, so there is only one.
+// loaded loads the library once. Its thread count and processor type are settings of the
+// whole process, so there can be only one.
 var loaded = sync.OnceValues(func() (*library, error) { return find(os.Getenv(EnvOpenBLAS)) })
 
-// find loads the library that the user wishes, or the first of the usual names.
+// find loads the library named by wish, or else the first of libraryNames that loads.
 func find(wish string) (*library, error) {
 	if wish == off {
 		return nil, fmt.Errorf("%w: %s is %s", ErrNoOpenBLAS, EnvOpenBLAS, off)
@@ -45,12 +44,12 @@ func find(wish string) (*library, error) {
 	if wish != "" {
 		lib, err := load(wish)
 		if err != nil {
-			return nil, fmt.Errorf("cpu: %s is %s: %w; name the file of an OpenBLAS, or set it to %s", EnvOpenBLAS, wish, err, off)
+			return nil, fmt.Errorf("cpu: %s is %s: %w; set it to the path of an OpenBLAS library, or to %s", EnvOpenBLAS, wish, err, off)
 		}
 		return lib, nil
 	}
 	var reasons error
-	for _, name := range usualNames {
+	for _, name := range libraryNames {
 		lib, err := load(name)
 		if err == nil {
 			return lib, nil
@@ -60,21 +59,20 @@ func find(wish string) (*library, error) {
 	return nil, fmt.Errorf("%w: %w", ErrNoOpenBLAS, reasons)
 }
 
-// A library is OpenBLAS in this process.
+// A library is OpenBLAS as loaded into this process.
 type library struct {
-	name  string  // with version and processor
-	sgemm uintptr // Fortran's interface: all arguments are pointers
+	name  string  // includes version and processor
+	sgemm uintptr // Fortran interface: all arguments are pointers
 }
 
-// load loads a library, which the system looks for unless path has a slash. It
-// stays in memory even if it is of no use.
+// load loads a library and checks it. The system searches for it unless path contains a
+// slash. An unusable library stays in memory.
 func load(path string) (*library, error) {
 	core := coreType()
 	var handle uintptr
 	var err error
-	// OpenBLAS takes processors newer than itself for a Prescott of 2004, unless
-	// told in the environment before it is loaded. It also starts its threads
-	// then.
+	// OpenBLAS treats processors newer than itself as a Prescott of 2004 unless the
+	// environment says otherwise when it is loaded. It also starts its threads then.
 	withEnv(map[string]string{"OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"}, func() {
 		handle, err = purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	})
@@ -98,7 +96,7 @@ func load(path string) (*library, error) {
 	}
 	about := config()
 	if strings.Contains(about, "USE64BITINT") {
-		return nil, errors.New("it takes 64-bit integers, not 32-bit ones")
+		return nil, errors.New("it uses 64-bit integers; ringtrain needs a build with 32-bit integers")
 	}
 	setThreads(1)
 	lib.name = "openblas " + version(about) + " " + corename()
@@ -108,7 +106,7 @@ func load(path string) (*library, error) {
 	return lib, lib.check()
 }
 
-// version is the second word of what OpenBLAS says about itself.
+// version returns the second word of OpenBLAS's description of itself.
 func version(about string) string {
 	if words := strings.Fields(about); len(words) > 1 {
 		return words[1]
@@ -116,8 +114,8 @@ func version(about string) string {
 	return "unknown"
 }
 
-// coreType returns OpenBLAS's name for a processor like this one, or nothing if
-// the user has chosen or OpenBLAS had better choose.
+// coreType returns OpenBLAS's name for a processor like this one. It returns "" if the
+// user has chosen a type, or if OpenBLAS should choose.
 func coreType() string {
 	x := cpu.X86
 	switch {
@@ -131,8 +129,8 @@ func coreType() string {
 	return ""
 }
 
-// withEnv runs f with variables set and then puts back what was there. Empty
-// values change nothing.
+// withEnv runs f with environment variables set and then restores them. It
+// skips empty values.
 func withEnv(vars map[string]string, f func()) {
 	for name, value := range vars {
 		if value == "" {
@@ -151,7 +149,7 @@ func withEnv(vars map[string]string, f func()) {
 	f()
 }
 
-// check multiplies two small matrices.
+// check multiplies two small matrices and compares the result.
 func (l *library) check() error {
 	c := []float32{1, 1, 1, 1}
 	newOpenBLAS(l).Sgemm(blas.NoTrans, blas.Trans, 2, 2, 3, 1, []float32{1, 2, 3, 4, 5, 6}, 3, []float32{1, 0, 2, 0, 1, 0}, 3, 2, c, 2)
@@ -161,14 +159,14 @@ func (l *library) check() error {
 	return nil
 }
 
-// openBLAS multiplies by the library. What a call points to lies in call, which
-// is made once: nothing is allocated for a product.
+// openBLAS multiplies using the library. The arguments live in call, which is allocated
+// once, so that a product allocates nothing.
 type openBLAS struct {
 	lib  *library
 	call *sgemmCall
 }
 
-// sgemmCall is the arguments of sgemm_ and the pointers to them.
+// sgemmCall holds the arguments of sgemm_ and the pointers to them.
 type sgemmCall struct {
 	transA, transB         byte
 	m, n, k, lda, ldb, ldc int32
@@ -177,8 +175,8 @@ type sgemmCall struct {
 	args                   [15]uintptr
 }
 
-// The places of the matrices among the arguments, and the number that precedes
-// the lengths of the two strings.
+// The positions of the matrices among the arguments, and of the lengths of the two
+// strings, which Fortran passes last.
 const (
 	argA, argB, argC = 6, 8, 11
 	argLengths       = 13
@@ -201,8 +199,8 @@ func newOpenBLAS(l *library) *openBLAS {
 // String returns the name for reports.
 func (o *openBLAS) String() string { return o.lib.name }
 
-// Sgemm implements BLAS. Fortran's matrices lie column by column, so that it
-// sees the transpose of each of ours, and is asked for Cᵀ = op(B)ᵀ·op(A)ᵀ.
+// Sgemm implements BLAS. Fortran matrices are column-major, so the library sees the
+// transpose of each of ours, and computes Cᵀ = op(B)ᵀ·op(A)ᵀ.
 func (o *openBLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
 	if m == 0 || n == 0 {
 		return
@@ -210,25 +208,25 @@ func (o *openBLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []
 	if max(m, n, k, lda, ldb, ldc) > math.MaxInt32 {
 		panic("cpu: a matrix has more than 2³¹-1 rows or columns")
 	}
-	holds("A", a, tA, m, k, lda)
-	holds("B", b, tB, k, n, ldb)
-	holds("C", c, blas.NoTrans, m, n, ldc)
+	mustHold("A", a, tA, m, k, lda)
+	mustHold("B", b, tB, k, n, ldb)
+	mustHold("C", c, blas.NoTrans, m, n, ldc)
 	s := o.call
 	s.transA, s.transB = byte(tB), byte(tA)
 	s.m, s.n, s.k = int32(n), int32(m), int32(k)
 	s.lda, s.ldb, s.ldc = int32(ldb), int32(lda), int32(ldc)
 	s.alpha, s.beta = alpha, beta
-	// The call's own pointers keep the matrices alive, and off the stack, which
-	// may move. The call itself is on the heap, which does not.
+	// These pointers keep the matrices alive and off the stack, which may move. The call
+	// itself is on the heap, which does not move.
 	s.a, s.b, s.c = unsafe.SliceData(b), unsafe.SliceData(a), unsafe.SliceData(c)
 	s.args[argA], s.args[argB], s.args[argC] = uintptr(unsafe.Pointer(s.a)), uintptr(unsafe.Pointer(s.b)), uintptr(unsafe.Pointer(s.c))
 	purego.SyscallN(o.lib.sgemm, s.args[:]...)
 	s.a, s.b, s.c = nil, nil, nil
 }
 
-// holds panics unless v is long enough for a matrix with rows×columns in op(v):
-// the library would read and write beyond it.
-func holds(name string, v []float32, t blas.Transpose, rows, columns, stride int) {
+// mustHold panics unless v is long enough for op(v) with the given rows and columns;
+// otherwise the library would read and write past its end.
+func mustHold(name string, v []float32, t blas.Transpose, rows, columns, stride int) {
 	if t != blas.NoTrans {
 		rows, columns = columns, rows
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// OpenBLAS returns an error: this build cannot load libraries.
+// OpenBLAS returns an error because this build cannot load libraries.
 func OpenBLAS() (BLAS, error) {
 	if path := os.Getenv(EnvOpenBLAS); path != "" && path != off {
 		return nil, fmt.Errorf("cpu: %s is %s, but this build cannot load libraries; unset it, or build without -tags static on Linux", EnvOpenBLAS, path)

@@ -20,7 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
-// needOpenBLAS returns products by the library.
+// needOpenBLAS returns the library's BLAS, or skips the test.
 func needOpenBLAS(t *testing.T) BLAS {
 	t.Helper()
 	lib, err := OpenBLAS()
@@ -35,12 +35,11 @@ func TestBackendWithOpenBLAS(t *testing.T) {
 	nntest.TestBackend(t, func(t *testing.T) nn.Backend { return New(Options{BLAS: needOpenBLAS(t)}) })
 }
 
-// shapes are m, n, k, from those that libraries treat as small to some that they
-// cut in pieces.
+// shapes lists m, n, k, from shapes that libraries treat as small to shapes that they split.
 var shapes = [][3]int{{1, 1, 1}, {9, 21, 37}, {64, 64, 64}, {128, 10, 128}, {128, 128, 784}, {130, 129, 131}, {70, 300, 600}}
 
-// products hashes products of all shapes, their operands so many elements behind
-// a multiple of 64 bytes.
+// products hashes the products of all shapes. Operands start shift elements after a multiple of 64
+// bytes.
 func products(b *Backend, shift int) uint64 {
 	sum := fnv.New64a()
 	for _, s := range shapes {
@@ -66,11 +65,11 @@ func TestOpenBLASBitsDoNotDependOnAddresses(t *testing.T) {
 	b := New(Options{BLAS: needOpenBLAS(t)})
 	want := products(b, 0)
 	for shift := range 16 {
-		require.Equal(t, want, products(b, shift), "%d elements behind a cache line", shift)
+		require.Equal(t, want, products(b, shift), "%d elements past a multiple of 64 bytes", shift)
 	}
 }
 
-// Backends of several goroutines multiply at once.
+// Backends of several goroutines multiply concurrently.
 func TestOpenBLASConcurrently(t *testing.T) {
 	want := products(New(Options{BLAS: needOpenBLAS(t)}), 0)
 	var all sync.WaitGroup
@@ -91,7 +90,7 @@ func TestOpenBLASAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10, func() { b.Gemm(b.Temp(100), x, x, 10, 10, 10, false, true, 0); b.Recycle() }))
 }
 
-// The library would write beyond a matrix that is too short.
+// The library would write past the end of a matrix that is too short.
 func TestOpenBLASRefusesShortMatrices(t *testing.T) {
 	lib := needOpenBLAS(t)
 	v := func(n int) []float32 { return make([]float32, n) }
@@ -105,7 +104,7 @@ func TestOpenBLASRefusesShortMatrices(t *testing.T) {
 	require.Panics(t, multiply(8, 12, 6, 3), "a leading dimension below the width")
 }
 
-func TestLoadingLeavesTheEnvironment(t *testing.T) {
+func TestLoadingRestoresTheEnvironment(t *testing.T) {
 	t.Setenv("OPENBLAS_NUM_THREADS", "3")
 	before := os.Environ()
 	_, err := load("libnosuchblas.so")
@@ -113,7 +112,7 @@ func TestLoadingLeavesTheEnvironment(t *testing.T) {
 	require.Equal(t, before, os.Environ())
 }
 
-// childMark makes TestChild of a process of its own say what it has.
+// childMark makes TestChild, in a process of its own, print which BLAS it uses.
 const childMark = "RINGTRAIN_TEST_OPENBLAS_CHILD"
 
 func TestChild(t *testing.T) {
@@ -125,8 +124,8 @@ func TestChild(t *testing.T) {
 	fmt.Printf("child: %s|%x|%v\n", b.BLAS(), products(b, 0), err)
 }
 
-// child runs a process with the given environment and returns the BLAS that it
-// chose, the hash of its products and its error.
+// child runs TestChild in a process with the given environment. It returns the BLAS it chose, the
+// hash of its products and its error.
 func child(t *testing.T, env ...string) (name, hash, fault string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.v")
@@ -159,15 +158,15 @@ func TestEnvironmentWithOpenBLAS(t *testing.T) {
 	name, hash, fault := child(t, EnvOpenBLAS+"=")
 	require.Regexp(t, `^openblas \d\S* \w+`, name)
 	require.Equal(t, "<nil>", fault)
-	// From process to process the bits are the same.
+	// The bits are the same in every process.
 	again, hashAgain, _ := child(t, EnvOpenBLAS+"=", "GOMAXPROCS=1")
 	require.Equal(t, name, again)
 	require.Equal(t, hash, hashAgain)
 	if core := coreType(); core != "" {
-		require.NotContains(t, name, "(not", "OpenBLAS took what it was told")
+		require.NotContains(t, name, "(not", "OpenBLAS uses the requested processor type")
 		require.Contains(t, name, core)
 	}
-	// What the user has chosen stays.
+	// The user's choice is kept.
 	if coreType() == "SkylakeX" {
 		name, _, _ = child(t, EnvOpenBLAS+"=", "OPENBLAS_CORETYPE=Haswell")
 		require.Regexp(t, `^openblas \S+ Haswell$`, name)

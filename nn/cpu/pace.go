@@ -10,13 +10,13 @@ import (
 
 var _ nn.Pacer = (*Backend)(nil)
 
-// A pace is an nn.Pace of which everything has happened as soon as it is called.
+// A pace is an nn.Pace that has done everything by the time a call returns.
 type pace struct {
 	nn.PaceConfig
 	step, first int
 	hyper       nn.Buffer
-	losses      []float32 // that of step s is element s modulo their number
-	kept        int       // how many of them there are
+	losses      []float32 // step s is at index s modulo the length
+	kept        int       // number of steps in losses
 }
 
 // NewPace implements nn.Pacer.
@@ -29,7 +29,7 @@ func (b *Backend) NewPace(c nn.PaceConfig) nn.Pace {
 	return p
 }
 
-// prepare puts the hyper-parameters of the next step in their place.
+// prepare loads the hyper-parameters of the next step.
 func (p *pace) prepare() {
 	h := p.PaceConfig.Hyper(p.step)
 	copy(p.hyper.Float32s(), h[:])
@@ -84,7 +84,7 @@ func (p *pace) GatherLabelled(y, data, labels, classes, order nn.Buffer, width i
 	p.Gather(labels, classes, order, 1)
 }
 
-// rows are those of the step, and of steps after it.
+// rows returns the row indexes of the next step and of later ones.
 func (p *pace) rows(order nn.Buffer) []int32 { return order.Int32s()[p.first:] }
 
 func (p *pace) Tick(loss nn.Buffer, rows int) {
@@ -97,7 +97,7 @@ func (p *pace) Tick(loss nn.Buffer, rows int) {
 
 func (p *pace) Losses(_ context.Context, step int, dst []float32) error {
 	if step+len(dst) > p.step || step < p.step-p.kept {
-		return fmt.Errorf("cpu: the losses of steps %d to %d: those of steps %d to %d are kept", step, step+len(dst)-1, p.step-p.kept, p.step-1)
+		return fmt.Errorf("cpu: the losses of steps %d to %d are not available; only those of steps %d to %d are kept", step, step+len(dst)-1, p.step-p.kept, p.step-1)
 	}
 	for i := range dst {
 		dst[i] = p.losses[(step+i)%p.Keep]

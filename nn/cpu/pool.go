@@ -16,8 +16,8 @@ func (b *Backend) MaxPool(y, x nn.Buffer, s nn.Window) {
 	}
 }
 
-// MaxPoolGrad implements nn.Conv. It looks for the largest elements again rather
-// than to remember where they were, and only where there is a gradient.
+// MaxPoolGrad implements nn.Conv. It searches for the largest elements again instead of
+// storing their positions, and only where dy is not 0.
 func (b *Backend) MaxPoolGrad(dx, dy, x, y nn.Buffer, s nn.Window) {
 	in, out := s.Height*s.Width, s.Plane()
 	dxs, dys, xs, ys := dx.Float32s(), dy.Float32s(), x.Float32s(), y.Float32s()
@@ -27,8 +27,8 @@ func (b *Backend) MaxPoolGrad(dx, dy, x, y nn.Buffer, s nn.Window) {
 	}
 }
 
-// maxPlane pools a plane: first the rows of a window into one, in tall, then the
-// columns. The largest is NaN if one of them is.
+// maxPlane pools a plane: for each output row it first reduces the rows of the windows to
+// one, in tall, and then the columns. The maximum is NaN if any element is NaN.
 func maxPlane(y, x, tall []float32, s nn.Window) {
 	for i := range s.OutHeight() {
 		top, bottom := clip(i*s.Stride-s.Padding, s.Size, s.Height)
@@ -47,21 +47,21 @@ func maxPlane(y, x, tall []float32, s nn.Window) {
 		if s.Padding == 0 { // every window is whole
 			for j := range line {
 				window := tall[j*s.Stride:][:s.Size]
-				most := window[0]
+				best := window[0]
 				for _, v := range window[1:] {
-					most = max(most, v)
+					best = max(best, v)
 				}
-				line[j] = most
+				line[j] = best
 			}
 			continue
 		}
 		for j := range line {
 			left, right := clip(j*s.Stride-s.Padding, s.Size, s.Width)
-			most := tall[left]
+			best := tall[left]
 			for _, v := range tall[left+1 : right] {
-				most = max(most, v)
+				best = max(best, v)
 			}
-			line[j] = most
+			line[j] = best
 		}
 	}
 }
@@ -73,20 +73,20 @@ func maxPlaneGrad(dx, dy, x, y []float32, s nn.Window) {
 		for j := range s.OutWidth() {
 			if d := dy[at]; d != 0 {
 				left, right := clip(j*s.Stride-s.Padding, s.Size, s.Width)
-				dx[firstLike(y[at], x, top*s.Width, bottom*s.Width, left, right, s.Width)] += d
+				dx[firstEqual(y[at], x, top*s.Width, bottom*s.Width, left, right, s.Width)] += d
 			}
 			at++
 		}
 	}
 }
 
-// firstLike returns where the first element that equals v, or is NaN if v is,
-// stands in the columns left to right of the rows from top to bottom, which are
-// offsets of rows of the given width. It goes backwards and through all of them,
-// which is faster than branches that nobody can foresee.
-func firstLike(v float32, x []float32, top, bottom, left, right, width int) int {
+// firstEqual returns the position of the first element of a window that equals v, or that
+// is NaN if v is NaN. The window has columns left to right of the rows from top to
+// bottom; top and bottom are offsets of rows of the given width. It scans backwards
+// through all elements, which is faster than branches that cannot be predicted.
+func firstEqual(v float32, x []float32, top, bottom, left, right, width int) int {
 	at, bits := top+left, math.Float32bits(v)
-	if v != v || v == 0 { // many bits for one value
+	if v != v || v == 0 { // several bit patterns compare as equal
 		for r := top; r < bottom; r += width {
 			for c := left; c < right; c++ {
 				if e := x[r+c]; e == v || e != e {
@@ -95,7 +95,7 @@ func firstLike(v float32, x []float32, top, bottom, left, right, width int) int 
 			}
 		}
 	}
-	if right-left == 3 { // the most common window, without a loop in the loop
+	if right-left == 3 { // the most common window, with the inner loop unrolled
 		for r := bottom - width; r >= top; r -= width {
 			row := (*[3]float32)(x[r+left:])
 			if math.Float32bits(row[2]) == bits {
@@ -121,6 +121,5 @@ func firstLike(v float32, x []float32, top, bottom, left, right, width int) int 
 	return at
 }
 
-// clip returns the part of the run of size elements from start that lies in
-// [0, limit).
+// clip returns the part of the size elements from start that lies in [0, limit).
 func clip(start, size, limit int) (lo, hi int) { return max(start, 0), min(start+size, limit) }

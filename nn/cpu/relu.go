@@ -12,7 +12,7 @@ func (b *Backend) Relu(y, x nn.Buffer) {
 
 func reluLoop(y, x []float32) {
 	for i, v := range x {
-		if v <= 0 { // and not max, which would turn NaN into 0
+		if v <= 0 { // max would turn NaN into 0
 			v = 0
 		}
 		y[i] = v

@@ -15,7 +15,7 @@ func (b *Backend) SumRows(sum, y nn.Buffer) {
 // eachRow calls f with each run of width elements of v.
 func eachRow(v []float32, width int, f func(row []float32)) {
 	if width < 1 || len(v)%width != 0 {
-		panic("cpu: the rows of a matrix do not fit its length")
+		panic("cpu: the length of a matrix is not a multiple of its row width")
 	}
 	for ; len(v) > 0; v = v[width:] {
 		f(v[:width:width])

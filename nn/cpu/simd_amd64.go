@@ -11,16 +11,16 @@ import (
 var hasAVX2 = cpu.X86.HasAVX2
 
 const (
-	// lanes is the number of float32 in a register. Kernels take a multiple of
-	// it, or where they say so of a pair.
+	// lanes is the number of float32 in a register. Kernels take a multiple of lanes, or
+	// of pair where stated.
 	lanes = 8
 	pair  = 2 * lanes
-	// stretch is what one call of a kernel gets: the runtime cannot stop a
-	// goroutine inside assembly, and this is some microseconds.
+	// stretch is the number of elements per kernel call, some microseconds of work: the
+	// runtime cannot preempt a goroutine inside assembly.
 	stretch = 1 << 15
 )
 
-// whole is how many of n elements are in blocks that a kernel can take.
+// whole returns how many of n elements form whole blocks for a kernel.
 func whole(n, block int) int {
 	if !hasAVX2 {
 		return 0
@@ -28,8 +28,8 @@ func whole(n, block int) int {
 	return n &^ (block - 1)
 }
 
-// The fast functions do the first elements and return how many: all whole
-// blocks, or none where there are no kernels.
+// The fast functions process the leading elements and return their number: all whole
+// blocks, or 0 where there are no kernels.
 
 func fastAdd(y, v []float32) int {
 	n := whole(len(y), lanes)
@@ -102,14 +102,14 @@ func fastDot(s *[16]float32, x, y []float32) int {
 	return n
 }
 
-// fastSquares is given one block of nn.BlockSize at most.
+// fastSquares takes at most one block of nn.BlockSize.
 func fastSquares(s *[16]float64, g, w []float32, l2 float32) int {
 	n := whole(len(g), pair)
 	squaresBlocks(s, g[:n], w[:n], l2)
 	return n
 }
 
-// An updateKernel holds a register full of each term.
+// An updateKernel holds each term in every lane of a register.
 type updateKernel struct{ terms [termCount][lanes]float32 }
 
 func newUpdateKernel(t *terms) *updateKernel {
@@ -122,7 +122,7 @@ func newUpdateKernel(t *terms) *updateKernel {
 	return k
 }
 
-// adam is given one block of nn.BlockSize at most, as is sgd.
+// adam takes at most one block of nn.BlockSize, and so does sgd.
 func (k *updateKernel) adam(w, g, m, v []float32) int {
 	n := whole(len(w), lanes)
 	adamBlocks(w[:n], g[:n], m[:n], v[:n], &k.terms)
@@ -135,26 +135,26 @@ func (k *updateKernel) sgd(w, g []float32) int {
 	return n
 }
 
-// Additions to the two words of a Philox key from round to round.
+// The increments of the two Philox key words per round.
 const (
 	philoxW0     = 0x9E3779B9
 	philoxW1     = 0xBB67AE85
 	philoxRounds = 10
 )
 
-// Where a dropKernel keeps what; the keys of the rounds follow in pairs.
+// The layout of dropKernel.state. Pairs of round keys follow at the end.
 const (
 	dropColumn = iota
 	dropRow
 	dropLayer
 	dropStep
-	dropNext // what four counters further is
+	dropNext // increment that advances four counters
 	dropLimit
 	dropFactor
 	dropKeys
 )
 
-// A dropKernel is the memory of the kernel of one mask.
+// A dropKernel is the state of the dropout kernel for one mask.
 type dropKernel struct {
 	mask  mask
 	state [dropKeys + 2*philoxRounds][4]uint64
@@ -163,7 +163,7 @@ type dropKernel struct {
 func newDropKernel(m mask) *dropKernel {
 	k := &dropKernel{mask: m}
 	k.set(dropNext, 4)
-	limit, factor := uint64(m.least-1), uint64(math.Float32bits(m.scale)) // a comparison of signed words: -1 for 0
+	limit, factor := uint64(m.threshold-1), uint64(math.Float32bits(m.scale)) // compared as signed words: -1 for 0
 	k.set(dropLimit, limit<<32|limit&math.MaxUint32)
 	k.set(dropFactor, factor<<32|factor)
 	key, _ := m.stream.Counter(m.layer, 0, 0)
@@ -178,7 +178,7 @@ func newDropKernel(m mask) *dropKernel {
 
 func (k *dropKernel) set(i int, v uint64) { k.state[i] = [4]uint64{v, v, v, v} }
 
-// fast drops the first elements of a row and returns how many.
+// fast applies the mask to the leading elements of a row and returns their number.
 func (k *dropKernel) fast(y, x []float32, row int) int {
 	n := whole(len(y), pair)
 	for lo := 0; lo < n; lo += stretch {
@@ -187,7 +187,7 @@ func (k *dropKernel) fast(y, x []float32, row int) int {
 		for i, word := range c {
 			k.set(i, uint64(word))
 		}
-		// Counters stand in the order that the kernel unpacks them in.
+		// The kernel unpacks counters in the order 0 2 1 3.
 		for i, after := range [4]uint64{0, 2, 1, 3} {
 			k.state[dropColumn][i] += after
 		}

@@ -50,7 +50,8 @@ func (b *Backend) CrossEntropy(dlogits, loss, p, labels nn.Buffer) {
 	loss.Float32s()[0] += float32(sum)
 }
 
-// smallestNormal float32 keeps the loss of an impossible class finite (87.3).
+// smallestNormal is the smallest normal float32. It keeps the loss of an impossible
+// class finite (87.3).
 const smallestNormal = 0x1p-126
 
 // Correct implements nn.Dense.
@@ -77,5 +78,5 @@ func argmax(v []float32) int {
 	return best
 }
 
-// columns returns the width of rows that have one label each.
+// columns returns the row width of v, which has one row per label.
 func columns(v, labels nn.Buffer) int { return v.Len() / max(1, labels.Len()) }

@@ -2,8 +2,8 @@ package cpu
 
 import "github.com/ringtrain/ringtrain/nn"
 
-// The loops say what the kernels do, one rounding after the other: the
-// conversions to float32 forbid a compiler to fuse a product with a sum.
+// The loops specify what the kernels compute, with a rounding after every operation: the
+// explicit conversions to float32 forbid the compiler to fuse a product with a sum.
 
 // Scale implements nn.Update.
 func (b *Backend) Scale(y nn.Buffer, a float32) {
@@ -31,7 +31,7 @@ func axpyLoop(y []float32, a float32, x []float32) {
 	}
 }
 
-// add adds v to y, element by element; both have one length.
+// add adds v to y, element by element. Both have the same length.
 func add(y, v []float32) {
 	v = v[:len(y)]
 	done := fastAdd(y, v)
@@ -44,9 +44,8 @@ func addLoop(y, v []float32) {
 	}
 }
 
-// SquaredNorm implements nn.Update. Within a block, element i belongs to sum i
-// mod 16 of sixteen, so that the additions of neighbours do not wait for each
-// other.
+// SquaredNorm implements nn.Update. Within a block, element i is added to partial sum i
+// mod 16, so that neighbouring additions do not wait for each other.
 func (b *Backend) SquaredNorm(sums, g, w, hyper nn.Buffer) {
 	gs, ws, l2 := g.Float32s(), w.Float32s(), hyper.Float32s()[nn.HyperL2]
 	for k := range sums.Float32s() {
@@ -74,8 +73,8 @@ func squaresLoop(s *[16]float64, g, w []float32, l2 float32) {
 	}
 }
 
-// largest sets y to the larger of y and v, element by element; both have one
-// length. Of NaN and anything it is NaN, as the built-in max.
+// largest sets y to the larger of y and v, element by element. Both have the same length.
+// Like the built-in max, it returns NaN if either operand is NaN.
 func largest(y, v []float32) {
 	v = v[:len(y)]
 	done := fastMax(y, v)
@@ -88,8 +87,8 @@ func maxLoop(y, v []float32) {
 	}
 }
 
-// dot is the sum of x·y, element i in the i mod 16th of 16 partial sums, which
-// are then added in halves. y is as long as x or longer.
+// dot returns the sum of x·y. Element i is added to partial sum i mod 16; the 16 sums are
+// then added pairwise, halving their number each time. y is at least as long as x.
 func dot(x, y []float32) float32 {
 	y = y[:len(x)]
 	var s [16]float32

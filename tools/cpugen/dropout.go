@@ -8,31 +8,31 @@ import (
 	"github.com/ringtrain/ringtrain/tools/kernel"
 )
 
-// Multipliers and rounds of Philox4x32-10.
+// The multipliers and the number of rounds of Philox4x32-10.
 const (
 	philoxM0     = 0xD2511F53
 	philoxM1     = 0xCD9E8D57
 	philoxRounds = 10
 )
 
-// The places, a register full each, in the memory that dropout is given; the keys
-// of the rounds follow in pairs. nn/cpu/dropout.go has the same list.
+// The layout of the kernel's state, one register each; pairs of round keys follow at the
+// end. nn/cpu/simd_amd64.go has the same list.
 const (
 	column = iota
 	row
 	layer
 	step
-	next // what is added to column
+	next // added to column after each iteration
 	limit
 	factor
 	keys
 )
 
-// dropout draws the words of four Philox counters at once, each in 64 bits of a
-// register, whose upper halves may hold anything: a multiplication reads the
-// lower. The counters stand in the order 0 2 1 3, which the last step undoes.
+// dropout draws the words of four Philox counters at a time, each in 64 bits of a
+// register. The upper halves may hold anything, because a multiplication reads only the
+// lower ones. Counters are in the order 0 2 1 3, which the unpacking at the end undoes.
 func dropout() {
-	kernel.Begin("dropoutBlocks", "(y, x []float32, s *[27][4]uint64)", "dropoutBlocks is whole blocks, of 16 elements, of dropLoop.")
+	kernel.Begin("dropoutBlocks", "(y, x []float32, s *[27][4]uint64)", "dropoutBlocks is dropLoop for whole blocks of 16 elements.")
 	y, x, s := kernel.Base("y"), kernel.Base("x"), kernel.Pointer("s")
 	field := func(i int) Mem { return s.Offset(i * kernel.Vector) }
 	m0, m1 := multiplier(philoxM0), multiplier(philoxM1)
@@ -71,7 +71,7 @@ func dropout() {
 	kernel.End()
 }
 
-// multiplier is a register full of m in 64 bits.
+// multiplier returns a register with m in every 64 bits.
 func multiplier(m uint32) reg.VecVirtual {
 	g, v := GP64(), YMM()
 	MOVL(U32(m), g.As32())

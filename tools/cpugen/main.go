@@ -1,9 +1,8 @@
-// Command cpugen writes the AVX2 kernels of nn/cpu: the assembly and the Go
-// declarations that belong to it. go generate in that package runs it.
+// Command cpugen writes the AVX2 kernels of nn/cpu: the assembly and its Go declarations.
+// go generate in that package runs it.
 //
-// A kernel takes whole blocks only: a multiple of 8 elements, of 16 where it
-// says so. It rounds after every operation, as the Go loops do, so there is no
-// fused multiply-add in it.
+// A kernel takes only whole blocks: a multiple of 8 elements, or of 16 where stated. It
+// rounds after every operation, as the Go loops do, and so uses no fused multiply-add.
 package main
 
 import . "github.com/mmcloughlin/avo/build"

@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/tools/kernel"
 )
 
-// Where the terms of an update lie, each a register full; nn/cpu/update.go has
-// the same list.
+// The offsets of the terms of an update, one register each. nn/cpu/adam.go
+// has the same list.
 const (
 	termClip = iota * kernel.Vector
 	termL2
@@ -22,11 +22,10 @@ const (
 	termMix2
 )
 
-// squares adds to 16 sums the squares of g + l2·w, in float64: element i to sum
-// i mod 16.
+// squares adds the squares of g + l2·w to 16 sums in float64: element i to sum i mod 16.
 func squares() {
 	kernel.Begin("squaresBlocks", "(sums *[16]float64, g, w []float32, l2 float32)",
-		"squaresBlocks is whole blocks, of 16 elements, of squaresLoop.")
+		"squaresBlocks is squaresLoop for whole blocks of 16 elements.")
 	sums, g, w, l2 := kernel.Pointer("sums"), kernel.Base("g"), kernel.Base("w"), broadcast("l2")
 	var parts [4]reg.VecVirtual
 	for i := range parts {
@@ -53,7 +52,7 @@ func squares() {
 	kernel.End()
 }
 
-// clipped is clip·(g + l2·w).
+// clipped returns clip·(g + l2·w).
 func clipped(g Mem, w reg.Register, terms Mem) reg.VecVirtual {
 	x := YMM()
 	VMULPS(terms.Offset(termL2), w, x)
@@ -62,7 +61,7 @@ func clipped(g Mem, w reg.Register, terms Mem) reg.VecVirtual {
 	return x
 }
 
-// settle is w = w - d, less decay times the result.
+// settle sets w to w - d, then subtracts decay times the result.
 func settle(w, d reg.Register, terms, to Mem) {
 	VSUBPS(d, w, w)
 	VMULPS(terms.Offset(termDecay), w, d)
@@ -71,7 +70,7 @@ func settle(w, d reg.Register, terms, to Mem) {
 }
 
 func adam() {
-	kernel.Begin("adamBlocks", "(w, g, m, v []float32, terms *[9][8]float32)", "adamBlocks is whole blocks of adamLoop.")
+	kernel.Begin("adamBlocks", "(w, g, m, v []float32, terms *[9][8]float32)", "adamBlocks is adamLoop for whole blocks.")
 	w, g, m, v, terms := kernel.Base("w"), kernel.Base("g"), kernel.Base("m"), kernel.Base("v"), kernel.Pointer("terms")
 	magnitude, tiny := YMM(), YMM()
 	VPCMPEQD(tiny, tiny, tiny)
@@ -105,7 +104,7 @@ func adam() {
 }
 
 func sgd() {
-	kernel.Begin("sgdBlocks", "(w, g []float32, terms *[9][8]float32)", "sgdBlocks is whole blocks of sgdLoop.")
+	kernel.Begin("sgdBlocks", "(w, g []float32, terms *[9][8]float32)", "sgdBlocks is sgdLoop for whole blocks.")
 	w, g, terms := kernel.Base("w"), kernel.Base("g"), kernel.Pointer("terms")
 	each("w", func(at int) {
 		wi := load(w.Offset(at))

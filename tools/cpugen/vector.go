@@ -11,27 +11,27 @@ import (
 // lanes is the number of float32 in a register.
 const lanes = kernel.Vector / 4
 
-// Predicates of VCMPPS, all false for NaN.
+// VCMPPS predicates that are false if an operand is NaN.
 const (
 	lessThan    = 0x11
 	lessOrEqual = 0x12
 )
 
-// Predicates that hold for equal numbers, and where one is NaN.
+// VCMPPS predicates that are true for equal numbers, and if an operand is NaN.
 const (
 	equal     = 0x00
 	unordered = 0x03
 )
 
-// broadcast is a register full of a float32 parameter.
+// broadcast returns a register with a float32 parameter in every lane.
 func broadcast(name string) reg.VecVirtual {
 	v := YMM()
 	VBROADCASTSS(Load(Param(name), XMM()), v)
 	return v
 }
 
-// each emits the loops of a kernel whose pointers all move on together; the
-// length is that of the first slice. step gets the k-th block's displacement.
+// each emits the loops of a kernel whose pointers advance together. The first slice
+// determines the length. step is given the displacement of the k-th block.
 func each(first string, step func(at int), pointers ...Mem) {
 	kernel.Loops(kernel.Length(first), lanes,
 		func(k int) { step(k * kernel.Vector) },
@@ -39,16 +39,16 @@ func each(first string, step func(at int), pointers ...Mem) {
 	kernel.End()
 }
 
-// load is a register full of memory.
+// load returns a register loaded from memory.
 func load(m Mem) reg.VecVirtual {
 	x := YMM()
 	VMOVUPS(m, x)
 	return x
 }
 
-// add is y = y + v.
+// add emits y = y + v.
 func add() {
-	kernel.Begin("addBlocks", "(y, v []float32)", "addBlocks is whole blocks of addLoop.")
+	kernel.Begin("addBlocks", "(y, v []float32)", "addBlocks is addLoop for whole blocks.")
 	y, v := kernel.Base("y"), kernel.Base("v")
 	each("y", func(at int) {
 		x := load(y.Offset(at))
@@ -57,9 +57,9 @@ func add() {
 	}, y, v)
 }
 
-// scale is y = a·y.
+// scale emits y = a·y.
 func scale() {
-	kernel.Begin("scaleBlocks", "(y []float32, a float32)", "scaleBlocks is whole blocks of scaleLoop.")
+	kernel.Begin("scaleBlocks", "(y []float32, a float32)", "scaleBlocks is scaleLoop for whole blocks.")
 	y, a := kernel.Base("y"), broadcast("a")
 	each("y", func(at int) {
 		x := YMM()
@@ -68,9 +68,9 @@ func scale() {
 	}, y)
 }
 
-// axpy is y = y + a·x.
+// axpy emits y = y + a·x.
 func axpy() {
-	kernel.Begin("axpyBlocks", "(y []float32, a float32, x []float32)", "axpyBlocks is whole blocks of axpyLoop.")
+	kernel.Begin("axpyBlocks", "(y []float32, a float32, x []float32)", "axpyBlocks is axpyLoop for whole blocks.")
 	y, x, a := kernel.Base("y"), kernel.Base("x"), broadcast("a")
 	each("y", func(at int) {
 		v, sum := YMM(), load(y.Offset(at))
@@ -80,9 +80,9 @@ func axpy() {
 	}, y, x)
 }
 
-// follow is a = a - share·(a-w).
+// follow emits a = a - share·(a-w).
 func follow() {
-	kernel.Begin("followBlocks", "(a, w []float32, share float32)", "followBlocks is whole blocks of followLoop.")
+	kernel.Begin("followBlocks", "(a, w []float32, share float32)", "followBlocks is followLoop for whole blocks.")
 	a, w, share := kernel.Base("a"), kernel.Base("w"), broadcast("share")
 	each("a", func(at int) {
 		x, d := load(a.Offset(at)), YMM()
@@ -93,9 +93,9 @@ func follow() {
 	}, a, w)
 }
 
-// relu is y = x, or 0 where x <= 0.
+// relu emits y = x, or 0 where x <= 0.
 func relu() {
-	kernel.Begin("reluBlocks", "(y, x []float32)", "reluBlocks is whole blocks of reluLoop.")
+	kernel.Begin("reluBlocks", "(y, x []float32)", "reluBlocks is reluLoop for whole blocks.")
 	y, x, zero := kernel.Base("y"), kernel.Base("x"), YMM()
 	VXORPS(zero, zero, zero)
 	each("y", func(at int) {
@@ -106,9 +106,9 @@ func relu() {
 	}, y, x)
 }
 
-// reluGrad is dx = scale·dy, or 0 where y <= 0.
+// reluGrad emits dx = scale·dy, or 0 where y <= 0.
 func reluGrad() {
-	kernel.Begin("reluGradBlocks", "(dx, dy, y []float32, scale float32)", "reluGradBlocks is whole blocks of reluGradLoop.")
+	kernel.Begin("reluGradBlocks", "(dx, dy, y []float32, scale float32)", "reluGradBlocks is reluGradLoop for whole blocks.")
 	dx, dy, y := kernel.Base("dx"), kernel.Base("dy"), kernel.Base("y")
 	scale, zero := broadcast("scale"), YMM()
 	VXORPS(zero, zero, zero)
@@ -121,9 +121,9 @@ func reluGrad() {
 	}, dx, dy, y)
 }
 
-// largest is y = max(y, v): NaN where one is, 0 of 0 and -0.
+// largest emits y = max(y, v): NaN if either is NaN, and 0 for 0 and -0.
 func largest() {
-	kernel.Begin("maxBlocks", "(y, v []float32)", "maxBlocks is whole blocks of maxLoop.")
+	kernel.Begin("maxBlocks", "(y, v []float32)", "maxBlocks is maxLoop for whole blocks.")
 	y, v := kernel.Base("y"), kernel.Base("v")
 	each("y", func(at int) {
 		a, b := load(y.Offset(at)), load(v.Offset(at))
@@ -139,9 +139,9 @@ func largest() {
 	}, y, v)
 }
 
-// dot adds to 16 sums the products x·y: element i to sum i mod 16.
+// dot adds the products x·y to 16 sums: element i to sum i mod 16.
 func dot() {
-	kernel.Begin("dotBlocks", "(sums *[16]float32, x, y []float32)", "dotBlocks is whole blocks, of 16 elements, of dotLoop.")
+	kernel.Begin("dotBlocks", "(sums *[16]float32, x, y []float32)", "dotBlocks is dotLoop for whole blocks of 16 elements.")
 	sums, x, y := kernel.Pointer("sums"), kernel.Base("x"), kernel.Base("y")
 	parts := []reg.VecVirtual{load(sums), load(sums.Offset(kernel.Vector))}
 	kernel.Loops(kernel.Length("x"), 2*lanes, func(k int) {

@@ -1,8 +1,8 @@
-// Package kernel is what the generators of AVX2 kernels share. A kernel takes
-// whole blocks of elements only and leaves the rest to a Go loop.
+// Package kernel holds what the generators of AVX2 kernels share. A kernel takes only
+// whole blocks of elements and leaves the rest to a Go loop.
 //
-// The assembler names operands the other way round than Intel: the destination
-// comes last, and the first source, whose NaN has precedence, before it.
+// The assembler lists operands in the reverse of Intel's order: the destination comes
+// last, and before it the first source, whose NaN has precedence.
 package kernel
 
 import (
@@ -14,19 +14,19 @@ import (
 // Vector is the size of a register in bytes.
 const Vector = 32
 
-// Unroll is how many blocks a turn of a wide loop takes.
+// Unroll is the number of blocks per iteration of a wide loop.
 const Unroll = 4
 
-// Loops emits the loops of a kernel over n elements, Unroll blocks at a time
-// and then one: step handles the k-th block at the pointers, advance moves them
-// on by so many blocks.
+// Loops emits the loops of a kernel over n elements, first Unroll blocks at a time and
+// then one. step handles the k-th block at the pointers; advance moves the pointers
+// forward by a number of blocks.
 func Loops(n reg.Register, block int, step func(k int), advance func(blocks int)) {
 	loop("wide", "narrow", Unroll, n, block, step, advance)
 	loop("narrow", "done", 1, n, block, step, advance)
 	Label("done")
 }
 
-// Loop is Loops for a long step: one block at a time.
+// Loop is Loops without unrolling, for a long step.
 func Loop(n reg.Register, block int, step func(k int), advance func(blocks int)) {
 	loop("narrow", "done", 1, n, block, step, advance)
 	Label("done")
@@ -50,29 +50,29 @@ func End() {
 	RET()
 }
 
-// Begin begins a function that keeps no pointer and needs no stack.
+// Begin begins a function that keeps no pointers and needs no stack.
 func Begin(name, signature, doc string) {
 	TEXT(name, NOSPLIT, "func"+signature)
 	Pragma("noescape")
 	Doc(doc)
 }
 
-// Base is the pointer of a slice parameter.
+// Base returns the pointer of a slice parameter.
 func Base(name string) Mem {
 	return Mem{Base: Load(Param(name).Base(), GP64())}
 }
 
-// Length is the number of elements of a slice parameter.
+// Length returns the number of elements of a slice parameter.
 func Length(name string) reg.Register {
 	return Load(Param(name).Len(), GP64())
 }
 
-// Pointer is a pointer parameter.
+// Pointer returns a pointer parameter.
 func Pointer(name string) Mem {
 	return Mem{Base: Load(Param(name), GP64())}
 }
 
-// Move moves pointers on by so many bytes.
+// Move advances pointers by a number of bytes.
 func Move(bytes int, pointers ...Mem) {
 	for _, p := range pointers {
 		ADDQ(U32(uint32(bytes)), p.Base)

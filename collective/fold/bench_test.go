@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What moves is counted as memory traffic: two operands read, one written.
+// The throughput is memory traffic: two operands read, one written.
 func BenchmarkInto(b *testing.B) {
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20, 16 << 20} {
 		for _, op := range ops {
@@ -25,8 +25,8 @@ func benchmarkInto[T Number](b *testing.B, name string, op Op, size int, loop fu
 		func() { loop(op, dst, x, y) }, func() { Into(op, dst, x, y) })
 }
 
-// Operands of 256 KB, taken by blocks of 16 KB as groups do: what is written of
-// a block is still in the nearest cache for the next operand.
+// Operands of 256 KB, in blocks of 16 KB as groups use them: the block just written is
+// still in cache for the next operand.
 func BenchmarkSumAll(b *testing.B) {
 	const size, block = 256 << 10, 16 << 10
 	for _, c := range []struct {
@@ -95,8 +95,8 @@ func BenchmarkFormats(b *testing.B) {
 	}
 }
 
-// measure runs the loop and what users get, on size bytes that make so much
-// traffic.
+// measure times the loop and the exported function, on size bytes that cause the
+// given memory traffic.
 func measure(b *testing.B, name string, size, traffic int, loop, fast func()) {
 	for _, way := range []struct {
 		name string

@@ -1,16 +1,15 @@
 // Package fold is the arithmetic of reductions.
 //
-// The Go loops here are the definition of every result: round to nearest even,
-// no fused multiply-add, integers wrap, Min and Max are IEEE 754-2019 minimum
-// and maximum (a NaN operand gives NaN, -0 is less than +0).
+// The Go loops here define every result: they round to nearest even and use no fused
+// multiply-add, integers wrap, and Min and Max are IEEE 754-2019 minimum and maximum (a
+// NaN operand gives NaN, and -0 is less than +0).
 //
-// NaN is defined to the bit, for all operations and all processors: the first
-// operand that is NaN comes out, quiet, sign and payload kept; a NaN that is
-// born of numbers, as in Inf - Inf, is the one with the sign bit set and
-// nothing but the quiet bit in its payload.
+// NaN is defined to the bit, for all operations and all processors. The result is the
+// first operand that is NaN, made quiet, with its sign and payload. A NaN computed from
+// numbers, as in Inf - Inf, has the sign bit set and only the quiet bit in its payload.
 //
-// On amd64 with AVX2 most of a slice goes through assembly, which has the same
-// results in every bit:
+// On amd64 with AVX2, assembly handles most of a slice. Its results are the
+// same in every bit:
 //
 //	                                  Sum  Min  Max  Prod  Scale  SumAll  MeanAll
 //	float32                           yes  yes  yes  yes   yes    yes     -
@@ -18,17 +17,16 @@
 //	int32, uint8                      yes  yes  yes  yes   no     -       yes
 //	int64                             yes  yes  yes  yes   no     -       no
 //
-// Where it says no there is a loop alone: nothing scales integers in a
-// reduction, and the mean of int64 takes sums of 128 bits. 16-bit floats are
-// folded as the float32 that Widen makes of them; Widen and Round have kernels
-// for both formats, those of Half where the processor has F16C. The build tag
-// noasm leaves all of it out, and so does the race detector, which cannot see
-// into it.
+// "no" means that only the loop exists: reductions do not scale integers, and the mean
+// of int64 needs 128-bit sums. 16-bit floats are converted to float32 by Widen and
+// then folded. Widen and Round have kernels for both formats; those for Half need
+// F16C. The build tag noasm disables all assembly, and so does the race detector,
+// which cannot see into it.
 package fold
 
 //go:generate go -C ../../tools run ./foldgen -out ../collective/fold/kernels_amd64.s -stubs ../collective/fold/kernels_amd64.go -pkg fold
 
-// Op combines two operands into one.
+// Op is an operation that combines two operands into one.
 type Op uint8
 
 // The operations.
@@ -39,15 +37,14 @@ const (
 	Prod
 )
 
-// Number is the set of types that can be folded.
+// Number is the constraint for element types that can be folded.
 type Number interface {
 	float32 | float64 | int32 | int64 | uint8
 }
 
-// Into sets dst[i] = a[i] op b[i] for every i < len(dst). a is what has been
-// folded so far and b the next operand; either may be dst itself, but no slice
-// may overlap another in part. The three have the same length. It allocates
-// nothing.
+// Into sets dst[i] = a[i] op b[i] for every i < len(dst). a is the result so far and b
+// the next operand. The three slices have the same length. dst may be a or b itself, but
+// no slice may partly overlap another. Into does not allocate.
 func Into[T Number](op Op, dst, a, b []T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	switch dst := any(dst).(type) {
@@ -74,7 +71,7 @@ func Into[T Number](op Op, dst, a, b []T) {
 	}
 }
 
-// Scale sets x[i] = x[i] * by for every i. It allocates nothing.
+// Scale sets x[i] = x[i] * by for every i. It does not allocate.
 func Scale[T Number](x []T, by T) {
 	switch x := any(x).(type) {
 	case []float32:

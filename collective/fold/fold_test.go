@@ -26,7 +26,7 @@ func TestInto(t *testing.T) {
 
 		alias := append([]int64(nil), b...)
 		fold.Into(c.op, alias, a, alias)
-		require.Equal(t, c.want, alias, "dst may be an operand")
+		require.Equal(t, c.want, alias, "dst is an operand")
 	}
 }
 
@@ -61,8 +61,8 @@ func TestSpecialValues(t *testing.T) {
 	}
 }
 
-// The order of operands decides the bits: a sum from the left is not a sum
-// from the right. (1 + 2^-24) + 2^-24 rounds down twice, 1 + 2^-23 does not.
+// The order of operands decides the bits: a sum from the left differs from a sum from the
+// right. (1 + 2^-24) + 2^-24 rounds down twice, 1 + 2^-23 does not.
 func TestOneOperandAtATime(t *testing.T) {
 	acc := []float32{1}
 	fold.Into(fold.Sum, acc, acc, []float32{0x1p-24})

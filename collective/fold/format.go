@@ -2,38 +2,37 @@ package fold
 
 import "math"
 
-// Format is how 16 bits hold a float.
+// Format is a 16-bit floating-point format.
 type Format uint8
 
-// The formats. Half is IEEE 754 binary16: 5 bits of exponent, 10 of fraction.
-// Brain is the upper half of a float32: 8 and 7.
+// The formats. Half is IEEE 754 binary16, with 5 exponent and 10 fraction bits. Brain
+// (bfloat16) is the upper half of a float32, with 8 exponent and 7 fraction bits.
 const (
 	Half Format = iota
 	Brain
 )
 
-// Widen sets dst[i] to the float32 that src[i] is in the format, exactly. A NaN
-// keeps its sign and payload, and comes out quiet of Half, as it is of Brain.
-// The two have the same length and do not overlap. It allocates nothing.
+// Widen sets dst[i] to the float32 equal to src[i]; the conversion is exact. A NaN keeps
+// its sign and payload; Half makes it quiet, Brain leaves it as it is. The slices have
+// the same length and do not overlap. Widen does not allocate.
 func Widen(dst []float32, src []uint16, f Format) {
 	src = src[:len(dst)]
 	done := fastWiden(dst, src, f)
 	widenEach(dst[done:], src[done:], f)
 }
 
-// Round sets dst[i] to what is nearest to src[i] in the format; of two that are
-// equally near, to the even one. What lies half a step or more beyond the
-// greatest number is infinite, numbers below the normal ones are kept as
-// subnormals. A NaN keeps its sign and the upper bits of its payload and comes
-// out quiet. The two have the same length and do not overlap. It allocates
-// nothing.
+// Round sets dst[i] to the number nearest to src[i] in the format, with ties to even.
+// Values at least half a step above the largest finite number become infinite. Values
+// below the smallest normal number become subnormal. A NaN is made quiet and keeps its
+// sign and the upper bits of its payload. The slices have the same length and do not
+// overlap. Round does not allocate.
 func Round(dst []uint16, src []float32, f Format) {
 	src = src[:len(dst)]
 	done := fastRound(dst, src, f)
 	roundEach(dst[done:], src[done:], f)
 }
 
-// widenEach is Widen.
+// widenEach is the loop that defines Widen.
 func widenEach(dst []float32, src []uint16, f Format) {
 	src = src[:len(dst)]
 	switch f {
@@ -48,7 +47,7 @@ func widenEach(dst []float32, src []uint16, f Format) {
 	}
 }
 
-// roundEach is Round.
+// roundEach is the loop that defines Round.
 func roundEach(dst []uint16, src []float32, f Format) {
 	src = src[:len(dst)]
 	switch f {
@@ -63,12 +62,12 @@ func roundEach(dst []uint16, src []float32, f Format) {
 	}
 }
 
-// The parts of a float32 and of a half; shift is between their fractions.
+// Bit patterns of float32 and binary16. shift is the difference of their fraction widths.
 const (
 	sign32, infinity32 = 1 << 31, 0x7f800000
 	sign16, infinity16 = 1 << 15, 0x7c00
 	shift              = 13
-	biases             = (127 - 15) << 23 // between their exponents
+	biases             = (127 - 15) << 23 // difference of the exponent biases
 )
 
 func fromHalf(h uint16) float32 {
@@ -81,7 +80,8 @@ func fromHalf(h uint16) float32 {
 	case rest >= 1<<10:
 		return math.Float32frombits(sign | (rest<<shift + biases))
 	}
-	// A subnormal is a count of 2^-24, and so is zero; both have a float32.
+	// A subnormal half is a multiple of 2^-24, as is zero. float32
+	// represents both exactly.
 	return math.Float32frombits(sign | math.Float32bits(float32(rest)*0x1p-24))
 }
 
@@ -93,9 +93,9 @@ func toHalf(x float32) uint16 {
 		return sign | infinity16 | quiet32>>shift | uint16(rest>>shift)&(1<<10-1)
 	case rest >= 0x47800000: // 2^16
 		return sign | infinity16
-	case rest >= 0x38800000: // 2^-14, the least normal half
+	case rest >= 0x38800000: // 2^-14, the smallest normal half
 		return sign | uint16(evenShift(rest-biases, shift)) // may carry to infinity
-	case rest < 0x33000000: // 2^-25, half the least subnormal
+	case rest < 0x33000000: // 2^-25, half the smallest subnormal
 		return sign
 	}
 	exponent := rest >> 23
@@ -103,7 +103,7 @@ func toHalf(x float32) uint16 {
 	return sign | uint16(evenShift(fraction, 126-exponent))
 }
 
-// evenShift is bits / 2^by, rounded to nearest even.
+// evenShift returns bits / 2^by, rounded to nearest even.
 func evenShift(bits, by uint32) uint32 {
 	odd := bits >> by & 1
 	return (bits + 1<<(by-1) - 1 + odd) >> by

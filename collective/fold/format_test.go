@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A layout is a format as its standard describes it. The tests compute from
-// this, in float64, and share no code with what they test.
+// A layout describes a format as its standard does. The tests compute from it, in
+// float64, and share no code with the code under test.
 type layout struct {
 	format             Format
 	name               string
@@ -21,13 +21,13 @@ var layouts = []layout{{Half, "half", 5, 10}, {Brain, "brain", 8, 7}}
 
 func (l layout) infinity() uint16 { return 1<<15 - 1<<l.fraction }
 
-// quiet is the bit that is set in a quiet NaN.
+// quiet returns the bit that is set in a quiet NaN.
 func (l layout) quiet() uint16 { return 1 << (l.fraction - 1) }
 
 func (l layout) isNaN(code uint16) bool { return code&0x7fff > l.infinity() }
 
-// value is the number that a code up to that of infinity stands for; infinity
-// counts as the number that would follow the greatest one.
+// value returns the number of a code up to that of infinity. Infinity counts as the
+// number that would follow the largest one.
 func (l layout) value(code uint16) float64 {
 	bias := 1<<(l.exponent-1) - 1
 	e, f := int(code>>l.fraction), int(code&(1<<l.fraction-1))
@@ -37,7 +37,7 @@ func (l layout) value(code uint16) float64 {
 	return math.Ldexp(float64(f+1<<l.fraction), e-bias-l.fraction)
 }
 
-// values are those of all codes from zero to infinity, in order.
+// values returns the numbers of all codes from zero to infinity, in order.
 func (l layout) values() []float64 {
 	var all []float64
 	for code := range l.infinity() + 1 {
@@ -46,7 +46,7 @@ func (l layout) values() []float64 {
 	return all
 }
 
-// nearest is what x, not a NaN, has to be rounded to.
+// nearest returns the code that x, not a NaN, must be rounded to.
 func nearest(values []float64, x float32) uint16 {
 	sign, size := uint16(0), math.Abs(float64(x))
 	if math.Signbit(float64(x)) {
@@ -90,7 +90,7 @@ func TestWidenAllCodes(t *testing.T) {
 	}
 }
 
-func TestAllCodesComeBack(t *testing.T) {
+func TestAllCodesRoundTrip(t *testing.T) {
 	for _, l := range layouts {
 		src := allCodes()
 		wide, back := make([]float32, len(src)), make([]uint16, len(src))
@@ -113,9 +113,9 @@ func allCodes() []uint16 {
 	return all
 }
 
-// Around each number of the format, and around the middle between each and the
-// next, which are all the places where rounding changes.
-func TestRoundAtEveryBorder(t *testing.T) {
+// Test around each number of the format and around the midpoint to the next: rounding
+// changes nowhere else.
+func TestRoundAtEveryBoundary(t *testing.T) {
 	for _, l := range layouts {
 		t.Run(l.name, func(t *testing.T) {
 			values := l.values()
@@ -128,7 +128,7 @@ func TestRoundAtEveryBorder(t *testing.T) {
 				}
 			}
 			src = append(src, float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, -math.MaxFloat32)
-			rounds(t, l, values, src)
+			checkRound(t, l, values, src)
 		})
 	}
 }
@@ -143,12 +143,12 @@ func neighbours(x float32) []uint32 {
 
 func TestRoundAnything(t *testing.T) {
 	for _, l := range layouts {
-		rounds(t, l, l.values(), pool32(1<<18, seeded()))
+		checkRound(t, l, l.values(), pool32(1<<18, seeded()))
 	}
 }
 
-// rounds checks Round, and the loop that defines it, on all of src.
-func rounds(t *testing.T, l layout, values []float64, src []float32) {
+// checkRound checks Round and the loop that defines it, on all of src.
+func checkRound(t *testing.T, l layout, values []float64, src []float32) {
 	t.Helper()
 	dst, loop := make([]uint16, len(src)), make([]uint16, len(src))
 	Round(dst, src, l.format)
@@ -200,7 +200,7 @@ func TestConversionKernelsEqualLoops(t *testing.T) {
 	}
 }
 
-// Rounding keeps order, and what is rounded once stays as it is.
+// Rounding is monotone, and rounding a rounded number does not change it.
 func TestRoundIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := rapid.SampledFrom(layouts).Draw(t, "layout")

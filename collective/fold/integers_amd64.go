@@ -2,12 +2,12 @@
 
 package fold
 
-// Elements of integers that fill a register.
+// Block sizes of the integer kernels: the elements in a register.
 const (
 	blockInt32, blockInt64, blockUint8 = 8, 4, 32
 )
 
-// fastInt32 folds the first elements and returns how many, as fast32 does.
+// fastInt32 folds the leading elements and returns their number, like fast32.
 func fastInt32(op Op, dst, a, b []int32) int {
 	n := whole(len(dst), blockInt32, hasAVX2)
 	for lo := 0; lo < n; lo += stretch {

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// specialIntegers are values around those where the types, and their halves,
-// end; each type takes the lower bits.
+// specialIntegers are values near the limits of the types and of their halves. Each type
+// takes the lower bits.
 var specialIntegers = []int64{
 	0, 1, 2, -1, -2, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x10000, math.MaxInt32, math.MinInt32, math.MaxUint32, 1 << 32, -1 << 32,
 	1<<32 + 1, 0x7fffffff00000000, -0x7fffffff00000001, math.MaxInt64, math.MinInt64, math.MinInt64 + 1, 0x7fffffff80000000,
 }
 
-// poolIntegers is a stretch of integers: a third special, a third near zero.
+// poolIntegers returns n integers: a third special, a third near zero.
 func poolIntegers[T integer](n int, r *rand.Rand) []T {
 	p := make([]T, n)
 	for i := range p {
@@ -58,7 +58,7 @@ func TestIntegerLimits(t *testing.T) {
 	require.Equal(t, []int64{math.MinInt64, -math.MaxInt64}, x)
 }
 
-// All pairs of bytes, in loops and in kernels, against arithmetic on int.
+// Loops and kernels agree with int arithmetic on all pairs of bytes.
 func TestAllPairsOfBytes(t *testing.T) {
 	a, b := make([]uint8, 1<<16), make([]uint8, 1<<16)
 	for i := range a {
@@ -72,7 +72,7 @@ func TestAllPairsOfBytes(t *testing.T) {
 			x, y := int(a[i]), int(b[i])
 			want := uint8([...]int{Sum: x + y, Min: min(x, y), Max: max(x, y), Prod: x * y}[op] % 256)
 			if want != loops[i] || want != got[i] {
-				require.Failf(t, "wrong", "%d %s %d: want %d, the loop has %d, Into %d", x, opNames[op], y, want, loops[i], got[i])
+				require.Failf(t, "wrong", "%d %s %d: want %d, got %d from the loop and %d from Into", x, opNames[op], y, want, loops[i], got[i])
 			}
 		}
 	}
@@ -83,8 +83,8 @@ func TestSpecialPairsOfIntegers(t *testing.T) {
 	t.Run("int64", specialPairsOfIntegers[int64])
 }
 
-// specialPairsOfIntegers compares loops and kernels with integers that have no
-// limits, cut to the type.
+// specialPairsOfIntegers compares loops and kernels with big integers,
+// truncated to the type.
 func specialPairsOfIntegers[T int32 | int64](t *testing.T) {
 	var a, b []T
 	r := seeded()
@@ -116,7 +116,7 @@ func specialPairsOfIntegers[T int32 | int64](t *testing.T) {
 	}
 }
 
-// wrapped is the number whose bits are the lower ones of x.
+// wrapped returns the number with the lower bits of x.
 func wrapped[T int32 | int64](x *big.Int) T {
 	modulus := new(big.Int).Lsh(big.NewInt(1), 64)
 	return T(new(big.Int).Mod(x, modulus).Uint64())
@@ -157,7 +157,7 @@ func FuzzInto(f *testing.F) {
 	f.Add(slices.Concat(seed[64:], seed), uint8(3))
 	f.Add(make([]byte, 555), uint8(1))
 	f.Fuzz(func(t *testing.T, input []byte, skip uint8) {
-		// Slices that begin anywhere in a line, but where their type may.
+		// Try every offset in a cache line that the types' alignment permits.
 		room := make([]uint64, len(input)/8+9)
 		text := memory(room)[8*(skip%8):][:len(input)]
 		copy(text, input)

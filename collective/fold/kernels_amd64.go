@@ -4,147 +4,147 @@
 
 package fold
 
-// sum32 is a whole number of blocks of Into.
+// sum32 is Into for whole blocks.
 //
 //go:noescape
 func sum32(dst []float32, a []float32, b []float32)
 
-// prod32 is a whole number of blocks of Into.
+// prod32 is Into for whole blocks.
 //
 //go:noescape
 func prod32(dst []float32, a []float32, b []float32)
 
-// min32 is a whole number of blocks of Into.
+// min32 is Into for whole blocks.
 //
 //go:noescape
 func min32(dst []float32, a []float32, b []float32)
 
-// max32 is a whole number of blocks of Into.
+// max32 is Into for whole blocks.
 //
 //go:noescape
 func max32(dst []float32, a []float32, b []float32)
 
-// scale32 is a whole number of blocks of Scale.
+// scale32 is Scale for whole blocks.
 //
 //go:noescape
 func scale32(x []float32, by float32)
 
-// sum64 is a whole number of blocks of Into.
+// sum64 is Into for whole blocks.
 //
 //go:noescape
 func sum64(dst []float64, a []float64, b []float64)
 
-// prod64 is a whole number of blocks of Into.
+// prod64 is Into for whole blocks.
 //
 //go:noescape
 func prod64(dst []float64, a []float64, b []float64)
 
-// min64 is a whole number of blocks of Into.
+// min64 is Into for whole blocks.
 //
 //go:noescape
 func min64(dst []float64, a []float64, b []float64)
 
-// max64 is a whole number of blocks of Into.
+// max64 is Into for whole blocks.
 //
 //go:noescape
 func max64(dst []float64, a []float64, b []float64)
 
-// scale64 is a whole number of blocks of Scale.
+// scale64 is Scale for whole blocks.
 //
 //go:noescape
 func scale64(x []float64, by float64)
 
-// sumInt32 is a whole number of blocks of Into.
+// sumInt32 is Into for whole blocks.
 //
 //go:noescape
 func sumInt32(dst []int32, a []int32, b []int32)
 
-// prodInt32 is a whole number of blocks of Into.
+// prodInt32 is Into for whole blocks.
 //
 //go:noescape
 func prodInt32(dst []int32, a []int32, b []int32)
 
-// minInt32 is a whole number of blocks of Into.
+// minInt32 is Into for whole blocks.
 //
 //go:noescape
 func minInt32(dst []int32, a []int32, b []int32)
 
-// maxInt32 is a whole number of blocks of Into.
+// maxInt32 is Into for whole blocks.
 //
 //go:noescape
 func maxInt32(dst []int32, a []int32, b []int32)
 
-// sumInt64 is a whole number of blocks of Into.
+// sumInt64 is Into for whole blocks.
 //
 //go:noescape
 func sumInt64(dst []int64, a []int64, b []int64)
 
-// prodInt64 is a whole number of blocks of Into.
+// prodInt64 is Into for whole blocks.
 //
 //go:noescape
 func prodInt64(dst []int64, a []int64, b []int64)
 
-// minInt64 is a whole number of blocks of Into.
+// minInt64 is Into for whole blocks.
 //
 //go:noescape
 func minInt64(dst []int64, a []int64, b []int64)
 
-// maxInt64 is a whole number of blocks of Into.
+// maxInt64 is Into for whole blocks.
 //
 //go:noescape
 func maxInt64(dst []int64, a []int64, b []int64)
 
-// sumUint8 is a whole number of blocks of Into.
+// sumUint8 is Into for whole blocks.
 //
 //go:noescape
 func sumUint8(dst []uint8, a []uint8, b []uint8)
 
-// prodUint8 is a whole number of blocks of Into.
+// prodUint8 is Into for whole blocks.
 //
 //go:noescape
 func prodUint8(dst []uint8, a []uint8, b []uint8)
 
-// minUint8 is a whole number of blocks of Into.
+// minUint8 is Into for whole blocks.
 //
 //go:noescape
 func minUint8(dst []uint8, a []uint8, b []uint8)
 
-// maxUint8 is a whole number of blocks of Into.
+// maxUint8 is Into for whole blocks.
 //
 //go:noescape
 func maxUint8(dst []uint8, a []uint8, b []uint8)
 
-// sumAll32 is the whole blocks of SumAll from lo to hi.
+// sumAll32 is SumAll for the whole blocks from lo to hi.
 //
 //go:noescape
 func sumAll32(dst []float32, operands [][]float32, by float32, lo int, hi int)
 
-// meanAllInt32 is the whole blocks of MeanAll from lo to hi; by is 1/len(operands).
+// meanAllInt32 is MeanAll for the whole blocks from lo to hi; by is 1/len(operands).
 //
 //go:noescape
 func meanAllInt32(dst []int32, operands [][]int32, by float64, lo int, hi int)
 
-// meanAllUint8 is the whole blocks of MeanAll from lo to hi; by is 1/len(operands).
+// meanAllUint8 is MeanAll for the whole blocks from lo to hi; by is 1/len(operands).
 //
 //go:noescape
 func meanAllUint8(dst []uint8, operands [][]uint8, by float32, lo int, hi int)
 
-// widenHalf is a whole number of blocks of Widen.
+// widenHalf is Widen for whole blocks.
 //
 //go:noescape
 func widenHalf(dst []float32, src []uint16)
 
-// widenBrain is a whole number of blocks of Widen.
+// widenBrain is Widen for whole blocks.
 //
 //go:noescape
 func widenBrain(dst []float32, src []uint16)
 
-// roundHalf is a whole number of blocks of Round.
+// roundHalf is Round for whole blocks.
 //
 //go:noescape
 func roundHalf(dst []uint16, src []float32)
 
-// roundBrain is a whole number of blocks of Round.
+// roundBrain is Round for whole blocks.
 //
 //go:noescape
 func roundBrain(dst []uint16, src []float32)

@@ -13,8 +13,8 @@ import (
 
 const (
 	maxLength = 257
-	offsets   = 64 // elements, so every place in a cache line and more
-	guard     = 8  // elements on each side of dst that must stay as they are
+	offsets   = 64 // elements; covers every offset in a cache line
+	guard     = 8  // elements on each side of dst that must not change
 )
 
 var (
@@ -22,7 +22,7 @@ var (
 	opNames = [...]string{Sum: "sum", Min: "min", Max: "max", Prod: "prod"}
 )
 
-// special32 are the bits of values whose arithmetic has corners.
+// special32 lists the bits of values with unusual arithmetic.
 var special32 = []uint32{
 	0, 1, 2, 0x007fffff, 0x00800000, 0x00800001, 0x33800000, 0x3f800000, 0x3f800001, 0x40400000, 0x7f7fffff,
 	0x7f800000, 0x7f800001, 0x7fa00000, 0x7fbfffff, 0x7fc00000, 0x7fc12345, 0x7fffffff,
@@ -34,7 +34,7 @@ var special64 = []uint64{
 	0x7ff4000000000000, 0x7ff7ffffffffffff, 0x7ff8000000000000, 0x7ff8123456789abc, 0x7fffffffffffffff,
 }
 
-// pool32 is a stretch of numbers, each third one special, of both signs.
+// pool32 returns n numbers of both signs; every third is special.
 func pool32(n int, r *rand.Rand) []float32 {
 	p := make([]float32, n)
 	for i := range p {
@@ -65,7 +65,7 @@ func pool64(n int, r *rand.Rand) []float64 {
 	return p
 }
 
-// memory is the bytes of s: what is compared has to be equal in every bit.
+// memory returns the bytes of s, to compare every bit.
 func memory[T any](s []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
@@ -74,7 +74,7 @@ func memory[T any](s []T) []byte {
 func needKernels(t *testing.T) {
 	t.Helper()
 	if fastScale32(make([]float32, 64), 1) == 0 {
-		t.Skip("no kernels in this build or for this processor: there is nothing to compare the loops with")
+		t.Skip("this build or processor has no kernels to compare with the loops")
 	}
 }
 
@@ -97,8 +97,8 @@ func loop32(op Op, dst, a, b []float32) { foldFloats(op, dst, a, b, nan32) }
 
 func loop64(op Op, dst, a, b []float64) { foldFloats(op, dst, a, b, nan64) }
 
-// kernelsEqualLoops compares Into with loop and Scale with scale, at every
-// length, from every place in a cache line.
+// kernelsEqualLoops compares Into with loop and Scale with scale, at every length and at
+// every offset in a cache line.
 func kernelsEqualLoops[T Number](
 	t *testing.T, pool func(int, *rand.Rand) []T, loop func(op Op, dst, a, b []T), scale func(x []T, by T),
 ) {
@@ -108,7 +108,7 @@ func kernelsEqualLoops[T Number](
 	want := make([]T, room)
 	for n := range maxLength + 1 {
 		for offset := range offsets {
-			// Three walks through all offsets, out of step with each other.
+			// Three walks through all offsets, not in step with each other.
 			at, atA, atB := guard+offset, (7*offset+n)%offsets, (13*offset+3*n)%offsets
 			for _, op := range ops {
 				x, y := operands[atA:][:n], operands[room+atB:][:n]
@@ -120,8 +120,8 @@ func kernelsEqualLoops[T Number](
 				copy(b[atB:], y)
 				Into(op, dst[at:][:n], a[atA:][:n], b[atB:][:n])
 				same(t, want, dst, "op %d of %d at %d, %d, %d", op, n, at, atA, atB)
-				same(t, x, a[atA:][:n], "a has changed")
-				same(t, y, b[atB:][:n], "b has changed")
+				same(t, x, a[atA:][:n], "a changed")
+				same(t, y, b[atB:][:n], "b changed")
 
 				copy(dst, blank)
 				copy(dst[at:], x)
@@ -144,7 +144,7 @@ func kernelsEqualLoops[T Number](
 	}
 }
 
-// same is require.Equal on bits, and fast.
+// same is a fast require.Equal on bits.
 func same[T any](t *testing.T, want, got []T, format string, args ...any) {
 	t.Helper()
 	if bytes.Equal(memory(want), memory(got)) {
@@ -156,7 +156,7 @@ func same[T any](t *testing.T, want, got []T, format string, args ...any) {
 	}
 }
 
-// Long slices go to the kernels in several calls.
+// Long slices take several kernel calls.
 func TestKernelsOfLongSlices(t *testing.T) {
 	needKernels(t)
 	const piece = 1 << 15
@@ -185,8 +185,7 @@ func TestKernelsOfLongSlices(t *testing.T) {
 	}
 }
 
-// Each pair of special values, in loops and in kernels, against a definition
-// that shares nothing with them.
+// Loops and kernels agree on each pair of special values with an independent definition.
 func TestSpecialPairs(t *testing.T) {
 	var a, b []float32
 	for _, x := range special32 {
@@ -210,8 +209,8 @@ func TestSpecialPairs(t *testing.T) {
 	}
 }
 
-// define32 computes in float64, which is wide enough to round only once in
-// effect, and orders by the bits.
+// define32 computes in float64, which is wide enough that only the final rounding counts,
+// and orders by the bits.
 func define32(op Op, x, y uint32) uint32 {
 	const infinity, quiet = 0x7f800000, 0x00400000
 	for _, v := range []uint32{x, y} {
@@ -253,7 +252,7 @@ func TestNaNOfFloat64(t *testing.T) {
 		{second, math.Float64bits(math.Inf(1)), second},
 	} {
 		for _, op := range ops {
-			for _, n := range []int{1, 16} { // the loop, the kernel
+			for _, n := range []int{1, 16} { // by the loop, by the kernel
 				a, b := repeat(c.a, n), repeat(c.b, n)
 				Into(op, a, a, b)
 				require.Equal(t, c.want, math.Float64bits(a[n-1]), "%x op %d %x, %d times", c.a, op, c.b, n)

@@ -29,8 +29,8 @@ func foldIntegers[T integer](op Op, dst, a, b []T) {
 	}
 }
 
-// foldFloats is Into for floats. Go leaves open which NaN an operation gives,
-// and processors differ, so nan is asked for each: nan32 or nan64.
+// foldFloats is Into for floats. Go does not specify which NaN an operation returns, and
+// processors differ, so nan (nan32 or nan64) chooses it.
 func foldFloats[T float](op Op, dst, a, b []T, nan func(x, y T) T) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	switch op {
@@ -91,16 +91,16 @@ func scaleFloats[T float](x []T, by T, nan func(x, y T) T) {
 	}
 }
 
-// The bit that makes a NaN quiet, and the NaN that is born of numbers.
+// The bit that makes a NaN quiet, and the NaN computed from operands that are not NaN.
 const (
-	quiet32 = 1 << 22
-	quiet64 = 1 << 51
-	born32  = 0xffc00000
-	born64  = 0xfff8000000000000
+	quiet32      = 1 << 22
+	quiet64      = 1 << 51
+	defaultNaN32 = 0xffc00000
+	defaultNaN64 = 0xfff8000000000000
 )
 
-// nan32 is the NaN that an operation on x and y gives when it gives one. The
-// rule is that of x86, so that the kernels need not do anything for it.
+// nan32 returns the NaN that an operation on x and y gives. It follows x86, so that the
+// kernels need no extra work.
 func nan32(x, y float32) float32 {
 	switch {
 	case x != x:
@@ -108,7 +108,7 @@ func nan32(x, y float32) float32 {
 	case y != y:
 		return math.Float32frombits(math.Float32bits(y) | quiet32)
 	}
-	return math.Float32frombits(born32)
+	return math.Float32frombits(defaultNaN32)
 }
 
 // nan64 is nan32 for float64.
@@ -119,5 +119,5 @@ func nan64(x, y float64) float64 {
 	case y != y:
 		return math.Float64frombits(math.Float64bits(y) | quiet64)
 	}
-	return math.Float64frombits(born64)
+	return math.Float64frombits(defaultNaN64)
 }

@@ -2,24 +2,24 @@ package fold
 
 import "math/bits"
 
-// SumAll sets dst[i] = (operands[0][i] + operands[1][i] + ...) * by, for every i
-// and one operand at a time: the bits are those of Into from the first operand
-// to the last and then Scale, in one pass over memory. dst may be any of the
-// operands, but no slice may overlap another in part. There are two operands or
-// more, each as long as dst. It allocates nothing.
+// SumAll sets dst[i] = (operands[0][i] + operands[1][i] + ...) * by for every i, adding
+// one operand at a time. The bits equal those of Into over all operands in order followed
+// by Scale, but SumAll passes over memory once. There are at least two operands, each as
+// long as dst. dst may be any of the operands, but no slice may partly overlap another.
+// SumAll does not allocate.
 func SumAll(dst []float32, operands [][]float32, by float32) {
 	_ = operands[1]
-	reach(dst, operands)
+	checkLengths(dst, operands)
 	sumEach(dst, operands, by, fastSumAll(dst, operands, by))
 }
 
-// MeanAll sets dst[i] to the mean of operands[0][i], operands[1][i], and so on:
-// the exact sum, divided and truncated. dst may be any of the operands, but no
-// slice may overlap another in part. There is one operand or more, each as long
-// as dst. It allocates nothing.
+// MeanAll sets dst[i] to the mean of operands[0][i], operands[1][i] and so on: the
+// exact sum, divided and truncated. There is at least one operand, each as long as
+// dst. dst may be any of the operands, but no slice may partly overlap another.
+// MeanAll does not allocate.
 func MeanAll[T int32 | int64 | uint8](dst []T, operands [][]T) {
 	_ = operands[0]
-	reach(dst, operands)
+	checkLengths(dst, operands)
 	switch dst := any(dst).(type) {
 	case []int32:
 		operands := any(operands).([][]int32)
@@ -32,16 +32,16 @@ func MeanAll[T int32 | int64 | uint8](dst []T, operands [][]T) {
 	}
 }
 
-// reach panics unless every operand reaches as far as dst: the kernels go by
-// the length of dst alone.
-func reach[T Number](dst []T, operands [][]T) {
+// checkLengths panics if an operand is shorter than dst. The kernels check
+// only the length of dst.
+func checkLengths[T Number](dst []T, operands [][]T) {
 	for _, x := range operands {
 		_ = x[:len(dst)]
 	}
 }
 
-// sumEach is SumAll from element lo on. It goes by pieces, which are written
-// when all operands of them have been read.
+// sumEach is SumAll from element lo on. It works in pieces and writes a piece only after
+// reading all of its operands, so that dst may be an operand.
 func sumEach(dst []float32, operands [][]float32, by float32, lo int) {
 	var room [256]float32
 	for lo < len(dst) {
@@ -59,8 +59,7 @@ func sumEach(dst []float32, operands [][]float32, by float32, lo int) {
 	}
 }
 
-// meanEach is MeanAll, from element lo on, of integers that 64 bits hold the sum
-// of.
+// meanEach is MeanAll from element lo on, for types whose sums fit into 64 bits.
 func meanEach[T int32 | uint8](dst []T, operands [][]T, lo int) {
 	for i := lo; i < len(dst); i++ {
 		sum := int64(0)
@@ -71,7 +70,7 @@ func meanEach[T int32 | uint8](dst []T, operands [][]T, lo int) {
 	}
 }
 
-// meanWide is MeanAll of 64-bit integers, summed in 128 bits.
+// meanWide is MeanAll for 64-bit integers, with 128-bit sums.
 func meanWide(dst []int64, operands [][]int64) {
 	for i := range dst {
 		var hi, lo, carry uint64
@@ -85,7 +84,7 @@ func meanWide(dst []int64, operands [][]int64) {
 			lo, carry = bits.Sub64(0, lo, 0)
 			hi, _ = bits.Sub64(0, hi, carry)
 		}
-		q, _ := bits.Div64(hi, lo, uint64(len(operands))) // the mean fits, so hi < len(operands)
+		q, _ := bits.Div64(hi, lo, uint64(len(operands))) // the mean fits into 64 bits, so hi < len(operands)
 		if negative {
 			q = -q
 		}

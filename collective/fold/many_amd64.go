@@ -2,19 +2,19 @@
 
 package fold
 
-// The kernels of means multiply by a reciprocal, which is exact up to so many
-// operands: an error of one product, |mean| / 2^52 for int32 and |mean| / 2^23
-// for uint8, stays below the half of 1 / operands that there is room for.
+// The mean kernels multiply by a reciprocal. Their results are exact up to this many
+// operands: the error of one product, |mean| / 2^52 for int32 and |mean| / 2^23 for
+// uint8, is smaller than the margin of half of 1 / operands.
 const (
 	maxMeanInt32 = 1 << 16
 	maxMeanUint8 = 1 << 12
 )
 
-// blockMean is what kernels of means take multiples of: a register has the sums
-// of 8 elements of uint8, and of 4 of int32.
+// blockMean is the block size of the mean kernels. A register holds the sums of 8
+// elements of uint8, or of 4 of int32.
 const blockMean = 8
 
-// fastSumAll sums the first elements and returns how many.
+// fastSumAll sums the leading elements and returns their number.
 func fastSumAll(dst []float32, operands [][]float32, by float32) int {
 	n := whole(len(dst), block32, hasAVX2)
 	step := stretchOf(len(operands))
@@ -24,7 +24,7 @@ func fastSumAll(dst []float32, operands [][]float32, by float32) int {
 	return n
 }
 
-// fastMeanInt32 is MeanAll of the first elements and returns how many.
+// fastMeanInt32 averages the leading elements and returns their number.
 func fastMeanInt32(dst []int32, operands [][]int32) int {
 	n := whole(len(dst), blockMean, hasAVX2 && len(operands) <= maxMeanInt32)
 	step := stretchOf(len(operands))
@@ -44,8 +44,9 @@ func fastMeanUint8(dst []uint8, operands [][]uint8) int {
 	return n
 }
 
-// stretchOf is stretch shared by so many operands, a multiple of all blocks.
+// stretchOf divides stretch by the number of operands and rounds it to a multiple
+// of every block size.
 func stretchOf(operands int) int {
-	const tile = 64 // what a turn of a kernel takes at most
+	const tile = 64 // the largest number of elements in one iteration of a kernel
 	return max(stretch/operands&^(tile-1), tile)
 }

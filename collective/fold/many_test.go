@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd is size operands of n elements of numbers, each at a place of its own in
-// a cache line.
+// crowd returns size operands of n elements taken from numbers, each at a different
+// offset in a cache line.
 func crowd[T Number](numbers []T, size, n, shift int) [][]T {
-	operands, apart := make([][]T, size), len(numbers)/size
+	operands, stride := make([][]T, size), len(numbers)/size
 	for i := range operands {
-		operands[i] = numbers[i*apart+(shift+11*i)%offsets:][:n]
+		operands[i] = numbers[i*stride+(shift+11*i)%offsets:][:n]
 	}
 	return operands
 }
@@ -27,12 +27,13 @@ func clones[T any](operands [][]T) [][]T {
 	return list
 }
 
-// SumAll is Into and Scale; dst is memory of its own, and each operand in turn.
+// SumAll equals Into followed by Scale. dst is separate memory, and then
+// each operand in turn.
 func TestSumAllIsIntoAndScale(t *testing.T) {
-	const most = 7
-	numbers := pool32(most*(maxLength+offsets), seeded())
+	const maxSize = 7
+	numbers := pool32(maxSize*(maxLength+offsets), seeded())
 	for n := range maxLength + 1 {
-		for _, size := range []int{2, 3, 4, most} {
+		for _, size := range []int{2, 3, 4, maxSize} {
 			by := []float32{1, 1 / float32(size), float32(math.Inf(-1))}[n%3]
 			operands := crowd(numbers, size, n, n)
 			want := make([]float32, n)
@@ -54,7 +55,7 @@ func TestSumAllIsIntoAndScale(t *testing.T) {
 			same(t, blank[:guard], room[:guard], "before dst")
 			same(t, blank[guard+n:], room[guard+n:], "after dst")
 			for i := range operands {
-				same(t, kept[i], operands[i], "operand %d has changed", i)
+				same(t, kept[i], operands[i], "operand %d changed", i)
 				own := clones(operands)
 				SumAll(own[i], own, by)
 				same(t, want, own[i], "%d operands of %d, into number %d", size, n, i)
@@ -63,8 +64,8 @@ func TestSumAllIsIntoAndScale(t *testing.T) {
 	}
 }
 
-// Long slices go to the kernels in several calls, of fewer elements the more
-// operands there are.
+// Long slices take several kernel calls. With more operands, each call has
+// fewer elements.
 func TestManyLongOperands(t *testing.T) {
 	for _, c := range []struct{ size, n int }{{2, 1<<14 + 77}, {3, 1<<15 + 5}, {5, 20_001}, {700, 200}} {
 		floats := crowd(pool32(c.size*(c.n+offsets), seeded()), c.size, c.n, 3)
@@ -91,13 +92,13 @@ func TestMeanAll(t *testing.T) {
 	t.Run("uint8", meanAll[uint8])
 }
 
-// meanAll compares means with those of integers that have no limits.
+// meanAll compares means with those of big integers.
 func meanAll[T integer](t *testing.T) {
-	const most = 5
-	numbers := poolIntegers[T](most*(maxLength+offsets), seeded())
+	const maxSize = 5
+	numbers := poolIntegers[T](maxSize*(maxLength+offsets), seeded())
 	sum, operand := new(big.Int), new(big.Int)
 	for n := range maxLength + 1 {
-		for _, size := range []int{1, 2, 3, most} {
+		for _, size := range []int{1, 2, 3, maxSize} {
 			operands := crowd(numbers, size, n, n)
 			want := make([]T, n)
 			for i := range want {
@@ -122,7 +123,7 @@ func meanAll[T integer](t *testing.T) {
 	}
 }
 
-// Every sum that so many bytes can have.
+// Test every sum that up to 48 bytes can have.
 func TestMeanOfBytesOfEverySum(t *testing.T) {
 	for size := 1; size <= 48; size++ {
 		n := 255*size + 1
@@ -143,20 +144,20 @@ func TestMeanOfBytesOfEverySum(t *testing.T) {
 	}
 }
 
-// The greatest means beside a multiple of the divisor are the hardest for a
-// reciprocal; up to as many operands as the kernels take, and beyond.
-func TestMeanBesideMultiples(t *testing.T) {
+// Large means next to a multiple of the divisor are the hardest for a reciprocal. Test up
+// to the kernels' maximum number of operands, and beyond.
+func TestMeanNextToMultiples(t *testing.T) {
 	for _, size := range []int{2, 3, 49, 1 << 10, 4095, 4096, 4097, 1<<16 - 1, 1 << 16, 1<<16 + 1} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			besideMultiples(t, size, []int32{math.MaxInt32, math.MaxInt32 - 1, math.MinInt32, math.MinInt32 + 1, 1, -1, 0, 1 << 30})
-			besideMultiples(t, size, []uint8{255, 254, 128, 127, 3, 1, 0, 100})
+			nextToMultiples(t, size, []int32{math.MaxInt32, math.MaxInt32 - 1, math.MinInt32, math.MinInt32 + 1, 1, -1, 0, 1 << 30})
+			nextToMultiples(t, size, []uint8{255, 254, 128, 127, 3, 1, 0, 100})
 		})
 	}
 }
 
-// besideMultiples takes the mean of values, of which one operand has the lower
-// neighbour and then the upper one.
-func besideMultiples[T int32 | uint8](t *testing.T, size int, values []T) {
+// nextToMultiples takes the mean of operands that are equal except for the last, which is
+// equal, one lower and one higher in turn.
+func nextToMultiples[T int32 | uint8](t *testing.T, size int, values []T) {
 	operands := make([][]T, size)
 	for i := range operands {
 		operands[i] = values
@@ -164,7 +165,7 @@ func besideMultiples[T int32 | uint8](t *testing.T, size int, values []T) {
 	for _, step := range []int64{0, -1, 1} {
 		last := append([]T(nil), values...)
 		for i := range last {
-			last[i] += T(step) // some wrap, which moves the sum farther
+			last[i] += T(step) // some wrap around, which moves the sum further
 		}
 		operands[size-1] = last
 		got := make([]T, len(values))
@@ -176,7 +177,7 @@ func besideMultiples[T int32 | uint8](t *testing.T, size int, values []T) {
 	}
 }
 
-func TestManyOperandsAreChecked(t *testing.T) {
+func TestOperandLengthsAreChecked(t *testing.T) {
 	long, short := make([]float32, 64), make([]float32, 63)
 	require.Panics(t, func() { SumAll(long, [][]float32{long, short}, 1) })
 	require.Panics(t, func() { SumAll(long, [][]float32{long}, 1) })

@@ -4,15 +4,14 @@ package fold
 
 import "golang.org/x/sys/cpu"
 
-// What the processor has. Where AVX2 is, F16C has been so far, but a virtual
-// machine may hide it.
+// All processors with AVX2 so far have F16C too, but a virtual machine may hide it.
 var (
 	hasAVX2 = cpu.X86.HasAVX2
 	hasF16C = cpu.X86.HasAVX2 && cpu.X86.HasF16C
 )
 
-// Instructions names the extensions of the instruction set that folds use here,
-// such as "AVX2 F16C"; "" where the plain loops do it all.
+// Instructions names the instruction set extensions used on this machine, such as "AVX2
+// F16C". It is "" if only the plain loops run.
 func Instructions() string {
 	switch {
 	case hasF16C:
@@ -24,16 +23,16 @@ func Instructions() string {
 }
 
 const (
-	// Kernels take multiples of these: a register full, or one of 16-bit
-	// elements.
+	// Block sizes: kernels take multiples of a register of float32, of float64, or of a
+	// register of 16-bit elements.
 	block32, block64, block16 = 8, 4, 16
-	// stretch is what one call of a kernel gets: the runtime cannot stop a
-	// goroutine inside assembly, and this is some microseconds.
+	// stretch is the number of elements per kernel call, some microseconds of work: the
+	// runtime cannot preempt a goroutine inside assembly.
 	stretch = 1 << 15
 )
 
-// fast32 folds the first elements and returns how many: all whole blocks, or
-// none where there are no kernels.
+// fast32 folds the leading elements and returns their number: all whole blocks, or 0
+// where there are no kernels.
 func fast32(op Op, dst, a, b []float32) int {
 	n := whole(len(dst), block32, hasAVX2)
 	for lo := 0; lo < n; lo += stretch {
@@ -73,7 +72,7 @@ func fast64(op Op, dst, a, b []float64) int {
 	return n
 }
 
-// fastScale32 scales the first elements and returns how many.
+// fastScale32 scales the leading elements and returns their number.
 func fastScale32(x []float32, by float32) int {
 	n := whole(len(x), block32, hasAVX2)
 	for lo := 0; lo < n; lo += stretch {
@@ -91,7 +90,7 @@ func fastScale64(x []float64, by float64) int {
 	return n
 }
 
-// fastWiden widens the first elements and returns how many.
+// fastWiden converts the leading elements and returns their number.
 func fastWiden(dst []float32, src []uint16, f Format) int {
 	n := whole(len(dst), block16, hasKernel(f))
 	for lo := 0; lo < n; lo += stretch {
@@ -106,7 +105,7 @@ func fastWiden(dst []float32, src []uint16, f Format) int {
 	return n
 }
 
-// fastRound rounds the first elements and returns how many.
+// fastRound converts the leading elements and returns their number.
 func fastRound(dst []uint16, src []float32, f Format) int {
 	n := whole(len(dst), block16, hasKernel(f))
 	for lo := 0; lo < n; lo += stretch {
@@ -129,7 +128,7 @@ func hasKernel(f Format) bool {
 	return hasAVX2
 }
 
-// whole is how many of n elements are in blocks that a kernel can take.
+// whole returns how many of n elements form whole blocks, or 0 if able is false.
 func whole(n, block int, able bool) int {
 	if !able {
 		return 0

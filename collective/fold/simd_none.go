@@ -2,11 +2,11 @@
 
 package fold
 
-// Instructions names the extensions of the instruction set that folds use here,
-// such as "AVX2 F16C"; "" where the plain loops do it all.
+// Instructions names the instruction set extensions used on this machine, such as "AVX2
+// F16C". It is "" if only the plain loops run.
 func Instructions() string { return "" }
 
-// Without kernels nothing is done ahead of the loops.
+// Without kernels, the loops do all the work.
 
 func fast32(Op, []float32, []float32, []float32) int { return 0 }
 func fast64(Op, []float64, []float64, []float64) int { return 0 }

@@ -22,15 +22,14 @@ var floats = []float{
 	{"float64", "64", 4, VADDPD, VMULPD, VORPD, VANDPD, VMINPD, VMAXPD, VCMPPD, VBROADCASTSD, VBLENDVPD},
 }
 
-// ahead is how many bytes before they are needed operands are fetched. The
-// processor looks ahead by itself, but begins anew at every page, and lines come
-// slowly that another core has just written.
+// ahead is the prefetch distance in bytes. The hardware prefetcher starts over at every
+// page, and cache lines that another core has just written arrive slowly.
 const ahead = 2 << 10
 
-// into is dst = a op b, of so many elements in a register. prepare sets the
-// registers that op reads.
+// into emits a kernel for dst = a op b with the given number of elements in a register.
+// prepare sets the registers that op reads.
 func into(name, element string, lanes int, op func(...Op), prepare ...func()) {
-	kernel.Begin(name, "(dst, a, b []"+element+")", name+" is a whole number of blocks of Into.")
+	kernel.Begin(name, "(dst, a, b []"+element+")", name+" is Into for whole blocks.")
 	dst, a, b := kernel.Base("dst"), kernel.Base("a"), kernel.Base("b")
 	for _, f := range prepare {
 		f()
@@ -40,7 +39,7 @@ func into(name, element string, lanes int, op func(...Op), prepare ...func()) {
 		VMOVUPS(a.Offset(k*kernel.Vector), x)
 		op(b.Offset(k*kernel.Vector), x, x)
 		VMOVUPS(x, dst.Offset(k*kernel.Vector))
-		if k%2 == 1 { // a line is done with, of the wide loop
+		if k%2 == 1 { // once per cache line, in the wide loop
 			PREFETCHT0(a.Offset((k-1)*kernel.Vector + ahead))
 			PREFETCHT0(b.Offset((k-1)*kernel.Vector + ahead))
 		}
@@ -52,10 +51,10 @@ func into(name, element string, lanes int, op func(...Op), prepare ...func()) {
 	kernel.End()
 }
 
-// extreme is the minimum or maximum. The instruction gives its second operand
-// where the two are equal or one is NaN, so it is done both ways round: the
-// results differ for zeros of both signs alone, and there or (and) finds the
-// lesser (greater). Where one is NaN the sum is what Into promises.
+// extreme computes the minimum or maximum. The instruction returns its second operand if
+// the two are equal or one is NaN, so it runs in both orders. For numbers the two results
+// differ only for zeros of opposite sign, where or (and) selects the smaller (larger)
+// one. If an operand is NaN, the sum is the result that Into promises.
 func (f float) extreme(op, merge func(...Op)) func(...Op) {
 	return func(ops ...Op) {
 		x, dst := ops[1], ops[2]
@@ -70,10 +69,10 @@ func (f float) extreme(op, merge func(...Op)) func(...Op) {
 	}
 }
 
-// scale is x = x * by.
+// scale emits a kernel for x = x * by.
 func scale(f float) {
 	name := "scale" + f.suffix
-	kernel.Begin(name, "(x []"+f.name+", by "+f.name+")", name+" is a whole number of blocks of Scale.")
+	kernel.Begin(name, "(x []"+f.name+", by "+f.name+")", name+" is Scale for whole blocks.")
 	x, by := kernel.Base("x"), YMM()
 	f.spread(Load(Param("by"), XMM()), by)
 	kernel.Loops(kernel.Length("x"), f.lanes, func(k int) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/tools/kernel"
 )
 
-// A block of a conversion is 16 elements: one register of the 16-bit format,
-// two of float32.
+// Conversions work in blocks of 16 elements: one register of the 16-bit
+// format, two of float32.
 const (
 	block     = 16
 	halfBlock = kernel.Vector / 2 // bytes of 8 elements of a 16-bit format
@@ -26,9 +26,9 @@ func widenBrain() {
 	})
 }
 
-// widen is a conversion to float32; load converts 8 elements.
+// widen emits a conversion to float32; load converts 8 elements.
 func widen(name string, load func(src Mem, x reg.Register)) {
-	kernel.Begin(name, "(dst []float32, src []uint16)", name+" is a whole number of blocks of Widen.")
+	kernel.Begin(name, "(dst []float32, src []uint16)", name+" is Widen for whole blocks.")
 	dst, src := kernel.Base("dst"), kernel.Base("src")
 	kernel.Loops(kernel.Length("dst"), block, func(k int) {
 		for part := 2 * k; part < 2*k+2; part++ {
@@ -53,8 +53,8 @@ func roundHalf() {
 	}, func() {})
 }
 
-// roundBrain adds to the bits what carries into the upper 16 where the float
-// rounds up. NaN has no neighbour to round to: it is cut, and made quiet.
+// roundBrain adds a bias that carries into the upper 16 bits if the float rounds up. A
+// NaN is truncated and made quiet instead.
 func roundBrain() {
 	var bias, one, quiet reg.Register
 	round("roundBrain", func(src, dst Mem) {
@@ -73,7 +73,7 @@ func roundBrain() {
 			parts[part] = x
 		}
 		VPACKUSDW(parts[1], parts[0], parts[0])
-		VPERMQ(U8(0xd8), parts[0], parts[0]) // quarters 0 2 1 3: the pack works lane by lane
+		VPERMQ(U8(0xd8), parts[0], parts[0]) // quarters 0 2 1 3, because the pack works within 128-bit lanes
 		VMOVDQU(parts[0], dst)
 	}, func() {
 		bias, one, quiet = YMM(), YMM(), YMM()
@@ -84,9 +84,9 @@ func roundBrain() {
 	})
 }
 
-// round is a conversion from float32; step converts a block.
+// round emits a conversion from float32; step converts a block.
 func round(name string, step func(src, dst Mem), prepare func()) {
-	kernel.Begin(name, "(dst []uint16, src []float32)", name+" is a whole number of blocks of Round.")
+	kernel.Begin(name, "(dst []uint16, src []float32)", name+" is Round for whole blocks.")
 	dst, src := kernel.Base("dst"), kernel.Base("src")
 	prepare()
 	kernel.Loops(kernel.Length("dst"), block, func(k int) {

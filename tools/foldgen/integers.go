@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// integers writes the kernels of Into for the integer types.
+// integers emits the kernels of Into for the integer types.
 func integers() {
 	into("sumInt32", "int32", 8, VPADDD)
 	into("prodInt32", "int32", 8, VPMULLD)
@@ -24,14 +24,13 @@ func integers() {
 	into("maxUint8", "uint8", 32, VPMAXUB)
 }
 
-// prodInt64 is the lower 64 bits of a product, in parts of 32: low·low is
-// needed in full, of low·high and high·low the lower halves, and nothing of
-// high·high.
+// prodInt64 computes the lower 64 bits of a product from 32-bit halves: all of low·low,
+// the lower halves of low·high and high·low, and nothing of high·high.
 func prodInt64(ops ...Op) {
 	x, dst := ops[1], ops[2]
 	y, cross, high := YMM(), YMM(), YMM()
 	VMOVDQU(ops[0], y)
-	VPSHUFD(U8(0xb1), y, cross) // 1 0 3 2: halves trade places
+	VPSHUFD(U8(0xb1), y, cross) // 1 0 3 2: swap halves
 	VPMULLD(cross, x, cross)
 	VPSRLQ(U8(32), cross, high)
 	VPADDD(high, cross, cross)
@@ -40,7 +39,7 @@ func prodInt64(ops ...Op) {
 	VPADDQ(cross, dst, dst)
 }
 
-// minInt64 takes y where x is greater.
+// minInt64 selects y where x is greater.
 func minInt64(ops ...Op) {
 	x, dst := ops[1], ops[2]
 	y, mask := YMM(), YMM()
@@ -49,7 +48,7 @@ func minInt64(ops ...Op) {
 	VBLENDVPD(mask, y, x, dst)
 }
 
-// maxInt64 takes x where x is greater.
+// maxInt64 selects x where x is greater.
 func maxInt64(ops ...Op) {
 	x, dst := ops[1], ops[2]
 	y, mask := YMM(), YMM()
@@ -58,8 +57,8 @@ func maxInt64(ops ...Op) {
 	VBLENDVPD(mask, x, y, dst)
 }
 
-// prodUint8 multiplies in lanes of 16 bits, the even bytes as they are and the
-// odd ones shifted down; the upper half of each product is dropped.
+// prodUint8 multiplies in 16-bit lanes: the even bytes in place, the odd bytes shifted
+// down. The upper half of each product is dropped.
 func prodUint8() {
 	var low reg.Register
 	into("prodUint8", "uint8", 32, func(ops ...Op) {

@@ -1,8 +1,8 @@
-// Command foldgen writes the AVX2 kernels of collective/fold: the assembly and
-// the Go declarations that belong to it. go generate in that package runs it.
+// Command foldgen writes the AVX2 kernels of collective/fold: the assembly and its Go
+// declarations. go generate in that package runs it.
 //
-// A kernel takes whole blocks only: a multiple of as many elements as are in a
-// register, of 16 for a 16-bit format. The rest is left to the Go loops.
+// A kernel takes only whole blocks: a multiple of the elements in a register, or of 16
+// for a 16-bit format. The Go loops do the rest.
 package main
 
 import . "github.com/mmcloughlin/avo/build"

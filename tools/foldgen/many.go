@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	header = 24 // bytes of a slice in a slice of slices, the pointer first
-	tile   = 8  // accumulators that go over all operands at once
+	header = 24 // bytes of a slice header in a slice of slices; the pointer comes first
+	tile   = 8  // accumulators that pass over all operands together
 )
 
-// across is a kernel over any number of operands, whole blocks of elements lo to
-// hi: first takes the first operand into an accumulator, next adds another, and
+// across is a kernel over any number of operands, for whole blocks of elements lo to hi.
+// first loads the first operand into an accumulator, next adds another operand, and
 // store writes the result.
 type across struct {
 	name, parameters, doc string
@@ -39,8 +39,8 @@ func (k across) emit() {
 	kernel.End()
 }
 
-// tiles emits the loop over tiles of so many accumulators. A tile is written
-// when all operands of it have been read, so dst may be any of them.
+// tiles emits the loop over tiles of count accumulators. It writes a tile after reading
+// all of its operands, so that dst may be an operand.
 func (k across) tiles(name, next string, count int, dst, table, end, at, hi reg.Register) {
 	after, entry, src := GP64(), GP64(), GP64()
 	acc := make([]reg.Register, count)
@@ -76,12 +76,12 @@ func (k across) tiles(name, next string, count int, dst, table, end, at, hi reg.
 	JMP(LabelRef(name))
 }
 
-// sumAll32 is (a + b + ...) * by.
+// sumAll32 emits a kernel for (a + b + ...) * by.
 func sumAll32() {
 	var by reg.Register
 	across{
 		name: "sumAll32", parameters: "(dst []float32, operands [][]float32, by float32, lo, hi int)",
-		doc:  " is the whole blocks of SumAll from lo to hi.",
+		doc:  " is SumAll for the whole blocks from lo to hi.",
 		size: 4, lanes: 8,
 		prepare: func() {
 			by = YMM()
@@ -96,14 +96,15 @@ func sumAll32() {
 	}.emit()
 }
 
-// meanAllInt32 sums in float64, which is exact. A sum half a unit farther from
-// zero is too far from every multiple of the divisor for the rounding of its
-// product with the reciprocal to reach one, so what is cut off is right.
+// meanAllInt32 sums in float64, which is exact, and then moves the sum half a unit away
+// from zero. That keeps it so far from every multiple of the divisor that the rounding of
+// its product with the reciprocal cannot reach one. Truncating the product therefore
+// gives the exact result.
 func meanAllInt32() {
 	var by, half, sign reg.Register
 	across{
 		name: "meanAllInt32", parameters: "(dst []int32, operands [][]int32, by float64, lo, hi int)",
-		doc:  " is the whole blocks of MeanAll from lo to hi; by is 1/len(operands).",
+		doc:  " is MeanAll for the whole blocks from lo to hi; by is 1/len(operands).",
 		size: 4, lanes: 4,
 		prepare: func() {
 			by, half, sign = YMM(), YMM(), YMM()
@@ -131,12 +132,12 @@ func meanAllInt32() {
 	}.emit()
 }
 
-// meanAllUint8 is meanAllInt32 with sums in 32 bits and products in float32.
+// meanAllUint8 is meanAllInt32 with 32-bit sums and products in float32.
 func meanAllUint8() {
 	var by, half reg.Register
 	across{
 		name: "meanAllUint8", parameters: "(dst []uint8, operands [][]uint8, by float32, lo, hi int)",
-		doc:  " is the whole blocks of MeanAll from lo to hi; by is 1/len(operands).",
+		doc:  " is MeanAll for the whole blocks from lo to hi; by is 1/len(operands).",
 		size: 1, lanes: 8,
 		prepare: func() {
 			by, half = YMM(), YMM()

@@ -25,7 +25,10 @@ type scale struct {
 	err   atomic.Pointer[error]
 }
 
-var _ collective.Poster = (*scale)(nil)
+var (
+	_ collective.Able   = (*scale)(nil)
+	_ collective.Poster = (*scale)(nil)
+)
 
 func newScale(t collective.Transport) *scale {
 	s := &scale{Transport: t, queue: make(chan func() error, 10_000)}
@@ -40,7 +43,7 @@ func newScale(t collective.Transport) *scale {
 	return s
 }
 
-func (s *scale) Posts() bool { return true }
+func (s *scale) Abilities() collective.Abilities { return collective.Abilities{Post: s} }
 
 func (s *scale) Post(to int, h *collective.Header, parts [][]byte) error {
 	header, payload := *h, bytes.Join(parts, nil)

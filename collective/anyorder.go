@@ -48,13 +48,14 @@ func (e *hostEngine) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 // traffic counts the messages of a call to and from a rank.
 type traffic struct{ sent, got int }
 
-// arrange finds what plans depend on in a View and a Transport. It looks at
+// arrange finds what plans depend on in a View, and in whether its Transport
+// reduces by itself. It looks at
 // nothing in which ranks differ: where several hosts have ranks, not every
 // rank has somebody to share memory with, so the cost of links inside a host is
 // then taken to be that of TCP.
-func arrange(v View, t Transport) schedule.Situation {
+func arrange(v View, reduces bool) schedule.Situation {
 	s := schedule.Situation{Hosts: v.hosts(), Near: schedule.Loopback, Far: schedule.Network}
-	if r, ok := t.(Reducer); ok && r.Reduces() {
+	if reduces {
 		s.Near, s.Shared = schedule.SharedMemory, true
 	}
 	if !slices.ContainsFunc(v.Members, func(m Member) bool { return len(m.Addrs) > 0 }) {
@@ -67,9 +68,11 @@ func (e *hostEngine) order(o Order) { e.situation.Any = o == AnyOrder }
 
 func (e *hostEngine) tune(t *schedule.Table) { e.situation.Table = t }
 
-func (e *hostEngine) striper() striper {
-	s, _ := e.t.(striper)
-	return s
+func (e *hostEngine) streams(bytes int) int {
+	if e.can.Streams == nil {
+		return 1
+	}
+	return e.can.Streams(bytes)
 }
 
 func (e *hostEngine) situated() schedule.Situation { return e.situation }

@@ -27,12 +27,6 @@ type Based interface {
 	Order(o Order)
 }
 
-// A failer is a Transport that tells when it is broken, and by what.
-type failer interface {
-	Failed() <-chan struct{}
-	Err() error
-}
-
 // Agree is part of Base: a barrier whose messages carry the call.
 func (e *hostEngine) Agree(ctx context.Context, h Header) error {
 	o := &Operation{Header: h}
@@ -50,20 +44,15 @@ func (e *hostEngine) ignore() {
 }
 
 // Failed is part of Base.
-func (e *hostEngine) Failed() <-chan struct{} {
-	if f, ok := e.t.(failer); ok {
-		return f.Failed()
-	}
-	return nil
-}
+func (e *hostEngine) Failed() <-chan struct{} { return e.can.Failed }
 
 // Err is part of Base.
 func (e *hostEngine) Err() error {
 	if cause := e.aborted.Load(); cause != nil {
 		return cause
 	}
-	if f, ok := e.t.(failer); ok {
-		return f.Err()
+	if e.can.Err != nil {
+		return e.can.Err()
 	}
 	return nil
 }

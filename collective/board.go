@@ -96,9 +96,6 @@ func (b *board) forget(w way, rank int) {
 	}
 }
 
-// Reduces is part of Reducer.
-func (l *local) Reduces() bool { return true }
-
 // AllReduce is part of Reducer.
 func (l *local) AllReduce(o *Operation) error { return l.meet(o) }
 

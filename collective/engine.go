@@ -13,12 +13,9 @@ import (
 // OverTransport is the Engine for host memory: it carries out the schedules of
 // package schedule over a Transport, which belongs to it from now on.
 func OverTransport(v View, t Transport) Engine {
-	e := &hostEngine{view: v, rank: v.Self, size: v.Size(), situation: arrange(v, t), t: t, heard: make([]uint64, v.Size()), waits: new(Waits), left: make(chan struct{}, 1)}
-	e.out = newOutbox(t)
-	if r, ok := t.(Reducer); ok && r.Reduces() {
-		e.shares = r
-		e.shower, _ = t.(Shower)
-	}
+	e := &hostEngine{view: v, rank: v.Self, size: v.Size(), t: t, can: AbilitiesOf(t), heard: make([]uint64, v.Size()), waits: new(Waits), left: make(chan struct{}, 1)}
+	e.situation = arrange(v, e.can.Reduce != nil)
+	e.out = newOutbox(t, e.can.Post)
 	return e
 }
 
@@ -38,8 +35,7 @@ type hostEngine struct {
 	parent     *hostEngine
 	rank, size int
 	t          Transport
-	shares     Reducer // the same as t, if that does operations by itself
-	shower     Shower  // the same, if it is one
+	can        Abilities // of t
 	out        outbox
 	situation  schedule.Situation // what plans depend on
 
@@ -56,7 +52,7 @@ type hostEngine struct {
 	whole    [1][]byte // the same for a message that arrives in scratch
 
 	waits   *Waits                    // of the Group
-	itself  bool                      // the transport notes the waits of Recv
+	itself  bool                      // t notes the waits of Recv
 	calls   uint64                    // performed
 	heard   []uint64                  // the last call in which a rank was heard of, by rank
 	aborted atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
@@ -79,17 +75,6 @@ const (
 	callBits = iota
 )
 
-// A freer is a Transport whose memory stays until it is known that nobody is in
-// it, after Close: then Free, or when the Transport is garbage.
-type freer interface{ Free() }
-
-// A laggard is a Transport that knows how far the other ranks have come.
-type laggard interface {
-	// Behind is the rank that has made the fewest calls, if that is fewer than
-	// seq.
-	Behind(seq uint64) (rank int, ok bool)
-}
-
 func (e *hostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
 // own completes an operation's header.
@@ -100,7 +85,7 @@ func (e *hostEngine) own(o *Operation) {
 func (e *hostEngine) Start(o *Operation) error {
 	e.own(o)
 	e.started = append(e.started, o)
-	if e.shower != nil {
+	if e.can.Show != nil {
 		return e.show(o)
 	}
 	return nil
@@ -127,7 +112,7 @@ func (e *hostEngine) show(o *Operation) error {
 		e.started = e.started[:0]
 		return ErrClosed
 	}
-	e.shower.Show(o)
+	e.can.Show(o)
 	e.shown = o
 	return nil
 }
@@ -141,7 +126,7 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 		e.enter(&e.started[len(e.started)-1].Header)
 	}
 	switch {
-	case o != nil: // even if e was closed or aborted meanwhile, see Shower
+	case o != nil: // even if e was closed or aborted meanwhile, see Abilities.Show
 		if ctx != e.ctx {
 			e.mind(ctx)
 		}
@@ -158,9 +143,9 @@ func (e *hostEngine) Wait(ctx context.Context) error {
 // complete does what is left of a call that was shown.
 func (e *hostEngine) complete(o *Operation) (err error) {
 	if o.Call.Kind == KindBarrier {
-		err = e.shower.Barrier(o)
+		err = e.can.Reduce.Barrier(o)
 	} else {
-		err = e.shower.AllReduce(o)
+		err = e.can.Reduce.AllReduce(o)
 	}
 	if err != nil {
 		e.blame(err)
@@ -255,11 +240,9 @@ func (e *hostEngine) tooLate(ctx context.Context) *RankError {
 		culprit = r
 	}
 	// Only calls of all ranks of the View can be compared by their number.
-	if l, ok := e.t.(laggard); ok {
-		if call := e.call.Load(); call&ofAll != 0 {
-			if r, ok := l.Behind(call >> callBits); ok {
-				culprit = r
-			}
+	if call := e.call.Load(); e.can.Behind != nil && call&ofAll != 0 {
+		if r, ok := e.can.Behind(call >> callBits); ok {
+			culprit = r
 		}
 	}
 	return &RankError{Rank: culprit, Phase: "not called", Err: ErrLate}
@@ -328,8 +311,8 @@ func (e *hostEngine) Close() error {
 			e.unwatch()
 		}
 		e.out.close()
-		if f, ok := e.t.(freer); ok && e.parent == nil && !e.divided {
-			f.Free()
+		if e.can.Free != nil && !e.divided { // a Sub still has the memory
+			e.can.Free()
 		}
 	})
 	return err
@@ -379,8 +362,8 @@ func (e *hostEngine) receive(h *Header, from int, part int, parts [][]byte) erro
 // record has the waits of calls noted in w.
 func (e *hostEngine) record(w *Waits) {
 	e.waits = w
-	if t, ok := e.t.(Waiter); ok {
-		e.itself = t.Tell(w)
+	if e.can.Tell != nil {
+		e.itself = e.can.Tell(w)
 	}
 	e.out.tell(w)
 }

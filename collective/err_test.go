@@ -50,7 +50,7 @@ func TestErrBesideCalls(t *testing.T) {
 // stuck is a transport whose barriers end with their context.
 type stuck struct{ idle }
 
-func (stuck) Reduces() bool { return false }
+func (stuck) Abilities() collective.Abilities { return collective.Abilities{Post: idle{}} }
 
 func (stuck) Send(ctx context.Context, _ int, _ *collective.Header, _ [][]byte) error {
 	<-ctx.Done()

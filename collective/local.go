@@ -68,9 +68,8 @@ type local struct {
 }
 
 var (
+	_ Able    = (*local)(nil)
 	_ Reducer = (*local)(nil)
-	_ Waiter  = (*local)(nil)
-	_ laggard = (*local)(nil)
 )
 
 func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) error {
@@ -186,11 +185,13 @@ func (l *local) Abort(cause *RankError) {
 	l.hub.abort(cause, l.rank)
 }
 
-// Failed is closed when the transport is broken, and then Err says by what.
-func (l *local) Failed() <-chan struct{} { return l.hub.broken }
+// Abilities is part of Able.
+func (l *local) Abilities() Abilities {
+	return Abilities{Reduce: l, Tell: l.tell, Behind: l.behind, Failed: l.hub.broken, Err: l.err}
+}
 
-// Err is what broke the transport, nil while nothing has.
-func (l *local) Err() error {
+// err is what broke the transport, nil while nothing has.
+func (l *local) err() error {
 	select {
 	case <-l.hub.broken:
 		return l.hub.error(l.rank)
@@ -228,8 +229,8 @@ func (l *local) begun(h *Header) {
 	}
 }
 
-// Behind is part of laggard.
-func (l *local) Behind(seq uint64) (rank int, ok bool) {
+// behind is Abilities.Behind.
+func (l *local) behind(seq uint64) (rank int, ok bool) {
 	least := seq
 	for r, peer := range l.hub.ranks {
 		if n := peer.called.Load(); r != l.rank && n < least {
@@ -239,8 +240,8 @@ func (l *local) Behind(seq uint64) (rank int, ok bool) {
 	return rank, ok
 }
 
-// Tell is part of Waiter.
-func (l *local) Tell(w *Waits) (recv bool) {
+// tell is Abilities.Tell.
+func (l *local) tell(w *Waits) (recv bool) {
 	l.waits = w
 	w.whom = l.whom
 	return false

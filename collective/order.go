@@ -51,15 +51,7 @@ type planner interface {
 	tune(t *schedule.Table)
 	plan(v Vector, op Op) schedule.Plan
 	situated() schedule.Situation
-	striper() striper // nil: messages are not cut
-}
-
-// A striper is a Transport that cuts large messages into stripes, which travel
-// over several connections at once.
-type striper interface {
-	// Streams is over how many connections a message of so many bytes travels, the
-	// same on all ranks.
-	Streams(bytes int) int
+	streams(bytes int) int
 }
 
 // planner is the engine that plans what the group does in host memory.
@@ -80,10 +72,7 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 		return schedule.Plan{}
 	}
 	p, s := e.plan(v, op), e.situated()
-	p.Streams = 1
-	if t := e.striper(); t != nil {
-		p.Streams = t.Streams(p.Message(g.Size(), v.n) * v.dtype.Size())
-	}
+	p.Streams = e.streams(p.Message(g.Size(), v.n) * v.dtype.Size())
 	p.Predicted = s.Predict(p, v.n, v.dtype.Size())
 	if expected, ok := s.Table.Expect(g.Size(), v.Bytes()); ok && s.Force == 0 {
 		p.Predicted = expected
@@ -94,8 +83,8 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 // Streams is over how many connections at once a message of the group travels at
 // most, be it as long as it will.
 func (g *Group) Streams() int {
-	if e, ok := g.planner(); ok && e.striper() != nil {
-		return e.striper().Streams(math.MaxInt)
+	if e, ok := g.planner(); ok {
+		return e.streams(math.MaxInt)
 	}
 	return 1
 }

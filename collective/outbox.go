@@ -25,8 +25,9 @@ type outbox interface {
 	close()
 }
 
-func newOutbox(t Transport) outbox {
-	if p, ok := t.(Poster); ok && p.Posts() {
+// newOutbox is the outbox of a Transport, by its Poster unless that is nil.
+func newOutbox(t Transport, p Poster) outbox {
+	if p != nil {
 		return &posting{t: p}
 	}
 	return newMailer(t)

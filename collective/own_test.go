@@ -10,11 +10,12 @@ import (
 // idle is a transport whose calls are over at once.
 type idle struct{ collective.Transport }
 
-func (idle) Reduces() bool                                { return true }
-func (idle) AllReduce(*collective.Operation) error        { return nil }
-func (idle) AllGather(*collective.Operation) error        { return nil }
-func (idle) Barrier(*collective.Operation) error          { return nil }
-func (idle) Posts() bool                                  { return true }
+func (idle) AllReduce(*collective.Operation) error { return nil }
+func (idle) AllGather(*collective.Operation) error { return nil }
+func (idle) Barrier(*collective.Operation) error   { return nil }
+func (idle) Abilities() collective.Abilities {
+	return collective.Abilities{Post: idle{}, Reduce: idle{}}
+}
 func (idle) Post(int, *collective.Header, [][]byte) error { return nil }
 func (idle) Flush(context.Context) error                  { return nil }
 func (idle) Abort(*collective.RankError)                  {}

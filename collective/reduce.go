@@ -39,7 +39,7 @@ func (e *hostEngine) allReduce(o *Operation) error {
 // sharedReduce leaves all of it to the transport.
 func (e *hostEngine) sharedReduce(o *Operation) error {
 	o.share()
-	return e.shares.AllReduce(o)
+	return e.can.Reduce.AllReduce(o)
 }
 
 // share makes it a call that is the transport's.
@@ -53,7 +53,7 @@ func (e *hostEngine) reducer() Reducer {
 	if e.situation.Force != 0 && e.situation.Force != schedule.Shared {
 		return nil
 	}
-	return e.shares
+	return e.can.Reduce
 }
 
 // ringReduce sends segments of chunks round the ring. What a rank sends in a

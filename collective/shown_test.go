@@ -13,8 +13,8 @@ type shower struct {
 	calls []string
 }
 
-func (s *shower) Reduces() bool              { return true }
-func (s *shower) Show(*Operation)            { s.calls = append(s.calls, "show") }
+func (s *shower) Abilities() Abilities       { return Abilities{Reduce: s, Show: s.show} }
+func (s *shower) show(*Operation)            { s.calls = append(s.calls, "show") }
 func (s *shower) AllGather(*Operation) error { return ErrClosed }
 func (s *shower) Barrier(*Operation) error   { return nil }
 func (s *shower) Abort(*RankError)           {}

@@ -59,7 +59,7 @@ func (e *hostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 		return nil, errors.New("collective: Sub: this rank is not at its place among the ranks")
 	}
 	e.divided = true
-	s := OverTransport(v, &subTransport{t: e.t, self: v.Self, ranks: ranks}).(*hostEngine)
+	s := OverTransport(v, &subTransport{t: e.t, can: e.can, self: v.Self, ranks: ranks}).(*hostEngine)
 	s.group, s.situation.Force, s.parent = id, e.situation.Force, e
 	return s, nil
 }
@@ -68,11 +68,17 @@ func (e *hostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 // leaves the Transport open.
 type subTransport struct {
 	t      Transport
+	can    Abilities    // of t
 	self   int          // rank here
 	ranks  []int        // of t, by rank here
 	calls  atomic.Int32 // Sends and Recvs in progress
 	closed atomic.Bool
 }
+
+var (
+	_ Able   = (*subTransport)(nil)
+	_ Poster = (*subTransport)(nil)
+)
 
 func (s *subTransport) Send(ctx context.Context, to int, h *Header, parts [][]byte) error {
 	return s.during(func() error { return s.t.Send(ctx, s.ranks[to], h, parts) })
@@ -82,45 +88,27 @@ func (s *subTransport) Recv(ctx context.Context, from int, h *Header, parts [][]
 	return s.during(func() error { return s.t.Recv(ctx, s.ranks[from], h, parts) })
 }
 
-// Posts is part of Poster.
-func (s *subTransport) Posts() bool {
-	p, ok := s.t.(Poster)
-	return ok && p.Posts()
+// Abilities leaves out what is of the whole View: its memory, its counts of
+// calls, and where its waits are noted.
+func (s *subTransport) Abilities() Abilities {
+	kept := Abilities{Streams: s.can.Streams, Failed: s.can.Failed}
+	if s.can.Post != nil {
+		kept.Post = s
+	}
+	if s.can.Err != nil {
+		kept.Err = func() error { return s.translate(s.can.Err()) }
+	}
+	return kept
 }
 
 // Post is part of Poster.
 func (s *subTransport) Post(to int, h *Header, parts [][]byte) error {
-	return s.during(func() error { return s.t.(Poster).Post(s.ranks[to], h, parts) })
+	return s.during(func() error { return s.can.Post.Post(s.ranks[to], h, parts) })
 }
 
 // Flush is part of Poster.
 func (s *subTransport) Flush(ctx context.Context) error {
-	return s.during(func() error { return s.t.(Poster).Flush(ctx) })
-}
-
-// Streams is part of striper.
-func (s *subTransport) Streams(bytes int) int {
-	if t, ok := s.t.(striper); ok {
-		return t.Streams(bytes)
-	}
-	return 1
-}
-
-// Failed is closed when the transport of all ranks is broken; nil if that cannot
-// tell.
-func (s *subTransport) Failed() <-chan struct{} {
-	if f, ok := s.t.(failer); ok {
-		return f.Failed()
-	}
-	return nil
-}
-
-// Err is what broke it.
-func (s *subTransport) Err() error {
-	if f, ok := s.t.(failer); ok {
-		return s.translate(f.Err())
-	}
-	return nil
+	return s.during(func() error { return s.can.Post.Flush(ctx) })
 }
 
 // during runs a Send or Recv. Either it sees that the transport is closed, or

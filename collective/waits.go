@@ -33,8 +33,8 @@ func (c Cause) String() string {
 }
 
 // Waits is where the waits of a group's call in progress are noted: by the
-// engine, or by the Transport if that is a Waiter. They are noted by one
-// goroutine, in the call; anybody may read meanwhile.
+// engine, or by a Transport that can, see Abilities.Tell. One goroutine notes
+// them, in the call; anybody may read meanwhile.
 type Waits struct {
 	spans []span                              // by rank, of the call in progress; nil if there is none
 	noted bool                                // something was, in this call
@@ -46,17 +46,6 @@ type Waits struct {
 
 // A span is for how long a call has waited for one peer, in nanoseconds.
 type span struct{ late, slow atomic.Int64 }
-
-// A Waiter is a Transport that notes waits itself, as far as it works in the
-// goroutine of the call: what a Poster waits until a peer takes what was posted,
-// and perhaps also what a Recv waits. There it can leave out the first looks,
-// which cost less than reading the clock.
-type Waiter interface {
-	Transport
-	// Tell says where to note, before the first call, and reports whether the
-	// waits of Recv will be noted. If not, Recv is timed from outside.
-	Tell(w *Waits) (recv bool)
-}
 
 // Begin notes that a wait for a rank begins, and returns what End takes. It
 // reads the clock: call it once a wait turns out not to be over at once.

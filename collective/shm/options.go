@@ -21,6 +21,9 @@ type Under interface {
 	// than seq.
 	Begun(h *collective.Header)
 	Behind(seq uint64) (rank int, ok bool)
+	// Streams returns the number of connections that carry a message of so many
+	// bytes.
+	Streams(bytes int) int
 }
 
 // ErrNotShared is what errors.Is finds when memory must be shared and is not.

@@ -12,7 +12,7 @@ type reduction struct {
 	operands [][]byte // by index
 	digest   uint64   // of the own header
 	posting  bool     // see post
-	early    bool     // the call has been shown, by Show
+	early    bool     // the call has been shown, by Transport.show
 	lent     bool     // the others may write into the own vector
 	run      run
 	posted   [flags]*uint64   // the own flags; of shown, that of this call
@@ -64,11 +64,8 @@ func (t *Transport) equip() {
 	}
 }
 
-// Reduces reports whether AllReduce is of use: all ranks are on this host.
-func (t *Transport) Reduces() bool { return len(t.ranks) == t.view.Size() }
-
-// Show is part of collective.Shower.
-func (t *Transport) Show(o *collective.Operation) {
+// show is Abilities.Show.
+func (t *Transport) show(o *collective.Operation) {
 	if t.under.Err() != nil { // AllReduce, or Barrier, says so
 		return
 	}

@@ -16,16 +16,17 @@ const mostPosted = 4
 
 // Transport carries the messages of one View: between ranks of this host
 // through shared memory, to others by the transport under it. See
-// [collective.Transport], [collective.Poster], [collective.Reducer] and
-// [collective.Waiter] for what its methods promise.
+// [collective.Transport], [collective.Poster] and [collective.Reducer] for what
+// its methods promise.
 type Transport struct {
 	view  collective.View
 	under Under
 	mem   *region
 
-	self  int   // index among the ranks of this host
-	ranks []int // of this host, by index
-	index []int // of a rank, -1 on another host
+	self    int   // index among the ranks of this host
+	ranks   []int // of this host, by index
+	index   []int // of a rank, -1 on another host
+	oneHost bool  // all ranks are on this one
 
 	rounds, yields int // see patience
 
@@ -49,11 +50,17 @@ type Transport struct {
 	sharing
 }
 
+var (
+	_ collective.Able    = (*Transport)(nil)
+	_ collective.Poster  = (*Transport)(nil)
+	_ collective.Reducer = (*Transport)(nil)
+)
+
 // newTransport is the Transport over memory that was set up; reads says whether
 // the ranks read each other's memory.
 func newTransport(s *setup, mem *region, reads bool) *Transport {
 	v, ranks := s.view, s.ranks
-	t := &Transport{view: v, under: s.under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size())}
+	t := &Transport{view: v, under: s.under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size()), oneHost: len(ranks) == v.Size()}
 	t.reach = reach{arenas: s.options.Arenas, own: s.own, mark: s.mark, reads: reads, mapped: &mapped{region: mem, windows: map[window][]byte{}}}
 	for r := range t.index {
 		t.index[r] = slices.Index(ranks, r)
@@ -78,11 +85,18 @@ func (t *Transport) attend() {
 	runtime.KeepAlive(t)
 }
 
-// Failed is closed when the transport is broken, and then Err says by what.
-func (t *Transport) Failed() <-chan struct{} { return t.under.Failed() }
-
-// Err is what broke the transport, nil while nothing has.
-func (t *Transport) Err() error { return t.under.Err() }
+// Abilities is part of collective.Able. Of the transport under this one it keeps
+// what tells of failures and of late ranks. Where all ranks share memory no
+// connection carries messages.
+func (t *Transport) Abilities() collective.Abilities {
+	can := collective.Abilities{Tell: t.tell, Behind: t.under.Behind, Failed: t.under.Failed(), Err: t.under.Err, Free: t.free}
+	if t.oneHost {
+		can.Post, can.Reduce, can.Show = t, t, t.show
+	} else {
+		can.Streams = t.under.Streams
+	}
+	return can
+}
 
 // failure is what broke the transport, which is certain or imminent.
 func (t *Transport) failure() error {
@@ -145,7 +159,7 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return t.differ(peer, err)
 	}
 	l.taken += collective.HeaderSize
-	if !t.Posts() {
+	if !t.oneHost {
 		t.settle()
 	}
 	return t.read(peer, parts)
@@ -166,12 +180,8 @@ func (t *Transport) fail(err error) error {
 	return err
 }
 
-// Posts reports whether Post and Flush are of use: all ranks are on one host.
-func (t *Transport) Posts() bool { return len(t.ranks) == t.view.Size() }
-
-// Post is Send to a rank of this host that does not wait: what the ring has no
-// room for leaves while Recv and Flush run. It keeps neither h nor the list of
-// parts, but the bytes of the parts until Flush has returned.
+// Post is part of collective.Poster, to a rank of this host. What the ring has no
+// room for leaves during Recv and Flush.
 func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	if err := t.under.Err(); err != nil {
 		return err
@@ -194,7 +204,7 @@ func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	return t.drain(mostPosted)
 }
 
-// Flush waits until all that was posted is in the rings.
+// Flush is part of collective.Poster: what was posted is in the rings.
 func (t *Transport) Flush(context.Context) error {
 	if t.queued.Load() == 0 { // the frames of other goroutines are not waited for
 		return t.under.Err()
@@ -268,31 +278,18 @@ func (t *Transport) pushAll() (moved bool) {
 	return moved
 }
 
-// Tell is part of collective.Waiter.
-func (t *Transport) Tell(w *collective.Waits) (recv bool) {
+// tell is Abilities.Tell.
+func (t *Transport) tell(w *collective.Waits) (recv bool) {
 	t.waits = w
 	return true
-}
-
-// Behind is that of the transport under this one.
-func (t *Transport) Behind(seq uint64) (rank int, ok bool) { return t.under.Behind(seq) }
-
-// Streams is over how many connections a message travels at most: that of the
-// transport under this one, if it carries any.
-func (t *Transport) Streams(bytes int) int {
-	if s, ok := t.under.(interface{ Streams(bytes int) int }); ok && !t.Posts() {
-		return s.Streams(bytes)
-	}
-	return 1
 }
 
 // Abort is part of collective.Transport.
 func (t *Transport) Abort(cause *collective.RankError) { t.under.Abort(cause) }
 
-// Free unmaps the memory. The Transport is closed and no call is in progress,
-// which Close itself cannot know: to count who is inside would cost a small call
-// a tenth. Without Free the memory stays until the Transport is garbage.
-func (t *Transport) Free() {
+// free is Abilities.Free: it unmaps the memory. Close cannot, because counting the
+// calls in progress would cost a small call a tenth of its time.
+func (t *Transport) free() {
 	t.garbage.Stop()
 	t.mapped.close()
 }

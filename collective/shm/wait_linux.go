@@ -54,7 +54,7 @@ func (t *Transport) wait(word *uint64, least uint64, peer int, n need) error {
 			return nil
 		}
 	}
-	if n == room && !t.Posts() { // another goroutine than that of the call sends
+	if n == room && !t.oneHost { // another goroutine than that of the call sends
 		return t.outlast(word, least, peer, n)
 	}
 	t.wake()

@@ -43,6 +43,7 @@ func (u *lonely) Failed() <-chan struct{}           { return u.failed }
 func (u *lonely) Left(int) bool                     { return false }
 func (u *lonely) Begun(*collective.Header)          {}
 func (u *lonely) Behind(uint64) (rank int, ok bool) { return 0, false }
+func (u *lonely) Streams(int) int                   { return 1 }
 
 func (u *lonely) Close() error {
 	u.Abort(&collective.RankError{Err: collective.ErrClosed})
@@ -84,7 +85,7 @@ func parties(t *testing.T, size int) []party {
 	t.Cleanup(func() {
 		for _, p := range ps {
 			assert.NoError(t, p.Close())
-			p.Free()
+			p.free()
 			assert.NoError(t, p.arenas.Close())
 		}
 	})

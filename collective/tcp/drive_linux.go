@@ -122,19 +122,7 @@ func (l *Link) descriptor() (fd int, ok bool) {
 	return fd, true
 }
 
-// Posts reports whether Post and Flush are of use: all bulk Links are lanes.
-func (t *Transport) Posts() bool {
-	for r := range t.peers {
-		if r != t.view.Self && t.peers[r].lanes == nil {
-			return false
-		}
-	}
-	return len(t.peers) > 1
-}
-
-// Post is Send that does not wait: what the network does not take at once
-// leaves while Recv and Flush run. It keeps neither h nor the list of parts;
-// the bytes of the parts belong to the transport until Flush has returned.
+// Post is part of collective.Poster. Send uses it, too, for one peer's lanes.
 func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	d := &t.drive
 	d.using.RLock()
@@ -172,7 +160,7 @@ func (d *drive) queue(lanes []*lane, h *collective.Header, parts [][]byte) {
 	}
 }
 
-// Flush waits until all that was posted has left.
+// Flush is part of collective.Poster.
 func (t *Transport) Flush(ctx context.Context) error {
 	d := &t.drive
 	d.using.RLock()
@@ -224,7 +212,7 @@ func (t *Transport) settle() {
 	switch {
 	case to < 0: // another goroutine has sent it all
 		return
-	case !t.Posts(): // another goroutine than that of the call sends
+	case !t.posts: // another goroutine than that of the call sends
 		d.settle = t.sleep(d.settle, nil)
 		return
 	}

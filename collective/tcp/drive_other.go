@@ -23,10 +23,7 @@ func (l *lane) shut() {}
 
 func (t *Transport) free() {}
 
-// Posts reports that Post and Flush are of no use on this system.
-func (t *Transport) Posts() bool { return false }
-
-// Post is not possible on this system, see Posts.
+// Post is not possible on this system; Abilities does not offer it.
 func (t *Transport) Post(int, *collective.Header, [][]byte) error { return errors.ErrUnsupported }
 
 // Flush has nothing to wait for.

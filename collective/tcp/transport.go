@@ -19,7 +19,7 @@ const (
 )
 
 // Transport carries the messages of one View over Links. See
-// [collective.Transport] for what its methods promise.
+// [collective.Transport] and [collective.Poster] for what its methods promise.
 type Transport struct {
 	view  collective.View
 	peers []peer // by rank; the own one has no Links
@@ -27,6 +27,7 @@ type Transport struct {
 	streams int           // bulk Links of each peer
 	silence time.Duration // without any sign of life is a lost peer
 	whole   atomic.Bool   // all peers have connected
+	posts   bool          // all bulk Links are lanes, so that Post and Flush are of use
 
 	drive drive // of the peers' lanes
 	waits *collective.Waits
@@ -42,6 +43,11 @@ type Transport struct {
 	closing sync.Once
 	done    sync.WaitGroup
 }
+
+var (
+	_ collective.Able   = (*Transport)(nil)
+	_ collective.Poster = (*Transport)(nil)
+)
 
 // A peer is one other rank.
 type peer struct {
@@ -91,6 +97,7 @@ func (t *Transport) attach(rank int, l *Link) {
 
 // ready makes use of the bulk Links, once all are there.
 func (t *Transport) ready() {
+	t.posts = len(t.peers) > 1
 	for r := range t.peers {
 		if r == t.view.Self {
 			continue
@@ -100,6 +107,7 @@ func (t *Transport) ready() {
 		p.lanes = engage(r, p.bulk)
 		p.write.Unlock()
 		if p.lanes == nil {
+			t.posts = false
 			t.hire(r)
 		}
 	}
@@ -135,13 +143,22 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 	return t.carryIn(ctx, from, h, parts)
 }
 
-// Tell is part of collective.Waiter.
-func (t *Transport) Tell(w *collective.Waits) (recv bool) {
+// Abilities is part of collective.Able. It is called when all peers have connected.
+func (t *Transport) Abilities() collective.Abilities {
+	can := collective.Abilities{Tell: t.noteIn, Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
+	if t.posts {
+		can.Post = t
+	}
+	return can
+}
+
+// noteIn is Abilities.Tell.
+func (t *Transport) noteIn(w *collective.Waits) (recv bool) {
 	t.waits = w
 	return false
 }
 
-// Behind tells which rank has begun the fewest calls, if fewer than seq.
+// Behind returns the rank that has begun the fewest calls, if fewer than seq.
 func (t *Transport) Behind(seq uint64) (rank int, ok bool) {
 	least := seq
 	for r := range t.peers {

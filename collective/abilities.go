@@ -1,0 +1,83 @@
+package collective
+
+import "context"
+
+// Abilities are what a Transport can do besides sending messages. A nil field
+// means that it cannot. They never change. Either all ranks of a View have Reduce
+// or none has; the others may differ.
+type Abilities struct {
+	// Post sends in the goroutine of its caller.
+	Post Poster
+	// Reduce carries out whole operations in memory that all ranks share.
+	Reduce Reducer
+	// Show announces a Barrier, or an AllReduce in place, before the caller makes it
+	// by Reduce: work in between overlaps with the other ranks' calls on their way.
+	// The caller makes that call next, with the same o, even if the Transport breaks
+	// first: from Show on other ranks may write into the memory of o, and only the
+	// call ends that.
+	Show func(o *Operation)
+	// Tell says where to note waits, before the first call. The Transport notes them
+	// as far as it works in the goroutine of the call: how long a Poster waits for a
+	// peer to take what was posted, and, if Tell returns true, also how long Recv
+	// waits. It can leave out the first looks, which cost less than reading the
+	// clock. If Tell returns false, the engine times Recv.
+	Tell func(w *Waits) (recv bool)
+	// Behind returns the rank that has made the fewest calls, if fewer than seq.
+	Behind func(seq uint64) (rank int, ok bool)
+	// Streams returns the number of connections that carry a message of so many
+	// bytes, each a stripe of it. nil means one.
+	Streams func(bytes int) int
+	// Failed is closed when the Transport is broken. Err returns what broke it, and
+	// nil until then. A Transport has both or neither.
+	Failed <-chan struct{}
+	Err    func() error
+	// Free frees memory that other ranks may use until no call is in progress, which
+	// Close cannot know. It is called after Close, at most once. Without it the
+	// memory stays until the Transport is garbage.
+	Free func()
+}
+
+// Able is a Transport with Abilities.
+type Able interface {
+	Transport
+	Abilities() Abilities
+}
+
+// AbilitiesOf returns what t can do besides sending messages. An engine asks once.
+// A wrapper that passes some of them on has its own Abilities, and copies those
+// that stay true.
+func AbilitiesOf(t Transport) Abilities {
+	// This is the only type assertion on a Transport. Abilities is not a method of
+	// Transport because wrappers embed one: they would inherit abilities that bypass
+	// their own Send and Recv.
+	if a, ok := t.(Able); ok {
+		return a.Abilities()
+	}
+	return Abilities{}
+}
+
+// A Poster sends in the goroutine of its caller. What the network does not take
+// at once leaves during Recv and Flush.
+type Poster interface {
+	// Post sends a message to a rank and may return before it has left. It keeps
+	// neither h nor the list of parts, but the bytes of the parts until Flush has
+	// returned.
+	Post(to int, h *Header, parts [][]byte) error
+	// Flush waits until everything posted has left.
+	Flush(ctx context.Context) error
+}
+
+// A Reducer carries out operations in memory that all ranks share. No Send and no
+// Recv is in progress meanwhile. If another rank's operation has a different
+// Header, the error is a *MismatchError.
+type Reducer interface {
+	// AllReduce leaves in o.Dst the reduction of all ranks' o.Src, in ring order.
+	// The two may be the same memory. Whatever it returns, no other rank writes
+	// into that memory afterwards.
+	AllReduce(o *Operation) error
+	// AllGather leaves in o.Dst the o.Src of every rank, in rank order. o.Src has at
+	// most GatherBytes.
+	AllGather(o *Operation) error
+	// Barrier returns when every rank has called it.
+	Barrier(o *Operation) error
+}

@@ -43,7 +43,7 @@ func copyDevice(Ptr, Ptr, int, uintptr) error         { return supported() }
 func fill8(Ptr, byte, int, uintptr) error             { return supported() }
 func fill32(Ptr, uint32, int, uintptr) error          { return supported() }
 
-func streamNew() (uintptr, error)        { return 0, supported() }
+func streamNew(int) (uintptr, error)     { return 0, supported() }
 func streamDestroy(uintptr) error        { return supported() }
 func streamDone(uintptr) (bool, error)   { return false, supported() }
 func streamSync(uintptr) error           { return supported() }

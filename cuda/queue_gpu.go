@@ -13,9 +13,9 @@ import (
 	"gorgonia.org/cu"
 )
 
-func streamNew() (uintptr, error) {
-	s, err := cu.MakeStream(cu.NonBlocking)
-	return bits(s), failed("cuStreamCreate", err)
+func streamNew(priority int) (uintptr, error) {
+	s, err := cu.MakeStreamWithPriority(priority, cu.NonBlocking)
+	return bits(s), failed("cuStreamCreateWithPriority", err)
 }
 
 func streamDestroy(h uintptr) error {

@@ -11,7 +11,17 @@ type Stream struct{ handle uintptr }
 
 // NewStream makes a stream.
 func (d *Device) NewStream() (Stream, error) {
-	h, err := streamNew()
+	h, err := streamNew(0)
+	return Stream{h}, err
+}
+
+// urgent is a priority that the driver replaces by the greatest there is.
+const urgent = -100
+
+// NewUrgentStream makes a stream whose kernels get the next free multiprocessors,
+// before those of other streams: for short work that others will wait for.
+func (d *Device) NewUrgentStream() (Stream, error) {
+	h, err := streamNew(urgent)
 	return Stream{h}, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
@@ -30,7 +31,7 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 		if err := e.uncaptured(); err != nil {
 			return err
 		}
-		if err := e.queue(ctx, commands); err != nil {
+		if err := e.queue(ctx, e.config.Stream, commands); err != nil {
 			return err
 		}
 		return e.mark()
@@ -100,9 +101,9 @@ func (e *Engine) agreeOnCounts(ctx context.Context, s *started) error {
 
 // queue hands commands to NCCL and waits until it has queued them, which is when
 // the ranks have connected as the commands need. It is done on.
-func (e *Engine) queue(ctx context.Context, commands []nccl.Command) error {
+func (e *Engine) queue(ctx context.Context, s cuda.Stream, commands []nccl.Command) error {
 	e.use = unmarked
-	if err := e.link.do(func(c communicator) error { return c.queue(commands) }); err != nil {
+	if err := e.link.do(func(c communicator) error { return c.queue(s, commands) }); err != nil {
 		return err
 	}
 	return e.until(ctx, pauseDevice, e.idle)
@@ -115,14 +116,14 @@ func (e *Engine) finish(ctx context.Context) error {
 
 // uncaptured refuses a call that waits, where the stream is being captured.
 func (e *Engine) uncaptured() error {
-	capturing, err := e.gpu.capturing()
+	capturing, err := e.gpu.capturing(e.config.Stream)
 	if err == nil && capturing {
 		err = fmt.Errorf("ncclgroup: a Group's call in a capture: %w: Engine.Queue can be captured", collective.ErrUnsupported)
 	}
 	return err
 }
 
-// Queue puts a call of device vectors on the stream, for NCCL, and waits neither
+// Queue puts a call of device vectors on Config.Stream, for NCCL, and waits neither
 // for the device nor for other ranks. It may be captured; calls before that have
 // made the connections that it needs. Every rank queues the same, in the same
 // order among its Group's calls and its launches of graphs, none of which is in
@@ -130,6 +131,19 @@ func (e *Engine) uncaptured() error {
 // call is done there. ErrUnsupported says that NCCL is not used, or not for this:
 // then leave it to the Group.
 func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collective.Vector) error {
+	return e.queueOn(ctx, e.config.Stream, c, dst, src)
+}
+
+// Queued is [Engine.Queue] as a function of the stream, which may be another of the
+// device: for who queues work in an order of its own and repeats it, as nn/gpu's
+// Backend.Queue and Backend.Aside do. Calls on several streams are in one order, too,
+// and who makes a Group's call has those on other streams done, or waited for by
+// Config.Stream.
+func (e *Engine) Queued(ctx context.Context, c collective.Call, dst, src collective.Vector) func(cuda.Stream) error {
+	return func(s cuda.Stream) error { return e.queueOn(ctx, s, c, dst, src) }
+}
+
+func (e *Engine) queueOn(ctx context.Context, s cuda.Stream, c collective.Call, dst, src collective.Vector) error {
 	if !e.busy.TryLock() {
 		if e.closing.Load() {
 			return collective.ErrClosed
@@ -154,9 +168,9 @@ func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collecti
 	}
 	e.use = unused
 	err := e.gpu.on(ctx, func() error {
-		capturing, err := e.gpu.capturing()
+		capturing, err := e.gpu.capturing(s)
 		if err == nil {
-			err = e.queue(ctx, commands)
+			err = e.queue(ctx, s, commands)
 		}
 		if capturing { // so nothing is on the way
 			e.use = unused

@@ -61,13 +61,13 @@ type faultyComm struct {
 	f *faulty
 }
 
-func (c *faultyComm) queue(commands []nccl.Command) error {
+func (c *faultyComm) queue(s cuda.Stream, commands []nccl.Command) error {
 	if c.f.before != nil {
 		if err := c.f.before(); err != nil {
 			return err
 		}
 	}
-	return c.communicator.queue(commands)
+	return c.communicator.queue(s, commands)
 }
 
 func (c *faultyComm) AsyncError() error {

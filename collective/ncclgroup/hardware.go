@@ -23,9 +23,9 @@ type hardware interface {
 	uniqueID() (nccl.UniqueID, error)
 	join(size int, id nccl.UniqueID, rank int) (communicator, error) // aside
 
-	capturing() (bool, error) // on
-	mark() error              // on: at the end of the stream
-	passed() (bool, error)    // on or aside: the last mark
+	capturing(s cuda.Stream) (bool, error) // on
+	mark() error                           // on: at the end of Config.Stream
+	passed() (bool, error)                 // on or aside: the last mark
 
 	room(bytes int) ([]byte, error)                    // on: pinned memory, the same each time if it suffices
 	toHost(offset int, src uintptr, bytes int) error   // on: into room
@@ -37,9 +37,9 @@ type hardware interface {
 // no two methods are called at once.
 type communicator interface {
 	AsyncError() error
-	queue(commands []nccl.Command) error // on
-	Finalize() error                     // aside
-	Destroy() error                      // apart, as what follows
+	queue(s cuda.Stream, commands []nccl.Command) error // on
+	Finalize() error                                    // aside
+	Destroy() error                                     // apart, as what follows
 	Abort() error
 }
 
@@ -97,10 +97,10 @@ func (g *gpu) join(size int, id nccl.UniqueID, rank int) (communicator, error) {
 		}
 		return nil, err
 	}
-	return ended{c, g.stream}, nil
+	return ended{c}, nil
 }
 
-func (g *gpu) capturing() (bool, error) { return g.stream.Capturing() }
+func (g *gpu) capturing(s cuda.Stream) (bool, error) { return s.Capturing() }
 
 func (g *gpu) mark() error { return g.event.Record(g.stream) }
 
@@ -144,10 +144,7 @@ func (g *gpu) close() error {
 	return errors.Join(err, g.own.Close())
 }
 
-// ended is a communicator and the stream of its calls.
-type ended struct {
-	nccl.Comm
-	stream cuda.Stream
-}
+// ended is a communicator.
+type ended struct{ nccl.Comm }
 
-func (e ended) queue(commands []nccl.Command) error { return e.Group(e.stream, commands) }
+func (e ended) queue(s cuda.Stream, commands []nccl.Command) error { return e.Group(s, commands) }

@@ -44,7 +44,7 @@ type Options struct {
 	Cache string
 }
 
-// A Backend computes on one GPU, in one stream. It belongs to one goroutine at a
+// A Backend computes on one GPU, in one stream; a second has what Aside was given. It belongs to one goroutine at a
 // time.
 type Backend struct {
 	device  *cuda.Device
@@ -55,6 +55,7 @@ type Backend struct {
 	freed   error // of Close
 
 	stream   cuda.Stream
+	side     side
 	module   cuda.Module
 	kernels  map[string]kernel
 	products products
@@ -111,6 +112,9 @@ func (b *Backend) start() (err error) {
 		}
 	}
 	if b.stream, err = b.device.NewStream(); err != nil {
+		return err
+	}
+	if err := b.side.start(b.device); err != nil {
 		return err
 	}
 	if err := b.abort.open(b.device); err != nil {
@@ -185,7 +189,7 @@ func (b *Backend) Sync(ctx context.Context) error {
 		if b.recording != nil {
 			return fmt.Errorf("gpu: recording %q: %w", b.recording.key, refuse("Sync"))
 		}
-		err := b.stream.Sync(ctx)
+		err := b.wait(ctx)
 		if err != nil && ctx.Err() != nil {
 			return err
 		}
@@ -198,6 +202,17 @@ func (b *Backend) Sync(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// wait waits for both streams.
+func (b *Backend) wait(ctx context.Context) error {
+	if b.side.open { // not by Join, which does nothing after a failure
+		if err := b.side.join(b.stream); err != nil {
+			return err
+		}
+		b.changesAll()
+	}
+	return b.stream.Sync(ctx)
 }
 
 // Close waits for the device and frees all memory. Inside Do it leaves the
@@ -225,7 +240,7 @@ func (b *Backend) release() error {
 		}
 	}
 	if b.stream != (cuda.Stream{}) {
-		note(b.stream.Sync(context.Background()))
+		note(b.wait(context.Background()))
 	}
 	for _, r := range b.recordings {
 		note(r.destroy())
@@ -242,6 +257,7 @@ func (b *Backend) release() error {
 	if b.module != (cuda.Module{}) {
 		note(b.module.Unload())
 	}
+	note(b.side.close())
 	if b.stream != (cuda.Stream{}) {
 		note(b.stream.Destroy())
 	}

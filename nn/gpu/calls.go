@@ -7,7 +7,7 @@ import "fmt"
 // microseconds, and a repetition is one however much it does.
 type Calls struct {
 	Kernels int // launches of a kernel, outside repetitions
-	Others  int // matrix products, memory set to zero, and what Queue was given, outside repetitions
+	Others  int // matrix products, memory set to zero, what Queue and Aside were given, and Join, outside repetitions
 	Copies  int // between host and device
 	Repeats int // of recordings
 }

@@ -40,7 +40,9 @@
 // launch of a graph, or a part of one, and nothing else; [Backend.Nodes] and
 // [Backend.Calls] count.
 //
-// A sum over ranks is a part of the recording if it is queued by [Backend.Queue].
+// A sum over ranks is a part of the recording if it is queued by [Backend.Queue], or
+// by [Backend.Aside], which has it done on a second stream while the backward pass
+// goes on; [Backend.Join] comes before the update then.
 // If it is broken off, [Backend.Abort] before it ends keeps its garbage out of the
 // parameters. [Backend.Forget] ends recordings before what they use.
 package gpu

@@ -86,7 +86,7 @@ func (b *Backend) Record(key string, fn func() error) (func() error, error) {
 		return nil, fmt.Errorf("gpu: recording %q: %w", key, err)
 	}
 	if old := b.recordings[key]; old != nil {
-		if err := errors.Join(b.stream.Sync(context.Background()), old.destroy()); err != nil {
+		if err := errors.Join(b.wait(context.Background()), old.destroy()); err != nil {
 			return nil, fmt.Errorf("gpu: the earlier recording %q: %w", key, err)
 		}
 	}
@@ -121,11 +121,14 @@ func (b *Backend) Forget() error {
 
 // trace runs fn and notes in r what it queues.
 func (b *Backend) trace(r *recording, fn func() error) error {
+	b.Join()
 	b.recorded.rewind()
 	b.changesAll()
 	b.recording = r
 	defer func() { b.recording = nil }()
-	if err := fn(); err != nil {
+	err := fn()
+	b.Join() // a captured stream ends where it began
+	if err != nil {
 		return err
 	}
 	if b.failure != nil { // it stays: a part of the work was left out
@@ -177,6 +180,9 @@ func (b *Backend) launchAgain(r *recording) error {
 		if r.pace.ahead(r.ticks); b.failure != nil {
 			return b.failure
 		}
+	}
+	if b.Join(); b.failure != nil {
+		return b.failure
 	}
 	run := r.run
 	if r.graph != nil {

@@ -17,9 +17,9 @@ import (
 //	w = w - LearnRate·L2·w                if L2IsWeightDecay
 //	average = d·average + (1-d)·w         if UseAverages, d = min((1+t)/(10+t), .9999)
 //
-// (Kingma and Ba, ICLR 2015, with Eps outside the bias correction.) With Beta2 0
-// there are no moments and w = w - LearnRate·g, as in [SGD]. Scaling by t uses
-// the current betas.
+// (Kingma and Ba, ICLR 2015, with Eps outside the bias correction). If Beta2 is 0 there
+// are no moments and w = w - LearnRate·g, as in [SGD]. The bias correction for update t
+// uses the betas scheduled for that update.
 type Adam struct {
 	LearnRate, Beta1, Beta2, Eps Schedule
 	L2, GradClip                 Schedule
@@ -29,8 +29,8 @@ type Adam struct {
 
 var _ Optimizer = Adam{}
 
-// DefaultAdam returns the defaults of Thinc's Adam.v1: rate .001, betas .9 and
-// .999, eps 1e-8, no L2, clipping at 1, averages.
+// DefaultAdam returns the defaults of Thinc's Adam.v1: learn rate .001, betas .9 and
+// .999, eps 1e-8, no L2, clipping at 1, and averages.
 func DefaultAdam() Adam {
 	return Adam{
 		LearnRate:       Constant(.001),
@@ -62,12 +62,12 @@ func (a Adam) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
 func (a Adam) Hyper(step int) ([nn.HyperLen]float32, Form) {
 	h := a.hyper(step)
 	if h[nn.HyperBeta2] == 0 {
-		return h, formOf(bySGD, h)
+		return h, formOf(ruleSGD, h)
 	}
-	return h, formOf(byAdam, h)
+	return h, formOf(ruleAdam, h)
 }
 
-// hyper returns the kernel's hyper-parameters after step updates.
+// hyper returns the kernel's hyper-parameters for the update that follows step updates.
 func (a Adam) hyper(step int) [nn.HyperLen]float32 {
 	t := step + 1
 	beta1, beta2 := a.Beta1.at(step), a.Beta2.at(step)

@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// Gradient descent on w² with a rate that halves each step, from 1/4.
+// Gradient descent on w² with a rate that starts at 1/4 and halves each step.
 func ExampleStep() {
 	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
 	w := b.Param("w", []int{1}, nn.Uniform(8, 8))

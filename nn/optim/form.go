@@ -2,14 +2,14 @@ package optim
 
 import "github.com/ringtrain/ringtrain/nn"
 
-// A Recordable is an Optimizer that can say what an update takes without making
-// it, so that a recording can hold the kernels and find the hyper-parameters of
-// each step in memory.
+// A Recordable is an Optimizer that can describe an update without performing
+// it. A recording then holds the kernels and reads the hyper-parameters of
+// each step from memory.
 type Recordable interface {
 	Optimizer
-	// Hyper returns the hyper-parameters of the update after step updates, and what
-	// kernels take them. Where one set of hyper-parameters does not do for it the
-	// Form is the zero Form, and the update is made by Update.
+	// Hyper returns the hyper-parameters of the update that follows step updates, and the
+	// kernels that use them. An update that needs more than one set of hyper-parameters
+	// has the zero Form and must be done by Update.
 	Hyper(step int) ([nn.HyperLen]float32, Form)
 }
 
@@ -19,19 +19,19 @@ var (
 	_ Recordable = SGD{}
 )
 
-// A Form is which kernels an update takes. Updates of equal Forms are the same
-// kernels on the same Buffers, whatever their hyper-parameters. The zero Form is
-// of no kernels.
+// A Form identifies the kernels of an update. Updates with equal Forms run the
+// same kernels on the same Buffers, whatever their hyper-parameters. The zero
+// Form has no kernels.
 type Form struct {
-	rule  rule
-	clips bool // norms are needed
-	still bool // moments move; values and averages stay
-	along bool // the gradient is the first moment
+	rule        rule
+	clips       bool // needs norms
+	momentsOnly bool // updates moments but not values and averages
+	alongMoment bool // uses the first moment as the gradient
 }
 
-// String says which, for keys and errors.
+// String returns a description for recording keys and errors.
 func (f Form) String() string {
-	name := map[rule]string{none: "none", bySGD: "SGD", byAdam: "Adam"}[f.rule]
+	name := map[rule]string{noRule: "none", ruleSGD: "SGD", ruleAdam: "Adam"}[f.rule]
 	if f.clips {
 		name += ", clipped"
 	}
@@ -41,26 +41,25 @@ func (f Form) String() string {
 type rule uint8
 
 const (
-	none rule = iota
-	bySGD
-	byAdam
+	noRule rule = iota
+	ruleSGD
+	ruleAdam
 )
 
-// formOf is the Form of a rule with these hyper-parameters.
+// formOf returns the Form of a rule with these hyper-parameters.
 func formOf(r rule, h [nn.HyperLen]float32) Form { return Form{rule: r, clips: h[nn.HyperClip] > 0} }
 
-// Apply queues the kernels of a Form on all parameters: what Update does once it
-// has put the hyper-parameters into hyper. It copies nothing, so a recording
-// can hold it.
+// Apply queues the kernels of a Form for all parameters: what Update does after copying
+// the hyper-parameters to hyper. It copies nothing, so a recording can contain it.
 func Apply(f Form, b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer) {
 	apply(f, b, p, s, Whole(p), hyper)
 }
 
-// Spend is Apply to gradients that are multiplied by scale first, such as sums by
-// 1 over the number of rows, and that are 0 afterwards. A backend that updates all
-// parameters at once does the three at once.
+// Spend is Apply to gradients that are first multiplied by scale, such as 1
+// over the number of rows, and are zeroed afterwards. An nn.ArenaUpdate backend
+// does all three at once.
 func Spend(f Form, b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale float32) {
-	if a, ok := b.(nn.ArenaUpdate); ok { // a Form that is not internal goes by the gradients
+	if a, ok := b.(nn.ArenaUpdate); ok { // exported Forms never set alongMoment
 		s.arena(f, a, p, nn.Gradients{Arena: p.Grads, Scale: scale, Clear: true}, hyper)
 		return
 	}
@@ -69,13 +68,13 @@ func Spend(f Form, b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale 
 	b.Zero(p.Grads)
 }
 
-// apply calls the kernels of f for what part covers: those of the whole arena
-// where that is all and the backend has them, else those of each parameter after
-// its norm is known.
+// apply calls the kernels of f for part. If part is everything and the backend
+// can update whole arenas, it uses that; otherwise it updates each parameter
+// after computing its norm.
 func apply(f Form, b nn.Backend, p *nn.Params, s *State, part Part, hyper nn.Buffer) {
 	if a, ok := b.(nn.ArenaUpdate); ok && part.whole(p) {
 		g := nn.Gradients{Arena: p.Grads, Scale: 1}
-		if f.along {
+		if f.alongMoment {
 			g.Arena = s.Slots[SlotM]
 		}
 		s.arena(f, a, p, g, hyper)
@@ -89,31 +88,31 @@ func apply(f Form, b nn.Backend, p *nn.Params, s *State, part Part, hyper nn.Buf
 		if f.clips {
 			b.SquaredNorm(norms, q.Grads, q.Values, hyper)
 		}
-		if f.still {
+		if f.momentsOnly {
 			average = nn.Buffer{}
 		}
-		if f.along {
+		if f.alongMoment {
 			g = m
 		}
 		switch f.rule {
-		case bySGD:
+		case ruleSGD:
 			b.SGD(w, g, average, norms, hyper)
-		case byAdam:
+		case ruleAdam:
 			b.Adam(w, g, m, s.slot(SlotV, q, lo, hi), average, norms, hyper)
 		}
 	}
 }
 
-// arena is apply to all parameters at once.
+// arena is apply for all parameters at once.
 func (s *State) arena(f Form, b nn.ArenaUpdate, p *nn.Params, g nn.Gradients, hyper nn.Buffer) {
 	average := s.Slots[SlotAverage]
-	if f.still {
+	if f.momentsOnly {
 		average = nn.Buffer{}
 	}
 	switch f.rule {
-	case bySGD:
+	case ruleSGD:
 		b.SGDArena(p, g, average, s.norms, hyper)
-	case byAdam:
+	case ruleAdam:
 		b.AdamArena(p, g, s.Slots[SlotM], s.Slots[SlotV], average, s.norms, hyper)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// Update is Apply of the Form and the hyper-parameters that Hyper returns.
-func TestApplyIsUpdate(t *testing.T) {
+// Update equals Apply of the Form and hyper-parameters that Hyper returns.
+func TestApplyEqualsUpdate(t *testing.T) {
 	unclipped := optim.DefaultAdam()
 	unclipped.GradClip, unclipped.LearnRate = nil, optim.WarmupLinear(.01, 3, 9)
-	becomes := optim.DefaultAdam() // moments end
+	becomes := optim.DefaultAdam() // after step 4 there are no moments
 	becomes.Beta2 = optim.ConstantThen(.999, 4, optim.Constant(0))
 	for name, o := range map[string]optim.Recordable{
 		"SGD": optim.DefaultSGD(.1), "Adam": optim.DefaultAdam(), "RAdam": optim.DefaultRAdam(), "without clipping": unclipped, "becomes SGD": becomes,
@@ -44,7 +44,7 @@ func TestApplyIsUpdate(t *testing.T) {
 					b.Copy(hyper, h[:])
 					if step%2 == 0 {
 						optim.Apply(form, b, p, states[i], hyper)
-					} else { // of sums
+					} else { // from sums
 						b.Scale(p.Grads, 4)
 						optim.Spend(form, b, p, states[i], hyper, .25)
 						require.Zero(t, slices.Max(p.Grads.Float32s()))
@@ -62,7 +62,7 @@ func TestApplyIsUpdate(t *testing.T) {
 			case "becomes SGD":
 				require.Len(t, forms, 2)
 			default:
-				require.Len(t, forms, 1, "one recording serves all steps")
+				require.Len(t, forms, 1, "all steps share one Form")
 			}
 			if name == "RAdam" {
 				for _, n := range forms {
@@ -73,7 +73,7 @@ func TestApplyIsUpdate(t *testing.T) {
 	}
 }
 
-// perceptron is the parameters of a small network.
+// perceptron returns the parameters of a small network.
 func perceptron(t *testing.T, b nn.Backend) *nn.Params {
 	m, err := nn.NewClassifier(b, models.ReluReluSoftmax(9, 0), []int{5}, 3, 1)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// params returns two parameters, the first of several blocks.
+// params returns two parameters; the first has several blocks.
 func params(t *testing.T) (*nn.Params, *cpu.Backend) {
 	be, b := cpu.New(cpu.Options{}), nn.NewBuilder(1)
 	b.Param("W", []int{100, 90}, nn.Uniform(-1, 1))
@@ -22,7 +22,8 @@ func params(t *testing.T) (*nn.Params, *cpu.Backend) {
 	return p, be
 }
 
-// gradients fills p.Grads with numbers of a step, W's of norm about 95·size.
+// gradients fills p.Grads with numbers that depend on step; those of W have a norm of
+// about 95·size.
 func gradients(p *nn.Params, step int, size float64) {
 	r := rand.New(rand.NewPCG(uint64(step), 7))
 	for _, q := range p.List {
@@ -40,13 +41,13 @@ func requireClose(t *testing.T, want, got []float64, what string) {
 	}
 }
 
-// Every setting against Thinc's rule in float64, over five steps.
+// For every setting, five updates equal Thinc's rule in float64.
 func TestUpdatesEqualThinc(t *testing.T) {
 	adam := settings{rate: .01, beta1: .9, beta2: .999, eps: 1e-8, clip: 1, decay: true}
 	for name, change := range map[string]func(s *settings, size *float64){
 		"defaults":           func(*settings, *float64) {},
 		"no clip":            func(s *settings, _ *float64) { s.clip = 0 },
-		"gradients in reach": func(_ *settings, size *float64) { *size = .001 },
+		"below clip":         func(_ *settings, size *float64) { *size = .001 },
 		"weight decay":       func(s *settings, _ *float64) { s.l2 = .1 },
 		"L2 in the gradient": func(s *settings, _ *float64) { s.l2, s.decay = .1, false },
 		"L2 without clip":    func(s *settings, _ *float64) { s.l2, s.decay, s.clip = .1, false, 0 },
@@ -84,7 +85,7 @@ func checkAgainstThinc(t *testing.T, s settings, size float64, o optim.Optimizer
 		before := append([]float32(nil), p.Grads.Float32s()...)
 		optim.Step(o, be, p, state)
 		require.Equal(t, step+1, state.Step)
-		require.Equal(t, before, p.Grads.Float32s(), "gradients stay")
+		require.Equal(t, before, p.Grads.Float32s(), "gradients do not change")
 		for i, q := range p.List {
 			want[i].update(q.Grads.Float32s())
 			requireClose(t, want[i].w, widen(q.Values), q.Name)
@@ -98,7 +99,7 @@ func checkAgainstThinc(t *testing.T, s settings, size float64, o optim.Optimizer
 	}
 }
 
-// Clipping is per parameter: a huge gradient of one does not shrink the other's.
+// Clipping is per parameter: a huge gradient of one does not shrink another's.
 func TestClipIsPerParameter(t *testing.T) {
 	p, be := params(t)
 	o := optim.DefaultSGD(1)
@@ -126,8 +127,8 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, optim.SGD{}.Slots())
 }
 
-// A schedule sees how many updates were done; nil is 0.
-func TestScheduleIsFollowed(t *testing.T) {
+// A schedule is given the number of updates done. A nil schedule is 0.
+func TestSchedulesAreUsed(t *testing.T) {
 	p, be := params(t)
 	var asked []int
 	o := optim.SGD{LearnRate: func(step int) float64 {
@@ -144,7 +145,7 @@ func TestScheduleIsFollowed(t *testing.T) {
 	require.InDelta(t, w-2*7-2*8, p.List[1].Values.Float32s()[0], 1e-5)
 }
 
-// To update by parts gives the bits of one update of the whole.
+// Updating in parts gives the same bits as one whole update.
 func TestPartsEqualWhole(t *testing.T) {
 	o := optim.DefaultAdam()
 	o.L2 = optim.Constant(.01)
@@ -171,7 +172,7 @@ func TestPartsEqualWhole(t *testing.T) {
 	}
 }
 
-func TestPartLeavesTheRest(t *testing.T) {
+func TestPartChangesNothingElse(t *testing.T) {
 	p, be := params(t)
 	o := optim.DefaultAdam()
 	state := optim.NewState(be, p, o)
@@ -188,7 +189,7 @@ func TestPartLeavesTheRest(t *testing.T) {
 	}
 }
 
-// A state rebuilt from Step and Slots goes on with the same bits.
+// A state restored from Step and Slots continues with the same bits.
 func TestStateSurvivesACheckpoint(t *testing.T) {
 	o := optim.DefaultAdam()
 	p, be := params(t)

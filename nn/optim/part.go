@@ -6,25 +6,25 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Part says what one Update covers: some whole parameters, or a range of
-// blocks of one. Each Part of a step may be updated by another worker.
+// A Part is what one Update covers: some whole parameters, or a range of blocks of one
+// parameter. A different worker may update each Part of a step.
 type Part struct {
 	params []*nn.Param
-	lo, hi int // elements of the only parameter; hi < 0: all
+	lo, hi int // elements of the only parameter; hi < 0 means all
 }
 
-// Whole is every parameter.
+// Whole returns the Part with every parameter.
 func Whole(p *nn.Params) Part { return Part{params: p.List, hi: -1} }
 
-// Only is the given parameters, all of each.
+// Only returns the Part with all of the given parameters.
 func Only(params ...*nn.Param) Part { return Part{params: params, hi: -1} }
 
-// BlocksOf is blocks lo to hi, hi not included, of nn.BlockSize elements of one
-// parameter; the last block may be shorter. It is for workers that each update
-// their own blocks of their own replica: to update all blocks of one replica in
-// turn gives the bits of one update, unless L2 is part of the gradient and
-// gradients are clipped, because then the norm depends on values. Like slicing
-// it panics at Update if the parameter has fewer than lo blocks.
+// BlocksOf returns blocks lo to hi, excluding hi, of one parameter. A block has
+// nn.BlockSize elements; the last may be shorter. It is meant for workers that each
+// update their own blocks of their own replica. Updating all blocks of one replica in
+// turn gives the bits of a single update, unless L2 is part of the gradient and gradients
+// are clipped: the norm then depends on values that change. Update panics if the
+// parameter has fewer than lo blocks.
 func BlocksOf(q *nn.Param, lo, hi int) Part {
 	return Part{
 		params: []*nn.Param{q},
@@ -33,7 +33,7 @@ func BlocksOf(q *nn.Param, lo, hi int) Part {
 	}
 }
 
-// whole reports whether the part is every parameter of p.
+// whole reports whether the part covers every parameter of all.
 func (p Part) whole(all *nn.Params) bool { return p.hi < 0 && slices.Equal(p.params, all.List) }
 
 // span returns the elements of q that the part covers.

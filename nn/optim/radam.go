@@ -6,10 +6,10 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// RAdam is Thinc's RAdam.v1: Adam whose rate is held back while its second moment
-// rests on few gradients (Liu et al., "On the Variance of the Adaptive Learning
-// Rate and Beyond", 2019). With m, v, clipping, L2 and averages as in [Adam], and
-// after update number n, counted from 1,
+// RAdam is Thinc's RAdam.v1: Adam with a smaller learn rate while the estimate of the
+// second moment is based on few gradients (Liu et al., "On the Variance of the Adaptive
+// Learning Rate and Beyond", 2019). m, v, clipping, L2 and averages are as in [Adam].
+// Update number n, counted from 1, is
 //
 //	t = n + 1
 //	ρ∞ = 2/(1-Beta2) - 1
@@ -18,9 +18,9 @@ import (
 //	w = w - LearnRate·r/(1-Beta1ᵗ)·m/(√v + Eps)    if ρ >= 5
 //	w = w - LearnRate/(1-Beta1ᵗ)·m                 otherwise
 //
-// It departs from the paper in two places, as Thinc does: t runs ahead of the
-// updates by one, and the second moment counts from ρ >= 5 on, not above 4. Eps is
-// outside the bias correction.
+// Like Thinc it differs from the paper in two places: t is one more than the number of
+// updates, and the second moment is used if ρ >= 5 instead of ρ > 4. Eps is outside
+// the bias correction.
 type RAdam struct {
 	LearnRate, Beta1, Beta2, Eps Schedule
 	L2, GradClip                 Schedule
@@ -30,42 +30,44 @@ type RAdam struct {
 
 var _ Optimizer = RAdam{}
 
-// DefaultRAdam returns the defaults of Thinc's RAdam.v1, which are those of
-// [DefaultAdam].
+// DefaultRAdam returns the defaults of Thinc's RAdam.v1, which equal those
+// of [DefaultAdam].
 func DefaultRAdam() RAdam { return RAdam(DefaultAdam()) }
 
-// Slots implements Optimizer. They are those of Adam.
+// Slots implements Optimizer, with the same slots as Adam.
 func (o RAdam) Slots() []string { return Adam(o).Slots() }
 
-// leastLength is how many gradients, as it were, the second moment must rest on.
-const leastLength = 5
+// minLength is the smallest ρ, the length of the approximated moving average, for which
+// an update uses the second moment.
+const minLength = 5
 
 // Update implements Optimizer.
 func (o RAdam) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
 	h, adaptive := o.hyper(s.Step)
-	f := formOf(byAdam, h)
+	f := formOf(ruleAdam, h)
 	if adaptive {
 		update(f, h, b, p, s, part)
 		return
 	}
-	// A step along the first moment is one of SGD, after the moments were moved
-	// by an Adam that leaves the values alone.
-	f.still = true
-	update(f, still(h), b, p, s, part)
-	update(Form{rule: bySGD, along: true}, along(h), b, p, s, part)
+	// A step along the first moment takes two updates: an Adam that changes only the
+	// moments, then an SGD that uses the first moment as its gradient.
+	f.momentsOnly = true
+	update(f, momentsOnly(h), b, p, s, part)
+	update(Form{rule: ruleSGD, alongMoment: true}, alongMoment(h), b, p, s, part)
 }
 
-// Hyper implements Recordable. The first few updates, which are two, have no Form.
+// Hyper implements Recordable. The first few updates consist of two, so
+// they have no Form.
 func (o RAdam) Hyper(step int) ([nn.HyperLen]float32, Form) {
 	h, adaptive := o.hyper(step)
 	if !adaptive {
 		return h, Form{}
 	}
-	return h, formOf(byAdam, h)
+	return h, formOf(ruleAdam, h)
 }
 
-// hyper returns the kernel's hyper-parameters after step updates, and whether
-// the second moment counts.
+// hyper returns the kernel's hyper-parameters for the update that follows step updates,
+// and whether it uses the second moment.
 func (o RAdam) hyper(step int) (h [nn.HyperLen]float32, adaptive bool) {
 	rate, beta1, beta2 := o.LearnRate.at(step), o.Beta1.at(step), o.Beta2.at(step)
 	h = terms{
@@ -81,28 +83,28 @@ func (o RAdam) hyper(step int) (h [nn.HyperLen]float32, adaptive bool) {
 	return h, adaptive
 }
 
-// rectify returns what a rate is held back by, or 1 where the second moment rests
-// on too little.
+// rectify returns the factor r of the learn rate. It returns 1 and false if too few
+// gradients contribute to the second moment.
 func rectify(beta2, t float64) (r float64, adaptive bool) {
 	past := math.Pow(beta2, t)
 	limit := 2/(1-beta2) - 1
 	length := limit - 2*t*past/(1-past)
-	if !(length >= leastLength) {
+	if !(length >= minLength) {
 		return 1, false
 	}
 	return math.Sqrt((1 - past) * (length - 4) / (limit - 4) * (length - 2) / length * limit / (limit - 2)), true
 }
 
-// still is h for moments that move while the values stay. Eps is 1 because
-// nothing may become 0/0.
-func still(h [nn.HyperLen]float32) [nn.HyperLen]float32 {
+// momentsOnly returns h for an update that changes moments but not values.
+// Eps is 1 to avoid 0/0.
+func momentsOnly(h [nn.HyperLen]float32) [nn.HyperLen]float32 {
 	h[nn.HyperRate], h[nn.HyperDecay], h[nn.HyperEps] = 0, 0, 1
 	return h
 }
 
-// along is h for a step of SGD along the first moment, in which L2 and clipping
-// have had their part.
-func along(h [nn.HyperLen]float32) [nn.HyperLen]float32 {
+// alongMoment returns h for an SGD step along the first moment, which already
+// includes L2 and clipping.
+func alongMoment(h [nn.HyperLen]float32) [nn.HyperLen]float32 {
 	h[nn.HyperL2], h[nn.HyperClip] = 0, 0
 	return h
 }

@@ -18,13 +18,13 @@ func radam(s settings) optim.RAdam {
 	}
 }
 
-// RAdam is the algorithm of the paper but for the two things in which Thinc
-// departs from it, from the steps along the first moment to the adaptive ones.
-func TestRAdamIsThePapers(t *testing.T) {
+// RAdam is the paper's algorithm with Thinc's two changes, both for steps along the first
+// moment and for adaptive ones.
+func TestRAdamEqualsPaper(t *testing.T) {
 	plain := settings{rate: .01, beta1: .9, beta2: .999, eps: 1e-8}
 	for name, change := range map[string]func(s *settings){
 		"defaults":      func(*settings) {},
-		"short memory":  func(s *settings) { s.beta2 = .9 }, // ρ stays below ρ∞ = 19
+		"short memory":  func(s *settings) { s.beta2 = .9 }, // ρ∞ is 19
 		"never adapts":  func(s *settings) { s.beta2 = .6 }, // ρ∞ is 4
 		"no second":     func(s *settings) { s.beta2 = 0 },
 		"no first":      func(s *settings) { s.beta1 = 0 },
@@ -56,9 +56,9 @@ func TestRAdamIsThePapers(t *testing.T) {
 	}
 }
 
-// The first update with the moment's own size: Thinc divides by 1-beta1², not
-// by 1-beta1 as the paper does, and the fifth is the first that is adaptive.
-func TestRAdamDepartsAsThincDoes(t *testing.T) {
+// In steps along the first moment Thinc divides by 1-beta1² in the first update, not by
+// 1-beta1 as in the paper. The fifth update is the first adaptive one.
+func TestRAdamDiffersFromPaperLikeThinc(t *testing.T) {
 	s := settings{rate: .5, beta1: .9, beta2: .999, eps: 1e-8}
 	o := radam(s)
 	p, be := params(t)
@@ -80,8 +80,8 @@ func TestRAdamDepartsAsThincDoes(t *testing.T) {
 	}
 }
 
-// What comes before and after the step is Adam's: L2, clipping, decay, averages.
-func TestRAdamKeepsThincsTerms(t *testing.T) {
+// The rest of the update is Adam's: L2, clipping, decay and averages.
+func TestRAdamSharesAdamsTerms(t *testing.T) {
 	for name, change := range map[string]func(s *settings){
 		"clip":               func(s *settings) { s.clip = 1 },
 		"weight decay":       func(s *settings) { s.l2, s.decay = .1, true },
@@ -134,7 +134,7 @@ func length(g []float64) float64 {
 	return math.Sqrt(sum)
 }
 
-// Where no gradient ever came nothing moves, whatever Eps is.
+// Without gradients nothing moves, whatever Eps is.
 func TestRAdamWithoutGradients(t *testing.T) {
 	o := optim.DefaultRAdam()
 	o.Eps = nil

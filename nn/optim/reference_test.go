@@ -6,14 +6,14 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// settings are the hyper-parameters of the reference.
+// settings holds the hyper-parameters of the reference.
 type settings struct {
 	rate, beta1, beta2, eps, l2, clip float64
 	decay                             bool
 }
 
-// thinc is Thinc's Optimizer.__call__ for one parameter in float64, written from
-// its documentation and not from the code under test.
+// thinc is Thinc's Optimizer.__call__ for one parameter in float64, written from its
+// documentation rather than from the code under test.
 type thinc struct {
 	settings
 	w, m, v, average []float64
@@ -82,13 +82,13 @@ func widen(b nn.Buffer) []float64 {
 	return v
 }
 
-// liu is RAdam for one parameter in float64, Algorithm 2 of Liu et al. 2019 as it
-// is printed, with Eps in the denominator against division by 0. Two numbers say
-// where another implementation departs from it.
+// liu is RAdam for one parameter in float64: Algorithm 2 of Liu et al. 2019 as printed,
+// with Eps in the denominator to avoid division by 0. Two fields describe how an
+// implementation differs.
 type liu struct {
 	settings
-	above float64 // the second moment counts if ρ > above; 4 in the paper
-	ahead float64 // what t is ahead of the updates; 0 in the paper
+	above float64 // use the second moment if ρ > above; 4 in the paper
+	ahead float64 // t minus the number of updates; 0 in the paper
 
 	w, m, v []float64
 	updates float64

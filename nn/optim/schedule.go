@@ -2,18 +2,17 @@ package optim
 
 import "math"
 
-// A Schedule is a hyper-parameter that may change with training: its value for
-// the update after step updates have been made, so 0 for the first. A nil
-// Schedule is 0. It is a pure function: every worker gets the same value, and a
-// training that was stopped goes on with the values it would have had. The
-// schedules below are Thinc's of the same names.
+// A Schedule is a hyper-parameter that may change during training. Its argument is the
+// number of updates done so far, 0 for the first update. A nil Schedule is 0. It is a
+// pure function, so every worker gets the same value and a resumed run continues with the
+// right values. The schedules below are Thinc's schedules of the same names.
 type Schedule func(step int) float64
 
 // Constant returns a Schedule that is always v.
 func Constant(v float64) Schedule { return func(int) float64 { return v } }
 
-// ConstantThen is v for so many steps and from then on another schedule, which
-// begins at its own step 0.
+// ConstantThen is v for the given number of steps and then another schedule, which
+// starts at its own step 0.
 func ConstantThen(v float64, steps int, then Schedule) Schedule {
 	return func(step int) float64 {
 		if step < steps {
@@ -23,13 +22,13 @@ func ConstantThen(v float64, steps int, then Schedule) Schedule {
 	}
 }
 
-// Decaying is base/(1 + decay·(t+step)); t is where it begins, mostly 0.
+// Decaying is base/(1 + decay·(t+step)). t is the offset of the first step, usually 0.
 func Decaying(base, decay, t float64) Schedule {
 	return func(step int) float64 { return base * (1 / (1 + decay*(t+float64(step)))) }
 }
 
-// Compounding is start·compoundˢᵗᵉᵖ, no further than stop: at most stop if start
-// is below it, at least stop if it is above.
+// Compounding is start·compoundˢᵗᵉᵖ, limited by stop: at most stop if start is below it,
+// at least stop if start is above it.
 func Compounding(start, stop, compound float64) Schedule {
 	return func(step int) float64 {
 		v := start * math.Pow(compound, float64(step))
@@ -41,7 +40,7 @@ func Compounding(start, stop, compound float64) Schedule {
 }
 
 // WarmupLinear rises from 0 to rate over warmup steps, then falls to 0 at step
-// total, and stays there.
+// total and stays there.
 func WarmupLinear(rate float64, warmup, total int) Schedule {
 	return func(step int) float64 {
 		if step < warmup {
@@ -51,10 +50,9 @@ func WarmupLinear(rate float64, warmup, total int) Schedule {
 	}
 }
 
-// SlantedTriangular rises to top over the first cut share of so many steps
-// and falls over the rest to top/ratio (Howard and Ruder, 2018). Thinc's defaults
-// are a cut of .1 and a ratio of 32; t is where it begins, mostly 0. The whole
-// number of steps in the first share must not be 0.
+// SlantedTriangular rises to top over the first cut·steps steps, then falls to top/ratio
+// over the remaining steps (Howard and Ruder, 2018). Thinc's defaults are cut .1 and
+// ratio 32. t is the offset of the first step, usually 0. cut·steps must be at least 1.
 func SlantedTriangular(top float64, steps int, cut, ratio, t float64) Schedule {
 	peak := math.Trunc(float64(steps) * cut)
 	return func(step int) float64 {
@@ -67,8 +65,8 @@ func SlantedTriangular(top float64, steps int, cut, ratio, t float64) Schedule {
 	}
 }
 
-// CyclicTriangular goes from low to high in period steps and back in as many,
-// again and again (Smith, 2017).
+// CyclicTriangular rises from low to high in period steps, falls back in as many, and
+// repeats (Smith, 2017).
 func CyclicTriangular(low, high float64, period int) Schedule {
 	return func(step int) float64 {
 		at, half := float64(step+1), float64(period)
@@ -77,7 +75,7 @@ func CyclicTriangular(low, high float64, period int) Schedule {
 	}
 }
 
-// at returns the value at a step.
+// at returns the value at a step, 0 for a nil Schedule.
 func (s Schedule) at(step int) float64 {
 	if s == nil {
 		return 0

@@ -17,9 +17,9 @@ func TestSchedules(t *testing.T) {
 		{"nil", nil, []float64{0, 0}},
 		{"constant", Constant(.5), []float64{.5, .5}},
 		{"constant then", ConstantThen(.1, 2, Compounding(1, 3, 2)), []float64{.1, .1, 1, 2, 3, 3}},
-		{"constant then nothing", ConstantThen(.1, 1, nil), []float64{.1, 0}},
+		{"constant then nil", ConstantThen(.1, 1, nil), []float64{.1, 0}},
 		{"decaying", Decaying(.001, 1e-4, 0), []float64{.001, .000999900009999, .000999800039992, .000999700089973}},
-		{"decaying on", Decaying(1, 1, 1), []float64{1. / 2, 1. / 3}},
+		{"decaying with offset", Decaying(1, 1, 1), []float64{1. / 2, 1. / 3}},
 		{"compounding", Compounding(1, 32, 1.5), []float64{1, 1.5, 2.25, 3.375, 5.0625}},
 		{"compounding down", Compounding(1, .3, .5), []float64{1, .5, .3, .3}},
 		{"warmup", WarmupLinear(.01, 2, 6), []float64{0, .005, .01, .0075, .005, .0025, 0, 0}},
@@ -36,8 +36,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// A step's value does not depend on which steps were asked for before, and the
-// recurrences that Thinc's generators are give the same.
+// A step's value does not depend on earlier calls, and equals the recurrence of
+// Thinc's generator.
 func TestSchedulesEqualGenerators(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start, compound := rapid.Float64Range(1e-4, 1).Draw(t, "start"), rapid.Float64Range(.5, 1.5).Draw(t, "compound")

@@ -12,8 +12,8 @@ type SGD struct {
 
 var _ Optimizer = SGD{}
 
-// DefaultSGD returns Thinc's defaults for SGD.v1 with the given learn rate: no
-// L2, clipping at 1, averages.
+// DefaultSGD returns the defaults of Thinc's SGD.v1 for the given learn rate: no L2,
+// clipping at 1, and averages.
 func DefaultSGD(learnRate float64) SGD {
 	return SGD{
 		LearnRate:       Constant(learnRate),
@@ -44,5 +44,5 @@ func (o SGD) Hyper(step int) ([nn.HyperLen]float32, Form) {
 		rate: o.LearnRate.at(step), l2: o.L2.at(step), clip: o.GradClip.at(step),
 		decays: o.L2IsWeightDecay, averages: o.UseAverages,
 	}.hyper(step + 1)
-	return h, formOf(bySGD, h)
+	return h, formOf(ruleSGD, h)
 }

@@ -2,18 +2,17 @@ package optim
 
 import "github.com/ringtrain/ringtrain/nn"
 
-// An Optimizer makes updates from gradients. It is safe for concurrent use with
-// different States.
+// An Optimizer updates parameters from gradients. It is safe for concurrent use
+// with different States.
 type Optimizer interface {
-	// Slots names the arenas that the optimizer keeps, as long as the values and
-	// zero before the first step: "m", "v", "average".
+	// Slots returns the names of the arenas that the optimizer keeps: "m", "v",
+	// "average". Each is as long as the values, and zero before the first step.
 	Slots() []string
-	// Update makes update number s.Step+1 of what part covers, from p.Grads,
-	// which hold the mean gradient. It changes p.Values and s.Slots, and neither
-	// p.Grads nor s.Step: the caller zeroes the one and counts the other when
-	// all parts are done. Norms for clipping are of the whole parameter's
-	// gradient, which must be complete even if part is some blocks of it. s was
-	// made by NewState for this optimizer and p.
+	// Update performs update number s.Step+1 for part, from p.Grads, which must hold the
+	// mean gradient. It changes p.Values and s.Slots but not p.Grads or s.Step: when all
+	// parts are done, the caller zeroes the gradients and increments s.Step. Clipping
+	// uses the norm of a parameter's whole gradient, which must be complete even if part
+	// covers only some blocks. s must come from NewState for this optimizer and p.
 	Update(b nn.Backend, p *nn.Params, s *State, part Part)
 }
 
@@ -24,14 +23,14 @@ const (
 	SlotAverage = "average" // moving average of the values
 )
 
-// State is what an optimizer remembers between steps. Step and the contents of
-// Slots are all that a checkpoint needs.
+// State is what an optimizer keeps between steps. A checkpoint needs only Step and
+// the contents of Slots.
 type State struct {
 	Step  int                  // updates done so far
-	Slots map[string]nn.Buffer // arenas with the offsets of nn.Params
+	Slots map[string]nn.Buffer // arenas laid out like nn.Params
 
-	hyper nn.Buffer // nn.HyperLen values of the update in progress
-	norms nn.Buffer // block norms of all parameters, or those of the one in progress
+	hyper nn.Buffer // nn.HyperLen values, for the update in progress
+	norms nn.Buffer // block norms of all parameters, or of the parameter in progress
 }
 
 // NewState allocates the state of o for p on b, before the first step.
@@ -53,8 +52,8 @@ func Step(o Optimizer, b nn.Backend, p *nn.Params, s *State) {
 	s.Step++
 }
 
-// slot returns elements lo to hi of parameter q in a slot, or an empty Buffer if
-// the state has no such slot.
+// slot returns elements lo to hi of parameter q in a slot. It returns an empty Buffer if
+// there is no such slot.
 func (s *State) slot(name string, q *nn.Param, lo, hi int) nn.Buffer {
 	arena, ok := s.Slots[name]
 	if !ok {

@@ -2,17 +2,17 @@ package optim
 
 import "github.com/ringtrain/ringtrain/nn"
 
-// terms are the hyper-parameters that all update rules share.
+// terms are the hyper-parameters common to all update rules.
 type terms struct {
 	rate, l2, clip float64
 	decays         bool // L2 is weight decay
 	averages       bool
 }
 
-// maxAverageDecay is the largest share of the past in a moving average.
+// maxAverageDecay is the largest weight of the past in a moving average.
 const maxAverageDecay = .9999
 
-// hyper lays the terms out for the kernels at update number t, counted from 1.
+// hyper converts the terms to the kernels' layout, for update number t, counted from 1.
 func (x terms) hyper(t int) [nn.HyperLen]float32 {
 	var h [nn.HyperLen]float32
 	h[nn.HyperRate] = float32(x.rate)
@@ -28,7 +28,7 @@ func (x terms) hyper(t int) [nn.HyperLen]float32 {
 	return h
 }
 
-// update writes h where the kernels find it and calls those of f.
+// update copies h to the Buffer that the kernels read, and calls the kernels of f.
 func update(f Form, h [nn.HyperLen]float32, b nn.Backend, p *nn.Params, s *State, part Part) {
 	b.Copy(s.hyper, h[:])
 	apply(f, b, p, s, part, s.hyper)

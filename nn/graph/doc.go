@@ -1,4 +1,4 @@
-// Package graph writes networks of nn as expression graphs of gorgonia
-// (https://gorgonia.org), whose automatic differentiation then gives loss and
-// gradients that share no code with nn's own: a second opinion for tests.
+// Package graph builds networks of nn as expression graphs of gorgonia
+// (https://gorgonia.org). Gorgonia's automatic differentiation then computes loss and
+// gradients without any of nn's code, as an independent check for tests.
 package graph

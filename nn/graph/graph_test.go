@@ -15,12 +15,12 @@ import (
 	"github.com/ringtrain/ringtrain/nn/models"
 )
 
-// closeEnough is the largest difference between gradients, relative to the
-// largest element of a parameter's.
+// closeEnough is the largest permitted difference between gradients, relative to the
+// parameter's largest element.
 const closeEnough = 1e-4
 
-// Loss and gradients by nn equal those by gorgonia's automatic differentiation,
-// with the same weights on the same batch.
+// nn and gorgonia's automatic differentiation compute the same loss and gradients, from
+// the same weights and batch.
 func TestEqualsGorgonia(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -30,7 +30,7 @@ func TestEqualsGorgonia(t *testing.T) {
 		rows    int
 	}{
 		{"perceptron", models.ReluReluSoftmax(32, 0), graph.ReluReluSoftmax, []int{60}, 16},
-		{"perceptron of the example", models.ReluReluSoftmax(128, 0), graph.ReluReluSoftmax, []int{784}, 32},
+		{"perceptron of Thinc's example", models.ReluReluSoftmax(128, 0), graph.ReluReluSoftmax, []int{784}, 32},
 		{"convolution", models.ConvNet(), graph.ConvNet, []int{1, 28, 28}, 8},
 		{"padding and strides", nn.Chain(
 			&nn.Conv2D{Out: 4, Size: 3, Padding: 1}, &nn.Rectify{},
@@ -52,7 +52,7 @@ func compare(t *testing.T, layer nn.Layer, network graph.Network, shape []int, r
 	m, err := nn.NewClassifier(be, layer, shape, classes, 7)
 	require.NoError(t, err)
 	r := rand.New(rand.NewPCG(1, uint64(rows)))
-	jitter(r, m.Params().Values.Float32s()) // softmax begins at 0
+	jitter(r, m.Params().Values.Float32s()) // softmax starts at 0
 
 	shape = append([]int{rows}, shape...)
 	x := make([]float32, tensor.Shape(shape).TotalSize())
@@ -82,18 +82,18 @@ func compare(t *testing.T, layer nn.Layer, network graph.Network, shape []int, r
 		worst = max(worst, distance(want[q.Name].Data().([]float32), q.Grads.Float32s()))
 		require.Less(t, worst, closeEnough, q.Name)
 	}
-	t.Logf("loss %v and %v, gradients differ by %.1e at most", loss.Float32s()[0], wantLoss, worst)
+	t.Logf("losses %v and %v, gradients differ by at most %.1e", loss.Float32s()[0], wantLoss, worst)
 }
 
-// jitter moves every element a little.
+// jitter changes every element a little.
 func jitter(r *rand.Rand, v []float32) {
 	for i := range v {
 		v[i] += r.Float32()*.4 - .2
 	}
 }
 
-// distance is the largest difference of two slices, relative to the largest
-// element, which is not 0.
+// distance returns the largest difference of two slices, relative to the largest element,
+// which must not be 0.
 func distance(want, got []float32) float64 {
 	largest, difference := 0., 0.
 	for i, w := range want {
@@ -103,7 +103,7 @@ func distance(want, got []float32) float64 {
 	return difference / largest
 }
 
-func TestMistakes(t *testing.T) {
+func TestLearnErrors(t *testing.T) {
 	dense := func(shape ...int) *tensor.Dense {
 		return tensor.New(tensor.Of(tensor.Float32), tensor.WithShape(shape...))
 	}
@@ -117,7 +117,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"missing parameter", graph.Weights{"a.W": dense(2, 3)}, []int{0, 0}, `no parameter "a.b"`},
 		{"shapes", graph.Weights{"a.W": dense(2, 4), "a.b": dense(2)}, []int{0, 0}, "graph: "},
-		{"labels", good, []int{0}, "1 labels for logits of shape (2, 2)"},
+		{"labels", good, []int{0}, "got 1 labels for logits of shape (2, 2)"},
 		{"class", good, []int{0, 2}, "row 1 has label 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

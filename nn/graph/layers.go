@@ -14,7 +14,7 @@ func ReluReluSoftmax(b *Builder, x *gorgonia.Node) *gorgonia.Node {
 	return b.Linear("layers.2", h)
 }
 
-// ConvNet is models.ConvNet for x of images (rows, 1, height, width).
+// ConvNet is models.ConvNet for images x (rows, 1, height, width).
 func ConvNet(b *Builder, x *gorgonia.Node) *gorgonia.Node {
 	h := b.Conv2D("layers.2", b.Standardize(x, .1307, .3081), 1, 0)
 	h = b.Rectify(b.MaxPool2D(h, 3, 3, 0))
@@ -71,9 +71,9 @@ func (b *Builder) Rectify(x *gorgonia.Node) *gorgonia.Node {
 	return b.apply(x, func() (*gorgonia.Node, error) { return gorgonia.Rectify(x) })
 }
 
-// crossEntropy is the sum over rows of -log softmax at the target, written as
-// logarithm of the sum of exponentials less the target's logit. The largest
-// logit is not subtracted first: tests have small ones.
+// crossEntropy sums -log softmax at the target over rows, as the logarithm of the sum of
+// exponentials minus the target's logit. It does not subtract the largest logit first,
+// because logits in tests are small.
 func (b *Builder) crossEntropy(logits, targets *gorgonia.Node) *gorgonia.Node {
 	sums := b.do(gorgonia.Exp(logits))
 	sums = b.apply(sums, func() (*gorgonia.Node, error) { return gorgonia.Sum(sums, 1) })
@@ -91,14 +91,14 @@ func (b *Builder) param(name string) *gorgonia.Node {
 	}
 	w, ok := b.weights[name]
 	if !ok {
-		return b.do(nil, fmt.Errorf("no parameter %q was given", name))
+		return b.do(nil, fmt.Errorf("no parameter %q in Weights; add it", name))
 	}
 	n := gorgonia.NodeFromAny(b.graph, w, gorgonia.WithName(name))
 	b.names, b.used[name] = append(b.names, name), n
 	return n
 }
 
-// apply runs f if x was made without error.
+// apply runs f unless an earlier node failed.
 func (b *Builder) apply(x *gorgonia.Node, f func() (*gorgonia.Node, error)) *gorgonia.Node {
 	if b.err != nil || x == nil {
 		return nil
@@ -106,7 +106,7 @@ func (b *Builder) apply(x *gorgonia.Node, f func() (*gorgonia.Node, error)) *gor
 	return b.do(f())
 }
 
-// do keeps the first error.
+// do records the first error and returns n.
 func (b *Builder) do(n *gorgonia.Node, err error) *gorgonia.Node {
 	if err != nil && b.err == nil {
 		b.err = fmt.Errorf("graph: %w", err)

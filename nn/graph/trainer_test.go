@@ -15,10 +15,9 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// A Trainer makes the same steps of plain gradient descent as nn: the graph is
-// run again and again, on another batch each time, with gradients that begin at
-// zero.
-func TestTrainerMakesTheSameSteps(t *testing.T) {
+// A Trainer makes the same gradient descent steps as nn: it runs the graph repeatedly,
+// each time on another batch and with zeroed gradients.
+func TestTrainerEqualsNN(t *testing.T) {
 	for name, c := range map[string]struct {
 		network     graph.Network
 		inputsFirst bool
@@ -30,7 +29,7 @@ func TestTrainerMakesTheSameSteps(t *testing.T) {
 	}
 }
 
-// inputsFirst transposes matrices.
+// inputsFirst transposes w.
 func inputsFirst(t *testing.T, w *tensor.Dense) *tensor.Dense {
 	if w.Dims() == 2 {
 		require.NoError(t, w.T())
@@ -89,8 +88,8 @@ func compareSteps(t *testing.T, network graph.Network, transposed bool) {
 	}
 }
 
-// Dropout and Adam are there: a batch is learned by heart, and its loss differs
-// from run to run of one network only where there is dropout.
+// Dropout and Adam work: the Trainer learns one batch by heart, and the loss of a network
+// varies between runs only if it has dropout.
 func TestTrainerLearns(t *testing.T) {
 	const rows, features, classes = 16, 20, 4
 	losses := func(n graph.Network, transposed bool) (first, last float32) {
@@ -140,7 +139,7 @@ func TestTrainerLearns(t *testing.T) {
 	require.Less(t, last, float32(.3))
 }
 
-func TestTrainerRefusesMistakes(t *testing.T) {
+func TestTrainerErrors(t *testing.T) {
 	_, err := graph.NewTrainer(graph.ReluReluSoftmax, graph.Weights{}, []int{2, 3}, 2, graph.SGD(.1, 2))
 	require.ErrorContains(t, err, `no parameter "layers.0.W"`)
 

@@ -12,14 +12,14 @@ import (
 
 const benchRows = 128
 
-// The step of Thinc's MNIST example: 784-128-128-10, batch 128, dropout, Adam.
+// A step of Thinc's MNIST example: 784-128-128-10, batch 128, dropout, Adam.
 func BenchmarkStep(b *testing.B) {
 	benchmarkStep(b, models.ReluReluSoftmax(128, .2), optim.DefaultAdam())
 	const flops = 2 * benchRows * (2*784*128 + 3*128*128 + 3*128*10)
 	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
-// The step of Ray's parameter server example, batch 128.
+// A step of Ray's parameter server example, batch 128.
 func BenchmarkConvNetStep(b *testing.B) {
 	benchmarkStep(b, models.ConvNet(), optim.DefaultSGD(.01))
 }

@@ -36,8 +36,8 @@ func ExampleConvNet() {
 
 const side = 12
 
-// bars returns rows of noisy images with a bar that stands, lies, or goes down
-// or up aslant, at a random place.
+// bars returns rows of noisy images with a vertical, horizontal or diagonal bar at a
+// random position.
 func bars(seed uint64, rows int) nn.Batch {
 	r := rand.New(rand.NewPCG(seed, 3))
 	x, labels := make([]float32, rows*side*side), make([]int32, rows)
@@ -64,7 +64,7 @@ func newConvNet(t *testing.T) *replica {
 	return &replica{T: t, be: be, m: m, o: o, state: optim.NewState(be, m.Params(), o)}
 }
 
-// trainBars makes a step over each batch of bars.
+// trainBars trains for some steps, each on a new batch of bars.
 func (r *replica) trainBars(steps, rows int) {
 	for step := range steps {
 		r.be.Zero(r.m.Params().Grads)
@@ -82,8 +82,8 @@ func TestConvNetLearns(t *testing.T) {
 	require.Greater(t, c[nn.CountCorrect]/c[nn.CountRows], .9)
 }
 
-// Filters are made large, so that the steps of the differences seldom make
-// another element the largest of its window.
+// The filters are scaled up, so that finite differences seldom change which element of a
+// window is the largest.
 func TestConvNetGradients(t *testing.T) {
 	r := newConvNet(t)
 	r.be.Scale(r.m.Params().Lookup("layers.2.W").Values, 8)
@@ -91,7 +91,7 @@ func TestConvNetGradients(t *testing.T) {
 	nntest.CheckModelGradients(t, r.m, &nn.Pass{Backend: r.be, Train: true}, bars(5, 10))
 }
 
-// Images with their shape are the same input as plain rows.
+// Rows shaped as images give the same result as plain rows.
 func TestConvNetTakesImages(t *testing.T) {
 	plain := newConvNet(t)
 	be := cpu.New(cpu.Options{})
@@ -109,8 +109,8 @@ func TestConvNetTakesImages(t *testing.T) {
 	require.ErrorContains(t, err, "layers.0: cannot read rows of shape [99]")
 }
 
-// Training has the same bits in every run, on any number of processors, and
-// wherever the caller's batch lies in memory.
+// Training has the same bits in every run, for any GOMAXPROCS and any alignment of the
+// caller's batch.
 func TestConvNetIsReproducible(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	var first []float32
@@ -133,7 +133,7 @@ func TestConvNetIsReproducible(t *testing.T) {
 	}
 }
 
-// Gradients are announced as soon as they are final, layer by layer.
+// Final announces gradients as soon as they are final, layer by layer.
 func TestConvNetAnnouncesGradients(t *testing.T) {
 	r := newConvNet(t)
 	params := r.m.Params()

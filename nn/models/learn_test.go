@@ -19,7 +19,7 @@ const (
 	classes = 4
 )
 
-// clusters returns rows around one random centre for each class.
+// clusters returns rows scattered around one random centre per class.
 func clusters(seed uint64, rows int) nn.Batch {
 	centres := rand.New(rand.NewPCG(1, 1))
 	centre := make([]float32, classes*width)
@@ -37,7 +37,7 @@ func clusters(seed uint64, rows int) nn.Batch {
 	return nn.Batch{X: nn.Tensor{Shape: []int{rows, width}, Data: nn.Host(x)}, Labels: nn.HostInts(labels)}
 }
 
-// replica is a model with what trains it.
+// replica is a model and its training state.
 type replica struct {
 	*testing.T
 	be    *cpu.Backend
@@ -53,14 +53,14 @@ func newReplica(t *testing.T, o optim.Optimizer, dropout float32) *replica {
 	return &replica{T: t, be: be, m: m, o: o, state: optim.NewState(be, m.Params(), o)}
 }
 
-// learn adds the gradients of a batch for the rows that s names.
+// learn adds the gradients of a batch whose rows s identifies.
 func (r *replica) learn(b nn.Batch, s nn.Stream) float64 {
 	loss, _, err := r.m.Learn(&nn.Pass{Backend: r.be, Train: true, Random: s}, b)
 	require.NoError(r, err)
 	return float64(loss.Float32s()[0])
 }
 
-// train makes steps over one batch each and returns the mean losses.
+// train makes steps over one batch each and returns their mean losses.
 func (r *replica) train(steps, rows int) []float64 {
 	var losses []float64
 	for step := range steps {
@@ -80,7 +80,7 @@ func TestModelLearns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newReplica(t, o, .2)
 			losses := r.train(80, 64)
-			require.InDelta(t, 1.386, losses[0], .001, "softmax begins at zero, so the first loss is ln 4")
+			require.InDelta(t, 1.386, losses[0], .001, "softmax starts at zero, so the first loss is ln 4")
 			c := nn.Counts{}
 			require.NoError(t, r.m.Score(&nn.Pass{Backend: r.be}, clusters(1, 500), c))
 			require.Equal(t, 500., c[nn.CountRows])
@@ -113,12 +113,12 @@ func TestNamesAndShapes(t *testing.T) {
 
 func TestGradients(t *testing.T) {
 	r := newReplica(t, adam(.01), .2)
-	r.train(3, 32) // away from a softmax of zeros, through which nothing flows back
+	r.train(3, 32) // move away from a softmax of zeros, which blocks all gradients
 	nntest.CheckModelGradients(t, r.m, &nn.Pass{Backend: r.be, Train: true, Random: nn.Stream{Seed: 1}}, clusters(5, 10))
 }
 
-// Training has the same bits in every run and on any number of processors. The
-// hidden width makes products large enough for goroutines.
+// Training has the same bits in every run and for any GOMAXPROCS. The hidden width makes
+// the products large enough for several goroutines.
 func TestTrainingIsReproducible(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	var first []float32
@@ -133,8 +133,8 @@ func TestTrainingIsReproducible(t *testing.T) {
 	}
 }
 
-// Workers that each take every size-th row of a batch find, together, the
-// gradient of the whole batch, with dropout too.
+// The gradients of workers that each take every size-th row of a batch add up to the
+// gradient of the whole batch, also with dropout.
 func TestShardsSumToTheWhole(t *testing.T) {
 	const rows, size = 24, 3
 	whole := newReplica(t, adam(.01), .3)

@@ -6,12 +6,12 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// testArena: an update of all parameters at once has the bits of updates of one
-// after the other, and leaves what is between them alone.
+// testArena checks that an update of all parameters at once has the bits of one update
+// after the other, and does not change the elements between parameters.
 func testArena(h *harness) {
 	arena, ok := h.b.(nn.ArenaUpdate)
 	if !ok {
-		h.Skip("the backend is no nn.ArenaUpdate")
+		h.Skip("the backend does not implement nn.ArenaUpdate")
 	}
 	const total = 16 + 2*nn.BlockSize + 48
 	offsets, sizes := []int{0, 16, 16 + 2*nn.BlockSize + 32}, []int{7, 2*nn.BlockSize + 21, 16}
@@ -25,7 +25,8 @@ func testArena(h *harness) {
 			for i := range v {
 				v[i] *= v[i]
 			}
-			// update makes one update of each rule, and returns all that it has changed.
+			// update performs one update with each rule and returns everything that may
+			// have changed.
 			update := func(whole bool) [][]float32 {
 				p := &nn.Params{Values: h.upload(w...), Grads: h.upload(g...)}
 				m, v, a := h.upload(m...), h.upload(v...), h.upload(a...)
@@ -42,7 +43,7 @@ func testArena(h *harness) {
 					arena.AdamArena(p, nn.Gradients{Arena: p.Grads, Scale: 1}, m, v, average, norms, hyper)
 					arena.SGDArena(p, nn.Gradients{Arena: p.Grads, Scale: .5, Clear: true}, average, norms, hyper)
 				}
-				for i, q := range p.List { // and one after the other
+				for i, q := range p.List { // one after the other
 					if whole {
 						break
 					}

@@ -10,9 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// TestBackend checks every promise of nn.Backend on backends that open makes,
-// one for each subtest; it closes them itself. Arithmetic is compared with
-// float64 loops, within rounding of float32.
+// TestBackend checks every promise of nn.Backend. It opens a backend for each subtest and
+// closes it. Arithmetic is compared with float64 loops, within float32 rounding.
 func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 	for _, c := range []struct {
 		name string
@@ -56,7 +55,7 @@ func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 	}
 }
 
-// check runs one test on a backend of its own. round may be nil.
+// check runs one test on its own backend. round may be nil.
 func check(t *testing.T, open func(t *testing.T) nn.Backend, round func(float32) float32, name string, test func(h *harness)) {
 	t.Run(name, func(t *testing.T) {
 		b := open(t)
@@ -73,16 +72,16 @@ func check(t *testing.T, open func(t *testing.T) nn.Backend, round func(float32)
 	})
 }
 
-// harness is a backend under test with the means to fill and read its memory.
+// harness is a backend under test, with helpers to fill and read its memory.
 type harness struct {
 	*testing.T
 	b     nn.Backend
 	rand  *rand.Rand
-	round func(float32) float32 // of normals; nil leaves them
+	round func(float32) float32 // applied to normals if not nil
 }
 
-// poison fills temporary memory with NaN, so that a kernel which reads what it
-// should only write is found out.
+// poison fills temporary memory with NaN, to expose kernels that read memory they
+// should only write.
 func (h *harness) poison() {
 	nan := make([]float32, 1<<16)
 	for i := range nan {
@@ -92,7 +91,7 @@ func (h *harness) poison() {
 	h.b.Recycle()
 }
 
-// normals returns n random numbers around 0.
+// normals returns n normally distributed random numbers.
 func (h *harness) normals(n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -103,14 +102,14 @@ func (h *harness) normals(n int) []float32 {
 	return v
 }
 
-// upload returns v in memory of the backend.
+// upload returns v in the backend's memory.
 func (h *harness) upload(v ...float32) nn.Buffer {
 	b := h.b.Alloc(len(v))
 	h.b.Copy(b, v)
 	return b
 }
 
-// uploadInts returns v in memory of the backend.
+// uploadInts returns v in the backend's memory.
 func (h *harness) uploadInts(v ...int32) nn.Buffer {
 	b := h.b.AllocInts(len(v))
 	h.b.CopyInts(b, v)
@@ -124,19 +123,19 @@ func (h *harness) read(b nn.Buffer) []float32 {
 	return v
 }
 
-// near fails the test unless each element of got is within tolerance of want,
-// relative to the size of want and to 1.
+// near fails the test unless each element of got differs from want by at most
+// tolerance·(1+|want|).
 func (h *harness) near(want []float64, got nn.Buffer, tolerance float64, what ...any) {
 	h.Helper()
 	values := h.read(got)
 	require.Len(h, values, len(want), what...)
 	for i, w := range want {
-		// InDelta fails for NaN on either side unless both are.
+		// InDelta also fails if exactly one of the two is NaN.
 		require.InDelta(h, w, float64(values[i]), tolerance*(1+math.Abs(w)), what...)
 	}
 }
 
-// wide returns v in float64.
+// wide converts v to float64.
 func wide(v []float32) []float64 {
 	w := make([]float64, len(v))
 	for i, x := range v {

@@ -9,7 +9,7 @@ import (
 
 var errTest = errors.New("from fn")
 
-// testRecord repeats a recording after its input has changed.
+// testRecord repeats a recording after changing its input.
 func testRecord(h *harness) {
 	x, y := h.upload(1, 2), h.b.Alloc(2)
 	replay, err := h.b.Record("double", func() error {

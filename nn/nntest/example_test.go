@@ -8,14 +8,14 @@ import (
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
-// A test of a layer of one's own is one call.
+// Test your own layer with one call.
 func ExampleCheckGradients() {
 	_ = func(t *testing.T) { // func TestMyLayer
 		nntest.CheckGradients(t, cpu.New(cpu.Options{}), &nn.Relu{Out: 4, Dropout: .1}, []int{5}, 6)
 	}
 }
 
-// So is a test of a backend.
+// Test your own backend with one call.
 func ExampleTestBackend() {
 	_ = func(t *testing.T) { // func TestMyBackend
 		nntest.TestBackend(t, func(*testing.T) nn.Backend { return cpu.New(cpu.Options{}) })

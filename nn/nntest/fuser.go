@@ -8,24 +8,25 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// fusedSizes are rows, inputs and outputs: some that vector units like, and some
-// that they do not, with none among them.
+// fusedSizes lists rows, inputs and outputs, with and without multiples of vector sizes,
+// and some zeros.
 var fusedSizes = [][3]int{{16, 32, 64}, {1, 1, 1}, {3, 17, 5}, {130, 24, 10}, {70, 64, 129}, {0, 3, 2}, {2, 0, 3}}
 
-// TestFuser checks products, and what an nn.Fuser makes of them: that part of
-// TestBackend which the options of a backend may change.
+// TestFuser checks matrix products and the methods of nn.Fuser: the part of TestBackend
+// whose results a backend's options may change.
 func TestFuser(t *testing.T, open func(t *testing.T) nn.Backend) { TestRounding(t, open, nil) }
 
-// TestRounding is TestFuser for a backend whose products round their factors: it
-// gets numbers that have been rounded, so that nothing else may be.
+// TestRounding is TestFuser for a backend that rounds the factors of products, such as to
+// a 16-bit format. Inputs are rounded with round first, so that the products must not
+// lose anything more.
 func TestRounding(t *testing.T, open func(t *testing.T) nn.Backend, round func(float32) float32) {
 	check(t, open, round, "Gemm", testGemm)
 	check(t, open, round, "GemmBits", testGemmBits)
 	check(t, open, round, "Fuser", testFuser)
 }
 
-// testFuser compares the methods of an nn.Fuser with the calls that they stand
-// for. A backend that is none passes.
+// testFuser compares the methods of an nn.Fuser with the calls that they stand for. It
+// passes if the backend is not an nn.Fuser.
 func testFuser(h *harness) {
 	f, ok := h.b.(nn.Fuser)
 	if !ok {
@@ -54,7 +55,7 @@ func (h *harness) affineCase(f nn.Fuser, rows, in, out int, relu, gate bool) {
 	if !gate {
 		return
 	}
-	// The layer after it: y is its input, and the gradient stops where y is 0.
+	// The next layer: y is its input, and the gradient is 0 where y is 0.
 	const next = 6
 	dy, after := h.temp(h.normals(rows*next)), h.temp(h.normals(next*out))
 	dwant, dx := h.b.Temp(rows*out), h.b.Temp(rows*out)
@@ -63,7 +64,7 @@ func (h *harness) affineCase(f nn.Fuser, rows, in, out int, relu, gate bool) {
 	f.ReluInputGrad(dx, dy, after, y, rows)
 	values, masked := h.read(y), h.read(dx)
 	for i, v := range values {
-		require.True(h, v > 0 || masked[i] == 0, "element %d is %v, its gradient %v", i, v, masked[i])
+		require.True(h, v > 0 || masked[i] == 0, "element %d is %v, but its gradient is %v", i, v, masked[i])
 	}
 	h.near(wide(h.read(dwant)), dx, 1e-5, "gradient of %d rows, %d", rows, out)
 }
@@ -72,7 +73,7 @@ func (h *harness) affineGradCase(f nn.Fuser, rows, in, out int) {
 	x, dy := h.temp(h.normals(rows*in)), h.temp(h.normals(rows*out))
 	beforeW, beforeB := h.normals(out*in), h.normals(out)
 	wantW, wantB, dw, db := h.upload(beforeW...), h.upload(beforeB...), h.upload(beforeW...), h.upload(beforeB...)
-	for range 2 { // they add
+	for range 2 { // gradients accumulate
 		h.b.SumRows(wantB, dy)
 		h.b.Gemm(wantW, dy, x, out, in, rows, true, false, 1)
 		f.AffineGrad(dw, db, dy, x, false)
@@ -95,7 +96,7 @@ func (h *harness) softmaxLossCase(f nn.Fuser, rows, classes int) {
 		labels[i] = h.rand.Int32N(int32(classes))
 	}
 	want, got, places := h.temp(x), h.temp(x), h.uploadInts(labels...)
-	wantLoss, loss := h.upload(0), h.upload(7) // which does not matter
+	wantLoss, loss := h.upload(0), h.upload(7) // must be overwritten
 	if rows > 0 {
 		h.b.Softmax(want, want, classes)
 		h.b.CrossEntropy(want, wantLoss, want, places)

@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// gemmSizes reach below, at and above the 64-element tiles that are common.
+// gemmSizes lists sizes below, at and above the common tile size of 64.
 var gemmSizes = []int{1, 3, 17, 64, 70}
 
 func testGemm(h *harness) {
@@ -28,7 +28,7 @@ func testGemm(h *harness) {
 	}
 }
 
-// gemmCase compares one product with three loops. With beta 0 the result
+// gemmCase compares one product with three nested loops. With beta 0 the result
 // replaces poison.
 func (h *harness) gemmCase(m, n, k int, transA, transB bool, beta float32) {
 	a, b := h.normals(m*k), h.normals(k*n)
@@ -52,8 +52,8 @@ func (h *harness) gemmCase(m, n, k int, transA, transB bool, beta float32) {
 	h.near(want, c, 1e-4, "m=%d n=%d k=%d transA=%v transB=%v beta=%v", m, n, k, transA, transB, beta)
 }
 
-// at returns where element (i, j) of a rows×cols matrix lies if it is stored as
-// it is, or transposed.
+// at returns the index of element (i, j) of a rows×cols matrix that is stored as is,
+// or transposed.
 func at(i, j, rows, cols int, trans bool) int {
 	if trans {
 		return j*rows + i
@@ -68,14 +68,14 @@ func (h *harness) temp(v []float32) nn.Buffer {
 	return b
 }
 
-// testGemmBits repeats products on other memory and wants the same bits.
+// testGemmBits repeats products in different memory and requires the same bits.
 func testGemmBits(h *harness) {
 	for _, s := range [][3]int{{5, 7, 9}, {130, 129, 131}} {
 		m, n, k := s[0], s[1], s[2]
 		a, b := h.normals(m*k), h.normals(n*k)
 		var first []float32
 		for try := range 4 {
-			h.b.Temp(try) // shift what follows
+			h.b.Temp(try) // shift the next allocations
 			c := h.b.Temp(m * n)
 			h.b.Gemm(c, h.temp(a), h.temp(b), m, n, k, false, true, 0)
 			got := h.read(c)

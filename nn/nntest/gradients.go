@@ -11,26 +11,26 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// CheckGradients compares the Backprop of l, on random rows of shape in, with
-// central differences of Forward while training: the gradients of its parameters
-// and of its input. l must not have been initialised, must know its number of
-// outputs, and its Backprop must take the gradient of its output (that of
-// nn.Softmax takes another one: check it in a model).
+// CheckGradients compares the Backprop of l with central differences of Forward in
+// training mode, for the gradients of its parameters and of its input. It uses random
+// rows of shape in. l must not be initialised yet and must know its number of outputs.
+// Its Backprop must take the gradient of its output; nn.Softmax's does not, so check that
+// layer as part of a model.
 func CheckGradients(t *testing.T, b nn.Backend, l nn.Layer, in []int, rows int) {
 	t.Helper()
 	require.NoError(t, layerGradients(b, l, in, rows))
 }
 
-// CheckModelGradients compares the gradients of m's parameters by Learn with
-// central differences of its loss. p.Random fixes dropout masks. Values are as
-// before afterwards; Grads are not.
+// CheckModelGradients compares the parameter gradients that m.Learn computes with central
+// differences of its loss. p.Random fixes the dropout masks. Values are restored
+// afterwards; Grads are not.
 func CheckModelGradients(t *testing.T, m nn.Model, p *nn.Pass, batch nn.Batch) {
 	t.Helper()
 	require.NoError(t, modelGradients(m, p, batch))
 }
 
-// layerGradients makes the input a parameter too, so that its gradient is wanted
-// and checked like the others.
+// layerGradients declares the input as a parameter, so that its gradient is computed and
+// checked too.
 func layerGradients(b nn.Backend, l nn.Layer, in []int, rows int) error {
 	builder := nn.NewBuilder(3)
 	input := builder.Param("input", append([]int{rows}, in...), nn.Uniform(-1, 1))
@@ -58,13 +58,13 @@ func layerGradients(b nn.Backend, l nn.Layer, in []int, rows int) error {
 		b.Recycle()
 		result, back := l.Forward(pass, x)
 		if result.Data.Len() != len(weights) {
-			return fmt.Errorf("Init promised rows of shape %v, Forward made shape %v", out, result.Shape)
+			return fmt.Errorf("Init promised rows of shape %v, but Forward returned shape %v", out, result.Shape)
 		}
 		dy := nn.Tensor{Shape: result.Shape, Data: b.Temp(len(weights))}
 		b.Copy(dy.Data, weights)
 		dx := back(dy)
 		if dx.Data.Len() != input.Values.Len() {
-			return fmt.Errorf("the gradient of the input has %d elements, the input %d", dx.Data.Len(), input.Values.Len())
+			return fmt.Errorf("the gradient of the input has %d elements, but the input has %d", dx.Data.Len(), input.Values.Len())
 		}
 		b.Axpy(input.Grads, 1, dx.Data)
 		return nil
@@ -72,8 +72,8 @@ func layerGradients(b nn.Backend, l nn.Layer, in []int, rows int) error {
 	return compare(b, params, learn, loss)
 }
 
-// jitter moves every value a little: a bias of exactly 0 puts rows of zeros
-// exactly on the kink of relu.
+// jitter changes every value a little: with a bias of exactly 0, rows of zeros would lie
+// exactly at the kink of relu.
 func jitter(b nn.Backend, params *nn.Params) {
 	v := make([]float32, params.Values.Len())
 	b.Read(v, params.Values)
@@ -84,7 +84,7 @@ func jitter(b nn.Backend, params *nn.Params) {
 	b.Copy(params.Values, v)
 }
 
-// modelGradients checks a model through its summed loss.
+// modelGradients checks a model by its summed loss.
 func modelGradients(m nn.Model, p *nn.Pass, batch nn.Batch) error {
 	var failed error
 	loss := func() float64 {
@@ -107,15 +107,16 @@ func modelGradients(m nn.Model, p *nn.Pass, batch nn.Batch) error {
 	return failed
 }
 
-// Settings of the comparison. float32 leaves about three digits of a difference.
+// Settings of the comparison. In float32, a difference has about three
+// significant digits.
 const (
-	stepSize  = 1.0 / 128 // of the difference
+	stepSize  = 1.0 / 128 // of the finite difference
 	tolerance = .01       // relative to the largest gradient of the parameter
-	checked   = 40        // elements of each parameter, evenly spread
-	maxKinks  = .2        // share of them that may lie at a kink of relu
+	checked   = 40        // elements of each parameter, evenly spaced
+	maxKinks  = .2        // fraction of them that may lie at a kink of relu
 )
 
-// compare runs learn once and then checks every parameter's gradients against
+// compare runs learn once and checks the gradients of every parameter against
 // differences of loss.
 func compare(b nn.Backend, params *nn.Params, learn func() error, loss func() float64) error {
 	b.Zero(params.Grads)
@@ -146,20 +147,20 @@ func compareParam(b nn.Backend, q *nn.Param, grads []float32, loss func() float6
 		d := (left + right) / 2
 		switch g := float64(grads[i]); {
 		case math.Abs(d-g) <= allowed:
-		case math.Abs(right-left) > allowed: // two slopes: neither is the gradient's fault
+		case math.Abs(right-left) > allowed: // different slopes left and right: a kink, not a wrong gradient
 			kinks++
 		default:
-			return fmt.Errorf("%s[%d]: the gradient is %v, differences give %v", q.Name, i, g, d)
+			return fmt.Errorf("%s[%d]: the gradient is %v, but differences give %v", q.Name, i, g, d)
 		}
 	}
 	if float64(kinks) > maxKinks*float64(tried)+1 {
-		return fmt.Errorf("%s: the gradient is wrong, or the loss not smooth, at %d of %d elements", q.Name, kinks, tried)
+		return fmt.Errorf("%s: at %d of %d elements the gradient is wrong or the loss is not smooth", q.Name, kinks, tried)
 	}
 	return nil
 }
 
-// slopes returns the differences of loss, base now, on both sides of element i
-// of q.
+// slopes returns the one-sided difference quotients of loss at element i of q. base is
+// the loss there.
 func slopes(b nn.Backend, q *nn.Param, i int, base float64, loss func() float64) (left, right float64) {
 	element := q.Values.Slice(i, i+1)
 	var v [1]float32
@@ -173,7 +174,8 @@ func slopes(b nn.Backend, q *nn.Param, i int, base float64, loss func() float64)
 	return left, right
 }
 
-// randomWeights returns a weight for each output, which makes a loss of them.
+// randomWeights returns a weight for each output; the weighted sum of outputs is
+// the loss.
 func randomWeights(rows int, out []int) []float32 {
 	n := rows
 	for _, d := range out {

@@ -9,12 +9,12 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-// wrong is a layer y = w⊙x whose Backprop can be spoilt.
+// wrong is a layer y = w⊙x whose Backprop can be made wrong.
 type wrong struct {
 	w            *nn.Param
-	scaleW       float32 // of the gradient of w; right: 1
-	scaleX       float32 // of the gradient of x; right: 1
-	promisedMore bool    // Init returns another shape than Forward
+	scaleW       float32 // factor of the gradient of w; 1 is right
+	scaleX       float32 // factor of the gradient of x; 1 is right
+	promisedMore bool    // Init promises a larger shape than Forward returns
 }
 
 func (l *wrong) Init(in, _ []int, b *nn.Builder) ([]int, error) {
@@ -64,7 +64,7 @@ func TestCheckerFindsWrongGradients(t *testing.T) {
 	}
 }
 
-// halved is a model whose gradients are half of what they should be.
+// halved is a model whose gradients are half of the right ones.
 type halved struct{ nn.Model }
 
 func (m halved) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// windows are images of odd and even sizes under windows that fit them exactly,
-// leave a rest, overlap, and begin outside.
+// windows lists images of odd and even sizes, with windows that fit exactly, leave a
+// remainder, overlap, or start outside.
 var windows = []nn.Window{
 	{Channels: 1, Height: 1, Width: 1, Size: 1, Stride: 1},
 	{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 1},
@@ -23,9 +23,9 @@ var windows = []nn.Window{
 	{Channels: 1, Height: 8, Width: 11, Size: 2, Stride: 3},
 }
 
-// each calls f for every element of every window of rows images: where in a
-// batch of images it lies, in which plane of the batch's and at which place
-// of the filter's plane, and to which element of the output's plane it belongs.
+// each calls f for every element of every window of rows images. in is the element's
+// index in the batch of images, plane its plane in the batch, tap its index in the
+// filter's plane, and out the index of the window in its output plane.
 func each(s nn.Window, rows int, f func(in, plane, tap, out int)) {
 	for plane := range rows * s.Channels {
 		for out := range s.Plane() {
@@ -40,8 +40,8 @@ func each(s nn.Window, rows int, f func(in, plane, tap, out int)) {
 	}
 }
 
-// eachProduct calls f for every product that a convolution of rows images with
-// filters sums: elements of x, w and y.
+// eachProduct calls f for every product that a convolution of rows images with filters
+// adds up, with the indexes of its elements in x, w and y.
 func eachProduct(s nn.Window, rows, filters int, f func(x, w, y int)) {
 	square := s.Size * s.Size
 	each(s, rows, func(in, plane, tap, out int) {
@@ -76,7 +76,7 @@ func testConv2DGrad(h *harness) {
 		const rows, filters = 3, 2
 		x, w := h.normals(rows*s.In()), h.normals(filters*s.Channels*s.Size*s.Size)
 		dy := h.normals(rows * filters * s.Plane())
-		if i%2 == 1 { // as behind a pooling layer
+		if i%2 == 1 { // mostly zeros, as behind a pooling layer
 			for k := range dy {
 				if k%9 != 0 {
 					dy[k] = 0
@@ -106,8 +106,8 @@ func testConv2DGrad(h *harness) {
 	require.Equal(h, []float32{1, 2}, append(h.read(dw), h.read(db)...), "no rows")
 }
 
-// testRowsOfImages wants of each row alone, wherever it lies in memory, the bits
-// that it has in a batch, and gradients of filters that add up.
+// testRowsOfImages checks that each row alone has the same bits as in a batch, wherever
+// it lies in memory, and that the gradients of filters add up.
 func testRowsOfImages(h *harness) {
 	const rows, filters = 4, 3
 	for _, s := range windows {

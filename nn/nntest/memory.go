@@ -16,7 +16,7 @@ func testAlloc(h *harness) {
 		require.Equal(h, n, i.Len())
 		require.Equal(h, nn.Int32, i.DType())
 	}
-	// Neighbours do not share elements, and Recycle does not reach them.
+	// Neighbours do not overlap, and Recycle does not free them.
 	a, b := h.b.Alloc(5), h.b.Alloc(5)
 	h.b.Copy(a, []float32{1, 2, 3, 4, 5})
 	h.b.Copy(b, []float32{6, 7, 8, 9, 10})
@@ -26,8 +26,8 @@ func testAlloc(h *harness) {
 	require.Equal(h, []float32{6, 7, 8, 9, 10}, h.read(b))
 }
 
-// testTemp keeps many temporaries of mixed sizes alive at once, over several
-// rounds, the later ones larger than what the earlier left.
+// testTemp keeps many temporaries of mixed sizes alive at once, over several rounds that
+// each need more memory than the last.
 func testTemp(h *harness) {
 	for round := 1; round <= 4; round++ {
 		var live []nn.Buffer
@@ -56,7 +56,7 @@ func testCopy(h *harness) {
 	v := h.b.Alloc(100)
 	h.b.Copy(v, src)
 	sent := append([]float32(nil), src...)
-	clear(src) // Copy is done with it
+	clear(src) // Copy no longer needs it
 	require.Equal(h, sent, h.read(v))
 	require.Equal(h, sent[10:20], h.read(v.Slice(10, 20)))
 
@@ -66,7 +66,7 @@ func testCopy(h *harness) {
 	h.b.Zero(v.Slice(1, 2))
 	require.Equal(h, []float32{sent[0], 0, 8, sent[3]}, h.read(v.Slice(0, 4)))
 
-	// Integers cannot be read back, so look at them through a kernel.
+	// Integers cannot be read back, so check them through a kernel.
 	labels := h.uploadInts(0, 1)
 	correct := h.b.Alloc(1)
 	scores := h.upload(1, 0 /* row 1 */, 1, 0)

@@ -9,17 +9,17 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Sizes of what testPace does.
+// Sizes for testPace.
 const (
 	paceWidth = 5
-	paceRows  = 2 // of a step
-	paceSteps = 2 // of a recording
+	paceRows  = 2 // per step
+	paceSteps = 2 // per recording
 	paceFirst = 40
-	firstRow  = 3 // of step paceFirst
+	firstRow  = 3 // the first row of step paceFirst
 )
 
-// A paced is a pace, and what steps find in memory: data, of which they take rows
-// as the pace says, and where they leave what they found.
+// A paced is a pace with the memory of its steps: the data they gather rows from, and the
+// Buffers in which they leave what they saw.
 type paced struct {
 	*harness
 	pace   nn.Pace
@@ -60,7 +60,7 @@ func newPaced(h *harness, p nn.Pacer, keep, steps int) *paced {
 	return c
 }
 
-// paceHyper is hyper-parameters that tell the step.
+// paceHyper returns hyper-parameters that identify the step.
 func paceHyper(step int) (row [nn.HyperLen]float32) {
 	for i := range row {
 		row[i] = float32(100*step + i)
@@ -68,7 +68,7 @@ func paceHyper(step int) (row [nn.HyperLen]float32) {
 	return row
 }
 
-// steps are those of a recording. The loss of each is twice its second
+// steps performs the steps of one recording. The loss of each is twice its second
 // hyper-parameter.
 func (c *paced) steps() error {
 	for k := range paceSteps {
@@ -86,7 +86,7 @@ func (c *paced) steps() error {
 	return nil
 }
 
-// found checks what the steps from step on, of a recording, have left.
+// found checks what the steps of one recording, starting with step, have left in memory.
 func (c *paced) found(step int) {
 	losses := make([]float32, paceSteps)
 	require.NoError(c, c.pace.Losses(c.Context(), step, losses))
@@ -114,12 +114,12 @@ func (c *paced) found(step int) {
 	}
 }
 
-// testPace: a recording of two steps, made and repeated, does what the steps that
-// have come ask for, one after the other.
+// testPace checks that a recording of two steps, made and then repeated, always performs
+// the steps that are next.
 func testPace(h *harness) {
 	pacer, ok := h.b.(nn.Pacer)
 	if !ok {
-		h.Skip("the backend is no nn.Pacer")
+		h.Skip("the backend does not implement nn.Pacer")
 	}
 	const keep, repeats = 7, 9
 	c := newPaced(h, pacer, keep, paceSteps*(repeats+1))
@@ -143,7 +143,7 @@ func testPace(h *harness) {
 	require.ErrorContains(h, c.pace.Losses(h.Context(), 1, make([]float32, 1)), "losses of steps 1 to 1")
 }
 
-// testLosses: as many as are kept can be had, and no others.
+// testLosses checks that exactly the last keep losses are available.
 func testLosses(h *harness, pace nn.Pace, keep, end int) {
 	require.Equal(h, end, pace.Step())
 	losses := make([]float32, keep)
@@ -155,8 +155,8 @@ func testLosses(h *harness, pace nn.Pace, keep, end int) {
 	require.ErrorContains(h, pace.Losses(h.Context(), end, losses[:1]), "are kept")
 }
 
-// sameInts wants v to be rows of words. It is read through float32, as what is
-// there has no other way out.
+// sameInts requires v to be rows of words. On a device it reads v as float32, because a
+// Backend cannot read int32.
 func (h *harness) sameInts(rows, words []int32, v nn.Buffer, width int) {
 	h.Helper()
 	if got := v.Int32s(); got != nil {
@@ -172,7 +172,7 @@ func (h *harness) sameInts(rows, words []int32, v nn.Buffer, width int) {
 	}
 }
 
-// asWords is bytes as they lie in int32s.
+// asWords returns the int32s that have these bytes in memory.
 func asWords(b []byte) []int32 {
 	b = append(b[:len(b):len(b)], make([]byte, (4-len(b)%4)%4)...)
 	words := make([]int32, len(b)/4)
@@ -182,7 +182,7 @@ func asWords(b []byte) []int32 {
 	return words
 }
 
-// bitsOf is the bits of floats.
+// bitsOf returns the bits of floats.
 func bitsOf(v []float32) []int32 {
 	words := make([]int32, len(v))
 	for i, x := range v {

@@ -17,7 +17,7 @@ func testAddBias(h *harness) {
 func testSumRows(h *harness) {
 	sum := h.upload(100, 200)
 	h.b.SumRows(sum, h.upload(1, 2, 3, 4, 5, 6))
-	require.Equal(h, []float32{109, 212}, h.read(sum), "adds to what is there")
+	require.Equal(h, []float32{109, 212}, h.read(sum), "adds to the previous value")
 	h.b.SumRows(sum, h.upload())
 	require.Equal(h, []float32{109, 212}, h.read(sum), "no rows")
 
@@ -51,7 +51,7 @@ func testRelu(h *harness) {
 
 	nan := h.upload(float32(math.NaN()))
 	h.b.Relu(nan, nan)
-	require.True(h, math.IsNaN(float64(h.read(nan)[0])), "NaN is kept, to be seen")
+	require.True(h, math.IsNaN(float64(h.read(nan)[0])), "NaN is kept")
 }
 
 func testReluGrad(h *harness) {
@@ -79,7 +79,7 @@ func testDropout(h *harness) {
 			require.Equal(h, want, h.read(v), "in place")
 		}
 	}
-	// Over many elements the share that survives is what was asked for.
+	// Over many elements the surviving fraction is as requested.
 	const n = 40000
 	ones := make([]float32, n)
 	for i := range ones {
@@ -96,14 +96,14 @@ func testDropout(h *harness) {
 	require.InDelta(h, .8*n, kept, 5*math.Sqrt(n*.8*.2))
 }
 
-// testDropoutEdge sets the rate to the very U of an element, which stays, and to
-// half a step more, when it goes.
+// testDropoutEdge sets the rate to exactly U of an element, which is then kept, and to
+// half a step more, which drops it.
 func testDropoutEdge(h *harness) {
 	s := nn.Stream{Seed: 21}
 	for row := range 20 {
 		s.First = row
 		word := s.Draw(0, 0, 0)[0] >> 8
-		if word >= 1<<23 { // half a step more is not a float32
+		if word >= 1<<23 { // float32 cannot represent half a step more
 			continue
 		}
 		exact, above := float32(word)/(1<<24), (float32(word)+.5)/(1<<24)
@@ -115,7 +115,7 @@ func testDropoutEdge(h *harness) {
 	}
 }
 
-// dropped is dropout by the words of its specification, with U as a fraction.
+// dropped applies dropout as specified, with U as a fraction.
 func dropped(x []float32, width int, rate float32, layer uint32, s nn.Stream) []float32 {
 	y := make([]float32, len(x))
 	for i, v := range x {
@@ -128,8 +128,8 @@ func dropped(x []float32, width int, rate float32, layer uint32, s nn.Stream) []
 	return y
 }
 
-// testDropoutSharding splits the rows of a batch over three workers and wants
-// the rows of the whole batch.
+// testDropoutSharding splits the rows of a batch over three workers and requires the same
+// rows as for the whole batch.
 func testDropoutSharding(h *harness) {
 	const rows, width, workers = 12, 10, 3
 	x := h.normals(rows * width)

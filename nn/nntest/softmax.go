@@ -12,7 +12,7 @@ func testSoftmax(h *harness) {
 	for _, width := range []int{1, 2, 10, 33, 1000} {
 		const rows = 7
 		x := h.normals(rows * width)
-		x[0] += 1000 // exp of it overflows unless the maximum is taken off
+		x[0] += 1000 // overflows exp unless the maximum is subtracted
 		x[len(x)-1] -= 1000
 		want := make([]float64, 0, len(x))
 		for r := range rows {
@@ -51,7 +51,7 @@ func testCrossEntropy(h *harness) {
 	h.b.CrossEntropy(d, loss, p, labels)
 	h.near([]float64{.5, -.75, .25, .1, -.1, 0, 0, 0, 0}, d, 1e-6)
 	want := 100 - math.Log(.25) - math.Log(.9)
-	h.near([]float64{want}, loss, 1e-6, "adds to what is there")
+	h.near([]float64{want}, loss, 1e-6, "adds to the previous value")
 
 	h.b.CrossEntropy(nn.Buffer{}, loss, p, labels)
 	h.near([]float64{2*want - 100}, loss, 1e-6, "without gradient")
@@ -70,7 +70,7 @@ func testCorrect(h *harness) {
 	count := h.upload(10)
 	scores := h.upload(
 		1, 2, 0, // 1
-		3, 3, 1, // 0: the first of equals
+		3, 3, 1, // 0: the first of equal scores
 		-5, -4, -3, // 2
 		0, 0, 0, // 0
 	)

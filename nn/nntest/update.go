@@ -28,7 +28,7 @@ func testSquaredNorm(h *harness) {
 		gs, ws, sums := h.upload(g...), h.upload(w...), h.b.Temp(len(want))
 		h.b.SquaredNorm(sums, gs, ws, hyper)
 		h.near(want, sums, 1e-5, "n=%d", n)
-		// A worker that sees only some blocks gets the same bits for them.
+		// A call that covers only some blocks gives the same bits for them.
 		last := (len(want) - 1) * nn.BlockSize
 		one := h.b.Temp(1)
 		h.b.SquaredNorm(one, gs.Slice(last, n), ws.Slice(last, n), hyper)
@@ -36,7 +36,7 @@ func testSquaredNorm(h *harness) {
 	}
 }
 
-// hyper uploads hyper-parameters, zero where not given.
+// hyper uploads hyper-parameters; those not in set are zero.
 func (h *harness) hyper(set map[int]float32) nn.Buffer {
 	v := make([]float32, nn.HyperLen)
 	for i, x := range set {
@@ -45,7 +45,7 @@ func (h *harness) hyper(set map[int]float32) nn.Buffer {
 	return h.upload(v...)
 }
 
-// rule is one setting of the update kernels to compare with float64.
+// rule is one configuration of the update kernels to compare with float64.
 type rule struct {
 	name             string
 	l2, clip, decay  float32
@@ -74,7 +74,7 @@ func testSGD(h *harness) {
 	}
 }
 
-// updateCase makes four steps by kernels and by float64 loops.
+// updateCase performs four steps with the kernels and with float64 loops.
 func (h *harness) updateCase(r rule) {
 	const n = 2*nn.BlockSize + 3
 	h.Log(r.name)
@@ -101,7 +101,7 @@ func (h *harness) updateCase(r rule) {
 			h.b.SGD(ws, gs, average, norms, hyper)
 		}
 		want.step(g, h.read(hyper))
-		require.Equal(h, g, h.read(gs), "gradients stay")
+		require.Equal(h, g, h.read(gs), "gradients do not change")
 	}
 	h.near(want.w, ws, 1e-5, r.name)
 	if r.moments {
@@ -149,8 +149,8 @@ func (r *reference) step(gradient, hyper []float32) {
 	}
 }
 
-// testUpdateParts updates a parameter whole and in two parts, with the norms of
-// the whole, and wants the same bits.
+// testUpdateParts updates a parameter as a whole, and in two parts with the norms of the
+// whole, and requires the same bits.
 func testUpdateParts(h *harness) {
 	const n, cut = nn.BlockSize + 100, nn.BlockSize
 	w, g := h.normals(n), h.normals(n)
@@ -173,10 +173,10 @@ func testUpdateParts(h *harness) {
 	require.Equal(h, results[0], results[1])
 }
 
-// testSubnormal lets moments decay past the smallest normal number, to zero.
+// testSubnormal lets moments decay past the smallest normal number and requires 0.
 func testSubnormal(h *harness) {
-	const least = 0x1p-126
-	ms, vs := h.upload(least, -least, 1), h.upload(least, least, 1)
+	const smallest = 0x1p-126
+	ms, vs := h.upload(smallest, -smallest, 1), h.upload(smallest, smallest, 1)
 	hyper := h.hyper(map[int]float32{nn.HyperBeta1: .5, nn.HyperBeta2: .5, nn.HyperEps: 1})
 	h.b.Adam(h.upload(1, 1, 1), h.upload(0, 0, 0), ms, vs, nn.Buffer{}, nn.Buffer{}, hyper)
 	require.Equal(h, []float32{0, 0, .5}, h.read(ms))

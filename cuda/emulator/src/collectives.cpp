@@ -1,6 +1,8 @@
+#include <math.h>
 #include <string.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "nccl.h"
 
@@ -18,6 +20,28 @@ struct Bf16 {
     uint32_t u;
     memcpy(&u, &f, 4);
     bits = f != f ? 0x7fff : (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    return *this;
+  }
+};
+
+struct Half {
+  uint16_t bits;
+  operator float() const {
+    int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    float f = exponent == 31 ? (fraction ? NAN : INFINITY) : exponent ? ldexpf((float)(fraction + 1024), exponent - 25) : ldexpf((float)fraction, -24);
+    return bits >> 15 ? -f : f;
+  }
+  Half& operator=(float f) {
+    uint16_t sign = std::signbit(f) ? 0x8000 : 0;
+    float a = fabsf(f);
+    if (f != f) return bits = 0x7fff, *this;
+    if (a >= 65520) return bits = sign | 0x7c00, *this;
+    int exponent = 0;
+    frexpf(a, &exponent);                       // a is in [2^(exponent-1), 2^exponent)
+    exponent = std::max(exponent, -13);         // below lie the numbers without a leading 1
+    float units = nearbyintf(ldexpf(a, 11 - exponent));  // exact, then rounded to even
+    // A carry out of the fraction goes into the exponent, as it should.
+    bits = sign | (uint16_t)((units < 1024 ? 0 : (exponent + 13) << 10) + (int)units);
     return *this;
   }
 };
@@ -45,6 +69,7 @@ void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int ty
     case 3: return fold<uint32_t, uint32_t>(to, s, ranks, offset, n, op);
     case 4: return fold<int64_t, int64_t>(to, s, ranks, offset, n, op);
     case 5: return fold<uint64_t, uint64_t>(to, s, ranks, offset, n, op);
+    case 6: return fold<Half, float>(to, s, ranks, offset, n, op);
     case 7: return fold<float, float>(to, s, ranks, offset, n, op);
     case 8: return fold<double, double>(to, s, ranks, offset, n, op);
     case 9: return fold<Bf16, float>(to, s, ranks, offset, n, op);
@@ -146,7 +171,7 @@ bool messages(Comm& c, std::vector<Work> works) {
 size_t size_of(int type) {
   switch (type) {
     case 0: case 1: return 1;
-    case 9: return 2;
+    case 6: case 9: return 2;
     case 2: case 3: case 7: return 4;
     case 4: case 5: case 8: return 8;
     default: return 0;

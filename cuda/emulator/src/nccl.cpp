@@ -49,17 +49,30 @@ int version() {
   return major * 10000 + minor * 100 + patch;
 }
 
-// host names the machine for NCCL: NCCL_HOSTID if it is set.
-std::string host() {
-  char name[64] = "";
-  if (const char* id = getenv("NCCL_HOSTID")) return std::string(id).substr(0, sizeof name - 1);
-  gethostname(name, sizeof name - 1);
-  return name;
+// host names the machine for NCCL: NCCL_HOSTID if it is set. NCCL asks once, so all
+// ranks of a process have one host.
+const std::string& host() {
+  static const std::string once = [] {
+    char name[64] = "";
+    if (const char* id = getenv("NCCL_HOSTID")) return std::string(id).substr(0, sizeof name - 1);
+    gethostname(name, sizeof name - 1);
+    return std::string(name);
+  }();
+  return once;
+}
+
+// multi_rank is the version from which NCCL_MULTI_RANK_GPU_ENABLE is understood.
+constexpr int multi_rank = 23003;
+
+// duplicate is what NCCL says of two ranks on one device.
+std::string duplicate(const Comm& c, int other) {
+  if (version() >= multi_rank) return "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this configuration.";
+  return "Duplicate GPU detected : rank " + std::to_string(c.rank) + " and rank " + std::to_string(other) + " both on CUDA device " + std::to_string(c.device);
 }
 
 bool shares_device(const Comm& c, int r, int q) {
   const Member &a = c.segment->members[r], &b = c.segment->members[q];
-  const char* allowed = version() < 23003 ? nullptr : getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+  const char* allowed = version() < multi_rank ? nullptr : getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   return a.device == b.device && !strcmp(a.host, b.host) && !(allowed && !strcmp(allowed, "1"));
 }
 
@@ -77,9 +90,7 @@ void start(const std::shared_ptr<Comm>& c) {
   if (!met) return;
   for (int r = 0; r < c->size; r++) {
     if (c->segment->members[r].size != c->size) return c->fail(InvalidUsage, "the ranks do not agree on their number");
-    if (r != c->rank && shares_device(*c, r, c->rank))
-      return c->fail(InvalidUsage, "Duplicate GPU detected : rank " + std::to_string(c->rank) + " and rank " + std::to_string(r) +
-                                       " both on CUDA device " + std::to_string(c->device) + ". Set NCCL_HOSTID for each, or from 2.30.3 NCCL_MULTI_RANK_GPU_ENABLE=1");
+    if (r != c->rank && shares_device(*c, r, c->rank)) return c->fail(InvalidUsage, duplicate(*c, r));
   }
   int busy = InProgress;
   c->state.compare_exchange_strong(busy, Success);

@@ -44,7 +44,7 @@ func faultyRanks(t *testing.T, n int, use Use, o collective.Options, fault func(
 // tryRanks is faultyRanks that may fail.
 func tryRanks(t *testing.T, n int, use Use, o collective.Options, fault func(r int, g hardware) hardware) ([]*rank, []error) {
 	t.Helper()
-	emulated(t, n)
+	roomy(t, n, use)
 	views, transports := collective.Local(n)
 	all, errs := make([]*rank, n), make([]error, n)
 	each(n, func(r int) {
@@ -91,120 +91,42 @@ func run(t *testing.T, all []*rank, fn func(ctx context.Context, r *rank)) {
 	each(len(all), func(i int) { fn(ctx, all[i]) })
 }
 
-// An operation is a call, and the lengths of its vectors where a piece has n
-// elements.
-type operation struct {
-	name     string
-	dst, src func(size, rank, n int) int
-	call     func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error
-}
+// Every operation on device vectors gives what it is to give, by NCCL. Where ranks of
+// one process cannot share the device, TestOperationsInProcesses does the same.
+func TestOperations(t *testing.T) { inProcess(t, Must) }
 
-func once(_, _, n int) int     { return n }
-func times(size, _, n int) int { return size * n }
+// The same, staged.
+func TestOperationsStaged(t *testing.T) { inProcess(t, Off) }
 
-// uneven are counts of pieces that differ, and of which one is empty.
-func uneven(size int) []int {
-	counts := make([]int, size)
-	for r := range counts {
-		counts[r] = 100 * r
-	}
-	return counts
-}
-
-func piece(_, rank, _ int) int { return 100 * rank }
-
-func total(size, _, _ int) int { return 50 * size * (size - 1) }
-
-var operations = []operation{
-	{"ReduceScatter", once, times, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.ReduceScatter(ctx, dst, src, collective.Sum)
-	}},
-	{"ReduceScatterV", piece, total, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.ReduceScatterV(ctx, dst, src, uneven(g.Size()), collective.Max)
-	}},
-	{"AllGather", times, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.AllGather(ctx, dst, src)
-	}},
-	{"AllGatherV", total, piece, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.AllGatherV(ctx, dst, src, uneven(g.Size()))
-	}},
-	{"Broadcast", once, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.Broadcast(ctx, dst, g.Size()-1)
-	}},
-	{"Reduce", once, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.Reduce(ctx, dst, src, collective.Prod, g.Size()/2)
-	}},
-	{"Gather", times, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.Gather(ctx, dst, src, g.Size()-1)
-	}},
-	{"Scatter", once, times, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.Scatter(ctx, dst, src, g.Size()-1)
-	}},
-	{"AllToAll", times, times, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.AllToAll(ctx, dst, src)
-	}},
-	{"AllToAllV", total, total, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		// Rank r sends 100*to elements to each, except that the pieces of all are
-		// turned round by one, so that sends and receives differ.
-		sends, recvs := make([]int, g.Size()), make([]int, g.Size())
-		for r := range sends {
-			sends[r], recvs[r] = 100*((g.Rank()+r)%g.Size()), 100*((g.Rank()+r)%g.Size())
-		}
-		return g.AllToAllV(ctx, dst, src, sends, recvs)
-	}},
-	{"SendRecv", once, once, func(ctx context.Context, g *collective.Group, dst, src collective.Vector) error {
-		return g.SendRecv(ctx, dst, (g.Rank()+g.Size()-1)%g.Size(), src, (g.Rank()+1)%g.Size())
-	}},
-}
-
-// Every operation on device vectors, by NCCL and staged, equals the one on host
-// vectors of the same groups: integers to the bit, whatever the order.
-func TestOperations(t *testing.T) {
+// inProcess makes the calls of the table among ranks of one process. It skips if it
+// could not on some number of ranks.
+func inProcess(t *testing.T, use Use) {
+	skipped := 0
 	for _, size := range []int{1, 2, 3, most} {
-		for use, name := range map[Use]string{Must: "NCCL", Off: "staged"} {
-			t.Run(fmt.Sprintf("%s, size %d", name, size), func(t *testing.T) {
-				all := ranks(t, size, use, collective.Options{Order: collective.AnyOrder})
-				for _, o := range operations {
-					run(t, all, func(ctx context.Context, r *rank) { check(t, ctx, r, o, 1000) })
+		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
+			defer func() {
+				if t.Skipped() {
+					skipped++
 				}
-				for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
-					run(t, all, func(ctx context.Context, r *rank) {
-						for _, n := range []int{0, 1, 5000} {
-							reduce[int64](t, ctx, r, op, n)
-							reduce[int32](t, ctx, r, op, n)
-							reduce[uint8](t, ctx, r, op, n)
-						}
-					})
+			}()
+			counts := make([]tally, size)
+			all := faultyRanks(t, size, use, anyOrder, func(r int, g hardware) hardware { return counts[r].on(g) })
+			run(t, all, func(ctx context.Context, r *rank) {
+				calls, err := counts[r.Rank()].table(ctx, r.workplace, r.Group, use != Off)
+				assert.NoError(t, err)
+				assert.Equal(t, len(trials()), calls)
+				for _, op := range []collective.Op{collective.Sum, collective.Mean} {
+					reduce[int64](t, ctx, r, op, 5000)
+					reduce[uint8](t, ctx, r, op, 5000)
+					near(t, ctx, r, op)
 				}
-				run(t, all, func(ctx context.Context, r *rank) {
-					assert.NoError(t, r.Barrier(ctx))
-					near(t, ctx, r, collective.Sum)
-					near(t, ctx, r, collective.Mean)
-				})
+				assert.NoError(t, r.Barrier(ctx))
 			})
-		}
+		})
 	}
-}
-
-func check(t *testing.T, ctx context.Context, r *rank, o operation, n int) {
-	src := collectivetest.Operands[int64](r.Rank(), o.src(r.Size(), r.Rank(), n))
-	dst := make([]int64, o.dst(r.Size(), r.Rank(), n))
-	if o.name == "Broadcast" {
-		copy(dst, src)
+	if skipped > 0 {
+		t.Skipf("%d of the numbers of ranks were skipped", skipped)
 	}
-	to, err := put(r.workplace, dst)
-	assert.NoError(t, err)
-	from, err := put(r.workplace, src)
-	assert.NoError(t, err)
-
-	assert.NoError(t, o.call(ctx, r.Group, to, from), "%s on the device", o.name)
-	assert.NoError(t, o.call(ctx, r.Group, collective.Of(dst), collective.Of(src)), "%s on the host", o.name)
-	got, err := get[int64](r.workplace, to)
-	assert.NoError(t, err)
-	assert.Equal(t, dst, got, "%s on rank %d of %d", o.name, r.Rank(), r.Size())
-	kept, err := get[int64](r.workplace, from)
-	assert.NoError(t, err)
-	assert.Equal(t, src, kept, "%s changes its operand", o.name)
 }
 
 func reduce[T collective.Element](t *testing.T, ctx context.Context, r *rank, op collective.Op, n int) {

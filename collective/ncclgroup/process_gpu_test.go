@@ -20,18 +20,20 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/nccl"
 )
 
 // With this variable set the test binary is a worker: one that "calls" the Group,
-// one that launches "graphs" in which a call was captured, or one that has "held"
-// its graph when it asks the Group what has happened.
+// one that launches "graphs" in which a call was captured, one that has "held" its
+// graph when it asks the Group what has happened, or one that makes the calls of the
+// "table".
 const envWorker = "NCCLGROUP_TEST_WORKER"
 
 // worker reduces without end and regroups when something breaks. It says what
 // happens, a line each, and takes orders: "die" kills it once it is inside NCCL,
 // "quit" ends it.
 func worker() int {
-	ctx, quit := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, quit := context.WithTimeout(context.Background(), 2*tableTime)
 	defer quit()
 	w := &laborer{dying: make(chan struct{})}
 	go func() {
@@ -53,6 +55,7 @@ type laborer struct {
 	*workplace
 	engine *Engine
 	dying  chan struct{}
+	tally  tally
 }
 
 func (w *laborer) labor(ctx context.Context) error {
@@ -71,6 +74,9 @@ func (w *laborer) labor(ctx context.Context) error {
 	defer node.Close()
 	fmt.Println("addr", node.Addr())
 	g, err := node.Group(ctx)
+	if err == nil && os.Getenv(envWorker) == "table" {
+		return w.table(ctx, g)
+	}
 	for err == nil {
 		if err = w.reduce(ctx, g); ctx.Err() != nil {
 			return err
@@ -88,8 +94,20 @@ func (w *laborer) make(ctx context.Context, v collective.View, base collective.E
 	if err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
-	w.engine, err = over(ctx, v, base, &faulty{hardware: g, before: w.perhapsDie}, c)
+	w.engine, err = over(ctx, v, base, w.tally.on(&faulty{hardware: g, before: w.perhapsDie}), c)
 	return w.engine, err
+}
+
+// table makes the calls of the table, says how many there were, and stays until it is
+// told to quit.
+func (w *laborer) table(ctx context.Context, g *collective.Group) error {
+	calls, err := w.tally.table(ctx, w.workplace, g, true)
+	if err != nil {
+		return err
+	}
+	fmt.Println("table", calls)
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 func (w *laborer) perhapsDie() error {
@@ -208,9 +226,9 @@ type process struct {
 	lines  chan string
 }
 
-func spawn(t *testing.T, kind string, c cluster.Config) *process {
+func spawn(t *testing.T, kind string, c cluster.Config, more ...string) *process {
 	p := &process{Cmd: exec.Command(os.Args[0]), t: t, lines: make(chan string, 1000)}
-	p.Env = append(append(os.Environ(), hosts(c.Local)...), append(c.Environ(), envWorker+"="+kind)...)
+	p.Env = append(append(os.Environ(), more...), append(c.Environ(), envWorker+"="+kind)...)
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
@@ -237,7 +255,12 @@ func spawn(t *testing.T, kind string, c cluster.Config) *process {
 // expect reads lines until one begins with a text, and returns what follows.
 func (p *process) expect(begin string) string {
 	p.t.Helper()
-	timeout := time.After(40 * time.Second)
+	return p.expectWithin(40*time.Second, begin)
+}
+
+func (p *process) expectWithin(limit time.Duration, begin string) string {
+	p.t.Helper()
+	timeout := time.After(limit)
 	for {
 		select {
 		case line, ok := <-p.lines:
@@ -251,24 +274,45 @@ func (p *process) expect(begin string) string {
 	}
 }
 
+// jobs starts the ranks of a job, of which each has the variables that env returns.
+func jobs(t *testing.T, kind string, ranks int, env func(rank int) []string) []*process {
+	c := cluster.Config{Cluster: strings.ReplaceAll(t.Name(), "/", " "), Node: "m", LocalSize: ranks}
+	var ps []*process
+	for c.Local = range c.LocalSize {
+		ps = append(ps, spawn(t, kind, c, env(c.Local)...))
+		c.Join = append(c.Join[:c.Local:c.Local], ps[c.Local].expect("addr "))
+	}
+	return ps
+}
+
+// asHere are the variables of a rank on the devices that are there: those of the
+// emulator are enough for all.
+func asHere(rank int) []string {
+	v, err := nccl.GetVersion()
+	if !real() || err != nil {
+		return nil
+	}
+	return sharing(v, rank)
+}
+
+// quit ends processes that have done what they were to do.
+func quit(t *testing.T, ps []*process) {
+	for _, p := range ps {
+		_, err := fmt.Fprintln(p.orders, "quit")
+		require.NoError(t, err)
+	}
+}
+
 // Processes that share a device, where there is one, have the sums of the host.
 func TestProcesses(t *testing.T) {
-	emulated(t, 1)
+	emulated(t)
 	for _, n := range []int{1, 2, 4} {
 		t.Run(fmt.Sprint(n, " ranks"), func(t *testing.T) {
-			c := cluster.Config{Cluster: strings.ReplaceAll(t.Name(), "/", " "), Node: "m", LocalSize: n}
-			var ps []*process
-			for c.Local = range c.LocalSize {
-				ps = append(ps, spawn(t, "calls", c))
-				c.Join = append(c.Join[:c.Local:c.Local], ps[c.Local].expect("addr "))
-			}
+			ps := jobs(t, "calls", n, asHere)
 			for _, p := range ps {
 				require.Equal(t, fmt.Sprint(n), p.expect("group "))
 			}
-			for _, p := range ps {
-				_, err := fmt.Fprintln(p.orders, "quit")
-				require.NoError(t, err)
-			}
+			quit(t, ps)
 		})
 	}
 }
@@ -276,16 +320,11 @@ func TestProcesses(t *testing.T) {
 // A rank is killed inside a collective that the others wait in: they have an error
 // that names it, and go on with a communicator of their own, with a new id.
 func TestKilledRank(t *testing.T) {
-	emulated(t, 1)
+	emulated(t)
 	for _, kind := range []string{"calls", "graphs", "held"} {
 		for victim := range 3 {
 			t.Run(fmt.Sprintf("%s, rank %d", kind, victim), func(t *testing.T) {
-				c := cluster.Config{Cluster: strings.ReplaceAll(t.Name(), "/", " "), Node: "m", LocalSize: 3}
-				var ps []*process
-				for c.Local = range c.LocalSize {
-					ps = append(ps, spawn(t, kind, c))
-					c.Join = append(c.Join[:c.Local:c.Local], ps[c.Local].expect("addr "))
-				}
+				ps := jobs(t, kind, 3, asHere)
 				for _, p := range ps {
 					require.Equal(t, "3", p.expect("group "))
 				}
@@ -303,10 +342,7 @@ func TestKilledRank(t *testing.T) {
 					require.Equal(t, "2", p.expect("group "))
 				}
 				t.Logf("right sums of those left after %v", time.Since(begin))
-				for _, p := range left {
-					_, err := fmt.Fprintln(p.orders, "quit")
-					require.NoError(t, err)
-				}
+				quit(t, left)
 			})
 		}
 	}

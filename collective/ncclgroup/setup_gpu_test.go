@@ -68,41 +68,50 @@ func emulate() error {
 // shared is the oldest NCCL of which ranks of one process can share a device.
 var shared = nccl.NewVersion(2, 30, 3)
 
-// crowd lets ranks share a device. Older versions take ranks for neighbours by
-// the host that they name; then spawn gives each a host of its own.
+// crowd lets ranks share a device, with an NCCL that can.
 func crowd() error {
-	if err := os.Setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1"); err != nil {
+	if err := os.Setenv(multiRank, "1"); err != nil {
 		return err
 	}
 	return nccl.Available()
 }
 
-// hosts are the variables for a rank that is a process of its own.
-func hosts(rank int) []string {
-	if v, err := nccl.GetVersion(); !real() || err != nil || v >= shared {
-		return nil
+const multiRank = "NCCL_MULTI_RANK_GPU_ENABLE"
+
+// sharing are the variables for a rank that shares its device with those of other
+// processes. An older NCCL takes ranks for neighbours by the host that they name, so
+// each names a host of its own.
+func sharing(v nccl.Version, rank int) []string {
+	if v >= shared {
+		return []string{multiRank + "=1"}
 	}
 	return []string{fmt.Sprintf("NCCL_HOSTID=rank%d", rank), "NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_MNNVL_ENABLE=0"}
 }
 
-// emulated skips the test where there is no emulator for want of a compiler, and
-// on real devices if they are too few for n ranks of one process.
-func emulated(t *testing.T, n int) {
+// emulated skips the test where there is no emulator for want of a compiler.
+func emulated(t *testing.T) {
 	t.Helper()
-	if real() {
-		require.NoError(t, noEmulator)
-		devices, err := cuda.Devices()
-		require.NoError(t, err)
-		if v, err := nccl.GetVersion(); n > len(devices) && v < shared {
-			require.NoError(t, err)
-			t.Skipf("%d ranks of one process on %d devices need NCCL %v or newer, this is %v", n, len(devices), shared, v)
-		}
-		return
-	}
 	if errors.Is(noEmulator, emulator.ErrNoCompiler) {
 		t.Skip(noEmulator)
 	}
 	require.NoError(t, noEmulator)
+}
+
+// roomy is emulated, and skips the test on real devices if they are too few for n
+// ranks of one process that connect by NCCL.
+func roomy(t *testing.T, n int, use Use) {
+	t.Helper()
+	emulated(t)
+	if !real() || use == Off {
+		return
+	}
+	devices, err := cuda.Devices()
+	require.NoError(t, err)
+	v, err := nccl.GetVersion()
+	require.NoError(t, err)
+	if n > len(devices) && v < shared {
+		t.Skipf("%d ranks of one process on %d devices need NCCL %v or newer, this is %v", n, len(devices), shared, v)
+	}
 }
 
 // A workplace is a device and a stream.
@@ -135,15 +144,18 @@ func (w *workplace) close() error {
 
 // put makes a Vector of device memory that begins as s; the memory stays until
 // the device is closed.
-func put[T collective.Element](w *workplace, s []T) (v collective.Vector, err error) {
-	host := collective.Of(s)
+func put[T collective.Element](w *workplace, s []T) (collective.Vector, error) {
+	return putHost(w, collective.Of(s))
+}
+
+func putHost(w *workplace, host collective.Vector) (v collective.Vector, err error) {
 	b, _ := host.Host()
 	err = w.device.Do(context.Background(), func() error {
 		p, err := w.device.Alloc(max(len(b), 1))
 		if err != nil {
 			return err
 		}
-		v = collective.OnDevice(w.device.Info().Index, uintptr(p), len(s), host.DType())
+		v = collective.OnDevice(w.device.Info().Index, uintptr(p), host.Len(), host.DType())
 		return w.stream.Write(p, b)
 	})
 	return v, err
@@ -152,8 +164,11 @@ func put[T collective.Element](w *workplace, s []T) (v collective.Vector, err er
 // get is what a Vector of device memory holds.
 func get[T collective.Element](w *workplace, v collective.Vector) ([]T, error) {
 	s := make([]T, v.Len())
-	b, _ := collective.Of(s).Host()
+	return s, getHost(w, collective.Of(s), v)
+}
+
+func getHost(w *workplace, to, v collective.Vector) error {
+	b, _ := to.Host()
 	_, addr, _ := v.Device()
-	err := w.device.Do(context.Background(), func() error { return w.stream.Read(b, cuda.Ptr(addr)) })
-	return s, err
+	return w.device.Do(context.Background(), func() error { return w.stream.Read(b, cuda.Ptr(addr)) })
 }

@@ -10,7 +10,7 @@ import (
 // moveReduce carries out the moves of a method that keeps another order than
 // ring order. A rank may have nothing to do with its neighbours there, so these
 // compare calls first.
-func (e *hostEngine) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
+func (e *HostEngine) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 	if plan.Method.RingOrdered() {
 		return fmt.Errorf("collective: AllReduce by %v: %w", plan.Method, ErrUnsupported)
 	}
@@ -64,20 +64,15 @@ func arrange(v View, reduces bool) schedule.Situation {
 	return s
 }
 
-func (e *hostEngine) order(o Order) { e.situation.Any = o == AnyOrder }
-
-func (e *hostEngine) tune(t *schedule.Table) { e.situation.Table = t }
-
-func (e *hostEngine) streams(bytes int) int {
+// streams is Abilities.Streams, of any Transport.
+func (e *HostEngine) streams(bytes int) int {
 	if e.can.Streams == nil {
 		return 1
 	}
 	return e.can.Streams(bytes)
 }
 
-func (e *hostEngine) situated() schedule.Situation { return e.situation }
-
 // plan is how v is reduced over all ranks, the same on each.
-func (e *hostEngine) plan(v Vector, op Op) schedule.Plan {
+func (e *HostEngine) plan(v Vector, op Op) schedule.Plan {
 	return e.situation.Plan(v.n, v.dtype.Size(), !widened(v.dtype, op))
 }

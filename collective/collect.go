@@ -4,7 +4,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 
 // collect gathers what every rank has, in the pieces of all, each so long, on
 // rank 0: each rank sends up a binomial tree what it has collected.
-func (e *hostEngine) collect(h, want *Header, all []byte, each int) error {
+func (e *HostEngine) collect(h, want *Header, all []byte, each int) error {
 	if err := e.compare(h, want); err != nil { // or a parent would wait for who calls something else
 		return err
 	}
@@ -22,7 +22,7 @@ func (e *hostEngine) collect(h, want *Header, all []byte, each int) error {
 }
 
 // spread copies what rank 0 has in b to all others, down the same tree.
-func (e *hostEngine) spread(h, want *Header, b []byte) error {
+func (e *HostEngine) spread(h, want *Header, b []byte) error {
 	if e.rank != 0 {
 		e.whole[0] = b
 		if err := e.receive(want, schedule.Parent(e.rank), 2, e.whole[:]); err != nil {
@@ -36,7 +36,7 @@ func (e *hostEngine) spread(h, want *Header, b []byte) error {
 }
 
 // collectReduce folds all vectors on rank 0, in ring order.
-func (e *hostEngine) collectReduce(h *Header, v Vector) error {
+func (e *HostEngine) collectReduce(h *Header, v Vector) error {
 	mine := v.bytes()
 	all := e.room(e.size * len(mine))
 	operand := func(rank int) []byte { return all[rank*len(mine) : (rank+1)*len(mine)] }

@@ -8,7 +8,7 @@ import (
 
 // directReduce is an AllReduce in which rank r owns chunk r: every rank sends
 // it its operands, it folds them in ring order, and it sends the result to all.
-func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
+func (e *HostEngine) directReduce(h *Header, v Vector, blocks int) error {
 	want := e.expecting(h)
 	own := e.chunk(v, e.rank)
 	most := 0
@@ -57,7 +57,7 @@ func (e *hostEngine) directReduce(h *Header, v Vector, blocks int) error {
 }
 
 // postSegment sends the k-th segment of a chunk to a rank, if it has so many.
-func (e *hostEngine) postSegment(h *Header, to, part int, v Vector, c schedule.Chunk, k, blocks int) {
+func (e *HostEngine) postSegment(h *Header, to, part int, v Vector, c schedule.Chunk, k, blocks int) {
 	if k >= c.Segments(blocks) {
 		return
 	}
@@ -69,7 +69,7 @@ func (e *hostEngine) postSegment(h *Header, to, part int, v Vector, c schedule.C
 
 // foldSegment folds the k-th segment of the own chunk into v. all holds the
 // segment of every rank, each bytes long.
-func (e *hostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blocks int, all []byte, each int) {
+func (e *HostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blocks int, all []byte, each int) {
 	first, last := own.Segment(k, blocks)
 	at, width := 0, v.dtype.Size()
 	for b := first; b < last; b++ {
@@ -88,7 +88,7 @@ func (e *hostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blo
 // reduceScatter leaves in dst the reduction of all ranks' src, as far as it is
 // this rank's piece: counts[r] elements for rank r, one piece after another, or
 // dst.n for each. The bits are those that AllReduce would give.
-func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) error {
+func (e *HostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) error {
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment
 	h.Call.Method = uint8(schedule.Direct)
 	want := e.expecting(h)
@@ -125,7 +125,7 @@ func (e *hostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) err
 
 // foldRange folds the elements [lo, hi) of a vector into dst. operand is the
 // memory of a rank's elements.
-func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, dst []byte) {
+func (e *HostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, dst []byte) {
 	e.operands = e.operands[:0]
 	for r := range e.size {
 		e.operands = append(e.operands, operand(r))
@@ -134,7 +134,7 @@ func (e *hostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(ran
 }
 
 // reduce leaves in dst, on the root, the reduction of all ranks' src.
-func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
+func (e *HostEngine) reduce(h *Header, dst, src Vector) error {
 	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width, false).Segment
 	root, want, err := e.rooted(h)
@@ -166,7 +166,7 @@ func (e *hostEngine) reduce(h *Header, dst, src Vector) error {
 
 // compare is how operations begin in which a rank may have nothing to receive:
 // with a message to the rank above, by which neighbours compare calls.
-func (e *hostEngine) compare(h, want *Header) error {
+func (e *HostEngine) compare(h, want *Header) error {
 	if e.size == 1 {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (e *hostEngine) compare(h, want *Header) error {
 
 // rooted begins a direct operation between a root and all others: h is what
 // this rank sends, want what it receives.
-func (e *hostEngine) rooted(h *Header) (root int, want *Header, err error) {
+func (e *HostEngine) rooted(h *Header) (root int, want *Header, err error) {
 	h.Call.Method = uint8(schedule.Direct)
 	want = e.expecting(h)
 	err = e.compare(h, want)

@@ -7,7 +7,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 func messages(n, per int) int { return (n + per - 1) / per }
 
 // gather leaves in dst, on the root, the src of all ranks in rank order.
-func (e *hostEngine) gather(h *Header, dst, src Vector) error {
+func (e *HostEngine) gather(h *Header, dst, src Vector) error {
 	each, per := src.Bytes(), schedule.SegmentBytes
 	root, want, err := e.rooted(h)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *hostEngine) gather(h *Header, dst, src Vector) error {
 }
 
 // scatter leaves in dst, on every rank, its piece of the root's src.
-func (e *hostEngine) scatter(h *Header, dst, src Vector) error {
+func (e *HostEngine) scatter(h *Header, dst, src Vector) error {
 	each, per := dst.Bytes(), schedule.SegmentBytes
 	root, want, err := e.rooted(h)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *hostEngine) scatter(h *Header, dst, src Vector) error {
 // allToAll sends piece r of src to rank r and puts what comes from rank r at
 // place r of dst. counts is what goes to each rank and then what comes from
 // each; nil for equal pieces.
-func (e *hostEngine) allToAll(h *Header, dst, src Vector, counts []int) error {
+func (e *HostEngine) allToAll(h *Header, dst, src Vector, counts []int) error {
 	per, width := schedule.SegmentBytes, src.dtype.Size()
 	h.Call.Method = uint8(schedule.Direct)
 	want := e.expecting(h)
@@ -101,7 +101,7 @@ func (e *hostEngine) allToAll(h *Header, dst, src Vector, counts []int) error {
 
 // exchange is what one rank has to do in a Send, a Recv, or both at once: send
 // from rank Call.Root to rank Call.Offset. A nil half is none.
-func (e *hostEngine) exchange(send, recv *Operation) error {
+func (e *HostEngine) exchange(send, recv *Operation) error {
 	part := func(o *Operation, k int) []byte {
 		b := o.Dst.bytes()
 		return b[min(k*schedule.SegmentBytes, len(b)):min((k+1)*schedule.SegmentBytes, len(b))]

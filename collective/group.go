@@ -64,15 +64,9 @@ func NewGroup(v View, e Engine, o Options) *Group {
 		o.Deadline = DefaultDeadline
 	}
 	g := &Group{view: v, engine: e, opts: o, onHost: e.Reaches(Of([]byte(nil))), limit: limit{most: o.Deadline}, flight: newFlight(v.Size())}
-	if b, ok := e.(Based); ok {
-		b.Order(o.Order)
-		e = b.Base()
-	}
-	if e, ok := e.(planner); ok {
-		e.order(o.Order)
-	}
-	if e, ok := e.(interface{ record(w *Waits) }); ok {
-		e.record(&g.flight.Waits)
+	e.Order(o.Order)
+	if host := e.Host(); host != nil {
+		host.record(&g.flight.Waits)
 	}
 	return g
 }

@@ -4,7 +4,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 
 // know leaves in piece(r) what rank r has there, of every r, by one of the two
 // methods of few bytes.
-func (e *hostEngine) know(h *Header, m schedule.Method, piece func(rank int) []byte) error {
+func (e *HostEngine) know(h *Header, m schedule.Method, piece func(rank int) []byte) error {
 	if m == schedule.Bruck {
 		return e.learn(h, e.expecting(h), piece)
 	}
@@ -13,7 +13,7 @@ func (e *hostEngine) know(h *Header, m schedule.Method, piece func(rank int) []b
 
 // learn tells on, in each round to a rank twice as far away, all that was told
 // before.
-func (e *hostEngine) learn(h, want *Header, piece func(rank int) []byte) error {
+func (e *HostEngine) learn(h, want *Header, piece func(rank int) []byte) error {
 	for i := range schedule.Rounds(e.size) {
 		to, from := schedule.Round(e.rank, e.size, i)
 		e.post(h, to, i, e.below(e.rank, i, piece)...)
@@ -25,7 +25,7 @@ func (e *hostEngine) learn(h, want *Header, piece func(rank int) []byte) error {
 }
 
 // below are the pieces that a rank tells on in a round, valid until the next.
-func (e *hostEngine) below(rank, round int, piece func(rank int) []byte) [][]byte {
+func (e *HostEngine) below(rank, round int, piece func(rank int) []byte) [][]byte {
 	e.in = e.in[:0]
 	for k := range schedule.Told(e.size, round) {
 		e.in = append(e.in, piece((rank-k+e.size)%e.size))
@@ -35,7 +35,7 @@ func (e *hostEngine) below(rank, round int, piece func(rank int) []byte) [][]byt
 
 // tell sends the own piece to every rank, to as many before it must receive as
 // the outbox has slots for.
-func (e *hostEngine) tell(h, want *Header, piece func(rank int) []byte) error {
+func (e *HostEngine) tell(h, want *Header, piece func(rank int) []byte) error {
 	posted := 0
 	for i := 1; i < e.size; i++ {
 		for ; posted < min(e.size-1, i-1+outboxSlots); posted++ {

@@ -4,7 +4,7 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 
 // allGather leaves in dst, on every rank, the src of all ranks in rank order:
 // counts[r] elements of rank r, or src.n of each.
-func (e *hostEngine) allGather(o *Operation) error {
+func (e *HostEngine) allGather(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
 	if r := e.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
 		o.share()
@@ -57,7 +57,7 @@ func (e *hostEngine) allGather(o *Operation) error {
 }
 
 // broadcast leaves the root's v in v on every rank.
-func (e *hostEngine) broadcast(h *Header, v Vector) error {
+func (e *HostEngine) broadcast(h *Header, v Vector) error {
 	plan := schedule.PlanBroadcast(e.size, v.n, v.dtype.Size())
 	h.Call.Method = uint8(plan.Method)
 	root, mem, want := int(h.Call.Root), v.bytes(), e.expecting(h)
@@ -92,7 +92,7 @@ func (e *hostEngine) broadcast(h *Header, v Vector) error {
 }
 
 // barrier returns when every rank has called it.
-func (e *hostEngine) barrier(o *Operation) error {
+func (e *HostEngine) barrier(o *Operation) error {
 	if r := e.reducer(); r != nil {
 		o.Call.Method = uint8(schedule.Shared)
 		return r.Barrier(o)

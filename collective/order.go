@@ -45,33 +45,14 @@ func ParseOrder(s string) (Order, error) {
 	return 0, fmt.Errorf("order %q: it must be %v or %v", s, RingOrder, AnyOrder)
 }
 
-// A planner is an engine that plans its reductions.
-type planner interface {
-	order(o Order)
-	tune(t *schedule.Table)
-	plan(v Vector, op Op) schedule.Plan
-	situated() schedule.Situation
-	streams(bytes int) int
-}
-
-// planner is the engine that plans what the group does in host memory.
-func (g *Group) planner() (p planner, ok bool) {
-	e := g.engine
-	if b, is := e.(Based); is {
-		e = b.Base()
-	}
-	p, ok = e.(planner)
-	return p, ok
-}
-
 // PlanAllReduce says how an AllReduce of v is carried out, and why: the same on
 // all ranks. The zero Plan is of an engine that does not tell.
 func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
-	e, ok := g.planner()
-	if !ok || v.device >= 0 {
+	e := g.engine.Host()
+	if e == nil || v.device >= 0 {
 		return schedule.Plan{}
 	}
-	p, s := e.plan(v, op), e.situated()
+	p, s := e.plan(v, op), &e.situation
 	p.Streams = e.streams(p.Message(g.Size(), v.n) * v.dtype.Size())
 	p.Predicted = s.Predict(p, v.n, v.dtype.Size())
 	if expected, ok := s.Table.Expect(g.Size(), v.Bytes()); ok && s.Force == 0 {
@@ -83,7 +64,7 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 // Streams is over how many connections at once a message of the group travels at
 // most, be it as long as it will.
 func (g *Group) Streams() int {
-	if e, ok := g.planner(); ok {
+	if e := g.engine.Host(); e != nil {
 		return e.streams(math.MaxInt)
 	}
 	return 1
@@ -92,8 +73,8 @@ func (g *Group) Streams() int {
 // Situation is what the plans of the group depend on; the zero value is of an
 // engine that does not tell.
 func (g *Group) Situation() schedule.Situation {
-	if e, ok := g.planner(); ok {
-		return e.situated()
+	if e := g.engine.Host(); e != nil {
+		return e.situation
 	}
 	return schedule.Situation{}
 }
@@ -109,10 +90,10 @@ func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 	if err := Broadcast(ctx, g, length, 0); err != nil {
 		return fmt.Errorf("sharing what tune measured: %w", err)
 	}
-	e, tunable := g.planner()
+	e := g.engine.Host()
 	if length[0] < 0 {
-		if tunable {
-			e.tune(nil)
+		if e != nil {
+			e.situation.Table = nil
 		}
 		return nil
 	}
@@ -123,8 +104,8 @@ func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 	if err := Broadcast(ctx, g, words, 0); err != nil {
 		return fmt.Errorf("sharing what tune measured: %w", err)
 	}
-	if tunable {
-		e.tune(getTable(words))
+	if e != nil {
+		e.situation.Table = getTable(words)
 	}
 	return nil
 }

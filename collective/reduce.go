@@ -9,7 +9,7 @@ import (
 )
 
 // allReduce leaves in o.Dst, on every rank, the reduction of all ranks' o.Src.
-func (e *hostEngine) allReduce(o *Operation) error {
+func (e *HostEngine) allReduce(o *Operation) error {
 	if e.situation.AlwaysShared() {
 		return e.sharedReduce(o)
 	}
@@ -37,7 +37,7 @@ func (e *hostEngine) allReduce(o *Operation) error {
 }
 
 // sharedReduce leaves all of it to the transport.
-func (e *hostEngine) sharedReduce(o *Operation) error {
+func (e *HostEngine) sharedReduce(o *Operation) error {
 	o.share()
 	return e.can.Reduce.AllReduce(o)
 }
@@ -49,7 +49,7 @@ func (o *Operation) share() {
 }
 
 // reducer is the transport if it does operations by itself, or nil.
-func (e *hostEngine) reducer() Reducer {
+func (e *HostEngine) reducer() Reducer {
 	if e.situation.Force != 0 && e.situation.Force != schedule.Shared {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (e *hostEngine) reducer() Reducer {
 // step is what it received in the step before, so a segment can leave as soon
 // as it was folded; up to ahead more of them leave than have come, so that the
 // link has something to carry meanwhile.
-func (e *hostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
+func (e *HostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
 	want := e.expecting(h)
 	out := ringCursor{e: e, v: v, blocks: blocks}
@@ -92,7 +92,7 @@ func (e *hostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 // A ringCursor goes through the segments that a rank sends, or receives, in the
 // steps of a ring.
 type ringCursor struct {
-	e        *hostEngine
+	e        *HostEngine
 	v        Vector
 	blocks   int
 	receives bool
@@ -132,7 +132,7 @@ func (c *ringCursor) fold() bool { return c.step < c.e.size-1 }
 
 // take receives one segment into the places e.in, or folds it with what is
 // there.
-func (e *hostEngine) take(h *Header, v Vector, from, part int, combine bool) error {
+func (e *HostEngine) take(h *Header, v Vector, from, part int, combine bool) error {
 	if !combine {
 		return e.receive(h, from, part, e.in)
 	}
@@ -150,7 +150,7 @@ func (e *hostEngine) take(h *Header, v Vector, from, part int, combine bool) err
 
 // knowReduce has every rank learn all vectors, by a one-shot or as Bruck says;
 // each folds them for itself, in ring order.
-func (e *hostEngine) knowReduce(h *Header, v Vector, m schedule.Method) error {
+func (e *HostEngine) knowReduce(h *Header, v Vector, m schedule.Method) error {
 	mine := v.bytes()
 	all := e.room(e.size * len(mine))
 	operand := func(rank int) []byte { return all[rank*len(mine) : (rank+1)*len(mine)] }
@@ -172,7 +172,7 @@ func scaleBytes(t DType, b []byte, size int) {
 	}
 }
 
-func (e *hostEngine) chunk(v Vector, residue int) schedule.Chunk {
+func (e *HostEngine) chunk(v Vector, residue int) schedule.Chunk {
 	return schedule.Chunk{Offset: v.arena, Len: v.n, Residue: residue, Size: e.size}
 }
 

@@ -27,24 +27,24 @@ func (s *shower) AllReduce(o *Operation) error {
 // An AllReduce that was shown is made, whatever happens before: only the
 // transport can end the others' access to its memory.
 func TestShownCallIsMade(t *testing.T) {
-	for name, interrupt := range map[string]func(ctx context.Context, e *hostEngine) context.Context{
-		"aborted": func(ctx context.Context, e *hostEngine) context.Context {
+	for name, interrupt := range map[string]func(ctx context.Context, e *HostEngine) context.Context{
+		"aborted": func(ctx context.Context, e *HostEngine) context.Context {
 			e.Abort(&RankError{Rank: 1, Err: ErrLost})
 			return ctx
 		},
-		"another context": func(ctx context.Context, _ *hostEngine) context.Context {
+		"another context": func(ctx context.Context, _ *HostEngine) context.Context {
 			ctx, cancel := context.WithCancel(ctx)
 			cancel()
 			return ctx
 		},
-		"closed": func(ctx context.Context, e *hostEngine) context.Context {
+		"closed": func(ctx context.Context, e *HostEngine) context.Context {
 			e.closing.Store(true)
 			return ctx
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := new(shower)
-			e := OverTransport(View{Members: make([]Member, 2)}, s).(*hostEngine)
+			e := OverTransport(View{Members: make([]Member, 2)}, s)
 			v := Of(make([]int64, 10))
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()

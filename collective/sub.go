@@ -53,13 +53,13 @@ func (g *Group) subID(color int) uint32 {
 	return h.Sum32() | 1 // 0 is the whole View
 }
 
-// Sub implements Engine.
-func (e *hostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
+// Sub is part of Engine.
+func (e *HostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 	if v.Self < 0 || v.Self >= len(ranks) || ranks[v.Self] != e.rank {
 		return nil, errors.New("collective: Sub: this rank is not at its place among the ranks")
 	}
 	e.divided = true
-	s := OverTransport(v, &subTransport{t: e.t, can: e.can, self: v.Self, ranks: ranks}).(*hostEngine)
+	s := OverTransport(v, &subTransport{t: e.t, can: e.can, self: v.Self, ranks: ranks})
 	s.group, s.situation.Force, s.parent = id, e.situation.Force, e
 	return s, nil
 }

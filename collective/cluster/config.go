@@ -81,10 +81,10 @@ type Config struct {
 	KeyFile  string
 	Insecure bool
 
-	// Engine makes, of the engine of each Group, another that the Group gets
-	// instead, as ncclgroup.New does; may be nil. base belongs to it, also where it
-	// fails. ctx ends when the members' time to connect does.
-	Engine func(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error)
+	// Engine builds the engine of each Group on base, as ncclgroup.New does. base
+	// belongs to it, also if it fails. ctx ends when the members' time to connect
+	// does. If Engine is nil, the Group gets base.
+	Engine func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error)
 
 	Group    collective.Options       // for the Groups of the Node
 	Log      *slog.Logger             // nil is silent

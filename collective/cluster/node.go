@@ -157,9 +157,10 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if err != nil {
 		return nil, errors.Join(err, links.Close())
 	}
-	engine := collective.OverTransport(view, transport)
+	host := collective.OverTransport(view, transport)
+	engine := collective.Engine(host)
 	if n.config.Engine != nil {
-		if engine, err = n.config.Engine(ctx, view, engine); err != nil {
+		if engine, err = n.config.Engine(ctx, view, host); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,6 @@ package ncclgroup
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -14,7 +13,7 @@ import (
 type Engine struct {
 	view   collective.View
 	seat   seat
-	base   collective.Base
+	base   *collective.HostEngine
 	gpu    hardware
 	config Config
 	parent *Engine // of a Sub: it has the gpu
@@ -34,17 +33,14 @@ type Engine struct {
 	watch watch
 }
 
-var (
-	_ collective.Engine = (*Engine)(nil)
-	_ collective.Based  = (*Engine)(nil)
-)
+var _ collective.Engine = (*Engine)(nil)
 
 // New makes an Engine over that of a View, which belongs to it from now on, also
 // after an error. Every rank of the View calls it, before any other call. They
 // tell each other which NCCL they have; rank 0 draws an id, the others get it
 // over base, and all connect. Whoever fails, or does not come within
 // Config.ConnectTime, is named on all ranks by a *collective.RankError.
-func New(ctx context.Context, v collective.View, base collective.Engine, c Config) (*Engine, error) {
+func New(ctx context.Context, v collective.View, base *collective.HostEngine, c Config) (*Engine, error) {
 	if err := c.complete(); err != nil {
 		return nil, errors.Join(err, base.Close())
 	}
@@ -57,12 +53,8 @@ func New(ctx context.Context, v collective.View, base collective.Engine, c Confi
 }
 
 // over is New on any hardware, which also belongs to the Engine.
-func over(ctx context.Context, v collective.View, base collective.Engine, g hardware, c Config) (*Engine, error) {
-	b, ok := base.(collective.Base)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("ncclgroup: over %T: %w: it is no collective.Base", base, collective.ErrUnsupported), g.close(), base.Close())
-	}
-	e := newEngine(v, b, g, c)
+func over(ctx context.Context, v collective.View, base *collective.HostEngine, g hardware, c Config) (*Engine, error) {
+	e := newEngine(v, base, g, c)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.ConnectTime, collective.ErrLate)
 	defer cancel()
 	if err := e.begin(ctx); err != nil {
@@ -72,7 +64,7 @@ func over(ctx context.Context, v collective.View, base collective.Engine, g hard
 	return e, nil
 }
 
-func newEngine(v collective.View, b collective.Base, g hardware, c Config) *Engine {
+func newEngine(v collective.View, b *collective.HostEngine, g hardware, c Config) *Engine {
 	return &Engine{view: v, seat: seat{v.Self, v.Size()}, base: b, gpu: g, config: c, stuck: new(atomic.Bool), watch: newWatch()}
 }
 
@@ -87,11 +79,14 @@ func (e *Engine) named(err error) error {
 	return &named
 }
 
-// Base is part of collective.Based.
-func (e *Engine) Base() collective.Engine { return e.base }
+// Host is part of collective.Engine.
+func (e *Engine) Host() *collective.HostEngine { return e.base }
 
-// Order is part of collective.Based: NCCL reduces only under AnyOrder.
-func (e *Engine) Order(o collective.Order) { e.any = o == collective.AnyOrder }
+// Order is part of collective.Engine: NCCL reduces only under AnyOrder.
+func (e *Engine) Order(o collective.Order) {
+	e.any = o == collective.AnyOrder
+	e.base.Order(o)
+}
 
 // Without is why NCCL is not used, nil if it is.
 func (e *Engine) Without() error { return e.without }
@@ -212,11 +207,7 @@ func (e *Engine) Sub(id uint32, v collective.View, ranks []int) (collective.Engi
 	if err != nil {
 		return nil, err
 	}
-	b, ok := below.(collective.Base)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("ncclgroup: Sub: %w: %T is no collective.Base", collective.ErrUnsupported, below), below.Close())
-	}
-	s := newEngine(v, b, e.gpu, e.config)
+	s := newEngine(v, below.Host(), e.gpu, e.config)
 	s.parent, s.any, s.without, s.stuck = e, e.any, e.without, e.stuck
 	return s, nil
 }

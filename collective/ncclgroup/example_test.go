@@ -41,7 +41,7 @@ func sum(ctx context.Context) error {
 	}
 
 	config.Group.Order = collective.AnyOrder // or NCCL does not reduce
-	config.Engine = func(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+	config.Engine = func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 		return ncclgroup.New(ctx, v, base, ncclgroup.Config{Device: device, Stream: stream})
 	}
 	node, err := cluster.Join(ctx, config)

@@ -88,7 +88,7 @@ func (w *laborer) labor(ctx context.Context) error {
 }
 
 // make is New on hardware on which this process can die.
-func (w *laborer) make(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+func (w *laborer) make(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 	c := Config{Device: w.device, Stream: w.stream, NCCL: Must, ConnectTime: 20 * time.Second}
 	g, err := openGPU(ctx, c)
 	if err != nil {

@@ -31,7 +31,7 @@ func onBackend(b *gpu.Backend, f deviceFlags, o orderFlags) *accelerator {
 
 // over makes the engine of a group that reaches the GPU. base belongs to it. It is
 // for cluster.Config.Engine.
-func (a *accelerator) over(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+func (a *accelerator) over(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 	if v.Size() == 1 && a.alone {
 		return alone{base, a.device.Info().Index}, nil
 	}
@@ -50,26 +50,23 @@ type ordered struct {
 	order collective.Order
 }
 
-// Order is part of collective.Based.
-func (e ordered) Order(collective.Order) { e.Engine.Order(e.order) }
+// Order is part of collective.Engine.
+func (e ordered) Order(o collective.Order) {
+	e.Engine.Order(e.order)
+	e.Host().Order(o)
+}
 
 // An alone engine is that of one rank, whose calls leave vectors as they are,
 // wherever they lie.
 type alone struct {
-	collective.Engine
+	*collective.HostEngine
 	device int
 }
-
-// Base is part of collective.Based.
-func (e alone) Base() collective.Engine { return e.Engine }
-
-// Order is part of collective.Based.
-func (e alone) Order(collective.Order) {}
 
 // Reaches is part of collective.Engine.
 func (e alone) Reaches(v collective.Vector) bool {
 	device, _, ok := v.Device()
-	return ok && device == e.device || e.Engine.Reaches(v)
+	return ok && device == e.device || e.HostEngine.Reaches(v)
 }
 
 // Start is part of collective.Engine.
@@ -80,7 +77,7 @@ func (e alone) Start(o *collective.Operation) error {
 		}
 		return nil
 	}
-	return e.Engine.Start(o)
+	return e.HostEngine.Start(o)
 }
 
 // plan says how vectors on the GPU are added up, by what plan says for the host.
@@ -116,21 +113,17 @@ func plain(err error) string {
 
 // sameKind makes sure that all ranks of a view compute on GPUs, or none does: the
 // engines of the two do not understand each other. All ranks call it.
-func sameKind(ctx context.Context, v collective.View, base collective.Engine, onGPU bool) error {
+func sameKind(ctx context.Context, v collective.View, base *collective.HostEngine, onGPU bool) error {
 	mine := []int64{0}
 	if onGPU {
 		mine[0] = 1
 	}
-	b, ok := base.(collective.Base)
-	if !ok {
-		return nil
-	}
 	all := make([]int64, v.Size())
 	c := collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 1}
-	if err := b.Start(&collective.Operation{Header: collective.Header{Call: c}, Dst: collective.Of(all), Src: collective.Of(mine)}); err != nil {
+	if err := base.Start(&collective.Operation{Header: collective.Header{Call: c}, Dst: collective.Of(all), Src: collective.Of(mine)}); err != nil {
 		return err
 	}
-	if err := b.Wait(ctx); err != nil {
+	if err := base.Wait(ctx); err != nil {
 		return err
 	}
 	for r, kind := range all {
@@ -140,16 +133,16 @@ func sameKind(ctx context.Context, v collective.View, base collective.Engine, on
 				r, v.Name(r), names[kind], v.Name(0), names[all[0]])
 		}
 	}
-	return b.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // the engine forgets ctx
+	return base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // the engine forgets ctx
 }
 
 // engineOf is the cluster.Config.Engine of a worker with that accelerator, nil on
 // the CPU, in a job of so many machines; nil if the group's own engine does.
-func engineOf(a *accelerator, nodes int) func(context.Context, collective.View, collective.Engine) (collective.Engine, error) {
+func engineOf(a *accelerator, nodes int) func(context.Context, collective.View, *collective.HostEngine) (collective.Engine, error) {
 	if a == nil && nodes < 2 {
 		return nil
 	}
-	return func(ctx context.Context, v collective.View, base collective.Engine) (collective.Engine, error) {
+	return func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 		if nodes > 1 {
 			if err := sameKind(ctx, v, base, a != nil); err != nil {
 				return nil, errors.Join(err, base.Close())

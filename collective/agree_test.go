@@ -13,17 +13,17 @@ import (
 )
 
 // bases are the engines of a Local job.
-func bases(n int) []collective.Base {
+func bases(n int) []*collective.HostEngine {
 	views, transports := collective.Local(n)
-	all := make([]collective.Base, n)
+	all := make([]*collective.HostEngine, n)
 	for r := range all {
-		all[r] = collective.OverTransport(views[r], transports[r]).(collective.Base)
+		all[r] = collective.OverTransport(views[r], transports[r])
 	}
 	return all
 }
 
 // agree has each rank agree to a call of its own.
-func agree(ctx context.Context, all []collective.Base, seq uint64, call func(r int) collective.Call) []error {
+func agree(ctx context.Context, all []*collective.HostEngine, seq uint64, call func(r int) collective.Call) []error {
 	errs := make([]error, len(all))
 	var done sync.WaitGroup
 	for r, b := range all {
@@ -58,17 +58,17 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// A Base tells, without being called, that it is broken and by whom; so does its
+// A HostEngine tells, without being called, that it is broken and by whom; so does its
 // Sub, in its own ranks.
 func TestFailed(t *testing.T) {
 	all := bases(3)
-	var subs []collective.Base
+	var subs []*collective.HostEngine
 	views, _ := collective.Local(2)
 	for self, r := range []int{1, 2} {
 		v := views[self]
 		sub, err := all[r].Sub(7, v, []int{1, 2})
 		require.NoError(t, err)
-		subs = append(subs, sub.(collective.Base))
+		subs = append(subs, sub.Host())
 	}
 	for _, b := range append(all, subs...) {
 		select {

@@ -28,7 +28,7 @@ const hashEvery = 50
 // Parameters may be in device memory, if the group's engine reaches it. Then
 // gradients leave all at once, from the thread of the backend, and as they are.
 type AllReduce struct {
-	group     *collective.Group
+	group     *collective.Group // of Start
 	backend   nn.Backend
 	optimizer optim.Optimizer
 
@@ -48,93 +48,26 @@ type AllReduce struct {
 }
 
 var (
-	_ Streamer  = (*AllReduce)(nil)
-	_ Collector = (*AllReduce)(nil)
+	_ Strategy = (*AllReduce)(nil)
+	_ Streamer = (*AllReduce)(nil)
 )
 
-// NewAllReduce makes the strategy. The group, backend and optimizer stay the
-// caller's.
-func NewAllReduce(g *collective.Group, b nn.Backend, o optim.Optimizer) *AllReduce {
-	return &AllReduce{group: g, backend: b, optimizer: o, mine: make([]int64, wordLen), words: make([]int64, wordLen*g.Size()), bucket: DefaultBucket}
+// NewAllReduce makes the strategy; Start gives it a group. The backend and the
+// optimizer stay the caller's.
+func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
+	return &AllReduce{backend: b, optimizer: o, bucket: DefaultBucket}
 }
 
 // SetBucket sets the least number of bytes of gradients that leave together;
 // DefaultBucket otherwise. The result has the same bits whatever it is, but for
-// TopK, which chooses within a bucket. All ranks set the same, before Init.
+// TopK, which chooses within a bucket. All ranks set the same, before Start.
 func (a *AllReduce) SetBucket(bytes int) { a.bucket = bytes }
 
 // SetCompression makes gradients smaller before they leave. Each rank keeps
 // what is lost for its next step; a rank's micro-batches are added first, so one
 // rank with n of them does not make the bits of n ranks. All ranks set the
-// same, before Init.
+// same, before Start.
 func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
-
-// Init implements Strategy.
-func (a *AllReduce) Init(ctx context.Context, p *nn.Params, from State) error {
-	if onDevice(p.Values) {
-		if a.compression.Form != Exact {
-			return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and they are packed in host memory", a.compression)
-		}
-		a.probe = newProbe(a.backend, p.Grads.Len())
-	}
-	a.state = optim.NewState(a.backend, p, a.optimizer)
-	a.state.Step = from.Step
-	a.cuts = []int{0}
-	if a.group.Size() > 1 && a.probe == nil {
-		a.cuts = cuts(p, a.bucket)
-	}
-	if a.compression.Form != Exact {
-		a.compressor = newCompressor(a.compression, a.group, a.backend, p, a.cuts)
-	}
-	if err := a.group.Broadcast(ctx, Operand(p.Values), 0); err != nil {
-		return fmt.Errorf("trainer: broadcasting the initial weights: %w", err)
-	}
-	if from.Step > 0 {
-		if err := a.restore(ctx, from); err != nil {
-			return err
-		}
-	}
-	all := a.digest(p)
-	if err := a.backend.Sync(ctx); err != nil {
-		return err
-	}
-	_, err := a.exchange(ctx, p, word{step: int64(from.Step), hash: all})
-	return err
-}
-
-// restore gives all ranks the optimizer's arenas that rank 0 saved, and each
-// what compression had kept back of its gradients.
-func (a *AllReduce) restore(ctx context.Context, from State) error {
-	for _, name := range a.optimizer.Slots() {
-		slot := a.state.Slots[name]
-		if a.group.Rank() == 0 {
-			saved, ok := from.Slots[name]
-			if !ok {
-				return fmt.Errorf("trainer: the saved state has no slot %q", name)
-			}
-			if len(saved) != slot.Len() {
-				return fmt.Errorf("trainer: the saved slot %q has %d elements, this model's has %d", name, len(saved), slot.Len())
-			}
-			a.backend.Copy(slot, saved)
-		}
-		if err := a.group.Broadcast(ctx, Operand(slot), 0); err != nil {
-			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
-		}
-	}
-	if a.compressor != nil {
-		return a.compressor.restore(ctx, from.Residuals)
-	}
-	return nil
-}
-
-// digest is of all that ranks must have alike before the first step.
-func (a *AllReduce) digest(p *nn.Params) int64 {
-	sums := []int64{hash(hostCopy(a.backend, p.Values))}
-	for _, name := range a.optimizer.Slots() {
-		sums = append(sums, hash(hostCopy(a.backend, a.state.Slots[name])))
-	}
-	return digest(fmt.Append(nil, sums))
-}
 
 // Open implements Streamer. Where all gradients make one bucket, nothing leaves
 // before Step.
@@ -331,7 +264,7 @@ func (a *AllReduce) checkSum(p *nn.Params, s Step) error {
 	if bad == 0 {
 		return nil
 	}
-	all := ranksOf(a.group)
+	all := ranksOf(a.group.View())
 	return &NotFiniteError{What: "summed gradient of", Step: s.Index + 1, Parameter: parameterName(p, bad), Ranks: all, Names: names(a.group.View(), all)}
 }
 
@@ -360,31 +293,6 @@ func (a *AllReduce) exchange(ctx context.Context, p *nn.Params, w word) (Report,
 	return agree(words, a.group.View(), p)
 }
 
-// Collect implements Collector: what compression has kept back is each rank's
-// own.
-func (a *AllReduce) Collect(ctx context.Context, wanted bool) error {
-	if a.compressor == nil {
-		return nil
-	}
-	return a.compressor.collect(ctx, wanted)
-}
-
-// State implements Strategy.
-func (a *AllReduce) State(ctx context.Context) (State, error) {
-	s := State{Step: a.state.Step, Slots: map[string][]float32{}}
-	if a.compressor != nil {
-		if s.Residuals = a.compressor.collected; s.Residuals == nil {
-			return s, errors.New("trainer: what compression has kept back was not collected: call Collect on all ranks first")
-		}
-		a.compressor.collected = nil // they are the caller's
-	}
-	for name, slot := range a.state.Slots {
-		s.Slots[name] = make([]float32, slot.Len())
-		a.backend.Read(s.Slots[name], slot)
-	}
-	return s, a.backend.Sync(ctx)
-}
-
 // Close implements Strategy.
 func (a *AllReduce) Close() error { return nil }
 
@@ -393,9 +301,9 @@ func hash(values []float32) int64 {
 	return digest(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values)))
 }
 
-// ranksOf is all ranks of a group.
-func ranksOf(g *collective.Group) []int {
-	all := make([]int, g.Size())
+// ranksOf is all ranks of a View.
+func ranksOf(v collective.View) []int {
+	all := make([]int, v.Size())
 	for r := range all {
 		all[r] = r
 	}

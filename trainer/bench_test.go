@@ -49,9 +49,9 @@ func benchmarkStep(b *testing.B, hidden, bucket int, connect maker) {
 			assert.NoError(b, err)
 			sampler, err := data.NewSampler(set.Train.Rows, batch, r, ranks, 1)
 			assert.NoError(b, err)
-			s := trainer.NewAllReduce(g, be, optim.DefaultAdam())
+			s := trainer.NewAllReduce(be, optim.DefaultAdam())
 			s.SetBucket(bucket)
-			c := trainer.Config{Group: g, Backend: be, Model: m, Strategy: s,
+			c := trainer.Config{Groups: trainer.Only(g), Backend: be, Model: m, Strategy: s,
 				Train: []trainer.Batches{data.NewFeed(set.Train, sampler, batch, be)}, Steps: b.N + 1}
 			if r == 0 {
 				c.Observer = observeSteps(func(e trainer.StepEvent) {

@@ -49,7 +49,7 @@ func TestBrokenBackend(t *testing.T) {
 		out := job{ranks: 2, batch: 8, steps: 3, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 			if rank == 1 {
 				sick = &ill{Backend: c.Backend, after: after}
-				c.Backend, c.Strategy = sick, trainer.NewAllReduce(c.Group, sick, optim.DefaultSGD(.1))
+				c.Backend, c.Strategy = sick, trainer.NewAllReduce(sick, optim.DefaultSGD(.1))
 			}
 		}}.run(t)
 		return sick, out[1].err

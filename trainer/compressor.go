@@ -25,9 +25,8 @@ type compressor struct {
 	limit  float32          // the greatest magnitude that does not overflow when all ranks have it
 	packed [][]byte         // otherwise: by bucket, what all ranks send, one after another
 
-	scratch   []float32 // of one stretch, for each rank
-	cursors   []int
-	collected [][]float32 // residuals by rank, on rank 0 after collect
+	scratch []float32 // of one stretch, for each rank
+	cursors []int
 }
 
 // stretch is the elements that are packed or unpacked at a time: they stay in
@@ -177,7 +176,6 @@ func (z *compressor) sumQuantized(dst []float32, offset int, operands [][]byte, 
 // commit ends a step that is done: what it has lost is added to the next.
 func (z *compressor) commit() {
 	z.residual, z.next = z.next, z.residual
-	z.collected = nil
 }
 
 // sent is the payload that this rank sends in a step.
@@ -194,30 +192,29 @@ func (z *compressor) sent() int {
 	return n
 }
 
-// collect brings the residuals of all ranks to rank 0, if it wants them.
-func (z *compressor) collect(ctx context.Context, wanted bool) error {
+// collect returns the residuals of all ranks on rank 0, if they are wanted there.
+func (z *compressor) collect(ctx context.Context, wanted bool) (residuals [][]float32, err error) {
 	word := []int64{0}
 	if wanted {
 		word[0] = 1
 	}
 	if err := collective.Broadcast(ctx, z.group, word, 0); err != nil {
-		return fmt.Errorf("trainer: agreeing on a snapshot: %w", err)
+		return nil, fmt.Errorf("trainer: agreeing on a snapshot: %w", err)
 	}
 	if word[0] == 0 {
-		return nil
+		return nil, nil
 	}
-	z.collected = nil
 	n, all := z.residual.Len(), []float32(nil)
 	if z.group.Rank() == 0 {
 		all = make([]float32, n*z.group.Size())
 	}
 	if err := z.group.Gather(ctx, collective.Of(all), collective.Of(z.residual.Float32s()), 0); err != nil {
-		return fmt.Errorf("trainer: gathering what compression has kept back: %w", err)
+		return nil, fmt.Errorf("trainer: gathering what compression has kept back: %w", err)
 	}
 	for ; len(all) > 0; all = all[n:] {
-		z.collected = append(z.collected, all[:n:n])
+		residuals = append(residuals, all[:n:n])
 	}
-	return nil
+	return residuals, nil
 }
 
 // restore gives each rank the residual that rank 0 has of it. Those of another

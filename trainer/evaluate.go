@@ -2,24 +2,20 @@ package trainer
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// classification is what every model is counted by; a model may add to it.
+// classification is what every model counts; a model may count more.
 var classification = []string{nn.CountRows, nn.CountCorrect, nn.CountLoss}
 
-// Evaluate scores the rows of all ranks, without dropout, and returns the
-// counts summed over the ranks, the same bits on each. A model that counts more
-// than a classifier counts it for every batch, and every rank has rows then.
-func Evaluate(ctx context.Context, g *collective.Group, b nn.Backend, m nn.Model, rows Shard) (nn.Counts, error) {
+// Score counts this rank's share of an evaluation, without dropout. Every rank
+// counts rows, correct answers and loss, also if it has no rows; a model that
+// counts more does so in every batch, and then every rank needs rows.
+func Score(ctx context.Context, b nn.Backend, m nn.Model, rows Shard) (nn.Counts, error) {
 	counts := nn.Counts{}
 	for _, name := range classification {
-		counts[name] = 0 // a rank without rows counts the same things
+		counts[name] = 0
 	}
 	for batch, err := range rows.All() {
 		if err != nil {
@@ -29,34 +25,5 @@ func Evaluate(ctx context.Context, g *collective.Group, b nn.Backend, m nn.Model
 			return nil, err
 		}
 	}
-	if err := b.Sync(ctx); err != nil { // what a device that failed has counted is garbage
-		return nil, err
-	}
-	counted := slices.Sorted(maps.Keys(counts))
-	if err := sameNames(ctx, g, counted); err != nil {
-		return nil, err
-	}
-	sums := make([]float64, len(counted))
-	for i, name := range counted {
-		sums[i] = counts[name]
-	}
-	if err := collective.AllReduce(ctx, g, sums, collective.Sum); err != nil {
-		return nil, err
-	}
-	for i, name := range counted {
-		counts[name] = sums[i]
-	}
-	return counts, nil
-}
-
-// sameNames makes sure that the ranks are about to add the same counts.
-func sameNames(ctx context.Context, g *collective.Group, counted []string) error {
-	all := make([]int64, g.Size())
-	if err := collective.AllGather(ctx, g, all, []int64{digest([]byte(strings.Join(counted, "\x00")))}); err != nil {
-		return err
-	}
-	if odd := differing(all, func(d int64) int64 { return d }); odd != nil {
-		return &DivergedError{What: "names of counts", Ranks: odd, Names: names(g.View(), odd)}
-	}
-	return nil
+	return counts, b.Sync(ctx) // a device that failed has counted garbage
 }

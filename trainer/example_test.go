@@ -57,8 +57,8 @@ func learn(ctx context.Context, group *collective.Group, set *data.Set) (trainer
 		return trainer.Result{}, err
 	}
 	result, err := trainer.Train(ctx, trainer.Config{
-		Group: group, Backend: backend, Model: model,
-		Strategy:  trainer.NewAllReduce(group, backend, optim.DefaultAdam()),
+		Groups: trainer.Only(group), Backend: backend, Model: model,
+		Strategy:  trainer.NewAllReduce(backend, optim.DefaultAdam()),
 		Train:     []trainer.Batches{data.NewFeed(set.Train, rows, batch, backend)},
 		Test:      data.NewPart(set.Test, group.Rank(), group.Size(), batch, backend),
 		Steps:     200,

@@ -213,9 +213,9 @@ func TestNothingIsInFlightAfterAStep(t *testing.T) {
 				defer b.Close()
 				m, err := nn.NewClassifier(b, models.ReluReluSoftmax(16, 0), []int{100}, 10, 1)
 				assert.NoError(t, err)
-				p, s := m.Params(), trainer.NewAllReduce(g, b, optim.DefaultAdam())
+				p, s := m.Params(), trainer.NewAllReduce(b, optim.DefaultAdam())
 				s.SetBucket(fiveBuckets)
-				assert.NoError(t, s.Init(ctx, p, trainer.State{}))
+				assert.NoError(t, begin(ctx, g, s, p, trainer.State{}))
 				values := slices.Clone(p.Values.Float32s())
 				if g.Rank() == 0 {
 					final := s.Open(ctx, p, trainer.Step{})

@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
@@ -15,25 +14,28 @@ import (
 type loop struct {
 	Config
 	params *nn.Params
+	place  Place
 	micro  *micro
-	first  int // step
 	begin  time.Time
 	result Result
 	tested bool // the values were evaluated as they are
 	saved  int  // steps of the last snapshot
 }
 
-func newLoop(c Config, first int) *loop {
-	p := c.Model.Params()
-	return &loop{Config: c, params: p, micro: newMicro(c, p), first: first, saved: first, result: Result{Steps: first}}
+func newLoop(c Config, p *nn.Params, at Place) *loop {
+	return &loop{Config: c, params: p, place: at, micro: newMicro(c, p), saved: at.Step, result: Result{Steps: at.Step}}
 }
 
 func (l *loop) run(ctx context.Context) error {
 	if l.Recording != nil {
-		return newRecorder(l).run(ctx)
+		r, err := newRecorder(l)
+		if err != nil {
+			return err
+		}
+		return r.run(ctx)
 	}
 	stopped := false
-	for step := l.first; step < l.Steps && !stopped; step++ {
+	for step := l.place.Step; step < l.Steps && !stopped; step++ {
 		report, err := l.step(ctx, step)
 		if err != nil {
 			return err
@@ -61,7 +63,7 @@ func (l *loop) end(ctx context.Context, stopped bool) error {
 			return err
 		}
 	}
-	if err := l.compareValues(ctx); err != nil {
+	if err := l.Strategy.Finish(ctx, l.params); err != nil {
 		return err
 	}
 	err := l.save(ctx, true)
@@ -75,23 +77,6 @@ func (l *loop) end(ctx context.Context, stopped bool) error {
 		return errors.Join(ErrStopped, err)
 	}
 	return err
-}
-
-// compareValues makes sure at the end that all ranks hold the same model.
-func (l *loop) compareValues(ctx context.Context) error {
-	values := make([]float32, l.params.Values.Len())
-	l.Backend.Read(values, l.params.Values)
-	if err := l.Backend.Sync(ctx); err != nil {
-		return err
-	}
-	words := make([]int64, l.Group.Size())
-	if err := collective.AllGather(ctx, l.Group, words, []int64{hash(values)}); err != nil {
-		return fmt.Errorf("trainer: comparing the final values: %w", err)
-	}
-	if odd := differing(words, func(w int64) int64 { return w }); odd != nil {
-		return &DivergedError{What: "final values of the parameters", Ranks: odd, Names: names(l.Group.View(), odd)}
-	}
-	return nil
 }
 
 func (l *loop) step(ctx context.Context, step int) (Report, error) {
@@ -137,13 +122,16 @@ func (l *loop) evaluate(ctx context.Context) error {
 	if l.Test == nil {
 		return nil
 	}
-	counts, err := Evaluate(ctx, l.Group, l.Backend, l.Model, l.Test)
+	counts, err := Score(ctx, l.Backend, l.Model, l.Test)
+	if err == nil {
+		counts, err = l.Strategy.Total(ctx, counts)
+	}
 	if err != nil {
 		return fmt.Errorf("trainer: evaluating after step %d: %w", steps, err)
 	}
 	if loss := counts[nn.CountLoss]; math.IsNaN(loss) || math.IsInf(loss, 0) {
-		ranks := ranksOf(l.Group) // all of them: they hold the same values
-		return &NotFiniteError{What: "test loss after", Step: steps, Value: brokenValue(l.params), Ranks: ranks, Names: names(l.Group.View(), ranks)}
+		ranks := ranksOf(l.place.View) // all of them: they hold the same values
+		return &NotFiniteError{What: "test loss after", Step: steps, Value: brokenValue(l.params), Ranks: ranks, Names: names(l.place.View, ranks)}
 	}
 	rows := max(counts[nn.CountRows], 1)
 	e := EvalEvent{Step: steps, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}

@@ -39,7 +39,7 @@ func newMicro(c Config, p *nn.Params) *micro {
 
 // learn computes this rank's gradients of a step and completes s.
 func (l *loop) learn(ctx context.Context, s Step) (Step, error) {
-	n, rank := len(l.Train), l.Group.Rank()
+	n, rank := len(l.Train), l.place.Rank()
 	stream, opened := l.Strategy.(Streamer)
 	opened = opened && !s.Undivided
 	for k, train := range l.Train {
@@ -49,7 +49,7 @@ func (l *loop) learn(ctx context.Context, s Step) (Step, error) {
 		}
 		l.Backend.Zero(l.params.Grads)
 		pass := nn.Pass{Backend: l.Backend, Train: true, Zeroed: true, Random: nn.Stream{
-			Seed: l.Seed, Step: uint64(s.Index), First: rank*n + k, Stride: l.Group.Size() * n}}
+			Seed: l.Seed, Step: uint64(s.Index), First: rank*n + k, Stride: l.place.Size() * n}}
 		last := k == n-1
 		if last && opened {
 			pass.Final = l.micro.folding(stream.Open(ctx, l.params, s))

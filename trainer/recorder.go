@@ -42,27 +42,30 @@ type leg struct {
 	first int // step
 }
 
-func newRecorder(l *loop) *recorder {
+func newRecorder(l *loop) (*recorder, error) {
+	if l.place.Size() > 1 && l.Recording.Sum == nil {
+		return nil, fmt.Errorf("trainer: steps cannot be recorded: there are %d ranks, and Recording.Sum is nil", l.place.Size())
+	}
 	r := &recorder{
 		loop: l, strategy: l.Strategy.(Recordable), rows: l.Train[0].(Resident), pacer: l.Backend.(nn.Pacer),
-		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.first, settled: l.begin,
+		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step, settled: l.begin,
 	}
 	r.pace = r.pacer.NewPace(nn.PaceConfig{
-		Random: nn.Stream{Seed: l.Seed, First: l.Group.Rank(), Stride: l.Group.Size()},
+		Random: nn.Stream{Seed: l.Seed, First: l.place.Rank(), Stride: l.place.Size()},
 		Hyper:  func(step int) [nn.HyperLen]float32 { h, _ := r.strategy.Hyper(step); return h },
 		Keep:   max(nn.DefaultKeep, (ahead+3)*r.each),
 	})
-	return r
+	return r, nil
 }
 
 // run is that of the loop.
 func (r *recorder) run(ctx context.Context) error {
 	r.pacer.Zero(r.params.Grads) // from then on updates do it
 	stopped := false
-	for step := r.first; step < r.Steps && !stopped; {
+	for step := r.place.Step; step < r.Steps && !stopped; {
 		l := r.leg(step)
 		if err := r.launch(ctx, l); err != nil {
-			return fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.Group.Rank(), err)
+			return fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)
 		}
 		step += l.steps
 		room := ahead
@@ -215,7 +218,7 @@ func (r *recorder) learn(p plan) (loss nn.Buffer, err error) {
 }
 
 // sums reports whether gradients are those of several ranks.
-func (r *recorder) sums() bool { return r.Group.Size() > 1 }
+func (r *recorder) sums() bool { return r.place.Size() > 1 }
 
 // sum queues the sum over ranks.
 func (r *recorder) sum() error {
@@ -243,7 +246,7 @@ func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err erro
 		r.flying = r.flying[1:]
 		losses := make([]float32, l.steps)
 		if err := r.await(ctx, l, losses); err != nil {
-			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.Group.Rank(), err)
+			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)
 		}
 		stop, err := r.report(ctx, l, losses)
 		if err != nil {

@@ -24,10 +24,8 @@ func (stuck) Losses(ctx context.Context, _ int, _ []float32) error {
 // time that an exchange of each of its steps would have had.
 func TestStuckLaunch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		views, transports := collective.Local(1)
-		g := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
-		defer g.Close()
-		r := &recorder{loop: &loop{Config: Config{Group: g}}, pace: stuck{}, flying: []leg{{plan{steps: 3}, 5}}}
+		views, _ := collective.Local(1)
+		r := &recorder{loop: &loop{place: Place{View: views[0]}}, pace: stuck{}, flying: []leg{{plan{steps: 3}, 5}}}
 		begin := time.Now()
 		_, err := r.settle(t.Context(), 0)
 		require.ErrorContains(t, err, "steps 6 to 8 on rank 0: the device has not done them in 30m0s")

@@ -95,9 +95,6 @@ func (c Config) checkRecording() error {
 	if c.Accumulate {
 		return errors.New(cannot + "gradients are accumulated over all steps")
 	}
-	if c.Group.Size() > 1 && c.Recording.Sum == nil {
-		return fmt.Errorf(cannot+"there are %d ranks, and Recording.Sum is nil", c.Group.Size())
-	}
 	if err := s.CanRecord(); err != nil {
 		return fmt.Errorf(cannot+"%w", err)
 	}

@@ -97,7 +97,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 			return err
 		}
 		c = trainer.Config{
-			Group: g, Backend: b, Model: m, Strategy: trainer.NewAllReduce(g, b, j.optimizer), Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
+			Groups: trainer.Only(g), Backend: b, Model: m, Strategy: trainer.NewAllReduce(b, j.optimizer), Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
 			Train: []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, b)}, Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
 		}
 		return nil
@@ -197,7 +197,7 @@ func TestRecordedRankIsLost(t *testing.T) {
 			if rank == 1 {
 				c.Observer = observeSteps(func(e trainer.StepEvent) {
 					if e.Step == 13 {
-						c.Group.Abort(gone)
+						groupOf(c).Abort(gone)
 					}
 				})
 			}

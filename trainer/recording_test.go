@@ -20,13 +20,13 @@ func (j job) recorded(steps int, apart bool) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
 		set := digits()
-		sampler, err := data.NewSampler(set.Train.Rows, j.batch, rank, c.Group.Size(), 1)
+		sampler, err := data.NewSampler(set.Train.Rows, j.batch, rank, groupOf(c).Size(), 1)
 		if err != nil {
 			panic(err) // the job's own sampler was made of the same
 		}
 		c.Train = []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, c.Backend.(nn.Pacer))}
 		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Sum: func(grads nn.Buffer) error {
-			return c.Group.AllReduce(context.Background(), trainer.Operand(grads), collective.Sum)
+			return groupOf(c).AllReduce(context.Background(), trainer.Operand(grads), collective.Sum)
 		}}
 		if change != nil {
 			change(rank, c)
@@ -143,7 +143,7 @@ func TestRecordingRefuses(t *testing.T) {
 			c.Strategy.(*trainer.AllReduce).SetCompression(trainer.Compression{Form: trainer.BFloat16})
 		},
 		"the optimizer struct { optim.Optimizer } is": func(c *trainer.Config) {
-			c.Strategy = trainer.NewAllReduce(c.Group, c.Backend, struct{ optim.Optimizer }{optim.DefaultSGD(1)})
+			c.Strategy = trainer.NewAllReduce(c.Backend, struct{ optim.Optimizer }{optim.DefaultSGD(1)})
 		},
 	} {
 		j := job{ranks: 2, batch: 8, steps: 2, optimizer: optim.DefaultSGD(.1)}.recorded(2, false)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
@@ -55,18 +54,6 @@ func (e *SaveError) Error() string { return fmt.Sprintf("trainer: saving step %d
 // Unwrap is why.
 func (e *SaveError) Unwrap() error { return e.Err }
 
-// start tells all ranks where rank 0 goes on from.
-func start(ctx context.Context, g *collective.Group, from State) (State, error) {
-	step := []int64{int64(from.Step)}
-	if err := collective.Broadcast(ctx, g, step, 0); err != nil {
-		return State{}, fmt.Errorf("trainer: agreeing on the first step: %w", err)
-	}
-	if g.Rank() != 0 {
-		return State{Step: int(step[0])}, nil
-	}
-	return from, nil
-}
-
 // due reports whether a snapshot is to be taken after so many steps, on all
 // ranks alike.
 func (l *loop) due(steps int) bool {
@@ -77,17 +64,12 @@ func (l *loop) due(steps int) bool {
 // part.
 func (l *loop) save(ctx context.Context, last bool) error {
 	steps := l.result.Steps
-	wanted := l.Saver != nil && l.Group.Rank() == 0 && steps != l.saved
-	if c, ok := l.Strategy.(Collector); ok {
-		if err := c.Collect(ctx, wanted); err != nil {
-			return err
-		}
-	}
-	if !wanted {
-		return nil
-	}
+	wanted := l.Saver != nil && l.place.Rank() == 0 && steps != l.saved
 	begin := time.Now()
-	state, err := l.Strategy.State(ctx)
+	state, err := l.Strategy.State(ctx, wanted)
+	if !wanted {
+		return err
+	}
 	if err == nil {
 		err = l.Saver.Save(ctx, Snapshot{Step: steps, Params: l.params, State: state, Last: last})
 	}

@@ -4,60 +4,86 @@ import (
 	"context"
 	"time"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Strategy decides how ranks agree on the next parameters. It owns the
-// optimizer. Its methods are called from one goroutine; on all ranks in the
-// same order, but for State.
+// A Strategy decides how ranks agree: on where training begins, on the next
+// values, on when to stop, on the result of an evaluation, and on whether their
+// values are still the same. Train itself communicates with no other rank.
+//
+// A Strategy owns the optimizer. Its methods are called from one goroutine. Those
+// of AllReduce are collective: all ranks call them in the same order. A strategy
+// whose ranks do not step together may wait for nobody in any of them.
 type Strategy interface {
-	// Init gives all ranks the parameters of rank 0 and checks that they have
-	// them. from is the state to go on from, the zero State at the beginning.
-	// Its Step is the same on all ranks; the rest counts on rank 0 alone and
-	// reaches the others from there.
-	Init(ctx context.Context, p *nn.Params, from State) error
-	// Step turns the gradients in p into the next values, or fails and leaves
-	// the values as they were. The gradients are used up.
+	// Start agrees with the other ranks of a group on where to begin and gives all
+	// of them the same values and optimizer state. It is called once before the
+	// first step. It may be called again with the group of a later View; the
+	// strategy then continues from Start.From as if it were new.
+	Start(ctx context.Context, s Start) (Place, error)
+	// Step turns the gradients in p into the next values. If it fails, the values
+	// are as before. Either way the gradients are used up.
 	Step(ctx context.Context, p *nn.Params, s Step) (Report, error)
-	// State is what Init needs on rank 0 to go on from here. It is called there
-	// alone, between steps, and waits for no other rank; of a Collector after
-	// Collect.
-	State(ctx context.Context) (State, error)
-	// Close frees what the strategy holds. The parameters live on.
+	// Total turns the counts of this rank's share of an evaluation into those that
+	// Train reports, such as their sum over all ranks.
+	Total(ctx context.Context, own nn.Counts) (nn.Counts, error)
+	// Finish ends training after the last step. It returns an error if the ranks
+	// should hold the same values and do not.
+	Finish(ctx context.Context, p *nn.Params) error
+	// State returns what Start needs to resume from here, on the rank where it is
+	// wanted. All ranks call it, between steps.
+	State(ctx context.Context, wanted bool) (State, error)
+	// Close releases what the strategy holds. The parameters live on.
 	Close() error
 }
+
+// A Start is what a strategy begins with.
+type Start struct {
+	Group  *collective.Group
+	Params *nn.Params
+	// From is the state to resume from; the zero State at the beginning of a
+	// training. Only that of rank 0 counts.
+	From State
+	// Settings must be the same on all ranks; a strategy that compares them returns
+	// a *SettingsError if they are not.
+	Settings []Setting
+}
+
+// A Place is this rank's place among those that train. Its rows and random
+// numbers follow from it.
+type Place struct {
+	View collective.View // the ranks that train; without servers and observers
+	Step int             // steps done before
+}
+
+// Rank is this rank's number among those that train.
+func (p Place) Rank() int { return p.View.Self }
+
+// Size is how many ranks train.
+func (p Place) Size() int { return p.View.Size() }
 
 // A Streamer is a Strategy that can take gradients while the backward pass is
 // still making others. A step that it has opened ends in Step or in Abandon.
 type Streamer interface {
 	Strategy
 	// Open begins a step whose gradients will be divided by the weight of all
-	// rows. Of s, Index and Late count; the rest is given to Step again. What it
-	// returns is for nn.Pass.Final: gradients at and after arena offset lo are
-	// this rank's final ones, and belong to the strategy.
+	// rows. Only Index and Late of s are used; the rest is passed to Step again. The
+	// function it returns is for nn.Pass.Final: gradients at and after arena offset
+	// lo are this rank's final ones, and belong to the strategy.
 	Open(ctx context.Context, p *nn.Params, s Step) (final func(lo int))
 	// Abandon gives up a step that was opened and cannot come to Step. On return
 	// nothing is in flight; if something was, the group is broken, for cause.
 	Abandon(cause error)
 }
 
-// A Collector is a Strategy whose ranks may remember different things, which
-// rank 0 has to have for State.
-type Collector interface {
-	Strategy
-	// Collect brings to rank 0 what State there returns of the other ranks, if
-	// wanted on rank 0. All ranks call it, between steps.
-	Collect(ctx context.Context, wanted bool) error
-}
-
 // State is what a strategy remembers beside the parameters. With the values it
-// is all that a job of as many ranks needs to go on with the same bits: rows,
+// is all that a job with as many ranks needs to resume with the same bits: rows,
 // dropout and schedules are functions of the step.
 type State struct {
 	Step  int                  // steps done
 	Slots map[string][]float32 // the optimizer's arenas, see optim.Optimizer.Slots
 	// Residuals are arenas of what Compression has kept back, by rank; nil
-	// without it. Those of another number of ranks are left out: each begins at zero.
+	// without it. A job with another number of ranks begins with zeros instead.
 	Residuals [][]float32
 }
 
@@ -67,15 +93,15 @@ type Step struct {
 	Weight    int     // rows behind the gradients here; the sum over ranks divides them
 	Undivided bool    // the gradients are summed over ranks and not divided
 	Loss      float64 // the sum of the loss over these rows
-	Stop      bool    // this rank wishes that all stop after this step
+	Stop      bool    // this rank asks all ranks to stop after this step
 	Late      bool    // ranks may be late, because one writes a checkpoint before this step
 }
 
-// Report is what a step was, the same on every rank but for the times.
+// Report describes a step. It is the same on every rank but for the times.
 type Report struct {
 	Loss     float64       // mean over the rows of all ranks
 	Weight   int           // rows of all ranks
-	Stop     bool          // some rank wished to stop
+	Stop     bool          // some rank asked to stop
 	Bytes    int           // of gradients that were exchanged
 	Buckets  int           // in which they left
 	Sent     int           // bytes of payload that this rank sent for them, to a block of ring order

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
@@ -59,7 +59,7 @@ type EvalEvent struct {
 
 // Config is what Train needs. All ranks have the same but for their rows.
 type Config struct {
-	Group    *collective.Group
+	Groups   Groups // where the Strategy's group comes from
 	Backend  nn.Backend
 	Model    nn.Model
 	Strategy Strategy
@@ -162,24 +162,23 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	if err := c.checkRecording(); err != nil {
 		return Result{}, err
 	}
-	if err := compareSettings(ctx, c.Group, append(c.Alike[:len(c.Alike):len(c.Alike)], c.settings()...)); err != nil {
-		return Result{}, err
-	}
-	from, err := start(ctx, c.Group, c.From)
+	g, err := c.Groups.Group(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	if from.Step > 0 && c.Accumulate {
-		return Result{}, ErrForgets
-	}
 	var result Result
 	err = c.Backend.Do(ctx, func() error {
-		l := newLoop(c, from.Step)
-		if err := c.Strategy.Init(ctx, l.params, from); err != nil {
+		p := c.Model.Params()
+		place, err := c.Strategy.Start(ctx, Start{Group: g, Params: p, From: c.From, Settings: slices.Concat(c.Alike, c.settings())})
+		if err != nil {
 			return err
 		}
+		if place.Step > 0 && c.Accumulate {
+			return ErrForgets
+		}
+		l := newLoop(c, p, place)
 		l.begin = time.Now()
-		err := l.run(ctx)
+		err = l.run(ctx)
 		l.result.Elapsed = time.Since(l.begin)
 		result = l.result
 		return err

@@ -76,6 +76,18 @@ func (j job) run(t testing.TB) []*outcome {
 	return out
 }
 
+// begin starts a strategy by itself.
+func begin(ctx context.Context, g *collective.Group, s trainer.Strategy, p *nn.Params, from trainer.State) error {
+	_, err := s.Start(ctx, trainer.Start{Group: g, Params: p, From: from})
+	return err
+}
+
+// groupOf is the group of a Config made by job.rank.
+func groupOf(c *trainer.Config) *collective.Group {
+	g, _ := c.Groups.Group(context.Background()) // trainer.Only never fails
+	return g
+}
+
 func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *outcome) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -88,12 +100,12 @@ func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *o
 	if !assert.NoError(t, err) {
 		return err
 	}
-	s := trainer.NewAllReduce(g, b, j.optimizer)
+	s := trainer.NewAllReduce(b, j.optimizer)
 	if j.bucket > 0 {
 		s.SetBucket(j.bucket)
 	}
 	c := trainer.Config{
-		Group: g, Backend: b, Model: m, Strategy: s, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
+		Groups: trainer.Only(g), Backend: b, Model: m, Strategy: s, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
 		Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
 	}
 	micro := max(1, j.micro)
@@ -340,10 +352,10 @@ func TestStateGoesOn(t *testing.T) {
 		_, err := s.Step(ctx, p, trainer.Step{Index: index, Weight: 2})
 		require.NoError(t, err)
 	}
-	a := trainer.NewAllReduce(g, b, optim.DefaultAdam())
-	require.NoError(t, a.Init(ctx, p, trainer.State{}))
+	a := trainer.NewAllReduce(b, optim.DefaultAdam())
+	require.NoError(t, begin(ctx, g, a, p, trainer.State{}))
 	step(a, 0)
-	state, err := a.State(ctx)
+	state, err := a.State(ctx, true)
 	require.NoError(t, err)
 	require.Equal(t, 1, state.Step)
 	values := append([]float32(nil), p.Values.Float32s()...)
@@ -351,13 +363,13 @@ func TestStateGoesOn(t *testing.T) {
 	want := append([]float32(nil), p.Values.Float32s()...)
 
 	copy(p.Values.Float32s(), values)
-	again := trainer.NewAllReduce(g, b, optim.DefaultAdam())
-	require.NoError(t, again.Init(ctx, p, state))
+	again := trainer.NewAllReduce(b, optim.DefaultAdam())
+	require.NoError(t, begin(ctx, g, again, p, state))
 	step(again, 1)
 	require.Equal(t, want, p.Values.Float32s())
 
 	delete(state.Slots, "m")
-	require.ErrorContains(t, trainer.NewAllReduce(g, b, optim.DefaultAdam()).Init(ctx, p, state), `no slot "m"`)
+	require.ErrorContains(t, begin(ctx, g, trainer.NewAllReduce(b, optim.DefaultAdam()), p, state), `no slot "m"`)
 	state.Slots["m"] = make([]float32, 1)
-	require.ErrorContains(t, trainer.NewAllReduce(g, b, optim.DefaultAdam()).Init(ctx, p, state), "1 elements")
+	require.ErrorContains(t, begin(ctx, g, trainer.NewAllReduce(b, optim.DefaultAdam()), p, state), "1 elements")
 }

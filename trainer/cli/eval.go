@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -47,10 +46,7 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 	if err != nil {
 		return usage(err)
 	}
-	views, transports := collective.Local(1)
-	group := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
-	defer group.Close()
-	counts, err := trainer.Evaluate(ctx, group, backend, t.model, data.NewPart(t.rows, 0, 1, 256, backend))
+	counts, err := trainer.Score(ctx, backend, t.model, data.NewPart(t.rows, 0, 1, 256, backend))
 	if err != nil {
 		return err
 	}

@@ -162,10 +162,10 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	if err != nil {
 		return trainer.Config{}, err
 	}
-	strategy := trainer.NewAllReduce(r.group, backend, s.optimizer)
+	strategy := trainer.NewAllReduce(backend, s.optimizer)
 	strategy.SetCompression(s.compress)
 	c := trainer.Config{
-		Group: r.group, Backend: backend, Model: r.model, Strategy: strategy,
+		Groups: trainer.Only(r.group), Backend: backend, Model: r.model, Strategy: strategy,
 		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
 		Steps: s.steps, EvalEvery: s.evalEvery, Seed: s.flags.seed, Reduce: s.reduce, Accumulate: s.flags.faithful, Stop: r.stop,
 	}

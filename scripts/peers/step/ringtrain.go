@@ -23,7 +23,7 @@ func ringtrain(m model, b *batches, c *clock) (about string, err error) {
 	g := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
 	defer g.Close()
 	_, err = trainer.Train(context.Background(), trainer.Config{
-		Group: g, Backend: be, Model: net, Strategy: trainer.NewAllReduce(g, be, m.optimizer),
+		Groups: trainer.Only(g), Backend: be, Model: net, Strategy: trainer.NewAllReduce(be, m.optimizer),
 		Train: []trainer.Batches{newReady(be, b)}, Steps: c.steps, Seed: seed,
 		Observer: &watch{clock: c, last: time.Now()},
 	})

@@ -1,0 +1,177 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// Start implements Strategy: it compares the settings of all ranks, and rank 0
+// broadcasts where to begin, the values and the optimizer's state.
+func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
+	a.group, a.pace = s.Group, pace{}
+	a.mine, a.words = make([]int64, wordLen), make([]int64, wordLen*s.Group.Size())
+	if err := compareSettings(ctx, a.group, s.Settings); err != nil {
+		return Place{}, err
+	}
+	from, err := a.firstStep(ctx, s.From)
+	if err != nil {
+		return Place{}, err
+	}
+	if err := a.prepare(s.Params); err != nil {
+		return Place{}, err
+	}
+	if err := a.broadcast(ctx, s.Params, from); err != nil {
+		return Place{}, err
+	}
+	all := a.digest(s.Params)
+	if err := a.backend.Sync(ctx); err != nil {
+		return Place{}, err
+	}
+	if _, err := a.exchange(ctx, s.Params, word{step: int64(from.Step), hash: all}); err != nil {
+		return Place{}, err
+	}
+	return Place{View: a.group.View(), Step: from.Step}, nil
+}
+
+// firstStep tells all ranks at which step rank 0 begins.
+func (a *AllReduce) firstStep(ctx context.Context, from State) (State, error) {
+	step := []int64{int64(from.Step)}
+	if err := collective.Broadcast(ctx, a.group, step, 0); err != nil {
+		return State{}, fmt.Errorf("trainer: agreeing on the first step: %w", err)
+	}
+	if a.group.Rank() != 0 {
+		return State{Step: int(step[0])}, nil
+	}
+	return from, nil
+}
+
+// prepare makes what steps need.
+func (a *AllReduce) prepare(p *nn.Params) error {
+	a.probe, a.compressor = nil, nil
+	if onDevice(p.Values) {
+		if a.compression.Form != Exact {
+			return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and they are packed in host memory", a.compression)
+		}
+		a.probe = newProbe(a.backend, p.Grads.Len())
+	}
+	a.state = optim.NewState(a.backend, p, a.optimizer)
+	a.cuts = []int{0}
+	if a.group.Size() > 1 && a.probe == nil {
+		a.cuts = cuts(p, a.bucket)
+	}
+	if a.compression.Form != Exact {
+		a.compressor = newCompressor(a.compression, a.group, a.backend, p, a.cuts)
+	}
+	return nil
+}
+
+// broadcast gives all ranks the values of rank 0 and the state that it resumes
+// from.
+func (a *AllReduce) broadcast(ctx context.Context, p *nn.Params, from State) error {
+	if err := a.group.Broadcast(ctx, Operand(p.Values), 0); err != nil {
+		return fmt.Errorf("trainer: broadcasting the initial weights: %w", err)
+	}
+	a.state.Step = from.Step
+	if from.Step == 0 {
+		return nil
+	}
+	for _, name := range a.optimizer.Slots() {
+		slot := a.state.Slots[name]
+		if a.group.Rank() == 0 {
+			saved, ok := from.Slots[name]
+			if !ok {
+				return fmt.Errorf("trainer: the saved state has no slot %q", name)
+			}
+			if len(saved) != slot.Len() {
+				return fmt.Errorf("trainer: the saved slot %q has %d elements, this model's has %d", name, len(saved), slot.Len())
+			}
+			a.backend.Copy(slot, saved)
+		}
+		if err := a.group.Broadcast(ctx, Operand(slot), 0); err != nil {
+			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
+		}
+	}
+	if a.compressor != nil {
+		return a.compressor.restore(ctx, from.Residuals)
+	}
+	return nil
+}
+
+// digest is of everything that must be the same on all ranks before the first
+// step.
+func (a *AllReduce) digest(p *nn.Params) int64 {
+	sums := []int64{hash(hostCopy(a.backend, p.Values))}
+	for _, name := range a.optimizer.Slots() {
+		sums = append(sums, hash(hostCopy(a.backend, a.state.Slots[name])))
+	}
+	return digest(fmt.Append(nil, sums))
+}
+
+// Total implements Strategy: the sum over all ranks, with the same bits on each.
+// Ranks that counted different things get a *DivergedError.
+func (a *AllReduce) Total(ctx context.Context, own nn.Counts) (nn.Counts, error) {
+	counted := slices.Sorted(maps.Keys(own))
+	all := make([]int64, a.group.Size())
+	if err := collective.AllGather(ctx, a.group, all, []int64{digest([]byte(strings.Join(counted, "\x00")))}); err != nil {
+		return nil, err
+	}
+	if odd := differing(all, func(d int64) int64 { return d }); odd != nil {
+		return nil, &DivergedError{What: "names of counts", Ranks: odd, Names: names(a.group.View(), odd)}
+	}
+	sums := make([]float64, len(counted))
+	for i, name := range counted {
+		sums[i] = own[name]
+	}
+	if err := collective.AllReduce(ctx, a.group, sums, collective.Sum); err != nil {
+		return nil, err
+	}
+	total := nn.Counts{}
+	for i, name := range counted {
+		total[name] = sums[i]
+	}
+	return total, nil
+}
+
+// Finish implements Strategy: all ranks must hold the same values.
+func (a *AllReduce) Finish(ctx context.Context, p *nn.Params) error {
+	values := make([]float32, p.Values.Len())
+	a.backend.Read(values, p.Values)
+	if err := a.backend.Sync(ctx); err != nil {
+		return err
+	}
+	words := make([]int64, a.group.Size())
+	if err := collective.AllGather(ctx, a.group, words, []int64{hash(values)}); err != nil {
+		return fmt.Errorf("trainer: comparing the final values: %w", err)
+	}
+	if odd := differing(words, func(w int64) int64 { return w }); odd != nil {
+		return &DivergedError{What: "final values of the parameters", Ranks: odd, Names: names(a.group.View(), odd)}
+	}
+	return nil
+}
+
+// State implements Strategy. What compression has kept back is each rank's own,
+// so all ranks send it to where it is wanted.
+func (a *AllReduce) State(ctx context.Context, wanted bool) (State, error) {
+	s := State{Step: a.state.Step, Slots: map[string][]float32{}}
+	if a.compressor != nil {
+		var err error
+		if s.Residuals, err = a.compressor.collect(ctx, wanted); err != nil {
+			return s, err
+		}
+	}
+	if !wanted {
+		return s, nil
+	}
+	for name, slot := range a.state.Slots {
+		s.Slots[name] = make([]float32, slot.Len())
+		a.backend.Read(s.Slots[name], slot)
+	}
+	return s, a.backend.Sync(ctx)
+}

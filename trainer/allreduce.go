@@ -63,6 +63,14 @@ func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
 // TopK, which chooses within a bucket. All ranks set the same, before Start.
 func (a *AllReduce) SetBucket(bytes int) { a.bucket = bytes }
 
+// Buckets implements Recordable.
+func (a *AllReduce) Buckets(p *nn.Params) []int {
+	if a.group.Size() == 1 {
+		return []int{p.Grads.Len()}
+	}
+	return Buckets(p, a.bucket)
+}
+
 // SetCompression makes gradients smaller before they leave. Each rank keeps
 // what is lost for its next step; a rank's micro-batches are added first, so one
 // rank with n of them does not make the bits of n ranks. All ranks set the
@@ -201,7 +209,7 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 		}
 	}
 	report.Bytes, report.Buckets = 4*p.Grads.Len(), max(f.sent, 1)
-	report.Sent, report.Plain = a.sent(p)
+	report.Sent, report.Plain = a.sent(p, report.Buckets)
 	report.Exchange = time.Since(begin)
 	return report, a.checkSum(p, s)
 }
@@ -223,19 +231,18 @@ func (a *AllReduce) arrived() error {
 	return a.compressor.receive()
 }
 
-// sent is the payload that this rank has sent of a step's gradients, and what it
-// would have been without compression. Where a device sends, it is what the group
-// would send of host memory.
-func (a *AllReduce) sent(p *nn.Params) (sent, plain int) {
+// sent is the payload that this rank has sent of a step's gradients, which left in
+// so many buckets, and what it would have been without compression. Where a device
+// sends, it is what the group would send of host memory.
+func (a *AllReduce) sent(p *nn.Params, buckets int) (sent, plain int) {
 	hi := p.Grads.Len()
-	for _, lo := range a.cuts {
-		if a.flight.sent == 0 {
-			lo = 0 // they left all at once
-		}
-		plain += a.toSend(p.Grads.Slice(lo, hi))
-		if hi = lo; hi == 0 {
-			break
-		}
+	lens := []int{hi}
+	if buckets > 1 {
+		lens = a.Buckets(p)
+	}
+	for _, n := range lens {
+		plain += a.toSend(p.Grads.Slice(hi-n, hi))
+		hi -= n
 	}
 	if a.compressor == nil {
 		return plain, plain

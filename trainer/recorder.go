@@ -20,7 +20,8 @@ type recorder struct {
 	rows     Resident
 	pacer    nn.Pacer
 	pace     nn.Pace
-	each     int // steps of a launch
+	each     int   // steps of a launch
+	buckets  []int // of gradients, as they leave
 
 	recordings map[plan]func() error
 	placed     int   // rows of steps before this one are in place
@@ -43,12 +44,16 @@ type leg struct {
 }
 
 func newRecorder(l *loop) (*recorder, error) {
-	if l.place.Size() > 1 && l.Recording.Sum == nil {
-		return nil, fmt.Errorf("trainer: steps cannot be recorded: there are %d ranks, and Recording.Sum is nil", l.place.Size())
+	if l.place.Size() > 1 && l.Recording.Sums == nil {
+		return nil, fmt.Errorf("trainer: steps cannot be recorded: there are %d ranks, and Recording.Sums is nil", l.place.Size())
 	}
 	r := &recorder{
 		loop: l, strategy: l.Strategy.(Recordable), rows: l.Train[0].(Resident), pacer: l.Backend.(nn.Pacer),
 		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step, settled: l.begin,
+	}
+	r.buckets = []int{r.params.Grads.Len()}
+	if r.sums() && !r.Recording.Apart {
+		r.buckets = r.strategy.Buckets(r.params)
 	}
 	r.pace = r.pacer.NewPace(nn.PaceConfig{
 		Random: nn.Stream{Seed: l.Seed, First: l.place.Rank(), Stride: l.place.Size()},
@@ -127,7 +132,7 @@ func (r *recorder) planOf(step int) plan {
 }
 
 // launch queues a leg. Of a plan that is new it is recorded; the ranks then have
-// nothing on the way, since Sum may be queued by itself and in a recording, but
+// nothing on the way, since sums may be queued by themselves and in a recording, but
 // not while another recording with it is under way.
 func (r *recorder) launch(ctx context.Context, l leg) error {
 	defer func() { r.flying = append(r.flying, l) }()
@@ -167,11 +172,11 @@ func (r *recorder) record(l leg) (func() error, error) {
 // apart records a step as two, and makes as many as l has.
 func (r *recorder) apart(l leg, key string) (func() error, error) {
 	var loss nn.Buffer
-	before, err := r.pacer.Record(key+", to the gradients", func() (err error) { loss, err = r.learn(l.plan); return err })
+	before, err := r.pacer.Record(key+", to the gradients", func() (err error) { loss, err = r.learn(l.plan, nil); return err })
 	if err != nil {
 		return nil, err
 	}
-	if err := r.sum(); err != nil {
+	if err := r.sumAll(); err != nil {
 		return nil, err
 	}
 	after, err := r.pacer.Record(key+", from the sums", func() error { r.update(l.plan, l.first, loss); return nil })
@@ -180,7 +185,7 @@ func (r *recorder) apart(l leg, key string) (func() error, error) {
 	}
 	steps := func(n int) error {
 		for range n {
-			for _, part := range []func() error{before, r.sum, after} {
+			for _, part := range []func() error{before, r.sumAll, after} {
 				if err := part(); err != nil {
 					return err
 				}
@@ -193,39 +198,57 @@ func (r *recorder) apart(l leg, key string) (func() error, error) {
 
 // step queues a step.
 func (r *recorder) step(p plan, index int) error {
-	loss, err := r.learn(p)
+	var sum func(nn.Buffer) error
+	if r.sums() {
+		sum = r.Recording.Sums.Sum
+	}
+	loss, err := r.learn(p, sum)
 	if err != nil {
 		return err
 	}
-	if err := r.sum(); err != nil {
-		return err
+	if r.sums() {
+		if err := r.Recording.Sums.Join(); err != nil {
+			return err
+		}
 	}
 	r.update(p, index, loss)
 	return nil
 }
 
-// learn queues a step as far as this rank's gradients.
-func (r *recorder) learn(p plan) (loss nn.Buffer, err error) {
+// learn queues a step as far as this rank's gradients, and gives them to sum, if
+// that is not nil, bucket by bucket.
+func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err error) {
 	batch := r.rows.Gather(r.pace, p.mine)
-	loss, rows, err := r.Model.Learn(&nn.Pass{Backend: r.pacer, Train: true, Zeroed: true, Random: r.pace.Random()}, batch)
+	s := newSender(r.params.Grads, r.buckets, func(bucket nn.Buffer) error {
+		if r.Reduce == ReduceSum {
+			r.pacer.Scale(bucket, 1/float32(max(p.mine, 1)))
+		}
+		if sum == nil {
+			return nil
+		}
+		return sum(bucket)
+	})
+	pass := nn.Pass{Backend: r.pacer, Train: true, Zeroed: true, Random: r.pace.Random(), Final: s.final}
+	loss, rows, err := r.Model.Learn(&pass, batch)
 	if err == nil && rows != p.mine {
 		err = fmt.Errorf("the model divides by %d, a batch has %d rows: a step that is recorded is divided by its rows", rows, p.mine)
 	}
-	if r.Reduce == ReduceSum {
-		r.pacer.Scale(r.params.Grads, 1/float32(max(p.mine, 1)))
+	if err != nil {
+		return loss, err
 	}
-	return loss, err
+	s.final(0) // for models that do not say it
+	return loss, s.err
 }
 
 // sums reports whether gradients are those of several ranks.
 func (r *recorder) sums() bool { return r.place.Size() > 1 }
 
-// sum queues the sum over ranks.
-func (r *recorder) sum() error {
-	if !r.sums() {
-		return nil
+// sumAll queues the sum of all gradients over ranks.
+func (r *recorder) sumAll() error {
+	if err := r.Recording.Sums.Sum(r.params.Grads); err != nil {
+		return err
 	}
-	return r.Recording.Sum(r.params.Grads)
+	return r.Recording.Sums.Join()
 }
 
 // update queues the rest of a step.
@@ -277,7 +300,7 @@ func (r *recorder) report(ctx context.Context, l leg, losses []float32) (stopped
 	wish := r.wishesToStop()
 	for k := range steps {
 		index := l.first + k
-		steps[k] = Step{Index: index, Weight: l.mine, Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum}
+		steps[k] = Step{Index: index, Weight: l.mine, Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum, Buckets: len(r.buckets)}
 	}
 	reports, err := r.strategy.Settle(ctx, r.params, steps)
 	if err != nil {

@@ -22,15 +22,14 @@ type Recording struct {
 	// Steps is how many steps one launch makes; 0 is 1. Before an evaluation, a
 	// checkpoint or the end of an epoch there may be fewer.
 	Steps int
-	// Sum adds up gradients over the ranks, in place. One rank needs none. It queues
-	// that among the backend's work, so that a recording holds it, as gpu's
-	// Backend.Queue does with a call of ncclgroup's Engine.Queued; what it does
-	// otherwise is not repeated.
-	Sum func(grads nn.Buffer) error
-	// Apart keeps Sum out of recordings: a step is one up to the gradients, Sum, and
-	// one from there on. Sum is called at every step then, and may wait, as a Group's
-	// AllReduce does. Which of the two is faster depends on the network between the
-	// ranks.
+	// Sums adds up gradients over the ranks. One rank needs none. A recording holds
+	// them, in the strategy's buckets: each leaves when the backward pass has
+	// completed it, and the pass goes on meanwhile.
+	Sums Sums
+	// Apart keeps Sums out of recordings: a step is one up to the gradients, the sum of
+	// all of them at once, which nothing overlaps, and one from there on. Sums are
+	// called at every step then, and may wait, as a Group's AllReduce does. Which of
+	// the two is faster depends on the network between the ranks.
 	Apart bool
 }
 
@@ -64,6 +63,9 @@ type Recordable interface {
 	CanRecord() error
 	// Hyper is that of optim.Recordable.
 	Hyper(step int) ([nn.HyperLen]float32, optim.Form)
+	// Buckets is how many gradients leave together, in the order in which they leave,
+	// from the end of the arena: the same on all ranks.
+	Buckets(p *nn.Params) []int
 	// Queue queues a step's update from the gradients in p times scale, by the
 	// kernels of f with the hyper-parameters in hyper, and zeroes the gradients. Of a
 	// step without a Form it makes the update that the optimizer makes.

@@ -28,13 +28,13 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// emulate makes this process use two emulated devices, once.
+// emulate makes this process use four emulated devices, once.
 var emulate = sync.OnceValue(func() error {
 	env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
 	if err != nil {
 		return err
 	}
-	for _, setting := range append(env, "RINGTRAIN_EMULATOR_DEVICES=2") {
+	for _, setting := range append(env, "RINGTRAIN_EMULATOR_DEVICES=4") {
 		name, value, _ := strings.Cut(setting, "=")
 		if err := os.Setenv(name, value); err != nil {
 			return err
@@ -42,6 +42,25 @@ var emulate = sync.OnceValue(func() error {
 	}
 	return nil
 })
+
+// aside are sums by NCCL, beside the backend's work.
+type aside struct {
+	ctx context.Context
+	b   *gpu.Backend
+	e   *ncclgroup.Engine
+}
+
+func (s aside) Sum(grads nn.Buffer) error {
+	v := trainer.Operand(grads)
+	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(v.Len())}
+	s.b.Aside("the sum of gradients", s.e.Queued(s.ctx, call, v, v))
+	return nil
+}
+
+func (s aside) Join() error {
+	s.b.Join()
+	return nil
+}
 
 // onDevices runs a job on a device for each rank, with sums by NCCL. Its steps
 // are recorded unless recording is nil.
@@ -71,7 +90,7 @@ func (j job) onDevicesBy(t *testing.T, use ncclgroup.Use, recording *trainer.Rec
 func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Recording, v collective.View, tr collective.Transport, o *outcome) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	b, err := gpu.New(gpu.Options{Device: v.Self, Cache: filepath.Join(os.TempDir(), "ringtrain-emulator")})
+	b, err := gpu.New(gpu.Options{Device: v.Self, Plain: j.plain, Cache: filepath.Join(os.TempDir(), "ringtrain-emulator")})
 	if err != nil {
 		return err
 	}
@@ -96,8 +115,12 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		if err != nil {
 			return err
 		}
+		strategy := trainer.NewAllReduce(b, j.optimizer)
+		if j.bucket > 0 {
+			strategy.SetBucket(j.bucket)
+		}
 		c = trainer.Config{
-			Groups: trainer.Only(g), Backend: b, Model: m, Strategy: trainer.NewAllReduce(b, j.optimizer), Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
+			Groups: trainer.Only(g), Backend: b, Model: m, Strategy: strategy, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
 			Train: []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, b)}, Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
 		}
 		return nil
@@ -107,13 +130,9 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 	}
 	if recording != nil {
 		r := *recording
-		r.Sum = func(grads nn.Buffer) error {
-			sum := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(grads.Len())}
-			if use == ncclgroup.Off {
-				return g.AllReduce(ctx, trainer.Operand(grads), collective.Sum)
-			}
-			b.Queue("the sum of gradients", e.Queued(ctx, sum, trainer.Operand(grads), trainer.Operand(grads)))
-			return nil
+		r.Sums = aside{ctx, b, e}
+		if use == ncclgroup.Off {
+			r.Sums = byHost{g}
 		}
 		c.Recording = &r
 	}

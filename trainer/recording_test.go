@@ -15,6 +15,15 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
+// byHost are sums that are done when the call returns.
+type byHost struct{ *collective.Group }
+
+func (s byHost) Sum(grads nn.Buffer) error {
+	return s.AllReduce(context.Background(), trainer.Operand(grads), collective.Sum)
+}
+
+func (byHost) Join() error { return nil }
+
 // recorded makes a job that records its steps, of rows in the backend's memory.
 func (j job) recorded(steps int, apart bool) job {
 	change := j.change
@@ -25,9 +34,7 @@ func (j job) recorded(steps int, apart bool) job {
 			panic(err) // the job's own sampler was made of the same
 		}
 		c.Train = []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, c.Backend.(nn.Pacer))}
-		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Sum: func(grads nn.Buffer) error {
-			return groupOf(c).AllReduce(context.Background(), trainer.Operand(grads), collective.Sum)
-		}}
+		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Sums: byHost{groupOf(c)}}
 		if change != nil {
 			change(rank, c)
 		}
@@ -69,6 +76,36 @@ func TestRecordedSteps(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Gradients of recorded steps leave in buckets, with the bits of those that leave at
+// once; each is divided before it leaves where means are added up.
+func TestRecordedBuckets(t *testing.T) {
+	for _, reduce := range []trainer.Reduce{trainer.ReduceMean, trainer.ReduceSum} {
+		j := job{ranks: 2, batch: 16, steps: 22, dropout: .2, optimizer: optim.DefaultAdam(), change: func(_ int, c *trainer.Config) { c.Reduce = reduce }}
+		want := j.recorded(4, false).run(t)
+		require.Equal(t, 1, want[0].steps[0].Buckets)
+		for apart, buckets := range map[bool]int{false: 6, true: 1} {
+			j.bucket = 1 // each parameter
+			for _, o := range j.recorded(4, apart).run(t) {
+				require.NoError(t, o.err)
+				require.Equal(t, want[0].values, o.values)
+				require.Equal(t, buckets, o.steps[0].Buckets)
+			}
+		}
+	}
+}
+
+// Ranks whose buckets differ would add up what does not belong together.
+func TestBucketsDiffer(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 2, optimizer: optim.DefaultAdam(), change: func(rank int, c *trainer.Config) {
+		c.Strategy.(*trainer.AllReduce).SetBucket(100 + rank)
+	}}
+	for rank, o := range j.run(t) {
+		var differ *trainer.SettingsError
+		require.ErrorAs(t, o.err, &differ)
+		require.ErrorContains(t, o.err, fmt.Sprintf("the least size of a bucket is %d here and %d on rank", 100+rank, 101-rank))
 	}
 }
 
@@ -135,7 +172,7 @@ func TestRecordingRefuses(t *testing.T) {
 	for text, change := range map[string]func(c *trainer.Config){
 		"the rows, *data.Feed, are not Resident": func(c *trainer.Config) { c.Train[0] = &c.Train[0].(*data.Resident).Feed },
 		"2 micro-batches":                        func(c *trainer.Config) { c.Train = append(c.Train, c.Train[0]) },
-		"2 ranks, and Recording.Sum is nil":      func(c *trainer.Config) { c.Recording.Sum = nil },
+		"2 ranks, and Recording.Sums is nil":     func(c *trainer.Config) { c.Recording.Sums = nil },
 		"accumulated over all steps":             func(c *trainer.Config) { c.Accumulate = true },
 		"is not Recordable":                      func(c *trainer.Config) { c.Strategy = unrecordable{c.Strategy} },
 		"is no nn.Pacer":                         func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },

@@ -69,8 +69,8 @@ func (a *AllReduce) Settle(ctx context.Context, p *nn.Params, steps []Step) ([]R
 		if err != nil {
 			return nil, err
 		}
-		report.Bytes, report.Buckets = 4*p.Grads.Len(), 1
-		report.Sent, report.Plain = a.sent(p)
+		report.Bytes, report.Buckets = 4*p.Grads.Len(), max(steps[k].Buckets, 1)
+		report.Sent, report.Plain = a.sent(p, report.Buckets)
 		report.Exchange = time.Since(begin) / time.Duration(n)
 		reports[k] = report
 	}

@@ -17,7 +17,7 @@ import (
 func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 	a.group, a.pace = s.Group, pace{}
 	a.mine, a.words = make([]int64, wordLen), make([]int64, wordLen*s.Group.Size())
-	if err := compareSettings(ctx, a.group, s.Settings); err != nil {
+	if err := compareSettings(ctx, a.group, slices.Concat(s.Settings, a.settings())); err != nil {
 		return Place{}, err
 	}
 	from, err := a.firstStep(ctx, s.From)
@@ -38,6 +38,13 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 		return Place{}, err
 	}
 	return Place{View: a.group.View(), Step: from.Step}, nil
+}
+
+// settings are those of AllReduce that must be the same on all ranks. Without a
+// check ranks that cut their gradients in other places would add up what does not
+// belong together, or wait for ever.
+func (a *AllReduce) settings() []Setting {
+	return []Setting{{Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}}
 }
 
 // firstStep tells all ranks at which step rank 0 begins.

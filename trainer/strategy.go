@@ -94,6 +94,7 @@ type Step struct {
 	Undivided bool    // the gradients are summed over ranks and not divided
 	Loss      float64 // the sum of the loss over these rows
 	Stop      bool    // this rank asks all ranks to stop after this step
+	Buckets   int     // in which the gradients of a recorded step left
 	Late      bool    // ranks may be late, because one writes a checkpoint before this step
 }
 

@@ -35,6 +35,7 @@ type job struct {
 	bucket  int   // bytes; 0: as ever
 	hidden  int   // 0: 16
 	connect maker // nil: in process
+	plain   bool  // a device repeats recordings kernel by kernel
 }
 
 // A maker connects n ranks.

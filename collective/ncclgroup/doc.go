@@ -30,11 +30,12 @@
 // NCCL's own connections between hosts are neither encrypted nor authenticated,
 // whatever those of the engine below are.
 //
-// # Captures
+// # Captures, and calls beside other work
 //
 // A Group's calls wait on the host, so they cannot be captured. [Engine.Queue]
-// can: it puts a call on the stream and waits for nothing. Nobody compares such
-// calls. [Engine.Broken] then says when the communicator has been aborted, which
+// can: it puts a call on the stream and waits for nothing. [Engine.Queued] puts it
+// on whichever stream it is given, so that it goes on beside what is in others.
+// Nobody compares such calls. [Engine.Broken] then says when the communicator has been aborted, which
 // also lets the stream go on, with garbage in its vectors; Config.Breaking is told
 // before. NCCL keeps an aborted communicator until the graphs that hold it are
 // gone, so who captured it destroys them then, and in any case before Close. No

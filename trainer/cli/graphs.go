@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/collective"
-	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
@@ -31,7 +30,7 @@ type graphFlags struct {
 
 func (f *graphFlags) register(cmd *cobra.Command) {
 	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.graphs, "graphs", graphsAuto, "run steps on GPUs as CUDA graphs, `HOW`: whole (one graph per step, NCCL's sum included), apart (two graphs, the sum between them), off (launch each kernel) or auto (whole where possible)")
+		flags.StringVar(&f.graphs, "graphs", graphsAuto, "run steps on GPUs as CUDA graphs, `HOW`: whole (one graph per step, in which NCCL adds up buckets of gradients beside the backward pass), apart (two graphs, and all gradients added up between them), off (launch each kernel) or auto (whole where possible)")
 		flags.IntVar(&f.perLaunch, "steps-per-launch", 1, "run `N` steps per graph launch; a stop, or a loss that is not finite, is noticed only after each launch")
 	})
 }
@@ -115,11 +114,7 @@ func (r *rank) record(ctx context.Context, c *trainer.Config) error {
 		if c.Recording.Apart {
 			r.plan += " before the sum and one after it"
 		}
-		c.Recording.Sum = func(grads nn.Buffer) error {
-			sum, v := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(grads.Len())}, trainer.Operand(grads)
-			r.gpu.backend.Queue("the sum of gradients", r.gpu.engine.Queued(ctx, sum, v, v))
-			return nil
-		}
+		c.Recording.Sums = gpuSums{r.gpu, ctx}
 	}
 	return nil
 }

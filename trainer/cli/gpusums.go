@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// gpuSums are sums of gradients by NCCL, on the backend's second stream.
+type gpuSums struct {
+	*trainingGPU // whose engine is that of the newest group
+	ctx          context.Context
+}
+
+// Sum implements trainer.Sums.
+func (s gpuSums) Sum(grads nn.Buffer) error {
+	v := trainer.Operand(grads)
+	sum := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(v.Len())}
+	s.backend.Aside("the sum of gradients", s.engine.Queued(s.ctx, sum, v, v))
+	return nil
+}
+
+// Join implements trainer.Sums.
+func (s gpuSums) Join() error {
+	s.backend.Join()
+	return nil
+}

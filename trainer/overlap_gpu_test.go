@@ -1,0 +1,145 @@
+//go:build gpu && cgo && linux
+
+package trainer_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// everyParameter is the size of buckets of one parameter each.
+const everyParameter = 1
+
+// Gradients that leave beside the backward pass make the bits of those that leave
+// after it, whichever way a step is repeated; the stand-in for a GPU runs what is
+// beside early and late in turns.
+func TestRecordedOverlap(t *testing.T) {
+	for _, ranks := range []int{1, 2, 4} {
+		j := job{ranks: ranks, batch: 16, steps: 9, dropout: .2, optimizer: optim.DefaultRAdam()}
+		want := j.onDevices(t, nil)
+		buckets := 6
+		if ranks == 1 {
+			buckets = 1
+		}
+		for _, c := range []struct {
+			trainer.Recording
+			plain   bool
+			buckets int
+		}{
+			{buckets: buckets},
+			{Recording: trainer.Recording{Steps: 4}, buckets: buckets},
+			{plain: true, buckets: buckets},
+			{Recording: trainer.Recording{Apart: true}, buckets: 1},
+		} {
+			overlapped := j
+			overlapped.bucket, overlapped.plain = everyParameter, c.plain
+			for r, o := range overlapped.onDevices(t, &c.Recording) {
+				require.NoError(t, o.err)
+				require.Equal(t, want[0].values, o.values, "%d ranks, %v, plain %v", ranks, &c.Recording, c.plain)
+				for i, e := range want[r].steps {
+					require.Equal(t, e.Loss, o.steps[i].Loss, "step %d", i)
+				}
+				require.Equal(t, c.buckets, o.steps[0].Buckets)
+			}
+		}
+	}
+}
+
+// Means are divided before they leave, bucket by bucket.
+func TestRecordedOverlapOfMeans(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.DefaultAdam(), change: func(_ int, c *trainer.Config) { c.Reduce = trainer.ReduceSum }}
+	want := j.onDevices(t, nil)
+	j.bucket = everyParameter
+	for _, o := range j.onDevices(t, &trainer.Recording{}) {
+		require.NoError(t, o.err)
+		require.Equal(t, want[0].values, o.values)
+	}
+}
+
+// A drawing is a graph's nodes, by what they do, and who comes right after whom.
+type drawing struct {
+	names []string
+	next  map[int][]int
+}
+
+var (
+	drawnNode = regexp.MustCompile(`n(\d+) \[label="(.*)"\]`)
+	drawnEdge = regexp.MustCompile(`n(\d+) -> n(\d+)`)
+)
+
+func readDrawing(t *testing.T, path string) drawing {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	d := drawing{next: map[int][]int{}}
+	number := func(s string) int {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		return n
+	}
+	for _, m := range drawnNode.FindAllStringSubmatch(string(text), -1) {
+		require.Equal(t, len(d.names), number(m[1]))
+		d.names = append(d.names, m[2])
+	}
+	for _, m := range drawnEdge.FindAllStringSubmatch(string(text), -1) {
+		d.next[number(m[1])] = append(d.next[number(m[1])], number(m[2]))
+	}
+	return d
+}
+
+// before reports whether there is a way from one node to another.
+func (d drawing) before(a, b int) bool {
+	return slices.ContainsFunc(d.next[a], func(n int) bool { return n == b || d.before(n, b) })
+}
+
+// beside are the nodes that come neither before nor after one, but for sums.
+func (d drawing) beside(sum int) (names []string) {
+	for n, name := range d.names {
+		if n != sum && name != "nccl" && !d.before(n, sum) && !d.before(sum, n) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// In the graph of a step the sums of buckets are a branch beside the rest of the
+// backward pass, and all of them come before the update.
+func TestRecordedOverlapIsABranch(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("RINGTRAIN_EMULATOR_GRAPHS", dir)
+	j := job{ranks: 2, batch: 16, steps: 3, optimizer: optim.DefaultAdam(), bucket: everyParameter}
+	for _, o := range j.onDevices(t, &trainer.Recording{}) {
+		require.NoError(t, o.err)
+	}
+	drawn, err := filepath.Glob(filepath.Join(dir, "*.dot"))
+	require.NoError(t, err)
+	require.Len(t, drawn, j.ranks)
+	for _, path := range drawn {
+		d := readDrawing(t, path)
+		var sums []int
+		for n, name := range d.names {
+			if name == "nccl" {
+				sums = append(sums, n)
+			}
+		}
+		require.Len(t, sums, 6, "%v", d.names)
+		update := slices.Index(d.names, "squared_norm_arena")
+		for i, sum := range sums {
+			require.True(t, d.before(sum, update), "sum %d comes before the update", i)
+			products := strings.Count(fmt.Sprint(d.beside(sum)), "cublasLtMatmul")
+			// Three layers, each with W and b. The sums of the last go beside its product for
+			// the gradient of its input, both of the middle one and the only one of the first.
+			require.Equal(t, []int{4, 4, 2, 2, 0, 0}[i], products, "beside sum %d: %v", i, d.beside(sum))
+		}
+	}
+}

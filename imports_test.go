@@ -46,6 +46,8 @@ trainer/config            :
 trainer/data              : nn nn/text trainer/atomicfile
 trainer/launch            :
 trainer/trace             : collective trainer trainer/atomicfile
+trainer/job/event         : collective collective/query
+trainer/job/crew          : collective/... -collective/ncclgroup trainer trainer/launch trainer/trace trainer/job/event
 trainer/sgd               : collective/... nn/... trainer/... -trainer/cli
 trainer/catalog           : nn/... trainer/... -trainer/cli
 trainer/cli               : ... -cmd/...

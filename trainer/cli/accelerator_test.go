@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 // Machines that compute on different kinds of devices are told so, all of them;
@@ -40,9 +41,8 @@ func TestSameKind(t *testing.T) {
 		for i, err := range errs {
 			if onGPU[0] != onGPU[2] {
 				require.ErrorContains(t, err, "rank 2 ("+views[i].Name(2)+") computes on a GPU and rank 0 ("+views[i].Name(0)+") on the CPU")
-				var coded *codedError
-				require.ErrorAs(t, err, &coded)
-				require.Equal(t, exitUsage, coded.code)
+				var wrong *crew.UsageError
+				require.ErrorAs(t, err, &wrong)
 				continue
 			}
 			require.NoError(t, err)

@@ -90,8 +90,11 @@ are neither encrypted nor limited by --link.
 			if len(args) > 1 {
 				return usagef("bench collective takes one operation, not %d", len(args))
 			}
+			if err := a.identify(); err != nil {
+				return err
+			}
 			if f.hosts == "netns" {
-				if err := unlaunched("bench collective --hosts netns"); err != nil {
+				if err := a.unlaunched("bench collective --hosts netns"); err != nil {
 					return usage(err)
 				}
 			}
@@ -166,9 +169,9 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 		return fmt.Errorf("--hosts must be local or netns, not %s", f.hosts)
 	case f.hosts != "netns" && given("link"):
 		return errors.New("--link needs --hosts netns: only there can the links be limited")
-	case f.hosts == "netns" && f.transport == "inproc":
+	case f.hosts == "netns" && f.Transport == "inproc":
 		return errors.New("--transport inproc is one process: it does not go with --hosts netns")
-	case f.hosts == "netns" && (f.nodes > 1 || len(f.join) > 0 || given("bind")):
+	case f.hosts == "netns" && (f.Nodes > 1 || len(f.Join) > 0 || given("bind")):
 		return errors.New("--hosts netns makes several machines of this one: it goes with neither --nodes, --join nor --bind")
 	case f.hosts == "netns" && f.ranks > launch.MaxNodes:
 		return fmt.Errorf("--hosts netns has room for %d ranks, not %d", launch.MaxNodes, f.ranks)
@@ -178,7 +181,7 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 			return err
 		}
 	}
-	return f.placeFlags.check(given, f.transport == "inproc")
+	return f.placeFlags.check(given)
 }
 
 // checkLink finds what is wrong with a --link that was given.
@@ -203,7 +206,7 @@ func (f *benchFlags) spec(op string) (bench.Spec, error) {
 	if f.memory != memoryHeap && f.memory != memoryShared {
 		return s, fmt.Errorf("--memory %s: there are %s and %s", f.memory, memoryHeap, memoryShared)
 	}
-	if f.memory == memoryShared && f.transport == "inproc" {
+	if f.memory == memoryShared && f.Transport == "inproc" {
 		return s, errors.New("--memory shared is for ranks that are processes, not for --transport inproc")
 	}
 	if f.link != "" {
@@ -235,7 +238,7 @@ func (f *benchFlags) spec(op string) (bench.Spec, error) {
 	if err := f.checkDevice(&s); err != nil {
 		return s, err
 	}
-	return s, s.Validate(f.ranks * f.nodes)
+	return s, s.Validate(f.ranks * f.Nodes)
 }
 
 // checkAlgorithm finds what is wrong with the flags that choose an algorithm.

@@ -18,29 +18,27 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/collective/secret"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // bench is the whole of "bench collective", as launcher or as worker.
 func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	place, isWorker, err := cluster.FromEnv()
-	if err != nil {
-		return usage(err)
-	}
-	if isWorker {
-		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.bench(s, &f) })
-	}
+	return a.run(ctx, func(ctx context.Context) error { return a.launchBench(ctx, s, f) },
+		func(_ context.Context, w *worker) error { return w.bench(s, &f) })
+}
+
+// launchBench is the launcher's part.
+func (a *app) launchBench(ctx context.Context, s bench.Spec, f benchFlags) (err error) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
+	signal.Notify(signals, crew.StopSignals()...)
 	defer signal.Stop(signals)
-	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen(), away: a.follows()}
+	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen(), away: a.process.Follows()}
 	switch {
-	case f.transport == "inproc":
+	case f.Transport == "inproc":
 		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
-			return benchRank(ctx, g, s, &f, false, keepLosses(show), g.Rank() == 0, onCPU(f.placement))
+			return benchRank(ctx, g, s, &f, false, crew.Quiet(show), g.Rank() == 0, onCPU(f.placement))
 		})
 	case f.hosts == "netns":
 		err = a.benchNamespaces(ctx, f, show, signals)
@@ -51,7 +49,7 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 		return err
 	}
 	rows := show.end()
-	if a.follows() {
+	if a.process.Follows() {
 		return nil // the process of rank 0 has them
 	}
 	if err := f.files.write(bench.Records(rows, show.transport)); err != nil {
@@ -63,10 +61,10 @@ func (a *app) bench(ctx context.Context, s bench.Spec, f benchFlags) error {
 // chosen is the transport that there will be, as far as can be told beforehand
 // and on all machines alike; of several machines, the one between them.
 func (f *benchFlags) chosen() string {
-	together := f.nodes == 1 && f.ranks > 1 && f.hosts != "netns" && runtime.GOOS == "linux"
+	together := f.Nodes == 1 && f.ranks > 1 && f.hosts != "netns" && runtime.GOOS == "linux"
 	switch {
-	case f.transport != cluster.TransportAuto:
-		return f.transport
+	case f.Transport != cluster.TransportAuto:
+		return f.Transport
 	case together:
 		return cluster.TransportSHM
 	}
@@ -75,22 +73,22 @@ func (f *benchFlags) chosen() string {
 
 // benchProcesses measures between processes, of this machine or of several.
 func (a *app) benchProcesses(ctx context.Context, f benchFlags, show *benchScreen, signals <-chan os.Signal) error {
-	place, err := a.place(f.placeFlags, f.ranks)
+	place, err := f.Config(f.ranks, a.stderr)
 	if err != nil {
 		return usage(err)
 	}
 	show.node, show.about = place.Node, f.about(place.KeyFile)
-	c := f.crew(place)
-	c.announce = f.first()
-	return a.launchCrew(ctx, c, show, signals)
+	c := a.crew(place, f.ranks, show, signals)
+	c.Announce, c.Environ = f.First(), a.environ(place, f.placement)
+	return c.Launch(ctx)
 }
 
 // benchNamespaces measures between processes of this machine each of which has
 // a network namespace of its own.
 func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScreen, signals <-chan os.Signal) (err error) {
-	place := cluster.Config{Cluster: cmp.Or(f.cluster, ownCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks, Transport: f.transport, Streams: f.streams}
-	if f.keyFile != "" || !f.insecure {
-		if place.KeyFile, err = findKey(f.keyFile); err != nil {
+	place := cluster.Config{Cluster: cmp.Or(f.Cluster, crew.OwnCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.ranks, Transport: f.Transport, Streams: f.Streams}
+	if f.KeyFile != "" || !f.Insecure {
+		if place.KeyFile, err = crew.FindKey(f.KeyFile); err != nil {
 			return usage(err)
 		}
 	}
@@ -108,7 +106,7 @@ func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScre
 		return err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
-	if place.KeyFile == "" && !f.insecure {
+	if place.KeyFile == "" && !f.Insecure {
 		remove := func() error { return nil }
 		if place.KeyFile, remove, err = temporaryKey(); err != nil {
 			return err
@@ -117,19 +115,15 @@ func (a *app) benchNamespaces(ctx context.Context, f benchFlags, show *benchScre
 	}
 	place.Insecure = place.KeyFile == ""
 	show.node, show.about = place.Node, f.about(place.KeyFile)
-	c := f.crew(place)
-	c.network = network
-	return a.launchCrew(ctx, c, show, signals)
-}
-
-func (f *benchFlags) crew(place cluster.Config) crew {
-	return crew{workers: f.ranks, cores: runtime.NumCPU(), stopping: "stopping", place: place, devices: f.placement}
+	c := a.crew(place, f.ranks, show, signals)
+	c.Network, c.Environ = network, a.environ(place, f.placement)
+	return c.Launch(ctx)
 }
 
 // about is what else a reader of the table should know of the links.
 func (f *benchFlags) about(keyFile string) string {
 	var parts []string
-	if f.transport == "auto" {
+	if f.Transport == "auto" {
 		parts = append(parts, "auto chose "+f.chosen())
 	}
 	if f.hosts == "netns" {
@@ -176,12 +170,12 @@ func allRight(rows []bench.Row) error {
 // do, and the launcher hears of it.
 func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 	onHost := func(s bench.Spec, f *benchFlags) error {
-		w.place.Engine = engineOf(nil, f.nodes)
-		return w.measureWith(f.chosenOrder(), f.joinTimeout, func(ctx context.Context, g *collective.Group) error {
+		w.Place.Engine = engineOf(nil, f.Nodes)
+		return w.measureWith(f.chosenOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 			if f.memory == memoryShared {
-				s.Alloc = w.node.Alloc
+				s.Alloc = w.Alloc
 			}
-			return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0, onCPU(f.placement))
+			return benchRank(ctx, g, s, f, w.Place.KeyFile != "", w.Events, w.Place.Local == 0, onCPU(f.placement))
 		})
 	}
 	measure := onHost
@@ -189,8 +183,8 @@ func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 		measure = w.benchOnGPU
 	}
 	err := measure(s, f)
-	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
-		w.events.emit(&stoppedEvent{Event: "stopped"})
+	if err != nil && (w.Stop().Err() != nil || cancelled(err)) {
+		w.Events.Emit(&event.Stopped{})
 		return nil
 	}
 	return err
@@ -200,7 +194,7 @@ func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 func (f *benchFlags) chosenOrder() collective.Order { return f.orderFlags.chosen() }
 
 // prepare has the group use what --algorithm or --tune name.
-func (f *benchFlags) prepare(ctx context.Context, g *collective.Group, secured bool, events emitter) error {
+func (f *benchFlags) prepare(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
 	if f.algorithm == "" {
 		return f.apply(ctx, g, secured, events)
 	}
@@ -219,7 +213,7 @@ func (f *benchFlags) prepare(ctx context.Context, g *collective.Group, secured b
 func (a *app) inProcess(ctx context.Context, ranks int, o collective.Order, signals <-chan os.Signal, run func(context.Context, *collective.Group) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watch := watchSignals(signals, func() {
+	watch := crew.WatchSignals(signals, func() {
 		fmt.Fprintln(a.stderr, "stopping")
 		cancel()
 	}, func() {})
@@ -234,8 +228,8 @@ func (a *app) inProcess(ctx context.Context, ranks int, o collective.Order, sign
 		})
 	}
 	all.Wait()
-	if code := watch.end(); code != exitOK {
-		return &codedError{code: code}
+	if sig := watch.End(); sig != nil {
+		return &crew.EndError{Signal: sig}
 	}
 	for _, err := range errs {
 		var told *collective.ReportedError
@@ -248,23 +242,26 @@ func (a *app) inProcess(ctx context.Context, ranks int, o collective.Order, sign
 
 // benchRank is one rank's part, in whatever process it runs. One rank of each
 // machine tells, the teller.
-func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, f *benchFlags, secured bool, events emitter, teller bool, where site) error {
+func benchRank(ctx context.Context, g *collective.Group, s bench.Spec, f *benchFlags, secured bool, events event.Sink, teller bool, where site) error {
 	if teller {
-		view := newViewEvent(g.View())
+		view := event.NewView(g.View())
 		where.fill(view)
-		events.emit(view)
-		s.Each = func(r bench.Row) { events.emit(&rowEvent{Event: "row", Row: r}) }
+		events.Emit(view)
+		s.Each = func(r bench.Row) { events.Emit(&bench.RowMeasured{Row: r}) }
 	}
 	err := f.prepare(ctx, g, secured, events)
 	if err == nil {
 		_, err = bench.Run(ctx, g, s)
 	}
 	var differ *bench.SpecError
-	if err == nil || errors.As(err, &differ) {
+	if errors.As(err, &differ) {
+		err = usage(err)
+	}
+	if err == nil || differ != nil {
 		err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
 	}
 	if err != nil && !cancelled(err) {
-		tellLost(events, g.Rank(), err)
+		crew.TellLost(events, g.Rank(), err)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // A benchScreen shows a run of "bench collective" as a table that grows, and
@@ -27,24 +28,24 @@ type benchScreen struct {
 }
 
 // emit shows an event.
-func (s *benchScreen) emit(event any) {
+func (s *benchScreen) Emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch e := event.(type) {
-	case *viewEvent:
+	switch e := e.(type) {
+	case *event.View:
 		s.view(e)
-	case *rowEvent:
+	case *bench.RowMeasured:
 		s.rows = append(s.rows, e.Row)
 		if !s.away {
 			_ = s.table.Row(s.out, e.Row)
 		}
-	case *tunedEvent:
+	case *event.Tuned:
 		fmt.Fprintf(s.out, "# %v\n", e)
 	}
 }
 
 // view begins the table, on the machine that has rank 0.
-func (s *benchScreen) view(e *viewEvent) {
+func (s *benchScreen) view(e *event.View) {
 	if s.node != "" && len(e.Members) > 0 && e.Members[0].Node != s.node {
 		s.away = true
 		fmt.Fprintf(s.err, "measuring with %d ranks; the table is printed on %s, which has rank 0\n", len(e.Members), e.Members[0].Node)
@@ -68,7 +69,7 @@ func (s *benchScreen) view(e *viewEvent) {
 }
 
 // log shows a line that a worker has for the user.
-func (s *benchScreen) log(name string, line []byte) {
+func (s *benchScreen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name != "" {
@@ -77,7 +78,7 @@ func (s *benchScreen) log(name string, line []byte) {
 	fmt.Fprintf(s.err, "%s%s\n", name, line)
 }
 
-func (s *benchScreen) notice(text string) { fmt.Fprintln(s.err, text) }
+func (s *benchScreen) Notice(text string) { fmt.Fprintln(s.err, text) }
 
 // end completes the table and returns its rows.
 func (s *benchScreen) end() []bench.Row {

@@ -22,7 +22,7 @@ func (a *app) prepareCache(name string) {
 		return
 	}
 	a.cache = cache.Dir
-	if !a.follows() {
+	if !a.process.Follows() {
 		fmt.Fprintf(a.stderr, "ringtrain: keeping the cache in %s, because your cache directory cannot be used: %v\n", cache.Dir, instead)
 	}
 }

@@ -1,12 +1,16 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+)
 
 // complete tells the shell what can be said where there is a choice: values of
 // flags, and files where a config is wanted.
 func complete(root *cobra.Command) {
 	values := map[string][]string{
-		"transport": transports(),
+		"transport": crew.Transports(),
 		"reduce":    {"mean", "sum"},
 		"compress":  {"none", "bf16", "fp16", "int8", "topk:"},
 		"strategy":  {"allreduce"},

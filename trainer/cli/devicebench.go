@@ -9,6 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // checkDevice finds what does not go with GPUs, and where the ranks of this
@@ -19,7 +20,7 @@ func (f *benchFlags) checkDevice(s *bench.Spec) (err error) {
 	}
 	var hindrance error
 	switch {
-	case f.transport == "inproc":
+	case f.Transport == "inproc":
 		hindrance = errInProcess
 	case f.hosts == "netns":
 		hindrance = errors.New("--hosts netns is for links between hosts, and GPUs of one host have others")
@@ -29,7 +30,7 @@ func (f *benchFlags) checkDevice(s *bench.Spec) (err error) {
 	if f.placement, err = f.deviceFlags.place(f.ranks, hindrance, cuda.Devices); err != nil {
 		return err
 	}
-	ranks := f.ranks * f.nodes
+	ranks := f.ranks * f.Nodes
 	if err := f.checkNCCL(f.placement, f.orderFlags, ranks); err != nil || !f.placement.onGPU() {
 		return err
 	}
@@ -46,26 +47,26 @@ func (f *benchFlags) checkDevice(s *bench.Spec) (err error) {
 
 // benchOnGPU is bench of one rank in a process of its own, on a GPU.
 func (w *worker) benchOnGPU(s bench.Spec, f *benchFlags) error {
-	d, err := cuda.Open(f.placement.gpus[w.place.Local])
+	d, err := cuda.Open(f.placement.gpus[w.Place.Local])
 	if err != nil {
 		return usage(fmt.Errorf("--device %s: %w", f.device, err))
 	}
 	defer d.Close()
 	m := &deviceMemory{device: d}
 	defer func() { _ = d.Do(context.Background(), m.free) }()
-	if err := d.Do(w.stop, func() (err error) {
+	if err := d.Do(w.Stop(), func() (err error) {
 		m.stream, err = d.NewStream()
 		return err
 	}); err != nil {
 		return err
 	}
 	a := &accelerator{device: d, stream: m.stream, nccl: ncclUses[f.nccl], order: f.deviceOrder()}
-	w.place.Engine = engineOf(a, f.nodes)
+	w.Place.Engine = engineOf(a, f.Nodes)
 	s.Device = m
-	return w.measureWith(f.chosenOrder(), f.joinTimeout, func(ctx context.Context, g *collective.Group) error {
+	return w.measureWith(f.chosenOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 		about := site{transport: a.transport(f.chosen()), device: f.placement.String() + a.without()}
 		return d.Do(ctx, func() error {
-			return benchRank(ctx, g, s, f, w.place.KeyFile != "", w.events, w.place.Local == 0, about)
+			return benchRank(ctx, g, s, f, w.Place.KeyFile != "", w.Events, w.Place.Local == 0, about)
 		})
 	})
 }
@@ -90,7 +91,7 @@ func onCPU(p placement) (s site) {
 }
 
 // fill completes a view with it.
-func (p site) fill(e *viewEvent) { e.Transport, e.Device = p.transport, p.device }
+func (p site) fill(e *event.View) { e.Transport, e.Device = p.transport, p.device }
 
 // A deviceMemory is a bench.Device: memory of a GPU, in a stream.
 type deviceMemory struct {

@@ -2,12 +2,8 @@
 // line and returns the exit code, so a program with layers of its own is a
 // catalog and one call.
 //
-// "train" is two programs. The one that the user starts checks everything that
-// can be checked, starts the workers and shows what they say (launcher.go,
-// screen.go). Each worker is the same command line with its place in the
-// environment; it finds the others, trains, and says what happens as events,
-// one JSON object a line (worker.go, rank.go, event.go). "bench
-// collective" is made in the same way (benchcmd.go, benchrun.go,
-// benchscreen.go). "doctor" asks one of its kind on another machine by a
-// protocol of its own (collective/query).
+// It holds flags, commands and screens. What a process is in a job, launcher or
+// worker, is decided by package trainer/job/crew, which starts the workers and
+// tells a screen what they say. Each worker is the same command line with its
+// place in the environment.
 package cli

@@ -18,6 +18,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 // A diagnosis is what doctor finds.
@@ -86,19 +87,19 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 // doctor is the whole of "doctor".
 func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
+	signal.Notify(signals, crew.StopSignals()...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	watch := watchSignals(signals, cancel, func() {})
+	watch := crew.WatchSignals(signals, cancel, func() {})
 	var err error
 	if listen != "" && len(targets) == 0 {
 		err = a.answerUntil(ctx, listen)
 	} else {
 		err = a.examine(ctx, targets, listen, asJSON)
 	}
-	if code := watch.end(); code != exitOK {
-		return &codedError{code: code}
+	if sig := watch.End(); sig != nil {
+		return &crew.EndError{Signal: sig}
 	}
 	return err
 }

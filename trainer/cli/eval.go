@@ -60,8 +60,7 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 		return err
 	}
 	if asJSON {
-		(&jsonEmitter{w: a.stdout}).emit(map[string]any{"event": "result", "accuracy": accuracy, "loss": loss, "rows": int(rows), "weights_sha256": sum})
-		return nil
+		return a.writeJSON(map[string]any{"event": "result", "accuracy": accuracy, "loss": loss, "rows": int(rows), "weights_sha256": sum})
 	}
 	fmt.Fprintf(a.stdout, "accuracy %.4f, loss %.4f on %d rows of %s\nweights sha256 %s\n", accuracy, loss, int(rows), source, sum)
 	return nil

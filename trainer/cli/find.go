@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -26,9 +27,6 @@ type found struct {
 	keyFile string           // "" for none
 	parts   []launch.Listing // one for each launcher of the job on this machine
 }
-
-// defaultCluster is the cluster of a job of several machines without --cluster.
-const defaultCluster = "ringtrain"
 
 // mostSeeds is how many processes of a job are asked for the others: several,
 // because one may be stopped.
@@ -186,14 +184,14 @@ func (f *membersFlags) find(ctx context.Context, args []string) (job found, c cl
 	listings, unread := launch.Listings()
 	if job, err = find(ctx, args, f.cluster, listings); err != nil {
 		if len(listings) == 0 && unread != nil {
-			err = fmt.Errorf("%w (%s)", err, oneLine(unread))
+			err = fmt.Errorf("%w (%s)", err, strings.ReplaceAll(unread.Error(), "\n", "; "))
 		}
 		return job, c, err
 	}
 	job.seeds = job.seeds[:min(len(job.seeds), max(len(args), mostSeeds))]
-	c = cluster.Config{Cluster: cmp.Or(f.cluster, job.cluster, defaultCluster), Join: job.seeds, Node: cluster.NodeName()}
+	c = cluster.Config{Cluster: cmp.Or(f.cluster, job.cluster, crew.DefaultCluster), Join: job.seeds, Node: cluster.NodeName()}
 	if c.KeyFile = job.keyFile; job.cluster == "" || f.keyFile != "" {
-		if c.KeyFile, err = findKey(f.keyFile); err != nil {
+		if c.KeyFile, err = crew.FindKey(f.keyFile); err != nil {
 			return job, c, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 // What a file of weights must hold is compared with its header, before memory is
@@ -111,8 +112,8 @@ func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
 			return err
 		}
 	}
-	if len(parts.Residuals) > maxRanks {
-		return misfitf("it has the residuals of %d ranks, more than the %d that a job can have", len(parts.Residuals), maxRanks)
+	if len(parts.Residuals) > crew.MaxRanks {
+		return misfitf("it has the residuals of %d ranks, more than the %d that a job can have", len(parts.Residuals), crew.MaxRanks)
 	}
 	for rank, residual := range parts.Residuals {
 		if err := fit(fmt.Sprintf("residual of rank %d, ", rank), params, residual); err != nil {

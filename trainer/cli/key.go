@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -42,25 +40,4 @@ the key can join; nobody else can join or read traffic.`,
 			return nil
 		},
 	}
-}
-
-// findKey is the path of the key file that flag or environment names, "" for
-// none. It reads the key, so that a mistake shows before anything starts; the
-// workers read it for themselves.
-func findKey(flag string) (string, error) {
-	path, from := flag, "--key-file"
-	if path == "" {
-		path, from = os.Getenv(cluster.EnvKeyFile), cluster.EnvKeyFile
-	}
-	if path == "" {
-		return "", nil
-	}
-	if _, err := secret.ReadFile(path); err != nil {
-		return "", fmt.Errorf("%s: %w", from, err)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", from, err)
-	}
-	return path, nil
 }

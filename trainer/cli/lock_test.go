@@ -13,6 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -34,7 +35,7 @@ func machines(t *testing.T) []*collective.Group {
 func takes(t *testing.T, groups []*collective.Group, dirs [3]string, after func()) []error {
 	errs := make([]error, len(groups))
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
-		f := trainFlags{placeFlags: placeFlags{nodes: 3}, out: dirs[g.Rank()/2], force: g.Rank() == 0}
+		f := trainFlags{placeFlags: placeFlags{crew.Place{Nodes: 3}}, out: dirs[g.Rank()/2], force: g.Rank() == 0}
 		r := &rank{settings: &settings{flags: f}, group: g, teller: g.Rank()%2 == 0}
 		release, err := r.takeDirs(ctx)
 		errs[g.Rank()] = err
@@ -96,9 +97,8 @@ func TestMachinesAreRefused(t *testing.T) {
 	for rank, err := range takes(t, machines(t), [3]string{free, taken, ""}, func() {
 		require.NoFileExists(t, filepath.Join(free, launch.LockName))
 	}) {
-		var coded *codedError
-		require.ErrorAs(t, err, &coded)
-		require.Equal(t, exitUsage, coded.code)
+		var wrong *crew.UsageError
+		require.ErrorAs(t, err, &wrong)
 		require.ErrorContains(t, err, "--out "+taken+" is in use by job another (process ")
 		if rank != 2 {
 			require.ErrorContains(t, err, "rank 2 (local/2): ")

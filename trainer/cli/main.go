@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 // Exit codes.
@@ -33,9 +33,9 @@ type app struct {
 	args      []string // as the user gave them
 	overrides []config.Override
 
-	cache    string            // its directory, where that is not in the user's cache directory
-	launched *cluster.Launched // by torchrun, Slurm or mpirun; nil without
-	shape    []string          // flags that tell workers how many they are, if another launcher knows
+	cache   string       // its directory, where that is not in the user's cache directory
+	process crew.Process // of commands that have workers
+	shape   []string     // flags that tell workers how many they are, if another launcher knows
 }
 
 // Main runs a command line (without the program's name) and returns the exit
@@ -121,6 +121,8 @@ allreduce. The processes find each other by gossip.`,
 // exit says what went wrong, in one line where it has one, and is the code.
 func (a *app) exit(err error) int {
 	var coded *codedError
+	var end *crew.EndError
+	var wrong *crew.UsageError
 	switch {
 	case err == nil:
 		return exitOK
@@ -129,11 +131,33 @@ func (a *app) exit(err error) int {
 			fmt.Fprintf(a.stderr, "ringtrain: %v\n", coded.err)
 		}
 		return coded.code
+	case errors.As(err, &end):
+		if end.Err != nil {
+			fmt.Fprintf(a.stderr, "ringtrain: %v\n", end.Err)
+		}
+		return exitCode(end)
+	case errors.As(err, &wrong):
+		fmt.Fprintf(a.stderr, "ringtrain: %v\n", wrong)
+		return exitUsage
 	case strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts "):
 		fmt.Fprintf(a.stderr, "ringtrain: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 		return exitUsage
 	}
 	fmt.Fprintf(a.stderr, "ringtrain: %v\n", err)
+	return exitFailed
+}
+
+// exitCode is how a command exits whose job has ended. SIGTERM must not look as if
+// all were saved if it was not; Ctrl-C is told in any case.
+func exitCode(end *crew.EndError) int {
+	switch {
+	case end.Signal == os.Interrupt:
+		return exitInterrupted
+	case end.Signal != nil && end.Err == nil && !end.Forced:
+		return exitTerminated
+	case end.Usage && end.Signal == nil:
+		return exitUsage
+	}
 	return exitFailed
 }
 
@@ -148,6 +172,14 @@ func (e *codedError) Error() string { return fmt.Sprint(e.err) }
 func (e *codedError) Unwrap() error { return e.err }
 
 // usage marks err as the user's to mend: exit code 2.
-func usage(err error) error { return &codedError{exitUsage, err} }
+func usage(err error) error { return crew.Usage(err) }
 
-func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+func usagef(format string, args ...any) error { return crew.Usagef(format, args...) }
+
+// countOf is a number of things: "1 worker", "4 workers".
+func countOf(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // How long, and how often, the last checkpoint and the trained weights are tried
@@ -24,8 +27,8 @@ const (
 type persister struct {
 	dir, fallback string          // fallback is "" for none
 	quit          <-chan struct{} // closed when nobody waits for retries; nil: never
-	events        emitter
-	pulse         *pulse // may be nil
+	events        event.Sink
+	pulse         *crew.Pulse // may be nil
 
 	until time.Time // the end of all retries; zero until something has failed
 	lost  []string  // what was given up, in the user's words
@@ -72,9 +75,9 @@ func (p *persister) retry(ctx context.Context, name string, step int, err error,
 	if !now.Before(p.until) {
 		return err
 	}
-	p.events.emit(&saveRetryEvent{Event: "save_retry", Path: filepath.Join(p.dir, name), Step: step, Error: err.Error(), Until: p.until.Round(time.Second)})
-	p.pulse.retrying(p.until)
-	defer p.pulse.retrying(time.Time{})
+	p.events.Emit(&event.SaveRetry{Path: filepath.Join(p.dir, name), Step: step, Error: err.Error(), Until: p.until.Round(time.Second)})
+	p.pulse.Retrying(p.until)
+	defer p.pulse.Retrying(time.Time{})
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for wait := retryFirst; time.Now().Before(p.until); wait = min(2*wait, retryMost) {
@@ -95,7 +98,7 @@ func (p *persister) retry(ctx context.Context, name string, step int, err error,
 
 // lose tells of a file that could not be written, and remembers what it is.
 func (p *persister) lose(what, name string, step int, err error) {
-	p.events.emit(&checkpointFailedEvent{Event: "checkpoint_failed", Path: filepath.Join(p.dir, name), Step: step, Error: err.Error(), Last: true})
+	p.events.Emit(&event.CheckpointFailed{Path: filepath.Join(p.dir, name), Step: step, Error: err.Error(), Last: true})
 	p.lost = append(p.lost, what)
 	if p.cause == nil {
 		p.cause = err

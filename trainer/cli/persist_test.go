@@ -18,12 +18,14 @@ import (
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // heard keeps events.
 type heard struct{ all []any }
 
-func (h *heard) emit(event any) { h.all = append(h.all, event) }
+func (h *heard) Emit(e event.Event) { h.all = append(h.all, e) }
 
 // A disk is a writer that is full for a while, or for good, by directory.
 type disk struct {
@@ -65,7 +67,7 @@ func TestPersist(t *testing.T) {
 				require.Equal(t, c.after, time.Since(begin))
 				require.Len(t, d.tried, c.tries)
 				if c.retries > 0 {
-					require.Equal(t, &saveRetryEvent{Event: "save_retry", Path: filepath.Join("out", "step-00000040.safetensors"), Step: 40,
+					require.Equal(t, &event.SaveRetry{Path: filepath.Join("out", "step-00000040.safetensors"), Step: 40,
 						Error: "write out: no space left on device", Until: begin.Add(retryTime)}, events.all[0])
 				}
 				if c.dir != "" {
@@ -74,7 +76,7 @@ func TestPersist(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, p.err(), syscall.ENOSPC)
-				require.True(t, events.all[1].(*checkpointFailedEvent).Last)
+				require.True(t, events.all[1].(*event.CheckpointFailed).Last)
 
 				// The time is over for all files together.
 				_, ok = p.write(t.Context(), trainedWeights, weightsFile, 40, d.write)
@@ -131,7 +133,7 @@ func lostTraining(t *testing.T, fallback string) (*app, *settings, *data.Set) {
 	a := &app{catalog: catalog.New(), stdout: &output{w: io.Discard}, stderr: io.Discard}
 	s, err := a.settle(filepath.FromSlash("../../examples/mnist.cfg"), trainFlags{
 		workers: 2, steps: 3, batch: 4, data: "digits", out: out, outFallback: fallback,
-		placeFlags: placeFlags{transport: "inproc"}, deviceFlags: deviceFlags{device: "cpu"}, orderFlags: orderFlags{order: "ring", tune: tuneOff},
+		placeFlags: placeFlags{crew.Place{Transport: "inproc"}}, deviceFlags: deviceFlags{device: "cpu"}, orderFlags: orderFlags{order: "ring", tune: tuneOff},
 	})
 	require.NoError(t, err)
 	part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 40*784), Labels: make([]byte, 40)}
@@ -157,11 +159,23 @@ func TestLostWeights(t *testing.T) {
 				require.Equal(t, fallback, in)
 				return
 			}
-			var coded *codedError
-			require.ErrorAs(t, err, &coded)
-			require.Equal(t, exitFailed, coded.code)
+			require.Equal(t, exitFailed, a.exit(err))
 			require.ErrorContains(t, err, "lost the last checkpoint and the trained weights: ")
 			require.ErrorContains(t, err, "not a directory")
 		})
 	}
+}
+
+// A job of goroutines that was asked to stop has the minute of its retries.
+func TestStopWhileRetrying(t *testing.T) {
+	a, s, set := lostTraining(t, "")
+	synctest.Test(t, func(t *testing.T) {
+		begin, signals := time.Now(), make(chan os.Signal, 1)
+		show := &screen{out: io.Discard, err: new(bytes.Buffer)}
+		time.AfterFunc(time.Second, func() { signals <- os.Interrupt })
+		err := a.trainInProcess(t.Context(), s, set, show, signals)
+		require.Equal(t, retryTime, time.Since(begin))
+		require.Equal(t, exitInterrupted, a.exit(err))
+		require.ErrorContains(t, err, "lost the last checkpoint and the trained weights")
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // weightsFile is the name of the weights in the directory of --out.
@@ -22,9 +24,9 @@ type rank struct {
 	settings  *settings
 	group     *collective.Group
 	set       *data.Set
-	events    emitter // for what one rank of a machine tells for all
-	teller    bool    // this is that rank
-	taps      *taps   // nil: nobody else looks on
+	events    event.Sink // for what one rank of a machine tells for all
+	teller    bool       // this is that rank
+	taps      *taps      // nil: nobody else looks on
 	stop      <-chan struct{}
 	secured   bool                  // what the ranks send is encrypted
 	gpu       *trainingGPU          // nil: on the CPU
@@ -33,7 +35,7 @@ type rank struct {
 
 	held  bool            // this process, or its launcher, has taken the directories to write to
 	quit  <-chan struct{} // closed when nobody waits for retries any more; may be nil
-	pulse *pulse          // told of progress; may be nil
+	pulse *crew.Pulse     // told of progress; may be nil
 
 	model      nn.Model
 	files      checkpoint.Writer
@@ -63,29 +65,29 @@ func (r *rank) run(ctx context.Context) error {
 		return err
 	}
 	if r.teller {
-		r.events.emit(result)
+		r.events.Emit(result)
 	}
-	if _, stopped := result.(*stoppedEvent); stopped {
+	if _, stopped := result.(*event.Stopped); stopped {
 		return trainer.ErrStopped
 	}
 	return nil
 }
 
 // train trains and saves, and returns the last event of this rank.
-func (r *rank) train(ctx context.Context) (event any, err error) {
+func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 	if r.teller {
-		view := newViewEvent(r.group.View())
+		view := event.NewView(r.group.View())
 		view.Device = r.settings.placement.String() + r.gpu.engines().without()
-		r.events.emit(view)
+		r.events.Emit(view)
 	}
 	if r.gpu != nil {
 		r.blas = r.settings.flags.multiplier()
 		err = r.gpu.backend.Do(ctx, func() (err error) {
 			defer r.gpu.forget() // NCCL frees no communicator that a graph holds
-			event, err = r.trainOn(ctx, r.gpu.backend)
+			last, err = r.trainOn(ctx, r.gpu.backend)
 			return err
 		})
-		return event, err
+		return last, err
 	}
 	backend := cpu.New(cpu.Options{Shared: r.gradients})
 	defer backend.Close()
@@ -94,7 +96,7 @@ func (r *rank) train(ctx context.Context) (event any, err error) {
 }
 
 // trainOn is train on a backend, on the thread that this needs.
-func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err error) {
+func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Event, err error) {
 	if err := r.settings.flags.apply(ctx, r.group, r.secured, r.events); err != nil {
 		return nil, err
 	}
@@ -113,7 +115,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err 
 	if err := r.keep(ctx, &c); err != nil {
 		return nil, err
 	}
-	r.pulse.begin(r.gpu != nil)
+	r.pulse.Begin(r.gpu != nil)
 	result, err := trainer.Train(ctx, c)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	var unsaved *trainer.SaveError
@@ -129,14 +131,14 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (event any, err 
 		return nil, err
 	}
 	if stopped {
-		return &stoppedEvent{Event: "stopped", Steps: result.Steps}, nil
+		return &event.Stopped{Steps: result.Steps}, nil
 	}
 	sum, err := checkpoint.Hash(tensors)
 	if err != nil {
 		return nil, err
 	}
-	return &resultEvent{
-		Event: "result", Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
+	return &event.Result{
+		Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
 		BLAS: r.blas, Plan: r.plan, Compress: r.settings.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 	}, nil
@@ -185,7 +187,7 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	if r.teller {
 		mine = observer{r.events}
 	}
-	c.Observer = r.pulse.train(r.taps.train(mine))
+	c.Observer = observed(r.pulse, r.taps.train(mine))
 	return c, nil
 }
 
@@ -197,29 +199,29 @@ func weights(b nn.Backend, p *nn.Params) ([]checkpoint.Named, error) {
 }
 
 // observer turns what the trainer tells into events.
-type observer struct{ events emitter }
+type observer struct{ events event.Sink }
 
 func (o observer) Stepped(e trainer.StepEvent) {
-	o.events.emit(&stepEvent{
-		Event: "step", Step: e.Step, Loss: e.Loss, Samples: e.Weight, Seconds: e.Elapsed.Seconds(),
+	o.events.Emit(&event.Step{
+		Step: e.Step, Loss: e.Loss, Samples: e.Weight, Seconds: e.Elapsed.Seconds(),
 		ComputeMs: ms(e.Compute), ExchangeMs: ms(e.Exchange), UpdateMs: ms(e.Update), WireBytes: e.Sent,
 	})
 }
 
 func (o observer) Evaluated(e trainer.EvalEvent) {
-	o.events.emit(&evalEvent{Event: "eval", Step: e.Step, Accuracy: e.Accuracy, Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
+	o.events.Emit(&event.Eval{Step: e.Step, Accuracy: e.Accuracy, Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// tellLost writes what this rank knows about a peer that is gone.
-func tellLost(events emitter, self int, err error) {
-	var lost *collective.RankError
-	if !errors.As(err, &lost) || lost.Rank == self {
-		return
+// observed is what Train is given: a pulse and another observer, each of which may
+// be nil.
+func observed(p *crew.Pulse, other trainer.Observer) trainer.Observer {
+	switch {
+	case p == nil:
+		return other
+	case other == nil:
+		return p
 	}
-	events.emit(&lostEvent{
-		Event: "peer_lost", Rank: lost.Rank, Node: lost.Node, SeenBy: self,
-		Op: lost.Op.Kind.String(), Phase: lost.Phase, AfterMs: ms(lost.After), Error: lost.Err.Error(),
-	})
+	return observers{p, other}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // resume finds the machine with the newest whole checkpoint of --resume, and
@@ -53,7 +55,7 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 		}
 	}
 	if r.group.Rank() == source {
-		r.events.emit(&resumedEvent{Event: "resumed", Path: path, Step: int(newest)})
+		r.events.Emit(&event.Resumed{Path: path, Step: int(newest)})
 	}
 	state.Step = int(newest)
 	return state, nil
@@ -179,7 +181,7 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 	if dir == "" {
 		return nil
 	}
-	if steps, _ := checkpoint.Steps(dir); len(steps) == 0 && s.flags.nodes > 1 {
+	if steps, _ := checkpoint.Steps(dir); len(steps) == 0 && s.flags.Nodes > 1 {
 		return nil // it may be on another machine
 	}
 	params, err := layout(s.layers, set.Train.Features(), set.Train.Classes)
@@ -251,25 +253,25 @@ func sectionText(c *config.Config, name string) string {
 
 // withHint adds to a failure how to go on from the last checkpoint.
 func (a *app) withHint(s *settings, err error) error {
-	var coded *codedError
-	var unbegun *unbegunError
-	if !errors.As(err, &coded) || coded.code == exitUsage || errors.As(err, &unbegun) {
+	var end *crew.EndError
+	if !errors.As(err, &end) || end.Usage && end.Signal == nil || !end.Begun {
 		return err
 	}
+	code := exitCode(end)
 	if s.flags.out == "" {
-		if coded.code != exitFailed { // who stopped it knows what is lost
+		if code != exitFailed { // who stopped it knows what is lost
 			return err
 		}
-		code := a.exit(err)
+		a.exit(err)
 		fmt.Fprintln(a.stderr, "ringtrain: there is no checkpoint to go on from: --out DIR --checkpoint-every STEPS writes them, and --resume DIR goes on")
 		return &codedError{code: code}
 	}
-	code := a.exit(err)
+	a.exit(err)
 	step, dir := newest(s.flags.out, s.flags.outFallback)
 	switch {
 	case step >= 0:
 		fmt.Fprintf(a.stderr, "ringtrain: to go on from step %d, give the same command with --resume %s\n", step, dir)
-	case s.flags.nodes == 1:
+	case s.flags.Nodes == 1:
 		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to go on from; --checkpoint-every STEPS writes them\n", s.flags.out)
 	}
 	return &codedError{code: code}

@@ -13,6 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -23,7 +24,7 @@ type saver struct {
 	values nn.Backend // whose parameters they are
 	notes  map[string]string
 	last   *persister // for the last checkpoint; the others are tried once
-	events emitter
+	events event.Sink
 }
 
 // errLost is the error of a last checkpoint that was given up. The persister
@@ -38,7 +39,7 @@ const (
 
 // Save implements trainer.Saver.
 func (s *saver) Save(ctx context.Context, snap trainer.Snapshot) error {
-	defer s.last.pulse.save()()
+	defer s.last.pulse.Save()()
 	t, err := s.training(snap)
 	if err != nil {
 		return s.failed(snap, s.last.dir, err)
@@ -56,7 +57,7 @@ func (s *saver) Save(ctx context.Context, snap trainer.Snapshot) error {
 	} else if err := write(dir); err != nil {
 		return s.failed(snap, dir, err)
 	}
-	s.events.emit(&checkpointEvent{Event: "checkpoint", Path: filepath.Join(dir, name), Step: snap.Step, InsteadOf: s.last.insteadOf(dir, name)})
+	s.events.Emit(&event.Checkpoint{Path: filepath.Join(dir, name), Step: snap.Step, InsteadOf: s.last.insteadOf(dir, name)})
 	if dir != s.last.dir { // what else is there is not ours
 		return nil
 	}
@@ -82,7 +83,7 @@ func (s *saver) failed(snap trainer.Snapshot, dir string, err error) error {
 }
 
 func (s *saver) warn(step int, dir string, err error) {
-	s.events.emit(&checkpointFailedEvent{Event: "checkpoint_failed", Path: filepath.Join(dir, checkpoint.FileName(step)), Step: step, Error: err.Error()})
+	s.events.Emit(&event.CheckpointFailed{Path: filepath.Join(dir, checkpoint.FileName(step)), Step: step, Error: err.Error()})
 }
 
 // training is a snapshot as a checkpoint.
@@ -131,7 +132,7 @@ func (r *rank) keep(ctx context.Context, c *trainer.Config) error {
 	if s.flags.out == "" {
 		return nil
 	}
-	r.files = checkpoint.Writer{Run: launch.Self().Tag(), Progress: r.pulse.wrote}
+	r.files = checkpoint.Writer{Run: launch.Self().Tag(), Progress: r.pulse.Wrote}
 	r.last = &persister{dir: s.flags.out, fallback: s.flags.outFallback, quit: r.quit, events: r.events, pulse: r.pulse}
 	c.SaveEvery, c.RequireSave = s.flags.every, s.flags.requireSave
 	if r.group.Rank() == 0 {
@@ -191,14 +192,14 @@ func (r *rank) save(ctx context.Context, tensors []checkpoint.Named, step int) e
 	if !r.teller || r.idle && r.holds(filepath.Join(r.settings.flags.out, weightsFile), tensors) {
 		return r.last.err()
 	}
-	defer r.pulse.save()()
+	defer r.pulse.Save()()
 	notes := r.notes()
 	notes["format"], notes["step"] = checkpoint.Format, strconv.Itoa(step)
 	dir, ok := r.last.write(ctx, trainedWeights, weightsFile, step, func(dir string) error {
 		return r.files.Save(filepath.Join(dir, weightsFile), checkpoint.File{Tensors: tensors, Metadata: notes})
 	})
 	if ok {
-		r.events.emit(&weightsEvent{Event: "weights", Path: filepath.Join(dir, weightsFile), Step: step, InsteadOf: r.last.insteadOf(dir, weightsFile)})
+		r.events.Emit(&event.Weights{Path: filepath.Join(dir, weightsFile), Step: step, InsteadOf: r.last.insteadOf(dir, weightsFile)})
 	}
 	return r.last.err()
 }

@@ -53,7 +53,7 @@ func (f *trainFlags) checkSaving(given func(string) bool) error {
 // checkResumeDir says early that there is nothing to go on from. Of several
 // machines one needs a checkpoint, and which that is shows later.
 func (f *trainFlags) checkResumeDir() error {
-	if f.resume == "" || f.nodes > 1 {
+	if f.resume == "" || f.Nodes > 1 {
 		return nil
 	}
 	steps, err := checkpoint.Steps(f.resume)
@@ -91,7 +91,7 @@ func (f *trainFlags) takeDirs(alone bool) (release func(), err error) {
 	}
 	release = func() {}
 	if alone {
-		if release, err = lockDirs(f.dirs(), launch.LockOptions{Job: f.cluster, Force: f.force}); err != nil {
+		if release, err = lockDirs(f.dirs(), launch.LockOptions{Job: f.Cluster, Force: f.force}); err != nil {
 			return nil, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -80,7 +81,10 @@ marked core-bound.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := unlaunched("bench scaling"); err != nil {
+			if err := a.identify(); err != nil {
+				return err
+			}
+			if err := a.unlaunched("bench scaling"); err != nil {
 				return usage(err)
 			}
 			took, err := f.check(cmd.Flags().Changed)
@@ -206,27 +210,19 @@ func (f *scalingFlags) emulated() (time.Duration, error) {
 // workers. A system is a strategy.
 func (f *scalingFlags) training(system string, workers int) trainFlags {
 	t := trainFlags{workers: workers, data: f.data, steps: f.steps, strategy: system, logLevel: "error"}
-	t.nodes, t.keyFile, t.insecure, t.transport = 1, f.keyFile, f.insecure, f.chosen()
+	t.Nodes, t.KeyFile, t.Insecure, t.Transport = 1, f.keyFile, f.insecure, f.chosen()
 	return t
 }
 
 // scaling is the whole of "bench scaling", as launcher or as worker. took is
 // what a step's emulated compute takes, 0 if it is real.
 func (a *app) scaling(ctx context.Context, f scalingFlags, took time.Duration) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	place, isWorker, err := cluster.FromEnv()
-	if err != nil {
-		return usage(err)
-	}
-	if isWorker {
-		return a.asWorker(ctx, place, func(ctx context.Context, w *worker) error { return w.scale(ctx, f, took) })
-	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
-	defer signal.Stop(signals)
-	return a.measureScaling(ctx, f, signals)
+	return a.run(ctx, func(ctx context.Context) error {
+		signals := make(chan os.Signal, 4)
+		signal.Notify(signals, crew.StopSignals()...)
+		defer signal.Stop(signals)
+		return a.measureScaling(ctx, f, signals)
+	}, func(ctx context.Context, w *worker) error { return w.scale(ctx, f, took) })
 }
 
 // defaultScaling is what is trained without --config.

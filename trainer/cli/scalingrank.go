@@ -14,6 +14,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // countTime is how long the ranks wait for the launcher to read counters
@@ -22,17 +24,15 @@ const countTime = 100 * time.Millisecond
 
 // scale is one worker process of one trial.
 func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) error {
-	s, err := w.app.settle(f.config, f.training(f.system, max(w.place.LocalSize, 1)))
+	s, err := w.app.settle(f.config, f.training(f.system, max(w.Place.LocalSize, 1)))
 	if err != nil {
 		return err
 	}
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelError)
-	wait := newWaiter(w.app.stderr)
-	defer wait.end()
 	traffic := &bench.Traffic{}
-	w.place.Group.Observer = traffic
-	node, err := w.join(level, wait)
+	w.Place.Group.Observer = traffic
+	node, err := w.Join(level)
 	if err != nil {
 		return err
 	}
@@ -41,14 +41,14 @@ func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) 
 	if err != nil {
 		return usage(err)
 	}
-	group, err := w.form(node, wait, joinTimeout)
+	group, err := w.Form(crew.JoinTimeout)
 	if err != nil {
 		return err
 	}
-	w.training.Store(true)
+	w.Begin()
 	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, shared: node.SharesMemory(), traffic: traffic}
 	if err := r.run(ctx, set); err != nil {
-		tellLost(w.events, group.Rank(), err)
+		crew.TellLost(w.Events, group.Rank(), err)
 		return err
 	}
 	return nil
@@ -79,8 +79,8 @@ func (r *scalingRank) run(ctx context.Context, set *data.Set) error {
 			return err
 		}
 	}
-	if stopped && r.worker.place.Local == 0 {
-		r.worker.events.emit(&stoppedEvent{Event: "stopped"})
+	if stopped && r.worker.Place.Local == 0 {
+		r.worker.Events.Emit(&event.Stopped{})
 	}
 	var lost *collective.RankError
 	if err != nil && !errors.As(err, &lost) && !trainer.Unanimous(err) {
@@ -90,9 +90,9 @@ func (r *scalingRank) run(ctx context.Context, set *data.Set) error {
 }
 
 func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
-	backend := cpu.New(cpu.Options{Shared: r.worker.gradients})
+	backend := cpu.New(cpu.Options{Shared: r.worker.Shared})
 	defer backend.Close()
-	made := &rank{settings: r.settings, group: r.group, set: set, events: r.worker.events, stop: r.worker.stop.Done()}
+	made := &rank{settings: r.settings, group: r.group, set: set, events: r.worker.Events, stop: r.worker.Stop().Done()}
 	c, err := made.assemble(backend)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 		c.Test = nil
 	}
 	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.flags.compute})
-	c.Observer = r.worker.pulse.train(&r.times)
+	c.Observer = observed(r.worker.Pulse, &r.times)
 	r.times.traffic, r.times.view = r.traffic, r.group.View()
 	r.params = c.Model.Params().Count()
 	if err := r.begin(ctx); err != nil {
@@ -112,7 +112,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 	}
 	before, counted := processorTimes()
 	r.times.last = time.Now()
-	r.worker.pulse.begin(false)
+	r.worker.Pulse.Begin(false)
 	result, err := trainer.Train(ctx, c)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 // counters.
 func (r *scalingRank) begin(ctx context.Context) error {
 	if r.group.Rank() == 0 {
-		r.worker.events.emit(&measuringEvent{Event: "measuring"})
+		r.worker.Events.Emit(&bench.TrialBegins{})
 		timer := time.NewTimer(countTime)
 		defer timer.Stop()
 		select {
@@ -168,7 +168,7 @@ func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy floa
 	mine := make([]float64, toldLen)
 	mine[toldElapsed] = result.Elapsed.Seconds()
 	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
-	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.worker.place.Local)
+	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.worker.Place.Local)
 	if r.shared {
 		mine[toldShared] = 1
 	}
@@ -179,7 +179,7 @@ func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy floa
 	if r.group.Rank() > 0 {
 		return nil
 	}
-	e := &measuredEvent{Event: "measured", Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
+	e := &bench.TrialMeasured{Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
 	var shared []bool
 	for rank := range r.group.Size() {
 		e.Locals = append(e.Locals, int(all[rank*toldLen+toldLocal]))
@@ -187,7 +187,7 @@ func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy floa
 	}
 	e.Trial.Busy = busy
 	e.Trial.Links = bench.Links(r.group.Size(), linkKind(r.group.View(), shared))
-	r.worker.events.emit(e)
+	r.worker.Events.Emit(e)
 	return nil
 }
 

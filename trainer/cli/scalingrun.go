@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -29,7 +30,7 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 	if err != nil {
 		return err
 	}
-	if _, err := findKey(f.keyFile); err != nil {
+	if _, err := crew.FindKey(f.keyFile); err != nil {
 		return usage(err)
 	}
 	drop, err := prepareFiles(f.out)
@@ -42,7 +43,7 @@ func (a *app) measureScaling(ctx context.Context, f scalingFlags, signals chan o
 		}
 	}()
 	if f.out != "" {
-		release, err := lockDirs([]flagDir{{"--out", f.out}}, launch.LockOptions{Job: ownCluster(), Force: f.force})
+		release, err := lockDirs([]flagDir{{"--out", f.out}}, launch.LockOptions{Job: crew.OwnCluster(), Force: f.force})
 		if err != nil {
 			return usage(err)
 		}
@@ -85,7 +86,7 @@ type scalingRun struct {
 // both away.
 func (r *scalingRun) links(ctx context.Context, nodes int) (done func() error, err error) {
 	f := &r.flags
-	if r.key, err = findKey(f.keyFile); err != nil {
+	if r.key, err = crew.FindKey(f.keyFile); err != nil {
 		return nil, usage(err)
 	}
 	r.report.Where = "workers on one machine, " + tlsText(r.key)
@@ -152,33 +153,35 @@ func (r *scalingRun) all(ctx context.Context) error {
 
 // named puts a name before an error, and keeps the exit code that it means.
 func named(name string, err error) error {
-	var coded *codedError
+	var end *crew.EndError
+	var wrong *crew.UsageError
 	switch {
-	case !errors.As(err, &coded):
-		return fmt.Errorf("%s: %w", name, err)
-	case coded.err == nil:
-		return &codedError{coded.code, fmt.Errorf("%s: stopped", name)}
+	case errors.As(err, &end) && end.Err == nil:
+		return &codedError{exitCode(end), fmt.Errorf("%s: stopped", name)}
+	case errors.As(err, &end):
+		return &codedError{exitCode(end), fmt.Errorf("%s: %w", name, end.Err)}
+	case errors.As(err, &wrong):
+		return usagef("%s: %w", name, wrong.Err)
 	}
-	return &codedError{coded.code, fmt.Errorf("%s: %w", name, coded.err)}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // one is one trial.
 func (r *scalingRun) one(ctx context.Context, system string, workers int) (bench.Trial, error) {
 	f := r.flags
-	place, err := r.app.place(placeFlags{nodes: 1, keyFile: f.keyFile, transport: f.chosen()}, workers)
+	at := crew.Place{Nodes: 1, KeyFile: f.keyFile, Transport: f.chosen()}
+	place, err := at.Config(workers, r.app.stderr)
 	if err != nil {
 		return bench.Trial{}, usage(err)
 	}
-	c := crew{workers: workers, cores: runtime.NumCPU(), threads: trainThreads, stopping: "stopping after this step; once more to stop at once"}
 	if r.network != nil {
-		place = cluster.Config{Cluster: ownCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, Transport: f.chosen(), KeyFile: r.key, Insecure: r.key == ""}
-		c.network = r.network
+		place = cluster.Config{Cluster: crew.OwnCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, Transport: f.chosen(), KeyFile: r.key, Insecure: r.key == ""}
 	}
-	c.place = place
-	as := *r.app // whose workers are told what differs
-	as.args = append(slices.Clone(r.app.args), "--config", r.config, "--system", system)
 	show := &scalingScreen{err: r.app.stderr, network: r.network}
-	if err := as.launchCrew(ctx, c, show, r.signals); err != nil {
+	c := r.app.crew(place, workers, show, r.signals)
+	c.Network, c.Threads, c.Stopping = r.network, trainThreads, "stopping after this step; once more to stop at once"
+	c.Args = append(slices.Clone(r.app.args), "--config", r.config, "--system", system) // what differs
+	if err := c.Launch(ctx); err != nil {
 		return bench.Trial{}, err
 	}
 	measured, err := show.end()

@@ -7,22 +7,9 @@ import (
 	"sync"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
-
-// measuringEvent tells the launcher of a trial that the training is about to
-// begin.
-type measuringEvent struct {
-	Event string `json:"event"` // "measuring"
-}
-
-// measuredEvent is what a trial came to.
-type measuredEvent struct {
-	Event  string      `json:"event"` // "measured"
-	Params int         `json:"params"`
-	Locals []int       `json:"locals"` // by rank: which of this machine's workers it is
-	Trial  bench.Trial `json:"trial"`
-}
 
 // A scalingScreen keeps what the workers of one trial tell, and reads the
 // counters of their links. It may be used from any goroutine.
@@ -32,18 +19,18 @@ type scalingScreen struct {
 
 	mu       sync.Mutex
 	before   []launch.Counter
-	measured *measuredEvent
+	measured *bench.TrialMeasured
 	failed   error
 }
 
 // emit takes an event.
-func (s *scalingScreen) emit(event any) {
+func (s *scalingScreen) Emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch e := event.(type) {
-	case *measuringEvent:
+	switch e := e.(type) {
+	case *bench.TrialBegins:
 		s.before = s.count()
-	case *measuredEvent:
+	case *bench.TrialMeasured:
 		s.measured = e
 		if s.network != nil {
 			e.Trial.Wire = carried(s.before, s.count(), e.Locals)
@@ -73,7 +60,7 @@ func carried(before, after []launch.Counter, locals []int) []int64 {
 }
 
 // log shows a line that a worker has for the user.
-func (s *scalingScreen) log(name string, line []byte) {
+func (s *scalingScreen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name != "" {
@@ -82,10 +69,10 @@ func (s *scalingScreen) log(name string, line []byte) {
 	fmt.Fprintf(s.err, "%s%s\n", name, line)
 }
 
-func (s *scalingScreen) notice(text string) { fmt.Fprintln(s.err, text) }
+func (s *scalingScreen) Notice(text string) { fmt.Fprintln(s.err, text) }
 
 // end is what was measured.
-func (s *scalingScreen) end() (*measuredEvent, error) {
+func (s *scalingScreen) end() (*bench.TrialMeasured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil && s.measured == nil {

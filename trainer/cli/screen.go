@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // A screen shows a job to the user: events as JSON lines, or a table that
@@ -17,13 +19,13 @@ import (
 // goroutine.
 type screen struct {
 	out, err io.Writer
-	json     *jsonEmitter // nil for the table
+	json     *event.Writer // nil for the table
 
 	mu      sync.Mutex
 	bar     *bottom // nil without a terminal
 	steps   int
 	before  int // steps done before this run
-	last    stepEvent
+	last    event.Step
 	samples int
 	sent    int                               // bytes of gradients, by one worker
 	share   struct{ exchange, total float64 } // milliseconds since the last row
@@ -37,7 +39,7 @@ type screen struct {
 func (a *app) newScreen(s *settings) *screen {
 	show := &screen{out: a.stdout, err: a.stderr, steps: s.steps}
 	if s.flags.json {
-		show.json = &jsonEmitter{w: a.stdout}
+		show.json = event.NewWriter(a.stdout, 0)
 		return show
 	}
 	if file, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
@@ -47,20 +49,20 @@ func (a *app) newScreen(s *settings) *screen {
 }
 
 // emit shows an event.
-func (s *screen) emit(event any) {
+func (s *screen) Emit(e event.Event) {
 	if s.json != nil {
-		s.json.emit(event)
-		e, ok := event.(*resumedEvent)
-		if !ok || e.Step < s.steps {
+		s.json.Emit(e)
+		resumed, ok := e.(*event.Resumed)
+		if !ok || resumed.Step < s.steps {
 			return
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch e := event.(type) {
-	case *viewEvent:
+	switch e := e.(type) {
+	case *event.View:
 		s.view(e)
-	case *stepEvent:
+	case *event.Step:
 		s.last = *e
 		s.samples += e.Samples
 		s.sent += e.WireBytes
@@ -69,33 +71,33 @@ func (s *screen) emit(event any) {
 		if s.bar != nil && !s.ended && s.bar.due() {
 			s.bar.draw(s.progress())
 		}
-	case *evalEvent:
+	case *event.Eval:
 		s.row(e)
-	case *tunedEvent:
+	case *event.Tuned:
 		s.line(s.err, e.String())
-	case *checkpointEvent:
+	case *event.Checkpoint:
 		s.line(s.err, fmt.Sprintf("checkpoint of step %d: %s%s", e.Step, e.Path, instead(e.InsteadOf)))
-	case *saveRetryEvent:
+	case *event.SaveRetry:
 		s.line(s.err, e.String())
-	case *checkpointFailedEvent:
+	case *event.CheckpointFailed:
 		if e.Last {
 			return // the job fails, and says why
 		}
 		s.line(s.err, fmt.Sprintf("warning: step %d was not saved: %s", e.Step, e.Error))
-	case *weightsEvent:
+	case *event.Weights:
 		s.line(s.err, "weights saved to "+e.Path+instead(e.InsteadOf))
-	case *resumedEvent:
+	case *event.Resumed:
 		s.resumed(e)
-	case *stoppedEvent:
+	case *event.Stopped:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
-	case *resultEvent:
+	case *event.Result:
 		s.end()
 		s.result(e)
 	}
 }
 
 // resumed tells from where the training continues, if it does.
-func (s *screen) resumed(e *resumedEvent) {
+func (s *screen) resumed(e *event.Resumed) {
 	s.before = e.Step
 	if e.Step >= s.steps {
 		s.line(s.err, fmt.Sprintf("nothing left to do: all %d steps are done (%s); to train longer, raise --steps, for example --steps %d", s.steps, e.Path, 2*s.steps))
@@ -114,7 +116,7 @@ func instead(of string) string {
 
 // log shows a line that a worker, or with no name the launcher, has for the
 // user.
-func (s *screen) log(name string, line []byte) {
+func (s *screen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := string(line)
@@ -126,7 +128,7 @@ func (s *screen) log(name string, line []byte) {
 
 // notice is log for a moment at which nothing may be waited for: when a write
 // is stuck it goes past it.
-func (s *screen) notice(text string) {
+func (s *screen) Notice(text string) {
 	if s.mu.TryLock() {
 		defer s.mu.Unlock()
 		s.line(s.err, text)
@@ -152,7 +154,7 @@ func (s *screen) end() {
 	s.ended = true
 }
 
-func (s *screen) view(e *viewEvent) {
+func (s *screen) view(e *event.View) {
 	nodes := map[string]int{}
 	var order []string
 	for _, m := range e.Members {
@@ -199,7 +201,7 @@ func (s *screen) exchangeShare() float64 {
 }
 
 // row is one line of the table.
-func (s *screen) row(e *evalEvent) {
+func (s *screen) row(e *event.Eval) {
 	s.tested, s.accuracy = true, e.Accuracy
 	if s.last.Step == 0 {
 		return // a run with nothing left to do
@@ -214,7 +216,7 @@ func (s *screen) row(e *evalEvent) {
 		float64(s.samples)/max(e.Seconds, 1e-9), share, float64(s.sent)/1e6, e.Seconds))
 }
 
-func (s *screen) result(e *resultEvent) {
+func (s *screen) result(e *event.Result) {
 	sent := ""
 	if e.Compress != "none" && e.WireBytes > 0 {
 		sent = fmt.Sprintf("\ncompressed as %s: each worker sent %.2f MB of gradients, and would have sent %.3g times that", e.Compress, float64(e.WireBytes)/1e6, e.CompressionRatio)

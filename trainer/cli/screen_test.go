@@ -2,14 +2,14 @@ package cli
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // What the progress bar says on terminals of several widths.
@@ -43,11 +43,11 @@ func TestScreenEndsTheBarBeforeMessages(t *testing.T) {
 	var out, errs bytes.Buffer
 	now := time.Unix(0, 0)
 	s := &screen{out: &out, err: &errs, steps: 20, bar: &bottom{w: &errs, columns: func() int { return 62 }, now: func() time.Time { return now }}}
-	s.log("", []byte("hello"))
+	s.Log("", []byte("hello"))
 	require.Equal(t, "hello\n", errs.String(), "before the first step there is no bar")
 	errs.Reset()
 	step := func(n int) {
-		s.emit(&stepEvent{Step: n, Seconds: float64(n), Loss: 1})
+		s.Emit(&event.Step{Step: n, Seconds: float64(n), Loss: 1})
 	}
 	step(1)
 	const first = "\r  5% [>                 ]  1/20  1.00 steps/s  0:01 elapsed"
@@ -55,7 +55,7 @@ func TestScreenEndsTheBarBeforeMessages(t *testing.T) {
 	step(2)
 	require.Equal(t, first, errs.String(), "nobody reads as fast as that")
 	errs.Reset()
-	s.emit(&checkpointEvent{Step: 2, Path: "run1/x"})
+	s.Emit(&event.Checkpoint{Step: 2, Path: "run1/x"})
 	blank := "\r" + strings.Repeat(" ", len(first)-1+echo) + "\r"
 	require.Equal(t, blank+"checkpoint of step 2: run1/x\n\r 10% [=>                ]  2/20  1.00 steps/s  0:02 elapsed", errs.String())
 	errs.Reset()
@@ -64,35 +64,8 @@ func TestScreenEndsTheBarBeforeMessages(t *testing.T) {
 	require.Equal(t, "\r 15% [==>               ]  3/20  1.00 steps/s  0:03 elapsed", errs.String())
 	errs.Reset()
 	s.close()
-	s.log("worker 1", []byte("bye"))
+	s.Log("worker 1", []byte("bye"))
 	step(4)
 	require.Equal(t, blank+"[worker 1] bye\n", errs.String())
 	require.Empty(t, out.String())
-}
-
-// All survivors tell of a rank that is lost; the user reads it once, and not at
-// all where the error of the job says it.
-func TestLossesAreToldOnce(t *testing.T) {
-	var errs bytes.Buffer
-	kept := keepLosses(&screen{out: &errs, err: &errs})
-	for _, by := range []int{3, 0, 1} {
-		e := &lostEvent{Rank: 2, Node: "vm/2", SeenBy: by, Op: "AllReduce", Phase: "heartbeat", AfterMs: float64(by), Error: "connection lost"}
-		if by == 0 {
-			e.Error += " (reported by rank 1)"
-		}
-		kept.emit(e)
-	}
-	require.Empty(t, errs.String())
-	killed := &codedError{exitFailed, errors.New("worker 2 was killed")}
-	require.Equal(t, []string{"ranks 0, 1, 3 lost rank 2 (vm/2) in AllReduce after 1.0 ms, heartbeat: connection lost"}, kept.lines(killed))
-	require.Empty(t, kept.lines(&codedError{exitFailed, fmt.Errorf("x: %w", &workerError{"worker 0", failedEvent{Error: "rank 2 (vm/2) failed"}})}))
-
-	kept.emit(&lostEvent{Rank: 4, Node: "vm/4", SeenBy: 0, Op: "Barrier", Phase: "wait", AfterMs: 1, Error: "gone"})
-	require.Equal(t, "rank 0 lost rank 4 (vm/4) in Barrier after 1.0 ms, wait: gone", kept.lines(nil)[1])
-
-	var out bytes.Buffer
-	inJSON := keepLosses(&screen{json: &jsonEmitter{w: &out}})
-	inJSON.emit(&lostEvent{Event: "peer_lost", Rank: 2})
-	require.Contains(t, out.String(), `"peer_lost"`)
-	require.Empty(t, inJSON.lines(nil))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 // trainFlags are the flags of "train".
@@ -94,7 +95,7 @@ func (a *app) settle(path string, f trainFlags) (*settings, error) {
 func (s *settings) choosePlacement() error {
 	var hindrance error
 	switch {
-	case s.flags.transport == "inproc":
+	case s.flags.Transport == "inproc":
 		hindrance = errInProcess
 	case s.compress.Form != trainer.Exact:
 		hindrance = errCompressed
@@ -240,7 +241,7 @@ func (s *settings) check() error {
 	if err := holdable(s.source.Name, info.TrainRows+info.TestRows, info.Height, info.Width); err != nil {
 		return err
 	}
-	if err := checkWorkers(s.workers, max(s.flags.nodes, 1)); err != nil {
+	if err := crew.CheckWorkers(s.workers, max(s.flags.Nodes, 1)); err != nil {
 		return err
 	}
 	// Divided, for a product may be beyond what an int holds.
@@ -258,7 +259,7 @@ func (s *settings) check() error {
 }
 
 // allWorkers is the workers of all machines, if each has as many.
-func (s *settings) allWorkers() int { return s.workers * max(s.flags.nodes, 1) }
+func (s *settings) allWorkers() int { return s.workers * max(s.flags.Nodes, 1) }
 
 // tryModel finds mistakes of the [model] section without building the model.
 // The number of classes is known only when the data have been read, and no

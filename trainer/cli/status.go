@@ -16,6 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/query"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
@@ -136,7 +137,7 @@ func (a *app) inquire(ctx context.Context, job found, c cluster.Config, f status
 
 // askAll is the answer of each rank, nil where none came in time. Those that are
 // known to be unable to answer are not asked.
-func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job found) []*rankAnswer {
+func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job found) []*crew.RankAnswer {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	var able []collective.Member
@@ -146,9 +147,9 @@ func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job foun
 			able, ranks = append(able, m), append(ranks, r)
 		}
 	}
-	answers := make([]*rankAnswer, v.Size())
-	for i, text := range query.Ask(ctx, w, able, []byte(askRecord)) {
-		var said rankAnswer
+	answers := make([]*crew.RankAnswer, v.Size())
+	for i, text := range query.Ask(ctx, w, able, []byte(crew.AskRecord)) {
+		var said crew.RankAnswer
 		if text != nil && json.Unmarshal(text, &said) == nil {
 			answers[ranks[i]] = &said
 		}
@@ -157,7 +158,7 @@ func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job foun
 }
 
 // newJobStatus puts together what gossip and the ranks say.
-func newJobStatus(v collective.View, who query.Roll, answers []*rankAnswer, job found) *jobStatus {
+func newJobStatus(v collective.View, who query.Roll, answers []*crew.RankAnswer, job found) *jobStatus {
 	s := &jobStatus{Job: who.Job, Epoch: v.Epoch, Size: v.Size(), Ranks: []rankStatus{}}
 	records := make([]*trace.Record, v.Size())
 	for r, m := range v.Members {

@@ -8,15 +8,20 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
 func (a *app) trainCommand() *cobra.Command {
@@ -59,6 +64,9 @@ they are ended after 20 seconds without any. The second signal ends them at once
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.identify(); err != nil {
+				return err
+			}
 			if err := a.adopt(&f.placeFlags, &f.workers, "workers", cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
@@ -158,35 +166,42 @@ func (f *trainFlags) check(given func(string) bool) error {
 			return wrong
 		}
 	}
-	return f.placeFlags.check(given, f.transport == "inproc")
+	return f.placeFlags.check(given)
 }
+
+// trainThreads are the threads of Go that a worker has at least: with one, the
+// collector and the heartbeats would take turns with the step.
+const trainThreads = 2
 
 // train is the whole of "train", as launcher or as worker.
 func (a *app) train(ctx context.Context, path string, f trainFlags) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	place, isWorker, err := cluster.FromEnv()
-	if err != nil {
-		return usage(err)
-	}
-	if isWorker {
-		return a.work(ctx, path, f, place)
-	}
-	alone := f.nodes == 1 && a.launched == nil // this process starts all workers
+	return a.run(ctx, func(ctx context.Context) error { return a.launchTraining(ctx, path, f) },
+		func(ctx context.Context, w *worker) error { return w.train(ctx, path, f) })
+}
+
+// run runs this process's part of a job.
+func (a *app) run(ctx context.Context, launch func(context.Context) error, work func(context.Context, *worker) error) error {
+	return a.process.Run(ctx, crew.Part{Stdout: a.stdout, Stderr: a.stderr, Launch: launch, Work: func(ctx context.Context, w *crew.Worker) error {
+		return work(ctx, &worker{w, a})
+	}})
+}
+
+// launchTraining is the launcher's part.
+func (a *app) launchTraining(ctx context.Context, path string, f trainFlags) error {
+	alone := f.Nodes == 1 && a.process.Launched == nil // this process starts all workers
 	if alone {
-		f.cluster = cmp.Or(f.cluster, ownCluster())
+		f.Cluster = cmp.Or(f.Cluster, crew.OwnCluster())
 	}
 	s, err := a.settle(path, f)
 	if err != nil {
 		return err
 	}
-	if f.transport != "inproc" {
-		if _, err := findKey(f.keyFile); err != nil { // before data are made
+	if f.Transport != "inproc" {
+		if _, err := crew.FindKey(f.KeyFile); err != nil { // before data are made
 			return usage(err)
 		}
 	}
-	for _, wrong := range []error{f.checkResumeDir(), f.checkTable(s.allWorkers(), f.nodes), f.checkMetrics(s.workers)} {
+	for _, wrong := range []error{f.checkResumeDir(), f.checkTable(s.allWorkers(), f.Nodes), f.checkMetrics(s.workers)} {
 		if wrong != nil {
 			return usage(wrong)
 		}
@@ -203,7 +218,7 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
+	signal.Notify(signals, crew.StopSignals()...)
 	defer signal.Stop(signals)
 	show := a.newScreen(s)
 	defer show.close()
@@ -217,10 +232,10 @@ func (a *app) train(ctx context.Context, path string, f trainFlags) error {
 	if err := a.checkResume(s, set); err != nil {
 		return usage(err)
 	}
-	if f.transport == "inproc" {
+	if f.Transport == "inproc" {
 		err = a.trainInProcess(ctx, s, set, show, signals)
 	} else {
-		err = a.launch(ctx, s, show, signals)
+		err = a.launchWorkers(ctx, s, show, signals)
 	}
 	show.close()
 	return a.withHint(s, err)
@@ -233,7 +248,7 @@ func (a *app) openUnder(ctx context.Context, source catalog.Source, signals <-ch
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	forced := make(chan struct{})
-	watch := watchSignals(signals, cancel, sync.OnceFunc(func() { close(forced) }))
+	watch := crew.WatchSignals(signals, cancel, sync.OnceFunc(func() { close(forced) }))
 	if source.Cache != "" {
 		a.prepareCache(source.Cache)
 	}
@@ -248,13 +263,54 @@ func (a *app) openUnder(ctx context.Context, source catalog.Source, signals <-ch
 	select {
 	case err = <-opened:
 	case <-forced: // what is being drawn or read is left to the end of the process
-		return nil, &codedError{code: watch.end()}
+		return nil, &crew.EndError{Signal: watch.End()}
 	}
-	if code := watch.end(); code != exitOK {
-		return nil, &codedError{code: code}
+	if sig := watch.End(); sig != nil {
+		return nil, &crew.EndError{Signal: sig}
 	}
 	if err != nil {
 		return nil, usage(err)
 	}
 	return set, nil
+}
+
+// launchWorkers starts the training of this machine's workers, shows what they say
+// and waits for them.
+func (a *app) launchWorkers(ctx context.Context, s *settings, show *screen, signals <-chan os.Signal) error {
+	place, err := s.flags.Config(s.workers, a.stderr)
+	if err != nil {
+		return usage(err)
+	}
+	c := a.crew(place, s.workers, show, signals)
+	c.Cores, c.Threads, c.Announce, c.Out, c.Verbatim = s.cores, trainThreads, true, absolute(s.flags.out), s.flags.json
+	c.Environ = a.environ(place, s.placement)
+	c.Stopping = "stopping after this step; once more to stop at once"
+	return c.Launch(ctx)
+}
+
+// crew is workers of this command at a place.
+func (a *app) crew(place cluster.Config, workers int, show crew.Display, signals <-chan os.Signal) crew.Crew {
+	return crew.Crew{
+		Workers: workers, Cores: runtime.NumCPU(), Place: place, Process: a.process, Args: slices.Concat(a.args, a.shape), Kinds: bench.Events(),
+		Display: show, Signals: signals, Command: a.command(), Stopping: "stopping", Environ: a.environ(place, placement{}),
+	}
+}
+
+// environ is what workers find in their environment besides their place.
+func (a *app) environ(place cluster.Config, p placement) func(local int) []string {
+	return func(local int) []string {
+		return append(p.environ(place.Node, local, place.Nodes < 2), a.cacheEnviron()...)
+	}
+}
+
+// absolute is a path as another program can use it; "" stays "".
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return full
 }

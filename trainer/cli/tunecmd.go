@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +16,10 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
-	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // tuneFlags are the flags of "tune".
@@ -50,6 +50,9 @@ machines; the machine of rank 0 prints and saves the table.`,
   ringtrain tune --workers 2 --transport tcp --order any -e 4M`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.identify(); err != nil {
+				return err
+			}
 			if err := a.adopt(&f.placeFlags, &f.workers, "workers", cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
@@ -78,7 +81,7 @@ func (f *tuneFlags) check(given func(string) bool) ([]int, error) {
 	if f.workers < 1 || f.workers > mostRanks {
 		return nil, fmt.Errorf("--workers must be from 1 to %d", mostRanks)
 	}
-	if f.workers*f.nodes < 2 {
+	if f.workers*f.Nodes < 2 {
 		return nil, errors.New("one rank has nothing to exchange: give --workers or --nodes")
 	}
 	begin, err := bench.ParseSize(f.begin)
@@ -95,7 +98,7 @@ func (f *tuneFlags) check(given func(string) bool) ([]int, error) {
 	if err := f.orderFlags.check(); err != nil {
 		return nil, err
 	}
-	if err := f.placeFlags.check(given, f.transport == "inproc"); err != nil {
+	if err := f.placeFlags.check(given); err != nil {
 		return nil, err
 	}
 	return bench.Sweep(begin, end, f.factor)
@@ -103,16 +106,12 @@ func (f *tuneFlags) check(given func(string) bool) ([]int, error) {
 
 // tune is the whole of "tune", as launcher or as worker.
 func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	place, isWorker, err := cluster.FromEnv()
-	if err != nil {
-		return usage(err)
-	}
-	if isWorker {
-		return a.asWorker(ctx, place, func(_ context.Context, w *worker) error { return w.tune(f, sizes) })
-	}
+	return a.run(ctx, func(ctx context.Context) error { return a.launchTune(ctx, f, sizes) },
+		func(_ context.Context, w *worker) error { return w.tune(f, sizes) })
+}
+
+// launchTune is the launcher's part.
+func (a *app) launchTune(ctx context.Context, f tuneFlags, sizes []int) error {
 	if err := f.checkOut(); err != nil {
 		return usage(err)
 	}
@@ -120,26 +119,27 @@ func (a *app) tune(ctx context.Context, f tuneFlags, sizes []int) error {
 		a.prepareCache("")
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, endings()...)
+	signal.Notify(signals, crew.StopSignals()...)
 	defer signal.Stop(signals)
 	show := &tuneScreen{out: a.stdout, err: a.stderr}
-	if f.transport == "inproc" {
+	if f.Transport == "inproc" {
 		return a.inProcess(ctx, f.workers, f.chosen(), signals, func(ctx context.Context, g *collective.Group) error {
-			return tuneRank(ctx, g, &f, sizes, false, keepLosses(show))
+			return tuneRank(ctx, g, &f, sizes, false, crew.Quiet(show))
 		})
 	}
-	if place, err = a.place(f.placeFlags, f.workers); err != nil {
+	place, err := f.Config(f.workers, a.stderr)
+	if err != nil {
 		return usage(err)
 	}
-	return a.launchCrew(ctx, crew{
-		workers: f.workers, cores: runtime.NumCPU(), stopping: "stopping", place: place, announce: f.first(),
-	}, show, signals)
+	c := a.crew(place, f.workers, show, signals)
+	c.Announce = f.First()
+	return c.Launch(ctx)
 }
 
 // checkOut finds out before anything is measured whether the table can be
 // saved, if it is known that it is saved on this machine.
 func (f *tuneFlags) checkOut() error {
-	if f.nodes > 1 {
+	if f.Nodes > 1 {
 		return nil
 	}
 	dir := filepath.Dir(f.out)
@@ -160,11 +160,11 @@ func (f *tuneFlags) checkOut() error {
 
 // tune is one rank in a process of its own.
 func (w *worker) tune(f tuneFlags, sizes []int) error {
-	err := w.measureWith(f.chosen(), f.joinTimeout, func(ctx context.Context, g *collective.Group) error {
-		return tuneRank(ctx, g, &f, sizes, w.place.KeyFile != "", w.events)
+	err := w.measureWith(f.chosen(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
+		return tuneRank(ctx, g, &f, sizes, w.Place.KeyFile != "", w.Events)
 	})
-	if err != nil && (w.stop.Err() != nil || cancelled(err)) {
-		w.events.emit(&stoppedEvent{Event: "stopped"})
+	if err != nil && (w.Stop().Err() != nil || cancelled(err)) {
+		w.Events.Emit(&event.Stopped{})
 		return nil
 	}
 	return err
@@ -172,27 +172,25 @@ func (w *worker) tune(f tuneFlags, sizes []int) error {
 
 // measureWith joins, within timeout, and runs one rank's part of a measurement.
 func (w *worker) measureWith(o collective.Order, timeout time.Duration, run func(context.Context, *collective.Group) error) error {
-	wait := newWaiter(w.app.stderr)
-	defer wait.end()
-	w.place.Group.Order = o
-	node, err := w.join(slog.LevelError, wait)
+	w.Place.Group.Order = o
+	node, err := w.Join(slog.LevelError)
 	if err != nil {
 		return err
 	}
 	defer node.Close()
-	group, err := w.form(node, wait, timeout)
+	group, err := w.Form(timeout)
 	if err != nil {
 		return err
 	}
-	return run(w.stop, group)
+	return run(w.Stop(), group)
 }
 
 // tuneRank is one rank's part, in whatever process it runs. Rank 0 tells, and
 // saves.
-func tuneRank(ctx context.Context, g *collective.Group, f *tuneFlags, sizes []int, secured bool, events emitter) error {
+func tuneRank(ctx context.Context, g *collective.Group, f *tuneFlags, sizes []int, secured bool, events event.Sink) error {
 	var each func(bench.Tuned)
 	if g.Rank() == 0 {
-		each = func(t bench.Tuned) { events.emit(&tunedSizeEvent{Event: "tuned_size", Tuned: t}) }
+		each = func(t bench.Tuned) { events.Emit(&bench.SizeTuned{Tuned: t}) }
 	}
 	all, err := bench.Tune(ctx, g, sizes, each)
 	if err == nil && g.Rank() == 0 {
@@ -204,13 +202,13 @@ func tuneRank(ctx context.Context, g *collective.Group, f *tuneFlags, sizes []in
 	}
 	err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
 	if err != nil && !cancelled(err) {
-		tellLost(events, g.Rank(), err)
+		crew.TellLost(events, g.Rank(), err)
 	}
 	return err
 }
 
 // save writes the table.
-func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, events emitter) error {
+func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, events event.Sink) error {
 	here := fingerprint(g, f.chosen(), secured)
 	path := f.out
 	if path == "" {
@@ -223,6 +221,6 @@ func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, e
 	if err := atomicfile.WriteFile(path, bench.EncodeTable(here, bench.TableOf(g.Size(), all)), atomicfile.Options{}); err != nil {
 		return fmt.Errorf("saving the table in %s: %w", path, err)
 	}
-	events.emit(&tuneSavedEvent{Event: "tune_saved", Path: path})
+	events.Emit(&bench.TableSaved{Path: path})
 	return nil
 }

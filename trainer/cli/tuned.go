@@ -17,6 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // The values of --tune that name no file.
@@ -73,22 +74,10 @@ func (f *orderFlags) deviceOrder() collective.Order {
 	return collective.AnyOrder
 }
 
-// tunedEvent is written when a table of tune is used.
-type tunedEvent struct {
-	Event string `json:"event"` // "tuned"
-	Path  string `json:"path"`
-	Sizes int    `json:"sizes"`
-}
-
-// String is one line for the user.
-func (e *tunedEvent) String() string {
-	return fmt.Sprintf("allreduce by what tune measured for %d sizes: %s", e.Sizes, e.Path)
-}
-
 // apply has the group use the table that rank 0 is told to use. All ranks call
 // it, whatever they are told themselves, so no difference of flags or files
 // makes them differ.
-func (f *orderFlags) apply(ctx context.Context, g *collective.Group, secured bool, events emitter) error {
+func (f *orderFlags) apply(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
 	var t *schedule.Table
 	var path string
 	var wrong error
@@ -102,7 +91,7 @@ func (f *orderFlags) apply(ctx context.Context, g *collective.Group, secured boo
 		return err
 	}
 	if t != nil {
-		events.emit(&tunedEvent{Event: "tuned", Path: path, Sizes: len(t.Entries)})
+		events.Emit(&event.Tuned{Path: path, Sizes: len(t.Entries)})
 	}
 	return nil
 }

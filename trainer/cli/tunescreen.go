@@ -6,19 +6,8 @@ import (
 	"sync"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
-
-// tunedSizeEvent is what was measured of one size.
-type tunedSizeEvent struct {
-	Event string      `json:"event"` // "tuned_size"
-	Tuned bench.Tuned `json:"tuned"`
-}
-
-// tuneSavedEvent is written when the table is on disk.
-type tuneSavedEvent struct {
-	Event string `json:"event"` // "tune_saved"
-	Path  string `json:"path"`
-}
 
 // A tuneScreen shows a run of "tune" as a table that grows. It may be used from
 // any goroutine.
@@ -30,13 +19,13 @@ type tuneScreen struct {
 }
 
 // emit shows an event.
-func (s *tuneScreen) emit(event any) {
+func (s *tuneScreen) Emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch e := event.(type) {
-	case *tunedSizeEvent:
+	switch e := e.(type) {
+	case *bench.SizeTuned:
 		s.row(e.Tuned)
-	case *tuneSavedEvent:
+	case *bench.TableSaved:
 		fmt.Fprintf(s.out, "saved to %s\n", e.Path)
 	}
 }
@@ -57,7 +46,7 @@ func (s *tuneScreen) row(t bench.Tuned) {
 }
 
 // log shows a line that a worker has for the user.
-func (s *tuneScreen) log(name string, line []byte) {
+func (s *tuneScreen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if name != "" {
@@ -66,4 +55,4 @@ func (s *tuneScreen) log(name string, line []byte) {
 	fmt.Fprintf(s.err, "%s%s\n", name, line)
 }
 
-func (s *tuneScreen) notice(text string) { fmt.Fprintln(s.err, text) }
+func (s *tuneScreen) Notice(text string) { fmt.Fprintln(s.err, text) }

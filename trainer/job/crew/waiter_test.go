@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"errors"
@@ -76,7 +76,7 @@ func TestWaitLine(t *testing.T) {
 	local.MissingNodes, local.Missing = 0, []membership.Slot{{Node: "vm", Local: 1}}
 	require.Equal(t, "waiting for worker 1 on vm (1 of 2 workers have joined)", waitLine(local, 0))
 
-	err := givenUp(&membership.WaitError{Waiting: key, Err: errJoinTimeout}, time.Minute)
+	err := givenUp(&membership.WaitError{Waiting: key, Err: ErrJoinTimeout}, time.Minute)
 	require.EqualError(t, err, "gave up after 1m0s (--join-timeout) waiting for 1 more machine (1 of 2 workers have joined): b:1 has no key")
 	other := errors.New("another")
 	require.Equal(t, other, givenUp(other, time.Minute))

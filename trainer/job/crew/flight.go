@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"encoding/json"
@@ -19,11 +19,11 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
-// askRecord is what "status" asks workers; the answer is a rankAnswer.
-const askRecord = "flight record"
+// AskRecord is the question that a worker answers with a RankAnswer, by gossip.
+const AskRecord = "flight record"
 
-// rankAnswer is what a worker answers.
-type rankAnswer struct {
+// A RankAnswer is a worker's answer to AskRecord, as JSON.
+type RankAnswer struct {
 	PID    int           `json:"pid"`
 	Record *trace.Record `json:"record"` // null while it has no group
 }
@@ -38,10 +38,10 @@ type flights struct {
 
 // answer answers a question that came over gossip.
 func (f *flights) answer(question []byte) []byte {
-	if string(question) != askRecord {
+	if string(question) != AskRecord {
 		return nil
 	}
-	a := rankAnswer{PID: os.Getpid()}
+	a := RankAnswer{PID: os.Getpid()}
 	if g := f.group.Load(); g != nil {
 		r := trace.NewRecord(g.Flight())
 		text, err := r.Encode(membership.MaxAnswer - 100) // for what is around it
@@ -80,8 +80,8 @@ func (f *flights) dump() {
 }
 
 // mostFlights is how many flight records stay in the folder for temporary files,
-// where nobody else may ever look: as many as one job has workers at most.
-const mostFlights = mostRanks
+// where nobody else may ever look.
+const mostFlights = 256
 
 // sweepFlights removes the oldest flight records of a folder, whatever job they
 // are of, but for so many. Those of other users stay.

@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"testing"

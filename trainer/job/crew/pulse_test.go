@@ -1,14 +1,13 @@
-package cli
+package crew
 
 import (
-	"bytes"
 	"context"
-	"io"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,7 @@ import (
 
 // lasts is how long a worker that was asked to stop lives on, at most for an
 // hour, if its launcher hears its pulse alone.
-func lasts(p *pulse) time.Duration {
+func lasts(p *Pulse) time.Duration {
 	seen, begin := vigil{"worker 0": time.Now()}, time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -46,38 +45,38 @@ func TestPulse(t *testing.T) {
 			}
 		}()
 	}
-	step := func(p *pulse, took time.Duration) {
+	step := func(p *Pulse, took time.Duration) {
 		<-time.After(took)
 		p.Stepped(trainer.StepEvent{})
 	}
 	for _, c := range []struct {
 		name string
-		do   func(p *pulse) // before the signal
+		do   func(p *Pulse) // before the signal
 		want time.Duration
 	}{
-		{"does nothing", func(*pulse) {}, stopTime},
-		{"hangs in a short step", func(p *pulse) { p.begin(false); step(p, 10*time.Millisecond) }, stopTime},
-		{"hangs in a long step", func(p *pulse) { p.begin(false); step(p, 3*time.Minute); step(p, time.Minute) }, 9 * time.Minute},
-		{"hangs in the first step", func(p *pulse) { p.begin(false) }, unknownTime},
-		{"hangs on a GPU", func(p *pulse) { p.begin(true); step(p, time.Second) }, unknownTime},
-		{"makes more steps", func(p *pulse) {
-			p.begin(false)
+		{"does nothing", func(*Pulse) {}, stopTime},
+		{"hangs in a short step", func(p *Pulse) { p.Begin(false); step(p, 10*time.Millisecond) }, stopTime},
+		{"hangs in a long step", func(p *Pulse) { p.Begin(false); step(p, 3*time.Minute); step(p, time.Minute) }, 9 * time.Minute},
+		{"hangs in the first step", func(p *Pulse) { p.Begin(false) }, unknownTime},
+		{"hangs on a GPU", func(p *Pulse) { p.Begin(true); step(p, time.Second) }, unknownTime},
+		{"makes more steps", func(p *Pulse) {
+			p.Begin(false)
 			step(p, 25*time.Second)
 			every(25*time.Second, 10, func() { p.Stepped(trainer.StepEvent{}) })
 		}, 250*time.Second + 75*time.Second},
-		{"writes for ten minutes", func(p *pulse) {
-			p.begin(false)
+		{"writes for ten minutes", func(p *Pulse) {
+			p.Begin(false)
 			step(p, time.Minute)
-			p.save()
-			every(15*time.Second, 40, func() { p.wrote(1) })
+			p.Save()
+			every(15*time.Second, 40, func() { p.Wrote(1) })
 		}, 10*time.Minute + stopTime},
-		{"hangs in a write", func(p *pulse) { p.begin(false); step(p, time.Minute); p.save() }, stopTime},
-		{"tries again", func(p *pulse) { p.begin(false); p.save(); p.retrying(time.Now().Add(retryTime)) }, retryTime + stopTime},
-		{"computes after it has written", func(p *pulse) { p.begin(false); step(p, 2*time.Minute); p.save()() }, 6 * time.Minute},
+		{"hangs in a write", func(p *Pulse) { p.Begin(false); step(p, time.Minute); p.Save() }, stopTime},
+		{"tries again", func(p *Pulse) { p.Begin(false); p.Save(); p.Retrying(time.Now().Add(time.Minute)) }, time.Minute + stopTime},
+		{"computes after it has written", func(p *Pulse) { p.Begin(false); step(p, 2*time.Minute); p.Save()() }, 6 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &pulse{last: time.Now()}
+				p := NewPulse()
 				c.do(p)
 				got := lasts(p)
 				require.GreaterOrEqual(t, got, c.want-beatEvery)
@@ -87,12 +86,19 @@ func TestPulse(t *testing.T) {
 	}
 }
 
+// nowhere is a Display that shows nothing.
+type nowhere struct{}
+
+func (nowhere) Emit(event.Event)   {}
+func (nowhere) Log(string, []byte) {}
+func (nowhere) Notice(string)      {}
+
 // The launcher ends the workers when one of them is silent for stopTime, and not
 // before, whatever the others say.
 func TestLauncherWaitsForProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		l := &launcher{vigil: vigil{"worker 0": begin, "worker 1": begin}, running: map[string]*launch.Process{}, show: &screen{out: io.Discard, err: io.Discard}}
+		l := &launcher{vigil: vigil{"worker 0": begin, "worker 1": begin}, running: map[string]*launch.Process{}, show: nowhere{}}
 		for range 30 {
 			<-time.After(15 * time.Second)
 			l.hear(0, []byte(`{"event":"progress"}`))
@@ -104,24 +110,8 @@ func TestLauncherWaitsForProgress(t *testing.T) {
 		l.hear(0, []byte(`{"event":"step"}`))
 		require.NoError(t, l.vigil.stuck(time.Now()))
 		<-time.After(10 * time.Second)
-		require.ErrorIs(t, l.vigil.stuck(time.Now()), errTooSlow)
+		require.ErrorIs(t, l.vigil.stuck(time.Now()), ErrTooSlow)
 		require.ErrorContains(t, l.vigil.stuck(time.Now()), "worker 1: no progress for 20s after the signal")
-	})
-}
-
-// A job of goroutines that was asked to stop has the minute of its retries.
-func TestStopWhileRetrying(t *testing.T) {
-	a, s, set := lostTraining(t, "")
-	synctest.Test(t, func(t *testing.T) {
-		begin, signals := time.Now(), make(chan os.Signal, 1)
-		show := &screen{out: io.Discard, err: new(bytes.Buffer)}
-		time.AfterFunc(time.Second, func() { signals <- os.Interrupt })
-		err := a.trainInProcess(t.Context(), s, set, show, signals)
-		require.Equal(t, retryTime, time.Since(begin))
-		var coded *codedError
-		require.ErrorAs(t, err, &coded)
-		require.Equal(t, exitInterrupted, coded.code)
-		require.ErrorContains(t, err, "lost the last checkpoint and the trained weights")
 	})
 }
 
@@ -134,20 +124,20 @@ func TestForcible(t *testing.T) {
 			ctx, f := newForcible(t.Context())
 			all := new(sync.WaitGroup)
 			all.Go(func() {
-				defer f.ranks.add(3, &pulse{}, nil)()
+				defer f.ranks.add(3, &Pulse{}, nil)()
 				<-free
 			})
 			synctest.Wait() // until the rank is there
 			f.ask()
 			want := stopTime + forceTime
 			if twice {
-				time.AfterFunc(5*time.Second, func() { f.force(errTwice) })
+				time.AfterFunc(5*time.Second, func() { f.force(ErrTwice) })
 				want = 5*time.Second + forceTime
 			}
 			require.False(t, f.wait(ctx, all))
 			require.Equal(t, want, time.Since(begin))
 			if !twice {
-				require.EqualError(t, tooSlow(ctx), "rank 3: "+errTooSlow.Error())
+				require.EqualError(t, tooSlow(ctx), "rank 3: "+ErrTooSlow.Error())
 			}
 			close(free)
 		})

@@ -1,8 +1,7 @@
-package cli
+package crew
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -105,15 +104,3 @@ func (l *registered) end() {
 
 // oneLine is an error that may be several, in one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-// absolute is a path as another program can use it; "" stays "".
-func absolute(path string) string {
-	if path == "" {
-		return ""
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	return full
-}

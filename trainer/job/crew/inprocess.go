@@ -1,68 +1,16 @@
-package cli
+package crew
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer"
 )
-
-// errTooSlow is why workers are ended that were asked to stop.
-var errTooSlow = fmt.Errorf("no progress for %v after the signal: stopped by force, and what was not yet saved is lost", stopTime)
-
-// A vigil knows when each worker that was asked to stop has last shown progress.
-type vigil map[string]time.Time
-
-// stuck is an error that names a worker which has shown none for stopTime.
-func (v vigil) stuck(now time.Time) error {
-	found := ""
-	for name, last := range v {
-		if now.Sub(last) >= stopTime && (found == "" || name < found) {
-			found = name
-		}
-	}
-	if found == "" {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", found, errTooSlow)
-}
-
-// getsOn reports whether a rank gets on, as its pulse says, or waits for
-// others in a call, which has a deadline of its own and ends when they die. The
-// group may be nil.
-func getsOn(p *pulse, g *collective.Group) bool {
-	if p.beats(time.Now()) {
-		return true
-	}
-	if g == nil {
-		return false
-	}
-	f := g.Flight()
-	return f.InProgress() != nil
-}
-
-// everyBeat calls look once stop is closed, and from then on again and again,
-// until ctx is done.
-func everyBeat(ctx context.Context, stop <-chan struct{}, look func()) {
-	select {
-	case <-stop:
-	case <-ctx.Done():
-		return
-	}
-	ticker := time.NewTicker(beatEvery)
-	defer ticker.Stop()
-	for {
-		look()
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
 
 // A ranksVigil is a vigil over ranks of this process.
 type ranksVigil struct {
@@ -72,7 +20,7 @@ type ranksVigil struct {
 }
 
 // add adds a rank, until it is removed.
-func (v *ranksVigil) add(rank int, p *pulse, g *collective.Group) (remove func()) {
+func (v *ranksVigil) add(rank int, p *Pulse, g *collective.Group) (remove func()) {
 	name := fmt.Sprintf("rank %d", rank)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,6 +44,55 @@ func (v *ranksVigil) look() error {
 		}
 	}
 	return v.seen.stuck(now)
+}
+
+// A Seat is the place of one rank among the goroutines of InProcess.
+type Seat struct {
+	Rank int
+	Stop <-chan struct{} // closed when the job is asked to stop
+
+	ranks *ranksVigil
+}
+
+// Watch has the job end by force if it was asked to stop and this rank makes no
+// progress, by its Pulse or by the calls of its group, until remove is called.
+func (s *Seat) Watch(p *Pulse, g *collective.Group) (remove func()) { return s.ranks.add(s.Rank, p, g) }
+
+// InProcess runs ranks as goroutines of this process, waits for them, and returns
+// why the job failed: the error of the rank that failed, not of those that noticed.
+// The first signal closes Seat.Stop; the second, or a lack of progress, ends their
+// context. A job that signals ended is an *EndError.
+func InProcess(ctx context.Context, ranks int, signals <-chan os.Signal, run func(context.Context, *Seat) error) error {
+	ctx, f := newForcible(ctx)
+	defer f.cancel(nil)
+	watch := WatchSignals(signals, f.ask, func() { f.force(ErrTwice) })
+	errs := make([]error, ranks)
+	var all sync.WaitGroup
+	for i := range ranks {
+		all.Go(func() { errs[i] = run(ctx, &Seat{Rank: i, Stop: f.stop, ranks: &f.ranks}) })
+	}
+	ended := f.wait(ctx, &all)
+	sig := watch.End()
+	if !ended { // errs may still be written
+		return &EndError{Err: tooSlow(ctx), Signal: sig, Forced: true, Begun: true}
+	}
+	return verdictOf(errs, tooSlow(ctx), sig)
+}
+
+// verdictOf is the error of a job of goroutines, and the signal that came.
+func verdictOf(errs []error, slow error, sig os.Signal) error {
+	for _, err := range append([]error{slow}, errs...) {
+		// The rank that failed has the plain error; the others name it.
+		var told *collective.ReportedError
+		if err == nil || errors.As(err, &told) || errors.Is(err, trainer.ErrStopped) {
+			continue
+		}
+		return &EndError{Err: err, Signal: sig, Begun: true}
+	}
+	if sig != nil {
+		return &EndError{Signal: sig, Begun: true}
+	}
+	return errors.Join(errs...)
 }
 
 // A forcible is goroutines that are asked to stop by signals: the first asks,
@@ -153,7 +150,7 @@ func (f *forcible) wait(ctx context.Context, all *sync.WaitGroup) bool {
 // tooSlow is the error of goroutines that were ended because one made no
 // progress, nil if they were not.
 func tooSlow(ctx context.Context) error {
-	if err := context.Cause(ctx); errors.Is(err, errTooSlow) {
+	if err := context.Cause(ctx); errors.Is(err, ErrTooSlow) {
 		return err
 	}
 	return nil

@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"sync"
@@ -21,10 +21,11 @@ const (
 	unknownTime = 10 * time.Minute
 )
 
-// A pulse knows whether a rank makes progress: it finishes steps and
-// evaluations, it writes, or it waits for another attempt to write. It is told
-// by the rank and asked by others. Methods of a nil *pulse do nothing.
-type pulse struct {
+// A Pulse knows whether a rank makes progress: it finishes steps and
+// evaluations, it writes, or it waits for another attempt to write. The rank tells
+// it, and others ask. Its methods are safe for concurrent use, and do nothing on
+// nil.
+type Pulse struct {
 	mu       sync.Mutex
 	training bool
 	saving   bool
@@ -34,10 +35,14 @@ type pulse struct {
 	until    time.Time     // retries end
 }
 
-var _ trainer.Observer = (*pulse)(nil)
+var _ trainer.Observer = (*Pulse)(nil)
 
-// begin says that the first step begins.
-func (p *pulse) begin(unseen bool) {
+// NewPulse is the Pulse of a rank that has not begun.
+func NewPulse() *Pulse { return &Pulse{last: time.Now()} }
+
+// Begin says that the first step begins. unseen says that this rank waits for
+// others where no call shows it, as on a GPU.
+func (p *Pulse) Begin(unseen bool) {
 	if p == nil {
 		return
 	}
@@ -46,32 +51,21 @@ func (p *pulse) begin(unseen bool) {
 	p.training, p.unseen, p.last = true, unseen, time.Now()
 }
 
-// train is what Train is given, beside another observer that may be nil.
-func (p *pulse) train(other trainer.Observer) trainer.Observer {
-	switch {
-	case p == nil:
-		return other
-	case other == nil:
-		return p
-	}
-	return observers{p, other}
-}
-
 // Stepped implements trainer.Observer.
-func (p *pulse) Stepped(trainer.StepEvent) { p.finished() }
+func (p *Pulse) Stepped(trainer.StepEvent) { p.finished() }
 
 // Evaluated implements trainer.Observer.
-func (p *pulse) Evaluated(trainer.EvalEvent) { p.finished() }
+func (p *Pulse) Evaluated(trainer.EvalEvent) { p.finished() }
 
-func (p *pulse) finished() {
+func (p *Pulse) finished() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.longest, p.last = max(p.longest, now.Sub(p.last)), now
 }
 
-// save says that a file is being made, until done.
-func (p *pulse) save() (done func()) {
+// Save says that a file is being written, until done is called.
+func (p *Pulse) Save() (done func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -84,8 +78,8 @@ func (p *pulse) save() (done func()) {
 	return func() { set(false) }
 }
 
-// wrote says that something was written.
-func (p *pulse) wrote(int) {
+// Wrote says that some bytes were written.
+func (p *Pulse) Wrote(int) {
 	if p == nil {
 		return
 	}
@@ -94,8 +88,8 @@ func (p *pulse) wrote(int) {
 	p.last = time.Now()
 }
 
-// retrying says that a file is tried again until then.
-func (p *pulse) retrying(until time.Time) {
+// Retrying says that a file is tried again until then; the zero time ends that.
+func (p *Pulse) Retrying(until time.Time) {
 	if p == nil {
 		return
 	}
@@ -106,7 +100,7 @@ func (p *pulse) retrying(until time.Time) {
 
 // beats reports whether there is progress, or may be. The rank has stopTime more
 // when there is none.
-func (p *pulse) beats(now time.Time) bool {
+func (p *Pulse) beats(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	allowed := time.Duration(0)

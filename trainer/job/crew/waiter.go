@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"errors"
@@ -111,11 +111,8 @@ func waitLine(w membership.Waiting, waited time.Duration) string {
 // givenUp is the error of a job whose members have not come in time.
 func givenUp(err error, timeout time.Duration) error {
 	var wait *membership.WaitError
-	if !errors.As(err, &wait) || !errors.Is(err, errJoinTimeout) {
+	if !errors.As(err, &wait) || !errors.Is(err, ErrJoinTimeout) {
 		return err
 	}
 	return fmt.Errorf("gave up after %v (--join-timeout) %s", timeout, waitLine(wait.Waiting, 0))
 }
-
-// errJoinTimeout is why a wait ends that has lasted for --join-timeout.
-var errJoinTimeout = errors.New("--join-timeout has passed")

@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"cmp"
@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -28,75 +28,65 @@ const (
 	forceTime = 2 * time.Second
 )
 
-// trainThreads are the threads of Go that a worker has at least: with one, the
-// collector and the heartbeats would take turns with the step.
-const trainThreads = 2
+// A Crew is the workers of one job that this process starts, supervises and ends
+// together. All have the command line of this process, and their place in the
+// environment.
+type Crew struct {
+	Workers int
+	Cores   int                      // that they share
+	Threads int                      // of Go in each worker, at least
+	Place   cluster.Config           // of the first
+	Environ func(local int) []string // what else each worker finds in its environment; may be nil
+	Network *launch.Network          // that each has a node of; nil for this machine's own
+	Process Process                  // that launches them
+	Args    []string                 // their command line, without the program's name
+	Kinds   event.Table              // of their events, besides those of package event
+	Display Display                  // shows the job
+	Signals <-chan os.Signal         // that ask to stop, and to stop at once; may be nil
 
-var (
-	errTwice     = errors.New("interrupted twice")
-	errElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
-)
-
-// A crew is the workers that a launcher starts, all with the command line that
-// it was given itself.
-type crew struct {
-	workers  int
-	cores    int             // that they share
-	threads  int             // of Go in each worker, at least
-	place    cluster.Config  // of the first
-	devices  placement       // the zero value is the CPU
-	network  *launch.Network // that each has a node of; nil for this machine's own
-	announce bool            // tell the user where the job is
-	out      string          // directory of what the job saves, "" for none
-	stopping string          // what the user is told at the first signal
+	Command  string // the command line as a user would type it, for the list of jobs
+	Out      string // directory of what the job saves, "" for none
+	Stopping string // what the user is told at the first signal
+	Announce bool   // tell the user where the job is
+	Verbatim bool   // show each word about a lost rank when it comes, and not once at the end
 }
 
-// A display shows a job to the user. It is used from any goroutine.
-type display interface {
-	emitter
-	log(name string, line []byte) // a line of a worker or, without a name, of the launcher
-	notice(text string)           // log that waits for nothing
+// A Display shows a job to the user. Its methods are called from any goroutine.
+type Display interface {
+	event.Sink
+	Log(name string, line []byte) // a line of a worker or, without a name, of the launcher
+	Notice(text string)           // Log that waits for nothing
 }
 
-// launch starts the training of this machine's workers, shows what they say
-// and waits for them.
-func (a *app) launch(ctx context.Context, s *settings, show *screen, signals <-chan os.Signal) error {
-	place, err := a.place(s.flags.placeFlags, s.workers)
-	if err != nil {
-		return usage(err)
-	}
-	return a.launchCrew(ctx, crew{
-		workers: s.workers, cores: s.cores, threads: trainThreads, place: place, devices: s.placement, announce: true, out: absolute(s.flags.out),
-		stopping: "stopping after this step; once more to stop at once",
-	}, show, signals)
-}
-
-// launchCrew starts workers, shows what they say and waits for them.
-func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-chan os.Signal) error {
+// Launch starts the workers, shows what they say and waits for them. It returns why
+// the job failed; an *EndError if that was after its start.
+func (c Crew) Launch(ctx context.Context) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	c.place.Cluster = cmp.Or(c.place.Cluster, defaultCluster)
+	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
-		app: a, crew: c, exe: exe, show: show, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, failures: map[string]failedEvent{},
+		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
+		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
 	}
 	defer l.end()
-	kept := keepLosses(show)
-	l.show = kept
-	if a.follows() {
-		l.show = follower{kept}
+	kept := &losses{Display: c.Display}
+	if !c.Verbatim {
+		l.show = kept
 	}
-	if c.network == nil { // whose addresses are reached from inside alone
-		size := c.workers
-		if a.launched != nil {
+	if c.Process.Follows() {
+		l.show = follower{l.show}
+	}
+	if c.Network == nil { // whose addresses are reached from inside alone
+		size := c.Workers
+		if c.Process.Launched != nil {
 			size = 1
 		}
-		l.listing = newRegistered(c.place, size, a.command(), c.out, func(text string) { l.show.log("", []byte(text)) })
+		l.listing = newRegistered(c.Place, size, c.Command, c.Out, func(text string) { l.show.Log("", []byte(text)) })
 		defer l.listing.end()
 	}
-	watch := watchSignals(signals, l.interrupt, l.kill)
+	watch := WatchSignals(c.Signals, l.interrupt, l.kill)
 	if err = l.start(ctx); err != nil {
 		l.job.Stop(err)
 	}
@@ -104,22 +94,21 @@ func (a *app) launchCrew(ctx context.Context, c crew, show display, signals <-ch
 	go func() { over <- l.job.Wait() }()
 	select {
 	case outcome := <-over:
-		err = l.verdict(outcome, err, watch.end())
+		err = l.verdict(outcome, err, watch.End())
 		for _, line := range kept.lines(err) {
-			show.log("", []byte(line))
+			c.Display.Log("", []byte(line))
 		}
 		return err
 	case <-l.forced: // the workers are gone, and their last words cannot be written
-		return &codedError{code: watch.end()}
+		return &EndError{Signal: watch.End(), Begun: true}
 	}
 }
 
 type launcher struct {
-	crew
-	app     *app
+	Crew
 	exe     string
 	job     *launch.Job
-	show    display
+	show    Display
 	listing *registered   // nil if the job is in no registry
 	ready   chan string   // where the first worker gossips
 	forced  chan struct{} // closed forceTime after the second signal
@@ -127,7 +116,7 @@ type launcher struct {
 	mu       sync.Mutex
 	running  map[string]*launch.Process // by name, but for those that have ended
 	vigil    vigil                      // nil until the first signal has come
-	failures map[string]failedEvent     // by the launch's name of the worker
+	failures map[string]event.Failed    // by the launch's name of the worker
 	gossip   string                     // where the first worker gossips, once it is ready
 	begun    bool                       // the workers have agreed who is in
 	stopped  bool                       // the workers have said that they stopped
@@ -142,17 +131,17 @@ type launcher struct {
 // start starts the first worker, and when it is known where it gossips, the
 // others.
 func (l *launcher) start(ctx context.Context) error {
-	if l.app.launched != nil { // others start the others
-		_, err := l.worker(l.place.Local)
+	if l.Process.Launched != nil { // others start the others
+		_, err := l.worker(l.Place.Local)
 		return err
 	}
 	first, err := l.worker(0)
-	if err != nil || first == nil || l.workers == 1 {
+	if err != nil || first == nil || l.Workers == 1 {
 		return err
 	}
 	select {
 	case addr := <-l.ready:
-		l.place.Join = append(l.place.Join, addr)
+		l.Place.Join = append(l.Place.Join, addr)
 	case <-first.Done():
 		return nil // it has said why
 	case <-l.forced:
@@ -160,7 +149,7 @@ func (l *launcher) start(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for local := 1; local < l.workers; local++ {
+	for local := 1; local < l.Workers; local++ {
 		if p, err := l.worker(local); err != nil || p == nil {
 			if errors.Is(err, launch.ErrEnding) {
 				return nil // another worker has failed, which Wait tells
@@ -179,26 +168,29 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	if l.asked {
 		return nil, nil
 	}
-	place := l.place
+	place := l.Place
 	place.Local = local
 	switch {
-	case l.network != nil:
-		place.Bind = netip.AddrPortFrom(l.network.Addr(local), 0)
-	case local > 0 && l.app.launched == nil:
+	case l.Network != nil:
+		place.Bind = netip.AddrPortFrom(l.Network.Addr(local), 0)
+	case local > 0 && l.Process.Launched == nil:
 		place.Bind = netip.AddrPortFrom(place.Bind.Addr(), 0)
 	}
-	env := slices.Concat(place.Environ(), l.devices.environ(place.Node, local, place.Nodes < 2), l.app.cacheEnviron())
+	env := place.Environ()
+	if l.Environ != nil {
+		env = append(env, l.Environ(local)...)
+	}
 	if os.Getenv("GOMAXPROCS") == "" {
-		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.threads, l.cores/l.workers)))
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.Threads, l.Cores/l.Workers)))
 	}
 	name := workerName(local)
 	c := launch.Command{
-		Name: name, Path: l.exe, Args: slices.Concat(l.app.args, l.app.shape), Env: env,
+		Name: name, Path: l.exe, Args: l.Args, Env: env,
 		Stdout: func(line []byte) { l.hear(local, line) },
-		Stderr: func(line []byte) { l.show.log(name, line) },
+		Stderr: func(line []byte) { l.show.Log(name, line) },
 	}
-	if l.network != nil {
-		c = l.network.Command(local, c)
+	if l.Network != nil {
+		c = l.Network.Command(local, c)
 	}
 	p, err := l.job.Run(c)
 	if err == nil {
@@ -215,31 +207,31 @@ func workerName(local int) string { return fmt.Sprintf("worker %d", local) }
 // hear takes a line of a worker's stdout.
 func (l *launcher) hear(local int, line []byte) {
 	name := workerName(local)
-	event := decodeEvent(line)
-	if event != nil {
+	heard := event.Decode(line, l.Kinds)
+	if heard != nil {
 		l.gotOn(name)
 	}
-	switch e := event.(type) {
+	switch e := heard.(type) {
 	case nil:
-		l.show.log(name, line)
-	case *progressEvent: // no news for the user
-	case *readyEvent:
+		l.show.Log(name, line)
+	case *event.Progress: // no news for the user
+	case *event.Ready:
 		l.isReady(local, e.Addr)
-	case *failedEvent:
+	case *event.Failed:
 		l.failed(name, *e)
-	case *stoppedEvent:
+	case *event.Stopped:
 		l.mu.Lock()
 		l.stopped = true
 		l.mu.Unlock()
-		l.show.emit(e)
+		l.show.Emit(e)
 	default:
 		l.mu.Lock()
 		l.begun = true
 		l.mu.Unlock()
-		if view, ok := e.(*viewEvent); ok {
+		if view, ok := e.(*event.View); ok {
 			l.locate(view)
 		}
-		l.show.emit(e)
+		l.show.Emit(e)
 	}
 }
 
@@ -248,14 +240,14 @@ func (l *launcher) isReady(local int, addr string) {
 	if l.listing != nil {
 		l.listing.ready(local, addr)
 	}
-	if local != l.place.Local {
+	if local != l.Place.Local {
 		return // only the first is waited for
 	}
 	l.mu.Lock()
 	l.gossip = addr
 	l.mu.Unlock()
-	if l.announce && !l.app.follows() {
-		l.show.log("", []byte(l.announcement(addr)))
+	if l.Announce && !l.Process.Follows() {
+		l.show.Log("", []byte(l.announcement(addr)))
 	}
 	select {
 	case l.ready <- addr:
@@ -264,9 +256,9 @@ func (l *launcher) isReady(local int, addr string) {
 }
 
 // locate adds to a view where its job is found.
-func (l *launcher) locate(e *viewEvent) {
+func (l *launcher) locate(e *event.View) {
 	l.mu.Lock()
-	e.Cluster, e.Gossip = l.place.Cluster, l.gossip
+	e.Cluster, e.Gossip = l.Place.Cluster, l.gossip
 	l.mu.Unlock()
 	if l.listing != nil {
 		l.listing.agreed(e.Job)
@@ -276,10 +268,10 @@ func (l *launcher) locate(e *viewEvent) {
 // announcement says where the job is, to join it and to look at it. It is called
 // before the other workers of this machine are told where to join.
 func (l *launcher) announcement(addr string) string {
-	text := fmt.Sprintf("job %s on %s, %s", l.place.Cluster, addr, countOf(l.workers, "worker"))
-	if l.place.Nodes > 1 {
-		text += fmt.Sprintf(" here of %d machines", l.place.Nodes)
-		if len(l.place.Join) == 0 && l.app.launched == nil {
+	text := fmt.Sprintf("job %s on %s, %s", l.Place.Cluster, addr, countOf(l.Workers, "worker"))
+	if l.Place.Nodes > 1 {
+		text += fmt.Sprintf(" here of %d machines", l.Place.Nodes)
+		if len(l.Place.Join) == 0 && l.Process.Launched == nil {
 			text += "; on the other machines: --join " + addr
 		}
 	}
@@ -291,7 +283,7 @@ func (l *launcher) announcement(addr string) string {
 // others, one of which may be why, have no step to finish any more. Before the
 // work has begun it is no failure: some leave while others look for them, and
 // nothing is lost.
-func (l *launcher) failed(name string, e failedEvent) {
+func (l *launcher) failed(name string, e event.Failed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.asked || l.begun {
@@ -345,12 +337,12 @@ func (l *launcher) interrupt() {
 	}
 	l.watching = time.AfterFunc(beatEvery, l.look)
 	l.timers = append(l.timers, l.watching)
-	l.show.notice(l.stopping)
+	l.show.Notice(l.Stopping)
 }
 
 // kill ends the workers at once.
 func (l *launcher) kill() {
-	l.job.Stop(errTwice)
+	l.job.Stop(ErrTwice)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -373,51 +365,43 @@ func (l *launcher) end() {
 }
 
 // verdict is the error of the job: its root cause, in the words of the worker
-// that knows it best, and what the signals that came ask for.
-func (l *launcher) verdict(o launch.Outcome, startErr error, signalled int) error {
+// that knows it best, and the signal that came.
+func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if signalled != exitOK {
-		return l.afterSignal(o, signalled)
+	if sig != nil {
+		return l.afterSignal(o, sig)
 	}
 	err := o.Err()
 	switch {
 	case startErr != nil:
 		return startErr
 	case err == nil && l.stopped:
-		return &codedError{exitFailed, errElsewhere}
+		return &EndError{Err: ErrElsewhere, Begun: true}
 	case err == nil:
 		return nil
 	case o.Root == nil:
-		return &codedError{exitFailed, err}
+		return &EndError{Err: err, Begun: true}
 	}
 	if said, ok := l.failures[o.Root.Name]; ok {
-		err = &workerError{o.Root.Name, said}
-		if !l.begun {
-			err = &unbegunError{err}
-		}
-		return &codedError{said.Code, err}
+		return &EndError{Err: &WorkerError{o.Root.Name, said}, Usage: said.Code == usageCode, Begun: l.begun}
 	}
-	return &codedError{exitFailed, fmt.Errorf("%w; it was %s/%s", err, l.place.Node, strings.TrimPrefix(o.Root.Name, "worker "))}
+	return &EndError{Err: fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, strings.TrimPrefix(o.Root.Name, "worker ")), Begun: true}
 }
 
 // afterSignal is the error of a job that was asked to stop. It is no failure,
-// unless something went wrong on the way: then SIGTERM must not look as if all
-// were saved, and Ctrl-C still says that it was one.
-func (l *launcher) afterSignal(o launch.Outcome, code int) error {
-	var wrong error
+// unless something went wrong on the way.
+func (l *launcher) afterSignal(o launch.Outcome, sig os.Signal) error {
+	end := &EndError{Signal: sig, Forced: errors.Is(o.Cause, ErrTwice), Begun: true}
 	for _, exit := range o.Exits { // in the order of workers
-		if said, ok := l.failures[exit.Name]; ok && wrong == nil && !said.Early {
-			wrong = &workerError{exit.Name, said}
+		if said, ok := l.failures[exit.Name]; ok && end.Err == nil && !said.Early {
+			end.Err = &WorkerError{exit.Name, said}
 		}
 	}
-	if wrong == nil && errors.Is(o.Cause, errTooSlow) {
-		wrong = o.Cause
+	if end.Err == nil && errors.Is(o.Cause, ErrTooSlow) {
+		end.Err = o.Cause
 	}
-	if code == exitTerminated && (wrong != nil || errors.Is(o.Cause, errTwice)) {
-		code = exitFailed
-	}
-	return &codedError{code, wrong}
+	return end
 }
 
 // countOf is a number of things: "1 worker", "4 workers".

@@ -1,0 +1,75 @@
+package crew
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
+
+// A UsageError is a mistake for the user to correct: wrong usage, config or data.
+// Commands exit with code 2. Nothing was lost.
+type UsageError struct{ Err error }
+
+// Error is that of Err.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap is Err.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usage makes err a UsageError.
+func Usage(err error) error { return &UsageError{err} }
+
+// Usagef is a UsageError of fmt.Errorf.
+func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
+
+// An EndError says how a job ended that did not finish, after its workers were
+// started.
+type EndError struct {
+	Err    error     // what went wrong; nil if nothing did, or if it was said elsewhere
+	Signal os.Signal // the last that asked the job to stop; nil if none came
+	Forced bool      // the workers were ended before they had stopped by themselves
+	Usage  bool      // a worker failed with a UsageError
+	Begun  bool      // the workers had agreed who is in: there may be something to lose
+}
+
+// Error is that of Err, if there is one.
+func (e *EndError) Error() string {
+	switch {
+	case e.Err != nil:
+		return e.Err.Error()
+	case e.Signal != nil:
+		return fmt.Sprintf("stopped by the signal %q", e.Signal)
+	}
+	return "the worker has told its launcher why it ends"
+}
+
+// Unwrap is Err.
+func (e *EndError) Unwrap() error { return e.Err }
+
+// Why jobs end.
+var (
+	// ErrTwice is that a second signal asked to stop at once.
+	ErrTwice = errors.New("interrupted twice")
+	// ErrElsewhere is that a worker stopped the job, and this process was not asked.
+	ErrElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
+	// ErrTooSlow is that a worker that was asked to stop made no progress.
+	ErrTooSlow = fmt.Errorf("no progress for %v after the signal: stopped by force, and what was not yet saved is lost", stopTime)
+	// ErrEarly is the end of a worker that was asked to stop before it had found the
+	// others. They would wait for it.
+	ErrEarly = errors.New("it was asked to stop before the job had formed")
+	// ErrJoinTimeout is that members of the job have not come in time.
+	ErrJoinTimeout = errors.New("--join-timeout has passed")
+)
+
+// A WorkerError is what a worker said when it failed.
+type WorkerError struct {
+	Worker string       // as the launcher calls it, such as "worker 2"
+	Said   event.Failed // in its own words
+}
+
+// Error names the worker by both its names.
+func (e *WorkerError) Error() string {
+	return fmt.Sprintf("%s (%s): %s", e.Worker, e.Said.Name, e.Said.Error)
+}

@@ -1,0 +1,40 @@
+package crew
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/collective/shm"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// JoinTimeout is how long the members of a job may take to come, by default.
+const JoinTimeout = 10 * time.Minute
+
+// Form waits until all workers of the job have come, for timeout at most, and
+// connects with them. Join comes first.
+func (w *Worker) Form(timeout time.Duration) (*collective.Group, error) {
+	ctx, cancel := context.WithTimeoutCause(w.stop, timeout, ErrJoinTimeout)
+	defer cancel()
+	group, err := w.node.Group(ctx)
+	if err != nil {
+		return nil, givenUp(err, timeout)
+	}
+	w.wait.end()
+	w.formed.Store(true)
+	w.flights.group.Store(group)
+	return group, nil
+}
+
+// isUsage reports whether a worker's error is a mistake for the user to correct.
+// What the workers of a job do not have in common is one, for all of them.
+func isUsage(err error) bool {
+	var usage *UsageError
+	var settings *trainer.SettingsError
+	return errors.As(err, &usage) || errors.As(err, &settings) ||
+		errors.Is(err, membership.ErrDiffer) || errors.Is(err, membership.ErrKey) || errors.Is(err, cluster.ErrInterface) || errors.Is(err, shm.ErrNotShared)
+}

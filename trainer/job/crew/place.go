@@ -1,0 +1,215 @@
+package crew
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// A Place is where the workers of a job find each other, on one machine or on
+// several. The zero value, with Nodes 1, is this machine alone.
+type Place struct {
+	Nodes    int      // machines of the job
+	Join     []string // HOST:PORT of processes on other machines; none on the first
+	Bind     string   // ADDRESS or ADDRESS:PORT of this machine that others reach; "": chosen
+	Cluster  string   // name of the job; "": chosen
+	Rank0    string   // node that has rank 0; "": the one without Join
+	KeyFile  string   // encrypts all traffic; "": as the environment says
+	Insecure bool     // the user knows that traffic is not encrypted
+
+	JoinTimeout time.Duration // how long the members may take to come
+
+	Transport string // how the ranks reach each other, one of Transports
+	Streams   int    // TCP connections between two ranks; 0: chosen
+
+	Process Process // that launches workers there
+}
+
+// TransportInProcess is the transport between goroutines of one process.
+const TransportInProcess = "inproc"
+
+// Transports are the values of Place.Transport.
+func Transports() []string {
+	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM, TransportInProcess}
+}
+
+// Check finds what is wrong with p alone. An inproc job is one process. Its errors
+// name the flags of the commands.
+func (p *Place) Check() error {
+	inproc := p.Transport == TransportInProcess
+	switch {
+	case !slices.Contains(Transports(), p.Transport):
+		return fmt.Errorf("--transport must be %s, not %s", strings.Join(Transports(), ", "), p.Transport)
+	case p.Streams < 0 || p.Streams > tcp.MaxStreams:
+		return fmt.Errorf("--streams must be 1 to %d, or 0 to leave it open, not %d", tcp.MaxStreams, p.Streams)
+	case p.Nodes < 1:
+		return errors.New("--nodes must be at least 1")
+	case p.JoinTimeout <= 0:
+		return fmt.Errorf("--join-timeout must be more than 0, not %v", p.JoinTimeout)
+	case inproc && (p.Nodes > 1 || len(p.Join) > 0 || p.Streams > 0):
+		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join nor --streams")
+	case inproc && (p.Bind != "" || p.Cluster != ""):
+		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
+	case inproc && p.KeyFile != "":
+		return errors.New("--transport inproc is one process and sends nothing: it does not go with --key-file")
+	case p.Nodes == 1 && len(p.Join) > 0:
+		return errors.New("--join needs --nodes: say how many machines make the job")
+	case p.Nodes == 1 && p.Rank0 != "":
+		return errors.New("--rank0 needs --nodes: one machine has all ranks")
+	case p.Nodes > MaxRanks:
+		return fmt.Errorf("--nodes must be at most %d, not %d", MaxRanks, p.Nodes)
+	}
+	return nil
+}
+
+// Local is the Place of a job on this machine alone, with the defaults of the
+// commands.
+func Local() Place {
+	return Place{Nodes: 1, JoinTimeout: JoinTimeout, Transport: cluster.TransportAuto}
+}
+
+// The most ranks that a view, and that one machine, has room for.
+const (
+	MaxRanks = 8192
+	MaxLocal = 1024
+)
+
+// CheckWorkers finds out whether a job of so many machines with so many workers
+// each can be.
+func CheckWorkers(each, nodes int) error {
+	switch {
+	case each > MaxLocal:
+		return fmt.Errorf("--workers must be at most %d on one machine, not %d", MaxLocal, each)
+	case each*nodes > MaxRanks:
+		return fmt.Errorf("%d machines with --workers %d are more than %d ranks", nodes, each, MaxRanks)
+	}
+	return nil
+}
+
+// First reports whether the others have to be told where to join.
+func (p *Place) First() bool { return p.Nodes > 1 && len(p.Join) == 0 }
+
+// Config is where this machine's workers find each other and other machines. It
+// warns on stderr of traffic that anybody can read.
+func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
+	c := cluster.Config{Cluster: p.Cluster, Nodes: p.Nodes, Node: cluster.NodeName(), Rank0: p.Rank0, LocalSize: workers, Join: p.Join, Transport: p.Transport, Streams: p.Streams}
+	if len(p.Join) > 0 {
+		c.NodeRank = 1 // after the machine that the others join
+	}
+	var err error
+	if c.KeyFile, err = FindKey(p.KeyFile); err != nil {
+		return c, err
+	}
+	c.Insecure = c.KeyFile == "" // the user is warned, or has said that it is known
+	if c.Cluster == "" && p.Nodes == 1 {
+		c.Cluster = OwnCluster()
+	}
+	for _, seed := range p.Join {
+		if host, port, err := net.SplitHostPort(seed); err != nil || host == "" || port == "" || port == "0" {
+			return c, fmt.Errorf("--join %s: it must be HOST:PORT, the address that the first machine prints", seed)
+		}
+	}
+	if p.Process.Launched != nil {
+		err = p.takeSeat(&c)
+	} else {
+		c.Bind, err = p.bindAddress()
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := portIsFree(c.Bind); err != nil {
+		return c, err
+	}
+	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !p.Insecure && !p.Process.Follows() {
+		fmt.Fprintf(stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to say that you know)\n", c.Bind.Addr())
+	}
+	return c, nil
+}
+
+// takeSeat makes c the place that the other launcher gave this process. What the
+// flags say wins.
+func (p *Place) takeSeat(c *cluster.Config) error {
+	at, err := p.Process.Launched.Config()
+	if err != nil {
+		return err
+	}
+	c.Cluster, c.Node, c.NodeRank, c.Local = cmp.Or(p.Cluster, at.Cluster), at.Node, at.NodeRank, at.Local
+	if c.Bind = at.Bind; p.Bind != "" {
+		if c.Bind, err = p.bindAddress(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case p.Process.Launched.Rank == 0:
+		c.Join = nil
+	case len(c.Join) == 0:
+		c.Join = at.Join
+	}
+	return nil
+}
+
+// DefaultCluster is the name of a job of several machines that was given none.
+const DefaultCluster = "ringtrain"
+
+// OwnCluster is a name for a job that no other job has.
+func OwnCluster() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails, see crypto/rand
+	return "ringtrain-" + hex.EncodeToString(b[:])
+}
+
+// bindAddress is the address of --bind, or one that other machines reach.
+func (p *Place) bindAddress() (netip.AddrPort, error) {
+	port := uint16(0)
+	if p.First() {
+		port = cluster.DefaultPort
+	}
+	if p.Bind != "" {
+		return parseBind(p.Bind, port, p.Nodes > 1)
+	}
+	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	var err error
+	switch {
+	case len(p.Join) > 0:
+		ip, err = cluster.AddrTowards(p.Join[0])
+	case p.Nodes > 1:
+		ip, err = cluster.OwnAddr()
+	}
+	return netip.AddrPortFrom(ip, port), err
+}
+
+// portIsFree says who can't have a port before any worker is started.
+func portIsFree(at netip.AddrPort) error {
+	tcp, err := net.Listen("tcp", at.String())
+	if err != nil {
+		return portError(at, err)
+	}
+	_ = tcp.Close()
+	udp, err := net.ListenPacket("udp", at.String())
+	if err != nil {
+		return portError(at, err)
+	}
+	return udp.Close()
+}
+
+func portError(at netip.AddrPort, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("--bind %v: the port is in use by another process; name another, or only the address for any free port", at)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("--bind %v: this machine has no such address", at)
+	}
+	return fmt.Errorf("--bind %v: %w", at, err)
+}

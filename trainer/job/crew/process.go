@@ -1,0 +1,60 @@
+package crew
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
+)
+
+// A Process is what this process is in a job: a worker that a [Crew] started, or a
+// launcher. Workers are started with the command line of their launcher, so both
+// come to the same line of a program.
+type Process struct {
+	// Launched is what torchrun, Open MPI, Slurm or MPICH told this process; nil
+	// without them, and in a worker. They start one process for each rank, which is
+	// the launcher of a single worker.
+	Launched *cluster.Launched
+
+	place    cluster.Config
+	isWorker bool
+}
+
+// ThisProcess reads from the environment what this process is. Nothing else
+// decides it.
+func ThisProcess() (Process, error) {
+	place, isWorker, err := cluster.FromEnv()
+	if err != nil || isWorker {
+		return Process{place: place, isWorker: isWorker}, err
+	}
+	launched, err := cluster.FromLauncher(os.Getenv)
+	return Process{Launched: launched}, err
+}
+
+// IsWorker reports whether a Crew started this process.
+func (p Process) IsWorker() bool { return p.isWorker }
+
+// Follows reports whether another process of the job shows it to the user.
+func (p Process) Follows() bool { return p.Launched != nil && p.Launched.Rank > 0 }
+
+// A Part is what a process does in a job.
+type Part struct {
+	Launch func(context.Context) error          // what a launcher does, such as Crew.Launch
+	Work   func(context.Context, *Worker) error // what a worker does
+	Stdout io.Writer                            // where a worker's events go
+	Stderr io.Writer                            // where a worker's log lines go
+}
+
+// Run runs the part of this process: Work in a worker, and Launch in any other. A
+// worker ends with its launcher, and tells it why it fails; then Run returns an
+// *EndError without Err.
+func (p Process) Run(ctx context.Context, part Part) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if p.isWorker {
+		return asWorker(ctx, p.place, part)
+	}
+	return part.Launch(ctx)
+}

@@ -1,0 +1,156 @@
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/membership"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// stepPatience is for how long a worker's launcher may not hear of steps.
+const stepPatience = 50 * time.Millisecond
+
+// usageCode is the code of event.Failed for a mistake of the user.
+const usageCode = 2
+
+// A Worker is this process as one worker of a job. Its methods are called in one
+// goroutine: Join, then Form, then Begin.
+type Worker struct {
+	Place  cluster.Config // where it joins; may be changed before Join
+	Events event.Sink     // to the launcher
+	Pulse  *Pulse         // tells the launcher of progress
+
+	stop, quit context.Context
+	formed     atomic.Bool // the others are there
+	training   atomic.Bool // stopping is a wish from now on
+	flights    flights
+	wait       *waiter
+	node       *cluster.Node // once it has joined
+	stderr     io.Writer
+}
+
+// Stop ends when the worker is asked to stop. It is to do so soon, after the step
+// in progress.
+func (w *Worker) Stop() context.Context { return w.stop }
+
+// Quit ends when the worker is asked a second time. It gives up what it waits for.
+func (w *Worker) Quit() context.Context { return w.quit }
+
+// asWorker is one worker process from its start to its end: it ends with its
+// launcher, learns of signals, and tells the launcher why it fails.
+func asWorker(ctx context.Context, place cluster.Config, part Part) error {
+	ctx, drop, err := launch.Lifeline(ctx)
+	if err != nil {
+		return Usage(err)
+	}
+	defer drop()
+	stop, asked := context.WithCancel(ctx)
+	defer asked()
+	quit, forced := context.WithCancel(ctx)
+	defer forced()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, StopSignals()...)
+	defer signal.Stop(signals)
+	defer WatchSignals(signals, asked, forced).End()
+	events := event.NewWriter(part.Stdout, stepPatience)
+	defer events.Flush()
+	w := &Worker{Place: place, Events: events, Pulse: NewPulse(), stop: stop, quit: quit, flights: flights{stderr: part.Stderr}, wait: newWaiter(part.Stderr), stderr: part.Stderr}
+	defer w.wait.end()
+	defer w.flights.onQuit()()
+	beating, still := context.WithCancel(ctx)
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	defer still()
+	beats.Go(func() {
+		everyBeat(beating, stop.Done(), func() {
+			if getsOn(w.Pulse, w.flights.group.Load()) {
+				events.Emit(&event.Progress{})
+			}
+		})
+	})
+	return w.tell(part.Work(ctx, w))
+}
+
+// tell tells the launcher why this worker ends, if that is a failure.
+func (w *Worker) tell(err error) error {
+	asked := w.stop.Err() != nil
+	early := asked && !w.formed.Load()
+	switch {
+	case early:
+		err = ErrEarly
+	case err == nil:
+		return nil
+	case errors.Is(err, trainer.ErrStopped), asked && !w.training.Load():
+		return nil // the launcher knows what it asked for, and tells
+	}
+	code, usage := 1, isUsage(err)
+	if usage {
+		code = usageCode
+	}
+	w.Events.Emit(&event.Failed{Name: fmt.Sprintf("%s/%d", w.Place.Node, w.Place.Local), Code: code, Error: err.Error(), Early: early})
+	return &EndError{Usage: usage, Begun: w.training.Load()}
+}
+
+// Join begins to look for the other workers, and tells the launcher where this one
+// gossips. Logs from level on go to stderr.
+func (w *Worker) Join(level slog.Leveler) (*cluster.Node, error) {
+	c := w.Place
+	c.Log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))
+	if c.Local == 0 { // one worker of a machine says it for all
+		c.Progress = w.wait.changed
+	}
+	c.Answer = w.flights.answer
+	node, err := cluster.Join(w.stop, c)
+	if err != nil {
+		if errors.Is(err, membership.ErrPortInUse) {
+			return nil, Usage(err)
+		}
+		return nil, err
+	}
+	w.node = node
+	w.Events.Emit(&event.Ready{Addr: node.Addr().String()})
+	return node, nil
+}
+
+// Begin says that the work begins. From now on a wish to stop is the work's
+// business, and an error after it is told.
+func (w *Worker) Begin() { w.training.Store(true) }
+
+// Shared is memory for n numbers that the other workers of this machine reach in
+// place; nil where there is none, and ordinary memory does.
+func (w *Worker) Shared(n int) []float32 {
+	if w.Place.Transport == cluster.TransportTCP || w.Place.LocalSize < 2 {
+		return nil
+	}
+	v, err := w.node.Alloc(collective.Float32, n)
+	if err != nil {
+		return nil
+	}
+	return collective.Elements[float32](v)
+}
+
+// RecordIn names the directory that DumpFlight writes to; "" is that for temporary
+// files.
+func (w *Worker) RecordIn(dir string) { w.flights.dir = dir }
+
+// DumpFlight saves the group's flight record, and says where on stderr.
+func (w *Worker) DumpFlight() { w.flights.dump() }
+
+// Alloc is memory that the other workers of this machine reach in place, see
+// cluster.Node.Alloc. Join comes first.
+func (w *Worker) Alloc(t collective.DType, n int) (collective.Vector, error) {
+	return w.node.Alloc(t, n)
+}

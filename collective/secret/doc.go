@@ -1,12 +1,12 @@
-// Package secret makes everything that secures a job from one [Key]: the key
-// of the gossip, and a certificate authority whose certificates the processes
-// of the job show each other when they connect.
+// Package secret derives everything that secures a job from one [Key]: the gossip key,
+// and a certificate authority. The processes of the job authenticate each other with its
+// certificates when they connect.
 //
-// Who holds the Key is trusted with everything, who does not hold it gets
-// nowhere. The Key itself encrypts and signs nothing: what does is derived
-// from it by HKDF, each under a name of its own. There is no authority to run
-// and no certificate to store. Each start of a process makes its own, which
-// says who it is, and forgets it when it ends:
+// Holders of the Key are trusted completely; nobody else can join or read traffic. The
+// Key itself encrypts and signs nothing. HKDF derives a separate key for each purpose
+// from it. There is no authority to operate and no certificate to store: each process
+// makes its own certificate when it starts, with its name and a nonce, and forgets it
+// when it ends.
 //
 //	id, err := key.Identity("vm1/0", nonce)
 //	...

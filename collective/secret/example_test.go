@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
-// One process makes the key file; each that has a copy of it can say who it is
-// and knows the others.
+// One process creates the key file. Every process with a copy can prove its identity and
+// verify the others.
 func Example() {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("ringtrain-example-%d.key", os.Getpid()))
 	k, err := secret.New()

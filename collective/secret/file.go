@@ -9,23 +9,22 @@ import (
 	"runtime"
 )
 
-// maxFile is more than the text of a Key with space around it has.
+// maxFile is a generous limit for the text of a Key with surrounding space.
 const maxFile = 4096
 
-// ErrLoose is what errors.Is finds where others than its owner may read, or
-// change, a key file.
-var ErrLoose = errors.New("the key is not secret")
+// ErrLoose means that others than the owner can read or change a key file.
+var ErrLoose = errors.New("the key may not be secret")
 
-// ReadFile reads the Key in a file. It refuses a file that anybody but its
-// owner may use ([ErrLoose]; Windows keeps that elsewhere and is not asked),
-// and what is not the text of a Key ([ErrNotKey]).
+// ReadFile reads a Key from a file. It fails with [ErrLoose] if anybody but the owner can
+// read or change the file, and with [ErrNotKey] if the file does not contain a Key.
+// Windows does not store permissions in the file mode, so they are not checked there.
 func ReadFile(path string) (Key, error) {
-	info, err := os.Stat(path) // before opening, which for a pipe waits
+	info, err := os.Stat(path) // before opening, because opening a pipe waits
 	if err != nil {
 		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
 	}
 	if !info.Mode().IsRegular() {
-		return Key{}, fmt.Errorf("key file %s: it is not a file", path)
+		return Key{}, fmt.Errorf("key file %s: not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -36,7 +35,7 @@ func ReadFile(path string) (Key, error) {
 		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return Key{}, fmt.Errorf("key file %s: %w: others than its owner may use the file (mode %#o); chmod 600 %s, and make a new key if somebody may have read it", path, ErrLoose, mode, path)
+		return Key{}, fmt.Errorf("key file %s: %w: the file is accessible to other users (mode %#o); run chmod 600 %s, and create a new key if somebody may have read this one", path, ErrLoose, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {
@@ -49,15 +48,15 @@ func ReadFile(path string) (Key, error) {
 	return k, nil
 }
 
-// WriteFile writes a Key to a new file that only its owner may read. A file
-// that is there already is fs.ErrExist and stays as it is.
+// WriteFile writes a Key to a new file that only its owner can read. If the file exists,
+// WriteFile fails with fs.ErrExist and does not change it.
 func WriteFile(path string, k Key) error {
 	if k.zero() {
 		return ErrNotKey
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("key file %s: it is there already; whoever has its key needs it, so it is not overwritten: %w", path, fs.ErrExist)
+		return fmt.Errorf("key file %s: %w; it is not overwritten, because other machines may use its key; choose another name or delete it first", path, fs.ErrExist)
 	}
 	if err != nil {
 		return fmt.Errorf("key file %s: %w", path, reason(err))
@@ -70,7 +69,7 @@ func WriteFile(path string, k Key) error {
 	return nil
 }
 
-// reason is err without the path, which the caller says.
+// reason returns err without the path, which the caller adds.
 func reason(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -15,35 +15,33 @@ import (
 )
 
 var (
-	// ErrOtherKey is what errors.Is finds where the other side shows a
-	// certificate that was not made from the own Key.
-	ErrOtherKey = errors.New("it has another key")
-	// ErrOtherPeer is what errors.Is finds where another process answers than
-	// the one that was meant.
+	// ErrOtherKey means that the peer's certificate was not made from our Key.
+	ErrOtherKey = errors.New("it uses a different key")
+	// ErrOtherPeer means that a different process answered than the one dialled.
 	ErrOtherPeer = errors.New("another process answered")
-	// ErrClock is what errors.Is finds where a certificate is not valid now.
-	// Processes make theirs when they start, valid from the day before.
-	ErrClock = errors.New("the clocks of the two machines differ by more than a day")
+	// ErrClock means that the peer's certificate is not valid now. Processes issue their
+	// certificates when they start, valid from the day before.
+	ErrClock = errors.New("the clocks of the two machines differ by more than a day; correct them")
 )
 
 const (
-	skew     = 24 * time.Hour       // that clocks may differ
-	lifetime = 5 * 365 * skew       // of a certificate: longer than any process
-	version  = tls.VersionTLS13     // of TLS, the only one
-	authName = "ringtrain key (CA)" // the authority's name; it says nothing about the Key
+	skew     = 24 * time.Hour       // largest permitted difference between clocks
+	lifetime = 5 * 365 * skew       // of a certificate; longer than any process runs
+	version  = tls.VersionTLS13     // the only TLS version
+	authName = "ringtrain key (CA)" // name of the authority; reveals nothing about the Key
 )
 
-// An Identity is who one start of a process is, and the means to prove it to
-// processes with the same Key. It is immutable: use it from anywhere.
+// An Identity identifies one start of a process and can prove it to processes with the
+// same Key. It is immutable and safe for concurrent use.
 type Identity struct {
 	roots  *x509.CertPool
 	own    tls.Certificate
 	server *tls.Config
 }
 
-// Identity makes the certificate of one start of a process: a fresh Ed25519
-// key pair, with name and nonce in what the authority of the Key signs. name
-// is valid UTF-8 and not empty.
+// Identity makes the certificate for one start of a process: a fresh Ed25519 key
+// pair, with name and nonce signed by the Key's authority. name must be valid UTF-8
+// and not empty.
 func (k Key) Identity(name string, nonce uint64) (*Identity, error) {
 	if name == "" {
 		return nil, errors.New("secret: an identity needs a name")
@@ -54,7 +52,7 @@ func (k Key) Identity(name string, nonce uint64) (*Identity, error) {
 	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("secret: no randomness: %w", err)
+		return nil, fmt.Errorf("secret: cannot read random bytes: %w", err)
 	}
 	now := time.Now()
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
@@ -73,12 +71,12 @@ func (k Key) Identity(name string, nonce uint64) (*Identity, error) {
 		_, _, err := id.peer(cs)
 		return err
 	})
-	id.server.ClientAuth = tls.RequireAnyClientCert // and VerifyConnection looks at it
+	id.server.ClientAuth = tls.RequireAnyClientCert // VerifyConnection checks it
 	return id, nil
 }
 
-// authority is the certificate authority of a Key. All who have the Key make
-// the same, so nobody has to hand it round.
+// authority returns the certificate authority of a Key. All holders of the Key derive the
+// same one, so it is never transmitted.
 func (k Key) authority() (*x509.Certificate, crypto.Signer, error) {
 	seed, err := k.derive("ringtrain v1 authority")
 	if err != nil {
@@ -89,11 +87,11 @@ func (k Key) authority() (*x509.Certificate, crypto.Signer, error) {
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: authName},
 		NotBefore:             time.Unix(0, 0),
-		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // RFC 5280: never
+		NotAfter:              time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // RFC 5280: no expiry
 		KeyUsage:              x509.KeyUsageCertSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // no other authority below it
+		MaxPathLenZero:        true, // no intermediate authorities
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
 	if err != nil {
@@ -106,12 +104,14 @@ func (k Key) authority() (*x509.Certificate, crypto.Signer, error) {
 	return c, signer, nil
 }
 
-// Server is for accepting connections (tls.Server). The handshake fails with
-// [ErrOtherKey] unless the dialler has the same Key; [Peer] tells who it is.
+// Server returns the configuration for accepting connections (tls.Server). The handshake
+// fails with [ErrOtherKey] unless the dialler has the same Key. Afterwards [Peer] tells
+// who the dialler is.
 func (id *Identity) Server() *tls.Config { return id.server }
 
-// Client is for dialling (tls.Client) one start of one process. The handshake
-// fails with [ErrOtherKey] or [ErrOtherPeer] where somebody else answers.
+// Client returns the configuration for dialling (tls.Client) one start of one
+// process. The handshake fails with [ErrOtherKey] or [ErrOtherPeer] if a different
+// process answers.
 func (id *Identity) Client(name string, nonce uint64) *tls.Config {
 	return id.config(func(cs tls.ConnectionState) error {
 		gotName, gotNonce, err := id.peer(cs)
@@ -121,15 +121,15 @@ func (id *Identity) Client(name string, nonce uint64) *tls.Config {
 		case gotName != name:
 			return fmt.Errorf("%w: this is %s, not %s", ErrOtherPeer, gotName, name)
 		case gotNonce != nonce:
-			return fmt.Errorf("%w: %s has been started again since", ErrOtherPeer, name)
+			return fmt.Errorf("%w: %s was started again since", ErrOtherPeer, name)
 		}
 		return nil
 	})
 }
 
-// config has what both sides do alike. The names that crypto/tls knows how to
-// check are those of hosts, so it is told to check nothing: verify, which it
-// calls in every handshake, checks everything.
+// config returns what both sides have in common. The names that crypto/tls can check are
+// host names, so its own verification is off. It calls verify in every handshake, which
+// checks everything.
 func (id *Identity) config(verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:                  version,
@@ -137,15 +137,15 @@ func (id *Identity) config(verify func(tls.ConnectionState) error) *tls.Config {
 		Certificates:                []tls.Certificate{id.own},
 		InsecureSkipVerify:          true,
 		VerifyConnection:            verify,
-		SessionTicketsDisabled:      true, // Links are few and long
-		DynamicRecordSizingDisabled: true, // a message is wanted whole, no browser waits for its first bytes
+		SessionTicketsDisabled:      true, // Links are few and long-lived
+		DynamicRecordSizingDisabled: true, // messages are wanted whole, so small first records gain nothing
 	}
 }
 
-// peer verifies the certificate of the other side and tells whose it is.
+// peer verifies the certificate of the other side and returns its name and nonce.
 func (id *Identity) peer(cs tls.ConnectionState) (name string, nonce uint64, err error) {
 	if len(cs.PeerCertificates) != 1 {
-		return "", 0, fmt.Errorf("%w: it shows %d certificates, not 1", ErrOtherKey, len(cs.PeerCertificates))
+		return "", 0, fmt.Errorf("%w: it presents %d certificates instead of 1", ErrOtherKey, len(cs.PeerCertificates))
 	}
 	_, err = cs.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: id.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	var invalid x509.CertificateInvalidError
@@ -158,9 +158,9 @@ func (id *Identity) peer(cs tls.ConnectionState) (name string, nonce uint64, err
 	return Peer(cs)
 }
 
-// Peer tells whom the certificate of the other side names. It says so of
-// connections whose handshake went well under [Identity.Server] or
-// [Identity.Client]; of others it says what anybody may have made up.
+// Peer returns the name and nonce in the certificate of the other side. They are proven
+// only if the handshake succeeded under [Identity.Server] or [Identity.Client]; otherwise
+// anybody may have made them up.
 func Peer(cs tls.ConnectionState) (name string, nonce uint64, err error) {
 	if len(cs.PeerCertificates) == 0 {
 		return "", 0, ErrOtherKey
@@ -168,7 +168,7 @@ func Peer(cs tls.ConnectionState) (name string, nonce uint64, err error) {
 	subject := cs.PeerCertificates[0].Subject
 	nonce, err = strconv.ParseUint(subject.SerialNumber, 16, 64)
 	if err != nil || subject.CommonName == "" {
-		return "", 0, fmt.Errorf("%w: its certificate names nobody", ErrOtherPeer)
+		return "", 0, fmt.Errorf("%w: its certificate contains no name", ErrOtherPeer)
 	}
 	return subject.CommonName, nonce, nil
 }

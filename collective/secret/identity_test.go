@@ -25,7 +25,8 @@ func identity(t testing.TB, k secret.Key, name string, nonce uint64) *secret.Ide
 	return id
 }
 
-// meet lets two sides shake hands; each says whom it met.
+// meet runs a handshake between two sides. It returns whom the server met and
+// both errors.
 func meet(t *testing.T, server, client *tls.Config) (met string, ofServer, ofClient error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -53,7 +54,7 @@ func meet(t *testing.T, server, client *tls.Config) (met string, ofServer, ofCli
 	}()
 	ofClient = c.Handshake()
 	if ofClient == nil {
-		_, ofClient = io.ReadFull(c, make([]byte, 5)) // in TLS 1.3 the server judges after the client
+		_, ofClient = io.ReadFull(c, make([]byte, 5)) // in TLS 1.3 the server checks after the client
 	}
 	_ = b.Close()
 	ofServer = <-done
@@ -93,7 +94,7 @@ func TestOtherKey(t *testing.T) {
 	require.Error(t, ofServer)
 	require.ErrorIs(t, ofClient, secret.ErrOtherKey)
 
-	// A dialler that does not mind with whom it speaks is found by the server.
+	// The server refuses a dialler that does not check whom it talks to.
 	careless := b.Client("a", 1)
 	careless.VerifyConnection = nil
 	_, ofServer, ofClient = meet(t, a.Server(), careless)
@@ -101,7 +102,7 @@ func TestOtherKey(t *testing.T) {
 	require.Error(t, ofClient)
 	careless.Certificates = nil
 	_, ofServer, ofClient = meet(t, a.Server(), careless)
-	require.Error(t, ofServer, "no certificate at all")
+	require.Error(t, ofServer, "no certificate")
 	require.Error(t, ofClient)
 	careless = b.Client("a", 1)
 	careless.MinVersion, careless.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
@@ -109,8 +110,8 @@ func TestOtherKey(t *testing.T) {
 	require.ErrorContains(t, ofServer, "version")
 }
 
-// forge makes a certificate for "a" and nonce 1 that the own key of signed by
-// vouches for, or one that nobody does.
+// forge makes a certificate for "a" with nonce 1, signed by parent or, if parent is
+// nil, by itself.
 func forge(t *testing.T, parent *tls.Certificate, change func(*x509.Certificate)) *tls.Config {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
@@ -131,14 +132,14 @@ func forge(t *testing.T, parent *tls.Certificate, change func(*x509.Certificate)
 		ClientAuth: tls.RequestClientCert, InsecureSkipVerify: true}
 }
 
-// A process may prove who it is, and nothing else: neither for others nor with
-// a certificate that looks right.
+// A process can prove its own identity and nothing else. It cannot sign for others, nor
+// use a certificate that only looks right.
 func TestForgery(t *testing.T) {
 	k := key(t)
 	good := identity(t, k, "b", 2)
 	process := good.Server().Certificates[0]
 	for name, server := range map[string]*tls.Config{
-		"by itself":    forge(t, nil, nil),
+		"self-signed":  forge(t, nil, nil),
 		"by a process": forge(t, &process, nil),
 		"as authority": forge(t, nil, func(c *x509.Certificate) {
 			c.Subject, c.IsCA, c.BasicConstraintsValid = pkix.Name{CommonName: "ringtrain key (CA)"}, true, true

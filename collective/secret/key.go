@@ -12,28 +12,28 @@ import (
 	"strings"
 )
 
-// Size is the number of bytes of a Key.
+// Size is the number of bytes in a Key.
 const Size = 32
 
-// A Key is what the processes of a job have in common and nobody else knows.
-// The zero value is no key. Printing one, by any verb of fmt or by log/slog,
-// does not show it; only Text does.
+// A Key is the secret that the processes of a job share. The zero value is not a
+// valid key. Printing a Key, with any verb of fmt or with log/slog, does not reveal
+// it; only Text does.
 type Key struct{ b [Size]byte }
 
-// New draws a Key.
+// New returns a random Key.
 func New() (Key, error) {
 	var k Key
 	if _, err := rand.Read(k.b[:]); err != nil {
-		return Key{}, fmt.Errorf("secret: no randomness: %w", err)
+		return Key{}, fmt.Errorf("secret: cannot read random bytes: %w", err)
 	}
 	return k, nil
 }
 
-// ErrNotKey is what errors.Is finds where a text is not that of a Key.
+// ErrNotKey means that a text is not a Key.
 var ErrNotKey = errors.New("not a key: it must be 32 bytes as base64 (44 characters) or hex (64)")
 
-// ParseKey reads the text form of a Key: base64, as Text writes it, or hex.
-// Space around it does not matter. The error does not contain the text.
+// ParseKey reads the text form of a Key: base64, as Text writes it, or hex. It ignores
+// surrounding space. The error does not contain the text.
 func ParseKey(text string) (Key, error) {
 	var k Key
 	text = strings.TrimSpace(text)
@@ -47,28 +47,28 @@ func ParseKey(text string) (Key, error) {
 	}
 	copy(k.b[:], b)
 	if k.zero() {
-		return Key{}, fmt.Errorf("%w, and not all zero", ErrNotKey)
+		return Key{}, fmt.Errorf("%w, and not all zeros", ErrNotKey)
 	}
 	return k, nil
 }
 
-// Text is the Key itself, as 44 characters of base64. It is for the file that
-// keeps it and for nothing else.
+// Text returns the Key itself, as 44 characters of base64. Use it only for the file that
+// stores the Key.
 func (k Key) Text() string { return base64.StdEncoding.EncodeToString(k.b[:]) }
 
-// String does not show the Key.
+// String does not reveal the Key.
 func (k Key) String() string { return "a secret key" }
 
-// Format does not show the Key either, whatever the verb.
+// Format does not reveal the Key either, whatever the verb.
 func (k Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, k.String()) }
 
-// GossipKey is the key of the gossip: 32 bytes, for AES-256.
+// GossipKey returns the key that encrypts gossip: 32 bytes, for AES-256.
 func (k Key) GossipKey() ([]byte, error) { return k.derive("ringtrain v1 gossip") }
 
 func (k Key) zero() bool { return k == Key{} }
 
-// derive makes 32 bytes for one use. What they are says nothing about the Key
-// or about what is derived for other uses.
+// derive returns 32 bytes for one purpose. They reveal nothing about the Key or about
+// other derived keys.
 func (k Key) derive(use string) ([]byte, error) {
 	if k.zero() {
 		return nil, ErrNotKey

@@ -43,8 +43,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// Whatever is done with a Key but Text, it is not seen.
-func TestKeyIsNotShown(t *testing.T) {
+// Nothing but Text reveals a Key.
+func TestKeyIsNotRevealed(t *testing.T) {
 	k, err := secret.ParseKey(text)
 	require.NoError(t, err)
 	var out bytes.Buffer
@@ -68,15 +68,15 @@ func TestKeyIsNotShown(t *testing.T) {
 	require.Contains(t, out.String(), "a secret key")
 }
 
-// What is derived never changes, or processes of two versions would not meet;
-// it differs for each use and is not the Key.
-func TestDerived(t *testing.T) {
+// Derived keys must never change, or processes of two versions could not connect. They
+// differ by purpose and from the Key.
+func TestDerivedKeys(t *testing.T) {
 	k, err := secret.ParseKey(text)
 	require.NoError(t, err)
 	gossip, err := k.GossipKey()
 	require.NoError(t, err)
 	require.Len(t, gossip, 32)
-	require.Equal(t, "656e4058", hex.EncodeToString(gossip[:4]), "as HKDF of RFC 5869 without salt, computed by another program")
+	require.Equal(t, "656e4058", hex.EncodeToString(gossip[:4]), "HKDF of RFC 5869 without salt, computed by another program")
 	other, err := key(t).GossipKey()
 	require.NoError(t, err)
 	require.NotEqual(t, gossip, other)
@@ -101,12 +101,12 @@ func TestFile(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrExist)
 	got, err = secret.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, k, got, "it is as it was")
+	require.Equal(t, k, got, "the file must not change")
 
 	_, err = secret.ReadFile(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	_, err = secret.ReadFile(dir)
-	require.ErrorContains(t, err, "not a file")
+	require.ErrorContains(t, err, "not a regular file")
 	require.Error(t, secret.WriteFile(filepath.Join(dir, "none", "key"), k))
 	corrupt := filepath.Join(dir, "corrupt")
 	require.NoError(t, os.WriteFile(corrupt, []byte(k.Text()[:30]), 0o600))
@@ -121,7 +121,7 @@ func TestFile(t *testing.T) {
 
 func TestLooseFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("windows does not keep who may read a file in its mode")
+		t.Skip("Windows does not store permissions in the file mode")
 	}
 	path := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, secret.WriteFile(path, key(t)))

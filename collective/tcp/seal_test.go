@@ -60,7 +60,7 @@ func TestRefusalsOfKeys(t *testing.T) {
 		from tcp.Identity
 		says string
 	}{
-		"another key":       {sealed[0], listenAs(t, 2, prover(t))[1].id, "it has another key"},
+		"another key":       {sealed[0], listenAs(t, 2, prover(t))[1].id, "it uses a different key"},
 		"none to a key":     {sealed[0], plain[1].id, "it has a key, and this process has none"},
 		"a key to none":     {plain[0], sealed[1].id, "it has no key, and this process has one"},
 		"not the one meant": {sealed[1], sealed[0].id, "this is n/1, not n/0"},

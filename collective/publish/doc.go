@@ -1,9 +1,9 @@
-// Package publish stores words that others read without waiting until they can
-// see them, and loads words after everything else.
+// Package publish stores words that others read, without waiting until the stores are
+// visible, and loads words after all earlier loads.
 //
-// sync/atomic's stores wait for that on amd64, by a locked instruction, and for
-// every store before them: after one to a line that another core holds that is
-// 100 ns and more, in which the processor does not even begin to load what comes
-// next. What a call over shared memory costs is little more than one such way, so
-// it must not go there and back before it looks at the others.
+// The stores of sync/atomic use a locked instruction on amd64. It waits until this store
+// and all earlier ones are visible to others, and the processor starts no later load
+// before that. If another core holds the cache line, this takes 100 ns or more. A call
+// over shared memory takes little more than one such delay, so it must not wait for its
+// own stores before it loads those of the others.
 package publish

@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
-// Who sees a word sees what was stored before it.
+// A reader that sees a word also sees everything stored before it.
 func TestPublishedInOrder(t *testing.T) {
 	const rounds = 200_000
 	var data, flag publish.Word
@@ -28,8 +28,8 @@ func TestPublishedInOrder(t *testing.T) {
 	writer.Wait()
 }
 
-// Of two that store one word each, and then look at the other's, one sees it at
-// least, if there is a Fence between.
+// If two sides each store one word, call Fence and then load the other's word, at least
+// one of them sees the other's store.
 func TestFence(t *testing.T) {
 	const rounds = 1 << 18
 	var words, saw [2][]uint64

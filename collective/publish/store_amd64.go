@@ -4,18 +4,18 @@ package publish
 
 import "sync/atomic"
 
-// Store stores value after all that was stored before it, as
-// [sync/atomic.StoreUint64] does; a load that comes after it may be done before
-// others can see it. Two words of which each side stores one and then loads the
-// other's want sync/atomic, or [Fence] between.
+// Store stores value after everything stored before it, like
+// [sync/atomic.StoreUint64]. Unlike that, it does not delay later loads until others
+// can see value. If two sides each store one word and then load the other's, use
+// sync/atomic, or call [Fence] in between.
 //
 //go:noescape
 func Store(word *uint64, value uint64)
 
-// Fence waits until others can see what was stored.
+// Fence waits until others can see all earlier stores.
 func Fence()
 
-// LoadLast loads a word after all that was loaded before it, of whatever kind. If
-// it does not yet see what somebody has added by [sync/atomic.AddUint64], those
-// loads have seen nothing that was stored after that.
+// LoadLast loads a word after all earlier loads, of any kind. If the result does not yet
+// include another side's [sync/atomic.AddUint64], the earlier loads have seen nothing
+// that the other side stored after that addition.
 func LoadLast(word *uint64) uint64 { return atomic.LoadUint64(word) }

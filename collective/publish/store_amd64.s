@@ -12,5 +12,5 @@ TEXT ·Store(SB), NOSPLIT, $0-16
 // func Fence()
 TEXT ·Fence(SB), NOSPLIT, $0-0
 	LOCK
-	ORL $0, 0(SP) // quicker than MFENCE
+	ORL $0, 0(SP) // faster than MFENCE
 	RET

@@ -65,7 +65,7 @@ func TestRatesAreThincs(t *testing.T) {
 @optimizers = "SGD.v1"
 learn_rate = {"@schedules": "slanted_triangular.v1", "max_rate": 1, "num_steps": 20, "ratio": 4.5}
 `))
-	require.ErrorContains(t, err, "optimizer.learn_rate.ratio: a whole number is expected, got 4.5")
+	require.ErrorContains(t, err, "optimizer.learn_rate.ratio: expected a whole number, got 4.5")
 }
 
 // Every argument and function says what it is for.

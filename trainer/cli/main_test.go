@@ -201,7 +201,7 @@ func TestUsageErrors(t *testing.T) {
 		{`did you mean "batch_size"?`, []string{"train", config(t), "--training.batchsize", "3"}},
 		{`did you mean "training"?`, []string{"train", config(t), "--trainin.batch_size", "3"}},
 		{"at least 1", []string{"train", config(t), "--training.batch_size", "0"}},
-		{"a whole number is expected", []string{"train", config(t), "--training.batch_size", "x"}},
+		{"expected a whole number", []string{"train", config(t), "--training.batch_size", "x"}},
 		{"more rows in a step than the data", []string{"train", config(t), "--training.batch_size", "20001"}},
 		{"dropout rate is 1.5", []string{"train", config(t), "--model.dropout", "1.5"}},
 		{`no "foo.v1"`, []string{"train", config(t), "--model.@layers", "foo.v1"}},

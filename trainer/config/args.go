@@ -1,21 +1,21 @@
 package config
 
-// Args are the arguments of one call of a registered function, checked and with
-// defaults filled in. Its accessors need the name and type that the function's
-// Params declare; what they do not declare reads as zero and fails the call, with a message
-// for the author of the function.
+// Args are the arguments of one call of a registered function, already checked and with
+// defaults filled in. Accessors must use a name and type that the function's Params
+// declare. Otherwise they return zero and the call fails, with a message for the author of
+// the function.
 type Args struct {
 	block *block
 }
 
-// block is a call being made.
+// block is a call in progress.
 type block struct {
-	path   string // of the section
+	path   string // path of the section
 	call   string // "layers -> name"
 	pos    Pos    // of the line that names the function
 	params []Param
-	values map[string]any // by parameter, defaults included
-	given  map[string]Pos // by parameter, what the config sets
+	values map[string]any // by parameter, including defaults
+	given  map[string]Pos // by parameter, only those that the config sets
 	misuse phrase
 }
 
@@ -31,8 +31,8 @@ func (a Args) Bool(name string) bool { return arg[bool](a, name, Bool) }
 // String returns an argument of type String; "" for null.
 func (a Args) String(name string) string { return arg[string](a, name, String) }
 
-// List returns an argument of type List, or the positional arguments by the name of the
-// variadic parameter; nil for null and for none.
+// List returns an argument of type List, or the positional arguments if name is the
+// variadic parameter; nil for null and for no arguments.
 func (a Args) List(name string) []any { return arg[[]any](a, name, List) }
 
 // Value returns an argument of any type, nil for null.
@@ -43,13 +43,14 @@ func (a Args) Value(name string) any {
 	return a.block.values[name]
 }
 
-// Has says whether the config sets an argument, even if to null.
+// Has reports whether the config sets an argument, even to null.
 func (a Args) Has(name string) bool {
 	_, ok := a.block.given[name]
 	return ok
 }
 
-// Pos returns the line that sets an argument; that of the block when its default holds.
+// Pos returns the line that sets an argument, or the line of the block if the argument has
+// its default.
 func (a Args) Pos(name string) Pos {
 	if pos, ok := a.block.given[name]; ok {
 		return pos
@@ -57,8 +58,8 @@ func (a Args) Pos(name string) Pos {
 	return a.block.pos
 }
 
-// Errorf returns an error about an argument, for Make to return: the line that
-// sets it, the path of the argument, and the text.
+// Errorf returns an error about an argument, for Make to return. It names the line that
+// sets the argument and the argument's path.
 func (a Args) Errorf(name, format string, args ...any) error {
 	return fail(a.Pos(name), "%s: %s", join(a.block.path, name), phrasef(format, args...))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// values are what confection 1.3.4 makes of y under [x], below the section that
-// TestValuesAreConfections writes. They were printed by it.
+// values lists values of y under [x], below the section in TestValuesEqualConfection, as
+// printed by confection 1.3.4.
 var values = []struct{ raw, want string }{
 	{`[1, ${b.w}, 3]`, `"[1, word, 3]"`},
 	{`[1, "${b.w}", 3]`, `[1, "word", 3]`},
@@ -39,7 +39,7 @@ var values = []struct{ raw, want string }{
 	{`x = ${b.w}`, `"x = word"`},
 }
 
-func TestValuesAreConfections(t *testing.T) {
+func TestValuesEqualConfection(t *testing.T) {
 	const b = "[b]\nn = 2\nw = \"word\"\nyes = \"true\"\nfive = \"5\"\nf = 1e6\nl = [1, 2]\nwords = [\"a\", \"b\"]\no = {\"k\": 1}\n[b.s]\nd = true\n[x]\n"
 	for _, c := range values {
 		_, got, _ := strings.Cut(parse(t, b+"y = "+c.raw).Text(), "[x]\n")
@@ -47,8 +47,8 @@ func TestValuesAreConfections(t *testing.T) {
 	}
 }
 
-// Whole texts, and what confection 1.3.4 makes of them.
-func TestTextsAreConfections(t *testing.T) {
+// Whole texts parse as in confection 1.3.4.
+func TestTextsEqualConfection(t *testing.T) {
 	for text, want := range map[string]string{
 		"[training] # basics\nx = 1":                         `{"training": {"x": 1}}`,
 		"[training] basics\nx = 1":                           `{"training": {"x": 1}}`,
@@ -61,36 +61,36 @@ func TestTextsAreConfections(t *testing.T) {
 	}
 }
 
-// Ours are stricter here: confection 1.3.4 refuses the first four too, and reads the
-// others in ways that nobody means.
+// We are stricter in these cases. confection 1.3.4 also rejects the first four, and reads
+// the others in ways that nobody intends.
 func TestStricterThanConfection(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nx = \"${b}\"\n[b]":                      "test.cfg:2: x uses the section variable ${b} inside a string",
 		"[a]\nx = ${b}\ny = \"is ${x}\"\n[b]":         "test.cfg:3: y uses the section variable ${x} inside a string",
 		"[a]\nx = [${b}]\ny = \"is ${x}\"\n[b]":       "test.cfg:3: y uses the section variable ${x}",
 		"[a]\nx = {\"k\": ${b}}\ny = is ${x}\n[b]":    "test.cfg:3: y uses the section variable ${x}",
-		"[training] # see [1]\nx = 1":                 "test.cfg:1: [training] # see [1]: the text behind the section header has a bracket; delete it",
+		"[training] # see [1]\nx = 1":                 "test.cfg:1: [training] # see [1]: the text after the section header contains a bracket; delete it",
 		"[ training ]\nx = 1":                         "test.cfg:1: [ training ] is not a section name",
 		"[a]\nx = {\"k\": 1, \"k\": 2}":               `the object has "k" twice`,
-		"[a]\nx = 18446744073709551616":               "test.cfg:2: x: the whole number 18446744073709551616 is beyond 64 bits",
-		"[a]\nx = [-9223372036854775809]":             "is beyond 64 bits; write it in quotes, or with a decimal point",
+		"[a]\nx = 18446744073709551616":               "test.cfg:2: x: the whole number 18446744073709551616 does not fit into 64 bits",
+		"[a]\nx = [-9223372036854775809]":             "does not fit into 64 bits; write it in quotes, or with a decimal point",
 		"[a]\nx = 1e400":                              "test.cfg:2: x: the number 1e400 is too large",
-		"[a]\nx = \"\\ud800\"":                        "has half of a pair of surrogates",
-		"[a]\nx = {\"\\udc00\": 1}":                   "has half of a pair of surrogates",
-		"[a]\nx = 18446744073709551615\ny = [${a.x":   "test.cfg:3: y = [${a.x: a dollar sign begins a reference",
-		"[a]\nx = 1\n[b] # one\ny = 2\n[a]   # again": "test.cfg:5: section [a] is there already",
+		"[a]\nx = \"\\ud800\"":                        "contains an unpaired surrogate",
+		"[a]\nx = {\"\\udc00\": 1}":                   "contains an unpaired surrogate",
+		"[a]\nx = 18446744073709551615\ny = [${a.x":   "test.cfg:3: y = [${a.x: a dollar sign starts a reference",
+		"[a]\nx = 1\n[b] # one\ny = 2\n[a]   # again": "test.cfg:5: section [a] is already defined",
 	} {
 		_, err := config.Parse("test.cfg", text, nil)
 		require.ErrorContains(t, err, want, text)
 	}
-	for text, want := range map[string]string{ // numbers there, in no JSON
+	for text, want := range map[string]string{ // numbers in confection, but not JSON
 		"[a]\nx = NaN": `{"a": {"x": "NaN"}}`, "[a]\nx = [-Infinity]": `{"a": {"x": "[-Infinity]"}}`,
-		// The quotes of a value that is put in; 1.3.4 leaves them as they are.
+		// We escape quotes in an inserted value; confection 1.3.4 does not.
 		"[a]\nq = \"a\\\"b\"\nx = \"say ${q}\"": `{"a": {"q": "a\"b", "x": "say a\"b"}}`,
 		"[a]\nl = [\"w\"]\nx = [${l}]":          `{"a": {"l": ["w"], "x": [["w"]]}}`,
 		"[a]\nn = 1\nx = [\"${n}\", \"${n}\"]":  `{"a": {"n": 1, "x": ["1", "1"]}}`,
 		"[a]\nx = \"\\ud83d\\ude00 \\ufffd\"":   `{"a": {"x": "😀 �"}}`,
-		"[a]\nx = \"\\ufffd \\ud800\"":          `{"a": {"x": "� �"}}`, // not worth finding
+		"[a]\nx = \"\\ufffd \\ud800\"":          `{"a": {"x": "� �"}}`, // not detected
 	} {
 		require.JSONEq(t, want, compact(t, text), text)
 	}
@@ -107,19 +107,19 @@ func TestNumbersOf64Bits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "18446744073709551615", s)
 	_, err = c.Int("a.x", 0)
-	require.ErrorContains(t, err, "test.cfg:2: a.x: a whole number of at most 9223372036854775807 is expected, got 18446744073709551615")
+	require.ErrorContains(t, err, "test.cfg:2: a.x: expected a whole number of at most 9223372036854775807, got 18446744073709551615")
 }
 
-func TestWhatIsProbablyNotMeantIsWarnedOf(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	c := parse(t, "[a] x = 1\nv = \"w\"\ny = [1, ${v}]\n[b] ; fine\nz = [no list]\n[c]# fine")
 	require.Equal(t, []string{
-		"test.cfg:1: [a] x = 1: the text behind the section header is ignored; write it on a line of its own",
-		`test.cfg:3: [1, ${v}] is a string, not a list or an object: a reference to a string needs quotes in it, as ["${section.key}"]`,
+		"test.cfg:1: [a] x = 1: the text after the section header is ignored; write it on a line of its own",
+		`test.cfg:3: [1, ${v}] is a string, not a list or an object; put quotes around references to strings, as in ["${section.key}"]`,
 	}, c.Warnings())
 }
 
-// Before, each dollar sign had the rest of the value searched: 19 s for a million
-// pairs, over a minute for these.
+// A quadratic version took 19 s for a million pairs of dollar signs, and over a
+// minute for these.
 func TestDollarsTakeLinearTime(t *testing.T) {
 	const pairs = 2_000_000
 	c := parse(t, "[a]\nx = "+strings.Repeat("$$", pairs))

@@ -1,6 +1,6 @@
-// Package config reads the configuration language of Thinc and spaCy (".cfg"):
-// sections of keys whose values are JSON, references between them, and
-// blocks that name a registered function and its arguments.
+// Package config reads the configuration language of Thinc and spaCy (".cfg"): sections
+// of keys whose values are JSON, references between values, and blocks that name a
+// registered function and its arguments.
 //
 //	[training]
 //	batch_size = 128
@@ -9,14 +9,15 @@
 //	@layers = "relu_relu_softmax.v1"
 //	hidden_width = ${training.batch_size}
 //
-// The way of a text is: lines to sections (Python's configparser, strict), command-line
-// overrides into the raw values, ${...} references, then each value as JSON or
-// else as a string. [Parse] does all of that and gives a [Config], an immutable tree
-// whose every value knows the line it came from. [Registry.Resolve] then turns
-// blocks with a key such as @layers into what the registered function makes of them.
+// Parsing takes four steps: split lines into sections (as Python's configparser does in
+// strict mode), apply command-line overrides to the raw values, expand ${...} references,
+// and read each value as JSON, or as a string if it is not JSON. [Parse] does all of that
+// and returns a [Config], an immutable tree in which every value knows its line.
+// [Registry.Resolve] then replaces each block that has a key such as @layers with the
+// result of the registered function.
 //
-// Every mistake is an [*Error]: one line that begins with file:line, says what is
-// wrong there and what to do.
+// Every mistake is an [*Error]: one line that starts with file:line and says what is
+// wrong and what to do.
 package config
 
 import (
@@ -27,23 +28,23 @@ import (
 	"unicode/utf8"
 )
 
-// maxFile is the longest text that is read, in bytes.
+// maxFile is the largest text that Parse accepts, in bytes.
 const maxFile = 16 << 20
 
-// Config is a parsed configuration: a tree of sections after overrides and
-// interpolation. It does not change, and may be used by several goroutines.
+// Config is a parsed configuration: a tree of sections, after overrides and
+// interpolation. It is immutable and safe for concurrent use.
 type Config struct {
 	name     string
 	root     *Section
 	warnings []string
 }
 
-// Parse reads a configuration text. name is what errors call it, usually the
-// file's path. Overrides replace or add raw values before references are followed,
-// so that ${paths.train} follows an override of paths.train.
+// Parse reads a configuration text. name identifies it in errors, usually the file's
+// path. Overrides replace or add raw values before references are expanded, so that
+// ${paths.train} uses an override of paths.train.
 func Parse(name, text string, overrides []Override) (*Config, error) {
 	if len(text) > maxFile {
-		return nil, fail(Pos{Source: name}, "the text is longer than the %d MiB that are read", maxFile>>20)
+		return nil, fail(Pos{Source: name}, "the text is longer than the limit of %d MiB; is it a config file?", maxFile>>20)
 	}
 	if !utf8.ValidString(text) {
 		return nil, fail(Pos{Source: name}, "not UTF-8 text; is it a config file?")
@@ -82,12 +83,12 @@ func Load(path string, overrides []Override) (*Config, error) {
 	return Parse(path, string(text), overrides)
 }
 
-// Name returns what the configuration was called when it was parsed.
+// Name returns the name that was given to Parse.
 func (c *Config) Name() string { return c.name }
 
-// Root returns the tree: a section whose entries are the top-level sections.
+// Root returns the root of the tree: a section whose entries are the top-level sections.
 func (c *Config) Root() *Section { return c.root }
 
-// Warnings returns what is legal but probably not meant, one line each, as single quotes
-// around a value.
+// Warnings returns one line for each thing that is legal but probably a mistake, such as
+// a value in single quotes.
 func (c *Config) Warnings() []string { return append([]string(nil), c.warnings...) }

@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// notebook is the config of the Thinc notebook on parallel training with Ray.
+// notebook is the config from the Thinc notebook on parallel training with Ray.
 const notebook = `
 [training]
 iterations = 200
@@ -34,7 +34,7 @@ object_store_memory = 3000000000
 num_cpus = 2
 `
 
-// parse fails the test on an error.
+// parse parses text and fails the test on an error.
 func parse(t *testing.T, text string, o ...config.Override) *config.Config {
 	t.Helper()
 	c, err := config.Parse("test.cfg", text, o)
@@ -42,7 +42,7 @@ func parse(t *testing.T, text string, o ...config.Override) *config.Config {
 	return c
 }
 
-// compact returns the tree as a config text holds objects.
+// compact returns the tree on one line, as objects are written in a config.
 func compact(t *testing.T, text string, o ...config.Override) string {
 	t.Helper()
 	return string(parse(t, text, o...).JSON())
@@ -60,19 +60,19 @@ func TestNotebookConfig(t *testing.T) {
 
 func TestLinesFollowConfigparser(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"both delimiters, the first counts": {"[a]\nx = 1\ny: 2\nu = http://h\nw: a=b", `{"a":{"x":1,"y":2,"u":"http://h","w":"a=b"}}`},
-		"keys keep their case":              {"[a]\nX = 1\nx = 2", `{"a":{"X":1,"x":2}}`},
-		"comments":                          {"# c\n[a]\n  ; c\nx = 1 # not a comment\n", `{"a":{"x":"1 # not a comment"}}`},
-		"continuation":                      {"[a]\nx = [1,\n  2,\n\n  # c\n  3]\ny = one\n  two", `{"a":{"x":[1,2,3],"y":"one\ntwo"}}`},
-		"uniform indentation":               {"   [a]\n   x = 1\n   y = 2\n\n   [b]\n   z = 3", `{"a":{"x":1,"y":2},"b":{"z":3}}`},
-		"a header indented is a header":     {"[a]\n  [a.b]\n  x = 1", `{"a":{"b":{"x":1}}}`},
-		"empty sections":                    {"[components]\n\n[pretraining]", `{"components":{},"pretraining":{}}`},
-		"empty value":                       {"[a]\nx =\ny =   ", `{"a":{"x":"","y":""}}`},
-		"windows lines and a mark":          {"\ufeff[a]\r\nx = \"1\"\r\n", `{"a":{"x":"1"}}`},
-		"subsections go after keys":         {"[a.b]\nx = 1\n[a]\ny = 2", `{"a":{"y":2,"b":{"x":1}}}`},
-		"positional sections":               {"[m]\n[m.*.two]\nx = 2\n[m.*.one]\nx = 1", `{"m":{"*":{"two":{"x":2},"one":{"x":1}}}}`},
-		"positional list":                   {"[m]\n* = [0.05, 0.1]", `{"m":{"*":[0.05,0.1]}}`},
-		"an empty DEFAULT":                  {"[DEFAULT]\n[a]\nx=1", `{"a":{"x":1}}`},
+		"both delimiters, the first wins": {"[a]\nx = 1\ny: 2\nu = http://h\nw: a=b", `{"a":{"x":1,"y":2,"u":"http://h","w":"a=b"}}`},
+		"keys keep their case":            {"[a]\nX = 1\nx = 2", `{"a":{"X":1,"x":2}}`},
+		"comments":                        {"# c\n[a]\n  ; c\nx = 1 # not a comment\n", `{"a":{"x":"1 # not a comment"}}`},
+		"continuation":                    {"[a]\nx = [1,\n  2,\n\n  # c\n  3]\ny = one\n  two", `{"a":{"x":[1,2,3],"y":"one\ntwo"}}`},
+		"uniform indentation":             {"   [a]\n   x = 1\n   y = 2\n\n   [b]\n   z = 3", `{"a":{"x":1,"y":2},"b":{"z":3}}`},
+		"indented header":                 {"[a]\n  [a.b]\n  x = 1", `{"a":{"b":{"x":1}}}`},
+		"empty sections":                  {"[components]\n\n[pretraining]", `{"components":{},"pretraining":{}}`},
+		"empty value":                     {"[a]\nx =\ny =   ", `{"a":{"x":"","y":""}}`},
+		"Windows lines and a BOM":         {"\ufeff[a]\r\nx = \"1\"\r\n", `{"a":{"x":"1"}}`},
+		"subsections go after keys":       {"[a.b]\nx = 1\n[a]\ny = 2", `{"a":{"y":2,"b":{"x":1}}}`},
+		"positional sections":             {"[m]\n[m.*.two]\nx = 2\n[m.*.one]\nx = 1", `{"m":{"*":{"two":{"x":2},"one":{"x":1}}}}`},
+		"positional list":                 {"[m]\n* = [0.05, 0.1]", `{"m":{"*":[0.05,0.1]}}`},
+		"an empty DEFAULT":                {"[DEFAULT]\n[a]\nx=1", `{"a":{"x":1}}`},
 	} {
 		t.Run(name, func(t *testing.T) { require.JSONEq(t, c.want, compact(t, c.text)) })
 	}
@@ -97,7 +97,7 @@ func TestValuesAreJSONOrStrings(t *testing.T) {
 	require.Equal(t, "test.cfg:11", o.Pos().String())
 }
 
-func TestSingleQuotesAreWarnedOf(t *testing.T) {
+func TestSingleQuotesWarn(t *testing.T) {
 	c := parse(t, "[a]\nx = 'y'\nz = it's")
 	require.Len(t, c.Warnings(), 1)
 	require.Contains(t, c.Warnings()[0], "test.cfg:2: 'y' is in single quotes")

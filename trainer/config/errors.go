@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Pos is where a value was written.
+// Pos is the place where a value was written.
 type Pos struct {
 	Source string // the file, or the command-line option "--section.key"
-	Line   int    // from 1; 0 when the source has no lines
+	Line   int    // counted from 1; 0 if the source has no lines
 }
 
 // String returns source:line, or the source alone.
@@ -22,11 +22,11 @@ func (p Pos) String() string {
 	return fmt.Sprintf("%s:%d", p.Source, p.Line)
 }
 
-// Error is a mistake in a configuration, or in how it is used.
+// Error is a mistake in a configuration or in its use.
 type Error struct {
 	Pos Pos    // of the offending line
 	Msg string // what is wrong and what to do
-	Err error  // the cause, nil when there is none beneath
+	Err error  // the cause; may be nil
 }
 
 // Error returns one line, "file:line: what". Control characters are escaped.
@@ -35,15 +35,15 @@ func (e *Error) Error() string { return printable(e.Pos.String() + ": " + e.Msg)
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// A phrase is a part of a message that is ours, or was cut already.
+// A phrase is a part of a message that needs no clipping.
 type phrase string
 
-// fail makes an error. Strings among the arguments are what somebody wrote, and are cut.
+// fail returns an error. String arguments come from the config, so fail clips them.
 func fail(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Msg: string(phrasef(format, args...))}
 }
 
-// phrasef is Sprintf with long strings cut.
+// phrasef is Sprintf with long string arguments clipped.
 func phrasef(format string, args ...any) phrase {
 	short := make([]any, len(args))
 	for i, a := range args {
@@ -55,21 +55,21 @@ func phrasef(format string, args ...any) phrase {
 	return phrase(fmt.Sprintf(format, short...))
 }
 
-// longest is how much of a value a message repeats, in runes.
-const longest = 80
+// maxQuoted is the longest part of a value that a message repeats, in runes.
+const maxQuoted = 80
 
-// clip cuts a long text.
+// clip shortens a long text.
 func clip(s string) string {
 	n := 0
 	for i := range s {
-		if n++; n > longest {
+		if n++; n > maxQuoted {
 			return s[:i] + "..."
 		}
 	}
 	return s
 }
 
-// printable escapes what a terminal would act on, and what is not text.
+// printable escapes control characters and invalid text.
 func printable(s string) string {
 	var b strings.Builder
 	for i, r := range s {

@@ -13,9 +13,9 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"promise at the top":      {"[@layers]\nx = 1", "test.cfg:1: the top level of a config cannot be a reference to a registered function"},
+		"call at the top":         {"[@layers]\nx = 1", "test.cfg:1: the top level of a config cannot be a reference to a registered function"},
 		"no parent":               {"[modle]\n[model.layers]", `test.cfg:2: section [model.layers] has no parent: section [model] is not defined; did you mean "modle"?`},
-		"no parent, no idea":      {"[x]\n[model.layers]", "section [model] is not defined; write that line above it"},
+		"no similar parent":       {"[x]\n[model.layers]", "section [model] is not defined; add that line above this one"},
 		"no parent of star":       {"[a.*.b]", "test.cfg:1: section [a.*] has no parent: section [a] is not defined"},
 		"key and section":         {"[a]\nb = null\n[a.b]", `test.cfg:3: conflicting values: section [a.b] is also the key "b" at line 2`},
 		"star and section":        {"[a]\n* = [1]\n[a.*.x]", `conflicting values: section [a.*] is also the key "*"`},
@@ -23,14 +23,14 @@ func TestParseErrors(t *testing.T) {
 		"key in DEFAULT":          {"[DEFAULT]\nx = 1", `test.cfg:2: key "x" is not part of a section`},
 		"no delimiter":            {"[a]\nb c", `test.cfg:2: "b c" is neither a [section] nor key = value`},
 		"no key":                  {"[a]\n= 3", "test.cfg:2: a value without a key"},
-		"section twice":           {"[a]\n[b]\n[a]", "test.cfg:3: section [a] is there already, at line 1"},
-		"key twice":               {"[a]\nx = 1\nx = 2", `test.cfg:3: key "x" of section [a] is there already, at line 2`},
+		"section twice":           {"[a]\n[b]\n[a]", "test.cfg:3: section [a] is already defined at line 1"},
+		"key twice":               {"[a]\nx = 1\nx = 2", `test.cfg:3: key "x" of section [a] is already set at line 2`},
 		"header not closed":       {"[a", "test.cfg:1: the section header [a is not closed"},
 		"empty section name":      {"[]", "test.cfg:1: [] is not a section name"},
 		"empty part":              {"[a]\n[a..b]", "test.cfg:2: [a..b] is not a section name"},
 		"object with a key twice": {"[a]\nx = {\"k\": 1, \"k\": 2}", `test.cfg:2: x: the object has "k" twice`},
-		"endless number":          {"[a]\nx = 1e999", "test.cfg:2: x: the number 1e999 is too large"},
-		"too deep":                {"[a]\n[a" + strings.Repeat(".*", 40) + "]", "test.cfg:2: the section is nested deeper than 32"},
+		"huge number":             {"[a]\nx = 1e999", "test.cfg:2: x: the number 1e999 is too large"},
+		"too deep":                {"[a]\n[a" + strings.Repeat(".*", 40) + "]", "test.cfg:2: the section is nested more than 32 levels deep"},
 		"not text":                {"[a]\nx = \xff", "test.cfg: not UTF-8 text"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// A message is one short line of text that a terminal can print, whatever is in the config.
-func TestErrorsQuoteAndCut(t *testing.T) {
+// A message is one short line that a terminal can print, whatever the config contains.
+func TestErrorsEscapeAndClip(t *testing.T) {
 	const escape = "\x1b[2J\x07\u202e\u009b"
 	long := escape + strings.Repeat("x", 100_000)
 	quoted := `"` + strings.Repeat("y", 100_000) + `"`
@@ -61,7 +61,7 @@ func TestErrorsQuoteAndCut(t *testing.T) {
 		"dollar":            {text: "[a]\nx = $" + long},
 		"reference":         {text: "[a]\nx = ${" + long + "}"},
 		"reference by":      {text: "[a]\n" + long + " = ${b}"},
-		"circle":            {text: "[a]\n" + long + " = ${" + long + "}"},
+		"cycle":             {text: "[a]\n" + long + " = ${" + long + "}"},
 		"number":            {text: "[a]\n" + long + " = 1e" + strings.Repeat("9", 100_000)},
 		"whole number":      {text: "[a]\nx = " + strings.Repeat("9", 100_000)},
 		"twice in object":   {text: "[a]\nx = {" + quoted + ": 1, " + quoted + ": 2}"},
@@ -115,7 +115,7 @@ func load(text string, overrides []config.Override) error {
 			if s := a.String("s"); s != "" {
 				return nil, a.Errorf("s", "it is %s", s)
 			}
-			return nil, errors.New("a \x1b[2J of somebody else")
+			return nil, errors.New("an escape \x1b[2J from another package")
 		}}
 	if err := r.Register("layers", "N.v1", f); err != nil {
 		return err

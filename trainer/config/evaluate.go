@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Limits on references, so that a few lines cannot ask for unbounded memory.
+// Limits on references, so that a short config cannot use unbounded memory.
 const (
-	maxDepth  = 10       // references from one value to the next
-	maxSize   = 4 << 20  // of a value after substitution, in bytes or so
-	maxCopied = 16 << 20 // of all that references bring in
+	maxDepth  = 10       // length of a chain of references
+	maxSize   = 4 << 20  // of a value after substitution, in bytes, approximately
+	maxCopied = 16 << 20 // of everything that references copy, in bytes
 )
 
-// progress says how far the evaluation of a key or section has come.
+// progress is the state of evaluating a key or section.
 type progress uint8
 
 const (
@@ -22,25 +22,25 @@ const (
 	done
 )
 
-// cost is what a value takes: how many references follow one another in it, and
-// how long it would be if written out.
+// cost is what a value needs: the length of its longest chain of references, and its
+// approximate size if written out.
 type cost struct{ depth, size int }
 
-// add includes a part of the value.
+// add adds the cost of a part of the value.
 func (c *cost) add(part cost) {
 	c.depth = max(c.depth, part.depth)
-	c.size = min(c.size+part.size, maxSize+1) // no overflow
+	c.size = min(c.size+part.size, maxSize+1) // cannot overflow
 }
 
-// evaluator turns raw values into the tree. Each key is evaluated once, and when
-// something refers to it at the latest.
+// evaluator turns raw values into the tree. It evaluates each key once, possibly early
+// because of a reference.
 type evaluator struct {
 	doc    *document
-	trail  []string // the values being evaluated, each by a reference in the one before
-	copied int      // bytes that references have brought in
+	trail  []string // the values being evaluated; each refers to the next
+	copied int      // bytes copied by references so far
 }
 
-// tree evaluates everything.
+// tree evaluates the whole document.
 func (e *evaluator) tree() (*Section, error) {
 	root := &Section{pos: Pos{Source: e.doc.name}}
 	for _, raw := range e.doc.sections {
@@ -56,7 +56,7 @@ func (e *evaluator) tree() (*Section, error) {
 	return root, nil
 }
 
-// section evaluates a section and all below it.
+// section evaluates a section and everything below it.
 func (e *evaluator) section(raw *rawSection) (*Section, error) {
 	switch raw.state {
 	case done:
@@ -88,7 +88,7 @@ func (e *evaluator) section(raw *rawSection) (*Section, error) {
 	return s, nil
 }
 
-// errCycle is returned to the reference that closes a circle.
+// errCycle is returned to the reference that closes a cycle.
 var errCycle = errors.New("refers back to itself")
 
 // key evaluates the value of a key.
@@ -106,17 +106,17 @@ func (e *evaluator) key(k *rawKey) (any, error) {
 		return nil, err
 	}
 	if k.cost.depth > maxDepth {
-		return nil, fail(k.pos, "the references behind %s.%s follow one another more than %d times", k.section.name, k.name, maxDepth)
+		return nil, fail(k.pos, "the chain of references behind %s.%s is longer than %d; shorten it", k.section.name, k.name, maxDepth)
 	}
 	if len(k.text) > 1 && k.text[0] == '\'' && strings.HasSuffix(k.text, "'") {
-		e.warn(k, "%s is in single quotes, which become part of the value; JSON strings have double quotes", k.text)
+		e.warn(k, "%s is in single quotes, which become part of the value; use double quotes for a JSON string", k.text)
 	}
 	k.state, k.value = done, v
 	return v, nil
 }
 
-// text interprets the raw value of a key: references first, then JSON, else a
-// string.
+// text evaluates the raw value of a key: it expands references, then reads the result as
+// JSON, or else as a string.
 func (e *evaluator) text(k *rawKey) (any, error) {
 	parts, err := split(k.text)
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *evaluator) text(k *rawKey) (any, error) {
 	return v, nil
 }
 
-// literal reads Python's words for what JSON spells otherwise.
+// literal recognises Python's True, False and None.
 func literal(text string) (v any, ok bool) {
 	switch text {
 	case "True":
@@ -160,7 +160,8 @@ func literal(text string) (v any, ok bool) {
 	return nil, false
 }
 
-// string is the value of a text that is not JSON: itself, but for Python's literals.
+// string returns the value of a text that is not JSON: the text itself, or one of
+// Python's literals.
 func (e *evaluator) string(k *rawKey, parts []part, text string) any {
 	if v, ok := literal(text); ok {
 		k.word = text
@@ -168,18 +169,18 @@ func (e *evaluator) string(k *rawKey, parts []part, text string) any {
 	}
 	unquoted := slices.ContainsFunc(parts, func(p part) bool { return p.ref && !p.quoted })
 	if unquoted && strings.ContainsAny(text[:min(1, len(text))], "[{") {
-		e.warn(k, "%s is a string, not a list or an object: a reference to a string needs quotes in it, as [\"${section.key}\"]", k.text)
+		e.warn(k, "%s is a string, not a list or an object; put quotes around references to strings, as in [\"${section.key}\"]", k.text)
 	}
 	return text
 }
 
-// warn notes what is legal but probably not meant.
+// warn records something that is legal but probably a mistake.
 func (e *evaluator) warn(k *rawKey, format string, args ...any) {
 	e.doc.warnings = append(e.doc.warnings, fail(k.pos, format, args...).Error())
 }
 
-// asValue returns the section as what a reference to it stands for: an object. Only
-// its own form changes; the sections in it are written inside it in any case.
+// asValue returns the section in the form that a reference to it has: an object. Only the
+// section itself changes; the sections below it are written inside the object anyway.
 func (s *Section) asValue() *Section {
 	if s.inline {
 		return s

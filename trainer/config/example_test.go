@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// Overrides come out of the command line before the config is parsed.
+// Take overrides from the command line before parsing the config.
 func ExampleParse() {
 	args := []string{"train", "mnist.cfg", "--training.batch_size", "64"}
 	rest, overrides, err := config.SplitOverrides(args, nil)

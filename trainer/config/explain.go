@@ -7,10 +7,9 @@ import (
 	"text/tabwriter"
 )
 
-// Explain documents, for a terminal, what name is: a section, a key as
-// "training.batch_size", a registry as "@layers", or a registered function as
-// "Adam.v1"; "" is the whole. For a name that is none of these it fails with the
-// one most like it.
+// Explain documents, for a terminal, a section, a key such as "training.batch_size", a
+// registry such as "@layers", or a registered function such as "Adam.v1". With "" it
+// lists everything. For any other name it fails and suggests the most similar name.
 func (m Manual) Explain(name string) (string, error) {
 	if name == "" {
 		return m.contents(), nil
@@ -24,9 +23,9 @@ func (m Manual) Explain(name string) (string, error) {
 	if parts == nil {
 		hint := didYouMean(name, m.Names())
 		if hint == "" {
-			hint = "; without a KEY all sections and functions are listed"
+			hint = "; run it without a KEY to list all sections and functions"
 		}
-		return "", &Error{Pos: Pos{Source: "config explain"}, Msg: string(phrasef("%q is no section, key or function%s", name, hint))}
+		return "", &Error{Pos: Pos{Source: "config explain"}, Msg: string(phrasef("there is no section, key or function %q%s", name, hint))}
 	}
 	return strings.Join(parts, "\n"), nil
 }
@@ -43,8 +42,8 @@ func (m Manual) contents() string {
 	return "Sections:\n" + columns(sections) + "\nFunctions:\n" + columns(functions)
 }
 
-// section lists the keys of a section. Of one that names a function these are the
-// arguments of all that it may name.
+// section lists the keys of a section. If the section names a function, these are the
+// arguments of all functions that it may name.
 func (m Manual) section(name string) (string, bool) {
 	i := slices.IndexFunc(m.Chapters, func(c Chapter) bool { return c.Section == name })
 	if i < 0 {
@@ -99,7 +98,7 @@ func (m Manual) keyOf(name string) (string, bool) {
 	return strings.Join(parts, "\n"), parts != nil
 }
 
-// registry lists the functions of a registry, written with or without its @.
+// registry lists the functions of a registry; its name may start with @.
 func (m Manual) registry(name string) (string, bool) {
 	name = strings.TrimPrefix(name, "@")
 	lines := [][]string{}
@@ -109,7 +108,7 @@ func (m Manual) registry(name string) (string, bool) {
 	return fmt.Sprintf("@%s names one of these functions:\n", name) + columns(lines), len(lines) > 0
 }
 
-// function lists the arguments of the functions of a name, in any registry.
+// function lists the arguments of all functions with a name, in any registry.
 func (m Manual) function(name string) (string, bool) {
 	var parts []string
 	for _, registry := range m.Registry.Registries() {
@@ -131,14 +130,14 @@ func (m Manual) function(name string) (string, bool) {
 	return strings.Join(parts, "\n"), parts != nil
 }
 
-// An argument is a parameter that functions of a registry have alike.
+// An argument is a parameter that several functions of a registry share.
 type argument struct {
 	Param
-	of []string // the functions
+	of []string // the functions that have it
 }
 
-// arguments returns the parameters of the functions of a registry, those that are
-// alike once.
+// arguments returns the parameters of all functions of a registry. Equal parameters
+// appear once.
 func (m Manual) arguments(registry string) []argument {
 	var out []argument
 	for _, function := range m.Registry.Names(registry) {
@@ -156,7 +155,7 @@ func (m Manual) arguments(registry string) []argument {
 	return out
 }
 
-// Names returns all that can be explained.
+// Names returns every name that Explain accepts.
 func (m Manual) Names() []string {
 	var out []string
 	for _, c := range m.Chapters {
@@ -205,13 +204,13 @@ func (p Param) byDefault() string {
 	return string(appendJSON(nil, widen(p.Default)))
 }
 
-// columns aligns lines of cells, indented.
+// columns aligns rows of cells, indented.
 func columns(lines [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, line := range lines {
 		fmt.Fprintln(w, "  "+strings.Join(line, "\t"))
 	}
-	_ = w.Flush() // a Builder does not fail
+	_ = w.Flush() // a Builder never fails
 	return b.String()
 }

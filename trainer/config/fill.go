@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Fill returns the configuration with every argument that a block leaves to the
-// default of its function, for all blocks and however deep. Functions are looked up and
-// not called; arguments without a default stay absent.
+// Fill returns a copy of the configuration in which every block also sets the arguments
+// that it leaves to their defaults, at any depth. It looks up functions but does not call
+// them. Arguments without a default stay absent.
 func (r *Registry) Fill(c *Config) (*Config, error) {
 	root, err := r.fillSection("", c.root)
 	if err != nil {
@@ -16,7 +16,7 @@ func (r *Registry) Fill(c *Config) (*Config, error) {
 	return &Config{name: c.name, root: root, warnings: c.warnings}, nil
 }
 
-// fillValue fills the blocks in a value.
+// fillValue fills the blocks inside a value.
 func (r *Registry) fillValue(path string, v any) (any, error) {
 	switch v := v.(type) {
 	case *Section:
@@ -57,7 +57,7 @@ func (r *Registry) fillSection(path string, s *Section) (*Section, error) {
 	return &out, nil
 }
 
-// defaults is the arguments that a block does not set, as entries.
+// defaults returns entries for the arguments that a block does not set.
 func (f Func) defaults(s *Section, pos Pos) []Entry {
 	var out []Entry
 	for _, p := range f.Params {
@@ -73,7 +73,7 @@ func (f Func) defaults(s *Section, pos Pos) []Entry {
 	return out
 }
 
-// firstSubsection is the place behind the keys.
+// firstSubsection returns the index after the last key.
 func (s *Section) firstSubsection() int {
 	for i, e := range s.entries {
 		if sub, ok := e.Value.(*Section); ok && !sub.inline {

@@ -8,7 +8,7 @@ import (
 
 func fillRegistry(t *testing.T) *Registry {
 	r := NewRegistry()
-	never := func(Args) (any, error) { t.Error("Fill calls no function"); return nil, nil }
+	never := func(Args) (any, error) { t.Error("Fill must not call functions"); return nil, nil }
 	require.NoError(t, r.Register("layers", "Net.v1", Func{Make: never, Params: []Param{
 		{Name: "width", Type: Int, Required: true}, {Name: "rate", Type: Float, Default: .5}, {Name: "name", Type: String},
 		{Name: "deep", Type: Bool, Default: true}, {Name: "depth", Type: Int, Default: 2}, {Name: "parts", Type: Any, Variadic: true},
@@ -58,7 +58,7 @@ depth = 2
 
 [other]
 `, filled.Text())
-	require.Equal(t, before, c.Text(), "the config itself does not change")
+	require.Equal(t, before, c.Text(), "Fill must not change the config")
 	again, err := fillRegistry(t).Fill(filled)
 	require.NoError(t, err)
 	require.Equal(t, filled.Text(), again.Text())

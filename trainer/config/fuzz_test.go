@@ -9,7 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// FuzzParse: a text is an error of one line, or a tree whose Text gives the same tree.
+// FuzzParse checks that a text gives either a one-line error or a tree whose Text parses
+// to the same tree.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		notebook, "", "[a]\nx = ${b}\n[b]\ny = [${a.z}, \"$$\"]\n", "[a]\n[a.*.b]\n* = {\"k.l]\": -0.0}\n",
@@ -40,7 +41,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Any tree of strings, numbers and lists survives being written and read.
+// Any tree of strings, numbers and lists survives writing and reading.
 func TestStringsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.String().Draw(t, "value")

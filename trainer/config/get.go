@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Has says whether a path such as "training.batch_size" names a value or section. A null
+// Has reports whether a path such as "training.batch_size" names a value or section. A null
 // counts as a value.
 func (c *Config) Has(path string) bool {
 	_, ok := c.find(path)
@@ -16,7 +16,7 @@ func (c *Config) Has(path string) bool {
 // Entry returns the value at a path and the line that sets it.
 func (c *Config) Entry(path string) (Entry, bool) { return c.find(path) }
 
-// Section returns the section, or object, at a path; "" is the root.
+// Section returns the section or object at a path; "" is the root.
 func (c *Config) Section(path string) (*Section, bool) {
 	if path == "" {
 		return c.root, true
@@ -26,7 +26,7 @@ func (c *Config) Section(path string) (*Section, bool) {
 	return s, ok
 }
 
-// find walks down a path. What is left of it may be one key that has dots itself.
+// find follows a path down the tree. The rest of the path may be a single key that contains dots.
 func (c *Config) find(path string) (Entry, bool) {
 	s := c.root
 	for {
@@ -45,7 +45,7 @@ func (c *Config) find(path string) (Entry, bool) {
 	}
 }
 
-// get finds the value at a path and converts it; absent and null mean byDefault.
+// get finds the value at a path and converts it. If it is absent or null, get returns byDefault.
 func get[T any](c *Config, path string, byDefault T, convert func(any) (T, bool), kind Type) (T, error) {
 	e, ok := c.find(path)
 	if !ok || e.Value == nil {
@@ -58,32 +58,32 @@ func get[T any](c *Config, path string, byDefault T, convert func(any) (T, bool)
 	return v, nil
 }
 
-// Int returns a whole number, or byDefault when the path is absent or null. A
-// float without a fraction counts as one.
+// Int returns a whole number, or byDefault if the path is absent or null. A float without a
+// fraction counts as a whole number.
 func (c *Config) Int(path string, byDefault int) (int, error) {
 	return get(c, path, byDefault, toInt, Int)
 }
 
-// Float returns a number, or byDefault when the path is absent or null.
+// Float returns a number, or byDefault if the path is absent or null.
 func (c *Config) Float(path string, byDefault float64) (float64, error) {
 	return get(c, path, byDefault, toFloat, Float)
 }
 
-// Bool returns true or false, also for 1 and 0, or byDefault when the path is absent
-// or null.
+// Bool returns true or false, or byDefault if the path is absent or null. 1 and 0 count as
+// true and false.
 func (c *Config) Bool(path string, byDefault bool) (bool, error) {
 	return get(c, path, byDefault, toBool, Bool)
 }
 
-// String returns a string, or byDefault when the path is absent or null. A whole
-// number counts as its digits, so that names like 2024 need no quotes.
+// String returns a string, or byDefault if the path is absent or null. A whole number counts as the
+// string of its digits, so that names like 2024 need no quotes.
 func (c *Config) String(path, byDefault string) (string, error) {
 	return get(c, path, byDefault, toString, String)
 }
 
-// CheckKeys makes sure that a section has no other keys or subsections than the
-// known ones ("" is the root, whose keys are the sections). It fails for the first
-// that is unknown, naming the known one most like it. A section that is not there has no unknown keys.
+// CheckKeys checks that a section has only the known keys and subsections ("" is the root, whose
+// keys are the sections). It fails for the first unknown one and suggests the most similar known
+// name. A missing section passes.
 func (c *Config) CheckKeys(section string, known ...string) error {
 	s, ok := c.Section(section)
 	if !ok {
@@ -99,7 +99,7 @@ func (c *Config) CheckKeys(section string, known ...string) error {
 		}
 		hint := didYouMean(e.Key, known)
 		if hint == "" {
-			hint = "; known are " + listed(known)
+			hint = "; valid names are " + listed(known)
 		}
 		if section == "" {
 			return fail(e.Pos, "there is no section [%s]%s", e.Key, hint)

@@ -47,17 +47,17 @@ func TestGetters(t *testing.T) {
 func TestGettersNameTheLine(t *testing.T) {
 	c := parse(t, "[a]\ni = abc\nf = 0.5\nbig = 1e30\nb = 2\nl = [1]\n[a.s]")
 	_, err := c.Int("a.i", 0)
-	require.EqualError(t, err, `test.cfg:2: a.i: a whole number is expected, got the string "abc"`)
+	require.EqualError(t, err, `test.cfg:2: a.i: expected a whole number, got the string "abc"`)
 	_, err = c.Int("a.f", 0)
-	require.EqualError(t, err, "test.cfg:3: a.f: a whole number is expected, got 0.5")
+	require.EqualError(t, err, "test.cfg:3: a.f: expected a whole number, got 0.5")
 	_, err = c.Int("a.big", 0)
 	require.ErrorContains(t, err, "test.cfg:4")
 	_, err = c.Bool("a.b", false)
-	require.EqualError(t, err, "test.cfg:5: a.b: true or false is expected, got 2")
+	require.EqualError(t, err, "test.cfg:5: a.b: expected true or false, got 2")
 	_, err = c.String("a.l", "")
-	require.EqualError(t, err, "test.cfg:6: a.l: a string is expected, got the list [1]")
+	require.EqualError(t, err, "test.cfg:6: a.l: expected a string, got the list [1]")
 	_, err = c.Float("a.s", 0)
-	require.EqualError(t, err, "test.cfg:7: a.s: a number is expected, got a section")
+	require.EqualError(t, err, "test.cfg:7: a.s: expected a number, got a section")
 }
 
 func TestCheckKeys(t *testing.T) {
@@ -67,7 +67,7 @@ func TestCheckKeys(t *testing.T) {
 	require.EqualError(t, c.CheckKeys("training", "iterations", "batch_size"),
 		`test.cfg:3: section [training] has no key "batchsize"; did you mean "batch_size"?`)
 	require.EqualError(t, c.CheckKeys("training", "zzz", "aaa"),
-		`test.cfg:2: section [training] has no key "iterations"; known are aaa, zzz`)
+		`test.cfg:2: section [training] has no key "iterations"; valid names are aaa, zzz`)
 	require.EqualError(t, c.CheckKeys("", "training", "train"), `test.cfg:4: there is no section [trian]; did you mean "train"?`)
 	require.ErrorAs(t, c.CheckKeys("", "x"), new(*config.Error))
 }

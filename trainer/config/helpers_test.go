@@ -17,7 +17,7 @@ func jsonMarshal(t *testing.T, v any) string {
 	return string(b)
 }
 
-// quote writes a string as a config value.
+// quote returns a string as a config value.
 func quote(s string) []byte {
 	b, err := json.Marshal(s)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// part is a piece of a raw value: literal text, or what stands between ${ and }.
+// part is a piece of a raw value: literal text, or the text between ${ and }.
 type part struct {
 	text   string
 	ref    bool
 	quoted bool // a reference inside a JSON string
 }
 
-// split cuts a raw value at its references and makes $$ a dollar sign.
+// split splits a raw value at its references and turns $$ into a dollar sign.
 func split(text string) ([]part, error) {
 	var parts []part
 	var literal strings.Builder
@@ -42,7 +42,7 @@ func split(text string) ([]part, error) {
 			ref, _, closed = strings.Cut(rest[1:], "}")
 		}
 		if !closed || ref == "" {
-			return nil, errors.New("a dollar sign begins a reference; write ${section.key}, or $$ for the sign itself")
+			return nil, errors.New("a dollar sign starts a reference; write ${section.key}, or $$ for a literal dollar sign")
 		}
 		flush()
 		parts = append(parts, part{text: ref, ref: true, quoted: quotes.inside})
@@ -52,7 +52,7 @@ func split(text string) ([]part, error) {
 	return parts, nil
 }
 
-// quoting follows a text that begins like JSON and knows whether it is inside a string.
+// quoting scans a text that starts like JSON and tracks whether it is inside a string.
 type quoting struct{ json, inside, escaped bool }
 
 func (q *quoting) step(c byte) {
@@ -67,13 +67,13 @@ func (q *quoting) step(c byte) {
 	}
 }
 
-// substitute puts values in the place of references, in two ways: asJSON is a
-// JSON text if the value is written as one ("" else), asText the bare string.
-// A string is put in without quotes, as confection does: [${a.x}] with x = "y" is the
-// string [y], not a list. Inside a string of JSON it is escaped.
+// substitute replaces references with values, in two ways: asJSON is a JSON text if the
+// value is written as one (otherwise ""), and asText is the bare string. A string is
+// inserted without quotes, as in confection: [${a.x}] with x = "y" is the string [y], not
+// a list. Inside a JSON string it is escaped.
 func (e *evaluator) substitute(k *rawKey, parts []part) (asJSON, asText string, err error) {
 	var j, t strings.Builder
-	section := "" // a reference to one, which has no place in a string
+	section := "" // a reference to a section, which cannot be part of a string
 	for _, p := range parts {
 		if !p.ref {
 			j.WriteString(p.text)
@@ -112,18 +112,18 @@ func (e *evaluator) substitute(k *rawKey, parts []part) (asJSON, asText string, 
 }
 
 func sectionInString(k *rawKey, ref string) error {
-	return fail(k.pos, "%s uses the section variable ${%s} inside a string; only single values have a place there: name a key of it", k.name, ref)
+	return fail(k.pos, "%s uses the section variable ${%s} inside a string; only single values can go there, so name one of its keys", k.name, ref)
 }
 
-// target is what a reference stands for.
+// target is the value of a reference.
 type target struct {
 	value    any
-	sections bool   // it is a section, or has one in it by reference
-	word     string // Python's literal, if it was written so
+	sections bool   // it is a section, or contains one by reference
+	word     string // Python's literal, if it was written as one
 }
 
-// text is the value inside a string: strings and Python's literals as they are,
-// others as JSON.
+// text returns the value for use inside a string: strings and Python's literals unchanged,
+// everything else as JSON.
 func (t target) text() string {
 	if s, ok := t.value.(string); ok {
 		return s
@@ -134,13 +134,13 @@ func (t target) text() string {
 	return string(appendJSON(nil, t.value))
 }
 
-// refer evaluates what ${ref} in the value of k stands for.
+// refer evaluates the reference ${ref} in the value of k.
 func (e *evaluator) refer(k *rawKey, ref string) (target, error) {
 	var t target
 	e.trail = append(e.trail, clip(k.section.name+"."+k.name))
 	defer func() { e.trail = e.trail[:len(e.trail)-1] }()
 	if len(e.trail) > maxDepth {
-		return target{}, fail(k.pos, "more than %d references follow one another: %s", maxDepth, e.way())
+		return target{}, fail(k.pos, "the chain of references is longer than %d: %s", maxDepth, e.way())
 	}
 	key, section := e.doc.find(k, ref)
 	var part cost
@@ -167,18 +167,18 @@ func (e *evaluator) refer(k *rawKey, ref string) (target, error) {
 	k.cost.add(part)
 	e.copied += part.size
 	if k.cost.size > maxSize || e.copied > maxCopied { // before it is written out
-		return target{}, fail(k.pos, "references bring in too much: %s.%s is longer than %d MiB, or all of them together than %d",
+		return target{}, fail(k.pos, "references expand to too much text: %s.%s is longer than %d MiB, or all references together are longer than %d MiB",
 			k.section.name, k.name, maxSize>>20, maxCopied>>20)
 	}
 	return t, nil
 }
 
-// way is the references that led to the one being followed.
+// way returns the chain of references that led to the current one.
 func (e *evaluator) way() phrase { return phrase(strings.Join(e.trail, " -> ")) }
 
-// find looks a reference in the value of from up: section.key or section:key, a key beside
-// it, or a whole section, in this order; only in x = ${x} a section x goes first.
-// Both results are nil when there is no such thing.
+// find looks up a reference in the value of from: section.key or section:key, a key of the
+// same section, or a whole section, in this order. Only in x = ${x} does a section x come
+// first. Both results are nil if nothing matches.
 func (d *document) find(from *rawKey, ref string) (*rawKey, *rawSection) {
 	ref = strings.ReplaceAll(ref, ":", ".")
 	name, key, nested := cutLast(ref)
@@ -196,7 +196,7 @@ func (d *document) find(from *rawKey, ref string) (*rawKey, *rawSection) {
 	return holder.key(key), nil
 }
 
-// targets returns all that a reference in a section may name, for suggestions.
+// targets returns everything that a reference in a section may name, for suggestions.
 func (d *document) targets(from *rawSection) []string {
 	names := d.names()
 	for _, s := range d.sections {

@@ -34,7 +34,7 @@ func TestInterpolation(t *testing.T) {
 		"after an escaped quote":          {`"\"${b.one}\""`, `"\"1\""`},
 		"dollars":                         {`$$${b.one} $${b.one}`, `"$1 ${b.one}"`},
 		"a dollar in JSON":                {`["$$"]`, `["$"]`},
-		"brackets that are no JSON":       {`[${b.word}] and so on`, `"[string] and so on"`},
+		"brackets that are not JSON":      {`[${b.word}] and so on`, `"[string] and so on"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := compact(t, b+"y = "+c.value)
@@ -75,18 +75,18 @@ func TestReferenceErrors(t *testing.T) {
 		"missing key":        {"[a]\nbatch = 1\nx = ${a.bathc}", `test.cfg:3: x refers to ${a.bathc}, which is neither a key nor a section; did you mean "a.batch"?`},
 		"missing alone":      {"[b]\nbar = ${foo}", "test.cfg:2: bar refers to ${foo}"},
 		"into an object":     {"[a]\no = {\"k\": 1}\nx = ${a.o.k}", "test.cfg:3: x refers to ${a.o.k}"},
-		"a lone dollar":      {"[a]\nx = $5", "test.cfg:2: x = $5: a dollar sign begins a reference; write ${section.key}, or $$"},
+		"a lone dollar":      {"[a]\nx = $5", "test.cfg:2: x = $5: a dollar sign starts a reference; write ${section.key}, or $$"},
 		"not closed":         {"[a]\nx = ${a", "test.cfg:2:"},
 		"empty":              {"[a]\nx = ${}", "test.cfg:2:"},
 		"itself":             {"[a]\nx = ${a.x}", "test.cfg:2: x refers back to itself: a.x -> ${a.x}"},
-		"a circle":           {"[a]\nx = ${b.y}\n[b]\ny = ${a.x}", "test.cfg:4: y refers back to itself: a.x -> b.y -> ${a.x}"},
+		"a cycle":            {"[a]\nx = ${b.y}\n[b]\ny = ${a.x}", "test.cfg:4: y refers back to itself: a.x -> b.y -> ${a.x}"},
 		"its own section":    {"[a]\n[a.b]\nx = ${a}", "test.cfg:3: x refers back to itself"},
 		"section in string":  {"[a]\nx = \"is ${b}\"\n[b]", "test.cfg:2: x uses the section variable ${b} inside a string"},
 		"section in text":    {"[a]\nx = is ${b}\n[b]", "test.cfg:2: x uses the section variable ${b} inside a string"},
 		"section, bad JSON":  {"[a]\nx = [${b}\n[b]", "test.cfg:2: x uses the section variable ${b} inside a string"},
-		"too long a chain":   {chain, "follow one another more than 10 times"},
-		"too large together": {"[a]\nx = " + strings.Repeat("y", 1<<20) + "\n[b]" + manyCopies(20), "references bring in too much"},
-		"too large a result": {bomb.String(), "references bring in too much: a.k4 is longer than 4 MiB"},
+		"chain too long":     {chain, "is longer than 10"},
+		"too large in total": {"[a]\nx = " + strings.Repeat("y", 1<<20) + "\n[b]" + manyCopies(20), "references expand to too much text"},
+		"result too large":   {bomb.String(), "references expand to too much text: a.k4 is longer than 4 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("test.cfg", c.text, nil)
@@ -95,8 +95,8 @@ func TestReferenceErrors(t *testing.T) {
 	}
 }
 
-// The limit on chains must not depend on which end is evaluated first.
-func TestChainLimitIsTheSameFromBothEnds(t *testing.T) {
+// The limit on chains does not depend on which end is evaluated first.
+func TestChainLimitIsSymmetric(t *testing.T) {
 	for links, ok := range map[int]bool{10: true, 11: false} {
 		forward, backward := "[a]\nk0 = 1\n", ""
 		for i := 1; i <= links; i++ {
@@ -114,7 +114,7 @@ func TestChainLimitIsTheSameFromBothEnds(t *testing.T) {
 	}
 }
 
-// manyCopies returns keys that refer to the section a.
+// manyCopies returns n keys that each refer to section a.
 func manyCopies(n int) string {
 	var b strings.Builder
 	for i := range n {

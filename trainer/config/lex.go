@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// document is a text as sections and raw values, before anything is interpreted.
+// document is a text split into sections and raw values, before interpretation.
 type document struct {
 	name     string
-	sections []*rawSection // in file order; after link also those implied by '*'
+	sections []*rawSection // in file order; after link, includes those implied by '*'
 	byName   map[string]*rawSection
 	warnings []string
 }
@@ -26,7 +26,7 @@ type rawSection struct {
 	cost     cost
 }
 
-// rawKey is a line key = text, with its continuation lines.
+// rawKey is a line key = text with its continuation lines.
 type rawKey struct {
 	section *rawSection
 	name    string
@@ -36,24 +36,23 @@ type rawKey struct {
 	value   any
 	cost    cost
 
-	sections bool   // by reference, in the value
-	word     string // Python's literal that the value was written as
+	sections bool   // the value contains a section by reference
+	word     string // the Python literal that the value was written as
 }
 
-// key returns the key of a name, nil when there is none.
+// key returns the key with a name, or nil.
 func (s *rawSection) key(name string) *rawKey { return s.index[name] }
 
-// add puts a key at the end.
+// add appends a key.
 func (s *rawSection) add(k *rawKey) {
 	k.section = s
 	s.keys = append(s.keys, k)
 	s.index[k.name] = k
 }
 
-// lex splits a text into sections and keys by the rules of Python's
-// configparser: '=' or ':' after the key, whichever comes first; whole-line
-// comments with '#' or ';'; lines indented deeper than their key continue
-// its value; nothing twice.
+// lex splits a text into sections and keys by the rules of Python's configparser: '=' or
+// ':' after the key, whichever comes first; whole-line comments with '#' or ';'; lines
+// indented deeper than their key continue its value; no duplicates.
 func lex(name, text string) (*document, error) {
 	l := lexer{doc: &document{name: name, byName: make(map[string]*rawSection)}}
 	for i, line := range strings.Split(text, "\n") {
@@ -69,8 +68,8 @@ type lexer struct {
 	doc     *document
 	section *rawSection
 	key     *rawKey
-	lines   []string // of the key's value
-	indent  int      // of the key or header before
+	lines   []string // of the value of key
+	indent  int      // of the last key or header
 }
 
 func (l *lexer) line(pos Pos, line string) error {
@@ -97,7 +96,7 @@ func (l *lexer) line(pos Pos, line string) error {
 	return l.assignment(pos, content)
 }
 
-// endKey completes the value that was being collected.
+// endKey completes the value being collected.
 func (l *lexer) endKey() {
 	if l.key != nil {
 		l.key.text = strings.TrimRightFunc(strings.Join(l.lines, "\n"), unicode.IsSpace)
@@ -105,18 +104,18 @@ func (l *lexer) endKey() {
 	l.key, l.lines = nil, nil
 }
 
-// header reads [name]. What follows the bracket is ignored, as configparser does,
-// but only comments are ignored without a warning.
+// header reads [name]. Like configparser it ignores what follows the bracket, but it
+// warns unless that is a comment.
 func (l *lexer) header(pos Pos, content string) error {
 	name, after, closed := strings.Cut(content[1:], "]")
 	switch {
 	case !closed:
 		return fail(pos, "the section header %s is not closed; write [name] alone on a line", content)
-	case strings.Contains(after, "]"): // configparser would take all up to the last bracket as the name
-		return fail(pos, "%s: the text behind the section header has a bracket; delete it", content)
+	case strings.Contains(after, "]"): // configparser would take everything up to the last bracket as the name
+		return fail(pos, "%s: the text after the section header contains a bracket; delete it", content)
 	}
 	if after = strings.TrimSpace(after); after != "" && after[0] != '#' && after[0] != ';' {
-		l.doc.warnings = append(l.doc.warnings, fail(pos, "%s: the text behind the section header is ignored; write it on a line of its own", content).Error())
+		l.doc.warnings = append(l.doc.warnings, fail(pos, "%s: the text after the section header is ignored; write it on a line of its own", content).Error())
 	}
 	for _, part := range strings.Split(name, ".") {
 		if part == "" || strings.TrimSpace(part) != part || strings.Contains(part, "[") {
@@ -124,7 +123,7 @@ func (l *lexer) header(pos Pos, content string) error {
 		}
 	}
 	if before := l.doc.byName[name]; before != nil {
-		return fail(pos, "section [%s] is there already, at line %d; put its keys together", name, before.pos.Line)
+		return fail(pos, "section [%s] is already defined at line %d; merge the two", name, before.pos.Line)
 	}
 	l.section = l.doc.add(name, pos)
 	return nil
@@ -149,7 +148,7 @@ func (l *lexer) assignment(pos Pos, content string) error {
 	case l.section == nil || l.section.name == "DEFAULT":
 		return fail(pos, "key %q is not part of a section; values need a [section] above them", name)
 	case l.section.key(name) != nil:
-		return fail(pos, "key %q of section [%s] is there already, at line %d; delete one of the two",
+		return fail(pos, "key %q of section [%s] is already set at line %d; delete one of the two",
 			name, l.section.name, l.section.key(name).pos.Line)
 	}
 	l.key = &rawKey{name: name, pos: pos}

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// maxNesting is how many parts the name of a section may have.
+// maxNesting is the largest number of parts in the name of a section.
 const maxNesting = 32
 
-// link hangs each section under its parent. Parents must be written down, but for
-// those named '*', which hold positional arguments.
+// link attaches each section to its parent. Parents must be written explicitly, except
+// for those named '*', which hold positional arguments.
 func (d *document) link() error {
-	delete(d.byName, "DEFAULT") // Python's section of defaults; it was found to be empty
+	delete(d.byName, "DEFAULT") // Python's section of defaults; lex accepts only an empty one
 	d.sections = slices.DeleteFunc(d.sections, func(s *rawSection) bool { return s.name == "DEFAULT" })
 	byDepth := slices.Clone(d.sections)
 	slices.SortStableFunc(byDepth, func(a, b *rawSection) int { return depth(a.name) - depth(b.name) })
 	for _, s := range byDepth {
 		if depth(s.name) > maxNesting {
-			return fail(s.pos, "the section is nested deeper than %d", maxNesting)
+			return fail(s.pos, "the section is nested more than %d levels deep", maxNesting)
 		}
 		if strings.HasPrefix(s.name, "@") {
 			return fail(s.pos, "the top level of a config cannot be a reference to a registered function; put %s into a section", s.name)
@@ -32,7 +32,7 @@ func (d *document) link() error {
 
 func depth(section string) int { return strings.Count(section, ".") + 1 }
 
-// adopt finds or makes the parent of a section.
+// adopt finds or creates the parent of a section.
 func (d *document) adopt(s *rawSection) error {
 	parentName, own, nested := cutLast(s.name)
 	if !nested {
@@ -42,7 +42,7 @@ func (d *document) adopt(s *rawSection) error {
 	if parent == nil {
 		if _, last, _ := cutLast(parentName); last != "*" {
 			return fail(s.pos, "section [%s] has no parent: section [%s] is not defined%s",
-				s.name, parentName, cmp.Or(didYouMean(parentName, d.names()), "; write that line above it"))
+				s.name, parentName, cmp.Or(didYouMean(parentName, d.names()), "; add that line above this one"))
 		}
 		parent = d.add(parentName, s.pos)
 		if err := d.adopt(parent); err != nil {

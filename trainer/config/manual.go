@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// A Manual is what a program reads from configs: its keys and functions, and what
-// they mean. The program reads keys through the manual, so that all it reads is in it.
+// A Manual documents what a program reads from configs: its keys and functions, and
+// their meaning. The program reads keys through the Manual, so it cannot read a key that
+// is not documented.
 type Manual struct {
 	Chapters []Chapter
 	Registry *Registry
@@ -17,26 +18,27 @@ type Chapter struct {
 	Section string
 	Doc     string // what the section is for
 	Keys    []Key
-	// Calls is the registry of the function that the section names, as "layers" for
-	// @layers; "" for a section of keys. The arguments of the functions are its keys.
+	// Calls is the registry of the function that the section names, such as "layers"
+	// for @layers; "" for a section of keys. The function's arguments are then the
+	// section's keys.
 	Calls string
 }
 
 // A Key is a key of a section.
 type Key struct {
 	Name    string
-	Doc     string // what it means, in a few words
+	Doc     string // meaning, in a few words
 	Type    Type
-	Form    string // what is accepted, where Type says less
-	Least   int    // of an Int
-	Default any    // an int or a string, as Type says; nil for the type's zero
-	Absent  string // what the absence of the key means, where Default does not say it
-	Option  string // the command-line option that wins over the key, if any
+	Form    string // accepted values, if Type is not specific enough
+	Least   int    // smallest value of an Int
+	Default any    // an int or a string, depending on Type; nil for the zero value
+	Absent  string // meaning of a missing key, if Default does not show it
+	Option  string // command-line option that overrides the key, if any
 	Origin  string // where the key comes from
 }
 
-// Check makes sure that the chapters' sections have no keys but those documented.
-// The functions of other sections are checked when they are called.
+// Check checks that the documented sections have only documented keys. Sections that name
+// a function are checked when the function is called.
 func (m Manual) Check(c *Config) error {
 	for _, chapter := range m.Chapters {
 		if chapter.Calls != "" {
@@ -49,7 +51,7 @@ func (m Manual) Check(c *Config) error {
 	return nil
 }
 
-// Int returns a whole number of the config that is in the manual, or its default.
+// Int returns the value of a documented whole number, or its default.
 func (m Manual) Int(c *Config, path string) (int, error) {
 	k, err := m.key(path, Int)
 	if err != nil {
@@ -59,12 +61,12 @@ func (m Manual) Int(c *Config, path string) (int, error) {
 	e, there := c.find(path)
 	n, err := c.Int(path, byDefault)
 	if err == nil && there && e.Value != nil && n < k.Least {
-		err = fail(e.Pos, "%s is %d, it must be at least %d", path, n, k.Least)
+		err = fail(e.Pos, "%s is %d; it must be at least %d", path, n, k.Least)
 	}
 	return n, err
 }
 
-// String returns a string of the config that is in the manual, or its default.
+// String returns the value of a documented string, or its default.
 func (m Manual) String(c *Config, path string) (string, error) {
 	k, err := m.key(path, String)
 	if err != nil {
@@ -74,7 +76,7 @@ func (m Manual) String(c *Config, path string) (string, error) {
 	return c.String(path, byDefault)
 }
 
-// key finds a key that the program reads.
+// key finds a documented key.
 func (m Manual) key(path string, t Type) (Key, error) {
 	section, name, _ := cutLast(path)
 	if _, k, ok := m.find(section, name); ok && k.Type == t {
@@ -83,7 +85,7 @@ func (m Manual) key(path string, t Type) (Key, error) {
 	return Key{}, fmt.Errorf("config: the manual has no %s %s", t, path)
 }
 
-// find finds a key of a chapter.
+// find finds a key and its chapter.
 func (m Manual) find(section, name string) (Chapter, Key, bool) {
 	for _, c := range m.Chapters {
 		if i := slices.Index(c.names(), name); c.Section == section && i >= 0 {

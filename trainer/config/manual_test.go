@@ -46,7 +46,7 @@ func TestManualReads(t *testing.T) {
 	require.Equal(t, "fast", s)
 
 	_, err = m.Int(parse(t, "[run]\nsteps = 0"), "run.steps")
-	require.EqualError(t, err, "test.cfg:2: run.steps is 0, it must be at least 1")
+	require.EqualError(t, err, "test.cfg:2: run.steps is 0; it must be at least 1")
 	require.ErrorContains(t, m.Check(parse(t, "[run]\nstep = 1")), `test.cfg:2: section [run] has no key "step"; did you mean "steps"?`)
 	for _, path := range []string{"run.stepz", "run.mode", "rum.steps", "steps"} {
 		_, err = m.Int(c, path)
@@ -124,11 +124,11 @@ model.width: threads
 		require.Equal(t, want, got)
 	}
 	for name, want := range map[string]string{
-		"run.step":  `config explain: "run.step" is no section, key or function; did you mean "run.steps"?`,
+		"run.step":  `config explain: there is no section, key or function "run.step"; did you mean "run.steps"?`,
 		"Nets.v1":   `did you mean "Net.v1"?`,
 		"modle":     `did you mean "model"?`,
-		"zzzzz":     `config explain: "zzzzz" is no section, key or function; without a KEY all sections and functions are listed`,
-		"\x1b[2J\n": `config explain: "\x1b[2J\n" is no`,
+		"zzzzz":     `config explain: there is no section, key or function "zzzzz"; run it without a KEY to list all sections and functions`,
+		"\x1b[2J\n": `config explain: there is no section, key or function "\x1b[2J\n"`,
 		".":         `"."`,
 		"model.":    `"model."`,
 	} {
@@ -138,8 +138,8 @@ model.width: threads
 	}
 }
 
-// Whatever has a name can be explained.
-func TestExplainKnowsItsNames(t *testing.T) {
+// Explain accepts every name in Names.
+func TestExplainAcceptsAllNames(t *testing.T) {
 	m := manual(t)
 	require.Subset(t, m.Names(), []string{"run", "run.mode", "model", "model.rate", "@layers", "Web.v1"})
 	for _, name := range m.Names() {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// didYouMean returns `; did you mean "x"?` for the candidate closest to a word,
-// or "" when none is close.
+// didYouMean returns `; did you mean "x"?` for the candidate closest to word, or "" if
+// none is close.
 func didYouMean(word string, candidates []string) phrase {
 	if n := Nearest(word, candidates); n != "" {
 		return phrasef("; did you mean %q?", n)
@@ -14,9 +14,9 @@ func didYouMean(word string, candidates []string) phrase {
 	return ""
 }
 
-// Nearest returns the candidate at the smallest edit distance from word, if that is at
-// most a third of its length (and one at least), else "". Case, '-' and '_' count
-// little: they are what people forget.
+// Nearest returns the candidate with the smallest edit distance from word, if that is at
+// most a third of its length (or 1 for short words), and "" otherwise. It ignores case,
+// '-' and '_', which people often get wrong.
 func Nearest(word string, candidates []string) string {
 	const farthest = 64 // longer words are not compared
 	if len(word) > farthest {
@@ -27,19 +27,19 @@ func Nearest(word string, candidates []string) string {
 		if len(c) > farthest {
 			continue
 		}
-		if d := distance(plain(word), plain(c)); d < bestAt {
+		if d := distance(normalized(word), normalized(c)); d < bestAt {
 			best, bestAt = c, d
 		}
 	}
 	return best
 }
 
-func plain(s string) string {
+func normalized(s string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the bytes to insert, delete, change or swap with the next
-// (Damerau and Levenshtein's distance in its restricted form).
+// distance counts the bytes to insert, delete, replace or swap with their neighbour
+// (restricted Damerau-Levenshtein distance).
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
@@ -62,7 +62,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// listed returns the names in order, separated by commas.
+// listed returns the names sorted and separated by commas.
 func listed(names []string) phrase {
 	if len(names) == 0 {
 		return "none"

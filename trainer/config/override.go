@@ -5,24 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// Override is a value from the command line that replaces one of a config, or adds one
-// to a section that exists.
+// Override is a value from the command line that replaces a value of the config, or adds one to an
+// existing section.
 type Override struct {
-	Path string // section.key, as "training.batch_size"
-	Raw  string // read as a value in a file is: JSON, else a string; may hold ${...}
+	Path string // section.key, such as "training.batch_size"
+	Raw  string // read like a value in a file: JSON, else a string; may contain ${...}
 }
 
-// String returns the override as the option that sets it, fit for a message.
+// String returns the override as a command-line option, for messages.
 func (o Override) String() string { return printable(o.pos().Source) }
 
 func (o Override) pos() Pos { return Pos{Source: "--" + clip(o.Path)} }
 
-// SplitOverrides takes the overrides out of command-line arguments, by spaCy's
-// rules: a long option with a dot in its name is one, as "--training.max_steps 1000",
-// "--training.max_steps=1000" or, before another long option or at the end, "--training.fast", which means
-// true. In the form with '=' a '-' in the name stands for '_'. Options that isFlag
-// knows (by name without dashes; nil knows none), options without a dot, other words, and all
-// that follows "--" are left in rest, in order.
+// SplitOverrides extracts overrides from command-line arguments, by spaCy's rules: a long option
+// with a dot in its name is an override. Its forms are "--training.max_steps 1000",
+// "--training.max_steps=1000" and, before another long option or at the end, "--training.fast",
+// which means true. In the form with '=', '-' in the name stands for '_'. Everything else stays in
+// rest, in order: options for which isFlag returns true (it gets the name without dashes; nil
+// matches none), options without a dot, other words, and everything after "--".
 func SplitOverrides(args []string, isFlag func(name string) bool) (rest []string, o []Override, err error) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -51,11 +51,11 @@ func SplitOverrides(args []string, isFlag func(name string) bool) (rest []string
 	return rest, o, nil
 }
 
-// override puts a value into the raw text of a section.
+// override sets a value in the raw text of a section.
 func (d *document) override(o Override) error {
 	pos := o.pos()
 	if !utf8.ValidString(o.Path) || !utf8.ValidString(o.Raw) {
-		return fail(pos, "an override has to be UTF-8 text")
+		return fail(pos, "an override must be UTF-8 text")
 	}
 	name, key, nested := cutLast(o.Path)
 	if !nested || name == "" || !validKey(key) {
@@ -79,7 +79,7 @@ func (d *document) override(o Override) error {
 	return nil
 }
 
-// validKey says whether a line of a config could set the key.
+// validKey reports whether a line of a config could set the key.
 func validKey(key string) bool {
 	return key != "" && strings.TrimSpace(key) == key && !strings.ContainsAny(key, "=:\n") && !strings.ContainsAny(key[:1], "[#;")
 }

@@ -15,7 +15,7 @@ func TestSplitOverrides(t *testing.T) {
 		args, rest []string
 		want       []o
 	}{
-		"spaCy's own case":      {[]string{"--x.foo", "10.1", "--x.bar", "--x.baz=false"}, nil, []o{{"x.foo", "10.1"}, {"x.bar", "true"}, {"x.baz", "false"}}},
+		"spaCy's own test":      {[]string{"--x.foo", "10.1", "--x.bar", "--x.baz=false"}, nil, []o{{"x.foo", "10.1"}, {"x.bar", "true"}, {"x.baz", "false"}}},
 		"among other arguments": {[]string{"a.cfg", "--workers", "2", "--t.max_steps", "5", "-v", "b"}, []string{"a.cfg", "--workers", "2", "-v", "b"}, []o{{"t.max_steps", "5"}}},
 		"a registered name":     {[]string{"--optimizer.@optimizers", "SGD.v1"}, nil, []o{{"optimizer.@optimizers", "SGD.v1"}}},
 		"dashes with =":         {[]string{"--training.max-steps=1000", "--a.b-c", "1"}, nil, []o{{"training.max_steps", "1000"}, {"a.b-c", "1"}}},

@@ -9,28 +9,27 @@ import (
 // Param is an argument of a registered function.
 type Param struct {
 	Name     string
-	Doc      string // what it means, in a few words
+	Doc      string // meaning, in a few words
 	Type     Type
-	Form     string // what Make accepts, where Type says less
-	Default  any    // when the config does not set it; nil is null
-	Required bool   // there is no default
-	// Variadic makes it receive the positional arguments, the values under '*', as
-	// a list. At most one Param of a Func may be variadic; its Name is for messages.
+	Form     string // values that Make accepts, if Type is not specific enough
+	Default  any    // used if the config does not set it; nil is null
+	Required bool   // the config must set it
+	// Variadic means that it receives the positional arguments, the values under '*', as a list. At
+	// most one Param of a Func may be variadic; its Name is only for messages.
 	Variadic bool
 }
 
 // Func is a function that configs call by name.
 type Func struct {
-	Doc    string // what it makes, in a line
+	Doc    string // what it makes, in one line
 	Params []Param
-	// Make is called with arguments that have been checked against Params.
-	// Its errors are reported with the line of the block; Args.Errorf names
-	// the line of an argument.
+	// Make is called with arguments that have been checked against Params. Its errors are reported
+	// with the line of the block; Args.Errorf reports the line of an argument instead.
 	Make func(Args) (any, error)
 }
 
-// Registry maps names such as layers -> relu_relu_softmax.v1 to functions. Fill it
-// first; then it may be used by several goroutines.
+// Registry maps names such as layers -> relu_relu_softmax.v1 to functions. Once filled, it is safe
+// for concurrent use.
 type Registry struct {
 	byName map[string]map[string]Func
 }
@@ -40,11 +39,11 @@ func NewRegistry() *Registry {
 	return &Registry{byName: make(map[string]map[string]Func)}
 }
 
-// Register adds a function to one of the registries ("layers", "optimizers"),
-// which it makes if need be. A name that is taken, or parameters that contradict themselves, are an error.
+// Register adds a function to a registry ("layers", "optimizers") and creates the registry if
+// needed. It fails if the name is taken or the parameters are inconsistent.
 func (r *Registry) Register(registry, name string, f Func) error {
 	if _, taken := r.byName[registry][name]; taken {
-		return fmt.Errorf("config: %s -> %s is registered already", registry, name)
+		return fmt.Errorf("config: %s -> %s is already registered", registry, name)
 	}
 	params, err := checkParams(f)
 	if err != nil {
@@ -58,7 +57,7 @@ func (r *Registry) Register(registry, name string, f Func) error {
 	return nil
 }
 
-// checkParams returns the parameters with defaults of their types.
+// checkParams returns the parameters with defaults converted to their types.
 func checkParams(f Func) ([]Param, error) {
 	if f.Make == nil {
 		return nil, fmt.Errorf("it has no Make")
@@ -72,7 +71,7 @@ func checkParams(f Func) ([]Param, error) {
 		}
 		seen[p.Name] = true
 		if p.Variadic && variadic {
-			return nil, fmt.Errorf("parameter %s is a second variadic one", p.Name)
+			return nil, fmt.Errorf("parameter %s is a second variadic parameter; only one is allowed", p.Name)
 		}
 		variadic = variadic || p.Variadic
 		if p.Default == nil {
@@ -80,14 +79,14 @@ func checkParams(f Func) ([]Param, error) {
 		}
 		v, ok := p.Type.convert(widen(p.Default))
 		if !ok || p.Required || p.Variadic {
-			return nil, fmt.Errorf("parameter %s: the default %v does not fit", p.Name, p.Default)
+			return nil, fmt.Errorf("parameter %s cannot have the default %v", p.Name, p.Default)
 		}
 		params[i].Default = v
 	}
 	return params, nil
 }
 
-// widen makes Go's small literals the types of the tree.
+// widen converts Go's int and float32 to the types of the tree.
 func widen(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -98,15 +97,15 @@ func widen(v any) any {
 	return v
 }
 
-// Registries returns the names of the registries in order.
+// Registries returns the names of the registries, sorted.
 func (r *Registry) Registries() []string { return slices.Sorted(maps.Keys(r.byName)) }
 
-// Names returns the names in a registry in order.
+// Names returns the names in a registry, sorted.
 func (r *Registry) Names(registry string) []string {
 	return slices.Sorted(maps.Keys(r.byName[registry]))
 }
 
-// Doc returns what a registered function makes, in a line; "" if there is no such function.
+// Doc returns what a registered function makes, in one line; "" if there is no such function.
 func (r *Registry) Doc(registry, name string) string { return r.byName[registry][name].Doc }
 
 // Params returns the parameters of a registered function.

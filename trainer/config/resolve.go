@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Resolve makes the objects that a section describes ("" is the whole config). A section with a
-// key such as @layers = "name.v1" is a call: the function of that name in that registry
-// gets the other keys as arguments, and the values under '*' as positional ones. Its
-// result takes the section's place. Arguments are resolved before the call, depth first. Other sections become map[string]any, lists
-// []any of resolved values.
+// Resolve creates the objects that a section describes ("" is the whole config). A section with a
+// key such as @layers = "name.v1" is a call: that function of that registry gets the other keys as
+// arguments, and the values under '*' as positional arguments. Its result replaces the section.
+// Arguments are resolved before the call, depth first. Other sections become map[string]any, and
+// lists become []any of resolved values.
 func (r *Registry) Resolve(c *Config, section string) (any, error) {
 	if section != "" {
 		e, ok := c.find(section)
@@ -49,7 +49,7 @@ func (r *Registry) section(path string, s *Section) (any, error) {
 			continue
 		}
 		if call != nil {
-			return nil, fail(e.Pos, "%s: a block can refer to one registered function only, this one has %s and %s", path, call.Key, e.Key)
+			return nil, fail(e.Pos, "%s: a block can refer to only one registered function, but this one has %s and %s", path, call.Key, e.Key)
 		}
 		call = &s.entries[i]
 	}
@@ -90,7 +90,7 @@ func (r *Registry) call(path string, s *Section, at Entry) (any, error) {
 	}
 	out, err := f.Make(Args{b})
 	if b.misuse != "" {
-		return nil, fail(b.pos, "%s: the registered function %s is wrong: %s", path, b.call, b.misuse)
+		return nil, fail(b.pos, "%s: there is a bug in the registered function %s: %s", path, b.call, b.misuse)
 	}
 	var located *Error
 	if err != nil && !errors.As(err, &located) {
@@ -109,13 +109,13 @@ func (r *Registry) lookup(path string, at Entry) (Func, string, error) {
 	if !ok {
 		hint := didYouMean(registry, r.Registries())
 		if hint == "" {
-			hint = "; there are " + listed(r.Registries())
+			hint = "; the registries are " + listed(r.Registries())
 		}
 		return Func{}, "", fail(at.Pos, "%s: unknown registry %q%s", path, registry, hint)
 	}
 	name, ok := at.Value.(string)
 	if !ok {
-		return Func{}, "", fail(at.Pos, "%s: %s names a registered function by a string, got %s", path, at.Key, Describe(at.Value))
+		return Func{}, "", fail(at.Pos, "%s: %s must be a string, the name of a registered function; got %s", path, at.Key, Describe(at.Value))
 	}
 	f, ok := funcs[name]
 	if !ok {
@@ -150,7 +150,7 @@ func (r *Registry) argument(b *block, e Entry) error {
 	return nil
 }
 
-// unknown is the error for a key that no parameter takes.
+// unknown returns the error for a key that is not a parameter.
 func (b *block) unknown(e Entry) error {
 	if e.Key == "*" {
 		return fail(e.Pos, "%s: %s takes no positional arguments", b.path, b.call)
@@ -168,8 +168,8 @@ func (b *block) unknown(e Entry) error {
 	return fail(e.Pos, "%s: %s has no argument %q%s", b.path, b.call, e.Key, hint)
 }
 
-// checked converts a value to the parameter's type. Null stands for a parameter
-// whose default is null.
+// checked converts a value to the parameter's type. Null is accepted if the parameter's
+// default is null.
 func checked(where string, e Entry, p Param, v any) (any, error) {
 	if v == nil && p.Default == nil && !p.Required {
 		return nil, nil
@@ -180,8 +180,7 @@ func checked(where string, e Entry, p Param, v any) (any, error) {
 	return nil, fail(e.Pos, "%s: %s", where, p.Type.mismatch(v))
 }
 
-// positional resolves the values under '*': a list, or a section whose keys are
-// labels.
+// positional resolves the values under '*': a list, or a section whose keys are labels.
 func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
 	var items []Entry
 	switch v := e.Value.(type) {
@@ -192,7 +191,7 @@ func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
 	case *Section:
 		items = v.entries
 	default:
-		return nil, fail(e.Pos, "%s: positional arguments are a list or a section, got %s", where, Describe(v))
+		return nil, fail(e.Pos, "%s: positional arguments must be a list or a section, got %s", where, Describe(v))
 	}
 	out := make([]any, 0, len(items))
 	for _, item := range items {
@@ -208,7 +207,7 @@ func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
 	return out, nil
 }
 
-// fill sets what the config leaves to defaults, and fails for what has none.
+// fill sets defaults for the parameters that the config does not set, and fails if one is required.
 func (b *block) fill() error {
 	for _, p := range b.params {
 		if _, ok := b.given[p.Name]; ok || p.Variadic && !p.Required {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// registry has functions whose results show how they were called.
+// registry returns functions whose results show how they were called.
 func registry(t *testing.T) *config.Registry {
 	t.Helper()
 	r := config.NewRegistry()
@@ -89,26 +89,26 @@ func TestResolve(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	r := registry(t)
 	for name, c := range map[string]struct{ text, want string }{
-		"two functions":      {"[m]\n@layers = dense.v1\n@initializers = zero.v1", "test.cfg:3: m: a block can refer to one registered function only, this one has @layers and @initializers"},
-		"unknown name":       {"[m]\n@layers = dens.v1", `test.cfg:2: m: there is no "dens.v1" in registry layers; did you mean "dense.v1"? (available: buggy.v1, chain.v1, dense.v1)`},
-		"unknown registry":   {"[m]\n@layer = dense.v1", `test.cfg:2: m: unknown registry "layer"; did you mean "layers"?`},
-		"no such registry":   {"[m]\n@tokenizers = x.v1", `unknown registry "tokenizers"; there are initializers, layers, schedules`},
-		"name not a string":  {"[m]\n@layers = [1]", "test.cfg:2: m: @layers names a registered function by a string, got the list [1]"},
-		"unknown argument":   {"[m]\n@layers = dense.v1\nwidth = 1\ndropuot = 2", `test.cfg:4: m: layers -> dense.v1 has no argument "dropuot"; did you mean "dropout"?`},
-		"no such argument":   {"[m]\n@layers = dense.v1\nhidden_size = 1", `its arguments are bias, dropout, init, nI, name, width`},
-		"missing argument":   {"[m]\n\n@layers = dense.v1", `test.cfg:3: m: layers -> dense.v1 needs the argument "width", a whole number; add a line width = ...`},
-		"wrong type":         {"[m]\n@layers = dense.v1\nwidth = \"x\"", `test.cfg:3: m.width: a whole number is expected, got the string "x"`},
-		"null for a number":  {"[m]\n@layers = dense.v1\nwidth = null", "test.cfg:3: m.width: a whole number is expected, got null"},
-		"null over default":  {"[m]\n@layers = dense.v1\nwidth = 1\ndropout = null", "test.cfg:4: m.dropout: a number is expected, got null"},
-		"an object of ours":  {"[m]\n@layers = dense.v1\nwidth = {\"@schedules\": \"list.v1\", \"values\": []}", "test.cfg:3: m.width: a whole number is expected, got a Go value of type int"},
-		"no positional ones": {"[m]\n@layers = dense.v1\nwidth = 1\n* = [1]", "test.cfg:4: m: layers -> dense.v1 takes no positional arguments"},
-		"variadic by name":   {"[m]\n@layers = chain.v1\nlayers = [1]", `test.cfg:3: m: layers -> chain.v1 has no argument "layers"`},
-		"positional scalar":  {"[m]\n@layers = chain.v1\n* = 3", "test.cfg:3: m.*: positional arguments are a list or a section, got 3"},
-		"deep inside":        {"[m]\n@layers = chain.v1\n[m.*.a]\n@layers = dense.v1", `test.cfg:4: m.*.a: layers -> dense.v1 needs the argument "width"`},
-		"refused by Make":    {"[m]\n@layers = dense.v1\nwidth = 13", "test.cfg:3: m.width: 13 is unlucky"},
-		"plain error":        {"[m]\n@layers = dense.v1\nwidth = 14", "test.cfg:2: m: dense.v1: no fourteen"},
-		"wrong function":     {"[m]\n@layers = buggy.v1", `the registered function layers -> buggy.v1 is wrong: its Make reads the parameter "width", which is not declared as a number`},
-		"no section":         {"[n]", `test.cfg: section [m] is not defined; did you mean "n"?`},
+		"two functions":     {"[m]\n@layers = dense.v1\n@initializers = zero.v1", "test.cfg:3: m: a block can refer to only one registered function, but this one has @layers and @initializers"},
+		"unknown name":      {"[m]\n@layers = dens.v1", `test.cfg:2: m: there is no "dens.v1" in registry layers; did you mean "dense.v1"? (available: buggy.v1, chain.v1, dense.v1)`},
+		"unknown registry":  {"[m]\n@layer = dense.v1", `test.cfg:2: m: unknown registry "layer"; did you mean "layers"?`},
+		"no such registry":  {"[m]\n@tokenizers = x.v1", `unknown registry "tokenizers"; the registries are initializers, layers, schedules`},
+		"name not a string": {"[m]\n@layers = [1]", "test.cfg:2: m: @layers must be a string, the name of a registered function; got the list [1]"},
+		"unknown argument":  {"[m]\n@layers = dense.v1\nwidth = 1\ndropuot = 2", `test.cfg:4: m: layers -> dense.v1 has no argument "dropuot"; did you mean "dropout"?`},
+		"no such argument":  {"[m]\n@layers = dense.v1\nhidden_size = 1", `its arguments are bias, dropout, init, nI, name, width`},
+		"missing argument":  {"[m]\n\n@layers = dense.v1", `test.cfg:3: m: layers -> dense.v1 needs the argument "width", a whole number; add a line width = ...`},
+		"wrong type":        {"[m]\n@layers = dense.v1\nwidth = \"x\"", `test.cfg:3: m.width: expected a whole number, got the string "x"`},
+		"null for a number": {"[m]\n@layers = dense.v1\nwidth = null", "test.cfg:3: m.width: expected a whole number, got null"},
+		"null over default": {"[m]\n@layers = dense.v1\nwidth = 1\ndropout = null", "test.cfg:4: m.dropout: expected a number, got null"},
+		"a resolved block":  {"[m]\n@layers = dense.v1\nwidth = {\"@schedules\": \"list.v1\", \"values\": []}", "test.cfg:3: m.width: expected a whole number, got a Go value of type int"},
+		"not positional":    {"[m]\n@layers = dense.v1\nwidth = 1\n* = [1]", "test.cfg:4: m: layers -> dense.v1 takes no positional arguments"},
+		"variadic by name":  {"[m]\n@layers = chain.v1\nlayers = [1]", `test.cfg:3: m: layers -> chain.v1 has no argument "layers"`},
+		"positional scalar": {"[m]\n@layers = chain.v1\n* = 3", "test.cfg:3: m.*: positional arguments must be a list or a section, got 3"},
+		"deep inside":       {"[m]\n@layers = chain.v1\n[m.*.a]\n@layers = dense.v1", `test.cfg:4: m.*.a: layers -> dense.v1 needs the argument "width"`},
+		"Make fails":        {"[m]\n@layers = dense.v1\nwidth = 13", "test.cfg:3: m.width: 13 is unlucky"},
+		"plain error":       {"[m]\n@layers = dense.v1\nwidth = 14", "test.cfg:2: m: dense.v1: no fourteen"},
+		"bug in function":   {"[m]\n@layers = buggy.v1", `there is a bug in the registered function layers -> buggy.v1: its Make reads the parameter "width", which is not declared as a number`},
+		"no section":        {"[n]", `test.cfg: section [m] is not defined; did you mean "n"?`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := r.Resolve(parse(t, c.text), "m")
@@ -122,17 +122,17 @@ func TestResolveErrors(t *testing.T) {
 func TestRegisterErrors(t *testing.T) {
 	mk := func(config.Args) (any, error) { return nil, nil }
 	for name, f := range map[string]config.Func{
-		"no Make":              {},
-		"name twice":           {Params: []config.Param{{Name: "a"}, {Name: "a"}}, Make: mk},
-		"no name":              {Params: []config.Param{{}}, Make: mk},
-		"two variadic":         {Params: []config.Param{{Name: "a", Variadic: true}, {Name: "b", Variadic: true}}, Make: mk},
-		"default of no type":   {Params: []config.Param{{Name: "a", Type: config.Int, Default: "x"}}, Make: mk},
-		"required and default": {Params: []config.Param{{Name: "a", Type: config.Int, Default: 1, Required: true}}, Make: mk},
+		"no Make":               {},
+		"name twice":            {Params: []config.Param{{Name: "a"}, {Name: "a"}}, Make: mk},
+		"no name":               {Params: []config.Param{{}}, Make: mk},
+		"two variadic":          {Params: []config.Param{{Name: "a", Variadic: true}, {Name: "b", Variadic: true}}, Make: mk},
+		"default of wrong type": {Params: []config.Param{{Name: "a", Type: config.Int, Default: "x"}}, Make: mk},
+		"required and default":  {Params: []config.Param{{Name: "a", Type: config.Int, Default: 1, Required: true}}, Make: mk},
 	} {
 		require.Error(t, config.NewRegistry().Register("r", "f.v1", f), name)
 	}
 	r := registry(t)
-	require.ErrorContains(t, r.Register("layers", "chain.v1", config.Func{Make: mk}), "registered already")
+	require.ErrorContains(t, r.Register("layers", "chain.v1", config.Func{Make: mk}), "already registered")
 	require.Equal(t, []string{"initializers", "layers", "schedules"}, r.Registries())
 	require.Equal(t, []string{"buggy.v1", "chain.v1", "dense.v1"}, r.Names("layers"))
 	params, ok := r.Params("layers", "dense.v1")

@@ -2,10 +2,11 @@ package config
 
 import "slices"
 
-// Section is a part of the tree: a [section], or an object {...} inside a value.
-// Its entries keep the order of the file, keys before subsections.
+// Section is a part of the tree: a [section], or an object {...} inside a value. Its entries are in
+// file order, keys before subsections.
 //
-// The values are nil, bool, int64, uint64 (above the largest int64), float64, string, []any of these, and *Section.
+// Values are nil, bool, int64, uint64 (above the largest int64), float64, string, []any of these,
+// and *Section.
 type Section struct {
 	path    string
 	pos     Pos
@@ -17,17 +18,17 @@ type Section struct {
 type Entry struct {
 	Key   string
 	Value any // see Section
-	Pos   Pos // of the line that sets it
+	Pos   Pos // the line that sets it
 }
 
-// Path returns the name of the section where it was written, with dots; that of the key for
-// an object inside a value, "" for the root.
+// Path returns the dotted name under which the section was written, the path of the key for an
+// object inside a value, or "" for the root.
 func (s *Section) Path() string { return s.path }
 
 // Pos returns the line of the section's header or value.
 func (s *Section) Pos() Pos { return s.pos }
 
-// Entries returns the values in order.
+// Entries returns the entries in order.
 func (s *Section) Entries() []Entry { return slices.Clone(s.entries) }
 
 // Keys returns the names of the entries in order.
@@ -39,7 +40,7 @@ func (s *Section) Keys() []string {
 	return keys
 }
 
-// Get returns the entry of a key.
+// Get returns the entry with a key.
 func (s *Section) Get(key string) (Entry, bool) {
 	for _, e := range s.entries {
 		if e.Key == key {

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Type is what an argument of a registered function, or a value, is to be.
+// Type is the expected type of an argument or value.
 type Type uint8
 
-// The types. Int accepts floats without a fraction, Float accepts whole numbers,
-// Bool accepts 0 and 1, String accepts whole numbers as their digits. Any
-// accepts everything, also null and what another registered function made.
+// The types. Int accepts floats without a fraction, Float accepts whole numbers, Bool
+// accepts 0 and 1, and String accepts whole numbers as their digits. Any accepts
+// everything, including null and results of other registered functions.
 const (
 	Any Type = iota
 	Int
@@ -39,7 +39,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("Type(%d)", t)
 }
 
-// article returns the name with its article where it has one.
+// article returns the name with an article if it takes one.
 func (t Type) article() string {
 	if t == Any || t == Bool {
 		return t.String()
@@ -47,16 +47,16 @@ func (t Type) article() string {
 	return "a " + t.String()
 }
 
-// mismatch says that a value is not of the type.
+// mismatch returns a message that a value does not have the type.
 func (t Type) mismatch(v any) phrase {
 	if n, ok := v.(uint64); ok && t == Int {
-		return phrase(fmt.Sprintf("a whole number of at most %d is expected, got %d", math.MaxInt, n))
+		return phrase(fmt.Sprintf("expected a whole number of at most %d, got %d", math.MaxInt, n))
 	}
-	return phrase(fmt.Sprintf("%s is expected, got %s", t.article(), Describe(v)))
+	return phrase(fmt.Sprintf("expected %s, got %s", t.article(), Describe(v)))
 }
 
-// convert makes a resolved value one of the type: int, float64, bool, string,
-// []any, or the value itself.
+// convert converts a resolved value to the type: int, float64, bool, string or []any. Any
+// returns it unchanged.
 func (t Type) convert(v any) (any, bool) {
 	switch t {
 	case Int:
@@ -79,8 +79,8 @@ func (t Type) convert(v any) (any, bool) {
 
 func pack[T any](v T, ok bool) (any, bool) { return v, ok }
 
-// Describe names a value and its type, as an error does: on one line, and cut
-// where it is long.
+// Describe returns a value and its type for use in an error, on one line and clipped
+// if it is long.
 func Describe(v any) string {
 	kind := ""
 	switch v := v.(type) {
@@ -96,7 +96,7 @@ func Describe(v any) string {
 		}
 		kind = "the object "
 	case bool, int64, uint64, float64:
-	case map[string]any: // a section, resolved
+	case map[string]any: // a resolved section
 		return "a section"
 	default:
 		return fmt.Sprintf("a Go value of type %T", v)

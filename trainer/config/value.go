@@ -11,12 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// errNotJSON says that a text is no JSON value and so stands for itself.
+// errNotJSON means that a text is not a JSON value and so stands for itself.
 var errNotJSON = errors.New("not JSON")
 
-// parseJSON reads a JSON value into the types of Section. It returns errNotJSON
-// for a text that is none; other errors are about values that JSON allows and the
-// tree does not.
+// parseJSON reads a JSON value into the types of Section. It returns errNotJSON if the text
+// is not JSON. Other errors are about values that JSON allows and the tree does not.
 func parseJSON(text, path string, pos Pos) (any, error) {
 	if !json.Valid([]byte(text)) {
 		return nil, errNotJSON
@@ -27,8 +26,9 @@ func parseJSON(text, path string, pos Pos) (any, error) {
 	return r.value()
 }
 
-// replaced says whether a JSON text has the replacement character itself. In other
-// texts the decoder puts it where a \u escape is half of a pair of surrogates.
+// replaced reports whether a JSON text itself contains the replacement character. In
+// other texts that character comes from the decoder, which puts it in place of an
+// unpaired \u surrogate.
 func replaced(text string) bool {
 	return strings.ContainsRune(text, utf8.RuneError) || strings.Contains(strings.ToLower(text), `\ufffd`)
 }
@@ -61,10 +61,10 @@ func (r *jsonReader) value() (any, error) {
 	return t, nil // nil, bool
 }
 
-// whole refuses a string that is not what the text says.
+// whole rejects a string with an unpaired surrogate.
 func (r *jsonReader) whole(s string) error {
 	if !r.replaced && strings.ContainsRune(s, utf8.RuneError) {
-		return fmt.Errorf("%q has half of a pair of surrogates; write both, or the character itself", clip(s))
+		return fmt.Errorf("%q contains an unpaired surrogate; write both halves, or the character itself", clip(s))
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (r *jsonReader) object() (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		key, _ := t.(string) // json.Valid has seen to it
+		key, _ := t.(string) // json.Valid has checked this
 		if err := r.whole(key); err != nil {
 			return nil, err
 		}
@@ -108,8 +108,8 @@ func (r *jsonReader) object() (any, error) {
 	return s, err
 }
 
-// number keeps whole numbers exact, as an int64 where they fit, else as a uint64.
-// Those beyond are an error: a float would lose digits.
+// number keeps whole numbers exact: as an int64 if it fits, otherwise as a uint64. Larger
+// numbers are an error, because a float would lose digits.
 func number(text string) (any, error) {
 	if !strings.ContainsAny(text, ".eE") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -117,7 +117,7 @@ func number(text string) (any, error) {
 		}
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the whole number %s is beyond 64 bits; write it in quotes, or with a decimal point", clip(text))
+			return nil, fmt.Errorf("the whole number %s does not fit into 64 bits; write it in quotes, or with a decimal point", clip(text))
 		}
 		return n, nil
 	}
@@ -128,7 +128,7 @@ func number(text string) (any, error) {
 	return f, nil
 }
 
-// appendJSON appends a value as JSON on one line, spaced as Python's json.dumps does.
+// appendJSON appends a value as JSON on one line, with the spacing of Python's json.dumps.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -166,7 +166,7 @@ func appendJSON(b []byte, v any) []byte {
 	return b
 }
 
-// appendFloat writes a float as Python does: it is read back as a float, and as the same one.
+// appendFloat appends a float as Python writes it, so that it reads back as the same float.
 func appendFloat(b []byte, f float64) []byte {
 	if size := math.Abs(f); size != 0 && (size < 1e-4 || size >= 1e16) {
 		return strconv.AppendFloat(b, f, 'e', -1, 64)
@@ -179,13 +179,13 @@ func appendFloat(b []byte, f float64) []byte {
 	return b
 }
 
-// appendString quotes a string; <, > and & stay as they are.
+// appendString quotes a string without escaping <, > and &.
 func appendString(b []byte, s string) []byte {
 	var out strings.Builder
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		return strconv.AppendQuote(b, s) // does not happen: strings can be encoded
+		return strconv.AppendQuote(b, s) // cannot happen: strings can always be encoded
 	}
 	return append(b, strings.TrimSuffix(out.String(), "\n")...)
 }

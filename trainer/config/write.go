@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// Text returns the configuration as a text that Parse reads back into an equal
-// tree: overrides and references are in the values, every section follows its parent,
+// Text returns the configuration as a text that Parse reads back into an equal tree:
+// overrides and references are expanded, every section follows its parent, and
 // values are JSON.
 func (c *Config) Text() string {
 	var b []byte
@@ -15,7 +15,7 @@ func (c *Config) Text() string {
 	return string(b)
 }
 
-// appendSection writes a section's keys and then its subsections.
+// appendSection appends a section's keys and then its subsections.
 func appendSection(b []byte, path string, s *Section) []byte {
 	if len(b) > 0 {
 		b = append(b, '\n')
@@ -37,13 +37,13 @@ func appendSection(b []byte, path string, s *Section) []byte {
 	return b
 }
 
-// JSON returns the tree as a JSON object, indented by two blanks, in the order
-// of the file, with a newline at the end.
+// JSON returns the tree as a JSON object in file order, indented by two spaces and ending
+// with a newline.
 func (c *Config) JSON() []byte {
 	return append(appendIndented(nil, c.root, "\n"), '\n')
 }
 
-// appendIndented writes sections over several lines and everything else on one.
+// appendIndented writes each section on several lines and everything else on one.
 func appendIndented(b []byte, v any, newline string) []byte {
 	s, ok := v.(*Section)
 	if !ok || len(s.entries) == 0 {
@@ -62,8 +62,8 @@ func appendIndented(b []byte, v any, newline string) []byte {
 	return append(append(b, newline...), '}')
 }
 
-// SectionJSON returns the section, or object, at a path as JSON returns the
-// whole; false if there is none.
+// SectionJSON returns the section or object at a path in the format of JSON, and false if
+// there is none.
 func (c *Config) SectionJSON(path string) ([]byte, bool) {
 	s, ok := c.Section(path)
 	if !ok {

@@ -1,7 +1,7 @@
 package cuda
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,41 +57,71 @@ func thisMachine(newest int) surroundings {
 	return surroundings{os.Getenv, glob, python, newest}
 }
 
+// A tier is places of one worth, among which the newest version wins.
+type tier []string
+
+// byLoader is the place where the loader looks by itself: LD_LIBRARY_PATH, what
+// ldconfig knows, and the system's directories.
+const byLoader = ""
+
 // candidates are the names to open, in order. What the variable names is the
-// only one, so that a mistake in it is seen. Otherwise a plain soname, which the
-// loader looks for in its own places, comes before files, and a newer version
-// before an older one.
+// only one, so that a mistake in it is seen. Otherwise a toolkit comes before
+// Python's packages, which lack what their libraries open by name: then NVRTC and
+// cuBLASLt are of one toolkit where there is one. In each tier a newer version comes
+// before an older one; but what is newer than the driver, which may not run what it
+// makes, comes behind all else.
 func (l Library) candidates(s surroundings) []string {
 	if file := s.getenv(l.Variable); file != "" {
 		return []string{file}
 	}
-	sonames := l.ordered(s.newest)
-	names := slices.Clone(sonames)
-	for _, soname := range sonames {
-		for _, pattern := range directories(s) {
-			found := s.glob(filepath.Join(pattern, soname))
-			slices.Reverse(found) // cuda-13.0 before cuda-12.6
-			for _, file := range found {
-				if !slices.Contains(names, file) {
-					names = append(names, file)
-				}
+	var names []string
+	for _, sonames := range l.byDriver(s.newest) {
+		for _, places := range tiers(s) {
+			for _, soname := range sonames {
+				names = append(names, named(soname, places, s)...)
 			}
 		}
+	}
+	return unique(names)
+}
+
+// named are the names of a soname in the places of a tier.
+func named(soname string, places tier, s surroundings) []string {
+	var names []string
+	for _, place := range places {
+		if place == byLoader {
+			names = append(names, soname)
+			continue
+		}
+		found := s.glob(filepath.Join(place, soname))
+		slices.SortFunc(found, func(a, b string) int { return compareNumbered(b, a) }) // cuda-12.10 before cuda-12.9
+		names = append(names, found...)
 	}
 	return names
 }
 
-// ordered are the sonames, those last that are newer than the driver: it may not
-// run what they make.
-func (l Library) ordered(driver int) []string {
-	sonames := slices.Clone(l.Sonames)
-	if driver == 0 {
-		return sonames
+// unique leaves out what is there before.
+func unique(names []string) []string {
+	var first []string
+	for _, name := range names {
+		if !slices.Contains(first, name) {
+			first = append(first, name)
+		}
 	}
-	slices.SortStableFunc(sonames, func(a, b string) int {
-		return boolCompare(major(a) > driver/1000, major(b) > driver/1000)
-	})
-	return sonames
+	return first
+}
+
+// byDriver are the sonames that the driver can be new enough for, and the others.
+func (l Library) byDriver(driver int) [2][]string {
+	var parts [2][]string
+	for _, soname := range l.Sonames {
+		at := 0
+		if driver > 0 && major(soname) > driver/1000 {
+			at = 1
+		}
+		parts[at] = append(parts[at], soname)
+	}
+	return parts
 }
 
 // major is 13 of libnvrtc.so.13, and 11 of libnvrtc.so.11.2.
@@ -102,46 +132,64 @@ func major(soname string) int {
 	return n
 }
 
-// boolCompare puts false before true.
-func boolCompare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// compareNumbered compares texts, and the numbers in them as numbers.
+func compareNumbered(a, b string) int {
+	for a != "" && b != "" {
+		m, n := digits(a), digits(b)
+		if m > 0 && n > 0 {
+			x, _ := strconv.ParseUint(a[:m], 10, 64) // of more digits all are equal
+			y, _ := strconv.ParseUint(b[:n], 10, 64)
+			if c := cmp.Compare(x, y); c != 0 {
+				return c
+			}
+			a, b = a[m:], b[n:]
+			continue
+		}
+		if c := cmp.Compare(a[0], b[0]); c != 0 {
+			return c
+		}
+		a, b = a[1:], b[1:]
 	}
-	return 1
+	return cmp.Compare(len(a), len(b))
 }
 
-// directories are patterns for where CUDA's libraries usually are.
-func directories(s surroundings) []string {
-	var dirs []string
+// digits is how many a text begins with.
+func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
+
+// tiers are the places where CUDA's libraries usually are, as patterns: the toolkit
+// that the user names, toolkits and the system, and Python's packages.
+func tiers(s surroundings) []tier {
+	var chosen, python tier
 	for _, variable := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		if root := s.getenv(variable); root != "" {
-			dirs = append(dirs, root+"/lib64")
+			chosen = append(chosen, root+"/lib64", root+"/lib")
 		}
 	}
-	if root := s.getenv("CONDA_PREFIX"); root != "" {
-		dirs = append(dirs, root+"/lib")
-	}
-	const wheels = "/python3*/*-packages/nvidia/*/lib"
-	if root := s.getenv("VIRTUAL_ENV"); root != "" {
-		dirs = append(dirs, root+"/lib"+wheels)
-	}
-	if s.python != "" {
-		dirs = append(dirs, filepath.Dir(filepath.Dir(s.python))+"/lib"+wheels)
-	}
-	if home := s.getenv("HOME"); home != "" {
-		dirs = append(dirs, home+"/.local/lib"+wheels)
-	}
-	return append(dirs,
-		"/usr/local/lib"+wheels, "/usr/lib"+wheels,
+	system := tier{
+		byLoader,
 		"/usr/local/nvidia/lib64",
-		"/usr/local/cuda/lib64", "/usr/local/cuda-1*/lib64", "/opt/cuda/lib64",
+		"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/opt/cuda/lib64",
 		"/usr/lib/*-linux-gnu", "/usr/lib64",
 		"/usr/lib/wsl/lib",
-	)
+	}
+	const wheels = "/python3*/*-packages/nvidia/*/lib"
+	if root := s.getenv("CONDA_PREFIX"); root != "" {
+		python = append(python, root+"/lib")
+	}
+	if root := s.getenv("VIRTUAL_ENV"); root != "" {
+		python = append(python, root+"/lib"+wheels)
+	}
+	if s.python != "" {
+		python = append(python, filepath.Dir(filepath.Dir(s.python))+"/lib"+wheels)
+	}
+	if home := s.getenv("HOME"); home != "" {
+		python = append(python, home+"/.local/lib"+wheels)
+	}
+	return []tier{chosen, system, append(python, "/usr/local/lib"+wheels, "/usr/lib"+wheels)}
 }
+
+// looked is where, for people.
+const looked = "where the loader looks, in CUDA_HOME, in /usr/local/cuda*, in the system's directories and among Python's packages"
 
 // A Shared is a library that was loaded. It stays loaded until the process ends.
 type Shared struct {
@@ -176,23 +224,30 @@ func (l Library) open(newest int) (*Shared, error) {
 		}
 	}
 	if file := os.Getenv(l.Variable); file != "" {
-		return nil, unavailablef("%s cannot be loaded from %s, which %s names: %s", l.Name, file, l.Variable, strings.Join(firsts, "; "))
+		why := strings.TrimPrefix(strings.Join(firsts, "; "), file+": ")
+		if why == "" { // a name for the loader
+			why = "the loader does not find it"
+		}
+		return nil, unavailablef("%s cannot be loaded from %s, which %s names: %s; correct the variable, or unset it", l.Name, file, l.Variable, why)
 	}
 	why := ""
 	if len(firsts) > 0 {
 		why = " that can be loaded (" + firsts[0] + ")"
 	}
-	return nil, unavailablef("there is no %s%s: %s, or set %s to the file", strings.Join(l.Sonames, " or "), why, l.Get, l.Variable)
+	return nil, unavailablef("there is no %s%s, %s: %s, or set %s to the file", strings.Join(l.Sonames, " or "), why, looked, l.Get, l.Variable)
 }
 
 // Symbol is the address of a function of the library.
 func (s *Shared) Symbol(name string) (uintptr, error) {
 	address := librarySymbol(s.handle, name)
 	if address == 0 {
-		return 0, fmt.Errorf("%s (%s) has no function %s: %w", s.Path, s.Library.Name, name, errNoSymbol)
+		return 0, s.lacks(name)
 	}
 	return address, nil
 }
 
-// errNoSymbol says that a library is of a version that is not supported.
-var errNoSymbol = errors.New("it is of a version that ringtrain does not know")
+// lacks says that a library is of a version that cannot be used.
+func (s *Shared) lacks(function string) error {
+	l := s.Library
+	return fmt.Errorf("%s has no function %s, so it is no %s that can be used: %s, or set %s to another file", s.Path, function, l.Name, l.Get, l.Variable)
+}

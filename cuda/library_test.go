@@ -3,6 +3,7 @@ package cuda
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,34 +28,75 @@ func place(env map[string]string, python string, newest int, files ...string) su
 	}
 }
 
+// The places to look are files of machines that are not there.
 func TestCandidates(t *testing.T) {
-	sonames := []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}
-	require.Equal(t, sonames, NVRTC.candidates(place(nil, "", 0)))
+	const (
+		kit13  = "/usr/local/cuda-13.0/lib64/libnvrtc.so.13"
+		kit129 = "/usr/local/cuda-12.9/lib64/libnvrtc.so.12"
+		kit126 = "/usr/local/cuda-12.6/lib64/libnvrtc.so.12"
+		own11  = "/opt/kit/lib64/libnvrtc.so.11.2"
+		wheel  = "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13"
+		older  = "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
+		so13   = "libnvrtc.so.13"
+		so12   = "libnvrtc.so.12"
+		so11   = "libnvrtc.so.11.2"
+	)
+	venv, own := map[string]string{"VIRTUAL_ENV": "/opt/torch/.venv"}, map[string]string{"CUDA_HOME": "/opt/kit"}
+	for name, c := range map[string]struct {
+		env    map[string]string
+		driver int
+		files  []string
+		want   []string
+	}{
+		"the loader alone":                       {nil, 0, nil, []string{so13, so12, so11}},
+		"a newer wheel comes behind a toolkit":   {venv, 13000, []string{wheel, kit126}, []string{so13, so12, kit126, so11, wheel}},
+		"wheels, the newest first":               {venv, 13000, []string{older, wheel}, []string{so13, so12, so11, wheel, older}},
+		"toolkits, the newest first":             {nil, 13000, []string{kit126, kit13, kit129}, []string{so13, kit13, so12, kit129, kit126, so11}},
+		"numbers are no letters":                 {nil, 0, []string{"/usr/local/cuda-12.10/lib64/libnvrtc.so.12", kit129}, []string{so13, so12, "/usr/local/cuda-12.10/lib64/libnvrtc.so.12", kit129, so11}},
+		"what the user names comes first":        {own, 13000, []string{kit13, own11}, []string{own11, so13, kit13, so12, so11}},
+		"what is newer than the driver, last":    {venv, 12040, []string{kit13, wheel, kit126}, []string{so12, kit126, so11, so13, kit13, wheel}},
+		"even if a wheel is all that is older":   {venv, 12040, []string{kit13, older}, []string{so12, so11, older, so13, kit13}},
+		"and if the user names it":               {map[string]string{"CUDA_HOME": "/usr/local/cuda-13.0"}, 12040, []string{kit13, kit126}, []string{so12, kit126, so11, kit13, so13}},
+		"a mistake in the variable must show":    {map[string]string{"RINGTRAIN_NVRTC_LIB": "/x/libnvrtc.so", "CUDA_HOME": "/opt/kit"}, 0, []string{kit13, own11}, []string{"/x/libnvrtc.so"}},
+		"the driver's libraries of a container":  {nil, 0, []string{"/usr/local/nvidia/lib64/libnvrtc.so.12"}, []string{so13, so12, "/usr/local/nvidia/lib64/libnvrtc.so.12", so11}},
+		"the system's directory for a processor": {nil, 0, []string{"/usr/lib/aarch64-linux-gnu/libnvrtc.so.12"}, []string{so13, so12, "/usr/lib/aarch64-linux-gnu/libnvrtc.so.12", so11}},
+	} {
+		require.Equal(t, c.want, NVRTC.candidates(place(c.env, "", c.driver, c.files...)), name)
+	}
+	found := NVRTC.candidates(place(nil, "/opt/torch/.venv/bin/python3", 0, wheel))
+	require.Equal(t, wheel, found[len(found)-1], "beside the interpreter")
+}
 
-	set := map[string]string{"RINGTRAIN_NVRTC_LIB": "/x/libnvrtc.so", "HOME": "/home/u"}
-	require.Equal(t, []string{"/x/libnvrtc.so"}, NVRTC.candidates(place(set, "", 0, "/usr/lib64/libnvrtc.so.13")),
-		"a mistake in the variable must show")
-
-	wheel := "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13"
-	older := "/opt/torch/.venv/lib/python3.12/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
-	kits := []string{"/usr/local/cuda-12.6/lib64/libnvrtc.so.12", "/usr/local/cuda-12.9/lib64/libnvrtc.so.12"}
-	machine := append([]string{older, wheel}, kits...)
-	require.Equal(t, append(slices.Clone(sonames), wheel, older, kits[1], kits[0]),
-		NVRTC.candidates(place(nil, "/opt/torch/.venv/bin/python3", 13000, machine...)))
-
-	require.Equal(t, []string{"libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.13", kits[1], kits[0], wheel},
-		NVRTC.candidates(place(map[string]string{"VIRTUAL_ENV": "/opt/torch/.venv"}, "", 12040, append(kits, wheel)...)),
-		"what is newer than the driver comes last")
-
+// Each of the variables that say where something is installed is looked at.
+func TestPlacesOfVariables(t *testing.T) {
 	for variable, file := range map[string]string{
 		"CUDA_HOME":    "/kit/lib64/libcublasLt.so.12",
 		"CUDA_PATH":    "/kit/lib64/libcublasLt.so.12",
 		"CONDA_PREFIX": "/kit/lib/libcublasLt.so.12",
 		"HOME":         "/kit/.local/lib/python3.11/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
 	} {
-		found := CublasLt.candidates(place(map[string]string{variable: "/kit"}, "", 0, file))
-		require.Equal(t, file, found[len(found)-1], variable)
+		require.Contains(t, CublasLt.candidates(place(map[string]string{variable: "/kit"}, "", 0, file)), file, variable)
 	}
-	found := NCCL.candidates(place(nil, "", 12000, "/usr/lib/x86_64-linux-gnu/libnccl.so.2"))
-	require.Equal(t, []string{"libnccl.so.2", "/usr/lib/x86_64-linux-gnu/libnccl.so.2"}, found)
+}
+
+// NVRTC and cuBLASLt are of one place if one place has both, whatever else there is.
+func TestOnePlaceForAll(t *testing.T) {
+	const kit, other = "/usr/local/cuda-12.6/lib64", "/usr/local/cuda-13.0/lib64"
+	const wheels = "/venv/lib/python3.12/site-packages/nvidia"
+	everywhere := []string{
+		kit + "/libnvrtc.so.12", kit + "/libcublasLt.so.12", other + "/libnvrtc.so.13", other + "/libcublasLt.so.13",
+		wheels + "/cuda_nvrtc/lib/libnvrtc.so.12", wheels + "/cublas/lib/libcublasLt.so.12", wheels + "/cu13/lib/libnvrtc.so.13", wheels + "/cu13/lib/libcublasLt.so.13",
+	}
+	first := func(l Library, driver int) string {
+		for _, name := range l.candidates(place(map[string]string{"VIRTUAL_ENV": "/venv"}, "", driver, everywhere...)) {
+			if strings.Contains(name, "/") { // the loader finds none
+				return filepath.Dir(name)
+			}
+		}
+		return ""
+	}
+	for driver, want := range map[int]string{12080: kit, 13000: other, 0: other} {
+		require.Equal(t, want, first(NVRTC, driver), "driver %d", driver)
+		require.Equal(t, want, first(CublasLt, driver), "driver %d", driver)
+	}
 }

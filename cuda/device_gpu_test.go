@@ -24,10 +24,8 @@ import (
 // RINGTRAIN_REQUIRE_GPU=1 is for machines that must have one.
 func TestMain(m *testing.M) {
 	if err := Available(); err != nil && os.Getenv("RINGTRAIN_REQUIRE_GPU") == "" {
-		env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
-		if err != nil {
-			env = nil // the tests that need a device say so
-		}
+		var env []string
+		env, noEmulator = emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
 		for _, setting := range env {
 			name, value, _ := strings.Cut(setting, "=")
 			_ = os.Setenv(name, value) // it fails for names that are none
@@ -36,9 +34,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// need skips a test for want of something, and fails it where it must be there.
+// noEmulator is why there is no stand-in for a GPU.
+var noEmulator error
+
+// need skips a test for want of something, and fails it where it must be there. What is
+// missing is missed only where there is no compiler to make it: one that fails is a
+// failure.
 func need(t testing.TB, err error) {
 	t.Helper()
+	if err != nil && noEmulator != nil {
+		if !errors.Is(noEmulator, emulator.ErrNoCompiler) {
+			t.Fatal(noEmulator)
+		}
+		err = errors.Join(noEmulator, err)
+	}
 	if err != nil && os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		t.Fatal(err)
 	}

@@ -74,6 +74,9 @@ func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
 	}
 	if b.handle, err = blasCreate(); err != nil {
 		_ = d.Free(b.workspace) // the first failure says more
+		if newer := blasMismatch(); newer != nil {
+			err = fmt.Errorf("%w: %w", err, newer)
+		}
 		return nil, err
 	}
 	return b, nil
@@ -222,7 +225,10 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 		made, err = prepare(b, p)
 	}
 	if err == nil && made.count() == 0 {
-		err = &Error{Call: "cublasLtMatmulAlgoGetHeuristic", Name: "CUBLAS_STATUS_NOT_SUPPORTED", Text: "there is no kernel", Code: 15}
+		err = &Error{Call: "cublasLtMatmulAlgoGetHeuristic", Name: "CUBLAS_STATUS_NOT_SUPPORTED", Code: 15}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %v has no kernel for it: update it, or set %s to another file", err, whichBLAS(), CublasLt.Variable)
 	}
 	plan := &Plan{b, p, made, fused}
 	if err == nil {
@@ -233,6 +239,16 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 		return nil, fmt.Errorf("product %s: %w", p.key(b.options.TF32), err)
 	}
 	return plan, nil
+}
+
+// whichBLAS is cuBLASLt, its version and its file.
+func whichBLAS() string {
+	lt.Lock()
+	defer lt.Unlock()
+	if lt.library == nil {
+		return CublasLt.Name
+	}
+	return fmt.Sprintf("%s %s (%s)", CublasLt.Name, blasVersionText(blasVersion()), lt.library.Path)
 }
 
 // choose decides for a candidate.

@@ -14,7 +14,7 @@ import (
 
 func bindBLAS(library *Shared) error {
 	if missing := C.rt_lt_bind(pointer(library.handle)); missing != nil {
-		return fmt.Errorf("%s has no function %s: %w", library.Path, C.GoString(missing), errNoSymbol)
+		return library.lacks(C.GoString(missing))
 	}
 	return nil
 }
@@ -24,11 +24,15 @@ func blasFailure(call string, status C.int) error {
 	if status == 0 {
 		return nil
 	}
-	name := fmt.Sprintf("CUBLAS_STATUS_%d", status)
-	if text := C.rt_lt_error(status); text != nil {
-		name = C.GoString(text)
+	return &Error{Call: call, Name: statusName(int(status)), Code: int(status)}
+}
+
+// statusName is cuBLASLt's name of a status.
+func statusName(status int) string {
+	if text := C.rt_lt_error(C.int(status)); text != nil {
+		return C.GoString(text)
 	}
-	return &Error{Call: call, Name: name, Code: int(status)}
+	return fmt.Sprintf("CUBLAS_STATUS_%d", status)
 }
 
 func blasVersion() int { return int(C.rt_lt_version()) }

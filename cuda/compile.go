@@ -102,7 +102,8 @@ func notCompiled(s Source, err error, log string) error {
 	if words := strings.Fields(log); len(words) > 0 {
 		why += ": " + strings.Join(words, " ")
 	}
-	return unavailablef("NVRTC %d.%d (%s) does not work: %s", compiler.major, compiler.minor, compiler.library.Path, why)
+	return unavailablef("NVRTC %d.%d (%s) does not work: %s; %s, or set %s to another file",
+		compiler.major, compiler.minor, compiler.library.Path, strings.TrimSuffix(why, "."), NVRTC.Get, NVRTC.Variable)
 }
 
 // Compile makes an image of the source for the device, or takes it from the cache.

@@ -9,7 +9,6 @@ package cuda
 import "C"
 
 import (
-	"fmt"
 	"unsafe"
 )
 
@@ -18,7 +17,7 @@ func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.
 
 func bindNVRTC(library *Shared) error {
 	if missing := C.rt_nvrtc_bind(pointer(library.handle)); missing != nil {
-		return fmt.Errorf("%s has no function %s: %w", library.Path, C.GoString(missing), errNoSymbol)
+		return library.lacks(C.GoString(missing))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ package cuda
 import "C"
 
 import (
+	"strings"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -126,7 +127,7 @@ func moduleLoad(image []byte) (uintptr, error) {
 	err := failure("cuModuleLoadDataEx", r)
 	if e, ok := err.(*Error); ok {
 		if said := C.GoString((*C.char)(unsafe.Pointer(&log[0]))); said != "" {
-			e.Text += "\n" + said
+			e.Text += ": " + strings.Join(strings.Fields(said), " ") // errors are one line
 		}
 	}
 	return uintptr(unsafe.Pointer(module)), err

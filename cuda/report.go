@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -91,7 +92,24 @@ func inspectNVRTC() Found {
 	if err := openCompiler(); err != nil {
 		return Found{Name: NVRTC.Name, Problem: withoutPrefix(err)}
 	}
-	return Found{Name: NVRTC.Name, Path: compiler.library.Path, Version: fmt.Sprintf("%d.%d", compiler.major, compiler.minor)}
+	found := Found{Name: NVRTC.Name, Path: compiler.library.Path, Version: fmt.Sprintf("%d.%d", compiler.major, compiler.minor)}
+	found.Problem = withoutPrefix(cmp.Or(tryCompiler(), mismatch(compiler.library, compiler.major)))
+	return found
+}
+
+// tryCompiler compiles a kernel that does nothing: NVRTC opens its library of
+// built-ins only then. The caller holds the compiler's lock.
+func tryCompiler() error {
+	const nothing = "extern \"C\" __global__ void nothing() {}"
+	options := []string{"--std=c++17"}
+	if len(compiler.archs) > 0 {
+		options = append(options, fmt.Sprintf("--gpu-architecture=compute_%d", compiler.archs[0]))
+	}
+	s := Source{Name: "nothing.cu", Text: nothing}
+	if _, log, err := runNVRTC(s, options, false); err != nil {
+		return notCompiled(s, err, log)
+	}
+	return nil
 }
 
 func inspectBLAS() Found {
@@ -101,7 +119,7 @@ func inspectBLAS() Found {
 	}
 	lt.Lock()
 	defer lt.Unlock()
-	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version}
+	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version, Problem: withoutPrefix(mismatch(lt.library, blasVersion()/10000))}
 }
 
 // BLASVersion is the version of cuBLASLt, "13.0.0". The error has ErrUnavailable,

@@ -51,8 +51,13 @@
 //	RINGTRAIN_EMULATOR_GRAPHS       a directory: each graph is drawn there in DOT when
 //	                                it is instantiated
 //	RINGTRAIN_EMULATOR_NAME         of the devices, before their number
-//	RINGTRAIN_EMULATOR_LT_KERNELS   kernels of a matrix product, 1 unless set
+//	RINGTRAIN_EMULATOR_LT           version of cuBLASLt that it passes for, 13.0.0
+//	                                unless set; it does not start with an older driver
+//	RINGTRAIN_EMULATOR_LT_KERNELS   kernels of a matrix product, 1 unless set; 0: there
+//	                                is none for any
 //	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues
+//	RINGTRAIN_EMULATOR_LT_STATUS    what is returned where there is no kernel, 15 unless
+//	                                set; 0: success, and no candidate
 //	RINGTRAIN_EMULATOR_PTX          an image of NVRTC's stand-in, to be loaded in
 //	                                place of PTX that has the same kernels
 package emulator

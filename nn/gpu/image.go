@@ -24,6 +24,9 @@ func (b *Backend) open() (cuda.Module, error) {
 			return module, nil
 		}
 		missing = fmt.Errorf("the driver does not load what NVRTC compiled: %w", err)
+		if newer := cuda.CompilerMismatch(); newer != nil {
+			missing = fmt.Errorf("%w: %w", missing, newer)
+		}
 	} else if !errors.Is(missing, cuda.ErrUnavailable) {
 		return cuda.Module{}, missing
 	}

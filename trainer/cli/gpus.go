@@ -24,8 +24,11 @@ func writeGPUs(w io.Writer, r cuda.Report) {
 		switch {
 		case l.Problem == "":
 			fmt.Fprintf(w, "%-9s %s, %s\n", l.Name, l.Version, l.Path)
-		case !strings.Contains(r.Problem, l.Problem): // which says it already
+		case strings.Contains(r.Problem, l.Problem): // which says it already
+		case l.Version == "":
 			fmt.Fprintf(w, "%-9s missing: %s\n", l.Name, l.Problem)
+		default:
+			fmt.Fprintf(w, "%-9s %s, %s: %s\n", l.Name, l.Version, l.Path, l.Problem)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 // A stand-in for libcublasLt: descriptors, three equal ways for each product, and
 // the product itself, in float32 sums over k in order. Matrices are
 // column-major. bfloat16 and TF32 inputs are rounded as the device rounds them.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,15 +226,36 @@ template <class T> int set(T& field, const void* v, size_t n) {
 
 struct Handle {};
 
+// version is that of the cuBLASLt that this one passes for, as cublasLtGetVersion counts.
+int version() {
+  int major = 13, minor = 0, patch = 0;
+  if (const char* as = getenv("RINGTRAIN_EMULATOR_LT")) sscanf(as, "%d.%d.%d", &major, &minor, &patch);
+  return major * 10000 + minor * 100 + patch;
+}
+
+// kernels is how many a product consists of.
+int kernels() {
+  const char* wish = getenv("RINGTRAIN_EMULATOR_LT_KERNELS");
+  return wish ? atoi(wish) : 1;
+}
+
+// none is what the heuristic returns where it has no candidate.
+int none() {
+  const char* wish = getenv("RINGTRAIN_EMULATOR_LT_STATUS");
+  return wish ? atoi(wish) : NotSupported;
+}
+
 }  // namespace
 
 RT_API int cublasLtCreate(Handle** h) {
   if (!driver().found || driver().current_device() < 0) return NotInitialized;
+  const char* driver_version = getenv("RINGTRAIN_EMULATOR_DRIVER");  // of CUDA, 12080
+  if (driver_version && atoi(driver_version) / 1000 < version() / 10000) return NotInitialized;
   return *h = new Handle, Success;
 }
 RT_API int cublasLtDestroy(Handle* h) { return delete h, Success; }
-RT_API size_t cublasLtGetVersion() { return 130000; }
-RT_API size_t cublasLtGetCudartVersion() { return 13000; }
+RT_API size_t cublasLtGetVersion() { return version(); }
+RT_API size_t cublasLtGetCudartVersion() { return version() / 10000 * 1000; }
 
 RT_API const char* cublasLtGetStatusName(int s) {
   switch (s) {
@@ -297,7 +319,7 @@ RT_API int cublasLtMatmulPreferenceSetAttribute(Preference* p, int attribute, co
 RT_API int cublasLtMatmulAlgoGetHeuristic(Handle* h, Desc* q, Layout* a, Layout* b, Layout* c, Layout* d, Preference* p, int want, Candidate* out, int* got) {
   *got = 0;
   if (!h || want < 1 || !fits(*q, *a, *b, *c, *d)) return InvalidValue;
-  if (!supported(*q, *a, *b, *c, *d)) return NotSupported;
+  if (!supported(*q, *a, *b, *c, *d) || kernels() < 1) return none();
   if (q->epilogue != Default && (q->trans_a ? a->rows : a->columns) == 1) return InvalidValue;  // and not NotSupported
   for (int i = 0; i < std::min(want, 3); i++) {
     size_t workspace = (size_t)i << 16;
@@ -333,8 +355,7 @@ RT_API int cublasLtMatmul(Handle* h, Desc* q, const void* alpha, const void* a, 
                host ? *(const float*)beta : 1, host ? nullptr : (const float*)alpha, host ? nullptr : (const float*)beta,
                ld->rows, ld->columns, q->trans_a ? la->rows : la->columns};
   rt::Op op{"cublasLtMatmul", [=] { return execute(*p); }};
-  const char* kernels = getenv("RINGTRAIN_EMULATOR_LT_KERNELS");
-  for (int i = kernels ? atoi(kernels) : 1; i > 1; i--) {
+  for (int i = kernels(); i > 1; i--) {
     rt::Op before{"cublasLtMatmul, its first part", [] { return rt::Success; }};
     if (driver().submit(stream, &before)) return ExecutionFailed;
   }

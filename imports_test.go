@@ -48,6 +48,10 @@ trainer/launch            :
 trainer/trace             : collective trainer trainer/atomicfile
 trainer/job/event         : collective collective/query
 trainer/job/crew          : collective/... -collective/ncclgroup trainer trainer/launch trainer/trace trainer/job/event
+trainer/job/machine       : collective/fold
+trainer/job/build         : collective/tcp
+trainer/job/tuned         : collective collective/cluster collective/schedule trainer/data trainer/job/build trainer/job/crew trainer/job/event trainer/job/machine
+trainer/job/status        : collective collective/cluster collective/membership collective/query trainer/job/crew trainer/launch trainer/trace
 trainer/sgd               : collective/... nn/... trainer/... -trainer/cli
 trainer/catalog           : nn/... trainer/... -trainer/cli
 trainer/cli               : ... -cmd/...

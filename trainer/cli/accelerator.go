@@ -26,7 +26,7 @@ type accelerator struct {
 
 // onBackend is an accelerator whose calls come between those of a backend.
 func onBackend(b *gpu.Backend, f deviceFlags, o orderFlags) *accelerator {
-	return &accelerator{device: b.Device(), stream: b.Stream(), nccl: ncclUses[f.nccl], order: o.deviceOrder(), alone: true, broken: b.Abort}
+	return &accelerator{device: b.Device(), stream: b.Stream(), nccl: ncclUses[f.nccl], order: o.DeviceOrder(), alone: true, broken: b.Abort}
 }
 
 // over makes the engine of a group that reaches the GPU. base belongs to it. It is

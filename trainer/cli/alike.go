@@ -16,8 +16,8 @@ import (
 // alike is what all workers of a job must have alike, besides what the trainer
 // compares for itself.
 func (s *settings) alike(set *data.Set, blas, plan string) []trainer.Setting {
-	order := s.flags.chosen().String()
-	if s.placement.onGPU() && !s.flags.given {
+	order := s.flags.HostOrder().String()
+	if s.placement.onGPU() && !s.flags.Given {
 		order = "not given" // which is not the same there
 	}
 	return []trainer.Setting{

@@ -104,7 +104,7 @@ are neither encrypted nor limited by --link.
 			if err := f.checkPlace(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
-			f.given = cmd.Flags().Changed("order")
+			f.Given = cmd.Flags().Changed("order")
 			s, err := f.spec(append(args, "allreduce")[0])
 			if err != nil {
 				return usage(err)
@@ -199,7 +199,7 @@ func checkLink(link string) error {
 // spec checks the flags and is what they ask for.
 func (f *benchFlags) spec(op string) (bench.Spec, error) {
 	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Garbage: f.garbage,
-		Way: strings.TrimSpace(f.order + " " + f.algorithm + " " + f.memory)}
+		Way: strings.TrimSpace(f.Order + " " + f.algorithm + " " + f.memory)}
 	if f.check != 0 && f.check != 1 {
 		return s, fmt.Errorf("-c must be 0 or 1, not %d", f.check)
 	}
@@ -243,7 +243,7 @@ func (f *benchFlags) spec(op string) (bench.Spec, error) {
 
 // checkAlgorithm finds what is wrong with the flags that choose an algorithm.
 func (f *benchFlags) checkAlgorithm(op string) error {
-	if err := f.orderFlags.check(); err != nil || f.algorithm == "" {
+	if err := f.Choice.Check(); err != nil || f.algorithm == "" {
 		return err
 	}
 	m, err := schedule.ParseMethod(f.algorithm)
@@ -252,7 +252,7 @@ func (f *benchFlags) checkAlgorithm(op string) error {
 		return fmt.Errorf("--algorithm: %w", err)
 	case op != "allreduce":
 		return fmt.Errorf("--algorithm chooses how an allreduce is done, not %s", op)
-	case !m.RingOrdered() && f.chosenOrder() == collective.RingOrder:
+	case !m.RingOrdered() && f.HostOrder() == collective.RingOrder:
 		return fmt.Errorf("--algorithm %v folds in another order than ring order: give --order any, too", m)
 	}
 	return nil

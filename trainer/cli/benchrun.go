@@ -37,7 +37,7 @@ func (a *app) launchBench(ctx context.Context, s bench.Spec, f benchFlags) (err 
 	show := &benchScreen{out: a.stdout, err: a.stderr, spec: s, transport: f.chosen(), away: a.process.Follows()}
 	switch {
 	case f.Transport == "inproc":
-		err = a.inProcess(ctx, f.ranks, f.chosenOrder(), signals, func(ctx context.Context, g *collective.Group) error {
+		err = a.inProcess(ctx, f.ranks, f.HostOrder(), signals, func(ctx context.Context, g *collective.Group) error {
 			return benchRank(ctx, g, s, &f, false, crew.Quiet(show), g.Rank() == 0, onCPU(f.placement))
 		})
 	case f.hosts == "netns":
@@ -171,7 +171,7 @@ func allRight(rows []bench.Row) error {
 func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 	onHost := func(s bench.Spec, f *benchFlags) error {
 		w.Place.Engine = engineOf(nil, f.Nodes)
-		return w.measureWith(f.chosenOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
+		return w.measureWith(f.HostOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 			if f.memory == memoryShared {
 				s.Alloc = w.Alloc
 			}
@@ -190,13 +190,10 @@ func (w *worker) bench(s bench.Spec, f *benchFlags) error {
 	return err
 }
 
-// chosenOrder is the order of --order.
-func (f *benchFlags) chosenOrder() collective.Order { return f.orderFlags.chosen() }
-
 // prepare has the group use what --algorithm or --tune name.
 func (f *benchFlags) prepare(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
 	if f.algorithm == "" {
-		return f.apply(ctx, g, secured, events)
+		return f.Apply(ctx, g, secured, events)
 	}
 	m, err := schedule.ParseMethod(f.algorithm)
 	if err != nil {
@@ -204,7 +201,7 @@ func (f *benchFlags) prepare(ctx context.Context, g *collective.Group, secured b
 	}
 	s := g.Situation()
 	if can := s.Candidates(); !slices.Contains(can, m) {
-		return usage(fmt.Errorf("--algorithm %v: these ranks cannot do it with --order %v; there are %v", m, f.chosenOrder(), can))
+		return usage(fmt.Errorf("--algorithm %v: these ranks cannot do it with --order %v; there are %v", m, f.HostOrder(), can))
 	}
 	return g.Tune(ctx, schedule.Only(g.Size(), m, schedule.SegmentBytes))
 }

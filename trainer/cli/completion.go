@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
 // complete tells the shell what can be said where there is a choice: values of
@@ -15,7 +16,7 @@ func complete(root *cobra.Command) {
 		"compress":  {"none", "bf16", "fp16", "int8", "topk:"},
 		"strategy":  {"allreduce"},
 		"order":     {"ring", "any"},
-		"tune":      {tuneAuto, tuneOff},
+		"tune":      {tuned.Auto, tuned.Off},
 		"device":    {deviceAuto, deviceCPU, deviceCUDA, deviceCUDA + ":"},
 		"nccl":      {"auto", "must", "off"},
 		"graphs":    {graphsAuto, graphsWhole, graphsApart, graphsOff},

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 func (a *app) dataCommand() *cobra.Command {
@@ -34,7 +35,7 @@ MNIST consists of. Without flags they are the images that train uses by default.
 					return usagef("--%s must be at least 1", name)
 				}
 			}
-			if need, room := (float64(o.Train)+float64(o.Test))*float64(o.Side)*float64(o.Side), roomyMemory(); need > float64(room) {
+			if need, room := (float64(o.Train)+float64(o.Test))*float64(o.Side)*float64(o.Side), machine.Memory(); need > float64(room) {
 				return usagef("%d + %d images of %dx%d take %.3g GB, more than the %.3g GB of memory of this machine: lower --train, --test or --side", o.Train, o.Test, o.Side, o.Side, need/1e9, float64(room)/1e9)
 			}
 			train, test := data.Generate(o)

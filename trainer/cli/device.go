@@ -154,7 +154,7 @@ func (f *deviceFlags) checkNCCL(p placement, o orderFlags, ranks int) error {
 
 // hostAdds reports whether the flags have the host add up what is on GPUs.
 func (f *deviceFlags) hostAdds(o orderFlags) bool {
-	return ncclUses[f.nccl] == ncclgroup.Off || o.deviceOrder() == collective.RingOrder
+	return ncclUses[f.nccl] == ncclgroup.Off || o.DeviceOrder() == collective.RingOrder
 }
 
 // onGPU reports whether the workers have GPUs.

@@ -41,7 +41,7 @@ func (f *benchFlags) checkDevice(s *bench.Spec) (err error) {
 	case byNCCL && s.Check && s.Reduction == collective.Mean && ranks&(ranks-1) != 0:
 		return fmt.Errorf("-o avg: NCCL rounds before it adds, so with %d ranks its results are not known exactly: give -c 0, or a power of two", ranks)
 	}
-	s.Way += fmt.Sprint(" on GPUs ", f.nccl, f.given)
+	s.Way += fmt.Sprint(" on GPUs ", f.nccl, f.Given)
 	return nil
 }
 
@@ -60,10 +60,10 @@ func (w *worker) benchOnGPU(s bench.Spec, f *benchFlags) error {
 	}); err != nil {
 		return err
 	}
-	a := &accelerator{device: d, stream: m.stream, nccl: ncclUses[f.nccl], order: f.deviceOrder()}
+	a := &accelerator{device: d, stream: m.stream, nccl: ncclUses[f.nccl], order: f.DeviceOrder()}
 	w.Place.Engine = engineOf(a, f.Nodes)
 	s.Device = m
-	return w.measureWith(f.chosenOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
+	return w.measureWith(f.HostOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 		about := site{transport: a.transport(f.chosen()), device: f.placement.String() + a.without()}
 		return d.Do(ctx, func() error {
 			return benchRank(ctx, g, s, f, w.Place.KeyFile != "", w.Events, w.Place.Local == 0, about)

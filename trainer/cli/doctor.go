@@ -8,42 +8,25 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // A diagnosis is what doctor finds.
 type diagnosis struct {
-	Build      build         `json:"build"`
-	Machine    machine       `json:"machine"`
-	Interfaces []carrier     `json:"interfaces"`
-	GPU        cuda.Report   `json:"gpu"`
-	Checks     []query.Check `json:"checks"`
-}
-
-// machine is what a worker here has to work with. What the system does not
-// tell is zero.
-type machine struct {
-	Cores        int     `json:"cores"`           // that this process may run on
-	Online       int     `json:"online_cores"`    // of the machine
-	GOMAXPROCS   int     `json:"gomaxprocs"`      // threads of Go at one time
-	Quota        float64 `json:"quota,omitempty"` // cores that the control group grants
-	Memory       uint64  `json:"memory"`          // bytes
-	Available    uint64  `json:"available"`       // bytes
-	Limit        uint64  `json:"limit,omitempty"` // bytes that the control group grants
-	Instructions string  `json:"instructions"`    // that reductions use; "" for plain loops
-	Kernel       string  `json:"kernel"`
-	Clock        string  `json:"clock_source,omitempty"`
-	Time         string  `json:"time"` // UTC
+	Build      build.Build     `json:"build"`
+	Machine    machine.Machine `json:"machine"`
+	Interfaces []carrier       `json:"interfaces"`
+	GPU        cuda.Report     `json:"gpu"`
+	Checks     []query.Check   `json:"checks"`
 }
 
 // A carrier is a network interface that is up.
@@ -106,7 +89,7 @@ func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 
 // examine makes a diagnosis and shows it.
 func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
-	d := diagnosis{Build: thisBuild(), Machine: thisMachine(), Interfaces: carriers(), GPU: cuda.Inspect(), Checks: askSelf(ctx)}
+	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), GPU: cuda.Inspect(), Checks: askSelf(ctx)}
 	if !asJSON {
 		d.write(a.stdout)
 	}
@@ -175,29 +158,6 @@ func nonzero(port string) bool {
 	return n != 0
 }
 
-// thisMachine is what can be found out without asking anybody.
-func thisMachine() machine {
-	m := machine{
-		Cores: runtime.NumCPU(), Online: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
-		Instructions: fold.Instructions(), Time: time.Now().UTC().Format(time.RFC3339Nano),
-	}
-	m.inquire()
-	return m
-}
-
-// roomyMemory is how many bytes a process may have here at most, swap aside;
-// what no machine has where the system does not tell.
-func roomyMemory() uint64 {
-	m := thisMachine()
-	room := uint64(1) << 47
-	for _, n := range []uint64{m.Memory, m.Limit} {
-		if n > 0 {
-			room = min(room, n)
-		}
-	}
-	return room
-}
-
 // carriers are the interfaces that are up.
 func carriers() []carrier {
 	list, err := net.Interfaces()
@@ -221,7 +181,7 @@ func carriers() []carrier {
 
 // write shows all but the checks that others take part in.
 func (d diagnosis) write(w io.Writer) {
-	d.Build.write(w)
+	writeBuild(w, d.Build)
 	m := d.Machine
 	fmt.Fprintf(w, "kernel    %s\n", m.Kernel)
 	fmt.Fprintf(w, "cores     %d of %d usable, GOMAXPROCS %d", m.Cores, m.Online, m.GOMAXPROCS)

@@ -10,6 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // An estimate is what a training would take, in bytes for one worker unless
@@ -99,7 +100,7 @@ func (s *settings) estimate() (*estimate, error) {
 	if err != nil {
 		return nil, usage(err)
 	}
-	if need, room := 4*float64(features)*float64(s.batch), roomyMemory(); need > float64(room) {
+	if need, room := 4*float64(features)*float64(s.batch), machine.Memory(); need > float64(room) {
 		return nil, usagef("--batch %d: its rows take %.3g GB, more than the %.3g GB of memory of this machine", s.batch, need/1e9, float64(room)/1e9)
 	}
 	p := model.Params()

@@ -10,6 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // What a file of weights must hold is compared with its header, before memory is
@@ -133,7 +134,7 @@ func affordable(h checkpoint.Header, params []*nn.Param) error {
 	for _, q := range params {
 		bytes += 8 * elements(q.Shape)
 	}
-	if room := roomyMemory(); bytes > float64(room) {
+	if room := machine.Memory(); bytes > float64(room) {
 		return misfitf("its tensors and its model take %.3g GB, more than the %.3g GB of memory of this machine", bytes/1e9, float64(room)/1e9)
 	}
 	return nil
@@ -143,7 +144,7 @@ func affordable(h checkpoint.Header, params []*nn.Param) error {
 // with holes in it is soon large.
 func holdable(source string, rows, height, width int) error {
 	bytes := float64(rows) * (elements([]int{height, width}) + 1)
-	if room := roomyMemory(); bytes > float64(room) {
+	if room := machine.Memory(); bytes > float64(room) {
 		return fmt.Errorf("the images of %s take %.3g GB, more than the %.3g GB of memory of this machine", source, bytes/1e9, float64(room)/1e9)
 	}
 	return nil

@@ -19,7 +19,7 @@ func (a *app) trainInProcess(ctx context.Context, s *settings, set *data.Set, sh
 	views, transports := collective.Local(s.workers)
 	return crew.InProcess(ctx, s.workers, signals, func(ctx context.Context, seat *crew.Seat) error {
 		i, taps := seat.Rank, newTaps(s.flags)
-		g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: s.flags.chosen(), Observer: taps.observer()})
+		g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: s.flags.HostOrder(), Observer: taps.observer()})
 		defer g.Close()
 		if err := taps.open(views[i], i); err != nil {
 			g.Abort(err)

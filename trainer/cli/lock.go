@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -68,13 +69,13 @@ func (r *rank) takeDirs(ctx context.Context) (release func(), err error) {
 		return lockDirs(dirs, launch.LockOptions{Job: query.JobName(r.group.View().Job), Shared: true, Force: f.force})
 	}
 	release, mine := take()
-	err = agree(ctx, r.group, mine)
-	var told *toldError
+	err = crew.Agree(ctx, r.group, mine)
+	var told *crew.ToldError
 	if errors.As(err, &told) {
 		if mine != nil { // another machine of this job may have replaced the lock of a process that only it knows to be dead
 			release, mine = take()
 		}
-		err = agreeUsage(ctx, r.group, mine)
+		err = crew.AgreeUsage(ctx, r.group, mine)
 	}
 	if err != nil {
 		if release != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
@@ -100,7 +101,7 @@ func (a *app) root() *cobra.Command {
 		Long: `ringtrain trains one model in several processes. Each process holds a full copy of the
 model, learns from its own rows, and combines its gradients with the others' by ring
 allreduce. The processes find each other by gossip.`,
-		Version:       version(),
+		Version:       build.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -13,17 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
-	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/collective/query"
-	"github.com/ringtrain/ringtrain/trainer/launch"
+	"github.com/ringtrain/ringtrain/trainer/job/status"
 )
 
 // Patience of "members" and "status".
 const (
 	// lookTime is between two looks at what gossip knows.
 	lookTime = 100 * time.Millisecond
-	// viewTime is how long a View may take to be heard of once its members are.
-	viewTime = 1500 * time.Millisecond
 )
 
 // membersFlags are the flags of "members".
@@ -87,19 +84,19 @@ func (a *app) members(ctx context.Context, args []string, f membersFlags) error 
 }
 
 // look shows the roll, once or whenever it changes.
-func (a *app) look(ctx context.Context, job found, c cluster.Config, f membersFlags) (err error) {
+func (a *app) look(ctx context.Context, job status.Job, c cluster.Config, f membersFlags) (err error) {
 	w, err := cluster.Watch(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	if err := answered(ctx, w, job, c.Join, f.timeout); err != nil {
+	if err := status.Meet(ctx, w, job, f.timeout); err != nil {
 		return err
 	}
 	var last query.Roll
-	for patience := viewTime; ; patience = lookTime {
+	for patience := status.ViewTime; ; patience = lookTime {
 		r := query.Read(ctx, w, patience)
-		inspect(&r, job)
+		job.Inspect(&r)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -116,37 +113,6 @@ func (a *app) look(ctx context.Context, job found, c cluster.Config, f membersFl
 		case <-time.After(lookTime):
 		case <-ctx.Done():
 		}
-	}
-}
-
-// answered waits until somebody of the job is seen, and says why nobody is.
-func answered(ctx context.Context, w *cluster.Watcher, job found, seeds []string, timeout time.Duration) error {
-	if err := job.allStopped(seeds); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err := w.Meet(ctx)
-	var waited *membership.WaitError
-	if !errors.As(err, &waited) {
-		return err
-	}
-	if len(waited.Waiting.Seeds) == 0 {
-		return fmt.Errorf("nobody answered within %v at %s: a firewall may stand between, or the address is wrong (ringtrain doctor can tell)",
-			timeout, strings.Join(seeds, ", "))
-	}
-	var why []string
-	for _, s := range waited.Waiting.Seeds {
-		why = append(why, s.String())
-	}
-	return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
-}
-
-// inspect adds what this machine knows about the processes.
-func inspect(r *query.Roll, job found) {
-	for i := range r.Members {
-		_, s := job.state(r.Members[i].Node, r.Members[i].Local)
-		r.Members[i].Stopped = s == launch.Stopped
 	}
 }
 
@@ -180,4 +146,12 @@ func writeRoll(w io.Writer, r query.Roll) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", rank, m.Name, m.Node, m.Local, m.Role, alive, strings.Join(m.Addrs, " "))
 	}
 	return t.Flush()
+}
+
+// find finds the job that is to be looked at, and says where to look from.
+func (f *membersFlags) find(ctx context.Context, args []string) (job status.Job, c cluster.Config, err error) {
+	if f.timeout <= 0 {
+		return job, c, fmt.Errorf("--timeout must be more than 0, not %v", f.timeout)
+	}
+	return status.Locate(ctx, args, f.cluster, f.keyFile)
 }

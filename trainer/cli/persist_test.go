@@ -20,6 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
 // heard keeps events.
@@ -133,7 +134,7 @@ func lostTraining(t *testing.T, fallback string) (*app, *settings, *data.Set) {
 	a := &app{catalog: catalog.New(), stdout: &output{w: io.Discard}, stderr: io.Discard}
 	s, err := a.settle(filepath.FromSlash("../../examples/mnist.cfg"), trainFlags{
 		workers: 2, steps: 3, batch: 4, data: "digits", out: out, outFallback: fallback,
-		placeFlags: placeFlags{crew.Place{Transport: "inproc"}}, deviceFlags: deviceFlags{device: "cpu"}, orderFlags: orderFlags{order: "ring", tune: tuneOff},
+		placeFlags: placeFlags{crew.Place{Transport: "inproc"}}, deviceFlags: deviceFlags{device: "cpu"}, orderFlags: orderFlags{tuned.Choice{Order: "ring", Table: tuned.Off}},
 	})
 	require.NoError(t, err)
 	part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 40*784), Labels: make([]byte, 40)}

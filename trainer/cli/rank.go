@@ -51,7 +51,7 @@ func (r *rank) run(ctx context.Context) error {
 	if r.finished != nil {
 		r.finished()
 	}
-	var told *toldError
+	var told *crew.ToldError
 	if err == nil || errors.As(err, &told) {
 		// Who has finished must not leave before the others have heard its last
 		// message, nor call it a success.
@@ -97,7 +97,7 @@ func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 
 // trainOn is train on a backend, on the thread that this needs.
 func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Event, err error) {
-	if err := r.settings.flags.apply(ctx, r.group, r.secured, r.events); err != nil {
+	if err := r.settings.flags.Apply(ctx, r.group, r.secured, r.events); err != nil {
 		return nil, err
 	}
 	release, err := r.takeDirs(ctx)
@@ -127,7 +127,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	r.idle = result.Steps == c.From.Step
-	if err := agree(ctx, r.group, r.save(ctx, tensors, result.Steps)); err != nil {
+	if err := crew.Agree(ctx, r.group, r.save(ctx, tensors, result.Steps)); err != nil {
 		return nil, err
 	}
 	if stopped {

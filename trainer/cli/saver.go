@@ -13,6 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -159,15 +160,15 @@ func (r *rank) notes() map[string]string {
 		"accumulate":  strconv.Itoa(s.micro),
 		"reduce":      s.reduce.String(),
 		"compress":    s.compress.String(),
-		"version":     version(),
+		"version":     build.Version(),
 		"blas":        r.blas,
 		"plan":        r.plan,
 		"classes":     strconv.Itoa(r.set.Train.Classes),
 		"height":      strconv.Itoa(r.set.Train.Height),
 		"width":       strconv.Itoa(r.set.Train.Width),
 	}
-	if s.flags.chosen() != collective.RingOrder {
-		notes["order"], notes["plan_digest"] = s.flags.order, planDigest(r.group, r.model.Params().Grads.Len())
+	if s.flags.HostOrder() != collective.RingOrder {
+		notes["order"], notes["plan_digest"] = s.flags.Order, planDigest(r.group, r.model.Params().Grads.Len())
 	}
 	return notes
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // countTime is how long the ranks wait for the launcher to read counters
@@ -110,7 +110,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
-	before, counted := processorTimes()
+	before, counted := machine.ProcessorTimes()
 	r.times.last = time.Now()
 	r.worker.Pulse.Begin(false)
 	result, err := trainer.Train(ctx, c)
@@ -118,8 +118,8 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 		return err
 	}
 	busy := -1.
-	if after, ok := processorTimes(); ok && counted {
-		busy = after.busySince(before)
+	if after, ok := machine.ProcessorTimes(); ok && counted {
+		busy = after.BusySince(before)
 	}
 	return r.tell(ctx, result, busy)
 }
@@ -263,28 +263,4 @@ func (t *stepTimes) sentEachStep() float64 {
 		return float64(t.now)
 	}
 	return float64(t.now-t.first) / float64(len(t.exchange)-1)
-}
-
-// A processorTime is how long a machine's processors have worked and idled, in
-// whatever unit.
-type processorTime struct{ busy, all uint64 }
-
-// busySince is the share of time since an earlier one in which they were not
-// idle; negative if no time has passed.
-func (t processorTime) busySince(before processorTime) float64 {
-	if t.all <= before.all {
-		return -1
-	}
-	return float64(t.busy-before.busy) / float64(t.all-before.all)
-}
-
-// parseProcessorTime reads the first line of /proc/stat. What a hypervisor gave
-// to others counts as busy: it was not to be had.
-func parseProcessorTime(stat string) (processorTime, bool) {
-	var user, nice, system, idle, wait, irq, soft, steal uint64
-	if n, _ := fmt.Sscanf(stat, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &wait, &irq, &soft, &steal); n < 8 {
-		return processorTime{}, false
-	}
-	busy := user + nice + system + irq + soft + steal
-	return processorTime{busy: busy, all: busy + idle + wait}, true
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // trainFlags are the flags of "train".
@@ -275,7 +276,7 @@ func (s *settings) tryModel() error {
 		return s.errorf("model", "section [model]: %w", err)
 	}
 	// Values and gradients of one worker, in float32.
-	if room := roomyMemory(); float64(parameters.Len())*8 > float64(room) {
+	if room := machine.Memory(); float64(parameters.Len())*8 > float64(room) {
 		return s.errorf("model", "section [model]: its parameters and their gradients take %.3g GB, more than the %.3g GB of memory of this machine", float64(parameters.Len())*8/1e9, float64(room)/1e9)
 	}
 	return nil

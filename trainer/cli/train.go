@@ -73,7 +73,7 @@ they are ended after 20 seconds without any. The second signal ends them at once
 			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
-			f.given = cmd.Flags().Changed("order")
+			f.Given = cmd.Flags().Changed("order")
 			f.out = cmp.Or(f.out, f.resume)
 			return a.train(cmd.Context(), args[0], f)
 		},
@@ -155,7 +155,7 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if err := f.checkSaving(given); err != nil {
 		return err
 	}
-	if err := f.orderFlags.check(); err != nil {
+	if err := f.Choice.Check(); err != nil {
 		return err
 	}
 	if err := f.checkTaps(given); err != nil {
@@ -201,7 +201,7 @@ func (a *app) launchTraining(ctx context.Context, path string, f trainFlags) err
 			return usage(err)
 		}
 	}
-	for _, wrong := range []error{f.checkResumeDir(), f.checkTable(s.allWorkers(), f.Nodes), f.checkMetrics(s.workers)} {
+	for _, wrong := range []error{f.checkResumeDir(), f.CheckTable(s.allWorkers(), f.Nodes), f.checkMetrics(s.workers)} {
 		if wrong != nil {
 			return usage(wrong)
 		}

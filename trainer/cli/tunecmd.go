@@ -20,6 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
 // tuneFlags are the flags of "tune".
@@ -77,7 +78,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 
 // check finds what is wrong with the flags alone, and is the sizes.
 func (f *tuneFlags) check(given func(string) bool) ([]int, error) {
-	f.tune = tuneOff
+	f.Table = tuned.Off
 	if f.workers < 1 || f.workers > mostRanks {
 		return nil, fmt.Errorf("--workers must be from 1 to %d", mostRanks)
 	}
@@ -95,7 +96,7 @@ func (f *tuneFlags) check(given func(string) bool) ([]int, error) {
 	if begin < 4 {
 		return nil, errors.New("-b must be at least 4, which is one element")
 	}
-	if err := f.orderFlags.check(); err != nil {
+	if err := f.Choice.Check(); err != nil {
 		return nil, err
 	}
 	if err := f.placeFlags.check(given); err != nil {
@@ -123,7 +124,7 @@ func (a *app) launchTune(ctx context.Context, f tuneFlags, sizes []int) error {
 	defer signal.Stop(signals)
 	show := &tuneScreen{out: a.stdout, err: a.stderr}
 	if f.Transport == "inproc" {
-		return a.inProcess(ctx, f.workers, f.chosen(), signals, func(ctx context.Context, g *collective.Group) error {
+		return a.inProcess(ctx, f.workers, f.HostOrder(), signals, func(ctx context.Context, g *collective.Group) error {
 			return tuneRank(ctx, g, &f, sizes, false, crew.Quiet(show))
 		})
 	}
@@ -160,7 +161,7 @@ func (f *tuneFlags) checkOut() error {
 
 // tune is one rank in a process of its own.
 func (w *worker) tune(f tuneFlags, sizes []int) error {
-	err := w.measureWith(f.chosen(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
+	err := w.measureWith(f.HostOrder(), f.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 		return tuneRank(ctx, g, &f, sizes, w.Place.KeyFile != "", w.Events)
 	})
 	if err != nil && (w.Stop().Err() != nil || cancelled(err)) {
@@ -209,7 +210,7 @@ func tuneRank(ctx context.Context, g *collective.Group, f *tuneFlags, sizes []in
 
 // save writes the table.
 func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, events event.Sink) error {
-	here := fingerprint(g, f.chosen(), secured)
+	here := tuned.Here(g, f.HostOrder(), secured)
 	path := f.out
 	if path == "" {
 		cache, err := data.OpenCache()
@@ -218,7 +219,7 @@ func (f *tuneFlags) save(g *collective.Group, all []bench.Tuned, secured bool, e
 		}
 		path = filepath.Join(cache.Dir, here.Name())
 	}
-	if err := atomicfile.WriteFile(path, bench.EncodeTable(here, bench.TableOf(g.Size(), all)), atomicfile.Options{}); err != nil {
+	if err := atomicfile.WriteFile(path, tuned.Encode(here, bench.TableOf(g.Size(), all)), atomicfile.Options{}); err != nil {
 		return fmt.Errorf("saving the table in %s: %w", path, err)
 	}
 	events.Emit(&bench.TableSaved{Path: path})

@@ -5,51 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringtrain/ringtrain/collective/tcp"
+	"github.com/ringtrain/ringtrain/trainer/job/build"
 )
 
-// build is what this program was made of.
-type build struct {
-	Version  string `json:"version"`            // of the module; (devel) in a working tree
-	Revision string `json:"revision,omitempty"` // of the repository
-	Dirty    bool   `json:"dirty"`              // the tree had changes that no revision has
-	Go       string `json:"go"`
-	OS       string `json:"os"`
-	Arch     string `json:"arch"`
-	Cgo      bool   `json:"cgo"`
-	Tags     string `json:"tags,omitempty"` // separated by commas
-	Wire     int    `json:"wire"`           // version of the wire format
-}
-
-// thisBuild reads what the linker has left in the program.
-func thisBuild() build {
-	b := build{Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Revision = s.Value
-		case "vcs.modified":
-			b.Dirty = s.Value == "true"
-		case "CGO_ENABLED":
-			b.Cgo = s.Value == "1"
-		case "-tags":
-			b.Tags = s.Value
-		}
-	}
-	return b
-}
-
-// write shows the build, a line for each fact.
-func (b build) write(w io.Writer) {
+// writeBuild shows a build, a line for each fact.
+func writeBuild(w io.Writer, b build.Build) {
 	revision := cmp.Or(b.Revision, "unknown")
 	if b.Dirty {
 		revision += ", with changes"
@@ -73,9 +36,9 @@ the same release, or both of none. The revision does not matter.`,
 		Args: nothing("version"),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return a.writeJSON(thisBuild())
+				return a.writeJSON(build.Read())
 			}
-			thisBuild().write(a.stdout)
+			writeBuild(a.stdout, build.Read())
 			return nil
 		},
 	}
@@ -96,11 +59,4 @@ func nothing(name string) cobra.PositionalArgs {
 // writeJSON writes one object on one line.
 func (a *app) writeJSON(v any) error {
 	return json.NewEncoder(a.stdout).Encode(v)
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
 }

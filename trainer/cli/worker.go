@@ -27,7 +27,7 @@ func (w *worker) train(ctx context.Context, path string, f trainFlags) error {
 	_ = level.UnmarshalText([]byte(f.logLevel)) // check has seen that it is one
 	taps := newTaps(f)
 	w.RecordIn(f.out)
-	w.Place.Group.Order = f.chosen()
+	w.Place.Group.Order = f.HostOrder()
 	onGPU, err := s.openGPU(ctx, w.Place.Local, w.app.stderr)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package cli
+package status
 
 import (
 	"strings"
@@ -52,17 +52,17 @@ func TestFind(t *testing.T) {
 		{name: "not an address", args: "127.0.0.1:1 b", err: `"b": it must be HOST:PORT`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			job, err := find(t.Context(), strings.Fields(c.args), c.cluster, c.jobs)
+			job, err := Find(t.Context(), strings.Fields(c.args), c.cluster, c.jobs)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, c.seeds, strings.Join(job.seeds, " "))
-			require.Equal(t, c.key, job.keyFile)
+			require.Equal(t, c.seeds, strings.Join(job.Seeds, " "))
+			require.Equal(t, c.key, job.KeyFile)
 		})
 	}
-	_, err := find(t.Context(), nil, "", []launch.Listing{a, b, b2})
+	_, err := Find(t.Context(), nil, "", []launch.Listing{a, b, b2})
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 4)
 	require.Regexp(t, `^127.0.0.1:1  a +2  +2001-09-\d\d \d\d:\d\d:\d\d  ringtrain train a$`, lines[2])
@@ -73,7 +73,7 @@ func TestFind(t *testing.T) {
 func TestSilence(t *testing.T) {
 	l := listed("a", "1", "n-1", "127.0.0.1:1", "127.0.0.1:2")
 	l.Workers[1].Process = launch.Identify(1 << 30) // no process
-	job := found{parts: []launch.Listing{l}}
+	job := Job{Parts: []launch.Listing{l}}
 	for _, c := range []struct {
 		node  string
 		local int

@@ -1,4 +1,4 @@
-package bench
+package tuned
 
 import (
 	"crypto/sha256"
@@ -13,9 +13,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// TuneFormat is what the files of tables begin with; another number is another
+// Format is what the files of tables begin with; another number is another
 // format.
-const TuneFormat = "ringtrain-tune/1"
+const Format = "ringtrain-tune/1"
 
 // A Fingerprint says where a table was measured. It is of use only there.
 type Fingerprint struct {
@@ -52,14 +52,14 @@ func (f Fingerprint) Differs(from Fingerprint) string {
 	return strings.Join(in, ", ")
 }
 
-// tuneFile is a table as it is stored.
-type tuneFile struct {
+// file is a table as it is stored.
+type file struct {
 	Format      string      `json:"format"`
 	Fingerprint Fingerprint `json:"fingerprint"`
-	Entries     []tuneEntry `json:"entries"`
+	Entries     []entry     `json:"entries"`
 }
 
-type tuneEntry struct {
+type entry struct {
 	Bytes     int     `json:"bytes"`
 	Algorithm string  `json:"algorithm"`
 	Segment   int     `json:"segment_bytes"`
@@ -67,41 +67,41 @@ type tuneEntry struct {
 	Measured  float64 `json:"measured_us"`
 }
 
-// EncodeTable is a table as a file.
-func EncodeTable(f Fingerprint, t *schedule.Table) []byte {
-	file := tuneFile{Format: TuneFormat, Fingerprint: f, Entries: []tuneEntry{}}
+// Encode is a table as a file.
+func Encode(f Fingerprint, t *schedule.Table) []byte {
+	out := file{Format: Format, Fingerprint: f, Entries: []entry{}}
 	for _, e := range t.Entries {
-		file.Entries = append(file.Entries, tuneEntry{
+		out.Entries = append(out.Entries, entry{
 			Bytes: e.Bytes, Algorithm: e.Method.String(), Segment: e.Segment,
 			Predicted: float64(e.Predicted.Nanoseconds()) / 1e3, Measured: float64(e.Measured.Nanoseconds()) / 1e3,
 		})
 	}
-	text, _ := json.MarshalIndent(file, "", "  ") // has no number that JSON lacks
+	text, _ := json.MarshalIndent(out, "", "  ") // has no number that JSON lacks
 	return append(text, '\n')
 }
 
-// DecodeTable reads what EncodeTable made. Anything else is an error.
-func DecodeTable(text []byte) (Fingerprint, *schedule.Table, error) {
-	var file tuneFile
-	if err := json.Unmarshal(text, &file); err != nil {
+// Decode reads what Encode made. Anything else is an error.
+func Decode(text []byte) (Fingerprint, *schedule.Table, error) {
+	var in file
+	if err := json.Unmarshal(text, &in); err != nil {
 		return Fingerprint{}, nil, err
 	}
-	if file.Format != TuneFormat {
-		return Fingerprint{}, nil, fmt.Errorf("its format is %q, not %q", file.Format, TuneFormat)
+	if in.Format != Format {
+		return Fingerprint{}, nil, fmt.Errorf("its format is %q, not %q", in.Format, Format)
 	}
-	if len(file.Entries) == 0 {
+	if len(in.Entries) == 0 {
 		return Fingerprint{}, nil, errors.New("it has no entries")
 	}
-	t := &schedule.Table{Ranks: file.Fingerprint.Ranks}
-	for i, e := range file.Entries {
+	t := &schedule.Table{Ranks: in.Fingerprint.Ranks}
+	for i, e := range in.Entries {
 		m, err := schedule.ParseMethod(e.Algorithm)
 		if err != nil {
 			return Fingerprint{}, nil, err
 		}
-		if e.Bytes < 1 || e.Segment < 1 || e.Measured <= 0 || i > 0 && e.Bytes <= file.Entries[i-1].Bytes {
+		if e.Bytes < 1 || e.Segment < 1 || e.Measured <= 0 || i > 0 && e.Bytes <= in.Entries[i-1].Bytes {
 			return Fingerprint{}, nil, fmt.Errorf("entry %d cannot be: sizes grow, and all numbers are positive", i+1)
 		}
-		t.Entries = append(t.Entries, schedule.Entry{Bytes: e.Bytes, Method: m, Segment: e.Segment, Measured: micro(e.Measured), Predicted: time.Duration(e.Predicted * 1e3)})
+		t.Entries = append(t.Entries, schedule.Entry{Bytes: e.Bytes, Method: m, Segment: e.Segment, Measured: max(1, time.Duration(e.Measured*1e3)), Predicted: time.Duration(e.Predicted * 1e3)})
 	}
-	return file.Fingerprint, t, nil
+	return in.Fingerprint, t, nil
 }

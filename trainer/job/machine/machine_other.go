@@ -1,8 +1,8 @@
 //go:build !linux
 
-package cli
+package machine
 
 import "runtime"
 
 // inquire has nobody to ask: what Go knows by itself is all.
-func (m *machine) inquire() { m.Kernel = runtime.GOOS }
+func (m *Machine) inquire() { m.Kernel = runtime.GOOS }

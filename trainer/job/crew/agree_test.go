@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"context"
@@ -10,6 +10,18 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
+
+// machines are the groups of a job of three machines with two ranks each.
+func machines(t *testing.T) []*collective.Group {
+	views, transports := collective.Local(6)
+	for i := range views {
+		views[i].Members = append([]collective.Member(nil), views[i].Members...)
+		for r := range views[i].Members {
+			views[i].Members[r].Node = string(rune('a' + r/2))
+		}
+	}
+	return collectivetest.Groups(t, views, transports, collective.Options{})
+}
 
 // All ranks fail when one does: with its own words, or those of a rank of its
 // machine, or else those of the first.
@@ -25,13 +37,13 @@ func TestAgree(t *testing.T) {
 			if text, ok := c.mine[g.Rank()]; ok {
 				mine = errors.New(text)
 			}
-			err := agree(ctx, g, mine)
+			err := Agree(ctx, g, mine)
 			if c.want == nil {
 				require.NoError(t, err)
 				return
 			}
 			require.EqualError(t, err, c.want[g.Rank()])
-			require.ErrorAs(t, err, new(*toldError))
+			require.ErrorAs(t, err, new(*ToldError))
 			require.NoError(t, g.Barrier(ctx), "the group is whole")
 		})
 	}

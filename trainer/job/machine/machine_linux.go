@@ -1,4 +1,4 @@
-package cli
+package machine
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 const controlGroups = "/sys/fs/cgroup"
 
 // inquire asks the kernel. What it does not tell stays as it is.
-func (m *machine) inquire() {
+func (m *Machine) inquire() {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		m.Kernel = unix.ByteSliceToString(name.Sysname[:]) + " " + unix.ByteSliceToString(name.Release[:])

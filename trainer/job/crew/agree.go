@@ -1,4 +1,4 @@
-package cli
+package crew
 
 import (
 	"context"
@@ -8,19 +8,20 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A toldError is a failure of one rank that all ranks know of. Nobody needs to
+// A ToldError is a failure of one rank that all ranks know of. Nobody needs to
 // break the group to tell the others.
-type toldError struct{ text string }
+type ToldError struct{ text string }
 
-func (e *toldError) Error() string { return e.text }
+// Error is the failure, and the rank that told of it.
+func (e *ToldError) Error() string { return e.text }
 
 // mostWords is the longest text of a failure that ranks tell each other, in bytes.
 const mostWords = 4096
 
-// agree makes a failure of any rank one of all: it returns nil if mine is nil on
-// every rank, and else a toldError. Of several failures a rank returns its own,
+// Agree makes a failure of any rank one of all: it returns nil if mine is nil on
+// every rank, and else a *ToldError. Of several failures a rank returns its own,
 // or one of its machine, or the first. All ranks call it.
-func agree(ctx context.Context, g *collective.Group, mine error) error {
+func Agree(ctx context.Context, g *collective.Group, mine error) error {
 	var text []byte
 	if mine != nil {
 		text = []byte(mine.Error())
@@ -46,21 +47,21 @@ func agree(ctx context.Context, g *collective.Group, mine error) error {
 	}
 	switch {
 	case mine != nil:
-		return &toldError{mine.Error()}
+		return &ToldError{mine.Error()}
 	case err != nil:
 		return fmt.Errorf("exchanging failures: %w", err)
 	case source < 0:
 		return nil
 	}
-	return &toldError{fmt.Sprintf("rank %d (%s): %s", source, v.Name(source), words)}
+	return &ToldError{fmt.Sprintf("rank %d (%s): %s", source, v.Name(source), words)}
 }
 
-// agreeUsage is agree about what is the user's to mend.
-func agreeUsage(ctx context.Context, g *collective.Group, mine error) error {
-	err := agree(ctx, g, mine)
-	var told *toldError
+// AgreeUsage is Agree about mistakes for the user to correct.
+func AgreeUsage(ctx context.Context, g *collective.Group, mine error) error {
+	err := Agree(ctx, g, mine)
+	var told *ToldError
 	if errors.As(err, &told) {
-		return usage(err)
+		return Usage(err)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
-package cli
+package status
 
 import (
-	"bytes"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -25,7 +24,7 @@ func TestStoppedWorker(t *testing.T) {
 	pid := child.Process.Pid
 	l := listed("a", "1", "n-1", "127.0.0.1:1", "127.0.0.1:2")
 	l.Workers[1].Process = launch.Identify(pid)
-	job := found{parts: []launch.Listing{l}}
+	job := Job{Parts: []launch.Listing{l}}
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	_, err := syscall.Wait4(pid, nil, syscall.WUNTRACED, nil)
 	require.NoError(t, err)
@@ -36,14 +35,11 @@ func TestStoppedWorker(t *testing.T) {
 		require.True(t, stopped)
 		require.Equal(t, pid, its)
 	}
-	require.NoError(t, job.allStopped([]string{"127.0.0.1:1", "127.0.0.1:2"}), "the other one can answer")
-	require.NoError(t, job.allStopped([]string{"127.0.0.1:2", "10.0.0.1:7946"}), "somebody elsewhere may")
-	require.ErrorContains(t, job.allStopped([]string{"127.0.0.1:2"}), "are stopped: kill -CONT "+strconv.Itoa(pid)+" resumes them")
+	require.NoError(t, job.AllStopped([]string{"127.0.0.1:1", "127.0.0.1:2"}), "the other one can answer")
+	require.NoError(t, job.AllStopped([]string{"127.0.0.1:2", "10.0.0.1:7946"}), "somebody elsewhere may")
+	require.ErrorContains(t, job.AllStopped([]string{"127.0.0.1:2"}), "are stopped: kill -CONT "+strconv.Itoa(pid)+" resumes them")
 	r := query.NewRoll(collective.View{}, []collective.Member{{Name: "n-1/0", Node: "n-1"}, {Name: "n-1/1", Node: "n-1", Local: 1}})
-	inspect(&r, job)
+	job.Inspect(&r)
 	require.False(t, r.Members[0].Stopped)
 	require.True(t, r.Members[1].Stopped)
-	var text bytes.Buffer
-	require.NoError(t, writeRoll(&text, r))
-	require.Regexp(t, `n-1/1 .* stopped`, text.String())
 }

@@ -1,4 +1,4 @@
-package cli
+package status
 
 import (
 	"cmp"
@@ -19,13 +19,13 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A found job is where somebody who looks on finds it, and what this machine
-// knows about its workers.
-type found struct {
-	seeds   []string         // HOST:PORT of its processes
-	cluster string           // "" if the registry does not know the job
-	keyFile string           // "" for none
-	parts   []launch.Listing // one for each launcher of the job on this machine
+// A Job is where an observer finds a running job, and what this machine knows about
+// its workers.
+type Job struct {
+	Seeds   []string         // HOST:PORT of its processes
+	Cluster string           // "" if the list of jobs does not have it
+	KeyFile string           // "" for none
+	Parts   []launch.Listing // one for each launcher of the job on this machine
 }
 
 // mostSeeds is how many processes of a job are asked for the others: several,
@@ -34,20 +34,20 @@ const mostSeeds = 8
 
 // jobsOf puts the launchers of one job together: those that have agreed on one
 // view, and the processes that mpirun and the like started as one node.
-func jobsOf(listings []launch.Listing) []found {
-	var jobs []found
+func jobsOf(listings []launch.Listing) []Job {
+	var jobs []Job
 	for _, l := range listings {
-		i := slices.IndexFunc(jobs, func(j found) bool {
-			return slices.ContainsFunc(j.parts, func(part launch.Listing) bool {
+		i := slices.IndexFunc(jobs, func(j Job) bool {
+			return slices.ContainsFunc(j.Parts, func(part launch.Listing) bool {
 				return l.Job != "" && part.Job == l.Job || part.Cluster == l.Cluster && part.Node == l.Node
 			})
 		})
 		if i < 0 {
 			i = len(jobs)
-			jobs = append(jobs, found{cluster: l.Cluster, keyFile: l.KeyFile})
+			jobs = append(jobs, Job{Cluster: l.Cluster, KeyFile: l.KeyFile})
 		}
-		jobs[i].parts = append(jobs[i].parts, l)
-		jobs[i].seeds = append(jobs[i].seeds, gossipOf(l)...)
+		jobs[i].Parts = append(jobs[i].Parts, l)
+		jobs[i].Seeds = append(jobs[i].Seeds, gossipOf(l)...)
 	}
 	return jobs
 }
@@ -62,48 +62,48 @@ func gossipOf(l launch.Listing) (addrs []string) {
 	return addrs
 }
 
-// find finds the job that the user means: by the addresses of some of its
+// Find finds the job that the user means: by the addresses of some of its
 // processes, by the name of its cluster, or, where nothing is said, because no
 // other runs on this machine. name is that of --cluster, "" if it is not given.
-func find(ctx context.Context, args []string, name string, listings []launch.Listing) (found, error) {
+func Find(ctx context.Context, args []string, name string, listings []launch.Listing) (Job, error) {
 	jobs := jobsOf(listings)
 	if len(args) == 1 && !strings.Contains(args[0], ":") {
-		named := slices.DeleteFunc(jobs, func(j found) bool { return j.cluster != args[0] })
+		named := slices.DeleteFunc(jobs, func(j Job) bool { return j.Cluster != args[0] })
 		if len(named) == 0 {
-			return found{}, fmt.Errorf("%q: no job of yours on this machine has that cluster name; give the HOST:PORT where a process of the job gossips", args[0])
+			return Job{}, fmt.Errorf("%q: no job of yours on this machine has that cluster name; give the HOST:PORT where a process of the job gossips", args[0])
 		}
 		return only(named, fmt.Sprintf("jobs on this machine are called %s", args[0]))
 	}
 	if len(args) == 0 {
-		jobs = slices.DeleteFunc(jobs, func(j found) bool { return name != "" && j.cluster != name })
+		jobs = slices.DeleteFunc(jobs, func(j Job) bool { return name != "" && j.Cluster != name })
 		if len(jobs) == 0 {
 			which := "no job"
 			if name != "" {
 				which = "no job of cluster " + name
 			}
-			return found{}, fmt.Errorf("%s of yours is running on this machine; give the HOST:PORT where a process of the job gossips", which)
+			return Job{}, fmt.Errorf("%s of yours is running on this machine; give the HOST:PORT where a process of the job gossips", which)
 		}
 		return only(jobs, "jobs are running on this machine")
 	}
 	for _, seed := range args {
 		if _, port, err := net.SplitHostPort(seed); err != nil || port == "" {
-			return found{}, fmt.Errorf("%q: it must be HOST:PORT, where a process of the job gossips", seed)
+			return Job{}, fmt.Errorf("%q: it must be HOST:PORT, where a process of the job gossips", seed)
 		}
 	}
 	for _, job := range jobs {
 		if slices.ContainsFunc(args, func(seed string) bool { return job.has(ctx, seed) }) {
-			others := slices.DeleteFunc(job.seeds, func(addr string) bool { return slices.Contains(args, addr) })
-			job.seeds = append(slices.Clone(args), others...)
+			others := slices.DeleteFunc(job.Seeds, func(addr string) bool { return slices.Contains(args, addr) })
+			job.Seeds = append(slices.Clone(args), others...)
 			return job, nil
 		}
 	}
-	return found{seeds: args}, nil
+	return Job{Seeds: args}, nil
 }
 
 // has reports whether a process of the job gossips at a HOST:PORT.
-func (j *found) has(ctx context.Context, seed string) bool {
+func (j *Job) has(ctx context.Context, seed string) bool {
 	host, port, _ := net.SplitHostPort(seed)
-	same := slices.DeleteFunc(slices.Clone(j.seeds), func(addr string) bool {
+	same := slices.DeleteFunc(slices.Clone(j.Seeds), func(addr string) bool {
 		_, its, _ := net.SplitHostPort(addr)
 		return its != port
 	})
@@ -115,34 +115,34 @@ func (j *found) has(ctx context.Context, seed string) bool {
 }
 
 // only is the job if it is one, and else an error that lists them.
-func only(jobs []found, many string) (found, error) {
+func only(jobs []Job, many string) (Job, error) {
 	if len(jobs) == 1 {
 		return jobs[0], nil
 	}
 	var list strings.Builder
 	fmt.Fprintf(&list, "%d %s; name one by its address:\n", len(jobs), many)
 	writeJobs(&list, jobs)
-	return found{}, errors.New(strings.TrimRight(list.String(), "\n"))
+	return Job{}, errors.New(strings.TrimRight(list.String(), "\n"))
 }
 
 // writeJobs is a table of jobs.
-func writeJobs(w io.Writer, jobs []found) {
+func writeJobs(w io.Writer, jobs []Job) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ADDRESS\tCLUSTER\tWORKERS\tSTARTED\tCOMMAND")
 	for _, j := range jobs {
 		workers := 0
-		for _, part := range j.parts {
+		for _, part := range j.Parts {
 			workers += len(part.Workers)
 		}
-		first := j.parts[0]
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", j.seeds[0], j.cluster, workers, first.Started.Local().Format(time.DateTime), first.Command)
+		first := j.Parts[0]
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", j.Seeds[0], j.Cluster, workers, first.Started.Local().Format(time.DateTime), first.Command)
 	}
 	_ = t.Flush() // to memory
 }
 
-// state says how the process of a worker is, as far as this machine knows.
-func (j *found) state(node string, local int) (pid int, s launch.State) {
-	for _, part := range j.parts {
+// State says how the process of a worker is, as far as this machine knows.
+func (j *Job) State(node string, local int) (pid int, s launch.State) {
+	for _, part := range j.Parts {
 		for _, w := range part.Workers {
 			if part.Node == node && w.Local == local {
 				return w.Process.PID, w.Process.State()
@@ -152,11 +152,11 @@ func (j *found) state(node string, local int) (pid int, s launch.State) {
 	return 0, launch.Unknown
 }
 
-// allStopped is an error if nobody can answer at seeds, because all of them are
+// AllStopped is an error if nobody can answer at seeds, because all of them are
 // workers of this machine that are stopped.
-func (j *found) allStopped(seeds []string) error {
+func (j *Job) AllStopped(seeds []string) error {
 	var pids []string
-	for _, part := range j.parts {
+	for _, part := range j.Parts {
 		for _, w := range part.Workers {
 			if !slices.Contains(seeds, w.Gossip) {
 				continue
@@ -173,30 +173,29 @@ func (j *found) allStopped(seeds []string) error {
 	return fmt.Errorf("nobody can answer, because all workers of the job on this machine are stopped: kill -CONT %s resumes them", strings.Join(pids, " "))
 }
 
-// find finds the job that is to be looked at, and says where to look from.
-func (f *membersFlags) find(ctx context.Context, args []string) (job found, c cluster.Config, err error) {
-	if f.timeout <= 0 {
-		return job, c, fmt.Errorf("--timeout must be more than 0, not %v", f.timeout)
-	}
+// Locate finds the job that the user means, as Find does with the list of jobs of
+// this machine, and says from where to watch it. cluster and keyFile are those of
+// the flags, "" where they are not given.
+func Locate(ctx context.Context, args []string, clusterName, keyFile string) (job Job, c cluster.Config, err error) {
 	if len(args) > 0 {
 		args = strings.Split(strings.Join(args, ","), ",")
 	}
 	listings, unread := launch.Listings()
-	if job, err = find(ctx, args, f.cluster, listings); err != nil {
+	if job, err = Find(ctx, args, clusterName, listings); err != nil {
 		if len(listings) == 0 && unread != nil {
 			err = fmt.Errorf("%w (%s)", err, strings.ReplaceAll(unread.Error(), "\n", "; "))
 		}
 		return job, c, err
 	}
-	job.seeds = job.seeds[:min(len(job.seeds), max(len(args), mostSeeds))]
-	c = cluster.Config{Cluster: cmp.Or(f.cluster, job.cluster, crew.DefaultCluster), Join: job.seeds, Node: cluster.NodeName()}
-	if c.KeyFile = job.keyFile; job.cluster == "" || f.keyFile != "" {
-		if c.KeyFile, err = crew.FindKey(f.keyFile); err != nil {
+	job.Seeds = job.Seeds[:min(len(job.Seeds), max(len(args), mostSeeds))]
+	c = cluster.Config{Cluster: cmp.Or(clusterName, job.Cluster, crew.DefaultCluster), Join: job.Seeds, Node: cluster.NodeName()}
+	if c.KeyFile = job.KeyFile; job.Cluster == "" || keyFile != "" {
+		if c.KeyFile, err = crew.FindKey(keyFile); err != nil {
 			return job, c, err
 		}
 	}
-	c.Insecure = c.KeyFile == "" // it is not this command that decides how the job talks
-	from, err := cluster.AddrTowards(job.seeds[0])
+	c.Insecure = c.KeyFile == "" // it is not the observer that decides how the job talks
+	from, err := cluster.AddrTowards(job.Seeds[0])
 	c.Bind = netip.AddrPortFrom(from, 0)
 	return job, c, err
 }

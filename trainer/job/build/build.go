@@ -1,0 +1,52 @@
+// Package build says of which version, revision and tags this program is.
+package build
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+// A Build is what this program was made of.
+type Build struct {
+	Version  string `json:"version"`            // of the module; (devel) in a working tree
+	Revision string `json:"revision,omitempty"` // of the repository
+	Dirty    bool   `json:"dirty"`              // the tree had changes that no revision has
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Cgo      bool   `json:"cgo"`
+	Tags     string `json:"tags,omitempty"` // separated by commas
+	Wire     int    `json:"wire"`           // version of the wire format
+}
+
+// Read is what the linker has left in this program.
+func Read() Build {
+	b := Build{Version: Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.modified":
+			b.Dirty = s.Value == "true"
+		case "CGO_ENABLED":
+			b.Cgo = s.Value == "1"
+		case "-tags":
+			b.Tags = s.Value
+		}
+	}
+	return b
+}
+
+// Version is that of the main module; (devel) in a working tree.
+func Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,64 @@
+// Package machine says what this machine has: cores, memory, instructions, and how
+// busy its processors are.
+package machine
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective/fold"
+)
+
+// A Machine is what a worker here has to work with. What the system does not tell
+// is zero.
+type Machine struct {
+	Cores        int     `json:"cores"`           // that this process may run on
+	Online       int     `json:"online_cores"`    // of the machine
+	GOMAXPROCS   int     `json:"gomaxprocs"`      // threads of Go at one time
+	Quota        float64 `json:"quota,omitempty"` // cores that the control group grants
+	Memory       uint64  `json:"memory"`          // bytes
+	Available    uint64  `json:"available"`       // bytes
+	Limit        uint64  `json:"limit,omitempty"` // bytes that the control group grants
+	Instructions string  `json:"instructions"`    // that reductions use; "" for plain loops
+	Kernel       string  `json:"kernel"`
+	Clock        string  `json:"clock_source,omitempty"`
+	Time         string  `json:"time"` // UTC
+}
+
+// This is what can be found out about this machine without asking others.
+func This() Machine {
+	m := Machine{
+		Cores: runtime.NumCPU(), Online: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
+		Instructions: fold.Instructions(), Time: time.Now().UTC().Format(time.RFC3339Nano),
+	}
+	m.inquire()
+	return m
+}
+
+// Memory is how many bytes a process may have here at most, without swap; more
+// than any machine has where the system does not tell.
+func Memory() uint64 {
+	m := This()
+	room := uint64(1) << 47
+	for _, n := range []uint64{m.Memory, m.Limit} {
+		if n > 0 {
+			room = min(room, n)
+		}
+	}
+	return room
+}
+
+// Processor is the model of this machine's CPU, or its architecture where that is
+// not known.
+func Processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		name, value, ok := strings.Cut(line, ":")
+		if ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}

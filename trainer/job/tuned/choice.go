@@ -1,0 +1,153 @@
+package tuned
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/build"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
+)
+
+// The values of Choice.Table that name no file.
+const (
+	Auto = "auto" // the table that is kept for these ranks, if there is one
+	Off  = "off"  // none
+)
+
+// A Choice is how the ranks of a job choose the algorithm of an allreduce. The
+// zero value is ring order, and no table.
+type Choice struct {
+	Order string // of additions: "ring", which "" is too, or "any"
+	Given bool   // the user named Order, be it the default: then it holds on GPUs, too
+	Table string // Auto, Off or the path of a file
+}
+
+// Check finds what is wrong with f alone.
+func (f *Choice) Check() error {
+	if _, err := collective.ParseOrder(f.Order); err != nil {
+		return fmt.Errorf("--order: %w", err)
+	}
+	if f.Table == "" {
+		return errors.New("--tune is empty: name a file that ringtrain tune made, or say auto or off")
+	}
+	return nil
+}
+
+// HostOrder is the order of additions in the memory of the host. Check has seen that
+// it is one.
+func (f *Choice) HostOrder() collective.Order {
+	o, _ := collective.ParseOrder(f.Order)
+	return o
+}
+
+// DeviceOrder is the order for vectors on GPUs: any, unless ring order was asked
+// for, as NCCL keeps none.
+func (f *Choice) DeviceOrder() collective.Order {
+	if f.Given {
+		return f.HostOrder()
+	}
+	return collective.AnyOrder
+}
+
+// Apply has the group use the table that rank 0 is told to use. All ranks call
+// it, whatever they are told themselves, so no difference of flags or files
+// makes them differ. secured says that what the ranks send is encrypted.
+func (f *Choice) Apply(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
+	var t *schedule.Table
+	var path string
+	var wrong error
+	if g.Rank() == 0 && f.Table != Off {
+		path, t, wrong = f.load(Here(g, f.HostOrder(), secured))
+	}
+	if err := crew.AgreeUsage(ctx, g, wrong); err != nil {
+		return err
+	}
+	if err := g.Tune(ctx, t); err != nil {
+		return err
+	}
+	if t != nil {
+		events.Emit(&event.Tuned{Path: path, Sizes: len(t.Entries)})
+	}
+	return nil
+}
+
+// CheckTable finds out before anything starts whether there is a table in the
+// file of --tune, and whether it is for so many ranks. Of several machines only
+// that of rank 0 needs it, and which that is shows later.
+func (f *Choice) CheckTable(ranks, nodes int) error {
+	if nodes > 1 || f.Table == "" || f.Table == Auto || f.Table == Off {
+		return nil
+	}
+	there, _, err := readTable(f.Table)
+	if err != nil {
+		return err
+	}
+	if there.Ranks != ranks {
+		return fmt.Errorf("--tune: %s was made for %d ranks, not for %d: make one with ringtrain tune, or say --tune off", f.Table, there.Ranks, ranks)
+	}
+	return nil
+}
+
+// readTable reads a table, and what it is good for.
+func readTable(path string) (Fingerprint, *schedule.Table, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Fingerprint{}, nil, fmt.Errorf("--tune: %w", err)
+	}
+	there, t, err := Decode(text)
+	if err != nil {
+		err = fmt.Errorf("--tune: %s is no table of this version: %w; make it again with ringtrain tune, or say --tune off", path, err)
+	}
+	return there, t, err
+}
+
+// load reads the table for a fingerprint; nil where there is none.
+func (f *Choice) load(here Fingerprint) (string, *schedule.Table, error) {
+	path := f.Table
+	if path == Auto {
+		var found bool
+		if path, found = data.FindCached(here.Name()); !found {
+			return "", nil, nil
+		}
+	}
+	there, t, err := readTable(path)
+	if f.Table == Auto && errors.Is(err, fs.ErrNotExist) { // removed since
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if differs := here.Differs(there); differs != "" {
+		return "", nil, fmt.Errorf("--tune: %s was made for others (%s differ): make one with ringtrain tune, or say --tune off", path, differs)
+	}
+	return path, t, nil
+}
+
+// Here is what a table measured in this group is good for, as rank 0 sees it.
+func Here(g *collective.Group, o collective.Order, secured bool) Fingerprint {
+	s := g.Situation()
+	f := Fingerprint{Ranks: g.Size(), Hosts: s.Hosts, Streams: g.Streams(), CPU: machine.Processor(), Version: build.Version(), Order: o.String()}
+	if b := build.Read(); b.Revision != "" {
+		f.Version += " " + b.Revision
+	}
+	switch {
+	case s.Near == schedule.InProcess:
+		f.Transport = "inproc"
+	case s.Shared:
+		f.Transport = cluster.TransportSHM
+	case secured:
+		f.Transport = "tcp, TLS"
+	default:
+		f.Transport = cluster.TransportTCP
+	}
+	return f
+}

@@ -39,7 +39,7 @@ func TestKey(t *testing.T) {
 	first := start(t, c, 2)
 	seed := []string{first[0].Addr().String()}
 
-	for says, k := range map[string]*secret.Key{"has another key than this process": newKey(t), "has a key, and this process has none": nil} {
+	for says, k := range map[string]*secret.Key{"has a different key": newKey(t), "has a key, and this process has none": nil} {
 		stranger := base
 		stranger.Node, stranger.Key, stranger.Join = "x", k, seed
 		x := start(t, stranger, 1)

@@ -162,7 +162,7 @@ func TestOneOfTwoIsNoMajority(t *testing.T) {
 	require.NoError(t, ps[0].Process.Kill())
 	said := ps[1].expect("end ")
 	require.Contains(t, said, "minority")
-	require.Contains(t, said, "1 of the 2 members of epoch 1 can be reached, 2 are needed; missing: m/0: mend the network or start the job again")
+	require.Contains(t, said, "1 of the 2 members of epoch 1 can be reached, 2 are needed; missing: m/0: repair the network or restart the job")
 }
 
 // A stopped process is left out, and learns so in words when it goes on.
@@ -183,7 +183,7 @@ func TestZombieIsExpelled(t *testing.T) {
 	<-ctx.Done()
 	require.NoError(t, zombie.Process.Signal(syscall.SIGCONT))
 	said := zombie.expect("end ")
-	require.Contains(t, said, "expelled m/1: the job goes on without this process")
+	require.Contains(t, said, "expelled m/1: the job continues without this process")
 	for _, p := range left {
 		p.order("quit")
 	}

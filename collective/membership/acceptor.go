@@ -17,8 +17,8 @@ func (m *machine) onPrepare(now time.Time, msg message) {
 	m.reply(msg, message{Kind: promise, Ballot: msg.Ballot, Vote: m.acceptor.accepted})
 }
 
-// promiseTo gives up what this process itself proposes under a lower ballot, and
-// leaves the field to the other proposer for a while.
+// promiseTo drops our own lower ballot and gives the other proposer time to
+// finish.
 func (m *machine) promiseTo(now time.Time, b ballot) {
 	m.acceptor.promised = b
 	m.pace.saw(b)
@@ -40,7 +40,7 @@ func (m *machine) onPropose(now time.Time, msg message) {
 		return
 	}
 	if m.held == nil && rankOf(msg.Vote.View.Members, m.id) < 0 {
-		return // nobody asks an outsider about a first View
+		return // a first View asks only its members
 	}
 	m.promiseTo(now, msg.Ballot)
 	m.acceptor = acceptor{promised: msg.Ballot, accepted: msg.Vote, since: now}
@@ -48,8 +48,8 @@ func (m *machine) onPropose(now time.Time, msg message) {
 	m.reply(msg, message{Kind: accept, Ballot: msg.Ballot})
 }
 
-// consent lets a job that goes on take this process in. The members of that
-// job decide; we remember nothing, for we have no voice in their vote.
+// consent lets a running job take this process in. The job's members decide. We
+// have no vote, so there is nothing to remember.
 func (m *machine) consent(msg message) {
 	if msg.Vote != nil && rankOf(msg.Vote.View.Members, m.id) >= 0 {
 		m.reply(msg, message{Kind: accept, Ballot: msg.Ballot})
@@ -61,7 +61,7 @@ func (m *machine) reply(to, with message) {
 	m.send(with)
 }
 
-// onQuery tells what View we hold to who holds an older one or none.
+// onQuery sends our View to a process that holds an older one or none.
 func (m *machine) onQuery(msg message) {
 	switch {
 	case m.held == nil || msg.Job != 0 && msg.Job != m.held.view.Job || msg.Epoch >= m.held.view.Epoch:
@@ -72,7 +72,8 @@ func (m *machine) onQuery(msg message) {
 	}
 }
 
-// tell answers a process that is behind: with the View if it is in it.
+// tell answers a process that is behind: with the View if it is a member, else
+// with closed.
 func (m *machine) tell(to peer) {
 	if rankOf(m.held.view.Members, to) >= 0 {
 		m.sendView(to)
@@ -87,8 +88,8 @@ func (m *machine) sendView(to peer) {
 		Vote: &vote{Ballot: m.held.asOf, View: v}})
 }
 
-// onClosed takes note that a job goes on without us: it began before we came,
-// or a later View has left us out.
+// onClosed records that the job continues without us: it started before we came,
+// or a later View left us out.
 func (m *machine) onClosed(msg message) {
 	if m.held == nil || msg.Job == m.held.view.Job && msg.Epoch > m.held.view.Epoch {
 		m.excluded = &exclusion{by: msg.From, job: msg.Job, epoch: msg.Epoch}
@@ -112,11 +113,10 @@ func (m *machine) onCommit(msg message) {
 	}
 }
 
-// outvoted reports whether we have accepted another first View under a ballot
-// above the one as of which the sender knows that msg is decided. That happens
-// if msg comes late from a process which was given up meanwhile. But msg is right
-// if our View is surely not decided: we found so, or the sender should have
-// accepted it and never will.
+// outvoted reports whether we have accepted another first View under a higher
+// ballot than msg's. That happens if msg comes late from a process that has been
+// given up since. But msg wins if our View is certainly not decided: we found that
+// out, or it would need the acceptance of the sender, which will never give it.
 func (m *machine) outvoted(msg message) bool {
 	a := m.acceptor.accepted
 	if a == nil || msg.Vote.View.Epoch != 1 || !msg.Ballot.less(a.Ballot) || a.View.Digest() == msg.Vote.View.Digest() {

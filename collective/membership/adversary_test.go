@@ -9,15 +9,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// An adversary decides about every single message, alarm and death. It cannot
-// make up messages, and it cannot put two living processes into one place.
+// An adversary decides the fate of every message, and causes alarms and deaths. It
+// cannot forge messages or put two live processes into one place.
 type adversary struct {
 	*world
 	pending []message
 }
 
-// act lets the adversary do one thing. The weights make Views come about now and
-// then, and then end.
+// act lets the adversary do one thing. The weights let a View form now and then,
+// and later break.
 func (a *adversary) act(t *rapid.T) {
 	slot := rapid.IntRange(0, len(a.procs)-1).Draw(t, "slot")
 	one, other := a.procs[slot], rapid.SampledFrom(a.births).Draw(t, "other")
@@ -25,13 +25,13 @@ func (a *adversary) act(t *rapid.T) {
 	case action < 75 && len(a.pending) > 0:
 		i := rapid.IntRange(0, min(len(a.pending), 6)-1).Draw(t, "message")
 		msg := a.pending[i]
-		if action > 5 { // else it comes again
+		if action > 5 { // else a copy arrives later
 			a.pending = slices.Delete(a.pending, i, i+1)
 		}
-		if action > 15 { // else it is lost, or that copy of it
+		if action > 15 { // else this copy is lost
 			a.deliver(msg)
 		}
-	case action < 80 && len(a.pending) > 0: // it comes late
+	case action < 80 && len(a.pending) > 0: // a late message
 		i := rapid.IntRange(0, len(a.pending)-1).Draw(t, "message")
 		msg := a.pending[i]
 		a.pending = append(slices.Delete(a.pending, i, i+1), msg)
@@ -50,10 +50,10 @@ func (a *adversary) act(t *rapid.T) {
 		one.Next(a.now, nil)
 	}
 	a.flush(a.procs[slot])
-	a.queue = nil // nothing happens by itself
+	a.queue = nil // only the adversary acts
 }
 
-// introduce lets all who live see each other.
+// introduce lets all live processes see each other.
 func (a *adversary) introduce() {
 	for _, p := range a.procs {
 		for _, q := range a.births {

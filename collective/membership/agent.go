@@ -21,11 +21,13 @@ type Agent struct {
 	addr netip.AddrPort
 	list *memberlist.Memberlist
 
-	machine *machine                 // owned by the Agent's goroutine, like
-	known   map[peer]memberlist.Node // where to send to; members of the View stay
-	roll    *roll                    // nil if nobody needs to answer
+	// Owned by the Agent's goroutine.
+	machine *machine
+	known   map[peer]memberlist.Node // addresses; members of the View stay
+	roll    *roll                    // nil if processes need not prove that they live
 	demands int                      // calls of Next in progress
 	tried   bool                     // each seed has been tried
+
 	in      *inbox
 	out     *outbox
 	letters *letters
@@ -37,19 +39,19 @@ type Agent struct {
 type lifetime struct {
 	cancel context.CancelFunc
 	over   <-chan struct{}
-	work   sync.WaitGroup // the Agent's goroutine, the joiner, who answers, leaving
+	work   sync.WaitGroup // the Agent's goroutine, the joiner, the answerer, leave
 	mu     sync.Mutex     // held while leaving and closing: memberlist panics on Leave after Shutdown
 	closed bool
 }
 
-// tick is how often the vote is told the time while it waits for something.
+// tick is the period at which the machine gets the time while it waits.
 const tick = 50 * time.Millisecond
 
-// Start opens gossip and begins to look for the others. It waits for nobody; ctx
-// matters only while it runs. The Agent works until Close.
+// Start opens gossip and begins to look for the others, without waiting for them.
+// ctx matters only until Start returns. The Agent works until Close.
 //
-// A mistake in c is an error that matches [ErrConfig], a port that another
-// process holds one that matches [ErrPortInUse].
+// A mistake in c is an error that matches [ErrConfig]. If another process uses the
+// port, the error matches [ErrPortInUse].
 func Start(ctx context.Context, c Config) (*Agent, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (a *Agent) open(d *delegate) error {
 	g.Delegate, g.Events, g.Alive, g.Conflict = d, d, d, d
 	t, err := listen(a.cfg.Bind, g.TCPTimeout, g.Logger)
 	if errors.Is(err, ErrPortInUse) {
-		return err // it says everything
+		return err // complete as it is
 	}
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
@@ -151,10 +153,10 @@ func (a *Agent) loop(ctx context.Context) {
 	}
 }
 
-// publish hands out what the last inputs brought about.
+// publish hands out the results of the last inputs: messages, Views, status.
 func (a *Agent) publish() {
 	messages, views := a.machine.take()
-	a.status.foresee(a.machine.outlook()) // before a View is: the next may be asked for at once
+	a.status.foresee(a.machine.outlook()) // before a View: its receiver may call Next at once
 	for _, v := range views {
 		a.cfg.Log.Info("view agreed", "rank", v.Self, "size", v.Size(), "view", v.String())
 		a.status.install(v)
@@ -217,11 +219,11 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 	}
 }
 
-// seeds takes note of the seeds that could not be joined. hopeless says that all
-// have turned this process away.
+// seeds records the seeds that could not be joined. If hopeless, all of them
+// rejected this process.
 func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
 	if hopeless {
-		a.machine.rejected = failures // for good: who turned us away may have ended since, for that reason
+		a.machine.rejected = failures // for good: the seeds may have ended since, for the same reason
 	}
 	a.tried = true
 	a.machine.judge(now)
@@ -230,8 +232,7 @@ func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
 	}
 }
 
-// visited takes note of somebody who was turned away. It is called from
-// memberlist's goroutines.
+// visited records a process that was turned away. memberlist's goroutines call it.
 func (a *Agent) visited(v visitor) {
 	a.in.message(func(time.Time) {
 		if a.machine.held == nil && !(v.keyless && a.machine.refuse(v)) {
@@ -240,7 +241,7 @@ func (a *Agent) visited(v visitor) {
 	})
 }
 
-// check asks Config.Check, until there is a View.
+// check calls Config.Check.
 func (a *Agent) check() {
 	if a.cfg.Check == nil {
 		return
@@ -250,36 +251,38 @@ func (a *Agent) check() {
 	}
 }
 
-// Addr is the gossip address under which others can join this process.
+// Addr returns the gossip address at which others can join this process.
 func (a *Agent) Addr() netip.AddrPort { return a.addr }
 
-// Member is this process as others see it, with its nonce.
+// Member returns this process as others see it, with its nonce.
 func (a *Agent) Member() collective.Member { return a.machine.self.Member }
 
-// Seen are the processes that gossip believes alive, by (Node, Local): this one
-// and Watchers among them, whether they are in a View or not.
+// Seen returns the processes that gossip believes alive, in or out of the View,
+// including this one and Watchers, ordered by (Node, Local).
 func (a *Agent) Seen() []collective.Member { return a.status.members() }
 
-// View returns the newest View, once the first is agreed; to a Watcher, with
-// Self -1, the newest that it has heard of, which is a second or so behind. It
-// returns an error that matches [ErrComplete] if a member says that this process
-// came too late for the first, one that matches [ErrDiffer] if the processes that
-// are there contradict each other, a [WaitError] if ctx ends before, and
-// [ErrClosed] after Close.
+// View returns the newest View, once the first is agreed. A Watcher gets the
+// newest that it has heard of, with Self -1, about a second late. Errors:
+//
+//   - [ErrComplete]: this process came too late for the first View.
+//   - [ErrDiffer]: the processes that are present contradict each other.
+//   - [ErrKey]: every seed has a different key, or a key on one side is missing.
+//   - [WaitError]: ctx ended first.
+//   - [ErrClosed]: after Close.
 func (a *Agent) View(ctx context.Context) (collective.View, error) {
 	return a.status.view(ctx, a.machine.self.Member)
 }
 
-// leaveMost bounds how long a farewell may take.
+// leaveMost bounds Leave.
 const leaveMost = 2 * time.Second
 
-// Leave tells the others that this process goes away, so that they need not
-// find out. It first sends what is still to be sent, and takes two seconds at
-// most. The Agent still has to be closed.
+// Leave tells the others that this process leaves, so that they need not detect
+// it. It first sends all queued messages, and takes at most two seconds. The Agent
+// must still be closed.
 func (a *Agent) Leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveMost)
 	defer cancel()
-	_ = a.out.flush(ctx) // who misses a message asks the others
+	_ = a.out.flush(ctx) // a process that misses a message asks the others
 	done := make(chan error, 1)
 	if !a.life.begin(func() { done <- a.leave(ctx) }) {
 		return nil
@@ -292,7 +295,7 @@ func (a *Agent) Leave(ctx context.Context) error {
 	}
 }
 
-// begin runs do in a goroutine that Close waits for, unless it is too late.
+// begin runs do in a goroutine that Close waits for. After Close it returns false.
 func (l *lifetime) begin(do func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -315,10 +318,9 @@ func (a *Agent) leave(ctx context.Context) error {
 	return nil
 }
 
-// Close ends gossip at once. To others the process then seems dead, unless it
-// left before. When Close returns, no goroutine of the Agent is left;
-// memberlist's own end by themselves within a probe interval (1 s). A second
-// Close does nothing.
+// Close ends gossip at once. The others then take the process for dead, unless it
+// left before. When Close returns, all goroutines of the Agent have ended;
+// memberlist's own end within a probe interval (1 s). A second Close does nothing.
 func (a *Agent) Close() error {
 	a.life.mu.Lock()
 	if a.life.closed {

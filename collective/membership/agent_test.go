@@ -25,15 +25,15 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
-// brief is for what must not happen.
+// brief is how long a test waits for something that must not happen.
 func brief(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// noLeak fails the test if goroutines are left in the end. memberlist's own take
-// up to a probe interval.
+// noLeak fails the test if goroutines are left at the end. memberlist's own need up
+// to a probe interval to end.
 func noLeak(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
@@ -62,7 +62,7 @@ func member(node string, local, size int) collective.Member {
 	}
 }
 
-// views waits for the View of every agent and checks that it is one.
+// views waits for the View of every agent and checks that they are equal.
 func views(t *testing.T, agents []*Agent) []collective.View {
 	t.Helper()
 	got := make([]collective.View, len(agents))

@@ -7,9 +7,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// ask asks a few others from time to time whether they hold the View we lack:
-// its commit may have been lost, or the job may have begun before we came.
-// A watcher goes on: it hears of later Views by asking alone.
+// ask asks a few others from time to time for the View that we lack: its commit
+// may have been lost, or the job may have started before we came. A Watcher never
+// stops, because only the answers tell it of later Views.
 func (m *machine) ask(now time.Time) {
 	if m.content() || now.Before(m.pace.askAt) {
 		return
@@ -34,7 +34,7 @@ func (m *machine) ask(now time.Time) {
 	}
 }
 
-// confidants are those who can know the View that we lack.
+// confidants returns the processes that may know the View that we lack.
 func (m *machine) confidants() []peer {
 	var ps []peer
 	switch {
@@ -66,7 +66,7 @@ func (m *machine) concerns(c candidate) bool {
 	return c.Nodes == m.self.Nodes
 }
 
-// waiting says what the first View still lacks.
+// waiting returns what the first View still lacks.
 func (m *machine) waiting() Waiting {
 	members, w := assemble(m.self, m.seen)
 	switch {

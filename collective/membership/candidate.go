@@ -14,8 +14,7 @@ type candidate struct {
 	wish
 }
 
-// A wish is what a process expects of the job that it wants to be in. Config
-// says what the fields mean.
+// A wish is what a process expects of its job. Config documents the fields.
 type wish struct {
 	Format   byte // of the meta that carries it
 	Nodes    int
@@ -25,24 +24,24 @@ type wish struct {
 	Same     []Setting
 }
 
-// A Setting is something that every process of a job must have the same value
-// of. Both are shown to the user where they differ.
+// A Setting must have the same value in every process of a job. If it differs, an
+// error shows name and values to the user.
 type Setting struct{ Name, Value string }
 
-// rankOrder is the order of ranks in a first View where nobody has a wish.
+// rankOrder is the order of ranks in a first View without NodeRank and Rank0.
 func rankOrder(a, b collective.Member) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Local, b.Local), peerOf(a).compare(peerOf(b)))
 }
 
-// byRole puts workers before servers, so that the ranks of the workers are the
-// same with and without servers.
+// byRole puts workers before servers, so that servers do not change the ranks of
+// workers.
 func byRole(a, b collective.Member) int { return cmp.Compare(a.Role, b.Role) }
 
-// A roster is the processes that gossip shows of one job, by machine. The
-// processes of a machine are in rank order.
+// A roster has the processes of one job that gossip shows, by machine, in rank
+// order.
 type roster map[string][]candidate
 
-// newRoster is a roster of candidates in any order.
+// newRoster takes candidates in any order.
 func newRoster(cs []candidate) roster {
 	r := roster{}
 	for _, c := range cs {
@@ -54,9 +53,9 @@ func newRoster(cs []candidate) roster {
 	return r
 }
 
-// nodes are the machines in the order of their ranks: that of rank 0, if some
-// process names one, then by NodeRank, then by name. The order does not depend
-// on who asks.
+// nodes returns the machines in rank order: first the machine that some process
+// wants rank 0 on, if any, then by NodeRank, then by name. It depends only on the
+// roster, so all processes get the same order.
 func (r roster) nodes() []string {
 	names := make([]string, 0, len(r))
 	for name := range r {
@@ -72,7 +71,7 @@ func (r roster) nodes() []string {
 	return names
 }
 
-// place is the NodeRank of a machine.
+// place returns the NodeRank of a machine: the lowest of its processes.
 func (r roster) place(node string) int {
 	least := r[node][0].NodeRank
 	for _, c := range r[node] {
@@ -81,8 +80,8 @@ func (r roster) place(node string) int {
 	return least
 }
 
-// rank0 is the machine that the processes want rank 0 on, in their words; "" if
-// none of them says. Of several wishes it is the first in the alphabet.
+// rank0 returns the machine that the processes want rank 0 on, as they spell it,
+// or "". Of several wishes it returns the first in alphabetical order.
 func (r roster) rank0() string {
 	want := ""
 	for _, of := range r {
@@ -95,8 +94,8 @@ func (r roster) rank0() string {
 	return want
 }
 
-// find is the index of the machine that want means, or -1: the one of that name,
-// else the first on the host of that name.
+// find returns the index of the machine named want, else of the first one on a
+// host named want, or -1.
 func find(nodes []string, want string) int {
 	if i := slices.Index(nodes, want); i >= 0 {
 		return i

@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// seenBy is what gossip shows of candidates.
+// seenBy returns candidates as gossip shows them.
 func seenBy(cs ...candidate) map[peer]candidate {
 	seen := map[peer]candidate{}
 	for _, c := range cs {
@@ -18,14 +18,14 @@ func seenBy(cs ...candidate) map[peer]candidate {
 	return seen
 }
 
-// single is the only worker of a machine.
+// single returns the only worker of a machine.
 func single(node string, w wish) candidate {
 	w.Format = metaVersion
 	return candidate{collective.Member{Name: node + "/0", Nonce: 1, Node: node, LocalSize: 1}, w}
 }
 
-// The machine that the others join has the first ranks, unless a process names
-// another. All members find the same order.
+// The machine that the others join gets the first ranks, unless a process names
+// another one. All members get the same order.
 func TestOrderOfMachines(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -58,7 +58,8 @@ func TestOrderOfMachines(t *testing.T) {
 	}
 }
 
-// Those who contradict each other make no View, and each says so in its words.
+// Processes that contradict each other form no View, and each reports it from its
+// own side.
 func TestContradictions(t *testing.T) {
 	old := single("b", wish{Nodes: 2})
 	old.Format = 1
@@ -75,7 +76,7 @@ func TestContradictions(t *testing.T) {
 			[]string{"the version is v1 here and v2 on b/0", "--nodes is 2 here and 3 on b/0"}, []string{"the version is v2 here and v1 on a/0", "--nodes is 3 here and 2 on a/0"}},
 		{"format", single("a", wish{Nodes: 2, Version: "v2"}), old, []string{"the gossip format is 2 (version v2) here and 1 on b/0"}, []string{"the gossip format is 1 here and 2 (version v2) on a/0"}},
 		{"rank 0", single("a", wish{Nodes: 2, Rank0: "a"}), single("b", wish{Nodes: 2, Rank0: "b"}), []string{"--rank0 is a here and b on b/0"}, []string{"--rank0 is b here and a on a/0"}},
-		{"no such rank 0", single("a", wish{Nodes: 2, Rank0: "c"}), single("b", wish{Nodes: 2}), []string{"--rank0 c is none of the machines a, b"}, []string{"--rank0 c is none of the machines a, b"}},
+		{"no such rank 0", single("a", wish{Nodes: 2, Rank0: "c"}), single("b", wish{Nodes: 2}), []string{"--rank0 c is not one of the machines a, b"}, []string{"--rank0 c is not one of the machines a, b"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, side := range []struct {
@@ -90,7 +91,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// What others make of the job does not concern those who agree.
+// Contradictions of other jobs do not affect processes that agree.
 func TestStrangersDoNotKeepAJobFromForming(t *testing.T) {
 	a, b, odd := single("a", wish{Nodes: 2}), single("b", wish{Nodes: 2}), single("c", wish{Nodes: 3, Rank0: "c"})
 	old, watcher := single("d", wish{Nodes: 2}), single("e", wish{})
@@ -100,7 +101,7 @@ func TestStrangersDoNotKeepAJobFromForming(t *testing.T) {
 	require.Equal(t, []string{"--nodes is 2 here and 3 on c/0", "the gossip format is 2 here and 1 on d/0"}, w.Differ)
 }
 
-// Two that want rank 0 elsewhere are named to a third as well.
+// A third process reports two others that want rank 0 on different machines.
 func TestContradictionsOfOthers(t *testing.T) {
 	a, b, c := single("a", wish{Nodes: 3}), single("b", wish{Nodes: 3, Rank0: "b"}), single("c", wish{Nodes: 3, Rank0: "c"})
 	members, w := assemble(a, seenBy(a, b, c))

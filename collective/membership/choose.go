@@ -7,8 +7,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// choose proposes a View under our ballot: the newest reported one that may
-// have been decided, else a new one.
+// choose proposes a View under our ballot: the newest reported one that may have
+// been decided, or else a new one.
 func (m *machine) choose(now time.Time) {
 	r := m.run
 	r.since = now
@@ -19,7 +19,7 @@ func (m *machine) choose(now time.Time) {
 		return
 	}
 	view, ok := m.compose()
-	if !ok { // nothing to finish, and not everybody is there
+	if !ok { // nothing to finish, and somebody is missing
 		m.acceptor.hopeless, m.acceptor.disproved = true, len(open) == 0
 		m.run = nil
 		m.pace.pause(now, patience)
@@ -28,8 +28,8 @@ func (m *machine) choose(now time.Time) {
 	m.propose(view)
 }
 
-// undecided returns the reported Views that may or may not have been decided,
-// those under higher ballots first.
+// undecided returns the reported Views that may have been decided, highest ballot
+// first.
 func (m *machine) undecided() []*vote {
 	var open []*vote
 	for _, v := range m.run.promises {
@@ -41,16 +41,15 @@ func (m *machine) undecided() []*vote {
 	return open
 }
 
-// worthFinishing reports whether v is of use. A first View that most members did
-// not survive is not: those who are left do better to wait for the others to be
-// started again.
+// worthFinishing reports whether v is of use. A first View that most of its members
+// did not survive is not: the survivors should wait until the others are restarted.
 func (m *machine) worthFinishing(v *vote) bool {
 	return m.held != nil || m.heardOf(v.View) > len(v.View.Members)/2
 }
 
-// mayBeDecided counts who may have accepted v under its ballot: those whose
-// promise we lack, and those who reported it or a higher one. All others have
-// now promised never to accept it.
+// mayBeDecided reports whether enough processes may have accepted v under its
+// ballot: those whose promise we lack, and those that reported it or a higher one.
+// All others have now promised never to accept it.
 func (m *machine) mayBeDecided(v *vote) bool {
 	voters, need := m.quorum(v)
 	possible := 0
@@ -63,7 +62,7 @@ func (m *machine) mayBeDecided(v *vote) bool {
 	return possible >= need
 }
 
-// heardOf counts the members of v that gave a promise.
+// heardOf counts the members of v that have promised.
 func (m *machine) heardOf(v collective.View) (n int) {
 	for _, p := range peersOf(v.Members) {
 		if _, ok := m.run.promises[p]; ok {
@@ -73,8 +72,8 @@ func (m *machine) heardOf(v collective.View) (n int) {
 	return n
 }
 
-// quorum says who decides and how many of them it takes: for a first View v all
-// its voters, later a majority of the View before.
+// quorum returns the processes that decide and how many of them must agree: for a
+// first View v all its voters, later a majority of the previous View.
 func (m *machine) quorum(v *vote) (voters []peer, need int) {
 	if m.held != nil {
 		voters = peersOf(m.held.view.Members)
@@ -84,7 +83,7 @@ func (m *machine) quorum(v *vote) (voters []peer, need int) {
 	return voters, len(voters)
 }
 
-// compose makes a new View of those who promised.
+// compose makes a new View of the processes that promised.
 func (m *machine) compose() (collective.View, bool) {
 	r := m.run
 	if m.held == nil {
@@ -103,8 +102,8 @@ func (m *machine) compose() (collective.View, bool) {
 	return v, true
 }
 
-// propose asks those who promised to accept view. Members that are given up
-// have no voice: they cannot be waited for.
+// propose asks the processes that promised to accept view. Members that gossip has
+// given up have no vote, because they cannot be waited for.
 func (m *machine) propose(view collective.View) {
 	r := m.run
 	view.Self = 0

@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// codecVersion is the first byte of a message. Others are refused.
+// codecVersion is the first byte of a message. Messages with another are refused.
 const codecVersion = 1
 
 // encodeMessage packs a message of the view protocol.
@@ -43,8 +43,8 @@ func (w *writer) vote(v *vote) {
 	}
 }
 
-// decodeMessage is the inverse of encodeMessage. It takes no more memory than a
-// small multiple of the bytes it is given, of which there are at most maxMessage.
+// decodeMessage is the inverse of encodeMessage. It refuses more than maxMessage
+// bytes, and allocates at most a small multiple of what it gets.
 func decodeMessage(b []byte) (message, error) {
 	if len(b) > maxMessage {
 		return message{}, fmt.Errorf("message: %w: %d bytes", errWire, len(b))

@@ -15,75 +15,75 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Config says who this process is and with whom it forms a View.
+// Config describes this process and the View that it forms with others.
 type Config struct {
-	// Member is this process. Name must be set, and unique in the job. Nonce 0
-	// is drawn. Node "" means Name, LocalSize 0 means 1. Local and LocalSize
-	// count every process of the node that is to be in the View, servers too.
-	// Of Addrs, best first, others see as many as fit beside the names and the
-	// settings, which is a dozen at least where these are short. A Watcher sees Views and is in none.
+	// Member is this process. Name must be set and unique in the job. A Nonce of 0
+	// is replaced by a random one. Node "" means Name, LocalSize 0 means 1. Local and
+	// LocalSize count all processes of the node that belong to the View, including
+	// servers. Addrs are listed best first; gossip carries as many as fit next to the
+	// names and settings, at least a dozen if these are short. A Watcher sees Views
+	// and is in none.
 	Member collective.Member
 	// Nodes is the number of machines in the first View, each with all of its
-	// workers. 0 and 1 mean this machine's workers only.
+	// workers. 0 and 1 mean only this machine.
 	Nodes int
-	// NodeRank is the place of this machine among those of the first View: ranks go
-	// from the machine with the lowest number to that with the highest, and by name
-	// where these are the same. All workers of a machine have the same.
+	// NodeRank orders the machines of the first View: the machine with the lowest
+	// number gets the first ranks. Machines with equal numbers are ordered by name.
+	// All workers of a machine must have the same.
 	NodeRank int
 	// Rank0 names the machine of rank 0, whatever its NodeRank: its Node, or the
-	// host in a Node such as "host-7f3a12". One process that says so is enough; if
-	// two name different machines, or there is none of that name, View returns
-	// ErrDiffer.
+	// host in a Node such as "host-7f3a12". One process may decide for all. If two
+	// name different machines, or no machine has the name, View returns ErrDiffer.
 	Rank0 string
-	// Version is that of the program. Where members have different ones, neither
-	// empty, View returns ErrDiffer.
+	// Version is the program's. If two members have different non-empty versions,
+	// View returns ErrDiffer.
 	Version string
-	// Same lists what all members must have the same values of, up to 8 settings
-	// that have short names and values. Where members name the same setting with
-	// different values, View returns ErrDiffer.
+	// Same lists up to 8 settings, with short names and values, that must be equal in
+	// all members. If two members have different values for one name, View returns
+	// ErrDiffer.
 	Same []Setting
-	// MinSize is the least number of members of a later View. It can only raise
-	// what a majority of the View before takes.
+	// MinSize is the minimum number of members of a later View. It counts only if it
+	// is more than a majority of the previous View.
 	MinSize int
-	// Bind is where gossip listens, by TCP and UDP. Port 0 is any free one. The
-	// zero value is 127.0.0.1:0, which only this machine can reach.
+	// Bind is where gossip listens, with TCP and UDP. Port 0 picks a free one. The
+	// zero value means 127.0.0.1:0, which only this machine can reach.
 	Bind netip.AddrPort
-	// Advertise is the address that others reach Bind under, where that is not
-	// Bind's own. With Bind 0.0.0.0 a private address of this machine is found.
+	// Advertise is the address at which others reach Bind, if it is not Bind's own.
+	// With Bind 0.0.0.0 a private address of this machine is the default.
 	Advertise netip.Addr
-	// Join lists seeds, "host:port": gossip addresses of other processes, of
-	// which one that lives is enough. Names are resolved at each try. This
-	// process itself may be among them.
+	// Join lists seeds, "host:port": gossip addresses of other processes. One live
+	// seed is enough. Names are resolved at each attempt. The list may contain this
+	// process.
 	Join []string
-	// Cluster keeps jobs on one network apart, and is not a secret: gossip with
-	// another Cluster is refused. "" means "ringtrain".
+	// Cluster separates jobs on one network: gossip with another Cluster is refused.
+	// It is no secret. "" means "ringtrain".
 	Cluster string
-	// Key encrypts and authenticates gossip: 32 bytes that are secret. Gossip
-	// with another key, or without one, has no effect. nil is plain gossip.
+	// Key encrypts and authenticates gossip: 32 secret bytes. Gossip with a different
+	// key, or without one, has no effect. nil means plain gossip.
 	Key []byte
-	// Check, if not nil, is asked from time to time whether this machine is fit for
-	// the job, until there is a View. What it returns View returns. It is called from
-	// one goroutine at a time, which Close waits for.
+	// Check, if not nil, reports whether this machine is fit for the job. It is called
+	// from time to time until there is a View. View returns its error. One goroutine
+	// at a time calls it, and Close waits for that goroutine.
 	Check func() error
-	// Log is told what goes on; nil for silence.
+	// Log may be nil.
 	Log *slog.Logger
-	// Progress, if not nil, is called when it changes who is there and who is
-	// missing, until there is a View. Gone, if not nil, is called for a member
-	// of the View that gossip has given up, because it left or seems dead: a
-	// warning that comes after seconds and may be wrong.
+	// Progress, if not nil, is called when the set of present or missing processes
+	// changes, until there is a View. Gone, if not nil, is called when gossip gives up
+	// a member of the View because it left or seems dead. That takes seconds and may
+	// be wrong.
 	//
-	// Both are called from the Agent's own goroutine. They must not block and
-	// must not call Leave or Close.
+	// The Agent's own goroutine calls both. They must not block or call Leave or
+	// Close.
 	Progress func(Waiting)
 	Gone     func(collective.Member)
-	// Answer, if not nil, answers what other processes, such as Watchers, ask with
-	// Ask: anybody who has the key may. A nil answer is none. It is called from one
-	// goroutine of the Agent's, which Close waits for, and must return soon; gossip
-	// does not wait for it.
+	// Answer, if not nil, answers questions that other processes, such as Watchers,
+	// send with Ask. Any holder of the key may ask. A nil answer sends nothing. One
+	// goroutine of the Agent calls it, and Close waits for it, so it must return soon.
+	// Gossip does not wait for it.
 	Answer func(question []byte) []byte
 }
 
-// keySize is the bytes of a key for AES-256.
+// keySize is the length of a key for AES-256, in bytes.
 const keySize = 32
 
 // complete fills in defaults and lists all mistakes.
@@ -98,7 +98,7 @@ func (c *Config) complete() error {
 	for m.Nonce == 0 {
 		var b [8]byte
 		if _, err := rand.Read(b[:]); err != nil {
-			return fmt.Errorf("membership: no randomness: %w", err)
+			return fmt.Errorf("membership: cannot draw a random nonce: %w", err)
 		}
 		m.Nonce = binary.LittleEndian.Uint64(b[:])
 	}
@@ -125,24 +125,24 @@ func (c *Config) mistakes() (errs []error) {
 	}
 	m := c.Member
 	bad(m.Name == "", "Member.Name is empty")
-	bad(len(m.Name) > maxName || len(m.Node) > maxName, "the names %q and %q may have %d bytes each", m.Name, m.Node, maxName)
+	bad(len(m.Name) > maxName || len(m.Node) > maxName, "the names %q and %q may have at most %d bytes each", m.Name, m.Node, maxName)
 	bad(m.LocalSize < 1 || m.LocalSize > maxLocalSize, "Member.LocalSize is %d, not 1 to %d", m.LocalSize, maxLocalSize)
 	bad(m.Local < 0 || m.Local >= m.LocalSize, "Member.Local is %d, not 0 to %d (LocalSize is %d)", m.Local, m.LocalSize-1, m.LocalSize)
 	bad(m.Role > collective.Watcher, "Member.Role is %v", m.Role)
 	bad(c.Nodes < 0 || c.Nodes > maxNodes, "Nodes is %d, not 0 to %d", c.Nodes, maxNodes)
 	bad(c.NodeRank < 0 || c.NodeRank > maxNodes, "NodeRank is %d, not 0 to %d", c.NodeRank, maxNodes)
-	bad(len(c.Rank0) > maxName || len(c.Version) > maxName, "Rank0 %q and Version %q may have %d bytes each", c.Rank0, c.Version, maxName)
-	bad(len(c.Same) > maxSame, "Same has %d settings, at most %d are possible", len(c.Same), maxSame)
+	bad(len(c.Rank0) > maxName || len(c.Version) > maxName, "Rank0 %q and Version %q may have at most %d bytes each", c.Rank0, c.Version, maxName)
+	bad(len(c.Same) > maxSame, "Same has %d settings, more than the limit of %d", len(c.Same), maxSame)
 	bad(c.MinSize < 0, "MinSize is %d", c.MinSize)
 	bad(c.Nodes*m.LocalSize > maxMembers, "%d nodes of %d workers are more than %d members", c.Nodes, m.LocalSize, maxMembers)
-	bad(c.Bind.Addr().Zone() != "" || c.Advertise.Zone() != "", "an address with a zone (%v, %v) means nothing to other machines", c.Bind, c.Advertise)
-	bad(c.Bind.Addr() == netip.IPv6Unspecified() && !c.Advertise.IsValid(), "with Bind %v, Advertise must say which address others reach", c.Bind)
-	bad(len(c.Cluster) > memberlist.LabelMaxSize, "Cluster has %d bytes, at most %d are possible", len(c.Cluster), memberlist.LabelMaxSize)
+	bad(c.Bind.Addr().Zone() != "" || c.Advertise.Zone() != "", "other machines cannot use an address with a zone (%v, %v)", c.Bind, c.Advertise)
+	bad(c.Bind.Addr() == netip.IPv6Unspecified() && !c.Advertise.IsValid(), "with Bind %v, set Advertise to the address that others reach", c.Bind)
+	bad(len(c.Cluster) > memberlist.LabelMaxSize, "Cluster has %d bytes, more than the limit of %d", len(c.Cluster), memberlist.LabelMaxSize)
 	bad(c.Nodes == 0 && m.LocalSize <= 1 && len(c.Join) > 0 && m.Role != collective.Watcher,
 		"Join names other processes, but nothing says how many there are: set Nodes to the number of machines (1 to train alone)")
 	bad(c.Key != nil && len(c.Key) != keySize, "Key has %d bytes, not %d", len(c.Key), keySize)
 	for _, s := range c.Same {
-		bad(len(s.Name) > maxName || len(s.Value) > maxName, "the name and the value of setting %q may have %d bytes each", s.Name, maxName)
+		bad(len(s.Name) > maxName || len(s.Value) > maxName, "the name and the value of setting %q may have at most %d bytes each", s.Name, maxName)
 	}
 	for _, seed := range c.Join {
 		_, _, err := net.SplitHostPort(seed)
@@ -158,9 +158,9 @@ func (c *Config) candidate() candidate {
 	}}
 }
 
-// gossip returns memberlist's settings. Compression is off because it is one
-// decoder of foreign bytes more; the quicker profile is for processes that share
-// a machine and an address that cannot be cut off.
+// gossip returns memberlist's settings. Compression is off because it would be one
+// more decoder of foreign bytes. The faster profile suits only processes of one
+// machine on loopback, which cannot be cut off.
 func (c *Config) gossip(visit func(visitor)) *memberlist.Config {
 	g := memberlist.DefaultLANConfig()
 	if c.Bind.Addr().IsLoopback() && c.Nodes <= 1 {
@@ -177,7 +177,7 @@ func (c *Config) gossip(visit func(visitor)) *memberlist.Config {
 	g.UDPBufferSize = 1400
 	g.RequireNodeNames = true
 	g.SecretKey = c.Key
-	g.GossipVerifyIncoming, g.GossipVerifyOutgoing = true, true // nothing plain, either way, where there is a key
+	g.GossipVerifyIncoming, g.GossipVerifyOutgoing = true, true // with a key, neither send nor accept plain gossip
 	g.LogOutput = nil
 	g.Logger = bridge(c.Log, visit)
 	return g

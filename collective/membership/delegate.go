@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate is what memberlist calls, partly under its own lock: everything here
-// only copies and enqueues.
+// delegate has the callbacks of memberlist. Some are called under memberlist's own
+// lock, so all of them only copy and enqueue.
 type delegate struct {
 	agent *Agent
 	meta  []byte
@@ -20,17 +20,17 @@ var (
 	_ memberlist.ConflictDelegate = (*delegate)(nil)
 )
 
-// NodeMeta is what other processes learn about this one.
+// NodeMeta returns what gossip tells others about this process.
 func (d *delegate) NodeMeta(int) []byte { return d.meta }
 
-// NotifyAlive keeps out whoever is not one of us: with another version, a
-// garbled meta, or no name.
+// NotifyAlive rejects nodes that are not ours: with a garbled meta, or a name that
+// does not match it.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	_, err := identify(n.Name, n.Meta)
 	return err
 }
 
-// NotifyJoin reports a member that was not there before.
+// NotifyJoin reports a new member.
 func (d *delegate) NotifyJoin(n *memberlist.Node) { d.sighted(n) }
 
 // NotifyUpdate reports a member whose meta has changed.
@@ -45,8 +45,8 @@ func (d *delegate) sighted(n *memberlist.Node) {
 	d.agent.in.put(func(now time.Time) { d.agent.up(now, c, at) })
 }
 
-// NotifyLeave reports a member that left or is taken for dead: memberlist does
-// not tell which.
+// NotifyLeave reports a member that left or seems dead. memberlist does not say
+// which.
 func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	c, err := identify(n.Name, n.Meta)
 	if err != nil {
@@ -55,12 +55,12 @@ func (d *delegate) NotifyLeave(n *memberlist.Node) {
 	d.agent.in.put(func(now time.Time) { d.agent.down(now, c.Member) })
 }
 
-// NotifyConflict reports two processes with one name and nonce. As nonces are
-// drawn that is a copied process, or a caller who chose them.
+// NotifyConflict reports two processes with one name and nonce. Nonces are random,
+// so this is a copied process, or a caller that chose them.
 func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	name, here, there := existing.Name, existing.Address(), other.Address()
 	d.agent.in.put(func(time.Time) {
-		d.agent.cfg.Log.Error("two processes have one name and nonce", "name", name, "at", here, "and", there)
+		d.agent.cfg.Log.Error("two processes have the same name and nonce", "name", name, "at", here, "and", there)
 	})
 }
 
@@ -71,7 +71,7 @@ func (d *delegate) NotifyMsg(b []byte) {
 		switch {
 		case err != nil:
 			d.agent.cfg.Log.Debug("letter refused", "error", err)
-		case l.to != d.agent.machine.id: // an earlier life of this process
+		case l.to != d.agent.machine.id: // meant for an earlier start of this process
 		case l.mark == callMark:
 			d.agent.in.message(func(time.Time) { d.agent.called(l) })
 		case l.mark == hereMark:
@@ -89,11 +89,11 @@ func (d *delegate) NotifyMsg(b []byte) {
 	d.agent.in.message(func(now time.Time) { d.agent.machine.Receive(now, msg) })
 }
 
-// GetBroadcasts has nothing to add to gossip.
+// GetBroadcasts returns nothing: we add nothing to gossip.
 func (d *delegate) GetBroadcasts(int, int) [][]byte { return nil }
 
-// LocalState has nothing to add to the exchange of whole states.
+// LocalState returns nothing: we add nothing to exchanges of state.
 func (d *delegate) LocalState(bool) []byte { return nil }
 
-// MergeRemoteState ignores what others add.
+// MergeRemoteState does nothing: no process of ours adds anything.
 func (d *delegate) MergeRemoteState([]byte, bool) {}

@@ -7,7 +7,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Next asks for the View after the one that is held, without the lost.
+// Next asks for the View after the current one, without the lost.
 func (m *machine) Next(now time.Time, lost []peer) {
 	if m.held == nil || m.self.Role == collective.Watcher {
 		return
@@ -24,8 +24,8 @@ func (m *machine) Next(now time.Time, lost []peer) {
 	m.settle(now)
 }
 
-// Gone says that nobody listens any more where p did: who wants a View need not
-// wait for p's answer.
+// Gone reports that p's address refuses connections. A wanted View need not wait
+// for p.
 func (m *machine) Gone(now time.Time, p peer) {
 	if m.held != nil && m.wanted != nil && p != m.id {
 		m.forgo(now, p)
@@ -38,30 +38,30 @@ func (m *machine) forgo(now time.Time, p peer) {
 	m.withoutPeer(now, p)
 }
 
-// Withdraw takes the demand for a View back: nobody waits for it any more. What
-// others propose is voted on all the same.
+// Withdraw takes back the demand for a View, because no caller waits for it any
+// more. We still vote on what others propose.
 func (m *machine) Withdraw() {
 	if m.held != nil {
 		m.wanted, m.run = nil, nil
 	}
 }
 
-// left are the members of the View without those that the data plane has lost,
-// and which of them gossip sees.
+// left returns the members of the View without those that the data plane has lost,
+// and those of them that gossip sees.
 func (m *machine) left() (members, up []peer) {
 	members = slices.DeleteFunc(peersOf(m.held.view.Members), func(p peer) bool { return m.wanted.lost[p] })
 	return members, m.upAmong(members)
 }
 
-// enough is how many members must take part in a vote on a later View that we
-// propose: a majority, or more where that is wanted. What is decided elsewhere
-// needed a majority, see quorum.
+// enough returns how many members must vote on a later View that we propose: a
+// majority, or MinSize if that is more. Others' decisions need only a majority; see
+// quorum.
 func (m *machine) enough() int {
 	_, need := m.quorum(nil)
 	return max(need, m.least)
 }
 
-// measure notes since when too few members are in reach for the wanted View.
+// measure records since when too few members for the wanted View can be reached.
 func (m *machine) measure(now time.Time) {
 	if m.held == nil || m.wanted == nil {
 		return
@@ -75,7 +75,7 @@ func (m *machine) measure(now time.Time) {
 	}
 }
 
-// outlook says who of the View can be expected in the next, and since when these
+// outlook returns the members that the next View can have, and since when these
 // are too few.
 func (m *machine) outlook() *outlook {
 	if m.held == nil || m.wanted == nil {
@@ -100,7 +100,7 @@ func (m *machine) outlook() *outlook {
 	return o
 }
 
-// An outlook is what a caller who wants a View is told when there is none.
+// An outlook explains to a caller of Next why there is no View yet.
 type outlook struct {
 	reachable, missing []collective.Member
 	need               int

@@ -10,17 +10,17 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// ErrDiffer is what errors.Is finds when processes that look for each other want
-// different jobs: waiting cannot help.
+// ErrDiffer is matched by errors of processes that look for each other but were
+// started for different jobs. Waiting cannot help.
 var ErrDiffer = errors.New("the processes of the job were started with different settings")
 
-// DifferError says which settings of this process and others contradict.
+// DifferError lists the settings in which this process and others contradict.
 type DifferError struct {
 	Member      collective.Member // this process
 	Differences []string          // each names the setting, both values and a process
 }
 
-// Error is one line with a way out.
+// Error returns one line that says what to do.
 func (e *DifferError) Error() string {
 	text := strings.Join(firstFew(e.Differences), "; ")
 	if n := len(e.Differences) - shown; n > 0 {
@@ -32,27 +32,27 @@ func (e *DifferError) Error() string {
 // Is makes errors.Is(err, ErrDiffer) true.
 func (e *DifferError) Is(target error) bool { return target == ErrDiffer }
 
-// ErrKey is what errors.Is finds when this process and those that it should meet
-// do not have the same key, or not all have one.
+// ErrKey is matched if this process and the others do not have the same key, or
+// only some have one.
 var ErrKey = errors.New("the processes of the job do not have the same key")
 
-// KeyError says whose keys differ.
+// KeyError lists the addresses whose keys differ.
 type KeyError struct {
 	Member   collective.Member // this process
 	Problems []string          // each names an address
 }
 
-// Error is one line with a way out.
+// Error returns one line that says what to do.
 func (e *KeyError) Error() string { return strings.Join(firstFew(e.Problems), "; ") }
 
 // Is makes errors.Is(err, ErrKey) true.
 func (e *KeyError) Is(target error) bool { return target == ErrKey }
 
-// settleTime is how long a contradiction lasts before it ends the wait. In that
-// time gossip tells every process of it, so that all of them end.
+// settleTime is how long a contradiction must last before it ends the wait. In that
+// time gossip tells every process, so that all of them end.
 const settleTime = time.Second
 
-// judge ends the wait for the first View if it cannot come.
+// judge ends the wait for the first View if there can be none.
 func (m *machine) judge(now time.Time) {
 	if m.settled() {
 		return
@@ -76,12 +76,12 @@ func (m *machine) judge(now time.Time) {
 	}
 }
 
-// settled reports whether it is decided already that there is a View, or none.
+// settled reports whether the wait for the first View is over.
 func (m *machine) settled() bool {
 	return m.held != nil || m.verdict != nil || m.self.Role == collective.Watcher
 }
 
-// alone reports whether gossip sees nobody from another machine.
+// alone reports whether gossip sees no other machine.
 func (m *machine) alone() bool {
 	for _, c := range m.seen {
 		if c.Role != collective.Watcher && c.Node != m.self.Node {
@@ -91,9 +91,9 @@ func (m *machine) alone() bool {
 	return true
 }
 
-// refuse ends the wait because of a visitor who has a key, where this process
-// has none, and reports whether it has. Without a key anybody can end the wait in
-// other ways as well.
+// refuse ends the wait because of a visitor that has a key while this process has
+// none, and reports whether it did. Without a key, anybody can end the wait in
+// other ways too.
 func (m *machine) refuse(v visitor) bool {
 	if m.settled() || m.self.Nodes <= 1 || !m.alone() {
 		return false
@@ -111,8 +111,8 @@ func (m *machine) unfit(why error) {
 
 func (m *machine) condemn(why error) { m.verdict, m.run = why, nil }
 
-// differences says what self and other contradict each other in, one sentence
-// for each setting.
+// differences returns one clause for each setting in which self and other
+// contradict.
 func differences(self, other candidate) []string {
 	var list []string
 	differ := func(what, here, there string) {
@@ -144,8 +144,8 @@ func differences(self, other candidate) []string {
 	return list
 }
 
-// agrees reports whether there are no differences. It is quick, as it is asked
-// about every process whenever one comes or goes.
+// agrees reports whether there are no differences. It must be fast: whenever a
+// process comes or goes, it is called for every other one.
 func (c candidate) agrees(o candidate) bool {
 	return c.Format == o.Format && c.Nodes == o.Nodes && c.Version == o.Version && c.Rank0 == o.Rank0 &&
 		(c.Node != o.Node || c.NodeRank == o.NodeRank) && slices.Equal(c.Same, o.Same)
@@ -158,8 +158,8 @@ func formatText(c candidate) string {
 	return fmt.Sprintf("%d (version %s)", c.Format, c.Version)
 }
 
-// contradictions are the differences between self and the others. Of those
-// that read alike but for the process, it names the first.
+// contradictions returns the differences between self and the others. Of several
+// that differ only in the process, it returns the first.
 func contradictions(self candidate, others []candidate) []string {
 	slices.SortFunc(others, func(a, b candidate) int { return rankOrder(a.Member, b.Member) })
 	var list []string
@@ -177,7 +177,7 @@ func contradictions(self candidate, others []candidate) []string {
 	return append(list, rank0Contradictions(self, others)...)
 }
 
-// rank0Contradictions are those between others, where self has no wish.
+// rank0Contradictions returns those among others, if self has no Rank0.
 func rank0Contradictions(self candidate, others []candidate) []string {
 	if self.Rank0 != "" {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A contradiction ends the wait once it has lasted, on both sides; one that
-// passes does not.
+// A contradiction that lasts ends the wait on both sides. One that passes does not.
 func TestContradictionsEndTheWait(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a, b := single("a", wish{Nodes: 2}), single("b", wish{Nodes: 3})
@@ -34,7 +33,7 @@ func TestContradictionsEndTheWait(t *testing.T) {
 	require.Nil(t, m.run, "it makes no View any more")
 }
 
-// Whoever holds a View minds no strangers.
+// A process with a View ignores strangers.
 func TestStrangersDoNotEndAJob(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	m := newMachine(now, single("a", wish{Nodes: 1}), func() uint64 { return 1 })
@@ -46,8 +45,8 @@ func TestStrangersDoNotEndAJob(t *testing.T) {
 	require.NoError(t, m.verdict)
 }
 
-// Who was turned away by all seeds does not wait for one that ended since. Who
-// has met others does.
+// A process that all seeds rejected stops waiting, even if a seed has ended since.
+// One that has met others keeps waiting.
 func TestRejectionIsRemembered(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	for _, met := range []bool{false, true} {
@@ -66,7 +65,7 @@ func TestRejectionIsRemembered(t *testing.T) {
 	}
 }
 
-// Agents that differ find out by themselves, and a third learns of it too.
+// Agents with different settings detect it by themselves, and so does a third.
 func TestAgentsThatDiffer(t *testing.T) {
 	noLeak(t)
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 3, Version: "v1"})
@@ -79,7 +78,7 @@ func TestAgentsThatDiffer(t *testing.T) {
 	}
 }
 
-// The metas of other versions say who it is.
+// The metas of other versions identify their process.
 func TestMetaOfOtherVersions(t *testing.T) {
 	c := single("a", wish{Nodes: 2, Version: "v7", Rank0: "x"})
 	c.Addrs = nil

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stranger is a memberlist program that is none of ours.
+// stranger is a memberlist program that is not ours.
 type stranger struct{ meta []byte }
 
 func (s stranger) NodeMeta(int) []byte           { return s.meta }
@@ -32,7 +32,7 @@ func TestStrangersAndGarbageChangeNothing(t *testing.T) {
 		_, err = list.Join([]string{"seed/" + a.Addr().String()})
 		require.NoError(t, err)
 		for _, n := range list.Members() {
-			if n.Name != name { // valid transport, garbage for a message
+			if n.Name != name { // valid for the transport, garbage as a message
 				require.NoError(t, list.SendReliable(n, []byte("garbage")))
 				require.NoError(t, list.SendBestEffort(n, []byte{codecVersion, byte(commit), 1}))
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What memberlist's streams begin with, and the kinds of messages that announce
+// The first bytes of memberlist's streams, and the kinds of messages that announce
 // lengths.
 const (
 	labelMark   = 244
@@ -23,13 +23,13 @@ const (
 	userMessage = 8
 )
 
-// labelled is a stream that begins as those of a cluster do.
+// labelled returns a stream with the label of a cluster.
 func labelled(cluster string, rest ...byte) []byte {
 	b := append([]byte{labelMark, byte(len(cluster))}, cluster...)
 	return append(b, rest...)
 }
 
-// sealed is a message as a process with the key sends it.
+// sealed returns a message as a process with the key sends it.
 func sealed(t *testing.T, cluster string, key, msg []byte) []byte {
 	block, err := aes.NewCipher(key)
 	require.NoError(t, err)
@@ -42,14 +42,14 @@ func sealed(t *testing.T, cluster string, key, msg []byte) []byte {
 	return labelled(cluster, gcm.Seal(b, nonce, msg, append(head, cluster...))...)
 }
 
-// pack is a msgpack map of one text and one number of 32 bits.
+// pack returns a msgpack map of one text and one number of 32 bits.
 func pack(name string, n uint32) []byte {
 	b := append([]byte{0x81, 0xa0 | byte(len(name))}, name...)
 	return binary.BigEndian.AppendUint32(append(b, 0xce), n)
 }
 
-// A process with the right key that announces a huge length is refused before
-// memory is taken for it, and the log says what it announced.
+// If a process with the right key announces a huge length, it is refused before
+// anything is allocated, and the log has the length.
 func TestHugeLengths(t *testing.T) {
 	noLeak(t)
 	key := bytes.Repeat([]byte("K"), keySize)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// An inbox brings what memberlist's goroutines report to the Agent's. Reports of
-// members are never dropped; messages are when too many wait, for they are sent
-// again.
+// An inbox carries reports from memberlist's goroutines to the Agent's. Reports of
+// members are never dropped. Messages are dropped if too many wait, because the
+// protocol sends them again.
 type inbox struct {
 	mu       sync.Mutex
 	queue    []func(now time.Time)
@@ -15,7 +15,7 @@ type inbox struct {
 	wake     chan struct{} // holds a token while the queue may not be empty
 }
 
-// maxQueued messages may wait.
+// maxQueued is the number of messages that may wait.
 const maxQueued = 4096
 
 func newInbox() *inbox { return &inbox{wake: make(chan struct{}, 1)} }
@@ -28,7 +28,7 @@ func (b *inbox) put(do func(now time.Time)) {
 	b.ring()
 }
 
-// message is put for something that may be lost.
+// message queues work that may be dropped.
 func (b *inbox) message(do func(now time.Time)) {
 	b.mu.Lock()
 	full := b.messages >= maxQueued
@@ -47,7 +47,7 @@ func (b *inbox) ring() {
 	}
 }
 
-// take empties the queue.
+// take empties and returns the queue.
 func (b *inbox) take() []func(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,33 +13,33 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// How often seeds are joined: quickly at first, then steadily while somebody is
-// missing, then now and then for ever. Members of the View that gossip has given up
-// are joined like seeds, but for awayMost only. That heals partitions, which
-// memberlist by itself does not once both sides have given each other up.
+// Seeds are joined again and again: at short intervals at first, then steadily
+// while somebody is missing, then rarely. Members of the View that gossip has given
+// up are joined like seeds. That heals partitions, which memberlist cannot do once
+// both sides have given each other up.
 const (
-	awayMost    = time.Hour
-	joinFirst   = 200 * time.Millisecond
-	joinMissing = 5 * time.Second
-	joinSettled = 15 * time.Second
-	joinAtOnce  = 8
+	awayMost    = time.Hour              // for how long a lost member is joined
+	joinFirst   = 200 * time.Millisecond // first interval, which doubles
+	joinMissing = 5 * time.Second        // up to this
+	joinSettled = 15 * time.Second       // interval once there is a View
+	joinAtOnce  = 8                      // concurrent attempts
 )
 
-// A joiner contacts seeds again and again until its context ends.
+// A joiner joins seeds in rounds until its context ends.
 type joiner struct {
 	self   netip.AddrPort
 	seeds  []string                             // host:port
-	join   func(addr string) error              // one exchange of states; ended by the transport's Shutdown
+	join   func(addr string) error              // exchanges states once; the transport's Shutdown ends it
 	check  func()                               // before each round, while there is no View
-	lost   func() (more []string, settled bool) // members that vanished; whether there is a View
+	lost   func() (more []string, settled bool) // addresses of lost members; whether there is a View
 	report func(failures []Seed, hopeless bool) // after each round, sorted
 }
 
-// An attempt is what became of joining one seed.
+// An attempt is the result of joining one seed.
 type attempt struct {
 	seed   Seed // if it failed
 	joined bool
-	self   bool // there is nobody but this process
+	self   bool // the seed is this process
 }
 
 func (j *joiner) run(ctx context.Context) {
@@ -82,7 +82,7 @@ func (j *joiner) round(ctx context.Context, seeds []string) []attempt {
 	return tries
 }
 
-// failed are the seeds that could not be joined, in order.
+// failed returns the seeds that could not be joined, sorted.
 func failed(tries []attempt) []Seed {
 	var list []Seed
 	for _, t := range tries {
@@ -94,15 +94,15 @@ func failed(tries []attempt) []Seed {
 	return slices.Compact(list)
 }
 
-// hopeless reports whether every seed has turned this process away.
+// hopeless reports whether every seed rejected this process.
 func hopeless(tries []attempt) bool {
 	list := failed(tries)
 	return len(list) > 0 && !slices.ContainsFunc(tries, func(t attempt) bool { return t.joined }) &&
 		!slices.ContainsFunc(list, func(s Seed) bool { return !s.Rejected })
 }
 
-// try joins one seed under any of its addresses. To be its only address
-// ourselves is no failure.
+// try joins one seed at any of its addresses. It is no failure if the only address
+// is our own.
 func (j *joiner) try(ctx context.Context, seed string) attempt {
 	addrs, err := resolve(ctx, seed)
 	if err != nil {
@@ -115,7 +115,7 @@ func (j *joiner) try(ctx context.Context, seed string) attempt {
 			t.self = true
 			continue
 		}
-		// memberlist wants a name before the address where names are required.
+		// With RequireNodeNames, memberlist expects a name before the address.
 		if err := j.join("seed/" + a.String()); err != nil {
 			if t.seed.Problem, t.seed.Rejected = explain(err); t.seed.Problem == refusal {
 				refused++
@@ -128,7 +128,7 @@ func (j *joiner) try(ctx context.Context, seed string) attempt {
 	return t
 }
 
-// resolve finds the addresses of a host:port.
+// resolve returns the addresses of a host:port.
 func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(seed)
 	if err != nil {

@@ -44,7 +44,7 @@ func TestJoinerSlowsDown(t *testing.T) {
 	ms := time.Millisecond
 	at, reports := rounds(t, time.Hour, 17*time.Second)
 	require.Equal(t, []time.Duration{0, 200 * ms, 600 * ms, 1400 * ms, 3000 * ms, 6200 * ms, 11200 * ms, 16200 * ms}, at)
-	require.Equal(t, []Seed{{Addr: "10.0.0.2:1", Problem: "hung up: does it use another cluster name, or is it no ringtrain process? (EOF)"}}, reports[0])
+	require.Equal(t, []Seed{{Addr: "10.0.0.2:1", Problem: "hung up: does it use another cluster name, or is it not a ringtrain process? (EOF)"}}, reports[0])
 }
 
 func TestJoinerNeverStops(t *testing.T) {
@@ -56,8 +56,8 @@ func TestJoinerNeverStops(t *testing.T) {
 }
 
 // A member of the View that gossip has given up is dialled for as long as a
-// partition may take to heal, and not when it has come back, or when a later View
-// has left it out.
+// partition may take to heal, but not after it has returned or a later View has
+// left it out.
 func TestMembersLongGoneAreNotDialled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := func(local int) string {
@@ -97,19 +97,19 @@ func TestExplain(t *testing.T) {
 		"1 error occurred:\n\t* failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: connect: connection refused\n\n": {Problem: "refused the connection"},
 		"failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: i/o timeout":                                            {Problem: "did not answer"},
 		"failed to join 10.0.0.2:1: dial tcp 10.0.0.2:1: connect: network is unreachable":                        {Problem: "cannot be reached (network is unreachable)"},
-		"failed to join 10.0.0.2:1: no installed keys could decrypt the message":                                 {Problem: "has another key than this process: give both the same key file", Rejected: true},
+		"failed to join 10.0.0.2:1: no installed keys could decrypt the message":                                 {Problem: "has a different key: give both the same key file", Rejected: true},
 		"failed to join x: remote state is encrypted and encryption is not configured":                           {Problem: "has a key, and this process has none: give both the same key file", Rejected: true},
 		"failed to join x: encryption is configured but remote state is not encrypted":                           {Problem: "has no key, and this process has one: give both the same key file", Rejected: true},
-		"received invalid msgType (72), expected pushPullMsg (6) from=10.0.0.2:1":                                {Problem: "answered, but is no ringtrain process"},
+		"received invalid msgType (72), expected pushPullMsg (6) from=10.0.0.2:1":                                {Problem: "answered, but is not a ringtrain process"},
 		"anything else":                  {Problem: "cannot be joined: anything else"},
-		"read: connection reset by peer": {Problem: "hung up: does it use another cluster name, or is it no ringtrain process? (read: connection reset by peer)"},
+		"read: connection reset by peer": {Problem: "hung up: does it use another cluster name, or is it not a ringtrain process? (read: connection reset by peer)"},
 	} {
 		problem, rejected := explain(errors.New(text))
 		require.Equal(t, want, Seed{Problem: problem, Rejected: rejected})
 	}
 }
 
-// It is hopeless once every seed but ourselves has turned us away.
+// Joining is hopeless once every seed except ourselves has rejected us.
 func TestHopeless(t *testing.T) {
 	rejected, refused := attempt{seed: Seed{Addr: "a", Rejected: true}}, attempt{seed: Seed{Addr: "b"}}
 	for _, test := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lines is a log that may be read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -34,7 +34,7 @@ func TestKey(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug - 4}))
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 2, Key: key, Log: log})
 	join := []string{a.Addr().String()}
-	for says, k := range map[string][]byte{"has another key than this process": other, "has a key, and this process has none": nil} {
+	for says, k := range map[string][]byte{"has a different key": other, "has a key, and this process has none": nil} {
 		stranger := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Key: k, Join: join, Log: log})
 		_, err := stranger.View(soon(t))
 		require.ErrorIs(t, err, ErrKey)
@@ -52,7 +52,7 @@ func TestKey(t *testing.T) {
 
 	_, err = a.View(brief(t))
 	require.ErrorContains(t, err, "waiting for 1 more machine (1 of 2 workers have joined)", "who lacks the key cannot end the wait")
-	require.ErrorContains(t, err, "127.0.0.1 tried to join with another key: give both the same key file")
+	require.ErrorContains(t, err, "127.0.0.1 tried to join with a different key: give both the same key file")
 	require.ErrorContains(t, err, "127.0.0.1 tried to join without a key: give both the same key file")
 	b := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Key: key, Join: join, Log: log})
 	views(t, []*Agent{a, b})

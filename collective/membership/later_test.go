@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mended reports whether the newest View among the living is one of living
-// members who all hold it, and who are not in it know so; or whether it has lost
-// its majority, so that no other can follow.
+// mended reports whether the newest View among live processes has only live
+// members, all of them hold it, and all others know that they are out; or whether
+// it has lost its majority, so that no other can follow.
 func (s *world) mended() bool {
 	newest := s.newest()
 	if newest == nil {
@@ -47,7 +47,7 @@ func (s *world) newest() *proc {
 	return newest
 }
 
-// wreck forms a first View of n and lets members die under bad weather.
+// wreck forms a first View of n and kills members under bad weather.
 func wreck(seed uint64, tracing bool) (*world, bool) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	n := 3 + r.IntN(5)
@@ -70,7 +70,7 @@ func wreck(seed uint64, tracing bool) (*world, bool) {
 		again := r.IntN(3) == 0
 		s.after(s.upTo(3*time.Second), func() {
 			s.crash(slot)
-			if again { // as another process, which the job has no place for
+			if again { // as a new process, for which the job has no place
 				s.after(s.upTo(2*time.Second), func() { s.restart(slot) })
 			}
 		})
@@ -90,7 +90,7 @@ func wreck(seed uint64, tracing bool) (*world, bool) {
 	return s, s.run(10*time.Second, s.mended)
 }
 
-// noticed is how long gossip takes at most to find out who is dead.
+// noticed is how long gossip takes at most to detect deaths.
 const noticed = 5 * time.Second
 
 func TestLaterViewsUnderFaults(t *testing.T) {

@@ -11,18 +11,18 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Questions and answers go between two processes and mean nothing to the
-// vote. Their first byte tells them from messages of the view protocol.
+// Questions and answers travel between two processes and have no part in the vote.
+// Their first byte distinguishes them from messages of the view protocol.
 const (
 	questionMark = 0x3f
 	answerMark   = 0x21
 )
 
-// Limits of questions, so that whoever asks much costs little.
+// Limits of questions, so that a process that asks a lot costs little.
 const (
 	MaxQuestion = 1 << 10   // bytes
 	MaxAnswer   = 128 << 10 // bytes
-	maxUnread   = 16        // questions that wait to be answered; more are dropped
+	maxUnread   = 16        // questions that may wait for an answer; more are dropped
 	askAgain    = 400 * time.Millisecond
 )
 
@@ -30,8 +30,8 @@ const (
 type letter struct {
 	mark     byte
 	from, to peer
-	at       netip.AddrPort // where the sender gossips: who is asked may not have heard of it yet
-	id       uint64         // drawn by who asks
+	at       netip.AddrPort // the sender's gossip address, which the receiver may not know yet
+	id       uint64         // random, drawn by the asker
 	body     []byte
 }
 
@@ -46,7 +46,7 @@ func (l letter) encode() []byte {
 	return w.b
 }
 
-// isLetter tells letters from messages of the view protocol.
+// isLetter reports whether b is a letter, not a message of the view protocol.
 func isLetter(b []byte) bool { return len(b) > 0 && isMark(b[0]) }
 
 func isMark(b byte) bool {
@@ -67,11 +67,11 @@ func decodeLetter(b []byte) (letter, error) {
 	switch {
 	case r.err != nil:
 	case !isMark(l.mark):
-		r.fail("no letter")
+		r.fail("not a letter")
 	case l.from.Nonce == 0 || l.to.Nonce == 0:
 		r.fail("no sender or receiver")
 	case len(r.b) > most:
-		r.fail(fmt.Sprintf("a letter of %d bytes, more than %d", len(r.b), most))
+		r.fail(fmt.Sprintf("letter of %d bytes, more than the limit of %d", len(r.b), most))
 	}
 	if r.err != nil {
 		return letter{}, fmt.Errorf("letter: %w", r.err)
@@ -80,7 +80,7 @@ func decodeLetter(b []byte) (letter, error) {
 	return l, nil
 }
 
-// letters are the questions that this process has asked, and those it was.
+// letters has the questions that this process asked and was asked.
 type letters struct {
 	unread chan letter
 
@@ -92,12 +92,12 @@ func newLetters() *letters {
 	return &letters{unread: make(chan letter, maxUnread), pending: map[uint64]chan []byte{}}
 }
 
-// take takes a letter that has come. It never blocks.
+// take handles a letter that arrived. It never blocks.
 func (ls *letters) take(l letter) {
 	if l.mark == questionMark {
 		select {
 		case ls.unread <- l:
-		default: // it will be asked again
+		default: // the asker repeats it
 		}
 		return
 	}
@@ -109,7 +109,7 @@ func (ls *letters) take(l letter) {
 	}
 }
 
-// expect is where the answer to a question will come.
+// expect returns the channel on which the answer to a question will arrive.
 func (ls *letters) expect(id uint64) <-chan []byte {
 	c := make(chan []byte, 1)
 	ls.mu.Lock()
@@ -124,13 +124,13 @@ func (ls *letters) forget(id uint64) {
 	delete(ls.pending, id)
 }
 
-// Ask asks another process, whose Config.Answer answers, and waits. It asks
-// again while no answer comes, until ctx ends: a process that is stopped, gone,
-// or without an Answer says nothing. The question has at most MaxQuestion bytes,
-// the answer MaxAnswer.
+// Ask sends a question to another process, whose Config.Answer answers, and waits.
+// It repeats the question until an answer arrives or ctx ends: a process that is
+// stopped, gone, or has no Answer does not reply. A question has at most
+// MaxQuestion bytes, an answer MaxAnswer.
 func (a *Agent) Ask(ctx context.Context, whom collective.Member, question []byte) ([]byte, error) {
 	if len(question) > MaxQuestion {
-		return nil, fmt.Errorf("membership: a question of %d bytes, more than %d", len(question), MaxQuestion)
+		return nil, fmt.Errorf("membership: question of %d bytes, more than the limit of %d", len(question), MaxQuestion)
 	}
 	l := letter{mark: questionMark, from: a.machine.id, to: peerOf(whom), at: a.Addr(), id: rand.Uint64(), body: question}
 	answer := a.letters.expect(l.id)
@@ -151,7 +151,7 @@ func (a *Agent) Ask(ctx context.Context, whom collective.Member, question []byte
 	}
 }
 
-// post sends a letter, if it is known where to.
+// post sends a letter if the receiver's address is known.
 func (a *Agent) post(l letter) {
 	a.in.put(func(time.Time) {
 		if to, ok := a.known[l.to]; ok {
@@ -166,7 +166,7 @@ func (a *Agent) reply(question letter, body []byte) {
 	a.in.put(func(time.Time) { a.out.put(a.whereabouts(question), l.encode()) })
 }
 
-// answer answers questions, one after another.
+// answer answers questions one by one.
 func (a *Agent) answer(ctx context.Context) {
 	for {
 		select {
@@ -177,7 +177,7 @@ func (a *Agent) answer(ctx context.Context) {
 			switch {
 			case body == nil:
 			case len(body) > MaxAnswer:
-				a.cfg.Log.Warn("an answer is too long to be sent", "bytes", len(body), "most", MaxAnswer)
+				a.cfg.Log.Warn("an answer is too long to send", "bytes", len(body), "most", MaxAnswer)
 			default:
 				a.reply(l, body)
 			}

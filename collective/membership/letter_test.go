@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A watcher asks members, one of whom has no answer, and one of whom is gone.
+// A Watcher asks members; one has no answer and one is gone.
 func TestAsk(t *testing.T) {
 	noLeak(t)
 	echo := func(question []byte) []byte { return append([]byte("you asked "), question...) }
@@ -35,7 +35,7 @@ func TestAsk(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "you asked ", string(empty))
 
-	for _, silent := range agents[1:] { // without an answer, and with one that is too long
+	for _, silent := range agents[1:] { // no answer, and one that is too long
 		_, err = w.Ask(brief(t), silent.Member(), []byte("x"))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, silent.Member().Name)
@@ -49,7 +49,7 @@ func TestAsk(t *testing.T) {
 	require.Empty(t, w.letters.pending)
 }
 
-// Questions that nobody reads are dropped, and cost no memory.
+// Questions that nobody reads are dropped and take no memory.
 func TestUnreadQuestionsAreDropped(t *testing.T) {
 	ls := newLetters()
 	for range 10 * maxUnread {
@@ -58,7 +58,7 @@ func TestUnreadQuestionsAreDropped(t *testing.T) {
 	require.Len(t, ls.unread, maxUnread)
 	ls.take(letter{mark: answerMark, id: 7})
 	c := ls.expect(7)
-	for range 3 { // an answer to each asking
+	for range 3 { // every repetition is answered
 		ls.take(letter{mark: answerMark, id: 7, body: []byte("x")})
 	}
 	require.Equal(t, []byte("x"), <-c)

@@ -7,10 +7,10 @@ import (
 	"log/slog"
 )
 
-// bridge returns a logger for memberlist that shows visit every visitor who was
-// turned away. Each line gets the level below the
-// one it begins with: what gossip calls an error is one packet or one try, which
-// it makes up for by itself, and the data plane is what decides.
+// bridge returns a logger for memberlist that calls visit for every visitor that
+// was turned away. Each line is logged one level lower than memberlist says: its
+// errors concern one packet or one attempt, which it repeats, and the data plane
+// decides anyway.
 func bridge(to *slog.Logger, visit func(visitor)) *log.Logger {
 	return log.New(&levelWriter{to, visit}, "", 0)
 }

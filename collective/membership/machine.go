@@ -13,33 +13,33 @@ import (
 type machine struct {
 	self   candidate
 	id     peer
-	least  int           // members that a later View must have, whatever the majority
+	least  int           // minimum number of members of a later View
 	random func() uint64 // draws the Job and the length of pauses
 
-	seen     map[peer]candidate // whom gossip believes alive, this process included
+	seen     map[peer]candidate // processes that gossip believes alive, including this one
 	acceptor acceptor           // our vote in the instance of the next epoch
-	held     *holding           // the View we are in, or nil
-	excluded *exclusion         // who told us that the job goes on without us, or nil
-	odd      time.Time          // since when settings contradict; zero while they do not
-	rejected []Seed             // all seeds, if all have turned us away
-	verdict  error              // there can be no View, and why
-	wanted   *demand            // the caller asks for the next View, or nil
-	run      *run               // the ballot that we propose under, or nil
+	held     *holding           // our View, or nil
+	excluded *exclusion         // proof that the job continues without us, or nil
+	odd      time.Time          // since when settings contradict; zero if they do not
+	rejected []Seed             // all seeds, if all of them rejected us
+	verdict  error              // why there can be no View
+	wanted   *demand            // for the next View, or nil
+	run      *run               // our own ballot, or nil
 	pace     pace
 	out      output
 }
 
-// An acceptor is what must be remembered for an instance to be decided once.
+// An acceptor remembers what is needed so that an instance is decided only once.
 type acceptor struct {
 	promised  ballot // nothing below it is accepted
 	accepted  *vote
 	since     time.Time // when it was accepted
-	hopeless  bool      // we found that accepted need not be finished,
-	disproved bool      // and even that it was never decided
+	hopeless  bool      // accepted need not be finished
+	disproved bool      // accepted was never decided
 }
 
-// A holding is an installed View and the ballot as of which it was decided:
-// its holder has accepted nothing above.
+// A holding is an installed View and the ballot under which it was decided. Its
+// holder has accepted nothing above that ballot.
 type holding struct {
 	view collective.View
 	asOf ballot
@@ -48,17 +48,17 @@ type holding struct {
 type exclusion struct {
 	by    peer
 	job   uint64
-	epoch uint64 // of the View that by holds
+	epoch uint64 // of by's View
 }
 
-// A demand for a View after the one that is held.
+// A demand asks for the View after the current one.
 type demand struct {
 	since time.Time
-	lost  map[peer]bool // by the data plane's word, whatever gossip says
-	short time.Time     // since when too few are in reach; zero while there are enough
+	lost  map[peer]bool // as the data plane says, whatever gossip says
+	short time.Time     // since when too few members can be reached; zero if enough can
 }
 
-// output collects what the inputs bring about until it is taken.
+// output collects the results of inputs until take.
 type output struct {
 	local    []message // to this process itself, handled before an input returns
 	messages []message
@@ -75,7 +75,7 @@ func newMachine(now time.Time, self candidate, random func() uint64) *machine {
 	return m
 }
 
-// Up says that gossip sees c.
+// Up reports that gossip sees c.
 func (m *machine) Up(now time.Time, c candidate) {
 	if _, known := m.seen[peerOf(c.Member)]; !known {
 		m.pace.hurry(now)
@@ -84,20 +84,20 @@ func (m *machine) Up(now time.Time, c candidate) {
 	m.settle(now)
 }
 
-// Down says that gossip has given p up. It may be wrong.
+// Down reports that gossip has given up p. It may be wrong.
 func (m *machine) Down(now time.Time, p peer) {
 	if p == m.id {
 		return
 	}
 	delete(m.seen, p)
 	if m.held == nil && m.excluded != nil && m.excluded.by == p {
-		m.excluded = nil // the job that we missed may be over
+		m.excluded = nil // the job without us may be over
 	}
 	m.withoutPeer(now, p)
 	m.settle(now)
 }
 
-// Tick lets time pass: lost messages are sent again.
+// Tick passes the time: unanswered messages are sent again.
 func (m *machine) Tick(now time.Time) {
 	m.judge(now)
 	m.settle(now)
@@ -113,10 +113,10 @@ func (m *machine) Receive(now time.Time, msg message) {
 	m.settle(now)
 }
 
-// idle reports whether time alone changes nothing: no Tick is needed.
+// idle reports whether no Tick is needed.
 func (m *machine) idle() bool { return m.content() && m.run == nil }
 
-// content reports whether this process lacks no View.
+// content reports whether this process waits for no View.
 func (m *machine) content() bool {
 	return m.held != nil && m.wanted == nil && m.self.Role != collective.Watcher
 }
@@ -128,8 +128,8 @@ func (m *machine) take() ([]message, []collective.View) {
 	return messages, views
 }
 
-// settle starts or continues our own ballot and handles what we send ourselves,
-// until nothing more follows.
+// settle starts or continues our own ballot, and handles the messages that we send
+// to ourselves, until there are no more.
 func (m *machine) settle(now time.Time) {
 	m.measure(now)
 	m.lead(now)
@@ -150,7 +150,7 @@ func (m *machine) send(msg message) {
 	m.out.messages = append(m.out.messages, msg)
 }
 
-// instance names what is voted on next: the epoch after the held one.
+// instance returns what is voted on next: the epoch after the current one.
 func (m *machine) instance() (job, epoch uint64) {
 	if m.held == nil {
 		return 0, 1

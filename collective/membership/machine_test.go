@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// badWeather is either rough all over, or fair but for proposers that die, or
-// seem to, at the worst moment.
+// badWeather is either rough everywhere, or fair except that proposers die, or seem
+// to, at the worst moment.
 func badWeather(r *rand.Rand) weather {
 	ms := func(n int) time.Duration { return time.Duration(r.IntN(n)) * time.Millisecond }
 	w := weather{slander: r.IntN(2) == 0, rumours: 0.02 * r.Float64(), straggle: ms(8000)}
@@ -21,8 +21,7 @@ func badWeather(r *rand.Rand) weather {
 	return w
 }
 
-// storm runs one random schedule and returns its world, and whether it came to
-// rest in the end.
+// storm runs one random schedule and returns its world, and whether it settled.
 func storm(seed uint64, tracing bool) (*world, bool) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	sizes := [][2]int{{2, 1}, {3, 1}, {4, 1}, {5, 1}, {7, 1}, {1, 2}, {1, 4}, {2, 2}, {3, 2}, {2, 3}}
@@ -54,8 +53,8 @@ func storm(seed uint64, tracing bool) (*world, bool) {
 	s.calm()
 	s.run(noticed, nil)
 	ok := s.run(10*time.Second, s.settled)
-	// With more machines than expected and false alarms, a process that is wanted
-	// by two jobs may hear no proof that the one it accepted was never decided.
+	// With surplus machines and false alarms, two jobs may want one process. It may
+	// then get no proof that the View it accepted was never decided.
 	return s, ok || s.surplus > 0 && s.slander
 }
 

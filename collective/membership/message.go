@@ -10,14 +10,14 @@ type kind uint8
 
 const (
 	prepare kind = iota + 1 // asks for a promise of Ballot
-	promise                 // gives it; Vote is what was accepted before, or nil
+	promise                 // promises; Vote is what was accepted before, or nil
 	refuse                  // Ballot is the higher one that was promised
 	propose                 // asks to accept Vote
-	accept                  // does so
-	commit                  // Vote.View is decided; Ballot says as of when
-	query                   // asks for the View that the receiver holds
-	watch                   // the same, from a watcher
-	closed                  // the receiver of this is not in the View of Job
+	accept                  // accepts
+	commit                  // Vote.View is decided under Ballot
+	query                   // asks for the receiver's View
+	watch                   // the same, from a Watcher
+	closed                  // the receiver is not in the View of Job
 	kinds
 )
 
@@ -29,9 +29,9 @@ func (k kind) String() string {
 	return names[k]
 }
 
-// A message of the view protocol. Job and Epoch name the instance that is voted
-// on: Epoch is the epoch to be decided and Job that of the View before it, 0 if
-// there is none. For query and watch, Epoch is the one already held.
+// A message of the view protocol. Job and Epoch name the instance of the vote:
+// Epoch is the epoch to decide, Job that of the previous View, 0 if there is none.
+// In query and watch, Epoch is the one that the sender has.
 type message struct {
 	Kind       kind
 	From, To   peer
@@ -44,13 +44,13 @@ type message struct {
 type vote struct {
 	Ballot ballot
 	View   collective.View
-	// Absent marks members whose acceptance was not asked because gossip had
-	// given them up. Only for a first View that is finished in the place of a
-	// dead proposer; nil if nobody is absent.
+	// Absent marks members that were not asked because gossip had given them up. Only
+	// a first View that is finished for a dead proposer has it; nil if nobody is
+	// absent.
 	Absent []bool
 }
 
-// voters are those who decide on a first View.
+// voters returns the processes that decide on a first View.
 func (v *vote) voters() []peer {
 	ps := make([]peer, 0, len(v.View.Members))
 	for i, m := range v.View.Members {

@@ -6,18 +6,18 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// metaVersion is the first byte of a meta. In every version the number of
-// machines and the member come next, and since version 2 the program's version,
-// so that a process of another version can be named. Every version also answers
-// calls (see roll).
+// metaVersion is the first byte of a meta. In every version the number of machines
+// and the member follow, and since version 2 the program's version, so that errors
+// can name a process of another version. Every version also answers calls (see
+// roll).
 const metaVersion = 2
 
-// saysVersion is the first format that has the program's version.
+// saysVersion is the first format with the program's version.
 const saysVersion = 2
 
-// encodeMeta packs what others must know of c into the bytes that gossip
-// carries with its name. Addresses that do not fit are left out from the end:
-// they are listed best first.
+// encodeMeta packs what others must know about c into the bytes that gossip carries
+// with its name. If not all addresses fit, the last ones are dropped: they are
+// listed best first.
 func encodeMeta(c candidate) []byte {
 	for {
 		w := &writer{}
@@ -32,11 +32,11 @@ func encodeMeta(c candidate) []byte {
 	}
 }
 
-// decodeMeta is the inverse of encodeMeta. Of another version's meta it takes
-// what all versions have, so that its process can be named.
+// decodeMeta is the inverse of encodeMeta. From another version's meta it reads
+// what all versions have, so that errors can name the process.
 func decodeMeta(b []byte) (candidate, error) { return decodeMetaAs(metaVersion, b) }
 
-// decodeMetaAs is decodeMeta of a program whose own format is mine.
+// decodeMetaAs is decodeMeta for a program whose own format is mine.
 func decodeMetaAs(mine byte, b []byte) (candidate, error) {
 	r := &reader{b: b}
 	format, nodes := r.byte(), int(r.num(maxNodes))
@@ -57,8 +57,7 @@ func decodeMetaAs(mine byte, b []byte) (candidate, error) {
 	return c, nil
 }
 
-// identify returns the process behind a name that gossip brings, or an error if
-// it is none of ours.
+// identify returns the process with a gossip name, or an error if it is not ours.
 func identify(gossipName string, meta []byte) (candidate, error) {
 	c, err := decodeMeta(meta)
 	if err != nil {
@@ -70,7 +69,7 @@ func identify(gossipName string, meta []byte) (candidate, error) {
 	return c, nil
 }
 
-// wish appends what a candidate expects, but for the number of machines.
+// wish appends x without the number of machines, which encodeMeta writes.
 func (w *writer) wish(x wish) {
 	w.text(x.Version)
 	w.num(uint64(x.NodeRank))
@@ -90,11 +89,12 @@ func (r *reader) wish() wish {
 	return x
 }
 
-// visible is m as others will see it: without the addresses that do not fit.
+// visible returns m as others will see it, without the addresses that do not fit,
+// and its meta.
 func visible(m candidate) (candidate, []byte, error) {
 	meta := encodeMeta(m)
 	if len(meta) > memberlist.MetaMaxSize {
-		return candidate{}, nil, fmt.Errorf("%w: the names and settings of %s take %d bytes, more than the %d that gossip carries", ErrConfig, m.Name, len(meta), memberlist.MetaMaxSize)
+		return candidate{}, nil, fmt.Errorf("%w: the names and settings of %s take %d bytes, but gossip carries at most %d", ErrConfig, m.Name, len(meta), memberlist.MetaMaxSize)
 	}
 	c, err := decodeMeta(meta)
 	if err != nil {

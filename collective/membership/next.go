@@ -13,20 +13,19 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// minorityPatience is how long too few members must have been in reach before
-// the caller is told: a network that was cut for a moment mends.
+// minorityPatience is how long too few members must be reachable before Next fails.
+// A network that was cut briefly recovers in that time.
 const minorityPatience = 5 * time.Second
 
-// Next asks the members of after, a View that this process has been in, to agree
-// on a later one, and returns it: with all members that answer but for the lost.
-// These are the data plane's word, which does not wait for gossip. It returns at
-// once where the others have agreed already; members that do not call Next vote
-// all the same.
+// Next asks the members of after, a View that this process was in, to agree on a
+// later one, and returns it. The new View has all members that answer, except the
+// lost, which the data plane knows before gossip does. Next returns at once if the
+// others have agreed already. Members that do not call Next vote too.
 //
-// The error matches [ErrExpelled] if a later View was agreed without this
-// process, and [ErrMinority] if too few members are in reach when ctx ends, or
-// for five seconds before. Otherwise, when ctx ends, it says who has not
-// answered; after Close it is [ErrClosed].
+// The error matches [ErrExpelled] if a later View was agreed without this process,
+// and [ErrMinority] if too few members can be reached when ctx ends, or for five
+// seconds before. Otherwise, when ctx ends, the error names the members that have
+// not answered. After Close it is [ErrClosed].
 func (a *Agent) Next(ctx context.Context, after collective.View, lost []collective.Member) (collective.View, error) {
 	gone := peersOf(lost)
 	a.in.put(func(now time.Time) {
@@ -43,8 +42,8 @@ func (a *Agent) Next(ctx context.Context, after collective.View, lost []collecti
 	return a.status.next(ctx, a.machine.self.Member, after)
 }
 
-// unsent takes note of a message that could not be delivered. Where the
-// receiver's machine says that nobody listens, the process is gone.
+// unsent handles a message that could not be delivered. If the receiver's machine
+// refused the connection, the process is gone.
 func (a *Agent) unsent(to *memberlist.Node, err error) {
 	a.cfg.Log.Debug("message not sent", "to", to.Name, "error", err)
 	if !errors.Is(err, syscall.ECONNREFUSED) {
@@ -60,7 +59,7 @@ func (a *Agent) unsent(to *memberlist.Node, err error) {
 	})
 }
 
-// shortSince is when the outlook got bad; zero if it is good, or there is none.
+// shortSince returns since when too few members can be reached, or zero.
 func (o *outlook) shortSince() time.Time {
 	if o == nil {
 		return time.Time{}
@@ -68,7 +67,8 @@ func (o *outlook) shortSince() time.Time {
 	return o.short
 }
 
-// explain says why there is no View after one. cause is the context's, or nil.
+// explain returns why there is no View after the given one. cause is the context's,
+// or nil.
 func (o *outlook) explain(after collective.View, cause error) error {
 	switch {
 	case o == nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// job starts the workers of one machine and waits for their first View.
+// job starts the workers of one machine and waits until they have a View.
 func job(t *testing.T, n int, change func(*Config)) ([]*Agent, collective.View) {
 	t.Helper()
 	var agents []*Agent
@@ -34,7 +34,7 @@ func TestNextWithTheSameMembers(t *testing.T) {
 	noLeak(t)
 	agents, first := job(t, 3, nil)
 	begin := time.Now()
-	next, err := agents[2].Next(soon(t), first, nil) // the others do not ask, and vote
+	next, err := agents[2].Next(soon(t), first, nil) // the others vote although they do not ask
 	require.NoError(t, err)
 	t.Logf("a View after %v", time.Since(begin))
 	require.Equal(t, uint64(2), next.Epoch)
@@ -42,7 +42,7 @@ func TestNextWithTheSameMembers(t *testing.T) {
 	require.Equal(t, first.Members, next.Members)
 	require.Equal(t, 2, next.Self)
 	for i, a := range agents[:2] {
-		v, err := a.Next(soon(t), first, nil) // it is there already
+		v, err := a.Next(soon(t), first, nil) // already agreed
 		require.NoError(t, err)
 		require.Equal(t, next.Digest(), v.Digest())
 		require.Equal(t, i, v.Self)
@@ -90,14 +90,14 @@ func TestExpelled(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, v.Size())
 	}
-	for range 2 { // it stays so
+	for range 2 { // and again
 		_, err := agents[1].Next(soon(t), first, nil)
 		require.ErrorIs(t, err, ErrExpelled)
 		var out *ExpelledError
 		require.ErrorAs(t, err, &out)
 		require.Equal(t, uint64(2), out.Epoch)
 		require.Equal(t, first.Job, out.Job)
-		require.Regexp(t, `^m/1: the job goes on without this process .* is at epoch 2, says m/[02]\)`, err.Error())
+		require.Regexp(t, `^m/1: the job continues without this process .* is at epoch 2, reported by m/[02]\)`, err.Error())
 	}
 }
 
@@ -146,7 +146,8 @@ func TestMinorityIsClearAfterAWhile(t *testing.T) {
 	require.InDelta(t, minorityPatience.Seconds(), time.Since(begin).Seconds(), 2)
 }
 
-// Both of two live, and their connection broke: each says that it lost the other.
+// Both of two members are alive, but their connection broke: each reports that it
+// lost the other.
 func TestLostButAlive(t *testing.T) {
 	noLeak(t)
 	agents, first := job(t, 2, nil)
@@ -174,8 +175,8 @@ func TestNextWithoutAnAnswer(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// A process that is started again under its name is another one: the old has
-// gone, the new is there, and the job has no place for it.
+// A process that restarts under its old name is a new one, and the job has no place
+// for it.
 func TestQuickRestart(t *testing.T) {
 	noLeak(t)
 	gone := make(chan collective.Member, 10)
@@ -207,7 +208,7 @@ func TestQuickRestart(t *testing.T) {
 	require.Equal(t, first.Members[:2], v.Members)
 }
 
-// Two machines that name both of themselves as seeds, and start at once.
+// Two machines start at once, and each lists both as seeds.
 func TestTwoStartsThatSeedEachOther(t *testing.T) {
 	noLeak(t)
 	a, b := start(t, Config{Member: member("x", 0, 1)}), start(t, Config{Member: member("x", 0, 1)})

@@ -7,9 +7,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// An outbox sends messages without making its caller wait: each destination in
-// use has a goroutine, which ends when its lane is empty. What cannot be sent
-// is dropped; the protocol sends it again.
+// An outbox sends messages without blocking its caller. Each destination in use has
+// a goroutine, which ends when its lane is empty. A message that cannot be sent is
+// dropped; the protocol sends it again.
 type outbox struct {
 	deliver func(to *memberlist.Node, payload []byte) error
 	failed  func(to *memberlist.Node, err error)
@@ -21,7 +21,8 @@ type outbox struct {
 	work   sync.WaitGroup
 }
 
-// laneDepth messages may wait for one destination; older ones give way.
+// laneDepth is how many messages may wait for one destination. Beyond that the
+// oldest is dropped.
 const laneDepth = 16
 
 func newOutbox(deliver func(*memberlist.Node, []byte) error, failed func(*memberlist.Node, error)) *outbox {
@@ -30,7 +31,7 @@ func newOutbox(deliver func(*memberlist.Node, []byte) error, failed func(*member
 	return o
 }
 
-// put queues payload, which must not be modified any more.
+// put queues payload, which must not change any more.
 func (o *outbox) put(to memberlist.Node, payload []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,7 +79,7 @@ func (o *outbox) next(name string) ([]byte, bool) {
 	return lane[0], true
 }
 
-// flush waits until everything is sent or given up, or ctx ends.
+// flush waits until everything is sent or dropped, or ctx ends.
 func (o *outbox) flush(ctx context.Context) error {
 	o.mu.Lock()
 	empty := o.empty
@@ -91,7 +92,7 @@ func (o *outbox) flush(ctx context.Context) error {
 	}
 }
 
-// close drops what is queued and waits for what is being sent.
+// close drops queued messages and waits for those being sent.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true

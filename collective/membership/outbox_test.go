@@ -40,7 +40,7 @@ func TestOutboxKeepsOrderAndDropsTheOldest(t *testing.T) {
 			o.put(memberlist.Node{Name: "down"}, []byte{byte(i)})
 		}
 		o.put(memberlist.Node{Name: "slow"}, []byte{0})
-		synctest.Wait() // the first is on its way, the others queue
+		synctest.Wait() // the first is being sent, the others are queued
 		for i := range 2 * laneDepth {
 			o.put(memberlist.Node{Name: "slow"}, []byte{byte(i + 1)})
 		}

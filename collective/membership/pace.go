@@ -2,43 +2,43 @@ package membership
 
 import "time"
 
-// How long the protocol waits, all in the time that is handed to the machine.
+// How long the protocol waits, in the time that the machine is given.
 const (
-	resendFirst = 200 * time.Millisecond // an unanswered message is sent again after this,
-	resendMost  = 2 * time.Second        // then after twice the time, up to this
-	patience    = time.Second            // what another proposer gets to finish
-	turnGap     = 250 * time.Millisecond // what each lower rank gets to begin with a later View,
-	turnMost    = time.Second            // and all of them together
-	grace       = time.Second            // what members get to answer before a later View leaves them out
-	askFirst    = 500 * time.Millisecond // who has no View asks others for it,
-	askMost     = 5 * time.Second        // less and less often
-	askAtOnce   = 3                      // that many at a time
+	resendFirst = 200 * time.Millisecond // until an unanswered message is sent again; doubles,
+	resendMost  = 2 * time.Second        // up to this
+	patience    = time.Second            // for another proposer to finish
+	turnGap     = 250 * time.Millisecond // for each lower rank to start a later View,
+	turnMost    = time.Second            // and for all of them together
+	grace       = time.Second            // for members to answer before a later View leaves them out
+	askFirst    = 500 * time.Millisecond // between questions for a View that we lack; doubles,
+	askMost     = 5 * time.Second        // up to this
+	askAtOnce   = 3                      // processes that are asked at a time
 )
 
-// pace says when this process may propose and when it asks others.
+// pace decides when this process may propose and when it asks others.
 type pace struct {
 	round  uint64    // the highest ballot round seen in the instance
-	hold   time.Time // no ballot of our own before
+	hold   time.Time // no ballot of our own before this
 	askAt  time.Time
 	askGap time.Duration
-	cursor int // who is asked next
+	cursor int // index of the process to ask next
 }
 
 func newPace(now time.Time) pace { return pace{askAt: now.Add(askFirst), askGap: askFirst} }
 
-// saw remembers a ballot, so that our next one is above it.
+// saw records a ballot, so that our next one is higher.
 func (p *pace) saw(b ballot) { p.round = max(p.round, b.Round) }
 
-// yield leaves the field to another proposer. The random part lets one of two
+// yield gives another proposer time to finish. The random part lets one of two
 // rivals win.
 func (p *pace) yield(now time.Time, random func() uint64) {
 	p.hold = now.Add(patience + time.Duration(random()%uint64(patience)))
 }
 
-// pause puts our own next ballot off.
+// pause delays our own next ballot.
 func (p *pace) pause(now time.Time, d time.Duration) { p.hold = now.Add(d) }
 
-// hurry makes the next question due soon, because there is something new.
+// hurry makes the next question due soon, because something has changed.
 func (p *pace) hurry(now time.Time) {
 	p.askGap = askFirst
 	if at := now.Add(askFirst); at.Before(p.askAt) {

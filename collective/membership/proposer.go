@@ -11,7 +11,7 @@ import (
 type run struct {
 	ballot   ballot
 	asked    []peer              // got our prepare
-	promises map[peer]*vote      // who promised, with what each had accepted (nil: nothing)
+	promises map[peer]*vote      // of each process that promised: what it had accepted, or nil
 	fresh    []collective.Member // the first View to propose unless another must be finished
 	motion   *motion             // nil until something is proposed
 	since    time.Time           // when the present phase began
@@ -26,8 +26,8 @@ type motion struct {
 	vote     *vote
 	targets  []peer // got our propose
 	await    []peer // all of these must accept before we commit,
-	voters   []peer // and of these
-	need     int    // so many
+	voters   []peer // and need of these
+	need     int
 	accepted map[peer]bool
 }
 
@@ -43,7 +43,7 @@ func (d *motion) done() bool {
 	return yes(d.await) == len(d.await) && yes(d.voters) >= d.need
 }
 
-// lead goes on with our ballot, or starts one if it is up to us.
+// lead continues our ballot, or starts one if it is our turn.
 func (m *machine) lead(now time.Time) {
 	switch {
 	case m.self.Role == collective.Watcher || m.excluded != nil || m.verdict != nil:
@@ -57,9 +57,9 @@ func (m *machine) lead(now time.Time) {
 	}
 }
 
-// leadFirst starts a ballot for the first View if we are the lowest of the
-// complete set, or if it is our turn among those left of a View that was never
-// committed: the lowest first, then the others should that one not do it.
+// leadFirst starts a ballot for the first View if we are the lowest of the complete
+// set. It also starts one to finish a View that was never committed, if it is our
+// turn among the survivors: the lowest first, then the others one by one.
 func (m *machine) leadFirst(now time.Time) {
 	var asked []peer
 	if a := m.acceptor.accepted; a != nil && !m.acceptor.hopeless {
@@ -83,10 +83,10 @@ func (m *machine) leadFirst(now time.Time) {
 	}
 }
 
-// leadNext starts a ballot for the next View if we are the lowest live rank. The
-// others follow one after the other, should that rank not do it: it may not want
-// a View yet. Where too few are left without the lost, these are asked as well:
-// their connections may have broken while they live.
+// leadNext starts a ballot for the next View if we are the lowest live rank. If that
+// rank does not, because it wants no View yet, the others follow one by one. If too
+// few are left without the lost, the lost are asked too: they may be alive although
+// their connections broke.
 func (m *machine) leadNext(now time.Time) {
 	asked, left := m.left()
 	if len(left) < m.enough() {
@@ -126,8 +126,8 @@ func (m *machine) sendPropose(to peer) {
 	m.send(message{Kind: propose, To: to, Job: job, Epoch: epoch, Ballot: m.run.ballot, Vote: m.run.motion.vote})
 }
 
-// press moves a run on by time: it chooses once it has waited long enough, and
-// sends again what was not answered.
+// press continues a run as time passes: it chooses after it has waited long enough,
+// and repeats unanswered messages.
 func (m *machine) press(now time.Time) {
 	r := m.run
 	if r.motion == nil && m.heardEnough(now) {
@@ -135,7 +135,7 @@ func (m *machine) press(now time.Time) {
 		return
 	}
 	if m.held != nil && now.Sub(r.since) >= 2*grace {
-		m.run = nil // somebody fell silent, or came back: ask anew who is there
+		m.run = nil // a process fell silent or came back: start over
 		return
 	}
 	if now.Before(r.resend.at) {
@@ -151,7 +151,7 @@ func (m *machine) press(now time.Time) {
 	}
 }
 
-// unanswered returns those who owe an answer in the present phase.
+// unanswered returns the processes that owe an answer in this phase.
 func (r *run) unanswered() []peer {
 	if d := r.motion; d != nil {
 		return slices.DeleteFunc(slices.Clone(d.targets), func(p peer) bool { return d.accepted[p] })
@@ -171,7 +171,7 @@ func (m *machine) onPromise(now time.Time, msg message) {
 	if msg.Vote == nil || m.held != nil {
 		return
 	}
-	// Whoever else may know what became of that View must be heard as well.
+	// Others may know whether that View was decided: hear them too.
 	for _, p := range m.upAmong(peersOf(msg.Vote.View.Members)) {
 		if !slices.Contains(r.asked, p) {
 			r.asked = append(r.asked, p)
@@ -201,7 +201,7 @@ func (m *machine) onAccept(msg message) {
 	}
 }
 
-// decide installs what everybody needed has accepted, and tells its members.
+// decide installs the View that the motion decided, and tells its members.
 func (m *machine) decide(r *run) {
 	v := r.motion.vote.View
 	m.run = nil
@@ -211,7 +211,7 @@ func (m *machine) decide(r *run) {
 		}
 	}
 	v.Self = rankOf(v.Members, m.id)
-	if v.Self < 0 { // we finished the View of others
+	if v.Self < 0 { // we finished a View without us
 		m.excluded = &exclusion{by: peerOf(v.Members[0]), job: v.Job, epoch: v.Epoch}
 		return
 	}
@@ -226,8 +226,8 @@ func (m *machine) onRefuse(now time.Time, msg message) {
 	}
 }
 
-// withoutPeer ends a run that waits for p, who is gone. A first View starts
-// over, for the set has changed; a later one need not while it only asks.
+// withoutPeer ends a run that waits for p, which is gone. A first View starts over,
+// because the set has changed. A later View need not, until it is proposed.
 func (m *machine) withoutPeer(now time.Time, p peer) {
 	r := m.run
 	if r == nil || !slices.Contains(r.asked, p) {

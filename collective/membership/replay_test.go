@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// eavesdropper passes streams on, and keeps what those who dial have said.
+// eavesdropper forwards streams and records what diallers send.
 type eavesdropper struct {
 	ln   net.Listener
 	to   netip.AddrPort
@@ -59,14 +59,14 @@ func (e *eavesdropper) pass(near net.Conn) {
 	e.said = append(e.said, heard.Bytes())
 }
 
-// stop returns all that was said.
+// stop returns the recording.
 func (e *eavesdropper) stop() [][]byte {
 	_ = e.ln.Close()
 	e.work.Wait()
 	return e.said
 }
 
-// replay says it all again to another process, until ctx ends.
+// replay sends the recording to another process until ctx ends.
 func replay(ctx context.Context, to netip.AddrPort, said [][]byte) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -75,7 +75,7 @@ func replay(ctx context.Context, to netip.AddrPort, said [][]byte) {
 			if c, err := net.Dial("tcp", to.String()); err == nil {
 				_, _ = c.Write(b)
 				_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-				_, _ = io.Copy(io.Discard, c) // it answers, to whom it takes for a member
+				_, _ = io.Copy(io.Discard, c) // it answers as to a member
 				_ = c.Close()
 			}
 		}
@@ -87,8 +87,8 @@ func replay(ctx context.Context, to netip.AddrPort, said [][]byte) {
 	}
 }
 
-// What was recorded of an earlier job with the same key has no part in a later
-// one, though it is encrypted as it should be: its processes answer no more.
+// Gossip recorded in an earlier job with the same key has no part in a later one,
+// although it decrypts: its processes no longer answer.
 func TestReplayOfAnEarlierJob(t *testing.T) {
 	noLeak(t)
 	key := bytes.Repeat([]byte("K"), keySize)
@@ -119,7 +119,7 @@ func TestReplayOfAnEarlierJob(t *testing.T) {
 	views(t, []*Agent{a, b})
 }
 
-// Where datagrams get lost, processes are asked and answer by streams.
+// If datagrams are lost, processes call and answer over streams.
 func TestRollCallByStreams(t *testing.T) {
 	noLeak(t)
 	key := bytes.Repeat([]byte("K"), keySize)

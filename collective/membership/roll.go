@@ -8,36 +8,35 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Letters by which a process asks another whether it is there, and says that it
-// is. Every version of gossip has them, so that a process of another version can
-// be named.
+// Letters with which a process asks another whether it is there, and replies. Every
+// version of gossip has them, so that errors can name a process of another version.
 const (
 	callMark = 0x3a
 	hereMark = 0x3b
 )
 
-// How often a process is asked that does not answer. The first times it is by
-// datagrams, which are cheap and mostly arrive, then by streams.
+// How often a process that does not answer is called. The first calls are
+// datagrams, which are cheap and usually arrive; later ones are streams.
 const (
-	callFirst     = 250 * time.Millisecond
-	callMost      = 2 * time.Second
-	callDatagrams = 2
+	callFirst     = 250 * time.Millisecond // first interval, which doubles
+	callMost      = 2 * time.Second        // up to this
+	callDatagrams = 2                      // calls by datagram
 )
 
-// A roll is who has answered this start of this process. Gossip that was recorded
-// in an earlier job with the same key is as valid as it was then, and shows
-// processes that are gone: they answer no more. The vote hears of a process once
-// it has answered. A roll has no clock and no socket.
+// A roll has the processes that answered this start of this process. Gossip that
+// was recorded in an earlier job with the same key is still valid and shows
+// processes that are gone, but these cannot answer. The vote learns of a process
+// only after it has answered. A roll has no clock and no socket.
 type roll struct {
 	random func() uint64
 	here   map[peer]bool
-	calls  map[peer]*call // those who have not answered
+	calls  map[peer]*call // to those that have not answered
 }
 
-// A call is a question that only a process that lives can answer.
+// A call is a question that only a live process can answer.
 type call struct {
 	who   candidate
-	id    uint64 // drawn anew for each process
+	id    uint64 // random, one for each process
 	tries int
 	gap   time.Duration
 	next  time.Time
@@ -47,8 +46,7 @@ func newRoll(random func() uint64) *roll {
 	return &roll{random: random, here: map[peer]bool{}, calls: map[peer]*call{}}
 }
 
-// see takes note of a process that gossip shows, and reports whether it has
-// answered.
+// see records a process that gossip shows, and reports whether it has answered.
 func (r *roll) see(now time.Time, c candidate) bool {
 	p := peerOf(c.Member)
 	switch q := r.calls[p]; {
@@ -62,14 +60,14 @@ func (r *roll) see(now time.Time, c candidate) bool {
 	return false
 }
 
-// gone forgets a process that gossip has given up: if it comes back it is asked
+// gone forgets a process that gossip has given up. If it returns, it is called
 // again.
 func (r *roll) gone(p peer) {
 	delete(r.here, p)
 	delete(r.calls, p)
 }
 
-// due are the calls to make now.
+// due returns the calls to make now.
 func (r *roll) due(now time.Time) (calls []call) {
 	for _, q := range r.calls {
 		if now.Before(q.next) {
@@ -82,7 +80,7 @@ func (r *roll) due(now time.Time) (calls []call) {
 	return calls
 }
 
-// answered returns the process that has just answered for the first time.
+// answered returns the process if this is its first answer.
 func (r *roll) answered(p peer, id uint64) (c candidate, ok bool) {
 	q := r.calls[p]
 	if q == nil || q.id != id {
@@ -93,17 +91,17 @@ func (r *roll) answered(p peer, id uint64) (c candidate, ok bool) {
 	return q.who, true
 }
 
-// idle reports whether nobody is to be asked again.
+// idle reports whether there are no calls to repeat.
 func (r *roll) idle() bool { return r == nil || len(r.calls) == 0 }
 
-// callsRoll reports whether those whom gossip shows must answer. Without a key
-// whoever can send gossip can answer, too; and a Watcher, which has no vote, shows
-// everybody, also who is stopped and cannot answer.
+// callsRoll reports whether processes that gossip shows must answer. Without a key,
+// anyone who can send gossip can also answer. A Watcher has no vote, and shows even
+// processes that are stopped and cannot answer.
 func (c *Config) callsRoll() bool {
 	return c.Key != nil && c.Member.Role != collective.Watcher
 }
 
-// callRoll asks those who have not answered.
+// callRoll calls the processes that have not answered.
 func (a *Agent) callRoll(now time.Time) {
 	if a.roll.idle() {
 		return
@@ -122,7 +120,7 @@ func (a *Agent) callRoll(now time.Time) {
 	}
 }
 
-// send sends a letter by a stream if its body says so, else by a datagram.
+// send sends a letter over a stream if it has a body, else as a datagram.
 func (a *Agent) send(to memberlist.Node, l letter) {
 	if len(l.body) > 0 {
 		a.out.put(to, l.encode())
@@ -133,12 +131,12 @@ func (a *Agent) send(to memberlist.Node, l letter) {
 	}
 }
 
-// called says that this process is there, in the way that it was asked.
+// called answers a call in the way that it came.
 func (a *Agent) called(l letter) {
 	a.send(a.whereabouts(l), letter{mark: hereMark, from: l.to, to: l.from, at: a.Addr(), id: l.id, body: l.body})
 }
 
-// present takes the answer of a process.
+// present handles the answer to a call.
 func (a *Agent) present(now time.Time, l letter) {
 	if a.roll == nil {
 		return
@@ -148,8 +146,8 @@ func (a *Agent) present(now time.Time, l letter) {
 	}
 }
 
-// whereabouts is where the sender of a letter is. Gossip need not have brought
-// it here yet.
+// whereabouts returns the address of a letter's sender, which gossip may not have
+// announced yet.
 func (a *Agent) whereabouts(l letter) memberlist.Node {
 	if at, ok := a.known[l.from]; ok {
 		return at

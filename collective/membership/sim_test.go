@@ -11,41 +11,40 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A world runs machines in virtual time over a network and a gossip that
-// misbehave as its weather says, and checks after every View that nobody
-// disagrees.
+// A world runs machines in virtual time. Its weather says how network and gossip
+// misbehave. After every View it checks that all processes agree.
 type world struct {
 	rng     *rand.Rand
 	now     time.Time
 	weather weather
 	nodes   int
-	surplus int // more machines than expected: there may be two jobs then
+	surplus int // more machines than expected, so that two jobs may form
 	slots   []Slot
 	locals  int
-	procs   []*proc // one per slot: the process that lives there, or lived last
+	procs   []*proc // one per slot: the live process, or the last one
 	ever    map[peer]*proc
-	births  []*proc // the same, oldest first
+	births  []*proc // all processes, oldest first
 	queue   events
 	serial  int
 	agreed  map[[2]uint64]collective.View
 	tracing bool
 	trace   []string
 	nonce   uint64
-	broken  string          // what was violated
-	mend    bool            // ask for the next View when a member of the present one is dead
-	post    func([]message) // takes the messages instead of the weather, if not nil
-	deaths  int             // that sabotage may still cause then
-	slander bool            // gossip has lied in this world
+	broken  string          // the violation, or ""
+	mend    bool            // ask for the next View if a member of the current one is dead
+	post    func([]message) // if not nil, takes the messages instead of the weather
+	deaths  int             // that sabotage may still cause
+	slander bool            // gossip has given up a live process
 }
 
 type weather struct {
 	loss, dup float64
-	delay     time.Duration // most, of a message
-	gossip    time.Duration // most, until an arrival or a death is noticed
+	delay     time.Duration // maximum, of a message
+	gossip    time.Duration // maximum, until an arrival or a death is noticed
 	rumours   float64       // false alarms per process and tick
-	sabotage  float64       // how often a proposer dies over its proposals or commits
-	straggle  time.Duration // most delay of a message that a dying proposer still sent
-	slander   bool          // gossip may give up the living
+	sabotage  float64       // probability that a proposer dies while it sends proposals or commits
+	straggle  time.Duration // maximum delay of a message that a dying proposer still sent
+	slander   bool          // gossip may give up live processes
 }
 
 type proc struct {
@@ -81,7 +80,7 @@ func (q *events) Pop() any {
 
 const simTick = 100 * time.Millisecond
 
-// newWorld has room for nodes machines, and surplus ones, of locals workers each.
+// newWorld has slots for nodes machines and surplus ones, of locals workers each.
 func newWorld(seed uint64, nodes, surplus, locals int, w weather) *world {
 	s := &world{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1_000_000, 0), weather: w, surplus: surplus, slander: w.slander,
@@ -138,7 +137,7 @@ func (s *world) start(slot int) *proc {
 	return p
 }
 
-// notice lets p learn through gossip, some time later, that q lives.
+// notice lets gossip tell p, some time later, that q is alive.
 func (s *world) notice(p, q *proc) {
 	s.after(s.upTo(s.weather.gossip), func() {
 		if !p.dead && !q.dead {
@@ -190,7 +189,7 @@ func (s *world) tick(p *proc) {
 	s.after(simTick, func() { s.tick(p) })
 }
 
-// next is a data plane that has noticed some of the dead, or none of them by name.
+// next asks for a View, as a data plane that knows some of the dead, or none.
 func (s *world) next(p *proc) {
 	var lost []peer
 	dead := false
@@ -209,7 +208,7 @@ func (s *world) next(p *proc) {
 	}
 }
 
-// flush delivers what a machine wants sent, or not, and checks its Views.
+// flush delivers or drops a machine's messages, and checks its Views.
 func (s *world) flush(p *proc) {
 	messages, views := p.take()
 	for _, v := range views {
@@ -248,10 +247,10 @@ func (s *world) flush(p *proc) {
 	}
 }
 
-// sabotage kills a process at the worst moment, or lets others believe so.
+// sabotage kills a process at the worst moment, or makes others believe so.
 func (s *world) sabotage(p *proc) {
 	slot := slices.Index(s.procs, p)
-	if s.mend { // no process comes back, and not too many may go
+	if s.mend { // dead processes do not return, so not too many may die
 		if s.deaths > 0 {
 			s.deaths--
 			s.crash(slot)
@@ -306,9 +305,9 @@ func (s *world) installed(p *proc, v collective.View) {
 	s.uniform(v)
 }
 
-// uniform checks more than the living can see: while gossip gives up nobody who
-// lives, and most members of a View live, none of them is in another first View,
-// even if only the dead ever held the one or the other.
+// uniform checks more than live processes can see. As long as gossip gives up no
+// live process and most members of a View live, none of these is in another first
+// View, even if only dead processes ever held one of the two.
 func (s *world) uniform(v collective.View) {
 	if s.slander || s.surplus > 0 || v.Epoch != 1 {
 		return
@@ -332,7 +331,7 @@ func (s *world) uniform(v collective.View) {
 	}
 }
 
-// run lets virtual time pass until done, or a violation, or the end.
+// run lets virtual time pass until done, a violation or the end.
 func (s *world) run(d time.Duration, done func() bool) bool {
 	end := s.now.Add(d)
 	for s.broken == "" && len(s.queue) > 0 {
@@ -350,7 +349,7 @@ func (s *world) run(d time.Duration, done func() bool) bool {
 	return done != nil && done()
 }
 
-// calm ends all misbehaviour: from now on gossip tells the truth.
+// calm ends all misbehaviour. From then on gossip tells the truth.
 func (s *world) calm() {
 	s.logf("calm")
 	s.weather = weather{delay: 20 * time.Millisecond, gossip: 100 * time.Millisecond}
@@ -372,8 +371,8 @@ func (s *world) calm() {
 	}
 }
 
-// settled reports whether every living process holds a first View or was told
-// that it came too late, and at least one holds one.
+// settled reports whether every live process holds a first View or knows that it
+// came too late, and at least one holds one.
 func (s *world) settled() bool {
 	holders := 0
 	for _, p := range s.procs {

@@ -13,9 +13,9 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// sockets is memberlist's own transport, except that every stream has a
-// deadline and that ending it ends all dials and streams in progress: no
-// goroutine is left waiting for a peer that does not answer.
+// sockets is memberlist's own transport with two changes: every stream has a
+// deadline, and Shutdown ends all dials and streams in progress. So no goroutine
+// keeps waiting for a peer that does not answer.
 type sockets struct {
 	*memberlist.NetTransport
 	ctx      context.Context // until Shutdown
@@ -27,11 +27,11 @@ type sockets struct {
 	once     sync.Once
 }
 
-// bindTries is how often another free port is tried: the one found for TCP can
-// be taken for UDP.
+// bindTries is how many free ports are tried. A port that is free for TCP may be in
+// use for UDP.
 const bindTries = 10
 
-// listen opens gossip's TCP and UDP port.
+// listen opens gossip's TCP and UDP ports.
 func listen(at netip.AddrPort, deadline time.Duration, logger *log.Logger) (*sockets, error) {
 	tries := 1
 	if at.Port() == 0 {
@@ -59,10 +59,10 @@ func listen(at netip.AddrPort, deadline time.Duration, logger *log.Logger) (*soc
 	return s, nil
 }
 
-// inUse looks at the text, for memberlist does not wrap the listener's error.
+// inUse looks at the text, because memberlist does not wrap the listener's error.
 func inUse(err error) bool { return strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) }
 
-// forward hands incoming streams on, tied to the life of the transport.
+// forward passes on incoming streams, each tied to the transport.
 func (s *sockets) forward() {
 	for {
 		select {
@@ -79,10 +79,10 @@ func (s *sockets) forward() {
 	}
 }
 
-// StreamCh is where memberlist takes incoming streams from.
+// StreamCh returns the channel of incoming streams.
 func (s *sockets) StreamCh() <-chan net.Conn { return s.streams }
 
-// DialTimeout opens a stream; the timeout also bounds what is done over it.
+// DialTimeout opens a stream that has the transport's deadline.
 func (s *sockets) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	return s.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
 }
@@ -114,7 +114,7 @@ func (s *sockets) Shutdown() error {
 	return err
 }
 
-// tied is a stream that is closed with its transport.
+// tied is a stream that closes with its transport.
 type tied struct {
 	net.Conn
 	untie func() bool

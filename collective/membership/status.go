@@ -10,24 +10,24 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// status is what the Agent's goroutine publishes to callers and to the joiner.
+// status has what the Agent's goroutine publishes to callers and to the joiner.
 type status struct {
 	mu       sync.Mutex
 	agreed   *collective.View
 	excluded *exclusion
-	verdict  error                      // there can be no View
-	seen     map[peer]collective.Member // whom gossip believes alive
-	outlook  *outlook                   // while a later View is wanted
+	verdict  error                      // why there can be no View
+	seen     map[peer]collective.Member // processes that gossip believes alive
+	outlook  *outlook                   // nil unless a later View is wanted
 	waiting  Waiting
 	line     string // waiting as last reported
 	failures []Seed
-	visitors []string          // who was turned away
-	away     map[peer]vanished // members of the View that gossip lost
+	visitors []string          // processes that were turned away
+	away     map[peer]vanished // members of the View that gossip gave up
 	closed   bool
 	changed  chan struct{} // closed and replaced when View may return
 }
 
-// vanished is where a member was, and when gossip gave it up.
+// vanished has the address of a member, and when gossip gave it up.
 type vanished struct {
 	addr  string
 	since time.Time
@@ -39,7 +39,7 @@ func newStatus(self collective.Member) *status {
 	}
 }
 
-// announce wakes all who wait. The lock is held.
+// announce wakes all waiters. The lock is held.
 func (s *status) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -49,7 +49,7 @@ func (s *status) install(v collective.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.agreed = &v
-	for p := range s.away { // whoever the View leaves out finds its members, and is told
+	for p := range s.away { // a process that is left out joins us, not we it
 		if rankOf(v.Members, p) < 0 {
 			delete(s.away, p)
 		}
@@ -83,8 +83,8 @@ func (s *status) close() {
 	s.announce()
 }
 
-// wait stores what is waited for, completed by the seeds that cannot be joined,
-// and reports whether it reads differently than before.
+// wait adds failed seeds and visitors to w, stores it, and reports whether its text
+// has changed.
 func (s *status) wait(w Waiting) (Waiting, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,10 +104,10 @@ func (s *status) unreached(failures []Seed) bool {
 	return changed
 }
 
-// maxVisitors is how many that were turned away are remembered.
+// maxVisitors is how many visitors are remembered.
 const maxVisitors = 8
 
-// visited stores that somebody was turned away, and reports whether that is new.
+// visited stores a process that was turned away, and reports whether it is new.
 func (s *status) visited(v visitor) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,14 +119,14 @@ func (s *status) visited(v visitor) bool {
 	return true
 }
 
-// down stores that gossip has given p up.
+// down stores that gossip has given up p.
 func (s *status) down(p peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, p)
 }
 
-// vanished stores where a member of the View was that gossip has given up.
+// vanished stores the address of a member of the View that gossip has given up.
 func (s *status) vanished(p peer, addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,14 +141,14 @@ func (s *status) up(m collective.Member) {
 	delete(s.away, peerOf(m))
 }
 
-// members are those whom gossip sees, by (Node, Local).
+// members returns the processes that gossip sees, by (Node, Local).
 func (s *status) members() []collective.Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.SortedFunc(maps.Values(s.seen), rankOrder)
 }
 
-// lost returns where members of the View were that gossip gave up less than
+// lost returns the addresses of members of the View that gossip gave up less than
 // awayMost ago, and whether there is a View.
 func (s *status) lost() ([]string, bool) {
 	s.mu.Lock()
@@ -164,8 +164,8 @@ func (s *status) lost() ([]string, bool) {
 	return addrs, s.agreed != nil
 }
 
-// foresee stores the outlook for a wanted View; who waits for it is woken when
-// it gets short of members, or is not any more.
+// foresee stores the outlook for a wanted View. It wakes waiters when the View
+// becomes short of members, or no longer is.
 func (s *status) foresee(o *outlook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +231,7 @@ func (s *status) next(ctx context.Context, self collective.Member, after collect
 	}
 }
 
-// ownCopy keeps the caller's hands off the members that are shared.
+// ownCopy returns v with its own members, so that the caller may change them.
 func ownCopy(v collective.View) collective.View {
 	v.Members = slices.Clone(v.Members)
 	return v

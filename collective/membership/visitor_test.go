@@ -11,14 +11,14 @@ import (
 
 func TestReadVisitor(t *testing.T) {
 	for line, want := range map[string]string{
-		"failed to receive: no installed keys could decrypt the message from=10.0.0.9:4711":                         "10.0.0.9 tried to join with another key: give both the same key file",
+		"failed to receive: no installed keys could decrypt the message from=10.0.0.9:4711":                         "10.0.0.9 tried to join with a different key: give both the same key file",
 		"failed to receive: encryption is configured but remote state is not encrypted from=[::ffff:10.0.0.9]:4711": "10.0.0.9 tried to join without a key: give both the same key file",
 		"failed to receive: remote state is encrypted and encryption is not configured from=[fd00::9]:4711":         "fd00::9 has a key, and this process has none: give both the same key file",
 		"discarding stream with unacceptable label \"a\\nb\": from=10.0.0.9:4711":                                   "",
 		"discarding stream with unacceptable label \"\\xc2\\x03\": from=10.0.0.9:4711":                              "",
-		"discarding stream with unacceptable label \"" + strings.Repeat("x", 200) + "\": from=10.0.0.9:4711":        `10.0.0.9 looks for cluster "` + strings.Repeat("x", 60) + `", which is another one: give all the same --cluster`,
+		"discarding stream with unacceptable label \"" + strings.Repeat("x", 200) + "\": from=10.0.0.9:4711":        `10.0.0.9 looks for another cluster, "` + strings.Repeat("x", 60) + `": give all the same --cluster`,
 		"discarding stream with unacceptable label \"\": from=10.0.0.9:4711":                                        "",
-		"discarding stream with unacceptable label \"a from=b\": from=10.0.0.9:4711":                                `10.0.0.9 looks for cluster "a from=b", which is another one: give all the same --cluster`,
+		"discarding stream with unacceptable label \"a from=b\": from=10.0.0.9:4711":                                `10.0.0.9 looks for another cluster, "a from=b": give all the same --cluster`,
 		"discarding stream with unacceptable label x: from=10.0.0.9:4711":                                           "",
 		"failed to receive: EOF from=10.0.0.9:4711":                                                                 "",
 		"no installed keys could decrypt the message from=10.0.0.9:4711":                                            "",
@@ -33,7 +33,7 @@ func TestReadVisitor(t *testing.T) {
 	}
 }
 
-// Visitors are told of once, and only a few of them.
+// Each visitor is reported once, and only a few of them.
 func TestVisitorsAreBounded(t *testing.T) {
 	s := newStatus(single("a", wish{}).Member)
 	at := netip.MustParseAddr("10.0.0.1")
@@ -48,8 +48,8 @@ func TestVisitorsAreBounded(t *testing.T) {
 	require.Len(t, w.Visitors, maxVisitors)
 }
 
-// A visitor with a key ends the wait of a process without one, but not if that
-// has found others, nor once it holds a View.
+// A visitor with a key ends the wait of a process without one, unless that process
+// has found others or holds a View.
 func TestVisitorsWithAKey(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	v := visitor{problem: "has a key", keyless: true}

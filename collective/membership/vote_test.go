@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A stage holds machines whose messages the test delivers by hand.
+// A stage has machines whose messages the test delivers by hand.
 type stage struct {
 	t   *testing.T
 	now time.Time
@@ -18,11 +18,11 @@ type stage struct {
 	out []message // sent, not delivered
 	job uint64
 
-	drop func(message) bool // what is lost, if not nil
+	drop func(message) bool // if not nil, selects messages to lose
 }
 
-// newStage starts machines that see each other, one worker each, of which nodes
-// are expected. The names are a letter; a digit after it makes another life.
+// newStage starts machines that see each other, one worker each, and expect nodes
+// machines. A name is a letter; a digit after it makes a new start of that process.
 func newStage(t *testing.T, nodes int, names ...string) *stage {
 	s := &stage{t: t, now: time.Unix(0, 0), of: map[string]*machine{}}
 	for _, name := range names {
@@ -52,8 +52,8 @@ func (s *stage) collect(m *machine) {
 	s.out = append(s.out, messages...)
 }
 
-// deliver takes the oldest message of a kind to a machine from another ("" for
-// any) off the list and hands it over.
+// deliver delivers the oldest message of a kind to a machine from another ("" for
+// any).
 func (s *stage) deliver(k kind, from, to string) {
 	s.t.Helper()
 	for i, msg := range s.out {
@@ -67,7 +67,7 @@ func (s *stage) deliver(k kind, from, to string) {
 	require.Failf(s.t, "no such message", "%v from %q to %q among %v", k, from, to, s.out)
 }
 
-// kill lets everybody left know that a machine is gone.
+// kill tells all others that a machine is gone.
 func (s *stage) kill(name string) {
 	dead := s.of[name]
 	delete(s.of, name)
@@ -83,8 +83,8 @@ func (s *stage) kill(name string) {
 	}
 }
 
-// settle delivers everything among the living, and lets time pass, until nothing
-// is under way.
+// settle delivers all messages between live machines and lets time pass, until no
+// message is left.
 func (s *stage) settle() {
 	for range 100 {
 		for len(s.out) > 0 {
@@ -105,7 +105,7 @@ func (s *stage) settle() {
 	}
 }
 
-// view is what a machine holds, as the names of the members.
+// view returns the names of the members of a machine's View.
 func (s *stage) view(name string) string {
 	h := s.of[name].held
 	if h == nil {
@@ -137,7 +137,7 @@ func TestLowestProposesOnceAllAreThere(t *testing.T) {
 	}
 }
 
-// proposed brings a stage of three to where a has proposed.
+// proposed returns a stage of three in which a has proposed.
 func proposed(t *testing.T) *stage {
 	s := newStage(t, 3, "a", "b", "c")
 	for _, name := range []string{"b", "c"} {
@@ -217,7 +217,7 @@ func TestLateCommitOfAnAbandonedViewIsIgnored(t *testing.T) {
 	s.kill("b")
 	s.out = nil
 	s.settle()
-	// The others come back; c accepts their View, then hears of the old one.
+	// The others return. c accepts their View, then hears of the old one.
 	s.add("aa", 3)
 	s.add("bb", 3)
 	s.drop = func(msg message) bool { return msg.Kind == accept }
@@ -289,8 +289,8 @@ func TestAssemble(t *testing.T) {
 		name  string
 		nodes int
 		seen  []collective.Member
-		want  string // names of the members, or
-		line  string // what is waited for
+		want  string // names of the members,
+		line  string // or what the process waits for
 	}{
 		{"alone", 0, []collective.Member{worker("m", 0, 1)}, "m0", ""},
 		{"others do not matter", 1, []collective.Member{worker("a", 0, 1), worker("m", 0, 1)}, "m0", ""},
@@ -301,7 +301,7 @@ func TestAssemble(t *testing.T) {
 		{"worker of another missing", 2, []collective.Member{worker("m", 0, 1), worker("z", 0, 2)}, "", "waiting for worker 1 on z (2 of 3 workers have joined)"},
 		{"too many machines", 2, []collective.Member{worker("z", 0, 1), worker("m", 0, 1), worker("a", 0, 1), worker("b", 0, 2)}, "a0m0", ""},
 		{"watchers do not count", 2, []collective.Member{worker("m", 0, 1), watcher}, "", "waiting for 1 more machine (1 of 2 workers have joined)"},
-		{"two of a place", 1, []collective.Member{worker("m", 0, 1), twin}, "", "both are worker 0 of m: waiting until one is gone"},
+		{"two of a place", 1, []collective.Member{worker("m", 0, 1), twin}, "", "are both worker 0 of m: waiting until one is gone"},
 		{"two sizes", 1, []collective.Member{worker("m", 0, 1), worker("m", 1, 2)}, "", "m0 says m has 1 worker, m1 says 2"},
 		{"beyond the size", 1, []collective.Member{worker("m", 2, 2), worker("m", 0, 2)}, "", "m2 is worker 2 of m, which has 2"},
 	} {

@@ -10,38 +10,38 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Slot is the place of one worker on a machine.
+// A Slot is the place of one worker on a machine.
 type Slot struct {
 	Node  string
 	Local int
 }
 
-// Waiting says who is there and who is missing before the first View.
+// Waiting lists the processes that are present and missing before the first View.
 type Waiting struct {
 	Nodes        int                 // machines expected, at least 1
-	Workers      int                 // processes expected, if machines not yet heard of have as many as this one
+	Workers      int                 // processes expected, if unknown machines have as many as this one
 	Present      []collective.Member // expected processes that gossip sees, machine by machine
-	MissingNodes int                 // machines of which nothing was heard
-	Missing      []Slot              // missing workers of machines that were heard of
-	Unanswered   []string            // everybody is there, but these have not answered the vote yet
-	Notes        []string            // what is odd, and may pass
-	Differ       []string            // settings that contradict: these end the wait after a second
+	MissingNodes int                 // machines that gossip has not seen
+	Missing      []Slot              // missing workers of machines that it has seen
+	Unanswered   []string            // all are present, but these have not answered the vote yet
+	Notes        []string            // oddities that may pass
+	Differ       []string            // contradictory settings, which end the wait after a second
 	Connecting   bool                // the View is agreed, and its members connect
 	Seeds        []Seed              // seeds that could not be joined, and why
-	Trying       []string            // seeds, none of which has answered or failed yet
-	Visitors     []string            // who has tried to join and was turned away, and why
-	Addr         netip.AddrPort      // where this process gossips
+	Trying       []string            // seeds, if none of them has answered or failed yet
+	Visitors     []string            // processes that were turned away, and why
+	Addr         netip.AddrPort      // gossip address of this process
 }
 
-// Complete reports whether all expected workers are there.
+// Complete reports whether all expected workers are present.
 func (w Waiting) Complete() bool {
 	return w.MissingNodes == 0 && len(w.Missing) == 0 && len(w.Present) > 0
 }
 
-// String is one line for a terminal.
+// String returns one line for a terminal.
 func (w Waiting) String() string { return w.After(0) }
 
-// After is String with how long the wait has been, unless that is 0.
+// After is String with the time waited so far, unless that is 0.
 func (w Waiting) After(waited time.Duration) string {
 	joined := fmt.Sprintf("%d of %s joined", len(w.Present), count(w.Workers, "worker has", "workers have"))
 	if waited > 0 {
@@ -54,7 +54,7 @@ func (w Waiting) After(waited time.Duration) string {
 	return text
 }
 
-// whom says who is missing.
+// whom names what is missing.
 func (w Waiting) whom() string {
 	var parts []string
 	if w.MissingNodes > 0 {
@@ -77,7 +77,7 @@ func (w Waiting) whom() string {
 	return "agreement"
 }
 
-// reasons are what is known of why they are missing.
+// reasons returns the known reasons why they are missing.
 func (w Waiting) reasons() []string {
 	var list []string
 	for _, s := range firstFew(w.Seeds) {
@@ -91,7 +91,7 @@ func (w Waiting) reasons() []string {
 	return append(list, w.Notes...)
 }
 
-// span is a duration in whole seconds, or minutes and seconds.
+// span formats a duration in whole seconds, or minutes and seconds.
 func span(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	switch {
@@ -103,7 +103,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", s/60, s%60)
 }
 
-// shown is how many of a list a line names.
+// shown is how many items of a list a line names.
 const shown = 4
 
 func firstFew[T any](s []T) []T { return s[:min(len(s), shown)] }
@@ -115,12 +115,12 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// assemble returns the members of the first View in rank order, or nil while
-// somebody is missing or the processes contradict each other. It is a pure
-// function of what gossip shows to self, and the same for all who are shown the
-// same. Of too many machines it takes the first in the order of ranks. A place
-// claimed twice counts as missing until one of the claimants is gone, which after
-// a quick restart is a matter of seconds.
+// assemble returns the members of the first View in rank order, or nil if somebody
+// is missing or the processes contradict each other. It is a pure function of what
+// gossip shows to self, so all processes that see the same get the same result. Of
+// too many machines it takes the first in rank order. A place that two processes
+// claim counts as missing until one of them is gone; after a quick restart that
+// takes seconds.
 func assemble(self candidate, seen map[peer]candidate) ([]collective.Member, Waiting) {
 	w := Waiting{Nodes: max(self.Nodes, 1)}
 	var ours, odd []candidate
@@ -151,7 +151,7 @@ func assemble(self candidate, seen map[peer]candidate) ([]collective.Member, Wai
 	}
 	whole = whole[:min(len(whole), w.Nodes)]
 	if len(whole) == w.Nodes {
-		w.Missing, partial = nil, nil // of other machines, which are not needed
+		w.Missing, partial = nil, nil // the other machines are not needed
 	}
 	var chosen []candidate
 	for _, node := range slices.Concat(whole, partial) {
@@ -168,14 +168,14 @@ func assemble(self candidate, seen map[peer]candidate) ([]collective.Member, Wai
 		return nil, w
 	}
 	if want := machines.rank0(); want != "" && find(whole, want) < 0 {
-		w.Differ = append(w.Differ, fmt.Sprintf("--rank0 %s is none of the machines %s", want, strings.Join(firstFew(whole), ", ")))
+		w.Differ = append(w.Differ, fmt.Sprintf("--rank0 %s is not one of the machines %s", want, strings.Join(firstFew(whole), ", ")))
 		return nil, w
 	}
 	return w.Present, w
 }
 
-// gaps returns the places of one machine that are not filled by exactly one
-// process. ms is sorted.
+// gaps returns the places of one machine that do not have exactly one process. ms
+// is sorted.
 func gaps(node string, ms []candidate) (missing []Slot, note string) {
 	size, at := ms[0].LocalSize, 0
 	for i, m := range ms {
@@ -185,7 +185,7 @@ func gaps(node string, ms []candidate) (missing []Slot, note string) {
 		case m.Local >= size:
 			note = fmt.Sprintf("%s is worker %d of %s, which has %d", m.Name, m.Local, node, size)
 		case i > 0 && m.Local == ms[i-1].Local:
-			note = fmt.Sprintf("%s and %s both are worker %d of %s: waiting until one is gone",
+			note = fmt.Sprintf("%s and %s are both worker %d of %s: waiting until one is gone",
 				peerOf(ms[i-1].Member).gossipName(), peerOf(m.Member).gossipName(), m.Local, node)
 		}
 		if note != "" {

@@ -27,8 +27,8 @@ func TestWaitingAsALine(t *testing.T) {
 			"waiting for 1 more machine (2 of 4 workers have joined, 2 s): no answer yet from 10.0.0.1:7946, b:1"},
 		{Waiting{Present: two, Workers: 2, Connecting: true, Notes: []string{"a note"}}, 2 * time.Second,
 			"waiting for connections between the workers (2 of 2 workers have joined, 2 s): a note"},
-		{Waiting{Present: two[:1], Workers: 1, Visitors: []string{"10.0.0.9 tried to join with another key"}, Differ: []string{"--nodes is 2 here and 3 on b"}}, 0,
-			"waiting for agreement (1 of 1 worker has joined): 10.0.0.9 tried to join with another key; --nodes is 2 here and 3 on b"},
+		{Waiting{Present: two[:1], Workers: 1, Visitors: []string{"10.0.0.9 tried to join with a different key"}, Differ: []string{"--nodes is 2 here and 3 on b"}}, 0,
+			"waiting for agreement (1 of 1 worker has joined): 10.0.0.9 tried to join with a different key; --nodes is 2 here and 3 on b"},
 	} {
 		require.Equal(t, test.want, test.w.After(test.waited))
 	}

@@ -9,16 +9,15 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Limits of the two formats, checked before memory is taken and before a value
-// is encoded.
+// Limits of the two formats, checked before anything is allocated or encoded.
 const (
-	maxName      = 96      // bytes of a member's name, and of a node's
+	maxName      = 96      // bytes of the name of a member or node
 	maxLocalSize = 1024    // workers of a machine
 	maxNodes     = 1 << 16 // machines
 	maxMembers   = 8192    // of a View
 	minMember    = 24      // bytes of the shortest member
 	maxAddrs     = 64      // of one member
-	maxSame      = 8       // settings that all must have the same
+	maxSame      = 8       // settings that must be equal
 	maxMessage   = 4 << 20 // bytes
 )
 
@@ -55,8 +54,8 @@ func (w *writer) addr(a netip.AddrPort) {
 	w.b = binary.LittleEndian.AppendUint16(w.b, a.Port())
 }
 
-// A reader takes a buffer apart. After the first mistake it returns zeros and
-// keeps the error.
+// A reader decodes a buffer. After the first error it returns zeros and keeps the
+// error.
 type reader struct {
 	b   []byte
 	err error
@@ -93,7 +92,7 @@ func (r *reader) word() uint64 {
 	return 0
 }
 
-// num reads a varint that must not be above most.
+// num reads a varint of at most most.
 func (r *reader) num(most uint64) uint64 {
 	x, n := binary.Uvarint(r.b)
 	if n <= 0 || x > most {
@@ -156,7 +155,7 @@ func (r *reader) addr() netip.AddrPort {
 	return netip.AddrPortFrom(ip.Unmap(), binary.LittleEndian.Uint16(port))
 }
 
-// done returns the first mistake, or one if bytes are left over.
+// done returns the first error. Bytes left over are an error.
 func (r *reader) done() error {
 	if r.err == nil && len(r.b) > 0 {
 		r.fail("bytes left over")

@@ -69,7 +69,7 @@ func drawMessage() *rapid.Generator[message] {
 	})
 }
 
-// expects is a candidate that has no wish but the number of machines.
+// expects returns a candidate that wants only a number of machines.
 func expects(m collective.Member, nodes int) candidate {
 	return candidate{m, wish{Format: metaVersion, Nodes: nodes}}
 }
@@ -80,7 +80,7 @@ func drawWish() *rapid.Generator[wish] {
 			Format: metaVersion, Nodes: rapid.IntRange(0, maxNodes).Draw(t, "nodes"), NodeRank: rapid.IntRange(0, maxNodes).Draw(t, "node rank"),
 			Rank0: rapid.StringN(-1, -1, 20).Draw(t, "rank 0"), Version: rapid.StringN(-1, -1, 20).Draw(t, "version"),
 		}
-		for range rapid.IntRange(0, 2).Draw(t, "settings") { // there is not room for many long ones
+		for range rapid.IntRange(0, 2).Draw(t, "settings") { // many long ones do not fit
 			w.Same = append(w.Same, Setting{rapid.StringN(-1, -1, 20).Draw(t, "name"), rapid.StringN(-1, -1, 20).Draw(t, "value")})
 		}
 		return w
@@ -162,7 +162,7 @@ func TestDecoderRefuses(t *testing.T) {
 	_, err = decodeMessage(make([]byte, maxMessage+1))
 	require.ErrorIs(t, err, errWire, "too long")
 
-	// A few bytes that announce many members take no memory for them.
+	// A few bytes that announce many members allocate nothing for them.
 	short := encoded(func(m *message) { m.Vote = nil })
 	short[len(short)-1] = 1
 	w := &writer{b: short}

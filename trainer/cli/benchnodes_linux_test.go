@@ -61,8 +61,8 @@ func TestBenchOnTwoNodes(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // where nothing is known of the job
 	for says, args := range map[string][]string{
 		"has a key, and this process has none: give both the same key file": {"--cluster", t.Name()},
-		"has another key than this process":                                 {"--cluster", t.Name(), "--key-file", other},
-		"does it use another cluster name":                                  {"--key-file", path},
+		"has a different key":              {"--cluster", t.Name(), "--key-file", other},
+		"does it use another cluster name": {"--key-file", path},
 	} {
 		code, stdout, stderr := result(append([]string{"members", addr, "--timeout", "1s"}, args...)...)
 		require.Equal(t, 1, code, stderr)
@@ -77,7 +77,7 @@ func TestBenchOnTwoNodes(t *testing.T) {
 	third.Stderr = thirdErr
 	require.Error(t, third.Run())
 	require.Equal(t, 2, third.ProcessState.ExitCode(), thirdErr)
-	require.Contains(t, thirdErr.String(), addr+" has another key than this process: give both the same key file")
+	require.Contains(t, thirdErr.String(), addr+" has a different key: give both the same key file")
 
 	second := command(t, append(job, "--ranks", "1", "--join", addr, "--key-file", path, "--json", filepath.Join(dir, "second"))...)
 	var secondOut, secondErr bytes.Buffer

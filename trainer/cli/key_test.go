@@ -98,7 +98,7 @@ func TestTwoNodesWithAKey(t *testing.T) {
 	third.Stderr = &said
 	require.Error(t, third.Run())
 	require.Equal(t, 2, third.ProcessState.ExitCode(), &said)
-	require.Regexp(t, `ringtrain: worker 0 \(\S+/0\): `+addr+` has another key than this process: give both the same key file\n`, said.String())
+	require.Regexp(t, `ringtrain: worker 0 \(\S+/0\): `+addr+` has a different key: give both the same key file\n`, said.String())
 
 	second := command(t, append(job, "--join", addr)...)
 	second.Env = append(second.Env, cluster.EnvKeyFile+"="+path)
@@ -106,7 +106,7 @@ func TestTwoNodesWithAKey(t *testing.T) {
 	second.Stdout, second.Stderr = &secondOut, &secondErr
 	require.NoError(t, second.Run(), &secondErr)
 	require.NoError(t, first.Wait(), &firstErr)
-	require.Contains(t, firstErr.String(), "127.0.0.1 tried to join with another key")
+	require.Contains(t, firstErr.String(), "127.0.0.1 tried to join with a different key")
 	alone := train(t, append(small(t, "--workers", "4", "--transport", "inproc"), steps...)...)
 	for _, out := range []*bytes.Buffer{&firstOut, &secondOut} {
 		all := events(t, out.Bytes())

@@ -45,7 +45,7 @@ func TestWaiterSpeaksEveryTenSeconds(t *testing.T) {
 		w.MissingNodes, w.Workers, w.Seeds = 0, 2, nil
 		a.changed(w)
 		<-time.After(5 * time.Second)
-		w.Visitors = []string{"10.0.0.9 tried to join with another key"}
+		w.Visitors = []string{"10.0.0.9 tried to join with a different key"}
 		a.changed(w)
 		a.end()
 		<-time.After(time.Minute)
@@ -55,7 +55,7 @@ func TestWaiterSpeaksEveryTenSeconds(t *testing.T) {
 			"2s " + fmt.Sprintf(refused, 2), "12s " + fmt.Sprintf(refused, 12), "22s " + fmt.Sprintf(refused, 22),
 			"23s waiting for 1 more machine (2 of 4 workers have joined, 23 s): 10.0.0.1:7946 did not answer; try: ringtrain doctor 10.0.0.1:7946",
 			"24s waiting for agreement (2 of 2 workers have joined, 24 s)",
-			"28s waiting for agreement (2 of 2 workers have joined, 28 s): 10.0.0.9 tried to join with another key",
+			"28s waiting for agreement (2 of 2 workers have joined, 28 s): 10.0.0.9 tried to join with a different key",
 		}, out.lines)
 	})
 }

@@ -13,14 +13,6 @@ func (e *HostEngine) Agree(ctx context.Context, h Header) error {
 	return e.Wait(ctx)
 }
 
-// ignore undoes mind.
-func (e *HostEngine) ignore() {
-	if e.unwatch != nil {
-		e.unwatch()
-	}
-	e.unwatch, e.ctx, e.ended = nil, nil, nil
-}
-
 // Failed is closed when the engine is broken, whatever broke it. It is nil if the
 // engine learns of that only in its calls. Any goroutine may call Failed and Err.
 func (e *HostEngine) Failed() <-chan struct{} { return e.can.Failed }

@@ -10,7 +10,7 @@ import (
 // moveReduce carries out the moves of a method that keeps another order than
 // ring order. A rank may have nothing to do with its neighbours there, so these
 // compare calls first.
-func (e *HostEngine) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
+func (e *executor) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 	if plan.Method.RingOrdered() {
 		return fmt.Errorf("collective: AllReduce by %v: %w", plan.Method, ErrUnsupported)
 	}
@@ -18,7 +18,7 @@ func (e *HostEngine) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 	if err := e.compare(h, want); err != nil {
 		return err
 	}
-	e.moves = schedule.Moves(e.moves[:0], plan.Method, e.rank, e.situation.Hosts, v.n, plan.Segment)
+	e.moves = plan.Moves(e.moves[:0], e.rank, e.situation.Hosts, v.n)
 	if e.parts == nil {
 		e.parts = make([]traffic, e.size)
 	}
@@ -37,7 +37,7 @@ func (e *HostEngine) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 		default:
 			e.parts[m.Peer].got++
 			e.in = append(e.in[:0], place)
-			if err := e.take(want, v, m.Peer, e.parts[m.Peer].got, m.Act == schedule.Combine); err != nil {
+			if err := e.take(want, m.Peer, e.parts[m.Peer].got, m.Act == schedule.Combine); err != nil {
 				return err
 			}
 		}
@@ -64,15 +64,10 @@ func arrange(v View, reduces bool) schedule.Situation {
 	return s
 }
 
-// streams is Abilities.Streams, of any Transport.
+// streams is Abilities.Streams of any Transport.
 func (e *HostEngine) streams(bytes int) int {
 	if e.can.Streams == nil {
 		return 1
 	}
 	return e.can.Streams(bytes)
-}
-
-// plan is how v is reduced over all ranks, the same on each.
-func (e *HostEngine) plan(v Vector, op Op) schedule.Plan {
-	return e.situation.Plan(v.n, v.dtype.Size(), !widened(v.dtype, op))
 }

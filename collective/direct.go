@@ -8,47 +8,48 @@ import (
 
 // directReduce is an AllReduce in which rank r owns chunk r: every rank sends
 // it its operands, it folds them in ring order, and it sends the result to all.
-func (e *HostEngine) directReduce(h *Header, v Vector, blocks int) error {
+func (e *executor) directReduce(h *Header, v Vector, blocks int) error {
 	want := e.expecting(h)
-	own := e.chunk(v, e.rank)
+	own := e.chunk(v, e.rank, blocks)
 	most := 0
-	for c := range e.size {
-		most = max(most, e.chunk(v, c).Segments(blocks))
+	for r := range e.size {
+		theirs := e.chunk(v, r, blocks)
+		most = max(most, theirs.count())
 	}
 	for k := range most {
 		var all []byte // the operands of one segment of the own chunk, each bytes of every rank
 		each := 0
-		if k < own.Segments(blocks) {
-			e.in = segment(e.in[:0], v, own, k, blocks)
+		if k < own.count() {
+			e.in = own.appendTo(e.in[:0], k)
 			each = sum(e.in)
 			all = e.room(e.size * each)
 			copyParts([][]byte{all[e.rank*each : (e.rank+1)*each]}, e.in)
 		}
 		for i := 1; i < e.size; i++ {
 			to, from := schedule.Pair(e.rank, e.size, i)
-			e.postSegment(h, to, k, v, e.chunk(v, to), k, blocks)
-			if k < own.Segments(blocks) {
-				e.whole[0] = all[from*each : (from+1)*each]
-				if err := e.receive(want, from, k, e.whole[:]); err != nil {
+			theirs := e.chunk(v, to, blocks)
+			e.postSegment(h, to, k, &theirs, k)
+			if k < own.count() {
+				if err := e.receive(want, from, k, all[from*each:(from+1)*each]); err != nil {
 					return err
 				}
 			}
 		}
-		if k < own.Segments(blocks) {
-			e.foldSegment(h, v, own, k, blocks, all, each)
+		if k < own.count() {
+			e.foldSegment(h, &own, k, all)
 		}
 	}
 	// An operand is overwritten below by what was made of it, so it has left.
 	for k := range most {
 		for i := 1; i < e.size; i++ {
 			to, from := schedule.Pair(e.rank, e.size, i)
-			e.postSegment(h, to, most+k, v, own, k, blocks)
-			theirs := e.chunk(v, from)
-			if k >= theirs.Segments(blocks) {
+			e.postSegment(h, to, most+k, &own, k)
+			theirs := e.chunk(v, from, blocks)
+			if k >= theirs.count() {
 				continue
 			}
-			e.in = segment(e.in[:0], v, theirs, k, blocks)
-			if err := e.receive(want, from, most+k, e.in); err != nil {
+			e.in = theirs.appendTo(e.in[:0], k)
+			if err := e.receiveParts(want, from, most+k, e.in); err != nil {
 				return err
 			}
 		}
@@ -56,31 +57,20 @@ func (e *HostEngine) directReduce(h *Header, v Vector, blocks int) error {
 	return nil
 }
 
-// postSegment sends the k-th segment of a chunk to a rank, if it has so many.
-func (e *HostEngine) postSegment(h *Header, to, part int, v Vector, c schedule.Chunk, k, blocks int) {
-	if k >= c.Segments(blocks) {
-		return
-	}
-	m := e.out.take()
-	m.to, m.h = to, *h
-	m.parts = segment(m.parts[:0], v, c, k, blocks)
-	e.seal(m, part)
-}
-
-// foldSegment folds the k-th segment of the own chunk into v. all holds the
-// segment of every rank, each bytes long.
-func (e *HostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blocks int, all []byte, each int) {
-	first, last := own.Segment(k, blocks)
-	at, width := 0, v.dtype.Size()
+// foldSegment folds the k-th segment of the own chunk into its vector. all holds
+// the segment of every rank.
+func (e *executor) foldSegment(h *Header, own *segments, k int, all []byte) {
+	first, last := own.chunk.Segment(k, own.blocks)
+	at, width, each := 0, own.v.dtype.Size(), len(all)/e.size
 	for b := first; b < last; b++ {
-		lo, hi := own.Block(b)
+		lo, hi := own.chunk.Block(b)
 		n := (hi - lo) * width
 		e.operands = e.operands[:0]
 		for i := range e.size {
-			r := (own.Residue + i) % e.size
+			r := (own.chunk.Residue + i) % e.size
 			e.operands = append(e.operands, all[r*each+at:r*each+at+n])
 		}
-		e.chain.Fold(v.dtype, h.Call.Op, v.bytes()[lo*width:hi*width], e.operands)
+		e.chain.Fold(own.v.dtype, h.Call.Op, own.v.bytes()[lo*width:hi*width], e.operands)
 		at += n
 	}
 }
@@ -88,7 +78,7 @@ func (e *HostEngine) foldSegment(h *Header, v Vector, own schedule.Chunk, k, blo
 // reduceScatter leaves in dst the reduction of all ranks' src, as far as it is
 // this rank's piece: counts[r] elements for rank r, one piece after another, or
 // dst.n for each. The bits are those that AllReduce would give.
-func (e *HostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) error {
+func (e *executor) reduceScatter(h *Header, dst, src Vector, counts []int) error {
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment
 	h.Call.Method = uint8(schedule.Direct)
 	want := e.expecting(h)
@@ -112,29 +102,28 @@ func (e *HostEngine) reduceScatter(h *Header, dst, src Vector, counts []int) err
 			to, from := schedule.Pair(e.rank, e.size, i)
 			a, b := cut(to, k)
 			e.post(h, to, k, src.bytes()[a*width:b*width])
-			e.whole[0] = operand(from)
-			if err := e.receive(want, from, k, e.whole[:]); err != nil {
+			if err := e.receive(want, from, k, operand(from)); err != nil {
 				return err
 			}
 		}
 		at, _ := piece(e.rank)
-		e.foldRange(h, src, lo, hi, operand, dst.bytes()[(lo-at)*width:(hi-at)*width])
+		e.foldRange(h, src.arena+lo, dst.bytes()[(lo-at)*width:(hi-at)*width], operand)
 	}
 	return nil
 }
 
-// foldRange folds the elements [lo, hi) of a vector into dst. operand is the
-// memory of a rank's elements.
-func (e *HostEngine) foldRange(h *Header, v Vector, lo, hi int, operand func(rank int) []byte, dst []byte) {
+// foldRange folds the elements that begin at index at of their arena into dst.
+// operand is the memory of a rank's elements.
+func (e *executor) foldRange(h *Header, at int, dst []byte, operand func(rank int) []byte) {
 	e.operands = e.operands[:0]
 	for r := range e.size {
 		e.operands = append(e.operands, operand(r))
 	}
-	e.chain.Range(v.dtype, h.Call.Op, v.arena+lo, dst, e.operands)
+	e.chain.Range(h.Call.DType, h.Call.Op, at, dst, e.operands)
 }
 
 // reduce leaves in dst, on the root, the reduction of all ranks' src.
-func (e *HostEngine) reduce(h *Header, dst, src Vector) error {
+func (e *executor) reduce(h *Header, dst, src Vector) error {
 	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width, false).Segment
 	root, want, err := e.rooted(h)
@@ -154,33 +143,13 @@ func (e *HostEngine) reduce(h *Header, dst, src Vector) error {
 		copy(operand(root), mine)
 		for i := 1; i < e.size; i++ {
 			_, from := schedule.Pair(e.rank, e.size, i)
-			e.whole[0] = operand(from)
-			if err := e.receive(want, from, part, e.whole[:]); err != nil {
+			if err := e.receive(want, from, part, operand(from)); err != nil {
 				return err
 			}
 		}
-		e.foldRange(h, src, lo, hi, operand, dst.bytes()[lo*width:hi*width])
+		e.foldRange(h, src.arena+lo, dst.bytes()[lo*width:hi*width], operand)
 	}
 	return nil
-}
-
-// compare is how operations begin in which a rank may have nothing to receive:
-// with a message to the rank above, by which neighbours compare calls.
-func (e *HostEngine) compare(h, want *Header) error {
-	if e.size == 1 {
-		return nil
-	}
-	e.post(h, schedule.Up(e.rank, e.size), 0)
-	return e.receive(want, schedule.Down(e.rank, e.size), 0, nil)
-}
-
-// rooted begins a direct operation between a root and all others: h is what
-// this rank sends, want what it receives.
-func (e *HostEngine) rooted(h *Header) (root int, want *Header, err error) {
-	h.Call.Method = uint8(schedule.Direct)
-	want = e.expecting(h)
-	err = e.compare(h, want)
-	return int(h.Call.Root), want, err
 }
 
 // place is where the piece of a rank begins and how long it is: counts[rank],

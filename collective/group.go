@@ -158,7 +158,8 @@ func (g *Group) call(ctx context.Context, c *Call, dst, src *Vector, counts []in
 	defer g.limit.finish()
 	g.seq++
 	o := &g.ops[0]
-	o.set(g.seq, g.step.Load(), c, dst, src, counts)
+	o.set(g.seq, g.step.Load(), c, dst, src)
+	o.Counts = counts
 	return g.finish(limited, o, g.engine.Start(o))
 }
 
@@ -188,7 +189,7 @@ func (g *Group) exchange(ctx context.Context, halves []half) error {
 		}
 		g.pairs[pair]++
 		o, c = &g.ops[i], h.call()
-		o.set(g.pairs[pair], g.step.Load(), &c, &h.v, &h.v, nil)
+		o.set(g.pairs[pair], g.step.Load(), &c, &h.v, &h.v)
 		if err = g.engine.Start(o); err != nil {
 			break
 		}

@@ -3,19 +3,43 @@ package collective
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
+// A HostEngine is the Engine for host memory: it carries out the schedules of
+// package schedule over a Transport, one call at a time, in the goroutine that
+// waits for it. An engine for memory that it does not reach, as that of a GPU, is
+// built on it.
+type HostEngine struct {
+	executor // of the calls; the engine says when they begin and end
+
+	view    View
+	group   uint32    // in headers: which group of the View
+	can     Abilities // of the transport
+	parent  *HostEngine
+	divided bool // there are Subs
+
+	started []*Operation // that Start was given and Wait has not yet done
+	agrees  bool         // the ranks only compare it, see Agree
+	shown   *Operation   // the one of them that show has shown
+
+	aborted atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
+	watched watched
+	stay    stay
+	closed  sync.Once
+}
+
+var _ Engine = (*HostEngine)(nil)
+
 // OverTransport makes the engine of a View over a Transport, which belongs to it
 // from now on.
 func OverTransport(v View, t Transport) *HostEngine {
-	e := &HostEngine{view: v, rank: v.Self, size: v.Size(), t: t, can: AbilitiesOf(t), heard: make([]uint64, v.Size()), waits: new(Waits), left: make(chan struct{}, 1)}
-	e.situation = arrange(v, e.can.Reduce != nil)
-	e.out = newOutbox(t, e.can.Post)
+	can := AbilitiesOf(t)
+	e := &HostEngine{view: v, can: can, stay: stay{left: make(chan struct{}, 1)}}
+	e.mover = mover{wire: newWire(v, t, can), situation: arrange(v, can.Reduce != nil), reduces: can.Reduce}
 	return e
 }
 
@@ -26,58 +50,6 @@ func ByMethod(v View, t Transport, m schedule.Method) *HostEngine {
 	e.situation.Force = m
 	return e
 }
-
-// A HostEngine is the Engine for host memory: it carries out the schedules of
-// package schedule over a Transport, one call at a time, in the goroutine that
-// waits for it. An engine for memory that it does not reach, as that of a GPU, is
-// built on it.
-type HostEngine struct {
-	view       View
-	group      uint32 // in headers: which group of the View
-	parent     *HostEngine
-	rank, size int
-	t          Transport
-	can        Abilities // of t
-	out        outbox
-	situation  schedule.Situation // what plans depend on
-
-	started  []*Operation // that Start was given and Wait has not yet done
-	agrees   bool         // all that is to be done with it, see Agree
-	shown    *Operation   // the one of them that show has shown
-	scratch  []uint64     // operands that arrive; aligned for every element type
-	chain    Chain
-	moves    []schedule.Move
-	parts    []traffic // of a call that makes moves, by rank
-	operands [][]byte  // of what is being folded
-	want     Header    // of the message that is being received
-	in       [][]byte  // parts of the message that is being received
-	whole    [1][]byte // the same for a message that arrives in scratch
-
-	waits   *Waits                    // of the Group
-	itself  bool                      // t notes the waits of Recv
-	calls   uint64                    // performed
-	heard   []uint64                  // the last call in which a rank was heard of, by rank
-	aborted atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
-
-	ctx     context.Context // that is watched, nil before the first
-	ended   <-chan struct{} // of it
-	unwatch func() bool
-
-	call    atomic.Uint64 // that in progress, see inCall; 0 when there is none
-	closing atomic.Bool
-	divided bool          // there are Subs
-	left    chan struct{} // takes a value when a call is over and closing is set
-	closed  sync.Once
-}
-
-// Bits of HostEngine.call, beside the number of the call.
-const (
-	inCall   = 1 << iota
-	ofAll    // all ranks of the View make it, so that calls can be compared
-	callBits = iota
-)
-
-var _ Engine = (*HostEngine)(nil)
 
 // Host is part of Engine.
 func (e *HostEngine) Host() *HostEngine { return e }
@@ -103,8 +75,8 @@ func (e *HostEngine) Start(o *Operation) error {
 	return nil
 }
 
-// show shows a call to the others as early as can be, if all of it is the
-// transport's.
+// show shows a call to the other ranks as early as possible, if the transport
+// carries out all of it.
 func (e *HostEngine) show(o *Operation) error {
 	switch k := o.Call.Kind; {
 	case k == KindBarrier && e.reducer() != nil:
@@ -112,15 +84,15 @@ func (e *HostEngine) show(o *Operation) error {
 	default:
 		return nil
 	}
-	// The first call waits for its context; one that is going to fail is not shown,
-	// so that the others' fails too.
-	if e.ctx == nil || e.ctx.Err() != nil || e.aborted.Load() != nil {
+	// The first call waits for its context. A call that is going to fail is not
+	// shown, so that it fails on the other ranks, too.
+	if e.watched.ctx == nil || e.watched.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
 	o.share()
-	e.enter(&o.Header)
-	if e.closing.Load() {
-		e.leave()
+	e.stay.enter(&o.Header)
+	if e.stay.closing.Load() {
+		e.stay.leave()
 		e.started = e.started[:0]
 		return ErrClosed
 	}
@@ -134,61 +106,28 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 	if len(e.started) == 0 {
 		return nil
 	}
-	o, err := e.shown, ErrClosed
-	if o == nil {
-		e.enter(&e.started[len(e.started)-1].Header)
-	}
-	switch {
-	case o != nil: // even if e was closed or aborted meanwhile, see Abilities.Show
-		if ctx != e.ctx {
-			e.mind(ctx)
-		}
-		err = e.complete(o)
-	case e.closing.Load():
-	default:
-		err = e.attend(ctx)
+	err := e.admit(ctx)
+	if err == nil {
+		err = e.end(e.performAll())
 	}
 	e.started, e.agrees, e.shown = e.started[:0], false, nil
-	e.leave()
+	e.stay.leave()
 	return err
 }
 
-// complete does what is left of a call that was shown.
-func (e *HostEngine) complete(o *Operation) (err error) {
-	if o.Call.Kind == KindBarrier {
-		err = e.can.Reduce.Barrier(o)
-	} else {
-		err = e.can.Reduce.AllReduce(o)
+// admit lets the calls begin, or says why they cannot. The end of ctx breaks the
+// transport, which ends the calls; so what carries them out takes no context. A
+// call that was shown begins even if the engine was closed or aborted meanwhile,
+// see Abilities.Show.
+func (e *HostEngine) admit(ctx context.Context) error {
+	if e.shown != nil {
+		e.mind(ctx)
+		return nil
 	}
-	if err != nil {
-		e.blame(err)
+	e.stay.enter(&e.started[len(e.started)-1].Header)
+	if e.stay.closing.Load() {
+		return ErrClosed
 	}
-	return err
-}
-
-// enter and leave let Close wait for calls: either it sees the call, or the
-// call sees that it is closing.
-func (e *HostEngine) enter(h *Header) {
-	call := h.Seq<<callBits | inCall
-	if h.OfAll() {
-		call |= ofAll
-	}
-	e.call.Store(call)
-}
-
-func (e *HostEngine) leave() {
-	e.call.Store(0)
-	if e.closing.Load() {
-		select {
-		case e.left <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// attend runs the calls that were started. When ctx ends it breaks the
-// transport, which ends the calls; so the calls below take no context.
-func (e *HostEngine) attend(ctx context.Context) error {
 	e.mind(ctx)
 	if ctx.Err() != nil {
 		e.Abort(e.tooLate(ctx))
@@ -198,32 +137,43 @@ func (e *HostEngine) attend(ctx context.Context) error {
 			return cause
 		}
 	}
-	err := e.performAll()
+	return nil
+}
+
+// performAll runs the calls one after another, except the two halves of a
+// SendRecv, which would wait for each other.
+func (e *HostEngine) performAll() error {
+	if e.shown != nil {
+		return e.shared(e.shown)
+	}
+	e.calls++
+	if s := e.started; len(s) == 2 && s[0].Call.Kind == KindSend && s[1].Call.Kind == KindSend {
+		return e.exchange(s[0], s[1])
+	}
+	if e.agrees {
+		return e.barrier(e.started[0])
+	}
+	for _, o := range e.started {
+		if err := e.perform(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end ends the calls that were carried out with err.
+func (e *HostEngine) end(err error) error {
 	e.waits.nothing()
 	if err != nil {
 		e.blame(err)
 	}
-	if sendErr := e.out.flush(); err == nil {
+	if sendErr := e.flush(); err == nil {
 		err = sendErr
 	}
 	if e.agrees { // what comes between this call and the next is not this engine's
-		e.ignore()
+		e.watched.forget()
 	}
 	return err
-}
-
-// mind has the end of ctx break the transport. A group gives the same context
-// again and again, and ends it during a call or when no other follows, so it is
-// watched on.
-func (e *HostEngine) mind(ctx context.Context) {
-	if ctx.Done() == e.ended {
-		return
-	}
-	if e.unwatch != nil {
-		e.unwatch()
-	}
-	e.ctx, e.ended = ctx, ctx.Done()
-	e.unwatch = context.AfterFunc(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
 }
 
 // blame tells the other ranks of a failure that the transport does not know
@@ -241,8 +191,15 @@ func (e *HostEngine) blame(err error) {
 	}
 }
 
+// mind has the end of ctx break the transport.
+func (e *HostEngine) mind(ctx context.Context) {
+	if ctx.Done() != e.watched.done {
+		e.watched.follow(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
+	}
+}
+
 // tooLate says who is to blame for the end of ctx: the caller who cancelled,
-// or, when time ran out, who has not called.
+// or, when time ran out, the rank that has not called.
 func (e *HostEngine) tooLate(ctx context.Context) *RankError {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, ErrLate) && !errors.Is(cause, context.DeadlineExceeded) {
@@ -253,59 +210,12 @@ func (e *HostEngine) tooLate(ctx context.Context) *RankError {
 		culprit = r
 	}
 	// Only calls of all ranks of the View can be compared by their number.
-	if call := e.call.Load(); e.can.Behind != nil && call&ofAll != 0 {
-		if r, ok := e.can.Behind(call >> callBits); ok {
+	if seq, ofAll := e.stay.call(); ofAll && e.can.Behind != nil {
+		if r, ok := e.can.Behind(seq); ok {
 			culprit = r
 		}
 	}
 	return &RankError{Rank: culprit, Phase: "not called", Err: ErrLate}
-}
-
-// performAll runs the calls one after another, but for the two halves of a
-// SendRecv, which would wait for each other.
-func (e *HostEngine) performAll() error {
-	e.calls++
-	if s := e.started; len(s) == 2 && s[0].Call.Kind == KindSend && s[1].Call.Kind == KindSend {
-		return e.exchange(s[0], s[1])
-	}
-	for _, o := range e.started {
-		if err := e.perform(o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *HostEngine) perform(o *Operation) error {
-	if e.agrees {
-		return e.barrier(o)
-	}
-	switch h := &o.Header; h.Call.Kind {
-	case KindAllReduce:
-		return e.allReduce(o)
-	case KindBroadcast:
-		return e.broadcast(h, o.Dst)
-	case KindAllGather:
-		return e.allGather(o)
-	case KindBarrier:
-		return e.barrier(o)
-	case KindReduceScatter:
-		return e.reduceScatter(h, o.Dst, o.Src, o.Counts)
-	case KindReduce:
-		return e.reduce(h, o.Dst, o.Src)
-	case KindGather:
-		return e.gather(h, o.Dst, o.Src)
-	case KindScatter:
-		return e.scatter(h, o.Dst, o.Src)
-	case KindAllToAll:
-		return e.allToAll(h, o.Dst, o.Src, o.Counts)
-	case KindSend:
-		if int(h.Call.Root) == e.rank {
-			return e.exchange(o, nil)
-		}
-		return e.exchange(nil, o)
-	}
-	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
 }
 
 // Abort is part of Engine.
@@ -318,13 +228,8 @@ func (e *HostEngine) Abort(cause *RankError) {
 func (e *HostEngine) Close() error {
 	err := e.t.Close() // ends calls in progress
 	e.closed.Do(func() {
-		e.closing.Store(true)
-		for e.call.Load() != 0 {
-			<-e.left
-		}
-		if e.unwatch != nil {
-			e.unwatch()
-		}
+		e.stay.end()
+		e.watched.forget()
 		e.out.close()
 		if e.can.Free != nil && !e.divided { // a Sub still has the memory
 			e.can.Free()
@@ -333,68 +238,75 @@ func (e *HostEngine) Close() error {
 	return err
 }
 
-// post sends bytes to a rank in the background.
-func (e *HostEngine) post(h *Header, to int, part int, parts ...[]byte) {
-	m := e.out.take()
-	m.to, m.h = to, *h
-	m.parts = append(m.parts[:0], parts...)
-	e.seal(m, part)
+// A stay is the time that a call spends in the engine. It lets Close wait for the
+// call: either Close sees the call, or the call sees that the engine is closing.
+type stay struct {
+	now     atomic.Uint64 // the call in progress, see inCall; 0 when there is none
+	closing atomic.Bool
+	left    chan struct{} // takes a value when a call is over and closing is set
 }
 
-// seal completes the header of an outgoing message and hands it over.
-func (e *HostEngine) seal(m *outgoing, part int) {
-	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
-	e.out.put(m)
+// Bits of stay.now, below the number of the call.
+const (
+	inCall   = 1 << iota
+	ofAll    // all ranks of the View make it, so that calls can be compared
+	callBits = iota
+)
+
+func (s *stay) enter(h *Header) {
+	call := h.Seq<<callBits | inCall
+	if h.OfAll() {
+		call |= ofAll
+	}
+	s.now.Store(call)
 }
 
-// expecting is the header of the messages that a call receives: that of those
-// it sends, which counts its parts apart.
-func (e *HostEngine) expecting(h *Header) *Header {
-	e.want = *h
-	return &e.want
-}
-
-// receive fills parts from a rank's next message.
-func (e *HostEngine) receive(h *Header, from int, part int, parts [][]byte) error {
-	cause := SlowToMove
-	if e.heard[from] != e.calls {
-		e.heard[from] = e.calls
-		if part == 0 || h.Call.Kind != KindBarrier { // in later rounds a rank waits for others first
-			cause = LateToCall
+func (s *stay) leave() {
+	s.now.Store(0)
+	if s.closing.Load() {
+		select {
+		case s.left <- struct{}{}:
+		default:
 		}
 	}
-	e.waits.expect(from, cause)
-	h.Part, h.Len = uint32(part), uint32(sum(parts))
-	if e.itself {
-		return e.t.Recv(context.Background(), from, h, parts)
-	}
-	began := e.waits.Begin(from, AsExpected)
-	err := e.t.Recv(context.Background(), from, h, parts)
-	e.waits.End(from, AsExpected, began)
-	return err
 }
 
-// record has the waits of calls noted in w.
-func (e *HostEngine) record(w *Waits) {
-	e.waits = w
-	if e.can.Tell != nil {
-		e.itself = e.can.Tell(w)
-	}
-	e.out.tell(w)
+// call is the number of the call in progress, if all ranks of the View make it.
+func (s *stay) call() (seq uint64, all bool) {
+	call := s.now.Load()
+	return call >> callBits, call&ofAll != 0
 }
 
-// room is n bytes of scratch memory, kept from call to call.
-func (e *HostEngine) room(n int) []byte {
-	if words := (n + 7) / 8; words > len(e.scratch) {
-		e.scratch = make([]uint64, words)
+// end waits for the call in progress, and refuses later ones.
+func (s *stay) end() {
+	s.closing.Store(true)
+	for s.now.Load() != 0 {
+		<-s.left
 	}
-	return bytesOf(e.scratch)[:n]
 }
 
-func sum(parts [][]byte) int {
-	n := 0
-	for _, p := range parts {
-		n += len(p)
+// watched is the context whose end is watched. A group gives the same context
+// again and again, and ends it during a call or when no other follows, so the
+// watch outlasts a call.
+type watched struct {
+	ctx  context.Context // nil before the first
+	done <-chan struct{} // of it
+	stop func() bool
+}
+
+// follow has the end of ctx do something, instead of that of the context before.
+func (w *watched) follow(ctx context.Context, do func()) {
+	if w.stop != nil {
+		w.stop()
 	}
-	return n
+	w.ctx, w.done = ctx, ctx.Done()
+	w.stop = context.AfterFunc(ctx, do)
+}
+
+// forget ends the watch.
+func (w *watched) forget() {
+	if w.stop != nil {
+		w.stop()
+	}
+	w.stop, w.ctx, w.done = nil, nil, nil
 }

@@ -13,10 +13,10 @@ type Operation struct {
 }
 
 // set makes it a call of all.
-func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector, counts []int) {
+func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector) {
 	o.Seq, o.Step, o.Part, o.Len = seq, step, 0, 0
 	o.Call.set(c)
 	o.Dst.set(dst)
 	o.Src.set(src)
-	o.Counts = counts
+	o.Counts = nil
 }

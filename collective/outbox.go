@@ -16,7 +16,8 @@ type outbox interface {
 	take() *outgoing
 	// put hands a filled slot over.
 	put(*outgoing)
-	// flush waits until nothing is on its way and returns the first failure.
+	// flush waits until nothing is on its way and returns the first failure. It
+	// follows at least one put.
 	flush() error
 	// tell says where to note waits for a peer to take a message.
 	tell(w *Waits)
@@ -35,16 +36,14 @@ func newOutbox(t Transport, p Poster) outbox {
 
 // posting leaves it to the transport when messages leave.
 type posting struct {
-	t      Poster
-	slot   outgoing
-	posted bool  // something since the last flush
-	err    error // the first failure since then
+	t    Poster
+	slot outgoing
+	err  error // the first failure since the last flush
 }
 
 func (o *posting) take() *outgoing { return &o.slot }
 
 func (o *posting) put(m *outgoing) {
-	o.posted = true
 	if o.err == nil {
 		o.err = o.t.Post(m.to, &m.h, m.parts)
 	}
@@ -52,14 +51,11 @@ func (o *posting) put(m *outgoing) {
 }
 
 func (o *posting) flush() error {
-	if !o.posted {
-		return nil
-	}
 	err := o.err
 	if err == nil {
 		err = o.t.Flush(context.Background())
 	}
-	o.posted, o.err = false, nil
+	o.err = nil
 	return err
 }
 
@@ -75,7 +71,6 @@ type mailer struct {
 	free  chan *outgoing
 	ready chan *outgoing
 	waits *Waits       // used by who takes and flushes
-	used  bool         // since the last flush; by the same
 	to    atomic.Int32 // the rank that is sent to, or was last
 	done  sync.WaitGroup
 
@@ -132,16 +127,9 @@ func (o *mailer) take() *outgoing {
 	return m
 }
 
-func (o *mailer) put(m *outgoing) {
-	o.used = true
-	o.ready <- m
-}
+func (o *mailer) put(m *outgoing) { o.ready <- m }
 
 func (o *mailer) flush() error {
-	if !o.used {
-		return nil
-	}
-	o.used = false
 	var slots [outboxSlots]*outgoing
 	for i := range slots {
 		slots[i] = o.take()

@@ -9,7 +9,7 @@ import (
 )
 
 // allReduce leaves in o.Dst, on every rank, the reduction of all ranks' o.Src.
-func (e *HostEngine) allReduce(o *Operation) error {
+func (e *executor) allReduce(o *Operation) error {
 	if e.situation.AlwaysShared() {
 		return e.sharedReduce(o)
 	}
@@ -37,9 +37,9 @@ func (e *HostEngine) allReduce(o *Operation) error {
 }
 
 // sharedReduce leaves all of it to the transport.
-func (e *HostEngine) sharedReduce(o *Operation) error {
+func (e *executor) sharedReduce(o *Operation) error {
 	o.share()
-	return e.can.Reduce.AllReduce(o)
+	return e.reduces.AllReduce(o)
 }
 
 // share makes it a call that is the transport's.
@@ -48,35 +48,27 @@ func (o *Operation) share() {
 	o.Part, o.Len = 0, uint32(min(int64(o.Src.Bytes()), math.MaxUint32))
 }
 
-// reducer is the transport if it does operations by itself, or nil.
-func (e *HostEngine) reducer() Reducer {
-	if e.situation.Force != 0 && e.situation.Force != schedule.Shared {
-		return nil
-	}
-	return e.can.Reduce
-}
-
 // ringReduce sends segments of chunks round the ring. What a rank sends in a
 // step is what it received in the step before, so a segment can leave as soon
 // as it was folded; up to ahead more of them leave than have come, so that the
 // link has something to carry meanwhile.
-func (e *HostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
+func (e *executor) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
 	want := e.expecting(h)
-	out := ringCursor{e: e, v: v, blocks: blocks}
-	in := ringCursor{e: e, v: v, blocks: blocks, receives: true}
+	out := ringCursor{rank: e.rank, segments: e.chunk(v, 0, blocks)}
+	in := ringCursor{rank: e.rank, segments: e.chunk(v, 0, blocks), receives: true}
 	out.begin(0)
 	in.begin(0)
-	own := out.segments // of the first step: they wait for nothing
+	own := out.most // of the first step: they wait for nothing
 	post := func(most int) {
-		for ; !out.done() && out.count < most; out.next() {
-			e.postSegment(h, up, out.count, v, out.chunk, out.k, blocks)
+		for ; !out.done() && out.passed < most; out.next() {
+			e.postSegment(h, up, out.passed, &out.segments, out.k)
 		}
 	}
 	for ; !in.done(); in.next() {
-		post(min(in.count+1+ahead, own+in.count))
-		e.in = segment(e.in[:0], v, in.chunk, in.k, blocks)
-		if err := e.take(want, v, down, in.count, in.fold()); err != nil {
+		post(min(in.passed+1+ahead, own+in.passed))
+		e.in = in.appendTo(e.in[:0], in.k)
+		if err := e.take(want, down, in.passed, in.fold()); err != nil {
 			return err
 		}
 		if in.step == e.size-2 && h.Call.Op == Mean { // the chunk is complete
@@ -85,23 +77,21 @@ func (e *HostEngine) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 			}
 		}
 	}
-	post(own + in.count)
+	post(own + in.passed)
 	return nil
 }
 
 // A ringCursor goes through the segments that a rank sends, or receives, in the
 // steps of a ring.
 type ringCursor struct {
-	e        *HostEngine
-	v        Vector
-	blocks   int
+	segments // of the step's chunk
+	rank     int
 	receives bool
 
-	step     int
-	chunk    schedule.Chunk
-	k        int // of the chunk's segments
-	segments int
-	count    int // segments that came before
+	step   int
+	k      int // of the segments
+	most   int // how many there are
+	passed int // segments that came before, of all steps
 }
 
 func (c *ringCursor) begin(step int) {
@@ -109,40 +99,38 @@ func (c *ringCursor) begin(step int) {
 	if c.done() {
 		return
 	}
-	s := schedule.RingStep(c.e.rank, c.e.size, step)
-	residue := s.Send
+	s := schedule.RingStep(c.rank, c.chunk.Size, step)
+	c.chunk.Residue = s.Send
 	if c.receives {
-		residue = s.Recv
+		c.chunk.Residue = s.Recv
 	}
-	c.chunk = c.e.chunk(c.v, residue)
-	c.segments = c.chunk.Segments(c.blocks)
+	c.most = c.count()
 }
 
 func (c *ringCursor) next() {
-	c.count++
-	if c.k++; c.k == c.segments {
+	c.passed++
+	if c.k++; c.k == c.most {
 		c.begin(c.step + 1)
 	}
 }
 
-func (c *ringCursor) done() bool { return c.step == schedule.RingSteps(c.e.size) }
+func (c *ringCursor) done() bool { return c.step == schedule.RingSteps(c.chunk.Size) }
 
 // fold reports whether what arrives is to be combined with what is there.
-func (c *ringCursor) fold() bool { return c.step < c.e.size-1 }
+func (c *ringCursor) fold() bool { return c.step < c.chunk.Size-1 }
 
 // take receives one segment into the places e.in, or folds it with what is
 // there.
-func (e *HostEngine) take(h *Header, v Vector, from, part int, combine bool) error {
+func (e *executor) take(h *Header, from, part int, combine bool) error {
 	if !combine {
-		return e.receive(h, from, part, e.in)
+		return e.receiveParts(h, from, part, e.in)
 	}
 	operand := e.room(sum(e.in))
-	e.whole[0] = operand
-	if err := e.receive(h, from, part, e.whole[:]); err != nil {
+	if err := e.receive(h, from, part, operand); err != nil {
 		return err
 	}
 	for _, place := range e.in {
-		foldBytes(v.dtype, h.Call.Op, place, operand[:len(place)], place)
+		foldBytes(h.Call.DType, h.Call.Op, place, operand[:len(place)], place)
 		operand = operand[len(place):]
 	}
 	return nil
@@ -150,7 +138,7 @@ func (e *HostEngine) take(h *Header, v Vector, from, part int, combine bool) err
 
 // knowReduce has every rank learn all vectors, by a one-shot or as Bruck says;
 // each folds them for itself, in ring order.
-func (e *HostEngine) knowReduce(h *Header, v Vector, m schedule.Method) error {
+func (e *executor) knowReduce(h *Header, v Vector, m schedule.Method) error {
 	mine := v.bytes()
 	all := e.room(e.size * len(mine))
 	operand := func(rank int) []byte { return all[rank*len(mine) : (rank+1)*len(mine)] }
@@ -158,7 +146,7 @@ func (e *HostEngine) knowReduce(h *Header, v Vector, m schedule.Method) error {
 	if err := e.know(h, m, operand); err != nil {
 		return err
 	}
-	e.foldRange(h, v, 0, v.n, operand, mine)
+	e.foldRange(h, v.arena, mine, operand)
 	return nil
 }
 
@@ -170,21 +158,6 @@ func scaleBytes(t DType, b []byte, size int) {
 	case Float64:
 		fold.Scale(elements[float64](b), 1/float64(size))
 	}
-}
-
-func (e *HostEngine) chunk(v Vector, residue int) schedule.Chunk {
-	return schedule.Chunk{Offset: v.arena, Len: v.n, Residue: residue, Size: e.size}
-}
-
-// segment appends the memory of the k-th segment of a chunk to parts.
-func segment(parts [][]byte, v Vector, c schedule.Chunk, k, blocks int) [][]byte {
-	width, mem := v.dtype.Size(), v.bytes()
-	first, last := c.Segment(k, blocks)
-	for b := first; b < last; b++ {
-		lo, hi := c.Block(b)
-		parts = append(parts, mem[lo*width:hi*width])
-	}
-	return parts
 }
 
 // foldBytes is fold.Into for memory of a type known at run time. NewGroup's

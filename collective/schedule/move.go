@@ -20,28 +20,27 @@ type Move struct {
 }
 
 // Moves appends to moves what a rank does, in this order, in an AllReduce of
-// count elements by a method of another order than ring order: Halving, Tree or
-// Hierarchical. hosts says for every rank which host it is on; equal numbers
-// are equal hosts. No message has more than segment elements. Other methods have
-// no moves.
+// count elements by the plan, if its method keeps another order than ring order:
+// Halving, Tree or Hierarchical. Other methods have no moves. hosts says for every
+// rank which host it is on; equal numbers are equal hosts.
 //
 // Sends need not have left when the next move is made, but they leave in their
 // order, and Outstanding of them may be on their way while the rank receives.
 // Then no rank waits for ever, even if a message is sent only when it is
 // received. A message can still be read from the vector until it has left: what
 // was sent is overwritten by nothing but what was made of it.
-func Moves(moves []Move, m Method, rank int, hosts []int, count, segment int) []Move {
+func (p Plan) Moves(moves []Move, rank int, hosts []int, count int) []Move {
 	size := len(hosts)
 	whole := extent{0, count}
-	c := course{moves: moves, segment: max(segment, 1)}
+	c := course{moves: moves, segment: max(p.Segment, 1)}
 	switch {
 	case size == 1:
 		c.finish(whole)
-	case m == Halving:
+	case p.Method == Halving:
 		c.halving(rank, size, whole)
-	case m == Tree:
+	case p.Method == Tree:
 		c.trees(rank, size, whole)
-	case m == Hierarchical:
+	case p.Method == Hierarchical:
 		c.hierarchy(rank, hosts, whole)
 	}
 	return c.moves

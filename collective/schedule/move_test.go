@@ -45,7 +45,7 @@ type machine struct {
 func start(t require.TestingT, m schedule.Method, hosts []int, count, segment int) *machine {
 	p := &machine{size: len(hosts), count: count, finished: make([]int, count)}
 	for r := range p.size {
-		moves := schedule.Moves(nil, m, r, hosts, count, segment)
+		moves := schedule.Plan{Method: m, Segment: segment}.Moves(nil, r, hosts, count)
 		for _, mv := range moves {
 			inside := 0 <= mv.Lo && mv.Lo <= mv.Hi && mv.Hi <= count
 			sound := mv.Act == schedule.Finish || mv.Hi-mv.Lo <= segment && mv.Peer != r
@@ -197,7 +197,7 @@ func TestMovesMoveTheLeast(t *testing.T) {
 	const count = 1 << 12
 	received := func(m schedule.Method, rank int, hosts []int, far bool) (elements int, from map[int]bool) {
 		from = map[int]bool{}
-		for _, mv := range schedule.Moves(nil, m, rank, hosts, count, 64) {
+		for _, mv := range (schedule.Plan{Method: m, Segment: 64}).Moves(nil, rank, hosts, count) {
 			if (mv.Act == schedule.Keep || mv.Act == schedule.Combine) && (!far || hosts[mv.Peer] != hosts[rank]) {
 				elements += mv.Hi - mv.Lo
 				from[mv.Peer] = true

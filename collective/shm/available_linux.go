@@ -64,25 +64,36 @@ func available(system fs.FS) uint64 {
 		controllers, at, _ := strings.Cut(line, ":")
 		switch controllers {
 		case "":
-			have = min(have, roomIn(system, "sys/fs/cgroup", at, "memory.max", "memory.current", "inactive_file"))
+			have = min(have, unified.room(system, at))
 		case "memory":
-			have = min(have, roomIn(system, "sys/fs/cgroup/memory", at, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"))
+			have = min(have, legacy.room(system, at))
 		}
 	}
 	return have
 }
 
-// roomIn is how many bytes a control group and those above it can still get:
-// unused up to their limits, or used for parts of files that the kernel drops
-// when it must. In a container, whose groups have other names outside, the limit
-// is that of the topmost.
-func roomIn(system fs.FS, mount, at, limit, usage, droppable string) uint64 {
+// A hierarchy is where the kernel tells of the memory of control groups.
+type hierarchy struct {
+	mount        string // of the hierarchy
+	limit, usage string // files of each group
+	droppable    string // in memory.stat: parts of files that the kernel drops when it must
+}
+
+var (
+	unified = hierarchy{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"}
+	legacy  = hierarchy{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
+)
+
+// room returns the bytes that a control group and those above it can still get:
+// unused up to their limits, or droppable. In a container, whose groups have other
+// names outside, the limit is that of the topmost.
+func (h *hierarchy) room(system fs.FS, at string) uint64 {
 	have := uint64(math.MaxUint64)
 	for at = path.Clean("/" + at); ; at = path.Dir(at) {
-		dir := path.Join(mount, at)
-		if most, err := number(system, path.Join(dir, limit)); err == nil {
-			used, _ := number(system, path.Join(dir, usage))
-			used -= min(used, statistic(system, path.Join(dir, "memory.stat"), droppable))
+		dir := path.Join(h.mount, at)
+		if most, err := number(system, path.Join(dir, h.limit)); err == nil {
+			used, _ := number(system, path.Join(dir, h.usage))
+			used -= min(used, statistic(system, path.Join(dir, "memory.stat"), h.droppable))
 			have = min(have, most-min(used, most))
 		}
 		if at == "/" {

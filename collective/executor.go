@@ -1,0 +1,69 @@
+package collective
+
+import (
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// An executor carries out all calls: those of a mover, and those that combine
+// operands.
+type executor struct {
+	mover
+	scratch  []uint64 // operands that arrive; aligned for every element type
+	chain    Chain
+	operands [][]byte // of what is being folded
+	moves    []schedule.Move
+	parts    []traffic // of a call that makes moves, by rank
+}
+
+// perform carries out one call.
+func (e *executor) perform(o *Operation) error {
+	switch h := &o.Header; h.Call.Kind {
+	case KindAllReduce:
+		return e.allReduce(o)
+	case KindBroadcast:
+		return e.broadcast(h, o.Dst)
+	case KindAllGather:
+		return e.allGather(o)
+	case KindBarrier:
+		return e.barrier(o)
+	case KindReduceScatter:
+		return e.reduceScatter(h, o.Dst, o.Src, o.Counts)
+	case KindReduce:
+		return e.reduce(h, o.Dst, o.Src)
+	case KindGather:
+		return e.gather(h, o.Dst, o.Src)
+	case KindScatter:
+		return e.scatter(h, o.Dst, o.Src)
+	case KindAllToAll:
+		return e.allToAll(h, o.Dst, o.Src, o.Counts)
+	case KindSend:
+		if int(h.Call.Root) == e.rank {
+			return e.exchange(o, nil)
+		}
+		return e.exchange(nil, o)
+	}
+	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
+}
+
+// shared carries out a call of o.share by the Reducer.
+func (e *executor) shared(o *Operation) error {
+	if o.Call.Kind == KindBarrier {
+		return e.reduces.Barrier(o)
+	}
+	return e.reduces.AllReduce(o)
+}
+
+// plan is how v is reduced over all ranks, the same on each.
+func (e *executor) plan(v Vector, op Op) schedule.Plan {
+	return e.situation.Plan(v.n, v.dtype.Size(), !widened(v.dtype, op))
+}
+
+// room is n bytes of scratch memory, kept from call to call.
+func (e *executor) room(n int) []byte {
+	if words := (n + 7) / 8; words > len(e.scratch) {
+		e.scratch = make([]uint64, words)
+	}
+	return bytesOf(e.scratch)[:n]
+}

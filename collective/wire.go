@@ -1,0 +1,100 @@
+package collective
+
+import "context"
+
+// A wire carries the messages of one engine's calls. It is used by the goroutine
+// of the call.
+type wire struct {
+	t          Transport
+	rank, size int
+	out        outbox
+	posted     bool // something since the last flush
+
+	want  Header    // of the message that is being received
+	in    [][]byte  // room for the parts of a message
+	whole [1][]byte // the part of a message that has one
+
+	waits *Waits                     // of the Group
+	told  func(w *Waits) (recv bool) // Abilities.Tell
+	noted bool                       // the transport notes the waits of Recv
+	calls uint64                     // performed
+	heard []uint64                   // the last call in which a rank was heard of, by rank
+}
+
+func newWire(v View, t Transport, can Abilities) wire {
+	return wire{t: t, rank: v.Self, size: v.Size(), out: newOutbox(t, can.Post), waits: new(Waits), told: can.Tell, heard: make([]uint64, v.Size())}
+}
+
+// record has the waits of calls noted in waits.
+func (w *wire) record(waits *Waits) {
+	w.waits = waits
+	if w.told != nil {
+		w.noted = w.told(waits)
+	}
+	w.out.tell(waits)
+}
+
+// post sends bytes to a rank in the background.
+func (w *wire) post(h *Header, to int, part int, parts ...[]byte) {
+	m := w.out.take()
+	m.to, m.h = to, *h
+	m.parts = append(m.parts[:0], parts...)
+	w.seal(m, part)
+}
+
+// seal completes the header of an outgoing message and hands it over.
+func (w *wire) seal(m *outgoing, part int) {
+	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
+	w.posted = true
+	w.out.put(m)
+}
+
+// flush waits until everything posted has left, and returns the first failure.
+func (w *wire) flush() error {
+	if !w.posted {
+		return nil
+	}
+	w.posted = false
+	return w.out.flush()
+}
+
+// expecting is the header of the messages that a call receives: that of those
+// it sends, which counts its parts apart.
+func (w *wire) expecting(h *Header) *Header {
+	w.want = *h
+	return &w.want
+}
+
+// receive fills b from a rank's next message.
+func (w *wire) receive(h *Header, from int, part int, b []byte) error {
+	w.whole[0] = b
+	return w.receiveParts(h, from, part, w.whole[:])
+}
+
+// receiveParts fills parts from a rank's next message.
+func (w *wire) receiveParts(h *Header, from int, part int, parts [][]byte) error {
+	cause := SlowToMove
+	if w.heard[from] != w.calls {
+		w.heard[from] = w.calls
+		if part == 0 || h.Call.Kind != KindBarrier { // in later rounds a rank waits for others first
+			cause = LateToCall
+		}
+	}
+	w.waits.expect(from, cause)
+	h.Part, h.Len = uint32(part), uint32(sum(parts))
+	if w.noted {
+		return w.t.Recv(context.Background(), from, h, parts)
+	}
+	began := w.waits.Begin(from, AsExpected)
+	err := w.t.Recv(context.Background(), from, h, parts)
+	w.waits.End(from, AsExpected, began)
+	return err
+}
+
+func sum(parts [][]byte) int {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	return n
+}

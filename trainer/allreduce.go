@@ -26,7 +26,8 @@ const hashEvery = 50
 // weight and loss are known only then. Either way the update comes after both.
 //
 // Parameters may be in device memory, if the group's engine reaches it. Then
-// gradients leave all at once, from the thread of the backend, and as they are.
+// gradients leave as they are, from the thread of the backend: in buckets with
+// SetSums, and otherwise all at once.
 type AllReduce struct {
 	group     *collective.Group // of Start
 	backend   nn.Backend
@@ -45,6 +46,7 @@ type AllReduce struct {
 	compressor  *compressor // nil: gradients leave as they are
 
 	probe *probe // nil: gradients are in host memory, where they are looked at
+	sums  Sums   // nil: gradients in device memory leave all at once
 }
 
 var (
@@ -77,6 +79,12 @@ func (a *AllReduce) Buckets(p *nn.Params) []int {
 // same, before Start.
 func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
 
+// SetSums has gradients in device memory leave in buckets while the backward pass
+// makes others, as those in host memory do. The device computes nothing of the next
+// step before the host has heard of this one; see Recording for that. All ranks do
+// it, before Start.
+func (a *AllReduce) SetSums(s Sums) { a.sums = s }
+
 // Open implements Streamer. Where all gradients make one bucket, nothing leaves
 // before Step.
 func (a *AllReduce) Open(ctx context.Context, p *nn.Params, s Step) (final func(lo int)) {
@@ -88,7 +96,13 @@ func (a *AllReduce) Open(ctx context.Context, p *nn.Params, s Step) (final func(
 }
 
 // Abandon implements Streamer.
-func (a *AllReduce) Abandon(cause error) { a.flight.land(cause) }
+func (a *AllReduce) Abandon(cause error) {
+	if a.probe != nil && a.flight.sent > 0 { // the other ranks' sums would wait for ever
+		a.group.Abort(cause)
+		_ = a.sums.Wait(a.flight.ctx) // until the device has let go; the cause says more
+	}
+	a.flight.land(cause)
+}
 
 func (a *AllReduce) begin(ctx context.Context, p *nn.Params, s Step) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.pace.patience(time.Now(), s.Late), collective.ErrLate)
@@ -119,16 +133,16 @@ func (a *AllReduce) notFinite(p *nn.Params, lo, hi int) int64 {
 	if a.probe == nil {
 		return notFinite(p, lo, hi)
 	}
-	if a.probe.finite(p.Grads.Slice(lo, hi)) {
-		return 0
-	}
-	return notFiniteIn(hostCopy(a.backend, p.Grads), p, lo, hi)
+	a.probe.look(lo, hi)
+	return a.probe.notFinite(p)
 }
 
 // send lets the buckets leave that are complete when gradients from lo on are.
 func (a *AllReduce) send(p *nn.Params, lo int) {
 	f := &a.flight
-	a.complete(p, lo)
+	if a.probe == nil {
+		a.complete(p, lo)
+	}
 	for ; f.sent < len(a.cuts) && a.cuts[f.sent] >= lo; f.sent++ {
 		if a.compressor != nil {
 			f.works = append(f.works, a.compressor.send(f.ctx, f.sent))
@@ -138,8 +152,21 @@ func (a *AllReduce) send(p *nn.Params, lo int) {
 		if f.sent > 0 {
 			to = a.cuts[f.sent-1]
 		}
+		if a.probe != nil {
+			a.sendAside(p.Grads, from, to)
+			continue
+		}
 		grads := collective.Of(p.Grads.Float32s()).Slice(from, to)
 		f.works = append(f.works, a.group.AllReduceAsync(f.ctx, grads, collective.Sum))
+	}
+}
+
+// sendAside lets a bucket of device memory leave. What is not finite in it is
+// looked for before others' gradients are mixed with it, and heard of later.
+func (a *AllReduce) sendAside(grads nn.Buffer, from, to int) {
+	a.probe.look(from, to)
+	if err := a.sums.Sum(grads.Slice(from, to)); a.flight.failed == nil {
+		a.flight.failed = err
 	}
 }
 
@@ -183,6 +210,9 @@ func (a *AllReduce) failure(err error) error {
 // gather exchanges words and gradients: on return p has the sum of all ranks'.
 func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 	f := &a.flight
+	if a.probe != nil && len(a.cuts) > 1 && !s.Undivided {
+		return a.gatherAside(p, s)
+	}
 	if err := a.backend.Sync(f.ctx); err != nil {
 		if f.ctx.Err() != nil {
 			err = context.Cause(f.ctx)
@@ -209,6 +239,33 @@ func (a *AllReduce) gather(p *nn.Params, s Step) (Report, error) {
 		}
 	}
 	report.Bytes, report.Buckets = 4*p.Grads.Len(), max(f.sent, 1)
+	report.Sent, report.Plain = a.sent(p, report.Buckets)
+	report.Exchange = time.Since(begin)
+	return report, a.checkSum(p, s)
+}
+
+// gatherAside is gather where a device adds up gradients that have left in buckets.
+// The words go first, since the host can name a rank that does not come, and the
+// device cannot.
+func (a *AllReduce) gatherAside(p *nn.Params, s Step) (Report, error) {
+	f := &a.flight
+	a.send(p, 0)
+	if f.failed != nil {
+		return Report{}, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index+1, f.failed)
+	}
+	f.bad = a.probe.notFinite(p)
+	begin := time.Now()
+	report, err := a.exchange(f.ctx, p, a.word(p, s))
+	if err != nil {
+		return report, err
+	}
+	if err := a.sums.Wait(f.ctx); err != nil {
+		return report, fmt.Errorf("trainer: summing the gradients of step %d: %w", s.Index+1, err)
+	}
+	if report.Weight == 0 {
+		return report, nil
+	}
+	report.Bytes, report.Buckets = 4*p.Grads.Len(), f.sent
 	report.Sent, report.Plain = a.sent(p, report.Buckets)
 	report.Exchange = time.Since(begin)
 	return report, a.checkSum(p, s)

@@ -40,18 +40,19 @@ func Buckets(p *nn.Params, bytes int) []int {
 // A flight is the buckets of one step on their way. They are carried in the
 // group's own goroutine.
 type flight struct {
-	open  bool
-	ctx   context.Context // of the step
-	end   context.CancelCauseFunc
-	sent  int // buckets
-	lo    int // gradients from here on have been looked at
-	bad   int64
-	works []*collective.Work
+	open   bool
+	ctx    context.Context // of the step
+	end    context.CancelCauseFunc
+	sent   int // buckets
+	lo     int // gradients from here on have been looked at
+	bad    int64
+	works  []*collective.Work
+	failed error // to send
 }
 
 // takeOff begins a flight.
 func (f *flight) takeOff(ctx context.Context, elements int) {
-	f.open, f.sent, f.lo, f.bad, f.works = true, 0, elements, 0, f.works[:0]
+	f.open, f.sent, f.lo, f.bad, f.works, f.failed = true, 0, elements, 0, f.works[:0], nil
 	f.ctx, f.end = context.WithCancelCause(ctx)
 }
 

@@ -16,16 +16,23 @@ func TestProbe(t *testing.T) {
 	defer b.Close()
 	const n = 2*nn.BlockSize + 3
 	v := b.Alloc(n)
-	p := newProbe(b, n)
-	require.True(t, p.finite(v))
+	p := newProbe(b, v, 2)
+	suspects := func() []span {
+		p.look(nn.BlockSize+1, n)
+		p.look(0, nn.BlockSize+1)
+		return p.suspects()
+	}
+	require.Empty(t, suspects())
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		for _, at := range []int{0, nn.BlockSize, n - 1} {
+		for at, block := range map[int]span{
+			0: {0, nn.BlockSize}, nn.BlockSize: {nn.BlockSize, nn.BlockSize + 1}, nn.BlockSize + 1: {nn.BlockSize + 1, 2*nn.BlockSize + 1}, n - 1: {2*nn.BlockSize + 1, n},
+		} {
 			v.Float32s()[at] = float32(bad)
-			require.False(t, p.finite(v), "%v at %d", bad, at)
+			require.Equal(t, []span{block}, suspects(), "%v at %d", bad, at)
 			v.Float32s()[at] = -3
 		}
 	}
-	require.True(t, p.finite(v))
+	require.Empty(t, suspects())
 }
 
 // A vector lies where the buffer does.

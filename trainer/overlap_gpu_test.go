@@ -3,6 +3,7 @@
 package trainer_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
 )
@@ -35,18 +38,24 @@ func TestRecordedOverlap(t *testing.T) {
 		for _, c := range []struct {
 			trainer.Recording
 			plain   bool
+			off     bool
 			buckets int
 		}{
 			{buckets: buckets},
 			{Recording: trainer.Recording{Steps: 4}, buckets: buckets},
 			{plain: true, buckets: buckets},
 			{Recording: trainer.Recording{Apart: true}, buckets: 1},
+			{off: true, buckets: buckets},
 		} {
 			overlapped := j
 			overlapped.bucket, overlapped.plain = everyParameter, c.plain
-			for r, o := range overlapped.onDevices(t, &c.Recording) {
+			recording := &c.Recording
+			if c.off {
+				recording = nil
+			}
+			for r, o := range overlapped.onDevices(t, recording) {
 				require.NoError(t, o.err)
-				require.Equal(t, want[0].values, o.values, "%d ranks, %v, plain %v", ranks, &c.Recording, c.plain)
+				require.Equal(t, want[0].values, o.values, "%d ranks, %v, plain %v", ranks, recording, c.plain)
 				for i, e := range want[r].steps {
 					require.Equal(t, e.Loss, o.steps[i].Loss, "step %d", i)
 				}
@@ -65,6 +74,78 @@ func TestRecordedOverlapOfMeans(t *testing.T) {
 		require.NoError(t, o.err)
 		require.Equal(t, want[0].values, o.values)
 	}
+}
+
+// What is not finite is found where gradients leave beside the backward pass, too,
+// on the rank and in the parameter where it was.
+func TestOverlapNotFinite(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.SGD{LearnRate: optim.Constant(1e30)}, change: func(rank int, c *trainer.Config) {
+		c.EvalEvery = 0
+	}}
+	want := j.onDevices(t, nil)
+	var bad *trainer.NotFiniteError
+	require.ErrorAs(t, want[0].err, &bad)
+	require.NotEmpty(t, bad.Parameter)
+	j.bucket = everyParameter
+	for _, o := range j.onDevices(t, nil) {
+		require.EqualError(t, o.err, want[0].err.Error())
+	}
+}
+
+// An interrupted model gives up when only some gradients are final.
+type interrupted struct {
+	nn.Model
+	steps int
+}
+
+var errInterrupted = errors.New("the batch is bad after all")
+
+func (m *interrupted) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
+	m.steps++
+	if m.steps < 3 {
+		return m.Model.Learn(p, b)
+	}
+	pass := *p
+	pass.Final = func(lo int) {
+		if lo > m.Params().Grads.Len()/2 {
+			p.Final(lo)
+		}
+	}
+	if _, _, err := m.Model.Learn(&pass, b); err != nil {
+		return nn.Buffer{}, 0, err
+	}
+	return nn.Buffer{}, 0, errInterrupted
+}
+
+// An abandoning strategy asks its group how it is after that.
+type abandoning struct {
+	*trainer.AllReduce
+	group func() error
+	after error
+}
+
+func (s *abandoning) Abandon(cause error) {
+	s.AllReduce.Abandon(cause)
+	s.after = s.group()
+}
+
+// A step that is given up while gradients are on the way ends on all ranks: the group
+// is broken, and none waits for gradients that never come.
+func TestOverlapAbandoned(t *testing.T) {
+	var gaveUp *abandoning
+	out := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.DefaultAdam(), bucket: everyParameter, change: func(rank int, c *trainer.Config) {
+		if rank == 1 {
+			c.Model = &interrupted{Model: c.Model}
+			g := groupOf(c)
+			gaveUp = &abandoning{AllReduce: c.Strategy.(*trainer.AllReduce), group: func() error { return g.Barrier(t.Context()) }}
+			c.Strategy = gaveUp
+		}
+	}}.onDevices(t, nil)
+	require.ErrorIs(t, out[1].err, errInterrupted)
+	require.ErrorIs(t, gaveUp.after, errInterrupted)
+	var who *collective.RankError
+	require.ErrorAs(t, out[0].err, &who)
+	require.Equal(t, 1, who.Rank)
 }
 
 // A drawing is a graph's nodes, by what they do, and who comes right after whom.

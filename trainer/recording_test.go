@@ -24,6 +24,8 @@ func (s byHost) Sum(grads nn.Buffer) error {
 
 func (byHost) Join() error { return nil }
 
+func (byHost) Wait(context.Context) error { return nil }
+
 // recorded makes a job that records its steps, of rows in the backend's memory.
 func (j job) recorded(steps int, apart bool) job {
 	change := j.change

@@ -66,12 +66,14 @@ func (a *AllReduce) prepare(p *nn.Params) error {
 		if a.compression.Form != Exact {
 			return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and they are packed in host memory", a.compression)
 		}
-		a.probe = newProbe(a.backend, p.Grads.Len())
 	}
 	a.state = optim.NewState(a.backend, p, a.optimizer)
 	a.cuts = []int{0}
-	if a.group.Size() > 1 && a.probe == nil {
+	if a.group.Size() > 1 && (a.sums != nil || !onDevice(p.Values)) {
 		a.cuts = cuts(p, a.bucket)
+	}
+	if onDevice(p.Values) {
+		a.probe = newProbe(a.backend, p.Grads, len(a.cuts))
 	}
 	if a.compression.Form != Exact {
 		a.compressor = newCompressor(a.compression, a.group, a.backend, p, a.cuts)

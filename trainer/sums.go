@@ -1,6 +1,10 @@
 package trainer
 
-import "github.com/ringtrain/ringtrain/nn"
+import (
+	"context"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
 
 // Sums adds up gradients over the ranks beside the backend's other work, as gpu's
 // Backend.Aside and Backend.Join do with calls of ncclgroup's Engine.Queued. All
@@ -12,6 +16,9 @@ type Sums interface {
 	Sum(grads nn.Buffer) error
 	// Join has all work that is queued later wait for the sums.
 	Join() error
+	// Wait waits for all work so far, sums too, or for ctx. It returns what the
+	// backend has failed with, or what has broken the sums.
+	Wait(ctx context.Context) error
 }
 
 // A sender lets the gradients of one backward pass leave in buckets, each as soon

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/ncclgroup"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 )
@@ -26,4 +28,17 @@ func (s gpuSums) Sum(grads nn.Buffer) error {
 func (s gpuSums) Join() error {
 	s.backend.Join()
 	return nil
+}
+
+// Wait implements trainer.Sums. It looks last whether the communicator is broken,
+// because that ends what the device does, too.
+func (s gpuSums) Wait(ctx context.Context) error {
+	err := s.backend.Sync(ctx)
+	if broken := s.engine.Err(); broken != nil {
+		return broken
+	}
+	if err != nil && errors.Is(context.Cause(ctx), collective.ErrLate) {
+		return ncclgroup.ErrStuck
+	}
+	return err
 }

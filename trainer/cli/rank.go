@@ -105,7 +105,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	defer release() // when all machines have written what they have
-	c, err := r.assemble(backend)
+	c, err := r.assemble(ctx, backend)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func ratio(plain, sent int) float64 {
 }
 
 // assemble makes everything that a training needs.
-func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
+func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config, error) {
 	s, self, size := r.settings, r.group.Rank(), r.group.Size()
 	layers, err := s.layers()
 	if err != nil {
@@ -166,6 +166,9 @@ func (r *rank) assemble(backend nn.Backend) (trainer.Config, error) {
 	}
 	strategy := trainer.NewAllReduce(backend, s.optimizer)
 	strategy.SetCompression(s.compress)
+	if r.gpu != nil && r.gpu.byNCCL() {
+		strategy.SetSums(gpuSums{r.gpu, ctx})
+	}
 	c := trainer.Config{
 		Groups: trainer.Only(r.group), Backend: backend, Model: r.model, Strategy: strategy,
 		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),

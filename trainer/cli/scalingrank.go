@@ -93,7 +93,7 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 	backend := cpu.New(cpu.Options{Shared: r.worker.Shared})
 	defer backend.Close()
 	made := &rank{settings: r.settings, group: r.group, set: set, events: r.worker.Events, stop: r.worker.Stop().Done()}
-	c, err := made.assemble(backend)
+	c, err := made.assemble(ctx, backend)
 	if err != nil {
 		return err
 	}

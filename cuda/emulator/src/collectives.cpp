@@ -78,6 +78,7 @@ void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int ty
 
 // meet puts n bytes into this rank's slot, waits for the others' and calls use.
 template <class F> bool meet(Comm& c, const Call& call, const char* from, size_t n, F use) {
+  if (c.stop) return false;  // an aborted rank says nothing to the others any more
   Segment& s = *c.segment;
   Member& me = s.members[c.rank];
   memcpy(me.slot, from, n);

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// AddrTowards is the address of this machine from which a host:port is
-// reached. Nothing is sent.
+// AddrTowards returns the address of this machine from which it reaches a
+// host:port. It sends nothing.
 func AddrTowards(hostport string) (netip.Addr, error) {
 	conn, err := net.Dial("udp", hostport)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("cluster: no way to %s: %w", hostport, err)
+		return netip.Addr{}, fmt.Errorf("cluster: no route to %s: %w", hostport, err)
 	}
 	defer conn.Close()
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-// LocalAddr is the address of this machine that host means: an IP address,
-// which is taken as it is, or a name. Of several addresses of a name it prefers
-// one that others reach.
+// LocalAddr returns the address of this machine that host means. An IP address is
+// returned unchanged. Of several addresses of a name, it prefers one that others
+// can reach.
 func LocalAddr(host string) (netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap(), nil
@@ -44,8 +44,8 @@ func LocalAddr(host string) (netip.Addr, error) {
 	return pickOwn(host, ips, own)
 }
 
-// pickOwn is the best of a name's addresses that is one of this machine's own. All
-// of 127.0.0.0/8 is.
+// pickOwn returns the best of a name's addresses that belongs to this machine, as
+// all of 127.0.0.0/8 does.
 func pickOwn(host string, ips, own []netip.Addr) (netip.Addr, error) {
 	best := netip.Addr{}
 	var all []string
@@ -58,13 +58,13 @@ func pickOwn(host string, ips, own []netip.Addr) (netip.Addr, error) {
 		}
 	}
 	if !best.IsValid() {
-		return best, fmt.Errorf("cluster: %s resolves to %s, which is no address of this machine", host, strings.Join(all, ", "))
+		return best, fmt.Errorf("cluster: %s resolves to %s, which is not an address of this machine", host, strings.Join(all, ", "))
 	}
 	return best, nil
 }
 
-// OwnAddr is an address of this machine that others may reach: private ones
-// come first, IPv4 before IPv6.
+// OwnAddr returns an address of this machine that others may reach. It prefers
+// private addresses, and IPv4 to IPv6.
 func OwnAddr() (netip.Addr, error) {
 	list, err := carriers()
 	if err != nil {
@@ -79,18 +79,18 @@ func OwnAddr() (netip.Addr, error) {
 				}
 			}
 		}
-		return netip.Addr{}, fmt.Errorf("cluster: this machine has no address but loopback: name one with a bind address")
+		return netip.Addr{}, fmt.Errorf("cluster: this machine has only loopback addresses; name another one with --bind (Config.Bind)")
 	}
 	return own[0], nil
 }
 
-// ownAddrs are the addresses of this machine that others may reach, best first.
+// ownAddrs returns the addresses of this machine that others may reach, best first.
 func ownAddrs() ([]netip.Addr, error) {
 	list, err := carriers()
 	return reachable(list), err
 }
 
-// reachable are the addresses of interfaces that others may reach, best first.
+// reachable returns the addresses of interfaces that others may reach, best first.
 func reachable(list []carrier) []netip.Addr {
 	var own []netip.Addr
 	for _, c := range list {
@@ -104,9 +104,9 @@ func reachable(list []carrier) []netip.Addr {
 	return own
 }
 
-// dataPlane says where the data plane of a process listens, and under which
-// addresses others try to reach it, best first: that of Bind, then every other
-// one of the machine, on one port. On loopback there is that one only.
+// dataPlane returns the address on which the data plane listens, and the addresses
+// that others try, best first: that of Bind, then all others of the machine, with
+// one port. If Bind is loopback, there is only that one.
 func (c *Config) dataPlane() (listen netip.Addr, advertise []netip.Addr, err error) {
 	bind := c.Bind.Addr().Unmap()
 	switch {
@@ -125,7 +125,7 @@ func (c *Config) dataPlane() (listen netip.Addr, advertise []netip.Addr, err err
 	return netip.Addr{}, append([]netip.Addr{bind}, own...), nil
 }
 
-// hostPort is what to listen on; the zero address is all of the machine's.
+// hostPort returns what to listen on. The zero address means all addresses.
 func hostPort(a netip.Addr) string {
 	if !a.IsValid() {
 		return ":0"
@@ -133,7 +133,7 @@ func hostPort(a netip.Addr) string {
 	return netip.AddrPortFrom(a, 0).String()
 }
 
-// suitability ranks addresses for use by other machines; 0 is of no use.
+// suitability ranks addresses for use by other machines. 0 means useless.
 func suitability(a netip.Addr) int {
 	switch {
 	case a.IsLoopback(), a.IsLinkLocalUnicast(), a.IsMulticast(), a.IsUnspecified():

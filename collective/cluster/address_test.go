@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of the addresses of a name counts the best one that is this machine's.
+// Of the addresses of a name, the best one of this machine is chosen.
 func TestPickOwn(t *testing.T) {
 	addrs := func(list ...string) (out []netip.Addr) {
 		for _, a := range list {
@@ -26,5 +26,5 @@ func TestPickOwn(t *testing.T) {
 		require.Equal(t, want, got.String())
 	}
 	_, err := pickOwn("node7", addrs("192.0.2.1", "::1"), own)
-	require.EqualError(t, err, "cluster: node7 resolves to 192.0.2.1, ::1, which is no address of this machine")
+	require.EqualError(t, err, "cluster: node7 resolves to 192.0.2.1, ::1, which is not an address of this machine")
 }

@@ -14,9 +14,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// Memory of Alloc is the same to the Group that was there before it, to Subs, to
-// the Group after a broken one, and beside ordinary memory of other ranks; and it
-// outlives them all.
+// Memory of Alloc works in a Group made before it, in Subs, in the Group after a
+// broken one, and together with ordinary memory of other ranks. It outlives them all.
 func TestAllocOutlivesGroups(t *testing.T) {
 	const n, size = 50_001, 3
 	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "a"}, size)
@@ -54,7 +53,7 @@ func TestAllocOutlivesGroups(t *testing.T) {
 		for _, s := range places(g.Rank()) {
 			reduce(ctx, g, s)
 		}
-		if g.Rank() == 0 { // the others give memory that is shared
+		if g.Rank() == 0 { // the others give shared memory
 			reduce(ctx, g, make([]int64, n))
 		} else {
 			reduce(ctx, g, after[g.Rank()])
@@ -74,7 +73,7 @@ func TestAllocOutlivesGroups(t *testing.T) {
 		reduce(ctx, sub, before[rank])
 		assert.NoError(t, sub.Close())
 		if subs.Done(); rank == 1 {
-			subs.Wait() // an Abort would break them off
+			subs.Wait() // an Abort would interrupt them
 			g.Abort(assert.AnError)
 		}
 		assert.Error(t, g.AllReduce(ctx, collective.Of(after[rank]), collective.Sum))
@@ -90,7 +89,7 @@ func TestAllocOutlivesGroups(t *testing.T) {
 	}
 }
 
-// What cannot be had is an error, and nothing else.
+// Memory that is not available is an error and has no other effect.
 func TestAllocRefuses(t *testing.T) {
 	node := start(t, cluster.Config{Cluster: t.Name()}, 1)[0]
 	for _, n := range []int{-1, math.MaxInt / 8, math.MaxInt} {

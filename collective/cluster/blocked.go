@@ -11,17 +11,17 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// A BlockedError says that members which gossip with each other cannot open the
-// connections that a Group takes: in which direction, and to which ports.
+// A BlockedError reports that members that gossip with each other cannot open the
+// connections of a Group, in which direction, and to which ports.
 type BlockedError struct {
 	Rank  int    // the other
 	Name  string // its name
-	In    bool   // it cannot reach this machine; else this machine cannot reach it
+	In    bool   // it cannot reach this machine; false: this machine cannot reach it
 	Addrs []netip.AddrPort
 	Err   error
 }
 
-// Error is one line with a way out.
+// Error returns one line that says what to do.
 func (e *BlockedError) Error() string {
 	addrs := make([]string, len(e.Addrs))
 	for i, a := range e.Addrs {
@@ -33,14 +33,14 @@ func (e *BlockedError) Error() string {
 		what = fmt.Sprintf("rank %d (%s) has not connected to this machine at %s", e.Rank, e.Name, at)
 	}
 	cause := strings.ReplaceAll(e.Err.Error(), "\n", "; ")
-	return fmt.Sprintf("%s, though gossip works: a firewall may block this TCP port in this direction, or the process has ended; let all TCP ports through between the machines (%s)", what, cause)
+	return fmt.Sprintf("%s, although gossip works: a firewall may block this TCP port in this direction, or the process has ended; let all TCP ports through between the machines (%s)", what, cause)
 }
 
-// Unwrap is what went wrong in connecting.
+// Unwrap returns the error of connecting.
 func (e *BlockedError) Unwrap() error { return e.Err }
 
-// blocked makes a BlockedError of an error of connecting the members of a View,
-// if it is one.
+// blocked turns an error of connecting the members of a View into a BlockedError, if
+// it is one.
 func blocked(v collective.View, err error) error {
 	var e *collective.RankError
 	if !errors.As(err, &e) || e.Phase != "connect" || errors.Is(err, tcp.ErrRefused) || e.Rank < 0 || e.Rank >= v.Size() {

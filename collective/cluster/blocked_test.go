@@ -11,10 +11,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
-// Where gossip gets through and the data plane does not, both sides say which
-// port it was and in which direction.
+// If gossip gets through and the data plane does not, both sides name the port and
+// the direction.
 func TestBlockedPorts(t *testing.T) {
-	holes := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")} // nobody is there
+	holes := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")} // documentation addresses, which do not answer
 	for name, at := range map[string]int{"of the lower rank": 0, "of the higher rank": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +37,7 @@ func TestBlockedPorts(t *testing.T) {
 					assert.Equal(t, 1-i, blocked.Rank)
 					assert.Equal(t, i == at, blocked.In)
 					assert.Equal(t, holes[0], blocked.Addrs[0].Addr())
-					assert.ErrorContains(t, err, blocked.Addrs[0].String()+" or "+blocked.Addrs[1].String()+", though gossip works: a firewall may block this TCP port in this direction")
+					assert.ErrorContains(t, err, blocked.Addrs[0].String()+" or "+blocked.Addrs[1].String()+", although gossip works: a firewall may block this TCP port in this direction")
 					assert.NotContains(t, err.Error(), "\n")
 				})
 			}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// ErrInterface is what errors.Is finds where the network interface that has this
-// machine's address is down, so that nobody can be reached.
+// ErrInterface is matched if the network interface with this machine's address is
+// down, so that no other machine can be reached.
 var ErrInterface = errors.New("network interface is down")
 
 // A carrier is one network interface of this machine.
@@ -19,7 +19,7 @@ type carrier struct {
 	addrs []netip.Addr
 }
 
-// carriers are all interfaces of this machine, up or not.
+// carriers returns all interfaces of this machine, up or down.
 func carriers() ([]carrier, error) {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -28,7 +28,7 @@ func carriers() ([]carrier, error) {
 	var all []carrier
 	for _, i := range list {
 		c := carrier{name: i.Name, up: i.Flags&net.FlagUp != 0}
-		addrs, _ := i.Addrs() // fails for an interface that is gone by now
+		addrs, _ := i.Addrs() // fails if the interface has disappeared
 		for _, a := range addrs {
 			if prefix, err := netip.ParsePrefix(a.String()); err == nil {
 				c.addrs = append(c.addrs, prefix.Addr().Unmap())
@@ -39,8 +39,8 @@ func carriers() ([]carrier, error) {
 	return all, nil
 }
 
-// carried is an ErrInterface if the only interfaces that have the address are
-// down. An address that none has may work all the same, as in 127.0.0.0/8.
+// carried returns ErrInterface if all interfaces that have the address are down. An
+// address that no interface has may still work, as in 127.0.0.0/8.
 func carried(at netip.Addr, by []carrier) error {
 	down := ""
 	for _, c := range by {
@@ -55,14 +55,14 @@ func carried(at netip.Addr, by []carrier) error {
 	if down == "" {
 		return nil
 	}
-	return fmt.Errorf("cluster: %w: %s, which has this machine's address %v: bring it up (ip link set %s up), or use another address (--bind)", ErrInterface, down, at, down)
+	return fmt.Errorf("cluster: %w: %s, with this machine's address %v: bring it up (ip link set %s up), or use another address (--bind)", ErrInterface, down, at, down)
 }
 
-// fit reports whether this machine's addresses can be reached at all.
+// fit returns an error if this machine's addresses cannot be reached at all.
 func (c *Config) fit() error {
 	list, err := carriers()
 	if err != nil {
-		return nil // what cannot be looked at is no obstacle
+		return nil // if we cannot check, assume that it works
 	}
 	return carried(c.Bind.Addr(), list)
 }

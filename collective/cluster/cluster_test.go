@@ -37,8 +37,7 @@ func deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// start makes the workers of one machine; all but the first join the first's
-// address.
+// start makes the workers of one machine. All except the first join the first.
 func start(t testing.TB, c cluster.Config, workers int) []*cluster.Node {
 	nodes := make([]*cluster.Node, workers)
 	c.LocalSize = workers
@@ -69,7 +68,7 @@ func groups(t testing.TB, nodes []*cluster.Node) []*collective.Group {
 	return out
 }
 
-// sumIs checks a sum over a group of n.
+// sumIs returns a check of a sum over a group of n.
 func sumIs(t *testing.T, n int) func(context.Context, *collective.Group) {
 	return func(ctx context.Context, g *collective.Group) {
 		one := []int64{1}
@@ -105,7 +104,7 @@ func TestTwoMachines(t *testing.T) {
 	})
 }
 
-// A Node knows what its Group's messages go through.
+// A Node knows what carries its Group's messages.
 func TestSharesMemory(t *testing.T) {
 	for transport, shared := range map[string]bool{cluster.TransportTCP: false, cluster.TransportSHM: true} {
 		if shared && runtime.GOOS != "linux" {
@@ -120,7 +119,7 @@ func TestSharesMemory(t *testing.T) {
 	}
 }
 
-// A rank that cannot share memory and must tells the others why it goes.
+// A rank that must share memory but cannot tells the others why it leaves.
 func TestMemoryThatMustBeShared(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is shared on Linux only")

@@ -18,78 +18,80 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// DefaultPort is where gossip listens when a bind address names no port and
-// several machines shall find each other.
+// DefaultPort is gossip's port on the first of several machines, if its bind address
+// names none.
 const DefaultPort = 7946
 
-// Config says who this process is and how it finds the others. The zero value
-// is a job of one process.
+// Config describes this process and how it finds the others. The zero value is a
+// job of one process.
 type Config struct {
-	Cluster string // jobs of different names do not see each other; "" is "ringtrain"
-	Nodes   int    // machines that the job waits for; 0 is this one alone, and then Join is a mistake unless LocalSize is over 1
+	Cluster string // separates jobs: those with different names ignore each other; "" means "ringtrain"
 
-	Node      string // the launcher of this machine's workers; "" draws one
-	Local     int    // which of its workers this is
-	LocalSize int    // how many workers it has; 0 is 1
+	// Nodes is the number of machines that the job waits for. 0 means this one alone;
+	// then Join is an error unless LocalSize is more than 1.
+	Nodes int
 
-	// Role is what this process does in the job: Worker, the zero value, or Server.
-	// Processes of both roles count in LocalSize and are ranks of the View, workers
-	// first; View.Ranks tells them apart. To observe a job, use Watch.
+	Node      string // names the launcher of this machine's workers; "" means a random name
+	Local     int    // index of this process among its workers
+	LocalSize int    // number of its workers; 0 means 1
+
+	// Role is Worker, the zero value, or Server. Processes of both roles count in
+	// LocalSize and are ranks of the View, workers first; View.Ranks returns either
+	// kind. To observe a job, use Watch.
 	Role collective.Role
 
-	// NodeRank is the place of this machine among those of the job. Ranks go from
-	// the machine with the lowest number to that with the highest, and by Node where
-	// these are the same. 0 is the first, or not to care.
+	// NodeRank orders the machines of the job: the machine with the lowest number gets
+	// the first ranks. Machines with equal numbers are ordered by Node.
 	NodeRank int
-	// Rank0 names the machine that shall have rank 0, whatever its NodeRank: its
-	// Node, or its host where Node is one of NodeName. One member that says so is
-	// enough. Group returns membership.ErrDiffer where it means no machine, or
-	// members name different ones.
+	// Rank0 names the machine of rank 0, whatever its NodeRank: its Node, or its host
+	// if Node is from NodeName. One member may decide for all. Group returns
+	// membership.ErrDiffer if no machine has the name, or members name different
+	// machines.
 	Rank0 string
 
-	Bind netip.AddrPort // where gossip listens; the zero value is 127.0.0.1, any port
-	Join []string       // host:port of processes of the job; none for the first
+	Bind netip.AddrPort // where gossip listens; the zero value means 127.0.0.1 and any port
+	Join []string       // host:port of processes of the job; empty for the first
 
-	// DataAddrs are the addresses of this machine under which the others reach
-	// it for all but gossip, best first. nil is every address of the machine,
-	// that of Bind first; and that alone where it is loopback.
+	// DataAddrs are the addresses at which others reach this machine for everything
+	// except gossip, best first. nil means that of Bind, then all others of the
+	// machine; or only that of Bind if it is loopback.
 	DataAddrs []netip.Addr
 
-	// MinSize is the least number of members that Regroup goes on with. It can
-	// only raise what a majority takes. All members have the same.
+	// MinSize is the minimum number of members with which Regroup continues. It counts
+	// only if it is more than a majority. It must be equal in all members.
 	MinSize int
-	// ConnectTime is how long the members of an agreed View get to connect, and
-	// so to call Group or Regroup when the others have; 0 is 30 s.
+	// ConnectTime bounds how long the members of an agreed View take to connect, and
+	// so how much later than the others one may call Group or Regroup. 0 means 30 s.
 	ConnectTime time.Duration
 
-	// Transport says how ranks of one host reach each other: TransportAuto, also
-	// if "", by memory that they share if they can; TransportTCP as others do, and
-	// then all of that host; TransportSHM by shared memory, or Group fails with
-	// shm.ErrNotShared.
+	// Transport chooses how ranks of one host exchange messages:
+	//
+	//   - TransportAuto, or "": over memory that they share, if they can.
+	//   - TransportTCP: over TCP. If one rank of a host says so, all of them use it.
+	//   - TransportSHM: over shared memory, or Group fails with shm.ErrNotShared.
 	Transport string
 
-	// Streams is over how many TCP connections large messages between two ranks
-	// are spread: 1 to tcp.MaxStreams; 0 is tcp.AutoStreams. All members have the
-	// same, or Group returns membership.ErrDiffer.
+	// Streams is the number of TCP connections for large messages between two ranks: 1
+	// to tcp.MaxStreams. 0 means tcp.AutoStreams. If members differ, Group returns
+	// membership.ErrDiffer.
 	Streams int
 
-	// Key secures everything: gossip, and all that the workers send each other.
-	// Without one, Bind is loopback, or Insecure says that whoever reaches it is
-	// trusted. KeyFile names the file that Key is read from when it is nil; a
-	// launcher passes that on, and never the Key.
+	// Key secures gossip and all messages between workers. Without a key, Bind must be
+	// loopback, or Insecure must be set, which trusts everybody who can reach Bind. If
+	// Key is nil, it is read from KeyFile. A launcher passes on KeyFile, never Key.
 	Key      *secret.Key
 	KeyFile  string
 	Insecure bool
 
-	// Engine builds the engine of each Group on base, as ncclgroup.New does. base
-	// belongs to it, also if it fails. ctx ends when the members' time to connect
-	// does. If Engine is nil, the Group gets base.
+	// Engine builds the engine of each Group on base, as ncclgroup.New does. It owns
+	// base, even if it fails. ctx ends after ConnectTime. If Engine is nil, the Group
+	// gets base.
 	Engine func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error)
 
 	Group    collective.Options       // for the Groups of the Node
-	Log      *slog.Logger             // nil is silent
-	Progress func(membership.Waiting) // told whom Group waits for; may be nil
-	// Answer answers what a Watcher asks; may be nil. See membership.Config.
+	Log      *slog.Logger             // may be nil
+	Progress func(membership.Waiting) // gets what Group waits for; may be nil
+	// Answer answers questions of Watchers; may be nil. See membership.Config.
 	Answer func(question []byte) []byte
 }
 
@@ -100,12 +102,11 @@ const (
 	TransportSHM  = "shm"
 )
 
-// ErrNoKey is what errors.Is finds where others shall reach this process, and
-// nothing says who they may be.
+// ErrNoKey is matched if other machines can reach this process, and there is neither
+// a key nor Insecure.
 var ErrNoKey = errors.New("no key")
 
-// complete fills in what the zero value stands for and says everything that is
-// wrong.
+// complete fills in defaults and reports all mistakes.
 func (c *Config) complete() error {
 	if c.Cluster == "" {
 		c.Cluster = "ringtrain"
@@ -131,7 +132,7 @@ func (c *Config) complete() error {
 		errs = append(errs, fmt.Errorf("transport %q: it must be %s, %s or %s", c.Transport, TransportAuto, TransportTCP, TransportSHM))
 	}
 	if c.Streams < 0 || c.Streams > tcp.MaxStreams {
-		errs = append(errs, fmt.Errorf("%d streams: it must be 1 to %d, or 0 to leave it open", c.Streams, tcp.MaxStreams))
+		errs = append(errs, fmt.Errorf("%d streams: it must be 1 to %d, or 0 for the default", c.Streams, tcp.MaxStreams))
 	}
 	if c.Local < 0 || c.Local >= c.LocalSize {
 		errs = append(errs, fmt.Errorf("worker %d of %d: Local counts from 0 to LocalSize-1", c.Local, c.LocalSize))
@@ -164,7 +165,7 @@ func (c *Config) complete() error {
 		c.Key = &key
 	}
 	if at := c.exposed(); c.Key == nil && !c.Insecure && at.IsValid() {
-		errs = append(errs, fmt.Errorf("%w: whoever reaches %v could join in and read along: make a key with ringtrain keygen, or say --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
+		errs = append(errs, fmt.Errorf("%w: anyone who reaches %v could join and read the traffic: make a key with ringtrain keygen, or give --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -172,7 +173,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// exposed is an address that other machines reach, if one is listened on.
+// exposed returns an address that we listen on and other machines can reach, or the
+// zero value.
 func (c *Config) exposed() netip.Addr {
 	for _, a := range append([]netip.Addr{c.Bind.Addr()}, c.DataAddrs...) {
 		if !a.IsLoopback() {
@@ -182,15 +184,16 @@ func (c *Config) exposed() netip.Addr {
 	return netip.Addr{}
 }
 
-// NodeName is a name for a launcher: the host's name and six hex digits that
-// tell two launchers of one host, or of hosts with one name, apart.
+// NodeName returns a name for a launcher: the host's name and six random hex digits,
+// so that two launchers of one host, or of hosts with one name, have different
+// names.
 func NodeName() string {
 	var id [3]byte
 	_, _ = rand.Read(id[:]) // never fails, see crypto/rand
 	return shortHostName() + "-" + hex.EncodeToString(id[:])
 }
 
-// shortHostName is the host's name without its domain, at most 63 bytes.
+// shortHostName returns the host's name without its domain, at most 63 bytes.
 func shortHostName() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-// Machines whose settings contradict each other are told at once, both of them.
+// If the settings of two machines contradict each other, both fail at once.
 func TestMachinesThatDiffer(t *testing.T) {
 	for name, test := range map[string]struct {
 		a, b       cluster.Config
@@ -42,7 +42,7 @@ func TestMachinesThatDiffer(t *testing.T) {
 	}
 }
 
-// The machine that the others join has rank 0, if they say so, or any other.
+// Rank 0 is on the machine that the others join, or on the one that Rank0 names.
 func TestWhereRank0Is(t *testing.T) {
 	for want, rank0 := range map[string]string{"z": "", "y": "y"} {
 		t.Run(want, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestWhereRank0Is(t *testing.T) {
 			c.Join, c.NodeRank = []string{nodes[0].Addr().String()}, 1
 			c.Node = "x"
 			nodes = append(nodes, start(t, c, 1)...)
-			c.Node, c.Rank0 = "y", rank0 // one that says so is enough
+			c.Node, c.Rank0 = "y", rank0 // one member decides for all
 			nodes = append(nodes, start(t, c, 1)...)
 			gs := groups(t, nodes)
 			for _, g := range gs {
@@ -64,7 +64,7 @@ func TestWhereRank0Is(t *testing.T) {
 	}
 }
 
-// One connection per pair and the default number are the same to all.
+// One connection per pair equals the default.
 func TestStreamsByDefault(t *testing.T) {
 	c := cluster.Config{Cluster: t.Name(), Nodes: 2, Node: "a"}
 	a := start(t, c, 1)

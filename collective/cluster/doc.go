@@ -1,6 +1,5 @@
-// Package cluster is the front door of the collective library: it finds the
-// other processes of a job, agrees with them on a View and makes the Group
-// that they talk in.
+// Package cluster is the entry point of the collective library. It finds the other
+// processes of a job, agrees with them on a View, and makes their Group.
 //
 //	node, err := cluster.Join(ctx, cluster.Config{Nodes: 2, Bind: bind, Join: seeds, KeyFile: "job.key"})
 //	...
@@ -9,22 +8,21 @@
 //	...
 //	err = collective.AllReduce(ctx, group, gradients, collective.Sum)
 //
-// When a rank is lost or a call fails otherwise, the Group is broken on every
-// rank. [Node.Regroup] makes the next, of those who are left:
+// If a rank is lost, or a call fails for another reason, the Group is broken on
+// every rank. [Node.Regroup] makes the next one, of the survivors:
 //
 //	group, err = node.Regroup(ctx, group)
 //
-// It takes a majority of the members of the last View (of two: both), so that a
-// network that is cut in two never leads to two jobs. Who is not of the majority
-// gets membership.ErrMinority, and who was left out membership.ErrExpelled.
+// This needs a majority of the members of the last View (of two: both), so a network
+// that splits in two never leads to two jobs. A process in the minority gets
+// membership.ErrMinority. One that was left out gets membership.ErrExpelled.
 //
-// The data plane listens on every address of the machine, unless Bind is
-// loopback. Others learn all of them and use the first that works, so there is
-// no interface to name.
+// The data plane listens on every address of the machine, unless Bind is loopback.
+// Others learn all addresses and use the first that works, so you need not name an
+// interface.
 //
-// A process that only looks on calls [Watch].
+// A process that only observes a job calls [Watch].
 //
-// A process that is one of several on its machine says so by Node, Local and
-// LocalSize; a launcher passes those on through the environment, see
-// [FromEnv].
+// If a machine runs several processes, Node, Local and LocalSize identify each of
+// them. A launcher passes them on in the environment; see [FromEnv].
 package cluster

@@ -10,11 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// The variables by which a launcher tells its workers who they are. NODE,
-// LOCAL_RANK and LOCAL_SIZE say which worker of which launcher this is; ROLE, NODES,
-// NODE_RANK, RANK0, JOIN, BIND, CLUSTER, KEY_FILE, INSECURE, DATA_ADDRS, MIN_SIZE,
-// TRANSPORT and STREAMS are the fields of Config of the same name. A key itself is
-// never in the environment.
+// The variables with which a launcher configures its workers. Each is a field of
+// Config; LOCAL_RANK is Local. The key itself is never in the environment.
 const (
 	EnvNode      = "RINGTRAIN_NODE"
 	EnvLocal     = "RINGTRAIN_LOCAL_RANK"
@@ -34,8 +31,8 @@ const (
 	EnvStreams   = "RINGTRAIN_STREAMS"
 )
 
-// FromEnv is the Config that a launcher passed on, see Config.Environ. ok is
-// false where there was no launcher.
+// FromEnv returns the Config that a launcher passed on with Config.Environ. ok is
+// false if there was no launcher.
 func FromEnv() (c Config, ok bool, err error) {
 	if c.Node = os.Getenv(EnvNode); c.Node == "" {
 		return c, false, nil
@@ -82,8 +79,8 @@ func FromEnv() (c Config, ok bool, err error) {
 	return c, true, nil
 }
 
-// Environ is the Config as variables, for a worker's environment. Key is not
-// among them: a worker reads KeyFile.
+// Environ returns the Config as variables for a worker's environment. They do not
+// include Key: a worker reads KeyFile.
 func (c Config) Environ() []string {
 	env := []string{
 		EnvNode + "=" + c.Node,
@@ -101,7 +98,7 @@ func (c Config) Environ() []string {
 		EnvTransport + "=" + c.Transport,
 		EnvStreams + "=" + strconv.Itoa(c.Streams),
 	}
-	bind := "" // said all the same, or the launcher's own variable would be inherited
+	bind := "" // set even if empty, so that the launcher's own variable is not inherited
 	if c.Bind.IsValid() {
 		bind = c.Bind.String()
 	}

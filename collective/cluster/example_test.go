@@ -48,7 +48,7 @@ func ExampleNode_Regroup() {
 		return
 	}
 	impatient, cancel := context.WithCancel(ctx)
-	cancel() // as if this rank gave up
+	cancel() // this rank gives up
 	for call := impatient; ; call = ctx {
 		sum := []int64{7}
 		if err = collective.AllReduce(call, group, sum, collective.Sum); err == nil {
@@ -57,7 +57,7 @@ func ExampleNode_Regroup() {
 		}
 		group, err = node.Regroup(ctx, group)
 		switch {
-		case errors.Is(err, membership.ErrExpelled): // the others have gone on
+		case errors.Is(err, membership.ErrExpelled): // the others continued
 			fmt.Println("nothing left to do:", err)
 			return
 		case err != nil: // membership.ErrMinority: too few are left

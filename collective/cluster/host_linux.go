@@ -7,8 +7,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// host is the place whose processes can share memory with this one: the boot
-// of the kernel and the network namespace. 0 where /proc does not tell.
+// host identifies the processes that can share memory with this one: those of the
+// same boot of the kernel and the same network namespace. 0 if /proc does not say.
 func host() collective.HostID {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -4,5 +4,5 @@ package cluster
 
 import "github.com/ringtrain/ringtrain/collective"
 
-// host is unknown: processes of this system share no memory.
+// host returns 0: processes of this system share no memory.
 func host() collective.HostID { return 0 }

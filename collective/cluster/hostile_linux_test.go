@@ -20,7 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// descriptors is what this process has open.
+// descriptors returns the number of descriptors that this process has open.
 func descriptors(t testing.TB) []string {
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func descriptors(t testing.TB) []string {
 	return open
 }
 
-// resident is the memory of this process, in bytes.
+// resident returns the memory of this process, in bytes.
 func resident(t testing.TB) int {
 	debug.FreeOSMemory()
 	b, err := os.ReadFile("/proc/self/statm")
@@ -45,7 +45,7 @@ func resident(t testing.TB) int {
 	return pages * os.Getpagesize()
 }
 
-// garbage is random bytes behind the beginning of something that makes sense.
+// garbage returns random bytes after a valid beginning.
 func garbage(r *rand.Rand, most int) []byte {
 	begins := []string{"", "", "RINGTRN\x00", "RINGTRN\x00\x02\x00\x00\x00", "\x16\x03\x01\x02\x00\x01", "\x00", "\x01", "\x06", "\x08", "\x0a\xff\xff\xff\xff", "\xf4\x07garbage"}
 	b := []byte(begins[r.IntN(len(begins))])
@@ -55,8 +55,8 @@ func garbage(r *rand.Rand, most int) []byte {
 	return b
 }
 
-// pester sends datagrams, and opens so many connections to every port of a job:
-// some send garbage, some nothing, some a byte now and then.
+// pester sends datagrams and opens many connections to every port of a job. Some
+// connections send garbage, some nothing, some a byte now and then.
 func pester(t *testing.T, gossip, data []netip.AddrPort, datagrams, connections int) {
 	r := rand.New(rand.NewPCG(1, 2))
 	udp, err := net.ListenUDP("udp", nil)
@@ -98,7 +98,7 @@ func pester(t *testing.T, gossip, data []netip.AddrPort, datagrams, connections 
 	}
 }
 
-// Whatever strangers send, a job goes on, gives right sums, takes little more
+// Whatever strangers send, a job continues, gives correct sums, takes little more
 // memory, and can still agree on the next View.
 func TestGarbageOnEveryPort(t *testing.T) {
 	datagrams, connections := 30_000, 1000
@@ -127,7 +127,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 							return
 						}
 						assert.Equal(t, []int64{3}, s)
-						if g.Rank() == 0 { // the others wait, and leave the cores to the strangers
+						if g.Rank() == 0 { // the others wait and leave the cores to the strangers
 							calls++
 							select {
 							case <-stop:
@@ -155,7 +155,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 	}
 }
 
-// Nothing is left open behind a Node, however its life went.
+// A Node leaves nothing open, however it ends.
 func TestNothingIsLeftOpen(t *testing.T) {
 	lives := 200
 	if !collectivetest.Thorough() {
@@ -173,7 +173,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			return n
 		}
 		first := join()
-		if i%4 >= 2 { // nobody else comes
+		if i%4 >= 2 { // no other member comes
 			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 			_, err := first.Group(ctx)
 			cancel()
@@ -192,7 +192,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			require.NoError(t, n.Close())
 		}
 	}
-	life(0) // what the runtime opens once
+	life(0) // the runtime opens some descriptors once
 	before := descriptors(t)
 	for i := range lives {
 		life(i)

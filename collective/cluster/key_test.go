@@ -26,13 +26,13 @@ func newKey(t testing.TB) *secret.Key {
 	return &k
 }
 
-// Two machines with one key make a group. A third with another key, or none,
-// gets nowhere, and they do not notice.
+// Two machines with one key make a group. A third with a different key, or none,
+// fails without disturbing them.
 func TestKey(t *testing.T) {
 	key := newKey(t)
 	path := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, secret.WriteFile(path, *key))
-	var said bytes.Buffer // read when all has ended
+	var said bytes.Buffer // read after everything has ended
 	base := cluster.Config{Cluster: t.Name(), Nodes: 2}
 	c := base
 	c.Node, c.Key = "a", key
@@ -68,7 +68,7 @@ func TestNoKey(t *testing.T) {
 	beyond := cluster.Config{Bind: netip.MustParseAddrPort("192.0.2.1:0")} // an address that no machine has
 	_, err := cluster.Join(deadline(t), beyond)
 	require.ErrorIs(t, err, cluster.ErrNoKey)
-	require.ErrorContains(t, err, "make a key with ringtrain keygen, or say --insecure")
+	require.ErrorContains(t, err, "make a key with ringtrain keygen, or give --insecure")
 	for _, allowed := range []cluster.Config{{Bind: beyond.Bind, Insecure: true}, {Bind: beyond.Bind, Key: newKey(t)}} {
 		_, err = cluster.Join(deadline(t), allowed)
 		require.Error(t, err, "the address")

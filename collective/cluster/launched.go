@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Launched is what a launcher that knows nothing of ringtrain told this process
-// about its job. See [FromLauncher].
+// Launched is what a general launcher, such as torchrun, told this process about its
+// job. See [FromLauncher].
 type Launched struct {
 	By   string // "torchrun", "Open MPI", "Slurm" or "MPICH"
-	Job  string // the same in all processes of the job, and in no other job
+	Job  string // equal in all processes of the job, and unique to it
 	Rank int    // of this process, counted over all machines
 	Size int    // processes of the job
 
@@ -21,19 +21,18 @@ type Launched struct {
 	NodeRank  int // rank of this machine
 	Nodes     int // machines of the job
 
-	Seed string // host:port where rank 0 gossips
+	Seed string // host:port of rank 0's gossip
 }
 
-// FromLauncher reads the variables that torchrun, Open MPI, Slurm's srun, and
-// MPICH (also Intel MPI) set for each process they start; getenv is os.Getenv.
-// It returns nil where there are none, and for a job of one process. The ranks
-// of one machine must be consecutive, which is what these launchers do unless
-// told otherwise.
+// FromLauncher reads the variables that torchrun, Open MPI, Slurm's srun, and MPICH
+// (and Intel MPI) set for each process that they start; getenv is os.Getenv. It
+// returns nil if there are none, and for a job of one process. The ranks of one
+// machine must be consecutive, as these launchers make them by default.
 //
-// Rank 0 gossips at MASTER_ADDR:MASTER_PORT. Without MASTER_PORT the port
-// follows from the launcher's name for the job. Without MASTER_ADDR the address
-// is loopback if all processes share a machine, and the first machine of the
-// step under Slurm; otherwise FromLauncher returns an error.
+// Rank 0 gossips at MASTER_ADDR:MASTER_PORT. Without MASTER_PORT, the port is
+// derived from the launcher's name for the job. Without MASTER_ADDR, the address is
+// loopback if all processes share a machine, and the first machine of the step under
+// Slurm. Otherwise FromLauncher returns an error.
 func FromLauncher(getenv func(string) string) (*Launched, error) {
 	for _, d := range dialects() {
 		l, err := d.read(environment(getenv))
@@ -47,8 +46,8 @@ func FromLauncher(getenv func(string) string) (*Launched, error) {
 	return nil, nil
 }
 
-// Config makes this process one of the job's, with Key, Engine and all that no
-// launcher knows left to the caller.
+// Config returns a Config for this process of the job. The caller sets Key, Engine
+// and everything else that the launcher does not know.
 func (l *Launched) Config() (Config, error) {
 	c := Config{
 		Cluster: "ringtrain-" + l.digest(), Node: l.node(), NodeRank: l.NodeRank,
@@ -65,8 +64,9 @@ func (l *Launched) Config() (Config, error) {
 	return c, err
 }
 
-// seat is where rank 0 gossips: at the address of Seed, if it is this
-// machine's. Some launchers give rank 0 a loopback address for its own machine.
+// seat returns where rank 0 gossips: at the address of Seed, which must be this
+// machine's. Some launchers give rank 0 a loopback address for its own machine; other
+// machines need another one.
 func (l *Launched) seat() (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(l.Seed)
 	if err != nil {
@@ -83,17 +83,17 @@ func (l *Launched) seat() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr, uint16(port)), err
 }
 
-// node names this machine: the same for all processes of the job on it, and not
-// the name of another machine.
+// node returns a name for this machine: equal in all processes of the job on it, and
+// different from those of other machines.
 func (l *Launched) node() string {
 	return fmt.Sprintf("%s-%s%02x", shortHostName(), l.digest()[:4], l.NodeRank)
 }
 
-// digest is eight hex digits for the job.
+// digest returns eight hex digits that identify the job.
 func (l *Launched) digest() string { return fmt.Sprintf("%08x", l.hash()) }
 
-// port is where rank 0 gossips if nothing says where: between 10000 and 29999,
-// below the ports that kernels hand out.
+// port returns rank 0's default gossip port: between 10000 and 29999, below the
+// ephemeral ports.
 func (l *Launched) port() int { return 10000 + int(l.hash()%20000) }
 
 func (l *Launched) hash() uint32 {

@@ -12,14 +12,14 @@ type vars map[string]string
 
 func (v vars) get(name string) string { return v[name] }
 
-// What torchrun 2.15, Open MPI 4.1, srun 22.05 and MPICH 4.0 set, cut to what matters.
+// The relevant variables of torchrun 2.15, Open MPI 4.1, srun 22.05 and MPICH 4.0.
 func TestFromLauncher(t *testing.T) {
 	torch := vars{"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2",
 		"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"}
 	for _, c := range []struct {
 		name string
 		vars vars
-		want cluster.Launched // but for Job
+		want cluster.Launched // except Job
 	}{
 		{"torchrun", torch, cluster.Launched{By: "torchrun", Rank: 3, Size: 4, Local: 1, LocalSize: 2, NodeRank: 1, Nodes: 2, Seed: "10.0.0.1:29500"}},
 		{"torchrun that listens itself", torch.with("TORCHELASTIC_USE_AGENT_STORE", "True"),
@@ -58,8 +58,8 @@ func (v vars) with(name, value string) vars {
 	return out
 }
 
-// Without a launcher, for one process, and in the script of a Slurm batch job,
-// which is no task of a step, everything is as if there were none.
+// Without a launcher, for one process, and in the script of a Slurm batch job, which
+// is not a task of a step, there is no Launched.
 func TestNoLauncher(t *testing.T) {
 	for _, v := range []vars{{}, {"RANK": "0", "WORLD_SIZE": "1"}, {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "1"}, {"MASTER_ADDR": "a"}} {
 		got, err := cluster.FromLauncher(v.get)
@@ -68,7 +68,7 @@ func TestNoLauncher(t *testing.T) {
 	}
 }
 
-// Variables that cannot be used are an error, which names them.
+// Unusable variables are an error that names them.
 func TestUnusableLauncher(t *testing.T) {
 	torch := vars{"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}
 	mpi := vars{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
@@ -82,7 +82,7 @@ func TestUnusableLauncher(t *testing.T) {
 		{torch.with("RANK", "x"), `RANK="x" is not a whole number`},
 		{torch.with("RANK", "4"), "ranks count from 0"},
 		{torch.with("RANK", "-1"), "RANK=-1 is less than 0"},
-		{torch.with("WORLD_SIZE", "5"), "every machine must have as many"},
+		{torch.with("WORLD_SIZE", "5"), "every machine must have the same number"},
 		{torch.with("LOCAL_RANK", "2"), "this machine has 2 processes"},
 		{torch.with("LOCAL_WORLD_SIZE", ""), "LOCAL_WORLD_SIZE is not set"},
 		{torch.with("MASTER_PORT", "99999"), "MASTER_PORT=99999 is too large"},
@@ -91,7 +91,7 @@ func TestUnusableLauncher(t *testing.T) {
 		{mpi, "mpirun --map-by slot"},
 		{mpi.with("OMPI_COMM_WORLD_RANK", "2"), "mpirun -x MASTER_ADDR"},
 		{slurm, "srun --distribution=block"},
-		{slurm.with("SLURM_STEP_TASKS_PER_NODE", "2(x"), "is no list of counts"},
+		{slurm.with("SLURM_STEP_TASKS_PER_NODE", "2(x"), "is not a list of counts"},
 		{slurm.with("SLURM_NODEID", "2"), "lists 2 machines"},
 		{slurm.with("SLURM_PROCID", "2").with("SLURM_STEP_NODELIST", ""), "set MASTER_ADDR"},
 	} {
@@ -101,8 +101,8 @@ func TestUnusableLauncher(t *testing.T) {
 	}
 }
 
-// All processes of a job agree on its name and on where rank 0 is; another job
-// of the same launcher has other ones.
+// All processes of a job agree on its name and on rank 0's address. Another job of
+// the same launcher has different ones.
 func TestLaunchedConfig(t *testing.T) {
 	of := func(job, rank string) cluster.Config {
 		v := vars{"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_NAMESPACE": job}

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A dialect is the variables in which a launcher tells a process its place.
+// A dialect has the variables with which a launcher tells a process its place.
 type dialect struct {
 	by               string
-	rank, size       string // set together; without them the launcher is not there
+	rank, size       string // set together by the launcher, and only by it
 	local, localSize string
 	node, nodes      string   // "" if the launcher does not say
 	sizes            string   // processes of each machine, in Slurm's notation; replaces localSize
@@ -21,8 +21,8 @@ type dialect struct {
 	consecutive      string   // how to get consecutive ranks on a machine
 }
 
-// dialects are the launchers known, those that start others' processes last: a
-// mpirun inside a Slurm job is Open MPI.
+// dialects returns the known launchers. Those that start other launchers come later:
+// an mpirun inside a Slurm job counts as Open MPI.
 func dialects() []dialect {
 	return []dialect{{
 		by: "torchrun", rank: "RANK", size: "WORLD_SIZE", local: "LOCAL_RANK", localSize: "LOCAL_WORLD_SIZE", node: "GROUP_RANK", nodes: "GROUP_WORLD_SIZE",
@@ -39,7 +39,7 @@ func dialects() []dialect {
 	}}
 }
 
-// environment looks a variable up; "" is one that is not set.
+// environment looks up a variable. It returns "" for one that is not set.
 type environment func(string) string
 
 // number reads a variable that must be a whole number of at least least.
@@ -57,7 +57,7 @@ func (env environment) number(name string, least int) (int, error) {
 	return n, nil
 }
 
-// read returns nil where the launcher's variables are not set.
+// read returns nil if the launcher's variables are not set.
 func (d dialect) read(env environment) (*Launched, error) {
 	if env(d.rank) == "" || env(d.size) == "" {
 		return nil, d.half(env)
@@ -84,8 +84,8 @@ func (d dialect) read(env environment) (*Launched, error) {
 	return l, err
 }
 
-// half is the error of a rank without a size or a size without a rank. Slurm's
-// batch scripts have a rank and no step: there it is no mistake.
+// half returns an error for a rank without a size, or a size without a rank. Slurm's
+// batch scripts have a rank and no step, so there it is no mistake.
 func (d dialect) half(env environment) error {
 	set, unset := d.rank, d.size
 	if env(set) == "" {
@@ -97,8 +97,8 @@ func (d dialect) half(env environment) error {
 	return fmt.Errorf("%s is set and %s is not: set both, or unset %s to train without a launcher", set, unset, set)
 }
 
-// machine fills in where on which machine the process is, and checks that ranks
-// run over one machine after the other, as ours do.
+// machine fills in the machine and the place on it, and checks that ranks are
+// numbered machine by machine, as ours are.
 func (d dialect) machine(env environment, l *Launched) error {
 	var err error
 	if l.Local, l.LocalSize, err = d.place(env); err != nil {
@@ -135,8 +135,8 @@ func (d dialect) machine(env environment, l *Launched) error {
 	return nil
 }
 
-// place reads the rank on the machine, and how many processes the machine has.
-// Launchers of one process for each machine set neither.
+// place reads the rank on the machine, and the number of its processes. Launchers of
+// one process per machine set neither.
 func (d dialect) place(env environment) (local, size int, err error) {
 	if env(d.local) == "" {
 		return 0, 1, nil
@@ -148,7 +148,7 @@ func (d dialect) place(env environment) (local, size int, err error) {
 	return local, size, err
 }
 
-// evenly fills in machine and machines where each has as many processes.
+// evenly fills in machine and machines if all have the same number of processes.
 func (d dialect) evenly(env environment, l *Launched) (err error) {
 	l.Nodes, l.NodeRank = l.Size/l.LocalSize, l.Rank/l.LocalSize
 	if d.node != "" && env(d.node) != "" {
@@ -157,14 +157,14 @@ func (d dialect) evenly(env environment, l *Launched) (err error) {
 		}
 	}
 	if l.Nodes*l.LocalSize != l.Size {
-		return fmt.Errorf("%d processes, %d of them here: every machine must have as many", l.Size, l.LocalSize)
+		return fmt.Errorf("%d processes, %d of them here: every machine must have the same number", l.Size, l.LocalSize)
 	}
 	return nil
 }
 
-// jobName is what tells this job from others on its machines: the launcher's
-// name for it, and where rank 0 is. If neither is set, all processes of the job
-// are on one machine and children of the launcher.
+// jobName identifies this job among others on its machines: by the launcher's name
+// for it, and rank 0's address. If neither is set, all processes of the job are
+// children of the launcher on one machine, whose process number identifies it.
 func (d dialect) jobName(env environment) string {
 	name := ""
 	for _, v := range append(d.job, "MASTER_ADDR", "MASTER_PORT") {
@@ -176,7 +176,7 @@ func (d dialect) jobName(env environment) string {
 	return name
 }
 
-// seed is where rank 0 gossips.
+// seed returns rank 0's gossip address.
 func (d dialect) seed(env environment, l *Launched) (string, error) {
 	host := "127.0.0.1"
 	switch {
@@ -188,7 +188,7 @@ func (d dialect) seed(env environment, l *Launched) (string, error) {
 			return "", fmt.Errorf("%s=%q names no machine; set MASTER_ADDR to the address of the machine of rank 0", d.hosts, env(d.hosts))
 		}
 	default:
-		return "", errors.New("it does not say where rank 0 is; set MASTER_ADDR to an address of the machine of rank 0 in all processes (mpirun -x MASTER_ADDR or -genv MASTER_ADDR)")
+		return "", errors.New("the launcher does not say where rank 0 is; set MASTER_ADDR to an address of the machine of rank 0 in all processes (mpirun -x MASTER_ADDR or -genv MASTER_ADDR)")
 	}
 	port := l.port()
 	if env("MASTER_PORT") != "" {
@@ -217,7 +217,7 @@ func taskCounts(text string) ([]int, error) {
 			repeat, err = strconv.Atoi(times)
 		}
 		if err != nil || n < 1 || repeat < 1 || repeat > maxNodes {
-			return nil, fmt.Errorf("%q is no list of counts", text)
+			return nil, fmt.Errorf("%q is not a list of counts", text)
 		}
 		for range repeat {
 			counts = append(counts, n)
@@ -226,7 +226,7 @@ func taskCounts(text string) ([]int, error) {
 	return counts, nil
 }
 
-// maxNodes bounds what a variable can make us count.
+// maxNodes bounds the machines that a variable can list.
 const maxNodes = 1 << 16
 
 // firstHost is the first name in Slurm's list of hosts: "a[03-07,9]b,c" begins

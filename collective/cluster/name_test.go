@@ -11,8 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// Who comes with the name of a member that lives is told so in words, and the
-// job goes on without it.
+// A process that takes the name of a live member gets an error that says so, and the
+// job continues without it.
 func TestNameTaken(t *testing.T) {
 	c := cluster.Config{Cluster: t.Name(), Node: "m"}
 	nodes := start(t, c, 2)

@@ -20,11 +20,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// connectTime bounds the connecting of a View's members once the View is
-// agreed, where the Config does not: all of them were alive a moment ago.
+// connectTime is the default of Config.ConnectTime. All members of a View were alive
+// when it was agreed.
 const connectTime = 30 * time.Second
 
-// A Node is this process as a member of a job.
+// A Node is this process as a member of a job. Only one of Group and Regroup may run
+// at a time.
 type Node struct {
 	arenas   shm.Arenas
 	config   Config
@@ -34,14 +35,14 @@ type Node struct {
 	agent    *membership.Agent
 
 	mu     sync.Mutex
-	group  *collective.Group // the newest; others are closed
-	shared bool              // by the members of this host, as far as group goes
+	group  *collective.Group // the newest; earlier ones are closed
+	shared bool              // group uses memory shared by the members of this host
 	closed bool
 }
 
-// Join opens this process's ports and begins to look for the others. It does
-// not wait for them; Group does. A port of Bind that is taken is
-// membership.ErrPortInUse, an interface that is down ErrInterface.
+// Join opens this process's ports and begins to look for the others, without waiting
+// for them; Group waits. The error matches membership.ErrPortInUse if the port of
+// Bind is in use, and ErrInterface if its interface is down.
 func Join(ctx context.Context, c Config) (*Node, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	return n, nil
 }
 
-// secure is who this process is to the others, and the key of the gossip.
+// secure returns this process's identity for the others, and the gossip key.
 func (n *Node) secure() (tcp.Identity, []byte, error) {
 	id := tcp.Identity{Cluster: n.config.Cluster, Name: n.member.Name, Nonce: n.member.Nonce}
 	key := n.config.Key
@@ -99,17 +100,19 @@ func (n *Node) secure() (tcp.Identity, []byte, error) {
 	return id, gossip, nil
 }
 
-// Addr is where this process gossips; others can name it in Config.Join.
+// Addr returns the gossip address of this process, for the Config.Join of others.
 func (n *Node) Addr() netip.AddrPort { return n.agent.Addr() }
 
-// Group waits until the expected members are there, agrees with them on a View
-// and connects with each. When ctx ends first, the error says for whom it was
-// still waiting: give it a deadline, as ringtrain's --join-timeout does. Where
-// waiting cannot help, it returns an error at once: membership.ErrDiffer,
-// membership.ErrKey or ErrInterface. Where members gossip and cannot connect, each
-// gets a *BlockedError within Config.ConnectTime. Once the Node has a Group, Group returns the newest, broken or
-// not: Regroup makes another. The Group ends with the Node at the latest. One of
-// Group and Regroup runs at a time.
+// Group waits until the expected members are present, agrees with them on a View and
+// connects to each. Once the Node has a Group, it returns the newest, broken or not;
+// Regroup makes another. Closing the Node closes the Group.
+//
+// Give ctx a deadline, as ringtrain's --join-timeout does. Errors:
+//
+//   - *membership.WaitError: ctx ended first. It says what was missing.
+//   - membership.ErrDiffer, membership.ErrKey, ErrInterface: waiting cannot help.
+//   - *BlockedError: the members gossip but cannot connect. Each of them gets it
+//     within Config.ConnectTime.
 func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
 	if g, err := n.newest(); g != nil || err != nil {
 		return g, err
@@ -127,7 +130,7 @@ func (n *Node) Group(ctx context.Context) (*collective.Group, error) {
 	return n.connect(ctx, view)
 }
 
-// newest is the Group that was made last, or nil.
+// newest returns the Group that was made last, or nil.
 func (n *Node) newest() (*collective.Group, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -174,29 +177,32 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	return g, nil
 }
 
-// SharesMemory reports whether the newest Group's messages between this process
-// and the other members of its host pass through memory that they share. If not,
-// they are sent over TCP, like those to other hosts.
+// SharesMemory reports whether this process and the other members of its host
+// exchange messages over shared memory in the newest Group. If not, they use TCP, as
+// between hosts.
 func (n *Node) SharesMemory() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.shared
 }
 
-// Alloc makes count elements of type t, all zero, that the other processes of
-// this host read and write in place during an AllReduce of them, or of a part of
-// them: where every rank gives such memory, nothing is copied. Groups that are
-// there and later ones use it alike. It begins at a page and stays until the
-// process ends, so it is for what is allocated once, as arenas of gradients are.
+// Alloc returns count elements of type t, all zero, that the other processes of this
+// host read and write in place during an AllReduce of them, or of a part of them. If
+// every rank gives such memory, nothing is copied.
+//
+// Existing and later Groups can use the memory. It starts at a page boundary and
+// stays until the process ends, so allocate it once, as for arenas of gradients. It
+// is an error if there is not enough. On systems where processes cannot share
+// memory, it is ordinary memory.
+//
 // Once a call has returned, even with an error, no other process writes to its
-// vector. After an error the contents of the vector are unspecified, and later
-// calls copy the memory until Regroup shares it again. Nobody uses it during
-// Regroup, which keeps its contents and its place.
-// No room for it is an error. Where processes share no memory it is ordinary.
+// vector. After an error the contents of the vector are unspecified, and later calls
+// copy the memory until Regroup shares it again. Do not use the memory during
+// Regroup, which keeps its contents and its address.
 func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	width := t.Size()
 	if width == 0 || count < 0 || count > math.MaxInt/width {
-		return collective.Vector{}, fmt.Errorf("cluster: Alloc of %d elements of %v: there is no such memory", count, t)
+		return collective.Vector{}, fmt.Errorf("cluster: Alloc of %d elements of %v: unknown type, or not a possible count", count, t)
 	}
 	b, err := n.arenas.Alloc(count * width)
 	if err != nil {
@@ -205,14 +211,14 @@ func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	return collective.OfBytes(b, t)
 }
 
-// Leave says goodbye to the others, so that they need not wonder, and closes
-// the Node.
+// Leave tells the others that this process leaves, so that they need not detect it,
+// and closes the Node.
 func (n *Node) Leave(ctx context.Context) error {
 	n.end()
 	return errors.Join(n.agent.Leave(ctx), n.Close())
 }
 
-// Close closes the Node's Group and ports. Closing twice is fine.
+// Close closes the Node's Group and ports. A second Close does nothing.
 func (n *Node) Close() error {
 	n.end()
 	n.gate.Close()
@@ -230,7 +236,7 @@ func (n *Node) end() {
 	n.dismiss()
 }
 
-// dismiss closes the Group, if there is one.
+// dismiss closes the Group, if any.
 func (n *Node) dismiss() {
 	n.mu.Lock()
 	g := n.group
@@ -241,7 +247,7 @@ func (n *Node) dismiss() {
 	}
 }
 
-// same is what all members have the same values of.
+// same returns the settings that must be equal in all members.
 func (c *Config) same() []membership.Setting {
 	return []membership.Setting{
 		{Name: "the wire format", Value: strconv.Itoa(tcp.Version)},
@@ -249,7 +255,7 @@ func (c *Config) same() []membership.Setting {
 	}
 }
 
-// nonce tells this life of the process from every other.
+// nonce returns a random number that identifies this start of the process.
 func nonce() uint64 {
 	var b [8]byte
 	for {

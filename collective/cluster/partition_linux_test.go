@@ -52,11 +52,11 @@ func newCable(t *testing.T) *cable {
 
 func (c *cable) addr(end int) netip.Addr { return netip.AddrFrom4([4]byte{10, 99, 7, byte(1 + end)}) }
 
-// set is "up" or "down".
+// set takes "up" or "down".
 func (c *cable) set(state string) { ip(c.t, "-n", c.names[0], "link", "set", "v", state) }
 
-// A job that is cut in two goes on where the majority is. When the network is
-// mended, gossip becomes whole by itself, and the others learn that they are out.
+// A job that is cut in two continues on the side of the majority. When the network is
+// repaired, gossip heals by itself, and the others learn that they are out.
 func TestPartitionHeals(t *testing.T) {
 	collectivetest.Slow(t)
 	wire := newCable(t)
@@ -79,7 +79,7 @@ func TestPartitionHeals(t *testing.T) {
 		p.expectGroup(1, ps)
 	}
 	for _, w := range watchers {
-		w.expect("sees 6 epoch 1") // the other watcher, too
+		w.expect("sees 6 epoch 1") // including the other watcher
 	}
 	begin := time.Now()
 	wire.set("down")
@@ -100,7 +100,7 @@ func TestPartitionHeals(t *testing.T) {
 		require.Contains(t, p.expect("end "), "expelled")
 	}
 	t.Logf("the minority knows after %v", time.Since(begin))
-	for !strings.HasSuffix(watchers[1].expect("sees "), " epoch 2") { // of how many: who was expelled leaves, perhaps before all are seen
+	for !strings.HasSuffix(watchers[1].expect("sees "), " epoch 2") { // of any number: expelled members may leave before all are seen
 	}
 	t.Logf("whole again after %v", time.Since(begin))
 	require.Less(t, time.Since(begin), 25*time.Second)

@@ -8,20 +8,19 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// Regroup makes the Group that comes after a broken one: of a higher epoch, with
-// those who are left in their order, or with all if nobody is gone and a call
-// was only cancelled or differed. Every member calls it. It closes the Node's
-// Group, whether broken or not; broken may also be a Sub of it, or nil where
-// Group or Regroup failed to make one.
+// Regroup makes the Group after a broken one. It has a higher epoch and the
+// survivors, in their order; or all members, if nobody is lost and a call was only
+// cancelled or differed. Every member must call it. It closes the Node's Group,
+// broken or not. broken may also be a Sub of that Group, or nil if Group or Regroup
+// failed to make one.
 //
-// Who is gone is said by the error that broke the Group, and otherwise found out
+// The error that broke the Group names the lost member. Otherwise Regroup finds it
 // within a second or two. A member that agrees to the next View but does not call
-// Regroup within Config.ConnectTime is named, and left out of the one after it.
-// Regroup goes on like that until ctx ends.
+// Regroup within Config.ConnectTime is logged, and left out of the View after that.
+// Regroup continues in this way until ctx ends.
 //
-// The error matches membership.ErrMinority if too few of the last View are left
-// to go on, and membership.ErrExpelled if the others have gone on without this
-// process.
+// The error matches membership.ErrMinority if too few members of the last View are
+// left, and membership.ErrExpelled if the others continued without this process.
 func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collective.Group, error) {
 	view, lost, err := n.leave(ctx, broken)
 	if err != nil {
@@ -36,12 +35,12 @@ func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collecti
 		if err == nil || ctx.Err() != nil || errors.Is(err, collective.ErrClosed) {
 			return g, err
 		}
-		n.config.Log.Warn("cannot connect to all of the view, trying without who is gone", "epoch", view.Epoch, "error", err)
+		n.config.Log.Warn("cannot connect to all members of the view; trying without the lost one", "epoch", view.Epoch, "error", err)
 		lost = gone(view, err)
 	}
 }
 
-// leave closes what there is, and says which View is over and who of it is gone.
+// leave closes the Group, and returns its View and the members that are gone.
 func (n *Node) leave(ctx context.Context, broken *collective.Group) (collective.View, []collective.Member, error) {
 	if _, err := n.newest(); err != nil {
 		return collective.View{}, nil, err
@@ -56,9 +55,9 @@ func (n *Node) leave(ctx context.Context, broken *collective.Group) (collective.
 	return broken.View(), gone(broken.View(), cause), nil
 }
 
-// gone are the members that an error says are not there any more. A rank that
-// cancelled or differed is there; one that has left its group may come back, and
-// one that refused a connection may hold a newer View.
+// gone returns the members that are lost, according to an error. A rank that
+// cancelled or made a different call is still there. One that left its group may come
+// back, and one that refused a connection may hold a newer View.
 func gone(v collective.View, cause error) []collective.Member {
 	var e *collective.RankError
 	if !errors.As(cause, &e) || e.Rank < 0 || e.Rank >= v.Size() || e.Rank == v.Self {

@@ -19,7 +19,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// A process is one worker of a job, seen from outside.
+// A process is one worker of a job, as seen from outside.
 type process struct {
 	*exec.Cmd
 	t      *testing.T
@@ -28,13 +28,13 @@ type process struct {
 	lines  chan string
 }
 
-// long is more than any step takes on a loaded machine.
+// long is more than any step needs on a loaded machine.
 const long = 40 * time.Second
 
 // spawn starts a worker.
 func spawn(t *testing.T, c cluster.Config) *process { return spawnAs(t, c, "1", os.Args[0]) }
 
-// spawnAs starts a worker of some kind by a command.
+// spawnAs starts a kind of worker with a command.
 func spawnAs(t *testing.T, c cluster.Config, kind string, command ...string) *process {
 	p := &process{Cmd: exec.Command(command[0], command[1:]...), t: t, name: fmt.Sprintf("%s/%d", c.Node, c.Local), lines: make(chan string, 1000)}
 	p.Env = append(os.Environ(), append(c.Environ(), envWorker+"="+kind)...)
@@ -62,9 +62,9 @@ func spawnAs(t *testing.T, c cluster.Config, kind string, command ...string) *pr
 	return p
 }
 
-// job starts the workers of one machine and returns when they have reduced. Each
-// joins all before it: were the one that all know killed at once, gossip would
-// not have introduced the others yet.
+// job starts the workers of one machine and returns after their first reduction.
+// Each joins all before it: if all joined the first and it were killed at once,
+// gossip would not have introduced the others yet.
 func job(t *testing.T, n int) []*process {
 	c := cluster.Config{Cluster: t.Name(), Node: "m", LocalSize: n}
 	var ps []*process
@@ -78,7 +78,7 @@ func job(t *testing.T, n int) []*process {
 	return ps
 }
 
-// expect reads lines until one begins with a text, and returns what follows.
+// expect reads lines until one begins with a text, and returns the rest of it.
 func (p *process) expect(begin string) string {
 	p.t.Helper()
 	var before []string
@@ -97,7 +97,7 @@ func (p *process) expect(begin string) string {
 	}
 }
 
-// expectGroup waits until right sums were seen with the members.
+// expectGroup waits until a group of these members had correct sums.
 func (p *process) expectGroup(epoch int, members []*process) {
 	p.t.Helper()
 	var names []string
@@ -113,7 +113,7 @@ func (p *process) order(what string) {
 	require.NoError(p.t, err)
 }
 
-// without is ps but for some.
+// without returns ps without some.
 func without(ps []*process, some ...*process) []*process {
 	return slices.DeleteFunc(slices.Clone(ps), func(p *process) bool { return slices.Contains(some, p) })
 }
@@ -165,7 +165,7 @@ func TestOneOfTwoIsNoMajority(t *testing.T) {
 	require.Contains(t, said, "1 of the 2 members of epoch 1 can be reached, 2 are needed; missing: m/0: repair the network or restart the job")
 }
 
-// A stopped process is left out, and learns so in words when it goes on.
+// A stopped process is left out, and gets an error that says so when it continues.
 func TestZombieIsExpelled(t *testing.T) {
 	collectivetest.Slow(t)
 	ps := job(t, 5)
@@ -197,7 +197,7 @@ func TestZombieIsExpelled(t *testing.T) {
 	}
 }
 
-// Who agrees to a View and never comes is left out of the one after it.
+// A member that agrees to a View and never connects is left out of the next one.
 func TestMuteMemberIsLeftOut(t *testing.T) {
 	ps := job(t, 4)
 	ps[2].order("mute")

@@ -11,8 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-// What another rank has told says the same port and direction as what this rank
-// finds for itself.
+// A report from another rank leads to the same port and direction as this rank's own
+// error.
 func TestBlockedReported(t *testing.T) {
 	at := [...]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:4000"), netip.MustParseAddrPort("10.0.0.2:5000")}
 	v := collective.View{Job: 1, Epoch: 1, Self: 1}
@@ -22,7 +22,7 @@ func TestBlockedReported(t *testing.T) {
 	absent := errors.Join(collective.ErrNotConnected, errors.New("--join-timeout has passed"))
 	for name, test := range map[string]struct {
 		rank int
-		told bool // by rank 0
+		told bool // reported by rank 0
 		err  error
 		in   bool
 		at   netip.AddrPort
@@ -47,7 +47,7 @@ func TestBlockedReported(t *testing.T) {
 	}
 }
 
-// Between the agreement and the connections nobody is said to owe an answer.
+// After the agreement and before the connections, nobody owes an answer.
 func TestProgressWhileConnecting(t *testing.T) {
 	var last membership.Waiting
 	n, err := Join(t.Context(), Config{Cluster: t.Name(), Node: "a", LocalSize: 1, Progress: func(w membership.Waiting) { last = w }})

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// modulePath is that of this library, in whatever program it is.
+// modulePath is the module path of this library.
 const modulePath = "github.com/ringtrain/ringtrain"
 
-// unreleased is the version of a build that is of no release.
+// unreleased is the version of a build that is not a release.
 const unreleased = "(devel)"
 
-// moduleVersion is the version of this library that the program was built with.
+// moduleVersion returns the version of this library in the running program.
 func moduleVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -29,9 +29,8 @@ func moduleVersion() string {
 	return unreleased
 }
 
-// release is a version without what depends on the repository that a program was
-// built in: two builds of one tree may carry different stamps, or none, and work
-// together all the same.
+// release removes everything that depends on the repository of a build. Two builds
+// of one tree may have different stamps, or none, and must still work together.
 func release(version string) string {
 	stamped := regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}$`)
 	if version == "" || strings.Contains(version, "+") || stamped.MatchString(version) {

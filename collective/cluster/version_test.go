@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Builds of one release work together, and so do all builds of none, whatever
-// the repository has stamped them with.
+// Builds of one release work together, and so do all builds without a release,
+// whatever stamps the repository gave them.
 func TestRelease(t *testing.T) {
 	for version, want := range map[string]string{
 		"v1.2.3": "v1.2.3", "v1.2.3-rc.1": "v1.2.3-rc.1", "": unreleased, unreleased: unreleased, "v1.2.3+dirty": unreleased,

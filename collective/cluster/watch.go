@@ -12,20 +12,20 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-// A Watcher looks on at a job: it sees who is there, and is in no View. Its
-// methods are safe for concurrent use.
+// A Watcher observes a job: it sees the members and is in no View. Its methods are
+// safe for concurrent use.
 type Watcher struct {
 	agent *membership.Agent
 	seeds []string
 }
 
-// A NobodyError says why it is of no use to wait for a job: each seed has refused
-// the connection, or has turned this process away.
+// A NobodyError reports that waiting for a job is useless: each seed refused the
+// connection or rejected this process.
 type NobodyError struct {
 	Seeds []membership.Seed
 }
 
-// Error is one line.
+// Error returns one line.
 func (e *NobodyError) Error() string {
 	var addrs, why []string
 	refused := true
@@ -38,9 +38,9 @@ func (e *NobodyError) Error() string {
 	return "nobody answered: " + strings.Join(why, "; ")
 }
 
-// Watch begins to look on at the job of c.Cluster. Of c it uses where to gossip
-// (Bind, Join), the key, Cluster, Node, Log and Progress. It waits for nobody: a
-// moment passes until Members has heard of the others.
+// Watch begins to observe the job of c.Cluster. It uses only Bind, Join, the key,
+// Cluster, Node, Log and Progress of c. It does not wait: Members hears of the others
+// a moment later.
 func Watch(ctx context.Context, c Config) (*Watcher, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -61,12 +61,11 @@ func Watch(ctx context.Context, c Config) (*Watcher, error) {
 	return &Watcher{agent: agent, seeds: c.Join}, nil
 }
 
-// meetTime is between two looks at whether somebody was seen.
+// meetTime is the interval between two checks of Meet.
 const meetTime = 20 * time.Millisecond
 
-// Meet waits until gossip sees a process of the job. It fails with a
-// *NobodyError at once where no seed can be joined, now or later, and with a
-// *membership.WaitError when ctx ends.
+// Meet waits until gossip sees a process of the job. It returns a *NobodyError at
+// once if no seed can ever be joined, and a *membership.WaitError when ctx ends.
 func (w *Watcher) Meet(ctx context.Context) error {
 	ticker := time.NewTicker(meetTime)
 	defer ticker.Stop()
@@ -84,7 +83,7 @@ func (w *Watcher) Meet(ctx context.Context) error {
 	return nil
 }
 
-// failures are the seeds that could not be joined when they were last tried.
+// failures returns the seeds that could not be joined at the last attempt.
 func (w *Watcher) failures() []membership.Seed {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -96,7 +95,7 @@ func (w *Watcher) failures() []membership.Seed {
 	return waited.Waiting.Seeds
 }
 
-// hopeless reports whether every seed has refused or rejected this process.
+// hopeless reports whether every seed refused or rejected this process.
 func hopeless(seeds []string, failures []membership.Seed) bool {
 	final := map[string]bool{}
 	for _, s := range failures {
@@ -105,8 +104,8 @@ func hopeless(seeds []string, failures []membership.Seed) bool {
 	return len(seeds) > 0 && !slices.ContainsFunc(seeds, func(addr string) bool { return !final[addr] })
 }
 
-// Members are the processes that gossip believes alive, in the order of ranks,
-// in a View or not. This one is not among them; other watchers are.
+// Members returns the processes that gossip believes alive, in or out of a View, in
+// rank order. They include other Watchers, but not this one.
 func (w *Watcher) Members() []collective.Member {
 	self := w.agent.Member()
 	return slices.DeleteFunc(w.agent.Seen(), func(m collective.Member) bool {
@@ -114,25 +113,25 @@ func (w *Watcher) Members() []collective.Member {
 	})
 }
 
-// View is the newest View that the members hold, with Self -1; it may be a
-// second behind. It waits until there is one; when ctx ends first, the error is
-// a *membership.WaitError.
+// View returns the newest View that the members hold, with Self -1. It may be a
+// second behind. View waits until there is one; if ctx ends first, the error is a
+// *membership.WaitError.
 func (w *Watcher) View(ctx context.Context) (collective.View, error) { return w.agent.View(ctx) }
 
-// Ask asks a process of the job, which answers by its Config.Answer, and waits
-// until ctx ends: one that is stopped, gone, or has no Answer says nothing. See
-// [membership.Agent.Ask].
+// Ask sends a question to a process of the job, whose Config.Answer answers, and
+// waits. A process that is stopped, gone, or has no Answer does not reply; then Ask
+// waits until ctx ends. See [membership.Agent.Ask].
 func (w *Watcher) Ask(ctx context.Context, whom collective.Member, question []byte) ([]byte, error) {
 	return w.agent.Ask(ctx, whom, question)
 }
 
-// farewell bounds how long a Watcher takes to say goodbye.
+// farewell bounds how long Close takes to tell the others.
 const farewell = 500 * time.Millisecond
 
-// Close ends the looking on, within half a second. Closing twice is fine.
+// Close ends the observation, within half a second. A second Close does nothing.
 func (w *Watcher) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
-	_ = w.agent.Leave(ctx) // who does not hear of it finds out
+	_ = w.agent.Leave(ctx) // processes that miss it detect it
 	return w.agent.Close()
 }

@@ -37,7 +37,7 @@ func TestWatch(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// Where nobody listens nobody is waited for.
+// Meet does not wait if nobody listens.
 func TestMeet(t *testing.T) {
 	watch := func(seeds ...string) *cluster.Watcher {
 		w, err := cluster.Watch(deadline(t), cluster.Config{Cluster: t.Name(), Join: seeds})
@@ -50,12 +50,12 @@ func TestMeet(t *testing.T) {
 	free := l.Addr().String()
 	require.NoError(t, l.Close())
 	nobody := watch(free, "localhost"+free[len("127.0.0.1"):])
-	err = nobody.Meet(deadline(t)) // which ends with the test
+	err = nobody.Meet(deadline(t)) // the context ends with the test
 	var none *cluster.NobodyError
 	require.ErrorAs(t, err, &none)
 	require.ErrorContains(t, err, "nobody listens at "+free)
 
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // as a stopped process: the kernel answers
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // like a stopped process: the kernel accepts
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, silent.Close()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -97,14 +97,14 @@ func TestRegroupOfAWholeGroup(t *testing.T) {
 		require.Same(t, g, again)
 		require.ErrorIs(t, gs[i].Barrier(deadline(t)), collective.ErrClosed)
 	}
-	next = regroup(t, nodes, make([]*collective.Group, 3)) // nil is the newest
+	next = regroup(t, nodes, make([]*collective.Group, 3)) // nil means the newest
 	collectivetest.Run(t, next, sumIs(t, 3))
 	require.NoError(t, nodes[0].Leave(deadline(t)))
 	_, err := nodes[0].Regroup(deadline(t), next[0])
 	require.ErrorIs(t, err, collective.ErrClosed)
 }
 
-// Who left in order is not waited for.
+// Nobody waits for a member that left in order.
 func TestRegroupAfterLeave(t *testing.T) {
 	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "a"}, 4)
 	gs := groups(t, nodes)

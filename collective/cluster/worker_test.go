@@ -15,15 +15,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-// The test binary is also the processes of its jobs: with this variable set it
-// is a worker, of the place that its other variables say. A "stubborn" one calls
-// Regroup again when it is in the minority, and one that "watches" says whom it
-// sees.
+// The test binary also serves as the processes of its jobs: with this variable set
+// it is a worker, whose place its other variables say. A "stubborn" one calls Regroup
+// again in the minority. One that "watches" reports the processes that it sees.
 const envWorker = "CLUSTER_TEST_WORKER"
 
-// worker reduces without end and regroups when something breaks. It says what
-// happens, a line each, and takes orders: "cancel" makes it cancel a call, "mute"
-// hang instead of calling Regroup, "quit" end.
+// worker reduces until told to stop and regroups when something breaks. It prints a
+// line for each event and takes orders: on "cancel" it cancels a call, on "mute" it
+// hangs instead of calling Regroup, on "quit" it ends.
 func worker() int {
 	c, _, err := cluster.FromEnv()
 	if err != nil {
@@ -53,7 +52,7 @@ func worker() int {
 	return 0
 }
 
-// watcher says how many it sees, and what View they hold, until its input ends.
+// watcher prints how many processes it sees and their View, until its input ends.
 func watcher(c cluster.Config) int {
 	ctx, quit := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer quit()
@@ -131,7 +130,7 @@ func (w *laborer) work(ctx context.Context) error {
 	return err
 }
 
-// reduce checks sums until one fails, and says so once they are right.
+// reduce checks sums until one fails. It prints a line after the first correct one.
 func (w *laborer) reduce(ctx context.Context, g *collective.Group) error {
 	s := make([]int64, 1<<16)
 	for first := true; ; first = false {

@@ -10,50 +10,68 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// loop is a Train in progress.
+// loop is a Train in progress: steps, and what happens between them.
 type loop struct {
 	Config
 	params *nn.Params
 	place  Place
-	micro  *micro
 	begin  time.Time
 	result Result
-	tested bool // the values were evaluated as they are
-	saved  int  // steps of the last snapshot
+	tested bool // the current values have been evaluated
+	saved  int  // steps done at the last snapshot
 }
 
-func newLoop(c Config, p *nn.Params, at Place) *loop {
-	return &loop{Config: c, params: p, place: at, micro: newMicro(c, p), saved: at.Step, result: Result{Steps: at.Step}}
+// A stepper makes the steps of a loop: plain computes them one by one, recorder
+// launches recordings of them.
+type stepper interface {
+	// advance makes at least one step from first on, and none from limit on, and
+	// returns how many steps are now begun. All of them are done if that is limit or
+	// if training stops; otherwise the device may still be at work.
+	advance(ctx context.Context, first, limit int) (begun int, stopped bool, err error)
 }
 
 func (l *loop) run(ctx context.Context) error {
-	if l.Recording != nil {
-		r, err := newRecorder(l)
-		if err != nil {
-			return err
-		}
-		return r.run(ctx)
+	steps, err := l.stepper()
+	if err != nil {
+		return err
 	}
 	stopped := false
-	for step := l.place.Step; step < l.Steps && !stopped; step++ {
-		report, err := l.step(ctx, step)
-		if err != nil {
+	for step := l.place.Step; step < l.Steps && !stopped; {
+		if step, stopped, err = steps.advance(ctx, step, l.pause(step)); err != nil {
 			return err
 		}
-		stopped = report.Stop
 		l.tested = false
-		if l.evaluates(step + 1) {
+		if l.evaluates(step) {
 			if err := l.evaluate(ctx); err != nil {
 				return err
 			}
 		}
-		if l.due(step+1) && !stopped && step+1 < l.Steps {
+		if l.due(step) && !stopped && step < l.Steps {
 			if err := l.save(ctx, false); err != nil {
 				return err
 			}
 		}
 	}
 	return l.end(ctx, stopped)
+}
+
+func (l *loop) stepper() (stepper, error) {
+	if l.Recording != nil {
+		return newRecorder(l)
+	}
+	return &plain{loop: l, micro: newMicro(l.Config, l.params)}, nil
+}
+
+// pause returns after how many steps, more than begun, the loop next evaluates,
+// saves or ends.
+func (l *loop) pause(begun int) int {
+	steps := l.Steps
+	for _, every := range []int{l.EvalEvery, l.SaveEvery} {
+		if every > 0 {
+			steps = min(steps, (begun/every+1)*every)
+		}
+	}
+	return steps
 }
 
 // end is what comes after the last step.
@@ -77,24 +95,6 @@ func (l *loop) end(ctx context.Context, stopped bool) error {
 		return errors.Join(ErrStopped, err)
 	}
 	return err
-}
-
-func (l *loop) step(ctx context.Context, step int) (Report, error) {
-	begin := time.Now()
-	s, err := l.learn(ctx, Step{Index: step, Late: l.due(step), Stop: l.wishesToStop(), Undivided: l.Accumulate || l.Reduce == ReduceSum})
-	if err != nil {
-		return Report{}, err
-	}
-	compute := time.Since(begin)
-	report, err := l.Strategy.Step(ctx, l.params, s)
-	if err != nil {
-		return report, err
-	}
-	l.count(step, report)
-	if l.Observer != nil {
-		l.Observer.Stepped(StepEvent{Report: report, Step: step + 1, Compute: compute, Elapsed: time.Since(l.begin)})
-	}
-	return report, nil
 }
 
 // count adds a step to the result.

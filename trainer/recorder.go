@@ -13,7 +13,7 @@ import (
 // enough that the device always has work.
 const ahead = 1
 
-// A recorder is a loop whose steps are recorded.
+// A recorder is a stepper whose steps are recorded and repeated.
 type recorder struct {
 	*loop
 	strategy Recordable
@@ -60,59 +60,32 @@ func newRecorder(l *loop) (*recorder, error) {
 		Hyper:  func(step int) [nn.HyperLen]float32 { h, _ := r.strategy.Hyper(step); return h },
 		Keep:   max(nn.DefaultKeep, (ahead+3)*r.each),
 	})
+	r.pacer.Zero(r.params.Grads) // from now on updates do
 	return r, nil
 }
 
-// run is that of the loop.
-func (r *recorder) run(ctx context.Context) error {
-	r.pacer.Zero(r.params.Grads) // from then on updates do it
-	stopped := false
-	for step := r.place.Step; step < r.Steps && !stopped; {
-		l := r.leg(step)
-		if err := r.launch(ctx, l); err != nil {
-			return fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)
-		}
-		step += l.steps
-		room := ahead
-		if r.pauses(step) {
-			room = 0
-		}
-		stop, err := r.settle(ctx, room)
-		if err != nil {
-			return err
-		}
-		if stopped = stop; stopped {
-			if _, err := r.settle(ctx, 0); err != nil {
-				return err
-			}
-		}
-		r.tested = false
-		if r.evaluates(step) {
-			if err := r.evaluate(ctx); err != nil {
-				return err
-			}
-		}
-		if r.due(step) && !stopped && step < r.Steps {
-			if err := r.save(ctx, false); err != nil {
-				return err
-			}
-		}
+// advance is part of stepper: it queues one launch, and leaves at most ahead
+// launches unfinished.
+func (r *recorder) advance(ctx context.Context, first, limit int) (begun int, stopped bool, err error) {
+	l := r.leg(first, limit)
+	if err := r.launch(ctx, l); err != nil {
+		return first, false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)
 	}
-	return r.end(ctx, stopped)
+	begun = first + l.steps
+	room := ahead
+	if begun == limit {
+		room = 0
+	}
+	if stopped, err = r.settle(ctx, room); stopped && err == nil {
+		_, err = r.settle(ctx, 0)
+	}
+	return begun, stopped, err
 }
 
-// pauses reports whether there is something to do after so many steps.
-func (r *recorder) pauses(steps int) bool {
-	return steps == r.Steps || r.evaluates(steps) || r.due(steps)
-}
-
-// leg is the next launch: as many steps as are alike, the same on all ranks.
-func (r *recorder) leg(step int) leg {
+// leg is the next launch: steps that one recording can hold, up to limit.
+func (r *recorder) leg(step, limit int) leg {
 	l := leg{r.planOf(step), step}
-	for l.form != (optim.Form{}) && l.steps < r.each && step+l.steps < r.Steps && !r.pauses(step+l.steps) {
-		if r.planOf(step+l.steps) != r.planOf(step) {
-			break
-		}
+	for l.form != (optim.Form{}) && l.steps < r.each && step+l.steps < limit && r.planOf(step+l.steps) == r.planOf(step) {
 		l.steps++
 	}
 	if step >= r.placed {

@@ -176,8 +176,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 		if place.Step > 0 && c.Accumulate {
 			return ErrForgets
 		}
-		l := newLoop(c, p, place)
-		l.begin = time.Now()
+		l := &loop{Config: c, params: p, place: place, begin: time.Now(), saved: place.Step, result: Result{Steps: place.Step}}
 		err = l.run(ctx)
 		l.result.Elapsed = time.Since(l.begin)
 		result = l.result

@@ -1,0 +1,83 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// plain makes steps one by one: it computes gradients and gives them to the
+// strategy.
+type plain struct {
+	*loop
+	micro *micro
+}
+
+// advance is part of stepper.
+func (l *plain) advance(ctx context.Context, first, _ int) (begun int, stopped bool, err error) {
+	begin := time.Now()
+	s, err := l.learn(ctx, Step{Index: first, Late: l.due(first), Stop: l.wishesToStop(), Undivided: l.Accumulate || l.Reduce == ReduceSum})
+	if err != nil {
+		return first, false, err
+	}
+	compute := time.Since(begin)
+	report, err := l.Strategy.Step(ctx, l.params, s)
+	if err != nil {
+		return first, false, err
+	}
+	l.count(first, report)
+	if l.Observer != nil {
+		l.Observer.Stepped(StepEvent{Report: report, Step: first + 1, Compute: compute, Elapsed: time.Since(l.begin)})
+	}
+	return first + 1, report.Stop, nil
+}
+
+// learn computes this rank's gradients of a step and completes s.
+func (l *plain) learn(ctx context.Context, s Step) (Step, error) {
+	n, rank := len(l.Train), l.place.Rank()
+	stream, opened := l.Strategy.(Streamer)
+	opened = opened && !s.Undivided
+	for k, train := range l.Train {
+		b, err := train.Batch(s.Index)
+		if err != nil {
+			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index+1, rank, err)
+		}
+		l.Backend.Zero(l.params.Grads)
+		pass := nn.Pass{Backend: l.Backend, Train: true, Zeroed: true, Random: nn.Stream{
+			Seed: l.Seed, Step: uint64(s.Index), First: rank*n + k, Stride: l.place.Size() * n}}
+		last := k == n-1
+		if last && opened {
+			pass.Final = l.micro.folding(stream.Open(ctx, l.params, s))
+		}
+		loss, weight, err := l.Model.Learn(&pass, b)
+		if err != nil {
+			err = fmt.Errorf("trainer: step %d on rank %d: %w", s.Index+1, rank, err)
+			if pass.Final != nil {
+				stream.Abandon(err)
+			}
+			return s, err
+		}
+		if pass.Final != nil {
+			pass.Final(0) // for models that do not say it
+		}
+		s.Weight += weight
+		s.Loss += l.read(loss)
+		l.micro.average(s, k, weight)
+		if !last {
+			l.micro.keep(k)
+		}
+	}
+	if !opened {
+		l.micro.fold(0, l.params.Grads.Len())
+	}
+	return s, nil
+}
+
+// read waits for the backend.
+func (l *plain) read(loss nn.Buffer) float64 {
+	var x [1]float32
+	l.Backend.Read(x[:loss.Len()], loss)
+	return float64(x[0])
+}

@@ -79,7 +79,35 @@ func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
 		}
 		return nil, err
 	}
+	if err := b.probe(); err != nil {
+		_ = b.Destroy() // the first failure says more
+		return nil, err
+	}
 	return b, nil
+}
+
+// probe finds out whether cuBLASLt has any kernel for the device: one that is older
+// than the device starts, and has none. Nothing is computed.
+func (b *BLAS) probe() error {
+	p := Product{M: 16, N: 16, K: 16, A: b.workspace, B: b.workspace, C: b.workspace}
+	made, err := b.prepare(p)
+	made.release()
+	if err != nil {
+		return fmt.Errorf("product %s: %w", p.key(b.options.TF32), err)
+	}
+	return nil
+}
+
+// prepare is a product that has a candidate at least.
+func (b *BLAS) prepare(p Product) (prepared, error) {
+	made, err := prepare(b, p)
+	if err == nil && made.count() == 0 {
+		err = &Error{Call: "cublasLtMatmulAlgoGetHeuristic", Name: "CUBLAS_STATUS_NOT_SUPPORTED", Code: 15}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %v has no kernel for it: update it, or set %s to another file", err, whichBLAS(), CublasLt.Variable)
+	}
+	return made, err
 }
 
 // Destroy frees the workspace. No product is under way or in a graph that is
@@ -217,18 +245,12 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	var err error
 	fused := p.Epilogue == None || p.fusible()
 	if fused {
-		made, err = prepare(b, p)
+		made, err = b.prepare(p)
 	}
-	if (err != nil || made.count() == 0) && p.Epilogue != None { // whatever cuBLASLt calls it
+	if (err != nil || !fused) && p.Epilogue != None { // whatever cuBLASLt calls it
 		made.release()
 		p.Epilogue, p.Bias, p.Mask, fused = None, 0, 0, false
-		made, err = prepare(b, p)
-	}
-	if err == nil && made.count() == 0 {
-		err = &Error{Call: "cublasLtMatmulAlgoGetHeuristic", Name: "CUBLAS_STATUS_NOT_SUPPORTED", Code: 15}
-	}
-	if err != nil {
-		err = fmt.Errorf("%w: %v has no kernel for it: update it, or set %s to another file", err, whichBLAS(), CublasLt.Variable)
+		made, err = b.prepare(p)
 	}
 	plan := &Plan{b, p, made, fused}
 	if err == nil {

@@ -234,7 +234,7 @@ func (l Library) open(newest int) (*Shared, error) {
 	if len(firsts) > 0 {
 		why = " that can be loaded (" + firsts[0] + ")"
 	}
-	return nil, unavailablef("there is no %s%s, %s: %s, or set %s to the file", strings.Join(l.Sonames, " or "), why, looked, l.Get, l.Variable)
+	return nil, unavailablef("there is no %s%s %s: %s, or set %s to the file", strings.Join(l.Sonames, " or "), why, looked, l.Get, l.Variable)
 }
 
 // Symbol is the address of a function of the library.

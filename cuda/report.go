@@ -93,7 +93,7 @@ func inspectNVRTC() Found {
 		return Found{Name: NVRTC.Name, Problem: withoutPrefix(err)}
 	}
 	found := Found{Name: NVRTC.Name, Path: compiler.library.Path, Version: fmt.Sprintf("%d.%d", compiler.major, compiler.minor)}
-	found.Problem = withoutPrefix(cmp.Or(tryCompiler(), mismatch(compiler.library, compiler.major)))
+	found.Problem = withoutPrefix(cmp.Or(tryCompiler(), compilerMismatch()))
 	return found
 }
 
@@ -117,9 +117,10 @@ func inspectBLAS() Found {
 	if err != nil {
 		return Found{Name: CublasLt.Name, Problem: withoutPrefix(err)}
 	}
+	problem := withoutPrefix(blasMismatch())
 	lt.Lock()
 	defer lt.Unlock()
-	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version, Problem: withoutPrefix(mismatch(lt.library, blasVersion()/10000))}
+	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version, Problem: problem}
 }
 
 // BLASVersion is the version of cuBLASLt, "13.0.0". The error has ErrUnavailable,

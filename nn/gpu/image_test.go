@@ -41,8 +41,8 @@ func TestWithoutNVRTC(t *testing.T) {
 	require.NoError(t, os.WriteFile(twin, image, 0o600))
 	for want, setting := range map[string]string{
 		"NVRTC cannot be loaded from": none,
-		"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE: nvrtc: error: failed to open libnvrtc-builtins.so.13.0. Make sure":                                       cuda.NVRTC.Variable + "=" + withoutBuiltins(t, nvrtc),
-		"the driver does not load what NVRTC compiled: cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE.*of CUDA 13, and the driver supports only CUDA 12.8": "RINGTRAIN_EMULATOR_DRIVER=12080",
+		"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE: nvrtc: error: failed to open libnvrtc-builtins.so.13.0. Make sure":                                            cuda.NVRTC.Variable + "=" + withoutBuiltins(t, nvrtc),
+		"the driver does not load what NVRTC compiled: cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE.*is newer than the driver, which supports only CUDA 12.8": "RINGTRAIN_EMULATOR_DRIVER=12080",
 	} {
 		out, err = again(t, "TestAbort", setting, "RINGTRAIN_EMULATOR_LT=12.8.0", "RINGTRAIN_EMULATOR_PTX="+twin)
 		require.NoError(t, err, out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -103,6 +104,14 @@ func (a *accelerator) without() string {
 		return ""
 	}
 	return "; without NCCL: " + plain(a.engine.Without())
+}
+
+// tellWithout says once, on the machine's first worker, why sums that NCCL was to make
+// are the host's.
+func (a *accelerator) tellWithout(local int, stderr io.Writer) {
+	if local == 0 && a != nil && a.nccl != ncclgroup.Off && a.order != collective.RingOrder && a.without() != "" {
+		fmt.Fprintf(stderr, "ringtrain: gradients are added up in host memory%s\n", strings.Replace(a.without(), ";", ",", 1))
+	}
 }
 
 // plain is an error without the words that every error of a missing GPU library

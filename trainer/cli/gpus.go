@@ -28,7 +28,7 @@ func writeGPUs(w io.Writer, r cuda.Report) {
 		case l.Version == "":
 			fmt.Fprintf(w, "%-9s missing: %s\n", l.Name, l.Problem)
 		default:
-			fmt.Fprintf(w, "%-9s %s, %s: %s\n", l.Name, l.Version, l.Path, l.Problem)
+			fmt.Fprintf(w, "%-9s %s\n", l.Name, strings.TrimPrefix(l.Problem, l.Name+" ")) // it names version and file
 		}
 	}
 }

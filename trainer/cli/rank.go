@@ -77,7 +77,7 @@ func (r *rank) run(ctx context.Context) error {
 func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 	if r.teller {
 		view := event.NewView(r.group.View())
-		view.Device = r.settings.placement.String() + r.gpu.engines().without()
+		view.Device = r.settings.placement.String()
 		r.events.Emit(view)
 	}
 	if r.gpu != nil {

@@ -51,6 +51,7 @@ func (w *worker) train(ctx context.Context, path string, f trainFlags) error {
 		return err
 	}
 	w.Begin()
+	onGPU.engines().tellWithout(w.Place.Local, w.app.stderr)
 	if err := taps.open(group.View(), w.Place.Local); err != nil {
 		group.Abort(err)
 		return usage(err)

@@ -1,0 +1,219 @@
+//go:build gpu && cgo && linux
+
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda/emulator"
+	"github.com/ringtrain/ringtrain/cuda/kernels"
+)
+
+// A shelf is the stand-ins of CUDA's libraries, from which copies are made that lack
+// something.
+type shelf struct {
+	t     *testing.T
+	files map[string]string // by the variables that name them
+	twin  string            // what the driver loads in place of PTX
+}
+
+func newShelf(t *testing.T) *shelf {
+	t.Helper()
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		t.Skip("the libraries of this machine are as they are")
+	}
+	onGPUs(t, nil) // or skip
+	env, err := standIn()
+	require.NoError(t, err)
+	s := &shelf{t: t, files: map[string]string{}, twin: filepath.Join(t.TempDir(), "image")}
+	for _, setting := range env {
+		name, file, _ := strings.Cut(setting, "=")
+		s.files[name] = file
+	}
+	nvrtc, err := emulator.Open(env, "RINGTRAIN_NVRTC_LIB")
+	require.NoError(t, err)
+	image, _, err := nvrtc.Compile(kernels.Source())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(s.twin, image, 0o600))
+	return s
+}
+
+// beside is a directory that has all of the stand-ins but one file.
+func (s *shelf) beside(name string) string {
+	dir, home := s.t.TempDir(), filepath.Dir(s.files["RINGTRAIN_CUDA_LIB"])
+	all, err := os.ReadDir(home)
+	require.NoError(s.t, err)
+	for _, file := range all {
+		if file.Name() != name {
+			require.NoError(s.t, os.Symlink(filepath.Join(home, file.Name()), filepath.Join(dir, file.Name())))
+		}
+	}
+	return dir
+}
+
+// without is a setting that names a copy of a library that lacks a function.
+func (s *shelf) without(variable, function string) string {
+	text, err := os.ReadFile(s.files[variable])
+	require.NoError(s.t, err)
+	other := function[:len(function)-1] + "_"
+	text = bytes.ReplaceAll(text, []byte("\x00"+function+"\x00"), []byte("\x00"+other+"\x00"))
+	file := filepath.Join(s.beside(filepath.Base(s.files[variable])), filepath.Base(s.files[variable]))
+	require.NoError(s.t, os.WriteFile(file, text, 0o600))
+	return variable + "=" + file
+}
+
+// wrong are lacks by a variable that names no library: a file that is not there, one of
+// text, and a directory.
+func (s *shelf) wrong(variable, library string) []lack {
+	dir := s.t.TempDir()
+	text := filepath.Join(dir, "text")
+	require.NoError(s.t, os.WriteFile(text, bytes.Repeat([]byte("no library\n"), 100), 0o600))
+	one := func(what, file, why string) lack {
+		said := library + " cannot be loaded from " + file + ", which " + variable + " names: " + why + "; correct the variable, or unset it"
+		return lack{name: what + " for " + library, env: []string{variable + "=" + file}, says: []string{said}}
+	}
+	return []lack{
+		one("nothing", filepath.Join(dir, "none"), "cannot open shared object file: No such file or directory"),
+		one("a text", text, "invalid ELF header"),
+		one("a directory", dir, "cannot read file data: Is a directory"),
+	}
+}
+
+// A lack is what a machine's libraries lack, and what comes of it: an exit code, one
+// line that says all of some texts, and the weights if there are some.
+type lack struct {
+	name    string
+	env     []string
+	args    string
+	code    int
+	says    []string
+	workers int
+}
+
+// lacks are all of them.
+func (s *shelf) lacks() []lack {
+	const cudaLib, nvrtc, lt, nccl = "RINGTRAIN_CUDA_LIB", "RINGTRAIN_NVRTC_LIB", "RINGTRAIN_CUBLASLT_LIB", "RINGTRAIN_NCCL_LIB"
+	const ownPTX, byHost = "ringtrain: kernels are the program's own PTX, compiled by the driver: ", "ringtrain: gradients are added up in host memory, without NCCL: "
+	const noGPU, mustHave = "ringtrain: --device cuda: no GPU can be used: ", "ringtrain: --nccl must: "
+	builtins := filepath.Join(s.beside("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
+	all := []lack{
+		{"an old driver", []string{"RINGTRAIN_EMULATOR_DRIVER=11000"}, "", 2, []string{noGPU, "supports CUDA 11.0, and 11.4 is needed: update the NVIDIA driver"}, 1},
+		{"no GPU", []string{"RINGTRAIN_EMULATOR_DEVICES=0"}, "", 2, []string{noGPU, "see what nvidia-smi says"}, 1},
+		{"a driver without a function", []string{s.without(cudaLib, "cuGraphInstantiateWithFlags")}, "", 2, []string{noGPU, "has no function cuGraphInstantiateWithFlags: update the NVIDIA driver"}, 1},
+		{"no built-ins", []string{nvrtc + "=" + builtins}, "", 0, []string{ownPTX, "NVRTC 13.0 (" + builtins + ") does not work", "libnvrtc-builtins.so.13.0", "or set " + nvrtc}, 1},
+		{"NVRTC without a function", []string{s.without(nvrtc, "nvrtcGetCUBIN")}, "", 0, []string{ownPTX, "has no function nvrtcGetCUBIN", "or set " + nvrtc}, 1},
+		{"a driver that refuses what NVRTC makes", []string{"RINGTRAIN_EMULATOR_DRIVER=12080", "RINGTRAIN_EMULATOR_LT=12.8.0"}, "", 0,
+			[]string{ownPTX, "CUDA_ERROR_INVALID_IMAGE", "NVRTC 13.0 (" + s.files[nvrtc] + ") is newer than the driver, which supports only CUDA 12.8", "or set " + nvrtc + " to one of CUDA 12"}, 1},
+		{"cuBLASLt without a function", []string{s.without(lt, "cublasLtMatmulPreferenceCreate")}, "", 2, []string{noGPU, "has no function cublasLtMatmulPreferenceCreate", "or set " + lt}, 1},
+		{"cuBLASLt newer than the driver", []string{"RINGTRAIN_EMULATOR_LT=14.0.1"}, "", 2, []string{"CUBLAS_STATUS_NOT_INITIALIZED", "cuBLASLt 14.0.1 (" + s.files[lt] + ") is newer than the driver", "or set " + lt + " to one of CUDA 13"}, 1},
+		{"cuBLASLt without kernels", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0"}, "", 2, []string{"cuBLASLt 13.0.0 (" + s.files[lt] + ") has no kernel for it: update it, or set " + lt}, 1},
+		{"cuBLASLt without kernels, and without words", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0", "RINGTRAIN_EMULATOR_LT_STATUS=0"}, "", 2, []string{"has no kernel for it: update it, or set " + lt}, 1},
+		{"cuBLASLt without epilogues", []string{"RINGTRAIN_EMULATOR_LT_PLAIN=1", "RINGTRAIN_EMULATOR_LT_STATUS=7"}, "", 0, nil, 1},
+	}
+	for _, c := range append(s.wrong(cudaLib, "driver"), s.wrong(lt, "cuBLASLt")...) {
+		all = append(all, lack{c.name, c.env, "", 2, append(c.says, noGPU), 1})
+	}
+	for _, c := range s.wrong(nvrtc, "NVRTC") {
+		all = append(all, lack{c.name, c.env, "", 0, append(c.says, ownPTX), 1})
+	}
+	for _, c := range append(s.wrong(nccl, "NCCL"), []lack{
+		{name: "an old NCCL", env: []string{"RINGTRAIN_EMULATOR_NCCL=2.14.2"}, says: []string{s.files[nccl] + " is NCCL 2.14.2, and 2.14.3 or newer is needed: pip install"}},
+		{name: "NCCL without a function", env: []string{s.without(nccl, "ncclCommFinalize")}, says: []string{"is NCCL 2.30.7 but has no function ncclCommFinalize", "pip install"}},
+		{name: "another library for NCCL", env: []string{nccl + "=" + s.files[lt]}, says: []string{s.files[lt] + " has no function ncclGetVersion, so it is no NCCL: pip install"}},
+	}...) {
+		all = append(all, c.ofNCCL(byHost, mustHave)...)
+	}
+	return all
+}
+
+// ofNCCL is what comes of a lack in NCCL: with auto the host does it, and with must
+// nothing starts.
+func (c lack) ofNCCL(byHost, mustHave string) []lack {
+	auto, must := c, c
+	auto.workers, auto.says = 2, append([]string{byHost}, c.says...)
+	must.name += ", which must be"
+	must.workers, must.args, must.code, must.says = 2, "--nccl must", 2, append([]string{mustHave}, c.says...)
+	return []lack{auto, must}
+}
+
+// unusual are the lines that a command says of what is not as usual: not where the job
+// is, and nothing of the emulator.
+func unusual(stderr string) []string {
+	var lines []string
+	for line := range strings.Lines(stderr) {
+		if usual := regexp.MustCompile(`^(job \S+ on |emulator: )`); !usual.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// A program for GPUs, on a machine where a library is missing, broken, too old or too
+// new, trains as it would with all of them, or does not begin; and says in one line
+// what is missing, where it was looked for, and what to do.
+func TestGPULibraries(t *testing.T) {
+	s := newShelf(t)
+	run := func(t *testing.T, c lack) (weights string) {
+		args := append([]string{"--device", "cuda", "--workers", []string{"1", "2"}[c.workers-1], "--share-gpu"}, strings.Fields(c.args)...)
+		cmd := onGPUs(t, fewSteps(t, args...), append([]string{"RINGTRAIN_EMULATOR_PTX=" + s.twin}, c.env...)...)
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		_ = cmd.Run() // its code says more
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", stderr.String())
+		said := unusual(stderr.String())
+		if c.says == nil {
+			require.Empty(t, said)
+		} else {
+			require.Len(t, said, 1)
+			for _, text := range c.says {
+				require.Contains(t, said[0], text)
+			}
+		}
+		if c.code != 0 {
+			require.NotContains(t, stdout.String(), `"step"`, "nothing has begun")
+			return ""
+		}
+		all := events(t, stdout.Bytes())
+		return all[len(all)-1].Weights
+	}
+	whole := map[int]string{1: run(t, lack{workers: 1}), 2: run(t, lack{workers: 2})}
+	require.NotEmpty(t, whole[1])
+	require.NotEmpty(t, whole[2])
+	for _, c := range s.lacks() {
+		t.Run(c.name, func(t *testing.T) {
+			weights := run(t, c)
+			if c.code == 0 {
+				require.Equal(t, whole[c.workers], weights)
+			}
+		})
+	}
+}
+
+// doctor says what is missing of NVRTC, which is there, and which library is newer than
+// the driver.
+func TestGPUDoctor(t *testing.T) {
+	s := newShelf(t)
+	nvrtc := filepath.Join(s.beside("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
+	for _, c := range []struct {
+		env  string
+		says []string
+	}{
+		{"RINGTRAIN_NVRTC_LIB=" + s.files["RINGTRAIN_NVRTC_LIB"], []string{`NVRTC     13\.0, /.*/libnvrtc\.so\.13\n`, `cuBLASLt  13\.0\.0, /.*/libcublasLt\.so\.13\n`}},
+		{"RINGTRAIN_NVRTC_LIB=" + nvrtc, []string{`NVRTC     13\.0 \(` + nvrtc + `\) does not work: .*failed to open libnvrtc-builtins\.so\.13\.0.*, or set RINGTRAIN_NVRTC_LIB to another file\n`}},
+		{"RINGTRAIN_EMULATOR_DRIVER=12080", []string{`NVRTC     13\.0 \(/.*\) is newer than the driver, which supports only CUDA 12\.8: .*\n`, `cuBLASLt  13\.0\.0 \(/.*\) is newer than the driver, which supports only CUDA 12\.8: .*\n`}},
+		{"RINGTRAIN_CUBLASLT_LIB=/nonexistent", []string{`cuBLASLt  missing: cuBLASLt cannot be loaded from /nonexistent, which RINGTRAIN_CUBLASLT_LIB names: .*\n`}},
+	} {
+		out, err := onGPUs(t, []string{"doctor"}, c.env).Output()
+		require.NoError(t, err, "%s", out)
+		for _, text := range c.says {
+			require.Regexp(t, `\n`+text, string(out))
+		}
+	}
+}

@@ -62,7 +62,8 @@ func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
 
 // SetBucket sets the least number of bytes of gradients that leave together;
 // DefaultBucket otherwise. The result has the same bits whatever it is, but for
-// TopK, which chooses within a bucket. All ranks set the same, before Start.
+// TopK, which chooses within a bucket, and for sums by NCCL, whose order depends on
+// the length of a vector. All ranks set the same, before Start.
 func (a *AllReduce) SetBucket(bytes int) { a.bucket = bytes }
 
 // Buckets implements Recordable.

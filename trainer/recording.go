@@ -28,8 +28,9 @@ type Recording struct {
 	Sums Sums
 	// Apart keeps Sums out of recordings: a step is one up to the gradients, the sum of
 	// all of them at once, which nothing overlaps, and one from there on. Sums are
-	// called at every step then, and may wait, as a Group's AllReduce does. Which of
-	// the two is faster depends on the network between the ranks.
+	// called at every step then, and may wait, as a Group's AllReduce does. Sums whose
+	// order depends on the length of a vector, as NCCL's does, may have other bits then.
+	// Which of the two is faster depends on the network between the ranks.
 	Apart bool
 }
 

@@ -140,7 +140,7 @@ func endless(t *testing.T, more ...string) *running {
 
 // One of two ranks is killed: the other names it, in graphs and without.
 func TestGPUKill(t *testing.T) {
-	for _, graphs := range []string{"whole", "whole --steps-per-launch 3", "apart", "off"} {
+	for _, graphs := range []string{"whole", "whole --steps-per-launch 3", "whole --bucket 1", "apart", "off", "off --bucket 1"} {
 		t.Run(graphs, func(t *testing.T) {
 			r := endless(t, append([]string{"--graphs"}, strings.Fields(graphs)...)...)
 			require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGKILL))

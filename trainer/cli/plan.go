@@ -13,9 +13,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// planOf says how the ranks of a group add up the gradients of a model. whole
-// says that they leave all at once, and not in buckets.
-func planOf(g *collective.Group, p *nn.Params, c trainer.Compression, whole bool) string {
+// planOf says how the ranks of a group add up the gradients of a model, in buckets
+// of at least so many bytes. whole says that they leave all at once.
+func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression, whole bool) string {
 	s := g.Situation()
 	t, summed := c.Sums()
 	text := func(n int) string {
@@ -31,7 +31,7 @@ func planOf(g *collective.Group, p *nn.Params, c trainer.Compression, whole bool
 	if g.Size() == 1 || whole && c.Form == trainer.Exact {
 		return text(p.Grads.Len())
 	}
-	return planOfBuckets(trainer.Buckets(p, trainer.DefaultBucket), text)
+	return planOfBuckets(trainer.Buckets(p, bucket), text)
 }
 
 // planOfBuckets is the plan of so many gradients each, by what text says of one

@@ -112,6 +112,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err := r.record(ctx, &c); err != nil {
 		return nil, err
 	}
+	r.plan += r.overlap(&c)
 	if err := r.keep(ctx, &c); err != nil {
 		return nil, err
 	}
@@ -166,6 +167,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	}
 	strategy := trainer.NewAllReduce(backend, s.optimizer)
 	strategy.SetCompression(s.compress)
+	strategy.SetBucket(s.flags.bytes())
 	if r.gpu != nil && r.gpu.byNCCL() {
 		strategy.SetSums(gpuSums{r.gpu, ctx})
 	}
@@ -181,7 +183,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		}
 		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.batch, backend))
 	}
-	r.plan = planOf(r.group, r.model.Params(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
+	r.plan = planOf(r.group, r.model.Params(), s.flags.bytes(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
 	if r.gpu != nil {
 		r.plan = r.gpu.plan(r.plan)
 	}

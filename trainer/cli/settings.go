@@ -44,6 +44,7 @@ type trainFlags struct {
 	keep        int
 	requireSave bool
 	orderFlags
+	bucketFlags
 	placeFlags
 	deviceFlags
 	graphFlags

@@ -100,6 +100,7 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 	f.placeFlags.register(cmd)
 	f.orderFlags.register(cmd)
 	under(cmd, networkFlags, f.addCompress)
+	under(cmd, networkFlags, f.bucketFlags.add)
 	f.deviceFlags.register(cmd, deviceAuto, "compute on `DEVICE`: cpu, cuda (worker k of a machine on GPU k), cuda:I (worker k on GPU I+k), or auto (cuda if there is a GPU for each worker, else cpu)")
 	f.graphFlags.register(cmd)
 	f.productFlags.register(cmd)
@@ -161,7 +162,7 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if err := f.checkTaps(given); err != nil {
 		return err
 	}
-	for _, wrong := range []error{f.deviceFlags.check(), f.graphFlags.check(), f.productFlags.check(given)} {
+	for _, wrong := range []error{f.bucketFlags.check(), f.deviceFlags.check(), f.graphFlags.check(), f.productFlags.check(given)} {
 		if wrong != nil {
 			return wrong
 		}

@@ -1,5 +1,5 @@
-// Package catalog is where names become implementations: the functions that a
-// config's @layers and @optimizers mean, and the datasets of --data.
+// Package catalog turns names into implementations: the functions named by a config's
+// @layers and @optimizers, and the datasets of --data.
 package catalog
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// A Catalog has the built-in names. A program of one's own adds to Registry
-// before it gives the catalog to cli.Main.
+// A Catalog holds the built-in names. Your own program can add to Registry before it
+// passes the catalog to cli.Main.
 type Catalog struct {
 	Registry *config.Registry
-	err      error // of registering what is built in
+	err      error // from registering the built-in functions
 }
 
-// New is a catalog of everything that is built in.
+// New returns a catalog with everything that is built in.
 func New() *Catalog {
 	c := &Catalog{Registry: config.NewRegistry()}
 	for _, f := range []struct {
@@ -31,10 +31,10 @@ func New() *Catalog {
 		config.Func
 	}{
 		{"layers", "relu_relu_softmax.v1", config.Func{
-			Doc:  "perceptron with two hidden layers of rectified linear units, of Thinc's notebook",
+			Doc:  "perceptron with two hidden ReLU layers, from Thinc's notebook",
 			Make: makeReluReluSoftmax, Params: []config.Param{
 				{Name: "hidden_width", Type: config.Int, Required: true, Doc: "units of each hidden layer"},
-				{Name: "dropout", Type: config.Float, Required: true, Doc: "share of the units that is left out in a step"},
+				{Name: "dropout", Type: config.Float, Required: true, Doc: "fraction of the units dropped in each step"},
 			}}},
 		{"layers", "convnet.v1", config.Func{
 			Doc:  "convolutional network of Ray's parameter server example, 1,960 parameters",
@@ -43,13 +43,13 @@ func New() *Catalog {
 			Doc:  "softmax regression: one layer from pixels to classes",
 			Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
 		{"optimizers", "Adam.v1", config.Func{
-			Doc:  "Adam (Kingma and Ba, 2015), as Thinc's",
+			Doc:  "Adam (Kingma and Ba, 2015), as in Thinc",
 			Make: makeAdam, Params: hyperParams("learn_rate", "L2", "beta1", "beta2", "eps", "grad_clip", "L2_is_weight_decay", "use_averages")}},
 		{"optimizers", "RAdam.v1", config.Func{
-			Doc:  "rectified Adam (Liu et al., 2020), as Thinc's",
+			Doc:  "rectified Adam (Liu et al., 2020), as in Thinc",
 			Make: makeRAdam, Params: hyperParams("learn_rate", "beta1", "beta2", "eps", "L2", "L2_is_weight_decay", "grad_clip", "use_averages")}},
 		{"optimizers", "SGD.v1", config.Func{
-			Doc:  "stochastic gradient descent, as Thinc's",
+			Doc:  "stochastic gradient descent, as in Thinc",
 			Make: makeSGD, Params: hyperParams("learn_rate", "L2", "grad_clip", "L2_is_weight_decay", "use_averages")}},
 	} {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
@@ -60,27 +60,27 @@ func New() *Catalog {
 	return c
 }
 
-// optimizing is the arguments of Thinc's optimizers.
-var optimizing = []config.Param{
-	{Name: "learn_rate", Form: scheduled, Default: .001, Doc: "size of a step"},
-	{Name: "beta1", Form: scheduled, Default: .9, Doc: "share of the mean gradient that a step keeps, below 1"},
-	{Name: "beta2", Form: scheduled, Default: .999, Doc: "share of the mean squared gradient that a step keeps, below 1"},
+// optimizerParams lists the arguments of Thinc's optimizers.
+var optimizerParams = []config.Param{
+	{Name: "learn_rate", Form: scheduled, Default: .001, Doc: "step size"},
+	{Name: "beta1", Form: scheduled, Default: .9, Doc: "decay rate of the mean gradient, below 1"},
+	{Name: "beta2", Form: scheduled, Default: .999, Doc: "decay rate of the mean squared gradient, below 1"},
 	{Name: "eps", Form: scheduled, Default: 1e-8, Doc: "added to the root of the mean squared gradient"},
 	{Name: "L2", Form: scheduled, Default: 0., Doc: "strength of regularization"},
 	{Name: "L2_is_weight_decay", Type: config.Bool, Default: true, Doc: "L2 shrinks the weights; if false, it is added to the gradient"},
-	{Name: "grad_clip", Form: scheduled, Default: 1., Doc: "longest gradient of a parameter; 0: any"},
-	{Name: "use_averages", Type: config.Bool, Default: true, Doc: "also keep the running mean of the weights, in checkpoints"},
+	{Name: "grad_clip", Form: scheduled, Default: 1., Doc: "largest norm of a parameter's gradient; 0 for no limit"},
+	{Name: "use_averages", Type: config.Bool, Default: true, Doc: "also keep a moving average of the weights, and save it in checkpoints"},
 }
 
-// scheduled is what a hyper-parameter may be.
+// scheduled describes the values of a hyper-parameter.
 const scheduled = "number, list or schedule"
 
-// hyperParams returns arguments of optimizers in the order of names, which is Thinc's.
+// hyperParams returns optimizer arguments in the order of names, which is Thinc's order.
 func hyperParams(names ...string) []config.Param {
 	var out []config.Param
 	for _, name := range names {
-		i := slices.IndexFunc(optimizing, func(p config.Param) bool { return p.Name == name })
-		out = append(out, optimizing[i])
+		i := slices.IndexFunc(optimizerParams, func(p config.Param) bool { return p.Name == name })
+		out = append(out, optimizerParams[i])
 	}
 	return out
 }
@@ -91,7 +91,7 @@ func makeReluReluSoftmax(a config.Args) (any, error) {
 
 func makeAdam(a config.Args) (any, error) { return adam(a) }
 
-// makeRAdam reads the same arguments with the same defaults.
+// makeRAdam takes the same arguments with the same defaults as makeAdam.
 func makeRAdam(a config.Args) (any, error) {
 	o, err := adam(a)
 	return optim.RAdam(o), err
@@ -119,8 +119,8 @@ func makeSGD(a config.Args) (any, error) {
 	}, nil
 }
 
-// hyper reads the hyper-parameters that all optimizers take, and more. It finds
-// those that make no sense at the first step: negative ones, and betas that are
+// hyper reads the hyper-parameters common to all optimizers, and those in more. It
+// rejects values that are invalid at the first step: negative ones, and betas that are
 // not below 1.
 func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
 	out := map[string]optim.Schedule{}
@@ -131,22 +131,22 @@ func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
 		}
 		v := s(0)
 		if v < 0 {
-			return nil, a.Errorf(name, "it is %v, and must not be negative", v)
+			return nil, a.Errorf(name, "it must not be negative, got %v", v)
 		}
 		if strings.HasPrefix(name, "beta") && v >= 1 {
-			return nil, a.Errorf(name, "it is %v, and must be below 1", v)
+			return nil, a.Errorf(name, "it must be below 1, got %v", v)
 		}
 		out[name] = s
 	}
 	return out, nil
 }
 
-// Layers is what the [model] section of a config describes.
+// Layers returns the model that the [model] section of a config describes.
 func (c *Catalog) Layers(cfg *config.Config) (nn.Layer, error) {
 	return resolve[nn.Layer](c, cfg, "model", "a layer (@layers)")
 }
 
-// Optimizer is what the [optimizer] section of a config describes.
+// Optimizer returns the optimizer that the [optimizer] section of a config describes.
 func (c *Catalog) Optimizer(cfg *config.Config) (optim.Optimizer, error) {
 	return resolve[optim.Optimizer](c, cfg, "optimizer", "an optimizer (@optimizers)")
 }
@@ -168,21 +168,21 @@ func resolve[T any](c *Catalog, cfg *config.Config, section, want string) (T, er
 	return made, nil
 }
 
-// A Source is a dataset that a command line named.
+// A Source is a dataset named on the command line.
 type Source struct {
-	// Name is how it was named: "digits" or "mnist:DIR".
+	// Name is the name as given: "digits" or "mnist:DIR".
 	Name string
-	// Info is what can be known about it without reading it.
+	// Info is what the headers say, without reading the data.
 	Info data.Info
-	// Cache is what Open uses of data.OpenCache; "" is nothing.
+	// Cache is the file name in data.OpenCache that Open uses; "" if it uses none.
 	Cache string
-	// Open reads it, and makes it first if it has to be made.
+	// Open reads the data, and generates it first if necessary.
 	Open func(ctx context.Context) (*data.Set, error)
 }
 
-// Data finds a dataset: "digits", made on this machine once, or "mnist:DIR",
-// IDX files. The files are looked at, but not read, so that what is wrong with
-// them is said before anything starts.
+// Data finds a dataset: "digits", generated once on this machine, or "mnist:DIR", a
+// directory of IDX files. It checks the files' headers but does not read the data, so
+// that mistakes are reported before anything starts.
 func (c *Catalog) Data(name string) (Source, error) {
 	kind, arg, _ := strings.Cut(name, ":")
 	switch {
@@ -195,28 +195,28 @@ func (c *Catalog) Data(name string) (Source, error) {
 		}
 		return Source{Name: name, Info: info, Open: func(context.Context) (*data.Set, error) { return data.OpenMNIST(arg) }}, nil
 	case kind == "idx":
-		return Source{}, fmt.Errorf("data %q is for predict: training needs images and labels of two parts, as in mnist:DIR", name)
+		return Source{}, fmt.Errorf("data %q works only with predict; training needs training and test sets with labels, as in mnist:DIR", name)
 	case kind == "mnist":
-		return Source{}, fmt.Errorf("data %q: name a directory with IDX files, as in mnist:DIR", name)
+		return Source{}, fmt.Errorf("data %q names no directory; give one with IDX files, as in mnist:DIR", name)
 	}
-	return Source{}, fmt.Errorf("data %q is not known: use digits (made here) or mnist:DIR (a directory with IDX files)", name)
+	return Source{}, fmt.Errorf("unknown data %q; use digits (generated on this machine) or mnist:DIR (a directory with IDX files)", name)
 }
 
-// digits is the name of the dataset that is made here.
+// digits is the name of the generated dataset.
 const digits = "digits"
 
-// A TestSource is images that a trained model is to look at.
+// A TestSource is a set of images for a trained model.
 type TestSource struct {
 	data.TestInfo
-	// Cache is what Open uses of data.OpenCache; "" is nothing.
+	// Cache is the file name in data.OpenCache that Open uses; "" if it uses none.
 	Cache string
-	// Open reads them, and makes them first if they have to be made.
+	// Open reads the images, and generates them first if necessary.
 	Open func(ctx context.Context) (*data.Images, error)
 }
 
-// Test finds the test rows of a dataset, with their labels if these are wanted:
-// of "digits", of "mnist:DIR", whose training files it does not need, or all
-// images of "idx:FILE", which have no labels. Like Data it looks at headers alone.
+// Test finds the test rows of a dataset, with their labels if labelled is set: those of
+// "digits", those of "mnist:DIR" (which does not need training files), or all images of
+// "idx:FILE", which have no labels. Like Data it reads only headers.
 func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
 	kind, arg, _ := strings.Cut(name, ":")
 	switch {
@@ -237,16 +237,16 @@ func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
 		info, err := data.CheckTest(arg, labelled)
 		return TestSource{TestInfo: info, Open: func(context.Context) (*data.Images, error) { return data.OpenTest(arg, labelled) }}, err
 	case kind == "idx" && arg != "" && labelled:
-		return TestSource{}, fmt.Errorf("data %q has images without labels: name a directory with the labels as well, as in mnist:DIR", name)
+		return TestSource{}, fmt.Errorf("data %q has images without labels; use a directory that has labels too, as in mnist:DIR", name)
 	case kind == "idx" && arg != "":
 		info, err := data.CheckImages(arg)
 		return TestSource{TestInfo: info, Open: func(context.Context) (*data.Images, error) { return data.OpenImages(arg) }}, err
 	case kind == "mnist" || kind == "idx":
-		return TestSource{}, fmt.Errorf("data %q: name what to read, as in mnist:DIR or idx:FILE", name)
+		return TestSource{}, fmt.Errorf("data %q names no directory or file; write mnist:DIR or idx:FILE", name)
 	case labelled:
-		return TestSource{}, fmt.Errorf("data %q is not known: use digits (made here) or mnist:DIR (a directory with test images and labels)", name)
+		return TestSource{}, fmt.Errorf("unknown data %q; use digits (generated on this machine) or mnist:DIR (a directory with test images and labels)", name)
 	}
-	return TestSource{}, fmt.Errorf("data %q is not known: use digits (made here), mnist:DIR (a directory with test images) or idx:FILE (a file with images)", name)
+	return TestSource{}, fmt.Errorf("unknown data %q; use digits (generated on this machine), mnist:DIR (a directory with test images) or idx:FILE (a file with images)", name)
 }
 
 func openDigits(ctx context.Context) (*data.Set, error) {

@@ -20,7 +20,7 @@ func parse(t *testing.T, text string) *config.Config {
 
 const model = "[model]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 8\ndropout = 0.2\n"
 
-func TestDefaultsAreThincs(t *testing.T) {
+func TestDefaultsEqualThinc(t *testing.T) {
 	c := catalog.New()
 	adam, err := c.Optimizer(parse(t, "[optimizer]\n@optimizers = \"Adam.v1\"\n"))
 	require.NoError(t, err)
@@ -55,15 +55,15 @@ func TestDefaultsAreThincs(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	c := catalog.New()
 	for want, text := range map[string]string{
-		"test.cfg:1":             "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
-		"must name an optimizer": "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
-		"test.cfg:3":             "[optimizer]\n@optimizers = \"Adam.v1\"\nlearn_rate = -1\n",
-		"must be below 1":        "[optimizer]\n@optimizers = \"Adam.v1\"\nbeta2 = 1\n",
-		"beta2: it is 1.5":       "[optimizer]\n@optimizers = \"RAdam.v1\"\nbeta2 = 1.5\n",
-		"Adam.v1":                "[optimizer]\n@optimizers = \"Adamm.v1\"\n",
-		"[optimizer] is not":     "[model]\n",
-		"must not be negative":   "[optimizer]\n@optimizers = \"SGD.v1\"\nL2 = -0.1\n",
-		"learn_rat":              "[optimizer]\n@optimizers = \"SGD.v1\"\nlearn_rat = 0.1\n",
+		"test.cfg:1":                         "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
+		"must name an optimizer":             "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
+		"test.cfg:3":                         "[optimizer]\n@optimizers = \"Adam.v1\"\nlearn_rate = -1\n",
+		"must be below 1":                    "[optimizer]\n@optimizers = \"Adam.v1\"\nbeta2 = 1\n",
+		"beta2: it must be below 1, got 1.5": "[optimizer]\n@optimizers = \"RAdam.v1\"\nbeta2 = 1.5\n",
+		"Adam.v1":                            "[optimizer]\n@optimizers = \"Adamm.v1\"\n",
+		"[optimizer] is not":                 "[model]\n",
+		"must not be negative":               "[optimizer]\n@optimizers = \"SGD.v1\"\nL2 = -0.1\n",
+		"learn_rat":                          "[optimizer]\n@optimizers = \"SGD.v1\"\nlearn_rat = 0.1\n",
 	} {
 		_, err := c.Optimizer(parse(t, text))
 		require.ErrorContains(t, err, want, "%s", text)
@@ -72,7 +72,7 @@ func TestMistakes(t *testing.T) {
 
 func TestData(t *testing.T) {
 	c := catalog.New()
-	for name, want := range map[string]string{"foo": "is not known", "mnist": "mnist:DIR", "mnist:": "mnist:DIR", "mnist:" + t.TempDir(): "train-images"} {
+	for name, want := range map[string]string{"foo": "unknown data", "mnist": "mnist:DIR", "mnist:": "mnist:DIR", "mnist:" + t.TempDir(): "train-images"} {
 		_, err := c.Data(name)
 		require.ErrorContains(t, err, want, name)
 	}

@@ -5,21 +5,21 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// schedules are Thinc's, under their names and with their arguments.
+// schedules are Thinc's schedules, with the same names and arguments.
 var schedules = []struct {
 	name string
 	config.Func
 }{
 	{"constant.v1", config.Func{
-		Doc:    "always the same rate",
+		Doc:    "constant rate",
 		Params: []config.Param{number("rate", "the rate")},
 		Make: func(a config.Args) (any, error) {
 			return optim.Constant(a.Float("rate")), nil
 		}}},
 	{"constant_then.v1", config.Func{
-		Doc: "a constant rate for some steps, then another schedule from its beginning",
-		Params: []config.Param{number("rate", "rate of the first steps"), whole("steps", "number of those steps"),
-			{Name: "schedule", Form: scheduled, Required: true, Doc: "what follows"}},
+		Doc: "a constant rate for some steps, then another schedule from its first step",
+		Params: []config.Param{number("rate", "rate of the first steps"), wholeNumber("steps", "number of those steps"),
+			{Name: "schedule", Form: scheduled, Required: true, Doc: "schedule of the remaining steps"}},
 		Make: func(a config.Args) (any, error) {
 			then, err := schedule(a, "schedule")
 			return optim.ConstantThen(a.Float("rate"), a.Int("steps"), then), err
@@ -27,38 +27,38 @@ var schedules = []struct {
 	{"decaying.v1", config.Func{
 		Doc: "base_rate/(1 + decay*(step + t))",
 		Params: []config.Param{number("base_rate", "rate of step 0"), number("decay", "how fast it falls"),
-			{Name: "t", Type: config.Int, Default: 0, Doc: "step to begin at"}},
+			{Name: "t", Type: config.Int, Default: 0, Doc: "offset of the first step"}},
 		Make: func(a config.Args) (any, error) {
 			return optim.Decaying(a.Float("base_rate"), a.Float("decay"), float64(a.Int("t"))), nil
 		}}},
 	{"compounding.v1", config.Func{
-		Doc: "start*compound^step, no further than stop",
-		Params: []config.Param{number("start", "rate of step 0"), number("stop", "last rate"), number("compound", "factor of each step"),
+		Doc: "start*compound^step, limited by stop",
+		Params: []config.Param{number("start", "rate of step 0"), number("stop", "limit of the rate"), number("compound", "factor per step"),
 			{Name: "t", Type: config.Float, Default: 0., Doc: "ignored, as in Thinc 8"}},
 		Make: func(a config.Args) (any, error) {
 			return optim.Compounding(a.Float("start"), a.Float("stop"), a.Float("compound")), nil
 		}}},
 	{"warmup_linear.v1", config.Func{
 		Doc: "linear from 0 to initial_rate, then back to 0",
-		Params: []config.Param{number("initial_rate", "highest rate"), whole("warmup_steps", "steps until the highest rate"),
-			whole("total_steps", "step from which the rate is 0")},
+		Params: []config.Param{number("initial_rate", "highest rate"), wholeNumber("warmup_steps", "steps until the highest rate"),
+			wholeNumber("total_steps", "step from which the rate is 0")},
 		Make: func(a config.Args) (any, error) {
 			return optim.WarmupLinear(a.Float("initial_rate"), a.Int("warmup_steps"), a.Int("total_steps")), nil
 		}}},
 	{"slanted_triangular.v1", config.Func{
 		Doc: "a short rise to max_rate, then a long fall (Howard and Ruder, 2018)",
-		Params: []config.Param{number("max_rate", "highest rate"), whole("num_steps", "steps of rise and fall"),
-			{Name: "cut_frac", Type: config.Float, Default: .1, Doc: "share of the steps in which the rate rises"},
-			{Name: "ratio", Type: config.Int, Default: 32, Doc: "highest over last rate"},
+		Params: []config.Param{number("max_rate", "highest rate"), wholeNumber("num_steps", "number of steps"),
+			{Name: "cut_frac", Type: config.Float, Default: .1, Doc: "fraction of the steps in which the rate rises"},
+			{Name: "ratio", Type: config.Int, Default: 32, Doc: "highest rate divided by the last"},
 			{Name: "decay", Type: config.Float, Default: 1., Doc: "ignored, as in Thinc 8"},
-			{Name: "t", Type: config.Float, Default: 0., Doc: "step to begin at"}},
+			{Name: "t", Type: config.Float, Default: 0., Doc: "offset of the first step"}},
 		Make: makeSlantedTriangular}},
 	{"cyclic_triangular.v1", config.Func{
-		Doc:    "from min_lr to max_lr and back, again and again (Smith, 2017)",
-		Params: []config.Param{number("min_lr", "lowest rate"), number("max_lr", "highest rate"), whole("period", "steps from lowest to highest")},
+		Doc:    "from min_lr to max_lr and back, repeatedly (Smith, 2017)",
+		Params: []config.Param{number("min_lr", "lowest rate"), number("max_lr", "highest rate"), wholeNumber("period", "steps from lowest to highest")},
 		Make: func(a config.Args) (any, error) {
 			if a.Int("period") < 1 {
-				return nil, a.Errorf("period", "it is %d, and must be at least 1", a.Int("period"))
+				return nil, a.Errorf("period", "it must be at least 1, got %d", a.Int("period"))
 			}
 			return optim.CyclicTriangular(a.Float("min_lr"), a.Float("max_lr"), a.Int("period")), nil
 		}}},
@@ -66,10 +66,10 @@ var schedules = []struct {
 
 func makeSlantedTriangular(a config.Args) (any, error) {
 	if cut := a.Float("cut_frac"); cut <= 0 || cut >= 1 || int(cut*float64(a.Int("num_steps"))) < 1 {
-		return nil, a.Errorf("cut_frac", "it is %v: the share of the %d steps in which the rate rises must be one step at least, and not all", cut, a.Int("num_steps"))
+		return nil, a.Errorf("cut_frac", "the rate must rise in at least one of the %d steps and not in all of them, got the fraction %v", a.Int("num_steps"), cut)
 	}
 	if r := a.Int("ratio"); r < 1 {
-		return nil, a.Errorf("ratio", "it is %v, and must be positive", r)
+		return nil, a.Errorf("ratio", "it must be at least 1, got %v", r)
 	}
 	return optim.SlantedTriangular(a.Float("max_rate"), a.Int("num_steps"), a.Float("cut_frac"), float64(a.Int("ratio")), a.Float("t")), nil
 }
@@ -78,12 +78,12 @@ func number(name, doc string) config.Param {
 	return config.Param{Name: name, Type: config.Float, Required: true, Doc: doc}
 }
 
-func whole(name, doc string) config.Param {
+func wholeNumber(name, doc string) config.Param {
 	return config.Param{Name: name, Type: config.Int, Required: true, Doc: doc}
 }
 
-// schedule is an argument that may be a number, a list of numbers of which the
-// last stays, or one of the schedules.
+// schedule reads an argument that is a number, a list of numbers (the last one is used
+// for all later steps), or a schedule.
 func schedule(a config.Args, name string) (optim.Schedule, error) {
 	switch v := a.Value(name).(type) {
 	case optim.Schedule:
@@ -93,7 +93,7 @@ func schedule(a config.Args, name string) (optim.Schedule, error) {
 		for i, x := range v {
 			n, ok := float(x)
 			if !ok {
-				return nil, a.Errorf(name, "a list of numbers is expected, number %d is %s", i+1, config.Describe(x))
+				return nil, a.Errorf(name, "expected a list of numbers, but number %d is %s", i+1, config.Describe(x))
 			}
 			values[i] = n
 		}
@@ -104,7 +104,7 @@ func schedule(a config.Args, name string) (optim.Schedule, error) {
 	default:
 		n, ok := float(v)
 		if !ok {
-			return nil, a.Errorf(name, "a number, a list of numbers or one of the schedules is expected, got %s", config.Describe(v))
+			return nil, a.Errorf(name, "expected a number, a list of numbers or a schedule, got %s", config.Describe(v))
 		}
 		return optim.Constant(n), nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 )
 
-// rates is the learn rates of the first steps under a config's optimizer.
+// rates returns the learn rates of some steps under a config's optimizer.
 func rates(t *testing.T, learnRate string, steps ...int) []float64 {
 	o, err := catalog.New().Optimizer(parse(t, "[optimizer]\n@optimizers = \"SGD.v1\"\n"+learnRate))
 	require.NoError(t, err, learnRate)
@@ -49,7 +49,7 @@ func TestLearnRates(t *testing.T) {
 
 func TestLearnRateMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		`learn_rate = "fast"`:                                  `a number, a list of numbers or one of the schedules is expected, got the string "fast"`,
+		`learn_rate = "fast"`:                                  `expected a number, a list of numbers or a schedule, got the string "fast"`,
 		"learn_rate = null":                                    "got null",
 		"learn_rate = []":                                      "the list is empty",
 		`learn_rate = [1, "x"]`:                                `number 2 is the string "x"`,
@@ -58,7 +58,7 @@ func TestLearnRateMistakes(t *testing.T) {
 		`learn_rate = {"@schedules": "constnt.v1", "rate": 1}`: `did you mean "constant.v1"?`,
 		`learn_rate = {"@optimizers": "SGD.v1"}`:               "got a Go value of type optim.SGD",
 		`L2 = {"@schedules": "cyclic_triangular.v1", "min_lr": 0, "max_lr": 1, "period": 0}`: "must be at least 1",
-		`L2 = {"@schedules": "slanted_triangular.v1", "max_rate": 1, "num_steps": 5}`:        "one step at least",
+		`L2 = {"@schedules": "slanted_triangular.v1", "max_rate": 1, "num_steps": 5}`:        "at least one of the 5 steps",
 		`L2 = {"@schedules": "constant_then.v1", "rate": 1, "steps": 5, "schedule": "x"}`:    `got the string "x"`,
 	} {
 		_, err := catalog.New().Optimizer(parse(t, "[optimizer]\n@optimizers = \"SGD.v1\"\n"+text+"\n"))

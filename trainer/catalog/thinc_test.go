@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// The values were printed by registry.fill of Thinc 8.3.14 with confection 1.3.4.
-func TestFillWritesWhatThincDoes(t *testing.T) {
+// registry.fill of Thinc 8.3.14 with confection 1.3.4 printed these values.
+func TestFillEqualsThinc(t *testing.T) {
 	for text, want := range map[string]string{
 		"[optimizer]\n@optimizers = \"Adam.v1\"\n": `learn_rate = 0.001
 L2 = 0.0
@@ -50,9 +50,9 @@ use_averages = true
 	}
 }
 
-// The rates are those of Thinc 8.3.14, which has the arguments decay and t here and
-// does not use them, but for t of slanted_triangular.v1.
-func TestRatesAreThincs(t *testing.T) {
+// The rates equal those of Thinc 8.3.14. It accepts the arguments decay and t here but
+// uses only t of slanted_triangular.v1.
+func TestRatesEqualThinc(t *testing.T) {
 	for text, want := range map[string][]float64{
 		`"compounding.v1", "start": 1, "stop": 50, "compound": 1.5, "t": 3`: {1, 1.5, 2.25, 3.375},
 		`"slanted_triangular.v1", "max_rate": 1, "num_steps": 20, "decay": 0.5, "t": 2, "ratio": 4`: {
@@ -68,7 +68,7 @@ learn_rate = {"@schedules": "slanted_triangular.v1", "max_rate": 1, "num_steps":
 	require.ErrorContains(t, err, "optimizer.learn_rate.ratio: expected a whole number, got 4.5")
 }
 
-// Every argument and function says what it is for.
+// Every function and argument has a description.
 func TestEverythingIsDocumented(t *testing.T) {
 	r := catalog.New().Registry
 	for _, registry := range r.Registries() {
@@ -77,7 +77,7 @@ func TestEverythingIsDocumented(t *testing.T) {
 			params, _ := r.Params(registry, name)
 			for _, p := range params {
 				require.NotEmpty(t, p.Doc, "%s: %s", name, p.Name)
-				require.True(t, p.Type != config.Any || p.Form != "", "%s: %s takes any value: which ones?", name, p.Name)
+				require.True(t, p.Type != config.Any || p.Form != "", "%s: %s takes any value; set Form to say which", name, p.Name)
 			}
 		}
 	}

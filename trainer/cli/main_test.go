@@ -207,7 +207,7 @@ func TestUsageErrors(t *testing.T) {
 		{`no "foo.v1"`, []string{"train", config(t), "--model.@layers", "foo.v1"}},
 		{"beta1", []string{"train", config(t), "--optimizer.beta1", "1"}},
 		{"more than ray.object_store_memory", []string{"train", config(t), "--ray.object_store_memory", "1000"}},
-		{`data "foo" is not known`, []string{"train", config(t), "--data", "foo"}},
+		{`unknown data "foo"`, []string{"train", config(t), "--data", "foo"}},
 		{"no such file", []string{"train", config(t), "--data", "mnist:" + filepath.Join(dir, "none")}},
 		{"train-images-idx3-ubyte", []string{"train", config(t), "--data", "mnist:" + dir}},
 		{"bad.cfg:2", []string{"train", file("bad.cfg", "[training]\nfoo\n")}},

@@ -145,7 +145,7 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 		{"does not go with --compute emulate", []string{"--compute", "emulate:1s", "--evaluate"}},
 		{"no such file", []string{"--config", filepath.Join(dir, "none.cfg")}},
 		{"no such file", []string{"--key-file", filepath.Join(dir, "none")}},
-		{`data "foo" is not known`, []string{"--data", "foo"}},
+		{`unknown data "foo"`, []string{"--data", "foo"}},
 		{"more rows in a step than the data", []string{"--workers", "1,200"}},
 		{"not a directory", []string{"--out", filepath.Join(file, "x")}},
 		{"runtime.svg is a directory", []string{"--out", taken}},

@@ -148,7 +148,7 @@ func TestPredictWithoutLabels(t *testing.T) {
 	require.Contains(t, refused(t, "eval", weights, "--data", "mnist:"+dir), "no t10k-labels-idx1-ubyte")
 	require.Contains(t, refused(t, "eval", weights, "--data", "idx:"+images), "images without labels")
 	require.Contains(t, refused(t, "predict", weights, "--data", "mnist:"+images), "idx:"+images)
-	require.Contains(t, refused(t, small(t, "--data", "idx:"+images)...), "is for predict")
+	require.Contains(t, refused(t, small(t, "--data", "idx:"+images)...), "works only with predict")
 
 	labels := filepath.Join(dir, "t10k-labels-idx1-ubyte")
 	require.NoError(t, data.WriteIDX(labels, &data.IDX{Dims: []int{300}, Data: set.Test.Labels}))

@@ -154,7 +154,7 @@ func TestPredictWithoutLabels(t *testing.T) {
 	require.NoError(t, data.WriteIDX(labels, &data.IDX{Dims: []int{300}, Data: set.Test.Labels}))
 	code, _, stderr = result("eval", weights, "--data", "mnist:"+dir)
 	require.Zero(t, code, stderr)
-	require.Contains(t, refused(t, "predict", weights, "--data", "idx:"+labels), "images have 3 dimensions")
+	require.Contains(t, refused(t, "predict", weights, "--data", "idx:"+labels), "images must have 3 dimensions")
 
 	require.NoError(t, data.WriteIDX(images, &data.IDX{Dims: []int{300, 7, 28}, Data: set.Test.Pixels}))
 	require.Contains(t, refused(t, "predict", weights, "--data", "idx:"+images), "is for images of 14x14, the data has 7x28")

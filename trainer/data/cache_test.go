@@ -16,16 +16,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a set that is quickly drawn, and its sum.
+// small returns a function that draws a small set quickly, and the set's sum.
 func small() (func() *Set, string) {
 	train, test := Generate(DigitsOptions{Train: 200, Test: 50})
 	s := &Set{train, test}
 	return func() *Set { return s }, s.Sum()
 }
 
-func TestDigitsAreDrawnOnce(t *testing.T) {
+func TestDigitsAreGeneratedOnce(t *testing.T) {
 	if raceDetector {
-		t.Skip("the small sets below take the same ways")
+		t.Skip("the tests of small sets below cover the same code")
 	}
 	dir := t.TempDir()
 	s, err := Digits(t.Context(), dir)
@@ -43,10 +43,10 @@ func TestDigitsAreDrawnOnce(t *testing.T) {
 	require.Equal(t, 10, again.Test.Classes)
 	after, err := os.Stat(path)
 	require.NoError(t, err)
-	require.True(t, os.SameFile(before, after), "it was read, not written again")
+	require.True(t, os.SameFile(before, after), "the second call only reads")
 }
 
-func TestManyAtOnceDrawOnce(t *testing.T) {
+func TestConcurrentCallsGenerateOnce(t *testing.T) {
 	draw, sum := small()
 	dir := filepath.Join(t.TempDir(), "deep", "set")
 	var drawn atomic.Int32
@@ -57,7 +57,7 @@ func TestManyAtOnceDrawOnce(t *testing.T) {
 			var s *Set
 			s, errs[i] = cached(t.Context(), dir, sum, func() *Set { drawn.Add(1); return draw() })
 			if errs[i] == nil && s.Sum() != sum {
-				errs[i] = fmt.Errorf("another set")
+				errs[i] = fmt.Errorf("got a different set")
 			}
 		})
 	}
@@ -68,23 +68,23 @@ func TestManyAtOnceDrawOnce(t *testing.T) {
 	require.EqualValues(t, 1, drawn.Load())
 	entries, err := os.ReadDir(filepath.Dir(dir))
 	require.NoError(t, err)
-	require.Len(t, entries, 2, "the set and its lock, nothing else")
+	require.Len(t, entries, 2, "only the set and its lock")
 }
 
 const childEnv = "RINGTRAIN_TEST_CACHE_DIR"
 
-// TestCacheChild is the process that TestProcessesDrawOnce starts.
+// TestCacheChild is the process that TestProcessesGenerateOnce starts.
 func TestCacheChild(t *testing.T) {
 	dir := os.Getenv(childEnv)
 	if dir == "" {
-		t.Skip("started by TestProcessesDrawOnce")
+		t.Skip("started by TestProcessesGenerateOnce")
 	}
 	draw, sum := small()
 	_, err := cached(t.Context(), dir, sum, func() *Set { fmt.Println("drawn"); return draw() })
 	require.NoError(t, err)
 }
 
-func TestProcessesDrawOnce(t *testing.T) {
+func TestProcessesGenerateOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "set")
 	var wg sync.WaitGroup
 	outputs, errs := make([][]byte, 3), make([]error, 3)
@@ -104,19 +104,19 @@ func TestProcessesDrawOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(all, "drawn"), all)
 }
 
-func TestDamagedCacheIsMadeAgain(t *testing.T) {
+func TestDamagedCacheIsRegenerated(t *testing.T) {
 	draw, sum := small()
 	for name, damage := range map[string]func(dir string) error{
-		"a file is gone":   func(dir string) error { return os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")) },
-		"a file is cut":    func(dir string) error { return os.Truncate(filepath.Join(dir, "train-images-idx3-ubyte.gz"), 1000) },
-		"other content":    func(dir string) error { return WriteMNIST(dir, tiny(3, 2, 2), tiny(2, 2, 2)) },
-		"a file in place":  func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
-		"leftover of dead": func(dir string) error { return os.MkdirAll(dir+".tmp-123/x", 0o755) },
-		"leftover, no set": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir+".tmp-123/x", 0o755)) },
+		"missing file":        func(dir string) error { return os.Remove(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz")) },
+		"truncated file":      func(dir string) error { return os.Truncate(filepath.Join(dir, "train-images-idx3-ubyte.gz"), 1000) },
+		"other content":       func(dir string) error { return WriteMNIST(dir, tiny(3, 2, 2), tiny(2, 2, 2)) },
+		"file in the way":     func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+		"leftover directory":  func(dir string) error { return os.MkdirAll(dir+".tmp-123/x", 0o755) },
+		"leftover but no set": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.MkdirAll(dir+".tmp-123/x", 0o755)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "set")
-			if name != "a file in place" {
+			if name != "file in the way" {
 				require.NoError(t, store(dir, draw()))
 			}
 			require.NoError(t, damage(dir))
@@ -125,7 +125,7 @@ func TestDamagedCacheIsMadeAgain(t *testing.T) {
 			require.Equal(t, sum, s.Sum())
 			_, err = openSum(dir, sum)
 			require.NoError(t, err)
-			if name != "leftover of dead" { // the set was whole, nobody wrote
+			if name != "leftover directory" { // the set was intact, so nothing was written
 				entries, err := os.ReadDir(filepath.Dir(dir))
 				require.NoError(t, err)
 				require.Len(t, entries, 2, "the set and its lock")
@@ -134,11 +134,11 @@ func TestDamagedCacheIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAnotherSumIsRefused(t *testing.T) {
+func TestWrongSumIsAnError(t *testing.T) {
 	draw, _ := small()
 	dir := filepath.Join(t.TempDir(), "set")
 	_, err := cached(t.Context(), dir, "0123", draw)
-	require.ErrorContains(t, err, "where all others draw 0123")
+	require.ErrorContains(t, err, "instead of 0123")
 	require.NoDirExists(t, dir)
 }
 
@@ -157,16 +157,16 @@ func TestWaitingForTheLockEnds(t *testing.T) {
 	require.Less(t, time.Since(start), 10*time.Second)
 }
 
-func TestCacheThatCannotBeWritten(t *testing.T) {
+func TestUnwritableCache(t *testing.T) {
 	draw, sum := small()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := cached(t.Context(), filepath.Join(file, "set"), sum, draw)
-	require.ErrorContains(t, err, "data: the cache cannot be made")
+	require.ErrorContains(t, err, "data: cannot create the cache")
 }
 
-// A context that ends while the set is drawn leaves nothing but the lock.
-func TestDrawingEndsWithTheContext(t *testing.T) {
+// If the context ends while a set is generated, only the lock remains.
+func TestGeneratingEndsWithTheContext(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -9,25 +9,25 @@ import (
 	"strconv"
 )
 
-// EnvCache is the environment variable by which a launcher tells its workers the
-// Dir of its Cache, so that they find what it has made.
+// EnvCache is the environment variable in which a launcher passes the Dir of its Cache to
+// its workers, so that they use the same files.
 const EnvCache = "RINGTRAIN_CACHE_DIR"
 
-// A Cache is where this user keeps what can be made again: datasets, compiled
+// A Cache is this user's directory for files that can be regenerated: datasets, compiled
 // kernels, tables.
 type Cache struct {
-	// Dir is for writing: "ringtrain" in the user's cache directory or, where
-	// that cannot be written, a directory of this user alone among the temporary
-	// files, the same one for all processes.
+	// Dir is the directory to write to: "ringtrain" in the user's cache directory. If
+	// that is not writable, it is a directory in the temporary directory that only this
+	// user can access, the same for all processes.
 	Dir string
-	// Instead is why Dir is not in the user's cache directory; nil if it is.
+	// Instead is the reason why Dir is not in the user's cache directory; nil if it is.
 	Instead error
 
-	user string // in the user's cache directory; "" if there is none
+	user string // the one in the user's cache directory; "" if there is none
 }
 
-// OpenCache finds the cache, and makes its directory. It fails if there is no
-// place for one.
+// OpenCache finds the cache and creates its directory. It fails if no directory
+// is usable.
 func OpenCache() (Cache, error) {
 	c, err := userCache()
 	if err == nil && os.Getenv(EnvCache) == "" {
@@ -41,13 +41,12 @@ func OpenCache() (Cache, error) {
 	}
 	c.Dir = temporaryCache()
 	if err := makeOwn(c.Dir); err != nil {
-		return c, fmt.Errorf("data: no place for a cache: %w; nor in place of it: %w", c.Instead, err)
+		return c, fmt.Errorf("data: no usable cache directory: %w; the fallback failed too: %w", c.Instead, err)
 	}
 	return c, nil
 }
 
-// FindCached returns where a file of the cache is, if there is one, and makes
-// nothing.
+// FindCached returns the path of an existing file in the cache. It creates nothing.
 func FindCached(name string) (path string, ok bool) {
 	dirs := []string{os.Getenv(EnvCache)}
 	if c, err := userCache(); err == nil {
@@ -64,12 +63,12 @@ func FindCached(name string) (path string, ok bool) {
 	return "", false
 }
 
-// temporaryCache is the cache of a user who has no cache directory.
+// temporaryCache returns the cache directory for a user without a usable cache directory.
 func temporaryCache() string {
 	return filepath.Join(os.TempDir(), "ringtrain-cache-"+strconv.Itoa(os.Getuid()))
 }
 
-// userCache is the cache in the user's cache directory.
+// userCache returns the cache in the user's cache directory.
 func userCache() (Cache, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -79,9 +78,9 @@ func userCache() (Cache, error) {
 	return Cache{Dir: dir, user: dir}, nil
 }
 
-// Find returns where a file or directory of the cache is to be read. One that is
-// in the user's cache directory is read there, even if nobody can write there, and
-// then instead is nil.
+// Find returns the path at which to read a file or directory of the cache. If it exists
+// in the user's cache directory, that path is returned even if the directory is not
+// writable, and instead is nil.
 func (c Cache) Find(name string) (path string, instead error) {
 	if c.user != "" && c.user != c.Dir {
 		if there := filepath.Join(c.user, name); exists(there) {
@@ -96,7 +95,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// writable makes a directory, and a file in it, which it removes.
+// writable creates a directory and checks that files can be created in it.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -108,7 +107,7 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// makeOwn makes a directory that only this user can read and write.
+// makeOwn creates a directory that only this user can access.
 func makeOwn(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
@@ -119,19 +118,19 @@ func makeOwn(dir string) error {
 	return writable(dir)
 }
 
-// checkOwn refuses a directory that others may have made, or can write to.
+// checkOwn rejects a directory that another user may have created or can access.
 func checkOwn(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
 	if !info.IsDir() || !ours(info) {
-		return fmt.Errorf("%s is not a directory of this user alone: remove it, or set XDG_CACHE_HOME", dir)
+		return fmt.Errorf("%s must be a directory that only this user can access; remove it, or set XDG_CACHE_HOME", dir)
 	}
 	return nil
 }
 
-// Digits is the function Digits with this cache.
+// Digits calls the function Digits with this cache.
 func (c Cache) Digits(ctx context.Context) (*Set, error) {
 	path, _ := c.Find(DigitsName)
 	return Digits(ctx, filepath.Dir(path))

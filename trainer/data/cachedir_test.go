@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// home makes dir the place of the user's cache directory, and an empty directory
-// the one for temporary files.
+// home sets the user's cache directory to dir and the temporary directory to an
+// empty one.
 func home(t *testing.T, dir string) (temporary string) {
 	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} {
 		t.Setenv(name, dir)
@@ -30,7 +30,7 @@ func TestOpenCache(t *testing.T) {
 	require.False(t, found)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, left, "to look makes nothing")
+	require.Empty(t, left, "looking must not create anything")
 	c, err := OpenCache()
 	require.NoError(t, err)
 	require.NoError(t, c.Instead)
@@ -48,9 +48,9 @@ func TestOpenCache(t *testing.T) {
 	require.Equal(t, filepath.Join(c.Dir, "x"), path)
 }
 
-// Without a cache directory that can be written there is one among the temporary
-// files, for this user alone, and every process finds it.
-func TestOpenCacheInstead(t *testing.T) {
+// Without a writable cache directory, OpenCache uses one in the temporary directory that
+// only this user can access and every process finds.
+func TestOpenCacheFallback(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for _, dir := range []string{"", file} {
@@ -74,26 +74,26 @@ func TestOpenCacheInstead(t *testing.T) {
 	}
 }
 
-// A directory that others have prepared, or can write to, is not used.
+// A directory that others created or can access is not used.
 func TestOpenCacheOfOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("temporary files are each user's own there")
+		t.Skip("each user has a separate temporary directory on this system")
 	}
 	home(t, "")
 	require.NoError(t, os.Mkdir(temporaryCache(), 0o755))
 	_, err := OpenCache()
-	require.ErrorContains(t, err, "is not a directory of this user alone: remove it, or set XDG_CACHE_HOME")
+	require.ErrorContains(t, err, "must be a directory that only this user can access; remove it, or set XDG_CACHE_HOME")
 	require.NoError(t, os.WriteFile(filepath.Join(temporaryCache(), "x"), nil, 0o600))
 	_, found := FindCached("x")
 	require.False(t, found)
 	require.NoError(t, os.RemoveAll(temporaryCache()))
 	require.NoError(t, os.Symlink(t.TempDir(), temporaryCache()))
 	_, err = OpenCache()
-	require.ErrorContains(t, err, "is not a directory of this user alone")
+	require.ErrorContains(t, err, "must be a directory that only this user can access")
 }
 
-// What is in the user's cache directory is read there, though nobody can write
-// there, and workers use the cache of their launcher.
+// A file in the user's cache directory is read there even if the directory is not
+// writable, and workers use the cache of their launcher.
 func TestCacheFind(t *testing.T) {
 	user, instead := t.TempDir(), errors.New("read-only")
 	c := Cache{Dir: t.TempDir(), Instead: instead, user: user}

@@ -1,15 +1,14 @@
-// Package data holds the datasets that classifiers train on and the order in
-// which their rows are visited.
+// Package data holds the datasets that classifiers train on, and defines the order in
+// which rows are visited.
 //
-// A [Set] is a training and a test part, each an [Images]: bytes in memory, one
-// label a row. Sets come from IDX files (the format of MNIST and its
-// relatives, see [OpenMNIST]) or from [Digits], which draws hand-written-like
-// digits without any licence or download. [Sampler] says which rows a rank
-// visits at a step, and is a pure function of (seed, step, rank, size), so
-// every rank finds its own rows without a message. [Images.Gather] turns rows
-// into a batch.
+// A [Set] has a training and a test part. Each is an [Images]: bytes in memory, with one
+// label per row. Sets come from IDX files (the format of MNIST and its relatives, see
+// [OpenMNIST]) or from [Digits], which generates images like handwritten digits without
+// any download or licence. [Sampler] determines which rows a rank visits in a step. It is
+// a pure function of (seed, step, rank, size), so every rank finds its own rows without
+// communication. [Images.Gather] turns rows into a batch.
 //
-// The sets, the order and Gather know nothing of models: their batches are plain
-// []float32 and []int32. [Feed] and [Part] put those into the memory of an
-// nn.Backend. Nothing here talks to another rank.
+// Sets, Sampler and Gather know nothing about models: their batches are plain []float32
+// and []int32. [Feed] and [Part] copy those into the memory of an nn.Backend. Nothing in
+// this package communicates with other ranks.
 package data

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The bytes are the same on every machine: these sums were computed on amd64,
-// 386 and arm64, the last of which fuses multiplications with additions.
+// The bytes are the same on every machine: these sums were computed on amd64, 386 and
+// arm64, of which the last fuses multiplications with additions.
 func TestDigitsArePinned(t *testing.T) {
 	train, test := Generate(DigitsOptions{Train: 20, Test: 10})
 	require.Equal(t, "6037a77ad9dc9bcab281284da78d5c9cab2f7f3e68a79f2a3784fd47789fde43", (&Set{train, test}).Sum())
@@ -41,7 +41,7 @@ func TestDigitsAreBalancedAndShuffled(t *testing.T) {
 			for _, n := range count {
 				require.Equal(t, m.Rows/10, n)
 			}
-			require.Less(t, inOrder, m.Rows/4, "labels come in no order")
+			require.Less(t, inOrder, m.Rows/4, "labels must be shuffled")
 		}
 		require.NotEqual(t, train.Labels[:100], test.Labels)
 	}
@@ -56,13 +56,13 @@ func TestDigitsDiffer(t *testing.T) {
 			seen[string(m.Image(i))] = true
 		}
 	}
-	require.Len(t, seen, 180, "no image occurs twice, between the parts and between seeds")
+	require.Len(t, seen, 180, "no image occurs twice, in either part or for either seed")
 	require.False(t, bytes.Equal(train.Labels, other.Labels))
 }
 
-// A label says what the picture shows: the mean image of each class recognises far
-// more of the test images than chance, and far from all.
-func TestDigitsLookLikeTheirLabels(t *testing.T) {
+// Labels match the images: the mean image of each class recognises far more of the test
+// images than chance, and far from all of them.
+func TestDigitsMatchTheirLabels(t *testing.T) {
 	train, test := Generate(DigitsOptions{Train: 1000, Test: 500})
 	n := train.Features()
 	var mean [10][]float64
@@ -128,7 +128,7 @@ func TestNoise(t *testing.T) {
 	require.Less(t, highest, 5.0)
 	require.InDelta(t, 0, sum/draws, .02)
 	require.InDelta(t, 4, square/draws, .05)
-	require.InDelta(t, .0455, beyond/draws, .004, "share beyond two deviations")
+	require.InDelta(t, .0455, beyond/draws, .004, "fraction beyond two deviations")
 }
 
 func BenchmarkDraw(b *testing.B) {

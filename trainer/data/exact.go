@@ -2,17 +2,17 @@ package data
 
 import "math/rand/v2"
 
-// The generator must draw the same bytes on every machine. IEEE 754 fixes the
-// result of +, -, *, / and square root, but a Go compiler may fuse x*y+z into one
-// rounding where the processor can, and package math's functions differ between
-// architectures. So products are rounded by an explicit conversion, which
-// forbids the fusion, and the few functions needed are made of those operations.
+// The generator must produce the same bytes on every machine. IEEE 754 fixes the results
+// of +, -, *, / and square root, but a Go compiler may fuse x*y+z into one operation with
+// one rounding, and functions of package math differ between architectures. So products
+// are rounded by an explicit conversion, which forbids fusion, and the few functions
+// needed are built from those operations.
 
-// mul returns x*y rounded once, never fused with a later addition.
+// mul returns x*y, rounded once and never fused with a later addition.
 func mul(x, y float64) float64 { return float64(x * y) }
 
-// sincos returns sine and cosine of an angle of at most a few turns, to about 1e-9:
-// the first Taylor terms at a sixteenth of the angle, then doubled four times.
+// sincos returns sine and cosine of an angle of at most a few turns, to about 1e-9: the
+// first Taylor terms at a sixteenth of the angle, then four doublings.
 func sincos(angle float64) (sin, cos float64) {
 	x := angle / 16
 	q := mul(x, x)
@@ -28,8 +28,8 @@ func sincos(angle float64) (sin, cos float64) {
 type logistic [2 * logisticSpan * logisticSteps]float64
 
 const (
-	logisticSpan  = 8  // beyond it the function is taken as 1 or 0
-	logisticSteps = 64 // table entries for a unit of x
+	logisticSpan  = 8  // beyond it the function is treated as 1 or 0
+	logisticSteps = 64 // table entries per unit of x
 )
 
 // newLogistic computes the table from powers of exp(1/logisticSteps).
@@ -46,7 +46,7 @@ func newLogistic() *logistic {
 	return &t
 }
 
-// at returns 1/(1+exp(x)), x rounded down to the table's next step.
+// at returns 1/(1+exp(x)), with x rounded down to a table step.
 func (t *logistic) at(x float64) float64 {
 	switch {
 	case x <= -logisticSpan:
@@ -57,12 +57,12 @@ func (t *logistic) at(x float64) float64 {
 	return t[int(mul(x+logisticSpan, logisticSteps))]
 }
 
-// noise draws uniform and normal numbers from PCG-DXSM, whose stream of
-// words math/rand/v2 promises to keep.
+// noise draws uniform and normal numbers from PCG-DXSM. math/rand/v2 guarantees that its
+// stream of words never changes.
 type noise struct{ src rand.PCG }
 
-// seed starts the stream named by the two numbers. They are hashed first, because PCG
-// streams of neighbouring seeds begin alike.
+// seed starts the stream identified by two numbers. They are hashed first, because PCG
+// streams of neighbouring seeds start similarly.
 func (n *noise) seed(a, b uint64) {
 	d := newDraws(a, b)
 	n.src.Seed(d.at(0), d.at(1))
@@ -73,15 +73,15 @@ func (n *noise) uniform(lo, hi float64) float64 {
 	return lo + mul(hi-lo, float64(n.src.Uint64()>>11)/(1<<53))
 }
 
-// normal returns a number of mean 0 and the given deviation: the sum of twelve
-// 16-bit uniforms less six, which is within 0.3 % of a normal distribution up to two
-// deviations and ends at six. It needs no function but addition.
+// normal returns a number with mean 0 and the given deviation: the sum of twelve 16-bit
+// uniform numbers minus six. It is within 0.3 % of a normal distribution up to two
+// deviations, and never exceeds six. It needs only addition.
 func (n *noise) normal(deviation float64) float64 {
 	var sum uint64
 	for range 3 {
 		w := n.src.Uint64()
 		sum += w&0xffff + w>>16&0xffff + w>>32&0xffff + w>>48
 	}
-	// Each uniform is k/65536 for k = 0..65535, of mean 1/2 - 1/131072.
+	// Each uniform number is k/65536 for k = 0..65535, with mean 1/2 - 1/131072.
 	return mul(deviation, (float64(sum)+6)/65536-6)
 }

@@ -30,7 +30,7 @@ func ExampleWriteIDX() {
 	// Output: [3] [7 2 1]
 }
 
-// Two ranks read their halves of a step's batch.
+// Two ranks each read half of a step's global batch.
 func ExampleSampler() {
 	train, _ := data.Generate(data.DigitsOptions{Train: 100, Test: 10})
 	const batch, size = 4, 2

@@ -6,40 +6,40 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Feed turns a Sampler's rows into batches for a model, in memory of its
-// backend that is used again for every batch.
+// A Feed turns a Sampler's rows into batches for a model. It reuses memory of the model's
+// backend for every batch.
 type Feed struct {
 	sampler *Sampler
 	stage   stage
 }
 
-// NewFeed feeds batches of at most batch rows of images, as sampler says, to a
-// model on b.
+// NewFeed returns a Feed of batches of at most batch rows of images, chosen by sampler,
+// for a model on b.
 func NewFeed(images *Images, sampler *Sampler, batch int, b nn.Backend) *Feed {
 	return &Feed{sampler: sampler, stage: newStage(images, batch, b)}
 }
 
-// Batch is this rank's rows of a step: X is (rows, features) of pixels divided
-// by 255. It is valid until the next call.
+// Batch returns this rank's rows of a step. X is (rows, features), pixels divided by 255.
+// The batch is valid until the next call.
 func (f *Feed) Batch(step int) (nn.Batch, error) {
 	rows, _ := f.sampler.Step(step)
 	return f.stage.batch(rows)
 }
 
-// Part is one rank's share of a set that is evaluated by all ranks together.
+// Part is one rank's share of a set that all ranks evaluate together.
 type Part struct {
 	lo, hi int
 	each   int
 	stage  stage
 }
 
-// NewPart is the share of a rank, in batches of at most batch rows.
+// NewPart returns the share of a rank, in batches of at most batch rows.
 func NewPart(images *Images, rank, size, batch int, b nn.Backend) *Part {
 	lo, hi := Shard(images.Rows, rank, size)
 	return &Part{lo: lo, hi: hi, each: batch, stage: newStage(images, batch, b)}
 }
 
-// All is the batches of the share. Each is valid until the next.
+// All returns the batches of the share. Each is valid until the next one.
 func (p *Part) All() iter.Seq2[nn.Batch, error] {
 	return func(yield func(nn.Batch, error) bool) {
 		rows := make([]int32, 0, p.each)
@@ -52,15 +52,15 @@ func (p *Part) All() iter.Seq2[nn.Batch, error] {
 	}
 }
 
-// A stage is where a batch is put together: in the backend's memory where the
-// host can write there, else beside it.
+// A stage is the memory in which a batch is assembled: the backend's memory if the host
+// can write to it, otherwise a separate copy on the host.
 type stage struct {
 	images     *Images
 	backend    nn.Backend
 	x, labels  nn.Buffer
 	hostX      []float32
 	hostLabels []int32
-	direct     bool // hostX and hostLabels are x and labels themselves
+	direct     bool // hostX and hostLabels alias x and labels
 	features   int
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// remote is a backend whose memory the host cannot write to directly, as a
-// GPU's.
+// remote is a backend whose memory the host cannot write to directly, like a GPU's.
 type remote struct{ *cpu.Backend }
 
 func (r remote) Alloc(n int) nn.Buffer     { return nn.OnDevice(0, 1, n, nn.Float32) }
@@ -22,11 +21,11 @@ func (r remote) CopyInts(dst nn.Buffer, src []int32) { r.take(dst, len(src)) }
 
 func (r remote) take(dst nn.Buffer, n int) {
 	if dst.Len() != n {
-		panic("a copy of another length")
+		panic("copy of a different length")
 	}
 }
 
-func TestFeedGivesTheSamplersRows(t *testing.T) {
+func TestFeedReturnsTheSamplersRows(t *testing.T) {
 	train, _ := data.Generate(data.DigitsOptions{Train: 25, Test: 1, Side: 7})
 	b := cpu.New(cpu.Options{})
 	defer b.Close()

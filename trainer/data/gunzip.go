@@ -9,22 +9,21 @@ import (
 	"io"
 )
 
-// deflateRatio is the most bytes that a byte of compressed data can stand for: a
-// match of 258 bytes takes two bits at least.
+// deflateRatio is the largest number of bytes that one compressed byte can produce: a
+// match of 258 bytes takes at least two bits.
 const deflateRatio = 1032
 
-// errGarbage is in the chain of every error about a file with something behind
-// its gzip data.
-var errGarbage = errors.New("trailing garbage: what follows the gzip data is neither more of them nor zeros")
+// errGarbage is in the chain of every error about unexpected bytes after gzip data.
+var errGarbage = errors.New("trailing garbage: after the gzip data there is something other than more gzip data or zeros")
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// gunzip reads what gzip -t accepts: gzip members one after the other, and then
-// any number of zeros, which tapes and block devices pad files with.
+// gunzip reads what gzip -t accepts: consecutive gzip members, then any number of zeros,
+// with which tapes and block devices pad files.
 type gunzip struct {
 	from   *bufio.Reader
 	member *gzip.Reader
-	err    error // ends the reading; io.EOF if all was well
+	err    error // ends reading; io.EOF if the data is intact
 }
 
 // newGunzip reads the header of the first member.
@@ -51,8 +50,8 @@ func (g *gunzip) Read(p []byte) (int, error) {
 	return 0, g.err
 }
 
-// next begins the next member. If there is none it makes sure that nothing but zeros
-// follows, and returns io.EOF.
+// next starts the next member. If there is none, it checks that only zeros follow and
+// returns io.EOF.
 func (g *gunzip) next() error {
 	if start, err := g.from.Peek(len(gzipMagic)); !bytes.Equal(start, gzipMagic) {
 		if err != nil && err != io.EOF {
@@ -67,7 +66,7 @@ func (g *gunzip) next() error {
 	return nil
 }
 
-// zeros reads all that is left and returns io.EOF if it is zeros.
+// zeros reads the rest and returns io.EOF if it consists of zeros.
 func zeros(r io.Reader) error {
 	buffer := make([]byte, 4096)
 	for {

@@ -9,31 +9,31 @@ import (
 	"slices"
 )
 
-// IDX is a tensor of unsigned bytes as the IDX format holds it, the format in
-// which MNIST was published. A file is, all numbers big-endian:
+// IDX is a tensor of unsigned bytes in the IDX format, in which MNIST was published. A
+// file contains the following, with all numbers big-endian:
 //
 //	offset  bytes  meaning
 //	0       2      zero
-//	2       1      element type; 0x08, unsigned byte, is the only one read here
+//	2       1      element type; only 0x08, unsigned byte, is supported
 //	3       1      n, the number of dimensions
-//	4       4*n    the dimensions, slowest first, 32 bits unsigned each
+//	4       4*n    the dimensions, slowest first, each an unsigned 32-bit number
 //	4+4*n   ...    the elements, row-major, and nothing after them
 type IDX struct {
-	Dims []int  // one dimension at least, each 1 or more
-	Data []byte // as many bytes as the product of Dims
+	Dims []int  // at least one dimension, each at least 1
+	Data []byte // its length is the product of Dims
 }
 
 const (
 	idxUbyte   = 0x08
 	idxMaxDims = 8
-	// idxFirstRead is what is allocated on the word of a header alone, when the
-	// length of what follows is not known; further memory comes as bytes arrive.
+	// idxFirstRead is the largest allocation based on a header alone, when the length of
+	// the data is not known. More memory is allocated as bytes arrive.
 	idxFirstRead = 1 << 20
 )
 
-// DecodeIDX reads an uncompressed IDX tensor. size is the number of bytes that
-// r holds, or -1 when that is not known; when it is, it is compared with the
-// header before any memory is taken. Bytes after the tensor are an error.
+// DecodeIDX reads an uncompressed IDX tensor. size is the number of bytes in r, or -1 if
+// it is not known. A known size is compared with the header before memory is allocated.
+// Bytes after the tensor are an error.
 func DecodeIDX(r io.Reader, size int64) (*IDX, error) {
 	return decodeIDX(r, func(dims []int, want int64) error {
 		if size < 0 {
@@ -43,19 +43,18 @@ func DecodeIDX(r io.Reader, size int64) (*IDX, error) {
 	})
 }
 
-// promised compares the bytes of data that a header promises with those that
-// there are.
+// promised compares the length of data that a header promises with the actual length.
 func promised(dims []int, want, have int64) error {
 	switch {
 	case have < want:
-		return fmt.Errorf("%w: its header promises %d bytes of data (dimensions %v), it holds %d", errTruncated, want, dims, have)
+		return fmt.Errorf("%w: the header promises %d bytes of data (dimensions %v), but there are %d", errTruncated, want, dims, have)
 	case have > want:
-		return fmt.Errorf("its header promises %d bytes of data (dimensions %v), it holds %d", want, dims, have)
+		return fmt.Errorf("the header promises %d bytes of data (dimensions %v), but there are %d", want, dims, have)
 	}
 	return nil
 }
 
-// decodeIDX reads a tensor whose header check has accepted.
+// decodeIDX reads a tensor after check accepts its header.
 func decodeIDX(r io.Reader, check func(dims []int, want int64) error) (*IDX, error) {
 	dims, want, err := decodeIDXHeader(r)
 	if err == nil {
@@ -99,15 +98,16 @@ func (x *IDX) validate() (int64, error) {
 	return product(x.Dims)
 }
 
-// product multiplies dimensions, refusing what is zero or does not fit memory.
+// product multiplies dimensions. It rejects zeros and products that do not fit
+// into memory.
 func product(dims []int) (int64, error) {
 	n := int64(1)
 	for _, d := range dims {
 		if d < 1 || int64(d) > math.MaxUint32 {
-			return 0, fmt.Errorf("dimensions %v: each must be 1 or more and fit 32 bits", dims)
+			return 0, fmt.Errorf("dimensions %v: each must be at least 1 and fit into 32 bits", dims)
 		}
 		if int64(d) > math.MaxInt/n {
-			return 0, fmt.Errorf("dimensions %v: their product does not fit memory", dims)
+			return 0, fmt.Errorf("dimensions %v: their product does not fit into memory", dims)
 		}
 		n *= int64(d)
 	}
@@ -120,19 +120,19 @@ func idxHeaderLen(dims []int) int { return 4 + 4*len(dims) }
 func decodeIDXHeader(r io.Reader) (dims []int, elements int64, err error) {
 	var head [4]byte
 	if n, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, 0, fmt.Errorf("%w: it ends after %d bytes, an IDX header needs 8 at least", short(err), n)
+		return nil, 0, fmt.Errorf("%w: the file ends after %d bytes, but an IDX header has at least 8", short(err), n)
 	}
 	switch {
 	case head[0] != 0 || head[1] != 0:
-		return nil, 0, fmt.Errorf("not an IDX file: it begins with % x, IDX begins with 00 00", head[:])
+		return nil, 0, fmt.Errorf("not an IDX file: it starts with % x, but IDX starts with 00 00", head[:])
 	case head[2] != idxUbyte:
-		return nil, 0, fmt.Errorf("IDX element type 0x%02x: only unsigned bytes (0x08) are read", head[2])
+		return nil, 0, fmt.Errorf("IDX element type 0x%02x is not supported; only unsigned bytes (0x08) are", head[2])
 	case head[3] == 0 || head[3] > idxMaxDims:
-		return nil, 0, fmt.Errorf("IDX with %d dimensions: 1 to %d are read", head[3], idxMaxDims)
+		return nil, 0, fmt.Errorf("IDX with %d dimensions is not supported; 1 to %d are", head[3], idxMaxDims)
 	}
 	raw := make([]byte, 4*int(head[3]))
 	if n, err := io.ReadFull(r, raw); err != nil {
-		return nil, 0, fmt.Errorf("%w: %d dimensions need %d bytes of header, it ends after %d", short(err), head[3], len(raw)+4, n+4)
+		return nil, 0, fmt.Errorf("%w: a header with %d dimensions has %d bytes, but the file ends after %d", short(err), head[3], len(raw)+4, n+4)
 	}
 	dims = make([]int, head[3])
 	for i := range dims {
@@ -146,7 +146,7 @@ func decodeIDXHeader(r io.Reader) (dims []int, elements int64, err error) {
 	return dims, elements, err
 }
 
-// readExactly reads n bytes and makes sure that nothing follows.
+// readExactly reads n bytes and checks that nothing follows.
 func readExactly(r io.Reader, n int64) ([]byte, error) {
 	data := make([]byte, 0, min(n, idxFirstRead))
 	for int64(len(data)) < n {
@@ -157,16 +157,16 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 		got, err := io.ReadFull(r, room)
 		data = data[:len(data)+got]
 		if errors.Is(err, errGarbage) {
-			return nil, fmt.Errorf("%w, and it holds %d bytes of data where %d are expected", err, len(data), n)
+			return nil, fmt.Errorf("%w, and there are %d bytes of data instead of %d", err, len(data), n)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %d bytes of data expected, %d found", short(err), n, len(data))
+			return nil, fmt.Errorf("%w: expected %d bytes of data, found %d", short(err), n, len(data))
 		}
 	}
 	var one [1]byte
 	switch _, err := io.ReadFull(r, one[:]); {
 	case err == nil:
-		return nil, fmt.Errorf("more than the expected %d bytes of data", n)
+		return nil, fmt.Errorf("found more than the expected %d bytes of data", n)
 	case errors.Is(err, errGarbage):
 		return nil, err
 	case err != io.EOF:
@@ -178,7 +178,7 @@ func readExactly(r io.Reader, n int64) ([]byte, error) {
 // errTruncated is in the chain of every error about a file that ends too early.
 var errTruncated = errors.New("truncated")
 
-// short names the end of input as truncation and leaves other errors as they are.
+// short turns the end of input into errTruncated and returns other errors unchanged.
 func short(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return errTruncated

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rawIDX is the bytes of an IDX file with the given header fields.
+// rawIDX returns the bytes of an IDX file with the given header fields.
 func rawIDX(typ byte, dims []uint32, data ...byte) []byte {
 	b := []byte{0, 0, typ, byte(len(dims))}
 	for _, d := range dims {
@@ -62,8 +62,8 @@ func TestIDXBytes(t *testing.T) {
 	require.Equal(t, []byte{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 5, 6}, b.Bytes())
 }
 
-// Compression is told by content: the names say the opposite here.
-func TestIDXIsReadByContent(t *testing.T) {
+// Compression is detected from the content: the names here say the opposite.
+func TestIDXCompressionIsDetectedByContent(t *testing.T) {
 	raw := rawIDX(8, []uint32{2}, 1, 2)
 	for name, content := range map[string][]byte{
 		"plain.gz": raw, "zipped": gzipped(t, raw), "two members": gzipped(t, raw[:5], raw[5:]),
@@ -87,28 +87,28 @@ func TestIDXErrors(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"nothing":            {nil, "truncated: it ends after 0 bytes, an IDX header needs 8"},
-		"not IDX":            {[]byte("PNG and so on"), "it begins with 50 4e 47 20, IDX begins with 00 00"},
-		"floats":             {rawIDX(0x0d, []uint32{1}, 0, 0, 0, 0), "IDX element type 0x0d: only unsigned bytes (0x08) are read"},
-		"no dimensions":      {rawIDX(8, nil), "IDX with 0 dimensions"},
-		"many dimensions":    {rawIDX(8, make([]uint32, 9)), "IDX with 9 dimensions"},
-		"zero dimension":     {rawIDX(8, []uint32{3, 0}), "dimensions [3 0]: each must be 1 or more"},
-		"half a header":      {raw[:9], "truncated: 2 dimensions need 12 bytes of header, it ends after 9"},
-		"data cut off":       {raw[:15], "its header promises 4 bytes of data (dimensions [2 2]), it holds 3"},
-		"data too long":      {append(bytes.Clone(raw), 5), "its header promises 4 bytes of data (dimensions [2 2]), it holds 5"},
-		"huge dimensions":    {rawIDX(8, []uint32{1 << 30, 1 << 30, 1 << 30}), "does not fit memory"},
-		"large, no data":     {rawIDX(8, []uint32{1 << 30}), "its header promises 1073741824 bytes of data"},
-		"zipped, cut off":    {gzipped(t, raw[:15]), "4 bytes of data expected, 3 found (dimensions [2 2])"},
-		"zipped, too long":   {gzipped(t, append(bytes.Clone(raw), 5)), "more"},
-		"zipped, large":      {gzipped(t, rawIDX(8, []uint32{1 << 30}, 1)), "truncated: its header promises 1073741824 bytes of data (dimensions [1073741824]), which 33 bytes of gzip cannot hold"},
-		"zip file cut off":   {zipped[:len(zipped)-6], "truncated"},
-		"zip header cut off": {zipped[:5], "truncated: in the gzip header"},
-		"member cut off":     {append(gzipped(t, raw[:5]), gzipped(t, raw[5:])[:12]...), "truncated"},
-		"member's header":    {append(gzipped(t, raw[:5]), 0x1f, 0x8b, 8), "truncated: in the header of a later gzip member"},
-		"garbage":            {append(bytes.Clone(zipped), "garbage"...), "trailing garbage: what follows the gzip data is neither more of them nor zeros"},
-		"garbage, 1 byte":    {append(bytes.Clone(zipped), 0x1f), "trailing garbage"},
-		"zeros, garbage":     {append(append(bytes.Clone(zipped), make([]byte, 5000)...), 7), "trailing garbage"},
-		"short and garbage":  {append(gzipped(t, raw[:15]), 7), "trailing garbage: what follows the gzip data is neither more of them nor zeros, and it holds 3 bytes of data where 4 are expected"},
+		"empty file":           {nil, "truncated: the file ends after 0 bytes, but an IDX header has at least 8"},
+		"not IDX":              {[]byte("PNG and so on"), "it starts with 50 4e 47 20, but IDX starts with 00 00"},
+		"floats":               {rawIDX(0x0d, []uint32{1}, 0, 0, 0, 0), "IDX element type 0x0d is not supported; only unsigned bytes (0x08) are"},
+		"no dimensions":        {rawIDX(8, nil), "IDX with 0 dimensions"},
+		"many dimensions":      {rawIDX(8, make([]uint32, 9)), "IDX with 9 dimensions"},
+		"zero dimension":       {rawIDX(8, []uint32{3, 0}), "dimensions [3 0]: each must be at least 1"},
+		"partial header":       {raw[:9], "truncated: a header with 2 dimensions has 12 bytes, but the file ends after 9"},
+		"truncated data":       {raw[:15], "the header promises 4 bytes of data (dimensions [2 2]), but there are 3"},
+		"data too long":        {append(bytes.Clone(raw), 5), "the header promises 4 bytes of data (dimensions [2 2]), but there are 5"},
+		"huge dimensions":      {rawIDX(8, []uint32{1 << 30, 1 << 30, 1 << 30}), "does not fit into memory"},
+		"large, no data":       {rawIDX(8, []uint32{1 << 30}), "the header promises 1073741824 bytes of data"},
+		"zipped, truncated":    {gzipped(t, raw[:15]), "expected 4 bytes of data, found 3 (dimensions [2 2])"},
+		"zipped, too long":     {gzipped(t, append(bytes.Clone(raw), 5)), "more"},
+		"zipped, large":        {gzipped(t, rawIDX(8, []uint32{1 << 30}, 1)), "truncated: the header promises 1073741824 bytes of data (dimensions [1073741824]), which 33 bytes of gzip cannot hold"},
+		"truncated zip file":   {zipped[:len(zipped)-6], "truncated"},
+		"truncated zip header": {zipped[:5], "truncated: in the gzip header"},
+		"truncated member":     {append(gzipped(t, raw[:5]), gzipped(t, raw[5:])[:12]...), "truncated"},
+		"member's header":      {append(gzipped(t, raw[:5]), 0x1f, 0x8b, 8), "truncated: in the header of a later gzip member"},
+		"garbage":              {append(bytes.Clone(zipped), "garbage"...), "trailing garbage: after the gzip data there is something other than more gzip data or zeros"},
+		"garbage, 1 byte":      {append(bytes.Clone(zipped), 0x1f), "trailing garbage"},
+		"zeros, garbage":       {append(append(bytes.Clone(zipped), make([]byte, 5000)...), 7), "trailing garbage"},
+		"short and garbage":    {append(gzipped(t, raw[:15]), 7), "trailing garbage: after the gzip data there is something other than more gzip data or zeros, and there are 3 bytes of data instead of 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file-idx")
@@ -117,11 +117,11 @@ func TestIDXErrors(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, path)
 			_, err = checkIDX(path)
-			require.Error(t, err, "the check sees it too")
+			require.Error(t, err, "checkIDX finds it too")
 			require.ErrorContains(t, err, path)
 		})
 	}
-	// The check looks at the end alone, which is that of a whole file here.
+	// checkIDX looks only at the end, which is that of an intact file here.
 	path := filepath.Join(t.TempDir(), "file-idx")
 	require.NoError(t, os.WriteFile(path, append(append(bytes.Clone(zipped), 0), zipped...), 0o600))
 	_, err := ReadIDX(path)
@@ -129,25 +129,25 @@ func TestIDXErrors(t *testing.T) {
 	_, err = ReadIDX(filepath.Join(t.TempDir(), "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = ReadIDX(t.TempDir())
-	require.ErrorContains(t, err, "this is a directory")
+	require.ErrorContains(t, err, "but this is a directory")
 }
 
-// A few KB of gzip must not take the memory that their header asks for, and a file
-// with holes, which takes no room on the disk, none at all.
-func TestMemoryComesAsBytesArrive(t *testing.T) {
+// A few KB of gzip must not allocate the memory that their header promises, and a sparse
+// file must not allocate any.
+func TestMemoryIsAllocatedAsBytesArrive(t *testing.T) {
 	dir := t.TempDir()
 	bomb := filepath.Join(dir, "bomb")
 	zeros := make([]byte, 3<<20)
 	require.NoError(t, os.WriteFile(bomb, append(gzipped(t, rawIDX(8, []uint32{3_200_000}), zeros), make([]byte, 8)...), 0o600))
 	require.Less(t, allocated(func() {
 		_, err := ReadIDX(bomb)
-		require.ErrorContains(t, err, "truncated: 3200000 bytes of data expected, 3145728 found")
+		require.ErrorContains(t, err, "truncated: expected 3200000 bytes of data, found 3145728")
 	}), uint64(9<<20))
 
 	sparse := filepath.Join(dir, "sparse")
 	require.NoError(t, os.WriteFile(sparse, rawIDX(8, []uint32{1 << 31, 39}), 0o600))
 	if err := os.Truncate(sparse, 12+39<<31); err != nil { // 80 GB
-		t.Skipf("no file with holes: %v", err)
+		t.Skipf("cannot create a sparse file: %v", err)
 	}
 	require.Less(t, allocated(func() {
 		dims, err := checkIDX(sparse)
@@ -156,7 +156,7 @@ func TestMemoryComesAsBytesArrive(t *testing.T) {
 	}), uint64(1<<20))
 }
 
-// allocated is the bytes that a function takes from the heap in all.
+// allocated returns the total number of bytes that f allocates on the heap.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -182,10 +182,11 @@ func TestWriteIDXErrors(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, entries, "nothing is left behind")
+	require.Empty(t, entries, "no files are left behind")
 }
 
-// FuzzIDX: bytes are an error, or a tensor that encodes to the same bytes.
+// FuzzIDX checks that bytes give either an error or a tensor that encodes to the
+// same bytes.
 func FuzzIDX(f *testing.F) {
 	f.Add(rawIDX(8, []uint32{2, 2}, 1, 2, 3, 4), true)
 	f.Add(rawIDX(8, []uint32{1 << 31, 1 << 31, 4}), false)
@@ -210,7 +211,7 @@ func FuzzIDX(f *testing.F) {
 	})
 }
 
-// fuzzFile makes sure that a check of a file and its reading agree, but for what
+// fuzzFile checks that checkIDX and ReadIDX agree on a file, except for mistakes that
 // only reading finds.
 func fuzzFile(t *testing.T, raw []byte) {
 	path := filepath.Join(t.TempDir(), "x")

@@ -13,9 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
-// ReadIDX reads an IDX file, plain or compressed by gzip; which of the two is seen
-// from its content, whatever its name. Errors name the file and say what was
-// expected and what was found.
+// ReadIDX reads an IDX file, plain or gzipped. It detects compression from the content,
+// not from the name. Errors name the file and say what was expected and what was found.
 func ReadIDX(path string) (*IDX, error) {
 	f, err := openIDX(path)
 	if err != nil {
@@ -29,8 +28,8 @@ func ReadIDX(path string) (*IDX, error) {
 	return x, nil
 }
 
-// WriteIDX writes an IDX file, compressed when the name ends in ".gz". The file
-// appears whole or not at all: it is written aside, synced and renamed.
+// WriteIDX writes an IDX file, gzipped if the name ends in ".gz". The write is atomic: a
+// temporary file is written, synced and renamed.
 func WriteIDX(path string, x *IDX) error {
 	t, err := atomicfile.Create(path, atomicfile.Options{})
 	if err != nil {
@@ -51,12 +50,12 @@ func WriteIDX(path string, x *IDX) error {
 	return nil
 }
 
-// encodeFor writes the tensor in the form that the file's name asks for.
+// encodeFor writes the tensor in the format that the file's name asks for.
 func (x *IDX) encodeFor(path string, w io.Writer) error {
 	if !strings.HasSuffix(path, ".gz") {
 		return x.Encode(w)
 	}
-	// Noisy pixels hardly shrink further at higher levels, which take ten times as long.
+	// Higher levels take ten times as long and hardly shrink noisy pixels further.
 	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
 		return err
@@ -67,7 +66,7 @@ func (x *IDX) encodeFor(path string, w io.Writer) error {
 	return z.Close()
 }
 
-// idxSource is an open IDX file after any decompression.
+// idxSource is an open IDX file that reads decompressed data.
 type idxSource struct {
 	r       io.Reader
 	size    int64 // of the file
@@ -75,16 +74,16 @@ type idxSource struct {
 	file    *os.File
 }
 
-// Close closes the file. It was only read, so there is nothing to report.
+// Close closes the file. It was only read, so there is no error to report.
 func (s *idxSource) Close() { _ = s.file.Close() }
 
 func openIDX(path string) (*idxSource, error) {
-	info, err := os.Stat(path) // first: to open a pipe would wait for a writer
+	info, err := os.Stat(path) // first, because opening a pipe would wait for a writer
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: an IDX file is expected, this is a %s", path, kindOf(info))
+		return nil, fmt.Errorf("%s: expected an IDX file, but this is a %s", path, kindOf(info))
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -98,7 +97,7 @@ func openIDX(path string) (*idxSource, error) {
 	return s, nil
 }
 
-// sniff looks at the first bytes of a file to see whether gzip has to be undone.
+// sniff detects gzip from the first bytes of a file.
 func sniff(f *os.File) (*idxSource, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -113,14 +112,14 @@ func sniff(f *os.File) (*idxSource, error) {
 	return s, err
 }
 
-// promises compares the data length that a header promises with the length of
-// the file, before any memory is taken.
+// promises compares the data length that a header promises with the length of the file,
+// before memory is allocated.
 func (s *idxSource) promises(dims []int, want int64) error {
 	if !s.gzipped {
 		return promised(dims, want, s.size-int64(idxHeaderLen(dims)))
 	}
 	if s.size < want/deflateRatio {
-		return fmt.Errorf("%w: its header promises %d bytes of data (dimensions %v), which %d bytes of gzip cannot hold", errTruncated, want, dims, s.size)
+		return fmt.Errorf("%w: the header promises %d bytes of data (dimensions %v), which %d bytes of gzip cannot hold", errTruncated, want, dims, s.size)
 	}
 	return nil
 }
@@ -132,8 +131,8 @@ func kindOf(info os.FileInfo) string {
 	return "special file"
 }
 
-// checkIDX reads the header of an IDX file and compares it with the length of
-// the file, without reading the data where that can be helped.
+// checkIDX reads the header of an IDX file and compares it with the length of the file.
+// It reads the data only if it must.
 func checkIDX(path string) ([]int, error) {
 	f, err := openIDX(path)
 	if err != nil {
@@ -150,14 +149,14 @@ func checkIDX(path string) ([]int, error) {
 	return dims, nil
 }
 
-// checkLength compares the data length that a header promises with what is there.
+// checkLength compares the data length that a header promises with the actual length.
 func (s *idxSource) checkLength(dims []int, want int64) error {
 	if err := s.promises(dims, want); err != nil || !s.gzipped {
 		return err
 	}
-	// A gzip file ends in the length of its content modulo 2^32. A file cut off
-	// while it was copied ends in something else, and so may one of several
-	// members, whose content has to be counted.
+	// A gzip file ends with the length of its content modulo 2^32. A truncated file
+	// ends with something else, and so may one with several members, so their content
+	// must be counted.
 	var tail [4]byte
 	if _, err := s.file.ReadAt(tail[:], s.size-4); err == nil && binary.LittleEndian.Uint32(tail[:]) == uint32(int64(idxHeaderLen(dims))+want) {
 		return nil
@@ -165,14 +164,14 @@ func (s *idxSource) checkLength(dims []int, want int64) error {
 	n, err := io.Copy(io.Discard, io.LimitReader(s.r, want+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %d bytes of data expected, %d found (dimensions %v)", short(err), want, n, dims)
+		return fmt.Errorf("%w: expected %d bytes of data, found %d (dimensions %v)", short(err), want, n, dims)
 	case n != want:
-		return fmt.Errorf("%d bytes of data expected, %s found (dimensions %v)", want, atLeast(n, want), dims)
+		return fmt.Errorf("expected %d bytes of data, found %s (dimensions %v)", want, atLeast(n, want), dims)
 	}
 	return nil
 }
 
-// atLeast words a count that stopped one past the limit.
+// atLeast formats a count that stopped one past the limit.
 func atLeast(n, limit int64) string {
 	if n > limit {
 		return "more"

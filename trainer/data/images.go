@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Images is a set of grey images of one size with a class label each.
+// Images is a set of greyscale images of one size, with a class label for each.
 type Images struct {
 	Rows    int // number of images
 	Height  int // pixels from top to bottom
@@ -13,15 +13,15 @@ type Images struct {
 	Classes int // labels are 0 .. Classes-1
 
 	Pixels []byte // [Rows, Height, Width], row-major; 0 is paper, 255 is ink
-	Labels []byte // [Rows]; nil where nobody has labelled them
+	Labels []byte // [Rows]; nil if the images are unlabelled
 }
 
-// Set is what a training run reads: rows to learn from and rows to be judged by.
+// Set is the data of a training run: rows to train on and rows to evaluate on.
 type Set struct {
 	Train, Test *Images
 }
 
-// Features returns the number of pixels of one image, Height*Width.
+// Features returns the number of pixels in an image, Height*Width.
 func (m *Images) Features() int { return m.Height * m.Width }
 
 // Image returns the pixels of row i, [Height, Width]. It aliases m.Pixels.
@@ -30,24 +30,24 @@ func (m *Images) Image(i int) []byte {
 	return m.Pixels[i*n : (i+1)*n : (i+1)*n]
 }
 
-// Gather copies the given rows into a batch: x, [len(rows), Features()]
-// row-major, receives the pixels divided by 255 and labels, [len(rows)], the
-// classes. No mean is subtracted and no deviation divided out, as in
-// ml_datasets.mnist of the Thinc examples. Both slices may be longer than needed; what
-// lies behind the batch is left alone. With nil labels it copies the images alone.
-// It fails, before it writes, when a slice is too short or a row does not exist.
+// Gather copies the given rows into a batch: x, [len(rows), Features()] row-major,
+// receives the pixels divided by 255, and labels, [len(rows)], the classes. Like
+// ml_datasets.mnist of the Thinc examples, it does not subtract a mean or divide by a
+// deviation. Slices may be longer than needed; the rest is not changed. With nil labels
+// it copies only the images. If a slice is too short or a row does not exist, it fails
+// without writing anything.
 func (m *Images) Gather(rows []int32, x []float32, labels []int32) error {
 	n := m.Features()
 	if labels != nil && m.Labels == nil {
-		return errors.New("data: the labels of a batch are asked for, the set has none")
+		return errors.New("data: cannot gather labels from a set without labels")
 	}
 	if len(x) < len(rows)*n || labels != nil && len(labels) < len(rows) {
-		return fmt.Errorf("data: a batch of %d rows needs %d values and %d labels, there is room for %d and %d",
+		return fmt.Errorf("data: a batch of %d rows needs %d values and %d labels, but there is room for %d and %d",
 			len(rows), len(rows)*n, len(rows), len(x), len(labels))
 	}
 	for _, r := range rows {
 		if r < 0 || int(r) >= m.Rows {
-			return fmt.Errorf("data: row %d asked for, the set has rows 0 to %d", r, m.Rows-1)
+			return fmt.Errorf("data: there is no row %d; the set has rows 0 to %d", r, m.Rows-1)
 		}
 	}
 	for i, r := range rows {
@@ -62,9 +62,9 @@ func (m *Images) Gather(rows []int32, x []float32, labels []int32) error {
 	return nil
 }
 
-// labelClasses returns how many classes a pair of label sets spans: one more
-// than the highest label, and never fewer than ten, so that a small excerpt of a
-// digit set still gets a model with ten outputs.
+// labelClasses returns the number of classes in some label sets: one more than the
+// highest label, and at least ten, so that a small excerpt of a digit set still gets a
+// model with ten outputs.
 func labelClasses(sets ...[]byte) int {
 	classes := 10
 	for _, labels := range sets {

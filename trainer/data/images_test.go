@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tiny is a set whose every pixel tells where it is.
+// tiny returns a set in which every pixel identifies its position.
 func tiny(rows, height, width int) *Images {
 	m := &Images{Rows: rows, Height: height, Width: width, Classes: 10, Pixels: make([]byte, rows*height*width), Labels: make([]byte, rows)}
 	for i := range m.Pixels {
@@ -27,16 +27,16 @@ func TestGather(t *testing.T) {
 		require.Equal(t, float32(want)/255, x[i])
 	}
 	require.Equal(t, []int32{3, 1, -7}, labels)
-	require.Equal(t, float32(-7), x[12], "what lies behind is left alone")
+	require.Equal(t, float32(-7), x[12], "the rest is not changed")
 	require.NoError(t, m.Gather(nil, nil, nil))
 }
 
 func TestGatherErrors(t *testing.T) {
 	m := tiny(4, 2, 3)
 	x, labels := make([]float32, 12), make([]int32, 2)
-	require.ErrorContains(t, m.Gather([]int32{0, 1}, x[:11], labels), "a batch of 2 rows needs 12 values and 2 labels, there is room for 11 and 2")
+	require.ErrorContains(t, m.Gather([]int32{0, 1}, x[:11], labels), "a batch of 2 rows needs 12 values and 2 labels, but there is room for 11 and 2")
 	require.ErrorContains(t, m.Gather([]int32{0, 1}, x, labels[:1]), "needs 12 values")
-	require.ErrorContains(t, m.Gather([]int32{0, 4}, x, labels), "row 4 asked for, the set has rows 0 to 3")
+	require.ErrorContains(t, m.Gather([]int32{0, 4}, x, labels), "there is no row 4; the set has rows 0 to 3")
 	require.ErrorContains(t, m.Gather([]int32{-1}, x, labels), "row -1")
 	require.Equal(t, make([]float32, 12), x, "nothing was written")
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes an exclusive lock on an open file, or says that another process
-// (or another open of the file in this one) has it. The lock ends with the file's Close, or
-// with the process, however that ends.
+// tryLock takes an exclusive lock on an open file. It returns false if another process (or
+// another open file in this one) holds the lock. The lock ends when the file is closed or
+// the process ends.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock takes an exclusive lock on an open file, or says that another process
-// (or another open of the file in this one) has it. The lock ends with the file's Close, or
-// with the process, however that ends.
+// tryLock takes an exclusive lock on an open file. It returns false if another process (or
+// another open file in this one) holds the lock. The lock ends when the file is closed or
+// the process ends.
 func tryLock(f *os.File) (bool, error) {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	switch err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped)); err {

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// The four files of an MNIST directory, by the stems and dimensions that every
-// set of the family (Fashion-MNIST, KMNIST, EMNIST's mnist split) uses.
+// The name stems of the four files in an MNIST directory. Every set of the family (Fashion-MNIST,
+// KMNIST, EMNIST's mnist split) uses them.
 const (
 	trainImages = "train-images"
 	trainLabels = "train-labels"
@@ -17,17 +17,23 @@ const (
 
 var stems = []string{trainImages, trainLabels, testImages, testLabels}
 
-// Info is what the headers of a set say.
+// Info is the information in the headers of a set.
 type Info struct {
 	TrainRows, TestRows int
 	Height, Width       int // pixels
 }
 
-// OpenMNIST reads the four IDX files of an MNIST directory: train-images-idx3-ubyte, train-labels-idx1-ubyte,
-// t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, each with or without
-// ".gz", also in the spelling train-images.idx3-ubyte, with "test" for "t10k", and with the
-// name of a set before it, as in emnist-letters-test-images-idx3-ubyte.gz, if the directory
-// has one set alone. Classes of both parts is one more than the highest label, ten at least.
+// OpenMNIST reads the four IDX files of an MNIST directory: train-images-idx3-ubyte,
+// train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte. It also accepts these
+// variations of the names:
+//
+//   - a ".gz" suffix
+//   - a dot, as in train-images.idx3-ubyte
+//   - "test" instead of "t10k"
+//   - the name of a dataset as a prefix, as in emnist-letters-test-images-idx3-ubyte.gz, if the directory contains only
+//     one dataset
+//
+// Both parts get the same Classes: one more than the highest label, at least ten.
 func OpenMNIST(dir string) (*Set, error) {
 	files, err := findMNIST(dir, stems)
 	if err != nil {
@@ -49,9 +55,9 @@ func OpenMNIST(dir string) (*Set, error) {
 	return &Set{Train: train, Test: test}, nil
 }
 
-// Check says cheaply whether OpenMNIST would accept a directory: all files
-// are there, their headers fit each other and the files' lengths. It reads
-// headers and, of compressed files, the length at the end.
+// Check reports cheaply whether OpenMNIST would accept a directory: all files exist, and their
+// headers agree with each other and with the lengths of the files. It reads headers and, for
+// compressed files, the length at the end.
 func Check(dir string) (Info, error) {
 	files, err := findMNIST(dir, stems)
 	if err != nil {
@@ -71,8 +77,8 @@ func Check(dir string) (Info, error) {
 	return Info{TrainRows: train[0], TestRows: test[0], Height: train[1], Width: train[2]}, nil
 }
 
-// WriteMNIST writes a set as the four compressed IDX files that OpenMNIST reads,
-// each of them atomically. The directory is made if need be.
+// WriteMNIST writes a set as the four compressed IDX files that OpenMNIST reads, each atomically.
+// It creates the directory if needed.
 func WriteMNIST(dir string, train, test *Images) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -93,7 +99,7 @@ func WriteMNIST(dir string, train, test *Images) error {
 	return nil
 }
 
-// readPart reads a file of images and its file of labels.
+// readPart reads a file of images and the matching file of labels.
 func readPart(images, labels string) (*Images, error) {
 	x, err := ReadIDX(images)
 	if err != nil {
@@ -109,7 +115,7 @@ func readPart(images, labels string) (*Images, error) {
 	return &Images{Rows: x.Dims[0], Height: x.Dims[1], Width: x.Dims[2], Pixels: x.Data, Labels: y.Data}, nil
 }
 
-// checkPart is readPart on the headers alone. It returns the images' dimensions.
+// checkPart is readPart for headers only. It returns the images' dimensions.
 func checkPart(images, labels string) ([]int, error) {
 	x, err := checkIDX(images)
 	if err != nil {
@@ -122,21 +128,21 @@ func checkPart(images, labels string) ([]int, error) {
 	return x, partDims(images, labels, x, y)
 }
 
-// partDims checks that the dimensions of images and labels are those of one set.
+// partDims checks that the dimensions of images and labels fit together.
 func partDims(images, labels string, x, y []int) error {
 	if err := imageDims(images, x); err != nil {
 		return err
 	}
 	switch {
 	case len(y) != 1:
-		return fmt.Errorf("%s: labels have 1 dimension (rows), this file has %v", labels, y)
+		return fmt.Errorf("%s: labels must have 1 dimension (rows), but this file has dimensions %v", labels, y)
 	case x[0] != y[0]:
-		return fmt.Errorf("%s holds %d images but %s holds %d labels: they are not of one set", images, x[0], labels, y[0])
+		return fmt.Errorf("%s holds %d images but %s holds %d labels; they belong to different sets", images, x[0], labels, y[0])
 	}
 	return nil
 }
 
 func sizeMismatch(files map[string]string, train, test []int) error {
-	return fmt.Errorf("%s holds images of %v pixels but %s of %v: they are not of one set",
+	return fmt.Errorf("%s holds images of %v pixels but %s of %v; they belong to different sets",
 		files[trainImages], train, files[testImages], test)
 }

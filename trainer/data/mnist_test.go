@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeSmall writes a set of 6 and 4 images of 2x3 pixels.
+// writeSmall writes a set of 6 and 4 images of 2x3 pixels and returns its directory.
 func writeSmall(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "set")
@@ -44,7 +44,7 @@ func TestOpenMNISTSpellings(t *testing.T) {
 	require.Equal(t, 12, s.Test.Classes)
 }
 
-// Sets of other origin have names of their own before the part.
+// Files of other datasets have the dataset's name as a prefix.
 func TestOpenMNISTNames(t *testing.T) {
 	rename := func(t *testing.T, dir string, name func(stem, kind string) string) {
 		for _, stem := range stems {
@@ -78,18 +78,18 @@ func TestOpenMNISTNames(t *testing.T) {
 	require.NoError(t, WriteMNIST(dir, tiny(7, 2, 3), tiny(4, 2, 3)))
 	info, err := Check(dir)
 	require.NoError(t, err)
-	require.Equal(t, 7, info.TrainRows, "files without a name of a set go first")
+	require.Equal(t, 7, info.TrainRows, "files without a prefix take precedence")
 	rename(t, dir, func(stem, kind string) string { return "a-" + stem + "-" + kind + ".gz" })
 	_, err = Check(dir)
-	require.ErrorContains(t, err, dir+": there are the files of 2 sets (a-, b-): give each a directory of its own")
+	require.ErrorContains(t, err, dir+" contains the files of 2 sets (a-, b-); put each into its own directory")
 	require.NoError(t, os.Remove(filepath.Join(dir, "b-train-labels-idx1-ubyte.gz")))
 	info, err = Check(dir)
-	require.NoError(t, err, "half a set does not count")
+	require.NoError(t, err, "an incomplete set does not count")
 	require.Equal(t, 7, info.TrainRows)
 	require.NoError(t, os.Remove(filepath.Join(dir, "a-t10k-images-idx3-ubyte.gz")))
 	require.NoError(t, os.Remove(filepath.Join(dir, "a-t10k-labels-idx1-ubyte.gz")))
 	_, err = Check(dir)
-	require.ErrorContains(t, err, "no b-train-labels-idx1-ubyte (looked for")
+	require.ErrorContains(t, err, "no b-train-labels-idx1-ubyte (a .gz suffix")
 }
 
 func TestOpenMNISTErrors(t *testing.T) {
@@ -102,23 +102,23 @@ func TestOpenMNISTErrors(t *testing.T) {
 				return err
 			}
 			return os.Remove(filepath.Join(dir, "t10k-images-idx3-ubyte.gz"))
-		}, "no train-labels-idx1-ubyte, no t10k-images-idx3-ubyte (looked for each with and without .gz"},
+		}, "no train-labels-idx1-ubyte, no t10k-images-idx3-ubyte (a .gz suffix"},
 		"labels of another set": {func(dir string) error {
 			return WriteIDX(filepath.Join(dir, "train-labels-idx1-ubyte.gz"), &IDX{Dims: []int{5}, Data: make([]byte, 5)})
 		}, "holds 6 images but"},
 		"images of another size": {func(dir string) error {
 			return WriteIDX(filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), &IDX{Dims: []int{4, 3, 3}, Data: make([]byte, 36)})
-		}, "they are not of one set"},
+		}, "they belong to different sets"},
 		"images that are labels": {func(dir string) error {
 			return WriteIDX(filepath.Join(dir, "t10k-images-idx3-ubyte.gz"), &IDX{Dims: []int{4}, Data: make([]byte, 4)})
-		}, "images have 3 dimensions (rows, height, width), this file has [4]"},
+		}, "images must have 3 dimensions (rows, height, width), but this file has dimensions [4]"},
 		"labels that are images": {func(dir string) error {
 			return WriteIDX(filepath.Join(dir, "t10k-labels-idx1-ubyte.gz"), &IDX{Dims: []int{4, 1, 1}, Data: make([]byte, 4)})
-		}, "labels have 1 dimension (rows), this file has [4 1 1]"},
+		}, "labels must have 1 dimension (rows), but this file has dimensions [4 1 1]"},
 		"a broken file": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "train-images-idx3-ubyte.gz"), []byte("<html>"), 0o600)
 		}, "train-images-idx3-ubyte.gz: not an IDX file"},
-		"no directory": {os.RemoveAll, "an MNIST directory is expected"},
+		"missing directory": {os.RemoveAll, "cannot read the MNIST directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := writeSmall(t)

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// idxName is a name of one of the four files. What stands before the part names
-// the set, as in emnist-letters-test-images-idx3-ubyte.gz.
+// idxName matches the name of one of the four files. A prefix names the set, as in
+// emnist-letters-test-images-idx3-ubyte.gz.
 var idxName = regexp.MustCompile(`^(.*[-_.])?(train|t10k|test)-(images-idx3|images\.idx3|labels-idx1|labels\.idx1)-ubyte(\.gz)?$`)
 
-// findMNIST maps stems to existing files, or says in one error which of those
-// needed are missing and by what names they were looked for. Files without a name
-// of a set go before those of a set.
+// findMNIST maps stems to existing files. If needed files are missing, its error lists
+// them and the accepted names. Files without a prefix take precedence over those with the
+// prefix of a set.
 func findMNIST(dir string, needed []string) (map[string]string, error) {
 	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("an MNIST directory is expected: %w", err)
+		return nil, fmt.Errorf("cannot read the MNIST directory: %w", err)
 	} else if !info.IsDir() {
-		return nil, fmt.Errorf("an MNIST directory is expected, %s is a file", dir)
+		return nil, fmt.Errorf("%s is a file, not an MNIST directory", dir)
 	}
 	sets, err := idxSets(dir)
 	if err != nil {
@@ -37,17 +37,18 @@ func findMNIST(dir string, needed []string) (map[string]string, error) {
 	case len(whole) == 0:
 		return nil, missing(dir, sets, needed)
 	case len(whole) > 1 && whole[0] != "":
-		return nil, fmt.Errorf("%s: there are the files of %d sets (%s): give each a directory of its own", dir, len(whole), strings.Join(whole, ", "))
+		return nil, fmt.Errorf("%s contains the files of %d sets (%s); put each into its own directory", dir, len(whole), strings.Join(whole, ", "))
 	}
 	return sets[whole[0]], nil
 }
 
-// idxSets is the IDX files of a directory, by the name of the set and the stem.
-// Of several spellings the first of them counts: t10k, with a dash, plain.
+// idxSets returns the IDX files of a directory, by the prefix of the set and the
+// stem. Of several spellings it prefers t10k to test, then a dash to a dot, then
+// plain to compressed.
 func idxSets(dir string) (map[string]map[string]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("an MNIST directory is expected: %w", err)
+		return nil, fmt.Errorf("cannot read the MNIST directory: %w", err)
 	}
 	sets, ranks := map[string]map[string]string{}, map[string]int{}
 	for _, e := range entries {
@@ -75,12 +76,12 @@ func idxSets(dir string) (map[string]map[string]string, error) {
 	return sets, nil
 }
 
-// lacking is the stems that a set needs and has no file for.
+// lacking returns the needed stems for which a set has no file.
 func lacking(set map[string]string, needed []string) []string {
 	return slices.DeleteFunc(slices.Clone(needed), func(stem string) bool { return set[stem] != "" })
 }
 
-// missing says which files are not there, of the set that has most.
+// missing returns an error that lists the missing files of the most complete set.
 func missing(dir string, sets map[string]map[string]string, needed []string) error {
 	most := ""
 	for _, set := range slices.Sorted(maps.Keys(sets)) {
@@ -98,8 +99,8 @@ func missing(dir string, sets map[string]map[string]string, needed []string) err
 	}
 	files := "the four MNIST files"
 	if len(needed) < len(stems) {
-		files = "what is missing"
+		files = "the missing files"
 	}
-	return fmt.Errorf("%s: %s (looked for each with and without .gz, with a dot before \"idx\", with \"test\" for \"t10k\", and with the name of a set before it); "+
+	return fmt.Errorf("%s: %s (a .gz suffix, a dot before \"idx\", \"test\" for \"t10k\" and the name of a set as a prefix are accepted too); "+
 		"put %s there", dir, strings.Join(none, ", "), files)
 }

@@ -2,5 +2,5 @@ package data
 
 import "os"
 
-// ours is true: each user has a directory for temporary files.
+// ours returns true, because each user has a separate temporary directory.
 func ours(os.FileInfo) bool { return true }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pipe is refused, and not waited for.
-func TestPipeIsNoIDX(t *testing.T) {
+// A pipe is an error, and is not waited for.
+func TestPipeIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, unix.Mkfifo(path, 0o600))
 	_, err := ReadIDX(path)
-	require.ErrorContains(t, err, path+": an IDX file is expected, this is a special file")
+	require.ErrorContains(t, err, path+": expected an IDX file, but this is a special file")
 }

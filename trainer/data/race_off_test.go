@@ -2,5 +2,6 @@
 
 package data
 
-// raceDetector says that the detector makes drawing some forty times slower.
+// raceDetector reports whether the race detector is on. It makes drawing about forty
+// times slower.
 const raceDetector = false

@@ -2,12 +2,12 @@ package data
 
 import "math"
 
-// The spread of a hand: what differs between two images of the same digit.
+// The variation between images of the same digit.
 const (
 	rotationDeviation = .18 // radians
-	shearDeviation    = .18 // x by y
-	scaleDeviation    = .12 // about 1
-	shiftDeviation    = .05 // of the side
+	shearDeviation    = .18 // of x with y
+	scaleDeviation    = .12 // around 1
+	shiftDeviation    = .05 // as a fraction of the side
 	vertexDeviation   = .012
 	strokeMin         = .035 // from the pen's line to where ink is half as dark
 	strokeMax         = .065
@@ -15,15 +15,15 @@ const (
 	pixelDeviation    = .08  // of full ink
 )
 
-// pen draws digits, one at a time, into images of height x width. It is scratch
-// for one goroutine.
+// pen draws digits, one at a time, into images of height x width. It belongs to
+// one goroutine.
 type pen struct {
 	height, width int
 	glyphs        [10][]stroke
 	edge          *logistic
 	noise         noise
 	near          []float64 // [height*width]: squared distance to the pen's line
-	path          []point   // the stroke being drawn, after the hand's spread
+	path          []point   // the stroke being drawn, as placed by the hand
 }
 
 func newPen(height, width int) *pen {
@@ -33,7 +33,7 @@ func newPen(height, width int) *pen {
 	}
 }
 
-// draw writes the image that (seed, split) determine for a digit.
+// draw draws a digit; (seed, split) determine everything else.
 func (p *pen) draw(dst []byte, digit int, seed, split uint64) {
 	p.noise.seed(seed, split)
 	h := newHand(&p.noise)
@@ -60,8 +60,8 @@ func (p *pen) draw(dst []byte, digit int, seed, split uint64) {
 	}
 }
 
-// mark lowers near to the squared distance from the segment a-b, for the pixels
-// that the segment can darken.
+// mark lowers near to the squared distance from the segment a-b, for the pixels that the
+// segment can darken.
 func (p *pen) mark(a, b point, reach float64) {
 	dx, dy := b.x-a.x, b.y-a.y
 	length2 := mul(dx, dx) + mul(dy, dy)
@@ -82,22 +82,23 @@ func (p *pen) mark(a, b point, reach float64) {
 	}
 }
 
-// pixels returns the range of pixel indices of n that covers lo .. hi of the unit interval.
+// pixels returns the range of pixel indices, of n, that covers lo .. hi of the
+// unit interval.
 func pixels(lo, hi float64, n int) (first, end int) {
 	first = int(mul(min(max(lo, 0), 1), float64(n)))
 	end = min(int(mul(min(max(hi, 0), 1), float64(n)))+1, n)
 	return first, end
 }
 
-// hand is one writer on one occasion: an affine map about the middle of the
-// square, and how thick the pen is.
+// hand describes one writer on one occasion: an affine map around the centre of the square,
+// and the width of the pen.
 type hand struct {
 	xx, xy, yx, yy float64
 	dx, dy         float64
 	stroke         float64
 }
 
-// newHand draws a hand; the order of the draws is part of the data's definition.
+// newHand draws a hand. The order of the draws is part of the data's definition.
 func newHand(n *noise) hand {
 	sin, cos := sincos(n.normal(rotationDeviation))
 	shear := n.normal(shearDeviation)
@@ -109,7 +110,7 @@ func newHand(n *noise) hand {
 	return h
 }
 
-// place returns where the hand puts a vertex, its own tremor included.
+// place returns where the hand puts a vertex, including its tremor.
 func (h hand) place(v point, n *noise) point {
 	x := v.x - .5 + n.normal(vertexDeviation)
 	y := v.y - .5 + n.normal(vertexDeviation)

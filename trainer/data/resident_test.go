@@ -10,9 +10,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// Batches that a step fetches by itself are those of a Feed, in order and from
-// any step on, over the ends of epochs and with ranks that have fewer rows there.
-func TestResidentGivesTheFeedsBatches(t *testing.T) {
+// The batches that a Resident gathers equal those of a Feed, from any step on, across
+// ends of epochs, and for ranks with fewer rows there.
+func TestResidentEqualsFeed(t *testing.T) {
 	train, _ := data.Generate(data.DigitsOptions{Train: 29, Test: 1, Side: 7})
 	b := cpu.New(cpu.Options{})
 	defer b.Close()

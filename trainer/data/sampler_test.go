@@ -14,9 +14,9 @@ func mustSampler(t require.TestingT, rows, batch, rank, size int, seed uint64) *
 	return s
 }
 
-// Over all ranks, each epoch visits each row once, and size ranks of batch B see what
-// one rank of batch size*B sees, in the same order.
-func TestRanksShareTheBatchOfOne(t *testing.T) {
+// Over all ranks, each epoch visits each row once. size ranks with batch B see the rows
+// that one rank with batch size*B sees, in the same order.
+func TestRanksShareTheGlobalBatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, 300).Draw(t, "rows")
 		batch := rapid.IntRange(1, 40).Draw(t, "batch")
@@ -51,7 +51,7 @@ func TestRanksShareTheBatchOfOne(t *testing.T) {
 	})
 }
 
-func TestStepsCanBeAskedInAnyOrder(t *testing.T) {
+func TestStepsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(1, 100).Draw(t, "rows")
 		batch := rapid.IntRange(1, 20).Draw(t, "batch")
@@ -60,7 +60,7 @@ func TestStepsCanBeAskedInAnyOrder(t *testing.T) {
 		for _, step := range steps {
 			got, _ := s.Step(step)
 			fresh, _ := mustSampler(t, rows, batch, 1, 3, 7).Step(step)
-			require.True(t, slices.Equal(fresh, got), "step %d: %v, afresh %v", step, got, fresh)
+			require.True(t, slices.Equal(fresh, got), "step %d: %v, from a new sampler %v", step, got, fresh)
 		}
 	})
 }
@@ -71,13 +71,14 @@ func TestLastBatchIsPartial(t *testing.T) {
 	require.Len(t, rows, 1)
 	rows, global = mustSampler(t, 10, 2, 3, 4, 0).Step(1)
 	require.Equal(t, 2, global)
-	require.Empty(t, rows, "a rank may get none")
+	require.Empty(t, rows, "a rank may get no rows")
 	rows, global = mustSampler(t, 10, 2, 0, 4, 0).Step(-1)
 	require.Zero(t, global)
 	require.Empty(t, rows)
 }
 
-// The order of a seed is part of what a run is: it must not change between versions.
+// The order for a seed is part of a run's definition and must not change between
+// versions.
 func TestOrderIsPinned(t *testing.T) {
 	first := func(seed uint64, step int) []int32 {
 		rows, _ := mustSampler(t, 10, 10, 0, 1, seed).Step(step)
@@ -88,7 +89,7 @@ func TestOrderIsPinned(t *testing.T) {
 	require.NotEqual(t, first(0, 0), first(1, 0), "seeds differ")
 }
 
-// Each row must be equally likely at each place, within five standard deviations.
+// Each row is equally likely at each position, within five standard deviations.
 func TestShuffleIsFair(t *testing.T) {
 	const rows, epochs = 6, 6000
 	var count [rows][rows]int

@@ -1,9 +1,10 @@
 package data
 
-// Shard returns the contiguous rows [lo, hi) that rank evaluates of a test set
-// of total rows divided among size ranks. Over all ranks each row occurs once;
-// shares differ by one row at most, the first ranks having the larger ones, and are empty
-// for ranks that find no row left. Scores of shards are counts, added up over the ranks.
+// Shard returns the contiguous rows [lo, hi) that rank evaluates, of a test set with
+// total rows divided among size ranks. Each row belongs to exactly one rank. Shares
+// differ by at most one row, and the first ranks have the larger ones. If there are
+// fewer rows than ranks, some shares are empty. Scores of shards are counts, which add
+// up over the ranks.
 func Shard(total, rank, size int) (lo, hi int) {
 	share, rest := total/size, total%size
 	lo = rank*share + min(rank, rest)
@@ -14,8 +15,8 @@ func Shard(total, rank, size int) (lo, hi int) {
 	return lo, hi
 }
 
-// Range appends the rows lo .. hi-1 to dst and returns it, for passing a part
-// of a Shard to [Images.Gather].
+// Range appends the rows lo .. hi-1 to dst, for passing part of a Shard to
+// [Images.Gather].
 func Range(dst []int32, lo, hi int) []int32 {
 	for r := lo; r < hi; r++ {
 		dst = append(dst, int32(r))

@@ -2,7 +2,7 @@ package data
 
 import "math"
 
-// point is a place in the unit square, x to the right and y down.
+// point is a position in the unit square, with x to the right and y down.
 type point struct{ x, y float64 }
 
 // stroke is one movement of the pen, a polyline.
@@ -17,9 +17,9 @@ func line(xy ...float64) stroke {
 	return s
 }
 
-// arc returns part of an ellipse as a polyline, from one angle to another in
-// degrees; 0 is to the right and 90 is down. Its vertices are far apart, because each of
-// them trembles: the hand is seen in its corners.
+// arc returns part of an ellipse as a polyline, from one angle to another in degrees; 0
+// is right and 90 is down. Its vertices are far apart because each of them trembles,
+// which makes the corners visible.
 func arc(cx, cy, rx, ry, from, to float64) stroke {
 	const perVertex = 36 // degrees
 	n := max(2, int(math.Abs(to-from)/perVertex)+1)
@@ -32,7 +32,7 @@ func arc(cx, cy, rx, ry, from, to float64) stroke {
 	return s
 }
 
-// join makes one stroke of several, drawn without lifting the pen.
+// join returns several strokes as one, drawn without lifting the pen.
 func join(parts ...stroke) stroke {
 	var s stroke
 	for _, p := range parts {
@@ -41,9 +41,9 @@ func join(parts ...stroke) stroke {
 	return s
 }
 
-// glyphs returns the strokes of the ten digits, one to three each. Their forms
-// are calibrated (see Generate): smaller ones are harder for every model, and forms that
-// differ more help a linear model more than a deep one.
+// glyphs returns the strokes of the ten digits, one to three each. The forms are
+// calibrated (see Generate): smaller ones are harder for every model, and more distinct
+// ones help a linear model more than a deep one.
 func glyphs() [10][]stroke {
 	return [10][]stroke{
 		{arc(.5, .5, .27, .37, -90, 270)},

@@ -5,21 +5,21 @@ import (
 	"os"
 )
 
-// TestInfo is what the headers of test images say.
+// TestInfo is the information in the headers of test images.
 type TestInfo struct {
 	Rows          int
 	Height, Width int // pixels
 }
 
-// testFiles finds the test images of an MNIST directory and, if they are wanted,
-// their labels. The training files may be missing.
+// testFiles finds the test images of an MNIST directory and, if labelled is set, their
+// labels. It does not need the training files.
 func testFiles(dir string, labelled bool) (images, labels string, err error) {
 	needed := []string{testImages}
 	if labelled {
 		needed = append(needed, testLabels)
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return "", "", fmt.Errorf("an MNIST directory is expected, %s is a file; predict reads a file of images as idx:%s", dir, dir)
+		return "", "", fmt.Errorf("%s is a file, not an MNIST directory; to predict from a file of images use idx:%s", dir, dir)
 	}
 	files, err := findMNIST(dir, needed)
 	if err != nil {
@@ -28,9 +28,9 @@ func testFiles(dir string, labelled bool) (images, labels string, err error) {
 	return files[testImages], files[testLabels], nil
 }
 
-// OpenTest reads the test images of an MNIST directory, by the names that
-// OpenMNIST knows, and their labels if these are wanted. It reads no training
-// files. Classes is one more than the highest label, or 0 without labels.
+// OpenTest reads the test images of an MNIST directory, with the file names that
+// OpenMNIST accepts, and their labels if labelled is set. It reads no training files.
+// Classes is one more than the highest label, or 0 without labels.
 func OpenTest(dir string, labelled bool) (*Images, error) {
 	images, labels, err := testFiles(dir, labelled)
 	if err != nil {
@@ -49,7 +49,7 @@ func OpenTest(dir string, labelled bool) (*Images, error) {
 	return m, nil
 }
 
-// CheckTest says cheaply whether OpenTest would accept a directory, as Check does.
+// CheckTest reports cheaply whether OpenTest would accept a directory, like Check.
 func CheckTest(dir string, labelled bool) (TestInfo, error) {
 	images, labels, err := testFiles(dir, labelled)
 	if err != nil {
@@ -65,8 +65,7 @@ func CheckTest(dir string, labelled bool) (TestInfo, error) {
 	return TestInfo{Rows: dims[0], Height: dims[1], Width: dims[2]}, nil
 }
 
-// OpenImages reads an IDX file of images, (rows, height, width), which have no
-// labels.
+// OpenImages reads an IDX file of images, (rows, height, width), without labels.
 func OpenImages(path string) (*Images, error) {
 	x, err := ReadIDX(path)
 	if err != nil {
@@ -78,7 +77,7 @@ func OpenImages(path string) (*Images, error) {
 	return &Images{Rows: x.Dims[0], Height: x.Dims[1], Width: x.Dims[2], Pixels: x.Data}, nil
 }
 
-// CheckImages says cheaply whether OpenImages would accept a file, as Check does.
+// CheckImages reports cheaply whether OpenImages would accept a file, like Check.
 func CheckImages(path string) (TestInfo, error) {
 	dims, err := checkIDX(path)
 	if err == nil {
@@ -93,7 +92,7 @@ func CheckImages(path string) (TestInfo, error) {
 // imageDims checks that the dimensions of a file are those of images.
 func imageDims(path string, x []int) error {
 	if len(x) != 3 {
-		return fmt.Errorf("%s: images have 3 dimensions (rows, height, width), this file has %v", path, x)
+		return fmt.Errorf("%s: images must have 3 dimensions (rows, height, width), but this file has dimensions %v", path, x)
 	}
 	return nil
 }

@@ -31,7 +31,18 @@ func TestMain(m *testing.M) {
 			_ = os.Setenv(name, value) // it fails for names that are none
 		}
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests. On a machine's own GPU, where making a context takes up to a
+// second, one is held from the first test to the last.
+func run(m *testing.M) int {
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		if d, err := Open(0); err == nil { // else the tests say so
+			defer d.Close()
+		}
+	}
+	return m.Run()
 }
 
 // noEmulator is why there is no stand-in for a GPU.

@@ -36,12 +36,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		os.Exit(worker())
 	}
-	if real() {
-		noEmulator = crowd()
-	} else {
+	if !real() {
 		noEmulator = emulate()
+		goleak.VerifyTestMain(m)
 	}
-	goleak.VerifyTestMain(m)
+	noEmulator = crowd()
+	// Making a context takes up to a second: one is held from the first test to the last.
+	_, _ = cuda.Open(0) // if it fails the tests say so
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }
 
 // emulate makes this process, and those that it starts, use the emulator.

@@ -36,18 +36,22 @@ type Device struct {
 }
 
 // NewDevice makes the first device current on this thread and compiles source for
-// it. env is what Build returns, or names the driver and NVRTC themselves, which
-// then have options.
-func NewDevice(env []string, source string, options ...string) (*Device, error) {
-	driver, err := Open(env, "RINGTRAIN_CUDA_LIB")
-	if err != nil {
-		return nil, err
-	}
+// it. env is what Build returns.
+func NewDevice(env []string, source string) (*Device, error) {
 	nvrtc, err := Open(env, "RINGTRAIN_NVRTC_LIB")
 	if err != nil {
 		return nil, err
 	}
-	image, _, err := nvrtc.Compile(source, options...)
+	image, _, err := nvrtc.Compile(source)
+	if err != nil {
+		return nil, err
+	}
+	return LoadDevice(env, image)
+}
+
+// LoadDevice is NewDevice of a compiled image. env may name the driver itself.
+func LoadDevice(env []string, image []byte) (*Device, error) {
+	driver, err := Open(env, "RINGTRAIN_CUDA_LIB")
 	if err != nil {
 		return nil, err
 	}

@@ -3,13 +3,9 @@
 package kernels
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -36,44 +32,17 @@ const mutant = "RINGTRAIN_KERNELS_MUTANT"
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	source := Source()
-	if path := os.Getenv(mutant); path != "" {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		source = string(text)
+	m, err := workplace()
+	if errors.Is(err, emulator.ErrNoCompiler) {
+		t.Skip(err)
 	}
-	env, options := driver(t)
-	d, err := emulator.NewDevice(env, source, options...)
+	require.NoError(t, err)
+	d, err := emulator.LoadDevice(m.env, m.image)
 	require.NoError(t, err)
 	t.Cleanup(d.Close)
 	b := cpu.New(cpu.Options{})
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return &harness{t, d, b, rand.New(rand.NewPCG(7, 8))}
-}
-
-// driver says where the driver and NVRTC are: the stand-ins, or those of the
-// machine where RINGTRAIN_REQUIRE_GPU says that it has a GPU.
-func driver(t *testing.T) (env, options []string) {
-	t.Helper()
-	if os.Getenv("RINGTRAIN_REQUIRE_GPU") == "" {
-		env, err := emulator.Build(t.Context(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
-		if errors.Is(err, emulator.ErrNoCompiler) {
-			t.Skip(err)
-		}
-		require.NoError(t, err)
-		return env, nil
-	}
-	for variable, soname := range map[string]string{"RINGTRAIN_CUDA_LIB": "libcuda.so.1", "RINGTRAIN_NVRTC_LIB": "libnvrtc.so.13"} {
-		env = append(env, variable+"="+cmp.Or(os.Getenv(variable), soname))
-	}
-	lib, err := emulator.Open(env, "RINGTRAIN_CUDA_LIB")
-	require.NoError(t, err)
-	const capabilityMajor, capabilityMinor = 75, 76 // of CUdevice_attribute
-	var major, minor int32
-	require.Zero(t, lib.Call("cuInit", 0))
-	require.Zero(t, lib.Call("cuDeviceGetAttribute", &major, capabilityMajor, 0))
-	require.Zero(t, lib.Call("cuDeviceGetAttribute", &minor, capabilityMinor, 0))
-	return env, []string{"--std=c++17", fmt.Sprintf("--gpu-architecture=sm_%d%d", major, minor)}
 }
 
 // normals are n random numbers.

@@ -3,6 +3,7 @@ package gpu_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 )
 
 var (
-	imageCache string // keeps compiled kernels from test to test
+	imageCache string // keeps compiled kernels from test to test; "" is the user's cache
 	noStandIn  error  // why there is no stand-in for a GPU
 )
 
@@ -24,13 +25,21 @@ var (
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		// A machine's own GPU: making a context takes up to a second, and compiling the
+		// kernels too, so both are kept from test to test.
+		if d, err := cuda.Open(0); err == nil { // else the tests say so
+			defer d.Close()
+		}
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "ringtrain-images-")
 	if err != nil {
 		panic(err) // there is nobody to return it to
 	}
 	defer os.RemoveAll(dir)
 	imageCache = dir
-	if cuda.Available() != nil && os.Getenv("RINGTRAIN_REQUIRE_GPU") == "" {
+	if cuda.Available() != nil {
 		noStandIn = standIn()
 	}
 	return m.Run()
@@ -76,6 +85,18 @@ func upload(b nn.Backend, values ...float32) nn.Buffer {
 	v := b.Alloc(len(values))
 	b.Copy(v, values)
 	return v
+}
+
+// again runs one test in a process of its own, with other settings, and returns
+// what it says.
+func again(t *testing.T, test string, env ...string) (string, error) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$", "-test.v", "-test.timeout=100s")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 func TestUnavailable(t *testing.T) {

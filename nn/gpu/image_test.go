@@ -4,7 +4,6 @@ package gpu_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,16 +72,4 @@ func TestKernelCountsOfAnother(t *testing.T) {
 	out, err := again(t, "(TestFusedLaunches|TestBF16Nodes|TestWholeStepCalls)", "RINGTRAIN_EMULATOR_NAME=another", "RINGTRAIN_EMULATOR_LT_KERNELS=2")
 	require.NoError(t, err, out)
 	require.Equal(t, 6, strings.Count(out, "kernels "), out)
-}
-
-// again runs one test in a process of its own, with other settings, and returns
-// what it says.
-func again(t *testing.T, test string, env ...string) (string, error) {
-	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$", "-test.v", "-test.timeout=100s")
-	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
 }

@@ -1,15 +1,16 @@
-"""Times one training step of PyTorch on a GPU, in the ways that people run it.
+"""Makes training steps of PyTorch on a GPU, in the ways that people run them, when
+scripts/gpu/speed asks for some, which times its own in turns with them.
 
 The models are those of scripts/peers/step/step.py, the MLP 784-128-128-10 with dropout
 and Adam and the ConvNet with SGD, batch 128, cross-entropy, data on the device; and a
-square MLP of 4096 with SGD. Writes Markdown. A way that fails says so in its cell; the
-exit code is then 1.
+square MLP of 4096 with SGD.
 
---json FILE writes the measurements there too, for scripts/gpu/speed.
+Requests and replies are lines of JSON on stdin and stdout, see speed/torch.go. The
+process ends when stdin does.
 """
 
-import argparse
 import json
+import os
 import sys
 import time
 
@@ -18,7 +19,6 @@ from torch import nn
 
 DEVICE = "cuda"
 BATCH = 128
-WARMUP, STEPS, ROUNDS = 20, 200, 5
 
 
 def mlp():
@@ -78,92 +78,79 @@ def captured(step):
     return graph.replay
 
 
-def measure(run, steps=STEPS):
-    """The least mean time of a step, in microseconds, over a few rounds."""
-    for _ in range(min(WARMUP, steps)):
+def measure(run, steps):
+    """The mean time of a step, in microseconds."""
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(steps):
         run()
     torch.cuda.synchronize()
-    least = float("inf")
-    for _ in range(ROUNDS):
-        begin = time.perf_counter()
-        for _ in range(steps):
-            run()
-        torch.cuda.synchronize()
-        least = min(least, (time.perf_counter() - begin) / steps)
-    return least * 1e6
+    return (time.perf_counter() - begin) / steps * 1e6
 
 
-MODELS = [("MLP", mlp, torch.optim.Adam), ("ConvNet", convnet, torch.optim.SGD)]
 FOREACH, FUSED = {"foreach": True}, {"fused": True}
-WAYS = [
-    ("eager, foreach optimizer", FOREACH, eager),
-    ("eager, fused optimizer", FUSED, eager),
-    ("torch.compile, fused optimizer", FUSED, compiled("default")),
-    ("torch.compile reduce-overhead, fused optimizer", FUSED, compiled("reduce-overhead")),
-    ("whole step in one CUDA graph, fused optimizer", FUSED, captured),
-]
+# What compiles takes longest, and comes last.
+WAYS = {
+    "eager, foreach optimizer": (FOREACH, eager),
+    "eager, fused optimizer": (FUSED, eager),
+    "whole step in one CUDA graph, fused optimizer": (FUSED, captured),
+    "torch.compile, fused optimizer": (FUSED, compiled("default")),
+    "torch.compile reduce-overhead, fused optimizer": (FUSED, compiled("reduce-overhead")),
+}
+
+
+def step_of(model, numbers, options):
+    if model == "MLP":
+        return Step(mlp, torch.optim.Adam, options)
+    if model == "ConvNet":
+        return Step(convnet, torch.optim.SGD, options)
+    return Step(square, torch.optim.SGD, options, 4096, 4096, 4096, torch.bfloat16 if numbers == "bf16" else torch.float32)
+
+
+def ways_of(model, numbers):
+    """All ways of the small models; compiled ones only in fp32, as each takes a while."""
+    if model == "square":
+        return ["eager, fused optimizer"]
+    return [name for name in WAYS if numbers == "fp32" or not name.startswith("torch.compile")]
+
+
+def answer(request, prepared):
+    if "list" in request:
+        prepared.clear()
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
+        tf32 = request["numbers"] != "fp32"
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = tf32
+        return {"ways": ways_of(request["list"], request["numbers"])}
+    if "prepare" in request:
+        name, model = request["prepare"], request["model"]
+        options, make = WAYS[name]
+        if make is captured and model == "MLP":  # Adam counts steps
+            options = {**options, "capturable": True}
+        run = make(step_of(model, request["numbers"], options))
+        measure(run, 3)  # compiles
+        prepared[name] = run
+        return {}
+    return {"us": measure(prepared[request["run"]], request["steps"])}
 
 
 def main():
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--json", metavar="FILE")
-    given = arguments.parse_args()
-    failed = False
-    rows = []
-
-    def cell(make):
-        nonlocal failed
+    # Compilers print to stdout too: replies go to a copy of it, all else to stderr.
+    replies = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    if not torch.cuda.is_available():
+        print(json.dumps({"error": "this PyTorch sees no GPU"}), file=replies)
+        return
+    print(json.dumps({"torch": torch.__version__}), file=replies)
+    prepared = {}
+    for line in sys.stdin:
         try:
-            return make()
+            reply = answer(json.loads(line), prepared)
         except Exception as error:  # one way of five may not work here
-            failed = True
-            return "failed: " + " ".join(str(error).split())[:80].replace("|", "/")
-        finally:
-            torch._dynamo.reset()
-            torch.cuda.empty_cache()
-
-    print(f"\n## PyTorch {torch.__version__}, {torch.cuda.get_device_name()}\n")
-    print(f"Microseconds of a step: forward, backward and update, batch {BATCH}, data on the device; the least of {ROUNDS} means over {STEPS} steps.\n")
-    print("| model | way | fp32 | TF32 |")
-    print("|---|---|---|---|")
-    for name, build, optimizer in MODELS:
-        for way, options, make in WAYS:
-            if make is captured and optimizer is torch.optim.Adam:
-                options = {**options, "capturable": True}
-            times = []
-            for tf32 in (False, True):
-                torch.backends.cuda.matmul.allow_tf32 = tf32
-                torch.backends.cudnn.allow_tf32 = tf32
-
-                def timed():
-                    us = measure(make(Step(build, optimizer, options)))
-                    rows.append({"model": name, "way": way, "numbers": "TF32" if tf32 else "fp32", "us": us})
-                    return f"{us:.1f}"
-
-                times.append(cell(timed))
-            print(f"| {name} | {way} | {times[0]} | {times[1]} |", flush=True)
-
-    print("\nFour layers of 4096 x 4096 without biases, batch 4096: forward, backward and SGD, eager. They are 4 + 4 + 3 = 11 products of 4096^3.\n")
-    print("| numbers | ms | TFLOP/s |")
-    print("|---|---|---|")
-    for numbers, tf32, dtype in (("fp32", False, torch.float32), ("TF32", True, torch.float32), ("bf16", True, torch.bfloat16)):
-        torch.backends.cuda.matmul.allow_tf32 = tf32
-
-        def one():
-            us = measure(Step(square, torch.optim.SGD, FUSED, 4096, 4096, 4096, dtype), steps=10)
-            rows.append({"model": "square", "way": "eager, fused optimizer", "numbers": numbers, "us": us})
-            return f"{us / 1e3:.2f} | {11 * 2 * 4096**3 / us / 1e6:.0f}"
-
-        text = cell(one)
-        print(f"| {numbers} | {text} |" if "|" in text else f"| {numbers} | {text} | |", flush=True)
-    if given.json:
-        with open(given.json, "w") as file:
-            json.dump({"torch": torch.__version__, "rows": rows}, file)
-    return 1 if failed else 0
+            reply = {"error": " ".join(str(error).split())[:300] or type(error).__name__}
+        print(json.dumps(reply), file=replies)
 
 
 if __name__ == "__main__":
-    if not torch.cuda.is_available():
-        print("\n## PyTorch\n\nnot measured: this PyTorch sees no GPU")
-        sys.exit(1)
-    sys.exit(main())
+    main()

@@ -1,35 +1,75 @@
 package main
 
-import "time"
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+)
 
 // A clock says how often something is timed.
 type clock struct{ warmup, steps, rounds int }
 
-// measure is the least mean time of a step, over the rounds, in microseconds: as
-// baselines.py measures. run makes some steps at once and sync waits for all.
-func (c clock) measure(run, sync func() error, each int) (us float64, err error) {
-	calls := max(1, c.steps/each)
-	round := func(calls int) (time.Duration, error) {
+// A way is one way of making a step, ours or PyTorch's.
+type way struct {
+	name  string
+	torch bool
+	// run makes at least so many steps, waits for all, and returns microseconds per step.
+	run func(ctx context.Context, steps int) (us float64, err error)
+}
+
+// race times all ways in turns, so that whatever slows the machine slows all of them,
+// and returns the median of each, NaN for one that fails. It stops early, after whole
+// rounds, when the context ends.
+func (c clock) race(ctx context.Context, ways []way) (us []float64, errs []error) {
+	times, errs := make([][]float64, len(ways)), make([]error, len(ways))
+	for round := range c.rounds + 1 {
+		for i := range ways {
+			at := (i + round) % len(ways) // each is first once
+			if errs[at] != nil {
+				continue
+			}
+			steps := c.steps
+			if round == 0 {
+				steps = c.warmup
+			}
+			took, err := ways[at].run(ctx, steps)
+			if err != nil {
+				errs[at] = err
+			} else if round > 0 {
+				times[at] = append(times[at], took)
+			}
+		}
+	}
+	for _, t := range times {
+		us = append(us, median(t))
+	}
+	return us, errs
+}
+
+// median is NaN of nothing.
+func median(times []float64) float64 {
+	if len(times) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// timed is a way of ours: step makes some steps at once and sync waits for all.
+func timed(step func() error, each int, sync func() error) func(ctx context.Context, steps int) (float64, error) {
+	return func(ctx context.Context, steps int) (float64, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		calls := max(1, steps/each)
 		begin := time.Now()
 		for range calls {
-			if err := run(); err != nil {
+			if err := step(); err != nil {
 				return 0, err
 			}
 		}
 		err := sync()
-		return time.Since(begin), err
+		return float64(time.Since(begin).Nanoseconds()) / 1e3 / float64(calls*each), err
 	}
-	if _, err := round(max(1, c.warmup/each)); err != nil {
-		return 0, err
-	}
-	for i := range c.rounds {
-		took, err := round(calls)
-		if err != nil {
-			return 0, err
-		}
-		if mean := float64(took.Nanoseconds()) / 1e3 / float64(calls*each); i == 0 || mean < us {
-			us = mean
-		}
-	}
-	return us, nil
 }

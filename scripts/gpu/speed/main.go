@@ -1,10 +1,11 @@
-// Command speed times training steps of nn/gpu on device 0: those of
-// scripts/gpu/baselines.py, which times PyTorch's, whose results it takes to set
-// the two side by side. It writes Markdown.
+// Command speed times training steps of nn/gpu on device 0, in turns with those of
+// PyTorch, and sets the two side by side. It writes Markdown.
 //
-//	speed [-torch FILE] [-quick]
+//	speed [-quick] [-limit TIME] [COMMAND...]
 //
-// Exit code: 0 all was measured and, beside PyTorch, all goals are met; 1 not.
+// COMMAND starts scripts/gpu/baselines.py by a Python that has PyTorch; without it
+// only ours are timed. Exit code: 0 all was measured and, beside PyTorch, all goals
+// are met; 1 not.
 package main
 
 import (
@@ -14,15 +15,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
 func main() {
-	torch := flag.String("torch", "", "what baselines.py --json has written; without it there are no ratios")
 	quick := flag.Bool("quick", false, "few steps of small networks, for a trial on a slow stand-in; no goals")
+	limit := flag.Duration("limit", 10*time.Minute, "stop measuring after this time, and write what there is")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, *torch, *quick); err != nil {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), *limit, errors.New("-limit is over"))
+	err := run(ctx, os.Stdout, flag.Args(), *quick)
+	cancel()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "speed:", err)
 		os.Exit(1)
 	}
@@ -31,34 +36,35 @@ func main() {
 // errMissed is returned when a goal is not met.
 var errMissed = errors.New("a goal is not met")
 
-func run(ctx context.Context, w io.Writer, torch string, quick bool) error {
+// run measures the small networks first, and writes what there is after a failure.
+func run(ctx context.Context, w io.Writer, command []string, quick bool) (err error) {
 	if err := cuda.Available(); err != nil {
 		return err
 	}
-	var t *table
-	var err error
-	if torch != "" {
-		if t, err = readTable(torch); err != nil {
-			return err
+	c := &course{table: &table{}, clock: clock{warmup: 40, steps: 200, rounds: 7}}
+	rows, width := 128, 4096
+	if quick {
+		c.clock, rows, width = clock{warmup: 1, steps: 2, rounds: 1}, 8, 64
+	}
+	if len(command) > 0 {
+		if c.torch, err = openTorch(ctx, command); err != nil {
+			c.torch, err = nil, fmt.Errorf("PyTorch: %w", err) // ours are measured all the same
+		} else {
+			defer func() { err = errors.Join(err, c.torch.close()) }()
+			c.table.Torch = c.torch.version
 		}
 	}
-	ours := &table{}
-	s, rows, width := clock{warmup: 20, steps: 200, rounds: 5}, 128, 4096
-	if quick {
-		s, rows, width = clock{warmup: 1, steps: 2, rounds: 1}, 8, 64
+	err = errors.Join(err, c.small(ctx, rows))
+	c.table.write(w, c.clock.rounds, rows)
+	c.clock.warmup, c.clock.steps = min(c.clock.warmup, 5), min(c.clock.steps, 10)
+	bounds, failure := c.square(ctx, width)
+	if failure == nil {
+		writeSquare(w, c.table, bounds, width)
 	}
-	if err := steps(ctx, ours, s, rows); err != nil {
-		return err
+	err = errors.Join(err, failure)
+	c.table.writeNotes(w)
+	if len(command) > 0 && !quick && !writeGoals(w, c.table, bounds) {
+		err = errors.Join(err, errMissed)
 	}
-	s.warmup, s.steps = min(s.warmup, 5), min(s.steps, 10)
-	bounds, err := square(ctx, ours, s, width)
-	if err != nil {
-		return err
-	}
-	ours.write(w, t, s.rounds, rows)
-	writeSquare(w, ours, t, bounds, width)
-	if t != nil && !quick && !writeGoals(w, ours, t, bounds) {
-		return errMissed
-	}
-	return nil
+	return err
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"math/rand/v2"
 
 	"github.com/ringtrain/ringtrain/nn"
@@ -118,59 +116,4 @@ func (t *trainer) way(name string) (run func() error, each int, err error) {
 		return nil
 	})
 	return run, each, err
-}
-
-// measure times a network in some ways, with the fastest products that there are.
-func measure(ctx context.Context, ours *table, c clock, n network, kind string, o gpu.Options, ways ...string) error {
-	o.Timed = true
-	b, err := gpu.New(o)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	return b.Do(ctx, func() error {
-		t, err := newTrainer(b, n)
-		if err != nil {
-			return err
-		}
-		for _, way := range ways {
-			run, each, err := t.way(way)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", n.name, way, err)
-			}
-			us, err := c.measure(run, func() error { return b.Sync(ctx) }, each)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", n.name, way, err)
-			}
-			ours.add(row{n.name, way, kind, us})
-		}
-		nodes, err := b.Nodes(byGraph)
-		if err == nil {
-			ours.notes = append(ours.notes, fmt.Sprintf("%s, %s: %d nodes a step", n.name, kind, nodes))
-		}
-		return err
-	})
-}
-
-// steps times the small networks.
-func steps(ctx context.Context, ours *table, c clock, rows int) error {
-	for _, n := range networks(rows) {
-		for _, k := range kinds[:2] { // bf16 is for large products
-			if err := measure(ctx, ours, c, n, k.name, k.options, byLaunch, byGraph, byGraphs); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// square times the square network, and beside it one of its products alone, in
-// microseconds, by the numbers' name.
-func square(ctx context.Context, ours *table, c clock, width int) (alone map[string]float64, err error) {
-	for _, k := range kinds {
-		if err := measure(ctx, ours, c, squareOf(width), k.name, k.options, byGraph); err != nil {
-			return nil, err
-		}
-	}
-	return products(ctx, width)
 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// torch is PyTorch in a process of its own: scripts/gpu/baselines.py, which makes a
+// step in a way when it is asked to, and waits otherwise. So both sides' steps are timed
+// in turns. A line of JSON each way.
+type torch struct {
+	command []string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     io.Closer
+	replies chan reply
+	broken  error // it no longer answers
+	again   bool  // it was started again, after something took too long: nothing is compiled any more
+	version string
+}
+
+// A request to baselines.py: to prepare a way of a network's step, or to make steps.
+type request struct {
+	Prepare string `json:"prepare,omitempty"` // the way; of Model, with Numbers
+	Model   string `json:"model,omitempty"`
+	Numbers string `json:"numbers,omitempty"`
+	Run     string `json:"run,omitempty"` // the way
+	Steps   int    `json:"steps,omitempty"`
+	List    string `json:"list,omitempty"` // the model whose ways are wanted; forgets what was prepared
+}
+
+// A reply is what was asked for, or an error.
+type reply struct {
+	Torch string   `json:"torch"` // the version; of the greeting
+	Ways  []string `json:"ways"`
+	US    float64  `json:"us"`
+	Error string   `json:"error"`
+}
+
+// How long PyTorch may take: to start, to compile a step, and to make steps.
+const (
+	startTime   = 60 * time.Second
+	prepareTime = 60 * time.Second
+	runTime     = 20 * time.Second
+	endTime     = 5 * time.Second
+)
+
+// afterCompiling is kept for what is measured after the ways that compile, which take
+// longest.
+const afterCompiling = 45 * time.Second
+
+// openTorch starts PyTorch by a command.
+func openTorch(ctx context.Context, command []string) (*torch, error) {
+	t := &torch{command: command}
+	return t, t.start(ctx)
+}
+
+func (t *torch) start(ctx context.Context) error {
+	t.cmd = exec.CommandContext(ctx, t.command[0], t.command[1:]...)
+	t.cmd.Stderr, t.cmd.WaitDelay = os.Stderr, time.Second
+	t.replies, t.broken = make(chan reply), nil
+	var err error
+	if t.in, err = t.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := t.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	t.out = out
+	if err := t.cmd.Start(); err != nil {
+		return err
+	}
+	go t.read(ctx, out, t.replies)
+	hello, err := t.await(ctx, startTime)
+	if err != nil {
+		return errors.Join(err, t.close())
+	}
+	t.version = hello.Torch
+	return nil
+}
+
+// read passes replies on until the process ends, or nobody waits for any more.
+func (t *torch) read(ctx context.Context, out io.Reader, replies chan<- reply) {
+	defer close(replies)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var r reply
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			continue // compilers print too
+		}
+		select {
+		case replies <- r:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *torch) await(ctx context.Context, limit time.Duration) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case r, open := <-t.replies:
+		if !open {
+			t.broken = errors.New("PyTorch's process ended")
+			return reply{}, t.broken
+		}
+		if r.Error != "" {
+			return reply{}, errors.New(r.Error)
+		}
+		return r, nil
+	case <-ctx.Done():
+		// Its next reply would be taken for another.
+		t.broken = fmt.Errorf("PyTorch did not answer in time: %w", context.Cause(ctx))
+		return reply{}, t.broken
+	}
+}
+
+func (t *torch) ask(ctx context.Context, r request, limit time.Duration) (reply, error) {
+	if t.broken != nil {
+		return reply{}, t.broken
+	}
+	if err := json.NewEncoder(t.in).Encode(r); err != nil {
+		return reply{}, err
+	}
+	return t.await(ctx, limit)
+}
+
+// ways prepares PyTorch's ways of making a step. One that cannot be prepared says why
+// when it runs.
+func (t *torch) ways(ctx context.Context, model, numbers string) (all []way) {
+	if t == nil {
+		return nil
+	}
+	if t.broken != nil && !t.again {
+		t.again = true
+		_ = t.close()
+		if err := t.start(ctx); err != nil {
+			t.broken = err
+		}
+	}
+	list, err := t.ask(ctx, request{List: model, Numbers: numbers}, runTime)
+	if err != nil {
+		fail := func(context.Context, int) (float64, error) { return 0, err }
+		return []way{{"in any way", true, fail}}
+	}
+	for _, name := range list.Ways {
+		refused := t.prepare(ctx, name, model, numbers)
+		all = append(all, way{name, true, func(ctx context.Context, steps int) (float64, error) {
+			if refused != nil {
+				return 0, refused
+			}
+			r, err := t.ask(ctx, request{Run: name, Steps: steps}, runTime)
+			return r.US, err
+		}})
+	}
+	return all
+}
+
+func (t *torch) prepare(ctx context.Context, name, model, numbers string) error {
+	limit := prepareTime
+	if end, bounded := ctx.Deadline(); bounded && strings.HasPrefix(name, "torch.compile") {
+		if limit = min(limit, time.Until(end)-afterCompiling); limit <= 0 || t.again {
+			return errors.New("no time is left to compile it")
+		}
+	}
+	_, err := t.ask(ctx, request{Prepare: name, Model: model, Numbers: numbers}, limit)
+	return err
+}
+
+// close ends the process. One that has not ended in time is killed; what it has started
+// may still hold its output.
+func (t *torch) close() error {
+	_ = t.in.Close() // which is how it is told to end
+	limit := endTime
+	if t.broken != nil {
+		limit = 0
+	}
+	timer := time.AfterFunc(limit, func() {
+		_ = t.cmd.Process.Kill()
+		_ = t.out.Close()
+	})
+	defer timer.Stop()
+	for range t.replies { // until its output ends
+	}
+	return t.cmd.Wait()
+}

@@ -1,9 +1,9 @@
 // What a GPU costs, by CUDA's libraries alone: starting, compiling, launching, graphs,
-// copies, and the matrix products of a small network by cuBLASLt. gpu-probe.sh compiles
-// and runs it. It needs no headers of CUDA: the few declarations are below, and the
+// copies, and the matrix products of a small network by cuBLASLt. gpu-check.sh compiles it
+// and a visit runs it. It needs no headers of CUDA: the few declarations are below, and the
 // libraries are opened by the names in RINGTRAIN_CUDA_LIB, RINGTRAIN_NVRTC_LIB and
-// RINGTRAIN_CUBLASLT_LIB. It writes Markdown. A part that fails says so, and the next goes
-// on; the exit code is then 1. PROBE_QUICK leaves out the largest products.
+// RINGTRAIN_CUBLASLT_LIB. It writes Markdown. A part that fails says so, and the next runs
+// all the same; the exit code is then 1. With PROBE_QUICK there are few products.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -457,14 +457,15 @@ static int products(void) {
 	};
 	printf("\nTimes are of one product in a graph of 50, one after the other. \"First\" is cuBLASLt's own first choice.\n\n"
 		"| product | m, n, k | numbers | candidates | first | best | best without epilogue |\n|---|---|---|---|---|---|---|\n");
-	for (size_t i = 0; i < sizeof mlp / sizeof *mlp; i++)
+	int quick = getenv("PROBE_QUICK") != NULL, repeats = quick ? 2 : 50;
+	for (size_t i = 0; i < (quick ? 2 : sizeof mlp / sizeof *mlp); i++)
 		for (size_t j = 0; j < 3; j++) {
 			int count, best, plain_count, plain_best;
 			float least, first = 0, plain, plain_first;
 			product bare = mlp[i];
 			bare.epilogue = 1;
-			if (measure(&mlp[i], &precisions[j], 50, &count, &best, &least, &first) != 0 ||
-				measure(&bare, &precisions[j], 50, &plain_count, &plain_best, &plain, &plain_first) != 0)
+			if (measure(&mlp[i], &precisions[j], repeats, &count, &best, &least, &first) != 0 ||
+				measure(&bare, &precisions[j], repeats, &plain_count, &plain_best, &plain, &plain_first) != 0)
 				return 1;
 			printf("| %s | %d, %d, %d | %s | %d |", mlp[i].what, mlp[i].m, mlp[i].n, mlp[i].k, precisions[j].name, count);
 			if (count > 0)
@@ -473,7 +474,7 @@ static int products(void) {
 				printf(" none | none |");
 			printf(" %.2f us |\n", plain);
 		}
-	if (getenv("PROBE_QUICK") != NULL)
+	if (quick)
 		return 0;
 	printf("\n| product | numbers | best | TFLOP/s |\n|---|---|---|---|\n");
 	for (size_t j = 0; j < 3; j++) {

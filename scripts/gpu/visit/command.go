@@ -1,0 +1,153 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A command is one program to run, with everything that it starts.
+type command struct {
+	name  string // of its log
+	dir   string
+	env   []string // besides the visit's
+	args  []string
+	limit time.Duration // at most; the step's own limit counts too
+}
+
+// An outcome is how a command ended.
+type outcome struct {
+	log  string // file
+	text string // the log, without its middle if it is long
+	err  error  // nil if the exit code is 0
+	late bool   // it was killed at its limit
+	took time.Duration
+	had  time.Duration
+}
+
+// problem says in a few words what went wrong; "" if nothing did.
+func (o outcome) problem() string {
+	var exit *exec.ExitError
+	switch {
+	case o.err == nil:
+		return ""
+	case o.late:
+		return fmt.Sprintf("killed after %.0f s, its limit", o.had.Seconds())
+	case errors.As(o.err, &exit):
+		return exit.String()
+	}
+	return o.err.Error()
+}
+
+// execute runs a command in a session of its own. At the limit it asks it to quit, so
+// that Go programs print where they hang, and then kills the session.
+func (v *visit) execute(c command) (o outcome) {
+	begin := time.Now()
+	if o.had = v.left() - 2*v.grace; c.limit > 0 {
+		o.had = min(o.had, c.limit)
+	}
+	o.log = v.logFile(c.name)
+	file, err := create(o.log)
+	if err != nil {
+		return outcome{err: err}
+	}
+	defer file.Close()
+	fmt.Fprintf(file, "$ %s\n", strings.Join(c.args, " "))
+	if o.had <= 0 {
+		return outcome{err: errors.New("no time is left for it"), log: o.log}
+	}
+	cmd := exec.Command(c.args[0], c.args[1:]...)
+	cmd.Dir = c.dir
+	v.prepare(cmd, file, c.env...)
+	if o.err = cmd.Start(); o.err == nil {
+		o.late, o.err = v.await(cmd, o.had)
+	}
+	o.took = time.Since(begin)
+	if problem := o.problem(); problem != "" {
+		fmt.Fprintf(file, "\n%s\n", problem)
+	}
+	o.text = readLog(o.log)
+	return o
+}
+
+// mark names the variable by which all processes of a command are found.
+const mark = "RINGTRAIN_VISIT_COMMAND"
+
+// prepare gives a command its environment, a session of its own, and its log, which is a
+// file and no pipe: a process that is left over cannot keep Wait waiting.
+func (v *visit) prepare(cmd *exec.Cmd, log *os.File, env ...string) {
+	cmd.Env = append(append(v.env[:len(v.env):len(v.env)], mark+"="+log.Name()), env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	ownSession(cmd)
+}
+
+// await waits until the command ends, or its time is over, or the visit is interrupted.
+func (v *visit) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error) {
+	ended := make(chan error, 1) // of a process that cannot be killed nobody waits for the answer
+	go func() { ended <- cmd.Wait() }()
+	defer killAll(cmd)
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return false, err
+	case <-v.ctx.Done():
+		err = errors.New("interrupted")
+	case <-timer.C:
+		late, err = true, errors.New("late")
+	}
+	for _, end := range []func(*exec.Cmd){askToQuit, killAll} {
+		end(cmd)
+		select {
+		case <-ended:
+			return late, err
+		case <-time.After(v.grace):
+		}
+	}
+	return late, errors.New("it hangs, and cannot be killed")
+}
+
+// logFile is the path of the next log.
+func (v *visit) logFile(name string) string {
+	return filepath.Join(v.logsDir(), fmt.Sprintf("%03d-%s.log", v.logs.Add(1), name))
+}
+
+func (v *visit) logsDir() string { return filepath.Join(v.work, "logs") }
+
+func create(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return os.Create(path)
+}
+
+// Of a long log the head and the tail are read, and archived.
+const (
+	headBytes = 3 << 20
+	tailBytes = 1 << 20
+)
+
+// readLog is a log, or as much of it as could be read.
+func readLog(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	head, _ := io.ReadAll(io.LimitReader(file, headBytes))
+	info, err := file.Stat()
+	if err != nil || info.Size() <= headBytes {
+		return string(head)
+	}
+	from := max(headBytes, info.Size()-tailBytes)
+	tail, _ := io.ReadAll(io.NewSectionReader(file, from, tailBytes))
+	if from == headBytes {
+		return string(head) + string(tail)
+	}
+	return fmt.Sprintf("%s\n[%d bytes are left out]\n%s", head, from-headBytes, tail)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// facts looks at the machine, its libraries and what doctor says of them.
+func (v *visit) facts(r *result) {
+	r.figure("machine: %s; %d cores; %s; python: %s", v.card(), runtime.NumCPU(), kernelVersion(), pythonFact(v.python))
+	for _, name := range binaries {
+		if _, err := os.Stat(v.program(name)); err != nil {
+			r.fail("%s is missing: build it with scripts/gpu-check.sh --build", name)
+		}
+	}
+	v.doctor(r)
+	opened := v.opened(r)
+	v.files(r, opened)
+	v.symbols(r, opened)
+}
+
+// binaries are those that a visit carries, besides itself.
+var binaries = []string{"cuda.test", "gpu.test", "kernels.test", "ncclgroup.test", "ringtrain", "speed", "probe"}
+
+// card is what nvidia-smi says of the GPU. It only asks.
+func (v *visit) card() string {
+	if v.emulator {
+		return "the emulator, no GPU"
+	}
+	path, err := exec.LookPath("nvidia-smi")
+	if err != nil {
+		return "there is no nvidia-smi"
+	}
+	o := v.execute(command{name: "nvidia-smi", limit: 10 * time.Second, args: []string{
+		path, "--query-gpu=name,driver_version,memory.total,compute_cap,clocks.max.sm,mig.mode.current", "--format=csv,noheader"}})
+	if problem := o.problem(); problem != "" {
+		return "nvidia-smi: " + problem
+	}
+	return "GPU " + strings.Join(strings.Split(strings.TrimSpace(afterCommand(o.text)), "\n"), "; GPU ")
+}
+
+func kernelVersion() string {
+	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS
+	}
+	return "Linux " + strings.TrimSpace(string(text))
+}
+
+func pythonFact(python string) string {
+	switch {
+	case python == "":
+		return "none"
+	case !hasTorch(python):
+		return python + " without PyTorch"
+	}
+	return python + " with PyTorch"
+}
+
+// afterCommand is a log without its first line, the command.
+func afterCommand(text string) string {
+	_, rest, _ := strings.Cut(text, "\n")
+	return rest
+}
+
+// A diagnosis is what the visit reads of doctor --json.
+type diagnosis struct {
+	GPU struct {
+		Problem, CUDA, Module string
+		Devices               []struct {
+			Name         string
+			Major, Minor int
+		}
+		Libraries []struct{ Name, Path, Version, Problem string }
+	}
+}
+
+// doctor asks ringtrain what it finds. Its text goes into the logs.
+func (v *visit) doctor(r *result) {
+	v.execute(command{name: "doctor", args: []string{v.program("ringtrain"), "doctor"}, limit: 15 * time.Second})
+	o := v.execute(command{name: "doctor-json", args: []string{v.program("ringtrain"), "doctor", "--json"}, limit: 15 * time.Second})
+	var d diagnosis
+	if at := strings.Index(o.text, "{"); at < 0 || json.NewDecoder(strings.NewReader(o.text[at:])).Decode(&d) != nil {
+		r.fail("ringtrain doctor --json: %s: %s", o.problem(), brief(strings.Split(afterCommand(o.text), "\n"), 2))
+		return
+	}
+	if d.GPU.Problem != "" || len(d.GPU.Devices) == 0 {
+		r.fail("doctor finds no GPU: %s", d.GPU.Problem)
+	} else {
+		r.Passed++
+		g := d.GPU.Devices[0]
+		v.arch = fmt.Sprintf("%d%d", g.Major, g.Minor)
+		r.figure("doctor: %d device(s), %s, compute capability %d.%d, CUDA %s, module %s", len(d.GPU.Devices), g.Name, g.Major, g.Minor, d.GPU.CUDA, d.GPU.Module)
+	}
+	for _, l := range d.GPU.Libraries {
+		switch {
+		case l.Problem == "":
+			r.Passed++
+			r.figure("%s %s: %s", l.Name, l.Version, l.Path)
+		case strings.Contains(l.Name, "cuDNN"):
+			r.skip(false, "%s: %s", l.Name, clip(l.Problem, 200))
+		default:
+			r.fail("%s: %s", l.Name, clip(l.Problem, 300))
+		}
+	}
+}
+
+// opened are the files that ringtrain doctor opened, as the loader of glibc tells.
+func (v *visit) opened(r *result) (files []string) {
+	o := v.execute(command{name: "loader", args: []string{v.program("ringtrain"), "doctor"}, env: []string{"LD_DEBUG=libs"}, limit: 20 * time.Second})
+	for line := range strings.Lines(o.text) {
+		if _, file, found := strings.Cut(line, "calling init: "); found {
+			if file = strings.TrimSpace(file); !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	if len(files) == 0 {
+		r.figure("what was opened from where is unknown: the loader does not tell")
+	}
+	return files
+}
+
+// files describes the libraries that were opened, and checks that our binaries need
+// none of CUDA's.
+func (v *visit) files(r *result, opened []string) {
+	var table bytes.Buffer
+	fmt.Fprint(&table, "### Libraries\n\nOpened by `ringtrain doctor`, and what readelf -d says of them.\n\n| file | is | |\n|---|---|---|\n")
+	for _, file := range opened {
+		real, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			real = err.Error()
+		}
+		about, err := dynamic(file)
+		if err != nil {
+			about = err.Error()
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", file, filepath.Base(real), about)
+		if base := filepath.Base(file); strings.HasPrefix(base, "libcu") || strings.HasPrefix(base, "libnv") || strings.HasPrefix(base, "libnccl") {
+			r.figure("opened %s (%s)", file, filepath.Base(real))
+		}
+	}
+	fmt.Fprint(&table, "\n| binary | |\n|---|---|\n")
+	for _, name := range binaries {
+		about, err := dynamic(v.program(name))
+		if err != nil {
+			continue // that it is missing was said
+		}
+		fmt.Fprintf(&table, "| %s | %s |\n", name, about)
+		for _, library := range []string{"libcuda", "libcublas", "libnvrtc", "libnccl", "libcudnn"} {
+			if strings.Contains(about, library) {
+				r.fail("%s needs %s to start: it must be opened at run time", name, library)
+			}
+		}
+	}
+	r.Tables = append(r.Tables, table.String())
+}
+
+// symbols checks that the driver has the functions that ringtrain calls.
+func (v *visit) symbols(r *result, opened []string) {
+	list, err := os.ReadFile(filepath.Join(v.root, "cuda", "symbols.txt"))
+	if err != nil {
+		r.fail("the list of the driver's functions: %v", err)
+		return
+	}
+	i := slices.IndexFunc(opened, func(file string) bool { return strings.HasPrefix(filepath.Base(file), "libcuda.so") })
+	if i < 0 {
+		r.skip(false, "whether the driver has all functions: where it was opened is unknown")
+		return
+	}
+	missing, err := lacking(string(list), opened[i])
+	switch {
+	case err != nil:
+		r.fail("the driver's functions: %v", err)
+	case len(missing) > 0:
+		r.fail("%s lacks %s", opened[i], strings.Join(missing, " "))
+	default:
+		r.Passed++
+		r.figure("the driver has all functions that ringtrain calls")
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// configs are the examples that are trained.
+var configs = []string{"mnist", "convnet"}
+
+// train compares the command's training on the GPU with the same on the CPU: 1 worker,
+// and 2 that share the GPU.
+func (v *visit) train(r *result) {
+	for _, config := range configs {
+		for _, workers := range []string{"1", "2"} {
+			var flags []string
+			if workers != "1" {
+				flags = append(flags, "--nccl", "must") // rather than the host, should NCCL not work
+			}
+			gpu, cpu := v.trained(r, config, workers, "cuda", flags...), v.trained(r, config, workers, "cpu")
+			if gpu == nil || cpu == nil {
+				continue
+			}
+			if difference := gpu.Accuracy - cpu.Accuracy; difference > .01 || difference < -.01 {
+				r.fail("%s, %s workers: the accuracy is %.4f on the GPU and %.4f on the CPU", config, workers, gpu.Accuracy, cpu.Accuracy)
+			} else {
+				r.Passed++
+			}
+			r.figure("%s, %s worker(s): accuracy %.4f, on the CPU %.4f; %.0f samples/s; %s", config, workers, gpu.Accuracy, cpu.Accuracy, gpu.Rate, gpu.Plan)
+		}
+	}
+	if !v.emulator {
+		v.choices(r)
+	}
+}
+
+// A report is the last event of a training.
+type report struct {
+	Event    string
+	Accuracy float64
+	Steps    int
+	Plan     string
+	Rate     float64 `json:"samples_per_second"`
+}
+
+// trained runs a training, nil if it fails.
+func (v *visit) trained(r *result, config, workers, device string, flags ...string) *report {
+	args := []string{v.program("ringtrain"), "train", filepath.Join(v.root, "examples", config+".cfg"), "--workers", workers, "--device", device, "--json"}
+	if device == "cuda" {
+		args = append(args, "--share-gpu")
+	}
+	if v.emulator {
+		args = append(args, "--steps", "2", "--batch", "16")
+	}
+	name := fmt.Sprintf("train-%s-%s-%s", config, workers, device)
+	o := v.execute(command{name: name, args: append(args, flags...), limit: 60 * time.Second})
+	if problem := o.problem(); problem != "" {
+		r.fail("%s: %s: %s", name, problem, brief(complaints(o.text), 3))
+		return nil
+	}
+	for line := range strings.Lines(o.text) {
+		var e report
+		if json.Unmarshal([]byte(line), &e) == nil && e.Event == "result" {
+			r.Passed++
+			return &e
+		}
+	}
+	r.fail("%s: it printed no result", name)
+	return nil
+}
+
+// complaints are the lines that are no events: what was written to stderr.
+func complaints(text string) (lines []string) {
+	for line := range strings.Lines(afterCommand(text)) {
+		if !strings.HasPrefix(line, "{") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// choices trains with timed products, and keeps which kernel each got, and which
+// products are fused with what follows them.
+func (v *visit) choices(r *result) {
+	for _, config := range configs {
+		dir := filepath.Join(v.logsDir(), "choices", config)
+		if v.trained(r, config, "1", "cuda", "--steps", "16", "--time-products", dir) == nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "products-0.json"))
+		if err != nil {
+			r.fail("%s: --time-products: %v", config, err)
+			continue
+		}
+		r.Tables = append(r.Tables, fmt.Sprintf("### Choices of %s\n\n```json\n%s\n```\n", config, clip(string(text), 8000)))
+		one, all := 0, 0
+		for _, m := range fusion.FindAllStringSubmatch(string(text), -1) {
+			all++
+			if m[1] != "0" {
+				one++
+			}
+		}
+		r.figure("%s: %d of %d fusions are one product", config, one, all)
+	}
+}
+
+// fusion is a choice between one product and several kernels, by its key.
+var fusion = regexp.MustCompile(`"[A-Z]\w* as one [^"]*": *(\d+)`)
+
+// killed kills a worker of trainings whose steps are graphs, two graphs, and none: the
+// other worker names it, and the job ends.
+func (v *visit) killed(r *result) {
+	for _, graphs := range []string{"whole", "apart", "off"} {
+		took, err := v.kill(graphs)
+		if err != nil {
+			r.fail("kill -9 of a worker with --graphs %s: %v", graphs, err)
+			continue
+		}
+		r.Passed++
+		r.figure("--graphs %s: the job had ended %.2f s after the kill, naming the worker", graphs, took.Seconds())
+	}
+}
+
+// soon is how long a job may take to end after one of its workers was killed.
+const soon = 5 * time.Second
+
+func (v *visit) kill(graphs string) (took time.Duration, err error) {
+	args := []string{v.program("ringtrain"), "train", filepath.Join(v.root, "examples", "mnist.cfg"), "--workers", "2", "--device", "cuda", "--share-gpu",
+		"--json", "--graphs", graphs, "--steps", "1000000", "--evaluation.frequency", "1000000"}
+	if v.emulator {
+		args = append(args, "--batch", "4")
+	}
+	path := v.logFile("kill-" + graphs)
+	file, err := create(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	limit := min(40*time.Second, v.left()-2*v.grace)
+	if limit <= 0 {
+		return 0, errors.New("no time is left for it")
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	v.prepare(cmd, file)
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := v.await(cmd, limit)
+		ended <- err
+	}()
+	const victim = 1
+	pid, err := v.whenSteps(path, ended, func() int { return worker(cmd, victim) })
+	if err != nil {
+		killAll(cmd)
+		return 0, err
+	}
+	at := time.Now()
+	if err := kill(pid); err != nil {
+		return 0, err
+	}
+	<-ended // await bounds it
+	took = time.Since(at)
+	said := readLog(path)
+	want := fmt.Sprintf("worker %d (pid %d) was killed by signal 9", victim, pid)
+	switch {
+	case cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1:
+		return 0, fmt.Errorf("the job ended otherwise (%v), %.1f s after it began: %s", cmd.ProcessState, time.Since(begun).Seconds(), brief(complaints(said), 3))
+	case !strings.Contains(said, want):
+		return 0, fmt.Errorf("the job does not say %q: %s", want, brief(complaints(said), 3))
+	case took > soon:
+		return 0, fmt.Errorf("the job ended %.1f s after the kill, and may take %v", took.Seconds(), soon)
+	}
+	return took, nil
+}
+
+// stepEvent is an event of a job that has made some steps.
+var stepEvent = regexp.MustCompile(`"event":"step","step":(\d+)`)
+
+// whenSteps waits until a job has made a dozen steps, and then asks for a process.
+func (v *visit) whenSteps(path string, ended <-chan error, process func() int) (pid int, err error) {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return 0, fmt.Errorf("the job ended before its twelfth step (%v): %s", err, brief(complaints(readLog(path)), 3))
+		case <-ticker.C:
+		}
+		steps := stepEvent.FindAllStringSubmatch(readLog(path), -1)
+		if len(steps) == 0 {
+			continue
+		}
+		if n, _ := strconv.Atoi(steps[len(steps)-1][1]); n < 12 {
+			continue
+		}
+		if pid = process(); pid == 0 {
+			return 0, errors.New("its workers are not found")
+		}
+		return pid, nil
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// The libraries that the commands are told of. The driver is not among them: tests take
+// a driver that is named for the emulator's.
+var libraries = []struct {
+	variable string
+	sonames  []string // the newest first
+	optional bool
+}{
+	{"RINGTRAIN_NVRTC_LIB", []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, false},
+	{"RINGTRAIN_CUBLASLT_LIB", []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, false},
+	{"RINGTRAIN_CUDNN_LIB", []string{"libcudnn.so.9"}, true},
+	{"RINGTRAIN_NCCL_LIB", []string{"libnccl.so.2"}, false},
+}
+
+// libraries are the variables that name CUDA's libraries, and LD_LIBRARY_PATH with their
+// directories, as libraries open others by name. What the environment names stays.
+func (v *visit) libraries() (env []string) {
+	var dirs []string
+	for _, l := range libraries {
+		file := cmp.Or(os.Getenv(l.variable), findLibrary(l.sonames, v.python))
+		if file == "" {
+			continue
+		}
+		env = append(env, l.variable+"="+file)
+		if dir := filepath.Dir(file); dir != "." && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if before := os.Getenv("LD_LIBRARY_PATH"); before != "" {
+		dirs = append(dirs, before)
+	}
+	return append(env, "LD_LIBRARY_PATH="+strings.Join(dirs, ":"))
+}
+
+// findLibrary is where a library is: in a toolkit or the system rather than among
+// Python's packages, which lack what their libraries open by name.
+func findLibrary(sonames []string, python string) string {
+	var systems []string
+	if home := os.Getenv("CUDA_HOME"); home != "" {
+		systems = append(systems, home+"/lib64")
+	}
+	systems = append(systems, "/usr/local/nvidia/lib64", "/usr/local/cuda*/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64")
+	for _, places := range [][]string{systems, wheels(python)} {
+		for _, soname := range sonames {
+			for _, place := range places {
+				found, _ := filepath.Glob(filepath.Join(place, soname)) // the pattern is well-formed
+				if len(found) > 0 {
+					return slices.Max(found) // cuda-13.0 rather than cuda-12.6
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// wheels are patterns of the directories in which pip puts CUDA's libraries:
+// nvidia/nccl/lib, or since CUDA 13 nvidia/cu13/lib.
+func wheels(python string) (places []string) {
+	for _, root := range []string{os.Getenv("VIRTUAL_ENV"), prefix(python), "/usr/local", "/usr"} {
+		if root != "" {
+			places = append(places, root+"/lib/python3*/*-packages/nvidia/*/lib")
+		}
+	}
+	return places
+}
+
+// prefix is /opt/torch/.venv of /opt/torch/.venv/bin/python3.
+func prefix(python string) string {
+	if python == "" {
+		return ""
+	}
+	return filepath.Dir(filepath.Dir(python))
+}
+
+// findPython is an interpreter with PyTorch, or else any, or "".
+func findPython() string {
+	var all []string
+	if root := os.Getenv("VIRTUAL_ENV"); root != "" {
+		all = append(all, root+"/bin/python3")
+	}
+	if path, err := exec.LookPath("python3"); err == nil {
+		all = append(all, path)
+	}
+	for _, pattern := range []string{"/opt/*/.venv/bin/python3", "/opt/*/bin/python3"} {
+		found, _ := filepath.Glob(pattern) // the pattern is well-formed
+		all = append(all, found...)
+	}
+	for _, path := range all {
+		if hasTorch(path) {
+			return path
+		}
+	}
+	for _, path := range all {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// hasTorch reports whether an interpreter's packages have PyTorch, without running it.
+func hasTorch(python string) bool {
+	found, _ := filepath.Glob(prefix(python) + "/lib*/python3*/*-packages/torch/__init__.py") // the pattern is well-formed
+	return python != "" && len(found) > 0
+}
+
+// dynamic is what readelf -d says of a file: its name, what it needs, where it looks.
+func dynamic(path string) (string, error) {
+	file, err := elf.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var said []string
+	for _, tag := range []elf.DynTag{elf.DT_SONAME, elf.DT_NEEDED, elf.DT_RPATH, elf.DT_RUNPATH} {
+		values, err := file.DynString(tag)
+		if err != nil {
+			return "", err
+		}
+		if len(values) > 0 {
+			said = append(said, fmt.Sprintf("%s %s", strings.TrimPrefix(tag.String(), "DT_"), strings.Join(values, " ")))
+		}
+	}
+	return cmp.Or(strings.Join(said, "; "), "static"), nil
+}
+
+// lacking are the functions of the driver that ringtrain calls, of a list as
+// cuda/symbols.txt, that a library does not have.
+func lacking(list, library string) (missing []string, err error) {
+	file, err := elf.Open(library)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, s := range symbols {
+		has[s.Name] = s.Section != elf.SHN_UNDEF
+	}
+	for line := range strings.Lines(list) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "own" && fields[0] != "cu" {
+			continue
+		}
+		if !slices.ContainsFunc(fields[1:], func(name string) bool { return has[name] }) {
+			missing = append(missing, fields[1])
+		}
+	}
+	return missing, nil
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// first are the steps of a first visit, in order. The expected seconds are estimates:
+// making a context takes .3 to 1 s, compiling all kernels .3 to 2 s once, and a process
+// loads its libraries in about a second. What a step took is in its row of the table.
+func first() []step {
+	return []step{
+		{"facts", "versions, libraries, doctor", 15, 40, 40, (*visit).facts},
+		{"cuda", "tests of package cuda", 20, 60, 60, (*visit).cudaTests},
+		{"training", "200 steps beside the CPU's, whole-step graphs", 60, 120, 90, (*visit).training},
+		{"parity", "each kernel in its own process, against the CPU", 35, 90, 90, (*visit).parity},
+		{"conformance", "the rest of nn/gpu", 50, 110, 60, (*visit).conformance},
+		{"costs", "launches, graphs, copies and products", 30, 60, 60, (*visit).costs},
+		{"train", "the command on both examples, 1 and 2 workers", 60, 110, 90, (*visit).train},
+		{"nccl", "NCCL's operations, and processes that share the GPU", 40, 90, 60, (*visit).nccl},
+		{"kill", "a killed rank, with and without graphs", 60, 100, 90, (*visit).kills},
+		{"speed", "training steps beside PyTorch's", 140, 200, 60, (*visit).speed},
+	}
+}
+
+// second are the steps of a second visit.
+func second() []step {
+	return []step{
+		{"failed", "what failed in the first visit, alone", 150, 240, 120, (*visit).failedBefore},
+		{"sanitizer", "compute-sanitizer on the kernels and a training", 170, 260, 30, (*visit).sanitize},
+		{"bf16", "bfloat16 and TF32", 70, 120, 60, (*visit).narrow},
+		{"bench", "bench collective, by NCCL and through the host", 60, 100, 60, (*visit).bench},
+	}
+}
+
+func (v *visit) cudaTests(r *result) {
+	v.suite(r, suite{name: "cuda", binary: "cuda.test", dir: "cuda", skip: "Headers|StubsFail|TestProgramNeedsNoCUDA",
+		trial:     "^(TestDevices|TestCopies|TestKernels|TestGraphs|TestStreamsAndEvents)$",
+		essential: []string{"TestDevices", "TestCopies", "TestKernels", "TestGraphs", "TestStreamsAndEvents", "TestProducts", "TestOtherThread", "TestDeviceThread"}})
+}
+
+// long are the tests of nn/gpu that are a step of their own.
+const long = "^(TestTraining|TestWholeStep|TestWholeStepCalls|TestLockstep|TestFreeRun)$"
+
+func (v *visit) training(r *result) {
+	got := v.suite(r, suite{name: "training", binary: "gpu.test", dir: "nn/gpu", run: long,
+		trial: "^(TestWholeStepCalls|TestLockstep)$/convnet", env: v.few(),
+		essential: []string{"TestTraining", "TestWholeStep", "TestWholeStepCalls", "TestLockstep", "TestFreeRun"}})
+	v.told(r, got, "ReLU flipped: the loss", "accuracy after", "kernels of a graph")
+}
+
+// few has the comparisons with the CPU make few steps on the emulator, which is slow.
+func (v *visit) few() []string {
+	if v.emulator {
+		return []string{"RINGTRAIN_PARITY_STEPS=2"}
+	}
+	return nil
+}
+
+// told are the lines of tests that have a text, as figures.
+func (v *visit) told(r *result, got verdicts, texts ...string) {
+	var lines []string
+	for test, said := range got.said {
+		for _, line := range said {
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+				_, line, _ = strings.Cut(strings.TrimSpace(line), ": ")
+				lines = append(lines, test+": "+line)
+			}
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		r.figure("%s", line)
+	}
+}
+
+// parity compares the kernels with nn/cpu. A fault is one of the process, so on a GPU
+// each kernel has one of its own, a few at a time.
+func (v *visit) parity(r *result) {
+	got := v.suite(r, suite{name: "resources", binary: "kernels.test", dir: "cuda/kernels", run: "^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$",
+		essential: []string{"TestImageIsOfTheSource", "TestImageHasBounds", "TestResources"}})
+	r.Tables = append(r.Tables, "### Registers and shared memory of each kernel\n\n```\n"+strings.Join(got.said["TestResources"], "\n")+"\n```\n")
+	names, _ := v.kernels()
+	if len(names) == 0 {
+		r.fail("there are no kernels in %s", filepath.Join(v.root, "cuda", "kernels"))
+	}
+	atOnce := 4
+	if v.emulator {
+		names, atOnce = names[:min(2, len(names))], 1 // all were compared by go test
+	}
+	type ran struct {
+		outcome
+		got verdicts
+	}
+	done := make([]ran, len(names))
+	for from := 0; from < len(names); from += atOnce {
+		var group sync.WaitGroup
+		for i := from; i < min(from+atOnce, len(names)); i++ {
+			test := exactly("TestParity/" + names[i])
+			c := command{name: "parity-" + names[i], dir: filepath.Join(v.root, "cuda", "kernels"), limit: 30 * time.Second,
+				args: []string{v.program("kernels.test"), "-test.v", "-test.run", test}}
+			group.Go(func() {
+				o := v.execute(c)
+				done[i] = ran{o, parseTests(o.text)}
+			})
+		}
+		group.Wait()
+	}
+	s := suite{name: "parity", binary: "kernels.test", dir: "cuda/kernels"}
+	var broken []string
+	for i, name := range names {
+		test := "TestParity/" + name
+		switch fate := done[i].got.fate(test); {
+		case fate == passed && done[i].err == nil:
+			r.Passed++
+		case fate == omitted && done[i].err == nil:
+			r.skip(true, "%s: %s", test, done[i].got.why(test))
+		default:
+			r.fail("%s: %s: %s", test, done[i].problem(), done[i].got.why(test))
+			r.Broken = append(r.Broken, "kernels.test:"+test)
+			broken = append(broken, test)
+		}
+	}
+	v.again(r, s, broken)
+}
+
+func (v *visit) conformance(r *result) {
+	v.suite(r, suite{name: "conformance", binary: "gpu.test", dir: "nn/gpu", skip: long + "|^TestBF16",
+		trial:     "^(TestBackend|TestQueue|TestRecordAgain|TestTempsRepeat|TestMistakes)$",
+		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts"}})
+}
+
+// costs are those of CUDA itself, by probe.c.
+func (v *visit) costs(r *result) {
+	var env []string
+	if v.emulator {
+		env = []string{"PROBE_QUICK=1", "LD_LIBRARY_PATH=" + filepath.Dir(v.setting("RINGTRAIN_NVRTC_LIB"))} // for its builtins
+	}
+	o := v.execute(command{name: "costs", args: []string{v.program("probe"), v.arch}, env: env})
+	text := afterCommand(o.text)
+	r.Tables = append(r.Tables, "### What CUDA costs\n\n"+strings.ReplaceAll(text, "\n## ", "\n#### ")+"\n")
+	if problem := o.problem(); problem != "" {
+		said := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return !strings.HasPrefix(line, "not measured: ") })
+		if len(said) == 0 {
+			said = lastLines(text, 3)
+		}
+		r.fail("probe: %s: %s", problem, brief(said, 3))
+		return
+	}
+	r.Passed++
+	for _, row := range []string{"primary context", "cuLaunchKernel, the call", "until all are done", "one launch and a wait", "100", "4", "401408", "4096 x 4096 x 4096"} {
+		for line := range strings.Lines(text) {
+			if strings.HasPrefix(line, "| "+row+" ") || strings.HasPrefix(line, "| "+row+",") {
+				r.figure("%s", strings.Trim(strings.TrimSpace(line), "| "))
+			}
+		}
+	}
+}
+
+// nccl also keeps what NCCL says of itself.
+func (v *visit) nccl(r *result) {
+	debug := filepath.Join(v.logsDir(), "nccl")
+	if err := os.MkdirAll(debug, 0o755); err != nil {
+		r.fail("%v", err)
+	}
+	got := v.suite(r, suite{name: "nccl", binary: "ncclgroup.test", dir: "collective/ncclgroup",
+		run: "^(TestProcesses|TestOperations|TestRingOrder|TestSub|TestQueue|TestCaptureOfAGroupsCall)", trial: "^(TestProcesses|TestRingOrder)",
+		env: []string{"NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=" + filepath.Join(debug, "%h-%p.log")}, essential: []string{"TestProcesses"}})
+	for _, name := range got.of("PASS") {
+		r.figure("%s passed", name)
+	}
+	files, _ := filepath.Glob(filepath.Join(debug, "*.log")) // the pattern is well-formed
+	for _, file := range files {
+		for line := range strings.Lines(readLog(file)) {
+			if _, version, found := strings.Cut(line, "NCCL version "); found {
+				r.figure("NCCL version %s", strings.TrimSpace(version))
+				return
+			}
+		}
+	}
+}
+
+// kills kills ranks inside calls and graphs of the library, and workers of trainings.
+func (v *visit) kills(r *result) {
+	v.killed(r)
+	got := v.suite(r, suite{name: "kill", binary: "ncclgroup.test", dir: "collective/ncclgroup", run: "^TestKilledRank$", trial: "^TestKilledRank$/^graphs,_rank_0$",
+		essential: []string{"TestKilledRank"}})
+	v.told(r, got, "all know after")
+}
+
+// speed times our steps and PyTorch's, in turns.
+func (v *visit) speed(r *result) {
+	args := []string{v.program("speed")}
+	if v.emulator {
+		args = append(args, "-quick")
+	} else {
+		args = append(args, "-limit", fmt.Sprintf("%.0fs", (v.left()-4*v.grace).Seconds()))
+	}
+	switch {
+	case hasTorch(v.python) && !v.emulator:
+		// PyTorch finds its own libraries, and not those that ours were told of.
+		args = append(args, "env", "LD_LIBRARY_PATH="+os.Getenv("LD_LIBRARY_PATH"), v.python, filepath.Join(v.root, "scripts", "gpu", "baselines.py"))
+	case v.emulator:
+		r.figure("no PyTorch: ours only")
+	default:
+		r.skip(true, "no PyTorch: ours only")
+	}
+	o := v.execute(command{name: "speed", args: args})
+	r.Tables = append(r.Tables, "### Speed\n"+afterCommand(o.text))
+	if problem := o.problem(); problem != "" {
+		r.fail("speed: %s: %s", problem, brief(lastLines(afterCommand(o.text), 4), 3))
+	} else {
+		r.Passed++
+	}
+	for line := range strings.Lines(o.text) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| model ") && !strings.HasPrefix(line, "| numbers ") && !strings.HasPrefix(line, "| goal ") {
+			r.figure("%s", strings.Trim(line, "| "))
+		}
+	}
+}

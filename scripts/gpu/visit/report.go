@@ -1,0 +1,168 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits of what is written: of the table on stdout in characters, and of a file in
+// bytes.
+const (
+	tableLimit   = 12_000
+	archiveLimit = 15 << 20
+)
+
+// write prints the table, and writes report.md, result.json and logs.tar.gz.
+func (v *visit) write(stdout io.Writer) error {
+	v.reasons()
+	table := v.table(tableLimit)
+	if _, err := io.WriteString(stdout, table); err != nil {
+		return err
+	}
+	var report strings.Builder
+	report.WriteString(v.table(1 << 20))
+	for _, r := range v.results {
+		if len(r.Tables) > 0 {
+			fmt.Fprintf(&report, "\n## %s\n\n%s\n", r.Step, strings.Join(r.Tables, "\n"))
+		}
+	}
+	text, err := json.MarshalIndent(map[string]any{"begun": v.begun.UTC().Format(time.RFC3339), "steps": v.results}, "", "  ")
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string]string{"report.md": clip(report.String(), archiveLimit), "result.json": string(text) + "\n"} {
+		if err := os.WriteFile(filepath.Join(v.out, name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return archive(v.logsDir(), filepath.Join(v.out, "logs.tar.gz"), archiveLimit)
+}
+
+// reasons says of each step that did not run why.
+func (v *visit) reasons() {
+	for _, r := range v.results {
+		if r.Verdict == notRun && len(r.Failures) == 0 {
+			r.Failures = append(r.Failures, map[bool]string{true: "the visit was interrupted", false: "no time was left for it"}[v.ctx.Err() != nil])
+		}
+	}
+}
+
+// table is what a person reads, in at most so many bytes: the verdicts first, then what
+// failed, then what was skipped, then figures, each with its share.
+func (v *visit) table(most int) string {
+	var b strings.Builder
+	kind := "first visit"
+	if v.rest {
+		kind = "second visit"
+	}
+	fmt.Fprintf(&b, "# A GPU's check, %s: %s, %.0f s of %.0f s\n\n", kind, v.begun.UTC().Format("2006-01-02 15:04 UTC"), time.Since(v.begun).Seconds(), v.limit.Seconds())
+	b.WriteString("| step | verdict | passed | skipped | failed | seconds |\n|---|---|---|---|---|---|\n")
+	good := 0
+	for _, r := range v.results {
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %.1f |\n", r.Step, r.Verdict, r.Passed, r.Skipped, r.Failed, r.Seconds)
+		if r.Verdict == ok {
+			good++
+		}
+	}
+	fmt.Fprintf(&b, "\n%d of %d steps are ok.\n", good, len(v.results))
+	left := most - b.Len()
+	sections := []struct {
+		title string
+		of    func(*result) []string
+		share float64 // of what is left then
+	}{
+		{"Failures", func(r *result) []string { return r.Failures }, .45},
+		{"Skipped", func(r *result) []string { return r.Skips }, .25},
+		{"Figures", func(r *result) []string { return r.Figures }, 1},
+	}
+	for _, s := range sections {
+		text := section(s.title, v.results, s.of, int(s.share*float64(left)))
+		left -= len(text)
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// section lists the lines of all steps in at most so many bytes; each step has an equal
+// share of what the steps before it leave.
+func section(title string, results []*result, of func(*result) []string, most int) string {
+	some := slices.DeleteFunc(slices.Clone(results), func(r *result) bool { return len(of(r)) == 0 })
+	if len(some) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s\n\n", title)
+	const note = 60 // bytes that saying what was left out may take
+	for i, r := range some {
+		share := (most - b.Len()) / (len(some) - i)
+		for j, line := range of(r) {
+			line = "- " + r.Step + ": " + strings.Join(strings.Fields(clip(line, 1000)), " ") + "\n"
+			if share -= len(line); share < note {
+				fmt.Fprintf(&b, "- %s: %d more in report.md\n", r.Step, len(of(r))-j)
+				break
+			}
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// archive packs a directory into one file of at most so many bytes. What no longer fits
+// is left out, and named in the archive.
+func archive(dir, path string, most int64) (err error) {
+	file, err := create(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := file.Close(); err == nil {
+			err = e
+		}
+	}()
+	zip := gzip.NewWriter(file)
+	pack := tar.NewWriter(zip)
+	add := func(name, text string) error {
+		if err := pack.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), ModTime: time.Now()}); err != nil {
+			return err
+		}
+		_, err := io.WriteString(pack, text)
+		return err
+	}
+	var left []string
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // a log that has gone is no reason to lose the others
+		}
+		relative, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		if err := zip.Flush(); err != nil {
+			return err
+		}
+		// A log is at most 4 MiB, which does not grow by packing.
+		if info, err := file.Stat(); err != nil || info.Size()+headBytes+tailBytes+4096 > most {
+			left = append(left, relative)
+			return nil
+		}
+		return add("logs/"+filepath.ToSlash(relative), readLog(name))
+	})
+	if err == nil && len(left) > 0 {
+		err = add("logs/LEFT-OUT", strings.Join(left, "\n")+"\n")
+	}
+	for _, end := range []func() error{pack.Close, zip.Close} {
+		if e := end(); err == nil {
+			err = e
+		}
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// However much fails, the table has all verdicts, and something of every step that failed.
+func TestTableIsBounded(t *testing.T) {
+	v := &visit{settings: settings{limit: 540 * time.Second}, begun: time.Now(), ctx: t.Context()}
+	for _, s := range first() {
+		r := &result{Step: s.name, Verdict: failed}
+		for range 100 {
+			r.fail("%s", strings.Repeat("it is broken ", 50))
+			r.skip(true, "%s", strings.Repeat("and skipped ", 30))
+			r.figure("%s", strings.Repeat("1.5 us ", 40))
+		}
+		v.results = append(v.results, r)
+	}
+	table := v.table(tableLimit)
+	require.LessOrEqual(t, len(table), tableLimit)
+	for _, s := range first() {
+		require.Contains(t, table, "| "+s.name+" | FAILED | 0 | 100 | 100 |")
+		for _, heading := range []string{"## Failures", "## Skipped", "## Figures"} {
+			_, section, found := strings.Cut(table, heading)
+			require.True(t, found)
+			require.Contains(t, section, "- "+s.name+": ", heading)
+		}
+	}
+	require.Contains(t, table, "0 of 10 steps are ok.")
+	require.Greater(t, len(v.table(1<<20)), 100_000, "report.md has everything")
+}
+
+func TestArchive(t *testing.T) {
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "logs.tar.gz")
+	long := bytes.Repeat([]byte("x"), headBytes+2*tailBytes)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "nccl"), 0o755))
+	for name, text := range map[string][]byte{"1.log": []byte("one"), "2.log": long, "nccl/3.log": []byte("three")} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	read := func() map[string]string {
+		file, err := os.Open(path)
+		require.NoError(t, err)
+		defer file.Close()
+		zip, err := gzip.NewReader(file)
+		require.NoError(t, err)
+		got := map[string]string{}
+		for pack := tar.NewReader(zip); ; {
+			header, err := pack.Next()
+			if err == io.EOF {
+				return got
+			}
+			require.NoError(t, err)
+			text, err := io.ReadAll(pack)
+			require.NoError(t, err)
+			got[header.Name] = string(text)
+		}
+	}
+	require.NoError(t, archive(dir, path, archiveLimit))
+	got := read()
+	require.Equal(t, "one", got["logs/1.log"])
+	require.Equal(t, "three", got["logs/nccl/3.log"])
+	require.Contains(t, got["logs/2.log"], "[1048576 bytes are left out]")
+	require.NoError(t, archive(dir, path, 100))
+	require.Equal(t, map[string]string{"logs/LEFT-OUT": "1.log\n2.log\nnccl/3.log\n"}, read())
+	require.NoError(t, archive(filepath.Join(dir, "none"), path, archiveLimit), "no command ran")
+}

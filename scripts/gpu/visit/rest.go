@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// directories are where the tests of a binary find their files.
+var directories = map[string]string{"cuda.test": "cuda", "gpu.test": "nn/gpu", "kernels.test": "cuda/kernels", "ncclgroup.test": "collective/ncclgroup"}
+
+// failedBefore runs again what failed in the first visit: tests alone, and steps of
+// which no test failed as a whole.
+func (v *visit) failedBefore(r *result) {
+	list, from, err := v.before()
+	if err != nil {
+		r.fail("%v", err)
+		return
+	}
+	r.figure("%d failures to look at, of %s", len(list), from)
+	if len(list) == 0 {
+		r.Passed++
+	}
+	for _, what := range list {
+		binary, test, isTest := strings.Cut(what, ":")
+		if !isTest {
+			v.stepAgain(r, what)
+			continue
+		}
+		dir, known := directories[binary]
+		if !known {
+			r.fail("%s: there is no test binary %s", what, binary)
+			continue
+		}
+		v.suite(r, suite{name: "failed", binary: binary, dir: dir, run: exactly(test), limit: 60 * time.Second})
+	}
+}
+
+func (v *visit) stepAgain(r *result, name string) {
+	all := append(first(), second()...)
+	i := slices.IndexFunc(all, func(s step) bool { return s.name == name })
+	if i < 0 || name == "failed" {
+		r.fail("%s is no step and no BINARY:TEST", name)
+		return
+	}
+	all[i].do(v, r)
+}
+
+// before are the failures of the first visit, and where they are written.
+func (v *visit) before() (list []string, from string, err error) {
+	if v.failed != "" {
+		return strings.Split(v.failed, ","), "-failed", nil
+	}
+	places := []string{filepath.Join(v.binaries, "result.json"), filepath.Join(v.out, "result.json")}
+	if v.earlier != "" {
+		places = []string{v.earlier}
+	}
+	for _, path := range places {
+		text, err := os.ReadFile(path)
+		if os.IsNotExist(err) && v.earlier == "" {
+			continue
+		}
+		var earlier struct{ Steps []result }
+		if err == nil {
+			err = json.Unmarshal(text, &earlier)
+		}
+		if err != nil {
+			return nil, path, fmt.Errorf("%s is no result.json of a visit: %w", path, err)
+		}
+		return failures(earlier.Steps), path, nil
+	}
+	return nil, "", fmt.Errorf("there is no result.json of a first visit: carry it in %s, or name what failed with -failed", v.binaries)
+}
+
+// failures are the broken tests of a visit, and its steps that are not ok without any.
+func failures(steps []result) (list []string) {
+	for _, s := range steps {
+		switch {
+		case s.Verdict == ok:
+		case len(s.Broken) > 0:
+			list = append(list, s.Broken...)
+		case s.Step != "failed":
+			list = append(list, s.Step)
+		}
+	}
+	return list
+}
+
+// sanitizer is the path of compute-sanitizer, "" where there is none or no GPU.
+func (v *visit) sanitizer() string {
+	if v.emulator {
+		return ""
+	}
+	if path, err := exec.LookPath("compute-sanitizer"); err == nil {
+		return path
+	}
+	found, _ := filepath.Glob("/usr/local/cuda*/bin/compute-sanitizer") // the pattern is well-formed
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Max(found)
+}
+
+// sanitize looks at each kernel with memcheck and initcheck, at those that share memory
+// with racecheck and synccheck, and at a training with memcheck.
+func (v *visit) sanitize(r *result) {
+	sanitizer := v.sanitizer()
+	switch {
+	case v.emulator:
+		r.figure("no compute-sanitizer: the emulator's own checks only")
+		v.suite(r, suite{name: "races", binary: "kernels.test", dir: "cuda/kernels", run: exactly("TestParity/sum_rows"), env: []string{"RINGTRAIN_EMULATOR_RACES=1"}})
+		return
+	case sanitizer == "":
+		r.skip(true, "there is no compute-sanitizer: it comes with a CUDA toolkit")
+		return
+	}
+	all, shared := v.kernels()
+	for _, c := range []struct {
+		tool, binary, dir, run string
+		about                  int
+	}{
+		{"memcheck", "kernels.test", "cuda/kernels", "^TestParity$", len(all)},
+		{"racecheck", "kernels.test", "cuda/kernels", "^TestParity$/^(" + strings.Join(shared, "|") + ")$", len(shared)},
+		{"synccheck", "kernels.test", "cuda/kernels", "^TestParity$/^(" + strings.Join(shared, "|") + ")$", len(shared)},
+		{"initcheck", "kernels.test", "cuda/kernels", "^TestParity$", len(all)},
+		{"memcheck", "gpu.test", "nn/gpu", "^TestTraining$", 0},
+	} {
+		what := c.tool + " of " + c.binary
+		o := v.execute(command{name: "sanitizer-" + c.tool, dir: filepath.Join(v.root, c.dir), limit: 80 * time.Second,
+			args: []string{sanitizer, "--tool", c.tool, "--error-exitcode", "9", "--print-limit", "20", v.program(c.binary), "-test.v", "-test.run", c.run}})
+		passes := len(parseTests(o.text).of("PASS"))
+		switch problem := o.problem(); {
+		case problem != "":
+			r.fail("%s: %s: %s", what, problem, brief(errorsOf(o.text, "TestParity"), 3))
+		case passes < max(1, c.about):
+			r.fail("%s: %d tests passed of %d", what, passes, c.about)
+		default:
+			r.Passed++
+			r.figure("%s: nothing found in %d tests, %.0f s", what, passes, o.took.Seconds())
+		}
+	}
+}
+
+// narrow checks bfloat16, and trains with both narrow formats.
+func (v *visit) narrow(r *result) {
+	got := v.suite(r, suite{name: "bf16", binary: "gpu.test", dir: "nn/gpu", run: "^TestBF16", trial: "^TestBF16(Factors|Nodes)$", env: v.few(),
+		essential: []string{"TestBF16Factors", "TestBF16Nodes", "TestBF16Lockstep", "TestBF16Whole"}})
+	v.told(r, got, "ReLU flipped: the loss")
+	v.suite(r, suite{name: "fewer-bits", binary: "cuda.test", dir: "cuda", run: "^TestProductsOfFewerBits$", essential: []string{"TestProductsOfFewerBits"}})
+	full := v.trained(r, "mnist", "1", "cuda")
+	for _, flag := range []string{"--tf32", "--bf16"} {
+		narrow := v.trained(r, "mnist", "1", "cuda", flag)
+		if full == nil || narrow == nil {
+			continue
+		}
+		r.figure("mnist %s: accuracy %.4f, in float32 %.4f; %.0f and %.0f samples/s", flag, narrow.Accuracy, full.Accuracy, narrow.Rate, full.Rate)
+		if difference := narrow.Accuracy - full.Accuracy; !v.emulator && (difference > .02 || difference < -.02) {
+			r.fail("mnist %s: the accuracy is %.4f, and %.4f in float32", flag, narrow.Accuracy, full.Accuracy)
+		}
+	}
+}
+
+// bench measures allreduce between ranks that share the GPU.
+func (v *visit) bench(r *result) {
+	for _, way := range []string{"must", "off"} {
+		largest := "16M"
+		if v.emulator {
+			largest = "4K"
+		}
+		file := filepath.Join(v.logsDir(), "bench-"+way+".json")
+		o := v.execute(command{name: "bench-" + way, limit: 60 * time.Second, args: []string{v.program("ringtrain"), "bench", "collective",
+			"--device", "cuda", "--share-gpu", "--ranks", "2", "--nccl", way, "--minbytes", "1K", "--maxbytes", largest, "--json", file}})
+		text := afterCommand(o.text)
+		if problem := o.problem(); problem != "" {
+			r.fail("bench collective --nccl %s: %s: %s", way, problem, brief(lastLines(text, 4), 3))
+			continue
+		}
+		r.Passed++
+		r.Tables = append(r.Tables, fmt.Sprintf("### bench collective --nccl %s\n\n```\n%s\n```\n", way, strings.TrimSpace(text)))
+		rows := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") })
+		r.figure("--nccl %s: %s", way, brief(rows[max(0, len(rows)-1):], 1))
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Verdicts of a step.
+const (
+	ok      = "ok"
+	failed  = "FAILED"
+	skipped = "SKIPPED" // nothing failed, but a test that matters did not run
+	notRun  = "NOT RUN" // no time was left, or the visit was interrupted
+)
+
+// A step is one row of the table.
+type step struct {
+	name  string
+	about string
+	// Seconds on a GPU: what it is expected to take, which is kept for it whatever the
+	// steps before it do, and the most that it may take.
+	need, limit int
+	trial       int // seconds at most on the emulator
+	do          func(v *visit, r *result)
+}
+
+// allowed is how long the first of the steps may take of what is left: its limit, but
+// not what the steps after it need. If too little is left for all, each gets its share.
+func allowed(steps []step, left time.Duration, emulator bool) time.Duration {
+	limit, need, all := time.Duration(steps[0].limit), 0, 0
+	if emulator {
+		limit = time.Duration(steps[0].trial)
+	}
+	for i, s := range steps {
+		own := s.need
+		if emulator {
+			own = s.trial
+		}
+		if all += own; i == 0 {
+			need = own
+		}
+	}
+	if left <= 0 || all == 0 {
+		return 0
+	}
+	later := time.Duration(all-need) * time.Second
+	if wanted := time.Duration(all) * time.Second; left < wanted {
+		later = time.Duration(float64(later) * float64(left) / float64(wanted))
+	}
+	return min(limit*time.Second, left-later)
+}
+
+// A result is what a step found.
+type result struct {
+	Step    string  `json:"step"`
+	Verdict string  `json:"verdict"`
+	Seconds float64 `json:"seconds"`
+	Passed  int     `json:"passed"` // tests without subtests, or commands
+	Skipped int     `json:"skipped"`
+	Failed  int     `json:"failed"`
+	// Broken are the failed tests, as BINARY:TEST, which the second visit runs again.
+	Broken   []string `json:"broken,omitempty"`
+	Figures  []string `json:"figures,omitempty"`  // a line each
+	Failures []string `json:"failures,omitempty"` // the first lines of each failure
+	Skips    []string `json:"skips,omitempty"`    // with the reasons
+	Tables   []string `json:"-"`                  // Markdown for report.md alone
+	missed   bool     // a test that matters was skipped
+}
+
+// fail counts a failure, which is described in a few lines.
+func (r *result) fail(format string, args ...any) {
+	r.Failed++
+	r.Failures = append(r.Failures, fmt.Sprintf(format, args...))
+}
+
+// skip counts what was skipped; the step is ok only if it does not matter.
+func (r *result) skip(matters bool, format string, args ...any) {
+	r.Skipped++
+	r.missed = r.missed || matters
+	r.Skips = append(r.Skips, fmt.Sprintf(format, args...))
+}
+
+func (r *result) figure(format string, args ...any) {
+	r.Figures = append(r.Figures, fmt.Sprintf(format, args...))
+}
+
+// judge decides the verdict from the counts.
+func (r *result) judge() {
+	switch {
+	case r.Failed > 0:
+		r.Verdict = failed
+	case r.missed || r.Skipped > 0 && r.Passed == 0:
+		r.Verdict = skipped
+	case r.Passed == 0:
+		r.Verdict = failed
+		r.Failures = append(r.Failures, "nothing was checked")
+	default:
+		r.Verdict = ok
+	}
+}
+
+// A visit is one run.
+type visit struct {
+	settings
+	ctx     context.Context
+	begun   time.Time
+	work    string // a directory of this run's own
+	env     []string
+	results []*result
+	python  string // an interpreter, with PyTorch if there is one; "" if there is none
+	arch    string // of the GPU, 90 until doctor says another
+	until   time.Time
+	logs    atomic.Int64 // written so far
+}
+
+func newVisit(ctx context.Context, s settings, work string) *visit {
+	v := &visit{settings: s, ctx: ctx, begun: time.Now(), work: work, arch: "90"}
+	v.env = append(os.Environ(),
+		"RINGTRAIN_REQUIRE_GPU=1", // a test that would skip for want of a GPU fails
+		// One cache of compiled kernels and of data for all commands, and none of the user's.
+		"XDG_CACHE_HOME="+filepath.Join(work, "cache"),
+		"TORCHINDUCTOR_CACHE_DIR="+filepath.Join(work, "cache", "torch"), "TRITON_CACHE_DIR="+filepath.Join(work, "cache", "triton"),
+		"PYTHONDONTWRITEBYTECODE=1",
+	)
+	v.python = findPython()
+	if !s.emulator {
+		v.env = append(v.env, v.libraries()...)
+	}
+	return v
+}
+
+// step runs one step.
+func (v *visit) step(s step, allowed time.Duration) *result {
+	r := &result{Step: s.name}
+	if v.ctx.Err() != nil || allowed <= 0 {
+		r.Verdict = notRun
+		return r
+	}
+	begin := time.Now()
+	v.until = begin.Add(allowed)
+	s.do(v, r)
+	r.Seconds = time.Since(begin).Seconds()
+	r.judge()
+	return r
+}
+
+// left is how long the running step may still take.
+func (v *visit) left() time.Duration { return time.Until(v.until) }
+
+// program is the path of a carried binary.
+func (v *visit) program(name string) string { return filepath.Join(v.binaries, name) }
+
+// setting is the value of a variable in the commands' environment.
+func (v *visit) setting(name string) string {
+	for i := len(v.env) - 1; i >= 0; i-- {
+		if value, found := strings.CutPrefix(v.env[i], name+"="); found {
+			return value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A suite is tests of one binary.
+type suite struct {
+	name   string // of the log
+	binary string
+	dir    string // in the tree, where the tests find their files
+	run    string // pattern; "" for all
+	skip   string // pattern of those that are left out
+	trial  string // instead of run on the emulator
+	// Tests without which the step is not ok: all of a visit, and on the emulator those
+	// of them that trial matches.
+	essential []string
+	env       []string
+	limit     time.Duration
+}
+
+// suite runs tests, counts them, and runs those that failed again.
+func (v *visit) suite(r *result, s suite) verdicts {
+	pattern := s.run
+	if v.emulator && s.trial != "" {
+		pattern = s.trial
+	}
+	args := []string{v.program(s.binary), "-test.v"}
+	if pattern != "" {
+		args = append(args, "-test.run", pattern)
+	}
+	if s.skip != "" {
+		args = append(args, "-test.skip", s.skip)
+	}
+	limit := v.left() - 3*v.grace
+	if s.limit > 0 {
+		limit = min(limit, s.limit)
+	}
+	// The binary's own limit comes first: it says which tests were running.
+	args = append(args, "-test.timeout", max(limit, v.grace).Round(time.Millisecond).String())
+	o := v.execute(command{name: s.name, dir: filepath.Join(v.root, s.dir), env: s.env, args: args, limit: limit + v.grace})
+	got := parseTests(o.text)
+	v.count(r, s, got, o)
+	v.essential(r, s, pattern, got)
+	v.again(r, s, got.broken())
+	return got
+}
+
+// count adds what the tests did to the result.
+func (v *visit) count(r *result, s suite, got verdicts, o outcome) {
+	r.Passed += len(got.of("PASS"))
+	for _, name := range got.of("SKIP") {
+		r.skip(false, "%s: %s", name, got.why(name))
+	}
+	broken := got.broken()
+	for _, name := range broken {
+		r.fail("%s: %s", name, got.why(name))
+		r.Broken = append(r.Broken, s.binary+":"+name)
+	}
+	if problem := o.problem(); problem != "" && (len(broken) == 0 || o.late) {
+		r.fail("%s: %s: %s", s.binary, problem, brief(lastLines(got.last, 6), 3))
+	}
+}
+
+// essential fails or skips the step for tests that matter and did not pass.
+func (v *visit) essential(r *result, s suite, pattern string, got verdicts) {
+	for _, name := range s.essential {
+		if v.emulator && !regexp.MustCompile(pattern).MatchString(name) {
+			continue
+		}
+		switch got.fate(name) {
+		case absent:
+			r.fail("%s did not run", name)
+		case omitted:
+			r.missed = true
+		}
+	}
+}
+
+// mostAgain is how many tests of a suite run again.
+const mostAgain = 3
+
+// again runs failed tests each by itself, so that no earlier fault is taken for theirs,
+// and has the driver and compute-sanitizer say where the fault is.
+func (v *visit) again(r *result, s suite, tests []string) {
+	sanitizer := v.sanitizer()
+	for i, test := range tests {
+		if i == mostAgain || v.left() < 10*time.Second {
+			r.figure("%d failed tests of %s were not run again", len(tests)-i, s.binary)
+			return
+		}
+		args := []string{v.program(s.binary), "-test.v", "-test.run", exactly(test)}
+		c := command{name: s.name + "-alone", dir: filepath.Join(v.root, s.dir), args: args, env: append(s.env[:len(s.env):len(s.env)], "CUDA_LAUNCH_BLOCKING=1"), limit: 30 * time.Second}
+		v.note(r, test+" alone, with CUDA_LAUNCH_BLOCKING=1", v.execute(c), test)
+		if sanitizer != "" && v.left() > 15*time.Second {
+			c.name, c.env, c.limit = s.name+"-memcheck", s.env, 45*time.Second
+			c.args = append([]string{sanitizer, "--tool", "memcheck", "--error-exitcode", "9", "--print-limit", "20"}, args...)
+			v.note(r, test+" alone, under memcheck", v.execute(c), test)
+		}
+	}
+}
+
+// note adds what a run of one test found, without counting it again.
+func (v *visit) note(r *result, what string, o outcome, test string) {
+	if problem := o.problem(); problem != "" {
+		r.Failures = append(r.Failures, fmt.Sprintf("%s: %s: %s", what, problem, brief(errorsOf(o.text, test), 3)))
+		return
+	}
+	r.Failures = append(r.Failures, what+": passed")
+}
+
+// errorsOf are the lines of compute-sanitizer, or else those of the test.
+func errorsOf(text, test string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "=========") && len(strings.TrimSpace(line)) > 10 && !strings.Contains(line, "COMPUTE-SANITIZER") {
+			lines = append(lines, strings.TrimLeft(line, "= "))
+		}
+	}
+	if lines == nil {
+		lines = []string{parseTests(text).why(test)}
+	}
+	return lines
+}
+
+// exactly is the pattern of one test.
+func exactly(test string) string {
+	var parts []string
+	for part := range strings.SplitSeq(test, "/") {
+		parts = append(parts, "^"+regexp.QuoteMeta(part)+"$")
+	}
+	return strings.Join(parts, "/")
+}
+
+func lastLines(text string, most int) []string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if crash.MatchString(text) {
+		return lines[:min(len(lines), most)]
+	}
+	return lines[max(0, len(lines)-most):]
+}

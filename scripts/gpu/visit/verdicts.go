@@ -1,0 +1,147 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Verdicts are what a test binary's output, with -test.v, says of its tests.
+type verdicts struct {
+	ended map[string]string   // PASS, SKIP, FAIL; "" of a test that began and did not end
+	said  map[string][]string // lines
+	last  string              // the end of the output, where a crash is
+}
+
+var (
+	began    = regexp.MustCompile(`^=== (?:RUN|NAME|CONT)\s+(\S+)`)
+	finished = regexp.MustCompile(`^\s*--- (PASS|SKIP|FAIL): (\S+)`)
+	crash    = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: |unexpected fault|CUDA_ERROR)`)
+)
+
+func parseTests(text string) verdicts {
+	v := verdicts{ended: map[string]string{}, said: map[string][]string{}}
+	current := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if m := began.FindStringSubmatch(line); m != nil {
+			current = m[1]
+			if _, known := v.ended[current]; !known {
+				v.ended[current] = ""
+			}
+		} else if m := finished.FindStringSubmatch(line); m != nil {
+			current = m[2]
+			v.ended[current] = m[1]
+		} else if !strings.HasPrefix(line, "===") && strings.TrimSpace(line) != "" {
+			v.said[current] = append(v.said[current], line)
+		}
+	}
+	if at := crash.FindStringIndex(text); at != nil {
+		v.last = text[at[0]:]
+	} else {
+		v.last = text
+	}
+	return v
+}
+
+// of are the tests that ended in a way, without those that only have such subtests.
+func (v verdicts) of(end string) (names []string) {
+	for name, how := range v.ended {
+		if how == end && !v.hasSubtest(name, func(how string) bool { return end == "PASS" || how == end }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (v verdicts) hasSubtest(name string, is func(how string) bool) bool {
+	for other, how := range v.ended {
+		if strings.HasPrefix(other, name+"/") && is(how) {
+			return true
+		}
+	}
+	return false
+}
+
+// broken are the tests that failed, or began and did not end: then what failed is the
+// process, and they are what it was doing.
+func (v verdicts) broken() []string {
+	hanging := v.of("")
+	all := slices.Clone(hanging)
+	for _, name := range v.of("FAIL") {
+		if !slices.ContainsFunc(hanging, func(h string) bool { return strings.HasPrefix(h, name+"/") }) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A fate is what became of a test with all its subtests.
+type fate int
+
+const (
+	absent fate = iota // it did not run
+	passed
+	omitted // it, or a subtest, was skipped
+	broke
+)
+
+// fate of the test with a name.
+func (v verdicts) fate(name string) fate {
+	how, ran := v.ended[name]
+	if !ran {
+		return absent
+	}
+	for _, c := range []struct {
+		ends []string
+		fate fate
+	}{{[]string{"", "FAIL"}, broke}, {[]string{"SKIP"}, omitted}} {
+		is := func(how string) bool { return slices.Contains(c.ends, how) }
+		if is(how) || v.hasSubtest(name, is) {
+			return c.fate
+		}
+	}
+	return passed
+}
+
+// why is what a test said, in at most three lines: for a failure, from the first line
+// that has an error.
+func (v verdicts) why(name string) string {
+	lines := v.said[name]
+	if v.ended[name] == "" && len(lines) == 0 || crash.MatchString(strings.Join(lines, "\n")) {
+		lines = strings.Split(strings.TrimSpace(v.last), "\n")
+		if at := slices.IndexFunc(lines, crash.MatchString); at > 0 {
+			lines = lines[at:]
+		}
+	}
+	if at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, "Error:") }); at >= 0 {
+		lines = lines[at:]
+	}
+	return brief(lines, 3)
+}
+
+// brief is the first lines that say something, as one line.
+func brief(lines []string, most int) string {
+	var said []string
+	for _, line := range lines {
+		line = strings.Join(strings.Fields(line), " ")
+		if line == "" || strings.HasPrefix(line, "Error Trace:") || strings.HasPrefix(line, "Test:") {
+			continue
+		}
+		if said = append(said, clip(strings.TrimPrefix(line, "Error: "), 300)); len(said) == most {
+			break
+		}
+	}
+	return cmp.Or(strings.Join(said, " / "), "it says nothing")
+}
+
+// clip shortens a text to so many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + " ..."
+}

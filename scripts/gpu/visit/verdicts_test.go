@@ -1,0 +1,75 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const output = `$ gpu.test -test.v
+=== RUN   TestA
+--- PASS: TestA (0.00s)
+=== RUN   TestB
+=== RUN   TestB/one
+=== RUN   TestB/two
+    b_test.go:7: there is no such device
+=== NAME  TestB/one
+    b_test.go:9:
+        	Error Trace:	b_test.go:9
+        	Error:      	Not equal:
+        	            	expected: 1
+--- FAIL: TestB (0.00s)
+    --- FAIL: TestB/one (0.00s)
+    --- SKIP: TestB/two (0.00s)
+=== RUN   TestC
+    c_test.go:3: NCCL is too old
+--- SKIP: TestC (0.00s)
+=== RUN   TestD
+=== RUN   TestD/x
+panic: boo
+
+goroutine 1 [running]:
+`
+
+func TestParse(t *testing.T) {
+	v := parseTests(output)
+	require.Equal(t, []string{"TestA"}, v.of("PASS"))
+	require.Equal(t, []string{"TestB/two", "TestC"}, v.of("SKIP"))
+	require.Equal(t, []string{"TestB/one", "TestD/x"}, v.broken(), "and not those that only have such subtests")
+	require.Equal(t, passed, v.fate("TestA"))
+	require.Equal(t, broke, v.fate("TestB"))
+	require.Equal(t, omitted, v.fate("TestC"))
+	require.Equal(t, broke, v.fate("TestD"))
+	require.Equal(t, absent, v.fate("TestE"))
+	require.Equal(t, "Not equal: / expected: 1", v.why("TestB/one"))
+	require.Equal(t, "c_test.go:3: NCCL is too old", v.why("TestC"))
+	require.Equal(t, "panic: boo / goroutine 1 [running]:", v.why("TestD/x"))
+}
+
+// A test all of whose subtests were skipped passes, by Go. Not here.
+func TestSkippedSubtests(t *testing.T) {
+	v := parseTests("=== RUN   TestA\n=== RUN   TestA/b\n--- PASS: TestA (0.00s)\n    --- SKIP: TestA/b (0.00s)\n")
+	require.Empty(t, v.of("PASS"))
+	require.Equal(t, omitted, v.fate("TestA"))
+}
+
+func TestJudge(t *testing.T) {
+	for want, r := range map[string]result{
+		ok:      {Passed: 2, Skipped: 1},
+		skipped: {Passed: 2, Skipped: 1, missed: true},
+		failed:  {Passed: 9, Skipped: 1, Failed: 1, missed: true},
+	} {
+		r.judge()
+		require.Equal(t, want, r.Verdict)
+	}
+	onlySkips, nothing := result{Skipped: 3}, result{}
+	onlySkips.judge()
+	nothing.judge()
+	require.Equal(t, skipped, onlySkips.Verdict)
+	require.Equal(t, failed, nothing.Verdict)
+	require.Equal(t, []string{"nothing was checked"}, nothing.Failures)
+}
+
+func TestExactly(t *testing.T) {
+	require.Equal(t, `^TestParity$/^a\.b_c$`, exactly("TestParity/a.b_c"))
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// TestAllocations makes calls of one element and of many between two ranks: in
-// the steady state neither may allocate more than twice.
+// TestAllocations makes calls of one element and of many between two ranks. In the
+// steady state both ranks together may allocate at most twice per call.
 func TestAllocations(t *testing.T, connect Maker) {
 	if raced {
 		t.Skip("the race detector allocates")
@@ -24,7 +24,7 @@ func TestAllocations(t *testing.T, connect Maker) {
 	}
 }
 
-// allocations is how often both ranks together allocate in a call.
+// allocations returns how often both ranks together allocate per call.
 func allocations(t testing.TB, groups []*collective.Group, n int) float64 {
 	const runs = 20
 	s := make([]float32, n)
@@ -42,8 +42,7 @@ func allocations(t testing.TB, groups []*collective.Group, n int) float64 {
 	return others
 }
 
-// BenchmarkAllReduce measures two ranks that are goroutines of one process,
-// from 4 B to 64 MB.
+// BenchmarkAllReduce measures two ranks in one process, from 4 B to 64 MB.
 func BenchmarkAllReduce(b *testing.B, connect Maker) {
 	for _, bytes := range []int{4, 4 << 10, 64 << 10, 1 << 20, 64 << 20} {
 		b.Run(fmt.Sprint(bytes), func(b *testing.B) {
@@ -57,7 +56,7 @@ func BenchmarkAllReduce(b *testing.B, connect Maker) {
 					}
 				})
 			}
-			reduce(2) // so that memory is there
+			reduce(2) // allocates memory
 			b.SetBytes(int64(bytes))
 			b.ReportAllocs()
 			b.ResetTimer()

@@ -12,10 +12,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// testMismatch lets one rank make another call than the rest: every rank gets
-// an error that prints both calls.
+// testMismatch makes one rank call something else than the others. Every rank must
+// get an error that prints both calls.
 func testMismatch(t *testing.T, make_ Maker) {
-	const n = 300_000 // more than a socket takes while nobody reads
+	const n = 300_000 // more than fits a socket that nobody reads
 	reduce := func(n int) func(context.Context, *collective.Group) error {
 		return func(ctx context.Context, g *collective.Group) error {
 			return collective.AllReduce(ctx, g, make([]float32, n), collective.Sum)
@@ -40,7 +40,7 @@ func testMismatch(t *testing.T, make_ Maker) {
 	for _, c := range []struct {
 		name      string
 		most, odd func(context.Context, *collective.Group) error
-		says      string // of the odd call
+		says      string // the odd call, as errors print it
 	}{
 		{"length", reduce(10), reduce(11), "AllReduce(float32[11], sum)"},
 		{"method", reduce(10), reduce(n), "AllReduce(float32[300000], sum)"},
@@ -78,7 +78,7 @@ func testMismatch(t *testing.T, make_ Maker) {
 					}
 					err := call(ctx, g)
 					if err == nil && strings.Contains(c.name, "root") {
-						err = g.Barrier(ctx) // a Broadcast may be over before its mistake is found
+						err = g.Barrier(ctx) // a Broadcast may end before its mistake is found
 					}
 					assert.ErrorIs(t, err, collective.ErrMismatch, "rank %d of %d", g.Rank(), size)
 					assert.ErrorContains(t, err, "rank 1 called "+c.says)
@@ -89,8 +89,8 @@ func testMismatch(t *testing.T, make_ Maker) {
 	}
 }
 
-// testConcurrent calls from two goroutines while the other rank does not call:
-// whichever comes second is refused, the other's call is not disturbed.
+// testConcurrent calls from two goroutines before the other rank calls. The second
+// must be refused without disturbing the first.
 func testConcurrent(t *testing.T, make_ Maker) {
 	groups := make_(t, 2)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -104,7 +104,7 @@ func testConcurrent(t *testing.T, make_ Maker) {
 	assert.NoError(t, <-errs)
 }
 
-// testCancelled cancels the call of one rank: all ranks name it.
+// testCancelled cancels the call of one rank. All ranks must name it.
 func testCancelled(t *testing.T, make Maker) {
 	why := errors.New("the user pressed a key")
 	ready := meeting(3)
@@ -126,7 +126,7 @@ func testCancelled(t *testing.T, make Maker) {
 	})
 }
 
-// testLeaves closes one rank's group while the others still call.
+// testLeaves closes one rank's group while the others make calls.
 func testLeaves(t *testing.T, make Maker) {
 	groups, ready := make(t, 4), meeting(4)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -149,7 +149,7 @@ func testLeaves(t *testing.T, make Maker) {
 	})
 }
 
-// testAborts breaks the group from one rank that has a reason of its own.
+// testAborts makes one rank abort the group with an error of its own.
 func testAborts(t *testing.T, make Maker) {
 	ready := meeting(3)
 	Run(t, make(t, 3), func(ctx context.Context, g *collective.Group) {
@@ -167,9 +167,9 @@ func testAborts(t *testing.T, make Maker) {
 	})
 }
 
-// meeting makes a function that returns when n goroutines have called it. A
-// collective Barrier cannot stand in for it: the first rank to leave one may
-// break the group while others are still inside.
+// meeting returns a function that returns when n goroutines have called it. A
+// collective Barrier will not do: the first rank to leave it may break the group
+// while others are still inside.
 func meeting(n int) func() {
 	var all sync.WaitGroup
 	all.Add(n)

@@ -11,11 +11,11 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// lateness is how late a rank is, at least.
+// lateness is the minimum by which rank 2 is late.
 const lateness = 50 * time.Millisecond
 
-// TestFlight lets one of three ranks be late. The flight records of the others
-// say so: while they wait, and afterwards.
+// TestFlight makes one of three ranks late. The flight records of the others must
+// say so, while they wait and afterwards.
 func TestFlight(t *testing.T, make_ Maker) {
 	for name, call := range map[string]func(context.Context, *collective.Group) error{
 		"AllReduce": func(ctx context.Context, g *collective.Group) error {
@@ -35,7 +35,7 @@ func TestFlight(t *testing.T, make_ Maker) {
 	}
 }
 
-// testLate makes one call that rank 2 is late for.
+// testLate makes one call for which rank 2 is late.
 func testLate(t *testing.T, groups []*collective.Group, call func(context.Context, *collective.Group) error) {
 	Run(t, groups, func(ctx context.Context, g *collective.Group) { assert.NoError(t, call(ctx, g)) })
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -64,8 +64,8 @@ func testLate(t *testing.T, groups []*collective.Group, call func(context.Contex
 	require.GreaterOrEqual(t, worst, lateness, "nobody has waited for rank 2 to call")
 }
 
-// awaited returns when every one of the groups has waited for another rank for
-// some time, and one of them for rank 2.
+// awaited returns once every group has waited for another rank for lateness, and
+// one of them for rank 2.
 func awaited(ctx context.Context, groups []*collective.Group) error {
 	for {
 		long, named := 0, false

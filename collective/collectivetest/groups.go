@@ -15,12 +15,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// A Maker makes n groups over the transport under test, connected with each
-// other and closed at the end of the test.
+// A Maker makes n connected groups over the transport under test, and closes them at
+// the end of the test.
 type Maker func(t testing.TB, n int) []*collective.Group
 
-// TestGroup is the conformance suite of the operations: every result is
-// compared, to the bit, with the definition.
+// TestGroup is the conformance suite of the operations. It compares every result
+// with the definition, bit for bit.
 func TestGroup(t *testing.T, make Maker) {
 	for _, size := range sizes() {
 		TestSize(t, make, size)
@@ -32,7 +32,7 @@ func TestGroup(t *testing.T, make Maker) {
 	t.Run("aborts", func(t *testing.T) { testAborts(t, make) })
 }
 
-// TestSize is the part of TestGroup in which nothing fails, for so many ranks.
+// TestSize is the part of TestGroup in which no call fails, for one number of ranks.
 func TestSize(t *testing.T, make Maker, size int) {
 	t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
 		groups := make(t, size)
@@ -54,18 +54,17 @@ func TestSize(t *testing.T, make Maker, size int) {
 	})
 }
 
-// A Connector makes the views and transports of n ranks.
+// A Connector makes the views and connected transports of n ranks.
 type Connector func(t testing.TB, n int) ([]collective.View, []collective.Transport)
 
-// TestMethods forces every AllReduce to go by one method after the other, at
-// lengths that it would not be chosen for, too: the same bits, in one call and
-// in many.
+// TestMethods forces AllReduce to use each method, even at lengths for which it would
+// not be chosen. The bits must be the same, in one call and in many.
 func TestMethods(t *testing.T, connect Connector) {
 	for _, m := range []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected, schedule.Direct, schedule.Ring} {
 		t.Run(m.String(), func(t *testing.T) {
 			for _, size := range sizes() {
 				if size == 4 || size == 6 {
-					continue // they show what 5 and 8 do, and TestGroup has them
+					continue // 5 and 8 cover the same cases, and TestGroup has these
 				}
 				t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
 					views, transports := connect(t, size)
@@ -74,7 +73,7 @@ func TestMethods(t *testing.T, connect Connector) {
 						engines[r] = collective.ByMethod(views[r], transports[r], m)
 					}
 					groups := OverEngines(t, views, engines, collective.Options{})
-					few := m == schedule.OneShot || m == schedule.Bruck || m == schedule.Collected // bytes, which all ranks' vectors are kept for
+					few := m == schedule.OneShot || m == schedule.Bruck || m == schedule.Collected // bytes: these methods keep the vectors of all ranks
 					testAllReduce(t, groups, !few && (size == 3 || size == 8))
 					testCuts(t, groups)
 				})
@@ -83,7 +82,7 @@ func TestMethods(t *testing.T, connect Connector) {
 	}
 }
 
-// sizes are the numbers of ranks that are tried.
+// sizes returns the numbers of ranks to test.
 func sizes() []int {
 	if raced {
 		return []int{1, 2, 3, 7}
@@ -94,13 +93,13 @@ func sizes() []int {
 // longest is enough for several segments of several chunks.
 const longest = 1 << 20
 
-// lengths are the numbers of elements that are tried for a size: none, one,
-// one fewer than ranks, as many, a few blocks, of which some ranks have none,
-// and enough for several segments.
+// lengths returns the numbers of elements to test with size ranks: none, one, one
+// fewer than ranks, as many as ranks, so few blocks that some ranks have none, and
+// enough for several segments.
 func lengths(size int) []int { return light(size, 0, 1, size-1, size, 10_001, 300_000) }
 
-// light leaves out the long lengths for most sizes, so that the suite can run
-// under the race detector, too.
+// light drops the long lengths for most sizes, so that the suite can also run under
+// the race detector.
 func light(size int, lengths ...int) []int {
 	if size == 2 || size == 3 || size == 7 {
 		return lengths
@@ -140,8 +139,8 @@ func checkReduce[T collective.Element](t *testing.T, groups []*collective.Group,
 	})
 }
 
-// checkHalves is checkReduce for 16-bit floats: what they mean in float32 is
-// folded there, and rounded once.
+// checkHalves is checkReduce for 16-bit floats, which are folded in float32 and
+// rounded once.
 func checkHalves(t *testing.T, groups []*collective.Group, n int, dtype collective.DType, op collective.Op) {
 	operands, want := halves(len(groups), n, 0, dtype, op)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -166,7 +165,7 @@ func checkSame[T collective.Element](t *testing.T, g *collective.Group, want, go
 	}
 }
 
-// bits tells -0 from 0.
+// bits distinguishes -0 from 0.
 func bits[T collective.Element](x T) uint64 {
 	switch x := any(x).(type) {
 	case float32:
@@ -183,8 +182,8 @@ func bits[T collective.Element](x T) uint64 {
 	return 0
 }
 
-// testCuts reduces one arena in several calls, cut at places that are block
-// borders, beside them, or anywhere, and in one call: the bits are the same.
+// testCuts reduces one arena in one call and in several, cut at block borders, next
+// to them, or anywhere. The bits must be the same.
 func testCuts(t *testing.T, groups []*collective.Group) {
 	const n = 100_000
 	want := Reduced[float32](len(groups), n, 0, collective.Sum)
@@ -237,7 +236,7 @@ func testAllGather(t *testing.T, groups []*collective.Group) {
 	}
 }
 
-// testBarrier lets every rank count itself before each barrier: after it all
+// testBarrier makes every rank count itself before each barrier. After it, all must
 // have been counted.
 func testBarrier(t *testing.T, groups []*collective.Group) {
 	var mu sync.Mutex
@@ -256,8 +255,8 @@ func testBarrier(t *testing.T, groups []*collective.Group) {
 	})
 }
 
-// testArguments makes mistakes that are found before anything is sent, so the
-// group stays whole.
+// testArguments makes mistakes that are detected before anything is sent, so the
+// group stays usable.
 func testArguments(t *testing.T, groups []*collective.Group) {
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := make([]float32, 3)

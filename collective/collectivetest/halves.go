@@ -3,8 +3,8 @@ package collectivetest
 import "math"
 
 // format is a 16-bit floating-point format: a sign, then exponent bits, then
-// mantissa bits. It is written again here on purpose, plainly and in float64:
-// the suites know the contract, not the implementation.
+// mantissa bits. It is deliberately a second, simple implementation in float64,
+// because the suites test the contract.
 type format struct{ exponent, mantissa int }
 
 var (
@@ -14,7 +14,7 @@ var (
 
 func (f format) bias() int { return 1<<(f.exponent-1) - 1 }
 
-// round is the nearest value of the format, ties to even. x is finite.
+// round returns the nearest value of the format, ties to even. x must be finite.
 func (f format) round(x float32) uint16 {
 	sign := uint16(math.Float32bits(x) >> 31 << 15)
 	a := math.Abs(float64(x))
@@ -27,7 +27,7 @@ func (f format) round(x float32) uint16 {
 	return sign | uint16(min(bits, (1<<f.exponent-1)<<f.mantissa))
 }
 
-// value is what bits mean. They are finite.
+// value returns the value of bits, which must be finite.
 func (f format) value(bits uint16) float32 {
 	exp, q := int(bits&0x7fff)>>f.mantissa, int(bits)&(1<<f.mantissa-1)
 	if exp == 0 {

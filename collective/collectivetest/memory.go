@@ -12,13 +12,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Place makes memory for a rank, aligned for every type of elements.
+// A Place makes memory for a rank, aligned for every type of element.
 type Place func(t testing.TB, rank, bytes int) []byte
 
-// TestMemory is the conformance suite of AllReduce where it matters where the
-// vectors lie: every type and operation, in vectors of odd lengths that begin
-// anywhere in the memory that place makes, and anywhere in their arena. least is
-// the number of bytes that the long ones have at least.
+// TestMemory is the conformance suite of AllReduce for transports that care where
+// vectors lie. It tests every type and operation, in vectors of odd lengths that
+// start anywhere in the memory of place and anywhere in their arena. The long
+// vectors have at least least bytes.
 func TestMemory(t *testing.T, make Maker, place Place, least int) {
 	sizes := []int{2, 3, 5}
 	if raced {
@@ -35,7 +35,7 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 				for _, bytes := range []int{0, least} {
 					long := bytes > 1<<20
 					if long && (size == 5 || size == 3 && op != collective.Sum || op != collective.Sum && op != collective.Mean && op != collective.Max) {
-						continue // it takes time and shows nothing new
+						continue // slow, and covered by other sizes and operations
 					}
 					checkPlaced[float32](t, m, bytes/4+10_001, op)
 					checkPlaced[float64](t, m, bytes/8+10_001, op)
@@ -52,16 +52,16 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 	}
 }
 
-// memory is where the vectors of all ranks lie.
+// memory has the vectors of all ranks.
 type memory struct {
 	groups []*collective.Group
 	of     [][]byte // by rank
-	beside int      // elements before the vector
+	beside int      // guard elements before and after the vector
 	calls  int
 }
 
-// at is where the next vector begins in its arena: in the middle of a block, at
-// another place in each call.
+// at returns the offset of the next vector in its arena: in the middle of a block,
+// and different in each call.
 func (m *memory) at() int { return 4096*m.calls + 1001 }
 
 func checkPlaced[T collective.Element](t *testing.T, m *memory, n int, op collective.Op) {
@@ -69,8 +69,8 @@ func checkPlaced[T collective.Element](t *testing.T, m *memory, n int, op collec
 	m.check(t, collective.TypeOf[T](), op, func(r int) collective.Vector { return collective.Of(Operands[T](r, n)) }, collective.Of(want))
 }
 
-// check reduces operands that are copied to where they shall lie. What lies
-// beside them stays as it is.
+// check copies operands to their place and reduces them. The guard elements must not
+// change.
 func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, operand func(rank int) collective.Vector, want collective.Vector) {
 	expected, _ := want.Host()
 	before := m.beside * dtype.Size()
@@ -94,8 +94,8 @@ func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, o
 	m.calls++
 }
 
-// halves are operands of 16-bit floats by rank, and what they are reduced to
-// where they lie at an offset in their arena.
+// halves returns operands of 16-bit floats by rank, and the result of reducing them
+// at an offset in their arena.
 func halves(size, n, offset int, dtype collective.DType, op collective.Op) (operands [][]uint16, want []uint16) {
 	f := half
 	if dtype == collective.BFloat16 {

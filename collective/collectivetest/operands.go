@@ -7,13 +7,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// blockLen is the block of ring order, written again here on purpose: the
-// suites know the contract, not the implementation.
+// blockLen is the block of ring order. It is deliberately repeated here, because the
+// suites test the contract.
 const blockLen = 4096
 
-// Operands are n values that no other rank and index has: fractions for
-// floating-point types, so that the order of a sum shows in its bits, and the
-// whole range for integers.
+// Operands returns n values that differ by rank and index: fractions for
+// floating-point types, so that the bits of a sum depend on its order, and the whole
+// range for integers.
 func Operands[T collective.Element](rank, n int) []T {
 	s := make([]T, n)
 	for i := range s {
@@ -42,8 +42,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Reduced is what AllReduce must give on every rank, to the bit, for the
-// Operands of size ranks that lie at offset in their arena.
+// Reduced returns the bits that AllReduce must produce on every rank, for the
+// Operands of size ranks at offset in their arena.
 func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
 	all := make([][]T, size)
 	for r := range all {
@@ -52,7 +52,7 @@ func Reduced[T collective.Element](size, n, offset int, op collective.Op) []T {
 	return reducedOf(all, offset, op)
 }
 
-// reducedOf is Reduced for operands that are given.
+// reducedOf is Reduced for the given operands.
 func reducedOf[T collective.Element](all [][]T, offset int, op collective.Op) []T {
 	size := len(all)
 	out := make([]T, len(all[0]))

@@ -10,8 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// uneven are counts of n elements or less that differ from rank to rank, none
-// among them.
+// uneven returns counts of at most n elements that differ between ranks; some are 0.
 func uneven(size, n int) []int {
 	counts := make([]int, size)
 	for r := range counts {
@@ -28,8 +27,7 @@ func before(counts []int, rank int) int {
 	return n
 }
 
-// testReduceScatter compares every rank's piece with the same piece of what
-// AllReduce gives.
+// testReduceScatter compares every rank's piece with that piece of an AllReduce.
 func testReduceScatter(t *testing.T, groups []*collective.Group) {
 	size := len(groups)
 	for _, n := range light(size, 0, 1, 5000, 70_000) {
@@ -138,7 +136,7 @@ func testAllToAll(t *testing.T, groups []*collective.Group) {
 			dst := make([]int64, before(recvs, size))
 			assert.NoError(t, g.AllToAllV(ctx, collective.Of(dst), collective.Of(src), sends, recvs))
 			for r := range size {
-				lo := 0 // of what rank r sends here, in what it sends
+				lo := 0 // offset in r's operands of what it sends here
 				total := 0
 				for b := range size {
 					if b < g.Rank() {
@@ -153,8 +151,8 @@ func testAllToAll(t *testing.T, groups []*collective.Group) {
 	}
 }
 
-// testSend lets every rank send round the ring, pairs of ranks talk alone, and
-// then all call together again.
+// testSend makes every rank send round the ring, then one pair of ranks, then all
+// make a call together.
 func testSend(t *testing.T, groups []*collective.Group) {
 	size := len(groups)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -185,8 +183,7 @@ func testSend(t *testing.T, groups []*collective.Group) {
 	})
 }
 
-// testSub cuts the group in two by parity, in reverse order, and uses both
-// levels in turn.
+// testSub splits the group by parity, in reverse order, and uses both levels in turn.
 func testSub(t *testing.T, groups []*collective.Group) {
 	size := len(groups)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -217,8 +214,8 @@ func testSub(t *testing.T, groups []*collective.Group) {
 	})
 }
 
-// testAsync makes calls faster than they are carried out; order and results
-// stay as if they had been made one by one.
+// testAsync makes calls faster than they run. Order and results must be as if each
+// had waited for the one before.
 func testAsync(t *testing.T, groups []*collective.Group) {
 	const n, calls = 5000, 20
 	want := Reduced[float32](len(groups), n, 0, collective.Sum)
@@ -250,9 +247,9 @@ func testAsync(t *testing.T, groups []*collective.Group) {
 	})
 }
 
-// testReduceScatterAsync makes asynchronous calls of one kind and another without
-// waiting: each sees what those before it have left, and a mistake is that call's
-// alone.
+// testReduceScatterAsync makes asynchronous calls of two kinds without waiting. Each
+// must see the results of those before it, and a mistake must affect only its own
+// call.
 func testReduceScatterAsync(t *testing.T, groups []*collective.Group) {
 	const n, calls = 3000, 5
 	size := len(groups)

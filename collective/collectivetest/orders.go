@@ -13,11 +13,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// TestOrders is the conformance suite of AnyOrder: each method that folds in an
-// order of its own, and what is planned, among ranks of one host and of
-// several. Sums of floats are right up to rounding, and have the same bits on
-// every rank and in the next run; integers, Min and Max are exact; and 16-bit
-// floats keep ring order, because they are rounded once.
+// TestOrders is the conformance suite of AnyOrder. It tests each method that folds in
+// an order of its own, and the planned one, on one host and on several:
+//
+//   - Sums of floats are correct within rounding, and have the same bits on every
+//     rank and in the next run.
+//   - Integers, Min and Max are exact.
+//   - 16-bit floats keep ring order, because they are rounded once.
 func TestOrders(t *testing.T, connect Connector) {
 	for _, m := range []schedule.Method{schedule.Halving, schedule.Tree, schedule.Hierarchical, 0} {
 		name := "planned"
@@ -38,7 +40,7 @@ func TestOrders(t *testing.T, connect Connector) {
 	}
 }
 
-// anyOrdered makes groups whose ranks are on the hosts that host says.
+// anyOrdered makes groups whose ranks are on the hosts that host returns.
 func anyOrdered(t *testing.T, connect Connector, m schedule.Method, size int, host func(rank int) int) []*collective.Group {
 	views, transports := connect(t, size)
 	engines := make([]collective.Engine, size)
@@ -71,8 +73,8 @@ func testOrder(t *testing.T, groups []*collective.Group) {
 	Run(t, groups, func(ctx context.Context, g *collective.Group) { assert.NoError(t, g.Barrier(ctx)) })
 }
 
-// checkNear compares with the sum in ring order up to size times an error for
-// each operand, and twice with the other ranks to the bit.
+// checkNear compares the result with ring order, within tolerance for each operand,
+// and the bits of all ranks in two runs.
 func checkNear[T float32 | float64](t *testing.T, groups []*collective.Group, n int, op collective.Op, tolerance float64) {
 	want := Reduced[T](len(groups), n, 0, op)
 	var first [][]T

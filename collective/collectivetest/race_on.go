@@ -2,5 +2,5 @@
 
 package collectivetest
 
-// raced says that the race detector slows everything down.
+// raced says that the race detector is on, which slows everything down.
 const raced = true

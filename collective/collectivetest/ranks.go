@@ -1,6 +1,6 @@
-// Package collectivetest has what tests of collective code need: groups of
-// ranks in one process for users' own tests, and the conformance suites that
-// every transport and engine of this project passes.
+// Package collectivetest helps to test collective code. It makes groups of ranks in
+// one process for your own tests, and has the conformance suites that every transport
+// and engine of this project passes.
 package collectivetest
 
 import (
@@ -12,26 +12,25 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// patience ends a test that would hang; no test waits for it otherwise.
+// patience ends a test that hangs.
 const patience = time.Minute
 
-// Ranks runs fn once for each of n ranks of a group, concurrently, and returns
-// when all have returned. fn may call t.Error but not t.Fatal, as in any
-// goroutine of a test; the require functions of testify are fine as long as
-// every rank fails alike.
+// Ranks runs fn for each of n ranks of a group, concurrently, and returns when all
+// have returned. As in any goroutine of a test, fn may call t.Error but not t.Fatal.
+// The require functions of testify work as long as they fail on every rank.
 func Ranks(t testing.TB, n int, fn func(ctx context.Context, g *collective.Group)) {
 	t.Helper()
 	Run(t, Local(t, n), fn)
 }
 
-// Local makes n groups over the in-process transport, closed at the end of the
-// test.
+// Local makes n groups over the in-process transport, and closes them at the end of
+// the test.
 func Local(t testing.TB, n int) []*collective.Group {
 	views, transports := collective.Local(n)
 	return Groups(t, views, transports, collective.Options{})
 }
 
-// Groups makes a group of each view and transport, closed at the end of the
+// Groups makes a group of each view and transport, and closes them at the end of the
 // test.
 func Groups(t testing.TB, views []collective.View, transports []collective.Transport, o collective.Options) []*collective.Group {
 	engines := make([]collective.Engine, len(views))
@@ -41,8 +40,8 @@ func Groups(t testing.TB, views []collective.View, transports []collective.Trans
 	return OverEngines(t, views, engines, o)
 }
 
-// OverEngines makes a group of each view and engine, closed at the end of the
-// test.
+// OverEngines makes a group of each view and engine, and closes them at the end of
+// the test.
 func OverEngines(t testing.TB, views []collective.View, engines []collective.Engine, o collective.Options) []*collective.Group {
 	groups := make([]*collective.Group, len(views))
 	for r := range groups {
@@ -56,7 +55,7 @@ func OverEngines(t testing.TB, views []collective.View, engines []collective.Eng
 	return groups
 }
 
-// Run calls fn once for each group, concurrently, and waits for all.
+// Run calls fn for each group, concurrently, and waits for all.
 func Run(t testing.TB, groups []*collective.Group, fn func(ctx context.Context, g *collective.Group)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// EnvSlowTests is the variable that makes Slow run tests; .ci/run sets it.
+// EnvSlowTests is the variable that enables slow tests. .ci/run sets it.
 const EnvSlowTests = "RINGTRAIN_SLOW_TESTS"
 
-// Slow skips a test that takes long by design, such as one that waits for
-// several time-outs, unless EnvSlowTests is set. A test belongs here if it takes
-// more than about 3 s and a quicker one covers the same code less thoroughly.
+// Slow skips a test that is slow by design, such as one that waits for several
+// time-outs, unless EnvSlowTests is set. Use it for a test that takes more than about
+// 3 s if a faster one covers the same code less thoroughly.
 func Slow(t testing.TB) {
 	t.Helper()
 	if !Thorough() {
@@ -18,5 +18,5 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Thorough reports whether tests shall take the time they need.
+// Thorough reports whether slow tests are enabled.
 func Thorough() bool { return os.Getenv(EnvSlowTests) != "" }

@@ -10,22 +10,21 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A SpecError says which ranks were given another Spec than rank 0, and in
-// what it differs.
+// A SpecError lists the ranks whose Spec differs from rank 0's, and the fields that
+// differ.
 type SpecError struct {
 	Fields []string // in words
 	Ranks  []int
-	Names  []string // of the ranks
+	Names  []string // of these ranks
 }
 
-// Error is one line.
+// Error returns one line that says what to do.
 func (e *SpecError) Error() string {
-	return fmt.Sprintf("bench: %s not as rank 0: %s differ; give the same command on every machine",
+	return fmt.Sprintf("bench: %s differs from rank 0 in %s: give the same command on every machine",
 		strings.Join(e.Names, ", "), strings.Join(e.Fields, " and "))
 }
 
-// agree finds out before anything is measured whether all ranks are to measure
-// the same.
+// agree compares the Specs of all ranks before anything is measured.
 func (s *Spec) agree(ctx context.Context, g *collective.Group) error {
 	fields := []struct {
 		name  string
@@ -42,7 +41,7 @@ func (s *Spec) agree(ctx context.Context, g *collective.Group) error {
 	}
 	every := make([]int64, len(mine)*g.Size())
 	if err := collective.AllGather(ctx, g, every, mine); err != nil {
-		return fmt.Errorf("bench: comparing what the ranks are to measure: %w", err)
+		return fmt.Errorf("bench: comparing the settings of the ranks: %w", err)
 	}
 	e := &SpecError{}
 	for r := range g.Size() {

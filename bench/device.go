@@ -6,27 +6,26 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Device is memory that calls work on and that the host does not reach, as that
-// of a GPU. All is done in the order of the calls, those of the group included,
-// and in the goroutine of Run.
+// A Device is memory that the host cannot reach, such as a GPU's. Its methods and the
+// group's calls take effect in the order in which Run makes them, in one goroutine.
 type Device interface {
-	// Alloc makes count elements, which stay until after Run.
+	// Alloc makes count elements, which must stay until Run has returned.
 	Alloc(t collective.DType, count int) (collective.Vector, error)
-	// Write copies src to dst, Read src to dst. Both wait.
+	// Write and Read copy src to dst and wait.
 	Write(dst collective.Vector, src []byte) error
 	Read(dst []byte, src collective.Vector) error
-	// Copy and Clear are queued; dst and src are as long.
+	// Copy and Clear are queued. dst and src have equal lengths.
 	Copy(dst, src collective.Vector) error
 	Clear(v collective.Vector) error
-	// Wait waits for all that was queued.
+	// Wait waits for everything that was queued.
 	Wait(ctx context.Context) error
 }
 
-// places are the memory of the largest size: where calls work, and on a device
-// also where the input stays. Zero Vectors mean Go's heap.
+// places has the memory for the largest size: for calls, and on a device also for the
+// input. Zero Vectors mean Go's heap.
 type places struct{ work, given collective.Vector }
 
-// sameMemory reports whether two vectors begin at one place.
+// sameMemory reports whether two vectors start at the same address.
 func sameMemory(a, b collective.Vector) bool {
 	_, at, remote := a.Device()
 	_, too, both := b.Device()
@@ -48,7 +47,7 @@ func (s *Spec) move(dst, src collective.Vector) error {
 	return nil
 }
 
-// ready makes the operands of an iteration: memory for results is cleared.
+// ready clears the memory for results and fills in the input of an iteration.
 func (t *trial) ready(ctx context.Context) error {
 	if t.spec.Device == nil {
 		clear(host(t.work))
@@ -61,7 +60,7 @@ func (t *trial) ready(ctx context.Context) error {
 	return t.spec.Device.Wait(ctx)
 }
 
-// result is what a call left, in host memory.
+// result returns the result of a call, in host memory.
 func (t *trial) result() (collective.Vector, error) {
 	if t.spec.Device == nil {
 		return t.dst, nil

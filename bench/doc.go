@@ -1,55 +1,52 @@
-// Package bench measures collective operations and judges their results. Its
-// sweep, its columns and its table are those of NVIDIA's nccl-tests, so that
-// numbers can be set side by side and programs that read the one read the
-// other.
+// Package bench measures collective operations and checks their results. Its sweep,
+// columns and table are those of NVIDIA's nccl-tests, so you can compare figures, and
+// programs that read the output of one can read the other's.
 //
 // # The columns
 //
-// size is S, the bytes of the larger of what one rank gives and what it gets:
-// the vector for allreduce and broadcast, all ranks' parts together for
-// allgather. count is the elements that one rank gives to one call. A size
-// that is not a whole number of elements for each rank is rounded down, to one
-// element at least, and sizes that become equal are measured once.
+// size is S, the bytes of the larger of what one rank gives and gets: the vector for
+// allreduce and broadcast, the parts of all ranks together for allgather. count is
+// the number of elements that one rank gives to one call. A size that is not a whole
+// number of elements for each rank is rounded down, to at least one element. Sizes
+// that become equal are measured once.
 //
-// time is the median over the iterations, in microseconds. An iteration fills
-// the buffer, meets the other ranks at a barrier, makes the call, which alone
-// is timed, and reads the result, so memory is as warm as it is in training.
-// Every rank times for itself and the slowest counts. p99 is the time that 99
-// of 100 iterations kept (nearest rank: the longest when there are fewer than
-// 100), iters is how many there were.
+// time is the median over the iterations, in microseconds. An iteration fills the
+// buffer, meets the other ranks at a barrier, makes the call, and reads the result,
+// so memory is as warm as in training. Only the call is timed. Every rank times
+// itself, and the slowest counts. p99 is the time within which 99 of 100 iterations
+// finished (nearest rank: the longest if there are fewer than 100). iters is the
+// number of iterations.
 //
-// algbw is S/t in units of 1e9 bytes a second: how fast the caller's data were
-// dealt with. It falls as ranks are added even where no wire is slower. busbw
-// corrects that: algbw times the number of bytes that must leave (or enter)
-// the busiest rank for each byte of S, whatever the algorithm. It can be
-// compared with the speed of a link, and with other numbers of ranks n:
+// algbw is S/t in units of 1e9 bytes per second: how fast the caller's data were
+// processed. It falls with the number of ranks even if no link is slower. busbw
+// corrects that. It is algbw times the number of bytes that the busiest rank must
+// send (or receive) for each byte of S, whatever the algorithm. You can compare it
+// with the speed of a link, and between numbers of ranks n:
 //
-//   - allreduce, 2(n-1)/n: reducing n vectors to one takes n-1 additions for
-//     each element, so n-1 operands must travel; giving the sums to the other
-//     n-1 ranks takes as many. Of these 2(n-1)S bytes each rank sends at least
-//     its share, an n-th.
-//   - allgather, reducescatter and alltoall, (n-1)/n: everybody has an n-th
-//     of S already and must get, or give away, the rest.
+//   - allreduce, 2(n-1)/n: reducing n vectors to one takes n-1 additions per element,
+//     so n-1 operands must travel, and the sums must travel to the other n-1 ranks.
+//     Of these 2(n-1)S bytes each rank sends at least its share, an n-th.
+//   - allgather, reducescatter and alltoall, (n-1)/n: each rank has an n-th of S
+//     already and must get, or give away, the rest.
 //   - broadcast, 1: the root sends every byte at least once.
 //   - sendrecv, 1: every byte leaves once and another arrives.
 //
-// "out-of-place" calls find the input in other memory than the result. Where
-// the library's own call works in place only (allreduce, broadcast) the copy is
-// part of the time. "in-place" is what a trainer calls, and what JSON, CSV and
-// plot show where there is one.
+// "out-of-place" calls have input and result in different memory. If the library's
+// own call works only in place (allreduce, broadcast), the time includes the copy.
+// "in-place" is what a trainer calls, and what JSON, CSV and plot show if there is
+// one.
 //
-// #wrong counts elements of the result that were not the ones expected, over
-// all ranks and timed iterations. Inputs are small whole numbers whose sums are
-// exact in every type (of bfloat16, which has 8 bits for them, the smaller the
-// more ranks there are), and units and twos for products, so there is exactly
-// one right answer and no tolerance.
+// #wrong counts elements of the result that are not the expected ones, over all ranks
+// and timed iterations. Inputs are small whole numbers whose sums are exact in every
+// type (in bfloat16, with its 8 bits for them, they are smaller for more ranks), and
+// units and twos for products. So there is exactly one correct result and no
+// tolerance.
 //
 // # Scaling
 //
-// [Scaling] is other tables: whole trainings by more and more workers, the time,
-// its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N),
-// with three plots; and, if asked for, the figures that were published of other
-// programs ([PublishedScaling]), in a table of their own.
-// [Emulate] stands in for compute that a machine does not have, and [Traffic]
-// knows from the calls alone what was sent.
+// [Scaling] has other tables, of whole trainings with more and more workers: the time,
+// its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N), with
+// three plots. On request it adds the published figures of other programs
+// ([PublishedScaling]), in a table of their own. [Emulate] replaces compute that a
+// machine does not have. [Traffic] derives the bytes sent from the calls alone.
 package bench

@@ -8,10 +8,10 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Emulated is a Model that waits where another computes, as a host waits for
-// its GPU: the parameters, their arenas and the order in which gradients become
-// final are the other's, so everything that is exchanged is as large, in as many
-// calls. The gradients are zero, and so is the loss.
+// Emulated is a Model that waits instead of computing, as a host waits for its GPU. It
+// has the parameters and arenas of another model, and its gradients become final in
+// the same order, so the same bytes are exchanged in the same calls. The gradients
+// and the loss are zero.
 type Emulated struct {
 	ctx   context.Context
 	model nn.Model
@@ -21,20 +21,20 @@ type Emulated struct {
 
 var _ nn.Model = (*Emulated)(nil)
 
-// Emulate has m, a model on b, learn for a fixed time. A third of it is the
-// forward pass; in the rest gradients become final from the last parameter to
-// the first, each after a time in proportion to its size. The end of ctx ends
-// the waiting.
+// Emulate returns a Model whose Learn takes a fixed time in place of m, a model on b.
+// A third of that is the forward pass. In the rest, gradients become final from the
+// last parameter to the first, each after a time proportional to its size. Learn
+// fails when ctx ends.
 func Emulate(ctx context.Context, m nn.Model, b nn.Backend, took time.Duration) *Emulated {
 	loss := b.Alloc(1)
 	b.Zero(loss)
 	return &Emulated{ctx: ctx, model: m, took: took, loss: loss}
 }
 
-// Params returns the model's.
+// Params returns the parameters of the emulated model.
 func (e *Emulated) Params() *nn.Params { return e.model.Params() }
 
-// Learn implements nn.Model, and does nothing.
+// Learn implements nn.Model. It waits and computes nothing.
 func (e *Emulated) Learn(p *nn.Pass, b nn.Batch) (loss nn.Buffer, weight int, err error) {
 	begin, forward := time.Now(), e.took/3
 	timer := time.NewTimer(forward)
@@ -50,7 +50,7 @@ func (e *Emulated) Learn(p *nn.Pass, b nn.Batch) (loss nn.Buffer, weight int, er
 			at = 0
 		}
 		done := forward + time.Duration(float64(e.took-forward)*float64(total-at)/float64(max(total, 1)))
-		timer.Reset(time.Until(begin.Add(done))) // by the clock, so that what the timer is late by does not add up
+		timer.Reset(time.Until(begin.Add(done))) // from begin, so that late timers do not add up
 		if err := e.await(timer); err != nil {
 			return nn.Buffer{}, 0, err
 		}
@@ -70,5 +70,5 @@ func (e *Emulated) await(timer *time.Timer) error {
 	}
 }
 
-// Score is the model's, and computes.
+// Score calls the emulated model, which computes.
 func (e *Emulated) Score(p *nn.Pass, b nn.Batch, c nn.Counts) error { return e.model.Score(p, b, c) }

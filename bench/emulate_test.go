@@ -23,7 +23,7 @@ func emulated(t *testing.T, ctx context.Context, took time.Duration) (real nn.Mo
 	return real, bench.Emulate(ctx, real, b, took), b, batch
 }
 
-// It takes its time, and lets go of gradients where the model would, later
+// An emulated model takes its time and releases gradients like the real one, last
 // parameters first.
 func TestEmulated(t *testing.T) {
 	const took = 60 * time.Millisecond

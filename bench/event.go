@@ -2,7 +2,7 @@ package bench
 
 import "github.com/ringtrain/ringtrain/trainer/job/event"
 
-// Events are the kinds of events that only measurements have.
+// Events returns the kinds of events that only measurements have.
 func Events() event.Table {
 	return event.TableOf(
 		func() event.Event { return new(RowMeasured) },

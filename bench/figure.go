@@ -15,16 +15,16 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// What all plots have in common. They are read on screens: a PNG, which has 96
-// dots per inch, is 1200 wide.
+// Sizes of all plots. They are meant for screens: a PNG has 96 dots per inch and is
+// 1200 dots wide.
 const (
 	figureWidth  = 12.5 * vg.Inch
 	figureHeight = 7 * vg.Inch
 	figureMargin = .3 * vg.Inch
-	legendWidth  = 2.4 * vg.Inch // of which the curves have nothing
+	legendWidth  = 2.4 * vg.Inch // not available to the curves
 )
 
-// newFigure is a plot without curves.
+// newFigure returns a plot without curves.
 func newFigure(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
@@ -42,7 +42,7 @@ func newFigure(title, x, y string) *plot.Plot {
 	return p
 }
 
-// drawFigure writes a plot, with its legend, if there is to be one, to the right.
+// drawFigure writes a plot, on request with its legend to the right.
 func drawFigure(w io.Writer, format string, p *plot.Plot, legend bool) error {
 	image, err := draw.NewFormattedCanvas(figureWidth, figureHeight, format)
 	if err != nil {
@@ -66,14 +66,14 @@ func drawFigure(w io.Writer, format string, p *plot.Plot, legend bool) error {
 	return nil
 }
 
-// A look is how the curve of one system is drawn, in all plots alike.
+// A look says how to draw the curve of one system, the same in all plots.
 type look struct {
 	color color.Color
 	shape draw.GlyphDrawer
 }
 
-// lookOf is the look of a system. The colours can be told apart by those who
-// see no red or no green (Okabe and Ito).
+// lookOf returns the look of a system. Colour-blind readers can distinguish the
+// colours (Okabe and Ito).
 func lookOf(system string) look {
 	known := map[string]look{
 		"spacy-ray":      {color.RGBA{0xd5, 0x5e, 0x00, 0xff}, draw.BoxGlyph{}},
@@ -89,7 +89,7 @@ func lookOf(system string) look {
 	return ours[max(slices.Index(Systems(), system), 0)%len(ours)]
 }
 
-// niceTicks marks multiples of 1, 2 or 5 times a power of ten, six of them or so.
+// niceTicks marks about six multiples of 1, 2 or 5 times a power of ten.
 func niceTicks(low, high float64) []plot.Tick {
 	step := niceStep((high - low) / 6)
 	var ticks []plot.Tick
@@ -99,7 +99,7 @@ func niceTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// niceStep is the least of 1, 2 and 5 times a power of ten that is as large as x.
+// niceStep returns the smallest of 1, 2 and 5 times a power of ten that is at least x.
 func niceStep(x float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(cmp.Or(x, 1))))
 	for _, m := range []float64{1, 2, 5} {
@@ -123,7 +123,7 @@ func logTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// tickText is a number in four digits at most, without zeros that say nothing.
+// tickText formats a number in at most four digits, without trailing zeros.
 func tickText(v float64) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	return strconv.FormatFloat(rounded+0, 'f', -1, 64) // no -0

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// What Spec.Garbage counts, how often it is made, and the most there may be.
 const (
-	garbagePiece = 64 << 10
-	garbageEvery = time.Millisecond
-	garbageMost  = 1000
+	garbagePiece = 64 << 10         // bytes of a piece of garbage
+	garbageEvery = time.Millisecond // period in which Spec.Garbage pieces are made
+	garbageMost  = 1000             // maximum of Spec.Garbage
 )
 
-// A litterer allocates memory and drops it, as work beside the calls would, so
-// that the collector runs. Only its goroutine touches it.
+// A litterer allocates memory and drops it, so that the collector runs, as in a
+// program that does other work too. Only its goroutine uses it.
 type litterer struct {
 	last []byte // keeps a piece on the heap
 	made int    // pieces
 }
 
-// litter makes so many pieces of garbage each millisecond, until stop, which
-// waits for it.
+// litter makes a number of pieces of garbage each millisecond. stop ends that and
+// waits.
 func litter(pieces int) (stop func()) {
 	if pieces == 0 {
 		return func() {}
@@ -46,8 +45,7 @@ func litter(pieces int) (stop func()) {
 	}
 }
 
-// makeUpTo catches up with what is owed, for a ticker skips what nobody waits
-// for.
+// makeUpTo catches up, because a ticker drops ticks that nobody waits for.
 func (l *litterer) makeUpTo(owed int) {
 	for ; l.made < owed; l.made++ {
 		l.last = make([]byte, garbagePiece)

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A grid is a table before it is known how it looks.
+// A grid is a table without a format.
 type grid struct {
 	head []string
 	rows [][]string
@@ -14,7 +14,7 @@ type grid struct {
 
 func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
 
-// widths are the columns' widths in characters.
+// widths returns the widths of the columns in characters.
 func (g *grid) widths() []int {
 	widths := make([]int, len(g.head))
 	for _, row := range append([][]string{g.head}, g.rows...) {
@@ -25,8 +25,8 @@ func (g *grid) widths() []int {
 	return widths
 }
 
-// text writes aligned columns: the first to the left, the others, which are
-// numbers, to the right.
+// text writes aligned columns: the first to the left, the others, which have numbers,
+// to the right.
 func (g *grid) text(b *strings.Builder) {
 	widths := g.widths()
 	for _, row := range append([][]string{g.head}, g.rows...) {
@@ -43,7 +43,7 @@ func (g *grid) text(b *strings.Builder) {
 	}
 }
 
-// markdown writes the same as a table of Markdown.
+// markdown writes the grid as a Markdown table.
 func (g *grid) markdown(b *strings.Builder) {
 	widths := g.widths()
 	line := func(row []string) {

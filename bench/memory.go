@@ -8,10 +8,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective/fold"
 )
 
-// A Memory is how fast several threads together move bytes to and from memory,
-// in 1e9 bytes a second. Every byte that the program reads or writes counts: two
-// for each byte copied, and three for each that is added to another. What a
-// processor does besides, such as reading what a copy overwrites, does not.
+// A Memory has the speed at which several threads together move bytes to and from
+// memory, in 1e9 bytes per second. Every byte that the program reads or writes counts:
+// two for each byte copied, three for each byte added to another. What the processor
+// does beyond that, such as reading what a copy overwrites, does not count.
 type Memory struct {
 	Threads int     `json:"threads"`
 	Bytes   int     `json:"bytes"` // of one vector; each thread has two
@@ -19,18 +19,18 @@ type Memory struct {
 	Add     float64 `json:"add"`   // a[i] += b[i], float32
 }
 
-// memoryPasses are how often each is done: the best counts, as for a limit it
-// must.
+// memoryPasses is how often each is measured. The best counts, because the result is
+// used as a limit.
 const memoryPasses = 7
 
-// MeasureMemory measures with so many threads, each on vectors of its own of so
-// many bytes, a multiple of four.
+// MeasureMemory measures a number of threads, each on two vectors of its own. bytes is
+// the size of a vector, a multiple of four.
 func MeasureMemory(threads, bytes int) Memory {
 	count := bytes / float32Bytes
 	a, b := make([][]float32, threads), make([][]float32, threads)
 	together(threads, func(i int) {
 		a[i], b[i] = make([]float32, count), make([]float32, count)
-		for j := range count { // nothing of it is the page of zeros that is not written yet
+		for j := range count { // touch every page, so that none is the shared page of zeros
 			a[i][j], b[i][j] = 1, 1
 		}
 	})
@@ -43,11 +43,11 @@ func MeasureMemory(threads, bytes int) Memory {
 	return m
 }
 
-// float32Bytes is the bytes of a float32.
+// float32Bytes is the size of a float32.
 const float32Bytes = 4
 
-// together runs work on so many goroutines and returns the nanoseconds until
-// all are done, so that bytes by them are 1e9 bytes a second.
+// together runs work on a number of goroutines and returns the nanoseconds until all
+// are done. Bytes divided by that are 1e9 bytes per second.
 func together(threads int, work func(i int)) float64 {
 	var all sync.WaitGroup
 	begin := time.Now()
@@ -58,11 +58,10 @@ func together(threads int, work func(i int)) float64 {
 	return math.Max(1, float64(time.Since(begin)))
 }
 
-// AllReduceBound is the least microseconds that an allreduce of so many bytes
-// takes ranks whose vectors lie in this memory: each rank's input must be read
-// and each rank's result written, and no more than that, 2*ranks*bytes, has to
-// move at the faster of the two speeds. Only what stays in caches from one use
-// to the next can be faster.
+// AllReduceBound returns the minimum time, in microseconds, of an allreduce between
+// ranks whose vectors are in this memory. Each rank's input must be read and each
+// rank's result written. These 2*ranks*bytes move at the faster of the two speeds.
+// Only data that stay in caches from one use to the next can be faster.
 func (m Memory) AllReduceBound(ranks, bytes int) float64 {
 	return 2 * float64(ranks) * float64(bytes) / max(m.Copy, m.Add) / 1e3
 }

@@ -18,7 +18,7 @@ func TestMeasureMemory(t *testing.T) {
 	}
 }
 
-// 2 ranks read and write 1 MB each: 4 MB at 40 GB/s.
+// 2 ranks read and write 1 MB each: that is 4 MB at 40 GB/s.
 func TestAllReduceBound(t *testing.T) {
 	require.InDelta(t, 100, bench.Memory{Copy: 20, Add: 40}.AllReduceBound(2, 1e6), 1e-9)
 	require.InDelta(t, 100, bench.Memory{Copy: 40, Add: 20}.AllReduceBound(2, 1e6), 1e-9)

@@ -8,29 +8,29 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// An operation is what the bench must know of one collective operation.
+// An operation describes one collective operation to the bench.
 type operation struct {
 	reduces, rooted bool
-	least           int // ranks that it takes
+	least           int // minimum number of ranks
 
-	// in and out say how many elements a rank gives and gets for each that a
-	// call counts, in a group of n.
+	// in and out return how many elements a rank gives and gets per element of count,
+	// in a group of n.
 	in, out func(n int) int
-	// factor is busbw by algbw.
+	// factor is busbw divided by algbw.
 	factor func(n int) float64
-	// want is what element j of a part of rank's result must be.
+	// want returns the correct element j of a part of rank's result.
 	want func(o *oracle, rank, part, j int) int64
-	// inside are where input and result lie when both are in one buffer.
-	// It is nil where the library cannot.
+	// inside returns input and result in one buffer. It is nil if the operation does
+	// not work in place.
 	inside func(rank, count int, buffer collective.Vector) (dst, src collective.Vector)
-	// call is one call. When src is outside dst, it must leave it as it was.
+	// call makes one call. It must not change src unless src is part of dst.
 	call func(ctx context.Context, g *collective.Group, s *Spec, dst, src collective.Vector) error
 }
 
-// Operations are the names of the operations that can be measured.
+// Operations returns the names of the operations that can be measured.
 func Operations() []string { return slices.Sorted(maps.Keys(operations)) }
 
-// operations is never written to.
+// operations must not change.
 var operations = map[string]*operation{
 	"allreduce": {
 		reduces: true, in: one, out: one,
@@ -103,7 +103,7 @@ func allButOwn(n int) float64 { return float64(n-1) / float64(n) }
 
 func whole(_, _ int, buffer collective.Vector) (dst, src collective.Vector) { return buffer, buffer }
 
-// host is the memory of a vector that allocate has made.
+// host returns the memory of a vector that allocate made.
 func host(v collective.Vector) []byte {
 	b, _ := v.Host()
 	return b

@@ -9,14 +9,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective/fold"
 )
 
-// period is after how many elements the inputs repeat. It has no factor in
-// common with the sizes of blocks and pages, so that a piece that lands in
-// another's place is wrong there.
+// period is the number of elements after which the inputs repeat. It has no factor in
+// common with the sizes of blocks and pages, so a piece in another's place is wrong.
 const period = 8191
 
-// An oracle knows every rank's input, and so what must come out. All values
-// are whole numbers that every type holds exactly, and never zero, which
-// cleared memory is.
+// An oracle knows every rank's input, and so the correct results. All values are whole
+// numbers that every type holds exactly. None is zero, which is what cleared memory
+// has.
 type oracle struct {
 	seed        uint64
 	ranks, root int
@@ -26,19 +25,18 @@ type oracle struct {
 }
 
 const (
-	greatest = 8 // input
-	// doublers are the ranks that have a 2 for a product, and each may: 2^8 is
-	// more than no type holds, and a power of 2 is exact in all.
+	greatest = 8 // largest input
+	// doublers is the number of ranks that may give a 2 to a product, which is then at
+	// most 2^8. Floats hold powers of 2 exactly, and integers wrap.
 	doublers = 8
 )
 
-// wholes is up to which number a type holds all whole ones, where sums of
-// inputs could go beyond it.
+// wholes is the number up to which a type holds all whole numbers, for types in which
+// sums of inputs could exceed it.
 var wholes = map[collective.DType]int{collective.Float16: 1 << 11, collective.BFloat16: 1 << 8}
 
-// input is element j of what a rank gives: 1 to 8, or less where the sums of so
-// many ranks would not be exact, or for products mostly 1 and -1 and sometimes
-// 2.
+// input returns element j of a rank's input: 1 to 8, or less if sums would not be
+// exact. For products it is mostly 1 and -1, and sometimes 2.
 func (o *oracle) input(rank, j int) int64 {
 	x := mix(o.seed<<48 ^ uint64(rank)<<32 ^ uint64(j%period))
 	if o.reduction == collective.Prod {
@@ -54,8 +52,8 @@ func (o *oracle) input(rank, j int) int64 {
 	return int64(x%uint64(most)) + 1
 }
 
-// reduced is element j of the reduction over all ranks, in 64 bits that wrap
-// as shorter integers do; a mean is the sum, see convert.
+// reduced returns element j of the reduction over all ranks, in 64 bits that wrap as
+// shorter integers do. For a mean it is the sum; see convert.
 func (o *oracle) reduced(j int) int64 {
 	acc := o.input(0, j)
 	for r := 1; r < o.ranks; r++ {
@@ -74,9 +72,9 @@ func (o *oracle) reduced(j int) int64 {
 	return acc
 }
 
-// convert is a reduced number as the library's arithmetic leaves it in memory:
-// a mean is the sum times the rounded inverse of the number of ranks, of
-// integers the truncated quotient.
+// convert turns a reduced number into the element that the library must compute. A
+// mean is the sum times the rounded inverse of the number of ranks, or for integers
+// the truncated quotient.
 func convert[T collective.Element](o *oracle, x int64) T {
 	switch {
 	case o.reduction != collective.Mean:
@@ -114,9 +112,8 @@ func allocate(t collective.DType, n int) (collective.Vector, error) {
 	return collective.Vector{}, fmt.Errorf("bench: vectors of %v: %w", t, collective.ErrUnsupported)
 }
 
-// fill sets element j of v to value(j), which repeats after period elements.
-// For results of a reduction, o says how numbers become elements; it is nil
-// for inputs.
+// fill sets element j of v to value(j), which repeats after period elements. For
+// results of a reduction, o converts numbers to elements; for inputs it is nil.
 func fill(v collective.Vector, o *oracle, value func(j int) int64) {
 	switch v.DType() {
 	case collective.Float32:
@@ -142,8 +139,8 @@ func fillAs[T collective.Element](v collective.Vector, o *oracle, value func(j i
 	repeat(s)
 }
 
-// fillHalves is fillAs for 16-bit floats, which are what is left of float32
-// when all arithmetic is done.
+// fillHalves is fillAs for 16-bit floats, which are rounded from float32 after all
+// arithmetic.
 func fillHalves(v collective.Vector, o *oracle, value func(j int) int64, f fold.Format) {
 	s := elements[uint16](v)
 	exact := make([]float32, min(len(s), period))
@@ -152,7 +149,7 @@ func fillHalves(v collective.Vector, o *oracle, value func(j int) int64, f fold.
 	repeat(s)
 }
 
-// elements is the memory of a vector that allocate made of this type.
+// elements returns the memory of a vector that allocate made, as elements of its type.
 func elements[T any](v collective.Vector) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(host(v)))), v.Len())
 }
@@ -174,7 +171,7 @@ func repeat[T any](s []T) {
 	}
 }
 
-// countWrong is how many elements of got are not those of want.
+// countWrong returns how many elements of got differ from want.
 func countWrong(got, want collective.Vector) int64 {
 	a, b, width := host(got), host(want), got.DType().Size()
 	if bytes.Equal(a, b) {

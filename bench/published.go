@@ -1,18 +1,18 @@
 package bench
 
-// A Published row is what the README of spacy_ray_collective (January 2021)
-// reports for one number of workers, each on a machine of its own: seconds for
-// 1000 updates of spaCy's tok2vec and ner, mean and standard deviation of three
-// trials. That is milliseconds per step, too. Sharded is spacy-ray, whose peers
-// are sharded parameter servers; NCCL is spacy-ray-nccl, which calls NCCL's
-// allreduce for each gradient.
+// A Published row has the figures that the README of spacy_ray_collective (January
+// 2021) reports for one number of workers, each on its own machine: seconds for 1000
+// updates of spaCy's tok2vec and ner, mean and standard deviation of three trials.
+// That equals milliseconds per step. Sharded is spacy-ray, whose peers are sharded
+// parameter servers. NCCL is spacy-ray-nccl, which calls NCCL's allreduce for each
+// gradient.
 type Published struct {
 	Workers             int
 	Sharded, ShardedStd float64
 	NCCL, NCCLStd       float64
 }
 
-// PublishedScaling is that README's table.
+// PublishedScaling returns that README's table.
 func PublishedScaling() []Published {
 	return []Published{
 		{1, 137.5, 2.1, 116.7, 2.51},
@@ -36,8 +36,8 @@ func publishedSystems() []publishedSystem {
 	}
 }
 
-// of is the time of a step, its growth T(N)/T(1) and its scalability N*T(1)/T(N),
-// by the system's own T(1).
+// of returns the time of a step, and its growth T(N)/T(1) and scalability N*T(1)/T(N)
+// with the system's own T(1).
 func (s publishedSystem) of(p Published) (ms, std, growth, scalability float64) {
 	ms, std = s.time(p)
 	one, _ := s.time(PublishedScaling()[0])
@@ -45,7 +45,7 @@ func (s publishedSystem) of(p Published) (ms, std, growth, scalability float64) 
 	return ms, std, growth, scalability
 }
 
-// publishedFor is the row with so many workers.
+// publishedFor returns the row for a number of workers.
 func publishedFor(workers int) (Published, bool) {
 	for _, p := range PublishedScaling() {
 		if p.Workers == workers {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// A Record is the timing that stands for a row, for programs that read it.
+// A Record is the main timing of a row, for programs.
 type Record struct {
 	Op         string  `json:"op"`
 	DType      string  `json:"dtype"` // as Go spells it
@@ -18,21 +18,21 @@ type Record struct {
 	Time       float64 `json:"time_us"` // median
 	Mean       float64 `json:"mean_us"`
 	P99        float64 `json:"p99_us"`
-	Read       float64 `json:"read_us"` // median of a call and one comparison of its result; 0 if nobody looked
-	AlgBW      float64 `json:"algbw"`   // 1e9 bytes a second
-	BusBW      float64 `json:"busbw"`   // 1e9 bytes a second
-	Wrong      *int64  `json:"wrong"`   // both placements; null if nobody looked
+	Read       float64 `json:"read_us"` // median of a call plus one comparison of its result; 0 without checks
+	AlgBW      float64 `json:"algbw"`   // 1e9 bytes per second
+	BusBW      float64 `json:"busbw"`   // 1e9 bytes per second
+	Wrong      *int64  `json:"wrong"`   // both placements; null without checks
 	Iterations int     `json:"iterations"`
 
-	// How an allreduce was done; empty for other operations.
+	// The plan of an allreduce; empty for other operations.
 	Algorithm string  `json:"algorithm,omitempty"`
-	Segment   int     `json:"segment_bytes,omitempty"` // of a message at most
-	Streams   int     `json:"streams,omitempty"`       // connections that the longest message is spread over
+	Segment   int     `json:"segment_bytes,omitempty"` // maximum of a message
+	Streams   int     `json:"streams,omitempty"`       // connections that carry the longest message
 	Predicted float64 `json:"predicted_us,omitempty"`
 	Why       string  `json:"why,omitempty"`
 }
 
-// Records are rows as Records. A transport is what the caller calls it.
+// Records converts rows. The caller chooses the name of the transport.
 func Records(rows []Row, transport string) []Record {
 	records := make([]Record, len(rows))
 	for i, r := range rows {
@@ -61,8 +61,8 @@ func WriteJSON(w io.Writer, records []Record) error {
 	return encoder.Encode(records)
 }
 
-// WriteCSV writes records as comma-separated values under the names that JSON
-// has. What is null there is empty here.
+// WriteCSV writes records as comma-separated values, with JSON's names. A null is an
+// empty field.
 func WriteCSV(w io.Writer, records []Record) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"op", "dtype", "ranks", "transport", "size", "time_us", "mean_us", "p99_us", "read_us", "algbw", "busbw", "wrong", "iterations"}) // Error tells

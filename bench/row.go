@@ -5,31 +5,31 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// A Row is what was measured for one size. It is the same on every rank.
+// A Row has the measurements of one size. It is the same on every rank.
 type Row struct {
 	Op        string           // a name of Operations
 	DType     collective.DType // of the elements
-	Reduction collective.Op    // 0 for operations that reduce nothing
+	Reduction collective.Op    // 0 for operations that do not reduce
 	Root      int              // -1 for operations without one
 	Ranks     int
-	Size      int           // bytes, see the package comment
-	Count     int           // elements that one rank gives
+	Size      int           // bytes; see the package comment
+	Count     int           // elements given by one rank
 	Out       *Timing       // out of place
-	In        *Timing       // in place; nil for operations that cannot
+	In        *Timing       // in place; nil for operations that do not work in place
 	Plan      schedule.Plan // of an allreduce; zero for other operations
 }
 
-// A Timing is the iterations of one size and placement.
+// A Timing summarizes the iterations of one size and placement.
 type Timing struct {
 	Iterations int
-	Median     float64 // microseconds, as are the next three
+	Median     float64 // microseconds, like the next three
 	Mean       float64
 	P99        float64
-	Read       float64 // median of a call and one comparison of its result; 0 if nobody looked
-	Wrong      int64   // elements; -1 if nobody looked
+	Read       float64 // median of a call plus one comparison of its result; 0 without checks
+	Wrong      int64   // elements; -1 without checks
 }
 
-// Main is the timing that stands for the row: in place where that is possible.
+// Main returns the main timing of the row: in place, if possible.
 func (r Row) Main() *Timing {
 	if r.In != nil {
 		return r.In
@@ -37,8 +37,8 @@ func (r Row) Main() *Timing {
 	return r.Out
 }
 
-// Wrong is the wrong elements of both timings; those that nobody looked at
-// count as right.
+// Wrong returns the number of wrong elements of both timings. Unchecked ones count as
+// correct.
 func (r Row) Wrong() int64 {
 	wrong := int64(0)
 	for _, t := range []*Timing{r.Out, r.In} {
@@ -49,15 +49,15 @@ func (r Row) Wrong() int64 {
 	return wrong
 }
 
-// AlgBW is size by time in 1e9 bytes a second.
+// AlgBW returns size divided by time, in 1e9 bytes per second.
 func (r Row) AlgBW(t *Timing) float64 {
 	if t.Median <= 0 {
-		return 0 // shorter than the clock can tell
+		return 0 // shorter than the clock's resolution
 	}
 	return float64(r.Size) / t.Median / 1e3
 }
 
-// BusBW is AlgBW in terms of what a rank's link must carry, see the package
+// BusBW returns AlgBW in terms of what a rank's link must carry; see the package
 // comment.
 func (r Row) BusBW(t *Timing) float64 {
 	op, ok := operations[r.Op]

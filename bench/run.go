@@ -11,50 +11,50 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// How many iterations are made when a Spec does not say: as many as fill its
-// time, or adaptTime, and then within bounds.
+// The number of iterations, if a Spec has none: as many as fill its Time or adaptTime.
 const (
 	adaptTime = 250 * time.Millisecond
-	adaptMin  = 5
-	adaptMax  = 2000
-	mostEver  = 1_000_000 // of which all ranks' times take 8 MB each
+	adaptMin  = 5         // with either
+	adaptMax  = 2000      // with adaptTime
+	mostEver  = 1_000_000 // with Time; their times take 8 MB per rank
 )
 
-// A Spec says what to measure. It is the same on every rank.
+// A Spec says what to measure. It must be equal on every rank, except Alloc, Device
+// and Each.
 type Spec struct {
 	Op         string           // a name of Operations
 	DType      collective.DType // any
 	Reduction  collective.Op    // for operations that reduce
 	Root       int              // for operations that have one
-	Sizes      []int            // bytes, see the package comment and Sweep
-	Warmup     int              // iterations that are not counted; 2 at least if Iterations is 0
-	Iterations int              // counted ones; 0: see Time
-	Check      bool             // whether results are compared with the right ones
+	Sizes      []int            // bytes; see the package comment and Sweep
+	Warmup     int              // iterations that do not count; at least 2 if Iterations is 0
+	Iterations int              // that count; 0: see Time
+	Check      bool             // compare results with the correct ones
 
-	// Time is how long the counted iterations of each size and placement go on
-	// at least, if Iterations is 0 and a million of them last so long. 0: as
-	// many as a quarter of a second holds, from 5 to 2000.
+	// Time is the minimum duration of the iterations of each size and placement, if
+	// Iterations is 0. There are at most a million. 0 means as many iterations as fit in
+	// a quarter of a second, from 5 to 2000.
 	Time time.Duration
 
-	// Garbage is how many pieces of 64 KB a goroutine of each rank allocates and
-	// drops every millisecond meanwhile, so that the collector runs; 1000 at most.
+	// Garbage is how many pieces of 64 KB a goroutine of each rank allocates and drops
+	// per millisecond during the run, so that the collector runs; at most 1000.
 	Garbage int
 
-	// Way is how the caller has set the group up, such as the order of sums and
-	// the algorithm. It is compared between the ranks, and used for nothing.
+	// Way describes how the caller configured the group, such as the order of sums and
+	// the algorithm. Run only compares it between the ranks.
 	Way string
 
-	// Alloc makes the memory that calls work on, once; nil is Go's heap.
+	// Alloc makes the memory of the calls, once. nil means Go's heap.
 	Alloc func(t collective.DType, count int) (collective.Vector, error)
 
-	// Device is memory that calls work on instead, if it is not nil; Alloc is.
+	// Device, if not nil, has the memory of the calls. Then Alloc must be nil.
 	Device Device
 
-	// Each is told every row as soon as it is there, on every rank; may be nil.
+	// Each gets every row as soon as it is measured, on every rank; may be nil.
 	Each func(Row)
 }
 
-// Validate says what of a Spec cannot be measured in a group of n ranks.
+// Validate returns why a group of n ranks cannot measure a Spec, or nil.
 func (s Spec) Validate(n int) error {
 	op, ok := operations[s.Op]
 	switch {
@@ -65,22 +65,22 @@ func (s Spec) Validate(n int) error {
 	case op.reduces && (s.Reduction < collective.Sum || s.Reduction > collective.Prod):
 		return fmt.Errorf("reduction %v is not known", s.Reduction)
 	case n < op.least:
-		return fmt.Errorf("%s takes %d ranks at least", s.Op, op.least)
+		return fmt.Errorf("%s needs at least %d ranks", s.Op, op.least)
 	case s.Time < 0:
 		return fmt.Errorf("a size cannot be measured for %v", s.Time)
 	case s.Garbage < 0 || s.Garbage > garbageMost:
-		return fmt.Errorf("%d pieces of garbage a millisecond: there can be from 0 to %d", s.Garbage, garbageMost)
+		return fmt.Errorf("%d pieces of garbage per millisecond: give 0 to %d", s.Garbage, garbageMost)
 	case s.Warmup < 0 || s.Iterations < 0:
-		return fmt.Errorf("%d iterations and %d to warm up: neither can be negative", s.Iterations, s.Warmup)
+		return fmt.Errorf("%d iterations and %d warm-up iterations: neither may be negative", s.Iterations, s.Warmup)
 	}
 	_, err := allocate(s.DType, 0)
 	return err
 }
 
-// Run measures every size and returns the rows, the same on every rank. All
-// ranks of the group call it with the same Spec, and nobody else uses the
-// group meanwhile. Its errors are those of the group, which is then broken,
-// those of Validate, and a *SpecError, the same on every rank.
+// Run measures every size and returns the rows, the same on every rank. All ranks of
+// the group must call it with the same Spec, and must not use the group otherwise until
+// it returns. Its errors are those of Validate, a *SpecError, which is the same on
+// every rank, and those of the group, which is then broken.
 func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 	if err := s.Validate(g.Size()); err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
@@ -133,7 +133,7 @@ func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 	return rows, nil
 }
 
-// buffers are the memory of one size on this rank.
+// buffers has the memory of one size on this rank.
 type buffers struct {
 	group *collective.Group
 	spec  *Spec
@@ -141,12 +141,12 @@ type buffers struct {
 	count int
 
 	given collective.Vector // this rank's input
-	want  collective.Vector // its right result; a zero Vector when nobody looks
-	work  collective.Vector // for the larger of input and result
-	got   collective.Vector // a copy of the result, where the host does not reach it
+	want  collective.Vector // its correct result; a zero Vector without checks
+	work  collective.Vector // of the calls: the larger of input and result
+	got   collective.Vector // host copy of a Device's result
 }
 
-// memory is what Alloc or Device make for the largest size.
+// memory allocates for the largest size, with Alloc or Device.
 func (s *Spec) memory(op *operation, ranks int) (p places, err error) {
 	if s.Alloc == nil && s.Device == nil || len(s.Sizes) == 0 {
 		return p, nil
@@ -205,12 +205,12 @@ func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uin
 	return b, nil
 }
 
-// outside is the trial whose input stays where it is.
+// outside returns the out-of-place trial.
 func (b *buffers) outside() *trial {
 	return &trial{buffers: b, dst: b.work.Slice(0, b.count*b.op.out(b.group.Size())), src: b.given}
 }
 
-// inside is the trial whose input and result share memory.
+// inside returns the in-place trial.
 func (b *buffers) inside() *trial {
 	dst, src := b.op.inside(b.group.Rank(), b.count, b.work)
 	return &trial{buffers: b, dst: dst, src: src}
@@ -222,12 +222,12 @@ type trial struct {
 	dst, src collective.Vector
 }
 
-// measure warms up and makes the iterations.
+// measure makes the warm-up iterations and those that count.
 func (t *trial) measure(ctx context.Context) (*Timing, error) {
 	n := t.spec.Iterations
 	warm := t.spec.Warmup
 	if n == 0 {
-		warm = max(warm, 2) // to know how long an iteration takes
+		warm = max(warm, 2) // to find out how long an iteration takes
 	}
 	shortest := math.Inf(1)
 	for i := range warm {
@@ -272,8 +272,8 @@ func (t *trial) measure(ctx context.Context) (*Timing, error) {
 	return timing, nil
 }
 
-// several makes n iterations and returns their microseconds, without and with a
-// comparison of the result, and how many elements were wrong.
+// several makes n iterations. It returns their microseconds, without and with a
+// comparison of the result, and the number of wrong elements.
 func (t *trial) several(ctx context.Context, n int) (times, read []float64, wrong int64, err error) {
 	times, read = make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -297,8 +297,8 @@ func (t *trial) several(ctx context.Context, n int) (times, read []float64, wron
 
 func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// missing is how many iterations are still to be made after those of mine, on
-// every rank the same number.
+// missing returns how many iterations are still needed after those of mine, the same
+// number on every rank.
 func (t *trial) missing(ctx context.Context, mine []float64) (int, error) {
 	fill := t.spec.Time.Seconds() * 1e6
 	if t.spec.Iterations > 0 || fill == 0 {
@@ -317,7 +317,7 @@ func (t *trial) missing(ctx context.Context, mine []float64) (int, error) {
 	return int(min(max(n, 1), float64(mostEver-len(mine)))), nil
 }
 
-// once is one iteration, and how long its call took here.
+// once makes one iteration and returns how long its call took on this rank.
 func (t *trial) once(ctx context.Context) (time.Duration, error) {
 	if err := t.ready(ctx); err != nil {
 		return 0, err
@@ -330,7 +330,7 @@ func (t *trial) once(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// adapt is how many iterations of so many seconds are enough.
+// adapt returns how many iterations to make, if each takes this many seconds.
 func adapt(seconds float64, fill time.Duration) int {
 	least, most := adaptMin, mostEver
 	if fill == 0 {
@@ -340,15 +340,14 @@ func adapt(seconds float64, fill time.Duration) int {
 	return max(least, int(min(n, float64(most))))
 }
 
-// gather is every rank's numbers, in rank order. What the ranks know of a
-// measurement travels by another operation than reductions, whose arithmetic
-// may be what is wrong.
+// gather returns every rank's numbers, in rank order. It does not use a reduction,
+// because the arithmetic of reductions may be what is wrong.
 func gather(ctx context.Context, g *collective.Group, mine []float64) ([]float64, error) {
 	every := make([]float64, len(mine)*g.Size())
 	return every, collective.AllGather(ctx, g, every, mine)
 }
 
-// summarize makes a Timing of every rank's n times and wrong elements: of each
+// summarize makes a Timing of every rank's n times and wrong elements. In each
 // iteration the slowest rank counts.
 func summarize(every []float64, n int) *Timing {
 	slowest, wrong := make([]float64, n), int64(0)

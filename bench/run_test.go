@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run runs a Spec on all groups and returns the rows, which must be the same
-// on every rank.
+// run runs a Spec on all groups and returns the rows, which must be equal on every
+// rank.
 func run(t *testing.T, groups []*collective.Group, s bench.Spec) []bench.Row {
 	t.Helper()
 	every := make([][]bench.Row, len(groups))
@@ -76,11 +76,11 @@ func TestEveryTypeAndReductionIsRight(t *testing.T) {
 	}
 }
 
-// A forger changes one byte of some messages on their way to a rank.
+// A forger changes one byte of some messages to a rank.
 type forger struct {
 	collective.Transport
 	kind  collective.Kind
-	times *atomic.Int64 // how many messages are still to be changed
+	times *atomic.Int64 // messages still to change
 }
 
 func (f *forger) Recv(ctx context.Context, from int, h *collective.Header, parts [][]byte) error {
@@ -91,8 +91,7 @@ func (f *forger) Recv(ctx context.Context, from int, h *collective.Header, parts
 	return err
 }
 
-// A result that is not what it should be is counted, once for every element,
-// rank and iteration.
+// A wrong result counts once for every element, rank and iteration.
 func TestWrongResultsAreCounted(t *testing.T) {
 	for _, c := range []struct {
 		op   string
@@ -102,7 +101,7 @@ func TestWrongResultsAreCounted(t *testing.T) {
 			views, transports := collective.Local(3)
 			var times atomic.Int64
 			times.Store(3)
-			for r := range transports { // so that none of them can do without messages
+			for r := range transports { // so that all of them use messages
 				transports[r] = &forger{transports[r], c.kind, new(atomic.Int64)}
 			}
 			transports[1].(*forger).times = &times
@@ -119,7 +118,7 @@ func TestWrongResultsAreCounted(t *testing.T) {
 				require.Zero(t, rows[0].Wrong())
 				continue
 			}
-			// Others may have got the wrong bytes from rank 1, at most all of them.
+			// Rank 1 may have passed the wrong bytes on, at most to all others.
 			require.GreaterOrEqual(t, rows[0].Wrong(), int64(1), c.op)
 			require.LessOrEqual(t, rows[0].Wrong(), int64(9), c.op)
 		}
@@ -152,8 +151,8 @@ func TestSpecsThatCannotBeMeasured(t *testing.T) {
 		`operation "shout" is not known; there are allgather, allreduce`: {Op: "shout", DType: collective.Float32},
 		"rank 2 cannot be the root":                                      {Op: "broadcast", DType: collective.Float32, Root: 2},
 		"reduction op(9) is not known":                                   {Op: "allreduce", DType: collective.Float32, Reduction: 9},
-		"can be from 0 to 1000":                                          {Op: "allgather", DType: collective.Float32, Garbage: 1001},
-		"neither can be negative":                                        {Op: "allgather", DType: collective.Float32, Iterations: -1},
+		"give 0 to 1000":                                                 {Op: "allgather", DType: collective.Float32, Garbage: 1001},
+		"neither may be negative":                                        {Op: "allgather", DType: collective.Float32, Iterations: -1},
 		"cannot be measured for -1s":                                     {Op: "allgather", DType: collective.Float32, Time: -time.Second},
 		fmt.Sprintf("vectors of %v", collective.DType(0)):                {Op: "allgather"},
 	} {
@@ -163,7 +162,7 @@ func TestSpecsThatCannotBeMeasured(t *testing.T) {
 	}
 }
 
-// Ranks that were told to measure different things say so and measure nothing.
+// Ranks with different Specs return an error and measure nothing.
 func TestDifferentSpecs(t *testing.T) {
 	collectivetest.Run(t, collectivetest.Local(t, 3), func(ctx context.Context, g *collective.Group) {
 		s := bench.Spec{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4}, Iterations: 1}
@@ -175,13 +174,13 @@ func TestDifferentSpecs(t *testing.T) {
 		var differ *bench.SpecError
 		if assert.ErrorAs(t, err, &differ) {
 			assert.Equal(t, &bench.SpecError{Fields: []string{"types", "iterations"}, Ranks: []int{2}, Names: []string{g.View().Name(2)}}, differ)
-			assert.ErrorContains(t, err, "types and iterations differ")
+			assert.ErrorContains(t, err, "differs from rank 0 in types and iterations")
 		}
 	})
 }
 
-// Sums and products of 16-bit floats stay exact, in groups in which they could
-// go beyond what the type holds too.
+// Sums and products of 16-bit floats stay exact, even in groups so large that they
+// could exceed the type's exact range.
 func TestHalvesOfManyRanks(t *testing.T) {
 	groups := collectivetest.Local(t, 40)
 	for _, dtype := range []collective.DType{collective.Float16, collective.BFloat16} {
@@ -193,14 +192,14 @@ func TestHalvesOfManyRanks(t *testing.T) {
 	}
 }
 
-// With a Time, even a small size is measured for so long.
+// With a Time, even a small size is measured for that long.
 func TestTimeOfASize(t *testing.T) {
 	begin := time.Now()
 	run(t, collectivetest.Local(t, 2), bench.Spec{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4}, Time: 300 * time.Millisecond})
 	require.GreaterOrEqual(t, time.Since(begin), 600*time.Millisecond, "two placements")
 }
 
-// Garbage is made as long as the run lasts, and results stay right.
+// Garbage is made throughout the run, and results stay correct.
 func TestGarbage(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -212,7 +211,7 @@ func TestGarbage(t *testing.T) {
 	require.Greater(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20), "two ranks owe 2 * 20 * 64 KB a ms")
 }
 
-// A rank that fails ends the run of all, with an error that names it.
+// A rank that fails ends the run of all ranks, with an error that names it.
 func TestFailure(t *testing.T) {
 	s := bench.Spec{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4}, Iterations: 1_000_000}
 	collectivetest.Run(t, collectivetest.Local(t, 2), func(ctx context.Context, g *collective.Group) {

@@ -7,17 +7,16 @@ import (
 	"slices"
 )
 
-// CoreBound is the share of the host's processors beyond which they, and not
-// the links or the algorithm, may decide what was measured.
+// CoreBound is the load of the host's processors above which they, rather than the
+// links or the algorithm, may determine the time.
 const CoreBound = .85
 
-// Systems are the ways of training together that a scaling table can compare,
-// by the names that a command line gives them.
+// Systems returns the ways of training together that a scaling table can compare, as
+// named on the command line.
 func Systems() []string { return []string{"allreduce"} }
 
-// A Trial is one training by one number of workers. Every worker makes all the
-// steps, each on rows of its own, so ideally the time does not depend on their
-// number.
+// A Trial is one training with one number of workers. Every worker makes all the steps
+// on its own rows, so ideally the time does not depend on their number.
 type Trial struct {
 	System  string  `json:"system"`
 	Workers int     `json:"workers"`
@@ -26,38 +25,37 @@ type Trial struct {
 	Seconds float64 `json:"seconds"` // of all steps and evaluations, on the slowest rank
 
 	Split
-	StepSent int64   `json:"step_sent_bytes"`      // of one step, by the rank that sends the most
-	Sent     []int64 `json:"sent_bytes"`           // by rank, of the whole training, its beginning and end included
-	Wire     []int64 `json:"wire_bytes,omitempty"` // the same where the rank's link is counted; nil if it is not
-	Busy     float64 `json:"busy"`                 // share of the host's processors; negative if it is not known
+	StepSent int64   `json:"step_sent_bytes"`      // per step, by the busiest rank
+	Sent     []int64 `json:"sent_bytes"`           // by rank, in the whole training, including its start and end
+	Wire     []int64 `json:"wire_bytes,omitempty"` // the same as counted at the rank's link; nil if it is not counted
+	Busy     float64 `json:"busy"`                 // load of the host's processors, 0 to 1; negative if unknown
 	Links    []Link  `json:"links"`                // of all pairs of ranks
 }
 
-// A Split says where the time of a step goes, in milliseconds. Together they
-// are the step.
+// A Split says where the time of a step goes, in milliseconds. The fields add up to
+// the step.
 type Split struct {
-	Compute    float64 `json:"compute_ms"`    // batch, forward and backward; the mean of the ranks
-	Exchange   float64 `json:"exchange_ms"`   // of the gradients, as far as it is not hidden behind compute, on the rank that waited least
-	Optimizer  float64 `json:"optimizer_ms"`  // the mean of the ranks
-	Evaluation float64 `json:"evaluation_ms"` // the mean of the ranks
-	Idle       float64 `json:"idle_ms"`       // the rest: waiting for slower ranks, mostly
+	Compute    float64 `json:"compute_ms"`    // batch, forward and backward; mean of the ranks
+	Exchange   float64 `json:"exchange_ms"`   // of the gradients, as far as it does not overlap with compute, on the rank that waited least
+	Optimizer  float64 `json:"optimizer_ms"`  // mean of the ranks
+	Evaluation float64 `json:"evaluation_ms"` // mean of the ranks
+	Idle       float64 `json:"idle_ms"`       // the rest, mostly waiting for slower ranks
 }
 
 func (s Split) parts() []float64 {
 	return []float64{s.Compute, s.Exchange, s.Optimizer, s.Evaluation, s.Idle}
 }
 
-// A Link is what carries the messages between one rank and some of those above
-// it.
+// A Link says what carries the messages between one rank and some higher ones.
 type Link struct {
 	Rank      int    `json:"rank"`
 	Peers     string `json:"peers"` // such as "1-3,5"
 	Transport string `json:"transport"`
 }
 
-// Links are the links of all pairs of so many ranks.
+// Links returns the links of all pairs of ranks.
 func Links(ranks int, transport func(a, b int) string) []Link {
-	links := []Link{} // of one rank too, which has none: an array in JSON
+	links := []Link{} // not nil, so that one rank has an empty array in JSON
 	for a := range ranks {
 		for b := a + 1; b < ranks; {
 			end, kind := b+1, transport(a, b)
@@ -80,33 +78,32 @@ func Links(ranks int, transport func(a, b int) string) []Link {
 	return links
 }
 
-// WireTolerance is how far, as a share of the one, bytes counted by ourselves
-// and bytes on the wire may differ.
+// WireTolerance is the relative difference allowed between the bytes that we count and
+// the bytes on the wire.
 const WireTolerance = .05
 
-// CheckWire refuses a trial whose ranks were to talk over links that are
-// counted, and did not.
+// CheckWire returns an error if ranks bypassed the links whose bytes are counted.
 func (t Trial) CheckWire() error {
 	for _, l := range t.Links {
 		if l.Transport != "tcp" {
-			return fmt.Errorf("rank %d talks with %s over %s, past the links that were to be measured", l.Rank, l.Peers, l.Transport)
+			return fmt.Errorf("rank %d reaches ranks %s over %s, which bypasses the measured links", l.Rank, l.Peers, l.Transport)
 		}
 	}
 	for rank, sent := range t.Sent {
 		if rank < len(t.Wire) && float64(t.Wire[rank]) < float64(sent)*(1-WireTolerance) {
-			return fmt.Errorf("rank %d sent %d bytes, of which its link carried %d: the rest went past it", rank, sent, t.Wire[rank])
+			return fmt.Errorf("rank %d sent %d bytes, but its link carried only %d: the rest bypassed it", rank, sent, t.Wire[rank])
 		}
 	}
 	return nil
 }
 
-// A ScalingRow is the trials of one system and number of workers.
+// A ScalingRow summarizes the trials of one system with one number of workers.
 type ScalingRow struct {
 	System  string  `json:"system"`
 	Workers int     `json:"workers"`
 	Trials  int     `json:"trials"`
 	Seconds float64 `json:"seconds"`     // mean over the trials
-	Std     float64 `json:"std_seconds"` // sample standard deviation; 0 of one trial
+	Std     float64 `json:"std_seconds"` // sample standard deviation; 0 for one trial
 	StepMs  float64 `json:"step_ms"`
 	StepStd float64 `json:"std_step_ms"`
 	// Growth is T(N)/T(1), ideally 1, and Scalability N*T(1)/T(N), ideally N.
@@ -115,18 +112,18 @@ type ScalingRow struct {
 
 	Split
 	StepSent  int64   `json:"step_sent_bytes"`
-	Sent      int64   `json:"sent_bytes"`           // per trial, by the rank that sends the most
+	Sent      int64   `json:"sent_bytes"`           // per trial, by the busiest rank
 	Wire      int64   `json:"wire_bytes,omitempty"` // of the same rank
-	WireOff   float64 `json:"wire_off"`             // largest difference of Wire and Sent over ranks and trials, as a share of Sent
+	WireOff   float64 `json:"wire_off"`             // largest relative difference of Wire and Sent over ranks and trials
 	Busy      float64 `json:"busy"`
 	CoreBound bool    `json:"core_bound"`
 }
 
-// Speedup is T(1)/T(N), ideally 1: every worker makes all the steps.
+// Speedup returns T(1)/T(N), ideally 1, because every worker makes all the steps.
 func (r ScalingRow) Speedup() float64 { return 1 / r.Growth }
 
-// ScalingRows are the rows of trials, by system and then by workers. Growth and
-// Scalability are NaN where a system has no trial with one worker.
+// ScalingRows returns the rows of trials, by system, then by workers. Growth and
+// Scalability are NaN for a system without a trial with one worker.
 func ScalingRows(trials []Trial) []ScalingRow {
 	var rows []ScalingRow
 	grouped := map[[2]string][]Trial{}
@@ -158,12 +155,12 @@ func ScalingRows(trials []Trial) []ScalingRow {
 	return rows
 }
 
-// scale is what times of one and of n workers come to.
+// scale returns the ratios for the times with one worker and with n.
 func scale(n int, one, many float64) (growth, scalability float64) {
 	return many / one, float64(n) * one / many
 }
 
-// summarize fills in what the trials, one at least, have in common.
+// summarize fills in the means of the trials, of which there is at least one.
 func (r *ScalingRow) summarize(trials []Trial) {
 	r.Trials = len(trials)
 	of := func(get func(Trial) float64) float64 {
@@ -191,8 +188,7 @@ func (r *ScalingRow) summarize(trials []Trial) {
 	}
 }
 
-// most is what the rank that sends the most sent, by our count and by its
-// link's.
+// most returns what the busiest rank sent, as counted by us and by its link.
 func (t Trial) most() (sent, wire int64) {
 	for rank, n := range t.Sent {
 		if n > sent || rank == 0 {
@@ -205,7 +201,7 @@ func (t Trial) most() (sent, wire int64) {
 	return sent, wire
 }
 
-// meanStd is the mean and the sample standard deviation, which is 0 of one.
+// meanStd returns the mean and the sample standard deviation, which is 0 for one value.
 func meanStd[T any](all []T, get func(T) float64) (mean, std float64) {
 	for _, x := range all {
 		mean += get(x)

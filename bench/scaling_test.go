@@ -16,8 +16,8 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 )
 
-// asMeasured is a run that has the published times of one program: three trials
-// of a mean and a sample standard deviation.
+// asMeasured returns a run with the published times of one program: three trials with
+// their mean and sample standard deviation.
 func asMeasured(times func(bench.Published) (mean, std float64)) bench.Scaling {
 	s := bench.Scaling{Command: "ringtrain bench scaling", Date: "2026-11-20", Host: "here", Compute: "emulate:116.7ms", Where: "somewhere", Batch: 128, Params: 9, Steps: 1000}
 	for _, p := range bench.PublishedScaling() {
@@ -34,8 +34,8 @@ func asMeasured(times func(bench.Published) (mean, std float64)) bench.Scaling {
 	return s
 }
 
-// A run that measured the published times of one program prints them, in aligned
-// columns, and what they come to.
+// A run with the published times of one program prints them, and their ratios, in
+// aligned columns.
 func TestScalingText(t *testing.T) {
 	nccl := asMeasured(func(p bench.Published) (float64, float64) { return p.NCCL, p.NCCLStd })
 	var out bytes.Buffer
@@ -87,8 +87,8 @@ the time.
 `, out.String())
 }
 
-// The published figures are a table of their own, for who asks, with the ratios
-// that were published.
+// On request, the published figures are in a table of their own, with the published
+// ratios.
 func TestPublishedScaling(t *testing.T) {
 	s := asMeasured(func(p bench.Published) (float64, float64) { return p.Sharded, p.ShardedStd })
 	s.Published, s.Compute = true, "real"
@@ -156,12 +156,12 @@ func TestScalingFiles(t *testing.T) {
 	require.Equal(t, s.Compute, back.Compute)
 
 	out.Reset()
-	s.Trials = s.Trials[3:6] // growth is not a number now, which JSON does not have
+	s.Trials = s.Trials[3:6] // growth is NaN now, which JSON does not have
 	require.True(t, math.IsNaN(bench.ScalingRows(s.Trials)[0].Growth))
 	require.NoError(t, s.WriteJSON(&out))
 }
 
-// Every plot is an image in both formats, whatever was measured.
+// Every plot is an image in both formats, whatever the measurements.
 func TestScalingPlots(t *testing.T) {
 	whole := asMeasured(func(p bench.Published) (float64, float64) { return p.NCCL / 50, p.NCCLStd / 50 })
 	alone, other := whole, whole
@@ -204,7 +204,7 @@ func TestScalingPlots(t *testing.T) {
 		require.Contains(t, out.String(), "#009E73")
 	}
 	require.ErrorContains(t, whole.Plot(io.Discard, "png", "pie"), "not known")
-	require.ErrorContains(t, bench.Scaling{}.Plot(io.Discard, "png", "runtime"), "nothing was measured")
+	require.ErrorContains(t, bench.Scaling{}.Plot(io.Discard, "png", "runtime"), "no measurements to draw")
 }
 
 func TestLinks(t *testing.T) {
@@ -223,13 +223,13 @@ func TestLinks(t *testing.T) {
 	require.Contains(t, out.String(), "allreduce, 4 workers: 0 with 1,3 tcp; 0 with 2 shm; 1 with 2-3 tcp; 2 with 3 tcp.")
 }
 
-// What did not go over the links that are counted is no result.
+// A trial that bypassed the counted links is an error.
 func TestCheckWire(t *testing.T) {
 	trial := bench.Trial{Sent: []int64{1000, 1000}, Wire: []int64{1100, 951}, Links: []bench.Link{{0, "1", "tcp"}}}
 	require.NoError(t, trial.CheckWire())
 	trial.Wire[1] = 949
-	require.ErrorContains(t, trial.CheckWire(), "rank 1 sent 1000 bytes, of which its link carried 949")
+	require.ErrorContains(t, trial.CheckWire(), "rank 1 sent 1000 bytes, but its link carried only 949")
 	trial.Wire[1] = 1000
 	trial.Links[0].Transport = "shm"
-	require.ErrorContains(t, trial.CheckWire(), "rank 0 talks with 1 over shm")
+	require.ErrorContains(t, trial.CheckWire(), "rank 0 reaches ranks 1 over shm")
 }

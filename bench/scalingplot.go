@@ -14,17 +14,20 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// ScalingPlots are the names of the plots of a scaling run, each over the number
-// of workers N: runtime is the time of a step, ideally that with one worker;
-// speedup is T(1)/T(N), ideally 1; scalability is N*T(1)/T(N), ideally N.
+// ScalingPlots returns the names of the plots of a scaling run. Each is over the
+// number of workers N:
+//
+//   - runtime: the time of a step, ideally that with one worker.
+//   - speedup: T(1)/T(N), ideally 1.
+//   - scalability: N*T(1)/T(N), ideally N.
 func ScalingPlots() []string { return []string{"runtime", "speedup", "scalability"} }
 
 // Plot draws one of ScalingPlots in a format of PlotFormat, 1200 dots wide. With
-// Published the published figures for the same numbers of workers are in it.
+// Published it adds the published figures for the same numbers of workers.
 func (s Scaling) Plot(w io.Writer, format, name string) error {
 	rows := ScalingRows(s.Trials)
 	if len(rows) == 0 {
-		return errors.New("bench: nothing was measured that could be drawn")
+		return errors.New("bench: there are no measurements to draw")
 	}
 	var p *plot.Plot
 	var measure func(ms, std float64, row ScalingRow) (y, off float64)
@@ -48,7 +51,7 @@ func (s Scaling) Plot(w io.Writer, format, name string) error {
 	p.Title.Text += s.computeTitle()
 	curves := s.curves(rows, measure, ideal)
 	if len(curves) == 0 {
-		return errors.New("bench: nothing was measured that could be drawn")
+		return errors.New("bench: there are no measurements to draw")
 	}
 	for _, c := range curves {
 		if err := c.draw(p); err != nil {
@@ -69,9 +72,9 @@ func (s Scaling) computeTitle() string {
 	return ""
 }
 
-// frame chooses the axis of a plot whose curves are known.
+// frame chooses the axes of a plot that has its curves.
 func frame(p *plot.Plot, name string, workers []int) {
-	const most = 6 // times the least, beyond which small values are hard to see on an axis from 0
+	const most = 6 // ratio of the values above which small ones are hard to see on a linear axis
 	switch {
 	case name == "scalability":
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, workerTicks(workers)
@@ -88,22 +91,22 @@ func frame(p *plot.Plot, name string, workers []int) {
 // A curve is one line of a plot.
 type curve struct {
 	name   string // in the legend
-	system string // "": the ideal, dashed and without points
+	system string // "": the ideal curve, dashed and without points
 	points
 }
 
-// points are places on a plot, each with how far it may be off.
+// points are points of a plot with their error bars.
 type points struct {
 	plotter.XYs
 	plotter.YErrors
 }
 
 func (c *curve) add(workers int, y, std float64) {
-	if !(y > 0) || math.IsInf(y, 0) { // nothing was measured, or shorter than the clock can tell
+	if !(y > 0) || math.IsInf(y, 0) { // not measured, or shorter than the clock's resolution
 		return
 	}
 	c.XYs = append(c.XYs, plotter.XY{X: float64(workers), Y: y})
-	std = min(std, y/2) // below it the logarithm would end
+	std = min(std, y/2) // a logarithmic axis has no 0
 	c.YErrors = append(c.YErrors, struct{ Low, High float64 }{std, std})
 }
 
@@ -131,8 +134,8 @@ func (c *curve) draw(p *plot.Plot) error {
 	return nil
 }
 
-// curves are those of the systems that were measured, with Published those that
-// were published, and the ideal of the first.
+// curves returns the curves of the measured systems, with Published those of the
+// published ones, and the ideal for the first system.
 func (s Scaling) curves(rows []ScalingRow, measure func(ms, std float64, r ScalingRow) (y, off float64), ideal func(one float64, n int) float64) []curve {
 	var all []curve
 	best := curve{name: "ideal"}
@@ -166,7 +169,7 @@ func (s Scaling) curves(rows []ScalingRow, measure func(ms, std float64, r Scali
 	return slices.DeleteFunc(append(all, best), func(c curve) bool { return len(c.XYs) == 0 })
 }
 
-// workerTicks marks the numbers of workers that were measured.
+// workerTicks marks the measured numbers of workers.
 func workerTicks(workers []int) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
 	for _, n := range workers {

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// A Scaling is what a scaling run came to.
+// A Scaling is the result of a scaling run.
 type Scaling struct {
 	Command string  `json:"command"`
 	Date    string  `json:"date"`
 	Host    string  `json:"host"`    // name, processors
-	Compute string  `json:"compute"` // "real", or "emulate:" and how long a step's takes
-	Where   string  `json:"where"`   // where the workers are, and what their links carry
-	Batch   int     `json:"batch"`   // rows of one worker in one step
+	Compute string  `json:"compute"` // "real", or "emulate:" and the time per step
+	Where   string  `json:"where"`   // where the workers run, and the rate of their links
+	Batch   int     `json:"batch"`   // rows of one worker per step
 	Params  int     `json:"params"`  // of the model
 	Steps   int     `json:"steps"`
 	Trials  []Trial `json:"trials"`
@@ -27,7 +27,7 @@ type Scaling struct {
 	Published bool `json:"-"`
 }
 
-// systems are the names of the systems that were measured, in Systems' order.
+// systems returns the names of the measured systems, in the order of Systems.
 func (s Scaling) systems() []string {
 	var names []string
 	for _, name := range Systems() {
@@ -38,14 +38,14 @@ func (s Scaling) systems() []string {
 	return names
 }
 
-// Text writes the tables for a terminal, in aligned columns: times, what they
-// come to, where they go and what is sent; with Published also the published
+// Text writes the tables for a terminal, in aligned columns: times and their ratios,
+// where the time goes, and what is sent. With Published it adds the published
 // figures, in a table of their own.
 func (s Scaling) Text(w io.Writer) error {
 	return s.write(w, (*grid).text, func(b *strings.Builder, name, text string) { fmt.Fprintf(b, "%-9s %s\n", name+":", text) })
 }
 
-// Markdown writes the same in Markdown.
+// Markdown is Text in Markdown.
 func (s Scaling) Markdown(w io.Writer) error {
 	return s.write(w, (*grid).markdown, func(b *strings.Builder, name, text string) { fmt.Fprintf(b, "- %s: %s\n", name, text) })
 }
@@ -84,7 +84,7 @@ func (s Scaling) write(w io.Writer, table func(*grid, *strings.Builder), fact fu
 	return err
 }
 
-// ratios says what the last columns of a table of times are.
+// ratios explains the last columns of a table of times.
 const ratios = "growth T(N)/T(1) and speedup T(1)/T(N), ideally 1; scalability N*T(1)/T(N),\nideally N."
 
 func (s Scaling) computeText() string {
@@ -94,7 +94,7 @@ func (s Scaling) computeText() string {
 	return s.Compute + " (workers wait instead of computing, and exchange the same bytes)"
 }
 
-// timesOf is the table of times.
+// timesOf returns the table of times.
 func timesOf(rows []ScalingRow) *grid {
 	g := &grid{head: []string{"system", "workers", "seconds", "ms/step", "growth", "speedup", "scalability"}}
 	for _, r := range rows {
@@ -105,7 +105,7 @@ func timesOf(rows []ScalingRow) *grid {
 	return g
 }
 
-// publishedTable is the same of what was published.
+// publishedTable returns the table of published times.
 func publishedTable() *grid {
 	g := &grid{head: []string{"system", "workers", "seconds", "ms/step", "growth", "speedup", "scalability"}}
 	for _, system := range publishedSystems() {
@@ -118,7 +118,7 @@ func publishedTable() *grid {
 	return g
 }
 
-// splitsOf is the table of where the time goes.
+// splitsOf returns the table of where the time goes.
 func splitsOf(rows []ScalingRow) *grid {
 	g := &grid{head: []string{"system", "workers", "step", "compute", "exchange", "optimizer", "evaluation", "idle"}}
 	for _, r := range rows {
@@ -131,7 +131,7 @@ func splitsOf(rows []ScalingRow) *grid {
 	return g
 }
 
-// trafficOf is the table of what is sent.
+// trafficOf returns the table of what is sent.
 func trafficOf(rows []ScalingRow) *grid {
 	g := &grid{head: []string{"system", "workers", "KiB/step", "KiB sent", "KiB on wire", "differ by", "CPU busy", ""}}
 	for _, r := range rows {
@@ -152,7 +152,7 @@ func (s Scaling) shares() bool {
 	})
 }
 
-// transports says what carried the messages of each pair of ranks.
+// transports returns lines about what carried the messages of each pair of ranks.
 func (s Scaling) transports() []string {
 	var out []string
 	for _, t := range s.Trials {
@@ -178,14 +178,13 @@ func (s Scaling) transports() []string {
 	return out
 }
 
-// WriteJSON writes the run with its trials, the rows that they come to and the
-// published ones.
+// WriteJSON writes the run with its trials, their rows and the published ones.
 func (s Scaling) WriteJSON(w io.Writer) error {
 	rows := ScalingRows(s.Trials)
 	out := make([]any, len(rows))
 	for i, r := range rows {
 		out[i] = r
-		if math.IsNaN(r.Growth) { // JSON has no such number
+		if math.IsNaN(r.Growth) { // JSON has no NaN
 			r.Growth, r.Scalability = 0, 0
 			out[i] = r
 		}
@@ -224,7 +223,7 @@ func rowOf(rows []ScalingRow, system string, workers int) (ScalingRow, bool) {
 	return rows[i], true
 }
 
-// workersOf are the numbers of workers in rows, each once, in order.
+// workersOf returns the numbers of workers in rows, sorted and without duplicates.
 func workersOf(rows []ScalingRow) []int {
 	var all []int
 	for _, r := range rows {
@@ -234,7 +233,7 @@ func workersOf(rows []ScalingRow) []int {
 	return slices.Compact(all)
 }
 
-// cell is a formatted number, or nothing where there is none.
+// cell returns a formatted number, or "" if there is none.
 func cell(ok bool, format string, x float64) string {
 	if !ok {
 		return ""

@@ -23,7 +23,7 @@ func ParseSize(text string) (int, error) {
 	return int(bytes << shift), nil
 }
 
-// FormatSize is the shortest text that ParseSize reads as bytes.
+// FormatSize returns the shortest text that ParseSize reads as bytes.
 func FormatSize(bytes int) string {
 	units := ""
 	for _, u := range []string{"K", "M", "G"} {
@@ -35,15 +35,15 @@ func FormatSize(bytes int) string {
 	return strconv.Itoa(bytes) + units
 }
 
-// Sweep is begin, begin*factor and so on, as far as end.
+// Sweep returns begin, begin*factor and so on, up to end.
 func Sweep(begin, end, factor int) ([]int, error) {
 	switch {
 	case begin < 1:
-		return nil, fmt.Errorf("a sweep begins with 1 byte at least, not %d", begin)
+		return nil, fmt.Errorf("a sweep starts at 1 byte or more, not at %d", begin)
 	case end < begin:
 		return nil, fmt.Errorf("a sweep from %s cannot end at %s", FormatSize(begin), FormatSize(end))
 	case factor < 2 && begin != end:
-		return nil, fmt.Errorf("a sweep grows by a factor of 2 at least, not %d", factor)
+		return nil, fmt.Errorf("a sweep grows by a factor of at least 2, not %d", factor)
 	}
 	sizes := []int{begin}
 	for last := begin; factor >= 2 && last <= end/factor; {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Median is the middle value, or the mean of the two in the middle; NaN of
-// none.
+// Median returns the middle value, or the mean of the two in the middle. It is NaN for
+// no values.
 func Median(values []float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	n := len(s)
@@ -27,8 +27,8 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Quantile is the smallest value that at least the fraction q of the values do
-// not exceed (the nearest-rank definition); NaN of none.
+// Quantile returns the smallest value that at least the fraction q of the values do
+// not exceed (the nearest-rank definition). It is NaN for no values.
 func Quantile(values []float64, q float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	if len(s) == 0 {

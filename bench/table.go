@@ -8,21 +8,19 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Table writes rows as nccl-tests does: what is no row begins with #, and a
-// row has nccl-tests' 13 columns, followed by two more: the p99 and the
-// iterations of the timing that stands for the row (see Row.Main).
+// A Table writes rows as nccl-tests does. Lines that are not rows start with #. A row
+// has nccl-tests' 13 columns and two more: the p99 and the iterations of Row.Main.
 //
-// The zero value is an empty table. Header comes first, Footer last.
+// The zero value is an empty table. Call Header first and Footer last.
 type Table struct {
-	timing int // timings that were written
+	timing int // timings written so far
 	busbw  float64
 	wrong  int64
-	looked bool   // somebody compared results
+	looked bool   // results were checked
 	plans  []byte // a line for each row that has a plan
 }
 
-// Header writes what goes before the rows: the settings and one line for each
-// rank, then the names of the columns.
+// Header writes the settings, one line for each rank, and the names of the columns.
 func (t *Table) Header(w io.Writer, s Spec, transport string, ranks []string) error {
 	begin, end := 0, 0
 	if n := len(s.Sizes); n > 0 {
@@ -93,8 +91,8 @@ func (t *Table) Row(w io.Writer, r Row) error {
 	return err
 }
 
-// Footer writes the sums: the verdict on all results, and the mean of all
-// busbw numbers in the table.
+// Footer writes the plans, the verdict on all results, and the mean of all busbw
+// figures in the table.
 func (t *Table) Footer(w io.Writer) error {
 	verdict := "OK"
 	switch {
@@ -111,7 +109,7 @@ func (t *Table) Footer(w io.Writer) error {
 	return err
 }
 
-// micros is a time in seven columns, with as many decimals as it deserves.
+// micros formats a time in seven columns, with fewer decimals for longer times.
 func micros(us float64) string {
 	switch {
 	case us >= 10_000:
@@ -122,8 +120,7 @@ func micros(us float64) string {
 	return fmt.Sprintf("%7.2f", us)
 }
 
-// typeNames are the types as nccl-tests calls them, where that is not what Go
-// does.
+// typeNames has nccl-tests' names of types, where they are not Go's.
 var typeNames = map[collective.DType]string{
 	collective.Float32: "float", collective.Float64: "double", collective.Float16: "half",
 }
@@ -135,8 +132,7 @@ func typeName(t collective.DType) string {
 	return t.String()
 }
 
-// ParseType reads the name of an element type, as nccl-tests or as Go spells
-// it.
+// ParseType reads the name of an element type, nccl-tests' or Go's.
 func ParseType(name string) (collective.DType, error) {
 	for t := collective.Float32; t <= collective.Uint8; t++ {
 		if name == t.String() || name == typeName(t) {
@@ -146,7 +142,7 @@ func ParseType(name string) (collective.DType, error) {
 	return 0, fmt.Errorf("type %q cannot be measured; there are float, double, half, bfloat16, int32, int64 and uint8", name)
 }
 
-// reductionName is a reduction as nccl-tests calls it.
+// reductionName returns nccl-tests' name of a reduction.
 func reductionName(o collective.Op) string {
 	if o == collective.Mean {
 		return "avg"
@@ -154,8 +150,7 @@ func reductionName(o collective.Op) string {
 	return o.String()
 }
 
-// ParseReduction reads the name of a reduction, as nccl-tests or as this
-// library spells it.
+// ParseReduction reads the name of a reduction, nccl-tests' or this library's.
 func ParseReduction(name string) (collective.Op, error) {
 	for o := collective.Sum; o <= collective.Prod; o++ {
 		if name == o.String() || name == reductionName(o) {

@@ -16,7 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// rows are made up: of each way to look, one.
+// rows are invented, one for each form of a row.
 func rows() []bench.Row {
 	return []bench.Row{
 		{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Root: -1, Ranks: 4, Size: 4, Count: 1,
@@ -47,7 +47,7 @@ func TestBandwidths(t *testing.T) {
 	require.Zero(t, all[2].Wrong())
 }
 
-// The table of nccl-tests, to the blank.
+// The table equals that of nccl-tests, to the blank.
 func TestTable(t *testing.T) {
 	var table bench.Table
 	var out bytes.Buffer
@@ -61,7 +61,7 @@ func TestTable(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), out.String())
 
-	// What readers of nccl-tests' output rely on.
+	// Readers of nccl-tests' output rely on these.
 	row := regexp.MustCompile(`^ +(\d+) +(\d+) +(\w+) +(\w+) +(-?\d+)( +[\d.]+ +[\d.]+ +[\d.]+ +\S+){1,2} `)
 	for line := range strings.Lines(out.String()) {
 		if line[0] != '#' {

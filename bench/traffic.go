@@ -9,13 +9,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// HeaderBytes is what stands before the payload of every message.
+// HeaderBytes is the size of the header of every message.
 const HeaderBytes = 64
 
-// Traffic counts what a rank sends: it is told of the calls that a group makes
-// and knows from their schedules which messages they take, each with its
-// header. Below that it knows nothing: no encryption, packets or heartbeats. It
-// may be used from any goroutine; the zero value is ready to use.
+// Traffic counts what a rank sends. It observes the calls of a group and derives their
+// messages, with headers, from their schedules. It does not know about encryption,
+// packets or heartbeats. It is safe for concurrent use, and the zero value is ready.
 type Traffic struct {
 	mu    sync.Mutex
 	calls map[collective.Call]int64
@@ -43,10 +42,9 @@ func (t *Traffic) Reset() {
 	t.calls = nil
 }
 
-// Sent is the bytes that this rank has sent in the calls so far, all of which
-// were those of a group of v. known is false if there were calls whose messages
-// are not known here: of the operations, AllReduce, AllGather, Broadcast and
-// Barrier are.
+// Sent returns the bytes that this rank has sent in the calls so far, all of which must
+// be those of a group of v. known is false if there were calls whose messages it cannot
+// derive. It can for AllReduce, AllGather, Broadcast and Barrier.
 func (t *Traffic) Sent(v collective.View) (sent int64, known bool) {
 	t.mu.Lock()
 	calls := maps.Clone(t.calls)
@@ -60,7 +58,7 @@ func (t *Traffic) Sent(v collective.View) (sent int64, known bool) {
 	return sent, known
 }
 
-// sentBy is the bytes that one rank sends in a call.
+// sentBy returns the bytes that one rank sends in a call.
 func sentBy(c collective.Call, v collective.View) (sent int64, known bool) {
 	rank, size, width := v.Self, v.Size(), c.DType.Size()
 	m := &messages{}
@@ -82,7 +80,7 @@ func sentBy(c collective.Call, v collective.View) (sent int64, known bool) {
 			m.told(size, int(c.Count)*width)
 			break
 		}
-		m.cut(int(c.Count)*width, plan.Segment*width, size-1) // once to everybody, or size-1 pieces to the next
+		m.cut(int(c.Count)*width, plan.Segment*width, size-1) // once to all others, or size-1 pieces to the next rank
 	case collective.KindBroadcast:
 		m.broadcast(c, rank, size)
 	default:
@@ -91,18 +89,18 @@ func sentBy(c collective.Call, v collective.View) (sent int64, known bool) {
 	return m.bytes, true
 }
 
-// messages adds up what messages take.
+// messages adds up the bytes of messages.
 type messages struct{ bytes int64 }
 
 func (m *messages) add(payload, times int) { m.bytes += int64(times) * int64(payload+HeaderBytes) }
 
-// cut adds n bytes that travel, so many times, in messages of at most per.
+// cut adds n bytes in messages of at most per bytes, sent the given number of times.
 func (m *messages) cut(n, per, times int) {
 	m.bytes += int64(times) * int64(n+HeaderBytes*max(1, (n+per-1)/per))
 }
 
-// collected adds what goes up a tree from a rank, each bytes for every rank below
-// it, and the result that goes down, after a word with the next rank.
+// collected adds the empty message to the next rank, what a rank sends up the tree
+// (each bytes for itself and every rank below it), and the result that it sends down.
 func (m *messages) collected(rank, size, each, result int) {
 	m.add(0, 1)
 	if rank != 0 {
@@ -111,7 +109,7 @@ func (m *messages) collected(rank, size, each, result int) {
 	m.add(result, schedule.Children(rank, size))
 }
 
-// told adds what a rank tells on, each bytes of every rank.
+// told adds what a rank forwards in Bruck's algorithm, each bytes of every rank.
 func (m *messages) told(size, each int) {
 	for i := range schedule.Rounds(size) {
 		m.add(each*schedule.Told(size, i), 1)
@@ -143,7 +141,7 @@ func (m *messages) allReduce(c collective.Call, rank, size int, near bool) {
 		for i := range schedule.RingSteps(size) {
 			chunk(schedule.RingStep(rank, size, i).Send, 1)
 		}
-	default: // direct: each owner's chunk to it, and the own one to all
+	default: // direct: a chunk to each owner, and our own chunk to all
 		for r := range size {
 			if r != rank {
 				chunk(r, 1)
@@ -167,8 +165,8 @@ func (m *messages) broadcast(c collective.Call, rank, size int) {
 	}
 }
 
-// near reports whether all members are on one host, as package collective sees
-// it: where hosts are not known, one launcher's workers are.
+// near reports whether all members are on one host, by package collective's rule: if
+// hosts are unknown, the workers of one launcher are.
 func near(v collective.View) bool {
 	for _, m := range v.Members {
 		first := v.Members[0]

@@ -15,8 +15,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A scale is a Transport that weighs what is sent. Sending never waits for the
-// receiver, as it does not on a network with large buffers.
+// A scale is a Transport that counts the bytes sent. As on a network with large
+// buffers, sending never waits for the receiver.
 type scale struct {
 	collective.Transport
 	bytes atomic.Int64
@@ -61,8 +61,8 @@ func (s *scale) Flush(context.Context) error {
 	return nil
 }
 
-// weigh has n ranks make calls, and returns what each sent by the count under
-// test and by the scale.
+// weigh makes n ranks make calls, and returns what each sent, by the count under test
+// and by the scale.
 func weigh(t require.TestingT, n int, far bool, calls func(ctx context.Context, g *collective.Group) error) (counted, weighed []int64) {
 	views, transports := collective.Local(n)
 	errs := make(chan error, n)
@@ -97,9 +97,9 @@ func weigh(t require.TestingT, n int, far bool, calls func(ctx context.Context, 
 	return counted, weighed
 }
 
-// What is counted from the calls alone is what the transport is given, to the
-// byte: for every operation that training uses, any size and any piece of an
-// arena, on one host and on several.
+// The bytes derived from the calls are exactly those that the transport gets: for every
+// operation that training uses, any size and any piece of an arena, on one host and on
+// several.
 func TestTrafficIsWhatIsSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "ranks")
@@ -134,8 +134,7 @@ func TestTrafficIsWhatIsSent(t *testing.T) {
 	})
 }
 
-// A call whose messages are not known here is not passed over in silence, and
-// one that failed is not counted.
+// A call whose messages cannot be derived is reported, and a failed one does not count.
 func TestTrafficKnowsItsLimits(t *testing.T) {
 	views, _ := collective.Local(2)
 	var traffic bench.Traffic

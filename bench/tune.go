@@ -12,34 +12,34 @@ import (
 
 // How Tune measures.
 const (
-	tuneRounds = 5                     // in which every way has a turn
-	tuneTurn   = 10 * time.Millisecond // that a turn takes, if one call takes less
-	tuneMost   = 50                    // calls in a turn
-	tuneWhole  = 1 << 20               // bytes beyond which nobody is sent the whole vectors of all
+	tuneRounds = 5                     // rounds, in which every way has one turn
+	tuneTurn   = 10 * time.Millisecond // length of a turn, unless one call takes longer
+	tuneMost   = 50                    // maximum of calls in a turn
+	tuneWhole  = 1 << 20               // bytes above which no rank receives the whole vectors of all
 )
 
-// tuneSegments are the bytes of a message that are tried.
+// tuneSegments are the sizes of messages to try.
 var tuneSegments = []int{64 << 10, 256 << 10}
 
-// A Way is one way to reduce vectors of a size, and what it took.
+// A Way is one way to reduce vectors of one size, with its time.
 type Way struct {
 	Method    schedule.Method
-	Segment   int     // bytes of a message at most
-	Measured  float64 // microseconds: the median of the slowest rank
-	Predicted float64 // microseconds, by the model of costs
+	Segment   int     // maximum bytes of a message
+	Measured  float64 // microseconds, median of the slowest rank
+	Predicted float64 // microseconds, by the cost model
 }
 
-// A Tuned is what was measured of one size, the fastest way first.
+// A Tuned has the measurements of one size, the fastest way first.
 type Tuned struct {
 	Bytes int
 	Ways  []Way
 }
 
-// Tune measures AllReduce of float32 over sizes in bytes, by all methods that
-// the group may use, which take turns: what disturbs one disturbs the others.
-// All ranks call it with the same sizes, get the same, and use the group for
-// nothing else meanwhile; afterwards the group has no table. each is told of
-// every size; may be nil. Errors are the group's.
+// Tune measures AllReduce of float32 over sizes in bytes, with all methods that the
+// group may use. The methods take turns, so that a disturbance affects all of them.
+// All ranks must call it with the same sizes, and must not use the group otherwise until
+// it returns. They get the same result. Afterwards the group has no table. each gets
+// every size; it may be nil. Errors are the group's.
 func Tune(ctx context.Context, g *collective.Group, sizes []int, each func(Tuned)) ([]Tuned, error) {
 	var all []Tuned
 	for _, size := range sizes {
@@ -59,7 +59,7 @@ func Tune(ctx context.Context, g *collective.Group, sizes []int, each func(Tuned
 	return all, nil
 }
 
-// TableOf is the fastest ways as a table for groups of so many ranks.
+// TableOf returns the fastest ways as a table for groups of the given number of ranks.
 func TableOf(ranks int, all []Tuned) *schedule.Table {
 	t := &schedule.Table{Ranks: ranks}
 	for _, tuned := range all {
@@ -74,13 +74,13 @@ func TableOf(ranks int, all []Tuned) *schedule.Table {
 
 func micro(us float64) time.Duration { return max(1, time.Duration(us*1e3)) }
 
-// tuning is the measuring of one size.
+// tuning measures one size.
 type tuning struct {
 	group  *collective.Group
 	vector []float32
 }
 
-// measure lets all ways take turns, as often on every rank.
+// measure gives all ways their turns, the same number on every rank.
 func (t *tuning) measure(ctx context.Context) (Tuned, error) {
 	ways := t.ways()
 	times := make([][]float64, len(ways))
@@ -94,7 +94,7 @@ func (t *tuning) measure(ctx context.Context) (Tuned, error) {
 			if err != nil {
 				return Tuned{}, err
 			}
-			if round == 0 { // to warm up, and to know how many calls fill a turn
+			if round == 0 { // warms up, and finds out how many calls fill a turn
 				calls[i] = int(min(tuneMost, float64(tuneTurn.Microseconds())/max(took[0], 1)))
 				continue
 			}
@@ -119,7 +119,7 @@ func (t *tuning) measure(ctx context.Context) (Tuned, error) {
 	return Tuned{Bytes: 4 * len(t.vector), Ways: ways}, nil
 }
 
-// ways are those to be tried.
+// ways returns the ways to try.
 func (t *tuning) ways() []Way {
 	var all []Way
 	bytes := 4 * len(t.vector)
@@ -127,7 +127,7 @@ func (t *tuning) ways() []Way {
 	for _, m := range s.Candidates() {
 		segments := tuneSegments
 		switch m {
-		case schedule.OneShot, schedule.Bruck, schedule.Collected: // somebody is sent the whole vectors of all
+		case schedule.OneShot, schedule.Bruck, schedule.Collected: // some rank receives the whole vectors of all
 			if bytes > tuneWhole {
 				continue
 			}
@@ -136,7 +136,7 @@ func (t *tuning) ways() []Way {
 			segments = segments[:1]
 		}
 		for i, segment := range segments {
-			if i > 0 && bytes <= segments[i-1] { // there is one message
+			if i > 0 && bytes <= segments[i-1] { // there is only one message
 				break
 			}
 			all = append(all, Way{Method: m, Segment: segment})
@@ -145,8 +145,8 @@ func (t *tuning) ways() []Way {
 	return all
 }
 
-// turn makes calls, after each other and all ranks at once, and returns what
-// each took the slowest rank, in microseconds.
+// turn makes calls one after another, and returns the time of each on the slowest rank,
+// in microseconds.
 func (t *tuning) turn(ctx context.Context, calls int) ([]float64, error) {
 	mine := make([]float64, calls)
 	for i := range mine {

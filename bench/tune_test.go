@@ -14,8 +14,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// All ranks measure the same ways, and find the same, which is what each size
-// then goes by.
+// All ranks measure the same ways and get the same table, and each size then uses its
+// entry.
 func TestTune(t *testing.T) {
 	for _, order := range []collective.Order{collective.RingOrder, collective.AnyOrder} {
 		views, transports := collective.Local(3)
@@ -51,9 +51,9 @@ func TestTune(t *testing.T) {
 				require.True(t, order == collective.AnyOrder || w.Method.RingOrdered(), "%v", w.Method)
 			}
 			require.Equal(t, order == collective.AnyOrder, methods[schedule.Tree] > 0)
-			for _, whole := range []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected} { // once, whatever the segment
+			for _, whole := range []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected} { // only one segment
 				want := 1
-				if tuned.Bytes > 1<<20 { // size times as much in a rank's memory, and never the fastest
+				if tuned.Bytes > 1<<20 { // size times as much memory in a rank, and never the fastest
 					want = 0
 				}
 				require.Equal(t, want, methods[whole], "%v of %d bytes", whole, tuned.Bytes)

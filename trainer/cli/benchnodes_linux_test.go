@@ -166,7 +166,7 @@ func TestBenchDifferentCommands(t *testing.T) {
 	require.Equal(t, 2, first.ProcessState.ExitCode(), &said[0])
 	require.Equal(t, 2, second.ProcessState.ExitCode(), &said[1])
 	for i := range said {
-		require.Contains(t, said[i].String(), "iterations differ; give the same command on every machine")
+		require.Contains(t, said[i].String(), "differs from rank 0 in iterations: give the same command on every machine")
 	}
 }
 

@@ -24,10 +24,10 @@ type recorder struct {
 	buckets  []int // of gradients, as they leave
 
 	recordings map[plan]func() error
-	placed     int   // rows of steps before this one are in place
-	flying     []leg // launches whose losses were not read
-	settled    time.Time
-	usual      pace // of launches, as the host sees them
+	placed     int       // rows of steps before this one are in place
+	pending    []launch  // launches whose losses were not read
+	collected  time.Time // when the last losses were read
+	patience   patience  // with launches
 }
 
 // A plan is what steps have in common that one recording can repeat.
@@ -37,8 +37,8 @@ type plan struct {
 	form      optim.Form
 }
 
-// A leg is one launch.
-type leg struct {
+// A launch is some steps that are queued at once.
+type launch struct {
 	plan
 	first int // step
 }
@@ -49,7 +49,7 @@ func newRecorder(l *loop) (*recorder, error) {
 	}
 	r := &recorder{
 		loop: l, strategy: l.Strategy.(Recordable), rows: l.Train[0].(Resident), pacer: l.Backend.(nn.Pacer),
-		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step, settled: l.begin,
+		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step, collected: l.begin,
 	}
 	r.buckets = []int{r.params.Grads.Len()}
 	if r.sums() && !r.Recording.Apart {
@@ -67,8 +67,8 @@ func newRecorder(l *loop) (*recorder, error) {
 // advance is part of stepper: it queues one launch, and leaves at most ahead
 // launches unfinished.
 func (r *recorder) advance(ctx context.Context, first, limit int) (begun int, stopped bool, err error) {
-	l := r.leg(first, limit)
-	if err := r.launch(ctx, l); err != nil {
+	l := r.next(first, limit)
+	if err := r.queue(ctx, l); err != nil {
 		return first, false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)
 	}
 	begun = first + l.steps
@@ -76,15 +76,15 @@ func (r *recorder) advance(ctx context.Context, first, limit int) (begun int, st
 	if begun == limit {
 		room = 0
 	}
-	if stopped, err = r.settle(ctx, room); stopped && err == nil {
-		_, err = r.settle(ctx, 0)
+	if stopped, err = r.collect(ctx, room); stopped && err == nil {
+		_, err = r.collect(ctx, 0)
 	}
 	return begun, stopped, err
 }
 
-// leg is the next launch: steps that one recording can hold, up to limit.
-func (r *recorder) leg(step, limit int) leg {
-	l := leg{r.planOf(step), step}
+// next is the next launch: steps that one recording can hold, up to limit.
+func (r *recorder) next(step, limit int) launch {
+	l := launch{r.planOf(step), step}
 	for l.form != (optim.Form{}) && l.steps < r.each && step+l.steps < limit && r.planOf(step+l.steps) == r.planOf(step) {
 		l.steps++
 	}
@@ -104,11 +104,11 @@ func (r *recorder) planOf(step int) plan {
 	return p
 }
 
-// launch queues a leg. Of a plan that is new it is recorded; the ranks then have
-// nothing on the way, since sums may be queued by themselves and in a recording, but
-// not while another recording with it is under way.
-func (r *recorder) launch(ctx context.Context, l leg) error {
-	defer func() { r.flying = append(r.flying, l) }()
+// queue queues a launch. A plan that is new is recorded first. Nothing is pending
+// on any rank then: sums may not be queued by themselves while a recording that
+// holds sums runs.
+func (r *recorder) queue(ctx context.Context, l launch) error {
+	defer func() { r.pending = append(r.pending, l) }()
 	if replay := r.recordings[l.plan]; replay != nil {
 		return replay()
 	}
@@ -122,9 +122,9 @@ func (r *recorder) launch(ctx context.Context, l leg) error {
 	return err
 }
 
-// record makes the steps of a leg and returns what repeats them; nil if nothing
+// record makes the steps of a launch and returns what repeats them; nil if nothing
 // does, because the update has no Form.
-func (r *recorder) record(l leg) (func() error, error) {
+func (r *recorder) record(l launch) (func() error, error) {
 	key := fmt.Sprintf("%d steps of %d rows of %d, update %v", l.steps, l.mine, l.all, l.form)
 	switch {
 	case l.form == optim.Form{}:
@@ -143,7 +143,7 @@ func (r *recorder) record(l leg) (func() error, error) {
 }
 
 // apart records a step as two, and makes as many as l has.
-func (r *recorder) apart(l leg, key string) (func() error, error) {
+func (r *recorder) apart(l launch, key string) (func() error, error) {
 	var loss nn.Buffer
 	before, err := r.pacer.Record(key+", to the gradients", func() (err error) { loss, err = r.learn(l.plan, nil); return err })
 	if err != nil {
@@ -234,12 +234,12 @@ func (r *recorder) update(p plan, index int, loss nn.Buffer) {
 	r.pace.Tick(loss, p.mine)
 }
 
-// settle waits for launches until only so many are on the way, and reports
-// whether a rank wished to stop.
-func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err error) {
-	for len(r.flying) > room {
-		l := r.flying[0]
-		r.flying = r.flying[1:]
+// collect waits for launches until only so many are pending, and reports whether a
+// rank asked to stop.
+func (r *recorder) collect(ctx context.Context, room int) (stopped bool, err error) {
+	for len(r.pending) > room {
+		l := r.pending[0]
+		r.pending = r.pending[1:]
 		losses := make([]float32, l.steps)
 		if err := r.await(ctx, l, losses); err != nil {
 			return false, fmt.Errorf("trainer: steps %d to %d on rank %d: %w", l.first+1, l.first+l.steps, r.place.Rank(), err)
@@ -256,8 +256,8 @@ func (r *recorder) settle(ctx context.Context, room int) (stopped bool, err erro
 // await waits for the losses of a launch, with the patience of an exchange for each
 // step: the device waits inside the launch for ranks that do not come to its sums,
 // and of those that are alive nobody else says so.
-func (r *recorder) await(ctx context.Context, l leg, losses []float32) error {
-	limit := time.Duration(l.steps) * r.usual.patience(time.Now(), r.due(l.first))
+func (r *recorder) await(ctx context.Context, l launch, losses []float32) error {
+	limit := time.Duration(l.steps) * r.patience.limit(time.Now(), r.due(l.first))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf(
 		"the device has not done them in %v: it is stuck, or waits for the sum with a rank that is; look at the devices of all ranks (nvidia-smi)", limit))
 	defer cancel()
@@ -265,17 +265,17 @@ func (r *recorder) await(ctx context.Context, l leg, losses []float32) error {
 }
 
 // report tells all ranks and the observer what came of a launch.
-func (r *recorder) report(ctx context.Context, l leg, losses []float32) (stopped bool, err error) {
+func (r *recorder) report(ctx context.Context, l launch, losses []float32) (stopped bool, err error) {
 	now := time.Now()
-	compute := now.Sub(r.settled) / time.Duration(l.steps)
-	r.settled = now
+	compute := now.Sub(r.collected) / time.Duration(l.steps)
+	r.collected = now
 	steps := make([]Step, l.steps)
 	wish := r.wishesToStop()
 	for k := range steps {
 		index := l.first + k
 		steps[k] = Step{Index: index, Weight: l.mine, Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum, Buckets: len(r.buckets)}
 	}
-	reports, err := r.strategy.Settle(ctx, r.params, steps)
+	reports, err := r.strategy.Confirm(ctx, r.params, steps)
 	if err != nil {
 		return false, err
 	}

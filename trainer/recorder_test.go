@@ -25,9 +25,9 @@ func (stuck) Losses(ctx context.Context, _ int, _ []float32) error {
 func TestStuckLaunch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		views, _ := collective.Local(1)
-		r := &recorder{loop: &loop{place: Place{View: views[0]}}, pace: stuck{}, flying: []leg{{plan{steps: 3}, 5}}}
+		r := &recorder{loop: &loop{place: Place{View: views[0]}}, pace: stuck{}, pending: []launch{{plan{steps: 3}, 5}}}
 		begin := time.Now()
-		_, err := r.settle(t.Context(), 0)
+		_, err := r.collect(t.Context(), 0)
 		require.ErrorContains(t, err, "steps 6 to 8 on rank 0: the device has not done them in 30m0s")
 		require.Equal(t, 3*mostPatience, time.Since(begin))
 	})

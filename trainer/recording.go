@@ -71,9 +71,9 @@ type Recordable interface {
 	// kernels of f with the hyper-parameters in hyper, and zeroes the gradients. Of a
 	// step without a Form it makes the update that the optimizer makes.
 	Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer, scale float32)
-	// Settle counts steps whose updates were made, tells all ranks what came of them
+	// Confirm counts steps whose updates were made, tells all ranks what came of them
 	// here, and returns what did on all. All ranks settle the same steps.
-	Settle(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error)
+	Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error)
 }
 
 // checkRecording says why the steps of c cannot be recorded.

@@ -15,7 +15,7 @@ import (
 // Start implements Strategy: it compares the settings of all ranks, and rank 0
 // broadcasts where to begin, the values and the optimizer's state.
 func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
-	a.group, a.pace = s.Group, pace{}
+	a.group, a.patience = s.Group, patience{}
 	a.mine, a.words = make([]int64, wordLen), make([]int64, wordLen*s.Group.Size())
 	if err := compareSettings(ctx, a.group, slices.Concat(s.Settings, a.settings())); err != nil {
 		return Place{}, err
@@ -34,7 +34,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 	if err := a.backend.Sync(ctx); err != nil {
 		return Place{}, err
 	}
-	if _, err := a.exchange(ctx, s.Params, word{step: int64(from.Step), hash: all}); err != nil {
+	if _, err := a.agree(ctx, s.Params, word{step: int64(from.Step), hash: all}); err != nil {
 		return Place{}, err
 	}
 	return Place{View: a.group.View(), Step: from.Step}, nil

@@ -45,8 +45,9 @@ func (e *DivergedError) Error() string {
 		e.What, strings.Join(e.Names, ", "))
 }
 
-// agree is what the words of all ranks come to, or which ranks differ.
-func agree(words []word, v collective.View, p *nn.Params) (Report, error) {
+// outcome is the report of a step from the words of all ranks, or an error that
+// names the ranks that differ.
+func outcome(words []word, v collective.View, p *nn.Params) (Report, error) {
 	var r Report
 	loss := 0.0
 	for _, w := range words {

@@ -12,26 +12,26 @@ const minPatience = 30 * time.Second
 // mostPatience is the same while nothing is known about how long it may take.
 const mostPatience = 20 * minPatience
 
-// paceLen is the number of steps whose median counts.
-const paceLen = 32
+// patienceLen is the number of steps whose median counts.
+const patienceLen = 32
 
-// A pace knows how long steps take, from one exchange to the next, evaluation
-// and all.
-type pace struct {
+// A patience knows how long steps take, from one exchange to the next, evaluations
+// included, and how long to wait for one.
+type patience struct {
 	last  time.Time
-	steps []time.Duration // the last paceLen of them, in a ring
+	steps []time.Duration // the last patienceLen of them, in a ring
 	next  int
 }
 
-// patience notes that a step's exchange begins now and returns how long it may
-// take: 20 times the median step. A rank that is late for a reason gets more.
-func (p *pace) patience(now time.Time, late bool) time.Duration {
+// limit notes that a step's exchange begins now and returns how long it may take:
+// 20 times the median step. A rank that is late for a reason gets more.
+func (p *patience) limit(now time.Time, late bool) time.Duration {
 	if !p.last.IsZero() {
-		if len(p.steps) < paceLen {
+		if len(p.steps) < patienceLen {
 			p.steps = append(p.steps, 0)
 		}
 		p.steps[p.next] = now.Sub(p.last)
-		p.next = (p.next + 1) % paceLen
+		p.next = (p.next + 1) % patienceLen
 	}
 	p.last = now
 	least := minPatience

@@ -41,11 +41,11 @@ func (a *AllReduce) Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer,
 	a.backend.Zero(p.Grads)
 }
 
-// Settle implements Recordable: one all-gather of the words of all steps. They
+// Confirm implements Recordable: one all-gather of the words of all steps. They
 // have no hash of the values, which are those of a later step by now.
-func (a *AllReduce) Settle(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error) {
+func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error) {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, a.pace.patience(begin, steps[0].Late), collective.ErrLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.patience.limit(begin, steps[0].Late), collective.ErrLate)
 	defer cancel()
 	n, size := len(steps), a.group.Size()
 	a.group.Mark(uint64(steps[0].Index))
@@ -65,7 +65,7 @@ func (a *AllReduce) Settle(ctx context.Context, p *nn.Params, steps []Step) ([]R
 		for r := range words {
 			words[r] = getWord(all[(r*n+k)*wordLen:])
 		}
-		report, err := agree(words, a.group.View(), p)
+		report, err := outcome(words, a.group.View(), p)
 		if err != nil {
 			return nil, err
 		}

@@ -104,11 +104,11 @@ func TestConfigCommands(t *testing.T) {
 	}
 
 	for want, args := range map[string][]string{
-		"[evaluation]  how often to measure":         {"config", "explain"},
-		"--batch wins over both":                     {"config", "explain", "training.batch_size"},
-		"frequency   whole number, at least 0  10":   {"config", "explain", "evaluation"},
-		"learn_rate          number, list or sched":  {"config", "explain", "Adam.v1"},
-		"whole number  32        highest over last ": {"config", "explain", "slanted_triangular.v1"},
+		"[evaluation]  how often to measure":                       {"config", "explain"},
+		"--batch wins over both":                                   {"config", "explain", "training.batch_size"},
+		"frequency   whole number, at least 0  10":                 {"config", "explain", "evaluation"},
+		"learn_rate          number, list or sched":                {"config", "explain", "Adam.v1"},
+		"whole number  32        highest rate divided by the last": {"config", "explain", "slanted_triangular.v1"},
 	} {
 		code, stdout, stderr := result(args...)
 		require.Zero(t, code, stderr)

@@ -2,6 +2,7 @@ package trainer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -97,6 +98,35 @@ func TestRecordedBuckets(t *testing.T) {
 			}
 		}
 	}
+}
+
+// failing are sums of which one cannot be queued.
+type failing struct {
+	byHost
+	left int
+}
+
+var errQueue = errors.New("the queue is full")
+
+func (s *failing) Sum(grads nn.Buffer) error {
+	if s.left--; s.left < 0 {
+		return errQueue
+	}
+	return s.byHost.Sum(grads)
+}
+
+// A sum that cannot be queued ends the training of its rank, with the step.
+func TestRecordedSumFails(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 5, bucket: 1, optimizer: optim.DefaultAdam(), change: func(rank int, c *trainer.Config) {
+		if rank == 1 {
+			c.Recording.Sums = &failing{byHost{groupOf(c)}, 6 + 3} // in the second step
+		}
+	}}
+	out := j.recorded(1, false).run(t)
+	require.ErrorIs(t, out[1].err, errQueue)
+	var who *collective.RankError
+	require.ErrorAs(t, out[0].err, &who)
+	require.Equal(t, 1, who.Rank)
 }
 
 // Ranks whose buckets differ would add up what does not belong together.

@@ -19,6 +19,9 @@ func TestQueuedAside(t *testing.T) {
 	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Sum, Count: 2}
 	wentOn := make(chan struct{}) // rank 0 has, without rank 1
 	run(t, all, func(ctx context.Context, r *rank) {
+		first, err := put(r.workplace, []int64{0, 0})
+		assert.NoError(t, err)
+		assert.NoError(t, r.AllReduce(ctx, first, collective.Sum)) // the ranks connect
 		v, err := put(r.workplace, []int64{1, 2})
 		assert.NoError(t, err)
 		other, err := put(r.workplace, []int64{3})

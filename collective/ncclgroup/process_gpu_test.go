@@ -20,13 +20,14 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
 // With this variable set the test binary is a worker: one that "calls" the Group,
-// one that launches "graphs" in which a call was captured, one that has "held" its
-// graph when it asks the Group what has happened, or one that makes the calls of the
-// "table".
+// one that launches "graphs" in which a call was captured, on its stream or "aside" on
+// another, one that has "held" its graph when it asks the Group what has happened, or
+// one that makes the calls of the "table".
 const envWorker = "NCCLGROUP_TEST_WORKER"
 
 // worker reduces without end and regroups when something breaks. It says what
@@ -191,7 +192,15 @@ func (w *laborer) fractions(ctx context.Context, g *collective.Group) error {
 func (w *laborer) launch(ctx context.Context, g *collective.Group, v collective.Vector) error {
 	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Max, Count: uint64(v.Len())}
 	err := w.device.Do(ctx, func() error {
-		graph, err := w.stream.Capture(func() error { return w.engine.Queue(ctx, call, v, v) })
+		queue := func() error { return w.engine.Queue(ctx, call, v, v) }
+		if os.Getenv(envWorker) == "aside" {
+			aside, err := w.aside(w.engine.Queued(ctx, call, v, v))
+			if err != nil {
+				return err
+			}
+			queue = aside
+		}
+		graph, err := w.stream.Capture(queue)
 		if err != nil {
 			return err
 		}
@@ -216,6 +225,33 @@ func (w *laborer) launch(ctx context.Context, g *collective.Group, v collective.
 		return err
 	}
 	return g.Barrier(ctx)
+}
+
+// aside returns what queues a call on a branch beside the stream. The branch stays
+// until the process ends.
+func (w *laborer) aside(call func(cuda.Stream) error) (func() error, error) {
+	side, err := w.device.NewUrgentStream()
+	if err != nil {
+		return nil, err
+	}
+	event, err := w.device.NewEvent(false)
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		for _, step := range []func() error{
+			func() error { return event.Record(w.stream) },
+			func() error { return side.Wait(event) },
+			func() error { return call(side) },
+			func() error { return event.Record(side) },
+			func() error { return w.stream.Wait(event) },
+		} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
 }
 
 // A process is a worker, seen from outside.
@@ -321,7 +357,7 @@ func TestProcesses(t *testing.T) {
 // that names it, and go on with a communicator of their own, with a new id.
 func TestKilledRank(t *testing.T) {
 	emulated(t)
-	for _, kind := range []string{"calls", "graphs", "held"} {
+	for _, kind := range []string{"calls", "graphs", "aside", "held"} {
 		for victim := range 3 {
 			t.Run(fmt.Sprintf("%s, rank %d", kind, victim), func(t *testing.T) {
 				ps := jobs(t, kind, 3, asHere)

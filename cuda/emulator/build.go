@@ -36,6 +36,15 @@ var libraries = []library{
 	{"RINGTRAIN_NVRTC_LIB", "libnvrtc.so.13", "-O1", []string{"nvrtc.cpp"}},
 	{"RINGTRAIN_CUBLASLT_LIB", "libcublasLt.so.13", "-O3", []string{"cublaslt.cpp", "say.cpp"}},
 	{"RINGTRAIN_NCCL_LIB", "libnccl.so.2", "-O1", []string{"nccl.cpp", "collectives.cpp", "segment.cpp", "say.cpp"}},
+	{"RINGTRAIN_CUDNN_LIB", "libcudnn.so.9", "-O2", []string{"cudnn.cpp", "cudnn9.cpp", "say.cpp"}},
+	{"", "libcudnn.so.8", "-O2", []string{"cudnn.cpp", "cudnn8.cpp", "say.cpp"}},
+	{"", "libcudnn_graph.so.9", "-O1", []string{"builtins.cpp"}},
+	{"", "libcudnn_ops.so.9", "-O1", []string{"builtins.cpp"}},
+	{"", "libcudnn_cnn.so.9", "-O1", []string{"builtins.cpp"}},
+	{"", "libcudnn_ops_infer.so.8", "-O1", []string{"builtins.cpp"}},
+	{"", "libcudnn_cnn_infer.so.8", "-O1", []string{"builtins.cpp"}},
+	{"", "libcudnn_ops_train.so.8", "-O1", []string{"builtins.cpp"}},
+	{"", "libcudnn_cnn_train.so.8", "-O1", []string{"builtins.cpp"}},
 	{"", "libnvrtc-builtins.so.13.0", "-O1", []string{"builtins.cpp"}},
 }
 

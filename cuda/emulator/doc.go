@@ -1,5 +1,5 @@
-// Package emulator makes stand-ins for the CUDA driver, NVRTC, cuBLASLt and NCCL
-// that run on the CPU, so that what trains on a GPU can be tested where there is
+// Package emulator makes stand-ins for the CUDA driver, NVRTC, cuBLASLt, cuDNN and
+// NCCL that run on the CPU, so that what trains on a GPU can be tested where there is
 // none. Its users load them like the real libraries, by the environment variables
 // that name those, see [Build].
 //
@@ -31,6 +31,11 @@
 // call differently get an asynchronous error, and never end either. Neither Abort
 // nor Destroy returns while a graph holds the communicator.
 //
+// cuDNN, 8 and 9: an algorithm that is not deterministic, or that transforms numbers,
+// is used where bits matter; workspaces that are too small, or that somebody reads;
+// what is used for the first time in a capture; descriptors that do not fit. It ends the
+// process where a library that it opens by name is missing, as cuDNN does.
+//
 // # What it cannot find
 //
 // Races between blocks that only another order would show, warps that diverge in
@@ -45,6 +50,11 @@
 //	                                one loads PTX, and not what NVRTC makes
 //	RINGTRAIN_EMULATOR_NCCL         version of NCCL that it passes for, 2.30.7 unless
 //	                                set; what came later is refused
+//	RINGTRAIN_EMULATOR_CUDNN        version of cuDNN that it says it is, unless set
+//	                                9.1.0, and 8.9.7 of libcudnn.so.8, which lies beside it
+//	RINGTRAIN_EMULATOR_CUDNN_REFUSES
+//	                                what cuDNN refuses: create, heuristic, run,
+//	                                capture (algorithm 1 in one), or driver, as too old
 //	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
 //	                                begins, 20 unless set
 //	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster

@@ -1,3 +1,3 @@
-// A stand-in for libnvrtc-builtins.so, which NVRTC opens by name. There is nothing
-// that g++ needs of it.
+// A stand-in for libraries that others open by name, as NVRTC does libnvrtc-builtins.so and
+// cuDNN all that it is made of. Nothing is called in them.
 extern "C" __attribute__((visibility("default"))) int rt_builtins() { return 0; }

@@ -5,7 +5,8 @@
 // It works in programs built with -tags gpu, with cgo, on Linux; in others
 // [Available] says why not, and so does everything that returns an error. Such a
 // program needs no CUDA library to start. The driver, NVRTC and cuBLASLt are
-// loaded when first used, by the names of their versions 11 to 13 ([Library]).
+// loaded when first used, by the names of their versions 11 to 13, and so is cuDNN, 9 or
+// 8 ([Library]).
 // CUDA's headers are needed to build: scripts/cuda-headers.sh finds or fetches
 // them.
 //

@@ -51,7 +51,7 @@ func TestNoDriver(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnavailable)
 	r := Inspect()
 	require.Contains(t, r.Problem, "RINGTRAIN_CUDA_LIB")
-	require.Len(t, r.Libraries, 4)
+	require.Len(t, r.Libraries, 5)
 	require.NotEmpty(t, r.Libraries[0].Problem)
 	for _, found := range r.Libraries {
 		require.True(t, (found.Path == "") == (found.Version == ""), "%+v", found)

@@ -95,3 +95,16 @@ func prepare(*BLAS, Product) (prepared, error) { return prepared{}, supported() 
 func (p *prepared) count() int                 { return 0 }
 func (p *prepared) run(*BLAS, Stream) error    { return supported() }
 func (p *prepared) release()                   {}
+
+func bindDNN(*Shared) error            { return supported() }
+func describeDNN() (version, cuda int) { return 0, 0 }
+func dnnCreate() (uintptr, error)      { return 0, supported() }
+func dnnDestroy(uintptr) error         { return supported() }
+
+// convolved is nothing here.
+type convolved struct{}
+
+func convolve(*DNN, Convolution) (convolved, error)            { return convolved{}, supported() }
+func (m *convolved) algorithms() []int                         { return nil }
+func (m *convolved) run(*DNN, Stream, int, ConvOperands) error { return supported() }
+func (m *convolved) release()                                  {}

@@ -9,6 +9,19 @@ import (
 // text says what is missing and how to get it, in one line.
 var ErrUnavailable = errors.New("no GPU can be used")
 
+// ErrNotInstalled is in the errors, with ErrUnavailable, that say of a library that
+// this machine does not have it: not that it has one that does not work.
+var ErrNotInstalled = errors.New("not installed")
+
+// notInstalled adds ErrNotInstalled to an error, and not to its text.
+type notInstalled struct{ error }
+
+// Unwrap is the error that it was.
+func (e notInstalled) Unwrap() error { return e.error }
+
+// Is reports whether target is ErrNotInstalled.
+func (e notInstalled) Is(target error) bool { return target == ErrNotInstalled }
+
 // ErrClosed is returned by Do after Close.
 var ErrClosed = errors.New("cuda: the device is closed")
 

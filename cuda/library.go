@@ -38,6 +38,10 @@ var (
 		Name: "NCCL", Variable: "RINGTRAIN_NCCL_LIB", Sonames: []string{"libnccl.so.2"},
 		Get: "pip install nvidia-nccl-cu12, or install the package libnccl2 of NVIDIA's repository",
 	}
+	CuDNN = Library{
+		Name: "cuDNN", Variable: "RINGTRAIN_CUDNN_LIB", Sonames: []string{"libcudnn.so.9", "libcudnn.so.8"},
+		Get: "pip install nvidia-cudnn-cu12, or install the package cudnn9-cuda-12 of NVIDIA's repository",
+	}
 )
 
 // surroundings are what the search for a library looks at.
@@ -199,7 +203,8 @@ type Shared struct {
 }
 
 // Open loads the library, from the first place that has one that loads. The
-// error has ErrUnavailable, and says what was tried and how to get the library.
+// error has ErrUnavailable, and says what was tried and how to get the library. It
+// has ErrNotInstalled if no place has one and the variable names none.
 func (l Library) Open() (*Shared, error) {
 	loaded.Lock()
 	newest := loaded.version
@@ -230,11 +235,11 @@ func (l Library) open(newest int) (*Shared, error) {
 		}
 		return nil, unavailablef("%s cannot be loaded from %s, which %s names: %s; correct the variable, or unset it", l.Name, file, l.Variable, why)
 	}
-	why := ""
+	what, do := strings.Join(l.Sonames, " or "), fmt.Sprintf("%s, or set %s to the file", l.Get, l.Variable)
 	if len(firsts) > 0 {
-		why = " that can be loaded (" + firsts[0] + ")"
+		return nil, unavailablef("there is no %s that can be loaded (%s) %s: %s", what, firsts[0], looked, do)
 	}
-	return nil, unavailablef("there is no %s%s %s: %s, or set %s to the file", strings.Join(l.Sonames, " or "), why, looked, l.Get, l.Variable)
+	return nil, notInstalled{unavailablef("there is no %s %s: %s", what, looked, do)}
 }
 
 // Symbol is the address of a function of the library.

@@ -26,6 +26,8 @@ type Found struct {
 	Path    string `json:"path,omitempty"`    // the name that the loader took
 	Version string `json:"version,omitempty"` // as the library counts
 	Problem string `json:"problem,omitempty"` // why it cannot be used, and what to do
+	// Instead is what is done without the library; "" if it is needed.
+	Instead string `json:"instead,omitempty"`
 }
 
 // moduleVersion is where the kernel's module says what it is.
@@ -58,7 +60,7 @@ func Inspect() Report {
 	} else {
 		driver.Problem = withoutPrefix(err)
 	}
-	r.Libraries = append(r.Libraries, driver, inspectNVRTC(), inspectBLAS(), inspectNCCL())
+	r.Libraries = append(r.Libraries, driver, inspectNVRTC(), inspectBLAS(), inspectDNN(), inspectNCCL())
 	return r
 }
 
@@ -138,6 +140,17 @@ func BLASVersion() (string, error) {
 // counts a major version as 10000.
 func blasVersionText(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
+}
+
+// inspectDNN looks for cuDNN, without which our kernels compute convolutions.
+func inspectDNN() Found {
+	version, err := DNNVersion()
+	if err != nil {
+		return Found{Name: CuDNN.Name, Problem: withoutPrefix(err), Instead: "convolutions use ringtrain's own kernels"}
+	}
+	dnn.Lock()
+	defer dnn.Unlock()
+	return Found{Name: CuDNN.Name, Path: dnn.library.Path, Version: version}
 }
 
 func inspectNCCL() Found {

@@ -1,0 +1,68 @@
+//go:build gpu && cgo && linux
+
+#ifndef RINGTRAIN_CUDNN_H
+#define RINGTRAIN_CUDNN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+// What cudnnGetConvolution*Algorithm_v7 fills in, one type for all three. The headers of
+// cuDNN 8.5, 8.9.7, 9.1 and 9.28 have these 48 bytes, and the same numbers for everything
+// in this file and in cudnn_gpu.c. Only the numbers of statuses differ between 8 and 9.
+typedef struct {
+	int algorithm, status;
+	float time;
+	size_t memory;
+	int determinism, math;
+	int reserved[3];
+} rt_conv_algorithm;
+
+// The passes, as cuda.ConvPass has them.
+enum { rt_conv_forward = 0, rt_conv_weights = 1, rt_conv_input = 2 };
+
+// A convolution of float32 images in NCHW with filters in KCRS.
+typedef struct {
+	int pass, tf32;
+	int rows, channels, height, width;
+	int filters, size, stride, padding;
+	int out_height, out_width;
+} rt_conv;
+
+// What cuDNN made of it. bias is (1, filters, 1, 1).
+typedef struct {
+	void *x, *y, *bias, *w, *desc;
+} rt_conv_made;
+
+// Where a convolution finds its images. bias may be 0.
+typedef struct {
+	uintptr_t x, w, y, bias;
+} rt_conv_at;
+
+// rt_dnn_bind finds the functions. It returns NULL, or the name of one that is missing. It
+// calls none of them.
+const char *rt_dnn_bind(void *library);
+
+// rt_dnn_open_parts opens the libraries that libcudnn.so opens by name when it is first
+// called: from its directory, or from where the loader looks. Without them cuDNN ends the
+// process, even in cudnnGetVersion. It returns NULL, or why one cannot be opened; the text
+// is valid until this thread's next call.
+const char *rt_dnn_open_parts(void);
+
+size_t rt_dnn_version(void);
+size_t rt_dnn_cuda(void); // the version of CUDA that it is built for, 12040
+const char *rt_dnn_error(int status);
+int rt_dnn_create(void **handle);
+int rt_dnn_destroy(void *handle);
+
+// rt_dnn_prepare describes the convolution and asks which algorithms there are, the most
+// promising first. *count is the size of the array, then how many there are. They are
+// deterministic, work in the given bytes, and round nothing but sums unless tf32 is set.
+// The caller releases what it made in any case.
+int rt_dnn_prepare(void *handle, const rt_conv *c, size_t workspace, rt_conv_made *made, int *algorithms, int *count);
+void rt_dnn_release(rt_conv_made *made);
+
+// rt_dnn_run queues the convolution. *call is the function that failed.
+int rt_dnn_run(void *handle, const rt_conv *c, const rt_conv_made *made, int algorithm, const rt_conv_at *at,
+	uintptr_t workspace, size_t size, uintptr_t stream, const char **call);
+
+#endif

@@ -97,7 +97,9 @@ type Dense interface {
 }
 
 // Conv is the arithmetic of layers whose input is rows of images. Rows are independent:
-// the result for one row has the same bits whatever else is in the batch.
+// the result for one row has the same bits whatever the other rows hold. It has the same
+// bits for any number of rows, except in large convolutions that a backend leaves to a
+// library, as gpu does with cuDNN.
 type Conv interface {
 	// Conv2D sets y[r,o,i,j] = b[o] + Σ w[o,c,u,v]·x[r,c,i',j'] over c, u and v. (i', j')
 	// is element (u, v) of the window at (i, j), and x is 0 outside the image. Rows of y

@@ -17,17 +17,22 @@ var ErrClosed = errors.New("gpu: the backend is closed")
 type Options struct {
 	// Device is the number of the GPU, as CUDA_VISIBLE_DEVICES leaves it.
 	Device int
-	// TF32 lets products round their factors to 10 bits of fraction, which tensor
-	// cores take.
+	// TF32 lets products and cuDNN's convolutions round their factors to 10 bits of
+	// fraction, which tensor cores take.
 	TF32 bool
 	// BF16 has products round their factors to bfloat16, with 7 bits of fraction,
 	// and add up in float32, whatever TF32 says. All else stays float32: weights,
-	// gradients, activations. It needs compute capability 8.0. What others than the
+	// gradients, activations, and convolutions. It needs compute capability 8.0. What others than the
 	// backend write to memory that was a factor counts after Recycle.
 	BF16 bool
-	// Timed runs cuBLASLt's candidates for each product to find the fastest, and
-	// what a layer does as one product and in steps. Then another run may choose
-	// others, and have other bits, unless it gets this one's Choices.
+	// LeastForCuDNN is how many multiply-adds a convolution has at least that cuDNN
+	// computes, where there is cuDNN and Timed does not find out; 0 means the constant
+	// of this name. If it is negative, cuDNN computes only what Choices name.
+	LeastForCuDNN int
+	// Timed runs cuBLASLt's candidates for each product to find the fastest, what a
+	// layer does as one product and in steps, and convolutions of any size by cuDNN's
+	// algorithms and by our kernels. Then another run may choose others, and have other
+	// bits, unless it gets this one's Choices.
 	Timed bool
 	// Choices are what Choices returned in an earlier run on such a device.
 	Choices map[string]int
@@ -38,7 +43,8 @@ type Options struct {
 	// Plain repeats recordings launch by launch and not as graphs, for profilers
 	// and to find the kernel that fails.
 	Plain bool
-	// Notice, if not nil, is told what New does otherwise than usual, in one line.
+	// Notice, if not nil, is told in one line what New does otherwise than usual, and
+	// later, from inside Do, if there is a cuDNN that does not work.
 	Notice func(line string)
 	// Cache is where compiled kernels are kept; "" is the user's cache directory.
 	Cache string
@@ -54,18 +60,19 @@ type Backend struct {
 	closed  bool
 	freed   error // of Close
 
-	stream   cuda.Stream
-	side     side
-	module   cuda.Module
-	kernels  map[string]kernel
-	products products
-	batch    cuda.Batch // of one launch
-	abort    abortWord
-	stop     cuda.Ptr // the word's copy, for one update
-	ticket   cuda.Ptr // of blocks that add up losses; 0 between kernels
-	told     int      // of Choices, how many Chosen knows
-	layouts  map[*nn.Params]layout
-	rounded  []rounded // factors of products that have not changed since
+	stream       cuda.Stream
+	side         side
+	module       cuda.Module
+	kernels      map[string]kernel
+	products     products
+	convolutions convolutions
+	batch        cuda.Batch // of one launch
+	abort        abortWord
+	stop         cuda.Ptr // the word's copy, for one update
+	ticket       cuda.Ptr // of blocks that add up losses; 0 between kernels
+	told         int      // of Choices, how many Chosen knows
+	layouts      map[*nn.Params]layout
+	rounded      []rounded // factors of products that have not changed since
 
 	lasting  pool // of Alloc
 	passing  pool // of Temp
@@ -138,18 +145,20 @@ func (b *Backend) start() (err error) {
 	if err := b.load(); err != nil {
 		return err
 	}
+	b.convolutions.plans, b.convolutions.ways = map[cuda.Convolution]*cuda.ConvPlan{}, map[string]int{}
 	return b.products.open(b.device, b.options)
 }
 
 // Info describes the device.
 func (b *Backend) Info() cuda.Info { return b.info }
 
-// Choices are which of cuBLASLt's candidates each kind of product uses, and
-// whether the methods of nn.Fuser are one product: what a later run needs to have
-// the same bits.
+// Choices are which of cuBLASLt's candidates each kind of product uses, whether the
+// methods of nn.Fuser are one product, and which algorithm of cuDNN a kind of
+// convolution uses, -1 for our kernels: what a later run needs to have the same bits.
 func (b *Backend) Choices() map[string]int {
 	all := b.products.blas.Choices()
 	maps.Copy(all, b.products.fused)
+	maps.Copy(all, b.convolutions.ways)
 	return all
 }
 
@@ -249,6 +258,7 @@ func (b *Backend) release() error {
 		note(p.close())
 	}
 	note(b.products.close())
+	note(b.convolutions.close())
 	note(b.staging.close())
 	for _, p := range []*pool{&b.recorded, &b.passing, &b.lasting} {
 		note(p.close())

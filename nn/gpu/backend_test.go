@@ -21,6 +21,10 @@ var (
 	noStandIn  error  // why there is no stand-in for a GPU
 )
 
+// imagesOf is the variable in which a test that runs this program again hands on its
+// compiled kernels.
+const imagesOf = "RINGTRAIN_TEST_IMAGES"
+
 // TestMain uses the GPU that is there, and the stand-in for one otherwise.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -33,12 +37,14 @@ func run(m *testing.M) int {
 		}
 		return m.Run()
 	}
-	dir, err := os.MkdirTemp("", "ringtrain-images-")
-	if err != nil {
-		panic(err) // there is nobody to return it to
+	if imageCache = os.Getenv(imagesOf); imageCache == "" {
+		dir, err := os.MkdirTemp("", "ringtrain-images-")
+		if err != nil {
+			panic(err) // there is nobody to return it to
+		}
+		defer os.RemoveAll(dir)
+		imageCache = dir
 	}
-	defer os.RemoveAll(dir)
-	imageCache = dir
 	if cuda.Available() != nil {
 		noStandIn = standIn()
 	}
@@ -56,7 +62,9 @@ func open(t testing.TB, o gpu.Options) *gpu.Backend {
 		}
 		t.Skip(err)
 	}
-	o.Cache, o.Notice = imageCache, func(line string) { t.Log(line) }
+	if o.Cache = imageCache; o.Notice == nil {
+		o.Notice = func(line string) { t.Log(line) }
+	}
 	b, err := gpu.New(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.Close() }) // for tests that fail before they do

@@ -17,6 +17,14 @@
 // With Options.BF16 factors are rounded to bfloat16 by a kernel, once for all the
 // products they are in until they change, and cuBLASLt adds up in float32.
 //
+// # Convolutions
+//
+// cuDNN computes those of [LeastForCuDNN] multiply-adds or more, where there is cuDNN;
+// kernels compute the others, and those that cuDNN refuses. With Options.Timed the faster
+// is found out for convolutions of any size. Only deterministic algorithms are used, in
+// float32 or, with Options.TF32, in TF32. The bits of a row may depend on the number of
+// rows where cuDNN computes it.
+//
 // # Recordings
 //
 // Record runs its function once, as any other work, keeps the list of what was

@@ -1,0 +1,214 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// LeastForCuDNN is how many multiply-adds a convolution has at least that cuDNN computes,
+// unless Options say otherwise. It is an estimate, not measured: of smaller ones our
+// kernels may take no longer than the launches of cuDNN's several kernels.
+const LeastForCuDNN = 1 << 24
+
+// ours is the way of convolutions that our kernels compute. Any other is the number of an
+// algorithm of cuDNN.
+const ours = -1
+
+// convolutions are which way each kind of convolution is computed, and cuDNN's plans.
+type convolutions struct {
+	dnn    *cuda.DNN // nil if there is none
+	sought bool
+	plans  map[cuda.Convolution]*cuda.ConvPlan
+	ways   map[string]int
+}
+
+// A conv is a convolution by cuDNN, and the same by our kernels.
+type conv struct {
+	method string
+	cuda.Convolution
+	at   cuda.ConvOperands
+	ours func() // queues all of it
+	rest func() // queues what cuDNN leaves to us; nil for nothing
+}
+
+// convolve queues a convolution. trial makes one that may be repeated at will.
+func (b *Backend) convolve(c conv, trial func() conv) {
+	if b.failure != nil {
+		return
+	}
+	way := ours
+	if c.at.Aligned() {
+		way = b.way(c, trial)
+	}
+	if way == ours || b.failure != nil {
+		c.ours()
+		return
+	}
+	b.queue(c.method, func(s cuda.Stream) error {
+		plan, err := b.convolutions.plan(c.Convolution)
+		if err != nil {
+			return err
+		}
+		return plan.Run(s, way, c.at)
+	})
+	if c.rest != nil {
+		c.rest()
+	}
+}
+
+// plan returns the plan of a convolution. It may be called in a capture.
+func (v *convolutions) plan(c cuda.Convolution) (*cuda.ConvPlan, error) {
+	if plan := v.plans[c]; plan != nil {
+		return plan, nil
+	}
+	if len(v.plans) >= mostPlans {
+		v.forget()
+	}
+	plan, err := v.dnn.Plan(c)
+	if err == nil {
+		v.plans[c] = plan
+	}
+	return plan, err
+}
+
+// forget destroys all plans; graphs do not need them.
+func (v *convolutions) forget() {
+	for _, plan := range v.plans {
+		plan.Destroy()
+	}
+	clear(v.plans)
+}
+
+func (v *convolutions) close() error {
+	v.forget()
+	if v.dnn == nil {
+		return nil
+	}
+	return v.dnn.Destroy()
+}
+
+// way decides how a convolution is computed: as an earlier run did, as was measured, or
+// by cuDNN's own first choice if it is large enough.
+func (b *Backend) way(c conv, trial func() conv) int {
+	v := &b.convolutions
+	key := c.Kind(b.options.TF32)
+	if way, ok := v.ways[key]; ok {
+		return way
+	}
+	way, given := b.options.Choices[key]
+	least := b.options.LeastForCuDNN
+	if least == 0 {
+		least = LeastForCuDNN
+	}
+	if !given && (least < 0 || (!b.options.Timed && c.MultiplyAdds() < least)) {
+		return ours
+	}
+	recording := b.recording
+	b.recording = nil // it does not have what is tried here
+	defer func() { b.recording = recording }()
+	there := b.seek()
+	switch {
+	case given && way != ours:
+		b.note(c.method, b.offered(c, way))
+	case given:
+	case !there:
+		return ours
+	default:
+		way = b.try(c, trial)
+	}
+	v.ways[key] = way
+	b.tell()
+	return way
+}
+
+// seek starts cuDNN, once, and reports whether there is one. Where it is not installed
+// that is as usual; one that does not work is worth a line.
+func (b *Backend) seek() bool {
+	v := &b.convolutions
+	if v.sought {
+		return v.dnn != nil
+	}
+	v.sought = true
+	dnn, err := b.device.NewDNN(cuda.DNNOptions{TF32: b.options.TF32})
+	if err == nil {
+		v.dnn = dnn
+		return true
+	}
+	if b.options.Notice != nil && !errors.Is(err, cuda.ErrNotInstalled) {
+		why := strings.TrimPrefix(err.Error(), cuda.ErrUnavailable.Error()+": ")
+		b.options.Notice("convolutions use ringtrain's own kernels, which are slower: " + why)
+	}
+	return false
+}
+
+// offered is nil if cuDNN can compute a convolution the way it was chosen.
+func (b *Backend) offered(c conv, way int) error {
+	err := errors.New("there is no cuDNN")
+	if b.convolutions.dnn != nil {
+		var plan *cuda.ConvPlan
+		if plan, err = b.convolutions.plan(c.Convolution); err == nil {
+			if slices.Contains(plan.Algorithms(), way) {
+				return nil
+			}
+			err = errors.New("it is not among those that cuDNN offers")
+		}
+	}
+	return fmt.Errorf("algorithm %d was chosen for %s, and cannot be used: the choices are of another device or another cuDNN: %w", way, c.Kind(b.options.TF32), err)
+}
+
+// try finds the way of a convolution: the first that works or, where that is asked for,
+// the fastest. Whatever cuDNN refuses is ours.
+func (b *Backend) try(c conv, trial func() conv) int {
+	plan, err := b.convolutions.plan(c.Convolution)
+	if err != nil || len(plan.Algorithms()) == 0 {
+		return ours
+	}
+	t := trial()
+	best, least := ours, time.Duration(0)
+	if b.options.Timed {
+		if least, err = b.device.Time(b.stream, func() error { t.ours(); return b.failure }); err != nil {
+			b.note(c.method, err)
+			return ours
+		}
+	}
+	for _, algorithm := range plan.Algorithms() {
+		took, err := b.measure(t, func() error { return plan.Run(b.stream, algorithm, t.at) })
+		switch {
+		case err != nil:
+		case !b.options.Timed:
+			return algorithm
+		case took < least:
+			best, least = algorithm, took
+		}
+	}
+	return best
+}
+
+// measure runs a trial by cuDNN and, where that is asked for, times it. An error says that
+// cuDNN refuses it, at once or in a capture.
+func (b *Backend) measure(t conv, run func() error) (took time.Duration, err error) {
+	if err := run(); err != nil { // at the first call cuDNN loads its kernels, which no capture allows
+		return 0, err
+	}
+	if b.options.Timed {
+		return b.device.Time(b.stream, func() error {
+			if err := run(); err != nil {
+				return err
+			}
+			if t.rest != nil {
+				t.rest()
+			}
+			return b.failure
+		})
+	}
+	g, err := b.stream.Capture(run)
+	if err != nil {
+		return 0, err
+	}
+	return 0, g.Destroy()
+}

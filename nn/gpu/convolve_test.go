@@ -1,0 +1,232 @@
+package gpu_test
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/nn/nntest"
+)
+
+// all has cuDNN compute convolutions of any size.
+const all = 1
+
+// needCuDNN skips a test on a machine that has none.
+func needCuDNN(t *testing.T) {
+	t.Helper()
+	open(t, gpu.Options{}) // or skip
+	if _, err := cuda.DNNVersion(); err != nil {
+		t.Skip(err)
+	}
+}
+
+// refuse has the stand-in for cuDNN refuse something, or skips the test.
+func refuse(t *testing.T, what string) {
+	t.Helper()
+	needCuDNN(t)
+	b := open(t, gpu.Options{})
+	if !emulated(b) {
+		t.Skip("cuDNN is no stand-in")
+	}
+	t.Setenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES", what)
+}
+
+// Convolutions are right by cuDNN, whatever products round. That they are by our kernels
+// TestBackend shows.
+func TestConv(t *testing.T) {
+	needCuDNN(t)
+	for name, o := range map[string]gpu.Options{"float32": {LeastForCuDNN: all}, "bf16": {LeastForCuDNN: all, BF16: true}} {
+		t.Run(name, func(t *testing.T) {
+			nntest.TestConv(t, func(t *testing.T) nn.Backend { return open(t, o) })
+		})
+	}
+}
+
+// images is a network with two convolutions, so that there is a gradient of an input.
+var images = training{func() nn.Layer {
+	return nn.Chain(
+		&nn.Images{}, &nn.Conv2D{Out: 3, Size: 3, Stride: 2, Padding: 1}, &nn.Rectify{}, &nn.MaxPool2D{Size: 2},
+		&nn.Conv2D{Out: 2, Size: 3, Padding: 1}, &nn.Rectify{}, &nn.Softmax{InitW: nn.FanInUniform},
+	)
+}, 2, 2}
+
+// first is the kind of the first convolution.
+const first = "conv2d forward 2x1x28x28 by 3x3x3 stride 2 padding 1 f32"
+
+// onHost is what the network learns on the host.
+func onHost(t *testing.T) outcome {
+	host := cpu.New(cpu.Options{})
+	made := direct(t, host, images)
+	require.NoError(t, host.Close())
+	return made
+}
+
+// same wants what was learned to be as on the host.
+func same(t *testing.T, want, got outcome) {
+	t.Helper()
+	near(t, want.losses, got.losses, 1e-5)
+	near(t, want.weights, got.weights, 1e-3)
+	near(t, want.average, got.average, 1e-3)
+}
+
+// waysOf are the choices for convolutions.
+func waysOf(choices map[string]int) map[string]int {
+	ways := map[string]int{}
+	for key, way := range choices {
+		if strings.HasPrefix(key, "conv2d ") {
+			ways[key] = way
+		}
+	}
+	return ways
+}
+
+// trained is what three steps make of the network, recorded or not, and the ways that
+// were chosen.
+func trained(t *testing.T, o gpu.Options, train func(*testing.T, *gpu.Backend, training) outcome) (made outcome, ways map[string]int) {
+	within(t, o, func(b *gpu.Backend) {
+		made = train(t, b, images)
+		ways = waysOf(b.Choices())
+	})
+	return made, ways
+}
+
+func eager(t *testing.T, b *gpu.Backend, k training) outcome { return direct(t, b, k) }
+
+// A network learns by cuDNN what it learns on the host, and its steps are recorded as
+// graphs. Which convolutions are cuDNN's is a matter of their size.
+func TestConvTraining(t *testing.T) {
+	needCuDNN(t)
+	graph, ways := trained(t, gpu.Options{LeastForCuDNN: all}, recorded)
+	same(t, onHost(t), graph)
+	kinds := []string{
+		first, "conv2d forward 2x3x7x7 by 2x3x3 stride 1 padding 1 f32",
+		"conv2d input 2x3x7x7 by 2x3x3 stride 1 padding 1 f32",
+		"conv2d weights 2x1x28x28 by 3x3x3 stride 2 padding 1 f32", "conv2d weights 2x3x7x7 by 2x3x3 stride 1 padding 1 f32",
+	}
+	require.Equal(t, kinds, slices.Sorted(maps.Keys(ways)))
+	for kind, way := range ways {
+		require.NotEqual(t, -1, way, kind)
+	}
+	one, _ := trained(t, gpu.Options{LeastForCuDNN: all}, eager)
+	require.Equal(t, one, graph, "a graph has the same bits")
+	plain, _ := trained(t, gpu.Options{LeastForCuDNN: all, Plain: true}, recorded)
+	require.Equal(t, one, plain)
+
+	small, none := trained(t, gpu.Options{}, recorded)
+	require.Empty(t, none, "they are too small")
+	never, _ := trained(t, gpu.Options{LeastForCuDNN: -1}, recorded)
+	require.Equal(t, small, never)
+	require.NotEqual(t, small, graph, "sums are in another order")
+	const ofFirst, ofSecond = 2 * 3 * 14 * 14 * 9, 2 * 2 * 7 * 7 * 27 // multiply-adds
+	_, large := trained(t, gpu.Options{LeastForCuDNN: max(ofFirst, ofSecond)}, recorded)
+	require.Equal(t, []string{kinds[0], kinds[3]}, slices.Sorted(maps.Keys(large)))
+}
+
+// What was measured, a later run takes, and has its bits, whether it measures or not.
+func TestConvChoices(t *testing.T) {
+	needCuDNN(t)
+	var told map[string]int
+	made, tried := trained(t, gpu.Options{Timed: true, Chosen: func(c map[string]int) error { told = c; return nil }}, recorded)
+	same(t, onHost(t), made)
+	require.Len(t, tried, 5)
+	require.Equal(t, tried, waysOf(told))
+	for _, o := range []gpu.Options{{Choices: told, LeastForCuDNN: all}, {Choices: told, Timed: true}} {
+		again, ways := trained(t, o, recorded)
+		require.Equal(t, made, again)
+		require.Equal(t, tried, ways)
+	}
+	// Choices decide, not the size of a convolution.
+	forced := map[string]int{}
+	for key := range tried {
+		forced[key] = -1
+	}
+	ours, _ := trained(t, gpu.Options{Choices: forced, LeastForCuDNN: all}, eager)
+	own, _ := trained(t, gpu.Options{LeastForCuDNN: -1}, eager)
+	require.Equal(t, own, ours)
+	forced[first] = 0
+	_, ways := trained(t, gpu.Options{Choices: forced}, eager)
+	require.Equal(t, 0, ways[first])
+
+	for _, way := range []int{99, 4} { // no algorithm, and one that transforms
+		forced[first] = way
+		b := open(t, gpu.Options{Choices: forced})
+		require.NoError(t, b.Do(t.Context(), func() error {
+			y, x, w, bias := b.Alloc(2*3*14*14), b.Alloc(2*28*28), b.Alloc(3*9), b.Alloc(3)
+			b.Conv2D(y, x, w, bias, nn.Window{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 2, Padding: 1})
+			return nil
+		}))
+		err := b.Sync(t.Context())
+		require.ErrorContains(t, err, "it is not among those that cuDNN offers")
+		require.ErrorContains(t, err, "the choices are of another device or another cuDNN")
+		require.NoError(t, b.Close())
+	}
+}
+
+// What cuDNN refuses, our kernels compute, and the next run takes that too.
+func TestConvRefused(t *testing.T) {
+	needCuDNN(t)
+	own, _ := trained(t, gpu.Options{LeastForCuDNN: -1}, recorded)
+	for _, what := range []string{"heuristic", "run"} {
+		refuse(t, what)
+		got, ways := trained(t, gpu.Options{LeastForCuDNN: all}, recorded)
+		require.Len(t, ways, 5)
+		for kind, way := range ways {
+			require.Equal(t, -1, way, kind)
+		}
+		require.Equal(t, own, got)
+	}
+	refuse(t, "capture") // of the algorithm that comes first; gradients have no other
+	got, ways := trained(t, gpu.Options{LeastForCuDNN: all}, recorded)
+	same(t, onHost(t), got)
+	for kind, way := range ways {
+		require.Equal(t, strings.Contains(kind, "forward"), way == 0, "%s by %d", kind, way)
+	}
+}
+
+// TestConvAnyway trains with whatever cuDNN there is. One that does not work is worth a
+// line; that there is none is not.
+func TestConvAnyway(t *testing.T) {
+	var lines []string
+	o := gpu.Options{LeastForCuDNN: all, Notice: func(line string) {
+		if strings.Contains(line, "convolutions") {
+			t.Log(line)
+			lines = append(lines, line)
+		}
+	}}
+	got, ways := trained(t, o, recorded)
+	same(t, onHost(t), got)
+	_, err := cuda.DNNVersion()
+	t.Logf("cuDNN: %v", err)
+	if err != nil {
+		require.Empty(t, ways)
+	}
+	if err != nil && !errors.Is(err, cuda.ErrNotInstalled) {
+		require.Len(t, lines, 1)
+		require.NotContains(t, lines[0], "\n")
+	} else if len(ways) > 0 || err != nil {
+		require.Empty(t, lines)
+	}
+}
+
+// Operands that are aligned to less than cuDNN needs are our kernels' business.
+func TestConvUnaligned(t *testing.T) {
+	needCuDNN(t)
+	within(t, gpu.Options{LeastForCuDNN: all}, func(b *gpu.Backend) {
+		s := nn.Window{Channels: 1, Height: 5, Width: 5, Size: 3, Stride: 1}
+		x, w, bias, y := b.Alloc(26), b.Alloc(9), b.Alloc(1), b.Alloc(9)
+		b.Conv2D(y, x.Slice(1, 26), w, bias, s)
+		require.NoError(t, b.Sync(t.Context()))
+		require.Empty(t, waysOf(b.Choices()))
+		b.Conv2D(y, x.Slice(0, 25), w, bias, s)
+		require.Len(t, waysOf(b.Choices()), 1)
+		b.Conv2D(y, x.Slice(1, 26), w, bias, s)
+	})
+}

@@ -1,0 +1,80 @@
+//go:build gpu && cgo && linux
+
+package gpu_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// Where there is no cuDNN, or one that does not work, training goes on with our kernels. A
+// process that has loaded a library keeps it, so each case is a process of its own.
+func TestWithoutCuDNN(t *testing.T) {
+	needCuDNN(t)
+	file := os.Getenv(cuda.CuDNN.Variable)
+	if !strings.Contains(file, "emulator-") {
+		t.Skip("cuDNN is no stand-in")
+	}
+	const notice = "convolutions use ringtrain's own kernels, which are slower: "
+	for name, c := range map[string]struct{ setting, says string }{
+		"it works":        {"", ""},
+		"its version 8":   {cuda.CuDNN.Variable + "=" + filepath.Join(filepath.Dir(file), "libcudnn.so.8"), ""},
+		"elsewhere":       {cuda.CuDNN.Variable + "=" + linked(t, file), ""},
+		"not installed":   {cuda.CuDNN.Variable + "=", ""},
+		"outdated":        {"RINGTRAIN_EMULATOR_CUDNN=8.4.1", notice + file + " is cuDNN 8.4.1, and 8.5.0 or newer is needed"},
+		"not there":       {cuda.CuDNN.Variable + "=/nonexistent/libcudnn.so.9", notice + "cuDNN cannot be loaded from /nonexistent/libcudnn.so.9, which RINGTRAIN_CUDNN_LIB names"},
+		"a part missing":  {cuda.CuDNN.Variable + "=" + without(t, file, "libcudnn_cnn.so.9", false), "cannot be used without its other libraries: libcudnn_cnn.so.9: cannot open shared object file"},
+		"a part broken":   {cuda.CuDNN.Variable + "=" + without(t, file, "libcudnn_ops.so.9", true), "libcudnn_ops.so.9: file too short"},
+		"it cannot start": {"RINGTRAIN_EMULATOR_CUDNN_REFUSES=create", notice + "cuDNN (" + file + ") does not start: cudnnCreate: CUDNN_STATUS_NOT_INITIALIZED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := again(t, "TestConvAnyway", imagesOf+"="+imageCache, c.setting)
+			require.NoError(t, err, out)
+			require.Contains(t, out, "--- PASS: TestConvAnyway")
+			if c.says != "" {
+				require.Contains(t, out, notice)
+				require.Contains(t, out, c.says)
+			}
+		})
+	}
+}
+
+// without is a directory like that of a cuDNN, in which one of its libraries is missing, or
+// empty.
+func without(t *testing.T, file, part string, empty bool) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "lib*"))
+	require.NoError(t, err)
+	for _, f := range files {
+		name := filepath.Base(f)
+		to := filepath.Join(dir, name)
+		if !strings.HasPrefix(name, "libcudnn") { // the driver is the one that is loaded
+			require.NoError(t, os.Symlink(f, to))
+			continue
+		}
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		switch {
+		case name != part:
+			require.NoError(t, os.WriteFile(to, text, 0o600))
+		case empty:
+			require.NoError(t, os.WriteFile(to, nil, 0o600))
+		}
+	}
+	return filepath.Join(dir, filepath.Base(file))
+}
+
+// linked is a link to a cuDNN, in a directory without its other libraries.
+func linked(t *testing.T, file string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "libcudnn.so")
+	require.NoError(t, os.Symlink(file, to))
+	return to
+}

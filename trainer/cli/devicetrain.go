@@ -65,7 +65,11 @@ func (t *trainingGPU) close() {
 }
 
 // A deviceNeed is what one worker's training takes of a GPU's memory, in bytes.
-type deviceNeed struct{ parameters, activations, data, library int }
+type deviceNeed struct {
+	parameters, activations, data, library int
+
+	byCuDNN bool // cuDNN computes convolutions
+}
 
 func (n deviceNeed) total() int { return n.parameters + n.activations + n.data + n.library }
 
@@ -128,11 +132,17 @@ func (s *settings) deviceNeed() (deviceNeed, error) {
 	if s.flags.graphs != graphsOff && s.withoutGraphs() == nil {
 		data += info.TrainRows * (features + 8) // pixels, a label and a place in the order
 	}
+	byCuDNN := backend.products > 0 && (s.flags.timed != "" || backend.products*s.batch >= gpu.LeastForCuDNN) && dnnName() != ""
+	library := libraryBytes
+	if byCuDNN {
+		library += cuda.DNNWorkspace
+	}
 	return deviceNeed{
 		parameters:  4 * model.Params().Values.Len() * arenas,
 		activations: first + each*(max(s.batch, s.evalBatch)-1), // an evaluation takes no more for a row
 		data:        data,
-		library:     libraryBytes,
+		library:     library,
+		byCuDNN:     byCuDNN,
 	}, nil
 }
 
@@ -163,7 +173,7 @@ func (s *settings) checkFreeMemory(ctx context.Context, b *gpu.Backend, local in
 		if err != nil {
 			return err
 		}
-		need.library = 0 // the backend has it
+		need.library -= libraryBytes // the backend has that already
 		if uint64(need.total()) > free {
 			return tooLittle(b.Info(), fmt.Sprintf("has %s free of %s", size(free), size(total)), 1, need)
 		}

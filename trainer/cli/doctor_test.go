@@ -57,12 +57,14 @@ func TestWriteGPUs(t *testing.T) {
 	require.Equal(t, `GPU       0: NVIDIA H200, sm_90, 139.8 GiB, 132 multiprocessors
 module    NVIDIA 580.159.04, in the kernel
 driver    CUDA 13.0, libcuda.so.1
+cuDNN     not used: there is no libcudnn.so.9: install it; without it our kernels do
 NCCL      missing: there is no libnccl.so.2: install it
 `, write(cuda.Report{
 		Module: "580.159.04", CUDA: "13.0",
 		Devices: []cuda.Info{{Name: "NVIDIA H200", Major: 9, Memory: 150111322112, Multiprocessors: 132}},
 		Libraries: []cuda.Found{
 			{Name: "driver", Version: "CUDA 13.0", Path: "libcuda.so.1"},
+			{Name: "cuDNN", Problem: "there is no libcudnn.so.9: install it", Instead: "our kernels do"},
 			{Name: "NCCL", Problem: "there is no libnccl.so.2: install it"},
 		},
 	}))

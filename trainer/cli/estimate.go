@@ -172,7 +172,14 @@ func (e *estimate) write(a *app) {
 // A meter counts the temporary memory of a pass.
 type meter struct {
 	nn.Backend
-	bytes int
+	bytes    int
+	products int // multiply-adds of the largest convolution of a row
+}
+
+// Conv2D counts.
+func (m *meter) Conv2D(y, x, w, b nn.Buffer, s nn.Window) {
+	m.products = max(m.products, s.Plane()*w.Len())
+	m.Backend.Conv2D(y, x, w, b, s)
 }
 
 // Temp counts.

@@ -25,6 +25,8 @@ func writeGPUs(w io.Writer, r cuda.Report) {
 		case l.Problem == "":
 			fmt.Fprintf(w, "%-9s %s, %s\n", l.Name, l.Version, l.Path)
 		case strings.Contains(r.Problem, l.Problem): // which says it already
+		case l.Instead != "":
+			fmt.Fprintf(w, "%-9s not used: %s; without it %s\n", l.Name, l.Problem, l.Instead)
 		case l.Version == "":
 			fmt.Fprintf(w, "%-9s missing: %s\n", l.Name, l.Problem)
 		default:

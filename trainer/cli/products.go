@@ -25,9 +25,9 @@ type productFlags struct {
 
 func (f *productFlags) register(cmd *cobra.Command) {
 	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
-		flags.BoolVar(&f.tf32, "tf32", false, "faster matrix products on GPUs: round factors to 10 bits of fraction")
+		flags.BoolVar(&f.tf32, "tf32", false, "faster matrix products, and convolutions by cuDNN, on GPUs: round factors to 10 bits of fraction")
 		flags.BoolVar(&f.bf16, "bf16", false, "faster still: round factors to bfloat16 (7 bits of fraction); weights, gradients and sums stay float32")
-		flags.StringVar(&f.timed, "time-products", "", "time cuBLASLt's kernels for each matrix product, use the fastest, and keep the choice in `DIR` on this machine (products-*.json); later runs with the same DIR give the same bits")
+		flags.StringVar(&f.timed, "time-products", "", "time the kernels of cuBLASLt for each matrix product, and those of cuDNN for each convolution, use the fastest, and keep the choice in `DIR` on this machine (products-*.json); later runs with the same DIR give the same bits")
 	})
 }
 
@@ -62,9 +62,13 @@ func (s *settings) checkProducts() error {
 	return nil
 }
 
-// multiplier names what multiplies matrices on GPUs, and how.
-func (f *productFlags) multiplier() string {
-	name := blasName()
+// multiplier names what multiplies matrices on GPUs, and what computes convolutions, if
+// that is cuDNN, and how.
+func (s *settings) multiplier() string {
+	f, name := &s.flags.productFlags, blasName()
+	if need, err := s.deviceNeed(); err == nil && need.byCuDNN { // a network that fails has said so
+		name += ", " + dnnName()
+	}
 	for _, how := range []struct {
 		name  string
 		given bool
@@ -87,12 +91,30 @@ func blasName() string {
 	return name
 }
 
+// dnnName is cuDNN with the version that is loaded; "" if there is none that works.
+func dnnName() string {
+	version, err := cuda.DNNVersion()
+	if err != nil {
+		return ""
+	}
+	return cuda.CuDNN.Name + " " + version
+}
+
 // timedProducts is what --time-products has found out for one worker, as a file
 // keeps it.
 type timedProducts struct {
 	GPU     string         `json:"gpu"`
 	BLAS    string         `json:"blas"`
+	DNN     string         `json:"dnn,omitempty"`
 	Choices map[string]int `json:"choices"`
+}
+
+// libraries names what the choices are numbers of.
+func (p timedProducts) libraries() string {
+	if p.DNN == "" {
+		return p.BLAS + " without cuDNN"
+	}
+	return p.BLAS + " and " + p.DNN
 }
 
 // timedFile is where they are kept, for worker local of a machine.
@@ -111,7 +133,7 @@ func (s *settings) timing(o *gpu.Options, local int) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("--time-products: %w", err)
 	}
-	kept := timedProducts{GPU: s.placement.of(local).Name, BLAS: blasName(), Choices: map[string]int{}}
+	kept := timedProducts{GPU: s.placement.of(local).Name, BLAS: blasName(), DNN: dnnName(), Choices: map[string]int{}}
 	there, err := readTimed(timedFile(dir, local), kept)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -133,7 +155,7 @@ func (s *settings) timing(o *gpu.Options, local int) error {
 }
 
 // readTimed reads the choices of an earlier run, which must be on the same kind of
-// GPU with the same library: they are numbers of what that offers.
+// GPU with the same libraries: they are numbers of what those offer.
 func readTimed(path string, now timedProducts) (map[string]int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -143,8 +165,8 @@ func readTimed(path string, now timedProducts) (map[string]int, error) {
 	if err := json.Unmarshal(text, &was); err != nil {
 		return nil, fmt.Errorf("%s is not what --time-products keeps (%w): remove it to have products timed anew", path, err)
 	}
-	if was.GPU != now.GPU || was.BLAS != now.BLAS {
-		return nil, fmt.Errorf("%s is of %s with %s, and this is %s with %s: remove it to have products timed anew", path, was.GPU, was.BLAS, now.GPU, now.BLAS)
+	if was.GPU != now.GPU || was.libraries() != now.libraries() {
+		return nil, fmt.Errorf("%s is of %s with %s, and this is %s with %s: remove it to have products timed anew", path, was.GPU, was.libraries(), now.GPU, now.libraries())
 	}
 	return was.Choices, nil
 }

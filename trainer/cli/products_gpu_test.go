@@ -78,3 +78,40 @@ func TestGPUTimedProducts(t *testing.T) {
 		require.Contains(t, string(text), c.says, name)
 	}
 }
+
+// Convolutions are timed too, by cuDNN and by our kernels. The choices are of a cuDNN.
+func TestGPUTimedConvolutions(t *testing.T) {
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		t.Skip("only the emulator can pass for another cuDNN")
+	}
+	require.NotEmpty(t, smallDir())
+	dir := t.TempDir()
+	args := []string{
+		"train", "../../examples/convnet.cfg", "--data", "mnist:" + smallDir(), "--json", "--batch", "4", "--steps", "2", "--evaluation.frequency", "0",
+		"--workers", "1", "--device", "cuda", "--time-products", dir,
+	}
+	run := func() ending {
+		got, stderr := trainOnGPUs(t, args...)
+		require.NotContains(t, stderr, "convolutions")
+		last := got[len(got)-1]
+		require.Contains(t, last.BLAS, ", cuDNN 9.1.0, timed")
+		text, err := os.ReadFile(filepath.Join(dir, "products-0.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), `"dnn": "cuDNN 9.1.0"`)
+		require.Regexp(t, `"conv2d weights 4x1x14x14 by 3x3x3 stride 1 padding 0 f32": (-1|1),?`, string(text))
+		return ending{last.Weights, string(text)}
+	}
+	require.Equal(t, run(), run(), "nothing was timed anew")
+	for setting, says := range map[string]string{
+		"RINGTRAIN_EMULATOR_CUDNN=9.2.0":               " and cuDNN 9.2.0: remove it to have products timed anew",
+		"RINGTRAIN_CUDNN_LIB=/nonexistent/libcudnn.so": " without cuDNN: remove it to have products timed anew",
+	} {
+		out, err := onGPUs(t, args, setting).CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), says)
+		require.Equal(t, 1, bytes.Count(out, []byte("\n")), "one line: %s", out)
+	}
+}
+
+// An ending is what a run ends with, and keeps.
+type ending struct{ weights, choices string }

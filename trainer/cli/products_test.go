@@ -56,7 +56,16 @@ func TestReadTimed(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2}, choices)
 	write(`{"gpu": "H100", "blas": "cuBLASLt 13.0", "choices": {"a": 2}}`)
 	_, err = readTimed(path, now)
-	require.ErrorContains(t, err, "is of H100 with cuBLASLt 13.0, and this is H200 with cuBLASLt 13.0: remove it")
+	require.ErrorContains(t, err, "is of H100 with cuBLASLt 13.0 without cuDNN, and this is H200 with cuBLASLt 13.0 without cuDNN: remove it")
+	now.DNN = "cuDNN 9.1.0"
+	write(`{"gpu": "H200", "blas": "cuBLASLt 13.0", "dnn": "cuDNN 9.1.0", "choices": {"a": 2}}`)
+	_, err = readTimed(path, now)
+	require.NoError(t, err)
+	for _, was := range []string{`"dnn": "cuDNN 8.9.7", `, ""} {
+		write(`{"gpu": "H200", "blas": "cuBLASLt 13.0", ` + was + `"choices": {"a": 2}}`)
+		_, err = readTimed(path, now)
+		require.ErrorContains(t, err, "and this is H200 with cuBLASLt 13.0 and cuDNN 9.1.0: remove it")
+	}
 	write(`{`)
 	_, err = readTimed(path, now)
 	require.ErrorContains(t, err, "is not what --time-products keeps")

@@ -81,7 +81,7 @@ func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 		r.events.Emit(view)
 	}
 	if r.gpu != nil {
-		r.blas = r.settings.flags.multiplier()
+		r.blas = r.settings.multiplier()
 		err = r.gpu.backend.Do(ctx, func() (err error) {
 			defer r.gpu.forget() // NCCL frees no communicator that a graph holds
 			last, err = r.trainOn(ctx, r.gpu.backend)

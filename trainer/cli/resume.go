@@ -202,7 +202,7 @@ func (a *app) checkResume(s *settings, set *data.Set) error {
 	defer backend.Close()
 	blas := backend.BLAS()
 	if s.placement.onGPU() {
-		blas = s.flags.multiplier()
+		blas = s.multiplier()
 	}
 	changed := s.changed(t.Notes, set.Sum(), blas)
 	if n := len(t.Residuals); n > 0 && (n != s.allWorkers() || s.compress.Form == trainer.Exact) {

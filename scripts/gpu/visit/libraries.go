@@ -20,7 +20,7 @@ var libraries = []struct {
 }{
 	{"RINGTRAIN_NVRTC_LIB", []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, false},
 	{"RINGTRAIN_CUBLASLT_LIB", []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, false},
-	{"RINGTRAIN_CUDNN_LIB", []string{"libcudnn.so.9"}, true},
+	{"RINGTRAIN_CUDNN_LIB", []string{"libcudnn.so.9", "libcudnn.so.8"}, true},
 	{"RINGTRAIN_NCCL_LIB", []string{"libnccl.so.2"}, false},
 }
 

@@ -1,7 +1,7 @@
-// Package checkpoint keeps named tensors and notes about them in safetensors
-// files, which other programs read too.
+// Package checkpoint stores named tensors and metadata in safetensors files, which other
+// programs can read.
 //
-// A file is, all numbers little-endian:
+// All numbers in a file are little-endian:
 //
 //	offset  bytes  meaning
 //	0       8      n, the length of the header, 100 MB at most
@@ -10,32 +10,31 @@
 //	                "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}
 //	8+n     ...    the values, row-major; offsets count from here
 //
-// The values of all tensors lie one behind another from offset 0 to the end of the
-// file, without holes or overlaps, and no name occurs twice. [Load] holds a file to all
-// of that before it takes memory for a tensor. [Save] replaces a file whole or not
-// at all. A [Training] is such a file with all that is needed to go on after some
-// step, and [Latest] finds the newest that is whole.
+// The values of all tensors are consecutive from offset 0 to the end of the file, without
+// holes or overlaps, and names are unique. [Load] checks all of that before it allocates
+// memory for a tensor. [Save] replaces a file atomically. A [Training] is such a file
+// with everything needed to resume after some step; [Latest] finds the newest intact one.
 //
 // Format: https://github.com/huggingface/safetensors.
 package checkpoint
 
 import "gorgonia.org/tensor"
 
-// Named is a tensor with the path of the parameter it belongs to, as "layers.0.W".
+// Named is a tensor with the path of its parameter, such as "layers.0.W".
 type Named struct {
 	Name   string
 	Tensor *tensor.Dense // of float32, float64, int64, int32 or uint8
 }
 
-// File is the content of a checkpoint.
+// File is the contents of a checkpoint.
 type File struct {
 	// Tensors are in the order of their values in the file.
 	Tensors []Named
-	// Metadata is free text: config, step, seed. Nil when the file has none.
+	// Metadata is free text: config, step, seed. It is nil if the file has none.
 	Metadata map[string]string
 }
 
-// Tensor returns the tensor of a name.
+// Tensor returns the tensor with a name.
 func (f *File) Tensor(name string) (*tensor.Dense, bool) {
 	for _, n := range f.Tensors {
 		if n.Name == name {

@@ -13,12 +13,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 )
 
-// dense makes a tensor of the given shape.
+// dense returns a tensor of the given shape.
 func dense(data any, shape ...int) *tensor.Dense {
 	return tensor.New(tensor.WithShape(shape...), tensor.WithBacking(data))
 }
 
-// sample has every element type, a scalar and special values.
+// sample returns a file with every element type, a scalar and special values.
 func sample() checkpoint.File {
 	return checkpoint.File{
 		Tensors: []checkpoint.Named{
@@ -33,7 +33,7 @@ func sample() checkpoint.File {
 	}
 }
 
-func TestSaveThenLoad(t *testing.T) {
+func TestSaveLoadRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.safetensors")
 	want := sample()
 	require.NoError(t, checkpoint.Save(path, want))
@@ -59,7 +59,7 @@ func TestSaveThenLoad(t *testing.T) {
 	require.NoError(t, checkpoint.Save(again, got))
 	raw2, err := os.ReadFile(again)
 	require.NoError(t, err)
-	require.Equal(t, raw, raw2, "equal files have equal bytes")
+	require.Equal(t, raw, raw2, "equal files must have equal bytes")
 }
 
 func TestAnyFloatsRoundTrip(t *testing.T) {
@@ -89,7 +89,7 @@ func TestEmptyFile(t *testing.T) {
 	require.Equal(t, checkpoint.File{}, got)
 }
 
-// Whatever view or layout a tensor is, its values are stored by index.
+// A tensor's values are stored by index, whatever its view or layout.
 func TestViewsAreStoredRowMajor(t *testing.T) {
 	base := func() *tensor.Dense { return dense([]float32{1, 2, 3, 4, 5, 6}, 2, 3) }
 	slice := func(s ...tensor.Slice) *tensor.Dense {
@@ -122,7 +122,7 @@ func TestViewsAreStoredRowMajor(t *testing.T) {
 	}
 }
 
-func TestSaveErrorsLeaveTheOldFile(t *testing.T) {
+func TestSaveErrorsKeepTheOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
@@ -152,11 +152,11 @@ func TestSaveErrorsLeaveTheOldFile(t *testing.T) {
 	require.Equal(t, "old", string(raw))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 1, "no temporary file is left")
+	require.Len(t, entries, 1, "no temporary files are left")
 }
 
-// The file was written by safetensors 0.8.0 for Python.
-func TestGoldenFileOfPython(t *testing.T) {
+// The Python package safetensors 0.8.0 wrote the file.
+func TestGoldenFileFromPython(t *testing.T) {
 	f, err := checkpoint.Load("testdata/python.safetensors")
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"format": "np", "note": "résumé"}, f.Metadata)
@@ -189,7 +189,7 @@ func TestHash(t *testing.T) {
 	require.Equal(t, want, got)
 	got, err = checkpoint.Hash([]checkpoint.Named{b, a})
 	require.NoError(t, err)
-	require.Equal(t, want, got, "the order is that of the names")
+	require.Equal(t, want, got, "tensors are hashed in the order of their names")
 	b.Name = "a"
 	got, err = checkpoint.Hash([]checkpoint.Named{a, b})
 	require.NoError(t, err)

@@ -10,8 +10,7 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// dtype is one of the element types that are read and written, by the name the
-// format gives it.
+// dtype is a supported element type, by its name in the format.
 type dtype string
 
 const (
@@ -22,7 +21,7 @@ const (
 	u8  dtype = "U8"
 )
 
-// size returns the bytes of an element, 0 for a type that is not read.
+// size returns the number of bytes of an element, 0 for an unsupported type.
 func (d dtype) size() int {
 	switch d {
 	case f64, i64:
@@ -35,13 +34,14 @@ func (d dtype) size() int {
 	return 0
 }
 
-// element is what a tensor of a checkpoint may hold.
+// element is the constraint for element types of tensors.
 type element interface {
 	float64 | float32 | int64 | int32 | uint8
 }
 
-// values returns the elements of a tensor in row-major order, whatever view or
-// layout it is, and their type: one of the slices of element. It may alias t.
+// values returns the elements of a tensor in row-major order, whatever its view or
+// layout, and their type. The result is a slice of one of the types of element and
+// may alias t.
 func values(t *tensor.Dense) (any, dtype, error) {
 	if t == nil || t.Dtype().Type == nil {
 		return nil, "", errors.New("there is no tensor")
@@ -68,10 +68,10 @@ func values(t *tensor.Dense) (any, dtype, error) {
 	case []uint8:
 		return rowMajor(t, data), u8, nil
 	}
-	return nil, "", fmt.Errorf("elements of type %v cannot be stored; float64, float32, int64, int32 and uint8 can", t.Dtype())
+	return nil, "", fmt.Errorf("elements of type %v cannot be stored; use float64, float32, int64, int32 or uint8", t.Dtype())
 }
 
-// rowMajor orders the backing of a tensor by its indices.
+// rowMajor returns the backing of a tensor in row-major order.
 func rowMajor[T element](t *tensor.Dense, data []T) []T {
 	n := t.Shape().TotalSize()
 	if !t.RequiresIterator() && !t.DataOrder().IsColMajor() && len(data) == n {
@@ -85,10 +85,10 @@ func rowMajor[T element](t *tensor.Dense, data []T) []T {
 	return out
 }
 
-// chunkBytes is how much is converted between calls of a Reader or Writer.
+// chunkBytes is the number of bytes converted per call of a Reader or Writer.
 const chunkBytes = 1 << 16
 
-// writeValues writes what values returned.
+// writeValues writes the result of values.
 func writeValues(w io.Writer, vals any) error {
 	switch v := vals.(type) {
 	case []float64:
@@ -103,7 +103,7 @@ func writeValues(w io.Writer, vals any) error {
 		_, err := w.Write(v)
 		return err
 	}
-	return fmt.Errorf("no way to write %T", vals)
+	return fmt.Errorf("cannot write %T", vals)
 }
 
 func writeChunks[T element](w io.Writer, v []T, size int, put func([]byte, T)) error {
@@ -121,7 +121,7 @@ func writeChunks[T element](w io.Writer, v []T, size int, put func([]byte, T)) e
 	return nil
 }
 
-// readValues reads count elements as a slice for a tensor's backing.
+// readValues reads count elements into a new slice.
 func readValues(r io.Reader, d dtype, count int) (any, error) {
 	switch d {
 	case f64:
@@ -137,7 +137,7 @@ func readValues(r io.Reader, d dtype, count int) (any, error) {
 		_, err := io.ReadFull(r, out)
 		return out, err
 	}
-	return nil, fmt.Errorf("no way to read dtype %q", d)
+	return nil, fmt.Errorf("cannot read dtype %q", d)
 }
 
 func readChunks[T element](r io.Reader, count, size int, get func([]byte) T) ([]T, error) {

@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// CheckFinite returns an error that names the first tensor with a NaN or an
-// infinity. No training continues from such weights, and what they predict means
-// nothing.
+// CheckFinite returns an error that names the first tensor with a NaN or an infinity.
+// Training cannot continue from such weights, and their predictions are meaningless.
 func (f File) CheckFinite() error {
 	for _, n := range f.Tensors {
 		vals, _, err := values(n.Tensor)
@@ -28,8 +27,7 @@ func (f File) CheckFinite() error {
 	return nil
 }
 
-// notFinite returns the index of the first element that is infinite or not a
-// number, or -1.
+// notFinite returns the index of the first element that is infinite or NaN, or -1.
 func notFinite[T float32 | float64](v []T) int {
 	for i, x := range v {
 		if y := float64(x); math.IsInf(y, 0) || math.IsNaN(y) {

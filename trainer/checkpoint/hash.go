@@ -10,9 +10,9 @@ import (
 )
 
 // Hash returns the SHA-256, in hex, of the values of all tensors: little-endian,
-// row-major, the tensors in the order of their names (by bytes). Names and shapes are not
-// part of it. It is the weights_sha256 that runs report, equal for equal weights
-// whatever order they are stored in.
+// row-major, with the tensors sorted by name (bytewise). Names and shapes are not
+// included. Runs report it as weights_sha256. It is equal for equal weights, whatever
+// order they are stored in.
 func Hash(tensors []Named) (string, error) {
 	sorted := slices.Clone(tensors)
 	slices.SortFunc(sorted, func(a, b Named) int { return cmp.Compare(a.Name, b.Name) })

@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// header is the parsed JSON of a file.
+// header is the parsed header of a file.
 type header struct {
 	slots    []slot // by offset
 	metadata map[string]string
 }
 
-// slot says where a tensor's values are.
+// slot is the location of a tensor's values.
 type slot struct {
 	name       string
 	dtype      dtype
@@ -27,13 +27,13 @@ type slot struct {
 	begin, end uint64 // bytes from the end of the header
 }
 
-// parseHeader reads the JSON and checks each entry by itself.
+// parseHeader parses the header and checks each entry on its own.
 func parseHeader(text []byte) (*header, error) {
 	if !utf8.Valid(text) {
 		return nil, errors.New("the header is not UTF-8 text")
 	}
 	if len(text) == 0 || text[0] != '{' {
-		return nil, errors.New("not a safetensors file: its header does not begin with {")
+		return nil, errors.New("not a safetensors file: the header does not start with {")
 	}
 	fields, err := object(text)
 	if err != nil {
@@ -66,17 +66,17 @@ func parseHeader(text []byte) (*header, error) {
 	return &h, nil
 }
 
-// checkData makes sure that the tensors cover size bytes of data once.
+// checkData checks that the tensors cover size bytes of data exactly once.
 func (h *header) checkData(size uint64) error {
 	at := uint64(0)
 	for _, s := range h.slots {
 		switch {
 		case s.begin < at:
-			return fmt.Errorf("tensor %q overlaps another: it begins at byte %d of the data, before %d", s.name, s.begin, at)
+			return fmt.Errorf("tensor %q overlaps another: it starts at byte %d of the data, before byte %d", s.name, s.begin, at)
 		case s.begin > at:
-			return fmt.Errorf("a hole of %d bytes before tensor %q", s.begin-at, s.name)
+			return fmt.Errorf("there is a hole of %d bytes before tensor %q", s.begin-at, s.name)
 		case s.end > size:
-			return fmt.Errorf("truncated: tensor %q ends at byte %d of the data, the file holds %d", s.name, s.end, size)
+			return fmt.Errorf("truncated: tensor %q ends at byte %d of the data, but the file has %d bytes of data", s.name, s.end, size)
 		}
 		at = s.end
 	}
@@ -86,8 +86,8 @@ func (h *header) checkData(size uint64) error {
 	return nil
 }
 
-// parseSlot reads the entry of a tensor. Fields that the format may get later
-// are passed over.
+// parseSlot parses the entry of a tensor. It ignores unknown fields, which later versions
+// of the format may add.
 func parseSlot(text []byte) (slot, error) {
 	fields, err := object(text)
 	if err != nil {
@@ -99,7 +99,7 @@ func parseSlot(text []byte) (slot, error) {
 		switch f.key {
 		case "dtype":
 			if err = json.Unmarshal(f.value, &s.dtype); err == nil && s.dtype.size() == 0 {
-				err = fmt.Errorf("%q is not read; F64, F32, I64, I32 and U8 are", s.dtype)
+				err = fmt.Errorf("%q is not supported; F64, F32, I64, I32 and U8 are", s.dtype)
 			}
 		case "shape":
 			shape, err = unsigned(f.value)
@@ -111,13 +111,13 @@ func parseSlot(text []byte) (slot, error) {
 		}
 	}
 	if s.dtype.size() == 0 || shape == nil || len(offsets) != 2 {
-		return slot{}, errors.New("its entry needs dtype, shape and two data_offsets")
+		return slot{}, errors.New("the entry needs dtype, shape and two data_offsets")
 	}
 	s.begin, s.end = offsets[0], offsets[1]
 	return s, s.measure(shape)
 }
 
-// measure sets the shape, and checks it against the bytes between the offsets.
+// measure sets the shape and checks it against the number of bytes between the offsets.
 func (s *slot) measure(shape []uint64) error {
 	s.shape = make([]int, len(shape))
 	s.count = 1
@@ -127,27 +127,27 @@ func (s *slot) measure(shape []uint64) error {
 		}
 		over, product := bits.Mul64(s.count, n)
 		if over != 0 || product > math.MaxInt/8 {
-			return fmt.Errorf("shape %v does not fit memory", shape)
+			return fmt.Errorf("shape %v does not fit into memory", shape)
 		}
 		s.shape[i], s.count = int(n), product
 	}
 	if want := s.count * uint64(s.dtype.size()); s.end < s.begin || s.end-s.begin != want {
-		return fmt.Errorf("shape %v of %s needs %d bytes, its data_offsets are %d and %d", shape, s.dtype, want, s.begin, s.end)
+		return fmt.Errorf("shape %v of %s needs %d bytes, but its data_offsets are %d and %d", shape, s.dtype, want, s.begin, s.end)
 	}
 	return nil
 }
 
-// unsigned reads an array of numbers that are neither negative nor fractions. It never
-// returns nil without an error.
+// unsigned parses an array of non-negative whole numbers. It never returns nil
+// without an error.
 func unsigned(text []byte) ([]uint64, error) {
 	var v []uint64
 	if err := json.Unmarshal(text, &v); err != nil || v == nil {
-		return nil, fmt.Errorf("an array of whole numbers is expected, got %.40s", text)
+		return nil, fmt.Errorf("expected an array of whole numbers, got %.40s", text)
 	}
 	return v, nil
 }
 
-// parseMetadata reads an object of texts.
+// parseMetadata parses an object whose values are strings.
 func parseMetadata(text []byte) (map[string]string, error) {
 	fields, err := object(text)
 	if err != nil {
@@ -157,7 +157,7 @@ func parseMetadata(text []byte) (map[string]string, error) {
 	for _, f := range fields {
 		var v *string
 		if err := json.Unmarshal(f.value, &v); err != nil || v == nil {
-			return nil, fmt.Errorf("%q: a text is expected, got %.40s", f.key, f.value)
+			return nil, fmt.Errorf("%q: expected a string, got %.40s", f.key, f.value)
 		}
 		m[f.key] = *v
 	}
@@ -170,13 +170,13 @@ type field struct {
 	value json.RawMessage
 }
 
-// object returns the members of a JSON object in order. Unlike encoding/json it
-// refuses a key that occurs twice; a reader that takes the first and one that
-// takes the last would load different tensors from one file.
+// object returns the members of a JSON object in order. Unlike encoding/json it rejects
+// duplicate keys: a reader that takes the first and a reader that takes the last would
+// load different tensors from one file.
 func object(text []byte) ([]field, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, fmt.Errorf("a JSON object is expected, got %.40q", text)
+		return nil, fmt.Errorf("expected a JSON object, got %.40q", text)
 	}
 	var fields []field
 	seen := make(map[string]bool)
@@ -187,7 +187,7 @@ func object(text []byte) ([]field, error) {
 		}
 		key, ok := t.(string)
 		if !ok {
-			return nil, fmt.Errorf("bad JSON: a name is expected, got %v", t)
+			return nil, fmt.Errorf("bad JSON: expected a name, got %v", t)
 		}
 		if seen[key] {
 			return nil, fmt.Errorf("%q occurs twice", key)
@@ -203,7 +203,7 @@ func object(text []byte) ([]field, error) {
 		return nil, fmt.Errorf("bad JSON: %w", err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return nil, errors.New("bad JSON: something follows the object")
+		return nil, errors.New("bad JSON: there is text after the object")
 	}
 	return fields, nil
 }

@@ -10,13 +10,13 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Load reads a checkpoint, written by Save or by another program. A file that
-// breaks a rule of the format is an error which names the file, the tensor and the rule;
-// sizes are compared with the file's length before memory is taken. Tensors without elements,
-// which the format allows, are refused, because tensor.Dense has no form for them.
-// So is a file that one of the checks refuses.
+// Load reads a checkpoint written by Save or by another program. If a file violates the
+// format, the error names the file, the tensor and the rule. Sizes are compared with the
+// file's length before memory is allocated. Tensors without elements, which the format
+// allows, are an error because tensor.Dense cannot represent them. Load also fails if one of
+// the checks does.
 func Load(path string, checks ...Check) (File, error) {
-	info, err := os.Stat(path) // first: to open a pipe would wait for a writer
+	info, err := os.Stat(path) // first, because opening a pipe would wait for a writer
 	if err != nil {
 		return File{}, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -68,22 +68,22 @@ func decode(r io.Reader, size int64, checks ...Check) (File, error) {
 	return out, nil
 }
 
-// readHeader returns the header's text.
+// readHeader returns the text of the header.
 func readHeader(r io.Reader, size int64) ([]byte, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, fmt.Errorf("not a safetensors file: it has %d bytes, 8 are needed for the header's length", max(size, 0))
+		return nil, fmt.Errorf("not a safetensors file: it has %d bytes, but the header's length alone takes 8", max(size, 0))
 	}
 	n := binary.LittleEndian.Uint64(head[:])
 	if n > maxHeader {
-		return nil, fmt.Errorf("not a safetensors file: a header of %d bytes is announced, the format allows %d", n, maxHeader)
+		return nil, fmt.Errorf("not a safetensors file: it announces a header of %d bytes, but the format allows at most %d", n, maxHeader)
 	}
 	if int64(n) > size-8 {
-		return nil, fmt.Errorf("truncated: a header of %d bytes is announced, %d bytes follow", n, size-8)
+		return nil, fmt.Errorf("truncated: the file announces a header of %d bytes, but %d bytes follow", n, size-8)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, fmt.Errorf("the header cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the header: %w", err)
 	}
 	return text, nil
 }

@@ -11,49 +11,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// file puts a header and data together.
+// file returns a file with the given header and data.
 func file(header string, data ...byte) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), data...)
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	const x = `"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}`
 	for name, c := range map[string]struct {
 		raw  []byte
 		want string
 	}{
-		"nothing":             {nil, "it has 0 bytes, 8 are needed"},
+		"empty":               {nil, "it has 0 bytes, but the header's length alone takes 8"},
 		"half a length":       {[]byte{1, 2, 3}, "it has 3 bytes"},
-		"header over the cap": {binary.LittleEndian.AppendUint64(nil, 100_000_001), "a header of 100000001 bytes is announced, the format allows 100000000"},
-		"header cut off":      {file("{}")[:9], "truncated: a header of 2 bytes is announced, 1 bytes follow"},
-		"empty header":        {file(""), "does not begin with {"},
-		"not an object":       {file("[]"), "does not begin with {"},
+		"header over the cap": {binary.LittleEndian.AppendUint64(nil, 100_000_001), "it announces a header of 100000001 bytes, but the format allows at most 100000000"},
+		"truncated header":    {file("{}")[:9], "truncated: the file announces a header of 2 bytes, but 1 bytes follow"},
+		"empty header":        {file(""), "does not start with {"},
+		"not an object":       {file("[]"), "does not start with {"},
 		"not UTF-8":           {file("{\"\xff\":1}"), "not UTF-8"},
 		"bad JSON":            {file(`{"x":`), "bad JSON"},
-		"text after":          {file(`{} x`), "something follows the object"},
+		"text after":          {file(`{} x`), "there is text after the object"},
 		"name twice":          {file(`{`+x+`,`+x+`}`, 1, 2), `"x" occurs twice`},
-		"entry not an object": {file(`{"x":3}`), `tensor "x": a JSON object is expected`},
-		"no dtype":            {file(`{"x":{"shape":[2],"data_offsets":[0,2]}}`, 1, 2), "needs dtype, shape and two data_offsets"},
-		"null shape":          {file(`{"x":{"dtype":"U8","shape":null,"data_offsets":[0,2]}}`, 1, 2), "shape: an array of whole numbers is expected"},
+		"entry not an object": {file(`{"x":3}`), `tensor "x": expected a JSON object`},
+		"no dtype":            {file(`{"x":{"shape":[2],"data_offsets":[0,2]}}`, 1, 2), "the entry needs dtype, shape and two data_offsets"},
+		"null shape":          {file(`{"x":{"dtype":"U8","shape":null,"data_offsets":[0,2]}}`, 1, 2), "shape: expected an array of whole numbers"},
 		"negative shape":      {file(`{"x":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}}`, 1, 2), "got [-2]"},
-		"fraction":            {file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2.5]}}`, 1, 2), "data_offsets: an array of whole numbers is expected"},
+		"fraction":            {file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2.5]}}`, 1, 2), "data_offsets: expected an array of whole numbers"},
 		"three offsets":       {file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,1,2]}}`, 1, 2), "two data_offsets"},
-		"unknown dtype":       {file(`{"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}`, 1, 2), `"BF16" is not read`},
+		"unknown dtype":       {file(`{"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}`, 1, 2), `"BF16" is not supported`},
 		"dtype twice":         {file(`{"x":{"dtype":"U8","dtype":"F32","shape":[2],"data_offsets":[0,2]}}`, 1, 2), `"dtype" occurs twice`},
 		"no elements":         {file(`{"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}`), "without elements"},
-		"shape overflows":     {file(`{"x":{"dtype":"F64","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}}`), "does not fit memory"},
-		"product overflows":   {file(`{"x":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`), "does not fit memory"},
-		"size and shape":      {file(`{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,2]}}`, 1, 2), "shape [2] of F32 needs 8 bytes, its data_offsets are 0 and 2"},
+		"shape overflows":     {file(`{"x":{"dtype":"F64","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}}`), "does not fit into memory"},
+		"product overflows":   {file(`{"x":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}}`), "does not fit into memory"},
+		"size and shape":      {file(`{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,2]}}`, 1, 2), "shape [2] of F32 needs 8 bytes, but its data_offsets are 0 and 2"},
 		"end before begin":    {file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[2,0]}}`, 1, 2), "its data_offsets are 2 and 0"},
-		"data cut off":        {file(`{`+x+`}`, 1), `truncated: tensor "x" ends at byte 2 of the data, the file holds 1`},
+		"truncated data":      {file(`{`+x+`}`, 1), `truncated: tensor "x" ends at byte 2 of the data, but the file has 1 bytes of data`},
 		"more data":           {file(`{`+x+`}`, 1, 2, 3), "1 bytes follow the last tensor"},
 		"hole before":         {file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 1, 2, 3), `a hole of 1 bytes before tensor "x"`},
 		"hole between":        {file(`{`+x+`,"y":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}}`, 1, 2, 3, 4), `a hole of 1 bytes before tensor "y"`},
 		"overlap":             {file(`{`+x+`,"y":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 1, 2, 3), `tensor "y" overlaps another`},
 		"the same bytes":      {file(`{`+x+`,"y":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 1, 2), `tensor "y" overlaps another`},
-		"note not a text":     {file(`{"__metadata__":{"k":1}}`), `metadata: "k": a text is expected`},
-		"null note":           {file(`{"__metadata__":{"k":null}}`), "a text is expected"},
+		"note not a text":     {file(`{"__metadata__":{"k":1}}`), `metadata: "k": expected a string`},
+		"null note":           {file(`{"__metadata__":{"k":null}}`), "expected a string"},
 		"note twice":          {file(`{"__metadata__":{"k":"a","k":"b"}}`), `"k" occurs twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestLoadAccepts(t *testing.T) {
 	for name, raw := range map[string][]byte{
 		"padding":             file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}     `, 1, 2),
 		"header out of order": file(`{"y":{"dtype":"U8","shape":[1],"data_offsets":[2,3]},"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 1, 2, 3),
-		"fields to come":      file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"crc":3}}`, 1, 2),
+		"unknown fields":      file(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"crc":3}}`, 1, 2),
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := decode(bytes.NewReader(raw), int64(len(raw)))
@@ -85,7 +85,8 @@ func TestLoadAccepts(t *testing.T) {
 	}
 }
 
-// FuzzLoad: bytes are an error, or a file that is the same after being written and read.
+// FuzzLoad checks that bytes give either an error or a file that survives writing
+// and reading.
 func FuzzLoad(f *testing.F) {
 	golden, err := os.ReadFile("testdata/python.safetensors")
 	require.NoError(f, err)
@@ -100,9 +101,9 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = in.Training() // says what is wrong, if anything, and does not panic
+		_, _ = in.Training() // may fail, but must not panic
 		p, err := in.plan()
-		if err != nil { // names that Save does not write
+		if err != nil { // names that Save rejects
 			require.ErrorContains(t, err, "cannot be named")
 			return
 		}

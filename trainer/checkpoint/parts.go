@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// Float32 is the Type of an Entry whose elements are 32-bit floats.
+// Float32 is the Type of an Entry with 32-bit float elements.
 const Float32 = string(f32)
 
-// A Header is what a file says about its tensors before their values. Load has
-// compared it with the length of the file.
+// A Header describes the tensors of a file without their values. Load has compared it
+// with the length of the file.
 type Header struct {
 	Tensors  []Entry // by offset
 	Metadata map[string]string
 }
 
-// An Entry is a tensor without its values.
+// An Entry describes a tensor without its values.
 type Entry struct {
 	Name  string
-	Type  string // as the format names it: "F32"
+	Type  string // the format's name for it, such as "F32"
 	Shape []int
 }
 
-// A Check refuses a file by its header, with an error, before memory is taken for
-// any tensor.
+// A Check inspects the header of a file and returns an error to reject it, before memory
+// is allocated for any tensor.
 type Check func(Header) error
 
 func (h *header) public() Header {
@@ -36,20 +36,19 @@ func (h *header) public() Header {
 	return out
 }
 
-// Parts are the tensors of a Training, by what they belong to. Their names are
-// those of parameters.
+// Parts groups the tensors of a Training by purpose. Their names are those of parameters.
 type Parts[T Named | Entry] struct {
 	Weights   []T
 	Slots     map[string][]T
 	Residuals [][]T // by rank
 }
 
-// Parts sorts the tensors of a Training's header.
+// Parts groups the tensors in a Training's header.
 func (h Header) Parts() (Parts[Entry], error) {
 	return sortParts(h.Tensors, func(e *Entry) *string { return &e.Name })
 }
 
-// sortParts sorts tensors by the prefixes of their names, and takes those off.
+// sortParts groups tensors by the prefixes of their names, and removes the prefixes.
 func sortParts[T Named | Entry](tensors []T, name func(*T) *string) (Parts[T], error) {
 	p := Parts[T]{Slots: map[string][]T{}}
 	for _, t := range tensors {
@@ -58,7 +57,7 @@ func sortParts[T Named | Entry](tensors []T, name func(*T) *string) (Parts[T], e
 			rank, parameter, _ := strings.Cut(rest, "/")
 			*name(&t) = parameter
 			if !p.addResidual(rank, t) {
-				return p, fmt.Errorf("tensor %q is not of the rank that is next", full)
+				return p, fmt.Errorf("tensor %q is out of order: residuals must be stored rank by rank", full)
 			}
 			continue
 		}
@@ -69,7 +68,7 @@ func sortParts[T Named | Entry](tensors []T, name func(*T) *string) (Parts[T], e
 		}
 		slot, parameter, ok := strings.Cut(rest, "/")
 		if !ok {
-			return p, fmt.Errorf("tensor %q belongs to no parameter", full)
+			return p, fmt.Errorf("tensor %q does not name a parameter", full)
 		}
 		*name(&t) = parameter
 		p.Slots[slot] = append(p.Slots[slot], t)
@@ -77,8 +76,8 @@ func sortParts[T Named | Entry](tensors []T, name func(*T) *string) (Parts[T], e
 	return p, nil
 }
 
-// addResidual adds a tensor to those of a rank. Ranks come in order; it is false
-// for another one.
+// addResidual adds a tensor to those of a rank. It returns false unless the ranks
+// come in order.
 func (p *Parts[T]) addResidual(rank string, t T) bool {
 	r, err := strconv.Atoi(rank)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 )
 
-// A pipe in the place of the newest checkpoint is named, and not waited for; a
-// link is followed.
+// A pipe in place of the newest checkpoint is reported and not waited for. Links
+// are followed.
 func TestPipesAndLinks(t *testing.T) {
 	dir, far := t.TempDir(), t.TempDir()
 	path, err := training(1).Write(far)

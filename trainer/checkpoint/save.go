@@ -15,33 +15,32 @@ import (
 const (
 	// maxHeader is the longest header that the format allows, in bytes.
 	maxHeader = 100_000_000
-	// headerAlign is what the header is padded to with spaces.
+	// headerAlign is the multiple to which the header is padded with spaces.
 	headerAlign = 8
-	// metadataKey is the name that no tensor can have.
+	// metadataKey is reserved: no tensor can have this name.
 	metadataKey = "__metadata__"
 )
 
-// A Writer writes the files of one run of a program. The zero Writer is for
-// directories in which nobody else writes.
+// A Writer writes the files of one run of a program. Use the zero Writer for directories in
+// which nobody else writes.
 type Writer struct {
-	// Run names the run: letters, digits and hyphens. It is a part of the name of
-	// each file while that is being written, by which Sweep knows what a run has
-	// left that was killed.
+	// Run identifies the run: letters, digits and hyphens. It is part of the name of each
+	// temporary file, so that Sweep can recognise files left behind by a run that was killed.
 	Run string
-	// Progress, if not nil, is called again and again while a file is made, with
-	// the bytes that were summed up, written or synced since the last call. A disk
-	// that does not answer is a call that does not come.
+	// Progress, if not nil, is called repeatedly while a file is written, with the number
+	// of bytes hashed, written or synced since the last call. If the disk stops responding,
+	// the calls stop.
 	Progress func(bytes int)
 }
 
-// Save is [Writer.Save] of the zero Writer.
+// Save is [Writer.Save] with the zero Writer.
 func Save(path string, f File) error { return Writer{}.Save(path, f) }
 
-// Save writes a checkpoint. The file at path is replaced whole or not at all: the
-// new one is written beside it, synced and renamed, so a reader, or a crash at any moment, finds
-// the old or the new. Directories are not made. Tensors of any layout are stored
-// row-major; one without elements, without a name or with the name of another is
-// an error, and then nothing is written.
+// Save writes a checkpoint. It replaces the file at path atomically: the new file is written
+// next to it, synced and renamed, so a reader, or a crash at any time, sees either the old
+// file or the new one. Save does not create directories. Tensors of any layout are stored
+// row-major. A tensor without elements or name, or with a duplicate name, is an error, and
+// then nothing is written.
 func (w Writer) Save(path string, f File) error {
 	plan, err := f.plan()
 	if err != nil {
@@ -61,17 +60,17 @@ func (w Writer) Save(path string, f File) error {
 	return nil
 }
 
-// progress calls Progress, if there is one.
+// progress calls Progress if it is set.
 func (w Writer) progress(bytes int) {
 	if w.Progress != nil {
 		w.Progress(bytes)
 	}
 }
 
-// plan is a file ready to be written: nothing in it can fail but the writing.
+// plan is a file ready to be written. Nothing can fail any more except the writing.
 type plan struct {
-	header []byte // with its length before it and its padding
-	values []any  // as of the function values, in order
+	header []byte // including its length and padding
+	values []any  // results of the function values, in order
 }
 
 func (p *plan) write(w io.Writer) error {
@@ -86,7 +85,7 @@ func (p *plan) write(w io.Writer) error {
 	return nil
 }
 
-// plan checks the file and lays it out.
+// plan checks the file and determines its layout.
 func (f *File) plan() (*plan, error) {
 	var p plan
 	var header bytes.Buffer
@@ -120,13 +119,13 @@ func (f *File) plan() (*plan, error) {
 		header.WriteByte(' ')
 	}
 	if header.Len() > maxHeader {
-		return nil, fmt.Errorf("names and metadata make a header of %d bytes, the format allows %d", header.Len(), maxHeader)
+		return nil, fmt.Errorf("names and metadata need a header of %d bytes, but the format allows at most %d", header.Len(), maxHeader)
 	}
 	p.header = append(binary.LittleEndian.AppendUint64(nil, uint64(header.Len())), header.Bytes()...)
 	return &p, nil
 }
 
-// checkName refuses a name that the format has no place for, and remembers it.
+// checkName rejects names that the format does not allow, and remembers the others in seen.
 func checkName(name string, seen map[string]bool) error {
 	switch {
 	case name == "" || name == metadataKey:
@@ -143,7 +142,7 @@ func checkName(name string, seen map[string]bool) error {
 // entry is a tensor's part of the header.
 type entry struct {
 	text []byte
-	end  int // offset behind its values
+	end  int // offset after its values
 }
 
 // layout places a tensor's values at an offset.
@@ -152,7 +151,7 @@ func layout(n Named, offset int) (any, entry, error) {
 	if err != nil {
 		return nil, entry{}, err
 	}
-	shape := append([]int{}, n.Tensor.Shape()...) // not null in JSON
+	shape := append([]int{}, n.Tensor.Shape()...) // not nil, which would be null in JSON
 	e := entry{end: offset + n.Tensor.Shape().TotalSize()*d.size()}
 	name, err := json.Marshal(n.Name)
 	if err != nil {
@@ -170,8 +169,7 @@ func layout(n Named, offset int) (any, entry, error) {
 	return vals, e, nil
 }
 
-// marshalMetadata writes the notes with their keys in order, so that equal files
-// have equal bytes.
+// marshalMetadata encodes the metadata with sorted keys, so that equal files have equal bytes.
 func marshalMetadata(m map[string]string) ([]byte, error) {
 	for k, v := range m {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {

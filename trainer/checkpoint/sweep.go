@@ -10,12 +10,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
-// extension ends the names of checkpoints.
+// extension is the suffix of checkpoint names.
 const extension = ".safetensors"
 
-// Sweep removes from a directory the temporary files of runs that were killed
-// while they wrote a checkpoint. gone reports whether a run, by its name in
-// Writer.Run, has certainly ended; the files of other runs stay.
+// Sweep removes from a directory the temporary files of runs that were killed while
+// writing a checkpoint. gone reports whether a run, identified by its Writer.Run, has
+// certainly ended. The files of other runs stay.
 func Sweep(dir string, gone func(run string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

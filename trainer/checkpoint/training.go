@@ -18,49 +18,48 @@ import (
 // Format is the value of the note "format" in every file that ringtrain writes.
 const Format = "ringtrain.v1"
 
-// The notes that a Training keeps itself.
+// The notes that Training itself manages.
 const (
 	noteFormat = "format"
 	noteStep   = "step"
 	noteSum    = "sha256"
 )
 
-// slotPrefix begins the names of the optimizer's tensors: "optimizer/m/layers.0.W".
+// slotPrefix starts the names of the optimizer's tensors: "optimizer/m/layers.0.W".
 const slotPrefix = "optimizer/"
 
-// residualPrefix begins the names of residuals, by rank: "residual/0/layers.0.W".
+// residualPrefix starts the names of residuals, by rank: "residual/0/layers.0.W".
 const residualPrefix = "residual/"
 
-// ErrNone is returned by Latest for a directory without a whole checkpoint.
-var ErrNone = errors.New("checkpoint: there is no whole checkpoint")
+// ErrNone is returned by Latest if a directory has no intact checkpoint.
+var ErrNone = errors.New("checkpoint: there is no intact checkpoint")
 
-// A Training is a training after some step: what is needed to go on as if it had
-// not been broken off. It is one safetensors file, in which the optimizer's
-// tensors are named "optimizer/SLOT/PARAMETER", the residuals of compression
-// "residual/RANK/PARAMETER", and the notes are the metadata. The
-// note sha256 is over everything else, so a file with one wrong bit is known.
+// A Training is the state of a training run after some step: everything needed to resume
+// as if it had not been interrupted. It is one safetensors file. The optimizer's tensors
+// are named "optimizer/SLOT/PARAMETER", the residuals of compression
+// "residual/RANK/PARAMETER", and the notes are the metadata. The note sha256 covers
+// everything else, so a single wrong bit is detected.
 type Training struct {
 	Step    int // steps done
 	Weights []Named
-	// Slots are the optimizer's tensors by the slot's name ("m", "v", "average"),
-	// each list with names and shapes of parameters.
+	// Slots are the optimizer's tensors, by the name of the slot ("m", "v", "average").
+	// Each list has the names and shapes of parameters.
 	Slots map[string][]Named
-	// Residuals are what each rank's compression of gradients has kept back, by
-	// rank; nil without one.
+	// Residuals are what gradient compression has held back on each rank; nil without
+	// compression.
 	Residuals [][]Named
 	Notes     map[string]string // config, seed, number of workers: free text
 }
 
-// FileName is the name of the file of a step in its directory: names sort as
-// steps do.
+// FileName returns the file name for a step. Names sort in the order of steps.
 func FileName(step int) string { return fmt.Sprintf("step-%08d.safetensors", step) }
 
-// Write is [Writer.Write] of the zero Writer.
+// Write is [Writer.Write] with the zero Writer.
 func (t Training) Write(dir string) (string, error) { return Writer{}.Write(dir, t) }
 
-// Write writes a training into dir as FileName(t.Step), whole or not at all, and
-// returns the path. What else is in the directory stays. A training with a number
-// that is not finite is refused, by Read as well.
+// Write atomically writes a training into dir as FileName(t.Step) and returns the path.
+// It changes nothing else in the directory. Write and Read reject a training that
+// contains a NaN or an infinity.
 func (w Writer) Write(dir string, t Training) (string, error) {
 	path := filepath.Join(dir, FileName(t.Step))
 	f, err := t.file(w.progress)
@@ -70,14 +69,14 @@ func (w Writer) Write(dir string, t Training) (string, error) {
 	return path, w.Save(path, f)
 }
 
-// file puts everything into one file.
+// file combines everything into one file.
 func (t Training) file(progress func(bytes int)) (File, error) {
 	f := File{Metadata: maps.Clone(t.Notes)}
 	if f.Metadata == nil {
 		f.Metadata = map[string]string{}
 	}
 	if t.Step < 0 {
-		return f, fmt.Errorf("a training cannot be at step %d", t.Step)
+		return f, fmt.Errorf("the step is %d; it must be at least 0", t.Step)
 	}
 	f.Metadata[noteFormat], f.Metadata[noteStep] = Format, strconv.Itoa(t.Step)
 	for _, n := range t.Weights {
@@ -107,7 +106,7 @@ func (t Training) file(progress func(bytes int)) (File, error) {
 	return f, err
 }
 
-// sum is the SHA-256 of the file as it would be without the note of it.
+// sum returns the SHA-256 of the file without the note that holds it.
 func (f File) sum(progress func(bytes int)) (string, error) {
 	f.Metadata = maps.Clone(f.Metadata)
 	delete(f.Metadata, noteSum)
@@ -122,7 +121,7 @@ func (f File) sum(progress func(bytes int)) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// tallied is a writer that tells of what it takes.
+// tallied is a writer that reports the bytes it writes.
 type tallied struct {
 	io.Writer
 	took func(bytes int)
@@ -135,8 +134,8 @@ func (t tallied) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Read reads a file of Write and checks its sum. A file that one of the checks
-// refuses is an error before its tensors are read.
+// Read reads a file written by Write and verifies its sum. If one of the checks fails,
+// Read returns its error before reading tensors.
 func Read(path string, checks ...Check) (Training, error) {
 	f, err := Load(path, checks...)
 	if err != nil {
@@ -149,28 +148,28 @@ func Read(path string, checks ...Check) (Training, error) {
 	return t, nil
 }
 
-// Summed reports whether the metadata is that of a Training, which has a sum of
-// its content.
+// Summed reports whether metadata is that of a Training, which has a checksum of
+// its contents.
 func Summed(metadata map[string]string) bool { return metadata[noteSum] != "" }
 
-// Training returns what is in a file of Training.Write, and checks its sum.
+// Training returns the Training stored in a file by Training.Write, and verifies its sum.
 func (f File) Training() (Training, error) {
 	t := Training{Notes: maps.Clone(f.Metadata)}
 	if t.Notes[noteFormat] != Format || !Summed(t.Notes) {
-		return t, errors.New("it does not hold a training: it was not written by ringtrain train --checkpoint-every or --out")
+		return t, errors.New("not a checkpoint of a training: it was not written by ringtrain train --checkpoint-every or --out")
 	}
 	sum, err := f.sum(func(int) {})
 	if err != nil {
 		return t, err
 	}
 	if sum != t.Notes[noteSum] {
-		return t, fmt.Errorf("it is broken: its content has SHA-256 %s, and it was written with %s", sum, t.Notes[noteSum])
+		return t, fmt.Errorf("corrupt: the contents have SHA-256 %s, but were written with %s", sum, t.Notes[noteSum])
 	}
 	if err := f.CheckFinite(); err != nil {
 		return t, err
 	}
 	if t.Step, err = strconv.Atoi(t.Notes[noteStep]); err != nil || t.Step < 0 {
-		return t, fmt.Errorf("its step is %q", t.Notes[noteStep])
+		return t, fmt.Errorf("the step is %q; it must be a number of at least 0", t.Notes[noteStep])
 	}
 	for _, note := range []string{noteFormat, noteStep, noteSum} {
 		delete(t.Notes, note)
@@ -180,9 +179,9 @@ func (f File) Training() (Training, error) {
 	return t, err
 }
 
-// Latest reads the newest whole checkpoint of a directory. Newer ones that are
-// broken, or that one of the checks refuses, are in broken, an error for each, newest
-// first. Without a whole one the error is ErrNone.
+// Latest reads the newest intact checkpoint of a directory. broken has an error for each
+// newer one that is corrupt or rejected by a check, newest first. If there is no intact
+// one, err is ErrNone.
 func Latest(dir string, checks ...Check) (t Training, path string, broken []error, err error) {
 	steps, err := Steps(dir)
 	if err != nil {
@@ -192,7 +191,7 @@ func Latest(dir string, checks ...Check) (t Training, path string, broken []erro
 		path = filepath.Join(dir, FileName(step))
 		t, err := Read(path, checks...)
 		if err == nil && t.Step != step {
-			err = fmt.Errorf("checkpoint %s: it holds step %d", path, t.Step)
+			err = fmt.Errorf("checkpoint %s: it contains step %d", path, t.Step)
 		}
 		if err == nil {
 			return t, path, broken, nil
@@ -202,8 +201,7 @@ func Latest(dir string, checks ...Check) (t Training, path string, broken []erro
 	return t, "", broken, ErrNone
 }
 
-// Steps returns the steps of which a directory has checkpoints, broken or not, in
-// order.
+// Steps returns the steps for which a directory has checkpoints, intact or not, in order.
 func Steps(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -220,10 +218,10 @@ func Steps(dir string) ([]int, error) {
 	return steps, nil
 }
 
-// Prune removes what is of no use beside the checkpoint of step newest, which was
-// just written: those of later steps, which were broken or belong to a course that was
-// given up, and then the oldest until keep are left; a keep of 0 or less leaves all.
-// A directory of such a name stays.
+// Prune removes checkpoints that are obsolete after writing the one of step newest: first
+// those of later steps, which were corrupt or belong to an abandoned run, then the oldest
+// ones until keep are left. A keep of 0 or less keeps all. Directories with the name of a
+// checkpoint stay.
 func Prune(dir string, newest, keep int) error {
 	steps, err := Steps(dir)
 	if err != nil {
@@ -237,12 +235,12 @@ func Prune(dir string, newest, keep int) error {
 	for _, step := range gone {
 		path := filepath.Join(dir, FileName(step))
 		if info, none := os.Lstat(path); none != nil || info.IsDir() {
-			continue // gone, or nothing that Write has made
+			continue // already gone, or not written by Write
 		}
 		err = cmp.Or(err, os.Remove(path))
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: an old one cannot be removed: %w", err)
+		return fmt.Errorf("checkpoint: cannot remove an old checkpoint: %w", err)
 	}
 	return nil
 }

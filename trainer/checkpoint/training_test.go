@@ -18,7 +18,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 )
 
-// training is a small one at a step.
+// training returns a small training at a step.
 func training(step int) checkpoint.Training {
 	w := func(first float32) []checkpoint.Named {
 		return []checkpoint.Named{
@@ -56,7 +56,7 @@ func requireEqual(t require.TestingT, want, got checkpoint.Training) {
 	}
 }
 
-func TestTrainingComesBack(t *testing.T) {
+func TestTrainingRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	path, err := training(42).Write(dir)
 	require.NoError(t, err)
@@ -66,13 +66,13 @@ func TestTrainingComesBack(t *testing.T) {
 	requireEqual(t, training(42), got)
 
 	f, err := checkpoint.Load(path)
-	require.NoError(t, err, "it is a safetensors file like any other")
+	require.NoError(t, err, "it must be a valid safetensors file")
 	_, ok := f.Tensor("optimizer/m/layers.0.W")
 	require.True(t, ok)
 }
 
-// Whichever bit of a checkpoint is wrong, it is found, and the one before is used.
-func TestBrokenNewestIsNamed(t *testing.T) {
+// Any flipped bit of a checkpoint is detected, and the previous checkpoint is used.
+func TestCorruptNewestIsReported(t *testing.T) {
 	dir := t.TempDir()
 	_, err := training(1).Write(dir)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestBrokenNewestIsNamed(t *testing.T) {
 	requireEqual(t, training(2), got)
 }
 
-func TestLatestOfNothing(t *testing.T) {
+func TestLatestWithoutCheckpoints(t *testing.T) {
 	dir := t.TempDir()
 	_, _, broken, err := checkpoint.Latest(dir)
 	require.ErrorIs(t, err, checkpoint.ErrNone)
@@ -113,7 +113,7 @@ func TestLatestOfNothing(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.FileName(3)), []byte("x"), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "step-4.safetensors"), nil, 0o644), "of another program")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "step-4.safetensors"), nil, 0o644), "a file of another program")
 	_, _, broken, err = checkpoint.Latest(dir)
 	require.ErrorIs(t, err, checkpoint.ErrNone)
 	require.Len(t, broken, 1)
@@ -123,12 +123,12 @@ func TestLatestOfNothing(t *testing.T) {
 	require.NoError(t, os.Rename(path, filepath.Join(dir, checkpoint.FileName(9))))
 	_, _, broken, err = checkpoint.Latest(dir)
 	require.ErrorIs(t, err, checkpoint.ErrNone)
-	require.ErrorContains(t, broken[0], "it holds step 5")
+	require.ErrorContains(t, broken[0], "it contains step 5")
 
 	weights := filepath.Join(dir, "model.safetensors")
 	require.NoError(t, checkpoint.Save(weights, checkpoint.File{Metadata: map[string]string{"format": checkpoint.Format}}))
 	_, err = checkpoint.Read(weights)
-	require.ErrorContains(t, err, "does not hold a training")
+	require.ErrorContains(t, err, "not a checkpoint of a training")
 }
 
 func TestPruneKeepsTheNewest(t *testing.T) {
@@ -150,11 +150,11 @@ func TestPruneKeepsTheNewest(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "model.safetensors"))
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteErrors(t *testing.T) {
 	dir := t.TempDir()
 	one := training(1).Weights[:1]
 	for want, c := range map[string]checkpoint.Training{
-		"step -1":                            {Step: -1},
+		"the step is -1":                     {Step: -1},
 		`cannot be named "a/b"`:              {Slots: map[string][]checkpoint.Named{"a/b": one}},
 		`cannot be named ""`:                 {Slots: map[string][]checkpoint.Named{"": one}},
 		`two tensors are named "layers.0.W"`: {Weights: append(one[:1:1], one...)},
@@ -169,7 +169,7 @@ func TestWriteRefuses(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Sweep removes what dead runs have left, and nothing else.
+// Sweep removes the leftovers of dead runs and nothing else.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
 	left := func(name string) string {
@@ -196,13 +196,12 @@ func TestSweep(t *testing.T) {
 	_, err := training(8).Write(dir)
 	require.NoError(t, err)
 	for _, path := range stay {
-		require.FileExists(t, path, "whoever writes removes nothing")
+		require.FileExists(t, path, "writing must not remove files")
 	}
 }
 
-// The name of a file that is being written says whose it is, and what is done is
-// told.
-func TestWriterTells(t *testing.T) {
+// The name of a temporary file identifies its run, and Progress reports the bytes.
+func TestWriterReportsProgress(t *testing.T) {
 	dir, seen, bytes := t.TempDir(), map[string]bool{}, 0
 	w := checkpoint.Writer{Run: "me-7", Progress: func(n int) {
 		bytes += n
@@ -216,7 +215,7 @@ func TestWriterTells(t *testing.T) {
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Greater(t, int64(bytes), 2*info.Size(), "bytes are summed up, written and synced")
+	require.Greater(t, int64(bytes), 2*info.Size(), "bytes are hashed, written and synced")
 	delete(seen, filepath.Base(path))
 	require.Len(t, seen, 1)
 	for name := range seen {
@@ -228,8 +227,8 @@ func TestWriterTells(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// A directory in the place of a checkpoint is somebody's own.
-func TestPruneLeavesDirectories(t *testing.T) {
+// Prune does not remove a directory with the name of a checkpoint.
+func TestPruneKeepsDirectories(t *testing.T) {
 	dir := t.TempDir()
 	for _, step := range []int{1, 9} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, checkpoint.FileName(step)), 0o755))
@@ -247,9 +246,9 @@ func TestPruneLeavesDirectories(t *testing.T) {
 	require.Equal(t, filepath.Join(dir, checkpoint.FileName(5)), used)
 }
 
-// Nobody goes on from values that are not finite: they are not written, and if
-// somebody else has, with a sum that is right, the checkpoint before is used.
-func TestNotFiniteIsBroken(t *testing.T) {
+// Training cannot resume from values that are not finite. They are not written. If
+// another program wrote them, with a correct sum, the previous checkpoint is used.
+func TestNotFiniteIsRejected(t *testing.T) {
 	for name, x := range map[string]float32{"NaN": float32(math.NaN()), "infinite": float32(math.Inf(-1))} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -263,7 +262,7 @@ func TestNotFiniteIsBroken(t *testing.T) {
 			require.ErrorContains(t, err, `tensor "optimizer/v/layers.0.b" is not finite, first at element 1`)
 			require.Equal(t, good, path)
 			_, err = checkpoint.Read(good)
-			require.NoError(t, err, "the old one stays")
+			require.NoError(t, err, "the old file must not change")
 
 			require.NoError(t, checkpoint.WriteAnyway(good, bad))
 			got, _, broken, err := checkpoint.Latest(dir)
@@ -275,7 +274,7 @@ func TestNotFiniteIsBroken(t *testing.T) {
 	}
 }
 
-// A disk that is full: the old checkpoint stays, and nothing is left of the new.
+// On a full disk the old checkpoint stays, and nothing of the new one is left.
 func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	_, err := training(1).Write(dir)
@@ -293,14 +292,14 @@ func TestFullDisk(t *testing.T) {
 	requireEqual(t, training(1), got)
 }
 
-// smallDisk is a file system of 1 MiB.
+// smallDisk returns a file system of 1 MiB, or skips the test.
 func smallDisk(t *testing.T) string {
 	if runtime.GOOS != "linux" || os.Geteuid() != 0 {
-		t.Skip("a small file system needs root on Linux")
+		t.Skip("needs root on Linux to mount a small file system")
 	}
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("tmpfs cannot be mounted here: %s", bytes.TrimSpace(out))
+		t.Skipf("cannot mount tmpfs: %s", bytes.TrimSpace(out))
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {

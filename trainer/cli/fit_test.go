@@ -47,7 +47,7 @@ func TestFits(t *testing.T) {
 		"a slot too many":     {join(whole(""), whole("optimizer/m/"), whole("optimizer/v/")), summed, "it has the slots m, v, the optimizer keeps m"},
 		"half a slot":         {join(whole(""), whole("optimizer/m/")[:1]), summed, "slot m, it has no b"},
 		"half a residual":     {join(whole(""), whole("optimizer/m/"), whole("residual/0/")[1:]), summed, "residual of rank 0, it has no W"},
-		"a residual too many": {join(whole(""), whole("optimizer/m/"), whole("residual/1/")), summed, "is not of the rank that is next"},
+		"a residual too many": {join(whole(""), whole("optimizer/m/"), whole("residual/1/")), summed, "is out of order"},
 	} {
 		err := fits(checkpoint.Header{Tensors: c.tensors, Metadata: c.notes}, params, []string{"m"})
 		if c.want == "" {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compares ringtrain's allreduce with those of Gloo and Open MPI on this machine,
-# in one run: each round measures every program once, in another order than the
-# round before. The result are Markdown tables for each number of ranks.
-# docs/benchmarks.md says how to read them and what makes the comparison fair.
+# Compares ringtrain's allreduce with those of Gloo and Open MPI on this machine, in
+# one run. Each round measures every program once, in a different order. The results
+# are Markdown tables for each number of ranks. docs/benchmarks.md says how to read
+# them and what makes the comparison fair.
 set -euo pipefail
 # shellcheck source=scripts/rounds.sh
 source "$(dirname "${BASH_SOURCE[0]}")/rounds.sh"
@@ -14,17 +14,17 @@ Usage: scripts/bench-peers.sh [flags]
   --ranks LIST            numbers of ranks (default 2,4)
   --rounds N              how often everything is measured (default 5)
   --sizes BEGIN:END:STEP  bytes, with K, M or G, and the factor between sizes (default 4:64M:4)
-  --transport NAME        tcp, shm or auto: for ringtrain and Open MPI; Gloo has tcp alone (default tcp)
-  --memory LIST           of heap,shared: what ringtrain's calls work on, ordinary memory or that of
-                          cluster.Node.Alloc (default both for shm and auto, heap for tcp)
-  --peers LIST            of gloo,openmpi (default both; none: "")
-  --key-file FILE         measure ringtrain with this key too, in rows of its own (TLS)
+  --transport NAME        tcp, shm or auto, for ringtrain and Open MPI; Gloo has only tcp (default tcp)
+  --memory LIST           kinds of memory for ringtrain's vectors, of heap,shared: ordinary memory, or that
+                          of cluster.Node.Alloc (default both for shm and auto, heap for tcp)
+  --peers LIST            libraries to compare with, of gloo,openmpi (default both; none: "")
+  --key-file FILE         measure ringtrain with this key too, in a column of its own (TLS)
   --tls                   the same with a new key
-  --require RATIO         fail if a peer's time by ringtrain's is less anywhere (default: any speed is fine)
-  --out DIR               where results go: table.md, rounds.csv, raw/ (default runs/peers/TIME)
+  --require RATIO         fail if any ratio of a peer's time to ringtrain's is lower (default: never fail)
+  --out DIR               write table.md, rounds.csv and raw/ to DIR (default runs/peers/TIME)
   --quick                 a smoke test: 3 rounds, sizes 4:4M:16
 
-Variables: CC, CXX, and MPIRUN_ARGS, further arguments of mpirun.
+Variables: CC, CXX, and MPIRUN_ARGS, which adds arguments to mpirun.
 Exit codes: 0 done, 1 something broke, a result was wrong, or --require was not met, 2 wrong usage.
 USAGE
 }
@@ -54,23 +54,23 @@ if [[ $quick == yes ]]; then
 fi
 rounds=${rounds:-5} sizes=${sizes:-4:64M:4}
 
-[[ $ranks =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--ranks are numbers with commas between them, not $ranks"
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds is a number, not $rounds"
-[[ $transport =~ ^(tcp|shm|auto)$ ]] || wrong "--transport is tcp, shm or auto, not $transport"
+[[ $ranks =~ ^[1-9][0-9]*(,[1-9][0-9]*)*$ ]] || wrong "--ranks must be comma-separated numbers, not $ranks"
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds must be a number, not $rounds"
+[[ $transport =~ ^(tcp|shm|auto)$ ]] || wrong "--transport must be tcp, shm or auto, not $transport"
 if [[ ! $memory ]]; then
 	memory=heap
 	[[ $transport == tcp ]] || memory=heap,shared
 fi
-[[ $memory =~ ^(heap|shared)(,(heap|shared))?$ ]] || wrong "--memory is of heap,shared, not $memory"
+[[ $memory =~ ^(heap|shared)(,(heap|shared))?$ ]] || wrong "--memory must be heap, shared or both, not $memory"
 if [[ $transport == tcp ]] && wanted shared "$memory"; then
-	wrong "--memory shared needs --transport shm or auto: over tcp nobody reads another's memory"
+	wrong "--memory shared needs --transport shm or auto: over tcp no rank reads another's memory"
 fi
-[[ $peers =~ ^(|(gloo|openmpi)(,(gloo|openmpi))?)$ ]] || wrong "--peers are gloo,openmpi, not $peers"
-[[ -z $require || $require =~ ^[0-9]*\.?[0-9]+$ ]] || wrong "--require is a number such as 1.1, not $require"
+[[ $peers =~ ^(|(gloo|openmpi)(,(gloo|openmpi))?)$ ]] || wrong "--peers must be gloo, openmpi or both, not $peers"
+[[ -z $require || $require =~ ^[0-9]*\.?[0-9]+$ ]] || wrong "--require must be a number such as 1.1, not $require"
 IFS=: read -r begin end step <<<"$sizes"
 if ! { begin=$(numfmt --from=iec "$begin") && end=$(numfmt --from=iec "$end") && [[ $step =~ ^[1-9][0-9]*$ ]]; } 2>/dev/null ||
 	! ((step > 1 && begin > 0 && begin % 4 == 0 && begin <= end)); then
-	wrong "--sizes are BEGIN:END:STEP such as 4:64M:4, in bytes that float32 fill, not $sizes"
+	wrong "--sizes must be BEGIN:END:STEP, such as 4:64M:4, in multiples of the 4 bytes of a float32, not $sizes"
 fi
 all_sizes=()
 for ((size = begin; size <= end; size *= step)); do
@@ -100,7 +100,7 @@ find_ringtrain() {
 	programs+=(ringtrain-tls)
 }
 
-# method OBJECT compiles what the peers' programs share.
+# method compiles the code that the peers' programs share.
 method() {
 	"${CC:-cc}" -O2 -Wall -fexceptions -c scripts/peers/native/method.c -o "$work/method.o"
 }
@@ -128,7 +128,7 @@ find_openmpi() {
 	elif ! command -v "${CC:-cc}" >/dev/null; then
 		note "Not measured: Open MPI, because there is no C compiler. On Debian: apt-get install gcc libc6-dev"
 	elif [[ $(mpirun --version 2>/dev/null) != *'Open MPI'* ]]; then
-		note "Not measured: Open MPI, because the mpirun found first is another's."
+		note "Not measured: Open MPI, because the first mpirun in PATH is not Open MPI's."
 	else
 		method
 		mpicc -O2 -Wall scripts/peers/native/openmpi.c "$work/method.o" -o "$work/openmpi" -lm >"$log" 2>&1 ||
@@ -146,17 +146,16 @@ find_bare() {
 	else
 		method
 		"${CC:-cc}" -O2 -Wall scripts/peers/native/bare.c "$work/method.o" -o "$work/bare" -lm >"$log" 2>&1 ||
-			broken "the program of a bare exchange does not compile: $(<"$log")"
+			broken "the program of the bare exchange does not compile: $(<"$log")"
 		programs+=(bare)
 	fi
 }
 
-# The programs, each as run_NAME RANKS, with its JSON on stdout. They are called
-# by name.
+# The programs: each run_NAME RANKS writes JSON to stdout. They are called by name.
 # shellcheck disable=SC2317,SC2054
 {
 
-# collective RANKS FLAG... is the bench of ringtrain.
+# collective RANKS FLAG... runs ringtrain's bench.
 collective() {
 	"${limit[@]}" "$work/ringtrain" bench collective allreduce --ranks "$1" --transport "$transport" --json "$work/json" "${@:2}" >/dev/null
 	cat "$work/json"
@@ -184,15 +183,15 @@ run_gloo() {
 	done
 	"${limit[@]}" "$work/gloo" 0 "$1" "$store" "${all_sizes[@]}" || rc=$?
 	for pid in "${pids[@]}"; do
-		((rc == 0)) || kill "$pid" 2>/dev/null || true # it waits for a rank that is gone
+		((rc == 0)) || kill "$pid" 2>/dev/null || true # it waits for a rank that has ended
 		wait "$pid" || rc=$?
 	done
 	return "$rc"
 }
 
-# Ranks that have a core each spin, pinned. With more ranks than cores they must
-# yield while they wait, and not be pinned: mpirun's own choice, said outright,
-# without which a call takes milliseconds.
+# Ranks with a core each spin and are pinned. If there are more ranks than cores, they
+# must yield while they wait and not be pinned, or a call takes milliseconds. mpirun
+# chooses that by itself if it knows the cores; we make sure.
 run_openmpi() {
 	local args=(--oversubscribe --mca pml ob1) shared=vader
 	((EUID != 0)) || args+=(--allow-run-as-root)
@@ -208,12 +207,12 @@ run_openmpi() {
 	tcp) args+=(--mca btl tcp,self --mca btl_tcp_if_include lo) ;;
 	shm) args+=(--mca btl "$shared,self") ;;
 	esac
-	# shellcheck disable=SC2086 # the user's arguments, as words
+	# shellcheck disable=SC2086 # MPIRUN_ARGS has several arguments
 	"${limit[@]}" mpirun "${args[@]}" ${MPIRUN_ARGS:-} -np "$1" "$work/openmpi" "$transport" "${all_sizes[@]}"
 }
 }
 
-# versions are the lines on the peers' in what the table says of the machine.
+# versions prints the peers' versions, for the head of the table.
 versions() {
 	if [[ ${programs[*]} == *openmpi* ]]; then
 		mpirun --version | sed -n '1{s/^mpirun (//; s/)//; s/$/./; p}'

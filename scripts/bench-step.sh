@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Times one training step of ringtrain, PyTorch and gorgonia on one core of this
-# machine, in one run: each round measures every program once, in another order
-# than the round before. The result is a Markdown table. docs/benchmarks.md says
-# how to read it and what makes the comparison fair.
+# machine, in one run. Each round measures every program once, in a different order.
+# The result is a Markdown table. docs/benchmarks.md says how to read it and what
+# makes the comparison fair.
 set -euo pipefail
 # shellcheck source=scripts/rounds.sh
 source "$(dirname "${BASH_SOURCE[0]}")/rounds.sh"
@@ -11,19 +11,19 @@ usage() {
 	cat <<'USAGE'
 Usage: scripts/bench-step.sh [flags]
 
-  --models LIST           of mlp,convnet (default both)
+  --models LIST           models to train, of mlp,convnet (default both)
   --rounds N              how often everything is measured (default 7)
   --steps N               steps of which a round takes the median (default 300, after 30 that do not count)
-  --peers LIST            of debian,pypi,gorgonia (default all; none: "")
+  --peers LIST            programs to compare with, of debian,pypi,gorgonia (default all; none: "")
   --core N                the core that everything runs on (default the last)
-  --require LIST          fail if a peer's time by ringtrain's is less than it must be, such as
+  --require LIST          fail if a ratio of a peer's time to ringtrain's is lower, such as
                           mlp:debian=2,mlp:gorgonia/ringtrain-gonum=1; 1.5 is for all peers and models
-  --out DIR               where results go: table.md, rounds.csv, raw/ (default runs/step/TIME)
+  --out DIR               write table.md, rounds.csv and raw/ to DIR (default runs/step/TIME)
   --quick                 a smoke test: 2 rounds of 60 steps
 
-Variables: DEBIAN_PYTHON, default /usr/bin/python3, and PYPI_PYTHON, default
-ringtrain-torch/bin/python in TMPDIR: the Pythons that have PyTorch.
-Exit codes: 0 done, 1 something broke, losses did not fall alike, or --require was not met, 2 wrong usage.
+Variables: DEBIAN_PYTHON (default /usr/bin/python3) and PYPI_PYTHON (default
+ringtrain-torch/bin/python in TMPDIR) are the Pythons with PyTorch.
+Exit codes: 0 done, 1 something broke, losses differed too much, or --require was not met, 2 wrong usage.
 USAGE
 }
 
@@ -46,16 +46,16 @@ if [[ $quick == yes ]]; then
 fi
 rounds=${rounds:-7} steps=${steps:-300}
 
-[[ $models =~ ^(mlp|convnet)(,(mlp|convnet))?$ ]] || wrong "--models are mlp,convnet, not $models"
-[[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds is a number, not $rounds"
-[[ $steps =~ ^[1-9][0-9]*$ ]] || wrong "--steps is a number, not $steps"
-[[ $peers =~ ^(|(debian|pypi|gorgonia)(,(debian|pypi|gorgonia)){0,2})$ ]] || wrong "--peers are debian,pypi,gorgonia, not $peers"
+[[ $models =~ ^(mlp|convnet)(,(mlp|convnet))?$ ]] || wrong "--models must be mlp, convnet or both, not $models"
+[[ $rounds =~ ^[1-9][0-9]*$ ]] || wrong "--rounds must be a number, not $rounds"
+[[ $steps =~ ^[1-9][0-9]*$ ]] || wrong "--steps must be a number, not $steps"
+[[ $peers =~ ^(|(debian|pypi|gorgonia)(,(debian|pypi|gorgonia)){0,2})$ ]] || wrong "--peers must be some of debian,pypi,gorgonia, not $peers"
 command -v taskset >/dev/null || broken "taskset is missing. On Debian: apt-get install util-linux"
 core=${core:-$(taskset -cp $$ | sed 's/.*[^0-9]//')}
-taskset -c "$core" true 2>/dev/null || wrong "--core is the number of a core of this machine, not $core"
+taskset -c "$core" true 2>/dev/null || wrong "--core must be the number of a core of this machine, not $core"
 
 prepare step
-# Every program chooses for itself, with one thread.
+# Every program uses its defaults, with one thread.
 unset RINGTRAIN_OPENBLAS OPENBLAS_CORETYPE MKL_NUM_THREADS GOMAXPROCS GOGC GODEBUG
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 debian=${DEBIAN_PYTHON:-/usr/bin/python3}
@@ -71,8 +71,8 @@ has() {
 	done
 }
 
-# core_type is OpenBLAS's name for a processor like this one, or nothing: the
-# choice that nn/cpu makes.
+# core_type prints OpenBLAS's name for a processor like this one, or nothing. nn/cpu
+# makes the same choice.
 core_type() {
 	if has avx512f avx512bw avx512cd avx512dq avx512vl; then
 		echo SkylakeX
@@ -81,11 +81,11 @@ core_type() {
 	fi
 }
 
-# find_torch PEER PYTHON HOW adds a PyTorch, as it is and with the processor named.
+# find_torch PEER PYTHON HOW adds a PyTorch, with and without OPENBLAS_CORETYPE.
 find_torch() {
 	wanted "$1" "$peers" || return 0
 	if ! "$2" -c 'import torch' >/dev/null 2>&1; then
-		note "Not measured: PyTorch of $1, because $2 has none. To install it: $3"
+		note "Not measured: PyTorch of $1, because $2 does not have it. To install it: $3"
 		return
 	fi
 	programs+=("$1")
@@ -94,12 +94,11 @@ find_torch() {
 	fi
 }
 
-# The programs, each as run_NAME MODEL, with its JSON on stdout. They are called
-# by name.
+# The programs: each run_NAME MODEL writes JSON to stdout. They are called by name.
 # shellcheck disable=SC2317
 {
 
-# pinned COMMAND... runs it on the core.
+# pinned COMMAND... runs a command on the core.
 pinned() { "${limit[@]}" taskset -c "$core" "$@"; }
 
 run_ringtrain() { pinned "$work/step" ringtrain "$1" "$work/batches" "$steps"; }
@@ -120,6 +119,6 @@ if wanted gorgonia "$peers"; then
 	programs+=(gorgonia)
 fi
 "$work/step" batches "$work/batches"
-machine "core $core" "OpenBLAS should take the processor for: ${type:-unknown}." >"$out/table.md"
+machine "core $core" "OpenBLAS should detect the processor as: ${type:-unknown}." >"$out/table.md"
 run_all "$models"
 conclude "$work/step" table -require "$require"

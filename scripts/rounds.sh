@@ -1,43 +1,43 @@
 # shellcheck shell=bash disable=SC2154
-# What bench-peers.sh and bench-step.sh share, which source it: rounds of
-# programs on one machine, whose files a table program sets beside each other.
-# Who sources it sets $out and $rounds, fills programs with names, and has for
-# each a function run_NAME CASE that writes JSON to stdout. A case is what all
-# programs are measured with in turn: a number of ranks, a model.
+# bench-peers.sh and bench-step.sh source this file. It measures programs on one
+# machine in rounds, and lets a table program compare their files. The script that
+# sources it sets $out and $rounds, fills $programs with names, and has a function
+# run_NAME CASE for each, which writes JSON to stdout. A case is something with which
+# every program is measured: a number of ranks, or a model.
 
 self=$(basename "$0")
 command_line="scripts/$self $*"
 job='' programs=() notes=()
 limit=(timeout --foreground --kill-after=10 600) # for one program in one round
 
-# wrong WHAT ends the script: the command line cannot be carried out.
+# wrong WHAT ends the script because of its command line.
 wrong() {
 	echo "$self: $1; see --help" >&2
 	exit 2
 }
 
-# broken WHAT ends the script: something did not work.
+# broken WHAT ends the script because something did not work.
 broken() {
 	echo "$self: $1" >&2
 	exit 1
 }
 
-# note TEXT is said now and below the table.
+# note TEXT prints a note now, and again below the table.
 note() {
 	notes+=(-note "$1")
 	echo "$1" >&2
 }
 
-# wanted NAME LIST reports whether the list, with commas, has the name.
+# wanted NAME LIST reports whether a comma-separated list has the name.
 wanted() { [[ ,$2, == *,$1,* ]]; }
 
-# prepare NAME makes the directory of the results, by default runs/NAME/TIME,
-# and $work, which is gone afterwards. It moves to the root of the tree.
+# prepare NAME makes the directory of results, by default runs/NAME/TIME, and $work,
+# which is removed at the end. It changes to the root of the tree.
 prepare() {
 	out=${out:-runs/$1/$(date +%Y%m%d-%H%M%S)}
 	[[ $out == /* ]] || out=$PWD/$out
 	if [[ -d $out/raw ]] && [[ $(ls -A "$out/raw") ]]; then
-		wrong "$out has results already"
+		wrong "$out already has results"
 	fi
 	mkdir -p "$out/raw"
 	cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -47,8 +47,8 @@ prepare() {
 	trap 'exit 143' TERM
 }
 
-# cleanup ends what still runs, all of it started here, and takes $work away. It
-# is for the traps.
+# cleanup ends the program that still runs, if any, and removes $work. The traps call
+# it.
 # shellcheck disable=SC2317
 cleanup() {
 	if [[ $job ]]; then
@@ -58,8 +58,8 @@ cleanup() {
 	rm -rf "$work"
 }
 
-# machine CORES [LINE]... is what the table says of where it was made: which of
-# the cores were used, and the versions of others.
+# machine CORES [LINE]... prints the head of the table: date, machine, the cores that
+# were used, and more lines such as versions.
 machine() {
 	local model line
 	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
@@ -70,12 +70,12 @@ machine() {
 	printf '\n    %s\n' "$command_line"
 }
 
-# run PROGRAM CASE ROUND WORDS leaves a file in raw/ or ends the script. WORDS
-# are the case for people.
+# run PROGRAM CASE ROUND WORDS leaves a file in raw/ or ends the script. WORDS names
+# the case for people.
 run() {
 	local name=$1 file=$out/raw/$2-$3-$1.json start=$SECONDS rc=0
 	printf 'round %d of %d, %s: %s ... ' "$3" "$rounds" "$4" "$name" >&2
-	set -m # only here: the program has a process group of its own, $job
+	set -m # gives the program its own process group, $job
 	"run_$name" "$2" </dev/null >"$work/out" 2>"$work/err" &
 	job=$!
 	set +m
@@ -84,15 +84,15 @@ run() {
 	if ((rc != 0)); then
 		echo "failed" >&2
 		tail -n 20 "$work/err" >&2
-		((rc != 124)) || broken "$name with $4 did not end in 10 minutes"
-		broken "$name with $4 ended with code $rc"
+		((rc != 124)) || broken "$name with $4 took longer than 10 minutes"
+		broken "$name with $4 ended with exit code $rc"
 	fi
 	mv "$work/out" "$file"
 	echo "$((SECONDS - start)) s" >&2
 }
 
-# run_all CASES [UNIT] runs every program once in each round, with each of the
-# cases, a list with commas, and begins with another one each time.
+# run_all CASES [UNIT] runs every program in each round with each of the
+# comma-separated cases. Each round starts with a different program.
 run_all() {
 	local round with i count=${#programs[@]}
 	for ((round = 1; round <= rounds; round++)); do
@@ -104,8 +104,8 @@ run_all() {
 	done
 }
 
-# conclude COMMAND... makes the table, below what machine has put into table.md,
-# and ends the script with the command's exit code.
+# conclude COMMAND... appends the table to table.md, which begins with the output of
+# machine, and ends the script with the command's exit code.
 conclude() {
 	local rc=0
 	"$@" -csv "$out/rounds.csv" "${notes[@]}" "$out/raw" >"$work/table" || rc=$?

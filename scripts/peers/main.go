@@ -1,15 +1,14 @@
-// Command peers turns the files that scripts/bench-peers.sh has gathered into
-// tables: for each number of ranks, the times of ringtrain's allreduce beside
-// those of other libraries, and the ratios. It also measures the memory that
-// bounds them.
+// Command peers turns the files that scripts/bench-peers.sh gathers into tables: for
+// each number of ranks, the times of allreduce by ringtrain and other libraries, and
+// their ratios. It also measures memory, which bounds them.
 //
 //	peers table [-csv FILE] [-require RATIO] [-note TEXT]... DIR
 //	peers memory RANKS
 //
 // DIR holds RANKS-ROUND-PROGRAM.json files, in the format of "ringtrain bench
-// collective --json"; those of the program memory are what the second form
-// writes. The tables are Markdown, on stdout. It exits with 1 if a result was
-// wrong, if the files do not fit together, or if a ratio is less than asked for.
+// collective --json". Those of the program memory come from the second form. The
+// tables are Markdown, on stdout. The exit code is 1 if a result was wrong, if the
+// files do not fit together, or if a ratio is lower than required.
 package main
 
 import (
@@ -27,8 +26,8 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// boundSize is the size whose bound is shown, and of the vectors on which memory
-// is measured: an allreduce of it has much to move and little to wait for.
+// boundSize is the size whose bound is shown, and the size of the vectors on which
+// memory is measured. An allreduce of it is limited by bandwidth, not by latency.
 const boundSize = 64 << 20
 
 func main() {
@@ -48,7 +47,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return 2
 }
 
-// memory measures as many threads as so many ranks can have cores.
+// memory measures with one thread per rank, but no more than there are cores.
 func memory(ranks, bytes int, stdout, stderr io.Writer) int {
 	m := bench.MeasureMemory(min(ranks, runtime.NumCPU()), bytes)
 	if err := json.NewEncoder(stdout).Encode(m); err != nil {
@@ -62,7 +61,7 @@ func table(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("peers table", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	csvFile := flags.String("csv", "", "`file` for all records, with program and round")
-	least := flags.Float64("require", 0, "the least `ratio` of a peer's time to ringtrain's, on either kind of memory")
+	least := flags.Float64("require", 0, "minimum `ratio` of a peer's time to ringtrain's, with either kind of memory")
 	notes := rounds.Notes(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -80,8 +79,8 @@ func table(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// report writes the tables, and the CSV file if it has a name. It writes them
-// too when ratios are less than they must be, which is its error then.
+// report writes the tables, and the CSV file if it has a name. If ratios are lower
+// than required, it writes them too and returns an error.
 func report(dir, csvFile string, least float64, notes []string, out io.Writer) error {
 	runs, err := readAll(os.DirFS(dir))
 	if err != nil {

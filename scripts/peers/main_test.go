@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peer writes one file: times in microseconds for the sizes 4, 4096 and so on, a
-// mean of twice and a p99 of three times that, and one more with a look at the
-// result.
+// peer returns one file: times in microseconds for the sizes 4, 4096 and so on, a mean
+// of twice and a p99 of three times that, and one more with a check of the result.
 func peer(ranks, round int, program string, times ...float64) (name, text string) {
 	var records []string
 	for i, time := range times {
@@ -27,7 +26,7 @@ func record(ranks, size int, time float64) string {
 		ranks, size, time, 2*time, 3*time, time+1)
 }
 
-// write makes a directory of files, given as names and texts in turn.
+// write makes a directory of files from names and texts in turn.
 func write(t *testing.T, files ...string) string {
 	dir := t.TempDir()
 	for i := 0; i < len(files); i += 2 {
@@ -56,7 +55,7 @@ func threeRounds(t *testing.T) string {
 	return write(t, files...)
 }
 
-// The bare exchange is of the sizes that it has, and of 2 ranks.
+// The bare exchange has its own sizes, and 2 ranks.
 func TestBare(t *testing.T) {
 	dir := threeRounds(t)
 	for round, time := range []float64{1: 2, 2: 3, 3: 2} {
@@ -83,21 +82,21 @@ func TestTable(t *testing.T) {
 	require.Equal(t, `
 ### 2 ranks
 
-Microseconds of a call, median [least-most] of the rounds, which are 3; a ratio above 1: ringtrain is faster.
+Microseconds per call: median [minimum-maximum] of 3 rounds. Above a ratio of 1, ringtrain is faster.
 
 | size | ringtrain, tcp | Open MPI, tcp | Open MPI / ringtrain |
 |---|---|---|---|
 | 4 B | 5.00 [4.00-6.00] | 9.00 [9.00-10.0] | 2.00 |
 | 4 KB | 1500 [1000-3000] | 2100 [900-3000] | 0.90 |
 
-The same calls: the mean of a round and the time that 99 of 100 calls kept, medians of the rounds.
+The same calls: the mean of a round, and the time within which 99 of 100 calls finished. Medians of the rounds.
 
 | size | ringtrain, tcp: mean | p99 | Open MPI, tcp: mean | p99 |
 |---|---|---|---|---|
 | 4 B | 10.0 | 15.0 | 18.0 | 27.0 |
 | 4 KB | 3000 | 4500 | 4200 | 6300 |
 
-A call and one comparison of its result.
+A call plus one check of its result.
 
 | size | ringtrain, tcp | Open MPI, tcp | Open MPI / ringtrain |
 |---|---|---|---|
@@ -132,7 +131,7 @@ func TestRanksAndColumnsAreInOrder(t *testing.T) {
 	require.Less(t, strings.Index(out.String(), "### 2 ranks"), strings.Index(out.String(), "### 16 ranks"))
 }
 
-// The best peer is the best of each round, whichever it is then.
+// The best peer is the fastest of each round, whichever that is.
 func TestBestPeer(t *testing.T) {
 	var files []string
 	for round, times := range [][3]float64{{10, 20, 40}, {10, 80, 30}, {10, 60, 60}} { // ours, Gloo, Open MPI: 2, 3 and 6 times as long
@@ -146,7 +145,7 @@ func TestBestPeer(t *testing.T) {
 	require.Contains(t, out.String(), "| 4 B | 10.0 [10.0-10.0] | 60.0 [20.0-80.0] | 40.0 [30.0-60.0] | 6.00 | 4.00 | 3.00 |")
 }
 
-// Memory that ranks share is compared with the peers as ordinary memory is.
+// Peers are compared with shared memory as with ordinary memory.
 func TestSharedMemory(t *testing.T) {
 	var files []string
 	for program, time := range map[string]float64{ours: 9, oursShared: 4, "openmpi": 8} {
@@ -157,17 +156,17 @@ func TestSharedMemory(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 1, run([]string{"table", "-require", "1", dir}, &out, &errs))
 	require.Contains(t, out.String(), "| 4 B | 9.00 [9.00-9.00] | 4.00 [4.00-4.00] | 8.00 [8.00-8.00] | 0.89 | 2.00 |")
-	require.Contains(t, out.String(), "| 4 B | 10.0 [10.0-10.0] | 5.00 [5.00-5.00] | 9.00 [9.00-9.00] | 0.90 | 1.80 |", "with a look at the result")
-	require.Equal(t, "peers: 2 ranks, 4 B: Open MPI / ringtrain is 0.89, not 1\n", errs.String())
+	require.Contains(t, out.String(), "| 4 B | 10.0 [10.0-10.0] | 5.00 [5.00-5.00] | 9.00 [9.00-9.00] | 0.90 | 1.80 |", "with a check of the result")
+	require.Equal(t, "peers: 2 ranks, 4 B: Open MPI / ringtrain is 0.89, but must be at least 1\n", errs.String())
 
 	require.NoError(t, os.Remove(filepath.Join(dir, "2-1-ringtrain.json")))
 	require.Equal(t, 0, run([]string{"table", "-require", "2", dir}, &out, &errs), "ordinary memory is not needed")
 	require.Equal(t, 1, run([]string{"table", "-require", "2.01", dir}, &out, &errs))
-	require.Contains(t, errs.String(), "Open MPI / ringtrain, Node.Alloc is 2.00, not 2.01")
+	require.Contains(t, errs.String(), "Open MPI / ringtrain, Node.Alloc is 2.00, but must be at least 2.01")
 }
 
-// Below the tables of a number of ranks stands what garbage does to the slowest
-// calls, and how near the programs come to what memory allows.
+// Below the tables are what garbage does to the slowest calls, and how near the
+// programs come to the bound of memory.
 func TestGarbageAndMemory(t *testing.T) {
 	var files []string
 	for round := 1; round <= 3; round++ {
@@ -181,12 +180,12 @@ func TestGarbageAndMemory(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, 0, run([]string{"table", dir}, &out, &errs), errs.String())
 	require.Contains(t, out.String(), `
-ringtrain, 4 KB, beside a goroutine on each rank that makes garbage: median 2.00 [2.00-2.00], p99 20.0 [10.0-30.0], p99 / median 10.00 [5.00-15.00].
+ringtrain, 4 KB, while a goroutine of each rank makes garbage: median 2.00 [2.00-2.00], p99 20.0 [10.0-30.0], p99 / median 10.00 [5.00-15.00].
 `)
 	// 4 * 64 MB are 268.4 million bytes: at 22 GB/s, the median, 12202 us.
 	require.Contains(t, out.String(), `
 Memory, vectors of 64 MB on 2 cores: 22.0 [21.0-23.0] GB/s copying, 20.0 [10.0-30.0] adding float32.`+
-		" An allreduce of 64 MB moves 256 MB at least, which takes 12202 [8948-12783] us at the faster of the two. Of this bound reach: ringtrain, tcp 61 %.\n")
+		" An allreduce of 64 MB moves at least 256 MB, which takes 12202 [8948-12783] us at the faster speed. The programs reach this share of the bound: ringtrain, tcp 61 %.\n")
 }
 
 func TestMeasuresMemory(t *testing.T) {
@@ -206,7 +205,7 @@ func TestRequire(t *testing.T) {
 	out.Reset()
 	require.Equal(t, 1, run([]string{"table", "-require", "0.95", dir}, &out, &errs))
 	require.Contains(t, out.String(), "### 2 ranks", "the table is there all the same")
-	require.Equal(t, "peers: 2 ranks, 4 KB: Open MPI / ringtrain is 0.90, not 0.95\n", errs.String())
+	require.Equal(t, "peers: 2 ranks, 4 KB: Open MPI / ringtrain is 0.90, but must be at least 0.95\n", errs.String())
 }
 
 func TestWhatDoesNotFit(t *testing.T) {
@@ -214,21 +213,21 @@ func TestWhatDoesNotFit(t *testing.T) {
 	_, longer := peer(2, 1, "gloo", 1, 2, 3)
 	_, four := peer(4, 1, ours, 1, 2)
 	for want, files := range map[string][]string{
-		"there are no files":                         {},
-		"notes.txt is not named":                     {name, good, "notes.txt", ""},
-		"2-1-gloo.json: unexpected end":              {name, good, "2-1-gloo.json", "["},
-		"2-1-ringtrain.json: there are no records":   {name, "[]"},
-		"2-1-ringtrain.json: a record is of 4 ranks": {name, four},
-		"4 KB: 3 elements of results were wrong":     {name, strings.Replace(good, `4096, "time_us": 2, "mean_us": 4, "p99_us": 6, "read_us": 3, "wrong": 0`, `4096, "time_us": 2, "mean_us": 4, "p99_us": 6, "read_us": 3, "wrong": 3`, 1)},
-		"4 B: nobody looked":                         {name, strings.ReplaceAll(good, `"wrong": 0`, `"wrong": null`)},
-		"4 B took 0 us":                              {name, strings.Replace(good, `"time_us": 1`, `"time_us": 0`, 1)},
-		"and 0 with a look at the result":            {name, strings.Replace(good, `"read_us": 2`, `"read_us": 0`, 1)},
-		"2-1-memory.json: memory copies at 0 GB/s":   {name, good, "2-1-memory.json", "{}"},
-		"memory has 1 rounds, ringtrain 2":           {name, good, "2-2-ringtrain.json", good, "2-1-memory.json", `{"copy": 1, "add": 1}`},
-		"it must be of one size, the same in each":   {name, good, "2-1-ringtrain-garbage.json", good},
-		"round 1, gloo: it has the sizes":            {name, good, "2-1-gloo.json", longer},
-		"2 ranks: ringtrain is missing":              {"2-1-gloo.json", good},
-		"ringtrain has the rounds [1], gloo [2]":     {name, good, "2-2-gloo.json", good},
+		"there are no files":                       {},
+		"notes.txt: its name must have the form":   {name, good, "notes.txt", ""},
+		"2-1-gloo.json: unexpected end":            {name, good, "2-1-gloo.json", "["},
+		"2-1-ringtrain.json: there are no records": {name, "[]"},
+		"2-1-ringtrain.json: a record has 4 ranks": {name, four},
+		"4 KB: 3 elements of results were wrong":   {name, strings.Replace(good, `4096, "time_us": 2, "mean_us": 4, "p99_us": 6, "read_us": 3, "wrong": 0`, `4096, "time_us": 2, "mean_us": 4, "p99_us": 6, "read_us": 3, "wrong": 3`, 1)},
+		"4 B: the results were not checked":        {name, strings.ReplaceAll(good, `"wrong": 0`, `"wrong": null`)},
+		"4 B took 0 us":                            {name, strings.Replace(good, `"time_us": 1`, `"time_us": 0`, 1)},
+		"and 0 with a check of the result":         {name, strings.Replace(good, `"read_us": 2`, `"read_us": 0`, 1)},
+		"2-1-memory.json: memory copies at 0 GB/s": {name, good, "2-1-memory.json", "{}"},
+		"memory has 1 rounds, ringtrain 2":         {name, good, "2-2-ringtrain.json", good, "2-1-memory.json", `{"copy": 1, "add": 1}`},
+		"it must have one size, the same in each":  {name, good, "2-1-ringtrain-garbage.json", good},
+		"round 1, gloo: it has the sizes":          {name, good, "2-1-gloo.json", longer},
+		"2 ranks: ringtrain is missing":            {"2-1-gloo.json", good},
+		"ringtrain has the rounds [1], gloo [2]":   {name, good, "2-2-gloo.json", good},
 	} {
 		t.Run(want, func(t *testing.T) {
 			var out, errs bytes.Buffer

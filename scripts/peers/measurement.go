@@ -14,18 +14,18 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// A measurement is what one program said in one round.
+// A measurement is the output of one program in one round.
 type measurement struct {
 	ranks, round int
 	program      string
-	records      []bench.Record // but for machineMemory
-	memory       bench.Memory   // of machineMemory alone
+	records      []bench.Record // of all programs except machineMemory
+	memory       bench.Memory   // of machineMemory
 }
 
 var fileName = regexp.MustCompile(`^(\d+)-(\d+)-([a-z-]+)\.json$`)
 
-// readAll reads all files of a directory. A wrong result makes all figures
-// worthless, so it is an error.
+// readAll reads all files of a directory. A wrong result is an error, because it makes
+// all figures worthless.
 func readAll(dir fs.FS) ([]measurement, error) {
 	var runs []measurement
 	err := rounds.Read(dir, fileName, "RANKS-ROUND-PROGRAM.json", func(groups []string, text []byte) error {
@@ -47,7 +47,7 @@ func readAll(dir fs.FS) ([]measurement, error) {
 	return runs, nil
 }
 
-// parse reads what the program wrote.
+// parse reads the program's output.
 func (r *measurement) parse(text []byte) error {
 	if r.program == machineMemory {
 		err := json.Unmarshal(text, &r.memory)
@@ -64,7 +64,7 @@ func (r *measurement) parse(text []byte) error {
 
 func (r *measurement) check() error {
 	if len(r.records) == 0 {
-		if r.program == bareExchange { // not of 2 ranks
+		if r.program == bareExchange { // measured only for 2 ranks
 			return nil
 		}
 		return fmt.Errorf("there are no records")
@@ -72,19 +72,19 @@ func (r *measurement) check() error {
 	for _, x := range r.records {
 		switch {
 		case x.Ranks != r.ranks:
-			return fmt.Errorf("a record is of %d ranks", x.Ranks)
+			return fmt.Errorf("a record has %d ranks", x.Ranks)
 		case !(x.Time > 0 && x.Mean > 0 && x.Read > 0):
-			return fmt.Errorf("%s took %v us, %v in the mean, and %v with a look at the result", formatSize(x.Size), x.Time, x.Mean, x.Read)
+			return fmt.Errorf("%s took %v us, %v in the mean, and %v with a check of the result", formatSize(x.Size), x.Time, x.Mean, x.Read)
 		case x.Wrong == nil:
-			return fmt.Errorf("%s: nobody looked whether the results were right", formatSize(x.Size))
+			return fmt.Errorf("%s: the results were not checked", formatSize(x.Size))
 		case *x.Wrong != 0:
-			return fmt.Errorf("%s: %d elements of results were wrong: no figure means anything", formatSize(x.Size), *x.Wrong)
+			return fmt.Errorf("%s: %d elements of results were wrong, so no figure means anything", formatSize(x.Size), *x.Wrong)
 		}
 	}
 	return nil
 }
 
-// writeCSV writes every record of every program; memory has none.
+// writeCSV writes every record of every program. Memory has none.
 func writeCSV(name string, runs []measurement) error {
 	lines := [][]string{{"ranks", "round", "program", "transport", "size", "time_us", "mean_us", "p99_us", "read_us", "algbw", "busbw", "iterations"}}
 	for _, r := range runs {

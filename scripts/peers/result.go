@@ -10,17 +10,16 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// What some programs are called in the names of files. All others are peers.
+// The names of some programs in file names. All others are peers.
 const (
-	ours          = "ringtrain"         // on ordinary memory
-	oursShared    = "ringtrain-shared"  // on memory of cluster.Node.Alloc
-	oursGarbage   = "ringtrain-garbage" // one size, beside a goroutine that makes garbage
-	machineMemory = "memory"            // no allreduce: what memory itself can do
-	bareExchange  = "bare"              // no library: what the processor takes to show a vector to another core and add it; of 2 ranks
+	ours          = "ringtrain"         // with ordinary memory
+	oursShared    = "ringtrain-shared"  // with memory of cluster.Node.Alloc
+	oursGarbage   = "ringtrain-garbage" // one size, while a goroutine makes garbage
+	machineMemory = "memory"            // no allreduce: the speed of memory itself
+	bareExchange  = "bare"              // no library: two processes exchange and add vectors
 )
 
-// programs are those that have a title, in the order of the columns. Others
-// come last.
+// programs have titles, in the order of the columns. Others come last.
 var programs = rounds.Programs{
 	{ours, "ringtrain"},
 	{oursShared, "ringtrain, Node.Alloc"},
@@ -29,25 +28,25 @@ var programs = rounds.Programs{
 	{"openmpi", "Open MPI"},
 }
 
-// A result is all rounds of one number of ranks.
+// A result has all rounds of one number of ranks.
 type result struct {
 	ranks   int
-	rounds  []int // their numbers
+	rounds  []int // numbers of the rounds
 	sizes   []int
 	columns []column
-	garbage []bench.Record // for each round; empty if it was not measured
+	garbage []bench.Record // for each round; empty if not measured
 	memory  []bench.Memory // the same
-	bare    column         // with a cell for each size; without rounds if it was not measured
+	bare    column         // has no rounds if not measured
 }
 
-// A column is one program.
+// A column has the figures of one program.
 type column struct {
 	program, transport string
 	rounds             []int
 	cells              []cell // for each size
 }
 
-// A cell is one program and size: microseconds for each round.
+// A cell has the figures of one program and size: microseconds for each round.
 type cell struct{ times, means, p99s, reads []float64 }
 
 func timesOf(c cell) []float64 { return c.times }
@@ -79,7 +78,7 @@ func summarize(all []measurement) ([]result, error) {
 	return results, nil
 }
 
-// add takes one measurement in.
+// add adds one measurement.
 func (r *result) add(m measurement) error {
 	switch m.program {
 	case machineMemory:
@@ -87,7 +86,7 @@ func (r *result) add(m measurement) error {
 		return nil
 	case oursGarbage:
 		if len(m.records) != 1 || len(r.garbage) > 0 && m.records[0].Size != r.garbage[0].Size {
-			return fmt.Errorf("it must be of one size, the same in each round")
+			return fmt.Errorf("it must have one size, the same in each round")
 		}
 		r.garbage = append(r.garbage, m.records[0])
 		return nil
@@ -99,7 +98,7 @@ func (r *result) add(m measurement) error {
 			r.bare.cells = make([]cell, len(m.records))
 		}
 		if len(r.bare.cells) != len(m.records) {
-			return fmt.Errorf("it must be of the same sizes in each round")
+			return fmt.Errorf("it must have the same sizes in each round")
 		}
 		r.bare.take(m)
 		return nil
@@ -124,7 +123,7 @@ func (r *result) add(m measurement) error {
 	return nil
 }
 
-// take adds one round, which has a record for each cell.
+// take adds one round, with a record for each cell.
 func (c *column) take(m measurement) {
 	c.rounds = append(c.rounds, m.round)
 	for j, x := range m.records {
@@ -133,12 +132,12 @@ func (c *column) take(m measurement) {
 	}
 }
 
-// find is the place of a program's column, or -1.
+// find returns the index of a program's column, or -1.
 func (r *result) find(program string) int {
 	return slices.IndexFunc(r.columns, func(c column) bool { return c.program == program })
 }
 
-// check finds what is missing.
+// check returns an error if measurements are missing.
 func (r *result) check() error {
 	base := slices.IndexFunc(r.columns, column.isBase)
 	if base < 0 {
@@ -158,13 +157,13 @@ func (r *result) check() error {
 	return nil
 }
 
-// isBase reports whether peers are compared with this program of ours: not with
-// TLS, of which they have nothing.
+// isBase reports whether peers are compared with this program of ours. They are not
+// compared with TLS, because they have none.
 func (c column) isBase() bool { return c.program == ours || c.program == oursShared }
 
 func (c column) isPeer() bool { return !strings.HasPrefix(c.program, ours) }
 
-// those are the columns that a function holds for.
+// those returns the columns for which a function holds.
 func (r *result) those(is func(column) bool) []column {
 	return slices.DeleteFunc(slices.Clone(r.columns), func(c column) bool { return !is(c) })
 }
@@ -176,7 +175,7 @@ type ratio struct {
 	base  column
 }
 
-// ratios are those of each peer and each program of ours, and those of the best
+// ratios returns one ratio for each peer and each program of ours, and those of the best
 // of several peers.
 func (r *result) ratios() []ratio {
 	var all []ratio
@@ -192,8 +191,8 @@ func (r *result) ratios() []ratio {
 	return all
 }
 
-// of is the median over the rounds of the peers' time, the least of them, by ours
-// in the same round.
+// of returns the median over the rounds of the fastest peer's time divided by ours in
+// the same round.
 func (x ratio) of(size int, figures func(cell) []float64) float64 {
 	mine := figures(x.base.cells[size])
 	best := make([]float64, len(mine))
@@ -206,8 +205,8 @@ func (x ratio) of(size int, figures func(cell) []float64) float64 {
 	return rounds.Ratio(best, mine)
 }
 
-// bareRatios are those of the best peer, if there is one, and of each program of
-// ours to the bare exchange: none can be less than 1 but by noise.
+// bareRatios returns the ratios to the bare exchange, of the best peer, if any, and of
+// each program of ours. Only noise can make one less than 1.
 func (r *result) bareRatios() []ratio {
 	var all []ratio
 	if peers := r.those(column.isPeer); len(peers) > 0 {
@@ -219,13 +218,13 @@ func (r *result) bareRatios() []ratio {
 	return all
 }
 
-// below is an error for each ratio of times that is less than it must be.
+// below returns an error for each ratio of times that is lower than required.
 func (r *result) below(least float64) []error {
 	var slow []error
 	for _, x := range r.ratios() {
 		for i, size := range r.sizes {
 			if got := x.of(i, timesOf); len(x.peers) == 1 && got < least {
-				slow = append(slow, fmt.Errorf("%d ranks, %s: %s is %s, not %v", r.ranks, formatSize(size), x.title, formatRatio(got), least))
+				slow = append(slow, fmt.Errorf("%d ranks, %s: %s is %s, but must be at least %v", r.ranks, formatSize(size), x.title, formatRatio(got), least))
 			}
 		}
 	}

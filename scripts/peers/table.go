@@ -9,20 +9,20 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// write writes the tables, and what stands below them.
+// write writes the tables and the figures below them.
 func (r *result) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n### %d ranks\n\nMicroseconds of a call, median [least-most] of the rounds, which are %d; a ratio above 1: ringtrain is faster.\n\n", r.ranks, len(r.rounds))
+	fmt.Fprintf(b, "\n### %d ranks\n\nMicroseconds per call: median [minimum-maximum] of %d rounds. Above a ratio of 1, ringtrain is faster.\n\n", r.ranks, len(r.rounds))
 	r.writeRatios(b, timesOf)
-	b.WriteString("\nThe same calls: the mean of a round and the time that 99 of 100 calls kept, medians of the rounds.\n\n")
+	b.WriteString("\nThe same calls: the mean of a round, and the time within which 99 of 100 calls finished. Medians of the rounds.\n\n")
 	r.writeSpread(b)
-	b.WriteString("\nA call and one comparison of its result.\n\n")
+	b.WriteString("\nA call plus one check of its result.\n\n")
 	r.writeRatios(b, readsOf)
 	r.writeGarbage(b)
 	r.writeBare(b)
 	r.writeMemory(b)
 }
 
-// writeRatios writes a table of one figure of each round.
+// writeRatios writes a table of one kind of figure, with ratios.
 func (r *result) writeRatios(b *strings.Builder, figures func(cell) []float64) {
 	ratios := r.ratios()
 	head := []string{"size"}
@@ -61,7 +61,7 @@ func (r *result) writeSpread(b *strings.Builder) {
 	}
 }
 
-// writeGarbage writes what collecting garbage does to the slowest calls.
+// writeGarbage writes what garbage collection does to the slowest calls.
 func (r *result) writeGarbage(b *strings.Builder) {
 	if len(r.garbage) == 0 {
 		return
@@ -70,16 +70,16 @@ func (r *result) writeGarbage(b *strings.Builder) {
 	for _, x := range r.garbage {
 		times, p99s, ratios = append(times, x.Time), append(p99s, x.P99), append(ratios, x.P99/x.Time)
 	}
-	fmt.Fprintf(b, "\nringtrain, %s, beside a goroutine on each rank that makes garbage: median %s, p99 %s, p99 / median %s.\n",
+	fmt.Fprintf(b, "\nringtrain, %s, while a goroutine of each rank makes garbage: median %s, p99 %s, p99 / median %s.\n",
 		formatSize(r.garbage[0].Size), rounds.Spread(times, number), rounds.Spread(p99s, number), rounds.Spread(ratios, formatRatio))
 }
 
-// writeBare writes what the processor takes.
+// writeBare writes the times of the bare exchange.
 func (r *result) writeBare(b *strings.Builder) {
 	if len(r.bare.rounds) == 0 {
 		return
 	}
-	b.WriteString("\nBare: two processes that do nothing but copy their vector to shared memory, or send it, wait for the other's, and add it.\n\n")
+	b.WriteString("\nBare: two processes that only copy their vector to shared memory, or send it, wait for the other's, and add it.\n\n")
 	ratios := r.bareRatios()
 	head := []string{"size", "bare"}
 	for _, x := range ratios {
@@ -95,8 +95,8 @@ func (r *result) writeBare(b *strings.Builder) {
 	}
 }
 
-// writeMemory writes what memory can do and, of the size that it is measured on,
-// how near to it the programs come.
+// writeMemory writes the speed of memory and, for boundSize, how near the programs come
+// to the bound that it sets.
 func (r *result) writeMemory(b *strings.Builder) {
 	if len(r.memory) == 0 {
 		return
@@ -126,7 +126,7 @@ func (r *result) writeBound(b *strings.Builder, i int) {
 	for round, m := range r.memory {
 		bounds[round] = m.AllReduceBound(r.ranks, r.sizes[i])
 	}
-	fmt.Fprintf(b, " An allreduce of %s moves %s at least, which takes %s us at the faster of the two. Of this bound reach:",
+	fmt.Fprintf(b, " An allreduce of %s moves at least %s, which takes %s us at the faster speed. The programs reach this share of the bound:",
 		formatSize(r.sizes[i]), formatSize(2*r.ranks*r.sizes[i]), rounds.Spread(bounds, number))
 	for j, c := range r.columns {
 		shares := make([]float64, len(bounds))
@@ -144,7 +144,7 @@ func (r *result) writeBound(b *strings.Builder, i int) {
 
 func (c column) title() string { return programs.Title(c.program) + ", " + c.transport }
 
-// formatSize is a size as people write it: 64 KB are 65536 bytes.
+// formatSize formats a size for people: 64 KB are 65536 bytes.
 func formatSize(bytes int) string {
 	text := bench.FormatSize(bytes)
 	if i := strings.IndexAny(text, "KMG"); i >= 0 {
@@ -153,7 +153,7 @@ func formatSize(bytes int) string {
 	return text + " B"
 }
 
-// number is microseconds, or GB/s, in three digits, without exponents.
+// number formats microseconds, or GB/s, in three digits, without exponents.
 func number(x float64) string {
 	switch {
 	case x < 10:
@@ -164,7 +164,7 @@ func number(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// formatRatio has two digits at least.
+// formatRatio formats a ratio in at least two digits.
 func formatRatio(x float64) string {
 	if x < .1 {
 		return fmt.Sprintf("%.2g", x)

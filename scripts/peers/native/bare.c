@@ -1,11 +1,11 @@
-/* Measures what no library can do without whose vectors lie in ordinary memory:
- * two processes copy theirs to memory that they share, wait for the other's, and
- * add it, large ones in chunks of which one is copied while the other is added.
- * There is no choice of an algorithm, no header, no check and nothing to go
- * wrong, so the time is that of the processor: the way of lines from core to
- * core. Over TCP they send them to each other, through one connection on
- * loopback that neither waits for, and add what has come.
- * bare shm|tcp BYTES... */
+/* Measures what every library whose vectors are in ordinary memory must do: two
+ * processes copy their vector to shared memory, wait for the other's, and add it.
+ * They divide large vectors into chunks, and copy one while they add another. There
+ * is no algorithm to choose, no header, no check and no error to report, so the time
+ * is the processor's: that of moving cache lines from core to core. Over TCP they
+ * send their vectors through one connection on loopback, without waiting, and add
+ * what arrives.
+ * Usage: bare shm|tcp BYTES... */
 #define _GNU_SOURCE
 #include "method.h"
 
@@ -26,18 +26,18 @@ enum { inline_floats = 14, most_shown = 8 << 10, most_gathered = 4096, slots = 4
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-/* A shown is what a rank shows in every second call: a few floats beside the
- * flag, in the line that is fetched anyway, or more apart. */
+/* A shown has what a rank publishes in every second call: a few floats in the
+ * flag's cache line, which is fetched anyway, or more in pages of their own. */
 struct shown {
 	_Alignas(128) _Atomic uint64_t call;
 	float few[inline_floats];
 	_Alignas(4096) float many[most_shown / sizeof(float)];
 };
 
-/* Staged are the chunks of larger vectors. Slots are used in turn: who stages a
- * chunk has seen the other stage a later one than it staged there before. */
+/* Staged has the chunks of larger vectors. Slots are used in turn. Before a rank
+ * overwrites a slot, it has seen the other rank stage a later chunk. */
 struct staged {
-	_Alignas(128) _Atomic uint64_t chunks; /* of all calls */
+	_Alignas(128) _Atomic uint64_t chunks; /* in all calls */
 	_Alignas(4096) float slot[slots][chunk_floats];
 };
 
@@ -51,12 +51,12 @@ struct side {
 	struct shared *mem;
 	int rank;
 	uint64_t calls, chunks;
-	int socket; /* of TCP */
-	_Alignas(4096) float scratch[64 << 10]; /* what arrives */
+	int socket; /* with TCP */
+	_Alignas(4096) float scratch[64 << 10]; /* received data */
 };
 
-/* exchange shows count floats and returns the other's, valid until the call
- * after the next. */
+/* exchange publishes count floats and returns the other rank's, which are valid
+ * until the call after the next. */
 static const float *exchange(struct side *s, const float *data, size_t count) {
 	uint64_t call = ++s->calls;
 	struct shown *mine = &s->mem->shown[s->rank][call & 1], *theirs = &s->mem->shown[!s->rank][call & 1];
@@ -103,7 +103,7 @@ static void allreduce(void *self, float *data, size_t count) {
 
 static void barrier(void *self) { exchange(self, NULL, 0); }
 
-/* moved is what a socket took or gave, which may be nothing yet. */
+/* moved returns how many bytes a socket sent or received, which may be 0. */
 static size_t moved(ssize_t n) {
 	if (n > 0)
 		return n;
@@ -112,8 +112,8 @@ static size_t moved(ssize_t n) {
 	return 0;
 }
 
-/* over_tcp adds no further than it has sent, because it sends from data. What
- * arrives goes through scratch again and again, which stays in the cache so. */
+/* over_tcp never adds beyond what it has sent, because it sends from data. It
+ * receives into scratch again and again, which therefore stays in the cache. */
 static void over_tcp(void *self, float *data, size_t count) {
 	struct side *s = self;
 	size_t bytes = count * sizeof *data, sent = 0, got = 0, added = 0;
@@ -134,7 +134,7 @@ static void tcp_barrier(void *self) {
 	over_tcp(self, &one, 1);
 }
 
-/* connected leaves both ends of a TCP connection on loopback in ends. */
+/* connected stores both ends of a TCP connection on loopback in ends. */
 static void connected(int ends[2]) {
 	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof addr;
@@ -161,7 +161,7 @@ static void gather(void *self, double *mine, double *every, size_t count) {
 	}
 }
 
-/* pin leaves a rank one core of those it may use. */
+/* pin binds a rank to its own core. */
 static void pin(int rank) {
 	cpu_set_t all, one;
 	if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2)
@@ -172,7 +172,7 @@ static void pin(int rank) {
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);
 		if (sched_setaffinity(0, sizeof one, &one) != 0)
-			fail("bare cannot have a core for itself");
+			fail("bare cannot bind a process to a core");
 		return;
 	}
 }

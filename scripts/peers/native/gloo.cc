@@ -1,5 +1,5 @@
-// Measures Gloo's ring allreduce over TCP on the loopback interface:
-// ./gloo RANK RANKS STORE BYTES... where STORE is an empty directory, the same
+// Measures Gloo's ring allreduce over TCP on the loopback interface.
+// Usage: gloo RANK RANKS STORE BYTES... where STORE is an empty directory, the same
 // for all ranks, in which they find each other.
 #include "method.h"
 
@@ -17,8 +17,8 @@
 
 namespace {
 
-// Options are made once for each size, not for each call: what costs Gloo
-// time in the calls is the ring alone. Three tags keep the operations apart.
+// Options are made once for each size, so that only the ring itself is timed. Three
+// tags separate the operations.
 struct Ring {
 	std::shared_ptr<gloo::rendezvous::Context> context;
 	std::unique_ptr<gloo::AllreduceOptions> options;
@@ -28,7 +28,7 @@ void prepare(void *self, float *data, size_t count) {
 	auto ring = static_cast<Ring *>(self);
 	ring->options = std::make_unique<gloo::AllreduceOptions>(ring->context);
 	ring->options->setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-	ring->options->setOutput(data, count); // and input, as there is no other
+	ring->options->setOutput(data, count); // also the input, because no other is set
 	ring->options->setReduceFunction(
 	    static_cast<void (*)(void *, const void *, const void *, size_t)>(&gloo::sum<float>));
 	ring->options->setTag(1);
@@ -61,7 +61,7 @@ void run(int rank, int ranks, const char *store, int sizes, char **size) {
 	ring.context->connectFullMesh(files, device);
 	library l = {"tcp", rank, ranks, &ring, prepare, allreduce, barrier, gather};
 	measure(&l, sizes, size);
-	barrier(&ring); // nobody leaves before the others have heard its last message
+	barrier(&ring); // no rank leaves before the others have its last message
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The numbers of bench/run.go and bench/oracle.go. */
+/* The same numbers as in bench/run.go and bench/oracle.go. */
 enum { adapt_min = 5, adapt_max = 2000, warmup = 2, period = 8191 };
 static const double adapt_seconds = .25;
 
@@ -25,7 +25,7 @@ static void *allocate(size_t bytes) {
 	void *p = NULL;
 	if (posix_memalign(&p, 4096, bytes ? bytes : 1) != 0)
 		fail("no memory for %zu bytes", bytes);
-	memset(p, 0, bytes); /* so that the first touch is not timed */
+	memset(p, 0, bytes); /* touch the memory before it is timed */
 	return p;
 }
 
@@ -35,7 +35,7 @@ static double seconds(void) {
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* input is element j of what a rank gives: 1 to 8, so all sums are exact. */
+/* input returns element j of a rank's input: 1 to 8, so all sums are exact. */
 static float input(int rank, size_t j) {
 	uint64_t x = (uint64_t)rank << 32 ^ j % period;
 	x += 0x9e3779b97f4a7c15;
@@ -44,15 +44,15 @@ static float input(int rank, size_t j) {
 	return (x ^ x >> 31) % 8 + 1;
 }
 
-/* A trial is one size on this rank. */
+/* A trial measures one size on this rank. */
 struct trial {
 	const struct library *l;
 	size_t count, bytes;
 	float *given, *want, *work;
 };
 
-/* once is one iteration: fill, meet the others, call. It returns the seconds
- * of the call alone. */
+/* once makes one iteration: fill, meet the others, call. It returns the seconds of
+ * the call alone. */
 static double once(const struct trial *t) {
 	memset(t->work, 0, t->bytes);
 	memcpy(t->work, t->given, t->bytes);
@@ -62,7 +62,7 @@ static double once(const struct trial *t) {
 	return seconds() - begin;
 }
 
-/* count_wrong reads the whole result, as a user would. */
+/* count_wrong counts wrong elements. It reads the whole result, as a user would. */
 static double count_wrong(const struct trial *t) {
 	if (memcmp(t->work, t->want, t->bytes) == 0)
 		return 0;
@@ -72,7 +72,7 @@ static double count_wrong(const struct trial *t) {
 	return wrong;
 }
 
-/* iterations agrees on as many as a quarter of a second holds. */
+/* iterations agrees on as many iterations as fit in a quarter of a second. */
 static int iterations(const struct trial *t) {
 	const struct library *l = t->l;
 	double shortest = INFINITY, slowest = 0;
@@ -94,15 +94,15 @@ static int ascending(const void *a, const void *b) {
 	return (x > y) - (x < y);
 }
 
-/* sort_median sorts n numbers and is the middle one, or the mean of the two in
+/* sort_median sorts n numbers and returns the middle one, or the mean of the two in
  * the middle. */
 static double sort_median(double *x, int n) {
 	qsort(x, n, sizeof *x, ascending);
 	return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
-/* report writes one record. times, of calls alone, and reads, of calls and one
- * comparison of their results, are in microseconds. */
+/* report writes one record. times (of calls alone) and reads (of calls plus one
+ * comparison of their results) are in microseconds. */
 static void report(const struct trial *t, double *times, double *reads, int n, double wrong, int first) {
 	const struct library *l = t->l;
 	double sum = 0;
@@ -119,8 +119,8 @@ static void report(const struct trial *t, double *times, double *reads, int n, d
 	fflush(stdout);
 }
 
-/* slowest puts the largest of all ranks' x[i] into x[i] of rank 0, for n of
- * them, and the sum of all ranks' x[n] into x[n]. every has room for all. */
+/* slowest stores the largest of all ranks' x[i] in x[i] of rank 0, for i < n, and
+ * the sum of all ranks' x[n] in x[n]. every has room for all. */
 static void slowest(const struct library *l, double *x, double *every, int n) {
 	l->gather(l->self, x, every, n + 1);
 	for (int r = 0; l->rank == 0 && r < l->ranks; r++) {
@@ -131,7 +131,7 @@ static void slowest(const struct library *l, double *x, double *every, int n) {
 	}
 }
 
-/* measure_size makes the iterations; of each the slowest rank counts. */
+/* measure_size makes the iterations. In each the slowest rank counts. */
 static void measure_size(const struct trial *t, int first) {
 	const struct library *l = t->l;
 	int n = iterations(t);
@@ -161,7 +161,7 @@ void measure(const struct library *l, int sizes, char **size) {
 		struct trial t = {.l = l, .bytes = strtoull(size[i], NULL, 10)};
 		t.count = t.bytes / sizeof(float);
 		if (t.count == 0 || t.count * sizeof(float) != t.bytes)
-			fail("%s is not a number of bytes that float32 fill", size[i]);
+			fail("%s is not a multiple of the 4 bytes of a float32", size[i]);
 		t.given = allocate(t.bytes);
 		t.want = allocate(t.bytes);
 		t.work = allocate(t.bytes);

@@ -1,5 +1,5 @@
-/* Measures MPI_Allreduce: mpirun -np N ./openmpi TRANSPORT BYTES...
- * TRANSPORT is a name for the report; mpirun's options choose the real one. */
+/* Measures MPI_Allreduce. Usage: mpirun -np N ./openmpi TRANSPORT BYTES...
+ * TRANSPORT is only a name for the report; mpirun's options choose the real one. */
 #include "method.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@ static void prepare(void *self, float *data, size_t count) {
 		fail("MPI counts elements in an int: %zu are too many", count);
 }
 
-/* Errors need no look: the default handler of MPI ends the job with a message. */
+/* We check no errors: MPI's default handler ends the job with a message. */
 static void allreduce(void *self, float *data, size_t count) {
 	(void)self;
 	MPI_Allreduce(MPI_IN_PLACE, data, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

@@ -1,6 +1,6 @@
-// Package rounds reads and shows what the scripts that compare programs gather:
-// a file for each program, case and round, as scripts/rounds.sh leaves them. In
-// a round every program is measured once, so ratios are taken within rounds.
+// Package rounds reads and prints the files of the scripts that compare programs:
+// scripts/rounds.sh leaves one for each program, case and round. Every program is
+// measured once in a round, and ratios are taken within rounds.
 package rounds
 
 import (
@@ -17,10 +17,11 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 )
 
-// Programs are those that have a title for people, in the order of the table.
+// Programs lists programs with titles for people, in the order of the table.
 type Programs []struct{ Name, Title string }
 
-// Place is where a program comes in the order; those without a title come last.
+// Place returns the position of a program in the table. Programs without a title come
+// last.
 func (p Programs) Place(name string) int {
 	for i, known := range p {
 		if known.Name == name {
@@ -30,7 +31,7 @@ func (p Programs) Place(name string) int {
 	return len(p)
 }
 
-// Title is the title of a program, or its name if it has none.
+// Title returns the title of a program, or its name if it has none.
 func (p Programs) Title(name string) string {
 	if i := p.Place(name); i < len(p) {
 		return p[i].Title
@@ -38,8 +39,8 @@ func (p Programs) Title(name string) string {
 	return name
 }
 
-// Notes adds the flag -note, which may be repeated. The result holds its texts
-// when flags have been parsed.
+// Notes adds the flag -note, which may be repeated. The result has its texts after the
+// flags are parsed.
 func Notes(flags *flag.FlagSet) *[]string {
 	var notes []string
 	flags.Func("note", "`text` below the tables; may be repeated", func(text string) error {
@@ -49,9 +50,9 @@ func Notes(flags *flag.FlagSet) *[]string {
 	return &notes
 }
 
-// Read hands every file of a directory to take, in the order of their names,
-// with what the groups of the pattern match in its name. Its errors, and those
-// of take, name the file; form is how files are named, in words.
+// Read calls take for every file of a directory, in the order of names, with the groups
+// that the pattern matches in its name. Its errors, and those of take, name the file.
+// form describes the file names in errors.
 func Read(dir fs.FS, pattern *regexp.Regexp, form string, take func(groups []string, text []byte) error) error {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -60,7 +61,7 @@ func Read(dir fs.FS, pattern *regexp.Regexp, form string, take func(groups []str
 	for _, f := range files {
 		groups := pattern.FindStringSubmatch(f.Name())
 		if groups == nil {
-			return fmt.Errorf("%s is not named %s", f.Name(), form)
+			return fmt.Errorf("%s: its name must have the form %s", f.Name(), form)
 		}
 		text, err := fs.ReadFile(dir, f.Name())
 		if err != nil {
@@ -86,10 +87,11 @@ func WriteCSV(name string, lines [][]string) error {
 	return f.Close()
 }
 
-// Exact is a number for a CSV file.
+// Exact formats a number for a CSV file.
 func Exact(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Ratio is the median over the rounds of a time by another of the same round.
+// Ratio returns the median over the rounds of a time divided by another of the same
+// round.
 func Ratio(times, by []float64) float64 {
 	ratios := make([]float64, len(times))
 	for i, t := range times {
@@ -98,7 +100,7 @@ func Ratio(times, by []float64) float64 {
 	return bench.Median(ratios)
 }
 
-// Spread is the median of the rounds and, in brackets, the least and the most.
+// Spread formats the median of the rounds with, in brackets, minimum and maximum.
 func Spread(x []float64, format func(float64) string) string {
 	return fmt.Sprintf("%s [%s-%s]", format(bench.Median(x)), format(slices.Min(x)), format(slices.Max(x)))
 }

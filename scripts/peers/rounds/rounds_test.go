@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 	require.Equal(t, []string{"1 a A", "2 b B"}, seen)
 	require.EqualError(t, rounds.Read(files, pattern, "N-X", func([]string, []byte) error { return errors.New("no") }), "1-a: no")
 	files["x"] = &fstest.MapFile{}
-	require.EqualError(t, rounds.Read(files, pattern, "N-X", take), "x is not named N-X")
+	require.EqualError(t, rounds.Read(files, pattern, "N-X", take), "x: its name must have the form N-X")
 	require.Error(t, rounds.Read(os.DirFS(filepath.Join(t.TempDir(), "none")), pattern, "N-X", take))
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// What every program trains on, in turn and from the beginning again: rows of
-// ringtrain's digits, which lie in memory before a clock starts. step.py has the
-// same numbers.
+// Every program trains on count batches, again and again: rows of ringtrain's digits,
+// which are in memory before the clock starts. step.py has the same numbers.
 const (
 	rows     = 128
 	side     = 28
@@ -20,16 +19,16 @@ const (
 	count    = 64
 )
 
-// batches is the beginning of a file: all pixels, from 0 to 1, as little-endian
-// float32, then all labels as int32. After them come, as float32, the initial
-// weights of each model, parameter by parameter in ringtrain's order, which is
-// PyTorch's too; programs in Go know them without the file.
+// batches is the first part of a file: all pixels, from 0 to 1, as little-endian
+// float32, then all labels as int32. The second part has the initial weights of each
+// model as float32, parameter by parameter in ringtrain's order, which is PyTorch's
+// too. Programs in Go compute the weights and do not read that part.
 type batches struct {
 	x      []float32 // count*rows*features
 	labels []int32   // count*rows
 }
 
-// batch is one of them.
+// batch returns the i-th batch.
 func (b *batches) batch(i int) (x []float32, labels []int32) {
 	return b.x[i*rows*features:][:rows*features], b.labels[i*rows:][:rows]
 }
@@ -38,7 +37,7 @@ func newBatches() *batches {
 	return &batches{make([]float32, count*rows*features), make([]int32, count*rows)}
 }
 
-// writeBatches draws the digits, some seconds' work, and makes the file.
+// writeBatches draws the digits, which takes some seconds, and writes the file.
 func writeBatches(name string) error {
 	drawn, _ := data.Generate(data.DigitsOptions{Train: count * rows, Test: 1, Side: side})
 	b := newBatches()

@@ -6,40 +6,40 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 )
 
-// The first steps are not counted: memory is touched, graphs are compiled. The
-// loss at the end is the mean of the last steps. step.py has the same numbers.
+// The first warmUp steps do not count: they touch memory and compile graphs. The final
+// loss is the mean of the last lastSteps. step.py has the same numbers.
 const (
 	warmUp    = 30
 	lastSteps = 20
 )
 
-// A record is what a program says of one model.
+// A record is the output of a program for one model.
 type record struct {
 	Model  string  `json:"model"`
 	Median float64 `json:"median_us"`
 	Least  float64 `json:"least_us"`
-	Steps  int     `json:"steps"`      // counted
+	Steps  int     `json:"steps"`      // that count
 	First  float64 `json:"first_loss"` // of the first step, mean over the rows
 	Last   float64 `json:"last_loss"`
 	About  string  `json:"about"` // version, and what multiplies matrices
 }
 
-// A clock keeps what steps took and their losses.
+// A clock records the times and losses of steps.
 type clock struct {
-	steps  int // in all
+	steps  int // including warmUp
 	took   []float64
 	losses []float64
 }
 
 func newClock(counted int) *clock { return &clock{steps: warmUp + counted} }
 
-// add takes in one step.
+// add records one step.
 func (c *clock) add(took time.Duration, loss float64) {
 	c.took = append(c.took, float64(took)/float64(time.Microsecond))
 	c.losses = append(c.losses, loss)
 }
 
-// record is of the steps after warmUp.
+// record returns the record of the steps after warmUp.
 func (c *clock) record() record {
 	took := c.took[warmUp:]
 	r := record{Median: bench.Median(took), Least: took[0], Steps: len(took), First: c.losses[0]}

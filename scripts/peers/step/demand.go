@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A demand is a least ratio of a peer's time to ringtrain's.
+// A demand is a minimum for the ratio of a peer's time to ringtrain's.
 type demand struct {
-	model, peer string // "" is each
+	model, peer string // "" means all
 	base        string
 	ratio       float64
 }
 
-// parseDemands reads a list of [MODEL:][PEER[/OURS]=]RATIO with commas between
-// them, such as mlp:debian=2,gorgonia/ringtrain-gonum=1. A mere 1.5 is for all.
+// parseDemands reads a comma-separated list of [MODEL:][PEER[/OURS]=]RATIO, such as
+// mlp:debian=2,gorgonia/ringtrain-gonum=1. A number alone is for all peers and models.
 func parseDemands(list string) ([]demand, error) {
 	var all []demand
 	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
@@ -39,13 +39,13 @@ func parseDemands(list string) ([]demand, error) {
 	return all, nil
 }
 
-// known reports whether there is such a peer; "" is all of them.
+// known reports whether there is such a peer. "" means all of them.
 func known(peer string) bool {
 	return peer == "" || programs.Place(peer) < len(programs) && !isOurs(peer)
 }
 
-// unmet is an error for each ratio that is less, or that was not measured
-// although the demand names its peer.
+// unmet returns an error for each ratio that is lower, or that was not measured although
+// the demand names its peer.
 func (d demand) unmet(results []result) error {
 	var unmet []error
 	found := false
@@ -63,12 +63,12 @@ func (d demand) unmet(results []result) error {
 			}
 			found = true
 			if ratio < d.ratio {
-				unmet = append(unmet, fmt.Errorf("%s: %s / %s is %.2f, not %.2f", r.model, programs.Title(x.program), programs.Title(d.base), ratio, d.ratio))
+				unmet = append(unmet, fmt.Errorf("%s: %s / %s is %.2f, but must be at least %.2f", r.model, programs.Title(x.program), programs.Title(d.base), ratio, d.ratio))
 			}
 		}
 	}
 	if !found && d.peer != "" {
-		unmet = append(unmet, fmt.Errorf("%s / %s was not measured, and must be %.2f", programs.Title(d.peer), programs.Title(d.base), d.ratio))
+		unmet = append(unmet, fmt.Errorf("%s / %s was not measured, but must be at least %.2f", programs.Title(d.peer), programs.Title(d.base), d.ratio))
 	}
 	return errors.Join(unmet...)
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/graph"
 )
 
-// gorgonia trains the same network by a tape machine that is compiled once, and
-// by gorgonia's own solver. Matrices are multiplied by gonum, as gorgonia does
-// unless told otherwise.
+// gorgonia trains the same network with a tape machine that is compiled once, and with
+// gorgonia's own solver. gonum multiplies matrices, which is gorgonia's default.
 func gorgonia(m model, b *batches, c *clock) (about string, err error) {
 	weights, err := initial(m)
 	if err != nil {
@@ -52,7 +51,7 @@ func gorgonia(m model, b *batches, c *clock) (about string, err error) {
 	return "gorgonia " + version("gorgonia.org/gorgonia") + ", gonum", nil
 }
 
-// initial is the weights that ringtrain begins with.
+// initial returns ringtrain's initial weights.
 func initial(m model) (graph.Weights, error) {
 	be := cpu.New(cpu.Options{})
 	defer be.Close()
@@ -75,7 +74,7 @@ func initial(m model) (graph.Weights, error) {
 	return weights, nil
 }
 
-// version is that of a module in this program.
+// version returns the version of a module in this program.
 func version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

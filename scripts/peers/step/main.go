@@ -1,15 +1,16 @@
-// Command step times one training step, zero gradients to optimizer, of
-// ringtrain and of gorgonia, and sets the figures beside each other and beside
-// those that step.py has of PyTorch. scripts/bench-step.sh runs them all.
+// Command step times one training step, from zeroing gradients to the optimizer, of
+// ringtrain and gorgonia, and compares them with each other and with PyTorch, which
+// step.py times. scripts/bench-step.sh runs all of them.
 //
-//	step batches FILE                    what all of them begin with and train on
+//	step batches FILE                    write initial weights and data for all programs
 //	step ringtrain|gorgonia MODEL FILE [STEPS]
 //	step table [-csv FILE] [-require LIST] [-note TEXT]... DIR
 //
-// MODEL is mlp, which examples/mnist.cfg trains, or convnet, which
-// examples/convnet.cfg does. The second form writes one JSON object. DIR of the third has them as MODEL-ROUND-PROGRAM.json;
-// the table is Markdown, on stdout. It exits with 1 if something broke, if losses
-// do not fall alike, or if a ratio is less than asked for.
+// MODEL is mlp, the model of examples/mnist.cfg, or convnet, that of
+// examples/convnet.cfg. The second form writes one JSON object. The third reads these
+// objects from MODEL-ROUND-PROGRAM.json in DIR, and writes a Markdown table to stdout.
+// The exit code is 1 if something broke, if losses differ too much, or if a ratio is
+// lower than required.
 package main
 
 import (
@@ -21,13 +22,13 @@ import (
 	"strconv"
 )
 
-// A usageError is what is wrong about a command line.
+// A usageError says what is wrong with a command line.
 type usageError string
 
 // Error implements error.
 func (e usageError) Error() string { return string(e) }
 
-// errUsage is of a command line that makes no sense at all.
+// errUsage is the error of any other command line.
 const errUsage = usageError("usage: step batches FILE | step ringtrain|gorgonia mlp|convnet FILE [STEPS] | step table [flags] DIR")
 
 func main() {
@@ -58,13 +59,13 @@ func dispatch(args []string, stdout, stderr io.Writer) error {
 	return errUsage
 }
 
-// measure times the steps of one program that is written in Go.
+// measure times the steps of one program written in Go.
 func measure(args []string, stdout io.Writer) error {
 	steps := 300
 	if len(args) == 4 {
 		var err error
 		if steps, err = strconv.Atoi(args[3]); err != nil || steps < 1 {
-			return usageError(fmt.Sprintf("%q is no number of steps", args[3]))
+			return usageError(fmt.Sprintf("%q is not a number of steps", args[3]))
 		}
 	}
 	program, ok := map[string]func(model, *batches, *clock) (string, error){

@@ -7,29 +7,28 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// A model is one of the two that are trained, as ringtrain and as gorgonia have
-// it.
+// A model is one of the two to train, in ringtrain's form and in gorgonia's.
 type model struct {
 	name      string
 	layers    nn.Layer
 	optimizer optim.Optimizer
-	adam      bool    // gorgonia's, else plain gradient descent
-	rate      float64 // gorgonia's
+	adam      bool    // gorgonia's solver is Adam, not plain gradient descent
+	rate      float64 // gorgonia's learning rate
 	shape     []int   // of gorgonia's batch
 	network   graph.Network
-	transpose bool // network has matrices the other way round
+	transpose bool // network has transposed matrices
 }
 
 const (
 	hidden  = 128
 	dropout = .2
-	seed    = 1 // of the initial weights, which are ringtrain's for all programs, and of its dropout
+	seed    = 1 // of ringtrain's dropout, and of the initial weights of all programs
 )
 
-// modelNames are in the order of the table, and of the weights in a file.
+// modelNames has the order of the table, and of the weights in a file.
 var modelNames = []string{"mlp", "convnet"}
 
-// modelNamed makes a model, with layers of its own.
+// modelNamed makes a model with its own layers.
 func modelNamed(name string) (model, bool) {
 	switch name {
 	case "mlp":
@@ -49,7 +48,7 @@ func modelNamed(name string) (model, bool) {
 	return model{}, false
 }
 
-// initial is ringtrain's model with the weights that all begin with.
+// initial returns ringtrain's model with the initial weights of all programs.
 func (m model) initial(be nn.Backend) (*nn.Classifier, error) {
 	return nn.NewClassifier(be, m.layers, []int{features}, classes, seed)
 }

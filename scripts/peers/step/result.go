@@ -14,11 +14,10 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// ours is the program that all others are compared with.
+// ours is the program with which all others are compared.
 const ours = "ringtrain"
 
-// programs are those that have a title, in the order of the rows. Others come
-// last.
+// programs have titles, in the order of the rows. Others come last.
 var programs = rounds.Programs{
 	{ours, "ringtrain"},
 	{"ringtrain-gonum", "ringtrain, gonum"},
@@ -31,7 +30,7 @@ var programs = rounds.Programs{
 
 func isOurs(program string) bool { return strings.HasPrefix(program, ours) }
 
-// A measurement is what one program said of one model in one round.
+// A measurement is the output of one program for one model in one round.
 type measurement struct {
 	round   int
 	program string
@@ -70,27 +69,27 @@ func readAll(dir fs.FS) ([]measurement, error) {
 func (m measurement) check(model string) error {
 	switch {
 	case m.Model != model:
-		return fmt.Errorf("it is of the model %q", m.Model)
+		return fmt.Errorf("its model is %q", m.Model)
 	case !(m.Median > 0) || m.Steps < 1:
 		return fmt.Errorf("%d steps took %v us each", m.Steps, m.Median)
 	case !(m.Last < m.First):
-		return fmt.Errorf("the loss went from %v to %v, it must fall", m.First, m.Last)
+		return fmt.Errorf("the loss went from %v to %v, but it must fall", m.First, m.Last)
 	}
 	return nil
 }
 
-// A result is all rounds of one model.
+// A result has all rounds of one model.
 type result struct {
 	model string
 	rows  []row
 }
 
-// A row is one program.
+// A row has the figures of one program.
 type row struct {
 	program, about     string
 	rounds             []int
 	times, first, last []float64 // for each round
-	steps              int       // in the round with fewest
+	steps              int       // minimum of the rounds
 }
 
 // summarize makes a result of every model.
@@ -122,10 +121,10 @@ func summarize(all []measurement) ([]result, error) {
 	return results, nil
 }
 
-// alike is how many times the loss of ringtrain another's may be, and the other
-// way round. All begin with the same weights and see the same rows, so that the
-// ConvNet's are the same but for rounding; of the perceptron, dropout and the fine
-// print of Adam differ.
+// alike returns the maximum ratio of another program's loss to ringtrain's, and vice
+// versa. All start with the same weights and see the same rows. So the losses of the
+// ConvNet differ only by rounding. For the perceptron, dropout and details of Adam
+// differ.
 func alike(model string) float64 {
 	if model == "mlp" {
 		return 1.5
@@ -133,7 +132,7 @@ func alike(model string) float64 {
 	return 1.01
 }
 
-// check finds what makes a comparison worthless.
+// check returns an error if the comparison is worthless.
 func (r result) check() error {
 	base, limit := r.rows[0], alike(r.model)
 	if base.program != ours {
@@ -144,13 +143,13 @@ func (r result) check() error {
 			return fmt.Errorf("%s has the rounds %v, %s %v", ours, base.rounds, x.program, x.rounds)
 		}
 		if a, b := bench.Median(x.last), bench.Median(base.last); !(a <= limit*b && b <= limit*a) {
-			return fmt.Errorf("the loss of %s came to %.3f, that of %s to %.3f: they do not train alike", x.program, a, ours, b)
+			return fmt.Errorf("the loss of %s is %.3f and that of %s is %.3f: they do not train the same", x.program, a, ours, b)
 		}
 	}
 	return nil
 }
 
-// steps is the least number that a median was taken of.
+// steps returns the minimum number of steps of a median.
 func (r result) steps() int {
 	least := r.rows[0].steps
 	for _, x := range r.rows {
@@ -159,13 +158,13 @@ func (r result) steps() int {
 	return least
 }
 
-// find is the place of a program's row, or -1.
+// find returns the index of a program's row, or -1.
 func (r result) find(program string) int {
 	return slices.IndexFunc(r.rows, func(x row) bool { return x.program == program })
 }
 
-// ratio is the median over the rounds of a program's time by that of base in the
-// same round.
+// ratio returns the median over the rounds of a program's time divided by that of base
+// in the same round.
 func (r result) ratio(program, base string) (float64, bool) {
 	i, j := r.find(program), r.find(base)
 	if i < 0 || j < 0 || i == j {

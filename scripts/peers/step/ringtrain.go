@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// ringtrain trains by the trainer's own loop, with one worker: what "ringtrain
-// train --workers 1" does in a step, but that batches lie ready.
+// ringtrain trains with the trainer's own loop and one worker. A step does what a step
+// of "ringtrain train --workers 1" does, except that batches are ready.
 func ringtrain(m model, b *batches, c *clock) (about string, err error) {
 	be := cpu.New(cpu.Options{})
 	defer be.Close()
@@ -30,7 +30,7 @@ func ringtrain(m model, b *batches, c *clock) (about string, err error) {
 	return "ringtrain, " + be.BLAS(), err
 }
 
-// ready is batches in the backend's memory.
+// ready has batches in the backend's memory.
 type ready []nn.Batch
 
 func newReady(be nn.Backend, b *batches) ready {
@@ -48,8 +48,8 @@ func newReady(be nn.Backend, b *batches) ready {
 // Batch implements trainer.Batches.
 func (r ready) Batch(step int) (nn.Batch, error) { return r[step%len(r)], nil }
 
-// watch times from the end of a step to the end of the next, so that nothing
-// the loop does is left out.
+// watch times from the end of one step to the end of the next, so that everything in
+// the loop counts.
 type watch struct {
 	clock *clock
 	last  time.Time

@@ -1,10 +1,10 @@
-"""Times one training step of PyTorch, as step times it of ringtrain.
+"""Times one training step of PyTorch, as Command step times ringtrain's.
 
     step.py mlp|convnet FILE [STEPS]
 
-FILE is from "step batches". It writes one JSON object to stdout: the fields of
-clock.go. Eager mode, one thread, all options that are not said here left as
-PyTorch has them.
+FILE is from "step batches". The program writes one JSON object to stdout, with the
+fields of clock.go. PyTorch runs in eager mode with one thread. All other options
+have their defaults.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ ROWS, SIDE, CLASSES, COUNT = 128, 28, 10, 64  # as in batches.go
 
 
 def mlp():
-    """Returns relu_relu_softmax.v1 of Thinc's example, and Adam for it."""
+    """Returns relu_relu_softmax.v1 of Thinc's example, with Adam."""
     net = nn.Sequential(
         nn.Linear(SIDE * SIDE, 128), nn.ReLU(), nn.Dropout(0.2),
         nn.Linear(128, 128), nn.ReLU(), nn.Dropout(0.2),
@@ -45,13 +45,13 @@ class ConvNet(nn.Module):
 
 
 def convnet():
-    """Returns the ConvNet, and plain SGD for it."""
+    """Returns the ConvNet, with plain SGD."""
     net = ConvNet()
     return net, torch.optim.SGD(net.parameters(), lr=0.01), functional.nll_loss
 
 
 def read(name, shape):
-    """Returns the batches of a file, images in the given shape, labels, and all weights."""
+    """Returns the batches of a file: images in the given shape, labels, and all weights."""
     with open(name, "rb") as file:
         data = bytearray(file.read())
     x = torch.frombuffer(data, dtype=torch.float32, count=COUNT * ROWS * SIDE * SIDE)
@@ -61,22 +61,22 @@ def read(name, shape):
 
 
 def begin_with(nets, weights):
-    """Gives networks their initial weights, which lie one after the other."""
+    """Sets the initial weights of networks, which follow one another."""
     with torch.no_grad():
         for parameter in (p for net in nets for p in net.parameters()):
             mine, weights = weights[: parameter.numel()], weights[parameter.numel():]
             parameter.copy_(mine.view_as(parameter))
-    assert not len(weights), "the file has other weights"
+    assert not len(weights), "the file does not fit the models"
 
 
 def blas():
-    """Says what multiplies matrices, and for which processor it does."""
+    """Returns the library that multiplies matrices, and the processor that it detected."""
     lines = torch.__config__.show()
     if "BLAS_INFO=mkl" in lines:
         return "MKL"
     with open("/proc/self/maps") as maps:
         paths = {line.split()[-1] for line in maps if "/libblas.so" in line or "/libopenblas" in line}
-    for path in sorted(paths):  # libblas.so.3, which PyTorch is linked with, comes first
+    for path in sorted(paths):  # libblas.so.3 first, because PyTorch is linked with it
         library = ctypes.CDLL(path)
         try:
             library.openblas_get_corename.restype = ctypes.c_char_p
@@ -87,7 +87,7 @@ def blas():
 
 
 def main(model, name, counted=300):
-    """Measures and prints."""
+    """Measures a model and prints the record."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     models = {"mlp": mlp(), "convnet": convnet()}  # in the order of the file
@@ -95,7 +95,7 @@ def main(model, name, counted=300):
     x, labels, weights = read(name, (ROWS, SIDE * SIDE) if model == "mlp" else (ROWS, 1, SIDE, SIDE))
     begin_with([each[0] for each in models.values()], weights)
     if model == "convnet":
-        x = (x - 0.1307) / 0.3081  # which the example does to its data; ringtrain does it in the step
+        x = (x - 0.1307) / 0.3081  # as the example does; ringtrain does it in the step
     batches = [(x[i].clone(), labels[i].clone()) for i in range(COUNT)]
     took, losses = [], []
     for i in range(WARM_UP + int(counted)):

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every program in Go trains every model: the losses fall, and those of one
-// model are alike, after few steps.
+// Every program in Go trains every model. After a few steps the losses have fallen, and
+// those of one model are similar.
 func TestProgramsTrainAlike(t *testing.T) {
 	if testing.Short() {
 		t.Skip("draws digits and trains on them")
@@ -53,7 +53,7 @@ func TestNoBatches(t *testing.T) {
 	require.Contains(t, errs.String(), "batches: unexpected EOF; make it with step batches")
 }
 
-// Steps of the warm-up do not count, but the first loss is the very first.
+// Warm-up steps do not count, but the first loss is that of the very first step.
 func TestClock(t *testing.T) {
 	c := newClock(3)
 	require.Equal(t, warmUp+3, c.steps)

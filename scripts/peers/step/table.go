@@ -14,13 +14,13 @@ import (
 	"github.com/ringtrain/ringtrain/scripts/peers/rounds"
 )
 
-// table writes the table of a directory, and fails afterwards if ratios are less
-// than they must be.
+// table writes the table of a directory, and then fails if ratios are lower than
+// required.
 func table(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("step table", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	csvFile := flags.String("csv", "", "`file` for all records, with program and round")
-	least := flags.String("require", "", "least ratios: a `list` of [MODEL:][PEER[/OURS]=]RATIO with commas")
+	least := flags.String("require", "", "minimum ratios: a comma-separated `list` of [MODEL:][PEER[/OURS]=]RATIO")
 	notes := rounds.Notes(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
@@ -59,10 +59,10 @@ func table(args []string, stdout, stderr io.Writer) error {
 	return errors.Join(slow...)
 }
 
-// write writes a row for each program of each model. There is a column of ratios
-// for each program of ringtrain's.
+// write writes a row for each program of each model, with a column of ratios for each
+// of ringtrain's programs.
 func write(b *strings.Builder, results []result) {
-	fmt.Fprintf(b, "\n### One training step, batch %d, one core\n\nMicroseconds, median [least-most] of the rounds, which are %d, each the median of %d steps or more; a ratio above 1: ringtrain is faster.\n\n",
+	fmt.Fprintf(b, "\n### One training step, batch %d, one core\n\nMicroseconds: median [minimum-maximum] of %d rounds, each the median of at least %d steps. Above a ratio of 1, ringtrain is faster.\n\n",
 		rows, len(results[0].rows[0].times), results[0].steps())
 	bases := bases(results)
 	head := []string{"model", "program", "us per step"}
@@ -84,7 +84,7 @@ func write(b *strings.Builder, results []result) {
 			rounds.Row(b, append(cells, fmt.Sprintf("%.2f", bench.Median(x.first)), fmt.Sprintf("%.2f", bench.Median(x.last)))...)
 		}
 	}
-	b.WriteString("\nWhat multiplied matrices:\n\n")
+	b.WriteString("\nThe libraries that multiplied matrices:\n\n")
 	for _, about := range abouts(results) {
 		fmt.Fprintf(b, "- %s\n", about)
 	}
@@ -92,7 +92,7 @@ func write(b *strings.Builder, results []result) {
 
 func micros(x float64) string { return fmt.Sprintf("%.0f", x) }
 
-// bases is the programs of ringtrain's in any result.
+// bases returns ringtrain's programs in any result.
 func bases(results []result) []string {
 	var all []string
 	for _, p := range programs {
@@ -105,7 +105,7 @@ func bases(results []result) []string {
 	return all
 }
 
-// abouts is what the programs say of themselves, each once.
+// abouts returns what the programs report about themselves, without duplicates.
 func abouts(results []result) []string {
 	var all []string
 	for _, r := range results {

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// said is one file: what a program took in a round.
+// said returns one file: the times of a program in a round.
 func said(model string, round int, program string, us float64) (name, text string) {
 	return fmt.Sprintf("%s-%d-%s.json", model, round, program),
 		fmt.Sprintf(`{"model": %q, "median_us": %v, "least_us": 1, "steps": 300, "first_loss": 2.3, "last_loss": 0.5, "about": "%s 1.0"}`, model, us, program)
 }
 
-// writeFiles makes a directory of files, given as names and texts in turn.
+// writeFiles makes a directory of files from names and texts in turn.
 func writeFiles(t *testing.T, files ...string) string {
 	dir := t.TempDir()
 	for i := 0; i < len(files); i += 2 {
@@ -55,7 +55,7 @@ func TestTable(t *testing.T) {
 	require.Equal(t, `
 ### One training step, batch 128, one core
 
-Microseconds, median [least-most] of the rounds, which are 3, each the median of 300 steps or more; a ratio above 1: ringtrain is faster.
+Microseconds: median [minimum-maximum] of 3 rounds, each the median of at least 300 steps. Above a ratio of 1, ringtrain is faster.
 
 | model | program | us per step | / ringtrain | / ringtrain, gonum | loss, first | last |
 |---|---|---|---|---|---|---|
@@ -68,7 +68,7 @@ Microseconds, median [least-most] of the rounds, which are 3, each the median of
 | convnet | PyTorch, Debian | 900 [600-1000] | 1.50 | 0.30 | 2.30 | 0.50 |
 | convnet | gorgonia | 6000 [5000-9000] | 10.00 | 2.00 | 2.30 | 0.50 |
 
-What multiplied matrices:
+The libraries that multiplied matrices:
 
 - ringtrain: ringtrain 1.0
 - ringtrain, gonum: ringtrain-gonum 1.0
@@ -93,11 +93,11 @@ func TestRequire(t *testing.T) {
 		"1.5":                     "",
 		"debian=1.5,gorgonia=10,": "",
 		"mlp:gorgonia/ringtrain-gonum=2,convnet:1": "",
-		"1.51":                         "mlp: PyTorch, Debian / ringtrain is 1.50, not 1.51\nconvnet: PyTorch, Debian / ringtrain is 1.50, not 1.51",
-		"mlp:debian=2":                 "mlp: PyTorch, Debian / ringtrain is 1.50, not 2.00",
-		"convnet:gorgonia=11":          "convnet: gorgonia / ringtrain is 10.00, not 11.00",
-		"gorgonia/ringtrain-gonum=2.1": "gorgonia / ringtrain, gonum is 2.00, not 2.10",
-		"pypi=1":                       "PyTorch, PyPI / ringtrain was not measured, and must be 1.00",
+		"1.51":                         "mlp: PyTorch, Debian / ringtrain is 1.50, but must be at least 1.51\nconvnet: PyTorch, Debian / ringtrain is 1.50, but must be at least 1.51",
+		"mlp:debian=2":                 "mlp: PyTorch, Debian / ringtrain is 1.50, but must be at least 2.00",
+		"convnet:gorgonia=11":          "convnet: gorgonia / ringtrain is 10.00, but must be at least 11.00",
+		"gorgonia/ringtrain-gonum=2.1": "gorgonia / ringtrain, gonum is 2.00, but must be at least 2.10",
+		"pypi=1":                       "PyTorch, PyPI / ringtrain was not measured, but must be at least 1.00",
 	} {
 		t.Run(list, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -114,18 +114,18 @@ func TestWhatDoesNotFit(t *testing.T) {
 	peer, peers := said("mlp", 1, "debian", 1)
 	conv, convs := said("convnet", 2, ours, 1)
 	for want, files := range map[string][]string{
-		"there are no files":                             {},
-		"notes.txt is not named":                         {name, good, "notes.txt", ""},
-		"mlp-1-debian.json: unexpected end":              {name, good, peer, "{"},
-		`mlp-1-ringtrain.json: it is of the model "con`:  {name, convs},
-		"300 steps took 0 us each":                       {name, strings.Replace(good, `"median_us": 1`, `"median_us": 0`, 1)},
-		"the loss went from 2.3 to 2.4, it must fall":    {name, strings.Replace(good, "0.5", "2.4", 1)},
-		"the loss of debian came to 0.760, that of ring": {name, good, peer, strings.Replace(peers, "0.5", "0.76", 1)},
-		"the loss of debian came to 0.320, that of ring": {name, good, peer, strings.Replace(peers, "0.5", "0.32", 1)},
-		"the loss of gorgonia came to 0.510, that of ri": {conv, convs, "convnet-2-gorgonia.json", strings.Replace(convs, "0.5", "0.51", 1)},
-		"mlp: ringtrain is missing":                      {peer, peers},
-		"ringtrain has the rounds [1], debian [2]":       {name, good, "mlp-2-debian.json", peers},
-		"mlp has the rounds [1], convnet [2]":            {name, good, conv, convs},
+		"there are no files":                              {},
+		"notes.txt: its name must have the form":          {name, good, "notes.txt", ""},
+		"mlp-1-debian.json: unexpected end":               {name, good, peer, "{"},
+		`mlp-1-ringtrain.json: its model is "con`:         {name, convs},
+		"300 steps took 0 us each":                        {name, strings.Replace(good, `"median_us": 1`, `"median_us": 0`, 1)},
+		"the loss went from 2.3 to 2.4, but it must fall": {name, strings.Replace(good, "0.5", "2.4", 1)},
+		"the loss of debian is 0.760 and that of ring":    {name, good, peer, strings.Replace(peers, "0.5", "0.76", 1)},
+		"the loss of debian is 0.320 and that of ring":    {name, good, peer, strings.Replace(peers, "0.5", "0.32", 1)},
+		"the loss of gorgonia is 0.510 and that of ri":    {conv, convs, "convnet-2-gorgonia.json", strings.Replace(convs, "0.5", "0.51", 1)},
+		"mlp: ringtrain is missing":                       {peer, peers},
+		"ringtrain has the rounds [1], debian [2]":        {name, good, "mlp-2-debian.json", peers},
+		"mlp has the rounds [1], convnet [2]":             {name, good, conv, convs},
 	} {
 		t.Run(want, func(t *testing.T) {
 			var out, errs bytes.Buffer

@@ -50,38 +50,46 @@ type backlog struct {
 // waiting it waits for room; when ctx ends first, the group is broken, because
 // the other ranks make the call.
 func (g *Group) AllReduceAsync(ctx context.Context, v Vector, op Op) *Work {
-	return g.async(ctx, func() error { return g.AllReduce(background(ctx), v, op) })
+	var c Call
+	err := g.allReduce(&c, &v, op)
+	return g.async(ctx, c, err, v, v)
 }
 
 // ReduceScatterAsync is ReduceScatter in the background; see AllReduceAsync.
 func (g *Group) ReduceScatterAsync(ctx context.Context, dst, src Vector, op Op) *Work {
-	return g.async(ctx, func() error { return g.ReduceScatter(background(ctx), dst, src, op) })
+	var c Call
+	err := g.reduceScatter(&c, &dst, &src, nil, op)
+	return g.async(ctx, c, err, dst, src)
 }
 
 // AllGatherAsync is AllGather in the background; see AllReduceAsync.
 func (g *Group) AllGatherAsync(ctx context.Context, dst, src Vector) *Work {
-	return g.async(ctx, func() error { return g.AllGather(background(ctx), dst, src) })
+	var c Call
+	err := g.allGather(&c, &dst, &src)
+	return g.async(ctx, c, err, dst, src)
 }
 
 // BroadcastAsync is Broadcast in the background; see AllReduceAsync.
 func (g *Group) BroadcastAsync(ctx context.Context, v Vector, root int) *Work {
-	return g.async(ctx, func() error { return g.Broadcast(background(ctx), v, root) })
+	var c Call
+	err := g.broadcast(&c, &v, root)
+	return g.async(ctx, c, err, v, v)
 }
 
-// inBackground marks the context of a call that the backlog itself makes.
-type inBackground struct{}
-
-func background(ctx context.Context) context.Context {
-	return context.WithValue(ctx, inBackground{}, true)
-}
-
-// async queues a call.
-func (g *Group) async(ctx context.Context, run func() error) *Work {
-	w := &Work{done: make(chan struct{}), run: run}
-	if err := g.backlog.add(ctx, w, true); err != nil {
-		if !errors.Is(err, ErrClosed) {
-			err = g.giveUp(err)
+// async queues a call, unless describing it failed with err.
+func (g *caller) async(ctx context.Context, c Call, err error, dst, src Vector) *Work {
+	w := &Work{done: make(chan struct{}), run: func() error { return g.carryOut(ctx, &c, &dst, &src, nil) }}
+	if err == nil {
+		err = g.usable(c.Kind, &dst, &src)
+	}
+	if err == nil {
+		began := time.Now()
+		err = g.backlog.add(ctx, w, true)
+		if err != nil && !errors.Is(err, ErrClosed) {
+			err = g.giveUp(&c, time.Since(began), err)
 		}
+	}
+	if err != nil {
 		w.err = err
 		close(w.done)
 	}
@@ -121,7 +129,7 @@ func (b *backlog) work() {
 
 // after waits for the asynchronous calls made so far, before a synchronous one.
 func (b *backlog) after(ctx context.Context) (waited time.Duration, err error) {
-	if !b.used.Load() || ctx.Value(inBackground{}) != nil {
+	if !b.used.Load() {
 		return 0, nil
 	}
 	begin := time.Now()

@@ -43,6 +43,8 @@ func TestGivingUpIsTold(t *testing.T) {
 	var gone *collective.RankError
 	require.ErrorAs(t, err, &gone)
 	require.Equal(t, "cancelled", gone.Phase)
+	require.Equal(t, collective.KindBarrier, gone.Op.Kind)
+	require.Equal(t, err, groups[0].Err(), "it breaks the group as any other call does")
 	require.Error(t, work.Wait(context.Background()))
 	require.ErrorContains(t, groups[1].Barrier(context.Background()), "no more patience")
 }
@@ -56,7 +58,11 @@ func TestFullQueueObeysTheContext(t *testing.T) {
 	for range 300 {
 		last = g.AllReduceAsync(ctx, collective.Of([]float32{1}), collective.Sum)
 	}
-	require.Error(t, last.Wait(context.Background()))
+	var gone *collective.RankError
+	require.ErrorAs(t, last.Wait(context.Background()), &gone)
+	require.Equal(t, collective.KindAllReduce, gone.Op.Kind)
+	require.NotEmpty(t, gone.Node)
+	require.ErrorAs(t, g.Err(), &gone)
 }
 
 func TestRingOfOne(t *testing.T) {

@@ -10,45 +10,39 @@ import (
 // Size()*n elements, of which dst may be the piece itself. The bits are those
 // that AllReduce of src gives.
 func (g *Group) ReduceScatter(ctx context.Context, dst, src Vector, op Op) error {
-	if err := g.fits(KindReduceScatter, dst, src, src.n, dst.n*g.Size()); err != nil {
+	var c Call
+	if err := g.reduceScatter(&c, &dst, &src, nil, op); err != nil {
 		return err
 	}
-	return g.reduceScatter(ctx, dst, src, nil, op)
+	return g.call(ctx, &c, &dst, &src, nil)
 }
 
 // ReduceScatterV is ReduceScatter with pieces of different lengths: rank r gets
 // counts[r] elements, one piece after another. All ranks give the same counts.
 func (g *Group) ReduceScatterV(ctx context.Context, dst, src Vector, counts []int, op Op) error {
-	if err := g.counted(KindReduceScatter, counts, g.Size()); err != nil {
+	if err := g.counted(KindReduceScatter, counts); err != nil {
 		return err
 	}
 	if dst.n != counts[g.Rank()] {
 		return fmt.Errorf("collective: ReduceScatterV into %v: counts give rank %d %d elements", dst, g.Rank(), counts[g.Rank()])
 	}
-	if err := g.fits(KindReduceScatter, dst, src, src.n, total(counts)); err != nil {
+	var c Call
+	if err := g.reduceScatter(&c, &dst, &src, counts, op); err != nil {
 		return err
 	}
-	return g.reduceScatter(ctx, dst, src, counts, op)
-}
-
-func (g *Group) reduceScatter(ctx context.Context, dst, src Vector, counts []int, op Op) error {
-	if err := reducible(&src, op); err != nil {
-		return err
-	}
-	c := &Call{Kind: KindReduceScatter, DType: src.dtype, Op: op, Offset: uint32(src.arena), Count: uint64(src.n), Root: digestCounts(counts)}
-	return g.call(ctx, c, &dst, &src, counts)
+	return g.call(ctx, &c, &dst, &src, counts)
 }
 
 // AllGatherV is AllGather with pieces of different lengths: rank r gives
 // counts[r] elements. All ranks give the same counts.
 func (g *Group) AllGatherV(ctx context.Context, dst, src Vector, counts []int) error {
-	if err := g.counted(KindAllGather, counts, g.Size()); err != nil {
+	if err := g.counted(KindAllGather, counts); err != nil {
 		return err
 	}
 	if src.n != counts[g.Rank()] {
 		return fmt.Errorf("collective: AllGatherV of %v: counts take %d elements of rank %d", src, counts[g.Rank()], g.Rank())
 	}
-	if err := g.fits(KindAllGather, dst, src, dst.n, total(counts)); err != nil {
+	if err := g.fits(KindAllGather, &dst, &src, dst.n, total(counts)); err != nil {
 		return err
 	}
 	return g.call(ctx, &Call{Kind: KindAllGather, DType: src.dtype, Count: uint64(dst.n), Root: digestCounts(counts)}, &dst, &src, counts)
@@ -66,7 +60,7 @@ func (g *Group) Reduce(ctx context.Context, dst, src Vector, op Op, root int) er
 	}
 	if g.Rank() != root {
 		dst = src
-	} else if err := g.fits(KindReduce, dst, src, dst.n, src.n); err != nil {
+	} else if err := g.fits(KindReduce, &dst, &src, dst.n, src.n); err != nil {
 		return err
 	}
 	return g.call(ctx, &Call{Kind: KindReduce, DType: src.dtype, Op: op, Root: uint32(root), Offset: uint32(src.arena), Count: uint64(src.n)}, &dst, &src, nil)
@@ -80,7 +74,7 @@ func (g *Group) Gather(ctx context.Context, dst, src Vector, root int) error {
 	}
 	if g.Rank() != root {
 		dst = src
-	} else if err := g.fits(KindGather, dst, src, dst.n, src.n*g.Size()); err != nil {
+	} else if err := g.fits(KindGather, &dst, &src, dst.n, src.n*g.Size()); err != nil {
 		return err
 	}
 	return g.call(ctx, &Call{Kind: KindGather, DType: src.dtype, Root: uint32(root), Count: uint64(src.n)}, &dst, &src, nil)
@@ -94,7 +88,7 @@ func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 	}
 	if g.Rank() != root {
 		src = dst
-	} else if err := g.fits(KindScatter, dst, src, src.n, dst.n*g.Size()); err != nil {
+	} else if err := g.fits(KindScatter, &dst, &src, src.n, dst.n*g.Size()); err != nil {
 		return err
 	}
 	return g.call(ctx, &Call{Kind: KindScatter, DType: dst.dtype, Root: uint32(root), Count: uint64(dst.n)}, &dst, &src, nil)
@@ -107,7 +101,7 @@ func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 	if src.n%g.Size() != 0 {
 		return fmt.Errorf("collective: AllToAll of %v: it does not divide among %d ranks", src, g.Size())
 	}
-	if err := g.fits(KindAllToAll, dst, src, dst.n, src.n); err != nil {
+	if err := g.fits(KindAllToAll, &dst, &src, dst.n, src.n); err != nil {
 		return err
 	}
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype, Count: uint64(src.n)}, &dst, &src, nil)
@@ -118,11 +112,11 @@ func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 // sends another is what that one receives; ranks that differ find out.
 func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []int) error {
 	for _, counts := range [][]int{sends, recvs} {
-		if err := g.counted(KindAllToAll, counts, g.Size()); err != nil {
+		if err := g.counted(KindAllToAll, counts); err != nil {
 			return err
 		}
 	}
-	if err := g.fits(KindAllToAll, dst, src, dst.n, total(recvs)); err != nil {
+	if err := g.fits(KindAllToAll, &dst, &src, dst.n, total(recvs)); err != nil {
 		return err
 	}
 	if src.n != total(sends) {
@@ -171,39 +165,4 @@ func (h half) peer(self int) int {
 		return h.to
 	}
 	return h.from
-}
-
-// fits checks the types of two vectors and the length of one.
-func (g *Group) fits(k Kind, dst, src Vector, got, want int) error {
-	if dst.dtype != src.dtype || got != want {
-		return fmt.Errorf("collective: %v of %v into %v among %d ranks: types or lengths do not fit (%d elements where there should be %d)", k, src, dst, g.Size(), got, want)
-	}
-	return nil
-}
-
-func (g *Group) rooted(k Kind, root int) error {
-	if root < 0 || root >= g.Size() {
-		return fmt.Errorf("collective: %v with root %d: the group has ranks 0 to %d", k, root, g.Size()-1)
-	}
-	return nil
-}
-
-func (g *Group) counted(k Kind, counts []int, n int) error {
-	if len(counts) != n {
-		return fmt.Errorf("collective: %v with %d counts: there are %d ranks", k, len(counts), n)
-	}
-	for r, c := range counts {
-		if c < 0 {
-			return fmt.Errorf("collective: %v with %d elements for rank %d", k, c, r)
-		}
-	}
-	return nil
-}
-
-func total(counts []int) int {
-	n := 0
-	for _, c := range counts {
-		n += c
-	}
-	return n
 }

@@ -32,15 +32,10 @@ type AllReduce struct {
 	words    []int64 // all ranks'
 	patience patience
 
-	bucket   int // bytes
-	cuts     []int
-	exchange exchange // of the current step
-
+	bucket      int // bytes
 	compression Compression
-	compressor  *compressor // nil: gradients leave as they are
-
-	probe *probe // nil: gradients are in host memory, where they are looked at
-	sums  Sums   // nil: gradients in device memory leave all at once
+	sums        Sums     // nil: gradients in device memory leave all at once
+	exchange    exchange // of gradients; Start makes it
 }
 
 var (

@@ -60,6 +60,10 @@ func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]
 	if err := collective.AllGather(ctx, a.group, all, mine); err != nil {
 		return nil, fmt.Errorf("trainer: exchanging step status at step %d: %w", steps[0].Index+1, err)
 	}
+	lens := a.exchange.lens(1)
+	if steps[0].Buckets > 1 {
+		lens = a.Buckets(p)
+	}
 	reports, words := make([]Report, n), make([]word, size)
 	for k := range steps {
 		for r := range words {
@@ -70,7 +74,7 @@ func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]
 			return nil, err
 		}
 		report.Bytes, report.Buckets = 4*p.Grads.Len(), max(steps[k].Buckets, 1)
-		report.Sent, report.Plain = a.sent(p, report.Buckets)
+		report.Sent, report.Plain = a.exchange.bytes(lens)
 		report.Exchange = time.Since(begin) / time.Duration(n)
 		reports[k] = report
 	}

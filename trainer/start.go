@@ -61,23 +61,22 @@ func (a *AllReduce) firstStep(ctx context.Context, from State) (State, error) {
 
 // prepare makes what steps need.
 func (a *AllReduce) prepare(p *nn.Params) error {
-	a.probe, a.compressor = nil, nil
-	if onDevice(p.Values) {
-		if a.compression.Form != Exact {
-			return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and they are packed in host memory", a.compression)
-		}
+	x := exchange{group: a.group, backend: a.backend, params: p, cuts: []int{0}, sums: a.sums}
+	device := onDevice(p.Values)
+	if device && a.compression.Form != Exact {
+		return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and only those in host memory are packed", a.compression)
+	}
+	if a.group.Size() > 1 && (a.sums != nil || !device) {
+		x.cuts = cuts(p, a.bucket)
 	}
 	a.state = optim.NewState(a.backend, p, a.optimizer)
-	a.cuts = []int{0}
-	if a.group.Size() > 1 && (a.sums != nil || !onDevice(p.Values)) {
-		a.cuts = cuts(p, a.bucket)
-	}
-	if onDevice(p.Values) {
-		a.probe = newProbe(a.backend, p.Grads, len(a.cuts))
+	if device {
+		x.probe = newProbe(a.backend, p.Grads, len(x.cuts))
 	}
 	if a.compression.Form != Exact {
-		a.compressor = newCompressor(a.compression, a.group, a.backend, p, a.cuts)
+		x.compressor = newCompressor(a.compression, a.group, a.backend, p, x.cuts)
 	}
+	a.exchange = x
 	return nil
 }
 
@@ -107,8 +106,8 @@ func (a *AllReduce) broadcast(ctx context.Context, p *nn.Params, from State) err
 			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
 		}
 	}
-	if a.compressor != nil {
-		return a.compressor.restore(ctx, from.Residuals)
+	if z := a.exchange.compressor; z != nil {
+		return z.restore(ctx, from.Residuals)
 	}
 	return nil
 }
@@ -169,9 +168,9 @@ func (a *AllReduce) Finish(ctx context.Context, p *nn.Params) error {
 // so all ranks send it to where it is wanted.
 func (a *AllReduce) State(ctx context.Context, wanted bool) (State, error) {
 	s := State{Step: a.state.Step, Slots: map[string][]float32{}}
-	if a.compressor != nil {
+	if z := a.exchange.compressor; z != nil {
 		var err error
-		if s.Residuals, err = a.compressor.collect(ctx, wanted); err != nil {
+		if s.Residuals, err = z.collect(ctx, wanted); err != nil {
 			return s, err
 		}
 	}

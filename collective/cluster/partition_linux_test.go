@@ -87,7 +87,7 @@ func TestPartitionHeals(t *testing.T) {
 	for _, p := range majority {
 		p.expectGroup(2, majority)
 	}
-	t.Logf("the majority goes on after %v", time.Since(begin))
+	t.Logf("the majority continues after %v", time.Since(begin))
 	for _, p := range minority {
 		require.Contains(t, p.expect("minority "), "2 of the 5 members of epoch 1 can be reached, 3 are needed")
 	}

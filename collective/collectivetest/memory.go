@@ -26,8 +26,8 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 	}
 	for _, size := range sizes {
 		t.Run(fmt.Sprintf("size %d", size), func(t *testing.T) {
-			m := &memory{groups: make(t, size), beside: 3}
-			longest := least + 8*(10_001+2*m.beside)
+			m := &memory{groups: make(t, size), guard: 3}
+			longest := least + 8*(10_001+2*m.guard)
 			for r := range size {
 				m.of = append(m.of, place(t, r, longest))
 			}
@@ -56,7 +56,7 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 type memory struct {
 	groups []*collective.Group
 	of     [][]byte // by rank
-	beside int      // guard elements before and after the vector
+	guard  int      // guard elements before and after the vector
 	calls  int
 }
 
@@ -73,7 +73,7 @@ func checkPlaced[T collective.Element](t *testing.T, m *memory, n int, op collec
 // change.
 func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, operand func(rank int) collective.Vector, want collective.Vector) {
 	expected, _ := want.Host()
-	before := m.beside * dtype.Size()
+	before := m.guard * dtype.Size()
 	Run(t, m.groups, func(ctx context.Context, g *collective.Group) {
 		mine, _ := operand(g.Rank()).Host()
 		all := m.of[g.Rank()][:before+len(mine)+before]
@@ -88,7 +88,7 @@ func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, o
 		assert.NoError(t, g.AllReduce(ctx, v.At(m.at()), op), what)
 		assert.True(t, bytes.Equal(expected, place), "wrong result: %s", what)
 		for i := range before {
-			assert.Equal(t, []byte{0xa5, 0x5a}, []byte{all[i], all[before+len(mine)+i]}, "beside the vector: %s", what)
+			assert.Equal(t, []byte{0xa5, 0x5a}, []byte{all[i], all[before+len(mine)+i]}, "next to the vector: %s", what)
 		}
 	})
 	m.calls++

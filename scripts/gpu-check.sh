@@ -15,19 +15,20 @@
 #                           within 1e-4, but in up to 3 steps in which a ReLU flips; 200
 #                           steps by itself; graphs of whole steps
 #   parity        35   90   each kernel against nn/cpu, in a process of its own
-#   conformance   50  110   the rest of nn/gpu
+#   conformance   45  110   the rest of nn/gpu
 #   costs         30   60   launches, graphs, copies and products of CUDA itself
 #   train         60  110   the command on both examples, 1 worker and 2 that share the GPU:
-#                           accuracy within a point of the CPU's
-#   nccl          40   90   NCCL's operations, and processes that share the GPU
-#   kill          60  100   kill -9 of a rank, with steps as one graph, two, and none
+#                           accuracy within a point of the CPU's; gradients in buckets
+#   nccl          55  120   NCCL's operations, and processes that share the GPU
+#   kill          50  100   kill -9 of a rank, with steps as one graph, two, and none
 #   speed        140  200   training steps, in turns with PyTorch's, and goals
 #
 # The second visit:
 #
-#   failed       150  240   what failed in the first, as its result.json says
-#   sanitizer    170  260   compute-sanitizer on the kernels and a training
+#   failed       120  240   what failed in the first, as its result.json says
+#   sanitizer    160  260   compute-sanitizer on the kernels and a training
 #   bf16          70  120   bfloat16 and TF32
+#   overlap       90  130   steps whose gradients leave during the backward pass
 #   bench         60  100   bench collective, by NCCL and through the host
 #
 # A step keeps what the steps after it are expected to take. A test that fails runs again

@@ -15,7 +15,7 @@ import (
 
 // facts looks at the machine, its libraries and what doctor says of them.
 func (v *visit) facts(r *result) {
-	r.figure("machine: %s; %d cores; %s; python: %s", v.card(), runtime.NumCPU(), kernelVersion(), pythonFact(v.python))
+	r.figure("machine: %s; %d cores; %s; python: %s", v.card(), runtime.NumCPU(), kernelVersion(), v.python)
 	for _, name := range binaries {
 		if _, err := os.Stat(v.program(name)); err != nil {
 			r.fail("%s is missing: build it with scripts/gpu-check.sh --build", name)
@@ -55,16 +55,6 @@ func kernelVersion() string {
 	return "Linux " + strings.TrimSpace(string(text))
 }
 
-func pythonFact(python string) string {
-	switch {
-	case python == "":
-		return "none"
-	case !hasTorch(python):
-		return python + " without PyTorch"
-	}
-	return python + " with PyTorch"
-}
-
 // afterCommand is a log without its first line, the command.
 func afterCommand(text string) string {
 	_, rest, _ := strings.Cut(text, "\n")
@@ -79,7 +69,8 @@ type diagnosis struct {
 			Name         string
 			Major, Minor int
 		}
-		Libraries []struct{ Name, Path, Version, Problem string }
+		// Instead is what is done without a library; "" if it is needed.
+		Libraries []struct{ Name, Path, Version, Problem, Instead string }
 	}
 }
 
@@ -105,8 +96,8 @@ func (v *visit) doctor(r *result) {
 		case l.Problem == "":
 			r.Passed++
 			r.figure("%s %s: %s", l.Name, l.Version, l.Path)
-		case strings.Contains(l.Name, "cuDNN"):
-			r.skip(false, "%s: %s", l.Name, clip(l.Problem, 200))
+		case l.Instead != "":
+			r.skip(false, "%s: %s; %s", l.Name, clip(l.Problem, 200), l.Instead)
 		default:
 			r.fail("%s: %s", l.Name, clip(l.Problem, 300))
 		}

@@ -37,8 +37,23 @@ func (v *visit) train(r *result) {
 			r.figure("%s, %s worker(s): accuracy %.4f, on the CPU %.4f; %.0f samples/s; %s", config, workers, gpu.Accuracy, cpu.Accuracy, gpu.Rate, gpu.Plan)
 		}
 	}
+	v.buckets(r)
 	if !v.emulator {
 		v.choices(r)
+	}
+}
+
+// buckets compares gradients that leave during the backward pass with those that leave
+// after it: of two workers the sums have one order, and so the same bits.
+func (v *visit) buckets(r *result) {
+	once, parts := v.trained(r, "mnist", "2", "cuda", "--nccl", "must", "--bucket", "1000000000"), v.trained(r, "mnist", "2", "cuda", "--nccl", "must", "--bucket", "4096")
+	switch {
+	case once == nil || parts == nil:
+	case once.Weights != parts.Weights:
+		r.fail("mnist, 2 workers: the weights are others if gradients leave during the backward pass: %s; %s", once.Plan, parts.Plan)
+	default:
+		r.Passed++
+		r.figure("mnist, 2 workers, in buckets: the same bits; %s", parts.Plan)
 	}
 }
 
@@ -49,6 +64,7 @@ type report struct {
 	Steps    int
 	Plan     string
 	Rate     float64 `json:"samples_per_second"`
+	Weights  string  `json:"weights_sha256"`
 }
 
 // trained runs a training, nil if it fails.
@@ -58,10 +74,10 @@ func (v *visit) trained(r *result, config, workers, device string, flags ...stri
 		args = append(args, "--share-gpu")
 	}
 	if v.emulator {
-		args = append(args, "--steps", "2", "--batch", "16")
+		args = append(args, "--steps", "2", "--batch", "16", "--data", "mnist:"+v.fewDigits())
 	}
 	name := fmt.Sprintf("train-%s-%s-%s", config, workers, device)
-	o := v.execute(command{name: name, args: append(args, flags...), limit: 60 * time.Second})
+	o := v.execute(command{name: name, args: append(args, flags...), limit: 30 * time.Second})
 	if problem := o.problem(); problem != "" {
 		r.fail("%s: %s: %s", name, problem, brief(complaints(o.text), 3))
 		return nil
@@ -75,6 +91,17 @@ func (v *visit) trained(r *result, config, workers, device string, flags ...stri
 	}
 	r.fail("%s: it printed no result", name)
 	return nil
+}
+
+// fewDigits is a directory of few images, for the emulator, which takes seconds to
+// evaluate on all.
+func (v *visit) fewDigits() string {
+	dir := filepath.Join(v.work, "digits")
+	if _, err := os.Stat(dir); err != nil {
+		// If it fails, the training says so.
+		v.execute(command{name: "digits", args: []string{v.program("ringtrain"), "data", "digits", dir, "--train", "200", "--test", "200"}, limit: 20 * time.Second})
+	}
+	return dir
 }
 
 // complaints are the lines that are no events: what was written to stderr.

@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,12 +15,11 @@ import (
 var libraries = []struct {
 	variable string
 	sonames  []string // the newest first
-	optional bool
 }{
-	{"RINGTRAIN_NVRTC_LIB", []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}, false},
-	{"RINGTRAIN_CUBLASLT_LIB", []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, false},
-	{"RINGTRAIN_CUDNN_LIB", []string{"libcudnn.so.9", "libcudnn.so.8"}, true},
-	{"RINGTRAIN_NCCL_LIB", []string{"libnccl.so.2"}, false},
+	{"RINGTRAIN_NVRTC_LIB", []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}},
+	{"RINGTRAIN_CUBLASLT_LIB", []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}},
+	{"RINGTRAIN_CUDNN_LIB", []string{"libcudnn.so.9", "libcudnn.so.8"}},
+	{"RINGTRAIN_NCCL_LIB", []string{"libnccl.so.2"}},
 }
 
 // libraries are the variables that name CUDA's libraries, and LD_LIBRARY_PATH with their
@@ -46,13 +44,13 @@ func (v *visit) libraries() (env []string) {
 
 // findLibrary is where a library is: in a toolkit or the system rather than among
 // Python's packages, which lack what their libraries open by name.
-func findLibrary(sonames []string, python string) string {
+func findLibrary(sonames []string, p python) string {
 	var systems []string
 	if home := os.Getenv("CUDA_HOME"); home != "" {
 		systems = append(systems, home+"/lib64")
 	}
 	systems = append(systems, "/usr/local/nvidia/lib64", "/usr/local/cuda*/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64")
-	for _, places := range [][]string{systems, wheels(python)} {
+	for _, places := range [][]string{systems, p.wheels()} {
 		for _, soname := range sonames {
 			for _, place := range places {
 				found, _ := filepath.Glob(filepath.Join(place, soname)) // the pattern is well-formed
@@ -63,57 +61,6 @@ func findLibrary(sonames []string, python string) string {
 		}
 	}
 	return ""
-}
-
-// wheels are patterns of the directories in which pip puts CUDA's libraries:
-// nvidia/nccl/lib, or since CUDA 13 nvidia/cu13/lib.
-func wheels(python string) (places []string) {
-	for _, root := range []string{os.Getenv("VIRTUAL_ENV"), prefix(python), "/usr/local", "/usr"} {
-		if root != "" {
-			places = append(places, root+"/lib/python3*/*-packages/nvidia/*/lib")
-		}
-	}
-	return places
-}
-
-// prefix is /opt/torch/.venv of /opt/torch/.venv/bin/python3.
-func prefix(python string) string {
-	if python == "" {
-		return ""
-	}
-	return filepath.Dir(filepath.Dir(python))
-}
-
-// findPython is an interpreter with PyTorch, or else any, or "".
-func findPython() string {
-	var all []string
-	if root := os.Getenv("VIRTUAL_ENV"); root != "" {
-		all = append(all, root+"/bin/python3")
-	}
-	if path, err := exec.LookPath("python3"); err == nil {
-		all = append(all, path)
-	}
-	for _, pattern := range []string{"/opt/*/.venv/bin/python3", "/opt/*/bin/python3"} {
-		found, _ := filepath.Glob(pattern) // the pattern is well-formed
-		all = append(all, found...)
-	}
-	for _, path := range all {
-		if hasTorch(path) {
-			return path
-		}
-	}
-	for _, path := range all {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-// hasTorch reports whether an interpreter's packages have PyTorch, without running it.
-func hasTorch(python string) bool {
-	found, _ := filepath.Glob(prefix(python) + "/lib*/python3*/*-packages/torch/__init__.py") // the pattern is well-formed
-	return python != "" && len(found) > 0
 }
 
 // dynamic is what readelf -d says of a file: its name, what it needs, where it looks.

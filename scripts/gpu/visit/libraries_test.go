@@ -21,25 +21,48 @@ func TestFindLibrary(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CUDA_HOME", dir+"/kit")
 	t.Setenv("VIRTUAL_ENV", "")
-	python := touch(t, dir+"/venv/bin/python3")
 	packages := dir + "/venv/lib/python3.12/site-packages"
+	p := python{paths: []string{dir + "/elsewhere", packages}}
 	old := touch(t, dir+"/kit/lib64/librt-a.so.12")
 	touch(t, packages+"/nvidia/cu13/lib/librt-a.so.13")
 	thirteen := touch(t, packages+"/nvidia/cu13/lib/librt-b.so.13")
 	nccl := touch(t, packages+"/nvidia/nccl/lib/librt-c.so.2")
-	require.Equal(t, old, findLibrary([]string{"librt-a.so.13", "librt-a.so.12"}, python))
-	require.Equal(t, thirteen, findLibrary([]string{"librt-b.so.13", "librt-b.so.12"}, python))
-	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, python))
-	require.Empty(t, findLibrary([]string{"librt-d.so.1"}, python))
-	require.Empty(t, findLibrary([]string{"librt-c.so.2"}, ""))
+	require.Equal(t, old, findLibrary([]string{"librt-a.so.13", "librt-a.so.12"}, p))
+	require.Equal(t, thirteen, findLibrary([]string{"librt-b.so.13", "librt-b.so.12"}, p))
+	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, p))
+	require.Empty(t, findLibrary([]string{"librt-d.so.1"}, p))
+	require.Empty(t, findLibrary([]string{"librt-c.so.2"}, python{}))
 	t.Setenv("VIRTUAL_ENV", dir+"/venv")
-	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, ""))
+	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, python{}), "without an interpreter")
+}
 
-	require.False(t, hasTorch(python))
-	require.False(t, hasTorch(""))
-	touch(t, packages+"/torch/__init__.py")
-	require.True(t, hasTorch(python))
-	require.Equal(t, python, findPython())
+// An interpreter with PyTorch is preferred; one that does not work is none.
+func TestFindPython(t *testing.T) {
+	dir := t.TempDir()
+	interpreter := func(place, text string) string {
+		path := touch(t, dir+place+"/python3")
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
+		return path
+	}
+	broken := interpreter("/venv/bin", "exit 1")
+	plain := interpreter("/usr", "echo False; echo /usr/packages")
+	torch := interpreter("/torch", "echo True; echo /a; echo /b")
+	p, works := ask(torch)
+	require.True(t, works)
+	require.Equal(t, python{torch, true, []string{"/a", "/b"}}, p)
+	require.Equal(t, torch+" with PyTorch", p.String())
+	_, works = ask(broken)
+	require.False(t, works)
+	_, works = ask(dir + "/none")
+	require.False(t, works)
+	t.Setenv("VIRTUAL_ENV", dir+"/venv")
+	t.Setenv("PATH", filepath.Dir(torch))
+	require.Equal(t, torch, findPython().path)
+	if found, _ := filepath.Glob("/opt/*"); len(found) > 0 {
+		return // there may be another
+	}
+	t.Setenv("PATH", filepath.Dir(plain))
+	require.Equal(t, plain+" without PyTorch", findPython().String())
 }
 
 func TestLibrariesOfTheEnvironment(t *testing.T) {

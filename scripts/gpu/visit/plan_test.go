@@ -42,12 +42,15 @@ func TestAllowed(t *testing.T) {
 	require.Positive(t, trials)
 }
 
-// The help of gpu-check.sh lists the steps with their seconds.
+// The help of gpu-check.sh and the page list the steps with their seconds.
 func TestHelpListsSteps(t *testing.T) {
-	text, err := os.ReadFile("../../gpu-check.sh")
+	help, err := os.ReadFile("../../gpu-check.sh")
+	require.NoError(t, err)
+	docs, err := os.ReadFile("../../../docs/gpu.md")
 	require.NoError(t, err)
 	for _, s := range append(first(), second()...) {
-		require.Regexp(t, fmt.Sprintf(`(?m)^#   %s +%d +%d +\S`, s.name, s.need, s.limit), string(text))
+		require.Regexp(t, fmt.Sprintf(`(?m)^#   %s +%d +%d +\S`, s.name, s.need, s.limit), string(help))
+		require.Regexp(t, fmt.Sprintf(`(?m)^\| %s \| .* \| %d \| %d \|`, s.name, s.need, s.limit), string(docs))
 	}
 }
 

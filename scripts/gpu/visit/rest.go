@@ -150,7 +150,7 @@ func (v *visit) sanitize(r *result) {
 func (v *visit) narrow(r *result) {
 	got := v.suite(r, suite{name: "bf16", binary: "gpu.test", dir: "nn/gpu", run: "^TestBF16", trial: "^TestBF16(Factors|Nodes)$", env: v.few(),
 		essential: []string{"TestBF16Factors", "TestBF16Nodes", "TestBF16Lockstep", "TestBF16Whole"}})
-	v.told(r, got, "ReLU flipped: the loss")
+	v.told(r, got, "ReLU flipped: the loss", "kernels of a step")
 	v.suite(r, suite{name: "fewer-bits", binary: "cuda.test", dir: "cuda", run: "^TestProductsOfFewerBits$", essential: []string{"TestProductsOfFewerBits"}})
 	full := v.trained(r, "mnist", "1", "cuda")
 	for _, flag := range []string{"--tf32", "--bf16"} {
@@ -161,6 +161,27 @@ func (v *visit) narrow(r *result) {
 		r.figure("mnist %s: accuracy %.4f, in float32 %.4f; %.0f and %.0f samples/s", flag, narrow.Accuracy, full.Accuracy, narrow.Rate, full.Rate)
 		if difference := narrow.Accuracy - full.Accuracy; !v.emulator && (difference > .02 || difference < -.02) {
 			r.fail("mnist %s: the accuracy is %.4f, and %.4f in float32", flag, narrow.Accuracy, full.Accuracy)
+		}
+	}
+}
+
+// overlap times steps whose gradients leave during the backward pass.
+func (v *visit) overlap(r *result) {
+	args := []string{filepath.Join(v.root, "scripts", "gpu-overlap.sh"), v.program("ringtrain")}
+	if v.emulator {
+		args = slices.Insert(args, 1, "--quick")
+	}
+	o := v.execute(command{name: "overlap", args: args})
+	text := afterCommand(o.text)
+	r.Tables = append(r.Tables, "### Overlap\n\n"+text)
+	if problem := o.problem(); problem != "" {
+		r.fail("gpu-overlap.sh: %s: %s", problem, brief(lastLines(text, 4), 3))
+	} else {
+		r.Passed++
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "| whole") || strings.HasPrefix(line, "| off") {
+			r.figure("--graphs, all at once, in buckets, ratio: %s", strings.Trim(strings.TrimSpace(line), "| "))
 		}
 	}
 }

@@ -112,7 +112,7 @@ type visit struct {
 	work    string // a directory of this run's own
 	env     []string
 	results []*result
-	python  string // an interpreter, with PyTorch if there is one; "" if there is none
+	python  python
 	arch    string // of the GPU, 90 until doctor says another
 	until   time.Time
 	logs    atomic.Int64 // written so far
@@ -125,7 +125,7 @@ func newVisit(ctx context.Context, s settings, work string) *visit {
 		// One cache of compiled kernels and of data for all commands, and none of the user's.
 		"XDG_CACHE_HOME="+filepath.Join(work, "cache"),
 		"TORCHINDUCTOR_CACHE_DIR="+filepath.Join(work, "cache", "torch"), "TRITON_CACHE_DIR="+filepath.Join(work, "cache", "triton"),
-		"PYTHONDONTWRITEBYTECODE=1",
+		"CUDA_CACHE_PATH="+filepath.Join(work, "cache", "nv"), "PYTHONDONTWRITEBYTECODE=1",
 	)
 	v.python = findPython()
 	if !s.emulator {

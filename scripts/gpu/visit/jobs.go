@@ -38,9 +38,7 @@ func (v *visit) train(r *result) {
 		}
 	}
 	v.buckets(r)
-	if !v.emulator {
-		v.choices(r)
-	}
+	v.choices(r)
 }
 
 // buckets compares gradients that leave during the backward pass with those that leave
@@ -128,19 +126,28 @@ func (v *visit) choices(r *result) {
 			continue
 		}
 		r.Tables = append(r.Tables, fmt.Sprintf("### Choices of %s\n\n```json\n%s\n```\n", config, clip(string(text), 8000)))
-		one, all := 0, 0
-		for _, m := range fusion.FindAllStringSubmatch(string(text), -1) {
-			all++
-			if m[1] != "0" {
-				one++
-			}
-		}
-		r.figure("%s: %d of %d fusions are one product", config, one, all)
+		fused, fusions := chosen(fusion, text, "0")
+		dnn, convolutions := chosen(convolution, text, "-1")
+		r.figure("%s, timed: %d of %d fusions are one product, %d of %d convolutions are cuDNN's", config, fused, fusions, dnn, convolutions)
 	}
 }
 
-// fusion is a choice between one product and several kernels, by its key.
-var fusion = regexp.MustCompile(`"[A-Z]\w* as one [^"]*": *(\d+)`)
+// Choices by their keys: between one product and several kernels, and between cuDNN's
+// algorithms and our kernel.
+var (
+	fusion      = regexp.MustCompile(`"[A-Z]\w* as one [^"]*": *(-?\d+)`)
+	convolution = regexp.MustCompile(`"conv2d [^"]*": *(-?\d+)`)
+)
+
+// chosen counts the choices of a kind, and those that are not the plain way.
+func chosen(kind *regexp.Regexp, text []byte, plain string) (other, all int) {
+	for _, m := range kind.FindAllSubmatch(text, -1) {
+		if all++; string(m[1]) != plain {
+			other++
+		}
+	}
+	return other, all
+}
 
 // killed kills a worker of trainings whose steps are graphs, two graphs, and none: the
 // other worker names it, and the job ends.

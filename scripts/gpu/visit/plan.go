@@ -42,7 +42,7 @@ func second() []step {
 func (v *visit) cudaTests(r *result) {
 	v.suite(r, suite{name: "cuda", binary: "cuda.test", dir: "cuda", skip: "Headers|StubsFail|TestProgramNeedsNoCUDA",
 		trial:     "^(TestDevices|TestCopies|TestKernels|TestGraphs|TestStreamsAndEvents)$",
-		essential: []string{"TestDevices", "TestCopies", "TestKernels", "TestGraphs", "TestStreamsAndEvents", "TestProducts", "TestOtherThread", "TestDeviceThread"}})
+		essential: []string{"TestDevices", "TestCopies", "TestKernels", "TestGraphs", "TestStreamsAndEvents", "TestProducts", "TestOtherThread", "TestDeviceThread", "TestConvolutions"}})
 }
 
 // long are the tests of nn/gpu that are a step of their own.
@@ -133,7 +133,7 @@ func (v *visit) parity(r *result) {
 func (v *visit) conformance(r *result) {
 	got := v.suite(r, suite{name: "conformance", binary: "gpu.test", dir: "nn/gpu", skip: long + "|^TestBF16",
 		trial:     "^(TestQueue|TestRecordAgain|TestTempsRepeat|TestMistakes)$", // go test has run all
-		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts", "TestIllegalAddress"}})
+		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts", "TestIllegalAddress", "TestConv", "TestConvTraining", "TestConvChoices"}})
 	v.told(r, got, "kernels of a step")
 }
 

@@ -73,3 +73,10 @@ func TestJudge(t *testing.T) {
 func TestExactly(t *testing.T) {
 	require.Equal(t, `^TestParity$/^a\.b_c$`, exactly("TestParity/a.b_c"))
 }
+
+func TestChosen(t *testing.T) {
+	text := []byte(`{"Affine as one 2x2x2 nt f32 bias beta 0": 1, "Affine as one 3x2x2": 0, "conv2d forward 2x1": -1, "conv2d input 2x1": 1, "2x2x2 nt": 5}`)
+	fused, fusions := chosen(fusion, text, "0")
+	dnn, convolutions := chosen(convolution, text, "-1")
+	require.Equal(t, []int{1, 2, 1, 2}, []int{fused, fusions, dnn, convolutions})
+}

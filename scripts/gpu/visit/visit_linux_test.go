@@ -143,11 +143,11 @@ const passes = `say() { echo "=== RUN   $1"; echo "    x_test.go:1: $3"; echo "-
 func TestSkips(t *testing.T) {
 	v := trial(t, map[string]string{
 		"ncclgroup.test": passes + "say TestProcesses SKIP 'NCCL is too old'; say TestOperationsInProcesses PASS; say TestRingOrder PASS",
-		"cuda.test":      passes + "for x in Devices Copies Kernels Graphs StreamsAndEvents Products OtherThread DeviceThread; do say Test$x PASS; done; say TestExtra SKIP 'it does not matter'",
+		"cuda.test":      passes + "for x in Devices Copies Kernels Graphs StreamsAndEvents Products OtherThread DeviceThread Convolutions; do say Test$x PASS; done; say TestExtra SKIP 'it does not matter'",
 		"gpu.test":       passes + "say TestTraining PASS",
 	}, time.Minute)
 	table, results := visited(t, v, []step{first()[1], first()[2], first()[7], {name: "speed", need: 1, limit: 5, do: (*visit).speed}})
-	require.Contains(t, table, "| cuda | ok | 8 | 1 | 0 |")
+	require.Contains(t, table, "| cuda | ok | 9 | 1 | 0 |")
 	require.Contains(t, table, "- cuda: TestExtra: x_test.go:1: it does not matter")
 	require.Contains(t, table, "| nccl | SKIPPED | 2 | 1 | 0 |")
 	require.Contains(t, table, "- nccl: TestProcesses: x_test.go:1: NCCL is too old")

@@ -107,7 +107,7 @@ func (v *visit) parity(r *result) {
 				args: []string{v.program("kernels.test"), "-test.v", "-test.run", test}}
 			group.Go(func() {
 				o := v.execute(c)
-				done[i] = ran{o, parseTests(o.text)}
+				done[i] = ran{o, parseTests(afterCommand(o.text))}
 			})
 		}
 		group.Wait()

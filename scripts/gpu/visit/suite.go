@@ -43,7 +43,7 @@ func (v *visit) suite(r *result, s suite) verdicts {
 	// The binary's own limit comes first: it says which tests were running.
 	args = append(args, "-test.timeout", max(limit, v.grace).Round(time.Millisecond).String())
 	o := v.execute(command{name: s.name, dir: filepath.Join(v.root, s.dir), env: s.env, args: args, limit: limit + v.grace})
-	got := parseTests(o.text)
+	got := parseTests(afterCommand(o.text))
 	v.count(r, s, got, o)
 	v.essential(r, s, pattern, got)
 	v.again(r, s, got.broken())
@@ -68,6 +68,9 @@ func (v *visit) count(r *result, s suite, got verdicts, o outcome) {
 
 // essential fails or skips the step for tests that matter and did not pass.
 func (v *visit) essential(r *result, s suite, pattern string, got verdicts) {
+	if len(got.ended) == 0 && r.Failed > 0 {
+		return // it says why nothing ran
+	}
 	top, _, _ := strings.Cut(pattern, "/")
 	for _, name := range s.essential {
 		if v.emulator && !regexp.MustCompile(top).MatchString(name) {

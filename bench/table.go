@@ -35,7 +35,7 @@ func (t *Table) Header(w io.Writer, s Spec, transport string, ranks []string) er
 	case s.Iterations > 0:
 		iterations = fmt.Sprint(s.Iterations)
 	case s.Time > 0:
-		iterations = fmt.Sprintf("those of %v", s.Time)
+		iterations = fmt.Sprintf("as many as take %v", s.Time)
 	}
 	check := 0
 	if s.Check {

@@ -141,7 +141,7 @@ func (c *Config) complete() error {
 		errs = append(errs, fmt.Errorf("role %v: a process joins as %v or %v; use Watch to observe a job", c.Role, collective.Worker, collective.Server))
 	}
 	if len(c.Cluster) > 200 || len(c.Node) > 200 {
-		errs = append(errs, errors.New("the names of cluster and node have at most 200 bytes"))
+		errs = append(errs, errors.New("the names of cluster and node may have at most 200 bytes each"))
 	}
 	if c.NodeRank < 0 {
 		errs = append(errs, fmt.Errorf("node rank %d: it counts from 0", c.NodeRank))

@@ -267,6 +267,7 @@ func (a *Agent) Seen() []collective.Member { return a.status.members() }
 //   - [ErrComplete]: this process came too late for the first View.
 //   - [ErrDiffer]: the processes that are present contradict each other.
 //   - [ErrKey]: every seed has a different key, or a key on one side is missing.
+//   - The error of Config.Check: this machine is not fit for the job.
 //   - [WaitError]: ctx ended first.
 //   - [ErrClosed]: after Close.
 func (a *Agent) View(ctx context.Context) (collective.View, error) {

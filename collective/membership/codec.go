@@ -89,7 +89,7 @@ func (r *reader) vote() *vote {
 		v.View.Members = append(v.View.Members, m)
 	}
 	if r.err == nil && (n == 0 || v.View.Job == 0 || v.View.Epoch == 0) {
-		r.fail("no View")
+		r.fail("view without job, epoch or members")
 	}
 	if some {
 		v.Absent = absent

@@ -66,7 +66,7 @@ func TestBenchInNamespaces(t *testing.T) {
 func TestBenchTakesItsTimeInNamespaces(t *testing.T) {
 	cmd, stdout, stderr := inNamespaces(t, t.TempDir(), "--link", "100mbit", "-b", "4", "-e", "4", "--insecure")
 	require.NoError(t, cmd.Run(), stderr)
-	require.Contains(t, stdout.String(), "iters: those of 1s")
+	require.Contains(t, stdout.String(), "iters: as many as take 1s")
 }
 
 // However it ends, nothing is left.

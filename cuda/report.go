@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -105,7 +106,7 @@ func tryCompiler() error {
 	const nothing = "extern \"C\" __global__ void nothing() {}"
 	options := []string{"--std=c++17"}
 	if len(compiler.archs) > 0 {
-		options = append(options, fmt.Sprintf("--gpu-architecture=compute_%d", compiler.archs[0]))
+		options = append(options, fmt.Sprintf("--gpu-architecture=compute_%d", slices.Max(compiler.archs))) // it warns of old ones
 	}
 	s := Source{Name: "nothing.cu", Text: nothing}
 	if _, log, err := runNVRTC(s, options, false); err != nil {

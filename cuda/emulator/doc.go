@@ -50,6 +50,7 @@
 //	                                one loads PTX, and not what NVRTC makes
 //	RINGTRAIN_EMULATOR_NCCL         version of NCCL that it passes for, 2.30.7 unless
 //	                                set; what came later is refused
+//	RINGTRAIN_EMULATOR_NCCL_STUCK   1: ncclCommAbort does nothing, and never returns
 //	RINGTRAIN_EMULATOR_CUDNN        version of cuDNN that it says it is, unless set
 //	                                9.1.0, and 8.9.7 of libcudnn.so.8, which lies beside it
 //	RINGTRAIN_EMULATOR_CUDNN_REFUSES

@@ -51,9 +51,8 @@ func (w *worker) benchOnGPU(s bench.Spec, f *benchFlags) error {
 	if err != nil {
 		return usage(fmt.Errorf("--device %s: %w", f.device, err))
 	}
-	defer d.Close()
 	m := &deviceMemory{device: d}
-	defer func() { _ = d.Do(context.Background(), m.free) }()
+	defer letGo(func() error { return errors.Join(d.Do(context.Background(), m.free), d.Close()) })
 	if err := d.Do(w.Stop(), func() (err error) {
 		m.stream, err = d.NewStream()
 		return err

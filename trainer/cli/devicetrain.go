@@ -60,7 +60,7 @@ func (t *trainingGPU) engines() *accelerator {
 // failures has been said: the step that failed has.
 func (t *trainingGPU) close() {
 	if t != nil {
-		_ = t.backend.Close()
+		letGo(t.backend.Close)
 	}
 }
 

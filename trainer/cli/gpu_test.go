@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -155,6 +156,43 @@ func TestGPUKill(t *testing.T) {
 			require.Empty(t, only(r.seen, "result"))
 		})
 	}
+}
+
+// The only worker of another machine is killed, and NCCL never comes back from what
+// this machine's does about it. No launcher ends that one: it says who is lost, and
+// ends by itself.
+func TestGPUStuck(t *testing.T) {
+	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
+		t.Skip("only the emulator gets stuck when it is told to")
+	}
+	for _, graphs := range []string{"whole", "apart", "off"} {
+		t.Run(graphs, func(t *testing.T) {
+			job := fewSteps(t, "--workers", "1", "--device", "cuda", "--steps", "1000000", "--graphs", graphs)
+			other, this := machines(t, job)
+			require.NoError(t, other.Start())
+			defer func() { _ = other.Wait() }()
+			r := follow(t, this)
+			require.NoError(t, other.Process.Kill()) // and its worker goes with it
+			killed := time.Now()
+			require.Equal(t, 1, r.finish(t), "%s", r.stderr)
+			require.Less(t, time.Since(killed), 15*time.Second)
+			lost := only(r.seen, "peer_lost")
+			require.NotEmpty(t, lost, "%s", r.stderr)
+			require.Equal(t, 1, lost[0].Rank)
+		})
+	}
+}
+
+// machines are a command on two machines, of which NCCL gets stuck on this one.
+func machines(t *testing.T, args []string) (other, this *exec.Cmd) {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := free.Addr().String()
+	require.NoError(t, free.Close())
+	job := append(args[:len(args):len(args)], "--nodes", "2", "--cluster", t.Name())
+	return onGPUs(t, append(job, "--join", addr), "NCCL_HOSTID=other"),
+		onGPUs(t, append(job, "--bind", addr), "NCCL_HOSTID=this", "RINGTRAIN_EMULATOR_NCCL_STUCK=1")
 }
 
 // A signal ends all ranks after the same step, and what they have is saved.

@@ -82,6 +82,8 @@ func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 	}
 	if r.gpu != nil {
 		r.blas = r.settings.multiplier()
+		ctx, end := r.gpu.whileWhole(ctx)
+		defer end()
 		err = r.gpu.backend.Do(ctx, func() (err error) {
 			defer r.gpu.forget() // NCCL frees no communicator that a graph holds
 			last, err = r.trainOn(ctx, r.gpu.backend)

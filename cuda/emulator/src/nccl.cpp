@@ -281,6 +281,8 @@ RT_API const char* ncclGetLastError(Handle* h) {
 
 RT_API int ncclCommAbort(Handle* h) {
   if (!h) return Success;
+  if (const char* stuck = getenv("RINGTRAIN_EMULATOR_NCCL_STUCK"); stuck && !strcmp(stuck, "1"))
+    for (;;) pause();
   h->comm->stop = true;
   return end(h);
 }

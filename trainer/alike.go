@@ -14,20 +14,20 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Setting is something that all ranks must have alike, such as the seed or
-// the data. Digests of the values are compared; values are sent only to say
-// what differs, shortened where they are long.
+// A Setting is something that must be the same on all ranks, such as the seed or the
+// data. Ranks compare digests. They send values, shortened if long, only to report
+// what differs.
 type Setting struct {
 	Name, Value string
-	// Parts are what Value consists of, such as the keys of a config: where values
-	// differ, the parts that differ are named instead. May be nil.
+	// Parts are the components of Value, such as the keys of a config. If values differ
+	// and there are parts, the error names the parts that differ. May be nil.
 	Parts []Setting
-	// Derived is a setting that follows from others: it is named only where nothing
-	// else differs.
+	// Derived marks a setting that follows from others. The error names it only if
+	// nothing else differs.
 	Derived bool
 }
 
-// A SettingsError says which settings of which ranks are not as rank 0's.
+// A SettingsError reports the settings and ranks that differ from rank 0.
 type SettingsError struct {
 	Settings    []string
 	Ranks       []int
@@ -35,7 +35,7 @@ type SettingsError struct {
 	Differences []string // each names a setting, or a part of one, and both values
 }
 
-// shownDifferences is how many differences an error names.
+// shownDifferences bounds the differences that an error names.
 const shownDifferences = 4
 
 // Error names the settings, their values and the ranks.
@@ -53,8 +53,8 @@ func (e *SettingsError) Error() string {
 	return text + ": give the same command, with the same data, on every machine"
 }
 
-// compareSettings finds out before the first step whether all ranks are to do
-// the same. All ranks name the same settings in the same order.
+// compareSettings returns a *SettingsError if settings differ between ranks. All
+// ranks pass the same names in the same order.
 func compareSettings(ctx context.Context, g *collective.Group, settings []Setting) error {
 	mine := make([]int64, len(settings))
 	for i, s := range settings {
@@ -100,9 +100,9 @@ func compareSettings(ctx context.Context, g *collective.Group, settings []Settin
 	return e
 }
 
-// explainSettings says what differs in settings, from this rank's view. Rank 0
-// and the first of the odd ranks tell theirs; the other odd ranks compare
-// themselves with rank 0, and all others with the first odd one.
+// explainSettings describes the differences as this rank sees them. Rank 0 and the
+// first rank that differs send their settings. Other ranks that differ compare
+// themselves with rank 0, and the rest with the first that differs.
 func explainSettings(ctx context.Context, g *collective.Group, settings []Setting, odd []int) ([]string, error) {
 	mine := details(settings)
 	other := 0
@@ -122,21 +122,21 @@ func explainSettings(ctx context.Context, g *collective.Group, settings []Settin
 	return differingDetails(mine, theirs, fmt.Sprintf("rank %d (%s)", other, g.View().Name(other))), nil
 }
 
-// A detail is one setting, or a part of one, as it is sent.
+// A detail is the wire form of a setting or of a part of one.
 type detail struct {
 	Name   string `json:"n"`
 	Value  string `json:"v"` // shortened
 	Digest int64  `json:"d"` // of the whole
 }
 
-// Limits of what ranks tell each other about settings that differ, in bytes.
+// Limits for what ranks send about settings that differ, in bytes.
 const (
 	maxDetail  = 80
 	maxDetails = 1 << 18
 )
 
-// details are the parts of settings. Where they are too many, the last has no
-// name, and stands for those that are left out.
+// details are the parts of settings. If they exceed the limit, the last has no name
+// and stands for those left out.
 func details(settings []Setting) []detail {
 	var list []detail
 	size := 0
@@ -168,7 +168,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:maxDetail], "") + "..."
 }
 
-// tellDetails gives every rank those of one.
+// tellDetails broadcasts the details of one rank.
 func tellDetails(ctx context.Context, g *collective.Group, mine []detail, root int) ([]detail, error) {
 	encoded, err := json.Marshal(mine)
 	if err != nil {
@@ -192,8 +192,8 @@ func tellDetails(ctx context.Context, g *collective.Group, mine []detail, root i
 	return told, json.Unmarshal(text, &told)
 }
 
-// differingDetails are those that are not alike here and there, in the order of
-// this rank, and then those that only the other has.
+// differingDetails returns the details that differ between two ranks: first in the
+// order of this rank, then those that only the other has.
 func differingDetails(here, there []detail, who string) []string {
 	find := func(in []detail, name string) (detail, bool) {
 		i := slices.IndexFunc(in, func(d detail) bool { return d.Name == name })
@@ -209,7 +209,7 @@ func differingDetails(here, there []detail, who string) []string {
 	for _, h := range here {
 		t, ok := find(there, h.Name)
 		switch {
-		case !ok && thereCut: // it may be left out
+		case !ok && thereCut: // perhaps it was left out
 		case !ok:
 			list = append(list, fmt.Sprintf("%s is %s here and %s on %s", h.Name, cmp.Or(h.Value, `""`), unset, who))
 		case t.Digest != h.Digest:
@@ -224,7 +224,7 @@ func differingDetails(here, there []detail, who string) []string {
 	return list
 }
 
-// digest is the first bytes of the SHA-256; never 0.
+// digest is the first 8 bytes of the SHA-256, made odd so that it is never 0.
 func digest(b []byte) int64 {
 	sum := sha256.Sum256(b)
 	return int64(binary.LittleEndian.Uint64(sum[:]) | 1)

@@ -10,18 +10,17 @@ import (
 // values.
 const hashEvery = 50
 
-// AllReduce is the strategy in which every rank holds all parameters and its
-// own optimizer: gradients are summed over the ranks and divided by all rows,
-// and since every rank gets the same bits, every rank makes the same update.
+// AllReduce is the strategy in which every rank holds all parameters and its own
+// optimizer. Gradients are summed over the ranks and divided by the number of all
+// rows. Every rank gets the same bits, so every rank makes the same update.
 //
-// Gradients leave in buckets, each as soon as the backward pass has completed
-// it. The step's word, a 64-byte all-gather, goes before the gradients when they
-// leave all at once, and after the last bucket when they leave in several, since
-// weight and loss are known only then. Either way the update comes after both.
+// Gradients leave in buckets, each as soon as the backward pass has completed it.
+// Ranks also exchange a 64-byte word about the step: before the gradients if these
+// leave in one piece, and after the last bucket otherwise, when weight and loss are
+// known. The update follows both.
 //
-// Parameters may be in device memory, if the group's engine reaches it. Then
-// gradients leave as they are, from the thread of the backend: in buckets with
-// SetSums, and otherwise all at once.
+// Parameters may be in device memory, if the group's engine reaches it. Their
+// gradients leave uncompressed, in one piece or, with SetSums, in buckets.
 type AllReduce struct {
 	group     *collective.Group // of Start
 	backend   nn.Backend
@@ -49,10 +48,10 @@ func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
 	return &AllReduce{backend: b, optimizer: o, bucket: DefaultBucket}
 }
 
-// SetBucket sets the least number of bytes of gradients that leave together;
-// DefaultBucket otherwise. The result has the same bits whatever it is, but for
-// TopK, which chooses within a bucket, and for sums by NCCL, whose order depends on
-// the length of a vector. All ranks set the same, before Start.
+// SetBucket sets the least number of bytes in a bucket; the default is DefaultBucket.
+// It does not affect the bits of the result, except with TopK, which selects within a
+// bucket, and with NCCL, whose order depends on the length of a vector. All ranks set
+// the same, before Start.
 func (a *AllReduce) SetBucket(bytes int) { a.bucket = bytes }
 
 // Buckets implements Recordable.
@@ -63,16 +62,15 @@ func (a *AllReduce) Buckets(p *nn.Params) []int {
 	return Buckets(p, a.bucket)
 }
 
-// SetCompression makes gradients smaller before they leave. Each rank keeps
-// what is lost for its next step; a rank's micro-batches are added first, so one
-// rank with n of them does not make the bits of n ranks. All ranks set the
-// same, before Start.
+// SetCompression makes gradients smaller before they leave. Each rank adds what was
+// lost to its next gradients. A rank adds its micro-batches before it compresses, so
+// one rank with n of them does not get the bits of n ranks. All ranks set the same,
+// before Start.
 func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
 
-// SetSums has gradients in device memory leave in buckets while the backward pass
-// makes others, as those in host memory do. The device computes nothing of the next
-// step before the host has heard of this one; see Recording for that. All ranks do
-// it, before Start.
+// SetSums lets gradients in device memory leave in buckets during the backward pass,
+// as those in host memory do. The device still waits for the host between steps; a
+// Recording avoids that, too. All ranks call it, before Start.
 func (a *AllReduce) SetSums(s Sums) { a.sums = s }
 
 // Close implements Strategy.

@@ -6,13 +6,13 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// DefaultBucket is the least number of bytes of gradients that leave together.
+// DefaultBucket is the default of the least number of bytes in a bucket.
 const DefaultBucket = 1 << 20
 
-// cuts is where buckets of at least so many bytes begin, from the last one, in
-// the order in which a backward pass completes them. A bucket is whole
-// parameters; the last of them, at 0, has what is left. Ranks have the same
-// parameters, so they cut alike, whatever their models report and when.
+// cuts returns where buckets of at least this many bytes begin, in the order in which
+// a backward pass completes them: from the end. A bucket holds whole parameters. The
+// last one, at 0, holds the rest and may be smaller. Cuts depend only on the
+// parameters, so all ranks have the same.
 func cuts(p *nn.Params, bytes int) []int {
 	var at []int
 	end := p.Grads.Len()
@@ -24,8 +24,8 @@ func cuts(p *nn.Params, bytes int) []int {
 	return append(at, 0)
 }
 
-// Buckets is how many gradients leave together, in the order in which they
-// leave, where several ranks exchange them in buckets of at least so many bytes.
+// Buckets returns the lengths of buckets of at least this many bytes, in the order in
+// which they leave.
 func Buckets(p *nn.Params, bytes int) []int {
 	var lens []int
 	hi := p.Grads.Len()

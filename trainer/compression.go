@@ -10,42 +10,41 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Compression is how gradients become smaller before they leave a rank. What
-// is lost is kept by the rank and added to its gradients of the next step (error
-// feedback), so it arrives late and not never. The zero value leaves gradients as
-// they are.
+// A Compression makes gradients smaller before they leave a rank. The rank adds what
+// was lost to its gradients of the next step (error feedback, Seide et al., 2014), so
+// it arrives late instead of never. The zero value sends gradients as they are.
 //
-// It is of gradients that are sums over rows, as they leave: the division by all
-// rows comes after.
+// It applies to gradients summed over a rank's rows, before the division by the rows
+// of all ranks.
 type Compression struct {
 	Form Form
-	Keep float64 // of TopK: the share of elements that leave, more than 0 and at most 1
+	Keep float64 // for TopK: the share of elements to send, more than 0 and at most 1
 }
 
-// Form says what gradients become.
+// Form is a way to encode gradients.
 type Form uint8
 
 // The forms.
 const (
-	// Exact is float32, nothing lost.
+	// Exact is float32. Nothing is lost.
 	Exact Form = iota
-	// BFloat16 and Float16 round each element to nearest in 16 bits. Gradients
-	// are added in float32 and the sum is rounded once more, which no rank keeps. Elements
-	// beyond the greatest number, divided by the number of ranks, are cut to it, so that no sum
+	// BFloat16 and Float16 round each element to the nearest in 16 bits. Ranks sum in
+	// float32 and round the sum once more; no rank keeps what that loses. Elements are
+	// clipped to the greatest number divided by the number of ranks, so that no sum
 	// overflows.
 	BFloat16
 	Float16
-	// Int8 is a whole number from -127 to 127 for each element, times a scale of
-	// its block, which is the block's greatest magnitude / 127. Blocks have 256
-	// elements of one parameter, the last of it the rest.
+	// Int8 is a whole number from -127 to 127 per element, times a scale per block: the
+	// block's greatest magnitude / 127. A block has 256 elements of one parameter; the
+	// last block of a parameter may have fewer.
 	Int8
-	// TopK is the elements of greatest magnitude of each bucket with their
-	// places, exact; of equal ones those at lower places.
+	// TopK sends the elements of greatest magnitude in each bucket, exactly, with their
+	// indices. Of equal ones it sends those with lower indices.
 	TopK
 )
 
-// ParseCompression reads "none", "bf16", "fp16", "int8" or "topk:R" with R the
-// share that is kept.
+// ParseCompression parses "none", "bf16", "fp16", "int8" or "topk:R", where R is
+// Keep.
 func ParseCompression(text string) (Compression, error) {
 	for form, name := range formNames {
 		if text == name && Form(form) != TopK {
@@ -64,7 +63,7 @@ func ParseCompression(text string) (Compression, error) {
 
 var formNames = [...]string{Exact: "none", BFloat16: "bf16", Float16: "fp16", Int8: "int8", TopK: "topk"}
 
-// String is what ParseCompression reads.
+// String returns the form that ParseCompression parses.
 func (c Compression) String() string {
 	switch {
 	case int(c.Form) >= len(formNames):
@@ -75,8 +74,8 @@ func (c Compression) String() string {
 	return formNames[c.Form]
 }
 
-// Sums is the type in which a group adds up gradients, and whether it does: Int8
-// and TopK are gathered by all ranks, and each adds them up for itself.
+// Sums returns the type in which a group sums gradients. ok is false for Int8 and
+// TopK: every rank gathers those of all ranks and sums them itself.
 func (c Compression) Sums() (t collective.DType, ok bool) {
 	switch c.Form {
 	case Exact:
@@ -89,8 +88,8 @@ func (c Compression) Sums() (t collective.DType, ok bool) {
 	return collective.Uint8, false
 }
 
-// Packed is the bytes that the gradients of one rank become, if they leave in
-// buckets of at least so many bytes of float32.
+// Packed returns the size in bytes of one rank's packed gradients, if they leave in
+// buckets of at least this many bytes of float32.
 func (c Compression) Packed(p *nn.Params, bucket int) int {
 	n, hi := 0, p.Grads.Len()
 	for _, lo := range cuts(p, bucket) {
@@ -100,8 +99,8 @@ func (c Compression) Packed(p *nn.Params, bucket int) int {
 	return n
 }
 
-// packed is the bytes that elements lo to hi of the arena become, which are whole
-// parameters.
+// packed is the packed size in bytes of elements lo to hi of the arena, which are
+// whole parameters.
 func (c Compression) packed(p *nn.Params, lo, hi int) int {
 	switch c.Form {
 	case Int8:
@@ -117,12 +116,12 @@ func (c Compression) packed(p *nn.Params, lo, hi int) int {
 	return t.Size() * (hi - lo)
 }
 
-// kept is how many of n elements leave.
+// kept is how many of n elements TopK sends.
 func (c Compression) kept(n int) int {
 	return min(n, max(1, int(math.Ceil(c.Keep*float64(n)))))
 }
 
-// within is the parameters in elements lo to hi of the arena.
+// within returns the parameters between elements lo and hi of the arena.
 func within(p *nn.Params, lo, hi int) []*nn.Param {
 	var from, to int
 	for from < len(p.List) && p.List[from].Offset < lo {

@@ -8,9 +8,9 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A compressor packs this rank's gradients, has them summed, and keeps what is
-// lost. What a step loses is apart from what was lost before until the step is
-// done, so one that fails has changed nothing.
+// A compressor packs this rank's gradients, sums them over the ranks, and keeps what
+// packing loses. The residual of a step replaces the previous one in commit, so a
+// step that fails changes nothing.
 type compressor struct {
 	Compression
 	group   *collective.Group
@@ -18,19 +18,19 @@ type compressor struct {
 	params  *nn.Params
 	cuts    []int // where buckets begin
 
-	residual, next nn.Buffer // arenas: lost before this step, and by it
+	residual, next nn.Buffer // arenas: lost before this step, and in it
 
 	dtype  collective.DType // of halves
-	halves []uint16         // arena of what 16-bit forms send and receive
-	limit  float32          // the greatest magnitude that does not overflow when all ranks have it
-	packed [][]byte         // otherwise: by bucket, what all ranks send, one after another
+	halves []uint16         // arena that 16-bit forms send from and receive into
+	limit  float32          // the greatest magnitude whose sum over all ranks does not overflow
+	packed [][]byte         // other forms: by bucket, what each rank sends, in rank order
 
-	scratch []float32 // of one stretch, for each rank
+	scratch []float32 // one stretch per rank
 	cursors []int
 }
 
-// stretch is the elements that are packed or unpacked at a time: they stay in
-// the cache, and are whole blocks of quantization.
+// stretch is the number of elements packed or unpacked at a time. They fit the cache
+// and are whole quantization blocks.
 const stretch = 16 << 10
 
 func newCompressor(c Compression, g *collective.Group, b nn.Backend, p *nn.Params, cuts []int) *compressor {
@@ -51,13 +51,14 @@ func newCompressor(c Compression, g *collective.Group, b nn.Backend, p *nn.Param
 	return z
 }
 
-// greatest is the greatest number of a 16-bit type which size ranks can add up.
+// greatest is the greatest number of a 16-bit type that size ranks can sum without
+// overflow.
 func greatest(t collective.DType, size int) float32 {
 	bits, x := []uint16{0x7bff}, []float32{0}
 	if t == collective.BFloat16 {
 		bits[0] = 0x7f7f
 	}
-	_ = collective.Widen16(x, bits, t) // it is of 16 bits
+	_ = collective.Widen16(x, bits, t) // fails only for other types
 	most := x[0] / float32(size)
 	_ = collective.Round16(bits, []float32{most}, t)
 	if _ = collective.Widen16(x, bits, t); x[0] > most {
@@ -75,12 +76,12 @@ func (z *compressor) end(i int) int {
 	return z.cuts[i-1]
 }
 
-// addResidual adds to elements lo to hi of the gradients what was lost before.
+// addResidual adds what earlier steps lost to elements lo to hi of the gradients.
 func (z *compressor) addResidual(lo, hi int) {
 	z.backend.Axpy(z.params.Grads.Slice(lo, hi), 1, z.residual.Slice(lo, hi))
 }
 
-// send packs bucket i and lets it leave.
+// send packs bucket i and sends it.
 func (z *compressor) send(ctx context.Context, i int) *collective.Work {
 	lo, hi := z.cuts[i], z.end(i)
 	x, rest := z.params.Grads.Float32s(), z.next.Float32s()
@@ -105,27 +106,27 @@ func (z *compressor) send(ctx context.Context, i int) *collective.Work {
 	return z.group.AllGatherAsync(ctx, collective.Of(z.packed[i]), collective.Of(mine))
 }
 
-// of is what a rank has sent of bucket i.
+// of returns what a rank sent of bucket i.
 func (z *compressor) of(rank, i int) []byte {
 	n := len(z.packed[i]) / z.group.Size()
 	return z.packed[i][rank*n : (rank+1)*n]
 }
 
-// round sets h to x in 16 bits, and rest to what that loses.
+// round sets h to x in 16 bits and rest to the rounding errors.
 func (z *compressor) round(h []uint16, rest, x []float32) {
 	cut := z.scratch[:len(x)]
 	for i, v := range x {
 		cut[i] = max(-z.limit, min(v, z.limit))
 	}
-	_ = collective.Round16(h, cut, z.dtype) // its errors are of lengths and types
+	_ = collective.Round16(h, cut, z.dtype) // fails only if lengths or types differ
 	_ = collective.Widen16(cut, h, z.dtype)
 	for i, v := range x {
 		rest[i] = v - cut[i]
 	}
 }
 
-// receive sets the gradients of all buckets to the sum of what all ranks have
-// sent of them, which has arrived.
+// receive sets the gradients of all buckets to the sum of what the ranks sent. All of
+// it has arrived.
 func (z *compressor) receive() error {
 	grads := z.params.Grads.Float32s()
 	if z.halves != nil {
@@ -154,8 +155,8 @@ func (z *compressor) receive() error {
 	return nil
 }
 
-// sumQuantized sets dst, a parameter at an offset of the arena, to the sum of
-// what the ranks have sent of it, which begins at byte from of their operands.
+// sumQuantized sets dst, a parameter at an offset of the arena, to the sum of what
+// the ranks sent of it, from byte from of each operand.
 func (z *compressor) sumQuantized(dst []float32, offset int, operands [][]byte, from int) error {
 	vectors := make([]collective.Vector, len(operands))
 	per := len(z.scratch) / len(operands)
@@ -173,12 +174,12 @@ func (z *compressor) sumQuantized(dst []float32, offset int, operands [][]byte, 
 	return nil
 }
 
-// commit ends a step that is done: what it has lost is added to the next.
+// commit ends a step that succeeded: its losses are added to the next step.
 func (z *compressor) commit() {
 	z.residual, z.next = z.next, z.residual
 }
 
-// sent is the payload that this rank sends in a step.
+// sent is the payload in bytes that this rank sends per step.
 func (z *compressor) sent() int {
 	n, size := 0, z.group.Size()
 	for i, lo := range z.cuts {
@@ -192,7 +193,7 @@ func (z *compressor) sent() int {
 	return n
 }
 
-// collect returns the residuals of all ranks on rank 0, if they are wanted there.
+// collect returns the residuals of all ranks on rank 0, if rank 0 wants them.
 func (z *compressor) collect(ctx context.Context, wanted bool) (residuals [][]float32, err error) {
 	word := []int64{0}
 	if wanted {
@@ -217,8 +218,8 @@ func (z *compressor) collect(ctx context.Context, wanted bool) (residuals [][]fl
 	return residuals, nil
 }
 
-// restore gives each rank the residual that rank 0 has of it. Those of another
-// number of ranks are left out.
+// restore sends each rank its residual from rank 0. Residuals of a job with another
+// number of ranks are ignored.
 func (z *compressor) restore(ctx context.Context, saved [][]float32) error {
 	n, size := z.residual.Len(), z.group.Size()
 	word := []int64{int64(len(saved))}

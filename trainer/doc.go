@@ -7,19 +7,18 @@
 //
 //	batches -> Model.Learn -> Params.Grads --(Strategy)--> Params.Values -> next batch
 //
-// Gradients leave while the backward pass still makes others, where the
-// strategy is a [Streamer]. A step may have several micro-batches on each rank,
-// whose gradients are added as if each had a rank of its own. A [Compression]
-// makes gradients smaller before they leave, and each rank keeps what is lost for
-// its next step. A [Saver] on rank 0 takes snapshots, and a training goes on from
-// one with the same bits, all other ranks getting theirs from rank 0.
+// With a [Streamer], gradients leave while the backward pass computes others. A
+// rank may compute several micro-batches per step; their gradients are added as if
+// each micro-batch had a rank of its own. A [Compression] makes gradients smaller
+// before they leave, and each rank adds what was lost to its next gradients. A
+// [Saver] on rank 0 takes snapshots. Training resumes from a snapshot with the same
+// bits; the other ranks receive it from rank 0.
 //
-// With a [Recording] whole steps, from the batch to the update, are recorded by
-// the backend and repeated: on a device a step then costs the host one launch, or
-// less. The bits are the same. Rows lie in the backend's memory ([Resident]), and
-// the strategy is [Recordable].
+// A [Recording] makes the backend record whole steps, from the batch to the update,
+// and repeat them. On a device a step then costs the host at most one launch, and
+// the bits stay the same. The rows are in the backend's memory ([Resident]), and the
+// strategy is [Recordable].
 //
-// A step is all or nothing: parameters and optimizer state change in one
-// place, after everything of the step has arrived, so ranks are never further
-// apart than one whole step.
+// A step is all or nothing. Parameters and optimizer state change in one place,
+// after all sums of the step have arrived, so ranks are at most one step apart.
 package trainer

@@ -10,13 +10,13 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A NotFiniteError says that the loss or a gradient of some ranks has become
-// infinite or not a number.
+// A NotFiniteError reports that the loss or a gradient of some ranks is infinite or
+// not a number.
 type NotFiniteError struct {
 	What      string // "loss of", "gradient of", "summed gradient of", "test loss after"
 	Step      int    // counts from 1
-	Parameter string // where the gradient is not finite, of the first of Ranks; "" if it is
-	Value     string // the parameter whose values are not finite; "" if all are
+	Parameter string // the first of Ranks has a gradient of it that is not finite; "" if all are finite
+	Value     string // a parameter with values that are not finite; "" if all are finite
 	Ranks     []int
 	Names     []string
 }
@@ -34,9 +34,9 @@ func (e *NotFiniteError) Error() string {
 		e.What, e.Step, strings.Join(e.Names, ", "), where)
 }
 
-// finite reports whether no element is infinite or not a number. Nor is then a sum
-// in which one is, so blocks are added up and their sum is looked at. Only if that
-// is not finite, which finite elements can make it, all must be looked at.
+// finite reports whether all elements are finite. An element that is not makes every
+// sum with it not finite, so finite adds blocks and checks only their sum. Finite
+// elements can overflow; then it checks each.
 func finite(x []float32) bool {
 	var sum [2048]float32
 	if len(x) < 4*len(sum) {
@@ -50,8 +50,8 @@ func finite(x []float32) bool {
 	return allAreFinite(sum[:]) || allAreFinite(x)
 }
 
-// allAreFinite looks at two elements at once: only an exponent of ones carries
-// into the sign.
+// allAreFinite checks two elements at once: adding 1 to the exponent carries into the
+// sign bit only if the exponent is all ones.
 func allAreFinite(x []float32) bool {
 	const exponent, carry = 0x7f800000_7f800000, 0x00800000_00800000
 	pairs := unsafe.Slice((*[4]uint64)(unsafe.Pointer(unsafe.SliceData(x))), len(x)/8)
@@ -67,12 +67,12 @@ func allAreFinite(x []float32) bool {
 	return (a|b)&0x80000000_80000000 == 0
 }
 
-// notFinite is 1 + the index of the parameter with a gradient that is not
-// finite, of elements lo to hi of the arena, or 0. Of several it is the last:
-// the backward pass met it first.
+// notFinite returns 1 + the index of the parameter that has a gradient between
+// elements lo and hi that is not finite, or 0. Of several it returns the last, which
+// the backward pass computed first.
 func notFinite(p *nn.Params, lo, hi int) int64 { return notFiniteIn(p.Grads.Float32s(), p, lo, hi) }
 
-// notFiniteIn is notFinite of a copy of the arena.
+// notFiniteIn is notFinite for a copy of the arena.
 func notFiniteIn(grads []float32, p *nn.Params, lo, hi int) int64 {
 	if finite(grads[lo:hi]) {
 		return 0
@@ -84,11 +84,11 @@ func notFiniteIn(grads []float32, p *nn.Params, lo, hi int) int64 {
 			return int64(i + 1)
 		}
 	}
-	return 0 // in a gap, which nothing reads
+	return 0 // in a gap between parameters, which nothing reads
 }
 
-// brokenValue is the name of the first parameter with a value that is not
-// finite, or "". Values in device memory are not looked at.
+// brokenValue returns the name of the first parameter with a value that is not
+// finite, or "". It does not look at device memory.
 func brokenValue(p *nn.Params) string {
 	for _, q := range p.List {
 		if !finite(q.Values.Float32s()) {
@@ -98,7 +98,7 @@ func brokenValue(p *nn.Params) string {
 	return ""
 }
 
-// parameterName is the name of what notFinite found.
+// parameterName returns the name of the parameter that notFinite found.
 func parameterName(p *nn.Params, found int64) string {
 	if found < 1 || int(found) > len(p.List) {
 		return ""

@@ -5,14 +5,14 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// micro is the gradients of a step's micro-batches, each in an arena of its
-// own. The last ones are where the model makes them, in Params.Grads.
+// micro holds the gradients of a step's micro-batches, each in an arena of its own.
+// Those of the last are in Params.Grads, where the model puts them.
 type micro struct {
 	backend nn.Backend
 	grads   nn.Buffer   // Params.Grads
-	kept    []nn.Buffer // of all micro-batches but the last; in device memory one, their sum
-	sum     bool        // kept is one Buffer
-	sums    []nn.Buffer // for Accumulate: of all steps so far, one for each micro-batch
+	kept    []nn.Buffer // of all micro-batches but the last; in device memory, only their sum
+	sum     bool        // kept is a single sum
+	sums    []nn.Buffer // for Accumulate: over all steps so far, one per micro-batch
 
 	operands []collective.Vector
 }
@@ -34,8 +34,9 @@ func newMicro(c Config, p *nn.Params) *micro {
 	return m
 }
 
-// average makes the gradients of a micro-batch what a sum over ranks takes: the
-// mean over its rows, or with Accumulate the sum of the means of all steps.
+// average prepares the gradients of micro-batch k for an undivided sum over ranks:
+// it takes the mean over its rows or, with Accumulate, the sum of the means of all
+// steps.
 func (m *micro) average(s Step, k, rows int) {
 	if !s.Undivided {
 		return
@@ -50,7 +51,7 @@ func (m *micro) average(s Step, k, rows int) {
 	m.backend.Axpy(m.grads, 1, m.sums[k])
 }
 
-// keep puts the gradients of micro-batch k aside.
+// keep saves the gradients of micro-batch k before the next overwrites them.
 func (m *micro) keep(k int) {
 	if !m.sum {
 		copy(m.kept[k].Float32s(), m.grads.Float32s())
@@ -62,8 +63,8 @@ func (m *micro) keep(k int) {
 	m.backend.Axpy(m.kept[0], 1, m.grads)
 }
 
-// folding is a Pass.Final of the last micro-batch, which completes what it
-// reports by that of the others.
+// folding returns a Pass.Final for the last micro-batch. It adds the gradients of the
+// other micro-batches before it passes them on.
 func (m *micro) folding(final func(lo int)) func(lo int) {
 	hi := m.grads.Len()
 	return func(lo int) {
@@ -75,8 +76,8 @@ func (m *micro) folding(final func(lo int)) func(lo int) {
 	}
 }
 
-// fold adds elements lo to hi of all micro-batches, as ranks would; in device
-// memory one after the other, the last one last.
+// fold adds elements lo to hi of all micro-batches, in the order in which as many
+// ranks would. In device memory it adds one after the other, the last one last.
 func (m *micro) fold(lo, hi int) {
 	if len(m.kept) == 0 {
 		return
@@ -91,5 +92,5 @@ func (m *micro) fold(lo, hi int) {
 	}
 	dst := collective.Of(m.grads.Float32s()[lo:hi]).At(lo)
 	m.operands = append(m.operands, dst)
-	_ = collective.FoldLocal(collective.Sum, dst, m.operands) // it fails on vectors that are not alike, and these are
+	_ = collective.FoldLocal(collective.Sum, dst, m.operands) // fails only if types or lengths differ
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Operand is a Buffer of float32 as a vector for collective calls, in whichever
-// memory it lies. The Group's engine must reach that memory.
+// Operand returns a Buffer of float32 as a vector for collective calls, in host or
+// device memory. The Group's engine must reach that memory.
 func Operand(b nn.Buffer) collective.Vector {
 	if device, addr, ok := b.Device(); ok {
 		return collective.OnDevice(device, addr, b.Len(), collective.Float32)
@@ -20,8 +20,8 @@ func onDevice(b nn.Buffer) bool {
 	return ok
 }
 
-// hostCopy is the elements of a Buffer where the host can read them: themselves,
-// or a copy of what is in device memory, for which it waits.
+// hostCopy returns the elements of a Buffer in host memory: the Buffer's own, or a
+// copy of device memory, which it waits for.
 func hostCopy(b nn.Backend, v nn.Buffer) []float32 {
 	if !onDevice(v) {
 		return v.Float32s()

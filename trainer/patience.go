@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// minPatience is the least time that a step's exchange waits for ranks which
-// live but do not call.
+// minPatience is the least time that a step's exchange waits for ranks that are alive
+// but do not call.
 const minPatience = 30 * time.Second
 
-// mostPatience is the same while nothing is known about how long it may take.
+// mostPatience is how long it waits before any step has been timed, or for a rank
+// that is late for a reason.
 const mostPatience = 20 * minPatience
 
-// patienceLen is the number of steps whose median counts.
+// patienceLen is the number of recent steps that the median is taken of.
 const patienceLen = 32
 
 // A patience knows how long steps take, from one exchange to the next, evaluations

@@ -6,22 +6,22 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A probe looks for numbers that are not finite in an arena of device memory,
-// without copying it: the squared norms of its blocks tell.
+// A probe finds numbers that are not finite in an arena of device memory without
+// copying it: the device computes the squared norm of each block.
 type probe struct {
 	backend nn.Backend
 	grads   nn.Buffer // the arena
 	hyper   nn.Buffer // zeroes: no L2 regularisation
 	norms   nn.Buffer
 	found   []float32
-	looked  []span // at which the norms are, in their order
-	used    int    // norms
+	looked  []span // whose norms are queued, in order
+	used    int    // norms queued
 }
 
-// A span is elements of an arena.
+// A span is a range of an arena's elements.
 type span struct{ lo, hi int }
 
-// newProbe makes a probe of an arena that is looked at in at most so many parts.
+// newProbe makes a probe for an arena that is looked at in at most this many parts.
 func newProbe(b nn.Backend, grads nn.Buffer, parts int) *probe {
 	norms := nn.Blocks(grads.Len()) + parts
 	return &probe{backend: b, grads: grads, hyper: b.Alloc(nn.HyperLen), norms: b.Alloc(norms), found: make([]float32, norms)}
@@ -35,8 +35,8 @@ func (p *probe) look(lo, hi int) {
 	p.looked = append(p.looked, span{lo, hi})
 }
 
-// suspects waits for the norms since the last call and returns the blocks in which
-// an element is not finite, or squares do not add up.
+// suspects waits for the norms queued since the last call and returns the blocks
+// whose norm is not finite: an element is not finite, or the squares overflow.
 func (p *probe) suspects() (blocks []span) {
 	found := p.found[:p.used]
 	p.backend.Read(found, p.norms.Slice(0, p.used))
@@ -52,8 +52,8 @@ func (p *probe) suspects() (blocks []span) {
 	return blocks
 }
 
-// notFinite is that of package trainer, of all that was looked at. The arena is
-// copied only if something is suspect.
+// notFinite is the function of that name for everything looked at since the last
+// call. It copies the arena only if a block is suspect.
 func (p *probe) notFinite(params *nn.Params) (bad int64) {
 	blocks := p.suspects()
 	if blocks == nil {

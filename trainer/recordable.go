@@ -41,8 +41,8 @@ func (a *AllReduce) Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer,
 	a.backend.Zero(p.Grads)
 }
 
-// Confirm implements Recordable: one all-gather of the words of all steps. They
-// have no hash of the values, which are those of a later step by now.
+// Confirm implements Recordable with one all-gather of the words of all steps. They
+// carry no hash: the values are those of a later step by now.
 func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, a.patience.limit(begin, steps[0].Late), collective.ErrLate)

@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// ahead is how many launches are queued while the host waits for the one before:
-// enough that the device always has work.
+// ahead is the number of launches queued behind the one that the host waits for. One
+// keeps the device busy.
 const ahead = 1
 
 // A recorder is a stepper whose steps are recorded and repeated.
@@ -24,20 +24,20 @@ type recorder struct {
 	buckets  []int // of gradients, as they leave
 
 	recordings map[plan]func() error
-	placed     int       // rows of steps before this one are in place
-	pending    []launch  // launches whose losses were not read
+	placed     int       // the rows of steps before this one are prepared
+	pending    []launch  // losses not read yet
 	collected  time.Time // when the last losses were read
 	patience   patience  // with launches
 }
 
-// A plan is what steps have in common that one recording can repeat.
+// A plan is what steps must have in common for one recording to repeat them.
 type plan struct {
 	steps     int
 	mine, all int // rows
 	form      optim.Form
 }
 
-// A launch is some steps that are queued at once.
+// A launch is a number of steps queued at once.
 type launch struct {
 	plan
 	first int // step
@@ -122,8 +122,8 @@ func (r *recorder) queue(ctx context.Context, l launch) error {
 	return err
 }
 
-// record makes the steps of a launch and returns what repeats them; nil if nothing
-// does, because the update has no Form.
+// record queues the steps of a launch and returns the function that repeats them, or
+// nil if the update has no Form and cannot be repeated.
 func (r *recorder) record(l launch) (func() error, error) {
 	key := fmt.Sprintf("%d steps of %d rows of %d, update %v", l.steps, l.mine, l.all, l.form)
 	switch {
@@ -142,7 +142,8 @@ func (r *recorder) record(l launch) (func() error, error) {
 	})
 }
 
-// apart records a step as two, and makes as many as l has.
+// apart records a step in two parts, with the sum between them, and queues the steps
+// of l.
 func (r *recorder) apart(l launch, key string) (func() error, error) {
 	var loss nn.Buffer
 	before, err := r.pacer.Record(key+", to the gradients", func() (err error) { loss, err = r.learn(l.plan, nil); return err })
@@ -188,8 +189,8 @@ func (r *recorder) step(p plan, index int) error {
 	return nil
 }
 
-// learn queues a step as far as this rank's gradients, and gives them to sum, if
-// that is not nil, bucket by bucket.
+// learn queues a step up to this rank's gradients and passes them to sum, if that is
+// not nil, bucket by bucket.
 func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err error) {
 	batch := r.rows.Gather(r.pace, p.mine)
 	s := newSender(r.params.Grads, r.buckets, func(bucket nn.Buffer) error {
@@ -204,16 +205,16 @@ func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err
 	pass := nn.Pass{Backend: r.pacer, Train: true, Zeroed: true, Random: r.pace.Random(), Final: s.final}
 	loss, rows, err := r.Model.Learn(&pass, batch)
 	if err == nil && rows != p.mine {
-		err = fmt.Errorf("the model divides by %d, a batch has %d rows: a step that is recorded is divided by its rows", rows, p.mine)
+		err = fmt.Errorf("the model counts %d rows in a batch of %d; recorded steps need a model that counts all of them", rows, p.mine)
 	}
 	if err != nil {
 		return loss, err
 	}
-	s.final(0) // for models that do not say it
+	s.final(0) // for models that never call Final
 	return loss, s.err
 }
 
-// sums reports whether gradients are those of several ranks.
+// sums reports whether gradients are summed over several ranks.
 func (r *recorder) sums() bool { return r.place.Size() > 1 }
 
 // sumAll queues the sum of all gradients over ranks.
@@ -253,18 +254,18 @@ func (r *recorder) collect(ctx context.Context, room int) (stopped bool, err err
 	return stopped, nil
 }
 
-// await waits for the losses of a launch, with the patience of an exchange for each
-// step: the device waits inside the launch for ranks that do not come to its sums,
-// and of those that are alive nobody else says so.
+// await waits for the losses of a launch, for as long as the exchanges of its steps
+// may take. The device waits inside the launch for ranks that do not join its sums,
+// and if they are alive nothing else reports them.
 func (r *recorder) await(ctx context.Context, l launch, losses []float32) error {
 	limit := time.Duration(l.steps) * r.patience.limit(time.Now(), r.due(l.first))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf(
-		"the device has not done them in %v: it is stuck, or waits for the sum with a rank that is; look at the devices of all ranks (nvidia-smi)", limit))
+		"the device has not finished them in %v: it hangs, or the device of another rank does; check the devices of all ranks with nvidia-smi", limit))
 	defer cancel()
 	return r.pace.Losses(ctx, l.first, losses)
 }
 
-// report tells all ranks and the observer what came of a launch.
+// report confirms the steps of a launch and passes them to the observer.
 func (r *recorder) report(ctx context.Context, l launch, losses []float32) (stopped bool, err error) {
 	now := time.Now()
 	compute := now.Sub(r.collected) / time.Duration(l.steps)

@@ -28,7 +28,7 @@ func TestStuckLaunch(t *testing.T) {
 		r := &recorder{loop: &loop{place: Place{View: views[0]}}, pace: stuck{}, pending: []launch{{plan{steps: 3}, 5}}}
 		begin := time.Now()
 		_, err := r.collect(t.Context(), 0)
-		require.ErrorContains(t, err, "steps 6 to 8 on rank 0: the device has not done them in 30m0s")
+		require.ErrorContains(t, err, "steps 6 to 8 on rank 0: the device has not finished them in 30m0s")
 		require.Equal(t, 3*mostPatience, time.Since(begin))
 	})
 }

@@ -207,7 +207,7 @@ func TestRecordingRefuses(t *testing.T) {
 		"2 ranks, and Recording.Sums is nil":     func(c *trainer.Config) { c.Recording.Sums = nil },
 		"accumulated over all steps":             func(c *trainer.Config) { c.Accumulate = true },
 		"is not Recordable":                      func(c *trainer.Config) { c.Strategy = unrecordable{c.Strategy} },
-		"is no nn.Pacer":                         func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },
+		"is not an nn.Pacer":                     func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },
 		"gradients are compressed": func(c *trainer.Config) {
 			c.Strategy.(*trainer.AllReduce).SetCompression(trainer.Compression{Form: trainer.BFloat16})
 		},

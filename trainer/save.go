@@ -8,14 +8,14 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Saver keeps snapshots of a training, such as in files. Train calls it on
-// rank 0 alone, between steps, while the other ranks wait.
+// A Saver stores snapshots of a training, for example in files. Train calls it on
+// rank 0 only, between steps, while the other ranks wait.
 type Saver interface {
 	Save(ctx context.Context, s Snapshot) error
 }
 
-// A Snapshot is a training between two steps. Params is the model's own and
-// valid during the call only; State is the receiver's.
+// A Snapshot is a training between two steps. Params is the model's own, and valid
+// only during the call. State belongs to the receiver.
 type Snapshot struct {
 	Step   int // steps done
 	Params *nn.Params
@@ -23,8 +23,7 @@ type Snapshot struct {
 	Last   bool // training ends here, done or stopped
 }
 
-// A CheckpointObserver is an Observer that is told of snapshots, too, on
-// rank 0.
+// A CheckpointObserver is an Observer that also receives snapshots, on rank 0.
 type CheckpointObserver interface {
 	Saved(SaveEvent)
 }
@@ -37,31 +36,29 @@ type SaveEvent struct {
 	Elapsed time.Duration // since the first step began
 }
 
-// A SaveError is returned by Train on rank 0 when a snapshot could not be kept:
-// the last of a training, which its result may depend on, or, with
-// Config.RequireSave, any. After the last one all ranks have ended after the same
-// step, and only rank 0 knows; the error is then joined with ErrStopped if the
-// training was stopped.
+// A SaveError is returned by Train on rank 0 if the last snapshot of a training
+// could not be stored, or, with Config.RequireSave, any snapshot. If it was the last,
+// all ranks have ended after the same step, and only rank 0 gets an error; it is
+// joined with ErrStopped if the training was stopped.
 type SaveError struct {
 	Step int // steps done
 	Last bool
 	Err  error
 }
 
-// Error says which step was not kept, and why.
+// Error names the step and the reason.
 func (e *SaveError) Error() string { return fmt.Sprintf("trainer: saving step %d: %v", e.Step, e.Err) }
 
-// Unwrap is why.
+// Unwrap returns the Saver's error.
 func (e *SaveError) Unwrap() error { return e.Err }
 
-// due reports whether a snapshot is to be taken after so many steps, on all
-// ranks alike.
+// due reports whether a snapshot is due after so many steps. All ranks agree.
 func (l *loop) due(steps int) bool {
 	return l.SaveEvery > 0 && steps%l.SaveEvery == 0
 }
 
-// save takes a snapshot, on rank 0. All ranks call it, because some may hold a
-// part.
+// save takes a snapshot on rank 0. All ranks call it: each may hold a part of the
+// strategy's state.
 func (l *loop) save(ctx context.Context, last bool) error {
 	steps := l.result.Steps
 	wanted := l.Saver != nil && l.place.Rank() == 0 && steps != l.saved

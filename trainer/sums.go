@@ -6,27 +6,28 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Sums adds up gradients over the ranks beside the backend's other work, as gpu's
-// Backend.Aside and Backend.Join do with calls of ncclgroup's Engine.Queued. All
-// ranks make the same calls in the same order, and nobody compares them.
+// Sums sums gradients over the ranks concurrently with the backend's other work.
+// The calls of gpu's Backend.Aside and Backend.Join with ncclgroup's Engine.Queued
+// are an example. All ranks make the same calls in the same order; nothing checks
+// that they do.
 type Sums interface {
-	// Sum queues the sum of a part of the gradients, in place, after all work so far.
-	// Work that is queued later does not wait for it, and leaves that part alone,
-	// until Join. What it does otherwise a recording does not repeat.
+	// Sum queues the sum of a part of the gradients, in place, after all work queued so
+	// far. Work queued later does not wait for it and must not touch that part before
+	// Join. A recording repeats only what Sum queues, not what else it does.
 	Sum(grads nn.Buffer) error
-	// Join has all work that is queued later wait for the sums.
+	// Join makes all work queued later wait for the sums.
 	Join() error
-	// Wait waits for all work so far, sums too, or for ctx. It returns what the
-	// backend has failed with, or what has broken the sums.
+	// Wait waits until all work queued so far is done, sums included, or until ctx ends.
+	// It returns the error of the backend or of the sums.
 	Wait(ctx context.Context) error
 }
 
-// A sender lets the gradients of one backward pass leave in buckets, each as soon
-// as it is complete.
+// A sender sends the gradients of one backward pass in buckets, each as soon as it
+// is complete.
 type sender struct {
 	grads nn.Buffer
 	lens  []int // of the buckets that have not left, see Buckets
-	left  int   // gradients from here on have
+	left  int   // gradients from here on have left
 	leave func(bucket nn.Buffer) error
 	err   error
 }
@@ -35,8 +36,8 @@ func newSender(grads nn.Buffer, lens []int, leave func(bucket nn.Buffer) error) 
 	return &sender{grads: grads, lens: lens, left: grads.Len(), leave: leave}
 }
 
-// final lets the buckets leave that are complete when gradients from lo on are. It
-// is for nn.Pass.Final.
+// final sends the buckets that are complete if gradients from lo on are. It is for
+// nn.Pass.Final.
 func (s *sender) final(lo int) {
 	for len(s.lens) > 0 && s.err == nil && s.left-s.lens[0] >= lo {
 		from := s.left - s.lens[0]

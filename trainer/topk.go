@@ -6,17 +6,17 @@ import (
 	"math"
 )
 
-// ringBlock is the number of elements of a block of ring order, see package
+// ringBlock is the number of elements in a block of ring order; see package
 // collective.
 const ringBlock = 4096
 
-// entryLen is the bytes of an element that is kept: its index in the bucket and
-// its value, both little-endian in 32 bits.
+// entryLen is the size of a kept element: its index in the bucket and its value, each
+// little-endian in 32 bits.
 const entryLen = 8
 
-// keepLargest packs the k elements of x with the greatest magnitude into b, of
-// k*entryLen bytes, in the order of their places, and sets rest to x without them.
-// Of equal ones those at lower places are kept.
+// keepLargest packs the k elements of x with the greatest magnitude into b, which has
+// k*entryLen bytes, in index order, and sets rest to x without them. Of equal
+// elements it keeps those with lower indices.
 func keepLargest(b []byte, rest, x []float32, k int) {
 	copy(rest, x)
 	least, equal := threshold(x, k)
@@ -34,14 +34,14 @@ func keepLargest(b []byte, rest, x []float32, k int) {
 	}
 }
 
-// magnitude is in the order of |v|; NaN is the greatest.
+// magnitude orders elements by |v|; NaN is the greatest.
 func magnitude(v float32) uint32 { return math.Float32bits(v) &^ (1 << 31) }
 
-// threshold finds the least magnitude among the k greatest of x, and how many of
-// those have it, by counting the bits of magnitudes from the upper ones down.
+// threshold returns the least magnitude among the k greatest of x, and how many of
+// the k have it. It is a radix select, from the upper bits down.
 func threshold(x []float32, k int) (least uint32, equal int) {
 	const step, mask = 11, 1<<11 - 1
-	known := uint32(0) // bits of the result that are known
+	known := uint32(0) // bits of the result known so far
 	for shift := 31 - step; ; shift -= step {
 		shift = max(shift, 0)
 		var counts [1 << step]int
@@ -62,9 +62,9 @@ func threshold(x []float32, k int) (least uint32, equal int) {
 	}
 }
 
-// sumEntries sets dst, which begins at index at of its arena, to the sum of what
-// all ranks kept of it, packed by keepLargest, in ring order. cursors is memory for a
-// number for each rank.
+// sumEntries sets dst, which begins at index at of its arena, to the sum of what all
+// ranks kept of it, packed by keepLargest, in ring order. cursors is scratch space for
+// one number per rank.
 func sumEntries(dst []float32, at int, packed [][]byte, cursors []int) error {
 	clear(dst)
 	clear(cursors)

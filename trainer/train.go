@@ -11,29 +11,29 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// ErrStopped is returned by Train when a rank wished to stop: all ranks have
-// ended after the same whole step.
+// ErrStopped is returned by Train after a rank asked to stop. All ranks have ended
+// after the same step.
 var ErrStopped = errors.New("trainer: stopped on request")
 
-// ErrForgets is returned by Train when it is to go on with gradients that were
-// never zeroed: their sum is no part of a checkpoint.
-var ErrForgets = errors.New("trainer: a training that accumulates gradients over all steps cannot be resumed; begin it anew")
+// ErrForgets is returned by Train if it should resume with Config.Accumulate: a
+// checkpoint does not contain the sum of all earlier gradients.
+var ErrForgets = errors.New("trainer: a training that accumulates gradients over all steps cannot be resumed; start it again from step 0")
 
-// Batches is where training rows come from.
+// Batches provides training rows.
 type Batches interface {
-	// Batch is this rank's rows of a step, which may be none. Local row i is row
-	// rank + i*size of the step's rows of all ranks. It is valid until the next
+	// Batch returns this rank's rows of a step; there may be none. Local row i is row
+	// rank + i*size of all ranks' rows of the step. The batch is valid until the next
 	// call.
 	Batch(step int) (nn.Batch, error)
 }
 
-// Shard is where the rows of an evaluation come from: this rank's share of
-// them, each row once over all ranks. A batch is valid until the next.
+// Shard provides this rank's share of the rows of an evaluation. Over all ranks
+// each row appears once. A batch is valid until the next one.
 type Shard interface {
 	All() iter.Seq2[nn.Batch, error]
 }
 
-// An Observer is told how training goes, on every rank, from Train's
+// An Observer receives the progress of a training, on every rank, in Train's
 // goroutine.
 type Observer interface {
 	Stepped(StepEvent)
@@ -44,7 +44,7 @@ type Observer interface {
 type StepEvent struct {
 	Report
 	Step    int           // steps done, this one included
-	Compute time.Duration // batch, forward and backward; of a recorded step all of it
+	Compute time.Duration // batch, forward and backward; for a recorded step, the whole step
 	Elapsed time.Duration // since the first step began
 }
 
@@ -57,65 +57,62 @@ type EvalEvent struct {
 	Elapsed  time.Duration
 }
 
-// Config is what Train needs. All ranks have the same but for their rows.
+// Config is what Train needs. It is the same on all ranks but for the rows.
 type Config struct {
 	Groups   Groups // where the Strategy's group comes from
 	Backend  nn.Backend
 	Model    nn.Model
 	Strategy Strategy
-	// Train is where the rows of a step come from, one Batches for each of its
-	// micro-batches; most have one. Micro-batch k of rank r stands for rank
-	// r*len(Train)+k of a job of Size()*len(Train) ranks and has its rows and its
-	// dropout. Its gradients are kept apart, and added in ring order at the end
-	// of the step: one rank with n micro-batches makes the bits of n ranks (not
-	// with a Compression, nor in device memory). Over several ranks each rank's
-	// are added first, and then over ranks.
+	// Train provides the rows of a step, one Batches per micro-batch. Micro-batch k of
+	// rank r has the rows and the dropout of rank r*len(Train)+k in a job of
+	// size*len(Train) ranks. The gradients of a rank's micro-batches are added in ring
+	// order before they are summed over ranks. So one rank with n micro-batches gets
+	// the bits of n ranks, except with a Compression or in device memory.
 	Train []Batches
 	Test  Shard // nil: no evaluation
 
-	// Alike is what all ranks must have alike; it is compared before anything
-	// else. All ranks name the same settings in the same order.
+	// Alike lists settings that must be the same on all ranks, in the same order. The
+	// Strategy compares them before anything else.
 	Alike []Setting
 
 	Steps     int
 	EvalEvery int    // evaluate after every EvalEvery steps, and at the end; 0: only at the end
 	Seed      uint64 // of dropout
 	Reduce    Reduce
-	// Accumulate never zeroes gradients: every rank sends the sum of all its
-	// gradients so far, and these are summed over ranks. It replays a bug that
-	// is easily made with a parameter server and shows what it costs.
+	// Accumulate never zeroes gradients: every rank sends the sum of all its gradients
+	// so far. It reproduces a common bug of parameter servers and shows its cost.
 	Accumulate bool
-	// Recording, unless nil, records whole steps. All ranks have the same Steps.
+	// Recording, unless nil, records whole steps. Recording.Steps and Apart are the
+	// same on all ranks.
 	Recording *Recording
 
 	Observer Observer        // may be nil
-	Stop     <-chan struct{} // closed when this rank wishes to stop; may be nil
+	Stop     <-chan struct{} // closed when this rank asks to stop; may be nil
 
-	// From is where rank 0 goes on from; the values are in the model already.
-	// The others get all of it from there. With as many ranks and micro-batches,
-	// and all else alike, the bits are those of a training that never stopped,
-	// in the middle of an epoch as well. With another number of them training
-	// goes on with the same step, values and optimizer, but not exactly: step s
-	// is another place in another epoch's order of rows.
+	// From is the state that rank 0 resumes from; its model already has the values.
+	// The other ranks receive both. With the same number of ranks and micro-batches
+	// the bits are those of a training that never stopped, even in the middle of an
+	// epoch. With another number, step, values and optimizer carry over, but step s has
+	// other rows.
 	From State
-	// Saver takes snapshots on rank 0: after every SaveEvery steps, 0 for none
-	// of these, and at the end or at a stop. It may be nil, as it is on other
-	// ranks. Training goes on when it fails, unless RequireSave says otherwise; if
-	// the last snapshot fails, Train returns a SaveError.
+	// Saver takes snapshots on rank 0: after every SaveEvery steps (0: none of these),
+	// and at the end or at a stop. It may be nil, and is on other ranks. If it fails,
+	// training continues, unless RequireSave is set; if the last snapshot fails, Train
+	// returns a *SaveError.
 	Saver       Saver
 	SaveEvery   int
 	RequireSave bool
 }
 
-// Reduce says what the gradients of all rows become.
+// Reduce says how the gradients of all rows are combined.
 type Reduce uint8
 
 // The ways to reduce.
 const (
-	// ReduceMean divides the sum over all rows of all ranks by their number.
+	// ReduceMean takes the mean over all rows of all ranks.
 	ReduceMean Reduce = iota
-	// ReduceSum adds up the means of the micro-batches, so that the step grows
-	// with the number of ranks.
+	// ReduceSum adds the means of all micro-batches, so steps grow with the number of
+	// ranks.
 	ReduceSum
 )
 
@@ -130,20 +127,20 @@ func (r Reduce) String() string {
 	return fmt.Sprintf("Reduce(%d)", uint8(r))
 }
 
-// Result is what a training came to, the same on every rank but for the time
-// and, by some blocks, the bytes.
+// Result is the outcome of a training. It is the same on every rank except for the
+// time and, by a few blocks, the bytes.
 type Result struct {
-	Steps   int // done, those before Config.From included
-	Samples int // rows of all ranks, in the steps of this Train
+	Steps   int // done, including those before Config.From
+	Samples int // rows of all ranks, in the steps of this call
 	Loss    float64
-	Sent    int // bytes of payload that this rank sent for gradients, in the steps of this Train
-	Plain   int // and would have sent without compression
+	Sent    int // bytes of gradients that this rank sent, in the steps of this call
+	Plain   int // bytes that it would have sent without compression
 	Final   EvalEvent
 	Elapsed time.Duration // of all steps and evaluations
 }
 
-// Unanimous reports whether all ranks have come to this error of Train by
-// themselves, so that nobody has to be told: they differ, or have stopped.
+// Unanimous reports whether every rank gets this error from Train by itself, so the
+// caller need not call Group.Abort: the ranks differ, or have stopped.
 func Unanimous(err error) bool {
 	var settings *SettingsError
 	var diverged *DivergedError
@@ -151,13 +148,13 @@ func Unanimous(err error) bool {
 	return errors.As(err, &settings) || errors.As(err, &diverged) || errors.As(err, &finite) || errors.Is(err, ErrStopped) || errors.Is(err, ErrForgets)
 }
 
-// Train runs the loop. On all ranks it ends after the same step: at the end,
-// with an error that is Unanimous, or with one that names the rank that broke
-// it. Any other error, such as a bad batch, is this rank's alone, and the others
-// know nothing of it: the caller gives it to Group.Abort.
+// Train runs the loop. It ends after the same step on all ranks: at the end, with an
+// error that is Unanimous, or with one that names the rank that failed. Any other
+// error, such as a bad batch, is of this rank alone. The caller then passes it to
+// Group.Abort, so that the other ranks do not wait.
 func Train(ctx context.Context, c Config) (Result, error) {
 	if len(c.Train) == 0 {
-		return Result{}, errors.New("trainer: there are no rows to train on: Config.Train is empty")
+		return Result{}, errors.New("trainer: no rows to train on: Config.Train is empty")
 	}
 	if err := c.checkRecording(); err != nil {
 		return Result{}, err
@@ -185,7 +182,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	return result, err
 }
 
-// settings are those of Config that ranks must have alike.
+// settings are the fields of Config that must be the same on all ranks.
 func (c Config) settings() []Setting {
 	return []Setting{
 		{Name: "the number of steps", Value: fmt.Sprint(c.Steps)},

@@ -9,18 +9,18 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A word is what each rank tells all others about a step before the update. It
-// finds out ranks that have drifted apart before they spoil each other.
+// A word is what each rank sends to all others about a step before the update. It
+// catches ranks that have diverged before they spoil each other's values.
 type word struct {
 	step   int64
-	stop   int64   // 1: wishes to stop
+	stop   int64   // 1: this rank asks to stop
 	weight int64   // rows
 	loss   float64 // summed over the rows
-	hash   int64   // of the values before the step; 0 on steps without
-	bad    int64   // 1 + the index of a parameter whose gradient here is not finite; 0: all are
+	hash   int64   // of the values before the step; 0 on most steps
+	bad    int64   // 1 + the index of a parameter whose gradient here is not finite, or 0
 }
 
-// wordLen is the number of int64 a word travels in: 64 bytes.
+// wordLen is the length of a word in int64: 64 bytes.
 const wordLen = 8
 
 func (w word) put(b []int64) {
@@ -32,20 +32,20 @@ func getWord(b []int64) word {
 	return word{step: b[0], stop: b[1], weight: b[2], loss: math.Float64frombits(uint64(b[3])), hash: b[4], bad: b[5]}
 }
 
-// A DivergedError says that ranks which must be alike are not.
+// A DivergedError reports that ranks which must be equal differ.
 type DivergedError struct {
 	What  string // "step", "values"
-	Ranks []int  // those that differ from rank 0
+	Ranks []int  // that differ from rank 0
 	Names []string
 }
 
 // Error names the ranks.
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("trainer: %s differ between ranks: %s are not as rank 0: every machine must run the same command, version and data",
+	return fmt.Sprintf("trainer: %s differ between ranks: %s differ from rank 0; run the same command and version with the same data on every machine",
 		e.What, strings.Join(e.Names, ", "))
 }
 
-// outcome is the report of a step from the words of all ranks, or an error that
+// outcome returns the report of a step from the words of all ranks, or an error that
 // names the ranks that differ.
 func outcome(words []word, v collective.View, p *nn.Params) (Report, error) {
 	var r Report
@@ -68,7 +68,7 @@ func outcome(words []word, v collective.View, p *nn.Params) (Report, error) {
 	return r, nil
 }
 
-// allFinite looks at losses first and then at gradients.
+// allFinite checks losses first, then gradients.
 func allFinite(words []word, v collective.View, p *nn.Params) error {
 	e := &NotFiniteError{What: "loss of", Step: int(words[0].step) + 1}
 	for rank, w := range words {
@@ -91,7 +91,7 @@ func allFinite(words []word, v collective.View, p *nn.Params) error {
 	return e
 }
 
-// differing is the ranks whose key is not rank 0's.
+// differing returns the ranks whose key differs from rank 0's.
 func differing[T any](words []T, key func(T) int64) []int {
 	var odd []int
 	for rank, w := range words {

@@ -65,8 +65,7 @@ static const char *const names[] = {
 enum { count = sizeof names / sizeof *names };
 _Static_assert(sizeof dnn == count * sizeof(void *), "a name for each function");
 
-// The libraries that cuDNN is made of, as far as convolutions need them. What is optional
-// is not in every build of cuDNN, and then not needed by it.
+// The libraries that convolutions need. Not every build of cuDNN has the optional ones.
 static const char *const parts8[] = {"libcudnn_ops_infer.so.8", "libcudnn_cnn_infer.so.8", "libcudnn_ops_train.so.8", "libcudnn_cnn_train.so.8", NULL};
 static const char *const parts9[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9", NULL};
 static const char *const optional9[] = {"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9", NULL};
@@ -85,8 +84,7 @@ const char *rt_dnn_bind(void *library) {
 	return NULL;
 }
 
-// open_beside opens a library that lies in the directory of file. Without one there it
-// leaves *there as it was.
+// open_beside opens a library in the directory of file, and sets *there if that has one.
 static void *open_beside(const char *file, const char *name, bool *there) {
 	char path[PATH_MAX];
 	const char *end = strrchr(file, '/');
@@ -96,9 +94,9 @@ static void *open_beside(const char *file, const char *name, bool *there) {
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-// open_part opens one of cuDNN's libraries: from where cuDNN was opened, from where its
-// file really is, or from where the loader looks. If the library is there and cannot be
-// opened, what is wrong with it is the reason, and not that there is no other.
+// open_part opens one of cuDNN's libraries: from the directory of libcudnn.so, from that of
+// the file it links to, or by name. It stops at the first that exists, so that dlerror
+// tells what is wrong with it.
 static bool open_part(const char *name) {
 	Dl_info info;
 	bool there = false;
@@ -160,10 +158,10 @@ static void operands(int pass, const rt_conv_made *made, void *of[3]) {
 	memcpy(of, order[pass], sizeof order[pass]);
 }
 
-// permitted reports whether an algorithm computes what the Backend promises. Transforms
-// (FFT: never; Winograd: with TF32) make errors as large as a small part of the largest
-// element nearby. Algorithm 0 of both gradients, and 3 of the weights', add up in an order
-// that varies.
+// permitted reports whether an algorithm is accurate and deterministic enough. The error of
+// a transform grows with the largest element nearby, so FFT is never permitted, and
+// Winograd's only with TF32. Algorithm 0 of both gradients, and 3 of the weights', add up
+// in an order that varies.
 static bool permitted(int pass, int algorithm, int tf32) {
 	static const unsigned exact[3] = {1 << 0 | 1 << 1 | 1 << 2 | 1 << 3, 1 << 1, 1 << 1};
 	static const unsigned winograd[3] = {1 << 6 | 1 << 7, 1 << 4 | 1 << 5, 1 << 4 | 1 << 5};

@@ -6,9 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What cudnnGetConvolution*Algorithm_v7 fills in, one type for all three. The headers of
-// cuDNN 8.5, 8.9.7, 9.1 and 9.28 have these 48 bytes, and the same numbers for everything
-// in this file and in cudnn_gpu.c. Only the numbers of statuses differ between 8 and 9.
+// The result of cudnnGetConvolution*Algorithm_v7. The three structures of cuDNN have the
+// same layout. It was compared with the headers of cuDNN 8.5.0, 8.9.7, 9.1.0 and 9.28.1, as
+// were all prototypes and numbers here and in cudnn_gpu.c. Of what we use only the numbers
+// of statuses differ between 8 and 9.
 typedef struct {
 	int algorithm, status;
 	float time;
@@ -43,9 +44,9 @@ typedef struct {
 const char *rt_dnn_bind(void *library);
 
 // rt_dnn_open_parts opens the libraries that libcudnn.so opens by name when it is first
-// called: from its directory, or from where the loader looks. Without them cuDNN ends the
-// process, even in cudnnGetVersion. It returns NULL, or why one cannot be opened; the text
-// is valid until this thread's next call.
+// called. If cuDNN cannot open one, it aborts the process, even in cudnnGetVersion. Call it
+// before any function of cuDNN. It returns NULL, or why a library cannot be opened; the
+// text is valid until this thread's next call.
 const char *rt_dnn_open_parts(void);
 
 size_t rt_dnn_version(void);
@@ -54,10 +55,10 @@ const char *rt_dnn_error(int status);
 int rt_dnn_create(void **handle);
 int rt_dnn_destroy(void *handle);
 
-// rt_dnn_prepare describes the convolution and asks which algorithms there are, the most
-// promising first. *count is the size of the array, then how many there are. They are
-// deterministic, work in the given bytes, and round nothing but sums unless tf32 is set.
-// The caller releases what it made in any case.
+// rt_dnn_prepare describes the convolution and asks for algorithms, which come in the order
+// of cuDNN's own estimate. *count is the size of the array, and then the number of
+// algorithms. They are deterministic, fit into the workspace, and round only sums unless
+// tf32 is set. Call rt_dnn_release afterwards, even after a failure.
 int rt_dnn_prepare(void *handle, const rt_conv *c, size_t workspace, rt_conv_made *made, int *algorithms, int *count);
 void rt_dnn_release(rt_conv_made *made);
 

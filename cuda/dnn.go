@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The versions of cuDNN that work, as it counts them: its header of 8.5 is the oldest that
-// the binding was compared with, and what comes after 9 may differ.
+// The supported versions of cuDNN, as it counts them. The binding was compared with headers
+// from 8.5 to 9.28; a version 10 may differ.
 const (
 	oldestDNN  = 8500
 	unknownDNN = 100000
@@ -44,8 +44,8 @@ func openDNN() error {
 	return nil
 }
 
-// unfitDNN is why a version of cuDNN, for a version of CUDA, does not work with a driver; ""
-// if it does.
+// unfitDNN says why a cuDNN built for a version of CUDA cannot be used with a driver, and
+// returns "" if it can.
 func unfitDNN(version, cuda, driver int) string {
 	switch {
 	case version < oldestDNN:
@@ -58,8 +58,9 @@ func unfitDNN(version, cuda, driver int) string {
 	return ""
 }
 
-// DNNVersion is the version of cuDNN, "9.1.0". The error has ErrUnavailable and says in
-// one line why there is none that works; it has ErrNotInstalled if there is none at all.
+// DNNVersion returns the version of cuDNN, such as "9.1.0". The error has ErrUnavailable
+// and says in one line why cuDNN cannot be used. It also has ErrNotInstalled if this
+// machine has no cuDNN.
 func DNNVersion() (string, error) {
 	if err := openDNN(); err != nil {
 		return "", err
@@ -80,9 +81,8 @@ func dnnVersionText(v int) string {
 
 // DNNOptions say how convolutions are computed.
 type DNNOptions struct {
-	// TF32 lets convolutions round their factors to 10 bits of fraction, which tensor
-	// cores take, and transform them by Winograd's method. Without it they are exact but
-	// for the rounding of sums.
+	// TF32 allows tensor cores, which round factors to 10 bits of fraction, and Winograd's
+	// algorithm. Without it only sums are rounded.
 	TF32 bool
 	// Workspace is bytes of device memory for cuDNN; 0 means DNNWorkspace. Algorithms that
 	// need more are not used.
@@ -102,8 +102,9 @@ type DNN struct {
 // otherwise.
 const DNNWorkspace = 64 << 20
 
-// NewDNN starts cuDNN. Its convolutions share a workspace, so they are for one stream. It
-// cannot be captured. The error is that of DNNVersion, or says what failed.
+// NewDNN starts cuDNN. All its convolutions run on one stream, because they share a
+// workspace. Call it outside of captures. The error is that of DNNVersion, or says what
+// failed.
 func (d *Device) NewDNN(o DNNOptions) (*DNN, error) {
 	if err := openDNN(); err != nil {
 		return nil, err
@@ -118,13 +119,13 @@ func (d *Device) NewDNN(o DNNOptions) (*DNN, error) {
 	}
 	if n.handle, err = dnnCreate(); err != nil {
 		_ = d.Free(n.workspace) // the first failure says more
-		return nil, fmt.Errorf("cuDNN (%s) does not start: %w", dnn.library.Path, err)
+		return nil, fmt.Errorf("cuDNN (%s) does not start: %w; install one that is built for the driver's CUDA, or set %s to another file", dnn.library.Path, err, CuDNN.Variable)
 	}
 	return n, nil
 }
 
-// Destroy frees the workspace. No convolution is under way or in a graph that is still to
-// be launched.
+// Destroy frees the workspace. Call it when no convolution is running, and no graph with
+// one will be launched again.
 func (n *DNN) Destroy() error {
 	err := dnnDestroy(n.handle)
 	if freed := n.device.Free(n.workspace); err == nil {
@@ -133,16 +134,16 @@ func (n *DNN) Destroy() error {
 	return err
 }
 
-// A ConvPass is which of a convolution's three operands is computed from the others.
+// A ConvPass says which of a convolution's three operands is computed from the others.
 type ConvPass int
 
 // The passes.
 const (
-	// ConvForward sets Y, and adds Bias to each of its planes.
+	// ConvForward sets Y to the convolution of X with W, plus Bias.
 	ConvForward ConvPass = iota
-	// ConvWeights adds to W, which is a gradient, from X and the gradient Y.
+	// ConvWeights adds the gradient of the filters to W. Y is the gradient of the output.
 	ConvWeights
-	// ConvInput sets X, which is a gradient, from W and the gradient Y.
+	// ConvInput sets X to the gradient of the input. Y is the gradient of the output.
 	ConvInput
 )
 
@@ -161,12 +162,12 @@ type Convolution struct {
 func (c Convolution) outHeight() int { return (c.Height+2*c.Padding-c.Size)/c.Stride + 1 }
 func (c Convolution) outWidth() int  { return (c.Width+2*c.Padding-c.Size)/c.Stride + 1 }
 
-// MultiplyAdds is how many products a pass adds up, those with padding included.
+// MultiplyAdds returns the number of multiply-adds of a pass, including those with padding.
 func (c Convolution) MultiplyAdds() int {
 	return c.Rows * c.Filters * c.outHeight() * c.outWidth() * c.Channels * c.Size * c.Size
 }
 
-// Kind names the pass of the convolution, for logs and choices.
+// Kind names the convolution in logs and choices.
 func (c Convolution) Kind(tf32 bool) string {
 	number := "f32"
 	if tf32 {
@@ -184,19 +185,19 @@ type ConvOperands struct {
 
 const convAlignment = 16
 
-// Aligned reports whether cuDNN may be given the operands: its kernels load up to 16 bytes
-// at once.
+// Aligned reports whether all operands are multiples of 16 bytes, as cuDNN's kernels need
+// them.
 func (o ConvOperands) Aligned() bool { return (o.X|o.W|o.Y|o.Bias)%convAlignment == 0 }
 
-// A ConvPlan is a convolution that is ready to run, on any operands.
+// A ConvPlan is a convolution that is ready to run on any operands.
 type ConvPlan struct {
 	dnn         *DNN
 	convolution Convolution
 	made        convolved
 }
 
-// Plan asks cuDNN how a convolution can be computed. It may be called in a capture. The
-// error says that cuDNN cannot, which is no fault of the device.
+// Plan asks cuDNN for algorithms. It may be called in a capture. An error means that cuDNN
+// does not support the convolution; the device is unharmed.
 func (n *DNN) Plan(c Convolution) (*ConvPlan, error) {
 	if c.Rows < 1 || c.Filters < 1 || c.outHeight() < 1 || c.outWidth() < 1 {
 		return nil, fmt.Errorf("cuda: a convolution %s", c.Kind(n.options.TF32))
@@ -209,12 +210,12 @@ func (n *DNN) Plan(c Convolution) (*ConvPlan, error) {
 	return &ConvPlan{n, c, made}, nil
 }
 
-// Algorithms are cuDNN's numbers of the algorithms that may be used, the most promising by
-// its own estimate first; there may be none. All have the same bits in each run.
+// Algorithms returns cuDNN's numbers of the algorithms that may be used, the fastest by its
+// own estimate first. There may be none. All are deterministic.
 func (p *ConvPlan) Algorithms() []int { return p.made.algorithms() }
 
-// Run queues the convolution by one of the algorithms. It can be captured. An algorithm
-// that refuses has queued nothing.
+// Run queues the convolution. It can be captured, but not the first time that an algorithm
+// runs, because cuDNN then loads its kernels.
 func (p *ConvPlan) Run(s Stream, algorithm int, o ConvOperands) error {
 	if err := p.made.run(p.dnn, s, algorithm, o); err != nil {
 		return fmt.Errorf("%s by algorithm %d of cuDNN: %w", p.convolution.Kind(p.dnn.options.TF32), algorithm, err)
@@ -222,5 +223,5 @@ func (p *ConvPlan) Run(s Stream, algorithm int, o ConvOperands) error {
 	return nil
 }
 
-// Destroy frees the plan. A graph that captured it may still be launched.
+// Destroy frees the plan. Graphs that captured it remain valid.
 func (p *ConvPlan) Destroy() { p.made.release() }

@@ -17,7 +17,7 @@ func bindDNN(library *Shared) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, library.lacks(C.GoString(missing)))
 	}
 	if why := C.rt_dnn_open_parts(); why != nil {
-		return unavailablef("cuDNN (%s) cannot be used without its other libraries: %s", library.Path, C.GoString(why))
+		return unavailablef("cuDNN (%s) cannot be used without its other libraries: %s; install all of cuDNN, or set %s to another file", library.Path, C.GoString(why), CuDNN.Variable)
 	}
 	return nil
 }
@@ -40,7 +40,7 @@ func dnnCreate() (uintptr, error) {
 
 func dnnDestroy(h uintptr) error { return dnnFailure("cudnnDestroy", C.rt_dnn_destroy(pointer(h))) }
 
-// mostAlgorithms is more than a pass has.
+// mostAlgorithms is at least the number of algorithms of a pass.
 const mostAlgorithms = 8
 
 // convolved is a convolution as cuDNN has it.

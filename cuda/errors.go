@@ -9,8 +9,8 @@ import (
 // text says what is missing and how to get it, in one line.
 var ErrUnavailable = errors.New("no GPU can be used")
 
-// ErrNotInstalled is in the errors, with ErrUnavailable, that say of a library that
-// this machine does not have it: not that it has one that does not work.
+// ErrNotInstalled is in an error, beside ErrUnavailable, if this machine does not have a
+// library at all. A library that is there but does not work has only ErrUnavailable.
 var ErrNotInstalled = errors.New("not installed")
 
 // notInstalled adds ErrNotInstalled to an error, and not to its text.

@@ -204,7 +204,7 @@ type Shared struct {
 
 // Open loads the library, from the first place that has one that loads. The
 // error has ErrUnavailable, and says what was tried and how to get the library. It
-// has ErrNotInstalled if no place has one and the variable names none.
+// also has ErrNotInstalled if no place has one and the variable is not set.
 func (l Library) Open() (*Shared, error) {
 	loaded.Lock()
 	newest := loaded.version

@@ -27,7 +27,7 @@ type Found struct {
 	Path    string `json:"path,omitempty"`    // the name that the loader took
 	Version string `json:"version,omitempty"` // as the library counts
 	Problem string `json:"problem,omitempty"` // why it cannot be used, and what to do
-	// Instead is what is done without the library; "" if it is needed.
+	// Instead says what happens without the library; "" if it is required.
 	Instead string `json:"instead,omitempty"`
 }
 

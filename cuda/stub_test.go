@@ -55,10 +55,13 @@ func TestStubsFail(t *testing.T) {
 	_, _, info := d.MemInfo()
 	_, blas := d.NewBLAS(BLASOptions{})
 	_, plan := (&BLAS{device: &d}).Plan(Stream{}, Product{M: 1, N: 1, K: 1})
+	_, dnn := d.NewDNN(DNNOptions{})
+	_, convolution := (&DNN{device: &d}).Plan(Convolution{Rows: 1, Channels: 1, Height: 1, Width: 1, Filters: 1, Size: 1, Stride: 1})
 	var b Batch
 	b.Add(Function{}, Dim{}, Dim{}, 0)
 	for i, err := range []error{
-		alloc, stream, event, pinned, load, function, usage, capture, asked, done, elapsed, info, blas, plan,
+		alloc, stream, event, pinned, load, function, usage, capture, asked, done, elapsed, info, blas, plan, dnn, convolution,
+		(&ConvPlan{dnn: &DNN{}}).Run(Stream{}, 0, ConvOperands{}), (&DNN{device: &d}).Destroy(),
 		d.Free(0), p.Free(), b.Launch(Stream{}), Module{}.Unload(), Function{}.AllowShared(1),
 		Stream{}.Sync(t.Context()), Stream{}.Wait(Event{}), Stream{}.Destroy(), Stream{}.Copy(0, 0, 1), Stream{}.Fill(0, 0, 1),
 		Stream{}.Zero(0, 1), Stream{}.Write(0, []byte{1}), Stream{}.Read([]byte{1}, 0),

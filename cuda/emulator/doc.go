@@ -31,10 +31,10 @@
 // call differently get an asynchronous error, and never end either. Neither Abort
 // nor Destroy returns while a graph holds the communicator.
 //
-// cuDNN, 8 and 9: an algorithm that is not deterministic, or that transforms numbers,
-// is used where bits matter; workspaces that are too small, or that somebody reads;
-// what is used for the first time in a capture; descriptors that do not fit. It ends the
-// process where a library that it opens by name is missing, as cuDNN does.
+// cuDNN 8 and 9: algorithms that are not deterministic or transform numbers, because their
+// results differ; workspaces that are too small or read by others; the first use of an
+// algorithm in a capture; descriptors that do not fit. Like cuDNN it aborts the process
+// if a library that it opens by name is missing.
 //
 // # What it cannot find
 //

@@ -25,9 +25,9 @@ type Options struct {
 	// gradients, activations, and convolutions. It needs compute capability 8.0. What others than the
 	// backend write to memory that was a factor counts after Recycle.
 	BF16 bool
-	// LeastForCuDNN is how many multiply-adds a convolution has at least that cuDNN
-	// computes, where there is cuDNN and Timed does not find out; 0 means the constant
-	// of this name. If it is negative, cuDNN computes only what Choices name.
+	// LeastForCuDNN is the number of multiply-adds from which cuDNN computes a
+	// convolution, if cuDNN is installed and Timed is not set. 0 means the constant of
+	// this name. If it is negative, cuDNN computes only what Choices name.
 	LeastForCuDNN int
 	// Timed runs cuBLASLt's candidates for each product to find the fastest, what a
 	// layer does as one product and in steps, and convolutions of any size by cuDNN's

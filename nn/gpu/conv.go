@@ -12,7 +12,7 @@ func window(s nn.Window) cuda.Arg { return cuda.Struct(kernels.NewWindow(s)) }
 // taps is how many elements a filter has.
 func taps(s nn.Window) int { return s.Channels * s.Size * s.Size }
 
-// convolution is a pass of a convolution as cuDNN counts.
+// convolution describes a pass of a convolution for cuDNN.
 func convolution(pass cuda.ConvPass, rows, filters int, s nn.Window) cuda.Convolution {
 	return cuda.Convolution{
 		Pass: pass, Rows: rows, Channels: s.Channels, Height: s.Height, Width: s.Width,
@@ -44,8 +44,8 @@ func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	if n == 0 {
 		return
 	}
-	// sums adds to dw, of that many elements, and to db, by way of parts. Where dw has no
-	// elements, filters have no channels, and only db is computed.
+	// sums adds to dw and db with our kernels. With an empty dw, and a window of no
+	// channels, it adds only to db.
 	sums := func(dw, db nn.Buffer, parts nn.Buffer, s nn.Window) {
 		items := dw.Len() + filters
 		b.launch("conv2d_grad_parts", items, b.at(parts), b.at(dy), b.at(x), number(n), number(filters), window(s))
@@ -65,7 +65,7 @@ func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	b.convolve(into(dw, db, temp), func() conv {
 		trial := b.Temp(dw.Len() + filters)
 		b.Zero(trial)
-		parts := temp(trial.Len()) // for all of it: a capture must not allocate
+		parts := temp(trial.Len()) // allocated once, because trials run in captures
 		return into(trial.Slice(0, dw.Len()), trial.Slice(dw.Len(), trial.Len()), func(items int) nn.Buffer { return parts.Slice(0, kernels.Shares*items) })
 	})
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// LeastForCuDNN is how many multiply-adds a convolution has at least that cuDNN computes,
-// unless Options say otherwise. It is an estimate, not measured: of smaller ones our
-// kernels may take no longer than the launches of cuDNN's several kernels.
+// LeastForCuDNN is the number of multiply-adds from which cuDNN computes a convolution,
+// unless Options say otherwise. It is an estimate, not measured: for smaller convolutions
+// our kernels may take no longer than launching the several kernels of cuDNN.
 const LeastForCuDNN = 1 << 24
 
-// ours is the way of convolutions that our kernels compute. Any other is the number of an
-// algorithm of cuDNN.
+// ours is the way of a convolution that our kernels compute. Any other way is the number of
+// one of cuDNN's algorithms.
 const ours = -1
 
-// convolutions are which way each kind of convolution is computed, and cuDNN's plans.
+// convolutions holds how each kind of convolution is computed, and cuDNN's plans.
 type convolutions struct {
 	dnn    *cuda.DNN // nil if there is none
 	sought bool
@@ -27,16 +27,17 @@ type convolutions struct {
 	ways   map[string]int
 }
 
-// A conv is a convolution by cuDNN, and the same by our kernels.
+// A conv is a convolution that cuDNN or our kernels can compute.
 type conv struct {
 	method string
 	cuda.Convolution
 	at   cuda.ConvOperands
-	ours func() // queues all of it
-	rest func() // queues what cuDNN leaves to us; nil for nothing
+	ours func() // queues the whole convolution with our kernels
+	rest func() // queues what cuDNN leaves to our kernels; may be nil
 }
 
-// convolve queues a convolution. trial makes one that may be repeated at will.
+// convolve queues a convolution. trial returns the same one on operands that may be
+// overwritten.
 func (b *Backend) convolve(c conv, trial func() conv) {
 	if b.failure != nil {
 		return
@@ -92,8 +93,8 @@ func (v *convolutions) close() error {
 	return v.dnn.Destroy()
 }
 
-// way decides how a convolution is computed: as an earlier run did, as was measured, or
-// by cuDNN's own first choice if it is large enough.
+// way decides how a convolution is computed: as in an earlier run, else the fastest way if
+// Options.Timed is set, else with cuDNN's own first choice if it is large enough.
 func (b *Backend) way(c conv, trial func() conv) int {
 	v := &b.convolutions
 	key := c.Kind(b.options.TF32)
@@ -109,7 +110,7 @@ func (b *Backend) way(c conv, trial func() conv) int {
 		return ours
 	}
 	recording := b.recording
-	b.recording = nil // it does not have what is tried here
+	b.recording = nil // trials are not part of it
 	defer func() { b.recording = recording }()
 	there := b.seek()
 	switch {
@@ -126,8 +127,8 @@ func (b *Backend) way(c conv, trial func() conv) int {
 	return way
 }
 
-// seek starts cuDNN, once, and reports whether there is one. Where it is not installed
-// that is as usual; one that does not work is worth a line.
+// seek starts cuDNN at its first call and reports whether cuDNN can be used. If cuDNN is
+// installed but does not work, it says so in one line.
 func (b *Backend) seek() bool {
 	v := &b.convolutions
 	if v.sought {
@@ -146,7 +147,7 @@ func (b *Backend) seek() bool {
 	return false
 }
 
-// offered is nil if cuDNN can compute a convolution the way it was chosen.
+// offered checks that cuDNN still offers the way that was chosen for a convolution.
 func (b *Backend) offered(c conv, way int) error {
 	err := errors.New("there is no cuDNN")
 	if b.convolutions.dnn != nil {
@@ -161,8 +162,8 @@ func (b *Backend) offered(c conv, way int) error {
 	return fmt.Errorf("algorithm %d was chosen for %s, and cannot be used: the choices are of another device or another cuDNN: %w", way, c.Kind(b.options.TF32), err)
 }
 
-// try finds the way of a convolution: the first that works or, where that is asked for,
-// the fastest. Whatever cuDNN refuses is ours.
+// try returns the first algorithm that works or, with Options.Timed, the fastest way. If
+// cuDNN supports none, that is ours.
 func (b *Backend) try(c conv, trial func() conv) int {
 	plan, err := b.convolutions.plan(c.Convolution)
 	if err != nil || len(plan.Algorithms()) == 0 {
@@ -189,10 +190,10 @@ func (b *Backend) try(c conv, trial func() conv) int {
 	return best
 }
 
-// measure runs a trial by cuDNN and, where that is asked for, times it. An error says that
-// cuDNN refuses it, at once or in a capture.
+// measure runs a trial on cuDNN, also in a capture, and times it with Options.Timed. An
+// error means that the algorithm cannot be used.
 func (b *Backend) measure(t conv, run func() error) (took time.Duration, err error) {
-	if err := run(); err != nil { // at the first call cuDNN loads its kernels, which no capture allows
+	if err := run(); err != nil { // also loads cuDNN's kernels, which is forbidden in a capture
 		return 0, err
 	}
 	if b.options.Timed {

@@ -16,10 +16,10 @@ import (
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
-// all has cuDNN compute convolutions of any size.
+// all makes cuDNN compute convolutions of any size.
 const all = 1
 
-// needCuDNN skips a test on a machine that has none.
+// needCuDNN skips a test on a machine without cuDNN.
 func needCuDNN(t *testing.T) {
 	t.Helper()
 	open(t, gpu.Options{}) // or skip
@@ -28,7 +28,7 @@ func needCuDNN(t *testing.T) {
 	}
 }
 
-// refuse has the stand-in for cuDNN refuse something, or skips the test.
+// refuse makes the stand-in for cuDNN refuse something, or skips the test.
 func refuse(t *testing.T, what string) {
 	t.Helper()
 	needCuDNN(t)
@@ -39,8 +39,8 @@ func refuse(t *testing.T, what string) {
 	t.Setenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES", what)
 }
 
-// Convolutions are right by cuDNN, whatever products round. That they are by our kernels
-// TestBackend shows.
+// cuDNN computes all convolutions right, also when products are bfloat16. TestBackend checks
+// our kernels.
 func TestConv(t *testing.T) {
 	needCuDNN(t)
 	for name, o := range map[string]gpu.Options{"float32": {LeastForCuDNN: all}, "bf16": {LeastForCuDNN: all, BF16: true}} {
@@ -100,8 +100,8 @@ func trained(t *testing.T, o gpu.Options, train func(*testing.T, *gpu.Backend, t
 
 func eager(t *testing.T, b *gpu.Backend, k training) outcome { return direct(t, b, k) }
 
-// A network learns by cuDNN what it learns on the host, and its steps are recorded as
-// graphs. Which convolutions are cuDNN's is a matter of their size.
+// With cuDNN a network learns what it learns on the host, and its steps are recorded as
+// graphs. The size of a convolution decides whether cuDNN computes it.
 func TestConvTraining(t *testing.T) {
 	needCuDNN(t)
 	graph, ways := trained(t, gpu.Options{LeastForCuDNN: all}, recorded)
@@ -130,7 +130,7 @@ func TestConvTraining(t *testing.T) {
 	require.Equal(t, []string{kinds[0], kinds[3]}, slices.Sorted(maps.Keys(large)))
 }
 
-// What was measured, a later run takes, and has its bits, whether it measures or not.
+// A later run with the choices of a timed run gives the same bits, timed or not.
 func TestConvChoices(t *testing.T) {
 	needCuDNN(t)
 	var told map[string]int
@@ -155,22 +155,26 @@ func TestConvChoices(t *testing.T) {
 	_, ways := trained(t, gpu.Options{Choices: forced}, eager)
 	require.Equal(t, 0, ways[first])
 
-	for _, way := range []int{99, 4} { // no algorithm, and one that transforms
-		forced[first] = way
-		b := open(t, gpu.Options{Choices: forced})
+	// failed is what a backend says that is to use a way that it does not have.
+	failed := func(way int) error {
+		b := open(t, gpu.Options{Choices: map[string]int{first: way}})
 		require.NoError(t, b.Do(t.Context(), func() error {
 			y, x, w, bias := b.Alloc(2*3*14*14), b.Alloc(2*28*28), b.Alloc(3*9), b.Alloc(3)
 			b.Conv2D(y, x, w, bias, nn.Window{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 2, Padding: 1})
 			return nil
 		}))
 		err := b.Sync(t.Context())
-		require.ErrorContains(t, err, "it is not among those that cuDNN offers")
 		require.ErrorContains(t, err, "the choices are of another device or another cuDNN")
 		require.NoError(t, b.Close())
+		return err
 	}
+	require.ErrorContains(t, failed(99), "it is not among those that cuDNN offers")
+	require.ErrorContains(t, failed(4), "it is not among those that cuDNN offers", "an algorithm that transforms")
+	refuse(t, "create")
+	require.ErrorContains(t, failed(0), "there is no cuDNN")
 }
 
-// What cuDNN refuses, our kernels compute, and the next run takes that too.
+// Our kernels compute what cuDNN refuses, and Choices say so.
 func TestConvRefused(t *testing.T) {
 	needCuDNN(t)
 	own, _ := trained(t, gpu.Options{LeastForCuDNN: -1}, recorded)
@@ -191,8 +195,8 @@ func TestConvRefused(t *testing.T) {
 	}
 }
 
-// TestConvAnyway trains with whatever cuDNN there is. One that does not work is worth a
-// line; that there is none is not.
+// TestConvAnyway trains with whatever cuDNN this process finds. There is one line if cuDNN
+// does not work, and none if it is not installed.
 func TestConvAnyway(t *testing.T) {
 	var lines []string
 	o := gpu.Options{LeastForCuDNN: all, Notice: func(line string) {
@@ -216,7 +220,7 @@ func TestConvAnyway(t *testing.T) {
 	}
 }
 
-// Operands that are aligned to less than cuDNN needs are our kernels' business.
+// Our kernels compute convolutions whose operands are not aligned as cuDNN needs them.
 func TestConvUnaligned(t *testing.T) {
 	needCuDNN(t)
 	within(t, gpu.Options{LeastForCuDNN: all}, func(b *gpu.Backend) {

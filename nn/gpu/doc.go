@@ -19,11 +19,11 @@
 //
 // # Convolutions
 //
-// cuDNN computes those of [LeastForCuDNN] multiply-adds or more, where there is cuDNN;
-// kernels compute the others, and those that cuDNN refuses. With Options.Timed the faster
-// is found out for convolutions of any size. Only deterministic algorithms are used, in
-// float32 or, with Options.TF32, in TF32. The bits of a row may depend on the number of
-// rows where cuDNN computes it.
+// If cuDNN is installed, it computes convolutions with at least [LeastForCuDNN]
+// multiply-adds, or with Options.Timed those for which it is faster. Our kernels compute the
+// rest, and whatever cuDNN does not support. Only deterministic algorithms are used, in
+// float32 or, with Options.TF32, in TF32. With cuDNN the bits of a row may depend on the
+// number of rows.
 //
 // # Recordings
 //

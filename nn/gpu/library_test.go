@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// Where there is no cuDNN, or one that does not work, training goes on with our kernels. A
-// process that has loaded a library keeps it, so each case is a process of its own.
+// Without cuDNN, or with one that does not work, training uses our kernels. Each case needs
+// its own process, because a library stays loaded.
 func TestWithoutCuDNN(t *testing.T) {
 	needCuDNN(t)
 	file := os.Getenv(cuda.CuDNN.Variable)
@@ -45,8 +45,7 @@ func TestWithoutCuDNN(t *testing.T) {
 	}
 }
 
-// without is a directory like that of a cuDNN, in which one of its libraries is missing, or
-// empty.
+// without copies a cuDNN, leaving out one of its libraries or replacing it by an empty file.
 func without(t *testing.T, file, part string, empty bool) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -71,7 +70,7 @@ func without(t *testing.T, file, part string, empty bool) string {
 	return filepath.Join(dir, filepath.Base(file))
 }
 
-// linked is a link to a cuDNN, in a directory without its other libraries.
+// linked makes a link to a cuDNN in a directory without its other libraries.
 func linked(t *testing.T, file string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "libcudnn.so")

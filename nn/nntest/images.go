@@ -107,9 +107,9 @@ func testConv2DGrad(h *harness) {
 	require.Equal(h, []float32{1, 2}, append(h.read(dw), h.read(db)...), "no rows")
 }
 
-// TestConv checks the convolutions of a backend that open makes as TestBackend does, but
-// for one thing: a row may be rounded otherwise alone than in a batch, as kernels round
-// that a library chooses by the number of rows.
+// TestConv checks the convolutions of a backend as TestBackend does, except that a row alone
+// may be rounded differently than in a batch, because libraries choose kernels by the
+// number of rows.
 func TestConv(t *testing.T, open func(t *testing.T) nn.Backend) {
 	for _, c := range []struct {
 		name string

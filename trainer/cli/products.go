@@ -27,7 +27,7 @@ func (f *productFlags) register(cmd *cobra.Command) {
 	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
 		flags.BoolVar(&f.tf32, "tf32", false, "faster matrix products, and convolutions by cuDNN, on GPUs: round factors to 10 bits of fraction")
 		flags.BoolVar(&f.bf16, "bf16", false, "faster still: round factors to bfloat16 (7 bits of fraction); weights, gradients and sums stay float32")
-		flags.StringVar(&f.timed, "time-products", "", "time the kernels of cuBLASLt for each matrix product, and those of cuDNN for each convolution, use the fastest, and keep the choice in `DIR` on this machine (products-*.json); later runs with the same DIR give the same bits")
+		flags.StringVar(&f.timed, "time-products", "", "time cuBLASLt's kernels for each matrix product and cuDNN's for each convolution, use the fastest, and keep the choice in `DIR` on this machine (products-*.json); later runs with the same DIR give the same bits")
 	})
 }
 
@@ -62,11 +62,11 @@ func (s *settings) checkProducts() error {
 	return nil
 }
 
-// multiplier names what multiplies matrices on GPUs, and what computes convolutions, if
-// that is cuDNN, and how.
+// multiplier names what multiplies matrices on GPUs, and how, and cuDNN if it computes
+// convolutions.
 func (s *settings) multiplier() string {
 	f, name := &s.flags.productFlags, blasName()
-	if need, err := s.deviceNeed(); err == nil && need.byCuDNN { // a network that fails has said so
+	if need, err := s.deviceNeed(); err == nil && need.byCuDNN { // an error is reported elsewhere
 		name += ", " + dnnName()
 	}
 	for _, how := range []struct {
@@ -91,7 +91,7 @@ func blasName() string {
 	return name
 }
 
-// dnnName is cuDNN with the version that is loaded; "" if there is none that works.
+// dnnName returns cuDNN with its version, or "" if cuDNN cannot be used.
 func dnnName() string {
 	version, err := cuda.DNNVersion()
 	if err != nil {

@@ -1,7 +1,7 @@
 // A stand-in for libcudnn: descriptors, a few algorithms for each pass, and the
-// convolutions themselves, sum by sum. An algorithm that cuDNN does not call
-// deterministic has other bits each time, and a transform has larger errors. As cuDNN
-// does, it opens its parts by name and ends the process if it cannot.
+// convolutions themselves, computed directly. An algorithm that is not deterministic gives
+// other bits each time, and a transform has larger errors. Like cuDNN it opens its parts
+// by name and aborts the process if it cannot.
 #include "cudnn.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ constexpr size_t widest = 16;  // bytes, of a load
 
 const rt::Remote& driver() { return rt::remote((const void*)driver); }
 
-// refuses reports whether this process is to see a failure of a kind: of RINGTRAIN_EMULATOR_CUDNN_REFUSES.
+// refuses reports whether RINGTRAIN_EMULATOR_CUDNN_REFUSES asks for a failure of this kind.
 bool refuses(const char* kind) {
   const char* wish = getenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES");
   return wish && !strcmp(wish, kind);
@@ -49,7 +49,7 @@ template <class F> F* symbol(const char* name) {
   return (F*)dlsym(h, name);
 }
 
-// A Kind stands at the beginning of whatever has a handle, and is wrong in what was destroyed.
+// Every object that has a handle begins with its Kind, which is Gone after its destruction.
 enum Kind : int { Gone, AHandle = 0x68646c31, ATensor, AFilter, AConvolution };
 
 struct Handle {
@@ -230,8 +230,8 @@ rt::Result execute(const Call& q) {
   return rt::Success;
 }
 
-// load puts the kernels of an algorithm on the device when it is first used, which is not
-// possible in a capture.
+// load allocates memory for the kernels of an algorithm when it is first used, which fails
+// in a capture.
 int load(Handle* h, Pass p, int number) {
   int key = p * 16 + number;
   if (h->loaded.count(key)) return Success;

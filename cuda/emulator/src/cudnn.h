@@ -1,4 +1,4 @@
-// What differs between the versions of cuDNN that cudnn.cpp stands in for.
+// The differences between the versions of cuDNN that cudnn.cpp stands in for.
 #pragma once
 
 namespace dnn {

@@ -1,4 +1,4 @@
-// What makes cudnn.cpp a stand-in for cuDNN 9.
+// cudnn.cpp with this file is a stand-in for cuDNN 9.
 #include "cudnn.h"
 
 namespace dnn {

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A beacon is what the processes of a test hold a connection to. The kernel
-// closes it when a process ends, whoever its parent is, so the test knows who
-// lives without asking for process numbers that init may not have reaped.
+// A beacon accepts a connection from each process of a test. The kernel closes it when
+// the process ends, whatever its parent, so the test knows which processes live. Their
+// pids would not tell: init may not have reaped them.
 type beacon struct {
 	t     *testing.T
 	l     net.Listener
@@ -54,14 +54,14 @@ func newBeacon(t *testing.T) *beacon {
 
 func (b *beacon) env() string { return envBeacon + "=" + b.l.Addr().String() }
 
-// next waits for another process to show up.
+// next waits until another process connects.
 func (b *beacon) next() sighting {
 	b.t.Helper()
 	select {
 	case s := <-b.conns:
 		return s
 	case <-time.After(long):
-		b.t.Fatal("no process showed up")
+		b.t.Fatal("no process connected")
 		return sighting{}
 	}
 }
@@ -80,12 +80,12 @@ func (b *beacon) meet(parts ...string) map[string]sighting {
 	return met
 }
 
-// requireGone waits until the process has ended, within the time given.
+// requireGone waits until the process has ended, at most for the given time.
 func (s sighting) requireGone(t *testing.T, within time.Duration) {
 	t.Helper()
 	require.NoError(t, s.conn.SetReadDeadline(time.Now().Add(within)))
 	_, err := io.Copy(io.Discard, s.conn)
 	if ne, ok := err.(net.Error); ok && ne.Timeout() {
-		t.Fatalf("%s (pid %d) still lives after %v", s.part, s.pid, within)
+		t.Fatalf("%s (pid %d) is still alive after %v", s.part, s.pid, within)
 	}
 }

@@ -4,40 +4,40 @@ import "time"
 
 // A Command describes one worker process.
 type Command struct {
-	Name string   // how reports call it, such as "worker 2"; Path if empty
+	Name string   // what reports call it, such as "worker 2"; Path if empty
 	Path string   // the program: a path, or a name looked up in PATH
-	Args []string // its arguments, without the program's own name
-	Env  []string // "key=value", added to the launcher's environment; the last of equal keys wins
+	Args []string // arguments, without the program's own name
+	Env  []string // "key=value", added to the launcher's environment; the last value of a key wins
 	Dir  string   // working directory; the launcher's if empty
 
-	// Stdout and Stderr receive the worker's output line by line, in order and
-	// without the line end; what follows the last line end comes too. The two
-	// are never called concurrently for one worker, but are for different
-	// workers. A line longer than Options.MaxLine arrives in pieces of that
-	// size. The slice is valid only during the call. A call that blocks
-	// holds up the worker's writes once the pipe is full, and Wait. May be nil.
+	// Stdout and Stderr receive the worker's output line by line, in order and without
+	// line ends, including an unterminated last line. They are never called concurrently
+	// for the same worker, but may be for different workers. A line longer than
+	// Options.MaxLine arrives in pieces of that size. The slice is valid only during the
+	// call. If a call blocks, the worker's writes block once the pipe is full, and so
+	// does Wait. They may be nil.
 	Stdout, Stderr func(line []byte)
 
-	// place carries out the start where the worker is to be; nil for here.
+	// place runs start where the worker should live, such as in a network namespace;
+	// nil means here.
 	place func(start func() error) error
 }
 
-// Options set the patience of a Job. The zero value of a field means its
-// default; a negative time means none.
+// Options sets the timeouts of a Job. A zero field means its default; a negative
+// time means 0.
 type Options struct {
-	// Grace is how long the others may go on after the first failure, to notice
-	// it, report it and leave by themselves. Default 10 s.
+	// Grace is how long the other workers may run after the first failure, to notice and
+	// report it and exit on their own. Default 10 s.
 	Grace time.Duration
-	// Term is how long a worker may go on after SIGTERM, before SIGKILL.
-	// Default 10 s.
+	// Term is the time between SIGTERM and SIGKILL. Default 10 s.
 	Term time.Duration
-	// Window is how long after the first failure a death by signal still counts
-	// as the cause of it: survivors may exit before the launcher sees the end
-	// of a process whose memory takes long to tear down. Default 2 s.
+	// Window is how long after the first failure a death by signal still counts as its
+	// cause. Survivors may exit before the launcher sees the end of a process whose
+	// memory takes long to tear down. Default 2 s.
 	Window time.Duration
-	// Tail is how many of the last lines of stderr an Exit keeps. Default 20.
+	// Tail is the number of last lines of stderr that an Exit keeps. Default 20.
 	Tail int
-	// MaxLine bounds one line of output, in bytes. Default 64 KiB.
+	// MaxLine is the longest line of output, in bytes. Default 64 KiB.
 	MaxLine int
 }
 

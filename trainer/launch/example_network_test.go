@@ -7,7 +7,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Two servers on two nodes, with a cable of 1 Gbit/s between them.
+// Run two servers on two nodes, with a 1 Gbit/s cable between them.
 func ExampleNamespaces() {
 	ctx := context.Background()
 	rate, err := launch.ParseRate("1gbit")

@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Two workers, the second of which fails. The first is told to leave when its
-// grace is over.
+// Start two workers, of which the second fails. The first is told to exit when its grace
+// period is over.
 func ExampleStart() {
 	job := launch.Start(context.Background(), launch.Options{Grace: -1})
 	for i, script := range []string{"exec sleep 1000", "echo loading; echo no data >&2; exit 4"} {
@@ -35,7 +35,7 @@ func ExampleStart() {
 	// terminated true
 }
 
-// A worker does its work under a context that ends with its launcher.
+// A worker runs under a context that ends with its launcher.
 func ExampleLifeline() {
 	ctx, stop, err := launch.Lifeline(context.Background())
 	if err != nil {
@@ -47,7 +47,7 @@ func ExampleLifeline() {
 	case <-ctx.Done():
 		fmt.Println("ended:", context.Cause(ctx))
 	default:
-		fmt.Println("at work") // nobody launched this example
+		fmt.Println("at work") // this example has no launcher
 	}
 	// Output: at work
 }

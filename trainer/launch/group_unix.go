@@ -9,19 +9,19 @@ import (
 	"syscall"
 )
 
-// A group is a process group, and so a worker with all that it started and
-// that did not leave the group by itself.
+// A group is a process group: a worker and everything it started that has not
+// left the group.
 type group struct {
 	mu   sync.Mutex
 	pid  int  // of the leader, and of the group
-	gone bool // the leader was reaped, so its number may belong to somebody else
+	gone bool // the leader was reaped, so its pid may be reused
 }
 
 func newGroup(leader *os.Process) (*group, error) {
 	return &group{pid: leader.Pid}, nil
 }
 
-// signal sends sig to all of the group; to none if the leader is gone.
+// signal sends sig to the whole group, or does nothing if the leader is gone.
 func (g *group) signal(sig syscall.Signal) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -34,7 +34,7 @@ func (g *group) signal(sig syscall.Signal) error {
 func (g *group) send(sig syscall.Signal) error {
 	err := syscall.Kill(-g.pid, sig)
 	if sig == syscall.SIGTERM && err == nil {
-		err = syscall.Kill(-g.pid, syscall.SIGCONT) // a stopped process cannot handle it
+		err = syscall.Kill(-g.pid, syscall.SIGCONT) // a stopped process cannot handle SIGTERM
 	}
 	if errors.Is(err, syscall.ESRCH) {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// A group is a job object, and so a worker with all that it started. The system
-// ends its processes when the last handle to it is closed, which it is when the
-// launcher dies. What a worker starts before it is put into the object, in its
-// first moments, is not in it.
+// A group is a job object: a worker and everything it started. The system ends its
+// processes when the last handle to it is closed, which happens when the launcher dies.
+// Processes that a worker starts before it is put into the object, in its first moments,
+// are not included.
 type group struct {
 	mu   sync.Mutex
 	pid  int
@@ -22,8 +22,8 @@ type group struct {
 	gone bool // job is closed
 }
 
-// attributes make a worker the head of a console group, so that it can be sent
-// a Ctrl-Break of its own.
+// attributes make a worker the leader of a console group, so that it can be sent its
+// own Ctrl-Break.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 }
@@ -59,8 +59,8 @@ func assign(job windows.Handle, pid int) error {
 	return nil
 }
 
-// signal knows two signals here: SIGKILL ends the group, and SIGTERM and SIGINT
-// are a Ctrl-Break, which a Go program sees as os.Interrupt.
+// signal supports SIGKILL, which ends the group, and SIGTERM and SIGINT, which are sent
+// as Ctrl-Break. A Go program sees that as os.Interrupt.
 func (g *group) signal(sig syscall.Signal) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *group) signal(sig syscall.Signal) error {
 	return fmt.Errorf("signal %v does not exist on Windows", sig)
 }
 
-// wait waits for the leader to exit and ends what is left of the group.
+// wait waits until the leader exits and ends the rest of the group.
 func (g *group) wait(leader *exec.Cmd) error {
 	err := leader.Wait()
 	g.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A child is seen alive, stopped, alive again, and dead.
+// A child is alive, stopped, alive again, and dead.
 func TestIdentityOfAChild(t *testing.T) {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), envPart+"=reader")
@@ -26,13 +26,13 @@ func TestIdentityOfAChild(t *testing.T) {
 	require.NotEqual(t, launch.Self(), id)
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	_, err = syscall.Wait4(pid, nil, syscall.WUNTRACED, nil) // does not reap it
+	_, err = syscall.Wait4(pid, nil, syscall.WUNTRACED, nil) // without reaping it
 	require.NoError(t, err)
 	require.Equal(t, launch.Stopped, id.State())
 	require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
 	require.Equal(t, launch.Alive, id.State())
 
-	require.NoError(t, stdin.Close()) // which ends it
+	require.NoError(t, stdin.Close()) // ends the child
 	require.NoError(t, child.Wait())
 	require.Equal(t, launch.Dead, id.State())
 	require.Equal(t, launch.Dead, launch.Identify(pid).State())

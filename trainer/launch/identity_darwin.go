@@ -7,17 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// here is empty: start times are dates here, which no other boot repeats.
+// here returns an empty Identity: start times are absolute here, so they do not repeat
+// after a reboot.
 func here() Identity { return Identity{} }
 
-// The states of a process in sys/proc.h.
+// Process states from sys/proc.h.
 const (
 	stateStopped = 4 // SSTOP
 	stateZombie  = 5 // SZOMB
 )
 
-// inspect asks the kernel about a process number: when it was started, in
-// microseconds since 1970, and how it is.
+// inspect looks up a pid: when the process started, in microseconds since 1970,
+// and its state.
 func inspect(pid int) (start uint64, s State) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

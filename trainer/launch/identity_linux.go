@@ -12,15 +12,15 @@ import (
 	"syscall"
 )
 
-// here is the part of an Identity that all processes of this container have.
+// here returns the part of an Identity that all processes of this container share.
 func here() Identity {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, _ := os.Readlink("/proc/self/ns/pid")
 	return Identity{Machine: machine(), Boot: strings.TrimSpace(string(boot)), Space: space}
 }
 
-// machine is a hash of the number of this installation, which itself is not for
-// files that others may read (machine-id(5)); "" if it has none.
+// machine returns a hash of the machine id, which itself must not appear in files that
+// others can read (machine-id(5)). It returns "" if there is none.
 func machine() string {
 	number, err := os.ReadFile("/etc/machine-id")
 	number = bytes.TrimSpace(number)
@@ -31,8 +31,8 @@ func machine() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// inspect asks the kernel about a process number: when it was started, in clock
-// ticks since boot, and how it is.
+// inspect looks up a pid: when the process started, in clock ticks since boot,
+// and its state.
 func inspect(pid int) (start uint64, s State) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil {
@@ -41,11 +41,11 @@ func inspect(pid int) (start uint64, s State) {
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 		return 0, Dead
 	}
-	return 0, Unknown // of another user, and /proc hides it
+	return 0, Unknown // of another user, and hidden by /proc
 }
 
-// parseStat reads what proc(5) calls fields 3 and 22. The name in field 2 is in
-// parentheses and may hold anything, parentheses and spaces too.
+// parseStat reads fields 3 and 22 of proc(5). The name in field 2 is in parentheses and
+// may contain anything, including parentheses and spaces.
 func parseStat(stat []byte) (start uint64, s State) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, startTime = 0, 19 // field 3 comes first
@@ -59,7 +59,7 @@ func parseStat(stat []byte) (start uint64, s State) {
 	switch fields[state][0] {
 	case 'T', 't':
 		return start, Stopped
-	case 'Z', 'X', 'x': // it has ended; its parent has not noticed
+	case 'Z', 'X', 'x': // ended, but not yet reaped
 		return start, Dead
 	}
 	return start, Alive

@@ -12,7 +12,7 @@ func TestSelfIsAlive(t *testing.T) {
 	require.Equal(t, Self(), Self())
 }
 
-func TestIdentityKeepsThroughJSON(t *testing.T) {
+func TestIdentityJSONRoundTrip(t *testing.T) {
 	text, err := json.Marshal(Self())
 	require.NoError(t, err)
 	var read Identity
@@ -21,8 +21,7 @@ func TestIdentityKeepsThroughJSON(t *testing.T) {
 	require.Equal(t, Alive, read.State())
 }
 
-// What is said of a process depends on whose it is, and on what its number
-// stands for today.
+// The state of a process depends on where it runs and on which process has its pid today.
 func TestIdentityState(t *testing.T) {
 	self := Identity{Host: "a", Machine: "m", Boot: "b", Space: "s", PID: 1, Start: 5}
 	running := map[int]uint64{7: 100}
@@ -44,14 +43,14 @@ func TestIdentityState(t *testing.T) {
 	}{
 		{"there", change(func(*Identity) {}), Alive},
 		{"gone", change(func(id *Identity) { id.PID = 8 }), Dead},
-		{"number used again", change(func(id *Identity) { id.Start = 99 }), Dead},
+		{"reused pid", change(func(id *Identity) { id.Start = 99 }), Dead},
 		{"no start time", change(func(id *Identity) { id.Start = 0 }), Alive},
 		{"earlier boot", change(func(id *Identity) { id.Boot = "c" }), Dead},
 		{"earlier boot, another container", change(func(id *Identity) { id.Boot, id.Space = "c", "r" }), Dead},
 		{"another container", change(func(id *Identity) { id.Space = "r" }), Unknown},
 		{"another host", change(func(id *Identity) { id.Host = "z" }), Unknown},
-		{"another machine of that name", change(func(id *Identity) { id.Machine, id.Boot = "n", "c" }), Unknown},
-		{"unnumbered machine of that name", change(func(id *Identity) { id.Machine, id.Boot = "", "c" }), Unknown},
+		{"another machine with that name", change(func(id *Identity) { id.Machine, id.Boot = "n", "c" }), Unknown},
+		{"machine without an id with that name", change(func(id *Identity) { id.Machine, id.Boot = "", "c" }), Unknown},
 		{"no process", Identity{Host: "a", Machine: "m", Boot: "b", Space: "s"}, Unknown},
 		{"all processes", change(func(id *Identity) { id.PID = -1 }), Unknown},
 	} {

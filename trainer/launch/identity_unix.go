@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// here is empty: this system is not asked.
+// here returns an empty Identity, because this system offers nothing to fill it.
 func here() Identity { return Identity{} }
 
-// inspect tells whether the process number is in use, and nothing else.
+// inspect reports only whether the pid is in use.
 func inspect(pid int) (start uint64, s State) {
 	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
 		return 0, Dead

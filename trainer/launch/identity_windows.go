@@ -6,14 +6,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// here is empty: start times are dates here, which no other boot repeats.
+// here returns an empty Identity: start times are absolute here, so they do not repeat
+// after a reboot.
 func here() Identity { return Identity{} }
 
 // stillActive is the exit code of a process that has not ended.
 const stillActive = 259
 
-// inspect asks the system about a process number: when it was started, in units
-// of 100 ns since 1601, and how it is.
+// inspect looks up a pid: when the process started, in units of 100 ns since 1601,
+// and its state.
 func inspect(pid int) (start uint64, s State) {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) {
@@ -30,7 +31,7 @@ func inspect(pid int) (start uint64, s State) {
 	start = uint64(begun.HighDateTime)<<32 | uint64(begun.LowDateTime)
 	var code uint32
 	if err := windows.GetExitCodeProcess(process, &code); err != nil || code != stillActive {
-		return start, Dead // it has ended; somebody holds it open
+		return start, Dead // ended, but some process holds a handle to it
 	}
 	return start, Alive
 }

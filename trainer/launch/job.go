@@ -13,35 +13,35 @@ import (
 
 // Errors of Job's methods.
 var (
-	// ErrEnding is returned by Run once the job has begun to end: a worker
-	// failed, Stop was called, or the context is done.
+	// ErrEnding is returned by Run once the job has started to end: a worker failed, Stop
+	// was called, or the context is done.
 	ErrEnding = errors.New("launch: the job is ending")
-	// ErrOver is returned when Wait has returned or is about to.
+	// ErrOver is returned when Wait has returned or is about to return.
 	ErrOver = errors.New("launch: the job is over")
-	// ErrStopped is the Cause of a job that was stopped without a reason.
+	// ErrStopped is the Cause of a job that was stopped without a given cause.
 	ErrStopped = errors.New("launch: stopped")
 )
 
-// A Job is a set of worker processes that end together. Its methods may be
-// called from several goroutines. Whoever called Start must call Wait.
+// A Job is a set of worker processes that end together. Its methods are safe for
+// concurrent use. The caller of Start must call Wait.
 type Job struct {
 	options Options
 	begin   time.Time
 
-	calls  chan func() // carried out by the loop, which owns what is below
-	done   chan struct{}
-	exits  chan ended
-	people sync.WaitGroup // one waiter per process
+	calls   chan func() // run by the loop, which owns the fields below
+	done    chan struct{}
+	exits   chan ended
+	waiters sync.WaitGroup // one waiter per process
 
 	watch   watch
 	running []*Process // by worker number
-	open    int        // processes whose end was not reported in full
-	waited  bool       // Wait was called: the loop ends when open is 0
+	open    int        // processes whose end has not been fully reported
+	waited  bool       // Wait was called, so the loop ends when open is 0
 	outcome Outcome    // written before done is closed
 }
 
-// ended is a waiter's report. A worker's end is reported twice: when it exits,
-// so that the others' time begins to run, and when its output was read.
+// ended is a waiter's report. A worker's end is reported twice: when it exits, so that
+// the others' deadlines start, and when all of its output has been read.
 type ended struct {
 	id, code int
 	sig      syscall.Signal
@@ -49,8 +49,8 @@ type ended struct {
 	drained  bool
 }
 
-// Start begins a job without workers. When ctx is done the job ends as if by
-// Stop, with the context's cause.
+// Start begins a job without workers. When ctx is done, the job ends as with Stop, with
+// the context's cause.
 func Start(ctx context.Context, o Options) *Job {
 	o = o.withDefaults()
 	j := &Job{
@@ -65,9 +65,9 @@ func Start(ctx context.Context, o Options) *Job {
 	return j
 }
 
-// Run starts one more worker. It fails with ErrEnding or ErrOver when it is too
-// late for that, and when the program cannot be started; the job goes on, and
-// it is for the caller to Stop it.
+// Run starts another worker. It fails with ErrEnding or ErrOver if the job no longer
+// accepts workers, and with another error if the program cannot be started. A failed Run
+// does not end the job; the caller may Stop it.
 func (j *Job) Run(c Command) (p *Process, err error) {
 	callErr := j.call(func() {
 		if j.watch.phase != running {
@@ -80,7 +80,7 @@ func (j *Job) Run(c Command) (p *Process, err error) {
 		id := j.watch.started(p.name, p.Pid())
 		j.running = append(j.running, p)
 		j.open++
-		j.people.Go(func() { j.follow(id, p) })
+		j.waiters.Go(func() { j.follow(id, p) })
 	})
 	if callErr != nil {
 		return nil, callErr
@@ -88,19 +88,19 @@ func (j *Job) Run(c Command) (p *Process, err error) {
 	return p, err
 }
 
-// Stop ends the job: SIGTERM to every worker, SIGKILL after Options.Term. It
-// does not wait for that. The cause, or ErrStopped if it is nil, becomes the
-// Outcome's, unless all workers have ended already.
+// Stop ends the job without waiting: it sends SIGTERM to every worker, and SIGKILL after
+// Options.Term. cause, or ErrStopped if it is nil, becomes the Cause of the Outcome,
+// unless all workers have already ended.
 func (j *Job) Stop(cause error) {
 	if cause == nil {
 		cause = ErrStopped
 	}
-	_ = j.call(func() { j.send(j.watch.stop(j.now(), cause)) }) // a job that is over needs no stop
+	_ = j.call(func() { j.send(j.watch.stop(j.now(), cause)) }) // fails only if the job is over
 }
 
-// Signal passes sig on to the process group of every worker that is alive, and
-// sets no deadline. If sig asks a process to end (SIGTERM, SIGINT and the
-// like), exits that follow count as ByUs and as no failure that ends the job.
+// Signal sends sig to the process group of every live worker and sets no deadline. If sig
+// asks a process to end (SIGTERM, SIGINT and the like), later exits count as ByUs and do
+// not end the job.
 func (j *Job) Signal(sig os.Signal) error {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -111,16 +111,16 @@ func (j *Job) Signal(sig os.Signal) error {
 	return errors.Join(callErr, err)
 }
 
-// Wait returns when every worker has ended, nothing is left in their process
-// groups and their output has been delivered. Run may not be called any more.
-// It returns early for nobody: to bound it, cancel the context given to Start.
+// Wait returns when every worker has ended, no process is left in their process groups,
+// and their output has been delivered. Do not call Run afterwards. To limit the wait,
+// cancel the context passed to Start.
 func (j *Job) Wait() Outcome {
-	_ = j.call(func() { j.waited = true }) // the second Wait finds it over
+	_ = j.call(func() { j.waited = true }) // fails on the second Wait, because the job is over
 	<-j.done
 	return j.outcome
 }
 
-// call has f carried out by the loop.
+// call runs f on the loop.
 func (j *Job) call(f func()) error {
 	carried := make(chan struct{})
 	select {
@@ -132,8 +132,8 @@ func (j *Job) call(f func()) error {
 	}
 }
 
-// loop owns the job's state. It keeps its thread to the end, because on Linux
-// the kernel kills a worker when the thread that started it ends.
+// loop owns the job's state. It stays locked to its thread, because Linux kills a worker
+// when the thread that started it ends.
 func (j *Job) loop(ctx context.Context) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -158,11 +158,11 @@ func (j *Job) loop(ctx context.Context) {
 			timer.Reset(due - j.now())
 		}
 	}
-	j.people.Wait()
+	j.waiters.Wait()
 	j.outcome = j.watch.outcome(j.options.Window)
 }
 
-// ended takes in a waiter's report.
+// ended handles a waiter's report.
 func (j *Job) ended(e ended) {
 	if !e.drained {
 		j.send(j.watch.exited(e.at, e.id, e.code, e.sig))
@@ -184,7 +184,7 @@ func (j *Job) follow(id int, p *Process) {
 	j.exits <- ended{id: id, drained: true}
 }
 
-// send carries out orders of the watch.
+// send carries out the orders of the watch.
 func (j *Job) send(orders []order) error {
 	var errs []error
 	for _, o := range orders {

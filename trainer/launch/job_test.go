@@ -18,7 +18,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// play is the command of a worker that plays a part.
+// play returns the command of a worker that plays a part.
 func play(name, part string, env ...string) launch.Command {
 	return launch.Command{Name: name, Path: os.Args[0], Env: append(env, envPart+"="+part)}
 }
@@ -30,12 +30,12 @@ func run(t *testing.T, j *launch.Job, c launch.Command) *launch.Process {
 	return p
 }
 
-// patience makes endings quick where a test waits for them.
+// patience returns short timeouts for tests that wait for a job to end.
 func patience() launch.Options {
 	return launch.Options{Grace: 100 * time.Millisecond, Term: 200 * time.Millisecond}
 }
 
-func TestAllEndWell(t *testing.T) {
+func TestAllSucceed(t *testing.T) {
 	j := launch.Start(t.Context(), launch.Options{})
 	var lines []string
 	c := play("worker 0", "ok")
@@ -54,7 +54,7 @@ func TestAllEndWell(t *testing.T) {
 	require.Equal(t, "worker 0", e.Name)
 	require.Equal(t, p.Pid(), e.Pid)
 	require.Positive(t, e.At)
-	require.Equal(t, got, j.Wait(), "a second Wait tells the same")
+	require.Equal(t, got, j.Wait(), "a second Wait returns the same")
 
 	_, err := j.Run(play("late", "ok"))
 	require.ErrorIs(t, err, launch.ErrOver)
@@ -62,7 +62,7 @@ func TestAllEndWell(t *testing.T) {
 	j.Stop(nil)
 }
 
-func TestNobodyStarted(t *testing.T) {
+func TestNoWorkers(t *testing.T) {
 	require.Equal(t, launch.Outcome{Exits: []launch.Exit{}}, launch.Start(t.Context(), launch.Options{}).Wait())
 }
 
@@ -83,13 +83,13 @@ func TestFirstFailureEndsTheOthers(t *testing.T) {
 	require.Equal(t, []string{"cannot go on"}, got.Root.LastLines)
 	require.True(t, got.Exits[0].ByUs)
 	require.Equal(t, syscall.SIGTERM, got.Exits[0].Signal)
-	require.EqualError(t, got.Err(), fmt.Sprintf("worker 1 (pid %d) ended with exit code 3", failing.Pid()))
+	require.EqualError(t, got.Err(), fmt.Sprintf("worker 1 (pid %d) exited with code 3", failing.Pid()))
 	var failure *launch.ExitError
 	require.ErrorAs(t, got.Err(), &failure)
 	require.Equal(t, *got.Root, failure.Exit)
 }
 
-// The peers of a killed worker exit by themselves; the killed one is the cause.
+// The peers of a killed worker exit on their own. The killed worker is the root cause.
 func TestKilledWorkerIsTheCause(t *testing.T) {
 	b := newBeacon(t)
 	j := launch.Start(t.Context(), launch.Options{})
@@ -108,12 +108,12 @@ func TestKilledWorkerIsTheCause(t *testing.T) {
 	require.EqualError(t, got.Err(), fmt.Sprintf("worker 0 (pid %d) was killed by signal 9 (killed)", victim.pid))
 	for _, e := range got.Exits[1:] {
 		require.Equal(t, 1, e.Code)
-		require.False(t, e.ByUs, "within their grace, nobody told them to leave")
+		require.False(t, e.ByUs, "within the grace period, they were not asked to end")
 		require.Equal(t, []string{"lost a peer"}, e.LastLines)
 	}
 }
 
-func TestDeafWorkerIsKilled(t *testing.T) {
+func TestWorkerIgnoringSIGTERMIsKilled(t *testing.T) {
 	b := newBeacon(t)
 	j := launch.Start(t.Context(), patience())
 	run(t, j, play("deaf", "deaf", b.env()))
@@ -129,7 +129,7 @@ func TestDeafWorkerIsKilled(t *testing.T) {
 	require.EqualError(t, got.Err(), "the job was stopped: enough")
 }
 
-// A stopped process handles no SIGTERM until it is continued.
+// A stopped process handles SIGTERM only after it is continued.
 func TestStoppedWorkerEnds(t *testing.T) {
 	b := newBeacon(t)
 	j := launch.Start(t.Context(), launch.Options{})
@@ -168,7 +168,7 @@ func TestContextEndsTheJob(t *testing.T) {
 		run(t, j, play("worker "+strconv.Itoa(i), "patient", b.env()))
 	}
 	people := []sighting{b.next(), b.next(), b.next()}
-	cause := errors.New("the user has seen enough")
+	cause := errors.New("the user pressed Ctrl-C")
 	cancel(cause)
 	got := j.Wait()
 	require.ErrorIs(t, got.Err(), cause)
@@ -180,7 +180,7 @@ func TestContextEndsTheJob(t *testing.T) {
 	}
 }
 
-// A signal passed on is no failure, and sets no deadline.
+// A signal from Job.Signal is not a failure and sets no deadline.
 func TestSignalIsPassedOn(t *testing.T) {
 	b := newBeacon(t)
 	j := launch.Start(t.Context(), launch.Options{})
@@ -197,7 +197,7 @@ func TestSignalIsPassedOn(t *testing.T) {
 		require.True(t, e.ByUs)
 		require.Equal(t, os.Args[0], e.Name)
 	}
-	require.ErrorContains(t, got.Err(), "ended with exit code 75")
+	require.ErrorContains(t, got.Err(), "exited with code 75")
 }
 
 func TestProgramThatCannotStart(t *testing.T) {
@@ -206,7 +206,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "worker 0")
 	run(t, j, play("worker 1", "ok"))
-	require.NoError(t, j.Wait().Err(), "the job is as it was")
+	require.NoError(t, j.Wait().Err(), "the failed Run does not affect the job")
 }
 
 func TestEnvironmentAndDirectory(t *testing.T) {

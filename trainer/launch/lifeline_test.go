@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inherit puts a copy of f where a worker would find its lifeline.
+// inherit puts a copy of f where a worker finds its lifeline.
 func inherit(t *testing.T, f *os.File) (fd int) {
 	t.Helper()
 	fd, err := syscall.Dup(int(f.Fd()))
@@ -32,15 +32,15 @@ func TestLifelineEndsWithTheLauncher(t *testing.T) {
 	ctx, stop, err := Lifeline(t.Context())
 	require.NoError(t, err)
 	defer stop()
-	require.NotContains(t, os.Environ(), EnvLifeline+"="+strconv.Itoa(fd), "our children must not find it")
+	require.NotContains(t, os.Environ(), EnvLifeline+"="+strconv.Itoa(fd), "child processes must not find it")
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	require.NoError(t, err)
-	require.NotZero(t, flags&unix.FD_CLOEXEC, "nor inherit it")
+	require.NotZero(t, flags&unix.FD_CLOEXEC, "or inherit it")
 
 	_, err = w.WriteString("ignored")
 	require.NoError(t, err)
 	require.NoError(t, ctx.Err())
-	require.NoError(t, w.Close()) // as the kernel does when the launcher dies
+	require.NoError(t, w.Close()) // as the kernel does if the launcher dies
 	<-ctx.Done()
 	require.ErrorIs(t, context.Cause(ctx), ErrLauncherGone)
 }
@@ -57,7 +57,7 @@ func TestLifelineStop(t *testing.T) {
 	stop()
 	require.ErrorIs(t, context.Cause(ctx), context.Canceled)
 	_, err = unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-	require.ErrorIs(t, err, unix.EBADF, "the descriptor is closed")
+	require.ErrorIs(t, err, unix.EBADF, "the descriptor must be closed")
 }
 
 func TestLifelineFollowsItsParent(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLifelineFollowsItsParent(t *testing.T) {
 	})
 }
 
-func TestLifelineThatIsNone(t *testing.T) {
+func TestInvalidLifeline(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errNoPipe = errors.New("not the reading end of a pipe")
+var errNoPipe = errors.New("not the read end of a pipe")
 
-// passLifeline makes pipe the first extra file of the worker: descriptor 3.
+// passLifeline makes pipe the worker's first extra file, descriptor 3.
 func passLifeline(cmd *exec.Cmd, pipe *os.File) {
 	cmd.ExtraFiles = []*os.File{pipe}
 	cmd.Env = append(cmd.Env, EnvLifeline+"=3")
 }
 
-// takeLifeline makes a file of the inherited descriptor. Whoever passed the
-// variable on may have used its number for something else, so it looks first.
+// takeLifeline returns the inherited descriptor as a file. It checks first that it is a
+// pipe, because a process that passed on the variable may have reused the number.
 func takeLifeline(fd int) (*os.File, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -34,7 +34,7 @@ func takeLifeline(fd int) (*os.File, error) {
 		return nil, errNoPipe
 	}
 	unix.CloseOnExec(fd)
-	// So that the runtime polls it, and Close ends a Read.
+	// Non-blocking, so that the runtime polls it and Close ends a Read.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("set non-blocking: %w", err)
 	}

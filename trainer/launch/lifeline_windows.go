@@ -6,8 +6,8 @@ import (
 	"os/exec"
 )
 
-// passLifeline does nothing: descriptors are not inherited by number here, and
-// the job object of the worker ends it when the launcher is gone.
+// passLifeline does nothing: descriptors are not inherited by number on Windows, and the
+// job object ends the worker when the launcher is gone.
 func passLifeline(*exec.Cmd, *os.File) {}
 
 func takeLifeline(int) (*os.File, error) {

@@ -2,13 +2,13 @@ package launch
 
 import "bytes"
 
-// A splitter cuts a stream of bytes into lines, the same ones however the
-// stream was cut into writes. No byte is lost but the line ends ("\n" or
-// "\r\n"); a line of more than max bytes is handed on in pieces of max bytes.
+// A splitter splits a stream of bytes into lines, independently of how the stream was
+// split into writes. It drops nothing but the line ends ("\n" or "\r\n"). A line longer
+// than max bytes is emitted in pieces of max bytes.
 type splitter struct {
 	max  int
 	emit func(line []byte) // must not keep line
-	part []byte            // the line begun by earlier writes; at most max bytes
+	part []byte            // start of the current line, from earlier writes; at most max bytes
 }
 
 func (s *splitter) write(p []byte) {
@@ -28,8 +28,8 @@ func (s *splitter) write(p []byte) {
 	}
 }
 
-// take returns the kept part followed by p, and keeps nothing. The result is
-// valid until the next write.
+// take returns the stored part followed by p, and clears the part. The result is valid
+// until the next write.
 func (s *splitter) take(p []byte) []byte {
 	if len(s.part) == 0 {
 		return p
@@ -39,7 +39,7 @@ func (s *splitter) take(p []byte) []byte {
 	return whole
 }
 
-// flush emits the last line if it was not ended.
+// flush emits an unterminated last line.
 func (s *splitter) flush() {
 	if len(s.part) > 0 {
 		s.emit(s.take(nil))

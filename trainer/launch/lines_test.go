@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// split feeds the chunks to a splitter and returns the lines.
+// split feeds chunks to a splitter and returns the lines.
 func split(limit int, chunks ...string) []string {
 	lines := []string{}
 	s := splitter{max: limit, emit: func(line []byte) { lines = append(lines, string(line)) }}
@@ -27,8 +27,8 @@ func TestSplitter(t *testing.T) {
 		{"nothing", nil, []string{}},
 		{"one line", []string{"one\n"}, []string{"one"}},
 		{"in parts", []string{"o", "n", "e\nt", "wo\n"}, []string{"one", "two"}},
-		{"empty lines count", []string{"\n\n", "a\n\n"}, []string{"", "", "a", ""}},
-		{"the last line unended", []string{"a\nb"}, []string{"a", "b"}},
+		{"empty lines", []string{"\n\n", "a\n\n"}, []string{"", "", "a", ""}},
+		{"unterminated last line", []string{"a\nb"}, []string{"a", "b"}},
 		{"as long as allowed", []string{"1234567", "8\n"}, []string{"12345678"}},
 		{"longer", []string{"123456789\nab\n"}, []string{"12345678", "9", "ab"}},
 		{"much longer, in parts", []string{"1234", "567812345678", "12\n"}, []string{"12345678", "12345678", "12"}},
@@ -41,8 +41,8 @@ func TestSplitter(t *testing.T) {
 	}
 }
 
-// The lines do not depend on how the stream came in, none is too long, and put
-// together they are the stream.
+// Lines do not depend on how the stream was split, none is too long, and together they
+// are the stream.
 func FuzzSplitter(f *testing.F) {
 	f.Add("one\ntwo\r\n\nthree", uint8(5), uint8(3))
 	f.Add(strings.Repeat("x", 100)+"\n\r\n", uint8(33), uint8(7))

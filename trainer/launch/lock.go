@@ -11,27 +11,28 @@ import (
 	"time"
 )
 
-// LockName is the name of the lock in a directory that has one.
+// LockName is the name of the lock file in a locked directory.
 const LockName = ".ringtrain.lock"
 
 // lockFormat is the value of a Holder's Format.
 const lockFormat = "ringtrain-lock/1"
 
-// A Holder is what the lock of a directory says, as JSON.
+// A Holder is the content of a directory's lock, as JSON.
 type Holder struct {
 	Format   string    `json:"format"`
 	Job      string    `json:"job"`
-	Shared   bool      `json:"shared,omitempty"` // by all processes of the job
+	Shared   bool      `json:"shared,omitempty"` // held by all processes of the job
 	Taken    time.Time `json:"taken"`
 	Identity           // of the process that wrote the lock
 }
 
-// String is for messages: "job a1b2 (process 4711 on gpu-3, since 2026-11-22 09:12:44)".
+// String returns a form for messages: "job a1b2 (process 4711 on gpu-3, since
+// 2026-11-22 09:12:44)".
 func (h Holder) String() string {
 	return fmt.Sprintf("job %s (%v, since %s)", h.Job, h.Identity, h.Taken.Format(time.DateTime))
 }
 
-// A LockedError says that a directory belongs to somebody else.
+// A LockedError means that a directory is in use by another job.
 type LockedError struct {
 	Dir    string
 	Holder Holder
@@ -42,38 +43,38 @@ type LockedError struct {
 func (e *LockedError) Error() string {
 	state := ""
 	if e.Holder.Format == "" {
-		return fmt.Sprintf("%s may be in use: its lock %s cannot be read", e.Dir, LockName)
+		return fmt.Sprintf("%s may be in use: cannot understand its lock %s; delete that file if no job uses the directory", e.Dir, LockName)
 	}
 	switch e.State {
 	case Stopped:
 		state = ", which is stopped"
 	case Unknown:
-		state = "; whether it still runs cannot be seen from here"
+		state = "; cannot tell from here whether it still runs"
 	}
 	return fmt.Sprintf("%s is in use by %v%s", e.Dir, e.Holder, state)
 }
 
-// LockOptions are how a directory is locked.
+// LockOptions configures a lock.
 type LockOptions struct {
-	Job string // names the job, for people, and for Shared
-	// Shared lets other processes of the same Job, of this machine or another, have
-	// the directory at the same time. All of them must ask for it, and Job must be
-	// a name that no other job has.
+	Job string // name of the job, for people and for Shared
+	// Shared allows other processes of the same Job, on this machine or another, to
+	// hold the lock at the same time. All of them must set it, and no other job may
+	// have the same name.
 	Shared bool
-	// Force breaks the lock of a holder whose state is Unknown. That of a process
-	// seen alive is never broken.
+	// Force breaks the lock of a holder whose state is Unknown. The lock of a live
+	// process is never broken.
 	Force bool
 }
 
-// A Lock is a directory that this process may write to, until Unlock.
+// A Lock allows this process to write to a directory, until Unlock.
 type Lock struct {
 	path string
-	text []byte // what the file says; nil: another process of the job holds the lock
+	text []byte // content of the file; nil if another process of the job holds the lock
 }
 
-// TakeLock locks a directory for this process, by a file named LockName in it,
-// which works on file systems that machines share, too. A lock of a dead process
-// is taken over. If the directory is in use, the error is a LockedError.
+// TakeLock locks a directory for this process with a file named LockName in it, which
+// also works on network file systems. It takes over the lock of a dead process. If the
+// directory is in use, the error is a LockedError.
 func TakeLock(dir string, o LockOptions) (*Lock, error) {
 	path := filepath.Join(dir, LockName)
 	text, err := json.Marshal(Holder{Format: lockFormat, Job: o.Job, Shared: o.Shared, Taken: time.Now().Round(time.Second), Identity: Self()})
@@ -91,7 +92,7 @@ func TakeLock(dir string, o LockOptions) (*Lock, error) {
 		}
 		there, holder, err := readLock(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was just given up
+			continue // just released
 		}
 		if err != nil {
 			return nil, err
@@ -104,7 +105,7 @@ func TakeLock(dir string, o LockOptions) (*Lock, error) {
 		}
 		taken, err := takeOver(path, there, text)
 		if errors.Is(err, fs.ErrExist) {
-			return nil, fmt.Errorf("%s: another process is taking it over just now", dir)
+			return nil, fmt.Errorf("%s: another process is taking over its lock; try again", dir)
 		}
 		if err != nil {
 			return nil, err
@@ -115,7 +116,8 @@ func TakeLock(dir string, o LockOptions) (*Lock, error) {
 	}
 }
 
-// Unlock gives the directory up. Whoever has broken the lock keeps it.
+// Unlock releases the lock. If another process has broken the lock, Unlock
+// leaves it alone.
 func (l *Lock) Unlock() error {
 	if l.text == nil {
 		return nil
@@ -127,22 +129,23 @@ func (l *Lock) Unlock() error {
 	return os.Remove(l.path)
 }
 
-// HolderOf is who holds the lock of a directory, and whether that process lives.
-// Without a lock the error is fs.ErrNotExist.
+// HolderOf returns the holder of a directory's lock, and the holder's state. Without a
+// lock the error is fs.ErrNotExist.
 func HolderOf(dir string) (Holder, State, error) {
 	_, h, err := readLock(filepath.Join(dir, LockName))
 	return h, h.State(), err
 }
 
-// readLock reads a lock. If its format is unknown, h is empty. Reading a named
-// pipe would block, and a link that leads nowhere would look like no lock.
+// readLock reads a lock. If its format is unknown, h is empty. It rejects anything but
+// a regular file: reading a named pipe would block, and a dangling link would look
+// like no lock.
 func readLock(path string) (text []byte, h Holder, err error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, h, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, h, fmt.Errorf("%s is not a regular file: remove it", path)
+		return nil, h, fmt.Errorf("%s is not a regular file; remove it", path)
 	}
 	if text, err = os.ReadFile(path); err != nil {
 		return nil, h, err
@@ -153,10 +156,9 @@ func readLock(path string) (text []byte, h Holder, err error) {
 	return text, h, nil
 }
 
-// placeLock makes the file at path, whole. If there is one, the error is
-// fs.ErrExist.
+// placeLock creates the file at path atomically. If it exists, the error is fs.ErrExist.
 func placeLock(path string, text []byte) (err error) {
-	aside, err := asideOf(path)
+	aside, err := tempFor(path)
 	if err != nil {
 		return err
 	}
@@ -168,7 +170,8 @@ func placeLock(path string, text []byte) (err error) {
 	if linked == nil || errors.Is(linked, fs.ErrExist) {
 		return linked
 	}
-	// This file system has no links. For a moment the lock can be seen empty.
+	// This file system has no hard links. Other processes may see the lock empty
+	// for a moment.
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
@@ -180,13 +183,13 @@ func placeLock(path string, text []byte) (err error) {
 	return err
 }
 
-// takeoverTime is how long a process may take to replace a lock: after that it
-// was killed on the way.
+// takeoverTime is the longest time a process may take to replace a lock. After that it
+// must have been killed meanwhile.
 const takeoverTime = 10 * time.Second
 
-// takeOver replaces the lock at path if it still says what it said. Of several
-// who try at once one does, because they exclude each other by another file; for
-// those who find it there the error is fs.ErrExist.
+// takeOver replaces the lock at path if its content is still said. A second file ensures
+// that only one of several processes does so at a time; for the others the error is
+// fs.ErrExist.
 func takeOver(path string, said, text []byte) (taken bool, err error) {
 	guard := path + ".takeover"
 	if info, err := os.Stat(guard); err == nil && time.Since(info.ModTime()) > takeoverTime {
@@ -204,7 +207,7 @@ func takeOver(path string, said, text []byte) (taken bool, err error) {
 		}
 		return false, err
 	}
-	aside, err := asideOf(path)
+	aside, err := tempFor(path)
 	if err != nil {
 		return false, err
 	}
@@ -217,8 +220,8 @@ func takeOver(path string, said, text []byte) (taken bool, err error) {
 	return true, nil
 }
 
-// asideOf makes an empty file beside path that all may read.
-func asideOf(path string) (string, error) {
+// tempFor creates an empty file next to path that everybody may read.
+func tempFor(path string) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return "", err

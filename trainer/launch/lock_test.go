@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireOnly fails if a directory holds anything but these names.
+// requireOnly fails if a directory contains anything but these names.
 func requireOnly(t *testing.T, dir string, names ...string) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestLock(t *testing.T) {
 	require.Equal(t, Alive, state)
 	_, err = TakeLock(dir, LockOptions{Job: "two", Force: true})
 	var locked *LockedError
-	require.ErrorAs(t, err, &locked, "that of a live process is never broken")
+	require.ErrorAs(t, err, &locked, "the lock of a live process is never broken")
 	require.Equal(t, h, locked.Holder)
 	require.ErrorContains(t, err, dir+" is in use by job one (process ")
 	requireOnly(t, dir, LockName)
@@ -54,26 +54,26 @@ func TestLock(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// Whose lock can be taken is a matter of what can be known about its holder.
+// Whether a lock can be taken over depends on what is known about its holder.
 func TestLockOfAnother(t *testing.T) {
 	gone := Self()
-	gone.Start++ // the number is ours now
+	gone.Start++ // this process has reused the pid
 	elsewhere := Self()
 	elsewhere.Host += "2"
 	for _, c := range []struct {
 		name   string
-		holder *Holder // nil: the file says nothing
+		holder *Holder // nil: the file is empty
 		o      LockOptions
-		want   string // "": it is taken
+		want   string // "": the lock is taken over
 	}{
 		{"dead", &Holder{Identity: gone}, LockOptions{}, ""},
 		{"dead, of the same job", &Holder{Identity: gone, Job: "j", Shared: true}, LockOptions{Job: "j"}, ""},
-		{"elsewhere", &Holder{Identity: elsewhere, Job: "j"}, LockOptions{Job: "j"}, "since 2026-11-22 09:12:44); whether it still runs cannot be seen from here"},
+		{"elsewhere", &Holder{Identity: elsewhere, Job: "j"}, LockOptions{Job: "j"}, "since 2026-11-22 09:12:44); cannot tell from here whether it still runs"},
 		{"elsewhere, forced", &Holder{Identity: elsewhere, Job: "j"}, LockOptions{Force: true}, ""},
 		{"alive, forced", &Holder{Identity: Self(), Job: "j"}, LockOptions{Job: "j", Shared: true, Force: true}, "in use by job j"},
 		{"alive, another job's", &Holder{Identity: Self(), Job: "k", Shared: true}, LockOptions{Job: "j", Shared: true}, "in use by job k"},
 		{"alive, not shared now", &Holder{Identity: Self(), Job: "j", Shared: true}, LockOptions{Job: "j"}, "in use by job j"},
-		{"nothing", nil, LockOptions{}, "may be in use: its lock .ringtrain.lock cannot be read"},
+		{"nothing", nil, LockOptions{}, "may be in use: cannot understand its lock .ringtrain.lock"},
 		{"nothing, forced", nil, LockOptions{Force: true}, ""},
 	} {
 		dir := t.TempDir()
@@ -102,20 +102,20 @@ func TestLockOfAnother(t *testing.T) {
 	}
 }
 
-// A lock that is no regular file is refused at once: reading a named pipe would
-// block, and a link that leads nowhere would look like a lock just given up.
-func TestLockIsNoFile(t *testing.T) {
+// A lock that is not a regular file is rejected at once: reading a named pipe would
+// block, and a dangling link would look like a lock just released.
+func TestLockIsNotAFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Symlink("nowhere", filepath.Join(dir, LockName)); err != nil {
-		t.Skip(err) // Windows allows it to some users only
+		t.Skip(err) // Windows allows it only to some users
 	}
 	_, err := TakeLock(dir, LockOptions{Force: true})
-	require.ErrorContains(t, err, LockName+" is not a regular file: remove it")
+	require.ErrorContains(t, err, LockName+" is not a regular file; remove it")
 	requireOnly(t, dir, LockName)
 }
 
-// The processes of one job share a directory, wherever they are. The one that
-// took it gives it up.
+// The processes of one job share a directory, wherever they run. The process that took
+// the lock releases it.
 func TestSharedLock(t *testing.T) {
 	dir, o := t.TempDir(), LockOptions{Job: "j", Shared: true}
 	one, err := TakeLock(dir, o)
@@ -128,8 +128,8 @@ func TestSharedLock(t *testing.T) {
 	requireOnly(t, dir)
 }
 
-// A lock that was broken is not given up by the one that had it.
-func TestUnlockWhatWasBroken(t *testing.T) {
+// A broken lock is not released by its former holder.
+func TestUnlockBrokenLock(t *testing.T) {
 	dir := t.TempDir()
 	l, err := TakeLock(dir, LockOptions{Job: "one"})
 	require.NoError(t, err)
@@ -138,8 +138,8 @@ func TestUnlockWhatWasBroken(t *testing.T) {
 	requireOnly(t, dir, LockName)
 }
 
-// Of many who find a dead lock at once, one takes it.
-func TestOneTakesOver(t *testing.T) {
+// If many processes find a dead lock at once, only one takes it over.
+func TestOnlyOneTakesOver(t *testing.T) {
 	gone := Self()
 	gone.Start++
 	for range 20 {
@@ -156,7 +156,7 @@ func TestOneTakesOver(t *testing.T) {
 			if err == nil {
 				taken++
 			} else if !errors.As(err, new(*LockedError)) {
-				require.ErrorContains(t, err, "another process is taking it over just now")
+				require.ErrorContains(t, err, "another process is taking over its lock")
 			}
 		}
 		require.Equal(t, 1, taken)
@@ -164,8 +164,8 @@ func TestOneTakesOver(t *testing.T) {
 	}
 }
 
-// A process that was killed while it took a lock over keeps nobody out for long.
-func TestTakeoverThatWasKilled(t *testing.T) {
+// A process killed during a takeover blocks others only for a while.
+func TestKilledTakeover(t *testing.T) {
 	gone := Self()
 	gone.Start++
 	dir := t.TempDir()
@@ -173,7 +173,7 @@ func TestTakeoverThatWasKilled(t *testing.T) {
 	guard := filepath.Join(dir, LockName+".takeover")
 	require.NoError(t, os.WriteFile(guard, nil, 0o666))
 	_, err := TakeLock(dir, LockOptions{})
-	require.ErrorContains(t, err, "just now")
+	require.ErrorContains(t, err, "another process is taking over its lock")
 	old := time.Now().Add(-2 * takeoverTime)
 	require.NoError(t, os.Chtimes(guard, old, old))
 	_, err = TakeLock(dir, LockOptions{})

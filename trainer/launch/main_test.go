@@ -21,8 +21,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// The test binary is also the workers of its tests: with this variable set it
-// plays the part that the variable names instead of running tests.
+// The test binary also plays the workers of its tests: with this variable set, it plays
+// the part that the variable names instead of running tests.
 const (
 	envPart   = "LAUNCH_TEST_PART"
 	envBeacon = "LAUNCH_TEST_BEACON" // address of the test's beacon
@@ -33,22 +33,22 @@ func TestMain(m *testing.M) {
 	if part := os.Getenv(envPart); part != "" {
 		os.Exit(parts[part]())
 	}
-	// The race detector would keep each worker for a second at its exit.
+	// The race detector delays each exit by a second.
 	if err := os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// parts maps a part to what it does; the result is the exit code.
+// parts maps each part to a function that plays it and returns the exit code.
 var parts = map[string]func() int{
 	"ok":    func() int { fmt.Println("done"); return 0 },
 	"three": func() int { fmt.Fprintln(os.Stderr, "cannot go on"); return 3 },
-	// Gone when the test says so, or by a signal.
+	// Ends when the test says so, or by a signal.
 	"patient": func() int { hold("patient"); return 0 },
-	// As patient, but SIGTERM does not end it.
+	// Like patient, but ignores SIGTERM.
 	"deaf": func() int { signal.Ignore(syscall.SIGTERM); hold("deaf"); return 0 },
-	// Saves at SIGTERM and asks to be started again.
+	// Saves at SIGTERM and asks to be restarted.
 	"saver": func() int {
 		term := make(chan os.Signal, 1)
 		signal.Notify(term, syscall.SIGTERM)
@@ -58,16 +58,16 @@ var parts = map[string]func() int{
 	},
 	"victim": victim,
 	"peer":   peer,
-	// Leaves a child behind that would not end by itself.
+	// Leaves behind a child that would not end on its own.
 	"careless": func() int { child("deaf", nil); hold("careless"); return 3 },
-	// Its child leaves the process group and keeps the pipes open.
+	// Has a child that leaves the process group and keeps the pipes open.
 	"escaper": func() int {
 		child("patient", &syscall.SysProcAttr{Setsid: true})
 		hold("escaper")
 		return 0
 	},
-	// Stands for a shell in front of the real worker: what it inherited, the
-	// lifeline among it, goes on to its child.
+	// Acts as a shell in front of the real worker: its child inherits everything,
+	// including the lifeline.
 	"wrapper": func() int {
 		child("tethered", nil, os.NewFile(3, "lifeline"))
 		hold("wrapper")
@@ -84,12 +84,12 @@ var parts = map[string]func() int{
 	"networker": networker,
 	"printer":   printer,
 	"builder":   builder,
-	// Ends with its standard input.
+	// Ends when its standard input is closed.
 	"reader": func() int { _, _ = io.Copy(io.Discard, os.Stdin); return 0 },
 	"where":  func() int { dir, _ := os.Getwd(); fmt.Println(dir, os.Getenv("COLOUR")); return 0 },
 }
 
-// hold tells the beacon about this process and blocks until the beacon is gone.
+// hold connects to the beacon and blocks until the beacon is gone.
 func hold(part string) {
 	conn, err := net.Dial("tcp", os.Getenv(envBeacon))
 	if err != nil {
@@ -99,7 +99,7 @@ func hold(part string) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// victim offers a connection to its peers, which see it close when it dies.
+// victim accepts connections from its peers, which see them close when it dies.
 func victim() int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,8 +128,8 @@ func peer() int {
 	return 1
 }
 
-// child starts another process of this binary, in this one's process group
-// unless attributes say otherwise.
+// child starts another process of this binary, in the same process group unless
+// attributes say otherwise.
 func child(part string, attributes *syscall.SysProcAttr, extra ...*os.File) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envPart+"="+part)
@@ -155,7 +155,7 @@ func tethered() int {
 	return 0
 }
 
-// launcher starts the workers its arguments name, and waits for them.
+// launcher starts the workers named by its arguments and waits for them.
 func launcher() int {
 	j := launch.Start(context.Background(), launch.Options{})
 	for _, part := range strings.Fields(os.Getenv("LAUNCH_TEST_WORKERS")) {
@@ -183,5 +183,5 @@ func flood() int {
 
 const floodLines = 100_000
 
-// long is more than any step of these tests takes on a loaded machine.
+// long is longer than any step of these tests takes on a loaded machine.
 const long = 30 * time.Second

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadNetwork names the network namespace of the thread that opens it.
+// threadNetwork is the network namespace of the thread that opens it.
 const threadNetwork = "/proc/thread-self/ns/net"
 
-// A namespace is a network namespace, held open.
+// A namespace is an open network namespace.
 type namespace struct {
-	file *os.File // closed on exec, so that no worker keeps it open
+	file *os.File // closed on exec, so that workers do not keep it open
 }
 
-// newNamespaces makes n empty network namespaces.
+// newNamespaces creates n empty network namespaces.
 func newNamespaces(n int) ([]*namespace, error) {
 	all := make([]*namespace, 0, n)
 	err := away(func() error {
@@ -42,8 +42,8 @@ func newNamespaces(n int) ([]*namespace, error) {
 	return all, nil
 }
 
-// do carries out f in the namespace, on the calling goroutine. Child processes
-// that f starts are born there.
+// do runs f in the namespace, on the calling goroutine. Child processes that f starts are
+// in the namespace too.
 func (s *namespace) do(f func() error) error {
 	return away(func() error {
 		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -55,9 +55,9 @@ func (s *namespace) do(f func() error) error {
 
 func (s *namespace) close() error { return s.file.Close() }
 
-// away carries out f, which may take the thread to other network namespaces,
-// and brings it home. If that fails the goroutine stays locked to the thread,
-// so that no other goroutine finds itself abroad.
+// away runs f, which may move the thread to other network namespaces, and then moves the
+// thread back. If that fails, the goroutine stays locked to the thread, so that no other
+// goroutine ends up in the wrong namespace.
 func away(f func() error) error {
 	runtime.LockOSThread()
 	home, err := os.Open(threadNetwork)

@@ -20,8 +20,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// keep opens the network namespace of a process, so that it stays when the
-// process ends and the test can look at what is left of it.
+// keep opens the network namespace of a process, so that the test can inspect it after
+// the process ends.
 func keep(t *testing.T, pid string) *os.File {
 	t.Helper()
 	f, err := os.Open("/proc/" + pid + "/ns/net")
@@ -30,8 +30,8 @@ func keep(t *testing.T, pid string) *os.File {
 	return f
 }
 
-// hasLink tells whether there is an eth0 in the namespace. Its other end is at
-// the switch, so when the switch's namespace is gone it is gone too.
+// hasLink reports whether the namespace has an eth0. Its other end is at the switch, so
+// it disappears together with the switch's namespace.
 func hasLink(t *testing.T, space *os.File) bool {
 	t.Helper()
 	var found bool
@@ -39,7 +39,7 @@ func hasLink(t *testing.T, space *os.File) bool {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
 			return
 		}
@@ -56,19 +56,18 @@ func requireLinkGone(t *testing.T, space *os.File) {
 	require.Eventually(t, func() bool { return !hasLink(t, space) }, long, 10*time.Millisecond)
 }
 
-// apart takes the test to a network namespace of its own, which for what it
-// starts stands for the machine's, so that others who change that one do not
-// disturb it.
+// apart moves the test into its own network namespace. It acts as the machine's for
+// everything the test starts, so that changes to the real one do not disturb the test.
 func apart(t *testing.T) {
 	t.Helper()
-	runtime.LockOSThread() // for good: the thread ends with the test
+	runtime.LockOSThread() // never unlocked: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Skip("no network namespace: ", err)
 	}
 }
 
-// landscape is what the test's namespace shows of networks, and what this
-// process holds of them.
+// landscape returns everything visible about networks in the test's namespace, and the
+// namespaces that this process holds open.
 func landscape(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -91,7 +90,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	apart(t)
 	before := landscape(t)
 	n := newNetwork(t, 2, 1e9)
-	require.NotEqual(t, before, landscape(t), "the namespaces are open")
+	require.NotEqual(t, before, landscape(t), "the namespaces must be open")
 	b := make(chan string, 1)
 	c := play("worker 0", "printer")
 	c.Stdout = func(line []byte) { b <- string(line) }
@@ -99,9 +98,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 	run(t, j, n.Command(0, c))
 	space := keep(t, <-b)
 	require.True(t, hasLink(t, space))
-	require.NoError(t, n.Close()) // while the worker lives
+	require.NoError(t, n.Close()) // while the worker is alive
 	requireLinkGone(t, space)
-	require.NoError(t, n.Close(), "a second Close has nothing to do")
+	require.NoError(t, n.Close(), "a second Close does nothing")
 
 	_, err := n.Counters()
 	require.ErrorIs(t, err, launch.ErrNetworkClosed)
@@ -114,8 +113,8 @@ func TestCloseLeavesNothing(t *testing.T) {
 	require.Equal(t, before, landscape(t))
 }
 
-// The workers end with their job as anywhere else, and a killed launcher takes
-// its workers and its network along, and nobody else's.
+// Workers in nodes end with their job as usual. A killed launcher takes down its workers
+// and its network, and nothing else.
 func TestKilledLauncherLeavesNothing(t *testing.T) {
 	apart(t)
 	other := newNetwork(t, 2, 0)
@@ -135,7 +134,7 @@ func TestKilledLauncherLeavesNothing(t *testing.T) {
 		require.True(t, hasLink(t, spaces[len(spaces)-1]))
 	}
 	require.NoError(t, syscall.Kill(cmd.Process.Pid, syscall.SIGKILL))
-	require.False(t, lines.Scan(), "the workers, who hold the pipe's other end, are gone")
+	require.False(t, lines.Scan(), "the workers, which hold the other end of the pipe, must be gone")
 	for _, space := range spaces {
 		requireLinkGone(t, space)
 		require.NoError(t, space.Close())
@@ -146,7 +145,7 @@ func TestKilledLauncherLeavesNothing(t *testing.T) {
 
 func TestCancelledNetwork(t *testing.T) {
 	apart(t)
-	require.NoError(t, newNetwork(t, 1, 0).Close()) // or skip
+	require.NoError(t, newNetwork(t, 1, 0).Close()) // skips if impossible
 	before := landscape(t)
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -156,16 +155,16 @@ func TestCancelledNetwork(t *testing.T) {
 	require.Equal(t, before, landscape(t))
 }
 
-// build has another process make a network, with these attributes.
+// build has another process with these attributes create a network.
 func build(t *testing.T, attributes *syscall.SysProcAttr) (code int, says string) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe") // which any user may run, wherever it lies
+	cmd := exec.Command("/proc/self/exe") // executable by any user, wherever the file is
 	cmd.Env = append(os.Environ(), envPart+"=builder", envNodes+"=2", envLink+"=1gbit")
 	cmd.SysProcAttr = attributes
 	cmd.Dir = "/"
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
-		t.Skip("no such process here: ", err)
+		t.Skip("cannot start such a process here: ", err)
 	}
 	return cmd.ProcessState.ExitCode(), string(out)
 }
@@ -180,7 +179,7 @@ func TestWithoutRoot(t *testing.T) {
 	if os.Geteuid() == 0 {
 		nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
-	const says = "needs root with CAP_SYS_ADMIN: run it as root, or under `unshare -Urn`"
+	const says = "creating them needs CAP_SYS_ADMIN; run as root, or under `unshare -Urn`"
 	t.Run("a plain user", func(t *testing.T) {
 		code, out := build(t, &syscall.SysProcAttr{Credential: nobody})
 		require.Equal(t, 4, code, out)
@@ -188,7 +187,7 @@ func TestWithoutRoot(t *testing.T) {
 	})
 	asRoot := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 	asGroup := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	t.Run("unshare -Ur", func(t *testing.T) { // it could leave its network, and not come back
+	t.Run("unshare -Ur", func(t *testing.T) { // it could leave its network namespace but not return
 		code, out := build(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: asRoot, GidMappings: asGroup})
 		require.Equal(t, 4, code, out)
 		require.Contains(t, out, says)
@@ -196,7 +195,7 @@ func TestWithoutRoot(t *testing.T) {
 	t.Run("unshare -Urn", func(t *testing.T) {
 		code, out := build(t, &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, UidMappings: asRoot, GidMappings: asGroup})
-		if code == 4 { // some systems give a user namespace no rights
+		if code == 4 { // some systems give user namespaces no capabilities
 			t.Skip(out)
 		}
 		require.Zero(t, code, out)
@@ -207,7 +206,7 @@ func TestWithoutPrograms(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := launch.Namespaces(t.Context(), 2, launch.NetworkOptions{})
 	require.ErrorIs(t, err, launch.ErrNoNamespaces)
-	require.EqualError(t, err, "launch: no network namespaces: the program ip is not in PATH: install iproute2, which some systems have in /usr/sbin")
+	require.EqualError(t, err, "launch: no network namespaces: the program ip is not in PATH; install iproute2, or add /usr/sbin to PATH")
 }
 
 func TestWrongNetworkOptions(t *testing.T) {
@@ -216,15 +215,15 @@ func TestWrongNetworkOptions(t *testing.T) {
 		options launch.NetworkOptions
 		says    string
 	}{
-		{0, launch.NetworkOptions{}, "network of 0 nodes: give 1 to 250"},
-		{-1, launch.NetworkOptions{}, "network of -1 nodes"},
-		{251, launch.NetworkOptions{}, "network of 251 nodes"},
-		{2, launch.NetworkOptions{Link: -1}, "link of -1 bits per second"},
-		{2, launch.NetworkOptions{Link: 9999}, "link of 9999 bits per second: give 1e+04 to 1e+12, or 0 for no limit"},
-		{2, launch.NetworkOptions{Link: 1e12 + 1}, "link of 1000000000001 bits per second"},
-		{2, launch.NetworkOptions{Burst: -1}, "burst of -1 bytes"},
-		{2, launch.NetworkOptions{Burst: 1500}, "burst of 1500 bytes: give 3028 to 32000"},
-		{2, launch.NetworkOptions{Burst: 32001}, "burst of 32001 bytes"},
+		{0, launch.NetworkOptions{}, "cannot have 0 nodes; use 1 to 250"},
+		{-1, launch.NetworkOptions{}, "cannot have -1 nodes"},
+		{251, launch.NetworkOptions{}, "cannot have 251 nodes"},
+		{2, launch.NetworkOptions{Link: -1}, "link rate is -1 bits per second"},
+		{2, launch.NetworkOptions{Link: 9999}, "link rate is 9999 bits per second; it must be 1e+04 to 1e+12, or 0 for no limit"},
+		{2, launch.NetworkOptions{Link: 1e12 + 1}, "link rate is 1000000000001 bits per second"},
+		{2, launch.NetworkOptions{Burst: -1}, "burst is -1 bytes"},
+		{2, launch.NetworkOptions{Burst: 1500}, "burst is 1500 bytes; it must be 3028 to 32000"},
+		{2, launch.NetworkOptions{Burst: 32001}, "burst is 32001 bytes"},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.nodes, test.options), func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A device and a limiter that no kernel has: ip and tc must still put it in the
+// No kernel has this device or this limiter. ip and tc must still report that in the
 // words that lacks looks for.
 func TestKernelLacks(t *testing.T) {
 	all, err := newNamespaces(1)
@@ -31,7 +31,7 @@ func TestKernelLacks(t *testing.T) {
 			require.ErrorContains(t, err, test.program+": ")
 		})
 	}
-	t.Run("but not a mistake of ours", func(t *testing.T) {
+	t.Run("but not a mistake in the command", func(t *testing.T) {
 		err := space.do(func() error { return batch(t.Context(), "ip", "link set nobody up\n") })
 		if errors.Is(err, exec.ErrNotFound) {
 			t.Skip(err)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of NetworkOptions.Burst in bytes.
+// Bounds of NetworkOptions.Burst, in bytes.
 const (
 	minBurst = 2 * 1514
 	maxBurst = 32000
@@ -25,25 +25,24 @@ func (o NetworkOptions) check() (NetworkOptions, error) {
 		o.Burst = maxBurst
 	}
 	if o.Link != 0 && (o.Link < MinLink || o.Link > MaxLink) {
-		return o, fmt.Errorf("launch: a link of %d bits per second: give %.0e to %.0e, or 0 for no limit", o.Link, MinLink, MaxLink)
+		return o, fmt.Errorf("launch: the link rate is %d bits per second; it must be %.0e to %.0e, or 0 for no limit", o.Link, MinLink, MaxLink)
 	}
 	if o.Burst < minBurst || o.Burst > maxBurst {
-		return o, fmt.Errorf("launch: a burst of %d bytes: give %d to %d", o.Burst, minBurst, maxBurst)
+		return o, fmt.Errorf("launch: the burst is %d bytes; it must be %d to %d", o.Burst, minBurst, maxBurst)
 	}
 	return o, nil
 }
 
-// queueTime is how long a packet may wait for its turn at a full link.
+// queueTime is how long a packet may wait at a full link.
 const queueTime = 20 * time.Millisecond
 
-// Namespaces makes a network of n nodes, which are there and can reach each
-// other when it returns. It needs root, or a user namespace with a network of
-// its own (`unshare -Urn`), and the programs ip and, for a limited link, tc;
-// where they are missing the error is ErrNoNamespaces. The caller must Close
-// the network. A done ctx stops the making, and has no influence afterwards.
+// Namespaces creates a network of n nodes, which can reach each other when it returns. It
+// needs root, or a user namespace with its own network (`unshare -Urn`), and the programs
+// ip and, for a limited link, tc. If something is missing, the error is ErrNoNamespaces.
+// The caller must Close the network. ctx only limits the creation.
 func Namespaces(ctx context.Context, n int, o NetworkOptions) (*Network, error) {
 	if n < 1 || n > MaxNodes {
-		return nil, fmt.Errorf("launch: a network of %d nodes: give 1 to %d", n, MaxNodes)
+		return nil, fmt.Errorf("launch: a network cannot have %d nodes; use 1 to %d", n, MaxNodes)
 	}
 	o, err := o.check()
 	if err != nil {
@@ -51,17 +50,17 @@ func Namespaces(ctx context.Context, n int, o NetworkOptions) (*Network, error) 
 	}
 	for _, program := range []string{"ip", "tc"} {
 		if _, err := exec.LookPath(program); err != nil && (program == "ip" || o.Link > 0) {
-			return nil, cannot(fmt.Sprintf("the program %s is not in PATH: install iproute2, which some systems have in /usr/sbin", program))
+			return nil, cannot(fmt.Sprintf("the program %s is not in PATH; install iproute2, or add /usr/sbin to PATH", program))
 		}
 	}
 	all, err := newNamespaces(n + 1)
 	switch {
 	case errors.Is(err, unix.EPERM):
-		return nil, cannot("it needs root with CAP_SYS_ADMIN: run it as root, or under `unshare -Urn`")
+		return nil, cannot("creating them needs CAP_SYS_ADMIN; run as root, or under `unshare -Urn`")
 	case errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS):
-		return nil, cannot("this kernel has none: " + err.Error())
+		return nil, cannot("this kernel does not support them: " + err.Error())
 	case err != nil:
-		return nil, fmt.Errorf("launch: make network namespaces: %w", err)
+		return nil, fmt.Errorf("launch: creating network namespaces: %w", err)
 	}
 	network := &Network{hub: all[0], nodes: all[1:]}
 	if err := network.connect(ctx, o); err != nil {
@@ -70,11 +69,10 @@ func Namespaces(ctx context.Context, n int, o NetworkOptions) (*Network, error) 
 	return network, nil
 }
 
-// connect makes the switch and a cable from each node to it, and waits for
-// them to work.
+// connect creates the switch and a cable from each node to it, and waits until they work.
 func (n *Network) connect(ctx context.Context, o NetworkOptions) error {
-	// The switch comes first, so that no port has the index of its eth0: to such
-	// a pair the kernel gives its carrier only after a second.
+	// The switch comes first, so that no port has the same index as its eth0. The kernel
+	// takes a second to activate the carrier of such a pair.
 	if err := n.hub.do(func() error { return newSwitch(ctx) }); err != nil {
 		return fmt.Errorf("launch: the switch: %w", err)
 	}
@@ -114,14 +112,14 @@ func (n *Network) connect(ctx context.Context, o NetworkOptions) error {
 }
 
 func newSwitch(ctx context.Context) error {
-	if err := hush(); err != nil {
+	if err := disableIPv6(); err != nil {
 		return err
 	}
 	return batch(ctx, "ip", "link add switch type bridge stp_state 0 mcast_snooping 0\nlink set switch up\n")
 }
 
-// awaitLink returns when the device of the calling thread's namespace passes
-// packets on, which is a moment after it was set up.
+// awaitLink returns when the device of the calling thread's namespace passes packets, a
+// moment after it is set up.
 func awaitLink(ctx context.Context, device string) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -136,22 +134,22 @@ func awaitLink(ctx context.Context, device string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the link of %s: %w", device, context.Cause(ctx))
+			return fmt.Errorf("waiting for the link of %s: %w", device, context.Cause(ctx))
 		}
 	}
 }
 
-// plug lays the cable of node i.
+// plug connects node i to the switch.
 func (s *namespace) plug(ctx context.Context, i int, hub *namespace, o NetworkOptions) error {
 	var size string
 	if o.Link > 0 {
-		size = fmt.Sprintf(" mtu %d gso_max_size %d", o.mtu(), o.largest())
+		size = fmt.Sprintf(" mtu %d gso_max_size %d", o.mtu(), o.gsoSize())
 	}
 	return s.do(func() error {
-		if err := hush(); err != nil {
+		if err := disableIPv6(); err != nil {
 			return err
 		}
-		// The first extra file of ip is its descriptor 3.
+		// ip inherits its first extra file as descriptor 3.
 		lines := fmt.Sprintf("link add eth0%s type veth peer name %s%s netns /proc/self/fd/3\n", size, port(i), size) +
 			fmt.Sprintf("address add %s/24 dev eth0\n", nodeAddr(i)) +
 			"link set lo up\nlink set eth0 up\n"
@@ -165,18 +163,17 @@ func (s *namespace) plug(ctx context.Context, i int, hub *namespace, o NetworkOp
 	})
 }
 
-// port is the name of node i's end of the cable at the switch.
+// port returns the name of node i's port at the switch.
 func port(i int) string { return "node" + strconv.Itoa(i) }
 
-// limit is the line for tc that bounds what a device sends.
+// limit returns the tc line that limits what a device sends.
 func (o NetworkOptions) limit(device string) string {
 	queue := min(o.Link/8*queueTime.Milliseconds()/1000+int64(2*o.Burst), 1<<30)
 	return fmt.Sprintf("qdisc add dev %s root tbf rate %dbit burst %db limit %db", device, o.Link, o.Burst, queue)
 }
 
-// jumbo is the MTU, in bytes, of networks whose bursts have room for several
-// such packets: that of a data centre. Per byte it takes less of the processor
-// that all nodes share.
+// jumbo is the MTU, in bytes, of networks whose bursts can hold several such packets;
+// data centres use it. It costs less CPU time per byte, on a CPU that all nodes share.
 const jumbo = 9000
 
 func (o NetworkOptions) mtu() int {
@@ -186,17 +183,16 @@ func (o NetworkOptions) mtu() int {
 	return 1500
 }
 
-// largest is the size up to which TCP may leave packets uncut, as it does for a
-// network card that cuts them itself. The limiter cuts what is larger than a
-// burst, which takes more of the processor than all else on the way. A little
-// less than a burst was best of what was tried, for 8 nodes at 1 Gbit/s on 2
-// cores.
-func (o NetworkOptions) largest() int { return max(o.Burst*15/16, minBurst) }
+// gsoSize returns the size up to which TCP may leave packets unsplit, as for a network
+// card that splits them itself. The limiter splits packets larger than a burst, which
+// costs more CPU time than the rest of the path. A little less than a burst was the best
+// of the sizes tried, for 8 nodes at 1 Gbit/s on 2 cores.
+func (o NetworkOptions) gsoSize() int { return max(o.Burst*15/16, minBurst) }
 
-// hush keeps the kernel from speaking IPv6 by itself in the calling thread's
-// namespace, so that what is counted there is what the workers said. Where that
-// is not to be had, for lack of IPv6 or in a container, a little more is said.
-func hush() error {
+// disableIPv6 stops the kernel from sending IPv6 packets on its own in the calling
+// thread's namespace, so that the counters show only the workers' traffic. If that is
+// impossible, without IPv6 or in a container, the counters include a little more.
+func disableIPv6() error {
 	err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EROFS) {
 		return nil
@@ -204,7 +200,7 @@ func hush() error {
 	return err
 }
 
-// batch has ip or tc carry out lines in the calling thread's namespace.
+// batch has ip or tc execute lines in the calling thread's namespace.
 func batch(ctx context.Context, program, lines string, files ...*os.File) error {
 	cmd := exec.CommandContext(ctx, program, "-batch", "-")
 	cmd.Stdin = strings.NewReader(lines)
@@ -223,8 +219,8 @@ func batch(ctx context.Context, program, lines string, files ...*os.File) error 
 	return nil
 }
 
-// lacks tells from what ip or tc said whether the kernel was built, or runs,
-// without what they asked for.
+// lacks reports, from the output of ip or tc, whether the kernel was built without a
+// feature they asked for.
 func lacks(said string) bool {
 	for _, answer := range []string{"not supported", "Unknown device type", "kind is unknown"} {
 		if strings.Contains(said, answer) {
@@ -234,7 +230,7 @@ func lacks(said string) bool {
 	return false
 }
 
-// count reads the counters at the switch, where a node's sending is receiving.
+// count reads the counters at the switch, where a node's sending appears as receiving.
 func (n *Network) count() ([]Counter, error) {
 	var table []byte
 	err := n.hub.do(func() (err error) {
@@ -242,7 +238,7 @@ func (n *Network) count() ([]Counter, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("launch: read the counters: %w", err)
+		return nil, fmt.Errorf("launch: reading the counters: %w", err)
 	}
 	all := make([]Counter, len(n.nodes))
 	for line := range strings.Lines(string(table)) {
@@ -255,7 +251,7 @@ func (n *Network) count() ([]Counter, error) {
 		_, err = fmt.Sscan(numbers, &all[i].SentBytes, &all[i].SentPackets, &skip, &skip, &skip, &skip, &skip, &skip,
 			&all[i].ReceivedBytes, &all[i].ReceivedPackets)
 		if err != nil {
-			return nil, fmt.Errorf("launch: read the counters of node %d: %w", i, err)
+			return nil, fmt.Errorf("launch: reading the counters of node %d: %w", i, err)
 		}
 	}
 	return all, nil

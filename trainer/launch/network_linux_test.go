@@ -16,8 +16,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// newNetwork makes a network that ends with the test, and skips the test where
-// this process cannot make one.
+// newNetwork creates a network that ends with the test. It skips the test if this process
+// cannot create one.
 func newNetwork(t *testing.T, nodes int, link int64) *launch.Network {
 	t.Helper()
 	n, err := launch.Namespaces(t.Context(), nodes, launch.NetworkOptions{Link: link})
@@ -30,13 +30,13 @@ func newNetwork(t *testing.T, nodes int, link int64) *launch.Network {
 	return n
 }
 
-// A said is what a worker has printed: lines of a name and a value.
+// A said holds what a worker has printed: lines of a name and a value.
 type said struct {
 	mu     sync.Mutex
 	values map[string]string
 }
 
-// hear makes said of what the command's process prints.
+// hear collects what the command's process prints.
 func hear(c launch.Command) (launch.Command, *said) {
 	s := &said{values: map[string]string{}}
 	c.Stdout = func(line []byte) {
@@ -55,7 +55,7 @@ func (s *said) number(t *testing.T, name string) float64 {
 	return f
 }
 
-// here names the network namespace of this process, whatever the test did with
+// here returns the network namespace of this process, whatever the test did with
 // its own thread.
 func here(t *testing.T) (name string) {
 	t.Helper()
@@ -72,7 +72,7 @@ func here(t *testing.T) (name string) {
 
 const testPort = ":7001"
 
-// requireMeeting has a worker of each node meet those of all others.
+// requireMeeting runs a worker in each node and requires each to connect to all others.
 func requireMeeting(t *testing.T, n *launch.Network) {
 	t.Helper()
 	host := here(t)
@@ -100,11 +100,11 @@ func requireMeeting(t *testing.T, n *launch.Network) {
 	spaces := map[string]bool{host: true}
 	for i, s := range heard {
 		require.Equal(t, expected[i], s.values["seen"], "worker %d", i)
-		require.Equal(t, strconv.Itoa(workers[i].Pid()), s.values["pid"], "no program in between")
+		require.Equal(t, strconv.Itoa(workers[i].Pid()), s.values["pid"], "no program runs in between")
 		require.NotContains(t, spaces, s.values["space"])
 		spaces[s.values["space"]] = true
 	}
-	require.Equal(t, host, outside.values["space"], "the job's thread has come back")
+	require.Equal(t, host, outside.values["space"], "the job's thread must return to its namespace")
 }
 
 func TestNetwork(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNetwork(t *testing.T) {
 func TestManyNodes(t *testing.T) {
 	begin := time.Now()
 	n := newNetwork(t, 64, 1e8)
-	t.Logf("made in %v", time.Since(begin))
+	t.Logf("created in %v", time.Since(begin))
 	counters, err := n.Counters()
 	require.NoError(t, err)
 	require.Len(t, counters, 64)
@@ -129,19 +129,19 @@ func TestManyNodes(t *testing.T) {
 	require.False(t, n.Addr(-1).IsValid())
 }
 
-// Two networks at once have the same addresses and nothing else in common.
+// Two networks at the same time share nothing but their addresses.
 func TestTwoNetworks(t *testing.T) {
 	a, b := newNetwork(t, 2, 0), newNetwork(t, 2, 0)
 	requireMeeting(t, a)
 	quiet, err := b.Counters()
 	require.NoError(t, err)
-	require.Equal(t, make([]launch.Counter, 2), quiet, "nobody has said anything in b")
+	require.Equal(t, make([]launch.Counter, 2), quiet, "nothing was sent in b")
 	require.NoError(t, a.Close())
 	requireMeeting(t, b)
 }
 
-// transfer sends from node to node for a while, all pairs at once, and returns
-// the bytes and the bits per second of payload that arrived, by pair.
+// transfer sends between pairs of nodes for a while, all at once. It returns the bytes
+// and the bits per second of payload that arrived, by pair.
 func transfer(t *testing.T, n *launch.Network, period time.Duration, pairs ...[2]int) (payloads, rates []float64) {
 	t.Helper()
 	j := launch.Start(t.Context(), patience())
@@ -161,8 +161,8 @@ func transfer(t *testing.T, n *launch.Network, period time.Duration, pairs ...[2
 	return payloads, rates
 }
 
-// requireLimits makes sure that while f ran no node has sent or received more
-// than its link carries.
+// requireLimits requires that no node sends or receives more than its link carries
+// while f runs.
 func requireLimits(t *testing.T, n *launch.Network, link float64, f func()) {
 	t.Helper()
 	before, err := n.Counters()
@@ -182,7 +182,7 @@ func TestLinkRate(t *testing.T) {
 	collectivetest.Slow(t)
 	tests := []struct {
 		link  float64
-		least float64 // share that arrives, even on a loaded machine
+		least float64 // fraction that arrives, even on a loaded machine
 	}{{1e8, 0.75}, {1e9, 0.25}}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.link), func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestLinkRate(t *testing.T) {
 					for i := range rates {
 						rates[i] /= test.link
 					}
-					t.Logf("%s: shares of the link: %.3f", shape.name, rates)
+					t.Logf("%s: fractions of the link: %.3f", shape.name, rates)
 					if shape.name == "one way" {
 						require.Greater(t, rates[0], test.least)
 					}
@@ -213,7 +213,7 @@ func TestLinkRate(t *testing.T) {
 
 func TestExtremeLinks(t *testing.T) {
 	for _, o := range []launch.NetworkOptions{{Link: 1e4}, {Link: 1e12}, {Link: 1e9, Burst: 3028}, {Link: 123_456_789}} {
-		newNetwork(t, 1, 0) // or skip
+		newNetwork(t, 1, 0) // skips if impossible
 		n, err := launch.Namespaces(t.Context(), 2, o)
 		require.NoError(t, err, "%+v", o)
 		require.NoError(t, n.Close())
@@ -243,8 +243,8 @@ func TestCounters(t *testing.T) {
 	acknowledged := got[2].SentBytes
 	require.Positive(t, acknowledged)
 	require.Equal(t, got[1].ReceivedBytes, acknowledged)
-	require.Zero(t, got[0].SentBytes, "nobody lives in node 0")
-	require.Less(t, got[0].ReceivedBytes, uint64(1000), "but it hears who asks for an address")
+	require.Zero(t, got[0].SentBytes, "node 0 has no processes")
+	require.Less(t, got[0].ReceivedBytes, uint64(1000), "but it receives address requests")
 }
 
 func TestWrongNodes(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// A namespace is a network namespace; there are none here.
+// A namespace is a network namespace; this system has none.
 type namespace struct{}
 
 func (s *namespace) do(func() error) error {
@@ -15,7 +15,7 @@ func (s *namespace) do(func() error) error {
 }
 func (s *namespace) close() error { return nil }
 
-// Namespaces makes a network of n nodes on Linux, and fails here.
+// Namespaces creates a network of n nodes on Linux. It always fails on this system.
 func Namespaces(context.Context, int, NetworkOptions) (*Network, error) {
 	return nil, cannot("only Linux has them, and this is " + runtime.GOOS)
 }

@@ -20,14 +20,14 @@ import (
 
 const (
 	envSelf  = "LAUNCH_TEST_SELF"  // address to listen on
-	envPeers = "LAUNCH_TEST_PEERS" // addresses to dial, with spaces between
+	envPeers = "LAUNCH_TEST_PEERS" // addresses to dial, separated by spaces
 	envTime  = "LAUNCH_TEST_TIME"  // how long to send
-	envNodes = "LAUNCH_TEST_NODES" // how many nodes to make
-	envLink  = "LAUNCH_TEST_LINK"  // and with which links
+	envNodes = "LAUNCH_TEST_NODES" // number of nodes to create
+	envLink  = "LAUNCH_TEST_LINK"  // and their link rate
 )
 
-// meet connects to every peer and is connected to by every peer, and prints
-// the addresses that it saw.
+// meet connects to every peer, accepts a connection from every peer, and prints the
+// addresses it saw.
 func meet() int {
 	peers := strings.Fields(os.Getenv(envPeers))
 	l, err := net.Listen("tcp", os.Getenv(envSelf))
@@ -62,7 +62,7 @@ func meet() int {
 	return 0
 }
 
-// dial connects to a process that may still have to start.
+// dial connects to a process that may not have started yet.
 func dial(addr string) (net.Conn, error) {
 	retry := time.NewTicker(10 * time.Millisecond)
 	defer retry.Stop()
@@ -74,7 +74,7 @@ func dial(addr string) (net.Conn, error) {
 	}
 }
 
-// send writes to the first peer for as long as it is told.
+// send writes to the first peer for the given time.
 func send() int {
 	period, err := time.ParseDuration(os.Getenv(envTime))
 	if err != nil {
@@ -92,8 +92,8 @@ func send() int {
 	return 0
 }
 
-// receive takes in what one sender says, and prints the bytes and the seconds
-// from its first to its last.
+// receive reads from one sender, and prints the number of bytes and the seconds from the
+// first to the last.
 func receive() int {
 	l, err := net.Listen("tcp", os.Getenv(envSelf))
 	if err != nil {
@@ -118,7 +118,7 @@ func receive() int {
 	return 0
 }
 
-// networker makes a network with a worker in each node, and keeps it until it
+// networker creates a network with a worker in each node, and keeps it until it
 // is killed.
 func networker() int {
 	n, err := network(context.Background())
@@ -139,15 +139,15 @@ func networker() int {
 	return 0
 }
 
-// printer prints its pid and lives on until it is killed.
+// printer prints its pid and runs until it is killed.
 func printer() int {
 	fmt.Println(os.Getpid())
 	_, _ = io.Copy(io.Discard, os.NewFile(3, "lifeline"))
 	return 0
 }
 
-// builder makes a network and takes it apart; its exit code is 4 where the
-// network cannot be made by this user.
+// builder creates and closes a network. Its exit code is 4 if this user cannot
+// create one.
 func builder() int {
 	n, err := network(context.Background())
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startLauncher starts another process that launches workers with these parts.
+// startLauncher starts another process, which launches workers with these parts.
 func startLauncher(t *testing.T, b *beacon, workers string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -27,7 +27,7 @@ func TestWorkersDieWithTheLauncher(t *testing.T) {
 	workers := "tethered wrapper"
 	expected := 3 // the wrapper has a child
 	if runtime.GOOS == "linux" {
-		workers += " deaf patient" // who do not look at their lifeline: the kernel ends them
+		workers += " deaf patient" // they ignore their lifeline, but the kernel ends them
 		expected += 2
 	}
 	b := newBeacon(t)

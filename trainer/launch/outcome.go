@@ -6,45 +6,45 @@ import (
 	"time"
 )
 
-// An Exit is how one worker ended.
+// An Exit describes how one worker ended.
 type Exit struct {
 	Name      string
 	Pid       int
 	Code      int            // exit code; -1 if a signal killed it
 	Signal    syscall.Signal // the signal that killed it, or 0
-	At        time.Duration  // when it ended, counted from Start
+	At        time.Duration  // when it ended, relative to Start
 	LastLines []string       // the end of its stderr, at most Options.Tail lines
-	ByUs      bool           // it ended as the job had asked it to
+	ByUs      bool           // it ended because the job asked it to
 }
 
-// Failed reports whether the worker ended in any way but with exit code 0.
+// Failed reports whether the worker ended in any way other than with exit code 0.
 func (e Exit) Failed() bool { return e.Code != 0 || e.Signal != 0 }
 
-// String says in one line how the worker ended, for example
-// "worker 2 (pid 4711) was killed by signal 9 (killed)".
+// String describes in one line how the worker ended, such as "worker 2 (pid 4711) was
+// killed by signal 9 (killed)".
 func (e Exit) String() string {
 	if e.Signal != 0 {
 		return fmt.Sprintf("%s (pid %d) was killed by signal %d (%v)", e.Name, e.Pid, int(e.Signal), e.Signal)
 	}
-	return fmt.Sprintf("%s (pid %d) ended with exit code %d", e.Name, e.Pid, e.Code)
+	return fmt.Sprintf("%s (pid %d) exited with code %d", e.Name, e.Pid, e.Code)
 }
 
-// An ExitError is the failure of one worker. Its LastLines often say why.
+// An ExitError is the failure of one worker. Its LastLines often contain the reason.
 type ExitError struct{ Exit }
 
-// Error is the worker's Exit in one line.
+// Error returns the worker's Exit in one line.
 func (e *ExitError) Error() string { return e.Exit.String() }
 
-// An Outcome is how a whole job ended.
+// An Outcome describes how a whole job ended.
 type Outcome struct {
 	Exits []Exit // in the order of Run
-	Root  *Exit  // the failure that began the end, one of Exits; nil if none did
+	Root  *Exit  // the failure that ended the job, one of Exits; nil if there was none
 	Cause error  // why the job was stopped from outside: the cause of the context or of Stop; nil if it was not
 }
 
-// Err is nil if every worker ended with exit code 0 and nobody stopped the job.
-// Otherwise it is, in this order: the root failure as an [*ExitError]; the
-// Cause; the first worker that failed after a signal passed on by Job.Signal.
+// Err returns nil if every worker ended with exit code 0 and the job was not stopped.
+// Otherwise it returns the first of: the root failure as an [*ExitError]; the Cause; the
+// first worker that failed after a signal from Job.Signal.
 func (o Outcome) Err() error {
 	if o.Root != nil {
 		return &ExitError{*o.Root}
@@ -58,10 +58,10 @@ func (o Outcome) Err() error {
 	return nil
 }
 
-// rootCause picks the failure that the others follow from. Failures that the
-// job asked for do not count. Peers of a killed worker see its connections
-// close and exit, sometimes before the kernel reports the killed one, so a
-// death by signal within the window after the first failure goes before it.
+// rootCause returns the failure that caused the others. Failures that the job asked for
+// do not count. The peers of a killed worker see its connections close and may exit
+// before the kernel reports the killed one. A death by signal within window after the
+// first failure therefore takes precedence over it.
 func rootCause(exits []Exit, window time.Duration) *Exit {
 	own := func(e Exit) bool { return e.Failed() && !e.ByUs }
 	first := earliest(exits, own)
@@ -75,8 +75,8 @@ func rootCause(exits []Exit, window time.Duration) *Exit {
 	return first
 }
 
-// earliest returns the first in time of the exits that match, or nil; of equal
-// times the one that was started first.
+// earliest returns the earliest of the exits that match, or nil. If times are equal, it
+// returns the one that was started first.
 func earliest(exits []Exit, match func(Exit) bool) *Exit {
 	var found *Exit
 	for i := range exits {

@@ -18,11 +18,11 @@ func TestErr(t *testing.T) {
 		outcome Outcome
 		want    string
 	}{
-		{"all well", Outcome{Exits: []Exit{{Name: "worker 0"}}}, ""},
-		{"the root before the cause", Outcome{Exits: []Exit{saved, crashed}, Root: &crashed, Cause: cause},
+		{"success", Outcome{Exits: []Exit{{Name: "worker 0"}}}, ""},
+		{"root before cause", Outcome{Exits: []Exit{saved, crashed}, Root: &crashed, Cause: cause},
 			"worker 1 (pid 8) was killed by signal 11 (segmentation fault)"},
-		{"the cause before who was asked to leave", Outcome{Exits: []Exit{saved}, Cause: cause}, "the job was stopped: enough"},
-		{"saved at a signal", Outcome{Exits: []Exit{{Name: "worker 2"}, saved}}, "worker 0 (pid 7) ended with exit code 75"},
+		{"cause before exits that were asked for", Outcome{Exits: []Exit{saved}, Cause: cause}, "the job was stopped: enough"},
+		{"saved at a signal", Outcome{Exits: []Exit{{Name: "worker 2"}, saved}}, "worker 0 (pid 7) exited with code 75"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

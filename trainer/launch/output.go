@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// quiet is how long after a worker's end its pipes may stay silent before
-	// they are given up: a process that left the worker's group can hold the
-	// other end open for ever.
+	// quiet is how long a dead worker's pipes may stay silent before they are closed: a
+	// process that left the worker's group can hold the other end open forever.
 	quiet = time.Second
-	// afterlife bounds what is read after the end, for the same reason. It is
-	// the most a pipe can hold on Linux, so nothing the worker wrote is lost.
+	// afterlife limits the number of bytes read after the end, for the same reason. No
+	// pipe on Linux can hold more, so nothing that the worker wrote is lost.
 	afterlife = 1 << 20
 )
 
-// output reads what one worker writes, and calls back line by line.
+// output reads what one worker writes, and calls back for each line.
 type output struct {
 	ended   atomic.Bool // the worker has exited
 	readers sync.WaitGroup
@@ -27,7 +26,7 @@ type output struct {
 	tail tail
 }
 
-// follow starts to read pipe, which the output then owns.
+// follow starts to read pipe, which output then owns.
 func (o *output) follow(pipe *os.File, maxLine int, emit func(line []byte)) {
 	o.pipes = append(o.pipes, pipe)
 	o.readers.Go(func() {
@@ -52,31 +51,30 @@ func (o *output) copy(pipe *os.File, write func([]byte)) {
 		}
 		if o.ended.Load() {
 			late += n
-			// Where pipes know no deadlines (Windows) the job object has ended
-			// whoever could hold the other end.
+			// Pipes have no deadlines on Windows. There the job object has ended every
+			// process that could hold the other end.
 			_ = pipe.SetReadDeadline(time.Now().Add(quiet))
 		}
 	}
 }
 
-// drain reads to the end what an exited worker left behind, and returns when
-// every callback has.
+// drain reads the remaining output of an exited worker, and returns after all callbacks.
 func (o *output) drain() {
 	o.ended.Store(true)
 	for _, pipe := range o.pipes {
-		_ = pipe.SetReadDeadline(time.Now().Add(quiet)) // as above; or it is closed already
+		_ = pipe.SetReadDeadline(time.Now().Add(quiet)) // as above; fails if it is already closed
 	}
 	o.readers.Wait()
 }
 
-// note adds a line of the launcher's own to what is kept of stderr.
+// note adds a line of the launcher's own to the stored stderr.
 func (o *output) note(line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tail.add([]byte(line))
 }
 
-// A tail keeps the last lines that were added to it.
+// A tail keeps the last lines added to it.
 type tail struct {
 	max   int
 	lines []string

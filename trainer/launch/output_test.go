@@ -14,13 +14,13 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-func TestNoLineIsLost(t *testing.T) {
+func TestNoLinesAreLost(t *testing.T) {
 	j := launch.Start(t.Context(), launch.Options{Tail: 3})
 	var in atomic.Int32
 	var out, errs []int
 	c := play("worker", "flood")
 	number := func(line []byte) int {
-		require.EqualValues(t, 1, in.Add(1), "two callbacks at once")
+		require.EqualValues(t, 1, in.Add(1), "callbacks must not be concurrent")
 		defer in.Add(-1)
 		first, rest, _ := strings.Cut(string(line), " ")
 		n, err := strconv.Atoi(first)
@@ -48,7 +48,7 @@ func count(n, step int) []int {
 	return all
 }
 
-func TestUnendedLine(t *testing.T) {
+func TestUnterminatedLine(t *testing.T) {
 	j := launch.Start(t.Context(), launch.Options{})
 	var out []string
 	c := play("worker", "unended")
@@ -58,9 +58,9 @@ func TestUnendedLine(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, out)
 }
 
-// A process that left its worker's group is not ours to end, and its open end
-// of the worker's pipes must not keep Wait.
-func TestEscapedProcessDoesNotKeepWait(t *testing.T) {
+// A process that left its worker's group is not ours to end. Its open end of the worker's
+// pipes must not block Wait.
+func TestEscapedProcessDoesNotBlockWait(t *testing.T) {
 	b := newBeacon(t)
 	j := launch.Start(t.Context(), launch.Options{})
 	run(t, j, play("escaper", "escaper", b.env()))
@@ -69,6 +69,6 @@ func TestEscapedProcessDoesNotKeepWait(t *testing.T) {
 	require.NoError(t, j.Wait().Err())
 
 	escaped := people["patient"]
-	require.NoError(t, syscall.Kill(escaped.pid, 0), "it goes on")
+	require.NoError(t, syscall.Kill(escaped.pid, 0), "it must still run")
 	require.NoError(t, escaped.conn.Close())
 }

@@ -10,12 +10,12 @@ const (
 	pipeCount
 )
 
-// pipes holds both ends of each, until the worker has been started.
+// pipes holds both ends of each pipe until the worker has been started.
 type pipes struct {
 	ours, theirs [pipeCount]*os.File
 }
 
-// connect makes the pipes and gives the command its ends of them.
+// connect creates the pipes and gives the command its ends.
 func (p *Process) connect() (*pipes, error) {
 	var all pipes
 	for i := range pipeCount {

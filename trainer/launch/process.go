@@ -7,28 +7,29 @@ import (
 	"syscall"
 )
 
-// A Process is one worker of a Job. Its methods may be called from anywhere.
+// A Process is one worker of a Job. Its methods are safe for concurrent use.
 type Process struct {
 	name     string
 	cmd      *exec.Cmd
 	group    *group
-	lifeline *os.File // the writing end: closed when the worker is gone, or by the kernel when we are
+	lifeline *os.File // the write end: closed when the worker is gone, or by the kernel when this process dies
 	output   output
 
 	done chan struct{}
 	exit Exit // written before done is closed
 }
 
-// Name is what reports call the worker.
+// Name returns the name of the worker in reports.
 func (p *Process) Name() string { return p.name }
 
-// Pid is its process id, which is the id of its process group too.
+// Pid returns the process id, which is also the id of the process group.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed when the worker has ended and all its output was delivered.
+// Done returns a channel that is closed when the worker has ended and all its output has
+// been delivered.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit says how the worker ended; ok is false until Done is closed.
+// Exit returns how the worker ended. ok is false until Done is closed.
 func (p *Process) Exit() (e Exit, ok bool) {
 	select {
 	case <-p.done:
@@ -38,8 +39,8 @@ func (p *Process) Exit() (e Exit, ok bool) {
 	}
 }
 
-// start starts the process and the readers of its output. It must be called on
-// a thread that outlives the process; see attributes.
+// start starts the process and the readers of its output. The calling thread must outlive
+// the process; see attributes.
 func (c Command) start(o Options) (*Process, error) {
 	name := c.Name
 	if name == "" {
@@ -52,7 +53,7 @@ func (c Command) start(o Options) (*Process, error) {
 
 	pipes, err := p.connect()
 	if err != nil {
-		return nil, fmt.Errorf("pipes for %s: %w", name, err)
+		return nil, fmt.Errorf("creating pipes for %s: %w", name, err)
 	}
 	defer pipes.closeTheirs()
 	start := p.cmd.Start
@@ -60,7 +61,7 @@ func (c Command) start(o Options) (*Process, error) {
 		start = func() error { return c.place(p.cmd.Start) }
 	}
 	if err := start(); err != nil {
-		if p.cmd.Process != nil { // born, but its thread did not find back
+		if p.cmd.Process != nil { // started, but the thread could not leave its namespace
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()
 		}
@@ -71,7 +72,7 @@ func (c Command) start(o Options) (*Process, error) {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 		pipes.closeOurs()
-		return nil, fmt.Errorf("take charge of %s: %w", name, err)
+		return nil, fmt.Errorf("taking control of %s: %w", name, err)
 	}
 	p.lifeline = pipes.ours[lifelinePipe]
 	p.output.tail.max = o.Tail
@@ -83,14 +84,14 @@ func (c Command) start(o Options) (*Process, error) {
 	return p, nil
 }
 
-// await returns how the process ended, when whatever it left behind in its
-// process group has been killed. It is called once.
+// await returns how the process ended, after killing the rest of its process group. It is
+// called once.
 func (p *Process) await() (code int, sig syscall.Signal) {
 	err := p.group.wait(p.cmd)
 	_ = p.lifeline.Close()
 	state := p.cmd.ProcessState
-	if state == nil { // somebody else reaped it, so nobody knows
-		p.output.note("how this process ended is not known: " + err.Error())
+	if state == nil { // another part of this program reaped it, so its status is lost
+		p.output.note("cannot tell how this process ended: " + err.Error())
 		return -1, 0
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -10,7 +10,7 @@ import (
 func TestParseRate(t *testing.T) {
 	tests := []struct {
 		text string
-		want int64 // 0: an error that contains problem
+		want int64 // 0 means an error that contains problem
 		says string
 	}{
 		{"1bit", 1, ""},
@@ -22,24 +22,24 @@ func TestParseRate(t *testing.T) {
 		{"10Gbit", 10_000_000_000, ""},
 		{".4tbit", 400_000_000_000, ""},
 		{"1000tbit", 1_000_000_000_000_000, ""},
-		{"", 0, "want a number with a unit"},
-		{"1", 0, "want a number with a unit"},
-		{"1000000", 0, "want a number with a unit"},
-		{"1g", 0, "want a number with a unit"},
-		{"1gbps", 0, "want a number with a unit"}, // bytes to tc, bits to most people
-		{"1gbit/s", 0, "want a number with a unit"},
-		{"gbit", 0, `"" is no number`},
-		{"fastgbit", 0, `"fast" is no number`},
-		{"1 gbit", 0, `"1 " is no number`},
-		{"1e3gbit", 0, `"1e3" is no number`},
-		{"0x1p3mbit", 0, "is no number"},
-		{"1.2.3gbit", 0, "is no number"},
-		{"infgbit", 0, "is no number"},
-		{"nangbit", 0, "is no number"},
-		{"-1gbit", 0, `"-1" is no number`},
-		{"0gbit", 0, "not between"},
-		{"0.4bit", 0, "not between"},
-		{"1001tbit", 0, "not between"},
+		{"", 0, "must be a number with a unit"},
+		{"1", 0, "must be a number with a unit"},
+		{"1000000", 0, "must be a number with a unit"},
+		{"1g", 0, "must be a number with a unit"},
+		{"1gbps", 0, "must be a number with a unit"}, // bytes in tc, bits for most people
+		{"1gbit/s", 0, "must be a number with a unit"},
+		{"gbit", 0, `"" is not a number`},
+		{"fastgbit", 0, `"fast" is not a number`},
+		{"1 gbit", 0, `"1 " is not a number`},
+		{"1e3gbit", 0, `"1e3" is not a number`},
+		{"0x1p3mbit", 0, "is not a number"},
+		{"1.2.3gbit", 0, "is not a number"},
+		{"infgbit", 0, "is not a number"},
+		{"nangbit", 0, "is not a number"},
+		{"-1gbit", 0, `"-1" is not a number`},
+		{"0gbit", 0, "must be between"},
+		{"0.4bit", 0, "must be between"},
+		{"1001tbit", 0, "must be between"},
 	}
 	for _, test := range tests {
 		t.Run(test.text, func(t *testing.T) {

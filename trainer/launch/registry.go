@@ -16,39 +16,39 @@ import (
 	"time"
 )
 
-// A Listing is what a running job tells the other programs of its user on this
-// machine, so that they find it. It holds the path of a key, and never the key.
+// A Listing describes a running job to other programs of the same user on this machine.
+// It contains the path of the job's key, never the key itself.
 type Listing struct {
-	Launcher  Identity  `json:"launcher"` // the job of this machine has ended when it is dead
+	Launcher  Identity  `json:"launcher"` // if it is dead, the job has ended on this machine
 	Started   time.Time `json:"started"`
-	Command   string    `json:"command"`   // for a person to read
-	Directory string    `json:"directory"` // where it was started
+	Command   string    `json:"command"`   // for people
+	Directory string    `json:"directory"` // working directory of the launcher
 	Cluster   string    `json:"cluster"`
-	Job       string    `json:"job,omitempty"` // the number of the first view; "" before it is agreed
+	Job       string    `json:"job,omitempty"` // number of the first view; "" until it is agreed
 	KeyFile   string    `json:"key_file,omitempty"`
 	Out       string    `json:"out,omitempty"` // directory of checkpoints and weights
-	Nodes     int       `json:"nodes"`         // machines of the job
-	Node      string    `json:"node"`          // what the job calls this launcher
-	Workers   []Listed  `json:"workers"`       // of this machine
+	Nodes     int       `json:"nodes"`         // machines in the job
+	Node      string    `json:"node"`          // name of this launcher in the job
+	Workers   []Listed  `json:"workers"`       // workers on this machine
 }
 
-// Listed is one worker of a Listing.
+// Listed describes one worker in a Listing.
 type Listed struct {
 	Local   int      `json:"local"`
 	Gossip  string   `json:"gossip,omitempty"` // ADDRESS:PORT, "" until it listens
 	Process Identity `json:"process"`
 }
 
-// A Registration is the Listing of a job of this process, in a file of its own.
-// Its methods are not safe for concurrent use.
+// A Registration is the Listing of a job of this process, in its own file. Its methods
+// are not safe for concurrent use.
 type Registration struct {
 	dir, name string
 }
 
 // Register writes a listing to the user's registry, where [Listings] finds it:
-// $XDG_RUNTIME_DIR/ringtrain, or else a directory of the user in the one for
-// temporary files. Both are refused where another user could write to them, and
-// only the user can read them. Who registers must call Remove.
+// $XDG_RUNTIME_DIR/ringtrain, or else a directory of the user in the temporary directory.
+// Only the user can read them. A directory to which another user can write is rejected.
+// The caller must call Remove.
 func Register(l Listing) (*Registration, error) {
 	var number [4]byte
 	_, _ = rand.Read(number[:]) // never fails, see crypto/rand
@@ -61,7 +61,7 @@ func Register(l Listing) (*Registration, error) {
 			err = r.Update(l)
 		}
 		if err == nil {
-			_, _ = listingsIn(dir) // which removes those of dead launchers
+			_, _ = listingsIn(dir) // removes the listings of dead launchers
 			return r, nil
 		}
 		errs = append(errs, err)
@@ -69,16 +69,16 @@ func Register(l Listing) (*Registration, error) {
 	return nil, errors.Join(errs...)
 }
 
-// Update puts l in the place of what was registered before. A reader sees the
-// one or the other.
+// Update replaces the listing atomically: a reader sees either the old one or
+// the new one.
 func (r *Registration) Update(l Listing) error {
 	text, err := json.Marshal(l)
 	if err != nil {
-		return fmt.Errorf("launch: list the job: %w", err)
+		return fmt.Errorf("launch: registering the job: %w", err)
 	}
 	dir, err := openPrivate(r.dir)
 	if err != nil {
-		return fmt.Errorf("launch: list the job: %w", err)
+		return fmt.Errorf("launch: registering the job: %w", err)
 	}
 	defer func() { _ = dir.Close() }()
 	err = dir.WriteFile(r.name+pendingSuffix, text, 0o600)
@@ -87,12 +87,12 @@ func (r *Registration) Update(l Listing) error {
 	}
 	if err != nil {
 		_ = dir.Remove(r.name + pendingSuffix)
-		return fmt.Errorf("launch: list the job in %s: %w", r.dir, err)
+		return fmt.Errorf("launch: registering the job in %s: %w", r.dir, err)
 	}
 	return nil
 }
 
-// Remove takes the listing away.
+// Remove deletes the listing.
 func (r *Registration) Remove() error {
 	if err := os.Remove(filepath.Join(r.dir, r.name+listingSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("launch: %w", err)
@@ -100,9 +100,9 @@ func (r *Registration) Remove() error {
 	return nil
 }
 
-// Listings are the jobs of this user that run on this machine, the oldest
-// first. Those whose launcher has died without a word are removed. An error says
-// which part of the registry could not be read; what could be is returned too.
+// Listings returns the jobs of this user that run on this machine, oldest first. It
+// removes listings whose launcher has died. If a part of the registry cannot be read, it
+// returns an error along with the rest.
 func Listings() ([]Listing, error) {
 	var all []Listing
 	var errs []error
@@ -119,23 +119,23 @@ func Listings() ([]Listing, error) {
 	return all, errors.Join(errs...)
 }
 
-// Files of the registry.
+// Files in the registry.
 const (
 	listingSuffix = ".json"
-	pendingSuffix = ".new"      // is becoming a listing
-	pendingTime   = time.Minute // and after this, never will
+	pendingSuffix = ".new"      // a listing being written
+	pendingTime   = time.Minute // a pending file older than this is abandoned
 )
 
-// listingsIn reads one directory of the registry, and tidies it up.
+// listingsIn reads one directory of the registry and removes stale files.
 func listingsIn(path string) ([]Listing, error) {
 	dir, err := openPrivate(path)
 	if err != nil {
-		return nil, fmt.Errorf("launch: read the list of jobs: %w", err)
+		return nil, fmt.Errorf("launch: reading the registry of jobs: %w", err)
 	}
 	defer func() { _ = dir.Close() }()
 	files, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
-		return nil, fmt.Errorf("launch: read the list of jobs: %w", err)
+		return nil, fmt.Errorf("launch: reading the registry of jobs: %w", err)
 	}
 	var all []Listing
 	for _, file := range files {
@@ -151,7 +151,7 @@ func listingsIn(path string) ([]Listing, error) {
 		var l Listing
 		text, err := dir.ReadFile(file.Name())
 		if err != nil || json.Unmarshal(text, &l) != nil {
-			continue // gone by now, or of another version
+			continue // just removed, or written by another version
 		}
 		switch l.Launcher.State() {
 		case Dead:
@@ -163,21 +163,23 @@ func listingsIn(path string) ([]Listing, error) {
 	return all, nil
 }
 
-// registryDirs are where this process may list jobs, best first.
+// registryDirs returns the directories in which this process may register jobs,
+// best first.
 func registryDirs() []string {
 	var dirs []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && ownedByUser(dir) {
 		dirs = append(dirs, filepath.Join(dir, "ringtrain"))
 	}
 	name := "ringtrain-jobs"
-	if uid := os.Geteuid(); uid >= 0 { // Windows has a directory for each user
+	if uid := os.Geteuid(); uid >= 0 { // Windows has a temporary directory for each user
 		name += "-" + strconv.Itoa(uid)
 	}
 	return append(dirs, filepath.Join(os.TempDir(), name))
 }
 
-// registryElsewhere are where another process of this user may list jobs:
-// services and batch systems do not set the variable that login shells have.
+// registryElsewhere returns directories in which other processes of this user
+// may register jobs: services and batch systems do not set the variable that
+// login shells set.
 func registryElsewhere() []string {
 	dir := filepath.Join("/run/user", strconv.Itoa(os.Geteuid()))
 	if os.Getenv("XDG_RUNTIME_DIR") != "" || !ownedByUser(dir) {
@@ -186,24 +188,24 @@ func registryElsewhere() []string {
 	return []string{filepath.Join(dir, "ringtrain")}
 }
 
-// makePrivate makes a directory that only this user can read, unless it is there.
+// makePrivate creates a directory that only this user can access, unless it exists.
 func makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("launch: list the job: %w", err)
+		return fmt.Errorf("launch: registering the job: %w", err)
 	}
 	return nil
 }
 
-// openPrivate opens a directory that must be this user's alone. Others can put
-// something in its place, a link or a directory of theirs, where they may write
-// beside it: that is an error, and what is opened stays what was checked.
+// openPrivate opens a directory to which only this user has access. If others can write
+// to the parent directory, they could replace it by a link or by their own directory.
+// openPrivate detects that, and the result refers to the directory that was checked.
 func openPrivate(path string) (*os.Root, error) {
 	seen, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !seen.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory: remove it", path)
+		return nil, fmt.Errorf("%s is not a directory; remove it", path)
 	}
 	if err := checkPrivate(path, seen); err != nil {
 		return nil, err
@@ -214,7 +216,7 @@ func openPrivate(path string) (*os.Root, error) {
 	}
 	if opened, err := dir.Stat("."); err != nil || !os.SameFile(seen, opened) {
 		_ = dir.Close()
-		return nil, fmt.Errorf("%s was replaced while it was opened", path)
+		return nil, fmt.Errorf("%s was replaced while it was being opened; try again", path)
 	}
 	return dir, nil
 }

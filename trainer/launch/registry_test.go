@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alone gives a test a registry of its own, and returns its two places.
+// alone gives a test its own registry and returns its two directories.
 func alone(t *testing.T) (runtime, temporary string) {
 	runtime, temporary = t.TempDir(), t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
@@ -65,7 +65,7 @@ func TestRegistry(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	require.NoError(t, a.Remove())
-	require.NoError(t, a.Remove(), "twice is fine")
+	require.NoError(t, a.Remove(), "a second Remove is harmless")
 	require.Equal(t, []string{"b"}, clusters(t))
 	require.NoError(t, b.Remove())
 	files, err := os.ReadDir(dir)
@@ -73,8 +73,8 @@ func TestRegistry(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// A launcher that was killed leaves its listing, which the next reader, or the
-// next job, removes. What is no listing, or another machine's, stays.
+// A killed launcher leaves its listing behind, and the next reader or the next job
+// removes it. Other files and listings of other machines stay.
 func TestRegistryTidiesUp(t *testing.T) {
 	dir, _ := alone(t)
 	require.NoError(t, os.Mkdir(dir, 0o700))
@@ -86,10 +86,10 @@ func TestRegistryTidiesUp(t *testing.T) {
 		return path
 	}
 	dead, foreign := listing("dead"), listing("foreign")
-	dead.Launcher.Start++ // that process has ended, and this one has its number
+	dead.Launcher.Start++ // a dead process whose pid this process has reused
 	foreign.Launcher.Host += "x"
 	if dead.Launcher.State() != Dead {
-		t.Skip("this system tells no start times")
+		t.Skip("this system does not report start times")
 	}
 	gone, kept, half := write("1-dead.json", dead), write("2-foreign.json", foreign), write("3-half.new", dead)
 	other := filepath.Join(dir, "note.json")
@@ -111,14 +111,14 @@ func TestRegistryTidiesUp(t *testing.T) {
 	require.NoError(t, r.Remove())
 }
 
-// Where the first place is of no use, the second is taken, and read.
+// If the first directory is unusable, the second is used, for writing and reading.
 func TestRegistryWithoutRuntimeDirectory(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, dir string){
 		"unset":    func(t *testing.T, _ string) { t.Setenv("XDG_RUNTIME_DIR", "") },
 		"relative": func(t *testing.T, _ string) { t.Setenv("XDG_RUNTIME_DIR", "run") },
 		"missing":  func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Dir(dir))) },
-		"of others": func(t *testing.T, dir string) {
-			require.NoError(t, os.Chmod(filepath.Dir(dir), 0o777)) // which are no others' only because of root
+		"writable by others": func(t *testing.T, dir string) {
+			require.NoError(t, os.Chmod(filepath.Dir(dir), 0o777)) // instead of chown, which needs root
 		},
 		"open":   func(t *testing.T, dir string) { require.NoError(t, os.Mkdir(dir, 0o755)) },
 		"a file": func(t *testing.T, dir string) { require.NoError(t, os.WriteFile(dir, nil, 0o600)) },
@@ -129,15 +129,16 @@ func TestRegistryWithoutRuntimeDirectory(t *testing.T) {
 			r, err := Register(listing("a"))
 			require.NoError(t, err)
 			require.Equal(t, second, r.dir)
-			all, _ := Listings() // the error names a place that was spoilt
+			all, _ := Listings() // fails for the unusable directory
 			require.True(t, slices.ContainsFunc(all, func(l Listing) bool { return l.Started.Equal(listing("a").Started) }))
 			require.NoError(t, r.Remove())
 		})
 	}
 }
 
-// What another user may have put there is neither followed nor written to.
-func TestRegistryRefusesLinks(t *testing.T) {
+// Links and files that another user may have placed there are neither followed
+// nor written to.
+func TestRegistryRejectsLinks(t *testing.T) {
 	dir, second := alone(t)
 	target := t.TempDir()
 	for _, path := range []string{dir, second} {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ownedByUser reports whether a directory is this user's, and no other user can
-// put anything into it. root has the variables of another user at times.
+// ownedByUser reports whether a directory belongs to this user and no other user can
+// write to it. The check matters for root, which may run with another user's environment.
 func ownedByUser(dir string) bool {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
@@ -20,14 +20,14 @@ func ownedByUser(dir string) bool {
 	return ok && int(owner.Uid) == os.Geteuid()
 }
 
-// checkPrivate finds out who else can read or change a directory.
+// checkPrivate returns an error if another user can read or change a directory.
 func checkPrivate(path string, info fs.FileInfo) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !ok || int(owner.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user: have it removed", path)
+		return fmt.Errorf("%s belongs to another user; have it removed", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s is open to other users: chmod 700 it", path)
+		return fmt.Errorf("%s is accessible to other users; run chmod 700 on it", path)
 	}
 	return nil
 }

@@ -5,11 +5,12 @@ import (
 	"os"
 )
 
-// ownedByUser takes a directory for the user's: each has one for temporary files.
+// ownedByUser reports whether a directory exists: each user has a separate
+// temporary directory.
 func ownedByUser(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.IsDir()
 }
 
-// checkPrivate leaves the rights of a directory to the user.
+// checkPrivate accepts every directory: its permissions are up to the user.
 func checkPrivate(string, fs.FileInfo) error { return nil }

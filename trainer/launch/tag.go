@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Tag is the identity in some 40 letters, digits and hyphens, for the names of
-// files that must say whose they are.
+// Tag returns the identity in about 40 letters, digits and hyphens, for file names that
+// must say which process they belong to.
 func (id Identity) Tag() string {
-	return fmt.Sprintf("%s-%s-%s-%d-%x", brief(id.Host+"/"+id.Machine), brief(id.Boot), brief(id.Space), id.PID, id.Start)
+	return fmt.Sprintf("%s-%s-%s-%d-%x", shortHash(id.Host+"/"+id.Machine), shortHash(id.Boot), shortHash(id.Space), id.PID, id.Start)
 }
 
-// brief stands for a text that may be long, or hold anything.
-func brief(text string) string {
+// shortHash returns a short stand-in for any text.
+func shortHash(text string) string {
 	if text == "" {
 		return "0"
 	}
@@ -23,13 +23,13 @@ func brief(text string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// TagState is what can be said from here about the process that a Tag is of.
+// TagState returns the state of the process that a Tag identifies.
 func TagState(tag string) State { return judgeTag(tag, Self(), inspect) }
 
 // judgeTag is TagState as seen by self.
 func judgeTag(tag string, self Identity, inspect func(pid int) (start uint64, s State)) State {
 	parts := strings.Split(tag, "-")
-	if len(parts) != 5 || parts[0] != brief(self.Host+"/"+self.Machine) {
+	if len(parts) != 5 || parts[0] != shortHash(self.Host+"/"+self.Machine) {
 		return Unknown
 	}
 	pid, noPID := strconv.Atoi(parts[3])
@@ -38,10 +38,10 @@ func judgeTag(tag string, self Identity, inspect func(pid int) (start uint64, s 
 		return Unknown
 	}
 	id := Identity{Host: self.Host, Machine: self.Machine, Boot: self.Boot, Space: self.Space, PID: pid, Start: start}
-	if parts[1] != brief(self.Boot) {
+	if parts[1] != shortHash(self.Boot) {
 		id.Boot = parts[1]
 	}
-	if parts[2] != brief(self.Space) {
+	if parts[2] != shortHash(self.Space) {
 		id.Space = parts[2]
 	}
 	return id.judge(self, inspect)

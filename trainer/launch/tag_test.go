@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tag says of a process what its identity says.
+// A Tag gives the same state as the Identity it was made from.
 func TestTag(t *testing.T) {
 	require.Regexp(t, `^[0-9a-z-]{10,60}$`, Self().Tag())
 	require.Equal(t, Alive, TagState(Self().Tag()))

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A watch decides who is told to end, and when. It is a plain state machine:
-// every method takes the time since the start of the job and returns the
-// signals to send now. It never blocks and is not safe for concurrent use.
+// A watch decides which workers are asked to end, and when. It is a plain state machine:
+// every method takes the time since the start of the job and returns the signals to send
+// now. It never blocks and is not safe for concurrent use.
 //
 //	running --failure--> grace --Grace--> terminating --Term--> killing
 //	   \---------stop-------\---------------^
 //
-// Once it has left running no worker may be added, and a worker alive at the
-// start of an ending has had SIGTERM and SIGKILL, in this order, by its end.
+// Once it leaves running, no worker may be added. A worker that outlives the deadlines is
+// sent SIGTERM and then SIGKILL.
 type watch struct {
 	grace, term time.Duration
 
 	phase   phase
-	due     time.Duration // when the phase ends; of meaning in grace and terminating
-	cause   error         // of the first stop that found a worker alive
+	due     time.Duration // when the phase ends; used in grace and terminating
+	cause   error         // of the first stop during which a worker was alive
 	workers []worker      // in the order they were started
 }
 
@@ -36,29 +36,29 @@ const (
 type worker struct {
 	exit  Exit
 	alive bool
-	asked []syscall.Signal // what was sent to it that means "end"
+	asked []syscall.Signal // signals sent to it that ask it to end
 }
 
-// An order is a signal for the process group of one worker.
+// An order is a signal to send to the process group of one worker.
 type order struct {
 	id  int
 	sig syscall.Signal
 }
 
-// started adds a worker and returns its number, which counts from 0.
+// started adds a worker and returns its number, counted from 0.
 func (w *watch) started(name string, pid int) int {
 	w.workers = append(w.workers, worker{exit: Exit{Name: name, Pid: pid}, alive: true})
 	return len(w.workers) - 1
 }
 
-// exited records how a worker ended. The first failure nobody asked for
-// begins the end of all.
+// exited records how a worker ended. The first failure that the job did not ask for
+// starts the end of all workers.
 func (w *watch) exited(now time.Duration, id, code int, sig syscall.Signal) []order {
 	one := &w.workers[id]
 	one.alive = false
 	one.exit.Code, one.exit.Signal, one.exit.At = code, sig, now
-	// A worker that handles the signal ends with a code of its choice, one that
-	// does not dies of it. Death by another signal is its own doing.
+	// A worker that handles the signal ends with any exit code, and one that does not
+	// dies of it. Death by another signal is a failure of its own.
 	one.exit.ByUs = len(one.asked) > 0 && (sig == 0 || slices.Contains(one.asked, sig))
 	if w.phase == running && one.exit.Failed() && !one.exit.ByUs {
 		w.phase, w.due = grace, now+w.grace
@@ -66,8 +66,8 @@ func (w *watch) exited(now time.Duration, id, code int, sig syscall.Signal) []or
 	return w.tick(now)
 }
 
-// stop begins the end from outside. There is no grace: unlike after a failure,
-// no worker can have noticed anything by itself.
+// stop starts the end from outside. There is no grace period: unlike after a failure, no
+// worker can have noticed anything on its own.
 func (w *watch) stop(now time.Duration, cause error) []order {
 	if w.cause == nil && (w.alive() > 0 || len(w.workers) == 0) {
 		w.cause = cause
@@ -78,8 +78,8 @@ func (w *watch) stop(now time.Duration, cause error) []order {
 	return w.tick(now)
 }
 
-// signal passes a signal on to all workers that are alive. One that means
-// "end" makes their exits the job's doing, but sets no deadline.
+// signal sends a signal to all live workers. A signal that asks them to end makes their
+// exits count as ByUs, but sets no deadline.
 func (w *watch) signal(sig syscall.Signal) []order {
 	var orders []order
 	for id := range w.workers {
@@ -95,7 +95,7 @@ func (w *watch) signal(sig syscall.Signal) []order {
 	return orders
 }
 
-// tick moves on to the next phases if their time has come.
+// tick enters the next phases if their time has come.
 func (w *watch) tick(now time.Duration) []order {
 	var orders []order
 	if w.phase == grace && now >= w.due {
@@ -109,7 +109,7 @@ func (w *watch) tick(now time.Duration) []order {
 	return orders
 }
 
-// next says when tick has something to do, if ever.
+// next returns when tick must be called next, if at all.
 func (w *watch) next() (due time.Duration, ok bool) {
 	return w.due, (w.phase == grace || w.phase == terminating) && w.alive() > 0
 }
@@ -124,7 +124,7 @@ func (w *watch) alive() int {
 	return n
 }
 
-// outcome is the report on all workers; call it when none is alive.
+// outcome returns the report on all workers. Call it when none is alive.
 func (w *watch) outcome(window time.Duration) Outcome {
 	exits := make([]Exit, len(w.workers))
 	for i, one := range w.workers {

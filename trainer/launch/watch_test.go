@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// say writes orders as "0:terminated 1:killed".
+// say formats orders as "0:terminated 1:killed".
 func say(orders []order) string {
 	var all []string
 	for _, o := range orders {
@@ -31,7 +31,7 @@ func newWatch(workers int) *watch {
 	return w
 }
 
-// at is a moment of the job in seconds, and what happens then.
+// at is a time in the job, in seconds, and what happens then.
 type at struct {
 	s    float64
 	what func(w *watch, now time.Duration) []order
@@ -63,11 +63,11 @@ func TestWatch(t *testing.T) {
 		byUs   []bool
 	}{
 		{
-			name:   "all end well",
+			name:   "all succeed",
 			script: []at{{1, exit(0, 0), ""}, {2, exit(1, 0), ""}, {3, exit(2, 0), ""}},
 			byUs:   []bool{false, false, false},
 		}, {
-			name: "survivors leave within their grace",
+			name: "survivors exit within the grace period",
 			script: []at{
 				{1, die(1, syscall.SIGKILL), ""}, {1.1, exit(0, 1), ""}, {10.9, tick, ""}, {10.9, exit(2, 1), ""},
 			},
@@ -81,11 +81,11 @@ func TestWatch(t *testing.T) {
 			root: "worker 1 (pid 101) was killed by signal 11 (segmentation fault)",
 			byUs: []bool{false, false, false},
 		}, {
-			name: "a death by signal long after is another matter",
+			name: "a death by signal after the window does not count",
 			script: []at{
 				{1, exit(0, 1), ""}, {1.1, exit(2, 1), ""}, {3.1, die(1, syscall.SIGSEGV), ""},
 			},
-			root: "worker 0 (pid 100) ended with exit code 1",
+			root: "worker 0 (pid 100) exited with code 1",
 			byUs: []bool{false, false, false},
 		}, {
 			name: "grace, SIGTERM, SIGKILL",
@@ -93,10 +93,10 @@ func TestWatch(t *testing.T) {
 				{1, exit(0, 3), ""}, {10.9, tick, ""}, {11, tick, "1:terminated 2:terminated"}, {12, tick, ""},
 				{13, exit(1, 75), ""}, {16, tick, "2:killed"}, {99, tick, ""}, {99, die(2, syscall.SIGKILL), ""},
 			},
-			root: "worker 0 (pid 100) ended with exit code 3",
+			root: "worker 0 (pid 100) exited with code 3",
 			byUs: []bool{false, true, true},
 		}, {
-			name: "stop gives no grace",
+			name: "stop has no grace period",
 			script: []at{
 				{1, stopped, "0:terminated 1:terminated 2:terminated"}, {2, stopped, ""},
 				{2, exit(0, 0), ""}, {3, die(1, syscall.SIGTERM), ""}, {6, tick, "2:killed"}, {6, die(2, syscall.SIGKILL), ""},
@@ -104,16 +104,16 @@ func TestWatch(t *testing.T) {
 			cause: errEnough,
 			byUs:  []bool{true, true, true},
 		}, {
-			name: "stop cuts the grace short",
+			name: "stop ends the grace period",
 			script: []at{
 				{1, exit(0, 3), ""}, {2, stopped, "1:terminated 2:terminated"},
 				{2, exit(1, 0), ""}, {7, tick, "2:killed"}, {7, die(2, syscall.SIGKILL), ""},
 			},
-			root:  "worker 0 (pid 100) ended with exit code 3",
+			root:  "worker 0 (pid 100) exited with code 3",
 			cause: errEnough,
 			byUs:  []bool{false, true, true},
 		}, {
-			name: "killed from outside before SIGKILL is not by us",
+			name: "killed from outside before SIGKILL is not ByUs",
 			script: []at{
 				{1, stopped, "0:terminated 1:terminated 2:terminated"},
 				{2, die(0, syscall.SIGKILL), ""}, {2, exit(1, 0), ""}, {2, exit(2, 0), ""},
@@ -122,14 +122,14 @@ func TestWatch(t *testing.T) {
 			cause: errEnough,
 			byUs:  []bool{false, true, true},
 		}, {
-			name: "a passed SIGTERM is no failure",
+			name: "a forwarded SIGTERM is not a failure",
 			script: []at{
 				{1, pass(syscall.SIGTERM), "0:terminated 1:terminated 2:terminated"}, {2, exit(0, 75), ""},
 				{900, tick, ""}, {901, exit(1, 75), ""}, {902, die(2, syscall.SIGTERM), ""},
 			},
 			byUs: []bool{true, true, true},
 		}, {
-			name: "a crash while saving is one",
+			name: "a crash while saving is a failure",
 			script: []at{
 				{1, pass(syscall.SIGTERM), "0:terminated 1:terminated 2:terminated"},
 				{2, die(0, syscall.SIGSEGV), ""}, {12, tick, "1:terminated 2:terminated"},
@@ -138,23 +138,23 @@ func TestWatch(t *testing.T) {
 			root: "worker 0 (pid 100) was killed by signal 11 (segmentation fault)",
 			byUs: []bool{false, true, true},
 		}, {
-			name: "SIGUSR1 asks nobody to end",
+			name: "SIGUSR1 does not ask workers to end",
 			script: []at{
 				{1, pass(syscall.SIGUSR1), "0:user defined signal 1 1:user defined signal 1 2:user defined signal 1"},
 				{2, exit(0, 1), ""}, {2, exit(1, 0), ""}, {2, exit(2, 0), ""},
 			},
-			root: "worker 0 (pid 100) ended with exit code 1",
+			root: "worker 0 (pid 100) exited with code 1",
 			byUs: []bool{false, false, false},
 		}, {
-			name: "a late tick does both",
+			name: "a late tick enters both phases",
 			script: []at{
 				{1, exit(0, 1), ""}, {11, tick, "1:terminated 2:terminated"}, {99, tick, "1:killed 2:killed"},
 				{99, die(1, syscall.SIGKILL), ""}, {99, die(2, syscall.SIGKILL), ""},
 			},
-			root: "worker 0 (pid 100) ended with exit code 1",
+			root: "worker 0 (pid 100) exited with code 1",
 			byUs: []bool{false, true, true},
 		}, {
-			name:   "a stop that comes too late has stopped nothing",
+			name:   "a stop after all exits has no effect",
 			script: []at{{1, exit(0, 0), ""}, {1, exit(1, 0), ""}, {1, exit(2, 0), ""}, {2, stopped, ""}},
 			byUs:   []bool{false, false, false},
 		},
@@ -168,7 +168,7 @@ func TestWatch(t *testing.T) {
 			}
 			require.Zero(t, w.alive())
 			_, ok := w.next()
-			require.False(t, ok, "nothing is due for nobody")
+			require.False(t, ok, "nothing is due without live workers")
 			got := w.outcome(2 * time.Second)
 			if test.root == "" {
 				require.Nil(t, got.Root)
@@ -184,14 +184,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestNoPatienceAtAll(t *testing.T) {
+func TestZeroTimeouts(t *testing.T) {
 	w := newWatch(2)
 	w.grace, w.term = 0, 0
 	require.Equal(t, "1:terminated 1:killed", say(w.exited(time.Second, 0, 1, 0)))
 }
 
-// Whatever happens in whatever order: nobody dead is signalled, nobody alive at
-// a deadline is forgotten, and what the job asked for is never the root.
+// Whatever happens in whatever order: no dead worker is signalled, no live worker is
+// forgotten at a deadline, and what the job asked for is never the root cause.
 func TestWatchProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(t, "size")
@@ -205,11 +205,11 @@ func TestWatchProperties(t *testing.T) {
 		asked := map[int]map[syscall.Signal]bool{}
 		check := func(orders []order) {
 			for _, o := range orders {
-				require.True(t, alive[o.id], "signal to the dead")
+				require.True(t, alive[o.id], "signal to a dead worker")
 				if asked[o.id] == nil {
 					asked[o.id] = map[syscall.Signal]bool{}
 				}
-				require.False(t, asked[o.id][o.sig], "asked twice")
+				require.False(t, asked[o.id][o.sig], "sent the same signal twice")
 				asked[o.id][o.sig] = true
 			}
 		}
@@ -247,7 +247,7 @@ func TestWatchProperties(t *testing.T) {
 			require.False(t, got.Root.ByUs)
 		} else {
 			for _, e := range got.Exits {
-				require.True(t, e.ByUs || !e.Failed(), "a failure of its own, but no root")
+				require.True(t, e.ByUs || !e.Failed(), "a failure without a root")
 			}
 		}
 	})

@@ -30,8 +30,16 @@ func compilerMismatch() error {
 	return mismatch(compiler.library, fmt.Sprintf("%d.%d", compiler.major, compiler.minor), compiler.major)
 }
 
-// blasMismatch says that cuBLASLt is of a newer CUDA than the driver, with which it
-// does not start.
+// BLASMismatch says that cuBLASLt is of a newer CUDA than the driver, with which it
+// does not start. It has ErrUnavailable, and is nil if it is not, or before either was
+// loaded.
+func BLASMismatch() error {
+	if err := blasMismatch(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
 func blasMismatch() error {
 	lt.Lock()
 	defer lt.Unlock()

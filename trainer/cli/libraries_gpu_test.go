@@ -112,7 +112,7 @@ func (s *shelf) lacks() []lack {
 		{"a driver that refuses what NVRTC makes", []string{"RINGTRAIN_EMULATOR_DRIVER=12080", "RINGTRAIN_EMULATOR_LT=12.8.0"}, "", 0,
 			[]string{ownPTX, "CUDA_ERROR_INVALID_IMAGE", "NVRTC 13.0 (" + s.files[nvrtc] + ") is newer than the driver, which supports only CUDA 12.8", "or set " + nvrtc + " to one of CUDA 12"}, 1},
 		{"cuBLASLt without a function", []string{s.without(lt, "cublasLtMatmulPreferenceCreate")}, "", 2, []string{noGPU, "has no function cublasLtMatmulPreferenceCreate", "or set " + lt}, 1},
-		{"cuBLASLt newer than the driver", []string{"RINGTRAIN_EMULATOR_LT=14.0.1"}, "", 2, []string{"CUBLAS_STATUS_NOT_INITIALIZED", "cuBLASLt 14.0.1 (" + s.files[lt] + ") is newer than the driver", "or set " + lt + " to one of CUDA 13"}, 1},
+		{"cuBLASLt newer than the driver", []string{"RINGTRAIN_EMULATOR_LT=14.0.1"}, "", 2, []string{noGPU, "cuBLASLt 14.0.1 (" + s.files[lt] + ") is newer than the driver", "or set " + lt + " to one of CUDA 13"}, 1},
 		{"cuBLASLt without kernels", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0"}, "", 2, []string{"cuBLASLt 13.0.0 (" + s.files[lt] + ") has no kernel for it: update it, or set " + lt}, 1},
 		{"cuBLASLt without kernels, and without words", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0", "RINGTRAIN_EMULATOR_LT_STATUS=0"}, "", 2, []string{"has no kernel for it: update it, or set " + lt}, 1},
 		{"cuBLASLt without epilogues", []string{"RINGTRAIN_EMULATOR_LT_PLAIN=1", "RINGTRAIN_EMULATOR_LT_STATUS=7"}, "", 0, nil, 1},
@@ -155,6 +155,32 @@ func unusual(stderr string) []string {
 	return lines
 }
 
+// train runs a training, wants it to end and to say what it is to, and returns its last
+// event.
+func (c lack) train(t *testing.T, args []string) (last event) {
+	t.Helper()
+	cmd := onGPUs(t, args, c.env...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run() // its code says more
+	require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", stderr.String())
+	said := unusual(stderr.String())
+	if c.says == nil {
+		require.Empty(t, said)
+	} else {
+		require.Len(t, said, 1)
+		for _, text := range c.says {
+			require.Contains(t, said[0], text)
+		}
+	}
+	if c.code != 0 {
+		require.NotContains(t, stdout.String(), `"step"`, "nothing has begun")
+		return last
+	}
+	all := events(t, stdout.Bytes())
+	return all[len(all)-1]
+}
+
 // A program for GPUs, on a machine where a library is missing, broken, too old or too
 // new, trains as it would with all of them, or does not begin; and says in one line
 // what is missing, where it was looked for, and what to do.
@@ -162,26 +188,8 @@ func TestGPULibraries(t *testing.T) {
 	s := newShelf(t)
 	run := func(t *testing.T, c lack) (weights string) {
 		args := append([]string{"--device", "cuda", "--workers", []string{"1", "2"}[c.workers-1], "--share-gpu"}, strings.Fields(c.args)...)
-		cmd := onGPUs(t, fewSteps(t, args...), append([]string{"RINGTRAIN_EMULATOR_PTX=" + s.twin}, c.env...)...)
-		var stdout, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		_ = cmd.Run() // its code says more
-		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", stderr.String())
-		said := unusual(stderr.String())
-		if c.says == nil {
-			require.Empty(t, said)
-		} else {
-			require.Len(t, said, 1)
-			for _, text := range c.says {
-				require.Contains(t, said[0], text)
-			}
-		}
-		if c.code != 0 {
-			require.NotContains(t, stdout.String(), `"step"`, "nothing has begun")
-			return ""
-		}
-		all := events(t, stdout.Bytes())
-		return all[len(all)-1].Weights
+		c.env = append(c.env, "RINGTRAIN_EMULATOR_PTX="+s.twin)
+		return c.train(t, fewSteps(t, args...)).Weights
 	}
 	whole := map[int]string{1: run(t, lack{workers: 1}), 2: run(t, lack{workers: 2})}
 	require.NotEmpty(t, whole[1])
@@ -192,6 +200,44 @@ func TestGPULibraries(t *testing.T) {
 			if c.code == 0 {
 				require.Equal(t, whole[c.workers], weights)
 			}
+		})
+	}
+}
+
+// Without a cuDNN that works, convolutions are our kernels', and one line says why.
+func TestGPUWithoutCuDNN(t *testing.T) {
+	s := newShelf(t)
+	const cudnn = "RINGTRAIN_CUDNN_LIB"
+	file := s.files[cudnn]
+	copied := func(without string) string { // a link would lead to the part that is missing
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		main := filepath.Join(s.beside(without), filepath.Base(file))
+		require.NoError(t, os.Remove(main))
+		require.NoError(t, os.WriteFile(main, text, 0o600))
+		return main
+	}("libcudnn_cnn.so.9")
+	lacks := append(s.wrong(cudnn, "cuDNN"), []lack{
+		{name: "an old cuDNN", env: []string{"RINGTRAIN_EMULATOR_CUDNN=8.4.1"}, says: []string{file + " is cuDNN 8.4.1, and 8.5.0 or newer is needed: pip install"}},
+		{name: "an unknown cuDNN", env: []string{"RINGTRAIN_EMULATOR_CUDNN=10.0.0"}, says: []string{file + " is cuDNN 10.0.0, which ringtrain does not know: pip install"}},
+		{name: "cuDNN newer than the driver", env: []string{"RINGTRAIN_EMULATOR_CUDNN_REFUSES=driver"}, says: []string{file + " is cuDNN 9.1.0, for CUDA 14, and the driver supports CUDA 13.0: update the driver"}},
+		{name: "cuDNN that does not start", env: []string{"RINGTRAIN_EMULATOR_CUDNN_REFUSES=create"}, says: []string{"cuDNN (" + file + ") does not start: cudnnCreate: ", "or set " + cudnn + " to another file"}},
+		{name: "cuDNN without a function", env: []string{s.without(cudnn, "cudnnConvolutionBackwardData")}, says: []string{"has no function cudnnConvolutionBackwardData", "or set " + cudnn}},
+		{name: "cuDNN without a part", env: []string{cudnn + "=" + copied}, says: []string{"cuDNN (" + copied + ") cannot be used without its other libraries: libcudnn_cnn.so.9: cannot open"}},
+	}...)
+	weights := ""
+	for _, c := range lacks {
+		t.Run(c.name, func(t *testing.T) {
+			c.says = append(c.says, "ringtrain: convolutions use ringtrain's own kernels, which are slower: ")
+			last := c.train(t, []string{
+				"train", "../../examples/convnet.cfg", "--data", "mnist:" + smallDir(), "--json", "--batch", "4", "--steps", "2", "--evaluation.frequency", "0",
+				"--workers", "1", "--device", "cuda", "--time-products", t.TempDir(), // which looks for cuDNN, however small the network
+			})
+			require.NotEmpty(t, last.Weights)
+			if weights == "" {
+				weights = last.Weights
+			}
+			require.Equal(t, weights, last.Weights)
 		})
 	}
 }

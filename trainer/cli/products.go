@@ -82,13 +82,11 @@ func (s *settings) multiplier() string {
 
 // blasName is cuBLASLt with the version that is loaded.
 func blasName() string {
-	name := cuda.CublasLt.Name
-	for _, l := range cuda.Inspect().Libraries {
-		if l.Name == name && l.Version != "" {
-			name += " " + l.Version
-		}
+	version, err := cuda.BLASVersion()
+	if err != nil {
+		return cuda.CublasLt.Name
 	}
-	return name
+	return cuda.CublasLt.Name + " " + version
 }
 
 // dnnName returns cuDNN with its version, or "" if cuDNN cannot be used.

@@ -134,7 +134,7 @@ func trainable() ([]cuda.Info, error) {
 	if _, err := cuda.BLASVersion(); err != nil {
 		return nil, err
 	}
-	return there, nil
+	return there, cuda.BLASMismatch()
 }
 
 // checkOpenBLAS finds out whether the OpenBLAS can be had that the user names.

@@ -2,19 +2,18 @@ package trace
 
 import "fmt"
 
-// Skew is what one rank has cost the others in the calls that their records
-// hold.
+// Skew is the delay that one rank has caused the others, in the calls of their records.
 type Skew struct {
-	LateMs float64 `json:"late_ms"` // it made calls after they did
-	SlowMs float64 `json:"slow_ms"` // it was in a call, and they waited for it
-	Calls  int     `json:"calls"`   // in which somebody waited for it
+	LateMs float64 `json:"late_ms"` // it made calls later than they did
+	SlowMs float64 `json:"slow_ms"` // it was in a call, but they waited for it
+	Calls  int     `json:"calls"`   // calls in which another rank waited for it
 }
 
-// Skews compares records, by rank; nil is a rank without one. In each call a
-// rank is late, or slow, by the longest that another has waited for it. Who is
-// on its node has the same clock: of such a wait it was late only until it began
-// the call, and slow for the rest. What a rank itself waited for others in a
-// call is not held against it as slowness.
+// Skews compares records, by rank; a nil record is missing. In each call, a rank is
+// late and slow by the longest wait of another rank for it. Ranks on the same node
+// share a clock. Of their waits, only the time until the rank began the call counts as
+// late, and the rest as slow. Time that a rank itself waited in the call is subtracted
+// from its slowness.
 func Skews(records []*Record) []Skew {
 	skews := make([]Skew, len(records))
 	for _, calls := range bySeq(records) {
@@ -45,8 +44,8 @@ func Skews(records []*Record) []Skew {
 	return skews
 }
 
-// bySeq is the calls of all ranks, by their number and by rank. Calls between
-// two ranks have numbers of their own and are left out.
+// bySeq returns the calls of all ranks, by sequence number and then by rank. It leaves
+// out calls between two ranks, which have their own numbers.
 func bySeq(records []*Record) map[uint64][]*Call {
 	calls := map[uint64][]*Call{}
 	for r, record := range records {
@@ -67,7 +66,7 @@ func bySeq(records []*Record) map[uint64][]*Call {
 	return calls
 }
 
-// waitFor is for how long a call waited for a rank.
+// waitFor returns how long a call waited for a rank.
 func (c *Call) waitFor(rank int) (late, slow float64) {
 	for _, w := range c.Waits {
 		if w.Rank == rank {
@@ -77,7 +76,7 @@ func (c *Call) waitFor(rank int) (late, slow float64) {
 	return 0, 0
 }
 
-// waited is for how long a call waited for anybody.
+// waited returns how long a call waited for all ranks together.
 func (c *Call) waited() (ms float64) {
 	for _, w := range c.Waits {
 		ms += w.LateMs + w.SlowMs
@@ -85,20 +84,19 @@ func (c *Call) waited() (ms float64) {
 	return ms
 }
 
-// noticeableMs is how long a wait lasts at least that is looked into: records
-// are not taken at quite the same time, and in a job that goes well every rank
-// waits now and then.
+// noticeableMs is the shortest wait that Chains considers. Records are not taken at
+// exactly the same time, and even in a healthy job every rank waits now and then.
 const noticeableMs = 50
 
-// A Chain is who waits for whom, from the one who has waited longest to the
-// root: the rank that waits for nobody, or of which nothing is known.
+// A Chain shows which rank waits for which, from the rank that has waited longest to the
+// root: a rank that waits for no other, or about which nothing is known.
 type Chain struct {
-	Ranks []int  `json:"ranks"` // the last is the root; the first of a circle comes again
-	Why   string `json:"why"`   // what is known of the root
+	Ranks []int  `json:"ranks"` // the last is the root; in a cycle its first rank appears again
+	Why   string `json:"why"`   // what is known about the root
 }
 
-// Chains is the chain that begins with the rank that has waited longest; nil if
-// nobody waits noticeably. Of a rank without a record, why says what is known.
+// Chains returns the chain that starts with the rank that has waited longest, or nil if
+// no wait is noticeable. For a rank without a record, why returns what is known.
 func Chains(records []*Record, why func(rank int) string) *Chain {
 	first := -1
 	for r, record := range records {
@@ -128,20 +126,20 @@ func Chains(records []*Record, why func(rank int) string) *Chain {
 	}
 }
 
-// waits reports whether the rank waits noticeably.
+// waits reports whether the rank is in a noticeable wait.
 func (r *Record) waits() bool {
 	return r != nil && r.Waiting != nil && r.Waiting.ForMs >= noticeableMs
 }
 
-// idle is what a rank does that waits for nobody.
+// idle describes what a rank does that waits for no other.
 func (r *Record) idle() string {
 	if c := r.InProgress(); c != nil {
-		return fmt.Sprintf("it is in %s #%d for %s and waits for nobody", c.Call, c.Seq, Span(c.TookMs))
+		return fmt.Sprintf("it has been in %s #%d for %s and waits for no rank", c.Call, c.Seq, Span(c.TookMs))
 	}
 	if n := len(r.Calls); n > 0 {
 		last := &r.Calls[n-1]
 		ended := ms(r.Taken.Sub(last.Began)) - last.TookMs
-		return fmt.Sprintf("it is in no call since %s: the last was %s #%d of step %d", Span(ended), last.Call, last.Seq, last.Step)
+		return fmt.Sprintf("it has not been in a call for %s; its last was %s #%d of step %d", Span(ended), last.Call, last.Seq, last.Step)
 	}
 	return "it has made no call yet"
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// Chrome writes what a rank does as a Chrome trace, which chrome://tracing and
-// ui.perfetto.dev show. It is an array of events, one a line. The array's end is
-// written with every flush, which is each step's end at the latest, and written
-// over by the next one, so the file of a process that was killed is whole up to
-// there. The process of the trace is the rank; steps and calls have a row each.
+// Chrome writes a rank's activity as a Chrome trace, for chrome://tracing and
+// ui.perfetto.dev. The trace is an array of events, one per line. Every flush also writes
+// the end of the array, which the next flush overwrites, so the file of a killed process
+// is valid up to the last flush. A flush happens at least at the end of each step. Each
+// rank is a process in the trace, with one row for steps and one for calls.
 //
-// It observes a Group (collective.FlightObserver) and Train (trainer.Observer).
+// Chrome observes a Group (collective.FlightObserver) and Train (trainer.Observer).
 type Chrome struct {
 	rank int
 
 	mu   sync.Mutex
 	w    io.WriterAt
-	at   int64  // where the next events go: over the array's end
-	held []byte // events that are not flushed
+	at   int64  // offset of the next events, which overwrite the array's end
+	held []byte // events not yet flushed
 	err  error
 }
 
@@ -40,7 +40,7 @@ const (
 	rowCalls
 )
 
-// NewChrome begins a trace for a rank, in a file that is empty.
+// NewChrome starts a trace for a rank, in an empty file.
 func NewChrome(w io.WriterAt, rank int, name string) *Chrome {
 	c := &Chrome{rank: rank, w: w, held: []byte("[")}
 	c.mu.Lock()
@@ -53,7 +53,7 @@ func NewChrome(w io.WriterAt, rank int, name string) *Chrome {
 	return c
 }
 
-// event is one event of the format, see
+// event is an event in the format of
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 type event struct {
 	Name    string         `json:"name"`
@@ -65,7 +65,7 @@ type event struct {
 	Args    map[string]any `json:"args,omitempty"`
 }
 
-// Called is part of collective.Observer; Recorded tells the same and more.
+// Called is part of collective.Observer. It does nothing, because Recorded reports more.
 func (c *Chrome) Called(collective.Call, uint64, uint64, time.Duration, error) {}
 
 // Recorded is part of collective.FlightObserver.
@@ -108,7 +108,7 @@ func (c *Chrome) Evaluated(e trainer.EvalEvent) {
 	}})
 }
 
-// Close writes what is left, and returns the first failure to write anything.
+// Close writes the remaining events and returns the first write error.
 func (c *Chrome) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +119,7 @@ func (c *Chrome) Close() error {
 	return nil
 }
 
-// put adds one event. The lock is held, as for flush.
+// put adds an event. The caller holds the lock, as for flush.
 func (c *Chrome) put(e event) {
 	e.Process = c.rank
 	b, err := json.Marshal(e)
@@ -137,7 +137,7 @@ func (c *Chrome) put(e event) {
 	}
 }
 
-// flush writes what is held and the array's end, at once.
+// flush writes the pending events and the end of the array in a single write.
 func (c *Chrome) flush() {
 	if c.err == nil && len(c.held) > 0 {
 		_, c.err = c.w.WriteAt(append(c.held, traceEnd...), c.at)
@@ -146,7 +146,7 @@ func (c *Chrome) flush() {
 	c.held = c.held[:0]
 }
 
-// number is x, or its name where JSON has no number for it.
+// number returns x, or its name if JSON cannot represent it.
 func number(x float64) any {
 	if x-x != 0 {
 		return fmt.Sprint(x)

@@ -1,4 +1,4 @@
-// Package trace makes what a job does visible: flight records as files and over
-// the network, who is late and who waits for whom, Chrome traces, and
-// Prometheus metrics. It observes groups and training; nothing depends on it.
+// Package trace makes the activity of a job visible: flight records as files and over the
+// network, which rank is late and which waits for which, Chrome traces, and Prometheus
+// metrics. It observes groups and training; neither depends on it.
 package trace

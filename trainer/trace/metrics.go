@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// Metrics counts what a rank does, for Prometheus. It observes a Group
+// Metrics counts a rank's activity for Prometheus. It observes a Group
 // (collective.FlightObserver) and Train (trainer.Observer).
 type Metrics struct {
 	registry *prometheus.Registry
@@ -25,7 +25,7 @@ type Metrics struct {
 	step                            prometheus.Histogram
 }
 
-// NewMetrics makes the metrics of a rank, all zero.
+// NewMetrics returns the metrics of a rank, all zero.
 func NewMetrics(rank int) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	labels := prometheus.Labels{"rank": strconv.Itoa(rank)}
@@ -35,14 +35,14 @@ func NewMetrics(rank int) *Metrics {
 		register.MustRegister(v)
 		return v
 	}
-	m.calls = vec("calls_total", "Collective calls that are over.", "kind")
-	m.bytes = vec("call_bytes_total", "Bytes of the vectors of collective calls.", "kind")
+	m.calls = vec("calls_total", "Completed collective calls.", "kind")
+	m.bytes = vec("call_bytes_total", "Bytes in the vectors of collective calls.", "kind")
 	m.seconds = vec("call_seconds_total", "Time in collective calls.", "kind")
 	m.failures = vec("call_failures_total", "Collective calls that failed.", "kind")
-	m.waits = vec("wait_seconds_total", "Time that collective calls waited for a peer: late_to_call until its first sign, slow_to_move for what came later.", "peer", "cause")
+	m.waits = vec("wait_seconds_total", "Time that collective calls waited for a peer: late_to_call until its first message, slow_to_move after that.", "peer", "cause")
 	m.stages = vec("step_stage_seconds_total", "Time of training steps by stage: compute, exchange, update.", "stage")
 	m.steps = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringtrain_steps_total", Help: "Training steps."})
-	m.rows = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringtrain_rows_total", Help: "Rows of all ranks that were learnt from."})
+	m.rows = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringtrain_rows_total", Help: "Rows that all ranks together have trained on."})
 	m.loss = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ringtrain_loss", Help: "Mean loss over the rows of the last step."})
 	m.accuracy = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ringtrain_accuracy", Help: "Accuracy at the last evaluation, a fraction of 1."})
 	m.step = prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -52,12 +52,12 @@ func NewMetrics(rank int) *Metrics {
 	return m
 }
 
-// ServeHTTP answers with all metrics in Prometheus' text format.
+// ServeHTTP serves all metrics in Prometheus' text format.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 }
 
-// Called is part of collective.Observer; Recorded tells the same and more.
+// Called is part of collective.Observer. It does nothing, because Recorded reports more.
 func (m *Metrics) Called(collective.Call, uint64, uint64, time.Duration, error) {}
 
 // Recorded is part of collective.FlightObserver.

@@ -9,9 +9,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
-// A Record is the flight record of one rank in its written form: one JSON
-// object. Times of one machine can be compared; those of two only as far as
-// their clocks agree.
+// A Record is the flight record of one rank in its written form, a JSON object. Times
+// from one machine are comparable; times from two machines only as far as their
+// clocks agree.
 type Record struct {
 	Job     string    `json:"job"` // 16 hex digits
 	Epoch   uint64    `json:"epoch"`
@@ -20,29 +20,29 @@ type Record struct {
 	Name    string    `json:"name"`
 	Node    string    `json:"node"`
 	Taken   time.Time `json:"taken"`
-	Waiting *Waiting  `json:"waiting"` // null if no call waits
-	Calls   []Call    `json:"calls"`   // oldest first; at most one, the last, is not done
+	Waiting *Waiting  `json:"waiting"` // null if no call is waiting
+	Calls   []Call    `json:"calls"`   // oldest first; only the last may be in progress
 }
 
 // A Call is one call of a Record.
 type Call struct {
 	Call   string    `json:"call"` // such as "AllReduce(float32[10], sum)"
 	Kind   string    `json:"kind"`
-	Bytes  uint64    `json:"bytes"` // of its vector
+	Bytes  uint64    `json:"bytes"` // size of its vector
 	Seq    uint64    `json:"seq"`
 	Step   uint64    `json:"step"`
 	Began  time.Time `json:"began"`
-	TookMs float64   `json:"took_ms"` // so far, if it is not done; 0: a few microseconds
+	TookMs float64   `json:"took_ms"` // so far, if it is in progress; 0 means a few microseconds
 	Done   bool      `json:"done"`
 	Error  string    `json:"error,omitempty"`
-	Waits  []Wait    `json:"waits,omitempty"` // the wait in progress included
+	Waits  []Wait    `json:"waits,omitempty"` // including a wait in progress
 }
 
-// A Wait is for how long a call has waited for one peer.
+// A Wait is the time that a call has waited for one peer.
 type Wait struct {
 	Rank   int     `json:"rank"`
-	LateMs float64 `json:"late_ms"` // until its first sign
-	SlowMs float64 `json:"slow_ms"` // for what came later
+	LateMs float64 `json:"late_ms"` // until the peer's first message
+	SlowMs float64 `json:"slow_ms"` // after that
 }
 
 // Waiting is a wait in progress.
@@ -52,7 +52,7 @@ type Waiting struct {
 	ForMs float64 `json:"for_ms"`
 }
 
-// NewRecord is the written form of a flight record.
+// NewRecord returns the written form of a flight record.
 func NewRecord(f collective.Flight) Record {
 	r := Record{
 		Job: fmt.Sprintf("%016x", f.View.Job), Epoch: f.View.Epoch, Rank: f.View.Self, Size: f.View.Size(),
@@ -81,7 +81,7 @@ func NewRecord(f collective.Flight) Record {
 	return r
 }
 
-// add counts the wait in progress.
+// add includes the wait in progress.
 func (c *Call) add(w *Waiting, cause collective.Cause) {
 	i := 0
 	for i < len(c.Waits) && c.Waits[i].Rank < w.Rank {
@@ -97,7 +97,7 @@ func (c *Call) add(w *Waiting, cause collective.Cause) {
 	}
 }
 
-// bytesOf is how long the vector of a call is.
+// bytesOf returns the size of a call's vector in bytes.
 func bytesOf(c collective.Call) uint64 {
 	if c.Kind == collective.KindBarrier {
 		return 0
@@ -107,7 +107,7 @@ func bytesOf(c collective.Call) uint64 {
 
 func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// InProgress is the call in progress, or nil.
+// InProgress returns the call in progress, or nil.
 func (r *Record) InProgress() *Call {
 	if n := len(r.Calls); n > 0 && !r.Calls[n-1].Done {
 		return &r.Calls[n-1]
@@ -115,7 +115,8 @@ func (r *Record) InProgress() *Call {
 	return nil
 }
 
-// Summary is one line: what the rank does, or did last, and for whom it waits.
+// Summary describes in one line what the rank is doing, or did last, and for which
+// rank it waits.
 func (r *Record) Summary() string {
 	if len(r.Calls) == 0 {
 		return fmt.Sprintf("rank %d (%s) has made no call", r.Rank, r.Name)
@@ -136,7 +137,7 @@ func (r *Record) Summary() string {
 	return text
 }
 
-// worst is the longest wait of a call, or nil.
+// worst returns the longest wait of a call, or nil.
 func (c *Call) worst() *Wait {
 	var worst *Wait
 	for i := range c.Waits {
@@ -147,7 +148,7 @@ func (c *Call) worst() *Wait {
 	return worst
 }
 
-// Span is milliseconds for people.
+// Span formats milliseconds for people.
 func Span(ms float64) string {
 	switch {
 	case ms >= 10_000:
@@ -162,19 +163,19 @@ func Span(ms float64) string {
 	return "0"
 }
 
-// Encode is the record as JSON of at most so many bytes: if it is longer, without
-// its oldest calls.
-func (r Record) Encode(most int) ([]byte, error) {
+// Encode returns the record as JSON of at most limit bytes. If it is longer, Encode omits
+// the oldest calls.
+func (r Record) Encode(limit int) ([]byte, error) {
 	for {
 		b, err := json.Marshal(r)
-		if err != nil || len(b) <= most || len(r.Calls) == 0 {
+		if err != nil || len(b) <= limit || len(r.Calls) == 0 {
 			return b, err
 		}
 		r.Calls = r.Calls[(len(r.Calls)+1)/2:]
 	}
 }
 
-// Save writes the record as a file, whole or not at all.
+// Save writes the record to a file atomically.
 func (r Record) Save(path string) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
-// A record of a rank that waits says so, as a line, as JSON and as a file.
+// The record of a waiting rank shows the wait as a line, as JSON and as a file.
 func TestRecord(t *testing.T) {
 	groups := collectivetest.Local(t, 2)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -60,8 +60,8 @@ func TestRecord(t *testing.T) {
 		var less trace.Record
 		assert.NoError(t, json.Unmarshal(small, &less))
 		assert.NotEmpty(t, less.Calls)
-		assert.Equal(t, "Barrier()", less.Calls[len(less.Calls)-1].Call, "the oldest calls are left out")
-		assert.Len(t, r.Calls, collective.FlightCalls, "the record itself stays whole")
+		assert.Equal(t, "Barrier()", less.Calls[len(less.Calls)-1].Call, "the oldest calls are omitted")
+		assert.Len(t, r.Calls, collective.FlightCalls, "the record itself does not change")
 		assert.NoError(t, g.Barrier(ctx))
 	})
 	empty := trace.NewRecord(collectivetest.Local(t, 1)[0].Flight())
@@ -69,14 +69,13 @@ func TestRecord(t *testing.T) {
 	require.ErrorContains(t, empty.Save(filepath.Join(t.TempDir(), "no", "such", "dir")), "writing the flight record")
 }
 
-// tap is what Chrome and Metrics are.
+// tap is the interface that Chrome and Metrics implement.
 type tap interface {
 	collective.FlightObserver
 	trainer.Observer
 }
 
-// observe lets a tap see a call that waited, one that failed, a step and an
-// evaluation.
+// observe sends a tap a call that waited, a call that failed, a step and an evaluation.
 func observe(o tap) {
 	o.Recorded(&collective.FlightCall{
 		Call: collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: 10},
@@ -88,7 +87,7 @@ func observe(o tap) {
 	o.Evaluated(trainer.EvalEvent{Step: 2, Accuracy: .5, Loss: 1})
 }
 
-// The file is whole after every flush, as a kill would leave it.
+// The file is valid after every flush, as after a kill.
 func TestChrome(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "trace"))
 	require.NoError(t, err)
@@ -126,15 +125,15 @@ func TestChrome(t *testing.T) {
 	require.Equal(t, "rank 4 (a/4)", by["process_name"]["args"].(map[string]any)["name"])
 }
 
-// full is a disk without room.
+// full is a disk without space.
 type full struct{}
 
-func (full) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no room") }
+func (full) WriteAt([]byte, int64) (int, error) { return 0, errors.New("no space") }
 
-func TestChromeTellsThatItCannotWrite(t *testing.T) {
+func TestChromeReportsWriteErrors(t *testing.T) {
 	c := trace.NewChrome(full{}, 0, "a/0")
 	observe(c)
-	require.ErrorContains(t, c.Close(), "no room")
+	require.ErrorContains(t, c.Close(), "no space")
 }
 
 func TestMetrics(t *testing.T) {

@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packageRow is a row of the package table in docs/architecture.md.
+// packageRow matches a row of the package table in docs/architecture.md.
 var packageRow = regexp.MustCompile("(?m)^\\| `([a-z/.]+)` \\|.*\\| (here|planned) \\|$")
 
-// The map shows what is there: every package has a row with the status "here",
-// every other row says "planned", and all have a row in importTable.
-func TestMapIsTrue(t *testing.T) {
+// The map in docs/architecture.md is accurate: every existing package has a row with the
+// status "here", every other row says "planned", and every row also has one in
+// importTable.
+func TestMapIsAccurate(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	require.NoError(t, err)
 	whole, err := load(os.DirFS("."))
@@ -28,16 +29,16 @@ func TestMapIsTrue(t *testing.T) {
 		dir, status := match[1], match[2]
 		mapped[dir] = true
 		if exists[dir] != (status == "here") {
-			t.Errorf("docs/architecture.md: %s is %q on the map; in the tree: %v. Change the status.", dir, status, exists[dir])
+			t.Errorf("docs/architecture.md: %s has the status %q, but exists: %v; change the status", dir, status, exists[dir])
 		}
 	}
 	for _, r := range importRows() {
 		if !mapped[r.pkg] && r.pkg != "examples/..." {
-			t.Errorf("docs/architecture.md: no row for %s, which has one in importTable", r.pkg)
+			t.Errorf("docs/architecture.md: no row for %s, which is in importTable; add one", r.pkg)
 		}
 		delete(mapped, r.pkg)
 	}
 	for dir := range mapped {
-		t.Errorf("docs/architecture.md: a row for %s, which has none in importTable", dir)
+		t.Errorf("docs/architecture.md: a row for %s, which is not in importTable; add it there or remove the row", dir)
 	}
 }

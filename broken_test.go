@@ -2,11 +2,11 @@ package ringtrain
 
 import "strings"
 
-// broken holds trees that break one rule each, and says where. The key is the
-// rule's name; the files are those of fine besides.
+// broken has trees that violate one rule each, and the expected violation, by the rule's
+// name. files are added to those of fine.
 var broken = map[string][]struct {
 	files map[string]string
-	want  string // "where: what", or a part of it
+	want  string // part of "where: what"
 }{
 	"imports": {
 		{files: map[string]string{"nn/relu.go": "package nn\nimport _ \"" + module + "/collective\"\n"},
@@ -89,7 +89,7 @@ var broken = map[string][]struct {
 	},
 }
 
-// fine is a tree that keeps all rules, close to each of their edges.
+// fine is a tree that follows all rules, close to the limits of each.
 var fine = map[string]string{
 	"README.md": strings.Repeat(strings.Repeat("ä", 100)+"\n", 120),
 	"doc.go":    "// Package ringtrain is here.\npackage ringtrain\n",

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func checkPackageDoc(t *tree) []breach {
+func checkPackageDoc(t *tree) []violation {
 	type key struct{ dir, name string }
 	var order []key
 	files := map[key][]*file{}
@@ -20,7 +20,7 @@ func checkPackageDoc(t *tree) []breach {
 		}
 		files[k] = append(files[k], f)
 	}
-	var found []breach
+	var found []violation
 	for _, k := range order {
 		last, count := files[k][0], 0
 		for _, f := range files[k] {
@@ -29,16 +29,16 @@ func checkPackageDoc(t *tree) []breach {
 			}
 		}
 		if count != 1 {
-			found = append(found, t.breach(last.Package, "write one that says what the package is for; doc.go is a good place", "package %s has %d package comments", k.name, count))
+			found = append(found, t.violation(last.Package, "write exactly one, which says what the package is for; doc.go is a good place", "package %s has %d package comments", k.name, count))
 		}
 	}
 	return found
 }
 
-func checkExportedDoc(t *tree) []breach {
-	var found []breach
+func checkExportedDoc(t *tree) []violation {
+	var found []violation
 	bare := func(name *ast.Ident, full string) {
-		found = append(found, t.breach(name.Pos(), "say what it is: shapes, units, errors, who owns what, or whose behaviour it equals", "%s has no comment", full))
+		found = append(found, t.violation(name.Pos(), "describe it: shapes, units, errors, ownership, or the paper or library that it follows", "%s has no comment", full))
 	}
 	for _, f := range t.files {
 		if f.test {
@@ -60,7 +60,7 @@ func checkExportedDoc(t *tree) []breach {
 	return found
 }
 
-// fullName is Func or Type.Method, and whether users of the package see it.
+// fullName returns Func or Type.Method, and whether users of the package can see it.
 func fullName(d *ast.FuncDecl) (full string, exported bool) {
 	if d.Recv == nil {
 		return d.Name.Name, d.Name.IsExported()
@@ -84,21 +84,21 @@ func fullName(d *ast.FuncDecl) (full string, exported bool) {
 	}
 }
 
-// undocumented returns the exported names of a declaration that lack a comment.
-// One comment does for a whole group of constants or variables; each type of a
-// group needs its own.
+// undocumented returns the exported names of a declaration that lack a comment. One
+// comment is enough for a whole group of constants or variables, but each type in a group
+// needs its own.
 func undocumented(d *ast.GenDecl) []*ast.Ident {
 	group := d.Doc.Text() != "" && (d.Tok != token.TYPE || !d.Lparen.IsValid())
 	var names []*ast.Ident
 	for _, spec := range d.Specs {
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
-			if !group && s.Name.IsExported() && said(s.Doc, s.Comment) == "" {
+			if !group && s.Name.IsExported() && commentText(s.Doc, s.Comment) == "" {
 				names = append(names, s.Name)
 			}
 		case *ast.ValueSpec:
 			for _, name := range s.Names {
-				if !group && name.IsExported() && said(s.Doc, s.Comment) == "" {
+				if !group && name.IsExported() && commentText(s.Doc, s.Comment) == "" {
 					names = append(names, name)
 				}
 			}
@@ -107,7 +107,7 @@ func undocumented(d *ast.GenDecl) []*ast.Ident {
 	return names
 }
 
-func said(comments ...*ast.CommentGroup) string {
+func commentText(comments ...*ast.CommentGroup) string {
 	var all strings.Builder
 	for _, c := range comments {
 		all.WriteString(c.Text())

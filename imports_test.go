@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// importTable says for each package of ours which others it may import. "..."
-// is all of the tree, "a/..." is a and all below it, and "-a" takes away. The
-// arrow points down only: to need a new entry is to change the design, so think
-// first whether the line belongs in the package that has fewer. The cases a
-// table should not grow for are in docs/architecture.md.
+// importTable lists, for each of our packages, which others it may import. "..." is the
+// whole tree, "a/..." is a and everything below it, and "-a" excludes a. Imports only
+// point down. A new entry changes the design, so first consider whether the code belongs
+// in the package with fewer entries. docs/architecture.md describes the cases for which
+// the table should not grow.
 const importTable = `
 .                         :
 collective                : collective/schedule collective/fold collective/publish
@@ -67,8 +67,8 @@ scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/opt
 examples/...              : ... -trainer/cli -cmd/...
 `
 
-// testKits are what the tests of every package may import besides. In other
-// files they are for packages whose row names them in full.
+// testKits are packages that the tests of every package may import. Other files may
+// import them only if their row names them.
 var testKits = []string{"collective/collectivetest", "nn/nntest", "cuda/emulator"}
 
 // A row is one line of importTable.
@@ -88,8 +88,8 @@ func importRows() []row {
 	return rows
 }
 
-// allows reports whether the row lets its package import dir. The last pattern
-// that matches decides.
+// allows reports whether the row lets its package import dir. The last matching
+// pattern decides.
 func (r row) allows(dir string) bool {
 	if slices.Contains(testKits, dir) {
 		return slices.Contains(r.allowed, dir)
@@ -104,10 +104,10 @@ func (r row) allows(dir string) bool {
 	return yes
 }
 
-// allowsTest reports whether tests of the package may import dir although the
-// package itself may not: kits, and, but for the commands, whole families. A
-// test of trainer may train a model of nn/models, one of nn may optimize on
-// nn/cpu; but no test of nn needs collective.
+// allowsTest reports whether tests of the package may import dir even if the package
+// itself may not. They may import test kits and, except for the commands, whole families:
+// a test of trainer may train a model of nn/models and a test of nn may use nn/cpu, but
+// no test of nn needs collective.
 func (r row) allowsTest(dir string) bool {
 	if slices.Contains(testKits, dir) {
 		return true
@@ -120,13 +120,13 @@ func (r row) allowsTest(dir string) bool {
 	})
 }
 
-// family is the top directory of a package.
+// family returns the top directory of a package.
 func family(dir string) string {
 	top, _, _ := strings.Cut(dir, "/")
 	return top
 }
 
-// matches reports whether dir is what a pattern of the table means.
+// matches reports whether dir matches a pattern of the table.
 func matches(pattern, dir string) bool {
 	if pattern == "..." {
 		return true
@@ -137,15 +137,15 @@ func matches(pattern, dir string) bool {
 	return pattern == dir
 }
 
-func checkImports(t *tree) []breach {
+func checkImports(t *tree) []violation {
 	rows := importRows()
-	var found []breach
+	var found []violation
 	seen := map[string]bool{}
 	for _, f := range t.files {
 		i := slices.IndexFunc(rows, func(r row) bool { return matches(r.pkg, f.dir) })
 		if i < 0 {
 			if !seen[f.dir] {
-				found = append(found, t.breach(f.Package, "move it to where it belongs (docs/architecture.md), or add a row with a reason", "package %s has no row in importTable", f.dir))
+				found = append(found, t.violation(f.Package, "move it to the package where it belongs (docs/architecture.md), or add a row and give the reason", "package %s has no row in importTable", f.dir))
 			}
 			seen[f.dir] = true
 			continue
@@ -155,9 +155,9 @@ func checkImports(t *tree) []breach {
 	return found
 }
 
-// importsBeyond finds the imports of f that its package's row does not allow.
-func (t *tree) importsBeyond(f *file, r row) []breach {
-	var found []breach
+// importsBeyond returns the imports of f that its package's row does not allow.
+func (t *tree) importsBeyond(f *file, r row) []violation {
+	var found []violation
 	for _, spec := range f.Imports {
 		dir, ours := ourDir(importPath(spec))
 		if !ours || r.allows(dir) || f.test && r.allowsTest(dir) {
@@ -167,17 +167,17 @@ func (t *tree) importsBeyond(f *file, r row) []breach {
 		if f.test {
 			who = "a test of " + f.dir
 		}
-		may := "nothing of ours"
+		may := "none of our packages"
 		if len(r.allowed) > 0 {
 			may = strings.Join(r.allowed, " ")
 		}
-		found = append(found, t.breach(spec.Pos(), fmt.Sprintf("it may import %s; take the value as an argument or a small interface, or move the code up", may),
+		found = append(found, t.violation(spec.Pos(), fmt.Sprintf("it may import %s; take the value as an argument or through a small interface, or move the code up", may),
 			"%s may not import %s", who, dir))
 	}
 	return found
 }
 
-// ourDir turns an import path of this module into a directory of the tree.
+// ourDir converts an import path of this module to a directory of the tree.
 func ourDir(imported string) (dir string, ours bool) {
 	if imported == module {
 		return ".", true

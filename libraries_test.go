@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// soleImporters maps a library to the one package that may know it.
+// soleImporters maps a library to the only package that may import it.
 var soleImporters = map[string]string{
 	"github.com/hashicorp/memberlist": "collective/membership",
 	"gorgonia.org/cu":                 "cuda",
 	"gorgonia.org/gorgonia":           "nn/graph",
 }
 
-func checkSoleImporters(t *tree) []breach {
-	var found []breach
+func checkSoleImporters(t *tree) []violation {
+	var found []violation
 	for _, f := range t.files {
 		for _, spec := range f.Imports {
 			for library, owner := range soleImporters {
 				if under(importPath(spec), library) && f.dir != owner {
-					found = append(found, t.breach(spec.Pos(), "go through "+owner+", and extend it if it lacks something", "%s imports %s", f.dir, importPath(spec)))
+					found = append(found, t.violation(spec.Pos(), "use "+owner+" instead, and extend it if something is missing", "%s imports %s", f.dir, importPath(spec)))
 				}
 			}
 		}
@@ -26,10 +26,9 @@ func checkSoleImporters(t *tree) []breach {
 	return found
 }
 
-// checkCollectiveIsLight holds for what users link, so tests and their kit are
-// free.
-func checkCollectiveIsLight(t *tree) []breach {
-	var found []breach
+// checkCollectiveIsLight checks what users link, so it skips tests and their kit.
+func checkCollectiveIsLight(t *tree) []violation {
+	var found []violation
 	for _, f := range t.files {
 		if f.test || !under(f.dir, "collective") || slices.Contains([]string{"collective/membership", "collective/collectivetest"}, f.dir) {
 			continue
@@ -39,14 +38,14 @@ func checkCollectiveIsLight(t *tree) []breach {
 			if _, ours := ourDir(imported); ours || standard(imported) || under(imported, "golang.org/x/sys") {
 				continue
 			}
-			found = append(found, t.breach(spec.Pos(), "use the standard library, or do this in a package outside collective", "%s imports %s", f.dir, imported))
+			found = append(found, t.violation(spec.Pos(), "use the standard library, or do this in a package outside collective", "%s imports %s", f.dir, imported))
 		}
 	}
 	return found
 }
 
-// standard reports whether the path is of the standard library: its first
-// element is no host name.
+// standard reports whether the path belongs to the standard library: its first element is
+// not a host name.
 func standard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
 	return !strings.Contains(first, ".")

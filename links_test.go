@@ -19,8 +19,8 @@ var (
 	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`)
 )
 
-// brokenLinks returns the relative links of Markdown files that point to no file,
-// or to no heading of one.
+// brokenLinks returns the relative links in Markdown files whose target file or heading
+// does not exist.
 func brokenLinks(fsys fs.FS) ([]string, error) {
 	texts := map[string]string{}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
@@ -66,7 +66,7 @@ func resolves(fsys fs.FS, texts map[string]string, from, link string) bool {
 	return anchor == "" || hasHeading(texts[target], anchor)
 }
 
-// hasHeading reports whether GitHub gives a heading of text this anchor.
+// hasHeading reports whether GitHub gives a heading in text this anchor.
 func hasHeading(text, anchor string) bool {
 	for line := range strings.SplitSeq(text, "\n") {
 		heading := strings.TrimLeft(line, "#")
@@ -81,11 +81,11 @@ func hasHeading(text, anchor string) bool {
 	return false
 }
 
-// Links between the documents lead somewhere.
+// Links between documents lead to existing files and headings.
 func TestLinks(t *testing.T) {
 	broken, err := brokenLinks(os.DirFS("."))
 	require.NoError(t, err)
-	require.Empty(t, broken, "point them to a file and a heading that exist")
+	require.Empty(t, broken, "link to an existing file and heading")
 }
 
 func TestLinksFindsBroken(t *testing.T) {

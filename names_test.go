@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// emptyNames tell a reader nothing about what is inside.
+// emptyNames say nothing about the contents of a package.
 var emptyNames = []string{"utils", "util", "common", "types", "pkg", "internal", "helpers", "helper", "misc", "base", "shared", "lib", "core"}
 
-func checkNames(t *tree) []breach {
-	var found []breach
+func checkNames(t *tree) []violation {
+	var found []violation
 	seen := map[string]bool{}
 	for _, f := range t.files {
 		elements := append(strings.Split(f.dir, "/"), strings.TrimSuffix(f.Name.Name, "_test"))
 		for _, name := range elements {
 			if slices.Contains(emptyNames, name) && !seen[f.dir] {
 				seen[f.dir] = true
-				found = append(found, t.breach(f.Package, "name the concept, or put the code where it is used", "%s says nothing about its contents", name))
+				found = append(found, t.violation(f.Package, "name the concept, or move the code to its caller", "%s says nothing about its contents", name))
 			}
 		}
 	}
 	return found
 }
 
-func checkNoCudaTag(t *tree) []breach {
-	const todo = "use the tag gpu"
-	var found []breach
+func checkNoCudaTag(t *tree) []violation {
+	const fix = "use the tag gpu"
+	var found []violation
 	for _, f := range t.files {
 		for _, group := range f.Comments {
 			for _, c := range group.List {
 				if c.Pos() < f.Package && mentionsTag(c.Text, "cuda") {
-					found = append(found, t.breach(c.Pos(), todo, "build tag cuda"))
+					found = append(found, t.violation(c.Pos(), fix, "build tag cuda"))
 				}
 			}
 		}
@@ -42,21 +42,21 @@ func checkNoCudaTag(t *tree) []breach {
 		for line := range strings.Lines(string(f.text)) {
 			number++
 			if mentionsTag(strings.TrimSpace(line), "cuda") {
-				found = append(found, breach{f.path + ":" + strconv.Itoa(number), "build tag cuda", todo})
+				found = append(found, violation{f.path + ":" + strconv.Itoa(number), "build tag cuda", fix})
 			}
 		}
 	}
 	return found
 }
 
-// mentionsTag reports whether the line is a build constraint with this tag in it.
+// mentionsTag reports whether the line is a build constraint that contains the tag.
 func mentionsTag(line, tag string) bool {
 	if !constraint.IsGoBuild(line) && !constraint.IsPlusBuild(line) {
 		return false
 	}
 	expr, err := constraint.Parse(line)
 	if err != nil {
-		return false // the go command will say so
+		return false // the go command reports this
 	}
 	mentioned := false
 	collect(expr, func(t string) { mentioned = mentioned || t == tag })

@@ -10,19 +10,19 @@ const (
 	maxReadmeWidth = 100
 )
 
-func checkReadme(t *tree) []breach {
-	const todo = "move what a first-time reader does not need to a page in docs, and link to it"
+func checkReadme(t *tree) []violation {
+	const fix = "move what first-time readers do not need to a page in docs, and link to it"
 	if t.readme == "" {
-		return []breach{breachAt("README.md", 1, "write one: what it is, install, first run", "missing")}
+		return []violation{violationAt("README.md", 1, "write one: what it is, install, first run", "missing")}
 	}
-	var found []breach
+	var found []violation
 	lines := strings.Split(strings.TrimSuffix(t.readme, "\n"), "\n")
 	if len(lines) > maxReadmeLines {
-		found = append(found, breachAt("README.md", maxReadmeLines+1, todo, "%d lines, more than %d", len(lines), maxReadmeLines))
+		found = append(found, violationAt("README.md", maxReadmeLines+1, fix, "%d lines, more than %d", len(lines), maxReadmeLines))
 	}
 	for i, line := range lines {
 		if width := utf8.RuneCountInString(line); width > maxReadmeWidth {
-			found = append(found, breachAt("README.md", i+1, "break the line", "%d characters, more than %d", width, maxReadmeWidth))
+			found = append(found, violationAt("README.md", i+1, "break the line", "%d characters, more than %d", width, maxReadmeWidth))
 		}
 	}
 	return found

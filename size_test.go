@@ -10,22 +10,22 @@ const (
 	maxFunctionLines = 80
 )
 
-func checkFileSize(t *tree) []breach {
-	var found []breach
+func checkFileSize(t *tree) []violation {
+	var found []violation
 	for _, f := range t.files {
 		if f.lines > maxFileLines && !f.test && !ast.IsGenerated(f.File) {
-			found = append(found, t.breach(f.FileStart, "find the two concepts in it and give each a file", "%d lines, more than %d", f.lines, maxFileLines))
+			found = append(found, t.violation(f.FileStart, "split it into files with one concept each", "%d lines, more than %d", f.lines, maxFileLines))
 		}
 	}
 	return found
 }
 
-func checkFunctionSize(t *tree) []breach {
-	var found []breach
+func checkFunctionSize(t *tree) []violation {
+	var found []violation
 	judge := func(n ast.Node, name string) {
 		lines := t.line(n.End()) - t.line(n.Pos()) + 1
 		if lines > maxFunctionLines {
-			found = append(found, t.breach(n.Pos(), "give a part of it a name and a function of its own", "%s has %d lines, more than %d", name, lines, maxFunctionLines))
+			found = append(found, t.violation(n.Pos(), "move a part of it into a named function", "%s has %d lines, more than %d", name, lines, maxFunctionLines))
 		}
 	}
 	for _, f := range t.files {
@@ -35,8 +35,8 @@ func checkFunctionSize(t *tree) []breach {
 		ast.Inspect(f.File, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				judge(n, n.Name.Name) // from "func" on, without the comment
-				return false          // a literal inside is shorter than the whole
+				judge(n, n.Name.Name) // from "func" on, excluding the comment
+				return false          // literals inside are shorter than the whole
 			case *ast.FuncLit:
 				judge(n, "a function literal")
 				return false

@@ -15,9 +15,9 @@ import (
 // module is the import path of this directory.
 const module = "github.com/ringtrain/ringtrain"
 
-// A tree is what the rules look at: every Go file below a directory, parsed; C
-// and assembly files; and README.md. It leaves out directories that the go
-// command ignores, and tools, which is a module of its own.
+// A tree is what the rules check: every Go file below a directory, parsed; C and assembly
+// files; and README.md. It leaves out directories that the go command ignores, and tools,
+// which is a separate module.
 type tree struct {
 	fset    *token.FileSet
 	files   []*file
@@ -27,7 +27,7 @@ type tree struct {
 
 // A file is one Go file.
 type file struct {
-	path  string // from the root of the tree, with slashes
+	path  string // relative to the root of the tree, with slashes
 	dir   string // its directory; "." for the root
 	test  bool
 	lines int
@@ -35,7 +35,7 @@ type file struct {
 	imports map[string]string // name in this file -> import path
 }
 
-// A foreign file is C or assembly.
+// A foreign file contains C or assembly.
 type foreign struct {
 	path string
 	text []byte
@@ -99,8 +99,8 @@ func (t *tree) add(fsys fs.FS, p string) error {
 	return nil
 }
 
-// importName is what the file calls the import; without types it goes by the
-// last element of the path, which is right for the standard library.
+// importName returns the name of the import in the file. Without type information it uses
+// the last element of the path, which is right for the standard library.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
@@ -110,8 +110,8 @@ func importName(spec *ast.ImportSpec) string {
 
 func importPath(spec *ast.ImportSpec) string { return strings.Trim(spec.Path.Value, "`\"") }
 
-// callee splits a call of a package's function into import path and name; both
-// are empty for any other call.
+// callee returns the import path and name of a called package function, or empty strings
+// for any other call.
 func (f *file) callee(call *ast.CallExpr) (from, name string) {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -124,20 +124,20 @@ func (f *file) callee(call *ast.CallExpr) (from, name string) {
 	return f.imports[pkg.Name], selector.Sel.Name
 }
 
-// A breach is one place where a rule is broken.
-type breach struct {
+// A violation is one place where a rule is broken.
+type violation struct {
 	where string // file:line
 	what  string
-	todo  string // what the author should do
+	fix   string // how to fix it
 }
 
-func (t *tree) breach(at token.Pos, todo, format string, args ...any) breach {
+func (t *tree) violation(at token.Pos, fix, format string, args ...any) violation {
 	p := t.fset.Position(at)
-	return breachAt(p.Filename, p.Line, todo, format, args...)
+	return violationAt(p.Filename, p.Line, fix, format, args...)
 }
 
-func breachAt(file string, line int, todo, format string, args ...any) breach {
-	return breach{where: fmt.Sprintf("%s:%d", file, line), what: fmt.Sprintf(format, args...), todo: todo}
+func violationAt(file string, line int, fix, format string, args ...any) violation {
+	return violation{where: fmt.Sprintf("%s:%d", file, line), what: fmt.Sprintf(format, args...), fix: fix}
 }
 
 // under reports whether dir is one of the roots or below one.

@@ -48,5 +48,5 @@
 // its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N), with
 // three plots. On request it adds the published figures of other programs
 // ([PublishedScaling]), in a table of their own. [Emulate] replaces compute that a
-// machine does not have. [Traffic] derives the bytes sent from the calls alone.
+// machine does not have.
 package bench

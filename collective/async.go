@@ -129,9 +129,6 @@ func (b *backlog) work() {
 
 // after waits for the asynchronous calls made so far, before a synchronous one.
 func (b *backlog) after(ctx context.Context) (waited time.Duration, err error) {
-	if !b.used.Load() {
-		return 0, nil
-	}
 	begin := time.Now()
 	last := &Work{done: make(chan struct{}), run: func() error { return nil }}
 	switch err := b.add(ctx, last, false); {

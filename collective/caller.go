@@ -111,6 +111,13 @@ func (g *caller) usable(k Kind, dst, src *Vector) error {
 
 // turn waits until the asynchronous calls made so far are over.
 func (g *caller) turn(ctx context.Context, c *Call) error {
+	if !g.backlog.used.Load() {
+		return nil
+	}
+	return g.queueUp(ctx, c)
+}
+
+func (g *caller) queueUp(ctx context.Context, c *Call) error {
 	if waited, err := g.backlog.after(ctx); err != nil {
 		return g.giveUp(c, waited, err)
 	}

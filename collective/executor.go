@@ -52,6 +52,7 @@ func (e *executor) shared(o *Operation) error {
 	if o.Call.Kind == KindBarrier {
 		return e.reduces.Barrier(o)
 	}
+	e.reduced += o.Src.Bytes()
 	return e.reduces.AllReduce(o)
 }
 

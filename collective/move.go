@@ -8,6 +8,7 @@ func (m *mover) allGather(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
 	if r := m.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
 		o.share()
+		m.gathered += src.Bytes()
 		return r.AllGather(o)
 	}
 	width := src.dtype.Size()

@@ -8,6 +8,8 @@ type mover struct {
 	wire
 	situation schedule.Situation // what plans depend on
 	reduces   Reducer            // nil without that ability
+
+	reduced, gathered int // bytes that this rank gave to the Reducer
 }
 
 // reducer is the Reducer unless a method is forced that is not its own.

@@ -39,7 +39,7 @@ func (e *executor) allReduce(o *Operation) error {
 // sharedReduce leaves all of it to the transport.
 func (e *executor) sharedReduce(o *Operation) error {
 	o.share()
-	return e.reduces.AllReduce(o)
+	return e.shared(o)
 }
 
 // share makes it a call that is the transport's.

@@ -10,6 +10,8 @@ type wire struct {
 	out        outbox
 	posted     bool // something since the last flush
 
+	messages, payload int64 // sent
+
 	want  Header    // of the message that is being received
 	in    [][]byte  // room for the parts of a message
 	whole [1][]byte // the part of a message that has one
@@ -42,10 +44,12 @@ func (w *wire) post(h *Header, to int, part int, parts ...[]byte) {
 	w.seal(m, part)
 }
 
-// seal completes the header of an outgoing message and hands it over.
+// seal completes the header of an outgoing message, counts it and hands it over.
 func (w *wire) seal(m *outgoing, part int) {
 	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
 	w.posted = true
+	w.messages++
+	w.payload += int64(m.h.Len)
 	w.out.put(m)
 }
 

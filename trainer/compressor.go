@@ -181,13 +181,13 @@ func (z *compressor) commit() {
 
 // sent is the payload in bytes that this rank sends per step.
 func (z *compressor) sent() int {
-	n, size := 0, z.group.Size()
+	n, size, situation := 0, z.group.Size(), z.group.Situation()
 	for i, lo := range z.cuts {
 		if z.halves != nil {
 			v := collective.Of16(z.halves, z.dtype).Slice(lo, z.end(i))
 			n += z.group.PlanAllReduce(v, collective.Sum).Sent(size, v.Bytes())
 		} else {
-			n += (size - 1) * len(z.packed[i]) / size
+			n += situation.Gathered(len(z.packed[i]) / size)
 		}
 	}
 	return n

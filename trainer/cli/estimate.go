@@ -137,7 +137,7 @@ func (e *estimate) exchange(p *nn.Params, c trainer.Compression) {
 		e.Plan, e.Wire = planText(plan, size)+fmt.Sprintf(", as %v", t), plan.Sent(size, packed)
 		e.Compression += packed
 	} else {
-		e.Plan, e.Wire = gatherText(c, size), (size-1)*packed
+		e.Plan, e.Wire = gatherText(c, size), schedule.Gathered(size, packed)
 		e.Compression += size * packed
 	}
 	e.Ratio = ratio(plain, e.Wire)

@@ -30,8 +30,6 @@ func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) 
 	}
 	level := new(slog.LevelVar)
 	level.Set(slog.LevelError)
-	traffic := &bench.Traffic{}
-	w.Place.Group.Observer = traffic
 	node, err := w.Join(level)
 	if err != nil {
 		return err
@@ -46,7 +44,7 @@ func (w *worker) scale(ctx context.Context, f scalingFlags, took time.Duration) 
 		return err
 	}
 	w.Begin()
-	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, shared: node.SharesMemory(), traffic: traffic}
+	r := &scalingRank{worker: w, flags: f, took: took, settings: s, group: group, shared: node.SharesMemory()}
 	if err := r.run(ctx, set); err != nil {
 		crew.TellLost(w.Events, group.Rank(), err)
 		return err
@@ -62,8 +60,8 @@ type scalingRank struct {
 	took     time.Duration // of a step's compute; 0: it is real
 	settings *settings
 	group    *collective.Group
-	shared   bool // memory, with the other ranks of this host
-	traffic  *bench.Traffic
+	shared   bool               // memory, with the other ranks of this host
+	before   collective.Traffic // the training
 	times    stepTimes
 	params   int
 }
@@ -105,7 +103,6 @@ func (r *scalingRank) train(ctx context.Context, set *data.Set) error {
 	}
 	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.flags.compute})
 	c.Observer = observed(r.worker.Pulse, &r.times)
-	r.times.traffic, r.times.view = r.traffic, r.group.View()
 	r.params = c.Model.Params().Count()
 	if err := r.begin(ctx); err != nil {
 		return err
@@ -137,9 +134,13 @@ func (r *scalingRank) begin(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	r.traffic.Reset()
+	r.before = r.group.Traffic()
+	r.times.sent = r.sent
 	return r.group.Barrier(ctx)
 }
+
+// sent is the bytes that this rank has sent in the training.
+func (r *scalingRank) sent() int64 { return r.group.Traffic().Minus(r.before).Bytes() }
 
 // Places in what each rank tells of itself.
 const (
@@ -161,10 +162,7 @@ func (r *scalingRank) tell(ctx context.Context, result trainer.Result, busy floa
 	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
 		return err
 	}
-	sent, known := r.traffic.Sent(r.group.View())
-	if !known {
-		return errors.New("the training made calls whose bytes bench scaling cannot count")
-	}
+	sent := r.sent()
 	mine := make([]float64, toldLen)
 	mine[toldElapsed] = result.Elapsed.Seconds()
 	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
@@ -228,8 +226,7 @@ func linkKind(v collective.View, shared []bool) func(a, b int) string {
 
 // stepTimes is told of a training, and adds up its times in seconds.
 type stepTimes struct {
-	traffic *bench.Traffic
-	view    collective.View
+	sent func() int64 // bytes so far
 
 	compute, update, evaluation float64
 	exchange                    []float64 // of each step
@@ -242,7 +239,7 @@ func (t *stepTimes) Stepped(e trainer.StepEvent) {
 	t.compute += e.Compute.Seconds()
 	t.update += e.Update.Seconds()
 	t.exchange = append(t.exchange, e.Exchange.Seconds())
-	t.now, _ = t.traffic.Sent(t.view)
+	t.now = t.sent()
 	if len(t.exchange) == 1 {
 		t.first = t.now
 	}

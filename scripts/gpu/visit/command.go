@@ -48,7 +48,8 @@ func (o outcome) problem() string {
 // that Go programs print where they hang, and then kills the session.
 func (v *visit) execute(c command) (o outcome) {
 	begin := time.Now()
-	if o.had = v.left() - 2*v.grace; c.limit > 0 {
+	// What is left also has to do for its last words.
+	if o.had = max(v.left()-2*v.grace, v.left()/2); c.limit > 0 {
 		o.had = min(o.had, c.limit)
 	}
 	o.log = v.logFile(c.name)

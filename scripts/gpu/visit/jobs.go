@@ -178,6 +178,7 @@ func (v *visit) kill(graphs string) (took time.Duration, err error) {
 		return 0, err
 	}
 	defer file.Close()
+	fmt.Fprintf(file, "$ %s\n", strings.Join(args, " "))
 	limit := min(40*time.Second, v.left()-2*v.grace)
 	if limit <= 0 {
 		return 0, errors.New("no time is left for it")

@@ -104,16 +104,38 @@ func section(title string, results []*result, of func(*result) []string, most in
 	const note = 60 // bytes that saying what was left out may take
 	for i, r := range some {
 		share := (most - b.Len()) / (len(some) - i)
-		for j, line := range of(r) {
+		lines := alike(of(r))
+		for j, line := range lines {
 			line = "- " + r.Step + ": " + strings.Join(strings.Fields(clip(line, 1000)), " ") + "\n"
 			if share -= len(line); share < note {
-				fmt.Fprintf(&b, "- %s: %d more in report.md\n", r.Step, len(of(r))-j)
+				fmt.Fprintf(&b, "- %s: %d more in report.md\n", r.Step, len(lines)-j)
 				break
 			}
 			b.WriteString(line)
 		}
 	}
 	return b.String()
+}
+
+// alike joins lines that say the same of other things: of a hundred tests that have no
+// GPU, one says so.
+func alike(lines []string) (joined []string) {
+	count, first := map[string]int{}, map[string]int{}
+	for _, line := range lines {
+		_, said, found := strings.Cut(line, ": ")
+		if at, known := first[said]; found && known {
+			count[joined[at]]++
+			continue
+		}
+		first[said] = len(joined)
+		joined = append(joined, line)
+	}
+	for i, line := range joined {
+		if n := count[line]; n > 0 {
+			joined[i] = fmt.Sprintf("%s (and %d others)", clip(line, 900), n)
+		}
+	}
+	return joined
 }
 
 // archive packs a directory into one file of at most so many bytes. What no longer fits

@@ -19,10 +19,10 @@ func TestTableIsBounded(t *testing.T) {
 	v := &visit{settings: settings{limit: 540 * time.Second}, begun: time.Now(), ctx: t.Context()}
 	for _, s := range first() {
 		r := &result{Step: s.name, Verdict: failed}
-		for range 100 {
-			r.fail("%s", strings.Repeat("it is broken ", 50))
-			r.skip(true, "%s", strings.Repeat("and skipped ", 30))
-			r.figure("%s", strings.Repeat("1.5 us ", 40))
+		for i := range 100 {
+			r.fail("%d %s", i, strings.Repeat("it is broken ", 50))
+			r.skip(true, "%d %s", i, strings.Repeat("and skipped ", 30))
+			r.figure("%d %s", i, strings.Repeat("1.5 us ", 40))
 		}
 		v.results = append(v.results, r)
 	}
@@ -38,6 +38,11 @@ func TestTableIsBounded(t *testing.T) {
 	}
 	require.Contains(t, table, "0 of 10 steps are ok.")
 	require.Greater(t, len(v.table(1<<20)), 100_000, "report.md has everything")
+}
+
+func TestAlike(t *testing.T) {
+	require.Equal(t, []string{"TestA: no GPU (and 2 others)", "TestB: wrong", "no colon", "no colon", "TestC: right"},
+		alike([]string{"TestA: no GPU", "TestB: wrong", "no colon", "TestD: no GPU", "no colon", "TestE: no GPU", "TestC: right"}))
 }
 
 func TestArchive(t *testing.T) {

@@ -36,7 +36,7 @@ func (v *visit) suite(r *result, s suite) verdicts {
 	if s.skip != "" {
 		args = append(args, "-test.skip", s.skip)
 	}
-	limit := v.left() - 3*v.grace
+	limit := max(v.left()-3*v.grace, v.left()/3)
 	if s.limit > 0 {
 		limit = min(limit, s.limit)
 	}

@@ -123,12 +123,15 @@ func (v verdicts) why(name string) string {
 	return brief(lines, 3)
 }
 
+// noise are lines that say nothing about a failure.
+var noise = regexp.MustCompile(`^(Error Trace:|Test:|FAIL$|PASS$|exit status \d+$|--- )`)
+
 // brief is the first lines that say something, as one line.
 func brief(lines []string, most int) string {
 	var said []string
 	for _, line := range lines {
 		line = strings.Join(strings.Fields(line), " ")
-		if line == "" || strings.HasPrefix(line, "Error Trace:") || strings.HasPrefix(line, "Test:") {
+		if line == "" || noise.MatchString(line) {
 			continue
 		}
 		if said = append(said, clip(strings.TrimPrefix(line, "Error: "), 300)); len(said) == most {

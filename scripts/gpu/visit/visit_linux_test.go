@@ -260,6 +260,31 @@ echo "visit $*"; exit 1`
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
 }
 
+// What is packed may not be too large to carry.
+func TestPack(t *testing.T) {
+	text, err := os.ReadFile("../../gpu-check.sh")
+	require.NoError(t, err)
+	build := "\tmake_programs \"$work/bin\"\n\tpack \"$build\"\n"
+	require.Equal(t, 1, strings.Count(string(text), build))
+	require.Contains(t, string(text), "most=$((40 << 20))")
+	for bytes, want := range map[string]int{"1000": 0, "50000": 1} {
+		script := filepath.Join(t.TempDir(), "scripts", "gpu-check.sh")
+		require.NoError(t, os.MkdirAll(filepath.Dir(script), 0o755))
+		changed := strings.Replace(string(text), build, "mkdir \"$work/bin\"\nhead -c "+bytes+" /dev/urandom >\"$work/bin/program\"\npack \"$build\"\n", 1)
+		changed = strings.Replace(changed, "40 << 20", "40 << 10", 1)
+		require.NoError(t, os.WriteFile(script, []byte(changed), 0o755))
+		dir := t.TempDir()
+		cmd := exec.CommandContext(t.Context(), "bash", script, "--build", dir)
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s", out)
+		files, err := filepath.Glob(filepath.Join(dir, "programs.tar.*"))
+		require.NoError(t, err)
+		require.Len(t, files, 1-want)
+		require.Regexp(t, `programs\.tar\.\w+: \d+ bytes`, string(out))
+		require.Equal(t, want == 1, strings.Contains(string(out), "too large to carry"))
+	}
+}
+
 func kill15(pid int) error { return exec.Command("kill", "-TERM", strconv.Itoa(pid)).Run() }
 
 // without is a PATH with the programs that the script needs, but one.

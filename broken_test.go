@@ -52,6 +52,22 @@ var broken = map[string][]struct {
 		{files: map[string]string{"nn/x.go": "package nn\nfunc f() {\n" + strings.Repeat("//\n", 79) + "}\n"}, want: "nn/x.go:2: f has 81 lines"},
 		{files: map[string]string{"nn/x.go": "package nn\nvar f = func() {\n" + strings.Repeat("//\n", 79) + "}\n"}, want: "nn/x.go:2: a function literal has 81 lines"},
 	},
+	"fields": {
+		{files: map[string]string{"collective/x.go": "package collective\ntype x struct {\n" + many(20, "\tf%d int\n") + "\ty\n}\ntype y struct{}\n"},
+			want: "collective/x.go:2: fields of collective x: there are 21, more than 20"},
+		{files: map[string]string{"collective/cluster/x.go": "// Package cluster is here.\npackage cluster\n// Config is.\ntype Config struct {\n\ta int\n}\n"},
+			want: "collective/cluster/x.go:4: fields of collective/cluster Config: there are 1, and oversize lists"},
+	},
+	"methods": {
+		{files: map[string]string{"collective/x.go": "package collective\ntype x[T any] struct{}\n" + many(31, "func (*x[T]) f%d() {}\n")},
+			want: "collective/x.go:3: methods of collective x: there are 31, more than 30"},
+	},
+	"parameters": {
+		{files: map[string]string{"collective/x.go": "package collective\nfunc f(a, b int, c string, d, e, f bool) {}\n"},
+			want: "collective/x.go:2: parameters of collective f: there are 6, more than 5"},
+		{files: map[string]string{"nn/models/x.go": "// Package models is here.\npackage models\nvar f = func(a, b, c, d, e, f int) {}\n"},
+			want: "nn/models/x.go:3: parameters of a function literal in nn/models: there are 6, more than 5"},
+	},
 	"packageDoc": {
 		{files: map[string]string{"nn/models/x.go": "package models\n"}, want: "nn/models/x.go:1: package models has 0 package comments"},
 		{files: map[string]string{"nn/x.go": "// Package nn is here too.\npackage nn\n"}, want: "nn/x.go:2: package nn has 2 package comments"},
@@ -102,8 +118,12 @@ var fine = map[string]string{
 		"func Undocumented() { panic(``) }\n",
 	"nn/docs.go": "package nn\n// Kinds.\nconst (\n\tA = 1\n\tB = 2 // two\n)\ntype t int\nfunc (t) String() string { panic(`kernel`) }\n" +
 		"// Run runs; init is a method.\nfunc (t) init() {}\n",
-	"nn/nntest/doc.go":               "// Package nntest is here.\npackage nntest\nimport _ \"" + module + "/nn\"\n",
-	"collective/doc.go":              "// Package collective is here.\npackage collective\nimport (\n\t_ \"golang.org/x/sys/unix\"\n\t_ \"net\"\n)\n",
+	"nn/nntest/doc.go":  "// Package nntest is here.\npackage nntest\nimport _ \"" + module + "/nn\"\n",
+	"collective/doc.go": "// Package collective is here.\npackage collective\nimport (\n\t_ \"golang.org/x/sys/unix\"\n\t_ \"net\"\n)\n",
+	"collective/limits.go": "package collective\ntype z struct {\n" + many(20, "\tf%d int\n") + "}\n" + many(30, "func (*z) f%d() {}\n") +
+		"func g(a, b, c, d, e int) {}\n",
+	"collective/limits_other.go":     "//go:build !linux\n\npackage collective\nfunc (*z) f0() {}\n",
+	"collective/limits_test.go":      "package collective\nfunc h(a, b, c, d, e, f int) {}\n",
 	"collective/membership/m.go":     "// Package membership is here.\npackage membership\nimport _ \"github.com/hashicorp/memberlist\"\n",
 	"cuda/doc.go":                    "// Package cuda is here.\npackage cuda\n",
 	"cuda/x_gpu.go":                  "//go:build gpu && linux\n\npackage cuda\nimport _ \"gorgonia.org/cu\"\n",

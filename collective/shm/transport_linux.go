@@ -39,15 +39,19 @@ type Transport struct {
 	now   *collective.Header
 	calls uint64 // that were shown
 
+	outgoing
+	reduction
+	reach
+	sharing
+}
+
+// outgoing is what is on its way to the ranks of this host.
+type outgoing struct {
 	moving sync.Mutex // guards what follows
 	out    []outlane  // by index
 	full   []int      // whose lanes have a queue
 	spare  []*frame
-	queued atomic.Int32 // len(full), for who does not want to lock
-
-	reduction
-	reach
-	sharing
+	queued atomic.Int32 // len(full), for readers without the lock
 }
 
 var (

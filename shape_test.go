@@ -1,0 +1,172 @@
+package ringtrain
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	maxFields     = 20
+	maxMethods    = 30
+	maxParameters = 5
+)
+
+// shaped are the packages whose declarations keep the limits of this file, and all
+// packages below them. Add a package once it keeps them.
+var shaped = []string{"collective", "nn/models", "nn/text", "trainer/checkpoint", "trainer/config", "trainer/launch", "trainer/trace"}
+
+// oversize lists the declarations that were beyond a limit when the limits came,
+// with their counts. Counts may only shrink. When a declaration shrinks, lower its
+// count; when it is within the limit, remove the entry.
+var oversize = map[string]int{
+	"fields of collective/cluster Config":      23,
+	"methods of collective/membership machine": 65,
+	"methods of collective/ncclgroup Engine":   42,
+	"methods of collective/shm Transport":      50,
+	"methods of collective/tcp Transport":      41,
+}
+
+// A shape is how many fields, methods or parameters a declaration has.
+type shape struct {
+	of    string // "fields of collective Group"
+	at    token.Pos
+	count int
+}
+
+func checkFields(t *tree) []violation {
+	return t.beyond(t.fields(), maxFields, "give the fields that change together a type of their own")
+}
+
+func checkMethods(t *tree) []violation {
+	return t.beyond(t.methods(), maxMethods, "give the methods that share a few fields a type of their own, with those fields")
+}
+
+func checkParameters(t *tree) []violation {
+	return t.beyond(t.parameters(), maxParameters, "give the parameters that belong together a type")
+}
+
+// fields are the shapes of structs. An embedded struct is one field.
+func (t *tree) fields() (all []shape) {
+	t.shapes(func(f *file, n ast.Node) {
+		if spec, ok := n.(*ast.TypeSpec); ok {
+			if s, ok := spec.Type.(*ast.StructType); ok {
+				all = append(all, shape{"fields of " + f.dir + " " + spec.Name.Name, spec.Pos(), length(s.Fields)})
+			}
+		}
+	})
+	return all
+}
+
+// methods are the shapes of types, at their first method. A method that is
+// written once for each system is one.
+func (t *tree) methods() (all []shape) {
+	seen := map[string]bool{}
+	t.shapes(func(f *file, n ast.Node) {
+		fn, ok := n.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil {
+			return
+		}
+		of := "methods of " + f.dir + " " + receiver(fn)
+		if seen[of+"."+fn.Name.Name] {
+			return
+		}
+		seen[of+"."+fn.Name.Name] = true
+		if i := slices.IndexFunc(all, func(s shape) bool { return s.of == of }); i >= 0 {
+			all[i].count++
+		} else {
+			all = append(all, shape{of, fn.Pos(), 1})
+		}
+	})
+	return all
+}
+
+// parameters are the shapes of functions.
+func (t *tree) parameters() (all []shape) {
+	t.shapes(func(f *file, n ast.Node) {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			all = append(all, shape{"parameters of " + f.dir + " " + n.Name.Name, n.Pos(), length(n.Type.Params)})
+		case *ast.FuncLit:
+			all = append(all, shape{"parameters of a function literal in " + f.dir, n.Pos(), length(n.Type.Params)})
+		}
+	})
+	return all
+}
+
+// shapes calls look with what stands in the packages that keep the limits.
+func (t *tree) shapes(look func(*file, ast.Node)) {
+	for _, f := range t.files {
+		if f.test || !under(f.dir, shaped...) {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			look(f, n)
+			return true
+		})
+	}
+}
+
+// beyond finds shapes beyond a limit, and entries of oversize that are higher than
+// they need to be.
+func (t *tree) beyond(all []shape, most int, todo string) []violation {
+	var found []violation
+	for _, s := range all {
+		listed, known := oversize[s.of]
+		switch {
+		case known && s.count < listed:
+			found = append(found, t.violation(s.at, "lower the entry, or remove it if the count is within the limit", "%s: there are %d, and oversize lists %d", s.of, s.count, listed))
+		case s.count > max(most, listed):
+			found = append(found, t.violation(s.at, todo, "%s: there are %d, more than %d", s.of, s.count, max(most, listed)))
+		}
+	}
+	return found
+}
+
+func length(l *ast.FieldList) int {
+	n := 0
+	for _, f := range l.List {
+		n += max(1, len(f.Names))
+	}
+	return n
+}
+
+// receiver is the name of a method's type.
+func receiver(fn *ast.FuncDecl) string {
+	name := ""
+	ast.Inspect(fn.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == "" {
+			name = id.Name
+		}
+		return name == ""
+	})
+	return name
+}
+
+// Every entry of oversize is a declaration.
+func TestOversizeExists(t *testing.T) {
+	whole, err := load(os.DirFS("."))
+	require.NoError(t, err)
+	var names []string
+	for _, s := range slices.Concat(whole.fields(), whole.methods(), whole.parameters()) {
+		names = append(names, s.of)
+	}
+	for of := range oversize {
+		require.Contains(t, names, of, "remove the entry")
+	}
+}
+
+// many are n fields or parameters.
+func many(n int, each string) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf(each, i))
+	}
+	return strings.Join(list, "")
+}

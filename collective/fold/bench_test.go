@@ -34,7 +34,7 @@ func BenchmarkSumAll(b *testing.B) {
 		by   float32
 	}{{"sum", 1}, {"mean", .25}} {
 		for _, n := range []int{2, 3, 4, 8} {
-			operands, parts := crowd(make([]float32, n*(size/4+offsets)), n, size/4, 0), make([][]float32, n)
+			operands, parts := makeOperands(make([]float32, n*(size/4+offsets)), n, size/4, 0), make([][]float32, n)
 			dst := make([]float32, size/4)
 			each := func(fold func(dst []float32)) {
 				for lo := 0; lo < len(dst); lo += block / 4 {
@@ -67,7 +67,7 @@ func BenchmarkMeanAll(b *testing.B) {
 }
 
 func benchmarkMeanAll[T int32 | uint8](b *testing.B, name string, n int) {
-	operands, dst := crowd(poolIntegers[T](n*(4096+offsets), seeded()), n, 4096, 0), make([]T, 4096)
+	operands, dst := makeOperands(poolIntegers[T](n*(4096+offsets), seeded()), n, 4096, 0), make([]T, 4096)
 	size := len(memory(dst))
 	measure(b, fmt.Sprintf("%s/%d", name, n), size, (n+1)*size,
 		func() { meanEach(dst, operands, 0) }, func() { MeanAll(dst, operands) })

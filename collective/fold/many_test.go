@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd returns size operands of n elements taken from numbers, each at a different
+// makeOperands returns size operands of n elements taken from numbers, each at a different
 // offset in a cache line.
-func crowd[T Number](numbers []T, size, n, shift int) [][]T {
+func makeOperands[T Number](numbers []T, size, n, shift int) [][]T {
 	operands, stride := make([][]T, size), len(numbers)/size
 	for i := range operands {
 		operands[i] = numbers[i*stride+(shift+11*i)%offsets:][:n]
@@ -35,7 +35,7 @@ func TestSumAllIsIntoAndScale(t *testing.T) {
 	for n := range maxLength + 1 {
 		for _, size := range []int{2, 3, 4, maxSize} {
 			by := []float32{1, 1 / float32(size), float32(math.Inf(-1))}[n%3]
-			operands := crowd(numbers, size, n, n)
+			operands := makeOperands(numbers, size, n, n)
 			want := make([]float32, n)
 			foldFloats(Sum, want, operands[0], operands[1], nan32)
 			for _, x := range operands[2:] {
@@ -68,7 +68,7 @@ func TestSumAllIsIntoAndScale(t *testing.T) {
 // fewer elements.
 func TestManyLongOperands(t *testing.T) {
 	for _, c := range []struct{ size, n int }{{2, 1<<14 + 77}, {3, 1<<15 + 5}, {5, 20_001}, {700, 200}} {
-		floats := crowd(pool32(c.size*(c.n+offsets), seeded()), c.size, c.n, 3)
+		floats := makeOperands(pool32(c.size*(c.n+offsets), seeded()), c.size, c.n, 3)
 		want, got := make([]float32, c.n), make([]float32, c.n)
 		sumEach(want, floats, 1./3, 0)
 		SumAll(got, floats, 1./3)
@@ -79,7 +79,7 @@ func TestManyLongOperands(t *testing.T) {
 }
 
 func longMean[T int32 | uint8](t *testing.T, size, n int) {
-	operands := crowd(poolIntegers[T](size*(n+offsets), seeded()), size, n, 3)
+	operands := makeOperands(poolIntegers[T](size*(n+offsets), seeded()), size, n, 3)
 	want, got := make([]T, n), make([]T, n)
 	meanEach(want, operands, 0)
 	MeanAll(got, operands)
@@ -99,7 +99,7 @@ func meanAll[T integer](t *testing.T) {
 	sum, operand := new(big.Int), new(big.Int)
 	for n := range maxLength + 1 {
 		for _, size := range []int{1, 2, 3, maxSize} {
-			operands := crowd(numbers, size, n, n)
+			operands := makeOperands(numbers, size, n, n)
 			want := make([]T, n)
 			for i := range want {
 				sum.SetInt64(0)

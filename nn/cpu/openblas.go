@@ -36,15 +36,15 @@ func OpenBLAS() (BLAS, error) {
 // whole process, so there can be only one.
 var loaded = sync.OnceValues(func() (*library, error) { return find(os.Getenv(EnvOpenBLAS)) })
 
-// find loads the library named by wish, or else the first of libraryNames that loads.
-func find(wish string) (*library, error) {
-	if wish == off {
+// find loads the library named by requested, or else the first of libraryNames that loads.
+func find(requested string) (*library, error) {
+	if requested == off {
 		return nil, fmt.Errorf("%w: %s is %s", ErrNoOpenBLAS, EnvOpenBLAS, off)
 	}
-	if wish != "" {
-		lib, err := load(wish)
+	if requested != "" {
+		lib, err := load(requested)
 		if err != nil {
-			return nil, fmt.Errorf("cpu: %s is %s: %w; set it to the path of an OpenBLAS library, or to %s", EnvOpenBLAS, wish, err, off)
+			return nil, fmt.Errorf("cpu: %s is %s: %w; set it to the path of an OpenBLAS library, or to %s", EnvOpenBLAS, requested, err, off)
 		}
 		return lib, nil
 	}

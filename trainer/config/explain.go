@@ -52,7 +52,7 @@ func (m Manual) section(name string) (string, bool) {
 	c := m.Chapters[i]
 	lines := [][]string{{"KEY", "TYPE", "DEFAULT", "MEANING"}}
 	for _, k := range c.Keys {
-		lines = append(lines, []string{k.Name, k.form(), k.byDefault(), k.Doc})
+		lines = append(lines, []string{k.Name, k.form(), k.defaultText(), k.Doc})
 	}
 	if c.Calls != "" {
 		lines = append(lines, []string{"@" + c.Calls, "name", "required", strings.Join(m.Registry.Names(c.Calls), ", ")})
@@ -61,7 +61,7 @@ func (m Manual) section(name string) (string, bool) {
 			if len(p.of) < len(m.Registry.Names(c.Calls)) {
 				meaning += " (" + strings.Join(p.of, ", ") + ")"
 			}
-			lines = append(lines, []string{p.Name, p.form(), p.byDefault(), meaning})
+			lines = append(lines, []string{p.Name, p.form(), p.defaultText(), meaning})
 		}
 	}
 	return fmt.Sprintf("[%s]: %s\n", c.Section, c.Doc) + columns(lines), true
@@ -76,7 +76,7 @@ func (m Manual) keyOf(name string) (string, bool) {
 			set += fmt.Sprintf("; %s wins over both", k.Option)
 		}
 		return fmt.Sprintf("%s: %s\n", name, k.Doc) + columns([][]string{
-			{"type", k.form()}, {"default", k.byDefault()}, {"set by", set}, {"from", k.Origin},
+			{"type", k.form()}, {"default", k.defaultText()}, {"set by", set}, {"from", k.Origin},
 		}), true
 	}
 	i := slices.IndexFunc(m.Chapters, func(c Chapter) bool { return c.Section == section && c.Calls != "" })
@@ -90,7 +90,7 @@ func (m Manual) keyOf(name string) (string, bool) {
 	for _, p := range m.arguments(m.Chapters[i].Calls) {
 		if p.Name == key {
 			parts = append(parts, fmt.Sprintf("%s: %s\n", name, p.Doc)+columns([][]string{
-				{"type", p.form()}, {"default", p.byDefault()},
+				{"type", p.form()}, {"default", p.defaultText()},
 				{"set by", fmt.Sprintf("[%s] of the config, or --%s VALUE", section, name)}, {"from", strings.Join(p.of, ", ")},
 			}))
 		}
@@ -123,7 +123,7 @@ func (m Manual) function(name string) (string, bool) {
 		}
 		lines := [][]string{{"ARGUMENT", "TYPE", "DEFAULT", "MEANING"}}
 		for _, p := range params {
-			lines = append(lines, []string{p.Name, p.form(), p.byDefault(), p.Doc})
+			lines = append(lines, []string{p.Name, p.form(), p.defaultText(), p.Doc})
 		}
 		parts = append(parts, text+columns(lines))
 	}
@@ -144,7 +144,7 @@ func (m Manual) arguments(registry string) []argument {
 		params, _ := m.Registry.Params(registry, function)
 		for _, p := range params {
 			i := slices.IndexFunc(out, func(a argument) bool {
-				return a.Name == p.Name && a.form() == p.form() && a.byDefault() == p.byDefault()
+				return a.Name == p.Name && a.form() == p.form() && a.defaultText() == p.defaultText()
 			})
 			if i < 0 {
 				i, out = len(out), append(out, argument{Param: p})
@@ -183,7 +183,7 @@ func (k Key) form() string {
 	return k.Type.String()
 }
 
-func (k Key) byDefault() string {
+func (k Key) defaultText() string {
 	if k.Absent != "" {
 		return k.Absent
 	}
@@ -197,7 +197,7 @@ func (p Param) form() string {
 	return p.Type.String()
 }
 
-func (p Param) byDefault() string {
+func (p Param) defaultText() string {
 	if p.Required {
 		return "required"
 	}

@@ -45,40 +45,40 @@ func (c *Config) find(path string) (Entry, bool) {
 	}
 }
 
-// get finds the value at a path and converts it. If it is absent or null, get returns byDefault.
-func get[T any](c *Config, path string, byDefault T, convert func(any) (T, bool), kind Type) (T, error) {
+// get finds the value at a path and converts it. If it is absent or null, get returns fallback.
+func get[T any](c *Config, path string, fallback T, convert func(any) (T, bool), kind Type) (T, error) {
 	e, ok := c.find(path)
 	if !ok || e.Value == nil {
-		return byDefault, nil
+		return fallback, nil
 	}
 	v, ok := convert(e.Value)
 	if !ok {
-		return byDefault, fail(e.Pos, "%s: %s", path, kind.mismatch(e.Value))
+		return fallback, fail(e.Pos, "%s: %s", path, kind.mismatch(e.Value))
 	}
 	return v, nil
 }
 
-// Int returns a whole number, or byDefault if the path is absent or null. A float without a
+// Int returns a whole number, or fallback if the path is absent or null. A float without a
 // fraction counts as a whole number.
-func (c *Config) Int(path string, byDefault int) (int, error) {
-	return get(c, path, byDefault, toInt, Int)
+func (c *Config) Int(path string, fallback int) (int, error) {
+	return get(c, path, fallback, toInt, Int)
 }
 
-// Float returns a number, or byDefault if the path is absent or null.
-func (c *Config) Float(path string, byDefault float64) (float64, error) {
-	return get(c, path, byDefault, toFloat, Float)
+// Float returns a number, or fallback if the path is absent or null.
+func (c *Config) Float(path string, fallback float64) (float64, error) {
+	return get(c, path, fallback, toFloat, Float)
 }
 
-// Bool returns true or false, or byDefault if the path is absent or null. 1 and 0 count as
+// Bool returns true or false, or fallback if the path is absent or null. 1 and 0 count as
 // true and false.
-func (c *Config) Bool(path string, byDefault bool) (bool, error) {
-	return get(c, path, byDefault, toBool, Bool)
+func (c *Config) Bool(path string, fallback bool) (bool, error) {
+	return get(c, path, fallback, toBool, Bool)
 }
 
-// String returns a string, or byDefault if the path is absent or null. A whole number counts as the
+// String returns a string, or fallback if the path is absent or null. A whole number counts as the
 // string of its digits, so that names like 2024 need no quotes.
-func (c *Config) String(path, byDefault string) (string, error) {
-	return get(c, path, byDefault, toString, String)
+func (c *Config) String(path, fallback string) (string, error) {
+	return get(c, path, fallback, toString, String)
 }
 
 // CheckKeys checks that a section has only the known keys and subsections ("" is the root, whose

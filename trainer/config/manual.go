@@ -57,9 +57,9 @@ func (m Manual) Int(c *Config, path string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	byDefault, _ := k.Default.(int)
+	fallback, _ := k.Default.(int)
 	e, there := c.find(path)
-	n, err := c.Int(path, byDefault)
+	n, err := c.Int(path, fallback)
 	if err == nil && there && e.Value != nil && n < k.Least {
 		err = fail(e.Pos, "%s is %d; it must be at least %d", path, n, k.Least)
 	}
@@ -72,8 +72,8 @@ func (m Manual) String(c *Config, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	byDefault, _ := k.Default.(string)
-	return c.String(path, byDefault)
+	fallback, _ := k.Default.(string)
+	return c.String(path, fallback)
 }
 
 // key finds a documented key.

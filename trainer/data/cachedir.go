@@ -124,7 +124,7 @@ func checkOwn(dir string) error {
 	if err != nil {
 		return err
 	}
-	if !info.IsDir() || !ours(info) {
+	if !info.IsDir() || !ownedByUser(info) {
 		return fmt.Errorf("%s must be a directory that only this user can access; remove it, or set XDG_CACHE_HOME", dir)
 	}
 	return nil

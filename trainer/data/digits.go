@@ -52,9 +52,9 @@ func generate(ctx context.Context, o DigitsOptions) (train, test *Images) {
 }
 
 func (o DigitsOptions) withDefaults() DigitsOptions {
-	set := func(v *int, byDefault int) {
+	set := func(v *int, fallback int) {
 		if *v <= 0 {
-			*v = byDefault
+			*v = fallback
 		}
 	}
 	set(&o.Train, 20_000)

@@ -54,10 +54,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func orDefault(d, otherwise time.Duration) time.Duration {
+func orDefault(d, fallback time.Duration) time.Duration {
 	switch {
 	case d == 0:
-		return otherwise
+		return fallback
 	case d < 0:
 		return 0
 	}

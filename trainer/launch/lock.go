@@ -187,10 +187,10 @@ func placeLock(path string, text []byte) (err error) {
 // must have been killed meanwhile.
 const takeoverTime = 10 * time.Second
 
-// takeOver replaces the lock at path if its content is still said. A second file ensures
-// that only one of several processes does so at a time; for the others the error is
-// fs.ErrExist.
-func takeOver(path string, said, text []byte) (taken bool, err error) {
+// takeOver replaces the lock at path if its content still equals before. A second file
+// ensures that only one of several processes does so at a time; for the others the error
+// is fs.ErrExist.
+func takeOver(path string, before, text []byte) (taken bool, err error) {
 	guard := path + ".takeover"
 	if info, err := os.Stat(guard); err == nil && time.Since(info.ModTime()) > takeoverTime {
 		_ = os.Remove(guard)
@@ -201,7 +201,7 @@ func takeOver(path string, said, text []byte) (taken bool, err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close(), os.Remove(guard)) }()
 	there, err := os.ReadFile(path)
-	if err != nil || !bytes.Equal(there, said) {
+	if err != nil || !bytes.Equal(there, before) {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}

@@ -56,9 +56,9 @@ func requireLinkGone(t *testing.T, space *os.File) {
 	require.Eventually(t, func() bool { return !hasLink(t, space) }, long, 10*time.Millisecond)
 }
 
-// apart moves the test into its own network namespace. It acts as the machine's for
+// isolate moves the test into its own network namespace. It acts as the machine's for
 // everything the test starts, so that changes to the real one do not disturb the test.
-func apart(t *testing.T) {
+func isolate(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // never unlocked: the thread ends with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -66,9 +66,9 @@ func apart(t *testing.T) {
 	}
 }
 
-// landscape returns everything visible about networks in the test's namespace, and the
+// networkState returns everything visible about networks in the test's namespace, and the
 // namespaces that this process holds open.
-func landscape(t *testing.T) []string {
+func networkState(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, arguments := range []string{"-o link", "-o address", "route"} {
@@ -87,10 +87,10 @@ func landscape(t *testing.T) []string {
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
-	apart(t)
-	before := landscape(t)
+	isolate(t)
+	before := networkState(t)
 	n := newNetwork(t, 2, 1e9)
-	require.NotEqual(t, before, landscape(t), "the namespaces must be open")
+	require.NotEqual(t, before, networkState(t), "the namespaces must be open")
 	b := make(chan string, 1)
 	c := play("worker 0", "printer")
 	c.Stdout = func(line []byte) { b <- string(line) }
@@ -110,15 +110,15 @@ func TestCloseLeavesNothing(t *testing.T) {
 	j.Stop(nil)
 	j.Wait()
 	require.NoError(t, space.Close())
-	require.Equal(t, before, landscape(t))
+	require.Equal(t, before, networkState(t))
 }
 
 // Workers in nodes end with their job as usual. A killed launcher takes down its workers
 // and its network, and nothing else.
 func TestKilledLauncherLeavesNothing(t *testing.T) {
-	apart(t)
+	isolate(t)
 	other := newNetwork(t, 2, 0)
-	before := landscape(t)
+	before := networkState(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envPart+"=networker", envNodes+"=3", envLink+"=100mbit")
 	cmd.Stderr = os.Stderr
@@ -139,20 +139,20 @@ func TestKilledLauncherLeavesNothing(t *testing.T) {
 		requireLinkGone(t, space)
 		require.NoError(t, space.Close())
 	}
-	require.Equal(t, before, landscape(t))
+	require.Equal(t, before, networkState(t))
 	requireMeeting(t, other)
 }
 
 func TestCancelledNetwork(t *testing.T) {
-	apart(t)
+	isolate(t)
 	require.NoError(t, newNetwork(t, 1, 0).Close()) // skips if impossible
-	before := landscape(t)
+	before := networkState(t)
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(enough)
 	_, err := launch.Namespaces(ctx, 4, launch.NetworkOptions{Link: 1e9})
 	require.ErrorIs(t, err, enough)
-	require.Equal(t, before, landscape(t))
+	require.Equal(t, before, networkState(t))
 }
 
 // build has another process with these attributes create a network.

@@ -210,20 +210,20 @@ func batch(ctx context.Context, program, lines string, files ...*os.File) error 
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		said := strings.Join(strings.Fields(string(out)), " ")
-		if lacks(said) {
-			return cannot(fmt.Sprintf("this kernel lacks a bridge, veth or tbf: %s: %s", program, said))
+		output := strings.Join(strings.Fields(string(out)), " ")
+		if lacks(output) {
+			return cannot(fmt.Sprintf("this kernel lacks a bridge, veth or tbf: %s: %s", program, output))
 		}
-		return fmt.Errorf("%s: %w: %s", program, err, said)
+		return fmt.Errorf("%s: %w: %s", program, err, output)
 	}
 	return nil
 }
 
 // lacks reports, from the output of ip or tc, whether the kernel was built without a
 // feature they asked for.
-func lacks(said string) bool {
+func lacks(output string) bool {
 	for _, answer := range []string{"not supported", "Unknown device type", "kind is unknown"} {
-		if strings.Contains(said, answer) {
+		if strings.Contains(output, answer) {
 			return true
 		}
 	}

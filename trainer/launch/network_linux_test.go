@@ -30,15 +30,15 @@ func newNetwork(t *testing.T, nodes int, link int64) *launch.Network {
 	return n
 }
 
-// A said holds what a worker has printed: lines of a name and a value.
-type said struct {
+// printed holds what a worker has printed: lines of a name and a value.
+type printed struct {
 	mu     sync.Mutex
 	values map[string]string
 }
 
-// hear collects what the command's process prints.
-func hear(c launch.Command) (launch.Command, *said) {
-	s := &said{values: map[string]string{}}
+// capture collects what the command's process prints.
+func capture(c launch.Command) (launch.Command, *printed) {
+	s := &printed{values: map[string]string{}}
 	c.Stdout = func(line []byte) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func hear(c launch.Command) (launch.Command, *said) {
 	return c, s
 }
 
-func (s *said) number(t *testing.T, name string) float64 {
+func (s *printed) number(t *testing.T, name string) float64 {
 	t.Helper()
 	f, err := strconv.ParseFloat(s.values[name], 64)
 	require.NoError(t, err, "%v", s.values)
@@ -77,7 +77,7 @@ func requireMeeting(t *testing.T, n *launch.Network) {
 	t.Helper()
 	host := here(t)
 	j := launch.Start(t.Context(), patience())
-	heard := make([]*said, n.Len())
+	results := make([]*printed, n.Len())
 	workers := make([]*launch.Process, n.Len())
 	expected := make([]string, n.Len())
 	for i := range n.Len() {
@@ -89,16 +89,16 @@ func requireMeeting(t *testing.T, n *launch.Network) {
 			}
 		}
 		var c launch.Command
-		c, heard[i] = hear(play(fmt.Sprintf("worker %d", i), "meet",
+		c, results[i] = capture(play(fmt.Sprintf("worker %d", i), "meet",
 			envSelf+"="+n.Addr(i).String()+testPort, envPeers+"="+strings.Join(peers, " ")))
 		workers[i] = run(t, j, n.Command(i, c))
 		expected[i] = strings.Join(seen, ",")
 	}
-	c, outside := hear(play("outside", "meet", envSelf+"=127.0.0.1:0"))
+	c, outside := capture(play("outside", "meet", envSelf+"=127.0.0.1:0"))
 	run(t, j, c)
 	require.NoError(t, j.Wait().Err())
 	spaces := map[string]bool{host: true}
-	for i, s := range heard {
+	for i, s := range results {
 		require.Equal(t, expected[i], s.values["seen"], "worker %d", i)
 		require.Equal(t, strconv.Itoa(workers[i].Pid()), s.values["pid"], "no program runs in between")
 		require.NotContains(t, spaces, s.values["space"])
@@ -145,16 +145,16 @@ func TestTwoNetworks(t *testing.T) {
 func transfer(t *testing.T, n *launch.Network, period time.Duration, pairs ...[2]int) (payloads, rates []float64) {
 	t.Helper()
 	j := launch.Start(t.Context(), patience())
-	heard := make([]*said, len(pairs))
+	results := make([]*printed, len(pairs))
 	for i, pair := range pairs {
 		addr := fmt.Sprintf("%s:%d", n.Addr(pair[1]), 7100+i)
 		var c launch.Command
-		c, heard[i] = hear(play("receiver", "receive", envSelf+"="+addr))
+		c, results[i] = capture(play("receiver", "receive", envSelf+"="+addr))
 		run(t, j, n.Command(pair[1], c))
 		run(t, j, n.Command(pair[0], play("sender", "send", envPeers+"="+addr, envTime+"="+period.String())))
 	}
 	require.NoError(t, j.Wait().Err())
-	for _, s := range heard {
+	for _, s := range results {
 		payloads = append(payloads, s.number(t, "bytes"))
 		rates = append(rates, 8*s.number(t, "bytes")/s.number(t, "seconds"))
 	}

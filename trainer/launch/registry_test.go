@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alone gives a test its own registry and returns its two directories.
-func alone(t *testing.T) (runtime, temporary string) {
+// isolateRegistry gives a test its own registry and returns its two directories.
+func isolateRegistry(t *testing.T) (runtime, temporary string) {
 	runtime, temporary = t.TempDir(), t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv("TMPDIR", temporary)
@@ -42,7 +42,7 @@ func clusters(t *testing.T) (names []string) {
 }
 
 func TestRegistry(t *testing.T) {
-	dir, _ := alone(t)
+	dir, _ := isolateRegistry(t)
 	require.Empty(t, clusters(t))
 	l := listing("a")
 	a, err := Register(l)
@@ -76,7 +76,7 @@ func TestRegistry(t *testing.T) {
 // A killed launcher leaves its listing behind, and the next reader or the next job
 // removes it. Other files and listings of other machines stay.
 func TestRegistryTidiesUp(t *testing.T) {
-	dir, _ := alone(t)
+	dir, _ := isolateRegistry(t)
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	write := func(name string, l Listing) string {
 		text, err := json.Marshal(l)
@@ -124,7 +124,7 @@ func TestRegistryWithoutRuntimeDirectory(t *testing.T) {
 		"a file": func(t *testing.T, dir string) { require.NoError(t, os.WriteFile(dir, nil, 0o600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, second := alone(t)
+			dir, second := isolateRegistry(t)
 			spoil(t, dir)
 			r, err := Register(listing("a"))
 			require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestRegistryWithoutRuntimeDirectory(t *testing.T) {
 // Links and files that another user may have placed there are neither followed
 // nor written to.
 func TestRegistryRejectsLinks(t *testing.T) {
-	dir, second := alone(t)
+	dir, second := isolateRegistry(t)
 	target := t.TempDir()
 	for _, path := range []string{dir, second} {
 		require.NoError(t, os.Symlink(target, path))

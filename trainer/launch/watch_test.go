@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// say formats orders as "0:terminated 1:killed".
-func say(orders []order) string {
+// format writes orders as "0:terminated 1:killed".
+func format(orders []order) string {
 	var all []string
 	for _, o := range orders {
 		all = append(all, fmt.Sprintf("%d:%v", o.id, o.sig))
@@ -164,7 +164,7 @@ func TestWatch(t *testing.T) {
 			w := newWatch(3)
 			for _, step := range test.script {
 				now := time.Duration(step.s * float64(time.Second))
-				require.Equal(t, step.want, say(step.what(w, now)), "at %v", now)
+				require.Equal(t, step.want, format(step.what(w, now)), "at %v", now)
 			}
 			require.Zero(t, w.alive())
 			_, ok := w.next()
@@ -187,7 +187,7 @@ func TestWatch(t *testing.T) {
 func TestZeroTimeouts(t *testing.T) {
 	w := newWatch(2)
 	w.grace, w.term = 0, 0
-	require.Equal(t, "1:terminated 1:killed", say(w.exited(time.Second, 0, 1, 0)))
+	require.Equal(t, "1:terminated 1:killed", format(w.exited(time.Second, 0, 1, 0)))
 }
 
 // Whatever happens in whatever order: no dead worker is signalled, no live worker is

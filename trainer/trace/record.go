@@ -131,21 +131,21 @@ func (r *Record) Summary() string {
 	default:
 		text += " was the last call"
 	}
-	if worst := c.worst(); worst != nil {
-		text += fmt.Sprintf("; it waited for rank %d: %s late to call, %s slow to move", worst.Rank, Span(worst.LateMs), Span(worst.SlowMs))
+	if longest := c.longestWait(); longest != nil {
+		text += fmt.Sprintf("; it waited for rank %d: %s late to call, %s slow to move", longest.Rank, Span(longest.LateMs), Span(longest.SlowMs))
 	}
 	return text
 }
 
-// worst returns the longest wait of a call, or nil.
-func (c *Call) worst() *Wait {
-	var worst *Wait
+// longestWait returns the longest wait of a call, or nil.
+func (c *Call) longestWait() *Wait {
+	var longest *Wait
 	for i := range c.Waits {
-		if w := &c.Waits[i]; worst == nil || w.LateMs+w.SlowMs > worst.LateMs+worst.SlowMs {
-			worst = w
+		if w := &c.Waits[i]; longest == nil || w.LateMs+w.SlowMs > longest.LateMs+longest.SlowMs {
+			longest = w
 		}
 	}
-	return worst
+	return longest
 }
 
 // Span formats milliseconds for people.

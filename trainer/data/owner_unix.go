@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ours reports whether a file belongs to this user and nobody else can access it.
-func ours(info os.FileInfo) bool {
+// ownedByUser reports whether a file belongs to this user and nobody else can access it.
+func ownedByUser(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm()&0o077 == 0
 }

@@ -22,7 +22,7 @@ func TestProgramNeedsNoCUDA(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(needed, " "), "libc.so", "the list is that of a program with cgo")
 	for _, library := range needed {
-		for _, name := range []string{"cuda", "cublas", "nvrtc", "nccl"} {
+		for _, name := range []string{"cuda", "cublas", "cudnn", "nvrtc", "nccl"} {
 			require.NotContains(t, library, name)
 		}
 	}

@@ -2,6 +2,7 @@ package gpu_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -233,4 +234,58 @@ func TestConvUnaligned(t *testing.T) {
 		require.Len(t, waysOf(b.Choices()), 1)
 		b.Conv2D(y, x.Slice(1, 26), w, bias, s)
 	})
+}
+
+// BenchmarkConv times each pass with our kernels and with cuDNN, around LeastForCuDNN, which
+// is only an estimate until this has run on a GPU.
+func BenchmarkConv(b *testing.B) {
+	for _, c := range []struct {
+		rows, filters int
+		nn.Window
+	}{
+		{32, 8, nn.Window{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 1, Padding: 1}},
+		{32, 16, nn.Window{Channels: 8, Height: 28, Width: 28, Size: 3, Stride: 1, Padding: 1}},
+		{64, 32, nn.Window{Channels: 16, Height: 28, Width: 28, Size: 3, Stride: 1, Padding: 1}},
+		{64, 64, nn.Window{Channels: 64, Height: 56, Width: 56, Size: 3, Stride: 1, Padding: 1}},
+	} {
+		products := c.rows * c.filters * c.Plane() * c.Channels * c.Size * c.Size
+		for _, by := range []struct {
+			name  string
+			least int
+		}{{"ours", -1}, {"cuDNN", all}} {
+			if _, err := cuda.DNNVersion(); by.least == all && err != nil {
+				b.Skip(err)
+			}
+			g := open(b, gpu.Options{LeastForCuDNN: by.least})
+			if emulated(g) {
+				b.Skip("the emulator's times mean nothing")
+			}
+			passes := map[string]func() error{}
+			require.NoError(b, g.Do(b.Context(), func() (err error) {
+				x, y := g.Alloc(c.rows*c.In()), g.Alloc(c.rows*c.filters*c.Plane())
+				w, bias := g.Alloc(c.filters*c.Channels*c.Size*c.Size), g.Alloc(c.filters)
+				for name, pass := range map[string]func(){
+					"forward": func() { g.Conv2D(y, x, w, bias, c.Window) },
+					"weights": func() { g.Conv2DGrad(w, bias, y, x, c.Window) },
+					"input":   func() { g.Conv2DInputGrad(x, y, w, c.Window) },
+				} {
+					passes[name], err = g.Record(name, func() error { pass(); return nil })
+					require.NoError(b, err)
+				}
+				return nil
+			}))
+			for name, again := range passes {
+				b.Run(fmt.Sprintf("%s/%d/%s", name, products, by.name), func(b *testing.B) {
+					require.NoError(b, g.Do(b.Context(), func() error {
+						for b.Loop() {
+							require.NoError(b, again())
+							require.NoError(b, g.Sync(b.Context()))
+						}
+						return nil
+					}))
+				})
+			}
+			require.NoError(b, g.Close())
+		}
+	}
 }

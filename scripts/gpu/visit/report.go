@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -117,12 +118,16 @@ func section(title string, results []*result, of func(*result) []string, most in
 	return b.String()
 }
 
+// position is where in a test a line was written.
+var position = regexp.MustCompile(`^\w+_test\.go:\d+: `)
+
 // alike joins lines that say the same of other things: of a hundred tests that have no
 // GPU, one says so.
 func alike(lines []string) (joined []string) {
 	count, first := map[string]int{}, map[string]int{}
 	for _, line := range lines {
 		_, said, found := strings.Cut(line, ": ")
+		said = position.ReplaceAllString(said, "")
 		if at, known := first[said]; found && known {
 			count[joined[at]]++
 			continue

@@ -42,7 +42,7 @@ func TestTableIsBounded(t *testing.T) {
 
 func TestAlike(t *testing.T) {
 	require.Equal(t, []string{"TestA: no GPU (and 2 others)", "TestB: wrong", "no colon", "no colon", "TestC: right"},
-		alike([]string{"TestA: no GPU", "TestB: wrong", "no colon", "TestD: no GPU", "no colon", "TestE: no GPU", "TestC: right"}))
+		alike([]string{"TestA: no GPU", "TestB: wrong", "no colon", "TestD: no GPU", "no colon", "TestE: e_test.go:7: no GPU", "TestC: right"}))
 }
 
 func TestArchive(t *testing.T) {

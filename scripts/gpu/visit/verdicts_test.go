@@ -80,3 +80,11 @@ func TestChosen(t *testing.T) {
 	dnn, convolutions := chosen(convolution, text, "-1")
 	require.Equal(t, []int{1, 2, 1, 2}, []int{fused, fusions, dnn, convolutions})
 }
+
+func TestKeyCosts(t *testing.T) {
+	require.Equal(t, []string{
+		"a context: 301.5 ms", "a graph of 100 kernels: 0.02 ms to instantiate, 5.1 us the call, 66.1 us until it is done, 0.66 us per kernel",
+		"a copy of 4 bytes and a wait: 8.1 us to the device, 9.2 us back", "a product of 4096 x 4096 x 4096: TF32, 312.1 us (3), 440.2 TFLOP/s",
+	}, keyCosts("| primary context | 301.5 ms |\n| stream | 1 ms |\n| 10 | 1 | 2 | 3 | 4 |\n| 100 | 0.02 ms | 5.1 us | 66.1 us | 0.66 us |\n"+
+		"| 4 | 8.1 us | 9.2 us |\n| 4096 | 1 | 2 |\n| 4096 x 4096 x 4096 | TF32 | 312.1 us (3) | 440.2 |\n"))
+}

@@ -124,7 +124,10 @@ func TestConvolutions(t *testing.T) {
 					require.NoError(t, err)
 					algorithms := plan.Algorithms()
 					plan.Destroy()
-					require.NotEmpty(t, algorithms, shape.Kind(tf32))
+					if len(algorithms) == 0 { // NVIDIA's may have none that is deterministic
+						require.NotContains(t, os.Getenv(CuDNN.Variable), "emulator-", shape.Kind(tf32))
+						t.Logf("%s: there is no algorithm", shape.Kind(tf32))
+					}
 					for _, algorithm := range algorithms {
 						got := c.run(t, d, s, n, algorithm)
 						require.Equal(t, got, c.run(t, d, s, n, algorithm), "%s by %d", shape.Kind(tf32), algorithm)

@@ -114,7 +114,10 @@ func TestConvTraining(t *testing.T) {
 	}
 	require.Equal(t, kinds, slices.Sorted(maps.Keys(ways)))
 	for kind, way := range ways {
-		require.NotEqual(t, -1, way, kind)
+		t.Logf("%s: algorithm %d", kind, way)
+		if emulated(open(t, gpu.Options{})) { // NVIDIA's may have none that is deterministic
+			require.NotEqual(t, -1, way, kind)
+		}
 	}
 	one, _ := trained(t, gpu.Options{LeastForCuDNN: all}, eager)
 	require.Equal(t, one, graph, "a graph has the same bits")

@@ -56,7 +56,7 @@ var broken = map[string][]struct {
 		{files: map[string]string{"collective/x.go": "package collective\ntype x struct {\n" + many(20, "\tf%d int\n") + "\ty\n}\ntype y struct{}\n"},
 			want: "collective/x.go:2: fields of collective x: there are 21, more than 20"},
 		{files: map[string]string{"collective/cluster/x.go": "// Package cluster is here.\npackage cluster\n// Config is.\ntype Config struct {\n\ta int\n}\n"},
-			want: "collective/cluster/x.go:4: fields of collective/cluster Config: there are 1, and oversize lists"},
+			want: "collective/cluster/x.go:4: fields of collective/cluster Config: there are 1, but oversize lists"},
 	},
 	"methods": {
 		{files: map[string]string{"collective/x.go": "package collective\ntype x[T any] struct{}\n" + many(31, "func (*x[T]) f%d() {}\n")},

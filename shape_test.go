@@ -18,13 +18,13 @@ const (
 	maxParameters = 5
 )
 
-// shaped are the packages whose declarations keep the limits of this file, and all
-// packages below them. Add a package once it keeps them.
+// shaped lists the packages to which the limits in this file apply, together with all
+// packages below them. Add a package once it is within the limits.
 var shaped = []string{"collective", "nn/models", "nn/text", "trainer/checkpoint", "trainer/config", "trainer/launch", "trainer/trace"}
 
-// oversize lists the declarations that were beyond a limit when the limits came,
-// with their counts. Counts may only shrink. When a declaration shrinks, lower its
-// count; when it is within the limit, remove the entry.
+// oversize lists declarations that exceeded a limit when the limits were introduced, with
+// their counts. Counts may only decrease. If a declaration shrinks, lower its count; once
+// it is within the limit, remove the entry.
 var oversize = map[string]int{
 	"fields of collective/cluster Config":      23,
 	"methods of collective/membership machine": 65,
@@ -33,7 +33,7 @@ var oversize = map[string]int{
 	"methods of collective/tcp Transport":      41,
 }
 
-// A shape is how many fields, methods or parameters a declaration has.
+// A shape is the number of fields, methods or parameters of a declaration.
 type shape struct {
 	of    string // "fields of collective Group"
 	at    token.Pos
@@ -41,18 +41,18 @@ type shape struct {
 }
 
 func checkFields(t *tree) []violation {
-	return t.beyond(t.fields(), maxFields, "give the fields that change together a type of their own")
+	return t.beyond(t.fields(), maxFields, "move fields that change together into a separate type")
 }
 
 func checkMethods(t *tree) []violation {
-	return t.beyond(t.methods(), maxMethods, "give the methods that share a few fields a type of their own, with those fields")
+	return t.beyond(t.methods(), maxMethods, "move methods that share a few fields into a separate type, with those fields")
 }
 
 func checkParameters(t *tree) []violation {
-	return t.beyond(t.parameters(), maxParameters, "give the parameters that belong together a type")
+	return t.beyond(t.parameters(), maxParameters, "combine parameters that belong together into a type")
 }
 
-// fields are the shapes of structs. An embedded struct is one field.
+// fields returns the shapes of structs. An embedded struct counts as one field.
 func (t *tree) fields() (all []shape) {
 	t.shapes(func(f *file, n ast.Node) {
 		if spec, ok := n.(*ast.TypeSpec); ok {
@@ -64,8 +64,8 @@ func (t *tree) fields() (all []shape) {
 	return all
 }
 
-// methods are the shapes of types, at their first method. A method that is
-// written once for each system is one.
+// methods returns the shapes of types, at their first method. A method with one version
+// per system counts once.
 func (t *tree) methods() (all []shape) {
 	seen := map[string]bool{}
 	t.shapes(func(f *file, n ast.Node) {
@@ -87,7 +87,7 @@ func (t *tree) methods() (all []shape) {
 	return all
 }
 
-// parameters are the shapes of functions.
+// parameters returns the shapes of functions.
 func (t *tree) parameters() (all []shape) {
 	t.shapes(func(f *file, n ast.Node) {
 		switch n := n.(type) {
@@ -100,7 +100,7 @@ func (t *tree) parameters() (all []shape) {
 	return all
 }
 
-// shapes calls look with what stands in the packages that keep the limits.
+// shapes calls look for every node in the packages to which the limits apply.
 func (t *tree) shapes(look func(*file, ast.Node)) {
 	for _, f := range t.files {
 		if f.test || !under(f.dir, shaped...) {
@@ -113,17 +113,17 @@ func (t *tree) shapes(look func(*file, ast.Node)) {
 	}
 }
 
-// beyond finds shapes beyond a limit, and entries of oversize that are higher than
-// they need to be.
-func (t *tree) beyond(all []shape, most int, todo string) []violation {
+// beyond returns shapes that exceed a limit, and entries of oversize that are higher
+// than necessary.
+func (t *tree) beyond(all []shape, limit int, fix string) []violation {
 	var found []violation
 	for _, s := range all {
 		listed, known := oversize[s.of]
 		switch {
 		case known && s.count < listed:
-			found = append(found, t.violation(s.at, "lower the entry, or remove it if the count is within the limit", "%s: there are %d, and oversize lists %d", s.of, s.count, listed))
-		case s.count > max(most, listed):
-			found = append(found, t.violation(s.at, todo, "%s: there are %d, more than %d", s.of, s.count, max(most, listed)))
+			found = append(found, t.violation(s.at, "lower the entry, or remove it if the count is within the limit", "%s: there are %d, but oversize lists %d", s.of, s.count, listed))
+		case s.count > max(limit, listed):
+			found = append(found, t.violation(s.at, fix, "%s: there are %d, more than %d", s.of, s.count, max(limit, listed)))
 		}
 	}
 	return found
@@ -137,7 +137,7 @@ func length(l *ast.FieldList) int {
 	return n
 }
 
-// receiver is the name of a method's type.
+// receiver returns the name of a method's type.
 func receiver(fn *ast.FuncDecl) string {
 	name := ""
 	ast.Inspect(fn.Recv.List[0].Type, func(n ast.Node) bool {
@@ -149,7 +149,7 @@ func receiver(fn *ast.FuncDecl) string {
 	return name
 }
 
-// Every entry of oversize is a declaration.
+// Every entry of oversize refers to an existing declaration.
 func TestOversizeExists(t *testing.T) {
 	whole, err := load(os.DirFS("."))
 	require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestOversizeExists(t *testing.T) {
 	}
 }
 
-// many are n fields or parameters.
+// many returns n fields or parameters.
 func many(n int, each string) string {
 	var list []string
 	for i := range n {

@@ -30,8 +30,8 @@ type Info struct {
 //   - a ".gz" suffix
 //   - a dot, as in train-images.idx3-ubyte
 //   - "test" instead of "t10k"
-//   - the name of a dataset as a prefix, as in emnist-letters-test-images-idx3-ubyte.gz, if the directory contains only
-//     one dataset
+//   - the name of a dataset as a prefix, as in emnist-letters-test-images-idx3-ubyte.gz, if the
+//     directory contains only one dataset
 //
 // Both parts get the same Classes: one more than the highest label, at least ten.
 func OpenMNIST(dir string) (*Set, error) {

@@ -35,7 +35,8 @@ type job struct {
 	bucket  int   // bytes; 0: as ever
 	hidden  int   // 0: 16
 	connect maker // nil: in process
-	plain   bool  // a device repeats recordings kernel by kernel
+	//lint:ignore U1000 tests with -tags gpu use it
+	plain bool // a device repeats recordings kernel by kernel
 }
 
 // A maker connects n ranks.

@@ -73,13 +73,14 @@ func (n *dnn) weights(algorithm int) int {
 // Only what is deterministic has the same bits twice.
 func TestDNNDeterminism(t *testing.T) {
 	n := newDNN(t)
-	type perf struct {
-		algorithm, status int32
-		time              float32
-		memory            uint64
-		deterministic     int32
-		math              int32
-		reserved          [3]int32
+	type perf struct { // cudnnConvolutionBwdFilterAlgoPerf_t
+		algorithm     int32
+		_             int32 // status
+		_             float32
+		_             uint64 // memory
+		deterministic int32
+		math          int32
+		_             [3]int32
 	}
 	require.EqualValues(t, 48, unsafe.Sizeof(perf{}))
 	var found [8]perf

@@ -56,8 +56,8 @@ func (r *run) giveWay(call uint64) {
 
 // giveUp gives this core away until a word is at least least, or it has done so
 // often.
-func (t *Transport) giveUp(word *uint64, least uint64) bool {
-	for range t.yields {
+func (w *waiter) giveUp(word *uint64, least uint64) bool {
+	for range w.yields {
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		if spin(word, least, spinBrief) {
 			return true
@@ -68,18 +68,18 @@ func (t *Transport) giveUp(word *uint64, least uint64) bool {
 
 // mates reports whether a rank was on this core when it last waited for a while,
 // and says where this one is.
-func (t *Transport) mates(peer int) bool {
-	if t.named {
+func (w *waiter) mates(peer int) bool {
+	if w.named {
 		here := core()
-		atomic.StoreUint64(t.where(t.self), here)
-		t.mated = atomic.LoadUint64(t.where(peer)) == here
+		atomic.StoreUint64(w.where(w.self), here)
+		w.mated = atomic.LoadUint64(w.where(peer)) == here
 	}
-	return t.mated
+	return w.mated
 }
 
-func (t *Transport) where(peer int) *uint64 { return t.mem.word(t.mem.sleep(peer) + 16) }
+func (h *hostRanks) where(peer int) *uint64 { return h.mem.word(h.mem.sleep(peer) + 16) }
 
 // apart reports whether a rank was on another core at its last even or odd call.
-func (t *Transport) apart(peer, parity int) bool {
-	return atomic.LoadUint64(t.desks[peer][parity].core) != t.core
+func (w *waiter) apart(peer, parity int) bool {
+	return atomic.LoadUint64(w.desks[peer][parity].core) != w.core
 }

@@ -150,16 +150,16 @@ const unreachableTime = time.Second
 // unreachable breaks the View because a peer's memory cannot be had. Mostly the
 // peer has just died, or has broken off because of another that died: the
 // transport under this one hears which, a little later.
-func (t *Transport) unreachable(peer int, err error) error {
+func (h *hostRanks) unreachable(peer int, err error) error {
 	late := time.NewTimer(unreachableTime)
 	defer late.Stop()
 	select {
-	case <-t.under.Failed():
-		return t.under.Err()
+	case <-h.under.Failed():
+		return h.under.Err()
 	case <-late.C:
 	}
-	t.under.Abort(&collective.RankError{Rank: t.ranks[peer], Phase: "receive", Err: fmt.Errorf("shm: its memory cannot be reached: %w", err)})
-	return t.failure()
+	h.under.Abort(&collective.RankError{Rank: h.ranks[peer], Phase: "receive", Err: fmt.Errorf("shm: its memory cannot be reached: %w", err)})
+	return h.failure()
 }
 
 // foldInPlace folds the own part of the vectors and leaves it in all of them.

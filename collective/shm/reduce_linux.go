@@ -7,17 +7,16 @@ import (
 
 // reduction is what AllReduce keeps from call to call.
 type reduction struct {
-	chunks   uint64 // staged in the calls before
-	chain    collective.Chain
-	operands [][]byte // by index
-	digest   uint64   // of the own header
-	posting  bool     // see post
-	early    bool     // the call has been shown, by Transport.show
-	lent     bool     // the others may write into the own vector
+	// What small calls use comes first, next to what a waiter has last, so that they
+	// touch fewer cache lines.
+	digest   uint64 // of the own header
+	early    bool   // the call has been shown, by Transport.show
+	lent     bool   // the others may write into the own vector
 	run      run
-	posted   [flags]*uint64   // the own flags; of shown, that of this call
+	operands [][]byte // by index
+	chain    collective.Chain
+	chunks   uint64           // staged in the calls before
 	flag     [flags][]*uint64 // of others, by index; shown is not among them
-	desks    [][2]desk        // by index
 }
 
 // A desk is where a rank shows its even or its odd calls: pieces of the memory
@@ -172,26 +171,26 @@ func (t *Transport) Barrier(o *collective.Operation) error {
 // before this rank waits for long, posts again, or is done with the call. To know
 // whether anybody sleeps it must first be sure that all can see the flag, and
 // right after the store that takes as long as the flag's way to them.
-func (t *Transport) post(f flag, value uint64) {
-	t.wake()
-	publish.Store(t.posted[f], value)
-	t.posting = true
-	if t.rounds == 0 { // others sleep sooner, and this core is given away
-		t.wake()
+func (w *waiter) post(f flag, value uint64) {
+	w.wake()
+	publish.Store(w.posted[f], value)
+	w.posting = true
+	if w.rounds == 0 { // others sleep sooner, and this core is given away
+		w.wake()
 	}
 }
 
 // wake wakes who sleeps although a flag that was posted may be what it waits
 // for.
-func (t *Transport) wake() {
-	if !t.posting {
+func (w *waiter) wake() {
+	if !w.posting {
 		return
 	}
-	t.posting = false
+	w.posting = false
 	publish.Fence()
-	for peer := range t.ranks {
-		if peer != t.self {
-			t.rouse(peer)
+	for peer := range w.ranks {
+		if peer != w.self {
+			w.rouse(peer)
 		}
 	}
 }
@@ -199,13 +198,13 @@ func (t *Transport) wake() {
 // nudge wakes who can be seen to sleep, before this rank does what takes a while.
 // It does not wait until all can see the flag that was posted: who falls asleep
 // just now is left to wake.
-func (t *Transport) nudge() {
-	if !t.posting {
+func (w *waiter) nudge() {
+	if !w.posting {
 		return
 	}
-	for peer := range t.ranks {
-		if peer != t.self {
-			t.rouse(peer)
+	for peer := range w.ranks {
+		if peer != w.self {
+			w.rouse(peer)
 		}
 	}
 }

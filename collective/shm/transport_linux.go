@@ -19,6 +19,18 @@ const mostPosted = 4
 // [collective.Transport], [collective.Poster] and [collective.Reducer] for what
 // its methods promise.
 type Transport struct {
+	waiter
+	reduction
+	reach
+
+	closing sync.Once
+	done    sync.WaitGroup
+	garbage runtime.Cleanup
+}
+
+// hostRanks are the ranks of this host, which share memory, and what is known of
+// all ranks by the transport under this one.
+type hostRanks struct {
 	view  collective.View
 	under Under
 	mem   *region
@@ -27,22 +39,6 @@ type Transport struct {
 	ranks   []int // of this host, by index
 	index   []int // of a rank, -1 on another host
 	oneHost bool  // all ranks are on this one
-
-	rounds, yields int // see patience
-
-	closing sync.Once
-	done    sync.WaitGroup
-	garbage runtime.Cleanup
-
-	waits *collective.Waits
-	in    []inlane // by index, used by who receives
-	now   *collective.Header
-	calls uint64 // that were shown
-
-	outgoing
-	reduction
-	reach
-	sharing
 }
 
 // outgoing is what is on its way to the ranks of this host.
@@ -64,7 +60,8 @@ var (
 // the ranks read each other's memory.
 func newTransport(s *setup, mem *region, reads bool) *Transport {
 	v, ranks := s.view, s.ranks
-	t := &Transport{view: v, under: s.under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size()), oneHost: len(ranks) == v.Size()}
+	t := new(Transport)
+	t.hostRanks = hostRanks{view: v, under: s.under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size()), oneHost: len(ranks) == v.Size()}
 	t.reach = reach{arenas: s.options.Arenas, own: s.own, mark: s.mark, reads: reads, mapped: &mapped{region: mem, windows: map[window][]byte{}}}
 	for r := range t.index {
 		t.index[r] = slices.Index(ranks, r)
@@ -103,18 +100,18 @@ func (t *Transport) Abilities() collective.Abilities {
 }
 
 // failure is what broke the transport, which is certain or imminent.
-func (t *Transport) failure() error {
-	<-t.under.Failed()
-	return t.under.Err()
+func (h *hostRanks) failure() error {
+	<-h.under.Failed()
+	return h.under.Err()
 }
 
 // alarm breaks the transport when ctx ends, until stop.
-func (t *Transport) alarm(ctx context.Context) (stop func() bool) {
+func (h *hostRanks) alarm(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return true }
 	}
 	return context.AfterFunc(ctx, func() {
-		t.Abort(&collective.RankError{Rank: t.view.Self, Phase: "cancelled", Err: context.Cause(ctx)})
+		h.under.Abort(&collective.RankError{Rank: h.view.Self, Phase: "cancelled", Err: context.Cause(ctx)})
 	})
 }
 
@@ -179,8 +176,8 @@ func (t *Transport) settle() {
 }
 
 // fail breaks the transport for a mistake of this rank.
-func (t *Transport) fail(err error) error {
-	t.under.Abort(&collective.RankError{Rank: t.view.Self, Phase: "failed", Err: err})
+func (h *hostRanks) fail(err error) error {
+	h.under.Abort(&collective.RankError{Rank: h.view.Self, Phase: "failed", Err: err})
 	return err
 }
 
@@ -251,25 +248,25 @@ func (t *Transport) drain(most int) error {
 
 // push sends what the rings have room for, unless somebody else does so just
 // now. It reports whether that was anything.
-func (t *Transport) push() bool {
-	if !t.moving.TryLock() {
+func (w *waiter) push() bool {
+	if !w.moving.TryLock() {
 		return false
 	}
-	defer t.moving.Unlock()
-	return t.pushAll()
+	defer w.moving.Unlock()
+	return w.pushAll()
 }
 
-func (t *Transport) pushAll() (moved bool) {
-	still := t.full[:0]
-	for _, peer := range t.full {
-		l := &t.out[peer]
+func (w *waiter) pushAll() (moved bool) {
+	still := w.full[:0]
+	for _, peer := range w.full {
+		l := &w.out[peer]
 		for some, done := true, false; some && len(l.queue) > 0; {
 			if some, done = l.write(); some {
 				moved = true
-				t.rouse(peer)
+				w.rouse(peer)
 			}
 			if done {
-				t.spare = append(t.spare, l.queue[0])
+				w.spare = append(w.spare, l.queue[0])
 				l.queue = append(l.queue[:0], l.queue[1:]...)
 			}
 		}
@@ -277,8 +274,8 @@ func (t *Transport) pushAll() (moved bool) {
 			still = append(still, peer)
 		}
 	}
-	t.full = still
-	t.queued.Store(int32(len(still)))
+	w.full = still
+	w.queued.Store(int32(len(still)))
 	return moved
 }
 

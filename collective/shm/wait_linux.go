@@ -38,30 +38,49 @@ const (
 	progress             // in a call that both are in
 )
 
+// A waiter waits for words in the shared memory. Meanwhile it sends what is on its
+// way, and before that it wakes whoever may wait for this rank.
+type waiter struct {
+	hostRanks
+	outgoing
+	sharing
+
+	rounds, yields int // see patience
+	waits          *collective.Waits
+
+	in     []inlane           // by index, used by the goroutine that receives
+	posted [flags]*uint64     // the own flags; of shown, that of this call
+	desks  [][2]desk          // by index
+	now    *collective.Header // of the call in progress
+	calls  uint64             // that were shown
+
+	posting bool // see post; last, next to what small calls use of a reduction
+}
+
 // wait waits until a peer's word is at least least. For room it returns also
 // when there is nothing left to send. What is there within the first stretch of
 // looks is no wait in the flight record.
-func (t *Transport) wait(word *uint64, least uint64, peer int, n need) error {
+func (w *waiter) wait(word *uint64, least uint64, peer int, n need) error {
 	if atomic.LoadUint64(word) >= least {
 		return nil
 	}
-	if t.queued.Load() == 0 {
+	if w.queued.Load() == 0 {
 		looks := spinOnce
-		if t.rounds == 0 || n != room && t.mated {
+		if w.rounds == 0 || n != room && w.mated {
 			looks = spinBrief
 		}
 		if spin(word, least, looks) {
 			return nil
 		}
 	}
-	if n == room && !t.oneHost { // another goroutine than that of the call sends
-		return t.outlast(word, least, peer, n)
+	if n == room && !w.oneHost { // another goroutine than that of the call sends
+		return w.outlast(word, least, peer, n)
 	}
-	t.wake()
-	rank, cause := t.ranks[peer], n.cause()
-	began := t.waits.Begin(rank, cause)
-	err := t.outlast(word, least, peer, n)
-	t.waits.End(rank, cause, began)
+	w.wake()
+	rank, cause := w.ranks[peer], n.cause()
+	began := w.waits.Begin(rank, cause)
+	err := w.outlast(word, least, peer, n)
+	w.waits.End(rank, cause, began)
 	return err
 }
 
@@ -77,93 +96,93 @@ func (n need) cause() collective.Cause {
 }
 
 // outlast is the part of wait that may be long.
-func (t *Transport) outlast(word *uint64, least uint64, peer int, n need) error {
+func (w *waiter) outlast(word *uint64, least uint64, peer int, n need) error {
 	tries := 1
 	switch {
-	case t.queued.Load() != 0 || t.rounds == 0:
-	case n != room && t.mates(peer): // room may be waited for by another goroutine
-		if t.together++; t.together%partEvery == 0 {
-			tries = t.yields
-		} else if t.giveUp(word, least) {
+	case w.queued.Load() != 0 || w.rounds == 0:
+	case n != room && w.mates(peer): // room may be waited for by another goroutine
+		if w.together++; w.together%partEvery == 0 {
+			tries = w.yields
+		} else if w.giveUp(word, least) {
 			return nil
 		}
 	default:
-		for range t.rounds - 1 {
+		for range w.rounds - 1 {
 			if spin(word, least, spinOnce) {
 				return nil
 			}
 		}
 	}
-	if n == progress && t.shared && t.apart(peer, int(t.calls&1)) && spin(word, least, elsewhere) {
+	if n == progress && w.shared && w.apart(peer, int(w.calls&1)) && spin(word, least, elsewhere) {
 		return nil
 	}
 	for ; ; tries++ {
-		if t.queued.Load() != 0 {
-			if t.push() {
+		if w.queued.Load() != 0 {
+			if w.push() {
 				tries = 1
 			}
-			if n == room && t.queued.Load() == 0 {
+			if n == room && w.queued.Load() == 0 {
 				return nil
 			}
 		}
 		if spin(word, least, spinBrief) {
 			return nil
 		}
-		if tries%shareEvery == 0 || t.rounds == 0 && tries%lookEvery == 0 {
+		if tries%shareEvery == 0 || w.rounds == 0 && tries%lookEvery == 0 {
 			runtime.Gosched() // to heartbeats, and to ranks that are goroutines of this very process
 		}
 		if tries%lookEvery == 0 {
-			if err := t.judge(word, least, peer, n); err != nil {
+			if err := w.judge(word, least, peer, n); err != nil {
 				return err
 			}
 		}
-		if tries < t.yields {
+		if tries < w.yields {
 			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 			continue
 		}
-		if err := t.judge(word, least, peer, n); err != nil {
+		if err := w.judge(word, least, peer, n); err != nil {
 			return err
 		}
-		t.sleep(word, least)
+		w.sleep(word, least)
 	}
 }
 
 // judge says why a wait cannot end, or nil.
-func (t *Transport) judge(word *uint64, least uint64, peer int, n need) error {
-	if err := t.under.Err(); err != nil {
+func (w *waiter) judge(word *uint64, least uint64, peer int, n need) error {
+	if err := w.under.Err(); err != nil {
 		return err
 	}
-	rank := t.ranks[peer]
-	left := t.under.Left(rank)
-	odd, differs := t.otherCall(peer, n)
+	rank := w.ranks[peer]
+	left := w.under.Left(rank)
+	odd, differs := w.otherCall(peer, n)
 	switch {
 	case !left && !differs:
 		return nil
 	case atomic.LoadUint64(word) >= least:
 		return nil // it came before that
 	case differs:
-		return t.mismatch(peer, &odd)
+		return w.mismatch(peer, &odd)
 	}
 	phase := "receive"
 	if n == room {
 		phase = "send"
 	}
-	t.under.Abort(&collective.RankError{Rank: rank, Phase: phase, Err: collective.ErrLeft})
-	return t.failure()
+	w.under.Abort(&collective.RankError{Rank: rank, Phase: phase, Err: collective.ErrLeft})
+	return w.failure()
 }
 
 // otherCall is the header of a call that a peer makes by the other way than this
 // rank waits for it, if it does: in order, so what is waited for will not come.
-func (t *Transport) otherCall(peer int, n need) (h collective.Header, differs bool) {
+func (w *waiter) otherCall(peer int, n need) (h collective.Header, differs bool) {
 	switch n {
 	case aMessage:
-		last := t.calls
-		if parity := int((last + 1) & 1); atomic.LoadUint64(t.desks[peer][parity].shown) > last {
-			h.Get(t.desks[peer][parity].header)
+		last := w.calls
+		if parity := int((last + 1) & 1); atomic.LoadUint64(w.desks[peer][parity].shown) > last {
+			h.Get(w.desks[peer][parity].header)
 			return h, true
 		}
 	case aCall:
-		in := &t.in[peer]
+		in := &w.in[peer]
 		if atomic.LoadUint64(in.head) >= in.taken+collective.HeaderSize {
 			h.Get(in.at(in.taken, collective.HeaderSize))
 			return h, true
@@ -174,40 +193,40 @@ func (t *Transport) otherCall(peer int, n need) (h collective.Header, differs bo
 
 // sleep waits until somebody rings this rank's bell, unless what is waited for
 // has come meanwhile. Whatever woke it, the caller looks again.
-func (t *Transport) sleep(word *uint64, least uint64) {
-	atomic.AddUint32(t.asleep(t.self), 1) // from here on whoever changes something rings
-	bell := t.bell(t.self)
+func (w *waiter) sleep(word *uint64, least uint64) {
+	atomic.AddUint32(w.asleep(w.self), 1) // from here on whoever changes something rings
+	bell := w.bell(w.self)
 	rung := atomic.LoadUint32(bell)
-	moved := t.queued.Load() != 0 && t.push()
-	if !moved && atomic.LoadUint64(word) < least && t.under.Err() == nil {
+	moved := w.queued.Load() != 0 && w.push()
+	if !moved && atomic.LoadUint64(word) < least && w.under.Err() == nil {
 		limit := unix.NsecToTimespec(int64(sleepMost))
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(bell)), futexWait, uintptr(rung), uintptr(unsafe.Pointer(&limit)), 0, 0)
 	}
-	atomic.AddUint32(t.asleep(t.self), ^uint32(0))
+	atomic.AddUint32(w.asleep(w.self), ^uint32(0))
 }
 
 const futexWait, futexWake = 0, 1 // linux/futex.h: between processes
 
 // rouse wakes a rank if it sleeps. What it may be waiting for has been done: of
 // two that do this and that, one sees the other's.
-func (t *Transport) rouse(peer int) {
-	if atomic.LoadUint32(t.asleep(peer)) != 0 {
-		t.ring(peer)
+func (h *hostRanks) rouse(peer int) {
+	if atomic.LoadUint32(h.asleep(peer)) != 0 {
+		h.ring(peer)
 	}
 }
 
-func (t *Transport) ring(peer int) {
-	bell := t.bell(peer)
+func (h *hostRanks) ring(peer int) {
+	bell := h.bell(peer)
 	atomic.AddUint32(bell, 1)
 	_, _, _ = unix.Syscall(unix.SYS_FUTEX, uintptr(unsafe.Pointer(bell)), futexWake, 1<<30)
 }
 
-func (t *Transport) bell(peer int) *uint32 {
-	return (*uint32)(unsafe.Pointer(t.mem.word(t.mem.sleep(peer))))
+func (h *hostRanks) bell(peer int) *uint32 {
+	return (*uint32)(unsafe.Pointer(h.mem.word(h.mem.sleep(peer))))
 }
 
-func (t *Transport) asleep(peer int) *uint32 {
-	return (*uint32)(unsafe.Pointer(t.mem.word(t.mem.sleep(peer) + 8)))
+func (h *hostRanks) asleep(peer int) *uint32 {
+	return (*uint32)(unsafe.Pointer(h.mem.word(h.mem.sleep(peer) + 8)))
 }
 
 // patience is how many rounds to spin and how often to yield, for so many ranks
@@ -221,16 +240,16 @@ func patience(ranks int) (rounds, yields int) {
 
 // mismatch breaks the View because a peer's call differs from the one in
 // progress here.
-func (t *Transport) mismatch(peer int, theirs *collective.Header) error {
-	mine := t.now
-	err := mine.Match(theirs, t.view.Self, t.ranks[peer])
+func (w *waiter) mismatch(peer int, theirs *collective.Header) error {
+	mine := w.now
+	err := mine.Match(theirs, w.view.Self, w.ranks[peer])
 	if err == nil {
-		err = fmt.Errorf("shm: rank %d is in %v #%d, and did not show it where rank %d looked", t.ranks[peer], mine.Call, mine.Seq, t.view.Self)
+		err = fmt.Errorf("shm: rank %d is in %v #%d, and did not show it where rank %d looked", w.ranks[peer], mine.Call, mine.Seq, w.view.Self)
 	}
-	return t.differ(peer, err)
+	return w.differ(peer, err)
 }
 
-func (t *Transport) differ(peer int, err error) error {
-	t.under.Abort(&collective.RankError{Rank: t.ranks[peer], Phase: "mismatch", Err: err})
+func (h *hostRanks) differ(peer int, err error) error {
+	h.under.Abort(&collective.RankError{Rank: h.ranks[peer], Phase: "mismatch", Err: err})
 	return err
 }

@@ -26,6 +26,11 @@ type outbox interface {
 	close()
 }
 
+var (
+	_ outbox = (*posting)(nil)
+	_ outbox = (*mailer)(nil)
+)
+
 // newOutbox is the outbox of a Transport, by its Poster unless that is nil.
 func newOutbox(t Transport, p Poster) outbox {
 	if p != nil {

@@ -24,6 +24,8 @@ import (
 // when it was agreed.
 const connectTime = 30 * time.Second
 
+var _ shm.Under = (*tcp.Transport)(nil)
+
 // A Node is this process as a member of a job. Only one of Group and Regroup may run
 // at a time.
 type Node struct {

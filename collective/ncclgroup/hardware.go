@@ -43,6 +43,11 @@ type communicator interface {
 	Abort() error
 }
 
+var (
+	_ hardware     = (*gpu)(nil)
+	_ communicator = ended{}
+)
+
 // gpu is a real device, or the emulated one.
 type gpu struct {
 	replica, own *cuda.Device

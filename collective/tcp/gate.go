@@ -52,6 +52,8 @@ type times struct {
 	silence  time.Duration // without any sign of life is a lost peer
 }
 
+var _ Handler = (*Gate)(nil)
+
 // NewGate makes a Gate for a process. Give it to Listen as the handler.
 func NewGate(id Identity) *Gate {
 	return &Gate{id: id, times: times{handshakeTime, silence}, parked: map[Purpose]*Link{}, changed: make(chan struct{})}

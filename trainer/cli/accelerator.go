@@ -46,6 +46,11 @@ func (a *accelerator) over(ctx context.Context, v collective.View, base *collect
 	return ordered{e, a.order}, nil
 }
 
+var (
+	_ collective.Engine = ordered{}
+	_ collective.Engine = alone{}
+)
+
 // An ordered engine lets NCCL add up as --order says, or as it likes where that was
 // not given; host memory keeps the order of the group.
 type ordered struct {

@@ -166,6 +166,8 @@ func (t *taps) train(other trainer.Observer) trainer.Observer {
 	return all
 }
 
+var _ collective.FlightObserver = (*taps)(nil)
+
 // Called is part of collective.Observer.
 func (t *taps) Called(c collective.Call, seq, step uint64, took time.Duration, err error) {
 	for _, one := range t.all {

@@ -40,6 +40,8 @@ const (
 	rowCalls
 )
 
+var _ collective.FlightObserver = (*Chrome)(nil)
+
 // NewChrome starts a trace for a rank, in an empty file.
 func NewChrome(w io.WriterAt, rank int, name string) *Chrome {
 	c := &Chrome{rank: rank, w: w, held: []byte("[")}

@@ -25,6 +25,8 @@ type Metrics struct {
 	step                            prometheus.Histogram
 }
 
+var _ collective.FlightObserver = (*Metrics)(nil)
+
 // NewMetrics returns the metrics of a rank, all zero.
 func NewMetrics(rank int) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}

@@ -52,9 +52,11 @@ trainer/job/machine       : collective/fold
 trainer/job/build         : collective/tcp
 trainer/job/tuned         : collective collective/cluster collective/schedule trainer/data trainer/job/build trainer/job/crew trainer/job/event trainer/job/machine
 trainer/job/status        : collective collective/cluster collective/membership collective/query trainer/job/crew trainer/launch trainer/trace
+trainer/job/device        : collective/... cuda nccl nn nn/gpu trainer trainer/atomicfile trainer/data trainer/job/crew trainer/job/machine
+trainer/job               : collective/... -collective/ncclgroup nn/... -nn/gpu trainer/... -trainer/cli
 trainer/sgd               : collective/... nn/... trainer/... -trainer/cli
 trainer/catalog           : nn/... trainer/... -trainer/cli
-trainer/cli               : ... -cmd/...
+trainer/cli               : collective/... -collective/ncclgroup cuda nn/... -nn/gpu trainer/... bench
 bench                     : ... -trainer/cli -cmd/...
 cmd/ringtrain             : trainer/cli trainer/catalog
 scripts/gpu/emulate       : cuda/emulator

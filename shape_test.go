@@ -20,7 +20,7 @@ const (
 
 // shaped lists the packages to which the limits in this file apply, together with all
 // packages below them. Add a package once it is within the limits.
-var shaped = []string{"collective", "nn/models", "nn/text", "trainer/checkpoint", "trainer/config", "trainer/launch", "trainer/trace"}
+var shaped = []string{"collective", "nn/models", "nn/text", "trainer/checkpoint", "trainer/config", "trainer/job", "trainer/launch", "trainer/trace"}
 
 // oversize lists declarations that exceeded a limit when the limits were introduced, with
 // their counts. Counts may only decrease. If a declaration shrinks, lower its count; once

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,13 +15,15 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // benchFlags are the flags of "bench collective". The letters are those of
 // nccl-tests.
 type benchFlags struct {
-	ranks      int
+	bench.CollectiveRun
 	begin, end string
 	factor     int
 	iterations int
@@ -29,23 +32,9 @@ type benchFlags struct {
 	reduction  string
 	root       int
 	check      int
-	hosts      string
-	link       string
 	files      benchFiles
-	memory     string
 	garbage    int
-	algorithm  string // "": as planned
-	orderFlags
-	placeFlags
-	deviceFlags
-	placement placement // of the ranks of this machine
 }
-
-// What --memory takes.
-const (
-	memoryHeap   = "heap"
-	memoryShared = "shared"
-)
 
 // mostRanks is more than one machine can serve well.
 const mostRanks = 256
@@ -93,23 +82,22 @@ are neither encrypted nor limited by --link.
 			if err := a.identify(); err != nil {
 				return err
 			}
-			if f.hosts == "netns" {
+			if f.Hosts == "netns" {
 				if err := a.unlaunched("bench collective --hosts netns"); err != nil {
 					return usage(err)
 				}
 			}
-			if err := a.adopt(&f.placeFlags, &f.ranks, "ranks", cmd.Flags().Changed); err != nil {
+			if err := a.adopt(&f.Place, &f.Ranks, "ranks", cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
 			if err := f.checkPlace(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
-			f.Given = cmd.Flags().Changed("order")
-			s, err := f.spec(append(args, "allreduce")[0])
-			if err != nil {
+			f.Order.Given = cmd.Flags().Changed("order")
+			if err := f.read(append(args, "allreduce")[0]); err != nil {
 				return usage(err)
 			}
-			return a.bench(cmd.Context(), s, f)
+			return a.bench(cmd.Context(), f)
 		},
 	}
 	f.register(run)
@@ -120,7 +108,7 @@ are neither encrypted nor limited by --link.
 // register adds the flags to those of the command.
 func (f *benchFlags) register(cmd *cobra.Command) {
 	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
-		flags.IntVar(&f.ranks, "ranks", 2, "start `N` ranks on this machine")
+		flags.IntVar(&f.Ranks, "ranks", 2, "start `N` ranks on this machine")
 		addSweep(flags, &f.begin, &f.end, &f.factor, "64M")
 		flags.IntVarP(&f.iterations, "iters", "n", 0, "time `N` iterations of each size (default as many as fit in 0.25 s, at least 5)")
 		flags.IntVarP(&f.warmup, "warmup_iters", "w", 1, "run `N` iterations first that do not count")
@@ -128,13 +116,13 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 		flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction `OP`: sum, prod, min, max or avg")
 		flags.IntVarP(&f.root, "root", "r", 0, "root `RANK` of a broadcast (default 0)")
 		flags.IntVarP(&f.check, "check", "c", 1, "`1` to compare every result with the correct one, 0 not to")
-		flags.StringVar(&f.memory, "memory", memoryHeap, "vectors are in memory of this `KIND`: heap (ordinary Go memory) or shared (ranks of one host read and write it in place, see cluster.Node.Alloc)")
-		flags.StringVar(&f.algorithm, "algorithm", "", "use this allreduce `ALGORITHM` for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree, hierarchical (default the plan's choice)")
+		flags.StringVar(&f.Memory, "memory", bench.Heap, "vectors are in memory of this `KIND`: heap (ordinary Go memory) or shared (ranks of one host read and write it in place, see cluster.Node.Alloc)")
+		flags.StringVar(&f.Algorithm, "algorithm", "", "use this allreduce `ALGORITHM` for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree, hierarchical (default the plan's choice)")
 	})
-	f.placeFlags.register(cmd)
-	f.orderFlags.register(cmd)
-	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addHosts(flags, "rank", &f.hosts, &f.link) })
-	f.deviceFlags.register(cmd, deviceCPU, "vectors are on `DEVICE`: cpu (host memory), cuda (rank k of a machine on GPU k), cuda:I (rank k on GPU I+k), or auto (cuda if there is a GPU for each rank, else cpu)")
+	addPlace(cmd, &f.Place)
+	addOrder(cmd, &f.Order)
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addHosts(flags, "rank", &f.Hosts, &f.Link) })
+	addDevice(cmd, &f.Device, device.CPU, "vectors are on `DEVICE`: cpu (host memory), cuda (rank k of a machine on GPU k), cuda:I (rank k on GPU I+k), or auto (cuda if there is a GPU for each rank, else cpu)")
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.files.json, "json", "", "write the results to `FILE` as a JSON array")
 		flags.StringVar(&f.files.csv, "csv", "", "write the results to `FILE` as comma-separated values")
@@ -163,25 +151,25 @@ const limitedTime = time.Second
 // checkPlace finds what is wrong with the flags that say where the ranks are.
 func (f *benchFlags) checkPlace(given func(string) bool) error {
 	switch {
-	case f.ranks < 1 || f.ranks > mostRanks:
+	case f.Ranks < 1 || f.Ranks > mostRanks:
 		return fmt.Errorf("--ranks must be from 1 to %d", mostRanks)
-	case f.hosts != "local" && f.hosts != "netns":
-		return fmt.Errorf("--hosts must be local or netns, not %s", f.hosts)
-	case f.hosts != "netns" && given("link"):
+	case f.Hosts != "local" && f.Hosts != "netns":
+		return fmt.Errorf("--hosts must be local or netns, not %s", f.Hosts)
+	case f.Hosts != "netns" && given("link"):
 		return errors.New("--link needs --hosts netns: only there can the links be limited")
-	case f.hosts == "netns" && f.Transport == "inproc":
+	case f.Hosts == "netns" && f.Place.Transport == "inproc":
 		return errors.New("--transport inproc is one process: it does not go with --hosts netns")
-	case f.hosts == "netns" && (f.Nodes > 1 || len(f.Join) > 0 || given("bind")):
+	case f.Hosts == "netns" && (f.Place.Nodes > 1 || len(f.Place.Join) > 0 || given("bind")):
 		return errors.New("--hosts netns makes several machines of this one: it goes with neither --nodes, --join nor --bind")
-	case f.hosts == "netns" && f.ranks > launch.MaxNodes:
-		return fmt.Errorf("--hosts netns has room for %d ranks, not %d", launch.MaxNodes, f.ranks)
+	case f.Hosts == "netns" && f.Ranks > launch.MaxNodes:
+		return fmt.Errorf("--hosts netns has room for %d ranks, not %d", launch.MaxNodes, f.Ranks)
 	}
 	if given("link") {
-		if err := checkLink(f.link); err != nil {
+		if err := checkLink(f.Link); err != nil {
 			return err
 		}
 	}
-	return f.placeFlags.check(given)
+	return checkPlace(given, &f.Place)
 }
 
 // checkLink finds what is wrong with a --link that was given.
@@ -196,63 +184,64 @@ func checkLink(link string) error {
 	return nil
 }
 
-// spec checks the flags and is what they ask for.
-func (f *benchFlags) spec(op string) (bench.Spec, error) {
+// read checks the flags and is what they ask for.
+func (f *benchFlags) read(op string) (err error) {
 	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Garbage: f.garbage,
-		Way: strings.TrimSpace(f.Order + " " + f.algorithm + " " + f.memory)}
+		Way: strings.TrimSpace(f.Order.Order + " " + f.Algorithm + " " + f.Memory)}
 	if f.check != 0 && f.check != 1 {
-		return s, fmt.Errorf("-c must be 0 or 1, not %d", f.check)
+		return fmt.Errorf("-c must be 0 or 1, not %d", f.check)
 	}
-	if f.memory != memoryHeap && f.memory != memoryShared {
-		return s, fmt.Errorf("--memory %s: there are %s and %s", f.memory, memoryHeap, memoryShared)
+	if f.Memory != bench.Heap && f.Memory != bench.Shared {
+		return fmt.Errorf("--memory %s: there are %s and %s", f.Memory, bench.Heap, bench.Shared)
 	}
-	if f.memory == memoryShared && f.Transport == "inproc" {
-		return s, errors.New("--memory shared is for ranks that are processes, not for --transport inproc")
+	if f.Memory == bench.Shared && f.Place.Transport == "inproc" {
+		return errors.New("--memory shared is for ranks that are processes, not for --transport inproc")
 	}
-	if f.link != "" {
+	if f.Link != "" {
 		s.Time = limitedTime
 	}
 	begin, err := bench.ParseSize(f.begin)
 	if err != nil {
-		return s, fmt.Errorf("-b: %w", err)
+		return fmt.Errorf("-b: %w", err)
 	}
 	end, err := bench.ParseSize(f.end)
 	if err != nil {
-		return s, fmt.Errorf("-e: %w", err)
+		return fmt.Errorf("-e: %w", err)
 	}
 	if s.Sizes, err = bench.Sweep(begin, end, f.factor); err != nil {
-		return s, err
+		return err
 	}
 	if s.DType, err = bench.ParseType(f.dtype); err != nil {
-		return s, fmt.Errorf("-d: %w", err)
+		return fmt.Errorf("-d: %w", err)
 	}
 	if s.Reduction, err = bench.ParseReduction(f.reduction); err != nil {
-		return s, fmt.Errorf("-o: %w", err)
+		return fmt.Errorf("-o: %w", err)
 	}
 	if err := f.files.check(); err != nil {
-		return s, err
+		return err
 	}
 	if err := f.checkAlgorithm(op); err != nil {
-		return s, err
+		return err
 	}
-	if err := f.checkDevice(&s); err != nil {
-		return s, err
+	f.Spec = s
+	if err := f.CheckDevice(); err != nil {
+		return err
 	}
-	return s, s.Validate(f.ranks * f.Nodes)
+	return f.Spec.Validate(f.Ranks * f.Place.Nodes)
 }
 
 // checkAlgorithm finds what is wrong with the flags that choose an algorithm.
 func (f *benchFlags) checkAlgorithm(op string) error {
-	if err := f.Choice.Check(); err != nil || f.algorithm == "" {
+	if err := f.Order.Check(); err != nil || f.Algorithm == "" {
 		return err
 	}
-	m, err := schedule.ParseMethod(f.algorithm)
+	m, err := schedule.ParseMethod(f.Algorithm)
 	switch {
 	case err != nil:
 		return fmt.Errorf("--algorithm: %w", err)
 	case op != "allreduce":
 		return fmt.Errorf("--algorithm chooses how an allreduce is done, not %s", op)
-	case !m.RingOrdered() && f.HostOrder() == collective.RingOrder:
+	case !m.RingOrdered() && f.Order.HostOrder() == collective.RingOrder:
 		return fmt.Errorf("--algorithm %v folds in another order than ring order: give --order any, too", m)
 	}
 	return nil
@@ -279,6 +268,46 @@ func (f benchFiles) check() error {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			return fmt.Errorf("%s is a directory", path)
 		}
+	}
+	return nil
+}
+
+// bench is the whole of "bench collective", as launcher or as worker.
+func (a *app) bench(ctx context.Context, f benchFlags) error {
+	return a.process.Run(ctx, crew.Part{
+		Stdout: a.stdout, Stderr: a.stderr,
+		Work:   func(_ context.Context, w *crew.Worker) error { return f.Work(w) },
+		Launch: func(ctx context.Context) error { return a.launchBench(ctx, f) },
+	})
+}
+
+// launchBench is the launcher's part.
+func (a *app) launchBench(ctx context.Context, f benchFlags) error {
+	signals, done := stopSignals()
+	defer done()
+	show := &benchScreen{out: a.stdout, err: a.stderr, spec: f.Spec, transport: f.Transport(), away: a.process.Follows()}
+	f.Placed = func(node, about string) { show.node, show.about = node, about }
+	if err := f.Launch(ctx, a.options(show, signals)); err != nil {
+		return err
+	}
+	rows := show.end()
+	if a.process.Follows() {
+		return nil // the process of rank 0 has them
+	}
+	if err := f.files.write(bench.Records(rows, show.transport)); err != nil {
+		return err
+	}
+	return allRight(rows)
+}
+
+// allRight is an error where results were not what they should be.
+func allRight(rows []bench.Row) error {
+	wrong := int64(0)
+	for _, r := range rows {
+		wrong += r.Wrong()
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d elements of results were wrong: the numbers above mean nothing", wrong)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/ringtrain/ringtrain/bench"
@@ -93,9 +92,9 @@ func (s *benchScreen) end() []bench.Row {
 // write writes the files that were asked for.
 func (f benchFiles) write(records []bench.Record) error {
 	return errors.Join(
-		writeTo(f.json, func(w io.Writer) error { return bench.WriteJSON(w, records) }),
-		writeTo(f.csv, func(w io.Writer) error { return bench.WriteCSV(w, records) }),
-		writeTo(f.plot, func(w io.Writer) error {
+		bench.WriteTo(f.json, func(w io.Writer) error { return bench.WriteJSON(w, records) }),
+		bench.WriteTo(f.csv, func(w io.Writer) error { return bench.WriteCSV(w, records) }),
+		bench.WriteTo(f.plot, func(w io.Writer) error {
 			format, err := bench.PlotFormat(f.plot)
 			if err != nil {
 				return err
@@ -103,16 +102,4 @@ func (f benchFiles) write(records []bench.Record) error {
 			return bench.Plot(w, format, records)
 		}),
 	)
-}
-
-// writeTo makes a file, unless its name is empty.
-func writeTo(path string, write func(io.Writer) error) error {
-	if path == "" {
-		return nil
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(file), file.Close())
 }

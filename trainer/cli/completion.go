@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
@@ -17,9 +18,9 @@ func complete(root *cobra.Command) {
 		"strategy":  {"allreduce"},
 		"order":     {"ring", "any"},
 		"tune":      {tuned.Auto, tuned.Off},
-		"device":    {deviceAuto, deviceCPU, deviceCUDA, deviceCUDA + ":"},
+		"device":    {device.Auto, device.CPU, device.CUDA, device.CUDA + ":"},
 		"nccl":      {"auto", "must", "off"},
-		"graphs":    {graphsAuto, graphsWhole, graphsApart, graphsOff},
+		"graphs":    {device.GraphsAuto, device.GraphsWhole, device.GraphsApart, device.GraphsOff},
 		"data":      {"digits", "mnist:"},
 		"log-level": {"debug", "info", "warn", "error"},
 	}

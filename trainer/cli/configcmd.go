@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
 // readsConfig marks commands that take overrides of a config's values.
@@ -38,11 +39,11 @@ line, if not.`,
 		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
 		Args:    oneConfig("config check"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := a.settle(args[0], trainFlags{data: source})
+			s, err := job.Spec{Catalog: a.catalog, Config: args[0], Overrides: a.overrides, Data: source}.Settle()
 			if err != nil {
 				return err
 			}
-			for _, warning := range s.config.Warnings() {
+			for _, warning := range s.Config.Warnings() {
 				fmt.Fprintf(a.stderr, "ringtrain: warning: %s\n", warning)
 			}
 			fmt.Fprintf(a.stdout, "%s: train accepts it\n", args[0])
@@ -109,10 +110,10 @@ as Adam.v1, with its arguments. Without KEY, list the sections and the functions
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return a.manual().Names(), cobra.ShellCompDirectiveNoFileComp
+			return job.Manual(a.catalog).Names(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := a.manual().Explain(strings.Join(args, ""))
+			text, err := job.Manual(a.catalog).Explain(strings.Join(args, ""))
 			if err != nil {
 				return usage(err)
 			}

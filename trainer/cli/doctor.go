@@ -188,9 +188,9 @@ func (d diagnosis) write(w io.Writer) {
 	if m.Quota > 0 {
 		fmt.Fprintf(w, ", quota %.2f", m.Quota)
 	}
-	fmt.Fprintf(w, "\nmemory    %s, %s available", gib(m.Memory), gib(m.Available))
+	fmt.Fprintf(w, "\nmemory    %s, %s available", machine.GiB(m.Memory), machine.GiB(m.Available))
 	if m.Limit > 0 {
-		fmt.Fprintf(w, ", limit %s", gib(m.Limit))
+		fmt.Fprintf(w, ", limit %s", machine.GiB(m.Limit))
 	}
 	instructions := "plain loops"
 	if m.Instructions != "" {
@@ -206,14 +206,6 @@ func (d diagnosis) write(w io.Writer) {
 	}
 	writeGPUs(w, d.GPU)
 	writeChecks(w, d.Checks)
-}
-
-// gib is bytes for people; what is not known is so called.
-func gib(bytes uint64) string {
-	if bytes == 0 {
-		return "unknown"
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
 func writeChecks(w io.Writer, checks []query.Check) {

@@ -42,11 +42,11 @@ needs the test images and their labels; the training files may be missing.`,
 func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	t, err := a.loadTrained(ctx, path, source, true, backend)
+	t, err := a.loader(backend).Load(ctx, path, source, true)
 	if err != nil {
 		return usage(err)
 	}
-	counts, err := trainer.Score(ctx, backend, t.model, data.NewPart(t.rows, 0, 1, 256, backend))
+	counts, err := trainer.Score(ctx, backend, t.Model, data.NewPart(t.Rows, 0, 1, 256, backend))
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return fmt.Errorf("%s: the loss is not finite: its weights are finite, but too large to compute with", path)
 	}
-	sum, err := checkpoint.Hash(t.weights)
+	sum, err := checkpoint.Hash(t.Weights)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
 // writeGPUs shows what there is of CUDA. That there is none is no failed check:
@@ -15,7 +16,7 @@ func writeGPUs(w io.Writer, r cuda.Report) {
 		fmt.Fprintf(w, "GPU       %s\n", r.Problem)
 	}
 	for _, d := range r.Devices {
-		fmt.Fprintf(w, "GPU       %d: %s, %s, %s, %d multiprocessors\n", d.Index, d.Name, d.Arch(), gib(d.Memory), d.Multiprocessors)
+		fmt.Fprintf(w, "GPU       %d: %s, %s, %s, %d multiprocessors\n", d.Index, d.Name, d.Arch(), machine.GiB(d.Memory), d.Multiprocessors)
 	}
 	if r.Module != "" {
 		fmt.Fprintf(w, "module    NVIDIA %s, in the kernel\n", r.Module)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
@@ -34,7 +35,7 @@ type app struct {
 	args      []string // as the user gave them
 	overrides []config.Override
 
-	cache   string       // its directory, where that is not in the user's cache directory
+	kept    *job.Cache   // see cache
 	process crew.Process // of commands that have workers
 	shape   []string     // flags that tell workers how many they are, if another launcher knows
 }
@@ -121,6 +122,28 @@ allreduce. The processes find each other by gossip.`,
 
 // exit says what went wrong, in one line where it has one, and is the code.
 func (a *app) exit(err error) int {
+	said := err
+	var coded *codedError
+	var end *crew.EndError
+	var wrong *crew.UsageError
+	switch {
+	case errors.As(err, &coded):
+		said = coded.err
+	case errors.As(err, &end):
+		said = end.Err
+	case errors.As(err, &wrong):
+		said = wrong
+	case unknownCommand(err):
+		said = errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	}
+	if said != nil {
+		fmt.Fprintf(a.stderr, "ringtrain: %v\n", said)
+	}
+	return codeOf(err)
+}
+
+// codeOf is the exit code that an error means.
+func codeOf(err error) int {
 	var coded *codedError
 	var end *crew.EndError
 	var wrong *crew.UsageError
@@ -128,24 +151,18 @@ func (a *app) exit(err error) int {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &coded):
-		if coded.err != nil {
-			fmt.Fprintf(a.stderr, "ringtrain: %v\n", coded.err)
-		}
 		return coded.code
 	case errors.As(err, &end):
-		if end.Err != nil {
-			fmt.Fprintf(a.stderr, "ringtrain: %v\n", end.Err)
-		}
 		return exitCode(end)
-	case errors.As(err, &wrong):
-		fmt.Fprintf(a.stderr, "ringtrain: %v\n", wrong)
-		return exitUsage
-	case strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts "):
-		fmt.Fprintf(a.stderr, "ringtrain: %s\n", strings.Join(strings.Fields(err.Error()), " "))
+	case errors.As(err, &wrong), unknownCommand(err):
 		return exitUsage
 	}
-	fmt.Fprintf(a.stderr, "ringtrain: %v\n", err)
 	return exitFailed
+}
+
+// unknownCommand reports whether an error is cobra's about the command line.
+func unknownCommand(err error) bool {
+	return err != nil && (strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts "))
 }
 
 // exitCode is how a command exits whose job has ended. SIGTERM must not look as if
@@ -183,4 +200,12 @@ func countOf(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
+}
+
+// cache is where generated data are.
+func (a *app) cache() *job.Cache {
+	if a.kept == nil {
+		a.kept = &job.Cache{Stderr: a.stderr, Quiet: a.process.Follows()}
+	}
+	return a.kept
 }

@@ -14,11 +14,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// placeFlags are the flags of a command whose ranks may be on several machines.
-type placeFlags struct{ crew.Place }
-
-// register adds the flags to those of a command.
-func (f *placeFlags) register(cmd *cobra.Command) {
+// addPlace adds the flags of a command whose ranks may be on several machines.
+func addPlace(cmd *cobra.Command, f *crew.Place) {
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Nodes, "nodes", 1, "`M` machines make up the job")
 		flags.StringSliceVar(&f.Join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
@@ -33,9 +30,9 @@ func (f *placeFlags) register(cmd *cobra.Command) {
 	})
 }
 
-// check finds what is wrong with the flags alone.
-func (f *placeFlags) check(given func(string) bool) error {
-	if err := f.Place.Check(); err != nil {
+// checkPlace finds what is wrong with these flags alone.
+func checkPlace(given func(string) bool, f *crew.Place) error {
+	if err := f.Check(); err != nil {
 		return err
 	}
 	if given("key-file") && f.KeyFile == "" {
@@ -57,7 +54,7 @@ func (f *placeFlags) check(given func(string) bool) error {
 // adopt takes the job's shape from torchrun, Slurm or mpirun, if one of them
 // started this process: it has started one process for each rank, so this one
 // runs a single worker. flag names the number of workers of this machine.
-func (a *app) adopt(f *placeFlags, workers *int, flag string, given func(string) bool) error {
+func (a *app) adopt(f *crew.Place, workers *int, flag string, given func(string) bool) error {
 	f.Process = a.process
 	l := a.process.Launched
 	if l == nil {

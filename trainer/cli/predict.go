@@ -8,8 +8,10 @@ import (
 	"github.com/spf13/cobra"
 	"gorgonia.org/tensor"
 
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
 // predictRows is how many rows go through the model at a time.
@@ -55,11 +57,11 @@ their pixels are divided by 255, as in training.`,
 func (a *app) predict(ctx context.Context, path, source string, asJSON bool) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	t, err := a.loadTrained(ctx, path, source, false, backend)
+	t, err := a.loader(backend).Load(ctx, path, source, false)
 	if err != nil {
 		return usage(err)
 	}
-	images := t.rows
+	images := t.Rows
 	x := make([]float32, min(predictRows, images.Rows)*images.Features())
 	var rows []int32
 	for lo := 0; lo < images.Rows; lo += predictRows {
@@ -68,7 +70,7 @@ func (a *app) predict(ctx context.Context, path, source string, asJSON bool) err
 			return err
 		}
 		n := len(rows)
-		probs, err := t.model.Predict(ctx, tensor.New(tensor.WithShape(n, images.Features()), tensor.WithBacking(x[:n*images.Features()])))
+		probs, err := t.Model.Predict(ctx, tensor.New(tensor.WithShape(n, images.Features()), tensor.WithBacking(x[:n*images.Features()])))
 		if err != nil {
 			return err
 		}
@@ -101,4 +103,9 @@ func (a *app) tellPredictions(first int, probs *tensor.Dense, asJSON bool) error
 		}
 	}
 	return a.stdout.failure()
+}
+
+// loader reads trained weights into models of a backend.
+func (a *app) loader(backend nn.Backend) *job.Loader {
+	return &job.Loader{Catalog: a.catalog, Backend: backend, Cache: a.cache()}
 }

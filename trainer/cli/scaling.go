@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,26 +25,7 @@ const (
 )
 
 // scalingFlags are the flags of "bench scaling".
-type scalingFlags struct {
-	workers  []int
-	trials   int
-	steps    int
-	system   string // names, separated by commas; a worker's is one
-	config   string
-	data     string
-	hosts    string
-	link     string
-	compute  string
-	evaluate bool
-	out      string
-	force    bool
-	keyFile  string
-	insecure bool
-
-	published bool
-
-	transport string // as train's, without inproc
-}
+type scalingFlags struct{ bench.ScalingRun }
 
 func (a *app) scalingCommand() *cobra.Command {
 	var f scalingFlags
@@ -87,11 +66,11 @@ marked core-bound.
 			if err := a.unlaunched("bench scaling"); err != nil {
 				return usage(err)
 			}
-			took, err := f.check(cmd.Flags().Changed)
-			if err != nil {
+			var err error
+			if f.Took, err = f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
-			return a.scaling(cmd.Context(), f, took)
+			return a.scaling(cmd.Context(), f)
 		},
 	}
 	f.register(cmd)
@@ -101,71 +80,71 @@ marked core-bound.
 // register adds the flags to those of the command.
 func (f *scalingFlags) register(cmd *cobra.Command) {
 	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
-		flags.IntSliceVar(&f.workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
-		flags.IntVar(&f.trials, "trials", 3, "train `N` times with each worker count")
-		flags.IntVar(&f.steps, "steps", 100, "train for `N` steps each time")
-		flags.StringVar(&f.system, "system", bench.Systems()[0], "how workers train together, `NAMES` of strategies: "+strings.Join(bench.Systems(), ","))
-		flags.StringVar(&f.compute, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
-		flags.BoolVar(&f.evaluate, "evaluate", false, "evaluate as the config says; the time then includes it")
+		flags.IntSliceVar(&f.Workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
+		flags.IntVar(&f.Trials, "trials", 3, "train `N` times with each worker count")
+		flags.IntVar(&f.Steps, "steps", 100, "train for `N` steps each time")
+		flags.StringVar(&f.System, "system", bench.Systems()[0], "how workers train together, `NAMES` of strategies: "+strings.Join(bench.Systems(), ","))
+		flags.StringVar(&f.Compute, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
+		flags.BoolVar(&f.Evaluate, "evaluate", false, "evaluate as the config says; the time then includes it")
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.config, "config", "", "train the model that `FILE` describes, as for train (default 784-128-128-10 with dropout, Adam, 128 rows per worker)")
-		flags.StringVar(&f.data, "data", "digits", dataUsage)
+		flags.StringVar(&f.Config, "config", "", "train the model that `FILE` describes, as for train (default 784-128-128-10 with dropout, Adam, 128 rows per worker)")
+		flags.StringVar(&f.Data, "data", "digits", dataUsage)
 	})
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
-		addHosts(flags, "worker", &f.hosts, &f.link)
-		flags.StringVar(&f.transport, "transport", cluster.TransportAuto, "exchange data by `KIND`: shm (shared memory), tcp, or auto (tcp with --hosts netns, else shm)")
-		flags.StringVar(&f.keyFile, "key-file", "", "encrypt all traffic with the key in `FILE`, made by ringtrain keygen (default $"+cluster.EnvKeyFile+", or a new key with --hosts netns)")
-		flags.BoolVar(&f.insecure, "insecure", false, "with --hosts netns, do not encrypt")
+		addHosts(flags, "worker", &f.Hosts, &f.Link)
+		flags.StringVar(&f.Transport, "transport", cluster.TransportAuto, "exchange data by `KIND`: shm (shared memory), tcp, or auto (tcp with --hosts netns, else shm)")
+		flags.StringVar(&f.KeyFile, "key-file", "", "encrypt all traffic with the key in `FILE`, made by ringtrain keygen (default $"+cluster.EnvKeyFile+", or a new key with --hosts netns)")
+		flags.BoolVar(&f.Insecure, "insecure", false, "with --hosts netns, do not encrypt")
 	})
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
-		flags.BoolVar(&f.published, "published", false, "also show the figures that the README of spacy_ray_collective (2021) reports of other programs, in a table of their own and in the plots")
-		flags.StringVar(&f.out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
-		flags.BoolVar(&f.force, "force", false, forceUsage)
+		flags.BoolVar(&f.Published, "published", false, "also show the figures that the README of spacy_ray_collective (2021) reports of other programs, in a table of their own and in the plots")
+		flags.StringVar(&f.Out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
+		flags.BoolVar(&f.Force, "force", false, forceUsage)
 	})
 }
 
 // check finds what is wrong with the flags alone, and returns what a step's
 // emulated compute takes; 0: it is real.
 func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
-	least, most := slices.Min(append(f.workers, mostRanks+1)), slices.Max(append(f.workers, 0))
-	sorted := slices.Sorted(slices.Values(f.workers))
+	least, most := slices.Min(append(f.Workers, mostRanks+1)), slices.Max(append(f.Workers, 0))
+	sorted := slices.Sorted(slices.Values(f.Workers))
 	switch {
 	case least < 1 || most > mostRanks:
 		return 0, fmt.Errorf("--workers must be from 1 to %d each", mostRanks)
 	case least != 1:
 		return 0, errors.New("--workers must have 1 among them: growth and scalability are measured against one worker")
-	case len(slices.Compact(sorted)) != len(f.workers):
+	case len(slices.Compact(sorted)) != len(f.Workers):
 		return 0, errors.New("--workers names a number twice; for more trainings of each, use --trials")
-	case f.trials < 1 || f.trials > mostScalingTrials:
+	case f.Trials < 1 || f.Trials > mostScalingTrials:
 		return 0, fmt.Errorf("--trials must be from 1 to %d", mostScalingTrials)
-	case f.steps < 1:
+	case f.Steps < 1:
 		return 0, errors.New("--steps must be at least 1")
-	case f.hosts != "local" && f.hosts != "netns":
-		return 0, fmt.Errorf("--hosts must be local or netns, not %s", f.hosts)
-	case !slices.Contains(scalingTransports(), f.transport):
-		return 0, fmt.Errorf("--transport must be %s, not %s", strings.Join(scalingTransports(), ", "), f.transport)
-	case f.hosts == "netns" && f.transport == cluster.TransportSHM:
+	case f.Hosts != "local" && f.Hosts != "netns":
+		return 0, fmt.Errorf("--hosts must be local or netns, not %s", f.Hosts)
+	case !slices.Contains(scalingTransports(), f.Transport):
+		return 0, fmt.Errorf("--transport must be %s, not %s", strings.Join(scalingTransports(), ", "), f.Transport)
+	case f.Hosts == "netns" && f.Transport == cluster.TransportSHM:
 		return 0, errors.New("--transport shm goes past the links of --hosts netns, which could then not be measured: there it must be tcp")
-	case f.hosts != "netns" && given("link"):
+	case f.Hosts != "netns" && given("link"):
 		return 0, errors.New("--link needs --hosts netns: only there can the links be limited")
-	case f.hosts != "netns" && f.insecure:
+	case f.Hosts != "netns" && f.Insecure:
 		return 0, errors.New("--insecure needs --hosts netns: on this machine alone nothing is encrypted without a key")
-	case f.hosts == "netns" && most > launch.MaxNodes:
+	case f.Hosts == "netns" && most > launch.MaxNodes:
 		return 0, fmt.Errorf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, most)
-	case f.force && f.out == "":
+	case f.Force && f.Out == "":
 		return 0, errors.New("--force needs --out: say which directory to take")
-	case f.insecure && given("key-file"):
+	case f.Insecure && given("key-file"):
 		return 0, errors.New("--insecure does not go with --key-file")
 	}
 	if given("link") {
-		if err := checkLink(f.link); err != nil {
+		if err := checkLink(f.Link); err != nil {
 			return 0, err
 		}
 	}
-	for i, name := range f.systems() {
-		if !slices.Contains(bench.Systems(), name) || slices.Contains(f.systems()[:i], name) {
-			return 0, fmt.Errorf("--system %s: name each once, of %s", f.system, strings.Join(bench.Systems(), ","))
+	for i, name := range f.Systems() {
+		if !slices.Contains(bench.Systems(), name) || slices.Contains(f.Systems()[:i], name) {
+			return 0, fmt.Errorf("--system %s: name each once, of %s", f.System, strings.Join(bench.Systems(), ","))
 		}
 	}
 	return f.emulated()
@@ -176,87 +155,44 @@ func scalingTransports() []string {
 	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM}
 }
 
-// chosen is the transport that workers are told. In namespaces it is as of
-// machines of their own, whatever these could share.
-func (f *scalingFlags) chosen() string {
-	if f.hosts == "netns" {
-		return cluster.TransportTCP
-	}
-	return f.transport
-}
-
-func (f *scalingFlags) systems() []string { return strings.Split(f.system, ",") }
-
 // emulated reads --compute.
 func (f *scalingFlags) emulated() (time.Duration, error) {
-	kind, text, _ := strings.Cut(f.compute, ":")
-	if f.compute == "real" {
+	kind, text, _ := strings.Cut(f.Compute, ":")
+	if f.Compute == "real" {
 		return 0, nil
 	}
 	if kind != "emulate" {
-		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %s", f.compute)
+		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %s", f.Compute)
 	}
 	took, err := time.ParseDuration(text)
 	if err != nil || took <= 0 || took > mostEmulated {
-		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.compute, mostEmulated)
+		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.Compute, mostEmulated)
 	}
-	if f.evaluate {
+	if f.Evaluate {
 		return 0, errors.New("--evaluate computes in earnest: it does not go with --compute emulate")
 	}
 	return took, nil
 }
 
-// training is the flags of train that stand for one training by so many
-// workers. A system is a strategy.
-func (f *scalingFlags) training(system string, workers int) trainFlags {
-	t := trainFlags{workers: workers, data: f.data, steps: f.steps, strategy: system, logLevel: "error"}
-	t.Nodes, t.KeyFile, t.Insecure, t.Transport = 1, f.keyFile, f.insecure, f.chosen()
-	return t
-}
-
-// scaling is the whole of "bench scaling", as launcher or as worker. took is
-// what a step's emulated compute takes, 0 if it is real.
-func (a *app) scaling(ctx context.Context, f scalingFlags, took time.Duration) error {
-	return a.run(ctx, func(ctx context.Context) error {
-		signals := make(chan os.Signal, 4)
-		signal.Notify(signals, crew.StopSignals()...)
-		defer signal.Stop(signals)
-		return a.measureScaling(ctx, f, signals)
-	}, func(ctx context.Context, w *worker) error { return w.scale(ctx, f, took) })
-}
-
-// defaultScaling is what is trained without --config.
-const defaultScaling = `[training]
-batch_size = 128
-
-[evaluation]
-batch_size = 256
-frequency = 10
-
-[model]
-@layers = "relu_relu_softmax.v1"
-hidden_width = 128
-dropout = 0.2
-
-[optimizer]
-@optimizers = "Adam.v1"
-`
-
-// configFile is the config as a file that workers can read, and what removes
-// it when they have.
-func (f *scalingFlags) configFile() (path string, remove func() error, err error) {
-	if f.config != "" {
-		return f.config, func() error { return nil }, nil
-	}
-	file, err := os.CreateTemp("", "ringtrain-scaling-*.cfg")
-	if err != nil {
-		return "", nil, err
-	}
-	_, err = file.WriteString(defaultScaling)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return "", nil, errors.Join(err, os.Remove(file.Name()))
-	}
-	return file.Name(), func() error { return os.Remove(file.Name()) }, nil
+// scaling is the whole of "bench scaling", as launcher or as worker.
+func (a *app) scaling(ctx context.Context, f scalingFlags) error {
+	f.Catalog, f.Overrides, f.Process = a.catalog, a.overrides, a.process
+	return a.process.Run(ctx, crew.Part{
+		Stdout: a.stdout, Stderr: a.stderr,
+		Work: func(ctx context.Context, w *crew.Worker) error { return f.Work(ctx, w) },
+		Launch: func(ctx context.Context) error {
+			signals, done := stopSignals()
+			defer done()
+			err := f.Launch(ctx, a.options(nil, signals), func(config, system string) []string {
+				return append(slices.Clone(a.args), "--config", config, "--system", system)
+			})
+			var trial *bench.TrialError
+			if errors.As(err, &trial) {
+				return &codedError{codeOf(err), trial}
+			}
+			return err
+		},
+	})
 }
 
 // command is the command line as a user would type it.

@@ -36,9 +36,9 @@ type screen struct {
 	ended    bool
 }
 
-func (a *app) newScreen(s *settings) *screen {
-	show := &screen{out: a.stdout, err: a.stderr, steps: s.steps}
-	if s.flags.json {
+func (a *app) newScreen(steps int, asJSON bool) *screen {
+	show := &screen{out: a.stdout, err: a.stderr, steps: steps}
+	if asJSON {
 		show.json = event.NewWriter(a.stdout, 0)
 		return show
 	}

@@ -32,3 +32,10 @@ func untilSignal(ctx context.Context, run func(context.Context) error) error {
 	}
 	return err
 }
+
+// stopSignals is a channel of the signals that ask a command to stop, until done.
+func stopSignals() (signals chan os.Signal, done func()) {
+	signals = make(chan os.Signal, 4)
+	signal.Notify(signals, crew.StopSignals()...)
+	return signals, func() { signal.Stop(signals) }
+}

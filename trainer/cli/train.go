@@ -5,24 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ringtrain/ringtrain/bench"
-	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer"
-	"github.com/ringtrain/ringtrain/trainer/catalog"
-	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
+
+// trainFlags are the flags of "train".
+type trainFlags struct {
+	job.Spec
+	json bool
+}
 
 func (a *app) trainCommand() *cobra.Command {
 	var f trainFlags
@@ -67,15 +66,17 @@ they are ended after 20 seconds without any. The second signal ends them at once
 			if err := a.identify(); err != nil {
 				return err
 			}
-			if err := a.adopt(&f.placeFlags, &f.workers, "workers", cmd.Flags().Changed); err != nil {
+			given := cmd.Flags().Changed
+			if err := a.adopt(&f.Place, &f.Workers, "workers", given); err != nil {
 				return usage(err)
 			}
-			if err := f.check(cmd.Flags().Changed); err != nil {
+			if err := f.check(given); err != nil {
 				return usage(err)
 			}
-			f.Given = cmd.Flags().Changed("order")
-			f.out = cmp.Or(f.out, f.resume)
-			return a.train(cmd.Context(), args[0], f)
+			f.Order.Given = given("order")
+			f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
+			f.Catalog, f.Config, f.Overrides = a.catalog, args[0], a.overrides
+			return a.train(cmd.Context(), f)
 		},
 	}
 	f.register(cmd)
@@ -85,31 +86,33 @@ they are ended after 20 seconds without any. The second signal ends them at once
 // register adds the flags to those of the command.
 func (f *trainFlags) register(cmd *cobra.Command) {
 	under(cmd, jobFlags, func(flags *pflag.FlagSet) {
-		flags.IntVar(&f.workers, "workers", 0, "start `N` workers on this machine (default ray.num_workers of the config, or 1)")
-		flags.IntVar(&f.steps, "steps", 0, "train for `N` steps (default training.iterations of the config)")
-		flags.IntVar(&f.batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
-		flags.IntVar(&f.accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
-		flags.StringVar(&f.reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps then grow with the number of workers)")
-		flags.StringVar(&f.strategy, "strategy", "allreduce", "how workers agree on the next weights; `NAME` can only be allreduce")
-		flags.Uint64Var(&f.seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
+		flags.IntVar(&f.Workers, "workers", 0, "start `N` workers on this machine (default ray.num_workers of the config, or 1)")
+		flags.IntVar(&f.Steps, "steps", 0, "train for `N` steps (default training.iterations of the config)")
+		flags.IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
+		flags.IntVar(&f.Accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
+		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps then grow with the number of workers)")
+		flags.StringVar(&f.Strategy, "strategy", "allreduce", "how workers agree on the next weights; `NAME` can only be allreduce")
+		flags.Uint64Var(&f.Seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.data, "data", "digits", dataUsage)
+		flags.StringVar(&f.Data, "data", "digits", dataUsage)
 	})
-	under(cmd, savingFlags, f.addSaving)
-	f.placeFlags.register(cmd)
-	f.orderFlags.register(cmd)
-	under(cmd, networkFlags, f.addCompress)
-	under(cmd, networkFlags, f.bucketFlags.add)
-	f.deviceFlags.register(cmd, deviceAuto, "compute on `DEVICE`: cpu, cuda (worker k of a machine on GPU k), cuda:I (worker k on GPU I+k), or auto (cuda if there is a GPU for each worker, else cpu)")
-	f.graphFlags.register(cmd)
-	f.productFlags.register(cmd)
+	under(cmd, savingFlags, func(flags *pflag.FlagSet) { addSaving(flags, &f.Saving) })
+	addPlace(cmd, &f.Place)
+	addOrder(cmd, &f.Order)
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addCompress(flags, &f.Gradients.Compress) })
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
+		flags.IntVar(&f.Gradients.Bucket, "bucket", trainer.DefaultBucket, "send gradients in buckets of at least `BYTES`, each as soon as the backward pass has completed it; a large value sends all at once")
+	})
+	addDevice(cmd, &f.Device, device.Auto, "compute on `DEVICE`: cpu, cuda (worker k of a machine on GPU k), cuda:I (worker k on GPU I+k), or auto (cuda if there is a GPU for each worker, else cpu)")
+	addGraphs(cmd, &f.Graphs)
+	addProducts(cmd, &f.Products)
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object per line, instead of the table")
-		flags.StringVar(&f.trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
-		flags.StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
-		flags.StringVar(&f.logLevel, "log-level", "error", "log to stderr from `LEVEL` on: debug, info, warn or error")
-		flags.BoolVar(&f.faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
+		flags.StringVar(&f.Watch.Trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
+		flags.StringVar(&f.Watch.Metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
+		flags.StringVar(&f.Watch.LogLevel, "log-level", "error", "log to stderr from `LEVEL` on: debug, info, warn or error")
+		flags.BoolVar(&f.Faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
 	})
 }
 
@@ -117,201 +120,104 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 const dataUsage = "training and test rows: `SOURCE` is digits (generated once on this machine) or mnist:DIR (IDX files, plain or .gz)"
 
 // addCompress adds --compress.
-func (f *trainFlags) addCompress(flags *pflag.FlagSet) {
-	flags.StringVar(&f.compress, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which keeps the share R, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
+func addCompress(flags *pflag.FlagSet, form *string) {
+	flags.StringVar(form, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which keeps the share R, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
 }
 
 // checkCompress finds what is wrong with --compress.
-func (f *trainFlags) checkCompress(given func(string) bool) error {
+func checkCompress(given func(string) bool, form string) error {
 	if !given("compress") {
 		return nil
 	}
-	if _, err := trainer.ParseCompression(f.compress); err != nil {
-		return fmt.Errorf("--compress: %w", err)
-	}
-	return nil
+	return job.CheckCompress(form)
 }
 
 // check finds what is wrong with the flags alone.
 func (f *trainFlags) check(given func(string) bool) error {
-	switch {
-	case given("workers") && f.workers < 1:
-		return errors.New("--workers must be at least 1")
-	case given("steps") && f.steps < 1:
-		return errors.New("--steps must be at least 1")
-	case given("batch") && f.batch < 1:
-		return errors.New("--batch must be at least 1")
-	case f.accumulate < 1:
-		return errors.New("--accumulate must be at least 1")
-	case f.reduce != "mean" && f.reduce != "sum":
-		return errors.New("--reduce must be mean or sum, not " + f.reduce)
-	case f.strategy != "allreduce":
-		return errors.New("--strategy must be allreduce, not " + f.strategy)
-	case new(slog.Level).UnmarshalText([]byte(f.logLevel)) != nil:
-		return errors.New("--log-level must be debug, info, warn or error, not " + f.logLevel)
-	}
-	if err := f.checkCompress(given); err != nil {
-		return err
-	}
-	if err := f.checkSaving(given); err != nil {
-		return err
-	}
-	if err := f.Choice.Check(); err != nil {
-		return err
-	}
-	if err := f.checkTaps(given); err != nil {
-		return err
-	}
-	for _, wrong := range []error{f.bucketFlags.check(), f.deviceFlags.check(), f.graphFlags.check(), f.productFlags.check(given)} {
-		if wrong != nil {
-			return wrong
+	for _, n := range []struct {
+		flag  string
+		value int
+	}{{"workers", f.Workers}, {"steps", f.Steps}, {"batch", f.Batch}} {
+		if given(n.flag) && n.value < 1 {
+			return fmt.Errorf("--%s must be at least 1", n.flag)
 		}
 	}
-	return f.placeFlags.check(given)
+	if err := checkCompress(given, f.Gradients.Compress); err != nil {
+		return err
+	}
+	if err := checkSaving(given, &f.Saving); err != nil {
+		return err
+	}
+	switch {
+	case given("trace") && f.Watch.Trace == "":
+		return errors.New("--trace is empty: name a directory, or leave it out")
+	case given("metrics") && f.Watch.Metrics == "":
+		return job.CheckMetrics("")
+	case given("time-products") && f.Products.Timed == "":
+		return errors.New("--time-products is empty: name a directory for what is found out, or leave it out")
+	}
+	if given("bucket") && f.Gradients.Bucket == 0 {
+		return job.CheckBucket(0)
+	}
+	if err := f.Spec.Check(); err != nil {
+		return err
+	}
+	return checkPlace(given, &f.Place)
 }
-
-// trainThreads are the threads of Go that a worker has at least: with one, the
-// collector and the heartbeats would take turns with the step.
-const trainThreads = 2
 
 // train is the whole of "train", as launcher or as worker.
-func (a *app) train(ctx context.Context, path string, f trainFlags) error {
-	return a.run(ctx, func(ctx context.Context) error { return a.launchTraining(ctx, path, f) },
-		func(ctx context.Context, w *worker) error { return w.train(ctx, path, f) })
+func (a *app) train(ctx context.Context, f trainFlags) error {
+	return a.process.Run(ctx, crew.Part{
+		Stdout: a.stdout, Stderr: a.stderr,
+		Work: func(ctx context.Context, w *crew.Worker) error { return job.Work(ctx, w, f.Spec, a.stderr) },
+		Launch: func(ctx context.Context) error {
+			t, err := f.Settle()
+			if err != nil {
+				return err
+			}
+			if f.Saving.Dir != "" { // train | head -1 must not lose the weights
+				defer outliveReaders()()
+			}
+			signals, done := stopSignals()
+			defer done()
+			show := a.newScreen(t.Steps, f.json)
+			defer show.close()
+			o := a.options(show, signals)
+			o.Verbatim = f.json
+			err = t.Launch(ctx, o)
+			show.close()
+			return a.withHint(t, err)
+		},
+	})
 }
 
-// run runs this process's part of a job.
-func (a *app) run(ctx context.Context, launch func(context.Context) error, work func(context.Context, *worker) error) error {
-	return a.process.Run(ctx, crew.Part{Stdout: a.stdout, Stderr: a.stderr, Launch: launch, Work: func(ctx context.Context, w *crew.Worker) error {
-		return work(ctx, &worker{w, a})
-	}})
+// options are those of a job of this command.
+func (a *app) options(show crew.Display, signals <-chan os.Signal) job.Options {
+	return job.Options{Display: show, Signals: signals, Stdout: a.stdout, Stderr: a.stderr, Cache: a.cache(), Args: slices.Concat(a.args, a.shape), Command: a.command()}
 }
 
-// launchTraining is the launcher's part.
-func (a *app) launchTraining(ctx context.Context, path string, f trainFlags) error {
-	alone := f.Nodes == 1 && a.process.Launched == nil // this process starts all workers
-	if alone {
-		f.Cluster = cmp.Or(f.Cluster, crew.OwnCluster())
-	}
-	s, err := a.settle(path, f)
-	if err != nil {
+// withHint adds to a failure how to go on from the last checkpoint.
+func (a *app) withHint(t *job.Training, err error) error {
+	var end *crew.EndError
+	if !errors.As(err, &end) || end.Usage && end.Signal == nil || !end.Begun {
 		return err
 	}
-	if f.Transport != "inproc" {
-		if _, err := crew.FindKey(f.KeyFile); err != nil { // before data are made
-			return usage(err)
+	code := exitCode(end)
+	if t.Spec.Saving.Dir == "" {
+		if code != exitFailed { // who stopped it knows what is lost
+			return err
 		}
+		a.exit(err)
+		fmt.Fprintln(a.stderr, "ringtrain: there is no checkpoint to go on from: --out DIR --checkpoint-every STEPS writes them, and --resume DIR goes on")
+		return &codedError{code: code}
 	}
-	for _, wrong := range []error{f.checkResumeDir(), f.CheckTable(s.allWorkers(), f.Nodes), f.checkMetrics(s.workers)} {
-		if wrong != nil {
-			return usage(wrong)
-		}
+	a.exit(err)
+	step, dir := job.Newest(t.Spec.Saving.Dir, t.Spec.Saving.Fallback)
+	switch {
+	case step >= 0:
+		fmt.Fprintf(a.stderr, "ringtrain: to go on from step %d, give the same command with --resume %s\n", step, dir)
+	case t.Spec.Place.Nodes == 1:
+		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to go on from; --checkpoint-every STEPS writes them\n", t.Spec.Saving.Dir)
 	}
-	release, err := f.takeDirs(alone)
-	if err != nil {
-		return usage(err)
-	}
-	defer release()
-	if f.out != "" { // train | head -1 must not lose the weights
-		defer outliveReaders()()
-	}
-	if err := prepareOut(f.trace); err != nil {
-		return usage(fmt.Errorf("--trace %s: %w", f.trace, err))
-	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, crew.StopSignals()...)
-	defer signal.Stop(signals)
-	show := a.newScreen(s)
-	defer show.close()
-	if s.placement.onGPU() {
-		a.prepareCache("") // which is for compiled kernels
-	}
-	set, err := a.openUnder(ctx, s.source, signals)
-	if err != nil {
-		return err
-	}
-	if err := a.checkResume(s, set); err != nil {
-		return usage(err)
-	}
-	if f.Transport == "inproc" {
-		err = a.trainInProcess(ctx, s, set, show, signals)
-	} else {
-		err = a.launchWorkers(ctx, s, show, signals)
-	}
-	show.close()
-	return a.withHint(s, err)
-}
-
-// openUnder reads a dataset, and makes it first if it has to be made, unless a
-// signal comes. The launcher does so before it starts workers, who then find
-// it made and whole.
-func (a *app) openUnder(ctx context.Context, source catalog.Source, signals <-chan os.Signal) (*data.Set, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	forced := make(chan struct{})
-	watch := crew.WatchSignals(signals, cancel, sync.OnceFunc(func() { close(forced) }))
-	if source.Cache != "" {
-		a.prepareCache(source.Cache)
-	}
-	var set *data.Set
-	opened := make(chan error, 1)
-	go func() {
-		var err error
-		set, err = source.Open(ctx)
-		opened <- err
-	}()
-	var err error
-	select {
-	case err = <-opened:
-	case <-forced: // what is being drawn or read is left to the end of the process
-		return nil, &crew.EndError{Signal: watch.End()}
-	}
-	if sig := watch.End(); sig != nil {
-		return nil, &crew.EndError{Signal: sig}
-	}
-	if err != nil {
-		return nil, usage(err)
-	}
-	return set, nil
-}
-
-// launchWorkers starts the training of this machine's workers, shows what they say
-// and waits for them.
-func (a *app) launchWorkers(ctx context.Context, s *settings, show *screen, signals <-chan os.Signal) error {
-	place, err := s.flags.Config(s.workers, a.stderr)
-	if err != nil {
-		return usage(err)
-	}
-	c := a.crew(place, s.workers, show, signals)
-	c.Cores, c.Threads, c.Announce, c.Out, c.Verbatim = s.cores, trainThreads, true, absolute(s.flags.out), s.flags.json
-	c.Environ = a.environ(place, s.placement)
-	c.Stopping = "stopping after this step; once more to stop at once"
-	return c.Launch(ctx)
-}
-
-// crew is workers of this command at a place.
-func (a *app) crew(place cluster.Config, workers int, show crew.Display, signals <-chan os.Signal) crew.Crew {
-	return crew.Crew{
-		Workers: workers, Cores: runtime.NumCPU(), Place: place, Process: a.process, Args: slices.Concat(a.args, a.shape), Kinds: bench.Events(),
-		Display: show, Signals: signals, Command: a.command(), Stopping: "stopping", Environ: a.environ(place, placement{}),
-	}
-}
-
-// environ is what workers find in their environment besides their place.
-func (a *app) environ(place cluster.Config, p placement) func(local int) []string {
-	return func(local int) []string {
-		return append(p.environ(place.Node, local, place.Nodes < 2), a.cacheEnviron()...)
-	}
-}
-
-// absolute is a path as another program can use it; "" stays "".
-func absolute(path string) string {
-	if path == "" {
-		return ""
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return path
-	}
-	return full
+	return &codedError{code: code}
 }

@@ -2,13 +2,13 @@
 // is the other side of that in each worker.
 //
 // A worker process is this program, started again with the same arguments and its
-// place in the environment ([Crew.Launch], launcher.go). [ThisProcess] is the one
+// place in the environment ([Crew.Launch], start.go). [ThisProcess] is the one
 // function that decides which of the two a process is, and [Process.Run] runs its
 // part. A worker ([Worker], worker.go) finds the others, tells its launcher what
 // happens as events on stdout, and ends with its launcher.
 //
 // The first failure ends all workers. What survivors say about a lost rank reaches
-// the user once (losses.go). Workers that were asked to stop have as long as they
+// the user once (lost.go). Workers that were asked to stop have as long as they
 // make progress ([Pulse], vigil.go).
 //
 // [InProcess] runs ranks as goroutines of this process instead.

@@ -3,6 +3,7 @@ package crew
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -72,4 +73,15 @@ type WorkerError struct {
 // Error names the worker by both its names.
 func (e *WorkerError) Error() string {
 	return fmt.Sprintf("%s (%s): %s", e.Worker, e.Said.Name, e.Said.Error)
+}
+
+// Explain writes why a job failed to w, in one line, and returns err. It writes nothing
+// if there is nothing more to say: a worker has told its launcher, and who stopped the
+// job knows.
+func Explain(w io.Writer, err error) error {
+	var end *EndError
+	if err != nil && !(errors.As(err, &end) && end.Err == nil) {
+		fmt.Fprintln(w, err)
+	}
+	return err
 }

@@ -35,6 +35,18 @@ func ThisProcess() (Process, error) {
 // IsWorker reports whether a Crew started this process.
 func (p Process) IsWorker() bool { return p.isWorker }
 
+// Shape is how many workers this machine has, and how many machines the job, if
+// whoever started this process told it.
+func (p Process) Shape() (workers, nodes int, told bool) {
+	switch {
+	case p.isWorker:
+		return p.place.LocalSize, max(p.place.Nodes, 1), true
+	case p.Launched != nil:
+		return p.Launched.LocalSize, p.Launched.Nodes, true
+	}
+	return 0, 0, false
+}
+
 // Follows reports whether another process of the job shows it to the user.
 func (p Process) Follows() bool { return p.Launched != nil && p.Launched.Rank > 0 }
 

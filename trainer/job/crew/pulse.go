@@ -51,6 +51,30 @@ func (p *Pulse) Begin(unseen bool) {
 	p.training, p.unseen, p.last = true, unseen, time.Now()
 }
 
+// With is what the trainer is given to tell p and another observer, each of which may
+// be nil.
+func (p *Pulse) With(other trainer.Observer) trainer.Observer {
+	switch {
+	case p == nil:
+		return other
+	case other == nil:
+		return p
+	}
+	return watched{p, other}
+}
+
+// watched is a Pulse and another observer.
+type watched struct {
+	pulse *Pulse
+	other trainer.Observer
+}
+
+// Stepped is part of trainer.Observer.
+func (w watched) Stepped(e trainer.StepEvent) { w.pulse.Stepped(e); w.other.Stepped(e) }
+
+// Evaluated is part of trainer.Observer.
+func (w watched) Evaluated(e trainer.EvalEvent) { w.pulse.Evaluated(e); w.other.Evaluated(e) }
+
 // Stepped implements trainer.Observer.
 func (p *Pulse) Stepped(trainer.StepEvent) { p.finished() }
 

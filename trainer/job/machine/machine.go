@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -61,4 +62,12 @@ func Processor() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// GiB is bytes for people; 0 is unknown.
+func GiB(bytes uint64) string {
+	if bytes == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

@@ -1,0 +1,227 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/trainer/job"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// What CollectiveRun.Memory may be.
+const (
+	Heap   = "heap"   // ordinary memory of Go
+	Shared = "shared" // ranks of one host read and write it in place, see cluster.Node.Alloc
+)
+
+// Namespaces is the CollectiveRun.Hosts by which each rank has a network namespace of
+// its own.
+const Namespaces = "netns"
+
+// A CollectiveRun measures a collective operation between ranks over a range of sizes:
+// in processes of this machine or of several, in network namespaces, or in this
+// process.
+type CollectiveRun struct {
+	Spec      Spec
+	Ranks     int    // of this machine
+	Algorithm string // of an allreduce, for all sizes; "": as planned
+	Memory    string // of the vectors on the host
+	Hosts     string // "local" or Namespaces
+	Link      string // rate of each link with Namespaces; "" for no limit
+	Place     crew.Place
+	Order     tuned.Choice
+	Device    device.Choice
+	Placement device.Placement // of the ranks of this machine, see CheckDevice
+
+	// Placed is called before ranks that are processes start, with the name of this
+	// machine and with what a reader of the table should know of the links. It may be
+	// nil.
+	Placed func(node, about string)
+}
+
+// Transport is the transport that there will be, as far as can be told beforehand and
+// on all machines alike; of several machines, the one between them.
+func (f *CollectiveRun) Transport() string {
+	together := f.Place.Nodes == 1 && f.Ranks > 1 && f.Hosts != Namespaces && runtime.GOOS == "linux"
+	switch {
+	case f.Place.Transport != cluster.TransportAuto:
+		return f.Place.Transport
+	case together:
+		return cluster.TransportSHM
+	}
+	return cluster.TransportTCP
+}
+
+// Launch measures: it starts the ranks of this machine and waits for them. Options are
+// those of a job; its Display sees a RowMeasured for each size.
+func (f *CollectiveRun) Launch(ctx context.Context, o job.Options) error {
+	o = o.WithDefaults()
+	switch {
+	case f.Place.Transport == crew.TransportInProcess:
+		events := crew.Quiet(o.Display)
+		return inProcess(ctx, f.Ranks, f.Order.HostOrder(), o, func(ctx context.Context, g *collective.Group) error {
+			return f.measure(ctx, g, part{spec: f.Spec, events: events, teller: g.Rank() == 0, where: onCPU(f.Placement)})
+		})
+	case f.Hosts == Namespaces:
+		return f.launchNamespaces(ctx, o)
+	}
+	place, err := f.Place.Config(f.Ranks, o.Stderr)
+	if err != nil {
+		return crew.Usage(err)
+	}
+	c := f.crew(place, o)
+	c.Announce = f.Place.First()
+	return c.Launch(ctx)
+}
+
+// crew is the ranks of this machine at a place.
+func (f *CollectiveRun) crew(place cluster.Config, o job.Options) crew.Crew {
+	if f.Placed != nil {
+		f.Placed(place.Node, f.about(place.KeyFile))
+	}
+	c := crewAt(place, f.Ranks, f.Place.Process, o)
+	c.Environ = job.Environ(place, f.Placement, o.Cache)
+	return c
+}
+
+// launchNamespaces measures between processes of this machine each of which has
+// a network namespace of its own.
+func (f *CollectiveRun) launchNamespaces(ctx context.Context, o job.Options) (err error) {
+	place := cluster.Config{Cluster: cmp.Or(f.Place.Cluster, crew.OwnCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.Ranks, Transport: f.Place.Transport, Streams: f.Place.Streams}
+	if f.Place.KeyFile != "" || !f.Place.Insecure {
+		if place.KeyFile, err = crew.FindKey(f.Place.KeyFile); err != nil {
+			return crew.Usage(err)
+		}
+	}
+	var limits launch.NetworkOptions
+	if f.Link != "" {
+		if limits.Link, err = launch.ParseRate(f.Link); err != nil {
+			return crew.Usage(err)
+		}
+	}
+	network, err := launch.Namespaces(ctx, f.Ranks, limits)
+	switch {
+	case errors.Is(err, launch.ErrNoNamespaces):
+		return crew.Usagef("--hosts netns: %w", err)
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, network.Close()) }()
+	if place.KeyFile == "" && !f.Place.Insecure {
+		remove := func() error { return nil }
+		if place.KeyFile, remove, err = temporaryKey(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+	}
+	place.Insecure = place.KeyFile == ""
+	c := f.crew(place, o)
+	c.Network = network
+	return c.Launch(ctx)
+}
+
+// about is what else a reader of the table should know of the links.
+func (f *CollectiveRun) about(keyFile string) string {
+	var parts []string
+	if f.Place.Transport == "auto" {
+		parts = append(parts, "auto chose "+f.Transport())
+	}
+	if f.Hosts == Namespaces {
+		parts = append(parts, "each rank in a network namespace, "+cmp.Or(f.Link, "no limit")+" each way")
+	}
+	if keyFile != "" {
+		parts = append(parts, "TLS 1.3")
+	} else {
+		parts = append(parts, "no TLS")
+	}
+	return "links: " + strings.Join(parts, "; ")
+}
+
+// Work is one rank in a process of its own. When one is asked to stop, all do, and the
+// launcher hears of it.
+func (f *CollectiveRun) Work(w *crew.Worker) error {
+	run := f.onHost
+	if f.Placement.OnGPU() {
+		run = f.onGPU
+	}
+	return stopped(w, run(w))
+}
+
+// onHost is Work with vectors in the memory of the host.
+func (f *CollectiveRun) onHost(w *crew.Worker) error {
+	w.Place.Engine = device.EngineOf(nil, f.Place.Nodes)
+	return measureWith(w, f.Order.HostOrder(), f.Place.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
+		p := f.part(w, onCPU(f.Placement))
+		if f.Memory == Shared {
+			p.spec.Alloc = w.Alloc
+		}
+		return f.measure(ctx, g, p)
+	})
+}
+
+// prepare has the group use what --algorithm or --tune name.
+func (f *CollectiveRun) prepare(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
+	if f.Algorithm == "" {
+		return f.Order.Apply(ctx, g, secured, events)
+	}
+	m, err := schedule.ParseMethod(f.Algorithm)
+	if err != nil {
+		return crew.Usage(fmt.Errorf("--algorithm: %w", err))
+	}
+	s := g.Situation()
+	if can := s.Candidates(); !slices.Contains(can, m) {
+		return crew.Usage(fmt.Errorf("--algorithm %v: these ranks cannot do it with --order %v; there are %v", m, f.Order.HostOrder(), can))
+	}
+	return g.Tune(ctx, schedule.Only(g.Size(), m, schedule.SegmentBytes))
+}
+
+// A part is what one rank measures, in whatever process it runs.
+type part struct {
+	spec    Spec
+	secured bool // what the ranks send is encrypted
+	events  event.Sink
+	teller  bool // this rank tells for its machine
+	where   site
+}
+
+// part is that of a worker.
+func (f *CollectiveRun) part(w *crew.Worker, where site) part {
+	return part{spec: f.Spec, secured: w.Place.KeyFile != "", events: w.Events, teller: w.Place.Local == 0, where: where}
+}
+
+// measure is one rank's part.
+func (f *CollectiveRun) measure(ctx context.Context, g *collective.Group, p part) error {
+	if p.teller {
+		view := event.NewView(g.View())
+		p.where.fill(view)
+		p.events.Emit(view)
+		p.spec.Each = func(r Row) { p.events.Emit(&RowMeasured{Row: r}) }
+	}
+	err := f.prepare(ctx, g, p.secured, p.events)
+	if err == nil {
+		_, err = Run(ctx, g, p.spec)
+	}
+	var differ *SpecError
+	if errors.As(err, &differ) {
+		err = crew.Usage(err)
+	}
+	if err == nil || differ != nil {
+		err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
+	}
+	if err != nil && !cancelled(err) {
+		crew.TellLost(p.events, g.Rank(), err)
+	}
+	return err
+}

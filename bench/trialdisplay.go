@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// A trialDisplay keeps what the workers of one trial tell, and reads the
+// counters of their links. It may be used from any goroutine.
+type trialDisplay struct {
+	err     io.Writer
+	network *launch.Network // nil: nobody counts
+
+	mu       sync.Mutex
+	before   []launch.Counter
+	measured *TrialMeasured
+	failed   error
+}
+
+// Emit is part of event.Sink.
+func (s *trialDisplay) Emit(e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := e.(type) {
+	case *TrialBegins:
+		s.before = s.count()
+	case *TrialMeasured:
+		s.measured = e
+		if s.network != nil {
+			e.Trial.Wire = carried(s.before, s.count(), e.Locals)
+		}
+	}
+}
+
+// count reads the counters, which is called with mu held.
+func (s *trialDisplay) count() []launch.Counter {
+	if s.network == nil {
+		return nil
+	}
+	now, err := s.network.Counters()
+	s.failed = errors.Join(s.failed, err)
+	return now
+}
+
+// carried is the bytes that the link of each rank has carried away from it.
+func carried(before, after []launch.Counter, locals []int) []int64 {
+	out := make([]int64, len(locals))
+	for rank, node := range locals {
+		if node >= 0 && node < len(before) && node < len(after) {
+			out[rank] = int64(after[node].SentBytes - before[node].SentBytes)
+		}
+	}
+	return out
+}
+
+// Log shows a line that a worker has for the user.
+func (s *trialDisplay) Log(name string, line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name != "" {
+		name = "[" + name + "] "
+	}
+	fmt.Fprintf(s.err, "%s%s\n", name, line)
+}
+
+func (s *trialDisplay) Notice(text string) { fmt.Fprintln(s.err, text) }
+
+// end is what was measured.
+func (s *trialDisplay) end() (*TrialMeasured, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil && s.measured == nil {
+		return nil, errors.New("the workers ended and said nothing of what they measured")
+	}
+	return s.measured, s.failed
+}

@@ -1,0 +1,262 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
+)
+
+// countTime is how long the ranks wait for the launcher to read counters
+// before they begin.
+const countTime = 100 * time.Millisecond
+
+// Work is one worker process of one trial.
+func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
+	s, err := f.training(f.Config, f.System, max(w.Place.LocalSize, 1)).Settle()
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelError)
+	node, err := w.Join(level)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	set, err := s.Source.Open(ctx)
+	if err != nil {
+		return crew.Usage(err)
+	}
+	group, err := w.Form(crew.JoinTimeout)
+	if err != nil {
+		return err
+	}
+	w.Begin()
+	r := &trialRank{ScalingRun: f, worker: w, training: s, group: group, shared: node.SharesMemory()}
+	if err := r.run(ctx, set); err != nil {
+		crew.TellLost(w.Events, group.Rank(), err)
+		return err
+	}
+	return nil
+}
+
+// A trialRank is one rank of one trial. It trains as train does, but for what
+// is emulated.
+type trialRank struct {
+	*ScalingRun
+	worker   *crew.Worker
+	training *job.Training
+	group    *collective.Group
+	shared   bool               // memory, with the other ranks of this host
+	before   collective.Traffic // the training
+	times    stepTimes
+	params   int
+}
+
+// run trains and tells. An error of this rank alone reaches the others as one
+// that names it.
+func (r *trialRank) run(ctx context.Context, set *data.Set) error {
+	err := r.train(ctx, set)
+	stopped := errors.Is(err, trainer.ErrStopped)
+	if err == nil || stopped {
+		// Nobody leaves before the others have heard its last message.
+		if err := r.group.Barrier(ctx); err != nil {
+			return err
+		}
+	}
+	if stopped && r.worker.Place.Local == 0 {
+		r.worker.Events.Emit(&event.Stopped{})
+	}
+	var lost *collective.RankError
+	if err != nil && !errors.As(err, &lost) && !trainer.Unanimous(err) {
+		r.group.Abort(err)
+	}
+	return err
+}
+
+func (r *trialRank) train(ctx context.Context, set *data.Set) error {
+	backend := cpu.New(cpu.Options{Shared: r.worker.Shared})
+	defer backend.Close()
+	c, err := r.training.Assemble(ctx, r.group, set, backend)
+	if err != nil {
+		return err
+	}
+	c.Stop = r.worker.Stop().Done()
+	if r.Took > 0 {
+		c.Model = Emulate(ctx, c.Model, backend, r.Took)
+	}
+	if !r.Evaluate {
+		c.Test = nil
+	}
+	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.Compute})
+	c.Observer = r.worker.Pulse.With(&r.times)
+	r.params = c.Model.Params().Count()
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	before, counted := machine.ProcessorTimes()
+	r.times.last = time.Now()
+	r.worker.Pulse.Begin(false)
+	result, err := trainer.Train(ctx, c)
+	if err != nil {
+		return err
+	}
+	busy := -1.
+	if after, ok := machine.ProcessorTimes(); ok && counted {
+		busy = after.BusySince(before)
+	}
+	return r.tell(ctx, result, busy)
+}
+
+// begin meets the other ranks, when the launcher has had time to read its
+// counters.
+func (r *trialRank) begin(ctx context.Context) error {
+	if r.group.Rank() == 0 {
+		r.worker.Events.Emit(&TrialBegins{})
+		timer := time.NewTimer(countTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	r.before = r.group.Traffic()
+	r.times.sent = r.sent
+	return r.group.Barrier(ctx)
+}
+
+// sent is the bytes that this rank has sent in the training.
+func (r *trialRank) sent() int64 { return r.group.Traffic().Minus(r.before).Bytes() }
+
+// Places in what each rank tells of itself.
+const (
+	toldElapsed = iota
+	toldCompute
+	toldUpdate
+	toldEvaluation
+	toldStepSent
+	toldSent
+	toldLocal
+	toldShared
+	toldLen
+)
+
+// tell brings together what the ranks have measured, and has rank 0 say it.
+func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float64) error {
+	// The exchange of the rank that waited least is not waiting for others.
+	least := slices.Clone(r.times.exchange)
+	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
+		return err
+	}
+	sent := r.sent()
+	mine := make([]float64, toldLen)
+	mine[toldElapsed] = result.Elapsed.Seconds()
+	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
+	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.worker.Place.Local)
+	if r.shared {
+		mine[toldShared] = 1
+	}
+	all := make([]float64, toldLen*r.group.Size())
+	if err := collective.AllGather(ctx, r.group, all, mine); err != nil {
+		return err
+	}
+	if r.group.Rank() > 0 {
+		return nil
+	}
+	e := &TrialMeasured{Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
+	var shared []bool
+	for rank := range r.group.Size() {
+		e.Locals = append(e.Locals, int(all[rank*toldLen+toldLocal]))
+		shared = append(shared, all[rank*toldLen+toldShared] == 1)
+	}
+	e.Trial.Busy = busy
+	e.Trial.Links = Links(r.group.Size(), linkKind(r.group.View(), shared))
+	r.worker.Events.Emit(e)
+	return nil
+}
+
+// summarizeTrial is what the times that all ranks told come to. least is the
+// shortest exchange of each step.
+func summarizeTrial(all, least []float64, steps int) Trial {
+	size := len(all) / toldLen
+	t := Trial{Workers: size, Steps: steps}
+	each := 1000 / float64(max(steps, 1)) // seconds of all steps to milliseconds of one
+	var stepSent float64
+	for rank := range size {
+		told := all[rank*toldLen : (rank+1)*toldLen]
+		t.Seconds = max(t.Seconds, told[toldElapsed])
+		t.Compute += told[toldCompute] / float64(size) * each
+		t.Optimizer += told[toldUpdate] / float64(size) * each
+		t.Evaluation += told[toldEvaluation] / float64(size) * each
+		t.Sent = append(t.Sent, int64(told[toldSent]))
+		stepSent = max(stepSent, told[toldStepSent])
+	}
+	t.StepSent = int64(stepSent)
+	for _, x := range least {
+		t.Exchange += x * each
+	}
+	t.Idle = max(0, t.Seconds*each-t.Compute-t.Exchange-t.Optimizer-t.Evaluation)
+	return t
+}
+
+// linkKind says what carries the messages of two ranks; shared tells of each
+// whether it shares memory with those of its host.
+func linkKind(v collective.View, shared []bool) func(a, b int) string {
+	return func(a, b int) string {
+		if v.Members[a].Host == v.Members[b].Host && shared[a] && shared[b] {
+			return cluster.TransportSHM
+		}
+		return cluster.TransportTCP
+	}
+}
+
+// stepTimes is told of a training, and adds up its times in seconds.
+type stepTimes struct {
+	sent func() int64 // bytes so far
+
+	compute, update, evaluation float64
+	exchange                    []float64 // of each step
+	first, now                  int64     // bytes sent when the first step was over, and the last
+	last                        time.Time // step or evaluation
+}
+
+// Stepped implements trainer.Observer.
+func (t *stepTimes) Stepped(e trainer.StepEvent) {
+	t.compute += e.Compute.Seconds()
+	t.update += e.Update.Seconds()
+	t.exchange = append(t.exchange, e.Exchange.Seconds())
+	t.now = t.sent()
+	if len(t.exchange) == 1 {
+		t.first = t.now
+	}
+	t.last = time.Now()
+}
+
+// Evaluated implements trainer.Observer.
+func (t *stepTimes) Evaluated(trainer.EvalEvent) {
+	now := time.Now()
+	t.evaluation += now.Sub(t.last).Seconds()
+	t.last = now
+}
+
+// sentEachStep is the bytes that this rank sent in a step, the first apart,
+// before which the ranks exchange weights.
+func (t *stepTimes) sentEachStep() float64 {
+	if len(t.exchange) < 2 {
+		return float64(t.now)
+	}
+	return float64(t.now-t.first) / float64(len(t.exchange)-1)
+}

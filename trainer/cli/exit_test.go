@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/job"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+)
+
+// SIGTERM is no failure if everything was saved, Ctrl-C is told in any case, and what
+// was said already is not said again.
+func TestExitCodes(t *testing.T) {
+	lost := errors.New("lost the weights")
+	for _, c := range []struct {
+		err  error
+		code int
+		text string
+	}{
+		{nil, exitOK, ""},
+		{errors.New("any"), exitFailed, "any"},
+		{usagef("--x is wrong"), exitUsage, "--x is wrong"},
+		{fmt.Errorf("around: %w", usagef("--x is wrong")), exitUsage, "--x is wrong"},
+		{errors.New("unknown command \"x\"\nfor ringtrain"), exitUsage, `unknown command "x" for ringtrain`},
+		{&codedError{code: exitTerminated}, exitTerminated, ""},
+		{&crew.EndError{Signal: os.Interrupt}, exitInterrupted, ""},
+		{&crew.EndError{Signal: os.Interrupt, Err: lost}, exitInterrupted, "lost the weights"},
+		{&crew.EndError{Signal: syscall.SIGTERM}, exitTerminated, ""},
+		{&crew.EndError{Signal: syscall.SIGTERM, Err: lost}, exitFailed, "lost the weights"},
+		{&crew.EndError{Signal: syscall.SIGTERM, Forced: true}, exitFailed, ""},
+		{&crew.EndError{Signal: syscall.SIGTERM, Err: lost, Usage: true}, exitFailed, "lost the weights"},
+		{&crew.EndError{Err: lost}, exitFailed, "lost the weights"},
+		{&crew.EndError{Err: lost, Usage: true}, exitUsage, "lost the weights"},
+		{&crew.EndError{Err: usagef("of one rank")}, exitFailed, "of one rank"},
+		{&crew.EndError{}, exitFailed, ""},
+	} {
+		var stderr bytes.Buffer
+		a := &app{stderr: &stderr}
+		require.Equal(t, c.code, a.exit(c.err), "%#v", c.err)
+		if c.text != "" {
+			c.text = "ringtrain: " + c.text + "\n"
+		}
+		require.Equal(t, c.text, stderr.String())
+	}
+}
+
+// A program that makes a Spec gets what "ringtrain train" does without flags.
+func TestFlagsHaveTheDefaultsOfASpec(t *testing.T) {
+	var f trainFlags
+	f.register(&cobra.Command{})
+	require.Equal(t, job.NewSpec(nil, ""), f.Spec)
+	require.NoError(t, f.Spec.Check())
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ringtrain/ringtrain/trainer/job"
+)
+
+// addSaving adds the flags about files that a training writes and goes on from.
+func addSaving(flags *pflag.FlagSet, f *job.Saving) {
+	flags.StringVar(&f.Dir, "out", "", "write the trained weights (model.safetensors) to `DIR` on every machine, and checkpoints (step-*.safetensors) on the machine of rank 0")
+	flags.StringVar(&f.Fallback, "out-fallback", "", "write the last checkpoint and the weights to `DIR` if --out still fails after a minute of retries")
+	flags.StringVar(&f.Resume, "resume", "", "continue from the newest intact checkpoint in `DIR`; only one machine needs it (--out defaults to the same DIR)")
+	flags.IntVar(&f.Every, "checkpoint-every", 0, "write a checkpoint every `N` steps (default only at the end and when stopped)")
+	flags.IntVar(&f.Keep, "keep", 3, "keep the newest `N` checkpoints; 0 keeps all")
+	flags.BoolVar(&f.Force, "force", false, forceUsage)
+	flags.BoolVar(&f.Require, "require-checkpoint", false, "fail as soon as a checkpoint cannot be written (default warn and continue; the last one is always required)")
+}
+
+// forceUsage is the usage of --force.
+const forceUsage = "take --out from a job of another machine that no longer runs; a process seen alive here keeps it"
+
+// checkSaving finds values that were given and cannot be meant, such as a variable of
+// a script that is not set.
+func checkSaving(given func(string) bool, f *job.Saving) error {
+	switch {
+	case given("resume") && f.Resume == "":
+		return errors.New("--resume is empty: name the directory of an earlier --out")
+	case given("out") && f.Dir == "":
+		return errors.New("--out is empty: name a directory, or leave it out")
+	case given("out-fallback") && f.Fallback == "":
+		return errors.New("--out-fallback is empty: name a directory, or leave it out")
+	case given("checkpoint-every") && f.Every < 1:
+		return errors.New("--checkpoint-every must be at least 1")
+	case given("keep") && f.Keep >= 0 && f.Dir == "" && f.Resume == "":
+		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
+	}
+	return nil
+}

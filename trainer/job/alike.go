@@ -1,0 +1,65 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// alike is what all workers of a job must have alike, besides what the trainer
+// compares for itself.
+func (s *Training) alike(set *data.Set, blas, plan string) []trainer.Setting {
+	order := s.Spec.Order.HostOrder().String()
+	if s.Placement.OnGPU() && !s.Spec.Order.Given {
+		order = "not given" // which is not the same there
+	}
+	return []trainer.Setting{
+		s.trained(),
+		{Name: "the data", Value: set.Sum()},
+		{Name: "--seed", Value: strconv.FormatUint(s.Spec.Seed, 10)},
+		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
+		{Name: "--compress", Value: s.compress.String()},
+		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.Spec.Faithful)},
+		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
+		{Name: "--tf32", Value: strconv.FormatBool(s.Spec.Products.TF32)},
+		{Name: "--bf16", Value: strconv.FormatBool(s.Spec.Products.BF16)},
+		{Name: "--order", Value: order},
+		{Name: "the plan of the allreduce", Value: plan, Derived: true},
+	}
+}
+
+// trained is the config with its defaults, but without [ray], which is each
+// machine's own business. Its parts are its keys.
+func (s *Training) trained() trainer.Setting {
+	var sections map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(s.filled.JSON()))
+	decoder.UseNumber()
+	if decoder.Decode(&sections) != nil {
+		return trainer.Setting{Name: "the config", Value: s.filled.Text()}
+	}
+	delete(sections, "ray")
+	sorted, _ := json.Marshal(sections) // what was just decoded can be encoded
+	return trainer.Setting{Name: "the config", Value: string(sorted), Parts: keysOf("", sections)}
+}
+
+// keysOf is every value of a tree of sections under its path, in order.
+func keysOf(path string, tree map[string]any) []trainer.Setting {
+	var keys []trainer.Setting
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		if section, ok := tree[key].(map[string]any); ok && len(section) > 0 {
+			keys = append(keys, keysOf(at, section)...)
+			continue
+		}
+		value, _ := json.Marshal(tree[key])
+		keys = append(keys, trainer.Setting{Name: at, Value: string(value)})
+	}
+	return keys
+}

@@ -1,0 +1,37 @@
+package job
+
+import (
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
+)
+
+// Where keys come from.
+const (
+	fromNotebook = "Thinc's notebook on parallel training with Ray"
+	fromHere     = "ringtrain"
+)
+
+// chapters is all that a training reads from a config. Training.read reads by it.
+var chapters = []config.Chapter{
+	{Section: "training", Doc: "how long to train, and on how many rows at a time", Keys: []config.Key{
+		{Name: "iterations", Type: config.Int, Least: 1, Default: 200, Doc: "steps to train", Option: "--steps", Origin: fromNotebook},
+		{Name: "batch_size", Type: config.Int, Least: 1, Default: 128, Doc: "rows of one worker in one step, or in one micro-batch of --accumulate", Option: "--batch", Origin: fromNotebook},
+		{Name: "compress", Type: config.String, Form: "none, bf16, fp16, int8 or topk:R", Default: "none", Doc: "how gradients are compressed on their way to other workers", Option: "--compress", Origin: fromHere},
+	}},
+	{Section: "evaluation", Doc: "how often to measure the model on test data", Keys: []config.Key{
+		{Name: "frequency", Type: config.Int, Default: 10, Doc: "steps between evaluations, the first after that many; 0: only at the end, which always has one", Origin: fromNotebook},
+		{Name: "batch_size", Type: config.Int, Least: 1, Default: 256, Doc: "test rows of one worker at a time", Origin: fromNotebook},
+	}},
+	{Section: "model", Doc: "the network", Calls: "layers"},
+	{Section: "optimizer", Doc: "how gradients change the weights", Calls: "optimizers"},
+	{Section: "ray", Doc: "what this machine gives to the job; need not be alike on all machines", Keys: []config.Key{
+		{Name: "num_workers", Type: config.Int, Least: 1, Default: 1, Doc: "workers on this machine", Option: "--workers", Origin: fromNotebook},
+		{Name: "num_cpus", Type: config.Int, Least: 1, Absent: "all", Doc: "cores that the workers of this machine share", Origin: fromNotebook},
+		{Name: "object_store_memory", Type: config.Int, Default: 0, Doc: "most bytes of data and batches in memory on this machine; 0: any", Origin: fromNotebook},
+	}},
+}
+
+// Manual is what configs may say to a program with this catalog.
+func Manual(c *catalog.Catalog) config.Manual {
+	return config.Manual{Chapters: chapters, Registry: c.Registry}
+}

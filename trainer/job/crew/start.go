@@ -1,0 +1,88 @@
+package crew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// start starts the first worker, and when it is known where it gossips, the
+// others.
+func (l *launcher) start(ctx context.Context) error {
+	if l.Process.Launched != nil { // others start the others
+		_, err := l.worker(l.Place.Local)
+		return err
+	}
+	first, err := l.worker(0)
+	if err != nil || first == nil || l.Workers == 1 {
+		return err
+	}
+	select {
+	case addr := <-l.ready:
+		l.Place.Join = append(l.Place.Join, addr)
+	case <-first.Done():
+		return nil // it has said why
+	case <-l.forced:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for local := 1; local < l.Workers; local++ {
+		if p, err := l.worker(local); err != nil || p == nil {
+			if errors.Is(err, launch.ErrEnding) {
+				return nil // another worker has failed, which Wait tells
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// worker starts one worker: the same command line, with its place in the
+// environment. It is nil when a signal came first.
+func (l *launcher) worker(local int) (*launch.Process, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock() // so that a signal reaches whoever was started
+	if l.asked {
+		return nil, nil
+	}
+	place := l.Place
+	place.Local = local
+	switch {
+	case l.Network != nil:
+		place.Bind = netip.AddrPortFrom(l.Network.Addr(local), 0)
+	case local > 0 && l.Process.Launched == nil:
+		place.Bind = netip.AddrPortFrom(place.Bind.Addr(), 0)
+	}
+	env := place.Environ()
+	if l.Environ != nil {
+		env = append(env, l.Environ(local)...)
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.Threads, l.Cores/l.Workers)))
+	}
+	name := workerName(local)
+	c := launch.Command{
+		Name: name, Path: l.exe, Args: l.Args, Env: env,
+		Stdout: func(line []byte) { l.hear(local, line) },
+		Stderr: func(line []byte) { l.show.Log(name, line) },
+	}
+	if l.Network != nil {
+		c = l.Network.Command(local, c)
+	}
+	p, err := l.job.Run(c)
+	if err == nil {
+		l.running[name] = p
+	}
+	if err == nil && l.listing != nil {
+		l.listing.started(local, p.Pid())
+	}
+	return p, err
+}
+
+func workerName(local int) string { return fmt.Sprintf("worker %d", local) }

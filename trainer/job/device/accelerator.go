@@ -1,0 +1,193 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/ncclgroup"
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nccl"
+	"github.com/ringtrain/ringtrain/nn/gpu"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+)
+
+// An Accelerator makes the engines of groups that work on one GPU. Its methods may be
+// called on nil, which is none.
+type Accelerator struct {
+	device *cuda.Device
+	stream cuda.Stream
+	nccl   ncclgroup.Use
+	order  collective.Order  // in which NCCL, too, may add up
+	engine *ncclgroup.Engine // of the newest group; nil for one rank
+	alone  bool              // one rank makes only calls that change nothing
+	broken func()            // called when a group breaks, before the stream goes on; may be nil
+}
+
+// NewAccelerator is one whose calls go to a stream of a device, and whose sums are in
+// order o where f lets NCCL add up.
+func NewAccelerator(d *cuda.Device, stream cuda.Stream, f Choice, o collective.Order) *Accelerator {
+	return &Accelerator{device: d, stream: stream, nccl: ncclUses[f.NCCL], order: o}
+}
+
+// onBackend is an Accelerator whose calls come between those of a backend.
+func onBackend(b *gpu.Backend, f Choice, o collective.Order) *Accelerator {
+	a := NewAccelerator(b.Device(), b.Stream(), f, o)
+	a.alone, a.broken = true, b.Abort
+	return a
+}
+
+// over makes the engine of a group that reaches the GPU. base belongs to it. It is
+// for cluster.Config.Engine.
+func (a *Accelerator) over(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
+	if v.Size() == 1 && a.alone {
+		return alone{base, a.device.Info().Index}, nil
+	}
+	e, err := ncclgroup.New(ctx, v, base, ncclgroup.Config{Device: a.device, Stream: a.stream, NCCL: a.nccl, Breaking: a.broken})
+	if err != nil {
+		return nil, err
+	}
+	a.engine = e
+	return ordered{e, a.order}, nil
+}
+
+var (
+	_ collective.Engine = ordered{}
+	_ collective.Engine = alone{}
+)
+
+// An ordered engine lets NCCL add up as --order says, or as it likes where that was
+// not given; host memory keeps the order of the group.
+type ordered struct {
+	*ncclgroup.Engine
+	order collective.Order
+}
+
+// Order is part of collective.Engine.
+func (e ordered) Order(o collective.Order) {
+	e.Engine.Order(e.order)
+	e.Host().Order(o)
+}
+
+// An alone engine is that of one rank, whose calls leave vectors as they are,
+// wherever they lie.
+type alone struct {
+	*collective.HostEngine
+	device int
+}
+
+// Reaches is part of collective.Engine.
+func (e alone) Reaches(v collective.Vector) bool {
+	device, _, ok := v.Device()
+	return ok && device == e.device || e.HostEngine.Reaches(v)
+}
+
+// Start is part of collective.Engine.
+func (e alone) Start(o *collective.Operation) error {
+	if _, _, ok := o.Dst.Device(); ok {
+		if k := o.Call.Kind; k != collective.KindAllReduce && k != collective.KindBroadcast {
+			return fmt.Errorf("%v of device memory in a group of one rank: %w", k, collective.ErrUnsupported)
+		}
+		return nil
+	}
+	return e.HostEngine.Start(o)
+}
+
+// Plan says how vectors on the GPU are added up, by what plan says for the host.
+func (a *Accelerator) Plan(host string) string {
+	switch {
+	case a.engine == nil:
+		return "alone"
+	case a.engine.Without() != nil:
+		return "host memory, without NCCL: " + host
+	case a.order == collective.RingOrder:
+		return "host memory, for NCCL keeps no ring order: " + host
+	}
+	v, err := nccl.GetVersion()
+	if err != nil {
+		return "NCCL"
+	}
+	return fmt.Sprintf("NCCL %v, in an order of its own", v)
+}
+
+// Without is why the ranks do without NCCL, for the user; "" if they do not.
+func (a *Accelerator) Without() string {
+	if a == nil || a.engine == nil || a.engine.Without() == nil {
+		return ""
+	}
+	return "; without NCCL: " + plain(a.engine.Without())
+}
+
+// TellWithout says once, on the machine's first worker, why sums that NCCL was to make
+// are the host's.
+func (a *Accelerator) TellWithout(local int, stderr io.Writer) {
+	if local == 0 && a != nil && a.nccl != ncclgroup.Off && a.order != collective.RingOrder && a.Without() != "" {
+		fmt.Fprintf(stderr, "ringtrain: gradients are added up in host memory%s\n", strings.Replace(a.Without(), ";", ",", 1))
+	}
+}
+
+// plain is an error without the words that every error of a missing GPU library
+// begins with.
+func plain(err error) string {
+	return strings.TrimPrefix(err.Error(), cuda.ErrUnavailable.Error()+": ")
+}
+
+// sameKind makes sure that all ranks of a view compute on GPUs, or none does: the
+// engines of the two do not understand each other. All ranks call it.
+func sameKind(ctx context.Context, v collective.View, base *collective.HostEngine, onGPU bool) error {
+	mine := []int64{0}
+	if onGPU {
+		mine[0] = 1
+	}
+	all := make([]int64, v.Size())
+	c := collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 1}
+	if err := base.Start(&collective.Operation{Header: collective.Header{Call: c}, Dst: collective.Of(all), Src: collective.Of(mine)}); err != nil {
+		return err
+	}
+	if err := base.Wait(ctx); err != nil {
+		return err
+	}
+	for r, kind := range all {
+		if kind != all[0] {
+			names := []string{"the CPU", "a GPU"}
+			return crew.Usagef("rank %d (%s) computes on %s and rank 0 (%s) on %s: give the same --device, cpu or cuda, on every machine",
+				r, v.Name(r), names[kind], v.Name(0), names[all[0]])
+		}
+	}
+	return base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // the engine forgets ctx
+}
+
+// EngineOf is the cluster.Config.Engine of a worker with that Accelerator, nil on the
+// CPU, in a job of so many machines; nil if the group's own engine does.
+func EngineOf(a *Accelerator, nodes int) func(context.Context, collective.View, *collective.HostEngine) (collective.Engine, error) {
+	if a == nil && nodes < 2 {
+		return nil
+	}
+	return func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
+		if nodes > 1 {
+			if err := sameKind(ctx, v, base, a != nil); err != nil {
+				return nil, errors.Join(err, base.Close())
+			}
+		}
+		if a == nil {
+			return base, nil
+		}
+		return a.over(ctx, v, base)
+	}
+}
+
+// ByNCCL reports whether sums of the ranks are NCCL's.
+func (a *Accelerator) ByNCCL() bool {
+	return a.engine != nil && a.engine.Without() == nil && a.order == collective.AnyOrder
+}
+
+// Transport is what moves vectors on the GPU, if host moves those in host memory.
+func (a *Accelerator) Transport(host string) string {
+	if a.engine.Without() != nil || a.order == collective.RingOrder {
+		return "staged-" + host
+	}
+	return "nccl"
+}

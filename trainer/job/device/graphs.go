@@ -1,0 +1,39 @@
+package device
+
+import (
+	"fmt"
+	"slices"
+)
+
+// The values of Graphs.How.
+const (
+	GraphsAuto  = "auto"  // as one graph where that is possible
+	GraphsWhole = "whole" // one graph for each step, with NCCL's sum in it
+	GraphsApart = "apart" // two graphs, and the sum between them
+	GraphsOff   = "off"   // every kernel is launched by itself
+)
+
+// Graphs say how a GPU is told to run steps.
+type Graphs struct {
+	How       string // "" is GraphsOff
+	PerLaunch int    // steps in one launch; 0 is 1
+}
+
+// Check finds what is wrong with f alone. A command sets How and PerLaunch.
+func (f *Graphs) Check() error {
+	switch {
+	case !slices.Contains([]string{GraphsAuto, GraphsWhole, GraphsApart, GraphsOff}, f.How):
+		return fmt.Errorf("--graphs must be auto, whole, apart or off, not %s", f.How)
+	case f.PerLaunch < 1 || f.PerLaunch > mostPerLaunch:
+		return fmt.Errorf("--steps-per-launch must be from 1 to %d, not %d", mostPerLaunch, f.PerLaunch)
+	case f.PerLaunch > 1 && f.How == GraphsOff:
+		return fmt.Errorf("--steps-per-launch %d is for graphs: leave --graphs off out", f.PerLaunch)
+	}
+	return nil
+}
+
+// mostPerLaunch is more than makes anything faster.
+const mostPerLaunch = 64
+
+// Demanded reports whether graphs must be.
+func (f *Graphs) Demanded() bool { return f.How == GraphsWhole || f.How == GraphsApart }

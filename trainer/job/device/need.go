@@ -1,0 +1,84 @@
+package device
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
+)
+
+// A Need is what one worker's training takes of a GPU's memory, in bytes.
+type Need struct {
+	Parameters  int // values, gradients and what the optimizer keeps
+	Activations int
+	Data        int // rows and batches
+	Library     int // what products of matrices and convolutions work in, see LibraryMemory
+
+	ByCuDNN bool // cuDNN computes convolutions
+}
+
+func (n Need) total() int { return n.Parameters + n.Activations + n.Data + n.Library }
+
+// String is the sum and its parts.
+func (n Need) String() string {
+	return fmt.Sprintf("%s (%s for values, gradients and optimizer, %s for activations, %s for data and batches, %s for products to work in)",
+		size(n.total()), size(n.Parameters), size(n.Activations), size(n.Data), size(n.Library))
+}
+
+// size is bytes of a GPU's memory for people.
+func size[T int | uint64](bytes T) string {
+	if bytes < 1<<30 {
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	}
+	return machine.GiB(uint64(bytes))
+}
+
+// LibraryMemory is what products of matrices work in, and convolutions if cuDNN computes
+// them.
+func LibraryMemory(byCuDNN bool) int {
+	if byCuDNN {
+		return libraryBytes + cuda.DNNWorkspace
+	}
+	return libraryBytes
+}
+
+// libraryBytes is what products of matrices work in.
+const libraryBytes = 32 << 20
+
+// CheckMemory finds out before anything starts whether the workers of each GPU would
+// fit if it were empty.
+func (p Placement) CheckMemory(need Need) error {
+	for local, at := range p.gpus {
+		info, workers := p.Of(local), p.sharing(at)
+		if float64(workers)*float64(need.total()) > float64(info.Memory) {
+			return tooLittle(info, "has "+size(info.Memory), workers, need)
+		}
+	}
+	return nil
+}
+
+// CheckFree finds out whether a worker fits into what is left of its GPU.
+func (t *GPU) CheckFree(ctx context.Context, need Need) error {
+	b := t.backend
+	return b.Do(ctx, func() error {
+		free, total, err := b.Device().MemInfo()
+		if err != nil {
+			return err
+		}
+		need.Library -= libraryBytes // the backend has that already
+		if uint64(need.total()) > free {
+			return tooLittle(b.Info(), fmt.Sprintf("has %s free of %s", size(free), size(total)), 1, need)
+		}
+		return nil
+	})
+}
+
+func tooLittle(info cuda.Info, has string, workers int, need Need) error {
+	who := "a worker takes"
+	if workers > 1 {
+		who = fmt.Sprintf("each of %d workers takes", workers)
+	}
+	return fmt.Errorf("GPU %d (%s) %s of memory, and %s about %v: lower --batch or evaluation.batch_size, make the model smaller, or give --device cpu",
+		info.Index, info.Name, has, who, need)
+}

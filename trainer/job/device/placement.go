@@ -1,0 +1,90 @@
+package device
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/cuda"
+)
+
+// A Placement says where the workers of this machine compute.
+type Placement struct {
+	gpus   []int       // by worker; nil: on the CPU
+	info   []cuda.Info // of gpus
+	why    string      // --device auto takes no GPU; "" if none was looked for
+	shared bool        // a GPU has more than one worker
+}
+
+// OnCPU is a Placement on the CPU, because of why; "" if no GPU was looked for.
+func OnCPU(why string) Placement { return Placement{why: why} }
+
+// Why is why no GPU was taken although one was looked for; "" if there is no reason.
+func (p Placement) Why() string { return p.why }
+
+// GPU is the number of the GPU of a worker.
+func (p Placement) GPU(local int) int { return p.gpus[local] }
+
+// OnGPU reports whether the workers have GPUs.
+func (p Placement) OnGPU() bool { return p.gpus != nil }
+
+// Of is the GPU of a worker.
+func (p Placement) Of(local int) cuda.Info { return p.info[local] }
+
+// sharing is how many workers have a GPU.
+func (p Placement) sharing(gpu int) int {
+	n := 0
+	for _, at := range p.gpus {
+		if at == gpu {
+			n++
+		}
+	}
+	return n
+}
+
+// String is where the workers compute, for the user.
+func (p Placement) String() string {
+	if !p.OnGPU() {
+		if p.why != "" {
+			return "the CPU (" + p.why + ")"
+		}
+		return "the CPU"
+	}
+	var numbers []string
+	for _, at := range slices.Compact(slices.Sorted(slices.Values(p.gpus))) {
+		numbers = append(numbers, strconv.Itoa(at))
+	}
+	text := fmt.Sprintf("GPU %s (%s)", strings.Join(numbers, ", "), p.info[0].Name)
+	if p.shared {
+		text += ", shared"
+	}
+	return text
+}
+
+// Environ is what NCCL must be told in the environment of a worker. It refuses
+// two ranks that have one GPU of one host, so those that share say that they are
+// on hosts of their own, which they then reach over sockets.
+func (p Placement) Environ(node string, local int, alone bool) []string {
+	if !p.shared {
+		return nil
+	}
+	env := []string{fmt.Sprintf("NCCL_HOSTID=%s/%d", node, local), "NCCL_NET=Socket", "NCCL_MNNVL_ENABLE=0"}
+	if alone { // no other machine
+		env = append(env, "NCCL_SOCKET_IFNAME=lo")
+	}
+	return env
+}
+
+// Trainable are the GPUs of this machine, if they can do what a training takes: the
+// driver alone, which any desktop has, multiplies no matrices.
+func Trainable() ([]cuda.Info, error) {
+	there, err := cuda.Devices()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := cuda.BLASVersion(); err != nil {
+		return nil, err
+	}
+	return there, cuda.BLASMismatch()
+}

@@ -1,0 +1,118 @@
+package job
+
+import (
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
+)
+
+// An Estimate is what a training would take, in bytes for one worker unless
+// said otherwise.
+type Estimate struct {
+	Workers     int    `json:"workers"`
+	Batch       int    `json:"batch"` // rows of one worker in one step
+	Parameters  int    `json:"parameters"`
+	Values      int    `json:"values_bytes"`
+	Gradients   int    `json:"gradients_bytes"`
+	Slots       int    `json:"slots_bytes"`       // of the optimizer
+	Compression int    `json:"compression_bytes"` // what it keeps back, and packed gradients
+	Activations int    `json:"activations_bytes"` // of a forward and a backward pass
+	Data        int    `json:"data_bytes"`        // dataset and batches
+	Total       int    `json:"total_bytes"`       // of all workers of this machine
+	Checkpoint  int    `json:"checkpoint_bytes"`  // of one on disk
+	Wire        int    `json:"wire_bytes"`        // sent by one worker in one step
+	Plan        string `json:"plan"`
+
+	Ratio float64 `json:"compression_ratio"` // what would be sent without compression, as a multiple
+}
+
+// Estimate measures the model on a batch of zeros.
+func (s *Training) Estimate() (*Estimate, error) {
+	inner := cpu.New(cpu.Options{})
+	defer inner.Close()
+	backend := &meter{Backend: inner}
+	layers, err := s.layers()
+	if err != nil {
+		return nil, crew.Usage(err)
+	}
+	info := s.Source.Info
+	features := info.Height * info.Width
+	model, err := nn.NewClassifier(backend, layers, []int{features}, 10, 0)
+	if err != nil {
+		return nil, crew.Usage(err)
+	}
+	if need, room := 4*float64(features)*float64(s.Batch), machine.Memory(); need > float64(room) {
+		return nil, crew.Usagef("--batch %d: its rows take %.3g GB, more than the %.3g GB of memory of this machine", s.Batch, need/1e9, float64(room)/1e9)
+	}
+	p := model.Params()
+	arena := 4 * p.Values.Len()
+	backend.Recycle()
+	batch := nn.Batch{X: nn.Tensor{Shape: []int{s.Batch, features}, Data: backend.Alloc(s.Batch * features)}, Labels: backend.AllocInts(s.Batch)}
+	if _, _, err := model.Learn(&nn.Pass{Backend: backend, Train: true}, batch); err != nil {
+		return nil, err
+	}
+	e := &Estimate{
+		Workers: s.Workers, Batch: s.Batch, Parameters: p.Count(), Values: arena, Gradients: arena * max(s.Spec.Accumulate, 1),
+		Slots: arena * len(s.optimizer.Slots()), Activations: backend.bytes,
+		Data: s.footprint(info.TrainRows+info.TestRows, features) / s.Workers,
+	}
+	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
+	e.exchange(p, s.compress)
+	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Compression + e.Activations + e.Data)
+	return e, nil
+}
+
+// exchange completes what the exchange of gradients takes.
+func (e *Estimate) exchange(p *nn.Params, c trainer.Compression) {
+	n, size := p.Grads.Len(), e.Workers
+	plan := schedule.PlanReduce(size, n, 4, true, true)
+	e.Plan, e.Wire, e.Ratio = planText(plan, size), plan.Sent(size, 4*n), 1
+	if c.Form == trainer.Exact {
+		return
+	}
+	plain, packed := e.Wire, c.Packed(p, trainer.DefaultBucket)
+	e.Compression = 2 * 4 * n // what was lost before, and in the step
+	e.Checkpoint += 4 * e.Parameters * size
+	if t, summed := c.Sums(); summed {
+		plan = schedule.PlanReduce(size, n, t.Size(), true, false)
+		e.Plan, e.Wire = planText(plan, size)+fmt.Sprintf(", as %v", t), plan.Sent(size, packed)
+		e.Compression += packed
+	} else {
+		e.Plan, e.Wire = gatherText(c, size), schedule.Gathered(size, packed)
+		e.Compression += size * packed
+	}
+	e.Ratio = ratio(plain, e.Wire)
+	if size > 1 {
+		e.Plan += fmt.Sprintf("; without compression %.3g times as much", e.Ratio)
+	}
+}
+
+// A meter counts the temporary memory of a pass.
+type meter struct {
+	nn.Backend
+	bytes    int
+	products int // multiply-adds of the largest convolution of a row
+}
+
+// Conv2D counts.
+func (m *meter) Conv2D(y, x, w, b nn.Buffer, s nn.Window) {
+	m.products = max(m.products, s.Plane()*w.Len())
+	m.Backend.Conv2D(y, x, w, b, s)
+}
+
+// Temp counts.
+func (m *meter) Temp(n int) nn.Buffer {
+	m.bytes += 4 * n
+	return m.Backend.Temp(n)
+}
+
+// Recycle begins to count.
+func (m *meter) Recycle() {
+	m.bytes = 0
+	m.Backend.Recycle()
+}

@@ -1,0 +1,186 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
+)
+
+// What a file of weights must hold is compared with its header, before memory is
+// taken for the file or for a model.
+
+// A stored model is what the notes of a file describe. It has no memory yet.
+type storedModel struct {
+	layers                 func() (nn.Layer, error) // a new one for each model
+	height, width, classes int
+	params                 []*nn.Param // names and shapes
+	slots                  []string    // of the optimizer, which checkpoints have
+}
+
+// stored reads the notes of a file.
+func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
+	cfg, err := config.Parse("config", notes["config"], nil)
+	if err != nil {
+		return nil, fmt.Errorf("the config in it: %w", err)
+	}
+	m := &storedModel{layers: func() (nn.Layer, error) { return l.Catalog.Layers(cfg) }}
+	m.height, _ = strconv.Atoi(notes["height"])
+	m.width, _ = strconv.Atoi(notes["width"])
+	m.classes, _ = strconv.Atoi(notes["classes"])
+	if min(m.height, m.width, m.classes) < 1 || max(m.height, m.width) > 1<<16 {
+		return nil, errors.New("its notes do not say for which images and classes it is")
+	}
+	if m.params, err = layout(m.layers, m.height*m.width, m.classes); err != nil {
+		return nil, fmt.Errorf("the config in it: %w", err)
+	}
+	if !checkpoint.Summed(notes) {
+		return m, nil
+	}
+	optimizer, err := l.Catalog.Optimizer(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("the config in it: %w", err)
+	}
+	m.slots = optimizer.Slots()
+	return m, nil
+}
+
+// layout is the parameters of a model, without memory for any.
+func layout(layers func() (nn.Layer, error), features, classes int) ([]*nn.Param, error) {
+	l, err := layers()
+	if err != nil {
+		return nil, err
+	}
+	b := nn.NewBuilder(0)
+	if _, err := l.Init([]int{features}, []int{classes}, b); err != nil {
+		return nil, err
+	}
+	return b.Declared(), nil
+}
+
+// fitsStored refuses a file whose tensors are not those of the model that its own
+// notes describe, or are more than this machine has memory for.
+func (l *Loader) fitsStored(h checkpoint.Header) error {
+	if h.Metadata["format"] != checkpoint.Format {
+		return errors.New("it says nothing of the model it belongs to; it was not written by ringtrain train")
+	}
+	m, err := l.stored(h.Metadata)
+	if err != nil {
+		return err
+	}
+	return fits(h, m.params, m.slots)
+}
+
+// A misfitError is why an intact file is of no use for a model.
+type misfitError struct{ why string }
+
+func (e *misfitError) Error() string { return e.why }
+
+func misfitf(format string, args ...any) error { return &misfitError{fmt.Sprintf(format, args...)} }
+
+// fits compares a header with the parameters of a model and the slots of its
+// optimizer. A file without a sum has weights alone.
+func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
+	if !checkpoint.Summed(h.Metadata) {
+		if err := fit("", params, h.Tensors); err != nil {
+			return err
+		}
+		return affordable(h, params)
+	}
+	parts, err := h.Parts()
+	if err != nil {
+		return err
+	}
+	if err := fit("", params, parts.Weights); err != nil {
+		return err
+	}
+	var have []string
+	for slot := range parts.Slots {
+		have = append(have, slot)
+	}
+	slices.Sort(have)
+	if want := slices.Sorted(slices.Values(slots)); !slices.Equal(want, have) {
+		return misfitf("it does not fit the optimizer of the config: it has the slots %.80s, the optimizer keeps %s", listing(have), listing(want))
+	}
+	for _, slot := range have {
+		if err := fit("slot "+slot+", ", params, parts.Slots[slot]); err != nil {
+			return err
+		}
+	}
+	if len(parts.Residuals) > crew.MaxRanks {
+		return misfitf("it has the residuals of %d ranks, more than the %d that a job can have", len(parts.Residuals), crew.MaxRanks)
+	}
+	for rank, residual := range parts.Residuals {
+		if err := fit(fmt.Sprintf("residual of rank %d, ", rank), params, residual); err != nil {
+			return err
+		}
+	}
+	return affordable(h, params)
+}
+
+// affordable refuses what the memory of this machine does not hold: the file, and
+// the values and gradients of the model.
+func affordable(h checkpoint.Header, params []*nn.Param) error {
+	bytes := 0.
+	for _, t := range h.Tensors {
+		bytes += 4 * elements(t.Shape)
+	}
+	for _, q := range params {
+		bytes += 8 * elements(q.Shape)
+	}
+	if room := machine.Memory(); bytes > float64(room) {
+		return misfitf("its tensors and its model take %.3g GB, more than the %.3g GB of memory of this machine", bytes/1e9, float64(room)/1e9)
+	}
+	return nil
+}
+
+// Holdable refuses images that the memory of this machine does not hold: a file
+// with holes in it is soon large.
+func Holdable(source string, rows, height, width int) error {
+	bytes := float64(rows) * (elements([]int{height, width}) + 1)
+	if room := machine.Memory(); bytes > float64(room) {
+		return fmt.Errorf("the images of %s take %.3g GB, more than the %.3g GB of memory of this machine", source, bytes/1e9, float64(room)/1e9)
+	}
+	return nil
+}
+
+// elements is how many numbers a shape has, as a float, which does not overflow.
+func elements(shape []int) float64 {
+	n := 1.
+	for _, d := range shape {
+		n *= float64(d)
+	}
+	return n
+}
+
+// fit compares the names, shapes and types of tensors with a model's.
+func fit(part string, params []*nn.Param, saved []checkpoint.Entry) error {
+	byName := map[string]checkpoint.Entry{}
+	for _, t := range saved {
+		byName[t.Name] = t
+	}
+	for _, q := range params {
+		t, ok := byName[q.Name]
+		switch {
+		case !ok:
+			return misfitf("it does not fit the model: %.80sit has no %s", part, q.Name)
+		case !slices.Equal(t.Shape, q.Shape):
+			return misfitf("it does not fit the model: %.80sits %s has shape %v, the model's %v", part, q.Name, t.Shape, q.Shape)
+		case t.Type != checkpoint.Float32:
+			return misfitf("it does not fit the model: %.80sits %s is of type %s, not %s", part, q.Name, t.Type, checkpoint.Float32)
+		}
+		delete(byName, q.Name)
+	}
+	for _, t := range saved {
+		if _, extra := byName[t.Name]; extra {
+			return misfitf("it does not fit the model, which has no %.80q", t.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package job
+
+import (
+	"context"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
+
+// trainInProcess runs all workers as goroutines of this process.
+func (s *Training) trainInProcess(ctx context.Context, set *data.Set, o Options) error {
+	events := event.Sink(o.Display)
+	if !o.Verbatim {
+		events = crew.Quiet(o.Display) // the error of the rank that failed says it all
+	}
+	views, transports := collective.Local(s.Workers)
+	return crew.InProcess(ctx, s.Workers, o.Signals, func(ctx context.Context, seat *crew.Seat) error {
+		i, taps := seat.Rank, newTaps(s.Spec.Watch)
+		g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: s.Spec.Order.HostOrder(), Observer: taps.observer()})
+		defer g.Close()
+		if err := taps.open(views[i], i); err != nil {
+			g.Abort(err)
+			return err
+		}
+		defer taps.close(o.Stderr)
+		r := &rank{training: s, group: g, set: set, events: events, teller: i == 0, taps: taps, stop: seat.Stop, held: true, pulse: crew.NewPulse()}
+		defer seat.Watch(r.pulse, g)()
+		err := r.run(ctx)
+		if err != nil {
+			crew.TellLost(events, i, err)
+		}
+		return err
+	})
+}

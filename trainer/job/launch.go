@@ -1,0 +1,144 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+)
+
+// Threads are the threads of Go that a worker has at least: with one, the
+// collector and the heartbeats would take turns with the step.
+const Threads = 2
+
+// Options say how a job is shown and stopped. Nothing in them changes what is trained.
+type Options struct {
+	Display  crew.Display     // shows the job
+	Verbatim bool             // show each word about a lost rank when it comes, and not once at the end
+	Signals  <-chan os.Signal // the first stops the job after its step, the second at once; may be nil
+	Stdout   io.Writer        // where a worker's events go
+	Stderr   io.Writer        // warnings, and a worker's log lines
+	Cache    *Cache           // where generated data are; may be nil
+	Args     []string         // the command line of workers, without the program's name
+	Command  string           // the command line as a user would type it, for the list of jobs
+}
+
+// Launch trains: it starts the workers of this machine, shows what they say, and waits
+// for them; or it runs all ranks in this process, if the transport is that. It returns
+// why the job failed: a *crew.UsageError if a mistake was found before anything
+// started, a *crew.EndError if that was later.
+func (s *Training) Launch(ctx context.Context, o Options) error {
+	o = o.WithDefaults()
+	f := &s.Spec
+	alone := f.Alone()
+	if alone {
+		f.Place.Cluster = cmp.Or(f.Place.Cluster, crew.OwnCluster())
+	}
+	inProcess := f.Place.Transport == crew.TransportInProcess
+	if !inProcess {
+		if _, err := crew.FindKey(f.Place.KeyFile); err != nil { // before data are made
+			return crew.Usage(err)
+		}
+	}
+	for _, wrong := range []error{f.Saving.checkResumeDir(f.Place.Nodes), f.Order.CheckTable(s.AllWorkers(), f.Place.Nodes), f.Watch.checkMetrics(s.Workers)} {
+		if wrong != nil {
+			return crew.Usage(wrong)
+		}
+	}
+	release, err := f.Saving.takeDirs(f.Place.Cluster, alone)
+	if err != nil {
+		return crew.Usage(err)
+	}
+	defer release()
+	if err := PrepareDir(f.Watch.Trace); err != nil {
+		return crew.Usagef("--trace %s: %w", f.Watch.Trace, err)
+	}
+	if s.Placement.OnGPU() {
+		o.Cache.Prepare("") // which is for compiled kernels
+	}
+	set, err := s.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := s.checkResume(set, o.Stderr); err != nil {
+		return crew.Usage(err)
+	}
+	if inProcess {
+		return s.trainInProcess(ctx, set, o)
+	}
+	return s.launchWorkers(ctx, o)
+}
+
+// launchWorkers starts this machine's workers, and waits for them.
+func (s *Training) launchWorkers(ctx context.Context, o Options) error {
+	place, err := s.Spec.Place.Config(s.Workers, o.Stderr)
+	if err != nil {
+		return crew.Usage(err)
+	}
+	c := crew.Crew{
+		Workers: s.Workers, Cores: s.Cores, Threads: Threads, Place: place, Environ: Environ(place, s.Placement, o.Cache),
+		Process: s.Spec.Place.Process, Args: o.Args, Display: o.Display, Signals: o.Signals,
+		Command: o.Command, Out: absolute(s.Spec.Saving.Dir), Announce: true, Verbatim: o.Verbatim,
+		Stopping: "stopping after this step; once more to stop at once",
+	}
+	return c.Launch(ctx)
+}
+
+// Environ is what workers find in their environment besides their place.
+func Environ(place cluster.Config, p device.Placement, cache *Cache) func(local int) []string {
+	return func(local int) []string {
+		return append(p.Environ(place.Node, local, place.Nodes < 2), cache.Environ()...)
+	}
+}
+
+// Open reads the rows, and makes them first if they have to be made, unless a signal
+// comes. A launcher does so before it starts workers, who then find them made and
+// whole.
+func (s *Training) Open(ctx context.Context, o Options) (*data.Set, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	forced := make(chan struct{})
+	watch := crew.WatchSignals(o.Signals, cancel, sync.OnceFunc(func() { close(forced) }))
+	if s.Source.Cache != "" {
+		o.Cache.Prepare(s.Source.Cache)
+	}
+	var set *data.Set
+	opened := make(chan error, 1)
+	go func() {
+		var err error
+		set, err = s.Source.Open(ctx)
+		opened <- err
+	}()
+	var err error
+	select {
+	case err = <-opened:
+	case <-forced: // what is being drawn or read is left to the end of the process
+		return nil, &crew.EndError{Signal: watch.End()}
+	}
+	if sig := watch.End(); sig != nil {
+		return nil, &crew.EndError{Signal: sig}
+	}
+	if err != nil {
+		return nil, crew.Usage(err)
+	}
+	return set, nil
+}
+
+// absolute is a path as another program can use it; "" stays "".
+func absolute(path string) string {
+	if path == "" {
+		return ""
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	return full
+}

@@ -1,0 +1,84 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringtrain/ringtrain/collective/query"
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// LockDirs takes directories for a job, until release, and removes what killed
+// processes of this machine have left there.
+func LockDirs(dirs []Dir, o launch.LockOptions) (release func(), err error) {
+	var taken []*launch.Lock
+	release = func() {
+		for _, l := range taken {
+			_ = l.Unlock() // what stays names a process that is dead
+		}
+	}
+	for _, d := range dirs {
+		l, err := launch.TakeLock(d.Path, o)
+		if err != nil {
+			release()
+			return nil, lockError(d, err)
+		}
+		taken = append(taken, l)
+	}
+	for _, d := range dirs {
+		_ = checkpoint.Sweep(d.Path, func(run string) bool { return launch.TagState(run) == launch.Dead }) // what cannot be removed harms nobody
+	}
+	return release, nil
+}
+
+// lockError is why a directory cannot be taken, and what to do about it.
+func lockError(d Dir, err error) error {
+	var locked *launch.LockedError
+	switch {
+	case !errors.As(err, &locked):
+		return fmt.Errorf("%s %s: %w", d.Flag, d.Path, err)
+	case locked.State == launch.Unknown:
+		return fmt.Errorf("%s %w: if no job writes there any more, add --force", d.Flag, err)
+	}
+	return fmt.Errorf("%s %w: wait until it ends, or name another directory", d.Flag, err)
+}
+
+// heldBy reports whether a process has taken all directories of a training.
+func (f *Saving) heldBy(id launch.Identity) bool {
+	return !slices.ContainsFunc(f.dirs(), func(d Dir) bool {
+		holder, _, err := launch.HolderOf(d.Path)
+		return err != nil || holder.Identity != id
+	})
+}
+
+// takeDirs takes the directories of --out for the job, once on each machine. All
+// machines of a job may have the same one. If one is refused, all ranks fail.
+func (r *rank) takeDirs(ctx context.Context) (release func(), err error) {
+	f, dirs := &r.training.Spec.Saving, []Dir(nil)
+	if r.teller && !r.held {
+		dirs = f.dirs()
+	}
+	take := func() (release func(), err error) {
+		return LockDirs(dirs, launch.LockOptions{Job: query.JobName(r.group.View().Job), Shared: true, Force: f.Force})
+	}
+	release, mine := take()
+	err = crew.Agree(ctx, r.group, mine)
+	var told *crew.ToldError
+	if errors.As(err, &told) {
+		if mine != nil { // another machine of this job may have replaced the lock of a process that only it knows to be dead
+			release, mine = take()
+		}
+		err = crew.AgreeUsage(ctx, r.group, mine)
+	}
+	if err != nil {
+		if release != nil {
+			release()
+		}
+		return nil, err
+	}
+	return release, nil
+}

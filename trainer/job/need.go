@@ -1,0 +1,103 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+)
+
+// deviceNeed estimates what a worker takes. Activations grow with the rows of a
+// batch, so two small batches on the CPU tell.
+func (s *Training) deviceNeed() (device.Need, error) {
+	inner := cpu.New(cpu.Options{})
+	defer inner.Close()
+	backend := &meter{Backend: inner}
+	layers, err := s.layers()
+	if err != nil {
+		return device.Need{}, err
+	}
+	info := s.Source.Info
+	features := info.Height * info.Width
+	model, err := nn.NewClassifier(backend, layers, []int{features}, 10, 0)
+	if err != nil {
+		return device.Need{}, err
+	}
+	var temporary [3]int // by rows
+	for rows := 1; rows < len(temporary); rows++ {
+		backend.Recycle()
+		batch := nn.Batch{X: nn.Tensor{Shape: []int{rows, features}, Data: backend.Alloc(rows * features)}, Labels: backend.AllocInts(rows)}
+		if _, _, err := model.Learn(&nn.Pass{Backend: backend, Train: true}, batch); err != nil {
+			return device.Need{}, err
+		}
+		temporary[rows] = backend.bytes
+	}
+	each := temporary[2] - temporary[1]
+	first := temporary[1]
+	if s.Spec.Products.BF16 { // factors have copies of half their size: at most all that layers and their gradients take, and the weights
+		each += each / 2
+		first += first/2 + 2*model.Params().Values.Len()
+	}
+	arenas := 2 + len(s.optimizer.Slots()) // values and gradients
+	if s.micro > 1 {
+		arenas++ // the sum of the earlier ones
+	}
+	if s.Spec.Faithful {
+		arenas += s.micro
+	}
+	data := 4 * (features + 1) * (s.Batch*s.micro + s.evalBatch)
+	if s.Spec.Graphs.How != device.GraphsOff && s.withoutGraphs() == nil {
+		data += info.TrainRows * (features + 8) // pixels, a label and a place in the order
+	}
+	byCuDNN := s.Spec.Products.ByCuDNN(backend.products, s.Batch)
+	return device.Need{
+		Parameters:  4 * model.Params().Values.Len() * arenas,
+		Activations: first + each*(max(s.Batch, s.evalBatch)-1), // an evaluation takes no more for a row
+		Data:        data,
+		Library:     device.LibraryMemory(byCuDNN),
+		ByCuDNN:     byCuDNN,
+	}, nil
+}
+
+// multiplier names what multiplies matrices on GPUs, and how, and cuDNN if it computes
+// convolutions.
+func (s *Training) multiplier() string {
+	need, err := s.deviceNeed()
+	return s.Spec.Products.Multiplier(err == nil && need.ByCuDNN) // an error is reported elsewhere
+}
+
+// checkDeviceMemory finds out before anything starts whether the workers fit into the
+// memory of their GPUs.
+func (s *Training) checkDeviceMemory() error {
+	need, err := s.deviceNeed()
+	if err != nil {
+		return err
+	}
+	return s.Placement.CheckMemory(need)
+}
+
+// openGPU opens the GPU of a worker; nil if it is to compute on the CPU. The first
+// worker of a machine says there what is unusual.
+func (s *Training) openGPU(ctx context.Context, local int, stderr io.Writer) (*device.GPU, error) {
+	u := device.Use{Choice: s.Spec.Device, Products: s.Spec.Products, Order: s.Spec.Order.DeviceOrder()}
+	if local == 0 {
+		u.Notice = func(line string) { fmt.Fprintln(stderr, "ringtrain:", line) }
+	}
+	g, err := device.Open(s.Placement, local, u)
+	if g == nil || err != nil {
+		return nil, err
+	}
+	need, err := s.deviceNeed()
+	if err == nil {
+		err = g.CheckFree(ctx, need)
+	}
+	if err != nil {
+		g.Close()
+		return nil, crew.Usage(err)
+	}
+	return g, nil
+}

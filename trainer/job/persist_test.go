@@ -1,0 +1,202 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
+)
+
+// heard is a Display that keeps events.
+type heard struct {
+	hidden
+	mu  sync.Mutex
+	all []event.Event
+}
+
+func (h *heard) Emit(e event.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, e)
+}
+
+// count counts the events of a kind.
+func (h *heard) count(kind string) (n int) {
+	for _, e := range h.all {
+		if e.Kind() == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// A disk is a writer that is full for a while, or for good, by directory.
+type disk struct {
+	full  map[string]int // attempts that fail; -1: all
+	tried []string
+}
+
+func (d *disk) write(dir string) error {
+	d.tried = append(d.tried, dir)
+	if d.full[dir] == 0 {
+		return nil
+	}
+	d.full[dir]--
+	return &fs.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC}
+}
+
+func TestPersist(t *testing.T) {
+	for _, c := range []struct {
+		name, fallback string
+		full           map[string]int
+		dir            string // where it is in the end; "" for nowhere
+		after          time.Duration
+		tries, retries int // retries: lines for the user
+	}{
+		{"at once", "", nil, "out", 0, 1, 0},
+		{"somebody frees space", "", map[string]int{"out": 3}, "out", 7 * time.Second, 4, 1},
+		{"at the last moment", "spare", map[string]int{"out": 10}, "out", retryTime, 11, 1},
+		{"nobody does", "", map[string]int{"out": -1}, "", retryTime, 11, 1},
+		{"to the fallback", "spare", map[string]int{"out": -1}, "spare", retryTime, 12, 1},
+		{"the fallback is full", "spare", map[string]int{"out": -1, "spare": -1}, "", retryTime, 12, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				events, d, begin := new(heard), &disk{full: c.full}, time.Now()
+				p := &persister{dir: "out", fallback: c.fallback, events: events}
+				dir, ok := p.write(t.Context(), lastCheckpoint, "step-00000040.safetensors", 40, d.write)
+				require.Equal(t, c.dir, dir)
+				require.Equal(t, c.dir != "", ok)
+				require.Equal(t, c.after, time.Since(begin))
+				require.Len(t, d.tried, c.tries)
+				if c.retries > 0 {
+					require.Equal(t, &event.SaveRetry{Path: filepath.Join("out", "step-00000040.safetensors"), Step: 40,
+						Error: "write out: no space left on device", Until: begin.Add(retryTime)}, events.all[0])
+				}
+				if c.dir != "" {
+					require.NoError(t, p.err())
+					require.Len(t, events.all, c.retries)
+					return
+				}
+				require.ErrorIs(t, p.err(), syscall.ENOSPC)
+				require.True(t, events.all[1].(*event.CheckpointFailed).Last)
+
+				// The time is over for all files together.
+				_, ok = p.write(t.Context(), trainedWeights, weightsFile, 40, d.write)
+				require.False(t, ok)
+				require.Equal(t, c.after, time.Since(begin))
+				require.ErrorContains(t, p.err(), "lost the last checkpoint and the trained weights: write out: no space left on device")
+			})
+		})
+	}
+}
+
+// A second signal, or the end of the launcher, ends the retries: the fallback is
+// the last chance then.
+func TestPersistIsGivenUp(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			quit, begin := make(chan struct{}), time.Now()
+			d := &disk{full: map[string]int{"out": -1}}
+			p := &persister{dir: "out", fallback: "spare", quit: quit, events: new(heard)}
+			time.AfterFunc(10*time.Second, func() {
+				if cancelled {
+					cancel()
+				} else {
+					close(quit)
+				}
+			})
+			dir, _ := p.write(ctx, trainedWeights, weightsFile, 40, d.write)
+			require.Equal(t, "spare", dir)
+			require.Equal(t, 10*time.Second, time.Since(begin))
+			cancel()
+		})
+	}
+}
+
+// What is wrong with the weights themselves is wrong tomorrow, too, and
+// elsewhere.
+func TestPersistWhatCannotBe(t *testing.T) {
+	tries := 0
+	p := &persister{dir: "out", fallback: "spare", events: new(heard)}
+	_, ok := p.write(t.Context(), trainedWeights, weightsFile, 40, func(string) error {
+		tries++
+		return errors.New("not finite")
+	})
+	require.False(t, ok)
+	require.Equal(t, 1, tries)
+	require.EqualError(t, p.err(), "lost the trained weights: not finite")
+}
+
+// lostTraining is a training of two workers that cannot write to its directory.
+func lostTraining(t *testing.T, fallback string) (*Training, *data.Set) {
+	out := filepath.Join(t.TempDir(), "out") // a file: nothing can be written there
+	require.NoError(t, os.WriteFile(out, nil, 0o666))
+	f := NewSpec(catalog.New(), filepath.FromSlash("../../examples/mnist.cfg"))
+	f.Workers, f.Steps, f.Batch = 2, 3, 4
+	f.Saving = Saving{Dir: out, Fallback: fallback}
+	f.Place.Transport, f.Device.Device, f.Order.Table = crew.TransportInProcess, "cpu", tuned.Off
+	s, err := f.Settle()
+	require.NoError(t, err)
+	part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 40*784), Labels: make([]byte, 40)}
+	return s, &data.Set{Train: part, Test: part}
+}
+
+// A job whose weights are lost fails, and says what it has lost once; with a
+// fallback it does not.
+func TestLostWeights(t *testing.T) {
+	for _, fallback := range []string{"", t.TempDir()} {
+		s, set := lostTraining(t, fallback)
+		out := s.Spec.Saving.Dir
+		synctest.Test(t, func(t *testing.T) {
+			begin, told := time.Now(), new(heard)
+			err := s.trainInProcess(t.Context(), set, Options{Display: told, Stderr: io.Discard})
+			require.Equal(t, retryTime, time.Since(begin), "%v", err)
+			require.Equal(t, 1, told.count("save_retry"))
+			if fallback != "" {
+				require.NoError(t, err)
+				require.Contains(t, told.all, &event.Weights{Path: filepath.Join(fallback, weightsFile), Step: 3, InsteadOf: filepath.Join(out, weightsFile)})
+				step, in := Newest(out, fallback)
+				require.Equal(t, 3, step)
+				require.Equal(t, fallback, in)
+				return
+			}
+			var end *crew.EndError
+			require.ErrorAs(t, err, &end)
+			require.Nil(t, end.Signal)
+			require.ErrorContains(t, err, "lost the last checkpoint and the trained weights: ")
+			require.ErrorContains(t, err, "not a directory")
+		})
+	}
+}
+
+// A job of goroutines that was asked to stop has the minute of its retries.
+func TestStopWhileRetrying(t *testing.T) {
+	s, set := lostTraining(t, "")
+	synctest.Test(t, func(t *testing.T) {
+		begin, signals := time.Now(), make(chan os.Signal, 1)
+		time.AfterFunc(time.Second, func() { signals <- os.Interrupt })
+		err := s.trainInProcess(t.Context(), set, Options{Display: new(heard), Signals: signals, Stderr: io.Discard})
+		require.Equal(t, retryTime, time.Since(begin))
+		var end *crew.EndError
+		require.ErrorAs(t, err, &end)
+		require.Equal(t, os.Interrupt, end.Signal)
+		require.ErrorContains(t, err, "lost the last checkpoint and the trained weights")
+	})
+}

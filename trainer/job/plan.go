@@ -1,0 +1,122 @@
+package job
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// planOf says how the ranks of a group add up the gradients of a model, in buckets
+// of at least so many bytes. whole says that they leave all at once.
+func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression, whole bool) string {
+	s := g.Situation()
+	t, summed := c.Sums()
+	text := func(n int) string {
+		if !summed {
+			return gatherText(c, g.Size())
+		}
+		plan := planText(s.Plan(n, t.Size(), t == collective.Float32), g.Size()) // 16 bits are folded in more
+		if t != collective.Float32 {
+			plan += fmt.Sprintf(", as %v", t)
+		}
+		return plan
+	}
+	if g.Size() == 1 || whole && c.Form == trainer.Exact {
+		return text(p.Grads.Len())
+	}
+	return planOfBuckets(trainer.Buckets(p, bucket), text)
+}
+
+// planOfBuckets is the plan of so many gradients each, by what text says of one
+// bucket. Neighbours that go alike are named together.
+func planOfBuckets(lens []int, text func(n int) string) string {
+	if len(lens) == 1 {
+		return text(lens[0])
+	}
+	var plans []string
+	for lo, hi := 0, 0; lo < len(lens); lo = hi {
+		plan := text(lens[lo])
+		for hi = lo + 1; hi < len(lens) && text(lens[hi]) == plan; {
+			hi++
+		}
+		plans = append(plans, fmt.Sprintf("%s (%s)", plan, bucketsText(lo, hi, lens)))
+	}
+	return strings.Join(plans, "; ")
+}
+
+// bucketsText names buckets lo to hi, which is not among them, by number, from
+// 1, and by the bytes of their gradients.
+func bucketsText(lo, hi int, lens []int) string {
+	least, most := 4*slices.Min(lens[lo:hi]), 4*slices.Max(lens[lo:hi])
+	name, bytes := fmt.Sprintf("bucket %d", lo+1), fmt.Sprint(most)
+	if hi > lo+1 {
+		name = fmt.Sprintf("buckets %d to %d", lo+1, hi)
+	}
+	if least < most {
+		bytes = fmt.Sprintf("%d to %d", least, most)
+	}
+	return fmt.Sprintf("%s of %d, %s bytes", name, len(lens), bytes)
+}
+
+// gatherText is the plan of what no group adds up.
+func gatherText(c trainer.Compression, size int) string {
+	if size == 1 {
+		return fmt.Sprintf("alone, as %v", c)
+	}
+	return fmt.Sprintf("gathered as %v by %d ranks, each adds up in ring order", c, size)
+}
+
+// planText is a plan in words, the same for all ranks.
+func planText(p schedule.Plan, size int) string {
+	switch {
+	case size == 1:
+		return "alone"
+	case p.Method == schedule.Shared:
+		return fmt.Sprintf("memory shared by %d ranks, in ring order", size)
+	}
+	order := "in ring order"
+	if !p.Method.RingOrdered() {
+		order = "in an order of its own"
+	}
+	return fmt.Sprintf("%v among %d ranks, %s, messages of %d elements", p.Method, size, order, p.Segment)
+}
+
+// planDigest is the same for two trainings whose gradients are added up alike,
+// whatever the sizes of their parts: of the plans of so many gradients and of
+// fewer, by powers of two.
+func planDigest(g *collective.Group, gradients int) string {
+	sum := sha256.New()
+	s := g.Situation()
+	fmt.Fprintln(sum, s.Hosts)
+	for n := 1; n < 2*gradients; n *= 2 {
+		p := s.Plan(min(n, gradients), collective.Float32.Size(), true)
+		fmt.Fprintln(sum, n, p.Method, p.Segment)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// overlap says which gradients leave a GPU while the backward pass makes others;
+// "" if all leave at once.
+func (r *rank) overlap(c *trainer.Config) string {
+	apart := c.Recording != nil && c.Recording.Apart
+	whole := c.Recording == nil && (c.Accumulate || c.Reduce == trainer.ReduceSum)
+	if r.gpu == nil || r.group.Size() == 1 || !r.gpu.ByNCCL() || apart || whole {
+		return ""
+	}
+	lens := trainer.Buckets(r.model.Params(), r.training.Spec.Gradients.bucket())
+	if len(lens) == 1 {
+		return ""
+	}
+	bytes := fmt.Sprint(4 * slices.Max(lens))
+	if least := slices.Min(lens); least < slices.Max(lens) {
+		bytes = fmt.Sprintf("%d to %s", 4*least, bytes)
+	}
+	return fmt.Sprintf("; gradients leave in %d buckets of %s bytes during the backward pass", len(lens), bytes)
+}

@@ -1,0 +1,268 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
+
+// resume finds the machine with the newest whole checkpoint of --resume, and
+// gives rank 0 the values and the state in it. Other machines need no file.
+func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, err error) {
+	s, path, mine := r.training, "", []int64{-1}
+	if r.teller {
+		t, found, broken, err := checkpoint.Latest(s.Spec.Saving.Resume, s.fitsHeader(p.List))
+		var misfit *misfitError
+		switch {
+		case err == nil:
+			if state, err = s.restore(found, t, backend, p); err != nil {
+				return state, crew.Usage(err)
+			}
+			path, mine[0] = found, int64(t.Step)
+		case len(broken) > 0 && errors.As(broken[0], &misfit):
+			return state, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, broken[0]))
+		case !errors.Is(err, checkpoint.ErrNone) && !errors.Is(err, fs.ErrNotExist):
+			return state, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, err))
+		}
+	}
+	steps := make([]int64, r.group.Size())
+	if err := collective.AllGather(ctx, r.group, steps, mine); err != nil {
+		return state, fmt.Errorf("looking for the newest checkpoint: %w", err)
+	}
+	newest := slices.Max(steps)
+	if newest < 0 {
+		return state, crew.Usagef("--resume %s: no machine has a whole checkpoint there", s.Spec.Saving.Resume)
+	}
+	source := slices.Index(steps, newest)
+	if source != 0 {
+		if state, err = r.bring(ctx, source, p, state); err != nil {
+			return state, fmt.Errorf("bringing the checkpoint of rank %d to rank 0: %w", source, err)
+		}
+	}
+	if r.group.Rank() == source {
+		r.events.Emit(&event.Resumed{Path: path, Step: int(newest)})
+	}
+	state.Step = int(newest)
+	return state, nil
+}
+
+// bring gives all ranks what one of them has read.
+func (r *rank) bring(ctx context.Context, source int, p *nn.Params, mine trainer.State) (trainer.State, error) {
+	if err := r.group.Broadcast(ctx, trainer.Operand(p.Values), source); err != nil {
+		return mine, err
+	}
+	out := trainer.State{Slots: map[string][]float32{}}
+	for _, name := range r.training.optimizer.Slots() {
+		arena := make([]float32, p.Values.Len())
+		if r.group.Rank() == source {
+			copy(arena, mine.Slots[name])
+		}
+		if err := collective.Broadcast(ctx, r.group, arena, source); err != nil {
+			return out, err
+		}
+		out.Slots[name] = arena
+	}
+	return out, r.bringResiduals(ctx, source, p.Values.Len(), mine.Residuals, &out)
+}
+
+// bringResiduals gives rank 0 what compression has kept back, which another has
+// read.
+func (r *rank) bringResiduals(ctx context.Context, source, elements int, mine [][]float32, to *trainer.State) error {
+	count := []int64{int64(len(mine))}
+	if err := collective.Broadcast(ctx, r.group, count, source); err != nil {
+		return err
+	}
+	for k := range int(count[0]) {
+		switch r.group.Rank() {
+		case source:
+			if err := r.group.Send(ctx, collective.Of(mine[k]), 0); err != nil {
+				return err
+			}
+		case 0:
+			arena := make([]float32, elements)
+			if err := r.group.Recv(ctx, collective.Of(arena), source); err != nil {
+				return err
+			}
+			to.Residuals = append(to.Residuals, arena)
+		}
+	}
+	return nil
+}
+
+// latest finds the newest checkpoint that a check accepts, in words for the user.
+func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path string, broken []error, err error) {
+	t, path, broken, err = checkpoint.Latest(dir, check)
+	var misfit *misfitError
+	switch {
+	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0 && errors.As(broken[0], &misfit):
+		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, broken[0])
+	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0:
+		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it; the newest: %w", dir, broken[0])
+	case errors.Is(err, checkpoint.ErrNone):
+		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", dir, checkpoint.FileName(50))
+	case err != nil:
+		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, err)
+	}
+	return t, path, broken, nil
+}
+
+// fitsHeader refuses checkpoints that are not of a model and the config's optimizer.
+func (s *Training) fitsHeader(params []*nn.Param) checkpoint.Check {
+	return func(h checkpoint.Header) error {
+		if !checkpoint.Summed(h.Metadata) {
+			return errors.New("it is no checkpoint: it has no SHA-256 of its content")
+		}
+		return fits(h, params, s.optimizer.Slots())
+	}
+}
+
+// checkStep refuses a checkpoint from beyond the end of this training.
+func (s *Training) checkStep(path string, t checkpoint.Training) error {
+	if t.Step > s.Steps {
+		return fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.Steps)
+	}
+	return nil
+}
+
+// restore gives the parameters the values of a checkpoint that fits them, and
+// returns the state to go on from.
+func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backend, p *nn.Params) (trainer.State, error) {
+	state := trainer.State{Step: t.Step, Slots: map[string][]float32{}}
+	if err := s.checkStep(path, t); err != nil {
+		return state, err
+	}
+	if err := setWeights(path, backend, p, t.Weights); err != nil {
+		return state, err
+	}
+	for name, saved := range t.Slots {
+		arena, err := slotArena(p, saved)
+		if err != nil {
+			return state, fmt.Errorf("%s: %w", path, err)
+		}
+		state.Slots[name] = arena
+	}
+	for _, saved := range t.Residuals {
+		arena, err := slotArena(p, saved)
+		if err != nil {
+			return state, fmt.Errorf("%s: %w", path, err)
+		}
+		state.Residuals = append(state.Residuals, arena)
+	}
+	return state, nil
+}
+
+func listing(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkResume finds out before anything starts whether --resume can work, and
+// tells what will be different. Where several machines make the job only the one
+// of rank 0 needs the checkpoint, and which that is shows later.
+func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
+	dir := s.Spec.Saving.Resume
+	if dir == "" {
+		return nil
+	}
+	if steps, _ := checkpoint.Steps(dir); len(steps) == 0 && s.Spec.Place.Nodes > 1 {
+		return nil // it may be on another machine
+	}
+	params, err := layout(s.layers, set.Train.Features(), set.Train.Classes)
+	if err != nil {
+		return err
+	}
+	t, path, broken, err := latest(dir, s.fitsHeader(params))
+	if err != nil {
+		return err
+	}
+	if err := s.checkStep(path, t); err != nil {
+		return err
+	}
+	for _, err := range broken {
+		fmt.Fprintf(stderr, "ringtrain: warning: %v; going on from the one before\n", err)
+	}
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	blas := backend.BLAS()
+	if s.Placement.OnGPU() {
+		blas = s.multiplier()
+	}
+	changed := s.changed(t.Notes, set.Sum(), blas)
+	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.compress.Form == trainer.Exact) {
+		changed = append(changed, fmt.Sprintf("what compression had kept back on %d workers, which is left out", n))
+	}
+	if len(changed) > 0 {
+		fmt.Fprintf(stderr, "ringtrain: warning: not as it was in %s: %s; training goes on, but not with the bits of one that was never broken off\n", path, strings.Join(changed, ", "))
+	}
+	return nil
+}
+
+// changed is what is not as it was when a checkpoint was written.
+func (s *Training) changed(notes map[string]string, sum, blas string) []string {
+	var out []string
+	compressed := cmp.Or(notes["compress"], "none") // older checkpoints do not say it
+	if now := s.compress.String(); compressed != now {
+		out = append(out, fmt.Sprintf("--compress (%s, was %s)", now, compressed))
+	}
+	for _, n := range []struct{ what, note, now string }{
+		{"the number of workers", "workers", strconv.Itoa(s.AllWorkers())},
+		{"--batch", "batch", strconv.Itoa(s.Batch)},
+		{"--accumulate", "accumulate", strconv.Itoa(s.micro)},
+		{"--reduce", "reduce", s.reduce.String()},
+		{"--seed", "seed", strconv.FormatUint(s.Spec.Seed, 10)},
+		{"what multiplies matrices", "blas", blas},
+	} {
+		if notes[n.note] != n.now {
+			out = append(out, fmt.Sprintf("%s (%s, was %s)", n.what, n.now, notes[n.note]))
+		}
+	}
+	if notes["data_sha256"] != sum {
+		out = append(out, "the data")
+	}
+	old, err := config.Parse("checkpoint", notes["config"], nil)
+	for _, section := range []string{"model", "optimizer"} {
+		if err != nil || sectionText(old, section) != sectionText(s.Config, section) {
+			out = append(out, "["+section+"]")
+		}
+	}
+	return out
+}
+
+// sectionText is a section as JSON.
+func sectionText(c *config.Config, name string) string {
+	text, _ := c.SectionJSON(name)
+	return string(text)
+}
+
+// Newest is the step of the newest whole checkpoint in some directories, the
+// names of which may be "", and where it is; -1 if there is none.
+func Newest(dirs ...string) (step int, in string) {
+	step = -1
+	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
+		if t, _, _, err := checkpoint.Latest(dir); err == nil && t.Step > step {
+			step, in = t.Step, dir
+		}
+	}
+	return step, in
+}

@@ -1,0 +1,85 @@
+package job
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
+
+// Run trains as f says. In the process that the user started it is the launcher: it
+// starts the workers of this machine and returns when they have ended. Workers are
+// this program, started again with the same arguments, so a program calls Run with the
+// same Spec in every one of its processes; there Run is the worker, and what comes
+// before it in main is done in each.
+//
+// The error is a *crew.UsageError if a mistake was found before anything started, and
+// a *crew.EndError if the job ended before it was done. In a worker it has told the
+// launcher, which tells the user.
+//
+// Fields of o that are not set have defaults, see Options.WithDefaults.
+func Run(ctx context.Context, f Spec, o Options) error {
+	p, err := crew.ThisProcess()
+	if err != nil {
+		return crew.Usage(err)
+	}
+	f.adopt(p)
+	if err := f.Check(); err != nil {
+		return crew.Usage(err)
+	}
+	o = o.WithDefaults()
+	return p.Run(ctx, crew.Part{
+		Stdout: o.Stdout, Stderr: o.Stderr,
+		Work: func(ctx context.Context, w *crew.Worker) error { return Work(ctx, w, f, o.Stderr) },
+		Launch: func(ctx context.Context) error {
+			s, err := f.Settle()
+			if err != nil {
+				return err
+			}
+			return s.Launch(ctx, o)
+		},
+	})
+}
+
+// adopt takes the number of workers and of machines from whoever started this process,
+// if that was not the user.
+func (f *Spec) adopt(p crew.Process) {
+	f.Place.Process = p
+	if workers, nodes, told := p.Shape(); told {
+		f.Workers, f.Place.Nodes = workers, nodes
+	}
+}
+
+// WithDefaults is o with values for the fields that are not set: nothing is shown, and
+// workers have the arguments of this process.
+func (o Options) WithDefaults() Options {
+	if o.Display == nil {
+		o.Display = hidden{}
+	}
+	if o.Stdout == nil {
+		o.Stdout = os.Stdout
+	}
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	if o.Args == nil {
+		o.Args = os.Args[1:]
+	}
+	if o.Command == "" {
+		o.Command = strings.Join(os.Args, " ")
+	}
+	if o.Cache == nil {
+		o.Cache = &Cache{Stderr: o.Stderr, Quiet: true}
+	}
+	return o
+}
+
+// hidden is a Display that shows nothing.
+type hidden struct{}
+
+func (hidden) Emit(event.Event)   {}
+func (hidden) Log(string, []byte) {}
+func (hidden) Notice(string)      {}

@@ -1,0 +1,130 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// Saving says which files a training writes, and from which it goes on.
+type Saving struct {
+	Dir      string // of weights, on every machine, and of checkpoints, on that of rank 0; "": Resume, and without it nothing is written
+	Fallback string // directory of the last checkpoint and the weights if they cannot be written to Dir for a minute; "" for none
+	Resume   string // directory with a checkpoint to go on from; "": from the start
+	Every    int    // steps between checkpoints; 0: only at the end
+	Keep     int    // newest checkpoints that stay; 0: all
+	Force    bool   // take Dir from a job of another machine that no longer runs
+	Require  bool   // fail as soon as a checkpoint cannot be written
+}
+
+// check finds what is wrong with f alone.
+func (f *Saving) check() error {
+	out := f.Dir != "" || f.Resume != ""
+	switch {
+	case f.Every < 0:
+		return errors.New("--checkpoint-every must be at least 1")
+	case f.Keep < 0:
+		return errors.New("--keep must be at least 1, or 0 for all")
+	case !out && (f.Every > 0 || f.Fallback != "" || f.Require):
+		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
+	case !out && f.Force:
+		return errors.New("--force needs --out: say which directory to take")
+	case f.Fallback != "" && filepath.Clean(f.Fallback) == filepath.Clean(cmp.Or(f.Dir, f.Resume)):
+		return errors.New("--out-fallback is the directory of --out: name another, best on another disk")
+	}
+	return nil
+}
+
+// checkResumeDir says early that there is nothing to go on from. Of several
+// machines one needs a checkpoint, and which that is shows later.
+func (f *Saving) checkResumeDir(nodes int) error {
+	if f.Resume == "" || nodes > 1 {
+		return nil
+	}
+	steps, err := checkpoint.Steps(f.Resume)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--resume %s: %w", f.Resume, err)
+	case len(steps) == 0:
+		return fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", f.Resume, checkpoint.FileName(50))
+	}
+	return nil
+}
+
+// A Dir is a directory that a job writes to, and the flag that names it.
+type Dir struct{ Flag, Path string }
+
+// dirs are the directories that a training writes to.
+func (f *Saving) dirs() []Dir {
+	var dirs []Dir
+	for _, d := range []Dir{{"--out", f.Dir}, {"--out-fallback", f.Fallback}} {
+		if d.Path != "" {
+			dirs = append(dirs, d)
+		}
+	}
+	return dirs
+}
+
+// takeDirs makes the directories that a training writes to, and takes them for
+// the job of this cluster, until release. Where this process does not start all workers, they
+// take them, when they know which job it is.
+func (f *Saving) takeDirs(cluster string, alone bool) (release func(), err error) {
+	for _, d := range f.dirs() {
+		if err := PrepareDir(d.Path); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", d.Flag, d.Path, err)
+		}
+	}
+	release = func() {}
+	if alone {
+		if release, err = LockDirs(f.dirs(), launch.LockOptions{Job: cluster, Force: f.Force}); err != nil {
+			return nil, err
+		}
+	}
+	if err := f.checkDirs(); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// checkDirs says that a directory holds another training, whose checkpoints
+// would be mixed with those to come.
+func (f *Saving) checkDirs() error {
+	for _, d := range f.dirs() {
+		steps, _ := checkpoint.Steps(d.Path)
+		if d.Path == f.Resume || len(steps) == 0 {
+			continue
+		}
+		holder, state, err := launch.HolderOf(d.Path)
+		if err == nil && holder.Identity != launch.Self() && (state == launch.Alive || state == launch.Stopped) {
+			return lockError(d, &launch.LockedError{Dir: d.Path, Holder: holder, State: state})
+		}
+		return fmt.Errorf("%s %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", d.Flag, d.Path, d.Path)
+	}
+	return nil
+}
+
+// PrepareDir makes a directory and finds out whether files can be written there, so
+// that a mistake shows before the work and not after it.
+func PrepareDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	probe, err := os.CreateTemp(dir, ".ringtrain-*")
+	if err != nil {
+		return err
+	}
+	name := probe.Name()
+	if err := probe.Close(); err != nil {
+		return err
+	}
+	return os.Remove(name)
+}

@@ -1,0 +1,133 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
+)
+
+// A Spec says what to train, on what, by how many workers and where, and what to keep
+// of it. Start from NewSpec, which has the defaults of "ringtrain train". All
+// processes of a job, on all machines, make the same Spec; Workers, Saving.Dir, Device
+// and Watch may differ between machines.
+type Spec struct {
+	Catalog   *catalog.Catalog  // what names in the config mean
+	Config    string            // path of the config file, which every worker reads
+	Overrides []config.Override // of values in it
+	Data      string            // training and test rows: "digits", or "mnist:DIR"
+
+	Workers    int    // on this machine; 0: as the config says
+	Steps      int    // to train; 0: as the config says
+	Batch      int    // rows of each worker in one micro-batch; 0: as the config says
+	Accumulate int    // micro-batches of each worker in one step
+	Strategy   string // how workers agree on the next weights: "allreduce"
+	Seed       uint64 // of initial weights, row order and dropout
+	Faithful   bool   // never zero gradients, which reproduces a bug of Thinc's notebook
+
+	Gradients Gradients
+	Saving    Saving
+	Place     crew.Place   // where the workers find each other
+	Order     tuned.Choice // how gradients are added up
+	Device    device.Choice
+	Graphs    device.Graphs   // how GPUs run steps
+	Products  device.Products // how GPUs multiply matrices
+	Watch     Watch
+}
+
+// Gradients say how the gradients of all workers become one.
+type Gradients struct {
+	Reduce   string // "mean" over all rows, or "sum" of the workers' means
+	Compress string // form on their way, see trainer.ParseCompression; "": as the config says
+	Bucket   int    // bytes that leave together, at least; 0: trainer.DefaultBucket
+}
+
+// bucket is the least size of a bucket.
+func (g Gradients) bucket() int { return cmp.Or(g.Bucket, trainer.DefaultBucket) }
+
+// NewSpec is a Spec with the defaults of "ringtrain train": one machine, as many
+// workers and steps as the config says, synthetic digits, and nothing is saved.
+func NewSpec(c *catalog.Catalog, path string) Spec {
+	return Spec{
+		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: "allreduce",
+		Gradients: Gradients{Reduce: "mean", Bucket: trainer.DefaultBucket},
+		Saving:    Saving{Keep: 3}, Place: crew.Local(), Order: tuned.Choice{Order: "ring", Table: tuned.Auto},
+		Device: device.Choice{Device: device.Auto, NCCL: "auto"}, Graphs: device.Graphs{How: device.GraphsAuto, PerLaunch: 1}, Watch: Watch{LogLevel: "error"},
+	}
+}
+
+// Check finds what is wrong with the Spec alone. Its errors name the flags of
+// "ringtrain train".
+func (f *Spec) Check() error {
+	switch {
+	case f.Workers < 0:
+		return errors.New("--workers must be at least 1")
+	case f.Steps < 0:
+		return errors.New("--steps must be at least 1")
+	case f.Batch < 0:
+		return errors.New("--batch must be at least 1")
+	case f.Accumulate < 1:
+		return errors.New("--accumulate must be at least 1")
+	case f.Gradients.Reduce != "mean" && f.Gradients.Reduce != "sum":
+		return errors.New("--reduce must be mean or sum, not " + f.Gradients.Reduce)
+	case f.Strategy != "allreduce":
+		return errors.New("--strategy must be allreduce, not " + f.Strategy)
+	case new(slog.Level).UnmarshalText([]byte(f.Watch.LogLevel)) != nil:
+		return errors.New("--log-level must be debug, info, warn or error, not " + f.Watch.LogLevel)
+	}
+	if f.Gradients.Compress != "" {
+		if err := CheckCompress(f.Gradients.Compress); err != nil {
+			return err
+		}
+	}
+	for _, check := range []func() error{
+		f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkResume finds what does not go with Saving.Resume.
+func (f *Spec) checkResume() error {
+	if f.Saving.Resume != "" && f.Faithful {
+		return errors.New("--resume does not go with --faithful-accumulate, whose sum of gradients is in no checkpoint")
+	}
+	return nil
+}
+
+// checkBucket finds what is wrong with Gradients.Bucket.
+func (f *Spec) checkBucket() error {
+	if f.Gradients.Bucket < 0 {
+		return CheckBucket(f.Gradients.Bucket)
+	}
+	return nil
+}
+
+// CheckBucket finds what is wrong with a size of Gradients.Bucket.
+func CheckBucket(bytes int) error {
+	if bytes < 1 {
+		return fmt.Errorf("--bucket must be at least 1 byte, not %d", bytes)
+	}
+	return nil
+}
+
+// CheckCompress finds what is wrong with a form of Spec.Gradients.Compress.
+func CheckCompress(form string) error {
+	if _, err := trainer.ParseCompression(form); err != nil {
+		return fmt.Errorf("--compress: %w", err)
+	}
+	return nil
+}
+
+// Alone reports whether this process starts all workers of the job.
+func (f *Spec) Alone() bool { return f.Place.Nodes == 1 && f.Place.Process.Launched == nil }

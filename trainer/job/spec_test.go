@@ -1,0 +1,44 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+)
+
+// A Spec is checked before anything starts, and each mistake names what to change.
+func TestSpecCheck(t *testing.T) {
+	for want, change := range map[string]func(*Spec){
+		"--workers must be at least 1":             func(f *Spec) { f.Workers = -1 },
+		"--steps must be at least 1":               func(f *Spec) { f.Steps = -1 },
+		"--batch must be at least 1":               func(f *Spec) { f.Batch = -1 },
+		"--accumulate must be at least 1":          func(f *Spec) { f.Accumulate = 0 },
+		"--reduce must be mean or sum, not max":    func(f *Spec) { f.Gradients.Reduce = "max" },
+		"--compress: ":                             func(f *Spec) { f.Gradients.Compress = "zip" },
+		"--bucket must be at least 1 byte, not -1": func(f *Spec) { f.Gradients.Bucket = -1 },
+		"--strategy must be allreduce":             func(f *Spec) { f.Strategy = "gossip" },
+		"--log-level must be debug":                func(f *Spec) { f.Watch.LogLevel = "loud" },
+		"--metrics \"x\": it must be ADDRESS:PORT": func(f *Spec) { f.Watch.Metrics = "x" },
+		"--checkpoint-every must be at least 1":    func(f *Spec) { f.Saving.Dir, f.Saving.Every = "a", -1 },
+		"need --out: say where checkpoints go":     func(f *Spec) { f.Saving.Every = 5 },
+		"--keep must be at least 1, or 0 for all":  func(f *Spec) { f.Saving.Keep = -1 },
+		"--force needs --out":                      func(f *Spec) { f.Saving.Force = true },
+		"--out-fallback is the directory of --out": func(f *Spec) { f.Saving.Dir, f.Saving.Fallback = "a", "./a" },
+		"--resume does not go with --faithful":     func(f *Spec) { f.Saving.Resume, f.Faithful = "a", true },
+		"--order: ":                                func(f *Spec) { f.Order.Order = "random" },
+		"--device must be auto, cpu, cuda":         func(f *Spec) { f.Device.Device = "tpu" },
+		"--graphs must be auto":                    func(f *Spec) { f.Graphs.How = "all" },
+		"--tf32 and --bf16":                        func(f *Spec) { f.Products.TF32, f.Products.BF16 = true, true },
+		"--nodes must be at least 1":               func(f *Spec) { f.Place.Nodes = 0 },
+		"--join needs --nodes":                     func(f *Spec) { f.Place.Join = []string{"a:1"} },
+		"inproc is one process: it goes":           func(f *Spec) { f.Place.Transport, f.Place.Nodes = crew.TransportInProcess, 2 },
+	} {
+		f := NewSpec(catalog.New(), "x.cfg")
+		require.NoError(t, f.Check())
+		change(&f)
+		require.ErrorContains(t, f.Check(), want)
+	}
+}

@@ -1,0 +1,207 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/trace"
+)
+
+// Watch says what there is to see of the workers besides events.
+type Watch struct {
+	Trace    string // directory of a Chrome trace of each rank, trace-RANK.json; "" for none
+	Metrics  string // ADDRESS:PORT of the Prometheus metrics of the first worker, the second at the next port, and so on; "" for none
+	LogLevel string // of lines on stderr: debug, info, warn or error
+}
+
+// A tap is told what one rank does.
+type tap interface {
+	collective.FlightObserver
+	trainer.Observer
+}
+
+// taps are the taps of one rank, as --trace and --metrics ask for. They are
+// given to a Group before its rank is known, and opened before its first call. A
+// nil *taps is none.
+type taps struct {
+	dir, addr string
+
+	all     []tap
+	file    *os.File
+	chrome  *trace.Chrome
+	server  *http.Server
+	serving sync.WaitGroup
+}
+
+// newTaps are closed taps, or nil.
+func newTaps(f Watch) *taps {
+	if f.Trace == "" && f.Metrics == "" {
+		return nil
+	}
+	return &taps{dir: f.Trace, addr: f.Metrics}
+}
+
+// check finds what is wrong with f alone.
+func (f *Watch) check() error {
+	if f.Metrics == "" {
+		return nil
+	}
+	return CheckMetrics(f.Metrics)
+}
+
+// CheckMetrics finds what is wrong with an address of Watch.Metrics.
+func CheckMetrics(addr string) error {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+		return fmt.Errorf("--metrics %q: it must be ADDRESS:PORT, such as 127.0.0.1:9400", addr)
+	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("--metrics %q: the port must be a number from 1 to 65535", addr)
+	}
+	return nil
+}
+
+// checkMetrics finds out before anything starts whether so many workers of this
+// machine can serve metrics, each at the port after that of the one before.
+func (f *Watch) checkMetrics(workers int) error {
+	if f.Metrics == "" {
+		return nil
+	}
+	for local := range workers {
+		l, err := listenMetrics(f.Metrics, local)
+		if err == nil {
+			err = l.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("--metrics %s: worker %d of %d cannot serve there: %w", f.Metrics, local, workers, err)
+		}
+	}
+	return nil
+}
+
+// listenMetrics opens the port of a worker.
+func listenMetrics(addr string, local int) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, err
+	}
+	return net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+local)))
+}
+
+// open opens the taps of a rank. local is its place among those of this machine.
+func (t *taps) open(v collective.View, local int) error {
+	if t == nil {
+		return nil
+	}
+	if t.dir != "" {
+		f, err := os.Create(filepath.Join(t.dir, fmt.Sprintf("trace-%d.json", v.Self)))
+		if err != nil {
+			return fmt.Errorf("--trace: %w", err)
+		}
+		t.file, t.chrome = f, trace.NewChrome(f, v.Self, v.Name(v.Self))
+		t.all = append(t.all, t.chrome)
+	}
+	if t.addr != "" {
+		if err := t.serve(v.Self, local); err != nil {
+			return fmt.Errorf("--metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// serve begins to serve metrics.
+func (t *taps) serve(rank, local int) error {
+	l, err := listenMetrics(t.addr, local)
+	if err != nil {
+		return err
+	}
+	m := trace.NewMetrics(rank)
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", m)
+	t.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	t.serving.Go(func() { _ = t.server.Serve(l) }) // until close
+	t.all = append(t.all, m)
+	return nil
+}
+
+// close ends the taps. A trace that could not be written is no reason to fail.
+func (t *taps) close(stderr io.Writer) {
+	if t == nil {
+		return
+	}
+	if t.server != nil {
+		_ = t.server.Close()
+		t.serving.Wait()
+	}
+	if t.file != nil {
+		if err := errors.Join(t.chrome.Close(), t.file.Close()); err != nil {
+			fmt.Fprintf(stderr, "warning: the trace is not whole: %v\n", err)
+		}
+	}
+}
+
+// observer is what a Group is given.
+func (t *taps) observer() collective.Observer {
+	if t == nil {
+		return nil
+	}
+	return t
+}
+
+// train is what Train is given, beside another observer that may be nil.
+func (t *taps) train(other trainer.Observer) trainer.Observer {
+	if t == nil {
+		return other
+	}
+	all := observers{}
+	for _, one := range t.all {
+		all = append(all, one)
+	}
+	if other != nil {
+		all = append(all, other)
+	}
+	return all
+}
+
+var _ collective.FlightObserver = (*taps)(nil)
+
+// Called is part of collective.Observer.
+func (t *taps) Called(c collective.Call, seq, step uint64, took time.Duration, err error) {
+	for _, one := range t.all {
+		one.Called(c, seq, step, took, err)
+	}
+}
+
+// Recorded is part of collective.FlightObserver.
+func (t *taps) Recorded(c *collective.FlightCall) {
+	for _, one := range t.all {
+		one.Recorded(c)
+	}
+}
+
+// observers are several as one.
+type observers []trainer.Observer
+
+func (all observers) Stepped(e trainer.StepEvent) {
+	for _, o := range all {
+		o.Stepped(e)
+	}
+}
+
+func (all observers) Evaluated(e trainer.EvalEvent) {
+	for _, o := range all {
+		o.Evaluated(e)
+	}
+}

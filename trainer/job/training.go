@@ -1,0 +1,252 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+	"github.com/ringtrain/ringtrain/trainer/job/machine"
+)
+
+// A Training is what a Spec and its config describe, checked.
+type Training struct {
+	Spec      Spec
+	Config    *config.Config
+	Source    catalog.Source   // of the rows
+	Workers   int              // on this machine
+	Steps     int              // in all
+	Batch     int              // rows of one worker in one micro-batch
+	Cores     int              // that the workers of this machine share
+	Placement device.Placement // of the workers of this machine
+
+	filled    *config.Config           // with the defaults of its functions
+	layers    func() (nn.Layer, error) // a new one for each worker
+	optimizer optim.Optimizer
+	micro     int // micro-batches of one worker in one step
+	reduce    trainer.Reduce
+	compress  trainer.Compression
+	evalBatch int // rows of one worker at a time
+	evalEvery int
+	memory    int // bytes of data and batches on this machine at most; 0: any
+}
+
+// Settle reads and checks everything that can be checked before anything starts.
+// Its errors are *crew.UsageErrors.
+func (f Spec) Settle() (*Training, error) {
+	s, err := f.Describe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, crew.Usage(err)
+	}
+	if err := checkOpenBLAS(); err != nil {
+		return nil, crew.Usage(err)
+	}
+	if err := s.choosePlacement(); err != nil {
+		return nil, crew.Usage(err)
+	}
+	return s, nil
+}
+
+// choosePlacement finds out where the workers compute, and whether there is room.
+func (s *Training) choosePlacement() error {
+	var hindrance error
+	switch {
+	case s.Spec.Place.Transport == "inproc":
+		hindrance = device.ErrInProcess
+	case s.compress.Form != trainer.Exact:
+		hindrance = device.ErrCompressed
+	}
+	var err error
+	if s.Placement, err = s.Spec.Device.Place(s.Workers, hindrance, device.Trainable); err != nil {
+		return err
+	}
+	if s.Placement.OnGPU() {
+		err = s.checkDeviceMemory()
+	}
+	switch {
+	case err != nil && s.Spec.Device.Device == device.Auto:
+		s.Placement = device.OnCPU(err.Error())
+	case err != nil:
+		return fmt.Errorf("--device %s: %w", s.Spec.Device.Device, err)
+	}
+	if err := s.checkGraphs(); err != nil {
+		return err
+	}
+	if err := s.Spec.Products.CheckPlace(s.Placement); err != nil {
+		return err
+	}
+	return s.Spec.Device.CheckNCCL(s.Placement, s.Spec.Order.DeviceOrder(), s.AllWorkers())
+}
+
+// checkOpenBLAS finds out whether the OpenBLAS can be had that the user names.
+func checkOpenBLAS() error {
+	if os.Getenv(cpu.EnvOpenBLAS) == "" {
+		return nil
+	}
+	_, err := cpu.OpenBLAS()
+	if errors.Is(err, cpu.ErrNoOpenBLAS) { // and none is wanted
+		return nil
+	}
+	return err
+}
+
+// Describe is Settle without a look at whether data and machine have room for all
+// the workers.
+func (f Spec) Describe() (*Training, error) {
+	path := f.Config
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, crew.Usagef("%s is not a file: every worker reads the config for itself, so a pipe or a terminal will not do", path)
+	}
+	cfg, err := config.Load(path, f.Overrides)
+	if err != nil {
+		return nil, crew.Usage(err)
+	}
+	s := &Training{Spec: f, Config: cfg, filled: cfg}
+	if filled, err := f.Catalog.Registry.Fill(cfg); err == nil {
+		s.filled = filled
+	}
+	if err := s.read(Manual(f.Catalog)); err != nil {
+		return nil, crew.Usage(err)
+	}
+	if s.Source, err = f.Catalog.Data(f.Data); err != nil {
+		return nil, crew.Usage(err)
+	}
+	s.evalBatch = min(s.evalBatch, max(s.Source.Info.TestRows, 1)) // there are no more
+	s.layers = func() (nn.Layer, error) { return f.Catalog.Layers(cfg) }
+	if err := s.tryModel(); err != nil {
+		return nil, crew.Usage(err)
+	}
+	if s.optimizer, err = f.Catalog.Optimizer(cfg); err != nil {
+		return nil, crew.Usage(err)
+	}
+	return s, nil
+}
+
+// read takes the numbers out of config and flags; a flag wins.
+func (s *Training) read(m config.Manual) error {
+	if err := m.Check(s.Config); err != nil {
+		return err
+	}
+	for _, n := range []struct {
+		path string
+		to   *int
+	}{
+		{"training.iterations", &s.Steps},
+		{"training.batch_size", &s.Batch},
+		{"evaluation.batch_size", &s.evalBatch},
+		{"evaluation.frequency", &s.evalEvery},
+		{"ray.num_workers", &s.Workers},
+		{"ray.num_cpus", &s.Cores},
+		{"ray.object_store_memory", &s.memory},
+	} {
+		var err error
+		if *n.to, err = m.Int(s.Config, n.path); err != nil {
+			return err
+		}
+	}
+	text, err := m.String(s.Config, "training.compress")
+	if err != nil {
+		return err
+	}
+	if s.Spec.Workers != 0 {
+		s.Workers = s.Spec.Workers
+	}
+	if s.Spec.Steps != 0 {
+		s.Steps = s.Spec.Steps
+	}
+	if s.Spec.Batch != 0 {
+		s.Batch = s.Spec.Batch
+	}
+	s.micro = max(s.Spec.Accumulate, 1)
+	if s.Spec.Gradients.Reduce == "sum" {
+		s.reduce = trainer.ReduceSum
+	}
+	s.Cores = min(cmp.Or(s.Cores, runtime.NumCPU()), runtime.NumCPU())
+	return s.readCompression(text)
+}
+
+// readCompression finds how gradients are compressed: as the config says, if no
+// flag does.
+func (s *Training) readCompression(text string) error {
+	var err error
+	if s.compress, err = trainer.ParseCompression(text); err != nil {
+		return s.errorf("training.compress", "training.compress: %w", err)
+	}
+	if s.Spec.Gradients.Compress == "" {
+		return nil
+	}
+	s.compress, err = trainer.ParseCompression(s.Spec.Gradients.Compress)
+	return err
+}
+
+// check looks at what only flags, config and data together can show.
+func (s *Training) check() error {
+	info := s.Source.Info
+	if err := Holdable(s.Source.Name, info.TrainRows+info.TestRows, info.Height, info.Width); err != nil {
+		return err
+	}
+	if err := crew.CheckWorkers(s.Workers, max(s.Spec.Place.Nodes, 1)); err != nil {
+		return err
+	}
+	// Divided, for a product may be beyond what an int holds.
+	if all := s.AllWorkers(); s.Batch > info.TrainRows/all/s.micro {
+		return fmt.Errorf("%d workers with %d times a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
+			all, s.micro, s.Batch, info.TrainRows)
+	}
+	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.memory; limit > 0 && need > limit {
+		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)
+	}
+	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
+		return fmt.Errorf("--compress %v does not go with --accumulate on one worker, which would not make the bits of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
+	}
+	return nil
+}
+
+// AllWorkers is the workers of all machines, if each has as many.
+func (s *Training) AllWorkers() int { return s.Workers * max(s.Spec.Place.Nodes, 1) }
+
+// tryModel finds mistakes of the [model] section without building the model.
+// The number of classes is known only when the data have been read, and no
+// layer minds it.
+func (s *Training) tryModel() error {
+	layers, err := s.layers()
+	if err != nil {
+		return err
+	}
+	info := s.Source.Info
+	parameters := nn.NewBuilder(0)
+	if _, err := layers.Init([]int{info.Height * info.Width}, []int{10}, parameters); err != nil {
+		return s.errorf("model", "section [model]: %w", err)
+	}
+	// Values and gradients of one worker, in float32.
+	if room := machine.Memory(); float64(parameters.Len())*8 > float64(room) {
+		return s.errorf("model", "section [model]: its parameters and their gradients take %.3g GB, more than the %.3g GB of memory of this machine", float64(parameters.Len())*8/1e9, float64(room)/1e9)
+	}
+	return nil
+}
+
+// footprint is the bytes of data and batches that the workers of this machine
+// keep in memory.
+func (s *Training) footprint(rows, features int) int {
+	batches := 4 * features * (s.Batch*s.micro + s.evalBatch)
+	return s.Workers * (rows*(features+1) + batches)
+}
+
+// errorf is an error about a value of the config, where it was set.
+func (s *Training) errorf(path, format string, args ...any) error {
+	e, _ := s.Config.Entry(path)
+	err := fmt.Errorf(format, args...)
+	return &config.Error{Pos: e.Pos, Msg: err.Error(), Err: errors.Unwrap(err)}
+}

@@ -1,0 +1,68 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// Work is one worker of a training, in a process of its own. Lines for the user go to
+// stderr.
+func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
+	s, err := f.Settle()
+	if err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	_ = level.UnmarshalText([]byte(f.Watch.LogLevel)) // check has seen that it is one
+	taps := newTaps(f.Watch)
+	w.RecordIn(f.Saving.Dir)
+	w.Place.Group.Order = f.Order.HostOrder()
+	onGPU, err := s.openGPU(ctx, w.Place.Local, stderr)
+	if err != nil {
+		return err
+	}
+	defer onGPU.Close() // after the node, whose group works there
+	w.Place.Engine = device.EngineOf(onGPU.Engines(), s.Spec.Place.Nodes)
+	if o := taps.observer(); o != nil {
+		w.Place.Group.Observer = o
+	}
+	node, err := w.Join(level)
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	set, err := s.Source.Open(ctx)
+	if err != nil {
+		return crew.Usage(err)
+	}
+	group, err := w.Form(f.Place.JoinTimeout)
+	if err != nil {
+		return err
+	}
+	w.Begin()
+	onGPU.Engines().TellWithout(w.Place.Local, stderr)
+	if err := taps.open(group.View(), w.Place.Local); err != nil {
+		group.Abort(err)
+		return crew.Usage(err)
+	}
+	defer taps.close(stderr)
+	r := &rank{training: s, group: group, set: set, events: w.Events, teller: w.Place.Local == 0, stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, held: s.Spec.Saving.heldBy(launch.Identify(os.Getppid())), taps: taps, secured: w.Place.KeyFile != "",
+		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
+	if err := r.run(ctx); err != nil {
+		crew.TellLost(w.Events, group.Rank(), err)
+		var broken *collective.RankError
+		if errors.As(err, &broken) {
+			w.DumpFlight()
+		}
+		return err
+	}
+	return nil // all leave together, so nobody waits for a goodbye
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,17 +42,26 @@ func TestDecodeReadsMoreKinds(t *testing.T) {
 	require.Equal(t, &Stopped{Steps: 4}, Decode([]byte(`{"event":"stopped","steps":4}`), more))
 }
 
+// A counter counts the lines that are written to it.
+type counter struct{ lines *atomic.Int64 }
+
+func (c counter) Write(b []byte) (int, error) {
+	c.lines.Add(int64(bytes.Count(b, []byte("\n"))))
+	return len(b), nil
+}
+
 // Steps are written together, after patience at the latest, and before any other
 // event.
 func TestWriterHoldsSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		w := NewWriter(&out, 50*time.Millisecond)
-		lines := func() int { return strings.Count(out.String(), "\n") }
+		var newlines atomic.Int64 // which the Writer's timer writes, too
+		w := NewWriter(counter{&newlines}, 50*time.Millisecond)
+		lines := func() int { return int(newlines.Load()) }
 		w.Emit(&Step{Step: 1})
 		w.Emit(&Step{Step: 2})
 		require.Zero(t, lines())
 		<-time.After(51 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, 2, lines())
 		w.Emit(&Step{Step: 3})
 		w.Emit(&Eval{Step: 3})

@@ -38,11 +38,11 @@ func (a *adversary) act(t *rapid.T) {
 	case action < 88:
 		a.now = a.now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
 		one.Tick(a.now)
-	case action < 90 && one.held == nil:
+	case action < 90 && one.learner.held == nil:
 		a.bury(one, other)
 	case action < 93:
 		a.introduce()
-	case action < 95 && one.held == nil, action < 98 && one.held != nil:
+	case action < 95 && one.learner.held == nil, action < 98 && one.learner.held != nil:
 		one.dead = true
 		a.start(slot)
 		a.introduce()

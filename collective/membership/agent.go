@@ -68,7 +68,7 @@ func Start(ctx context.Context, c Config) (*Agent, error) {
 	}
 	a := &Agent{cfg: c, known: map[peer]memberlist.Node{}, in: newInbox(), letters: newLetters(), status: newStatus(self.Member)}
 	a.machine = newMachine(time.Now(), self, rand.Uint64)
-	a.machine.least = c.MinSize
+	a.machine.demand.least = c.MinSize
 	if c.callsRoll() {
 		a.roll = newRoll(rand.Uint64)
 	}
@@ -166,9 +166,9 @@ func (a *Agent) publish() {
 			a.out.put(to, encodeMessage(msg))
 		}
 	}
-	a.status.exclude(a.machine.excluded)
-	a.status.fail(a.machine.verdict)
-	if a.machine.held != nil {
+	a.status.exclude(a.machine.learner.excluded)
+	a.status.fail(a.machine.judge.verdict)
+	if a.machine.learner.held != nil {
 		return
 	}
 	w := a.machine.waiting()
@@ -205,7 +205,7 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 		a.roll.gone(p)
 	}
 	a.machine.Down(now, p)
-	held := a.machine.held
+	held := a.machine.learner.held
 	if held == nil || rankOf(held.view.Members, p) < 0 {
 		delete(a.known, p)
 		return
@@ -223,10 +223,10 @@ func (a *Agent) down(now time.Time, m collective.Member) {
 // rejected this process.
 func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
 	if hopeless {
-		a.machine.rejected = failures // for good: the seeds may have ended since, for the same reason
+		a.machine.Rejected(failures) // for good: the seeds may have ended since, for the same reason
 	}
 	a.tried = true
-	a.machine.judge(now)
+	a.machine.consider(now)
 	if a.status.unreached(failures) && len(failures) > 0 {
 		a.cfg.Log.Info("cannot join all seeds yet", "failures", failures)
 	}
@@ -235,7 +235,7 @@ func (a *Agent) seeds(now time.Time, failures []Seed, hopeless bool) {
 // visited records a process that was turned away. memberlist's goroutines call it.
 func (a *Agent) visited(v visitor) {
 	a.in.message(func(time.Time) {
-		if a.machine.held == nil && !(v.keyless && a.machine.refuse(v)) {
+		if a.machine.learner.held == nil && !(v.keyless && a.machine.Refuse(v)) {
 			a.status.visited(v)
 		}
 	})
@@ -247,7 +247,7 @@ func (a *Agent) check() {
 		return
 	}
 	if err := a.cfg.Check(); err != nil {
-		a.in.put(func(time.Time) { a.machine.unfit(err) })
+		a.in.put(func(time.Time) { a.machine.Unfit(err) })
 	}
 }
 
@@ -255,7 +255,7 @@ func (a *Agent) check() {
 func (a *Agent) Addr() netip.AddrPort { return a.addr }
 
 // Member returns this process as others see it, with its nonce.
-func (a *Agent) Member() collective.Member { return a.machine.self.Member }
+func (a *Agent) Member() collective.Member { return a.machine.census.self.Member }
 
 // Seen returns the processes that gossip believes alive, in or out of the View,
 // including this one and Watchers, ordered by (Node, Local).
@@ -271,7 +271,7 @@ func (a *Agent) Seen() []collective.Member { return a.status.members() }
 //   - [WaitError]: ctx ended first.
 //   - [ErrClosed]: after Close.
 func (a *Agent) View(ctx context.Context) (collective.View, error) {
-	return a.status.view(ctx, a.machine.self.Member)
+	return a.status.view(ctx, a.machine.census.self.Member)
 }
 
 // leaveMost bounds Leave.

@@ -7,94 +7,79 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Next asks for the View after the current one, without the lost.
-func (m *machine) Next(now time.Time, lost []peer) {
-	if m.held == nil || m.self.Role == collective.Watcher {
-		return
-	}
-	if m.wanted == nil {
-		m.wanted = &demand{since: now, lost: map[peer]bool{}}
-		m.pace.hurry(now)
-	}
-	for _, p := range lost {
-		if p != m.id {
-			m.forgo(now, p)
-		}
-	}
-	m.settle(now)
+// A demand says whether this process wants the View after the current one, and who
+// can be in it.
+type demand struct {
+	census  *census
+	learner *learner
+	least   int     // minimum number of members of a later View
+	wanted  *wanted // nil if no View is wanted
 }
 
-// Gone reports that p's address refuses connections. A wanted View need not wait
-// for p.
-func (m *machine) Gone(now time.Time, p peer) {
-	if m.held != nil && m.wanted != nil && p != m.id {
-		m.forgo(now, p)
-		m.settle(now)
-	}
+// wanted is what we know about the View that we want.
+type wanted struct {
+	since time.Time
+	lost  map[peer]bool // as the data plane says, whatever gossip says
+	short time.Time     // since when too few members can be reached; zero if enough can
 }
 
-func (m *machine) forgo(now time.Time, p peer) {
-	m.wanted.lost[p] = true
-	m.withoutPeer(now, p)
+// want begins to ask for the next View, and reports whether it was not wanted yet.
+func (d *demand) want(now time.Time) bool {
+	if d.wanted != nil {
+		return false
+	}
+	d.wanted = &wanted{since: now, lost: map[peer]bool{}}
+	return true
 }
 
-// Withdraw takes back the demand for a View, because no caller waits for it any
-// more. We still vote on what others propose.
-func (m *machine) Withdraw() {
-	if m.held != nil {
-		m.wanted, m.run = nil, nil
-	}
-}
+// forgo records that the data plane has lost p.
+func (d *demand) forgo(p peer) { d.wanted.lost[p] = true }
+
+// withdraw ends the demand.
+func (d *demand) withdraw() { d.wanted = nil }
 
 // left returns the members of the View without those that the data plane has lost,
 // and those of them that gossip sees.
-func (m *machine) left() (members, up []peer) {
-	members = slices.DeleteFunc(peersOf(m.held.view.Members), func(p peer) bool { return m.wanted.lost[p] })
-	return members, m.upAmong(members)
+func (d *demand) left() (members, up []peer) {
+	members = slices.DeleteFunc(peersOf(d.learner.held.view.Members), func(p peer) bool { return d.wanted.lost[p] })
+	return members, d.census.among(members)
 }
 
 // enough returns how many members must vote on a later View that we propose: a
 // majority, or MinSize if that is more. Others' decisions need only a majority; see
-// quorum.
-func (m *machine) enough() int {
-	_, need := m.quorum(nil)
-	return max(need, m.least)
+// learner.quorum.
+func (d *demand) enough() int {
+	_, need := d.learner.quorum(nil)
+	return max(need, d.least)
 }
 
 // measure records since when too few members for the wanted View can be reached.
-func (m *machine) measure(now time.Time) {
-	if m.held == nil || m.wanted == nil {
+func (d *demand) measure(now time.Time) {
+	if d.wanted == nil {
 		return
 	}
-	_, up := m.left()
+	_, up := d.left()
 	switch {
-	case len(up) >= m.enough():
-		m.wanted.short = time.Time{}
-	case m.wanted.short.IsZero():
-		m.wanted.short = now
+	case len(up) >= d.enough():
+		d.wanted.short = time.Time{}
+	case d.wanted.short.IsZero():
+		d.wanted.short = now
 	}
 }
 
 // outlook returns the members that the next View can have, and since when these
-// are too few.
-func (m *machine) outlook() *outlook {
-	if m.held == nil || m.wanted == nil {
+// are too few. unanswered are the names of those that owe our ballot an answer.
+func (d *demand) outlook(unanswered []string) *outlook {
+	if d.wanted == nil {
 		return nil
 	}
-	_, up := m.left()
-	o := &outlook{short: m.wanted.short, need: m.enough()}
-	for _, member := range m.held.view.Members {
+	_, up := d.left()
+	o := &outlook{short: d.wanted.short, need: d.enough(), unanswered: unanswered}
+	for _, member := range d.learner.held.view.Members {
 		if slices.Contains(up, peerOf(member)) {
 			o.reachable = append(o.reachable, member)
 		} else {
 			o.missing = append(o.missing, member)
-		}
-	}
-	if m.run != nil {
-		for _, p := range m.run.unanswered() {
-			if p != m.id {
-				o.unanswered = append(o.unanswered, p.Name)
-			}
 		}
 	}
 	return o

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -47,69 +46,6 @@ func (e *KeyError) Error() string { return strings.Join(firstFew(e.Problems), ";
 
 // Is makes errors.Is(err, ErrKey) true.
 func (e *KeyError) Is(target error) bool { return target == ErrKey }
-
-// settleTime is how long a contradiction must last before it ends the wait. In that
-// time gossip tells every process, so that all of them end.
-const settleTime = time.Second
-
-// judge ends the wait for the first View if there can be none.
-func (m *machine) judge(now time.Time) {
-	if m.settled() {
-		return
-	}
-	_, w := assemble(m.self, m.seen)
-	rejected := len(m.rejected) > 0 && m.alone()
-	switch {
-	case len(w.Differ) == 0 && !rejected:
-		m.odd = time.Time{}
-	case m.odd.IsZero():
-		m.odd = now
-	case now.Sub(m.odd) < settleTime:
-	case len(w.Differ) > 0:
-		m.condemn(&DifferError{Member: m.self.Member, Differences: w.Differ})
-	default:
-		e := &KeyError{Member: m.self.Member}
-		for _, s := range m.rejected {
-			e.Problems = append(e.Problems, s.String())
-		}
-		m.condemn(e)
-	}
-}
-
-// settled reports whether the wait for the first View is over.
-func (m *machine) settled() bool {
-	return m.held != nil || m.verdict != nil || m.self.Role == collective.Watcher
-}
-
-// alone reports whether gossip sees no other machine.
-func (m *machine) alone() bool {
-	for _, c := range m.seen {
-		if c.Role != collective.Watcher && c.Node != m.self.Node {
-			return false
-		}
-	}
-	return true
-}
-
-// refuse ends the wait because of a visitor that has a key while this process has
-// none, and reports whether it did. Without a key, anybody can end the wait in
-// other ways too.
-func (m *machine) refuse(v visitor) bool {
-	if m.settled() || m.self.Nodes <= 1 || !m.alone() {
-		return false
-	}
-	m.condemn(&KeyError{Member: m.self.Member, Problems: []string{v.String()}})
-	return true
-}
-
-// unfit ends the wait because of this machine.
-func (m *machine) unfit(why error) {
-	if !m.settled() {
-		m.condemn(why)
-	}
-}
-
-func (m *machine) condemn(why error) { m.verdict, m.run = why, nil }
 
 // differences returns one clause for each setting in which self and other
 // contradict.

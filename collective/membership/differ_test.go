@@ -18,19 +18,19 @@ func TestContradictionsEndTheWait(t *testing.T) {
 	m.Up(now, b)
 	m.Tick(now)
 	m.Tick(now.Add(settleTime - time.Millisecond))
-	require.NoError(t, m.verdict)
+	require.NoError(t, m.judge.verdict)
 	m.Down(now.Add(settleTime), peerOf(b.Member))
 	m.Tick(now.Add(settleTime))
-	require.NoError(t, m.verdict, "it has passed")
+	require.NoError(t, m.judge.verdict, "it has passed")
 
 	now = now.Add(time.Hour)
 	m.Up(now, b)
 	m.Tick(now)
 	m.Tick(now.Add(settleTime))
-	require.ErrorIs(t, m.verdict, ErrDiffer)
-	require.EqualError(t, m.verdict, "--nodes is 2 here and 3 on b/0: start every machine with the same command and version")
+	require.ErrorIs(t, m.judge.verdict, ErrDiffer)
+	require.EqualError(t, m.judge.verdict, "--nodes is 2 here and 3 on b/0: start every machine with the same command and version")
 	m.Up(now, single("c", wish{Nodes: 2}))
-	require.Nil(t, m.run, "it makes no View any more")
+	require.Nil(t, m.proposer.run, "it makes no View any more")
 }
 
 // A process with a View ignores strangers.
@@ -38,11 +38,11 @@ func TestStrangersDoNotEndAJob(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	m := newMachine(now, single("a", wish{Nodes: 1}), func() uint64 { return 1 })
 	m.Tick(now)
-	require.NotNil(t, m.held)
+	require.NotNil(t, m.learner.held)
 	m.Up(now, single("b", wish{Nodes: 3}))
 	m.Tick(now)
 	m.Tick(now.Add(time.Hour))
-	require.NoError(t, m.verdict)
+	require.NoError(t, m.judge.verdict)
 }
 
 // A process that all seeds rejected stops waiting, even if a seed has ended since.
@@ -58,9 +58,9 @@ func TestRejectionIsRemembered(t *testing.T) {
 			a.machine.Up(now, single("c", wish{Nodes: 3}))
 		}
 		a.machine.Tick(now.Add(settleTime))
-		require.Equal(t, !met, a.machine.verdict != nil)
+		require.Equal(t, !met, a.machine.judge.verdict != nil)
 		if !met {
-			require.EqualError(t, a.machine.verdict, "b:1 has another key")
+			require.EqualError(t, a.machine.judge.verdict, "b:1 has another key")
 		}
 	}
 }
@@ -102,6 +102,6 @@ func TestMetaOfOtherVersions(t *testing.T) {
 	w.b[0] = 0
 	_, err = decodeMeta(w.b)
 	require.ErrorIs(t, err, errWire)
-	require.False(t, newMachine(time.Now(), c, nil).concerns(got), "it is not asked for Views")
+	require.False(t, newMachine(time.Now(), c, nil).census.concerns(got), "it is not asked for Views")
 	require.Equal(t, collective.Worker, got.Role)
 }

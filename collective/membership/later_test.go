@@ -17,20 +17,20 @@ func (s *world) mended() bool {
 		return true
 	}
 	living := 0
-	for _, p := range peersOf(newest.held.view.Members) {
+	for _, p := range peersOf(newest.learner.held.view.Members) {
 		if !s.ever[p].dead {
 			living++
 		}
 	}
-	size := newest.held.view.Size()
+	size := newest.learner.held.view.Size()
 	if living <= size/2 {
 		return true
 	}
 	for _, p := range s.procs {
-		if p.dead || rankOf(newest.held.view.Members, p.id) < 0 && p.excluded != nil {
+		if p.dead || rankOf(newest.learner.held.view.Members, p.id) < 0 && p.learner.excluded != nil {
 			continue
 		}
-		if p.held == nil || p.held.view.Epoch != newest.held.view.Epoch {
+		if p.learner.held == nil || p.learner.held.view.Epoch != newest.learner.held.view.Epoch {
 			return false
 		}
 	}
@@ -40,7 +40,7 @@ func (s *world) mended() bool {
 func (s *world) newest() *proc {
 	var newest *proc
 	for _, p := range s.procs {
-		if !p.dead && p.held != nil && (newest == nil || p.held.view.Epoch > newest.held.view.Epoch) {
+		if !p.dead && p.learner.held != nil && (newest == nil || p.learner.held.view.Epoch > newest.learner.held.view.Epoch) {
 			newest = p
 		}
 	}
@@ -108,11 +108,11 @@ func TestLaterViewsUnderFaults(t *testing.T) {
 			require.Fail(t, "a schedule is not reproducible", "seed %d", seed)
 		}
 		s.checkMajorities(t)
-		if newest := s.newest(); newest != nil && newest.held.view.Epoch > 1 {
+		if newest := s.newest(); newest != nil && newest.learner.held.view.Epoch > 1 {
 			shrunk++
 		}
 		for _, p := range s.procs {
-			if p.held == nil && p.excluded != nil {
+			if p.learner.held == nil && p.learner.excluded != nil {
 				turnedAway++
 			}
 		}

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"slices"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -10,77 +9,42 @@ import (
 // A machine is one process's part in the view protocol. It has no clock, no
 // socket and no goroutine: time and messages are its input, messages and Views
 // its output. It is not safe for concurrent use.
+//
+// The proposer, acceptor and learner are those of Paxos. Each part changes only its
+// own state and adds to the output, except that the proposer also tells the acceptor
+// when a View need not be finished. The machine passes on whatever else one part
+// must know of another, such as that a View was installed.
 type machine struct {
-	self   candidate
-	id     peer
-	least  int           // minimum number of members of a later View
-	random func() uint64 // draws the Job and the length of pauses
-
-	seen     map[peer]candidate // processes that gossip believes alive, including this one
-	acceptor acceptor           // our vote in the instance of the next epoch
-	held     *holding           // our View, or nil
-	excluded *exclusion         // proof that the job continues without us, or nil
-	odd      time.Time          // since when settings contradict; zero if they do not
-	rejected []Seed             // all seeds, if all of them rejected us
-	verdict  error              // why there can be no View
-	wanted   *demand            // for the next View, or nil
-	run      *run               // our own ballot, or nil
-	pace     pace
-	out      output
-}
-
-// An acceptor remembers what is needed so that an instance is decided only once.
-type acceptor struct {
-	promised  ballot // nothing below it is accepted
-	accepted  *vote
-	since     time.Time // when it was accepted
-	hopeless  bool      // accepted need not be finished
-	disproved bool      // accepted was never decided
-}
-
-// A holding is an installed View and the ballot under which it was decided. Its
-// holder has accepted nothing above that ballot.
-type holding struct {
-	view collective.View
-	asOf ballot
-}
-
-type exclusion struct {
-	by    peer
-	job   uint64
-	epoch uint64 // of by's View
-}
-
-// A demand asks for the View after the current one.
-type demand struct {
-	since time.Time
-	lost  map[peer]bool // as the data plane says, whatever gossip says
-	short time.Time     // since when too few members can be reached; zero if enough can
-}
-
-// output collects the results of inputs until take.
-type output struct {
-	local    []message // to this process itself, handled before an input returns
-	messages []message
-	views    []collective.View
+	id       peer
+	census   *census   // whom gossip shows
+	learner  *learner  // which View was decided
+	inquiry  *inquiry  // asks others for it
+	acceptor *acceptor // our vote in the instance of the next epoch
+	demand   *demand   // for the next View
+	proposer *proposer // our own ballots
+	judge    *judge    // why there can be no first View
+	out      *output
 }
 
 func newMachine(now time.Time, self candidate, random func() uint64) *machine {
-	m := &machine{
-		self: self, id: peerOf(self.Member), random: random,
-		seen: map[peer]candidate{},
-		pace: newPace(now),
+	s := newCensus(self)
+	out := &output{id: s.id}
+	l := &learner{census: s, out: out}
+	a := &acceptor{}
+	d := &demand{census: s, learner: l}
+	return &machine{
+		id: s.id, census: s, learner: l, acceptor: a, demand: d, out: out,
+		inquiry:  &inquiry{census: s, learner: l, out: out, at: now.Add(askFirst), gap: askFirst},
+		proposer: &proposer{id: s.id, random: random, census: s, learner: l, acceptor: a, demand: d, out: out},
+		judge:    &judge{census: s, learner: l},
 	}
-	m.seen[m.id] = self
-	return m
 }
 
 // Up reports that gossip sees c.
 func (m *machine) Up(now time.Time, c candidate) {
-	if _, known := m.seen[peerOf(c.Member)]; !known {
-		m.pace.hurry(now)
+	if m.census.add(c) {
+		m.inquiry.hurry(now)
 	}
-	m.seen[peerOf(c.Member)] = c
 	m.settle(now)
 }
 
@@ -89,19 +53,19 @@ func (m *machine) Down(now time.Time, p peer) {
 	if p == m.id {
 		return
 	}
-	delete(m.seen, p)
-	if m.held == nil && m.excluded != nil && m.excluded.by == p {
-		m.excluded = nil // the job without us may be over
-	}
-	m.withoutPeer(now, p)
+	m.census.remove(p)
+	m.learner.readmit(p)
+	m.proposer.without(p)
 	m.settle(now)
 }
 
 // Tick passes the time: unanswered messages are sent again.
 func (m *machine) Tick(now time.Time) {
-	m.judge(now)
+	m.consider(now)
 	m.settle(now)
-	m.ask(now)
+	if !m.content() {
+		m.inquiry.ask(now)
+	}
 }
 
 // Receive handles a message of another process.
@@ -113,101 +77,115 @@ func (m *machine) Receive(now time.Time, msg message) {
 	m.settle(now)
 }
 
-// idle reports whether no Tick is needed.
-func (m *machine) idle() bool { return m.content() && m.run == nil }
+// Next asks for the View after the current one, without the lost.
+func (m *machine) Next(now time.Time, lost []peer) {
+	if m.learner.held == nil || m.census.watches() {
+		return
+	}
+	if m.demand.want(now) {
+		m.inquiry.hurry(now)
+	}
+	for _, p := range lost {
+		if p != m.id {
+			m.forgo(p)
+		}
+	}
+	m.settle(now)
+}
 
-// content reports whether this process waits for no View.
+// Gone reports that p's address refuses connections. A wanted View need not wait
+// for p.
+func (m *machine) Gone(now time.Time, p peer) {
+	if m.demand.wanted != nil && p != m.id {
+		m.forgo(p)
+		m.settle(now)
+	}
+}
+
+func (m *machine) forgo(p peer) {
+	m.demand.forgo(p)
+	m.proposer.without(p)
+}
+
+// Withdraw takes back the demand for a View, because no caller waits for it any
+// more. We still vote on what others propose.
+func (m *machine) Withdraw() {
+	if m.learner.held != nil {
+		m.demand.withdraw()
+		m.proposer.stop()
+	}
+}
+
+// Rejected reports that all seeds rejected this process.
+func (m *machine) Rejected(seeds []Seed) { m.judge.rejectedBy(seeds) }
+
+// Unfit ends the wait for the first View because of this machine.
+func (m *machine) Unfit(why error) {
+	m.judge.unfit(why)
+	m.enforce()
+}
+
+// Refuse ends the wait for the first View because of a visitor, and reports whether
+// it did; see judge.refuse.
+func (m *machine) Refuse(v visitor) bool {
+	refused := m.judge.refuse(v)
+	m.enforce()
+	return refused
+}
+
+// consider ends the wait for the first View if there can be none.
+func (m *machine) consider(now time.Time) {
+	m.judge.consider(now)
+	m.enforce()
+}
+
+// enforce makes sure that we form no View after a verdict.
+func (m *machine) enforce() {
+	if m.judge.verdict != nil {
+		m.proposer.stop()
+	}
+}
+
+// idle reports whether no Tick is needed.
+func (m *machine) idle() bool { return m.content() && m.proposer.run == nil }
+
+// content reports whether this process waits for no View. A Watcher always waits.
 func (m *machine) content() bool {
-	return m.held != nil && m.wanted == nil && m.self.Role != collective.Watcher
+	return m.learner.held != nil && m.demand.wanted == nil && !m.census.watches()
 }
 
 // take returns the messages to send and the Views to hand out, in order.
-func (m *machine) take() ([]message, []collective.View) {
-	messages, views := m.out.messages, m.out.views
-	m.out.messages, m.out.views = nil, nil
-	return messages, views
+func (m *machine) take() ([]message, []collective.View) { return m.out.take(), m.learner.take() }
+
+// outlook returns the outlook for a wanted View, or nil.
+func (m *machine) outlook() *outlook { return m.demand.outlook(m.proposer.unanswered()) }
+
+// waiting returns what the first View still lacks.
+func (m *machine) waiting() Waiting {
+	members, w := m.census.assemble()
+	switch {
+	case m.proposer.run != nil:
+		w.Unanswered = m.proposer.unanswered()
+	case len(members) > 0 && peerOf(members[0]) != m.id:
+		w.Unanswered = []string{members[0].Name}
+	}
+	return w
 }
 
 // settle starts or continues our own ballot, and handles the messages that we send
 // to ourselves, until there are no more.
 func (m *machine) settle(now time.Time) {
-	m.measure(now)
+	m.demand.measure(now)
 	m.lead(now)
-	for len(m.out.local) > 0 {
-		msg := m.out.local[0]
-		m.out.local = m.out.local[1:]
+	for msg, ok := m.out.next(); ok; msg, ok = m.out.next() {
 		m.handle(now, msg)
 		m.lead(now)
 	}
 }
 
-func (m *machine) send(msg message) {
-	msg.From = m.id
-	if msg.To == m.id {
-		m.out.local = append(m.out.local, msg)
-		return
+// lead lets the proposer act, unless we have no part in the next View.
+func (m *machine) lead(now time.Time) {
+	if !m.census.watches() && m.learner.excluded == nil && m.judge.verdict == nil {
+		m.proposer.advance(now)
 	}
-	m.out.messages = append(m.out.messages, msg)
-}
-
-// instance returns what is voted on next: the epoch after the current one.
-func (m *machine) instance() (job, epoch uint64) {
-	if m.held == nil {
-		return 0, 1
-	}
-	return m.held.view.Job, m.held.view.Epoch + 1
-}
-
-func (m *machine) handle(now time.Time, msg message) {
-	switch msg.Kind {
-	case commit:
-		m.onCommit(msg)
-	case closed:
-		m.onClosed(msg)
-	case query, watch:
-		m.onQuery(msg)
-	default:
-		m.onVote(now, msg)
-	}
-}
-
-// onVote handles the messages that belong to one instance.
-func (m *machine) onVote(now time.Time, msg message) {
-	job, epoch := m.instance()
-	asks := msg.Kind == prepare || msg.Kind == propose
-	switch {
-	case msg.Job == job && msg.Epoch == epoch:
-		m.onCurrent(now, msg)
-	case m.held != nil && msg.Epoch <= m.held.view.Epoch:
-		if asks { // the sender is behind; stale answers need none
-			m.tell(msg.From)
-		}
-	case m.held == nil && msg.Kind == propose && msg.Epoch > 1:
-		m.consent(msg)
-	case m.held != nil && msg.Job == job:
-		m.send(message{Kind: query, To: msg.From, Job: job, Epoch: m.held.view.Epoch})
-	}
-}
-
-func (m *machine) onCurrent(now time.Time, msg message) {
-	switch msg.Kind {
-	case prepare:
-		m.onPrepare(now, msg)
-	case propose:
-		m.onPropose(now, msg)
-	case promise:
-		m.onPromise(now, msg)
-	case accept:
-		m.onAccept(msg)
-	case refuse:
-		m.onRefuse(now, msg)
-	}
-}
-
-// upAmong returns those of ps that gossip sees.
-func (m *machine) upAmong(ps []peer) []peer {
-	return slices.DeleteFunc(slices.Clone(ps), func(p peer) bool {
-		_, up := m.seen[p]
-		return !up
-	})
 }

@@ -30,7 +30,7 @@ func (a *Agent) Next(ctx context.Context, after collective.View, lost []collecti
 	gone := peersOf(lost)
 	a.in.put(func(now time.Time) {
 		a.demands++
-		if held := a.machine.held; held != nil && held.view.Job == after.Job && held.view.Epoch <= after.Epoch {
+		if held := a.machine.learner.held; held != nil && held.view.Job == after.Job && held.view.Epoch <= after.Epoch {
 			a.machine.Next(now, gone)
 		}
 	})
@@ -39,7 +39,7 @@ func (a *Agent) Next(ctx context.Context, after collective.View, lost []collecti
 			a.machine.Withdraw()
 		}
 	})
-	return a.status.next(ctx, a.machine.self.Member, after)
+	return a.status.next(ctx, a.machine.census.self.Member, after)
 }
 
 // unsent handles a message that could not be delivered. If the receiver's machine

@@ -15,16 +15,11 @@ const (
 	askAtOnce   = 3                      // processes that are asked at a time
 )
 
-// pace decides when this process may propose and when it asks others.
+// pace decides when this process may propose, and under which ballot.
 type pace struct {
-	round  uint64    // the highest ballot round seen in the instance
-	hold   time.Time // no ballot of our own before this
-	askAt  time.Time
-	askGap time.Duration
-	cursor int // index of the process to ask next
+	round uint64    // the highest ballot round seen in the instance
+	hold  time.Time // no ballot of our own before this
 }
-
-func newPace(now time.Time) pace { return pace{askAt: now.Add(askFirst), askGap: askFirst} }
 
 // saw records a ballot, so that our next one is higher.
 func (p *pace) saw(b ballot) { p.round = max(p.round, b.Round) }
@@ -37,14 +32,6 @@ func (p *pace) yield(now time.Time, random func() uint64) {
 
 // pause delays our own next ballot.
 func (p *pace) pause(now time.Time, d time.Duration) { p.hold = now.Add(d) }
-
-// hurry makes the next question due soon, because something has changed.
-func (p *pace) hurry(now time.Time) {
-	p.askGap = askFirst
-	if at := now.Add(askFirst); at.Before(p.askAt) {
-		p.askAt = at
-	}
-}
 
 // installed starts the next instance.
 func (p *pace) installed() { p.round, p.hold = 0, time.Time{} }

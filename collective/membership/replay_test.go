@@ -128,7 +128,7 @@ func TestRollCallByStreams(t *testing.T) {
 	views(t, []*Agent{a, b})
 	other := peerOf(b.Member())
 	a.in.put(func(now time.Time) {
-		c := a.machine.seen[other]
+		c := a.machine.census.seen[other]
 		a.roll.gone(other)
 		a.roll.see(now, c)
 		a.roll.calls[other].tries = callDatagrams

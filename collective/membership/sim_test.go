@@ -183,7 +183,7 @@ func (s *world) tick(p *proc) {
 			s.after(s.upTo(3*time.Second), func() { s.notice(p, q) })
 		}
 	}
-	if s.mend && p.held != nil && p.wanted == nil && p.excluded == nil && s.rng.IntN(5) == 0 {
+	if s.mend && p.learner.held != nil && p.demand.wanted == nil && p.learner.excluded == nil && s.rng.IntN(5) == 0 {
 		s.next(p)
 	}
 	s.after(simTick, func() { s.tick(p) })
@@ -193,7 +193,7 @@ func (s *world) tick(p *proc) {
 func (s *world) next(p *proc) {
 	var lost []peer
 	dead := false
-	for _, q := range peersOf(p.held.view.Members) {
+	for _, q := range peersOf(p.learner.held.view.Members) {
 		if s.ever[q].dead {
 			dead = true
 			if s.rng.IntN(2) == 0 {
@@ -202,7 +202,7 @@ func (s *world) next(p *proc) {
 		}
 	}
 	if dead {
-		s.logf("%s.%d asks for the View after %d without %v", p.member.Name, p.member.Nonce, p.held.view.Epoch, lost)
+		s.logf("%s.%d asks for the View after %d without %v", p.member.Name, p.member.Nonce, p.learner.held.view.Epoch, lost)
 		p.Next(s.now, lost)
 		s.flush(p)
 	}
@@ -298,8 +298,8 @@ func (s *world) installed(p *proc, v collective.View) {
 		s.broken = fmt.Sprintf("%v is not a View of %s", v, p.member.Name)
 	}
 	for _, q := range s.procs {
-		if s.surplus == 0 && q != nil && !q.dead && q.held != nil && q.held.view.Job != v.Job {
-			s.broken = fmt.Sprintf("%s holds %v, %s holds %v", q.member.Name, q.held.view, p.member.Name, v)
+		if s.surplus == 0 && q != nil && !q.dead && q.learner.held != nil && q.learner.held.view.Job != v.Job {
+			s.broken = fmt.Sprintf("%s holds %v, %s holds %v", q.member.Name, q.learner.held.view, p.member.Name, v)
 		}
 	}
 	s.uniform(v)
@@ -377,9 +377,9 @@ func (s *world) settled() bool {
 	holders := 0
 	for _, p := range s.procs {
 		switch {
-		case p.held != nil:
+		case p.learner.held != nil:
 			holders++
-		case p.excluded == nil:
+		case p.learner.excluded == nil:
 			return false
 		}
 	}

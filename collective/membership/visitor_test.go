@@ -67,7 +67,7 @@ func TestVisitorsWithAKey(t *testing.T) {
 			m.Up(now, c)
 		}
 		m.Tick(now)
-		m.refuse(v)
-		require.Equal(t, test.want, m.verdict != nil)
+		m.Refuse(v)
+		require.Equal(t, test.want, m.judge.verdict != nil)
 	}
 }

@@ -39,7 +39,7 @@ func (s *stage) add(name string, nodes int) *machine {
 	s.of[name] = m
 	for _, other := range s.all {
 		other.Up(s.now, expects(self, nodes))
-		m.Up(s.now, other.self)
+		m.Up(s.now, other.census.self)
 		s.collect(other)
 	}
 	s.all = append(s.all, m)
@@ -107,7 +107,7 @@ func (s *stage) settle() {
 
 // view returns the names of the members of a machine's View.
 func (s *stage) view(name string) string {
-	h := s.of[name].held
+	h := s.of[name].learner.held
 	if h == nil {
 		return ""
 	}
@@ -121,7 +121,7 @@ func (s *stage) view(name string) string {
 func TestLowestProposesOnceAllAreThere(t *testing.T) {
 	s := newStage(t, 3, "c", "b")
 	s.settle()
-	require.Nil(t, s.of["b"].held)
+	require.Nil(t, s.of["b"].learner.held)
 	require.Equal(t, 1, s.of["b"].waiting().MissingNodes)
 	s.add("a", 3)
 	for _, msg := range s.out {
@@ -132,7 +132,7 @@ func TestLowestProposesOnceAllAreThere(t *testing.T) {
 	s.settle()
 	for _, name := range []string{"a", "b", "c"} {
 		require.Equal(t, "abc", s.view(name))
-		require.Equal(t, s.of["a"].held.view.Job, s.of[name].held.view.Job)
+		require.Equal(t, s.of["a"].learner.held.view.Job, s.of[name].learner.held.view.Job)
 		require.True(t, s.of[name].idle())
 	}
 }
@@ -154,18 +154,18 @@ func TestSuccessorFinishesWhatAllAccepted(t *testing.T) {
 	s.deliver(accept, "b", "a")
 	s.deliver(accept, "c", "a")
 	require.Equal(t, "abc", s.view("a"), "decided")
-	job := s.of["a"].held.view.Job
+	job := s.of["a"].learner.held.view.Job
 	s.kill("a")
 	s.out = nil // the commits are lost
 	s.settle()
 	for _, name := range []string{"b", "c"} {
 		require.Equal(t, "abc", s.view(name), "a may have begun: the same View, a's death comes later")
-		require.Equal(t, job, s.of[name].held.view.Job)
+		require.Equal(t, job, s.of[name].learner.held.view.Job)
 	}
 	late := s.add("aa", 3)
 	s.settle()
-	require.Nil(t, late.held)
-	require.NotNil(t, late.excluded)
+	require.Nil(t, late.learner.held)
+	require.NotNil(t, late.learner.excluded)
 }
 
 func TestSuccessorDropsWhatOneDidNotAccept(t *testing.T) {
@@ -175,15 +175,15 @@ func TestSuccessorDropsWhatOneDidNotAccept(t *testing.T) {
 	stale := s.out
 	s.out = nil
 	s.settle()
-	require.Nil(t, s.of["b"].held, "c did not accept and never will")
+	require.Nil(t, s.of["b"].learner.held, "c did not accept and never will")
 	s.out = append(s.out, stale...)
 	s.settle()
-	require.Nil(t, s.of["c"].held, "the late proposal is refused")
+	require.Nil(t, s.of["c"].learner.held, "the late proposal is refused")
 	s.add("aa", 3)
 	s.settle()
 	for _, name := range []string{"aa", "b", "c"} {
 		require.Equal(t, "abc", s.view(name))
-		require.Equal(t, s.of["aa"].id, peerOf(s.of[name].held.view.Members[0]))
+		require.Equal(t, s.of["aa"].id, peerOf(s.of[name].learner.held.view.Members[0]))
 	}
 }
 
@@ -196,7 +196,7 @@ func TestLoneSurvivorWaitsForTheOthers(t *testing.T) {
 	s.kill("b")
 	s.out = nil
 	s.settle()
-	require.Nil(t, s.of["c"].held, "nobody is left to train with")
+	require.Nil(t, s.of["c"].learner.held, "nobody is left to train with")
 	s.add("aa", 3)
 	s.add("bb", 3)
 	s.settle()
@@ -224,10 +224,10 @@ func TestLateCommitOfAnAbandonedViewIsIgnored(t *testing.T) {
 	s.settle()
 	require.Equal(t, s.of["aa"].id, s.of["c"].acceptor.accepted.Ballot.By)
 	s.of["c"].Receive(s.now, old)
-	require.Nil(t, s.of["c"].held)
+	require.Nil(t, s.of["c"].learner.held)
 	s.drop = nil
 	s.settle()
-	require.Equal(t, s.of["aa"].held.view.Job, s.of["c"].held.view.Job)
+	require.Equal(t, s.of["aa"].learner.held.view.Job, s.of["c"].learner.held.view.Job)
 }
 
 func TestNextViewNeedsAMajority(t *testing.T) {
@@ -240,7 +240,7 @@ func TestNextViewNeedsAMajority(t *testing.T) {
 	s.settle()
 	for _, name := range []string{"b", "c", "d"} {
 		require.Equal(t, "bcd", s.view(name))
-		require.Equal(t, uint64(2), s.of[name].held.view.Epoch)
+		require.Equal(t, uint64(2), s.of[name].learner.held.view.Epoch)
 	}
 	s.kill("b")
 	s.kill("c")
@@ -255,11 +255,11 @@ func TestNextViewOfTwoNeedsBoth(t *testing.T) {
 	s.settle()
 	s.of["a"].Next(s.now, nil)
 	s.settle()
-	require.Equal(t, uint64(2), s.of["b"].held.view.Epoch, "the same members again")
+	require.Equal(t, uint64(2), s.of["b"].learner.held.view.Epoch, "the same members again")
 	s.kill("b")
 	s.of["a"].Next(s.now, nil)
 	s.settle()
-	require.Equal(t, uint64(2), s.of["a"].held.view.Epoch)
+	require.Equal(t, uint64(2), s.of["a"].learner.held.view.Epoch)
 }
 
 func TestNextViewLeavesOutWhoTheDataPlaneLost(t *testing.T) {
@@ -274,7 +274,7 @@ func TestNextViewLeavesOutWhoTheDataPlaneLost(t *testing.T) {
 	s.of["a"].Next(s.now, nil)
 	s.settle()
 	require.Equal(t, "abc", s.view("a"))
-	require.NotNil(t, s.of["a"].excluded, "a learns that it was left out")
+	require.NotNil(t, s.of["a"].learner.excluded, "a learns that it was left out")
 }
 
 func TestAssemble(t *testing.T) {

@@ -110,8 +110,8 @@ func Run(ctx context.Context, g *collective.Group, s Spec) ([]Row, error) {
 		if op.rooted {
 			row.Root = s.Root
 		}
-		b, err := newBuffers(g, &s, op, count, uint64(i), memory)
-		if err != nil {
+		b := &buffers{group: g, spec: &s, op: op, count: count}
+		if err := b.allocate(uint64(i), memory); err != nil {
 			return rows, err
 		}
 		if s.Op == "allreduce" {
@@ -163,46 +163,47 @@ func (s *Spec) memory(op *operation, ranks int) (p places, err error) {
 	return p, err
 }
 
-func newBuffers(g *collective.Group, s *Spec, op *operation, count int, seed uint64, memory places) (*buffers, error) {
-	b := &buffers{group: g, spec: s, op: op, count: count}
+// allocate makes the vectors, from memory where that has them, and fills in this
+// rank's input and, with checks, its correct result. seed determines the input.
+func (b *buffers) allocate(seed uint64, memory places) (err error) {
+	g, s, op, count := b.group, b.spec, b.op, b.count
 	n := g.Size()
 	o := &oracle{seed: seed, ranks: n, root: s.Root, count: count, dtype: s.DType}
 	var results *oracle
 	if op.reduces {
 		o.reduction, results = s.Reduction, o
 	}
-	var err error
 	if b.given, err = allocate(s.DType, count*op.in(n)); err != nil {
-		return nil, err
+		return err
 	}
 	fill(b.given, nil, func(j int) int64 { return o.input(g.Rank(), j) })
 	if s.Device != nil {
 		remote := memory.given.Slice(0, b.given.Len())
 		if err := s.Device.Write(remote, host(b.given)); err != nil {
-			return nil, err
+			return err
 		}
 		b.given = remote
 	}
 	if most := count * max(op.in(n), op.out(n)); memory.work.Len() >= most {
 		b.work = memory.work.Slice(0, most)
 	} else if b.work, err = allocate(s.DType, most); err != nil {
-		return nil, err
+		return err
 	}
 	if !s.Check {
-		return b, nil
+		return nil
 	}
 	if b.want, err = allocate(s.DType, count*op.out(n)); err != nil {
-		return nil, err
+		return err
 	}
 	if s.Device != nil {
 		if b.got, err = allocate(s.DType, b.want.Len()); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for part := range op.out(n) {
 		fill(b.want.Slice(part*count, (part+1)*count), results, func(j int) int64 { return op.want(o, g.Rank(), part, j) })
 	}
-	return b, nil
+	return nil
 }
 
 // outside returns the out-of-place trial.

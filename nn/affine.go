@@ -12,9 +12,14 @@ type affine struct {
 	wantDX bool
 }
 
-// declare fixes the dimensions and declares W and b. width is the number of outputs the
-// user set; if it is 0, out decides. A nil initB means Zeros.
-func (a *affine) declare(in, out []int, width int, initW, initB Initializer, b *Builder) ([]int, error) {
+// affineSettings has the fields that the user may set in a layer with W and b.
+type affineSettings struct {
+	out          int         // number of outputs; 0 means that the model decides
+	initW, initB Initializer // a nil initB means Zeros
+}
+
+// declare fixes the dimensions and declares W and b.
+func (a *affine) declare(in, out []int, s affineSettings, b *Builder) ([]int, error) {
 	if a.w != nil {
 		return nil, usedLayer(b)
 	}
@@ -22,18 +27,18 @@ func (a *affine) declare(in, out []int, width int, initW, initB Initializer, b *
 	if a.nI < 1 || len(in) == 0 {
 		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
 	}
-	nO, err := outputs(width, out)
+	nO, err := outputs(s.out, out)
 	if err != nil {
 		return nil, fmt.Errorf("nn: %s: %w", b.Path(), err)
 	}
 	a.nO = nO
 	a.wantDX = b.NeedsInputGradient()
-	if initB == nil {
-		initB = Zeros
+	if s.initB == nil {
+		s.initB = Zeros
 	}
 	shape := []int{a.nO, a.nI}
-	a.w = b.Param("W", shape, initW)
-	a.b = b.Param("b", []int{a.nO}, initB.forShape(shape))
+	a.w = b.Param("W", shape, s.initW)
+	a.b = b.Param("b", []int{a.nO}, s.initB.forShape(shape))
 	return []int{a.nO}, nil
 }
 

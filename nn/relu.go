@@ -21,7 +21,7 @@ func (l *Relu) Init(in, out []int, b *Builder) ([]int, error) {
 	if err := l.drop.declare(l.Dropout, b); err != nil {
 		return nil, err
 	}
-	return l.affine.declare(in, out, l.Out, orGlorot(l.InitW), l.InitB, b)
+	return l.affine.declare(in, out, affineSettings{l.Out, orGlorot(l.InitW), l.InitB}, b)
 }
 
 // Forward takes rows of nI and returns rows of nO.

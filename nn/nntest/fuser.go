@@ -8,9 +8,11 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// fusedSizes lists rows, inputs and outputs, with and without multiples of vector sizes,
-// and some zeros.
-var fusedSizes = [][3]int{{16, 32, 64}, {1, 1, 1}, {3, 17, 5}, {130, 24, 10}, {70, 64, 129}, {0, 3, 2}, {2, 0, 3}}
+// fusedSize has the sizes of one affine layer.
+type fusedSize struct{ rows, in, out int }
+
+// fusedSizes are with and without multiples of vector sizes, and have some zeros.
+var fusedSizes = []fusedSize{{16, 32, 64}, {1, 1, 1}, {3, 17, 5}, {130, 24, 10}, {70, 64, 129}, {0, 3, 2}, {2, 0, 3}}
 
 // TestFuser checks matrix products and the methods of nn.Fuser: the part of TestBackend
 // whose results a backend's options may change.
@@ -34,15 +36,16 @@ func testFuser(h *harness) {
 	}
 	for _, size := range fusedSizes {
 		for _, kind := range [][2]bool{{false, false}, {true, false}, {true, true}} {
-			h.affineCase(f, size[0], size[1], size[2], kind[0], kind[1])
+			h.affineCase(f, size, kind[0], kind[1])
 		}
-		h.affineGradCase(f, size[0], size[1], size[2])
-		h.softmaxLossCase(f, size[0], size[2])
+		h.affineGradCase(f, size)
+		h.softmaxLossCase(f, size.rows, size.out)
 		h.b.Recycle()
 	}
 }
 
-func (h *harness) affineCase(f nn.Fuser, rows, in, out int, relu, gate bool) {
+func (h *harness) affineCase(f nn.Fuser, size fusedSize, relu, gate bool) {
+	rows, in, out := size.rows, size.in, size.out
 	x, w, bias := h.temp(h.normals(rows*in)), h.temp(h.normals(out*in)), h.upload(h.normals(out)...)
 	want, y := h.b.Temp(rows*out), h.b.Temp(rows*out)
 	h.b.Gemm(want, x, w, rows, out, in, false, true, 0)
@@ -69,7 +72,8 @@ func (h *harness) affineCase(f nn.Fuser, rows, in, out int, relu, gate bool) {
 	h.near(wide(h.read(dwant)), dx, 1e-5, "gradient of %d rows, %d", rows, out)
 }
 
-func (h *harness) affineGradCase(f nn.Fuser, rows, in, out int) {
+func (h *harness) affineGradCase(f nn.Fuser, size fusedSize) {
+	rows, in, out := size.rows, size.in, size.out
 	x, dy := h.temp(h.normals(rows*in)), h.temp(h.normals(rows*out))
 	beforeW, beforeB := h.normals(out*in), h.normals(out)
 	wantW, wantB, dw, db := h.upload(beforeW...), h.upload(beforeB...), h.upload(beforeW...), h.upload(beforeB...)

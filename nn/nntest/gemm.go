@@ -10,46 +10,53 @@ import (
 var gemmSizes = []int{1, 3, 17, 64, 70}
 
 func testGemm(h *harness) {
-	type size struct{ m, n, k int }
-	var sizes []size
+	var sizes [][3]int
 	for _, m := range gemmSizes {
 		for _, n := range gemmSizes {
 			for _, k := range gemmSizes {
-				sizes = append(sizes, size{m, n, k})
+				sizes = append(sizes, [3]int{m, n, k})
 			}
 		}
 	}
-	sizes = append(sizes, size{130, 140, 65}, size{2, 3, 0}, size{0, 3, 2}, size{3, 0, 2})
+	sizes = append(sizes, [][3]int{{130, 140, 65}, {2, 3, 0}, {0, 3, 2}, {3, 0, 2}}...)
 	for i, s := range sizes {
 		for _, trans := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
-			h.gemmCase(s.m, s.n, s.k, trans[0], trans[1], []float32{0, 1, .5}[i%3])
+			h.gemmCase(product{s[0], s[1], s[2], trans[0], trans[1], []float32{0, 1, .5}[i%3]})
 		}
 		h.b.Recycle()
 	}
 }
 
+// A product has the arguments of one call of Gemm besides the matrices.
+type product struct {
+	m, n, k        int
+	transA, transB bool
+	beta           float32
+}
+
 // gemmCase compares one product with three nested loops. With beta 0 the result
 // replaces poison.
-func (h *harness) gemmCase(m, n, k int, transA, transB bool, beta float32) {
+func (h *harness) gemmCase(p product) {
+	m, n, k := p.m, p.n, p.k
 	a, b := h.normals(m*k), h.normals(k*n)
 	c := h.b.Temp(m * n)
 	before := make([]float32, m*n)
-	if beta != 0 {
+	if p.beta != 0 {
 		before = h.normals(m * n)
 		h.b.Copy(c, before)
 	}
 	want := make([]float64, m*n)
 	for i := range m {
 		for j := range n {
-			sum := float64(beta) * float64(before[i*n+j])
+			sum := float64(p.beta) * float64(before[i*n+j])
 			for l := range k {
-				sum += float64(a[at(i, l, m, k, transA)]) * float64(b[at(l, j, k, n, transB)])
+				sum += float64(a[at(i, l, m, k, p.transA)]) * float64(b[at(l, j, k, n, p.transB)])
 			}
 			want[i*n+j] = sum
 		}
 	}
-	h.b.Gemm(c, h.temp(a), h.temp(b), m, n, k, transA, transB, beta)
-	h.near(want, c, 1e-4, "m=%d n=%d k=%d transA=%v transB=%v beta=%v", m, n, k, transA, transB, beta)
+	h.b.Gemm(c, h.temp(a), h.temp(b), m, n, k, p.transA, p.transB, p.beta)
+	h.near(want, c, 1e-4, "m=%d n=%d k=%d transA=%v transB=%v beta=%v", m, n, k, p.transA, p.transB, p.beta)
 }
 
 // at returns the index of element (i, j) of a rows×cols matrix that is stored as is,

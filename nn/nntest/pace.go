@@ -18,8 +18,8 @@ const (
 	firstRow  = 3 // the first row of step paceFirst
 )
 
-// A paced is a pace with the memory of its steps: the data they gather rows from, and the
-// Buffers in which they leave what they saw.
+// A paced is a pace with the memory of its steps: the data they gather rows from, and what
+// they saw.
 type paced struct {
 	*harness
 	pace   nn.Pace
@@ -31,8 +31,12 @@ type paced struct {
 	ones         []float32
 
 	floats, ints, bytes, single, places, whole, loss nn.Buffer
-	x, labels, scaled, again, classes, hypers, masks [paceSteps]nn.Buffer
+
+	saw [paceSteps]sight
 }
+
+// A sight has the Buffers in which one step of a recording leaves what it saw.
+type sight struct{ x, labels, scaled, again, classes, hyper, mask nn.Buffer }
 
 func newPaced(h *harness, p nn.Pacer, keep, steps int) *paced {
 	c := &paced{harness: h, stream: nn.Stream{Seed: 3, First: 1, Stride: 2}}
@@ -52,10 +56,12 @@ func newPaced(h *harness, p nn.Pacer, keep, steps int) *paced {
 	c.floats, c.ints, c.places, c.whole = h.upload(c.data...), h.uploadInts(c.words...), h.uploadInts(c.order...), h.upload(c.ones...)
 	c.bytes, c.single, c.loss = h.uploadInts(asWords(c.pixels)...), h.uploadInts(c.words[:rows]...), h.b.Alloc(1)
 	const n = paceRows * paceWidth
-	for k := range paceSteps {
-		c.x[k], c.labels[k], c.scaled[k] = h.b.Alloc(n), h.b.AllocInts(n), h.b.Alloc(n)
-		c.again[k], c.classes[k] = h.b.Alloc(n), h.b.AllocInts(paceRows)
-		c.hypers[k], c.masks[k] = h.b.Alloc(nn.HyperLen), h.b.Alloc(n)
+	for k := range c.saw {
+		c.saw[k] = sight{
+			x: h.b.Alloc(n), labels: h.b.AllocInts(n), scaled: h.b.Alloc(n),
+			again: h.b.Alloc(n), classes: h.b.AllocInts(paceRows),
+			hyper: h.b.Alloc(nn.HyperLen), mask: h.b.Alloc(n),
+		}
 	}
 	return c
 }
@@ -71,14 +77,14 @@ func paceHyper(step int) (row [nn.HyperLen]float32) {
 // steps performs the steps of one recording. The loss of each is twice its second
 // hyper-parameter.
 func (c *paced) steps() error {
-	for k := range paceSteps {
-		c.pace.Gather(c.x[k], c.floats, c.places, paceWidth)
-		c.pace.Gather(c.labels[k], c.ints, c.places, paceWidth)
-		c.pace.GatherBytes(c.scaled[k], c.bytes, c.places, paceWidth, 255)
-		c.pace.GatherLabelled(c.again[k], c.bytes, c.classes[k], c.single, c.places, paceWidth, 255)
-		c.b.Zero(c.hypers[k])
-		c.b.Axpy(c.hypers[k], 1, c.pace.Hyper())
-		c.b.Dropout(c.masks[k], c.whole, paceWidth, .5, 4, c.pace.Random())
+	for _, saw := range c.saw {
+		c.pace.Gather(saw.x, c.floats, c.places, paceWidth)
+		c.pace.Gather(saw.labels, c.ints, c.places, paceWidth)
+		c.pace.GatherBytes(saw.scaled, c.bytes, c.places, paceWidth, 255)
+		c.pace.GatherLabelled(saw.again, c.bytes, saw.classes, c.single, c.places, paceWidth, 255)
+		c.b.Zero(saw.hyper)
+		c.b.Axpy(saw.hyper, 1, c.pace.Hyper())
+		c.b.Dropout(saw.mask, c.whole, paceWidth, .5, 4, c.pace.Random())
 		c.b.Zero(c.loss)
 		c.b.Axpy(c.loss, 2, c.pace.Hyper().Slice(1, 2))
 		c.pace.Tick(c.loss, paceRows)
@@ -91,6 +97,7 @@ func (c *paced) found(step int) {
 	losses := make([]float32, paceSteps)
 	require.NoError(c, c.pace.Losses(c.Context(), step, losses))
 	for k, loss := range losses {
+		saw := c.saw[k]
 		now := step + k
 		rows := c.order[firstRow+paceRows*(now-paceFirst):][:paceRows]
 		var x, scaled []float32
@@ -103,14 +110,14 @@ func (c *paced) found(step int) {
 		}
 		hyper, stream := paceHyper(now), c.stream
 		stream.Step = uint64(now)
-		require.Equal(c, x, c.read(c.x[k]), "step %d", now)
-		require.Equal(c, scaled, c.read(c.scaled[k]), "step %d", now)
-		require.Equal(c, hyper[:], c.read(c.hypers[k]), "step %d", now)
-		require.Equal(c, dropped(c.ones, paceWidth, .5, 4, stream), c.read(c.masks[k]), "step %d", now)
+		require.Equal(c, x, c.read(saw.x), "step %d", now)
+		require.Equal(c, scaled, c.read(saw.scaled), "step %d", now)
+		require.Equal(c, hyper[:], c.read(saw.hyper), "step %d", now)
+		require.Equal(c, dropped(c.ones, paceWidth, .5, 4, stream), c.read(saw.mask), "step %d", now)
 		require.Equal(c, 2*hyper[1], loss, "step %d", now)
-		c.sameInts(rows, c.words, c.labels[k], paceWidth)
-		require.Equal(c, scaled, c.read(c.again[k]), "step %d", now)
-		c.sameInts(rows, c.words[:len(c.words)/paceWidth], c.classes[k], 1)
+		c.sameInts(rows, c.words, saw.labels, paceWidth)
+		require.Equal(c, scaled, c.read(saw.again), "step %d", now)
+		c.sameInts(rows, c.words[:len(c.words)/paceWidth], saw.classes, 1)
 	}
 }
 
@@ -136,8 +143,8 @@ func testPace(h *harness) {
 
 	c.pace.Seek(c.pace.Step(), 1) // another row, the same step
 	require.NoError(h, c.pace.Losses(h.Context(), c.pace.Step()-1, make([]float32, 1)))
-	c.pace.Gather(c.x[0], c.floats, c.places, paceWidth)
-	require.Equal(h, c.data[int(c.order[1])*paceWidth:][:paceWidth], h.read(c.x[0])[:paceWidth])
+	c.pace.Gather(c.saw[0].x, c.floats, c.places, paceWidth)
+	require.Equal(h, c.data[int(c.order[1])*paceWidth:][:paceWidth], h.read(c.saw[0].x)[:paceWidth])
 	c.pace.Seek(2, 0)
 	require.Equal(h, paceHyper(2), [nn.HyperLen]float32(h.read(c.pace.Hyper())))
 	require.ErrorContains(h, c.pace.Losses(h.Context(), 1, make([]float32, 1)), "losses of steps 1 to 1")

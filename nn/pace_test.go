@@ -48,7 +48,7 @@ func learnTwoClasses(b nn.Pacer) string {
 		if err != nil {
 			return err
 		}
-		optim.Spend(form, b, p, state, pace.Hyper(), 1/float32(weight))
+		form.Spend(b, p, state, pace.Hyper(), 1/float32(weight))
 		pace.Tick(loss, batch)
 		return nil
 	}

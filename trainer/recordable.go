@@ -32,7 +32,7 @@ func (a *AllReduce) Hyper(step int) ([nn.HyperLen]float32, optim.Form) {
 // Queue implements Recordable.
 func (a *AllReduce) Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer, scale float32) {
 	if f != (optim.Form{}) {
-		optim.Spend(f, a.backend, p, a.state, hyper, scale)
+		f.Spend(a.backend, p, a.state, hyper, scale)
 		return
 	}
 	a.backend.Scale(p.Grads, scale)

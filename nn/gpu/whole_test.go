@@ -78,7 +78,7 @@ func (w *whole) step() error {
 		return err
 	}
 	_, form := w.optimizer.Hyper(w.pace.Step())
-	optim.Spend(form, w.Pacer, p, w.state, w.pace.Hyper(), 1/float32(rows))
+	form.Spend(w.Pacer, p, w.state, w.pace.Hyper(), 1/float32(rows))
 	w.pace.Tick(loss, rows)
 	return nil
 }
@@ -198,7 +198,7 @@ func TestUpdateNodes(t *testing.T) {
 		loss := b.Alloc(1)
 		_, err := b.Record("update", func() error {
 			_, form := w.optimizer.Hyper(0)
-			optim.Apply(form, b, w.m.Params(), w.state, w.pace.Hyper())
+			form.Apply(b, w.m.Params(), w.state, w.pace.Hyper())
 			w.pace.Tick(loss, 1)
 			return nil
 		})

@@ -55,7 +55,7 @@ func (a Adam) Slots() []string {
 // Update implements Optimizer.
 func (a Adam) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
 	h, f := a.Hyper(s.Step)
-	update(f, h, b, p, s, part)
+	s.update(f, h, b, p, part)
 }
 
 // Hyper implements Recordable.

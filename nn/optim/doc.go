@@ -6,5 +6,5 @@
 // the [State], which a checkpoint saves. The caller owns the step: it zeroes gradients, combines
 // them over workers, divides them, calls Update for every [Part], and counts the step. [Step] does
 // the last two for all parameters. The kernels of a [Recordable] can be recorded separately from
-// its hyper-parameters, see [Apply] and [Spend].
+// its hyper-parameters, see [Form.Apply] and [Form.Spend].
 package optim

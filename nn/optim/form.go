@@ -51,27 +51,33 @@ func formOf(r rule, h [nn.HyperLen]float32) Form { return Form{rule: r, clips: h
 
 // Apply queues the kernels of a Form for all parameters: what Update does after copying
 // the hyper-parameters to hyper. It copies nothing, so a recording can contain it.
-func Apply(f Form, b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer) {
-	apply(f, b, p, s, Whole(p), hyper)
+func (f Form) Apply(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer) {
+	s.apply(f, b, p, Whole(p), hyper)
 }
 
 // Spend is Apply to gradients that are first multiplied by scale, such as 1
 // over the number of rows, and are zeroed afterwards. An nn.ArenaUpdate backend
 // does all three at once.
-func Spend(f Form, b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale float32) {
+func (f Form) Spend(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale float32) {
 	if a, ok := b.(nn.ArenaUpdate); ok { // exported Forms never set alongMoment
 		s.arena(f, a, p, nn.Gradients{Arena: p.Grads, Scale: scale, Clear: true}, hyper)
 		return
 	}
 	b.Scale(p.Grads, scale)
-	Apply(f, b, p, s, hyper)
+	f.Apply(b, p, s, hyper)
 	b.Zero(p.Grads)
+}
+
+// update copies h to the Buffer that the kernels read, and calls the kernels of f.
+func (s *State) update(f Form, h [nn.HyperLen]float32, b nn.Backend, p *nn.Params, part Part) {
+	b.Copy(s.hyper, h[:])
+	s.apply(f, b, p, part, s.hyper)
 }
 
 // apply calls the kernels of f for part. If part is everything and the backend
 // can update whole arenas, it uses that; otherwise it updates each parameter
 // after computing its norm.
-func apply(f Form, b nn.Backend, p *nn.Params, s *State, part Part, hyper nn.Buffer) {
+func (s *State) apply(f Form, b nn.Backend, p *nn.Params, part Part, hyper nn.Buffer) {
 	if a, ok := b.(nn.ArenaUpdate); ok && part.whole(p) {
 		g := nn.Gradients{Arena: p.Grads, Scale: 1}
 		if f.alongMoment {

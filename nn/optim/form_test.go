@@ -43,10 +43,10 @@ func TestApplyEqualsUpdate(t *testing.T) {
 					}
 					b.Copy(hyper, h[:])
 					if step%2 == 0 {
-						optim.Apply(form, b, p, states[i], hyper)
+						form.Apply(b, p, states[i], hyper)
 					} else { // from sums
 						b.Scale(p.Grads, 4)
-						optim.Spend(form, b, p, states[i], hyper, .25)
+						form.Spend(b, p, states[i], hyper, .25)
 						require.Zero(t, slices.Max(p.Grads.Float32s()))
 						require.Zero(t, slices.Min(p.Grads.Float32s()))
 					}

@@ -46,14 +46,14 @@ func (o RAdam) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
 	h, adaptive := o.hyper(s.Step)
 	f := formOf(ruleAdam, h)
 	if adaptive {
-		update(f, h, b, p, s, part)
+		s.update(f, h, b, p, part)
 		return
 	}
 	// A step along the first moment takes two updates: an Adam that changes only the
 	// moments, then an SGD that uses the first moment as its gradient.
 	f.momentsOnly = true
-	update(f, momentsOnly(h), b, p, s, part)
-	update(Form{rule: ruleSGD, alongMoment: true}, alongMoment(h), b, p, s, part)
+	s.update(f, momentsOnly(h), b, p, part)
+	s.update(Form{rule: ruleSGD, alongMoment: true}, alongMoment(h), b, p, part)
 }
 
 // Hyper implements Recordable. The first few updates consist of two, so

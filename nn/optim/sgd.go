@@ -35,7 +35,7 @@ func (o SGD) Slots() []string {
 // Update implements Optimizer.
 func (o SGD) Update(b nn.Backend, p *nn.Params, s *State, part Part) {
 	h, f := o.Hyper(s.Step)
-	update(f, h, b, p, s, part)
+	s.update(f, h, b, p, part)
 }
 
 // Hyper implements Recordable.

@@ -27,9 +27,3 @@ func (x terms) hyper(t int) [nn.HyperLen]float32 {
 	}
 	return h
 }
-
-// update copies h to the Buffer that the kernels read, and calls the kernels of f.
-func update(f Form, h [nn.HyperLen]float32, b nn.Backend, p *nn.Params, s *State, part Part) {
-	b.Copy(s.hyper, h[:])
-	apply(f, b, p, s, part, s.hyper)
-}

@@ -96,7 +96,7 @@ func (t *trainer) step() error {
 		return err
 	}
 	_, form := t.optimizer.Hyper(t.pace.Step())
-	optim.Spend(form, t.Backend, p, t.state, t.pace.Hyper(), 1/float32(rows))
+	form.Spend(t.Backend, p, t.state, t.pace.Hyper(), 1/float32(rows))
 	t.pace.Tick(loss, rows)
 	return nil
 }

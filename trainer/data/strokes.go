@@ -17,17 +17,20 @@ func line(xy ...float64) stroke {
 	return s
 }
 
-// arc returns part of an ellipse as a polyline, from one angle to another in degrees; 0
+// ellipse has its centre and its radii along x and y.
+type ellipse struct{ cx, cy, rx, ry float64 }
+
+// arc returns part of the ellipse as a polyline, from one angle to another in degrees; 0
 // is right and 90 is down. Its vertices are far apart because each of them trembles,
 // which makes the corners visible.
-func arc(cx, cy, rx, ry, from, to float64) stroke {
+func (e ellipse) arc(from, to float64) stroke {
 	const perVertex = 36 // degrees
 	n := max(2, int(math.Abs(to-from)/perVertex)+1)
 	s := make(stroke, n)
 	for i := range s {
 		degrees := from + mul(to-from, float64(i)/float64(n-1))
 		sin, cos := sincos(mul(degrees, math.Pi/180))
-		s[i] = point{cx + mul(rx, cos), cy + mul(ry, sin)}
+		s[i] = point{e.cx + mul(e.rx, cos), e.cy + mul(e.ry, sin)}
 	}
 	return s
 }
@@ -46,15 +49,15 @@ func join(parts ...stroke) stroke {
 // ones help a linear model more than a deep one.
 func glyphs() [10][]stroke {
 	return [10][]stroke{
-		{arc(.5, .5, .27, .37, -90, 270)},
+		{ellipse{.5, .5, .27, .37}.arc(-90, 270)},
 		{line(.5, .12, .5, .88)},
-		{join(arc(.5, .33, .23, .21, -175, 35), line(.25, .87, .79, .87))},
-		{join(arc(.46, .31, .23, .19, -160, 90), arc(.46, .69, .26, .19, -90, 160))},
+		{join(ellipse{.5, .33, .23, .21}.arc(-175, 35), line(.25, .87, .79, .87))},
+		{join(ellipse{.46, .31, .23, .19}.arc(-160, 90), ellipse{.46, .69, .26, .19}.arc(-90, 160))},
 		{line(.56, .12, .21, .62, .84, .62), line(.65, .35, .65, .89)},
-		{join(line(.77, .12, .32, .12, .3, .44), arc(.48, .63, .26, .23, -110, 145))},
-		{join(arc(.69, .55, .42, .45, -100, -180), arc(.48, .69, .21, .18, -180, 180))},
+		{join(line(.77, .12, .32, .12, .3, .44), ellipse{.48, .63, .26, .23}.arc(-110, 145))},
+		{join(ellipse{.69, .55, .42, .45}.arc(-100, -180), ellipse{.48, .69, .21, .18}.arc(-180, 180))},
 		{line(.21, .14, .79, .14, .46, .88)},
-		{arc(.5, .31, .19, .19, 90, 450), arc(.5, .69, .23, .19, -90, 270)},
-		{join(arc(.48, .33, .21, .21, 0, -360), line(.69, .6, .59, .82, .36, .88))},
+		{ellipse{.5, .31, .19, .19}.arc(90, 450), ellipse{.5, .69, .23, .19}.arc(-90, 270)},
+		{join(ellipse{.48, .33, .21, .21}.arc(0, -360), line(.69, .6, .59, .82, .36, .88))},
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +73,6 @@ they are ended after 20 seconds without any. The second signal ends them at once
 				return usage(err)
 			}
 			f.Order.Given = given("order")
-			f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
 			f.Catalog, f.Config, f.Overrides = a.catalog, args[0], a.overrides
 			return a.train(cmd.Context(), f)
 		},
@@ -175,7 +173,7 @@ func (a *app) train(ctx context.Context, f trainFlags) error {
 			if err != nil {
 				return err
 			}
-			if f.Saving.Dir != "" { // train | head -1 must not lose the weights
+			if t.Spec.Saving.Dir != "" { // train | head -1 must not lose the weights
 				defer outliveReaders()()
 			}
 			signals, done := stopSignals()

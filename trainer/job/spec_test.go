@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,5 +41,16 @@ func TestSpecCheck(t *testing.T) {
 		require.NoError(t, f.Check())
 		change(&f)
 		require.ErrorContains(t, f.Check(), want)
+	}
+}
+
+// A training that goes on writes where it was, unless it is told another place.
+func TestResumeNamesTheDirectory(t *testing.T) {
+	for _, dir := range []string{"", "other"} {
+		f := NewSpec(catalog.New(), "../../examples/mnist.cfg")
+		f.Saving = Saving{Dir: dir, Resume: "earlier"}
+		s, err := f.Settle()
+		require.NoError(t, err)
+		require.Equal(t, cmp.Or(dir, "earlier"), s.Spec.Saving.Dir)
 	}
 }

@@ -106,6 +106,7 @@ func checkOpenBLAS() error {
 // the workers.
 func (f Spec) Describe() (*Training, error) {
 	path := f.Config
+	f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, crew.Usagef("%s is not a file: every worker reads the config for itself, so a pipe or a terminal will not do", path)
 	}

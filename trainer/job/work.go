@@ -23,7 +23,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	level := new(slog.LevelVar)
 	_ = level.UnmarshalText([]byte(f.Watch.LogLevel)) // check has seen that it is one
 	taps := newTaps(f.Watch)
-	w.RecordIn(f.Saving.Dir)
+	w.RecordIn(s.Spec.Saving.Dir)
 	w.Place.Group.Order = f.Order.HostOrder()
 	onGPU, err := s.openGPU(ctx, w.Place.Local, stderr)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // A Place is where the workers of a job find each other, on one machine or on
-// several. The zero value, with Nodes 1, is this machine alone.
+// several. Start from Local.
 type Place struct {
 	Nodes    int      // machines of the job
 	Join     []string // HOST:PORT of processes on other machines; none on the first

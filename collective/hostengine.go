@@ -11,8 +11,7 @@ import (
 
 // A HostEngine is the Engine for host memory: it carries out the schedules of
 // package schedule over a Transport, one call at a time, in the goroutine that
-// waits for it. An engine for memory that it does not reach, as that of a GPU, is
-// built on it.
+// waits for it. Engines for other memory, as that of a GPU, are built on it.
 type HostEngine struct {
 	executor // of the calls; the engine says when they begin and end
 
@@ -115,8 +114,8 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 	return err
 }
 
-// admit lets the calls begin, or says why they cannot. The end of ctx breaks the
-// transport, which ends the calls; so what carries them out takes no context. A
+// admit lets the calls begin, or returns why they cannot. The end of ctx breaks
+// the transport, and that ends the calls, so the code below takes no context. A
 // call that was shown begins even if the engine was closed or aborted meanwhile,
 // see Abilities.Show.
 func (e *HostEngine) admit(ctx context.Context) error {

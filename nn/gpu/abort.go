@@ -7,8 +7,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// An abortWord is a word of host memory that the optimizers' kernels read. The
-// lock keeps it there while another goroutine writes.
+// An abortWord is a word of host memory that the optimizers' kernels read. The lock
+// keeps close from freeing the word while another goroutine writes it.
 type abortWord struct {
 	sync.Mutex
 	memory *cuda.Pinned // nil before open and after close
@@ -33,7 +33,7 @@ func (a *abortWord) set(v uint32) {
 	}
 }
 
-// arg is where a kernel finds the word. Only the backend's owner calls it.
+// arg returns the word's address for a kernel. Only the backend's owner calls it.
 func (a *abortWord) arg() cuda.Arg { return a.memory.Device().Arg() }
 
 func (a *abortWord) close() error {
@@ -47,13 +47,13 @@ func (a *abortWord) close() error {
 	return m.Free()
 }
 
-// Abort makes updates change nothing, from the next to start until Resume: for
-// when gradients cannot be trusted, as after a collective that was broken off.
-// An update of one parameter after the other that is under way may stop between
-// two of them, or inside one; one of all parameters at once ends as it began. It
-// may be called from any goroutine; after Close it does nothing.
+// Abort makes all updates that start before the next Resume change nothing. It is for
+// gradients that cannot be trusted, for example after an interrupted collective. An
+// update that is running continues as it began if it updates all parameters at once
+// (nn.ArenaUpdate). Otherwise it may stop between two parameters, or inside one. Abort
+// may be called from any goroutine. After Close it does nothing.
 func (b *Backend) Abort() { b.abort.set(1) }
 
-// Resume ends what Abort began. It may be called from any goroutine; after Close
-// it does nothing.
+// Resume undoes Abort. It may be called from any goroutine. After Close it does
+// nothing.
 func (b *Backend) Resume() { b.abort.set(0) }

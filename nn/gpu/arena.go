@@ -13,13 +13,13 @@ const stopBytes = 4
 
 var _ nn.ArenaUpdate = (*Backend)(nil)
 
-// A layout is where parameters lie, as the kernels of arenas take it.
+// A layout tells the arena kernels where each parameter is in the arena.
 type layout struct {
 	runs, blocks cuda.Ptr
 	count        int // of blocks
 }
 
-// layout returns that of p, which is put on the device at the first call.
+// layout returns the layout of p. The first call copies it to the device.
 func (b *Backend) layout(p *nn.Params) (at layout) {
 	if at, ok := b.layouts[p]; ok || b.failure != nil {
 		return at
@@ -38,10 +38,10 @@ func (b *Backend) layout(p *nn.Params) (at layout) {
 	return at
 }
 
-// table puts structs of fixed size where kernels read them. A recording does not
-// repeat that.
+// table copies structs of fixed size to lasting device memory. A recording does not
+// repeat the copy.
 func (b *Backend) table(v any) (at cuda.Ptr) {
-	const method = "the places of parameters"
+	const method = "copying the layout of parameters"
 	bytes, err := binary.Append(nil, binary.NativeEndian, v)
 	if err == nil {
 		at, err = b.lasting.take(max(1, len(bytes)))
@@ -53,8 +53,8 @@ func (b *Backend) table(v any) (at cuda.Ptr) {
 	return at
 }
 
-// AdamArena implements nn.ArenaUpdate. After Abort it changes either everything
-// or nothing.
+// AdamArena implements nn.ArenaUpdate. Abort never interrupts it: it changes all
+// parameters or none.
 func (b *Backend) AdamArena(p *nn.Params, g nn.Gradients, m, v, average, norms, hyper nn.Buffer) {
 	n := p.Values.Len()
 	need("AdamArena", m.Len() == n && v.Len() == n)
@@ -63,16 +63,16 @@ func (b *Backend) AdamArena(p *nn.Params, g nn.Gradients, m, v, average, norms, 
 		at.runs.Arg(), at.blocks.Arg(), b.stop.Arg())
 }
 
-// SGDArena implements nn.ArenaUpdate. After Abort it changes either everything or
-// nothing.
+// SGDArena implements nn.ArenaUpdate. Abort never interrupts it: it changes all
+// parameters or none.
 func (b *Backend) SGDArena(p *nn.Params, g nn.Gradients, average, norms, hyper nn.Buffer) {
 	at := b.arena("SGDArena", p, g, average, norms, hyper)
 	b.launch("sgd_arena", at.count, b.at(p.Values), b.at(g.Arena), cuda.Float32(g.Scale), truth(g.Clear), b.at(average), b.at(norms), b.at(hyper),
 		at.runs.Arg(), at.blocks.Arg(), b.stop.Arg())
 }
 
-// arena queues what comes before an update: the norms, and whether to change
-// anything.
+// arena queues the kernel that precedes an update. It computes the norms and copies
+// the abort word to b.stop, so that the whole update sees one value.
 func (b *Backend) arena(method string, p *nn.Params, g nn.Gradients, average, norms, hyper nn.Buffer) layout {
 	n := p.Values.Len()
 	need(method, g.Arena.Len() == n && (average.Len() == 0 || average.Len() == n) && norms.Len() == p.Blocks() && hyper.Len() == nn.HyperLen)
@@ -82,7 +82,7 @@ func (b *Backend) arena(method string, p *nn.Params, g nn.Gradients, average, no
 	return at
 }
 
-// truth is a condition as an argument, an int of C.
+// truth returns a condition as a C int.
 func truth(v bool) cuda.Arg {
 	if v {
 		return number(1)

@@ -6,12 +6,12 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// A side is a second stream, for work that goes on beside the backend's own. Where
-// both are captured the two waits become edges of the graph.
+// A side is a second stream, for work that runs concurrently with the backend's own.
+// In a capture, its two waits become edges of the graph.
 type side struct {
 	stream         cuda.Stream
 	forked, joined cuda.Event
-	open           bool // something is there that the backend's stream does not wait for
+	open           bool // it has work that the backend's stream does not wait for yet
 }
 
 func (s *side) start(d *cuda.Device) (err error) {
@@ -25,7 +25,7 @@ func (s *side) start(d *cuda.Device) (err error) {
 	return err
 }
 
-// fork runs fn, which queues work on the side, after what is queued on main.
+// fork calls fn to queue work on the side. That work waits for what main has queued.
 func (s *side) fork(main cuda.Stream, fn func(cuda.Stream) error) error {
 	if err := s.forked.Record(main); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (s *side) fork(main cuda.Stream, fn func(cuda.Stream) error) error {
 	return fn(s.stream)
 }
 
-// join has main wait for the side.
+// join makes main wait for the side.
 func (s *side) join(main cuda.Stream) error {
 	if err := s.joined.Record(s.stream); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (s *side) join(main cuda.Stream) error {
 	return main.Wait(s.joined)
 }
 
-// close ends the side, whose work is done.
+// close destroys the stream and the events. The side's work must have finished.
 func (s *side) close() error {
 	var all []error
 	for _, e := range []cuda.Event{s.forked, s.joined} {
@@ -60,20 +60,23 @@ func (s *side) close() error {
 	return errors.Join(all...)
 }
 
-// Aside is Queue on a second stream: what fn queues comes after all that was queued
-// before and after earlier work aside, but what is queued later does not wait for it
-// before Join. Until then that leaves alone what fn's work writes, and does not
-// write what it reads, nor does Recycle end the life of either. Sync joins too, and
-// so does the end of a recording.
+// Aside is Queue on a second stream. fn's work waits for everything queued before it,
+// on either stream. Work queued later does not wait for it until Join, so until then:
+//
+//   - do not touch what fn's work writes
+//   - do not write what fn's work reads
+//   - do not Recycle either
+//
+// Sync and the end of a recording join, too. what names the work in errors.
 func (b *Backend) Aside(what string, fn func(cuda.Stream) error) {
 	b.queue(what, func(s cuda.Stream) error { return b.side.fork(s, fn) })
 }
 
-// Join has all that is queued later wait for what was queued by Aside.
+// Join makes all work queued later wait for the work queued with Aside.
 func (b *Backend) Join() {
 	if !b.side.open {
 		return
 	}
 	b.queue("Join", b.side.join)
-	b.changesAll() // what was done aside may have changed factors
+	b.changesAll() // the side's work may have changed factors
 }

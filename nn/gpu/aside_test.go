@@ -11,16 +11,16 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// copyOf is a copy of one Buffer to another, for Queue and Aside.
+// copyOf returns a function for Queue and Aside that copies one Buffer to another.
 func copyOf(to, from nn.Buffer) func(cuda.Stream) error {
 	_, src, _ := from.Device()
 	_, dst, _ := to.Device()
 	return func(s cuda.Stream) error { return s.Copy(cuda.Ptr(dst), cuda.Ptr(src), 4*from.Len()) }
 }
 
-// Work aside comes after what was queued before it, and before what is queued after
-// Join, launch by launch and as the branch of a graph. The stand-in runs it early and
-// late in turns.
+// Work of Aside runs after work queued before it and before work queued after Join, both
+// launch by launch and as a branch of a graph. The emulator alternates between running
+// it early and late.
 func TestAside(t *testing.T) {
 	for name, o := range map[string]gpu.Options{"graph": {}, "plain": {Plain: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestAside(t *testing.T) {
 						for range 3 {
 							b.Scale(x, 2)
 							b.Aside("a copy", copyOf(y, x))
-							b.Scale(z, .5) // beside it
+							b.Scale(z, .5) // concurrent with the copy
 							b.Aside("another", copyOf(w, z))
 							b.Join()
 							b.Axpy(z, .25, w)
@@ -55,7 +55,7 @@ func TestAside(t *testing.T) {
 				all := func() []float32 { return []float32{read(b, x)[0], read(b, y)[0], read(b, z)[0], read(b, w)[0]} }
 				for key, join := range map[string]func(){"joins": b.Join, "ends": func() {}} {
 					next()
-					replay, err := b.Record(key, step(join)) // whose end joins, too
+					replay, err := b.Record(key, step(join)) // the end of a recording joins, too
 					require.NoError(t, err)
 					for range 4 {
 						next()
@@ -74,8 +74,8 @@ func TestAside(t *testing.T) {
 	}
 }
 
-// A failure aside is the backend's, and what Record could not capture leaves both
-// streams whole.
+// A failure of Aside's function is the backend's. If Record cannot capture it, both
+// streams still work.
 func TestAsideFails(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		x, y := upload(b, 1), upload(b, 0)

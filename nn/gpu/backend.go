@@ -10,55 +10,56 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// ErrClosed is returned for work given to a Backend after Close.
+// ErrClosed is returned for work that a Backend gets after Close.
 var ErrClosed = errors.New("gpu: the backend is closed")
 
 // Options configures a Backend. The zero value works.
 type Options struct {
-	// Device is the number of the GPU, as CUDA_VISIBLE_DEVICES leaves it.
+	// Device is the index of the GPU among those that CUDA_VISIBLE_DEVICES leaves.
 	Device int
 	// TF32 lets products and cuDNN's convolutions round their factors to 10 bits of
-	// fraction, which tensor cores take.
+	// fraction, for tensor cores.
 	TF32 bool
-	// BF16 has products round their factors to bfloat16, with 7 bits of fraction,
-	// and add up in float32, whatever TF32 says. All else stays float32: weights,
-	// gradients, activations, and convolutions. It needs compute capability 8.0. What others than the
-	// backend write to memory that was a factor counts after Recycle.
+	// BF16 makes products round their factors to bfloat16 (7 bits of fraction) and sum
+	// in float32, whatever TF32 says. Weights, gradients, activations and convolutions
+	// stay float32. It needs compute capability 8.0 or later. If anything but
+	// the backend writes to a factor's memory, call Recycle before the next product.
 	BF16 bool
-	// LeastForCuDNN is the number of multiply-adds from which cuDNN computes a
-	// convolution, if cuDNN is installed and Timed is not set. 0 means the constant of
-	// this name. If it is negative, cuDNN computes only what Choices name.
+	// LeastForCuDNN is the smallest convolution, in multiply-adds, that cuDNN computes
+	// if it is installed and Timed is not set. 0 means the constant of this name. If it
+	// is negative, cuDNN computes only convolutions that Choices give to it.
 	LeastForCuDNN int
-	// Timed runs cuBLASLt's candidates for each product to find the fastest, what a
-	// layer does as one product and in steps, and convolutions of any size by cuDNN's
-	// algorithms and by our kernels. Then another run may choose others, and have other
-	// bits, unless it gets this one's Choices.
+	// Timed measures and uses the fastest of cuBLASLt's candidates for each product, of
+	// one fused product and separate steps for each layer, and of cuDNN's algorithms and
+	// our kernels for convolutions of any size. Another run may choose differently, and
+	// so have other bits, unless it gets this run's Choices.
 	Timed bool
-	// Choices are what Choices returned in an earlier run on such a device.
+	// Choices is what Backend.Choices returned in an earlier run on the same kind of
+	// device.
 	Choices map[string]int
-	// Chosen, if not nil, is told what Choices returns whenever there is more of it,
-	// before anything is computed that way. Its error is the backend's failure. It
-	// is called from inside Do.
+	// Chosen, if not nil, gets the result of Backend.Choices whenever that grows, before
+	// the new choice is used. Its error becomes the backend's failure. It is called from
+	// inside Do.
 	Chosen func(map[string]int) error
-	// Plain repeats recordings launch by launch and not as graphs, for profilers
-	// and to find the kernel that fails.
+	// Plain repeats recordings launch by launch instead of as graphs. It is for profilers
+	// and for finding the kernel that fails.
 	Plain bool
-	// Notice, if not nil, is told in one line what New does otherwise than usual, and
-	// later, from inside Do, if there is a cuDNN that does not work.
+	// Notice, if not nil, gets one line if New has to use a fallback. It is also called
+	// later, from inside Do, if cuDNN is installed but does not work.
 	Notice func(line string)
-	// Cache is where compiled kernels are kept; "" is the user's cache directory.
+	// Cache is the directory for compiled kernels. "" means the user's cache directory.
 	Cache string
 }
 
-// A Backend computes on one GPU, in one stream; a second has what Aside was given. It belongs to one goroutine at a
-// time.
+// A Backend computes on one GPU, in one stream, and a second one for the work of Aside.
+// Only one goroutine may use it at a time.
 type Backend struct {
 	device  *cuda.Device
 	info    cuda.Info
 	options Options
-	depth   int // of calls of Do that are under way
+	depth   int // of nested calls of Do
 	closed  bool
-	freed   error // of Close
+	freed   error // result of Close
 
 	stream       cuda.Stream
 	side         side
@@ -66,31 +67,31 @@ type Backend struct {
 	kernels      map[string]kernel
 	products     products
 	convolutions convolutions
-	batch        cuda.Batch // of one launch
+	batch        cuda.Batch // reused; holds one launch
 	abort        abortWord
-	stop         cuda.Ptr // the word's copy, for one update
-	ticket       cuda.Ptr // of blocks that add up losses; 0 between kernels
-	told         int      // of Choices, how many Chosen knows
+	stop         cuda.Ptr // copy of the abort word, for one update
+	ticket       cuda.Ptr // counts blocks that sum losses; 0 between kernels
+	told         int      // number of choices that Chosen has seen
 	layouts      map[*nn.Params]layout
-	rounded      []rounded // factors of products that have not changed since
+	rounded      []rounded // bfloat16 copies that are still valid
 
-	lasting  pool // of Alloc
-	passing  pool // of Temp
-	recorded pool // of Temp in recordings: the next one reuses it
+	lasting  pool // for Alloc
+	passing  pool // for Temp
+	recorded pool // for Temp in recordings, which all share it
 	staging  staging
-	random   draws // of Dropout outside recordings
+	random   draws // for Dropout outside recordings
 
-	recording  *recording // under way, or nil
+	recording  *recording // being made, or nil
 	recordings map[string]*recording
 	paces      []*pace
 	calls      Calls
-	failure    error // the first since Sync
+	failure    error // the first since the last Sync
 }
 
 var _ nn.Backend = (*Backend)(nil)
 
-// New opens a device. Where there is none the error has cuda.ErrUnavailable and
-// says what is missing.
+// New opens a device. If there is none, the error wraps cuda.ErrUnavailable and says
+// what is missing.
 func New(o Options) (*Backend, error) {
 	d, err := cuda.Open(o.Device)
 	if err != nil {
@@ -102,7 +103,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b.staging.calls = &b.calls
 	if err := d.Do(context.Background(), b.start); err != nil {
-		_ = b.Close() // what failed comes first
+		_ = b.Close() // err is the cause
 		return nil, fmt.Errorf("gpu: device %d (%s): %w", o.Device, b.info.Name, err)
 	}
 	return b, nil
@@ -110,8 +111,8 @@ func New(o Options) (*Backend, error) {
 
 const ticketBytes = 4
 
-// start makes what the backend needs, on its thread. What is there if it fails
-// is released by Close.
+// start creates what the backend needs, on the device's thread. If start fails, Close
+// releases what it had created.
 func (b *Backend) start() (err error) {
 	if b.options.BF16 {
 		if err := CheckBF16(b.info); err != nil {
@@ -152,9 +153,9 @@ func (b *Backend) start() (err error) {
 // Info describes the device.
 func (b *Backend) Info() cuda.Info { return b.info }
 
-// Choices are which of cuBLASLt's candidates each kind of product uses, whether the
-// methods of nn.Fuser are one product, and which algorithm of cuDNN a kind of
-// convolution uses, -1 for our kernels: what a later run needs to have the same bits.
+// Choices returns what a later run needs to get the same bits: which of cuBLASLt's
+// candidates each kind of product uses, whether a method of nn.Fuser is one product,
+// and which of cuDNN's algorithms a kind of convolution uses, or -1 for our kernels.
 func (b *Backend) Choices() map[string]int {
 	all := b.products.blas.Choices()
 	maps.Copy(all, b.products.fused)
@@ -162,7 +163,7 @@ func (b *Backend) Choices() map[string]int {
 	return all
 }
 
-// tell has Chosen know of new choices.
+// tell calls Options.Chosen if there are new choices.
 func (b *Backend) tell() {
 	if b.options.Chosen == nil || b.failure != nil {
 		return
@@ -173,8 +174,8 @@ func (b *Backend) tell() {
 	}
 }
 
-// Do runs fn on the device's thread. A panic of fn becomes one here, with a
-// *cuda.Panic. Inside fn, Do runs what it is given at once.
+// Do runs fn on the device's thread. If fn panics, Do panics with a *cuda.Panic. A
+// nested Do runs its function at once.
 func (b *Backend) Do(ctx context.Context, fn func() error) error {
 	if b.closed {
 		return ErrClosed
@@ -185,14 +186,14 @@ func (b *Backend) Do(ctx context.Context, fn func() error) error {
 	b.depth++
 	defer func() {
 		if b.depth--; b.depth == 0 && b.closed {
-			_ = b.device.Close() // Close was called in fn and has released the rest
+			_ = b.device.Close() // fn called Close, which has released the rest
 		}
 	}()
 	return b.device.Do(ctx, fn)
 }
 
-// Sync waits for all work so far, or for ctx, and returns the first failure
-// since the last Sync. If ctx ends, the work goes on and the failure stays.
+// Sync waits for all queued work and returns the first failure since the last Sync.
+// If ctx ends first, Sync returns its error; the work continues and the failure stays.
 func (b *Backend) Sync(ctx context.Context) error {
 	return b.Do(ctx, func() error {
 		if b.recording != nil {
@@ -203,7 +204,7 @@ func (b *Backend) Sync(ctx context.Context) error {
 			return err
 		}
 		if b.failure != nil {
-			err = b.failure // it came first
+			err = b.failure // earlier than err
 		}
 		b.failure = nil
 		if err != nil {
@@ -215,7 +216,7 @@ func (b *Backend) Sync(ctx context.Context) error {
 
 // wait waits for both streams.
 func (b *Backend) wait(ctx context.Context) error {
-	if b.side.open { // not by Join, which does nothing after a failure
+	if b.side.open { // Join would do nothing after a failure
 		if err := b.side.join(b.stream); err != nil {
 			return err
 		}
@@ -224,8 +225,8 @@ func (b *Backend) wait(ctx context.Context) error {
 	return b.stream.Sync(ctx)
 }
 
-// Close waits for the device and frees all memory. Inside Do it leaves the
-// thread to that call of Do, which ends it.
+// Close waits for the device and frees all memory. If it is called inside Do, the
+// outermost Do ends the device's thread.
 func (b *Backend) Close() error {
 	if b.closed {
 		return b.freed
@@ -238,9 +239,9 @@ func (b *Backend) Close() error {
 	return b.freed
 }
 
-// release frees everything in the order that its users need: graphs first. It
-// goes on after a failure, and returns the first, which after a failed kernel is
-// that of the kernel.
+// release frees everything, users before what they use, so graphs come first. It
+// continues after a failure and returns the first one. After a failed kernel, that is
+// the kernel's.
 func (b *Backend) release() error {
 	var first error
 	note := func(err error) {
@@ -274,7 +275,7 @@ func (b *Backend) release() error {
 	return first
 }
 
-// fail keeps the first failure.
+// fail keeps err if it is the first failure since the last Sync.
 func (b *Backend) fail(err error) {
 	if b.recording != nil {
 		err = fmt.Errorf("recording %q: %w", b.recording.key, err)
@@ -284,7 +285,7 @@ func (b *Backend) fail(err error) {
 	}
 }
 
-// refuse is the error of a method that a recording could not repeat.
+// refuse returns the error for a method that a recording cannot repeat.
 func refuse(method string) error {
 	return fmt.Errorf("%s inside Record cannot be repeated by a graph; call it before or after", method)
 }

@@ -17,22 +17,21 @@ import (
 )
 
 var (
-	imageCache string // keeps compiled kernels from test to test; "" is the user's cache
-	noStandIn  error  // why there is no stand-in for a GPU
+	imageCache string // directory of compiled kernels, shared by all tests; "" is the user's cache
+	noStandIn  error  // why there is no emulator
 )
 
-// imagesOf is the variable in which a test that runs this program again hands on its
-// compiled kernels.
+// imagesOf is the environment variable that passes imageCache to a test in a child process.
 const imagesOf = "RINGTRAIN_TEST_IMAGES"
 
-// TestMain uses the GPU that is there, and the stand-in for one otherwise.
+// TestMain uses the machine's GPU if there is one, and the emulator otherwise.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
-		// A machine's own GPU: making a context takes up to a second, and compiling the
-		// kernels too, so both are kept from test to test.
-		if d, err := cuda.Open(0); err == nil { // else the tests say so
+		// On a real GPU, creating a context and compiling the kernels can take a second
+		// each, so all tests share both.
+		if d, err := cuda.Open(0); err == nil { // otherwise the tests report the error
 			defer d.Close()
 		}
 		return m.Run()
@@ -40,7 +39,7 @@ func run(m *testing.M) int {
 	if imageCache = os.Getenv(imagesOf); imageCache == "" {
 		dir, err := os.MkdirTemp("", "ringtrain-images-")
 		if err != nil {
-			panic(err) // there is nobody to return it to
+			panic(err) // no test to report it
 		}
 		defer os.RemoveAll(dir)
 		imageCache = dir
@@ -51,14 +50,14 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// open returns a Backend, or skips the test where none can be had.
-// RINGTRAIN_REQUIRE_GPU=1 is for machines that must have a GPU.
+// open returns a Backend, or skips the test if there is neither a GPU nor an emulator.
+// RINGTRAIN_REQUIRE_GPU=1 makes that a failure.
 func open(t testing.TB, o gpu.Options) *gpu.Backend {
 	t.Helper()
 	if err := cuda.Available(); err != nil {
 		err = errors.Join(noStandIn, err)
 		if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" || noStandIn != nil && !errors.Is(noStandIn, emulator.ErrNoCompiler) {
-			t.Fatal(err) // a compiler that fails is no missing one
+			t.Fatal(err) // only a missing compiler is a reason to skip
 		}
 		t.Skip(err)
 	}
@@ -67,11 +66,11 @@ func open(t testing.TB, o gpu.Options) *gpu.Backend {
 	}
 	b, err := gpu.New(o)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = b.Close() }) // for tests that fail before they do
+	t.Cleanup(func() { _ = b.Close() }) // in case the test fails before it calls Close
 	return b
 }
 
-// within runs fn on the thread of a new Backend and wants it to end well.
+// within runs fn on the thread of a new Backend, and requires Sync and Close to succeed.
 func within(t *testing.T, o gpu.Options, fn func(b *gpu.Backend)) {
 	t.Helper()
 	b := open(t, o)
@@ -80,7 +79,7 @@ func within(t *testing.T, o gpu.Options, fn func(b *gpu.Backend)) {
 	require.NoError(t, b.Close())
 }
 
-// emulated reports whether the device is the stand-in.
+// emulated reports whether the device is the emulator's.
 func emulated(b *gpu.Backend) bool { return strings.HasPrefix(b.Info().Name, "ringtrain emulator") }
 
 func read(b nn.Backend, v nn.Buffer) []float32 {
@@ -95,8 +94,8 @@ func upload(b nn.Backend, values ...float32) nn.Buffer {
 	return v
 }
 
-// again runs one test in a process of its own, with other settings, and returns
-// what it says.
+// again runs one test in a child process with additional environment variables, and
+// returns its output.
 func again(t *testing.T, test string, env ...string) (string, error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -121,6 +120,6 @@ func TestUnavailable(t *testing.T) {
 }
 
 func TestBackend(t *testing.T) {
-	open(t, gpu.Options{}) // or skip as a whole
+	open(t, gpu.Options{}) // may skip the whole suite
 	nntest.TestBackend(t, func(t *testing.T) nn.Backend { return open(t, gpu.Options{}) })
 }

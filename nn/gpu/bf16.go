@@ -8,26 +8,26 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// leastForBF16 is the first compute capability with products of bfloat16.
+// leastForBF16 is the first major compute capability with bfloat16 products.
 const leastForBF16 = 8
 
-// A rounded is a factor of products in bfloat16, as it was when it was rounded.
+// A rounded is the bfloat16 copy of a factor that has not changed since.
 type rounded struct {
-	from, to cuda.Ptr // where the factor lies, and where it ends
+	from, to cuda.Ptr // the factor is at [from, to)
 	at       cuda.Ptr // of the copy
 }
 
-// CheckBF16 is why a device has no products of bfloat16; nil if it has.
+// CheckBF16 returns nil if a device has bfloat16 products, and otherwise an error
+// that says what it lacks.
 func CheckBF16(info cuda.Info) error {
 	if info.Major >= leastForBF16 {
 		return nil
 	}
-	return fmt.Errorf("products in bfloat16 need compute capability %d.0, and this GPU has %d.%d: leave it at float32, or TF32", leastForBF16, info.Major, info.Minor)
+	return fmt.Errorf("products in bfloat16 need compute capability %d.0, and this GPU has %d.%d: use float32 or TF32", leastForBF16, info.Major, info.Minor)
 }
 
-// factor is where a product finds a factor: where it lies, or with Options.BF16 in
-// a copy of 16 bits, which other products take too until the factor changes or
-// Recycle ends its life.
+// factor returns a factor's address for a product. With Options.BF16 that is a 16-bit
+// copy, which other products share until the factor changes or Recycle frees the copy.
 func (b *Backend) factor(v nn.Buffer) cuda.Ptr {
 	from := b.address(v)
 	if !b.options.BF16 || from == 0 {
@@ -47,18 +47,19 @@ func (b *Backend) factor(v nn.Buffer) cuda.Ptr {
 	return half
 }
 
-// changes forgets the copies of all that lies in these bytes.
+// changes forgets the copies of factors that overlap these bytes.
 func (b *Backend) changes(at cuda.Ptr, bytes int) {
 	if len(b.rounded) > 0 {
 		b.rounded = slices.DeleteFunc(b.rounded, func(r rounded) bool { return r.from < at+cuda.Ptr(bytes) && at < r.to })
 	}
 }
 
-// changesAll forgets all copies: they end with the memory they are in, and
-// neither a recording nor what comes after it may count on those of others.
+// changesAll forgets all copies. That is needed when their memory is recycled, and
+// around recordings: a recording must not rely on copies made before it, and later
+// work must not rely on copies made in it.
 func (b *Backend) changesAll() { b.rounded = b.rounded[:0] }
 
-// number is the type of products.
+// number returns the element type of products.
 func (b *Backend) number() cuda.Number {
 	if b.options.BF16 {
 		return cuda.BFloat16Factors

@@ -19,8 +19,8 @@ func toBF16(v float32) float32 {
 	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
 }
 
-// Nothing but the factors of products has fewer bits: their sums, and biases, are
-// as exact as with float32.
+// Only the factors of products lose bits. Their sums, and biases, stay as exact as with
+// float32.
 func TestBF16Products(t *testing.T) {
 	open(t, gpu.Options{})
 	t.Run("untimed", func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestBF16Products(t *testing.T) {
 	})
 }
 
-// A factor counts as it is when the product is queued, whatever has changed it
-// since the last one: a method, a copy, a part of it or a recording.
+// A product uses the factor's value at the time it is queued, however the factor has
+// changed since the last product.
 func TestBF16Factors(t *testing.T) {
 	const n = 16
 	within(t, gpu.Options{BF16: true}, func(b *gpu.Backend) {
@@ -51,19 +51,19 @@ func TestBF16Factors(t *testing.T) {
 		first := func() float32 { product(); return read(b, c)[0] }
 
 		values := make([]float32, n*n)
-		values[0] = 1 + 0x1p-8 + 0x1p-20 // between two numbers of 8 bits
+		values[0] = 1 + 0x1p-8 + 0x1p-20 // between two bfloat16 numbers
 		b.Copy(x, values)
 		require.Equal(t, float32(1+0x1p-7), first())
 		kernels := b.Calls().Kernels
 		require.Equal(t, float32(1+0x1p-7), first())
-		require.Equal(t, kernels, b.Calls().Kernels, "nothing has changed, and nothing is rounded anew")
+		require.Equal(t, kernels, b.Calls().Kernels, "nothing has changed, so nothing is rounded again")
 
 		b.Scale(x, 2)
 		require.Equal(t, float32(2+0x1p-6), first())
 		b.Scale(arena, 2)
-		require.Equal(t, float32(4+0x1p-5), first(), "the whole that it is a part of")
+		require.Equal(t, float32(4+0x1p-5), first(), "a Buffer that contains the factor has changed")
 		b.Copy(x.Slice(0, 1), []float32{3})
-		require.Equal(t, float32(3), first(), "a part")
+		require.Equal(t, float32(3), first(), "a part of the factor has changed")
 		b.Zero(x)
 		require.Zero(t, first())
 		b.Copy(x, one)
@@ -72,15 +72,15 @@ func TestBF16Factors(t *testing.T) {
 		b.Queue("nothing", func(cuda.Stream) error { return nil })
 		kernels = b.Calls().Kernels
 		product()
-		require.Equal(t, kernels+2, b.Calls().Kernels, "who knows what was queued")
+		require.Equal(t, kernels+2, b.Calls().Kernels, "work of Queue may have changed any factor")
 		b.Recycle()
-		b.Copy(b.Temp(4*n*n), make([]float32, 4*n*n)) // where the copies were
+		b.Copy(b.Temp(4*n*n), make([]float32, 4*n*n)) // overwrites the memory of the copies
 		require.Equal(t, float32(1), first())
 	})
 }
 
-// Recordings round for themselves: they take no copies of before, and leave none
-// of what they change.
+// A recording rounds its own copies: it uses none that were made before it, and later
+// work uses none of its copies.
 func TestBF16Recordings(t *testing.T) {
 	const n = 4
 	within(t, gpu.Options{BF16: true}, func(b *gpu.Backend) {
@@ -101,20 +101,20 @@ func TestBF16Recordings(t *testing.T) {
 		})
 		require.NoError(t, err)
 		product()
-		require.Equal(t, float32(2), read(b, c)[0], "what the recording has changed")
+		require.Equal(t, float32(2), read(b, c)[0], "the recording has changed x")
 		fill(x, 5)
 		product()
 		require.NoError(t, repeat())
 		require.Equal(t, float32(5), read(b, c)[0], "rounded in each repetition")
 		product()
-		require.Equal(t, float32(10), read(b, c)[0], "what the repetition has changed")
+		require.Equal(t, float32(10), read(b, c)[0], "the repetition has changed x")
 		fill(x, 7)
 		require.NoError(t, repeat())
 		require.Equal(t, float32(7), read(b, c)[0], "rounded in each repetition")
 	})
 }
 
-// A rounding host rounds the factors of products as a GPU does.
+// A roundingHost rounds the factors of products as a GPU does with Options.BF16.
 type roundingHost struct{ nn.Backend }
 
 func (h roundingHost) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, beta float32) {
@@ -128,8 +128,8 @@ func (h roundingHost) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, 
 	h.Backend.Gemm(c, round(x), round(y), m, n, k, transX, transY, beta)
 }
 
-// What a network learns is what a host learns that rounds the same factors, in
-// each form of its layers.
+// Gradients match those of a host that rounds the same factors, with and without
+// epilogues.
 func TestBF16Gradients(t *testing.T) {
 	host := cpu.New(cpu.Options{})
 	want := learn(t, roundingHost{host}, .2)
@@ -145,12 +145,12 @@ func TestBF16Gradients(t *testing.T) {
 	}
 }
 
-// At each step, from the weights that the host has then.
+// TestBF16Lockstep is TestLockstep against a host that rounds the same factors.
 func TestBF16Lockstep(t *testing.T) {
 	lockstep(t, compared(t), gpu.Options{BF16: true}, func(host nn.Backend) nn.Backend { return roundingHost{host} }, 1e-4, 5e-3)
 }
 
-// A step that is recorded has the bits of one that is not.
+// Recorded steps have the same bits as steps that are not recorded.
 func TestBF16Whole(t *testing.T) {
 	var direct outcome
 	within(t, gpu.Options{BF16: true}, func(b *gpu.Backend) { direct = newWhole(t, b, wholePerceptron, rising()).run(0) })
@@ -159,8 +159,8 @@ func TestBF16Whole(t *testing.T) {
 	})
 }
 
-// A layer's input and weight, and its gradient, are rounded once in a step, for the
-// two or three products they are in; the first layer's gradient is in one.
+// A layer's input, weight and gradient are rounded once per step, although two or three
+// products use them.
 func TestBF16Nodes(t *testing.T) {
 	standIn := false
 	count := func(o gpu.Options) (n int) {
@@ -181,7 +181,7 @@ func TestBF16Nodes(t *testing.T) {
 	}
 	rounded, exact := count(gpu.Options{BF16: true}), count(gpu.Options{})
 	t.Logf("kernels of a step: %d with bfloat16, %d without", rounded, exact)
-	if standIn { // on a device cuBLASLt decides for each product how many it has
+	if standIn { // on a GPU the number of kernels per product is cuBLASLt's choice
 		require.Equal(t, 9, rounded-exact)
 	}
 }

@@ -2,12 +2,12 @@ package gpu
 
 import "fmt"
 
-// Calls counts how often a Backend has handed work to the driver since New. What
-// a small network takes on a GPU is in the number of calls: each costs the host
-// microseconds, and a repetition is one however much it does.
+// Calls counts how often a Backend has handed work to the driver since New. For small
+// networks these calls dominate a step: each costs the host microseconds. Repeating a
+// recording is one call, however much it contains.
 type Calls struct {
 	Kernels int // launches of a kernel, outside repetitions
-	Others  int // matrix products, memory set to zero, what Queue and Aside were given, and Join, outside repetitions
+	Others  int // matrix products, Zero, Queue, Aside and Join, outside repetitions
 	Copies  int // between host and device
 	Repeats int // of recordings
 }
@@ -15,9 +15,9 @@ type Calls struct {
 // Calls returns the counts.
 func (b *Backend) Calls() Calls { return b.calls }
 
-// Nodes returns how many kernels, products and others the recording of a key has
-// as a graph, each a few microseconds of the device at least; 0 if it is repeated
-// without one. No such recording is an error.
+// Nodes returns the number of nodes in the graph of a recording. Each takes the device
+// at least a few microseconds. The number is 0 if the recording has no graph. It is an
+// error if there is no recording with this key.
 func (b *Backend) Nodes(key string) (int, error) {
 	r := b.recordings[key]
 	switch {

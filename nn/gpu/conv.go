@@ -6,10 +6,10 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// window is s as an argument.
+// window returns s as a kernel's argument.
 func window(s nn.Window) cuda.Arg { return cuda.Struct(kernels.NewWindow(s)) }
 
-// taps is how many elements a filter has.
+// taps returns the number of elements of a filter.
 func taps(s nn.Window) int { return s.Channels * s.Size * s.Size }
 
 // convolution describes a pass of a convolution for cuDNN.
@@ -44,7 +44,7 @@ func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 	if n == 0 {
 		return
 	}
-	// sums adds to dw and db with our kernels. With an empty dw, and a window of no
+	// sums adds to dw and db with our kernels. If dw is empty and the window has no
 	// channels, it adds only to db.
 	sums := func(dw, db nn.Buffer, parts nn.Buffer, s nn.Window) {
 		items := dw.Len() + filters

@@ -10,19 +10,19 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// LeastForCuDNN is the number of multiply-adds from which cuDNN computes a convolution,
-// unless Options say otherwise. It is an estimate, not measured: for smaller convolutions
-// our kernels may take no longer than launching the several kernels of cuDNN.
+// LeastForCuDNN is the smallest convolution, in multiply-adds, that cuDNN computes unless
+// Options say otherwise. It is an estimate, not measured: for smaller convolutions our
+// kernels may take no longer than launching cuDNN's several kernels.
 const LeastForCuDNN = 1 << 24
 
-// ours is the way of a convolution that our kernels compute. Any other way is the number of
-// one of cuDNN's algorithms.
+// ours is the way of a convolution that our kernels compute. Any other way is the number
+// of a cuDNN algorithm.
 const ours = -1
 
-// convolutions holds how each kind of convolution is computed, and cuDNN's plans.
+// convolutions holds cuDNN's plans, and the way each kind of convolution is computed.
 type convolutions struct {
 	dnn    *cuda.DNN // nil if there is none
-	sought bool
+	sought bool      // seek has been called
 	plans  map[cuda.Convolution]*cuda.ConvPlan
 	ways   map[string]int
 }
@@ -36,8 +36,8 @@ type conv struct {
 	rest func() // queues what cuDNN leaves to our kernels; may be nil
 }
 
-// convolve queues a convolution. trial returns the same one on operands that may be
-// overwritten.
+// convolve queues a convolution. trial returns the same convolution on operands that
+// timing may overwrite.
 func (b *Backend) convolve(c conv, trial func() conv) {
 	if b.failure != nil {
 		return
@@ -62,7 +62,7 @@ func (b *Backend) convolve(c conv, trial func() conv) {
 	}
 }
 
-// plan returns the plan of a convolution. It may be called in a capture.
+// plan returns the plan of a convolution. It may be called during a capture.
 func (v *convolutions) plan(c cuda.Convolution) (*cuda.ConvPlan, error) {
 	if plan := v.plans[c]; plan != nil {
 		return plan, nil
@@ -77,7 +77,7 @@ func (v *convolutions) plan(c cuda.Convolution) (*cuda.ConvPlan, error) {
 	return plan, err
 }
 
-// forget destroys all plans; graphs do not need them.
+// forget destroys all plans. Captured graphs do not need them.
 func (v *convolutions) forget() {
 	for _, plan := range v.plans {
 		plan.Destroy()
@@ -110,7 +110,7 @@ func (b *Backend) way(c conv, trial func() conv) int {
 		return ours
 	}
 	recording := b.recording
-	b.recording = nil // trials are not part of it
+	b.recording = nil // trials must not become part of it
 	defer func() { b.recording = recording }()
 	there := b.seek()
 	switch {
@@ -128,7 +128,7 @@ func (b *Backend) way(c conv, trial func() conv) int {
 }
 
 // seek starts cuDNN at its first call and reports whether cuDNN can be used. If cuDNN is
-// installed but does not work, it says so in one line.
+// installed but does not work, seek calls Options.Notice.
 func (b *Backend) seek() bool {
 	v := &b.convolutions
 	if v.sought {
@@ -147,23 +147,23 @@ func (b *Backend) seek() bool {
 	return false
 }
 
-// offered checks that cuDNN still offers the way that was chosen for a convolution.
+// offered checks that cuDNN offers the algorithm that an earlier run chose.
 func (b *Backend) offered(c conv, way int) error {
-	err := errors.New("there is no cuDNN")
+	err := errors.New("cuDNN is not available")
 	if b.convolutions.dnn != nil {
 		var plan *cuda.ConvPlan
 		if plan, err = b.convolutions.plan(c.Convolution); err == nil {
 			if slices.Contains(plan.Algorithms(), way) {
 				return nil
 			}
-			err = errors.New("it is not among those that cuDNN offers")
+			err = errors.New("cuDNN does not offer it")
 		}
 	}
-	return fmt.Errorf("algorithm %d was chosen for %s, and cannot be used: the choices are of another device or another cuDNN: %w", way, c.Kind(b.options.TF32), err)
+	return fmt.Errorf("algorithm %d, chosen for %s, cannot be used: the choices are from another device or another cuDNN: %w", way, c.Kind(b.options.TF32), err)
 }
 
-// try returns the first algorithm that works or, with Options.Timed, the fastest way. If
-// cuDNN supports none, that is ours.
+// try returns the first algorithm that works or, with Options.Timed, the fastest way. It
+// returns ours if cuDNN supports none.
 func (b *Backend) try(c conv, trial func() conv) int {
 	plan, err := b.convolutions.plan(c.Convolution)
 	if err != nil || len(plan.Algorithms()) == 0 {
@@ -190,10 +190,10 @@ func (b *Backend) try(c conv, trial func() conv) int {
 	return best
 }
 
-// measure runs a trial on cuDNN, also in a capture, and times it with Options.Timed. An
-// error means that the algorithm cannot be used.
+// measure runs a trial on cuDNN, also in a capture. With Options.Timed it returns the time
+// that the trial took. An error means that the algorithm cannot be used.
 func (b *Backend) measure(t conv, run func() error) (took time.Duration, err error) {
-	if err := run(); err != nil { // also loads cuDNN's kernels, which is forbidden in a capture
+	if err := run(); err != nil { // also loads cuDNN's kernels, which a capture forbids
 		return 0, err
 	}
 	if b.options.Timed {

@@ -23,25 +23,26 @@ const all = 1
 // needCuDNN skips a test on a machine without cuDNN.
 func needCuDNN(t *testing.T) {
 	t.Helper()
-	open(t, gpu.Options{}) // or skip
+	open(t, gpu.Options{}) // may skip the test
 	if _, err := cuda.DNNVersion(); err != nil {
 		t.Skip(err)
 	}
 }
 
-// refuse makes the stand-in for cuDNN refuse something, or skips the test.
+// refuse makes the emulator's cuDNN refuse an operation. With a real cuDNN it skips the
+// test.
 func refuse(t *testing.T, what string) {
 	t.Helper()
 	needCuDNN(t)
 	b := open(t, gpu.Options{})
 	if !emulated(b) {
-		t.Skip("cuDNN is no stand-in")
+		t.Skip("needs the emulator's cuDNN")
 	}
 	t.Setenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES", what)
 }
 
-// cuDNN computes all convolutions right, also when products are bfloat16. TestBackend checks
-// our kernels.
+// cuDNN computes all convolutions correctly, also if products are bfloat16. TestBackend
+// checks our kernels.
 func TestConv(t *testing.T) {
 	needCuDNN(t)
 	for name, o := range map[string]gpu.Options{"float32": {LeastForCuDNN: all}, "bf16": {LeastForCuDNN: all, BF16: true}} {
@@ -51,7 +52,7 @@ func TestConv(t *testing.T) {
 	}
 }
 
-// images is a network with two convolutions, so that there is a gradient of an input.
+// images is a network with two convolutions, so that one needs the gradient of its input.
 var images = training{func() nn.Layer {
 	return nn.Chain(
 		&nn.Images{}, &nn.Conv2D{Out: 3, Size: 3, Stride: 2, Padding: 1}, &nn.Rectify{}, &nn.MaxPool2D{Size: 2},
@@ -62,7 +63,7 @@ var images = training{func() nn.Layer {
 // first is the kind of the first convolution.
 const first = "conv2d forward 2x1x28x28 by 3x3x3 stride 2 padding 1 f32"
 
-// onHost is what the network learns on the host.
+// onHost trains the network images on the host.
 func onHost(t *testing.T) outcome {
 	host := cpu.New(cpu.Options{})
 	made := direct(t, host, images)
@@ -70,7 +71,7 @@ func onHost(t *testing.T) outcome {
 	return made
 }
 
-// same wants what was learned to be as on the host.
+// same requires that got is near want, the outcome on the host.
 func same(t *testing.T, want, got outcome) {
 	t.Helper()
 	near(t, want.losses, got.losses, 1e-5)
@@ -78,7 +79,7 @@ func same(t *testing.T, want, got outcome) {
 	near(t, want.average, got.average, 1e-3)
 }
 
-// waysOf are the choices for convolutions.
+// waysOf returns the choices for convolutions.
 func waysOf(choices map[string]int) map[string]int {
 	ways := map[string]int{}
 	for key, way := range choices {
@@ -89,7 +90,7 @@ func waysOf(choices map[string]int) map[string]int {
 	return ways
 }
 
-// trained is what three steps make of the network, recorded or not, and the ways that
+// trained trains the network images with train, and returns the outcome and the ways that
 // were chosen.
 func trained(t *testing.T, o gpu.Options, train func(*testing.T, *gpu.Backend, training) outcome) (made outcome, ways map[string]int) {
 	within(t, o, func(b *gpu.Backend) {
@@ -101,8 +102,8 @@ func trained(t *testing.T, o gpu.Options, train func(*testing.T, *gpu.Backend, t
 
 func eager(t *testing.T, b *gpu.Backend, k training) outcome { return direct(t, b, k) }
 
-// With cuDNN a network learns what it learns on the host, and its steps are recorded as
-// graphs. The size of a convolution decides whether cuDNN computes it.
+// Training with cuDNN matches the host, launch by launch and as graphs. The size of a
+// convolution decides whether cuDNN computes it.
 func TestConvTraining(t *testing.T) {
 	needCuDNN(t)
 	graph, ways := trained(t, gpu.Options{LeastForCuDNN: all}, recorded)
@@ -115,12 +116,12 @@ func TestConvTraining(t *testing.T) {
 	require.Equal(t, kinds, slices.Sorted(maps.Keys(ways)))
 	for kind, way := range ways {
 		t.Logf("%s: algorithm %d", kind, way)
-		if emulated(open(t, gpu.Options{})) { // NVIDIA's may have none that is deterministic
+		if emulated(open(t, gpu.Options{})) { // NVIDIA's cuDNN may have no deterministic algorithm
 			require.NotEqual(t, -1, way, kind)
 		}
 	}
 	one, _ := trained(t, gpu.Options{LeastForCuDNN: all}, eager)
-	require.Equal(t, one, graph, "a graph has the same bits")
+	require.Equal(t, one, graph, "a graph must have the same bits")
 	plain, _ := trained(t, gpu.Options{LeastForCuDNN: all, Plain: true}, recorded)
 	require.Equal(t, one, plain)
 
@@ -159,7 +160,7 @@ func TestConvChoices(t *testing.T) {
 	_, ways := trained(t, gpu.Options{Choices: forced}, eager)
 	require.Equal(t, 0, ways[first])
 
-	// failed is what a backend says that is to use a way that it does not have.
+	// failed returns the error of a backend whose Choices name a way that it does not have.
 	failed := func(way int) error {
 		b := open(t, gpu.Options{Choices: map[string]int{first: way}})
 		require.NoError(t, b.Do(t.Context(), func() error {
@@ -168,17 +169,17 @@ func TestConvChoices(t *testing.T) {
 			return nil
 		}))
 		err := b.Sync(t.Context())
-		require.ErrorContains(t, err, "the choices are of another device or another cuDNN")
+		require.ErrorContains(t, err, "the choices are from another device or another cuDNN")
 		require.NoError(t, b.Close())
 		return err
 	}
-	require.ErrorContains(t, failed(99), "it is not among those that cuDNN offers")
-	require.ErrorContains(t, failed(4), "it is not among those that cuDNN offers", "an algorithm that transforms")
+	require.ErrorContains(t, failed(99), "cuDNN does not offer it")
+	require.ErrorContains(t, failed(4), "cuDNN does not offer it", "an algorithm that transforms")
 	refuse(t, "create")
-	require.ErrorContains(t, failed(0), "there is no cuDNN")
+	require.ErrorContains(t, failed(0), "cuDNN is not available")
 }
 
-// Our kernels compute what cuDNN refuses, and Choices say so.
+// Our kernels compute what cuDNN refuses, and Choices record that.
 func TestConvRefused(t *testing.T) {
 	needCuDNN(t)
 	own, _ := trained(t, gpu.Options{LeastForCuDNN: -1}, recorded)
@@ -191,7 +192,7 @@ func TestConvRefused(t *testing.T) {
 		}
 		require.Equal(t, own, got)
 	}
-	refuse(t, "capture") // of the algorithm that comes first; gradients have no other
+	refuse(t, "capture") // of the first algorithm; gradients have no other
 	got, ways := trained(t, gpu.Options{LeastForCuDNN: all}, recorded)
 	same(t, onHost(t), got)
 	for kind, way := range ways {
@@ -199,7 +200,7 @@ func TestConvRefused(t *testing.T) {
 	}
 }
 
-// TestConvAnyway trains with whatever cuDNN this process finds. There is one line if cuDNN
+// TestConvAnyway trains with whatever cuDNN this process finds. Notice gets one line if cuDNN
 // does not work, and none if it is not installed.
 func TestConvAnyway(t *testing.T) {
 	var lines []string
@@ -224,7 +225,7 @@ func TestConvAnyway(t *testing.T) {
 	}
 }
 
-// Our kernels compute convolutions whose operands are not aligned as cuDNN needs them.
+// Our kernels compute convolutions whose operands are not aligned as cuDNN requires.
 func TestConvUnaligned(t *testing.T) {
 	needCuDNN(t)
 	within(t, gpu.Options{LeastForCuDNN: all}, func(b *gpu.Backend) {
@@ -239,8 +240,8 @@ func TestConvUnaligned(t *testing.T) {
 	})
 }
 
-// BenchmarkConv times each pass with our kernels and with cuDNN, around LeastForCuDNN, which
-// is only an estimate until this has run on a GPU.
+// BenchmarkConv times each pass with our kernels and with cuDNN, for sizes around
+// LeastForCuDNN. That constant is an estimate until this benchmark has run on a GPU.
 func BenchmarkConv(b *testing.B) {
 	for _, c := range []struct {
 		rows, filters int

@@ -37,7 +37,7 @@ func (b *Backend) ReluGrad(dx, dy, y nn.Buffer, scale float32) {
 	b.launch("relu_grad", dx.Len(), b.at(dx), b.at(dy), b.at(y), cuda.Float32(scale), count(dx.Len()))
 }
 
-// Dropout implements nn.Dense. In a recording see Redraw.
+// Dropout implements nn.Dense. For Dropout in recordings see Redraw.
 func (b *Backend) Dropout(y, x nn.Buffer, width int, rate float32, layer uint32, s nn.Stream) {
 	need("Dropout", x.Len() == y.Len())
 	n := rows("Dropout", y, width)

@@ -1,21 +1,21 @@
-// Package gpu is the nn.Backend of an NVIDIA GPU: package cuda's memory, streams
-// and matrix products, and the kernels of cuda/kernels. It equals nn/cpu within
-// rounding, dropout and optimizers in every bit where their input is equal.
+// Package gpu implements nn.Backend on an NVIDIA GPU, with package cuda's memory,
+// streams and matrix products and the kernels of cuda/kernels. It matches nn/cpu
+// within rounding. Dropout and optimizers match bit for bit if their inputs do.
 //
-// A [Backend] works on the thread of its device: all methods but Do, Sync, Close
-// and Abort are called from inside Do. Nothing that it is told to compute has
-// been computed when the call returns. The first failure stops all that is queued
-// later, until Sync has returned it.
+// A [Backend] works on the thread of its device: call all methods but Do, Sync,
+// Close, Abort and Resume from inside Do. Work is queued, and a call may return before
+// the device has done it. After the first failure the Backend queues nothing more until
+// Sync has returned that failure.
 //
 // # Products
 //
 // A layer's bias and Relu, and their gradients, are epilogues of its products
-// (nn.Fuser) where cuBLASLt has a kernel that does both, and kernels otherwise. With
-// Options.Timed the faster form, and the fastest kernel, are found out; then
-// [Backend.Choices] is what another run needs to have the same bits.
+// (nn.Fuser) if cuBLASLt has a kernel that does both, and separate kernels
+// otherwise. Options.Timed measures which form and which kernel is fastest. Another
+// run then needs [Backend.Choices] to get the same bits.
 //
-// With Options.BF16 factors are rounded to bfloat16 by a kernel, once for all the
-// products they are in until they change, and cuBLASLt adds up in float32.
+// With Options.BF16 a kernel rounds factors to bfloat16, and cuBLASLt sums in float32.
+// All products of a factor share its rounded copy until the factor changes.
 //
 // # Convolutions
 //
@@ -27,30 +27,32 @@
 //
 // # Recordings
 //
-// Record runs its function once, as any other work, keeps the list of what was
-// queued, and captures that list as a CUDA graph; the function it returns
-// launches the graph. So a function is free to allocate temporary memory, and is
-// called once; what it may not do is move numbers between host and device, which
-// a repetition could not do again: copy to a Buffer before, and read after.
-// Dropout in a recording draws from numbers in device memory, which
-// [Backend.Redraw] moves on from step to step.
+// Record runs its function once, like any other work, and captures what it queued as
+// a CUDA graph. It returns a function that launches the graph. The recorded function
+// may allocate temporary memory. It must not move data between host and device,
+// because a graph cannot repeat that: copy to a Buffer before Record, and read
+// after it. Dropout in a recording draws from a stream in device memory, which
+// [Backend.Redraw] advances from step to step.
 //
 // # Whole steps
 //
-// With a Pace a recording holds whole steps, several if one likes: what differs
-// from one to the next lies in device memory. The batch is gathered from a data
-// set that lies there. The host computes hyper-parameters in float64, as for any
-// backend, so they have the same bits; it does so for hundreds of steps at once
-// and puts them into a table, of which the last kernel of a step takes the next
-// row. The same kernel moves dropout on, and puts the loss into memory of the
-// host, from where Losses reads it without a copy, while the device works on. All
-// parameters are updated by two kernels ([Backend.AdamArena]). So a step is one
-// launch of a graph, or a part of one, and nothing else; [Backend.Nodes] and
-// [Backend.Calls] count.
+// With a Pace a recording holds one or more whole steps, because everything that
+// differs between steps is in device memory:
 //
-// A sum over ranks is a part of the recording if it is queued by [Backend.Queue], or
-// by [Backend.Aside], which has it done on a second stream while the backward pass
-// goes on; [Backend.Join] comes before the update then.
-// If it is broken off, [Backend.Abort] before it ends keeps its garbage out of the
-// parameters. [Backend.Forget] ends recordings before what they use.
+//   - The batch is gathered from a data set on the device.
+//   - The host computes hyper-parameters in float64, as for any backend, so they have
+//     the same bits. It fills a table for hundreds of steps at once, and the last
+//     kernel of each step takes the next row.
+//   - The same kernel advances dropout and writes the loss to host memory. Losses
+//     reads it there without a copy, while the device continues.
+//   - Two kernels update all parameters ([Backend.AdamArena]).
+//
+// So a step is one graph launch, or part of one. [Backend.Nodes] and [Backend.Calls]
+// count the work.
+//
+// A sum over ranks is part of the recording if it is queued with [Backend.Queue] or
+// [Backend.Aside]. Aside runs it on a second stream during the backward pass; call
+// [Backend.Join] before the update. If the sum is interrupted, call [Backend.Abort] before
+// it ends, to keep its garbage out of the parameters. [Backend.Forget] ends recordings;
+// call it before you close what they use.
 package gpu

@@ -9,23 +9,23 @@ import (
 
 var _ nn.Fuser = (*Backend)(nil)
 
-// A fusion is a product with an epilogue, and the same in steps: where cuBLASLt
-// has no kernel with the epilogue, or only one that is slower.
+// A fusion is a product with an epilogue. It can also run as separate steps, if cuBLASLt
+// has no kernel with the epilogue or only a slower one.
 type fusion struct {
 	method  string
 	product cuda.Product // with the epilogue
-	fused   func()       // what is left to do after it; nil for nothing
-	split   func()       // what is left to do after the product alone
+	fused   func()       // queues what remains after the fused product; may be nil
+	split   func()       // queues what remains after the plain product
 }
 
-// plain is the product alone.
+// plain returns the product without the epilogue.
 func (f fusion) plain() cuda.Product {
 	p := f.product
 	p.Epilogue, p.Bias, p.Mask = cuda.None, 0, 0
 	return p
 }
 
-// one and steps queue the two forms.
+// one queues the fused form.
 func (f fusion) one(b *Backend) {
 	b.multiply(f.method, f.product)
 	if f.fused != nil {
@@ -33,13 +33,14 @@ func (f fusion) one(b *Backend) {
 	}
 }
 
+// steps queues the separate steps.
 func (f fusion) steps(b *Backend) {
 	b.multiply(f.method, f.plain())
 	f.split()
 }
 
-// fuse queues a fusion and reports whether it was one product. trial makes one of
-// the same kind that may be repeated at will.
+// fuse queues a fusion and reports whether it was one product. trial returns one of the
+// same kind that timing may run any number of times.
 func (b *Backend) fuse(f fusion, trial func() fusion) bool {
 	if b.failure != nil {
 		return false
@@ -55,8 +56,9 @@ func (b *Backend) fuse(f fusion, trial func() fusion) bool {
 	return false
 }
 
-// asOne decides whether fusions of a kind are one product: as an earlier run did,
-// or if there is a kernel and, where that is asked for, if it is the faster.
+// asOne decides whether fusions of a kind are one product. An earlier run's choice
+// comes first. Otherwise they are if cuBLASLt has a kernel and, with Options.Timed, if
+// that is faster.
 func (b *Backend) asOne(f fusion, trial func() fusion) bool {
 	p := &b.products
 	key := f.method + " as one " + p.blas.Kind(f.product)
@@ -64,7 +66,7 @@ func (b *Backend) asOne(f fusion, trial func() fusion) bool {
 		return choice == 1
 	}
 	recording := b.recording
-	b.recording = nil // it does not have what is tried here
+	b.recording = nil // trials must not become part of it
 	defer func() { b.recording = recording }()
 	if p.timed {
 		f = trial()
@@ -79,7 +81,7 @@ func (b *Backend) asOne(f fusion, trial func() fusion) bool {
 	choice, known := p.given[key]
 	switch {
 	case known && choice == 1 && !fused:
-		b.note(f.method, fmt.Errorf("%s was chosen, and there is no such kernel: the choices are of another device or another cuBLASLt", key))
+		b.note(f.method, fmt.Errorf("%s was chosen, but cuBLASLt has no such kernel: the choices are from another device or another cuBLASLt", key))
 	case !known && fused && (!p.timed || b.faster(f)):
 		choice = 1
 	}
@@ -88,9 +90,9 @@ func (b *Backend) asOne(f fusion, trial func() fusion) bool {
 	return choice == 1
 }
 
-// faster times both forms of a trial.
+// faster times both forms of a trial and reports whether the fused one is no slower.
 func (b *Backend) faster(trial fusion) bool {
-	for _, product := range []cuda.Product{trial.product, trial.plain()} { // candidates are not tried in a capture
+	for _, product := range []cuda.Product{trial.product, trial.plain()} { // choose kernels now: Time captures, and a capture cannot try candidates
 		if _, err := b.products.plan(b.stream, product); err != nil {
 			b.note(trial.method, err)
 			return false
@@ -139,7 +141,7 @@ func (b *Backend) Affine(y, x, w, bias nn.Buffer, relu, gate bool) {
 	}
 }
 
-// mask is memory for a mask.
+// mask returns temporary memory for the mask of a Relu.
 func (b *Backend) mask(rows, columns int) nn.Buffer {
 	return b.Temp((cuda.MaskBytes(rows, columns) + elementBytes - 1) / elementBytes)
 }
@@ -158,7 +160,7 @@ func (b *Backend) AffineGrad(dw, db, dy, x nn.Buffer, zeroed bool) {
 	}
 	into := func(c cuda.Ptr, db nn.Buffer) fusion {
 		sums, add := db, func() {}
-		if !zeroed { // an epilogue sets what is to be added to
+		if !zeroed { // an epilogue can only overwrite, so add afterwards
 			sums = b.Temp(columns)
 			add = func() { b.Axpy(db, 1, sums) }
 		}
@@ -188,7 +190,7 @@ func (b *Backend) SoftmaxLoss(loss, x, labels nn.Buffer) {
 		b.Zero(loss)
 		return
 	}
-	const float64s = 2 * 2 // float32 that two numbers of a row take
+	const float64s = 2 * 2 // float32 elements for two float64 per row
 	losses := b.Temp(float64s * n)
 	b.launch("softmax_cross_entropy", n, b.at(x), b.at(x), b.at(loss), cuda.Ptr(0).Arg(), b.at(x), b.at(labels), number(n), number(x.Len()/n), b.at(losses), b.ticket.Arg())
 }
@@ -210,7 +212,7 @@ func (b *Backend) ReluInputGrad(dx, dy, w, x nn.Buffer, rows int) {
 			Epilogue: cuda.ReluGrad, Mask: b.products.masks[b.address(x)],
 		},
 	}
-	if f.product.Mask == 0 { // Affine was in steps
+	if f.product.Mask == 0 { // Affine ran as steps, and left no mask
 		f.steps(b)
 		return
 	}

@@ -15,23 +15,24 @@ import (
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
-// Products are right too where the backend tries out what is faster, and where none
-// has an epilogue.
+// Products are also correct if the backend times both forms.
 func TestFuserTimed(t *testing.T) {
 	open(t, gpu.Options{})
 	nntest.TestFuser(t, func(t *testing.T) nn.Backend { return open(t, gpu.Options{Timed: true}) })
 }
 
+// Products are also correct if cuBLASLt has no epilogues.
 func TestFuserWithoutEpilogues(t *testing.T) {
 	open(t, gpu.Options{})
 	t.Setenv("RINGTRAIN_EMULATOR_LT_PLAIN", "1")
 	nntest.TestFuser(t, func(t *testing.T) nn.Backend { return open(t, gpu.Options{}) })
 }
 
-// sheer is a backend without its optional methods.
+// sheer hides a backend's optional methods.
 type sheer struct{ nn.Backend }
 
-// gradients are those of a perceptron of three hidden layers, and the choices made.
+// gradients calls learn on a new backend that wrap may change, and returns its gradients and
+// the backend's choices.
 func gradients(t *testing.T, o gpu.Options, dropout float32, wrap func(*gpu.Backend) nn.Backend) (grads []float32, choices map[string]int) {
 	within(t, o, func(b *gpu.Backend) {
 		grads = learn(t, wrap(b), dropout)
@@ -43,7 +44,8 @@ func gradients(t *testing.T, o gpu.Options, dropout float32, wrap func(*gpu.Back
 func fusing(b *gpu.Backend) nn.Backend   { return b }
 func stepwise(b *gpu.Backend) nn.Backend { return sheer{b} }
 
-// learn makes one step, recorded and repeated, and returns the gradients of both.
+// learn records a step of a perceptron and repeats it once. It returns the gradients, summed
+// over both.
 func learn(t *testing.T, b nn.Backend, dropout float32) []float32 {
 	const rows, width, hidden = 20, 30, 48
 	layer := nn.Chain(
@@ -71,8 +73,7 @@ func learn(t *testing.T, b nn.Backend, dropout float32) []float32 {
 	return read(b, m.Params().Grads)
 }
 
-// What a network learns is the same within rounding, in whatever way a layer is
-// computed, and as on the host.
+// Gradients match the host's within rounding, however the layers are computed.
 func TestFusedGradients(t *testing.T) {
 	for _, dropout := range []float32{0, .2} {
 		host := cpu.New(cpu.Options{})
@@ -92,7 +93,7 @@ func TestFusedGradients(t *testing.T) {
 		near(t, want, timed, 1e-5)
 		replayed, kept := gradients(t, gpu.Options{Choices: tried, Timed: true}, dropout, fusing)
 		require.Equal(t, timed, replayed)
-		for key, choice := range kept { // without what was tried and not chosen
+		for key, choice := range kept { // kept lacks products that were timed and not used
 			require.Equal(t, tried[key], choice, key)
 		}
 		kinds := map[string]bool{}
@@ -105,8 +106,7 @@ func TestFusedGradients(t *testing.T) {
 	}
 }
 
-// A step queues less where products take along what follows them: that is what
-// epilogues are for.
+// Epilogues reduce the number of kernels of a step.
 func TestFusedLaunches(t *testing.T) {
 	standIn := false
 	count := func(wrap func(*gpu.Backend) nn.Backend) (n int) {
@@ -124,14 +124,14 @@ func TestFusedLaunches(t *testing.T) {
 			n, err = b.Nodes("learn")
 			require.NoError(t, err)
 			for key := range b.Choices() {
-				require.NotContains(t, key, "row-sums beta 1", "gradients that were 0 are set")
+				require.NotContains(t, key, "row-sums beta 1", "gradients that are zero must be overwritten, not added to")
 			}
 		})
 		return n
 	}
-	// Three biases, two Relus, two ReluGrads and three SumRows are in products; the
-	// softmax, the loss, its zero and its gradient are one. How many kernels a product
-	// has on a device is cuBLASLt's choice.
+	// Fusing saves 10 kernels for three biases, two Relus, two ReluGrads and three SumRows,
+	// and 3 because the softmax, the loss, its Zero and its gradient are one. On a GPU the
+	// number of kernels per product is cuBLASLt's choice.
 	steps, one := count(stepwise), count(fusing)
 	t.Logf("kernels of a step: %d in steps, %d as one", steps, one)
 	if standIn {
@@ -139,7 +139,7 @@ func TestFusedLaunches(t *testing.T) {
 	}
 }
 
-// Chosen hears of all choices, of each before its product, and may fail.
+// Chosen gets all choices, each before its product runs, and its error is the backend's.
 func TestChosen(t *testing.T) {
 	var told []map[string]int
 	o := gpu.Options{Timed: true, Chosen: func(choices map[string]int) error {
@@ -163,17 +163,17 @@ func TestChosen(t *testing.T) {
 	require.ErrorIs(t, b.Sync(t.Context()), os.ErrClosed)
 }
 
-// Choices of another cuBLASLt are an error, and not other bits.
+// Choices of another cuBLASLt are an error and do not silently change bits.
 func TestChoicesOfAnother(t *testing.T) {
 	open(t, gpu.Options{})
 	t.Setenv("RINGTRAIN_EMULATOR_LT_PLAIN", "1")
 	b := open(t, gpu.Options{Choices: map[string]int{"Affine as one 2x2x2 nt f32 bias beta 0": 1}})
 	if cuda.Available() == nil && !emulated(b) {
-		t.Skip("a device has kernels with epilogues")
+		t.Skip("cuBLASLt on a GPU has kernels with epilogues")
 	}
 	require.NoError(t, b.Do(t.Context(), func() error {
 		b.Affine(b.Alloc(4), b.Alloc(4), b.Alloc(4), b.Alloc(2), false, false)
 		return nil
 	}))
-	require.ErrorContains(t, b.Sync(context.Background()), "the choices are of another device or another cuBLASLt")
+	require.ErrorContains(t, b.Sync(context.Background()), "the choices are from another device or another cuBLASLt")
 }

@@ -5,18 +5,18 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// mostPlans bounds how many plans are kept: a plan is of certain addresses, and
-// shapes that vary make new ones all the time.
+// mostPlans bounds the number of cached plans. A plan is for fixed addresses, so shapes
+// that vary would make new ones without end.
 const mostPlans = 4096
 
-// products are plans of matrix products, by all that they depend on.
+// products caches plans of matrix products by everything that they depend on.
 type products struct {
 	blas  *cuda.BLAS
 	timed bool
 	plans map[cuda.Product]*cuda.Plan
 	given map[string]int        // choices of an earlier run
 	fused map[string]int        // 1 for kinds of fusion that are one product, 0 for others
-	masks map[cuda.Ptr]cuda.Ptr // where Affine has left those for ReluInputGrad
+	masks map[cuda.Ptr]cuda.Ptr // from an output of Affine to the mask that ReluInputGrad needs
 }
 
 func (p *products) open(d *cuda.Device, o Options) (err error) {
@@ -26,8 +26,8 @@ func (p *products) open(d *cuda.Device, o Options) (err error) {
 	return err
 }
 
-// plan returns the plan of a product. Of one whose kind was planned before, it
-// may be called in a capture.
+// plan returns the plan of a product. It may be called during a capture if a product of
+// the same kind was planned before.
 func (p *products) plan(s cuda.Stream, product cuda.Product) (*cuda.Plan, error) {
 	if plan := p.plans[product]; plan != nil {
 		return plan, nil
@@ -42,7 +42,7 @@ func (p *products) plan(s cuda.Stream, product cuda.Product) (*cuda.Plan, error)
 	return plan, err
 }
 
-// forget destroys all plans; graphs do not need them.
+// forget destroys all plans. Captured graphs do not need them.
 func (p *products) forget() {
 	for _, plan := range p.plans {
 		plan.Destroy()
@@ -58,7 +58,7 @@ func (p *products) close() error {
 	return p.blas.Destroy()
 }
 
-// Gemm implements nn.Dense by cuBLASLt.
+// Gemm implements nn.Dense with cuBLASLt.
 func (b *Backend) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, beta float32) {
 	need("Gemm", c.Len() == m*n && x.Len() == m*k && y.Len() == k*n)
 	switch {
@@ -95,14 +95,14 @@ func (b *Backend) multiply(method string, product cuda.Product) {
 	})
 }
 
-// rehearse times a product that adds to C with another C, because the trials
-// change it. What they choose then holds for the kind of product.
+// rehearse times a product that adds to C. It does so on another C, because timing
+// changes it. The choice then holds for all products of this kind.
 func (b *Backend) rehearse(p cuda.Product) {
 	if b.failure != nil || !b.products.timed || b.products.plans[p] != nil {
 		return
 	}
 	recording := b.recording
-	b.recording = nil // it does not have the trials
+	b.recording = nil // trials must not become part of it
 	defer func() { b.recording = recording }()
 	if p.C = b.substitute(p.C, p.M*p.N); b.failure != nil {
 		return
@@ -115,10 +115,10 @@ func (b *Backend) rehearse(p cuda.Product) {
 	plan.Destroy()
 }
 
-// substitute is memory for trials in place of n elements at an address, full of
-// zeros and no better aligned: candidates depend on that.
+// substitute returns n zeros that trials use instead of the elements at an address. They
+// are no better aligned, because cuBLASLt's candidates depend on alignment.
 func (b *Backend) substitute(at cuda.Ptr, n int) cuda.Ptr {
-	const line = 64 // bytes, beyond which alignment does not matter
+	const line = 64 // bytes; better alignment makes no difference
 	v := b.Temp(n + line/elementBytes)
 	b.Zero(v)
 	return b.ptr(v) + at%line

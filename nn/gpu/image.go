@@ -9,9 +9,9 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/kernels"
 )
 
-// open loads all kernels: compiled by NVRTC for the device, or taken from the
-// cache. Where NVRTC is missing or does not work, or the driver refuses what it
-// made, the driver compiles the image that the program has.
+// open loads all kernels, compiled by NVRTC for this device or taken from the cache. If
+// NVRTC is missing or broken, or if the driver rejects its output, the driver compiles
+// the program's own PTX image.
 func (b *Backend) open() (cuda.Module, error) {
 	cache := cuda.UserCache()
 	if b.options.Cache != "" {
@@ -23,7 +23,7 @@ func (b *Backend) open() (cuda.Module, error) {
 		if err == nil {
 			return module, nil
 		}
-		missing = fmt.Errorf("the driver does not load what NVRTC compiled: %w", err)
+		missing = fmt.Errorf("the driver rejects what NVRTC compiled: %w", err)
 		if newer := cuda.CompilerMismatch(); newer != nil {
 			missing = fmt.Errorf("%w: %w", missing, newer)
 		}
@@ -36,11 +36,11 @@ func (b *Backend) open() (cuda.Module, error) {
 	}
 	module, err := b.device.Load(image)
 	if err != nil {
-		return cuda.Module{}, fmt.Errorf("%w; then kernels are the program's own PTX, which the driver refuses: %w", missing, err)
+		return cuda.Module{}, fmt.Errorf("%w; the driver also rejects the program's own PTX: %w", missing, err)
 	}
 	if b.options.Notice != nil {
 		why := strings.TrimPrefix(missing.Error(), cuda.ErrUnavailable.Error()+": ")
-		b.options.Notice("kernels are the program's own PTX, compiled by the driver: " + why)
+		b.options.Notice("using the program's own PTX kernels, compiled by the driver: " + why)
 	}
 	return module, nil
 }

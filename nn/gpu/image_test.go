@@ -16,10 +16,10 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// TestWithoutNVRTC runs this test's program again, where no NVRTC can be found, or
-// none that works: a process that has loaded it keeps it.
+// Without NVRTC, or with a broken one, the driver compiles the program's own PTX. Each case
+// needs its own process, because a library stays loaded.
 func TestWithoutNVRTC(t *testing.T) {
-	open(t, gpu.Options{}) // or skip
+	open(t, gpu.Options{}) // may skip the test
 	nvrtc := os.Getenv(cuda.NVRTC.Variable)
 	none := cuda.NVRTC.Variable + "=" + filepath.Join(t.TempDir(), "none.so")
 	if os.Getenv(cuda.Driver.Variable) == "" {
@@ -29,8 +29,8 @@ func TestWithoutNVRTC(t *testing.T) {
 	}
 	out, err := again(t, "TestAbort", none)
 	require.Error(t, err)
-	require.Contains(t, out, "then kernels are the program's own PTX, which the driver refuses: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX")
-	require.Contains(t, out, "NVRTC cannot be loaded from", "why it matters")
+	require.Contains(t, out, "the driver also rejects the program's own PTX: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX")
+	require.Contains(t, out, "NVRTC cannot be loaded from", "why the program's own PTX was needed")
 
 	lib, err := emulator.Open([]string{"NVRTC=" + nvrtc}, "NVRTC")
 	require.NoError(t, err)
@@ -40,17 +40,17 @@ func TestWithoutNVRTC(t *testing.T) {
 	require.NoError(t, os.WriteFile(twin, image, 0o600))
 	for want, setting := range map[string]string{
 		"NVRTC cannot be loaded from": none,
-		"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE: nvrtc: error: failed to open libnvrtc-builtins.so.13.0. Make sure":                                            cuda.NVRTC.Variable + "=" + withoutBuiltins(t, nvrtc),
-		"the driver does not load what NVRTC compiled: cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE.*is newer than the driver, which supports only CUDA 12.8": "RINGTRAIN_EMULATOR_DRIVER=12080",
+		"NVRTC_ERROR_BUILTIN_OPERATION_FAILURE: nvrtc: error: failed to open libnvrtc-builtins.so.13.0. Make sure":                                      cuda.NVRTC.Variable + "=" + withoutBuiltins(t, nvrtc),
+		"the driver rejects what NVRTC compiled: cuModuleLoadDataEx: CUDA_ERROR_INVALID_IMAGE.*is newer than the driver, which supports only CUDA 12.8": "RINGTRAIN_EMULATOR_DRIVER=12080",
 	} {
 		out, err = again(t, "TestAbort", setting, "RINGTRAIN_EMULATOR_LT=12.8.0", "RINGTRAIN_EMULATOR_PTX="+twin)
 		require.NoError(t, err, out)
 		require.Contains(t, out, "--- PASS: TestAbort")
-		require.Regexp(t, "kernels are the program's own PTX, compiled by the driver: .*"+want, out)
+		require.Regexp(t, "using the program's own PTX kernels, compiled by the driver: .*"+want, out)
 	}
 }
 
-// withoutBuiltins is an NVRTC that has no library of built-ins beside it.
+// withoutBuiltins copies NVRTC to a directory without its library of built-ins.
 func withoutBuiltins(t *testing.T, nvrtc string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -62,12 +62,12 @@ func withoutBuiltins(t *testing.T, nvrtc string) string {
 	return filepath.Join(dir, filepath.Base(nvrtc))
 }
 
-// TestKernelCountsOfAnother runs the tests that count kernels on what says that it is
-// no stand-in, and has products of two kernels.
+// TestKernelCountsOfAnother runs the tests that count kernels on an emulator that calls
+// itself a GPU and uses two kernels per product.
 func TestKernelCountsOfAnother(t *testing.T) {
-	open(t, gpu.Options{}) // or skip
+	open(t, gpu.Options{}) // may skip the test
 	if os.Getenv(cuda.Driver.Variable) == "" {
-		t.Skip("this is a device")
+		t.Skip("needs the emulator")
 	}
 	out, err := again(t, "(TestFusedLaunches|TestBF16Nodes|TestWholeStepCalls)", "RINGTRAIN_EMULATOR_NAME=another", "RINGTRAIN_EMULATOR_LT_KERNELS=2")
 	require.NoError(t, err, out)

@@ -8,13 +8,13 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A kernel is a function of the device and how it divides its items.
+// A kernel is a device function, and how it divides its items among blocks.
 type kernel struct {
 	function cuda.Function
 	shape    kernels.Shape
 }
 
-// load makes all kernels ready.
+// load loads all kernels of kernels.List.
 func (b *Backend) load() (err error) {
 	if b.module, err = b.open(); err != nil {
 		return err
@@ -30,8 +30,7 @@ func (b *Backend) load() (err error) {
 	return nil
 }
 
-// launch queues a kernel of kernels.List for some items, of which there may be
-// none.
+// launch queues a kernel of kernels.List for a number of items, and nothing for none.
 func (b *Backend) launch(name string, items int, args ...cuda.Arg) {
 	if items == 0 || b.failure != nil {
 		return
@@ -50,7 +49,7 @@ func (b *Backend) launch(name string, items int, args ...cuda.Arg) {
 	}
 }
 
-// queue queues what is no kernel of ours.
+// queue queues work other than our kernels.
 func (b *Backend) queue(what string, fn func(cuda.Stream) error) {
 	if b.failure != nil {
 		return
@@ -65,30 +64,30 @@ func (b *Backend) queue(what string, fn func(cuda.Stream) error) {
 	}
 }
 
-// Queue queues other work in its order among the backend's: fn puts it on the
-// stream it is given, at once and, inside Record, again when that is captured or
-// repeated. Then what fn queues must be allowed in a capture. An error of fn is
-// the backend's failure.
+// Queue queues work that is not the backend's own, in order with the backend's. It
+// calls fn at once to put the work on a stream. Inside Record, fn is called again for
+// the capture and for repetitions without a graph, so its work must be allowed in a
+// capture. An error of fn becomes the backend's failure. what names the work in errors.
 func (b *Backend) Queue(what string, fn func(cuda.Stream) error) {
 	b.queue(what, fn)
 	b.changesAll()
 }
 
-// at is a Buffer as an argument that a kernel may change.
+// at returns a Buffer as an argument that the kernel may change.
 func (b *Backend) at(v nn.Buffer) cuda.Arg { return b.ptr(v).Arg() }
 
-// count is a number of elements as an argument.
+// count returns a number of elements as an argument.
 func count(n int) cuda.Arg { return cuda.Int64(int64(n)) }
 
-// number is an int of C as an argument.
+// number returns n as a C int argument.
 func number(n int) cuda.Arg {
 	if int(int32(n)) != n {
-		panic(fmt.Sprintf("gpu: %d rows or columns are more than a kernel can count", n))
+		panic(fmt.Sprintf("gpu: %d rows or columns overflow a kernel's int", n))
 	}
 	return cuda.Int32(int32(n))
 }
 
-// rows is how many rows of a width v has.
+// rows returns the number of rows of v.
 func rows(method string, v nn.Buffer, width int) int {
 	need(method, width > 0 && v.Len()%width == 0)
 	return v.Len() / width

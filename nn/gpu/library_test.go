@@ -19,7 +19,7 @@ func TestWithoutCuDNN(t *testing.T) {
 	needCuDNN(t)
 	file := os.Getenv(cuda.CuDNN.Variable)
 	if !strings.Contains(file, "emulator-") {
-		t.Skip("cuDNN is no stand-in")
+		t.Skip("needs the emulator's cuDNN")
 	}
 	const notice = "convolutions use ringtrain's own kernels, which are slower: "
 	for name, c := range map[string]struct{ setting, says string }{
@@ -45,7 +45,7 @@ func TestWithoutCuDNN(t *testing.T) {
 	}
 }
 
-// without copies a cuDNN, leaving out one of its libraries or replacing it by an empty file.
+// without copies a cuDNN, but leaves out one of its libraries or makes it an empty file.
 func without(t *testing.T, file, part string, empty bool) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func without(t *testing.T, file, part string, empty bool) string {
 	for _, f := range files {
 		name := filepath.Base(f)
 		to := filepath.Join(dir, name)
-		if !strings.HasPrefix(name, "libcudnn") { // the driver is the one that is loaded
+		if !strings.HasPrefix(name, "libcudnn") { // only cuDNN's own libraries are changed
 			require.NoError(t, os.Symlink(f, to))
 			continue
 		}
@@ -70,7 +70,7 @@ func without(t *testing.T, file, part string, empty bool) string {
 	return filepath.Join(dir, filepath.Base(file))
 }
 
-// linked makes a link to a cuDNN in a directory without its other libraries.
+// linked links to a cuDNN from a directory without its other libraries.
 func linked(t *testing.T, file string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "libcudnn.so")

@@ -11,10 +11,10 @@ import (
 // elementBytes is the size of both element types.
 const elementBytes = 4
 
-// Alloc returns memory of the device.
+// Alloc implements nn.Memory in device memory.
 func (b *Backend) Alloc(n int) nn.Buffer { return b.alloc(n, nn.Float32) }
 
-// AllocInts returns memory of the device.
+// AllocInts implements nn.Memory in device memory.
 func (b *Backend) AllocInts(n int) nn.Buffer { return b.alloc(n, nn.Int32) }
 
 func (b *Backend) alloc(n int, t nn.DType) nn.Buffer {
@@ -26,9 +26,9 @@ func (b *Backend) alloc(n int, t nn.DType) nn.Buffer {
 	return v
 }
 
-// Temp returns memory that Recycle makes available again. In a recording it is of
-// an arena that all recordings share: what one leaves there is gone when the next
-// is made or repeated.
+// Temp returns memory that Recycle makes available again. In a recording the memory
+// comes from an arena that all recordings share, so making or repeating another
+// recording overwrites it.
 func (b *Backend) Temp(n int) nn.Buffer {
 	if b.recording != nil {
 		return b.take(&b.recorded, n, nn.Float32)
@@ -36,8 +36,8 @@ func (b *Backend) Temp(n int) nn.Buffer {
 	return b.take(&b.passing, n, nn.Float32)
 }
 
-// take returns n elements. Where there is no memory they have no address, and
-// nothing more is computed before Sync returns the reason.
+// take returns n elements. If there is no memory, their address is 0, and nothing more
+// is computed until Sync has returned the reason.
 func (b *Backend) take(p *pool, n int, t nn.DType) nn.Buffer {
 	var at cuda.Ptr
 	if n > 0 && b.failure == nil {
@@ -59,10 +59,11 @@ func (b *Backend) Recycle() {
 	}
 }
 
-// Copy implements nn.Memory, through pinned memory and without waiting.
+// Copy implements nn.Memory. It copies src to pinned memory and need not wait for the
+// device.
 func (b *Backend) Copy(dst nn.Buffer, src []float32) { b.send("Copy", dst, cuda.BytesOf(src)) }
 
-// CopyInts implements nn.Memory, through pinned memory and without waiting.
+// CopyInts implements nn.Memory, like Copy.
 func (b *Backend) CopyInts(dst nn.Buffer, src []int32) { b.send("CopyInts", dst, cuda.BytesOf(src)) }
 
 func (b *Backend) send(method string, dst nn.Buffer, src []byte) {
@@ -75,7 +76,7 @@ func (b *Backend) send(method string, dst nn.Buffer, src []byte) {
 	}
 }
 
-// Read implements nn.Memory. After a failure it gives NaNs.
+// Read implements nn.Memory. After a failure it fills dst with NaNs.
 func (b *Backend) Read(dst []float32, src nn.Buffer) {
 	if b.recording != nil {
 		b.fail(refuse("Read"))
@@ -99,40 +100,40 @@ func (b *Backend) Zero(v nn.Buffer) {
 	}
 }
 
-// note keeps a failure with the method it came from.
+// note calls fail with err, if it is not nil, and the name of the method.
 func (b *Backend) note(method string, err error) {
 	if err != nil {
 		b.fail(fmt.Errorf("%s: %w", method, err))
 	}
 }
 
-// ptr is the address of v for a use that may change it, 0 if it is empty or the
-// backend has failed.
+// ptr returns the address of v for a use that may change v. It is 0 if v is empty or its
+// allocation failed.
 func (b *Backend) ptr(v nn.Buffer) cuda.Ptr {
 	at := b.address(v)
 	b.changes(at, v.Len()*elementBytes)
 	return at
 }
 
-// address is that of v for a use that changes nothing.
+// address returns the address of v for a use that only reads.
 func (b *Backend) address(v nn.Buffer) cuda.Ptr {
 	device, at, ok := v.Device()
 	if v.Len() == 0 {
 		return 0
 	}
 	if !ok || device != b.info.Index {
-		panic(fmt.Sprintf("gpu: a Buffer that is not in the memory of device %d; take it from the Backend that computes", b.info.Index))
+		panic(fmt.Sprintf("gpu: the Buffer is not in the memory of device %d; allocate it from the Backend that computes", b.info.Index))
 	}
-	if at == 0 { // of a failed Alloc or Temp
-		b.fail(fmt.Errorf("a Buffer of %d elements for which there was no memory", v.Len()))
+	if at == 0 { // Alloc or Temp failed
+		b.fail(fmt.Errorf("the allocation of this Buffer of %d elements failed", v.Len()))
 	}
 	return cuda.Ptr(at)
 }
 
-// need panics unless the lengths of a method's Buffers fit each other: a kernel
-// would write beyond their end.
+// need panics unless the lengths of a method's Buffers fit each other. A kernel would
+// write beyond their end.
 func need(method string, fit bool) {
 	if !fit {
-		panic("gpu: " + method + ": the lengths of the Buffers do not fit")
+		panic("gpu: " + method + ": the lengths of the Buffers do not match")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// Copies larger than all pinned memory, several times, from one slice that
-// changes as soon as it may.
+// Copies exceed the pinned memory several times, and the source changes as soon as each
+// returns.
 func TestLargeCopies(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		const n, copies = 300_001, 7
@@ -52,8 +52,8 @@ func TestBuffersBeginAtCacheLines(t *testing.T) {
 	})
 }
 
-// Temporary memory is at the same addresses in each step, so that products are
-// planned once, and no range is given back while graphs know it.
+// Temporary memory has the same addresses in each step, so that products are planned once
+// and graphs stay valid.
 func TestTempsRepeat(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		var first []nn.Buffer
@@ -63,7 +63,7 @@ func TestTempsRepeat(t *testing.T) {
 			for i := range 12 {
 				now = append(now, b.Temp(i*100_000))
 			}
-			if step == 1 { // the ranges of the first step are there
+			if step == 1 { // step 0 has allocated the ranges
 				first = now
 			}
 			if step > 1 {
@@ -73,7 +73,7 @@ func TestTempsRepeat(t *testing.T) {
 	})
 }
 
-// Where memory is short Sync says so, nothing is computed before, and then the
+// If memory runs out, nothing more is computed until Sync has returned the error. Then the
 // backend works again.
 func TestNoMemory(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
@@ -81,19 +81,19 @@ func TestNoMemory(t *testing.T) {
 		huge := b.Alloc(1 << 50)
 		require.Equal(t, 1<<50, huge.Len())
 		b.Scale(v, 2)
-		require.True(t, math.IsNaN(float64(read(b, v)[0])), "a failed Read gives no numbers")
+		require.True(t, math.IsNaN(float64(read(b, v)[0])), "a failed Read gives NaNs")
 		err := b.Sync(t.Context())
 		require.ErrorIs(t, err, cuda.ErrOutOfMemory)
 		require.ErrorContains(t, err, "no memory for 1125899906842624 float32")
-		require.NoError(t, b.Sync(t.Context()), "once")
+		require.NoError(t, b.Sync(t.Context()), "Sync returns a failure only once")
 		require.Equal(t, []float32{1}, read(b, v))
 		b.Scale(huge, 2)
-		require.ErrorContains(t, b.Sync(t.Context()), "for which there was no memory")
+		require.ErrorContains(t, b.Sync(t.Context()), "the allocation of this Buffer of 1125899906842624 elements failed")
 	})
 }
 
-// A kernel that leaves its memory is the failure of Sync, by CUDA's own name. It spoils
-// the context of its process, which is therefore not this one.
+// Sync returns CUDA's error for a kernel that accesses memory out of bounds. That spoils the
+// context of the whole process, so the test runs in a child process.
 func TestIllegalAddress(t *testing.T) {
 	const spoilt = "RINGTRAIN_TEST_ILLEGAL_ADDRESS"
 	b := open(t, gpu.Options{})
@@ -118,11 +118,11 @@ func TestMistakes(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		v := upload(b, 1, 2)
 		for text, fn := range map[string]func(){
-			"gpu: a Buffer that is not in the memory of device 0": func() { b.Scale(nn.Host([]float32{1}), 2) },
-			"gpu: Axpy: the lengths of the Buffers do not fit":    func() { b.Axpy(v, 1, v.Slice(0, 1)) },
-			"gpu: Gemm: the lengths of the Buffers do not fit":    func() { b.Gemm(v, v, v, 2, 2, 1, false, false, 0) },
-			"gpu: Copy: the lengths of the Buffers do not fit":    func() { b.Copy(v, []float32{1}) },
-			"gpu: AddBias: the lengths of the Buffers do not fit": func() { b.AddBias(v, upload(b, 1, 2, 3)) },
+			"gpu: the Buffer is not in the memory of device 0":      func() { b.Scale(nn.Host([]float32{1}), 2) },
+			"gpu: Axpy: the lengths of the Buffers do not match":    func() { b.Axpy(v, 1, v.Slice(0, 1)) },
+			"gpu: Gemm: the lengths of the Buffers do not match":    func() { b.Gemm(v, v, v, 2, 2, 1, false, false, 0) },
+			"gpu: Copy: the lengths of the Buffers do not match":    func() { b.Copy(v, []float32{1}) },
+			"gpu: AddBias: the lengths of the Buffers do not match": func() { b.AddBias(v, upload(b, 1, 2, 3)) },
 		} {
 			func() {
 				defer func() { require.Contains(t, recover(), text) }()
@@ -133,7 +133,7 @@ func TestMistakes(t *testing.T) {
 	})
 }
 
-// After Abort an update changes nothing; after Resume it does.
+// After Abort an update changes nothing. After Resume it works again.
 func TestAbort(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		w, g, hyper := upload(b, 1, 2), upload(b, 1, 1), b.Alloc(nn.HyperLen)
@@ -170,8 +170,8 @@ func TestClose(t *testing.T) {
 	require.ErrorIs(t, replay(), gpu.ErrClosed)
 }
 
-// Products that are timed before add to C as others do, and what was chosen can
-// be given to the next run.
+// Timing a product does not disturb the C that it adds to, and the next run can use its
+// choice.
 func TestTimedProducts(t *testing.T) {
 	var choices map[string]int
 	product := func(b *gpu.Backend) {

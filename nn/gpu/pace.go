@@ -11,20 +11,19 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Sizes of what a pace has in device memory.
+// Sizes in bytes of what a pace keeps in device memory.
 const (
 	progressBytes = 16
 	rowBytes      = nn.HyperLen * elementBytes
 )
 
-// mostMarks bounds how many events a pace keeps. If there are more recordings
-// under way, Losses of the first waits for some of the next, too.
+// mostMarks bounds the number of events that a pace keeps. If more recordings are
+// queued, Losses may wait for later steps than it needs.
 const mostMarks = 32
 
-// A pace is where a training is, in device memory, with a few steps that the host
-// is ahead: kernels find the hyper-parameters of steps to come in a table that is
-// filled again now and then, and put losses into memory of the host. So a step
-// needs one launch and no copy.
+// A pace keeps a training's progress in device memory, and lets the host run ahead. Kernels
+// read the hyper-parameters of coming steps from a table, which the host refills from
+// time to time, and write losses to host memory. So a step needs one launch and no copy.
 type pace struct {
 	b *Backend
 	nn.PaceConfig
@@ -32,17 +31,17 @@ type pace struct {
 	progress cuda.Ptr  // kernels.Progress
 	random   cuda.Ptr  // kernels.Random
 	table    cuda.Ptr  // Keep rows of hyper-parameters; step s has row s mod Keep
-	hyper    nn.Buffer // of the step
+	hyper    nn.Buffer // hyper-parameters of the current step
 	losses   *cuda.Pinned
 
-	step   int // the next, when all that is queued is done
-	filled int // the table has the rows of steps before this one
-	kept   int // losses of steps before the next that are there, or will be
+	step   int // the next step after everything that is queued
+	filled int // the table holds the rows of steps before this one
+	kept   int // number of steps before step whose losses are or will be there
 	marks  []mark
 	spare  []cuda.Event
 }
 
-// A mark is passed when the steps before one are done.
+// A mark is an event after all steps before step.
 type mark struct {
 	event cuda.Event
 	step  int
@@ -50,12 +49,12 @@ type mark struct {
 
 var _ nn.Pacer = (*Backend)(nil)
 
-// NewPace implements nn.Pacer. It is not called in a recording.
+// NewPace implements nn.Pacer. It must not be called in a recording.
 func (b *Backend) NewPace(c nn.PaceConfig) nn.Pace {
 	if c.Keep == 0 {
 		c.Keep = nn.DefaultKeep
 	}
-	c.Keep = max(c.Keep, 2) // the step's hyper-parameters and the next one's
+	c.Keep = max(c.Keep, 2) // rows for the current step and the next
 	p := &pace{b: b, PaceConfig: c, hyper: b.Alloc(nn.HyperLen)}
 	b.paces = append(b.paces, p)
 	if b.failure == nil {
@@ -97,13 +96,13 @@ func (p *pace) Seek(step, first int) {
 	p.send(p.random, kernels.NewRandom(p.Random()))
 }
 
-// send puts a value of fixed size on the device, in the order of the stream.
+// send queues a copy of a value of fixed size to the device.
 func (p *pace) send(to cuda.Ptr, v any) {
 	bytes, err := binary.Append(nil, binary.NativeEndian, v)
 	if err == nil && p.b.failure == nil {
 		err = p.b.staging.send(p.b.stream, to, bytes)
 	}
-	p.b.note("the place of a training", err)
+	p.b.note("Pace", err)
 }
 
 // Step implements nn.Pace.
@@ -146,12 +145,12 @@ func (p *pace) Tick(loss nn.Buffer, rows int) {
 	need("Tick", loss.Len() == 1)
 	if r := b.recording; r != nil {
 		if r.pace != nil && r.pace != p {
-			b.fail(errors.New("Tick of two Paces, and a recording has one; record them apart"))
+			b.fail(errors.New("Tick of two Paces in one recording, which can have only one; record them separately"))
 		}
 		r.pace = p
 		r.ticks++
 		if r.ticks >= p.Keep {
-			b.fail(fmt.Errorf("%d steps in one recording, of a Pace that keeps %d; set PaceConfig.Keep higher", r.ticks, p.Keep))
+			b.fail(fmt.Errorf("%d steps in one recording are too many for a Pace that keeps %d; increase PaceConfig.Keep", r.ticks, p.Keep))
 		}
 	}
 	if p.ahead(1); b.failure != nil {
@@ -161,13 +160,13 @@ func (p *pace) Tick(loss nn.Buffer, rows int) {
 	p.ticked(1)
 }
 
-// ahead puts the hyper-parameters that n more ticks take into the table: of the
-// steps after them, whose places nobody needs any more.
+// ahead makes sure that the table has the hyper-parameters that n more ticks take. When
+// it has to refill, it replaces every row that is no longer needed.
 func (p *pace) ahead(n int) {
 	p.filled = max(p.filled, p.step+1)
 	for p.filled <= p.step+n && p.b.failure == nil {
 		at := p.filled % p.Keep
-		run := min(p.Keep-at, p.step+p.Keep-p.filled) // up to the end of the table, or to what is still needed
+		run := min(p.Keep-at, p.step+p.Keep-p.filled) // to the end of the table or to the first row still needed
 		rows := make([][nn.HyperLen]float32, run)
 		for i := range rows {
 			rows[i] = p.PaceConfig.Hyper(p.filled + i)
@@ -177,7 +176,7 @@ func (p *pace) ahead(n int) {
 	}
 }
 
-// ticked notes that n ticks were queued.
+// ticked records that n ticks were queued.
 func (p *pace) ticked(n int) {
 	p.step += n
 	p.kept = min(p.kept+n, p.Keep)
@@ -186,7 +185,7 @@ func (p *pace) ticked(n int) {
 	}
 }
 
-// mark queues an event after the steps so far.
+// mark queues an event after the steps queued so far.
 func (p *pace) mark() (err error) {
 	m := mark{step: p.step}
 	if len(p.marks) >= mostMarks {
@@ -201,8 +200,8 @@ func (p *pace) mark() (err error) {
 	return m.event.Record(p.b.stream)
 }
 
-// Losses implements nn.Pace. They are in memory of the host already, so it waits
-// for an event and copies nothing from the device.
+// Losses implements nn.Pace. Kernels write losses to host memory, so Losses waits for an
+// event and copies nothing from the device.
 func (p *pace) Losses(ctx context.Context, step int, dst []float32) error {
 	b := p.b
 	end := step + len(dst)
@@ -214,12 +213,12 @@ func (p *pace) Losses(ctx context.Context, step int, dst []float32) error {
 	case b.failure != nil:
 		return fmt.Errorf("gpu: device %d: %w", b.info.Index, b.failure)
 	case end > p.step || step < p.step-p.kept:
-		return fmt.Errorf("gpu: the losses of steps %d to %d: those of steps %d to %d are kept", step, end-1, p.step-p.kept, p.step-1)
+		return fmt.Errorf("gpu: the losses of steps %d to %d are not available; only those of steps %d to %d are kept", step, end-1, p.step-p.kept, p.step-1)
 	}
 	for len(p.marks) > 1 && p.marks[0].step < end {
 		p.spare, p.marks = append(p.spare, p.marks[0].event), p.marks[1:]
 	}
-	if len(p.marks) > 0 { // it is of end or a later step: the last mark is of the last step
+	if len(p.marks) > 0 { // the first mark now is at end or later, because the last one is at p.step
 		if err := p.marks[0].event.Sync(ctx); err != nil {
 			return fmt.Errorf("gpu: device %d: %w", b.info.Index, err)
 		}
@@ -230,7 +229,7 @@ func (p *pace) Losses(ctx context.Context, step int, dst []float32) error {
 	return nil
 }
 
-// events are those of the marks.
+// events returns the events of the marks.
 func (p *pace) events() []cuda.Event {
 	var all []cuda.Event
 	for _, m := range p.marks {
@@ -239,7 +238,7 @@ func (p *pace) events() []cuda.Event {
 	return all
 }
 
-// close frees what is not in the backend's memory.
+// close frees what does not belong to the backend's pools.
 func (p *pace) close() error {
 	var first error
 	for _, e := range append(p.events(), p.spare...) {

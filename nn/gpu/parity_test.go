@@ -16,11 +16,12 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// An ordeal is how long the comparisons with nn/cpu are.
+// An ordeal is the size of a comparison with nn/cpu: its steps, rows per step, and rows to
+// evaluate on.
 type ordeal struct{ steps, batch, held int }
 
-// compared are 200 steps on a device, and few on its stand-in, which is slow.
-// RINGTRAIN_PARITY_STEPS sets another number.
+// compared returns 200 steps on a GPU and few on the emulator, which is slow.
+// RINGTRAIN_PARITY_STEPS sets another number of steps.
 func compared(t *testing.T) ordeal {
 	o := ordeal{20, 16, 100}
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
@@ -34,7 +35,7 @@ func compared(t *testing.T) ordeal {
 	return o
 }
 
-// networks are those that are compared, with the rate they learn at.
+// networks are the networks to compare, with their learning rates.
 var networks = map[string]struct {
 	layer func() nn.Layer
 	rate  float64
@@ -61,10 +62,10 @@ func newLearner(t *testing.T, b nn.Backend, layer nn.Layer, rate float64) *learn
 	return &learner{b, t, m, o, optim.NewState(b, m.Params(), o)}
 }
 
-// rowsOf are images of ten patterns under noise, so that some are mistaken.
+// rowsOf returns images of ten patterns with so much noise that some are misclassified.
 func rowsOf(seed uint64, rows int) (x []float32, labels []int32) {
 	patterns, r := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(seed, 3))
-	const side, cell = 28, 7 // fields that pixels have in common, for convolutions to see
+	const side, cell = 28, 7 // all pixels of a cell share a value, so that convolutions can learn
 	field := make([]float32, classes*side/cell*side/cell)
 	for i := range field {
 		field[i] = .5 + .1*float32(patterns.NormFloat64())
@@ -87,14 +88,15 @@ func (l *learner) batch(x []float32, labels []int32) nn.Batch {
 	return b
 }
 
-// refill sets the batch to other rows.
+// refill overwrites the batch with the rows of a step.
 func (l *learner) refill(b nn.Batch, step int) {
 	x, labels := rowsOf(uint64(step+100), b.Rows())
 	l.Copy(b.X.Data, x)
 	l.CopyInts(b.Labels, labels)
 }
 
-// gradients makes those of a step, for the mean of the rows.
+// gradients computes the gradients of a step, for the mean over its rows, and returns the
+// mean loss.
 func (l *learner) gradients(b nn.Batch, step int) (loss float32) {
 	l.Zero(l.m.Params().Grads)
 	sum, rows, err := l.m.Learn(&nn.Pass{Backend: l.Backend, Train: true, Random: nn.Stream{Seed: 9, Step: uint64(step)}}, b)
@@ -109,21 +111,23 @@ func (l *learner) accuracy(b nn.Batch) float64 {
 	return c[nn.CountCorrect] / c[nn.CountRows]
 }
 
-// An input of a ReLU that is 0 within rounding may be positive on one side only, and
-// then a gradient passes there only. With 64 rows or more that moves gradients by
-// this much at most, and it happens in few steps: to one or two inputs among ten million.
+// If the input of a ReLU is 0 within rounding, it may be positive on only one of the two
+// backends, and then only that one passes a gradient. With 64 rows or more this moves
+// gradients by at most flipped. It happens to one or two inputs among ten million, so in
+// at most mostFlip steps.
 const (
 	flipped  = 5e-2
 	mostFlip = 3 // steps
 )
 
-// At each step, from the weights that nn/cpu has then, the loss and every
-// gradient are those of nn/cpu, but in a few steps in which a ReLU flips.
+// Each step starts from nn/cpu's weights. The loss and every gradient match those of
+// nn/cpu, except in a few steps in which a ReLU flips.
 func TestLockstep(t *testing.T) {
 	lockstep(t, compared(t), gpu.Options{}, func(host nn.Backend) nn.Backend { return host }, 1e-5, 1e-4)
 }
 
-// lockstep is TestLockstep for these options, beside what wrap makes of nn/cpu.
+// lockstep compares a backend with these options to nn/cpu, as wrap changes it. loss and
+// gradients are the tolerances.
 func lockstep(t *testing.T, n ordeal, o gpu.Options, wrap func(nn.Backend) nn.Backend, loss, gradients float64) {
 	for name, k := range networks {
 		t.Run(name, func(t *testing.T) {
@@ -157,15 +161,15 @@ func lockstep(t *testing.T, n ordeal, o gpu.Options, wrap func(nn.Backend) nn.Ba
 					last = sum
 				}
 				t.Logf("%d steps, in %d of them a ReLU flipped: the loss goes from %v to %v", n.steps, flips, first, last)
-				require.LessOrEqual(t, flips, mostFlip, "steps with gradients that are off by more than %v", gradients)
+				require.LessOrEqual(t, flips, mostFlip, "steps with a gradient that is off by more than %v", gradients)
 			})
 			require.NoError(t, host.Close())
 		})
 	}
 }
 
-// A flippingHost takes, in one step, the positive input of a ReLU that is nearest to 0
-// for one that is not.
+// A flippingHost flips a ReLU in one step: it treats the smallest positive input as not
+// positive.
 type flippingHost struct {
 	nn.Backend
 	calls int
@@ -190,7 +194,7 @@ func TestLockstepToleratesFlips(t *testing.T) {
 	lockstep(t, ordeal{steps: 3, batch: 64}, gpu.Options{}, func(host nn.Backend) nn.Backend { return &flippingHost{Backend: host} }, 1e-5, 1e-4)
 }
 
-// Each by itself, they learn as much.
+// Trained independently, both backends reach the same accuracy.
 func TestFreeRun(t *testing.T) {
 	n := compared(t)
 	for name, k := range networks {
@@ -213,7 +217,7 @@ func TestFreeRun(t *testing.T) {
 			var got float64
 			within(t, gpu.Options{}, func(b *gpu.Backend) { got = run(b) })
 			t.Logf("accuracy after %d steps: %.4f, and %.4f on the host", n.steps, got, want)
-			// A point of those held back, and where they are few, one of them.
+			// Allow one percentage point, or one row if there are few.
 			require.InDelta(t, want, got, max(.01, 1/float64(n.held)))
 		})
 	}

@@ -2,10 +2,10 @@ package gpu
 
 import "github.com/ringtrain/ringtrain/cuda"
 
-// Device is the GPU that the backend works on, for others to work there too, such
-// as a collective.Engine. It belongs to the backend, and is closed with it.
+// Device returns the backend's GPU, so that others can work on it, such as a
+// collective.Engine. It belongs to the backend, and Close closes it.
 func (b *Backend) Device() *cuda.Device { return b.device }
 
-// Stream is where the backend queues its work. What others queue there comes in
-// the order of the calls. It is the backend's, and destroyed by Close.
+// Stream returns the stream on which the backend queues its work. Work that others queue
+// there runs in call order. It belongs to the backend, and Close destroys it.
 func (b *Backend) Stream() cuda.Stream { return b.stream }

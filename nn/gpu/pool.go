@@ -2,30 +2,29 @@ package gpu
 
 import "github.com/ringtrain/ringtrain/cuda"
 
-// Bytes to ask the driver for at once, unless more are needed.
+// Bytes to ask the driver for at once, unless an allocation needs more.
 const (
 	leastRange = 1 << 20
 	mostRange  = 64 << 20
 )
 
-// A pool is device memory that is handed out piece by piece, from ranges each
-// twice as large as the one before, up to mostRange. A range stays where it is
-// until close, because graphs know its address.
+// A pool hands out device memory piece by piece, from ranges that double in size up to
+// mostRange. It frees no range before close, because graphs hold their addresses.
 type pool struct {
 	device *cuda.Device
 	ranges []span
-	at     int // of the range in use
+	at     int // index of the range in use
 }
 
-// A span is a range with its owner's bookkeeping.
+// A span is a range and the allocator of its pieces.
 type span struct {
 	base  cuda.Ptr
 	size  int
 	arena *cuda.Arena
 }
 
-// take returns the next piece, at a multiple of 256. After the same calls since
-// rewind it is the same, once all ranges are there.
+// take returns the next piece, at a multiple of 256 bytes. The same sequence of calls
+// after rewind returns the same addresses, once all ranges exist.
 func (p *pool) take(bytes int) (cuda.Ptr, error) {
 	for ; p.at < len(p.ranges); p.at++ {
 		if at, err := p.ranges[p.at].arena.Alloc(bytes); err == nil {
@@ -38,7 +37,7 @@ func (p *pool) take(bytes int) (cuda.Ptr, error) {
 		size = max(least, min(2*p.ranges[len(p.ranges)-1].size, mostRange))
 	}
 	base, err := p.device.Alloc(size)
-	if err != nil && size > least { // there may be room for what is needed
+	if err != nil && size > least { // there may still be room for this piece
 		size = least
 		base, err = p.device.Alloc(size)
 	}

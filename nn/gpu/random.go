@@ -18,8 +18,8 @@ type draws struct {
 	set    bool
 }
 
-// draws returns where the kernel finds s: with the Pace whose Random it is, or in
-// a place of its own.
+// draws returns the device address of s. If s is the Random of a Pace, that is the
+// Pace's; otherwise the backend or the recording has its own.
 func (b *Backend) draws(s nn.Stream) cuda.Ptr {
 	for _, p := range b.paces {
 		if p.Random() == s {
@@ -30,7 +30,7 @@ func (b *Backend) draws(s nn.Stream) cuda.Ptr {
 	if r := b.recording; r != nil {
 		d = &r.random
 		if d.set && d.stream != s {
-			b.fail(errors.New("Dropout draws from two nn.Streams, and a recording has one; record them apart"))
+			b.fail(errors.New("Dropout draws from two nn.Streams in one recording, which can have only one; record them separately"))
 			return 0
 		}
 		if d.at == 0 && b.failure == nil {
@@ -44,7 +44,7 @@ func (b *Backend) draws(s nn.Stream) cuda.Ptr {
 	return d.at
 }
 
-// move sets d to s, in the order of the stream.
+// move queues a copy of s to d, unless d is s already.
 func (b *Backend) move(d *draws, s nn.Stream) {
 	if d.set && d.stream == s || b.failure != nil {
 		return
@@ -54,14 +54,13 @@ func (b *Backend) move(d *draws, s nn.Stream) {
 	d.stream, d.set = s, true
 }
 
-// Redraw makes the recording with the given key draw its random numbers from s,
-// from its next repetition on. Without it each repetition draws those of the
-// first. A recording without Dropout draws none, and takes any s; so does one that
-// draws from the Random of a Pace, which moves on by itself.
+// Redraw makes later repetitions of a recording draw their random numbers from s. Without
+// it each repetition draws the same numbers as the first. If the recording has no
+// Dropout, or draws from the Random of a Pace, which advances by itself, s has no effect.
 func (b *Backend) Redraw(key string, s nn.Stream) error {
 	r := b.recordings[key]
 	if r == nil {
-		return fmt.Errorf("gpu: there is no recording %q to draw for; Record it first", key)
+		return fmt.Errorf("gpu: there is no recording %q to redraw; Record it first", key)
 	}
 	if r.random.at != 0 {
 		b.move(&r.random, s)

@@ -8,31 +8,31 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// errReplaced is returned by a recording whose key was recorded anew.
-var errReplaced = errors.New("it was recorded anew; use the function which that returned")
+// errReplaced is the error of a recording whose key was recorded again.
+var errReplaced = errors.New("its key was recorded again; use the function that the later Record returned")
 
-// errForgotten is returned by a recording after Forget.
+// errForgotten is the error of a recording after Forget.
 var errForgotten = errors.New("Forget has ended it; record it again")
 
-// A recording is what a function queued, and the graph of it.
+// A recording holds what a function queued, and its graph.
 type recording struct {
 	key    string
 	steps  []step
-	graph  *cuda.Graph // nil if it is repeated step by step
+	graph  *cuda.Graph // nil to repeat it step by step
 	random draws
 	pace   *pace // of its Ticks, or nil
 	ticks  int
-	over   error // why it cannot be repeated
+	over   error // why it can no longer be repeated, or nil
 }
 
-// A step is some launches in a row, or something else.
+// A step is a run of launches or, if launches is nil, the work that fn queues.
 type step struct {
 	what     string
 	launches *cuda.Batch
 	fn       func(cuda.Stream) error
 }
 
-// add adds a launch.
+// add appends a launch.
 func (r *recording) add(f cuda.Function, grid, block cuda.Dim, args []cuda.Arg) {
 	if n := len(r.steps); n == 0 || r.steps[n-1].launches == nil {
 		r.steps = append(r.steps, step{launches: new(cuda.Batch)})
@@ -66,17 +66,17 @@ func (r *recording) destroy() error {
 	return g.Destroy()
 }
 
-// Record runs fn and captures what it queued as a graph. fn is called once; what
-// cannot be repeated (Alloc, Copy, CopyInts, Read and Sync inside fn) is an error,
-// which Sync returns too if work was left out for it. It does not nest. A key
-// that was recorded before is recorded anew, and the function of before returns
-// an error from then on.
+// Record calls fn once, captures what it queued as a graph, and returns a function that
+// repeats it. Calling Alloc, Copy, CopyInts, Read or Sync inside fn is an error, because
+// a graph cannot repeat them. Sync returns the error too if it made the backend skip
+// work. Recordings do not nest. If the key was recorded before, the new recording
+// replaces the old one, and the old function returns an error from then on.
 func (b *Backend) Record(key string, fn func() error) (func() error, error) {
 	switch {
 	case b.closed:
 		return nil, ErrClosed
 	case b.recording != nil:
-		return nil, fmt.Errorf("gpu: recording %q inside the recording %q; record one after the other", key, b.recording.key)
+		return nil, fmt.Errorf("gpu: Record %q inside Record %q; make one recording after the other", key, b.recording.key)
 	}
 	r := &recording{key: key}
 	if err := b.trace(r, fn); err != nil {
@@ -94,10 +94,10 @@ func (b *Backend) Record(key string, fn func() error) (func() error, error) {
 	return func() error { return b.repeat(r) }, nil
 }
 
-// Forget ends all recordings: what Record returned is an error from then on, and
-// what was queued is done all the same. It waits for nothing. It comes before the
-// end of what recordings use, such as the collective.Engine of a call that Queue
-// was given, which in turn uses the backend's stream and ends before Close.
+// Forget ends all recordings: the functions that Record returned fail from then on. It
+// does not wait, and queued repetitions still run. Call it before you close what
+// recordings use, such as the collective.Engine of a call given to Queue. That engine
+// uses the backend's stream, so close it before the backend.
 func (b *Backend) Forget() error {
 	switch {
 	case b.closed:
@@ -106,7 +106,7 @@ func (b *Backend) Forget() error {
 		return fmt.Errorf("gpu: recording %q: %w", b.recording.key, refuse("Forget"))
 	}
 	var err error
-	for key, r := range b.recordings { // CUDA frees a graph that is under way when it is done
+	for key, r := range b.recordings { // CUDA frees a running graph when it has finished
 		if ended := r.destroy(); err == nil {
 			err = ended
 		}
@@ -119,7 +119,7 @@ func (b *Backend) Forget() error {
 	return nil
 }
 
-// trace runs fn and notes in r what it queues.
+// trace calls fn and collects in r what it queues.
 func (b *Backend) trace(r *recording, fn func() error) error {
 	b.Join()
 	b.recorded.rewind()
@@ -127,19 +127,19 @@ func (b *Backend) trace(r *recording, fn func() error) error {
 	b.recording = r
 	defer func() { b.recording = nil }()
 	err := fn()
-	b.Join() // a captured stream ends where it began
+	b.Join() // a capture must end on the stream where it began
 	if err != nil {
 		return err
 	}
-	if b.failure != nil { // it stays: a part of the work was left out
+	if b.failure != nil { // Sync returns it, too: the backend has skipped work
 		return fmt.Errorf("gpu: %w", b.failure)
 	}
 	return nil
 }
 
-// capture makes the graph.
+// capture turns the steps of r into a graph.
 func (b *Backend) capture(r *recording) error {
-	if b.options.Plain || len(r.steps) == 0 { // an empty graph is none
+	if b.options.Plain || len(r.steps) == 0 { // nothing to capture
 		return nil
 	}
 	g, err := b.stream.Capture(func() error { return r.run(b.stream) })
@@ -160,7 +160,7 @@ func (b *Backend) repeat(r *recording) error {
 	case b.closed:
 		return ErrClosed
 	case b.recording != nil:
-		return fmt.Errorf("gpu: recording %q is repeated inside the recording %q; call one after the other", r.key, b.recording.key)
+		return fmt.Errorf("gpu: recording %q cannot be repeated inside Record %q; call it before or after", r.key, b.recording.key)
 	case b.failure != nil:
 		err = b.failure
 	case r.over != nil:
@@ -174,7 +174,7 @@ func (b *Backend) repeat(r *recording) error {
 	return nil
 }
 
-// launchAgain queues the recording, with the hyper-parameters of its steps.
+// launchAgain queues the recording, after the hyper-parameters that its steps need.
 func (b *Backend) launchAgain(r *recording) error {
 	if r.pace != nil {
 		if r.pace.ahead(r.ticks); b.failure != nil {

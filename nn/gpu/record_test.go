@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// What a graph cannot repeat is an error of Record that names it, and the
-// backend goes on after Sync.
+// Record's error names the call that a graph cannot repeat. The backend works again after
+// Sync.
 func TestRecordRefuses(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		v, ints := upload(b, 1, 2), b.AllocInts(1)
@@ -22,7 +22,7 @@ func TestRecordRefuses(t *testing.T) {
 			"CopyInts": func() { b.CopyInts(ints, []int32{1}) },
 			"Read":     func() { b.Read(make([]float32, 2), v) },
 			"Alloc":    func() { b.Alloc(3) },
-			"two nn.Streams": func() {
+			"two nn.Streams in one recording": func() {
 				b.Dropout(v, v, 2, .5, 0, nn.Stream{Seed: 1})
 				b.Dropout(v, v, 2, .5, 0, nn.Stream{Seed: 2})
 			},
@@ -36,11 +36,11 @@ func TestRecordRefuses(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.Record("outer", func() error {
 			require.ErrorContains(t, b.Sync(context.Background()), "Sync inside Record")
-			require.ErrorContains(t, replay(), `repeated inside the recording "outer"`)
+			require.ErrorContains(t, replay(), `recording "ok" cannot be repeated inside Record "outer"`)
 			_, err := b.Record("inner", func() error { return nil })
 			return err
 		})
-		require.ErrorContains(t, err, `"inner" inside the recording "outer"`)
+		require.ErrorContains(t, err, `Record "inner" inside Record "outer"`)
 		require.ErrorContains(t, b.Redraw("none", nn.Stream{}), `no recording "none"`)
 		require.NoError(t, b.Sync(t.Context()))
 	})
@@ -59,7 +59,7 @@ func TestRecordPanic(t *testing.T) {
 		})
 	}()
 	require.NoError(t, b.Do(t.Context(), func() error {
-		b.Copy(v, []float32{6}) // which a recording would refuse
+		b.Copy(v, []float32{6}) // a recording would refuse this
 		require.Equal(t, []float32{6}, read(b, v))
 		return nil
 	}))
@@ -73,7 +73,7 @@ func TestRecordAgain(t *testing.T) {
 		require.NoError(t, err)
 		triple, err := b.Record("k", func() error { b.Scale(v, 3); return nil })
 		require.NoError(t, err)
-		require.ErrorContains(t, double(), `recording "k": it was recorded anew`)
+		require.ErrorContains(t, double(), `recording "k": its key was recorded again`)
 		require.NoError(t, triple())
 		require.Equal(t, []float32{18}, read(b, v))
 		nothing, err := b.Record("nothing", func() error { return nil })
@@ -82,8 +82,8 @@ func TestRecordAgain(t *testing.T) {
 	})
 }
 
-// A repetition leaves alone what Temp gave outside of recordings, also what it
-// gave after a Recycle since.
+// A repetition does not touch memory that Temp returned outside recordings, even after a
+// Recycle.
 func TestRecordTemps(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		x, y := upload(b, 1, 2, 3), b.Alloc(3)
@@ -104,7 +104,7 @@ func TestRecordTemps(t *testing.T) {
 	})
 }
 
-// Work of others is in order among the backend's, and is repeated.
+// Work of Queue runs in order with the backend's, and repetitions include it.
 func TestQueue(t *testing.T) {
 	for name, o := range map[string]gpu.Options{"graph": {}, "plain": {Plain: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// What may not be captured is an error of Record, and the stream still works.
+// Record returns an error for work that cannot be captured, and the stream still works.
 func TestRecordNoCapture(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		v := upload(b, 1)

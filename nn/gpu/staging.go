@@ -6,18 +6,18 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// Bytes of pinned memory that copies pass through.
+// Sizes in bytes of the pinned memory that copies pass through.
 const (
 	halfBytes = 1 << 20
 	backBytes = 1 << 18
 )
 
-// A staging is pinned host memory between Go's heap and the device. On the way in
-// it has two halves: one is filled while the device copies from the other.
+// A staging is pinned host memory between Go's heap and the device. Its input has two
+// halves: the host fills one while the device copies from the other.
 type staging struct {
 	in, out *cuda.Pinned
-	half    int // that is being filled
-	used    int // bytes of it
+	half    int // the half being filled
+	used    int // bytes used in that half
 	read    [2]cuda.Event
 	marked  [2]bool // the device may still copy from the half
 	calls   *Calls
@@ -38,7 +38,7 @@ func (g *staging) open(d *cuda.Device) (err error) {
 	return nil
 }
 
-// send queues a copy of src, which may change on return.
+// send queues a copy of src to dst. The caller may change src when send returns.
 func (g *staging) send(s cuda.Stream, dst cuda.Ptr, src []byte) error {
 	for len(src) > 0 {
 		if g.used == halfBytes {
@@ -58,7 +58,7 @@ func (g *staging) send(s cuda.Stream, dst cuda.Ptr, src []byte) error {
 	return nil
 }
 
-// turn goes on to the other half when the device has read it.
+// turn switches to the other half. It waits until the device has read that half.
 func (g *staging) turn(s cuda.Stream) error {
 	if err := g.read[g.half].Record(s); err != nil {
 		return err
@@ -69,10 +69,10 @@ func (g *staging) turn(s cuda.Stream) error {
 		return nil
 	}
 	g.marked[g.half] = false
-	return g.read[g.half].Sync(context.Background()) // it ends: the device goes on, or fails
+	return g.read[g.half].Sync(context.Background()) // cannot hang: the device makes progress or fails
 }
 
-// fetch waits for the work before it and copies from src into dst.
+// fetch waits for earlier work and copies from src into dst.
 func (g *staging) fetch(s cuda.Stream, dst []byte, src cuda.Ptr) error {
 	for len(dst) > 0 {
 		n := min(len(dst), backBytes)

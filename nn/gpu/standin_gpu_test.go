@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/emulator"
 )
 
-// standIn makes the rest of the process use the stand-in for a GPU, which needs g++.
+// standIn builds the emulator, which needs g++, and makes this process use it.
 func standIn() error {
 	env, err := emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
 	if err != nil {

@@ -2,5 +2,6 @@
 
 package gpu_test
 
-// standIn has nothing to do: cuda says what this program lacks.
+// standIn does nothing: without the build tag there is nothing to emulate, and cuda's
+// error says so.
 func standIn() error { return nil }

@@ -15,19 +15,19 @@ import (
 
 const pixels, classes = 784, 10
 
-// A training is what a network is trained on, for few steps of few rows.
+// A training is a network with its batch size and number of steps.
 type training struct {
 	layer        func() nn.Layer
 	batch, steps int
 }
 
-// The networks of Thinc's MNIST example and of images.
+// The networks of Thinc's MNIST example and of the ConvNet example.
 var (
 	perceptron = training{func() nn.Layer { return models.ReluReluSoftmax(128, .2) }, 16, 6}
 	convnet    = training{models.ConvNet, 3, 3}
 )
 
-// A replica is the network with all that a step needs, in memory of its backend.
+// A replica is a network with everything that a step needs in its backend's memory.
 type replica struct {
 	nn.Backend
 	training
@@ -50,7 +50,7 @@ func newReplica(t *testing.T, b nn.Backend, k training) *replica {
 	}
 }
 
-// load puts the batch and the hyper-parameters of a step where step finds them.
+// load prepares a step: it copies the batch and hyper-parameters to the backend.
 func (r *replica) load(step int) {
 	random := rand.New(rand.NewPCG(uint64(step), 5))
 	x, labels := make([]float32, r.batch*pixels), make([]int32, r.batch)
@@ -70,8 +70,8 @@ func (r *replica) load(step int) {
 	r.random = nn.Stream{Seed: 9, Step: uint64(step), First: 3, Stride: 2}
 }
 
-// step is a whole step of training, with all that changes in Buffers but the
-// random numbers.
+// step is a whole training step. Everything that differs between steps is in Buffers,
+// except the random stream.
 func (r *replica) step() error {
 	p := r.m.Params()
 	r.Zero(p.Grads)
@@ -92,14 +92,14 @@ func (r *replica) step() error {
 	return nil
 }
 
-// outcome is what steps have made of the network, and the sum of losses.
+// outcome is the result of some steps.
 type outcome struct{ weights, average, losses []float32 }
 
 func (r *replica) outcome() outcome {
 	return outcome{read(r, r.m.Params().Values), read(r, r.average), read(r, r.total)}
 }
 
-// direct makes each step by itself.
+// direct runs all steps without recording them.
 func direct(t *testing.T, b nn.Backend, k training) outcome {
 	r := newReplica(t, b, k)
 	for step := range k.steps {
@@ -123,8 +123,8 @@ func recorded(t *testing.T, b *gpu.Backend, k training) outcome {
 	return r.outcome()
 }
 
-// A step that is recorded and repeated gives the bits of steps that are not, and
-// they are near those of nn/cpu.
+// Recorded and repeated steps have the same bits as steps that are not recorded, and are
+// near those of nn/cpu.
 func TestTraining(t *testing.T) {
 	for name, k := range map[string]training{"perceptron": perceptron, "convnet": convnet} {
 		t.Run(name, func(t *testing.T) {
@@ -141,19 +141,19 @@ func TestTraining(t *testing.T) {
 			near(t, reference.losses, want.losses, 1e-5)
 			near(t, reference.weights, want.weights, 1e-3)
 			near(t, reference.average, want.average, 1e-3)
-			require.Greater(t, want.losses[0], float32(k.batch), "it is the losses of all steps")
+			require.Greater(t, want.losses[0], float32(k.batch), "losses of all steps must be summed")
 		})
 	}
 }
 
-// near wants vectors whose difference is small beside their length.
+// near requires that the distance of two vectors is at most tolerance.
 func near(t *testing.T, want, got []float32, tolerance float64) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	require.LessOrEqual(t, distance(want, got), tolerance)
 }
 
-// distance is the length of the difference beside that of want; 0 if both are 0.
+// distance returns |want-got| / |want|, in Euclidean norms, or 0 if the vectors are equal.
 func distance(want, got []float32) float64 {
 	var length, difference float64
 	for i, w := range want {
@@ -163,5 +163,5 @@ func distance(want, got []float32) float64 {
 	if difference == 0 {
 		return 0
 	}
-	return math.Sqrt(difference / length) // NaN and infinite too
+	return math.Sqrt(difference / length) // may be NaN or infinite
 }

@@ -16,14 +16,14 @@ import (
 
 const wholeSteps = 20
 
-// Whole steps of few rows: what they compute is tested elsewhere.
+// Few rows are enough here, because other tests check what a step computes.
 var (
 	wholePerceptron = training{perceptron.layer, 4, wholeSteps}
 	wholeConvnet    = training{convnet.layer, 2, wholeSteps}
 )
 
-// A whole is a network with all that a step takes in memory of its backend: the
-// data set, the order of its rows, and the place of the training.
+// A whole is a network with everything that a step needs in its backend's memory: the
+// data set, the order of its rows, and the Pace.
 type whole struct {
 	nn.Pacer
 	t         *testing.T
@@ -68,7 +68,7 @@ func newWhole(t *testing.T, b nn.Pacer, k training, o optim.Recordable) *whole {
 	return w
 }
 
-// step is a step from the batch to the update.
+// step is a whole step, from fetching the batch to the update.
 func (w *whole) step() error {
 	p := w.m.Params()
 	w.pace.GatherLabelled(w.x, w.data, w.labels, w.classes, w.order, pixels, 255)
@@ -83,7 +83,7 @@ func (w *whole) step() error {
 	return nil
 }
 
-// run makes all steps, each records so many of them at once, 0 for none.
+// run runs all steps. each is the number of steps per recording; 0 means not to record.
 func (w *whole) run(each int) (o outcome) {
 	recorded := map[int]func() error{}
 	for step := 0; step < wholeSteps; {
@@ -114,15 +114,15 @@ func (w *whole) run(each int) (o outcome) {
 	return o
 }
 
-// rising is Adam with a rate of its own at each step.
+// rising returns Adam with a learning rate that differs from step to step.
 func rising() optim.Recordable {
 	o := optim.DefaultAdam()
 	o.LearnRate = optim.WarmupLinear(.002, 8, wholeSteps)
 	return o
 }
 
-// Steps that are recorded whole, from the batch to the update, give the bits of
-// steps that are not, however many there are in a recording, and are near nn/cpu.
+// Recorded whole steps have the same bits as steps that are not recorded, whatever the
+// number of steps in a recording, and are near those of nn/cpu.
 func TestWholeStep(t *testing.T) {
 	for name, k := range map[string]training{"perceptron": wholePerceptron, "convnet": wholeConvnet} {
 		t.Run(name, func(t *testing.T) {
@@ -147,12 +147,12 @@ func TestWholeStep(t *testing.T) {
 	}
 }
 
-// What makes small networks fast: a step is one call of the driver, or a part of
-// one, and has few nodes.
+// A recorded step is one driver call, or part of one, and has few nodes. That makes small
+// networks fast.
 func TestWholeStepCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		training
-		nodes int // at most: products that also add a bias save some
+		nodes int // the maximum
 	}{"perceptron": {wholePerceptron, 17}, "convnet": {wholeConvnet, 16}} {
 		t.Run(name, func(t *testing.T) {
 			for _, each := range []int{1, 4} {
@@ -171,7 +171,7 @@ func TestWholeStepCalls(t *testing.T) {
 					nodes, err := b.Nodes(key)
 					require.NoError(t, err)
 					t.Logf("kernels of a graph, steps at once %d: %d", each, nodes)
-					if emulated(b) { // on a device cuBLASLt decides
+					if emulated(b) { // on a GPU the number of kernels per product is cuBLASLt's choice
 						require.LessOrEqual(t, nodes, each*c.nodes)
 						require.Zero(t, nodes%each)
 					}
@@ -180,7 +180,7 @@ func TestWholeStepCalls(t *testing.T) {
 						require.NoError(t, replay())
 					}
 					before.Repeats += 8 / each
-					require.Equal(t, before, b.Calls(), "nothing else, and no copy")
+					require.Equal(t, before, b.Calls(), "only repetitions, and no copy")
 				})
 			}
 			_, err := open(t, gpu.Options{}).Nodes("none")
@@ -189,8 +189,7 @@ func TestWholeStepCalls(t *testing.T) {
 	}
 }
 
-// An update is two nodes, however many parameters there are, and the end of a step
-// is one.
+// An update is two nodes, whatever the number of parameters, and Tick is one.
 func TestUpdateNodes(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		w := newWhole(t, b, wholePerceptron, rising())
@@ -209,7 +208,7 @@ func TestUpdateNodes(t *testing.T) {
 	})
 }
 
-// After Forget a recording cannot be repeated, and its key is free.
+// After Forget a recording cannot be repeated, and its key can be reused.
 func TestForget(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		v := upload(b, 1)
@@ -230,8 +229,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// The table of hyper-parameters is filled again, in one or two copies, when most
-// of it is used up.
+// When the table of hyper-parameters is used up, one or two copies refill it.
 func TestPaceRefills(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		const keep, steps = 10, 95
@@ -261,13 +259,13 @@ func TestPaceRefills(t *testing.T) {
 			}
 			return nil
 		})
-		require.ErrorContains(t, err, "10 steps in one recording, of a Pace that keeps 10")
+		require.ErrorContains(t, err, "10 steps in one recording are too many for a Pace that keeps 10")
 		require.ErrorContains(t, pace.Losses(t.Context(), 0, nil), "10 steps in one recording")
 		require.Error(t, b.Sync(t.Context()))
 	})
 }
 
-// What a recording could not repeat, and where another Pace would be missed.
+// A recording refuses calls that it cannot repeat, and a second Pace.
 func TestPaceRefuses(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
 		none := func(int) (h [nn.HyperLen]float32) { return h }
@@ -281,7 +279,7 @@ func TestPaceRefuses(t *testing.T) {
 		} {
 			_, err := b.Record("k", fn)
 			require.ErrorContains(t, err, text)
-			_ = b.Sync(t.Context()) // an error of Losses is nobody else's
+			_ = b.Sync(t.Context()) // may return the error again, but not that of Losses
 		}
 		require.NoError(t, b.Sync(t.Context()))
 	})

@@ -12,12 +12,12 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// Without a compiler there is no emulator, and tests are skipped; the reason names what
-// is missing. With one that fails they fail.
+// Without a compiler there is no emulator, so tests are skipped and say what is missing. If
+// the compiler fails, tests fail.
 func TestWithoutEmulator(t *testing.T) {
-	open(t, gpu.Options{}) // or skip
+	open(t, gpu.Options{}) // may skip the test
 	if os.Getenv("RINGTRAIN_CUDA_LIB") == "" {
-		t.Skip("there is a GPU, so nobody asks for the emulator")
+		t.Skip("there is a GPU, so tests do not use the emulator")
 	}
 	for compiler, want := range map[string][2]string{
 		"/nonexistent/g++": {"--- SKIP: TestAbort ", "no C++ compiler: install g++, or set CXX to one"},
@@ -25,7 +25,7 @@ func TestWithoutEmulator(t *testing.T) {
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestAbort$")
 		cmd.Env = append(os.Environ(), "CXX="+compiler, "RINGTRAIN_CUDA_LIB=")
-		out, _ := cmd.CombinedOutput() // its exit code is that of the test
+		out, _ := cmd.CombinedOutput() // ignore the exit code: the output shows the verdict
 		require.Contains(t, string(out), want[0], compiler)
 		require.Contains(t, string(out), want[1], compiler)
 	}

@@ -26,8 +26,7 @@ var shaped = []string{"collective", "nn/models", "nn/text", "trainer/checkpoint"
 // their counts. Counts may only decrease. If a declaration shrinks, lower its count; once
 // it is within the limit, remove the entry.
 var oversize = map[string]int{
-	"fields of collective/cluster Config":    23,
-	"methods of collective/ncclgroup Engine": 42,
+	"fields of collective/cluster Config": 23,
 }
 
 // A shape is the number of fields, methods or parameters of a declaration.

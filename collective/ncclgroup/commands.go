@@ -41,6 +41,11 @@ func whole(t collective.DType) bool {
 // A seat is a place among the ranks.
 type seat struct{ rank, size int }
 
+// failed says that this rank failed.
+func (p seat) failed(err error) *collective.RankError {
+	return &collective.RankError{Rank: p.rank, Phase: "failed", Err: err}
+}
+
 // commands are NCCL's calls for a call of device vectors, in one group: none if
 // nothing is to be moved.
 func (p seat) commands(s *started) []nccl.Command {

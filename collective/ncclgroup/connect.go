@@ -20,7 +20,7 @@ func (e *Engine) begin(ctx context.Context) error {
 	}
 	versions := make([]int64, e.seat.size)
 	c := collective.Call{Kind: collective.KindAllGather, DType: collective.Int64, Count: 1}
-	if err := e.setUp(ctx, 0, c, collective.Of(versions), collective.Of([]int64{int64(mine)})); err != nil {
+	if err := e.below.call(ctx, collective.Header{Call: c}, collective.Of(versions), collective.Of([]int64{int64(mine)})); err != nil {
 		return err
 	}
 	if err := e.choose(versions, why); err != nil {
@@ -61,14 +61,6 @@ func (e *Engine) choose(versions []int64, why error) error {
 	return nil
 }
 
-// setUp makes a call of the engine below that no user made.
-func (e *Engine) setUp(ctx context.Context, seq uint64, c collective.Call, dst, src collective.Vector) error {
-	if err := e.base.Start(&collective.Operation{Header: collective.Header{Seq: seq, Call: c}, Dst: dst, Src: src}); err != nil {
-		return err
-	}
-	return e.base.Wait(ctx)
-}
-
 // join makes the communicator. All ranks call it in the same call, which has the
 // number seq.
 func (e *Engine) join(ctx context.Context, seq uint64) error {
@@ -84,22 +76,8 @@ func (e *Engine) join(ctx context.Context, seq uint64) error {
 	}
 	v := collective.Of(id[:])
 	c := collective.Call{Kind: collective.KindBroadcast, DType: collective.Uint8, Count: uint64(len(id))}
-	if err := e.setUp(ctx, seq, c, v, v); err != nil {
+	if err := e.below.call(ctx, collective.Header{Seq: seq, Call: c}, v, v); err != nil {
 		return err
 	}
-	err := e.gpu.aside(ctx, func() error {
-		e.link.mu.Lock()
-		defer e.link.mu.Unlock()
-		c, err := e.gpu.join(e.seat.size, id, e.seat.rank)
-		e.link.c = c
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := e.until(ctx, pauseNet, e.idle); err != nil {
-		return err
-	}
-	e.guard()
-	return nil
+	return e.link.join(ctx, id)
 }

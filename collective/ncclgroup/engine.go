@@ -22,15 +22,15 @@ type Engine struct {
 	without error // why no rank uses NCCL, nil if all do
 
 	busy    sync.Mutex // held by a call in progress
-	use     use        // of the stream, by that call
 	started []started
-	stuck   *atomic.Bool // a thread has not come back from NCCL; of all Subs, too
-	closing atomic.Bool
-	closed  sync.Once
-	err     error // of closing
+	below   *below   // makes calls of base
+	lane    *lane    // queues calls for NCCL
+	staging *staging // makes calls of base on copies of device memory
 
-	link  link
-	watch watch
+	link   *link        // the communicator
+	stuck  *atomic.Bool // a thread has not come back from NCCL; of all Subs, too
+	closed sync.Once
+	err    error // of closing
 }
 
 var _ collective.Engine = (*Engine)(nil)
@@ -65,7 +65,13 @@ func over(ctx context.Context, v collective.View, base *collective.HostEngine, g
 }
 
 func newEngine(v collective.View, b *collective.HostEngine, g hardware, c Config) *Engine {
-	return &Engine{view: v, seat: seat{v.Self, v.Size()}, base: b, gpu: g, config: c, stuck: new(atomic.Bool), watch: newWatch()}
+	s := seat{v.Self, v.Size()}
+	host, l := &below{s, b}, newLink(s, b, g, c.Breaking)
+	calls := &lane{gpu: g, stream: c.Stream, link: l}
+	return &Engine{
+		view: v, seat: s, base: b, gpu: g, config: c, stuck: new(atomic.Bool),
+		below: host, lane: calls, staging: &staging{s, g, calls, host}, link: l,
+	}
 }
 
 // named completes an error that no Group will complete.
@@ -115,7 +121,7 @@ func (e *Engine) Wait(ctx context.Context) error {
 	}
 	e.busy.Lock()
 	defer e.busy.Unlock()
-	if e.closing.Load() {
+	if e.link.closing.Load() {
 		return collective.ErrClosed
 	}
 	if err := e.carryOut(ctx, calls); err != nil {
@@ -127,27 +133,18 @@ func (e *Engine) Wait(ctx context.Context) error {
 // carryOut does calls in the one way that suits all of them: there is more than
 // one only if they are the halves of a SendRecv.
 func (e *Engine) carryOut(ctx context.Context, calls []started) error {
-	e.use = unused
-	if e.watch.over() {
+	e.lane.use = unused
+	if e.link.over() {
 		return errBroken
 	}
 	switch e.way(calls) {
 	case onHost:
-		return e.below(ctx, calls)
+		return e.below.carryOut(ctx, calls)
 	case byNCCL:
 		return e.byNCCL(ctx, calls)
 	}
-	return e.stage(ctx, calls)
+	return e.staging.carryOut(ctx, calls)
 }
-
-// A use is what a call has put on the stream.
-type use uint8
-
-const (
-	unused   use = iota
-	unmarked     // something, perhaps not all
-	marked       // all, and the mark behind it
-)
 
 // A way is how calls are carried out.
 type way uint8
@@ -188,17 +185,6 @@ func (e *Engine) way(calls []started) way {
 	return inStages
 }
 
-// below leaves calls to the engine below.
-func (e *Engine) below(ctx context.Context, calls []started) error {
-	for i := range calls {
-		s := &calls[i]
-		if err := e.base.Start((*collective.Operation)(s)); err != nil {
-			return err
-		}
-	}
-	return e.base.Wait(ctx)
-}
-
 // Sub is part of collective.Engine. The ranks of the Sub connect by NCCL in their
 // first call of device vectors, with an id of their own: ncclCommSplit would ask
 // ranks to take part that do not.
@@ -215,7 +201,7 @@ func (e *Engine) Sub(id uint32, v collective.View, ranks []int) (collective.Engi
 // Abort is part of collective.Engine.
 func (e *Engine) Abort(cause *collective.RankError) {
 	e.base.Abort(cause)
-	e.breakUp(cause)
+	e.link.breakUp(cause)
 }
 
 // Close is part of collective.Engine. Graphs in which Queue was captured have
@@ -224,15 +210,15 @@ func (e *Engine) Abort(cause *collective.RankError) {
 // if some never do.
 func (e *Engine) Close() error {
 	e.closed.Do(func() {
-		e.closing.Store(true)
+		e.link.closing.Store(true)
 		if !e.busy.TryLock() {
-			e.breakUp(collective.ErrClosed)
+			e.link.breakUp(collective.ErrClosed)
 			e.err = e.base.Close() // ends the call
 			e.busy.Lock()
 		}
 		defer e.busy.Unlock()
 		e.err = errors.Join(e.err, e.base.Close())
-		err := e.disconnect()
+		err := e.link.disconnect()
 		if errors.Is(err, errAborts) {
 			e.stuck.Store(true)
 		}

@@ -263,7 +263,7 @@ func TestAbortedIsNotDone(t *testing.T) {
 		if r == 1 {
 			f.before = func() error { return errRefused }
 		} else {
-			f.asked = func() { <-waiting.engine.watch.aborted }
+			f.asked = func() { <-waiting.engine.link.aborted }
 		}
 		return f
 	})
@@ -295,7 +295,7 @@ func TestGraphHoldsTheCommunicator(t *testing.T) {
 	assert.Equal(t, []int{0, 1}, closes)
 
 	require.NoError(t, all[0].device.Do(t.Context(), graph.Destroy))
-	<-all[0].engine.watch.aborted // the thread comes back
+	<-all[0].engine.link.aborted // the thread comes back
 	assert.NoError(t, all[0].engine.gpu.close())
 }
 

@@ -2,6 +2,7 @@ package ncclgroup
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ringtrain/ringtrain/collective"
 )
@@ -18,59 +19,67 @@ type copied struct {
 	in, out bool // to be copied before the call, and after
 }
 
-// stage carries out calls by the engine below, on copies of what is in device
+// A staging carries out calls by the engine below, on copies of what is in device
 // memory.
-func (e *Engine) stage(ctx context.Context, calls []started) error {
-	below := make([]started, len(calls))
-	copy(below, calls)
-	copies, total := e.seat.copies(calls)
-	err := e.gpu.on(ctx, func() error {
-		if err := e.uncaptured(); err != nil {
-			return err
-		}
-		e.use = unmarked
-		room, err := e.gpu.room(max(total, 1))
+type staging struct {
+	seat  seat
+	gpu   hardware
+	lane  *lane
+	below *below
+}
+
+func (s *staging) carryOut(ctx context.Context, calls []started) error {
+	onHost := slices.Clone(calls)
+	copies, total := s.seat.copies(calls)
+	err := s.lane.put(ctx, func() error {
+		room, err := s.gpu.room(max(total, 1))
 		if err != nil {
 			return err
 		}
-		if err := substitute(below, copies, room); err != nil {
+		if err := substitute(onHost, copies, room); err != nil {
 			return err
 		}
-		for _, c := range copies {
-			if c == nil || !c.in {
-				continue
-			}
-			if err := e.gpu.toHost(c.offset, c.device, c.bytes); err != nil {
-				return err
-			}
-		}
-		return e.mark()
+		return s.toHost(copies)
 	})
 	if err != nil {
 		return err
 	}
-	if err := e.finish(ctx); err != nil {
+	if err := s.lane.finish(ctx); err != nil {
 		return err
 	}
-	if err := e.below(ctx, below); err != nil {
+	if err := s.below.carryOut(ctx, onHost); err != nil {
 		return err
 	}
-	err = e.gpu.on(ctx, func() error {
-		e.use = unmarked
-		for _, c := range copies {
-			if c == nil || !c.out {
-				continue
-			}
-			if err := e.gpu.toDevice(c.device, c.offset, c.bytes); err != nil {
-				return err
-			}
+	if err := s.lane.put(ctx, func() error { return s.toDevice(copies) }); err != nil {
+		return err
+	}
+	return s.lane.finish(ctx)
+}
+
+// toHost queues the copies that the call reads.
+func (s *staging) toHost(copies []*copied) error {
+	for _, c := range copies {
+		if c == nil || !c.in {
+			continue
 		}
-		return e.mark()
-	})
-	if err != nil {
-		return err
+		if err := s.gpu.toHost(c.offset, c.device, c.bytes); err != nil {
+			return err
+		}
 	}
-	return e.finish(ctx)
+	return nil
+}
+
+// toDevice queues the copies of what the call wrote.
+func (s *staging) toDevice(copies []*copied) error {
+	for _, c := range copies {
+		if c == nil || !c.out {
+			continue
+		}
+		if err := s.gpu.toDevice(c.device, c.offset, c.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copies are those of the dst and src of each call, one after the other, nil for

@@ -75,7 +75,12 @@ def captured(step):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         step()
-    return graph.replay
+
+    # A graph does not keep the memory that it was captured with. Without its owner that
+    # memory becomes another way's, whose labels a replay would overwrite.
+    def replay(owner=step):
+        graph.replay()
+    return replay
 
 
 def measure(run, steps):
@@ -117,7 +122,8 @@ def ways_of(model, numbers):
 def answer(request, prepared):
     if "list" in request:
         prepared.clear()
-        torch._dynamo.reset()
+        if "torch._dynamo" in sys.modules:  # to import it takes seconds
+            torch._dynamo.reset()
         torch.cuda.empty_cache()
         tf32 = request["numbers"] != "fp32"
         torch.backends.cuda.matmul.allow_tf32 = tf32

@@ -87,25 +87,65 @@ func TestTorch(t *testing.T) {
 	require.Empty(t, (*torch)(nil).ways(t.Context(), "MLP", "fp32"), "ours only")
 }
 
-// A PyTorch that does not answer is not asked again, but a new one, which compiles
-// nothing.
+// A PyTorch that takes too long to compile is started again, and compiles nothing more:
+// the other ways of the same network are measured all the same.
 func TestTorchHangs(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	p, err := openTorch(ctx, answering(t, `
-*list*) echo '{"ways": ["torch.compile"]}' ;;
-*prepare*) read -r never ;;`))
+	p, err := openTorch(t.Context(), answering(t, `
+*list*) echo '{"ways": ["fast", "torch.compile"]}' ;;
+*'"prepare":"fast"'*) echo '{}' ;;
+*prepare*) read -r never ;;
+*'"run":"fast"'*) echo '{"us": 12.5}' ;;`))
 	require.NoError(t, err)
-	short, end := context.WithTimeout(t.Context(), afterCompiling+100*time.Millisecond)
+	p.limits.prepare = time.Second
+	for _, model := range []string{"MLP", "ConvNet"} {
+		ways := p.ways(t.Context(), model, "fp32")
+		require.Len(t, ways, 2)
+		us, err := ways[0].run(t.Context(), 1)
+		require.NoError(t, err, model)
+		require.Equal(t, 12.5, us)
+		_, err = ways[1].run(t.Context(), 1)
+		require.EqualError(t, err, "no time is left to compile it")
+	}
+	require.NoError(t, p.close())
+	_, err = openTorch(t.Context(), []string{"false"})
+	require.ErrorContains(t, err, "PyTorch's process ended")
+}
+
+// What would hardly have time to compile is not begun: to end it costs a new PyTorch.
+func TestTorchHasNoTime(t *testing.T) {
+	p, err := openTorch(t.Context(), answering(t, `
+*list*) echo '{"ways": ["torch.compile"]}' ;;`))
+	require.NoError(t, err)
+	short, end := context.WithTimeout(t.Context(), afterCompiling+leastToCompile-time.Second)
 	defer end()
 	ways := p.ways(short, "MLP", "fp32")
 	require.Len(t, ways, 1)
-	_, err = ways[0].run(ctx, 1)
-	require.ErrorContains(t, err, "did not answer in time")
-	ways = p.ways(ctx, "ConvNet", "fp32")
-	_, err = ways[0].run(ctx, 1)
+	_, err = ways[0].run(t.Context(), 1)
 	require.EqualError(t, err, "no time is left to compile it")
+	require.False(t, p.again)
 	require.NoError(t, p.close())
-	_, err = openTorch(ctx, []string{"false"})
-	require.ErrorContains(t, err, "PyTorch's process ended")
+}
+
+// A captured step stays as long as its graph, which writes to its memory.
+func TestCapturedStepStays(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.CommandContext(t.Context(), python, "-B", "-c", `
+import gc, sys, weakref
+from unittest.mock import MagicMock
+sys.modules["torch"] = MagicMock()
+sys.path.insert(0, "..")
+import baselines
+step = baselines.Step(baselines.mlp, MagicMock(), {})
+alive = weakref.ref(step)
+run = baselines.captured(step)
+del step
+gc.collect()
+assert alive() is not None, "the step is gone, and its graph is not"
+run()
+`)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }

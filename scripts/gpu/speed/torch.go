@@ -25,6 +25,7 @@ type torch struct {
 	broken  error // it no longer answers
 	again   bool  // it was started again, after something took too long: nothing is compiled any more
 	version string
+	limits  limits
 }
 
 // A request to baselines.py: to prepare a way of a network's step, or to make steps.
@@ -45,21 +46,22 @@ type reply struct {
 	Error string   `json:"error"`
 }
 
-// How long PyTorch may take: to start, to compile a step, and to make steps.
-const (
-	startTime   = 60 * time.Second
-	prepareTime = 60 * time.Second
-	runTime     = 20 * time.Second
-	endTime     = 5 * time.Second
-)
+// limits are how long PyTorch may take: to start, to prepare or compile a step, and to
+// make steps.
+type limits struct{ start, prepare, run time.Duration }
 
-// afterCompiling is kept for what is measured after the ways that compile, which take
-// longest.
-const afterCompiling = 45 * time.Second
+const endTime = 5 * time.Second
+
+// Compiling takes longest. afterCompiling is kept for what is measured after it, and it is
+// not begun with less than leastToCompile.
+const (
+	afterCompiling = 45 * time.Second
+	leastToCompile = 20 * time.Second
+)
 
 // openTorch starts PyTorch by a command.
 func openTorch(ctx context.Context, command []string) (*torch, error) {
-	t := &torch{command: command}
+	t := &torch{command: command, limits: limits{start: 60 * time.Second, prepare: 60 * time.Second, run: 20 * time.Second}}
 	return t, t.start(ctx)
 }
 
@@ -80,7 +82,7 @@ func (t *torch) start(ctx context.Context) error {
 		return err
 	}
 	go t.read(ctx, out, t.replies)
-	hello, err := t.await(ctx, startTime)
+	hello, err := t.await(ctx, t.limits.start)
 	if err != nil {
 		return errors.Join(err, t.close())
 	}
@@ -135,19 +137,26 @@ func (t *torch) ask(ctx context.Context, r request, limit time.Duration) (reply,
 }
 
 // ways prepares PyTorch's ways of making a step. One that cannot be prepared says why
-// when it runs.
-func (t *torch) ways(ctx context.Context, model, numbers string) (all []way) {
+// when it runs. If PyTorch does not answer, which compiling may cause, it is started
+// again for the ways that compile nothing.
+func (t *torch) ways(ctx context.Context, model, numbers string) []way {
 	if t == nil {
 		return nil
 	}
+	all := t.prepared(ctx, model, numbers)
 	if t.broken != nil && !t.again {
 		t.again = true
 		_ = t.close()
 		if err := t.start(ctx); err != nil {
 			t.broken = err
 		}
+		all = t.prepared(ctx, model, numbers)
 	}
-	list, err := t.ask(ctx, request{List: model, Numbers: numbers}, runTime)
+	return all
+}
+
+func (t *torch) prepared(ctx context.Context, model, numbers string) (all []way) {
+	list, err := t.ask(ctx, request{List: model, Numbers: numbers}, t.limits.prepare)
 	if err != nil {
 		fail := func(context.Context, int) (float64, error) { return 0, err }
 		return []way{{"in any way", true, fail}}
@@ -158,7 +167,7 @@ func (t *torch) ways(ctx context.Context, model, numbers string) (all []way) {
 			if refused != nil {
 				return 0, refused
 			}
-			r, err := t.ask(ctx, request{Run: name, Steps: steps}, runTime)
+			r, err := t.ask(ctx, request{Run: name, Steps: steps}, t.limits.run)
 			return r.US, err
 		}})
 	}
@@ -166,9 +175,12 @@ func (t *torch) ways(ctx context.Context, model, numbers string) (all []way) {
 }
 
 func (t *torch) prepare(ctx context.Context, name, model, numbers string) error {
-	limit := prepareTime
-	if end, bounded := ctx.Deadline(); bounded && strings.HasPrefix(name, "torch.compile") {
-		if limit = min(limit, time.Until(end)-afterCompiling); limit <= 0 || t.again {
+	limit := t.limits.prepare
+	if strings.HasPrefix(name, "torch.compile") {
+		if end, bounded := ctx.Deadline(); bounded {
+			limit = min(limit, time.Until(end)-afterCompiling)
+		}
+		if t.again || limit < min(leastToCompile, t.limits.prepare) {
 			return errors.New("no time is left to compile it")
 		}
 	}

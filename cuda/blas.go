@@ -315,7 +315,8 @@ func (p *Plan) fastest(s Stream) (best int, err error) {
 // Mask that no fused product wrote must not be read by one.
 func (p *Plan) Fused() bool { return p.fused }
 
-// Run queues the product. It can be captured.
+// Run queues the product. It can be captured, but not the first time that a candidate
+// runs, because cuBLASLt then loads its kernel.
 func (p *Plan) Run(s Stream) error {
 	if err := p.made.run(p.blas, s); err != nil {
 		return fmt.Errorf("product %s: %w", p.product.key(p.blas.options.TF32), err)

@@ -10,8 +10,12 @@ const timedRuns = 8
 
 // Time is how long the device takes for what fn queues on s: as a graph that has
 // it several times, because one by one the calls of a small kernel take longer
-// than the kernel. What fn queues must be allowed in a capture; it runs 16 times.
+// than the kernel. What fn queues must be allowed in a capture, after a first run outside
+// of one, in which libraries load kernels; it runs 17 times.
 func (d *Device) Time(s Stream, fn func() error) (took time.Duration, err error) {
+	if err := fn(); err != nil {
+		return 0, err
+	}
 	var begin, end Event
 	for _, e := range []*Event{&begin, &end} {
 		if *e, err = d.NewEvent(true); err != nil {

@@ -323,15 +323,25 @@ typedef struct {
 
 static const precision precisions[] = {{"fp32", 68, 0}, {"TF32", 77, 0}, {"bf16", 68, 14}};
 
-// replay times a graph of products by one candidate, in microseconds of each.
-static int replay(handle desc, handle *layouts, const candidate *c, int count, float *us) {
+static int multiply(handle desc, handle *layouts, const candidate *c) {
 	float one = 1, zero = 0;
 	address a = memory, b = a + matrix, d = b + matrix, space = d + matrix;
+	return lt.Matmul(blas, desc, &one, a, layouts[0], b, layouts[1], &zero, d, layouts[2], d, layouts[2], c->algo, space, workspace, stream);
+}
+
+// replay times a graph of products by one candidate, in microseconds of each; 0 if the
+// candidate does not work. It runs once before the capture, because cuBLASLt loads a kernel
+// when it is first used, which may be forbidden in a capture.
+static int replay(handle desc, handle *layouts, const candidate *c, int count, float *us) {
 	handle graph, exec;
+	*us = 0;
+	if (c->status != 0 || multiply(desc, layouts, c) != 0)
+		return 0;
+	TRY(cuStreamSynchronize(stream));
 	TRY(cuStreamBeginCapture(stream, 1));
 	int status = 0;
 	for (int i = 0; i < count && status == 0; i++)
-		status = lt.Matmul(blas, desc, &one, a, layouts[0], b, layouts[1], &zero, d, layouts[2], d, layouts[2], c->algo, space, workspace, stream);
+		status = multiply(desc, layouts, c);
 	TRY(cuStreamEndCapture(stream, &graph));
 	LT(status);
 	TRY(cuGraphInstantiateWithFlags(&exec, graph, 0));
@@ -382,7 +392,7 @@ static int measure(const product *p, const precision *how, int repeats, int *cou
 			return 1;
 		if (i == 0)
 			*first = us;
-		if (us < *least) {
+		if (us > 0 && us < *least) {
 			*least = us;
 			*best = i;
 		}

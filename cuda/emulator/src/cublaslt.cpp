@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <mutex>
+#include <set>
 
 #include "remote.h"
 
@@ -332,6 +335,19 @@ RT_API int cublasLtMatmulAlgoGetHeuristic(Handle* h, Desc* q, Layout* a, Layout*
   return Success;
 }
 
+// load reports whether the kernel of a product is there. It is loaded when it is first
+// used, which fails in a capture.
+static bool load(const Desc& q, const Layout& la, const Layout& ld, const Algo* algo, void* stream) {
+  static std::mutex guard;
+  static std::set<std::array<uint64_t, 7>> loaded;
+  std::array<uint64_t, 7> key{algo ? algo->data[1] : 0, (uint64_t)q.compute, q.epilogue, (uint64_t)q.trans_a, (uint64_t)q.trans_b, (uint64_t)la.type, (uint64_t)ld.type};
+  std::lock_guard<std::mutex> lock(guard);
+  if (loaded.count(key)) return true;
+  if (driver().capturing(stream)) return rt::say("cublasLtMatmul: a kernel is used for the first time in a capture"), false;
+  loaded.insert(key);
+  return true;
+}
+
 RT_API int cublasLtMatmul(Handle* h, Desc* q, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb, const void* beta, const void* c,
                           Layout* lc, void* d, Layout* ld, const Algo* algo, void* workspace, size_t bytes, void* stream) {
   if (!h || !fits(*q, *la, *lb, *lc, *ld)) return InvalidValue;
@@ -349,6 +365,7 @@ RT_API int cublasLtMatmul(Handle* h, Desc* q, const void* alpha, const void* a, 
   }
   if (algo && (algo->data[0] != algo_mark || algo->data[2] > bytes)) return InvalidValue;
   if (bytes && algo && algo->data[2] && !driver().within_device(workspace, bytes)) return InvalidValue;
+  if (!load(*q, *la, *ld, algo, stream)) return ExecutionFailed;
   auto p = std::make_shared<Product>();
   bool host = q->pointer_mode == 0;
   *p = Product{*q, *la, *lb, *lc, *ld, (const char*)a, (const char*)b, (const char*)c, (char*)d, host ? *(const float*)alpha : 0,

@@ -13,7 +13,12 @@ struct Remote {
   int (*submit)(void* stream, Op* op) = nullptr;
   bool (*within_device)(const void* at, size_t bytes) = nullptr;
   int (*current_device)() = nullptr;  // -1: the thread has no usable context
+  int (*is_capturing)(void* stream, int* status) = nullptr;
   bool found = false;
+  bool capturing(void* stream) const {
+    int status = 0;
+    return is_capturing(stream, &status) == 0 && status != 0;
+  }
 };
 
 // directory returns where the library that contains symbol lies.
@@ -33,7 +38,8 @@ inline const Remote& remote(const void* here) {
     r.submit = (decltype(r.submit))dlsym(h, "rt_submit");
     r.within_device = (decltype(r.within_device))dlsym(h, "rt_within_device");
     r.current_device = (decltype(r.current_device))dlsym(h, "rt_current_device");
-    r.found = r.submit && r.within_device && r.current_device;
+    r.is_capturing = (decltype(r.is_capturing))dlsym(h, "cuStreamIsCapturing");
+    r.found = r.submit && r.within_device && r.current_device && r.is_capturing;
     return r;
   }();
   return r;

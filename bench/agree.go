@@ -20,8 +20,12 @@ type SpecError struct {
 
 // Error returns one line that says what to do.
 func (e *SpecError) Error() string {
-	return fmt.Sprintf("bench: %s differs from rank 0 in %s: give the same command on every machine",
-		strings.Join(e.Names, ", "), strings.Join(e.Fields, " and "))
+	verb := "differs"
+	if len(e.Names) > 1 {
+		verb = "differ"
+	}
+	return fmt.Sprintf("bench: %s %s from rank 0 in %s: give the same command on every machine",
+		strings.Join(e.Names, ", "), verb, strings.Join(e.Fields, " and "))
 }
 
 // agree compares the Specs of all ranks before anything is measured.

@@ -45,14 +45,13 @@ type CollectiveRun struct {
 	Device    device.Choice
 	Placement device.Placement // of the ranks of this machine, see CheckDevice
 
-	// Placed is called before ranks that are processes start, with the name of this
-	// machine and with what a reader of the table should know of the links. It may be
-	// nil.
+	// Placed is called before processes start, with the name of this machine and a
+	// description of the links for the table. It may be nil.
 	Placed func(node, about string)
 }
 
-// Transport is the transport that there will be, as far as can be told beforehand and
-// on all machines alike; of several machines, the one between them.
+// Transport returns the transport that the ranks will use, as far as it is known before
+// they start: on several machines, the one between machines.
 func (f *CollectiveRun) Transport() string {
 	together := f.Place.Nodes == 1 && f.Ranks > 1 && f.Hosts != Namespaces && runtime.GOOS == "linux"
 	switch {
@@ -64,8 +63,8 @@ func (f *CollectiveRun) Transport() string {
 	return cluster.TransportTCP
 }
 
-// Launch measures: it starts the ranks of this machine and waits for them. Options are
-// those of a job; its Display sees a RowMeasured for each size.
+// Launch starts the ranks of this machine and waits for them. The Display of o receives a
+// RowMeasured for each size.
 func (f *CollectiveRun) Launch(ctx context.Context, o job.Options) error {
 	o = o.WithDefaults()
 	switch {
@@ -149,8 +148,8 @@ func (f *CollectiveRun) about(keyFile string) string {
 	return "links: " + strings.Join(parts, "; ")
 }
 
-// Work is one rank in a process of its own. When one is asked to stop, all do, and the
-// launcher hears of it.
+// Work runs one rank in a process of its own. If one rank is asked to stop, all do, and
+// the launcher is told.
 func (f *CollectiveRun) Work(w *crew.Worker) error {
 	run := f.onHost
 	if f.Placement.OnGPU() {

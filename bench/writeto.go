@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// WriteTo makes a file, unless its name is empty.
+// WriteTo creates a file and writes it, unless path is "".
 func WriteTo(path string, write func(io.Writer) error) error {
 	if path == "" {
 		return nil

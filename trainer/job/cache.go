@@ -7,18 +7,17 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// A Cache is where generated data and compiled kernels are kept: in the user's cache
-// directory, or elsewhere if that cannot be used. Its methods may be called on nil,
-// which keeps nothing.
+// A Cache is the directory of generated data and compiled kernels: the user's cache
+// directory, or another if that cannot be used. Methods of a nil Cache do nothing.
 type Cache struct {
-	Stderr io.Writer // is told if it is elsewhere
-	Quiet  bool      // ... unless another process of the job says it
+	Stderr io.Writer // told if it is another directory
+	Quiet  bool      // do not tell, because another process of the job does
 
 	dir string // where it is, if that is not the user's cache directory
 }
 
-// Prepare opens the cache for something that is in it or, with "", is to be written
-// there. If there is no place for a cache at all, whoever needs one says so.
+// Prepare finds the directory of a file in the cache or, with "", the directory for new
+// files. It reports no error: whoever needs the cache does.
 func (c *Cache) Prepare(name string) {
 	if c == nil {
 		return
@@ -40,7 +39,7 @@ func (c *Cache) Prepare(name string) {
 	}
 }
 
-// Environ tells workers which cache their launcher uses in place of the user's.
+// Environ returns the environment variables by which workers use the same directory.
 func (c *Cache) Environ() []string {
 	if c == nil || c.dir == "" {
 		return nil

@@ -31,7 +31,7 @@ var chapters = []config.Chapter{
 	}},
 }
 
-// Manual is what configs may say to a program with this catalog.
+// Manual returns the keys and functions that a config may use with this catalog.
 func Manual(c *catalog.Catalog) config.Manual {
 	return config.Manual{Chapters: chapters, Registry: c.Registry}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// An Estimate is what a training would take, in bytes for one worker unless
+// An Estimate is the memory and traffic of a training, in bytes for one worker unless
 // said otherwise.
 type Estimate struct {
 	Workers     int    `json:"workers"`
@@ -31,7 +31,7 @@ type Estimate struct {
 	Ratio float64 `json:"compression_ratio"` // what would be sent without compression, as a multiple
 }
 
-// Estimate measures the model on a batch of zeros.
+// Estimate runs the model on a batch of zeros and measures it.
 func (s *Training) Estimate() (*Estimate, error) {
 	inner := cpu.New(cpu.Options{})
 	defer inner.Close()

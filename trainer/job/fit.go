@@ -140,8 +140,8 @@ func affordable(h checkpoint.Header, params []*nn.Param) error {
 	return nil
 }
 
-// Holdable refuses images that the memory of this machine does not hold: a file
-// with holes in it is soon large.
+// Holdable returns an error if the memory of this machine is too small for images of this
+// number and size. A sparse file easily claims too many.
 func Holdable(source string, rows, height, width int) error {
 	bytes := float64(rows) * (elements([]int{height, width}) + 1)
 	if room := machine.Memory(); bytes > float64(room) {

@@ -14,26 +14,26 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// Threads are the threads of Go that a worker has at least: with one, the
-// collector and the heartbeats would take turns with the step.
+// Threads is the least GOMAXPROCS of a worker. With 1, the garbage collector and the
+// heartbeats would take turns with the step.
 const Threads = 2
 
 // Options say how a job is shown and stopped. Nothing in them changes what is trained.
 type Options struct {
 	Display  crew.Display     // shows the job
-	Verbatim bool             // show each word about a lost rank when it comes, and not once at the end
-	Signals  <-chan os.Signal // the first stops the job after its step, the second at once; may be nil
-	Stdout   io.Writer        // where a worker's events go
-	Stderr   io.Writer        // warnings, and a worker's log lines
-	Cache    *Cache           // where generated data are; may be nil
-	Args     []string         // the command line of workers, without the program's name
+	Verbatim bool             // show every event about a lost rank at once, not one line at the end
+	Signals  <-chan os.Signal // the first stops the job after the step in progress, the second at once; may be nil
+	Stdout   io.Writer        // receives a worker's events; leave it os.Stdout there
+	Stderr   io.Writer        // receives warnings, and a worker's log lines
+	Cache    *Cache           // of generated data; may be nil
+	Args     []string         // arguments of workers, without the program's name
 	Command  string           // the command line as a user would type it, for the list of jobs
 }
 
-// Launch trains: it starts the workers of this machine, shows what they say, and waits
-// for them; or it runs all ranks in this process, if the transport is that. It returns
-// why the job failed: a *crew.UsageError if a mistake was found before anything
-// started, a *crew.EndError if that was later.
+// Launch starts the workers of this machine, shows what they say, and waits for them.
+// With crew.TransportInProcess it runs all ranks in this process instead. The error is a
+// *crew.UsageError if Launch found a mistake before anything started, and a
+// *crew.EndError if the job failed later.
 func (s *Training) Launch(ctx context.Context, o Options) error {
 	o = o.WithDefaults()
 	f := &s.Spec
@@ -91,16 +91,16 @@ func (s *Training) launchWorkers(ctx context.Context, o Options) error {
 	return c.Launch(ctx)
 }
 
-// Environ is what workers find in their environment besides their place.
+// Environ returns the environment variables of workers besides those of their place.
 func Environ(place cluster.Config, p device.Placement, cache *Cache) func(local int) []string {
 	return func(local int) []string {
 		return append(p.Environ(place.Node, local, place.Nodes < 2), cache.Environ()...)
 	}
 }
 
-// Open reads the rows, and makes them first if they have to be made, unless a signal
-// comes. A launcher does so before it starts workers, who then find them made and
-// whole.
+// Open reads the rows. It generates them first if necessary, and stops if a signal
+// comes. A launcher opens them before it starts workers, so that workers find them
+// complete.
 func (s *Training) Open(ctx context.Context, o Options) (*data.Set, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// LockDirs takes directories for a job, until release, and removes what killed
-// processes of this machine have left there.
+// LockDirs locks directories for a job until release is called, and removes files that
+// killed processes of this machine left unfinished there.
 func LockDirs(dirs []Dir, o launch.LockOptions) (release func(), err error) {
 	var taken []*launch.Lock
 	release = func() {

@@ -157,8 +157,8 @@ func ratio(plain, sent int) float64 {
 	return float64(plain) / float64(sent)
 }
 
-// Assemble makes everything that the training of one rank needs, for callers that
-// train without Launch and Work. They may change what it returns.
+// Assemble makes everything that one rank needs to train, for callers that do without
+// Launch and Work. They may change the Config.
 func (s *Training) Assemble(ctx context.Context, g *collective.Group, set *data.Set, backend nn.Backend) (trainer.Config, error) {
 	r := &rank{training: s, group: g, set: set}
 	return r.assemble(ctx, backend)

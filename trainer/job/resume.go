@@ -252,8 +252,8 @@ func sectionText(c *config.Config, name string) string {
 	return string(text)
 }
 
-// Newest is the step of the newest whole checkpoint in some directories, the
-// names of which may be "", and where it is; -1 if there is none.
+// Newest returns the step and the directory of the newest intact checkpoint in some
+// directories, -1 if there is none. "" is no directory.
 func Newest(dirs ...string) (step int, in string) {
 	step = -1
 	for _, dir := range dirs {

@@ -10,17 +10,17 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// Run trains as f says. In the process that the user started it is the launcher: it
-// starts the workers of this machine and returns when they have ended. Workers are
-// this program, started again with the same arguments, so a program calls Run with the
-// same Spec in every one of its processes; there Run is the worker, and what comes
-// before it in main is done in each.
+// Run trains as f says. In the process that the user started, Run is the launcher: it
+// starts the workers of this machine and returns when they have ended. Workers are the
+// same program, started again with the same arguments, and there Run is the worker. So
+// every process must reach Run with the same Spec, and whatever main does before Run
+// happens in each of them.
 //
-// The error is a *crew.UsageError if a mistake was found before anything started, and
-// a *crew.EndError if the job ended before it was done. In a worker it has told the
-// launcher, which tells the user.
+// The error is a *crew.UsageError if Run found a mistake before anything started, and a
+// *crew.EndError if the job ended before it was done. A worker reports its error to the
+// launcher, which reports it to the user; see crew.Explain.
 //
-// Fields of o that are not set have defaults, see Options.WithDefaults.
+// Fields of o may be left out, see Options.WithDefaults.
 func Run(ctx context.Context, f Spec, o Options) error {
 	p, err := crew.ThisProcess()
 	if err != nil {
@@ -53,8 +53,8 @@ func (f *Spec) adopt(p crew.Process) {
 	}
 }
 
-// WithDefaults is o with values for the fields that are not set: nothing is shown, and
-// workers have the arguments of this process.
+// WithDefaults returns o with values for the fields that are not set: nothing is shown,
+// and workers get the arguments of this process.
 func (o Options) WithDefaults() Options {
 	if o.Display == nil {
 		o.Display = hidden{}

@@ -11,13 +11,13 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Saving says which files a training writes, and from which it goes on.
+// Saving says which files a job writes, and which it resumes from.
 type Saving struct {
-	Dir      string // of weights, on every machine, and of checkpoints, on that of rank 0; "": Resume, and without it nothing is written
-	Fallback string // directory of the last checkpoint and the weights if they cannot be written to Dir for a minute; "" for none
-	Resume   string // directory with a checkpoint to go on from; "": from the start
+	Dir      string // directory of the weights, on every machine, and of checkpoints, on that of rank 0; "": that of Resume, or nothing is written
+	Fallback string // directory of the last checkpoint and the weights if writing to Dir fails for a minute; "" for none
+	Resume   string // directory of the checkpoint to resume from; "": start anew
 	Every    int    // steps between checkpoints; 0: only at the end
-	Keep     int    // newest checkpoints that stay; 0: all
+	Keep     int    // number of checkpoints to keep, the newest; 0: all
 	Force    bool   // take Dir from a job of another machine that no longer runs
 	Require  bool   // fail as soon as a checkpoint cannot be written
 }
@@ -56,7 +56,7 @@ func (f *Saving) checkResumeDir(nodes int) error {
 	return nil
 }
 
-// A Dir is a directory that a job writes to, and the flag that names it.
+// A Dir is a directory that a job writes to, and its flag.
 type Dir struct{ Flag, Path string }
 
 // dirs are the directories that a training writes to.
@@ -109,8 +109,8 @@ func (f *Saving) checkDirs() error {
 	return nil
 }
 
-// PrepareDir makes a directory and finds out whether files can be written there, so
-// that a mistake shows before the work and not after it.
+// PrepareDir creates a directory and checks that files can be written there, so that a
+// mistake shows before the work. "" is no directory.
 func PrepareDir(dir string) error {
 	if dir == "" {
 		return nil

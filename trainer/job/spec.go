@@ -14,12 +14,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
-// A Spec says what to train, on what, by how many workers and where, and what to keep
-// of it. Start from NewSpec, which has the defaults of "ringtrain train". All
-// processes of a job, on all machines, make the same Spec; Workers, Saving.Dir, Device
-// and Watch may differ between machines.
+// A Spec says what to train, on which data, with how many workers, where, and what to
+// save. Start from NewSpec, which has the defaults of "ringtrain train". All processes of
+// a job must make the same Spec; Workers, Saving.Dir and Watch may differ between
+// machines.
 type Spec struct {
-	Catalog   *catalog.Catalog  // what names in the config mean
+	Catalog   *catalog.Catalog  // implements the names in the config
 	Config    string            // path of the config file, which every worker reads
 	Overrides []config.Override // of values in it
 	Data      string            // training and test rows: "digits", or "mnist:DIR"
@@ -42,18 +42,19 @@ type Spec struct {
 	Watch     Watch
 }
 
-// Gradients say how the gradients of all workers become one.
+// Gradients say how the gradients of all workers are combined.
 type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
-	Compress string // form on their way, see trainer.ParseCompression; "": as the config says
-	Bucket   int    // bytes that leave together, at least; 0: trainer.DefaultBucket
+	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
+	Bucket   int    // least bytes to send at a time; 0: trainer.DefaultBucket
 }
 
 // bucket is the least size of a bucket.
 func (g Gradients) bucket() int { return cmp.Or(g.Bucket, trainer.DefaultBucket) }
 
-// NewSpec is a Spec with the defaults of "ringtrain train": one machine, as many
-// workers and steps as the config says, synthetic digits, and nothing is saved.
+// NewSpec returns a Spec with the defaults of "ringtrain train": one machine, workers and
+// steps as the config says, synthetic digits, and nothing saved. path is that of the
+// config.
 func NewSpec(c *catalog.Catalog, path string) Spec {
 	return Spec{
 		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: "allreduce",
@@ -63,8 +64,7 @@ func NewSpec(c *catalog.Catalog, path string) Spec {
 	}
 }
 
-// Check finds what is wrong with the Spec alone. Its errors name the flags of
-// "ringtrain train".
+// Check reports the first mistake in f. Its errors name the flags of "ringtrain train".
 func (f *Spec) Check() error {
 	switch {
 	case f.Workers < 0:
@@ -113,7 +113,7 @@ func (f *Spec) checkBucket() error {
 	return nil
 }
 
-// CheckBucket finds what is wrong with a size of Gradients.Bucket.
+// CheckBucket reports why a size cannot be Gradients.Bucket.
 func CheckBucket(bytes int) error {
 	if bytes < 1 {
 		return fmt.Errorf("--bucket must be at least 1 byte, not %d", bytes)
@@ -121,7 +121,7 @@ func CheckBucket(bytes int) error {
 	return nil
 }
 
-// CheckCompress finds what is wrong with a form of Spec.Gradients.Compress.
+// CheckCompress reports why a form cannot be Gradients.Compress.
 func CheckCompress(form string) error {
 	if _, err := trainer.ParseCompression(form); err != nil {
 		return fmt.Errorf("--compress: %w", err)

@@ -17,22 +17,20 @@ import (
 
 // A Loader reads trained weights from disk.
 type Loader struct {
-	Catalog *catalog.Catalog // what names in the config of a file mean
-	Backend nn.Backend       // in whose memory models are
-	Cache   *Cache           // where generated data are; may be nil
+	Catalog *catalog.Catalog // implements the names in the config of a file
+	Backend nn.Backend       // holds the models
+	Cache   *Cache           // of generated data; may be nil
 }
 
-// A Trained model is weights from disk in the model that they belong to, and rows for
-// it.
+// A Trained is a model with weights from disk, and rows to test it with.
 type Trained struct {
 	Model   *nn.Classifier
 	Weights []checkpoint.Named
 	Rows    *data.Images
 }
 
-// Load opens a checkpoint, which is a file or the directory of Saving.Dir, and the rows
-// that a dataset has for testing, with their labels if these are wanted. Its errors
-// are mistakes for the user to correct.
+// Load opens a checkpoint, which is a file or a Saving.Dir, and the test rows of a
+// dataset, with their labels if labelled is set. Its errors are for the user to correct.
 func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (*Trained, error) {
 	weights, notes, path, err := l.openWeights(path)
 	if err != nil {

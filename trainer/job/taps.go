@@ -17,11 +17,11 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
-// Watch says what there is to see of the workers besides events.
+// Watch says how to observe the workers besides events.
 type Watch struct {
 	Trace    string // directory of a Chrome trace of each rank, trace-RANK.json; "" for none
 	Metrics  string // ADDRESS:PORT of the Prometheus metrics of the first worker, the second at the next port, and so on; "" for none
-	LogLevel string // of lines on stderr: debug, info, warn or error
+	LogLevel string // least level of log lines: debug, info, warn or error
 }
 
 // A tap is told what one rank does.
@@ -59,7 +59,7 @@ func (f *Watch) check() error {
 	return CheckMetrics(f.Metrics)
 }
 
-// CheckMetrics finds what is wrong with an address of Watch.Metrics.
+// CheckMetrics reports why an address cannot be Watch.Metrics.
 func CheckMetrics(addr string) error {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return fmt.Errorf("--metrics %q: it must be ADDRESS:PORT, such as 127.0.0.1:9400", addr)

@@ -18,13 +18,13 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// A Training is what a Spec and its config describe, checked.
+// A Training is a Spec together with its config, both checked.
 type Training struct {
 	Spec      Spec
 	Config    *config.Config
 	Source    catalog.Source   // of the rows
 	Workers   int              // on this machine
-	Steps     int              // in all
+	Steps     int              // to train, including those before a resume
 	Batch     int              // rows of one worker in one micro-batch
 	Cores     int              // that the workers of this machine share
 	Placement device.Placement // of the workers of this machine
@@ -40,8 +40,8 @@ type Training struct {
 	memory    int // bytes of data and batches on this machine at most; 0: any
 }
 
-// Settle reads and checks everything that can be checked before anything starts.
-// Its errors are *crew.UsageErrors.
+// Settle reads the config and checks everything that can be checked before anything
+// starts. Its errors are *crew.UsageErrors.
 func (f Spec) Settle() (*Training, error) {
 	s, err := f.Describe()
 	if err != nil {
@@ -102,8 +102,8 @@ func checkOpenBLAS() error {
 	return err
 }
 
-// Describe is Settle without a look at whether data and machine have room for all
-// the workers.
+// Describe is Settle without checking whether the data and the machine are large enough
+// for all workers.
 func (f Spec) Describe() (*Training, error) {
 	path := f.Config
 	f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
@@ -215,7 +215,7 @@ func (s *Training) check() error {
 	return nil
 }
 
-// AllWorkers is the workers of all machines, if each has as many.
+// AllWorkers returns the number of workers on all machines, if each has as many.
 func (s *Training) AllWorkers() int { return s.Workers * max(s.Spec.Place.Nodes, 1) }
 
 // tryModel finds mistakes of the [model] section without building the model.

@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Work is one worker of a training, in a process of its own. Lines for the user go to
-// stderr.
+// Work runs one worker of a training in a process of its own. It writes lines for the
+// user to stderr.
 func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	s, err := f.Settle()
 	if err != nil {

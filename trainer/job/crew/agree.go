@@ -18,9 +18,9 @@ func (e *ToldError) Error() string { return e.text }
 // mostWords is the longest text of a failure that ranks tell each other, in bytes.
 const mostWords = 4096
 
-// Agree makes a failure of any rank one of all: it returns nil if mine is nil on
-// every rank, and else a *ToldError. Of several failures a rank returns its own,
-// or one of its machine, or the first. All ranks call it.
+// Agree tells all ranks about a failure of any of them. It returns nil if mine is nil
+// on every rank, and otherwise a *ToldError: the rank's own failure, one on its machine,
+// or the first. All ranks must call it.
 func Agree(ctx context.Context, g *collective.Group, mine error) error {
 	var text []byte
 	if mine != nil {
@@ -56,7 +56,7 @@ func Agree(ctx context.Context, g *collective.Group, mine error) error {
 	return &ToldError{fmt.Sprintf("rank %d (%s): %s", source, v.Name(source), words)}
 }
 
-// AgreeUsage is Agree about mistakes for the user to correct.
+// AgreeUsage is Agree for mistakes that the user can correct.
 func AgreeUsage(ctx context.Context, g *collective.Group, mine error) error {
 	err := Agree(ctx, g, mine)
 	var told *ToldError

@@ -25,17 +25,16 @@ func Usage(err error) error { return &UsageError{err} }
 // Usagef is a UsageError of fmt.Errorf.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// An EndError says how a job ended that did not finish, after its workers were
-// started.
+// An EndError says how a job ended that started and did not finish.
 type EndError struct {
 	Err    error     // what went wrong; nil if nothing did, or if it was said elsewhere
-	Signal os.Signal // the last that asked the job to stop; nil if none came
-	Forced bool      // the workers were ended before they had stopped by themselves
+	Signal os.Signal // the last one that asked the job to stop; nil if none came
+	Forced bool      // the workers were killed before they stopped by themselves
 	Usage  bool      // a worker failed with a UsageError
-	Begun  bool      // the workers had agreed who is in: there may be something to lose
+	Begun  bool      // the workers had met, so work may be lost
 }
 
-// Error is that of Err, if there is one.
+// Error returns the text of Err, if there is one.
 func (e *EndError) Error() string {
 	switch {
 	case e.Err != nil:
@@ -49,18 +48,18 @@ func (e *EndError) Error() string {
 // Unwrap is Err.
 func (e *EndError) Unwrap() error { return e.Err }
 
-// Why jobs end.
+// Reasons why jobs end.
 var (
-	// ErrTwice is that a second signal asked to stop at once.
+	// ErrTwice means that a second signal asked the job to stop at once.
 	ErrTwice = errors.New("interrupted twice")
-	// ErrElsewhere is that a worker stopped the job, and this process was not asked.
+	// ErrElsewhere means that another process of the job was asked to stop.
 	ErrElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
-	// ErrTooSlow is that a worker that was asked to stop made no progress.
+	// ErrTooSlow means that a worker made no progress after it was asked to stop.
 	ErrTooSlow = fmt.Errorf("no progress for %v after the signal: stopped by force, and what was not yet saved is lost", stopTime)
-	// ErrEarly is the end of a worker that was asked to stop before it had found the
-	// others. They would wait for it.
+	// ErrEarly means that a worker was asked to stop before it had found the others,
+	// which would wait for it.
 	ErrEarly = errors.New("it was asked to stop before the job had formed")
-	// ErrJoinTimeout is that members of the job have not come in time.
+	// ErrJoinTimeout means that members of the job did not join in time.
 	ErrJoinTimeout = errors.New("--join-timeout has passed")
 )
 
@@ -75,9 +74,8 @@ func (e *WorkerError) Error() string {
 	return fmt.Sprintf("%s (%s): %s", e.Worker, e.Said.Name, e.Said.Error)
 }
 
-// Explain writes why a job failed to w, in one line, and returns err. It writes nothing
-// if there is nothing more to say: a worker has told its launcher, and who stopped the
-// job knows.
+// Explain writes to w why a job failed, in one line, and returns err. It writes nothing
+// in a worker, which has told its launcher, or if the user stopped the job.
 func Explain(w io.Writer, err error) error {
 	var end *EndError
 	if err != nil && !(errors.As(err, &end) && end.Err == nil) {

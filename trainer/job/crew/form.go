@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// JoinTimeout is how long the members of a job may take to come, by default.
+// JoinTimeout is the default of Place.JoinTimeout.
 const JoinTimeout = 10 * time.Minute
 
 // Form waits until all workers of the job have come, for timeout at most, and

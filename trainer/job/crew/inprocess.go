@@ -54,14 +54,14 @@ type Seat struct {
 	ranks *ranksVigil
 }
 
-// Watch has the job end by force if it was asked to stop and this rank makes no
-// progress, by its Pulse or by the calls of its group, until remove is called.
+// Watch ends the job by force if, after it was asked to stop, neither p nor the calls of
+// g show progress. It watches until remove is called.
 func (s *Seat) Watch(p *Pulse, g *collective.Group) (remove func()) { return s.ranks.add(s.Rank, p, g) }
 
-// InProcess runs ranks as goroutines of this process, waits for them, and returns
-// why the job failed: the error of the rank that failed, not of those that noticed.
-// The first signal closes Seat.Stop; the second, or a lack of progress, ends their
-// context. A job that signals ended is an *EndError.
+// InProcess runs ranks as goroutines of this process and waits for them. It returns the
+// error of the rank that failed, not of those that noticed. The first signal closes
+// Seat.Stop; the second one, or a lack of progress, cancels their context. The error is
+// an *EndError if a rank failed or a signal came.
 func InProcess(ctx context.Context, ranks int, signals <-chan os.Signal, run func(context.Context, *Seat) error) error {
 	ctx, f := newForcible(ctx)
 	defer f.cancel(nil)

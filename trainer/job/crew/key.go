@@ -9,9 +9,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
-// FindKey is the path of the key file that named, or else the environment, names;
-// "" for none. It reads the key, so that a mistake shows before anything starts.
-// The workers read it themselves.
+// FindKey returns the path of the key file: named, or the one in the environment if
+// that is "". Without either it returns "". It reads the key, so that a mistake shows
+// before anything starts; workers read it again.
 func FindKey(named string) (string, error) {
 	path, from := named, "--key-file"
 	if path == "" {

@@ -26,38 +26,37 @@ const (
 	forceTime = 2 * time.Second
 )
 
-// A Crew is the workers of one job that this process starts, supervises and ends
-// together. All have the command line of this process, and their place in the
-// environment.
+// A Crew is the workers of a job on this machine, which this process starts, supervises
+// and ends together. They get their place through the environment.
 type Crew struct {
 	Workers int
-	Cores   int                      // that they share
-	Threads int                      // of Go in each worker, at least
-	Place   cluster.Config           // of the first
-	Environ func(local int) []string // what else each worker finds in its environment; may be nil
-	Network *launch.Network          // that each has a node of; nil for this machine's own
-	Process Process                  // that launches them
-	Args    []string                 // their command line, without the program's name
-	Kinds   event.Table              // of their events, besides those of package event
+	Cores   int                      // shared by the workers
+	Threads int                      // least GOMAXPROCS of each worker
+	Place   cluster.Config           // of the first worker
+	Environ func(local int) []string // more environment variables of each worker; may be nil
+	Network *launch.Network          // has a node for each worker; nil: they use the network of this machine
+	Process Process                  // this process
+	Args    []string                 // arguments of each worker, without the program's name
+	Kinds   event.Table              // kinds of events that package event does not have
 	Display Display                  // shows the job
-	Signals <-chan os.Signal         // that ask to stop, and to stop at once; may be nil
+	Signals <-chan os.Signal         // the first asks the workers to stop, the second ends them; may be nil
 
 	Command  string // the command line as a user would type it, for the list of jobs
-	Out      string // directory of what the job saves, "" for none
-	Stopping string // what the user is told at the first signal
-	Announce bool   // tell the user where the job is
-	Verbatim bool   // show each word about a lost rank when it comes, and not once at the end
+	Out      string // directory where the job saves, "" for none
+	Stopping string // notice to the user at the first signal
+	Announce bool   // tell the user where the job can be joined
+	Verbatim bool   // show every event about a lost rank at once, not one line at the end
 }
 
 // A Display shows a job to the user. Its methods are called from any goroutine.
 type Display interface {
 	event.Sink
-	Log(name string, line []byte) // a line of a worker or, without a name, of the launcher
-	Notice(text string)           // Log that waits for nothing
+	Log(name string, line []byte) // shows a line of a worker or, without a name, of the launcher
+	Notice(text string)           // shows a line without waiting, even if a write is stuck
 }
 
-// Launch starts the workers, shows what they say and waits for them. It returns why
-// the job failed; an *EndError if that was after its start.
+// Launch starts the workers, shows what they say and waits for them. If the job fails
+// after they have started, the error is an *EndError.
 func (c Crew) Launch(ctx context.Context) error {
 	exe, err := os.Executable()
 	if err != nil {

@@ -35,8 +35,7 @@ func (l *losses) Emit(e event.Event) {
 	l.told = append(l.told, lost)
 }
 
-// TellLost emits what rank self knows about a rank that is gone, if that is what
-// err is about.
+// TellLost emits an event.Lost if err says that rank self has lost another rank.
 func TellLost(to event.Sink, self int, err error) {
 	var lost *collective.RankError
 	if !errors.As(err, &lost) || lost.Rank == self {
@@ -48,8 +47,8 @@ func TellLost(to event.Sink, self int, err error) {
 	})
 }
 
-// Quiet is a Sink that drops what survivors say about a lost rank, for jobs whose
-// error says it.
+// Quiet returns a Sink that drops events about lost ranks, for jobs whose error names
+// the lost rank.
 func Quiet(to event.Sink) event.Sink { return withoutLosses{to} }
 
 type withoutLosses struct{ event.Sink }

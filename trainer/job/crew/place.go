@@ -40,13 +40,12 @@ type Place struct {
 // TransportInProcess is the transport between goroutines of one process.
 const TransportInProcess = "inproc"
 
-// Transports are the values of Place.Transport.
+// Transports returns the values of Place.Transport.
 func Transports() []string {
 	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM, TransportInProcess}
 }
 
-// Check finds what is wrong with p alone. An inproc job is one process. Its errors
-// name the flags of the commands.
+// Check reports the first mistake in p. Its errors name the flags of the commands.
 func (p *Place) Check() error {
 	inproc := p.Transport == TransportInProcess
 	switch {
@@ -74,20 +73,20 @@ func (p *Place) Check() error {
 	return nil
 }
 
-// Local is the Place of a job on this machine alone, with the defaults of the
+// Local returns the Place of a job on this machine alone, with the defaults of the
 // commands.
 func Local() Place {
 	return Place{Nodes: 1, JoinTimeout: JoinTimeout, Transport: cluster.TransportAuto}
 }
 
-// The most ranks that a view, and that one machine, has room for.
+// The most ranks of a job, and of one machine.
 const (
 	MaxRanks = 8192
 	MaxLocal = 1024
 )
 
-// CheckWorkers finds out whether a job of so many machines with so many workers
-// each can be.
+// CheckWorkers reports whether a job can have this many machines, with this many
+// workers each.
 func CheckWorkers(each, nodes int) error {
 	switch {
 	case each > MaxLocal:
@@ -98,11 +97,11 @@ func CheckWorkers(each, nodes int) error {
 	return nil
 }
 
-// First reports whether the others have to be told where to join.
+// First reports whether other machines need to know where to join.
 func (p *Place) First() bool { return p.Nodes > 1 && len(p.Join) == 0 }
 
-// Config is where this machine's workers find each other and other machines. It
-// warns on stderr of traffic that anybody can read.
+// Config returns where this machine's workers find each other and other machines. It
+// warns on stderr if anybody can read the traffic.
 func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 	c := cluster.Config{Cluster: p.Cluster, Nodes: p.Nodes, Node: cluster.NodeName(), Rank0: p.Rank0, LocalSize: workers, Join: p.Join, Transport: p.Transport, Streams: p.Streams}
 	if len(p.Join) > 0 {
@@ -160,10 +159,10 @@ func (p *Place) takeSeat(c *cluster.Config) error {
 	return nil
 }
 
-// DefaultCluster is the name of a job of several machines that was given none.
+// DefaultCluster is the name of a job of several machines without a name of its own.
 const DefaultCluster = "ringtrain"
 
-// OwnCluster is a name for a job that no other job has.
+// OwnCluster returns a name that no other job has.
 func OwnCluster() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails, see crypto/rand

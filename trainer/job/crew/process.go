@@ -8,21 +8,21 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
-// A Process is what this process is in a job: a worker that a [Crew] started, or a
-// launcher. Workers are started with the command line of their launcher, so both
-// come to the same line of a program.
+// A Process says what this process is in a job: a worker started by a [Crew], or a
+// launcher. Workers have the command line of their launcher, so both reach the same
+// line of a program.
 type Process struct {
-	// Launched is what torchrun, Open MPI, Slurm or MPICH told this process; nil
-	// without them, and in a worker. They start one process for each rank, which is
-	// the launcher of a single worker.
+	// Launched is what torchrun, Open MPI, Slurm or MPICH told this process. They start
+	// one process for each rank, and each launches a single worker. Launched is nil
+	// without them, and in a worker.
 	Launched *cluster.Launched
 
 	place    cluster.Config
 	isWorker bool
 }
 
-// ThisProcess reads from the environment what this process is. Nothing else
-// decides it.
+// ThisProcess reads from the environment whether this process is a launcher or a
+// worker. Nothing else decides it.
 func ThisProcess() (Process, error) {
 	place, isWorker, err := cluster.FromEnv()
 	if err != nil || isWorker {
@@ -35,8 +35,8 @@ func ThisProcess() (Process, error) {
 // IsWorker reports whether a Crew started this process.
 func (p Process) IsWorker() bool { return p.isWorker }
 
-// Shape is how many workers this machine has, and how many machines the job, if
-// whoever started this process told it.
+// Shape returns the number of workers on this machine and of machines in the job, if
+// the program that started this process said so.
 func (p Process) Shape() (workers, nodes int, told bool) {
 	switch {
 	case p.isWorker:
@@ -58,8 +58,8 @@ type Part struct {
 	Stderr io.Writer                            // where a worker's log lines go
 }
 
-// Run runs the part of this process: Work in a worker, and Launch in any other. A
-// worker ends with its launcher, and tells it why it fails; then Run returns an
+// Run runs this process's part: Work in a worker, Launch in any other process. A worker
+// ends with its launcher. If Work fails, Run tells the launcher why and returns an
 // *EndError without Err.
 func (p Process) Run(ctx context.Context, part Part) error {
 	if ctx == nil {

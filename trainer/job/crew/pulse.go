@@ -37,11 +37,11 @@ type Pulse struct {
 
 var _ trainer.Observer = (*Pulse)(nil)
 
-// NewPulse is the Pulse of a rank that has not begun.
+// NewPulse returns the Pulse of a rank that has not begun.
 func NewPulse() *Pulse { return &Pulse{last: time.Now()} }
 
-// Begin says that the first step begins. unseen says that this rank waits for
-// others where no call shows it, as on a GPU.
+// Begin reports that the first step begins. unseen means that no call shows when this
+// rank waits for others, as on a GPU.
 func (p *Pulse) Begin(unseen bool) {
 	if p == nil {
 		return
@@ -51,8 +51,7 @@ func (p *Pulse) Begin(unseen bool) {
 	p.training, p.unseen, p.last = true, unseen, time.Now()
 }
 
-// With is what the trainer is given to tell p and another observer, each of which may
-// be nil.
+// With returns an observer that tells p and other, each of which may be nil.
 func (p *Pulse) With(other trainer.Observer) trainer.Observer {
 	switch {
 	case p == nil:
@@ -88,7 +87,7 @@ func (p *Pulse) finished() {
 	p.longest, p.last = max(p.longest, now.Sub(p.last)), now
 }
 
-// Save says that a file is being written, until done is called.
+// Save reports that a file is being written, until done is called.
 func (p *Pulse) Save() (done func()) {
 	if p == nil {
 		return func() {}
@@ -102,7 +101,7 @@ func (p *Pulse) Save() (done func()) {
 	return func() { set(false) }
 }
 
-// Wrote says that some bytes were written.
+// Wrote reports that bytes were written.
 func (p *Pulse) Wrote(int) {
 	if p == nil {
 		return
@@ -112,7 +111,7 @@ func (p *Pulse) Wrote(int) {
 	p.last = time.Now()
 }
 
-// Retrying says that a file is tried again until then; the zero time ends that.
+// Retrying reports that writing a file is retried until then; the zero time ends that.
 func (p *Pulse) Retrying(until time.Time) {
 	if p == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// StopSignals are the signals that ask a program to stop: SIGINT, SIGTERM, and
+// StopSignals returns the signals that ask a program to stop: SIGINT, SIGTERM, and
 // SIGHUP unless it is ignored, as under nohup.
 func StopSignals() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}

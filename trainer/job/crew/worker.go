@@ -42,11 +42,12 @@ type Worker struct {
 	stderr     io.Writer
 }
 
-// Stop ends when the worker is asked to stop. It is to do so soon, after the step
-// in progress.
+// Stop returns a context that ends when the worker is asked to stop, which it does
+// after the step in progress.
 func (w *Worker) Stop() context.Context { return w.stop }
 
-// Quit ends when the worker is asked a second time. It gives up what it waits for.
+// Quit returns a context that ends when the worker is asked a second time. The worker
+// gives up retries.
 func (w *Worker) Quit() context.Context { return w.quit }
 
 // asWorker is one worker process from its start to its end: it ends with its
@@ -125,12 +126,12 @@ func (w *Worker) Join(level slog.Leveler) (*cluster.Node, error) {
 	return node, nil
 }
 
-// Begin says that the work begins. From now on a wish to stop is the work's
-// business, and an error after it is told.
+// Begin reports that the work begins. From then on the work decides when to stop, and
+// errors after a signal are reported.
 func (w *Worker) Begin() { w.training.Store(true) }
 
-// Shared is memory for n numbers that the other workers of this machine reach in
-// place; nil where there is none, and ordinary memory does.
+// Shared returns memory for n numbers that the other workers of this machine can read
+// and write in place; nil if there is none. Join comes first.
 func (w *Worker) Shared(n int) []float32 {
 	if w.Place.Transport == cluster.TransportTCP || w.Place.LocalSize < 2 {
 		return nil
@@ -142,8 +143,8 @@ func (w *Worker) Shared(n int) []float32 {
 	return collective.Elements[float32](v)
 }
 
-// RecordIn names the directory that DumpFlight writes to; "" is that for temporary
-// files.
+// RecordIn sets the directory that DumpFlight writes to; "" is the system's directory
+// for temporary files.
 func (w *Worker) RecordIn(dir string) { w.flights.dir = dir }
 
 // DumpFlight saves the group's flight record, and says where on stderr.

@@ -15,8 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// An Accelerator makes the engines of groups that work on one GPU. Its methods may be
-// called on nil, which is none.
+// An Accelerator makes the engines of groups whose vectors are on one GPU.
 type Accelerator struct {
 	device *cuda.Device
 	stream cuda.Stream
@@ -27,8 +26,8 @@ type Accelerator struct {
 	broken func()            // called when a group breaks, before the stream goes on; may be nil
 }
 
-// NewAccelerator is one whose calls go to a stream of a device, and whose sums are in
-// order o where f lets NCCL add up.
+// NewAccelerator returns an Accelerator that enqueues calls on a stream of d and sums in
+// order o. f says whether NCCL may sum.
 func NewAccelerator(d *cuda.Device, stream cuda.Stream, f Choice, o collective.Order) *Accelerator {
 	return &Accelerator{device: d, stream: stream, nccl: ncclUses[f.NCCL], order: o}
 }
@@ -160,8 +159,8 @@ func sameKind(ctx context.Context, v collective.View, base *collective.HostEngin
 	return base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // the engine forgets ctx
 }
 
-// EngineOf is the cluster.Config.Engine of a worker with that Accelerator, nil on the
-// CPU, in a job of so many machines; nil if the group's own engine does.
+// EngineOf returns the cluster.Config.Engine of a worker with Accelerator a, nil on the
+// CPU, in a job of that many machines. It returns nil if the group needs no other engine.
 func EngineOf(a *Accelerator, nodes int) func(context.Context, collective.View, *collective.HostEngine) (collective.Engine, error) {
 	if a == nil && nodes < 2 {
 		return nil

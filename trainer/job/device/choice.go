@@ -29,7 +29,7 @@ type Choice struct {
 // ncclUses are what --nccl may be.
 var ncclUses = map[string]ncclgroup.Use{"": ncclgroup.Auto, "auto": ncclgroup.Auto, "must": ncclgroup.Must, "off": ncclgroup.Off}
 
-// Check finds what is wrong with f alone.
+// Check reports the first mistake in f.
 func (f *Choice) Check() error {
 	if _, _, err := f.parse(); err != nil {
 		return err
@@ -56,9 +56,9 @@ func (f *Choice) parse() (kind string, first int, err error) {
 	return "", 0, fmt.Errorf("--device must be auto, cpu, cuda or cuda:I with the number of a GPU from 0, not %s", f.Device)
 }
 
-// Place chooses the devices of so many workers: worker k takes GPU first+k, as
-// programs do that torchrun starts, and with --share-gpu they begin again at the
-// first where there are no more. hindrance is why what they do needs the CPU.
+// Place chooses a device for each worker. Worker k takes GPU first+k, as programs
+// started by torchrun do; with Share, GPUs are reused when there are no more. hindrance
+// is why the work needs the CPU, nil if it does not.
 func (f *Choice) Place(workers int, hindrance error, devices func() ([]cuda.Info, error)) (Placement, error) {
 	kind, first, err := f.parse()
 	if err != nil || kind == CPU {
@@ -112,8 +112,7 @@ func gpusFrom(first, count int) string {
 	return text
 }
 
-// CheckNCCL finds out whether NCCL that must be is here, and has something to do,
-// before anything starts.
+// CheckNCCL reports, before anything starts, why NCCL "must" sum vectors and cannot.
 func (f *Choice) CheckNCCL(p Placement, o collective.Order, ranks int) error {
 	if ranks < 2 || ncclUses[f.NCCL] != ncclgroup.Must {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// A GPU is the one of a worker of a training. Its methods may be called on nil, which
-// is none, but for Do, Sums, Resident and CheckFree.
+// A GPU is the GPU of one worker. Engines and Close may be called on nil, which means
+// that the worker has none.
 type GPU struct {
 	*Accelerator
 	backend *gpu.Backend
@@ -25,11 +25,11 @@ type Use struct {
 	Choice   Choice
 	Products Products
 	Order    collective.Order  // in which gradients are added up, see tuned.Choice.DeviceOrder
-	Notice   func(line string) // is told what is unusual; may be nil
+	Notice   func(line string) // receives warnings; may be nil
 }
 
-// Open opens the GPU of worker local; nil if it is to compute on the CPU. The caller
-// closes it after the groups that work there.
+// Open opens the GPU of worker local. It returns nil if the worker computes on the CPU.
+// The caller closes it after the groups that use it.
 func Open(p Placement, local int, u Use) (*GPU, error) {
 	if !p.OnGPU() {
 		return nil, nil
@@ -48,7 +48,7 @@ func Open(p Placement, local int, u Use) (*GPU, error) {
 	return &GPU{backend: b, Accelerator: onBackend(b, u.Choice, u.Order)}, nil
 }
 
-// Engines is what makes the engines of groups; nil without a GPU.
+// Engines returns what makes the engines of groups; nil without a GPU.
 func (t *GPU) Engines() *Accelerator {
 	if t == nil {
 		return nil
@@ -56,22 +56,21 @@ func (t *GPU) Engines() *Accelerator {
 	return t.Accelerator
 }
 
-// Backend is the backend that computes there.
+// Backend returns the GPU's backend. Call it from Do only.
 func (t *GPU) Backend() nn.Pacer { return t.backend }
 
-// Do calls f on the thread of the GPU, where alone its backend works.
+// Do calls f on the GPU's thread, the only one that may use its backend.
 func (t *GPU) Do(ctx context.Context, f func() error) error { return t.backend.Do(ctx, f) }
 
-// Sums are sums of gradients by NCCL.
+// Sums returns sums of gradients by NCCL.
 func (t *GPU) Sums(ctx context.Context) trainer.Sums { return gpuSums{t, ctx} }
 
-// Forget ends graphs before the engine whose calls are in them: NCCL frees no
-// communicator that a graph holds. Its failure has been told: it is that of a step.
-// It is called from inside Do.
+// Forget frees graphs, which must happen before the engine whose calls they contain is
+// closed: NCCL frees no communicator that a graph uses. Call it from Do only. A failure
+// of it is that of an earlier step, which has been reported.
 func (t *GPU) Forget() { _ = t.backend.Forget() }
 
-// Close frees the GPU, when no group works there any more. What it says of failures
-// has been said: the step that failed has.
+// Close frees the GPU after its groups were closed.
 func (t *GPU) Close() {
 	if t != nil {
 		LetGo(t.backend.Close)

@@ -19,7 +19,7 @@ type Graphs struct {
 	PerLaunch int    // steps in one launch; 0 is 1
 }
 
-// Check finds what is wrong with f alone. A command sets How and PerLaunch.
+// Check reports the first mistake in f. Both fields must be set.
 func (f *Graphs) Check() error {
 	switch {
 	case !slices.Contains([]string{GraphsAuto, GraphsWhole, GraphsApart, GraphsOff}, f.How):
@@ -35,5 +35,5 @@ func (f *Graphs) Check() error {
 // mostPerLaunch is more than makes anything faster.
 const mostPerLaunch = 64
 
-// Demanded reports whether graphs must be.
+// Demanded reports whether the job fails without graphs.
 func (f *Graphs) Demanded() bool { return f.How == GraphsWhole || f.How == GraphsApart }

@@ -8,19 +8,19 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// A Need is what one worker's training takes of a GPU's memory, in bytes.
+// A Need is the GPU memory of one worker, in bytes.
 type Need struct {
 	Parameters  int // values, gradients and what the optimizer keeps
 	Activations int
 	Data        int // rows and batches
-	Library     int // what products of matrices and convolutions work in, see LibraryMemory
+	Library     int // workspaces, see LibraryMemory
 
 	ByCuDNN bool // cuDNN computes convolutions
 }
 
 func (n Need) total() int { return n.Parameters + n.Activations + n.Data + n.Library }
 
-// String is the sum and its parts.
+// String returns the sum and its parts.
 func (n Need) String() string {
 	return fmt.Sprintf("%s (%s for values, gradients and optimizer, %s for activations, %s for data and batches, %s for products to work in)",
 		size(n.total()), size(n.Parameters), size(n.Activations), size(n.Data), size(n.Library))
@@ -34,8 +34,8 @@ func size[T int | uint64](bytes T) string {
 	return machine.GiB(uint64(bytes))
 }
 
-// LibraryMemory is what products of matrices work in, and convolutions if cuDNN computes
-// them.
+// LibraryMemory returns the workspace of cuBLASLt, and of cuDNN if it computes
+// convolutions, in bytes.
 func LibraryMemory(byCuDNN bool) int {
 	if byCuDNN {
 		return libraryBytes + cuda.DNNWorkspace
@@ -46,8 +46,7 @@ func LibraryMemory(byCuDNN bool) int {
 // libraryBytes is what products of matrices work in.
 const libraryBytes = 32 << 20
 
-// CheckMemory finds out before anything starts whether the workers of each GPU would
-// fit if it were empty.
+// CheckMemory reports which GPU is too small for its workers even if it is empty.
 func (p Placement) CheckMemory(need Need) error {
 	for local, at := range p.gpus {
 		info, workers := p.Of(local), p.sharing(at)
@@ -58,7 +57,7 @@ func (p Placement) CheckMemory(need Need) error {
 	return nil
 }
 
-// CheckFree finds out whether a worker fits into what is left of its GPU.
+// CheckFree reports whether the free memory of the GPU is too little for a worker.
 func (t *GPU) CheckFree(ctx context.Context, need Need) error {
 	b := t.backend
 	return b.Do(ctx, func() error {

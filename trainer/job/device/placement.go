@@ -17,19 +17,20 @@ type Placement struct {
 	shared bool        // a GPU has more than one worker
 }
 
-// OnCPU is a Placement on the CPU, because of why; "" if no GPU was looked for.
+// OnCPU returns a Placement on the CPU. why says why it is not on a GPU; "" if nobody
+// looked for one.
 func OnCPU(why string) Placement { return Placement{why: why} }
 
-// Why is why no GPU was taken although one was looked for; "" if there is no reason.
+// Why says why the workers are not on GPUs, "" if nobody looked for one.
 func (p Placement) Why() string { return p.why }
 
-// GPU is the number of the GPU of a worker.
+// GPU returns the number of a worker's GPU.
 func (p Placement) GPU(local int) int { return p.gpus[local] }
 
 // OnGPU reports whether the workers have GPUs.
 func (p Placement) OnGPU() bool { return p.gpus != nil }
 
-// Of is the GPU of a worker.
+// Of describes a worker's GPU.
 func (p Placement) Of(local int) cuda.Info { return p.info[local] }
 
 // sharing is how many workers have a GPU.
@@ -76,8 +77,8 @@ func (p Placement) Environ(node string, local int, alone bool) []string {
 	return env
 }
 
-// Trainable are the GPUs of this machine, if they can do what a training takes: the
-// driver alone, which any desktop has, multiplies no matrices.
+// Trainable returns the GPUs of this machine if they can train. That takes cuBLASLt, not
+// only the driver, which any desktop has.
 func Trainable() ([]cuda.Info, error) {
 	there, err := cuda.Devices()
 	if err != nil {

@@ -21,7 +21,7 @@ type Products struct {
 	Timed string // directory of the fastest kernels that were found; "": none is looked for
 }
 
-// Check finds what is wrong with f alone.
+// Check reports the first mistake in f.
 func (f *Products) Check() error {
 	switch {
 	case f.TF32 && f.BF16:
@@ -30,7 +30,7 @@ func (f *Products) Check() error {
 	return nil
 }
 
-// CheckPlace finds out whether workers at p can multiply as f says.
+// CheckPlace reports why workers at p cannot multiply as f says.
 func (f *Products) CheckPlace(p Placement) error {
 	if !p.OnGPU() {
 		switch {

@@ -28,7 +28,7 @@ type Machine struct {
 	Time         string  `json:"time"` // UTC
 }
 
-// This is what can be found out about this machine without asking others.
+// This returns what can be found out about this machine.
 func This() Machine {
 	m := Machine{
 		Cores: runtime.NumCPU(), Online: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
@@ -38,8 +38,8 @@ func This() Machine {
 	return m
 }
 
-// Memory is how many bytes a process may have here at most, without swap; more
-// than any machine has where the system does not tell.
+// Memory returns the most bytes that a process can have here without swap. If the system
+// does not tell, that is more than any machine has.
 func Memory() uint64 {
 	m := This()
 	room := uint64(1) << 47
@@ -51,7 +51,7 @@ func Memory() uint64 {
 	return room
 }
 
-// Processor is the model of this machine's CPU, or its architecture where that is
+// Processor returns the model of this machine's CPU, or its architecture where that is
 // not known.
 func Processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")

@@ -1,3 +1,3 @@
-// Package status finds the jobs that run on this machine, and says what a job does:
-// who is in it, which call each rank is in, and who waits for whom.
+// Package status finds jobs that run on this machine, and reports what a job is doing:
+// its ranks, the call that each of them is in, and who waits for whom.
 package status

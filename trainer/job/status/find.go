@@ -19,8 +19,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A Job is where an observer finds a running job, and what this machine knows about
-// its workers.
+// A Job says where to reach a running job, and what this machine knows about its
+// workers.
 type Job struct {
 	Seeds   []string         // HOST:PORT of its processes
 	Cluster string           // "" if the list of jobs does not have it
@@ -62,9 +62,9 @@ func gossipOf(l launch.Listing) (addrs []string) {
 	return addrs
 }
 
-// Find finds the job that the user means: by the addresses of some of its
-// processes, by the name of its cluster, or, where nothing is said, because no
-// other runs on this machine. name is that of --cluster, "" if it is not given.
+// Find returns the job that the user means. args are addresses of its processes, or the
+// name of its cluster, or nothing if it is the only job on this machine. name is that of
+// --cluster, "" without it.
 func Find(ctx context.Context, args []string, name string, listings []launch.Listing) (Job, error) {
 	jobs := jobsOf(listings)
 	if len(args) == 1 && !strings.Contains(args[0], ":") {
@@ -140,7 +140,7 @@ func writeJobs(w io.Writer, jobs []Job) {
 	_ = t.Flush() // to memory
 }
 
-// State says how the process of a worker is, as far as this machine knows.
+// State returns the process of a worker and its state, as far as this machine knows.
 func (j *Job) State(node string, local int) (pid int, s launch.State) {
 	for _, part := range j.Parts {
 		for _, w := range part.Workers {
@@ -152,8 +152,8 @@ func (j *Job) State(node string, local int) (pid int, s launch.State) {
 	return 0, launch.Unknown
 }
 
-// AllStopped is an error if nobody can answer at seeds, because all of them are
-// workers of this machine that are stopped.
+// AllStopped returns an error if nobody can answer at seeds because all of them are
+// suspended workers of this machine.
 func (j *Job) AllStopped(seeds []string) error {
 	var pids []string
 	for _, part := range j.Parts {
@@ -173,9 +173,8 @@ func (j *Job) AllStopped(seeds []string) error {
 	return fmt.Errorf("nobody can answer, because all workers of the job on this machine are stopped: kill -CONT %s resumes them", strings.Join(pids, " "))
 }
 
-// Locate finds the job that the user means, as Find does with the list of jobs of
-// this machine, and says from where to watch it. cluster and keyFile are those of
-// the flags, "" where they are not given.
+// Locate is Find with the jobs of this machine. It also returns the Config to watch the
+// job with. clusterName and keyFile are those of the flags, "" without them.
 func Locate(ctx context.Context, args []string, clusterName, keyFile string) (job Job, c cluster.Config, err error) {
 	if len(args) > 0 {
 		args = strings.Split(strings.Join(args, ","), ",")

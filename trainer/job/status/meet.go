@@ -13,7 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Meet waits until somebody of the job is seen, and says why nobody is.
+// Meet waits until a process of the job is seen, for timeout at most. The error says why
+// none was seen.
 func Meet(ctx context.Context, w *cluster.Watcher, job Job, timeout time.Duration) error {
 	if err := job.AllStopped(job.Seeds); err != nil {
 		return err
@@ -36,7 +37,7 @@ func Meet(ctx context.Context, w *cluster.Watcher, job Job, timeout time.Duratio
 	return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
 }
 
-// Inspect adds to a roll what this machine knows about the processes.
+// Inspect marks the processes of r that are suspended, as far as this machine knows.
 func (j *Job) Inspect(r *query.Roll) {
 	for i := range r.Members {
 		_, s := j.State(r.Members[i].Node, r.Members[i].Local)

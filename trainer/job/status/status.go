@@ -22,8 +22,8 @@ const (
 	answerTime = 2 * time.Second
 )
 
-// Read is what the job does that w watches: what gossip sees, and what each rank
-// answers within two seconds. job is what this machine knows about it.
+// Read returns what the job watched by w is doing, from gossip and from the answers that
+// ranks give within two seconds. job is what this machine knows about it.
 func Read(ctx context.Context, w *cluster.Watcher, job Job) (*Status, error) {
 	patient, cancel := context.WithTimeout(ctx, ViewTime)
 	v, err := w.View(patient)
@@ -38,7 +38,7 @@ func Read(ctx context.Context, w *cluster.Watcher, job Job) (*Status, error) {
 	return s, ctx.Err()
 }
 
-// A Status is what a job does.
+// A Status is what a job is doing.
 type Status struct {
 	Job   string       `json:"job,omitempty"` // "" before the first View
 	Epoch uint64       `json:"epoch"`
@@ -48,7 +48,7 @@ type Status struct {
 	Chain *trace.Chain `json:"chain"` // who waits for whom, null if nobody does noticeably
 }
 
-// A Rank is what one rank of a job does.
+// A Rank is what one rank of a job is doing.
 type Rank struct {
 	Rank    int            `json:"rank"`
 	Name    string         `json:"name"`

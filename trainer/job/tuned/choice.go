@@ -23,15 +23,14 @@ const (
 	Off  = "off"  // none
 )
 
-// A Choice is how the ranks of a job choose the algorithm of an allreduce. The
-// zero value is ring order, and no table.
+// A Choice says how the ranks of a job choose the algorithm of an allreduce.
 type Choice struct {
 	Order string // of additions: "ring", which "" is too, or "any"
-	Given bool   // the user named Order, be it the default: then it holds on GPUs, too
+	Given bool   // the user chose Order explicitly, so it holds on GPUs, too
 	Table string // Auto, Off or the path of a file
 }
 
-// Check finds what is wrong with f alone.
+// Check reports the first mistake in f.
 func (f *Choice) Check() error {
 	if _, err := collective.ParseOrder(f.Order); err != nil {
 		return fmt.Errorf("--order: %w", err)
@@ -42,8 +41,7 @@ func (f *Choice) Check() error {
 	return nil
 }
 
-// HostOrder is the order of additions in the memory of the host. Check has seen that
-// it is one.
+// HostOrder returns the order of additions in host memory. Call Check first.
 func (f *Choice) HostOrder() collective.Order {
 	o, _ := collective.ParseOrder(f.Order)
 	return o
@@ -58,9 +56,8 @@ func (f *Choice) DeviceOrder() collective.Order {
 	return collective.AnyOrder
 }
 
-// Apply has the group use the table that rank 0 is told to use. All ranks call
-// it, whatever they are told themselves, so no difference of flags or files
-// makes them differ. secured says that what the ranks send is encrypted.
+// Apply makes the group use rank 0's table. All ranks call it, whatever their own flags
+// and files say, so they use the same table. secured means that traffic is encrypted.
 func (f *Choice) Apply(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
 	var t *schedule.Table
 	var path string
@@ -132,7 +129,7 @@ func (f *Choice) load(here Fingerprint) (string, *schedule.Table, error) {
 	return path, t, nil
 }
 
-// Here is what a table measured in this group is good for, as rank 0 sees it.
+// Here returns the Fingerprint of tables measured in this group, as rank 0 sees it.
 func Here(g *collective.Group, o collective.Order, secured bool) Fingerprint {
 	s := g.Situation()
 	f := Fingerprint{Ranks: g.Size(), Hosts: s.Hosts, Streams: g.Streams(), CPU: machine.Processor(), Version: build.Version(), Order: o.String()}

@@ -1,6 +1,6 @@
-// Package tuned keeps which algorithm is the fastest for each size of an allreduce,
-// as "ringtrain tune" measured it, and has groups use it.
+// Package tuned stores tables of the fastest allreduce algorithm for each size, as
+// measured by "ringtrain tune", and makes groups use them.
 //
-// A table is of use only where it was measured. Its [Fingerprint] says where that
-// is, and is part of the name of its file in the user's cache directory.
+// A table is valid only where it was measured. Its [Fingerprint] says where that was,
+// and determines the name of its file in the user's cache directory.
 package tuned

@@ -39,7 +39,7 @@ type benchFlags struct {
 // mostRanks is more than one machine can serve well.
 const mostRanks = 256
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure collective operations and scaling",
@@ -101,7 +101,7 @@ are neither encrypted nor limited by --link.
 		},
 	}
 	f.register(run)
-	cmd.AddCommand(run, a.scalingCommand())
+	cmd.AddCommand(run, scalingCommand(a))
 	return cmd
 }
 

@@ -22,7 +22,7 @@ func overridable(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look at configs",
@@ -91,11 +91,11 @@ written: nothing is called. With --json it is one JSON object.`,
 			return nil
 		},
 	}
-	cmd.AddCommand(overridable(check), overridable(show), overridable(fill), a.explainCommand())
+	cmd.AddCommand(overridable(check), overridable(show), overridable(fill), explainCommand(a))
 	return cmd
 }
 
-func (a *app) explainCommand() *cobra.Command {
+func explainCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [KEY]",
 		Short: "Say what a key of a config means",

@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-func (a *app) dataCommand() *cobra.Command {
+func dataCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
 		Short: "Generate datasets",

@@ -36,7 +36,7 @@ type carrier struct {
 	Addrs []string `json:"addrs"`
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	listen, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "doctor [HOST:PORT ...] [flags]",

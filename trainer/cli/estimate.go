@@ -13,7 +13,7 @@ import (
 // have, and few enough to multiply bytes with.
 const mostEstimated = 1 << 20
 
-func (a *app) estimateCommand() *cobra.Command {
+func estimateCommand(a *app) *cobra.Command {
 	f := job.Spec{Catalog: a.catalog}
 	asJSON := false
 	cmd := &cobra.Command{

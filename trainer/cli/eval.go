@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-func (a *app) evalCommand() *cobra.Command {
+func evalCommand(a *app) *cobra.Command {
 	var source string
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
-func (a *app) keygenCommand() *cobra.Command {
+func keygenCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Generate the key that secures a job",

@@ -32,7 +32,7 @@ type membersFlags struct {
 	watch   bool
 }
 
-func (a *app) membersCommand() *cobra.Command {
+func membersCommand(a *app) *cobra.Command {
 	var f membersFlags
 	cmd := &cobra.Command{
 		Use:   "members [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",

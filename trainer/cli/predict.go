@@ -24,7 +24,7 @@ type prediction struct {
 	Probability float32 `json:"probability"` // of the class
 }
 
-func (a *app) predictCommand() *cobra.Command {
+func predictCommand(a *app) *cobra.Command {
 	var source string
 	var asJSON bool
 	cmd := &cobra.Command{

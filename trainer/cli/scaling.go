@@ -27,7 +27,7 @@ const (
 // scalingFlags are the flags of "bench scaling".
 type scalingFlags struct{ bench.ScalingRun }
 
-func (a *app) scalingCommand() *cobra.Command {
+func scalingCommand(a *app) *cobra.Command {
 	var f scalingFlags
 	cmd := &cobra.Command{
 		Use:   "scaling [flags]",

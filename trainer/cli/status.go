@@ -23,7 +23,7 @@ type statusFlags struct {
 	calls int
 }
 
-func (a *app) statusCommand() *cobra.Command {
+func statusCommand(a *app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",

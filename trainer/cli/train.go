@@ -22,7 +22,7 @@ type trainFlags struct {
 	json bool
 }
 
-func (a *app) trainCommand() *cobra.Command {
+func trainCommand(a *app) *cobra.Command {
 	var f trainFlags
 	cmd := &cobra.Command{
 		Use:   "train CONFIG [flags] [--section.key VALUE ...]",

@@ -20,7 +20,7 @@ type tuneFlags struct {
 	factor     int
 }
 
-func (a *app) tuneCommand() *cobra.Command {
+func tuneCommand(a *app) *cobra.Command {
 	var f tuneFlags
 	cmd := &cobra.Command{
 		Use:   "tune [flags]",

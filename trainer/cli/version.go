@@ -25,7 +25,7 @@ func writeBuild(w io.Writer, b build.Build) {
 		b.Version, revision, b.Go, b.OS, b.Arch, cgo, cmp.Or(b.Tags, "none"), b.Wire)
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "version",

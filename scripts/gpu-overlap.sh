@@ -3,10 +3,12 @@
 # times training steps whose gradients leave in buckets, and steps of the same
 # network whose gradients leave all at once, in turns. It writes Markdown.
 #
-#   scripts/gpu-overlap.sh [--workers N] [--width N] [--rows N] [--bucket BYTES] [--quick] RINGTRAIN
+#   scripts/gpu-overlap.sh [--workers N] [--width N] [--rows N] [--bucket BYTES]
+#                          [--steps N] [--rounds N] [--quick] RINGTRAIN
 #
 # RINGTRAIN is the program, built with -tags gpu. Workers share GPUs where there are
-# fewer; then NCCL goes over sockets, and the figures are of a slow network. --quick
+# fewer; then NCCL goes over sockets, and the figures are of a slow network. The first
+# third of the steps is not timed. --quick
 # is for a trial on a slow stand-in. It needs bash and awk.
 #
 # Exit code: 0 measured, 1 not, or the two ways end with different weights though
@@ -18,21 +20,21 @@ usage() {
 	exit 2
 }
 
-workers=2 width=4096 rows=256 bucket=1048576 steps=150 skip=50 rounds=3
+workers=2 width=4096 rows=256 bucket=1048576 steps=150 rounds=3
 while [[ ${1-} == --* ]]; do
 	case $1 in
-	--workers | --width | --rows | --bucket)
+	--workers | --width | --rows | --bucket | --steps | --rounds)
 		[[ ${2-} =~ ^[1-9][0-9]*$ ]] || usage "$1 takes a number"
 		printf -v "${1#--}" %s "$2"
 		shift
 		;;
-	--quick) width=32 rows=16 bucket=1 steps=8 skip=4 rounds=1 ;;
+	--quick) width=32 rows=16 bucket=1 steps=8 rounds=1 ;;
 	*) usage "there is no $1" ;;
 	esac
 	shift
 done
 (($# == 1)) || usage "give the program"
-program=$1
+program=$1 skip=$(((steps + 2) / 3))
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -2,6 +2,7 @@
 package build
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -23,11 +24,16 @@ type Build struct {
 
 // Read is what the linker has left in this program.
 func Read() Build {
-	b := Build{Version: Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return b
+		info = &debug.BuildInfo{}
 	}
+	return of(info)
+}
+
+// of is what the linker's notes say.
+func of(info *debug.BuildInfo) Build {
+	b := Build{Version: version(info), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -45,8 +51,11 @@ func Read() Build {
 
 // Version is that of the main module; (devel) in a working tree.
 func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
 	}
-	return "(devel)"
+	return version(info)
 }
+
+func version(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(devel)") }

@@ -1,0 +1,34 @@
+package build
+
+import (
+	"encoding/json"
+	"runtime"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/tcp"
+)
+
+func TestOf(t *testing.T) {
+	here := Build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
+	require.Equal(t, here, of(&debug.BuildInfo{}), "go build without a repository")
+
+	released := here
+	released.Version, released.Revision, released.Dirty, released.Cgo, released.Tags = "v1.2.3", "0123abcd", true, true, "gpu,noasm"
+	require.Equal(t, released, of(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: []debug.BuildSetting{
+		{Key: "-tags", Value: "gpu,noasm"}, {Key: "CGO_ENABLED", Value: "1"}, {Key: "vcs.revision", Value: "0123abcd"},
+		{Key: "vcs.modified", Value: "true"}, {Key: "GOAMD64", Value: "v1"},
+	}}))
+	clean := of(&debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.modified", Value: "false"}, {Key: "CGO_ENABLED", Value: "0"}}})
+	require.Equal(t, here, clean)
+}
+
+// Programs read "ringtrain version --json": names of fields stay.
+func TestNames(t *testing.T) {
+	text, err := json.Marshal(Build{Version: "v1", Revision: "r", Dirty: true, Go: "go1", OS: "o", Arch: "a", Cgo: true, Tags: "gpu", Wire: 7})
+	require.NoError(t, err)
+	require.Equal(t, `{"version":"v1","revision":"r","dirty":true,"go":"go1","os":"o","arch":"a","cgo":true,"tags":"gpu","wire":7}`, string(text))
+	require.Equal(t, Version(), Read().Version)
+}

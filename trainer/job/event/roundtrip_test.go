@@ -1,0 +1,162 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+)
+
+// fill gives every field below v a value that is not zero, each a different one.
+func fill(t *testing.T, v reflect.Value, n *int) {
+	*n++
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(time.Unix(int64(1e9+*n), 0).UTC()))
+			return
+		}
+		for i := range v.NumField() {
+			require.True(t, v.Type().Field(i).IsExported(), "%v.%s would be lost on its way", v.Type(), v.Type().Field(i).Name)
+			fill(t, v.Field(i), n)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(t, v.Index(i), n)
+		}
+	case reflect.String:
+		v.SetString("text \"<é>\"\n" + string(rune('a'+*n)))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int:
+		v.SetInt(int64(*n))
+	case reflect.Uint64:
+		v.SetUint(1<<63 + uint64(*n)) // a float64 would round it
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 3)
+	default:
+		t.Fatalf("fill does not know %v", v.Type())
+	}
+}
+
+// Every field of every kind reaches the launcher. Fields that a newer worker adds
+// do not keep an older launcher from reading the rest.
+func TestEveryFieldSurvives(t *testing.T) {
+	for kind, make := range kinds() {
+		sent, n := make(), 0
+		fill(t, reflect.ValueOf(sent).Elem(), &n)
+		line := Encode(sent)
+		require.NotContains(t, string(line), "\n", kind)
+		require.Equal(t, sent, Decode(line, nil), "%s", line)
+
+		more := append(bytes.Clone(line[:len(line)-1]), `,"of_a_later_version":{"x":[1]}}`...)
+		require.Equal(t, sent, Decode(more, nil), "%s", more)
+
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal(line, &fields))
+		require.Len(t, fields, 1+reflect.TypeOf(sent).Elem().NumField(), "two fields of %s have one name", kind)
+	}
+}
+
+// A worker that is killed may leave half a line. It is never taken for an event.
+func TestDecodeRefusesHalfLines(t *testing.T) {
+	for kind, make := range kinds() {
+		e, n := make(), 0
+		fill(t, reflect.ValueOf(e).Elem(), &n)
+		line := Encode(e)
+		for cut := range line {
+			require.Nil(t, Decode(line[:cut], nil), "%s: %s", kind, line[:cut])
+		}
+		require.Nil(t, Decode(append(bytes.Clone(line), line...), nil), "two lines in one")
+	}
+}
+
+// A kind of this package wins over one of the caller that has its name.
+func TestDecodePrefersItsOwnKinds(t *testing.T) {
+	more := Table{"stopped": func() Event { return new(other) }}
+	require.Equal(t, &Stopped{Steps: 3}, Decode([]byte(`{"event":"stopped","steps":3}`), more))
+}
+
+func TestLinesForTheUser(t *testing.T) {
+	lost := &Lost{Rank: 1, Node: "b/0", SeenBy: 2, Op: "allreduce", Phase: "reduce-scatter", AfterMs: 12.345, Error: "connection reset"}
+	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce after 12.3 ms, reduce-scatter: connection reset", lost.String())
+	retry := &SaveRetry{Path: "out/step-5", Step: 5, Error: "no space left", Until: time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC)}
+	require.Equal(t, "no space left; trying again until 13:04:05: free some space, or interrupt twice to give up", retry.String())
+	require.Equal(t, "allreduce by what tune measured for 7 sizes: /c/t.json", (&Tuned{Path: "/c/t.json", Sizes: 7}).String())
+}
+
+func TestNewView(t *testing.T) {
+	v := collective.View{Epoch: 3, Job: 0xabc, Members: []collective.Member{
+		{Name: "a/0", Node: "a", Addrs: []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:7"), netip.MustParseAddrPort("10.0.0.2:7")}},
+		{Name: "b/0", Node: "b"},
+	}}
+	require.Equal(t, &View{Epoch: 3, Job: "0000000000000abc", Members: []Member{
+		{Rank: 0, Name: "a/0", Node: "a", Addr: "10.0.0.1:7"}, {Rank: 1, Name: "b/0", Node: "b"},
+	}}, NewView(v))
+}
+
+// A failing writer keeps what it was given, and fails as often as it is told to.
+type failing struct {
+	fails int
+	calls int
+	got   []string
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	f.calls++
+	if f.fails > 0 {
+		f.fails--
+		return len(b) / 2, errors.New("disk full")
+	}
+	f.got = append(f.got, string(b))
+	return len(b), nil
+}
+
+// What could not be written is gone: it is not written again in part, and later
+// events are whole lines.
+func TestWriterOutlivesAFailure(t *testing.T) {
+	w := &failing{fails: 1}
+	j := NewWriter(w, time.Hour)
+	j.Emit(&Step{Step: 1})
+	j.Emit(&Stopped{Steps: 1})
+	j.Emit(&Stopped{Steps: 2})
+	require.Equal(t, []string{`{"event":"stopped","steps":2}` + "\n"}, w.got)
+}
+
+// Without patience every step is written at once. Nothing is written twice, and
+// never nothing.
+func TestWriterWritesOnce(t *testing.T) {
+	w := &failing{}
+	j := NewWriter(w, 0)
+	j.Emit(&Step{Step: 1})
+	require.Len(t, w.got, 1)
+	j.Flush()
+	require.Equal(t, 1, w.calls)
+
+	synctest.Test(t, func(t *testing.T) {
+		w := &failing{}
+		j := NewWriter(w, time.Second)
+		j.Emit(&Step{Step: 1})
+		j.Flush()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 1, w.calls, "the timer ends with what it was for")
+		begin := time.Now()
+		j.Emit(&Step{Step: 2})
+		<-time.After(time.Second / 2)
+		j.Emit(&Step{Step: 3})
+		<-time.After(time.Second)
+		synctest.Wait()
+		require.Len(t, w.got, 2, "patience counts from the first step held, at %v", begin)
+		require.Equal(t, 2, bytes.Count([]byte(w.got[1]), []byte("\n")))
+	})
+}

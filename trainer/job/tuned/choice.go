@@ -30,9 +30,9 @@ type Choice struct {
 	Table string // Auto, Off or the path of a file
 }
 
-// Check reports the first mistake in f.
+// Check reports the first mistake in f. A command sets Table.
 func (f *Choice) Check() error {
-	if _, err := collective.ParseOrder(f.Order); err != nil {
+	if _, err := collective.ParseOrder(f.Order); f.Order != "" && err != nil {
 		return fmt.Errorf("--order: %w", err)
 	}
 	if f.Table == "" {
@@ -62,7 +62,7 @@ func (f *Choice) Apply(ctx context.Context, g *collective.Group, secured bool, e
 	var t *schedule.Table
 	var path string
 	var wrong error
-	if g.Rank() == 0 && f.Table != Off {
+	if g.Rank() == 0 && f.Table != "" && f.Table != Off {
 		path, t, wrong = f.load(Here(g, f.HostOrder(), secured))
 	}
 	if err := crew.AgreeUsage(ctx, g, wrong); err != nil {

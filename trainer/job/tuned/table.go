@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -101,7 +102,11 @@ func Decode(text []byte) (Fingerprint, *schedule.Table, error) {
 		if e.Bytes < 1 || e.Segment < 1 || e.Measured <= 0 || i > 0 && e.Bytes <= in.Entries[i-1].Bytes {
 			return Fingerprint{}, nil, fmt.Errorf("entry %d cannot be: sizes grow, and all numbers are positive", i+1)
 		}
-		t.Entries = append(t.Entries, schedule.Entry{Bytes: e.Bytes, Method: m, Segment: e.Segment, Measured: max(1, time.Duration(e.Measured*1e3)), Predicted: time.Duration(e.Predicted * 1e3)})
+		t.Entries = append(t.Entries, schedule.Entry{Bytes: e.Bytes, Method: m, Segment: e.Segment, Measured: max(1, nanoseconds(e.Measured)), Predicted: nanoseconds(e.Predicted)})
 	}
 	return in.Fingerprint, t, nil
 }
+
+// nanoseconds is a number of microseconds that a file has. It rounds: 1.001 times 1000
+// is less than 1001 as a float64.
+func nanoseconds(us float64) time.Duration { return time.Duration(math.Round(us * 1e3)) }

@@ -20,23 +20,23 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// What CollectiveRun.Memory may be.
+// The values of CollectiveRun.Memory.
 const (
-	Heap   = "heap"   // ordinary memory of Go
+	Heap   = "heap"   // ordinary Go memory
 	Shared = "shared" // ranks of one host read and write it in place, see cluster.Node.Alloc
 )
 
-// Namespaces is the CollectiveRun.Hosts by which each rank has a network namespace of
-// its own.
+// Namespaces is the value of CollectiveRun.Hosts that gives each rank its own network
+// namespace.
 const Namespaces = "netns"
 
 // A CollectiveRun measures a collective operation between ranks over a range of sizes:
-// in processes of this machine or of several, in network namespaces, or in this
-// process.
+// processes on this machine or on several, processes in network namespaces, or
+// goroutines of this process.
 type CollectiveRun struct {
 	Spec      Spec
-	Ranks     int    // of this machine
-	Algorithm string // of an allreduce, for all sizes; "": as planned
+	Ranks     int    // on this machine
+	Algorithm string // of an allreduce, for all sizes; "" for the planned one
 	Memory    string // of the vectors on the host
 	Hosts     string // "local" or Namespaces
 	Link      string // rate of each link with Namespaces; "" for no limit
@@ -85,7 +85,7 @@ func (f *CollectiveRun) Launch(ctx context.Context, o job.Options) error {
 	return c.Launch(ctx)
 }
 
-// crew is the ranks of this machine at a place.
+// crew returns the crew of this machine's ranks.
 func (f *CollectiveRun) crew(place cluster.Config, o job.Options) crew.Crew {
 	if f.Placed != nil {
 		f.Placed(place.Node, f.about(place.KeyFile))
@@ -95,8 +95,8 @@ func (f *CollectiveRun) crew(place cluster.Config, o job.Options) crew.Crew {
 	return c
 }
 
-// launchNamespaces measures between processes of this machine each of which has
-// a network namespace of its own.
+// launchNamespaces measures between processes of this machine, each in its own network
+// namespace.
 func (f *CollectiveRun) launchNamespaces(ctx context.Context, o job.Options) (err error) {
 	place := cluster.Config{Cluster: cmp.Or(f.Place.Cluster, crew.OwnCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.Ranks, Transport: f.Place.Transport, Streams: f.Place.Streams}
 	if f.Place.KeyFile != "" || !f.Place.Insecure {
@@ -131,7 +131,7 @@ func (f *CollectiveRun) launchNamespaces(ctx context.Context, o job.Options) (er
 	return c.Launch(ctx)
 }
 
-// about is what else a reader of the table should know of the links.
+// about describes the links for readers of the table.
 func (f *CollectiveRun) about(keyFile string) string {
 	var parts []string
 	if f.Place.Transport == "auto" {
@@ -148,8 +148,8 @@ func (f *CollectiveRun) about(keyFile string) string {
 	return "links: " + strings.Join(parts, "; ")
 }
 
-// Work runs one rank in a process of its own. If one rank is asked to stop, all do, and
-// the launcher is told.
+// Work runs one rank as a worker process. If one rank is asked to stop, all stop and
+// report it to the launcher.
 func (f *CollectiveRun) Work(w *crew.Worker) error {
 	run := f.onHost
 	if f.Placement.OnGPU() {
@@ -158,7 +158,7 @@ func (f *CollectiveRun) Work(w *crew.Worker) error {
 	return stopped(w, run(w))
 }
 
-// onHost is Work with vectors in the memory of the host.
+// onHost is Work with vectors in host memory.
 func (f *CollectiveRun) onHost(w *crew.Worker) error {
 	w.Place.Engine = device.EngineOf(nil, f.Place.Nodes)
 	return measureWith(w, f.Order.HostOrder(), f.Place.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
@@ -170,7 +170,7 @@ func (f *CollectiveRun) onHost(w *crew.Worker) error {
 	})
 }
 
-// prepare has the group use what --algorithm or --tune name.
+// prepare makes the group use the algorithm of --algorithm or the table of --tune.
 func (f *CollectiveRun) prepare(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
 	if f.Algorithm == "" {
 		return f.Order.Apply(ctx, g, secured, events)
@@ -186,21 +186,21 @@ func (f *CollectiveRun) prepare(ctx context.Context, g *collective.Group, secure
 	return g.Tune(ctx, schedule.Only(g.Size(), m, schedule.SegmentBytes))
 }
 
-// A part is what one rank measures, in whatever process it runs.
+// A part is one rank's part in a measurement, in a worker or in this process.
 type part struct {
 	spec    Spec
 	secured bool // what the ranks send is encrypted
 	events  event.Sink
-	teller  bool // this rank tells for its machine
+	teller  bool // this rank reports for its machine
 	where   site
 }
 
-// part is that of a worker.
+// part returns the part of a worker.
 func (f *CollectiveRun) part(w *crew.Worker, where site) part {
 	return part{spec: f.Spec, secured: w.Place.KeyFile != "", events: w.Events, teller: w.Place.Local == 0, where: where}
 }
 
-// measure is one rank's part.
+// measure measures all sizes.
 func (f *CollectiveRun) measure(ctx context.Context, g *collective.Group, p part) error {
 	if p.teller {
 		view := event.NewView(g.View())
@@ -217,7 +217,7 @@ func (f *CollectiveRun) measure(ctx context.Context, g *collective.Group, p part
 		err = crew.Usage(err)
 	}
 	if err == nil || differ != nil {
-		err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
+		err = cmp.Or(err, g.Barrier(ctx)) // a rank that leaves early might take its last message along
 	}
 	if err != nil && !cancelled(err) {
 		crew.TellLost(p.events, g.Rank(), err)

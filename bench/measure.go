@@ -20,7 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// crewAt is workers of a measurement at a place.
+// crewAt returns a crew of workers for a measurement.
 func crewAt(place cluster.Config, workers int, p crew.Process, o job.Options) crew.Crew {
 	return crew.Crew{
 		Workers: workers, Cores: runtime.NumCPU(), Place: place, Process: p, Args: o.Args, Kinds: Events(),
@@ -43,7 +43,7 @@ func measureWith(w *crew.Worker, o collective.Order, timeout time.Duration, run 
 	return run(w.Stop(), group)
 }
 
-// stopped tells the launcher that the ranks have stopped, if that is what err says.
+// stopped reports to the launcher that the ranks have stopped, if err is for that reason.
 func stopped(w *crew.Worker, err error) error {
 	if err != nil && (w.Stop().Err() != nil || cancelled(err)) {
 		w.Events.Emit(&event.Stopped{})
@@ -83,14 +83,14 @@ func inProcess(ctx context.Context, ranks int, order collective.Order, o job.Opt
 	return errors.Join(errs...)
 }
 
-// cancelled reports whether a call failed because a rank, this one or another,
-// was asked to stop.
+// cancelled reports whether a call failed because this or another rank was asked to
+// stop.
 func cancelled(err error) bool {
 	var lost *collective.RankError
 	return errors.As(err, &lost) && lost.Phase == "cancelled"
 }
 
-// temporaryKey is a new key in a file, and what removes both.
+// temporaryKey writes a new key to a temporary file. remove deletes it.
 func temporaryKey() (path string, remove func() error, err error) {
 	key, err := secret.New()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// CheckDevice finds what does not go with GPUs, and chooses where the ranks of this
-// machine are.
+// CheckDevice refuses settings that GPUs do not support, and chooses the devices of this
+// machine's ranks.
 func (f *CollectiveRun) CheckDevice() (err error) {
 	s := &f.Spec
 	if err := f.Device.Check(); err != nil {
@@ -47,7 +47,7 @@ func (f *CollectiveRun) CheckDevice() (err error) {
 	return nil
 }
 
-// onGPU is Work with vectors on a GPU.
+// onGPU is Work with vectors in GPU memory.
 func (f *CollectiveRun) onGPU(w *crew.Worker) error {
 	d, err := cuda.Open(f.Placement.GPU(w.Place.Local))
 	if err != nil {
@@ -70,10 +70,10 @@ func (f *CollectiveRun) onGPU(w *crew.Worker) error {
 	})
 }
 
-// A site is what only the ranks know of where they work: for the table.
+// A site describes for the table where the ranks compute, as far as only they know.
 type site struct{ transport, device string }
 
-// onCPU is the site of ranks that could have had GPUs, and have none.
+// onCPU is the site of ranks that could have used GPUs and have none.
 func onCPU(p device.Placement) (s site) {
 	if p.Why() != "" {
 		s.device = p.String()
@@ -81,10 +81,10 @@ func onCPU(p device.Placement) (s site) {
 	return s
 }
 
-// fill completes a view with it.
+// fill adds the site to a view event.
 func (p site) fill(e *event.View) { e.Transport, e.Device = p.transport, p.device }
 
-// A deviceMemory is a Device: memory of a GPU, in a stream.
+// A deviceMemory is a Device over GPU memory. Its work is queued on one stream.
 type deviceMemory struct {
 	device *cuda.Device
 	stream cuda.Stream
@@ -126,8 +126,8 @@ func (m *deviceMemory) Clear(v collective.Vector) error {
 // Wait is part of Device.
 func (m *deviceMemory) Wait(ctx context.Context) error { return m.stream.Sync(ctx) }
 
-// free frees all, on the device's thread, when no group works there any more. It
-// returns the first failure.
+// free frees everything, on the device's thread, after the last group that uses the
+// memory is closed. It returns the first error.
 func (m *deviceMemory) free() error {
 	var first error
 	for _, p := range m.taken {

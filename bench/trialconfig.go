@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// defaultScaling is what is trained without --config.
+// defaultScaling is the config of trials without --config.
 const defaultScaling = `[training]
 batch_size = 128
 
@@ -22,8 +22,8 @@ dropout = 0.2
 @optimizers = "Adam.v1"
 `
 
-// configFile is the config as a file that workers can read, and what removes
-// it when they have.
+// configFile returns the path of the config as a file that workers can read. remove
+// deletes it if it is temporary.
 func (f *ScalingRun) configFile() (path string, remove func() error, err error) {
 	if f.Config != "" {
 		return f.Config, func() error { return nil }, nil

@@ -10,11 +10,11 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A trialDisplay keeps what the workers of one trial tell, and reads the
-// counters of their links. It may be used from any goroutine.
+// A trialDisplay collects the events of one trial's workers and reads the counters of
+// their links. Any goroutine may use it.
 type trialDisplay struct {
 	err     io.Writer
-	network *launch.Network // nil: nobody counts
+	network *launch.Network // nil: no counters
 
 	mu       sync.Mutex
 	before   []launch.Counter
@@ -37,7 +37,7 @@ func (s *trialDisplay) Emit(e event.Event) {
 	}
 }
 
-// count reads the counters, which is called with mu held.
+// count reads the counters. The caller holds mu.
 func (s *trialDisplay) count() []launch.Counter {
 	if s.network == nil {
 		return nil
@@ -47,7 +47,7 @@ func (s *trialDisplay) count() []launch.Counter {
 	return now
 }
 
-// carried is the bytes that the link of each rank has carried away from it.
+// carried returns the bytes that each rank has sent over its link.
 func carried(before, after []launch.Counter, locals []int) []int64 {
 	out := make([]int64, len(locals))
 	for rank, node := range locals {
@@ -58,7 +58,7 @@ func carried(before, after []launch.Counter, locals []int) []int64 {
 	return out
 }
 
-// Log shows a line that a worker has for the user.
+// Log shows a worker's line to the user.
 func (s *trialDisplay) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *trialDisplay) Log(name string, line []byte) {
 
 func (s *trialDisplay) Notice(text string) { fmt.Fprintln(s.err, text) }
 
-// end is what was measured.
+// end returns the measurements.
 func (s *trialDisplay) end() (*TrialMeasured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,11 +18,11 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// countTime is how long the ranks wait for the launcher to read counters
-// before they begin.
+// countTime is how long the ranks wait for the launcher to read counters before they
+// begin.
 const countTime = 100 * time.Millisecond
 
-// Work is one worker process of one trial.
+// Work runs one worker process of one trial.
 func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 	s, err := f.training(f.Config, f.System, max(w.Place.LocalSize, 1)).Settle()
 	if err != nil {
@@ -52,26 +52,26 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 	return nil
 }
 
-// A trialRank is one rank of one trial. It trains as train does, but for what
-// is emulated.
+// A trialRank is one rank of one trial. It trains as "ringtrain train" does, but may
+// emulate the compute.
 type trialRank struct {
 	*ScalingRun
 	worker   *crew.Worker
 	training *job.Training
 	group    *collective.Group
-	shared   bool               // memory, with the other ranks of this host
-	before   collective.Traffic // the training
+	shared   bool               // this rank shares memory with the others of its host
+	before   collective.Traffic // of the training
 	times    stepTimes
 	params   int
 }
 
-// run trains and tells. An error of this rank alone reaches the others as one
+// run trains and reports. The other ranks receive an error of this rank alone as one
 // that names it.
 func (r *trialRank) run(ctx context.Context, set *data.Set) error {
 	err := r.train(ctx, set)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	if err == nil || stopped {
-		// Nobody leaves before the others have heard its last message.
+		// A rank that leaves early might take its last message along.
 		if err := r.group.Barrier(ctx); err != nil {
 			return err
 		}
@@ -120,8 +120,7 @@ func (r *trialRank) train(ctx context.Context, set *data.Set) error {
 	return r.tell(ctx, result, busy)
 }
 
-// begin meets the other ranks, when the launcher has had time to read its
-// counters.
+// begin waits until the launcher has read its counters, then for all ranks.
 func (r *trialRank) begin(ctx context.Context) error {
 	if r.group.Rank() == 0 {
 		r.worker.Events.Emit(&TrialBegins{})
@@ -138,10 +137,10 @@ func (r *trialRank) begin(ctx context.Context) error {
 	return r.group.Barrier(ctx)
 }
 
-// sent is the bytes that this rank has sent in the training.
+// sent returns the bytes that this rank has sent since the training began.
 func (r *trialRank) sent() int64 { return r.group.Traffic().Minus(r.before).Bytes() }
 
-// Places in what each rank tells of itself.
+// Indices of what each rank reports.
 const (
 	toldElapsed = iota
 	toldCompute
@@ -154,9 +153,9 @@ const (
 	toldLen
 )
 
-// tell brings together what the ranks have measured, and has rank 0 say it.
+// tell gathers the measurements of all ranks, and rank 0 reports them.
 func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float64) error {
-	// The exchange of the rank that waited least is not waiting for others.
+	// The rank that waited least did not wait for others: its time is the exchange itself.
 	least := slices.Clone(r.times.exchange)
 	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
 		return err
@@ -188,12 +187,12 @@ func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float6
 	return nil
 }
 
-// summarizeTrial is what the times that all ranks told come to. least is the
-// shortest exchange of each step.
+// summarizeTrial summarizes the times of all ranks. least holds the shortest exchange
+// of each step.
 func summarizeTrial(all, least []float64, steps int) Trial {
 	size := len(all) / toldLen
 	t := Trial{Workers: size, Steps: steps}
-	each := 1000 / float64(max(steps, 1)) // seconds of all steps to milliseconds of one
+	each := 1000 / float64(max(steps, 1)) // seconds of all steps to milliseconds per step
 	var stepSent float64
 	for rank := range size {
 		told := all[rank*toldLen : (rank+1)*toldLen]
@@ -212,8 +211,8 @@ func summarizeTrial(all, least []float64, steps int) Trial {
 	return t
 }
 
-// linkKind says what carries the messages of two ranks; shared tells of each
-// whether it shares memory with those of its host.
+// linkKind names what connects two ranks. shared says for each rank whether it shares
+// memory with the others of its host.
 func linkKind(v collective.View, shared []bool) func(a, b int) string {
 	return func(a, b int) string {
 		if v.Members[a].Host == v.Members[b].Host && shared[a] && shared[b] {
@@ -223,14 +222,14 @@ func linkKind(v collective.View, shared []bool) func(a, b int) string {
 	}
 }
 
-// stepTimes is told of a training, and adds up its times in seconds.
+// stepTimes is an Observer that adds up the times of a training, in seconds.
 type stepTimes struct {
 	sent func() int64 // bytes so far
 
 	compute, update, evaluation float64
 	exchange                    []float64 // of each step
-	first, now                  int64     // bytes sent when the first step was over, and the last
-	last                        time.Time // step or evaluation
+	first, now                  int64     // bytes sent after the first step, and after the last
+	last                        time.Time // of a step or an evaluation
 }
 
 // Stepped implements trainer.Observer.
@@ -252,8 +251,8 @@ func (t *stepTimes) Evaluated(trainer.EvalEvent) {
 	t.last = now
 }
 
-// sentEachStep is the bytes that this rank sent in a step, the first apart,
-// before which the ranks exchange weights.
+// sentEachStep returns the bytes that this rank sent per step. It leaves out the first
+// step, before which the ranks exchange weights.
 func (t *stepTimes) sentEachStep() float64 {
 	if len(t.exchange) < 2 {
 		return float64(t.now)

@@ -25,28 +25,28 @@ import (
 // reports how long that takes.
 type ScalingRun struct {
 	Catalog   *catalog.Catalog
-	Config    string            // path of a config; "": that of a small network
+	Config    string            // path of a config; "" for that of a small network
 	Overrides []config.Override // of values in it
 	Data      string            // see job.Spec
 
-	Workers []int  // numbers of workers, 1 among them
-	Trials  int    // of each
-	Steps   int    // of each trial
-	System  string // strategies, separated by commas; a worker's is one
+	Workers []int  // worker counts; must include 1
+	Trials  int    // per worker count
+	Steps   int    // per trial
+	System  string // strategies, separated by commas; in a worker, one
 
 	Hosts     string        // "local" or Namespaces
 	Link      string        // rate of each link with Namespaces; "" for no limit
-	Transport string        // as of job.Spec, without that of one process
-	KeyFile   string        // encrypts all traffic; "": as the environment says
+	Transport string        // as in job.Spec, except inproc
+	KeyFile   string        // encrypts all traffic; "" for that of the environment
 	Insecure  bool          // with Namespaces, encrypt nothing
 	Process   crew.Process  // that runs it
-	Compute   string        // how to compute, in the user's words
-	Took      time.Duration // of a step's emulated compute; 0: it is real
-	Evaluate  bool          // as the config says
+	Compute   string        // --compute, for the table
+	Took      time.Duration // emulated compute per step; 0 for real compute
+	Evaluate  bool          // evaluate as the config says
 
 	Out       string // directory of tables and plots; "" for none
-	Force     bool   // take it from a job of another machine
-	Published bool   // compare with figures of other programs
+	Force     bool   // break the lock of a job on another machine
+	Published bool   // add the published figures of other programs
 }
 
 // Launch runs all trials and reports them to o.Stdout, and progress to o.Stderr. The
@@ -105,7 +105,7 @@ func (f *ScalingRun) Launch(ctx context.Context, o job.Options, args func(config
 	return r.write(f.Out)
 }
 
-// trials are those of one ScalingRun.
+// trials runs the trials of one ScalingRun.
 type trials struct {
 	*ScalingRun
 	options job.Options
@@ -116,11 +116,11 @@ type trials struct {
 	report  Scaling
 }
 
-// Systems are the names of System.
+// Systems returns the names in System.
 func (f *ScalingRun) Systems() []string { return strings.Split(f.System, ",") }
 
-// transport is the transport that workers are told. In namespaces it is as of
-// machines of their own, whatever these could share.
+// transport is the --transport of workers. Namespaces stand for machines, so workers in
+// them must not share memory.
 func (f *ScalingRun) transport() string {
 	if f.Hosts == Namespaces {
 		return cluster.TransportTCP
@@ -128,7 +128,7 @@ func (f *ScalingRun) transport() string {
 	return f.Transport
 }
 
-// training is one training by so many workers. A system is a strategy.
+// training describes one training by this many workers. A system is a strategy.
 func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	return job.Spec{
 		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Workers: workers, Steps: f.Steps, Strategy: system,
@@ -136,8 +136,7 @@ func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	}
 }
 
-// links makes the network that the workers are to have, and its key. done takes
-// both away.
+// links makes the workers' network and its key. done removes both.
 func (r *trials) links(ctx context.Context, nodes int) (done func() error, err error) {
 	f := r.ScalingRun
 	if r.key, err = crew.FindKey(f.KeyFile); err != nil {
@@ -185,8 +184,8 @@ func tlsText(keyFile string) string {
 	return "TLS 1.3"
 }
 
-// all runs the trials, one of each kind after the other, so that what happens
-// to the machine meanwhile happens to all kinds.
+// all runs the trials in turns, one of each kind, so that slow periods of the machine
+// affect all kinds.
 func (r *trials) all(ctx context.Context) error {
 	for trial := 1; trial <= r.Trials; trial++ {
 		for _, n := range r.Workers {
@@ -205,7 +204,7 @@ func (r *trials) all(ctx context.Context) error {
 	return nil
 }
 
-// A TrialError says which trial went wrong.
+// A TrialError names the trial that failed.
 type TrialError struct {
 	Trial string // such as "trial 1 of 3, allreduce, workers 2"
 	Err   error  // a *crew.EndError without Err if it was stopped
@@ -226,10 +225,10 @@ func (e *TrialError) Error() string {
 	return fmt.Sprintf("%s: %v", e.Trial, e.Err)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *TrialError) Unwrap() error { return e.Err }
 
-// one is one trial.
+// one runs one trial.
 func (r *trials) one(ctx context.Context, system string, workers int) (Trial, error) {
 	f := r.ScalingRun
 	at := crew.Place{Nodes: 1, KeyFile: f.KeyFile, Transport: f.transport(), Process: f.Process}
@@ -283,9 +282,9 @@ func scalingFiles() []scalingFile {
 	return files
 }
 
-// prepareFiles makes the directory of --out and finds what would keep the files
-// from being written, before an hour of measurements is lost to it. drop takes
-// the directory away again if it was made here and is empty.
+// prepareFiles creates the directory of --out and checks that the files can be written,
+// before an hour of measurements is lost. drop removes the directory again if
+// prepareFiles created it and it is empty.
 func prepareFiles(dir string) (drop func(), err error) {
 	_, missing := os.Stat(dir)
 	if err := job.PrepareDir(dir); err != nil {
@@ -299,12 +298,12 @@ func prepareFiles(dir string) (drop func(), err error) {
 	}
 	return func() {
 		if dir != "" && missing != nil {
-			_ = os.Remove(dir) // what is not empty stays
+			_ = os.Remove(dir) // fails if it is not empty
 		}
 	}, nil
 }
 
-// write writes the files of --out.
+// write writes all files of --out.
 func (r *trials) write(dir string) error {
 	if dir == "" {
 		return nil

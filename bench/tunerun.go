@@ -16,12 +16,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
-// A TuneRun measures an allreduce between ranks by each algorithm, and saves a table of
-// the fastest ones.
+// A TuneRun measures every allreduce algorithm between ranks and saves a table of the
+// fastest.
 type TuneRun struct {
-	Workers int    // of this machine
+	Workers int    // on this machine
 	Sizes   []int  // bytes
-	Out     string // file of the table; "": in the user's cache directory, where jobs look
+	Out     string // file of the table; "" for the user's cache directory, where jobs look for it
 	Place   crew.Place
 	Order   tuned.Choice
 }
@@ -50,8 +50,8 @@ func (f *TuneRun) Launch(ctx context.Context, o job.Options) error {
 	return c.Launch(ctx)
 }
 
-// checkOut finds out before anything is measured whether the table can be
-// saved, if it is known that it is saved on this machine.
+// checkOut checks before any measurement that the table can be saved, if this machine is
+// known to save it.
 func (f *TuneRun) checkOut() error {
 	if f.Place.Nodes > 1 {
 		return nil
@@ -72,14 +72,14 @@ func (f *TuneRun) checkOut() error {
 	return nil
 }
 
-// Work is one rank in a process of its own.
+// Work runs one rank as a worker process.
 func (f *TuneRun) Work(w *crew.Worker) error {
 	return stopped(w, measureWith(w, f.Order.HostOrder(), f.Place.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 		return f.measure(ctx, g, w.Place.KeyFile != "", w.Events)
 	}))
 }
 
-// measure is one rank's part, in whatever process it runs. Rank 0 tells, and
+// measure runs one rank's part, in a worker or in this process. Rank 0 reports and
 // saves.
 func (f *TuneRun) measure(ctx context.Context, g *collective.Group, secured bool, events event.Sink) error {
 	var each func(Tuned)
@@ -94,7 +94,7 @@ func (f *TuneRun) measure(ctx context.Context, g *collective.Group, secured bool
 			return err
 		}
 	}
-	err = cmp.Or(err, g.Barrier(ctx)) // nobody leaves before the others have heard its last message
+	err = cmp.Or(err, g.Barrier(ctx)) // a rank that leaves early might take its last message along
 	if err != nil && !cancelled(err) {
 		crew.TellLost(events, g.Rank(), err)
 	}

@@ -27,7 +27,7 @@ func (t *Table) Header(w io.Writer, s Spec, transport string, ranks []string) er
 		begin, end = s.Sizes[0], s.Sizes[n-1]
 	}
 	factor := 1
-	if len(s.Sizes) > 1 {
+	if len(s.Sizes) > 1 && begin > 0 {
 		factor = s.Sizes[1] / s.Sizes[0]
 	}
 	iterations := "adaptive"

@@ -123,7 +123,7 @@ type ScalingRow struct {
 func (r ScalingRow) Speedup() float64 { return 1 / r.Growth }
 
 // ScalingRows returns the rows of trials, by system, then by workers. Growth and
-// Scalability are NaN for a system without a trial with one worker.
+// Scalability are NaN for a system without a trial with one worker, and for times of 0.
 func ScalingRows(trials []Trial) []ScalingRow {
 	var rows []ScalingRow
 	grouped := map[[2]string][]Trial{}
@@ -146,8 +146,8 @@ func ScalingRows(trials []Trial) []ScalingRow {
 		}
 	}
 	for i := range rows {
-		first, ok := one[rows[i].System]
-		if !ok {
+		first := one[rows[i].System]
+		if first == 0 || rows[i].StepMs == 0 { // the ratios could be infinite, which JSON does not have
 			first = math.NaN()
 		}
 		rows[i].Growth, rows[i].Scalability = scale(rows[i].Workers, first, rows[i].StepMs)

@@ -129,7 +129,9 @@ func TestConvTraining(t *testing.T) {
 	require.Empty(t, none, "they are too small")
 	never, _ := trained(t, gpu.Options{LeastForCuDNN: -1}, recorded)
 	require.Equal(t, small, never)
-	require.NotEqual(t, small, graph, "sums are in another order")
+	if slices.Max(slices.Collect(maps.Values(ways))) >= 0 {
+		require.NotEqual(t, small, graph, "sums are in another order")
+	}
 	const ofFirst, ofSecond = 2 * 3 * 14 * 14 * 9, 2 * 2 * 7 * 7 * 27 // multiply-adds
 	_, large := trained(t, gpu.Options{LeastForCuDNN: max(ofFirst, ofSecond)}, recorded)
 	require.Equal(t, []string{kinds[0], kinds[3]}, slices.Sorted(maps.Keys(large)))
@@ -160,23 +162,30 @@ func TestConvChoices(t *testing.T) {
 	_, ways := trained(t, gpu.Options{Choices: forced}, eager)
 	require.Equal(t, 0, ways[first])
 
-	// failed returns the error of a backend whose Choices name a way that it does not have.
-	failed := func(way int) error {
-		b := open(t, gpu.Options{Choices: map[string]int{first: way}})
-		require.NoError(t, b.Do(t.Context(), func() error {
-			y, x, w, bias := b.Alloc(2*3*14*14), b.Alloc(2*28*28), b.Alloc(3*9), b.Alloc(3)
-			b.Conv2D(y, x, w, bias, nn.Window{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 2, Padding: 1})
-			return nil
-		}))
-		err := b.Sync(t.Context())
-		require.ErrorContains(t, err, "the choices are from another device or another cuDNN")
-		require.NoError(t, b.Close())
-		return err
-	}
-	require.ErrorContains(t, failed(99), "cuDNN does not offer it")
-	require.ErrorContains(t, failed(4), "cuDNN does not offer it", "an algorithm that transforms")
+	require.ErrorContains(t, refusal(t, 99), "cuDNN does not offer it")
+	require.ErrorContains(t, refusal(t, 4), "cuDNN does not offer it", "an algorithm that transforms")
+}
+
+// refusal returns the error of a backend whose Choices name a way that it does not have.
+func refusal(t *testing.T, way int) error {
+	t.Helper()
+	b := open(t, gpu.Options{Choices: map[string]int{first: way}})
+	require.NoError(t, b.Do(t.Context(), func() error {
+		y, x, w, bias := b.Alloc(2*3*14*14), b.Alloc(2*28*28), b.Alloc(3*9), b.Alloc(3)
+		b.Conv2D(y, x, w, bias, nn.Window{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 2, Padding: 1})
+		return nil
+	}))
+	err := b.Sync(t.Context())
+	require.ErrorContains(t, err, "the choices are from another device or another cuDNN")
+	require.NoError(t, b.Close())
+	return err
+}
+
+// A choice of cuDNN is refused where cuDNN does not start. On a GPU this is skipped, and
+// TestConvChoices, without which a visit is not ok, is not.
+func TestConvChoicesWithoutCuDNN(t *testing.T) {
 	refuse(t, "create")
-	require.ErrorContains(t, failed(0), "cuDNN is not available")
+	require.ErrorContains(t, refusal(t, 0), "cuDNN is not available")
 }
 
 // Our kernels compute what cuDNN refuses, and Choices record that.

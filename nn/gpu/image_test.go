@@ -73,3 +73,15 @@ func TestKernelCountsOfAnother(t *testing.T) {
 	require.NoError(t, err, out)
 	require.Equal(t, 6, strings.Count(out, "kernels "), out)
 }
+
+// TestConvChoicesOfAnother runs a test that a visit to a GPU must not skip on an emulator
+// that calls itself a GPU.
+func TestConvChoicesOfAnother(t *testing.T) {
+	needCuDNN(t)
+	if os.Getenv(cuda.Driver.Variable) == "" {
+		t.Skip("needs the emulator")
+	}
+	out, err := again(t, "TestConvChoices", "RINGTRAIN_EMULATOR_NAME=another", imagesOf+"="+imageCache)
+	require.NoError(t, err, out)
+	require.Contains(t, out, "--- PASS: TestConvChoices", out)
+}

@@ -6,13 +6,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// below is the engine for host memory, as an Engine uses it.
+// below makes an Engine's calls of the host engine.
 type below struct {
 	seat seat
 	base *collective.HostEngine
 }
 
-// carryOut leaves calls to the engine below.
+// carryOut passes calls to the host engine.
 func (b *below) carryOut(ctx context.Context, calls []started) error {
 	for i := range calls {
 		s := &calls[i]
@@ -23,7 +23,7 @@ func (b *below) carryOut(ctx context.Context, calls []started) error {
 	return b.base.Wait(ctx)
 }
 
-// call makes a call that no user made.
+// call makes a call of our own, which no user made.
 func (b *below) call(ctx context.Context, h collective.Header, dst, src collective.Vector) error {
 	if err := b.base.Start(&collective.Operation{Header: h, Dst: dst, Src: src}); err != nil {
 		return err
@@ -31,8 +31,8 @@ func (b *below) call(ctx context.Context, h collective.Header, dst, src collecti
 	return b.base.Wait(ctx)
 }
 
-// agree finds out whether every rank concerned makes the same calls. Otherwise NCCL
-// would wait forever, or move the wrong data.
+// agree checks that every rank involved makes the same calls. Otherwise NCCL would wait
+// forever, or move the wrong data.
 func (b *below) agree(ctx context.Context, calls []started) error {
 	switch s := &calls[0]; {
 	case s.kind() == collective.KindSend:
@@ -52,8 +52,8 @@ func (b *below) agree(ctx context.Context, calls []started) error {
 	}
 }
 
-// agreeOnCounts tells every rank how much this one will send to it, and compares
-// what the others say with what this rank expects.
+// agreeOnCounts sends every rank the number of elements that it will get from this one,
+// and compares what the others send with what this rank expects.
 func (b *below) agreeOnCounts(ctx context.Context, s *started) error {
 	sends, recvs := make([]int64, b.seat.size), make([]int64, b.seat.size)
 	for r := range b.seat.size {

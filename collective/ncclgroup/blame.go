@@ -9,8 +9,9 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// blame breaks the engine on all ranks because of what ended a call here, waits
-// until the device has let go of the call's vectors, and returns who is to blame.
+// blame breaks the engine on all ranks because of the error that ended a call here, waits
+// until the device no longer uses the call's vectors, and returns an error that names the
+// culprit.
 func (e *Engine) blame(ctx context.Context, err error) error {
 	var known *collective.RankError
 	var differ *collective.MismatchError
@@ -21,7 +22,7 @@ func (e *Engine) blame(ctx context.Context, err error) error {
 		e.link.breakUp(collective.ErrClosed)
 		e.lane.letGo()
 		return collective.ErrClosed
-	case errors.As(err, &known), errors.As(err, &differ): // the others know
+	case errors.As(err, &known), errors.As(err, &differ): // the other ranks know
 		e.link.breakUp(err)
 		e.lane.letGo()
 		return err
@@ -49,8 +50,7 @@ func (e *Engine) blame(ctx context.Context, err error) error {
 	return e.seat.failed(err)
 }
 
-// tooLate says who is to blame for the end of ctx during a call that all ranks
-// have made.
+// tooLate names the culprit if ctx ended during a call that all ranks have made.
 func (e *Engine) tooLate(ctx context.Context) *collective.RankError {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, collective.ErrLate) || errors.Is(cause, context.DeadlineExceeded) {

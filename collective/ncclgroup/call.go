@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// byNCCL carries out calls of device vectors.
+// byNCCL carries out calls on device vectors.
 func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 	if err := e.below.agree(ctx, calls); err != nil {
 		return err
@@ -34,22 +34,22 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 	return e.lane.finish(ctx)
 }
 
-// Queue puts a call of device vectors on Config.Stream, for NCCL, and waits neither
-// for the device nor for other ranks. It may be captured; calls before that have
-// made the connections that it needs. Every rank queues the same, in the same
-// order among its Group's calls and its launches of graphs, none of which is in
-// progress meanwhile; nobody compares. dst and src belong to the stream until the
-// call is done there. ErrUnsupported says that NCCL is not used, or not for this:
-// then leave it to the Group.
+// Queue puts a call on device vectors on Config.Stream, for NCCL, and waits neither for
+// the device nor for other ranks. It can be captured, after an earlier call has made the
+// connections that it needs. Every rank queues the same calls, in the same order among
+// its Group's calls and its graph launches, and while none of these is in progress;
+// nothing checks that. dst and src belong to the stream until the call is done there.
+// ErrUnsupported means that NCCL is not used, or cannot do the call; make it through the
+// Group instead.
 func (e *Engine) Queue(ctx context.Context, c collective.Call, dst, src collective.Vector) error {
 	return e.queueOn(ctx, e.config.Stream, c, dst, src)
 }
 
-// Queued is [Engine.Queue] as a function of the stream, which may be another of the
-// device: for who queues work in an order of its own and repeats it, as nn/gpu's
-// Backend.Queue and Backend.Aside do. Calls on several streams are in one order, too,
-// and who makes a Group's call has those on other streams done, or waited for by
-// Config.Stream.
+// Queued returns [Engine.Queue] as a function of the stream, which may be any stream of
+// the device. It is for callers that queue work in their own order and repeat it, such as
+// nn/gpu's Backend.Queue and Backend.Aside. Calls on several streams also have one order.
+// Before a Group's call, those on other streams are done, or Config.Stream waits for
+// them.
 func (e *Engine) Queued(ctx context.Context, c collective.Call, dst, src collective.Vector) func(cuda.Stream) error {
 	return func(s cuda.Stream) error { return e.queueOn(ctx, s, c, dst, src) }
 }
@@ -59,7 +59,7 @@ func (e *Engine) queueOn(ctx context.Context, s cuda.Stream, c collective.Call, 
 		if e.link.closing.Load() {
 			return collective.ErrClosed
 		}
-		return fmt.Errorf("ncclgroup: queueing %v: %w", c, collective.ErrConcurrent) // to wait here, on the device's thread, could be for ever
+		return fmt.Errorf("ncclgroup: queueing %v: %w", c, collective.ErrConcurrent) // waiting here, on the device's thread, might never end
 	}
 	defer e.busy.Unlock()
 	calls := []started{{Header: collective.Header{Call: c}, Dst: dst, Src: src}}
@@ -83,13 +83,12 @@ func (e *Engine) queueOn(ctx context.Context, s cuda.Stream, c collective.Call, 
 	return nil
 }
 
-// Broken is closed when the engine is broken, be it by another rank. What Queue
-// put on the stream ends then, with garbage. Graphs in which it was captured are to
-// be destroyed now: NCCL keeps a thread until they are.
+// Broken returns a channel that is closed when the engine breaks, by this or another
+// rank. What Queue put on the stream then ends with garbage. Destroy the graphs in which
+// it was captured now: NCCL keeps a thread until they are gone.
 func (e *Engine) Broken() <-chan struct{} { return e.link.broken }
 
-// Err is what broke the engine, with the culprit if that is known; nil while it
-// is whole.
+// Err returns what broke the engine, with the culprit if known, or nil.
 func (e *Engine) Err() error {
 	if !e.link.over() {
 		return nil
@@ -100,7 +99,7 @@ func (e *Engine) Err() error {
 	return e.named(e.link.cause)
 }
 
-// sameMemory reports whether two vectors of a call are one.
+// sameMemory reports whether two vectors of a call share their memory.
 func sameMemory(a, b collective.Vector) bool {
 	return a.Bytes() == b.Bytes() && at(a) == at(b) && hostAddress(a) == hostAddress(b)
 }

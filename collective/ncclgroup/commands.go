@@ -6,7 +6,7 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// A started call is one that Start was given and Wait has not done.
+// A started call was passed to Start, and Wait has not carried it out yet.
 type started collective.Operation
 
 func (s *started) vectors() [2]collective.Vector { return [2]collective.Vector{s.Dst, s.Src} }
@@ -33,21 +33,21 @@ var redOps = map[collective.Op]nccl.RedOp{
 	collective.Min: nccl.Min, collective.Max: nccl.Max, collective.Prod: nccl.Prod,
 }
 
-// whole reports whether the numbers of a type are integers.
+// whole reports whether a type is an integer type.
 func whole(t collective.DType) bool {
 	return t == collective.Int32 || t == collective.Int64 || t == collective.Uint8
 }
 
-// A seat is a place among the ranks.
+// A seat is a rank and the number of ranks.
 type seat struct{ rank, size int }
 
-// failed says that this rank failed.
+// failed returns an error that names this rank.
 func (p seat) failed(err error) *collective.RankError {
 	return &collective.RankError{Rank: p.rank, Phase: "failed", Err: err}
 }
 
-// commands are NCCL's calls for a call of device vectors, in one group: none if
-// nothing is to be moved.
+// commands returns the NCCL calls, in one NCCL group, that carry out a call on device
+// vectors. There are none if the call moves nothing.
 func (p seat) commands(s *started) []nccl.Command {
 	c := &s.Header.Call
 	b := builder{kind: dataTypes[c.DType], op: redOps[c.Op], width: c.DType.Size(), dst: at(s.Dst), src: at(s.Src)}
@@ -102,7 +102,7 @@ func (p seat) allToAll(b *builder, s *started) {
 	b.pieces(recvs, b.recv)
 }
 
-// even are the counts of n elements in equal pieces.
+// even returns the counts of n elements in equal pieces.
 func even(n, pieces int) []int {
 	counts := make([]int, pieces)
 	for i := range counts {
@@ -119,7 +119,7 @@ func at(v collective.Vector) place {
 	return place(addr)
 }
 
-// at is the place some elements on.
+// at returns the address some elements further.
 func (p place) at(elements, width int) place { return p + place(elements*width) }
 
 // A builder collects commands about one dst and one src.
@@ -131,7 +131,7 @@ type builder struct {
 	commands []nccl.Command
 }
 
-// add adds a command, unless it moves nothing; then it does so on no rank.
+// add adds a command, unless it moves nothing. Then it moves nothing on any rank.
 func (b *builder) add(k nccl.Kind, peer int, send, recv place, n int) {
 	if n == 0 {
 		return

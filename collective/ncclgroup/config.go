@@ -11,42 +11,41 @@ import (
 // Use says whether an Engine uses NCCL.
 type Use uint8
 
-// The uses.
+// The values of Use.
 const (
-	Auto Use = iota // if every rank can
-	Must            // or New fails
-	Off             // never: all calls are staged
+	Auto Use = iota // use NCCL if every rank can
+	Must            // use NCCL, or New fails
+	Off             // stage all calls
 )
 
-// DefaultConnectTime is how long the ranks get to connect by NCCL, where Config
-// does not say. The first of a process loads kernels, which takes seconds.
+// DefaultConnectTime is the default of Config.ConnectTime. The first connection of a
+// process loads kernels, which takes seconds.
 const DefaultConnectTime = 60 * time.Second
 
-// Config says where an Engine works.
+// Config configures an Engine.
 type Config struct {
-	// Device is the replica's. Calls are queued on its thread, one after another,
-	// so that communicators of one device never wait for each other. The Engine
-	// does not close it.
+	// Device is the replica's device. The Engine queues calls on its thread, one after the
+	// other, so that communicators of one device never wait for each other. The caller
+	// closes it.
 	Device *cuda.Device
-	// Stream is where they are queued. It is destroyed after the Engine is closed.
+	// Stream is where calls are queued. The caller destroys it after closing the Engine.
 	Stream cuda.Stream
-	// NCCL says whether to use it.
+	// NCCL says whether to use NCCL.
 	NCCL Use
-	// Breaking, if not nil, is called once if the engine breaks, before what NCCL is
-	// doing on the stream ends with garbage: it keeps what is queued after that from
-	// doing harm, as nn/gpu's Backend.Abort does. It may be called from any goroutine,
-	// and neither waits nor calls the Engine.
+	// Breaking, if not nil, is called once if the engine breaks, before NCCL's work on the
+	// stream ends with garbage. It keeps work queued behind that from doing harm, as
+	// nn/gpu's Backend.Abort does. Any goroutine may call it. It must not block or call the
+	// Engine.
 	Breaking func()
-	// ConnectTime is how long New may take; 0 is DefaultConnectTime.
+	// ConnectTime bounds New; 0 is DefaultConnectTime.
 	ConnectTime time.Duration
 }
 
-// ErrStuck says that NCCL had not finished a call when its time ran out, though
-// all ranks had made it: the network that NCCL uses is cut, or too slow for the
-// deadline.
+// ErrStuck means that NCCL did not finish a call in time although all ranks made it: the
+// network that NCCL uses is down, or too slow for the deadline.
 var ErrStuck = errors.New("all ranks made the call, but NCCL has not finished it in time (NCCL_DEBUG=INFO says more)")
 
-// ErrVersions says that ranks have different versions of NCCL.
+// ErrVersions means that ranks have different versions of NCCL.
 var ErrVersions = errors.New("all ranks need the same version of NCCL")
 
 func (c *Config) complete() error {

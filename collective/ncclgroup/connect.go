@@ -8,8 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// begin finds out which NCCL the ranks have, and connects them if all have the
-// same.
+// begin exchanges the ranks' versions of NCCL and connects the ranks if all have the same.
 func (e *Engine) begin(ctx context.Context) error {
 	var mine nccl.Version
 	var why error
@@ -31,12 +30,12 @@ func (e *Engine) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	// All ranks are there now. This also lets the engine below forget ctx.
+	// All ranks are here now. This call also makes the host engine forget ctx.
 	return e.base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}})
 }
 
-// choose says whether NCCL is used, which is the same on all ranks, or why the
-// engine cannot be. why is the reason of this rank.
+// choose decides whether to use NCCL, the same on all ranks, or returns why there can be
+// no engine. why is this rank's reason not to use it.
 func (e *Engine) choose(versions []int64, why error) error {
 	for r, v := range versions {
 		switch {
@@ -61,8 +60,7 @@ func (e *Engine) choose(versions []int64, why error) error {
 	return nil
 }
 
-// join makes the communicator. All ranks call it in the same call, which has the
-// number seq.
+// join makes the communicator. All ranks call it during the same call, number seq.
 func (e *Engine) join(ctx context.Context, seq uint64) error {
 	var id nccl.UniqueID
 	if e.seat.rank == 0 {

@@ -1,43 +1,50 @@
-// Package ncclgroup lets a collective.Group work on the memory of a GPU: its
-// [Engine] carries out calls of device vectors by NCCL, on a CUDA stream, and
-// leaves calls of host vectors to the engine below it, which is the one that the
-// group would have without a GPU.
+// Package ncclgroup lets a collective.Group work on GPU memory. Its [Engine] carries
+// out calls on device vectors with NCCL, on a CUDA stream. Calls on host vectors go to
+// the host engine below it, which the group would use without a GPU.
 //
-// # What the engine below does
+// # What the host engine does
 //
-// NCCL does not say who is missing, does not compare calls, and waits for ever
-// for a peer that died. So the other engine, with its connections and
-// heartbeats, does that for it. The id of a communicator travels over it. Before
-// NCCL begins a call all ranks agree over it that they make the same one: who
-// calls something else, or does not call, is named. And when it finds a rank
-// dead, every other rank aborts its communicator, which ends the call in
-// progress there. Barriers are its own.
+// NCCL does not say which rank is missing, does not compare calls, and waits forever for
+// a dead peer. The host engine has connections and heartbeats, so it does this for NCCL:
+//
+//   - It carries the id of a communicator to all ranks.
+//   - Before NCCL begins a call, all ranks agree that they make the same one. A rank that
+//     makes another call, or none, is named.
+//   - When it finds a rank dead, every other rank aborts its communicator, which ends the
+//     call in progress there.
+//   - It carries out barriers.
 //
 // # What is staged
 //
-// A call that NCCL cannot do, or may not, is done by the engine below, on copies
-// in pinned host memory: all calls where a rank has no NCCL, reductions under
-// collective.RingOrder, since NCCL folds in orders of its own, means of integers,
-// which are exact here, and calls of which one vector is in host memory. Results
-// are then those of the engine below, to the bit. All ranks must choose alike: a
-// vector that is in device memory on one rank is so on all.
+// The host engine also carries out calls that NCCL cannot, on copies in pinned host
+// memory, with the bits that it always gives:
 //
-// Under collective.AnyOrder NCCL reduces. Ranks get the same sums, but another
-// number of ranks, another version or another machine may get others; NCCL
-// multiplies by 1/size before it adds, for a mean; and its minimum and maximum
-// leave out a NaN where another rank has a number.
+//   - all calls, if some rank has no NCCL
+//   - reductions under collective.RingOrder, because NCCL folds in orders of its own
+//   - means of integers, which are exact here
+//   - calls with one vector in host memory
 //
-// NCCL's own connections between hosts are neither encrypted nor authenticated,
-// whatever those of the engine below are.
+// All ranks must choose the same way: a vector in device memory on one rank must be in
+// device memory on all.
 //
-// # Captures, and calls beside other work
+// Under collective.AnyOrder NCCL reduces. All ranks get the same sums, but another number
+// of ranks, another version of NCCL or another machine may give other bits. For a mean
+// NCCL multiplies by 1/size before it adds. Its minimum and maximum ignore a NaN if
+// another rank has a number.
 //
-// A Group's calls wait on the host, so they cannot be captured. [Engine.Queue]
-// can: it puts a call on the stream and waits for nothing. [Engine.Queued] puts it
-// on whichever stream it is given, so that it goes on beside what is in others.
-// Nobody compares such calls. [Engine.Broken] then says when the communicator has been aborted, which
-// also lets the stream go on, with garbage in its vectors; Config.Breaking is told
-// before. NCCL keeps an aborted communicator until the graphs that hold it are
-// gone, so who captured it destroys them then, and in any case before Close. No
-// call waits for that.
+// NCCL's own connections between hosts are neither encrypted nor authenticated, whatever
+// the host engine's are.
+//
+// # Captures and concurrent work
+//
+// A Group's calls wait on the host, so they cannot be captured. [Engine.Queue] puts a
+// call on the stream and waits for nothing, so it can. [Engine.Queued] takes any stream,
+// so that calls overlap with work on other streams. Nothing compares such calls between
+// ranks.
+//
+// [Engine.Broken] is closed when the communicator has been aborted. The stream then
+// continues with garbage in the vectors; Config.Breaking is called before that. NCCL
+// keeps an aborted communicator until the graphs that contain its calls are destroyed.
+// Whoever captured them destroys them then, and before Close in any case. No call waits
+// for it.
 package ncclgroup

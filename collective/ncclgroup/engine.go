@@ -16,30 +16,30 @@ type Engine struct {
 	base   *collective.HostEngine
 	gpu    hardware
 	config Config
-	parent *Engine // of a Sub: it has the gpu
-	any    bool    // reductions may be NCCL's
+	parent *Engine // of a Sub: owns gpu
+	any    bool    // NCCL may reduce
 
-	without error // why no rank uses NCCL, nil if all do
+	without error // why no rank uses NCCL; nil if all do
 
 	busy    sync.Mutex // held by a call in progress
 	started []started
-	below   *below   // makes calls of base
+	below   *below   // makes calls on base
 	lane    *lane    // queues calls for NCCL
-	staging *staging // makes calls of base on copies of device memory
+	staging *staging // makes calls on base with copies of device memory
 
 	link   *link        // the communicator
-	stuck  *atomic.Bool // a thread has not come back from NCCL; of all Subs, too
+	stuck  *atomic.Bool // a thread has not returned from NCCL; shared with all Subs
 	closed sync.Once
 	err    error // of closing
 }
 
 var _ collective.Engine = (*Engine)(nil)
 
-// New makes an Engine over that of a View, which belongs to it from now on, also
-// after an error. Every rank of the View calls it, before any other call. They
-// tell each other which NCCL they have; rank 0 draws an id, the others get it
-// over base, and all connect. Whoever fails, or does not come within
-// Config.ConnectTime, is named on all ranks by a *collective.RankError.
+// New makes an Engine over base, which belongs to it from now on, even after an error.
+// Every rank of the View calls New, before any other call. The ranks compare versions of
+// NCCL, rank 0 makes an id and sends it over base, and all connect. If a rank fails, or
+// does not call New within Config.ConnectTime, all ranks get a *collective.RankError that
+// names it.
 func New(ctx context.Context, v collective.View, base *collective.HostEngine, c Config) (*Engine, error) {
 	if err := c.complete(); err != nil {
 		return nil, errors.Join(err, base.Close())
@@ -52,7 +52,7 @@ func New(ctx context.Context, v collective.View, base *collective.HostEngine, c 
 	return over(ctx, v, base, g, c)
 }
 
-// over is New on any hardware, which also belongs to the Engine.
+// over is New on any hardware, which belongs to the Engine, too.
 func over(ctx context.Context, v collective.View, base *collective.HostEngine, g hardware, c Config) (*Engine, error) {
 	e := newEngine(v, base, g, c)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.ConnectTime, collective.ErrLate)
@@ -74,7 +74,7 @@ func newEngine(v collective.View, b *collective.HostEngine, g hardware, c Config
 	}
 }
 
-// named completes an error that no Group will complete.
+// named adds epoch and node to an error that reaches no Group, which would add them.
 func (e *Engine) named(err error) error {
 	var found *collective.RankError
 	if !errors.As(err, &found) {
@@ -94,7 +94,7 @@ func (e *Engine) Order(o collective.Order) {
 	e.base.Order(o)
 }
 
-// Without is why NCCL is not used, nil if it is.
+// Without returns why NCCL is not used, or nil if it is.
 func (e *Engine) Without() error { return e.without }
 
 // Reaches is part of collective.Engine: memory of the device and of the host.
@@ -105,14 +105,13 @@ func (e *Engine) Reaches(v collective.Vector) bool {
 	return e.base.Reaches(v)
 }
 
-// Start is part of collective.Engine. All work is put off until Wait.
+// Start is part of collective.Engine. It defers all work to Wait.
 func (e *Engine) Start(o *collective.Operation) error {
 	e.started = append(e.started, started(*o))
 	return nil
 }
 
-// Wait is part of collective.Engine. It returns when the calls are done on the
-// device, not only queued.
+// Wait is part of collective.Engine. It returns when the device has finished the calls.
 func (e *Engine) Wait(ctx context.Context) error {
 	calls := e.started
 	e.started = e.started[:0]
@@ -130,8 +129,8 @@ func (e *Engine) Wait(ctx context.Context) error {
 	return nil
 }
 
-// carryOut does calls in the one way that suits all of them: there is more than
-// one only if they are the halves of a SendRecv.
+// carryOut carries out calls in the same way. There are several only for the halves of a
+// SendRecv.
 func (e *Engine) carryOut(ctx context.Context, calls []started) error {
 	e.lane.use = unused
 	if e.link.over() {
@@ -146,7 +145,7 @@ func (e *Engine) carryOut(ctx context.Context, calls []started) error {
 	return e.staging.carryOut(ctx, calls)
 }
 
-// A way is how calls are carried out.
+// A way is a way to carry out calls.
 type way uint8
 
 const (
@@ -155,8 +154,8 @@ const (
 	inStages
 )
 
-// way depends on nothing in which ranks that make the same call differ, but for
-// where their vectors are.
+// way chooses how to carry out calls. Ranks that make the same call choose the same way if
+// their vectors are in the same kind of memory.
 func (e *Engine) way(calls []started) way {
 	host, device := 0, 0
 	can := e.without == nil
@@ -185,9 +184,9 @@ func (e *Engine) way(calls []started) way {
 	return inStages
 }
 
-// Sub is part of collective.Engine. The ranks of the Sub connect by NCCL in their
-// first call of device vectors, with an id of their own: ncclCommSplit would ask
-// ranks to take part that do not.
+// Sub is part of collective.Engine. The ranks of the Sub connect with NCCL in their first
+// call on device vectors, with an id of their own: ncclCommSplit needs all ranks of the
+// parent.
 func (e *Engine) Sub(id uint32, v collective.View, ranks []int) (collective.Engine, error) {
 	below, err := e.base.Sub(id, v, ranks)
 	if err != nil {
@@ -204,10 +203,10 @@ func (e *Engine) Abort(cause *collective.RankError) {
 	e.link.breakUp(cause)
 }
 
-// Close is part of collective.Engine. Graphs in which Queue was captured have
-// been destroyed before; otherwise it says so, after closeTime, and keeps hold of
-// the device. Ranks need not close at the same time, but it takes closeTime longer
-// if some never do.
+// Close is part of collective.Engine. Destroy all graphs in which Queue was captured
+// first; otherwise Close returns an error after closeTime and does not release the device.
+// Ranks need not close at the same time, but Close takes closeTime longer if some never
+// do.
 func (e *Engine) Close() error {
 	e.closed.Do(func() {
 		e.link.closing.Store(true)

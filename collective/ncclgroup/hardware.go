@@ -9,14 +9,14 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// hardware is what an Engine uses of CUDA and NCCL.
+// hardware is the part of CUDA and NCCL that an Engine uses.
 type hardware interface {
 	index() int // of the device
-	// on runs fn where calls are queued, aside on a thread that the replica does
-	// not keep busy. Errors are fn's, or ctx's if fn did not start.
+	// on runs fn on the thread that queues calls, aside on a thread that the replica does
+	// not keep busy. They return the error of fn, or of ctx if fn did not start.
 	on(ctx context.Context, fn func() error) error
 	aside(ctx context.Context, fn func() error) error
-	// apart runs fn, which may never return, on a thread for nothing else.
+	// apart runs fn, which may never return, on a thread of its own.
 	apart(fn func() error) error
 
 	version() (nccl.Version, error)
@@ -27,19 +27,19 @@ type hardware interface {
 	mark() error                           // on: at the end of Config.Stream
 	passed() (bool, error)                 // on or aside: the last mark
 
-	room(bytes int) ([]byte, error)                    // on: pinned memory, the same each time if it suffices
+	room(bytes int) ([]byte, error)                    // on: pinned memory, the same each time if large enough
 	toHost(offset int, src uintptr, bytes int) error   // on: into room
-	toDevice(dst uintptr, offset int, bytes int) error // on: out of room
+	toDevice(dst uintptr, offset int, bytes int) error // on: from room
 	close() error
 }
 
-// A communicator is one rank's end of NCCL's. Only AsyncError is called anywhere;
-// no two methods are called at once.
+// A communicator is one rank's NCCL communicator. Only AsyncError may be called on any
+// thread. Calls never overlap.
 type communicator interface {
 	AsyncError() error
 	queue(s cuda.Stream, commands []nccl.Command) error // on
 	Finalize() error                                    // aside
-	Destroy() error                                     // apart, as what follows
+	Destroy() error                                     // apart, as those below
 	Abort() error
 }
 
@@ -48,7 +48,7 @@ var (
 	_ communicator = ended{}
 )
 
-// gpu is a real device, or the emulated one.
+// gpu is the hardware of a real or an emulated device.
 type gpu struct {
 	replica, own *cuda.Device
 	stream       cuda.Stream
@@ -56,7 +56,7 @@ type gpu struct {
 	memory       *cuda.Pinned
 }
 
-// openGPU takes hold of the device a second time, for a thread of its own.
+// openGPU opens the device a second time, for a thread of its own.
 func openGPU(ctx context.Context, c Config) (*gpu, error) {
 	if c.Device == nil {
 		return nil, errors.New("ncclgroup: Config has no Device")
@@ -84,7 +84,7 @@ func (g *gpu) aside(ctx context.Context, fn func() error) error { return g.own.D
 
 func (g *gpu) apart(fn func() error) error {
 	d, err := cuda.Open(g.index())
-	if err != nil { // the device has failed, and its other thread has nothing better to do
+	if err != nil { // the device has failed, so its other thread is free
 		return g.own.Do(context.Background(), fn)
 	}
 	return errors.Join(d.Do(context.Background(), fn), d.Close())
@@ -137,7 +137,7 @@ func (g *gpu) toDevice(dst uintptr, offset, bytes int) error {
 	return g.stream.CopyIn(cuda.Ptr(dst), g.memory, offset, bytes)
 }
 
-// close frees what is the engine's. Nothing is under way.
+// close frees what belongs to the engine. Nothing is in progress.
 func (g *gpu) close() error {
 	err := g.own.Do(context.Background(), func() error {
 		err := g.event.Destroy()

@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// A lane is the stream of an Engine, and what the call in progress has put there.
-// Its user holds Engine.busy.
+// A lane is the stream of an Engine and what the call in progress has queued on it. Its
+// user holds Engine.busy.
 type lane struct {
 	gpu    hardware
 	stream cuda.Stream
@@ -19,13 +19,13 @@ type lane struct {
 	use    use
 }
 
-// A use is what a call has put on the stream.
+// A use says what a call has queued on the stream.
 type use uint8
 
 const (
 	unused   use = iota
-	unmarked     // something, perhaps not all
-	marked       // all, and the mark behind it
+	unmarked     // part of the call, or all of it without a mark
+	marked       // all of it, and a mark
 )
 
 // put runs fn, which puts work on the stream, and marks its end. The stream must
@@ -75,7 +75,7 @@ func (l *lane) queueUnmarked(ctx context.Context, s cuda.Stream, commands []nccl
 		if err == nil {
 			err = l.queue(ctx, s, commands)
 		}
-		if capturing { // so nothing is on the way
+		if capturing { // so nothing is in progress
 			l.use = unused
 		}
 		return err
@@ -87,7 +87,7 @@ func (l *lane) finish(ctx context.Context) error {
 	return l.gpu.aside(ctx, func() error { return l.link.until(ctx, pauseDevice, l.gpu.passed) })
 }
 
-// letGo waits until the device has let go of the vectors of a call that failed. If
+// letGo waits until the device no longer uses the vectors of a call that failed. If
 // NCCL had not put all of the call on the stream, letGo first waits for the abort,
 // after which NCCL adds nothing. But the abort takes until all graphs that hold the
 // communicator are gone, and a device may hang, so the waits are bounded: they must
@@ -107,5 +107,5 @@ func (l *lane) letGo() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 	defer cancel()
-	_ = l.gpu.aside(ctx, func() error { return poll(ctx, pauseDevice, l.gpu.passed, nil, nil) }) // a device that failed has also let go
+	_ = l.gpu.aside(ctx, func() error { return poll(ctx, pauseDevice, l.gpu.passed, nil, nil) }) // a device that failed uses nothing any more
 }

@@ -12,30 +12,29 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// How long things take at most when something has failed.
+// Limits after a failure.
 const (
 	lookEvery = 20 * time.Millisecond // between looks at the communicator's state
-	nameTime  = time.Second           // for the engine below to find out who died, once NCCL has failed
+	nameTime  = time.Second           // for the host engine to find the dead rank after NCCL has failed
 	abortTime = time.Second           // for an abort, before the call returns
 	drainTime = 500 * time.Millisecond
-	closeTime = 2 * time.Second // for other ranks to close, too, and then for the communicator's end
+	closeTime = 2 * time.Second // for other ranks to close, and again for the communicator to end
 )
 
 var (
 	// errBroken ends a call that finds the communicator aborted.
 	errBroken = errors.New("the communicator was aborted")
-	// errAborts says that a thread is lost.
+	// errAborts means that a thread is stuck in NCCL.
 	errAborts = errors.New("ncclgroup: the communicator does not end (a graph that holds it may not have been destroyed): the thread that ends it and the device's memory stay in use until the process does")
 )
 
 // A handle holds a communicator that one goroutine at a time uses.
 type handle struct {
 	mu sync.Mutex
-	c  communicator // nil before it is there, and when it is gone
+	c  communicator // nil before it is made and after it is taken
 }
 
-// fill puts in the communicator that connect returns. Nobody uses the handle
-// meanwhile.
+// fill stores the communicator that connect returns. Others wait until then.
 func (h *handle) fill(connect func() (communicator, error)) (err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,8 +57,8 @@ func (h *handle) there() bool {
 	return h.c != nil
 }
 
-// take takes the communicator out, so that nobody else uses it or waits for
-// whoever ends it. It returns nil if there is none.
+// take removes the communicator, so that nobody else uses it or waits for its end. It
+// returns nil if there is none.
 func (h *handle) take() communicator {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,22 +67,22 @@ func (h *handle) take() communicator {
 	return c
 }
 
-// A link is this rank's communicator, from its beginning to its end. It looks for
-// failures meanwhile. It has no communicator if the ranks do not use NCCL.
+// A link owns this rank's communicator and watches it for failures. It has none if the
+// ranks do not use NCCL.
 type link struct {
 	seat     seat
-	base     *collective.HostEngine // reports the failures of ranks
+	base     *collective.HostEngine // reports failures of ranks
 	gpu      hardware
 	breaking func()      // Config.Breaking
-	closing  atomic.Bool // Close was called: that base fails is no failure
+	closing  atomic.Bool // Close was called: an error of base is no failure
 
 	handle  handle
 	broken  chan struct{} // closed after cause was set
 	cause   error
-	aborted chan struct{} // closed when nothing of the communicator is left
+	aborted chan struct{} // closed when the communicator is gone
 	quit    chan struct{} // closed by disconnect
 
-	mu    sync.Mutex // guards what follows, and the beginning of tasks
+	mu    sync.Mutex // guards the fields below, and starting tasks
 	ended bool
 	tasks sync.WaitGroup
 }
@@ -105,7 +104,7 @@ func (l *link) over() bool {
 	}
 }
 
-// join makes the communicator, together with all ranks.
+// join makes the communicator with all ranks.
 func (l *link) join(ctx context.Context, id nccl.UniqueID) error {
 	err := l.gpu.aside(ctx, func() error {
 		return l.handle.fill(func() (communicator, error) { return l.gpu.join(l.seat.size, id, l.seat.rank) })
@@ -120,7 +119,7 @@ func (l *link) join(ctx context.Context, id nccl.UniqueID) error {
 	return nil
 }
 
-// idle reports whether the communicator is done with the last call.
+// idle reports whether the communicator has finished the last call.
 func (l *link) idle() (bool, error) {
 	err := l.handle.do(communicator.AsyncError)
 	if errors.Is(err, nccl.ErrInProgress) {
@@ -129,10 +128,10 @@ func (l *link) idle() (bool, error) {
 	return true, err
 }
 
-// until is poll for calls. After errBroken the link is broken.
+// until is poll for calls. It returns errBroken if the link breaks.
 func (l *link) until(ctx context.Context, pause time.Duration, done func() (bool, error)) error {
 	err := poll(ctx, pause, done, l.broken, l.base.Failed())
-	if err == nil && l.over() { // what is aborted is soon done, too
+	if err == nil && l.over() { // an aborted call also finishes
 		err = errBroken
 	}
 	if errors.Is(err, errBroken) {
@@ -141,8 +140,8 @@ func (l *link) until(ctx context.Context, pause time.Duration, done func() (bool
 	return err
 }
 
-// guard begins to look for failures, as long as the communicator is there: those
-// that the engine below hears of, and those that NCCL knows.
+// guard starts the watch for failures that the host engine or NCCL reports. It ends with
+// the communicator.
 func (l *link) guard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,9 +173,9 @@ func (l *link) guard() {
 	})
 }
 
-// report breaks the link because of a failure of NCCL or the device. That may be
-// how a peer's death shows here first, so whoever can name the peer gets a moment
-// to do so. Otherwise this rank has failed, and report tells the others.
+// report breaks the link because NCCL or the device failed. A peer's death may show here
+// first, so the host engine gets nameTime to name the peer. If it names none, this rank has
+// failed, and report tells the others.
 func (l *link) report(err error) {
 	patience := time.NewTimer(nameTime)
 	defer patience.Stop()
@@ -190,7 +189,7 @@ func (l *link) report(err error) {
 	l.breakUp(err)
 }
 
-// breakUp aborts the communicator, in the background. The first cause counts.
+// breakUp aborts the communicator in the background. Only the first cause counts.
 func (l *link) breakUp(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,17 +204,17 @@ func (l *link) breakUp(cause error) {
 	}
 	l.cause = cause
 	close(l.broken)
-	if l.ended { // disconnect does it
+	if l.ended { // disconnect ends it
 		return
 	}
 	l.tasks.Go(func() {
 		defer close(l.aborted)
-		_ = l.endBy(communicator.Abort) // the cause says more
+		_ = l.endBy(communicator.Abort) // cause says more
 	})
 }
 
-// endBy ends the communicator, on a thread that nobody else needs: NCCL keeps it
-// until the graphs that hold the communicator are gone.
+// endBy ends the communicator on a thread of its own, which NCCL keeps until the graphs
+// that contain the communicator's calls are gone.
 func (l *link) endBy(fn func(communicator) error) error {
 	c := l.handle.take()
 	if c == nil {
@@ -224,9 +223,8 @@ func (l *link) endBy(fn func(communicator) error) error {
 	return l.gpu.apart(func() error { return fn(c) })
 }
 
-// disconnect ends the communicator: with the other ranks, if they close within
-// closeTime, or else alone. No call is in progress. After errAborts a thread is
-// still in NCCL.
+// disconnect ends the communicator, together with the other ranks if they close within
+// closeTime. No call is in progress. After errAborts a thread is still in NCCL.
 func (l *link) disconnect() error {
 	l.mu.Lock()
 	l.ended = true
@@ -237,7 +235,7 @@ func (l *link) disconnect() error {
 		return err
 	}
 	return within(2*closeTime, func() error {
-		if err := l.finalize(); err != nil { // the others have not closed, or are gone
+		if err := l.finalize(); err != nil { // the others have not closed, or are dead
 			return l.endBy(communicator.Abort)
 		}
 		if err := l.endBy(communicator.Destroy); err != nil {
@@ -247,7 +245,7 @@ func (l *link) disconnect() error {
 	})
 }
 
-// finalize lets the ranks end the communicator together.
+// finalize ends the communicator together with the other ranks.
 func (l *link) finalize() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

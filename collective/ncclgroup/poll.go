@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// How long a poll pauses.
+// Pauses of poll.
 const (
 	pauseDevice = 50 * time.Microsecond
 	pauseNet    = time.Millisecond
-	spinFor     = 50 * time.Microsecond // without a pause, at first
+	spinFor     = 50 * time.Microsecond // at first, without pauses
 )
 
-// poll asks done until it says so or fails, or until ctx, broken or failed ends it.
+// poll calls done until it returns true or an error, or until ctx, broken or failed ends.
 func poll(ctx context.Context, pause time.Duration, done func() (bool, error), broken, failed <-chan struct{}) error {
 	begin := time.Now()
 	var tick *time.Ticker

@@ -7,20 +7,19 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// stageAlign is where vectors begin in the memory for staging: apart by a cache
-// line, and aligned for every type.
+// stageAlign is the alignment of vectors in staging memory: a cache line, which suits every
+// type.
 const stageAlign = 64
 
-// A copied vector is one of device memory and its copy in pinned host memory.
+// A copied vector is a vector in device memory with its copy in pinned host memory.
 type copied struct {
 	device  uintptr
 	offset  int
 	bytes   int
-	in, out bool // to be copied before the call, and after
+	in, out bool // copy before the call, copy after it
 }
 
-// A staging carries out calls by the engine below, on copies of what is in device
-// memory.
+// A staging carries out calls through the host engine, on copies of device memory.
 type staging struct {
 	seat  seat
 	gpu   hardware
@@ -56,7 +55,7 @@ func (s *staging) carryOut(ctx context.Context, calls []started) error {
 	return s.lane.finish(ctx)
 }
 
-// toHost queues the copies that the call reads.
+// toHost queues the copies of what the call reads.
 func (s *staging) toHost(copies []*copied) error {
 	for _, c := range copies {
 		if c == nil || !c.in {
@@ -82,8 +81,8 @@ func (s *staging) toDevice(copies []*copied) error {
 	return nil
 }
 
-// copies are those of the dst and src of each call, one after the other, nil for
-// vectors in host memory; and the memory that they take.
+// copies returns the copies of each call's dst and src in turn, nil for vectors in host
+// memory, and the bytes that they take.
 func (p seat) copies(calls []started) (copies []*copied, total int) {
 	place := func(v collective.Vector) *copied {
 		_, addr, ok := v.Device()
@@ -112,7 +111,7 @@ func (p seat) copies(calls []started) (copies []*copied, total int) {
 	return copies, total
 }
 
-// reads reports whether this rank's src has anything to give.
+// reads reports whether the call reads this rank's src.
 func (p seat) reads(s *started) bool {
 	switch s.kind() {
 	case collective.KindBroadcast, collective.KindScatter, collective.KindSend:
@@ -121,7 +120,7 @@ func (p seat) reads(s *started) bool {
 	return true
 }
 
-// writes reports whether this rank's dst gets anything.
+// writes reports whether the call writes this rank's dst.
 func (p seat) writes(s *started) bool {
 	root := int(s.Header.Call.Root) == p.rank
 	switch s.kind() {
@@ -133,7 +132,7 @@ func (p seat) writes(s *started) bool {
 	return true
 }
 
-// substitute puts the copies in the place of what is in device memory.
+// substitute replaces vectors in device memory by their copies.
 func substitute(calls []started, copies []*copied, room []byte) error {
 	for i := range calls {
 		for j, v := range []*collective.Vector{&calls[i].Dst, &calls[i].Src} {

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/launch"
+)
+
+// told is what one rank tells of a trial, in the order of its places.
+func told(elapsed, compute, update, evaluation, stepSent, sent, local float64) []float64 {
+	all := make([]float64, toldLen)
+	all[toldElapsed], all[toldCompute], all[toldUpdate], all[toldEvaluation] = elapsed, compute, update, evaluation
+	all[toldStepSent], all[toldSent], all[toldLocal] = stepSent, sent, local
+	return all
+}
+
+// The split of a step of two ranks, computed by hand: the slowest rank's time, the mean
+// of what each computes, and the exchange of the rank that waited least.
+func TestSummarizeTrial(t *testing.T) {
+	all := append(told(2, 1, .1, .2, 500, 5000, 0), told(2.5, 1.4, .3, .4, 700, 4000, 1)...)
+	got := summarizeTrial(all, []float64{.1, .2, 0, .1, .1}, 5)
+	require.Equal(t, 2, got.Workers)
+	require.Equal(t, 5, got.Steps)
+	require.Equal(t, 2.5, got.Seconds)
+	require.InDelta(t, 240, got.Compute, 1e-9, "1.2 s in 5 steps")
+	require.InDelta(t, 40, got.Optimizer, 1e-9)
+	require.InDelta(t, 60, got.Evaluation, 1e-9)
+	require.InDelta(t, 100, got.Exchange, 1e-9)
+	require.InDelta(t, 500-240-40-60-100, got.Idle, 1e-9, "the rest of 500 ms")
+	require.EqualValues(t, 700, got.StepSent, "of the busiest rank")
+	require.Equal(t, []int64{5000, 4000}, got.Sent)
+
+	more := summarizeTrial(told(1, 2, 0, 0, 0, 0, 0), nil, 1)
+	require.Zero(t, more.Idle, "never negative, although clocks differ")
+	require.Zero(t, summarizeTrial(told(1, 0, 0, 0, 0, 0, 0), nil, 0).Exchange, "no steps")
+}
+
+// The times of steps and evaluations add up, and bytes per step leave out the first,
+// before which the ranks exchange weights.
+func TestStepTimes(t *testing.T) {
+	sent := []int64{10_000, 10_300, 10_500}
+	r := &stepTimes{sent: func() int64 { x := sent[0]; sent = sent[1:]; return x }, last: time.Now()}
+	require.Zero(t, r.sentEachStep(), "no step")
+	ms := time.Millisecond
+	r.Stepped(trainer.StepEvent{Compute: 30 * ms, Report: trainer.Report{Exchange: 5 * ms, Update: 1 * ms}})
+	require.EqualValues(t, 10_000, r.sentEachStep(), "of one step nothing better is known")
+	r.Stepped(trainer.StepEvent{Compute: 50 * ms, Report: trainer.Report{Exchange: 7 * ms, Update: 3 * ms}})
+	r.Stepped(trainer.StepEvent{Compute: 20 * ms, Report: trainer.Report{Exchange: 0, Update: 2 * ms}})
+	require.InDelta(t, .1, r.compute, 1e-12)
+	require.InDelta(t, .006, r.update, 1e-12)
+	require.InDeltaSlice(t, []float64{.005, .007, 0}, r.exchange, 1e-12)
+	require.EqualValues(t, 250, r.sentEachStep())
+
+	r.last = time.Now().Add(-time.Second)
+	r.Evaluated(trainer.EvalEvent{})
+	first := r.evaluation
+	require.InDelta(t, 1, first, .9, "since the last step")
+	r.Evaluated(trainer.EvalEvent{})
+	require.Less(t, r.evaluation-first, .9, "since the last evaluation")
+}
+
+// Two ranks share memory if both can and they are on one host.
+func TestLinkKind(t *testing.T) {
+	v := collective.View{Members: []collective.Member{{Host: 1}, {Host: 1}, {Host: 2}, {Host: 1}}}
+	kind := linkKind(v, []bool{true, true, true, false})
+	for pair, want := range map[[2]int]string{{0, 1}: "shm", {1, 0}: "shm", {0, 2}: "tcp", {0, 3}: "tcp", {2, 3}: "tcp"} {
+		require.Equal(t, want, kind(pair[0], pair[1]), "%v", pair)
+	}
+}
+
+// Links count by worker of the machine, and ranks may be in another order.
+func TestCarried(t *testing.T) {
+	before := []launch.Counter{{SentBytes: 100}, {SentBytes: 200}, {SentBytes: 300}}
+	after := []launch.Counter{{SentBytes: 101}, {SentBytes: 220}, {SentBytes: 600}}
+	require.Equal(t, []int64{300, 1, 20}, carried(before, after, []int{2, 0, 1}))
+	require.Equal(t, []int64{1, 0, 0}, carried(before, after, []int{0, 3, -1}), "there is no such worker")
+	require.Equal(t, []int64{0}, carried(nil, after, []int{0}), "nothing was counted before")
+	require.Empty(t, carried(before, after, nil))
+}
+
+// A trial's display keeps the result, and shows what workers say with their names.
+func TestTrialDisplay(t *testing.T) {
+	var out bytes.Buffer
+	d := &trialDisplay{err: &out}
+	_, err := d.end()
+	require.EqualError(t, err, "the workers ended and said nothing of what they measured")
+	d.Emit(&TrialBegins{})
+	d.Emit(&event.Stopped{})
+	e := &TrialMeasured{Params: 7}
+	d.Emit(e)
+	got, err := d.end()
+	require.NoError(t, err)
+	require.Same(t, e, got)
+	require.Nil(t, got.Trial.Wire, "nobody counts")
+	d.Log("worker 1", []byte("out of paper"))
+	d.Log("", []byte("listening"))
+	d.Notice("stopping")
+	require.Equal(t, "[worker 1] out of paper\nlistening\nstopping\n", out.String())
+}
+
+// A TrialError is one line that names the trial, whatever ended it.
+func TestTrialError(t *testing.T) {
+	cause := errors.New("the disk is full")
+	for want, err := range map[string]error{
+		"trial 1 of 3: the disk is full":                cause,
+		"trial 1 of 3: stopped":                         &crew.EndError{Signal: os.Interrupt},
+		"trial 1 of 3: the disk is full ":               &crew.EndError{Err: errors.New("the disk is full "), Signal: os.Interrupt},
+		"trial 1 of 3: --link: give a rate, as 1gbit/s": crew.Usage(errors.New("--link: give a rate, as 1gbit/s")),
+	} {
+		e := &TrialError{"trial 1 of 3", err}
+		require.EqualError(t, e, want)
+		require.Equal(t, err, errors.Unwrap(e))
+	}
+	require.ErrorIs(t, &TrialError{"trial 1 of 3", &crew.EndError{Err: cause}}, cause)
+}
+
+// The directory of files is made before anything is measured, and goes again if it is
+// empty and was not there before.
+func TestPrepareFiles(t *testing.T) {
+	parent := t.TempDir()
+	fresh := filepath.Join(parent, "new")
+	drop, err := prepareFiles(fresh)
+	require.NoError(t, err)
+	require.DirExists(t, fresh)
+	drop()
+	require.NoDirExists(t, fresh)
+
+	drop, err = prepareFiles(fresh)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(fresh, "table.md"), nil, 0o644))
+	drop()
+	require.FileExists(t, filepath.Join(fresh, "table.md"), "what is not empty stays")
+
+	drop, err = prepareFiles(parent)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(fresh))
+	drop()
+	require.DirExists(t, parent, "it was there before")
+
+	require.NoError(t, os.Mkdir(filepath.Join(parent, "speedup.svg"), 0o755))
+	_, err = prepareFiles(parent)
+	require.ErrorContains(t, err, "speedup.svg is a directory, and a file is to be written there")
+	require.NoError(t, os.WriteFile(filepath.Join(parent, "file"), nil, 0o644))
+	_, err = prepareFiles(filepath.Join(parent, "file"))
+	require.Error(t, err, "a file is no directory")
+	drop, err = prepareFiles("")
+	require.NoError(t, err, "no files are wanted")
+	drop()
+}
+
+// All files of a run are written, and none is empty.
+func TestWriteFiles(t *testing.T) {
+	r := &trials{report: Scaling{Compute: "real", Trials: []Trial{{System: "allreduce", Workers: 1, Steps: 2, Seconds: 1, Links: []Link{}}}}}
+	dir := t.TempDir()
+	require.NoError(t, r.write(""))
+	require.NoError(t, r.write(dir))
+	var names []string
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		info, err := e.Info()
+		require.NoError(t, err)
+		require.Positive(t, info.Size(), e.Name())
+		names = append(names, e.Name())
+	}
+	require.Equal(t, "runtime.png runtime.svg scalability.png scalability.svg scaling.csv scaling.json speedup.png speedup.svg table.md", strings.Join(names, " "))
+	err = r.write(filepath.Join(dir, "missing"))
+	for _, name := range names {
+		require.ErrorContains(t, err, name, "every file that could not be written is named")
+	}
+}
+
+// Without a config, workers get that of a small network in a file, which goes again.
+func TestConfigFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	path, remove, err := (&ScalingRun{}).configFile()
+	require.NoError(t, err)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `@layers = "relu_relu_softmax.v1"`)
+	require.NoError(t, remove())
+	require.NoFileExists(t, path)
+
+	named := filepath.Join(t.TempDir(), "my.cfg")
+	require.NoError(t, os.WriteFile(named, nil, 0o644))
+	path, remove, err = (&ScalingRun{Config: named}).configFile()
+	require.NoError(t, err)
+	require.Equal(t, named, path)
+	require.NoError(t, remove())
+	require.FileExists(t, named, "the user's file stays")
+}
+
+// Ranks in namespaces use TCP, whatever else they could.
+func TestScalingTransport(t *testing.T) {
+	require.Equal(t, "tcp", (&ScalingRun{Hosts: Namespaces, Transport: "auto"}).transport())
+	require.Equal(t, "auto", (&ScalingRun{Hosts: "local", Transport: "auto"}).transport())
+	require.Equal(t, []string{"allreduce", "other"}, (&ScalingRun{System: "allreduce,other"}).Systems())
+}

@@ -6,29 +6,28 @@ import (
 	"sync"
 )
 
-// oldestDriver is the version of CUDA, as the driver counts, that the driver
-// must support: cuGraphInstantiateWithFlags came with it.
+// oldestDriver is the CUDA version that the driver must support at least, in its own
+// numbering. That version introduced cuGraphInstantiateWithFlags.
 const oldestDriver = 11040
 
-// loaded is the driver of this process, which has one: the trampolines jump into
-// it. It is loaded once; a failure is tried again at the next call, because it
-// costs little.
+// loaded is the driver of this process. There can be only one, because the trampolines
+// jump into it. After a failure the next call tries again, which is cheap.
 var loaded struct {
 	sync.Mutex
 	library *Shared
-	version int // 13000
+	version int // 13000 for CUDA 13.0
 }
 
-// Available is nil if a GPU can be used, and otherwise an error with
-// ErrUnavailable that says in one line what is missing and how to get it. The
-// first call loads the driver and wakes the GPUs, which may take a second.
+// Available returns nil if a GPU can be used. Otherwise the error wraps ErrUnavailable
+// and says in one line what is missing and how to get it. The first call loads the
+// driver and wakes the GPUs, which may take a second.
 func Available() error {
 	_, err := openDriver()
 	return err
 }
 
-// Built is nil in a program that uses a GPU where there is one, and otherwise the
-// error of Available. Unlike that it looks at no driver.
+// Built returns nil if this program was built to use GPUs, and otherwise the same error
+// as Available. It does not load the driver.
 func Built() error { return supported() }
 
 // openDriver loads the driver, once, and returns the number of devices.
@@ -68,20 +67,20 @@ func openDriver() (devices int, err error) {
 	return devices, nil
 }
 
-// advice is what to do about errors that the driver's start may end with.
+// advice says what to do if the driver's initialization returns an error.
 var advice = map[string]string{
-	"CUDA_ERROR_NO_DEVICE":                      "the driver finds no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES",
+	"CUDA_ERROR_NO_DEVICE":                      "the driver finds no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES",
 	"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH":         "the driver's library and the kernel's module differ: restart the machine, or the container",
-	"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": "a compatibility library of CUDA is in the way of the driver's: take it out of LD_LIBRARY_PATH",
-	"CUDA_ERROR_INVALID_DEVICE":                 "see what nvidia-smi says, and CUDA_VISIBLE_DEVICES",
-	"CUDA_ERROR_UNKNOWN":                        "see what nvidia-smi and dmesg say; the module nvidia_uvm may be missing",
-	"CUDA_ERROR_SYSTEM_NOT_READY":               "see what nvidia-smi says; on machines with NVSwitch nvidia-fabricmanager must run",
-	"CUDA_ERROR_STUB_LIBRARY":                   "that is the toolkit's stub of libcuda.so.1, not the driver's: take stubs out of LD_LIBRARY_PATH",
+	"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": "CUDA's compatibility library hides the driver's libcuda.so.1: remove it from LD_LIBRARY_PATH",
+	"CUDA_ERROR_INVALID_DEVICE":                 "check nvidia-smi and CUDA_VISIBLE_DEVICES",
+	"CUDA_ERROR_UNKNOWN":                        "check nvidia-smi and dmesg; the module nvidia_uvm may be missing",
+	"CUDA_ERROR_SYSTEM_NOT_READY":               "check nvidia-smi; on machines with NVSwitch nvidia-fabricmanager must run",
+	"CUDA_ERROR_STUB_LIBRARY":                   "this is the toolkit's stub of libcuda.so.1, not the driver's: remove stubs from LD_LIBRARY_PATH",
 }
 
-// whyNot makes of a failed start what Available returns.
+// whyNot turns a failed initialization into the error of Available.
 func whyNot(err error) error {
-	do := "see what nvidia-smi says"
+	do := "check nvidia-smi"
 	var e *Error
 	if errors.As(err, &e) && advice[e.Name] != "" {
 		do = advice[e.Name]
@@ -89,5 +88,5 @@ func whyNot(err error) error {
 	return fmt.Errorf("%w: %w; %s", ErrUnavailable, err, do)
 }
 
-// versionText is 13000 as 13.0.
+// versionText returns 13.0 for 13000.
 func versionText(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }

@@ -8,21 +8,21 @@ import (
 
 // BLASOptions say how products are computed.
 type BLASOptions struct {
-	// TF32 lets float32 products round their factors to 10 bits of fraction,
-	// which tensor cores take: about eight times as fast on an H200's datasheet.
+	// TF32 lets float32 products round their factors to 10 bits of fraction, for tensor
+	// cores. By an H200's datasheet that is about eight times as fast.
 	TF32 bool
-	// Workspace is bytes of device memory for cuBLASLt; 0 means 32 MiB.
+	// Workspace is the number of bytes of device memory for cuBLASLt; 0 means 32 MiB.
 	Workspace int
-	// Choices are what an earlier run's Choices returned on the same device with
-	// the same cuBLASLt. What they name is not timed, so that the bits are those
-	// of that run.
+	// Choices is what BLAS.Choices returned in an earlier run, on the same kind of device
+	// with the same cuBLASLt. Products that it lists are not timed and have the bits of
+	// that run.
 	Choices map[string]int
-	// Untimed takes cuBLASLt's own first choice for what Choices does not name:
-	// the same bits in each run, and not always the fastest.
+	// Untimed uses cuBLASLt's own first choice for products that Choices does not list.
+	// This gives the same bits in each run, but is not always the fastest.
 	Untimed bool
 }
 
-// BLAS computes products of matrices with cuBLASLt, on one stream.
+// BLAS computes matrix products with cuBLASLt, on one stream.
 type BLAS struct {
 	handle    uintptr
 	device    *Device
@@ -58,8 +58,8 @@ func openBLAS() error {
 
 const defaultWorkspace = 32 << 20
 
-// NewBLAS starts cuBLASLt. All its products are for one stream, because they
-// share a workspace.
+// NewBLAS starts cuBLASLt. Run all its products on one stream, because they share a
+// workspace.
 func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
 	if err := openBLAS(); err != nil {
 		return nil, err
@@ -73,21 +73,21 @@ func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
 		return nil, fmt.Errorf("workspace of cuBLASLt: %w", err)
 	}
 	if b.handle, err = blasCreate(); err != nil {
-		_ = d.Free(b.workspace) // the first failure says more
+		_ = d.Free(b.workspace) // err is the cause
 		if newer := blasMismatch(); newer != nil {
 			err = fmt.Errorf("%w: %w", err, newer)
 		}
 		return nil, err
 	}
 	if err := b.probe(); err != nil {
-		_ = b.Destroy() // the first failure says more
+		_ = b.Destroy() // err is the cause
 		return nil, err
 	}
 	return b, nil
 }
 
-// probe finds out whether cuBLASLt has any kernel for the device: one that is older
-// than the device starts, and has none. Nothing is computed.
+// probe checks that cuBLASLt has any kernel for the device. A cuBLASLt older than the
+// device starts without an error, but has none. Nothing is computed.
 func (b *BLAS) probe() error {
 	p := Product{M: 16, N: 16, K: 16, A: b.workspace, B: b.workspace, C: b.workspace}
 	made, err := b.prepare(p)
@@ -98,7 +98,7 @@ func (b *BLAS) probe() error {
 	return nil
 }
 
-// prepare is a product that has a candidate at least.
+// prepare prepares a product. It is an error if cuBLASLt has no candidate for it.
 func (b *BLAS) prepare(p Product) (prepared, error) {
 	made, err := prepare(b, p)
 	if err == nil && made.count() == 0 {
@@ -110,8 +110,8 @@ func (b *BLAS) prepare(p Product) (prepared, error) {
 	return made, err
 }
 
-// Destroy frees the workspace. No product is under way or in a graph that is
-// still to be launched.
+// Destroy frees the workspace. Call it when no product is running, and no graph with one
+// will be launched again.
 func (b *BLAS) Destroy() error {
 	err := blasDestroy(b.handle)
 	if freed := b.device.Free(b.workspace); err == nil {
@@ -120,8 +120,8 @@ func (b *BLAS) Destroy() error {
 	return err
 }
 
-// Choices are which of cuBLASLt's candidates each kind of product uses, for
-// logs and for a later run that must have the same bits.
+// Choices returns which of cuBLASLt's candidates each kind of product uses, for logs and
+// for a later run that must have the same bits.
 func (b *BLAS) Choices() map[string]int {
 	all := make(map[string]int, len(b.choices))
 	for key, choice := range b.choices {
@@ -133,76 +133,76 @@ func (b *BLAS) Choices() map[string]int {
 // A Number is the type of a matrix's elements.
 type Number int
 
-// The types of numbers. Sums are in float32 in any case.
+// The types of numbers. Sums are always in float32.
 const (
 	Float32s Number = iota
 	BFloat16s
 	BFloat16Factors // bfloat16 in A and B, float32 in C and Bias
 )
 
-// String is the name of the type.
+// String returns the name of the type.
 func (n Number) String() string { return [...]string{"f32", "bf16", "bf16 to f32"}[n] }
 
-// An Epilogue is what a product does besides.
+// An Epilogue is an operation that a matrix product includes.
 type Epilogue int
 
 // The epilogues, for a row-major C of m rows and n columns.
 const (
-	// None adds nothing.
+	// None is the product alone.
 	None Epilogue = iota
 	// Bias adds Bias, of n elements, to each row of C.
 	Bias
-	// BiasRelu is Bias, and 0 in place of what is negative.
+	// BiasRelu adds Bias and replaces negative elements by 0.
 	BiasRelu
-	// BiasReluMask is BiasRelu, and sets Mask to where C is positive.
+	// BiasReluMask is BiasRelu, and records in Mask which elements of C are positive.
 	BiasReluMask
-	// ReluGrad sets C to 0 where Mask says that it was not positive.
+	// ReluGrad sets the elements of C to 0 that were not positive according to Mask.
 	ReluGrad
 	// RowSums sets Bias, of m elements, to the sums of the rows of op(A): the
 	// gradient of a bias, when C is the gradient of a weight.
 	RowSums
 )
 
-// String is the name of the epilogue.
+// String returns the name of the epilogue.
 func (e Epilogue) String() string {
 	return [...]string{"none", "bias", "bias+relu", "bias+relu+mask", "relu-grad", "row-sums"}[e]
 }
 
-// A Product is C = op(A)·op(B) + Beta·C with an epilogue, of row-major matrices
-// without gaps, as nn.Dense has it: C is m×n, op(A) is m×k and is A, or the
-// transpose of A, which then is k×m, and B likewise.
+// A Product is C = op(A)·op(B) + Beta·C with an epilogue, as nn.Dense defines it. The
+// matrices are row-major without gaps. C is M×N, op(A) is M×K and op(B) is K×N. With
+// TransA, A is stored as K×M, and with TransB, B is stored as N×K.
 type Product struct {
 	M, N, K        int
 	TransA, TransB bool
 	Beta           float32
 	Epilogue       Epilogue
 	Type           Number // of A, B, C and Bias
-	A, B, C        Ptr    // multiples of 64 are fastest, with sizes of 16 bytes
-	Bias, Mask     Ptr    // as the epilogue has them; it needs multiples of 16
+	A, B, C        Ptr    // fastest at multiples of 64, with rows of a multiple of 16 bytes
+	Bias, Mask     Ptr    // operands of the epilogue, at multiples of 16
 }
 
-// bestAlignment is that of parameters and of all other memory of a backend. More
-// is worth nothing, and different promises can get different candidates.
+// bestAlignment is the alignment in bytes of all memory of a backend. Promising cuBLASLt
+// more gains nothing, and different promises can get different candidates.
 const bestAlignment = 64
 
-// alignment is what all matrices are multiples of, at most bestAlignment.
+// alignment returns the common alignment of all matrices, at most bestAlignment.
 func (p Product) alignment() int {
 	all := p.A | p.B | p.C | bestAlignment
 	return int(all & -all) // the lowest bit
 }
 
-// fusible reports whether cuBLASLt may be asked for the epilogue at all.
+// fusible reports whether the epilogue's operands are aligned as cuBLASLt requires.
 func (p Product) fusible() bool { return (p.Bias|p.Mask)%epilogueAlignment == 0 }
 
 const epilogueAlignment = 16
 
-// MaskBytes is the size of a Mask for m rows and n columns: a bit for each
-// element, rows at multiples of 128 bits.
+// MaskBytes returns the size in bytes of a Mask for m rows and n columns. It has a bit for
+// each element, and rows begin at multiples of 128 bits.
 func MaskBytes(m, n int) int { return m * maskWidth(n) / 8 }
 
 func maskWidth(n int) int { return (n + 127) / 128 * 128 }
 
-// key names the kind of product: what the choice of a candidate depends on.
+// key names the kind of product. A choice holds for all products of a kind.
 func (p Product) key(tf32 bool) string {
 	letters := func(t bool) string {
 		if t {
@@ -232,14 +232,13 @@ type Plan struct {
 	fused   bool
 }
 
-// Plan prepares a product, and if there are several ways to compute it, of which
-// none was chosen before, runs each on the product's own memory to find the
-// fastest; then C, and what the epilogue writes, have undefined contents
-// afterwards. It cannot be captured. Where cuBLASLt has no kernel with the
-// epilogue, the Plan is of the product without it: see Fused.
+// Plan prepares a product. If cuBLASLt has several candidates, none was chosen before, and
+// Untimed is not set, Plan runs each on the product's own memory to find the fastest.
+// Then C, and what the epilogue writes, are undefined afterwards. Plan cannot be captured.
+// If cuBLASLt has no kernel with the epilogue, the Plan is for the product alone, see Fused.
 func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	if p.M < 1 || p.N < 1 || p.K < 1 {
-		return nil, fmt.Errorf("cuda: a product of %d×%d by %d×%d", p.M, p.K, p.K, p.N)
+		return nil, fmt.Errorf("cuda: product of %d×%d by %d×%d: sizes must be positive", p.M, p.K, p.K, p.N)
 	}
 	var made prepared
 	var err error
@@ -247,7 +246,7 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	if fused {
 		made, err = b.prepare(p)
 	}
-	if (err != nil || !fused) && p.Epilogue != None { // whatever cuBLASLt calls it
+	if (err != nil || !fused) && p.Epilogue != None { // whatever the status: versions differ
 		made.release()
 		p.Epilogue, p.Bias, p.Mask, fused = None, 0, 0, false
 		made, err = b.prepare(p)
@@ -263,7 +262,7 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	return plan, nil
 }
 
-// whichBLAS is cuBLASLt, its version and its file.
+// whichBLAS names cuBLASLt with its version and file.
 func whichBLAS() string {
 	lt.Lock()
 	defer lt.Unlock()
@@ -273,7 +272,7 @@ func whichBLAS() string {
 	return fmt.Sprintf("%s %s (%s)", CublasLt.Name, blasVersionText(blasVersion()), lt.library.Path)
 }
 
-// choose decides for a candidate.
+// choose selects a candidate: the one chosen before, the fastest, or the first.
 func (p *Plan) choose(s Stream) error {
 	b, key := p.blas, p.product.key(p.blas.options.TF32)
 	choice, known := b.choices[key]
@@ -287,14 +286,14 @@ func (p *Plan) choose(s Stream) error {
 		}
 	}
 	if choice < 0 || choice >= p.made.count() {
-		return fmt.Errorf("candidate %d was chosen, and there are %d: the choices are of another device or another cuBLASLt", choice, p.made.count())
+		return fmt.Errorf("candidate %d was chosen, but there are only %d: the choices are from another device or another cuBLASLt", choice, p.made.count())
 	}
 	p.made.choice = choice
 	b.choices[key] = choice
 	return nil
 }
 
-// fastest times the candidates.
+// fastest times the candidates and returns the fastest.
 func (p *Plan) fastest(s Stream) (best int, err error) {
 	var least time.Duration
 	for i := range p.made.count() {
@@ -310,12 +309,12 @@ func (p *Plan) fastest(s Stream) (best int, err error) {
 	return best, nil
 }
 
-// Fused reports whether Run does what the epilogue says. If not, Run computes
-// the product alone, and the rest is the caller's, with kernels of its own. A
-// Mask that no fused product wrote must not be read by one.
+// Fused reports whether Run includes the epilogue. If not, Run computes the product alone,
+// and the caller must compute the rest. A fused product must not read a Mask that no fused
+// product has written.
 func (p *Plan) Fused() bool { return p.fused }
 
-// Run queues the product. It can be captured, but not the first time that a candidate
+// Run queues the product on s. It can be captured, but not the first time that a candidate
 // runs, because cuBLASLt then loads its kernel.
 func (p *Plan) Run(s Stream) error {
 	if err := p.made.run(p.blas, s); err != nil {
@@ -324,5 +323,5 @@ func (p *Plan) Run(s Stream) error {
 	return nil
 }
 
-// Destroy frees the plan. A graph that captured it may still be launched.
+// Destroy frees the plan. Graphs that captured it remain valid.
 func (p *Plan) Destroy() { p.made.release() }

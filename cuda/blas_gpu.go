@@ -19,7 +19,7 @@ func bindBLAS(library *Shared) error {
 	return nil
 }
 
-// blasFailure makes an Error of cuBLASLt's status; nil if that is success.
+// blasFailure returns cuBLASLt's status as an *Error, or nil for success.
 func blasFailure(call string, status C.int) error {
 	if status == 0 {
 		return nil
@@ -27,7 +27,7 @@ func blasFailure(call string, status C.int) error {
 	return &Error{Call: call, Name: statusName(int(status)), Code: int(status)}
 }
 
-// statusName is cuBLASLt's name of a status.
+// statusName returns cuBLASLt's name for a status.
 func statusName(status int) string {
 	if text := C.rt_lt_error(C.int(status)); text != nil {
 		return C.GoString(text)
@@ -47,7 +47,7 @@ func blasDestroy(h uintptr) error {
 	return blasFailure("cublasLtDestroy", C.rt_lt_destroy(pointer(h)))
 }
 
-// Numbers of cuBLASLt, the same in 11, 12 and 13.
+// Constants of cuBLASLt, the same in versions 11, 12 and 13.
 const (
 	computeFloat32 = 68
 	computeTF32    = 77
@@ -57,10 +57,10 @@ const (
 
 var epilogues = [...]C.uint32_t{None: 1, Bias: 4, BiasRelu: 6, BiasReluMask: 134, ReluGrad: 136, RowSums: 512}
 
-// mostCandidates is how many ways cuBLASLt is asked for.
+// mostCandidates is the number of candidates that we request.
 const mostCandidates = 8
 
-// prepared is a product as cuBLASLt has it.
+// prepared is a product in cuBLASLt's representation.
 type prepared struct {
 	product    C.rt_product
 	made       C.rt_matmul
@@ -68,8 +68,8 @@ type prepared struct {
 	choice     int
 }
 
-// prepare turns the row-major product into the column-major one of the
-// transposes, which lie in memory the same way: Cᵀ = op(B)ᵀ·op(A)ᵀ.
+// prepare turns the row-major product into the column-major product of the transposes,
+// which have the same layout in memory: Cᵀ = op(B)ᵀ·op(A)ᵀ.
 func prepare(b *BLAS, p Product) (prepared, error) {
 	compute, factors, result := C.int(computeFloat32), C.int(typeFloat32), C.int(typeFloat32)
 	switch {

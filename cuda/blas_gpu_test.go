@@ -10,19 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With whatever status cuBLASLt has no kernel for a product with an epilogue, there is
-// one without it. If it has none for that either, the error says with which status, of
-// which cuBLASLt, and what to do.
+// If cuBLASLt has no kernel with the epilogue, whatever its status, Plan uses one without. If
+// it has none of these either, the error gives the status, the library and what to do.
 func TestNoKernelWithTheEpilogue(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		if os.Getenv(Driver.Variable) == "" {
-			t.Skip("only the emulator has statuses of our choice")
+			t.Skip("needs the emulator, which can return any status")
 		}
 		blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
 		require.NoError(t, err)
 		p := Product{M: 4, N: 4, K: 2, A: put(t, d, s, []float32{1, 2, 3, 4, 5, 6, 7, 8}), B: put(t, d, s, make([]float32, 8)), C: alloc(t, d, 64),
 			Bias: put(t, d, s, make([]float32, 4)), Mask: alloc(t, d, MaskBytes(4, 4))}
-		// All of cublasStatus_t, and one that it does not have.
+		// All of cublasStatus_t, and an unknown one.
 		for _, status := range []int{0, 1, 3, 7, 8, 11, 13, 14, 15, 16, 99} {
 			t.Setenv("RINGTRAIN_EMULATOR_LT_STATUS", strconv.Itoa(status))
 			t.Setenv("RINGTRAIN_EMULATOR_LT_PLAIN", "1")
@@ -51,12 +50,12 @@ func TestNoKernelWithTheEpilogue(t *testing.T) {
 	})
 }
 
-// A cuBLASLt of a newer CUDA than the driver does not start, and the error says which
-// is of which.
+// If cuBLASLt is for a newer CUDA than the driver, it does not start, and the error gives
+// both versions.
 func TestBLASNewerThanTheDriver(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		if os.Getenv(Driver.Variable) == "" {
-			t.Skip("only the emulator passes for other versions")
+			t.Skip("needs the emulator, which can report any version")
 		}
 		loaded.Lock()
 		version := loaded.version

@@ -11,24 +11,24 @@ import (
 
 // A Source is a CUDA C++ program for Compile.
 type Source struct {
-	Name    string // for messages: kernels.cu
+	Name    string // for messages, such as kernels.cu
 	Text    string
-	Options []string // of NVRTC, besides the architecture and --std=c++17
+	Options []string // for NVRTC, in addition to the architecture and --std=c++17
 }
 
-// A CompileError is what NVRTC says of a program that it refuses.
+// A CompileError says why NVRTC rejects a program.
 type CompileError struct {
 	Name string
 	Err  error
 	Log  string // the compiler's messages, with line numbers
 }
 
-// Error is the name, the error and the log.
+// Error returns the name, the error and the log, on several lines.
 func (e *CompileError) Error() string {
 	return fmt.Sprintf("compiling %s: %v\n%s", e.Name, e.Err, strings.TrimSpace(e.Log))
 }
 
-// Unwrap is the *Error of NVRTC.
+// Unwrap returns NVRTC's *Error.
 func (e *CompileError) Unwrap() error { return e.Err }
 
 // compiler is NVRTC in this process, loaded once.
@@ -36,7 +36,7 @@ var compiler struct {
 	sync.Mutex
 	library      *Shared
 	major, minor int
-	archs        []int // that it knows, 90; nil if it does not say
+	archs        []int // supported architectures, such as 90; nil if unknown
 }
 
 // openCompiler loads NVRTC. The caller holds the lock.
@@ -59,13 +59,13 @@ func openCompiler() error {
 	return nil
 }
 
-// Compile makes an image of the source for an architecture, "sm_90", or takes it
-// from the cache. It needs NVRTC, and no GPU. Of an architecture newer than NVRTC
-// it makes PTX for the newest that it knows, which the driver compiles on. A
-// program that NVRTC refuses is a *CompileError. If NVRTC is missing or does not
-// work, the error has ErrUnavailable.
+// Compile compiles the source for an architecture such as "sm_90", or takes the image
+// from the cache. It needs NVRTC but no GPU. If NVRTC does not know the architecture yet,
+// the image is PTX for the newest one that it knows, and the driver compiles that. If
+// NVRTC rejects the program, the error is a *CompileError. If NVRTC is missing or does
+// not work, the error wraps ErrUnavailable.
 func Compile(c Cache, s Source, arch string) (image []byte, err error) {
-	compiler.Lock() // one at a time: NVRTC uses one core, and there is one program
+	compiler.Lock() // serialized; the kernels are a single program anyway
 	defer compiler.Unlock()
 	if err := openCompiler(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func Compile(c Cache, s Source, arch string) (image []byte, err error) {
 		return nil, err
 	}
 	options := append([]string{"--gpu-architecture=" + target, "--std=c++17"}, s.Options...)
-	// The path is in the key because a stand-in may call itself by any version.
+	// The key includes the path, because the emulator can report any version.
 	key := imageKey(append([]string{fmt.Sprintf("%d.%d", compiler.major, compiler.minor), compiler.library.Path, s.Name, s.Text}, options...)...)
 	if image, ok := c.get(key); ok {
 		return image, nil
@@ -84,15 +84,16 @@ func Compile(c Cache, s Source, arch string) (image []byte, err error) {
 	if err != nil {
 		return nil, notCompiled(s, err, log)
 	}
-	_ = c.put(key, image) // the image is as good; the next run compiles again
+	_ = c.put(key, image) // on failure the next run compiles again
 	return image, nil
 }
 
-// nvrtcCompilation is NVRTC_ERROR_COMPILATION, which is the program's fault.
+// nvrtcCompilation is NVRTC_ERROR_COMPILATION: the program has an error.
 const nvrtcCompilation = 6
 
-// notCompiled is a *CompileError if NVRTC refuses the program, and ErrUnavailable, in
-// one line, if NVRTC itself does not work. The caller holds the compiler's lock.
+// notCompiled returns a *CompileError if NVRTC rejects the program. If NVRTC itself does
+// not work, it returns one line that wraps ErrUnavailable. The caller holds the compiler's
+// lock.
 func notCompiled(s Source, err error, log string) error {
 	var failed *Error
 	if errors.As(err, &failed) && failed.Code == nvrtcCompilation {
@@ -106,16 +107,16 @@ func notCompiled(s Source, err error, log string) error {
 		compiler.major, compiler.minor, compiler.library.Path, strings.TrimSuffix(why, "."), NVRTC.Get, NVRTC.Variable)
 }
 
-// Compile makes an image of the source for the device, or takes it from the cache.
+// Compile compiles the source for this device, or takes the image from the cache.
 func (d *Device) Compile(c Cache, s Source) ([]byte, error) { return Compile(c, s, d.info.Arch()) }
 
-// targetFor is arch if the compiler knows it, and the newest older one as a
-// virtual architecture, "compute_90", if not.
+// targetFor returns arch if the compiler knows it, and otherwise the newest older one as
+// a virtual architecture, such as "compute_90".
 func targetFor(arch string, known []int) (string, error) {
 	number, ok := strings.CutPrefix(arch, "sm_")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil {
-		return "", fmt.Errorf("cuda: %q is no architecture: want sm_ and a number, as sm_90", arch)
+		return "", fmt.Errorf("cuda: invalid architecture %q: want sm_ and a number, such as sm_90", arch)
 	}
 	if len(known) == 0 || slices.Contains(known, n) {
 		return arch, nil
@@ -127,7 +128,7 @@ func targetFor(arch string, known []int) (string, error) {
 		}
 	}
 	if best == 0 {
-		return "", unavailablef("this NVRTC does not compile for %s any more, its oldest is sm_%d: use an older NVRTC (%s names the file)", arch, slices.Min(known), NVRTC.Variable)
+		return "", unavailablef("this NVRTC no longer compiles for %s, its oldest is sm_%d: set %s to the file of an older NVRTC", arch, slices.Min(known), NVRTC.Variable)
 	}
 	return fmt.Sprintf("compute_%d", best), nil
 }

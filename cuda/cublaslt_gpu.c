@@ -5,7 +5,7 @@
 #include "cublaslt_gpu.h"
 #include "trampolines_gpu.h"
 
-// Numbers of cuBLASLt, the same in 11, 12 and 13.
+// Constants of cuBLASLt, the same in versions 11, 12 and 13.
 enum {
 	success = 0,
 	real_32f = 0,
@@ -19,7 +19,7 @@ enum {
 	preference_alignment = 5, // and 6, 7, 8: of A, B, C and D; 256 unless set
 };
 
-// The functions that are called, unchanged from 11 to 13. The last may be NULL.
+// The functions that we call, unchanged from version 11 to 13. The last may be NULL.
 static struct {
 	int (*create)(void **);
 	int (*destroy)(void *);
@@ -64,8 +64,8 @@ size_t rt_lt_version(void) { return lt.version(); }
 int rt_lt_create(void **handle) { return lt.create(handle); }
 int rt_lt_destroy(void *handle) { return lt.destroy(handle); }
 
-// describe fills what rt_lt_prepare makes. The pointers are set before the candidates are
-// asked for, because their alignment decides which there are.
+// describe fills the descriptors for rt_lt_prepare. It sets the pointers, too, because
+// cuBLASLt's candidates depend on their alignment.
 static int describe(const rt_product *p, rt_matmul *made) {
 	int r = lt.desc_create(&made->desc, p->compute, real_32f);
 	if (r == success)
@@ -107,7 +107,7 @@ int rt_lt_prepare(void *handle, const rt_product *p, size_t workspace, rt_matmul
 		lt.preference_destroy(preference);
 	if (r != success)
 		return r;
-	for (int i = 0; i < got; i++) // those that are possible, in the order they came
+	for (int i = 0; i < got; i++) // keep those that work, in cuBLASLt's order
 		if (candidates[i].status == success)
 			candidates[(*count)++] = candidates[i];
 	return success;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Structures that callers of cuBLASLt allocate; the same in 11, 12 and 13. The others are
-// opaque and come from the Create functions, because their sizes differ.
+// Structures that callers of cuBLASLt allocate. They are the same in versions 11, 12 and 13.
+// The others are opaque and come from Create functions, because their sizes differ.
 typedef struct {
 	uint64_t data[8];
 } rt_algo;
@@ -20,8 +20,8 @@ typedef struct {
 	int reserved[4];
 } rt_candidate;
 
-// A product D = epilogue(op(A)·op(B) + beta·D) of column-major matrices, in cuBLASLt's
-// numbers.
+// A product D = epilogue(op(A)·op(B) + beta·D) of column-major matrices, with cuBLASLt's
+// constants.
 typedef struct {
 	int compute, factors, result; // types of a and b, and of d
 	int trans_a, trans_b;
@@ -31,25 +31,26 @@ typedef struct {
 	uintptr_t bias, aux;
 	int64_t aux_ld;
 	uintptr_t a, b, d;
-	uint32_t alignment; // of a, b and d, in bytes, that is promised
+	uint32_t alignment; // of a, b and d, in bytes
 	float beta;
 } rt_product;
 
-// What cuBLASLt made of it.
+// cuBLASLt's descriptors of a product.
 typedef struct {
 	void *desc, *a, *b, *d;
 } rt_matmul;
 
-// rt_lt_bind finds the functions. It returns NULL, or the name of one that is missing.
+// rt_lt_bind looks up the functions. It returns NULL, or the name of a missing one.
 const char *rt_lt_bind(void *library);
 
-const char *rt_lt_error(int status); // NULL if this version has no names
+const char *rt_lt_error(int status); // NULL if this version has no names for statuses
 size_t rt_lt_version(void);
 int rt_lt_create(void **handle);
 int rt_lt_destroy(void *handle);
 
-// rt_lt_prepare describes the product and asks for at most *count ways to compute it.
-// No way is no failure: *count is 0 then. The caller releases what it made in any case.
+// rt_lt_prepare describes the product and asks for at most *count candidates. It sets *count
+// to their number, which may be 0 without a failure. Call rt_lt_release afterwards, even
+// after a failure.
 int rt_lt_prepare(void *handle, const rt_product *p, size_t workspace, rt_matmul *made, rt_candidate *candidates, int *count);
 void rt_lt_release(rt_matmul *made);
 

@@ -30,7 +30,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorIs(t, refused, &Error{Name: "NVRTC_ERROR_COMPILATION"})
 }
 
-// Each failure of the driver's start says in one line what to do.
+// Each failure of the driver's initialization says in one line what to do.
 func TestWhyNot(t *testing.T) {
 	for name, do := range advice {
 		err := whyNot(&Error{Call: "cuInit", Name: name})
@@ -51,7 +51,7 @@ func TestArena(t *testing.T) {
 	second, err := a.Alloc(256)
 	require.NoError(t, err)
 	require.EqualValues(t, 4096+256, second)
-	third, err := a.Alloc(488) // all that is left, which is no multiple of 256
+	third, err := a.Alloc(488) // the rest, which is not a multiple of 256
 	require.NoError(t, err)
 	require.EqualValues(t, 4096+512, third)
 	require.Equal(t, 1000, a.Used())
@@ -120,7 +120,7 @@ func TestBatch(t *testing.T) {
 	b.Reset()
 	require.Zero(t, b.Len())
 	b.Add(f, Dim{}, Dim{}, 0, make([]Arg, maxArgs+1)...)
-	require.ErrorContains(t, b.Launch(Stream{}), "kernel f: 33 arguments, more than 32")
+	require.ErrorContains(t, b.Launch(Stream{}), "kernel f: 33 arguments, at most 32 are possible")
 }
 
 func TestPinnedParts(t *testing.T) {
@@ -159,7 +159,7 @@ func TestProductKeys(t *testing.T) {
 	p.Type = BFloat16Factors
 	require.Equal(t, "128x10x64 nt bf16 to f32 bias beta 0", p.key(true))
 	p.Type = BFloat16s
-	p.A, p.B, p.C = 256, 64, 1<<40 // cuBLASLt is promised no more than it needs
+	p.A, p.B, p.C = 256, 64, 1<<40 // better alignment does not change the kind
 	require.Equal(t, "128x10x64 nt bf16 bias beta 0", p.key(true))
 	p.B = 1<<40 + 8
 	require.Equal(t, "128x10x64 nt bf16 bias beta 0 at multiples of 8", p.key(true))
@@ -191,7 +191,7 @@ func TestModuleOf(t *testing.T) {
 	}
 }
 
-// Polling looks at once, goes on while there is work, and ends with ctx.
+// pollUntil checks at once, polls until the work is done, and stops when ctx ends.
 func TestPollUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		require.NoError(t, pollUntil(t.Context(), func() (bool, error) { return true, nil }))
@@ -202,7 +202,7 @@ func TestPollUntil(t *testing.T) {
 		begin, looks := time.Now(), 0
 		require.NoError(t, pollUntil(t.Context(), func() (bool, error) {
 			looks++
-			if looks < 1000 { // as if looking took time, or the clock would stand still
+			if looks < 1000 { // let a check take time, or the fake clock would never advance
 				<-time.After(time.Microsecond)
 			}
 			return time.Since(begin) > 10*time.Millisecond, nil

@@ -12,21 +12,21 @@
 #include "cudnn_gpu.h"
 #include "trampolines_gpu.h"
 
-// Numbers of cuDNN, the same in 8 and 9.
+// Constants of cuDNN, the same in versions 8 and 9.
 enum {
 	success = 0,
 	nchw = 0,
 	data_float = 0,
 	cross_correlation = 1,
-	math_default = 0, // lets float32 be rounded to TF32
-	math_fma = 3,     // does not
+	math_default = 0, // allows TF32 for float32
+	math_fma = 3,     // does not allow it
 	deterministic = 1,
-	most_algorithms = 16, // of one pass; a number may come once for each kind of arithmetic
+	most_algorithms = 16, // of one pass; an algorithm may appear once per math type
 };
 
 _Static_assert(sizeof(rt_conv_algorithm) == 48 && offsetof(rt_conv_algorithm, memory) == 16, "as cuDNN has it");
 
-// The functions that are called, unchanged from 8 to 9.
+// The functions that we call, unchanged from version 8 to 9.
 static struct {
 	size_t (*version)(void);
 	size_t (*cuda)(void);
@@ -65,7 +65,7 @@ static const char *const names[] = {
 enum { count = sizeof names / sizeof *names };
 _Static_assert(sizeof dnn == count * sizeof(void *), "a name for each function");
 
-// The libraries that convolutions need. Not every build of cuDNN has the optional ones.
+// The libraries that convolutions need. Some builds of cuDNN lack the optional ones.
 static const char *const parts8[] = {"libcudnn_ops_infer.so.8", "libcudnn_cnn_infer.so.8", "libcudnn_ops_train.so.8", "libcudnn_cnn_train.so.8", NULL};
 static const char *const parts9[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9", NULL};
 static const char *const optional9[] = {"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9", "libcudnn_engines_runtime_compiled.so.9", NULL};
@@ -96,7 +96,7 @@ static void *open_beside(const char *file, const char *name, bool *there) {
 
 // open_part opens one of cuDNN's libraries: from the directory of libcudnn.so, from that of
 // the file it links to, or by name. It stops at the first that exists, so that dlerror
-// tells what is wrong with it.
+// says what is wrong with it.
 static bool open_part(const char *name) {
 	Dl_info info;
 	bool there = false;
@@ -125,7 +125,7 @@ const char *rt_dnn_error(int status) { return dnn.error(status); }
 int rt_dnn_create(void **handle) { return dnn.create(handle); }
 int rt_dnn_destroy(void *handle) { return dnn.destroy(handle); }
 
-// describe fills what rt_dnn_prepare makes.
+// describe fills the descriptors for rt_dnn_prepare.
 static int describe(const rt_conv *c, rt_conv_made *made) {
 	int r = dnn.tensor_create(&made->x);
 	if (r == success)
@@ -151,8 +151,8 @@ static int describe(const rt_conv *c, rt_conv_made *made) {
 	return r;
 }
 
-// operands are the descriptors in the order of a pass's functions: those that are read,
-// and the one that is written.
+// operands returns the descriptors in the order of a pass's functions: the two inputs, then
+// the output.
 static void operands(int pass, const rt_conv_made *made, void *of[3]) {
 	void *order[3][3] = {{made->x, made->w, made->y}, {made->x, made->y, made->w}, {made->w, made->y, made->x}};
 	memcpy(of, order[pass], sizeof order[pass]);
@@ -160,8 +160,8 @@ static void operands(int pass, const rt_conv_made *made, void *of[3]) {
 
 // permitted reports whether an algorithm is accurate and deterministic enough. The error of
 // a transform grows with the largest element nearby, so FFT is never permitted, and
-// Winograd's only with TF32. Algorithm 0 of both gradients, and 3 of the weights', add up
-// in an order that varies.
+// Winograd only with TF32. Algorithm 0 of both gradients, and algorithm 3 of the weights'
+// gradient, sum in an order that varies.
 static bool permitted(int pass, int algorithm, int tf32) {
 	static const unsigned exact[3] = {1 << 0 | 1 << 1 | 1 << 2 | 1 << 3, 1 << 1, 1 << 1};
 	static const unsigned winograd[3] = {1 << 6 | 1 << 7, 1 << 4 | 1 << 5, 1 << 4 | 1 << 5};

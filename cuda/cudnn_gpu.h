@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The result of cudnnGetConvolution*Algorithm_v7. The three structures of cuDNN have the
-// same layout. It was compared with the headers of cuDNN 8.5.0, 8.9.7, 9.1.0 and 9.28.1, as
-// were all prototypes and numbers here and in cudnn_gpu.c. Of what we use only the numbers
-// of statuses differ between 8 and 9.
+// The result of cudnnGetConvolution*Algorithm_v7. cuDNN's three structures have the same
+// layout. We compared it, and all prototypes and constants here and in cudnn_gpu.c, with the
+// headers of cuDNN 8.5.0, 8.9.7, 9.1.0 and 9.28.1. Only the values of statuses differ
+// between 8 and 9.
 typedef struct {
 	int algorithm, status;
 	float time;
@@ -18,7 +18,7 @@ typedef struct {
 	int reserved[3];
 } rt_conv_algorithm;
 
-// The passes, as cuda.ConvPass has them.
+// The passes, in the order of cuda.ConvPass.
 enum { rt_conv_forward = 0, rt_conv_weights = 1, rt_conv_input = 2 };
 
 // A convolution of float32 images in NCHW with filters in KCRS.
@@ -29,18 +29,18 @@ typedef struct {
 	int out_height, out_width;
 } rt_conv;
 
-// What cuDNN made of it. bias is (1, filters, 1, 1).
+// cuDNN's descriptors of a convolution. bias is (1, filters, 1, 1).
 typedef struct {
 	void *x, *y, *bias, *w, *desc;
 } rt_conv_made;
 
-// Where a convolution finds its images. bias may be 0.
+// The addresses of a convolution's operands. bias may be 0.
 typedef struct {
 	uintptr_t x, w, y, bias;
 } rt_conv_at;
 
-// rt_dnn_bind finds the functions. It returns NULL, or the name of one that is missing. It
-// calls none of them.
+// rt_dnn_bind looks up the functions, and calls none of them. It returns NULL, or the name of
+// a missing one.
 const char *rt_dnn_bind(void *library);
 
 // rt_dnn_open_parts opens the libraries that libcudnn.so opens by name when it is first
@@ -50,19 +50,19 @@ const char *rt_dnn_bind(void *library);
 const char *rt_dnn_open_parts(void);
 
 size_t rt_dnn_version(void);
-size_t rt_dnn_cuda(void); // the version of CUDA that it is built for, 12040
+size_t rt_dnn_cuda(void); // the CUDA version that it is built for, such as 12040
 const char *rt_dnn_error(int status);
 int rt_dnn_create(void **handle);
 int rt_dnn_destroy(void *handle);
 
-// rt_dnn_prepare describes the convolution and asks for algorithms, which come in the order
-// of cuDNN's own estimate. *count is the size of the array, and then the number of
-// algorithms. They are deterministic, fit into the workspace, and round only sums unless
-// tf32 is set. Call rt_dnn_release afterwards, even after a failure.
+// rt_dnn_prepare describes the convolution and asks for algorithms, the fastest by cuDNN's
+// own estimate first. *count is the size of the array, and becomes the number of algorithms.
+// They are deterministic, fit into the workspace, and round only sums unless tf32 is set.
+// Call rt_dnn_release afterwards, even after a failure.
 int rt_dnn_prepare(void *handle, const rt_conv *c, size_t workspace, rt_conv_made *made, int *algorithms, int *count);
 void rt_dnn_release(rt_conv_made *made);
 
-// rt_dnn_run queues the convolution. *call is the function that failed.
+// rt_dnn_run queues the convolution. After a failure *call is the function that failed.
 int rt_dnn_run(void *handle, const rt_conv *c, const rt_conv_made *made, int algorithm, const rt_conv_at *at,
 	uintptr_t workspace, size_t size, uintptr_t stream, const char **call);
 

@@ -10,21 +10,21 @@ import (
 
 // Info describes a device.
 type Info struct {
-	Index           int    `json:"index"` // as CUDA_VISIBLE_DEVICES leaves it
+	Index           int    `json:"index"` // among the devices that CUDA_VISIBLE_DEVICES leaves
 	Name            string `json:"name"`
 	Major           int    `json:"major"` // compute capability
 	Minor           int    `json:"minor"`
 	Memory          uint64 `json:"memory"` // bytes
 	Multiprocessors int    `json:"multiprocessors"`
-	SharedMemory    int    `json:"shared_memory"` // bytes that a block may ask for
+	SharedMemory    int    `json:"shared_memory"` // bytes that a block may request
 	L2              int    `json:"l2"`            // bytes
 }
 
-// Arch is the architecture that kernels are compiled for, "sm_90".
+// Arch returns the architecture for which to compile kernels, such as "sm_90".
 func (i Info) Arch() string { return fmt.Sprintf("sm_%d%d", i.Major, i.Minor) }
 
-// Devices describes the devices of this machine that the process may use. The
-// error is that of Available.
+// Devices describes the devices that this process may use. The error is that of
+// Available, or wraps an *Error.
 func Devices() ([]Info, error) {
 	n, err := openDriver()
 	if err != nil {
@@ -39,19 +39,19 @@ func Devices() ([]Info, error) {
 	return infos, nil
 }
 
-// A Device is a GPU with a thread of its own, on which its primary context is
-// current: the one context that NCCL and cuBLASLt use too.
+// A Device is a GPU with its own thread, on which its primary context is current. NCCL
+// and cuBLASLt use that context too.
 type Device struct {
 	info   Info
 	calls  chan call
 	quit   chan struct{}
 	once   sync.Once
-	ended  chan struct{} // closed after the thread is done with the context
-	thread int           // the operating system's number of it
-	err    error         // of the release; read after ended
+	ended  chan struct{} // closed after the thread has released the context
+	thread int           // the operating system's thread ID
+	err    error         // result of the release; read it only after ended is closed
 }
 
-// A call is what the thread is to run, and where it answers.
+// A call is a function for the thread to run, and the channel for its outcome.
 type call struct {
 	fn     func() error
 	answer chan outcome
@@ -63,32 +63,32 @@ type outcome struct {
 	panicked *Panic
 }
 
-// A Panic is what Do panics with when the function that it ran did.
+// A Panic is the value that Do panics with after the function it ran has panicked.
 type Panic struct {
-	Value any    // what the function panicked with
-	Stack []byte // of the device's thread at that moment
+	Value any    // the function's panic value
+	Stack []byte // of the device's thread when it panicked
 }
 
-// Error is the value and the stack, for the runtime to print.
+// Error returns the value and the stack, for the runtime to print.
 func (p *Panic) Error() string {
 	return fmt.Sprintf("%v\n\non the thread of a device:\n%s", p.Value, p.Stack)
 }
 
-// Unwrap is the value, if that is an error.
+// Unwrap returns the value if it is an error, and otherwise nil.
 func (p *Panic) Unwrap() error {
-	err, _ := p.Value.(error) // nil is no error
+	err, _ := p.Value.(error)
 	return err
 }
 
-// Open takes hold of device index. Two Devices of one index share the context
-// and its memory, and have a thread each.
+// Open opens the device with this index. Two Devices with the same index share the
+// context and its memory, and each has its own thread.
 func Open(index int) (*Device, error) {
 	n, err := openDriver()
 	if err != nil {
 		return nil, err
 	}
 	if index < 0 || index >= n {
-		return nil, fmt.Errorf("%w: there is no device %d, the devices are 0 to %d: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES", ErrUnavailable, index, n-1)
+		return nil, fmt.Errorf("%w: there is no device %d, the devices are 0 to %d: check nvidia-smi and CUDA_VISIBLE_DEVICES", ErrUnavailable, index, n-1)
 	}
 	info, err := deviceInfo(index)
 	if err != nil {
@@ -106,11 +106,10 @@ func Open(index int) (*Device, error) {
 // Info describes the device.
 func (d *Device) Info() Info { return d.info }
 
-// own is the device's thread. It ends after Close, and if a function that it was
-// given ended the goroutine, as a failing test does. retain and release take
-// hold of the context on it, and let go.
+// own is the device's thread. It ends after Close, or if a function that it runs ends the
+// goroutine, as a failing test does. retain and release acquire and release the context.
 func (d *Device) own(started chan<- error, retain, release func() error) {
-	runtime.LockOSThread() // and the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 	defer close(d.ended)
 	d.thread = threadID()
 	if err := retain(); err != nil {
@@ -129,7 +128,7 @@ func (d *Device) own(started chan<- error, retain, release func() error) {
 	}
 }
 
-// run answers however fn ends.
+// run calls fn and sends its outcome, even if fn panics or ends the goroutine.
 func (c call) run() {
 	var o outcome
 	returned := false
@@ -138,7 +137,7 @@ func (c call) run() {
 			if v := recover(); v != nil {
 				o.panicked = &Panic{v, debug.Stack()}
 			} else {
-				o.err = fmt.Errorf("%w: what ran on its thread ended the goroutine", ErrClosed)
+				o.err = fmt.Errorf("%w: the function that it ran ended the goroutine", ErrClosed)
 			}
 		}
 		c.answer <- o
@@ -147,13 +146,13 @@ func (c call) run() {
 	returned = true
 }
 
-// Do runs fn on the device's thread and returns its error, or ctx's if fn did
-// not start. A panic of fn becomes one here, with a *Panic. Inside fn, Do runs what it is given
-// at once. A change of threads costs tens of microseconds, so fn should be as
-// much as possible: a whole step, not a kernel.
+// Do runs fn on the device's thread and returns its error, or that of ctx if ctx ends
+// before fn starts. If fn panics, Do panics with a *Panic. A nested Do runs its function
+// at once. Switching threads costs tens of microseconds, so put as much as possible into
+// fn: a whole step rather than a kernel.
 func (d *Device) Do(ctx context.Context, fn func() error) error {
 	select {
-	case <-d.ended: // and another thread may have its number
+	case <-d.ended: // checked first, because another thread may have reused the ID
 		return ErrClosed
 	default:
 	}
@@ -175,8 +174,8 @@ func (d *Device) Do(ctx context.Context, fn func() error) error {
 	return o.err
 }
 
-// Close waits for the function that runs in Do, releases the context and ends
-// the thread. It is not called from inside Do. Closing again does nothing.
+// Close waits for the function that Do is running, releases the context and ends the
+// thread. Do not call it inside Do. A second Close does nothing.
 func (d *Device) Close() error {
 	d.once.Do(func() { close(d.quit) })
 	<-d.ended

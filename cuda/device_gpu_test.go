@@ -20,37 +20,36 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/emulator"
 )
 
-// TestMain uses the GPU that is there, and the stand-in for one otherwise.
-// RINGTRAIN_REQUIRE_GPU=1 is for machines that must have one.
+// TestMain uses the machine's GPU if there is one, and the emulator otherwise.
+// RINGTRAIN_REQUIRE_GPU=1 is for machines that must have a GPU.
 func TestMain(m *testing.M) {
 	if err := Available(); err != nil && os.Getenv("RINGTRAIN_REQUIRE_GPU") == "" {
 		var env []string
 		env, noEmulator = emulator.Build(context.Background(), filepath.Join(os.TempDir(), "ringtrain-emulator"))
 		for _, setting := range env {
 			name, value, _ := strings.Cut(setting, "=")
-			_ = os.Setenv(name, value) // it fails for names that are none
+			_ = os.Setenv(name, value) // fails only for invalid names
 		}
 	}
 	os.Exit(run(m))
 }
 
-// run runs the tests. On a machine's own GPU, where making a context takes up to a
-// second, one is held from the first test to the last.
+// run runs the tests. On a real GPU, creating a context can take a second, so run holds one
+// for all tests.
 func run(m *testing.M) int {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
-		if d, err := Open(0); err == nil { // else the tests say so
+		if d, err := Open(0); err == nil { // otherwise the tests report the error
 			defer d.Close()
 		}
 	}
 	return m.Run()
 }
 
-// noEmulator is why there is no stand-in for a GPU.
+// noEmulator is why there is no emulator.
 var noEmulator error
 
-// need skips a test for want of something, and fails it where it must be there. What is
-// missing is missed only where there is no compiler to make it: one that fails is a
-// failure.
+// need skips a test if err is not nil. It fails the test instead if the machine must have a
+// GPU, or if the emulator could not be built for another reason than a missing compiler.
 func need(t testing.TB, err error) {
 	t.Helper()
 	if err != nil && noEmulator != nil {
@@ -90,7 +89,7 @@ func alloc(t testing.TB, d *Device, bytes int) Ptr {
 	return p
 }
 
-// put is values in new memory of the device.
+// put copies values to new device memory.
 func put(t *testing.T, d *Device, s Stream, values []float32) Ptr {
 	t.Helper()
 	p := alloc(t, d, max(4*len(values), 4))
@@ -270,7 +269,7 @@ func TestGraphs(t *testing.T) {
 		require.EqualValues(t, 55, count())
 		require.NoError(t, g.Destroy())
 
-		// Whatever ends a capture, the stream works afterwards.
+		// The stream works after every kind of failed capture.
 		broken := errors.New("broken")
 		_, err = s.Capture(func() error { return errors.Join(b.Launch(s), broken) })
 		require.ErrorIs(t, err, broken)
@@ -316,12 +315,12 @@ func TestStreamsAndEvents(t *testing.T) {
 	})
 }
 
-// Another thread has no context: what is forgotten there is an error.
+// Calls on another thread fail, because it has no context.
 func TestOtherThread(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		failed := make(chan error)
 		go func() {
-			runtime.LockOSThread() // which ends with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			_, err := d.Alloc(4)
 			failed <- err
 		}()
@@ -329,7 +328,7 @@ func TestOtherThread(t *testing.T) {
 	})
 }
 
-// reference is a product by the definition, and the sums of the rows of op(A).
+// reference computes a product, and the sums of the rows of op(A), by definition.
 func reference(p Product, c, a, b []float32) (product, sums []float64) {
 	product, sums = make([]float64, p.M*p.N), make([]float64, p.M)
 	for i := range p.M {
@@ -370,16 +369,16 @@ func TestProducts(t *testing.T) {
 		}
 		const m, n, k = 24, 16, 32
 		a, b, c, bias := numbers(m*k), numbers(k*n), numbers(m*n), numbers(max(m, n))
-		mask := alloc(t, d, MaskBytes(m, n)) // only cuBLASLt knows which bit is which
-		var relu []float32                   // what was computed when the mask was written
+		mask := alloc(t, d, MaskBytes(m, n)) // its layout is cuBLASLt's own
+		var relu []float32                   // the result of the product that wrote the mask
 		for _, p := range []Product{
 			{}, {TransA: true}, {TransB: true}, {TransA: true, TransB: true}, {Beta: 1}, {TransB: true, Beta: .5},
 			{TransB: true, Epilogue: Bias}, {TransB: true, Epilogue: BiasRelu}, {TransB: true, Epilogue: BiasReluMask},
-			{Epilogue: ReluGrad}, // with the mask of the one before
+			{Epilogue: ReluGrad}, // with the mask of the product before
 			{TransA: true, Epilogue: RowSums},
 		} {
 			p.M, p.N, p.K = m, n, k
-			key := p.key(false) // no subtest: it would be on another thread
+			key := p.key(false) // not a subtest, which would run on another thread
 			p.A, p.B, p.C = put(t, d, s, a), put(t, d, s, b), put(t, d, s, c)
 			if p.Epilogue != None && p.Epilogue != ReluGrad {
 				p.Bias = put(t, d, s, bias)
@@ -431,7 +430,7 @@ func TestProducts(t *testing.T) {
 		require.Contains(t, chosen, "24x16x32 nt f32 bias beta 0")
 		require.NoError(t, blas.Destroy())
 
-		for choice, want := range map[int]string{0: "", 99: "of another device or another cuBLASLt"} {
+		for choice, want := range map[int]string{0: "", 99: "from another device or another cuBLASLt"} {
 			again, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20, Choices: map[string]int{"24x16x32 nn f32 none beta 0": choice}})
 			require.NoError(t, err)
 			plan, err := again.Plan(s, Product{M: m, N: n, K: k, A: put(t, d, s, a), B: put(t, d, s, b), C: put(t, d, s, c)})
@@ -447,8 +446,7 @@ func TestProducts(t *testing.T) {
 	})
 }
 
-// Where cuBLASLt does not look for a kernel with the epilogue, for whatever reason,
-// there is one without it.
+// If cuBLASLt refuses the epilogue, Plan uses a kernel without it.
 func TestProductThatIsNotFused(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		_, err := CublasLt.Open()
@@ -466,8 +464,8 @@ func TestProductThatIsNotFused(t *testing.T) {
 	})
 }
 
-// Matrices may lie at any element; then there is another kind of product. An
-// epilogue's memory may not.
+// Matrices may begin at any element, which makes another kind of product. Operands of an
+// epilogue may not.
 func TestProductsAnywhere(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		_, err := CublasLt.Open()
@@ -490,7 +488,7 @@ func TestProductsAnywhere(t *testing.T) {
 	})
 }
 
-// Fewer bits in the factors, or in all, give the same product but for rounding.
+// With fewer bits in the factors, or in all matrices, a product is the same within rounding.
 func TestProductsOfFewerBits(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		_, err := CublasLt.Open()
@@ -541,8 +539,8 @@ func TestProductsOfFewerBits(t *testing.T) {
 	})
 }
 
-// What a launch costs from Go: alone, with others in one crossing into C, and in
-// a graph. The kernel does next to nothing.
+// BenchmarkLaunch measures the cost of a launch from Go: alone, in a Batch, and in a graph.
+// The kernel does almost nothing.
 func BenchmarkLaunch(b *testing.B) {
 	for _, size := range []int{1, 16, 64} {
 		onDevice(b, func(d *Device, s Stream) {
@@ -554,7 +552,7 @@ func BenchmarkLaunch(b *testing.B) {
 			}
 			g, err := s.Capture(func() error { return batch.Launch(s) })
 			require.NoError(b, err)
-			measure := func(name string, launch func() error) { // not b.Run: it would be on another thread
+			measure := func(name string, launch func() error) { // not b.Run, which would run on another thread
 				const times = 2000
 				for _, counts := range []bool{false, true} {
 					require.NoError(b, s.Sync(b.Context()))

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// The supported versions of cuDNN, as it counts them. The binding was compared with headers
-// from 8.5 to 9.28; a version 10 may differ.
+// The supported versions of cuDNN, in its own numbering. Our declarations were compared with
+// headers from 8.5 to 9.28. Version 10 may differ.
 const (
 	oldestDNN  = 8500
 	unknownDNN = 100000
@@ -58,8 +58,8 @@ func unfitDNN(version, cuda, driver int) string {
 	return ""
 }
 
-// DNNVersion returns the version of cuDNN, such as "9.1.0". The error has ErrUnavailable
-// and says in one line why cuDNN cannot be used. It also has ErrNotInstalled if this
+// DNNVersion returns the version of cuDNN, such as "9.1.0". The error wraps ErrUnavailable
+// and says in one line why cuDNN cannot be used. It also wraps ErrNotInstalled if this
 // machine has no cuDNN.
 func DNNVersion() (string, error) {
 	if err := openDNN(); err != nil {
@@ -70,8 +70,8 @@ func DNNVersion() (string, error) {
 	return dnnVersionText(dnn.version), nil
 }
 
-// dnnVersionText is 8907 as 8.9.7, and 90100 as 9.1.0: until 9 a major version counted
-// 1000.
+// dnnVersionText returns 8.9.7 for 8907 and 9.1.0 for 90100. Before version 9 a major
+// version counted 1000, since then 10000.
 func dnnVersionText(v int) string {
 	if v < 10000 {
 		return fmt.Sprintf("%d.%d.%d", v/1000, v/100%10, v%100)
@@ -84,8 +84,8 @@ type DNNOptions struct {
 	// TF32 allows tensor cores, which round factors to 10 bits of fraction, and Winograd's
 	// algorithm. Without it only sums are rounded.
 	TF32 bool
-	// Workspace is bytes of device memory for cuDNN; 0 means DNNWorkspace. Algorithms that
-	// need more are not used.
+	// Workspace is the number of bytes of device memory for cuDNN; 0 means DNNWorkspace.
+	// Algorithms that need more are not used.
 	Workspace int
 }
 
@@ -98,8 +98,7 @@ type DNN struct {
 	options   DNNOptions
 }
 
-// DNNWorkspace is how many bytes of device memory cuDNN works in, unless DNNOptions say
-// otherwise.
+// DNNWorkspace is the default size of cuDNN's workspace, in bytes of device memory.
 const DNNWorkspace = 64 << 20
 
 // NewDNN starts cuDNN. All its convolutions run on one stream, because they share a
@@ -118,7 +117,7 @@ func (d *Device) NewDNN(o DNNOptions) (*DNN, error) {
 		return nil, fmt.Errorf("workspace of cuDNN: %w", err)
 	}
 	if n.handle, err = dnnCreate(); err != nil {
-		_ = d.Free(n.workspace) // the first failure says more
+		_ = d.Free(n.workspace) // err is the cause
 		return nil, fmt.Errorf("cuDNN (%s) does not start: %w; install one that is built for the driver's CUDA, or set %s to another file", dnn.library.Path, err, CuDNN.Variable)
 	}
 	return n, nil
@@ -147,12 +146,12 @@ const (
 	ConvInput
 )
 
-// String is the name of the pass.
+// String returns the name of the pass.
 func (p ConvPass) String() string { return [...]string{"forward", "weights", "input"}[p] }
 
-// A Convolution is one pass of a convolution of float32 images with square filters: X is
-// (Rows, Channels, Height, Width), W is (Filters, Channels, Size, Size), and Y is (Rows,
-// Filters, and the places at which a filter fits), as nn.Conv has them.
+// A Convolution is one pass of a convolution of float32 images with square filters, as
+// nn.Conv defines it. X is (Rows, Channels, Height, Width), W is (Filters, Channels, Size,
+// Size), and Y is (Rows, Filters, output height, output width).
 type Convolution struct {
 	Pass                           ConvPass
 	Rows, Channels, Height, Width  int
@@ -177,16 +176,16 @@ func (c Convolution) Kind(tf32 bool) string {
 		c.Pass, c.Rows, c.Channels, c.Height, c.Width, c.Filters, c.Size, c.Size, c.Stride, c.Padding, number)
 }
 
-// ConvOperands are where a convolution's operands lie.
+// ConvOperands holds the addresses of a convolution's operands.
 type ConvOperands struct {
 	X, W, Y Ptr
-	Bias    Ptr // of ConvForward, Filters elements; 0 for none
+	Bias    Ptr // Filters elements, only for ConvForward; 0 for none
 }
 
 const convAlignment = 16
 
-// Aligned reports whether all operands are multiples of 16 bytes, as cuDNN's kernels need
-// them.
+// Aligned reports whether all operands are at multiples of 16 bytes, as cuDNN's kernels
+// require.
 func (o ConvOperands) Aligned() bool { return (o.X|o.W|o.Y|o.Bias)%convAlignment == 0 }
 
 // A ConvPlan is a convolution that is ready to run on any operands.
@@ -200,7 +199,7 @@ type ConvPlan struct {
 // does not support the convolution; the device is unharmed.
 func (n *DNN) Plan(c Convolution) (*ConvPlan, error) {
 	if c.Rows < 1 || c.Filters < 1 || c.outHeight() < 1 || c.outWidth() < 1 {
-		return nil, fmt.Errorf("cuda: a convolution %s", c.Kind(n.options.TF32))
+		return nil, fmt.Errorf("cuda: convolution %s: sizes must be positive, and the filter must fit", c.Kind(n.options.TF32))
 	}
 	made, err := convolve(n, c)
 	if err != nil {

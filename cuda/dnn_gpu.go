@@ -24,7 +24,7 @@ func bindDNN(library *Shared) error {
 
 func describeDNN() (version, cuda int) { return int(C.rt_dnn_version()), int(C.rt_dnn_cuda()) }
 
-// dnnFailure makes an Error of cuDNN's status; nil if that is success.
+// dnnFailure returns cuDNN's status as an *Error, or nil for success.
 func dnnFailure(call string, status C.int) error {
 	if status == 0 {
 		return nil
@@ -40,10 +40,10 @@ func dnnCreate() (uintptr, error) {
 
 func dnnDestroy(h uintptr) error { return dnnFailure("cudnnDestroy", C.rt_dnn_destroy(pointer(h))) }
 
-// mostAlgorithms is at least the number of algorithms of a pass.
+// mostAlgorithms is no less than the number of algorithms of any pass.
 const mostAlgorithms = 8
 
-// convolved is a convolution as cuDNN has it.
+// convolved is a convolution in cuDNN's representation.
 type convolved struct {
 	convolution C.rt_conv
 	made        C.rt_conv_made

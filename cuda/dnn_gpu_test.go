@@ -13,19 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// emulatesDNN skips a test on a machine whose cuDNN is no stand-in.
+// emulatesDNN returns the file of the emulator's cuDNN, or skips the test.
 func emulatesDNN(t *testing.T) string {
 	t.Helper()
 	need(t, Available())
 	file := os.Getenv(CuDNN.Variable)
 	if !strings.Contains(file, "emulator-") {
-		t.Skip("cuDNN is no stand-in")
+		t.Skip("needs the emulator's cuDNN")
 	}
 	return file
 }
 
-// convolve2D computes all three passes by the definition: y with the bias, what is added
-// to w, and x.
+// convolve2D computes all three passes by definition: y with the bias, the addend of w, and
+// x.
 func convolve2D(c Convolution, x, w, y, bias []float32) (forward, weights, input []float64) {
 	forward, weights, input = make([]float64, len(y)), make([]float64, len(w)), make([]float64, len(x))
 	h, v := c.outHeight(), c.outWidth()
@@ -47,7 +47,7 @@ func convolve2D(c Convolution, x, w, y, bias []float32) (forward, weights, input
 	return forward, weights, input
 }
 
-// trialConvolution has operands of random numbers.
+// trialConvolution is a convolution with random operands.
 type trialConvolution struct {
 	Convolution
 	x, w, y, bias []float32
@@ -68,7 +68,7 @@ func newTrial(c Convolution) trialConvolution {
 	}
 }
 
-// run captures one algorithm and launches it, and returns what it wrote.
+// run captures and launches one algorithm, and returns its result.
 func (c trialConvolution) run(t *testing.T, d *Device, s Stream, n *DNN, algorithm int) []float32 {
 	t.Helper()
 	plan, err := n.Plan(c.Convolution)
@@ -101,8 +101,8 @@ var convolutionShapes = []Convolution{
 	{Rows: 1, Channels: 1, Height: 11, Width: 12, Filters: 3, Size: 5, Stride: 3},
 }
 
-// Every algorithm that is offered gives what the definition gives, in a graph, and the same
-// bits each time. With TF32 it may be rounded.
+// Every algorithm that Algorithms returns is correct in a graph and gives the same bits each
+// time. With TF32 factors may be rounded.
 func TestConvolutions(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		_, err := DNNVersion()
@@ -124,7 +124,7 @@ func TestConvolutions(t *testing.T) {
 					require.NoError(t, err)
 					algorithms := plan.Algorithms()
 					plan.Destroy()
-					if len(algorithms) == 0 { // NVIDIA's may have none that is deterministic
+					if len(algorithms) == 0 { // NVIDIA's cuDNN may have no deterministic algorithm
 						require.NotContains(t, os.Getenv(CuDNN.Variable), "emulator-", shape.Kind(tf32))
 						t.Logf("%s: there is no algorithm", shape.Kind(tf32))
 					}
@@ -145,8 +145,8 @@ func TestConvolutions(t *testing.T) {
 	})
 }
 
-// What is not deterministic, transforms numbers, or needs more workspace than there is, is
-// left out; with TF32 Winograd's method is not.
+// Algorithms leaves out algorithms that are not deterministic, that transform images, or that
+// need too much workspace. With TF32 it includes Winograd's.
 func TestConvolutionAlgorithms(t *testing.T) {
 	emulatesDNN(t)
 	onDevice(t, func(d *Device, s Stream) {
@@ -195,7 +195,7 @@ func TestConvolutionsThatAreRefused(t *testing.T) {
 		at := ConvOperands{X: put(t, d, s, c.x), W: put(t, d, s, c.w), Y: put(t, d, s, c.y)}
 		_, err = s.Capture(func() error { return plan.Run(s, 1, at) })
 		require.ErrorContains(t, err, "conv2d forward 2x3x9x8 by 4x3x3 stride 1 padding 1 f32 by algorithm 1 of cuDNN: cudnnConvolutionForward: CUDNN_STATUS_EXECUTION_FAILED",
-			"its first call loads kernels")
+			"the first call loads kernels, which a capture forbids")
 		require.NoError(t, plan.Run(s, 1, at))
 		require.ErrorContains(t, plan.Run(s, 7, at), "CUDNN_STATUS_BAD_PARAM")
 		odd := at
@@ -205,9 +205,9 @@ func TestConvolutionsThatAreRefused(t *testing.T) {
 		require.ErrorContains(t, plan.Run(s, 1, odd), "CUDNN_STATUS_NOT_SUPPORTED")
 
 		_, err = n.Plan(Convolution{Rows: 1 << 20, Channels: 64, Height: 64, Width: 64, Filters: 1, Size: 1, Stride: 1})
-		require.ErrorContains(t, err, "CUDNN_STATUS_NOT_SUPPORTED", "more than cuDNN counts")
+		require.ErrorContains(t, err, "CUDNN_STATUS_NOT_SUPPORTED", "sizes that overflow cuDNN's int")
 		_, err = n.Plan(Convolution{Rows: 1, Channels: 1, Height: 2, Width: 2, Filters: 1, Size: 3, Stride: 1})
-		require.ErrorContains(t, err, "cuda: a convolution")
+		require.ErrorContains(t, err, "cuda: convolution conv2d forward")
 		t.Setenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES", "heuristic")
 		_, err = n.Plan(c.Convolution)
 		require.ErrorContains(t, err, "CUDNN_STATUS_NOT_SUPPORTED")
@@ -217,7 +217,7 @@ func TestConvolutionsThatAreRefused(t *testing.T) {
 	})
 }
 
-// forgetDNN makes the process look for cuDNN again, until the test ends.
+// forgetDNN makes the process search for cuDNN again, and undoes that when the test ends.
 func forgetDNN(t *testing.T) {
 	t.Helper()
 	dnn.Lock()
@@ -233,7 +233,7 @@ func forgetDNN(t *testing.T) {
 	})
 }
 
-// cuDNN 8 works as 9 does.
+// cuDNN 8 works like cuDNN 9.
 func TestConvolutionsByVersion8(t *testing.T) {
 	file := emulatesDNN(t)
 	forgetDNN(t)
@@ -277,7 +277,7 @@ func TestVersionsOfCuDNN(t *testing.T) {
 	require.ErrorContains(t, err, "is cuDNN 9.1.0, for CUDA 14, and the driver supports CUDA 13.0: update the driver, or pip install nvidia-cudnn-cu13")
 }
 
-// A file that is named and not there is a mistake; that no place has one is not.
+// If the variable names a file that does not exist, that is a mistake and not ErrNotInstalled.
 func TestCuDNNThatIsNotThere(t *testing.T) {
 	need(t, Available())
 	forgetDNN(t)

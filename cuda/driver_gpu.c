@@ -2,7 +2,7 @@
 
 #include "driver_gpu.h"
 
-enum { max_args = 32 }; // maxArgs in kernel.go, which checks it
+enum { max_args = 32 }; // the same as maxArgs in kernel.go, which checks it
 
 CUresult rt_launch(CUstream stream, const rt_command *commands, int count, const uint32_t *widths, uint64_t *words, int *at) {
 	void *params[max_args];

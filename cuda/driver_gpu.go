@@ -20,11 +20,11 @@ import (
 	"gorgonia.org/cu"
 )
 
-// The link. gorgonia.org/cu asks for -lcuda; lib/libcuda.a is an archive of
-// nothing that answers where no driver is installed, and --as-needed drops an
-// installed one, because the trampolines are there first.
+// How this links: gorgonia.org/cu asks for -lcuda. If no driver is installed, the empty
+// archive lib/libcuda.a satisfies that. If one is installed, --as-needed drops it,
+// because the trampolines already define the symbols.
 
-// supported is nil in a program that can use a GPU if there is one.
+// supported returns nil, because this program can use a GPU if there is one.
 func supported() error { return nil }
 
 func threadID() int { return unix.Gettid() }
@@ -58,7 +58,7 @@ func bindDriver(library uintptr) (missing string) {
 
 func initDriver() error { return failure("cuInit", C.CUresult(C.rt_driver_init())) }
 
-// failure makes an Error of the driver's result; nil if that is success.
+// failure returns the driver's result as an *Error, or nil for success.
 func failure(call string, r C.CUresult) error {
 	if r == C.CUDA_SUCCESS {
 		return nil
@@ -74,8 +74,8 @@ func failure(call string, r C.CUresult) error {
 	return e
 }
 
-// failed is failure for what gorgonia.org/cu returns, which is the result as a
-// type of its own, wrapped by some functions.
+// failed is failure for an error of gorgonia.org/cu. That is the driver's result as a
+// type of its own, which some functions wrap.
 func failed(call string, err error) error {
 	for e := err; e != nil; {
 		if v := reflect.ValueOf(e); v.Kind() == reflect.Int {
@@ -93,7 +93,7 @@ func failed(call string, err error) error {
 func driverVersion() (int, error) {
 	v := cu.Version()
 	if v < 0 {
-		return 0, &Error{Call: "cuDriverGetVersion", Name: "CUDA_ERROR", Text: "the driver does not say"}
+		return 0, &Error{Call: "cuDriverGetVersion", Name: "CUDA_ERROR", Text: "the driver does not report its version"}
 	}
 	return v, nil
 }
@@ -145,7 +145,7 @@ func retainPrimary(index int) error {
 		return failed("cuDevicePrimaryCtxRetain", err)
 	}
 	if err := cu.SetCurrentContext(primary); err != nil {
-		_ = dev.ReleasePrimaryCtx() // the first failure says more
+		_ = dev.ReleasePrimaryCtx() // err is the cause
 		return failed("cuCtxSetCurrent", err)
 	}
 	return nil
@@ -160,8 +160,8 @@ func releasePrimary(index int) error {
 	return failed("cuDevicePrimaryCtxRelease", dev.ReleasePrimaryCtx())
 }
 
-// The handles of gorgonia.org/cu are one unexported pointer each, so they and a
-// number are the same bits. These lines do not compile if that changes.
+// Each handle of gorgonia.org/cu is one unexported pointer, so it has the same bits as a
+// uintptr. These lines do not compile if that changes.
 var (
 	_ [unsafe.Sizeof(uintptr(0)) - unsafe.Sizeof(cu.Stream{})]byte
 	_ [unsafe.Sizeof(uintptr(0)) - unsafe.Sizeof(cu.Event{})]byte
@@ -177,8 +177,8 @@ type handle interface {
 		C.CUstream | C.CUgraph | C.CUgraphExec | C.CUfunction
 }
 
-// as is the handle that has the bits of h.
+// as converts h to a handle with the same bits.
 func as[T handle](h uintptr) T { return *(*T)(unsafe.Pointer(&h)) }
 
-// bits is the reverse of as.
+// bits converts a handle back, see as.
 func bits[T handle](h T) uintptr { return *(*uintptr)(unsafe.Pointer(&h)) }

@@ -14,12 +14,11 @@ typedef struct {
 	uint32_t args;
 } rt_command;
 
-// rt_launch launches count kernels. Their arguments are words, one after the other; widths
-// says how many each has. After a failure *at is the number of the kernel that could not be
-// launched.
+// rt_launch launches count kernels. words contains all arguments, and widths the number of
+// words of each. After a failure *at is the index of the kernel that could not be launched.
 CUresult rt_launch(CUstream stream, const rt_command *commands, int count, const uint32_t *widths, uint64_t *words, int *at);
 
-// rt_load is cuModuleLoadDataEx with a log of what is wrong with the image.
+// rt_load calls cuModuleLoadDataEx with an error log.
 CUresult rt_load(CUmodule *module, const void *image, char *log, size_t size);
 
 #endif

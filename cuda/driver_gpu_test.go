@@ -17,7 +17,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// forget makes the process look for a driver again, until the test ends.
+// forget makes the process search for a driver again, and undoes that when the test ends.
 func forget(t *testing.T) {
 	loaded.Lock()
 	defer loaded.Unlock()
@@ -32,15 +32,15 @@ func forget(t *testing.T) {
 	})
 }
 
-// nowhere makes sure that no driver is found, as on a machine that has none.
+// nowhere makes the search find no driver, as on a machine without one.
 func nowhere(t *testing.T) {
 	forget(t)
 	t.Setenv(Driver.Variable, filepath.Join(t.TempDir(), "libcuda.so.1"))
 }
 
-// gorgonia.org/cu calls cuInit before main and ends the process if that fails;
-// that this test runs shows that it did not. After that its functions fail as
-// those of a driver that was not initialized.
+// gorgonia.org/cu calls cuInit before main and ends the process if that fails. This test
+// runs, so it did not fail. Without a driver, other functions fail as if it were not
+// initialized.
 func TestNoDriver(t *testing.T) {
 	nowhere(t)
 	err := Available()
@@ -58,7 +58,7 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// calledNames are the functions of symbols.txt that this package calls.
+// calledNames returns the functions of symbols.txt that this package calls.
 func calledNames(t *testing.T) []string {
 	text, err := os.ReadFile("symbols.txt")
 	require.NoError(t, err)
@@ -72,8 +72,8 @@ func calledNames(t *testing.T) []string {
 	return names
 }
 
-// driverWith compiles a library that has the functions of symbols.txt, which
-// fail, but for those whose bodies are given; "" leaves one out.
+// driverWith compiles a library with the functions of symbols.txt and makes it the driver.
+// bodies replaces functions; "" leaves one out. All others fail.
 func driverWith(t *testing.T, bodies map[string]string) {
 	forget(t)
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -108,11 +108,11 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 		"no such function": {map[string]string{"cuGraphUpload": ""},
 			"has no function cuGraphUpload: update the NVIDIA driver"},
 		"no device": {map[string]string{"cuInit": "int cuInit(unsigned f) { return 100; }", "cuGetErrorName": names, "cuGetErrorString": texts},
-			"cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected; the driver finds no GPU: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES"},
+			"cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected; the driver finds no GPU: check nvidia-smi and CUDA_VISIBLE_DEVICES"},
 		"too old": {map[string]string{"cuInit": "int cuInit(unsigned f) { return 0; }", "cuDriverGetVersion": "int cuDriverGetVersion(int *v) { *v = 11020; return 0; }"},
 			"the driver supports CUDA 11.2, and 11.4 is needed: update the NVIDIA driver"},
 		"no names": {map[string]string{"cuInit": "int cuInit(unsigned f) { return 802; }"},
-			"cuInit: CUDA_ERROR; see what nvidia-smi says"},
+			"cuInit: CUDA_ERROR; check nvidia-smi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			driverWith(t, example.bodies)
@@ -124,7 +124,7 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// What gorgonia.org/cu returns becomes an Error, however it is wrapped.
+// An error of gorgonia.org/cu becomes an *Error, however it is wrapped.
 func TestFailed(t *testing.T) {
 	require.NoError(t, failed("cuX", nil))
 	var e *Error
@@ -137,13 +137,13 @@ func TestFailed(t *testing.T) {
 	require.Equal(t, "strange", e.Text)
 }
 
-// wrapped is what github.com/pkg/errors makes of an error.
+// wrapped wraps an error like github.com/pkg/errors.
 type wrapped struct{ cause error }
 
 func (w wrapped) Error() string { return "cu: " + w.cause.Error() }
 func (w wrapped) Cause() error  { return w.cause }
 
-// The thread answers whatever happens to what it runs.
+// The thread answers even if a function panics or ends the goroutine.
 func TestDeviceThread(t *testing.T) {
 	d := &Device{calls: make(chan call), quit: make(chan struct{}), ended: make(chan struct{})}
 	started, released := make(chan error), 0
@@ -164,7 +164,7 @@ func TestDeviceThread(t *testing.T) {
 			require.True(t, ok)
 			require.ErrorIs(t, p, broken)
 			require.Contains(t, p.Error(), "broken")
-			require.Contains(t, p.Error(), "driver_gpu_test.go", "where it was")
+			require.Contains(t, p.Error(), "driver_gpu_test.go", "the stack of the panic")
 		}()
 		_ = d.Do(t.Context(), func() error { panic(broken) })
 	}()

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// supported says why this program cannot use a GPU. Everything below is behind
-// it: without a Device there is nothing to call it for.
+// supported says why this program cannot use a GPU. The functions below are never
+// reached, because Open fails and nothing works without a Device.
 func supported() error {
 	switch {
 	case runtime.GOOS != "linux":
@@ -19,7 +19,7 @@ func supported() error {
 	return unavailablef("this binary is built with -tags gpu, but without cgo: build it with CGO_ENABLED=1 and a C compiler")
 }
 
-func threadID() int { return -1 } // of no thread
+func threadID() int { return -1 } // matches no thread
 
 func openLibrary(string) (uintptr, error)         { return 0, supported() }
 func librarySymbol(uintptr, string) uintptr       { return 0 }
@@ -88,7 +88,7 @@ func blasVersion() int             { return 0 }
 func blasCreate() (uintptr, error) { return 0, supported() }
 func blasDestroy(uintptr) error    { return supported() }
 
-// prepared is nothing here.
+// prepared is empty without a GPU.
 type prepared struct{ choice int }
 
 func prepare(*BLAS, Product) (prepared, error) { return prepared{}, supported() }
@@ -101,7 +101,7 @@ func describeDNN() (version, cuda int) { return 0, 0 }
 func dnnCreate() (uintptr, error)      { return 0, supported() }
 func dnnDestroy(uintptr) error         { return supported() }
 
-// convolved is nothing here.
+// convolved is empty without a GPU.
 type convolved struct{}
 
 func convolve(*DNN, Convolution) (convolved, error)            { return convolved{}, supported() }

@@ -5,24 +5,24 @@ import (
 	"fmt"
 )
 
-// ErrUnavailable is in every error that says that no GPU can be used here. The
-// text says what is missing and how to get it, in one line.
+// ErrUnavailable is wrapped by every error that means that no GPU can be used. The text
+// of such an error says in one line what is missing and how to get it.
 var ErrUnavailable = errors.New("no GPU can be used")
 
-// ErrNotInstalled is in an error, beside ErrUnavailable, if this machine does not have a
-// library at all. A library that is there but does not work has only ErrUnavailable.
+// ErrNotInstalled is wrapped, together with ErrUnavailable, if a library was not found at
+// all. If a library exists but does not work, the error wraps only ErrUnavailable.
 var ErrNotInstalled = errors.New("not installed")
 
-// notInstalled adds ErrNotInstalled to an error, and not to its text.
+// notInstalled makes an error match ErrNotInstalled without changing its text.
 type notInstalled struct{ error }
 
-// Unwrap is the error that it was.
+// Unwrap returns the original error.
 func (e notInstalled) Unwrap() error { return e.error }
 
 // Is reports whether target is ErrNotInstalled.
 func (e notInstalled) Is(target error) bool { return target == ErrNotInstalled }
 
-// ErrClosed is returned by Do after Close.
+// ErrClosed is the error of Device.Do after Close.
 var ErrClosed = errors.New("cuda: the device is closed")
 
 // Errors of the driver that callers act on, for errors.Is.
@@ -33,15 +33,15 @@ var (
 	ErrInvalidContext     = &Error{Name: "CUDA_ERROR_INVALID_CONTEXT"}
 )
 
-// An Error is what a function of CUDA's libraries returned instead of success.
+// An Error is the failure of a function of the driver or of one of CUDA's libraries.
 type Error struct {
-	Call string // the function, and what of ours it was called for
-	Name string // CUDA's own name, CUDA_ERROR_ILLEGAL_ADDRESS
+	Call string // the function
+	Name string // CUDA's own name, such as CUDA_ERROR_ILLEGAL_ADDRESS
 	Text string // CUDA's own text, may be ""
-	Code int    // CUDA's number; each library counts for itself
+	Code int    // CUDA's number; each library has its own numbering
 }
 
-// Error is the call, the name and the text.
+// Error returns the call, the name and the text.
 func (e *Error) Error() string {
 	text := e.Call + ": " + e.Name
 	if e.Text != "" {
@@ -50,14 +50,14 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is reports whether target is an Error of the same name and, where target has
-// one, the same call.
+// Is reports whether target is an *Error with the same name and, if target has a call,
+// the same call.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Name == e.Name && (t.Call == "" || t.Call == e.Call)
 }
 
-// unavailablef is ErrUnavailable with a reason.
+// unavailablef returns ErrUnavailable with a reason.
 func unavailablef(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnavailable, fmt.Sprintf(format, args...))
 }

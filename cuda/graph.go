@@ -5,24 +5,24 @@ import (
 	"fmt"
 )
 
-// A Graph is a recording of what was queued on a stream, with the same
-// addresses and arguments every time. It runs at the cost of one call.
+// A Graph is a recording of work on a stream. One call replays it, with the same addresses
+// and arguments every time.
 type Graph struct {
 	exec  uintptr
 	nodes int
 }
 
-// Capture runs fn, which queues work on s, and records instead of doing it.
-// Only this thread's calls are recorded, and only they are restricted: fn must
-// not wait for s, allocate, or read results. What other streams do is recorded
-// if they wait for an event of s, and then s must wait for them in the end.
+// Capture calls fn, which queues work on s, and records that work instead of running it.
+// fn must not wait for s, allocate memory or read results. Calls of other threads are
+// neither recorded nor restricted. Work on another stream is recorded if that stream
+// waits for an event of s; then s must wait for that stream before fn returns.
 func (s Stream) Capture(fn func() error) (*Graph, error) {
 	if err := captureBegin(s.handle); err != nil {
 		return nil, err
 	}
 	ended := false
 	defer func() {
-		if !ended { // fn panicked: leave the stream as it was
+		if !ended { // fn panicked: end the capture, so that the stream still works
 			if graph, err := captureEnd(s.handle); err == nil {
 				_ = graphDestroy(graph)
 			}
@@ -33,7 +33,7 @@ func (s Stream) Capture(fn func() error) (*Graph, error) {
 	graph, err := captureEnd(s.handle)
 	if failed != nil || err != nil {
 		if err == nil {
-			_ = graphDestroy(graph) // what failed comes first
+			_ = graphDestroy(graph) // failed is the cause
 		}
 		return nil, errors.Join(failed, err)
 	}
@@ -43,24 +43,24 @@ func (s Stream) Capture(fn func() error) (*Graph, error) {
 		err = destroyed
 	}
 	if err != nil {
-		return nil, fmt.Errorf("a graph of %d nodes: %w", nodes, err)
+		return nil, fmt.Errorf("graph of %d nodes: %w", nodes, err)
 	}
 	return &Graph{exec, nodes}, nil
 }
 
-// Capturing reports whether calls on the stream are being recorded.
+// Capturing reports whether the stream is recording.
 func (s Stream) Capturing() (bool, error) { return capturing(s.handle) }
 
-// Nodes is how many kernels, copies and other nodes the recording has.
+// Nodes returns the number of kernels, copies and other nodes of the recording.
 func (g *Graph) Nodes() int { return g.nodes }
 
 // Upload prepares the device for the first Launch, on s.
 func (g *Graph) Upload(s Stream) error { return graphUpload(g.exec, s.handle) }
 
-// Launch queues the whole recording on s. A graph runs once at a time: launches
-// on several streams wait for each other.
+// Launch queues the whole recording on s. Launches of the same graph on several streams
+// run one after the other.
 func (g *Graph) Launch(s Stream) error { return graphLaunch(g.exec, s.handle) }
 
-// Destroy frees the graph. An NCCL communicator that was captured is destroyed
-// after all graphs that use it, or its end waits for ever.
+// Destroy frees the graph. Destroy an NCCL communicator after all graphs that captured it,
+// because its own end waits for them.
 func (g *Graph) Destroy() error { return execDestroy(g.exec) }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// headers runs scripts/cuda-headers.sh, which in a test never fetches anything.
+// headers runs scripts/cuda-headers.sh with --offline, so that it never fetches anything.
 func headers(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("there is no bash")
@@ -28,7 +28,7 @@ func headers(t *testing.T, env []string, args ...string) (code int, stdout, stde
 	return 0, out.String(), errs.String()
 }
 
-// toolkit is a directory with the header of a toolkit.
+// toolkit makes a directory with the header of a toolkit.
 func toolkit(t *testing.T, name string) string {
 	dir := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.MkdirAll(dir+"/include", 0o755))
@@ -43,7 +43,7 @@ func TestHeadersOfToolkit(t *testing.T) {
 		require.Zero(t, code, stderr)
 		require.Equal(t, dir+"/include\n", stdout)
 
-		// What --env prints is for eval, and twice is as good as once.
+		// The output of --env is for eval, and evaluating it twice does no harm.
 		code, stdout, stderr = headers(t, []string{"CUDA_HOME=" + dir}, "--env")
 		require.Zero(t, code, stderr)
 		out, err := exec.Command("bash", "-c", stdout+`printf %s "$CGO_ENABLED $CGO_CFLAGS"`).Output()
@@ -54,7 +54,7 @@ func TestHeadersOfToolkit(t *testing.T) {
 		_, again, _ := headers(t, []string{"CUDA_HOME=" + dir, "CGO_CFLAGS=" + flags}, "--env")
 		require.Equal(t, stdout, again)
 		_, more, _ := headers(t, []string{"CUDA_HOME=" + dir, "CGO_CFLAGS=-DX"}, "--env")
-		require.Contains(t, more, "-DX", "the user's own flags stay")
+		require.Contains(t, more, "-DX", "the user's own flags must stay")
 	}
 }
 

@@ -9,17 +9,16 @@ import (
 	"path/filepath"
 )
 
-// A Cache keeps compiled images in files, so that only the first run compiles.
-// Processes may share a directory. It is never needed: a file that is not whole,
-// or not what it says, counts as absent, and a directory that cannot be written
-// to keeps nothing. The zero value keeps nothing.
+// A Cache keeps compiled images in files, so that only the first run compiles. Processes
+// may share a directory. The Cache is best effort: corrupt files count as absent, and a
+// directory that is not writable keeps nothing. The zero value keeps nothing.
 type Cache struct{ dir string }
 
-// NewCache is a Cache in dir, which is made when something is put there.
+// NewCache returns a Cache in dir, which is created when the first image is stored.
 func NewCache(dir string) Cache { return Cache{dir} }
 
-// UserCache is the Cache in the user's cache directory, under ringtrain/kernels.
-// Without such a directory it keeps nothing.
+// UserCache returns the Cache in the user's cache directory, under ringtrain/kernels. If
+// there is no such directory, it keeps nothing.
 func UserCache() Cache {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -28,10 +27,10 @@ func UserCache() Cache {
 	return NewCache(filepath.Join(dir, "ringtrain", "kernels"))
 }
 
-// imageMagic begins each file; then come the SHA-256 of the image, and the image.
+// imageMagic begins each file. The SHA-256 of the image and the image follow.
 const imageMagic = "ringtrain kernels 1\n"
 
-// imageKey names an image by all that it depends on.
+// imageKey names an image by everything that it depends on.
 func imageKey(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
@@ -42,7 +41,7 @@ func imageKey(parts ...string) string {
 
 func (c Cache) file(key string) string { return filepath.Join(c.dir, key) }
 
-// get is the image with the key, if there is a whole one.
+// get returns the image with the key, if there is an intact one.
 func (c Cache) get(key string) (image []byte, ok bool) {
 	if c.dir == "" {
 		return nil, false
@@ -60,8 +59,8 @@ func (c Cache) get(key string) (image []byte, ok bool) {
 	return image, bytes.Equal(want, got[:])
 }
 
-// put keeps the image. A reader sees all of it or nothing: it is written aside,
-// and a file that a crash cut short does not have its own sum.
+// put stores the image. A reader sees all of it or nothing: put renames a complete
+// temporary file, and the checksum detects a file that a crash has truncated.
 func (c Cache) put(key string, image []byte) error {
 	if c.dir == "" {
 		return nil
@@ -73,7 +72,7 @@ func (c Cache) put(key string, image []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
+	defer os.Remove(f.Name()) // does nothing after the rename
 	sum := sha256.Sum256(image)
 	for _, part := range [][]byte{[]byte(imageMagic), sum[:], image} {
 		if _, err := f.Write(part); err != nil {

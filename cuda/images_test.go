@@ -14,7 +14,7 @@ func TestCacheKeeps(t *testing.T) {
 	key := imageKey("12.9", "a.cu", "text", "--gpu-architecture=sm_90")
 	_, ok := c.get(key)
 	require.False(t, ok)
-	for _, image := range []string{"", "\x7fELF\x00\x00image", "another"} { // the last one counts
+	for _, image := range []string{"", "\x7fELF\x00\x00image", "another"} { // the last one wins
 		require.NoError(t, c.put(key, []byte(image)))
 		got, ok := c.get(key)
 		require.True(t, ok)
@@ -30,7 +30,7 @@ func TestCacheKeeps(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Whatever a crash, a full disk or another program leaves: it is no image.
+// get ignores files that a crash, a full disk or another program has damaged.
 func TestCacheRefusesWhatIsNotWhole(t *testing.T) {
 	c := NewCache(t.TempDir())
 	key := imageKey("k")
@@ -60,7 +60,7 @@ func TestCacheCannotBeWritten(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Many processes may start at once; each writes the whole file aside.
+// Many processes may store the same image at once, and a reader always sees a whole one.
 func TestCacheManyWriters(t *testing.T) {
 	c := NewCache(t.TempDir())
 	image := make([]byte, 1<<16)

@@ -9,17 +9,17 @@ import (
 // A Module is a compiled image on the device.
 type Module struct{ handle uintptr }
 
-// Load loads an image: what Compile returns, or any cubin, fatbin or PTX.
+// Load loads an image: a result of Compile, or any cubin, fatbin or PTX.
 func (d *Device) Load(image []byte) (Module, error) {
 	h, err := moduleLoad(image)
 	return Module{h}, err
 }
 
-// Unload frees the module. Its functions are not used afterwards.
+// Unload frees the module. Its functions must not be used afterwards.
 func (m Module) Unload() error { return moduleUnload(m.handle) }
 
-// Function is a kernel of the module, by the name it has in the source if that
-// says extern "C".
+// Function returns a kernel of the module. The name is that in the source if the kernel is
+// declared extern "C".
 func (m Module) Function(name string) (Function, error) {
 	h, err := moduleFunction(m.handle, name)
 	if err != nil {
@@ -34,18 +34,18 @@ type Function struct {
 	name   string
 }
 
-// Name is the kernel's name.
+// Name returns the kernel's name.
 func (f Function) Name() string { return f.name }
 
-// Usage is what a kernel needs.
+// Usage is the resources that a kernel needs.
 type Usage struct {
-	MaxThreads int // that a block may have
-	Registers  int // for each thread
+	MaxThreads int // per block, at most
+	Registers  int // per thread
 	Shared     int // bytes of static shared memory
-	Local      int // bytes of each thread, of which spills are a part
+	Local      int // bytes of local memory per thread, including spills
 }
 
-// Usage tells what the kernel needs.
+// Usage returns the resources that the kernel needs.
 func (f Function) Usage() (Usage, error) {
 	var u Usage
 	for _, field := range []struct {
@@ -74,8 +74,8 @@ const (
 	attributeDynamicShared = 8
 )
 
-// AllowShared lets the kernel be launched with that many bytes of dynamic shared
-// memory; without it there are 48 KiB at most, static memory included.
+// AllowShared lets launches of the kernel use this many bytes of dynamic shared memory.
+// Without it the limit is 48 KiB, including static shared memory.
 func (f Function) AllowShared(bytes int) error {
 	if err := functionSetAttribute(f.handle, attributeDynamicShared, bytes); err != nil {
 		return fmt.Errorf("kernel %s: %d bytes of shared memory: %w", f.name, bytes, err)
@@ -90,36 +90,36 @@ type Dim struct{ X, Y, Z uint32 }
 // struct. The kernel reads as many bytes as its parameter has.
 type Arg struct {
 	word uint64
-	more []uint64 // of a struct: what follows
+	more []uint64 // the other words of a struct
 }
 
-// Arg is the address as an argument.
+// Arg returns the address as an argument.
 func (p Ptr) Arg() Arg { return Arg{word: uint64(p)} }
 
-// Uint32 is v as an argument.
+// Uint32 returns v as an argument.
 func Uint32(v uint32) Arg { return Arg{word: uint64(v)} }
 
-// Int32 is v as an argument.
+// Int32 returns v as an argument.
 func Int32(v int32) Arg { return Arg{word: uint64(uint32(v))} }
 
-// Uint64 is v as an argument.
+// Uint64 returns v as an argument.
 func Uint64(v uint64) Arg { return Arg{word: v} }
 
-// Int64 is v as an argument.
+// Int64 returns v as an argument.
 func Int64(v int64) Arg { return Arg{word: uint64(v)} }
 
-// Float32 is v as an argument.
+// Float32 returns v as an argument.
 func Float32(v float32) Arg { return Arg{word: uint64(math.Float32bits(v))} }
 
-// Struct is a copy of v as an argument passed by value. T is laid out as the
-// kernel's struct, is not empty, and has no pointers of Go.
+// Struct returns a copy of v as an argument passed by value. T must have the layout of the
+// kernel's struct. It must not be empty or contain Go pointers.
 func Struct[T any](v T) Arg {
 	words := make([]uint64, (unsafe.Sizeof(v)+7)/8)
 	*(*T)(unsafe.Pointer(&words[0])) = v
 	return Arg{words[0], words[1:]}
 }
 
-// maxArgs is how many arguments a kernel may have here.
+// maxArgs is the largest number of arguments that a launch may have.
 const maxArgs = 32
 
 // A command is one launch, laid out as rt_command in driver_gpu.h.
@@ -127,7 +127,7 @@ type command struct {
 	function    uintptr
 	grid, block Dim
 	shared      uint32
-	args        uint32 // how many
+	args        uint32 // number of arguments
 }
 
 // A Batch is a list of launches that go to the driver in one call. The zero
@@ -135,11 +135,11 @@ type command struct {
 type Batch struct {
 	commands []command
 	widths   []uint32 // of each argument of each command, in words
-	words    []uint64 // the arguments, one after the other
+	words    []uint64 // all arguments, concatenated
 	names    []string
 }
 
-// Add adds a launch. shared is in bytes.
+// Add appends a launch. shared is the number of bytes of dynamic shared memory.
 func (b *Batch) Add(f Function, grid, block Dim, shared int, args ...Arg) {
 	b.commands = append(b.commands, command{f.handle, grid.filled(), block.filled(), uint32(shared), uint32(len(args))})
 	for _, a := range args {
@@ -149,10 +149,10 @@ func (b *Batch) Add(f Function, grid, block Dim, shared int, args ...Arg) {
 	b.names = append(b.names, f.name)
 }
 
-// filled has 1 in place of 0.
+// filled replaces 0 by 1.
 func (d Dim) filled() Dim { return Dim{max(d.X, 1), max(d.Y, 1), max(d.Z, 1)} }
 
-// Len is how many launches the batch has.
+// Len returns the number of launches.
 func (b *Batch) Len() int { return len(b.commands) }
 
 // Reset makes the batch empty.
@@ -160,15 +160,15 @@ func (b *Batch) Reset() {
 	b.commands, b.widths, b.words, b.names = b.commands[:0], b.widths[:0], b.words[:0], b.names[:0]
 }
 
-// Launch queues the batch on s, in order. It stays as it is, to be launched again.
-// An error names the kernel that could not be launched; those before it are queued.
+// Launch queues the batch on s, in order. The batch is unchanged and can be launched
+// again. An error names the kernel that could not be launched. Kernels before it are queued.
 func (b *Batch) Launch(s Stream) error {
 	if len(b.commands) == 0 {
 		return nil
 	}
 	for i, c := range b.commands {
 		if c.args > maxArgs {
-			return fmt.Errorf("kernel %s: %d arguments, more than %d", b.names[i], c.args, maxArgs)
+			return fmt.Errorf("kernel %s: %d arguments, at most %d are possible", b.names[i], c.args, maxArgs)
 		}
 	}
 	at, err := launch(s.handle, b)

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// A Library is one of CUDA's libraries, which are found at run time.
+// A Library is one of NVIDIA's libraries, which we find at run time.
 type Library struct {
-	Name     string   // as people say
-	Variable string   // the environment variable that names its file
+	Name     string   // for messages
+	Variable string   // environment variable that names its file
 	Sonames  []string // newest version first
-	Get      string   // how to get it
+	Get      string   // how to install it
 }
 
-// The libraries. The driver comes with the kernel's module; the others come with
-// a CUDA toolkit, and with PyTorch, whose copies are as good.
+// The libraries. The driver comes with the kernel module. The others come with a CUDA
+// toolkit or with Python packages such as PyTorch's, which work equally well.
 var (
 	Driver = Library{
 		Name: "driver", Variable: "RINGTRAIN_CUDA_LIB", Sonames: []string{"libcuda.so.1"},
@@ -44,12 +44,12 @@ var (
 	}
 )
 
-// surroundings are what the search for a library looks at.
+// surroundings is what the search for a library depends on.
 type surroundings struct {
 	getenv func(string) string
 	glob   func(pattern string) []string // sorted
-	python string                        // the interpreter that PATH finds, or ""
-	newest int                           // the driver's version of CUDA, 13000; 0 if unknown
+	python string                        // path of the python3 in PATH, or ""
+	newest int                           // the driver's CUDA version, such as 13000; 0 if unknown
 }
 
 func thisMachine(newest int) surroundings {
@@ -57,23 +57,26 @@ func thisMachine(newest int) surroundings {
 		found, _ := filepath.Glob(pattern) // the patterns are well-formed
 		return found
 	}
-	python, _ := exec.LookPath("python3") // without one there is one place less
+	python, _ := exec.LookPath("python3") // optional
 	return surroundings{os.Getenv, glob, python, newest}
 }
 
-// A tier is places of one worth, among which the newest version wins.
+// A tier is a list of equally good places, among which the newest version wins.
 type tier []string
 
-// byLoader is the place where the loader looks by itself: LD_LIBRARY_PATH, what
-// ldconfig knows, and the system's directories.
+// byLoader is the loader's own search path: LD_LIBRARY_PATH, ldconfig's cache and the
+// system's directories.
 const byLoader = ""
 
-// candidates are the names to open, in order. What the variable names is the
-// only one, so that a mistake in it is seen. Otherwise a toolkit comes before
-// Python's packages, which lack what their libraries open by name: then NVRTC and
-// cuBLASLt are of one toolkit where there is one. In each tier a newer version comes
-// before an older one; but what is newer than the driver, which may not run what it
-// makes, comes behind all else.
+// candidates returns the names to open, in order.
+//
+//   - If the variable is set, its file is the only candidate, so that a mistake in it is
+//     reported.
+//   - Toolkits come before Python packages, which lack libraries that NVRTC and others open
+//     by name. So NVRTC and cuBLASLt come from the same toolkit if there is one.
+//   - In each tier newer versions come first.
+//   - Versions newer than the driver come last of all, because the driver may reject what
+//     they compile.
 func (l Library) candidates(s surroundings) []string {
 	if file := s.getenv(l.Variable); file != "" {
 		return []string{file}
@@ -89,7 +92,7 @@ func (l Library) candidates(s surroundings) []string {
 	return unique(names)
 }
 
-// named are the names of a soname in the places of a tier.
+// named returns the candidates for a soname in the places of a tier.
 func named(soname string, places tier, s surroundings) []string {
 	var names []string
 	for _, place := range places {
@@ -104,7 +107,7 @@ func named(soname string, places tier, s surroundings) []string {
 	return names
 }
 
-// unique leaves out what is there before.
+// unique drops duplicates and keeps the order.
 func unique(names []string) []string {
 	var first []string
 	for _, name := range names {
@@ -115,7 +118,7 @@ func unique(names []string) []string {
 	return first
 }
 
-// byDriver are the sonames that the driver can be new enough for, and the others.
+// byDriver splits the sonames into those that are not newer than the driver, and others.
 func (l Library) byDriver(driver int) [2][]string {
 	var parts [2][]string
 	for _, soname := range l.Sonames {
@@ -128,20 +131,20 @@ func (l Library) byDriver(driver int) [2][]string {
 	return parts
 }
 
-// major is 13 of libnvrtc.so.13, and 11 of libnvrtc.so.11.2.
+// major returns 13 for libnvrtc.so.13 and 11 for libnvrtc.so.11.2.
 func major(soname string) int {
 	_, version, _ := strings.Cut(soname, ".so.")
 	version, _, _ = strings.Cut(version, ".")
-	n, _ := strconv.Atoi(version) // 0, and old, without one
+	n, _ := strconv.Atoi(version) // 0, which counts as old, if there is no version
 	return n
 }
 
-// compareNumbered compares texts, and the numbers in them as numbers.
+// compareNumbered compares strings, and runs of digits in them as numbers.
 func compareNumbered(a, b string) int {
 	for a != "" && b != "" {
 		m, n := digits(a), digits(b)
 		if m > 0 && n > 0 {
-			x, _ := strconv.ParseUint(a[:m], 10, 64) // of more digits all are equal
+			x, _ := strconv.ParseUint(a[:m], 10, 64) // numbers that overflow compare equal
 			y, _ := strconv.ParseUint(b[:n], 10, 64)
 			if c := cmp.Compare(x, y); c != 0 {
 				return c
@@ -157,11 +160,11 @@ func compareNumbered(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits is how many a text begins with.
+// digits returns the number of digits at the start of s.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// tiers are the places where CUDA's libraries usually are, as patterns: the toolkit
-// that the user names, toolkits and the system, and Python's packages.
+// tiers returns the usual places of CUDA's libraries, as glob patterns: the toolkit that
+// the user names, other toolkits and the system, and Python packages.
 func tiers(s surroundings) []tier {
 	var chosen, python tier
 	for _, variable := range []string{"CUDA_HOME", "CUDA_PATH"} {
@@ -192,19 +195,19 @@ func tiers(s surroundings) []tier {
 	return []tier{chosen, system, append(python, "/usr/local/lib"+wheels, "/usr/lib"+wheels)}
 }
 
-// looked is where, for people.
+// looked describes the search, for errors.
 const looked = "where the loader looks, in CUDA_HOME, in /usr/local/cuda*, in the system's directories and among Python's packages"
 
 // A Shared is a library that was loaded. It stays loaded until the process ends.
 type Shared struct {
 	Library Library
-	Path    string // the name that the loader took
+	Path    string // the path or soname that was opened
 	handle  uintptr
 }
 
-// Open loads the library, from the first place that has one that loads. The
-// error has ErrUnavailable, and says what was tried and how to get the library. It
-// also has ErrNotInstalled if no place has one and the variable is not set.
+// Open loads the library from the first place where that works. The error wraps
+// ErrUnavailable, and says where it searched and how to get the library. It also wraps
+// ErrNotInstalled if no place has the library and the variable is not set.
 func (l Library) Open() (*Shared, error) {
 	loaded.Lock()
 	newest := loaded.version
@@ -222,15 +225,15 @@ func (l Library) open(newest int) (*Shared, error) {
 		if err == nil {
 			return &Shared{l, name, handle}, nil
 		}
-		// The loader says of a soname only that there is none. Of a file that is
-		// there it says what is wrong with it.
+		// For a soname, the loader's error says only that there is none. For a file that
+		// exists, it says what is wrong.
 		if strings.Contains(name, "/") {
 			firsts = append(firsts, err.Error())
 		}
 	}
 	if file := os.Getenv(l.Variable); file != "" {
 		why := strings.TrimPrefix(strings.Join(firsts, "; "), file+": ")
-		if why == "" { // a name for the loader
+		if why == "" { // a soname, not a path
 			why = "the loader does not find it"
 		}
 		return nil, unavailablef("%s cannot be loaded from %s, which %s names: %s; correct the variable, or unset it", l.Name, file, l.Variable, why)
@@ -242,7 +245,7 @@ func (l Library) open(newest int) (*Shared, error) {
 	return nil, notInstalled{unavailablef("there is no %s %s: %s", what, looked, do)}
 }
 
-// Symbol is the address of a function of the library.
+// Symbol returns the address of a function of the library.
 func (s *Shared) Symbol(name string) (uintptr, error) {
 	address := librarySymbol(s.handle, name)
 	if address == 0 {
@@ -251,8 +254,8 @@ func (s *Shared) Symbol(name string) (uintptr, error) {
 	return address, nil
 }
 
-// lacks says that a library is of a version that cannot be used.
+// lacks returns the error for a library that lacks a function we need.
 func (s *Shared) lacks(function string) error {
 	l := s.Library
-	return fmt.Errorf("%s has no function %s, so it is no %s that can be used: %s, or set %s to another file", s.Path, function, l.Name, l.Get, l.Variable)
+	return fmt.Errorf("%s has no function %s, so it is not a usable %s: %s, or set %s to another file", s.Path, function, l.Name, l.Get, l.Variable)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place is a machine with the given variables and files.
+// place describes a machine with these variables and files.
 func place(env map[string]string, python string, newest int, files ...string) surroundings {
 	return surroundings{
 		getenv: func(name string) string { return env[name] },
@@ -28,7 +28,7 @@ func place(env map[string]string, python string, newest int, files ...string) su
 	}
 }
 
-// The places to look are files of machines that are not there.
+// The order of candidates, on imaginary machines.
 func TestCandidates(t *testing.T) {
 	const (
 		kit13  = "/usr/local/cuda-13.0/lib64/libnvrtc.so.13"
@@ -67,7 +67,7 @@ func TestCandidates(t *testing.T) {
 	require.Equal(t, wheel, found[len(found)-1], "beside the interpreter")
 }
 
-// Each of the variables that say where something is installed is looked at.
+// The search uses every variable that names an installation.
 func TestPlacesOfVariables(t *testing.T) {
 	for variable, file := range map[string]string{
 		"CUDA_HOME":    "/kit/lib64/libcublasLt.so.12",
@@ -79,7 +79,7 @@ func TestPlacesOfVariables(t *testing.T) {
 	}
 }
 
-// NVRTC and cuBLASLt are of one place if one place has both, whatever else there is.
+// NVRTC and cuBLASLt come from the same place if one place has both.
 func TestOnePlaceForAll(t *testing.T) {
 	const kit, other = "/usr/local/cuda-12.6/lib64", "/usr/local/cuda-13.0/lib64"
 	const wheels = "/venv/lib/python3.12/site-packages/nvidia"
@@ -89,7 +89,7 @@ func TestOnePlaceForAll(t *testing.T) {
 	}
 	first := func(l Library, driver int) string {
 		for _, name := range l.candidates(place(map[string]string{"VIRTUAL_ENV": "/venv"}, "", driver, everywhere...)) {
-			if strings.Contains(name, "/") { // the loader finds none
+			if strings.Contains(name, "/") { // skip sonames: here the loader finds nothing
 				return filepath.Dir(name)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program with this package, as this test is, needs no CUDA library to start.
+// A program with this package, such as this test, starts without any CUDA library.
 func TestProgramNeedsNoCUDA(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -20,7 +20,7 @@ func TestProgramNeedsNoCUDA(t *testing.T) {
 	defer file.Close()
 	needed, err := file.ImportedLibraries()
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(needed, " "), "libc.so", "the list is that of a program with cgo")
+	require.Contains(t, strings.Join(needed, " "), "libc.so", "a program with cgo needs libc")
 	for _, library := range needed {
 		for _, name := range []string{"cuda", "cublas", "cudnn", "nvrtc", "nccl"} {
 			require.NotContains(t, library, name)

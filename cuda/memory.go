@@ -9,8 +9,8 @@ import (
 // A Ptr is an address in device memory.
 type Ptr uintptr
 
-// Alloc returns new device memory with undefined contents, aligned to 256 bytes.
-// It may wait for the device; allocate before capturing.
+// Alloc returns new device memory with undefined contents, aligned to 256 bytes. It may
+// wait for the device, so allocate before you capture.
 func (d *Device) Alloc(bytes int) (Ptr, error) {
 	p, err := memAlloc(bytes)
 	if err != nil {
@@ -22,19 +22,19 @@ func (d *Device) Alloc(bytes int) (Ptr, error) {
 // Free frees what Alloc returned. It waits for the device.
 func (d *Device) Free(p Ptr) error { return memFree(p) }
 
-// MemInfo is how much memory of the device is free, and how much it has, in bytes.
+// MemInfo returns the device's free and total memory, in bytes.
 func (d *Device) MemInfo() (free, total uint64, err error) { return memInfo() }
 
-// Pinned is host memory that the device copies from and to by itself. It is not
-// of Go's heap: slices of it must not outlive Free.
+// Pinned is host memory that the device can copy from and to by itself. It is outside
+// Go's heap, so slices of it must not be used after Free.
 type Pinned struct {
 	p      unsafe.Pointer
 	bytes  int
 	device Ptr
 }
 
-// AllocPinned returns pinned memory, zeroed. If it is mapped, kernels reach it
-// at Device, which is slow and immediate.
+// AllocPinned returns zeroed pinned memory. If it is mapped, kernels can access it at the
+// address that Device returns. That is slow, but needs no copy.
 func (d *Device) AllocPinned(bytes int, mapped bool) (*Pinned, error) {
 	p, err := hostAlloc(bytes, mapped)
 	if err != nil {
@@ -44,46 +44,46 @@ func (d *Device) AllocPinned(bytes int, mapped bool) (*Pinned, error) {
 	clear(m.Bytes())
 	if mapped {
 		if m.device, err = hostDevice(p); err != nil {
-			_ = hostFree(p) // the first failure says more
+			_ = hostFree(p) // err is the cause
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-// Bytes is the memory.
+// Bytes returns the memory as bytes.
 func (m *Pinned) Bytes() []byte { return unsafe.Slice((*byte)(m.p), m.bytes) }
 
-// Float32s is the memory as float32.
+// Float32s returns the memory as float32.
 func (m *Pinned) Float32s() []float32 { return unsafe.Slice((*float32)(m.p), m.bytes/4) }
 
-// Int32s is the memory as int32.
+// Int32s returns the memory as int32.
 func (m *Pinned) Int32s() []int32 { return unsafe.Slice((*int32)(m.p), m.bytes/4) }
 
-// Uint32s is the memory as uint32, for words that the device reads meanwhile:
-// write them with sync/atomic.
+// Uint32s returns the memory as uint32. Use sync/atomic to write words that the device may
+// read at the same time.
 func (m *Pinned) Uint32s() []uint32 { return unsafe.Slice((*uint32)(m.p), m.bytes/4) }
 
-// Device is where kernels find mapped memory; 0 if it is not mapped.
+// Device returns the address of mapped memory for kernels, or 0 if it is not mapped.
 func (m *Pinned) Device() Ptr { return m.device }
 
-// Free frees the memory. No copy from or to it may be under way.
+// Free frees the memory. No copy that uses it may be queued.
 func (m *Pinned) Free() error {
 	p := m.p
 	m.p, m.bytes, m.device = nil, 0, 0
 	return hostFree(p)
 }
 
-// part is the memory from offset on, for a copy of some bytes.
+// part returns the address at offset, after checking that the copy fits.
 func (m *Pinned) part(offset, bytes int) (unsafe.Pointer, error) {
 	if offset < 0 || bytes < 0 || bytes > m.bytes-offset {
-		return nil, fmt.Errorf("cuda: a copy of %d bytes at %d of pinned memory, which has %d", bytes, offset, m.bytes)
+		return nil, fmt.Errorf("cuda: copy of %d bytes at offset %d of pinned memory, which has %d bytes", bytes, offset, m.bytes)
 	}
 	return unsafe.Add(m.p, offset), nil
 }
 
-// CopyIn queues a copy of bytes of src, from offset on, to dst. src must not
-// change until it is done.
+// CopyIn queues a copy of bytes bytes from src, at offset, to dst. src must not change
+// until the copy is done.
 func (s Stream) CopyIn(dst Ptr, src *Pinned, offset, bytes int) error {
 	p, err := src.part(offset, bytes)
 	if err != nil || bytes == 0 {
@@ -92,7 +92,7 @@ func (s Stream) CopyIn(dst Ptr, src *Pinned, offset, bytes int) error {
 	return copyIn(dst, p, bytes, s.handle)
 }
 
-// CopyOut queues a copy of bytes at src to dst, from offset on.
+// CopyOut queues a copy of bytes bytes from src to dst, at offset.
 func (s Stream) CopyOut(dst *Pinned, offset int, src Ptr, bytes int) error {
 	p, err := dst.part(offset, bytes)
 	if err != nil || bytes == 0 {
@@ -101,7 +101,7 @@ func (s Stream) CopyOut(dst *Pinned, offset int, src Ptr, bytes int) error {
 	return copyOut(p, src, bytes, s.handle)
 }
 
-// Copy queues a copy from one place in device memory to another; they do not overlap.
+// Copy queues a copy within device memory. src and dst must not overlap.
 func (s Stream) Copy(dst, src Ptr, bytes int) error {
 	if bytes == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (s Stream) Copy(dst, src Ptr, bytes int) error {
 	return copyDevice(dst, src, bytes, s.handle)
 }
 
-// Fill queues setting count 32-bit words at p to v. p is a multiple of 4.
+// Fill queues setting count 32-bit words at p to v. p must be a multiple of 4.
 func (s Stream) Fill(p Ptr, v uint32, count int) error {
 	if count == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (s Stream) Fill(p Ptr, v uint32, count int) error {
 	return fill32(p, v, count, s.handle)
 }
 
-// Zero queues setting bytes at p to 0.
+// Zero queues setting bytes bytes at p to 0.
 func (s Stream) Zero(p Ptr, bytes int) error {
 	if bytes == 0 {
 		return nil
@@ -125,8 +125,8 @@ func (s Stream) Zero(p Ptr, bytes int) error {
 	return fill8(p, 0, bytes, s.handle)
 }
 
-// Write copies src to dst and waits until it is there. It cannot be captured;
-// in a loop copy from pinned memory instead.
+// Write copies src to dst and waits until the copy is done. It cannot be captured. In a
+// loop use CopyIn instead.
 func (s Stream) Write(dst Ptr, src []byte) error {
 	if len(src) == 0 {
 		return nil
@@ -134,11 +134,10 @@ func (s Stream) Write(dst Ptr, src []byte) error {
 	if err := copyIn(dst, unsafe.Pointer(&src[0]), len(src), s.handle); err != nil {
 		return err
 	}
-	return s.Sync(context.Background()) // it ends: the device copies, or has failed
+	return s.Sync(context.Background()) // cannot hang: the device copies or fails
 }
 
-// Read waits for the work before it and copies from src into dst. It cannot be
-// captured.
+// Read waits for earlier work on s and copies from src into dst. It cannot be captured.
 func (s Stream) Read(dst []byte, src Ptr) error {
 	if len(dst) == 0 {
 		return nil
@@ -149,7 +148,7 @@ func (s Stream) Read(dst []byte, src Ptr) error {
 	return s.Sync(context.Background())
 }
 
-// BytesOf is a slice of numbers as bytes, for Read and Write; it shares the memory.
+// BytesOf returns a slice of numbers as bytes, for Read and Write. It shares the memory.
 func BytesOf[T ~int32 | ~uint32 | ~float32 | ~int64 | ~uint64 | ~float64 | ~uint8 | ~uint16](s []T) []byte {
 	if len(s) == 0 {
 		return nil

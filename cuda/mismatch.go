@@ -2,9 +2,10 @@ package cuda
 
 import "fmt"
 
-// mismatch says that a library is of a newer CUDA than the driver, which then may
-// refuse what it does; nil if it is not, or if nobody knows. The major version of the
-// library is that of its CUDA.
+// mismatch returns an error if a library belongs to a newer CUDA than the driver supports.
+// The driver may then reject what the library does. It returns nil if the library is not
+// newer, or if the versions are not known. major is the library's major version, which is
+// that of its CUDA.
 func mismatch(library *Shared, version string, major int) error {
 	loaded.Lock()
 	driver := loaded.version
@@ -17,22 +18,23 @@ func mismatch(library *Shared, version string, major int) error {
 		l.Name, version, library.Path, versionText(driver), l.Variable, driver/1000)
 }
 
-// CompilerMismatch says that NVRTC is of a newer CUDA than the driver, which then may
-// not load what NVRTC compiles. It is nil if it is not, or before either was loaded.
+// CompilerMismatch returns an error if NVRTC belongs to a newer CUDA than the driver
+// supports. The driver may then not load what NVRTC compiles. It returns nil until both
+// are loaded.
 func CompilerMismatch() error {
 	compiler.Lock()
 	defer compiler.Unlock()
 	return compilerMismatch()
 }
 
-// compilerMismatch is CompilerMismatch for who holds the compiler's lock.
+// compilerMismatch is CompilerMismatch for callers that hold the compiler's lock.
 func compilerMismatch() error {
 	return mismatch(compiler.library, fmt.Sprintf("%d.%d", compiler.major, compiler.minor), compiler.major)
 }
 
-// BLASMismatch says that cuBLASLt is of a newer CUDA than the driver, with which it
-// does not start. It has ErrUnavailable, and is nil if it is not, or before either was
-// loaded.
+// BLASMismatch returns an error that wraps ErrUnavailable if cuBLASLt belongs to a newer
+// CUDA than the driver supports. Then cuBLASLt does not start. It returns nil until both
+// are loaded.
 func BLASMismatch() error {
 	if err := blasMismatch(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)

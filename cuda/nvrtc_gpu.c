@@ -51,8 +51,8 @@ int rt_nvrtc_archs(int *archs, int size) {
 	return nvrtc.archs(archs) == 0 ? count : 0;
 }
 
-// text fetches what one of NVRTC's pairs of functions has. NULL without a failure means
-// that there is no memory.
+// text fetches a text of the program with one of NVRTC's pairs of functions, for its size
+// and its contents. It returns a result of NVRTC. *to is NULL if there is no memory.
 static int text(rt_program program, int (*size_of)(rt_program, size_t *), int (*get)(rt_program, char *), char **to, size_t *size) {
 	int r = size_of(program, size);
 	if (r != 0)
@@ -70,7 +70,7 @@ int rt_nvrtc_compile(const char *source, const char *name, int count, const char
 		return r;
 	r = nvrtc.compile(program, count, options);
 	size_t log_size;
-	text(program, nvrtc.log_size, nvrtc.log, log, &log_size); // without it the result has to do
+	text(program, nvrtc.log_size, nvrtc.log, log, &log_size); // on failure the caller has only the result
 	if (r == 0)
 		r = cubin ? text(program, nvrtc.cubin_size, nvrtc.cubin, image, size) : text(program, nvrtc.ptx_size, nvrtc.ptx, image, size);
 	nvrtc.destroy(&program);

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// pointer is an address that dlopen or dlsym returned.
+// pointer converts an address that dlopen or dlsym returned.
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
 func bindNVRTC(library *Shared) error {
@@ -22,8 +22,8 @@ func bindNVRTC(library *Shared) error {
 	return nil
 }
 
-// nvrtcFailure makes an Error of NVRTC's result; nil if that is success. NVRTC's
-// text is its name for it.
+// nvrtcFailure returns NVRTC's result as an *Error, or nil for success. NVRTC has only
+// names for its results and no other text.
 func nvrtcFailure(call string, r C.int) error {
 	if r == 0 {
 		return nil
@@ -31,8 +31,8 @@ func nvrtcFailure(call string, r C.int) error {
 	return &Error{Call: call, Name: C.GoString(C.rt_nvrtc_error(r)), Code: int(r)}
 }
 
-// describeNVRTC is the version of NVRTC, and what it compiles for. It makes NVRTC
-// ready to compile.
+// describeNVRTC returns the version of NVRTC and the architectures that it knows. It also
+// loads the library of built-ins that compiling needs.
 func describeNVRTC() (major, minor int, archs []int, err error) {
 	var a, b C.int
 	if err := nvrtcFailure("nvrtcVersion", C.rt_nvrtc_version(&a, &b)); err != nil {

@@ -7,8 +7,8 @@
 
 typedef void *rt_program;
 
-// The functions of NVRTC that are called, unchanged from 11 to 13. The last two came with
-// 11.2 and may be NULL.
+// The functions of NVRTC that we call, unchanged from version 11 to 13. The last two exist
+// since 11.2 and may be NULL.
 typedef struct {
 	int (*version)(int *major, int *minor);
 	const char *(*error)(int result);
@@ -25,23 +25,23 @@ typedef struct {
 	int (*archs)(int *);
 } rt_nvrtc;
 
-// rt_nvrtc_bind finds them. It returns NULL, or the name of one that is missing.
+// rt_nvrtc_bind looks up the functions. It returns NULL, or the name of a missing one.
 const char *rt_nvrtc_bind(void *library);
 
 const char *rt_nvrtc_error(int result);
 int rt_nvrtc_version(int *major, int *minor);
 
-// rt_nvrtc_open_builtins loads NVRTC's library of built-ins of that version from where
-// NVRTC is. NVRTC opens it by its name, which finds the one that is loaded; the loader
-// alone does not look there in every version. NVRTC says what is wrong if there is none.
+// rt_nvrtc_open_builtins loads NVRTC's library of built-ins of that version from NVRTC's
+// directory, where the loader would not always search. NVRTC later opens it by name and gets
+// the loaded one. If there is none, NVRTC reports that itself.
 void rt_nvrtc_open_builtins(int major, int minor);
 
-// rt_nvrtc_archs writes the architectures that NVRTC knows, at most size, and returns how
-// many; 0 if it does not say.
+// rt_nvrtc_archs writes the architectures that NVRTC knows, at most size, and returns their
+// number, or 0 if NVRTC cannot list them.
 int rt_nvrtc_archs(int *archs, int size);
 
-// rt_nvrtc_compile compiles, to a cubin or to PTX. *image and *log are the caller's to
-// free, whatever is returned.
+// rt_nvrtc_compile compiles to a cubin or to PTX. The caller frees *image and *log, even
+// after a failure.
 int rt_nvrtc_compile(const char *source, const char *name, int count, const char *const *options, int cubin,
 	char **image, size_t *size, char **log);
 

@@ -28,7 +28,7 @@ func streamDone(h uintptr) (bool, error) {
 	return done("cuStreamQuery", as[cu.Stream](h).Query())
 }
 
-// done tells "not yet" from a failure.
+// done distinguishes unfinished work from a failure.
 func done(call string, err error) (bool, error) {
 	err = failed(call, err)
 	if e, ok := err.(*Error); ok && e.Code == C.CUDA_ERROR_NOT_READY {
@@ -119,7 +119,7 @@ func execDestroy(exec uintptr) error {
 }
 
 func moduleLoad(image []byte) (uintptr, error) {
-	text := make([]byte, len(image)+1) // PTX ends with a zero; the others say how long they are
+	text := make([]byte, len(image)+1) // PTX must end with a zero byte; other images contain their length
 	copy(text, image)
 	var module C.CUmodule
 	log := make([]byte, 8192)
@@ -151,7 +151,7 @@ func functionSetAttribute(h uintptr, attribute, value int) error {
 	return failure("cuFuncSetAttribute", C.cuFuncSetAttribute(as[C.CUfunction](h), C.CUfunction_attribute(attribute), C.int(value)))
 }
 
-// launch queues the batch in one crossing into C, which keeps nothing.
+// launch queues the batch with one cgo call. C keeps no pointer to it.
 func launch(stream uintptr, b *Batch) (at int, err error) {
 	var failedAt C.int
 	r := C.rt_launch(as[C.CUstream](stream), (*C.rt_command)(unsafe.Pointer(unsafe.SliceData(b.commands))), C.int(len(b.commands)),

@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// A Report is what there is of CUDA on this machine, for people to look at.
+// A Report describes the CUDA installation of this machine, for people to read.
 type Report struct {
-	// Problem is why no GPU can be used, and what to do; "" if one can.
+	// Problem says why no GPU can be used and what to do; "" if one can.
 	Problem string `json:"problem,omitempty"`
-	// Module is the kernel's NVIDIA module by its own words, "" if there is none.
+	// Module is the version of the NVIDIA kernel module; "" if it is not loaded.
 	Module string `json:"module,omitempty"`
-	// CUDA is the newest version that the driver supports, "13.0"; "" without one.
+	// CUDA is the newest version that the driver supports, such as "13.0"; "" without one.
 	CUDA      string  `json:"cuda,omitempty"`
 	Devices   []Info  `json:"devices"`
 	Libraries []Found `json:"libraries"`
 }
 
-// Found is a library that was looked for.
+// Found is the result of the search for a library.
 type Found struct {
 	Name    string `json:"name"`
-	Path    string `json:"path,omitempty"`    // the name that the loader took
-	Version string `json:"version,omitempty"` // as the library counts
+	Path    string `json:"path,omitempty"` // the path or soname that was opened
+	Version string `json:"version,omitempty"`
 	Problem string `json:"problem,omitempty"` // why it cannot be used, and what to do
 	// Instead says what happens without the library; "" if it is required.
 	Instead string `json:"instead,omitempty"`
 }
 
-// moduleVersion is where the kernel's module says what it is.
+// moduleVersion is the file in which the kernel module reports its version.
 const moduleVersion = "/proc/driver/nvidia/version"
 
-// Inspect looks for the driver, the devices and the libraries. In a program that
-// is not built for GPUs it looks only at what a file says.
+// Inspect looks for the driver, the devices and the libraries. In a program that is not
+// built for GPUs it reports only the kernel module.
 func Inspect() Report {
 	r := Report{Devices: []Info{}, Libraries: []Found{}}
 	if text, err := os.ReadFile(moduleVersion); err == nil {
@@ -65,7 +65,7 @@ func Inspect() Report {
 	return r
 }
 
-// moduleOf is the version in the first line of what the module says:
+// moduleOf returns the version in the first line of moduleVersion:
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun 6 ...".
 func moduleOf(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
@@ -77,7 +77,7 @@ func moduleOf(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// withoutPrefix is the error without the words that every one of them begins with.
+// withoutPrefix returns the text of an error without that of ErrUnavailable.
 func withoutPrefix(err error) string {
 	if err == nil {
 		return ""
@@ -100,13 +100,13 @@ func inspectNVRTC() Found {
 	return found
 }
 
-// tryCompiler compiles a kernel that does nothing: NVRTC opens its library of
-// built-ins only then. The caller holds the compiler's lock.
+// tryCompiler compiles an empty kernel, because NVRTC opens its library of built-ins only
+// when it compiles. The caller holds the compiler's lock.
 func tryCompiler() error {
 	const nothing = "extern \"C\" __global__ void nothing() {}"
 	options := []string{"--std=c++17"}
 	if len(compiler.archs) > 0 {
-		options = append(options, fmt.Sprintf("--gpu-architecture=compute_%d", slices.Max(compiler.archs))) // it warns of old ones
+		options = append(options, fmt.Sprintf("--gpu-architecture=compute_%d", slices.Max(compiler.archs))) // NVRTC warns about old ones
 	}
 	s := Source{Name: "nothing.cu", Text: nothing}
 	if _, log, err := runNVRTC(s, options, false); err != nil {
@@ -126,8 +126,8 @@ func inspectBLAS() Found {
 	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version, Problem: problem}
 }
 
-// BLASVersion is the version of cuBLASLt, "13.0.0". The error has ErrUnavailable,
-// and says in one line what is missing and how to get it.
+// BLASVersion returns the version of cuBLASLt, such as "13.0.0". The error wraps
+// ErrUnavailable and says in one line what is missing and how to get it.
 func BLASVersion() (string, error) {
 	if err := openBLAS(); err != nil {
 		return "", err
@@ -137,8 +137,8 @@ func BLASVersion() (string, error) {
 	return blasVersionText(blasVersion()), nil
 }
 
-// blasVersionText is 110000 + 1103 as 11.11.3, and 13.0.0 of 130000: cuBLASLt
-// counts a major version as 10000.
+// blasVersionText returns 11.11.3 for 111103 and 13.0.0 for 130000. A major version counts
+// 10000.
 func blasVersionText(v int) string {
 	return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
 }
@@ -166,8 +166,8 @@ func inspectNCCL() Found {
 	return Found{Name: NCCL.Name, Path: library.Path, Version: ncclVersionText(callVersion(function))}
 }
 
-// ncclVersionText is 22304 as 2.23.4, and 2708 as 2.7.8: until 2.8 a major
-// version counted 1000.
+// ncclVersionText returns 2.23.4 for 22304 and 2.7.8 for 2708. Up to 2.8 a major version
+// counted 1000, since then 10000.
 func ncclVersionText(v int) string {
 	if v < 10000 {
 		return fmt.Sprintf("%d.%d.%d", v/1000, v/100%10, v%100)

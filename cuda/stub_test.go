@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Without the tag, cgo or Linux, everything says what is missing, in one line.
+// Without the build tag, cgo or Linux, every error says in one line what is missing.
 func TestUnavailable(t *testing.T) {
 	err := Available()
 	require.ErrorIs(t, err, ErrUnavailable)
@@ -36,7 +36,7 @@ func TestUnavailable(t *testing.T) {
 	require.Empty(t, r.Libraries)
 }
 
-// Every function that stands for one of CUDA's says the same: none pretends.
+// Every stub fails.
 func TestStubsFail(t *testing.T) {
 	var d Device
 	var g Graph

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// timedRuns is how often Time runs what it times.
+// timedRuns is the number of repetitions in the graph that Time launches.
 const timedRuns = 8
 
-// Time is how long the device takes for what fn queues on s: as a graph that has
-// it several times, because one by one the calls of a small kernel take longer
-// than the kernel. What fn queues must be allowed in a capture, after a first run outside
-// of one, in which libraries load kernels; it runs 17 times.
+// Time returns how long the device takes for the work that fn queues on s. It times a graph
+// that repeats the work, because launching a small kernel takes longer than running it. The
+// work must be allowed in a capture once it has run outside of one, which loads the
+// libraries' kernels. It runs 17 times.
 func (d *Device) Time(s Stream, fn func() error) (took time.Duration, err error) {
 	if err := fn(); err != nil {
 		return 0, err
@@ -21,7 +21,7 @@ func (d *Device) Time(s Stream, fn func() error) (took time.Duration, err error)
 		if *e, err = d.NewEvent(true); err != nil {
 			return 0, err
 		}
-		defer func() { _ = e.Destroy() }() // a failure shows where it is used
+		defer func() { _ = e.Destroy() }() // a failed device also fails the calls below
 	}
 	g, err := s.Capture(func() error {
 		for range timedRuns {
@@ -40,7 +40,7 @@ func (d *Device) Time(s Stream, fn func() error) (took time.Duration, err error)
 		func() error { return begin.Record(s) },
 		func() error { return g.Launch(s) },
 		func() error { return end.Record(s) },
-		func() error { return end.Sync(context.Background()) }, // it ends: the device goes on, or fails
+		func() error { return end.Sync(context.Background()) }, // cannot hang: the device makes progress or fails
 	} {
 		if err := queue(); err != nil {
 			return 0, err

@@ -1,8 +1,8 @@
 //go:build gpu && cgo && linux
 
-// gorgonia.org/cu refers to the driver's functions by name, so a program that has it
-// would need libcuda.so.1 to start. These are functions of the same names, each a jump
-// through a table that trampolines_gpu.c fills when the driver is loaded.
+// gorgonia.org/cu refers to the driver's functions by name, so a program with it would need
+// libcuda.so.1 to start. The functions here have the same names. Each jumps through a table
+// that trampolines_gpu.c fills when it loads the driver.
 
 	.text
 

@@ -7,7 +7,7 @@
 
 #include "trampolines_gpu.h"
 
-// What a function that was not found returns, by the driver's numbers.
+// The driver's error codes for functions that were not found.
 enum { not_initialized = 3, not_supported = 801 };
 
 static int before_driver(void) { return not_initialized; }
@@ -26,8 +26,8 @@ static const symbol symbols[] = {
 
 enum { count = sizeof symbols / sizeof *symbols };
 
-// The table that trampolines_gpu.S jumps through. It is written once, before the first
-// call from Go, and never again.
+// The table that trampolines_gpu.S jumps through. It is written only once, before the first
+// call from Go.
 #define SYMBOL(slot, name, other, called) (void *)before_driver,
 __attribute__((visibility("hidden"))) void *ringtrain_driver[] = {
 #include "symbols_gpu.h"
@@ -36,8 +36,9 @@ __attribute__((visibility("hidden"))) void *ringtrain_driver[] = {
 
 static int (*driver_init)(unsigned);
 
-// cuInit is what gorgonia.org/cu calls before main; it ends the process if that fails. So
-// it succeeds, and does nothing: a run without a GPU does not wake the driver.
+// gorgonia.org/cu calls cuInit before main, and ends the process if that fails. So this
+// cuInit does nothing and succeeds. It does not load the driver either, because a run may
+// not need a GPU.
 __attribute__((visibility("hidden"))) int cuInit(unsigned flags) {
 	(void)flags;
 	return 0;

@@ -105,7 +105,7 @@ func (s *shelf) lacks() []lack {
 	builtins := filepath.Join(s.beside("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
 	all := []lack{
 		{"an old driver", []string{"RINGTRAIN_EMULATOR_DRIVER=11000"}, "", 2, []string{noGPU, "supports CUDA 11.0, and 11.4 is needed: update the NVIDIA driver"}, 1},
-		{"no GPU", []string{"RINGTRAIN_EMULATOR_DEVICES=0"}, "", 2, []string{noGPU, "see what nvidia-smi says"}, 1},
+		{"no GPU", []string{"RINGTRAIN_EMULATOR_DEVICES=0"}, "", 2, []string{noGPU, "check nvidia-smi"}, 1},
 		{"a driver without a function", []string{s.without(cudaLib, "cuGraphInstantiateWithFlags")}, "", 2, []string{noGPU, "has no function cuGraphInstantiateWithFlags: update the NVIDIA driver"}, 1},
 		{"no built-ins", []string{nvrtc + "=" + builtins}, "", 0, []string{ownPTX, "NVRTC 13.0 (" + builtins + ") does not work", "libnvrtc-builtins.so.13.0", "or set " + nvrtc}, 1},
 		{"NVRTC without a function", []string{s.without(nvrtc, "nvrtcGetCUBIN")}, "", 0, []string{ownPTX, "has no function nvrtcGetCUBIN", "or set " + nvrtc}, 1},

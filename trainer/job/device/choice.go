@@ -89,7 +89,7 @@ func (f *Choice) spread(workers, first int, hindrance error, devices func() ([]c
 	count := len(there) - first
 	switch {
 	case count < 1:
-		return Placement{}, fmt.Errorf("there is no GPU %d, the GPUs are 0 to %d: see what nvidia-smi says, and CUDA_VISIBLE_DEVICES", first, len(there)-1)
+		return Placement{}, fmt.Errorf("there is no GPU %d, the GPUs are 0 to %d: check nvidia-smi and CUDA_VISIBLE_DEVICES", first, len(there)-1)
 	case workers > count && !f.Share:
 		return Placement{}, fmt.Errorf("%d processes and %s: start fewer, or let them share with --share-gpu", workers, gpusFrom(first, count))
 	}

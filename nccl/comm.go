@@ -6,17 +6,17 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// A Comm is this process's end of a communicator. The zero Comm is none. See the
-// package comment for when its methods may be called.
+// A Comm is this process's end of a communicator. The zero Comm is no communicator. The
+// package comment says when its methods may be called.
 type Comm struct {
-	handle uintptr // where the ncclComm_t is
+	handle uintptr // of an rt_nccl_end, which holds the ncclComm_t
 }
 
 // None reports whether c is the zero Comm.
 func (c Comm) None() bool { return c.handle == 0 }
 
-// failure makes an Error of a result. InProgress is no failure: it is what calls
-// on a communicator that does not block return.
+// failure returns a result as an *Error. It returns nil for Success, and for InProgress,
+// which calls on a non-blocking communicator return.
 func (c Comm) failure(call string, r Result) error {
 	if r == Success || r == InProgress {
 		return nil
@@ -28,7 +28,7 @@ func (c Comm) failure(call string, r Result) error {
 	return e
 }
 
-// do calls a function of a communicator.
+// do calls a function on the communicator, and fails if c is the zero Comm.
 func (c Comm) do(call string, fn func(handle uintptr) Result) error {
 	if c.None() {
 		return &Error{Call: call, Result: InvalidArgument, Text: "there is no communicator"}
@@ -36,8 +36,8 @@ func (c Comm) do(call string, fn func(handle uintptr) Result) error {
 	return c.failure(call, fn(c.handle))
 }
 
-// GetUniqueID draws the id of a new communicator. One rank calls it and tells the
-// others; a thread of this process then waits for them.
+// GetUniqueID returns the ID of a new communicator. One rank calls it and sends the ID to
+// the others. NCCL starts a thread in this process that waits for them.
 func GetUniqueID() (UniqueID, error) {
 	var id UniqueID
 	if err := Available(); err != nil {
@@ -46,22 +46,23 @@ func GetUniqueID() (UniqueID, error) {
 	return id, Comm{}.failure("ncclGetUniqueId", getUniqueID(&id))
 }
 
-// InitRank begins to join the communicator of an id as one of size ranks, with
-// the device whose context is current. When AsyncError is no longer ErrInProgress
-// the Comm is ready, or it has failed and is to be aborted.
+// InitRank begins to join a communicator of size ranks, with the device whose context is
+// current. Poll AsyncError until it no longer returns ErrInProgress. Then the Comm is ready
+// or, on another error, must be aborted.
 func InitRank(size int, id UniqueID, rank int) (Comm, error) {
 	if err := Available(); err != nil {
 		return Comm{}, err
 	}
 	if size < 1 || rank < 0 || rank >= size {
-		return Comm{}, fmt.Errorf("nccl: rank %d of %d: ranks are from 0 to size-1", rank, size)
+		return Comm{}, fmt.Errorf("nccl: rank %d of %d: ranks must be from 0 to size-1", rank, size)
 	}
 	handle, r := initRank(size, &id, rank)
 	return Comm{handle}, Comm{handle}.failure("ncclCommInitRankConfig", r)
 }
 
-// AsyncError is nil if the communicator is idle and whole, ErrInProgress if it is
-// busy with the last call, and otherwise what broke it; then only Abort is left.
+// AsyncError returns nil if the communicator is idle and intact, and ErrInProgress if it is
+// busy with the last call. Any other error means that the communicator is broken. Then only
+// Abort may be called.
 func (c Comm) AsyncError() error {
 	const call = "ncclCommGetAsyncError"
 	var state Result
@@ -78,8 +79,8 @@ func (c Comm) AsyncError() error {
 	return c.failure(call, state)
 }
 
-// LastError is what NCCL last said about a failure in this process, or "". It is
-// for people, and may be of another communicator.
+// LastError returns NCCL's last error message in this process, or "". It is for people to
+// read, and may be about another communicator.
 func (c Comm) LastError() string {
 	if c.None() {
 		return ""
@@ -87,28 +88,28 @@ func (c Comm) LastError() string {
 	return lastError(c.handle)
 }
 
-// Finalize begins to end the communicator, after all that is queued is done. The
-// other ranks call it too.
+// Finalize begins to shut down the communicator once all queued work is done. All ranks must
+// call it.
 func (c Comm) Finalize() error { return c.do("ncclCommFinalize", finalize) }
 
-// Destroy frees the communicator, after Finalize. Graphs in which it was captured
-// have been destroyed before, or it never returns. The Comm is none afterwards.
+// Destroy frees the communicator after Finalize. First destroy all graphs that captured it,
+// or Destroy never returns. Do not use the Comm afterwards.
 func (c Comm) Destroy() error {
 	return c.gone("ncclCommDestroy", destroy)
 }
 
-// Abort ends what is under way, kernels too, and frees the communicator without
-// the other ranks. The Comm is none afterwards. Work ends at once, but Abort
-// returns only when the graphs in which the communicator was captured have been
-// destroyed, on another thread.
+// Abort stops all work of the communicator at once, including running kernels, and frees the
+// communicator without the other ranks. Abort does not return until all graphs that captured
+// the communicator have been destroyed, which another thread must do. Do not use the Comm
+// afterwards.
 func (c Comm) Abort() error {
 	return c.gone("ncclCommAbort", abort)
 }
 
-// Split begins to make a communicator of the ranks that give the same color, in
-// the order of key; all ranks of c call it. A color of -1 takes no part, and gets
-// no communicator, only what Abort frees. Ask c whether it is done: the new Comm is
-// there then. ErrAbsent before 2.18.1.
+// Split begins to make a communicator of the ranks that pass the same color, ordered by key.
+// All ranks of c must call it. A rank with color -1 gets a Comm without a communicator, which
+// it must Abort to free its memory. Poll c.AsyncError to learn when the new Comm is ready.
+// Versions before 2.18.1 return ErrAbsent.
 func (c Comm) Split(color, key int) (Comm, error) {
 	if !Splits() {
 		return Comm{}, fmt.Errorf("ncclCommSplit: %w", ErrAbsent)
@@ -121,7 +122,7 @@ func (c Comm) Split(color, key int) (Comm, error) {
 	return part, err
 }
 
-// gone calls a function after which there is no communicator to ask.
+// gone calls a function that frees the communicator, and so does not ask it for LastError.
 func (c Comm) gone(call string, fn func(handle uintptr) Result) error {
 	if c.None() {
 		return c.do(call, fn)
@@ -129,7 +130,7 @@ func (c Comm) gone(call string, fn func(handle uintptr) Result) error {
 	return Comm{}.failure(call, fn(c.handle))
 }
 
-// number calls a function that returns one.
+// number calls a function that returns a number.
 func (c Comm) number(call string, fn func(handle uintptr) (int, Result)) (n int, err error) {
 	err = c.do(call, func(h uintptr) (r Result) {
 		n, r = fn(h)
@@ -138,17 +139,17 @@ func (c Comm) number(call string, fn func(handle uintptr) (int, Result)) (n int,
 	return n, err
 }
 
-// Count is the number of ranks.
+// Count returns the number of ranks.
 func (c Comm) Count() (int, error) {
 	return c.number("ncclCommCount", count)
 }
 
-// UserRank is this process's rank.
+// UserRank returns this process's rank.
 func (c Comm) UserRank() (int, error) {
 	return c.number("ncclCommUserRank", userRank)
 }
 
-// CuDevice is the index of the communicator's device.
+// CuDevice returns the index of the communicator's device.
 func (c Comm) CuDevice() (int, error) {
 	return c.number("ncclCommCuDevice", cuDevice)
 }
@@ -165,36 +166,36 @@ func (c Comm) Reduce(send, recv cuda.Ptr, count int, t DataType, op RedOp, root 
 	return c.one(s, Command{Kind: KindReduce, Type: t, Op: op, Peer: int32(root), Send: send, Recv: recv, Count: uint64(count)})
 }
 
-// Broadcast queues a copy of count elements of the root's send to every rank's
-// recv. recv may be send.
+// Broadcast queues a copy of count elements from the root's send to every rank's recv. recv
+// may be send.
 func (c Comm) Broadcast(send, recv cuda.Ptr, count int, t DataType, root int, s cuda.Stream) error {
 	return c.one(s, Command{Kind: KindBroadcast, Type: t, Peer: int32(root), Send: send, Recv: recv, Count: uint64(count)})
 }
 
-// AllGather queues copies of each rank's count elements, in rank order, to recv.
-// send may be this rank's piece of recv.
+// AllGather queues a copy of every rank's count elements to recv, in rank order. send may be
+// this rank's piece of recv.
 func (c Comm) AllGather(send, recv cuda.Ptr, count int, t DataType, s cuda.Stream) error {
 	return c.one(s, Command{Kind: KindAllGather, Type: t, Send: send, Recv: recv, Count: uint64(count)})
 }
 
-// ReduceScatter queues the reduction of size times count elements over all ranks,
-// of which each gets its count to recv. recv may be this rank's piece of send.
+// ReduceScatter queues the reduction of size*count elements over all ranks. Each rank gets its
+// own count elements of the result in recv. recv may be this rank's piece of send.
 func (c Comm) ReduceScatter(send, recv cuda.Ptr, count int, t DataType, op RedOp, s cuda.Stream) error {
 	return c.one(s, Command{Kind: KindReduceScatter, Type: t, Op: op, Send: send, Recv: recv, Count: uint64(count)})
 }
 
-// Send queues sending count elements to a rank, which calls Recv.
+// Send queues sending count elements to a rank, which must call Recv.
 func (c Comm) Send(send cuda.Ptr, count int, t DataType, to int, s cuda.Stream) error {
 	return c.one(s, Command{Kind: KindSend, Type: t, Peer: int32(to), Send: send, Count: uint64(count)})
 }
 
-// Recv queues receiving count elements from a rank, which calls Send.
+// Recv queues receiving count elements from a rank, which must call Send.
 func (c Comm) Recv(recv cuda.Ptr, count int, t DataType, from int, s cuda.Stream) error {
 	return c.one(s, Command{Kind: KindRecv, Type: t, Peer: int32(from), Recv: recv, Count: uint64(count)})
 }
 
-// AllToAll queues sending each rank its piece of send, of count elements of bytes
-// bytes each, and receiving at recv what the others have for this one: a Group of
+// AllToAll queues an exchange of pieces of count elements, of bytes bytes each. This rank
+// sends piece r of send to rank r, and receives piece r of recv from rank r. It is a Group of
 // Sends and Recvs.
 func (c Comm) AllToAll(send, recv cuda.Ptr, count, bytes int, t DataType, s cuda.Stream) error {
 	size, err := c.Count()
@@ -211,8 +212,8 @@ func (c Comm) AllToAll(send, recv cuda.Ptr, count, bytes int, t DataType, s cuda
 	return c.Group(s, commands)
 }
 
-// Group queues commands as one operation, between ncclGroupStart and
-// ncclGroupEnd: sends and receives among them do not wait for each other.
+// Group queues commands as one operation, between ncclGroupStart and ncclGroupEnd. Sends and
+// receives in a group do not wait for each other.
 func (c Comm) Group(s cuda.Stream, commands []Command) error {
 	if len(commands) == 0 {
 		return nil

@@ -1,25 +1,26 @@
-// Package nccl calls NVIDIA's NCCL, which moves and reduces vectors between
-// GPUs: one Go function or method for each function of it, under its name.
+// Package nccl wraps NVIDIA's NCCL, which moves and reduces vectors between GPUs. Each
+// function of NCCL is one Go function or method of the same name.
 //
-// The library is loaded when first used, see [Available]. It must be of version
-// 2.14.3 or newer: every communicator is made non-blocking, so that a peer that
-// never comes costs no thread, and older versions have only the other kind. What
-// came later is absent where the library lacks it.
+// The library is loaded when first used, see [Available]. It must be version 2.14.3 or
+// newer, the first with non-blocking communicators. We make only those, so that a peer that
+// never joins does not block a thread. Functions that NCCL added later return [ErrAbsent] if
+// the library lacks them.
 //
 // # Non-blocking communicators
 //
-// A call returns before its work is done, and often before it is begun. After
-// [InitRank], [Comm.Finalize], [Comm.Split], a collective, or a [Comm.Group] of
-// them, nothing else may be done with the communicator, or queued on the stream,
-// until [Comm.AsyncError] is no longer [ErrInProgress].
+// A call returns before its work is done, and often before it has begun. After [InitRank],
+// [Comm.Finalize], [Comm.Split], a collective or a [Comm.Group], poll [Comm.AsyncError] until
+// it no longer returns [ErrInProgress]. Until then make no other call on the communicator,
+// and queue nothing on the stream.
 //
 // # Threads
 //
-// The device's context is current on the thread that calls, so calls are made in
-// [cuda.Device.Do]; AsyncError and LastError may be made anywhere. Two calls on
-// one communicator are never made at once, and Abort is such a call.
+// The device's context must be current on the calling thread, so make calls inside
+// [cuda.Device.Do]. Only AsyncError and LastError may be called on any thread. Never make two
+// calls on one communicator at the same time, not even Abort.
 //
-// A collective whose peer has died never ends by itself, and NCCL tells nobody:
-// each rank must find out by other means, and call [Comm.Abort]. Package
-// ncclgroup does.
+// # Failures
+//
+// A collective whose peer has died never ends, and NCCL reports no error. Each rank must
+// detect this by other means and call [Comm.Abort], as package ncclgroup does.
 package nccl

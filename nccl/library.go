@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// functions are what is called of NCCL, in the order of rt_nccl in nccl_gpu.h.
-// Those that an Oldest library has must be there.
+// functions are the functions of NCCL that we call, in the order of rt_nccl in nccl_gpu.h.
+// The optional ones may be missing in version Oldest.
 var functions = [...]struct {
 	name     string
 	optional bool
@@ -38,8 +38,8 @@ var functions = [...]struct {
 	{"ncclCommSplit", true}, // 2.18.1
 }
 
-// loaded is the library of this process. A failure is tried again at the next
-// call, because it costs little.
+// loaded is the library of this process. After a failure the next call tries again, which
+// is cheap.
 var loaded struct {
 	sync.Mutex
 	library *cuda.Shared
@@ -47,15 +47,15 @@ var loaded struct {
 	splits  bool
 }
 
-// Available is nil if NCCL can be used here, and otherwise an error with
-// cuda.ErrUnavailable that says in one line what is missing and how to get it.
-// The first call loads the driver and the library.
+// Available returns nil if NCCL can be used. Otherwise the error wraps cuda.ErrUnavailable
+// and says in one line what is missing and how to get it. The first call loads the driver
+// and the library.
 func Available() error {
 	_, err := GetVersion()
 	return err
 }
 
-// GetVersion is the version of the library. The error is that of Available.
+// GetVersion returns the version of the library. The error is that of Available.
 func GetVersion() (Version, error) {
 	loaded.Lock()
 	defer loaded.Unlock()
@@ -84,8 +84,8 @@ func GetVersion() (Version, error) {
 	return loaded.version, nil
 }
 
-// resolve finds the functions. Absent ones are 0; missing is the first that must
-// be there and is not.
+// resolve looks up the functions. The address of an absent one is 0. missing names the first
+// required function that is absent.
 func resolve(symbol func(name string) (uintptr, error)) (addresses [len(functions)]uintptr, missing string) {
 	for i, f := range functions {
 		address, err := symbol(f.name)
@@ -98,11 +98,11 @@ func resolve(symbol func(name string) (uintptr, error)) (addresses [len(function
 	return addresses, missing
 }
 
-// usable says what is wrong with a library. Its version is asked for only if the
-// function for that is there.
+// usable returns nil if a library can be used, and otherwise what is wrong with it. It calls
+// version only if the library has the function for it.
 func usable(path, missing string, version func() (Version, error)) error {
 	if missing == functions[0].name {
-		return fmt.Errorf("%w: %s has no function %s, so it is no NCCL: %s", cuda.ErrUnavailable, path, missing, cuda.NCCL.Get)
+		return fmt.Errorf("%w: %s has no function %s, so it is not NCCL: %s", cuda.ErrUnavailable, path, missing, cuda.NCCL.Get)
 	}
 	v, err := version()
 	switch {
@@ -111,15 +111,16 @@ func usable(path, missing string, version func() (Version, error)) error {
 	case v < Oldest:
 		return fmt.Errorf("%w: %s is NCCL %v, and %v or newer is needed: %s", cuda.ErrUnavailable, path, v, Oldest, cuda.NCCL.Get)
 	case missing != "":
-		return fmt.Errorf("%w: %s is NCCL %v but has no function %s, so it was built without: %s", cuda.ErrUnavailable, path, v, missing, cuda.NCCL.Get)
+		return fmt.Errorf("%w: %s is NCCL %v, but was built without the function %s: %s", cuda.ErrUnavailable, path, v, missing, cuda.NCCL.Get)
 	}
 	return nil
 }
 
-// ErrAbsent is what errors.Is finds where the library is too old for a function.
-var ErrAbsent = errors.New("this version of NCCL does not have it")
+// ErrAbsent is wrapped by the error of a function that this version of NCCL lacks.
+var ErrAbsent = errors.New("this version of NCCL does not have this function")
 
-// Splits reports whether Comm.Split is there: from 2.18.1.
+// Splits reports whether the library has Comm.Split, which NCCL has since 2.18.1. It is false
+// before the library is loaded.
 func Splits() bool {
 	loaded.Lock()
 	defer loaded.Unlock()

@@ -51,11 +51,11 @@ int rt_nccl_finalize(rt_nccl_end end) { return nccl.finalize(at_end(end)); }
 
 int rt_nccl_destroy(rt_nccl_end end) {
 	int r = nccl.destroy(at_end(end));
-	free(end); // the communicator was ready once, so nothing is written there any more
+	free(end); // the communicator was ready, so NCCL no longer writes here
 	return r;
 }
 
-// The place stays: the thread that joins the communicator may not have ended yet.
+// end is not freed, because NCCL's thread that joins the communicator may still write to it.
 int rt_nccl_abort(rt_nccl_end end) {
 	rt_nccl_comm comm = at_end(end);
 	return comm == NULL ? success : nccl.abort(comm);
@@ -71,7 +71,7 @@ int rt_nccl_count(rt_nccl_end end, int *count) { return nccl.count(at_end(end), 
 int rt_nccl_user_rank(rt_nccl_end end, int *rank) { return nccl.user_rank(at_end(end), rank); }
 int rt_nccl_device(rt_nccl_end end, int *device) { return nccl.device(at_end(end), device); }
 
-// The kinds of Command, as types.go counts them.
+// The kinds of Command, in the order of types.go.
 enum { all_reduce, reduce, broadcast, all_gather, reduce_scatter, send_to, recv_from };
 
 static int call(rt_nccl_comm comm, void *stream, const rt_nccl_command *c) {

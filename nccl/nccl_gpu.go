@@ -19,7 +19,7 @@ var (
 	_ [unsafe.Sizeof([len(functions)]uintptr{}) - unsafe.Sizeof(C.rt_nccl{})]byte
 )
 
-// pointer is an address that NCCL or the driver returned.
+// pointer converts an address that NCCL or the driver returned.
 func pointer(address uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&address)) }
 
 func end(comm uintptr) C.rt_nccl_end { return C.rt_nccl_end(pointer(comm)) }
@@ -88,8 +88,8 @@ func cuDevice(comm uintptr) (int, Result) {
 	return int(n), r
 }
 
-// run makes the calls in one crossing into C. at is the number of the one that
-// failed, or len(commands).
+// run makes all calls in one cgo call. at is the index of the call that failed, or
+// len(commands).
 func run(comm, stream uintptr, commands []Command, group bool) (at int, r Result) {
 	var failed, grouped C.int
 	if group {

@@ -12,26 +12,26 @@ typedef struct {
 
 typedef void *rt_nccl_comm;
 
-// ncclConfig_t as NCCL 2.14 has it. A newer library copies as many bytes as size says, and
-// takes the default for every field that is newer than version; so version is that of this
-// layout, whatever the library's is.
+// ncclConfig_t of NCCL 2.14. A newer library copies size bytes and uses defaults for all
+// fields that are newer than version. So version must be that of this layout, not that of
+// the library.
 typedef struct {
 	size_t size;
 	unsigned magic;
 	unsigned version;
 	int blocking;
-	int pad; // where later layouts go on
+	int pad; // later layouts have fields here
 } rt_nccl_config;
 
-// A call of a function that moves data, laid out as Command in types.go.
+// A call of a function that moves data, with the layout of Command in types.go.
 typedef struct {
 	int32_t kind, type, op, peer;
 	uintptr_t send, recv;
 	uint64_t count;
 } rt_nccl_command;
 
-// The functions of NCCL that are called, in the order of functions in library.go. The last
-// two may be NULL.
+// The functions of NCCL that we call, in the order of functions in library.go. The last two
+// may be NULL.
 typedef struct {
 	int (*version)(int *);
 	int (*unique_id)(rt_nccl_id *);
@@ -57,18 +57,18 @@ typedef struct {
 	int (*split)(rt_nccl_comm, int color, int key, rt_nccl_comm *, rt_nccl_config *);
 } rt_nccl;
 
-// rt_nccl_bind takes the addresses of the functions.
+// rt_nccl_bind stores the addresses of the functions.
 void rt_nccl_bind(const uintptr_t *addresses);
 
 int rt_nccl_version(int *version);
 int rt_nccl_unique_id(rt_nccl_id *id);
 const char *rt_nccl_error_string(int result);
 
-// An end is where NCCL writes a communicator that it makes. It may do so after the call has
-// returned, in a thread of its own, so the place must stay.
+// An end is the place to which NCCL writes a new communicator. NCCL's own thread may write
+// there after the call has returned, so the place must remain valid.
 typedef rt_nccl_comm *rt_nccl_end;
 
-// rt_nccl_init takes the id by its address; NCCL takes it by value, which Go cannot pass.
+// rt_nccl_init takes a pointer to the ID, because Go cannot pass it by value as NCCL wants it.
 // *end is NULL only if there is no memory for it.
 int rt_nccl_init(rt_nccl_end *end, int size, const rt_nccl_id *id, int rank);
 int rt_nccl_split(rt_nccl_end end, int color, int key, rt_nccl_end *made);
@@ -83,8 +83,8 @@ int rt_nccl_user_rank(rt_nccl_end end, int *rank);
 int rt_nccl_device(rt_nccl_end end, int *device);
 
 // rt_nccl_run makes count calls, as one group if group is set. After a failure *at is the
-// number of the call that failed; count means the end of the group. A group is of the
-// thread, so it is begun and ended here, whatever fails.
+// index of the call that failed, or count for the end of the group. A group belongs to the
+// thread, so this function starts and ends it, even if a call fails.
 int rt_nccl_run(rt_nccl_end end, void *stream, const rt_nccl_command *commands, int count, int group, int *at);
 
 #endif

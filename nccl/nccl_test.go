@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// The numbers are those of NCCL's header of each version.
+// The numbers are from NCCL's header of each version.
 func TestVersion(t *testing.T) {
 	for _, v := range []struct {
 		parts [3]int
@@ -37,7 +37,7 @@ func TestErrorHasNCCLsName(t *testing.T) {
 	require.ErrorIs(t, fmt.Errorf("step 3: %w", err), &Error{Result: RemoteError})
 	require.NotErrorIs(t, err, &Error{Call: "ncclReduce", Result: RemoteError})
 	require.NotErrorIs(t, err, ErrInProgress)
-	require.Equal(t, "ncclTimeout", Result(8).String(), "the numbers are NCCL's")
+	require.Equal(t, "ncclTimeout", Result(8).String(), "our numbers must be NCCL's")
 	require.Equal(t, "ncclResult(77)", Result(77).String())
 }
 
@@ -53,12 +53,12 @@ func TestUsable(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrUnavailable)
 	require.ErrorContains(t, err, "ncclSend")
 
-	err = usable("x", "ncclGetVersion", func() (Version, error) { panic("it is not there") })
+	err = usable("x", "ncclGetVersion", func() (Version, error) { panic("the function is missing") })
 	require.ErrorIs(t, err, cuda.ErrUnavailable)
-	require.ErrorContains(t, err, "no NCCL")
+	require.ErrorContains(t, err, "not NCCL")
 }
 
-// What came after the oldest version may be missing, and nothing else.
+// Only functions newer than Oldest may be missing.
 func TestResolve(t *testing.T) {
 	without := func(absent ...string) func(string) (uintptr, error) {
 		return func(name string) (uintptr, error) {
@@ -77,12 +77,12 @@ func TestResolve(t *testing.T) {
 	require.Equal(t, "ncclSend", missing)
 }
 
-// One line says what is missing, in whatever program and on whatever machine.
+// With and without GPU support, one line says what is missing.
 func TestMissingLibrary(t *testing.T) {
 	t.Setenv("RINGTRAIN_CUDA_LIB", filepath.Join(t.TempDir(), "none"))
 	err := Available()
 	if loaded.library != nil {
-		t.Skip("a GPU was found before")
+		t.Skip("another test has loaded NCCL")
 	}
 	require.ErrorIs(t, err, cuda.ErrUnavailable)
 	require.NotContains(t, err.Error(), "\n")

@@ -24,7 +24,7 @@ var resultNames = [...]string{
 	RemoteError: "ncclRemoteError", InProgress: "ncclInProgress", Timeout: "ncclTimeout",
 }
 
-// String is NCCL's own name for the result.
+// String returns NCCL's own name for the result.
 func (r Result) String() string {
 	if r >= 0 && int(r) < len(resultNames) {
 		return resultNames[r]
@@ -32,14 +32,14 @@ func (r Result) String() string {
 	return fmt.Sprintf("ncclResult(%d)", int32(r))
 }
 
-// An Error is what a function of NCCL returned instead of success.
+// An Error is the failure of a function of NCCL.
 type Error struct {
 	Call   string // the function
 	Result Result
 	Text   string // NCCL's own text, may be ""
 }
 
-// Error is the function, NCCL's name for the result, and its text.
+// Error returns the function, NCCL's name for the result, and its text.
 func (e *Error) Error() string {
 	text := e.Call + ": " + e.Result.String()
 	if e.Text != "" {
@@ -48,13 +48,12 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is reports whether target is an Error of the same result and, where target has
-// one, the same call.
+// Is reports whether target is an *Error with the same result and, if target has a call, the
+// same call.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Result == e.Result && (t.Call == "" || t.Call == e.Call)
 }
 
-// ErrInProgress is what AsyncError returns while a communicator is busy with the
-// last call.
+// ErrInProgress is the error of AsyncError while a communicator is busy with the last call.
 var ErrInProgress error = &Error{Result: InProgress}

@@ -37,7 +37,7 @@ func emulate(t *testing.T) {
 	}
 }
 
-// ready waits until a communicator is done with the last call.
+// ready waits until the communicator has finished its last call.
 func ready(c Comm) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -49,7 +49,7 @@ func ready(c Comm) error {
 	}
 }
 
-// A member is what a rank of a test has.
+// A member is a rank of a test.
 type member struct {
 	t          *testing.T
 	rank, size int
@@ -58,7 +58,7 @@ type member struct {
 	stream     cuda.Stream
 }
 
-// join runs fn for each of n ranks, on devices of their own.
+// join runs fn for each of n ranks, each on its own device.
 func join(t *testing.T, n int, fn func(m *member)) {
 	emulate(t)
 	id, err := GetUniqueID()
@@ -92,7 +92,7 @@ func join(t *testing.T, n int, fn func(m *member)) {
 	all.Wait()
 }
 
-// put is device memory that begins as s.
+// put copies s to new device memory.
 func (m *member) put(s ...int32) cuda.Ptr {
 	p, err := m.device.Alloc(4 * max(len(s), 1))
 	assert.NoError(m.t, err)
@@ -100,7 +100,7 @@ func (m *member) put(s ...int32) cuda.Ptr {
 	return p
 }
 
-// expect compares what a call left in device memory.
+// expect requires that a call succeeded and left want in device memory.
 func (m *member) expect(call error, p cuda.Ptr, want ...int32) {
 	m.t.Helper()
 	assert.NoError(m.t, call)
@@ -159,14 +159,14 @@ func TestSplit(t *testing.T) {
 		assert.NoError(t, ready(part))
 		rank, err := part.UserRank()
 		assert.NoError(t, err)
-		assert.Equal(t, 1-m.rank/2, rank, "the keys turn the order round")
+		assert.Equal(t, 1-m.rank/2, rank, "the keys reverse the order")
 		v := m.put(int32(m.rank))
 		m.expect(part.AllReduce(v, v, 1, Int32, Sum, m.stream), v, int32(2+2*(m.rank%2)))
 		assert.NoError(t, part.Abort())
 	})
 }
 
-// NCCL's own name and words for a mistake.
+// A mistake in a group returns NCCL's own error, and the communicator still works.
 func TestMistake(t *testing.T) {
 	join(t, 1, func(m *member) {
 		err := m.comm.Group(m.stream, []Command{

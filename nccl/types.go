@@ -2,8 +2,8 @@ package nccl
 
 import "github.com/ringtrain/ringtrain/cuda"
 
-// UniqueID is ncclUniqueId: what the ranks of a communicator have in common. It
-// says where one of them listens, so it is shown only to those who may join.
+// UniqueID is ncclUniqueId, which identifies a communicator. It contains the address on which
+// one rank listens, so show it only to processes that may join.
 type UniqueID [128]byte
 
 // DataType is ncclDataType_t.
@@ -26,8 +26,8 @@ const (
 // RedOp is ncclRedOp_t.
 type RedOp int32
 
-// NCCL's reductions. Max and Min of floats leave a NaN out where another rank
-// has a number. Avg multiplies by 1/size first, and of integers it rounds.
+// NCCL's reductions. Max and Min of floats ignore a NaN if another rank has a number. Avg
+// multiplies floats by 1/size before it sums. For integers it rounds.
 const (
 	Sum RedOp = iota
 	Prod
@@ -36,10 +36,10 @@ const (
 	Avg
 )
 
-// Kind is which function of NCCL a Command calls.
+// Kind selects the function of NCCL that a Command calls.
 type Kind int32
 
-// The functions that move data. The numbers are ours; the C code has the same.
+// The functions that move data. The numbers are our own, and nccl_gpu.c has the same.
 const (
 	KindAllReduce Kind = iota
 	KindReduce
@@ -50,7 +50,7 @@ const (
 	KindRecv
 )
 
-// String is the function's name.
+// String returns the function's name.
 func (k Kind) String() string {
 	names := [...]string{"ncclAllReduce", "ncclReduce", "ncclBroadcast", "ncclAllGather", "ncclReduceScatter", "ncclSend", "ncclRecv"}
 	if k >= 0 && int(k) < len(names) {
@@ -59,7 +59,7 @@ func (k Kind) String() string {
 	return "nccl"
 }
 
-// A Command is a call of a function that moves data, for Group. It is laid out as
+// A Command is a call of a function that moves data, for Group. It has the layout of
 // rt_nccl_command in nccl_gpu.h.
 type Command struct {
 	Kind  Kind
@@ -68,5 +68,5 @@ type Command struct {
 	Peer  int32 // the root, or the other rank of Send and Recv
 	Send  cuda.Ptr
 	Recv  cuda.Ptr
-	Count uint64 // elements, counted as the function does
+	Count uint64 // elements, as the function counts them
 }

@@ -2,15 +2,14 @@ package nccl
 
 import "fmt"
 
-// A Version of NCCL, as ncclGetVersion counts.
+// A Version is a version of NCCL, in the numbering of ncclGetVersion.
 type Version int
 
-// Oldest is the oldest version that can be used: with it came communicators that
-// do not block.
+// Oldest is the oldest version that we support, the first with non-blocking communicators.
 const Oldest = Version(21403)
 
-// NewVersion is NCCL_VERSION of NCCL's header: until 2.8 a major version counted
-// 1000, and then 10000.
+// NewVersion is NCCL_VERSION of NCCL's header. Up to 2.8 a major version counted 1000, since
+// then 10000.
 func NewVersion(major, minor, patch int) Version {
 	if major < 2 || major == 2 && minor <= 8 {
 		return Version(major*1000 + minor*100 + patch)
@@ -26,7 +25,7 @@ func (v Version) Parts() (major, minor, patch int) {
 	return int(v / 10000), int(v / 100 % 100), int(v % 100)
 }
 
-// String is the version as people write it, "2.27.3".
+// String returns the version in the usual form, such as "2.27.3".
 func (v Version) String() string {
 	major, minor, patch := v.Parts()
 	return fmt.Sprintf("%d.%d.%d", major, minor, patch)

@@ -43,7 +43,7 @@ func measureWith(w *crew.Worker, o collective.Order, timeout time.Duration, run 
 	return run(w.Stop(), group)
 }
 
-// stopped reports to the launcher that the ranks have stopped, if err is for that reason.
+// stopped reports to the launcher that the ranks have stopped, if that caused err.
 func stopped(w *crew.Worker, err error) error {
 	if err != nil && (w.Stop().Err() != nil || cancelled(err)) {
 		w.Events.Emit(&event.Stopped{})

@@ -25,9 +25,9 @@ func (f *CollectiveRun) CheckDevice() (err error) {
 	case f.Place.Transport == crew.TransportInProcess:
 		hindrance = device.ErrInProcess
 	case f.Hosts == Namespaces:
-		hindrance = errors.New("--hosts netns is for links between hosts, and GPUs of one host have others")
+		hindrance = errors.New("--hosts netns emulates links between hosts, which GPUs of one host do not use; use --device cpu")
 	case f.Memory != Heap:
-		hindrance = errors.New("--memory says which memory of the host calls work on: leave it out")
+		hindrance = errors.New("--memory selects host memory; remove it")
 	}
 	if f.Placement, err = f.Device.Place(f.Ranks, hindrance, cuda.Devices); err != nil {
 		return err
@@ -39,9 +39,9 @@ func (f *CollectiveRun) CheckDevice() (err error) {
 	byNCCL := !f.Device.HostAdds(f.Order.DeviceOrder())
 	switch {
 	case byNCCL && f.Algorithm != "":
-		return errors.New("--algorithm is for what the host adds up: give --nccl off, too")
+		return errors.New("--algorithm applies only to sums on the host; add --nccl off")
 	case byNCCL && s.Check && s.Reduction == collective.Mean && ranks&(ranks-1) != 0:
-		return fmt.Errorf("-o avg: NCCL rounds before it adds, so with %d ranks its results are not known exactly: give -c 0, or a power of two", ranks)
+		return fmt.Errorf("-o avg: NCCL rounds before it adds, so with %d ranks results cannot be checked exactly; use -c 0 or a power of two", ranks)
 	}
 	s.Way += fmt.Sprint(" on GPUs ", f.Device.NCCL, f.Order.Given)
 	return nil
@@ -70,10 +70,10 @@ func (f *CollectiveRun) onGPU(w *crew.Worker) error {
 	})
 }
 
-// A site describes for the table where the ranks compute, as far as only they know.
+// A site describes for the table where the ranks compute.
 type site struct{ transport, device string }
 
-// onCPU is the site of ranks that could have used GPUs and have none.
+// onCPU is the site of ranks that fell back to the CPU.
 func onCPU(p device.Placement) (s site) {
 	if p.Why() != "" {
 		s.device = p.String()

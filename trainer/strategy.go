@@ -14,15 +14,17 @@ import (
 //
 // A Strategy owns the optimizer. Its methods are called from one goroutine. Those
 // of AllReduce are collective: all ranks call them in the same order. A strategy
-// whose ranks do not step together may wait for nobody in any of them.
+// whose ranks do not step together need not wait for other ranks in any of them.
 type Strategy interface {
-	// Start agrees with the other ranks of a group on where to begin and gives all
-	// of them the same values and optimizer state. It is called once before the
-	// first step. It may be called again with the group of a later View; the
-	// strategy then continues from Start.From as if it were new.
+	// Start agrees with the other ranks of a group on where to begin, and sets the
+	// values in Start.Params and the optimizer's state to the same on all of them. It
+	// is called once before the first step. It may be called again with the group of a
+	// later View; the strategy then continues from Start.From as if it were new.
 	Start(ctx context.Context, s Start) (Place, error)
-	// Step turns the gradients in p into the next values. If it fails, the values
-	// are as before. Either way the gradients are used up.
+	// Step turns the gradients in p into the next values. If it fails, the values are
+	// as before. Either way the gradients are garbage afterwards; Train zeroes them. If
+	// no rank has rows (Report.Weight 0), the values do not change. Of the Report, Train
+	// needs Weight, Loss and Stop; the rest is for observers.
 	Step(ctx context.Context, p *nn.Params, s Step) (Report, error)
 	// Total turns the counts of this rank's share of an evaluation into those that
 	// Train reports, such as their sum over all ranks.
@@ -30,8 +32,8 @@ type Strategy interface {
 	// Finish ends training after the last step. It returns an error if the ranks
 	// should hold the same values and do not.
 	Finish(ctx context.Context, p *nn.Params) error
-	// State returns what Start needs to resume from here, on the rank where it is
-	// wanted. All ranks call it, between steps.
+	// State returns what Start needs to resume from here. All ranks call it, between
+	// steps. wanted is set on the rank that saves; elsewhere the result is not used.
 	State(ctx context.Context, wanted bool) (State, error)
 	// Close releases what the strategy holds. The parameters live on.
 	Close() error

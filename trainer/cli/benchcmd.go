@@ -36,7 +36,7 @@ type benchFlags struct {
 	garbage    int
 }
 
-// mostRanks is more than one machine can serve well.
+// mostRanks bounds --ranks, far above what one machine serves well.
 const mostRanks = 256
 
 func benchCommand(a *app) *cobra.Command {
@@ -105,7 +105,7 @@ are neither encrypted nor limited by --link.
 	return cmd
 }
 
-// register adds the flags to those of the command.
+// register adds the flags to the command.
 func (f *benchFlags) register(cmd *cobra.Command) {
 	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Ranks, "ranks", 2, "start `N` ranks on this machine")
@@ -144,11 +144,11 @@ func addHosts(flags *pflag.FlagSet, each string, hosts, link *string) {
 	flags.StringVar(link, "link", "", "with --hosts netns, limit the link of each "+each+" to `RATE` in each direction, such as 1gbit (default no limit)")
 }
 
-// limitedTime is how long a size is measured at least where links are slow: a
-// link that was idle carries more at first.
+// limitedTime is the least time per size on limited links: a link that was idle carries
+// more at first.
 const limitedTime = time.Second
 
-// checkPlace finds what is wrong with the flags that say where the ranks are.
+// checkPlace checks the flags that place the ranks.
 func (f *benchFlags) checkPlace(given func(string) bool) error {
 	switch {
 	case f.Ranks < 1 || f.Ranks > mostRanks:
@@ -172,7 +172,7 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 	return checkPlace(given, &f.Place)
 }
 
-// checkLink finds what is wrong with a --link that was given.
+// checkLink checks --link.
 func checkLink(link string) error {
 	rate, err := launch.ParseRate(link)
 	if err == nil && (rate < launch.MinLink || rate > launch.MaxLink) {
@@ -184,7 +184,7 @@ func checkLink(link string) error {
 	return nil
 }
 
-// read checks the flags and is what they ask for.
+// read checks the flags and returns the run that they describe.
 func (f *benchFlags) read(op string) (err error) {
 	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Garbage: f.garbage,
 		Way: strings.TrimSpace(f.Order.Order + " " + f.Algorithm + " " + f.Memory)}
@@ -230,7 +230,7 @@ func (f *benchFlags) read(op string) (err error) {
 	return f.Spec.Validate(f.Ranks * f.Place.Nodes)
 }
 
-// checkAlgorithm finds what is wrong with the flags that choose an algorithm.
+// checkAlgorithm checks the flags that choose an algorithm.
 func (f *benchFlags) checkAlgorithm(op string) error {
 	if err := f.Order.Check(); err != nil || f.Algorithm == "" {
 		return err
@@ -247,11 +247,10 @@ func (f *benchFlags) checkAlgorithm(op string) error {
 	return nil
 }
 
-// benchFiles are where results go besides the table; "" is nowhere.
+// benchFiles are the files that results are written to; "" for none.
 type benchFiles struct{ json, csv, plot string }
 
-// check finds what would keep the files from being written, before an hour of
-// measurements is lost to it.
+// check checks that the files can be written, before an hour of measurements is lost.
 func (f benchFiles) check() error {
 	if f.plot != "" {
 		if _, err := bench.PlotFormat(f.plot); err != nil {
@@ -272,7 +271,7 @@ func (f benchFiles) check() error {
 	return nil
 }
 
-// bench is the whole of "bench collective", as launcher or as worker.
+// bench runs "bench collective", as launcher or as worker.
 func (a *app) bench(ctx context.Context, f benchFlags) error {
 	return a.process.Run(ctx, crew.Part{
 		Stdout: a.stdout, Stderr: a.stderr,
@@ -281,7 +280,7 @@ func (a *app) bench(ctx context.Context, f benchFlags) error {
 	})
 }
 
-// launchBench is the launcher's part.
+// launchBench runs the launcher's part.
 func (a *app) launchBench(ctx context.Context, f benchFlags) error {
 	signals, done := stopSignals()
 	defer done()
@@ -300,7 +299,7 @@ func (a *app) launchBench(ctx context.Context, f benchFlags) error {
 	return allRight(rows)
 }
 
-// allRight is an error where results were not what they should be.
+// allRight returns an error if any result was wrong.
 func allRight(rows []bench.Row) error {
 	wrong := int64(0)
 	for _, r := range rows {

@@ -11,8 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// A benchScreen shows a run of "bench collective" as a table that grows, and
-// keeps its rows. It may be used from any goroutine.
+// A benchScreen prints the table of "bench collective" row by row and keeps the rows. Any
+// goroutine may use it.
 type benchScreen struct {
 	out, err  io.Writer // out keeps its own failures, see output
 	spec      bench.Spec
@@ -43,7 +43,7 @@ func (s *benchScreen) Emit(e event.Event) {
 	}
 }
 
-// view begins the table, on the machine that has rank 0.
+// view begins the table, on the machine of rank 0.
 func (s *benchScreen) view(e *event.View) {
 	if s.node != "" && len(e.Members) > 0 && e.Members[0].Node != s.node {
 		s.away = true
@@ -67,7 +67,7 @@ func (s *benchScreen) view(e *event.View) {
 	_ = s.table.Header(s.out, s.spec, s.transport, names)
 }
 
-// log shows a line that a worker has for the user.
+// log shows a worker's line to the user.
 func (s *benchScreen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *benchScreen) end() []bench.Row {
 	return s.rows
 }
 
-// write writes the files that were asked for.
+// write writes the requested files.
 func (f benchFiles) write(records []bench.Record) error {
 	return errors.Join(
 		bench.WriteTo(f.json, func(w io.Writer) error { return bench.WriteJSON(w, records) }),

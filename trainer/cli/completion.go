@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
-// complete tells the shell what can be said where there is a choice: values of
-// flags, and files where a config is wanted.
+// complete tells the shell the possible values of flags, and which arguments are config
+// files.
 func complete(root *cobra.Command) {
 	values := map[string][]string{
 		"transport": crew.Transports(),
@@ -36,7 +36,7 @@ func complete(root *cobra.Command) {
 	}
 }
 
-// nested is the commands below those of root.
+// nested returns the commands below those of root.
 func nested(root *cobra.Command) []*cobra.Command {
 	var out []*cobra.Command
 	for _, cmd := range root.Commands() {

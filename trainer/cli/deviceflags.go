@@ -7,8 +7,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// addDevice adds the flags of a command whose ranks may work on GPUs, with a device
-// that is the default.
+// addDevice adds the flags of a command whose ranks may use GPUs. device is the default of
+// --device.
 func addDevice(cmd *cobra.Command, f *device.Choice, standard, what string) {
 	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.Device, "device", standard, what)

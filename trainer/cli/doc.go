@@ -2,8 +2,7 @@
 // line and returns the exit code, so a program with layers of its own is a
 // catalog and one call.
 //
-// It holds flags, commands and screens. What a process is in a job, launcher or
-// worker, is decided by package trainer/job/crew, which starts the workers and
-// tells a screen what they say. Each worker is the same command line with its
-// place in the environment.
+// It holds flags, commands and screens. Package trainer/job/crew decides whether a process
+// is a launcher or a worker, starts the workers, and passes their events to a screen. A
+// worker has the same command line as its launcher, and its place in the environment.
 package cli

@@ -20,7 +20,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// A diagnosis is what doctor finds.
+// A diagnosis is the result of "doctor".
 type diagnosis struct {
 	Build      build.Build     `json:"build"`
 	Machine    machine.Machine `json:"machine"`
@@ -67,7 +67,7 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 	return cmd
 }
 
-// doctor is the whole of "doctor".
+// doctor runs "doctor".
 func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, crew.StopSignals()...)
@@ -137,7 +137,7 @@ func askSelf(ctx context.Context) []query.Check {
 	return []query.Check{c}
 }
 
-// answerUntil is doctor's other half: it answers until ctx ends.
+// answerUntil is the other end of doctor: it answers probes until ctx ends.
 func (a *app) answerUntil(ctx context.Context, addr string) error {
 	ans, err := query.Answer(addr, func(line string) { fmt.Fprintln(a.stderr, line) })
 	if err != nil {
@@ -152,13 +152,13 @@ func (a *app) answerUntil(ctx context.Context, addr string) error {
 	return ans.Close()
 }
 
-// nonzero reports whether a port is a number that one can connect to.
+// nonzero reports whether a port can be connected to.
 func nonzero(port string) bool {
 	n, _ := strconv.Atoi(port)
 	return n != 0
 }
 
-// carriers are the interfaces that are up.
+// carriers returns the interfaces that are up.
 func carriers() []carrier {
 	list, err := net.Interfaces()
 	if err != nil {
@@ -179,7 +179,7 @@ func carriers() []carrier {
 	return up
 }
 
-// write shows all but the checks that others take part in.
+// write writes everything except the checks with other machines.
 func (d diagnosis) write(w io.Writer) {
 	writeBuild(w, d.Build)
 	m := d.Machine

@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
-// mostEstimated is the workers that an estimate is made for: more than a job can
-// have, and few enough to multiply bytes with.
+// mostEstimated bounds --workers of an estimate: more than a job can have, and small enough
+// that byte counts do not overflow.
 const mostEstimated = 1 << 20
 
 func estimateCommand(a *app) *cobra.Command {

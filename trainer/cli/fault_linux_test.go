@@ -198,7 +198,7 @@ func TestSignals(t *testing.T) {
 				require.Equal(t, last(only(r.seen, "step")).Step, done)
 				require.Equal(t, []int{done}, steps(t, out), "one checkpoint")
 				require.Len(t, only(r.seen, "checkpoint"), 1)
-				require.Contains(t, r.stderr.String(), fmt.Sprintf("to go on from step %d, give the same command with --resume %s", done, out))
+				require.Contains(t, r.stderr.String(), fmt.Sprintf("to resume from step %d, repeat the command with --resume %s", done, out))
 				requireGoesOn(t, out, done, "--workers", "3", "--transport", transport)
 			})
 		}
@@ -228,7 +228,7 @@ func TestResumeAfterKill(t *testing.T) {
 	require.NotEmpty(t, found)
 	require.LessOrEqual(t, len(found), 3, "two, and one more if the kill came before the old one went")
 	done := found[len(found)-1]
-	require.Contains(t, r.stderr.String(), fmt.Sprintf("to go on from step %d, give the same command with --resume %s", done, out))
+	require.Contains(t, r.stderr.String(), fmt.Sprintf("to resume from step %d, repeat the command with --resume %s", done, out))
 	requireGoesOn(t, out, done, "--workers", "3", "--batch", "32")
 
 	out = t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// writeGPUs shows what there is of CUDA. That there is none is no failed check:
-// most machines have none, and train on their CPUs.
+// writeGPUs writes what was found of CUDA. Finding nothing is no failed check: most machines
+// have no GPU and train on their CPUs.
 func writeGPUs(w io.Writer, r cuda.Report) {
 	if r.Problem != "" {
 		fmt.Fprintf(w, "GPU       %s\n", r.Problem)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A heading is what help lists flags under.
+// A heading groups flags in help.
 type heading string
 
 // The headings of help, in this order.
@@ -28,9 +28,9 @@ func headings() []heading {
 	return []heading{jobFlags, measureFlags, dataFlags, savingFlags, networkFlags, machineFlags, outputFlags}
 }
 
-// under adds flags to those of a command, under a heading of its help, in the
-// order in which add defines them. A flag whose usage names a default in words
-// says "(default ...)" as pflag does for the others.
+// under adds flags to a command, under a heading of its help, in the order in which add
+// defines them. A usage that describes its default in words says "(default ...)", as pflag
+// does for other flags.
 func under(cmd *cobra.Command, h heading, add func(flags *pflag.FlagSet)) {
 	set := pflag.NewFlagSet(string(h), pflag.ContinueOnError)
 	set.SortFlags, cmd.Flags().SortFlags = false, false
@@ -44,7 +44,7 @@ func under(cmd *cobra.Command, h heading, add func(flags *pflag.FlagSet)) {
 // headingKey is the annotation of a flag that holds its heading.
 const headingKey = "heading"
 
-// headingOf is the heading of a flag; "" for none.
+// headingOf returns the heading of a flag, or "".
 func headingOf(f *pflag.Flag) heading {
 	if at := f.Annotations[headingKey]; len(at) == 1 {
 		return heading(at[0])
@@ -52,7 +52,7 @@ func headingOf(f *pflag.Flag) heading {
 	return ""
 }
 
-// flagsUnder are the flags of a command under a heading; "" stands for none.
+// flagsUnder returns the flags of a command under a heading; "" for those without one.
 func flagsUnder(cmd *cobra.Command, h heading) *pflag.FlagSet {
 	set := pflag.NewFlagSet(string(h), pflag.ContinueOnError)
 	set.SortFlags = false
@@ -64,7 +64,7 @@ func flagsUnder(cmd *cobra.Command, h heading) *pflag.FlagSet {
 	return set
 }
 
-// exitCodes lists the exit codes of a command that signals can stop.
+// exitCodes describes the exit codes of a command that signals can stop.
 func exitCodes(failed, wrong string) string {
 	return fmt.Sprintf("Exit codes:\n  %-3d  done\n  %-3d  %s\n  %-3d  %s\n  %-3d  stopped by SIGTERM or SIGHUP\n  %-3d  stopped by Ctrl-C",
 		exitOK, exitFailed, failed, exitUsage, wrong, exitTerminated, exitInterrupted)
@@ -123,8 +123,8 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// foldUsages breaks the lines of usages that pflag has left longer than columns, which
-// it does in narrow terminals after a long word.
+// foldUsages breaks lines of usages that are longer than columns. pflag leaves such lines in
+// narrow terminals, after a long word.
 func foldUsages(usages string, columns int) string {
 	var b strings.Builder
 	for line := range strings.Lines(usages) {
@@ -141,8 +141,8 @@ func foldUsages(usages string, columns int) string {
 	return b.String()
 }
 
-// wrap fills the paragraphs of a text, so that no line is longer than columns
-// unless one word is. Lines that begin with a space stay as they are.
+// wrap wraps the paragraphs of a text at columns. Only a long word makes a line longer. Lines
+// that begin with a space stay as they are.
 func wrap(text string, columns int) string {
 	var b strings.Builder
 	width := 0 // of the line in progress

@@ -62,8 +62,8 @@ func Main(c *catalog.Catalog, args []string, stdout, stderr io.Writer) int {
 	return a.exit(err)
 }
 
-// An output is stdout. It keeps the first failure, so that a command whose
-// results were lost does not end as if all were well.
+// An output is stdout. It keeps the first error, so that a command whose results were lost
+// fails.
 type output struct {
 	w io.Writer
 
@@ -81,7 +81,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// columns is the width of the terminal that it is; 80 for anything else.
+// columns returns the width of the terminal, or 80 if stdout is none.
 func (o *output) columns() int {
 	if file, ok := o.w.(*os.File); ok {
 		return columns(file)
@@ -120,7 +120,7 @@ allreduce. The processes find each other by gossip.`,
 	return root
 }
 
-// exit says what went wrong, in one line where it has one, and is the code.
+// exit prints the error, if it has a text, in one line and returns the exit code.
 func (a *app) exit(err error) int {
 	said := err
 	var coded *codedError
@@ -142,7 +142,7 @@ func (a *app) exit(err error) int {
 	return codeOf(err)
 }
 
-// codeOf is the exit code that an error means.
+// codeOf returns the exit code for an error.
 func codeOf(err error) int {
 	var coded *codedError
 	var end *crew.EndError
@@ -165,8 +165,8 @@ func unknownCommand(err error) bool {
 	return err != nil && (strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "accepts "))
 }
 
-// exitCode is how a command exits whose job has ended. SIGTERM must not look as if
-// all were saved if it was not; Ctrl-C is told in any case.
+// exitCode returns the exit code of a command whose job has ended. After SIGTERM it must not
+// claim that everything was saved if it was not. After Ctrl-C it always says so.
 func exitCode(end *crew.EndError) int {
 	switch {
 	case end.Signal == os.Interrupt:
@@ -179,8 +179,8 @@ func exitCode(end *crew.EndError) int {
 	return exitFailed
 }
 
-// A codedError is an error with the exit code it means. err may be nil when
-// everything has been said.
+// A codedError is an error with its exit code. err is nil if the user has been told
+// everything.
 type codedError struct {
 	code int
 	err  error
@@ -189,12 +189,12 @@ type codedError struct {
 func (e *codedError) Error() string { return fmt.Sprint(e.err) }
 func (e *codedError) Unwrap() error { return e.err }
 
-// usage marks err as the user's to mend: exit code 2.
+// usage marks err as a mistake of the user: exit code 2.
 func usage(err error) error { return crew.Usage(err) }
 
 func usagef(format string, args ...any) error { return crew.Usagef(format, args...) }
 
-// countOf is a number of things: "1 worker", "4 workers".
+// countOf formats a number of things: "1 worker", "4 workers".
 func countOf(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -202,7 +202,7 @@ func countOf(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// cache is where generated data are.
+// cache holds generated data.
 func (a *app) cache() *job.Cache {
 	if a.kept == nil {
 		a.kept = &job.Cache{Stderr: a.stderr, Quiet: a.process.Follows()}

@@ -19,7 +19,7 @@ import (
 
 // Patience of "members" and "status".
 const (
-	// lookTime is between two looks at what gossip knows.
+	// lookTime is the interval at which gossip is read.
 	lookTime = 100 * time.Millisecond
 )
 
@@ -55,11 +55,11 @@ Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.json, "json", false, "as one JSON object; with --watch, one a line")
-	flags.BoolVar(&f.watch, "watch", false, "go on, and show every change until Ctrl-C")
+	flags.BoolVar(&f.watch, "watch", false, "keep running and show every change, until Ctrl-C")
 	return cmd
 }
 
-// whichJob is how members and status are told which job to look at.
+// whichJob holds the flags with which members and status find a job.
 const whichJob = `The job is one of yours that runs on this machine: the only one, or the one of cluster
 CLUSTER, which is the name on the first line of train. For any other job give HOST:PORT, where
 one of its processes gossips, and --cluster and --key-file as train has them.`
@@ -69,10 +69,10 @@ func (f *membersFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.cluster, "cluster", "", "name of the job's cluster (default the listed job's, else ringtrain)")
 	flags.StringVar(&f.keyFile, "key-file", "", "file with the key of the job (default the listed job's, else $"+cluster.EnvKeyFile+")")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long somebody may take to answer")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "wait this long for an answer")
 }
 
-// members is the whole of "members".
+// members runs "members".
 func (a *app) members(ctx context.Context, args []string, f membersFlags) error {
 	return untilSignal(ctx, func(ctx context.Context) error {
 		job, c, err := f.find(ctx, args)
@@ -83,7 +83,7 @@ func (a *app) members(ctx context.Context, args []string, f membersFlags) error 
 	})
 }
 
-// look shows the roll, once or whenever it changes.
+// look shows the members, once or whenever they change.
 func (a *app) look(ctx context.Context, job status.Job, c cluster.Config, f membersFlags) (err error) {
 	w, err := cluster.Watch(ctx, c)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *app) showRoll(r query.Roll, asJSON bool) error {
 	return writeRoll(a.stdout, r)
 }
 
-// writeRoll shows a roll as a table.
+// writeRoll writes the members as a table.
 func writeRoll(w io.Writer, r query.Roll) error {
 	if r.Job == "" {
 		fmt.Fprintln(w, "no view yet: the job waits for somebody")
@@ -148,7 +148,7 @@ func writeRoll(w io.Writer, r query.Roll) error {
 	return t.Flush()
 }
 
-// find finds the job that is to be looked at, and says where to look from.
+// find finds the job, and the address to join its gossip from.
 func (f *membersFlags) find(ctx context.Context, args []string) (job status.Job, c cluster.Config, err error) {
 	if f.timeout <= 0 {
 		return job, c, fmt.Errorf("--timeout must be more than 0, not %v", f.timeout)

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// flagError says in the user's words what is wrong with a flag.
+// flagError rewords pflag's error about a flag for the user.
 func flagError(cmd *cobra.Command, err error) error {
 	var number *strconv.NumError
 	if errors.As(err, &number) {
@@ -25,7 +25,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// wrongNumber is why a word is no value of a flag.
+// wrongNumber says why a word is not a value of a flag.
 func wrongNumber(e *strconv.NumError) string {
 	switch {
 	case errors.Is(e, strconv.ErrRange):
@@ -38,7 +38,7 @@ func wrongNumber(e *strconv.NumError) string {
 	return "a whole number is expected"
 }
 
-// flagNames is the flags of a command, with dashes, as its help lists them.
+// flagNames returns the flags of a command, with dashes, as its help lists them.
 func flagNames(cmd *cobra.Command) []string {
 	var out []string
 	for line := range strings.Lines(cmd.Flags().FlagUsages()) {
@@ -52,8 +52,7 @@ func flagNames(cmd *cobra.Command) []string {
 	return out
 }
 
-// strict makes the commands that cobra adds refuse what they do not know, as
-// ours do.
+// strict makes the commands that cobra adds refuse unknown arguments, as ours do.
 func strict(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

@@ -30,7 +30,7 @@ func addPlace(cmd *cobra.Command, f *crew.Place) {
 	})
 }
 
-// checkPlace finds what is wrong with these flags alone.
+// checkPlace checks these flags by themselves.
 func checkPlace(given func(string) bool, f *crew.Place) error {
 	if err := f.Check(); err != nil {
 		return err
@@ -38,8 +38,8 @@ func checkPlace(given func(string) bool, f *crew.Place) error {
 	if given("key-file") && f.KeyFile == "" {
 		return errors.New("--key-file is empty: name the file that ringtrain keygen made")
 	}
-	// Given but empty is a variable of a script that is not set; what would
-	// then happen is not what its author meant.
+	// An empty value is an unset variable of a script. What would happen without the flag is
+	// not what its author meant.
 	for _, one := range []struct {
 		flag  string
 		empty bool
@@ -51,9 +51,9 @@ func checkPlace(given func(string) bool, f *crew.Place) error {
 	return nil
 }
 
-// adopt takes the job's shape from torchrun, Slurm or mpirun, if one of them
-// started this process: it has started one process for each rank, so this one
-// runs a single worker. flag names the number of workers of this machine.
+// adopt takes the job's shape from torchrun, Slurm or mpirun, if one of them started this
+// process. They start a process per rank, so this one runs a single worker. flag is the flag
+// for the number of workers on this machine.
 func (a *app) adopt(f *crew.Place, workers *int, flag string, given func(string) bool) error {
 	f.Process = a.process
 	l := a.process.Launched
@@ -77,7 +77,7 @@ func (a *app) adopt(f *crew.Place, workers *int, flag string, given func(string)
 	return nil
 }
 
-// identify finds out what this process is in the job of a command that has workers.
+// identify decides whether this process is the launcher or a worker of its command.
 func (a *app) identify() (err error) {
 	if a.process, err = crew.ThisProcess(); err != nil {
 		return usage(err)
@@ -85,8 +85,8 @@ func (a *app) identify() (err error) {
 	return nil
 }
 
-// unlaunched refuses a command that starts its own workers where each process of
-// another launcher would start them all.
+// unlaunched refuses a command that starts its own workers under another launcher: each of
+// that launcher's processes would start all of them.
 func (a *app) unlaunched(command string) error {
 	l := a.process.Launched
 	if l == nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
-// predictRows is how many rows go through the model at a time.
+// predictRows is the batch size of predictions.
 const predictRows = 256
 
-// prediction is what a model says of one row.
+// prediction is a model's prediction for one row.
 type prediction struct {
 	Row         int     `json:"row"` // counts from 0
 	Class       int     `json:"class"`
@@ -81,7 +81,7 @@ func (a *app) predict(ctx context.Context, path, source string, asJSON bool) err
 	return nil
 }
 
-// tellPredictions writes a line for each row of probabilities (rows, classes).
+// tellPredictions writes a line per row of probabilities (rows, classes).
 func (a *app) tellPredictions(first int, probs *tensor.Dense, asJSON bool) error {
 	values, classes := probs.Data().([]float32), probs.Shape()[1]
 	for i := range probs.Shape()[0] {
@@ -105,7 +105,7 @@ func (a *app) tellPredictions(first int, probs *tensor.Dense, asJSON bool) error
 	return a.stdout.failure()
 }
 
-// loader reads trained weights into models of a backend.
+// loader returns a Loader of trained weights for a backend.
 func (a *app) loader(backend nn.Backend) *job.Loader {
 	return &job.Loader{Catalog: a.catalog, Backend: backend, Cache: a.cache()}
 }

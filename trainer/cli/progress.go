@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// A progress is how far a training is.
+// A progress says how far a training is.
 type progress struct {
 	done, steps int           // steps done of all
 	before      int           // steps done before this run
@@ -18,9 +18,8 @@ type progress struct {
 	exchange    float64 // share of exchange since then, in percent
 }
 
-// line is the progress in at most so many columns: a bar, the count, and as much
-// of the rest as there is room for, the most wanted first. It is "" where there
-// is no room for the count.
+// line formats the progress in at most this many columns: a bar, the count, and as much of
+// the rest as fits, in order of importance. It is "" if not even the count fits.
 func (p progress) line(columns int) string {
 	share := float64(p.done) / float64(max(p.steps, 1))
 	digits := len(fmt.Sprint(p.steps))
@@ -57,7 +56,7 @@ func (p progress) parts() []string {
 	return append(parts, fmt.Sprintf("exchange %.0f%%", p.exchange))
 }
 
-// bar is a bar of so many columns between brackets, filled up to a share.
+// bar formats a bar of this many columns between brackets, filled to a share.
 func bar(share float64, width int) string {
 	full := min(int(share*float64(width)), width)
 	head := ""
@@ -77,7 +76,7 @@ func speed(rate float64) string {
 	return fmt.Sprintf("%.2f steps/s", rate)
 }
 
-// clock is a time as m:ss or h:mm:ss.
+// clock formats a time as m:ss or h:mm:ss.
 func clock(d time.Duration) string {
 	s := int(d.Round(time.Second).Seconds())
 	if s < 3600 {
@@ -86,8 +85,8 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
 }
 
-// A bottom is the last line of a terminal, drawn over again and again. What else
-// is written to the terminal comes after erase.
+// A bottom redraws the last line of a terminal. Call erase before writing anything else to
+// the terminal.
 type bottom struct {
 	w       io.Writer
 	columns func() int
@@ -96,7 +95,7 @@ type bottom struct {
 	width   int       // columns of what stands there
 }
 
-// drawEvery is between two drawings; nobody reads faster.
+// drawEvery is the least time between two drawings. Nobody reads faster.
 const drawEvery = 50 * time.Millisecond
 
 // due reports whether it is time to draw again.
@@ -114,7 +113,7 @@ func (b *bottom) draw(p progress) {
 	b.drawn, b.width = b.now(), max(b.width, width)
 }
 
-// erase takes the line away.
+// erase removes the line.
 func (b *bottom) erase() {
 	if b.width > 0 {
 		fmt.Fprintf(b.w, "\r%s\r", strings.Repeat(" ", b.width+echo))

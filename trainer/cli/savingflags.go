@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
-// addSaving adds the flags about files that a training writes and goes on from.
+// addSaving adds the flags about checkpoints and weights.
 func addSaving(flags *pflag.FlagSet, f *job.Saving) {
 	flags.StringVar(&f.Dir, "out", "", "write the trained weights (model.safetensors) to `DIR` on every machine, and checkpoints (step-*.safetensors) on the machine of rank 0")
 	flags.StringVar(&f.Fallback, "out-fallback", "", "write the last checkpoint and the weights to `DIR` if --out still fails after a minute of retries")
@@ -22,8 +22,7 @@ func addSaving(flags *pflag.FlagSet, f *job.Saving) {
 // forceUsage is the usage of --force.
 const forceUsage = "take --out from a job of another machine that no longer runs; a process seen alive here keeps it"
 
-// checkSaving finds values that were given and cannot be meant, such as a variable of
-// a script that is not set.
+// checkSaving refuses values that cannot be meant, such as an unset variable of a script.
 func checkSaving(given func(string) bool, f *job.Saving) error {
 	switch {
 	case given("resume") && f.Resume == "":

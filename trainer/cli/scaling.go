@@ -77,7 +77,7 @@ marked core-bound.
 	return cmd
 }
 
-// register adds the flags to those of the command.
+// register adds the flags to the command.
 func (f *scalingFlags) register(cmd *cobra.Command) {
 	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
 		flags.IntSliceVar(&f.Workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
@@ -104,8 +104,8 @@ func (f *scalingFlags) register(cmd *cobra.Command) {
 	})
 }
 
-// check finds what is wrong with the flags alone, and returns what a step's
-// emulated compute takes; 0: it is real.
+// check checks the flags by themselves and returns the emulated compute time per step, or 0
+// for real compute.
 func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	least, most := slices.Min(append(f.Workers, mostRanks+1)), slices.Max(append(f.Workers, 0))
 	sorted := slices.Sorted(slices.Values(f.Workers))
@@ -150,12 +150,12 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	return f.emulated()
 }
 
-// scalingTransports are what --transport may be: workers are processes.
+// scalingTransports are the values of --transport. Workers are processes.
 func scalingTransports() []string {
 	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM}
 }
 
-// emulated reads --compute.
+// emulated parses --compute.
 func (f *scalingFlags) emulated() (time.Duration, error) {
 	kind, text, _ := strings.Cut(f.Compute, ":")
 	if f.Compute == "real" {
@@ -174,7 +174,7 @@ func (f *scalingFlags) emulated() (time.Duration, error) {
 	return took, nil
 }
 
-// scaling is the whole of "bench scaling", as launcher or as worker.
+// scaling runs "bench scaling", as launcher or as worker.
 func (a *app) scaling(ctx context.Context, f scalingFlags) error {
 	f.Catalog, f.Overrides, f.Process = a.catalog, a.overrides, a.process
 	return a.process.Run(ctx, crew.Part{
@@ -195,7 +195,7 @@ func (a *app) scaling(ctx context.Context, f scalingFlags) error {
 	})
 }
 
-// command is the command line as a user would type it.
+// command returns the command line as a user would type it.
 func (a *app) command() string {
 	words := []string{"ringtrain"}
 	for _, arg := range a.args {

@@ -13,10 +13,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// A screen shows a job to the user: events as JSON lines, or a table that
-// grows by a row at every evaluation, with a progress bar under it on a
-// terminal. What is not a result goes to stderr. It may be used from any
-// goroutine.
+// A screen shows a job to the user: events as JSON lines, or a table with a row per
+// evaluation and, on a terminal, a progress bar below it. Everything that is not a result
+// goes to stderr. Any goroutine may use it.
 type screen struct {
 	out, err io.Writer
 	json     *event.Writer // nil for the table
@@ -96,7 +95,7 @@ func (s *screen) Emit(e event.Event) {
 	}
 }
 
-// resumed tells from where the training continues, if it does.
+// resumed says which checkpoint the training resumes from.
 func (s *screen) resumed(e *event.Resumed) {
 	s.before = e.Step
 	if e.Step >= s.steps {
@@ -106,7 +105,7 @@ func (s *screen) resumed(e *event.Resumed) {
 	s.line(s.err, fmt.Sprintf("resuming from step %d: %s", e.Step, e.Path))
 }
 
-// instead tells of a file that is not where it should be.
+// instead says that a file was written to another place than requested.
 func instead(of string) string {
 	if of == "" {
 		return ""
@@ -114,8 +113,7 @@ func instead(of string) string {
 	return ", because " + of + " cannot be written"
 }
 
-// log shows a line that a worker, or with no name the launcher, has for the
-// user.
+// log shows a line of a worker, or of the launcher if name is empty.
 func (s *screen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +124,7 @@ func (s *screen) Log(name string, line []byte) {
 	s.line(s.err, text)
 }
 
-// notice is log for a moment at which nothing may be waited for: when a write
-// is stuck it goes past it.
+// notice is log for moments that must not block: it does not wait for a stuck write.
 func (s *screen) Notice(text string) {
 	if s.mu.TryLock() {
 		defer s.mu.Unlock()
@@ -137,7 +134,7 @@ func (s *screen) Notice(text string) {
 	fmt.Fprintln(s.err, text)
 }
 
-// close takes the progress bar away.
+// close removes the progress bar.
 func (s *screen) close() {
 	if !s.mu.TryLock() {
 		return // a write is stuck
@@ -173,7 +170,7 @@ func (s *screen) view(e *event.View) {
 	s.line(s.err, fmt.Sprintf("job %s epoch %d: %s on %s%s", e.Job, e.Epoch, countOf(len(e.Members), "worker"), strings.Join(order, ", "), device))
 }
 
-// columns is the width of a terminal; one that does not tell has the usual.
+// columns returns the width of a terminal, or the usual width if it is unknown.
 func columns(file *os.File) int {
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
 		return width
@@ -181,7 +178,7 @@ func columns(file *os.File) int {
 	return 80
 }
 
-// progress is how far the training is, by the last step.
+// progress returns the progress after the last step.
 func (s *screen) progress() progress {
 	p := progress{done: s.last.Step, steps: s.steps, before: s.before, elapsed: time.Duration(s.last.Seconds * float64(time.Second)),
 		loss: s.last.Loss, accuracy: -1, exchange: s.exchangeShare()}
@@ -191,7 +188,7 @@ func (s *screen) progress() progress {
 	return p
 }
 
-// exchangeShare is the share of exchange in the time since the last row, in
+// exchangeShare returns the share of the exchange in the time since the last row, in
 // percent.
 func (s *screen) exchangeShare() float64 {
 	if s.share.total == 0 {
@@ -200,7 +197,7 @@ func (s *screen) exchangeShare() float64 {
 	return 100 * s.share.exchange / s.share.total
 }
 
-// row is one line of the table.
+// row formats one row of the table.
 func (s *screen) row(e *event.Eval) {
 	s.tested, s.accuracy = true, e.Accuracy
 	if s.last.Step == 0 {

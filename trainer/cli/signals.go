@@ -9,16 +9,15 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// outliveReaders lets a command finish although nobody reads what it prints any
-// more, until restore: a write to a closed pipe fails then, and does not kill the
-// process.
+// outliveReaders lets a command finish after the reader of its output is gone, until restore:
+// a write to a closed pipe fails instead of killing the process.
 func outliveReaders() (restore func()) {
 	unread := make(chan os.Signal, 1)
 	signal.Notify(unread, syscall.SIGPIPE)
 	return func() { signal.Stop(unread) }
 }
 
-// untilSignal runs what only looks on, until it is done or somebody asks to stop.
+// untilSignal runs a command that only observes, until it ends or a signal stops it.
 func untilSignal(ctx context.Context, run func(context.Context) error) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, crew.StopSignals()...)
@@ -33,7 +32,7 @@ func untilSignal(ctx context.Context, run func(context.Context) error) error {
 	return err
 }
 
-// stopSignals is a channel of the signals that ask a command to stop, until done.
+// stopSignals returns a channel of the signals that stop a command, until done is called.
 func stopSignals() (signals chan os.Signal, done func()) {
 	signals = make(chan os.Signal, 4)
 	signal.Notify(signals, crew.StopSignals()...)

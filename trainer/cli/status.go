@@ -50,11 +50,11 @@ Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
 	f.register(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.json, "json", false, "as one JSON object")
-	flags.IntVar(&f.calls, "calls", 0, "show also the last calls of each rank, so many")
+	flags.IntVar(&f.calls, "calls", 0, "also show the last `N` calls of each rank")
 	return cmd
 }
 
-// status is the whole of "status".
+// status runs "status".
 func (a *app) status(ctx context.Context, args []string, f statusFlags) error {
 	if f.calls < 0 || f.calls > collective.FlightCalls {
 		return usagef("--calls must be 0 to %d", collective.FlightCalls)
@@ -68,7 +68,7 @@ func (a *app) status(ctx context.Context, args []string, f statusFlags) error {
 	})
 }
 
-// inquire asks every rank, and shows what comes.
+// inquire asks every rank and shows the answers.
 func (a *app) inquire(ctx context.Context, job status.Job, c cluster.Config, f statusFlags) (err error) {
 	w, err := cluster.Watch(ctx, c)
 	if err != nil {
@@ -98,7 +98,7 @@ func keepCalls(s *status.Status, calls int) {
 	}
 }
 
-// writeStatus shows a status as a table.
+// writeStatus writes a status as a table.
 func writeStatus(w io.Writer, s *status.Status) error {
 	if s.Job == "" {
 		_, err := fmt.Fprintln(w, "no view yet: the job waits for somebody (ringtrain members shows who is there)")
@@ -142,7 +142,7 @@ func writeStatus(w io.Writer, s *status.Status) error {
 	return err
 }
 
-// writeCalls shows the last calls of a rank, the newest first.
+// writeCalls writes the last calls of a rank, newest first.
 func writeCalls(w io.Writer, r status.Rank) error {
 	if len(r.Calls) == 0 {
 		return nil

@@ -81,7 +81,7 @@ they are ended after 20 seconds without any. The second signal ends them at once
 	return cmd
 }
 
-// register adds the flags to those of the command.
+// register adds the flags to the command.
 func (f *trainFlags) register(cmd *cobra.Command) {
 	under(cmd, jobFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Workers, "workers", 0, "start `N` workers on this machine (default ray.num_workers of the config, or 1)")
@@ -122,7 +122,7 @@ func addCompress(flags *pflag.FlagSet, form *string) {
 	flags.StringVar(form, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which keeps the share R, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
 }
 
-// checkCompress finds what is wrong with --compress.
+// checkCompress checks --compress.
 func checkCompress(given func(string) bool, form string) error {
 	if !given("compress") {
 		return nil
@@ -130,7 +130,7 @@ func checkCompress(given func(string) bool, form string) error {
 	return job.CheckCompress(form)
 }
 
-// check finds what is wrong with the flags alone.
+// check checks the flags by themselves.
 func (f *trainFlags) check(given func(string) bool) error {
 	for _, n := range []struct {
 		flag  string
@@ -163,7 +163,7 @@ func (f *trainFlags) check(given func(string) bool) error {
 	return checkPlace(given, &f.Place)
 }
 
-// train is the whole of "train", as launcher or as worker.
+// train runs "train", as launcher or as worker.
 func (a *app) train(ctx context.Context, f trainFlags) error {
 	return a.process.Run(ctx, crew.Part{
 		Stdout: a.stdout, Stderr: a.stderr,
@@ -189,12 +189,12 @@ func (a *app) train(ctx context.Context, f trainFlags) error {
 	})
 }
 
-// options are those of a job of this command.
+// options returns the job options of this command.
 func (a *app) options(show crew.Display, signals <-chan os.Signal) job.Options {
 	return job.Options{Display: show, Signals: signals, Stdout: a.stdout, Stderr: a.stderr, Cache: a.cache(), Args: slices.Concat(a.args, a.shape), Command: a.command()}
 }
 
-// withHint adds to a failure how to go on from the last checkpoint.
+// withHint adds to an error how to resume from the last checkpoint.
 func (a *app) withHint(t *job.Training, err error) error {
 	var end *crew.EndError
 	if !errors.As(err, &end) || end.Usage && end.Signal == nil || !end.Begun {
@@ -206,16 +206,16 @@ func (a *app) withHint(t *job.Training, err error) error {
 			return err
 		}
 		a.exit(err)
-		fmt.Fprintln(a.stderr, "ringtrain: there is no checkpoint to go on from: --out DIR --checkpoint-every STEPS writes them, and --resume DIR goes on")
+		fmt.Fprintln(a.stderr, "ringtrain: there is no checkpoint to resume from; --out DIR --checkpoint-every STEPS writes checkpoints, --resume DIR resumes from them")
 		return &codedError{code: code}
 	}
 	a.exit(err)
 	step, dir := job.Newest(t.Spec.Saving.Dir, t.Spec.Saving.Fallback)
 	switch {
 	case step >= 0:
-		fmt.Fprintf(a.stderr, "ringtrain: to go on from step %d, give the same command with --resume %s\n", step, dir)
+		fmt.Fprintf(a.stderr, "ringtrain: to resume from step %d, repeat the command with --resume %s\n", step, dir)
 	case t.Spec.Place.Nodes == 1:
-		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to go on from; --checkpoint-every STEPS writes them\n", t.Spec.Saving.Dir)
+		fmt.Fprintf(a.stderr, "ringtrain: there is no checkpoint in %s to resume from; --checkpoint-every STEPS writes checkpoints\n", t.Spec.Saving.Dir)
 	}
 	return &codedError{code: code}
 }

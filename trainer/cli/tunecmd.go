@@ -62,7 +62,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 	return cmd
 }
 
-// check finds what is wrong with the flags alone, and reads the sizes.
+// check checks the flags by themselves and parses the sizes.
 func (f *tuneFlags) check(given func(string) bool) error {
 	f.Order.Table = tuned.Off
 	if f.Workers < 1 || f.Workers > mostRanks {
@@ -92,7 +92,7 @@ func (f *tuneFlags) check(given func(string) bool) error {
 	return err
 }
 
-// tune is the whole of "tune", as launcher or as worker.
+// tune runs "tune", as launcher or as worker.
 func (a *app) tune(ctx context.Context, f tuneFlags) error {
 	return a.process.Run(ctx, crew.Part{
 		Stdout: a.stdout, Stderr: a.stderr,

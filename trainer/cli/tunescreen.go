@@ -9,8 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// A tuneScreen shows a run of "tune" as a table that grows. It may be used from
-// any goroutine.
+// A tuneScreen prints the table of "tune" row by row. Any goroutine may use it.
 type tuneScreen struct {
 	out, err io.Writer // out keeps its own failures, see output
 
@@ -45,7 +44,7 @@ func (s *tuneScreen) row(t bench.Tuned) {
 	fmt.Fprintf(s.out, "%10d  %-16s  %11d  %12.1f  %12.1f  %s\n", t.Bytes, best.Method, best.Segment, best.Predicted, best.Measured, next)
 }
 
-// log shows a line that a worker has for the user.
+// log shows a worker's line to the user.
 func (s *tuneScreen) Log(name string, line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

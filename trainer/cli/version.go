@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/build"
 )
 
-// writeBuild shows a build, a line for each fact.
+// writeBuild writes a build, one fact per line.
 func writeBuild(w io.Writer, b build.Build) {
 	revision := cmp.Or(b.Revision, "unknown")
 	if b.Dirty {
@@ -46,7 +46,7 @@ the same release, or both of none. The revision does not matter.`,
 	return cmd
 }
 
-// nothing refuses arguments.
+// nothing refuses all arguments.
 func nothing(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {

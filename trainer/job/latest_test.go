@@ -89,7 +89,7 @@ func TestLatest(t *testing.T) {
 			write(d, s, 5)
 			require.NoError(t, os.Rename(write(d, s, 6), filepath.Join(d, checkpoint.FileName(9))))
 		}, 5, 1, ""},
-		{"all broken", func(d string) { corrupt(write(d, s, 6), func(b []byte) []byte { return b[:9] }) }, 0, 1, "checkpoint in it; the newest: "},
+		{"all broken", func(d string) { corrupt(write(d, s, 6), func(b []byte) []byte { return b[:9] }) }, 0, 1, "contains no intact checkpoint; the newest: "},
 		{"other model", func(d string) { write(d, other, 6) }, 0, 1, "it does not fit the model: its "},
 		{"an older one of this model", func(d string) { write(d, s, 5); write(d, other, 6) }, 5, 1, ""},
 		{"empty", func(string) {}, 0, 0, "checkpoint in it (step-00000050.safetensors and so on)"},

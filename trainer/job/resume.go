@@ -113,9 +113,9 @@ func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path str
 	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0 && errors.As(broken[0], &misfit):
 		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, broken[0])
 	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0:
-		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it; the newest: %w", dir, broken[0])
+		return t, path, broken, fmt.Errorf("--resume %s: it contains no intact checkpoint; the newest: %w", dir, broken[0])
 	case errors.Is(err, checkpoint.ErrNone):
-		return t, path, broken, fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", dir, checkpoint.FileName(50))
+		return t, path, broken, fmt.Errorf("--resume %s: it contains no checkpoint (a file such as %s)", dir, checkpoint.FileName(50))
 	case err != nil:
 		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, err)
 	}

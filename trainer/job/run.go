@@ -14,7 +14,10 @@ import (
 // starts the workers of this machine and returns when they have ended. Workers are the
 // same program, started again with the same arguments, and there Run is the worker. So
 // every process must reach Run with the same Spec, and whatever main does before Run
-// happens in each of them.
+// happens in each of them. The trained weights are in the directory Spec.Saving.Dir.
+//
+// o.Signals ends the job gracefully: workers finish the step and save. If ctx ends, the
+// workers are stopped at once.
 //
 // The error is a *crew.UsageError if Run found a mistake before anything started, and a
 // *crew.EndError if the job ended before it was done. A worker reports its error to the

@@ -13,16 +13,18 @@ import (
 
 // Saving says which files a job writes, and which it resumes from.
 type Saving struct {
-	Dir      string // directory of the weights, on every machine, and of checkpoints, on that of rank 0; "": that of Resume, or nothing is written
-	Fallback string // directory of the last checkpoint and the weights if writing to Dir fails for a minute; "" for none
-	Resume   string // directory of the checkpoint to resume from; "": start anew
-	Every    int    // steps between checkpoints; 0: only at the end
-	Keep     int    // number of checkpoints to keep, the newest; 0: all
-	Force    bool   // take Dir from a job of another machine that no longer runs
+	// Dir receives the weights on every machine, and checkpoints on the machine of rank 0.
+	// "" is the directory of Resume; without that nothing is written.
+	Dir      string
+	Fallback string // receives the last checkpoint and the weights if Dir fails for a minute; "" for none
+	Resume   string // directory of the checkpoint to resume from; "" to start from step 0
+	Every    int    // steps between checkpoints; 0 for one at the end
+	Keep     int    // number of checkpoints to keep, the newest; 0 for all
+	Force    bool   // take Dir over from a job on another machine that no longer runs
 	Require  bool   // fail as soon as a checkpoint cannot be written
 }
 
-// check finds what is wrong with f alone.
+// check validates f by itself.
 func (f *Saving) check() error {
 	out := f.Dir != "" || f.Resume != ""
 	switch {
@@ -40,8 +42,8 @@ func (f *Saving) check() error {
 	return nil
 }
 
-// checkResumeDir says early that there is nothing to go on from. Of several
-// machines one needs a checkpoint, and which that is shows later.
+// checkResumeDir fails early if there is no checkpoint to resume from. With several
+// machines only one needs it, and we do not know which yet.
 func (f *Saving) checkResumeDir(nodes int) error {
 	if f.Resume == "" || nodes > 1 {
 		return nil
@@ -51,7 +53,7 @@ func (f *Saving) checkResumeDir(nodes int) error {
 	case err != nil:
 		return fmt.Errorf("--resume %s: %w", f.Resume, err)
 	case len(steps) == 0:
-		return fmt.Errorf("--resume %s: there is no whole checkpoint in it (%s and so on)", f.Resume, checkpoint.FileName(50))
+		return fmt.Errorf("--resume %s: it contains no checkpoint (a file such as %s)", f.Resume, checkpoint.FileName(50))
 	}
 	return nil
 }
@@ -59,7 +61,7 @@ func (f *Saving) checkResumeDir(nodes int) error {
 // A Dir is a directory that a job writes to, and its flag.
 type Dir struct{ Flag, Path string }
 
-// dirs are the directories that a training writes to.
+// dirs returns the directories that a training writes to.
 func (f *Saving) dirs() []Dir {
 	var dirs []Dir
 	for _, d := range []Dir{{"--out", f.Dir}, {"--out-fallback", f.Fallback}} {
@@ -70,9 +72,8 @@ func (f *Saving) dirs() []Dir {
 	return dirs
 }
 
-// takeDirs makes the directories that a training writes to, and takes them for
-// the job of this cluster, until release. Where this process does not start all workers, they
-// take them, when they know which job it is.
+// takeDirs creates the output directories and locks them until release is called. If this
+// process starts only some workers, the workers lock them once they know the job.
 func (f *Saving) takeDirs(cluster string, alone bool) (release func(), err error) {
 	for _, d := range f.dirs() {
 		if err := PrepareDir(d.Path); err != nil {
@@ -92,8 +93,8 @@ func (f *Saving) takeDirs(cluster string, alone bool) (release func(), err error
 	return release, nil
 }
 
-// checkDirs says that a directory holds another training, whose checkpoints
-// would be mixed with those to come.
+// checkDirs returns an error if a directory has checkpoints of another training, which
+// would be mixed with the new ones.
 func (f *Saving) checkDirs() error {
 	for _, d := range f.dirs() {
 		steps, _ := checkpoint.Steps(d.Path)
@@ -104,13 +105,13 @@ func (f *Saving) checkDirs() error {
 		if err == nil && holder.Identity != launch.Self() && (state == launch.Alive || state == launch.Stopped) {
 			return lockError(d, &launch.LockedError{Dir: d.Path, Holder: holder, State: state})
 		}
-		return fmt.Errorf("%s %s: there are checkpoints of another training in it: go on from them with --resume %s, or name another directory", d.Flag, d.Path, d.Path)
+		return fmt.Errorf("%s %s: it contains checkpoints of another training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
 	}
 	return nil
 }
 
-// PrepareDir creates a directory and checks that files can be written there, so that a
-// mistake shows before the work. "" is no directory.
+// PrepareDir creates a directory and checks that files can be written there, so that
+// mistakes surface before training starts. "" is no directory.
 func PrepareDir(dir string) error {
 	if dir == "" {
 		return nil

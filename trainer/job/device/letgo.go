@@ -9,12 +9,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// brokenTime is how long NCCL may take to let go of the stream of a broken group.
+// brokenTime is how long NCCL may take to release the stream of a broken group.
 const brokenTime = 2 * time.Second
 
-// WhileWhole is ctx, and ends a while after the group breaks, with the reason: what NCCL
-// keeps from ending must not keep the rank from saying who is lost. The function ends
-// it, too.
+// WhileWhole returns a context that is cancelled shortly after the group breaks, with the
+// reason, so that a hung NCCL call cannot stop the rank from reporting the lost peer. Call
+// the returned function to release it.
 func (a *Accelerator) WhileWhole(ctx context.Context) (context.Context, func()) {
 	if a == nil || a.engine == nil {
 		return ctx, func() {}
@@ -31,7 +31,7 @@ func (a *Accelerator) WhileWhole(ctx context.Context) (context.Context, func()) 
 		defer patience.Stop()
 		select {
 		case <-patience.C:
-			if err := a.engine.Err(); !errors.Is(err, collective.ErrLeft) { // a rank that is done keeps nobody from finishing
+			if err := a.engine.Err(); !errors.Is(err, collective.ErrLeft) { // a peer that finished normally is no failure
 				cancel(err)
 			}
 		case <-ctx.Done():
@@ -46,16 +46,15 @@ func (a *Accelerator) WhileWhole(ctx context.Context) (context.Context, func()) 
 // letGoTime is how long a worker waits for its GPU at the end.
 const letGoTime = 3 * time.Second
 
-// LetGo ends what a worker has of a GPU, or leaves it to the end of the process, which
-// is near: a collective that NCCL never ends keeps the stream busy for ever, and the
-// worker has yet to say what went wrong.
+// LetGo calls end, which releases a worker's GPU resources, but gives up after letGoTime: a
+// hung collective would block forever, and process exit frees them anyway.
 func LetGo(end func() error) {
 	patience := time.NewTimer(letGoTime)
 	defer patience.Stop()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = end() // what failed has been said
+		_ = end() // already reported
 	}()
 	select {
 	case <-done:

@@ -16,16 +16,17 @@ type Abilities struct {
 	// first: from Show on other ranks may write into the memory of o, and only the
 	// call ends that.
 	Show func(o *Operation)
-	// Tell says where to note waits, before the first call. The Transport notes them
-	// as far as it works in the goroutine of the call: how long a Poster waits for a
-	// peer to take what was posted, and, if Tell returns true, also how long Recv
-	// waits. It can leave out the first looks, which cost less than reading the
-	// clock. If Tell returns false, the engine times Recv.
+	// Tell is called before the first call and says where to note waits. The
+	// Transport notes those that happen in the goroutine of the call: how long
+	// a Poster waits until a peer takes what was posted and, if Tell returns
+	// true, how long Recv waits. It need not note the first polls, which cost
+	// less than reading the clock. If Tell returns false, the engine times
+	// Recv.
 	Tell func(w *Waits) (recv bool)
 	// Behind returns the rank that has made the fewest calls, if fewer than seq.
 	Behind func(seq uint64) (rank int, ok bool)
-	// Streams returns the number of connections that carry a message of so many
-	// bytes, each a stripe of it. nil means one.
+	// Streams returns the number of connections that carry a message of the
+	// given size, each one a stripe of it. nil means one.
 	Streams func(bytes int) int
 	// Failed is closed when the Transport is broken. Err returns what broke it, and
 	// nil until then. A Transport has both or neither.
@@ -72,7 +73,7 @@ type Poster interface {
 // Header, the error is a *MismatchError.
 type Reducer interface {
 	// AllReduce leaves in o.Dst the reduction of all ranks' o.Src, in ring order.
-	// The two may be the same memory. Whatever it returns, no other rank writes
+	// The two may be the same memory. Even after an error, no other rank writes
 	// into that memory afterwards.
 	AllReduce(o *Operation) error
 	// AllGather leaves in o.Dst the o.Src of every rank, in rank order. o.Src has at

@@ -7,16 +7,18 @@ import (
 	"fmt"
 )
 
-// MaxAbort is the most bytes that PutAbort writes.
+// MaxAbort is the maximum length of what PutAbort returns, in bytes.
 const MaxAbort = 1024
 
-// causes are the errors that keep their identity on the wire: errors.Is finds
-// them on the ranks that were told.
+// causes are the errors that keep their identity on the wire: errors.Is still
+// finds them on the ranks that receive the report. The wire carries their
+// position here, so the order is part of the wire format.
 var causes = [...]error{ErrLost, ErrSilent, ErrLeft, ErrLate, ErrMismatch, context.Canceled, ErrClosed, ErrNotConnected}
 
-// PutAbort is the wire form of the news that cause broke a View, as told by a
-// rank: culprit, teller, a code for the cause, and two texts. Texts are cut so
-// that the whole has at most MaxAbort bytes.
+// PutAbort returns the wire form of the message that cause broke a View: the
+// culprit, the rank that reports it, a code for the cause, and two texts. by is
+// the reporting rank, unless cause is itself a report. Texts are cut to keep
+// the message within MaxAbort bytes.
 func PutAbort(cause *RankError, by int) []byte {
 	code := byte(0)
 	for i, sentinel := range causes {
@@ -38,8 +40,8 @@ func PutAbort(cause *RankError, by int) []byte {
 	return appendText(b, fmt.Sprint(text), MaxAbort-len(b)-2)
 }
 
-// GetAbort reads what PutAbort wrote. The ranks in it are below size, or it is
-// an error.
+// GetAbort reads what PutAbort wrote. A message that is malformed or names a
+// rank outside the View of size ranks is an error.
 func GetAbort(b []byte, size int) (*RankError, error) {
 	if len(b) < 9 || len(b) > MaxAbort {
 		return nil, fmt.Errorf("collective: an abort message of %d bytes", len(b))
@@ -57,7 +59,8 @@ func GetAbort(b []byte, size int) (*RankError, error) {
 	return &RankError{Rank: int(rank), Phase: phase, Err: &ReportedError{By: int(by), Err: err}}, nil
 }
 
-// A textError is an error that came as text, with the identity it had.
+// A textError is an error that arrived as text. It also matches the sentinel
+// that its code named, if any.
 type textError struct {
 	text string
 	is   error

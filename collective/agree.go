@@ -2,10 +2,10 @@ package collective
 
 import "context"
 
-// Agree returns when every rank has called it with the same call, which it does
-// not carry out: it is a barrier whose messages carry the call. Ranks that differ
-// get a *MismatchError. The end of ctx breaks the engine, until Agree returns. Call
-// it as you would call Wait.
+// Agree compares a call on all ranks without carrying it out. It is a barrier
+// whose messages carry the call, so it returns when every rank has called it.
+// If two ranks differ, they get a *MismatchError. The end of ctx breaks the
+// engine while Agree is in progress. The rules for calling Wait apply to Agree.
 func (e *HostEngine) Agree(ctx context.Context, h Header) error {
 	o := &Operation{Header: h}
 	e.own(o)
@@ -13,12 +13,13 @@ func (e *HostEngine) Agree(ctx context.Context, h Header) error {
 	return e.Wait(ctx)
 }
 
-// Failed is closed when the engine is broken, whatever broke it. It is nil if the
-// engine learns of that only in its calls. Any goroutine may call Failed and Err.
+// Failed returns a channel that is closed when the engine breaks, for whatever
+// reason. It is nil if the engine finds out only during its calls. Failed and
+// Err are safe for concurrent use.
 func (e *HostEngine) Failed() <-chan struct{} { return e.can.Failed }
 
-// Err returns what broke the engine, as a *RankError that names the culprit, or
-// ErrClosed; nil while Failed is open.
+// Err returns nil while Failed is open, and then what broke the engine: a
+// *RankError that names the culprit, or ErrClosed.
 func (e *HostEngine) Err() error {
 	if cause := e.aborted.Load(); cause != nil {
 		return cause

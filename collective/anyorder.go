@@ -7,9 +7,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// moveReduce carries out the moves of a method that keeps another order than
-// ring order. A rank may have nothing to do with its neighbours there, so these
-// compare calls first.
+// moveReduce carries out the moves of a method that does not keep ring order.
+// In such a method, a rank may exchange nothing with its ring neighbours, so
+// the ranks compare calls first.
 func (e *executor) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 	if plan.Method.RingOrdered() {
 		return fmt.Errorf("collective: AllReduce by %v: %w", plan.Method, ErrUnsupported)
@@ -45,26 +45,25 @@ func (e *executor) moveReduce(h *Header, v Vector, plan schedule.Plan) error {
 	return nil
 }
 
-// traffic counts the messages of a call to and from a rank.
+// traffic counts the messages that a call exchanges with one rank.
 type traffic struct{ sent, got int }
 
-// arrange finds what plans depend on in a View, and in whether its Transport
-// reduces by itself. It looks at
-// nothing in which ranks differ: where several hosts have ranks, not every
-// rank has somebody to share memory with, so the cost of links inside a host is
-// then taken to be that of TCP.
+// arrange returns what plans depend on: the View, and whether its Transport
+// reduces in shared memory. It uses nothing that differs between ranks. Where
+// ranks are on several hosts, some may have no peer to share memory with, so
+// links inside a host then get the cost of loopback TCP.
 func arrange(v View, reduces bool) schedule.Situation {
 	s := schedule.Situation{Hosts: v.hosts(), Near: schedule.Loopback, Far: schedule.Network}
 	if reduces {
 		s.Near, s.Shared = schedule.SharedMemory, true
 	}
 	if !slices.ContainsFunc(v.Members, func(m Member) bool { return len(m.Addrs) > 0 }) {
-		s.Near = schedule.InProcess // nobody could be reached otherwise
+		s.Near = schedule.InProcess // without addresses, no rank could be reached from another process
 	}
 	return s
 }
 
-// streams is Abilities.Streams of any Transport.
+// streams is Abilities.Streams, or 1 if the Transport lacks it.
 func (e *HostEngine) streams(bytes int) int {
 	if e.can.Streams == nil {
 		return 1

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxQueued is how many asynchronous calls of a group may wait; one more waits
-// for room.
+// maxQueued is the capacity of a group's queue of asynchronous calls. Another
+// call blocks until there is room.
 const maxQueued = 256
 
 // Work is an asynchronous call.
@@ -22,9 +22,9 @@ type Work struct {
 // Done is closed when the call is over.
 func (w *Work) Done() <-chan struct{} { return w.done }
 
-// Wait returns the call's error when it is over, or the context's when that
-// ends first; the call goes on then, and its vectors are still in use. It may
-// be called any number of times, from anywhere.
+// Wait returns the call's error once the call is over. If ctx ends first, Wait
+// returns its cause, but the call continues and still uses its vectors. Any
+// goroutine may call Wait, any number of times.
 func (w *Work) Wait(ctx context.Context) error {
 	select {
 	case <-w.done:
@@ -35,9 +35,9 @@ func (w *Work) Wait(ctx context.Context) error {
 }
 
 // A backlog runs a group's asynchronous calls in the order in which they were
-// made, in one goroutine. It is started by the first of them.
+// made, in one goroutine. The first asynchronous call starts it.
 type backlog struct {
-	used  atomic.Bool // there was an asynchronous call
+	used  atomic.Bool // an asynchronous call was made
 	mu    sync.Mutex
 	queue chan *Work // nil until the first
 	done  sync.WaitGroup
@@ -45,10 +45,10 @@ type backlog struct {
 }
 
 // AllReduceAsync is AllReduce in the background. The vector belongs to the
-// group until the Work is done. Calls made meanwhile, of either form, are
-// carried out after it, so the order of calls stays the caller's. With 256 calls
-// waiting it waits for room; when ctx ends first, the group is broken, because
-// the other ranks make the call.
+// group until the Work is done. Later calls, synchronous or not, run after it,
+// so the order of calls is the caller's order. If 256 calls are queued, it
+// waits for room. If ctx ends during that wait, the group breaks, because the
+// other ranks do make the call.
 func (g *Group) AllReduceAsync(ctx context.Context, v Vector, op Op) *Work {
 	var c Call
 	err := g.allReduce(&c, &v, op)
@@ -76,7 +76,7 @@ func (g *Group) BroadcastAsync(ctx context.Context, v Vector, root int) *Work {
 	return g.async(ctx, c, err, v, v)
 }
 
-// async queues a call, unless describing it failed with err.
+// async queues a call, unless its arguments were rejected with err.
 func (g *caller) async(ctx context.Context, c Call, err error, dst, src Vector) *Work {
 	w := &Work{done: make(chan struct{}), run: func() error { return g.carryOut(ctx, &c, &dst, &src, nil) }}
 	if err == nil {
@@ -96,7 +96,8 @@ func (g *caller) async(ctx context.Context, c Call, err error, dst, src Vector) 
 	return w
 }
 
-// add queues w; with begin it starts the goroutine if it does not yet run.
+// add queues w. If the goroutine does not run yet, begin starts it. Otherwise
+// nothing can be queued and w is done.
 func (b *backlog) add(ctx context.Context, w *Work, begin bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,13 +128,14 @@ func (b *backlog) work() {
 	}
 }
 
-// after waits for the asynchronous calls made so far, before a synchronous one.
+// after waits, before a synchronous call, until all earlier asynchronous calls
+// are over.
 func (b *backlog) after(ctx context.Context) (waited time.Duration, err error) {
 	begin := time.Now()
 	last := &Work{done: make(chan struct{}), run: func() error { return nil }}
 	switch err := b.add(ctx, last, false); {
 	case errors.Is(err, ErrClosed):
-		return 0, nil // the call itself finds that out
+		return 0, nil // the call itself returns ErrClosed
 	case err != nil:
 		return time.Since(begin), err
 	}
@@ -141,7 +143,8 @@ func (b *backlog) after(ctx context.Context) (waited time.Duration, err error) {
 	return time.Since(begin), err
 }
 
-// end waits for what is queued; the engine is closed, so that fails at once.
+// end waits for the queued calls. The engine is already closed, so they fail at
+// once.
 func (b *backlog) end() {
 	b.mu.Lock()
 	b.ended = true

@@ -7,17 +7,18 @@ import (
 )
 
 // A board is where the ranks of a Local job meet to carry out a call in memory
-// that all of them reach. Until the last has come, who stands at the board can
-// go again: the job is broken, or the rank is closed. From then on the call
-// cannot fail and nobody goes before it is done, so nobody's memory is touched
-// outside of its call. What is not atomic is guarded by the hub's mutex.
+// that all of them can reach. Until the last rank has arrived, a waiting rank
+// can still leave: the job may break, or the rank may be closed. Once all have
+// arrived, the call cannot fail and no rank leaves before it is done. So no
+// rank's memory is touched outside its own call. The hub's mutex guards
+// everything that is not atomic.
 type board struct {
 	seats []seat // by rank
-	round uint64 // counts the calls
-	order []int  // the ranks that have come in this round
+	round uint64 // number of the current call, from 1
+	order []int  // ranks that have arrived in this round
 	waits [ways][]messageWait
-	left  int      // ranks that were closed
-	src   [][]byte // memory of the calls, by rank
+	left  int      // number of closed ranks
+	src   [][]byte // each rank's Src and Dst in this round
 	dst   [][]byte
 	shared
 }
@@ -25,23 +26,24 @@ type board struct {
 // A seat is a rank's place at the board.
 type seat struct {
 	o       *Operation    // of the round
-	round   uint64        // in which the rank came last
-	err     error         // how the call ended, once state is over
-	state   atomic.Uint32 // written by the rank, until it is asleep, and by who ends its wait
-	wake    chan struct{} // takes a value when a sleeper is to look at its state again
-	awaited int           // how many messageWaits there are for the rank
-	_       [64]byte      // ranks look at their states often
+	round   uint64        // in which the rank arrived last
+	err     error         // the result of the call, once state is over
+	state   atomic.Uint32 // written by the rank until it is asleep, and by the goroutine that ends its wait
+	wake    chan struct{} // wakes a sleeper, which then loads state again
+	awaited int           // number of messageWaits whose peer is this rank
+	_       [64]byte      // padding: each rank polls its own state
 }
 
 // The states of a seat.
 const (
-	over    = uint32(iota) // the rank may go
-	waiting                // it looks at its state now and then,
-	asleep                 // or waits for wake
-	helping                // it shall take its share in the work, or does
+	over    = uint32(iota) // the call has ended, the rank may return
+	waiting                // the rank polls its state
+	asleep                 // the rank is blocked on wake
+	helping                // the rank works on pieces, or is about to
 )
 
-// A way is what a rank waits for that does not stand at the board.
+// A way is the direction of a message that a rank waits for instead of standing
+// at the board.
 type way int
 
 const (
@@ -50,7 +52,7 @@ const (
 	ways
 )
 
-// String is the phase of an error.
+// String returns the Phase that an error reports.
 func (w way) String() string {
 	if w == sending {
 		return "send"
@@ -58,10 +60,11 @@ func (w way) String() string {
 	return "receive"
 }
 
-// A messageWait is a rank's wait for another to take or to send a message.
+// A messageWait is a rank's wait for a peer to receive its message or to send
+// one.
 type messageWait struct {
 	peer int
-	h    *Header // nil: it does not wait
+	h    *Header // nil if the rank does not wait
 }
 
 func (b *board) init(n int) {
@@ -75,8 +78,8 @@ func (b *board) init(n int) {
 	}
 }
 
-// at is the call for which a rank stands at the board and waits for others to
-// come, or nil.
+// at returns the call for which a rank waits at the board for others to arrive,
+// or nil.
 func (b *board) at(rank int) *Operation {
 	if s := &b.seats[rank]; s.round == b.round && !b.working {
 		return s.o
@@ -105,8 +108,8 @@ func (l *local) AllGather(o *Operation) error { return l.meet(o) }
 // Barrier is part of Reducer.
 func (l *local) Barrier(o *Operation) error { return l.meet(o) }
 
-// meet has a call carried out by all ranks together. The last to come does all
-// of it if it is little.
+// meet carries out a call together with all other ranks. The last rank to
+// arrive carries out a small call alone.
 func (l *local) meet(o *Operation) error {
 	l.begun(&o.Header)
 	h, s := l.hub, &l.hub.board.seats[l.rank]
@@ -139,7 +142,9 @@ func (l *local) meet(o *Operation) error {
 	return l.stay(s)
 }
 
-// admit finds what is wrong with a rank's coming to the board for a call.
+// admit returns why a rank cannot join the round: the job is broken, a rank has
+// been closed, or the rank's call differs from another's. The hub's mutex is
+// held.
 func (l *local) admit(mine *Header) error {
 	h, b := l.hub, &l.hub.board
 	if h.cause != nil {
@@ -170,11 +175,12 @@ func (l *local) admit(mine *Header) error {
 	return nil
 }
 
-// looks is how often a rank looks whether its wait is over, and lets others run
-// in between, before it sleeps. Ranks that have nothing else to do come sooner.
+// looks is the number of times a rank polls its state before it sleeps. It
+// yields the processor in between, so ranks that have nothing else to do arrive
+// sooner.
 const looks = 20
 
-// stay waits until the call is over, and helps where it is told to.
+// stay waits until the call is over, and works on pieces when told to.
 func (l *local) stay(s *seat) error {
 	for n := 0; ; n++ {
 		switch s.state.Load() {
@@ -193,10 +199,10 @@ func (l *local) stay(s *seat) error {
 	}
 }
 
-// sleep waits until there is something else to do than to wait.
+// sleep blocks until the state changes. It returns at once if the call is over.
 func (l *local) sleep(s *seat) {
 	rank, c, ok := l.whom()
-	if !ok { // it is over, or about to be
+	if !ok { // over, or about to be
 		runtime.Gosched()
 		return
 	}
@@ -206,7 +212,7 @@ func (l *local) sleep(s *seat) {
 	}
 	b := &l.hub.board
 	switch state := s.state.Load(); {
-	case state != over: // it helps, so all have come
+	case state != over: // told to help, so all ranks have arrived
 		l.waits.endMeeting(began, b.met, b.last, b.last)
 	case s.err == nil:
 		l.waits.endMeeting(began, b.met, b.last, b.slowest)
@@ -215,7 +221,8 @@ func (l *local) sleep(s *seat) {
 	}
 }
 
-// whom is for whom this rank waits at the board, if it does.
+// whom returns the rank that this one waits for at the board, and why. ok is
+// false if it does not wait there.
 func (l *local) whom() (rank int, c Cause, ok bool) {
 	h, b := l.hub, &l.hub.board
 	h.mu.Lock()
@@ -235,13 +242,13 @@ func (l *local) whom() (rank int, c Cause, ok bool) {
 	return 0, AsExpected, false
 }
 
-// end ends the round: who has come may go once its seat says so.
+// end ends the round. The ranks in it return once their seats say over.
 func (b *board) end() {
 	b.working, b.order = false, b.order[:0]
 	b.round++
 }
 
-// release lets all others than rank go.
+// release ends the wait of every rank but the given one; -1 excludes none.
 func (b *board) release(rank int) {
 	for r := range b.seats {
 		if r != rank {
@@ -250,15 +257,16 @@ func (b *board) release(rank int) {
 	}
 }
 
-// become ends a wait. The caller must be the only one who can.
+// become changes the state of a rank that waits, and wakes it if necessary.
+// Only one goroutine at a time may be entitled to call it.
 func (s *seat) become(state uint32) {
 	if s.state.Swap(state) == asleep {
 		s.wake <- struct{}{}
 	}
 }
 
-// dismiss sends who has come away, because the job is broken, unless all have
-// come. It is called under the mutex.
+// dismiss makes the ranks that wait at the board return the error that broke
+// the job, unless all have arrived. The hub's mutex is held.
 func (h *localHub) dismiss() {
 	b := &h.board
 	if b.working {
@@ -272,8 +280,8 @@ func (h *localHub) dismiss() {
 	b.end()
 }
 
-// leave takes a rank that was closed off the board, and breaks the job for those
-// who wait for it. It is called under the mutex.
+// leave removes a closed rank from the board, and breaks the job if others wait
+// there. The hub's mutex is held.
 func (h *localHub) leave(rank int) {
 	b := &h.board
 	b.left++

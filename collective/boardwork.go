@@ -8,35 +8,35 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// shared is the work of a round for which all have come, in pieces that are
-// taken by whoever is free: which rank folds what does not show in the bits. It
-// does not change while it is done, but for the counts.
+// shared is the work of a round in which all ranks have arrived. It is cut into
+// pieces that any free rank takes. The result has the same bits whichever rank
+// folds a piece. Only the counters change while the ranks work.
 type shared struct {
-	working bool // some ranks are at it
+	working bool // ranks are taking pieces
 	pieces  int
-	per     int           // elements of the arena in a piece of an AllReduce, but the first and the last
-	last    int           // who came last
-	slowest int           // who was done last
-	met     time.Duration // after origin, when all had come; 0: not long before the end
+	per     int           // elements per piece of an AllReduce; the first and last piece may have fewer
+	last    int           // the rank that arrived last
+	slowest int           // the rank that finished last
+	met     time.Duration // when all had arrived, after origin; 0 if the last rank carried out the call alone
 
 	taken, done atomic.Int64 // pieces
 }
 
 // Limits of pieces, in bytes.
 const (
-	alone      = 32 << 10 // this much of all vectors together takes less time than to have others help
-	together   = 1 << 20  // of all vectors, which stay in a core's cache
-	leastPiece = 4 << 10  // of one of them
+	alone      = 32 << 10 // up to this much of all vectors together, one rank is faster alone
+	together   = 1 << 20  // of all vectors together per piece, to stay in a core's cache
+	leastPiece = 4 << 10  // of one vector per piece
 	mostPiece  = 32 << 10
 )
 
-// folding is what a rank keeps for work.
+// folding is the memory that a rank reuses for its work at the board.
 type folding struct {
 	chain    Chain
 	operands [][]byte // by rank
 }
 
-// share cuts a call into pieces, if there is enough for several ranks.
+// share cuts a call into pieces if it is large enough for several ranks.
 func (b *board) share(o *Operation) {
 	b.last, b.met = b.order[len(b.order)-1], 0
 	b.slowest = b.last
@@ -50,7 +50,7 @@ func (b *board) share(o *Operation) {
 		}
 	case KindAllGather:
 		if b.working = size*size*bytes > alone; b.working {
-			b.pieces = size // what one rank gets
+			b.pieces = size // a piece fills one rank's Dst
 		}
 	}
 	if b.working {
@@ -60,7 +60,8 @@ func (b *board) share(o *Operation) {
 	}
 }
 
-// pieceLen is a part of a block, or several blocks, of about so many bytes.
+// pieceLen returns the length of a piece of about the given number of bytes, in
+// elements. It divides the length of a block or is a multiple of it.
 func pieceLen(bytes, width int) int {
 	n := schedule.BlockLen
 	for n*width > bytes {
@@ -72,8 +73,8 @@ func pieceLen(bytes, width int) int {
 	return n
 }
 
-// enlist has those who came just before the last help: they look still, or have
-// not slept for long.
+// enlist sets those ranks to work that arrived just before the last: they still
+// poll, or have not slept for long.
 func (b *board) enlist() {
 	helpers := min(runtime.GOMAXPROCS(0), int(b.pieces), len(b.seats)) - 1
 	for i := range helpers {
@@ -81,7 +82,7 @@ func (b *board) enlist() {
 	}
 }
 
-// work does pieces until there are none.
+// work takes and completes pieces until none is left.
 func (l *local) work() {
 	b := &l.hub.board
 	o := b.seats[l.rank].o
@@ -101,8 +102,8 @@ func (l *local) work() {
 	}
 }
 
-// did counts a piece, and the enlisting as one more. Who does the last ends the
-// round.
+// did counts a finished piece; enlisting helpers counts as one more. The rank
+// that finishes last ends the round.
 func (l *local) did() {
 	h, b := l.hub, &l.hub.board
 	if b.done.Add(1) <= int64(b.pieces) {
@@ -115,7 +116,8 @@ func (l *local) did() {
 	b.release(-1)
 }
 
-// workAlone does all of it.
+// workAlone carries out the whole call in this goroutine. The hub's mutex is
+// held.
 func (l *local) workAlone(o *Operation) {
 	switch o.Call.Kind {
 	case KindAllReduce:
@@ -127,7 +129,7 @@ func (l *local) workAlone(o *Operation) {
 	}
 }
 
-// fold leaves in every rank's Dst the reduction of the elements [lo, hi).
+// fold reduces the elements [lo, hi) of all ranks' Src into every rank's Dst.
 func (l *local) fold(o *Operation, lo, hi int) {
 	b, width := &l.hub.board, o.Src.dtype.Size()
 	a, z := lo*width, hi*width
@@ -144,8 +146,9 @@ func (l *local) fold(o *Operation, lo, hi int) {
 	}
 }
 
-// gather fills the Dst of rank to. Where a rank's Src is its place there it is
-// left alone: others may read it at the same time.
+// gather fills the Dst of rank to. A rank's Src may already be its own place in
+// that Dst. It is then not written, because other ranks may read it at the same
+// time.
 func (l *local) gather(to int, o *Operation) {
 	b, each := &l.hub.board, o.Src.Bytes()
 	if each == 0 {

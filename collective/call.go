@@ -7,8 +7,8 @@ import (
 )
 
 // Kind is the operation of a Call. The numbers are part of the wire format.
-// Kinds from 0xf0 up are not operations; transports use them for their own
-// frames.
+// Kinds from 0xf0 are not operations: transports use them for frames of their
+// own.
 type Kind uint8
 
 // The operations.
@@ -25,7 +25,7 @@ const (
 	KindSend // Send, Recv and both halves of SendRecv
 )
 
-// String is the operation's name as NCCL and MPI spell it.
+// String returns the operation's name as NCCL and MPI spell it.
 func (k Kind) String() string {
 	switch k {
 	case KindAllReduce:
@@ -52,20 +52,21 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// A Call is what every rank of a group must agree about for one operation. It
-// travels in every Header, so that two ranks that differ find out, and can
-// both print both calls.
+// A Call is what all ranks of a group must agree on for one operation. Every
+// Header carries it, so two ranks that differ notice and can both print both
+// calls.
 type Call struct {
 	Kind   Kind
 	DType  DType
 	Op     Op     // reductions only
 	Method uint8  // the schedule.Method that the plan chose
-	Root   uint32 // of rooted operations; the sender of Send; a digest of the counts of V operations
-	Offset uint32 // the vector's place in its arena; the receiver of Send
-	Count  uint64 // elements that one rank gives; of all ranks together in V operations
+	Root   uint32 // the root; the sender of a Send; a digest of the counts of a V operation
+	Offset uint32 // the vector's offset in its arena; the receiver of a Send
+	Count  uint64 // elements that one rank contributes; in V operations, that all ranks contribute
 }
 
-// String prints the call as a user wrote it, e.g. "AllReduce(float32[10], sum)".
+// String prints the call as a user would write it, e.g. "AllReduce(float32[10],
+// sum)".
 func (c Call) String() string {
 	if c.Kind == KindBarrier {
 		return "Barrier()"
@@ -90,25 +91,25 @@ func (c Call) String() string {
 	return fmt.Sprintf("%v(%s)", c.Kind, strings.Join(parts, ", "))
 }
 
-// set is *c = *d, field by field: see Operation.
+// set is *c = *d, field by field. See Operation for the reason.
 func (c *Call) set(d *Call) {
 	c.Kind, c.DType, c.Op, c.Method = d.Kind, d.DType, d.Op, d.Method
 	c.Root, c.Offset, c.Count = d.Root, d.Offset, d.Count
 }
 
-// HeaderSize is the number of bytes of a Header on the wire.
+// HeaderSize is the length of a Header on the wire, in bytes.
 const HeaderSize = 64
 
-// A Header goes before every payload. It says which job, View, group and call
-// the payload belongs to, and which part of the call's data it is; a receiver
-// that expects anything else refuses it.
+// A Header precedes every payload. It says which job, View, group and call the
+// payload belongs to, and which part of the call's data it is. A receiver
+// refuses a header that it does not expect.
 type Header struct {
 	Job, Epoch uint64
 	Seq        uint64 // counts the calls of a group from 1
-	Step       uint64 // the trainer's step, see Group.Mark
+	Step       uint64 // the trainer's step; see Group.Mark
 	Group      uint32 // 0 for the whole View
 	Call       Call
-	Part       uint32 // which piece of the call, counted by the sender
+	Part       uint32 // number of the message within the call, counted by the sender
 	Len        uint32 // payload bytes
 }
 
@@ -129,8 +130,8 @@ func (h *Header) Put(b []byte) {
 	le.PutUint32(b[60:], h.Len)
 }
 
-// Get reads the header from its wire form b[:HeaderSize]. Every 64 bytes are a
-// header; whether it makes sense is for Match to say.
+// Get reads the header from its wire form b[:HeaderSize]. It accepts any 64
+// bytes; Match checks what they say.
 func (h *Header) Get(b []byte) {
 	_ = b[HeaderSize-1]
 	le := binary.LittleEndian
@@ -144,9 +145,9 @@ func (h *Header) Get(b []byte) {
 	h.Part, h.Len = le.Uint32(b[56:]), le.Uint32(b[60:])
 }
 
-// Match compares the header that rank self expected with the one that came
-// from rank peer: nil when it is the same, else a *MismatchError. The Step is
-// information and may differ.
+// Match compares the header that rank self expected with the one that rank peer
+// sent. It returns nil if they match, and otherwise a *MismatchError. The Step
+// is only information and may differ.
 func (h *Header) Match(got *Header, self, peer int) error {
 	if h.same(got) {
 		return nil
@@ -159,6 +160,6 @@ func (h *Header) same(x *Header) bool {
 	return h.Seq == x.Seq && h.Call == x.Call && h.Len == x.Len && h.Part == x.Part && h.Job == x.Job && h.Epoch == x.Epoch && h.Group == x.Group
 }
 
-// OfAll reports whether all ranks of the View make the call, so that how far
-// they have come can be compared by its number.
+// OfAll reports whether all ranks of the View make the call. If so, its number
+// tells how far each rank has come.
 func (h *Header) OfAll() bool { return h.Group == 0 && h.Call.Kind != KindSend }

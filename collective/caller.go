@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// A caller makes the calls of a group, one at a time. Each begins with begin and
-// ends with finish, whoever made it.
+// A caller makes the calls of a group, one at a time. Synchronous and
+// asynchronous calls alike start with begin and end with finish.
 type caller struct {
 	inView
 	engine   Engine
 	opts     Options
-	recorder FlightObserver // opts.Observer, if it is one
+	recorder FlightObserver // opts.Observer, if it implements FlightObserver
 
-	onHost bool  // the engine takes all host memory
+	onHost bool  // the engine reaches all host memory
 	limit  limit // lets one call run at a time; guards what follows
 	seq    uint64
 	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
-	ops    [2]Operation      // that are in progress; two are the halves of a SendRecv
+	ops    [2]Operation      // in progress; a SendRecv has two
 
-	broken  atomic.Pointer[error] // by the first call that failed
+	broken  atomic.Pointer[error] // the error of the first call that failed
 	flight  *flight
 	step    atomic.Uint64
 	closed  atomic.Bool
 	backlog backlog
 }
 
-// call makes a call in which all ranks take part, with the counts of a V
-// operation, after the asynchronous calls that were made before it.
+// call makes a call in which all ranks take part, after the asynchronous calls
+// made before it. counts are those of a V operation.
 func (g *caller) call(ctx context.Context, c *Call, dst, src *Vector, counts []int) error {
 	if err := g.usable(c.Kind, dst, src); err != nil {
 		return err
@@ -55,13 +55,13 @@ func (g *caller) carryOut(ctx context.Context, c *Call, dst, src *Vector, counts
 	return g.finish(limited, o, g.engine.Start(o))
 }
 
-// exchange makes the calls of a Send, a Recv, or both. Errors and the Observer are
-// told of the last.
+// exchange makes the calls of a Send, a Recv, or both. Errors and the Observer
+// report the last half that was started.
 func (g *caller) exchange(ctx context.Context, halves []half) error {
 	var c Call
 	for _, h := range halves {
 		if peer := h.peer(g.Rank()); peer < 0 || peer >= g.Size() || h.from == h.to {
-			return fmt.Errorf("collective: Send from rank %d to rank %d: they are two ranks from 0 to %d", h.from, h.to, g.Size()-1)
+			return fmt.Errorf("collective: Send from rank %d to rank %d: use two different ranks from 0 to %d", h.from, h.to, g.Size()-1)
 		}
 		if err := g.usable(KindSend, &h.v, &h.v); err != nil {
 			return err
@@ -92,24 +92,24 @@ func (g *caller) exchange(ctx context.Context, halves []half) error {
 	return g.finish(limited, o, err)
 }
 
-// usable checks vectors before anything is sent, so that a mistake leaves the
-// group whole.
+// usable checks vectors before anything is sent, so that a caller's mistake
+// does not break the group.
 func (g *caller) usable(k Kind, dst, src *Vector) error {
 	if k == KindBarrier || g.onHost && dst.onHost() && src.onHost() {
 		return nil
 	}
 	for _, v := range []*Vector{dst, src} {
 		if v.dtype.Size() == 0 {
-			return fmt.Errorf("collective: %v of a zero Vector: make one with Of", k)
+			return fmt.Errorf("collective: %v of a zero Vector: make Vectors with Of", k)
 		}
 		if !g.engine.Reaches(*v) {
-			return fmt.Errorf("collective: %v of %v: %w: this group does not reach that memory", k, *v, ErrUnsupported)
+			return fmt.Errorf("collective: %v of %v: %w: this group's engine cannot access that memory", k, *v, ErrUnsupported)
 		}
 	}
 	return nil
 }
 
-// turn waits until the asynchronous calls made so far are over.
+// turn waits until all earlier asynchronous calls are over.
 func (g *caller) turn(ctx context.Context, c *Call) error {
 	if !g.backlog.used.Load() {
 		return nil
@@ -124,8 +124,8 @@ func (g *caller) queueUp(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// giveUp breaks the group because a call was not made in time for its context:
-// the other ranks make it, and would wait.
+// giveUp breaks the group because a call was not made before its context ended.
+// The other ranks do make the call, and would wait.
 func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
 	e := &RankError{Rank: g.Rank(), Phase: "cancelled", Err: cause}
 	err := g.fail(c, 0, waited, e) // before a call in progress fails because of the Abort
@@ -133,7 +133,8 @@ func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
 	return err
 }
 
-// begin lets a call begin, alone, until limit.finish, and gives it a context.
+// begin starts a call, which is then the only one until limit.finish, and
+// returns its context.
 func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, err error) {
 	limited, alone := g.limit.begin(ctx)
 	switch {
@@ -150,17 +151,17 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 	return limited, err
 }
 
-// finish ends every call that began. It waits for the operations that were
-// started, the last of them o, unless starting failed with err.
+// finish ends a call. It waits for the operations that were started, of which o
+// is the last, unless starting one failed with err.
 func (g *caller) finish(limited context.Context, o *Operation, err error) error {
-	began := time.Since(origin) // after the others can know of the call
+	began := time.Since(origin) // read the clock after Start, which can already show the call to other ranks
 	g.flight.begin(o, began)
 	if err == nil {
 		err = g.engine.Wait(limited)
 	}
 	if err != nil {
 		c := o.Call
-		c.Method = 0 // which is the engine's
+		c.Method = 0 // the engine's choice, not part of the caller's call
 		err = g.fail(&c, o.Seq, time.Since(origin)-began, err)
 	}
 	g.flight.end(err, g.opts.Observer != nil)
@@ -174,15 +175,16 @@ func (g *caller) finish(limited context.Context, o *Operation, err error) error 
 	return err
 }
 
-// fail is the error of a call that has failed after some time. The first breaks
-// the group.
+// fail returns the error of a call that failed after some time. The first
+// failure breaks the group.
 func (g *caller) fail(c *Call, seq uint64, after time.Duration, err error) error {
 	failure := g.complete(c, seq, after, err)
 	g.broken.CompareAndSwap(nil, &failure)
 	return failure
 }
 
-// complete adds to an error what only the group knows.
+// complete adds to an error what only the group knows: the call, the epoch and
+// the culprit's name.
 func (g *caller) complete(c *Call, seq uint64, after time.Duration, err error) error {
 	var found *RankError
 	if !errors.As(err, &found) {
@@ -197,9 +199,8 @@ func (g *caller) complete(c *Call, seq uint64, after time.Duration, err error) e
 	return &e
 }
 
-// Err is what broke the group, the error of its first call that failed; nil
-// while it is whole. It may be called at any time, by anybody, and takes no
-// notice of a call in progress.
+// Err returns the error of the first call that failed, which broke the group,
+// or nil. Any goroutine may call it at any time, also during a call.
 func (g *caller) Err() error {
 	if err := g.broken.Load(); err != nil {
 		return *err

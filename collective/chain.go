@@ -8,7 +8,8 @@ import (
 )
 
 // widened reports whether a reduction is folded in more bits than an element
-// has, so that partial results cannot travel in elements: not by ring.
+// has. Its partial results do not fit into elements, so the ring cannot carry
+// them.
 func widened(t DType, o Op) bool {
 	switch t {
 	case Float16, BFloat16:
@@ -19,25 +20,25 @@ func widened(t DType, o Op) bool {
 	return o == Mean
 }
 
-// A Chain folds operands in ring order. It keeps memory from fold to fold, so
-// its owner is one goroutine at a time; the zero value is ready.
+// A Chain folds operands in ring order. The zero value is ready to use. It
+// reuses memory between folds, so only one goroutine may use it at a time.
 type Chain struct {
-	wide []uint64 // sums that need more bits than an element has, or a place beside the operands
-	room [][]byte // of Range
+	wide []uint64 // partial results wider than an element, or that must not overwrite an operand
+	room [][]byte // operands of one block, for Range
 
-	// Operands as what they are.
+	// Operands as slices of their element type.
 	singles [][]float32
 	narrow  [][]int32
 	long    [][]int64
 }
 
-// Range sets dst to the reduction of every rank's operands, given by rank, of
-// the elements that begin at index at of their arena: block by block, each
-// beginning with the operand of the rank that its number says. dst may be one
-// of the operands; the bits are those that AllReduce gives.
+// Range sets dst to the reduction of all ranks' operands, in the bits of
+// AllReduce. operands[r] is that of rank r. The elements begin at index at of
+// their arena. Each block is folded separately, beginning with the operand of
+// rank block mod size. dst may be one of the operands.
 func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 	width, size := t.Size(), len(operands)
-	if size == 2 && op != Mean && !widened(t, op) && at%schedule.BlockLen+len(dst)/width <= schedule.BlockLen { // as below, sooner
+	if size == 2 && op != Mean && !widened(t, op) && at%schedule.BlockLen+len(dst)/width <= schedule.BlockLen { // a shortcut for the loop below
 		first := at / schedule.BlockLen % 2
 		foldBytes(t, op, dst, operands[first], operands[1-first])
 		return
@@ -56,12 +57,12 @@ func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
 	}
 }
 
-// Fold sets dst to the reduction of the operands, one of each rank, taken from
-// the first to the last, finished. dst may be one of them. All are of one block
-// at most, and aligned as their type wants it.
+// Fold sets dst to the finished reduction of the operands, one per rank, folded
+// from the first to the last. dst may be one of them. They hold at most one
+// block and are aligned for their type.
 func (c *Chain) Fold(t DType, op Op, dst []byte, operands [][]byte) {
 	switch {
-	case t == Float32 && op == Sum && len(operands) > 2: // two are one pass anyway
+	case t == Float32 && op == Sum && len(operands) > 2: // two operands take one pass anyway
 		fold.SumAll(elements[float32](dst), as(&c.singles, operands), 1)
 	case t == Float32 && op == Mean && len(operands) > 1:
 		fold.SumAll(elements[float32](dst), as(&c.singles, operands), 1/float32(len(operands)))
@@ -78,7 +79,7 @@ func (c *Chain) Fold(t DType, op Op, dst []byte, operands [][]byte) {
 	}
 }
 
-// as is the operands as elements of their type, listed in room.
+// as returns the operands as slices of elements, listed in room.
 func as[T Element](room *[][]T, operands [][]byte) [][]T {
 	list := (*room)[:0]
 	for _, x := range operands {
@@ -88,14 +89,14 @@ func as[T Element](room *[][]T, operands [][]byte) [][]T {
 	return list
 }
 
-// foldPlain folds elements as they are.
+// foldPlain folds in the element type itself.
 func (c *Chain) foldPlain(t DType, op Op, dst []byte, operands [][]byte) {
 	if len(operands) == 1 {
 		copy(dst, operands[0])
 	} else {
 		acc := dst
 		for _, x := range operands[2:] {
-			if unsafe.SliceData(x) == unsafe.SliceData(dst) { // it is needed yet
+			if unsafe.SliceData(x) == unsafe.SliceData(dst) { // dst is still needed as an operand
 				acc = c.beside(len(dst))
 			}
 		}
@@ -112,7 +113,8 @@ func (c *Chain) foldPlain(t DType, op Op, dst []byte, operands [][]byte) {
 	}
 }
 
-// beside is memory for the fold of one block of elements of at most 8 bytes.
+// beside returns n bytes of scratch memory, enough for a block of elements of
+// at most 8 bytes.
 func (c *Chain) beside(n int) []byte {
 	if c.wide == nil {
 		c.wide = make([]uint64, schedule.BlockLen)

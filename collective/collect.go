@@ -2,10 +2,10 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// collect gathers what every rank has, in the pieces of all, each so long, on
-// rank 0: each rank sends up a binomial tree what it has collected.
+// collect gathers the pieces of all ranks, each bytes long, in all on rank 0.
+// Each rank sends up a binomial tree what it has collected.
 func (m *mover) collect(h, want *Header, all []byte, each int) error {
-	if err := m.compare(h, want); err != nil { // or a parent would wait for who calls something else
+	if err := m.compare(h, want); err != nil { // otherwise a parent would wait for a child that makes a different call
 		return err
 	}
 	for i := range schedule.Children(m.rank, m.size) {
@@ -20,20 +20,21 @@ func (m *mover) collect(h, want *Header, all []byte, each int) error {
 	return nil
 }
 
-// spread copies what rank 0 has in b to all others, down the same tree.
+// spread copies b of rank 0 to all other ranks, down the same tree.
 func (m *mover) spread(h, want *Header, b []byte) error {
 	if m.rank != 0 {
 		if err := m.receive(want, schedule.Parent(m.rank), 2, b); err != nil {
 			return err
 		}
 	}
-	for i := schedule.Children(m.rank, m.size) - 1; i >= 0; i-- { // the deepest first
+	for i := schedule.Children(m.rank, m.size) - 1; i >= 0; i-- { // largest subtree first
 		m.post(h, m.rank+1<<i, 2, b)
 	}
 	return nil
 }
 
-// collectReduce folds all vectors on rank 0, in ring order.
+// collectReduce folds all vectors on rank 0, in ring order, and sends the
+// result to all ranks.
 func (e *executor) collectReduce(h *Header, v Vector) error {
 	mine := v.bytes()
 	all := e.room(e.size * len(mine))

@@ -6,8 +6,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// directReduce is an AllReduce in which rank r owns chunk r: every rank sends
-// it its operands, it folds them in ring order, and it sends the result to all.
+// directReduce is an AllReduce in which rank r owns chunk r. Every rank sends
+// the owner its operands. The owner folds them in ring order and sends the
+// result to all.
 func (e *executor) directReduce(h *Header, v Vector, blocks int) error {
 	want := e.expecting(h)
 	own := e.chunk(v, e.rank, blocks)
@@ -17,7 +18,7 @@ func (e *executor) directReduce(h *Header, v Vector, blocks int) error {
 		most = max(most, theirs.count())
 	}
 	for k := range most {
-		var all []byte // the operands of one segment of the own chunk, each bytes of every rank
+		var all []byte // all ranks' operands of one segment of the own chunk, each bytes per rank
 		each := 0
 		if k < own.count() {
 			e.in = own.appendTo(e.in[:0], k)
@@ -39,7 +40,7 @@ func (e *executor) directReduce(h *Header, v Vector, blocks int) error {
 			e.foldSegment(h, &own, k, all)
 		}
 	}
-	// An operand is overwritten below by what was made of it, so it has left.
+	// What arrives below was made from the operands that it overwrites, so those have left.
 	for k := range most {
 		for i := 1; i < e.size; i++ {
 			to, from := schedule.Pair(e.rank, e.size, i)
@@ -57,8 +58,8 @@ func (e *executor) directReduce(h *Header, v Vector, blocks int) error {
 	return nil
 }
 
-// foldSegment folds the k-th segment of the own chunk into its vector. all holds
-// the segment of every rank.
+// foldSegment folds the k-th segment of the own chunk into its vector. all
+// holds every rank's operands of that segment, in rank order.
 func (e *executor) foldSegment(h *Header, own *segments, k int, all []byte) {
 	first, last := own.chunk.Segment(k, own.blocks)
 	at, width, each := 0, own.v.dtype.Size(), len(all)/e.size
@@ -75,15 +76,15 @@ func (e *executor) foldSegment(h *Header, own *segments, k int, all []byte) {
 	}
 }
 
-// reduceScatter leaves in dst the reduction of all ranks' src, as far as it is
-// this rank's piece: counts[r] elements for rank r, one piece after another, or
-// dst.n for each. The bits are those that AllReduce would give.
+// reduceScatter leaves this rank's piece of the reduction of all ranks' src in
+// dst. Pieces lie one after another: rank r's has counts[r] elements, or dst.n
+// if counts is nil. The bits are those of AllReduce.
 func (e *executor) reduceScatter(h *Header, dst, src Vector, counts []int) error {
 	width, per := src.dtype.Size(), schedule.PlanGather(e.size, src.n, src.dtype.Size(), false).Segment
 	h.Call.Method = uint8(schedule.Direct)
 	want := e.expecting(h)
 	piece := func(r int) (lo, n int) { return place(counts, dst.n, r) }
-	most := 1 // even without elements every rank hears from its neighbour
+	most := 1 // even without elements, neighbours exchange a message to compare calls
 	for r := range e.size {
 		_, n := piece(r)
 		most = max(most, (n+per-1)/per)
@@ -112,8 +113,8 @@ func (e *executor) reduceScatter(h *Header, dst, src Vector, counts []int) error
 	return nil
 }
 
-// foldRange folds the elements that begin at index at of their arena into dst.
-// operand is the memory of a rank's elements.
+// foldRange folds all ranks' elements into dst. They begin at index at of their
+// arena; operand(r) holds those of rank r.
 func (e *executor) foldRange(h *Header, at int, dst []byte, operand func(rank int) []byte) {
 	e.operands = e.operands[:0]
 	for r := range e.size {
@@ -122,7 +123,7 @@ func (e *executor) foldRange(h *Header, at int, dst []byte, operand func(rank in
 	e.chain.Range(h.Call.DType, h.Call.Op, at, dst, e.operands)
 }
 
-// reduce leaves in dst, on the root, the reduction of all ranks' src.
+// reduce leaves the reduction of all ranks' src in dst on the root.
 func (e *executor) reduce(h *Header, dst, src Vector) error {
 	width := src.dtype.Size()
 	per := schedule.PlanGather(e.size, src.n, width, false).Segment
@@ -152,8 +153,8 @@ func (e *executor) reduce(h *Header, dst, src Vector) error {
 	return nil
 }
 
-// place is where the piece of a rank begins and how long it is: counts[rank],
-// or each where counts is nil.
+// place returns the first element and the length of a rank's piece:
+// counts[rank] elements, or each if counts is nil.
 func place(counts []int, each, rank int) (lo, n int) {
 	if counts == nil {
 		return rank * each, each
@@ -164,8 +165,8 @@ func place(counts []int, each, rank int) (lo, n int) {
 	return lo, counts[rank]
 }
 
-// digestCounts is what ranks compare of the counts of a V operation: FNV-1a.
-// 0 stands for equal pieces.
+// digestCounts returns the FNV-1a hash by which ranks compare the counts of a V
+// operation. 0 stands for equal pieces.
 func digestCounts(counts []int) uint32 {
 	if counts == nil {
 		return 0

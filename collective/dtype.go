@@ -31,7 +31,7 @@ var dtypes = [...]struct {
 	Int32: {"int32", 4}, Int64: {"int64", 8}, Uint8: {"uint8", 1},
 }
 
-// Size is the number of bytes of one element, 0 for an unknown type.
+// Size returns the size of one element in bytes, or 0 for an unknown type.
 func (t DType) Size() int {
 	if int(t) < len(dtypes) {
 		return dtypes[t].size
@@ -39,7 +39,7 @@ func (t DType) Size() int {
 	return 0
 }
 
-// String is the name of the type as nccl-tests and Go spell it.
+// String returns the name of the type as nccl-tests and Go spell it.
 func (t DType) String() string {
 	if t.Size() > 0 {
 		return dtypes[t].name
@@ -47,12 +47,12 @@ func (t DType) String() string {
 	return fmt.Sprintf("dtype(%d)", uint8(t))
 }
 
-// Element is the set of Go types that a Vector of host memory can be made of.
+// Element lists the Go types that a Vector in host memory can have as elements.
 type Element interface {
 	float32 | float64 | int32 | int64 | uint8
 }
 
-// TypeOf is the DType of a Go type.
+// TypeOf returns the DType of a Go type.
 func TypeOf[T Element]() DType {
 	var zero T
 	switch any(zero).(type) {
@@ -72,9 +72,9 @@ func TypeOf[T Element]() DType {
 // Op is a reduction. The numbers are part of the wire format.
 type Op uint8
 
-// The reductions. Min and Max are IEEE 754-2019 minimum and maximum (NaN wins,
-// -0 < +0); integers wrap. Mean is Sum multiplied by 1/size at the end; of
-// integers it is their exact sum divided by size, truncated.
+// The reductions. Min and Max are IEEE 754-2019 minimum and maximum: NaN wins,
+// and -0 < +0. Integers wrap. Mean of floats is Sum multiplied by 1/size at the
+// end. Mean of integers is their exact sum divided by size, truncated.
 const (
 	Sum Op = iota + 1
 	Mean
@@ -83,7 +83,7 @@ const (
 	Prod
 )
 
-// String is the name of the reduction in lower case.
+// String returns the name of the reduction in lower case.
 func (o Op) String() string {
 	switch o {
 	case Sum:
@@ -100,8 +100,8 @@ func (o Op) String() string {
 	return fmt.Sprintf("op(%d)", uint8(o))
 }
 
-// step is the reduction that combines two operands of o; what Mean does beyond
-// it is done once, by finish.
+// step returns the reduction that combines two operands of o. For Mean that is
+// Sum, because the division is done once at the end.
 func (o Op) step() fold.Op {
 	switch o {
 	case Min:
@@ -115,7 +115,8 @@ func (o Op) step() fold.Op {
 	}
 }
 
-// reducible says why a reduction of a vector is not defined, or nil.
+// reducible returns an error if the reduction is unknown or the vector's place
+// in its arena is out of range.
 func reducible(v *Vector, o Op) error {
 	switch {
 	case o < Sum || o > Prod:

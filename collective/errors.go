@@ -10,42 +10,45 @@ var (
 	// ErrClosed is returned by calls on a Group or Transport that its owner has
 	// closed.
 	ErrClosed = errors.New("closed")
-	// ErrConcurrent is returned when a second goroutine calls a Group while a
-	// call is in progress: the order of calls must be the caller's own.
+	// ErrConcurrent is returned when a second goroutine calls a Group during a
+	// call. The caller must determine the order of calls.
 	ErrConcurrent = errors.New("another call of this group is in progress")
 	// ErrUnsupported is returned for a combination of operation, type and
-	// memory that the engine cannot do.
+	// memory that the engine does not support.
 	ErrUnsupported = errors.New("not supported")
-	// ErrMismatch is what errors.Is finds on every rank when two ranks made
-	// different calls.
+	// ErrMismatch matches, by errors.Is, the error that every rank gets when
+	// two ranks made different calls.
 	ErrMismatch = errors.New("ranks made different calls")
-	// ErrNotConnected says that a rank has not dialled another one in time.
+	// ErrNotConnected says that a rank has not connected to another in time.
 	ErrNotConnected = errors.New("it has not connected")
 	// ErrLost says that a rank's connection ended without a goodbye: its
-	// process died or its machine is gone.
+	// process died or its machine is unreachable.
 	ErrLost = errors.New("connection lost: the process died or its machine is unreachable")
-	// ErrSilent says that a rank's connection stands but nothing, not even a
-	// heartbeat, came over it for too long: it is stopped or unplugged.
+	// ErrSilent says that a rank's connection is open, but nothing has arrived
+	// on it for too long, not even a heartbeat. The process is stopped or its
+	// network is cut.
 	ErrSilent = errors.New("no sign of life: the process is stopped or its network is cut")
-	// ErrLeft says that a rank closed the group while others still called it.
+	// ErrLeft says that a rank closed the group while others still used it.
 	ErrLeft = errors.New("the rank has left the group")
-	// ErrLate says that a rank is alive but did not make the call in time.
+	// ErrLate says that a rank is alive but did not make the call before the
+	// deadline.
 	ErrLate = errors.New("the rank is alive but has not made this call")
 )
 
-// RankError says which rank broke a group, in which call, and how.
+// A RankError says which rank broke a group, during which call, and how.
 type RankError struct {
 	Op    Call          // the call that was in progress here, Kind 0 if none
 	Seq   uint64        // its number in the group
 	Rank  int           // the culprit
 	Node  string        // the culprit's name in the View
 	Epoch uint64        // of the View
-	Phase string        // what was done with the culprit: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch", "failed"
-	After time.Duration // from the beginning of the call here to this error
+	Phase string        // what this rank was doing with the culprit: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch", "failed"
+	After time.Duration // how long the call here had run when it failed
 	Err   error         // the cause
 }
 
-// Error is one line: who, in which call, when, why.
+// Error returns one line: the culprit, the call, the epoch, the phase and the
+// cause.
 func (e *RankError) Error() string {
 	call := " in"
 	if e.Op.Kind != 0 {
@@ -61,7 +64,7 @@ func (e *RankError) Error() string {
 // Unwrap is the cause.
 func (e *RankError) Unwrap() error { return e.Err }
 
-// MismatchError says that a peer's call differs from the call made here.
+// A MismatchError says that a peer's call differs from this rank's.
 type MismatchError struct {
 	Self, Peer   int // ranks
 	Mine, Theirs Header
@@ -85,13 +88,13 @@ func (e *MismatchError) Error() string {
 // Is makes errors.Is(err, ErrMismatch) true.
 func (e *MismatchError) Is(target error) bool { return target == ErrMismatch }
 
-// A ReportedError is a cause that another rank found and told.
+// A ReportedError is a cause that another rank found and reported.
 type ReportedError struct {
-	By  int // the rank that told
+	By  int // the rank that reported it
 	Err error
 }
 
-// Error says who told what.
+// Error returns the cause and the rank that reported it.
 func (e *ReportedError) Error() string { return fmt.Sprintf("%v (reported by rank %d)", e.Err, e.By) }
 
 // Unwrap is the cause.

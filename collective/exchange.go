@@ -2,11 +2,11 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// messages is the number of messages of at most per bytes that n bytes take;
-// an empty piece takes none.
+// messages returns the number of messages of at most per bytes that carry n
+// bytes. An empty piece takes none.
 func messages(n, per int) int { return (n + per - 1) / per }
 
-// gather leaves in dst, on the root, the src of all ranks in rank order.
+// gather leaves the src of all ranks, in rank order, in dst on the root.
 func (m *mover) gather(h *Header, dst, src Vector) error {
 	each, per := src.Bytes(), schedule.SegmentBytes
 	root, want, err := m.rooted(h)
@@ -32,7 +32,7 @@ func (m *mover) gather(h *Header, dst, src Vector) error {
 	return nil
 }
 
-// scatter leaves in dst, on every rank, its piece of the root's src.
+// scatter leaves each rank's piece of the root's src in its dst.
 func (m *mover) scatter(h *Header, dst, src Vector) error {
 	each, per := dst.Bytes(), schedule.SegmentBytes
 	root, want, err := m.rooted(h)
@@ -58,9 +58,9 @@ func (m *mover) scatter(h *Header, dst, src Vector) error {
 	return nil
 }
 
-// allToAll sends piece r of src to rank r and puts what comes from rank r at
-// place r of dst. counts is what goes to each rank and then what comes from
-// each; nil for equal pieces.
+// allToAll sends piece r of src to rank r and stores the piece from rank r at
+// place r of dst. counts has the elements sent to each rank, followed by those
+// received from each; nil means equal pieces.
 func (m *mover) allToAll(h *Header, dst, src Vector, counts []int) error {
 	per, width := schedule.SegmentBytes, src.dtype.Size()
 	h.Call.Method = uint8(schedule.Direct)
@@ -77,7 +77,7 @@ func (m *mover) allToAll(h *Header, dst, src Vector, counts []int) error {
 	for i := 1; i < m.size; i++ {
 		to, from := schedule.Pair(m.rank, m.size, i)
 		give, get := piece(src, out, to), piece(dst, in, from)
-		if counts != nil { // what two ranks must agree about is only between them
+		if counts != nil { // each pair of ranks agrees on its own counts
 			h.Call.Count, want.Call.Count = uint64(len(give)/width), uint64(len(get)/width)
 		}
 		// At least one message each way, so that neighbours compare calls.
@@ -96,8 +96,8 @@ func (m *mover) allToAll(h *Header, dst, src Vector, counts []int) error {
 	return nil
 }
 
-// exchange is what one rank has to do in a Send, a Recv, or both at once: send
-// from rank Call.Root to rank Call.Offset. A nil half is none.
+// exchange carries out this rank's side of a Send, a Recv, or both at once,
+// each from rank Call.Root to rank Call.Offset. A nil operation is left out.
 func (m *mover) exchange(send, recv *Operation) error {
 	part := func(o *Operation, k int) []byte {
 		b := o.Dst.bytes()

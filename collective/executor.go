@@ -6,15 +6,15 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// An executor carries out all calls: those of a mover, and those that combine
-// operands.
+// An executor carries out all calls: it adds those that combine operands to
+// those of a mover.
 type executor struct {
 	mover
 	scratch  []uint64 // operands that arrive; aligned for every element type
 	chain    Chain
-	operands [][]byte // of what is being folded
+	operands [][]byte // of the current fold
 	moves    []schedule.Move
-	parts    []traffic // of a call that makes moves, by rank
+	parts    []traffic // messages of a call that makes moves, by rank
 }
 
 // perform carries out one call.
@@ -47,7 +47,7 @@ func (e *executor) perform(o *Operation) error {
 	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
 }
 
-// shared carries out a call of o.share by the Reducer.
+// shared carries out a call, prepared by o.share, by the Reducer.
 func (e *executor) shared(o *Operation) error {
 	if o.Call.Kind == KindBarrier {
 		return e.reduces.Barrier(o)
@@ -56,12 +56,12 @@ func (e *executor) shared(o *Operation) error {
 	return e.reduces.AllReduce(o)
 }
 
-// plan is how v is reduced over all ranks, the same on each.
+// plan returns how v is reduced over all ranks. It is the same on every rank.
 func (e *executor) plan(v Vector, op Op) schedule.Plan {
 	return e.situation.Plan(v.n, v.dtype.Size(), !widened(v.dtype, op))
 }
 
-// room is n bytes of scratch memory, kept from call to call.
+// room returns n bytes of scratch memory, reused from call to call.
 func (e *executor) room(n int) []byte {
 	if words := (n + 7) / 8; words > len(e.scratch) {
 		e.scratch = make([]uint64, words)

@@ -8,24 +8,26 @@ import (
 	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
-// FlightCalls is how many calls a flight record holds.
+// FlightCalls is the number of calls that a flight record holds.
 const FlightCalls = 64
 
-// A Flight is what a group's flight record holds: the last calls, and what the
-// group waits for just now. Every Group keeps one, always; a Sub has its own.
+// A Flight is a copy of a group's flight record: the last calls, and the
+// current wait. Every Group always keeps a record. A Sub has its own.
 //
-// The clock is not read where that would show in what a call costs. Over shared
-// memory, and where ranks of one process meet, a wait counts from when it turns
-// out to take longer than a few looks, so its first microseconds are not counted,
-// and a small call that has found everything there at once has no Took. Over
-// other transports every wait for a message counts; waits of the goroutine that
-// sends beside it do not, but for what the call waits for it at the end.
+// The clock is not read where reading it would slow down a call noticeably.
+//
+// Over shared memory, and between ranks of one process, a wait counts only once
+// it has lasted longer than a few polls. Its first microseconds are missing,
+// and a small call that never waited has no Took.
+//
+// Over other transports, every wait for a message counts. Waits of the
+// goroutine that sends do not count, except while the call itself waits for it.
 type Flight struct {
 	View  View
 	Taken time.Time
 	Calls []FlightCall // oldest first; the last may be in progress
-	// Waiting is for whom the call in progress waits; nil if it does not wait, or
-	// if there is none.
+	// Waiting is the wait of the call in progress. It is nil if that call does
+	// not wait or there is no call in progress.
 	Waiting *Waiting
 }
 
@@ -34,14 +36,14 @@ type FlightCall struct {
 	Call      Call
 	Seq, Step uint64 // as in its Header
 	Began     time.Time
-	Took      time.Duration // of a call in progress, so far; 0: a few microseconds
+	Took      time.Duration // so far, if in progress; 0 means a few microseconds
 	Done      bool          // it is over
-	Err       error         // its error, nil also while it is in progress
-	Waits     []Wait        // the peers it waited for, by rank; waits in progress are not counted yet
+	Err       error         // its error; nil while it is in progress
+	Waits     []Wait        // the peers it waited for, by rank; without the wait in progress
 }
 
-// A Wait is for how long a call waited for a peer: for its first sign, and for
-// what came later.
+// A Wait is how long a call waited for one peer: for its first message, and for
+// later ones.
 type Wait struct {
 	Rank       int
 	Late, Slow time.Duration // see LateToCall and SlowToMove
@@ -54,7 +56,7 @@ type Waiting struct {
 	For   time.Duration
 }
 
-// InProgress is the call in progress, or nil.
+// InProgress returns the call in progress, or nil.
 func (f *Flight) InProgress() *FlightCall {
 	if n := len(f.Calls); n > 0 && !f.Calls[n-1].Done {
 		return &f.Calls[n-1]
@@ -62,16 +64,16 @@ func (f *Flight) InProgress() *FlightCall {
 	return nil
 }
 
-// A FlightObserver is an Observer that is told of each call as it stands in the
-// flight record, after Called.
+// A FlightObserver is an Observer that also gets each finished call as the
+// flight record has it, after Called.
 type FlightObserver interface {
 	Observer
-	// Recorded is told of a call that is over. c and its Waits are valid until it
+	// Recorded gets a finished call. c and its Waits are valid until it
 	// returns.
 	Recorded(c *FlightCall)
 }
 
-// Flight copies the flight record. It may be called at any time, by anybody, and
+// Flight copies the flight record. Any goroutine may call it at any time. It
 // does not wait for a call in progress.
 func (g *Group) Flight() Flight {
 	f := Flight{View: g.view}
@@ -80,24 +82,24 @@ func (g *Group) Flight() Flight {
 	return f
 }
 
-// flight is a group's flight record: a ring of calls, made once. Who makes
-// calls writes it, without a lock: a call of a few bytes takes less than a
-// microsecond. Who reads it stops the writer one call later, so there is one leg
-// more than calls are read.
+// flight is a group's flight record: a ring of calls, allocated once. The
+// goroutine that makes calls writes it without a lock, because a call of a few
+// bytes takes less than a microsecond. A reader may stop the writer one call
+// late, so the ring has one entry more than a reader copies.
 type flight struct {
 	Waits
-	current *leg // of the call in progress or the last, for who makes it
+	current *leg // of the call in progress or the last one; used by the writer
 	legs    []leg
-	next    int          // of legs, for who makes calls
+	next    int          // index into legs; used by the writer
 	phase   publish.Word // 2n+1 while call n is in progress, 2n+2 when it is over
 	told    FlightCall
 
-	mu      sync.Mutex  // held by who reads
+	mu      sync.Mutex  // held by a reader
 	reading atomic.Bool // mu is held
 }
 
-// A leg is one call of a flight record. What is not atomic is written before
-// the phase says that it can be read.
+// A leg is one call of a flight record. The writer stores what is not atomic
+// before phase says that readers may load it.
 type leg struct {
 	call      Call
 	seq, step uint64
@@ -105,11 +107,11 @@ type leg struct {
 	took      time.Duration
 	err       error
 	spans     []span // by rank
-	noted     bool   // some are not 0; for who makes calls
+	noted     bool   // some spans are not 0; used by the writer
 }
 
-// quickBytes is how much a call moves at least that reads the clock at its end
-// although it has not waited.
+// quickBytes is the size in bytes from which calls are always timed. A smaller
+// call that did not wait saves the clock reading.
 const quickBytes = 16 << 10
 
 func newFlight(size int) *flight {
@@ -121,14 +123,14 @@ func newFlight(size int) *flight {
 	return f
 }
 
-// leg is where the n-th call is noted, from 0.
+// leg returns the entry of the n-th call, counted from 0.
 func (f *flight) leg(n uint64) *leg { return &f.legs[n%uint64(len(f.legs))] }
 
-// begin notes a call. It is in progress until end.
+// begin records that a call is in progress, until end.
 func (f *flight) begin(o *Operation, began time.Duration) {
 	if f.reading.Load() {
 		f.mu.Lock()
-		//lint:ignore SA2001 who has the lock copies, and is done once it can be had
+		//lint:ignore SA2001 holding the lock means copying, so getting it means that the copy is done
 		f.mu.Unlock()
 	}
 	l := &f.legs[f.next]
@@ -136,7 +138,7 @@ func (f *flight) begin(o *Operation, began time.Duration) {
 		f.next = 0
 	}
 	l.call.set(&o.Call)
-	l.call.Method = 0 // which is the engine's
+	l.call.Method = 0 // the engine's choice, not part of the caller's call
 	l.seq, l.step, l.began, l.err = o.Seq, o.Step, began, nil
 	if l.noted {
 		for i := range l.spans {
@@ -147,7 +149,8 @@ func (f *flight) begin(o *Operation, began time.Duration) {
 	f.phase.Publish(f.phase.Load() + 1)
 }
 
-// clear looks before it writes: a look is the cheaper, and most are clear.
+// clear loads before it stores: loading is cheaper, and most spans are already
+// 0.
 func (s *span) clear() {
 	if s.late.Load() != 0 {
 		s.late.Store(0)
@@ -157,7 +160,7 @@ func (s *span) clear() {
 	}
 }
 
-// end notes that the call is over. exactly reads the clock in any case.
+// end records that the call is over. With exactly, it always reads the clock.
 func (f *flight) end(err error, exactly bool) {
 	l := f.current
 	if err != nil {
@@ -172,13 +175,14 @@ func (f *flight) end(err error, exactly bool) {
 	f.phase.Publish(f.phase.Load() + 1)
 }
 
-// tell tells an observer of the call that is over.
+// tell passes the finished call to an observer.
 func (f *flight) tell(o FlightObserver) {
 	f.told = f.current.copy(true, 0, f.told.Waits[:0])
 	o.Recorded(&f.told)
 }
 
-// copy is the calls, oldest first, the wait in progress, and when that was.
+// copy returns the calls, oldest first, the wait in progress, and the time of
+// the copy.
 func (f *flight) copy() (calls []FlightCall, w *Waiting, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -201,7 +205,8 @@ func (f *flight) copy() (calls []FlightCall, w *Waiting, at time.Time) {
 	return calls, w, origin.Add(now)
 }
 
-// copy is the leg as others see it. The waits are appended to those given.
+// copy returns the exported form of the leg. It appends the waits to those
+// given.
 func (l *leg) copy(done bool, now time.Duration, waits []Wait) FlightCall {
 	c := FlightCall{Call: l.call, Seq: l.seq, Step: l.step, Began: origin.Add(l.began), Done: done, Took: now - l.began, Waits: waits}
 	if done {

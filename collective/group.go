@@ -5,43 +5,46 @@ import (
 	"time"
 )
 
-// DefaultDeadline is how long a call waits for a rank that is alive but does
-// not make the call.
+// DefaultDeadline is how long a call waits, by default, for a rank that is
+// alive but does not make the call.
 const DefaultDeadline = 10 * time.Minute
 
 // Options configure a Group. The zero value is ready to use.
 type Options struct {
-	// Deadline ends a call whose peers do not make it in time, a sixteenth of it
-	// later at most; 0 means DefaultDeadline.
+	// Deadline ends a call whose peers do not make it in time, at most 1/16
+	// later. 0 means DefaultDeadline.
 	Deadline time.Duration
-	// Order is the order in which AllReduce may fold; the same on every rank.
+	// Order is the order in which AllReduce may fold. It must be the same on
+	// every rank.
 	Order Order
-	// Observer is told of every call, and more if it is a FlightObserver; nil for
-	// none.
+	// Observer gets every call, and its record too if it is a FlightObserver.
+	// nil means none.
 	Observer Observer
 }
 
-// An Observer is told of a group's calls, from the goroutine that made them.
+// An Observer gets a group's calls, in the goroutine that made them.
 type Observer interface {
-	// Called is told after each call: its number, the step given by Mark, how
-	// long it took, and its error.
+	// Called is called after each call with its number, the step given by Mark,
+	// its duration and its error.
 	Called(c Call, seq, step uint64, took time.Duration, err error)
 }
 
-// origin is what the times of calls are counted from.
+// origin is the time from which the times of calls are counted.
 var origin = time.Now()
 
 // A Group runs collective operations over one View. Every rank makes the same
-// calls in the same order, from one goroutine at a time. After an error that
-// is a *RankError the Group is broken for good, and every later call returns
-// that error; errors about arguments leave it whole. The Async forms return at
-// once; they are carried out one after another, in the order of the calls.
+// calls in the same order, from one goroutine at a time. The Async forms return
+// at once; their calls run one after another, in the order in which they were
+// made.
+//
+// After a *RankError the Group is broken for good, and every later call returns
+// that error. Errors about arguments do not break it.
 type Group struct {
 	caller
-	id uint32 // 0, or the Sub of another
+	id uint32 // 0, or the id of a Sub
 }
 
-// NewGroup makes a Group of an engine, which belongs to it from now on.
+// NewGroup makes a Group that uses, owns and closes the engine e.
 func NewGroup(v View, e Engine, o Options) *Group {
 	if o.Deadline <= 0 {
 		o.Deadline = DefaultDeadline
@@ -58,12 +61,12 @@ func NewGroup(v View, e Engine, o Options) *Group {
 	return g
 }
 
-// Mark says which step of the caller's work the next calls belong to. It
-// travels in headers and shows up in records; it changes nothing else.
+// Mark sets the step of the trainer that the next calls belong to. Headers
+// carry it and records show it; it has no other effect.
 func (g *Group) Mark(step uint64) { g.step.Store(step) }
 
-// AllReduce reduces v over all ranks, element by element, and leaves the
-// result in v on every rank: the same bits on each, see the package comment.
+// AllReduce reduces v over all ranks, element by element, and leaves the result
+// in v. Every rank gets the same bits; see the package comment.
 func (g *Group) AllReduce(ctx context.Context, v Vector, op Op) error {
 	var c Call
 	if err := g.allReduce(&c, &v, op); err != nil {
@@ -82,8 +85,8 @@ func (g *Group) Broadcast(ctx context.Context, v Vector, root int) error {
 }
 
 // AllGather puts the src of every rank, in rank order, into dst on every rank.
-// dst has Size() times as many elements as src. src may be the part of dst
-// that is this rank's own.
+// dst has Size() times as many elements as src. src may be this rank's own part
+// of dst.
 func (g *Group) AllGather(ctx context.Context, dst, src Vector) error {
 	var c Call
 	if err := g.allGather(&c, &dst, &src); err != nil {
@@ -98,14 +101,14 @@ func (g *Group) Barrier(ctx context.Context) error {
 	return g.call(ctx, &Call{Kind: KindBarrier}, &none, &none, nil)
 }
 
-// Abort breaks the group on every rank. They get a *RankError that names this
-// rank and the cause.
+// Abort breaks the group on every rank. All ranks get a *RankError that names
+// this rank and the cause.
 func (g *Group) Abort(cause error) {
 	g.engine.Abort(&RankError{Rank: g.Rank(), Node: g.view.Name(g.Rank()), Epoch: g.view.Epoch, Phase: "failed", Err: cause})
 }
 
-// Close leaves the group and frees what it holds. A call in progress returns
-// ErrClosed. Closing twice is fine.
+// Close leaves the group and frees its resources. A call in progress returns
+// ErrClosed. Later calls of Close do nothing.
 func (g *Group) Close() error {
 	if g.closed.Swap(true) {
 		return nil

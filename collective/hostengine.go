@@ -9,23 +9,23 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// A HostEngine is the Engine for host memory: it carries out the schedules of
+// A HostEngine is the Engine for host memory. It carries out the algorithms of
 // package schedule over a Transport, one call at a time, in the goroutine that
-// waits for it. Engines for other memory, as that of a GPU, are built on it.
+// calls Wait. Engines for other memory, such as a GPU's, are built on it.
 type HostEngine struct {
-	executor // of the calls; the engine says when they begin and end
+	executor // carries out the calls; the engine begins and ends them
 
 	view    View
-	group   uint32    // in headers: which group of the View
+	group   uint32    // the group's id in headers; 0 is the whole View
 	can     Abilities // of the transport
 	parent  *HostEngine
-	divided bool // there are Subs
+	divided bool // Sub has been called
 
-	started []*Operation // that Start was given and Wait has not yet done
-	agrees  bool         // the ranks only compare it, see Agree
-	shown   *Operation   // the one of them that show has shown
+	started []*Operation // given to Start, not yet finished by Wait
+	agrees  bool         // compare the call without carrying it out; see Agree
+	shown   *Operation   // the one of started that was announced by Abilities.Show
 
-	aborted atomic.Pointer[RankError] // by Abort; a group of one has no peer to hear it from
+	aborted atomic.Pointer[RankError] // set by Abort, because a group of one has no peer that would report it
 	watched watched
 	stay    stay
 	closed  sync.Once
@@ -33,8 +33,8 @@ type HostEngine struct {
 
 var _ Engine = (*HostEngine)(nil)
 
-// OverTransport makes the engine of a View over a Transport, which belongs to it
-// from now on.
+// OverTransport makes the engine of a View over a Transport, which the engine
+// owns and closes.
 func OverTransport(v View, t Transport) *HostEngine {
 	can := AbilitiesOf(t)
 	e := &HostEngine{view: v, can: can, stay: stay{left: make(chan struct{}, 1)}}
@@ -42,8 +42,8 @@ func OverTransport(v View, t Transport) *HostEngine {
 	return e
 }
 
-// ByMethod is OverTransport for tests and measurements: every AllReduce goes by
-// one method, whatever its size, wherever the method can do it.
+// ByMethod is OverTransport for tests and measurements. Every AllReduce uses
+// the given method, whatever its size, if the method supports it.
 func ByMethod(v View, t Transport, m schedule.Method) *HostEngine {
 	e := OverTransport(v, t)
 	e.situation.Force = m
@@ -56,10 +56,10 @@ func (e *HostEngine) Host() *HostEngine { return e }
 // Order is part of Engine.
 func (e *HostEngine) Order(o Order) { e.situation.Any = o == AnyOrder }
 
-// Reaches is part of Engine: all host memory.
+// Reaches is part of Engine. The engine reaches all host memory.
 func (e *HostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
-// own completes an operation's header.
+// own fills in the part of an operation's header that the engine owns.
 func (e *HostEngine) own(o *Operation) {
 	o.Job, o.Epoch, o.Group = e.view.Job, e.view.Epoch, e.group
 }
@@ -74,8 +74,8 @@ func (e *HostEngine) Start(o *Operation) error {
 	return nil
 }
 
-// show shows a call to the other ranks as early as possible, if the transport
-// carries out all of it.
+// show announces a call to the other ranks as early as possible, if the
+// transport carries out all of it.
 func (e *HostEngine) show(o *Operation) error {
 	switch k := o.Call.Kind; {
 	case k == KindBarrier && e.reducer() != nil:
@@ -83,8 +83,8 @@ func (e *HostEngine) show(o *Operation) error {
 	default:
 		return nil
 	}
-	// The first call waits for its context. A call that is going to fail is not
-	// shown, so that it fails on the other ranks, too.
+	// The first call has no context yet. A call that is about to fail is not
+	// announced, so that it fails on the other ranks too.
 	if e.watched.ctx == nil || e.watched.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
@@ -115,9 +115,9 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 }
 
 // admit lets the calls begin, or returns why they cannot. The end of ctx breaks
-// the transport, and that ends the calls, so the code below takes no context. A
-// call that was shown begins even if the engine was closed or aborted meanwhile,
-// see Abilities.Show.
+// the transport, which ends the calls, so the code below takes no context. An
+// announced call begins even if the engine was closed or aborted meanwhile; see
+// Abilities.Show.
 func (e *HostEngine) admit(ctx context.Context) error {
 	if e.shown != nil {
 		e.mind(ctx)
@@ -139,8 +139,9 @@ func (e *HostEngine) admit(ctx context.Context) error {
 	return nil
 }
 
-// performAll runs the calls one after another, except the two halves of a
-// SendRecv, which would wait for each other.
+// performAll runs the calls one after another, except for the two halves of a
+// SendRecv. Those run together, because otherwise the ranks of a ring would
+// wait for each other.
 func (e *HostEngine) performAll() error {
 	if e.shown != nil {
 		return e.shared(e.shown)
@@ -160,7 +161,7 @@ func (e *HostEngine) performAll() error {
 	return nil
 }
 
-// end ends the calls that were carried out with err.
+// end ends the calls, which returned err.
 func (e *HostEngine) end(err error) error {
 	e.waits.nothing()
 	if err != nil {
@@ -169,14 +170,14 @@ func (e *HostEngine) end(err error) error {
 	if sendErr := e.flush(); err == nil {
 		err = sendErr
 	}
-	if e.agrees { // what comes between this call and the next is not this engine's
+	if e.agrees { // the caller may do other work before its next call here
 		e.watched.forget()
 	}
 	return err
 }
 
-// blame tells the other ranks of a failure that the transport does not know
-// of yet.
+// blame tells the other ranks of a failure that the transport may not know of
+// yet.
 func (e *HostEngine) blame(err error) {
 	var known *RankError
 	var differ *MismatchError
@@ -190,15 +191,15 @@ func (e *HostEngine) blame(err error) {
 	}
 }
 
-// mind has the end of ctx break the transport.
+// mind makes the end of ctx break the transport.
 func (e *HostEngine) mind(ctx context.Context) {
 	if ctx.Done() != e.watched.done {
 		e.watched.follow(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
 	}
 }
 
-// tooLate says who is to blame for the end of ctx: the caller who cancelled,
-// or, when time ran out, the rank that has not called.
+// tooLate returns the culprit for the end of ctx: this rank if its caller
+// cancelled, and otherwise the rank that has not made the call.
 func (e *HostEngine) tooLate(ctx context.Context) *RankError {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, ErrLate) && !errors.Is(cause, context.DeadlineExceeded) {
@@ -230,25 +231,26 @@ func (e *HostEngine) Close() error {
 		e.stay.end()
 		e.watched.forget()
 		e.out.close()
-		if e.can.Free != nil && !e.divided { // a Sub still has the memory
+		if e.can.Free != nil && !e.divided { // a Sub may still use the memory
 			e.can.Free()
 		}
 	})
 	return err
 }
 
-// A stay is the time that a call spends in the engine. It lets Close wait for the
-// call: either Close sees the call, or the call sees that the engine is closing.
+// A stay is the time that a call spends in the engine. It lets Close wait for
+// that call. Either Close sees the call, or the call sees that the engine is
+// closing, because each stores its own flag before it loads the other's.
 type stay struct {
-	now     atomic.Uint64 // the call in progress, see inCall; 0 when there is none
+	now     atomic.Uint64 // the call in progress, see inCall; 0 if there is none
 	closing atomic.Bool
-	left    chan struct{} // takes a value when a call is over and closing is set
+	left    chan struct{} // gets a value when a call ends and closing is set
 }
 
 // Bits of stay.now, below the number of the call.
 const (
 	inCall   = 1 << iota
-	ofAll    // all ranks of the View make it, so that calls can be compared
+	ofAll    // all ranks of the View make the call, so its number is comparable
 	callBits = iota
 )
 
@@ -270,13 +272,14 @@ func (s *stay) leave() {
 	}
 }
 
-// call is the number of the call in progress, if all ranks of the View make it.
+// call returns the number of the call in progress, and whether all ranks of the
+// View make it.
 func (s *stay) call() (seq uint64, all bool) {
 	call := s.now.Load()
 	return call >> callBits, call&ofAll != 0
 }
 
-// end waits for the call in progress, and refuses later ones.
+// end refuses later calls and waits for the one in progress.
 func (s *stay) end() {
 	s.closing.Store(true)
 	for s.now.Load() != 0 {
@@ -284,16 +287,16 @@ func (s *stay) end() {
 	}
 }
 
-// watched is the context whose end is watched. A group gives the same context
-// again and again, and ends it during a call or when no other follows, so the
-// watch outlasts a call.
+// watched is the context that the engine watches. A group passes the same
+// context in every call, and ends it only during a call or after the last one.
+// So the watch can outlast a call.
 type watched struct {
 	ctx  context.Context // nil before the first
-	done <-chan struct{} // of it
+	done <-chan struct{} // ctx.Done()
 	stop func() bool
 }
 
-// follow has the end of ctx do something, instead of that of the context before.
+// follow calls do when ctx ends, and stops watching the previous context.
 func (w *watched) follow(ctx context.Context, do func()) {
 	if w.stop != nil {
 		w.stop()
@@ -302,7 +305,7 @@ func (w *watched) follow(ctx context.Context, do func()) {
 	w.stop = context.AfterFunc(ctx, do)
 }
 
-// forget ends the watch.
+// forget stops watching.
 func (w *watched) forget() {
 	if w.stop != nil {
 		w.stop()

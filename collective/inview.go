@@ -2,18 +2,18 @@ package collective
 
 import "fmt"
 
-// inView is what a rank knows from its View: its place, and what calls it can make
-// there. It describes calls field by field: copying a Call that was just stored
-// would cost a small call a tenth of its time, see Operation.
+// inView checks and describes the calls that a rank can make in its View. It
+// fills in calls field by field, because copying a Call that was just stored
+// would take a tenth of the time of a small call. See Operation.
 type inView struct{ view View }
 
-// Rank is the place of this process in the View, from 0 to Size()-1.
+// Rank returns the rank of this process in the View, from 0 to Size()-1.
 func (g *inView) Rank() int { return g.view.Self }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (g *inView) Size() int { return g.view.Size() }
 
-// View is the agreed list of members.
+// View returns the agreed list of members.
 func (g *inView) View() View { return g.view }
 
 func (g *inView) allReduce(c *Call, v *Vector, op Op) error {
@@ -40,7 +40,7 @@ func (g *inView) allGather(c *Call, dst, src *Vector) error {
 	return nil
 }
 
-// reduceScatter is of equal pieces where counts is nil.
+// reduceScatter describes the call. nil counts mean equal pieces.
 func (g *inView) reduceScatter(c *Call, dst, src *Vector, counts []int, op Op) error {
 	want := dst.n * g.Size()
 	if counts != nil {
@@ -56,17 +56,18 @@ func (g *inView) reduceScatter(c *Call, dst, src *Vector, counts []int, op Op) e
 	return nil
 }
 
-// fits checks the types of two vectors and the length of one.
+// fits checks that two vectors have the same type, and that a length is what it
+// should be.
 func (g *inView) fits(k Kind, dst, src *Vector, got, want int) error {
 	if dst.dtype != src.dtype || got != want {
-		return fmt.Errorf("collective: %v of %v into %v among %d ranks: types or lengths do not fit (%d elements where there should be %d)", k, *src, *dst, g.Size(), got, want)
+		return fmt.Errorf("collective: %v of %v into %v among %d ranks: types or lengths do not match (%d elements, want %d)", k, *src, *dst, g.Size(), got, want)
 	}
 	return nil
 }
 
 func (g *inView) rooted(k Kind, root int) error {
 	if root < 0 || root >= g.Size() {
-		return fmt.Errorf("collective: %v with root %d: the group has ranks 0 to %d", k, root, g.Size()-1)
+		return fmt.Errorf("collective: %v with root %d: choose a root from 0 to %d", k, root, g.Size()-1)
 	}
 	return nil
 }
@@ -74,11 +75,11 @@ func (g *inView) rooted(k Kind, root int) error {
 // counted checks that there is a count for every rank.
 func (g *inView) counted(k Kind, counts []int) error {
 	if len(counts) != g.Size() {
-		return fmt.Errorf("collective: %v with %d counts: there are %d ranks", k, len(counts), g.Size())
+		return fmt.Errorf("collective: %v with %d counts: pass one count for each of %d ranks", k, len(counts), g.Size())
 	}
 	for r, c := range counts {
 		if c < 0 {
-			return fmt.Errorf("collective: %v with %d elements for rank %d", k, c, r)
+			return fmt.Errorf("collective: %v with count %d for rank %d: counts must not be negative", k, c, r)
 		}
 	}
 	return nil

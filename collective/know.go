@@ -2,8 +2,8 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// know leaves in piece(r) what rank r has there, of every r, by one of the two
-// methods of few bytes.
+// know leaves rank r's piece in piece(r) on every rank, for all r, by Bruck's
+// algorithm or directly.
 func (m *mover) know(h *Header, method schedule.Method, piece func(rank int) []byte) error {
 	if method == schedule.Bruck {
 		return m.learn(h, m.expecting(h), piece)
@@ -11,8 +11,8 @@ func (m *mover) know(h *Header, method schedule.Method, piece func(rank int) []b
 	return m.tell(h, m.expecting(h), piece)
 }
 
-// learn tells on, in each round to a rank twice as far away, all that was told
-// before.
+// learn is Bruck's algorithm. In each round, a rank sends all pieces that it
+// has to a rank twice as far away as in the round before.
 func (m *mover) learn(h, want *Header, piece func(rank int) []byte) error {
 	for i := range schedule.Rounds(m.size) {
 		to, from := schedule.Round(m.rank, m.size, i)
@@ -24,7 +24,8 @@ func (m *mover) learn(h, want *Header, piece func(rank int) []byte) error {
 	return nil
 }
 
-// below are the pieces that a rank tells on in a round, valid until the next.
+// below returns the pieces that a rank sends in a round. The list is valid
+// until the next call.
 func (m *mover) below(rank, round int, piece func(rank int) []byte) [][]byte {
 	m.in = m.in[:0]
 	for k := range schedule.Told(m.size, round) {
@@ -33,8 +34,8 @@ func (m *mover) below(rank, round int, piece func(rank int) []byte) [][]byte {
 	return m.in
 }
 
-// tell sends the own piece to every rank, to as many before it must receive as
-// the outbox has slots for.
+// tell sends this rank's piece to every other rank. Before each receive, it has
+// as many messages posted as the outbox has slots for.
 func (m *mover) tell(h, want *Header, piece func(rank int) []byte) error {
 	posted := 0
 	for i := 1; i < m.size; i++ {

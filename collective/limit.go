@@ -9,25 +9,25 @@ import (
 	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
-// A limit lets one call of a group run at a time, and ends it. The engine sees
-// one context from the first call to the last; it ends when, during a call, the
-// caller's context does or the deadline comes, and then the group is broken
-// anyway. A context, a timer or a clock reading for each call would cost a small
-// one a tenth of its time.
+// A limit lets one call of a group run at a time, and enforces its deadline.
+// The engine gets the same context for all calls. It ends only if the caller's
+// context ends or the deadline passes during a call, and the group is then
+// broken anyway. A new context, timer or clock reading per call would add a
+// tenth to the time of a small call.
 type limit struct {
 	most time.Duration // the deadline
 
 	state publish.Word
-	done  atomic.Value // of the caller's context that is watched, a <-chan struct{}
+	done  atomic.Value // Done() of the caller's context that is watched, a <-chan struct{}
 	armed atomic.Bool  // the timer runs
 
-	ctx    context.Context // nil until the first call, then the same; the next is its own
+	ctx    context.Context // nil until the first call, then always the same
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex  // guards what follows, and is held while ctx is made
 	forget func() bool // ends the watch
 	timer  *time.Timer
-	watch  uint64 // counts the contexts watched, so that a former one ends nothing
+	watch  uint64 // number of contexts watched, so that an earlier one cannot end a later call
 	since  time.Time
 	closed bool
 }
@@ -35,16 +35,17 @@ type limit struct {
 // The states of a limit.
 const (
 	idle    = uint64(iota)
-	setting // a call begins, and its context is not yet watched
+	setting // a call begins whose context is not yet watched
 	running
-	noticed // running, and the timer has seen it, at since
+	noticed // a call runs that the timer first saw at since
 )
 
-// lookings is how often the timer looks in the time of a deadline. A call ends
-// between one deadline and one and a lookings-th of it after it began.
+// lookings is the number of checks per deadline. A call overruns its deadline
+// by at most 1/lookings of it.
 const lookings = 16
 
-// begin is the context for a call, until finish; false if another call runs.
+// begin returns the context for a call, which is valid until finish. It returns
+// false if another call is running.
 func (l *limit) begin(ctx context.Context) (context.Context, bool) {
 	done, state := ctx.Done(), running
 	if l.done.Load() != any(done) {
@@ -54,24 +55,24 @@ func (l *limit) begin(ctx context.Context) (context.Context, bool) {
 		return nil, false
 	}
 	if l.done.Load() != any(done) {
-		l.state.Store(setting) // the end of a former context is none of this call's business
+		l.state.Store(setting) // from here on, the end of the previous context does not affect this call
 		l.follow(ctx)
 		l.state.Store(running)
 	}
 	if !l.armed.Load() {
 		l.arm()
 	}
-	if ctx.Err() != nil { // also if it ended before running was set
+	if ctx.Err() != nil { // in case ctx ended before the state was running
 		l.cancel(context.Cause(ctx))
 	}
 	return l.ctx, true
 }
 
-// finish says that the call is over.
+// finish ends the call.
 func (l *limit) finish() { l.state.Publish(idle) }
 
-// follow watches ctx from now on, instead of the one before, and none once the
-// limit is closed.
+// follow watches ctx instead of the previous context. Once the limit is closed,
+// it watches nothing.
 func (l *limit) follow(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +102,7 @@ func (l *limit) follow(ctx context.Context) {
 	})
 }
 
-// arm lets the timer look at the calls until there are none.
+// arm starts the timer, which runs until it finds no call.
 func (l *limit) arm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +118,8 @@ func (l *limit) arm() {
 
 func (l *limit) period() time.Duration { return max(l.most/lookings, 1) }
 
-// look is what the timer does. The state says noticed for as long as the call
-// lasts that was noticed.
+// look is the timer's function. The state remains noticed until the call that
+// it saw is over.
 func (l *limit) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,15 +134,15 @@ func (l *limit) look() {
 		return
 	case l.state.Load() == idle:
 		l.armed.Store(false)
-		if l.state.Load() == idle || l.armed.Swap(true) { // who begins from here on arms
+		if l.state.Load() == idle || l.armed.Swap(true) { // a call that begins from here on arms the timer itself
 			return
 		}
 	}
 	l.timer.Reset(l.period())
 }
 
-// close lets go of the timer and of the caller's context. No call is in
-// progress, but one may just begin: it gets a context that has ended.
+// close stops the timer and stops watching the caller's context. No call is in
+// progress, but one may just begin. That call gets a context that has ended.
 func (l *limit) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Local makes the views and transports of a job of n ranks that are goroutines
-// of this process. Messages are copied once, from the sender's memory to the
-// receiver's; an AllReduce, a Barrier and an AllGather of few bytes need none.
+// Local makes the views and transports of a job whose n ranks are goroutines of
+// this process. A message is copied once, from the sender's memory to the
+// receiver's. An AllReduce, a Barrier and a small AllGather need no messages.
 func Local(n int) ([]View, []Transport) {
 	members := make([]Member, n)
 	for r := range members {
@@ -31,7 +31,7 @@ func Local(n int) ([]View, []Transport) {
 	return views, ts
 }
 
-// localHub is what the ranks of one Local job share.
+// localHub is the state that the ranks of one Local job share.
 type localHub struct {
 	size  int
 	lanes []lane // [from*size+to]
@@ -45,11 +45,11 @@ type localHub struct {
 }
 
 // A lane carries the messages from one rank to another. The sender offers its
-// message and waits until the receiver says that it was copied.
+// message and waits until the receiver has copied it.
 type lane struct {
 	offer chan *localMessage
 	taken chan error
-	m     localMessage // the one in flight; belongs to the sender
+	m     localMessage // the message being sent; belongs to the sender
 }
 
 type localMessage struct {
@@ -62,7 +62,7 @@ type local struct {
 	rank int
 	left chan struct{} // closed by Close, under the hub's mutex
 
-	called atomic.Uint64 // the last call of all ranks that this one began
+	called atomic.Uint64 // the number of the last call of all ranks that this rank began
 	waits  *Waits
 	folding
 }
@@ -86,8 +86,8 @@ func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) err
 	}
 	select {
 	case lane.offer <- &lane.m:
-		// The receiver is copying now, which waits for nothing, so parts stay
-		// untouched until it is done whatever happens.
+		// The receiver is copying now, which never blocks. Waiting for it, whatever
+		// else happens, keeps the caller from changing parts.
 		return <-lane.taken
 	case <-l.hub.broken:
 	case <-l.left:
@@ -119,10 +119,10 @@ func (l *local) Recv(ctx context.Context, from int, h *Header, parts [][]byte) e
 	return l.broke(ctx, receiving, from)
 }
 
-// take copies a message that was offered, and lets its sender go on.
+// take copies a message that was offered and releases its sender.
 func (l *local) take(lane *lane, from int, m *localMessage, h *Header, parts [][]byte) error {
 	l.hub.mu.Lock()
-	l.hub.board.forget(receiving, l.rank) // neither waits from here on
+	l.hub.board.forget(receiving, l.rank) // neither rank waits from here on
 	l.hub.board.forget(sending, from)
 	l.hub.mu.Unlock()
 	err := h.Match(m.h, l.rank, from)
@@ -135,8 +135,8 @@ func (l *local) take(lane *lane, from int, m *localMessage, h *Header, parts [][
 	return err
 }
 
-// await notes that this rank waits for another to receive from it or to send to
-// it, which a rank at the board never will.
+// await records that this rank waits for a peer's Send or Recv. It fails if the
+// peer stands at the board, because such a peer sends and receives nothing.
 func (l *local) await(w way, peer int, h *Header) error {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -147,7 +147,8 @@ func (l *local) await(w way, peer int, h *Header) error {
 	return nil
 }
 
-// broke is why a wait for another rank's message ended without one.
+// broke returns why a wait for a peer ended without a message, and breaks the
+// job if that is new.
 func (l *local) broke(ctx context.Context, w way, peer int) error {
 	h := l.hub
 	h.mu.Lock()
@@ -165,15 +166,15 @@ func (l *local) broke(ctx context.Context, w way, peer int) error {
 	return h.error(l.rank)
 }
 
-// differ breaks the job because a peer makes another call. It is called under
-// the hub's mutex.
+// differ breaks the job because a peer makes a different call. The hub's mutex
+// is held.
 func (l *local) differ(peer int, mine, theirs *Header) error {
 	if l.hub.cause != nil {
 		return l.hub.error(l.rank)
 	}
 	err := mine.Match(theirs, l.rank, peer)
 	if err == nil {
-		err = errors.New("one rank sends a message of a call that another carries out without messages")
+		err = errors.New("one rank sent a message of a call that another carries out in shared memory: make engines the same way on all ranks")
 	}
 	l.hub.abort(&RankError{Rank: peer, Phase: "mismatch", Err: err}, l.rank)
 	return err
@@ -190,7 +191,7 @@ func (l *local) Abilities() Abilities {
 	return Abilities{Reduce: l, Tell: l.tell, Behind: l.behind, Failed: l.hub.broken, Err: l.err}
 }
 
-// err is what broke the transport, nil while nothing has.
+// err returns what broke the transport, or nil.
 func (l *local) err() error {
 	select {
 	case <-l.hub.broken:
@@ -222,7 +223,7 @@ func (l *local) gone() bool {
 	}
 }
 
-// begun counts a call that this rank makes.
+// begun records that this rank has begun a call.
 func (l *local) begun(h *Header) {
 	if h.OfAll() && l.called.Load() < h.Seq {
 		l.called.Store(h.Seq)
@@ -247,7 +248,7 @@ func (l *local) tell(w *Waits) (recv bool) {
 	return false
 }
 
-// abort breaks the job, unless it is broken. It is called under the mutex.
+// abort breaks the job, unless it is already broken. The hub's mutex is held.
 func (h *localHub) abort(cause *RankError, by int) {
 	if h.cause != nil {
 		return
@@ -257,7 +258,8 @@ func (h *localHub) abort(cause *RankError, by int) {
 	h.dismiss()
 }
 
-// error is the cause as rank sees it: its own, or another's report.
+// error returns the cause as rank sees it: directly if the rank reported it,
+// and otherwise as a ReportedError.
 func (h *localHub) error(rank int) error {
 	<-h.broken
 	if rank == h.by {
@@ -268,8 +270,8 @@ func (h *localHub) error(rank int) error {
 	return &told
 }
 
-// copyParts copies bytes between two lists of the same total length that may
-// be cut differently.
+// copyParts copies bytes between two lists of parts. The lists have the same
+// total length, but may be cut differently.
 func copyParts(dst, src [][]byte) {
 	var to []byte
 	for _, from := range src {

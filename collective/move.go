@@ -2,8 +2,8 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// allGather leaves in dst, on every rank, the src of all ranks in rank order:
-// counts[r] elements of rank r, or src.n of each.
+// allGather leaves the src of all ranks, in rank order, in dst on every rank.
+// Rank r contributes counts[r] elements, or src.n if counts is nil.
 func (m *mover) allGather(o *Operation) error {
 	h, dst, src, counts := &o.Header, o.Dst, o.Src, o.Counts
 	if r := m.reducer(); r != nil && counts == nil && src.Bytes() <= GatherBytes {
@@ -18,7 +18,7 @@ func (m *mover) allGather(o *Operation) error {
 	}
 	copy(piece(m.rank), src.bytes())
 	plan := schedule.PlanGather(m.size, dst.n/m.size, width, m.situation.OneHost())
-	if plan.Method == schedule.Collected && counts != nil { // pieces of different lengths
+	if plan.Method == schedule.Collected && counts != nil { // a tree needs pieces of one length
 		plan.Method = schedule.OneShot
 	}
 	h.Call.Method = uint8(plan.Method)
@@ -27,7 +27,7 @@ func (m *mover) allGather(o *Operation) error {
 		if err := m.collect(h, want, dst.bytes(), src.Bytes()); err != nil {
 			return err
 		}
-		if err := m.flush(); err != nil { // what was sent is overwritten below
+		if err := m.flush(); err != nil { // spread overwrites what was sent
 			return err
 		}
 		return m.spread(h, want, dst.bytes())
@@ -56,13 +56,13 @@ func (m *mover) allGather(o *Operation) error {
 	return nil
 }
 
-// broadcast leaves the root's v in v on every rank.
+// broadcast copies the root's v to v on every rank.
 func (m *mover) broadcast(h *Header, v Vector) error {
 	plan := schedule.PlanBroadcast(m.size, v.n, v.dtype.Size())
 	h.Call.Method = uint8(plan.Method)
 	root, mem, want := int(h.Call.Root), v.bytes(), m.expecting(h)
 	up, down := schedule.Up(m.rank, m.size), schedule.Down(m.rank, m.size)
-	if err := m.compare(h, want); err != nil { // or a root would not notice a second one
+	if err := m.compare(h, want); err != nil { // otherwise a root would not notice that another rank is root, too
 		return err
 	}
 	if plan.Method == schedule.Star {

@@ -1,18 +1,20 @@
 package collective
 
-// GatherBytes is how much a rank gives at most in an AllGather of a Reducer.
+// GatherBytes is the maximum that each rank contributes to an AllGather by a
+// Reducer, in bytes.
 const GatherBytes = 4 << 10
 
-// An Operation is one call as an Engine carries it out. A Group makes it once,
-// and it is handed on by pointer from there to the transport: to copy what has
-// just been stored in smaller pieces takes longer than to store it.
+// An Operation is one call as an Engine carries it out. A Group allocates it
+// once, and passes it by pointer down to the transport. Copying a value whose
+// fields were just stored takes longer than storing them: wide loads have to
+// wait for narrow stores.
 type Operation struct {
 	Header          // Job, Epoch and Group are filled in by the engine
 	Dst, Src Vector // may be the same memory
-	Counts   []int  // of V operations
+	Counts   []int  // of V operations; else nil
 }
 
-// set makes it a call of all.
+// set fills in everything but the counts.
 func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector) {
 	o.Seq, o.Step, o.Part, o.Len = seq, step, 0, 0
 	o.Call.set(c)

@@ -9,22 +9,22 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// Order says in which order a Group's reductions may combine their operands.
+// Order is the order in which a Group's reductions combine their operands.
 type Order uint8
 
 // The orders.
 const (
-	// RingOrder is the one order that the package comment defines. The bits of a
-	// sum depend on nothing but the operands and their number.
+	// RingOrder is the order that the package comment defines. The bits of a
+	// result depend only on the operands and the number of ranks.
 	RingOrder Order = iota
-	// AnyOrder lets AllReduce take algorithms that fold in other orders where they
-	// are faster. Every rank still has the same bits, and so has the next run that
-	// has the same plans; another transport, another layout of hosts, another size
-	// of messages or another cut of an arena may have others.
+	// AnyOrder lets AllReduce use algorithms that fold in other orders if they
+	// are faster. All ranks still get the same bits, and so does another run
+	// with the same plans. Another transport, layout of hosts, message size or
+	// cut of an arena may change the bits.
 	AnyOrder
 )
 
-// String is the order as flags spell it.
+// String returns the order as flags spell it.
 func (o Order) String() string {
 	switch o {
 	case RingOrder:
@@ -45,8 +45,8 @@ func ParseOrder(s string) (Order, error) {
 	return 0, fmt.Errorf("order %q: it must be %v or %v", s, RingOrder, AnyOrder)
 }
 
-// PlanAllReduce says how an AllReduce of v is carried out, and why: the same on
-// all ranks. The zero Plan is of an engine that does not tell.
+// PlanAllReduce returns how an AllReduce of v is carried out, and why. The plan
+// is the same on all ranks. It is zero if the engine has no plans.
 func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 	e := g.engine.Host()
 	if e == nil || v.device >= 0 {
@@ -61,8 +61,8 @@ func (g *Group) PlanAllReduce(v Vector, op Op) schedule.Plan {
 	return p
 }
 
-// Streams is over how many connections at once a message of the group travels at
-// most, be it as long as it will.
+// Streams returns the maximum number of connections that one message of the
+// group uses at once.
 func (g *Group) Streams() int {
 	if e := g.engine.Host(); e != nil {
 		return e.streams(math.MaxInt)
@@ -70,8 +70,8 @@ func (g *Group) Streams() int {
 	return 1
 }
 
-// Situation is what the plans of the group depend on; the zero value is of an
-// engine that does not tell.
+// Situation returns what the plans of the group depend on. It is zero if the
+// engine has no plans.
 func (g *Group) Situation() schedule.Situation {
 	if e := g.engine.Host(); e != nil {
 		return e.situation
@@ -79,9 +79,10 @@ func (g *Group) Situation() schedule.Situation {
 	return schedule.Situation{}
 }
 
-// Tune has the group use what was measured from now on. Every rank calls it,
-// and all use what rank 0 gives, be it nil. Under RingOrder only methods of
-// ring order are taken from it, so no bits change. A Sub has its own.
+// Tune makes the group's plans use measurements from now on. Every rank calls
+// it, and all use the table of rank 0, even if it is nil. Under RingOrder, only
+// methods that keep ring order are taken from the table, so no bits change. A
+// Sub has its own table.
 func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 	length := []int64{-1}
 	if t != nil {
@@ -110,7 +111,7 @@ func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 	return nil
 }
 
-// entryWords is the numbers that an entry of a table travels as.
+// entryWords is the number of words that carry one entry of a table.
 const entryWords = 5
 
 func putTable(words []int64, t *schedule.Table) []int64 {

@@ -8,21 +8,22 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// An outbox takes messages that are to be sent, so that a rank can receive at
+// An outbox sends messages in the background, so that the rank can receive at
 // the same time.
 type outbox interface {
-	// take is an empty slot, for put to send. It may wait for one; a broken
-	// transport fails its sends, so the wait ends.
+	// take returns an empty slot to fill and give to put. It may wait for one.
+	// If the transport breaks, its sends fail and free their slots, so the wait
+	// ends.
 	take() *outgoing
-	// put hands a filled slot over.
+	// put sends a filled slot.
 	put(*outgoing)
-	// flush waits until nothing is on its way and returns the first failure. It
-	// follows at least one put.
+	// flush waits until everything put has been sent, and returns the first
+	// failure. Call it only after at least one put.
 	flush() error
-	// tell says where to note waits for a peer to take a message.
+	// tell sets where to note waits for a peer to take a message.
 	tell(w *Waits)
-	// close ends the outbox. The transport must be closed first, and the outbox
-	// flushed by whoever used it last.
+	// close ends the outbox. Close the transport first, and flush the outbox if
+	// it was used.
 	close()
 }
 
@@ -31,7 +32,7 @@ var (
 	_ outbox = (*mailer)(nil)
 )
 
-// newOutbox is the outbox of a Transport, by its Poster unless that is nil.
+// newOutbox returns an outbox over the Poster p, or over t if p is nil.
 func newOutbox(t Transport, p Poster) outbox {
 	if p != nil {
 		return &posting{t: p}
@@ -39,7 +40,7 @@ func newOutbox(t Transport, p Poster) outbox {
 	return newMailer(t)
 }
 
-// posting leaves it to the transport when messages leave.
+// posting sends by a Poster, in the goroutine of the call.
 type posting struct {
 	t    Poster
 	slot outgoing
@@ -64,35 +65,34 @@ func (o *posting) flush() error {
 	return err
 }
 
-func (o *posting) tell(*Waits) {} // the transport can tell better
+func (o *posting) tell(*Waits) {} // the transport notes these waits itself
 
 func (o *posting) close() {}
 
-// mailer sends in a goroutine of its own, in order. While one message is on its
-// way the next ones are made ready, and who asks for more than there are slots
-// waits.
+// mailer sends in a goroutine of its own, in order. While it sends one message,
+// the caller fills the next slots. A caller that needs another slot waits.
 type mailer struct {
 	t     Transport
 	free  chan *outgoing
 	ready chan *outgoing
-	waits *Waits       // used by who takes and flushes
-	to    atomic.Int32 // the rank that is sent to, or was last
+	waits *Waits       // used by the goroutine that takes and flushes
+	to    atomic.Int32 // the rank of the current or last message
 	done  sync.WaitGroup
 
 	mu  sync.Mutex
 	err error // the first failure since the last flush
 }
 
-// An outgoing is one message to be sent. Its parts point into memory of the
-// call that is in progress.
+// An outgoing is one message to send. Its parts point into memory of the call
+// in progress.
 type outgoing struct {
 	to    int
 	h     Header
 	parts [][]byte
 }
 
-// outboxSlots is enough for all that a rank sends before it must receive: if every
-// rank of a ring could wait for a slot, all would, for ever.
+// outboxSlots is enough for everything that a rank sends before it must
+// receive. With fewer, every rank of a ring could wait for a slot, forever.
 const outboxSlots = max(schedule.RingAhead+2, schedule.Outstanding)
 
 func newMailer(t Transport) *mailer {

@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// allReduce leaves in o.Dst, on every rank, the reduction of all ranks' o.Src.
+// allReduce leaves the reduction of all ranks' o.Src in o.Dst on every rank.
 func (e *executor) allReduce(o *Operation) error {
 	if e.situation.AlwaysShared() {
 		return e.sharedReduce(o)
@@ -36,22 +36,22 @@ func (e *executor) allReduce(o *Operation) error {
 	return e.moveReduce(h, dst, plan)
 }
 
-// sharedReduce leaves all of it to the transport.
+// sharedReduce has the transport carry out the AllReduce in shared memory.
 func (e *executor) sharedReduce(o *Operation) error {
 	o.share()
 	return e.shared(o)
 }
 
-// share makes it a call that is the transport's.
+// share marks the call as one that the transport carries out in shared memory.
 func (o *Operation) share() {
 	o.Call.Method = uint8(schedule.Shared)
 	o.Part, o.Len = 0, uint32(min(int64(o.Src.Bytes()), math.MaxUint32))
 }
 
-// ringReduce sends segments of chunks round the ring. What a rank sends in a
-// step is what it received in the step before, so a segment can leave as soon
-// as it was folded; up to ahead more of them leave than have come, so that the
-// link has something to carry meanwhile.
+// ringReduce sends segments of chunks round the ring. In each step, a rank
+// sends what it received in the step before, so a segment can leave as soon as
+// it has been folded. A rank is up to ahead segments further in sending than in
+// receiving, which keeps the link busy during a fold.
 func (e *executor) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 	up, down := schedule.Up(e.rank, e.size), schedule.Down(e.rank, e.size)
 	want := e.expecting(h)
@@ -59,7 +59,7 @@ func (e *executor) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 	in := ringCursor{rank: e.rank, segments: e.chunk(v, 0, blocks), receives: true}
 	out.begin(0)
 	in.begin(0)
-	own := out.most // of the first step: they wait for nothing
+	own := out.most // segments of the first step, which can leave at any time
 	post := func(most int) {
 		for ; !out.done() && out.passed < most; out.next() {
 			e.postSegment(h, up, out.passed, &out.segments, out.k)
@@ -81,17 +81,17 @@ func (e *executor) ringReduce(h *Header, v Vector, blocks, ahead int) error {
 	return nil
 }
 
-// A ringCursor goes through the segments that a rank sends, or receives, in the
-// steps of a ring.
+// A ringCursor iterates over the segments that a rank sends, or receives, in
+// the steps of a ring.
 type ringCursor struct {
 	segments // of the step's chunk
 	rank     int
 	receives bool
 
 	step   int
-	k      int // of the segments
-	most   int // how many there are
-	passed int // segments that came before, of all steps
+	k      int // index of the segment in this step
+	most   int // segments in this step
+	passed int // segments of all steps before the current one
 }
 
 func (c *ringCursor) begin(step int) {
@@ -116,10 +116,10 @@ func (c *ringCursor) next() {
 
 func (c *ringCursor) done() bool { return c.step == schedule.RingSteps(c.chunk.Size) }
 
-// fold reports whether what arrives is to be combined with what is there.
+// fold reports whether to combine what arrives with the own elements.
 func (c *ringCursor) fold() bool { return c.step < c.chunk.Size-1 }
 
-// take receives one segment into the places e.in, or folds it with what is
+// take receives one segment into the memory e.in, or folds it with what is
 // there.
 func (e *executor) take(h *Header, from, part int, combine bool) error {
 	if !combine {
@@ -136,8 +136,8 @@ func (e *executor) take(h *Header, from, part int, combine bool) error {
 	return nil
 }
 
-// knowReduce has every rank learn all vectors, by a one-shot or as Bruck says;
-// each folds them for itself, in ring order.
+// knowReduce sends all vectors to every rank, directly or by Bruck's algorithm.
+// Each rank folds them in ring order.
 func (e *executor) knowReduce(h *Header, v Vector, m schedule.Method) error {
 	mine := v.bytes()
 	all := e.room(e.size * len(mine))
@@ -150,7 +150,7 @@ func (e *executor) knowReduce(h *Header, v Vector, m schedule.Method) error {
 	return nil
 }
 
-// scaleBytes multiplies by 1/size.
+// scaleBytes multiplies floats by 1/size.
 func scaleBytes(t DType, b []byte, size int) {
 	switch t {
 	case Float32:
@@ -160,8 +160,8 @@ func scaleBytes(t DType, b []byte, size int) {
 	}
 }
 
-// foldBytes is fold.Into for memory of a type known at run time. NewGroup's
-// checks leave only the types below.
+// foldBytes is fold.Into for elements whose type is known only at run time.
+// Callers use it only for the types below; 16-bit floats are folded by Chain.
 func foldBytes(t DType, op Op, dst, a, b []byte) {
 	switch t {
 	case Float32:
@@ -177,8 +177,9 @@ func foldBytes(t DType, op Op, dst, a, b []byte) {
 	}
 }
 
-// elements is bytes seen as elements. Vectors are made of slices of elements
-// and scratch of words, and blocks are whole elements, so they are aligned.
+// elements returns bytes as elements. They are aligned, because vectors are
+// slices of elements, scratch memory consists of words, and blocks hold whole
+// elements.
 func elements[T fold.Number | uint16](b []byte) []T {
 	var one T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(one)))

@@ -71,10 +71,10 @@ func TestFoldLocalOrderMatters(t *testing.T) {
 
 func TestFoldLocalRefuses(t *testing.T) {
 	x, y := collective.Of(make([]float32, 3)), collective.Of(make([]float32, 4))
-	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, nil), "no operands")
+	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, nil), "at least one operand")
 	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, []collective.Vector{x, y}), "operand 1")
-	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, []collective.Vector{x.At(1)}), "do not fit")
-	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, []collective.Vector{collective.Of(make([]int32, 3))}), "do not fit")
+	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, []collective.Vector{x.At(1)}), "operand 0 differs")
+	require.ErrorContains(t, collective.FoldLocal(collective.Sum, x, []collective.Vector{collective.Of(make([]int32, 3))}), "operand 0 differs")
 	require.Error(t, collective.FoldLocal(collective.Op(99), x, []collective.Vector{x}))
 	device := collective.OnDevice(0, 4096, 3, collective.Float32)
 	require.ErrorIs(t, collective.FoldLocal(collective.Sum, device, []collective.Vector{device}), collective.ErrUnsupported)

@@ -2,14 +2,14 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// segments are the messages that one chunk of a vector travels in.
+// segments are the messages that carry one chunk of a vector.
 type segments struct {
 	v      Vector
 	chunk  schedule.Chunk
-	blocks int // of a message, at most
+	blocks int // maximum per message
 }
 
-// chunk is the chunk of a vector that has a residue.
+// chunk returns the chunk of a vector with the given residue.
 func (e *executor) chunk(v Vector, residue, blocks int) segments {
 	return segments{v, schedule.Chunk{Offset: v.arena, Len: v.n, Residue: residue, Size: e.size}, blocks}
 }
@@ -27,7 +27,7 @@ func (s *segments) appendTo(parts [][]byte, k int) [][]byte {
 	return parts
 }
 
-// postSegment sends the k-th of the segments to a rank, if there are so many.
+// postSegment sends segment k to a rank, if it exists.
 func (e *executor) postSegment(h *Header, to, part int, s *segments, k int) {
 	if k >= s.count() {
 		return

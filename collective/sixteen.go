@@ -6,10 +6,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective/fold"
 )
 
-// Round16 sets dst[i] to what is nearest to src[i] in 16 bits of type t, Float16
-// or BFloat16, for a Vector of [Of16]; of two that are equally near, to the even
-// one. What is beyond the greatest number is infinite, and a NaN stays one. The
-// two have the same length and do not overlap. Other types are an error.
+// Round16 rounds src to 16-bit floats of type t, Float16 or BFloat16, for a
+// Vector made by [Of16]. It rounds to nearest, ties to even. Values out of
+// range become infinite, and a NaN remains a NaN. dst and src have the same
+// length and do not overlap. Another type is an error.
 func Round16(dst []uint16, src []float32, t DType) error {
 	f, err := format16(t, len(dst), len(src))
 	if err == nil {
@@ -18,9 +18,9 @@ func Round16(dst []uint16, src []float32, t DType) error {
 	return err
 }
 
-// Widen16 sets dst[i] to the float32 that src[i] is as a t, Float16 or BFloat16,
-// exactly. The two have the same length and do not overlap. Other types are an
-// error.
+// Widen16 converts 16-bit floats of type t, Float16 or BFloat16, to float32,
+// exactly. dst and src have the same length and do not overlap. Another type is
+// an error.
 func Widen16(dst []float32, src []uint16, t DType) error {
 	f, err := format16(t, len(dst), len(src))
 	if err == nil {
@@ -29,15 +29,15 @@ func Widen16(dst []float32, src []uint16, t DType) error {
 	return err
 }
 
-// format16 is how t holds floats, if lengths fit.
+// format16 returns the format of t, or an error if the lengths differ.
 func format16(t DType, dst, src int) (fold.Format, error) {
 	switch {
 	case dst != src:
-		return 0, fmt.Errorf("collective: %d elements do not fit %d: give slices of one length", src, dst)
+		return 0, fmt.Errorf("collective: source has %d elements, destination %d: pass slices of the same length", src, dst)
 	case t == Float16:
 		return fold.Half, nil
 	case t == BFloat16:
 		return fold.Brain, nil
 	}
-	return 0, fmt.Errorf("collective: %v is no 16-bit float: use float16 or bfloat16", t)
+	return 0, fmt.Errorf("collective: %v is not a 16-bit float: use float16 or bfloat16", t)
 }

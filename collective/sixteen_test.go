@@ -29,6 +29,6 @@ func TestRound16(t *testing.T) {
 			require.Equal(t, want, got[i], "%v of %g", c.t, c.in[i])
 		}
 	}
-	require.ErrorContains(t, collective.Round16(make([]uint16, 1), make([]float32, 1), collective.Float32), "no 16-bit float")
-	require.ErrorContains(t, collective.Widen16(make([]float32, 2), make([]uint16, 1), collective.Float16), "one length")
+	require.ErrorContains(t, collective.Round16(make([]uint16, 1), make([]float32, 1), collective.Float32), "not a 16-bit float")
+	require.ErrorContains(t, collective.Widen16(make([]float32, 2), make([]uint16, 1), collective.Float16), "the same length")
 }

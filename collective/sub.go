@@ -10,13 +10,16 @@ import (
 	"sync/atomic"
 )
 
-// Sub makes a group of those ranks that give the same color, ordered by key and
-// then by rank here. Every rank of g calls it; a negative color takes no part
-// and gets nil. The new Group has Views of its own ranks and shares g's
-// connections: calls of the two must not overlap, what breaks one breaks both,
-// closing it during a call is such a break, and it is closed no later than g.
-// When time runs out it names the rank it waits for, which may itself wait for
-// the one that did not call.
+// Sub makes a group of the ranks that pass the same color, ordered by key and
+// then by rank in g. Every rank of g calls it. A rank with a negative color
+// takes part in the call, but gets a nil Group.
+//
+// The new Group has a View of its own ranks and shares g's connections. Calls
+// of the two must not overlap. A failure of one breaks both. Close the new
+// Group no later than g; closing it during a call is a failure.
+//
+// When a deadline passes, the error names the rank that is waited for. That
+// rank may itself be waiting for the one that did not make the call.
 func (g *Group) Sub(ctx context.Context, color, key int) (*Group, error) {
 	mine, all := []int64{int64(color), int64(key)}, make([]int64, 2*g.Size())
 	if err := AllGather(ctx, g, all, mine); err != nil {
@@ -45,8 +48,9 @@ func (g *Group) Sub(ctx context.Context, color, key int) (*Group, error) {
 	return sub, nil
 }
 
-// subID tells the messages of one Sub from those of any other: it depends on
-// the parent, on when the parent made it, and on the color.
+// subID returns an id that separates the messages of one Sub from those of any
+// other. It depends on the parent, on the number of calls before, and on the
+// color.
 func (g *Group) subID(color int) uint32 {
 	h := fnv.New32a()
 	fmt.Fprint(h, g.id, g.seq, color)
@@ -56,7 +60,7 @@ func (g *Group) subID(color int) uint32 {
 // Sub is part of Engine.
 func (e *HostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 	if v.Self < 0 || v.Self >= len(ranks) || ranks[v.Self] != e.rank {
-		return nil, errors.New("collective: Sub: this rank is not at its place among the ranks")
+		return nil, errors.New("collective: Sub: ranks[v.Self] must be this rank")
 	}
 	e.divided = true
 	s := OverTransport(v, &subTransport{t: e.t, can: e.can, self: v.Self, ranks: ranks})
@@ -64,8 +68,8 @@ func (e *HostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 	return s, nil
 }
 
-// subTransport is some ranks of a Transport under other numbers. Closing it
-// leaves the Transport open.
+// subTransport is a Transport for some ranks of another, renumbered. Closing it
+// leaves the other open.
 type subTransport struct {
 	t      Transport
 	can    Abilities    // of t
@@ -88,8 +92,8 @@ func (s *subTransport) Recv(ctx context.Context, from int, h *Header, parts [][]
 	return s.during(func() error { return s.t.Recv(ctx, s.ranks[from], h, parts) })
 }
 
-// Abilities leaves out what is of the whole View: its memory, its counts of
-// calls, and where its waits are noted.
+// Abilities omits what belongs to the whole View: shared memory, counts of
+// calls, and where waits are noted.
 func (s *subTransport) Abilities() Abilities {
 	kept := Abilities{Streams: s.can.Streams, Failed: s.can.Failed}
 	if s.can.Post != nil {
@@ -111,8 +115,9 @@ func (s *subTransport) Flush(ctx context.Context) error {
 	return s.during(func() error { return s.can.Post.Flush(ctx) })
 }
 
-// during runs a Send or Recv. Either it sees that the transport is closed, or
-// Close sees it.
+// during runs one use of the transport. Either it sees that the transport is
+// closed, or Close sees the use, because each stores its own flag before it
+// loads the other's.
 func (s *subTransport) during(call func() error) error {
 	s.calls.Add(1)
 	defer s.calls.Add(-1)
@@ -123,7 +128,8 @@ func (s *subTransport) during(call func() error) error {
 	return s.translate(call())
 }
 
-// breakOff ends a call in progress, which has no end of its own.
+// breakOff ends a call in progress by breaking the whole Transport, because
+// nothing smaller would end it.
 func (s *subTransport) breakOff() {
 	s.Abort(&RankError{Rank: s.self, Phase: "failed", Err: ErrClosed})
 }
@@ -144,8 +150,8 @@ func (s *subTransport) Close() error {
 	return nil
 }
 
-// translate turns the ranks of an error of the whole View into ranks here; -1
-// is a culprit that is not of this group.
+// translate converts the ranks of an error of the whole View to ranks of this
+// group. -1 is a culprit outside this group.
 func (s *subTransport) translate(err error) error {
 	var broken *RankError
 	var differ *MismatchError

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// HostID names a place whose processes can share memory: one boot of one
-// kernel and one network namespace. Zero means unknown, which equals nothing.
+// HostID identifies the processes that can share memory: those of one boot of
+// one kernel in one network namespace. Zero means unknown and matches nothing.
 type HostID uint64
 
 // Role says what a member does in a job.
@@ -37,20 +37,20 @@ func (r Role) String() string {
 	return fmt.Sprintf("role(%d)", uint8(r))
 }
 
-// A Member is one process of a job, in one of its lives: a process that is
-// started again is another Member, because its Nonce differs.
+// A Member is one process of a job during one life. A restarted process is
+// another Member, because it has another Nonce.
 type Member struct {
 	Name      string           // unique in the job while it lives, e.g. "vm1-7f3a/2"
 	Nonce     uint64           // drawn at every start, never 0
 	Node      string           // the machine (more exactly: the launcher) it belongs to, e.g. "vm1-7f3a"
 	Local     int              // index among the workers and servers of its Node
 	LocalSize int              // how many workers and servers its Node has
-	Host      HostID           // where memory can be shared
-	Role      Role             // what it does
+	Host      HostID           // processes with the same Host can share memory
+	Role      Role             // what the process does in the job
 	Addrs     []netip.AddrPort // where its data plane listens, best first
 }
 
-// A View is one agreed list of members. It never changes: when the membership
+// A View is an agreed list of members. It never changes. When the membership
 // changes, the members agree on another View with a higher Epoch. A rank is an
 // index into Members.
 type View struct {
@@ -60,7 +60,7 @@ type View struct {
 	Members []Member
 }
 
-// Size is the number of ranks.
+// Size returns the number of ranks.
 func (v View) Size() int { return len(v.Members) }
 
 // Ranks returns the ranks of the members with a role, in ascending order.
@@ -75,7 +75,8 @@ func (v View) Ranks(role Role) []int {
 	return ranks
 }
 
-// Name is the name of a rank, or a number where the rank does not exist.
+// Name returns the name of a rank, or "rank" and its number if there is no such
+// rank.
 func (v View) Name(rank int) string {
 	if rank < 0 || rank >= len(v.Members) {
 		return fmt.Sprintf("rank %d", rank)
@@ -83,8 +84,8 @@ func (v View) Name(rank int) string {
 	return v.Members[rank].Name
 }
 
-// Digest is the same for two Views exactly if they have the same job, epoch
-// and members in the same order (up to a 64-bit hash). Handshakes carry it.
+// Digest returns a 64-bit hash of the job, the epoch and the members in order.
+// Handshakes use it to compare Views.
 func (v View) Digest() uint64 {
 	h := fnv.New64a()
 	var b [8]byte
@@ -102,7 +103,8 @@ func (v View) Digest() uint64 {
 	return h.Sum64()
 }
 
-// String is one line for logs: the epoch and the members in rank order.
+// String returns one line for logs: the job, the epoch and the members in rank
+// order.
 func (v View) String() string {
 	names := make([]string, len(v.Members))
 	for i, m := range v.Members {
@@ -111,8 +113,8 @@ func (v View) String() string {
 	return fmt.Sprintf("job %016x epoch %d: %s", v.Job, v.Epoch, strings.Join(names, ", "))
 }
 
-// hosts says for each rank which host it is on, by the first rank that is there,
-// too. Where hosts are not known, one launcher's workers are on one.
+// hosts returns the host of each rank, named by the first rank on that host.
+// Where hosts are unknown, the workers of one launcher count as one host.
 func (v View) hosts() []int {
 	hosts := make([]int, len(v.Members))
 	for r, m := range v.Members {

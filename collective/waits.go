@@ -10,18 +10,19 @@ type Cause uint8
 
 // The causes.
 const (
-	// AsExpected leaves it to the engine, which knows the message that is waited
-	// for: a Transport that moves messages cannot tell.
+	// AsExpected takes the cause that the engine announced. A Transport that
+	// moves messages uses it, because it does not know which message of a call
+	// it waits for.
 	AsExpected Cause = iota
-	// LateToCall is waiting for a peer's first sign in a call: it has not made the
-	// call yet, or its sign is still on the way.
+	// LateToCall is a wait for a peer's first message in a call. The peer has
+	// not made the call yet, or its message is on the way.
 	LateToCall
-	// SlowToMove is waiting for a peer that is in the call: for later data, or for
-	// room for what it is sent.
+	// SlowToMove is a wait for a peer that is already in the call: for more
+	// data, or for room for what it receives.
 	SlowToMove
 )
 
-// String is "late to call" or "slow to move".
+// String returns "late to call" or "slow to move".
 func (c Cause) String() string {
 	switch c {
 	case LateToCall:
@@ -32,23 +33,23 @@ func (c Cause) String() string {
 	return "waited for"
 }
 
-// Waits is where the waits of a group's call in progress are noted: by the
-// engine, or by a Transport that can, see Abilities.Tell. One goroutine notes
-// them, in the call; anybody may read meanwhile.
+// Waits records the waits of a group's call in progress. The engine notes them,
+// or a Transport that can; see Abilities.Tell. One goroutine notes waits,
+// during the call. Any goroutine may read them.
 type Waits struct {
-	spans []span                              // by rank, of the call in progress; nil if there is none
-	noted bool                                // something was, in this call
-	whom  func() (rank int, c Cause, ok bool) // who is waited for just now, of a Transport that knows; or nil
+	spans []span                              // by rank, of the call in progress; nil between calls
+	noted bool                                // a wait of this call was noted
+	whom  func() (rank int, c Cause, ok bool) // the rank waited for now, if the Transport knows; or nil
 
-	expected atomic.Uint64 // 1 + the rank whose message is awaited, and the cause above; 0: none
-	since    atomic.Int64  // after origin, of the wait in progress; 0: none, or not for long yet
+	expected atomic.Uint64 // 1 + the awaited rank, with the Cause in the upper bits; 0 if none
+	since    atomic.Int64  // beginning of the wait in progress, after origin; 0 if none, or none that is long enough yet
 }
 
-// A span is for how long a call has waited for one peer, in nanoseconds.
+// A span is how long a call has waited for one peer, in nanoseconds.
 type span struct{ late, slow atomic.Int64 }
 
-// Begin notes that a wait for a rank begins, and returns what End takes. It
-// reads the clock: call it once a wait turns out not to be over at once.
+// Begin records the beginning of a wait for a rank, and returns it for End. It
+// reads the clock, so call it only once a wait is not over at once.
 func (w *Waits) Begin(rank int, c Cause) time.Duration {
 	if w == nil || w.spans == nil {
 		return 0
@@ -62,7 +63,7 @@ func (w *Waits) Begin(rank int, c Cause) time.Duration {
 	return now
 }
 
-// End notes that a wait for a rank, which Begin said had begun then, is over.
+// End records the end of a wait for a rank. began is the result of Begin.
 func (w *Waits) End(rank int, c Cause, began time.Duration) {
 	if w == nil || w.spans == nil {
 		return
@@ -81,9 +82,10 @@ func (w *Waits) End(rank int, c Cause, began time.Duration) {
 	}
 }
 
-// endMeeting notes the end of a wait for all others, which Begin said had begun
-// then: for the last to call until all had called, if it is known when that was,
-// and for the slowest from then on.
+// endMeeting records the end of a wait for all other ranks, which began at
+// began. It counts as waiting for the rank that called last, until met, when
+// all had called, and for the slowest rank after that. If met is 0, all of it
+// counts for the last rank.
 func (w *Waits) endMeeting(began, met time.Duration, last, slowest int) {
 	if w == nil || w.spans == nil {
 		return
@@ -101,12 +103,12 @@ func (w *Waits) endMeeting(began, met time.Duration, last, slowest int) {
 
 const causeShift = 32
 
-// expect notes whose message is awaited from now on.
+// expect records the rank whose message is awaited from now on.
 func (w *Waits) expect(rank int, c Cause) {
 	w.expected.Store(uint64(rank) + 1 | uint64(c)<<causeShift)
 }
 
-// expecting is who is waited for, or -1.
+// expecting returns the rank that is waited for, or -1.
 func (w *Waits) expecting() (rank int, c Cause) {
 	rank, c = w.announced()
 	if rank >= 0 && w.whom != nil {
@@ -117,13 +119,13 @@ func (w *Waits) expecting() (rank int, c Cause) {
 	return rank, c
 }
 
-// announced is who was waited for when the wait began, or -1.
+// announced returns the rank that was waited for when the wait began, or -1.
 func (w *Waits) announced() (rank int, c Cause) {
 	x := w.expected.Load()
 	return int(uint32(x)) - 1, Cause(x >> causeShift)
 }
 
-// nothing notes that no message is awaited any more.
+// nothing records that no message is awaited.
 func (w *Waits) nothing() {
 	if w.expected.Load() != 0 {
 		w.expected.Store(0)

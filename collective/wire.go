@@ -2,32 +2,32 @@ package collective
 
 import "context"
 
-// A wire carries the messages of one engine's calls. It is used by the goroutine
-// of the call.
+// A wire carries the messages of one engine's calls. Only the goroutine of the
+// call uses it.
 type wire struct {
 	t          Transport
 	rank, size int
 	out        outbox
-	posted     bool // something since the last flush
+	posted     bool // since the last flush
 
 	messages, payload int64 // sent
 
-	want  Header    // of the message that is being received
-	in    [][]byte  // room for the parts of a message
-	whole [1][]byte // the part of a message that has one
+	want  Header    // header of the message that is being received
+	in    [][]byte  // reused list of a message's parts
+	whole [1][]byte // parts of a message that has only one
 
 	waits *Waits                     // of the Group
 	told  func(w *Waits) (recv bool) // Abilities.Tell
 	noted bool                       // the transport notes the waits of Recv
 	calls uint64                     // performed
-	heard []uint64                   // the last call in which a rank was heard of, by rank
+	heard []uint64                   // by rank, the last call in which it sent a message
 }
 
 func newWire(v View, t Transport, can Abilities) wire {
 	return wire{t: t, rank: v.Self, size: v.Size(), out: newOutbox(t, can.Post), waits: new(Waits), told: can.Tell, heard: make([]uint64, v.Size())}
 }
 
-// record has the waits of calls noted in waits.
+// record makes the wire note waits in waits.
 func (w *wire) record(waits *Waits) {
 	w.waits = waits
 	if w.told != nil {
@@ -44,7 +44,8 @@ func (w *wire) post(h *Header, to int, part int, parts ...[]byte) {
 	w.seal(m, part)
 }
 
-// seal completes the header of an outgoing message, counts it and hands it over.
+// seal completes the header of an outgoing message, counts the message and
+// sends it.
 func (w *wire) seal(m *outgoing, part int) {
 	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
 	w.posted = true
@@ -62,8 +63,9 @@ func (w *wire) flush() error {
 	return w.out.flush()
 }
 
-// expecting is the header of the messages that a call receives: that of those
-// it sends, which counts its parts apart.
+// expecting returns the header of the messages that a call receives. It is a
+// copy of the header that the call sends, because the two count their parts
+// separately.
 func (w *wire) expecting(h *Header) *Header {
 	w.want = *h
 	return &w.want
@@ -80,7 +82,7 @@ func (w *wire) receiveParts(h *Header, from int, part int, parts [][]byte) error
 	cause := SlowToMove
 	if w.heard[from] != w.calls {
 		w.heard[from] = w.calls
-		if part == 0 || h.Call.Kind != KindBarrier { // in later rounds a rank waits for others first
+		if part == 0 || h.Call.Kind != KindBarrier { // in later rounds of a Barrier, a peer first waits for others
 			cause = LateToCall
 		}
 	}

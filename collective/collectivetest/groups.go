@@ -260,9 +260,9 @@ func testBarrier(t *testing.T, groups []*collective.Group) {
 func testArguments(t *testing.T, groups []*collective.Group) {
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := make([]float32, 3)
-		assert.ErrorContains(t, collective.Broadcast(ctx, g, s, g.Size()), "the group has ranks 0 to")
+		assert.ErrorContains(t, collective.Broadcast(ctx, g, s, g.Size()), "choose a root from 0 to")
 		assert.Error(t, collective.Broadcast(ctx, g, s, -1))
-		assert.ErrorContains(t, collective.AllGather(ctx, g, make([]float32, 3*g.Size()+1), s), "do not fit")
+		assert.ErrorContains(t, collective.AllGather(ctx, g, make([]float32, 3*g.Size()+1), s), "do not match")
 		assert.Error(t, collective.AllReduce(ctx, g, s, collective.Op(99)))
 		assert.NoError(t, g.Barrier(ctx))
 		assert.ErrorIs(t, g.AllReduce(ctx, collective.OnDevice(0, 4096, 1, collective.Float32), collective.Sum), collective.ErrUnsupported)

@@ -12,7 +12,7 @@ type Chunk struct {
 	Residue, Size int
 }
 
-// Blocks is the number of blocks of the chunk that the vector touches.
+// Blocks returns the number of blocks of the chunk that the vector touches.
 func (c Chunk) Blocks() int {
 	if c.Len == 0 {
 		return 0
@@ -24,30 +24,31 @@ func (c Chunk) Blocks() int {
 	return (last-first)/c.Size + 1
 }
 
-// Block is the i-th block of the chunk as a range [lo, hi) of the vector.
+// Block returns the i-th block of the chunk as a range [lo, hi) of the vector's
+// elements.
 func (c Chunk) Block(i int) (lo, hi int) {
 	at := (c.first()+i*c.Size)*BlockLen - c.Offset
 	return max(at, 0), min(at+BlockLen, c.Len)
 }
 
-// first is the number of the chunk's first block.
+// first returns the number of the chunk's first block.
 func (c Chunk) first() int {
 	b := c.Offset / BlockLen
 	return b + mod(c.Residue-b, c.Size)
 }
 
-// Segments is the number of messages the chunk travels in when a message has
-// at most blocks blocks. An empty chunk still takes one empty message, so that
-// every rank is heard from in every step.
+// Segments returns the number of messages that carry the chunk, each with at
+// most the given number of blocks. An empty chunk still takes one empty
+// message, so that every rank is heard in every step.
 func (c Chunk) Segments(blocks int) int {
 	return max(1, (c.Blocks()+blocks-1)/blocks)
 }
 
-// Segment is the range [lo, hi) of the chunk's blocks that the i-th message
-// carries.
+// Segment returns the range [lo, hi) of the chunk's blocks that the i-th
+// message carries.
 func (c Chunk) Segment(i, blocks int) (lo, hi int) {
 	return min(i*blocks, c.Blocks()), min((i+1)*blocks, c.Blocks())
 }
 
-// mod is the remainder that is never negative.
+// mod returns the remainder of a/n that is never negative.
 func mod(a, n int) int { return ((a % n) + n) % n }

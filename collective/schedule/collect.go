@@ -2,8 +2,8 @@ package schedule
 
 import "math/bits"
 
-// Parent is the rank to which a rank of a binomial tree sends what it has
-// collected, and from which the result comes; -1 is that of rank 0.
+// Parent returns the rank to which a rank of a binomial tree sends what it has
+// collected, and from which it receives the result. The parent of rank 0 is -1.
 func Parent(rank int) int {
 	if rank == 0 {
 		return -1
@@ -11,9 +11,9 @@ func Parent(rank int) int {
 	return rank & (rank - 1)
 }
 
-// Children are how many ranks send to a rank of a binomial tree of so many
-// ranks. The i-th of them, from 0, is rank+1<<i, and collects the ranks up
-// to its Through.
+// Children returns the number of ranks that send to a rank of a binomial tree
+// over size ranks. The i-th child, from 0, is rank+1<<i. It collects the ranks
+// from itself up to, but not including, its Through.
 func Children(rank, size int) int {
 	n := 0
 	for rank+1<<n < size && (rank == 0 || n < bits.TrailingZeros(uint(rank))) {
@@ -22,8 +22,8 @@ func Children(rank, size int) int {
 	return n
 }
 
-// Through is the end of the ranks that a rank collects: from itself up to and
-// without it.
+// Through returns the end of the range of ranks that a rank collects: [rank,
+// Through).
 func Through(rank, size int) int {
 	if rank == 0 {
 		return size
@@ -31,7 +31,8 @@ func Through(rank, size int) int {
 	return min(size, rank+rank&-rank)
 }
 
-// collected is how many operands all ranks together send up the tree.
+// collected returns the number of operands that all ranks together send up the
+// tree.
 func collected(size int) int {
 	n := 0
 	for r := 1; r < size; r++ {

@@ -5,21 +5,27 @@ import (
 	"time"
 )
 
-// A Cost says what messages of one kind of link take, in nanoseconds (the
-// model of Hockney, 1994, with folding): Latency for each message, PerByte for
-// each byte of it, and Fold for each byte that is combined with another. It
-// describes one rank that does one thing after another, so it is coarse where
-// ranks share cores; a Table has what was measured.
+// A Cost is the cost of messages on one kind of link, in nanoseconds: Latency
+// per message, PerByte per byte, and Fold per byte that is combined with
+// another. The model is that of Hockney (1994), with folding added. It assumes
+// a rank that does one thing at a time, so it is coarse where ranks share
+// cores. A Table holds measurements instead.
 type Cost struct{ Latency, PerByte, Fold float64 }
 
-// The kinds of links. Fold is what one core of a 2-core Xeon 6 folds. Loopback
-// and SharedMemory are the model solved for the medians of an AllReduce between
-// two processes there, of 4 bytes and of 4 MiB, in docs/benchmarks.md: 4.92 and
-// 1155 us, .90 and 563 us. InProcess is the same for messages between ranks of one
-// process, by bench collective while the machine had other work: 7.9 and 1700 us;
-// what they reduce without messages takes less. Network is not measured: it is what
-// 10 Gbit Ethernet carries by its specification, and a latency that two hosts'
-// network stacks may take. A Table has what holds where it was made.
+// The kinds of links. Fold was measured on one core of a 2-core Xeon 6.
+//
+// Loopback and SharedMemory are the model solved for the medians of an
+// AllReduce between two processes, of 4 bytes and of 4 MiB, in
+// docs/benchmarks.md: 4.92 and 1155 us over loopback, .90 and 563 us over
+// shared memory.
+//
+// InProcess is the same for messages between ranks of one process, measured by
+// bench collective while the machine had other work: 7.9 and 1700 us.
+// Reductions without messages take less.
+//
+// Network is not measured. It has the specified bandwidth of 10 Gbit Ethernet
+// and a latency that two hosts' network stacks may take. A Table has the values
+// of the machines where it was made.
 var (
 	InProcess    = Cost{Latency: 7_900, PerByte: .357, Fold: .0375}
 	SharedMemory = Cost{Latency: 450, PerByte: .115, Fold: .0375}
@@ -27,7 +33,8 @@ var (
 	Network      = Cost{Latency: 25_000, PerByte: .8, Fold: .0375}
 )
 
-// messages is the time of so many bytes in messages of at most segment.
+// messages returns the time for bytes in messages of at most segment bytes, in
+// nanoseconds.
 func (c Cost) messages(bytes, segment float64) float64 {
 	n := 1.
 	if segment > 0 && bytes > segment {
@@ -36,7 +43,8 @@ func (c Cost) messages(bytes, segment float64) float64 {
 	return n*c.Latency + bytes*c.PerByte
 }
 
-// Predict is how long an AllReduce of so many elements takes by a plan.
+// Predict returns how long an AllReduce of count elements of width bytes takes
+// by a plan, according to the model.
 func (s *Situation) Predict(p Plan, count, width int) time.Duration {
 	return time.Duration(s.nanoseconds(p, float64(count*width), float64(p.Segment*width)))
 }
@@ -88,7 +96,7 @@ func (c Cost) halving(size int, bytes, segment float64) float64 {
 func (c Cost) tree(size int, bytes, segment float64) float64 {
 	depth, half := float64(bits.Len(uint(size-1))), bytes/2
 	fill := 2 * depth * c.messages(min(half, segment), 0)
-	through := 4. // halves, of who has two children
+	through := 4. // halves, on a rank with two children
 	if size == 2 {
 		through = 2
 	}

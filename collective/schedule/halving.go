@@ -3,14 +3,14 @@ package schedule
 import "math/bits"
 
 // halving is recursive vector halving with distance doubling, and back
-// (Rabenseifner, 2004): in each round a rank keeps one half of what it has,
-// sends the other to its partner and combines what comes from there, until each
-// rank has one piece complete; then the rounds run backwards and gather. The
-// largest halves go to the nearest ranks.
+// (Rabenseifner, 2004). In each round, a rank keeps one half of what it has,
+// sends the other half to its partner, and combines what the partner sends. At
+// the end, each rank has one complete piece. Then the rounds run backwards to
+// gather the pieces. The largest halves go to the nearest ranks.
 //
-// Where size is not a power of two, the ranks beyond it are folded in first, as
-// MPICH does: of the first 2*(size-power) ranks the even ones give all they
-// have to the next rank, stand by, and get the result from there.
+// If size is not a power of two, the extra ranks are folded in first, as in
+// MPICH. Of the first 2*(size-power) ranks, each even one gives all it has to
+// the next rank, waits, and gets the result from there.
 func (c *course) halving(rank, size int, whole extent) {
 	power := 1 << (bits.Len(uint(size)) - 1)
 	extra := size - power
@@ -22,7 +22,7 @@ func (c *course) halving(rank, size int, whole extent) {
 		}
 		c.exchange(nobody, extent{}, rank-1, whole, Combine)
 	}
-	place := rank - extra // among those that take part
+	place := rank - extra // among the power ranks that take part
 	if rank < 2*extra {
 		place = rank / 2
 	}
@@ -32,7 +32,8 @@ func (c *course) halving(rank, size int, whole extent) {
 	}
 }
 
-// rounds are those of power ranks, of which this one has a place.
+// rounds adds the rounds of the power ranks that take part, among which this
+// rank has the given place.
 func (c *course) rounds(place, power, extra int, whole extent) {
 	ranked := func(place int) int {
 		if place < extra {
@@ -53,7 +54,7 @@ func (c *course) rounds(place, power, extra int, whole extent) {
 	c.finish(mine)
 	for distance := power / 2; distance > 0; distance /= 2 {
 		partner := ranked(place ^ distance)
-		both := whole // what the two of them held before they shared it in that round
+		both := whole // what the two ranks held together before they split it in that round
 		for d := 1; d < distance; d *= 2 {
 			both = both.part(min(place&d, 1), 2)
 		}

@@ -1,14 +1,15 @@
 package schedule
 
-// hierarchy moves as little as possible between hosts. As many ranks of each
-// host as the smallest host has own one piece of the vector each. In each host
-// every rank sends each owner its piece; the owners of a piece, one on each
-// host, reduce it round a ring; and each owner gives it to its host.
+// hierarchy moves as little as possible between hosts. On each host, as many
+// ranks as the smallest host has are owners, each of one piece of the vector.
+// On each host, every rank sends each owner its piece. The owners of a piece,
+// one per host, reduce it by a ring. Then each owner sends the result to its
+// host.
 func (c *course) hierarchy(rank int, hosts []int, whole extent) {
 	l := localityOf(rank, hosts)
 	owned := func(local int) extent { return whole.part(local, l.owners) }
 	owner := l.local < l.owners
-	// Round by round, so that who sends in a round is met by who receives.
+	// In each round, every sender has a receiver that expects it.
 	for i := 1; i < l.locals; i++ {
 		to, from := Pair(l.local, l.locals, i)
 		out, in := nobody, nobody
@@ -57,17 +58,17 @@ func (c *course) across(l locality, piece extent) {
 	}
 }
 
-// A locality is where a rank is among the hosts.
+// A locality is the position of a rank among the hosts.
 type locality struct {
 	host          int
-	local, locals int // the place of the rank, and the number of ranks here
-	index, hosts  int // the place of the host, by its first rank, and the number of hosts
-	owners        int // ranks of each host that own a piece
-	up, down      int // the owners of the same piece on the next host and the one before
+	local, locals int // the rank's place on its host, and the host's number of ranks
+	index, hosts  int // the host's place, in order of first ranks, and the number of hosts
+	owners        int // number of ranks on each host that own a piece
+	up, down      int // owners of the same piece on the next and the previous host
 }
 
-// localityOf finds a rank's locality. It allocates nothing, so it looks at hosts again
-// and again.
+// localityOf returns a rank's locality. It scans hosts repeatedly to avoid
+// allocating.
 func localityOf(rank int, hosts []int) locality {
 	l := locality{host: hosts[rank], owners: len(hosts)}
 	for r, h := range hosts {
@@ -106,11 +107,11 @@ func firstOf(rank int, hosts []int) bool {
 	return true
 }
 
-// ranked is the rank of a place on the host.
+// ranked returns the rank that has a place on the host.
 func (l locality) ranked(hosts []int, local int) int { return nth(hosts, l.host, local) }
 
-// peer is the rank that has this place on the index-th host; nobody if it has
-// none.
+// peer returns the rank that has this rank's place on the index-th host, or
+// nobody.
 func (l locality) peer(hosts []int, index int) int {
 	for r, h := range hosts {
 		if !firstOf(r, hosts) {
@@ -124,7 +125,7 @@ func (l locality) peer(hosts []int, index int) int {
 	return nobody
 }
 
-// nth is the i-th rank of a host, or nobody.
+// nth returns the i-th rank of a host, or nobody.
 func nth(hosts []int, host, i int) int {
 	for r, h := range hosts {
 		if h == host {

@@ -1,34 +1,34 @@
 package schedule
 
-// Act is what a Move does.
+// Act is the kind of a Move.
 type Act uint8
 
 // The acts.
 const (
 	Send    Act = iota + 1 // send the elements to the peer
-	Keep                   // receive them from the peer in place of the own
-	Combine                // receive the peer's and combine them with the own
-	Finish                 // the elements are complete here, and nowhere else yet: what a Mean does last is done now
+	Keep                   // receive the peer's elements and overwrite the own
+	Combine                // receive the peer's elements and combine them with the own
+	Finish                 // the elements are complete on this rank alone: a Mean divides them now
 )
 
-// A Move is one thing that a rank does with the elements [Lo, Hi) of its
-// vector. A message may be empty.
+// A Move is one action of a rank on the elements [Lo, Hi) of its vector. A
+// message may be empty.
 type Move struct {
 	Act    Act
-	Peer   int // who sends or receives; not of Finish
+	Peer   int // the other rank; unused by Finish
 	Lo, Hi int
 }
 
-// Moves appends to moves what a rank does, in this order, in an AllReduce of
-// count elements by the plan, if its method keeps another order than ring order:
-// Halving, Tree or Hierarchical. Other methods have no moves. hosts says for every
-// rank which host it is on; equal numbers are equal hosts.
+// Moves appends the moves of a rank, in order, in an AllReduce of count
+// elements by the plan. Only the methods that do not keep ring order have
+// moves: Halving, Tree and Hierarchical. hosts has the host of every rank;
+// equal numbers are equal hosts.
 //
-// Sends need not have left when the next move is made, but they leave in their
-// order, and Outstanding of them may be on their way while the rank receives.
-// Then no rank waits for ever, even if a message is sent only when it is
-// received. A message can still be read from the vector until it has left: what
-// was sent is overwritten by nothing but what was made of it.
+// A Send need not have left when the next move is made, but Sends leave in
+// order, and up to Outstanding of them may be in progress while the rank
+// receives. Then no rank waits forever, even if a message leaves only when it
+// is received. A message may be read from the vector until it has left: only
+// results made from a sent element overwrite it.
 func (p Plan) Moves(moves []Move, rank int, hosts []int, count int) []Move {
 	size := len(hosts)
 	whole := extent{0, count}
@@ -46,14 +46,15 @@ func (p Plan) Moves(moves []Move, rank int, hosts []int, count int) []Move {
 	return c.moves
 }
 
-// Outstanding is how many messages a rank must be able to have on their way
-// while it receives.
+// Outstanding is the number of messages that a rank must be able to have in
+// progress while it receives.
 const Outstanding = 4
 
 // An extent is a run of elements [lo, hi) of a vector.
 type extent struct{ lo, hi int }
 
-// part is the i-th of n parts, which differ by one element at most.
+// part returns the i-th of n parts. Their lengths differ by at most one
+// element.
 func (x extent) part(i, n int) extent {
 	length := x.hi - x.lo
 	return extent{x.lo + length*i/n, x.lo + length*(i+1)/n}
@@ -65,13 +66,13 @@ type course struct {
 	segment int
 }
 
-// segments is the number of messages that an extent travels in: at least one,
-// so that every rank is heard from.
+// segments returns the number of messages that carry an extent. It is at least
+// one, so that every rank is heard.
 func (c *course) segments(x extent) int {
 	return max(1, (x.hi-x.lo+c.segment-1)/c.segment)
 }
 
-// add appends what is done with the k-th segment of an extent.
+// add appends the move for the k-th segment of an extent.
 func (c *course) add(a Act, peer int, x extent, k int) {
 	lo := min(x.lo+k*c.segment, x.hi)
 	c.moves = append(c.moves, Move{Act: a, Peer: peer, Lo: lo, Hi: min(lo+c.segment, x.hi)})
@@ -81,12 +82,11 @@ func (c *course) finish(x extent) {
 	c.moves = append(c.moves, Move{Act: Finish, Lo: x.lo, Hi: x.hi})
 }
 
-// nobody is the peer of a half of an exchange that is not there.
+// nobody stands for a missing peer.
 const nobody = -1
 
-// exchange sends one extent to a rank while another comes from one. The sends
-// are one segment ahead, so that the link has something to carry while a
-// segment is folded.
+// exchange sends one extent to a rank while it receives another. Sends are one
+// segment ahead, which keeps the link busy while a segment is folded.
 func (c *course) exchange(to int, out extent, from int, in extent, act Act) {
 	sends, recvs, sent := 0, 0, 0
 	if to != nobody {

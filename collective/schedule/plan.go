@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Method is an algorithm. The numbers are part of the wire format: a rank that
-// chose another one is found out at the first message.
+// Method is an algorithm. The numbers are part of the wire format, so the first
+// message shows if ranks chose different ones.
 type Method uint8
 
-// The algorithms. All of them keep ring order, but for Halving, Tree and
-// Hierarchical, which have Moves and run only under AnyOrder.
+// The algorithms. All keep ring order except Halving, Tree and Hierarchical.
+// Those have Moves and run only under AnyOrder.
 const (
-	OneShot       Method = iota + 1 // everybody sends everything to everybody and folds for itself: one latency
+	OneShot       Method = iota + 1 // every rank sends everything to every rank, and each folds for itself: one latency
 	Ring                            // chunks go round: the fewest bytes
-	Chain                           // segments go from the root from rank to rank: Broadcast of large vectors
-	Star                            // the root sends to everybody: Broadcast of small vectors
+	Chain                           // segments go from the root along the ranks: Broadcast of large vectors
+	Star                            // the root sends to every rank: Broadcast of small vectors
 	Dissemination                   // Barrier
-	Direct                          // each piece goes to its owner from every rank, who folds it and gives it to all: the ring's bytes, two latencies
-	Shared                          // the transport does it in memory that all ranks share
-	Halving                         // halves go between partners at growing distance, and back: the ring's bytes in a logarithm of steps
-	Tree                            // segments go up and down two complementary binary trees, each for one half
-	Hierarchical                    // inside the hosts, round a ring across them, and inside again
-	Collected                       // everything goes up a binomial tree to rank 0, who folds it, and the result down again: the fewest messages
-	Bruck                           // who knows some vectors tells them on, at doubling distance, until everybody knows all and folds for itself: a logarithm of messages for each
+	Direct                          // every rank sends each piece to its owner, which folds it and sends it to all: the ring's bytes, two latencies
+	Shared                          // the transport reduces in memory that all ranks share
+	Halving                         // partners at growing distance exchange halves, and back: the ring's bytes in a logarithmic number of steps
+	Tree                            // segments go up and down two complementary binary trees, one for each half
+	Hierarchical                    // inside hosts, by a ring across hosts, and inside hosts again
+	Collected                       // everything goes up a binomial tree to rank 0, which folds it and sends the result down: the fewest messages
+	Bruck                           // ranks forward the vectors that they have, at doubling distance, until each has all and folds for itself: a logarithmic number of messages per rank
 )
 
-// String is the name of the algorithm.
+// String returns the name of the algorithm.
 func (m Method) String() string {
 	switch m {
 	case OneShot:
@@ -58,10 +58,10 @@ func (m Method) String() string {
 	return fmt.Sprintf("method(%d)", uint8(m))
 }
 
-// reducing are the algorithms of AllReduce, those of ring order first.
+// reducing lists the algorithms of AllReduce, those of ring order first.
 var reducing = [...]Method{OneShot, Bruck, Collected, Direct, Ring, Shared, Halving, Tree, Hierarchical}
 
-// ParseMethod reads what String writes of a method of AllReduce.
+// ParseMethod returns the AllReduce algorithm with a name that String returns.
 func ParseMethod(name string) (Method, error) {
 	var names []string
 	for _, m := range reducing {
@@ -70,7 +70,7 @@ func ParseMethod(name string) (Method, error) {
 		}
 		names = append(names, m.String())
 	}
-	return 0, fmt.Errorf("algorithm %q is not known; there are %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("algorithm %q is not known; choose one of %s", name, strings.Join(names, ", "))
 }
 
 // Ranks of one host, which share its cores, that send to each other directly at
@@ -88,36 +88,36 @@ const (
 )
 
 // Limits of the plan, in bytes. A one-shot moves (size-1) times the vector
-// through every rank, so what counts is that product.
+// through every rank, so the limits apply to that product.
 const (
-	SmallBytes   = 64 << 10  // at most this through each rank: latency decides, not bandwidth
-	learnedBytes = 96 << 10  // the same of ranks of one host by Bruck
-	SegmentBytes = 256 << 10 // of one message of a large transfer
-	leastPair    = 128 << 10 // of one between two ranks that are alone on one host,
-	mostPair     = 512 << 10 // at least and at most,
-	leastNear    = 32 << 10  // between more ranks of one host,
-	leastFar     = 64 << 10  // and of different ones
+	SmallBytes   = 64 << 10  // up to this through each rank, latency dominates bandwidth
+	learnedBytes = 96 << 10  // the same limit for Bruck on one host
+	SegmentBytes = 256 << 10 // per message of a large transfer
+	leastPair    = 128 << 10 // least per message between the only two ranks of one host
+	mostPair     = 512 << 10 // most per message between them
+	leastNear    = 32 << 10  // least per message between more ranks of one host
+	leastFar     = 64 << 10  // least per message between hosts
 )
 
-// RingAhead is how many messages a rank of a ring sends beyond those that it has
-// received, so that its link has something to carry while it folds.
+// RingAhead is how many messages a rank of a ring sends ahead of those that it
+// has received. It keeps the link busy while the rank folds.
 const RingAhead = 2
 
-// A Plan says how an operation is done and why. It depends only on what all
-// ranks know alike, so all ranks have the same plan.
+// A Plan says how an operation is carried out, and why. It depends only on what
+// all ranks know, so all ranks have the same plan.
 type Plan struct {
 	Method  Method
-	Segment int // elements of one message at most, a multiple of BlockLen
-	Ahead   int // messages sent beyond those received, if a Ring
-	Streams int // connections that the longest message is spread over; 0 where nobody asked
+	Segment int // maximum elements per message, a multiple of BlockLen
+	Ahead   int // for Ring: messages sent ahead of those received
+	Streams int // connections that carry the longest message; set only by Group.PlanAllReduce
 	Why     string
 
-	Predicted time.Duration // how long it takes by what was measured, or else by the model of Cost; 0 where nobody asked
+	Predicted time.Duration // duration by measurement, or else by the Cost model; set only by Group.PlanAllReduce
 }
 
-// PlanReduce is the plan of an AllReduce of count elements of width bytes. near
-// says whether all ranks are on one host. partial says whether partial results
-// can travel as elements; if not, every operand has to reach whoever folds.
+// PlanReduce returns the plan of an AllReduce of count elements of width bytes.
+// near says that all ranks are on one host. partial says that partial results
+// fit into elements; if not, every operand has to reach the rank that folds it.
 func PlanReduce(size, count, width int, near, partial bool) Plan {
 	p := plan(size, count, width, OneShot, Direct)
 	switch {
@@ -128,32 +128,32 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 	case near && size > mostNear && count*width <= size*collectBytes:
 		p.Method, p.Why = Collected, manyRanks
 	case near && size == 2 && partial:
-		// One connection each way: long messages, and the next on its way while one is
+		// One connection each way: long messages, the next in transit while one is
 		// folded.
 		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/4, leastPair), mostPair), width), RingAhead
 		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
 	case near && size > mostNear && partial:
-		// Messages to everybody are too many for the cores that ranks share.
+		// Messages to all ranks would be too many for the shared cores.
 		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), RingAhead
 		p.Why = "over 4 KiB for each of many ranks of one host: every rank talks to two others"
 	case near:
-		// All operands of a segment are in the caches at the same time.
+		// All operands of a segment fit into the caches at the same time.
 		p.Segment = elementsOf(max(leastNear, SegmentBytes/(size-1)), width)
 		p.Why = "over 64 KiB through each rank of one host: two latencies"
 	case partial:
-		half := count * width / size / 2 // of a chunk: one is folded while the other is on its way
+		half := count * width / size / 2 // of a chunk: one half is folded while the other is in transit
 		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(half, leastFar), SegmentBytes), width), RingAhead
 		p.Why = "over 64 KiB through each rank: every link carries the least, all the time"
 	}
 	return p
 }
 
-// elementsOf is the elements of a message of so many bytes: whole blocks.
+// elementsOf returns the elements in a message of at most the given number of
+// bytes: whole blocks, at least one.
 func elementsOf(bytes, width int) int { return max(BlockLen, bytes/width/BlockLen*BlockLen) }
 
-// PlanGather is the plan of an AllGather in which every rank gives count
-// elements of width bytes.
-// near says whether all ranks are on one host.
+// PlanGather returns the plan of an AllGather in which every rank contributes
+// count elements of width bytes. near says that all ranks are on one host.
 func PlanGather(size, count, width int, near bool) Plan {
 	p := plan(size, count, width, OneShot, Ring)
 	if p.Method == OneShot {
@@ -162,8 +162,8 @@ func PlanGather(size, count, width int, near bool) Plan {
 	return p
 }
 
-// spare makes something else of a one-shot of so many ranks that its messages,
-// size*(size-1), would take longer than more steps with fewer of them.
+// spare replaces a one-shot if its size*(size-1) messages would take longer
+// than more steps with fewer messages.
 func (p *Plan) spare(size int, near bool) {
 	switch {
 	case size > mostFar || near && size > mostLearned:
@@ -173,15 +173,16 @@ func (p *Plan) spare(size int, near bool) {
 	}
 }
 
-// PlanBroadcast is the plan of a Broadcast of count elements of width bytes.
+// PlanBroadcast returns the plan of a Broadcast of count elements of width
+// bytes.
 func PlanBroadcast(size, count, width int) Plan { return plan(size, count, width, Star, Chain) }
 
-// PlanShared is the plan of an AllReduce between ranks that share memory.
+// PlanShared returns the plan of an AllReduce between ranks that share memory.
 func PlanShared() Plan {
 	return Plan{Method: Shared, Segment: BlockLen, Why: "all ranks read each other's memory"}
 }
 
-// PlanBarrier is the plan of a Barrier.
+// PlanBarrier returns the plan of a Barrier.
 func PlanBarrier() Plan {
 	return Plan{Method: Dissemination, Segment: BlockLen, Why: "log2(size) rounds without payload"}
 }

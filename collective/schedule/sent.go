@@ -1,7 +1,7 @@
 package schedule
 
-// Message is the most elements of a message when size ranks reduce a vector of
-// count elements by the plan.
+// Message returns the maximum number of elements per message when size ranks
+// reduce a vector of count elements by the plan.
 func (p Plan) Message(size, count int) int {
 	switch p.Method {
 	case OneShot:
@@ -24,25 +24,26 @@ func (p Plan) Message(size, count int) int {
 	return min(p.Segment, count)
 }
 
-// Sent is the bytes of payload that each of size ranks sends, on average, when a
-// vector of so many bytes is reduced by the plan. Where ranks share memory it is
-// the bytes that they read of each other.
+// Sent returns the bytes of payload that each of size ranks sends, on average,
+// when a vector of the given number of bytes is reduced by the plan. For ranks
+// that share memory, it is the bytes that they read from each other.
 func (p Plan) Sent(size, bytes int) int {
 	switch {
 	case size < 2:
 		return 0
 	case p.Method == OneShot, p.Method == Bruck:
 		return Gathered(size, bytes)
-	case p.Method == Collected: // what is collected goes up to a logarithm of steps
+	case p.Method == Collected: // an operand goes up as many as log2(size) levels
 		return (collected(size) + size - 1) * bytes / size
 	}
 	return 2 * (size - 1) * bytes / size
 }
 
-// Gathered is the bytes of payload that each of size ranks sends, on average, in
-// an AllGather of so many bytes from each: every rank gets the piece of every
-// other. A plan that is Collected, for few bytes of many ranks, sends more.
+// Gathered returns the bytes of payload that each of size ranks sends, on
+// average, in an AllGather to which each contributes the given number of bytes.
+// Every rank gets the piece of every other. A Collected plan, for few bytes of
+// many ranks, sends more.
 func Gathered(size, bytes int) int { return max(size-1, 0) * bytes }
 
-// Gathered is [Gathered] of the ranks of the Situation.
+// Gathered returns [Gathered] for the number of ranks of the Situation.
 func (s *Situation) Gathered(bytes int) int { return Gathered(len(s.Hosts), bytes) }

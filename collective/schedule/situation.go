@@ -2,29 +2,29 @@ package schedule
 
 import "slices"
 
-// A Situation is what the plans of a group depend on besides the vector. All
-// ranks have the same, so all have the same plans.
+// A Situation is what the plans of a group depend on, besides the vector. It is
+// the same on all ranks, so their plans are the same.
 type Situation struct {
 	Hosts     []int  // of each rank; equal numbers are equal hosts
 	Near, Far Cost   // of links inside a host and between hosts
-	Shared    bool   // the transport reduces by itself
-	Any       bool   // methods of other orders than ring order may be chosen
-	Force     Method // 0, or what is taken wherever it can be
-	Table     *Table // what was measured; nil for nothing
+	Shared    bool   // the transport reduces in shared memory
+	Any       bool   // methods that do not keep ring order may be chosen
+	Force     Method // 0, or the method to use wherever possible
+	Table     *Table // measurements; nil if there are none
 }
 
-// anyOrder are the methods that keep another order than ring order.
+// anyOrder lists the methods that do not keep ring order.
 var anyOrder = [...]Method{Halving, Tree, Hierarchical}
 
-// RingOrdered reports whether sums have the bits of ring order.
+// RingOrdered reports whether the method keeps ring order.
 func (m Method) RingOrdered() bool { return !slices.Contains(anyOrder[:], m) }
 
 // partial reports whether partial results travel as elements.
 func (m Method) partial() bool { return m == Ring || !m.RingOrdered() }
 
-// Plan is how count elements of width bytes are reduced. partial says whether
-// partial results can travel as elements. What was measured counts more than
-// what is predicted.
+// Plan returns how count elements of width bytes are reduced. partial says that
+// partial results fit into elements. Measurements take precedence over
+// predictions.
 func (s *Situation) Plan(count, width int, partial bool) Plan {
 	size := len(s.Hosts)
 	if s.Force != 0 && s.can(s.Force, partial, true) {
@@ -61,11 +61,11 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 	return p
 }
 
-// AlwaysShared reports whether every Plan is PlanShared: a call of a few bytes
-// takes less than a microsecond.
+// AlwaysShared reports whether every Plan is PlanShared. It lets callers skip
+// planning, because a call of a few bytes takes less than a microsecond.
 func (s *Situation) AlwaysShared() bool { return s.Shared && s.Force == 0 && s.Table == nil }
 
-// can reports whether a method can be taken here.
+// can reports whether a method can be used here.
 func (s *Situation) can(m Method, partial, any bool) bool {
 	switch {
 	case m == Shared:
@@ -79,8 +79,8 @@ func (s *Situation) can(m Method, partial, any bool) bool {
 	return m == OneShot || m == Bruck || m == Collected || m == Direct || m == Ring || m == Halving || m == Tree
 }
 
-// Candidates are the methods by which float32 sums can be reduced here, those
-// of ring order first.
+// Candidates returns the methods by which float32 sums can be reduced here,
+// those of ring order first.
 func (s *Situation) Candidates() []Method {
 	var all []Method
 	for _, m := range reducing {

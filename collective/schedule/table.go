@@ -5,27 +5,29 @@ import (
 	"time"
 )
 
-// A Table says what was measured to be the fastest in a group of so many Ranks,
-// by size, the smallest first.
+// A Table holds the fastest measured plan for each vector size, in a group with
+// the given number of Ranks. Entries are sorted by size.
 type Table struct {
 	Ranks   int
 	Entries []Entry
 }
 
-// An Entry is the fastest way to reduce vectors of about so many bytes.
+// An Entry is the fastest way to reduce vectors of about the given number of
+// bytes.
 type Entry struct {
 	Bytes     int
 	Method    Method
-	Segment   int           // bytes of a message at most
-	Measured  time.Duration // the median of the slowest rank; 0 in a table that says what to do whatever it takes
+	Segment   int           // maximum bytes per message
+	Measured  time.Duration // the median of the slowest rank; 0 in a table made by Only
 	Predicted time.Duration // by the model of costs, for comparison
 }
 
-// beyond is how many times the largest size that was measured still says
-// something: farther on, latency may have decided and bandwidth does now.
+// beyond limits how far above the largest measured size the table applies, as a
+// factor. Further up, latency may have decided the measurement, while bandwidth
+// decides now.
 const beyond = 4
 
-// find is the entry of the size that is nearest, as a ratio.
+// find returns the entry whose size is nearest, by ratio.
 func (t *Table) find(size, bytes int) (Entry, bool) {
 	if t == nil || t.Ranks != size || len(t.Entries) == 0 {
 		return Entry{}, false
@@ -42,18 +44,18 @@ func (t *Table) find(size, bytes int) (Entry, bool) {
 	return best, true
 }
 
-// distance is of two sizes, as the logarithm of their ratio.
+// distance returns the absolute logarithm of the ratio of two sizes.
 func distance(a, b int) float64 {
 	return math.Abs(math.Log(float64(max(a, 1))) - math.Log(float64(max(b, 1))))
 }
 
-// Only is a table by which every size goes by one method, in messages of so many
-// bytes, wherever the method can do it.
+// Only returns a table by which vectors of every size use one method, in
+// messages of the given number of bytes, wherever the method is possible.
 func Only(ranks int, m Method, segment int) *Table {
 	return &Table{Ranks: ranks, Entries: []Entry{{Method: m, Segment: segment}}}
 }
 
-// plan is how the entry says that elements of width bytes are reduced.
+// plan returns the entry's plan for elements of width bytes.
 func (e Entry) plan(width int) Plan {
 	p := Plan{Method: e.Method, Segment: elementsOf(e.Segment, width), Why: "measured to be the fastest (tune)"}
 	if e.Measured == 0 {
@@ -65,9 +67,9 @@ func (e Entry) plan(width int) Plan {
 	return p
 }
 
-// Expect is how long so many bytes take according to what was measured: between
-// two sizes in proportion to the bytes, a little beyond the largest as fast as
-// that.
+// Expect returns how long a reduction of the given number of bytes takes
+// according to the measurements. It interpolates linearly between sizes.
+// Somewhat above the largest size, it assumes the bandwidth of that size.
 func (t *Table) Expect(size, bytes int) (time.Duration, bool) {
 	if e, ok := t.find(size, bytes); !ok || e.Measured == 0 {
 		return 0, false

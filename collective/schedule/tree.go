@@ -3,19 +3,19 @@ package schedule
 import "math/bits"
 
 // A node is a place in a binary tree over the positions 0 to size-1. nobody
-// stands for a parent or child that is not there.
+// stands for a missing parent or child.
 type node struct {
 	parent int
-	below  [2]int // children: before it and after it in position
-	depth  int    // of the root 0
+	below  [2]int // children at a lower and at a higher position
+	depth  int    // 0 for the root
 }
 
-// nodeAt is a position's place in the tree in which the trailing zeros of a
-// position are its height, so that odd positions are leaves; 0 is the root and
-// has one child.
+// nodeAt returns a position's node in the tree in which the trailing zeros of a
+// position are its height. So odd positions are leaves. Position 0 is the root
+// and has one child.
 func nodeAt(position, size int) node {
 	n := node{parent: nobody, below: [2]int{nobody, nobody}}
-	step := 1 << bits.Len(uint(size-1)) // of the root: the power of two at or above size
+	step := 1 << bits.Len(uint(size-1)) // for the root, the power of two at or above size
 	if position > 0 {
 		step = position & -position
 		n.parent = above(position, size)
@@ -35,7 +35,7 @@ func nodeAt(position, size int) node {
 	return n
 }
 
-// above is the parent of a position other than 0.
+// above returns the parent of a position other than 0.
 func above(position, size int) int {
 	step := position & -position
 	if up := position&^step | step<<1; up < size {
@@ -44,10 +44,10 @@ func above(position, size int) int {
 	return position &^ step
 }
 
-// treeNode is a rank's place in one of the two trees, given by ranks. The
-// second is the first mirrored, or shifted by one where size is odd, so that
-// who is a leaf of one tree works inside the other, and no rank has more than
-// two children in both together.
+// treeNode returns a rank's node in one of the two trees, with ranks for
+// positions. The second tree is the first one mirrored, or shifted by one if
+// size is odd. So a leaf of one tree is an inner node of the other, and no rank
+// has more than two children in both trees together.
 func treeNode(tree, rank, size int) node {
 	if tree == 0 {
 		return nodeAt(rank, size)
@@ -73,15 +73,16 @@ func treeNode(tree, rank, size int) node {
 }
 
 // trees reduces to the roots of two complementary binary trees and broadcasts
-// from there, each tree for one half of the vector and by segments (Sanders,
-// Speck and Träff, 2009; as NCCL): the bandwidth of a pipeline with the latency
-// of a tree.
+// from there. Each tree carries one half of the vector, by segments (Sanders,
+// Speck and Träff, 2009; also used by NCCL). That combines the bandwidth of a
+// pipeline with the latency of a tree.
 //
-// Every message has a moment: segment s goes up from depth d at s+deepest-d and
-// down to depth d at s+deepest+d-1. What is sent at a moment came before it. At
-// each moment a rank sends first and then receives, both in one order that all
-// ranks share: by tree, up before down, and by the position of the child. So of
-// the messages that are not done the first can always be done.
+// Every message has a moment. Segment s goes up from depth d at moment
+// s+deepest-d, and down to depth d at moment s+deepest+d-1. What a rank sends
+// at a moment arrived at an earlier one. At each moment, a rank first sends and
+// then receives. Both follow an order that all ranks share: by tree, up before
+// down, and by the position of the child. So the first of the pending messages
+// can always be delivered, and there is no deadlock.
 func (c *course) trees(rank, size int, whole extent) {
 	deepest := bits.Len(uint(size - 1))
 	nodes := [2]node{treeNode(0, rank, size), treeNode(1, rank, size)}
@@ -111,7 +112,8 @@ type branch struct {
 	moment  int
 }
 
-// complete finishes at the root what came from all its children.
+// complete finishes, at the root, the segment that has arrived from all
+// children.
 func (b branch) complete() {
 	k := b.moment - b.deepest
 	if b.node.parent != nobody || k < 0 || k >= b.c.segments(b.half) {
@@ -120,7 +122,7 @@ func (b branch) complete() {
 	b.c.add(Finish, 0, b.half, k)
 }
 
-// moveBelow moves with the children.
+// moveBelow adds the messages to or from the children.
 func (b branch) moveBelow(a Act, up bool) {
 	child := b
 	child.node.depth++
@@ -129,8 +131,8 @@ func (b branch) moveBelow(a Act, up bool) {
 	}
 }
 
-// move adds the message between the node and the one above it, whichever of
-// them this rank is, if one is due.
+// move adds the message between the node and its parent, if one is due. This
+// rank is either of the two.
 func (b branch) move(a Act, peer int, up bool) {
 	k := b.moment - b.deepest + b.node.depth
 	if !up {

@@ -1,15 +1,15 @@
-// A step's batch, its hyper-parameters and its random numbers, all from what lies
-// on the device, so that a recorded step needs nothing of the host.
+// A step's batch, hyper-parameters and random numbers, all from device memory, so that a
+// recorded step needs nothing from the host.
 
-// Progress is where training is. It lies in device memory; tick moves it.
+// Progress is a training's position, in device memory. tick advances it.
 struct Progress {
-  u64 step;   // steps made
-  i64 first;  // of the step's rows in the order of the epoch
+  u64 step;   // steps done
+  i64 first;  // position of the step's first row in the epoch's order
 };
 
-// y[i,j] = data[order[first + i], j] / divisor: trainer/data's Images.Batch where
-// divisor is 255. Equal in every bit.
-// And labels[i] = classes[order[first + i]], unless labels is null.
+// y[i,j] = data[order[first + i], j] / divisor, and labels[i] = classes[order[first + i]]
+// unless labels is null. With divisor 255 it equals trainer/data's Images.Batch, bit for
+// bit.
 extern "C" __global__ void gather_bytes(float* y, const unsigned char* data, int* labels, const int* classes, const int* order,
                              const Progress* progress, int rows, int width, float divisor) {
   i64 first = progress ? progress->first : 0;
@@ -33,11 +33,10 @@ extern "C" __global__ void gather_words(unsigned* y, const unsigned* data, const
   for (i64 e = global_thread(); e < (i64)rows * width; e += global_threads()) y[e] = data[(i64)order[first + e / width] * width + e % width];
 }
 
-// The end of a step, by one block: keeps its loss in element step mod slots of
-// losses, which may be the host's memory, moves progress on by one step and
-// advance rows, and puts the hyper-parameters and the random numbers of the next
-// step where its kernels find them: row step mod table_rows of the table, and
-// random->step. Any pointer but progress may be null.
+// The end of a step, by one block. It writes the loss to element step mod slots of losses,
+// which may be host memory, and advances progress by one step and advance rows. Then it
+// prepares the next step: it copies the hyper-parameters from row step mod table_rows of
+// the table, and sets random->step. Any pointer but progress may be null.
 extern "C" __global__ void __launch_bounds__(1024) tick(Progress* progress, i64 advance, float* losses, int slots, const float* loss, float* hyper, const float* table,
                      int table_rows, Random* random) {
   u64 step = progress->step;

@@ -5,7 +5,7 @@ __device__ __forceinline__ unsigned short bf16_of(float v) {
   return v != v ? 0x7fff : (unsigned short)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
 }
 
-// y = x rounded to the nearest, ties to even; a NaN stays one.
+// y = x rounded to nearest, ties to even. A NaN stays a NaN.
 extern "C" __global__ void to_bf16(unsigned short* y, const float* x, i64 n) {
   i64 fours = aligned16(y) && aligned16(x) ? n / 4 : 0;
   for (i64 i = global_thread(); i < fours; i += global_threads()) {

@@ -1,6 +1,6 @@
-// Sums over the rows of a matrix, and a row added to each.
+// Bias: adds a row to each row of a matrix, and sums over rows.
 
-// y[i,j] += bias[j]: Backend.AddBias. Equal in every bit.
+// y[i,j] += bias[j]: Backend.AddBias, bit for bit.
 extern "C" __global__ void add_bias(float* y, const float* bias, i64 n, int columns) {
   if (columns % 4 == 0 && aligned16(y) && aligned16(bias)) {
     for (i64 i = global_thread(); i < n / 4; i += global_threads()) {
@@ -12,8 +12,8 @@ extern "C" __global__ void add_bias(float* y, const float* bias, i64 n, int colu
   for (i64 i = global_thread(); i < n; i += global_threads()) y[i] = __fadd_rn(y[i], bias[i % columns]);
 }
 
-// y[i,j] = relu(y[i,j] + bias[j]): Backend.AddBias and Backend.Relu, where the
-// product has no epilogue that does both. Equal in every bit.
+// y[i,j] = relu(y[i,j] + bias[j]): Backend.AddBias and Backend.Relu, bit for bit, for
+// products without an epilogue for both.
 extern "C" __global__ void add_bias_relu(float* y, const float* bias, i64 n, int columns) {
   for (i64 i = global_thread(); i < n; i += global_threads()) {
     float v = __fadd_rn(y[i], bias[i % columns]);
@@ -21,9 +21,8 @@ extern "C" __global__ void add_bias_relu(float* y, const float* bias, i64 n, int
   }
 }
 
-// sum[j] += Σᵢ y[i,j]: Backend.SumRows, but for the order: threadIdx.y takes
-// every 32nd row, and their sums are added in order. A block of 32 by 32 threads
-// has 32 columns.
+// sum[j] += Σᵢ y[i,j]: Backend.SumRows, in another order. Each threadIdx.y sums every 32nd
+// row, and these sums are added in order. A block of 32 by 32 threads has 32 columns.
 extern "C" __global__ void __launch_bounds__(1024) sum_rows(float* sum, const float* y, int rows, int columns) {
   __shared__ float part[32][33];
   int column = blockIdx.x * 32 + threadIdx.x;

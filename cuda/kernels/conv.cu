@@ -1,6 +1,6 @@
-// Convolution, element by element of the result: filters are small, so their
-// elements and the window's stay in the nearest cache. A Window is nn.Window; the
-// image is 0 outside. Rows are independent of each other.
+// Convolution. A thread computes each element of the result separately. Filters are small,
+// so their elements and the window's stay in the nearest cache. A Window is nn.Window. The
+// image is 0 outside its borders. Rows are independent of each other.
 
 struct Window {
   int channels, height, width;  // of one row of input
@@ -10,8 +10,7 @@ struct Window {
 
 __device__ __forceinline__ int taps(const Window& s) { return s.channels * s.size * s.size; }
 
-// Backend.Conv2D, equal in every bit: the bias first, then the elements of a
-// filter in order.
+// Backend.Conv2D, bit for bit. It sums the bias first, then a filter's elements in order.
 extern "C" __global__ void conv2d(float* y, const float* x, const float* w, const float* b, int rows, int filters, Window s) {
   int plane = s.out_height * s.out_width;
   i64 n = (i64)rows * filters * plane;
@@ -32,8 +31,8 @@ extern "C" __global__ void conv2d(float* y, const float* x, const float* w, cons
   }
 }
 
-// Backend.Conv2DInputGrad, equal in every bit: filters in order, and the elements
-// of each. dx is not dy.
+// Backend.Conv2DInputGrad, bit for bit. It sums over filters in order, and over the elements
+// of each. dx must not be dy.
 extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const float* w, int rows, int filters, Window s) {
   int plane = s.out_height * s.out_width, area = s.height * s.width, square = s.size * s.size;
   i64 n = (i64)rows * s.channels * area;
@@ -55,9 +54,9 @@ extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const f
   }
 }
 
-// Backend.Conv2DGrad in two steps. This is the first: blockIdx.x is an element of
-// dw or, behind them, of db; blockIdx.y is one of gridDim.y equal shares of the
-// rows, whose sum goes to partial[blockIdx.y][blockIdx.x].
+// The first of two steps of Backend.Conv2DGrad. blockIdx.x is an element of dw or, after
+// those, of db. blockIdx.y is one of gridDim.y equal shares of the rows. The sum of the share
+// goes to partial[blockIdx.y][blockIdx.x].
 extern "C" __global__ void conv2d_grad_parts(float* partial, const float* dy, const float* x, int rows, int filters, Window s) {
   __shared__ float part[32];
   int plane = s.out_height * s.out_width, square = s.size * s.size, weights = filters * taps(s);

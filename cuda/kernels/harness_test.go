@@ -19,7 +19,7 @@ import (
 // multiprocessors of the stand-in.
 const multiprocessors = 4
 
-// A harness has one device with the kernels, and nn/cpu beside it.
+// A harness has a device with the kernels, and nn/cpu to compare them with.
 type harness struct {
 	t   *testing.T
 	d   *emulator.Device
@@ -27,7 +27,7 @@ type harness struct {
 	r   *rand.Rand
 }
 
-// mutant names the environment variable that has a file of other kernels to test.
+// mutant is the environment variable that names a file of other kernels to test.
 const mutant = "RINGTRAIN_KERNELS_MUTANT"
 
 func newHarness(t *testing.T) *harness {
@@ -45,7 +45,7 @@ func newHarness(t *testing.T) *harness {
 	return &harness{t, d, b, rand.New(rand.NewPCG(7, 8))}
 }
 
-// normals are n random numbers.
+// normals returns n normally distributed numbers.
 func (h *harness) normals(n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -54,13 +54,13 @@ func (h *harness) normals(n int) []float32 {
 	return v
 }
 
-// special are numbers whose arithmetic has corners.
+// special are numbers on which arithmetic has special cases.
 var special = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, 0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffep-127,
 	math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 }
 
-// corners are n numbers, each third one special.
+// corners returns n numbers, of which every third is special.
 func (h *harness) corners(n int) []float32 {
 	v := h.normals(n)
 	for i := range v {
@@ -79,7 +79,7 @@ func (h *harness) labels(rows, classes int) []int32 {
 	return v
 }
 
-// host puts a copy of v where nn/cpu computes.
+// host copies v to memory of nn/cpu.
 func (h *harness) host(v []float32) nn.Buffer {
 	b := h.cpu.Alloc(len(v))
 	h.cpu.Copy(b, v)
@@ -88,7 +88,7 @@ func (h *harness) host(v []float32) nn.Buffer {
 
 func ints(v []int32) nn.Buffer { return nn.HostInts(slices.Clone(v)) }
 
-// upload puts v on the device.
+// upload copies v to the device.
 func upload[T any](h *harness, v []T) uintptr {
 	h.t.Helper()
 	at, err := emulator.Upload(h.d, v)
@@ -96,7 +96,7 @@ func upload[T any](h *harness, v []T) uintptr {
 	return at
 }
 
-// room is memory for n float32, full of NaNs.
+// room returns device memory for n float32, filled with NaNs.
 func (h *harness) room(n int) uintptr {
 	h.t.Helper()
 	at, err := h.d.Alloc(4 * max(1, n))
@@ -120,7 +120,7 @@ func (h *harness) launch(name string, n int, args ...any) {
 	require.NoError(h.t, h.d.Launch(0, name, [3]uint32{grid.X, grid.Y, grid.Z}, [3]uint32{block.X, block.Y, block.Z}, args...), name)
 }
 
-// same wants equal bits; which NaN comes out is nobody's promise.
+// same requires equal bits, except that any NaN equals any other.
 func (h *harness) same(want nn.Buffer, got uintptr, what string, args ...any) {
 	h.t.Helper()
 	values := h.download(got, want.Len())
@@ -133,8 +133,7 @@ func (h *harness) same(want nn.Buffer, got uintptr, what string, args ...any) {
 	}
 }
 
-// near wants numbers within a relative difference, or an absolute one of the same
-// size below 1.
+// near requires numbers within a relative tolerance or, below 1, the same absolute one.
 func (h *harness) near(want nn.Buffer, got uintptr, tolerance float64, what string, args ...any) {
 	h.t.Helper()
 	values := h.download(got, want.Len())

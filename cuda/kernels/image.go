@@ -17,11 +17,11 @@ var packed []byte
 // ImageArch is the oldest architecture that runs Image: Volta.
 const ImageArch = "compute_70"
 
-// Image is Source as PTX, which the driver compiles for its device: for machines
-// without NVRTC. It takes a driver of CUDA 11.8 or later.
+// Image returns Source as PTX, for machines without NVRTC. Drivers of CUDA 11.8 or later
+// compile it for their devices.
 func Image() ([]byte, error) { return unpack(packed) }
 
-// ImageMark is the first line of an image that was made of a source.
+// ImageMark returns the first line of an image, which identifies its source.
 func ImageMark(source string) string {
 	return fmt.Sprintf("// ringtrain kernels, of a source with SHA-256 %x\n", sha256.Sum256([]byte(source)))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// windows fit their images exactly, leave a rest, overlap, and begin outside; the
-// second and third are those of the network for MNIST.
+// windows fit their images exactly, leave a remainder, overlap, or begin outside. The second
+// and third are those of the network for MNIST.
 var windows = []nn.Window{
 	{Channels: 1, Height: 1, Width: 1, Size: 1, Stride: 1},
 	{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 1},
@@ -72,7 +72,7 @@ func (h *harness) pools() {
 	for _, s := range windows {
 		planes := rows * s.Channels
 		x, dy := h.normals(rows*s.In()), h.normals(planes*s.Plane())
-		for i := range x { // equal ones, zeros of both signs, a NaN here and there
+		for i := range x { // ties, zeros of both signs, and some NaNs
 			x[i] = float32(math.Round(float64(x[i])))
 			if h.r.IntN(50) == 0 {
 				x[i] = float32(math.NaN())

@@ -1,21 +1,22 @@
-// Package kernels is the CUDA source of everything that a network on a GPU does
-// beside products of matrices. Each kernel names the function of nn/cpu that it
-// equals, and says in its comment whether in every bit.
+// Package kernels contains the CUDA source of everything that a network computes on a GPU,
+// except matrix products. Each kernel's comment names the method of nn/cpu that it equals,
+// and says whether it does so bit for bit.
 //
-// The files are one translation unit, see [Source], for NVRTC with
-// --std=c++17 and no other option; they include nothing. nn's layout of hyper-parameters and its
-// BlockSize reach them as macros, and structs of theirs have twins here.
+// The files are one translation unit, see [Source]. Compile it by NVRTC with --std=c++17 and
+// no other option. It includes no header. nn's layout of hyper-parameters and its BlockSize
+// are macros. The kernels' structs have twins in this package.
 //
 // # Launching
 //
-// Arguments are what the C declarations say: pointers to float32 or int32 on the
-// device, 32-bit ints, 64-bit counts, structs by value. A [Kernel]'s Shape says
-// how many blocks and threads n items take, see [Shape.Of]. Kernels of Shape
-// Elements go through their elements in steps of the whole grid, so any grid is
-// right; they load and store by fours where all their pointers are multiples of
-// 16 bytes. No kernel allocates, waits for the host or needs dynamic shared
-// memory, so all can be captured. Sums are taken in an order that depends on
-// shapes and grids alone: the same launch has the same bits on every run.
+// Arguments are as in the C declarations: pointers to float32 or int32 in device memory,
+// 32-bit ints, 64-bit counts, and structs by value. The Shape of a [Kernel] gives the numbers
+// of blocks and threads for n items, see [Shape.Of].
+//
+// Kernels of Shape Elements loop over their elements with the stride of the grid, so any grid
+// is correct. They load and store four elements at a time if all pointers are multiples of 16
+// bytes. No kernel allocates memory, waits for the host or needs dynamic shared memory, so
+// all can be captured. The order of sums depends only on shapes and grids, so the same launch
+// gives the same bits in every run.
 package kernels
 
 import (
@@ -29,7 +30,7 @@ import (
 //go:embed *.cu
 var files embed.FS
 
-// parts are the files in the order in which they are compiled.
+// parts lists the files in the order of Source.
 var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu"}
 
 // Source returns the source of all kernels. It is the same on every call.
@@ -69,13 +70,13 @@ var macros = []struct {
 // A Kernel is an entry point of Source.
 type Kernel struct {
 	Name string
-	// Equals is the method of nn/cpu's Backend whose result it gives, or says what
-	// it is for if none does the same.
+	// Equals names the method of nn/cpu's Backend that the kernel equals. If there is none,
+	// it says what the kernel does.
 	Equals string
 	Shape  Shape
 }
 
-// List is all kernels, in the order of Source.
+// List contains all kernels, in the order of Source.
 var List = []Kernel{
 	{"zero", "Zero", Elements},
 	{"copy", "Copy", Elements},
@@ -89,7 +90,7 @@ var List = []Kernel{
 	{"add_bias", "AddBias", Elements},
 	{"add_bias_relu", "AddBias, then Relu", Elements},
 	{"sum_rows", "SumRows", Columns},
-	{"dropout", "Dropout", Elements}, // an item is four neighbours
+	{"dropout", "Dropout", Elements}, // an item is four adjacent elements
 	{"softmax", "Softmax", Rows},
 	{"cross_entropy", "CrossEntropy, the loss", One},
 	{"cross_entropy_grad", "CrossEntropy, the gradient", Elements},

@@ -12,7 +12,7 @@ import (
 
 var entry = regexp.MustCompile(`(?m)^extern "C" __global__ void (?:__launch_bounds__\(1024\) )?(\w+)\(`)
 
-// List is what the source has, in its order.
+// List has all kernels of the source, in its order.
 func TestListIsTheSource(t *testing.T) {
 	var names, listed []string
 	for _, match := range entry.FindAllStringSubmatch(Source(), -1) {
@@ -61,16 +61,16 @@ func TestPlan(t *testing.T) {
 	runs, blocks := Plan([]int{0, 64}, []int{10, 5000})
 	require.Equal(t, []Run{{At: 0, N: 10, Norm: 0, Norms: 1}, {At: 64, N: 5000, Norm: 1, Norms: 2}}, runs)
 	require.Equal(t, []Block{{0, 0}, {1, 0}, {1, 1}}, blocks)
-	require.Equal(t, 4096, nn.BlockSize) // what the numbers above rest on
+	require.Equal(t, 4096, nn.BlockSize) // the numbers above assume this
 }
 
-// The image for machines without NVRTC is of the source that is here, and has all
-// of its kernels.
+// The image for machines without NVRTC was made from the present source, and has all of its
+// kernels.
 func TestImageIsOfTheSource(t *testing.T) {
 	image, err := Image()
 	require.NoError(t, err)
 	mark, text, _ := strings.Cut(string(image), "\n")
-	require.Equal(t, ImageMark(Source()), mark+"\n", "kernels.ptx.gz is of another source: run go generate ./cuda/kernels")
+	require.Equal(t, ImageMark(Source()), mark+"\n", "kernels.ptx.gz was made from another source: run go generate ./cuda/kernels")
 	require.Contains(t, text, "\n.target sm_"+strings.TrimPrefix(ImageArch, "compute_")+"\n")
 	var names []string
 	for _, match := range ptxEntry.FindAllStringSubmatch(text, -1) {
@@ -86,8 +86,8 @@ func TestImageIsOfTheSource(t *testing.T) {
 	require.ErrorContains(t, err, "go generate")
 }
 
-// Where a block has 1024 threads the image says so: else a compiler may give them more
-// registers than a multiprocessor has.
+// The image declares blocks of 1024 threads. Otherwise a compiler may use more registers than
+// a multiprocessor has.
 func TestImageHasBounds(t *testing.T) {
 	image, err := Image()
 	require.NoError(t, err)

@@ -20,15 +20,13 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/emulator"
 )
 
-// A machine is what the tests of a process share: where the driver is, and the kernels,
-// compiled once.
+// A machine is shared by all tests of a process: the driver, and the kernels, compiled once.
 type machine struct {
 	env   []string
 	image []byte
 }
 
-// workplace is the stand-in for a GPU, or the machine's own where
-// RINGTRAIN_REQUIRE_GPU says that it has one.
+// workplace returns the emulator, or the machine's own GPU if RINGTRAIN_REQUIRE_GPU is set.
 var workplace = sync.OnceValues(func() (machine, error) {
 	source := Source()
 	if path := os.Getenv(mutant); path != "" {
@@ -53,8 +51,8 @@ var workplace = sync.OnceValues(func() (machine, error) {
 	return machine{env, image}, err
 })
 
-// ownGPU takes hold of the GPU's context until the process ends, as making it takes up
-// to a second, and keeps the compiled kernels for the next process.
+// ownGPU holds the GPU's context until the process ends, because creating one can take a
+// second. It caches the compiled kernels for the next process.
 func ownGPU(source string) (machine, error) {
 	env := []string{
 		"RINGTRAIN_CUDA_LIB=" + cmp.Or(os.Getenv("RINGTRAIN_CUDA_LIB"), "libcuda.so.1"),
@@ -95,12 +93,12 @@ func ownGPU(source string) (machine, error) {
 	return machine{env, image}, err
 }
 
-// kept is what a file of the user's cache has, or else what make returns, which is kept
-// there. Processes may share the file: a reader sees all of it or nothing.
+// kept returns the contents of a file in the user's cache. If there is none, it stores the
+// result of make there. Processes may share the file: a reader sees all of it or nothing.
 func kept(key string, make func() ([]byte, error)) ([]byte, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return make() // and keep nothing
+		return make() // without storing it
 	}
 	dir := filepath.Join(cache, "ringtrain", "test-kernels")
 	if image, err := os.ReadFile(filepath.Join(dir, key)); err == nil {
@@ -122,7 +120,7 @@ func replace(path string, content []byte) error {
 	return errors.Join(err, f.Close(), os.Rename(f.Name(), path))
 }
 
-// On a machine's own GPU only the first process compiles.
+// On a real GPU only the first process compiles.
 func TestKernelsAreKept(t *testing.T) {
 	m, err := workplace()
 	if errors.Is(err, emulator.ErrNoCompiler) {

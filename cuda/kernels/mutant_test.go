@@ -13,32 +13,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mutation takes something out of a copy of the source. The tests of these
-// kernels must fail then, and no others. (Some tests run several kernels.)
+// A mutation removes something from a copy of the source. Then the tests of these kernels must
+// fail, and no others. Some tests run several kernels.
 type mutation struct {
 	old, replacement string
 	breaks           []string
-	says             string // on standard error, of one of them
+	says             string // on stderr, by one of them
 }
 
 var mutations = []mutation{
-	{ // a barrier between all columns' sums and who adds them up
+	{ // the barrier between writing the columns' partial sums and adding them
 		"  part[threadIdx.y][threadIdx.x] = s;\n  __syncthreads();", "  part[threadIdx.y][threadIdx.x] = s;",
 		[]string{"sum_rows"}, "kernel sum_rows, block (0,0,0), thread 32 of (32,32,1): writes shared memory",
 	},
-	{ // a barrier between filling shared memory and reading it
+	{ // the barrier between filling shared memory and reading it
 		"squares[i] = __dmul_rn(v, v);\n    }\n  }\n  __syncthreads();", "squares[i] = __dmul_rn(v, v);\n    }\n  }",
 		[]string{"squared_norm", "squared_norm_arena", "adam_arena", "sgd_arena"}, "kernel squared_norm, ",
 	},
-	{ // a barrier before shared memory is used again
+	{ // the barrier before shared memory is reused
 		"sum = __dadd_rn(sum, (double)some[i]);\n    __syncthreads();", "sum = __dadd_rn(sum, (double)some[i]);",
 		[]string{"adam", "sgd"}, "with no barrier between",
 	},
-	{ // a barrier that not all threads come to
+	{ // a barrier that some threads do not reach
 		"  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;\n  __syncthreads();", "  if (threadIdx.x % 32 == 0) {\n    part[threadIdx.x / 32] = sum;\n    __syncthreads();\n  }",
 		[]string{"conv2d_grad_parts", "conv2d_grad"}, "the rest will never come",
 	},
-	{ // the end of a row that is no multiple of four
+	{ // the end of a row whose length is not a multiple of four
 		"      if (4 * block + j < width) y[at + j]", "      y[at + j]",
 		[]string{"dropout"}, "outside of all memory",
 	},

@@ -12,9 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/emulator"
 )
 
-// NVRTC itself takes the source, for the architectures that we know of and
-// without a warning, and finds every kernel of List in it. It needs no GPU;
-// scripts/nvrtc-check.sh fetches it.
+// NVIDIA's NVRTC compiles the source for all architectures that we know without a warning, and
+// the result has every kernel of List. This needs no GPU. scripts/nvrtc-check.sh fetches NVRTC.
 func TestNVRTC(t *testing.T) {
 	path := os.Getenv("RINGTRAIN_NVRTC_LIB")
 	if path == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// lengths are none, short, around the limits of blocks of threads, and of no fours.
+// lengths include 0, short ones, sizes around those of blocks, and sizes that are not multiples of four.
 var lengths = []int{0, 1, 3, 4, 31, 255, 256, 257, 1023, 1024, 1025, 5000}
 
 // parity compares each kernel with the function that it names in List.
@@ -148,7 +148,7 @@ var parity = map[string]func(h *harness){
 	"tick":                  func(h *harness) { h.tick() },
 }
 
-// Each kernel gets a device of its own, so that a fault of one fails no other.
+// Each kernel gets its own device, so that a fault of one does not fail the others.
 func TestParity(t *testing.T) {
 	for _, k := range List {
 		t.Run(k.Name, func(t *testing.T) {
@@ -215,9 +215,9 @@ func (h *harness) fused() {
 	})
 }
 
-// bf16 compares with rounding by math/big, which knows no bits.
+// bf16 compares with rounding by math/big, which does not manipulate bits.
 func (h *harness) bf16() {
-	x := h.corners(5003) // not by fours alone
+	x := h.corners(5003) // not a multiple of four
 	want := make([]float32, len(x))
 	for i, v := range x {
 		want[i] = v

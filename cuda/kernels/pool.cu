@@ -1,6 +1,6 @@
-// Max-pooling. Equal to nn/cpu in every bit, but for which NaN.
+// Max-pooling. Equal to nn/cpu bit for bit, except that a NaN may be another NaN.
 
-// larger is Go's max: NaN if either is, and 0 above -0.
+// larger is Go's max: NaN if either is NaN, and 0 is larger than -0.
 __device__ __forceinline__ float larger(float a, float b) {
   if (a != a) return a;
   if (b != b) return b;
@@ -8,7 +8,7 @@ __device__ __forceinline__ float larger(float a, float b) {
   return a < b ? b : a;
 }
 
-// Backend.MaxPool. planes is rows times channels. y is not x.
+// Backend.MaxPool. planes is rows times channels. y must not be x.
 extern "C" __global__ void max_pool(float* y, const float* x, int planes, Window s) {
   int plane = s.out_height * s.out_width;
   i64 n = (i64)planes * plane;
@@ -24,11 +24,11 @@ extern "C" __global__ void max_pool(float* y, const float* x, int planes, Window
   }
 }
 
-// like reports whether v is what a window of maximum m looks for.
+// like reports whether v counts as the maximum m of its window.
 __device__ __forceinline__ bool like(float v, float m) { return v == m || (v != v && m != m); }
 
-// Backend.MaxPoolGrad: an element of dx collects dy from the windows that it is
-// the first of, in their order. dx is none of the others.
+// Backend.MaxPoolGrad. An element of dx sums dy over the windows of which it is the first
+// maximum, in order. dx must not be another operand.
 extern "C" __global__ void max_pool_grad(float* dx, const float* dy, const float* x, const float* y, int planes, Window s) {
   int plane = s.out_height * s.out_width, area = s.height * s.width;
   i64 n = (i64)planes * area;

@@ -1,9 +1,9 @@
-// What the other files share: element counts, loops, sums of a warp and a block.
+// Shared by the other files: element counts, loops, sums over a warp and a block.
 //
-// Rules for all: names of entry points are plain C, arguments are scalars and
-// pointers, there is no dynamic shared memory and no inline PTX, and every
-// thread of a block comes to each barrier. Where a kernel promises the bits of
-// nn/cpu it rounds by __fmul_rn and __fadd_rn, which no compiler fuses.
+// Rules for all kernels: entry points have C names, and arguments are scalars, pointers or
+// structs of them. There is no dynamic shared memory and no inline PTX. Every thread of a
+// block reaches each barrier. A kernel that promises the bits of nn/cpu uses __fmul_rn and
+// __fadd_rn, which compilers never fuse.
 
 typedef unsigned long long u64;
 typedef long long i64;
@@ -18,7 +18,7 @@ __device__ __forceinline__ i64 global_threads() { return (i64)gridDim.x * blockD
 
 __device__ __forceinline__ bool aligned16(const void* p) { return ((u64)p & 15) == 0; }
 
-// map sets y = f(x) for n elements, by fours where the memory allows. y may be x.
+// map sets y = f(x) for n elements, four at a time if the alignment allows. y may be x.
 template <class F> __device__ __forceinline__ void map(float* y, const float* x, i64 n, F f) {
   i64 fours = aligned16(y) && aligned16(x) ? n / 4 : 0;
   for (i64 i = global_thread(); i < fours; i += global_threads()) {

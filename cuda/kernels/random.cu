@@ -1,4 +1,4 @@
-// Random numbers: nn.Philox, of which each draw is a function of where it is used.
+// Random numbers: nn.Philox, in which each draw is a function of its position.
 
 struct Words {
   unsigned x, y, z, w;
@@ -16,7 +16,7 @@ __device__ __forceinline__ Words philox(unsigned k0, unsigned k1, Words c) {
   return c;
 }
 
-// Random is nn.Stream in device memory, where tick moves it on.
+// Random is nn.Stream in device memory. tick advances it.
 struct Random {
   u64 seed, step;
   i64 first, stride;
@@ -29,9 +29,9 @@ __device__ __forceinline__ Words draw(const Random& r, unsigned layer, i64 row, 
   return philox((unsigned)r.seed, (unsigned)(r.seed >> 32), counter);
 }
 
-// Backend.Dropout on rows of the given width, equal in every bit. least is
-// ceil(rate·2²⁴): the smallest 24 random bits with which an element stays. scale
-// is 1/(1-rate) in float32. y may be x.
+// Backend.Dropout on rows of the given width, bit for bit. least is ceil(rate·2²⁴): an
+// element stays if its 24 random bits are at least this. scale is 1/(1-rate) in float32. y
+// may be x.
 extern "C" __global__ void dropout(float* y, const float* x, i64 rows, int width, unsigned least, float scale, unsigned layer, const Random* random) {
   Random r = *random;
   int fours = (width + 3) / 4;

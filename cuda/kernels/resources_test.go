@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What each kernel takes of a device, for people to look at; its blocks fit.
+// TestResources logs the resources of each kernel, and checks that its blocks fit.
 func TestResources(t *testing.T) {
 	h := newHarness(t)
 	// Of CUfunction_attribute: the most threads of a block, bytes of shared memory, bytes

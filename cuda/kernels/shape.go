@@ -9,28 +9,26 @@ import (
 // A Shape is how a kernel divides its items among blocks of threads.
 type Shape uint8
 
-// The shapes. What an item is says the name.
+// The shapes.
 const (
-	// Elements: any grid is right; an item is one element of the result.
+	// Elements has one element of the result per item. Any grid is correct.
 	Elements Shape = iota
-	// Rows: a warp has one row after the other; an item is a row.
+	// Rows has a row per item. Each warp computes one row after the other.
 	Rows
-	// Columns: a block of 32 by 32 threads has 32 columns; an item is a column.
+	// Columns has a column per item. A block of 32 by 32 threads computes 32 columns.
 	Columns
-	// Blocks: a block has nn.BlockSize elements; an item is such a block.
+	// Blocks has nn.BlockSize elements per item. Each item is one block of threads.
 	Blocks
-	// Parts: a block has a part of nn.BlockSize elements, of which the grid's second
-	// dimension says how many there are: a power of two, as many as keep the device
-	// busy; an item is such a number of elements.
+	// Parts has nn.BlockSize elements per item. The second dimension of the grid is the number
+	// of parts of an item: a power of two, large enough to keep the device busy.
 	Parts
-	// Taps: a block has one element of the gradient, times [Shares] in the
-	// grid's second dimension; an item is an element of dw or db.
+	// Taps has an element of dw or db per item. The second dimension of the grid is [Shares].
 	Taps
-	// One: a single block, whatever the number of items.
+	// One is a single block, whatever the number of items.
 	One
 )
 
-// threads is how many a block has; for One it is most.
+// threads is the number of threads of a block, and most that of One.
 const (
 	threads = 256
 	most    = 1024
@@ -41,9 +39,9 @@ const (
 // A Dim is the size of a grid or a block.
 type Dim struct{ X, Y, Z uint32 }
 
-// Of returns the grid and the block for n items on a device with so many
-// multiprocessors. A grid is never empty, so a launch for no items is in order,
-// but for Blocks and Parts, of which there must be one.
+// Of returns the grid and the block for n items on a device with this number of
+// multiprocessors. A grid is never empty, so a launch for 0 items is valid, except for Blocks
+// and Parts, which need at least one item.
 func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 	blocks := 1
 	size := Dim{threads, 1, 1}
@@ -70,8 +68,8 @@ func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 	return Dim{uint32(max(1, blocks)), 1, 1}, size
 }
 
-// Shares is the number of shares of the rows that conv2d_grad_parts sums apart,
-// and so of the partial sums of each element of the gradient.
+// Shares is the number of shares of the rows that conv2d_grad_parts sums separately, and so
+// the number of partial sums of each element of the gradient.
 const Shares = 16
 
 func ceil(n, by int) int { return (n + by - 1) / by }
@@ -83,7 +81,7 @@ type Window struct {
 	OutHeight, OutWidth     int32
 }
 
-// NewWindow returns s as the kernels take it.
+// NewWindow converts s to the kernels' struct.
 func NewWindow(s nn.Window) Window {
 	return Window{
 		int32(s.Channels), int32(s.Height), int32(s.Width),
@@ -98,13 +96,13 @@ type Random struct {
 	First, Stride int64
 }
 
-// NewRandom returns s as the kernels take it.
+// NewRandom converts s to the kernels' struct.
 func NewRandom(s nn.Stream) Random {
 	return Random{Seed: s.Seed, Step: s.Step, First: int64(s.First), Stride: int64(s.Stride)}
 }
 
-// Progress is the struct Progress of the kernels: steps made, and the first row
-// of the next in the order of the rows.
+// Progress is the struct Progress of the kernels: the number of steps done, and the position
+// of the next step's first row in the epoch's order.
 type Progress struct {
 	Step  uint64
 	First int64
@@ -114,16 +112,16 @@ type Progress struct {
 type Run struct {
 	At          int64 // first element in the arena
 	N           int32 // elements
-	Norm, Norms int32 // first of its norms among all, and how many
+	Norm, Norms int32 // index of its first norm, and their number
 	_           int32
 }
 
-// A Block is the part of a Run that one block of threads updates: elements from
-// Index·nn.BlockSize on.
+// A Block is the part of a Run that one block of threads updates, beginning at element
+// Index·nn.BlockSize.
 type Block struct{ Run, Index int32 }
 
-// Plan lays out the parameters with these offsets and sizes for the kernels with
-// _arena in their names: launch as many blocks as it returns.
+// Plan returns the layout of parameters with these offsets and sizes in an arena, for the
+// kernels with _arena in their names. Launch these with one item per Block.
 func Plan(offsets, sizes []int) ([]Run, []Block) {
 	runs := make([]Run, len(sizes))
 	var blocks []Block
@@ -136,8 +134,8 @@ func Plan(offsets, sizes []int) ([]Run, []Block) {
 	return runs, blocks
 }
 
-// LeastBits returns the smallest 24 random bits with which an element stays at
-// this dropout rate: ceil(rate·2²⁴).
+// LeastBits returns ceil(rate·2²⁴). At this dropout rate an element stays if its 24 random
+// bits are at least that.
 func LeastBits(rate float32) uint32 {
 	return uint32(math.Ceil(float64(rate) * (1 << 24)))
 }

@@ -1,12 +1,12 @@
-// Classification: softmax, cross-entropy, correct answers. A warp has a row;
-// exponentials and sums are float64, as in nn/cpu, but for the order of sums.
+// Classification: softmax, cross-entropy, correct answers. Each warp has one row at a time.
+// Exponentials and sums are float64 as in nn/cpu, but sums have another order.
 
 __device__ __forceinline__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 __device__ __forceinline__ int rows_at_once() { return gridDim.x * blockDim.x / 32; }
 __device__ __forceinline__ int lane() { return threadIdx.x % 32; }
 
-// softmax_row sets y to the softmax of x, which it may be. The lanes of a warp
-// keep to their own columns.
+// softmax_row sets y to the softmax of x. y may be x, because each lane of the warp accesses
+// only its own columns.
 __device__ __forceinline__ void softmax_row(float* y, const float* x, int width) {
   float top = -infinity();
   for (int j = lane(); j < width; j += 32) top = fmaxf(top, x[j]);
@@ -26,7 +26,7 @@ extern "C" __global__ void softmax(float* y, const float* x, int rows, int width
   for (int i = row_of_warp(); i < rows; i += rows_at_once()) softmax_row(y + (i64)i * width, x + (i64)i * width, width);
 }
 
-// row_loss is a row's loss where the label has probability p: finite for none.
+// row_loss returns a row's loss if its label has probability p. It is finite even for 0.
 __device__ __forceinline__ double row_loss(float p) {
   double q = (double)p;
   return -log(q > (double)smallest_normal || q != q ? q : (double)smallest_normal);
@@ -44,8 +44,7 @@ __device__ __forceinline__ double block_sum(double v) {
   return total;
 }
 
-// The loss of Backend.CrossEntropy: loss[0] += Σᵢ row_loss(p[i, labels[i]]). One
-// block.
+// The loss of Backend.CrossEntropy: loss[0] += Σᵢ row_loss(p[i, labels[i]]), by one block.
 extern "C" __global__ void __launch_bounds__(1024) cross_entropy(float* loss, const float* p, const int* labels, int rows, int width) {
   double sum = 0;
   for (int i = threadIdx.x; i < rows; i += blockDim.x) sum += row_loss(p[(i64)i * width + labels[i]]);
@@ -53,8 +52,7 @@ extern "C" __global__ void __launch_bounds__(1024) cross_entropy(float* loss, co
   if (threadIdx.x == 0) loss[0] = __fadd_rn(loss[0], (float)total);
 }
 
-// The gradient of Backend.CrossEntropy, equal in every bit: d = p, less 1 at the
-// label. d may be p.
+// The gradient of Backend.CrossEntropy, bit for bit: d = p, minus 1 at the label. d may be p.
 extern "C" __global__ void cross_entropy_grad(float* d, const float* p, const int* labels, int rows, int width) {
   i64 n = (i64)rows * width;
   for (i64 i = global_thread(); i < n; i += global_threads()) {
@@ -63,8 +61,8 @@ extern "C" __global__ void cross_entropy_grad(float* d, const float* p, const in
   }
 }
 
-// best_column returns the first index of the largest element of a row, in every
-// lane. A NaN is larger than nothing; nothing is larger than one that is first.
+// best_column returns the first index of the largest element of a row, in every lane. A NaN
+// in the first column wins, as in a loop from left to right. Any other NaN never wins.
 __device__ __forceinline__ int best_column(const float* x, int width) {
   float most = -infinity();
   int at = width;
@@ -81,8 +79,8 @@ __device__ __forceinline__ int best_column(const float* x, int width) {
   return at;
 }
 
-// Backend.Correct: count[0] += how many rows have their label as best_column.
-// One block. Equal in every bit.
+// Backend.Correct, bit for bit, by one block: count[0] += the number of rows whose
+// best_column is the label.
 extern "C" __global__ void __launch_bounds__(1024) correct(float* count, const float* scores, const int* labels, int rows, int width) {
   double right = 0;
   for (int i = threadIdx.x / 32; i < rows; i += blockDim.x / 32) {
@@ -93,10 +91,10 @@ extern "C" __global__ void __launch_bounds__(1024) correct(float* count, const f
   if (threadIdx.x == 0) count[0] = __fadd_rn(count[0], (float)total);
 }
 
-// Softmax, Correct and CrossEntropy in one: p = softmax(x), d its gradient, loss
-// and count as above, but set and not added to. count may be null; d and p may be
-// x. losses has room for two numbers per row. ticket is 0 before and after: the last
-// block to take one adds up what all have written.
+// Softmax, Correct and CrossEntropy in one kernel: p = softmax(x), d is the gradient, and
+// loss and count are as above, but overwritten rather than added to. count may be null. d and
+// p may be x. losses has room for two numbers per row. Each block takes a ticket, and the
+// last one sums what all have written. ticket is 0 before and after.
 extern "C" __global__ void softmax_cross_entropy(float* p, float* d, float* loss, float* count, const float* x, const int* labels, int rows, int width, double* losses,
                                 unsigned* ticket) {
   __shared__ unsigned mine;

@@ -1,24 +1,23 @@
-// Optimizers. hyper is nn.HyperLen numbers in device memory, so that a recorded
-// step reads those of its repetition. Equal to nn/cpu in every bit.
+// Optimizers. Equal to nn/cpu bit for bit. hyper is nn.HyperLen numbers in device memory, so
+// that each repetition of a recorded step has its own.
 //
-// A kernel with _arena in its name updates all parameters at once: they lie in
-// one arena, Run r is the parameter r, and a block of threads has the Block of
-// that number, BlockSize elements or what is left of a run. In an update the
-// second dimension of the grid divides a Block, so that a small network, too,
-// keeps the whole device busy.
+// Kernels with _arena in their names update all parameters, which are in one arena, at once.
+// Run r is parameter r. Each block of threads has the Block of the same number, which is
+// BlockSize elements or the rest of a run. In an update the second dimension of the grid
+// divides a Block, so that small networks keep the whole device busy, too.
 
 struct Run {
   i64 at;           // of the first element in the arena
   int n;            // elements
-  int norm, norms;  // its norms in the vector of all
+  int norm, norms;  // index of its first norm, and their number
   int unused;
 };
 struct Block {
   int run, index;
 };
 
-// stopped reports, to all threads of a block alike, whether the abort word says
-// that this step must not change anything. abort may be null.
+// stopped reports whether the abort word forbids this step to change anything. All threads of
+// a block get the same answer. abort may be null.
 __device__ __forceinline__ bool stopped(const int* abort) {
   __shared__ int word;
   if (threadIdx.x == 0) word = abort ? *(volatile const int*)abort : 0;
@@ -26,13 +25,13 @@ __device__ __forceinline__ bool stopped(const int* abort) {
   return word != 0;
 }
 
-// block_squares returns in thread 0 the sum of (scale·g + l2·w)² over n elements,
-// at most BlockSize. Element i belongs to sum i mod 16, in order, as in nn/cpu. A
-// block of 256 threads.
+// block_squares returns the sum of (scale·g + l2·w)² over n elements, at most BlockSize, in
+// thread 0 of a block of 256 threads. As in nn/cpu, element i belongs to partial sum i mod 16,
+// in order.
 __device__ __forceinline__ float block_squares(const float* g, float scale, const float* w, float l2, int n) {
   __shared__ double squares[RT_BLOCK_SIZE];
   __shared__ double sums[16];
-  const int batch = 8;  // loads of a thread that are under way at once
+  const int batch = 8;  // concurrent loads per thread
   for (int first = threadIdx.x; first < n; first += batch * blockDim.x) {
     float gs[batch], ws[batch];
 #pragma unroll
@@ -69,9 +68,9 @@ extern "C" __global__ void squared_norm(float* sums, const float* g, const float
   if (threadIdx.x == 0) sums[blockIdx.x] = s;
 }
 
-// SquaredNorm of all parameters and of scale·g, where gradients are clipped. It comes
-// before every update of an arena and copies the host's abort word to stop, so
-// that all blocks of the update read one answer. Both may be null.
+// SquaredNorm of scale·g for all parameters, if gradients are clipped. It runs before every
+// update of an arena, and copies the host's abort word to stop, so that all blocks of the
+// update see the same value. abort and stop may be null.
 extern "C" __global__ void squared_norm_arena(float* sums, const float* g, float scale, const float* w, const float* hyper, const Run* runs,
                     const Block* blocks, int* stop, const int* abort) {
   if (stop && blockIdx.x == 0 && threadIdx.x == 0) *stop = abort ? *(volatile const int*)abort : 0;
@@ -83,9 +82,8 @@ extern "C" __global__ void squared_norm_arena(float* sums, const float* g, float
   if (threadIdx.x == 0) sums[r.norm + b.index] = s;
 }
 
-// clip_scale returns, in all threads of a block, what a gradient with n block
-// norms is multiplied by: the norms are added in order by one thread, from
-// shared memory that all fill.
+// clip_scale returns the factor that clips a gradient with n block norms, in all threads of a
+// block. All threads load the norms to shared memory, and one adds them in order.
 __device__ __forceinline__ float clip_scale(const float* norms, int n, float clip) {
   __shared__ float some[256];
   __shared__ double total;
@@ -126,7 +124,7 @@ __device__ __forceinline__ Terms terms(const float* h, float scale, float clip) 
 // gradient is scale·g with L2 and clipping.
 __device__ __forceinline__ float gradient(const Terms& t, float g, float w) { return __fmul_rn(t.clip, __fadd_rn(__fmul_rn(t.scale, g), __fmul_rn(t.l2, w))); }
 
-// finish takes the decay off a weight, stores it, and moves its average.
+// finish applies weight decay, stores the weight, and updates its average.
 __device__ __forceinline__ void finish(const Terms& t, float* w, float* average, i64 i, float v) {
   v = __fsub_rn(v, __fmul_rn(t.decay, v));
   w[i] = v;
@@ -150,8 +148,8 @@ __device__ __forceinline__ void sgd_element(const Terms& t, float* w, const floa
   finish(t, w, average, i, __fsub_rn(wi, __fmul_rn(t.rate, gradient(t, g[i], wi))));
 }
 
-// Backend.Adam. average may be null. norm_count norms cover the whole parameter,
-// of which w may be a part.
+// Backend.Adam. average may be null. The norm_count norms cover the whole parameter. w may be
+// a part of it.
 extern "C" __global__ void adam(float* w, const float* g, float* m, float* v, float* average, const float* norms, int norm_count, const float* hyper, i64 n,
                const int* abort) {
   if (stopped(abort)) return;
@@ -166,10 +164,10 @@ extern "C" __global__ void sgd(float* w, const float* g, float* average, const f
   for (i64 i = global_thread(); i < n; i += global_threads()) sgd_element(t, w, g, average, i);
 }
 
-// part_begin is where this block of threads begins in its run.
+// part_begin returns the first element of this block of threads in its run.
 __device__ __forceinline__ int part_begin(const Block& b) { return b.index * RT_BLOCK_SIZE + (int)blockIdx.y * (RT_BLOCK_SIZE / (int)gridDim.y); }
 
-// Adam of all parameters by scale·g, which becomes 0 afterwards if clear is not.
+// Adam on all parameters with gradients scale·g. If clear is not 0, it then sets g to 0.
 extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear, float* m, float* v, float* average, const float* norms, const float* hyper, const Run* runs,
                      const Block* blocks, const int* abort) {
   if (stopped(abort)) return;
@@ -183,7 +181,7 @@ extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear
   }
 }
 
-// SGD of all parameters, likewise.
+// SGD on all parameters, likewise.
 extern "C" __global__ void sgd_arena(float* w, float* g, float scale, int clear, float* average, const float* norms, const float* hyper, const Run* runs, const Block* blocks,
                     const int* abort) {
   if (stopped(abort)) return;

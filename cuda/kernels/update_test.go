@@ -36,7 +36,7 @@ func hypers() [][]float32 {
 	}
 }
 
-// state is what an update works on.
+// state is the data of an update.
 type state struct{ w, g, m, v, average []float32 }
 
 // state returns n elements of each, among them moments that must become 0.
@@ -64,8 +64,8 @@ func (h *harness) squaredNorm() {
 	}
 }
 
-// update compares three steps of one optimizer on one parameter. A clipped
-// gradient's norm covers it all, though the step may be of a part.
+// update compares three steps of an optimizer on one parameter. The norm for clipping covers
+// the whole gradient, even if the step updates a part.
 func (h *harness) update(adam bool) {
 	for _, n := range []int{1, 257, 5000} {
 		for k, hyper := range hypers() {
@@ -98,7 +98,7 @@ func (h *harness) update(adam bool) {
 	h.stopped(adam)
 }
 
-// stopped: an abort word that is set keeps everything as it is.
+// stopped checks that an update changes nothing if the abort word is set.
 func (h *harness) stopped(adam bool) {
 	s := h.state(300)
 	hyper := upload(h, hypers()[1])
@@ -113,8 +113,8 @@ func (h *harness) stopped(adam bool) {
 	h.same(nn.Host(s.m), m, "m")
 }
 
-// arenas compares the updates of all parameters at once with one after the other.
-// Between parameters are gaps that nothing may touch.
+// arenas compares updating all parameters at once with updating one after the other. Nothing
+// may change the gaps between parameters.
 func (h *harness) arenas() {
 	offsets, sizes := []int{0, 16, 4200, 14256}, []int{10, 4097, 10000, 1}
 	const total = 14257
@@ -166,7 +166,7 @@ func (h *harness) arenas() {
 	}
 }
 
-// spent wants 0 in place of the gradients of parameters, and between them what was there.
+// spent requires that the gradients of parameters are 0 and the gaps between them unchanged.
 func (h *harness) spent(was []float32, g uintptr, offsets, sizes []int) {
 	want := slices.Clone(was)
 	for i, at := range offsets {

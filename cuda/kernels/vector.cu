@@ -1,4 +1,4 @@
-// Element by element. Equal to nn/cpu in every bit.
+// Elementwise operations. Equal to nn/cpu bit for bit.
 
 // Backend.Zero, for either type.
 extern "C" __global__ void zero(float* y, i64 n) {
@@ -25,7 +25,7 @@ extern "C" __global__ void rescale(float* y, const float* x, float scale, float 
   map(y, x, n, [=](float v) { return __fadd_rn(__fmul_rn(scale, v), shift); });
 }
 
-// y = 0 where x <= 0, x elsewhere, NaN included: Backend.Relu.
+// y = 0 where x <= 0, and x elsewhere, also where x is NaN: Backend.Relu.
 extern "C" __global__ void relu(float* y, const float* x, i64 n) {
   map(y, x, n, [](float v) { return v <= 0.f ? 0.f : v; });
 }

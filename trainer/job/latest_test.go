@@ -92,7 +92,7 @@ func TestLatest(t *testing.T) {
 		{"all broken", func(d string) { corrupt(write(d, s, 6), func(b []byte) []byte { return b[:9] }) }, 0, 1, "contains no intact checkpoint; the newest: "},
 		{"other model", func(d string) { write(d, other, 6) }, 0, 1, "it does not fit the model: its "},
 		{"an older one of this model", func(d string) { write(d, s, 5); write(d, other, 6) }, 5, 1, ""},
-		{"empty", func(string) {}, 0, 0, "checkpoint in it (step-00000050.safetensors and so on)"},
+		{"empty", func(string) {}, 0, 0, "contains no checkpoint (a file such as step-00000050.safetensors)"},
 		{"missing", func(d string) { require.NoError(t, os.Remove(d)) }, 0, 0, "no such file or directory"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")

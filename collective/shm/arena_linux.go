@@ -9,26 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Arenas are pieces of memory of this process that the ranks of its host read
-// and write in place, see Options. They outlive Transports. The zero value has
-// none.
+// Arenas are pieces of this process's memory that the ranks of its host read
+// and write in place; see Options. They outlive Transports. The zero value is
+// empty and ready to use.
 type Arenas struct {
 	mu     sync.Mutex
 	list   atomic.Pointer[[]arena]
 	closed bool // guarded by mu
 }
 
-// An arena never moves, and its file has all its pages until a part of it is
-// taken back.
+// An arena never moves. Its file has all its pages until a part of it is taken
+// back.
 type arena struct {
 	fd    int
 	mem   []byte
-	given bool // to another process
-	taken bool // back, at least in part: no longer shared, until it is renewed
+	given bool // another process has its descriptor
+	taken bool // a part of it was taken back, so it is not shared until it is renewed
 }
 
-// Alloc makes a piece of so many bytes, all zero, which begins at a page. It is
-// there until the process ends. No room is an error.
+// Alloc returns a page-aligned piece of the given number of bytes, all zero. It
+// stays mapped until the process ends. Too little memory is an error.
 func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	if bytes == 0 {
 		return []byte{}, nil
@@ -45,7 +45,7 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed { // nobody will ask for it
+	if a.closed { // no other process can ask for it
 		_ = unix.Close(fd)
 		return mem[:bytes:bytes], nil
 	}
@@ -58,10 +58,10 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	return mem[:bytes:bytes], nil
 }
 
-// Renew puts new memory, with the same contents, in the place of what other
-// processes were given. It is called between two Views, while nobody uses the
-// pieces: a rank of the one before that was stopped, and does not know yet that
-// the others have gone on, may still write into what it was given.
+// Renew replaces the memory that other processes were given with new memory of
+// the same contents, at the same addresses. Call it between two Views, while
+// nobody uses the pieces. A rank of the previous View may have been stopped and
+// not know of the next View, and may still write into the memory it was given.
 func (a *Arenas) Renew() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +92,7 @@ func (one *arena) renew() error {
 	fresh, err := attach(fd, size)
 	if err == nil {
 		copy(fresh, one.mem)
-		// The same place, so pointers into it stay good.
+		// The same address, so pointers into it stay valid.
 		_, err = unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(one.mem)), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED|unix.MAP_POPULATE)
 		_ = unix.Munmap(fresh)
 	}
@@ -105,16 +105,16 @@ func (one *arena) renew() error {
 	return nil
 }
 
-// takeBack makes a part of a piece this process's own again, with its contents:
-// what other processes write there afterwards, they write elsewhere. Calls no
-// longer find the piece in place until it is renewed, and no other process is
-// given it. Other goroutines may use the memory meanwhile, and lose nothing.
+// takeBack makes a part of a piece private again, with its contents. Later
+// writes of other processes no longer reach it. Until it is renewed, calls do
+// not find the piece in place, and no other process gets it. Other goroutines
+// may use the memory meanwhile, without losing a write.
 func (a *Arenas) takeBack(id uint64, offset, size int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.list.Load()
 	if old == nil {
-		return unix.EBADF // closed, which waits for calls
+		return unix.EBADF // Close has been called; it must wait for calls to end
 	}
 	all := append([]arena(nil), *old...)
 	one := &all[id-1]
@@ -126,15 +126,15 @@ func (a *Arenas) takeBack(id uint64, offset, size int) error {
 	return one.takeBack(offset, size)
 }
 
-// takeBack puts a private mapping of the same file in the place of the shared
-// one, and then has every page copied by a write that changes nothing. The kernel
-// lets no write of this process get lost in between, which a copy of our own
-// could not promise. What the file held is freed as it goes, so the copy needs no
-// memory beyond one step.
+// takeBack replaces the shared mapping by a private mapping of the same file,
+// and then makes the kernel copy every page by a write that changes nothing.
+// The kernel loses no concurrent write of this process, which a copy of our own
+// could not promise. The file's pages are freed step by step, so the copy needs
+// no memory beyond one step.
 func (one *arena) takeBack(offset, size int) error {
 	page := unix.Getpagesize()
 	lo, hi := offset/page*page, (offset+size+page-1)/page*page
-	// First elsewhere: a mapping that fails leaves what was there in place.
+	// Map elsewhere first, so that a failure leaves the old mapping in place.
 	fresh, err := unix.MmapPtr(one.fd, int64(lo), nil, uintptr(hi-lo), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("mmap: %w", err)
@@ -154,8 +154,8 @@ func (one *arena) takeBack(offset, size int) error {
 	return nil
 }
 
-// Close forgets the pieces, so that no other process gets at them any more. The
-// memory stays where it is, because somebody may hold it.
+// Close closes the files of the pieces, so that no other process can get them.
+// The memory stays mapped, because callers may still hold it.
 func (a *Arenas) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,7 +168,8 @@ func (a *Arenas) Close() error {
 	return nil
 }
 
-// find is the number of the piece that b lies in, from 1, and where; 0 is none.
+// find returns the number of the piece that holds b, from 1, and the offset of
+// b in it. 0 means that no piece does.
 func (a *Arenas) find(b []byte) (id, offset uint64) {
 	if a == nil || len(b) == 0 {
 		return 0, 0
@@ -179,7 +180,7 @@ func (a *Arenas) find(b []byte) (id, offset uint64) {
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for i := range *all {
-		mem := (*all)[i].mem // and not given, which a door may change meanwhile
+		mem := (*all)[i].mem // copy no more than this: a door may change given meanwhile
 		from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(mem)) && !(*all)[i].taken {
 			return uint64(i + 1), uint64(at - from)
@@ -188,8 +189,8 @@ func (a *Arenas) find(b []byte) (id, offset uint64) {
 	return 0, 0
 }
 
-// duplicate is a descriptor of a piece's file, which is the caller's, and its
-// size.
+// duplicate returns a new descriptor of a piece's file, which the caller owns,
+// and the file's size.
 func (a *Arenas) duplicate(id uint64) (fd, size int, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

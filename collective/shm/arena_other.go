@@ -2,12 +2,12 @@
 
 package shm
 
-// Arenas are pieces of memory of this process that the ranks of its host read
-// and write in place, see Options. Here, where processes share none, it is
-// ordinary memory.
+// Arenas are pieces of this process's memory that the ranks of its host read
+// and write in place; see Options. On this system processes do not share
+// memory, so it is ordinary memory.
 type Arenas struct{}
 
-// Alloc makes a piece of so many bytes, all zero.
+// Alloc returns a piece of the given number of bytes, all zero.
 func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	words := make([]uint64, (bytes+7)/8) // aligned for every element type
 	return bytesOf(words)[:bytes:bytes], nil

@@ -2,5 +2,6 @@
 
 package shm
 
-// whyNot says why processes of this architecture cannot share memory, or nil.
+// whyNot returns why processes of this architecture cannot share memory, or
+// nil.
 func whyNot() error { return nil }

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	reserveStep = 4 << 20  // is reserved at a time,
-	spareBytes  = 64 << 20 // while there is so much more, for whoever else asks meanwhile
+	reserveStep = 4 << 20  // bytes reserved at a time
+	spareBytes  = 64 << 20 // bytes left available for other allocations meanwhile
 )
 
-// reserve makes room for a file, as long as there is memory.
-// The kernel gives a file in memory whatever is asked for, and then kills
-// somebody. Ranks that share memory reserve theirs at the same time, so it looks
-// again and again.
+// reserve allocates the pages of a file in memory, as long as memory is
+// available. Left alone, the kernel grants whatever is asked for, and then
+// kills a process. Ranks that share memory reserve theirs at the same time, so
+// reserve checks before every step.
 func reserve(fd int, size int64) error {
 	if err := fits(size); err != nil {
 		return err
@@ -37,17 +37,17 @@ func reserve(fd int, size int64) error {
 	return nil
 }
 
-// fits says why so many bytes cannot be reserved, or nil.
+// fits returns why size bytes cannot be reserved, or nil.
 func fits(size int64) error {
 	have := available(os.DirFS("/"))
 	if have < spareBytes || uint64(size) > have-spareBytes {
-		return fmt.Errorf("%d KiB of memory are available here, of which %d are left alone: %w", have>>10, spareBytes>>10, unix.ENOMEM)
+		return fmt.Errorf("%d KiB of memory are available, of which %d KiB must stay free: %w", have>>10, spareBytes>>10, unix.ENOMEM)
 	}
 	return nil
 }
 
-// available is how many bytes this process and its control groups can still get,
-// by the files of a system.
+// available returns how many bytes this process and its control groups can
+// still allocate, according to the files of system.
 func available(system fs.FS) uint64 {
 	have := uint64(math.MaxUint64)
 	if text, err := fs.ReadFile(system, "proc/meminfo"); err == nil {
@@ -72,11 +72,11 @@ func available(system fs.FS) uint64 {
 	return have
 }
 
-// A hierarchy is where the kernel tells of the memory of control groups.
+// A hierarchy is where the kernel reports the memory of control groups.
 type hierarchy struct {
 	mount        string // of the hierarchy
 	limit, usage string // files of each group
-	droppable    string // in memory.stat: parts of files that the kernel drops when it must
+	droppable    string // key in memory.stat: file pages that the kernel drops when it needs memory
 }
 
 var (
@@ -102,7 +102,8 @@ func (h *hierarchy) room(system fs.FS, at string) uint64 {
 	}
 }
 
-// statistic is a number in a file of lines of a name and a number; 0 is none.
+// statistic returns a number from a file whose lines are a name and a number,
+// or 0 if the name is missing.
 func statistic(system fs.FS, file, name string) uint64 {
 	text, _ := fs.ReadFile(system, file)
 	for line := range strings.Lines(string(text)) {
@@ -114,7 +115,7 @@ func statistic(system fs.FS, file, name string) uint64 {
 	return 0
 }
 
-// availableIn is the bytes that /proc/meminfo says are available.
+// availableIn returns the available bytes according to /proc/meminfo.
 func availableIn(meminfo string) uint64 {
 	_, after, _ := strings.Cut(meminfo, "MemAvailable:")
 	field, _, _ := strings.Cut(strings.TrimSpace(after), " ")
@@ -122,7 +123,7 @@ func availableIn(meminfo string) uint64 {
 	return kib << 10
 }
 
-// number is a file that holds one; "max" is an error.
+// number returns the number that a file consists of. "max" is an error.
 func number(system fs.FS, file string) (uint64, error) {
 	text, err := fs.ReadFile(system, file)
 	if err != nil {

@@ -6,34 +6,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharing is what ranks do that share cores, because there are more of them: each
-// shows with a call on which core it was. Who waits for a rank of its own core
-// gives that core away at once; who waits for one of another core keeps looking
-// for a while, since what runs here meanwhile could not hasten it.
+// sharing is the state of ranks that share cores, because there are more ranks
+// than cores. With each call, a rank shows the core that it ran on. A rank that
+// waits for one on its own core yields that core at once. A rank that waits for
+// one on another core keeps polling for a while, because yielding its own core
+// would not speed up the other.
 //
-// Ranks that have enough cores may find themselves on one all the same, because
-// somebody else is busy on the others. They say where they are only when they
-// have waited for a while, which costs nothing while all goes well.
+// Ranks that have enough cores may still be on the same core, because other
+// processes use the others. They publish their core only after waiting for a
+// while, which costs nothing while all goes well.
 type sharing struct {
-	named  bool   // cores have names
-	shared bool   // and there are more ranks than cores
-	core   uint64 // where this rank showed its call, if shared
+	named  bool   // the processor can report the current core
+	shared bool   // named, and there are more ranks than cores
+	core   uint64 // the core where this rank showed its call, if shared
 
-	mated    bool // the rank that was last waited for longer was on this very core
-	together uint // how often one was
+	mated    bool // the rank of the last longer wait was on this core
+	together uint // number of such waits
 }
 
-// elsewhere is how often to look at a rank of another core, some 20 ns each,
-// before this core is given away all the same.
+// elsewhere is the number of polls, of some 20 ns each, while the awaited rank
+// is on another core. After that, this core is yielded all the same.
 const elsewhere = 200
 
-// partEvery is how many waits for a rank of this core go by until one of them
-// sleeps: who wakes is given an idle core, if there is one, and who only yields
-// stays where it is.
+// partEvery: one of this many waits for a rank on this core sleeps. A woken
+// process gets an idle core if there is one, while a process that only yields
+// stays on its core.
 const partEvery = 64
 
-// giveWay lets those run that have not yet shown a call and were on this core at
-// the one before, and then looks at the others.
+// giveWay yields to the ranks that have not yet shown this call and were on
+// this core at the previous one. Then it polls the others.
 func (r *run) giveWay(call uint64) {
 	t := r.t
 	for peer := range t.ranks {
@@ -54,8 +55,8 @@ func (r *run) giveWay(call uint64) {
 	}
 }
 
-// giveUp gives this core away until a word is at least least, or it has done so
-// often.
+// giveUp yields this core until the word is at least least, or up to w.yields
+// times. It reports whether the word got there.
 func (w *waiter) giveUp(word *uint64, least uint64) bool {
 	for range w.yields {
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
@@ -66,8 +67,8 @@ func (w *waiter) giveUp(word *uint64, least uint64) bool {
 	return false
 }
 
-// mates reports whether a rank was on this core when it last waited for a while,
-// and says where this one is.
+// mates reports whether a rank was on this core when it last waited for a
+// while, and publishes this rank's core.
 func (w *waiter) mates(peer int) bool {
 	if w.named {
 		here := core()

@@ -5,9 +5,9 @@ type flag uint8
 
 // The flags of a rank.
 const (
-	shown  flag = iota // calls whose header, and data if they are few, can be read
+	shown  flag = iota // calls whose header, and small data, can be read
 	staged             // chunks whose operands can be read
-	folded             // chunks whose own part can be read; not of two ranks that stage
+	folded             // chunks whose own part can be read; unused by copy between two ranks
 	taken              // chunks that this rank has read from all others' memory
 	flags
 )
@@ -18,39 +18,40 @@ type act uint8
 // The acts.
 const (
 	stage     act = iota // copies the operands of a chunk to where the others read them
-	meet                 // compares the call with everybody's
-	fold                 // folds its own part of a chunk; of two ranks each folds all of it
+	meet                 // compares the call with all other ranks'
+	fold                 // folds its own part of a chunk; with two ranks, each folds all of it
 	gather               // copies another rank's part of a chunk
-	foldAll              // folds its own part of everybody's vectors, into all of them
+	foldAll              // folds its own part of all ranks' vectors, into all of them
 	readOwn              // reads the others' operands of a chunk of its own part, and folds it
 	readOther            // reads a chunk of another rank's part
-	rest                 // does nothing more
+	rest                 // only waits
 )
 
-// A way is how operands get to who folds them, and results to everybody.
+// A way is how operands get to the ranks that fold them, and results to all
+// ranks.
 type way uint8
 
-// The ways. All ranks go the same in one call.
+// The ways. All ranks take the same way in a call.
 const (
-	byCopy  way = iota // through the memory that all share
-	inPlace            // they are in memory that all share
-	byRead             // by reading other processes' memory
+	byCopy  way = iota // copied through the region that all ranks share
+	inPlace            // the vectors themselves lie in shared memory
+	byRead             // read from the memory of other processes
 )
 
-// everybody stands for all ranks but the own one.
+// everybody stands for all ranks except this one.
 const everybody = -1
 
-// A step is an act, what must be before it, and what it lets others know.
+// A step is an act, what it waits for, and what it publishes.
 type step struct {
 	act   act
-	chunk int // of the call
+	chunk int // number within the call
 
 	wait  flag
-	from  int    // whose flag: a rank's, or everybody's
-	least uint64 // what it must have reached; 0 is nothing to wait for
+	from  int    // a rank whose flag to wait for, or everybody
+	least uint64 // what the flag must have reached; 0 means not to wait
 
 	post  flag
-	value uint64 // 0 is nothing to post
+	value uint64 // 0 means not to post
 }
 
 // A course is the steps of one rank in one reduction, after it has shown its
@@ -71,15 +72,15 @@ type step struct {
 type course struct {
 	way        way
 	self, size int
-	call       uint64 // its number
-	met        bool   // calls have been compared
-	base       uint64 // chunks of the calls before
+	call       uint64 // the number of the call
+	met        bool   // the call has been compared with the others
+	base       uint64 // number of chunks in all earlier calls
 	chunks     int
 
 	turn, place int
 }
 
-// next is the step after the last, until there is none.
+// next returns the next step, or false after the last one.
 func (c *course) next() (s step, ok bool) {
 	for c.turn <= c.last() {
 		at := c.place
@@ -109,7 +110,7 @@ func (c *course) next() (s step, ok bool) {
 	return step{}, false
 }
 
-// last is the turn in which the last chunk is done.
+// last returns the turn in which the last chunk is done.
 func (c *course) last() int {
 	if c.way == byCopy && c.size == 2 {
 		return c.chunks
@@ -117,7 +118,7 @@ func (c *course) last() int {
 	return c.chunks + 1
 }
 
-// inPlace is the at-th step.
+// inPlace returns the at-th step.
 func (c *course) inPlace(at int) (s step, ok bool) {
 	switch at {
 	case 0:
@@ -128,7 +129,7 @@ func (c *course) inPlace(at int) (s step, ok bool) {
 	return step{}, false
 }
 
-// byRead is the at-th step of a turn.
+// byRead returns the at-th step of a turn.
 func (c *course) byRead(at int) (s step, ok bool) {
 	n := c.base + uint64(c.turn)
 	switch {
@@ -161,7 +162,7 @@ func (c *course) fold(k int) step {
 	return s
 }
 
-// gather is the i-th of the other ranks' parts, from 1.
+// gather returns the step that copies the part of the i-th other rank, from 1.
 func (c *course) gather(k, i int) step {
 	return step{act: gather, chunk: k, wait: folded, from: (c.self + i) % c.size, least: c.base + uint64(k) + 1}
 }

@@ -1,34 +1,36 @@
-// Package shm carries messages, and reductions, between the processes of one
-// host through memory that they share.
+// Package shm carries messages and reductions between the processes of one host
+// through memory that they share.
 //
-// A [Transport] lies over that of package tcp. What says who lives stays there:
-// heartbeats, goodbyes and the news of who failed go over its connections, so a
-// process that is killed or stopped is named as it would be over TCP. Messages
-// between ranks of one host go through rings of bytes in shared memory, those to
-// other hosts as before. Where all ranks of a View are on one host, AllReduce,
-// Barrier and AllGathers of a few KiB go through no messages at all, and an
-// AllReduce, whose bits are those of every other method, goes one of four ways:
+// A [Transport] lies over that of package tcp, which remains responsible for
+// liveness. Heartbeats, goodbyes and reports of failed ranks use its
+// connections, so a killed or stopped process is named as it would be over TCP.
+// Messages between ranks of one host go through ring buffers in shared memory.
+// Messages to other hosts go over TCP. If all ranks of a View are on one host,
+// AllReduce, Barrier and AllGathers of a few KiB use no messages at all. An
+// AllReduce has the bits of every other method and takes one of four ways:
 //
-//   - A few bytes are shown beside the call itself, and every rank folds them.
-//   - Others are copied, some at a time, to where all read them and fold.
-//   - Vectors that every rank has in its [Arenas] are folded where they are, each
-//     part by one rank, which writes the result into all of them.
-//   - Two ranks read large vectors out of each other's memory by the kernel, if it
-//     lets them (process_vm_readv).
+//   - A few bytes are shown next to the call itself, and every rank folds them.
+//   - More bytes are copied, chunk by chunk, to where all ranks read and fold
+//     them.
+//   - Vectors that lie in the [Arenas] of every rank are folded in place. One
+//     rank folds each part and writes the result into all vectors.
+//   - Two ranks read large vectors out of each other's memory through the kernel,
+//     if it lets them (process_vm_readv).
 //
-// The memory is an anonymous file that belongs to nobody but those who have
-// mapped it. It has no name, is reserved in full before it is used, and cannot
-// shrink: there is nothing to clean up, and no access to it can fail. Where it
-// cannot be had, all ranks of the host go on over TCP.
+// The memory is an anonymous file that belongs only to the processes that have
+// mapped it. It has no name, is reserved in full before use, and cannot shrink.
+// So there is nothing to clean up, and no access to it can fail. If it is not
+// available, all ranks of the host use TCP.
 //
 // # Memory
 //
-// Every word that ranks wait for lies in a cache line of its own, has one writer
-// and only grows. No call waits for the others to be done with the one before:
-// what a rank overwrites is kept twice, or guarded by such a word.
+// Every word that ranks wait for has a cache line of its own, has one writer,
+// and only grows. No call waits until others are done with the previous call.
+// What a rank overwrites exists twice, or such a word guards it.
 //
-// When a call fails, some rank may be stopped in the middle of it, and continue
-// later. So before it returns, a failed call marks itself as failed, which ends
-// the call of whoever has read its vector since, and puts private pages in the
-// place of a vector that others can write to.
+// When a call fails, another rank may be stopped in the middle of the call and
+// continue later. So a failed call does two things before it returns. It marks
+// itself as failed, which ends the call of every rank that has read its vector
+// since. And it puts private pages in the place of a vector that others can
+// write to.
 package shm

@@ -8,10 +8,10 @@ import (
 )
 
 // Join lets the ranks of this host share memory. All members of the View call
-// it, before anything else is sent over under, which belongs to the result from
-// then on. Where this rank's host has no other rank, or memory cannot be shared,
-// the result is under itself. An error is that of a View that broke meanwhile,
-// or, if Options.Must is set, says why memory is not shared.
+// it before they send anything else over under. The result owns under. If this
+// host has no other rank, or memory cannot be shared, the result is under
+// itself. Join returns an error if the View breaks meanwhile or, with
+// Options.Must, if memory is not shared.
 func Join(ctx context.Context, v collective.View, under Under, o Options) (collective.Transport, error) {
 	ranks := neighbours(v)
 	if len(ranks) < 2 {
@@ -36,7 +36,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 		return nil, fmt.Errorf("%w: %w", ErrNotShared, why)
 	case why != nil:
 		if o.Log != nil {
-			o.Log.Warn("the ranks of this host share no memory, they go on over TCP", "reason", why)
+			o.Log.Warn("the ranks of this host cannot share memory and use TCP instead", "reason", why)
 		}
 		return under, nil
 	}
@@ -48,7 +48,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 			return nil, err
 		}
 		if reads = why == nil; !reads && o.Log != nil {
-			o.Log.Debug("the ranks of this host do not read each other's memory, they copy", "reason", why)
+			o.Log.Debug("the ranks of this host cannot read each other's memory and copy instead", "reason", why)
 		}
 	}
 	return newTransport(s, mem, reads), nil
@@ -61,7 +61,7 @@ func alone(v collective.View, under Under, o Options) (collective.Transport, err
 	return under, nil
 }
 
-// neighbours are the ranks of this host.
+// neighbours returns the ranks of this host, or nil if the host is unknown.
 func neighbours(v collective.View) []int {
 	host := v.Members[v.Self].Host
 	if host == 0 {

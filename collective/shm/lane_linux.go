@@ -7,13 +7,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A lane is a ring of bytes from one rank to another, as one of the two sees
-// it. A message is a header and its payload, filled up to whole cache lines, so
-// that a header is never in two pieces. The sender alone writes head, the
-// receiver alone tail; both count bytes from the beginning.
+// A lane is a ring buffer from one rank to another, as seen by one of the two.
+// A message is a header and its payload, padded to whole cache lines, so that a
+// header never wraps around. Only the sender writes head, and only the receiver
+// writes tail. Both count bytes from the beginning.
 type lane struct {
 	head, tail *uint64
-	data       []byte // a power of two
+	data       []byte // its length is a power of two
 }
 
 func newLane(r *region, from, to int) lane {
@@ -21,37 +21,39 @@ func newLane(r *region, from, to int) lane {
 	return lane{head: r.word(at), tail: r.word(at + atTail), data: r.bytes(at+atRingData, r.ring)}
 }
 
-// at are at most n bytes of the ring, as far as they lie in one piece.
+// at returns up to n bytes of the ring from count on, as many as are
+// contiguous.
 func (l *lane) at(count uint64, n int) []byte {
 	lo := int(count & uint64(len(l.data)-1))
 	return l.data[lo:min(lo+n, len(l.data))]
 }
 
-// publish is how many bytes are moved before the other side is told.
+// publish returns how many bytes are moved before the other side learns of
+// them.
 func (l *lane) publish() int { return len(l.data) / 4 }
 
-// filled is a length in whole cache lines.
+// filled rounds a length up to whole cache lines.
 func filled(n int) uint64 { return uint64(n+lineBytes-1) &^ (lineBytes - 1) }
 
 // An inlane is a lane that this rank receives from.
 type inlane struct {
 	lane
-	taken uint64 // bytes that were read
+	taken uint64 // bytes read so far
 }
 
 // An outlane is a lane that this rank sends to.
 type outlane struct {
 	lane
-	given uint64   // bytes that were written
-	queue []*frame // to be sent, the first perhaps in part
+	given uint64   // bytes written so far
+	queue []*frame // to be sent; the first may have been sent in part
 }
 
-// A frame is one message on its way out.
+// A frame is one message to be sent.
 type frame struct {
 	head  [collective.HeaderSize]byte
 	begun bool     // head is written
-	parts [][]byte // what is left of the payload
-	fill  int      // bytes after it
+	parts [][]byte // the rest of the payload
+	fill  int      // padding after the payload
 }
 
 func (f *frame) begin(h *collective.Header, parts [][]byte) {
@@ -65,8 +67,8 @@ func (f *frame) begin(h *collective.Header, parts [][]byte) {
 	f.fill = int(filled(n)) - n
 }
 
-// write puts what the ring has room for of the first frame into it. done says
-// that the frame has left.
+// write copies as much of the first frame into the ring as fits. done says that
+// the whole frame is in the ring.
 func (l *outlane) write() (moved, done bool) {
 	f := l.queue[0]
 	free := len(l.data) - int(l.given-atomic.LoadUint64(l.tail))
@@ -101,8 +103,8 @@ func (l *outlane) write() (moved, done bool) {
 	return moved, done
 }
 
-// read receives the payload of a message into parts, and lets the sender have
-// its room.
+// read receives the payload of a message into parts, and releases its room to
+// the sender.
 func (t *Transport) read(peer int, parts [][]byte) error {
 	l := &t.in[peer]
 	n := 0
@@ -134,16 +136,16 @@ func (t *Transport) read(peer int, parts [][]byte) error {
 	return nil
 }
 
-// release lets a sender have the room of what was read.
+// release gives the room of what was read back to the sender.
 func (t *Transport) release(peer int) {
 	l := &t.in[peer]
 	atomic.StoreUint64(l.tail, l.taken)
 	t.rouse(peer)
 }
 
-// corrupt is the end of a View whose memory makes no sense.
+// corrupt breaks the View because the shared memory holds an impossible value.
 func (t *Transport) corrupt(peer int, have uint64) error {
 	t.under.Abort(&collective.RankError{Rank: t.ranks[peer], Phase: "receive",
-		Err: fmt.Errorf("shm: it says that %d bytes are in a ring of %d", have, len(t.in[peer].data))})
+		Err: fmt.Errorf("shm: its ring of %[2]d bytes claims to hold %[1]d: the shared memory is corrupt", have, len(t.in[peer].data))})
 	return t.failure()
 }

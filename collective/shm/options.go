@@ -7,40 +7,40 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Under is the transport of a View that a Transport of this package lies over:
-// that of package tcp.
+// Under is the transport that a Transport of this package lies over: that of
+// package tcp.
 type Under interface {
 	collective.Transport
-	// Failed is closed when the transport is broken, and then Err says by what.
+	// Failed is closed when the transport breaks. Err then returns the cause.
 	Failed() <-chan struct{}
 	Err() error
 	// Left reports whether a rank has said goodbye.
 	Left(rank int) bool
 	// Begun tells the peers, with the next heartbeat, that this rank has begun
-	// the call of h. Behind is the rank that has begun the fewest calls, if fewer
-	// than seq.
+	// the call of h. Behind returns the rank that has begun the fewest calls,
+	// if that is fewer than seq.
 	Begun(h *collective.Header)
 	Behind(seq uint64) (rank int, ok bool)
-	// Streams returns the number of connections that carry a message of so many
-	// bytes.
+	// Streams returns the number of connections that carry a message of the
+	// given number of bytes.
 	Streams(bytes int) int
 }
 
-// ErrNotShared is what errors.Is finds when memory must be shared and is not.
+// ErrNotShared is returned when memory must be shared but is not.
 var ErrNotShared = errors.New("shm: memory is not shared")
 
-// Options change how a host's ranks share memory. The zero value is right
-// where there is no reason for another.
+// Options configure how a host's ranks share memory. The zero value suits most
+// uses.
 type Options struct {
-	Off  bool         // this rank does not share memory, and so no rank of its host does
-	Must bool         // Join fails where memory cannot be shared, see ErrNotShared
-	Log  *slog.Logger // told why memory is not shared; nil is silent
+	Off  bool         // this rank does not share memory, so no rank of its host does
+	Must bool         // Join fails with ErrNotShared if memory cannot be shared
+	Log  *slog.Logger // records why memory is not shared; nil for no log
 
-	// Arenas are memory of this process that the ranks of its host read and write
-	// during an AllReduce of it; may be nil.
+	// Arenas are memory of this process that the ranks of its host read and
+	// write during an AllReduce. It may be nil.
 	Arenas *Arenas
 
-	reserve func(fd int, size int64) error // makes room in the file; nil is that of Arenas
+	reserve func(fd int, size int64) error // allocates the file's pages; nil means the function of that name
 	cannot  error                          // why this rank cannot share memory
 }
 

@@ -9,17 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A region is memory that the processes of a host have mapped.
+// A region is memory that the ranks of a host have mapped.
 type region struct {
 	layout
 	mem []byte
 }
 
-// seals keep the memory as long as it is: nobody who maps it can be made to
-// read beyond its end.
+// seals fix the size of the memory, so that nobody can shrink it and make
+// another process read beyond its end.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// create makes a file of memory. All of it is there, or it is an error.
+// create makes a file in memory. Either all of its pages are allocated, or it
+// returns an error.
 func create(size int, reserve func(fd int, size int64) error) (fd int, err error) {
 	fd, err = memoryFile(unix.MemfdCreate)
 	if err != nil {
@@ -35,8 +36,8 @@ func create(size int, reserve func(fd int, size int64) error) (fd int, err error
 	return fd, nil
 }
 
-// memoryFile makes an empty file of memory that can never be executed: under
-// vm.memfd_noexec=2 there are no others. Linux before 6.3 does not know of it.
+// memoryFile makes an empty file in memory that can never be executed.
+// vm.memfd_noexec=2 allows no others. Linux before 6.3 does not know the flag.
 func memoryFile(create func(name string, flags int) (fd int, err error)) (fd int, err error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err = create("ringtrain", flags|unix.MFD_NOEXEC_SEAL)
@@ -54,7 +55,7 @@ func fallocateAt(fd int, at, size int64) error {
 	}
 }
 
-// attach maps a file that somebody made by create.
+// attach maps a file made by create, possibly in another process.
 func attach(fd, size int) ([]byte, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -82,14 +83,15 @@ func attachRegion(fd int, l layout) (*region, error) {
 
 func (r *region) close() error { return unix.Munmap(r.mem) }
 
-// bytes are n bytes of the memory.
+// bytes returns n bytes of the memory from at on.
 func (r *region) bytes(at, n int) []byte { return r.mem[at : at+n : at+n] }
 
 // word is a counter. Everything in the memory that is one lies at the start of
 // a cache line.
 func (r *region) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[at])) }
 
-// prove leaves a mark in the memory, and proved finds it.
+// prove leaves a rank's nonce in the memory. proved checks it, which shows that
+// both have mapped the same memory.
 func (r *region) prove(index int, nonce uint64) { atomic.StoreUint64(r.word(r.proof(index)), nonce) }
 
 func (r *region) proved(index int, nonce uint64) bool {

@@ -2,18 +2,16 @@
 
 package shm
 
-// spin looks at a word until it is at least least, most times at most, with a
-// PAUSE between two looks. It reports whether it is. The runtime cannot stop a
-// goroutine inside, so most is small.
-//
-//go:noescape
+// spin polls a word until it is at least least, at most most times, with a
+// PAUSE between polls. It reports whether the word got there. The runtime
+// cannot preempt a goroutine in it, so most must be small.
 func spin(word *uint64, least uint64, most int) bool
 
-// core is 1 + the number of the core that this goroutine is on just now, if
-// tellsCore.
+// core returns 1 + the number of the core that this goroutine runs on now. It
+// works only if tellsCore.
 func core() uint64
 
-// tellsCore reports whether the processor can tell.
+// tellsCore reports whether the processor supports core.
 func tellsCore() bool
 
 // transfer copies n bytes by REP MOVSB. The two do not overlap.

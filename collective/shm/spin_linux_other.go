@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// spin looks at a word until it is at least least, most times at most. It
-// reports whether it is.
+// spin polls a word until it is at least least, at most most times. It reports
+// whether the word got there.
 func spin(word *uint64, least uint64, most int) bool {
 	for range most {
 		if atomic.LoadUint64(word) >= least {
@@ -18,7 +18,7 @@ func spin(word *uint64, least uint64, most int) bool {
 	return false
 }
 
-// core would be the core that this goroutine is on just now.
+// core would return the core that this goroutine runs on; it is unknown here.
 func core() uint64 { return 0 }
 
 func tellsCore() bool { return false }

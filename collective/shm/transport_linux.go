@@ -11,7 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// mostPosted frames may wait in a lane, then Post waits.
+// mostPosted is the number of frames that may wait for room in a lane before
+// Post blocks.
 const mostPosted = 4
 
 // Transport carries the messages of one View: between ranks of this host
@@ -28,24 +29,24 @@ type Transport struct {
 	garbage runtime.Cleanup
 }
 
-// hostRanks are the ranks of this host, which share memory, and what is known of
-// all ranks by the transport under this one.
+// hostRanks are the ranks of this host, which share memory, and the transport
+// below, which knows about all ranks.
 type hostRanks struct {
 	view  collective.View
 	under Under
 	mem   *region
 
-	self    int   // index among the ranks of this host
-	ranks   []int // of this host, by index
-	index   []int // of a rank, -1 on another host
+	self    int   // this rank's index among the ranks of this host
+	ranks   []int // the ranks of this host, by index
+	index   []int // the index of each rank; -1 on another host
 	oneHost bool  // all ranks are on this one
 }
 
-// outgoing is what is on its way to the ranks of this host.
+// outgoing is what waits to be sent to the ranks of this host.
 type outgoing struct {
 	moving sync.Mutex // guards what follows
 	out    []outlane  // by index
-	full   []int      // whose lanes have a queue
+	full   []int      // indices of the lanes that have a queue
 	spare  []*frame
 	queued atomic.Int32 // len(full), for readers without the lock
 }
@@ -56,8 +57,8 @@ var (
 	_ collective.Reducer = (*Transport)(nil)
 )
 
-// newTransport is the Transport over memory that was set up; reads says whether
-// the ranks read each other's memory.
+// newTransport returns a Transport over the memory that was set up. reads says
+// that the ranks read each other's memory.
 func newTransport(s *setup, mem *region, reads bool) *Transport {
 	v, ranks := s.view, s.ranks
 	t := new(Transport)
@@ -79,16 +80,16 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 	return t
 }
 
-// attend wakes who sleeps when the transport breaks.
+// attend wakes this process's sleepers when the transport breaks.
 func (t *Transport) attend() {
 	<-t.under.Failed()
 	t.ring(t.self)
 	runtime.KeepAlive(t)
 }
 
-// Abilities is part of collective.Able. Of the transport under this one it keeps
-// what tells of failures and of late ranks. Where all ranks share memory no
-// connection carries messages.
+// Abilities is part of collective.Able. From the transport below, it keeps the
+// reports of failures and of late ranks. If all ranks share memory, no
+// connection carries messages, so there are no streams.
 func (t *Transport) Abilities() collective.Abilities {
 	can := collective.Abilities{Tell: t.tell, Behind: t.under.Behind, Failed: t.under.Failed(), Err: t.under.Err, Free: t.free}
 	if t.oneHost {
@@ -99,13 +100,14 @@ func (t *Transport) Abilities() collective.Abilities {
 	return can
 }
 
-// failure is what broke the transport, which is certain or imminent.
+// failure waits for the transport to break, which is certain, and returns the
+// cause.
 func (h *hostRanks) failure() error {
 	<-h.under.Failed()
 	return h.under.Err()
 }
 
-// alarm breaks the transport when ctx ends, until stop.
+// alarm makes the end of ctx break the transport, until stop is called.
 func (h *hostRanks) alarm(ctx context.Context) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return true }
@@ -166,23 +168,24 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 	return t.read(peer, parts)
 }
 
-// settle puts whatever another goroutine has sent before this one's message
-// came before it in the order of Go's memory, which knows nothing of what goes
-// through other processes: parts may be memory that the peer has answered to.
+// settle takes the lock so that earlier sends of other goroutines happen before
+// the message that this goroutine received. The peer may have answered such a
+// send, and parts may be memory that it read. The Go memory model cannot see
+// synchronisation through another process.
 func (t *Transport) settle() {
 	t.moving.Lock()
 	defer t.moving.Unlock()
 	t.pushAll()
 }
 
-// fail breaks the transport for a mistake of this rank.
+// fail breaks the transport because of a mistake of this rank.
 func (h *hostRanks) fail(err error) error {
 	h.under.Abort(&collective.RankError{Rank: h.view.Self, Phase: "failed", Err: err})
 	return err
 }
 
-// Post is part of collective.Poster, to a rank of this host. What the ring has no
-// room for leaves during Recv and Flush.
+// Post is part of collective.Poster, but only for ranks of this host. What does
+// not fit into the ring leaves during Recv and Flush.
 func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	if err := t.under.Err(); err != nil {
 		return err
@@ -205,7 +208,8 @@ func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	return t.drain(mostPosted)
 }
 
-// Flush is part of collective.Poster: what was posted is in the rings.
+// Flush is part of collective.Poster. It returns when everything posted is in
+// the rings.
 func (t *Transport) Flush(context.Context) error {
 	if t.queued.Load() == 0 { // the frames of other goroutines are not waited for
 		return t.under.Err()
@@ -217,7 +221,7 @@ func (t *Transport) Flush(context.Context) error {
 	return t.drain(0)
 }
 
-// drain waits until no lane has more than so many frames that have not left.
+// drain waits until no lane has more than most queued frames.
 func (t *Transport) drain(most int) error {
 	for t.queued.Load() != 0 {
 		t.moving.Lock()
@@ -246,8 +250,8 @@ func (t *Transport) drain(most int) error {
 	return nil
 }
 
-// push sends what the rings have room for, unless somebody else does so just
-// now. It reports whether that was anything.
+// push sends what the rings have room for, unless another goroutine is doing
+// so. It reports whether it moved anything.
 func (w *waiter) push() bool {
 	if !w.moving.TryLock() {
 		return false
@@ -288,8 +292,8 @@ func (t *Transport) tell(w *collective.Waits) (recv bool) {
 // Abort is part of collective.Transport.
 func (t *Transport) Abort(cause *collective.RankError) { t.under.Abort(cause) }
 
-// free is Abilities.Free: it unmaps the memory. Close cannot, because counting the
-// calls in progress would cost a small call a tenth of its time.
+// free is Abilities.Free. It unmaps the memory. Close cannot do so, because
+// counting the calls in progress would add a tenth to the time of a small call.
 func (t *Transport) free() {
 	t.garbage.Stop()
 	t.mapped.close()

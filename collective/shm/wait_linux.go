@@ -12,34 +12,36 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// How long somebody looks before they sleep. While every rank has a core,
-// looking finds what comes soon at once. Where there are more ranks than cores,
-// who is waited for may be waiting for this very core, so it is given away.
+// How long a rank polls before it sleeps. If every rank has a core, polling
+// notices at once what comes soon. If there are more ranks than cores, the
+// awaited rank may itself be waiting for this core, so a waiting rank yields
+// it.
 const (
-	spinOnce   = 250 // looks of one stretch, of some 20 ns each
+	spinOnce   = 250 // polls per round, of some 20 ns each
 	spinRounds = 8
 	spinBrief  = 5
 
-	yieldsAlone   = 50  // then sleep, where every rank has a core,
-	yieldsCrowded = 500 // and where not
-	lookEvery     = 8   // yields, for what seldom changes
-	shareEvery    = 64  // where every rank has a core: another goroutine that is busy may keep the only thread for 10 ms
+	yieldsAlone   = 50  // yields before sleep, if every rank has a core
+	yieldsCrowded = 500 // and if not
+	lookEvery     = 8   // yields between checks of what seldom changes
+	shareEvery    = 64  // tries between Gosched, if every rank has a core; without it, a busy goroutine may keep the only thread for 10 ms
 
-	sleepMost = 100 * time.Millisecond // then look whether the others live
+	sleepMost = 100 * time.Millisecond // then check whether the View is broken
 )
 
 // What a rank waits for from a peer.
 type need uint8
 
 const (
-	aMessage need = iota // in the ring from it
-	room                 // in the ring to it
-	aCall                // that it shows its call
-	progress             // in a call that both are in
+	aMessage need = iota // a message in the ring from the peer
+	room                 // room in the ring to the peer
+	aCall                // the peer's call to be shown
+	progress             // progress of the peer in a call that both are in
 )
 
-// A waiter waits for words in the shared memory. Meanwhile it sends what is on its
-// way, and before that it wakes whoever may wait for this rank.
+// A waiter waits for words in the shared memory. Before it waits for long, it
+// wakes every rank that may wait for this one. While it waits, it sends what is
+// queued.
 type waiter struct {
 	hostRanks
 	outgoing
@@ -49,17 +51,17 @@ type waiter struct {
 	waits          *collective.Waits
 
 	in     []inlane           // by index, used by the goroutine that receives
-	posted [flags]*uint64     // the own flags; of shown, that of this call
+	posted [flags]*uint64     // the own flags; for shown, the one of this call
 	desks  [][2]desk          // by index
 	now    *collective.Header // of the call in progress
-	calls  uint64             // that were shown
+	calls  uint64             // number of calls shown
 
-	posting bool // see post; last, next to what small calls use of a reduction
+	posting bool // see post; last, to lie next to the fields of reduction that small calls use
 }
 
-// wait waits until a peer's word is at least least. For room it returns also
-// when there is nothing left to send. What is there within the first stretch of
-// looks is no wait in the flight record.
+// wait waits until a peer's word is at least least. For room, it also returns
+// once nothing is left to send. The flight record does not count a wait that is
+// over within the first polls.
 func (w *waiter) wait(word *uint64, least uint64, peer int, n need) error {
 	if atomic.LoadUint64(word) >= least {
 		return nil
@@ -73,7 +75,7 @@ func (w *waiter) wait(word *uint64, least uint64, peer int, n need) error {
 			return nil
 		}
 	}
-	if n == room && !w.oneHost { // another goroutine than that of the call sends
+	if n == room && !w.oneHost { // another goroutine than the call's may be sending
 		return w.outlast(word, least, peer, n)
 	}
 	w.wake()
@@ -84,7 +86,7 @@ func (w *waiter) wait(word *uint64, least uint64, peer int, n need) error {
 	return err
 }
 
-// cause is what the flight record calls a need.
+// cause returns how the flight record classifies a need.
 func (n need) cause() collective.Cause {
 	switch n {
 	case aMessage:
@@ -95,12 +97,12 @@ func (n need) cause() collective.Cause {
 	return collective.SlowToMove
 }
 
-// outlast is the part of wait that may be long.
+// outlast is the part of wait that may take long.
 func (w *waiter) outlast(word *uint64, least uint64, peer int, n need) error {
 	tries := 1
 	switch {
 	case w.queued.Load() != 0 || w.rounds == 0:
-	case n != room && w.mates(peer): // room may be waited for by another goroutine
+	case n != room && w.mates(peer): // another goroutine may wait for room
 		if w.together++; w.together%partEvery == 0 {
 			tries = w.yields
 		} else if w.giveUp(word, least) {
@@ -147,7 +149,7 @@ func (w *waiter) outlast(word *uint64, least uint64, peer int, n need) error {
 	}
 }
 
-// judge says why a wait cannot end, or nil.
+// judge returns why a wait can never end, or nil.
 func (w *waiter) judge(word *uint64, least uint64, peer int, n need) error {
 	if err := w.under.Err(); err != nil {
 		return err
@@ -159,7 +161,7 @@ func (w *waiter) judge(word *uint64, least uint64, peer int, n need) error {
 	case !left && !differs:
 		return nil
 	case atomic.LoadUint64(word) >= least:
-		return nil // it came before that
+		return nil // it came before the peer left or made another call
 	case differs:
 		return w.mismatch(peer, &odd)
 	}
@@ -171,8 +173,9 @@ func (w *waiter) judge(word *uint64, least uint64, peer int, n need) error {
 	return w.failure()
 }
 
-// otherCall is the header of a call that a peer makes by the other way than this
-// rank waits for it, if it does: in order, so what is waited for will not come.
+// otherCall returns the header of a call that a peer makes by other means than
+// this rank waits for: by messages instead of shared memory, or the reverse.
+// Calls are in order, so what this rank waits for will never come.
 func (w *waiter) otherCall(peer int, n need) (h collective.Header, differs bool) {
 	switch n {
 	case aMessage:
@@ -191,10 +194,10 @@ func (w *waiter) otherCall(peer int, n need) (h collective.Header, differs bool)
 	return h, false
 }
 
-// sleep waits until somebody rings this rank's bell, unless what is waited for
-// has come meanwhile. Whatever woke it, the caller looks again.
+// sleep waits until a rank rings this rank's bell, unless the word has changed
+// meanwhile. The caller checks the word again, whatever the reason for waking.
 func (w *waiter) sleep(word *uint64, least uint64) {
-	atomic.AddUint32(w.asleep(w.self), 1) // from here on whoever changes something rings
+	atomic.AddUint32(w.asleep(w.self), 1) // from here on, a rank that changes a word rings the bell
 	bell := w.bell(w.self)
 	rung := atomic.LoadUint32(bell)
 	moved := w.queued.Load() != 0 && w.push()
@@ -205,10 +208,10 @@ func (w *waiter) sleep(word *uint64, least uint64) {
 	atomic.AddUint32(w.asleep(w.self), ^uint32(0))
 }
 
-const futexWait, futexWake = 0, 1 // linux/futex.h: between processes
+const futexWait, futexWake = 0, 1 // linux/futex.h, without the private flag: they work between processes
 
-// rouse wakes a rank if it sleeps. What it may be waiting for has been done: of
-// two that do this and that, one sees the other's.
+// rouse wakes a rank if it sleeps. Call it after the store that the rank may
+// wait for: either we see the sleeper, or it sees the store.
 func (h *hostRanks) rouse(peer int) {
 	if atomic.LoadUint32(h.asleep(peer)) != 0 {
 		h.ring(peer)
@@ -229,8 +232,8 @@ func (h *hostRanks) asleep(peer int) *uint32 {
 	return (*uint32)(unsafe.Pointer(h.mem.word(h.mem.sleep(peer) + 8)))
 }
 
-// patience is how many rounds to spin and how often to yield, for so many ranks
-// that share this machine's cores.
+// patience returns how many rounds to spin and how often to yield, for a number
+// of ranks that share this machine's cores.
 func patience(ranks int) (rounds, yields int) {
 	if ranks > runtime.NumCPU() {
 		return 0, yieldsCrowded
@@ -244,7 +247,7 @@ func (w *waiter) mismatch(peer int, theirs *collective.Header) error {
 	mine := w.now
 	err := mine.Match(theirs, w.view.Self, w.ranks[peer])
 	if err == nil {
-		err = fmt.Errorf("shm: rank %d is in %v #%d, and did not show it where rank %d looked", w.ranks[peer], mine.Call, mine.Seq, w.view.Self)
+		err = fmt.Errorf("shm: rank %d is in %v #%d, and did not show it where rank %d expected it", w.ranks[peer], mine.Call, mine.Seq, w.view.Self)
 	}
 	return w.differ(peer, err)
 }

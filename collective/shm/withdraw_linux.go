@@ -7,9 +7,10 @@ import (
 	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
-// withdraw ends a call that has failed with err: from here on the vector is the
-// caller's alone. A rank that was stopped in the call, and continues later, still
-// writes to where the vector was, and reads it.
+// withdraw ends a call that has failed with err. From here on, the vector is
+// the caller's alone. A rank that was stopped during the call and continues
+// later still writes to where the vector was, and may still read the vector.
+// The mark makes the call of such a reader fail.
 func (t *Transport) withdraw(err error) error {
 	atomic.AddUint64(t.mem.word(t.mem.left(t.self)), 1)
 	if !t.lent {
@@ -23,9 +24,9 @@ func (t *Transport) withdraw(err error) error {
 	return err
 }
 
-// whole says why a call that this rank has done may have gone wrong all the
-// same: a rank whose call had failed may have changed its vector while others
-// were reading it. By copy they read no vectors.
+// whole returns why a call that this rank has completed may still have gone
+// wrong. A rank whose call had failed may have changed its vector while others
+// read it. By copy, no rank reads another's vector.
 func (t *Transport) whole(w way) error {
 	if w == byCopy {
 		return nil

@@ -1,5 +1,5 @@
-// Command emulate builds the stand-ins for a GPU into a directory and prints the
-// variables to export for programs that are to use them.
+// Command emulate builds the emulator into a directory and prints the variables that make
+// programs use it.
 //
 //	eval "$(go run ./scripts/gpu/emulate DIRECTORY)"
 package main

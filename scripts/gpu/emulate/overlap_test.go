@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gpu-overlap.sh keeps the best round of each way, and notices weights that differ.
-// A program that only says what a training would is in the place of ringtrain. How
-// long its steps take goes up and down from run to run.
+// gpu-overlap.sh keeps the best round of each way, and detects weights that differ. Here a
+// script replaces ringtrain and prints the events of a training. Its step times vary from run
+// to run.
 func TestOverlapKeepsTheBestRound(t *testing.T) {
 	script, err := filepath.Abs("../../gpu-overlap.sh")
 	require.NoError(t, err)

@@ -1,8 +1,8 @@
 //go:build linux && (amd64 || arm64) && !static
 
-// Command image makes cuda/kernels/kernels.ptx.gz, the kernels as PTX, with the
-// NVRTC that RINGTRAIN_NVRTC_LIB names. With -check it makes nothing, and exits
-// with 1 unless the file is there and of the present source.
+// Command image makes cuda/kernels/kernels.ptx.gz, the kernels as PTX, with the NVRTC that
+// RINGTRAIN_NVRTC_LIB names. With -check it only checks that the file exists and was made from
+// the present source, and exits with 1 if not.
 // scripts/kernels-image.sh runs it.
 package main
 
@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "only look whether the file is of the present source")
+	check := flag.Bool("check", false, "only check that the file was made from the present source")
 	out := flag.String("o", "cuda/kernels/kernels.ptx.gz", "the file to write")
 	flag.Parse()
 	var err error
@@ -33,26 +33,24 @@ func main() {
 	}
 }
 
-// current is nil if the image that this program was built with is of the source
-// that it was built with.
+// current returns nil if the embedded image was made from the embedded source.
 func current() error {
 	image, err := kernels.Image()
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(image, []byte(kernels.ImageMark(kernels.Source()))) {
-		return fmt.Errorf("kernels.ptx.gz is of another source")
+		return fmt.Errorf("kernels.ptx.gz was made from another source: run go generate ./cuda/kernels")
 	}
 	return nil
 }
 
-// write compiles the source. The file is the same whenever and wherever the same
-// NVRTC makes it.
+// write compiles the source. The same NVRTC always makes the same file.
 func write(path string) error {
 	nvrtc := os.Getenv("RINGTRAIN_NVRTC_LIB")
 	lib, err := emulator.Open([]string{"RINGTRAIN_NVRTC_LIB=" + nvrtc}, "RINGTRAIN_NVRTC_LIB")
 	if err != nil {
-		return fmt.Errorf("%w; RINGTRAIN_NVRTC_LIB names NVRTC's file", err)
+		return fmt.Errorf("%w; set RINGTRAIN_NVRTC_LIB to NVRTC's file", err)
 	}
 	ptx, _, err := lib.Compile(kernels.Source(), "--std=c++17", "--gpu-architecture="+kernels.ImageArch)
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// A clock says how often something is timed.
+// A clock sets how often each way is timed.
 type clock struct{ warmup, steps, rounds int }
 
 // A way is one way of making a step, ours or PyTorch's.
 type way struct {
 	name  string
 	torch bool
-	// run makes at least so many steps, waits for all, and returns microseconds per step.
+	// run makes at least that many steps, waits for them, and returns microseconds per step.
 	run func(ctx context.Context, steps int) (us float64, err error)
 }
 
-// race times all ways in turns, so that whatever slows the machine slows all of them,
-// and returns the median of each, NaN for one that fails. It stops early, after whole
-// rounds, when the context ends.
+// race times all ways in turns, so that anything that slows the machine slows all of them. It
+// returns the median of each, or NaN for one that fails. When the context ends it stops after
+// the current round.
 func (c clock) race(ctx context.Context, ways []way) (us []float64, errs []error) {
 	times, errs := make([][]float64, len(ways)), make([]error, len(ways))
 	for round := range c.rounds + 1 {
@@ -47,7 +47,7 @@ func (c clock) race(ctx context.Context, ways []way) (us []float64, errs []error
 	return us, errs
 }
 
-// median is NaN of nothing.
+// median returns NaN for an empty list.
 func median(times []float64) float64 {
 	if len(times) == 0 {
 		return math.NaN()
@@ -56,7 +56,7 @@ func median(times []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// timed is a way of ours: step makes some steps at once and sync waits for all.
+// timed returns one of our ways: step makes some steps at once, and sync waits for all.
 func timed(step func() error, each int, sync func() error) func(ctx context.Context, steps int) (float64, error) {
 	return func(ctx context.Context, steps int) (float64, error) {
 		if ctx.Err() != nil {

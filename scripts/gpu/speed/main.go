@@ -3,9 +3,9 @@
 //
 //	speed [-quick] [-limit TIME] [COMMAND...]
 //
-// COMMAND starts scripts/gpu/baselines.py by a Python that has PyTorch; without it
-// only ours are timed. Exit code: 0 all was measured and, beside PyTorch, all goals
-// are met; 1 not.
+// COMMAND starts scripts/gpu/baselines.py with a Python that has PyTorch. Without it only our
+// steps are timed. The exit code is 0 if everything was measured and, compared with PyTorch,
+// all goals are met; otherwise it is 1.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 // errMissed is returned when a goal is not met.
 var errMissed = errors.New("a goal is not met")
 
-// run measures the small networks first, and writes what there is after a failure.
+// run measures the small networks first. After a failure it writes what it has.
 func run(ctx context.Context, w io.Writer, command []string, quick bool) (err error) {
 	if err := cuda.Available(); err != nil {
 		return err
@@ -48,7 +48,7 @@ func run(ctx context.Context, w io.Writer, command []string, quick bool) (err er
 	}
 	if len(command) > 0 {
 		if c.torch, err = openTorch(ctx, command); err != nil {
-			c.torch, err = nil, fmt.Errorf("PyTorch: %w", err) // ours are measured all the same
+			c.torch, err = nil, fmt.Errorf("PyTorch: %w", err) // our steps are measured anyway
 		} else {
 			defer func() { err = errors.Join(err, c.torch.close()) }()
 			c.table.Torch = c.torch.version

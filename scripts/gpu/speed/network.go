@@ -43,8 +43,7 @@ func networks(rows int) []network {
 	}
 }
 
-// squareOf is four layers of equal width. They have biases, which PyTorch's have
-// not.
+// squareOf returns four layers of equal width. They have biases, unlike PyTorch's.
 func squareOf(width int) network {
 	layer := func() nn.Layer {
 		return nn.Chain(&nn.Linear{Out: width}, &nn.Linear{Out: width}, &nn.Linear{Out: width}, &nn.Softmax{InitW: nn.GlorotUniform})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// All ways take turns, each begins a round in its turn, and one that fails is left out.
+// All ways take turns, each is first in some round, and one that fails is left out.
 func TestRace(t *testing.T) {
 	var order strings.Builder
 	step := func(name string, fails int, times ...float64) way {
@@ -55,7 +55,7 @@ func TestTimed(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// answering is a script in the place of baselines.py.
+// answering returns a script that replaces baselines.py.
 func answering(t *testing.T, cases string) []string {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -111,7 +111,8 @@ func TestTorchHangs(t *testing.T) {
 	require.ErrorContains(t, err, "PyTorch's process ended")
 }
 
-// What would hardly have time to compile is not begun: to end it costs a new PyTorch.
+// If too little time is left to compile, compiling does not begin, because stopping it costs a
+// new PyTorch.
 func TestTorchHasNoTime(t *testing.T) {
 	p, err := openTorch(t.Context(), answering(t, `
 *list*) echo '{"ways": ["torch.compile"]}' ;;`))

@@ -30,7 +30,7 @@ func (t *table) note(format string, args ...any) {
 	t.notes = append(t.notes, fmt.Sprintf(format, args...))
 }
 
-// us is a measurement, NaN if there is none.
+// us returns a measurement, or NaN if there is none.
 func (t *table) us(model, way, numbers string) float64 {
 	for _, r := range t.Rows {
 		if r.Model == model && r.Way == way && r.Numbers == numbers {
@@ -87,7 +87,7 @@ func (t *table) writeNotes(w io.Writer) {
 	fmt.Fprintf(w, "\nNotes: %s.\n", strings.Join(t.notes, "; "))
 }
 
-// squareProducts is how many products of four layers a step takes.
+// squareProducts is the number of matrix products in a step of four layers.
 const squareProducts = 4 + 4 + 3
 
 // share is what part of the rate of one product alone the square network has.
@@ -112,8 +112,8 @@ func writeSquare(w io.Writer, t *table, alone map[string]float64, width int) {
 	}
 }
 
-// writeGoals sets the figures against what they are meant to be, and reports
-// whether all that could be measured is as good.
+// writeGoals compares the figures with the goals, and reports whether all goals that could be
+// measured are met.
 func writeGoals(w io.Writer, t *table, alone map[string]float64) bool {
 	const capture = "whole step in one CUDA graph, fused optimizer"
 	against := func(model, way string) float64 { return t.us(model, way, "fp32") / t.us(model, byGraph, "fp32") }

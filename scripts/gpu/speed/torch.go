@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// torch is PyTorch in a process of its own: scripts/gpu/baselines.py, which makes a
-// step in a way when it is asked to, and waits otherwise. So both sides' steps are timed
-// in turns. A line of JSON each way.
+// torch is PyTorch in its own process: scripts/gpu/baselines.py, which makes steps only on
+// request, so that both sides can be timed in turns. Requests and replies are lines of JSON.
 type torch struct {
 	command []string
 	cmd     *exec.Cmd
@@ -59,7 +58,7 @@ const (
 	leastToCompile = 20 * time.Second
 )
 
-// openTorch starts PyTorch by a command.
+// openTorch starts PyTorch with a command.
 func openTorch(ctx context.Context, command []string) (*torch, error) {
 	t := &torch{command: command, limits: limits{start: 60 * time.Second, prepare: 60 * time.Second, run: 20 * time.Second}}
 	return t, t.start(ctx)
@@ -90,7 +89,7 @@ func (t *torch) start(ctx context.Context) error {
 	return nil
 }
 
-// read passes replies on until the process ends, or nobody waits for any more.
+// read forwards replies until the process ends or nobody waits for more.
 func (t *torch) read(ctx context.Context, out io.Reader, replies chan<- reply) {
 	defer close(replies)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -120,7 +119,7 @@ func (t *torch) await(ctx context.Context, limit time.Duration) (reply, error) {
 		}
 		return r, nil
 	case <-ctx.Done():
-		// Its next reply would be taken for another.
+		// A late reply would be mistaken for that of the next request.
 		t.broken = fmt.Errorf("PyTorch did not answer in time: %w", context.Cause(ctx))
 		return reply{}, t.broken
 	}
@@ -191,7 +190,7 @@ func (t *torch) prepare(ctx context.Context, name, model, numbers string) error 
 // close ends the process. One that has not ended in time is killed; what it has started
 // may still hold its output.
 func (t *torch) close() error {
-	_ = t.in.Close() // which is how it is told to end
+	_ = t.in.Close() // tells it to end
 	limit := endTime
 	if t.broken != nil {
 		limit = 0

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A command is one program to run, with everything that it starts.
+// A command is a program to run, with all processes that it starts.
 type command struct {
 	name  string // of its log
 	dir   string
@@ -30,7 +30,7 @@ type outcome struct {
 	had  time.Duration
 }
 
-// problem says in a few words what went wrong; "" if nothing did.
+// problem says in a few words what went wrong, or returns "".
 func (o outcome) problem() string {
 	var exit *exec.ExitError
 	switch {
@@ -44,8 +44,8 @@ func (o outcome) problem() string {
 	return o.err.Error()
 }
 
-// execute runs a command in a session of its own. At the limit it asks it to quit, so
-// that Go programs print where they hang, and then kills the session.
+// execute runs a command in its own session. At the limit it sends SIGQUIT, so that Go
+// programs print where they hang, and then kills the session.
 func (v *visit) execute(c command) (o outcome) {
 	begin := time.Now()
 	// What is left also has to do for its last words.
@@ -87,7 +87,7 @@ func (v *visit) prepare(cmd *exec.Cmd, log *os.File, env ...string) {
 	ownSession(cmd)
 }
 
-// await waits until the command ends, or its time is over, or the visit is interrupted.
+// await waits until the command ends, its time is up, or the visit is interrupted.
 func (v *visit) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error) {
 	ended := make(chan error, 1) // of a process that cannot be killed nobody waits for the answer
 	go func() { ended <- cmd.Wait() }()
@@ -127,13 +127,13 @@ func create(path string) (*os.File, error) {
 	return os.Create(path)
 }
 
-// Of a long log the head and the tail are read, and archived.
+// Only the head and the tail of a long log are read and archived.
 const (
 	headBytes = 3 << 20
 	tailBytes = 1 << 20
 )
 
-// readLog is a log, or as much of it as could be read.
+// readLog returns a log, or as much of it as it could read.
 func readLog(path string) string {
 	file, err := os.Open(path)
 	if err != nil {

@@ -27,10 +27,10 @@ func (v *visit) facts(r *result) {
 	v.symbols(r, opened)
 }
 
-// binaries are those that a visit carries, besides itself.
+// binaries are the programs that a visit needs, besides itself.
 var binaries = []string{"cuda.test", "gpu.test", "kernels.test", "ncclgroup.test", "ringtrain", "speed", "probe"}
 
-// card is what nvidia-smi says of the GPU. It only asks.
+// card reports what nvidia-smi says about the GPU. It changes no setting.
 func (v *visit) card() string {
 	if v.emulator {
 		return "the emulator, no GPU"

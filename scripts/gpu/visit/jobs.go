@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// configs are the examples that are trained.
+// configs are the examples to train.
 var configs = []string{"mnist", "convnet"}
 
 // train compares the command's training on the GPU with the same on the CPU: 1 worker,
@@ -23,7 +23,7 @@ func (v *visit) train(r *result) {
 		for _, workers := range []string{"1", "2"} {
 			var flags []string
 			if workers != "1" {
-				flags = append(flags, "--nccl", "must") // rather than the host, should NCCL not work
+				flags = append(flags, "--nccl", "must") // so that the host does not replace a broken NCCL
 			}
 			gpu, cpu := v.trained(r, config, workers, "cuda", flags...), v.trained(r, config, workers, "cpu")
 			if gpu == nil || cpu == nil {
@@ -41,8 +41,8 @@ func (v *visit) train(r *result) {
 	v.choices(r)
 }
 
-// buckets compares gradients that leave during the backward pass with those that leave
-// after it: of two workers the sums have one order, and so the same bits.
+// buckets compares summing gradients during the backward pass with summing them after it. With
+// two workers there is only one order of sums, so the bits must be the same.
 func (v *visit) buckets(r *result) {
 	flags := []string{"--nccl", "must", "--bucket"}
 	if !v.emulator { // where sums of processes that share a GPU take milliseconds each
@@ -69,7 +69,7 @@ type report struct {
 	Weights  string  `json:"weights_sha256"`
 }
 
-// trained runs a training, nil if it fails.
+// trained runs a training and returns its report, or nil if it fails.
 func (v *visit) trained(r *result, config, workers, device string, flags ...string) *report {
 	args := []string{v.program("ringtrain"), "train", filepath.Join(v.root, "examples", config+".cfg"), "--workers", workers, "--device", device, "--json"}
 	if device == "cuda" {
@@ -167,7 +167,7 @@ func (v *visit) killed(r *result) {
 	}
 }
 
-// soon is how long a job may take to end after one of its workers was killed.
+// soon is the time in which a job must end after one of its workers was killed.
 const soon = 5 * time.Second
 
 func (v *visit) kill(graphs string) (took time.Duration, err error) {

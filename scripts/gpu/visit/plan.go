@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// first are the steps of a first visit, in order. The expected seconds are estimates:
-// making a context takes .3 to 1 s, compiling all kernels .3 to 2 s once, and a process
-// loads its libraries in about a second. What a step took is in its row of the table.
+// first returns the steps of a first visit, in order. The expected seconds are estimates:
+// creating a context takes .3 to 1 s, compiling all kernels .3 to 2 s once, and a process
+// loads its libraries in about a second. The table shows what a step took.
 func first() []step {
 	return []step{
 		{"facts", "versions, libraries, doctor", 15, 40, 40, (*visit).facts},
@@ -28,7 +28,7 @@ func first() []step {
 	}
 }
 
-// second are the steps of a second visit.
+// second returns the steps of a second visit.
 func second() []step {
 	return []step{
 		{"failed", "what failed in the first visit, alone", 120, 240, 120, (*visit).failedBefore},
@@ -45,7 +45,7 @@ func (v *visit) cudaTests(r *result) {
 		essential: []string{"TestDevices", "TestCopies", "TestKernels", "TestGraphs", "TestStreamsAndEvents", "TestProducts", "TestOtherThread", "TestDeviceThread", "TestConvolutions"}})
 }
 
-// long are the tests of nn/gpu that are a step of their own.
+// long matches the tests of nn/gpu that have their own step.
 const long = "^(TestTraining|TestWholeStep|TestWholeStepCalls|TestLockstep|TestFreeRun)$"
 
 func (v *visit) training(r *result) {
@@ -55,7 +55,7 @@ func (v *visit) training(r *result) {
 	v.told(r, got, "ReLU flipped: the loss", "accuracy after", "kernels of a graph")
 }
 
-// few has the comparisons with the CPU make few steps on the emulator, which is slow.
+// few limits the comparisons with the CPU to a few steps on the emulator, which is slow.
 func (v *visit) few() []string {
 	if v.emulator {
 		return []string{"RINGTRAIN_PARITY_STEPS=2"}
@@ -63,7 +63,7 @@ func (v *visit) few() []string {
 	return nil
 }
 
-// told are the lines of tests that have a text, as figures.
+// told adds test output that contains one of the texts as figures.
 func (v *visit) told(r *result, got verdicts, texts ...string) {
 	var lines []string
 	for test, said := range got.said {
@@ -80,8 +80,8 @@ func (v *visit) told(r *result, got verdicts, texts ...string) {
 	}
 }
 
-// parity compares the kernels with nn/cpu. A fault is one of the process, so on a GPU
-// each kernel has one of its own, a few at a time.
+// parity compares the kernels with nn/cpu. A fault spoils its process, so each kernel has its
+// own process, a few at a time.
 func (v *visit) parity(r *result) {
 	got := v.suite(r, suite{name: "resources", binary: "kernels.test", dir: "cuda/kernels", run: "^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$",
 		essential: []string{"TestImageIsOfTheSource", "TestImageHasBounds", "TestResources"}})
@@ -158,7 +158,7 @@ func (v *visit) costs(r *result) {
 	r.Figures = append(r.Figures, keyCosts(text)...)
 }
 
-// keyCosts are the rows of the probe's tables that matter most, with what they are of.
+// keyCosts returns the most important rows of the probe's tables, with descriptions.
 func keyCosts(text string) (figures []string) {
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
@@ -184,7 +184,7 @@ func keyCosts(text string) (figures []string) {
 	return figures
 }
 
-// nccl also keeps what NCCL says of itself.
+// nccl also keeps NCCL's own log.
 func (v *visit) nccl(r *result) {
 	debug := filepath.Join(v.logsDir(), "nccl")
 	if err := os.MkdirAll(debug, 0o755); err != nil {
@@ -226,7 +226,7 @@ func (v *visit) speed(r *result) {
 	}
 	switch {
 	case v.python.torch && !v.emulator:
-		// PyTorch finds its own libraries, and not those that ours were told of.
+		// PyTorch must find its own libraries, not those set for ringtrain.
 		args = append(args, "env", "LD_LIBRARY_PATH="+os.Getenv("LD_LIBRARY_PATH"), v.python.path, filepath.Join(v.root, "scripts", "gpu", "baselines.py"))
 	case v.emulator:
 		r.figure("no PyTorch: ours only")

@@ -29,8 +29,8 @@ type step struct {
 	do          func(v *visit, r *result)
 }
 
-// allowed is how long the first of the steps may take of what is left: its limit, but
-// not what the steps after it need. If too little is left for all, each gets its share.
+// allowed returns how long the first of the steps may take: at most its limit, and not the time
+// that later steps need. If too little is left for all, each gets its share.
 func allowed(steps []step, left time.Duration, emulator bool) time.Duration {
 	limit, need, all := time.Duration(steps[0].limit), 0, 0
 	if emulator {
@@ -78,7 +78,7 @@ func (r *result) fail(format string, args ...any) {
 	r.Failures = append(r.Failures, fmt.Sprintf(format, args...))
 }
 
-// skip counts what was skipped; the step is ok only if it does not matter.
+// skip counts a skipped test. If it is essential, the step is not ok.
 func (r *result) skip(matters bool, format string, args ...any) {
 	r.Skipped++
 	r.missed = r.missed || matters
@@ -121,7 +121,7 @@ type visit struct {
 func newVisit(ctx context.Context, s settings, work string) *visit {
 	v := &visit{settings: s, ctx: ctx, begun: time.Now(), work: work, arch: "90"}
 	v.env = append(os.Environ(),
-		"RINGTRAIN_REQUIRE_GPU=1", // a test that would skip for want of a GPU fails
+		"RINGTRAIN_REQUIRE_GPU=1", // without a GPU tests fail instead of skipping
 		// One cache of compiled kernels and of data for all commands, and none of the user's.
 		"XDG_CACHE_HOME="+filepath.Join(work, "cache"),
 		"TORCHINDUCTOR_CACHE_DIR="+filepath.Join(work, "cache", "torch"), "TRITON_CACHE_DIR="+filepath.Join(work, "cache", "triton"),
@@ -149,13 +149,13 @@ func (v *visit) step(s step, allowed time.Duration) *result {
 	return r
 }
 
-// left is how long the running step may still take.
+// left returns the time left for the running step.
 func (v *visit) left() time.Duration { return time.Until(v.until) }
 
-// program is the path of a carried binary.
+// program returns the path of a carried binary.
 func (v *visit) program(name string) string { return filepath.Join(v.binaries, name) }
 
-// setting is the value of a variable in the commands' environment.
+// setting returns the value of a variable in the commands' environment.
 func (v *visit) setting(name string) string {
 	for i := len(v.env) - 1; i >= 0; i-- {
 		if value, found := strings.CutPrefix(v.env[i], name+"="); found {

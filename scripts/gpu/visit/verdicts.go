@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Verdicts are what a test binary's output, with -test.v, says of its tests.
+// verdicts are the results of tests, parsed from a test binary's -test.v output.
 type verdicts struct {
 	ended map[string]string   // PASS, SKIP, FAIL; "" of a test that began and did not end
 	said  map[string][]string // lines
@@ -126,7 +126,7 @@ func (v verdicts) why(name string) string {
 // noise are lines that say nothing about a failure.
 var noise = regexp.MustCompile(`^(Error Trace:|Test:|FAIL$|PASS$|exit status \d+$|--- )`)
 
-// brief is the first lines that say something, as one line.
+// brief joins the first informative lines into one.
 func brief(lines []string, most int) string {
 	var said []string
 	for _, line := range lines {
@@ -141,7 +141,7 @@ func brief(lines []string, most int) string {
 	return cmp.Or(strings.Join(said, " / "), "it says nothing")
 }
 
-// clip shortens a text to so many bytes.
+// clip shortens a text to a number of bytes.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

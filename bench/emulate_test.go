@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -62,4 +63,28 @@ func TestEmulatedIsEnded(t *testing.T) {
 	time.AfterFunc(5*time.Millisecond, cancel)
 	_, _, err := m.Learn(&nn.Pass{Backend: b}, batch)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Compute that is emulated may take no time, evaluates like its model, and says why it was
+// ended.
+func TestEmulatedEdges(t *testing.T) {
+	real, m, b, batch := emulated(t, t.Context(), 0)
+	_, n, err := m.Learn(&nn.Pass{Backend: b}, batch)
+	require.NoError(t, err, "no time, and nobody waits for gradients")
+	require.Equal(t, 5, n)
+
+	counts, want := nn.Counts{}, nn.Counts{}
+	require.NoError(t, m.Score(&nn.Pass{Backend: b}, batch, counts))
+	require.NoError(t, real.Score(&nn.Pass{Backend: b}, batch, want))
+	require.Equal(t, want, counts, "evaluations compute")
+
+	why := errors.New("the rank was asked to stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	_, m, b, batch = emulated(t, ctx, time.Hour)
+	released := 0
+	_, _, err = m.Learn(&nn.Pass{Backend: b, Final: func(int) { released++ }}, batch)
+	require.ErrorIs(t, err, why)
+	require.ErrorContains(t, err, "bench: emulated compute: ")
+	require.Zero(t, released, "no gradient is final before the forward pass is over")
 }

@@ -31,11 +31,12 @@ func TestScreens(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Deadline:            time.Now().Add(time.Minute), // a command that waits for ever is killed then
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"mask": mask, "refused": refused},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"mask": mask, "refused": refused, "training": training, "ends": ends},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)
 			env.Setenv("XDG_RUNTIME_DIR", env.WorkDir) // the list of running jobs
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "cache"))
+			env.Values[theJob], env.Values[theVars] = new(*running), &env.Vars
 			return nil
 		},
 	})

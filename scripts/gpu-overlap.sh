@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Measures whether it helps that gradients leave GPUs during the backward pass:
-# times training steps whose gradients leave in buckets, and steps of the same
-# network whose gradients leave all at once, in turns. It writes Markdown.
+# Measures whether summing gradients during the backward pass makes steps faster.
+# It times training steps with gradients in buckets and with all gradients at once,
+# in turns, on the same network. It writes Markdown.
 #
 #   scripts/gpu-overlap.sh [--workers N] [--width N] [--rows N] [--bucket BYTES]
 #                          [--steps N] [--rounds N] [--quick] RINGTRAIN
 #
-# RINGTRAIN is the program, built with -tags gpu. Workers share GPUs where there are
-# fewer; then NCCL goes over sockets, and the figures are of a slow network. The first
-# third of the steps is not timed. --quick
-# is for a trial on a slow stand-in. It needs bash and awk.
+# RINGTRAIN is the program, built with -tags gpu. If there are more workers than GPUs,
+# they share GPUs. NCCL then uses sockets, and the figures are those of a slow network.
+# The first third of the steps is not timed. --quick is for a trial on the emulator.
+# The script needs bash and awk.
 #
-# Exit code: 0 measured, 1 not, or the two ways end with different weights though
-# there are two workers, whose sums have one order; 2 wrong usage.
+# Exit code: 0 measured; 1 not measured, or two workers ended with different weights
+# in the two ways, although their sums have only one order; 2 wrong usage.
 set -euo pipefail
 
 usage() {

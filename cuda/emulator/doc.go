@@ -1,19 +1,18 @@
-// Package emulator makes stand-ins for the CUDA driver, NVRTC, cuBLASLt, cuDNN and
-// NCCL that run on the CPU, so that what trains on a GPU can be tested where there is
-// none. Its users load them like the real libraries, by the environment variables
-// that name those, see [Build].
+// Package emulator builds replacements for the CUDA driver, NVRTC, cuBLASLt, cuDNN and
+// NCCL that run on the CPU, so that GPU code can be tested without a GPU. Programs load
+// them like the real libraries, through environment variables, see [Build].
 //
-// NVRTC compiles kernels by g++, behind a header that stands in for CUDA's
-// built-ins. The driver runs them: one fiber per thread, one block at a time.
+// NVRTC compiles kernels with g++ and a header that replaces CUDA's built-ins. The driver
+// runs them with one fiber per thread, one block at a time.
 //
 // # What it finds
 //
-// Kernels: loads and stores outside of all memory (ILLEGAL_ADDRESS) or at odd
-// addresses (MISALIGNED_ADDRESS), two threads that touch one word with no barrier
-// between, barriers and shuffles that some threads never come to (both
-// LAUNCH_FAILED). As on a device every later call then returns the same error; on
-// standard error stands what happened, where. A launch fails too if its blocks have more
-// threads than are sure to have registers: 256, or what __launch_bounds__ says.
+// In kernels it finds loads and stores outside of all memory (ILLEGAL_ADDRESS) or at
+// misaligned addresses (MISALIGNED_ADDRESS), two threads that access the same word without
+// a barrier, and barriers and shuffles that some threads never reach (both LAUNCH_FAILED).
+// It prints what happened and where to stderr. As on a device every later call then returns
+// the same error. A launch also fails if its blocks have more threads than are certain to
+// get registers: 256, or the number in __launch_bounds__.
 //
 // The host: memory that was never written (it is full of NaNs, as is shared
 // memory), copies that leave their memory, use after free, a missing wait (work
@@ -26,10 +25,10 @@
 // priority begins some of its work at once and leaves the rest until it must, so
 // that either mistake gives wrong results.
 //
-// NCCL joins processes of one host, or goroutines of one process. A collective
-// whose peer is dead never ends until the communicator is aborted. Peers that
-// call differently get an asynchronous error, and never end either. Neither Abort
-// nor Destroy returns while a graph holds the communicator.
+// NCCL connects processes of one host, or goroutines of one process. A collective whose
+// peer is dead does not end until the communicator is aborted. Peers whose calls differ get
+// an asynchronous error, and their calls do not end either. Neither Abort nor Destroy
+// returns while a graph holds the communicator.
 //
 // cuDNN 8 and 9: algorithms that are not deterministic or transform numbers, because their
 // results differ; workspaces that are too small or read by others; the first use of an
@@ -38,9 +37,9 @@
 //
 // # What it cannot find
 //
-// Races between blocks that only another order would show, warps that diverge in
-// ways of the hardware's own, weak memory order, too many registers. Functions
-// like expf differ in the last digits. compute-sanitizer on a device sees those.
+// It cannot find races between blocks that need another order to show, divergence of warps
+// that is specific to the hardware, weak memory order, or too many registers. Functions such
+// as expf differ in the last digits. Use compute-sanitizer on a device for these.
 //
 // # Settings
 //

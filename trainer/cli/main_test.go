@@ -231,6 +231,7 @@ func TestUsageErrors(t *testing.T) {
 		{"must be HOST:PORT", []string{"train", config(t), "--nodes", "2", "--join", ":7946"}},
 		{"--bind is empty", []string{"train", config(t), "--bind", ""}},
 		{"--cluster is empty", []string{"train", config(t), "--cluster", ""}},
+		{"--order is empty", []string{"train", config(t), "--order", ""}},
 		{"--out is empty", []string{"train", config(t), "--out", ""}},
 		{"more than the", []string{"train", config(t), "--model.hidden_width", "9000000000000"}},
 		{"more than the", []string{"data", "digits", dir, "--train", "99999999999"}},

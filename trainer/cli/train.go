@@ -149,6 +149,8 @@ func (f *trainFlags) check(given func(string) bool) error {
 	switch {
 	case given("trace") && f.Watch.Trace == "":
 		return errors.New("--trace is empty: name a directory, or leave it out")
+	case given("order") && f.Order.Order == "":
+		return errors.New("--order is empty: choose ring or any, or leave it out")
 	case given("metrics") && f.Watch.Metrics == "":
 		return job.CheckMetrics("")
 	case given("time-products") && f.Products.Timed == "":

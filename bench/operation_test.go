@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// Bandwidths are those of nccl-tests' *GetBw functions: baseBw and factor are copied from
+// Bandwidths follow nccl-tests' *GetBw functions: baseBw and factor are as in
 // its sources, where count is the number of elements that a rank gives (allreduce,
 // broadcast, sendrecv) or gets from one other (the rest).
 func TestBandwidthsOfNCCLTests(t *testing.T) {

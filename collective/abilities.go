@@ -2,19 +2,19 @@ package collective
 
 import "context"
 
-// Abilities are what a Transport can do besides sending messages. A nil field
-// means that it cannot. They never change. Either all ranks of a View have Reduce
-// or none has; the others may differ.
+// Abilities are what a Transport can do besides sending messages. A Transport
+// declares them with the method of Able. A nil field means that it cannot, unless the
+// field says otherwise. They never change, and only the engine calls them. Either
+// all ranks of a View have Reduce or none has; the others may differ.
 type Abilities struct {
 	// Post sends in the goroutine of its caller.
 	Post Poster
 	// Reduce carries out whole operations in memory that all ranks share.
 	Reduce Reducer
 	// Show announces a Barrier, or an AllReduce in place, before the caller makes it
-	// by Reduce: work in between overlaps with the other ranks' calls on their way.
-	// The caller makes that call next, with the same o, even if the Transport breaks
-	// first: from Show on other ranks may write into the memory of o, and only the
-	// call ends that.
+	// with Reduce, so that other ranks can start. The caller makes that call next, with
+	// the same o, even if the Transport breaks first: from Show on other ranks may write
+	// into the memory of o, and only the call ends that.
 	Show func(o *Operation)
 	// Tell is called before the first call and says where to note waits. The
 	// Transport notes those that happen in the goroutine of the call: how long
@@ -32,9 +32,9 @@ type Abilities struct {
 	// nil until then. A Transport has both or neither.
 	Failed <-chan struct{}
 	Err    func() error
-	// Free frees memory that other ranks may use until no call is in progress, which
-	// Close cannot know. It is called after Close, at most once. Without it the
-	// memory stays until the Transport is garbage.
+	// Free frees memory that other ranks may use while a call is in progress, which
+	// Close cannot know. It is called after Close, at most once. Without Free the garbage
+	// collector frees that memory with the Transport.
 	Free func()
 }
 
@@ -60,9 +60,9 @@ func AbilitiesOf(t Transport) Abilities {
 // A Poster sends in the goroutine of its caller. What the network does not take
 // at once leaves during Recv and Flush.
 type Poster interface {
-	// Post sends a message to a rank and may return before it has left. It keeps
-	// neither h nor the list of parts, but the bytes of the parts until Flush has
-	// returned.
+	// Post sends a message to a rank and may return before it has left. It may use the
+	// bytes of the parts until Flush returns, and h and the list of parts only until it
+	// returns itself.
 	Post(to int, h *Header, parts [][]byte) error
 	// Flush waits until everything posted has left.
 	Flush(ctx context.Context) error

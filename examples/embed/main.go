@@ -1,5 +1,6 @@
-// Command embed trains a model with three workers and follows their events. Each
-// worker is this program, started again, which comes to the same call of Run.
+// Command embed trains a model with three workers and follows their events. Run it
+// from the root of the repository. Each worker is this program, started again: main
+// runs in it, too, and comes to the same call of Run.
 package main
 
 import (

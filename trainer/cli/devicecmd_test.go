@@ -20,8 +20,8 @@ func TestDeviceMistakes(t *testing.T) {
 		"and the work is done on the CPU: give --device":      {"bench", "collective", "--nccl", "must"},
 		"--device cuda: --transport inproc runs all":          {"train", config(t), "--device", "cuda", "--transport", "inproc"},
 		"--device cuda: gradients are compressed":             {"train", config(t), "--device", "cuda", "--compress", "bf16"},
-		"--device cuda: --hosts netns is":                     {"bench", "collective", "--device", "cuda", "--hosts", "netns"},
-		"--device cuda: --memory says":                        {"bench", "collective", "--device", "cuda", "--memory", "shared"},
+		"--device cuda: --hosts netns emulates":               {"bench", "collective", "--device", "cuda", "--hosts", "netns"},
+		"--device cuda: --memory selects":                     {"bench", "collective", "--device", "cuda", "--memory", "shared"},
 		"--device must be auto, cpu, cuda or cuda:I with the": {"bench", "collective", "--device", "tpu"},
 	}
 	if cuda.Built() != nil {

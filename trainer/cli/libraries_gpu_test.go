@@ -125,7 +125,7 @@ func (s *shelf) lacks() []lack {
 	}
 	for _, c := range append(s.wrong(nccl, "NCCL"), []lack{
 		{name: "an old NCCL", env: []string{"RINGTRAIN_EMULATOR_NCCL=2.14.2"}, says: []string{s.files[nccl] + " is NCCL 2.14.2, and 2.14.3 or newer is needed: pip install"}},
-		{name: "NCCL without a function", env: []string{s.without(nccl, "ncclCommFinalize")}, says: []string{"is NCCL 2.30.7 but has no function ncclCommFinalize", "pip install"}},
+		{name: "NCCL without a function", env: []string{s.without(nccl, "ncclCommFinalize")}, says: []string{"is NCCL 2.30.7, but was built without the function ncclCommFinalize", "pip install"}},
 		{name: "another library for NCCL", env: []string{nccl + "=" + s.files[lt]}, says: []string{s.files[lt] + " has no function ncclGetVersion, so it is not NCCL: pip install"}},
 	}...) {
 		all = append(all, c.ofNCCL(byHost, mustHave)...)

@@ -26,11 +26,13 @@ func cuts(p *nn.Params, bytes int) []int {
 
 // Buckets returns the lengths of buckets of at least this many bytes, in the order in
 // which they leave.
-func Buckets(p *nn.Params, bytes int) []int {
+func Buckets(p *nn.Params, bytes int) []int { return lengths(cuts(p, bytes), p.Grads.Len()) }
+
+// lengths returns the lengths of the buckets that begin at cuts, of n gradients.
+func lengths(cuts []int, n int) []int {
 	var lens []int
-	hi := p.Grads.Len()
-	for _, lo := range cuts(p, bytes) {
-		lens, hi = append(lens, hi-lo), lo
+	for _, lo := range cuts {
+		lens, n = append(lens, n-lo), lo
 	}
 	return lens
 }

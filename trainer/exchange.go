@@ -169,17 +169,13 @@ func (x *exchange) account(r Report, buckets int, begin time.Time) Report {
 	return r
 }
 
-// lens is how many gradients leave together in so many buckets.
+// lens returns the lengths of this many buckets.
 func (x *exchange) lens(buckets int) []int {
-	hi := x.params.Grads.Len()
+	n := x.params.Grads.Len()
 	if buckets == 1 {
-		return []int{hi}
+		return []int{n}
 	}
-	var lens []int
-	for _, lo := range x.cuts {
-		lens, hi = append(lens, hi-lo), lo
-	}
-	return lens
+	return lengths(x.cuts, n)
 }
 
 // bytes is the payload that this rank has sent of a step's gradients, which left in

@@ -13,61 +13,61 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// A stub is a Device whose memory is the host's, so that any group can work on it. It
+// A fake is a Device whose memory is the host's, so that any group can work on it. It
 // counts its calls, and fails at one of them.
-type stub struct {
+type fake struct {
 	calls map[string]int
 	fails string // name and number of a call, such as "Copy 2"
 	loses bool   // Read gives the result before
 }
 
-var errStub = errors.New("the stub is broken")
+var errFake = errors.New("the fake device fails")
 
-func (d *stub) called(name string) error {
+func (d *fake) called(name string) error {
 	if d.calls == nil {
 		d.calls = map[string]int{}
 	}
 	d.calls[name]++
 	if d.fails == fmt.Sprint(name, " ", d.calls[name]) {
-		return errStub
+		return errFake
 	}
 	return nil
 }
 
-func (d *stub) Alloc(t collective.DType, count int) (collective.Vector, error) {
+func (d *fake) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	v, err := allocate(t, count)
 	return v, errors.Join(err, d.called("Alloc"))
 }
 
-func (d *stub) Write(dst collective.Vector, src []byte) error {
+func (d *fake) Write(dst collective.Vector, src []byte) error {
 	copy(host(dst), src)
 	return d.called("Write")
 }
 
-func (d *stub) Read(dst []byte, src collective.Vector) error {
+func (d *fake) Read(dst []byte, src collective.Vector) error {
 	if !d.loses {
 		copy(dst, host(src))
 	}
 	return d.called("Read")
 }
 
-func (d *stub) Copy(dst, src collective.Vector) error {
+func (d *fake) Copy(dst, src collective.Vector) error {
 	copy(host(dst), host(src))
 	return d.called("Copy")
 }
 
-func (d *stub) Clear(v collective.Vector) error {
+func (d *fake) Clear(v collective.Vector) error {
 	clear(host(v))
 	return d.called("Clear")
 }
 
-func (d *stub) Wait(context.Context) error { return d.called("Wait") }
+func (d *fake) Wait(context.Context) error { return d.called("Wait") }
 
 // Every operation is right in the memory of a device, too, and results are read from it.
 func TestDevice(t *testing.T) {
 	for _, name := range Operations() {
 		for _, loses := range []bool{false, true} {
-			devices := [3]stub{{}, {}, {loses: loses}}
+			devices := [3]fake{{}, {}, {loses: loses}}
 			collectivetest.Run(t, collectivetest.Local(t, 3), func(ctx context.Context, g *collective.Group) {
 				s := Spec{Op: name, DType: collective.Int32, Reduction: collective.Sum, Root: 1, Sizes: []int{12, 240, 2400}, Iterations: 2, Check: true, Device: &devices[g.Rank()]}
 				rows, err := Run(ctx, g, s)
@@ -97,9 +97,9 @@ func TestDeviceFails(t *testing.T) {
 	for _, call := range []string{"Alloc 1", "Alloc 2", "Write 1", "Clear 1", "Copy 1", "Wait 1", "Read 1", "Read 2", "Write 2", "Clear 3"} {
 		g := collectivetest.Local(t, 1)[0]
 		s := Spec{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4, 8}, Warmup: 1, Iterations: 1, Check: true}
-		s.Device = &stub{fails: call}
+		s.Device = &fake{fails: call}
 		rows, err := Run(t.Context(), g, s)
-		require.ErrorIs(t, err, errStub, call)
+		require.ErrorIs(t, err, errFake, call)
 		require.Len(t, rows, map[string]int{"Write 2": 1}[call], "%s: rows that were measured before", call)
 	}
 }
@@ -124,9 +124,9 @@ func TestAlloc(t *testing.T) {
 		})
 	}
 	s := Spec{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Sizes: []int{4}}
-	s.Alloc = func(collective.DType, int) (collective.Vector, error) { return collective.Vector{}, errStub }
+	s.Alloc = func(collective.DType, int) (collective.Vector, error) { return collective.Vector{}, errFake }
 	_, err := Run(t.Context(), collectivetest.Local(t, 1)[0], s)
-	require.ErrorIs(t, err, errStub)
+	require.ErrorIs(t, err, errFake)
 }
 
 // Vectors are in the same memory if they start at one address of one side.

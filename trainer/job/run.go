@@ -16,8 +16,8 @@ import (
 // every process must reach Run with the same Spec, and whatever main does before Run
 // happens in each of them. The trained weights are in the directory Spec.Saving.Dir.
 //
-// o.Signals ends the job gracefully: workers finish the step and save. If ctx ends, the
-// workers are stopped at once.
+// o.Signals ends the job gracefully: workers finish the step and save. If ctx ends,
+// workers receive SIGTERM and are killed half a second later.
 //
 // The error is a *crew.UsageError if Run found a mistake before anything started, and a
 // *crew.EndError if the job ended before it was done. A worker reports its error to the

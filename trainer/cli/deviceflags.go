@@ -20,7 +20,7 @@ func addDevice(cmd *cobra.Command, f *device.Choice, standard, what string) {
 // addGraphs adds the flags about CUDA graphs.
 func addGraphs(cmd *cobra.Command, f *device.Graphs) {
 	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.How, "graphs", device.GraphsAuto, "run steps on GPUs as CUDA graphs, `HOW`: whole (one graph per step, in which NCCL adds up buckets of gradients beside the backward pass), apart (two graphs, and all gradients added up between them), off (launch each kernel) or auto (whole where possible)")
+		flags.StringVar(&f.How, "graphs", device.GraphsAuto, "run steps on GPUs as CUDA graphs, `HOW`: whole (one graph per step; NCCL sums buckets of gradients during the backward pass), apart (two graphs, with one sum of all gradients between them), off (launch each kernel) or auto (whole where possible)")
 		flags.IntVar(&f.PerLaunch, "steps-per-launch", 1, "run `N` steps per graph launch; a stop, or a loss that is not finite, is noticed only after each launch")
 	})
 }

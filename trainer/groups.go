@@ -13,7 +13,8 @@ type Groups interface {
 	// newest group, broken or not.
 	Group(ctx context.Context) (*collective.Group, error)
 	// Regroup waits for the View after that of a broken group and returns the group
-	// of it. All members that are left call it.
+	// of it. All members that are left call it. Train does not: it returns when its
+	// group breaks.
 	Regroup(ctx context.Context, broken *collective.Group) (*collective.Group, error)
 }
 

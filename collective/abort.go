@@ -44,13 +44,13 @@ func PutAbort(cause *RankError, by int) []byte {
 // rank outside the View of size ranks is an error.
 func GetAbort(b []byte, size int) (*RankError, error) {
 	if len(b) < 9 || len(b) > MaxAbort {
-		return nil, fmt.Errorf("collective: an abort message of %d bytes", len(b))
+		return nil, fmt.Errorf("collective: abort message has %d bytes, want 9 to %d", len(b), MaxAbort)
 	}
 	rank, by, code := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), b[8]
 	phase, rest, ok := cutText(b[9:])
 	text, rest, ok2 := cutText(rest)
 	if !ok || !ok2 || len(rest) != 0 || rank >= uint32(size) || by >= uint32(size) || int(code) > len(causes) {
-		return nil, fmt.Errorf("collective: a malformed abort message of %d bytes", len(b))
+		return nil, fmt.Errorf("collective: malformed abort message (%d bytes)", len(b))
 	}
 	var err error = &textError{text: text}
 	if code > 0 {

@@ -106,12 +106,3 @@ func TestViewDigest(t *testing.T) {
 	require.Equal(t, "rank 5", v.Name(5))
 	require.Equal(t, "job 0000000000000001 epoch 1: a, b", v.String())
 }
-
-// An error before the first call names no call, and no name that is not known.
-func TestErrorWithoutCall(t *testing.T) {
-	e := &collective.RankError{Rank: 1, Phase: "receive", Err: collective.ErrLeft}
-	require.EqualError(t, e, "rank 1 failed in epoch 0, receive: the rank has left the group")
-	e.Node, e.Epoch, e.Op = "n/1", 2, collective.Call{Kind: collective.KindBarrier}
-	require.Contains(t, e.Error(), "rank 1 (n/1) failed in Barrier")
-	require.Contains(t, e.Error(), " of epoch 2, receive: ")
-}

@@ -122,7 +122,7 @@ func reducible(v *Vector, o Op) error {
 	case o < Sum || o > Prod:
 		return fmt.Errorf("collective: unknown reduction %v", o)
 	case v.arena < 0 || int64(v.arena) > math.MaxUint32-int64(v.n):
-		return fmt.Errorf("collective: %v of %v: its place in the arena must be from 0 to %d", o, *v, math.MaxUint32-int64(v.n))
+		return fmt.Errorf("collective: %v of %v: its offset in the arena must be 0 to %d", o, *v, math.MaxUint32-int64(v.n))
 	}
 	return nil
 }

@@ -12,27 +12,27 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrConcurrent is returned when a second goroutine calls a Group during a
 	// call. The caller must determine the order of calls.
-	ErrConcurrent = errors.New("another call of this group is in progress")
+	ErrConcurrent = errors.New("another call of this group is in progress: call a group from one goroutine at a time")
 	// ErrUnsupported is returned for a combination of operation, type and
 	// memory that the engine does not support.
 	ErrUnsupported = errors.New("not supported")
 	// ErrMismatch matches, by errors.Is, the error that every rank gets when
 	// two ranks made different calls.
 	ErrMismatch = errors.New("ranks made different calls")
-	// ErrNotConnected says that a rank has not connected to another in time.
-	ErrNotConnected = errors.New("it has not connected")
+	// ErrNotConnected says that a rank did not connect to another in time.
+	ErrNotConnected = errors.New("it did not connect in time")
 	// ErrLost says that a rank's connection ended without a goodbye: its
 	// process died or its machine is unreachable.
 	ErrLost = errors.New("connection lost: the process died or its machine is unreachable")
 	// ErrSilent says that a rank's connection is open, but nothing has arrived
 	// on it for too long, not even a heartbeat. The process is stopped or its
-	// network is cut.
-	ErrSilent = errors.New("no sign of life: the process is stopped or its network is cut")
-	// ErrLeft says that a rank closed the group while others still used it.
-	ErrLeft = errors.New("the rank has left the group")
+	// network is down.
+	ErrSilent = errors.New("no heartbeat: the process is stopped or its network is down")
+	// ErrLeft says that a rank closed the group while other ranks still used it.
+	ErrLeft = errors.New("it closed the group while other ranks still used it")
 	// ErrLate says that a rank is alive but did not make the call before the
 	// deadline.
-	ErrLate = errors.New("the rank is alive but has not made this call")
+	ErrLate = errors.New("it is alive but did not make the call before the deadline")
 )
 
 // A RankError says which rank broke a group, during which call, and how.
@@ -42,26 +42,40 @@ type RankError struct {
 	Rank  int           // the culprit
 	Node  string        // the culprit's name in the View
 	Epoch uint64        // of the View
-	Phase string        // what this rank was doing with the culprit: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch", "failed"
+	Phase string        // what failed: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch" or "failed"
 	After time.Duration // how long the call here had run when it failed
 	Err   error         // the cause
 }
 
-// Error returns one line: the culprit, the call, the epoch, the phase and the
-// cause.
+// Error returns one line: the culprit, what it failed to do, the call, the
+// epoch and the cause.
 func (e *RankError) Error() string {
-	call := " in"
-	if e.Op.Kind != 0 {
-		call = fmt.Sprintf(" in %v #%d of", e.Op, e.Seq)
-	}
-	name := ""
+	who := fmt.Sprintf("rank %d", e.Rank)
 	if e.Node != "" {
-		name = " (" + e.Node + ")"
+		who += " (" + e.Node + ")"
 	}
-	return fmt.Sprintf("rank %d%s failed%s epoch %d, %s: %v", e.Rank, name, call, e.Epoch, e.Phase, e.Err)
+	epoch := fmt.Sprintf("in epoch %d", e.Epoch)
+	when, during := epoch, epoch
+	if e.Op.Kind != 0 {
+		when = fmt.Sprintf("%v #%d %s", e.Op, e.Seq, epoch)
+		during = "during " + when
+	}
+	switch e.Phase {
+	case "connect":
+		return fmt.Sprintf("%s could not connect %s: %v", who, epoch, e.Err)
+	case "not called":
+		return fmt.Sprintf("%s was late %s: %v", who, during, e.Err)
+	case "cancelled":
+		return fmt.Sprintf("%s cancelled %s: %v", who, when, e.Err)
+	case "mismatch":
+		return fmt.Sprintf("mismatch with %s %s: %v", who, during, e.Err)
+	case "failed":
+		return fmt.Sprintf("%s failed %s: %v", who, during, e.Err)
+	}
+	return fmt.Sprintf("%s failed %s (%s): %v", who, during, e.Phase, e.Err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *RankError) Unwrap() error { return e.Err }
 
 // A MismatchError says that a peer's call differs from this rank's.
@@ -97,5 +111,5 @@ type ReportedError struct {
 // Error returns the cause and the rank that reported it.
 func (e *ReportedError) Error() string { return fmt.Sprintf("%v (reported by rank %d)", e.Err, e.By) }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *ReportedError) Unwrap() error { return e.Err }

@@ -60,7 +60,7 @@ func (g *inView) reduceScatter(c *Call, dst, src *Vector, counts []int, op Op) e
 // should be.
 func (g *inView) fits(k Kind, dst, src *Vector, got, want int) error {
 	if dst.dtype != src.dtype || got != want {
-		return fmt.Errorf("collective: %v of %v into %v among %d ranks: types or lengths do not match (%d elements, want %d)", k, *src, *dst, g.Size(), got, want)
+		return fmt.Errorf("collective: %v of %v into %v among %d ranks: types or lengths do not match: got %d elements, want %d", k, *src, *dst, g.Size(), got, want)
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (l *local) differ(peer int, mine, theirs *Header) error {
 	}
 	err := mine.Match(theirs, l.rank, peer)
 	if err == nil {
-		err = errors.New("one rank sent a message of a call that another carries out in shared memory: make engines the same way on all ranks")
+		err = errors.New("one rank sent a message for a call that another rank carries out in shared memory: create the engines the same way on all ranks")
 	}
 	l.hub.abort(&RankError{Rank: peer, Phase: "mismatch", Err: err}, l.rank)
 	return err

@@ -25,7 +25,7 @@ func (g *Group) ReduceScatterV(ctx context.Context, dst, src Vector, counts []in
 		return err
 	}
 	if dst.n != counts[g.Rank()] {
-		return fmt.Errorf("collective: ReduceScatterV into %v: counts give rank %d %d elements", dst, g.Rank(), counts[g.Rank()])
+		return fmt.Errorf("collective: ReduceScatterV into %v: counts[%d] is %d: dst of this rank must have that many elements", dst, g.Rank(), counts[g.Rank()])
 	}
 	var c Call
 	if err := g.reduceScatter(&c, &dst, &src, counts, op); err != nil {
@@ -41,7 +41,7 @@ func (g *Group) AllGatherV(ctx context.Context, dst, src Vector, counts []int) e
 		return err
 	}
 	if src.n != counts[g.Rank()] {
-		return fmt.Errorf("collective: AllGatherV of %v: counts take %d elements of rank %d", src, counts[g.Rank()], g.Rank())
+		return fmt.Errorf("collective: AllGatherV of %v: counts[%d] is %d: src of this rank must have that many elements", src, g.Rank(), counts[g.Rank()])
 	}
 	if err := g.fits(KindAllGather, &dst, &src, dst.n, total(counts)); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 // overlap.
 func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 	if src.n%g.Size() != 0 {
-		return fmt.Errorf("collective: AllToAll of %v: it does not divide among %d ranks", src, g.Size())
+		return fmt.Errorf("collective: AllToAll of %v: the length must be a multiple of the %d ranks", src, g.Size())
 	}
 	if err := g.fits(KindAllToAll, &dst, &src, dst.n, src.n); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 		return err
 	}
 	if src.n != total(sends) {
-		return fmt.Errorf("collective: AllToAllV of %v: the counts take %d elements", src, total(sends))
+		return fmt.Errorf("collective: AllToAllV of %v: sends add up to %d elements: they must cover all of src", src, total(sends))
 	}
 	counts := append(append(make([]int, 0, 2*g.Size()), sends...), recvs...)
 	return g.call(ctx, &Call{Kind: KindAllToAll, DType: src.dtype}, &dst, &src, counts)

@@ -89,7 +89,7 @@ func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 		length[0] = int64(len(t.Entries))
 	}
 	if err := Broadcast(ctx, g, length, 0); err != nil {
-		return fmt.Errorf("sharing what tune measured: %w", err)
+		return fmt.Errorf("collective: broadcasting the tuning table of rank 0: %w", err)
 	}
 	e := g.engine.Host()
 	if length[0] < 0 {
@@ -103,7 +103,7 @@ func (g *Group) Tune(ctx context.Context, t *schedule.Table) error {
 		words = putTable(words[:0], t)
 	}
 	if err := Broadcast(ctx, g, words, 0); err != nil {
-		return fmt.Errorf("sharing what tune measured: %w", err)
+		return fmt.Errorf("collective: broadcasting the tuning table of rank 0: %w", err)
 	}
 	if e != nil {
 		e.situation.Table = getTable(words)

@@ -22,7 +22,7 @@ func FoldLocal(op Op, dst Vector, operands []Vector) error {
 			return fmt.Errorf("collective: FoldLocal of %v: %w", v, ErrUnsupported)
 		}
 		if v.dtype != dst.dtype || v.n != dst.n || v.arena != dst.arena {
-			return fmt.Errorf("collective: FoldLocal of %v into %v: operand %d differs in type, length or place in the arena", v, dst, k-1)
+			return fmt.Errorf("collective: FoldLocal of %v into %v: operand %d differs in type, length or offset in the arena", v, dst, k-1)
 		}
 	}
 	bytes := make([][]byte, len(operands))

@@ -39,7 +39,7 @@ func OfBytes(b []byte, t DType) (Vector, error) {
 	case width == 0:
 		return Vector{}, fmt.Errorf("collective: OfBytes: %v is not an element type", t)
 	case len(b)%width != 0 || uintptr(unsafe.Pointer(unsafe.SliceData(b)))%uintptr(width) != 0:
-		return Vector{}, fmt.Errorf("collective: OfBytes: %d bytes at %p are not aligned, whole elements of %v", len(b), unsafe.SliceData(b), t)
+		return Vector{}, fmt.Errorf("collective: OfBytes: %d bytes at %p: not aligned, or not a whole number of elements of %v", len(b), unsafe.SliceData(b), t)
 	}
 	return Vector{host: unsafe.Pointer(unsafe.SliceData(b)), n: len(b) / width, device: -1, dtype: t}, nil
 }

@@ -55,7 +55,7 @@ func carried(at netip.Addr, by []carrier) error {
 	if down == "" {
 		return nil
 	}
-	return fmt.Errorf("cluster: %w: %s, with this machine's address %v: bring it up (ip link set %s up), or use another address (--bind)", ErrInterface, down, at, down)
+	return fmt.Errorf("cluster: %w: %s, which has this machine's address %v: bring it up (ip link set %s up), or use another address (--bind)", ErrInterface, down, at, down)
 }
 
 // fit returns an error if this machine's addresses cannot be reached at all.

@@ -12,7 +12,7 @@ func TestCarried(t *testing.T) {
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
 	list := []carrier{{"lo", true, nil}, {"eth0", false, []netip.Addr{a, b}}, {"eth1", true, []netip.Addr{b}}}
 	require.ErrorIs(t, carried(a, list), ErrInterface)
-	require.EqualError(t, carried(netip.AddrFrom16(a.As16()), list[1:]), "cluster: network interface is down: eth0, with this machine's address ::ffff:10.0.0.1: bring it up (ip link set eth0 up), or use another address (--bind)")
+	require.EqualError(t, carried(netip.AddrFrom16(a.As16()), list[1:]), "cluster: network interface is down: eth0, which has this machine's address ::ffff:10.0.0.1: bring it up (ip link set eth0 up), or use another address (--bind)")
 	require.NoError(t, carried(b, list))
 	require.NoError(t, carried(c, list), "nobody says that it is down")
 

@@ -141,7 +141,7 @@ func TestMemoryThatMustBeShared(t *testing.T) {
 		err = g.Barrier(deadline(t))
 	}
 	all.Wait()
-	require.ErrorContains(t, err, "rank 0 (a/0) failed")
+	require.ErrorContains(t, err, "rank 0 (a/0) could not connect in epoch 1: ")
 	require.ErrorContains(t, err, "memory is not shared")
 }
 

@@ -151,11 +151,11 @@ func (c *Config) complete() error {
 	}
 	for _, a := range c.DataAddrs {
 		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" {
-			errs = append(errs, fmt.Errorf("data address %v: it must be one that the others reach", a))
+			errs = append(errs, fmt.Errorf("data address %v: it must be one that other machines can reach", a))
 		}
 	}
 	if c.Bind.Addr().IsUnspecified() {
-		errs = append(errs, fmt.Errorf("bind address %v: name one address of this machine that the others reach", c.Bind.Addr()))
+		errs = append(errs, fmt.Errorf("bind address %v: name one address of this machine that other machines can reach", c.Bind.Addr()))
 	}
 	if c.Key == nil && c.KeyFile != "" {
 		key, err := secret.ReadFile(c.KeyFile)

@@ -82,7 +82,7 @@ func TestUnusableLauncher(t *testing.T) {
 		{torch.with("RANK", "x"), `RANK="x" is not a whole number`},
 		{torch.with("RANK", "4"), "ranks count from 0"},
 		{torch.with("RANK", "-1"), "RANK=-1 is less than 0"},
-		{torch.with("WORLD_SIZE", "5"), "every machine must have the same number"},
+		{torch.with("WORLD_SIZE", "5"), "start the same number on every machine"},
 		{torch.with("LOCAL_RANK", "2"), "this machine has 2 processes"},
 		{torch.with("LOCAL_WORLD_SIZE", ""), "LOCAL_WORLD_SIZE is not set"},
 		{torch.with("MASTER_PORT", "99999"), "MASTER_PORT=99999 is too large"},

@@ -157,7 +157,7 @@ func (d dialect) evenly(env environment, l *Launched) (err error) {
 		}
 	}
 	if l.Nodes*l.LocalSize != l.Size {
-		return fmt.Errorf("%d processes, %d of them here: every machine must have the same number", l.Size, l.LocalSize)
+		return fmt.Errorf("%d processes, %d of them on this machine: start the same number on every machine", l.Size, l.LocalSize)
 	}
 	return nil
 }

@@ -204,7 +204,7 @@ func (n *Node) SharesMemory() bool {
 func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	width := t.Size()
 	if width == 0 || count < 0 || count > math.MaxInt/width {
-		return collective.Vector{}, fmt.Errorf("cluster: Alloc of %d elements of %v: unknown type, or not a possible count", count, t)
+		return collective.Vector{}, fmt.Errorf("cluster: Alloc of %d elements of %v: unknown type or impossible count", count, t)
 	}
 	b, err := n.arenas.Alloc(count * width)
 	if err != nil {

@@ -33,7 +33,7 @@ func (e *NobodyError) Error() string {
 		addrs, why, refused = append(addrs, s.Addr), append(why, s.String()), refused && s.Refused
 	}
 	if refused {
-		return fmt.Sprintf("nobody listens at %s: the job is over, or the address is wrong", strings.Join(addrs, ", "))
+		return fmt.Sprintf("nothing is listening at %s: the job is over, or the address is wrong", strings.Join(addrs, ", "))
 	}
 	return "nobody answered: " + strings.Join(why, "; ")
 }

@@ -37,7 +37,7 @@ func TestWatch(t *testing.T) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// Meet does not wait if nobody listens.
+// Meet does not wait if nothing is listening.
 func TestMeet(t *testing.T) {
 	watch := func(seeds ...string) *cluster.Watcher {
 		w, err := cluster.Watch(deadline(t), cluster.Config{Cluster: t.Name(), Join: seeds})
@@ -53,7 +53,7 @@ func TestMeet(t *testing.T) {
 	err = nobody.Meet(deadline(t)) // the context ends with the test
 	var none *cluster.NobodyError
 	require.ErrorAs(t, err, &none)
-	require.ErrorContains(t, err, "nobody listens at "+free)
+	require.ErrorContains(t, err, "nothing is listening at "+free)
 
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // like a stopped process: the kernel accepts
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ type ExpelledError struct {
 
 // Error returns one line that says what to do.
 func (e *ExpelledError) Error() string {
-	return fmt.Sprintf("%s: %v (job %016x is at epoch %d, reported by %s): it was stopped or cut off for too long, and the others have taken over its work; end it",
+	return fmt.Sprintf("%s: %v (job %016x is at epoch %d, reported by %s): it was stopped or cut off for too long, and the others have taken over its work: stop it",
 		e.Member.Name, ErrExpelled, e.Job, e.Epoch, e.By)
 }
 

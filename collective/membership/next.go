@@ -80,6 +80,6 @@ func (o *outlook) explain(after collective.View, cause error) error {
 	if len(o.unanswered) > 0 {
 		who = "no answer yet from " + strings.Join(firstFew(o.unanswered), ", ") + ": "
 	}
-	return fmt.Errorf("membership: no view after epoch %d yet, %d members can be reached and %d are needed: %s%w",
+	return fmt.Errorf("membership: no view after epoch %d yet (%d members can be reached, %d are needed): %s%w",
 		after.Epoch, len(o.reachable), o.need, who, cause)
 }

@@ -71,7 +71,7 @@ func (e *Engine) queueOn(ctx context.Context, s cuda.Stream, c collective.Call, 
 	case e.way(calls) != byNCCL || !e.Reaches(dst) || !e.Reaches(src):
 		return fmt.Errorf("ncclgroup: queueing %v: %w", c, collective.ErrUnsupported)
 	case !e.link.handle.there():
-		return fmt.Errorf("ncclgroup: queueing %v: %w: let the Group make a call before", c, collective.ErrUnsupported)
+		return fmt.Errorf("ncclgroup: queueing %v: %w: the Group must make a call first", c, collective.ErrUnsupported)
 	}
 	commands := e.seat.commands(&calls[0])
 	if len(commands) == 0 {

@@ -43,14 +43,14 @@ type Config struct {
 
 // ErrStuck means that NCCL did not finish a call in time although all ranks made it: the
 // network that NCCL uses is down, or too slow for the deadline.
-var ErrStuck = errors.New("all ranks made the call, but NCCL has not finished it in time (NCCL_DEBUG=INFO says more)")
+var ErrStuck = errors.New("all ranks made the call, but NCCL did not finish it in time: set NCCL_DEBUG=INFO to see why")
 
 // ErrVersions means that ranks have different versions of NCCL.
 var ErrVersions = errors.New("all ranks need the same version of NCCL")
 
 func (c *Config) complete() error {
 	if c.NCCL > Off {
-		return fmt.Errorf("ncclgroup: use %d of NCCL: it must be Auto, Must or Off", c.NCCL)
+		return fmt.Errorf("ncclgroup: Config.NCCL is %d: it must be Auto, Must or Off", c.NCCL)
 	}
 	if c.ConnectTime <= 0 {
 		c.ConnectTime = DefaultConnectTime

@@ -173,7 +173,7 @@ func TestStuck(t *testing.T) {
 		}
 		return r.AllReduce(ctx, v, collective.Sum)
 	}, func(_ *rank, err error) {
-		assert.ErrorContains(t, err, "NCCL has not finished it in time")
+		assert.ErrorContains(t, err, "NCCL did not finish it in time")
 		assert.NotErrorIs(t, err, collective.ErrMismatch)
 	})
 }

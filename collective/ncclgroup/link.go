@@ -25,7 +25,7 @@ var (
 	// errBroken ends a call that finds the communicator aborted.
 	errBroken = errors.New("the communicator was aborted")
 	// errAborts means that a thread is stuck in NCCL.
-	errAborts = errors.New("ncclgroup: the communicator does not end (a graph that holds it may not have been destroyed): the thread that ends it and the device's memory stay in use until the process does")
+	errAborts = errors.New("ncclgroup: NCCL did not finish aborting the communicator (a graph that uses it may still exist): one thread and the device memory stay in use until the process exits")
 )
 
 // A handle holds a communicator that one goroutine at a time uses.

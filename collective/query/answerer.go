@@ -12,50 +12,50 @@ import (
 	"time"
 )
 
-// Bounds of an Answerer, which talks to anybody.
+// Limits of an Answerer, which talks to anybody.
 const (
-	mostAskers  = 64               // at one time
-	mostProbes  = 64               // of one asker
-	mostBacks   = 4                // of one asker
-	askerTime   = 15 * time.Second // that one may take
-	knockTime   = 2 * time.Second
-	knocks      = 3   // datagrams
-	tokensKept  = 256 // of datagrams that came
-	gonePatient = 10 * time.Millisecond
+	maxAskers   = 64               // connected at the same time
+	maxProbes   = 64               // per asker
+	maxBacks    = 4                // per asker
+	askerTime   = 15 * time.Second // maximum duration of one conversation
+	knockTime   = 2 * time.Second  // for the connection back to the asker
+	knocks      = 3                // datagrams per probeBack
+	maxTokens   = 256              // remembered, of datagrams that arrived
+	acceptRetry = 10 * time.Millisecond
 )
 
 // An Answerer answers [Reach] on one TCP and one UDP port of the same number. It
-// connects only to addresses that have asked it by TCP, and no answer is longer
-// than its question.
+// connects only to addresses that asked it over TCP, and no answer is longer than
+// its question.
 type Answerer struct {
-	tcp  *net.TCPListener
-	udp  *net.UDPConn
-	told func(line string) // may be nil
+	tcp *net.TCPListener
+	udp *net.UDPConn
+	log func(line string) // may be nil
 
 	work  sync.WaitGroup
 	slots chan struct{}
 
 	mu     sync.Mutex
-	tokens []uint64 // of datagrams, the newest last
+	tokens []uint64 // of datagrams, newest last
 	conns  map[net.Conn]bool
 	closed bool
 }
 
-// Answer begins to answer at an ADDRESS:PORT. It calls told, which may be nil and
-// must be safe for concurrent use, with a line about each asker. The caller
+// Answer starts an Answerer at an ADDRESS:PORT. It passes one line about each
+// asker to log, which may be nil and must be safe for concurrent use. The caller
 // closes the Answerer.
-func Answer(addr string, told func(line string)) (*Answerer, error) {
-	tcp, udp, err := doorways(addr)
+func Answer(addr string, log func(line string)) (*Answerer, error) {
+	tcp, udp, err := listenBoth(addr)
 	if err != nil {
 		return nil, err
 	}
-	a := &Answerer{tcp: tcp, udp: udp, told: told, slots: make(chan struct{}, mostAskers), conns: map[net.Conn]bool{}}
+	a := &Answerer{tcp: tcp, udp: udp, log: log, slots: make(chan struct{}, maxAskers), conns: map[net.Conn]bool{}}
 	a.work.Go(a.acceptAll)
 	a.work.Go(a.echoAll)
 	return a, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address that it listens on.
 func (a *Answerer) Addr() netip.AddrPort { return a.tcp.Addr().(*net.TCPAddr).AddrPort() }
 
 // Close ends all conversations and waits for their goroutines.
@@ -73,19 +73,19 @@ func (a *Answerer) Close() error {
 
 func (a *Answerer) acceptAll() {
 	for {
-		a.slots <- struct{}{} // whoever comes while all are taken waits in the kernel's queue
+		a.slots <- struct{}{} // if all are in use, new connections wait in the kernel's queue
 		conn, err := a.tcp.Accept()
 		if err != nil {
 			<-a.slots
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			<-time.After(gonePatient) // out of descriptors, or the asker was gone
+			<-time.After(acceptRetry) // out of descriptors, or the asker has hung up
 			continue
 		}
 		a.work.Go(func() {
 			defer func() { <-a.slots }()
-			if a.keep(conn) {
+			if a.track(conn) {
 				a.converse(conn)
 			}
 			a.mu.Lock()
@@ -96,8 +96,8 @@ func (a *Answerer) acceptAll() {
 	}
 }
 
-// keep makes Close close a connection; false after Close.
-func (a *Answerer) keep(c net.Conn) bool {
+// track makes Close close a connection. It returns false after Close.
+func (a *Answerer) track(c net.Conn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conns[c] = true
@@ -108,18 +108,18 @@ func (a *Answerer) keep(c net.Conn) bool {
 func (a *Answerer) converse(conn net.Conn) {
 	_ = conn.SetDeadline(time.Now().Add(askerTime))
 	backs := 0
-	for range mostProbes {
+	for range maxProbes {
 		p, err := readProbe(conn)
 		if err != nil {
 			return
 		}
 		reply := p.pong(time.Now())
 		switch {
-		case p.kind == probeBack && backs < mostBacks:
+		case p.kind == probeBack && backs < maxBacks:
 			backs++
 			reply = a.knock(conn.RemoteAddr(), p)
-			if a.told != nil {
-				a.told("answered " + conn.RemoteAddr().String())
+			if a.log != nil {
+				a.log("answered " + conn.RemoteAddr().String())
 			}
 		case p.kind != probePing:
 			return
@@ -130,33 +130,33 @@ func (a *Answerer) converse(conn net.Conn) {
 	}
 }
 
-// knock talks to the asker's own ports, and says what became of it.
+// knock sends messages to the asker's own ports and returns the result.
 func (a *Answerer) knock(asker net.Addr, p probe) probe {
-	told := probe{kind: probeTold, token: p.token}
+	result := probe{kind: probeResult, token: p.token}
 	hello := probe{kind: probeKnock, token: p.token}.encode()
 	host, _, _ := net.SplitHostPort(asker.String()) // TCP addresses have both
 	a.mu.Lock()
 	if slices.Contains(a.tokens, p.token) {
-		told.flags |= heardUDP
+		result.flags |= heardUDP
 	}
 	a.mu.Unlock()
 	if udp, err := net.Dial("udp", net.JoinHostPort(host, strconv.Itoa(int(p.udp)))); err == nil {
 		for range knocks {
-			_, _ = udp.Write(hello) // the asker sees what comes
+			_, _ = udp.Write(hello) // the asker sees which ones arrive
 		}
 		_ = udp.Close()
 	}
 	tcp, err := net.DialTimeout("tcp", net.JoinHostPort(host, strconv.Itoa(int(p.tcp))), knockTime)
 	switch {
 	case err == nil:
-		told.flags |= dialled
+		result.flags |= dialled
 		_ = tcp.SetDeadline(time.Now().Add(knockTime))
 		_, _ = tcp.Write(hello)
 		_ = tcp.Close()
 	case errors.Is(err, syscall.ECONNREFUSED):
-		told.flags |= refusedTCP
+		result.flags |= refusedTCP
 	}
-	return told
+	return result
 }
 
 // echoAll answers datagrams.
@@ -174,10 +174,10 @@ func (a *Answerer) echoAll() {
 		a.mu.Lock()
 		if !slices.Contains(a.tokens, p.token) {
 			a.tokens = append(a.tokens, p.token)
-			a.tokens = a.tokens[max(0, len(a.tokens)-tokensKept):]
+			a.tokens = a.tokens[max(0, len(a.tokens)-maxTokens):]
 		}
 		a.mu.Unlock()
-		_, _ = a.udp.WriteToUDPAddrPort(p.pong(time.Now()).encode(), from) // who gets none asks again
+		_, _ = a.udp.WriteToUDPAddrPort(p.pong(time.Now()).encode(), from) // the asker repeats a ping that got no answer
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Ask puts a question to each of some members, all at once, and waits until all
-// have answered or ctx ends. The answers are in the order of members, nil where
-// none came.
+// Ask sends a question to several members at once, and waits until all have
+// answered or ctx ends. It returns the answers in the order of members, with nil
+// for each member that did not answer.
 func Ask(ctx context.Context, w Watcher, members []collective.Member, question []byte) [][]byte {
 	answers := make([][]byte, len(members))
 	var all sync.WaitGroup

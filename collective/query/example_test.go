@@ -7,7 +7,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/query"
 )
 
-// One machine listens, and another checks the way to it and back.
+// One machine answers. Another checks the network between them in both directions.
 func ExampleReach() {
 	there, err := query.Answer("127.0.0.1:0", nil)
 	if err != nil {

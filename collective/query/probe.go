@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// A probe is a message of doctor, by UDP a datagram and by TCP a part of the
-// stream. All have one size, so no answer is longer than its question.
+// A probe is a message between an asker and an Answerer: a datagram over UDP,
+// part of the stream over TCP. All have the same size, so no answer is longer
+// than its question.
 type probe struct {
 	kind  probeKind
-	flags probeFlags
-	tcp   uint16 // back: the asker's ports
+	flags probeFlags // of a probeResult
+	tcp   uint16     // the asker's ports, in a probeBack
 	udp   uint16
-	token uint64 // drawn for each conversation
-	time  int64  // pong: nanoseconds since 1970, there
+	token uint64 // drawn at random for each conversation
+	time  int64  // the Answerer's clock in a probePong, nanoseconds since 1970
 }
 
-// probeKind is what a probe is for.
+// probeKind says what a probe is for.
 type probeKind uint8
 
 const (
-	probePing  probeKind = iota + 1 // answered by a pong
-	probePong                       // the answer; never answered
-	probeBack                       // asks to be knocked at; by TCP alone, answered by a told
-	probeTold                       // what became of that
-	probeKnock                      // the other side's own message
+	probePing   probeKind = iota + 1 // answered by a probePong
+	probePong                        // never answered
+	probeBack                        // asks for probeKnocks to the asker's ports; only over TCP, answered by a probeResult
+	probeResult                      // says what happened to the probeKnocks
+	probeKnock                       // a message that the Answerer sends unasked
 )
 
-// probeFlags are what a told says.
+// probeFlags are the content of a probeResult.
 type probeFlags uint8
 
 const (
-	heardUDP   probeFlags = 1 << iota // datagrams of this token have come
-	dialled                           // the asker's TCP port has answered
-	refusedTCP                        // ... or nobody listened there
+	heardUDP   probeFlags = 1 << iota // datagrams with this token have arrived
+	dialled                           // the asker's TCP port accepted the connection
+	refusedTCP                        // the asker's TCP port refused the connection
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 	probeSize  = len(probeMagic) + 1 + 1 + 2 + 2 + 2 + 8 + 8
 )
 
-var errNotProbe = errors.New("not ringtrain doctor")
+var errNotProbe = errors.New("the reply is not from ringtrain doctor")
 
 func (p probe) encode() []byte {
 	b := append(make([]byte, 0, probeSize), probeMagic...)
@@ -54,7 +55,7 @@ func (p probe) encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(p.time))
 }
 
-// decodeProbe reads foreign bytes. It takes exactly what encode makes.
+// decodeProbe reads bytes from outside. It accepts exactly what encode returns.
 func decodeProbe(b []byte) (probe, error) {
 	if len(b) != probeSize || string(b[:len(probeMagic)]) != probeMagic {
 		return probe{}, errNotProbe
@@ -66,12 +67,12 @@ func decodeProbe(b []byte) (probe, error) {
 		token: binary.LittleEndian.Uint64(b[8:]), time: int64(binary.LittleEndian.Uint64(b[16:])),
 	}
 	if p.kind < probePing || p.kind > probeKnock || b[2] != 0 || b[3] != 0 {
-		return probe{}, fmt.Errorf("%w of this version", errNotProbe)
+		return probe{}, fmt.Errorf("%w of the same version", errNotProbe)
 	}
 	return p, nil
 }
 
-// pong is the answer to a ping.
+// pong returns the answer to a probePing.
 func (p probe) pong(now time.Time) probe {
 	return probe{kind: probePong, token: p.token, time: now.UnixNano()}
 }

@@ -17,21 +17,21 @@ import (
 const (
 	dialTime  = 3 * time.Second // for a connection
 	replyTime = 1 * time.Second // for one answer
-	askTimes  = 5               // of which the quickest counts
-	mostSkew  = 12 * time.Hour  // half of what certificates allow
+	pings     = 5               // per protocol; the fastest counts
+	maxSkew   = 12 * time.Hour  // between the clocks; half of what certificates allow
 )
 
 // A Check is the result of one check, such as whether UDP arrives here.
 type Check struct {
 	Name   string  `json:"name"`
 	OK     bool    `json:"ok"`
-	RTT    float64 `json:"rtt_ms,omitempty"`  // milliseconds of the quickest round trip; 0 if none was measured
+	RTT    float64 `json:"rtt_ms,omitempty"`  // milliseconds of the fastest round trip; 0 if none was measured
 	Detail string  `json:"detail"`            // what was found
-	Do     string  `json:"do,omitempty"`      // what the user can do about it; "" if all is well
-	Clock  float64 `json:"ahead_s,omitempty"` // by how many seconds the other machine's clock is ahead
+	Do     string  `json:"do,omitempty"`      // what the user can do about it; "" if the check passed
+	Clock  float64 `json:"ahead_s,omitempty"` // seconds by which the other machine's clock is ahead
 }
 
-// An asker looks at the way to one other machine and back.
+// An asker checks the network to another machine and back.
 type asker struct {
 	target string
 	token  uint64
@@ -42,9 +42,9 @@ type asker struct {
 
 // Reach checks TCP and UDP in both directions between this machine and target,
 // the HOST:PORT of an [Answerer]. It returns one Check for each direction, and
-// one for the other machine's clock. Where a direction fails, later checks that
-// depend on it are left out. listen is the ADDRESS:PORT at which this machine
-// wants to be called back; "" is any free port.
+// one for the other machine's clock. If a direction fails, it omits the checks
+// that depend on it. listen is the ADDRESS:PORT at which the Answerer contacts
+// this machine; "" means any free port.
 func Reach(ctx context.Context, target, listen string) []Check {
 	a := &asker{target: target, token: rand.Uint64()}
 	if !a.connect(ctx) {
@@ -55,7 +55,7 @@ func Reach(ctx context.Context, target, listen string) []Check {
 		return a.checks
 	}
 	replied := a.pingUDP()
-	a.knocked(listen, replied)
+	a.checkBack(listen, replied)
 	return a.checks
 }
 
@@ -64,39 +64,40 @@ func (a *asker) add(c Check) { a.checks = append(a.checks, c) }
 func (a *asker) there(protocol string) string { return protocol + " to " + a.target }
 func (a *asker) back(protocol string) string  { return protocol + " from " + a.target + " to here" }
 
-// connect opens the conversation.
+// connect opens the TCP connection to the Answerer.
 func (a *asker) connect(ctx context.Context) bool {
 	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", a.target)
 	if err == nil {
 		a.conn = conn.(*net.TCPConn)
 		return true
 	}
-	c := Check{Name: a.there("TCP"), Detail: plainly(err), Do: "see that the address is right and that machine is up"}
+	c := Check{Name: a.there("TCP"), Detail: reason(err), Do: "check the address, and that the other machine is up"}
 	var unknown *net.DNSError
 	switch {
 	case errors.As(err, &unknown):
-		c.Do = "no such name: write it as the other machine's name server knows it, or as an IP address"
+		c.Do = "this machine cannot resolve the name: check the spelling, or use an IP address"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		c.Do = "nobody listens there: run ringtrain doctor --listen with that port on it, and see that the address is right"
+		c.Do = "nothing listens on that port: run ringtrain doctor --listen with this port on the other machine, or check the address"
 	case os.IsTimeout(err):
-		c.Do = "open the port for TCP in the firewall between, or see that the address is right"
+		c.Do = "a firewall may drop packets: allow TCP to this port, or check the address"
 	}
 	a.add(c)
 	return false
 }
 
-// pingTCP measures the round trip, and compares the clocks.
+// pingTCP measures the round-trip time and compares the clocks. It returns false if
+// the other side is no Answerer.
 func (a *asker) pingTCP() bool {
 	best, ahead := time.Hour, time.Duration(0)
-	for range askTimes {
+	for range pings {
 		begin := time.Now()
 		p, err := a.exchange(probe{kind: probePing, token: a.token}, replyTime)
 		if err == nil && p.kind != probePong {
 			err = errNotProbe
 		}
 		if err != nil {
-			a.add(Check{Name: a.there("TCP"), Detail: "connected, but what listens there does not answer doctor: " + plainly(err),
-				Do: "a job or another program has that port; to check both directions, run ringtrain doctor --listen on another port of that machine"})
+			a.add(Check{Name: a.there("TCP"), Detail: "connected, but got no valid answer: " + reason(err),
+				Do: "a job or another program uses that port: run ringtrain doctor --listen with another port on that machine"})
 			return false
 		}
 		if took := time.Since(begin); took < best {
@@ -104,9 +105,9 @@ func (a *asker) pingTCP() bool {
 		}
 	}
 	a.add(Check{Name: a.there("TCP"), OK: true, RTT: ms(best), Detail: fmt.Sprintf("round trip %.3f ms", ms(best))})
-	c := Check{Name: "clock of " + a.target, OK: ahead.Abs() < mostSkew, Clock: ahead.Seconds(), Detail: fmt.Sprintf("%+.3f s from this machine's", ahead.Seconds())}
+	c := Check{Name: "clock of " + a.target, OK: ahead.Abs() < maxSkew, Clock: ahead.Seconds(), Detail: fmt.Sprintf("%+.3f s from this machine's clock", ahead.Seconds())}
 	if !c.OK {
-		c.Do = "set the clocks (by NTP): certificates are good for a time only"
+		c.Do = "synchronize the clocks, for instance with NTP: certificates are valid only for a limited time"
 	}
 	a.add(c)
 	return true
@@ -120,17 +121,18 @@ func (a *asker) exchange(p probe, patience time.Duration) (probe, error) {
 	return readProbe(a.conn)
 }
 
-// pingUDP sends datagrams to the other machine, whatever comes back.
+// pingUDP sends datagrams to the other machine and returns the fastest round trip,
+// or 0 if no answer arrived.
 func (a *asker) pingUDP() (best time.Duration) {
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort()))
 	if err != nil {
 		return 0
 	}
 	defer conn.Close()
-	for range askTimes {
+	for range pings {
 		begin := time.Now()
 		_, _ = conn.Write(probe{kind: probePing, token: a.token}.encode())
-		_ = conn.SetReadDeadline(begin.Add(replyTime / askTimes))
+		_ = conn.SetReadDeadline(begin.Add(replyTime / pings))
 		p, err := readDatagram(conn)
 		if took := time.Since(begin); err == nil && p.kind == probePong && p.token == a.token && (best == 0 || took < best) {
 			best = took
@@ -139,60 +141,61 @@ func (a *asker) pingUDP() (best time.Duration) {
 	return best
 }
 
-// knocked asks to be called back, at ports of this machine that have not sent
-// anything, and tells of all directions that are left.
-func (a *asker) knocked(listen string, replied time.Duration) {
+// checkBack asks the Answerer to contact ports of this machine that have not sent
+// anything, and adds the checks of the remaining directions. replied is the result
+// of pingUDP.
+func (a *asker) checkBack(listen string, replied time.Duration) {
 	if listen == "" {
 		listen = net.JoinHostPort(a.conn.LocalAddr().(*net.TCPAddr).IP.String(), "0")
 	}
-	tcp, udp, err := doorways(listen)
+	tcp, udp, err := listenBoth(listen)
 	if err != nil {
-		a.add(Check{Name: a.back("TCP and UDP"), Detail: plainly(err), Do: "name another address with --listen"})
+		a.add(Check{Name: a.back("TCP and UDP"), Detail: reason(err), Do: "choose another address with --listen"})
 		return
 	}
 	defer tcp.Close()
 	defer udp.Close()
-	opened := make(chan bool, 1)
-	go func() { opened <- a.opens(tcp) }() // ends when tcp is closed
-	told, err := a.exchange(probe{kind: probeBack, token: a.token, tcp: port(tcp.Addr()), udp: port(udp.LocalAddr())}, knockTime+replyTime)
-	if err != nil || told.kind != probeTold {
-		a.add(Check{Name: a.back("TCP and UDP"), Detail: "it has not said: " + plainly(err), Do: "run the same version of ringtrain there"})
+	accepted := make(chan bool, 1)
+	go func() { accepted <- a.acceptKnock(tcp) }() // ends when tcp is closed
+	result, err := a.exchange(probe{kind: probeBack, token: a.token, tcp: port(tcp.Addr()), udp: port(udp.LocalAddr())}, knockTime+replyTime)
+	if err != nil || result.kind != probeResult {
+		a.add(Check{Name: a.back("TCP and UDP"), Detail: "no result from the other machine: " + reason(err), Do: "run the same version of ringtrain there"})
 	}
-	heard := a.hears(udp)
+	heard := a.receiveKnock(udp)
 	_ = tcp.SetDeadline(time.Now().Add(replyTime / 10))
-	came := <-opened
+	came := <-accepted
 	switch {
-	case err != nil || told.kind != probeTold:
+	case err != nil || result.kind != probeResult:
 		return
 	case replied > 0:
 		a.add(Check{Name: a.there("UDP"), OK: true, RTT: ms(replied), Detail: fmt.Sprintf("round trip %.3f ms", ms(replied))})
-	case told.flags&heardUDP != 0:
-		a.add(Check{Name: a.there("UDP"), OK: true, Detail: "datagrams arrive, but their answers do not come back"})
+	case result.flags&heardUDP != 0:
+		a.add(Check{Name: a.there("UDP"), OK: true, Detail: "datagrams arrive there, but the answers do not come back"})
 	default:
-		a.add(Check{Name: a.there("UDP"), Detail: "no datagram has arrived", Do: fmt.Sprintf("open port %d for UDP in the firewall between, as for TCP", portOf(a.target))})
+		a.add(Check{Name: a.there("UDP"), Detail: "no datagram arrives there", Do: fmt.Sprintf("allow port %d for UDP in the firewall, as for TCP", portOf(a.target))})
 	}
-	a.tellBack("TCP", came, told.flags)
-	a.tellBack("UDP", heard, told.flags)
+	a.addBack("TCP", came, result.flags)
+	a.addBack("UDP", heard, result.flags)
 }
 
-// tellBack adds what is known of a direction to here.
-func (a *asker) tellBack(protocol string, ok bool, flags probeFlags) {
+// addBack adds the check of a direction to this machine.
+func (a *asker) addBack(protocol string, ok bool, flags probeFlags) {
 	c := Check{Name: a.back(protocol), OK: ok, Detail: "arrives"}
 	switch {
 	case ok:
 	case protocol == "TCP" && flags&refusedTCP != 0:
-		c.Detail, c.Do = "refused, though this program listens", "a firewall here, or an address translation between, refuses connections: open all ports for the job's machines"
+		c.Detail, c.Do = "connection refused, although this program listens", "a firewall or address translation (NAT) refuses connections: allow all ports between the machines of the job"
 	case protocol == "TCP" && flags&dialled != 0:
-		c.Detail, c.Do = "another machine has answered in place of this one", "there is an address translation between: give the job addresses that both sides reach directly"
+		c.Detail, c.Do = "another machine answered in place of this one", "there is address translation (NAT) between the machines: use addresses that both can reach directly"
 	default:
-		c.Detail = "nothing has arrived"
-		c.Do = "open the ports of this machine for " + protocol + " from there: workers use any number (--listen tries a certain port)"
+		c.Detail = "nothing arrives here"
+		c.Do = "allow " + protocol + " from that machine to all ports here: workers use ephemeral ports (use --listen to check one port)"
 	}
 	a.add(c)
 }
 
-// opens waits for the connection that was asked for.
-func (a *asker) opens(l *net.TCPListener) bool {
+// acceptKnock waits for the Answerer's connection.
+func (a *asker) acceptKnock(l *net.TCPListener) bool {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -207,8 +210,8 @@ func (a *asker) opens(l *net.TCPListener) bool {
 	}
 }
 
-// hears reports whether a datagram that was asked for has come.
-func (a *asker) hears(conn *net.UDPConn) bool {
+// receiveKnock reports whether a datagram of the Answerer arrives.
+func (a *asker) receiveKnock(conn *net.UDPConn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(replyTime / 4))
 	for {
 		p, err := readDatagram(conn)
@@ -221,8 +224,8 @@ func (a *asker) hears(conn *net.UDPConn) bool {
 	}
 }
 
-// doorways are a TCP and a UDP port of one number.
-func doorways(addr string) (*net.TCPListener, *net.UDPConn, error) {
+// listenBoth opens a TCP and a UDP port with the same number.
+func listenBoth(addr string) (*net.TCPListener, *net.UDPConn, error) {
 	for tries := 1; ; tries++ {
 		tcp, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -233,7 +236,7 @@ func doorways(addr string) (*net.TCPListener, *net.UDPConn, error) {
 			return tcp.(*net.TCPListener), udp, nil
 		}
 		err = errors.Join(err, tcp.Close())
-		if portOf(addr) != 0 || tries == 8 { // a number that was drawn may be taken for UDP
+		if portOf(addr) != 0 || tries == 8 { // a random TCP port may be in use for UDP
 			return nil, nil, err
 		}
 	}
@@ -256,12 +259,12 @@ func portOf(target string) int {
 	return n
 }
 
-// plainly is an error of the network without the call that met it.
-func plainly(err error) string {
+// reason returns the text of a network error without the name of the failed call.
+func reason(err error) string {
 	var op *net.OpError
 	switch {
 	case err == nil:
-		return "an answer of another kind"
+		return "unexpected answer"
 	case errors.As(err, &op) && op.Err != nil:
 		err = op.Err
 	}

@@ -17,7 +17,7 @@ func FuzzProbe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodeProbe(b)
 		if err == nil {
-			require.Equal(t, b, p.encode(), "what is taken is what encode makes")
+			require.Equal(t, b, p.encode(), "accepts only what encode returns")
 		}
 	})
 }
@@ -29,7 +29,7 @@ func answering(t *testing.T) *Answerer {
 	return a
 }
 
-// failures are the checks that failed, by name.
+// failures returns the checks that failed, by name.
 func failures(checks []Check) map[string]Check {
 	failed := map[string]Check{}
 	for _, c := range checks {
@@ -51,38 +51,38 @@ func TestAllDirections(t *testing.T) {
 	}
 }
 
-// Each direction that fails is named, with what to do.
+// Reach names each direction that fails, and says what to do.
 func TestFailingDirections(t *testing.T) {
 	deaf := answering(t)
-	require.NoError(t, deaf.udp.Close()) // as if a firewall swallowed datagrams
+	require.NoError(t, deaf.udp.Close()) // as if a firewall dropped datagrams
 	at := deaf.Addr().String()
 	failed := failures(Reach(t.Context(), at, ""))
 	require.Len(t, failed, 1)
 	require.Contains(t, failed["UDP to "+at].Do, "for UDP in the firewall")
 
-	mute := stranger(t, func(p probe) []byte { // it answers, and never knocks
+	mute := stranger(t, func(p probe) []byte { // it answers, but never knocks
 		if p.kind == probeBack {
-			return probe{kind: probeTold, flags: heardUDP | refusedTCP}.encode()
+			return probe{kind: probeResult, flags: heardUDP | refusedTCP}.encode()
 		}
 		return p.pong(time.Now().Add(-24 * time.Hour)).encode()
 	})
 	failed = failures(Reach(t.Context(), mute, ""))
 	require.Len(t, failed, 3)
 	require.Contains(t, failed["TCP from "+mute+" to here"].Detail, "refused")
-	require.Contains(t, failed["UDP from "+mute+" to here"].Do, "for UDP from there")
+	require.Contains(t, failed["UDP from "+mute+" to here"].Do, "allow UDP from that machine")
 	require.InDelta(t, -86400, failed["clock of "+mute].Clock, 5)
 
 	other := stranger(t, func(probe) []byte { return []byte("HTTP/1.1 400 Bad Request\r\n\r\n......................") })
-	require.Contains(t, failures(Reach(t.Context(), other, ""))["TCP to "+other].Detail, "not ringtrain doctor")
+	require.Contains(t, failures(Reach(t.Context(), other, ""))["TCP to "+other].Detail, "not from ringtrain doctor")
 
 	closed := answering(t)
 	at = closed.Addr().String()
 	require.NoError(t, closed.Close())
 	require.Contains(t, failures(Reach(t.Context(), at, ""))["TCP to "+at].Do, "run ringtrain doctor --listen")
-	require.Contains(t, failures(Reach(t.Context(), "nowhere.invalid:1", ""))["TCP to nowhere.invalid:1"].Do, "no such name")
+	require.Contains(t, failures(Reach(t.Context(), "nowhere.invalid:1", ""))["TCP to nowhere.invalid:1"].Do, "cannot resolve the name")
 }
 
-// stranger is a TCP server that answers probes in its own way.
+// stranger starts a TCP server that answers probes with reply.
 func stranger(t *testing.T, reply func(probe) []byte) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -106,8 +106,8 @@ func stranger(t *testing.T, reply func(probe) []byte) string {
 	return l.Addr().String()
 }
 
-// Only the own questions are answered, with as much as was asked at most, and
-// not without end.
+// An Answerer answers only probes, never with more bytes than it received, and
+// only so many per connection.
 func TestAnswererIsBounded(t *testing.T) {
 	a := answering(t)
 	udp, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.Addr()))
@@ -130,15 +130,15 @@ func TestAnswererIsBounded(t *testing.T) {
 	p, err := decodeProbe(b[:n])
 	require.NoError(t, err)
 	require.Equal(t, probePong, p.kind)
-	require.EqualValues(t, 8, p.token, "the others got no answer")
+	require.EqualValues(t, 8, p.token, "the other datagrams got no answer")
 
 	conn, err := net.Dial("tcp", a.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
 	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
-	_, err = conn.Write(bytes.Repeat(ping, mostProbes))
+	_, err = conn.Write(bytes.Repeat(ping, maxProbes))
 	require.NoError(t, err)
-	answers := make([]byte, mostProbes*probeSize)
+	answers := make([]byte, maxProbes*probeSize)
 	_, err = io.ReadFull(conn, answers)
 	require.NoError(t, err)
 	_, _ = conn.Write(ping)

@@ -8,22 +8,22 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Watcher sees a job from outside. *cluster.Watcher is one.
+// A Watcher observes a job from outside, as *cluster.Watcher does.
 type Watcher interface {
-	// View waits for the newest View that the members hold.
+	// View waits until there is a View and returns the newest one.
 	View(ctx context.Context) (collective.View, error)
-	// Members are the processes that gossip believes alive.
+	// Members returns the processes that gossip believes alive.
 	Members() []collective.Member
-	// Ask waits for a member's answer to a question.
+	// Ask sends a question to a member and waits for the answer.
 	Ask(ctx context.Context, m collective.Member, question []byte) ([]byte, error)
 }
 
-// A Roll is who is in a job.
+// A Roll lists the processes of a job.
 type Roll struct {
 	Job     string   `json:"job,omitempty"` // "" before the first View
 	Epoch   uint64   `json:"epoch"`
 	Size    int      `json:"size"`    // of the View
-	Members []Member `json:"members"` // in the order of ranks, then those without one
+	Members []Member `json:"members"` // in rank order, then those without a rank
 }
 
 // A Member is one process of a Roll.
@@ -35,13 +35,13 @@ type Member struct {
 	Role  string   `json:"role"`
 	Addrs []string `json:"addrs"`
 	Alive bool     `json:"alive"` // gossip believes so
-	// Stopped is whether its process is suspended. Only its own machine knows, so
-	// Read leaves it false.
+	// Stopped says whether the process is suspended. Only its own machine can tell,
+	// so Read leaves it false.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Read is the job as far as w knows it. It waits up to patience for a View;
-// without one, the Roll has the processes that gossip sees.
+// Read returns what w knows of the job. It waits at most patience for a View. If
+// there is none, the Roll has only the processes that gossip sees.
 func Read(ctx context.Context, w Watcher, patience time.Duration) Roll {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -52,11 +52,11 @@ func Read(ctx context.Context, w Watcher, patience time.Duration) Roll {
 	return NewRoll(v, w.Members())
 }
 
-// JobName is the number of a job as users see it.
+// JobName returns the number of a job as users see it.
 func JobName(job uint64) string { return fmt.Sprintf("%016x", job) }
 
-// NewRoll puts a View, which may be empty, and the processes that gossip sees
-// together.
+// NewRoll combines a View, which may be empty, with the processes that gossip
+// sees.
 func NewRoll(v collective.View, seen []collective.Member) Roll {
 	r := Roll{Epoch: v.Epoch, Size: v.Size()}
 	if v.Size() > 0 {

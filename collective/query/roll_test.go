@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/query"
 )
 
-// A fake is a Watcher of a job of which everything is known.
+// A fake is a Watcher with fixed answers.
 type fake struct {
 	view collective.View
 	none bool // no View is known
@@ -46,7 +46,7 @@ func member(local int, nonce uint64) collective.Member {
 	return collective.Member{Name: fmt.Sprintf("n/%d", local), Node: "n", Local: local, Nonce: nonce, Addrs: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:7946")}}
 }
 
-// Ranks come first, whether or not gossip still sees them; a new process of an
+// Ranks come first, whether or not gossip still sees them. A new process with an
 // old name is another member.
 func TestRoll(t *testing.T) {
 	f := fake{view: collective.View{Job: 10, Epoch: 3, Members: []collective.Member{member(0, 1), member(1, 1)}}, seen: []collective.Member{member(0, 1), member(1, 2), member(5, 1)}}
@@ -76,8 +76,8 @@ func TestRoll(t *testing.T) {
 	require.Nil(t, r.Members[0].Rank)
 }
 
-// Members that refuse, or do not answer in time, leave nil behind and keep nobody
-// waiting after ctx.
+// Members that fail or do not answer in time get nil, and Ask returns when ctx
+// ends.
 func TestAsk(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

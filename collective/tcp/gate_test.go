@@ -102,7 +102,7 @@ func TestNoDescriptors(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EMFILE)
 	e := blame(t.Context(), manyMembers(2), 1, err)
 	require.Equal(t, 0, e.Rank, "itself")
-	require.EqualError(t, e, "rank 0 (n/0) failed in epoch 2, connect: it has too few descriptors for its connections, raise the limit (ulimit -n): accept: too many open files")
+	require.EqualError(t, e, "rank 0 (n/0) could not connect in epoch 2: it has too few descriptors for its connections, raise the limit (ulimit -n): accept: too many open files")
 
 	here, there := net.Pipe()
 	defer there.Close()

@@ -324,7 +324,7 @@ func TestConnectTellsWhoIsMissing(t *testing.T) {
 	wg.Wait()
 	require.ErrorIs(t, told, collective.ErrNotConnected)
 	require.ErrorAs(t, told, new(*collective.ReportedError))
-	require.ErrorContains(t, told, "rank 1 (n/1) failed in epoch 1, connect: it has not connected: nobody waits any longer (reported by rank 0)")
+	require.ErrorContains(t, told, "rank 1 (n/1) could not connect in epoch 1: it did not connect in time: nobody waits any longer (reported by rank 0)")
 }
 
 // A rank that stops connecting because it is asked to blames itself, and nobody's
@@ -353,7 +353,7 @@ func TestConnectNamesWhoIsMissing(t *testing.T) {
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, 1, missing.Rank)
 	require.Equal(t, "connect", missing.Phase)
-	require.ErrorContains(t, err, "it has not connected")
+	require.ErrorContains(t, err, "it did not connect in time")
 
 	nodes = listen(t, 2)
 	vs = views(nodes, 1)

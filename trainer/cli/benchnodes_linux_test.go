@@ -188,5 +188,5 @@ func TestMembersUsageErrors(t *testing.T) {
 	}
 	code, _, stderr := result("members", freeAddr(t), "--timeout", "1h")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "nobody listens at")
+	require.Contains(t, stderr, "nothing is listening at")
 }

@@ -20,7 +20,7 @@ func TestOneInterruptWithAStoppedWorker(t *testing.T) {
 	begun := time.Now()
 	require.NoError(t, r.Process.Signal(os.Interrupt))
 	require.Equal(t, 130, r.finish(t))
-	require.Contains(t, r.stderr.String(), "no sign of life")
+	require.Contains(t, r.stderr.String(), "no heartbeat")
 	require.Less(t, time.Since(begun), 15*time.Second, "not as long as workers may take to finish their step")
 	requireGone(t, pids)
 }

@@ -125,7 +125,7 @@ func TestGPUResume(t *testing.T) {
 		out := t.TempDir()
 		trainOnGPUs(t, fewSteps(t, "--device", devices[0], "--workers", "1", "--steps", "2", "--out", out)...)
 		rest, stderr := trainOnGPUs(t, fewSteps(t, "--device", devices[1], "--workers", "1", "--resume", out)...)
-		require.Contains(t, stderr, "what multiplies matrices")
+		require.Contains(t, stderr, "the library for matrix products")
 		last := only(whole, "step")[2:]
 		for i, e := range only(rest, "step") {
 			require.Equal(t, last[i].Step, e.Step)

@@ -84,11 +84,11 @@ func TestWeightsThatTheirNotesDoNotFit(t *testing.T) {
 	code, _, stderr := result("eval", good, "--data", set)
 	require.Zero(t, code, stderr)
 	for want, notes := range map[string]map[string]string{
-		"its layers.2.W has shape [10 8], the model's [3000000 8]":   {"classes": "3000000"},
-		"its layers.0.W has shape [8 196], the model's [1000000 196": {"config": wide},
-		"its layers.0.W has shape [8 196], the model's [8 429496729": {"height": "65536", "width": "65536"},
-		"do not say for which images":                                {"classes": "0"},
-		"it says nothing of the model it belongs to":                 {"format": "pt"},
+		"its layers.2.W has shape [10 8], the model's [3000000 8]":    {"classes": "3000000"},
+		"its layers.0.W has shape [8 196], the model's [1000000 196":  {"config": wide},
+		"its layers.0.W has shape [8 196], the model's [8 429496729":  {"height": "65536", "width": "65536"},
+		"do not describe the images":                                  {"classes": "0"},
+		"it does not describe its model; it was not written by ringt": {"format": "pt"},
 	} {
 		path := perceptron(t, filepath.Join(t.TempDir(), "w"), .1, notes)
 		for _, command := range []string{"eval", "predict"} {

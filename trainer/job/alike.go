@@ -13,12 +13,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// alike is what all workers of a job must have alike, besides what the trainer
-// compares for itself.
+// alike returns the settings that must be equal on all workers of a job, except those that
+// the trainer compares itself.
 func (s *Training) alike(set *data.Set, blas, plan string) []trainer.Setting {
 	order := s.Spec.Order.HostOrder().String()
 	if s.Placement.OnGPU() && !s.Spec.Order.Given {
-		order = "not given" // which is not the same there
+		order = "not given" // on a GPU this allows other orders than ring order
 	}
 	return []trainer.Setting{
 		s.trained(),
@@ -27,7 +27,7 @@ func (s *Training) alike(set *data.Set, blas, plan string) []trainer.Setting {
 		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
 		{Name: "--compress", Value: s.compress.String()},
 		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.Spec.Faithful)},
-		{Name: "what multiplies matrices (" + cpu.EnvOpenBLAS + "=off takes gonum everywhere)", Value: blas},
+		{Name: "the library for matrix products (" + cpu.EnvOpenBLAS + "=off uses gonum everywhere)", Value: blas},
 		{Name: "--tf32", Value: strconv.FormatBool(s.Spec.Products.TF32)},
 		{Name: "--bf16", Value: strconv.FormatBool(s.Spec.Products.BF16)},
 		{Name: "--order", Value: order},
@@ -35,8 +35,8 @@ func (s *Training) alike(set *data.Set, blas, plan string) []trainer.Setting {
 	}
 }
 
-// trained is the config with its defaults, but without [ray], which is each
-// machine's own business. Its parts are its keys.
+// trained returns the config with its defaults as a Setting whose parts are its keys. It
+// leaves out [ray], which may differ between machines.
 func (s *Training) trained() trainer.Setting {
 	var sections map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(s.filled.JSON()))
@@ -45,11 +45,11 @@ func (s *Training) trained() trainer.Setting {
 		return trainer.Setting{Name: "the config", Value: s.filled.Text()}
 	}
 	delete(sections, "ray")
-	sorted, _ := json.Marshal(sections) // what was just decoded can be encoded
+	sorted, _ := json.Marshal(sections) // cannot fail: it was just decoded
 	return trainer.Setting{Name: "the config", Value: string(sorted), Parts: keysOf("", sections)}
 }
 
-// keysOf is every value of a tree of sections under its path, in order.
+// keysOf returns every value of a tree of sections with its path, sorted.
 func keysOf(path string, tree map[string]any) []trainer.Setting {
 	var keys []trainer.Setting
 	for _, key := range slices.Sorted(maps.Keys(tree)) {

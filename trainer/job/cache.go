@@ -10,14 +10,14 @@ import (
 // A Cache is the directory of generated data and compiled kernels: the user's cache
 // directory, or another if that cannot be used. Methods of a nil Cache do nothing.
 type Cache struct {
-	Stderr io.Writer // told if it is another directory
-	Quiet  bool      // do not tell, because another process of the job does
+	Stderr io.Writer // receives a notice if it is another directory
+	Quiet  bool      // no notice, because another process of the job writes it
 
-	dir string // where it is, if that is not the user's cache directory
+	dir string // "" for the user's cache directory
 }
 
 // Prepare finds the directory of a file in the cache or, with "", the directory for new
-// files. It reports no error: whoever needs the cache does.
+// files. It returns no error: opening a file in the cache does.
 func (c *Cache) Prepare(name string) {
 	if c == nil {
 		return

@@ -5,13 +5,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// Where keys come from.
+// Origins of keys.
 const (
 	fromNotebook = "Thinc's notebook on parallel training with Ray"
 	fromHere     = "ringtrain"
 )
 
-// chapters is all that a training reads from a config. Training.read reads by it.
+// chapters are all sections and keys of a config. Training.read checks a config against
+// them.
 var chapters = []config.Chapter{
 	{Section: "training", Doc: "how long to train, and on how many rows at a time", Keys: []config.Key{
 		{Name: "iterations", Type: config.Int, Least: 1, Default: 200, Doc: "steps to train", Option: "--steps", Origin: fromNotebook},
@@ -24,10 +25,10 @@ var chapters = []config.Chapter{
 	}},
 	{Section: "model", Doc: "the network", Calls: "layers"},
 	{Section: "optimizer", Doc: "how gradients change the weights", Calls: "optimizers"},
-	{Section: "ray", Doc: "what this machine gives to the job; need not be alike on all machines", Keys: []config.Key{
+	{Section: "ray", Doc: "resources of this machine for the job; may differ between machines", Keys: []config.Key{
 		{Name: "num_workers", Type: config.Int, Least: 1, Default: 1, Doc: "workers on this machine", Option: "--workers", Origin: fromNotebook},
 		{Name: "num_cpus", Type: config.Int, Least: 1, Absent: "all", Doc: "cores that the workers of this machine share", Origin: fromNotebook},
-		{Name: "object_store_memory", Type: config.Int, Default: 0, Doc: "most bytes of data and batches in memory on this machine; 0: any", Origin: fromNotebook},
+		{Name: "object_store_memory", Type: config.Int, Default: 0, Doc: "limit on the data and batches in memory on this machine, in bytes; 0: none", Origin: fromNotebook},
 	}},
 }
 

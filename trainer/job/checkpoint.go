@@ -3,11 +3,8 @@ package job
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strconv"
-
-	"gorgonia.org/tensor"
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
@@ -18,126 +15,96 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A saver writes the checkpoints of rank 0.
-type saver struct {
+// A checkpointer writes the checkpoints of a job. Only rank 0 has one.
+type checkpointer struct {
 	files  checkpoint.Writer
 	keep   int
-	values nn.Backend // whose parameters they are
+	values nn.Backend // holds the parameters
 	notes  map[string]string
-	last   *persister // for the last checkpoint; the others are tried once
+	final  *finalWriter // writes the last checkpoint; the others get one attempt
 	events event.Sink
 }
 
-// errLost is the error of a last checkpoint that was given up. The persister
-// knows more.
+// errLost is the error of a last checkpoint that could not be written. The finalWriter
+// has the details.
 var errLost = errors.New("it is lost")
 
-// What may be lost, in the user's words.
-const (
-	lastCheckpoint = "the last checkpoint"
-	trainedWeights = "the trained weights"
-)
-
-// Save implements trainer.Saver.
-func (s *saver) Save(ctx context.Context, snap trainer.Snapshot) error {
-	defer s.last.pulse.Save()()
-	t, err := s.training(snap)
+// Save implements trainer.Saver. It writes a checkpoint and removes obsolete ones.
+func (c *checkpointer) Save(ctx context.Context, snap trainer.Snapshot) error {
+	defer c.final.pulse.Save()()
+	t, err := c.contents(snap)
 	if err != nil {
-		return s.failed(snap, s.last.dir, err)
+		return c.failed(snap, c.final.dir, err)
 	}
 	write := func(dir string) error {
-		_, err := s.files.Write(dir, t)
+		_, err := c.files.Write(dir, t)
 		return err
 	}
-	name, dir := checkpoint.FileName(snap.Step), s.last.dir
+	name, dir := checkpoint.FileName(snap.Step), c.final.dir
 	if snap.Last {
 		var ok bool
-		if dir, ok = s.last.write(ctx, lastCheckpoint, name, snap.Step, write); !ok {
+		if dir, ok = c.final.write(ctx, lastCheckpoint, name, snap.Step, write); !ok {
 			return errLost
 		}
 	} else if err := write(dir); err != nil {
-		return s.failed(snap, dir, err)
+		return c.failed(snap, dir, err)
 	}
-	s.events.Emit(&event.Checkpoint{Path: filepath.Join(dir, name), Step: snap.Step, InsteadOf: s.last.insteadOf(dir, name)})
-	if dir != s.last.dir { // what else is there is not ours
+	c.events.Emit(&event.Checkpoint{Path: filepath.Join(dir, name), Step: snap.Step, InsteadOf: c.final.insteadOf(dir, name)})
+	if dir != c.final.dir { // other files in the fallback directory are not ours to remove
 		return nil
 	}
-	err = checkpoint.Prune(dir, snap.Step, s.keep)
+	err = checkpoint.Prune(dir, snap.Step, c.keep)
 	if err != nil {
-		s.warn(snap.Step, dir, err)
+		c.warn(snap.Step, dir, err)
 	}
 	if snap.Last {
-		return nil // it is on disk
+		return nil // the checkpoint itself is on disk
 	}
 	return err
 }
 
-// failed tells of a checkpoint that was not written, or, if it is the last,
-// leaves that to the end.
-func (s *saver) failed(snap trainer.Snapshot, dir string, err error) error {
+// failed reports a checkpoint that could not be written. If it is the last one, the
+// finalWriter reports it at the end of the job.
+func (c *checkpointer) failed(snap trainer.Snapshot, dir string, err error) error {
 	if snap.Last {
-		s.last.lose(lastCheckpoint, checkpoint.FileName(snap.Step), snap.Step, err)
+		c.final.lose(lastCheckpoint, checkpoint.FileName(snap.Step), snap.Step, err)
 		return errLost
 	}
-	s.warn(snap.Step, dir, err)
+	c.warn(snap.Step, dir, err)
 	return err
 }
 
-func (s *saver) warn(step int, dir string, err error) {
-	s.events.Emit(&event.CheckpointFailed{Path: filepath.Join(dir, checkpoint.FileName(step)), Step: step, Error: err.Error()})
+func (c *checkpointer) warn(step int, dir string, err error) {
+	c.events.Emit(&event.CheckpointFailed{Path: filepath.Join(dir, checkpoint.FileName(step)), Step: step, Error: err.Error()})
 }
 
-// training is a snapshot as a checkpoint.
-func (s *saver) training(snap trainer.Snapshot) (t checkpoint.Training, err error) {
-	t = checkpoint.Training{Step: snap.Step, Slots: map[string][]checkpoint.Named{}, Notes: s.notes}
-	if t.Weights, err = weights(s.values, snap.Params); err != nil {
+// contents returns what a checkpoint of a snapshot contains. It shares the memory of
+// the snapshot's state, but not of its parameters.
+func (c *checkpointer) contents(snap trainer.Snapshot) (t checkpoint.Training, err error) {
+	t = checkpoint.Training{Step: snap.Step, Slots: map[string][]checkpoint.Named{}, Notes: c.notes}
+	if t.Weights, err = weights(c.values, snap.Params); err != nil {
 		return t, err
 	}
 	for name, arena := range snap.State.Slots {
-		t.Slots[name] = slotTensors(snap.Params, arena)
+		t.Slots[name] = arenaTensors(snap.Params, arena)
 	}
 	for _, arena := range snap.State.Residuals {
-		t.Residuals = append(t.Residuals, slotTensors(snap.Params, arena))
+		t.Residuals = append(t.Residuals, arenaTensors(snap.Params, arena))
 	}
 	return t, nil
 }
 
-// slotTensors is an arena as tensors with names and shapes of parameters. They
-// share its memory.
-func slotTensors(p *nn.Params, arena []float32) []checkpoint.Named {
-	out := make([]checkpoint.Named, len(p.List))
-	for i, q := range p.List {
-		part := arena[q.Offset : q.Offset+q.Values.Len()]
-		out[i] = checkpoint.Named{Name: q.Name, Tensor: tensor.New(tensor.WithShape(q.Shape...), tensor.WithBacking(part))}
-	}
-	return out
-}
-
-// slotArena puts tensors that fit the parameters into an arena.
-func slotArena(p *nn.Params, saved []checkpoint.Named) ([]float32, error) {
-	arena := make([]float32, p.Values.Len())
-	for _, n := range saved {
-		q := p.Lookup(n.Name)
-		values, ok := n.Tensor.Data().([]float32)
-		if !ok || len(values) != q.Values.Len() {
-			return nil, fmt.Errorf("%s is not float32", n.Name)
-		}
-		copy(arena[q.Offset:], values)
-	}
-	return arena, nil
-}
-
-// keep adds to c what --out and --resume ask for.
-func (r *rank) keep(ctx context.Context, c *trainer.Config) error {
+// configureSaving adds to c what --out and --resume ask for.
+func (r *rank) configureSaving(ctx context.Context, c *trainer.Config) error {
 	s := r.training
 	if s.Spec.Saving.Dir == "" {
 		return nil
 	}
 	r.files = checkpoint.Writer{Run: launch.Self().Tag(), Progress: r.pulse.Wrote}
-	r.last = &persister{dir: s.Spec.Saving.Dir, fallback: s.Spec.Saving.Fallback, quit: r.quit, events: r.events, pulse: r.pulse}
+	r.final = &finalWriter{dir: s.Spec.Saving.Dir, fallback: s.Spec.Saving.Fallback, quit: r.quit, events: r.events, pulse: r.pulse}
 	c.SaveEvery, c.RequireSave = s.Spec.Saving.Every, s.Spec.Saving.Require
 	if r.group.Rank() == 0 {
-		c.Saver = &saver{files: r.files, keep: s.Spec.Saving.Keep, values: c.Backend, notes: r.notes(), last: r.last, events: r.events}
+		c.Saver = &checkpointer{files: r.files, keep: s.Spec.Saving.Keep, values: c.Backend, notes: r.notes(), final: r.final, events: r.events}
 	}
 	if s.Spec.Saving.Resume == "" {
 		return nil
@@ -147,7 +114,7 @@ func (r *rank) keep(ctx context.Context, c *trainer.Config) error {
 	return err
 }
 
-// notes says what a checkpoint is of.
+// notes describe the job in the metadata of checkpoints and weights.
 func (r *rank) notes() map[string]string {
 	s := r.training
 	notes := map[string]string{
@@ -171,36 +138,4 @@ func (r *rank) notes() map[string]string {
 		notes["order"], notes["plan_digest"] = s.Spec.Order.Order, planDigest(r.group, r.model.Params().Grads.Len())
 	}
 	return notes
-}
-
-// holds reports whether a file has these weights already.
-func (r *rank) holds(path string, tensors []checkpoint.Named) bool {
-	f, err := checkpoint.Load(path)
-	if err != nil {
-		return false
-	}
-	there, err := checkpoint.Hash(f.Tensors)
-	here, wrong := checkpoint.Hash(tensors)
-	return err == nil && wrong == nil && there == here
-}
-
-// save writes the weights, once on each machine, if a directory was named. Its
-// error says what this machine has lost, the last checkpoint included.
-func (r *rank) save(ctx context.Context, tensors []checkpoint.Named, step int) error {
-	if r.last == nil {
-		return nil
-	}
-	if !r.teller || r.idle && r.holds(filepath.Join(r.training.Spec.Saving.Dir, weightsFile), tensors) {
-		return r.last.err()
-	}
-	defer r.pulse.Save()()
-	notes := r.notes()
-	notes["format"], notes["step"] = checkpoint.Format, strconv.Itoa(step)
-	dir, ok := r.last.write(ctx, trainedWeights, weightsFile, step, func(dir string) error {
-		return r.files.Save(filepath.Join(dir, weightsFile), checkpoint.File{Tensors: tensors, Metadata: notes})
-	})
-	if ok {
-		r.events.Emit(&event.Weights{Path: filepath.Join(dir, weightsFile), Step: step, InsteadOf: r.last.insteadOf(dir, weightsFile)})
-	}
-	return r.last.err()
 }

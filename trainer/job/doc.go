@@ -11,10 +11,11 @@
 //
 //   - launch.go: what a launcher does; crew/start.go starts a worker process
 //   - work.go, rank.go: what a worker does, and how the training of a rank is assembled
-//   - crew/lost.go: what is told about a lost rank
-//   - checkpoint.go, persist.go: writing checkpoints and weights; resume.go: going on
-//     from them
-//   - plan.go: how gradients are added up, in words
+//   - crew/lost.go: reports of a lost rank
+//   - checkpoint.go: writes checkpoints; weights.go: the trained weights; final.go: what
+//     happens when they cannot be written; the file format is in trainer/checkpoint
+//   - resume.go: resumes from a checkpoint
+//   - plan.go: describes how gradients are summed
 //   - device: GPUs
 //   - event: what happens, as one JSON object per line
 //

@@ -20,7 +20,7 @@ type Estimate struct {
 	Values      int    `json:"values_bytes"`
 	Gradients   int    `json:"gradients_bytes"`
 	Slots       int    `json:"slots_bytes"`       // of the optimizer
-	Compression int    `json:"compression_bytes"` // what it keeps back, and packed gradients
+	Compression int    `json:"compression_bytes"` // residuals and packed gradients
 	Activations int    `json:"activations_bytes"` // of a forward and a backward pass
 	Data        int    `json:"data_bytes"`        // dataset and batches
 	Total       int    `json:"total_bytes"`       // of all workers of this machine
@@ -28,7 +28,7 @@ type Estimate struct {
 	Wire        int    `json:"wire_bytes"`        // sent by one worker in one step
 	Plan        string `json:"plan"`
 
-	Ratio float64 `json:"compression_ratio"` // what would be sent without compression, as a multiple
+	Ratio float64 `json:"compression_ratio"` // bytes sent without compression, divided by Wire
 }
 
 // Estimate runs the model on a batch of zeros and measures it.
@@ -67,7 +67,7 @@ func (s *Training) Estimate() (*Estimate, error) {
 	return e, nil
 }
 
-// exchange completes what the exchange of gradients takes.
+// exchange adds the cost of exchanging the gradients.
 func (e *Estimate) exchange(p *nn.Params, c trainer.Compression) {
 	n, size := p.Grads.Len(), e.Workers
 	plan := schedule.PlanReduce(size, n, 4, true, true)
@@ -76,7 +76,7 @@ func (e *Estimate) exchange(p *nn.Params, c trainer.Compression) {
 		return
 	}
 	plain, packed := e.Wire, c.Packed(p, trainer.DefaultBucket)
-	e.Compression = 2 * 4 * n // what was lost before, and in the step
+	e.Compression = 2 * 4 * n // the residual, and that of the step
 	e.Checkpoint += 4 * e.Parameters * size
 	if t, summed := c.Sums(); summed {
 		plan = schedule.PlanReduce(size, n, t.Size(), true, false)
@@ -88,30 +88,30 @@ func (e *Estimate) exchange(p *nn.Params, c trainer.Compression) {
 	}
 	e.Ratio = ratio(plain, e.Wire)
 	if size > 1 {
-		e.Plan += fmt.Sprintf("; without compression %.3g times as much", e.Ratio)
+		e.Plan += fmt.Sprintf("; %.3g times as many bytes without compression", e.Ratio)
 	}
 }
 
-// A meter counts the temporary memory of a pass.
+// A meter is a Backend that measures passes.
 type meter struct {
 	nn.Backend
-	bytes    int
-	products int // multiply-adds of the largest convolution of a row
+	bytes    int // temporary memory since the last Recycle
+	products int // multiply-adds per row of the largest convolution
 }
 
-// Conv2D counts.
+// Conv2D implements nn.Backend.
 func (m *meter) Conv2D(y, x, w, b nn.Buffer, s nn.Window) {
 	m.products = max(m.products, s.Plane()*w.Len())
 	m.Backend.Conv2D(y, x, w, b, s)
 }
 
-// Temp counts.
+// Temp implements nn.Backend.
 func (m *meter) Temp(n int) nn.Buffer {
 	m.bytes += 4 * n
 	return m.Backend.Temp(n)
 }
 
-// Recycle begins to count.
+// Recycle implements nn.Backend.
 func (m *meter) Recycle() {
 	m.bytes = 0
 	m.Backend.Recycle()

@@ -13,18 +13,16 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
-// What a file of weights must hold is compared with its header, before memory is
-// taken for the file or for a model.
-
-// A stored model is what the notes of a file describe. It has no memory yet.
+// A storedModel is the model that the notes of a file describe, before any memory is
+// allocated for it.
 type storedModel struct {
-	layers                 func() (nn.Layer, error) // a new one for each model
+	layers                 func() (nn.Layer, error) // makes new ones for each model
 	height, width, classes int
 	params                 []*nn.Param // names and shapes
-	slots                  []string    // of the optimizer, which checkpoints have
+	slots                  []string    // of the optimizer, for checkpoints
 }
 
-// stored reads the notes of a file.
+// stored returns the model that the notes of a file describe.
 func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
 	cfg, err := config.Parse("config", notes["config"], nil)
 	if err != nil {
@@ -35,7 +33,7 @@ func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
 	m.width, _ = strconv.Atoi(notes["width"])
 	m.classes, _ = strconv.Atoi(notes["classes"])
 	if min(m.height, m.width, m.classes) < 1 || max(m.height, m.width) > 1<<16 {
-		return nil, errors.New("its notes do not say for which images and classes it is")
+		return nil, errors.New("its notes do not describe the images and classes it was trained on")
 	}
 	if m.params, err = layout(m.layers, m.height*m.width, m.classes); err != nil {
 		return nil, fmt.Errorf("the config in it: %w", err)
@@ -51,7 +49,7 @@ func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
 	return m, nil
 }
 
-// layout is the parameters of a model, without memory for any.
+// layout returns the parameters of a model without allocating them.
 func layout(layers func() (nn.Layer, error), features, classes int) ([]*nn.Param, error) {
 	l, err := layers()
 	if err != nil {
@@ -64,11 +62,11 @@ func layout(layers func() (nn.Layer, error), features, classes int) ([]*nn.Param
 	return b.Declared(), nil
 }
 
-// fitsStored refuses a file whose tensors are not those of the model that its own
-// notes describe, or are more than this machine has memory for.
+// fitsStored returns an error for a file whose tensors are not those of the model that its
+// own notes describe, or do not fit into the memory of this machine.
 func (l *Loader) fitsStored(h checkpoint.Header) error {
 	if h.Metadata["format"] != checkpoint.Format {
-		return errors.New("it says nothing of the model it belongs to; it was not written by ringtrain train")
+		return errors.New("it does not describe its model; it was not written by ringtrain train")
 	}
 	m, err := l.stored(h.Metadata)
 	if err != nil {
@@ -77,15 +75,15 @@ func (l *Loader) fitsStored(h checkpoint.Header) error {
 	return fits(h, m.params, m.slots)
 }
 
-// A misfitError is why an intact file is of no use for a model.
+// A misfitError explains why an intact file is not usable for a model.
 type misfitError struct{ why string }
 
 func (e *misfitError) Error() string { return e.why }
 
 func misfitf(format string, args ...any) error { return &misfitError{fmt.Sprintf(format, args...)} }
 
-// fits compares a header with the parameters of a model and the slots of its
-// optimizer. A file without a sum has weights alone.
+// fits compares a header with the parameters of a model and the slots of its optimizer.
+// A file without a checksum has only weights.
 func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
 	if !checkpoint.Summed(h.Metadata) {
 		if err := fit("", params, h.Tensors); err != nil {
@@ -124,8 +122,8 @@ func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
 	return affordable(h, params)
 }
 
-// affordable refuses what the memory of this machine does not hold: the file, and
-// the values and gradients of the model.
+// affordable returns an error if this machine lacks the memory for the file and for the
+// values and gradients of the model.
 func affordable(h checkpoint.Header, params []*nn.Param) error {
 	bytes := 0.
 	for _, t := range h.Tensors {
@@ -150,7 +148,7 @@ func Holdable(source string, rows, height, width int) error {
 	return nil
 }
 
-// elements is how many numbers a shape has, as a float, which does not overflow.
+// elements returns the number of elements of a shape, as a float, which cannot overflow.
 func elements(shape []int) float64 {
 	n := 1.
 	for _, d := range shape {
@@ -159,7 +157,8 @@ func elements(shape []int) float64 {
 	return n
 }
 
-// fit compares the names, shapes and types of tensors with a model's.
+// fit compares the names, shapes and types of tensors with a model's parameters. part
+// says in errors what the tensors are.
 func fit(part string, params []*nn.Param, saved []checkpoint.Entry) error {
 	byName := map[string]checkpoint.Entry{}
 	for _, t := range saved {

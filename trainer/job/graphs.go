@@ -11,8 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// checkGraphs finds out whether graphs that are demanded can be, as far as can be
-// told before anything starts.
+// checkGraphs returns an error if the user demands graphs and the flags rule them out.
 func (s *Training) checkGraphs() error {
 	if !s.Spec.Graphs.Demanded() {
 		return nil
@@ -27,24 +26,23 @@ func (s *Training) checkGraphs() error {
 	return nil
 }
 
-var errHostAdds = errors.New("gradients are not added up by NCCL, but through the memory of the host")
+var errHostAdds = errors.New("gradients are summed in host memory, not by NCCL")
 
-// withoutGraphs is why steps on a GPU cannot be recorded, as far as flags tell; nil
-// if they can.
+// withoutGraphs returns why the flags rule out recording steps on a GPU, or nil.
 func (s *Training) withoutGraphs() error {
 	switch {
 	case s.micro > 1:
 		return errors.New("a step of --accumulate has several micro-batches, and a graph has one")
 	case s.Spec.Faithful:
-		return errors.New("--faithful-accumulate changes what is added up with each step")
+		return errors.New("with --faithful-accumulate, the gradients to sum change from step to step")
 	case s.AllWorkers() > 1 && s.Spec.Device.HostAdds(s.Spec.Order.DeviceOrder()):
 		return errHostAdds
 	}
 	return nil
 }
 
-// record has a GPU repeat steps as graphs, if it is to and can. Then the rows of
-// the data lie in its memory.
+// record makes a GPU record steps as graphs, if --graphs asks for it and nothing rules it
+// out. The rows of the data are then in the GPU's memory.
 func (r *rank) record(ctx context.Context, c *trainer.Config) error {
 	s := r.training
 	if r.gpu == nil || s.Spec.Graphs.How == device.GraphsOff || s.Spec.Graphs.How == "" {

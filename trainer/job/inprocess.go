@@ -13,7 +13,7 @@ import (
 func (s *Training) trainInProcess(ctx context.Context, set *data.Set, o Options) error {
 	events := event.Sink(o.Display)
 	if !o.Verbatim {
-		events = crew.Quiet(o.Display) // the error of the rank that failed says it all
+		events = crew.Quiet(o.Display) // the job's error names the lost rank
 	}
 	views, transports := collective.Local(s.Workers)
 	return crew.InProcess(ctx, s.Workers, o.Signals, func(ctx context.Context, seat *crew.Seat) error {
@@ -25,7 +25,7 @@ func (s *Training) trainInProcess(ctx context.Context, set *data.Set, o Options)
 			return err
 		}
 		defer taps.close(o.Stderr)
-		r := &rank{training: s, group: g, set: set, events: events, teller: i == 0, taps: taps, stop: seat.Stop, held: true, pulse: crew.NewPulse()}
+		r := &rank{training: s, group: g, set: set, events: events, leader: i == 0, taps: taps, stop: seat.Stop, locked: true, pulse: crew.NewPulse()}
 		defer seat.Watch(r.pulse, g)()
 		err := r.run(ctx)
 		if err != nil {

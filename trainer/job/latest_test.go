@@ -125,7 +125,7 @@ func TestChanged(t *testing.T) {
 	require.Empty(t, describe(t, longer).changed(sameNotes(s), "D", "B"), "training longer changes no step")
 	for note, want := range map[string]string{
 		"seed": "--seed (0, was x)", "workers": "the number of workers (2, was x)", "batch": "--batch (16, was x)", "accumulate": "--accumulate (1, was x)",
-		"reduce": "--reduce (mean, was x)", "compress": "--compress (none, was x)", "blas": "what multiplies matrices (B, was x)", "data_sha256": "the data",
+		"reduce": "--reduce (mean, was x)", "compress": "--compress (none, was x)", "blas": "the library for matrix products (B, was x)", "data_sha256": "the data",
 	} {
 		notes := maps.Clone(sameNotes(s))
 		notes[note] = "x"
@@ -156,7 +156,7 @@ func TestCheckResume(t *testing.T) {
 	require.Equal(t, 1, strings.Count(said, "\n"))
 	require.Contains(t, said, filepath.Join(f.Saving.Resume, checkpoint.FileName(40)))
 	require.Contains(t, said, "the data")
-	require.Contains(t, said, "on 3 workers, which is left out")
+	require.Contains(t, said, "of 3 workers, which are dropped")
 
 	f.Steps = 39
 	_, err = check(f)
@@ -205,13 +205,13 @@ func TestSlotArenas(t *testing.T) {
 	for i := range arena {
 		arena[i] = float32(i)
 	}
-	named := slotTensors(p, arena)
-	got, err := slotArena(p, named)
+	named := arenaTensors(p, arena)
+	got, err := tensorArena(p, named)
 	require.NoError(t, err)
 	for _, q := range p.List {
 		require.Equal(t, arena[q.Offset:q.Offset+q.Values.Len()], got[q.Offset:q.Offset+q.Values.Len()], q.Name)
 	}
 	named[0].Tensor = tensor.New(tensor.WithShape(p.List[0].Shape...), tensor.Of(tensor.Float64))
-	_, err = slotArena(p, named)
+	_, err = tensorArena(p, named)
 	require.EqualError(t, err, p.List[0].Name+" is not float32")
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// Threads is the least GOMAXPROCS of a worker. With 1, the garbage collector and the
-// heartbeats would take turns with the step.
+// Threads is the lowest GOMAXPROCS of a worker. With 1, the garbage collector and the
+// heartbeats would interrupt steps.
 const Threads = 2
 
 // Options say how a job is shown and stopped. Nothing in them changes what is trained.
@@ -43,7 +43,7 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 	}
 	inProcess := f.Place.Transport == crew.TransportInProcess
 	if !inProcess {
-		if _, err := crew.FindKey(f.Place.KeyFile); err != nil { // before data are made
+		if _, err := crew.FindKey(f.Place.KeyFile); err != nil { // before data is generated
 			return crew.Usage(err)
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 			return crew.Usage(wrong)
 		}
 	}
-	release, err := f.Saving.takeDirs(f.Place.Cluster, alone)
+	release, err := f.Saving.claimDirs(f.Place.Cluster, alone)
 	if err != nil {
 		return crew.Usage(err)
 	}
@@ -61,7 +61,7 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 		return crew.Usagef("--trace %s: %w", f.Watch.Trace, err)
 	}
 	if s.Placement.OnGPU() {
-		o.Cache.Prepare("") // which is for compiled kernels
+		o.Cache.Prepare("") // for compiled kernels
 	}
 	set, err := s.Open(ctx, o)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 	return s.launchWorkers(ctx, o)
 }
 
-// launchWorkers starts this machine's workers, and waits for them.
+// launchWorkers starts the workers of this machine and waits for them.
 func (s *Training) launchWorkers(ctx context.Context, o Options) error {
 	place, err := s.Spec.Place.Config(s.Workers, o.Stderr)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Training) launchWorkers(ctx context.Context, o Options) error {
 	return c.Launch(ctx)
 }
 
-// Environ returns the environment variables of workers besides those of their place.
+// Environ returns the environment variables of workers that do not concern their place.
 func Environ(place cluster.Config, p device.Placement, cache *Cache) func(local int) []string {
 	return func(local int) []string {
 		return append(p.Environ(place.Node, local, place.Nodes < 2), cache.Environ()...)
@@ -119,7 +119,7 @@ func (s *Training) Open(ctx context.Context, o Options) (*data.Set, error) {
 	var err error
 	select {
 	case err = <-opened:
-	case <-forced: // what is being drawn or read is left to the end of the process
+	case <-forced: // the goroutine ends with the process
 		return nil, &crew.EndError{Signal: watch.End()}
 	}
 	if sig := watch.End(); sig != nil {
@@ -131,7 +131,8 @@ func (s *Training) Open(ctx context.Context, o Options) (*data.Set, error) {
 	return set, nil
 }
 
-// absolute is a path as another program can use it; "" stays "".
+// absolute returns the absolute form of a path, so that programs in other directories can
+// use it. "" stays "".
 func absolute(path string) string {
 	if path == "" {
 		return ""

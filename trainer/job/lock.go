@@ -18,7 +18,7 @@ func LockDirs(dirs []Dir, o launch.LockOptions) (release func(), err error) {
 	var taken []*launch.Lock
 	release = func() {
 		for _, l := range taken {
-			_ = l.Unlock() // what stays names a process that is dead
+			_ = l.Unlock() // a lock file that stays names this process, and is stale once it has ended
 		}
 	}
 	for _, d := range dirs {
@@ -30,12 +30,12 @@ func LockDirs(dirs []Dir, o launch.LockOptions) (release func(), err error) {
 		taken = append(taken, l)
 	}
 	for _, d := range dirs {
-		_ = checkpoint.Sweep(d.Path, func(run string) bool { return launch.TagState(run) == launch.Dead }) // what cannot be removed harms nobody
+		_ = checkpoint.Sweep(d.Path, func(run string) bool { return launch.TagState(run) == launch.Dead }) // leftovers only take up space
 	}
 	return release, nil
 }
 
-// lockError is why a directory cannot be taken, and what to do about it.
+// lockError explains why a directory cannot be locked, and what to do.
 func lockError(d Dir, err error) error {
 	var locked *launch.LockedError
 	switch {
@@ -47,30 +47,30 @@ func lockError(d Dir, err error) error {
 	return fmt.Errorf("%s %w: wait until it ends, or name another directory", d.Flag, err)
 }
 
-// heldBy reports whether a process has taken all directories of a training.
-func (f *Saving) heldBy(id launch.Identity) bool {
+// lockedBy reports whether a process holds the locks of all output directories.
+func (f *Saving) lockedBy(id launch.Identity) bool {
 	return !slices.ContainsFunc(f.dirs(), func(d Dir) bool {
 		holder, _, err := launch.HolderOf(d.Path)
 		return err != nil || holder.Identity != id
 	})
 }
 
-// takeDirs takes the directories of --out for the job, once on each machine. All
-// machines of a job may have the same one. If one is refused, all ranks fail.
-func (r *rank) takeDirs(ctx context.Context) (release func(), err error) {
+// lockDirs locks the output directories for the job, once on each machine. Machines of
+// one job may share a directory. If a lock is refused anywhere, all ranks fail.
+func (r *rank) lockDirs(ctx context.Context) (release func(), err error) {
 	f, dirs := &r.training.Spec.Saving, []Dir(nil)
-	if r.teller && !r.held {
+	if r.leader && !r.locked {
 		dirs = f.dirs()
 	}
-	take := func() (release func(), err error) {
+	lock := func() (release func(), err error) {
 		return LockDirs(dirs, launch.LockOptions{Job: query.JobName(r.group.View().Job), Shared: true, Force: f.Force})
 	}
-	release, mine := take()
+	release, mine := lock()
 	err = crew.Agree(ctx, r.group, mine)
 	var told *crew.ToldError
 	if errors.As(err, &told) {
-		if mine != nil { // another machine of this job may have replaced the lock of a process that only it knows to be dead
-			release, mine = take()
+		if mine != nil { // another machine of this job may meanwhile have replaced a stale lock that only it could judge
+			release, mine = lock()
 		}
 		err = crew.AgreeUsage(ctx, r.group, mine)
 	}

@@ -29,15 +29,15 @@ func machines(t *testing.T) []*collective.Group {
 	return collectivetest.Groups(t, views, transports, collective.Options{})
 }
 
-// takes runs takeDirs on every rank, with a directory for each machine, and with
+// takes runs lockDirs on every rank, with a directory for each machine, and with
 // --force on the first. The directories are given up after all ranks have looked
 // and after was called.
 func takes(t *testing.T, groups []*collective.Group, dirs [3]string, after func()) []error {
 	errs := make([]error, len(groups))
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		f := Spec{Place: crew.Place{Nodes: 3}, Saving: Saving{Dir: dirs[g.Rank()/2], Force: g.Rank() == 0}}
-		r := &rank{training: &Training{Spec: f}, group: g, teller: g.Rank()%2 == 0}
-		release, err := r.takeDirs(ctx)
+		r := &rank{training: &Training{Spec: f}, group: g, leader: g.Rank()%2 == 0}
+		release, err := r.lockDirs(ctx)
 		errs[g.Rank()] = err
 		require.NoError(t, g.Barrier(ctx))
 		if g.Rank() == 0 {

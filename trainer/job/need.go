@@ -11,8 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// deviceNeed estimates what a worker takes. Activations grow with the rows of a
-// batch, so two small batches on the CPU tell.
+// deviceNeed estimates the device memory of a worker. Activations grow linearly with the
+// rows of a batch, so it measures two small batches on the CPU.
 func (s *Training) deviceNeed() (device.Need, error) {
 	inner := cpu.New(cpu.Options{})
 	defer inner.Close()
@@ -38,40 +38,40 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	}
 	each := temporary[2] - temporary[1]
 	first := temporary[1]
-	if s.Spec.Products.BF16 { // factors have copies of half their size: at most all that layers and their gradients take, and the weights
+	if s.Spec.Products.BF16 { // factors have copies of half the size: at most of all activations, and of weights and gradients
 		each += each / 2
 		first += first/2 + 2*model.Params().Values.Len()
 	}
 	arenas := 2 + len(s.optimizer.Slots()) // values and gradients
 	if s.micro > 1 {
-		arenas++ // the sum of the earlier ones
+		arenas++ // the sum of earlier micro-batches
 	}
 	if s.Spec.Faithful {
 		arenas += s.micro
 	}
 	data := 4 * (features + 1) * (s.Batch*s.micro + s.evalBatch)
 	if s.Spec.Graphs.How != device.GraphsOff && s.withoutGraphs() == nil {
-		data += info.TrainRows * (features + 8) // pixels, a label and a place in the order
+		data += info.TrainRows * (features + 8) // pixels, a label and an index of the row order
 	}
 	byCuDNN := s.Spec.Products.ByCuDNN(backend.products, s.Batch)
 	return device.Need{
 		Parameters:  4 * model.Params().Values.Len() * arenas,
-		Activations: first + each*(max(s.Batch, s.evalBatch)-1), // an evaluation takes no more for a row
+		Activations: first + each*(max(s.Batch, s.evalBatch)-1), // evaluation takes no more per row
 		Data:        data,
 		Library:     device.LibraryMemory(byCuDNN),
 		ByCuDNN:     byCuDNN,
 	}, nil
 }
 
-// multiplier names what multiplies matrices on GPUs, and how, and cuDNN if it computes
-// convolutions.
+// multiplier names the library and precision of matrix products on GPUs, and cuDNN if it
+// computes convolutions.
 func (s *Training) multiplier() string {
 	need, err := s.deviceNeed()
-	return s.Spec.Products.Multiplier(err == nil && need.ByCuDNN) // an error is reported elsewhere
+	return s.Spec.Products.Multiplier(err == nil && need.ByCuDNN) // choosePlacement reports the error
 }
 
-// checkDeviceMemory finds out before anything starts whether the workers fit into the
-// memory of their GPUs.
+// checkDeviceMemory returns an error if the workers do not fit into the memory of their
+// GPUs.
 func (s *Training) checkDeviceMemory() error {
 	need, err := s.deviceNeed()
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Training) checkDeviceMemory() error {
 	return s.Placement.CheckMemory(need)
 }
 
-// openGPU opens the GPU of a worker; nil if it is to compute on the CPU. The first
-// worker of a machine says there what is unusual.
+// openGPU opens the GPU of a worker, or returns nil if the worker computes on the CPU. The
+// first worker of a machine writes notices to stderr.
 func (s *Training) openGPU(ctx context.Context, local int, stderr io.Writer) (*device.GPU, error) {
 	u := device.Use{Choice: s.Spec.Device, Products: s.Spec.Products, Order: s.Spec.Order.DeviceOrder()}
 	if local == 0 {

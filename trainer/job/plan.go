@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// planOf says how the ranks of a group add up the gradients of a model, in buckets
-// of at least so many bytes. whole says that they leave all at once.
+// planOf describes how a group sums the gradients of a model in buckets of at least
+// bucket bytes. With whole, all gradients leave at once.
 func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression, whole bool) string {
 	s := g.Situation()
 	t, summed := c.Sums()
@@ -22,7 +22,7 @@ func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression
 		if !summed {
 			return gatherText(c, g.Size())
 		}
-		plan := planText(s.Plan(n, t.Size(), t == collective.Float32), g.Size()) // 16 bits are folded in more
+		plan := planText(s.Plan(n, t.Size(), t == collective.Float32), g.Size()) // partial sums do not fit into 16 bits
 		if t != collective.Float32 {
 			plan += fmt.Sprintf(", as %v", t)
 		}
@@ -34,8 +34,8 @@ func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression
 	return planOfBuckets(trainer.Buckets(p, bucket), text)
 }
 
-// planOfBuckets is the plan of so many gradients each, by what text says of one
-// bucket. Neighbours that go alike are named together.
+// planOfBuckets describes the plan of buckets of these lengths; text describes that of
+// one. Consecutive buckets with the same plan are named together.
 func planOfBuckets(lens []int, text func(n int) string) string {
 	if len(lens) == 1 {
 		return text(lens[0])
@@ -51,8 +51,7 @@ func planOfBuckets(lens []int, text func(n int) string) string {
 	return strings.Join(plans, "; ")
 }
 
-// bucketsText names buckets lo to hi, which is not among them, by number, from
-// 1, and by the bytes of their gradients.
+// bucketsText names the buckets in [lo, hi) by number, from 1, and size in bytes.
 func bucketsText(lo, hi int, lens []int) string {
 	least, most := 4*slices.Min(lens[lo:hi]), 4*slices.Max(lens[lo:hi])
 	name, bytes := fmt.Sprintf("bucket %d", lo+1), fmt.Sprint(most)
@@ -65,15 +64,16 @@ func bucketsText(lo, hi int, lens []int) string {
 	return fmt.Sprintf("%s of %d, %s bytes", name, len(lens), bytes)
 }
 
-// gatherText is the plan of what no group adds up.
+// gatherText describes the plan of a compression whose payloads a group gathers instead
+// of summing.
 func gatherText(c trainer.Compression, size int) string {
 	if size == 1 {
 		return fmt.Sprintf("alone, as %v", c)
 	}
-	return fmt.Sprintf("gathered as %v by %d ranks, each adds up in ring order", c, size)
+	return fmt.Sprintf("gathered as %v by %d ranks, summed by each in ring order", c, size)
 }
 
-// planText is a plan in words, the same for all ranks.
+// planText describes a plan. It is the same on all ranks.
 func planText(p schedule.Plan, size int) string {
 	switch {
 	case size == 1:
@@ -88,9 +88,8 @@ func planText(p schedule.Plan, size int) string {
 	return fmt.Sprintf("%v among %d ranks, %s, messages of %d elements", p.Method, size, order, p.Segment)
 }
 
-// planDigest is the same for two trainings whose gradients are added up alike,
-// whatever the sizes of their parts: of the plans of so many gradients and of
-// fewer, by powers of two.
+// planDigest hashes the plans of vectors of 1, 2, 4, ... and gradients elements. It is equal
+// for trainings that sum vectors of any such length in the same way.
 func planDigest(g *collective.Group, gradients int) string {
 	sum := sha256.New()
 	s := g.Situation()
@@ -102,8 +101,8 @@ func planDigest(g *collective.Group, gradients int) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// overlap says which gradients leave a GPU while the backward pass makes others;
-// "" if all leave at once.
+// overlap describes which gradients leave a GPU during the backward pass. It is "" if all
+// leave afterwards.
 func (r *rank) overlap(c *trainer.Config) string {
 	apart := c.Recording != nil && c.Recording.Apart
 	whole := c.Recording == nil && (c.Accumulate || c.Reduce == trainer.ReduceSum)

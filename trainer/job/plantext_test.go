@@ -38,7 +38,7 @@ func TestPlanText(t *testing.T) {
 	bf16, err := trainer.ParseCompression("topk:0.01")
 	require.NoError(t, err)
 	require.Equal(t, "alone, as topk:0.01", gatherText(bf16, 1))
-	require.Equal(t, "gathered as topk:0.01 by 4 ranks, each adds up in ring order", gatherText(bf16, 4))
+	require.Equal(t, "gathered as topk:0.01 by 4 ranks, summed by each in ring order", gatherText(bf16, 4))
 }
 
 // Why steps cannot be graphs, as far as flags tell.
@@ -49,7 +49,7 @@ func TestWithoutGraphs(t *testing.T) {
 	s.Spec.Order = tuned.Choice{Order: "ring", Given: true}
 	require.ErrorIs(t, s.withoutGraphs(), errHostAdds, "NCCL keeps no ring order")
 	s.Workers = 1
-	require.NoError(t, s.withoutGraphs(), "one rank adds nothing up")
+	require.NoError(t, s.withoutGraphs(), "one rank sums nothing")
 	s.Workers, s.Spec.Order, s.Spec.Device.NCCL = 2, tuned.Choice{}, "off"
 	require.ErrorIs(t, s.withoutGraphs(), errHostAdds)
 	s.Spec.Device.NCCL, s.Spec.Faithful = "auto", true
@@ -110,7 +110,7 @@ func TestTapsOfARank(t *testing.T) {
 	var none *taps
 	require.NoError(t, none.open(collective.View{}, 0))
 	require.Nil(t, none.observer())
-	require.Nil(t, none.train(nil))
+	require.Nil(t, none.observers(nil))
 	none.close(nil)
 
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -121,7 +121,7 @@ func TestTapsOfARank(t *testing.T) {
 	one := newTaps(Watch{Trace: dir, Metrics: addr})
 	views, _ := collective.Local(2)
 	require.NoError(t, one.open(views[1], 0))
-	one.train(crew.NewPulse()).Stepped(trainer.StepEvent{Step: 1})
+	one.observers(crew.NewPulse()).Stepped(trainer.StepEvent{Step: 1})
 	one.Called(collective.Call{}, 1, 1, time.Millisecond, errors.New("lost"))
 	page, err := http.Get("http://" + addr + "/metrics")
 	require.NoError(t, err)

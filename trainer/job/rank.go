@@ -17,36 +17,32 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// weightsFile is the name of the weights in the directory of --out.
-const weightsFile = "model.safetensors"
-
-// A rank is one worker's training, in whatever process it runs.
+// A rank is the training of one worker, in its own process or in a goroutine.
 type rank struct {
 	training  *Training
 	group     *collective.Group
 	set       *data.Set
-	events    event.Sink // for what one rank of a machine tells for all
-	teller    bool       // this is that rank
-	taps      *taps      // nil: nobody else looks on
+	events    event.Sink // receives the leader's events
+	leader    bool       // emits events and writes files for all ranks of its machine
+	taps      *taps      // may be nil
 	stop      <-chan struct{}
-	secured   bool                  // what the ranks send is encrypted
+	secured   bool                  // traffic is encrypted
 	gpu       *device.GPU           // nil: on the CPU
-	gradients func(n int) []float32 // makes memory for them; nil is Go's heap
+	gradients func(n int) []float32 // allocates their memory; nil: Go's heap
 	finished  func()                // called when the work is done and others may leave; may be nil
 
-	held  bool            // this process, or its launcher, has taken the directories to write to
-	quit  <-chan struct{} // closed when nobody waits for retries any more; may be nil
-	pulse *crew.Pulse     // told of progress; may be nil
+	locked bool            // this process or its launcher holds the locks of the output directories
+	quit   <-chan struct{} // closed to give up retries; may be nil
+	pulse  *crew.Pulse     // receives progress; may be nil
 
 	model      nn.Model
 	files      checkpoint.Writer
-	last       *persister // of what the training leaves behind; nil without --out
-	idle       bool       // the checkpoint had all the steps
+	final      *finalWriter // nil without --out
+	idle       bool         // the checkpoint already had all steps
 	blas, plan string
 }
 
-// run trains. An error of this rank alone reaches the others as one that names
-// it.
+// run trains. If only this rank fails, the others get an error that names it.
 func (r *rank) run(ctx context.Context) error {
 	result, err := r.train(ctx)
 	if r.finished != nil {
@@ -54,8 +50,8 @@ func (r *rank) run(ctx context.Context) error {
 	}
 	var told *crew.ToldError
 	if err == nil || errors.As(err, &told) {
-		// Who has finished must not leave before the others have heard its last
-		// message, nor call it a success.
+		// A rank that leaves now could break a call that others are still in, and until
+		// all have finished the job is no success.
 		err = cmp.Or(err, r.group.Barrier(ctx))
 	}
 	if err != nil {
@@ -65,7 +61,7 @@ func (r *rank) run(ctx context.Context) error {
 		}
 		return err
 	}
-	if r.teller {
+	if r.leader {
 		r.events.Emit(result)
 	}
 	if _, stopped := result.(*event.Stopped); stopped {
@@ -74,9 +70,9 @@ func (r *rank) run(ctx context.Context) error {
 	return nil
 }
 
-// train trains and saves, and returns the last event of this rank.
+// train trains, saves the weights, and returns the last event of this rank.
 func (r *rank) train(ctx context.Context) (last event.Event, err error) {
-	if r.teller {
+	if r.leader {
 		view := event.NewView(r.group.View())
 		view.Device = r.training.Placement.String()
 		r.events.Emit(view)
@@ -98,16 +94,16 @@ func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 	return r.trainOn(ctx, backend)
 }
 
-// trainOn is train on a backend, on the thread that this needs.
+// trainOn is train on a backend. The caller is on the thread that the backend needs.
 func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Event, err error) {
 	if err := r.training.Spec.Order.Apply(ctx, r.group, r.secured, r.events); err != nil {
 		return nil, err
 	}
-	release, err := r.takeDirs(ctx)
+	release, err := r.lockDirs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer release() // when all machines have written what they have
+	defer release() // after Agree below, so after all machines have written
 	c, err := r.assemble(ctx, backend)
 	if err != nil {
 		return nil, err
@@ -116,7 +112,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	r.plan += r.overlap(&c)
-	if err := r.keep(ctx, &c); err != nil {
+	if err := r.configureSaving(ctx, &c); err != nil {
 		return nil, err
 	}
 	r.pulse.Begin(r.gpu != nil)
@@ -131,7 +127,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	r.idle = result.Steps == c.From.Step
-	if err := crew.Agree(ctx, r.group, r.save(ctx, tensors, result.Steps)); err != nil {
+	if err := crew.Agree(ctx, r.group, r.writeWeights(ctx, tensors, result.Steps)); err != nil {
 		return nil, err
 	}
 	if stopped {
@@ -148,8 +144,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	}, nil
 }
 
-// ratio is how many times less was sent than without compression; 1 where
-// nothing is.
+// ratio returns the compression ratio of what was sent, or 1 if nothing was.
 func ratio(plain, sent int) float64 {
 	if sent == 0 {
 		return 1
@@ -157,14 +152,14 @@ func ratio(plain, sent int) float64 {
 	return float64(plain) / float64(sent)
 }
 
-// Assemble makes everything that one rank needs to train, for callers that do without
-// Launch and Work. They may change the Config.
+// Assemble makes the Config of one rank, for callers that use neither Launch nor Work.
+// They may change it.
 func (s *Training) Assemble(ctx context.Context, g *collective.Group, set *data.Set, backend nn.Backend) (trainer.Config, error) {
 	r := &rank{training: s, group: g, set: set}
 	return r.assemble(ctx, backend)
 }
 
-// assemble makes everything that a training needs.
+// assemble makes the Config of this rank, and sets r.model and r.plan.
 func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config, error) {
 	s, self, size := r.training, r.group.Rank(), r.group.Size()
 	layers, err := s.layers()
@@ -198,22 +193,15 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		r.plan = r.gpu.Plan(r.plan)
 	}
 	c.Alike = s.alike(r.set, r.blas, r.plan)
-	var mine trainer.Observer
-	if r.teller {
-		mine = observer{r.events}
+	var emit trainer.Observer
+	if r.leader {
+		emit = observer{r.events}
 	}
-	c.Observer = r.pulse.With(r.taps.train(mine))
+	c.Observer = r.pulse.With(r.taps.observers(emit))
 	return c, nil
 }
 
-// weights is a copy of all parameters.
-func weights(b nn.Backend, p *nn.Params) ([]checkpoint.Named, error) {
-	arena := make([]float32, p.Values.Len())
-	b.Read(arena, p.Values)
-	return slotTensors(p, arena), b.Sync(context.Background()) // it ends: a device computes, or has failed
-}
-
-// observer turns what the trainer tells into events.
+// An observer emits the trainer's events as the job's.
 type observer struct{ events event.Sink }
 
 func (o observer) Stepped(e trainer.StepEvent) {

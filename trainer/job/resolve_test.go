@@ -88,11 +88,11 @@ func TestSettleRefuses(t *testing.T) {
 		"a product beyond an int":   {"", func(f *Spec) { f.Batch = 1 << 62 }, "take more rows in a step"},
 		"more workers than a host":  {"", func(f *Spec) { f.Workers = crew.MaxLocal + 1 }, "--workers must be at most 1024 on one machine, not 1025"},
 		"more workers than a job":   {"", func(f *Spec) { f.Workers, f.Place.Nodes = 1000, 9 }, "9 machines with --workers 1000 are more than 8192 ranks"},
-		"compressed alone":          {"", func(f *Spec) { f.Accumulate, f.Gradients.Compress = 2, "bf16" }, "--compress bf16 does not go with --accumulate on one worker"},
+		"compressed alone":          {"", func(f *Spec) { f.Accumulate, f.Gradients.Compress = 2, "bf16" }, "--compress bf16 cannot be combined with --accumulate on one worker"},
 		"more memory than allowed":  {"[ray]\nobject_store_memory = 1000\n", func(*Spec) {}, "raise it or use fewer workers"},
 		"a form of no compression":  {"[training]\ncompress = \"zip\"\n", func(*Spec) {}, "training.compress"},
 		"a key that nobody reads":   {"[training]\niteration = 3\n", func(*Spec) {}, "iteration"},
-		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is not a file: every worker reads the config for itself"},
+		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is not a file: every worker reads the config"},
 		"no config":                 {"", func(f *Spec) { f.Config = filepath.Join(dir, "none.cfg") }, "none.cfg"},
 		"unknown data":              {"", func(f *Spec) { f.Data = "cifar" }, "cifar"},
 		"graphs without a GPU":      {"", func(f *Spec) { f.Graphs.How = "whole" }, "--graphs whole: the workers compute on the CPU"},
@@ -123,7 +123,7 @@ func TestObjectStoreMemory(t *testing.T) {
 	require.ErrorContains(t, settle(need-1), fmt.Sprintf("2 workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d", need, need-1))
 }
 
-// Estimates, added up by hand.
+// Estimates, summed by hand.
 func TestEstimateByHand(t *testing.T) {
 	estimate := func(change func(*Spec)) *Estimate {
 		f := smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 2\n")
@@ -158,7 +158,7 @@ func TestEstimateByHand(t *testing.T) {
 	require.InDelta(t, 2, half.Ratio, 1e-12)
 	require.Equal(t, 2*arena+arena/2, half.Compression, "what was lost before, in this step, and the packed gradients")
 	require.Equal(t, 4*file+2*file, half.Checkpoint, "with the residuals of two ranks")
-	require.Contains(t, half.Plan, "; without compression 2 times as much")
+	require.Contains(t, half.Plan, "; 2 times as many bytes without compression")
 
 	alone := estimate(func(f *Spec) { f.Workers = 1 })
 	require.Zero(t, alone.Wire)

@@ -22,11 +22,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// resume finds the machine with the newest whole checkpoint of --resume, and
-// gives rank 0 the values and the state in it. Other machines need no file.
+// resume finds the newest intact checkpoint of --resume on any machine, and gives rank 0
+// its parameters and state. The trainer distributes them from there, so other machines
+// need no file.
 func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, err error) {
 	s, path, mine := r.training, "", []int64{-1}
-	if r.teller {
+	if r.leader {
 		t, found, broken, err := checkpoint.Latest(s.Spec.Saving.Resume, s.fitsHeader(p.List))
 		var misfit *misfitError
 		switch {
@@ -47,12 +48,12 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 	}
 	newest := slices.Max(steps)
 	if newest < 0 {
-		return state, crew.Usagef("--resume %s: no machine has a whole checkpoint there", s.Spec.Saving.Resume)
+		return state, crew.Usagef("--resume %s: no machine has an intact checkpoint there", s.Spec.Saving.Resume)
 	}
 	source := slices.Index(steps, newest)
 	if source != 0 {
-		if state, err = r.bring(ctx, source, p, state); err != nil {
-			return state, fmt.Errorf("bringing the checkpoint of rank %d to rank 0: %w", source, err)
+		if state, err = r.moveState(ctx, source, p, state); err != nil {
+			return state, fmt.Errorf("sending the checkpoint of rank %d to rank 0: %w", source, err)
 		}
 	}
 	if r.group.Rank() == source {
@@ -62,8 +63,8 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 	return state, nil
 }
 
-// bring gives all ranks what one of them has read.
-func (r *rank) bring(ctx context.Context, source int, p *nn.Params, mine trainer.State) (trainer.State, error) {
+// moveState sends the parameters and the state that source has read to the other ranks.
+func (r *rank) moveState(ctx context.Context, source int, p *nn.Params, mine trainer.State) (trainer.State, error) {
 	if err := r.group.Broadcast(ctx, trainer.Operand(p.Values), source); err != nil {
 		return mine, err
 	}
@@ -78,12 +79,11 @@ func (r *rank) bring(ctx context.Context, source int, p *nn.Params, mine trainer
 		}
 		out.Slots[name] = arena
 	}
-	return out, r.bringResiduals(ctx, source, p.Values.Len(), mine.Residuals, &out)
+	return out, r.moveResiduals(ctx, source, p.Values.Len(), mine.Residuals, &out)
 }
 
-// bringResiduals gives rank 0 what compression has kept back, which another has
-// read.
-func (r *rank) bringResiduals(ctx context.Context, source, elements int, mine [][]float32, to *trainer.State) error {
+// moveResiduals sends the residuals of all ranks from source to rank 0.
+func (r *rank) moveResiduals(ctx context.Context, source, elements int, mine [][]float32, to *trainer.State) error {
 	count := []int64{int64(len(mine))}
 	if err := collective.Broadcast(ctx, r.group, count, source); err != nil {
 		return err
@@ -105,7 +105,8 @@ func (r *rank) bringResiduals(ctx context.Context, source, elements int, mine []
 	return nil
 }
 
-// latest finds the newest checkpoint that a check accepts, in words for the user.
+// latest returns the newest intact checkpoint that check accepts. Its errors are for the
+// user.
 func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path string, broken []error, err error) {
 	t, path, broken, err = checkpoint.Latest(dir, check)
 	var misfit *misfitError
@@ -122,17 +123,19 @@ func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path str
 	return t, path, broken, nil
 }
 
-// fitsHeader refuses checkpoints that are not of a model and the config's optimizer.
+// fitsHeader returns a Check that accepts checkpoints of a model with these parameters and
+// the config's optimizer.
 func (s *Training) fitsHeader(params []*nn.Param) checkpoint.Check {
 	return func(h checkpoint.Header) error {
 		if !checkpoint.Summed(h.Metadata) {
-			return errors.New("it is no checkpoint: it has no SHA-256 of its content")
+			return errors.New("it is not a checkpoint: it has no SHA-256 of its contents")
 		}
 		return fits(h, params, s.optimizer.Slots())
 	}
 }
 
-// checkStep refuses a checkpoint from beyond the end of this training.
+// checkStep returns an error for a checkpoint that is beyond the last step of this
+// training.
 func (s *Training) checkStep(path string, t checkpoint.Training) error {
 	if t.Step > s.Steps {
 		return fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.Steps)
@@ -140,8 +143,8 @@ func (s *Training) checkStep(path string, t checkpoint.Training) error {
 	return nil
 }
 
-// restore gives the parameters the values of a checkpoint that fits them, and
-// returns the state to go on from.
+// restore sets the parameters to a checkpoint that fits them, and returns the state to
+// resume from.
 func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backend, p *nn.Params) (trainer.State, error) {
 	state := trainer.State{Step: t.Step, Slots: map[string][]float32{}}
 	if err := s.checkStep(path, t); err != nil {
@@ -151,14 +154,14 @@ func (s *Training) restore(path string, t checkpoint.Training, backend nn.Backen
 		return state, err
 	}
 	for name, saved := range t.Slots {
-		arena, err := slotArena(p, saved)
+		arena, err := tensorArena(p, saved)
 		if err != nil {
 			return state, fmt.Errorf("%s: %w", path, err)
 		}
 		state.Slots[name] = arena
 	}
 	for _, saved := range t.Residuals {
-		arena, err := slotArena(p, saved)
+		arena, err := tensorArena(p, saved)
 		if err != nil {
 			return state, fmt.Errorf("%s: %w", path, err)
 		}
@@ -174,9 +177,9 @@ func listing(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// checkResume finds out before anything starts whether --resume can work, and
-// tells what will be different. Where several machines make the job only the one
-// of rank 0 needs the checkpoint, and which that is shows later.
+// checkResume reports, before anything starts, whether --resume can work, and warns of
+// what has changed since the checkpoint was written. In a job of several machines only one
+// needs the checkpoint, and which one is not known yet.
 func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
 	dir := s.Spec.Saving.Resume
 	if dir == "" {
@@ -197,7 +200,7 @@ func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
 		return err
 	}
 	for _, err := range broken {
-		fmt.Fprintf(stderr, "ringtrain: warning: %v; going on from the one before\n", err)
+		fmt.Fprintf(stderr, "ringtrain: warning: %v; resuming from the one before\n", err)
 	}
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
@@ -207,18 +210,18 @@ func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
 	}
 	changed := s.changed(t.Notes, set.Sum(), blas)
 	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.compress.Form == trainer.Exact) {
-		changed = append(changed, fmt.Sprintf("what compression had kept back on %d workers, which is left out", n))
+		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}
 	if len(changed) > 0 {
-		fmt.Fprintf(stderr, "ringtrain: warning: not as it was in %s: %s; training goes on, but not with the bits of one that was never broken off\n", path, strings.Join(changed, ", "))
+		fmt.Fprintf(stderr, "ringtrain: warning: changed since %s: %s; the result will differ from that of an uninterrupted training\n", path, strings.Join(changed, ", "))
 	}
 	return nil
 }
 
-// changed is what is not as it was when a checkpoint was written.
+// changed lists what differs from when a checkpoint was written and affects the result.
 func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 	var out []string
-	compressed := cmp.Or(notes["compress"], "none") // older checkpoints do not say it
+	compressed := cmp.Or(notes["compress"], "none") // not in older checkpoints
 	if now := s.compress.String(); compressed != now {
 		out = append(out, fmt.Sprintf("--compress (%s, was %s)", now, compressed))
 	}
@@ -228,7 +231,7 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 		{"--accumulate", "accumulate", strconv.Itoa(s.micro)},
 		{"--reduce", "reduce", s.reduce.String()},
 		{"--seed", "seed", strconv.FormatUint(s.Spec.Seed, 10)},
-		{"what multiplies matrices", "blas", blas},
+		{"the library for matrix products", "blas", blas},
 	} {
 		if notes[n.note] != n.now {
 			out = append(out, fmt.Sprintf("%s (%s, was %s)", n.what, n.now, notes[n.note]))
@@ -246,7 +249,7 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 	return out
 }
 
-// sectionText is a section as JSON.
+// sectionText returns a section as JSON.
 func sectionText(c *config.Config, name string) string {
 	text, _ := c.SectionJSON(name)
 	return string(text)

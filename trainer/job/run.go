@@ -47,11 +47,11 @@ func Run(ctx context.Context, f Spec, o Options) error {
 	})
 }
 
-// adopt takes the number of workers and of machines from whoever started this process,
-// if that was not the user.
+// adopt sets the numbers of workers and machines to those of the launcher, torchrun, MPI
+// or Slurm that started this process, if any.
 func (f *Spec) adopt(p crew.Process) {
 	f.Place.Process = p
-	if workers, nodes, told := p.Shape(); told {
+	if workers, nodes, known := p.Shape(); known {
 		f.Workers, f.Place.Nodes = workers, nodes
 	}
 }

@@ -20,11 +20,11 @@ type Saving struct {
 	Resume   string // directory of the checkpoint to resume from; "" to start from step 0
 	Every    int    // steps between checkpoints; 0 for one at the end
 	Keep     int    // number of checkpoints to keep, the newest; 0 for all
-	Force    bool   // take Dir over from a job on another machine that no longer runs
+	Force    bool   // take over the lock of a job on another machine that no longer runs
 	Require  bool   // fail as soon as a checkpoint cannot be written
 }
 
-// check validates f by itself.
+// check reports the first mistake in f alone.
 func (f *Saving) check() error {
 	out := f.Dir != "" || f.Resume != ""
 	switch {
@@ -37,7 +37,7 @@ func (f *Saving) check() error {
 	case !out && f.Force:
 		return errors.New("--force needs --out: say which directory to take")
 	case f.Fallback != "" && filepath.Clean(f.Fallback) == filepath.Clean(cmp.Or(f.Dir, f.Resume)):
-		return errors.New("--out-fallback is the directory of --out: name another, best on another disk")
+		return errors.New("--out-fallback is the directory of --out: use another one, preferably on another disk")
 	}
 	return nil
 }
@@ -72,9 +72,10 @@ func (f *Saving) dirs() []Dir {
 	return dirs
 }
 
-// takeDirs creates the output directories and locks them until release is called. If this
-// process starts only some workers, the workers lock them once they know the job.
-func (f *Saving) takeDirs(cluster string, alone bool) (release func(), err error) {
+// claimDirs creates the output directories and locks them until release is called. If
+// this process starts only some workers of the job, the workers lock them later, when they
+// know the job's number.
+func (f *Saving) claimDirs(cluster string, alone bool) (release func(), err error) {
 	for _, d := range f.dirs() {
 		if err := PrepareDir(d.Path); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", d.Flag, d.Path, err)

@@ -35,21 +35,21 @@ type Spec struct {
 	Gradients Gradients
 	Saving    Saving
 	Place     crew.Place   // where the workers find each other
-	Order     tuned.Choice // how gradients are added up
+	Order     tuned.Choice // how gradients are summed
 	Device    device.Choice
 	Graphs    device.Graphs   // how GPUs run steps
 	Products  device.Products // how GPUs multiply matrices
 	Watch     Watch
 }
 
-// Gradients say how the gradients of all workers are combined.
+// Gradients says how the gradients of all workers are combined.
 type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
-	Bucket   int    // least bytes to send at a time; 0: trainer.DefaultBucket
+	Bucket   int    // send at least this many bytes at a time; 0: trainer.DefaultBucket
 }
 
-// bucket is the least size of a bucket.
+// bucket returns the smallest size of a bucket, in bytes.
 func (g Gradients) bucket() int { return cmp.Or(g.Bucket, trainer.DefaultBucket) }
 
 // NewSpec returns a Spec with the defaults of "ringtrain train": one machine, workers and
@@ -97,15 +97,15 @@ func (f *Spec) Check() error {
 	return nil
 }
 
-// checkResume finds what does not go with Saving.Resume.
+// checkResume reports what cannot be combined with Saving.Resume.
 func (f *Spec) checkResume() error {
 	if f.Saving.Resume != "" && f.Faithful {
-		return errors.New("--resume does not go with --faithful-accumulate, whose sum of gradients is in no checkpoint")
+		return errors.New("--resume cannot be combined with --faithful-accumulate: checkpoints do not contain its sum of gradients")
 	}
 	return nil
 }
 
-// checkBucket finds what is wrong with Gradients.Bucket.
+// checkBucket is CheckBucket for Gradients.Bucket, where 0 is allowed.
 func (f *Spec) checkBucket() error {
 	if f.Gradients.Bucket < 0 {
 		return CheckBucket(f.Gradients.Bucket)

@@ -64,8 +64,8 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 	return t, err
 }
 
-// openWeights reads weights and the notes about them: from a file of either
-// kind, or from a directory of --out the newest.
+// openWeights reads weights and their notes from a checkpoint, a file of weights, or the
+// newest of these in an output directory. from is the path of the file.
 func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map[string]string, from string, err error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		weights, notes, err = l.readWeights(path)
@@ -86,7 +86,7 @@ func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map
 	return weights, notes, plain, err
 }
 
-// readWeights reads one file. Weights that are not finite are refused.
+// readWeights reads one file. Weights that are not finite are an error.
 func (l *Loader) readWeights(path string) ([]checkpoint.Named, map[string]string, error) {
 	f, err := checkpoint.Load(path, l.fitsStored)
 	if err != nil {
@@ -110,7 +110,7 @@ func stepOf(notes map[string]string) int {
 	return step
 }
 
-// restore builds the model, with weights that fit it.
+// restore builds the model and sets its weights, which fit it.
 func (m *storedModel) restore(path string, weights []checkpoint.Named, backend nn.Backend) (*nn.Classifier, error) {
 	layers, err := m.layers()
 	if err != nil {
@@ -121,22 +121,4 @@ func (m *storedModel) restore(path string, weights []checkpoint.Named, backend n
 		return nil, err
 	}
 	return model, setWeights(path, backend, model.Params(), weights)
-}
-
-// setWeights gives all parameters the values of a checkpoint, which fits them.
-func setWeights(path string, b nn.Backend, p *nn.Params, weights []checkpoint.Named) error {
-	if _, _, remote := p.Values.Device(); remote {
-		arena, err := slotArena(p, weights)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		b.Copy(p.Values, arena)
-		return b.Sync(context.Background()) // it ends: a device copies, or has failed
-	}
-	for _, t := range weights {
-		if err := p.SetWeight(t.Name, t.Tensor); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return nil
 }

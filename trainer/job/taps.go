@@ -21,18 +21,18 @@ import (
 type Watch struct {
 	Trace    string // directory of a Chrome trace of each rank, trace-RANK.json; "" for none
 	Metrics  string // ADDRESS:PORT of the Prometheus metrics of the first worker, the second at the next port, and so on; "" for none
-	LogLevel string // least level of log lines: debug, info, warn or error
+	LogLevel string // lowest level of log lines: debug, info, warn or error
 }
 
-// A tap is told what one rank does.
+// A tap observes the calls and steps of one rank.
 type tap interface {
 	collective.FlightObserver
 	trainer.Observer
 }
 
-// taps are the taps of one rank, as --trace and --metrics ask for. They are
-// given to a Group before its rank is known, and opened before its first call. A
-// nil *taps is none.
+// taps are the taps of one rank that --trace and --metrics ask for. A Group gets them
+// before its rank is known; they are opened before its first call. A nil *taps does
+// nothing.
 type taps struct {
 	dir, addr string
 
@@ -43,7 +43,7 @@ type taps struct {
 	serving sync.WaitGroup
 }
 
-// newTaps are closed taps, or nil.
+// newTaps returns taps that are not open yet, or nil if f asks for none.
 func newTaps(f Watch) *taps {
 	if f.Trace == "" && f.Metrics == "" {
 		return nil
@@ -51,7 +51,7 @@ func newTaps(f Watch) *taps {
 	return &taps{dir: f.Trace, addr: f.Metrics}
 }
 
-// check finds what is wrong with f alone.
+// check reports the first mistake in f alone.
 func (f *Watch) check() error {
 	if f.Metrics == "" {
 		return nil
@@ -69,8 +69,8 @@ func CheckMetrics(addr string) error {
 	return nil
 }
 
-// checkMetrics finds out before anything starts whether so many workers of this
-// machine can serve metrics, each at the port after that of the one before.
+// checkMetrics reports, before anything starts, whether the metrics ports of all workers
+// of this machine are free. They are consecutive.
 func (f *Watch) checkMetrics(workers int) error {
 	if f.Metrics == "" {
 		return nil
@@ -87,7 +87,7 @@ func (f *Watch) checkMetrics(workers int) error {
 	return nil
 }
 
-// listenMetrics opens the port of a worker.
+// listenMetrics opens the metrics port of worker local of this machine.
 func listenMetrics(addr string, local int) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -100,7 +100,7 @@ func listenMetrics(addr string, local int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(n+local)))
 }
 
-// open opens the taps of a rank. local is its place among those of this machine.
+// open opens the taps of the rank of v, worker local of this machine.
 func (t *taps) open(v collective.View, local int) error {
 	if t == nil {
 		return nil
@@ -121,7 +121,7 @@ func (t *taps) open(v collective.View, local int) error {
 	return nil
 }
 
-// serve begins to serve metrics.
+// serve serves metrics until close.
 func (t *taps) serve(rank, local int) error {
 	l, err := listenMetrics(t.addr, local)
 	if err != nil {
@@ -131,12 +131,13 @@ func (t *taps) serve(rank, local int) error {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", m)
 	t.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	t.serving.Go(func() { _ = t.server.Serve(l) }) // until close
+	t.serving.Go(func() { _ = t.server.Serve(l) })
 	t.all = append(t.all, m)
 	return nil
 }
 
-// close ends the taps. A trace that could not be written is no reason to fail.
+// close closes the taps. If the trace cannot be written it warns, because the training
+// has succeeded all the same.
 func (t *taps) close(stderr io.Writer) {
 	if t == nil {
 		return
@@ -147,12 +148,12 @@ func (t *taps) close(stderr io.Writer) {
 	}
 	if t.file != nil {
 		if err := errors.Join(t.chrome.Close(), t.file.Close()); err != nil {
-			fmt.Fprintf(stderr, "warning: the trace is not whole: %v\n", err)
+			fmt.Fprintf(stderr, "ringtrain: warning: the trace is incomplete: %v\n", err)
 		}
 	}
 }
 
-// observer is what a Group is given.
+// observer returns t for a Group, or nil.
 func (t *taps) observer() collective.Observer {
 	if t == nil {
 		return nil
@@ -160,12 +161,12 @@ func (t *taps) observer() collective.Observer {
 	return t
 }
 
-// train is what Train is given, beside another observer that may be nil.
-func (t *taps) train(other trainer.Observer) trainer.Observer {
+// observers returns an observer for Train that includes other, which may be nil.
+func (t *taps) observers(other trainer.Observer) trainer.Observer {
 	if t == nil {
 		return other
 	}
-	all := observers{}
+	all := fanOut{}
 	for _, one := range t.all {
 		all = append(all, one)
 	}
@@ -177,30 +178,30 @@ func (t *taps) train(other trainer.Observer) trainer.Observer {
 
 var _ collective.FlightObserver = (*taps)(nil)
 
-// Called is part of collective.Observer.
+// Called implements collective.Observer.
 func (t *taps) Called(c collective.Call, seq, step uint64, took time.Duration, err error) {
 	for _, one := range t.all {
 		one.Called(c, seq, step, took, err)
 	}
 }
 
-// Recorded is part of collective.FlightObserver.
+// Recorded implements collective.FlightObserver.
 func (t *taps) Recorded(c *collective.FlightCall) {
 	for _, one := range t.all {
 		one.Recorded(c)
 	}
 }
 
-// observers are several as one.
-type observers []trainer.Observer
+// A fanOut passes events on to several observers.
+type fanOut []trainer.Observer
 
-func (all observers) Stepped(e trainer.StepEvent) {
+func (all fanOut) Stepped(e trainer.StepEvent) {
 	for _, o := range all {
 		o.Stepped(e)
 	}
 }
 
-func (all observers) Evaluated(e trainer.EvalEvent) {
+func (all fanOut) Evaluated(e trainer.EvalEvent) {
 	for _, o := range all {
 		o.Evaluated(e)
 	}

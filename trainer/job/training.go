@@ -30,14 +30,14 @@ type Training struct {
 	Placement device.Placement // of the workers of this machine
 
 	filled    *config.Config           // with the defaults of its functions
-	layers    func() (nn.Layer, error) // a new one for each worker
+	layers    func() (nn.Layer, error) // makes new ones for each worker
 	optimizer optim.Optimizer
 	micro     int // micro-batches of one worker in one step
 	reduce    trainer.Reduce
 	compress  trainer.Compression
 	evalBatch int // rows of one worker at a time
 	evalEvery int
-	memory    int // bytes of data and batches on this machine at most; 0: any
+	memory    int // limit of data and batches on this machine, in bytes; 0: none
 }
 
 // Settle reads the config and checks everything that can be checked before anything
@@ -59,7 +59,7 @@ func (f Spec) Settle() (*Training, error) {
 	return s, nil
 }
 
-// choosePlacement finds out where the workers compute, and whether there is room.
+// choosePlacement chooses where the workers compute, and checks that they have the memory.
 func (s *Training) choosePlacement() error {
 	var hindrance error
 	switch {
@@ -90,13 +90,13 @@ func (s *Training) choosePlacement() error {
 	return s.Spec.Device.CheckNCCL(s.Placement, s.Spec.Order.DeviceOrder(), s.AllWorkers())
 }
 
-// checkOpenBLAS finds out whether the OpenBLAS can be had that the user names.
+// checkOpenBLAS returns an error if the user names an OpenBLAS that cannot be loaded.
 func checkOpenBLAS() error {
 	if os.Getenv(cpu.EnvOpenBLAS) == "" {
 		return nil
 	}
 	_, err := cpu.OpenBLAS()
-	if errors.Is(err, cpu.ErrNoOpenBLAS) { // and none is wanted
+	if errors.Is(err, cpu.ErrNoOpenBLAS) { // the user has switched it off
 		return nil
 	}
 	return err
@@ -108,7 +108,7 @@ func (f Spec) Describe() (*Training, error) {
 	path := f.Config
 	f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, crew.Usagef("%s is not a file: every worker reads the config for itself, so a pipe or a terminal will not do", path)
+		return nil, crew.Usagef("%s is not a file: every worker reads the config, so it cannot be a pipe or a terminal", path)
 	}
 	cfg, err := config.Load(path, f.Overrides)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f Spec) Describe() (*Training, error) {
 	if s.Source, err = f.Catalog.Data(f.Data); err != nil {
 		return nil, crew.Usage(err)
 	}
-	s.evalBatch = min(s.evalBatch, max(s.Source.Info.TestRows, 1)) // there are no more
+	s.evalBatch = min(s.evalBatch, max(s.Source.Info.TestRows, 1))
 	s.layers = func() (nn.Layer, error) { return f.Catalog.Layers(cfg) }
 	if err := s.tryModel(); err != nil {
 		return nil, crew.Usage(err)
@@ -135,7 +135,7 @@ func (f Spec) Describe() (*Training, error) {
 	return s, nil
 }
 
-// read takes the numbers out of config and flags; a flag wins.
+// read sets the fields from the config and the flags. A flag wins.
 func (s *Training) read(m config.Manual) error {
 	if err := m.Check(s.Config); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (s *Training) read(m config.Manual) error {
 	return s.readCompression(text)
 }
 
-// readCompression finds how gradients are compressed: as the config says, if no
-// flag does.
+// readCompression sets the compression of gradients to that of the flag or, without one,
+// to that of the config, text.
 func (s *Training) readCompression(text string) error {
 	var err error
 	if s.compress, err = trainer.ParseCompression(text); err != nil {
@@ -192,7 +192,7 @@ func (s *Training) readCompression(text string) error {
 	return err
 }
 
-// check looks at what only flags, config and data together can show.
+// check reports mistakes that depend on flags, config and data together.
 func (s *Training) check() error {
 	info := s.Source.Info
 	if err := Holdable(s.Source.Name, info.TrainRows+info.TestRows, info.Height, info.Width); err != nil {
@@ -201,7 +201,7 @@ func (s *Training) check() error {
 	if err := crew.CheckWorkers(s.Workers, max(s.Spec.Place.Nodes, 1)); err != nil {
 		return err
 	}
-	// Divided, for a product may be beyond what an int holds.
+	// Divide, because the product may overflow an int.
 	if all := s.AllWorkers(); s.Batch > info.TrainRows/all/s.micro {
 		return fmt.Errorf("%d workers with %d times a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
 			all, s.micro, s.Batch, info.TrainRows)
@@ -210,17 +210,17 @@ func (s *Training) check() error {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)
 	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
-		return fmt.Errorf("--compress %v does not go with --accumulate on one worker, which would not make the bits of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
+		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
 	}
 	return nil
 }
 
-// AllWorkers returns the number of workers on all machines, if each has as many.
+// AllWorkers returns the number of workers on all machines, assuming the same number on
+// each.
 func (s *Training) AllWorkers() int { return s.Workers * max(s.Spec.Place.Nodes, 1) }
 
-// tryModel finds mistakes of the [model] section without building the model.
-// The number of classes is known only when the data have been read, and no
-// layer minds it.
+// tryModel reports mistakes in the [model] section without building the model. The number
+// of classes is not known before the data is read; any number will do here.
 func (s *Training) tryModel() error {
 	layers, err := s.layers()
 	if err != nil {
@@ -238,14 +238,14 @@ func (s *Training) tryModel() error {
 	return nil
 }
 
-// footprint is the bytes of data and batches that the workers of this machine
-// keep in memory.
+// footprint returns how many bytes of data and batches the workers of this machine keep in
+// memory.
 func (s *Training) footprint(rows, features int) int {
 	batches := 4 * features * (s.Batch*s.micro + s.evalBatch)
 	return s.Workers * (rows*(features+1) + batches)
 }
 
-// errorf is an error about a value of the config, where it was set.
+// errorf returns an error about a value of the config, with the position where it is set.
 func (s *Training) errorf(path, format string, args ...any) error {
 	e, _ := s.Config.Entry(path)
 	err := fmt.Errorf(format, args...)

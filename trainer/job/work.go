@@ -13,15 +13,15 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Work runs one worker of a training in a process of its own. It writes lines for the
-// user to stderr.
+// Work runs one worker of a training, in its own process. It writes warnings and log lines
+// to stderr.
 func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	s, err := f.Settle()
 	if err != nil {
 		return err
 	}
 	level := new(slog.LevelVar)
-	_ = level.UnmarshalText([]byte(f.Watch.LogLevel)) // check has seen that it is one
+	_ = level.UnmarshalText([]byte(f.Watch.LogLevel)) // Check has accepted it
 	taps := newTaps(f.Watch)
 	w.RecordIn(s.Spec.Saving.Dir)
 	w.Place.Group.Order = f.Order.HostOrder()
@@ -29,7 +29,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer onGPU.Close() // after the node, whose group works there
+	defer onGPU.Close() // after node.Close: its group uses the GPU
 	w.Place.Engine = device.EngineOf(onGPU.Engines(), s.Spec.Place.Nodes)
 	if o := taps.observer(); o != nil {
 		w.Place.Group.Observer = o
@@ -54,8 +54,11 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		return crew.Usage(err)
 	}
 	defer taps.close(stderr)
-	r := &rank{training: s, group: group, set: set, events: w.Events, teller: w.Place.Local == 0, stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, held: s.Spec.Saving.heldBy(launch.Identify(os.Getppid())), taps: taps, secured: w.Place.KeyFile != "",
-		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }} // that others leave is no news now
+	r := &rank{
+		training: s, group: group, set: set, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
+		stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, locked: s.Spec.Saving.lockedBy(launch.Identify(os.Getppid())),
+		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
+	}
 	if err := r.run(ctx); err != nil {
 		crew.TellLost(w.Events, group.Rank(), err)
 		var broken *collective.RankError
@@ -64,5 +67,5 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		}
 		return err
 	}
-	return nil // all leave together, so nobody waits for a goodbye
+	return nil // without node.Leave: all ranks are done and end at the same time
 }

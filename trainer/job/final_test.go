@@ -60,7 +60,7 @@ func (d *disk) write(dir string) error {
 	return &fs.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC}
 }
 
-func TestPersist(t *testing.T) {
+func TestFinalWriter(t *testing.T) {
 	for _, c := range []struct {
 		name, fallback string
 		full           map[string]int
@@ -78,8 +78,8 @@ func TestPersist(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				events, d, begin := new(heard), &disk{full: c.full}, time.Now()
-				p := &persister{dir: "out", fallback: c.fallback, events: events}
-				dir, ok := p.write(t.Context(), lastCheckpoint, "step-00000040.safetensors", 40, d.write)
+				w := &finalWriter{dir: "out", fallback: c.fallback, events: events}
+				dir, ok := w.write(t.Context(), lastCheckpoint, "step-00000040.safetensors", 40, d.write)
 				require.Equal(t, c.dir, dir)
 				require.Equal(t, c.dir != "", ok)
 				require.Equal(t, c.after, time.Since(begin))
@@ -89,18 +89,18 @@ func TestPersist(t *testing.T) {
 						Error: "write out: no space left on device", Until: begin.Add(retryTime)}, events.all[0])
 				}
 				if c.dir != "" {
-					require.NoError(t, p.err())
+					require.NoError(t, w.err())
 					require.Len(t, events.all, c.retries)
 					return
 				}
-				require.ErrorIs(t, p.err(), syscall.ENOSPC)
+				require.ErrorIs(t, w.err(), syscall.ENOSPC)
 				require.True(t, events.all[1].(*event.CheckpointFailed).Last)
 
 				// The time is over for all files together.
-				_, ok = p.write(t.Context(), trainedWeights, weightsFile, 40, d.write)
+				_, ok = w.write(t.Context(), trainedWeights, weightsFile, 40, d.write)
 				require.False(t, ok)
 				require.Equal(t, c.after, time.Since(begin))
-				require.ErrorContains(t, p.err(), "lost the last checkpoint and the trained weights: write out: no space left on device")
+				require.ErrorContains(t, w.err(), "lost the last checkpoint and the trained weights: write out: no space left on device")
 			})
 		})
 	}
@@ -108,13 +108,13 @@ func TestPersist(t *testing.T) {
 
 // A second signal, or the end of the launcher, ends the retries: the fallback is
 // the last chance then.
-func TestPersistIsGivenUp(t *testing.T) {
+func TestRetriesAreGivenUp(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			quit, begin := make(chan struct{}), time.Now()
 			d := &disk{full: map[string]int{"out": -1}}
-			p := &persister{dir: "out", fallback: "spare", quit: quit, events: new(heard)}
+			w := &finalWriter{dir: "out", fallback: "spare", quit: quit, events: new(heard)}
 			time.AfterFunc(10*time.Second, func() {
 				if cancelled {
 					cancel()
@@ -122,7 +122,7 @@ func TestPersistIsGivenUp(t *testing.T) {
 					close(quit)
 				}
 			})
-			dir, _ := p.write(ctx, trainedWeights, weightsFile, 40, d.write)
+			dir, _ := w.write(ctx, trainedWeights, weightsFile, 40, d.write)
 			require.Equal(t, "spare", dir)
 			require.Equal(t, 10*time.Second, time.Since(begin))
 			cancel()
@@ -132,16 +132,16 @@ func TestPersistIsGivenUp(t *testing.T) {
 
 // What is wrong with the weights themselves is wrong tomorrow, too, and
 // elsewhere.
-func TestPersistWhatCannotBe(t *testing.T) {
+func TestContentErrorsAreNotRetried(t *testing.T) {
 	tries := 0
-	p := &persister{dir: "out", fallback: "spare", events: new(heard)}
-	_, ok := p.write(t.Context(), trainedWeights, weightsFile, 40, func(string) error {
+	w := &finalWriter{dir: "out", fallback: "spare", events: new(heard)}
+	_, ok := w.write(t.Context(), trainedWeights, weightsFile, 40, func(string) error {
 		tries++
 		return errors.New("not finite")
 	})
 	require.False(t, ok)
 	require.Equal(t, 1, tries)
-	require.EqualError(t, p.err(), "lost the trained weights: not finite")
+	require.EqualError(t, w.err(), "lost the trained weights: not finite")
 }
 
 // lostTraining is a training of two workers that cannot write to its directory.

@@ -42,7 +42,7 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 	}
 	test, err := l.Catalog.Test(source, labelled)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--data: %w", err)
 	}
 	if test.Height != described.height || test.Width != described.width {
 		return nil, fmt.Errorf("%s is for images of %dx%d, the data has %dx%d", path, described.height, described.width, test.Height, test.Width)

@@ -122,7 +122,7 @@ func (f Spec) Describe() (*Training, error) {
 		return nil, crew.Usage(err)
 	}
 	if s.Source, err = f.Catalog.Data(f.Data); err != nil {
-		return nil, crew.Usage(err)
+		return nil, crew.Usagef("--data: %w", err)
 	}
 	s.evalBatch = min(s.evalBatch, max(s.Source.Info.TestRows, 1))
 	s.layers = func() (nn.Layer, error) { return f.Catalog.Layers(cfg) }

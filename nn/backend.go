@@ -27,7 +27,8 @@ type Backend interface {
 	// error if fn did not start. If the backend is bound to a thread, call all other
 	// methods from inside fn.
 	Do(ctx context.Context, fn func() error) error
-	// Sync waits until all work queued so far has finished, or until ctx ends.
+	// Sync waits until all work queued so far has finished, or until ctx ends, and then
+	// returns its cause.
 	Sync(ctx context.Context) error
 	// Close frees all memory. Do not use the backend afterwards.
 	Close() error

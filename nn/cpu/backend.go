@@ -56,7 +56,7 @@ func (b *Backend) Do(ctx context.Context, fn func() error) error {
 	if b.fault != nil {
 		return b.fault
 	}
-	if err := ctx.Err(); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	return fn()
@@ -67,7 +67,7 @@ func (b *Backend) Sync(ctx context.Context) error {
 	if b.fault != nil {
 		return b.fault
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // Close drops temporary memory. Memory from Alloc is garbage-collected once

@@ -39,6 +39,7 @@ nn/ner                    : nn nn/text
 nn/graph                  : nn
 nn/nntest                 : nn
 trainer                   : collective collective/fold nn nn/optim
+trainer/trainertest       : collective collective/collectivetest nn nn/cpu nn/models trainer trainer/data
 trainer/paramserver       : collective collective/tcp nn nn/optim trainer
 trainer/atomicfile        :
 trainer/checkpoint        : trainer/atomicfile
@@ -71,7 +72,7 @@ examples/...              : ... -trainer/cli -cmd/...
 
 // testKits are packages that the tests of every package may import. Other files may
 // import them only if their row names them.
-var testKits = []string{"collective/collectivetest", "nn/nntest", "cuda/emulator"}
+var testKits = []string{"collective/collectivetest", "nn/nntest", "trainer/trainertest", "cuda/emulator"}
 
 // A row is one line of importTable.
 type row struct {

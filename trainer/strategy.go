@@ -15,6 +15,10 @@ import (
 // A Strategy owns the optimizer. Its methods are called from one goroutine. Those
 // of AllReduce are collective: all ranks call them in the same order. A strategy
 // whose ranks do not step together need not wait for other ranks in any of them.
+// Every method returns when its context ends. If a rank fails, the methods of the other
+// ranks return an error that names it (a *collective.RankError), if they wait for it.
+//
+// Package trainertest has the conformance suite.
 type Strategy interface {
 	// Start agrees with the other ranks of a group on where to begin, and sets the
 	// values in Start.Params and the optimizer's state to the same on all of them. It
@@ -30,12 +34,15 @@ type Strategy interface {
 	// Train reports, such as their sum over all ranks.
 	Total(ctx context.Context, own nn.Counts) (nn.Counts, error)
 	// Finish ends training after the last step. It returns an error if the ranks
-	// should hold the same values and do not.
+	// should hold the same values and do not. It changes neither values nor state, and
+	// may be called again.
 	Finish(ctx context.Context, p *nn.Params) error
 	// State returns what Start needs to resume from here. All ranks call it, between
-	// steps. wanted is set on the rank that saves; elsewhere the result is not used.
+	// steps. wanted is set on the rank that saves; elsewhere the result is not used. The
+	// result belongs to the caller: later steps do not change it.
 	State(ctx context.Context, wanted bool) (State, error)
-	// Close releases what the strategy holds. The parameters live on.
+	// Close releases what the strategy holds, but not the parameters. It may be called
+	// before Start, after a failure, and more than once.
 	Close() error
 }
 

@@ -20,11 +20,11 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// A solo strategy belongs to a rank that never waits for another, as a worker of
-// an asynchronous parameter server.
+// A solo strategy never waits for another rank, like a worker of an asynchronous
+// parameter server.
 type solo struct {
 	b     nn.Backend
-	view  collective.View
+	view  collective.View // if there is no group
 	state *optim.State
 	calls []string
 	stop  int // step after which it stops
@@ -33,13 +33,20 @@ type solo struct {
 func (s *solo) Start(_ context.Context, start trainer.Start) (trainer.Place, error) {
 	s.state = optim.NewState(s.b, start.Params, optim.DefaultSGD(.1))
 	s.calls = append(s.calls, "start")
+	if start.Group != nil {
+		s.view = start.Group.View()
+	}
 	return trainer.Place{View: s.view}, nil
 }
 
 func (s *solo) Step(_ context.Context, p *nn.Params, step trainer.Step) (trainer.Report, error) {
+	if step.Weight == 0 {
+		s.state.Step++
+		return trainer.Report{Stop: step.Stop}, nil
+	}
 	s.b.Scale(p.Grads, 1/float32(step.Weight))
 	optim.Step(optim.DefaultSGD(.1), s.b, p, s.state)
-	return trainer.Report{Weight: step.Weight, Loss: step.Loss / float64(step.Weight), Stop: step.Index+1 == s.stop}, nil
+	return trainer.Report{Weight: step.Weight, Loss: step.Loss / float64(step.Weight), Stop: step.Stop || step.Index+1 == s.stop}, nil
 }
 
 func (s *solo) Total(_ context.Context, own nn.Counts) (nn.Counts, error) {

@@ -170,14 +170,8 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	if err != nil {
 		return trainer.Config{}, err
 	}
-	strategy := trainer.NewAllReduce(backend, s.optimizer)
-	strategy.SetCompression(s.compress)
-	strategy.SetBucket(s.Spec.Gradients.bucket())
-	if r.gpu != nil && r.gpu.ByNCCL() {
-		strategy.SetSums(r.gpu.Sums(ctx))
-	}
 	c := trainer.Config{
-		Groups: trainer.Only(r.group), Backend: backend, Model: r.model, Strategy: strategy,
+		Groups: trainer.Only(r.group), Backend: backend, Model: r.model, Strategy: strategies[s.Spec.Strategy](r, ctx, backend),
 		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
 		Steps: s.Steps, EvalEvery: s.evalEvery, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}

@@ -77,8 +77,6 @@ func (f *Spec) Check() error {
 		return errors.New("--accumulate must be at least 1")
 	case f.Gradients.Reduce != "mean" && f.Gradients.Reduce != "sum":
 		return errors.New("--reduce must be mean or sum, not " + f.Gradients.Reduce)
-	case f.Strategy != "allreduce":
-		return errors.New("--strategy must be allreduce, not " + f.Strategy)
 	case new(slog.Level).UnmarshalText([]byte(f.Watch.LogLevel)) != nil:
 		return errors.New("--log-level must be debug, info, warn or error, not " + f.Watch.LogLevel)
 	}
@@ -88,7 +86,7 @@ func (f *Spec) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
+		f.checkStrategy, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
 	} {
 		if err := check(); err != nil {
 			return err

@@ -1,0 +1,35 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// strategies makes the strategy of each name that Spec.Strategy may have.
+var strategies = map[string]func(r *rank, ctx context.Context, b nn.Backend) trainer.Strategy{
+	"allreduce": (*rank).allReduce,
+}
+
+// checkStrategy finds what is wrong with Strategy.
+func (f *Spec) checkStrategy() error {
+	if strategies[f.Strategy] == nil {
+		return fmt.Errorf("--strategy must be %s, not %s", strings.Join(slices.Sorted(maps.Keys(strategies)), " or "), f.Strategy)
+	}
+	return nil
+}
+
+func (r *rank) allReduce(ctx context.Context, b nn.Backend) trainer.Strategy {
+	s := trainer.NewAllReduce(b, r.training.optimizer)
+	s.SetCompression(r.training.compress)
+	s.SetBucket(r.training.Spec.Gradients.bucket())
+	if r.gpu != nil && r.gpu.ByNCCL() {
+		s.SetSums(r.gpu.Sums(ctx))
+	}
+	return s
+}

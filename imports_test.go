@@ -17,9 +17,10 @@ collective                : collective/schedule collective/fold collective/publi
 collective/schedule       :
 collective/fold           :
 collective/publish        :
+collective/sendqueue      :
 collective/secret         :
-collective/tcp            : collective collective/publish collective/secret
-collective/shm            : collective collective/schedule collective/fold collective/publish
+collective/tcp            : collective collective/publish collective/secret collective/sendqueue
+collective/shm            : collective collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
 collective/query          : collective collective/secret collective/tcp collective/membership
 collective/cluster        : collective collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership

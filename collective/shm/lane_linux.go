@@ -44,57 +44,58 @@ type inlane struct {
 // An outlane is a lane that this rank sends to.
 type outlane struct {
 	lane
-	given uint64   // bytes written so far
-	queue []*frame // to be sent; the first may have been sent in part
+	given uint64 // bytes written so far
 }
 
-// A frame is one message to be sent.
-type frame struct {
-	head  [collective.HeaderSize]byte
-	begun bool     // head is written
-	parts [][]byte // the rest of the payload
-	fill  int      // padding after the payload
+// A message is one that was posted, as far as it is not yet in the ring.
+type message struct {
+	head    [collective.HeaderSize]byte
+	begun   bool     // head is written
+	parts   [][]byte // the payload
+	written int      // parts that are written whole; the next one holds its unwritten rest
+	padding int      // bytes after the payload
 }
 
-func (f *frame) begin(h *collective.Header, parts [][]byte) {
-	h.Put(f.head[:])
-	f.begun = false
-	f.parts = append(f.parts[:0], parts...)
+func (m *message) fill(h *collective.Header, parts [][]byte) {
+	h.Put(m.head[:])
+	m.begun, m.written = false, 0
+	m.parts = append(m.parts[:0], parts...)
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
-	f.fill = int(filled(n)) - n
+	m.padding = int(filled(n)) - n
 }
 
-// write copies as much of the first frame into the ring as fits. done says that
-// the whole frame is in the ring.
-func (l *outlane) write() (moved, done bool) {
-	f := l.queue[0]
+// write copies as much of a message into the ring as fits. done says that all
+// of it is in the ring.
+func (l *outlane) write(m *message) (moved, done bool) {
 	free := len(l.data) - int(l.given-atomic.LoadUint64(l.tail))
 	free = min(free, l.publish())
-	if !f.begun {
+	if !m.begun {
 		if free < collective.HeaderSize {
 			return false, false
 		}
-		copy(l.at(l.given, collective.HeaderSize), f.head[:])
-		f.begun, free = true, free-collective.HeaderSize
+		copy(l.at(l.given, collective.HeaderSize), m.head[:])
+		m.begun, free = true, free-collective.HeaderSize
 		l.given += collective.HeaderSize
 		moved = true
 	}
-	for free > 0 && len(f.parts) > 0 {
-		n := copy(l.at(l.given, free), f.parts[0])
+	for m.written < len(m.parts) {
+		part := &m.parts[m.written]
+		n := copy(l.at(l.given, free), *part)
 		l.given, free = l.given+uint64(n), free-n
 		moved = moved || n > 0
-		if f.parts[0] = f.parts[0][n:]; len(f.parts[0]) == 0 {
-			f.parts = f.parts[1:]
+		if *part = (*part)[n:]; len(*part) > 0 {
+			if free == 0 {
+				break
+			}
+			continue // the ring wrapped around
 		}
+		m.written++
 	}
-	for len(f.parts) > 0 && len(f.parts[0]) == 0 {
-		f.parts = f.parts[1:]
-	}
-	if done = len(f.parts) == 0 && free >= f.fill; done {
-		l.given += uint64(f.fill)
+	if done = m.written == len(m.parts) && free >= m.padding; done {
+		l.given += uint64(m.padding)
 		moved = true
 	}
 	if moved {

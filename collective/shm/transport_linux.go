@@ -9,11 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/sendqueue"
 )
-
-// mostPosted is the number of frames that may wait for room in a lane before
-// Post blocks.
-const mostPosted = 4
 
 // Transport carries the messages of one View: between ranks of this host
 // through shared memory, to others by the transport under it. See
@@ -44,11 +41,9 @@ type hostRanks struct {
 
 // outgoing is what waits to be sent to the ranks of this host.
 type outgoing struct {
-	moving sync.Mutex // guards what follows
-	out    []outlane  // by index
-	full   []int      // indices of the lanes that have a queue
-	spare  []*frame
-	queued atomic.Int32 // len(full), for readers without the lock
+	sending sync.Mutex                // guards what follows
+	out     []outlane                 // by index
+	queues  sendqueue.Queues[message] // for each outlane
 }
 
 var (
@@ -71,6 +66,7 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 	t.named = tellsCore()
 	t.shared = t.named && t.rounds == 0
 	t.in, t.out = make([]inlane, len(ranks)), make([]outlane, len(ranks))
+	t.queues.Init(len(ranks))
 	for i := range ranks {
 		t.in[i].lane, t.out[i].lane = newLane(mem, i, t.self), newLane(mem, t.self, i)
 	}
@@ -107,22 +103,12 @@ func (h *hostRanks) failure() error {
 	return h.under.Err()
 }
 
-// alarm makes the end of ctx break the transport, until stop is called.
-func (h *hostRanks) alarm(ctx context.Context) (stop func() bool) {
-	if ctx.Done() == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(ctx, func() {
-		h.under.Abort(&collective.RankError{Rank: h.view.Self, Phase: "cancelled", Err: context.Cause(ctx)})
-	})
-}
-
 // Send is part of collective.Transport.
 func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, parts [][]byte) error {
 	if t.index[to] < 0 {
 		return t.under.Send(ctx, to, h, parts)
 	}
-	defer t.alarm(ctx)()
+	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
 	if err := t.Post(to, h, parts); err != nil {
 		return err
 	}
@@ -142,7 +128,7 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return err
 	}
 	defer runtime.KeepAlive(t)
-	defer t.alarm(ctx)()
+	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
 	t.under.Begun(h)
 	t.now = h
 	room := 0
@@ -173,9 +159,9 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 // send, and parts may be memory that it read. The Go memory model cannot see
 // synchronisation through another process.
 func (t *Transport) settle() {
-	t.moving.Lock()
-	defer t.moving.Unlock()
-	t.pushAll()
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	t.sendPosted()
 }
 
 // fail breaks the transport because of a mistake of this rank.
@@ -193,25 +179,19 @@ func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	defer runtime.KeepAlive(t)
 	t.under.Begun(h)
 	peer := t.index[to]
-	t.moving.Lock()
-	f := new(frame)
-	if n := len(t.spare); n > 0 {
-		f, t.spare = t.spare[n-1], t.spare[:n-1]
-	}
-	f.begin(h, parts)
-	l := &t.out[peer]
-	if l.queue = append(l.queue, f); len(l.queue) == 1 {
-		t.full = append(t.full, peer)
-	}
-	t.pushAll()
-	t.moving.Unlock()
-	return t.drain(mostPosted)
+	t.sending.Lock()
+	m := t.queues.Message()
+	m.fill(h, parts)
+	t.queues.Add(peer, m)
+	t.sendPosted()
+	t.sending.Unlock()
+	return t.drain(sendqueue.MaxPosted)
 }
 
 // Flush is part of collective.Poster. It returns when everything posted is in
 // the rings.
 func (t *Transport) Flush(context.Context) error {
-	if t.queued.Load() == 0 { // the frames of other goroutines are not waited for
+	if !t.queues.Unsent() { // also if another goroutine is sending what it posted
 		return t.under.Err()
 	}
 	if err := t.under.Err(); err != nil {
@@ -221,29 +201,24 @@ func (t *Transport) Flush(context.Context) error {
 	return t.drain(0)
 }
 
-// drain waits until no lane has more than most queued frames.
+// drain waits until no rank has more than the given number of unsent messages.
 func (t *Transport) drain(most int) error {
-	for t.queued.Load() != 0 {
-		t.moving.Lock()
-		t.pushAll()
-		longest, first := 0, -1
-		for _, peer := range t.full {
-			if n := len(t.out[peer].queue); n > longest {
-				longest, first = n, peer
-			}
-		}
-		if longest <= most {
-			t.moving.Unlock()
+	for t.queues.Unsent() {
+		t.sending.Lock()
+		t.sendPosted()
+		peer, messages := t.queues.Longest()
+		if messages <= most {
+			t.sending.Unlock()
 			return nil
 		}
-		l := &t.out[first]
+		l := &t.out[peer]
 		tail := atomic.LoadUint64(l.tail)
-		stuck := int(l.given-tail) > len(l.data)-collective.HeaderSize
-		t.moving.Unlock()
-		if !stuck {
+		full := int(l.given-tail) > len(l.data)-collective.HeaderSize
+		t.sending.Unlock()
+		if !full {
 			continue
 		}
-		if err := t.wait(l.tail, tail+1, first, room); err != nil {
+		if err := t.wait(l.tail, tail+1, peer, room); err != nil {
 			return err
 		}
 	}
@@ -253,34 +228,27 @@ func (t *Transport) drain(most int) error {
 // push sends what the rings have room for, unless another goroutine is doing
 // so. It reports whether it moved anything.
 func (w *waiter) push() bool {
-	if !w.moving.TryLock() {
+	if !w.sending.TryLock() {
 		return false
 	}
-	defer w.moving.Unlock()
-	return w.pushAll()
+	defer w.sending.Unlock()
+	return w.sendPosted()
 }
 
-func (w *waiter) pushAll() (moved bool) {
-	still := w.full[:0]
-	for _, peer := range w.full {
-		l := &w.out[peer]
-		for some, done := true, false; some && len(l.queue) > 0; {
-			if some, done = l.write(); some {
-				moved = true
-				w.rouse(peer)
-			}
-			if done {
-				w.spare = append(w.spare, l.queue[0])
-				l.queue = append(l.queue[:0], l.queue[1:]...)
-			}
-		}
-		if len(l.queue) > 0 {
-			still = append(still, peer)
-		}
-	}
-	w.full = still
-	w.queued.Store(int32(len(still)))
+// sendPosted is push for a caller that holds the lock.
+func (w *waiter) sendPosted() (moved bool) {
+	moved, _, _ = w.queues.Send(w.write)
 	return moved
+}
+
+// write copies as much of a message into the ring to a peer as fits, and wakes
+// the peer. It never fails.
+func (w *waiter) write(peer int, m *message) (moved, done bool, err error) {
+	moved, done = w.out[peer].write(m)
+	if moved {
+		w.rouse(peer)
+	}
+	return moved, done, nil
 }
 
 // tell is Abilities.Tell.

@@ -66,7 +66,7 @@ func (w *waiter) wait(word *uint64, least uint64, peer int, n need) error {
 	if atomic.LoadUint64(word) >= least {
 		return nil
 	}
-	if w.queued.Load() == 0 {
+	if !w.queues.Unsent() {
 		looks := spinOnce
 		if w.rounds == 0 || n != room && w.mated {
 			looks = spinBrief
@@ -101,7 +101,7 @@ func (n need) cause() collective.Cause {
 func (w *waiter) outlast(word *uint64, least uint64, peer int, n need) error {
 	tries := 1
 	switch {
-	case w.queued.Load() != 0 || w.rounds == 0:
+	case w.queues.Unsent() || w.rounds == 0:
 	case n != room && w.mates(peer): // another goroutine may wait for room
 		if w.together++; w.together%partEvery == 0 {
 			tries = w.yields
@@ -119,11 +119,11 @@ func (w *waiter) outlast(word *uint64, least uint64, peer int, n need) error {
 		return nil
 	}
 	for ; ; tries++ {
-		if w.queued.Load() != 0 {
+		if w.queues.Unsent() {
 			if w.push() {
 				tries = 1
 			}
-			if n == room && w.queued.Load() == 0 {
+			if n == room && !w.queues.Unsent() {
 				return nil
 			}
 		}
@@ -200,7 +200,7 @@ func (w *waiter) sleep(word *uint64, least uint64) {
 	atomic.AddUint32(w.asleep(w.self), 1) // from here on, a rank that changes a word rings the bell
 	bell := w.bell(w.self)
 	rung := atomic.LoadUint32(bell)
-	moved := w.queued.Load() != 0 && w.push()
+	moved := w.queues.Unsent() && w.push()
 	if !moved && atomic.LoadUint64(word) < least && w.under.Err() == nil {
 		limit := unix.NsecToTimespec(int64(sleepMost))
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(bell)), futexWait, uintptr(rung), uintptr(unsafe.Pointer(&limit)), 0, 0)

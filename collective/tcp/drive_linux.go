@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/sendqueue"
 )
 
 // drive moves the messages of plain bulk Links in the goroutine of whoever
@@ -20,9 +21,9 @@ import (
 type drive struct {
 	using sync.RWMutex // read-held by calls in progress: descriptors stay open
 
-	moving sync.Mutex // held by whoever sends
-	full   []*lane    // that have a queue
-	spare  []*frame
+	sending sync.Mutex                 // guards queues
+	queues  sendqueue.Queues[outgoing] // for each lane
+	lanes   []*lane                    // by queue: all of rank 0, all of rank 1 ...; nil for those under TLS
 
 	patience     patience
 	yield        bool // give the core away between two looks: there are more ranks here than cores
@@ -30,9 +31,8 @@ type drive struct {
 }
 
 const (
-	mostPosted = 4 // frames of a lane, then Post waits
-	wakeBytes  = 128 << 10
-	sleepMost  = 1000 // ms; who breaks the transport wakes sleepers, this is for what nobody thought of
+	wakeBytes = 128 << 10
+	sleepMost = 1000 // ms; who breaks the transport wakes sleepers, this is for what nobody thought of
 )
 
 // patience is how often somebody looks before they sleep. Looking finds what
@@ -73,7 +73,9 @@ func (p *patience) slept(d time.Duration) {
 }
 
 // equip prepares for the lanes of a View.
-func (d *drive) equip(v collective.View) {
+func (d *drive) equip(v collective.View, streams int) {
+	d.queues.Init(v.Size() * streams)
+	d.lanes = make([]*lane, v.Size()*streams)
 	here := 0
 	for _, m := range v.Members {
 		if m.Node == v.Members[v.Self].Node && m.Host == v.Members[v.Self].Host {
@@ -88,9 +90,9 @@ func (d *drive) equip(v collective.View) {
 }
 
 // engage takes the sockets of the bulk Links to a rank over, all or none.
-func engage(rank int, links []*Link) []*lane {
+func (d *drive) engage(rank int, links []*Link) []*lane {
 	var lanes []*lane
-	for _, l := range links {
+	for i, l := range links {
 		fd, ok := l.descriptor()
 		if !ok {
 			for _, l := range lanes {
@@ -98,8 +100,9 @@ func engage(rank int, links []*Link) []*lane {
 			}
 			return nil
 		}
-		lanes = append(lanes, &lane{rank: rank, fd: fd})
+		lanes = append(lanes, &lane{rank: rank, fd: fd, queue: rank*len(links) + i})
 	}
+	copy(d.lanes[rank*len(links):], lanes)
 	for _, l := range links {
 		_ = l.raw.Close() // takes it out of the runtime's poller, which would wake a thread for every message
 	}
@@ -132,31 +135,29 @@ func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	}
 	t.begun(h)
 	lanes := t.peers[to].lanes
-	d.moving.Lock()
-	d.queue(lanes[:stripes(int(h.Len), len(lanes))], h, parts)
-	d.moving.Unlock()
-	_, at, err := t.push(true)
+	d.sending.Lock()
+	d.add(lanes[:stripes(int(h.Len), len(lanes))], h, parts)
+	_, at, err := d.send()
+	d.sending.Unlock()
 	if err != nil {
 		return t.explain(context.Background(), at, "send", err)
 	}
-	return t.drain(context.Background(), mostPosted)
+	return t.drain(context.Background(), sendqueue.MaxPosted)
 }
 
-// queue puts a message, in stripes, behind what the lanes have to send. moving
+// add puts a message, in stripes, behind what the lanes have to send. sending
 // is held.
-func (d *drive) queue(lanes []*lane, h *collective.Header, parts [][]byte) {
+func (d *drive) add(lanes []*lane, h *collective.Header, parts [][]byte) {
 	for i, l := range lanes {
-		f := d.frame()
+		m := d.queues.Message()
 		var head []byte
 		if i == 0 {
-			head = f.head[:]
+			head = m.head[:]
 			h.Put(head)
 		}
 		lo, hi := stripe(i, len(lanes), int(h.Len))
-		f.begin(head, parts, lo, hi)
-		if l.queue = append(l.queue, f); len(l.queue) == 1 {
-			d.full = append(d.full, l)
-		}
+		m.begin(head, parts, lo, hi)
+		d.queues.Add(l.queue, m)
 	}
 }
 
@@ -168,20 +169,17 @@ func (t *Transport) Flush(ctx context.Context) error {
 	return t.drain(ctx, 0)
 }
 
-// drain waits until no lane has more than so many frames that have not left.
+// drain waits until no lane has more than so many unsent messages.
 func (t *Transport) drain(ctx context.Context, most int) error {
 	d := &t.drive
-	for tries := 1; ; tries++ {
-		d.moving.Lock()
-		longest := 0
-		for _, l := range d.full {
-			longest = max(longest, len(l.queue))
-		}
-		d.moving.Unlock()
-		if longest <= most {
+	for tries := 1; d.queues.Unsent(); tries++ {
+		d.sending.Lock()
+		if _, longest := d.queues.Longest(); longest <= most {
+			d.sending.Unlock()
 			return nil
 		}
-		moved, at, err := t.push(true)
+		moved, at, err := d.send()
+		d.sending.Unlock()
 		switch {
 		case err != nil:
 			return t.explain(ctx, at, "send", err)
@@ -198,17 +196,18 @@ func (t *Transport) drain(ctx context.Context, most int) error {
 		}
 		tries = 0
 	}
+	return nil
 }
 
 // settle sleeps until there is room for what was posted.
 func (t *Transport) settle() {
 	d := &t.drive
-	d.moving.Lock()
+	d.sending.Lock()
 	to := -1
-	if len(d.full) > 0 {
-		to = d.full[0].rank
+	if busy := d.queues.Busy(); len(busy) > 0 {
+		to = d.lanes[busy[0]].rank
 	}
-	d.moving.Unlock()
+	d.sending.Unlock()
 	switch {
 	case to < 0: // another goroutine has sent it all
 		return
@@ -242,7 +241,7 @@ func (t *Transport) driveIn(ctx context.Context, from int, h *collective.Header,
 		if done {
 			return nil
 		}
-		sent, at, err := t.push(false)
+		sent, at, err := d.trySend()
 		switch {
 		case err != nil:
 			return t.explain(ctx, at, "send", err)
@@ -261,42 +260,27 @@ func (t *Transport) driveIn(ctx context.Context, from int, h *collective.Header,
 	}
 }
 
-// push sends what the sockets take of all queues. If somebody else does so just
-// now, it leaves it to them, unless it must. Rank at is whose lane failed.
-func (t *Transport) push(must bool) (moved bool, at int, err error) {
-	d := &t.drive
-	if must {
-		d.moving.Lock()
-	} else if !d.moving.TryLock() {
+// trySend sends what the sockets take of all queues, unless another goroutine is
+// doing so.
+func (d *drive) trySend() (moved bool, at int, err error) {
+	if !d.sending.TryLock() {
 		return false, 0, nil
 	}
-	defer d.moving.Unlock()
-	still := d.full[:0]
-	for i, l := range d.full {
-		var some bool
-		some, d.spare, err = l.write(d.spare)
-		moved = moved || some
-		if len(l.queue) > 0 {
-			still = append(still, l)
-		}
-		if err != nil {
-			d.full = append(still, d.full[i+1:]...)
-			return moved, l.rank, err
-		}
-	}
-	d.full = still
-	return moved, 0, nil
+	defer d.sending.Unlock()
+	return d.send()
 }
 
-// frame is one for a new message. moving is held.
-func (d *drive) frame() *frame {
-	n := len(d.spare)
-	if n == 0 {
-		return new(frame)
+// send is trySend for a caller that holds sending. Rank at is whose lane failed.
+func (d *drive) send() (moved bool, at int, err error) {
+	moved, queue, err := d.queues.Send(d.write)
+	if err != nil {
+		at = d.lanes[queue].rank
 	}
-	f := d.spare[n-1]
-	d.spare = d.spare[:n-1]
-	return f
+	return moved, at, err
+}
+
+func (d *drive) write(queue int, m *outgoing) (moved, done bool, err error) {
+	return d.lanes[queue].write(m)
 }
 
 // pause lets others run between two looks.
@@ -320,11 +304,11 @@ func (t *Transport) sleep(polls []unix.PollFd, in []*lane) []unix.PollFd {
 			polls = append(polls, unix.PollFd{Fd: int32(l.fd), Events: unix.POLLIN})
 		}
 	}
-	t.drive.moving.Lock()
-	for _, l := range t.drive.full {
-		polls = append(polls, unix.PollFd{Fd: int32(l.fd), Events: unix.POLLOUT})
+	t.drive.sending.Lock()
+	for _, queue := range t.drive.queues.Busy() {
+		polls = append(polls, unix.PollFd{Fd: int32(t.drive.lanes[queue].fd), Events: unix.POLLOUT})
 	}
-	t.drive.moving.Unlock()
+	t.drive.sending.Unlock()
 	if len(polls) == 0 {
 		return polls // everything has left since the caller looked
 	}

@@ -15,9 +15,9 @@ type (
 	lane  struct{}
 )
 
-func (d *drive) equip(collective.View) {}
+func (d *drive) equip(collective.View, int) {}
 
-func engage(int, []*Link) []*lane { return nil }
+func (d *drive) engage(int, []*Link) []*lane { return nil }
 
 func (l *lane) shut() {}
 

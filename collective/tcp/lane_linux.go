@@ -15,6 +15,7 @@ import (
 // nothing to move. One goroutine may receive while another sends.
 type lane struct {
 	rank   int // the peer
+	queue  int // of what is posted here, its index in drive.queues
 	fd     int
 	mu     sync.Mutex // held while closed is changed or relied upon
 	closed bool
@@ -23,12 +24,10 @@ type lane struct {
 	in      vectors
 	low     int  // SO_RCVLOWAT, 0 if it was never set
 	checked bool // head has come and is the one that was expected
-
-	queue []*frame // to be sent, the first perhaps in part
 }
 
-// A frame is one message on its way out, or a stripe of one.
-type frame struct {
+// An outgoing is a message that was posted, or a stripe of one.
+type outgoing struct {
 	head [collective.HeaderSize]byte
 	vectors
 }
@@ -101,27 +100,16 @@ func (l *lane) wakeFor(bytes int) {
 	}
 }
 
-// write sends what the socket takes of the queue. It reports whether that was
-// anything, and how many frames have left.
-func (l *lane) write(spare []*frame) (moved bool, rest []*frame, err error) {
-	for len(l.queue) > 0 {
-		f := l.queue[0]
-		n, err := f.move(unix.SYS_WRITEV, l.fd)
-		moved = moved || n > 0
-		if err == unix.EAGAIN {
-			break
-		}
-		if err != nil {
-			return moved, spare, err
-		}
-		if f.left > 0 {
-			continue // the kernel took a part, and may take more
-		}
-		f.forget()
-		spare = append(spare, f)
-		l.queue = append(l.queue[:0], l.queue[1:]...)
+// write sends what the socket takes of a message, or of a stripe.
+func (l *lane) write(m *outgoing) (moved, done bool, err error) {
+	n, err := m.move(unix.SYS_WRITEV, l.fd)
+	if err == unix.EAGAIN {
+		return false, false, nil
 	}
-	return moved, spare, nil
+	if done = err == nil && m.left == 0; done {
+		m.forget()
+	}
+	return n > 0, done, err
 }
 
 // shut ends the connection: calls in progress return, the descriptor stays.

@@ -161,16 +161,6 @@ func (c *controlPlane) fail(cause error) bool {
 	return true
 }
 
-// alarm breaks the transport when ctx ends, until stop.
-func (c *controlPlane) alarm(ctx context.Context) (stop func() bool) {
-	if ctx.Done() == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(ctx, func() {
-		c.Abort(&collective.RankError{Rank: c.view.Self, Phase: "cancelled", Err: context.Cause(ctx)})
-	})
-}
-
 // unblock ends the calls in progress on bulk Links.
 func (c *controlPlane) unblock() {
 	for r := range c.peers {

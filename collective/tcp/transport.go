@@ -29,7 +29,7 @@ var (
 
 func newTransport(v collective.View, streams int, silence time.Duration) *Transport {
 	t := &Transport{streams: streams, controlPlane: controlPlane{view: v, peers: make([]peer, v.Size()), silence: silence, failed: make(chan struct{})}}
-	t.drive.equip(v)
+	t.drive.equip(v, streams)
 	for r := range t.peers {
 		t.peers[r].bulk = make([]*Link, streams)
 	}
@@ -48,7 +48,7 @@ func (t *Transport) ready() {
 		}
 		p := &t.peers[r]
 		p.write.Lock()
-		p.lanes = engage(r, p.bulk)
+		p.lanes = t.drive.engage(r, p.bulk)
 		p.write.Unlock()
 		if p.lanes == nil {
 			t.posts = false
@@ -64,7 +64,7 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 		return err
 	}
 	if t.peers[to].lanes != nil {
-		defer t.alarm(ctx)()
+		defer collective.AbortOnCancel(ctx, t, t.view.Self)()
 		if err := t.Post(to, h, parts); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 	}
 	t.begun(h)
 	if t.peers[from].lanes != nil {
-		defer t.alarm(ctx)()
+		defer collective.AbortOnCancel(ctx, t, t.view.Self)()
 		return t.driveIn(ctx, from, h, parts)
 	}
 	return t.carryIn(ctx, from, h, parts)

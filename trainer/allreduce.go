@@ -20,21 +20,21 @@ const hashEvery = 50
 // known. The update follows both.
 //
 // Parameters may be in device memory, if the group's engine reaches it. Their
-// gradients leave uncompressed, in one piece or, with SetSums, in buckets.
+// gradients leave uncompressed, in one piece or, with SetSummer, in buckets.
 type AllReduce struct {
 	group     *collective.Group // of Start
 	backend   nn.Backend
 	optimizer optim.Optimizer
 
-	state    *optim.State
-	mine     []int64 // this rank's word
-	words    []int64 // all ranks'
-	patience patience
+	state   *optim.State
+	mine    []int64 // this rank's word
+	words   []int64 // all ranks'
+	timeout stepTimeout
 
 	bucket      int // bytes
 	compression Compression
-	sums        Sums     // nil: gradients in device memory leave all at once
-	exchange    exchange // of gradients; Start makes it
+	summer      GradientSummer   // nil: gradients in device memory leave in one piece
+	gradients   gradientExchange // Start makes it
 }
 
 var (
@@ -68,10 +68,10 @@ func (a *AllReduce) Buckets(p *nn.Params) []int {
 // before Start.
 func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
 
-// SetSums lets gradients in device memory leave in buckets during the backward pass,
+// SetSummer lets gradients in device memory leave in buckets during the backward pass,
 // as those in host memory do. The device still waits for the host between steps; a
 // Recording avoids that, too. All ranks call it, before Start.
-func (a *AllReduce) SetSums(s Sums) { a.sums = s }
+func (a *AllReduce) SetSummer(s GradientSummer) { a.summer = s }
 
 // Close implements Strategy.
 func (a *AllReduce) Close() error { return nil }

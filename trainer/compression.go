@@ -74,9 +74,9 @@ func (c Compression) String() string {
 	return formNames[c.Form]
 }
 
-// Sums returns the type in which a group sums gradients. ok is false for Int8 and
+// SumType returns the type in which a group sums gradients. ok is false for Int8 and
 // TopK: every rank gathers those of all ranks and sums them itself.
-func (c Compression) Sums() (t collective.DType, ok bool) {
+func (c Compression) SumType() (t collective.DType, ok bool) {
 	switch c.Form {
 	case Exact:
 		return collective.Float32, true
@@ -112,7 +112,7 @@ func (c Compression) packed(p *nn.Params, lo, hi int) int {
 	case TopK:
 		return c.kept(hi-lo) * entryLen
 	}
-	t, _ := c.Sums()
+	t, _ := c.SumType()
 	return t.Size() * (hi - lo)
 }
 

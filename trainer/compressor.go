@@ -36,7 +36,7 @@ const stretch = 16 << 10
 func newCompressor(c Compression, g *collective.Group, b nn.Backend, p *nn.Params, cuts []int) *compressor {
 	n := p.Grads.Len()
 	z := &compressor{Compression: c, group: g, backend: b, params: p, cuts: cuts, residual: b.Alloc(n), next: b.Alloc(n)}
-	if t, ok := c.Sums(); ok {
+	if t, ok := c.SumType(); ok {
 		z.dtype, z.halves, z.limit = t, make([]uint16, n), greatest(t, g.Size())
 		z.scratch = make([]float32, stretch)
 		return z

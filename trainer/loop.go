@@ -59,7 +59,7 @@ func (l *loop) stepper() (stepper, error) {
 	if l.Recording != nil {
 		return newRecorder(l)
 	}
-	return &plain{loop: l, micro: newMicro(l.Config, l.params)}, nil
+	return &plain{loop: l, micro: newMicroBatches(l.Config, l.params)}, nil
 }
 
 // pause returns after how many steps, more than begun, the loop next evaluates,

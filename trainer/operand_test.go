@@ -16,10 +16,10 @@ func TestProbe(t *testing.T) {
 	defer b.Close()
 	const n = 2*nn.BlockSize + 3
 	v := b.Alloc(n)
-	p := newProbe(b, v, 2)
+	p := newDeviceFinite(b, v, 2)
 	suspects := func() []span {
-		p.look(nn.BlockSize+1, n)
-		p.look(0, nn.BlockSize+1)
+		p.queue(nn.BlockSize+1, n)
+		p.queue(0, nn.BlockSize+1)
 		return p.suspects()
 	}
 	require.Empty(t, suspects())

@@ -12,7 +12,7 @@ import (
 // strategy.
 type plain struct {
 	*loop
-	micro *micro
+	micro *microBatches
 }
 
 // advance is part of stepper.

@@ -45,7 +45,7 @@ func (a *AllReduce) Queue(p *nn.Params, step int, f optim.Form, hyper nn.Buffer,
 // carry no hash: the values are those of a later step by now.
 func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]Report, error) {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, a.patience.limit(begin, steps[0].Late), collective.ErrLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.timeout.begin(begin, steps[0].Late), collective.ErrLate)
 	defer cancel()
 	n, size := len(steps), a.group.Size()
 	a.group.Mark(uint64(steps[0].Index))
@@ -60,7 +60,7 @@ func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]
 	if err := collective.AllGather(ctx, a.group, all, mine); err != nil {
 		return nil, fmt.Errorf("trainer: exchanging step status at step %d: %w", steps[0].Index+1, err)
 	}
-	lens := a.exchange.lens(1)
+	lens := a.gradients.lens(1)
 	if steps[0].Buckets > 1 {
 		lens = a.Buckets(p)
 	}
@@ -74,7 +74,7 @@ func (a *AllReduce) Confirm(ctx context.Context, p *nn.Params, steps []Step) ([]
 			return nil, err
 		}
 		report.Bytes, report.Buckets = 4*p.Grads.Len(), max(steps[k].Buckets, 1)
-		report.Sent, report.Plain = a.exchange.bytes(lens)
+		report.Sent, report.Plain = a.gradients.bytes(lens)
 		report.Exchange = time.Since(begin) / time.Duration(n)
 		reports[k] = report
 	}

@@ -24,10 +24,10 @@ type recorder struct {
 	buckets  []int // of gradients, as they leave
 
 	recordings map[plan]func() error
-	placed     int       // the rows of steps before this one are prepared
-	pending    []launch  // losses not read yet
-	collected  time.Time // when the last losses were read
-	patience   patience  // with launches
+	placed     int         // the rows of steps before this one are prepared
+	pending    []launch    // losses not read yet
+	collected  time.Time   // when the last losses were read
+	timeout    stepTimeout // of launches
 }
 
 // A plan is what steps must have in common for one recording to repeat them.
@@ -44,8 +44,8 @@ type launch struct {
 }
 
 func newRecorder(l *loop) (*recorder, error) {
-	if l.place.Size() > 1 && l.Recording.Sums == nil {
-		return nil, fmt.Errorf("trainer: steps cannot be recorded: there are %d ranks, and Recording.Sums is nil", l.place.Size())
+	if l.place.Size() > 1 && l.Recording.Summer == nil {
+		return nil, fmt.Errorf("trainer: steps cannot be recorded: there are %d ranks, and Recording.Summer is nil", l.place.Size())
 	}
 	r := &recorder{
 		loop: l, strategy: l.Strategy.(Recordable), rows: l.Train[0].(Resident), pacer: l.Backend.(nn.Pacer),
@@ -174,14 +174,14 @@ func (r *recorder) apart(l launch, key string) (func() error, error) {
 func (r *recorder) step(p plan, index int) error {
 	var sum func(nn.Buffer) error
 	if r.sums() {
-		sum = r.Recording.Sums.Sum
+		sum = r.Recording.Summer.Sum
 	}
 	loss, err := r.learn(p, sum)
 	if err != nil {
 		return err
 	}
 	if r.sums() {
-		if err := r.Recording.Sums.Join(); err != nil {
+		if err := r.Recording.Summer.Join(); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (r *recorder) step(p plan, index int) error {
 // not nil, bucket by bucket.
 func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err error) {
 	batch := r.rows.Gather(r.pace, p.mine)
-	s := newSender(r.params.Grads, r.buckets, func(bucket nn.Buffer) error {
+	s := newBucketSender(r.params.Grads, r.buckets, func(bucket nn.Buffer) error {
 		if r.Reduce == ReduceSum {
 			r.pacer.Scale(bucket, 1/float32(max(p.mine, 1)))
 		}
@@ -219,10 +219,10 @@ func (r *recorder) sums() bool { return r.place.Size() > 1 }
 
 // sumAll queues the sum of all gradients over ranks.
 func (r *recorder) sumAll() error {
-	if err := r.Recording.Sums.Sum(r.params.Grads); err != nil {
+	if err := r.Recording.Summer.Sum(r.params.Grads); err != nil {
 		return err
 	}
-	return r.Recording.Sums.Join()
+	return r.Recording.Summer.Join()
 }
 
 // update queues the rest of a step.
@@ -258,7 +258,7 @@ func (r *recorder) collect(ctx context.Context, room int) (stopped bool, err err
 // may take. The device waits inside the launch for ranks that do not join its sums,
 // and if they are alive nothing else reports them.
 func (r *recorder) await(ctx context.Context, l launch, losses []float32) error {
-	limit := time.Duration(l.steps) * r.patience.limit(time.Now(), r.due(l.first))
+	limit := time.Duration(l.steps) * r.timeout.begin(time.Now(), r.due(l.first))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf(
 		"the device has not finished them in %v: it hangs, or the device of another rank does; check the devices of all ranks with nvidia-smi", limit))
 	defer cancel()

@@ -22,14 +22,14 @@ type Recording struct {
 	// Steps is the number of steps per launch; 0 is 1. A launch before an evaluation,
 	// a checkpoint or the end of an epoch may have fewer.
 	Steps int
-	// Sums sums gradients over the ranks; one rank needs none. Recordings contain the
+	// Summer sums gradients over the ranks; one rank needs none. Recordings contain the
 	// sums, in the strategy's buckets: each leaves as soon as the backward pass has
 	// completed it, while the pass continues.
-	Sums Sums
-	// Apart keeps Sums out of recordings. A step is then a recording up to the
-	// gradients, one call of Sums for all of them, which nothing overlaps, and a
-	// recording of the update. Sums may wait, as Group.AllReduce does. If the order of
-	// Sums depends on the length of a vector, as NCCL's does, the bits may differ from
+	Summer GradientSummer
+	// Apart keeps the sums out of recordings. A step is then a recording up to the
+	// gradients, one call of Summer for all of them, which nothing overlaps, and a
+	// recording of the update. Summer may wait, as Group.AllReduce does. If its order of
+	// summation depends on the length of a vector, as NCCL's does, the bits may differ from
 	// those of buckets. Which is faster depends on the network between the ranks.
 	Apart bool
 }

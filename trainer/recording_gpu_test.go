@@ -126,7 +126,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		strategy := trainer.NewAllReduce(b, j.optimizer)
 		if j.bucket > 0 {
 			strategy.SetBucket(j.bucket)
-			strategy.SetSums(aside{ctx, b, e})
+			strategy.SetSummer(aside{ctx, b, e})
 		}
 		c = trainer.Config{
 			Groups: trainer.Only(g), Backend: b, Model: m, Strategy: strategy, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
@@ -139,9 +139,9 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 	}
 	if recording != nil {
 		r := *recording
-		r.Sums = aside{ctx, b, e}
+		r.Summer = aside{ctx, b, e}
 		if use == ncclgroup.Off {
-			r.Sums = byHost{g}
+			r.Summer = byHost{g}
 		}
 		c.Recording = &r
 	}

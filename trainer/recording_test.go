@@ -37,7 +37,7 @@ func (j job) recorded(steps int, apart bool) job {
 			panic(err) // the job's own sampler was made of the same
 		}
 		c.Train = []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, c.Backend.(nn.Pacer))}
-		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Sums: byHost{groupOf(c)}}
+		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Summer: byHost{groupOf(c)}}
 		if change != nil {
 			change(rank, c)
 		}
@@ -119,7 +119,7 @@ func (s *failing) Sum(grads nn.Buffer) error {
 func TestRecordedSumFails(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 5, bucket: 1, optimizer: optim.DefaultAdam(), change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
-			c.Recording.Sums = &failing{byHost{groupOf(c)}, 6 + 3} // in the second step
+			c.Recording.Summer = &failing{byHost{groupOf(c)}, 6 + 3} // in the second step
 		}
 	}}
 	out := j.recorded(1, false).run(t)
@@ -204,7 +204,7 @@ func TestRecordingRefuses(t *testing.T) {
 	for text, change := range map[string]func(c *trainer.Config){
 		"the rows, *data.Feed, are not Resident": func(c *trainer.Config) { c.Train[0] = &c.Train[0].(*data.Resident).Feed },
 		"2 micro-batches":                        func(c *trainer.Config) { c.Train = append(c.Train, c.Train[0]) },
-		"2 ranks, and Recording.Sums is nil":     func(c *trainer.Config) { c.Recording.Sums = nil },
+		"2 ranks, and Recording.Summer is nil":   func(c *trainer.Config) { c.Recording.Summer = nil },
 		"accumulated over all steps":             func(c *trainer.Config) { c.Accumulate = true },
 		"is not Recordable":                      func(c *trainer.Config) { c.Strategy = unrecordable{c.Strategy} },
 		"is not an nn.Pacer":                     func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },

@@ -15,7 +15,7 @@ import (
 // Start implements Strategy: it compares the settings of all ranks, and rank 0
 // broadcasts where to begin, the values and the optimizer's state.
 func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
-	a.group, a.patience = s.Group, patience{}
+	a.group, a.timeout = s.Group, stepTimeout{}
 	a.mine, a.words = make([]int64, wordLen), make([]int64, wordLen*s.Group.Size())
 	if err := compareSettings(ctx, a.group, slices.Concat(s.Settings, a.settings())); err != nil {
 		return Place{}, err
@@ -61,22 +61,22 @@ func (a *AllReduce) firstStep(ctx context.Context, from State) (State, error) {
 
 // prepare makes what steps need.
 func (a *AllReduce) prepare(p *nn.Params) error {
-	x := exchange{group: a.group, backend: a.backend, params: p, cuts: []int{0}, sums: a.sums}
+	x := gradientExchange{group: a.group, backend: a.backend, params: p, cuts: []int{0}, summer: a.summer}
 	device := onDevice(p.Values)
 	if device && a.compression.Form != Exact {
 		return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and only those in host memory are packed", a.compression)
 	}
-	if a.group.Size() > 1 && (a.sums != nil || !device) {
+	if a.group.Size() > 1 && (a.summer != nil || !device) {
 		x.cuts = cuts(p, a.bucket)
 	}
 	a.state = optim.NewState(a.backend, p, a.optimizer)
 	if device {
-		x.probe = newProbe(a.backend, p.Grads, len(x.cuts))
+		x.device = newDeviceFinite(a.backend, p.Grads, len(x.cuts))
 	}
 	if a.compression.Form != Exact {
 		x.compressor = newCompressor(a.compression, a.group, a.backend, p, x.cuts)
 	}
-	a.exchange = x
+	a.gradients = x
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (a *AllReduce) broadcast(ctx context.Context, p *nn.Params, from State) err
 			return fmt.Errorf("trainer: broadcasting the optimizer's %q: %w", name, err)
 		}
 	}
-	if z := a.exchange.compressor; z != nil {
+	if z := a.gradients.compressor; z != nil {
 		return z.restore(ctx, from.Residuals)
 	}
 	return nil
@@ -168,7 +168,7 @@ func (a *AllReduce) Finish(ctx context.Context, p *nn.Params) error {
 // so all ranks send it to where it is wanted.
 func (a *AllReduce) State(ctx context.Context, wanted bool) (State, error) {
 	s := State{Step: a.state.Step, Slots: map[string][]float32{}}
-	if z := a.exchange.compressor; z != nil {
+	if z := a.gradients.compressor; z != nil {
 		var err error
 		if s.Residuals, err = z.collect(ctx, wanted); err != nil {
 			return s, err

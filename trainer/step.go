@@ -14,20 +14,20 @@ import (
 // Open implements Streamer. With a single bucket, nothing leaves before Step.
 func (a *AllReduce) Open(ctx context.Context, _ *nn.Params, s Step) (final func(lo int)) {
 	a.begin(ctx, s)
-	if len(a.exchange.cuts) == 1 {
+	if len(a.gradients.cuts) == 1 {
 		return func(int) {}
 	}
-	return a.exchange.send
+	return a.gradients.sendBuckets
 }
 
 // Abandon implements Streamer.
-func (a *AllReduce) Abandon(cause error) { a.exchange.abandon(cause) }
+func (a *AllReduce) Abandon(cause error) { a.gradients.abandon(cause) }
 
 // Step implements Strategy: it checks this rank's gradients, sends them, waits for
 // the sums, agrees with the other ranks on what the step was, and updates. Buckets
 // may have left since Open.
 func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Report, err error) {
-	begin, x := time.Now(), &a.exchange
+	begin, x := time.Now(), &a.gradients
 	if !x.open {
 		a.begin(ctx, s)
 	}
@@ -35,7 +35,7 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 	switch {
 	case len(x.cuts) == 1 || s.Undivided:
 		report, err = a.atOnce(p, s)
-	case x.probe == nil:
+	case x.device == nil:
 		report, err = a.inBuckets(p, s)
 	default:
 		report, err = a.byDevice(p, s)
@@ -56,13 +56,13 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 }
 
 func (a *AllReduce) begin(ctx context.Context, s Step) {
-	a.exchange.begin(ctx, s.Index, a.patience.limit(time.Now(), s.Late))
+	a.gradients.begin(ctx, s.Index, a.timeout.begin(time.Now(), s.Late))
 }
 
 // atOnce exchanges all gradients in one piece. The words go first: they say whether
 // any rank has rows, and keep ranks from adding up what is not finite.
 func (a *AllReduce) atOnce(p *nn.Params, s Step) (Report, error) {
-	x := &a.exchange
+	x := &a.gradients
 	if err := x.computed(); err != nil {
 		return Report{}, err
 	}
@@ -72,7 +72,7 @@ func (a *AllReduce) atOnce(p *nn.Params, s Step) (Report, error) {
 	if err != nil || report.Weight == 0 {
 		return report, err
 	}
-	if err := x.whole(); err != nil {
+	if err := x.sendWhole(); err != nil {
 		return report, sumError(s.Index, err)
 	}
 	return x.account(report, 1, begin), nil
@@ -82,12 +82,12 @@ func (a *AllReduce) atOnce(p *nn.Params, s Step) (Report, error) {
 // the last one: weight and loss are known only now, and a group makes its calls one
 // after the other.
 func (a *AllReduce) inBuckets(p *nn.Params, s Step) (Report, error) {
-	x := &a.exchange
+	x := &a.gradients
 	if err := x.computed(); err != nil {
 		return Report{}, err
 	}
 	begin := time.Now()
-	x.send(0)
+	x.sendBuckets(0)
 	if err := x.wait(); err != nil {
 		return Report{}, sumError(s.Index, err)
 	}
@@ -102,18 +102,18 @@ func (a *AllReduce) inBuckets(p *nn.Params, s Step) (Report, error) {
 // the wait for the sums: the host can name a rank that does not come, and the device
 // cannot.
 func (a *AllReduce) byDevice(p *nn.Params, s Step) (Report, error) {
-	x := &a.exchange
-	x.send(0)
+	x := &a.gradients
+	x.sendBuckets(0)
 	if x.failed != nil {
 		return Report{}, sumError(s.Index, x.failed)
 	}
-	x.bad = x.probe.notFinite(p)
+	x.bad = x.device.notFinite(p)
 	begin := time.Now()
 	report, err := a.agree(x.ctx, p, a.word(p, s))
 	if err != nil {
 		return report, err
 	}
-	if err := x.sums.Wait(x.ctx); err != nil {
+	if err := x.summer.Wait(x.ctx); err != nil {
 		return report, sumError(s.Index, err)
 	}
 	if report.Weight == 0 {
@@ -128,14 +128,14 @@ func (a *AllReduce) update(p *nn.Params, s Step, weight int) {
 		a.backend.Scale(p.Grads, 1/float32(weight))
 	}
 	optim.Step(a.optimizer, a.backend, p, a.state)
-	if z := a.exchange.compressor; z != nil {
+	if z := a.gradients.compressor; z != nil {
 		z.commit()
 	}
 }
 
 // word is this rank's word about a step.
 func (a *AllReduce) word(p *nn.Params, s Step) word {
-	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: a.exchange.bad}
+	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: a.gradients.bad}
 	if s.Stop {
 		w.stop = 1
 	}

@@ -78,7 +78,7 @@ func (e *Estimate) exchange(p *nn.Params, c trainer.Compression) {
 	plain, packed := e.Wire, c.Packed(p, trainer.DefaultBucket)
 	e.Compression = 2 * 4 * n // the residual, and that of the step
 	e.Checkpoint += 4 * e.Parameters * size
-	if t, summed := c.Sums(); summed {
+	if t, summed := c.SumType(); summed {
 		plan = schedule.PlanReduce(size, n, t.Size(), true, false)
 		e.Plan, e.Wire = planText(plan, size)+fmt.Sprintf(", as %v", t), plan.Sent(size, packed)
 		e.Compression += packed

@@ -69,7 +69,7 @@ func (r *rank) record(ctx context.Context, c *trainer.Config) error {
 		if c.Recording.Apart {
 			r.plan += " before the sum and one after it"
 		}
-		c.Recording.Sums = r.gpu.Sums(ctx)
+		c.Recording.Summer = r.gpu.Summer(ctx)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // bucket bytes. With whole, all gradients leave at once.
 func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression, whole bool) string {
 	s := g.Situation()
-	t, summed := c.Sums()
+	t, summed := c.SumType()
 	text := func(n int) string {
 		if !summed {
 			return gatherText(c, g.Size())

@@ -29,7 +29,7 @@ func (r *rank) allReduce(ctx context.Context, b nn.Backend) trainer.Strategy {
 	s.SetCompression(r.training.compress)
 	s.SetBucket(r.training.Spec.Gradients.bucket())
 	if r.gpu != nil && r.gpu.ByNCCL() {
-		s.SetSums(r.gpu.Sums(ctx))
+		s.SetSummer(r.gpu.Summer(ctx))
 	}
 	return s
 }

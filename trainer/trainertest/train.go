@@ -68,7 +68,7 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 			}
 			if x.recording != nil {
 				recording := *x.recording
-				recording.Sums = hostSums{r.group}
+				recording.Summer = hostSummer{r.group}
 				c.Recording = &recording
 				c.Train = append(c.Train, data.NewResident(train, sampler, x.batch, r.backend.(nn.Pacer)))
 				continue
@@ -114,16 +114,16 @@ func (f failing) Batch(step int) (nn.Batch, error) {
 	return f.Batches.Batch(step)
 }
 
-// hostSums are Sums that are complete when the call returns.
-type hostSums struct{ *collective.Group }
+// hostSummer is a GradientSummer whose sums are complete when the call returns.
+type hostSummer struct{ *collective.Group }
 
-func (s hostSums) Sum(grads nn.Buffer) error {
+func (s hostSummer) Sum(grads nn.Buffer) error {
 	return s.AllReduce(context.Background(), trainer.Operand(grads), collective.Sum)
 }
 
-func (hostSums) Join() error { return nil }
+func (hostSummer) Join() error { return nil }
 
-func (hostSums) Wait(context.Context) error { return nil }
+func (hostSummer) Wait(context.Context) error { return nil }
 
 // checkTrain runs whole trainings: to the end, until a rank asks to stop, and until
 // one fails.

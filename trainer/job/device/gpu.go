@@ -62,8 +62,8 @@ func (t *GPU) Backend() nn.Pacer { return t.backend }
 // Do calls f on the GPU's thread, the only one that may use its backend.
 func (t *GPU) Do(ctx context.Context, f func() error) error { return t.backend.Do(ctx, f) }
 
-// Sums returns sums of gradients by NCCL.
-func (t *GPU) Sums(ctx context.Context) trainer.Sums { return gpuSums{t, ctx} }
+// Summer returns a GradientSummer that uses NCCL.
+func (t *GPU) Summer(ctx context.Context) trainer.GradientSummer { return gpuSummer{t, ctx} }
 
 // Forget frees graphs, which must happen before the engine whose calls they contain is
 // closed: NCCL frees no communicator that a graph uses. Call it from Do only. A failure

@@ -10,29 +10,29 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// gpuSums are sums of gradients by NCCL, on the backend's second stream.
-type gpuSums struct {
+// A gpuSummer sums gradients with NCCL, on the backend's second stream.
+type gpuSummer struct {
 	*GPU // whose engine is that of the newest group
 	ctx  context.Context
 }
 
-// Sum implements trainer.Sums.
-func (s gpuSums) Sum(grads nn.Buffer) error {
+// Sum implements trainer.GradientSummer.
+func (s gpuSummer) Sum(grads nn.Buffer) error {
 	v := trainer.Operand(grads)
 	sum := collective.Call{Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: uint64(v.Len())}
 	s.backend.Aside("the sum of gradients", s.engine.Queued(s.ctx, sum, v, v))
 	return nil
 }
 
-// Join implements trainer.Sums.
-func (s gpuSums) Join() error {
+// Join implements trainer.GradientSummer.
+func (s gpuSummer) Join() error {
 	s.backend.Join()
 	return nil
 }
 
-// Wait implements trainer.Sums. It looks last whether the communicator is broken,
+// Wait implements trainer.GradientSummer. It looks last whether the communicator is broken,
 // because that ends what the device does, too.
-func (s gpuSums) Wait(ctx context.Context) error {
+func (s gpuSummer) Wait(ctx context.Context) error {
 	err := s.backend.Sync(ctx)
 	if broken := s.engine.Err(); broken != nil {
 		return broken

@@ -5,9 +5,9 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// micro holds the gradients of a step's micro-batches, each in an arena of its own.
+// microBatches holds the gradients of a step's micro-batches, each in an arena of its own.
 // Those of the last are in Params.Grads, where the model puts them.
-type micro struct {
+type microBatches struct {
 	backend nn.Backend
 	grads   nn.Buffer   // Params.Grads
 	kept    []nn.Buffer // of all micro-batches but the last; in device memory, only their sum
@@ -17,8 +17,8 @@ type micro struct {
 	operands []collective.Vector
 }
 
-func newMicro(c Config, p *nn.Params) *micro {
-	m := &micro{backend: c.Backend, grads: p.Grads, sum: onDevice(p.Grads)}
+func newMicroBatches(c Config, p *nn.Params) *microBatches {
+	m := &microBatches{backend: c.Backend, grads: p.Grads, sum: onDevice(p.Grads)}
 	arenas := len(c.Train) - 1
 	if m.sum {
 		arenas = min(arenas, 1)
@@ -37,7 +37,7 @@ func newMicro(c Config, p *nn.Params) *micro {
 // average prepares the gradients of micro-batch k for an undivided sum over ranks:
 // it takes the mean over its rows or, with Accumulate, the sum of the means of all
 // steps.
-func (m *micro) average(s Step, k, rows int) {
+func (m *microBatches) average(s Step, k, rows int) {
 	if !s.Undivided {
 		return
 	}
@@ -52,7 +52,7 @@ func (m *micro) average(s Step, k, rows int) {
 }
 
 // keep saves the gradients of micro-batch k before the next overwrites them.
-func (m *micro) keep(k int) {
+func (m *microBatches) keep(k int) {
 	if !m.sum {
 		copy(m.kept[k].Float32s(), m.grads.Float32s())
 		return
@@ -65,7 +65,7 @@ func (m *micro) keep(k int) {
 
 // folding returns a Pass.Final for the last micro-batch. It adds the gradients of the
 // other micro-batches before it passes them on.
-func (m *micro) folding(final func(lo int)) func(lo int) {
+func (m *microBatches) folding(final func(lo int)) func(lo int) {
 	hi := m.grads.Len()
 	return func(lo int) {
 		if lo < hi {
@@ -78,7 +78,7 @@ func (m *micro) folding(final func(lo int)) func(lo int) {
 
 // fold adds elements lo to hi of all micro-batches, in the order in which as many
 // ranks would. In device memory it adds one after the other, the last one last.
-func (m *micro) fold(lo, hi int) {
+func (m *microBatches) fold(lo, hi int) {
 	if len(m.kept) == 0 {
 		return
 	}

@@ -17,6 +17,10 @@ type Backend interface {
 	Memory
 	Dense
 	Conv
+	Activations
+	Norms
+	Sequences
+	Combine
 	Update
 	// Record runs fn once and returns a function that repeats fn's kernels on the same
 	// Buffers; on a host that may be fn itself. key names the recording in errors and
@@ -119,6 +123,13 @@ type Conv interface {
 	// to the first element of its window, in row-major order, that equals y, or that is
 	// NaN if y is NaN.
 	MaxPoolGrad(dx, dy, x, y Buffer, s Window)
+	// AvgPool sets y[r,c,i,j] = Σ·(1/Size²), where Σ adds the elements of plane c in the
+	// part of the window at (i, j) that lies inside the image, in row-major order. 1/Size²
+	// is rounded to float32. y is not x.
+	AvgPool(y, x Buffer, s Window)
+	// AvgPoolGrad sets dx to the gradient of x: the sum of dy·(1/Size²) over the windows
+	// that cover an element, in row-major order. dx is not dy.
+	AvgPoolGrad(dx, dy Buffer, s Window)
 }
 
 // Update is the arithmetic of optimizers, on a whole parameter or on blocks of it.

@@ -123,3 +123,52 @@ func firstEqual(v float32, x []float32, top, bottom, left, right, width int) int
 
 // clip returns the part of the size elements from start that lies in [0, limit).
 func clip(start, size, limit int) (lo, hi int) { return max(start, 0), min(start+size, limit) }
+
+// AvgPool implements nn.Conv.
+func (b *Backend) AvgPool(y, x nn.Buffer, s nn.Window) {
+	ys, share := y.Float32s(), 1/float32(s.Size*s.Size)
+	eachRow(x.Float32s(), s.Height*s.Width, func(plane []float32) {
+		eachSquare(s, func(at, top, bottom, left, right int) {
+			var sum float32
+			for r := top; r < bottom; r++ {
+				for _, v := range plane[r*s.Width+left : r*s.Width+right] {
+					sum += v
+				}
+			}
+			ys[at] = sum * share
+		})
+		ys = ys[s.Plane():]
+	})
+}
+
+// AvgPoolGrad implements nn.Conv.
+func (b *Backend) AvgPoolGrad(dx, dy nn.Buffer, s nn.Window) {
+	dys, share := dy.Float32s(), 1/float32(s.Size*s.Size)
+	eachRow(dx.Float32s(), s.Height*s.Width, func(plane []float32) {
+		clear(plane)
+		eachSquare(s, func(at, top, bottom, left, right int) {
+			d := float32(dys[at] * share)
+			for r := top; r < bottom; r++ {
+				line := plane[r*s.Width+left : r*s.Width+right]
+				for c := range line {
+					line[c] += d
+				}
+			}
+		})
+		dys = dys[s.Plane():]
+	})
+}
+
+// eachSquare calls f for every window of a plane, with the index of its output and its part
+// inside the image.
+func eachSquare(s nn.Window, f func(at, top, bottom, left, right int)) {
+	at := 0
+	for i := range s.OutHeight() {
+		top, bottom := clip(i*s.Stride-s.Padding, s.Size, s.Height)
+		for j := range s.OutWidth() {
+			left, right := clip(j*s.Stride-s.Padding, s.Size, s.Width)
+			f(at, top, bottom, left, right)
+			at++
+		}
+	}
+}

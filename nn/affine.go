@@ -3,9 +3,11 @@ package nn
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
-// affine computes y = x·Wᵀ + b with W (nO, nI) and b (nO), for Linear, Relu and Softmax.
+// affine computes y = x·Wᵀ + b with W (nO, nI) and b (nO), for the layers with a matrix
+// product. With pieces, W is (nO/pieces, pieces, nI) and b is (nO/pieces, pieces).
 type affine struct {
 	w, b   *Param
 	nI, nO int
@@ -16,9 +18,11 @@ type affine struct {
 type affineSettings struct {
 	out          int         // number of outputs; 0 means that the model decides
 	initW, initB Initializer // a nil initB means Zeros
+	pieces       int         // results per output; 0 means 1, and a W of two dimensions
 }
 
-// declare fixes the dimensions and declares W and b.
+// declare fixes the dimensions and declares W and b. It returns the shape of the outputs,
+// without pieces.
 func (a *affine) declare(in, out []int, s affineSettings, b *Builder) ([]int, error) {
 	if a.w != nil {
 		return nil, usedLayer(b)
@@ -31,15 +35,19 @@ func (a *affine) declare(in, out []int, s affineSettings, b *Builder) ([]int, er
 	if err != nil {
 		return nil, fmt.Errorf("nn: %s: %w", b.Path(), err)
 	}
-	a.nO = nO
+	a.nO = nO * orOne(s.pieces)
 	a.wantDX = b.NeedsInputGradient()
 	if s.initB == nil {
 		s.initB = Zeros
 	}
-	shape := []int{a.nO, a.nI}
+	outs := []int{nO}
+	if s.pieces > 0 {
+		outs = append(outs, s.pieces)
+	}
+	shape := append(slices.Clone(outs), a.nI)
 	a.w = b.Param("W", shape, s.initW)
-	a.b = b.Param("b", []int{a.nO}, s.initB.forShape(shape))
-	return []int{a.nO}, nil
+	a.b = b.Param("b", outs, s.initB.forShape(shape))
+	return []int{nO}, nil
 }
 
 // usedLayer is the error for a second Init of a layer with parameters.
@@ -104,7 +112,7 @@ func (a *affine) backward(p *Pass, x Tensor, dy Buffer, j joint) Tensor {
 	return Tensor{Shape: x.Shape, Data: dx, Lengths: x.Lengths}
 }
 
-// orGlorot returns init, or Thinc's default for Linear and Relu if it is nil.
+// orGlorot returns init, or Thinc's default for Linear, Relu and Maxout if it is nil.
 func orGlorot(init Initializer) Initializer {
 	if init == nil {
 		return GlorotUniform

@@ -3,7 +3,7 @@ package nn
 // An ArenaUpdate is a Backend that can update all parameters of a model at once. On a
 // device this takes two kernels in all, instead of two for each parameter. The results
 // have the same bits as SquaredNorm followed by Adam or SGD on each parameter. Elements
-// between parameters do not change.
+// between parameters do not change, nor do running statistics (see [Param.Momentum]).
 type ArenaUpdate interface {
 	// AdamArena updates p.Values from the gradients g. m, v and average are arenas with
 	// the same offsets as p; average may be empty. norms has one element per block of
@@ -17,7 +17,7 @@ type ArenaUpdate interface {
 type Gradients struct {
 	Arena Buffer  // laid out like the Params
 	Scale float32 // multiplies every gradient first
-	Clear bool    // set the gradients of all parameters to 0 afterwards
+	Clear bool    // set the gradients of all trained parameters to 0 afterwards
 }
 
 // Blocks returns the number of blocks in all parameters. Every parameter starts a new

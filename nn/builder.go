@@ -12,6 +12,7 @@ import (
 // differs only in the path it puts before names.
 type Builder struct {
 	path  string
+	inner bool // the layer's input is another layer's result, not the model's input
 	plans *plans
 }
 
@@ -40,7 +41,7 @@ func NewBuilder(seed uint64) *Builder {
 // Scope returns a Builder that prefixes parameter names with this Builder's path, name
 // and a dot.
 func (b *Builder) Scope(name string) *Builder {
-	return &Builder{path: b.join(name), plans: b.plans}
+	return &Builder{path: b.join(name), inner: b.inner, plans: b.plans}
 }
 
 // Path returns the path of this scope, such as "layers.0", or "model" for the outermost
@@ -79,6 +80,16 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 	l.size = grown(l.size, shape)
 	l.list = append(l.list, p)
 	l.init = append(l.init, init)
+	return p
+}
+
+// Statistic declares a running statistic; see [Param.Momentum], which must be greater
+// than 0 and at most 1.
+func (b *Builder) Statistic(name string, shape []int, init Initializer, momentum float32) *Param {
+	p := b.Param(name, shape, init)
+	if p.Momentum = momentum; !(momentum > 0 && momentum <= 1) {
+		b.plans.errs = append(b.plans.errs, fmt.Errorf("nn: statistic %s has momentum %v; it must be greater than 0 and at most 1", p.Name, momentum))
+	}
 	return p
 }
 

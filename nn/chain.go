@@ -23,8 +23,10 @@ func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
 		if i == len(c.layers)-1 {
 			want = out
 		}
+		scope := b.Scope("layers." + strconv.Itoa(i))
+		scope.inner = b.inner || i > 0
 		var err error
-		if shape, err = l.Init(shape, want, b.Scope("layers."+strconv.Itoa(i))); err != nil {
+		if shape, err = l.Init(shape, want, scope); err != nil {
 			return nil, err
 		}
 	}
@@ -55,10 +57,16 @@ func (c *chain) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 // last returns the layer that computes l's output.
 func last(l Layer) Layer {
 	for {
-		c, ok := l.(*chain)
-		if !ok || len(c.layers) == 0 {
+		switch c := l.(type) {
+		case *chain:
+			if len(c.layers) == 0 {
+				return l
+			}
+			l = c.layers[len(c.layers)-1]
+		case *eachPosition:
+			l = c.layer
+		default:
 			return l
 		}
-		l = c.layers[len(c.layers)-1]
 	}
 }

@@ -53,8 +53,10 @@ func (d *dropper) declare(rate float32, b *Builder) error {
 
 func (d *dropper) active(p *Pass) bool { return p.Train && d.rate > 0 }
 
+// apply drops elements of rows of the given width. Inside EachPosition, the mask is still
+// a function of the row of the batch: its positions are read as one row.
 func (d *dropper) apply(p *Pass, y, x Buffer, width int) {
-	p.Backend.Dropout(y, x, width, d.rate, d.layer, p.Random)
+	p.Backend.Dropout(y, x, width*p.perRow(), d.rate, d.layer, p.Random)
 }
 
 var _ Layer = (*Dropout)(nil)

@@ -27,19 +27,20 @@ type joint struct {
 	leaves bool // this layer is Relu and leaves its mask to the next layer
 }
 
-// weighted is a layer with a matrix product: Linear, Relu or Softmax.
+// weighted is a layer that begins with a matrix product: Linear, Relu, Gelu, Maxout or
+// Softmax.
 type weighted interface {
 	forward(p *Pass, x Tensor, j joint) (Tensor, Backprop)
 }
 
 // joins reports whether l may leave its gradient mask to the layer after it. With dropout
-// in between it may not.
+// or LayerNorm in between it may not.
 func joins(p *Pass, l, after Layer) bool {
 	if _, ok := p.Backend.(Fuser); !ok || !p.Train {
 		return false
 	}
 	relu, ok := l.(*Relu)
-	if !ok || relu.drop.active(p) {
+	if !ok || relu.Normalize || relu.finish.drop.active(p) {
 		return false
 	}
 	_, ok = after.(weighted)

@@ -54,6 +54,13 @@ func (d *Draws) normal() float32 {
 // Zeros is Thinc's zero_init.
 func Zeros(values []float32, _ []int, _ *Draws) { clear(values) }
 
+// Ones sets every value to 1.
+func Ones(values []float32, _ []int, _ *Draws) {
+	for i := range values {
+		values[i] = 1
+	}
+}
+
 // Uniform is Thinc's uniform_init: numbers uniform in [lo, hi).
 func Uniform(lo, hi float32) Initializer {
 	return func(values []float32, _ []int, d *Draws) {

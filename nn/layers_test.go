@@ -12,6 +12,61 @@ import (
 )
 
 func TestLayerGradients(t *testing.T) {
+	block := func() nn.Layer {
+		return nn.Chain(
+			nn.Residual(nn.Chain(nn.EachPosition(&nn.LayerNorm{}), &nn.SelfAttention{Heads: 2, Causal: true})),
+			nn.Residual(nn.EachPosition(nn.Chain(&nn.LayerNorm{}, &nn.Gelu{Out: 8, Dropout: .2}, &nn.Linear{Out: 4}))),
+		)
+	}
+	for name, c := range map[string]struct {
+		layer nn.Layer
+		in    []int
+	}{
+		"gelu":             {&nn.Gelu{Out: 4}, []int{5}},
+		"gelu and all":     {&nn.Gelu{Out: 6, Dropout: .3, Normalize: true}, []int{5}},
+		"relu and all":     {&nn.Relu{Out: 6, Dropout: .3, Normalize: true}, []int{5}},
+		"relu, norm":       {nn.Chain(&nn.Relu{Out: 6, Normalize: true}, &nn.Linear{Out: 2}), []int{5}},
+		"maxout":           {&nn.Maxout{Out: 4}, []int{5}},
+		"maxout and all":   {&nn.Maxout{Out: 6, Pieces: 2, Dropout: .3, Normalize: true}, []int{5}},
+		"layer norm":       {&nn.LayerNorm{}, []int{7}},
+		"positions":        {&nn.Positions{}, []int{3, 4}},
+		"each position":    {nn.EachPosition(nn.Chain(&nn.Relu{Out: 5, Dropout: .3}, &nn.Linear{Out: 2})), []int{3, 4}},
+		"attention":        {&nn.SelfAttention{Heads: 2}, []int{3, 4}},
+		"causal attention": {&nn.SelfAttention{Heads: 3, Causal: true}, []int{4, 6}},
+		"flatten":          {nn.Chain(&nn.Flatten{}, &nn.Linear{Out: 3}), []int{2, 3}},
+		"average":          {&nn.AvgPool2D{Size: 2}, []int{2, 4, 5}},
+		"overlapping":      {&nn.AvgPool2D{Size: 3, Stride: 2, Padding: 1}, []int{2, 5, 5}},
+		"whole average":    {&nn.AvgPool2D{}, []int{2, 3, 3}},
+		"residual":         {nn.Residual(nn.Chain(&nn.Relu{Out: 4}, &nn.Linear{Out: 5})), []int{5}},
+		"residual dropout": {nn.Residual(&nn.Dropout{Rate: .3}), []int{5}},
+		"add":              {nn.Add(&nn.Dropout{Rate: .4}, &nn.Gelu{Out: 5}, nn.Residual(&nn.Linear{Out: 5})), []int{5}},
+		"concatenate":      {nn.Concatenate(&nn.Dropout{Rate: .4}, &nn.Gelu{Out: 3}, &nn.Linear{Out: 1}), []int{5}},
+		"channels":         {nn.Concatenate(&nn.Conv2D{Out: 2, Size: 3, Padding: 1}, &nn.Rectify{}), []int{2, 3, 4}},
+		"clone":            {nn.Clone(3, func() nn.Layer { return &nn.Gelu{Out: 5} }), []int{5}},
+		"batch norm":       {&nn.BatchNorm2D{}, []int{2, 3, 4}},
+		"one channel":      {&nn.BatchNorm2D{}, []int{3, 4}},
+		"residual block": {nn.Residual(nn.Chain(
+			&nn.Conv2D{Out: 2, Size: 3, Padding: 1}, &nn.BatchNorm2D{}, &nn.Conv2D{Out: 2, Size: 3, Padding: 1},
+		)), []int{2, 4, 4}},
+		"transformer": {nn.Clone(2, block), []int{5, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nntest.CheckGradients(t, cpu.New(cpu.Options{}), c.layer, c.in, 6)
+		})
+	}
+	for name, c := range map[string]struct {
+		layer nn.Layer
+		in    []int
+	}{
+		"embed":         {&nn.Embed{Rows: 9, Out: 3}, []int{4}},
+		"embed one":     {&nn.Embed{Rows: 9, Out: 3, Dropout: .4}, nil},
+		"embed, linear": {nn.Chain(&nn.Embed{Rows: 9, Out: 4}, &nn.Positions{}, block(), nn.EachPosition(&nn.Linear{Out: 2})), []int{3}},
+		"two tables":    {nn.Concatenate(&nn.Embed{Rows: 9, Out: 4}, &nn.Embed{Rows: 12, Out: 4}), []int{4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nntest.CheckIDGradients(t, cpu.New(cpu.Options{}), c.layer, c.in, 9)
+		})
+	}
 	for name, layer := range map[string]nn.Layer{
 		"linear":       &nn.Linear{Out: 4},
 		"relu":         &nn.Relu{Out: 6},

@@ -15,7 +15,7 @@ type Linear struct {
 
 // Init declares W (nO, nI) and b (nO).
 func (l *Linear) Init(in, out []int, b *Builder) ([]int, error) {
-	return l.affine.declare(in, out, affineSettings{l.Out, orGlorot(l.InitW), l.InitB}, b)
+	return l.affine.declare(in, out, affineSettings{out: l.Out, initW: orGlorot(l.InitW), initB: l.InitB}, b)
 }
 
 // Forward takes rows of nI and returns rows of nO.

@@ -6,6 +6,12 @@ type Param struct {
 	Shape         []int
 	Offset        int // of the first element, in both arenas
 	Values, Grads Buffer
+	// Momentum is 0 for parameters that are trained. Otherwise the parameter is a running
+	// statistic. It has no gradient. A backward pass adds to Grads the statistic of its rows
+	// times their number, so that the sum over micro-batches and ranks, divided by all
+	// rows, is the mean; and an update sets Values = (1-Momentum)·Values + Momentum·mean,
+	// whatever the optimizer does to other parameters.
+	Momentum float32
 }
 
 // Params holds every parameter of a model, packed into an arena of values and an arena of
@@ -17,13 +23,25 @@ type Params struct {
 	Values, Grads Buffer
 }
 
-// Count returns the number of trained elements, excluding the gaps.
+// Count returns the number of trained elements: without gaps and running statistics.
 func (p *Params) Count() int {
 	n := 0
 	for _, q := range p.List {
-		n += product(q.Shape)
+		if q.Momentum == 0 {
+			n += product(q.Shape)
+		}
 	}
 	return n
+}
+
+// Statistic returns the first running statistic, or nil if there is none.
+func (p *Params) Statistic() *Param {
+	for _, q := range p.List {
+		if q.Momentum > 0 {
+			return q
+		}
+	}
+	return nil
 }
 
 // Lookup returns the parameter with the given name, or nil.

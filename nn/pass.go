@@ -60,7 +60,8 @@ type Pass struct {
 	// Pass with Final nil, and calls Final itself.
 	Final func(lo int)
 
-	bare *Softmax // skips its softmax, because the model computes it together with the loss
+	positions int      // of each row of the batch, which layers see as rows; 0 means 1
+	bare      *Softmax // skips its softmax, because the model computes it together with the loss
 }
 
 // final reports that gradients at offset lo and above are final, if Final is set.
@@ -69,3 +70,7 @@ func (p *Pass) final(lo int) {
 		p.Final(lo)
 	}
 }
+
+// perRow returns how many rows of a layer's input come from one row of the batch: more
+// than 1 inside EachPosition.
+func (p *Pass) perRow() int { return orOne(p.positions) }

@@ -1,27 +1,31 @@
 package nn
 
-// Relu is y = max(0, x·Wᵀ + b), followed by dropout while training; Thinc's Relu.v1. A
-// row with several dimensions is read as one vector.
+// Relu is y = max(0, x·Wᵀ + b), Thinc's Relu.v1. LayerNorm and dropout may follow. A row
+// with several dimensions is read as one vector.
 type Relu struct {
 	// Out is the number of outputs; 0 means that the model decides.
 	Out int
 	// Dropout is the fraction of outputs set to 0, in [0, 1); see [Dropout].
 	Dropout float32
+	// Normalize puts a [LayerNorm], with parameters in the scope "norm", before the
+	// dropout.
+	Normalize bool
 	// InitW sets the initial W; nil means GlorotUniform.
 	InitW Initializer
 	// InitB sets the initial b and is given the shape of W; nil means Zeros.
 	InitB Initializer
 
 	affine affine
-	drop   dropper
+	finish finish
 }
 
 // Init declares W (nO, nI) and b (nO).
 func (l *Relu) Init(in, out []int, b *Builder) ([]int, error) {
-	if err := l.drop.declare(l.Dropout, b); err != nil {
+	made, err := l.affine.declare(in, out, affineSettings{out: l.Out, initW: orGlorot(l.InitW), initB: l.InitB}, b)
+	if err != nil {
 		return nil, err
 	}
-	return l.affine.declare(in, out, affineSettings{l.Out, orGlorot(l.InitW), l.InitB}, b)
+	return made, l.finish.declare(l.Normalize, l.Dropout, made[0], b)
 }
 
 // Forward takes rows of nI and returns rows of nO.
@@ -29,9 +33,17 @@ func (l *Relu) Forward(p *Pass, x Tensor) (Tensor, Backprop) { return l.forward(
 
 func (l *Relu) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
 	y := l.affine.forward(p, x, true, j)
+	if l.Normalize {
+		z, back := l.finish.forward(p, y)
+		return z, func(dz Tensor) Tensor {
+			dy := back(dz)
+			p.Backend.ReluGrad(dy.Data, dy.Data, y.Data, 1)
+			return l.affine.backward(p, x, dy.Data, j)
+		}
+	}
 	scale := float32(1)
-	if l.drop.active(p) {
-		l.drop.apply(p, y.Data, y.Data, l.affine.nO)
+	if l.finish.drop.active(p) {
+		l.finish.drop.apply(p, y.Data, y.Data, l.affine.nO)
 		scale = 1 / (1 - l.Dropout)
 	}
 	// Dropout zeroes an output just as relu does, and both block its gradient. ReluGrad's

@@ -21,7 +21,7 @@ func (l *Softmax) Init(in, out []int, b *Builder) ([]int, error) {
 	if init == nil {
 		init = Zeros
 	}
-	return l.affine.declare(in, out, affineSettings{l.Out, init, l.InitB}, b)
+	return l.affine.declare(in, out, affineSettings{out: l.Out, initW: init, initB: l.InitB}, b)
 }
 
 // Forward takes rows of nI and returns rows of nO probabilities.

@@ -66,6 +66,11 @@ func (a *AllReduce) prepare(p *nn.Params) error {
 	if device && a.compression.Form != Exact {
 		return fmt.Errorf("trainer: compression %v: the gradients are in device memory, and only those in host memory are packed", a.compression)
 	}
+	if a.compression.Form != Exact {
+		if err := checkStatistics(p, fmt.Sprintf("compression %v would change it; send gradients uncompressed", a.compression)); err != nil {
+			return err
+		}
+	}
 	if a.group.Size() > 1 && (a.summer != nil || !device) {
 		x.cuts = cuts(p, a.bucket)
 	}

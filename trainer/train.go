@@ -166,6 +166,11 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	var result Result
 	err = c.Backend.Do(ctx, func() error {
 		p := c.Model.Params()
+		if c.Accumulate || c.Reduce == ReduceSum {
+			if err := checkStatistics(p, "summed gradients would spoil it: set Reduce to ReduceMean and do not set Accumulate"); err != nil {
+				return err
+			}
+		}
 		place, err := c.Strategy.Start(ctx, Start{Group: g, Params: p, From: c.From, Settings: slices.Concat(c.Alike, c.settings())})
 		if err != nil {
 			return err

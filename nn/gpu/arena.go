@@ -26,6 +26,9 @@ func (b *Backend) layout(p *nn.Params) (at layout) {
 	}
 	var offsets, sizes []int
 	for _, q := range p.List {
+		if q.Momentum > 0 { // a running statistic, which optimizers do not update
+			continue
+		}
 		offsets, sizes = append(offsets, q.Offset), append(sizes, q.Values.Len())
 	}
 	runs, blocks := kernels.Plan(offsets, sizes)

@@ -21,6 +21,43 @@ func CheckGradients(t *testing.T, b nn.Backend, l nn.Layer, in []int, rows int) 
 	require.NoError(t, layerGradients(b, l, in, rows))
 }
 
+// CheckIDGradients is CheckGradients for a layer whose rows of shape in are int32 ids from 0
+// to ids-1, which have no gradient.
+func CheckIDGradients(t *testing.T, b nn.Backend, l nn.Layer, in []int, ids int) {
+	t.Helper()
+	const rows = 5
+	n, r := rows, rand.New(rand.NewPCG(9, 1))
+	for _, d := range in {
+		n *= d
+	}
+	x := make([]int32, n)
+	for i := range x {
+		x[i] = r.Int32N(int32(ids))
+	}
+	require.NoError(t, nn.CheckInput(l, nn.Tensor{Shape: append([]int{rows}, in...), Data: nn.HostInts(x)}))
+	at := b.AllocInts(n)
+	b.CopyInts(at, x)
+	require.NoError(t, layerGradients(b, &constant{layer: l, ids: at}, in, rows))
+}
+
+// constant is a layer that ignores its input in favour of ids, so that its gradient is 0.
+type constant struct {
+	layer nn.Layer
+	ids   nn.Buffer
+}
+
+func (c *constant) Init(in, out []int, b *nn.Builder) ([]int, error) { return c.layer.Init(in, out, b) }
+
+func (c *constant) Forward(p *nn.Pass, x nn.Tensor) (nn.Tensor, nn.Backprop) {
+	y, back := c.layer.Forward(p, nn.Tensor{Shape: x.Shape, Data: c.ids})
+	return y, func(dy nn.Tensor) nn.Tensor {
+		back(dy)
+		dx := nn.Tensor{Shape: x.Shape, Data: p.Backend.Temp(x.Data.Len())}
+		p.Backend.Zero(dx.Data)
+		return dx
+	}
+}
+
 // CheckModelGradients compares the parameter gradients that m.Learn computes with central
 // differences of its loss. p.Random fixes the dropout masks. Values are restored
 // afterwards; Grads are not.
@@ -126,6 +163,9 @@ func compare(b nn.Backend, params *nn.Params, learn func() error, loss func() fl
 	grads := make([]float32, params.Grads.Len())
 	b.Read(grads, params.Grads)
 	for _, q := range params.List {
+		if q.Momentum > 0 { // a running statistic has no gradient
+			continue
+		}
 		if err := compareParam(b, q, grads[q.Offset:q.Offset+q.Grads.Len()], loss); err != nil {
 			return err
 		}

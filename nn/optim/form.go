@@ -61,6 +61,11 @@ func (f Form) Apply(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer) {
 func (f Form) Spend(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale float32) {
 	if a, ok := b.(nn.ArenaUpdate); ok { // exported Forms never set alongMoment
 		s.arena(f, a, p, nn.Gradients{Arena: p.Grads, Scale: scale, Clear: true}, hyper)
+		for _, q := range statistics(p.List) {
+			b.Scale(q.Grads, scale)
+			s.follow(b, q, 0, q.Values.Len())
+			b.Zero(q.Grads)
+		}
 		return
 	}
 	b.Scale(p.Grads, scale)
@@ -84,9 +89,13 @@ func (s *State) apply(f Form, b nn.Backend, p *nn.Params, part Part, hyper nn.Bu
 			g.Arena = s.Slots[SlotM]
 		}
 		s.arena(f, a, p, g, hyper)
+		s.statistics(f, b, part)
 		return
 	}
 	for _, q := range part.params {
+		if q.Momentum > 0 {
+			continue
+		}
 		norms := s.norms.Slice(0, nn.Blocks(q.Values.Len()))
 		lo, hi := part.span(q)
 		w, g, m := q.Values.Slice(lo, hi), q.Grads.Slice(lo, hi), s.slot(SlotM, q, lo, hi)
@@ -107,6 +116,7 @@ func (s *State) apply(f Form, b nn.Backend, p *nn.Params, part Part, hyper nn.Bu
 			b.Adam(w, g, m, s.slot(SlotV, q, lo, hi), average, norms, hyper)
 		}
 	}
+	s.statistics(f, b, part)
 }
 
 // arena is apply for all parameters at once.

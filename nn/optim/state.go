@@ -12,7 +12,9 @@ type Optimizer interface {
 	// mean gradient. It changes p.Values and s.Slots but not p.Grads or s.Step: when all
 	// parts are done, the caller zeroes the gradients and increments s.Step. Clipping
 	// uses the norm of a parameter's whole gradient, which must be complete even if part
-	// covers only some blocks. s must come from NewState for this optimizer and p.
+	// covers only some blocks. s must come from NewState for this optimizer and p. Running
+	// statistics follow their means instead, see nn.Param.Momentum; the optimizers of this
+	// package do that.
 	Update(b nn.Backend, p *nn.Params, s *State, part Part)
 }
 

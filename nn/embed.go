@@ -1,0 +1,85 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Embed replaces each id by a learned vector, its row of a table; Thinc's Embed.v1. A row
+// of input has int32 ids of any shape, and each becomes a vector of Out elements: a row of
+// T ids gives (T, Out), and a single id, a row of no dimensions, gives (Out). Embed takes the
+// model's own input, so it is the first layer of a chain.
+//
+// Ids must be at least 0 and below Rows. Forward does not look at them, so a model calls
+// [CheckInput] before it runs.
+type Embed struct {
+	// Out is the width of a vector; 0 means that the model decides.
+	Out int
+	// Rows is the number of rows of the table: Thinc's nV.
+	Rows int
+	// Dropout is the fraction of elements set to 0, in [0, 1); see [Dropout]. Thinc's mask
+	// is the same for all ids of a batch.
+	Dropout float32
+	// InitE sets the initial table; nil means Uniform(-0.1, 0.1), Thinc's default.
+	InitE Initializer
+
+	table  *Param
+	finish finish
+}
+
+// Init declares E (Rows, Out).
+func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
+	if l.table != nil {
+		return nil, usedLayer(b)
+	}
+	if l.Rows < 1 {
+		return nil, fmt.Errorf("nn: %s: Rows is %d; it must be the number of ids, at least 1", b.Path(), l.Rows)
+	}
+	if product(in) < 1 {
+		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
+	}
+	width := l.Out
+	if width == 0 && len(out) > 0 {
+		width = out[len(out)-1]
+	}
+	if width < 1 {
+		return nil, fmt.Errorf("nn: %s: Out is %d; it must be at least 1", b.Path(), l.Out)
+	}
+	made, err := outShape(slices.Concat(in, []int{width}), out, b)
+	if err != nil {
+		return nil, err
+	}
+	if b.inner {
+		return nil, fmt.Errorf("nn: %s: Embed follows another layer, but takes the ids of a batch; put it first", b.Path())
+	}
+	l.table = b.Param("E", []int{l.Rows, width}, orUniform(l.InitE))
+	return made, l.finish.declare(false, l.Dropout, product(made), b)
+}
+
+// Forward takes ids and returns vectors.
+func (l *Embed) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	width := l.table.Shape[1]
+	y := Tensor{Shape: slices.Concat(x.Shape, []int{width}), Data: p.Backend.Temp(x.Data.Len() * width), Lengths: x.Lengths}
+	p.Backend.Embed(y.Data, l.table.Values, x.Data, width)
+	y, back := l.finish.forward(p, y)
+	return y, func(dy Tensor) Tensor {
+		p.Backend.EmbedGrad(l.table.Grads, back(dy).Data, x.Data, width)
+		p.final(l.table.Offset)
+		return Tensor{}
+	}
+}
+
+func (l *Embed) checkInput(x Tensor) error {
+	if x.Data.DType() != Int32 {
+		return fmt.Errorf("nn: Embed takes int32 ids, but the batch holds %v", x.Data.DType())
+	}
+	for i, id := range x.Data.Int32s() {
+		if id < 0 || int(id) >= l.Rows {
+			each := max(1, product(x.Shape[1:]))
+			return fmt.Errorf("nn: row %d of the batch has id %d at position %d, but the table has rows 0 to %d", i/each, id, i%each, l.Rows-1)
+		}
+	}
+	return nil
+}
+
+var _ Layer = (*Embed)(nil)

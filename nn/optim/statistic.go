@@ -1,0 +1,36 @@
+package optim
+
+import "github.com/ringtrain/ringtrain/nn"
+
+// statistics updates the running statistics of part, once per update of an optimizer: not
+// again with the second Form of an update that has two.
+func (s *State) statistics(f Form, b nn.Backend, part Part) {
+	if f.alongMoment {
+		return
+	}
+	for _, q := range statistics(part.params) {
+		lo, hi := part.span(q)
+		s.follow(b, q, lo, hi)
+	}
+}
+
+// statistics returns the running statistics among params.
+func statistics(params []*nn.Param) (found []*nn.Param) {
+	for _, q := range params {
+		if q.Momentum > 0 {
+			found = append(found, q)
+		}
+	}
+	return found
+}
+
+// follow updates elements lo to hi of a running statistic whose mean is in q.Grads. A
+// moving average of it is the statistic itself.
+func (s *State) follow(b nn.Backend, q *nn.Param, lo, hi int) {
+	value := q.Values.Slice(lo, hi)
+	b.Scale(value, 1-q.Momentum)
+	b.Axpy(value, q.Momentum, q.Grads.Slice(lo, hi))
+	if average := s.slot(SlotAverage, q, lo, hi); average.Len() > 0 {
+		b.Extract(average, value, hi-lo, 0, hi-lo)
+	}
+}

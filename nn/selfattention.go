@@ -1,0 +1,67 @@
+package nn
+
+import "fmt"
+
+// SelfAttention is multi-head attention of a row's positions to each other, with a product
+// before it for queries, keys and values and one after it; PyTorch's MultiheadAttention
+// without dropout (Vaswani et al., "Attention Is All You Need", 2017). Rows have shape
+// (T, width), and so have results.
+type SelfAttention struct {
+	// Heads is the number of heads; it must divide the width. 0 means 1.
+	Heads int
+	// Causal hides from each position those after it.
+	Causal bool
+	// InitW sets the initial weights; nil means GlorotUniform.
+	InitW Initializer
+	// InitB sets the initial biases and is given the shape of W; nil means Zeros.
+	InitB Initializer
+
+	qkv, out affine
+	heads    Heads
+}
+
+// Init declares qkv.W (3·width, width) and qkv.b (3·width), whose outputs are all queries,
+// all keys and all values, each of them head by head; and out.W (width, width) and out.b
+// (width).
+func (l *SelfAttention) Init(in, out []int, b *Builder) ([]int, error) {
+	if err := positionsOf(in, b); err != nil {
+		return nil, err
+	}
+	width, heads := in[1], orOne(l.Heads)
+	if heads < 1 || width%heads != 0 {
+		return nil, fmt.Errorf("nn: %s: Heads is %d; it must be at least 1 and divide the width, which is %d in rows of shape %v", b.Path(), l.Heads, width, in)
+	}
+	l.heads = Heads{Positions: in[0], Heads: heads, Width: width / heads, Causal: l.Causal}
+	one, s := []int{width}, affineSettings{out: 3 * width, initW: orGlorot(l.InitW), initB: l.InitB}
+	if _, err := l.qkv.declare(one, nil, s, b.Scope("qkv")); err != nil {
+		return nil, err
+	}
+	s.out = width
+	if _, err := l.out.declare(one, nil, s, b.Scope("out")); err != nil {
+		return nil, err
+	}
+	return outShape(in, out, b)
+}
+
+// Forward returns rows of the same shape as x.
+func (l *SelfAttention) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
+	rows, width := x.Rows(), l.out.nI
+	each := Tensor{Shape: []int{rows * l.heads.Positions, width}, Data: x.Data}
+	qkv := l.qkv.forward(p, each, false, joint{})
+	mixed, weights := each, p.Backend.Temp(l.heads.Weights(rows))
+	mixed.Data = p.Backend.Temp(x.Data.Len())
+	p.Backend.Attention(mixed.Data, weights, qkv.Data, l.heads)
+	y := l.out.forward(p, mixed, false, joint{})
+	return Tensor{Shape: x.Shape, Data: y.Data, Lengths: x.Lengths}, func(dy Tensor) Tensor {
+		d := l.out.backward(p, mixed, dy.Data, joint{})
+		dqkv := p.Backend.Temp(qkv.Data.Len())
+		p.Backend.AttentionGrad(dqkv, d.Data, weights, qkv.Data, l.heads)
+		dx := l.qkv.backward(p, each, dqkv, joint{})
+		if dx.empty() {
+			return dx
+		}
+		return Tensor{Shape: x.Shape, Data: dx.Data, Lengths: x.Lengths}
+	}
+}
+
+var _ Layer = (*SelfAttention)(nil)

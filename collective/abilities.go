@@ -16,13 +16,12 @@ type Abilities struct {
 	// the same o, even if the Transport breaks first: from Show on other ranks may write
 	// into the memory of o, and only the call ends that.
 	Show func(o *Operation)
-	// Tell is called before the first call and says where to note waits. The
-	// Transport notes those that happen in the goroutine of the call: how long
-	// a Poster waits until a peer takes what was posted and, if Tell returns
-	// true, how long Recv waits. It need not note the first polls, which cost
-	// less than reading the clock. If Tell returns false, the engine times
-	// Recv.
-	Tell func(w *Waits) (recv bool)
+	// NoteWaits is called before the first call and says where to note waits. The
+	// Transport notes those that happen in the goroutine of the call: how long a
+	// Poster waits until a peer accepts what was posted and, if NoteWaits returns
+	// true, how long Recv waits. It need not note the first polls, which cost less
+	// than reading the clock. If NoteWaits returns false, the engine times Recv.
+	NoteWaits func(w *Waits) (recv bool)
 	// Behind returns the rank that has made the fewest calls, if fewer than seq.
 	Behind func(seq uint64) (rank int, ok bool)
 	// Streams returns the number of connections that carry a message of the
@@ -57,7 +56,7 @@ func AbilitiesOf(t Transport) Abilities {
 	return Abilities{}
 }
 
-// A Poster sends in the goroutine of its caller. What the network does not take
+// A Poster sends in the goroutine of its caller. What the network does not accept
 // at once leaves during Recv and Flush.
 type Poster interface {
 	// Post sends a message to a rank and may return before it has left. It may use the

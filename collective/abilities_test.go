@@ -12,7 +12,7 @@ type able struct{ shower }
 
 func (a *able) Abilities() Abilities {
 	return Abilities{
-		Post: a, Reduce: a, Show: a.show, Tell: func(*Waits) bool { return true },
+		Post: a, Reduce: a, Show: a.show, NoteWaits: func(*Waits) bool { return true },
 		Behind: func(uint64) (int, bool) { return 0, false }, Streams: func(int) int { return 3 },
 		Failed: make(chan struct{}), Err: func() error { return &RankError{Rank: 2, Err: ErrLost} }, Free: func() {},
 	}
@@ -37,7 +37,7 @@ func TestWrappersCopyAbilities(t *testing.T) {
 	require.Equal(t, 1, lost.Rank)
 	require.Nil(t, sub.Reduce)
 	require.Nil(t, sub.Show)
-	require.Nil(t, sub.Tell)
+	require.Nil(t, sub.NoteWaits)
 	require.Nil(t, sub.Behind)
 	require.Nil(t, sub.Free)
 

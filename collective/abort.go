@@ -28,9 +28,9 @@ func PutAbort(cause *RankError, by int) []byte {
 		}
 	}
 	text := cause.Err
-	var told *ReportedError
-	if errors.As(text, &told) {
-		text, by = told.Err, told.By
+	var reported *ReportedError
+	if errors.As(text, &reported) {
+		text, by = reported.Err, reported.By
 	}
 	b := make([]byte, 0, 64)
 	b = binary.LittleEndian.AppendUint32(b, uint32(cause.Rank))

@@ -8,7 +8,7 @@ import "context"
 // engine while Agree is in progress. The rules for calling Wait apply to Agree.
 func (e *HostEngine) Agree(ctx context.Context, h Header) error {
 	o := &Operation{Header: h}
-	e.own(o)
+	e.fillHeader(o)
 	e.started, e.agrees = append(e.started, o), true
 	return e.Wait(ctx)
 }

@@ -56,9 +56,9 @@ func TestAbortRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, got.Rank)
 		require.Equal(t, "receive", got.Phase)
-		var told *collective.ReportedError
-		require.ErrorAs(t, got, &told)
-		require.Equal(t, 1, told.By)
+		var reported *collective.ReportedError
+		require.ErrorAs(t, got, &reported)
+		require.Equal(t, 1, reported.By)
 		require.ErrorContains(t, got, cause.Error()[:10])
 		for _, sentinel := range []error{collective.ErrLost, collective.ErrSilent, collective.ErrLate, collective.ErrMismatch, context.Canceled} {
 			require.Equal(t, errors.Is(cause, sentinel), errors.Is(got, sentinel), "%v is %v", cause, sentinel)
@@ -66,7 +66,7 @@ func TestAbortRoundTrip(t *testing.T) {
 
 		again, err := collective.GetAbort(collective.PutAbort(got, 0), 3)
 		require.NoError(t, err)
-		require.Equal(t, got.Error(), again.Error(), "passing news on does not change who told first")
+		require.Equal(t, got.Error(), again.Error(), "forwarding a report does not change who reported first")
 
 		_, err = collective.GetAbort(b, 2)
 		require.Error(t, err, "a culprit that is not in the View")

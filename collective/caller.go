@@ -11,16 +11,16 @@ import (
 // A caller makes the calls of a group, one at a time. Synchronous and
 // asynchronous calls alike start with begin and end with finish.
 type caller struct {
-	inView
+	callBuilder
 	engine   Engine
 	opts     Options
 	recorder FlightObserver // opts.Observer, if it implements FlightObserver
 
-	onHost bool  // the engine reaches all host memory
-	limit  limit // lets one call run at a time; guards what follows
-	seq    uint64
-	pairs  map[[2]int]uint64 // calls from one rank to another, by (from, to)
-	ops    [2]Operation      // in progress; a SendRecv has two
+	onHost   bool     // the engine reaches all host memory
+	watchdog watchdog // lets one call run at a time; guards what follows
+	seq      uint64
+	pairs    map[[2]int]uint64 // calls from one rank to another, by (from, to)
+	ops      [2]Operation      // in progress; a SendRecv has two
 
 	broken  atomic.Pointer[error] // the error of the first call that failed
 	flight  *flight
@@ -47,7 +47,7 @@ func (g *caller) carryOut(ctx context.Context, c *Call, dst, src *Vector, counts
 	if err != nil {
 		return err
 	}
-	defer g.limit.finish()
+	defer g.watchdog.finish()
 	g.seq++
 	o := &g.ops[0]
 	o.set(g.seq, g.step.Load(), c, dst, src)
@@ -57,7 +57,7 @@ func (g *caller) carryOut(ctx context.Context, c *Call, dst, src *Vector, counts
 
 // exchange makes the calls of a Send, a Recv, or both. Errors and the Observer
 // report the last half that was started.
-func (g *caller) exchange(ctx context.Context, halves []half) error {
+func (g *caller) callSendRecv(ctx context.Context, halves []half) error {
 	var c Call
 	for _, h := range halves {
 		if peer := h.peer(g.Rank()); peer < 0 || peer >= g.Size() || h.from == h.to {
@@ -75,7 +75,7 @@ func (g *caller) exchange(ctx context.Context, halves []half) error {
 	if err != nil {
 		return err
 	}
-	defer g.limit.finish()
+	defer g.watchdog.finish()
 	var o *Operation
 	for i, h := range halves {
 		pair := [2]int{h.from, h.to}
@@ -133,10 +133,10 @@ func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
 	return err
 }
 
-// begin starts a call, which is then the only one until limit.finish, and
-// returns its context.
+// begin starts a call and returns its context. The call is then the only one
+// until watchdog.finish.
 func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, err error) {
-	limited, alone := g.limit.begin(ctx)
+	limited, alone := g.watchdog.begin(ctx)
 	switch {
 	case !alone:
 		return nil, fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrConcurrent)
@@ -146,7 +146,7 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 		err = g.Err()
 	}
 	if err != nil {
-		g.limit.finish()
+		g.watchdog.finish()
 	}
 	return limited, err
 }
@@ -169,7 +169,7 @@ func (g *caller) finish(limited context.Context, o *Operation, err error) error 
 		l := g.flight.current
 		g.opts.Observer.Called(l.call, l.seq, l.step, l.took, err)
 		if g.recorder != nil {
-			g.flight.tell(g.recorder)
+			g.flight.report(g.recorder)
 		}
 	}
 	return err

@@ -63,7 +63,7 @@ func TestChainMeansOfIntegers(t *testing.T) {
 	}
 }
 
-// chainMean takes the mean of one operand full of each of the values.
+// chainMean returns the mean of one operand per value, filled with that value.
 func chainMean[T Element](t *testing.T, chain *Chain, n int, values []T, want T) {
 	t.Helper()
 	full := func(v T) []T {

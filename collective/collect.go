@@ -4,31 +4,31 @@ import "github.com/ringtrain/ringtrain/collective/schedule"
 
 // collect gathers the pieces of all ranks, each bytes long, in all on rank 0.
 // Each rank sends up a binomial tree what it has collected.
-func (m *mover) collect(h, want *Header, all []byte, each int) error {
-	if err := m.compare(h, want); err != nil { // otherwise a parent would wait for a child that makes a different call
+func (c *copier) collect(h, want *Header, all []byte, each int) error {
+	if err := c.compare(h, want); err != nil { // otherwise a parent would wait for a child that makes a different call
 		return err
 	}
-	for i := range schedule.Children(m.rank, m.size) {
-		child := m.rank + 1<<i
-		if err := m.receive(want, child, 1, all[child*each:schedule.Through(child, m.size)*each]); err != nil {
+	for i := range schedule.Children(c.rank, c.size) {
+		child := c.rank + 1<<i
+		if err := c.receive(want, child, 1, all[child*each:schedule.Through(child, c.size)*each]); err != nil {
 			return err
 		}
 	}
-	if m.rank != 0 {
-		m.post(h, schedule.Parent(m.rank), 1, all[m.rank*each:schedule.Through(m.rank, m.size)*each])
+	if c.rank != 0 {
+		c.post(h, schedule.Parent(c.rank), 1, all[c.rank*each:schedule.Through(c.rank, c.size)*each])
 	}
 	return nil
 }
 
 // spread copies b of rank 0 to all other ranks, down the same tree.
-func (m *mover) spread(h, want *Header, b []byte) error {
-	if m.rank != 0 {
-		if err := m.receive(want, schedule.Parent(m.rank), 2, b); err != nil {
+func (c *copier) spread(h, want *Header, b []byte) error {
+	if c.rank != 0 {
+		if err := c.receive(want, schedule.Parent(c.rank), 2, b); err != nil {
 			return err
 		}
 	}
-	for i := schedule.Children(m.rank, m.size) - 1; i >= 0; i-- { // largest subtree first
-		m.post(h, m.rank+1<<i, 2, b)
+	for i := schedule.Children(c.rank, c.size) - 1; i >= 0; i-- { // largest subtree first
+		c.post(h, c.rank+1<<i, 2, b)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestAllToAllVCountsAreCompared(t *testing.T) {
 }
 
 // A call that is given up while it waits for asynchronous ones is missed by
-// the others, so they are told.
+// the others, so they get an error.
 func TestGivingUpIsTold(t *testing.T) {
 	groups := collectivetest.Local(t, 2)
 	work := groups[0].AllReduceAsync(context.Background(), collective.Of([]float32{1}), collective.Sum)
@@ -114,6 +114,6 @@ func TestSubClosesDuringACall(t *testing.T) {
 	require.ErrorIs(t, <-errs, collective.ErrConcurrent, "so the other is in progress")
 	require.NoError(t, subs[0].Close())
 	require.ErrorIs(t, <-errs, collective.ErrClosed)
-	require.ErrorIs(t, subs[1].Barrier(context.Background()), collective.ErrClosed, "it is told")
+	require.ErrorIs(t, subs[1].Barrier(context.Background()), collective.ErrClosed, "it gets the error")
 	require.NoError(t, subs[1].Close())
 }

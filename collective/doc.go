@@ -18,6 +18,22 @@
 // package tcp has the transport between processes. Package cluster finds the
 // other processes and makes groups.
 //
+// # Where to look
+//
+// Each operation has a file: allreduce.go chooses the algorithm of an AllReduce
+// (ringreduce.go, directreduce.go, collect.go, movereduce.go), allgather.go that
+// of an AllGather, and so on.
+//
+//   - A gradient leaves through wire.post (wire.go), which passes the message to a
+//     sender (sender.go), which calls the Transport. If all ranks share memory, a
+//     Reducer carries out the call instead; see rendezvous.go for that of Local.
+//   - A lost rank is noticed by the Transport (control.go in package tcp). A rank
+//     that is alive but late is noticed by the watchdog (watchdog.go) and named by
+//     HostEngine.tooLate.
+//   - caller.complete (caller.go) adds the call and the culprit's name to an error.
+//   - Header.Match (call.go) compares the calls of two ranks.
+//   - waits.go and flight.go record calls, and who waited for whom.
+//
 // # Ring order
 //
 // Reductions always give the same bits, because floating-point operands are

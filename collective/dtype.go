@@ -115,7 +115,7 @@ func (o Op) step() fold.Op {
 	}
 }
 
-// reducible returns an error if the reduction is unknown or the vector's place
+// reducible returns an error if the reduction is unknown or the vector's offset
 // in its arena is out of range.
 func reducible(v *Vector, o Op) error {
 	switch {

@@ -7,14 +7,14 @@ import (
 )
 
 // An executor carries out all calls: it adds those that combine operands to
-// those of a mover.
+// those of a copier.
 type executor struct {
-	mover
-	scratch  []uint64 // operands that arrive; aligned for every element type
-	chain    Chain
-	operands [][]byte // of the current fold
-	moves    []schedule.Move
-	parts    []traffic // messages of a call that makes moves, by rank
+	copier
+	scratch   []uint64 // operands that arrive; aligned for every element type
+	chain     Chain
+	operands  [][]byte // of the current fold
+	moves     []schedule.Move
+	exchanged []messageCounts // messages of a call that makes moves, by rank
 }
 
 // perform carries out one call.
@@ -40,15 +40,15 @@ func (e *executor) perform(o *Operation) error {
 		return e.allToAll(h, o.Dst, o.Src, o.Counts)
 	case KindSend:
 		if int(h.Call.Root) == e.rank {
-			return e.exchange(o, nil)
+			return e.sendRecv(o, nil)
 		}
-		return e.exchange(nil, o)
+		return e.sendRecv(nil, o)
 	}
 	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
 }
 
 // shared carries out a call, prepared by o.share, by the Reducer.
-func (e *executor) shared(o *Operation) error {
+func (e *executor) performShared(o *Operation) error {
 	if o.Call.Kind == KindBarrier {
 		return e.reduces.Barrier(o)
 	}

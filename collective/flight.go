@@ -88,19 +88,19 @@ func (g *Group) Flight() Flight {
 // late, so the ring has one entry more than a reader copies.
 type flight struct {
 	Waits
-	current *leg // of the call in progress or the last one; used by the writer
-	legs    []leg
-	next    int          // index into legs; used by the writer
-	phase   publish.Word // 2n+1 while call n is in progress, 2n+2 when it is over
-	told    FlightCall
+	current  *flightEntry // of the call in progress or the last one; used by the writer
+	entries  []flightEntry
+	next     int          // index into entries; used by the writer
+	phase    publish.Word // 2n+1 while call n is in progress, 2n+2 when it is over
+	reported FlightCall
 
 	mu      sync.Mutex  // held by a reader
 	reading atomic.Bool // mu is held
 }
 
-// A leg is one call of a flight record. The writer stores what is not atomic
+// A flightEntry is one call of a flight record. The writer stores what is not atomic
 // before phase says that readers may load it.
-type leg struct {
+type flightEntry struct {
 	call      Call
 	seq, step uint64
 	began     time.Duration // after origin
@@ -115,16 +115,16 @@ type leg struct {
 const quickBytes = 16 << 10
 
 func newFlight(size int) *flight {
-	f := &flight{legs: make([]leg, FlightCalls+1)}
-	spans := make([]span, len(f.legs)*size)
-	for i := range f.legs {
-		f.legs[i].spans = spans[i*size : (i+1)*size : (i+1)*size]
+	f := &flight{entries: make([]flightEntry, FlightCalls+1)}
+	spans := make([]span, len(f.entries)*size)
+	for i := range f.entries {
+		f.entries[i].spans = spans[i*size : (i+1)*size : (i+1)*size]
 	}
 	return f
 }
 
-// leg returns the entry of the n-th call, counted from 0.
-func (f *flight) leg(n uint64) *leg { return &f.legs[n%uint64(len(f.legs))] }
+// entry returns the entry of the n-th call, counted from 0.
+func (f *flight) entry(n uint64) *flightEntry { return &f.entries[n%uint64(len(f.entries))] }
 
 // begin records that a call is in progress, until end.
 func (f *flight) begin(o *Operation, began time.Duration) {
@@ -133,8 +133,8 @@ func (f *flight) begin(o *Operation, began time.Duration) {
 		//lint:ignore SA2001 holding the lock means copying, so getting it means that the copy is done
 		f.mu.Unlock()
 	}
-	l := &f.legs[f.next]
-	if f.next++; f.next == len(f.legs) {
+	l := &f.entries[f.next]
+	if f.next++; f.next == len(f.entries) {
 		f.next = 0
 	}
 	l.call.set(&o.Call)
@@ -175,10 +175,10 @@ func (f *flight) end(err error, exactly bool) {
 	f.phase.Publish(f.phase.Load() + 1)
 }
 
-// tell passes the finished call to an observer.
-func (f *flight) tell(o FlightObserver) {
-	f.told = f.current.copy(true, 0, f.told.Waits[:0])
-	o.Recorded(&f.told)
+// report passes the finished call to an observer.
+func (f *flight) report(o FlightObserver) {
+	f.reported = f.current.copy(true, 0, f.reported.Waits[:0])
+	o.Recorded(&f.reported)
 }
 
 // copy returns the calls, oldest first, the wait in progress, and the time of
@@ -191,7 +191,7 @@ func (f *flight) copy() (calls []FlightCall, w *Waiting, at time.Time) {
 	phase, now := f.phase.Load(), time.Since(origin)
 	begun, running := (phase+1)/2, phase%2 == 1
 	for n := begun - min(begun, FlightCalls); n < begun; n++ {
-		calls = append(calls, f.leg(n).copy(n+1 < begun || !running, now, nil))
+		calls = append(calls, f.entry(n).copy(n+1 < begun || !running, now, nil))
 	}
 	if !running {
 		return calls, nil, origin.Add(now)
@@ -205,9 +205,9 @@ func (f *flight) copy() (calls []FlightCall, w *Waiting, at time.Time) {
 	return calls, w, origin.Add(now)
 }
 
-// copy returns the exported form of the leg. It appends the waits to those
+// copy returns the exported form of the entry. It appends the waits to those
 // given.
-func (l *leg) copy(done bool, now time.Duration, waits []Wait) FlightCall {
+func (l *flightEntry) copy(done bool, now time.Duration, waits []Wait) FlightCall {
 	c := FlightCall{Call: l.call, Seq: l.seq, Step: l.step, Began: origin.Add(l.began), Done: done, Took: now - l.began, Waits: waits}
 	if done {
 		c.Took, c.Err = l.took, l.err

@@ -124,5 +124,5 @@ func TestFlightObserver(t *testing.T) {
 	require.Len(t, r.recorded, 1)
 	require.Equal(t, r.called[0], r.recorded[0].Call)
 	require.True(t, r.recorded[0].Done)
-	require.Positive(t, r.recorded[0].Took, "an observer is told how long a call took, however short")
+	require.Positive(t, r.recorded[0].Took, "an observer gets the duration of a call, however short")
 }

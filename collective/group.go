@@ -50,8 +50,8 @@ func NewGroup(v View, e Engine, o Options) *Group {
 		o.Deadline = DefaultDeadline
 	}
 	g := &Group{caller: caller{
-		inView: inView{v}, engine: e, onHost: e.Reaches(Of([]byte(nil))),
-		limit: limit{most: o.Deadline}, flight: newFlight(v.Size()), opts: o,
+		callBuilder: callBuilder{v}, engine: e, onHost: e.Reaches(Of([]byte(nil))),
+		watchdog: watchdog{most: o.Deadline}, flight: newFlight(v.Size()), opts: o,
 	}}
 	g.recorder, _ = o.Observer.(FlightObserver)
 	e.Order(o.Order)
@@ -115,7 +115,7 @@ func (g *Group) Close() error {
 	}
 	err := g.engine.Close() // ends what is in progress
 	g.backlog.end()
-	g.limit.close()
+	g.watchdog.close()
 	return err
 }
 

@@ -25,10 +25,10 @@ type HostEngine struct {
 	agrees  bool         // compare the call without carrying it out; see Agree
 	shown   *Operation   // the one of started that was announced by Abilities.Show
 
-	aborted atomic.Pointer[RankError] // set by Abort, because a group of one has no peer that would report it
-	watched watched
-	stay    stay
-	closed  sync.Once
+	aborted      atomic.Pointer[RankError] // set by Abort, because a group of one has no peer that would report it
+	contextWatch contextWatch
+	active       activeCall
+	closed       sync.Once
 }
 
 var _ Engine = (*HostEngine)(nil)
@@ -37,8 +37,8 @@ var _ Engine = (*HostEngine)(nil)
 // owns and closes.
 func OverTransport(v View, t Transport) *HostEngine {
 	can := AbilitiesOf(t)
-	e := &HostEngine{view: v, can: can, stay: stay{left: make(chan struct{}, 1)}}
-	e.mover = mover{wire: newWire(v, t, can), situation: arrange(v, can.Reduce != nil), reduces: can.Reduce}
+	e := &HostEngine{view: v, can: can, active: activeCall{left: make(chan struct{}, 1)}}
+	e.copier = copier{wire: newWire(v, t, can), situation: situationOf(v, can.Reduce != nil), reduces: can.Reduce}
 	return e
 }
 
@@ -59,14 +59,14 @@ func (e *HostEngine) Order(o Order) { e.situation.Any = o == AnyOrder }
 // Reaches is part of Engine. The engine reaches all host memory.
 func (e *HostEngine) Reaches(v Vector) bool { _, ok := v.Host(); return ok }
 
-// own fills in the part of an operation's header that the engine owns.
-func (e *HostEngine) own(o *Operation) {
+// fillHeader fills in the part of an operation's header that the engine owns.
+func (e *HostEngine) fillHeader(o *Operation) {
 	o.Job, o.Epoch, o.Group = e.view.Job, e.view.Epoch, e.group
 }
 
 // Start is part of Engine.
 func (e *HostEngine) Start(o *Operation) error {
-	e.own(o)
+	e.fillHeader(o)
 	e.started = append(e.started, o)
 	if e.can.Show != nil {
 		return e.show(o)
@@ -85,13 +85,13 @@ func (e *HostEngine) show(o *Operation) error {
 	}
 	// The first call has no context yet. A call that is about to fail is not
 	// announced, so that it fails on the other ranks too.
-	if e.watched.ctx == nil || e.watched.ctx.Err() != nil || e.aborted.Load() != nil {
+	if e.contextWatch.ctx == nil || e.contextWatch.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
-	o.share()
-	e.stay.enter(&o.Header)
-	if e.stay.closing.Load() {
-		e.stay.leave()
+	o.markShared()
+	e.active.enter(&o.Header)
+	if e.active.closing.Load() {
+		e.active.leave()
 		e.started = e.started[:0]
 		return ErrClosed
 	}
@@ -110,7 +110,7 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 		err = e.end(e.performAll())
 	}
 	e.started, e.agrees, e.shown = e.started[:0], false, nil
-	e.stay.leave()
+	e.active.leave()
 	return err
 }
 
@@ -120,14 +120,14 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 // Abilities.Show.
 func (e *HostEngine) admit(ctx context.Context) error {
 	if e.shown != nil {
-		e.mind(ctx)
+		e.watch(ctx)
 		return nil
 	}
-	e.stay.enter(&e.started[len(e.started)-1].Header)
-	if e.stay.closing.Load() {
+	e.active.enter(&e.started[len(e.started)-1].Header)
+	if e.active.closing.Load() {
 		return ErrClosed
 	}
-	e.mind(ctx)
+	e.watch(ctx)
 	if ctx.Err() != nil {
 		e.Abort(e.tooLate(ctx))
 	}
@@ -144,11 +144,11 @@ func (e *HostEngine) admit(ctx context.Context) error {
 // wait for each other.
 func (e *HostEngine) performAll() error {
 	if e.shown != nil {
-		return e.shared(e.shown)
+		return e.performShared(e.shown)
 	}
 	e.calls++
 	if s := e.started; len(s) == 2 && s[0].Call.Kind == KindSend && s[1].Call.Kind == KindSend {
-		return e.exchange(s[0], s[1])
+		return e.sendRecv(s[0], s[1])
 	}
 	if e.agrees {
 		return e.barrier(e.started[0])
@@ -171,12 +171,12 @@ func (e *HostEngine) end(err error) error {
 		err = sendErr
 	}
 	if e.agrees { // the caller may do other work before its next call here
-		e.watched.forget()
+		e.contextWatch.forget()
 	}
 	return err
 }
 
-// blame tells the other ranks of a failure that the transport may not know of
+// blame reports to the other ranks a failure that the transport may not know of
 // yet.
 func (e *HostEngine) blame(err error) {
 	var known *RankError
@@ -191,10 +191,10 @@ func (e *HostEngine) blame(err error) {
 	}
 }
 
-// mind makes the end of ctx break the transport.
-func (e *HostEngine) mind(ctx context.Context) {
-	if ctx.Done() != e.watched.done {
-		e.watched.follow(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
+// watch makes the end of ctx break the transport.
+func (e *HostEngine) watch(ctx context.Context) {
+	if ctx.Done() != e.contextWatch.done {
+		e.contextWatch.follow(ctx, func() { e.t.Abort(e.tooLate(ctx)) })
 	}
 }
 
@@ -210,7 +210,7 @@ func (e *HostEngine) tooLate(ctx context.Context) *RankError {
 		culprit = r
 	}
 	// Only calls of all ranks of the View can be compared by their number.
-	if seq, ofAll := e.stay.call(); ofAll && e.can.Behind != nil {
+	if seq, ofAll := e.active.call(); ofAll && e.can.Behind != nil {
 		if r, ok := e.can.Behind(seq); ok {
 			culprit = r
 		}
@@ -228,87 +228,12 @@ func (e *HostEngine) Abort(cause *RankError) {
 func (e *HostEngine) Close() error {
 	err := e.t.Close() // ends calls in progress
 	e.closed.Do(func() {
-		e.stay.end()
-		e.watched.forget()
+		e.active.end()
+		e.contextWatch.forget()
 		e.out.close()
 		if e.can.Free != nil && !e.divided { // a Sub may still use the memory
 			e.can.Free()
 		}
 	})
 	return err
-}
-
-// A stay is the time that a call spends in the engine. It lets Close wait for
-// that call. Either Close sees the call, or the call sees that the engine is
-// closing, because each stores its own flag before it loads the other's.
-type stay struct {
-	now     atomic.Uint64 // the call in progress, see inCall; 0 if there is none
-	closing atomic.Bool
-	left    chan struct{} // gets a value when a call ends and closing is set
-}
-
-// Bits of stay.now, below the number of the call.
-const (
-	inCall   = 1 << iota
-	ofAll    // all ranks of the View make the call, so its number is comparable
-	callBits = iota
-)
-
-func (s *stay) enter(h *Header) {
-	call := h.Seq<<callBits | inCall
-	if h.OfAll() {
-		call |= ofAll
-	}
-	s.now.Store(call)
-}
-
-func (s *stay) leave() {
-	s.now.Store(0)
-	if s.closing.Load() {
-		select {
-		case s.left <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// call returns the number of the call in progress, and whether all ranks of the
-// View make it.
-func (s *stay) call() (seq uint64, all bool) {
-	call := s.now.Load()
-	return call >> callBits, call&ofAll != 0
-}
-
-// end refuses later calls and waits for the one in progress.
-func (s *stay) end() {
-	s.closing.Store(true)
-	for s.now.Load() != 0 {
-		<-s.left
-	}
-}
-
-// watched is the context that the engine watches. A group passes the same
-// context in every call, and ends it only during a call or after the last one.
-// So the watch can outlast a call.
-type watched struct {
-	ctx  context.Context // nil before the first
-	done <-chan struct{} // ctx.Done()
-	stop func() bool
-}
-
-// follow calls do when ctx ends, and stops watching the previous context.
-func (w *watched) follow(ctx context.Context, do func()) {
-	if w.stop != nil {
-		w.stop()
-	}
-	w.ctx, w.done = ctx, ctx.Done()
-	w.stop = context.AfterFunc(ctx, do)
-}
-
-// forget stops watching.
-func (w *watched) forget() {
-	if w.stop != nil {
-		w.stop()
-	}
-	w.stop, w.ctx, w.done = nil, nil, nil
 }

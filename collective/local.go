@@ -16,11 +16,11 @@ func Local(n int) ([]View, []Transport) {
 	for r := range members {
 		members[r] = Member{Name: fmt.Sprintf("local/%d", r), Nonce: uint64(r + 1), Node: "local", Local: r, LocalSize: n}
 	}
-	hub := &localHub{size: n, lanes: make([]lane, n*n), broken: make(chan struct{})}
-	for i := range hub.lanes {
-		hub.lanes[i] = lane{offer: make(chan *localMessage), taken: make(chan error, 1)}
+	hub := &localHub{size: n, pairs: make([]pairChannel, n*n), broken: make(chan struct{})}
+	for i := range hub.pairs {
+		hub.pairs[i] = pairChannel{offer: make(chan *localMessage), copied: make(chan error, 1)}
 	}
-	hub.board.init(n)
+	hub.rendezvous.init(n)
 	views, ts := make([]View, n), make([]Transport, n)
 	hub.ranks = make([]*local, n)
 	for r := range n {
@@ -34,22 +34,22 @@ func Local(n int) ([]View, []Transport) {
 // localHub is the state that the ranks of one Local job share.
 type localHub struct {
 	size  int
-	lanes []lane // [from*size+to]
+	pairs []pairChannel // [from*size+to]
 	ranks []*local
 
-	mu     sync.Mutex    // guards what follows
-	broken chan struct{} // closed after cause was set
-	cause  *RankError
-	by     int
-	board  board
+	mu         sync.Mutex    // guards what follows
+	broken     chan struct{} // closed after cause was set
+	cause      *RankError
+	by         int
+	rendezvous rendezvous
 }
 
-// A lane carries the messages from one rank to another. The sender offers its
+// A pairChannel carries the messages from one rank to another. The sender offers its
 // message and waits until the receiver has copied it.
-type lane struct {
-	offer chan *localMessage
-	taken chan error
-	m     localMessage // the message being sent; belongs to the sender
+type pairChannel struct {
+	offer  chan *localMessage
+	copied chan error
+	m      localMessage // the message being sent; belongs to the sender
 }
 
 type localMessage struct {
@@ -74,21 +74,21 @@ var (
 
 func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) error {
 	l.begun(h)
-	lane := &l.hub.lanes[l.rank*l.hub.size+to]
-	lane.m = localMessage{h, parts}
+	pair := &l.hub.pairs[l.rank*l.hub.size+to]
+	pair.m = localMessage{h, parts}
 	select {
-	case lane.offer <- &lane.m:
-		return <-lane.taken
+	case pair.offer <- &pair.m:
+		return <-pair.copied
 	default:
 	}
 	if err := l.await(sending, to, h); err != nil {
 		return err
 	}
 	select {
-	case lane.offer <- &lane.m:
+	case pair.offer <- &pair.m:
 		// The receiver is copying now, which never blocks. Waiting for it, whatever
 		// else happens, keeps the caller from changing parts.
-		return <-lane.taken
+		return <-pair.copied
 	case <-l.hub.broken:
 	case <-l.left:
 	case <-l.hub.ranks[to].left:
@@ -99,18 +99,18 @@ func (l *local) Send(ctx context.Context, to int, h *Header, parts [][]byte) err
 
 func (l *local) Recv(ctx context.Context, from int, h *Header, parts [][]byte) error {
 	l.begun(h)
-	lane := &l.hub.lanes[from*l.hub.size+l.rank]
+	pair := &l.hub.pairs[from*l.hub.size+l.rank]
 	select {
-	case m := <-lane.offer:
-		return l.take(lane, from, m, h, parts)
+	case m := <-pair.offer:
+		return l.accept(pair, from, m, h, parts)
 	default:
 	}
 	if err := l.await(receiving, from, h); err != nil {
 		return err
 	}
 	select {
-	case m := <-lane.offer:
-		return l.take(lane, from, m, h, parts)
+	case m := <-pair.offer:
+		return l.accept(pair, from, m, h, parts)
 	case <-l.hub.broken:
 	case <-l.left:
 	case <-l.hub.ranks[from].left:
@@ -119,11 +119,11 @@ func (l *local) Recv(ctx context.Context, from int, h *Header, parts [][]byte) e
 	return l.broke(ctx, receiving, from)
 }
 
-// take copies a message that was offered and releases its sender.
-func (l *local) take(lane *lane, from int, m *localMessage, h *Header, parts [][]byte) error {
+// accept copies a message that was offered and releases its sender.
+func (l *local) accept(pair *pairChannel, from int, m *localMessage, h *Header, parts [][]byte) error {
 	l.hub.mu.Lock()
-	l.hub.board.forget(receiving, l.rank) // neither rank waits from here on
-	l.hub.board.forget(sending, from)
+	l.hub.rendezvous.forget(receiving, l.rank) // neither rank waits from here on
+	l.hub.rendezvous.forget(sending, from)
 	l.hub.mu.Unlock()
 	err := h.Match(m.h, l.rank, from)
 	if err == nil {
@@ -131,35 +131,35 @@ func (l *local) take(lane *lane, from int, m *localMessage, h *Header, parts [][
 	} else {
 		l.Abort(&RankError{Rank: from, Phase: "mismatch", Err: err})
 	}
-	lane.taken <- nil
+	pair.copied <- nil
 	return err
 }
 
 // await records that this rank waits for a peer's Send or Recv. It fails if the
-// peer stands at the board, because such a peer sends and receives nothing.
-func (l *local) await(w way, peer int, h *Header) error {
+// peer waits at the rendezvous, because such a peer sends and receives nothing.
+func (l *local) await(d direction, peer int, h *Header) error {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	if o := l.hub.board.at(peer); o != nil {
+	if o := l.hub.rendezvous.at(peer); o != nil {
 		return l.differ(peer, h, &o.Header)
 	}
-	l.hub.board.wait(w, l.rank, peer, h)
+	l.hub.rendezvous.wait(d, l.rank, peer, h)
 	return nil
 }
 
 // broke returns why a wait for a peer ended without a message, and breaks the
 // job if that is new.
-func (l *local) broke(ctx context.Context, w way, peer int) error {
+func (l *local) broke(ctx context.Context, d direction, peer int) error {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.board.forget(w, l.rank)
+	h.rendezvous.forget(d, l.rank)
 	switch {
 	case h.cause != nil:
 	case h.ranks[l.rank].gone():
 		return ErrClosed
 	case h.ranks[peer].gone():
-		h.abort(&RankError{Rank: peer, Phase: w.String(), Err: ErrLeft}, l.rank)
+		h.abort(&RankError{Rank: peer, Phase: d.String(), Err: ErrLeft}, l.rank)
 	default:
 		h.abort(&RankError{Rank: l.rank, Phase: "cancelled", Err: context.Cause(ctx)}, l.rank)
 	}
@@ -188,7 +188,7 @@ func (l *local) Abort(cause *RankError) {
 
 // Abilities is part of Able.
 func (l *local) Abilities() Abilities {
-	return Abilities{Reduce: l, Tell: l.tell, Behind: l.behind, Failed: l.hub.broken, Err: l.err}
+	return Abilities{Reduce: l, NoteWaits: l.noteWaits, Behind: l.behind, Failed: l.hub.broken, Err: l.err}
 }
 
 // err returns what broke the transport, or nil.
@@ -241,8 +241,8 @@ func (l *local) behind(seq uint64) (rank int, ok bool) {
 	return rank, ok
 }
 
-// tell is Abilities.Tell.
-func (l *local) tell(w *Waits) (recv bool) {
+// noteWaits is Abilities.NoteWaits.
+func (l *local) noteWaits(w *Waits) (recv bool) {
 	l.waits = w
 	w.whom = l.whom
 	return false
@@ -255,7 +255,7 @@ func (h *localHub) abort(cause *RankError, by int) {
 	}
 	h.cause, h.by = cause, by
 	close(h.broken)
-	h.dismiss()
+	h.fail()
 }
 
 // error returns the cause as rank sees it: directly if the rank reported it,
@@ -265,9 +265,9 @@ func (h *localHub) error(rank int) error {
 	if rank == h.by {
 		return h.cause
 	}
-	told := *h.cause
-	told.Err = &ReportedError{By: h.by, Err: h.cause.Err}
-	return &told
+	reported := *h.cause
+	reported.Err = &ReportedError{By: h.by, Err: h.cause.Err}
+	return &reported
 }
 
 // copyParts copies bytes between two lists of parts. The lists have the same

@@ -66,7 +66,7 @@ func TestDeadlineNamesWhoDidNotCall(t *testing.T) {
 	require.Equal(t, 1, late.Rank)
 	require.Equal(t, "not called", late.Phase)
 	require.ErrorIs(t, err, collective.ErrLate)
-	require.ErrorIs(t, groups[1].Barrier(context.Background()), collective.ErrLate, "it is told")
+	require.ErrorIs(t, groups[1].Barrier(context.Background()), collective.ErrLate, "it gets the error")
 }
 
 type journal struct {
@@ -93,8 +93,7 @@ func TestObserverSeesEveryCall(t *testing.T) {
 	require.NoError(t, j.errs[1])
 }
 
-// A call that is made again and again takes no new memory, however long the
-// vector is.
+// Repeated calls allocate nothing, however long the vector is.
 func TestAllocations(t *testing.T) { collectivetest.TestAllocations(t, collectivetest.Local) }
 
 func BenchmarkAllReduce(b *testing.B) { collectivetest.BenchmarkAllReduce(b, collectivetest.Local) }

@@ -32,8 +32,8 @@ func (e *executor) postSegment(h *Header, to, part int, s *segments, k int) {
 	if k >= s.count() {
 		return
 	}
-	m := e.out.take()
+	m := e.out.slot()
 	m.to, m.h = to, *h
 	m.parts = s.appendTo(m.parts[:0], k)
-	e.seal(m, part)
+	e.submit(m, part)
 }

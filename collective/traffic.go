@@ -33,7 +33,7 @@ func (g *Group) Traffic() Traffic {
 }
 
 // traffic returns Group.Traffic.
-func (m *mover) traffic() Traffic {
-	shared := schedule.PlanShared().Sent(m.size, m.reduced) + schedule.Gathered(m.size, m.gathered)
-	return Traffic{Messages: m.messages, Payload: m.payload, Shared: int64(shared)}
+func (c *copier) traffic() Traffic {
+	shared := schedule.PlanShared().Sent(c.size, c.reduced) + schedule.Gathered(c.size, c.gathered)
+	return Traffic{Messages: c.messages, Payload: c.payload, Shared: int64(shared)}
 }

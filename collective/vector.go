@@ -68,7 +68,7 @@ func (v Vector) At(offset int) Vector {
 	return v
 }
 
-// Slice returns the part [lo, hi) of the vector, which keeps its place in the
+// Slice returns the part [lo, hi) of the vector, which keeps its offset in the
 // arena. Like a slice expression, it panics if the bounds are outside the
 // vector.
 func (v Vector) Slice(lo, hi int) Vector {
@@ -109,7 +109,7 @@ func (v Vector) Device() (device int, addr uintptr, ok bool) {
 	return v.device, v.addr, v.device >= 0 && v.dtype != 0
 }
 
-// String returns the vector's type, length and place for error messages, e.g.
+// String returns the vector's type, length and position for error messages, e.g.
 // "float32[1000] at 4096".
 func (v Vector) String() string {
 	where := ""

@@ -10,7 +10,7 @@ type Cause uint8
 
 // The causes.
 const (
-	// AsExpected takes the cause that the engine announced. A Transport that
+	// AsExpected stands for the cause that the engine announced. A Transport that
 	// moves messages uses it, because it does not know which message of a call
 	// it waits for.
 	AsExpected Cause = iota
@@ -34,7 +34,7 @@ func (c Cause) String() string {
 }
 
 // Waits records the waits of a group's call in progress. The engine notes them,
-// or a Transport that can; see Abilities.Tell. One goroutine notes waits,
+// or a Transport that can; see Abilities.NoteWaits. One goroutine notes waits,
 // during the call. Any goroutine may read them.
 type Waits struct {
 	spans []span                              // by rank, of the call in progress; nil between calls

@@ -7,7 +7,7 @@ import "context"
 type wire struct {
 	t          Transport
 	rank, size int
-	out        outbox
+	out        sender
 	posted     bool // since the last flush
 
 	messages, payload int64 // sent
@@ -16,42 +16,42 @@ type wire struct {
 	in    [][]byte  // reused list of a message's parts
 	whole [1][]byte // parts of a message that has only one
 
-	waits *Waits                     // of the Group
-	told  func(w *Waits) (recv bool) // Abilities.Tell
-	noted bool                       // the transport notes the waits of Recv
-	calls uint64                     // performed
-	heard []uint64                   // by rank, the last call in which it sent a message
+	waits     *Waits                     // of the Group
+	noteWaits func(w *Waits) (recv bool) // Abilities.NoteWaits
+	noted     bool                       // the transport notes the waits of Recv
+	calls     uint64                     // performed
+	heard     []uint64                   // by rank, the last call in which it sent a message
 }
 
 func newWire(v View, t Transport, can Abilities) wire {
-	return wire{t: t, rank: v.Self, size: v.Size(), out: newOutbox(t, can.Post), waits: new(Waits), told: can.Tell, heard: make([]uint64, v.Size())}
+	return wire{t: t, rank: v.Self, size: v.Size(), out: newSender(t, can.Post), waits: new(Waits), noteWaits: can.NoteWaits, heard: make([]uint64, v.Size())}
 }
 
 // record makes the wire note waits in waits.
 func (w *wire) record(waits *Waits) {
 	w.waits = waits
-	if w.told != nil {
-		w.noted = w.told(waits)
+	if w.noteWaits != nil {
+		w.noted = w.noteWaits(waits)
 	}
-	w.out.tell(waits)
+	w.out.noteWaits(waits)
 }
 
 // post sends bytes to a rank in the background.
 func (w *wire) post(h *Header, to int, part int, parts ...[]byte) {
-	m := w.out.take()
+	m := w.out.slot()
 	m.to, m.h = to, *h
 	m.parts = append(m.parts[:0], parts...)
-	w.seal(m, part)
+	w.submit(m, part)
 }
 
-// seal completes the header of an outgoing message, counts the message and
+// submit completes the header of an outgoing message, counts the message and
 // sends it.
-func (w *wire) seal(m *outgoing, part int) {
+func (w *wire) submit(m *outgoing, part int) {
 	m.h.Part, m.h.Len = uint32(part), uint32(sum(m.parts))
 	w.posted = true
 	w.messages++
 	w.payload += int64(m.h.Len)
-	w.out.put(m)
+	w.out.send(m)
 }
 
 // flush waits until everything posted has left, and returns the first failure.

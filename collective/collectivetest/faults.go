@@ -159,9 +159,9 @@ func testAborts(t *testing.T, make Maker) {
 			g.Abort(errors.New("the disk is on fire"))
 		}
 		err := g.Barrier(ctx)
-		var told *collective.RankError
-		if assert.ErrorAs(t, err, &told, "rank %d", g.Rank()) {
-			assert.Equal(t, 0, told.Rank)
+		var lost *collective.RankError
+		if assert.ErrorAs(t, err, &lost, "rank %d", g.Rank()) {
+			assert.Equal(t, 0, lost.Rank)
 			assert.ErrorContains(t, err, "the disk is on fire")
 		}
 	})

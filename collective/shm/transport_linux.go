@@ -87,7 +87,7 @@ func (t *Transport) attend() {
 // reports of failures and of late ranks. If all ranks share memory, no
 // connection carries messages, so there are no streams.
 func (t *Transport) Abilities() collective.Abilities {
-	can := collective.Abilities{Tell: t.tell, Behind: t.under.Behind, Failed: t.under.Failed(), Err: t.under.Err, Free: t.free}
+	can := collective.Abilities{NoteWaits: t.tell, Behind: t.under.Behind, Failed: t.under.Failed(), Err: t.under.Err, Free: t.free}
 	if t.oneHost {
 		can.Post, can.Reduce, can.Show = t, t, t.show
 	} else {
@@ -251,7 +251,7 @@ func (w *waiter) write(peer int, m *message) (moved, done bool, err error) {
 	return moved, done, nil
 }
 
-// tell is Abilities.Tell.
+// tell is Abilities.NoteWaits.
 func (t *Transport) tell(w *collective.Waits) (recv bool) {
 	t.waits = w
 	return true

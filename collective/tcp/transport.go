@@ -89,14 +89,14 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 
 // Abilities is part of collective.Able. It is called when all peers have connected.
 func (t *Transport) Abilities() collective.Abilities {
-	can := collective.Abilities{Tell: t.noteIn, Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
+	can := collective.Abilities{NoteWaits: t.noteIn, Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
 	if t.posts {
 		can.Post = t
 	}
 	return can
 }
 
-// noteIn is Abilities.Tell.
+// noteIn is Abilities.NoteWaits.
 func (t *Transport) noteIn(w *collective.Waits) (recv bool) {
 	t.waits = w
 	return false

@@ -10,9 +10,9 @@ import (
 
 // Close may come when a call is just beginning, with a context that nobody has
 // seen before. The call ends then, and nothing watches its context any more.
-func TestLimitClosesWhileACallBegins(t *testing.T) {
+func TestWatchdogClosesWhileACallBegins(t *testing.T) {
 	for range 200 {
-		l := &limit{most: DefaultDeadline}
+		l := &watchdog{most: DefaultDeadline}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		var all sync.WaitGroup
 		all.Go(func() {

@@ -4,7 +4,7 @@ import "fmt"
 
 // FoldLocal reduces operands that all lie in this process into dst. The bits
 // are those of AllReduce among len(operands) ranks if rank k has operands[k].
-// All vectors have the same type, length and place in their arena. dst may be
+// All vectors have the same type, length and offset in their arena. dst may be
 // one of the operands. The others are not changed.
 //
 // The order is ring order. Element i of the arena lies in block i/4096. The

@@ -59,9 +59,9 @@ func begin(ctx context.Context, g *collective.Group, c call) <-chan error {
 	return done
 }
 
-// Whoever comes first, two ranks of which one stands at the board find that
-// their calls differ, and the third is told.
-func TestBoardFindsOtherCalls(t *testing.T) {
+// If one rank waits at the rendezvous and another makes a different call, both get
+// an error, whichever came first, and so does the third rank.
+func TestRendezvousFindsOtherCalls(t *testing.T) {
 	const many = 300_000
 	for name, calls := range map[string][3]call{
 		"barrier and reduction":      {barrier, reduce(1), nil},
@@ -100,8 +100,8 @@ func TestBoardFindsOtherCalls(t *testing.T) {
 	}
 }
 
-// What ranks send each other is no business of those at the board.
-func TestBoardLetsOthersSend(t *testing.T) {
+// Messages between some ranks do not disturb those that wait at the rendezvous.
+func TestRendezvousLetsOthersSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := collectivetest.Local(t, 4)
 		subs := make([]*collective.Group, 3)
@@ -132,7 +132,7 @@ func TestBoardLetsOthersSend(t *testing.T) {
 		require.NoError(t, <-second)
 		require.NoError(t, <-third)
 
-		// But a part waits in vain for who stands at the board of the whole.
+		// But a Sub waits in vain for a rank that waits at the rendezvous of the whole group.
 		part := begin(t.Context(), subs[0], barrier)
 		whole := begin(t.Context(), groups[1], barrier)
 		require.ErrorIs(t, <-part, collective.ErrMismatch)
@@ -143,8 +143,9 @@ func TestBoardLetsOthersSend(t *testing.T) {
 	})
 }
 
-// A wait at the board ends with its context, and all are told who gave up.
-func TestBoardObeysTheContext(t *testing.T) {
+// A wait at the rendezvous ends with its context, and every error names the rank
+// that gave up.
+func TestRendezvousObeysTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := collectivetest.Local(t, 4)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -163,8 +164,8 @@ func TestBoardObeysTheContext(t *testing.T) {
 
 // Who has not called is named when time runs out: not who has, and only waits
 // for the same.
-func TestBoardNamesWhoIsLate(t *testing.T) {
-	for name, c := range map[string]call{"board": reduce(1), "messages": broadcast(1)} {
+func TestRendezvousNamesWhoIsLate(t *testing.T) {
+	for name, c := range map[string]call{"rendezvous": reduce(1), "messages": broadcast(1)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				groups := collectivetest.Local(t, 4)
@@ -186,7 +187,7 @@ func TestBoardNamesWhoIsLate(t *testing.T) {
 
 // The flight record names who has not come yet, although others had not when
 // the wait began.
-func TestBoardFlight(t *testing.T) {
+func TestRendezvousFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := collectivetest.Local(t, 4)
 		var done []<-chan error
@@ -211,9 +212,9 @@ func TestBoardFlight(t *testing.T) {
 	})
 }
 
-// A rank that is closed while others wait for it at the board is named by them,
+// A rank that is closed while others wait for it at the rendezvous is named by them,
 // whether it waits there itself or not.
-func TestBoardOfWhoLeaves(t *testing.T) {
+func TestRendezvousOfWhoLeaves(t *testing.T) {
 	for name, waits := range map[string]bool{"waits": true, "is awaited": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -250,7 +251,7 @@ func TestBoardOfWhoLeaves(t *testing.T) {
 
 // After an error a vector is its owner's again, whatever the others do: under
 // the race detector this test says so.
-func TestBoardLeavesMemoryAlone(t *testing.T) {
+func TestRendezvousLeavesMemoryAlone(t *testing.T) {
 	for _, n := range []int{1, 100_000} {
 		const ranks = 16
 		groups := collectivetest.Local(t, ranks)
@@ -275,7 +276,7 @@ func TestBoardLeavesMemoryAlone(t *testing.T) {
 
 // A job that breaks in the middle of calls gives every rank right results until
 // then, and nobody's memory is touched afterwards.
-func TestBoardBreaksAnywhere(t *testing.T) {
+func TestRendezvousBreaksAnywhere(t *testing.T) {
 	const ranks, n = 5, 20_000
 	want := collectivetest.Reduced[float32](ranks, n, 0, collective.Sum)
 	rng := rand.New(rand.NewPCG(3, 5))
@@ -314,7 +315,7 @@ func TestBoardBreaksAnywhere(t *testing.T) {
 }
 
 // Bits do not depend on who folds what.
-func TestBoardMemory(t *testing.T) {
+func TestRendezvousMemory(t *testing.T) {
 	collectivetest.TestMemory(t, collectivetest.Local, func(_ testing.TB, _, bytes int) []byte {
 		b, _ := collective.Of(make([]int64, (bytes+7)/8)).Host()
 		return b[:bytes]
@@ -328,8 +329,8 @@ func TestManyRanks(t *testing.T) {
 	collectivetest.TestSize(t, collectivetest.Local, 64)
 }
 
-// No call of many ranks takes new memory.
-func TestBoardAllocations(t *testing.T) {
+// No call of many ranks allocates memory.
+func TestRendezvousAllocations(t *testing.T) {
 	const ranks, runs = 8, 50
 	for name, c := range map[string]func(ctx context.Context, g *collective.Group, s, all []float32) error{
 		"Barrier": func(ctx context.Context, g *collective.Group, _, _ []float32) error { return g.Barrier(ctx) },

@@ -95,8 +95,8 @@ func (g *Group) Scatter(ctx context.Context, dst, src Vector, root int) error {
 	return g.call(ctx, &Call{Kind: KindScatter, DType: dst.dtype, Root: uint32(root), Count: uint64(dst.n)}, &dst, &src, nil)
 }
 
-// AllToAll sends piece r of src to rank r and stores what rank r sends at place
-// r of dst. Both have the same length, a multiple of Size(), and do not
+// AllToAll sends piece r of src to rank r and stores what rank r sends as
+// piece r of dst. Both have the same length, a multiple of Size(), and do not
 // overlap.
 func (g *Group) AllToAll(ctx context.Context, dst, src Vector) error {
 	if src.n%g.Size() != 0 {
@@ -132,12 +132,12 @@ func (g *Group) AllToAllV(ctx context.Context, dst, src Vector, sends, recvs []i
 // these two ranks make the call. Each pair of ranks counts its calls
 // separately.
 func (g *Group) Send(ctx context.Context, v Vector, to int) error {
-	return g.exchange(ctx, []half{{v, g.Rank(), to}})
+	return g.callSendRecv(ctx, []half{{v, g.Rank(), to}})
 }
 
 // Recv fills v with the elements that a rank sends by Send.
 func (g *Group) Recv(ctx context.Context, v Vector, from int) error {
-	return g.exchange(ctx, []half{{v, from, g.Rank()}})
+	return g.callSendRecv(ctx, []half{{v, from, g.Rank()}})
 }
 
 // SendRecv sends src to one rank and, at the same time, fills dst from another
@@ -147,24 +147,5 @@ func (g *Group) SendRecv(ctx context.Context, dst Vector, from int, src Vector, 
 	if g.Size() == 1 && from == 0 && to == 0 { // a ring of one
 		return g.AllToAll(ctx, dst, src)
 	}
-	return g.exchange(ctx, []half{{src, g.Rank(), to}, {dst, from, g.Rank()}})
-}
-
-// half is one side of a message between two ranks.
-type half struct {
-	v        Vector
-	from, to int
-}
-
-// call returns the Call that both sides make.
-func (h half) call() Call {
-	return Call{Kind: KindSend, DType: h.v.dtype, Root: uint32(h.from), Offset: uint32(h.to), Count: uint64(h.v.n)}
-}
-
-// peer returns the other rank.
-func (h half) peer(self int) int {
-	if h.from == self {
-		return h.to
-	}
-	return h.from
+	return g.callSendRecv(ctx, []half{{src, g.Rank(), to}, {dst, from, g.Rank()}})
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// shared is the work of a round in which all ranks have arrived. It is cut into
-// pieces that any free rank takes. The result has the same bits whichever rank
-// folds a piece. Only the counters change while the ranks work.
-type shared struct {
-	working bool // ranks are taking pieces
+// sharedWork is the work of a round in which all ranks have arrived. It is
+// cut into pieces that any free rank can claim. The result has the same bits
+// whichever rank folds a piece. Only the counters change while the ranks work.
+type sharedWork struct {
+	working bool // ranks are claiming pieces
 	pieces  int
 	per     int           // elements per piece of an AllReduce; the first and last piece may have fewer
 	last    int           // the rank that arrived last
 	slowest int           // the rank that finished last
 	met     time.Duration // when all had arrived, after origin; 0 if the last rank carried out the call alone
 
-	taken, done atomic.Int64 // pieces
+	claimed, done atomic.Int64 // pieces
 }
 
 // Limits of pieces, in bytes.
@@ -30,33 +30,33 @@ const (
 	mostPiece  = 32 << 10
 )
 
-// folding is the memory that a rank reuses for its work at the board.
+// folding is the memory that a rank reuses for shared work.
 type folding struct {
 	chain    Chain
 	operands [][]byte // by rank
 }
 
-// share cuts a call into pieces if it is large enough for several ranks.
-func (b *board) share(o *Operation) {
-	b.last, b.met = b.order[len(b.order)-1], 0
-	b.slowest = b.last
-	size, bytes := len(b.seats), o.Src.Bytes()
+// divide cuts a call into pieces if it is large enough for several ranks.
+func (rv *rendezvous) divide(o *Operation) {
+	rv.last, rv.met = rv.order[len(rv.order)-1], 0
+	rv.slowest = rv.last
+	size, bytes := len(rv.participants), o.Src.Bytes()
 	switch o.Call.Kind {
 	case KindAllReduce:
-		if b.working = size*bytes > alone; b.working {
-			b.per = pieceLen(min(max(together/size, leastPiece), mostPiece), o.Src.dtype.Size())
+		if rv.working = size*bytes > alone; rv.working {
+			rv.per = pieceLen(min(max(together/size, leastPiece), mostPiece), o.Src.dtype.Size())
 			at := o.Src.arena
-			b.pieces = (at+o.Src.n-1)/b.per - at/b.per + 1
+			rv.pieces = (at+o.Src.n-1)/rv.per - at/rv.per + 1
 		}
 	case KindAllGather:
-		if b.working = size*size*bytes > alone; b.working {
-			b.pieces = size // a piece fills one rank's Dst
+		if rv.working = size*size*bytes > alone; rv.working {
+			rv.pieces = size // a piece fills one rank's Dst
 		}
 	}
-	if b.working {
-		b.met = time.Since(origin)
-		b.taken.Store(0)
-		b.done.Store(0)
+	if rv.working {
+		rv.met = time.Since(origin)
+		rv.claimed.Store(0)
+		rv.done.Store(0)
 	}
 }
 
@@ -73,47 +73,47 @@ func pieceLen(bytes, width int) int {
 	return n
 }
 
-// enlist sets those ranks to work that arrived just before the last: they still
+// wakeHelpers makes the ranks that arrived just before the last help: they still
 // poll, or have not slept for long.
-func (b *board) enlist() {
-	helpers := min(runtime.GOMAXPROCS(0), int(b.pieces), len(b.seats)) - 1
+func (rv *rendezvous) wakeHelpers() {
+	helpers := min(runtime.GOMAXPROCS(0), int(rv.pieces), len(rv.participants)) - 1
 	for i := range helpers {
-		b.seats[b.order[len(b.order)-2-i]].become(helping)
+		rv.participants[rv.order[len(rv.order)-2-i]].become(helping)
 	}
 }
 
-// work takes and completes pieces until none is left.
+// work claims and completes pieces until none is left.
 func (l *local) work() {
-	b := &l.hub.board
-	o := b.seats[l.rank].o
+	rv := &l.hub.rendezvous
+	o := rv.participants[l.rank].o
 	for {
-		k := int(b.taken.Add(1) - 1)
-		if k >= b.pieces {
+		k := int(rv.claimed.Add(1) - 1)
+		if k >= rv.pieces {
 			return
 		}
 		if o.Call.Kind == KindAllGather {
-			l.gather(k, o)
+			l.gatherInto(k, o)
 		} else {
 			at := o.Src.arena
-			first := at / b.per * b.per
-			l.fold(o, max(first+k*b.per-at, 0), min(first+(k+1)*b.per-at, o.Src.n))
+			first := at / rv.per * rv.per
+			l.fold(o, max(first+k*rv.per-at, 0), min(first+(k+1)*rv.per-at, o.Src.n))
 		}
-		l.did()
+		l.pieceDone()
 	}
 }
 
-// did counts a finished piece; enlisting helpers counts as one more. The rank
+// pieceDone counts a finished piece; waking helpers counts as one more. The rank
 // that finishes last ends the round.
-func (l *local) did() {
-	h, b := l.hub, &l.hub.board
-	if b.done.Add(1) <= int64(b.pieces) {
+func (l *local) pieceDone() {
+	h, rv := l.hub, &l.hub.rendezvous
+	if rv.done.Add(1) <= int64(rv.pieces) {
 		return
 	}
 	h.mu.Lock()
-	b.slowest = l.rank
-	b.end()
+	rv.slowest = l.rank
+	rv.end()
 	h.mu.Unlock()
-	b.release(-1)
+	rv.release(-1)
 }
 
 // workAlone carries out the whole call in this goroutine. The hub's mutex is
@@ -124,38 +124,38 @@ func (l *local) workAlone(o *Operation) {
 		l.fold(o, 0, o.Src.n)
 	case KindAllGather:
 		for r := range l.hub.size {
-			l.gather(r, o)
+			l.gatherInto(r, o)
 		}
 	}
 }
 
 // fold reduces the elements [lo, hi) of all ranks' Src into every rank's Dst.
 func (l *local) fold(o *Operation, lo, hi int) {
-	b, width := &l.hub.board, o.Src.dtype.Size()
+	rv, width := &l.hub.rendezvous, o.Src.dtype.Size()
 	a, z := lo*width, hi*width
 	l.operands = l.operands[:0]
-	for _, src := range b.src {
+	for _, src := range rv.src {
 		l.operands = append(l.operands, src[a:z])
 	}
-	mine := b.dst[l.rank][a:z]
+	mine := rv.dst[l.rank][a:z]
 	l.chain.Range(o.Call.DType, o.Call.Op, o.Src.arena+lo, mine, l.operands)
-	for r, dst := range b.dst {
+	for r, dst := range rv.dst {
 		if r != l.rank {
 			copy(dst[a:z], mine)
 		}
 	}
 }
 
-// gather fills the Dst of rank to. A rank's Src may already be its own place in
+// gatherInto fills the Dst of rank to. A rank's Src may already be its piece of
 // that Dst. It is then not written, because other ranks may read it at the same
 // time.
-func (l *local) gather(to int, o *Operation) {
-	b, each := &l.hub.board, o.Src.Bytes()
+func (l *local) gatherInto(to int, o *Operation) {
+	rv, each := &l.hub.rendezvous, o.Src.Bytes()
 	if each == 0 {
 		return
 	}
-	for r, src := range b.src {
-		piece := b.dst[to][r*each : (r+1)*each]
+	for r, src := range rv.src {
+		piece := rv.dst[to][r*each : (r+1)*each]
 		if &piece[0] != &src[0] {
 			copy(piece, src)
 		}

@@ -38,7 +38,7 @@ func TestShownCallIsMade(t *testing.T) {
 			return ctx
 		},
 		"closed": func(ctx context.Context, e *HostEngine) context.Context {
-			e.stay.closing.Store(true)
+			e.active.closing.Store(true)
 			return ctx
 		},
 	} {

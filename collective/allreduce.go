@@ -1,0 +1,61 @@
+package collective
+
+import (
+	"math"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// allReduce leaves the reduction of all ranks' o.Src in o.Dst on every rank.
+func (e *executor) allReduce(o *Operation) error {
+	if e.situation.AlwaysShared() {
+		return e.sharedReduce(o)
+	}
+	h, dst, src := &o.Header, o.Dst, o.Src
+	plan := e.plan(dst, h.Call.Op)
+	if plan.Method == schedule.Shared {
+		return e.sharedReduce(o)
+	}
+	h.Call.Method = uint8(plan.Method)
+	if !dst.same(&src) {
+		copy(dst.bytes(), src.bytes())
+	}
+	blocks := plan.Segment / schedule.BlockLen
+	switch plan.Method {
+	case schedule.Ring:
+		return e.ringReduce(h, dst, blocks, plan.Ahead)
+	case schedule.Direct:
+		return e.directReduce(h, dst, blocks)
+	case schedule.OneShot, schedule.Bruck:
+		return e.gatherReduce(h, dst, plan.Method)
+	case schedule.Collected:
+		return e.collectReduce(h, dst)
+	}
+	return e.moveReduce(h, dst, plan)
+}
+
+// sharedReduce has the transport carry out the AllReduce in shared memory.
+func (e *executor) sharedReduce(o *Operation) error {
+	o.markShared()
+	return e.performShared(o)
+}
+
+// share marks the call as one that the transport carries out in shared memory.
+func (o *Operation) markShared() {
+	o.Call.Method = uint8(schedule.Shared)
+	o.Part, o.Len = 0, uint32(min(int64(o.Src.Bytes()), math.MaxUint32))
+}
+
+// knowReduce sends all vectors to every rank, directly or by Bruck's algorithm.
+// Each rank folds them in ring order.
+func (e *executor) gatherReduce(h *Header, v Vector, m schedule.Method) error {
+	mine := v.bytes()
+	all := e.room(e.size * len(mine))
+	operand := func(rank int) []byte { return all[rank*len(mine) : (rank+1)*len(mine)] }
+	copy(operand(e.rank), mine)
+	if err := e.gatherPieces(h, m, operand); err != nil {
+		return err
+	}
+	e.foldRange(h, v.arena, mine, operand)
+	return nil
+}

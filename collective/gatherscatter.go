@@ -1,0 +1,55 @@
+package collective
+
+import "github.com/ringtrain/ringtrain/collective/schedule"
+
+// gather leaves the src of all ranks, in rank order, in dst on the root.
+func (c *copier) gather(h *Header, dst, src Vector) error {
+	each, per := src.Bytes(), schedule.SegmentBytes
+	root, want, err := c.rooted(h)
+	if err != nil {
+		return err
+	}
+	if c.rank != root {
+		for k := range messages(each, per) {
+			c.post(h, root, 1+k, src.bytes()[k*per:min((k+1)*per, each)])
+		}
+		return nil
+	}
+	copy(dst.bytes()[root*each:], src.bytes())
+	for i := 1; i < c.size; i++ {
+		_, from := schedule.Pair(c.rank, c.size, i)
+		theirs := dst.bytes()[from*each : (from+1)*each]
+		for k := range messages(each, per) {
+			if err := c.receive(want, from, 1+k, theirs[k*per:min((k+1)*per, each)]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scatter leaves each rank's piece of the root's src in its dst.
+func (c *copier) scatter(h *Header, dst, src Vector) error {
+	each, per := dst.Bytes(), schedule.SegmentBytes
+	root, want, err := c.rooted(h)
+	if err != nil {
+		return err
+	}
+	if c.rank != root {
+		for k := range messages(each, per) {
+			if err := c.receive(want, root, 1+k, dst.bytes()[k*per:min((k+1)*per, each)]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := 1; i < c.size; i++ {
+		to, _ := schedule.Pair(c.rank, c.size, i)
+		theirs := src.bytes()[to*each : (to+1)*each]
+		for k := range messages(each, per) {
+			c.post(h, to, 1+k, theirs[k*per:min((k+1)*per, each)])
+		}
+	}
+	copy(dst.bytes(), src.bytes()[root*each:(root+1)*each])
+	return nil
+}

@@ -1,0 +1,160 @@
+package collective
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective/publish"
+)
+
+// A watchdog lets one call of a group run at a time, and ends the call when its
+// deadline passes. The engine gets the same context for all calls. It ends only if
+// the caller's context ends or the deadline passes during a call, and the group is
+// then broken anyway. A new context, timer or clock reading per call would add a
+// tenth to the time of a small call.
+type watchdog struct {
+	most time.Duration // the deadline
+
+	state publish.Word
+	done  atomic.Value // Done() of the caller's context that is watched, a <-chan struct{}
+	armed atomic.Bool  // the timer runs
+
+	ctx    context.Context // nil until the first call, then always the same
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex  // guards what follows, and is held while ctx is made
+	forget func() bool // ends the watch
+	timer  *time.Timer
+	watch  uint64 // number of contexts watched, so that an earlier one cannot end a later call
+	since  time.Time
+	closed bool
+}
+
+// The states of a watchdog.
+const (
+	idle    = uint64(iota)
+	setting // a call begins whose context is not yet watched
+	running
+	noticed // a call runs that the timer first saw at since
+)
+
+// checksPerDeadline bounds how late a call ends: it overruns its deadline by at
+// most 1/checksPerDeadline of it.
+const checksPerDeadline = 16
+
+// begin returns the context for a call, which is valid until finish. It returns
+// false if another call is running.
+func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
+	done, state := ctx.Done(), running
+	if w.done.Load() != any(done) {
+		state = setting
+	}
+	if !w.state.CompareAndSwap(idle, state) {
+		return nil, false
+	}
+	if w.done.Load() != any(done) {
+		w.state.Store(setting) // from here on, the end of the previous context does not affect this call
+		w.follow(ctx)
+		w.state.Store(running)
+	}
+	if !w.armed.Load() {
+		w.arm()
+	}
+	if ctx.Err() != nil { // in case ctx ended before the state was running
+		w.cancel(context.Cause(ctx))
+	}
+	return w.ctx, true
+}
+
+// finish ends the call.
+func (w *watchdog) finish() { w.state.Publish(idle) }
+
+// follow watches ctx instead of the previous context. Once the watchdog is closed,
+// it watches nothing.
+func (w *watchdog) follow(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ctx == nil {
+		w.ctx, w.cancel = context.WithCancelCause(context.Background())
+	}
+	if w.forget != nil {
+		w.forget()
+		w.forget = nil
+	}
+	if w.closed {
+		w.cancel(ErrClosed)
+		return
+	}
+	w.watch++
+	mine := w.watch
+	w.done.Store(ctx.Done())
+	if ctx.Done() == nil {
+		return
+	}
+	w.forget = context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if s := w.state.Load(); (s == running || s == noticed) && w.watch == mine {
+			w.cancel(context.Cause(ctx))
+		}
+	})
+}
+
+// arm starts the timer, which runs until it finds no call.
+func (w *watchdog) arm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.armed.Swap(true) {
+		return
+	}
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.period(), w.check)
+	} else {
+		w.timer.Reset(w.period())
+	}
+}
+
+func (w *watchdog) period() time.Duration { return max(w.most/checksPerDeadline, 1) }
+
+// check is the timer's function. The state remains noticed until the call that
+// it saw is over.
+func (w *watchdog) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	switch {
+	case w.closed:
+		return
+	case w.state.CompareAndSwap(running, noticed):
+		w.since = now
+	case w.state.Load() == noticed && now.Sub(w.since) >= w.most:
+		w.cancel(ErrLate)
+		return
+	case w.state.Load() == idle:
+		w.armed.Store(false)
+		if w.state.Load() == idle || w.armed.Swap(true) { // a call that begins from here on arms the timer itself
+			return
+		}
+	}
+	w.timer.Reset(w.period())
+}
+
+// close stops the timer and stops watching the caller's context. No call is in
+// progress, but one may just begin. That call gets a context that has ended.
+func (w *watchdog) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.forget != nil {
+		w.forget()
+		w.forget = nil
+	}
+	if w.cancel != nil {
+		w.cancel(ErrClosed)
+	}
+}

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -233,8 +235,9 @@ type Plan struct {
 }
 
 // Plan prepares a product. If cuBLASLt has several candidates, none was chosen before, and
-// Untimed is not set, Plan runs each on the product's own memory to find the fastest.
-// Then C, and what the epilogue writes, are undefined afterwards. Plan cannot be captured.
+// Untimed is not set, Plan runs each on the product's own memory to find the fastest one
+// that works. Then C, and what the epilogue writes, are undefined afterwards. Plan cannot
+// be captured.
 // If cuBLASLt has no kernel with the epilogue, the Plan is for the product alone, see Fused.
 func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 	if p.M < 1 || p.N < 1 || p.K < 1 {
@@ -293,18 +296,28 @@ func (p *Plan) choose(s Stream) error {
 	return nil
 }
 
-// fastest times the candidates and returns the fastest.
+// fastest times the candidates and returns the fastest. It skips those that fail, because
+// cuBLASLt may offer a candidate that it then refuses to run.
 func (p *Plan) fastest(s Stream) (best int, err error) {
 	var least time.Duration
+	var first error // the first failure
+	works := false
 	for i := range p.made.count() {
 		p.made.choice = i
-		took, err := p.blas.device.Time(s, func() error { return p.Run(s) })
+		took, err := p.blas.device.Time(s, func() error { return p.made.run(p.blas, s) })
 		if err != nil {
-			return 0, err
+			if s.Sync(context.Background()) != nil { // the device failed, so all others would, too
+				return 0, err
+			}
+			first = cmp.Or(first, fmt.Errorf("candidate %d: %w", i, err))
+			continue
 		}
-		if i == 0 || took < least {
-			best, least = i, took
+		if !works || took < least {
+			best, least, works = i, took, true
 		}
+	}
+	if !works {
+		return 0, fmt.Errorf("none of the %d candidates of %s works: update it, or set %s to another file: %w", p.made.count(), whichBLAS(), CublasLt.Variable, first)
 	}
 	return best, nil
 }

@@ -50,6 +50,57 @@ func TestNoKernelWithTheEpilogue(t *testing.T) {
 	})
 }
 
+// Plan skips candidates that fail. If all fail, the error gives the first failure.
+func TestCandidatesThatFail(t *testing.T) {
+	onDevice(t, func(d *Device, s Stream) {
+		if os.Getenv(Driver.Variable) == "" {
+			t.Skip("needs the emulator, which can refuse a candidate")
+		}
+		p := Product{M: 2, N: 2, K: 2, A: put(t, d, s, []float32{1, 2, 3, 4}), B: put(t, d, s, []float32{5, 6, 7, 8}), C: alloc(t, d, 16)}
+		for refused, allowed := range map[string][]int{"0": {1, 2}, "1": {0, 2}, "01": {2}, "012": nil} {
+			t.Setenv("RINGTRAIN_EMULATOR_LT_REFUSES", refused)
+			blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
+			require.NoError(t, err)
+			plan, err := blas.Plan(s, p)
+			if allowed == nil {
+				require.ErrorIs(t, err, &Error{Call: "cublasLtMatmul", Name: "CUBLAS_STATUS_NOT_SUPPORTED"})
+				require.ErrorContains(t, err, "none of the 3 candidates of cuBLASLt 13.0.0 ("+os.Getenv(CublasLt.Variable)+") works: update it, or set "+CublasLt.Variable+" to another file: candidate 0: cublasLtMatmul: ")
+				require.Empty(t, blas.Choices())
+			} else {
+				require.NoError(t, err, "without %s", refused)
+				require.Contains(t, allowed, blas.Choices()[blas.Kind(p)], "without %s", refused)
+				require.NoError(t, plan.Run(s))
+				require.Equal(t, []float32{19, 22, 43, 50}, take(t, s, p.C, 4))
+				plan.Destroy()
+			}
+			require.NoError(t, blas.Destroy())
+		}
+	})
+}
+
+// If the device fails, Plan returns that failure, and does not blame cuBLASLt.
+func TestPlanOnAFailedDevice(t *testing.T) {
+	need(t, Available())
+	if os.Getenv(Driver.Variable) == "" {
+		t.Skip("needs the emulator, whose device recovers when its last context is gone")
+	}
+	d, err := Open(0)
+	require.NoError(t, err)
+	require.NoError(t, d.Do(t.Context(), func() error {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
+		require.NoError(t, err)
+		const nowhere = 64
+		_, err = blas.Plan(s, Product{M: 2, N: 2, K: 2, A: nowhere, B: nowhere, C: nowhere})
+		require.ErrorIs(t, err, ErrIllegalAddress)
+		require.NotContains(t, err.Error(), "candidate")
+		return nil
+	}))
+	_ = d.Close() // may report the failure again
+	onDevice(t, func(d *Device, s Stream) { require.NoError(t, s.Sync(t.Context())) })
+}
+
 // If cuBLASLt is for a newer CUDA than the driver, it does not start, and the error gives
 // both versions.
 func TestBLASNewerThanTheDriver(t *testing.T) {

@@ -68,6 +68,8 @@
 //	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues
 //	RINGTRAIN_EMULATOR_LT_STATUS    what is returned where there is no kernel, 15 unless
 //	                                set; 0: success, and no candidate
+//	RINGTRAIN_EMULATOR_LT_REFUSES   numbers of the candidates that cublasLtMatmul refuses,
+//	                                such as 02; none unless set
 //	RINGTRAIN_EMULATOR_PTX          an image of NVRTC's stand-in, to be loaded in
 //	                                place of PTX that has the same kernels
 package emulator

@@ -248,6 +248,12 @@ int none() {
   return wish ? atoi(wish) : NotSupported;
 }
 
+// refused reports whether cublasLtMatmul refuses a candidate that the heuristic returned.
+bool refused(const Algo* algo) {
+  const char* numbers = getenv("RINGTRAIN_EMULATOR_LT_REFUSES");
+  return numbers && algo && strchr(numbers, '0' + (int)algo->data[1]);
+}
+
 }  // namespace
 
 RT_API int cublasLtCreate(Handle** h) {
@@ -365,6 +371,7 @@ RT_API int cublasLtMatmul(Handle* h, Desc* q, const void* alpha, const void* a, 
   }
   if (algo && (algo->data[0] != algo_mark || algo->data[2] > bytes)) return InvalidValue;
   if (bytes && algo && algo->data[2] && !driver().within_device(workspace, bytes)) return InvalidValue;
+  if (refused(algo)) return NotSupported;
   if (!load(*q, *la, *ld, algo, stream)) return ExecutionFailed;
   auto p = std::make_shared<Product>();
   bool host = q->pointer_mode == 0;

@@ -38,33 +38,39 @@ func openDriver() (devices int, err error) {
 		return 0, err
 	}
 	if loaded.library == nil {
-		library, err := Driver.open(0)
+		library, err := Driver.open(0, startDriver)
 		if err != nil {
 			return 0, err
 		}
-		if missing := bindDriver(library.handle); missing != "" {
-			return 0, unavailablef("%s has no function %s: update the NVIDIA driver", library.Path, missing)
-		}
-		if err := initDriver(); err != nil {
-			return 0, whyNot(err)
-		}
-		version, err := driverVersion()
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		if version < oldestDriver {
-			return 0, unavailablef("the driver supports CUDA %s, and %s is needed: update the NVIDIA driver", versionText(version), versionText(oldestDriver))
-		}
-		loaded.library, loaded.version = library, version
+		loaded.library = library
 	}
 	devices, err = deviceCount()
 	if err == nil && devices == 0 {
 		err = &Error{Call: "cuDeviceGetCount", Name: "CUDA_ERROR_NO_DEVICE"}
 	}
 	if err != nil {
-		return 0, whyNot(err)
+		return 0, fmt.Errorf("%w: %w", ErrUnavailable, whyNot(err))
 	}
 	return devices, nil
+}
+
+// startDriver initializes a driver and sets its version. It refuses one that is too old or
+// that cannot be initialized, such as a toolkit's stub.
+func startDriver(library *Shared) error {
+	if missing := bindDriver(library.handle); missing != "" {
+		return fmt.Errorf("%s has no function %s: update the NVIDIA driver", library.Path, missing)
+	}
+	err := initDriver()
+	if err != nil {
+		err = whyNot(err)
+	} else if loaded.version, err = driverVersion(); err == nil && loaded.version < oldestDriver {
+		err = fmt.Errorf("the driver supports CUDA %s, and %s is needed: update the NVIDIA driver", versionText(loaded.version), versionText(oldestDriver))
+	}
+	if err != nil { // then the search closes the library
+		unbindDriver()
+		loaded.version = 0
+	}
+	return err
 }
 
 // advice says what to do if the driver's initialization returns an error.
@@ -78,14 +84,14 @@ var advice = map[string]string{
 	"CUDA_ERROR_STUB_LIBRARY":                   "this is the toolkit's stub of libcuda.so.1, not the driver's: remove stubs from LD_LIBRARY_PATH",
 }
 
-// whyNot turns a failed initialization into the error of Available.
+// whyNot adds what to do to the error of a failed initialization.
 func whyNot(err error) error {
 	do := "check nvidia-smi"
 	var e *Error
 	if errors.As(err, &e) && advice[e.Name] != "" {
 		do = advice[e.Name]
 	}
-	return fmt.Errorf("%w: %w; %s", ErrUnavailable, err, do)
+	return fmt.Errorf("%w; %s", err, do)
 }
 
 // versionText returns 13.0 for 13000.

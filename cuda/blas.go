@@ -34,28 +34,56 @@ type BLAS struct {
 	choices   map[string]int
 }
 
-// lt is cuBLASLt in this process, loaded once.
+// lt is cuBLASLt in this process.
 var lt struct {
-	sync.Mutex
-	library *Shared
+	search sync.Mutex // held by searches, which set library to each candidate
+	tried  bool       // library has started on a device; the search is over
+
+	sync.Mutex // for library
+	library    *Shared
 }
 
-// openBLAS loads cuBLASLt.
-func openBLAS() error {
+// openBLAS loads cuBLASLt. start starts it on a device. If start is nil, openBLAS loads the
+// first library with all functions, and a later call with start may load another one.
+func openBLAS(start func() error) error {
+	lt.search.Lock()
+	defer lt.search.Unlock()
+	switch known := theBLAS(); {
+	case known != nil && start == nil:
+		return nil
+	case known != nil && lt.tried:
+		return start()
+	}
+	_, err := CublasLt.Open(func(s *Shared) error {
+		setBLAS(nil)
+		if err := bindBLAS(s); err != nil {
+			return err
+		}
+		setBLAS(s)
+		if start == nil {
+			return nil
+		}
+		s.started = true
+		err := start()
+		if err != nil {
+			setBLAS(nil)
+		}
+		lt.tried = err == nil
+		return err
+	})
+	return err
+}
+
+func theBLAS() *Shared {
 	lt.Lock()
 	defer lt.Unlock()
-	if lt.library != nil {
-		return nil
-	}
-	library, err := CublasLt.Open()
-	if err != nil {
-		return err
-	}
-	if err := bindBLAS(library); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	lt.library = library
-	return nil
+	return lt.library
+}
+
+func setBLAS(s *Shared) {
+	lt.Lock()
+	defer lt.Unlock()
+	lt.library = s
 }
 
 const defaultWorkspace = 32 << 20
@@ -63,9 +91,6 @@ const defaultWorkspace = 32 << 20
 // NewBLAS starts cuBLASLt. Run all its products on one stream, because they share a
 // workspace.
 func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
-	if err := openBLAS(); err != nil {
-		return nil, err
-	}
 	b := &BLAS{device: d, size: o.Workspace, options: o, choices: map[string]int{}}
 	if b.size == 0 {
 		b.size = defaultWorkspace
@@ -74,18 +99,25 @@ func (d *Device) NewBLAS(o BLASOptions) (*BLAS, error) {
 	if b.workspace, err = d.Alloc(b.size); err != nil {
 		return nil, fmt.Errorf("workspace of cuBLASLt: %w", err)
 	}
-	if b.handle, err = blasCreate(); err != nil {
+	if err := openBLAS(b.start); err != nil {
 		_ = d.Free(b.workspace) // err is the cause
-		if newer := blasMismatch(); newer != nil {
-			err = fmt.Errorf("%w: %w", err, newer)
-		}
-		return nil, err
-	}
-	if err := b.probe(); err != nil {
-		_ = b.Destroy() // err is the cause
 		return nil, err
 	}
 	return b, nil
+}
+
+// start creates the handle of the library that is loaded.
+func (b *BLAS) start() (err error) {
+	if b.handle, err = blasCreate(); err != nil {
+		if newer := blasMismatch(); newer != nil {
+			err = fmt.Errorf("%w: %w", err, newer)
+		}
+		return err
+	}
+	if err = b.probe(); err != nil {
+		_ = blasDestroy(b.handle) // err is the cause
+	}
+	return err
 }
 
 // probe checks that cuBLASLt has any kernel for the device. A cuBLASLt older than the
@@ -267,12 +299,11 @@ func (b *BLAS) Plan(s Stream, p Product) (*Plan, error) {
 
 // whichBLAS names cuBLASLt with its version and file.
 func whichBLAS() string {
-	lt.Lock()
-	defer lt.Unlock()
-	if lt.library == nil {
+	library := theBLAS()
+	if library == nil {
 		return CublasLt.Name
 	}
-	return fmt.Sprintf("%s %s (%s)", CublasLt.Name, blasVersionText(blasVersion()), lt.library.Path)
+	return fmt.Sprintf("%s %s (%s)", CublasLt.Name, blasVersionText(blasVersion()), library.Path)
 }
 
 // choose selects a candidate: the one chosen before, the fastest, or the first.

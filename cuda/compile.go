@@ -44,19 +44,17 @@ func openCompiler() error {
 	if compiler.library != nil {
 		return nil
 	}
-	library, err := NVRTC.Open()
-	if err != nil {
-		return err
-	}
-	if err := bindNVRTC(library); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	major, minor, archs, err := describeNVRTC()
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrUnavailable, library.Path, err)
-	}
-	compiler.library, compiler.major, compiler.minor, compiler.archs = library, major, minor, archs
-	return nil
+	library, err := NVRTC.Open(func(s *Shared) (err error) {
+		if err := bindNVRTC(s); err != nil {
+			return err
+		}
+		if compiler.major, compiler.minor, compiler.archs, err = describeNVRTC(); err != nil {
+			return s.Refuse(fmt.Errorf("%s: %w", s.Path, err))
+		}
+		return nil
+	})
+	compiler.library = library
+	return err
 }
 
 // Compile compiles the source for an architecture such as "sm_90", or takes the image

@@ -34,7 +34,6 @@ func TestErrors(t *testing.T) {
 func TestWhyNot(t *testing.T) {
 	for name, do := range advice {
 		err := whyNot(&Error{Call: "cuInit", Name: name})
-		require.ErrorIs(t, err, ErrUnavailable)
 		require.ErrorIs(t, err, &Error{Name: name})
 		require.ErrorContains(t, err, do)
 		require.NotContains(t, err.Error(), "\n")
@@ -174,8 +173,6 @@ func TestVersions(t *testing.T) {
 	require.Equal(t, "11.4", versionText(11040))
 	require.Equal(t, "11.11.3", blasVersionText(111103))
 	require.Equal(t, "13.0.2", blasVersionText(130002))
-	require.Equal(t, "2.7.8", ncclVersionText(2708))
-	require.Equal(t, "2.27.3", ncclVersionText(22703))
 	require.Equal(t, 13, major("libnvrtc.so.13"))
 	require.Equal(t, 11, major("libnvrtc.so.11.2"))
 }

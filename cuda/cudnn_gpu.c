@@ -97,7 +97,7 @@ static void *open_beside(const char *file, const char *name, bool *there) {
 // open_part opens one of cuDNN's libraries: from the directory of libcudnn.so, from that of
 // the file it links to, or by name. It stops at the first that exists, so that dlerror
 // says what is wrong with it.
-static bool open_part(const char *name) {
+static void *open_part(const char *name) {
 	Dl_info info;
 	bool there = false;
 	void *part = NULL;
@@ -107,16 +107,44 @@ static bool open_part(const char *name) {
 		if (!there && realpath(info.dli_fname, file) != NULL)
 			part = open_beside(file, name, &there);
 	}
-	return (there ? part : dlopen(name, RTLD_NOW | RTLD_LOCAL)) != NULL;
+	return there ? part : dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
+// found_by_name reports whether cuDNN gets this part when it opens the name. If an earlier
+// cuDNN was refused after it had opened its own part, cuDNN would get that one.
+static bool found_by_name(const char *name, void *part) {
+	void *found = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+	if (found != NULL)
+		dlclose(found);
+	return found == part;
+}
+
+static void *parts[8]; // that rt_dnn_open_parts has opened
+static int part_count;
+
 const char *rt_dnn_open_parts(void) {
-	for (const char *const *part = is9 ? parts9 : parts8; *part != NULL; part++)
-		if (!open_part(*part))
-			return dlerror();
-	for (const char *const *part = optional9; is9 && *part != NULL; part++)
-		open_part(*part);
+	static char why[512];
+	part_count = 0;
+	for (const char *const *name = is9 ? parts9 : parts8; *name != NULL; name++) {
+		void *part = open_part(*name);
+		if (part == NULL)
+			snprintf(why, sizeof why, "%s", dlerror());
+		else if (parts[part_count++] = part, !found_by_name(*name, part))
+			snprintf(why, sizeof why, "%s of another cuDNN is already loaded", *name);
+		else
+			continue;
+		rt_dnn_close_parts();
+		return why;
+	}
+	for (const char *const *name = optional9; is9 && *name != NULL; name++)
+		if ((parts[part_count] = open_part(*name)) != NULL)
+			part_count++;
 	return NULL;
+}
+
+void rt_dnn_close_parts(void) {
+	while (part_count > 0)
+		dlclose(parts[--part_count]);
 }
 
 size_t rt_dnn_version(void) { return dnn.version(); }

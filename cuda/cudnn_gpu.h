@@ -46,8 +46,11 @@ const char *rt_dnn_bind(void *library);
 // rt_dnn_open_parts opens the libraries that libcudnn.so opens by name when it is first
 // called. If cuDNN cannot open one, it aborts the process, even in cudnnGetVersion. Call it
 // before any function of cuDNN. It returns NULL, or why a library cannot be opened; the
-// text is valid until this thread's next call.
+// text is valid until the next call.
 const char *rt_dnn_open_parts(void);
+
+// rt_dnn_close_parts undoes rt_dnn_open_parts for a cuDNN that will not be used.
+void rt_dnn_close_parts(void);
 
 size_t rt_dnn_version(void);
 size_t rt_dnn_cuda(void); // the CUDA version that it is built for, such as 12040

@@ -355,7 +355,7 @@ func reference(p Product, c, a, b []float32) (product, sums []float64) {
 
 func TestProducts(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
-		_, err := CublasLt.Open()
+		_, err := CublasLt.Open(nil)
 		need(t, err)
 		blas, err := d.NewBLAS(BLASOptions{Workspace: 4 << 20})
 		require.NoError(t, err)
@@ -449,7 +449,7 @@ func TestProducts(t *testing.T) {
 // If cuBLASLt refuses the epilogue, Plan uses a kernel without it.
 func TestProductThatIsNotFused(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
-		_, err := CublasLt.Open()
+		_, err := CublasLt.Open(nil)
 		need(t, err)
 		blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
 		require.NoError(t, err)
@@ -468,7 +468,7 @@ func TestProductThatIsNotFused(t *testing.T) {
 // epilogue may not.
 func TestProductsAnywhere(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
-		_, err := CublasLt.Open()
+		_, err := CublasLt.Open(nil)
 		need(t, err)
 		blas, err := d.NewBLAS(BLASOptions{Workspace: 1 << 20})
 		require.NoError(t, err)
@@ -491,7 +491,7 @@ func TestProductsAnywhere(t *testing.T) {
 // With fewer bits in the factors, or in all matrices, a product is the same within rounding.
 func TestProductsOfFewerBits(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
-		_, err := CublasLt.Open()
+		_, err := CublasLt.Open(nil)
 		need(t, err)
 		const m, n, k = 16, 24, 32
 		a, b := make([]float32, m*k), make([]float32, k*n)

@@ -26,22 +26,23 @@ func openDNN() error {
 	if dnn.library != nil {
 		return nil
 	}
-	library, err := CuDNN.Open()
-	if err != nil {
-		return err
-	}
-	if err := bindDNN(library); err != nil {
-		return err
-	}
 	loaded.Lock()
 	driver := loaded.version
 	loaded.Unlock()
-	version, cuda := describeDNN()
-	if why := unfitDNN(version, cuda, driver); why != "" {
-		return unavailablef("%s is cuDNN %s, %s", library.Path, dnnVersionText(version), why)
-	}
-	dnn.library, dnn.version = library, version
-	return nil
+	library, err := CuDNN.Open(func(s *Shared) error {
+		if err := bindDNN(s); err != nil {
+			return err
+		}
+		version, cuda := describeDNN()
+		if why := unfitDNN(version, cuda, driver); why != "" {
+			closeDNNParts()
+			return fmt.Errorf("%s is cuDNN %s, %s", s.Path, dnnVersionText(version), why)
+		}
+		dnn.version = version
+		return nil
+	})
+	dnn.library = library
+	return err
 }
 
 // unfitDNN says why a cuDNN built for a version of CUDA cannot be used with a driver, and

@@ -14,13 +14,15 @@ import (
 
 func bindDNN(library *Shared) error {
 	if missing := C.rt_dnn_bind(pointer(library.handle)); missing != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, library.lacks(C.GoString(missing)))
+		return library.lacks(C.GoString(missing))
 	}
 	if why := C.rt_dnn_open_parts(); why != nil {
-		return unavailablef("cuDNN (%s) cannot be used without its other libraries: %s; install all of cuDNN, or set %s to another file", library.Path, C.GoString(why), CuDNN.Variable)
+		return fmt.Errorf("cuDNN (%s) cannot be used without its other libraries: %s; install all of cuDNN, or set %s to another file", library.Path, C.GoString(why), CuDNN.Variable)
 	}
 	return nil
 }
+
+func closeDNNParts() { C.rt_dnn_close_parts() }
 
 func describeDNN() (version, cuda int) { return int(C.rt_dnn_version()), int(C.rt_dnn_cuda()) }
 

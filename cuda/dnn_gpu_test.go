@@ -277,6 +277,52 @@ func TestVersionsOfCuDNN(t *testing.T) {
 	require.ErrorContains(t, err, "is cuDNN 9.1.0, for CUDA 14, and the driver supports CUDA 13.0: update the driver, or pip install nvidia-cudnn-cu13")
 }
 
+// kit returns a toolkit with copies of the emulator's cuDNN 9. They cannot be links, because
+// the search opens each file once.
+func kit(t *testing.T, file string) string {
+	t.Helper()
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(root, "lib64"), os.DirFS(filepath.Dir(file))))
+	return root
+}
+
+// The search skips a cuDNN that cannot be used.
+func TestSearchForCuDNN(t *testing.T) {
+	file := emulatesDNN(t)
+	forgetDNN(t)
+	t.Setenv(CuDNN.Variable, "")
+	outdated := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(outdated, "lib64"), os.DirFS(filepath.Dir(file))))
+	require.NoError(t, os.Rename(outdated+"/lib64/libnvrtc.so.13", outdated+"/lib64/libcudnn.so.9"))
+	t.Setenv("CUDA_HOME", outdated)
+	t.Setenv("CUDA_PATH", filepath.Dir(linked(t, file)))
+	version, err := DNNVersion()
+	require.NoError(t, err)
+	require.Equal(t, "9.1.0", version)
+
+	// Two cuDNN of one major version cannot be in the same process.
+	forgetDNN(t)
+	t.Setenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES", "driver")
+	first, second := kit(t, file), kit(t, file)
+	t.Setenv("CUDA_HOME", first)
+	t.Setenv("CUDA_PATH", second)
+	_, err = DNNVersion()
+	require.ErrorIs(t, err, ErrUnavailable)
+	require.NotErrorIs(t, err, ErrNotInstalled)
+	require.Regexp(t, "none of the [0-9] files found for cuDNN can be used: ", err.Error()) // some are still loaded
+	require.ErrorContains(t, err, "cuDNN ("+second+"/lib64/libcudnn.so.9) cannot be used without its other libraries: libcudnn_graph.so.9 of another cuDNN is already loaded; ")
+	require.ErrorContains(t, err, "is cuDNN 9.1.0, for CUDA 14, and the driver supports CUDA 13.0")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+// linked returns a directory lib64 that links to the directory of file.
+func linked(t *testing.T, file string) string {
+	t.Helper()
+	link := filepath.Join(t.TempDir(), "lib64")
+	require.NoError(t, os.Symlink(filepath.Dir(file), link))
+	return link
+}
+
 // If the variable names a file that does not exist, that is a mistake and not ErrNotInstalled.
 func TestCuDNNThatIsNotThere(t *testing.T) {
 	need(t, Available())
@@ -287,7 +333,7 @@ func TestCuDNNThatIsNotThere(t *testing.T) {
 	require.NotErrorIs(t, err, ErrNotInstalled)
 	require.ErrorContains(t, err, "which RINGTRAIN_CUDNN_LIB names")
 
-	_, err = Library{Name: "none", Sonames: []string{"libringtrain-none.so.1"}, Variable: "RINGTRAIN_NONE_LIB", Get: "invent it"}.Open()
+	_, err = Library{Name: "none", Sonames: []string{"libringtrain-none.so.1"}, Variable: "RINGTRAIN_NONE_LIB", Get: "invent it"}.Open(nil)
 	require.ErrorIs(t, err, ErrUnavailable)
 	require.ErrorIs(t, err, ErrNotInstalled)
 	require.ErrorContains(t, err, "no GPU can be used: there is no libringtrain-none.so.1 where the loader looks")

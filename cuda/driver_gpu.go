@@ -40,13 +40,15 @@ func openLibrary(path string) (uintptr, error) {
 	return uintptr(h), nil
 }
 
+func closeLibrary(library uintptr) { C.rt_close(pointer(library)) }
+
+func libraryFile(library uintptr) string { return C.GoString(C.rt_file(pointer(library))) }
+
 func librarySymbol(library uintptr, name string) uintptr {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	return uintptr(C.rt_symbol(pointer(library), text))
 }
-
-func callVersion(function uintptr) int { return int(C.rt_version(pointer(function))) }
 
 func bindDriver(library uintptr) (missing string) {
 	name := C.rt_driver_bind(pointer(library))
@@ -55,6 +57,8 @@ func bindDriver(library uintptr) (missing string) {
 	}
 	return C.GoString(name)
 }
+
+func unbindDriver() { C.rt_driver_unbind() }
 
 func initDriver() error { return failure("cuInit", C.CUresult(C.rt_driver_init())) }
 

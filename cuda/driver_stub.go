@@ -23,7 +23,10 @@ func threadID() int { return -1 } // matches no thread
 
 func openLibrary(string) (uintptr, error)         { return 0, supported() }
 func librarySymbol(uintptr, string) uintptr       { return 0 }
+func closeLibrary(uintptr)                        {}
+func libraryFile(uintptr) string                  { return "" }
 func bindDriver(uintptr) (missing string)         { return "" }
+func unbindDriver()                               {}
 func initDriver() error                           { return supported() }
 func driverVersion() (int, error)                 { return 0, supported() }
 func deviceCount() (int, error)                   { return 0, supported() }
@@ -73,8 +76,6 @@ func functionSetAttribute(uintptr, int, int) error    { return supported() }
 
 func launch(uintptr, *Batch) (at int, err error) { return 0, supported() }
 
-func callVersion(uintptr) int { return 0 }
-
 func bindNVRTC(*Shared) error { return supported() }
 
 func describeNVRTC() (major, minor int, archs []int, err error) { return 0, 0, nil, supported() }
@@ -97,6 +98,7 @@ func (p *prepared) run(*BLAS, Stream) error    { return supported() }
 func (p *prepared) release()                   {}
 
 func bindDNN(*Shared) error            { return supported() }
+func closeDNNParts()                   {}
 func describeDNN() (version, cuda int) { return 0, 0 }
 func dnnCreate() (uintptr, error)      { return 0, supported() }
 func dnnDestroy(uintptr) error         { return supported() }

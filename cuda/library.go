@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -193,69 +192,4 @@ func tiers(s surroundings) []tier {
 		python = append(python, home+"/.local/lib"+wheels)
 	}
 	return []tier{chosen, system, append(python, "/usr/local/lib"+wheels, "/usr/lib"+wheels)}
-}
-
-// looked describes the search, for errors.
-const looked = "where the loader looks, in CUDA_HOME, in /usr/local/cuda*, in the system's directories and among Python's packages"
-
-// A Shared is a library that was loaded. It stays loaded until the process ends.
-type Shared struct {
-	Library Library
-	Path    string // the path or soname that was opened
-	handle  uintptr
-}
-
-// Open loads the library from the first place where that works. The error wraps
-// ErrUnavailable, and says where it searched and how to get the library. It also wraps
-// ErrNotInstalled if no place has the library and the variable is not set.
-func (l Library) Open() (*Shared, error) {
-	loaded.Lock()
-	newest := loaded.version
-	loaded.Unlock()
-	return l.open(newest)
-}
-
-func (l Library) open(newest int) (*Shared, error) {
-	if err := supported(); err != nil {
-		return nil, err
-	}
-	var firsts []string
-	for _, name := range l.candidates(thisMachine(newest)) {
-		handle, err := openLibrary(name)
-		if err == nil {
-			return &Shared{l, name, handle}, nil
-		}
-		// For a soname, the loader's error says only that there is none. For a file that
-		// exists, it says what is wrong.
-		if strings.Contains(name, "/") {
-			firsts = append(firsts, err.Error())
-		}
-	}
-	if file := os.Getenv(l.Variable); file != "" {
-		why := strings.TrimPrefix(strings.Join(firsts, "; "), file+": ")
-		if why == "" { // a soname, not a path
-			why = "the loader does not find it"
-		}
-		return nil, unavailablef("%s cannot be loaded from %s, which %s names: %s; correct the variable, or unset it", l.Name, file, l.Variable, why)
-	}
-	what, do := strings.Join(l.Sonames, " or "), fmt.Sprintf("%s, or set %s to the file", l.Get, l.Variable)
-	if len(firsts) > 0 {
-		return nil, unavailablef("there is no %s that can be loaded (%s) %s: %s", what, firsts[0], looked, do)
-	}
-	return nil, notInstalled{unavailablef("there is no %s %s: %s", what, looked, do)}
-}
-
-// Symbol returns the address of a function of the library.
-func (s *Shared) Symbol(name string) (uintptr, error) {
-	address := librarySymbol(s.handle, name)
-	if address == 0 {
-		return 0, s.lacks(name)
-	}
-	return address, nil
-}
-
-// lacks returns the error for a library that lacks a function we need.
-func (s *Shared) lacks(function string) error {
-	l := s.Library
-	return fmt.Errorf("%s has no function %s, so it is not a usable %s: %s, or set %s to another file", s.Path, function, l.Name, l.Get, l.Variable)
 }

@@ -43,11 +43,10 @@ func BLASMismatch() error {
 }
 
 func blasMismatch() error {
-	lt.Lock()
-	defer lt.Unlock()
-	if lt.library == nil {
+	library := theBLAS()
+	if library == nil {
 		return nil
 	}
 	version := blasVersion()
-	return mismatch(lt.library, blasVersionText(version), version/10000)
+	return mismatch(library, blasVersionText(version), version/10000)
 }

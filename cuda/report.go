@@ -24,7 +24,7 @@ type Report struct {
 // Found is the result of the search for a library.
 type Found struct {
 	Name    string `json:"name"`
-	Path    string `json:"path,omitempty"` // the path or soname that was opened
+	Path    string `json:"path,omitempty"` // its file
 	Version string `json:"version,omitempty"`
 	Problem string `json:"problem,omitempty"` // why it cannot be used, and what to do
 	// Instead says what happens without the library; "" if it is required.
@@ -34,8 +34,9 @@ type Found struct {
 // moduleVersion is the file in which the kernel module reports its version.
 const moduleVersion = "/proc/driver/nvidia/version"
 
-// Inspect looks for the driver, the devices and the libraries. In a program that is not
-// built for GPUs it reports only the kernel module.
+// Inspect looks for the driver, the devices and the libraries except NCCL, which
+// nccl.Inspect looks for. In a program that is not built for GPUs it reports only the kernel
+// module.
 func Inspect() Report {
 	r := Report{Devices: []Info{}, Libraries: []Found{}}
 	if text, err := os.ReadFile(moduleVersion); err == nil {
@@ -61,7 +62,7 @@ func Inspect() Report {
 	} else {
 		driver.Problem = withoutPrefix(err)
 	}
-	r.Libraries = append(r.Libraries, driver, inspectNVRTC(), inspectBLAS(), inspectDNN(), inspectNCCL())
+	r.Libraries = append(r.Libraries, driver, inspectNVRTC(), inspectBLAS(), inspectDNN())
 	return r
 }
 
@@ -75,6 +76,15 @@ func moduleOf(text string) string {
 		}
 	}
 	return strings.TrimSpace(line)
+}
+
+// NewFound returns what a search found, or the problem err. library may then be nil.
+func NewFound(l Library, library *Shared, version string, err error) Found {
+	found := Found{Name: l.Name, Version: version, Problem: withoutPrefix(err)}
+	if library != nil {
+		found.Path = library.Path
+	}
+	return found
 }
 
 // withoutPrefix returns the text of an error without that of ErrUnavailable.
@@ -120,20 +130,15 @@ func inspectBLAS() Found {
 	if err != nil {
 		return Found{Name: CublasLt.Name, Problem: withoutPrefix(err)}
 	}
-	problem := withoutPrefix(blasMismatch())
-	lt.Lock()
-	defer lt.Unlock()
-	return Found{Name: CublasLt.Name, Path: lt.library.Path, Version: version, Problem: problem}
+	return NewFound(CublasLt, theBLAS(), version, blasMismatch())
 }
 
 // BLASVersion returns the version of cuBLASLt, such as "13.0.0". The error wraps
 // ErrUnavailable and says in one line what is missing and how to get it.
 func BLASVersion() (string, error) {
-	if err := openBLAS(); err != nil {
+	if err := openBLAS(nil); err != nil {
 		return "", err
 	}
-	lt.Lock()
-	defer lt.Unlock()
 	return blasVersionText(blasVersion()), nil
 }
 
@@ -152,25 +157,4 @@ func inspectDNN() Found {
 	dnn.Lock()
 	defer dnn.Unlock()
 	return Found{Name: CuDNN.Name, Path: dnn.library.Path, Version: version}
-}
-
-func inspectNCCL() Found {
-	library, err := NCCL.Open()
-	if err != nil {
-		return Found{Name: NCCL.Name, Problem: withoutPrefix(err)}
-	}
-	function, err := library.Symbol("ncclGetVersion")
-	if err != nil {
-		return Found{Name: NCCL.Name, Path: library.Path, Problem: err.Error()}
-	}
-	return Found{Name: NCCL.Name, Path: library.Path, Version: ncclVersionText(callVersion(function))}
-}
-
-// ncclVersionText returns 2.23.4 for 22304 and 2.7.8 for 2708. Up to 2.8 a major version
-// counted 1000, since then 10000.
-func ncclVersionText(v int) string {
-	if v < 10000 {
-		return fmt.Sprintf("%d.%d.%d", v/1000, v/100%10, v%100)
-	}
-	return fmt.Sprintf("%d.%d.%d", v/10000, v/100%100, v%100)
 }

@@ -25,7 +25,7 @@ func TestUnavailable(t *testing.T) {
 
 	_, opened := Open(0)
 	_, listed := Devices()
-	_, loaded := NCCL.Open()
+	_, loaded := NCCL.Open(nil)
 	_, compiled := Compile(Cache{}, Source{}, "sm_90")
 	for _, other := range []error{opened, listed, loaded, compiled} {
 		require.EqualError(t, other, err.Error())

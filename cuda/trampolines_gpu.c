@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,8 +27,8 @@ static const symbol symbols[] = {
 
 enum { count = sizeof symbols / sizeof *symbols };
 
-// The table that trampolines_gpu.S jumps through. It is written only once, before the first
-// call from Go.
+// The table that trampolines_gpu.S jumps through. It is written only while Go searches for a
+// driver, before the first call that needs one.
 #define SYMBOL(slot, name, other, called) (void *)before_driver,
 __attribute__((visibility("hidden"))) void *ringtrain_driver[] = {
 #include "symbols_gpu.h"
@@ -51,12 +52,14 @@ void *rt_open(const char *path, char *why, size_t size) {
 	return library;
 }
 
-void *rt_symbol(void *library, const char *name) { return dlsym(library, name); }
+void rt_close(void *library) { dlclose(library); }
 
-int rt_version(void *function) {
-	int version = 0;
-	return ((int (*)(int *))function)(&version) == 0 ? version : 0;
+const char *rt_file(void *library) {
+	struct link_map *map = NULL;
+	return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
 }
+
+void *rt_symbol(void *library, const char *name) { return dlsym(library, name); }
 
 const char *rt_driver_bind(void *library) {
 	void *found[count];
@@ -75,6 +78,12 @@ const char *rt_driver_bind(void *library) {
 	memcpy(ringtrain_driver, found, sizeof found);
 	driver_init = init;
 	return NULL;
+}
+
+void rt_driver_unbind(void) {
+	for (int i = 0; i < count; i++)
+		ringtrain_driver[i] = (void *)before_driver;
+	driver_init = NULL;
 }
 
 int rt_driver_init(void) { return driver_init(0); }

@@ -65,23 +65,37 @@ func GetVersion() (Version, error) {
 	if err := cuda.Available(); err != nil {
 		return 0, err
 	}
-	library, err := cuda.NCCL.Open()
-	if err != nil {
+	if err := open(); err != nil {
 		return 0, err
 	}
-	addresses, missing := resolve(library.Symbol)
-	if err := usable(library.Path, missing, func() (Version, error) {
-		bind(addresses)
-		return getVersion()
-	}); err != nil {
-		return 0, err
-	}
-	loaded.version, err = getVersion()
-	if err != nil {
-		return 0, err
-	}
-	loaded.library, loaded.splits = library, addresses[len(addresses)-1] != 0
 	return loaded.version, nil
+}
+
+// Inspect looks for NCCL, even if there is no driver or no GPU.
+func Inspect() cuda.Found {
+	loaded.Lock()
+	defer loaded.Unlock()
+	if loaded.library == nil {
+		if err := open(); err != nil {
+			return cuda.NewFound(cuda.NCCL, nil, "", err)
+		}
+	}
+	return cuda.NewFound(cuda.NCCL, loaded.library, loaded.version.String(), nil)
+}
+
+// open loads the first usable NCCL. The caller holds the lock.
+func open() error {
+	library, err := cuda.NCCL.Open(func(s *cuda.Shared) error {
+		addresses, missing := resolve(s.Symbol)
+		v, err := usable(s, missing, func() (Version, error) {
+			bind(addresses)
+			return getVersion()
+		})
+		loaded.version, loaded.splits = v, addresses[len(addresses)-1] != 0
+		return err
+	})
+	loaded.library = library
+	return err
 }
 
 // resolve looks up the functions. The address of an absent one is 0. missing names the first
@@ -98,22 +112,24 @@ func resolve(symbol func(name string) (uintptr, error)) (addresses [len(function
 	return addresses, missing
 }
 
-// usable returns nil if a library can be used, and otherwise what is wrong with it. It calls
-// version only if the library has the function for it.
-func usable(path, missing string, version func() (Version, error)) error {
+// usable returns the version of a library that can be used, and otherwise what is wrong with
+// it. It calls version only if the library has the function for it.
+func usable(s *cuda.Shared, missing string, version func() (Version, error)) (Version, error) {
 	if missing == functions[0].name {
-		return fmt.Errorf("%w: %s has no function %s, so it is not NCCL: %s", cuda.ErrUnavailable, path, missing, cuda.NCCL.Get)
+		return 0, s.Refuse(fmt.Errorf("%s has no function %s, so it is not NCCL", s.Path, missing))
 	}
 	v, err := version()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %s: %w", cuda.ErrUnavailable, path, err)
+		err = fmt.Errorf("%s: %w", s.Path, err)
 	case v < Oldest:
-		return fmt.Errorf("%w: %s is NCCL %v, and %v or newer is needed: %s", cuda.ErrUnavailable, path, v, Oldest, cuda.NCCL.Get)
+		err = fmt.Errorf("%s is NCCL %v, and %v or newer is needed", s.Path, v, Oldest)
 	case missing != "":
-		return fmt.Errorf("%w: %s is NCCL %v, but was built without the function %s: %s", cuda.ErrUnavailable, path, v, missing, cuda.NCCL.Get)
+		err = fmt.Errorf("%s is NCCL %v, but was built without the function %s", s.Path, v, missing)
+	default:
+		return v, nil
 	}
-	return nil
+	return 0, s.Refuse(err)
 }
 
 // ErrAbsent is wrapped by the error of a function that this version of NCCL lacks.

@@ -43,18 +43,15 @@ func TestErrorHasNCCLsName(t *testing.T) {
 
 func TestUsable(t *testing.T) {
 	version := func(v Version) func() (Version, error) { return func() (Version, error) { return v, nil } }
-	require.NoError(t, usable("x", "", version(Oldest)))
-
-	err := usable("/lib/libnccl.so.2", "ncclCommFinalize", version(NewVersion(2, 12, 7)))
-	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	library := &cuda.Shared{Library: cuda.NCCL, Path: "/lib/libnccl.so.2"}
+	v, err := usable(library, "", version(Oldest))
+	require.NoError(t, err)
+	require.Equal(t, Oldest, v)
+	_, err = usable(library, "ncclCommFinalize", version(NewVersion(2, 12, 7)))
 	require.ErrorContains(t, err, "/lib/libnccl.so.2 is NCCL 2.12.7, and 2.14.3 or newer is needed: pip install")
-
-	err = usable("x", "ncclSend", version(NewVersion(2, 20, 5)))
-	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	_, err = usable(library, "ncclSend", version(NewVersion(2, 20, 5)))
 	require.ErrorContains(t, err, "ncclSend")
-
-	err = usable("x", "ncclGetVersion", func() (Version, error) { panic("the function is missing") })
-	require.ErrorIs(t, err, cuda.ErrUnavailable)
+	_, err = usable(library, "ncclGetVersion", func() (Version, error) { panic("the function is missing") })
 	require.ErrorContains(t, err, "not NCCL")
 }
 

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -47,6 +48,9 @@ var libraries = []library{
 	{"", "libcudnn_cnn_train.so.8", "-O1", []string{"builtins.cpp"}},
 	{"", "libnvrtc-builtins.so.13.0", "-O1", []string{"builtins.cpp"}},
 }
+
+// flags are the compiler's. Libraries with unique symbols could not be unloaded.
+var flags = []string{"-std=c++17", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-gnu-unique", "-Wall"}
 
 // Build returns the environment variables, as NAME=value, that make a program use
 // the stand-ins. They are compiled into a directory below dir named for their
@@ -127,9 +131,8 @@ func findCompiler() (string, error) {
 }
 
 func (l library) compile(ctx context.Context, compiler, dir string) error {
-	args := []string{"-std=c++17", l.optimize, "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing",
-		"-Wall", "-Wl,-soname," + l.file, "-o", l.file}
-	cmd := exec.CommandContext(ctx, compiler, append(append(args, l.sources...), "-ldl", "-lrt")...)
+	args := slices.Concat(flags, []string{l.optimize, "-Wl,-soname," + l.file, "-o", l.file}, l.sources, []string{"-ldl", "-lrt"})
+	cmd := exec.CommandContext(ctx, compiler, args...)
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second // its children have the pipe too
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -141,7 +144,7 @@ func (l library) compile(ctx context.Context, compiler, dir string) error {
 // hash names sources and compiler in 16 digits.
 func hash(text fs.FS, compiler string, libraries []library) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, compiler, libraries)
+	fmt.Fprintln(h, compiler, flags, libraries)
 	err := fs.WalkDir(text, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
 
@@ -89,7 +90,7 @@ func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 
 // examine makes a diagnosis and shows it.
 func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
-	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), GPU: cuda.Inspect(), Checks: askSelf(ctx)}
+	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), GPU: device.Inspect(), Checks: askSelf(ctx)}
 	if !asJSON {
 		d.write(a.stdout)
 	}

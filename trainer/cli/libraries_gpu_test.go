@@ -69,6 +69,65 @@ func (s *shelf) without(variable, function string) string {
 	return variable + "=" + file
 }
 
+// needed is a function that each library must have.
+var needed = map[string]string{
+	"RINGTRAIN_CUDA_LIB": "cuGraphInstantiateWithFlags", "RINGTRAIN_NVRTC_LIB": "nvrtcGetCUBIN", "RINGTRAIN_CUBLASLT_LIB": "cublasLtMatmulPreferenceCreate",
+	"RINGTRAIN_NCCL_LIB": "ncclCommFinalize", "RINGTRAIN_CUDNN_LIB": "cudnnConvolutionBackwardData",
+}
+
+// outdated returns a toolkit whose libraries all lack a function.
+func (s *shelf) outdated() string {
+	root := s.t.TempDir()
+	require.NoError(s.t, os.Mkdir(filepath.Join(root, "lib64"), 0o700))
+	for variable, function := range needed {
+		_, file, _ := strings.Cut(s.without(variable, function), "=")
+		require.NoError(s.t, os.Rename(file, filepath.Join(root, "lib64", filepath.Base(file))))
+	}
+	return root
+}
+
+// current returns a directory that is a toolkit, and a virtual environment of Python, whose
+// libraries lack nothing.
+func (s *shelf) current() string {
+	root := s.t.TempDir()
+	for _, dir := range []string{"lib64", "lib/python3.12/site-packages/nvidia/all/lib"} {
+		require.NoError(s.t, os.MkdirAll(filepath.Dir(filepath.Join(root, dir)), 0o700))
+		require.NoError(s.t, os.Symlink(filepath.Dir(s.files["RINGTRAIN_CUDA_LIB"]), filepath.Join(root, dir)))
+	}
+	return root
+}
+
+// search returns settings with which the libraries are searched for in these toolkits.
+func search(first, second string) []string {
+	env := []string{"CUDA_HOME=" + first, "CUDA_PATH=" + second}
+	for variable := range needed {
+		env = append(env, variable+"=")
+	}
+	return env
+}
+
+// inPlaces are lacks by libraries of several places.
+func (s *shelf) inPlaces() []lack {
+	old, older, current := s.outdated(), s.outdated(), s.current()
+	driver := func(root string) string {
+		return root + "/lib64/libcuda.so.1 has no function " + needed["RINGTRAIN_CUDA_LIB"]
+	}
+	onlyNCCL := append(search(old, older), "RINGTRAIN_NCCL_LIB=", "LD_LIBRARY_PATH=")
+	for _, variable := range []string{"RINGTRAIN_CUDA_LIB", "RINGTRAIN_NVRTC_LIB", "RINGTRAIN_CUBLASLT_LIB"} {
+		onlyNCCL = append(onlyNCCL, variable+"="+s.files[variable])
+	}
+	nccl := "/lib64/libnccl.so.2 is NCCL 2.30.7, but was built without the function ncclCommFinalize"
+	return []lack{
+		{"outdated libraries in the first place", search(old, current), "", 0, nil, 2},
+		{"outdated libraries where the loader looks", append(search("", ""), "LD_LIBRARY_PATH="+old+"/lib64", "VIRTUAL_ENV="+current), "", 0, nil, 2},
+		{"outdated libraries in CUDA_HOME hide those of the loader", append(search(old, ""), "LD_LIBRARY_PATH="+current+"/lib64"), "", 0, nil, 2},
+		{"outdated libraries in all places", search(old, older), "", 2,
+			[]string{"no GPU can be used: none of the 2 files found for driver can be used: " + driver(old) + ": update the NVIDIA driver; " + driver(older)}, 1},
+		{"an outdated NCCL in all places", onlyNCCL, "", 0,
+			[]string{"gradients are added up in host memory, without NCCL: none of the 2 files found for NCCL can be used: " + old + nccl + "; " + older + nccl + ": pip install"}, 2},
+	}
+}
+
 // wrong are lacks by a variable that names no library: a file that is not there, one of
 // text, and a directory.
 func (s *shelf) wrong(variable, library string) []lack {
@@ -194,7 +253,7 @@ func TestGPULibraries(t *testing.T) {
 	whole := map[int]string{1: run(t, lack{workers: 1}), 2: run(t, lack{workers: 2})}
 	require.NotEmpty(t, whole[1])
 	require.NotEmpty(t, whole[2])
-	for _, c := range s.lacks() {
+	for _, c := range append(s.lacks(), s.inPlaces()...) {
 		t.Run(c.name, func(t *testing.T) {
 			weights := run(t, c)
 			if c.code == 0 {

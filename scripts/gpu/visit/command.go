@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,15 +46,36 @@ func (o outcome) problem() string {
 	return o.err.Error()
 }
 
+// A runner runs commands, each within the time of the current step.
+type runner struct {
+	settings
+	ctx   context.Context
+	work  string       // temporary directory of this visit
+	env   []string     // of all commands
+	until time.Time    // the end of the current step
+	logs  atomic.Int64 // number of logs
+}
+
+func newRunner(ctx context.Context, s settings, work string) *runner {
+	env := append(os.Environ(),
+		"RINGTRAIN_REQUIRE_GPU=1", // without a GPU tests fail instead of skipping
+		// All commands share caches of compiled kernels and of data, and do not use the user's.
+		"XDG_CACHE_HOME="+filepath.Join(work, "cache"),
+		"TORCHINDUCTOR_CACHE_DIR="+filepath.Join(work, "cache", "torch"), "TRITON_CACHE_DIR="+filepath.Join(work, "cache", "triton"),
+		"CUDA_CACHE_PATH="+filepath.Join(work, "cache", "nv"), "PYTHONDONTWRITEBYTECODE=1",
+	)
+	return &runner{settings: s, ctx: ctx, work: work, env: env}
+}
+
 // execute runs a command in its own session. At the limit it sends SIGQUIT, so that Go
 // programs print where they hang, and then kills the session.
-func (v *visit) execute(c command) (o outcome) {
+func (r *runner) execute(c command) (o outcome) {
 	begin := time.Now()
 	// What is left also has to do for its last words.
-	if o.had = max(v.left()-2*v.grace, v.left()/2); c.limit > 0 {
+	if o.had = max(r.left()-2*r.grace, r.left()/2); c.limit > 0 {
 		o.had = min(o.had, c.limit)
 	}
-	o.log = v.logFile(c.name)
+	o.log = r.logFile(c.name)
 	file, err := create(o.log)
 	if err != nil {
 		return outcome{err: err}
@@ -64,9 +87,9 @@ func (v *visit) execute(c command) (o outcome) {
 	}
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	cmd.Dir = c.dir
-	v.prepare(cmd, file, c.env...)
+	r.prepare(cmd, file, c.env...)
 	if o.err = cmd.Start(); o.err == nil {
-		o.late, o.err = v.await(cmd, o.had)
+		o.late, o.err = r.await(cmd, o.had)
 	}
 	o.took = time.Since(begin)
 	if problem := o.problem(); problem != "" {
@@ -81,14 +104,14 @@ const mark = "RINGTRAIN_VISIT_COMMAND"
 
 // prepare gives a command its environment, a session of its own, and its log, which is a
 // file and no pipe: a process that is left over cannot keep Wait waiting.
-func (v *visit) prepare(cmd *exec.Cmd, log *os.File, env ...string) {
-	cmd.Env = append(append(v.env[:len(v.env):len(v.env)], mark+"="+log.Name()), env...)
+func (r *runner) prepare(cmd *exec.Cmd, log *os.File, env ...string) {
+	cmd.Env = append(append(r.env[:len(r.env):len(r.env)], mark+"="+log.Name()), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	ownSession(cmd)
 }
 
 // await waits until the command ends, its time is up, or the visit is interrupted.
-func (v *visit) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error) {
+func (r *runner) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error) {
 	ended := make(chan error, 1) // of a process that cannot be killed nobody waits for the answer
 	go func() { ended <- cmd.Wait() }()
 	defer killAll(cmd)
@@ -97,7 +120,7 @@ func (v *visit) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error)
 	select {
 	case err := <-ended:
 		return false, err
-	case <-v.ctx.Done():
+	case <-r.ctx.Done():
 		err = errors.New("interrupted")
 	case <-timer.C:
 		late, err = true, errors.New("late")
@@ -107,18 +130,34 @@ func (v *visit) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error)
 		select {
 		case <-ended:
 			return late, err
-		case <-time.After(v.grace):
+		case <-time.After(r.grace):
 		}
 	}
 	return late, errors.New("it hangs, and cannot be killed")
 }
 
-// logFile is the path of the next log.
-func (v *visit) logFile(name string) string {
-	return filepath.Join(v.logsDir(), fmt.Sprintf("%03d-%s.log", v.logs.Add(1), name))
+// left returns the time left for the running step.
+func (r *runner) left() time.Duration { return time.Until(r.until) }
+
+// program returns the path of a carried binary.
+func (r *runner) program(name string) string { return filepath.Join(r.binaries, name) }
+
+// setting returns the value of a variable in the commands' environment.
+func (r *runner) setting(name string) string {
+	for i := len(r.env) - 1; i >= 0; i-- {
+		if value, found := strings.CutPrefix(r.env[i], name+"="); found {
+			return value
+		}
+	}
+	return ""
 }
 
-func (v *visit) logsDir() string { return filepath.Join(v.work, "logs") }
+// logFile is the path of the next log.
+func (r *runner) logFile(name string) string {
+	return filepath.Join(r.logsDir(), fmt.Sprintf("%03d-%s.log", r.logs.Add(1), name))
+}
+
+func (r *runner) logsDir() string { return filepath.Join(r.work, "logs") }
 
 func create(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

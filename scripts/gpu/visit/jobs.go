@@ -16,16 +16,19 @@ import (
 // configs are the examples to train.
 var configs = []string{"mnist", "convnet"}
 
-// train compares the command's training on the GPU with the same on the CPU: 1 worker,
+// trainings runs the command's trainings.
+type trainings struct{ *runner }
+
+// compare compares the command's training on the GPU with the same on the CPU: 1 worker,
 // and 2 that share the GPU.
-func (v *visit) train(r *result) {
+func (t trainings) compare(r *result) {
 	for _, config := range configs {
 		for _, workers := range []string{"1", "2"} {
 			var flags []string
 			if workers != "1" {
 				flags = append(flags, "--nccl", "must") // so that the host does not replace a broken NCCL
 			}
-			gpu, cpu := v.trained(r, config, workers, "cuda", flags...), v.trained(r, config, workers, "cpu")
+			gpu, cpu := t.run(r, config, workers, "cuda", flags...), t.run(r, config, workers, "cpu")
 			if gpu == nil || cpu == nil {
 				continue
 			}
@@ -37,18 +40,18 @@ func (v *visit) train(r *result) {
 			r.figure("%s, %s worker(s): accuracy %.4f, on the CPU %.4f; %.0f samples/s; %s", config, workers, gpu.Accuracy, cpu.Accuracy, gpu.Rate, gpu.Plan)
 		}
 	}
-	v.buckets(r)
-	v.choices(r)
+	t.buckets(r)
+	t.choices(r)
 }
 
 // buckets compares summing gradients during the backward pass with summing them after it. With
 // two workers there is only one order of sums, so the bits must be the same.
-func (v *visit) buckets(r *result) {
+func (t trainings) buckets(r *result) {
 	flags := []string{"--nccl", "must", "--bucket"}
-	if !v.emulator { // where sums of processes that share a GPU take milliseconds each
+	if !t.emulator { // where sums of processes that share a GPU take milliseconds each
 		flags = append([]string{"--steps", "60"}, flags...)
 	}
-	once, parts := v.trained(r, "mnist", "2", "cuda", append(flags[:len(flags):len(flags)], "1000000000")...), v.trained(r, "mnist", "2", "cuda", append(flags, "4096")...)
+	once, parts := t.run(r, "mnist", "2", "cuda", append(flags[:len(flags):len(flags)], "1000000000")...), t.run(r, "mnist", "2", "cuda", append(flags, "4096")...)
 	switch {
 	case once == nil || parts == nil:
 	case once.Weights != parts.Weights:
@@ -59,8 +62,8 @@ func (v *visit) buckets(r *result) {
 	}
 }
 
-// A report is the last event of a training.
-type report struct {
+// An ending is the last event of a training.
+type ending struct {
 	Event    string
 	Accuracy float64
 	Steps    int
@@ -69,23 +72,23 @@ type report struct {
 	Weights  string  `json:"weights_sha256"`
 }
 
-// trained runs a training and returns its report, or nil if it fails.
-func (v *visit) trained(r *result, config, workers, device string, flags ...string) *report {
-	args := []string{v.program("ringtrain"), "train", filepath.Join(v.root, "examples", config+".cfg"), "--workers", workers, "--device", device, "--json"}
+// run runs a training and returns its last event, or nil if it fails.
+func (t trainings) run(r *result, config, workers, device string, flags ...string) *ending {
+	args := []string{t.program("ringtrain"), "train", filepath.Join(t.root, "examples", config+".cfg"), "--workers", workers, "--device", device, "--json"}
 	if device == "cuda" {
 		args = append(args, "--share-gpu")
 	}
-	if v.emulator {
-		args = append(args, "--steps", "2", "--batch", "16", "--data", "mnist:"+v.fewDigits())
+	if t.emulator {
+		args = append(args, "--steps", "2", "--batch", "16", "--data", "mnist:"+t.fewDigits())
 	}
 	name := fmt.Sprintf("train-%s-%s-%s", config, workers, device)
-	o := v.execute(command{name: name, args: append(args, flags...), limit: 30 * time.Second})
+	o := t.execute(command{name: name, args: append(args, flags...), limit: 30 * time.Second})
 	if problem := o.problem(); problem != "" {
 		r.fail("%s: %s: %s", name, problem, brief(complaints(o.text), 3))
 		return nil
 	}
 	for line := range strings.Lines(o.text) {
-		var e report
+		var e ending
 		if json.Unmarshal([]byte(line), &e) == nil && e.Event == "result" {
 			r.Passed++
 			return &e
@@ -97,11 +100,11 @@ func (v *visit) trained(r *result, config, workers, device string, flags ...stri
 
 // fewDigits is a directory of few images, for the emulator, which takes seconds to
 // evaluate on all.
-func (v *visit) fewDigits() string {
-	dir := filepath.Join(v.work, "digits")
+func (t trainings) fewDigits() string {
+	dir := filepath.Join(t.work, "digits")
 	if _, err := os.Stat(dir); err != nil {
 		// If it fails, the training says so.
-		v.execute(command{name: "digits", args: []string{v.program("ringtrain"), "data", "digits", dir, "--train", "200", "--test", "200"}, limit: 20 * time.Second})
+		t.execute(command{name: "digits", args: []string{t.program("ringtrain"), "data", "digits", dir, "--train", "200", "--test", "200"}, limit: 20 * time.Second})
 	}
 	return dir
 }
@@ -118,10 +121,10 @@ func complaints(text string) (lines []string) {
 
 // choices trains with timed products, and keeps which kernel each got, and which
 // products are fused with what follows them.
-func (v *visit) choices(r *result) {
+func (t trainings) choices(r *result) {
 	for _, config := range configs {
-		dir := filepath.Join(v.logsDir(), "choices", config)
-		if v.trained(r, config, "1", "cuda", "--steps", "16", "--time-products", dir) == nil {
+		dir := filepath.Join(t.logsDir(), "choices", config)
+		if t.run(r, config, "1", "cuda", "--steps", "16", "--time-products", dir) == nil {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, "products-0.json"))
@@ -155,9 +158,9 @@ func chosen(kind *regexp.Regexp, text []byte, plain string) (other, all int) {
 
 // killed kills a worker of trainings whose steps are graphs, two graphs, and none: the
 // other worker names it, and the job ends.
-func (v *visit) killed(r *result) {
+func (t trainings) killed(r *result) {
 	for _, graphs := range []string{"whole", "apart", "off"} {
-		took, err := v.kill(graphs)
+		took, err := t.kill(graphs)
 		if err != nil {
 			r.fail("kill -9 of a worker with --graphs %s: %v", graphs, err)
 			continue
@@ -170,36 +173,36 @@ func (v *visit) killed(r *result) {
 // soon is the time in which a job must end after one of its workers was killed.
 const soon = 5 * time.Second
 
-func (v *visit) kill(graphs string) (took time.Duration, err error) {
-	args := []string{v.program("ringtrain"), "train", filepath.Join(v.root, "examples", "mnist.cfg"), "--workers", "2", "--device", "cuda", "--share-gpu",
+func (t trainings) kill(graphs string) (took time.Duration, err error) {
+	args := []string{t.program("ringtrain"), "train", filepath.Join(t.root, "examples", "mnist.cfg"), "--workers", "2", "--device", "cuda", "--share-gpu",
 		"--json", "--graphs", graphs, "--steps", "1000000", "--evaluation.frequency", "1000000"}
-	if v.emulator {
+	if t.emulator {
 		args = append(args, "--batch", "4")
 	}
-	path := v.logFile("kill-" + graphs)
+	path := t.logFile("kill-" + graphs)
 	file, err := create(path)
 	if err != nil {
 		return 0, err
 	}
 	defer file.Close()
 	fmt.Fprintf(file, "$ %s\n", strings.Join(args, " "))
-	limit := min(40*time.Second, v.left()-2*v.grace)
+	limit := min(40*time.Second, t.left()-2*t.grace)
 	if limit <= 0 {
 		return 0, errors.New("no time is left for it")
 	}
 	cmd := exec.Command(args[0], args[1:]...)
-	v.prepare(cmd, file)
+	t.prepare(cmd, file)
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := v.await(cmd, limit)
+		_, err := t.await(cmd, limit)
 		ended <- err
 	}()
 	const victim = 1
-	pid, err := v.whenSteps(path, ended, func() int { return worker(cmd, victim) })
+	pid, err := t.whenSteps(path, ended, func() int { return worker(cmd, victim) })
 	if err != nil {
 		killAll(cmd)
 		return 0, err
@@ -227,7 +230,7 @@ func (v *visit) kill(graphs string) (took time.Duration, err error) {
 var stepEvent = regexp.MustCompile(`"event":"step","step":(\d+)`)
 
 // whenSteps waits until a job has made a dozen steps, and then asks for a process.
-func (v *visit) whenSteps(path string, ended <-chan error, process func() int) (pid int, err error) {
+func (t trainings) whenSteps(path string, ended <-chan error, process func() int) (pid int, err error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {

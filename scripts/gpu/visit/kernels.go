@@ -13,9 +13,9 @@ var function = regexp.MustCompile(`(?m)^(extern "C" __global__|__device__)[^;{]*
 
 // kernels are the names in the source, and those whose threads share memory or wait for
 // each other, also in functions that they call.
-func (v *visit) kernels() (all, shared []string) {
+func kernels(root string) (all, shared []string) {
 	var source strings.Builder
-	files, _ := filepath.Glob(filepath.Join(v.root, "cuda", "kernels", "*.cu")) // the pattern is well-formed
+	files, _ := filepath.Glob(filepath.Join(root, "cuda", "kernels", "*.cu")) // the pattern is well-formed
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -22,12 +22,12 @@ var libraries = []struct {
 	{"RINGTRAIN_NCCL_LIB", []string{"libnccl.so.2"}},
 }
 
-// libraries are the variables that name CUDA's libraries, and LD_LIBRARY_PATH with their
+// librarySettings returns variables that name CUDA's libraries, and LD_LIBRARY_PATH with their
 // directories, as libraries open others by name. What the environment names stays.
-func (v *visit) libraries() (env []string) {
+func librarySettings(p python) (env []string) {
 	var dirs []string
 	for _, l := range libraries {
-		file := cmp.Or(os.Getenv(l.variable), findLibrary(l.sonames, v.python))
+		file := cmp.Or(os.Getenv(l.variable), findLibrary(l.sonames, p))
 		if file == "" {
 			continue
 		}

@@ -68,7 +68,7 @@ func TestFindPython(t *testing.T) {
 func TestLibrariesOfTheEnvironment(t *testing.T) {
 	t.Setenv("RINGTRAIN_NCCL_LIB", "/given/libnccl.so.2")
 	t.Setenv("LD_LIBRARY_PATH", "/before")
-	env := (&visit{}).libraries()
+	env := librarySettings(python{})
 	require.Contains(t, env, "RINGTRAIN_NCCL_LIB=/given/libnccl.so.2")
 	require.Regexp(t, `^LD_LIBRARY_PATH=.*/given:.*/before$|^LD_LIBRARY_PATH=/given:/before$`, env[len(env)-1])
 }

@@ -139,14 +139,16 @@ func visitAll(ctx context.Context, s settings, steps []step, stdout, stderr io.W
 	defer os.RemoveAll(work)
 	v := newVisit(ctx, s, work)
 	rest := v.begun.Add(s.limit - s.writing())
+	found := &summary{settings: s, begun: v.begun}
 	for i, k := range steps {
-		v.results = append(v.results, v.step(k, allowed(steps[i:], time.Until(rest), s.emulator)))
+		found.results = append(found.results, v.step(k, allowed(steps[i:], time.Until(rest), s.emulator)))
 	}
-	if err := v.write(stdout); err != nil {
+	found.interrupted = ctx.Err() != nil
+	if err := found.write(stdout, v.logsDir()); err != nil {
 		fmt.Fprintln(stderr, "visit: writing the report:", err)
 		return exitFailed
 	}
-	for _, r := range v.results {
+	for _, r := range found.results {
 		if r.Verdict != ok {
 			return exitFailed
 		}

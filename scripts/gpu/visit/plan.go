@@ -21,7 +21,7 @@ func first() []step {
 		{"parity", "each kernel in its own process, against the CPU", 35, 90, 90, (*visit).parity},
 		{"conformance", "the rest of nn/gpu", 45, 110, 60, (*visit).conformance},
 		{"costs", "launches, graphs, copies and products", 30, 60, 60, (*visit).costs},
-		{"train", "the command on both examples, 1 and 2 workers", 60, 110, 90, (*visit).train},
+		{"train", "the command on both examples, 1 and 2 workers", 60, 110, 90, func(v *visit, r *result) { v.trainings.compare(r) }},
 		{"nccl", "NCCL's operations, and processes that share the GPU", 55, 120, 60, (*visit).nccl},
 		{"kill", "a killed rank, with and without graphs", 50, 100, 90, (*visit).kills},
 		{"speed", "training steps beside PyTorch's", 140, 200, 60, (*visit).speed},
@@ -40,7 +40,7 @@ func second() []step {
 }
 
 func (v *visit) cudaTests(r *result) {
-	v.suite(r, suite{name: "cuda", binary: "cuda.test", dir: "cuda", skip: "Headers|StubsFail|TestProgramNeedsNoCUDA",
+	v.suites.run(r, suite{name: "cuda", binary: "cuda.test", dir: "cuda", skip: "Headers|StubsFail|TestProgramNeedsNoCUDA",
 		trial:     "^(TestDevices|TestCopies|TestKernels|TestGraphs|TestStreamsAndEvents)$",
 		essential: []string{"TestDevices", "TestCopies", "TestKernels", "TestGraphs", "TestStreamsAndEvents", "TestProducts", "TestOtherThread", "TestDeviceThread", "TestConvolutions"}})
 }
@@ -49,44 +49,19 @@ func (v *visit) cudaTests(r *result) {
 const long = "^(TestTraining|TestWholeStep|TestWholeStepCalls|TestLockstep|TestFreeRun)$"
 
 func (v *visit) training(r *result) {
-	got := v.suite(r, suite{name: "training", binary: "gpu.test", dir: "nn/gpu", run: long,
-		trial: "^(TestWholeStepCalls|TestLockstep)$/convnet", env: v.few(),
+	got := v.suites.run(r, suite{name: "training", binary: "gpu.test", dir: "nn/gpu", run: long,
+		trial: "^(TestWholeStepCalls|TestLockstep)$/convnet", env: v.suites.few(),
 		essential: []string{"TestTraining", "TestWholeStep", "TestWholeStepCalls", "TestLockstep", "TestFreeRun"}})
-	v.told(r, got, "ReLU flipped: the loss", "accuracy after", "kernels of a graph")
-}
-
-// few limits the comparisons with the CPU to a few steps on the emulator, which is slow.
-func (v *visit) few() []string {
-	if v.emulator {
-		return []string{"RINGTRAIN_PARITY_STEPS=2"}
-	}
-	return nil
-}
-
-// told adds test output that contains one of the texts as figures.
-func (v *visit) told(r *result, got verdicts, texts ...string) {
-	var lines []string
-	for test, said := range got.said {
-		for _, line := range said {
-			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
-				_, line, _ = strings.Cut(strings.TrimSpace(line), ": ")
-				lines = append(lines, test+": "+line)
-			}
-		}
-	}
-	slices.Sort(lines)
-	for _, line := range lines {
-		r.figure("%s", line)
-	}
+	r.quote(got, "ReLU flipped: the loss", "accuracy after", "kernels of a graph")
 }
 
 // parity compares the kernels with nn/cpu. A fault spoils its process, so each kernel has its
 // own process, a few at a time.
 func (v *visit) parity(r *result) {
-	got := v.suite(r, suite{name: "resources", binary: "kernels.test", dir: "cuda/kernels", run: "^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$",
+	got := v.suites.run(r, suite{name: "resources", binary: "kernels.test", dir: "cuda/kernels", run: "^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$",
 		essential: []string{"TestImageIsOfTheSource", "TestImageHasBounds", "TestResources"}})
 	r.Tables = append(r.Tables, "### Registers and shared memory of each kernel\n\n```\n"+strings.Join(got.said["TestResources"], "\n")+"\n```\n")
-	names, _ := v.kernels()
+	names, _ := kernels(v.root)
 	if len(names) == 0 {
 		r.fail("there are no kernels in %s", filepath.Join(v.root, "cuda", "kernels"))
 	}
@@ -127,14 +102,14 @@ func (v *visit) parity(r *result) {
 			broken = append(broken, test)
 		}
 	}
-	v.again(r, s, broken)
+	v.suites.again(r, s, broken)
 }
 
 func (v *visit) conformance(r *result) {
-	got := v.suite(r, suite{name: "conformance", binary: "gpu.test", dir: "nn/gpu", skip: long + "|^TestBF16",
+	got := v.suites.run(r, suite{name: "conformance", binary: "gpu.test", dir: "nn/gpu", skip: long + "|^TestBF16",
 		trial:     "^(TestQueue|TestRecordAgain|TestTempsRepeat|TestMistakes)$", // go test has run all
 		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts", "TestIllegalAddress", "TestConv", "TestConvTraining", "TestConvChoices"}})
-	v.told(r, got, "kernels of a step")
+	r.quote(got, "kernels of a step")
 }
 
 // costs are those of CUDA itself, by probe.c.
@@ -190,7 +165,7 @@ func (v *visit) nccl(r *result) {
 	if err := os.MkdirAll(debug, 0o755); err != nil {
 		r.fail("%v", err)
 	}
-	got := v.suite(r, suite{name: "nccl", binary: "ncclgroup.test", dir: "collective/ncclgroup",
+	got := v.suites.run(r, suite{name: "nccl", binary: "ncclgroup.test", dir: "collective/ncclgroup",
 		run: "^(TestProcesses|TestOperations|TestRingOrder|TestSub|TestQueue|TestCaptureOfAGroupsCall)", trial: "^(TestProcesses|TestRingOrder)",
 		env:       []string{"NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=" + filepath.Join(debug, "%h-%p.log")},
 		essential: []string{"TestProcesses", "TestOperationsInProcesses"}}) // a version of NCCL may not let ranks of one process share a GPU
@@ -210,10 +185,10 @@ func (v *visit) nccl(r *result) {
 
 // kills kills ranks inside calls and graphs of the library, and workers of trainings.
 func (v *visit) kills(r *result) {
-	v.killed(r)
-	got := v.suite(r, suite{name: "kill", binary: "ncclgroup.test", dir: "collective/ncclgroup", run: "^TestKilledRank$/^(calls,_rank_1|graphs,_rank_[02]|held,_rank_1)$", trial: "^TestKilledRank$/^graphs,_rank_0$",
+	v.trainings.killed(r)
+	got := v.suites.run(r, suite{name: "kill", binary: "ncclgroup.test", dir: "collective/ncclgroup", run: "^TestKilledRank$/^(calls,_rank_1|graphs,_rank_[02]|held,_rank_1)$", trial: "^TestKilledRank$/^graphs,_rank_0$",
 		essential: []string{"TestKilledRank"}})
-	v.told(r, got, "all know after")
+	r.quote(got, "all know after")
 }
 
 // speed times our steps and PyTorch's, in turns.

@@ -88,8 +88,7 @@ func TestNamedTestsExist(t *testing.T) {
 
 // Every kernel is compared, and those that share memory are known.
 func TestKernels(t *testing.T) {
-	v := &visit{settings: settings{root: "../../.."}}
-	all, shared := v.kernels()
+	all, shared := kernels("../../..")
 	entries := 0
 	files, err := filepath.Glob("../../../cuda/kernels/*.cu")
 	require.NoError(t, err)

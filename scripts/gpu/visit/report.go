@@ -22,59 +22,68 @@ const (
 	archiveLimit = 15 << 20
 )
 
-// write prints the table, and writes report.md, result.json and logs.tar.gz.
-func (v *visit) write(stdout io.Writer) error {
-	v.reasons()
-	table := v.table(tableLimit)
+// A summary is what the steps of a visit found.
+type summary struct {
+	settings
+	begun       time.Time
+	interrupted bool
+	results     []*result
+}
+
+// write prints the table, and writes report.md, result.json and, from the directory logs,
+// logs.tar.gz.
+func (s *summary) write(stdout io.Writer, logs string) error {
+	s.reasons()
+	table := s.table(tableLimit)
 	if _, err := io.WriteString(stdout, table); err != nil {
 		return err
 	}
 	var report strings.Builder
-	report.WriteString(v.table(1 << 20))
-	for _, r := range v.results {
+	report.WriteString(s.table(1 << 20))
+	for _, r := range s.results {
 		if len(r.Tables) > 0 {
 			fmt.Fprintf(&report, "\n## %s\n\n%s\n", r.Step, strings.Join(r.Tables, "\n"))
 		}
 	}
-	text, err := json.MarshalIndent(map[string]any{"begun": v.begun.UTC().Format(time.RFC3339), "steps": v.results}, "", "  ")
+	text, err := json.MarshalIndent(map[string]any{"begun": s.begun.UTC().Format(time.RFC3339), "steps": s.results}, "", "  ")
 	if err != nil {
 		return err
 	}
 	for name, content := range map[string]string{"report.md": clip(report.String(), archiveLimit), "result.json": string(text) + "\n"} {
-		if err := os.WriteFile(filepath.Join(v.out, name), []byte(content), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(s.out, name), []byte(content), 0o644); err != nil {
 			return err
 		}
 	}
-	return archive(v.logsDir(), filepath.Join(v.out, "logs.tar.gz"), archiveLimit)
+	return archive(logs, filepath.Join(s.out, "logs.tar.gz"), archiveLimit)
 }
 
 // reasons says of each step that did not run why.
-func (v *visit) reasons() {
-	for _, r := range v.results {
+func (s *summary) reasons() {
+	for _, r := range s.results {
 		if r.Verdict == notRun && len(r.Failures) == 0 {
-			r.Failures = append(r.Failures, map[bool]string{true: "the visit was interrupted", false: "no time was left for it"}[v.ctx.Err() != nil])
+			r.Failures = append(r.Failures, map[bool]string{true: "the visit was interrupted", false: "no time was left for it"}[s.interrupted])
 		}
 	}
 }
 
 // table is what a person reads, in at most so many bytes: the verdicts first, then what
 // failed, then what was skipped, then figures, each with its share.
-func (v *visit) table(most int) string {
+func (s *summary) table(most int) string {
 	var b strings.Builder
 	kind := "first visit"
-	if v.rest {
+	if s.rest {
 		kind = "second visit"
 	}
-	fmt.Fprintf(&b, "# A GPU's check, %s: %s, %.0f s of %.0f s\n\n", kind, v.begun.UTC().Format("2006-01-02 15:04 UTC"), time.Since(v.begun).Seconds(), v.limit.Seconds())
+	fmt.Fprintf(&b, "# A GPU's check, %s: %s, %.0f s of %.0f s\n\n", kind, s.begun.UTC().Format("2006-01-02 15:04 UTC"), time.Since(s.begun).Seconds(), s.limit.Seconds())
 	b.WriteString("| step | verdict | passed | skipped | failed | seconds |\n|---|---|---|---|---|---|\n")
 	good := 0
-	for _, r := range v.results {
+	for _, r := range s.results {
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %.1f |\n", r.Step, r.Verdict, r.Passed, r.Skipped, r.Failed, r.Seconds)
 		if r.Verdict == ok {
 			good++
 		}
 	}
-	fmt.Fprintf(&b, "\n%d of %d steps are ok.\n", good, len(v.results))
+	fmt.Fprintf(&b, "\n%d of %d steps are ok.\n", good, len(s.results))
 	left := most - b.Len()
 	sections := []struct {
 		title string
@@ -85,8 +94,8 @@ func (v *visit) table(most int) string {
 		{"Skipped", func(r *result) []string { return r.Skips }, .25},
 		{"Figures", func(r *result) []string { return r.Figures }, 1},
 	}
-	for _, s := range sections {
-		text := section(s.title, v.results, s.of, int(s.share*float64(left)))
+	for _, part := range sections {
+		text := section(part.title, s.results, part.of, int(part.share*float64(left)))
 		left -= len(text)
 		b.WriteString(text)
 	}

@@ -16,7 +16,7 @@ import (
 
 // However much fails, the table has all verdicts, and something of every step that failed.
 func TestTableIsBounded(t *testing.T) {
-	v := &visit{settings: settings{limit: 540 * time.Second}, begun: time.Now(), ctx: t.Context()}
+	found := &summary{settings: settings{limit: 540 * time.Second}, begun: time.Now()}
 	for _, s := range first() {
 		r := &result{Step: s.name, Verdict: failed}
 		for i := range 100 {
@@ -24,9 +24,9 @@ func TestTableIsBounded(t *testing.T) {
 			r.skip(true, "%d %s", i, strings.Repeat("and skipped ", 30))
 			r.figure("%d %s", i, strings.Repeat("1.5 us ", 40))
 		}
-		v.results = append(v.results, r)
+		found.results = append(found.results, r)
 	}
-	table := v.table(tableLimit)
+	table := found.table(tableLimit)
 	require.LessOrEqual(t, len(table), tableLimit)
 	for _, s := range first() {
 		require.Contains(t, table, "| "+s.name+" | FAILED | 0 | 100 | 100 |")
@@ -37,7 +37,7 @@ func TestTableIsBounded(t *testing.T) {
 		}
 	}
 	require.Contains(t, table, "0 of 10 steps are ok.")
-	require.Greater(t, len(v.table(1<<20)), 100_000, "report.md has everything")
+	require.Greater(t, len(found.table(1<<20)), 100_000, "report.md has everything")
 }
 
 func TestAlike(t *testing.T) {

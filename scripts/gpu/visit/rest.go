@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func (v *visit) failedBefore(r *result) {
 			r.fail("%s: there is no test binary %s", what, binary)
 			continue
 		}
-		v.suite(r, suite{name: "failed", binary: binary, dir: dir, run: exactly(test), limit: 60 * time.Second})
+		v.suites.run(r, suite{name: "failed", binary: binary, dir: dir, run: exactly(test), limit: 60 * time.Second})
 	}
 }
 
@@ -52,17 +51,17 @@ func (v *visit) stepAgain(r *result, name string) {
 }
 
 // before are the failures of the first visit, and where they are written.
-func (v *visit) before() (list []string, from string, err error) {
-	if v.failed != "" {
-		return strings.Split(v.failed, ","), "-failed", nil
+func (s settings) before() (list []string, from string, err error) {
+	if s.failed != "" {
+		return strings.Split(s.failed, ","), "-failed", nil
 	}
-	places := []string{filepath.Join(v.binaries, "result.json"), filepath.Join(v.out, "result.json")}
-	if v.earlier != "" {
-		places = []string{v.earlier}
+	places := []string{filepath.Join(s.binaries, "result.json"), filepath.Join(s.out, "result.json")}
+	if s.earlier != "" {
+		places = []string{s.earlier}
 	}
 	for _, path := range places {
 		text, err := os.ReadFile(path)
-		if os.IsNotExist(err) && v.earlier == "" {
+		if os.IsNotExist(err) && s.earlier == "" {
 			continue
 		}
 		var earlier struct{ Steps []result }
@@ -74,7 +73,7 @@ func (v *visit) before() (list []string, from string, err error) {
 		}
 		return failures(earlier.Steps), path, nil
 	}
-	return nil, "", fmt.Errorf("there is no result.json of a first visit: carry it in %s, or name what failed with -failed", v.binaries)
+	return nil, "", fmt.Errorf("there is no result.json of a first visit: carry it in %s, or name what failed with -failed", s.binaries)
 }
 
 // failures are the broken tests of a visit, and its steps that are not ok without any.
@@ -91,35 +90,20 @@ func failures(steps []result) (list []string) {
 	return list
 }
 
-// sanitizer is the path of compute-sanitizer, "" where there is none or no GPU.
-func (v *visit) sanitizer() string {
-	if v.emulator {
-		return ""
-	}
-	if path, err := exec.LookPath("compute-sanitizer"); err == nil {
-		return path
-	}
-	found, _ := filepath.Glob("/usr/local/cuda*/bin/compute-sanitizer") // the pattern is well-formed
-	if len(found) == 0 {
-		return ""
-	}
-	return slices.Max(found)
-}
-
 // sanitize looks at each kernel with memcheck and initcheck, at those that share memory
 // with racecheck and synccheck, and at a training with memcheck.
 func (v *visit) sanitize(r *result) {
-	sanitizer := v.sanitizer()
+	sanitizer := v.suites.sanitizer()
 	switch {
 	case v.emulator:
 		r.figure("no compute-sanitizer: the emulator's own checks only")
-		v.suite(r, suite{name: "races", binary: "kernels.test", dir: "cuda/kernels", run: exactly("TestParity/sum_rows"), env: []string{"RINGTRAIN_EMULATOR_RACES=1"}})
+		v.suites.run(r, suite{name: "races", binary: "kernels.test", dir: "cuda/kernels", run: exactly("TestParity/sum_rows"), env: []string{"RINGTRAIN_EMULATOR_RACES=1"}})
 		return
 	case sanitizer == "":
 		r.skip(true, "there is no compute-sanitizer: it comes with a CUDA toolkit")
 		return
 	}
-	all, shared := v.kernels()
+	all, shared := kernels(v.root)
 	for _, c := range []struct {
 		tool, binary, dir, run string
 		about                  int
@@ -148,13 +132,13 @@ func (v *visit) sanitize(r *result) {
 
 // narrow checks bfloat16, and trains with both narrow formats.
 func (v *visit) narrow(r *result) {
-	got := v.suite(r, suite{name: "bf16", binary: "gpu.test", dir: "nn/gpu", run: "^TestBF16", trial: "^TestBF16(Factors|Nodes)$", env: v.few(),
+	got := v.suites.run(r, suite{name: "bf16", binary: "gpu.test", dir: "nn/gpu", run: "^TestBF16", trial: "^TestBF16(Factors|Nodes)$", env: v.suites.few(),
 		essential: []string{"TestBF16Factors", "TestBF16Nodes", "TestBF16Lockstep", "TestBF16Whole"}})
-	v.told(r, got, "ReLU flipped: the loss", "kernels of a step")
-	v.suite(r, suite{name: "fewer-bits", binary: "cuda.test", dir: "cuda", run: "^TestProductsOfFewerBits$", essential: []string{"TestProductsOfFewerBits"}})
-	full := v.trained(r, "mnist", "1", "cuda")
+	r.quote(got, "ReLU flipped: the loss", "kernels of a step")
+	v.suites.run(r, suite{name: "fewer-bits", binary: "cuda.test", dir: "cuda", run: "^TestProductsOfFewerBits$", essential: []string{"TestProductsOfFewerBits"}})
+	full := v.trainings.run(r, "mnist", "1", "cuda")
 	for _, flag := range []string{"--tf32", "--bf16"} {
-		narrow := v.trained(r, "mnist", "1", "cuda", flag)
+		narrow := v.trainings.run(r, "mnist", "1", "cuda", flag)
 		if full == nil || narrow == nil {
 			continue
 		}

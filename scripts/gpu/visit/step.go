@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -89,6 +86,23 @@ func (r *result) figure(format string, args ...any) {
 	r.Figures = append(r.Figures, fmt.Sprintf(format, args...))
 }
 
+// quote adds test output that contains one of the texts as figures.
+func (r *result) quote(got verdicts, texts ...string) {
+	var lines []string
+	for test, said := range got.said {
+		for _, line := range said {
+			if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+				_, line, _ = strings.Cut(strings.TrimSpace(line), ": ")
+				lines = append(lines, test+": "+line)
+			}
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		r.figure("%s", line)
+	}
+}
+
 // judge decides the verdict from the counts.
 func (r *result) judge() {
 	switch {
@@ -102,65 +116,4 @@ func (r *result) judge() {
 	default:
 		r.Verdict = ok
 	}
-}
-
-// A visit is one run.
-type visit struct {
-	settings
-	ctx     context.Context
-	begun   time.Time
-	work    string // a directory of this run's own
-	env     []string
-	results []*result
-	python  python
-	arch    string // of the GPU, 90 until doctor says another
-	until   time.Time
-	logs    atomic.Int64 // written so far
-}
-
-func newVisit(ctx context.Context, s settings, work string) *visit {
-	v := &visit{settings: s, ctx: ctx, begun: time.Now(), work: work, arch: "90"}
-	v.env = append(os.Environ(),
-		"RINGTRAIN_REQUIRE_GPU=1", // without a GPU tests fail instead of skipping
-		// One cache of compiled kernels and of data for all commands, and none of the user's.
-		"XDG_CACHE_HOME="+filepath.Join(work, "cache"),
-		"TORCHINDUCTOR_CACHE_DIR="+filepath.Join(work, "cache", "torch"), "TRITON_CACHE_DIR="+filepath.Join(work, "cache", "triton"),
-		"CUDA_CACHE_PATH="+filepath.Join(work, "cache", "nv"), "PYTHONDONTWRITEBYTECODE=1",
-	)
-	v.python = findPython()
-	if !s.emulator {
-		v.env = append(v.env, v.libraries()...)
-	}
-	return v
-}
-
-// step runs one step.
-func (v *visit) step(s step, allowed time.Duration) *result {
-	r := &result{Step: s.name}
-	if v.ctx.Err() != nil || allowed <= 0 {
-		r.Verdict = notRun
-		return r
-	}
-	begin := time.Now()
-	v.until = begin.Add(allowed)
-	s.do(v, r)
-	r.Seconds = time.Since(begin).Seconds()
-	r.judge()
-	return r
-}
-
-// left returns the time left for the running step.
-func (v *visit) left() time.Duration { return time.Until(v.until) }
-
-// program returns the path of a carried binary.
-func (v *visit) program(name string) string { return filepath.Join(v.binaries, name) }
-
-// setting returns the value of a variable in the commands' environment.
-func (v *visit) setting(name string) string {
-	for i := len(v.env) - 1; i >= 0; i-- {
-		if value, found := strings.CutPrefix(v.env[i], name+"="); found {
-			return value
-		}
-	}
-	return ""
 }

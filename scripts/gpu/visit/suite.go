@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,35 +25,38 @@ type suite struct {
 	limit     time.Duration
 }
 
-// suite runs tests, counts them, and runs those that failed again.
-func (v *visit) suite(r *result, s suite) verdicts {
+// suites runs test binaries.
+type suites struct{ *runner }
+
+// run runs tests, counts them, and runs those that failed again.
+func (x suites) run(r *result, s suite) verdicts {
 	pattern := s.run
-	if v.emulator && s.trial != "" {
+	if x.emulator && s.trial != "" {
 		pattern = s.trial
 	}
-	args := []string{v.program(s.binary), "-test.v"}
+	args := []string{x.program(s.binary), "-test.v"}
 	if pattern != "" {
 		args = append(args, "-test.run", pattern)
 	}
 	if s.skip != "" {
 		args = append(args, "-test.skip", s.skip)
 	}
-	limit := max(v.left()-3*v.grace, v.left()/3)
+	limit := max(x.left()-3*x.grace, x.left()/3)
 	if s.limit > 0 {
 		limit = min(limit, s.limit)
 	}
 	// The binary's own limit comes first: it says which tests were running.
-	args = append(args, "-test.timeout", max(limit, v.grace).Round(time.Millisecond).String())
-	o := v.execute(command{name: s.name, dir: filepath.Join(v.root, s.dir), env: s.env, args: args, limit: limit + v.grace})
+	args = append(args, "-test.timeout", max(limit, x.grace).Round(time.Millisecond).String())
+	o := x.execute(command{name: s.name, dir: filepath.Join(x.root, s.dir), env: s.env, args: args, limit: limit + x.grace})
 	got := parseTests(afterCommand(o.text))
-	v.count(r, s, got, o)
-	v.essential(r, s, pattern, got)
-	v.again(r, s, got.broken())
+	count(r, s, got, o)
+	x.essential(r, s, pattern, got)
+	x.again(r, s, got.broken())
 	return got
 }
 
 // count adds what the tests did to the result.
-func (v *visit) count(r *result, s suite, got verdicts, o outcome) {
+func count(r *result, s suite, got verdicts, o outcome) {
 	r.Passed += len(got.of("PASS"))
 	for _, name := range got.of("SKIP") {
 		r.skip(false, "%s: %s", name, got.why(name))
@@ -67,13 +72,13 @@ func (v *visit) count(r *result, s suite, got verdicts, o outcome) {
 }
 
 // essential fails or skips the step for tests that matter and did not pass.
-func (v *visit) essential(r *result, s suite, pattern string, got verdicts) {
+func (x suites) essential(r *result, s suite, pattern string, got verdicts) {
 	if len(got.ended) == 0 && r.Failed > 0 {
 		return // it says why nothing ran
 	}
 	top, _, _ := strings.Cut(pattern, "/")
 	for _, name := range s.essential {
-		if v.emulator && !regexp.MustCompile(top).MatchString(name) {
+		if x.emulator && !regexp.MustCompile(top).MatchString(name) {
 			continue
 		}
 		switch got.fate(name) {
@@ -90,26 +95,26 @@ const mostAgain = 3
 
 // again runs failed tests each by itself, so that no earlier fault is taken for theirs,
 // and has the driver and compute-sanitizer say where the fault is.
-func (v *visit) again(r *result, s suite, tests []string) {
-	sanitizer := v.sanitizer()
+func (x suites) again(r *result, s suite, tests []string) {
+	sanitizer := x.sanitizer()
 	for i, test := range tests {
-		if i == mostAgain || v.left() < 10*time.Second {
+		if i == mostAgain || x.left() < 10*time.Second {
 			r.figure("%d failed tests of %s were not run again", len(tests)-i, s.binary)
 			return
 		}
-		args := []string{v.program(s.binary), "-test.v", "-test.run", exactly(test)}
-		c := command{name: s.name + "-alone", dir: filepath.Join(v.root, s.dir), args: args, env: append(s.env[:len(s.env):len(s.env)], "CUDA_LAUNCH_BLOCKING=1"), limit: 30 * time.Second}
-		v.note(r, test+" alone, with CUDA_LAUNCH_BLOCKING=1", v.execute(c), test)
-		if sanitizer != "" && v.left() > 15*time.Second {
+		args := []string{x.program(s.binary), "-test.v", "-test.run", exactly(test)}
+		c := command{name: s.name + "-alone", dir: filepath.Join(x.root, s.dir), args: args, env: append(s.env[:len(s.env):len(s.env)], "CUDA_LAUNCH_BLOCKING=1"), limit: 30 * time.Second}
+		note(r, test+" alone, with CUDA_LAUNCH_BLOCKING=1", x.execute(c), test)
+		if sanitizer != "" && x.left() > 15*time.Second {
 			c.name, c.env, c.limit = s.name+"-memcheck", s.env, 45*time.Second
 			c.args = append([]string{sanitizer, "--tool", "memcheck", "--error-exitcode", "9", "--print-limit", "20"}, args...)
-			v.note(r, test+" alone, under memcheck", v.execute(c), test)
+			note(r, test+" alone, under memcheck", x.execute(c), test)
 		}
 	}
 }
 
 // note adds what a run of one test found, without counting it again.
-func (v *visit) note(r *result, what string, o outcome, test string) {
+func note(r *result, what string, o outcome, test string) {
 	if problem := o.problem(); problem != "" {
 		r.Failures = append(r.Failures, fmt.Sprintf("%s: %s: %s", what, problem, brief(errorsOf(o.text, test), 3)))
 		return
@@ -145,4 +150,27 @@ func lastLines(text string, most int) []string {
 		return lines[:min(len(lines), most)]
 	}
 	return lines[max(0, len(lines)-most):]
+}
+
+// sanitizer is the path of compute-sanitizer, "" where there is none or no GPU.
+func (x suites) sanitizer() string {
+	if x.emulator {
+		return ""
+	}
+	if path, err := exec.LookPath("compute-sanitizer"); err == nil {
+		return path
+	}
+	found, _ := filepath.Glob("/usr/local/cuda*/bin/compute-sanitizer") // the pattern is well-formed
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Max(found)
+}
+
+// few limits the comparisons with the CPU to a few steps on the emulator, which is slow.
+func (x suites) few() []string {
+	if x.emulator {
+		return []string{"RINGTRAIN_PARITY_STEPS=2"}
+	}
+	return nil
 }

@@ -172,7 +172,7 @@ say TestParity/$name PASS
 		"compute-sanitizer": "echo '========= Invalid __global__ write of size 4 bytes'; echo \"========= $*\"; exit 9",
 	}, time.Minute)
 	t.Setenv("PATH", v.binaries+":"+os.Getenv("PATH"))
-	all, _ := v.kernels()
+	all, _ := kernels(v.root)
 	table, results := visited(t, v, []step{first()[3]})
 	r := results["parity"]
 	require.Equal(t, len(all)-1+3, r.Passed)

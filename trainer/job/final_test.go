@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -21,29 +20,6 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
-
-// heard is a Display that keeps events.
-type heard struct {
-	hidden
-	mu  sync.Mutex
-	all []event.Event
-}
-
-func (h *heard) Emit(e event.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.all = append(h.all, e)
-}
-
-// count counts the events of a kind.
-func (h *heard) count(kind string) (n int) {
-	for _, e := range h.all {
-		if e.Kind() == kind {
-			n++
-		}
-	}
-	return n
-}
 
 // A disk is a writer that is full for a while, or for good, by directory.
 type disk struct {

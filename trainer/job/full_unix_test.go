@@ -4,7 +4,6 @@ package job
 
 import (
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"syscall"
@@ -27,21 +26,6 @@ func fill(t *testing.T, size uint64) (free func()) {
 	free = func() { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)) }
 	t.Cleanup(free)
 	return free
-}
-
-// inChild runs the test in a process of its own, and reports whether this is it. The limit
-// of fill is one of the process, and go test writes files too.
-func inChild(t *testing.T) bool {
-	const env = "RINGTRAIN_TEST_IN_CHILD"
-	if os.Getenv(env) != "" {
-		return true
-	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	child.Env = append(os.Environ(), env+"=1")
-	said, err := child.CombinedOutput()
-	require.NoError(t, err, string(said))
-	require.Contains(t, string(said), "--- PASS: "+t.Name())
-	return false
 }
 
 // A disk that is full in the middle of a checkpoint costs that checkpoint: no half of it

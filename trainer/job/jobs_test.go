@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
@@ -160,4 +163,37 @@ func takenPort(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	return taken.Addr().String()
+}
+
+// tinyParams returns the parameters of the model of tinySpec.
+func tinyParams(t *testing.T) *nn.Params {
+	s := describe(t, tinySpec(t))
+	layers, err := s.layers()
+	require.NoError(t, err)
+	model, err := nn.NewClassifier(cpu.New(cpu.Options{}), layers, []int{64}, 10, 0)
+	require.NoError(t, err)
+	return model.Params()
+}
+
+// inChild runs the test in a process of its own, and reports whether this is it. Tests need
+// that if they change the process for good, or for go test too.
+func inChild(t *testing.T) bool {
+	const env = "RINGTRAIN_TEST_IN_CHILD"
+	if os.Getenv(env) != "" {
+		return true
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	child.Env = append(os.Environ(), env+"=1")
+	said, err := child.CombinedOutput()
+	require.NoError(t, err, string(said))
+	require.Contains(t, string(said), "--- PASS: "+t.Name())
+	return false
+}
+
+// flipLabel changes a label of a data set on disk.
+func flipLabel(t *testing.T, dir string) {
+	set, err := data.OpenMNIST(dir)
+	require.NoError(t, err)
+	set.Train.Labels[0] ^= 1
+	require.NoError(t, data.WriteMNIST(dir, set.Train, set.Test))
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,8 @@ const envSpec = "RINGTRAIN_TEST_SPEC"
 type sharedSpec struct {
 	Config, Data, Dir, KeyFile string
 	Resume                     bool
-	Steps, Every               int
+	Workers, Steps, Every      int
+	Transport                  string
 
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
@@ -44,7 +46,8 @@ type sharedSpec struct {
 // spec returns the Spec of this process.
 func (s sharedSpec) spec() Spec {
 	f := NewSpec(catalog.New(), s.Config)
-	f.Data, f.Workers, f.Steps = s.Data, 2, s.Steps
+	f.Data, f.Workers, f.Steps = s.Data, s.Workers, s.Steps
+	f.Place.Transport = cmp.Or(s.Transport, f.Place.Transport)
 	f.Saving = Saving{Dir: s.Dir, Every: s.Every}
 	if s.Resume {
 		f.Saving.Resume = s.Dir
@@ -73,7 +76,7 @@ func (s sharedSpec) share(t *testing.T, h *heard) Options {
 // newShared returns the sharedSpec of tinySpec.
 func newShared(t *testing.T) (sharedSpec, Spec) {
 	f := tinySpec(t)
-	return sharedSpec{Config: f.Config, Data: f.Data, Steps: 6}, f
+	return sharedSpec{Config: f.Config, Data: f.Data, Workers: 2, Steps: 6}, f
 }
 
 // A suicide is the stdout of a worker that kills its process after it reports a step.

@@ -1,0 +1,101 @@
+package job
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/job/device"
+)
+
+// On the CPU nothing is recorded, and the plan says nothing of graphs.
+func TestNothingIsRecordedOnTheCPU(t *testing.T) {
+	f := tinySpec(t)
+	require.Equal(t, device.GraphsAuto, f.Graphs.How)
+	require.NotContains(t, resultOf(t, run(t, f)).Plan, "graph")
+	r := &rank{training: describe(t, f)}
+	var c trainer.Config
+	require.NoError(t, r.record(t.Context(), &c))
+	require.Nil(t, c.Recording)
+	require.Empty(t, r.plan)
+	views, transports := collective.Local(2)
+	r.group = collectivetest.Groups(t, views, transports, collective.Options{})[0]
+	require.Empty(t, r.overlap(&c), "nothing leaves a GPU")
+}
+
+// Graphs that the user demands and that cannot be are a mistake, whatever the reason.
+// Graphs that nobody demands are just left out.
+func TestDemandedGraphs(t *testing.T) {
+	for _, how := range []string{device.GraphsWhole, device.GraphsApart} {
+		f := tinySpec(t)
+		f.Graphs.How = how
+		_, err := runError(t, t.Context(), f, Options{})
+		var usage *crew.UsageError
+		require.ErrorAs(t, err, &usage)
+		require.ErrorContains(t, err, "--graphs "+how+": the workers compute on the CPU")
+	}
+	for _, how := range []string{device.GraphsAuto, device.GraphsOff} {
+		f := tinySpec(t)
+		f.Graphs = device.Graphs{How: how, PerLaunch: 1}
+		run(t, f)
+	}
+}
+
+// A plan names what all ranks of the group do, the same on each.
+func TestPlanOfAGroup(t *testing.T) {
+	for _, size := range []int{1, 2, 3} {
+		views, transports := collective.Local(size)
+		groups := collectivetest.Groups(t, views, transports, collective.Options{})
+		p := tinyParams(t)
+		plans := map[string][]string{}
+		for _, g := range groups {
+			for _, form := range []string{"none", "bf16", "int8", "topk:0.1"} {
+				c, err := trainer.ParseCompression(form)
+				require.NoError(t, err)
+				plans[form] = append(plans[form], planOf(g, p, trainer.DefaultBucket, c, false))
+				require.Equal(t, plans[form][0], plans[form][len(plans[form])-1], "all ranks say the same")
+			}
+		}
+		if size == 1 {
+			require.Equal(t, "alone", plans["none"][0])
+			require.Equal(t, "alone, as bfloat16", plans["bf16"][0])
+			require.Equal(t, "alone, as int8", plans["int8"][0])
+			continue
+		}
+		require.Contains(t, plans["none"][0], "in ring order")
+		require.NotContains(t, plans["none"][0], "bucket", "there is only one")
+		require.Contains(t, plans["bf16"][0], ", as bfloat16")
+		require.Contains(t, plans["topk:0.1"][0], "gathered as topk:0.1 by ")
+		exact, _ := trainer.ParseCompression("none")
+		small := planOf(groups[0], p, 512, exact, false)
+		require.Contains(t, small, "bucket")
+		require.Equal(t, plans["none"][0], planOf(groups[0], p, 512, exact, true), "all at once")
+		packed, _ := trainer.ParseCompression("int8")
+		require.Equal(t, planOf(groups[0], p, 512, packed, false), planOf(groups[0], p, 512, packed, true), "what is compressed leaves in buckets anyway")
+	}
+}
+
+// A digest of plans is the same on all ranks, and differs with the ranks, their hosts and
+// the number of gradients.
+func TestPlanDigest(t *testing.T) {
+	digests := func(size int, o collective.Options) []string {
+		views, transports := collective.Local(size)
+		var all []string
+		for _, g := range collectivetest.Groups(t, views, transports, o) {
+			all = append(all, planDigest(g, 5000))
+		}
+		return all
+	}
+	two := digests(2, collective.Options{})
+	require.Equal(t, two[0], two[1])
+	require.Len(t, two[0], 16)
+	require.Equal(t, two, digests(2, collective.Options{}))
+	require.NotEqual(t, two[0], digests(3, collective.Options{})[0])
+	g := machines(t)
+	require.NotEqual(t, planDigest(g[0], 5000), digests(6, collective.Options{})[0], "on other hosts")
+	require.NotEqual(t, planDigest(g[0], 5000), planDigest(g[0], 50_000), "more gradients, more plans")
+}

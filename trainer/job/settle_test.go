@@ -1,0 +1,133 @@
+package job
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+)
+
+// A mistake in the config is reported where it stands, whether in the file or in a flag.
+func TestMistakesHaveAPosition(t *testing.T) {
+	for _, c := range []struct {
+		sections, path, raw, want string
+	}{
+		{"[ray]\nobject_store_memory = 10\n", "", "", ":2: "},
+		{"[training]\ncompress = \"zip\"\n", "", "", ":2: training.compress"},
+		{"[training]\nbatch_size = \"four\"\n", "", "", ":2: "},
+		{"[training]\nbatch_size = 0\n", "", "", ":2: "},
+		{"[training]\n\nsteps = 3\n", "", "", ":3: "},
+		{"", "training.batch_size", "-1", "--training.batch_size: "},
+		{"", "model.dropout", "1.5", "section [model]: "},
+		{"", "optimizer.@optimizers", "Adan.v1", "--optimizer.@optimizers: "},
+		{"", "optimizer.learn_rate", "fast", "--optimizer.learn_rate"},
+	} {
+		f := smallSpec(t, c.sections)
+		if c.path != "" {
+			f.Overrides = []config.Override{{Path: c.path, Raw: c.raw}}
+		}
+		want := c.want
+		if c.path == "" {
+			want = f.Config + want
+		}
+		_, err := f.Settle()
+		require.ErrorContains(t, err, want)
+		var usage *crew.UsageError
+		require.ErrorAs(t, err, &usage)
+	}
+	var at *config.Error
+	_, err := smallSpec(t, "[ray]\nobject_store_memory = 10\n").Settle()
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, 2, at.Pos.Line)
+}
+
+// Describe accepts what this machine is too small for; Settle does not.
+func TestDescribeIsSettleWithoutTheMachine(t *testing.T) {
+	f := tinySpec(t)
+	for want, change := range map[string]func(*Spec){
+		"take more rows in a step than the data has (50)": func(f *Spec) { f.Batch = 26 },
+		"--workers must be at most 1024 on one machine":   func(f *Spec) { f.Workers = 5000 },
+		"--bf16 is for GPUs":                              func(f *Spec) { f.Products.BF16 = true },
+	} {
+		f := f
+		change(&f)
+		_, err := f.Describe()
+		require.NoError(t, err, want)
+		_, err = f.Settle()
+		require.ErrorContains(t, err, want)
+	}
+	f.Batch = 25
+	s, err := f.Settle()
+	require.NoError(t, err, "two workers take all 50 rows")
+	require.Equal(t, 2, s.AllWorkers())
+	require.LessOrEqual(t, s.Cores, runtime.NumCPU())
+	f.Overrides = []config.Override{{Path: "ray.num_cpus", Raw: "100000"}}
+	s, err = f.Settle()
+	require.NoError(t, err)
+	require.Equal(t, runtime.NumCPU(), s.Cores, "there are no more")
+	require.Equal(t, 10, s.evalBatch, "nor are there more rows to test with")
+}
+
+// A Spec is not changed by what is read from it, so it can be used again.
+func TestSettleLeavesTheSpec(t *testing.T) {
+	f := tinySpec(t)
+	f.Saving.Resume = t.TempDir()
+	before := f
+	s, err := f.Settle()
+	require.NoError(t, err)
+	require.Equal(t, before.Saving, f.Saving)
+	require.Equal(t, before.Workers, f.Workers)
+	require.Equal(t, f.Saving.Resume, s.Spec.Saving.Dir)
+	require.Empty(t, f.Saving.Dir)
+}
+
+// The OpenBLAS that the user names must be there. A process loads it once.
+func TestNamedOpenBLAS(t *testing.T) {
+	if !inChild(t) {
+		return
+	}
+	require.NoError(t, os.Setenv(cpu.EnvOpenBLAS, filepath.Join(t.TempDir(), "libopenblas.so")))
+	_, err := tinySpec(t).Settle()
+	if errors.Is(err, cpu.ErrNoOpenBLAS) || err == nil {
+		return // this build uses no OpenBLAS
+	}
+	var usage *crew.UsageError
+	require.ErrorAs(t, err, &usage)
+	require.ErrorContains(t, err, "libopenblas.so")
+}
+
+// The checks that commands share with flags of other commands.
+func TestSharedChecks(t *testing.T) {
+	require.NoError(t, CheckBucket(1))
+	require.EqualError(t, CheckBucket(0), "--bucket must be at least 1 byte, not 0")
+	require.NoError(t, CheckCompress("topk:0.01"))
+	require.ErrorContains(t, CheckCompress("topk"), "--compress: ")
+	require.Equal(t, trainer.DefaultBucket, Gradients{}.bucket())
+	require.Equal(t, 77, Gradients{Bucket: 77}.bucket())
+	f := NewSpec(nil, "")
+	f.Gradients.Bucket = 0
+	require.NoError(t, f.Check(), "0 is the default")
+}
+
+// The hash of a checkpoint's data tells whether resuming trains on other rows.
+func TestResumeOnOtherData(t *testing.T) {
+	f := tinySpec(t)
+	f.Steps, f.Saving.Dir = 3, t.TempDir()
+	run(t, f)
+	other := tinySpec(t)
+	dir := other.Data[len("mnist:"):]
+	other.Saving = Saving{Resume: f.Saving.Dir}
+	require.Empty(t, run(t, other).said(), "the same rows in another directory")
+	flipLabel(t, dir)
+	other.Steps = 8
+	said := run(t, other).said()
+	require.Contains(t, said, "changed since "+stepFile(f.Saving.Dir, 6)+": the data; the result will differ")
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// Every rank but 0 has one parent, to whom it is a child; children follow each
-// other without gaps from the rank after the parent to where it goes through.
+// Every rank but 0 is a child of its parent. The ranges of the children follow each
+// other without gaps, from the rank after the parent to the parent's Through.
 func TestCollected(t *testing.T) {
 	for size := 1; size <= 70; size++ {
 		parents := 0

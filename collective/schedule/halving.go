@@ -11,7 +11,7 @@ import "math/bits"
 // If size is not a power of two, the extra ranks are folded in first, as in
 // MPICH. Of the first 2*(size-power) ranks, each even one gives all it has to
 // the next rank, waits, and gets the result from there.
-func (c *course) halving(rank, size int, whole extent) {
+func (c *moveList) halving(rank, size int, whole extent) {
 	power := 1 << (bits.Len(uint(size)) - 1)
 	extra := size - power
 	if rank < 2*extra {
@@ -22,30 +22,30 @@ func (c *course) halving(rank, size int, whole extent) {
 		}
 		c.exchange(nobody, extent{}, rank-1, whole, Combine)
 	}
-	place := rank - extra // among the power ranks that take part
+	position := rank - extra // among the power ranks that take part
 	if rank < 2*extra {
-		place = rank / 2
+		position = rank / 2
 	}
-	c.rounds(place, power, extra, whole)
+	c.rounds(position, power, extra, whole)
 	if rank < 2*extra {
 		c.exchange(rank-1, whole, nobody, extent{}, 0)
 	}
 }
 
 // rounds adds the rounds of the power ranks that take part, among which this
-// rank has the given place.
-func (c *course) rounds(place, power, extra int, whole extent) {
-	ranked := func(place int) int {
-		if place < extra {
-			return 2*place + 1
+// rank has the given position.
+func (c *moveList) rounds(position, power, extra int, whole extent) {
+	ranked := func(position int) int {
+		if position < extra {
+			return 2*position + 1
 		}
-		return place + extra
+		return position + extra
 	}
 	mine := whole
 	for distance := 1; distance < power; distance *= 2 {
-		partner := ranked(place ^ distance)
+		partner := ranked(position ^ distance)
 		theirs, kept := mine.part(1, 2), mine.part(0, 2)
-		if place&distance != 0 {
+		if position&distance != 0 {
 			theirs, kept = kept, theirs
 		}
 		c.exchange(partner, theirs, partner, kept, Combine)
@@ -53,12 +53,12 @@ func (c *course) rounds(place, power, extra int, whole extent) {
 	}
 	c.finish(mine)
 	for distance := power / 2; distance > 0; distance /= 2 {
-		partner := ranked(place ^ distance)
+		partner := ranked(position ^ distance)
 		both := whole // what the two ranks held together before they split it in that round
 		for d := 1; d < distance; d *= 2 {
-			both = both.part(min(place&d, 1), 2)
+			both = both.part(min(position&d, 1), 2)
 		}
-		theirs := both.part(1-min(place&distance, 1), 2)
+		theirs := both.part(1-min(position&distance, 1), 2)
 		c.exchange(partner, mine, partner, theirs, Keep)
 		mine = both
 	}

@@ -5,7 +5,7 @@ package schedule
 // On each host, every rank sends each owner its piece. The owners of a piece,
 // one per host, reduce it by a ring. Then each owner sends the result to its
 // host.
-func (c *course) hierarchy(rank int, hosts []int, whole extent) {
+func (c *moveList) hierarchy(rank int, hosts []int, whole extent) {
 	l := localityOf(rank, hosts)
 	owned := func(local int) extent { return whole.part(local, l.owners) }
 	owner := l.local < l.owners
@@ -40,7 +40,7 @@ func (c *course) hierarchy(rank int, hosts []int, whole extent) {
 }
 
 // across is a ring AllReduce of a piece among its owners.
-func (c *course) across(l locality, piece extent) {
+func (c *moveList) across(l locality, piece extent) {
 	chunk := func(i int) extent { return piece.part(i, l.hosts) }
 	for i := range RingSteps(l.hosts) {
 		s := RingStep(l.index, l.hosts, i)
@@ -61,8 +61,8 @@ func (c *course) across(l locality, piece extent) {
 // A locality is the position of a rank among the hosts.
 type locality struct {
 	host          int
-	local, locals int // the rank's place on its host, and the host's number of ranks
-	index, hosts  int // the host's place, in order of first ranks, and the number of hosts
+	local, locals int // the rank's position on its host, and the host's number of ranks
+	index, hosts  int // the host's position, in order of first ranks, and the number of hosts
 	owners        int // number of ranks on each host that own a piece
 	up, down      int // owners of the same piece on the next and the previous host
 }
@@ -107,10 +107,10 @@ func firstOf(rank int, hosts []int) bool {
 	return true
 }
 
-// ranked returns the rank that has a place on the host.
+// ranked returns the rank at a position on the host.
 func (l locality) ranked(hosts []int, local int) int { return nth(hosts, l.host, local) }
 
-// peer returns the rank that has this rank's place on the index-th host, or
+// peer returns the rank that has this rank's position on the index-th host, or
 // nobody.
 func (l locality) peer(hosts []int, index int) int {
 	for r, h := range hosts {

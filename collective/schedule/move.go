@@ -32,7 +32,7 @@ type Move struct {
 func (p Plan) Moves(moves []Move, rank int, hosts []int, count int) []Move {
 	size := len(hosts)
 	whole := extent{0, count}
-	c := course{moves: moves, segment: max(p.Segment, 1)}
+	c := moveList{moves: moves, segment: max(p.Segment, 1)}
 	switch {
 	case size == 1:
 		c.finish(whole)
@@ -60,25 +60,25 @@ func (x extent) part(i, n int) extent {
 	return extent{x.lo + length*i/n, x.lo + length*(i+1)/n}
 }
 
-// A course collects the moves of one rank.
-type course struct {
+// A moveList collects the moves of one rank.
+type moveList struct {
 	moves   []Move
 	segment int
 }
 
 // segments returns the number of messages that carry an extent. It is at least
 // one, so that every rank is heard.
-func (c *course) segments(x extent) int {
+func (c *moveList) segments(x extent) int {
 	return max(1, (x.hi-x.lo+c.segment-1)/c.segment)
 }
 
 // add appends the move for the k-th segment of an extent.
-func (c *course) add(a Act, peer int, x extent, k int) {
+func (c *moveList) add(a Act, peer int, x extent, k int) {
 	lo := min(x.lo+k*c.segment, x.hi)
 	c.moves = append(c.moves, Move{Act: a, Peer: peer, Lo: lo, Hi: min(lo+c.segment, x.hi)})
 }
 
-func (c *course) finish(x extent) {
+func (c *moveList) finish(x extent) {
 	c.moves = append(c.moves, Move{Act: Finish, Lo: x.lo, Hi: x.hi})
 }
 
@@ -87,7 +87,7 @@ const nobody = -1
 
 // exchange sends one extent to a rank while it receives another. Sends are one
 // segment ahead, which keeps the link busy while a segment is folded.
-func (c *course) exchange(to int, out extent, from int, in extent, act Act) {
+func (c *moveList) exchange(to int, out extent, from int, in extent, act Act) {
 	sends, recvs, sent := 0, 0, 0
 	if to != nobody {
 		sends = c.segments(out)

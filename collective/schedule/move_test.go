@@ -12,7 +12,7 @@ import (
 
 var anyOrder = []schedule.Method{schedule.Halving, schedule.Tree, schedule.Hierarchical}
 
-// layouts are ways in which size ranks are spread over hosts.
+// layouts returns some distributions of size ranks over hosts.
 func layouts(size int) map[string][]int {
 	every := map[string][]int{}
 	spread := func(name string, host func(rank int) int) {
@@ -30,15 +30,15 @@ func layouts(size int) map[string][]int {
 	return every
 }
 
-// A machine plays the moves of all ranks on symbols: for each element and
-// rank, how often each rank's operand is in what is held. A message is read
-// from the sender's vector as late as possible, when its receiver takes it, so
-// overwriting what has not left shows in the result.
+// A machine makes the moves of all ranks on symbols. For each element of each
+// rank, it counts how often each rank's operand is included. A message is read
+// from the sender's vector as late as possible, when it is received. So a result
+// shows if an element was overwritten before it was sent.
 type machine struct {
 	size, count int
-	moves       [][]schedule.Move // that are left, by rank
+	moves       [][]schedule.Move // still to be made, by rank
 	held        [][][]int         // [rank][element][operand]
-	away        [][]schedule.Move // posted and not received, in their order
+	away        [][]schedule.Move // sent and not yet received, in order
 	finished    []int             // by element
 }
 
@@ -50,7 +50,7 @@ func start(t require.TestingT, m schedule.Method, hosts []int, count, segment in
 			inside := 0 <= mv.Lo && mv.Lo <= mv.Hi && mv.Hi <= count
 			sound := mv.Act == schedule.Finish || mv.Hi-mv.Lo <= segment && mv.Peer != r
 			if !inside || !sound {
-				require.Fail(t, "a move that cannot be", "rank %d: %+v", r, mv)
+				require.Fail(t, "impossible move", "rank %d: %+v", r, mv)
 			}
 		}
 		held := make([][]int, count)
@@ -81,13 +81,13 @@ func (p *machine) step(t require.TestingT, rank int) bool {
 			p.finished[e]++
 		}
 	default:
-		// Messages leave in their order, each when its receiver takes it.
+		// Messages leave in order, each when it is received.
 		if out := p.away[m.Peer]; len(out) == 0 || out[0].Peer != rank {
 			return false
 		}
 		sent := p.away[m.Peer][0]
 		if sent.Lo != m.Lo || sent.Hi != m.Hi {
-			require.Fail(t, "other elements", "rank %d sent %+v, rank %d wants %+v", m.Peer, sent, rank, m)
+			require.Fail(t, "wrong elements", "rank %d sent %+v, rank %d expects %+v", m.Peer, sent, rank, m)
 		}
 		p.away[m.Peer] = p.away[m.Peer][1:]
 		for e := m.Lo; e < m.Hi; e++ {
@@ -107,13 +107,12 @@ func (p *machine) step(t require.TestingT, rank int) bool {
 func (p *machine) complete(t require.TestingT, rank, e int) {
 	for r, times := range p.held[rank][e] {
 		if times != 1 {
-			require.Fail(t, "not once", "operand of rank %d is %d times in element %d of rank %d", r, times, e, rank)
+			require.Fail(t, "operand not included exactly once", "operand of rank %d: %d times in element %d of rank %d", r, times, e, rank)
 		}
 	}
 }
 
-// play makes moves, of the rank that pick chooses among all where it can, until
-// none is left.
+// play makes all moves. pick chooses among the ranks whose next move is possible.
 func (p *machine) play(t require.TestingT, pick func() int) {
 	for {
 		first := pick()
@@ -130,7 +129,7 @@ func (p *machine) play(t require.TestingT, pick func() int) {
 	}
 	for r := range p.size {
 		if len(p.moves[r])+len(p.away[r]) > 0 {
-			require.Fail(t, "ranks wait for ever", "rank %d has left to do %v, and has sent in vain %v", r, p.moves[r], p.away[r])
+			require.Fail(t, "deadlock", "rank %d: moves left %v, messages not received %v", r, p.moves[r], p.away[r])
 		}
 		for e := range p.count {
 			p.complete(t, r, e)
@@ -138,14 +137,14 @@ func (p *machine) play(t require.TestingT, pick func() int) {
 	}
 	for e, times := range p.finished {
 		if times != 1 {
-			require.Fail(t, "not finished once", "element %d: %d times", e, times)
+			require.Fail(t, "not finished exactly once", "element %d: %d times", e, times)
 		}
 	}
 }
 
-// Every rank gets every operand of every element exactly once, nobody waits for
-// ever although a message is sent only when it is received, and what has not
-// left is not overwritten.
+// Every rank gets every operand of every element exactly once. There is no
+// deadlock, even if a message leaves only when it is received. No element is
+// overwritten before it has been sent.
 func TestMovesReduce(t *testing.T) {
 	for _, m := range anyOrder {
 		t.Run(m.String(), func(t *testing.T) {
@@ -164,7 +163,7 @@ func TestMovesReduce(t *testing.T) {
 	}
 }
 
-// named says which case failed.
+// named adds the name of the case to failures.
 type named struct {
 	*testing.T
 	what string
@@ -176,7 +175,7 @@ func (n named) Errorf(format string, args ...any) {
 	n.T.Errorf(n.what+": "+format, args...)
 }
 
-// It does not matter who is slow.
+// The result does not depend on which rank is slow.
 func TestMovesInAnyPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 9).Draw(t, "size")
@@ -190,9 +189,9 @@ func TestMovesInAnyPace(t *testing.T) {
 	})
 }
 
-// No rank is told by fewer than it must be, or by more than the algorithm
-// promises: halving and hierarchy move the least through each rank, a tree's
-// rank has two children at most.
+// Ranks receive from as many ranks, and as many elements, as the algorithms
+// promise: halving and hierarchy move the least through each rank, and in a tree a
+// rank has at most two children.
 func TestMovesMoveTheLeast(t *testing.T) {
 	const count = 1 << 12
 	received := func(m schedule.Method, rank int, hosts []int, far bool) (elements int, from map[int]bool) {
@@ -219,8 +218,8 @@ func TestMovesMoveTheLeast(t *testing.T) {
 			require.LessOrEqual(t, len(from), 4)
 		}
 	}
-	// 4 hosts of 4 ranks: what comes to a host from others is what a ring of 4
-	// brings, once for all its ranks.
+	// 4 hosts of 4 ranks: a host receives as much from others as a rank in a ring of
+	// 4, once for all its ranks.
 	hosts := make([]int, 16)
 	for r := range hosts {
 		hosts[r] = r / 4
@@ -233,5 +232,5 @@ func TestMovesMoveTheLeast(t *testing.T) {
 	require.Equal(t, 2*count*3/4, total)
 }
 
-// Log2 of a power of two.
+// Log2 returns the logarithm of a power of two.
 func Log2(n int) int { return len(fmt.Sprintf("%b", n)) - 1 }

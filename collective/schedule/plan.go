@@ -73,25 +73,25 @@ func ParseMethod(name string) (Method, error) {
 	return 0, fmt.Errorf("algorithm %q is not known; choose one of %s", name, strings.Join(names, ", "))
 }
 
-// Ranks of one host, which share its cores, that send to each other directly at
-// most; that learn everybody's few bytes; and of several hosts, that tell
-// everybody.
+// Limits of the plan, in ranks. The ranks of one host share its cores, so they
+// change to methods with fewer messages earlier than the ranks of several hosts.
 const (
-	mostNear    = 4
-	mostLearned = 8
-	mostFar     = 16
-
-	collectBytes = 4 << 10 // of a vector, by the ranks of one host: more is collected in vain
-
-	manyRanks = "few bytes of many ranks: a tree has the fewest messages"
-	someRanks = "few bytes of ranks that share cores: fewer messages than to everybody"
+	mostDirect  = 4  // most ranks on one host that use Direct
+	mostBruck   = 8  // most ranks on one host that use Bruck
+	mostOneShot = 16 // most ranks on several hosts that use OneShot
 )
 
-// Limits of the plan, in bytes. A one-shot moves (size-1) times the vector
-// through every rank, so the limits apply to that product.
+// Reasons of plans.
 const (
-	SmallBytes   = 64 << 10  // up to this through each rank, latency dominates bandwidth
-	learnedBytes = 96 << 10  // the same limit for Bruck on one host
+	manyRanks = "few bytes of many ranks: a tree has the fewest messages"
+	someRanks = "few bytes of ranks that share cores: fewer messages than one-shot"
+)
+
+// Limits of the plan, in bytes.
+const (
+	SmallBytes   = 64 << 10  // of (size-1) times the vector: up to this, latency dominates bandwidth
+	bruckBytes   = 96 << 10  // the same limit for Bruck on one host
+	collectBytes = 4 << 10   // per rank of the vector: up to this, many ranks of one host use Collected
 	SegmentBytes = 256 << 10 // per message of a large transfer
 	leastPair    = 128 << 10 // least per message between the only two ranks of one host
 	mostPair     = 512 << 10 // most per message between them
@@ -121,18 +121,18 @@ type Plan struct {
 func PlanReduce(size, count, width int, near, partial bool) Plan {
 	p := plan(size, count, width, OneShot, Direct)
 	switch {
-	case near && size > 2 && size <= mostLearned && (size-1)*count*width <= learnedBytes:
+	case near && size > 2 && size <= mostBruck && (size-1)*count*width <= bruckBytes:
 		p.Method, p.Why = Bruck, someRanks
 	case p.Method == OneShot:
 		p.spare(size, near)
-	case near && size > mostNear && count*width <= size*collectBytes:
+	case near && size > mostDirect && count*width <= size*collectBytes:
 		p.Method, p.Why = Collected, manyRanks
 	case near && size == 2 && partial:
 		// One connection each way: long messages, the next in transit while one is
 		// folded.
 		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/4, leastPair), mostPair), width), RingAhead
 		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
-	case near && size > mostNear && partial:
+	case near && size > mostDirect && partial:
 		// Messages to all ranks would be too many for the shared cores.
 		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/size, leastFar), SegmentBytes), width), RingAhead
 		p.Why = "over 4 KiB for each of many ranks of one host: every rank talks to two others"
@@ -166,7 +166,7 @@ func PlanGather(size, count, width int, near bool) Plan {
 // than more steps with fewer messages.
 func (p *Plan) spare(size int, near bool) {
 	switch {
-	case size > mostFar || near && size > mostLearned:
+	case size > mostOneShot || near && size > mostBruck:
 		p.Method, p.Why = Collected, manyRanks
 	case near && size > 2:
 		p.Method, p.Why = Bruck, someRanks

@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// What a rank holds of a chunk, as a symbol: the ranks whose operands were
-// combined, in the order in which they were.
+// A symbol is what a rank holds of a chunk: the ranks whose operands have been
+// combined, in order.
 type symbol []int
 
 func TestRingFoldsInRingOrder(t *testing.T) {
@@ -75,7 +75,7 @@ func TestGatherBringsEverybodyEverything(t *testing.T) {
 				require.False(t, has[r][s.Recv], "each chunk arrives once")
 			}
 			for r := range has {
-				require.True(t, has[r][schedule.GatherStep(r, size, i).Send], "only what is there can be sent")
+				require.True(t, has[r][schedule.GatherStep(r, size, i).Send], "a rank sends only chunks that it has")
 			}
 			for r := range has {
 				has[r][schedule.GatherStep(r, size, i).Recv] = true
@@ -98,7 +98,7 @@ func TestDisseminationReachesAll(t *testing.T) {
 			for r := range heard {
 				to, from := schedule.Round(r, size, i)
 				back, _ := schedule.Round(from, size, i)
-				require.Equal(t, r, back, "who hears from a rank is told by it")
+				require.Equal(t, r, back, "the receiver expects the sender")
 				require.NotEqual(t, r, to)
 				next[r] = map[int]bool{}
 				for _, m := range []map[int]bool{heard[r], heard[from]} {
@@ -115,9 +115,8 @@ func TestDisseminationReachesAll(t *testing.T) {
 	}
 }
 
-// Chunks cut a vector into pieces that cover each element once, and an element
-// belongs to the chunk that its place in the arena says, wherever the vector
-// begins.
+// Chunks cover each element of a vector exactly once. The position of an element in
+// the arena alone determines its chunk, wherever the vector begins.
 func TestChunksCoverOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 17).Draw(t, "size")

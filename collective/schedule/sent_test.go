@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// The longest message of few bytes holds the vectors of several ranks, where
-// ranks pass on what they know.
+// With Bruck and Collected, the longest message holds the vectors of several ranks,
+// because ranks forward what they have received.
 func TestPlanMessage(t *testing.T) {
 	for m, want := range map[schedule.Method][]int{ // of 1, 2, 3, ... ranks
 		schedule.OneShot:   {10, 10, 10, 10, 10, 10, 10, 10, 10},

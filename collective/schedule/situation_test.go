@@ -15,7 +15,7 @@ func situation(hosts ...int) schedule.Situation {
 
 func TestSituationPlans(t *testing.T) {
 	far := situation(0, 1, 2, 3, 4, 5, 6, 7)
-	require.Equal(t, schedule.Ring, far.Plan(1<<20, 4, true).Method, "ring order unless it is asked otherwise")
+	require.Equal(t, schedule.Ring, far.Plan(1<<20, 4, true).Method, "ring order by default")
 	any := far
 	any.Any = true
 	p := any.Plan(1<<15, 4, true)
@@ -23,7 +23,7 @@ func TestSituationPlans(t *testing.T) {
 	require.Less(t, any.Predict(p, 1<<15, 4), far.Predict(far.Plan(1<<15, 4, true), 1<<15, 4))
 	require.NotEmpty(t, p.Why)
 	require.Zero(t, p.Segment%schedule.BlockLen)
-	require.Equal(t, schedule.Direct, any.Plan(1<<20, 2, false).Method, "partial results do not travel in 16 bits")
+	require.Equal(t, schedule.Direct, any.Plan(1<<20, 2, false).Method, "partial results do not fit into 16 bits")
 
 	pairs := situation(0, 0, 0, 0, 1, 1, 1, 1)
 	pairs.Any = true
@@ -34,12 +34,12 @@ func TestSituationPlans(t *testing.T) {
 	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 4, true).Method)
 	shared.Force = schedule.Tree
 	require.Equal(t, schedule.Tree, shared.Plan(1<<20, 4, true).Method)
-	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 2, false).Method, "it cannot be forced on these")
+	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 2, false).Method, "Tree cannot reduce these")
 	shared.Force = schedule.Hierarchical
 	require.Equal(t, schedule.Shared, shared.Plan(1<<20, 4, true).Method, "there is one host")
 }
 
-// What is predicted grows with bytes, and with ranks, whatever the method.
+// Predictions grow with the number of bytes, for every method.
 func TestPredictGrows(t *testing.T) {
 	for size := 2; size <= 17; size++ {
 		hosts := make([]int, size)
@@ -53,7 +53,7 @@ func TestPredictGrows(t *testing.T) {
 			before := time.Duration(0)
 			for count := 1; count < 1<<24; count *= 8 {
 				took := s.Predict(s.Plan(count, 4, true), count, 4)
-				require.Greater(t, took, before, "%v of %d among %d", m, count, size)
+				require.Greater(t, took, before, "%v, %d elements, %d ranks", m, count, size)
 				before = took
 			}
 		}
@@ -89,7 +89,7 @@ func TestTable(t *testing.T) {
 	}
 	p := s.Plan(1<<20, 4, true)
 	require.Equal(t, 1<<15, p.Segment)
-	require.NotEqual(t, p.Why, s.Plan(1<<20+1, 4, true).Why, "too far from what was measured")
+	require.NotEqual(t, p.Why, s.Plan(1<<20+1, 4, true).Why, "too far from any measured size")
 	_, known := table.Expect(3, 4<<20+4)
 	require.False(t, known)
 	require.Equal(t, schedule.RingAhead, p.Ahead)

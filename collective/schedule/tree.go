@@ -2,7 +2,7 @@ package schedule
 
 import "math/bits"
 
-// A node is a place in a binary tree over the positions 0 to size-1. nobody
+// A node is a position in a binary tree over the positions 0 to size-1. nobody
 // stands for a missing parent or child.
 type node struct {
 	parent int
@@ -83,7 +83,7 @@ func treeNode(tree, rank, size int) node {
 // then receives. Both follow an order that all ranks share: by tree, up before
 // down, and by the position of the child. So the first of the pending messages
 // can always be delivered, and there is no deadlock.
-func (c *course) trees(rank, size int, whole extent) {
+func (c *moveList) trees(rank, size int, whole extent) {
 	deepest := bits.Len(uint(size - 1))
 	nodes := [2]node{treeNode(0, rank, size), treeNode(1, rank, size)}
 	halves := [2]extent{whole.part(0, 2), whole.part(1, 2)}
@@ -105,7 +105,7 @@ func (c *course) trees(rank, size int, whole extent) {
 
 // A branch is a node at one moment.
 type branch struct {
-	c       *course
+	c       *moveList
 	node    node
 	half    extent
 	deepest int

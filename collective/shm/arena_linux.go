@@ -18,17 +18,18 @@ type Arenas struct {
 	closed bool // guarded by mu
 }
 
-// An arena never moves. Its file has all its pages until a part of it is taken
-// back.
+// An arena is one piece. It never moves. All pages of its file are allocated until
+// a part of it is reclaimed.
 type arena struct {
-	fd    int
-	mem   []byte
-	given bool // another process has its descriptor
-	taken bool // a part of it was taken back, so it is not shared until it is renewed
+	fd        int
+	mem       []byte
+	shared    bool // another process has its descriptor
+	reclaimed bool // a part of it was reclaimed, so it must be renewed before it is shared again
 }
 
 // Alloc returns a page-aligned piece of the given number of bytes, all zero. It
-// stays mapped until the process ends. Too little memory is an error.
+// stays mapped until the process ends. Alloc fails if too little memory is
+// available.
 func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	if bytes == 0 {
 		return []byte{}, nil
@@ -45,7 +46,7 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed { // no other process can ask for it
+	if a.closed { // no other process will get it
 		_ = unix.Close(fd)
 		return mem[:bytes:bytes], nil
 	}
@@ -58,10 +59,10 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 	return mem[:bytes:bytes], nil
 }
 
-// Renew replaces the memory that other processes were given with new memory of
+// Renew replaces the memory that other processes have mapped by new memory with
 // the same contents, at the same addresses. Call it between two Views, while
-// nobody uses the pieces. A rank of the previous View may have been stopped and
-// not know of the next View, and may still write into the memory it was given.
+// nobody uses the pieces. A rank of the previous View may have been stopped, so
+// that it does not know of the next View and still writes into the old memory.
 func (a *Arenas) Renew() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,12 +73,12 @@ func (a *Arenas) Renew() error {
 	all := append([]arena(nil), *old...)
 	defer a.list.Store(&all)
 	for i := range all {
-		if !all[i].given {
-			all[i].taken = false
+		if !all[i].shared {
+			all[i].reclaimed = false
 			continue
 		}
 		if err := all[i].renew(); err != nil {
-			return fmt.Errorf("shm: memory that a rank of the last view may still write to cannot be replaced: %w", err)
+			return fmt.Errorf("shm: replacing memory that a rank of the last view may still write to: %w", err)
 		}
 	}
 	return nil
@@ -92,7 +93,7 @@ func (one *arena) renew() error {
 	fresh, err := attach(fd, size)
 	if err == nil {
 		copy(fresh, one.mem)
-		// The same address, so pointers into it stay valid.
+		// At the same address, so that pointers into it stay valid.
 		_, err = unix.MmapPtr(fd, 0, unsafe.Pointer(unsafe.SliceData(one.mem)), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED|unix.MAP_POPULATE)
 		_ = unix.Munmap(fresh)
 	}
@@ -101,46 +102,46 @@ func (one *arena) renew() error {
 		return err
 	}
 	_ = unix.Close(one.fd)
-	one.fd, one.given, one.taken = fd, false, false
+	one.fd, one.shared, one.reclaimed = fd, false, false
 	return nil
 }
 
-// takeBack makes a part of a piece private again, with its contents. Later
-// writes of other processes no longer reach it. Until it is renewed, calls do
-// not find the piece in place, and no other process gets it. Other goroutines
-// may use the memory meanwhile, without losing a write.
-func (a *Arenas) takeBack(id uint64, offset, size int) error {
+// reclaim makes a part of a piece private to this process and keeps its contents.
+// When it returns, writes by other processes no longer reach the part. Until the
+// piece is renewed, find does not find it and no other process gets it. Other
+// goroutines may write to the memory meanwhile; no write is lost.
+func (a *Arenas) reclaim(id uint64, offset, size int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	old := a.list.Load()
 	if old == nil {
-		return unix.EBADF // Close has been called; it must wait for calls to end
+		return unix.EBADF // Close has been called too early: it must wait until calls have ended
 	}
 	all := append([]arena(nil), *old...)
 	one := &all[id-1]
-	one.taken = true
+	one.reclaimed = true
 	a.list.Store(&all)
-	if !one.given {
+	if !one.shared {
 		return nil
 	}
-	return one.takeBack(offset, size)
+	return one.reclaim(offset, size)
 }
 
-// takeBack replaces the shared mapping by a private mapping of the same file,
-// and then makes the kernel copy every page by a write that changes nothing.
-// The kernel loses no concurrent write of this process, which a copy of our own
-// could not promise. The file's pages are freed step by step, so the copy needs
-// no memory beyond one step.
-func (one *arena) takeBack(offset, size int) error {
+// reclaim replaces the shared mapping by a private mapping of the same file. Then
+// a write that changes nothing makes the kernel copy each page. Unlike a copy of
+// our own, the kernel's loses no concurrent write of this process. The pages of
+// the file are freed step by step, so the copies need only as much more memory as
+// one step.
+func (one *arena) reclaim(offset, size int) error {
 	page := unix.Getpagesize()
 	lo, hi := offset/page*page, (offset+size+page-1)/page*page
-	// Map elsewhere first, so that a failure leaves the old mapping in place.
+	// Map otherCorePolls first, so that a failure leaves the old mapping in place.
 	fresh, err := unix.MmapPtr(one.fd, int64(lo), nil, uintptr(hi-lo), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("mmap: %w", err)
 	}
-	place := unsafe.Pointer(&one.mem[lo])
-	if _, err := unix.MremapPtr(fresh, uintptr(hi-lo), place, uintptr(hi-lo), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+	old := unsafe.Pointer(&one.mem[lo])
+	if _, err := unix.MremapPtr(fresh, uintptr(hi-lo), old, uintptr(hi-lo), unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
 		_ = unix.MunmapPtr(fresh, uintptr(hi-lo))
 		return fmt.Errorf("mremap: %w", err)
 	}
@@ -180,9 +181,9 @@ func (a *Arenas) find(b []byte) (id, offset uint64) {
 	}
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	for i := range *all {
-		mem := (*all)[i].mem // copy no more than this: a door may change given meanwhile
+		mem := (*all)[i].mem // not the whole arena: duplicate may be writing to shared
 		from := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
-		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(mem)) && !(*all)[i].taken {
+		if at >= from && at+uintptr(len(b)) <= from+uintptr(len(mem)) && !(*all)[i].reclaimed {
 			return uint64(i + 1), uint64(at - from)
 		}
 	}
@@ -199,10 +200,10 @@ func (a *Arenas) duplicate(id uint64) (fd, size int, err error) {
 		return -1, 0, unix.ENOENT
 	}
 	one := &(*all)[id-1]
-	if one.taken {
+	if one.reclaimed {
 		return -1, 0, unix.EACCES
 	}
 	fd, err = unix.FcntlInt(uintptr(one.fd), unix.F_DUPFD_CLOEXEC, 0)
-	one.given = one.given || err == nil
+	one.shared = one.shared || err == nil
 	return fd, len(one.mem), err
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Processes share memory where Go's 64-bit atomic operations are the processor's,
-// and every architecture has one answer.
+// Processes share memory only where Go's 64-bit atomic operations are instructions
+// of the processor. Exactly one of the two files covers each architecture.
 func TestArchitectures(t *testing.T) {
 	can := func(file string, tags []string) bool {
 		text, err := os.ReadFile(file)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is available is the least that the machine and any of the control groups
-// leave, of either version, wherever they are mounted.
+// The available memory is the least of what the machine and each control group,
+// of version 1 or 2, have left.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal: 4000 kB\nMemFree: 1000 kB\nMemAvailable:    2000 kB\n"
 	for _, c := range []struct {

@@ -9,7 +9,7 @@
 // AllReduce, Barrier and AllGathers of a few KiB use no messages at all. An
 // AllReduce has the bits of every other method and takes one of four ways:
 //
-//   - A few bytes are shown next to the call itself, and every rank folds them.
+//   - A few bytes are shown with the call itself, and every rank folds them.
 //   - More bytes are copied, chunk by chunk, to where all ranks read and fold
 //     them.
 //   - Vectors that lie in the [Arenas] of every rank are folded in place. One
@@ -24,13 +24,13 @@
 //
 // # Memory
 //
-// Every word that ranks wait for has a cache line of its own, has one writer,
-// and only grows. No call waits until others are done with the previous call.
-// What a rank overwrites exists twice, or such a word guards it.
+// Every flag and every counter of a ring buffer has one writer and only grows. No
+// two of them share a cache line. No call waits until others are done with the
+// previous call: what a rank overwrites exists more than once, or a flag guards it.
 //
 // When a call fails, another rank may be stopped in the middle of the call and
 // continue later. So a failed call does two things before it returns. It marks
-// itself as failed, which ends the call of every rank that has read its vector
-// since. And it puts private pages in the place of a vector that others can
+// itself as failed, which fails the call of every rank that reads its vector
+// afterwards. And it puts private pages in the place of a vector that others can
 // write to.
 package shm

@@ -1,7 +1,7 @@
 package shm
 
-// Reserving is Options in which room is made in another way.
+// Reserving returns Options with another function that reserves memory.
 func Reserving(reserve func(fd int, size int64) error) Options { return Options{reserve: reserve} }
 
-// Unable is Options of a rank whose architecture cannot share memory.
+// Unable returns Options of a rank that cannot share memory.
 func Unable(why error) Options { return Options{cannot: why} }

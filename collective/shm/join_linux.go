@@ -27,7 +27,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 	defer s.close()
 	mem, why, err := s.agree()
 	if err != nil || why != nil {
-		s.own.close()
+		s.arenaServer.close()
 	}
 	switch {
 	case err != nil:
@@ -43,7 +43,7 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 	reads := len(ranks) == readers
 	if reads {
 		if why, err = s.canRead(mem); err != nil {
-			s.own.close()
+			s.arenaServer.close()
 			_ = mem.close()
 			return nil, err
 		}

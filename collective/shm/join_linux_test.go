@@ -26,20 +26,20 @@ func shares(t collective.Transport) bool {
 	return ok
 }
 
-// Where one rank cannot share memory, whichever it is, or does not want to, all
-// of its host go on over TCP, say why, and nothing is left.
+// If any rank cannot or may not share memory, all ranks of its host use TCP and
+// log the reason, and no memory stays mapped.
 func TestFallBack(t *testing.T) {
 	full := shm.Reserving(func(int, int64) error { return unix.ENOSPC })
 	for _, c := range []struct {
 		name string
-		odd  int // whose options these are
+		odd  int // the rank with these options
 		o    shm.Options
 		says string
 	}{
 		{"no room", 0, full, "no space left on device"},
-		{"the first does not want to", 0, shm.Options{Off: true}, "n/0: shared memory is turned off"},
+		{"the first may not", 0, shm.Options{Off: true}, "n/0: shared memory is turned off"},
 		{"another cannot", 1, shm.Unable(unix.ENOSYS), "n/1: function not implemented"},
-		{"another does not want to", 2, shm.Options{Off: true}, "n/2: shared memory is turned off"},
+		{"another may not", 2, shm.Options{Off: true}, "n/2: shared memory is turned off"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -79,8 +79,8 @@ func (w *lockedWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// The limit of the size of files is one of memory, too: it is an error that
-// Join falls back from, not a signal.
+// The limit on the size of files also limits shared memory. Join then falls back
+// to TCP; no signal ends the process.
 func TestLimitOfFileSize(t *testing.T) {
 	limited := shm.Reserving(func(fd int, size int64) error {
 		var old unix.Rlimit
@@ -101,7 +101,7 @@ func TestLimitOfFileSize(t *testing.T) {
 	}
 }
 
-// Who must share memory gets an error where it cannot.
+// With Must, Join fails if memory cannot be shared.
 func TestMust(t *testing.T) {
 	_, _, errs := join(t, 2, oneHost, func(rank int) shm.Options { return shm.Options{Must: true, Off: rank == 1} })
 	for _, err := range errs {
@@ -115,7 +115,7 @@ func TestMust(t *testing.T) {
 	}
 }
 
-// Ranks whose host is not known share nothing.
+// Ranks whose host is unknown do not share memory.
 func TestUnknownHosts(t *testing.T) {
 	_, transports := connect(t, 2, func(int) collective.HostID { return 0 }, shm.Options{})
 	for _, tr := range transports {
@@ -124,7 +124,7 @@ func TestUnknownHosts(t *testing.T) {
 	}
 }
 
-// After Close neither a descriptor nor a mapping is left.
+// After Close, no descriptor and no mapping is left.
 func TestCloseLeavesNothing(t *testing.T) {
 	maps := mappings(t)
 	for range 3 {
@@ -146,14 +146,14 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// mappings is how many pieces of shared memory are mapped here.
+// mappings returns how many pieces of shared memory this process has mapped.
 func mappings(t *testing.T) int {
 	text, err := os.ReadFile("/proc/self/maps")
 	require.NoError(t, err)
 	return strings.Count(string(text), "memfd:ringtrain")
 }
 
-// memoryFiles is how many descriptors of shared memory are open here.
+// memoryFiles returns how many descriptors of shared memory this process has.
 func memoryFiles(t *testing.T) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)

@@ -13,16 +13,16 @@ import (
 	"github.com/ringtrain/ringtrain/collective/shm"
 )
 
-// lateBy is enough for the other ranks to have fallen asleep.
+// lateBy is long enough for the other ranks to fall asleep.
 const lateBy = 3 * time.Millisecond
 
-// BenchmarkLateRank measures, of calls to which one rank comes late, how long that
-// rank is in them: the others are ready, but asleep.
+// BenchmarkLateRank measures how long a call takes on a rank that calls late, while
+// the others are asleep.
 func BenchmarkLateRank(b *testing.B) {
 	for _, c := range []struct {
-		name   string
-		bytes  int
-		placed bool
+		name     string
+		bytes    int
+		inArenas bool
 	}{{"in place", 1 << 20, true}, {"in place", 4 << 20, true}, {"by copy", 1 << 20, false}, {"by read", 4 << 20, false}} {
 		b.Run(fmt.Sprintf("%s/%d", c.name, c.bytes), func(b *testing.B) {
 			const size = 2
@@ -32,7 +32,7 @@ func BenchmarkLateRank(b *testing.B) {
 				arenas[r] = new(shm.Arenas)
 				defer arenas[r].Close()
 				mem := make([]byte, c.bytes)
-				if c.placed {
+				if c.inArenas {
 					var err error
 					mem, err = arenas[r].Alloc(c.bytes)
 					require.NoError(b, err)

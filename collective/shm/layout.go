@@ -5,22 +5,21 @@ import "unsafe"
 // Sizes in the shared memory, in bytes.
 const (
 	lineBytes   = 64
-	pairBytes   = 2 * lineBytes // two lines, which the processor fetches together
+	pairBytes   = 2 * lineBytes // the processor fetches two lines together
 	pageBytes   = 4096
-	inlineBytes = lineBytes - 24 // data in the same line as the flag, the digest and the core
+	inlineBytes = lineBytes - 24 // data in the line of the flag, the digest and the core
 	smallBytes  = 8 << 10        // maximum shown with the call; more is staged
-	leastChunk  = 32 << 10       // of a large vector
-	stageSlots  = 4              // course needs this many
-	mostRings   = 8 << 20        // limit of all rings together, while a ring has at least leastRing
+	stageSlots  = 4              // see steps; fewer are not enough
+	mostRings   = 8 << 20        // limit for all rings together, if that leaves each leastRing
 	leastRing   = 8 << 10
 	mostRing    = 256 << 10
 )
 
-// How a rank describes its door.
+// The address of an fdServer.
 const (
-	tokenBytes = 32
-	doorBytes  = tokenBytes + 2*nameBytes // what a caller needs to know
-	nameBytes  = 16
+	tokenBytes   = 32
+	nameBytes    = 16
+	addressBytes = tokenBytes + 2*nameBytes // the token, and the socket's name in hexadecimal
 )
 
 // chunkBytes is how much of a vector is staged at a time. It stays in the
@@ -44,19 +43,22 @@ type layout struct {
 	total                                 int
 }
 
-// The lines of a rank. Each is in a pair of its own, because the processor
-// fetches two lines together. There are: a line with the flag and the data for
-// even calls and one for odd calls; one for each other flag; one for the bell
-// and the number of sleepers; one for the proof that this rank is here; one for
-// the description of its door; and the headers for even and odd calls, which
-// other ranks seldom read.
+// The lines of a rank, each in a pair of its own:
+//
+//   - two call slots, for even and for odd calls: the flag shown, the digest, the
+//     core and the inline data
+//   - one line for each other flag
+//   - the doorbell, the number of sleepers, and the core of the last longer wait
+//   - the proof that this rank has mapped the memory, and its probe
+//   - the address of its fdServer
+//   - the headers of even and of odd calls, which other ranks seldom read
 const (
 	atShown    = 0
 	atFlags    = 2 * pairBytes                      // the other flags, from staged on
-	atSleep    = atFlags + (int(flags)-1)*pairBytes // the bell, and the number of sleepers
+	atSleep    = atFlags + (int(flags)-1)*pairBytes // the doorbell, and what is beside it
 	atProof    = atSleep + pairBytes
-	atDoor     = atProof + pairBytes
-	atHeader   = atDoor + pairBytes
+	atServer   = atProof + pairBytes
+	atHeader   = atServer + pairBytes
 	rankBytes  = atHeader + 2*pairBytes
 	atTail     = pairBytes // within a ring: the head, the tail, the data
 	atRingData = 2 * pairBytes
@@ -81,8 +83,8 @@ func newLayout(size int) layout {
 	return l
 }
 
-// flag returns where a rank's flag lies. shown has one for even calls and one
-// for odd calls.
+// flag returns where a rank's flag lies. shown is two words, one for even calls
+// and one for odd calls.
 func (l layout) flag(rank int, f flag, parity int) int {
 	at := l.ranks + rank*rankBytes
 	if f == shown {
@@ -91,9 +93,9 @@ func (l layout) flag(rank int, f flag, parity int) int {
 	return at + atFlags + int(f-1)*pairBytes
 }
 
-// left returns where a rank marks its calls that have failed. It shares the
+// withdrawn returns where a rank counts its calls that have failed. It shares the
 // line of folded, which the others read anyway.
-func (l layout) left(rank int) int { return l.flag(rank, folded, 0) + 8 }
+func (l layout) withdrawn(rank int) int { return l.flag(rank, folded, 0) + 8 }
 
 func (l layout) digest(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
 func (l layout) core(rank, parity int) int   { return l.flag(rank, shown, parity) + 16 }
@@ -103,7 +105,7 @@ func (l layout) header(rank, parity int) int {
 }
 func (l layout) sleep(rank int) int         { return l.ranks + rank*rankBytes + atSleep }
 func (l layout) proof(rank int) int         { return l.ranks + rank*rankBytes + atProof }
-func (l layout) door(rank int) int          { return l.ranks + rank*rankBytes + atDoor }
+func (l layout) serverAddress(rank int) int { return l.ranks + rank*rankBytes + atServer }
 func (l layout) small(rank, parity int) int { return l.smalls + (2*rank+parity)*smallBytes }
 
 // stage returns where a rank stages the n-th of all chunks.
@@ -118,7 +120,7 @@ func (l layout) result(rank int, n uint64) int {
 	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part
 }
 
-func (l layout) lane(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }
+func (l layout) ringAt(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }
 
 // part returns the part [lo, hi) of n elements that a rank folds.
 func part(n, size, rank int) (lo, hi int) {

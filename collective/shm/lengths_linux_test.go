@@ -13,11 +13,12 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// Calls of all lengths follow each other without a barrier, so that fast ranks
-// run into what slow ones are still reading; each sum is checked.
+// Calls of all lengths follow each other without a barrier, so fast ranks begin
+// calls while slow ranks still read the memory of the previous one. Every sum is
+// right.
 func TestCallsOfAllLengths(t *testing.T) {
 	const chunk = 256 << 10 / 8
-	cores := runtime.GOMAXPROCS(8) // so that the system interrupts ranks where it likes
+	cores := runtime.GOMAXPROCS(8) // so that the kernel preempts ranks anywhere
 	t.Cleanup(func() { runtime.GOMAXPROCS(cores) })
 	for _, size := range []int{2, 3, 4} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -36,7 +37,7 @@ func TestCallsOfAllLengths(t *testing.T) {
 					for i := range n {
 						s[i] = int64(g.Rank() + i + call)
 					}
-					if delay.IntN(8) == 0 { // some work of its own
+					if delay.IntN(8) == 0 { // this rank is late
 						for i := n; i < len(s); i++ {
 							s[i]++
 						}

@@ -11,15 +11,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if place := os.Getenv(envRank); place != "" {
-		if err := worker(place); err != nil {
+	if rank := os.Getenv(envRank); rank != "" {
+		if err := worker(rank); err != nil {
 			fmt.Println("end", err)
 			os.Exit(1)
 		}
 		return
 	}
-	if door := os.Getenv(shm.EnvVisitor); door != "" {
-		if err := shm.Visit(door); err != nil {
+	if server := os.Getenv(shm.EnvStranger); server != "" {
+		if err := shm.Intrude(server); err != nil {
 			fmt.Println(err)
 			os.Exit(1)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/shm"
 )
 
-// Vectors from 4 MiB that lie anywhere are read from the other processes.
+// Vectors of at least 4 MiB outside Arenas are read from the other processes.
 const readBytes = 4 << 20
 
 func TestMemoryInPlace(t *testing.T) { testMemory(t, func(int) bool { return true }, 300_000) }
@@ -26,9 +26,9 @@ func TestMemoryOfSomeByRead(t *testing.T) {
 
 func TestMemoryByRead(t *testing.T) { testMemory(t, func(int) bool { return false }, readBytes) }
 
-// testMemory is the suite where the ranks that placed says keep their vectors in
-// Arenas, and the others in ordinary memory.
-func testMemory(t *testing.T, placed func(rank int) bool, least int) {
+// testMemory runs the suite with vectors in Arenas on the ranks for which inArenas
+// returns true, and in ordinary memory on the others.
+func testMemory(t *testing.T, inArenas func(rank int) bool, least int) {
 	var arenas []*shm.Arenas // by rank
 	collectivetest.TestMemory(t, func(t testing.TB, n int) []*collective.Group {
 		arenas = make([]*shm.Arenas, n)
@@ -42,7 +42,7 @@ func testMemory(t *testing.T, placed func(rank int) bool, least int) {
 		}
 		return collectivetest.Groups(t, views, transports, collective.Options{})
 	}, func(t testing.TB, rank, bytes int) []byte {
-		if !placed(rank) {
+		if !inArenas(rank) {
 			b, _ := collective.Of(make([]int64, (bytes+7)/8)).Host()
 			return b
 		}

@@ -23,15 +23,16 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// With this variable set, to RANK/SIZE/ELEMENTS/CALLS/PLACED, the test binary is
-// one rank of a job. It prints its address and is told all of them; then it reduces
-// until something breaks, see keep; or, if CALLS is not 0, so often, and
-// prints how long it took. The ranks below PLACED reduce memory of Arenas.
+// envRank makes the test binary one rank of a job. Its value is
+// RANK/SIZE/ELEMENTS/CALLS/ARENAS. The rank prints its address, reads those of all
+// ranks, and reduces ELEMENTS elements. It makes CALLS calls and prints how long
+// they took; if CALLS is 0, it goes on until a call fails, and then see keep. The
+// vectors of the first ARENAS ranks lie in Arenas.
 const envRank = "SHM_TEST_RANK"
 
-func worker(place string) error {
-	var rank, size, n, most, placed int
-	if _, err := fmt.Sscanf(place, "%d/%d/%d/%d/%d", &rank, &size, &n, &most, &placed); err != nil {
+func worker(value string) error {
+	var rank, size, n, most, arenaRanks int
+	if _, err := fmt.Sscanf(value, "%d/%d/%d/%d/%d", &rank, &size, &n, &most, &arenaRanks); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -68,7 +69,7 @@ func worker(place string) error {
 		return measure(ctx, g, n, most)
 	}
 	s := make([]int64, n)
-	if rank < placed {
+	if rank < arenaRanks {
 		mem, err := arenas.Alloc(8 * n)
 		if err != nil {
 			return err
@@ -101,24 +102,24 @@ func worker(place string) error {
 	}
 }
 
-// keep writes to the vector of a failed call, says so, and when it is asked says
-// whether what it wrote is still there.
-func keep(s []int64, in *bufio.Reader, says string) error {
+// keep overwrites the vector of a failed call, prints message, and waits for a line
+// on in. Then it checks that nobody else has written to the vector.
+func keep(s []int64, in *bufio.Reader, message string) error {
 	for i := range s {
 		s[i] = -1
 	}
-	fmt.Println(says)
+	fmt.Println(message)
 	if _, err := in.ReadString('\n'); err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(s, func(x int64) bool { return x != -1 }); i >= 0 {
-		return fmt.Errorf("after the call somebody wrote %d to element %d", s[i], i)
+		return fmt.Errorf("another rank wrote %d to element %d after the call", s[i], i)
 	}
 	fmt.Println("kept")
 	return nil
 }
 
-// measure prints how long so many calls take.
+// measure prints how many nanoseconds the calls take.
 func measure(ctx context.Context, g *collective.Group, n, calls int) error {
 	s := make([]float32, n)
 	if err := collective.AllReduce(ctx, g, s, collective.Max); err != nil {
@@ -138,16 +139,17 @@ func measure(ctx context.Context, g *collective.Group, n, calls int) error {
 	return nil
 }
 
-// A process is one rank, seen from outside.
+// A process is one rank of a job, as its parent sees it.
 type process struct {
 	*exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// job starts so many ranks that reduce n elements, and returns when they do.
-func job(t *testing.T, size, n, placed int) []*process {
-	ps := start(t, size, n, 0, placed)
+// job starts ranks that reduce n elements until a call fails. It returns when all
+// ranks have made some calls. The vectors of the first ranks lie in Arenas.
+func job(t *testing.T, size, n, arenaRanks int) []*process {
+	ps := start(t, size, n, 0, arenaRanks)
 	for r, p := range ps {
 		require.True(t, p.out.Scan(), "rank %d", r)
 		require.Equal(t, "running", p.out.Text(), "rank %d", r)
@@ -155,12 +157,12 @@ func job(t *testing.T, size, n, placed int) []*process {
 	return ps
 }
 
-func start(t testing.TB, size, n, calls, placed int) []*process {
+func start(t testing.TB, size, n, calls, arenaRanks int) []*process {
 	ps := make([]*process, size)
 	var addrs []string
 	for r := range ps {
 		p := &process{Cmd: exec.Command(os.Args[0])}
-		p.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d/%d/%d/%d", envRank, r, size, n, calls, placed))
+		p.Env = append(os.Environ(), fmt.Sprintf("%s=%d/%d/%d/%d/%d", envRank, r, size, n, calls, arenaRanks))
 		p.Stderr = os.Stderr
 		out, err := p.StdoutPipe()
 		require.NoError(t, err)
@@ -183,7 +185,7 @@ func start(t testing.TB, size, n, calls, placed int) []*process {
 	return ps
 }
 
-// BenchmarkProcesses measures ranks that are processes, as they are in a job.
+// BenchmarkProcesses measures AllReduce between processes.
 func BenchmarkProcesses(b *testing.B) {
 	for _, size := range []int{2, 4, 8} {
 		for _, bytes := range []int{4, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20} {
@@ -199,27 +201,28 @@ func BenchmarkProcesses(b *testing.B) {
 	}
 }
 
-// A load is what ranks reduce: so many elements, of which the first ranks keep
-// theirs in Arenas.
-type load struct{ n, placed int }
+// A load is what the ranks reduce: n elements, which lie in Arenas on the first
+// arenaRanks ranks.
+type load struct{ n, arenaRanks int }
 
-// testEnd does something to one rank after another; all others name it, and keep
-// their vectors to themselves.
-func testEnd(t *testing.T, size int, end syscall.Signal, says error, loads ...load) {
+// testEnd sends a signal to one rank of a job, each rank in turn. All other ranks
+// name that rank with the error want, and nobody writes to their vectors
+// afterwards.
+func testEnd(t *testing.T, size int, end syscall.Signal, want error, loads ...load) {
 	for victim := range size {
 		for _, l := range loads {
-			t.Run(fmt.Sprintf("%d of %d, %d placed", victim, l.n, l.placed), func(t *testing.T) {
+			t.Run(fmt.Sprintf("rank %d, %d elements, %d ranks in arenas", victim, l.n, l.arenaRanks), func(t *testing.T) {
 				if end == syscall.SIGSTOP {
-					t.Parallel() // it is a wait of seconds
+					t.Parallel() // each takes seconds, most of them waiting
 				}
-				ps := job(t, size, l.n, l.placed)
+				ps := job(t, size, l.n, l.arenaRanks)
 				require.NoError(t, ps[victim].Process.Signal(end))
 				others := slices.Delete(slices.Clone(ps), victim, victim+1)
 				for _, p := range others {
 					require.True(t, p.out.Scan())
-					require.Regexp(t, fmt.Sprintf(`^broken %d .*%s`, victim, says), p.out.Text())
+					require.Regexp(t, fmt.Sprintf(`^broken %d .*%s`, victim, want), p.out.Text())
 				}
-				if end == syscall.SIGSTOP { // it goes on with the call, until it finds out that it is over
+				if end == syscall.SIGSTOP { // the stopped rank continues its call until it learns that the View is broken
 					require.NoError(t, ps[victim].Process.Signal(syscall.SIGCONT))
 					require.True(t, ps[victim].out.Scan())
 					require.Regexp(t, `^broken `, ps[victim].out.Text())
@@ -235,17 +238,17 @@ func testEnd(t *testing.T, size int, end syscall.Signal, says error, loads ...lo
 	}
 }
 
-// A rank that is killed in the middle of calls is named by all others.
+// All other ranks name a rank that is killed during calls.
 func TestKilledRankIsNamed(t *testing.T) {
 	testEnd(t, 4, syscall.SIGKILL, collective.ErrLost, load{1, 0}, load{200_000, 0}, // shown, by copy
 		load{600_000, 0}, load{600_000, 2}, // by read
 		load{2000, 4}, load{600_000, 4}) // in place
 }
 
-// So is one that is stopped, after as long as over TCP.
+// All other ranks name a rank that is stopped, after the same time as over TCP.
 func TestStoppedRankIsNamed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a stopped rank is believed to be gone after seconds: -short")
+		t.Skip("-short: it takes seconds until a stopped rank counts as lost")
 	}
 	testEnd(t, 3, syscall.SIGSTOP, collective.ErrSilent, load{1, 0}, load{200_000, 0}, load{600_000, 0}, load{600_000, 3})
 }

@@ -86,12 +86,11 @@ func (r *region) close() error { return unix.Munmap(r.mem) }
 // bytes returns n bytes of the memory from at on.
 func (r *region) bytes(at, n int) []byte { return r.mem[at : at+n : at+n] }
 
-// word is a counter. Everything in the memory that is one lies at the start of
-// a cache line.
+// word returns a word of the memory. at is a multiple of 8.
 func (r *region) word(at int) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[at])) }
 
-// prove leaves a rank's nonce in the memory. proved checks it, which shows that
-// both have mapped the same memory.
+// prove writes a rank's nonce into the memory. proved checks it: if the nonce is
+// there, both processes have mapped the same memory.
 func (r *region) prove(index int, nonce uint64) { atomic.StoreUint64(r.word(r.proof(index)), nonce) }
 
 func (r *region) proved(index int, nonce uint64) bool {

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A kernel that does not know of files that cannot be executed makes others.
+// On a kernel that does not know the flag for files that cannot be executed, the
+// file is made without it.
 func TestMemoryFileFallsBack(t *testing.T) {
 	var asked []int
 	old := func(_ string, flags int) (int, error) {
@@ -26,8 +27,7 @@ func TestMemoryFileFallsBack(t *testing.T) {
 	require.ErrorIs(t, err, unix.EACCES)
 }
 
-// The memory can never be executed, which vm.memfd_noexec=2 demands, where the
-// kernel knows of that.
+// The memory can never be executed, as vm.memfd_noexec=2 demands.
 func TestMemoryIsNotExecutable(t *testing.T) {
 	known, err := unix.MemfdCreate("ringtrain", unix.MFD_NOEXEC_SEAL)
 	if errors.Is(err, unix.EINVAL) {

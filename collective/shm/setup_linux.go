@@ -11,23 +11,30 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// The memory is set up by messages over the transport under it, which knows who
-// its peers are. The lowest rank of the host makes the memory and invites the
-// others; each fetches the descriptor over a unix socket that only who was
-// invited can speak to, and reports; the lowest gives the verdict. Then they find
-// out in the same way whether they can read each other's memory. Messages are a
-// result and a text, and their kind says which it is.
+// The ranks of a host set up the memory by messages over the transport below,
+// which has authenticated them:
+//
+//  1. The lowest rank creates the memory and invites the others. The invitation
+//     has the address of an fdServer, without which nobody gets the descriptor.
+//  2. Each other rank fetches the descriptor, maps the memory, and reports.
+//  3. The lowest rank decides whether all share the memory.
+//
+// Two ranks then find out, by a second report and decision, whether they can read
+// each other's memory.
 const (
-	kindInvite  collective.Kind = 0xf8 + iota // text: the socket's name
-	kindReport                                // text: what went wrong
-	kindVerdict                               // text: why not
-	kindReading                               // like kindReport: whether it reads the others' memory
-	kindReads                                 // like kindVerdict
+	kindInvite   collective.Kind = 0xf8 + iota // from the lowest rank
+	kindReport                                 // to the lowest rank
+	kindDecision                               // from the lowest rank
+	kindCanRead                                // like kindReport
+	kindMayRead                                // like kindDecision
 )
 
+// Every message is a note: a byte that is 1 if all is well, the address of the
+// fdServer in an invitation, the length of a text, and the text, which says what
+// is wrong.
 const (
-	noteBytes = 512 // of a message: a byte that is 1 if all is well, the door, the text's length and the text
-	noteText  = 1 + doorBytes + 2
+	noteBytes = 512
+	noteText  = 1 + addressBytes + 2 // where the text begins
 )
 
 // A setup is one rank's part in sharing memory.
@@ -39,14 +46,15 @@ type setup struct {
 	ranks   []int // of this host
 	layout  layout
 
-	fd   int
-	door *door           // of the lowest rank, to the memory
-	at   [doorBytes]byte // the same, as it was described
-	own  *door           // to this rank's Arenas, if there are any
-	mark *probe
+	fd          int
+	server      *fdServer          // of the lowest rank, for the memory
+	at          [addressBytes]byte // the address of that server
+	arenaServer *fdServer          // of this rank, for its Arenas; nil if it has none
+	probe       *probe
 }
 
-// agree is the memory, or why there is none; err is that of the View.
+// agree returns the memory, or why there is none. err says that the View has
+// broken.
 func (s *setup) agree() (mem *region, why, err error) {
 	if s.view.Self == s.ranks[0] {
 		mem, why, err = s.lead()
@@ -60,11 +68,11 @@ func (s *setup) agree() (mem *region, why, err error) {
 	return mem, why, err
 }
 
-// lead is the lowest rank's part.
+// lead is agree for the lowest rank.
 func (s *setup) lead() (mem *region, why, err error) {
 	mem, why = s.open()
 	if why == nil {
-		s.at = s.door.describe()
+		s.at = s.server.address()
 		why = s.sign(mem)
 	}
 	for _, r := range s.ranks[1:] {
@@ -72,19 +80,19 @@ func (s *setup) lead() (mem *region, why, err error) {
 			return mem, why, err
 		}
 	}
-	why, err = s.collect(kindReport, why, func(i, r int) error {
+	why, err = s.recvAll(kindReport, why, func(i, r int) error {
 		if mem != nil && !mem.proved(i, s.view.Members[r].Nonce) {
-			return errors.New("it does not see the same memory")
+			return errors.New("it has mapped other memory")
 		}
 		return nil
 	})
 	if err != nil {
 		return mem, why, err
 	}
-	return mem, why, s.tell(kindVerdict, why)
+	return mem, why, s.sendAll(kindDecision, why)
 }
 
-// follow is the part of the others.
+// follow is agree for the other ranks.
 func (s *setup) follow() (mem *region, why, err error) {
 	first := s.ranks[0]
 	why, err = s.recv(first, kindInvite)
@@ -100,11 +108,12 @@ func (s *setup) follow() (mem *region, why, err error) {
 	if err := s.send(first, kindReport, why); err != nil {
 		return mem, why, err
 	}
-	verdict, err := s.recv(first, kindVerdict)
-	return mem, verdict, err
+	why, err = s.recv(first, kindDecision)
+	return mem, why, err
 }
 
-// canRead finds out whether every rank can read every other's memory.
+// canRead returns nil if every rank can read every other rank's memory, or why
+// not. All ranks get the same answer.
 func (s *setup) canRead(mem *region) (why, err error) {
 	for i, r := range s.ranks {
 		if r != s.view.Self && why == nil {
@@ -112,20 +121,21 @@ func (s *setup) canRead(mem *region) (why, err error) {
 		}
 	}
 	if s.view.Self != s.ranks[0] {
-		if err := s.send(s.ranks[0], kindReading, why); err != nil {
+		if err := s.send(s.ranks[0], kindCanRead, why); err != nil {
 			return nil, err
 		}
-		return s.recv(s.ranks[0], kindReads)
+		return s.recv(s.ranks[0], kindMayRead)
 	}
-	why, err = s.collect(kindReading, why, func(int, int) error { return nil })
+	why, err = s.recvAll(kindCanRead, why, func(int, int) error { return nil })
 	if err != nil {
 		return nil, err
 	}
-	return why, s.tell(kindReads, why)
+	return why, s.sendAll(kindMayRead, why)
 }
 
-// collect hears from all others, and returns the first reason why not.
-func (s *setup) collect(kind collective.Kind, why error, check func(i, r int) error) (error, error) {
+// recvAll receives a note from each other rank, and checks the ranks that report
+// no problem. It returns why, or else the first problem.
+func (s *setup) recvAll(kind collective.Kind, why error, check func(i, r int) error) (error, error) {
 	for i, r := range s.ranks {
 		if i == 0 {
 			continue
@@ -144,8 +154,8 @@ func (s *setup) collect(kind collective.Kind, why error, check func(i, r int) er
 	return why, nil
 }
 
-// tell tells all others.
-func (s *setup) tell(kind collective.Kind, why error) error {
+// sendAll sends a note to each other rank.
+func (s *setup) sendAll(kind collective.Kind, why error) error {
 	for _, r := range s.ranks[1:] {
 		if err := s.send(r, kind, why); err != nil {
 			return err
@@ -154,7 +164,7 @@ func (s *setup) tell(kind collective.Kind, why error) error {
 	return nil
 }
 
-// refuses says why this rank shares no memory, or nil.
+// refuses returns why this rank does not share memory, or nil.
 func (o *Options) refuses() error {
 	if o.Off {
 		return errOff
@@ -162,7 +172,8 @@ func (o *Options) refuses() error {
 	return o.cannot
 }
 
-// open makes the memory and begins to give it to who calls.
+// open creates and maps the memory, and starts the server that gives it to the
+// other ranks.
 func (s *setup) open() (*region, error) {
 	if err := s.options.refuses(); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.view.Name(s.view.Self), err)
@@ -176,7 +187,7 @@ func (s *setup) open() (*region, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.door, err = openDoor(func(uint64) (int, int, error) {
+	s.server, err = startServer(func(uint64) (int, int, error) {
 		copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		return copied, s.layout.total, err
 	})
@@ -187,12 +198,12 @@ func (s *setup) open() (*region, error) {
 	return mem, nil
 }
 
-// fetch gets the descriptor and maps the memory.
+// fetch fetches the descriptor of the memory and maps it.
 func (s *setup) fetch() (*region, error) {
 	if err := s.options.refuses(); err != nil {
 		return nil, err
 	}
-	fd, _, err := callWhile(s.ctx, s.under, s.at[:], 0)
+	fd, _, err := fetchWhileWhole(s.ctx, s.under, s.at[:], 0)
 	if err != nil {
 		return nil, err
 	}
@@ -200,27 +211,28 @@ func (s *setup) fetch() (*region, error) {
 	return attachRegion(fd, s.layout)
 }
 
-// sign leaves a mark of this rank in the memory, and what the others need to
-// read its memory in place, or by asking the kernel.
+// sign writes into the memory what the others need to know about this rank: the
+// address of the server for its Arenas, its probe, and its nonce, which proves
+// that it has mapped the memory.
 func (s *setup) sign(mem *region) error {
 	i := slices.Index(s.ranks, s.view.Self)
 	if s.options.Arenas != nil {
 		var err error
-		if s.own, err = openDoor(s.options.Arenas.duplicate); err != nil {
+		if s.arenaServer, err = startServer(s.options.Arenas.duplicate); err != nil {
 			return err
 		}
-		described := s.own.describe()
-		copy(mem.bytes(mem.door(i), doorBytes), described[:])
+		at := s.arenaServer.address()
+		copy(mem.bytes(mem.serverAddress(i), addressBytes), at[:])
 	}
-	s.mark = newProbe()
-	mem.offer(i, s.mark)
+	s.probe = newProbe()
+	mem.offer(i, s.probe)
 	mem.prove(i, s.view.Members[s.view.Self].Nonce)
 	return nil
 }
 
-// close frees what is needed no more once all have the memory.
+// close frees what is no longer needed when all ranks have mapped the memory.
 func (s *setup) close() {
-	s.door.close()
+	s.server.close()
 	if s.fd > 0 {
 		_ = unix.Close(s.fd)
 	}
@@ -230,7 +242,7 @@ func (s *setup) header(kind collective.Kind) collective.Header {
 	return collective.Header{Job: s.view.Job, Epoch: s.view.Epoch, Call: collective.Call{Kind: kind}, Len: noteBytes}
 }
 
-// send tells a rank that all is well, or what is wrong.
+// send sends a note: what is wrong, or nil.
 func (s *setup) send(to int, kind collective.Kind, wrong error) error {
 	var b [noteBytes]byte
 	text := ""
@@ -246,7 +258,7 @@ func (s *setup) send(to int, kind collective.Kind, wrong error) error {
 	return s.under.Send(s.ctx, to, &h, [][]byte{b[:]})
 }
 
-// recv is what a rank told by send.
+// recv receives what a rank has passed to send.
 func (s *setup) recv(from int, kind collective.Kind) (wrong, err error) {
 	var b [noteBytes]byte
 	h := s.header(kind)

@@ -20,7 +20,7 @@ import (
 
 func TestGroup(t *testing.T) { collectivetest.TestGroup(t, groups) }
 
-// Every second rank is on another host.
+// Even ranks are on one host, odd ranks on another.
 func TestGroupMixed(t *testing.T) {
 	collectivetest.Slow(t)
 	collectivetest.TestGroup(t, func(t testing.TB, n int) []*collective.Group {
@@ -54,7 +54,8 @@ func groups(t testing.TB, n int) []*collective.Group {
 func oneHost(int) collective.HostID       { return 1 }
 func twoHosts(rank int) collective.HostID { return collective.HostID(1 + rank%2) }
 
-// connect makes the transports of n ranks of this process, as hosts places them.
+// connect returns the transports of n ranks, which are goroutines of this process.
+// hosts says which host each pretends to be on.
 func connect(t testing.TB, n int, hosts func(rank int) collective.HostID, o shm.Options) ([]collective.View, []collective.Transport) {
 	views, transports, errs := join(t, n, hosts, func(int) shm.Options { return o })
 	for r := range errs {
@@ -63,7 +64,7 @@ func connect(t testing.TB, n int, hosts func(rank int) collective.HostID, o shm.
 	return views, transports
 }
 
-// join is connect with options for each rank, that may fail.
+// join is connect with options for each rank. It also returns the errors of Join.
 func join(t testing.TB, n int, hosts func(int) collective.HostID, options func(rank int) shm.Options) ([]collective.View, []collective.Transport, []error) {
 	gates := make([]*tcp.Gate, n)
 	members := make([]collective.Member, n)
@@ -92,7 +93,7 @@ func join(t testing.TB, n int, hosts func(int) collective.HostID, options func(r
 			if errs[r] = err; err != nil {
 				return
 			}
-			connected.Wait() // a rank that fails closes what others may be waiting for
+			connected.Wait() // a rank that fails closes connections that others may be waiting for
 			o := options(r)
 			if n == 1 {
 				o.Must = false

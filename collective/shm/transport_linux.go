@@ -12,14 +12,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective/sendqueue"
 )
 
-// Transport carries the messages of one View: between ranks of this host
-// through shared memory, to others by the transport under it. See
+// Transport carries the messages of one View: through shared memory between ranks
+// of this host, and over the transport below to other hosts. See
 // [collective.Transport], [collective.Poster] and [collective.Reducer] for what
 // its methods promise.
 type Transport struct {
 	waiter
 	reduction
-	reach
+	peerMemory
 
 	closing sync.Once
 	done    sync.WaitGroup
@@ -27,7 +27,7 @@ type Transport struct {
 }
 
 // hostRanks are the ranks of this host, which share memory, and the transport
-// below, which knows about all ranks.
+// below, which reaches all ranks.
 type hostRanks struct {
 	view  collective.View
 	under Under
@@ -36,14 +36,14 @@ type hostRanks struct {
 	self    int   // this rank's index among the ranks of this host
 	ranks   []int // the ranks of this host, by index
 	index   []int // the index of each rank; -1 on another host
-	oneHost bool  // all ranks are on this one
+	oneHost bool  // all ranks of the View are on this host
 }
 
-// outgoing is what waits to be sent to the ranks of this host.
+// outgoing holds the messages to ranks of this host that are not yet in the rings.
 type outgoing struct {
 	sending sync.Mutex                // guards what follows
-	out     []outlane                 // by index
-	queues  sendqueue.Queues[message] // for each outlane
+	out     []outRing                 // by index
+	queues  sendqueue.Queues[message] // for each outRing
 }
 
 var (
@@ -53,33 +53,35 @@ var (
 )
 
 // newTransport returns a Transport over the memory that was set up. reads says
-// that the ranks read each other's memory.
+// that the ranks can read each other's memory.
 func newTransport(s *setup, mem *region, reads bool) *Transport {
 	v, ranks := s.view, s.ranks
 	t := new(Transport)
 	t.hostRanks = hostRanks{view: v, under: s.under, mem: mem, ranks: ranks, self: slices.Index(ranks, v.Self), index: make([]int, v.Size()), oneHost: len(ranks) == v.Size()}
-	t.reach = reach{arenas: s.options.Arenas, own: s.own, mark: s.mark, reads: reads, mapped: &mapped{region: mem, windows: map[window][]byte{}}}
+	t.peerMemory = peerMemory{arenas: s.options.Arenas, server: s.arenaServer, probe: s.probe, reads: reads, mapped: &mapped{region: mem, windows: map[window][]byte{}}}
 	for r := range t.index {
 		t.index[r] = slices.Index(ranks, r)
 	}
-	t.rounds, t.yields = patience(len(ranks))
+	t.rounds, t.yields = pollLimits(len(ranks))
 	t.named = tellsCore()
 	t.shared = t.named && t.rounds == 0
-	t.in, t.out = make([]inlane, len(ranks)), make([]outlane, len(ranks))
+	t.in, t.out = make([]inRing, len(ranks)), make([]outRing, len(ranks))
 	t.queues.Init(len(ranks))
 	for i := range ranks {
-		t.in[i].lane, t.out[i].lane = newLane(mem, i, t.self), newLane(mem, t.self, i)
+		t.in[i].ring, t.out[i].ring = newRing(mem, i, t.self), newRing(mem, t.self, i)
 	}
 	t.equip()
 	t.garbage = runtime.AddCleanup(t, (*mapped).close, t.mapped)
-	t.done.Go(t.attend)
+	t.done.Go(t.wakeOnFailure)
 	return t
 }
 
-// attend wakes this process's sleepers when the transport breaks.
-func (t *Transport) attend() {
+// wakeOnFailure wakes this rank's sleepers when the transport breaks. Err returns
+// the cause before Failed is closed. So a sleeper either sees the cause before it
+// sleeps, or has read its doorbell before this ring.
+func (t *Transport) wakeOnFailure() {
 	<-t.under.Failed()
-	t.ring(t.self)
+	t.ringDoorbell(t.self)
 	runtime.KeepAlive(t)
 }
 
@@ -96,8 +98,8 @@ func (t *Transport) Abilities() collective.Abilities {
 	return can
 }
 
-// failure waits for the transport to break, which is certain, and returns the
-// cause.
+// failure waits until the transport has broken, and returns the cause. The caller
+// knows that it breaks.
 func (h *hostRanks) failure() error {
 	<-h.under.Failed()
 	return h.under.Err()
@@ -139,26 +141,27 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return t.fail(fmt.Errorf("shm: %d bytes of room for a payload of %d", room, h.Len))
 	}
 	l := &t.in[peer]
-	if err := t.wait(l.head, l.taken+collective.HeaderSize, peer, aMessage); err != nil {
+	if err := t.wait(l.head, l.consumed+collective.HeaderSize, peer, aMessage); err != nil {
 		return err
 	}
 	var got collective.Header
-	got.Get(l.at(l.taken, collective.HeaderSize))
+	got.Get(l.at(l.consumed, collective.HeaderSize))
 	if err := h.Match(&got, t.view.Self, from); err != nil {
 		return t.differ(peer, err)
 	}
-	l.taken += collective.HeaderSize
+	l.consumed += collective.HeaderSize
 	if !t.oneHost {
-		t.settle()
+		t.syncWithSenders()
 	}
 	return t.read(peer, parts)
 }
 
-// settle takes the lock so that earlier sends of other goroutines happen before
-// the message that this goroutine received. The peer may have answered such a
-// send, and parts may be memory that it read. The Go memory model cannot see
-// synchronisation through another process.
-func (t *Transport) settle() {
+// syncWithSenders takes the lock, so that earlier sends by other goroutines happen
+// before this goroutine writes to parts. The message that it receives may be the
+// answer to such a send, and parts may be the memory that was sent. The Go memory
+// model does not know that the two are ordered, because the order comes from another
+// process.
+func (t *Transport) syncWithSenders() {
 	t.sending.Lock()
 	defer t.sending.Unlock()
 	t.sendPosted()
@@ -171,7 +174,7 @@ func (h *hostRanks) fail(err error) error {
 }
 
 // Post is part of collective.Poster, but only for ranks of this host. What does
-// not fit into the ring leaves during Recv and Flush.
+// not fit into the ring is sent during Recv and Flush.
 func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 	if err := t.under.Err(); err != nil {
 		return err
@@ -191,7 +194,7 @@ func (t *Transport) Post(to int, h *collective.Header, parts [][]byte) error {
 // Flush is part of collective.Poster. It returns when everything posted is in
 // the rings.
 func (t *Transport) Flush(context.Context) error {
-	if !t.queues.Unsent() { // also if another goroutine is sending what it posted
+	if !t.queues.Unsent() { // what another goroutine is posting just now is not waited for
 		return t.under.Err()
 	}
 	if err := t.under.Err(); err != nil {
@@ -213,7 +216,7 @@ func (t *Transport) drain(most int) error {
 		}
 		l := &t.out[peer]
 		tail := atomic.LoadUint64(l.tail)
-		full := int(l.given-tail) > len(l.data)-collective.HeaderSize
+		full := int(l.produced-tail) > len(l.data)-collective.HeaderSize
 		t.sending.Unlock()
 		if !full {
 			continue
@@ -225,8 +228,8 @@ func (t *Transport) drain(most int) error {
 	return nil
 }
 
-// push sends what the rings have room for, unless another goroutine is doing
-// so. It reports whether it moved anything.
+// push sends what the rings have room for, unless another goroutine holds the lock.
+// It reports whether it moved anything.
 func (w *waiter) push() bool {
 	if !w.sending.TryLock() {
 		return false
@@ -235,7 +238,7 @@ func (w *waiter) push() bool {
 	return w.sendPosted()
 }
 
-// sendPosted is push for a caller that holds the lock.
+// sendPosted is push for callers that hold the lock.
 func (w *waiter) sendPosted() (moved bool) {
 	moved, _, _ = w.queues.Send(w.write)
 	return moved
@@ -246,7 +249,7 @@ func (w *waiter) sendPosted() (moved bool) {
 func (w *waiter) write(peer int, m *message) (moved, done bool, err error) {
 	moved, done = w.out[peer].write(m)
 	if moved {
-		w.rouse(peer)
+		w.wakePeer(peer)
 	}
 	return moved, done, nil
 }
@@ -272,7 +275,7 @@ func (t *Transport) Close() error {
 	var err error
 	t.closing.Do(func() {
 		err = t.under.Close()
-		t.own.close()
+		t.server.close()
 		t.done.Wait()
 	})
 	return err

@@ -7,32 +7,34 @@ import (
 	"github.com/ringtrain/ringtrain/collective/publish"
 )
 
-// withdraw ends a call that has failed with err. From here on, the vector is
-// the caller's alone. A rank that was stopped during the call and continues
-// later still writes to where the vector was, and may still read the vector.
-// The mark makes the call of such a reader fail.
+// withdraw ends a call that has failed with err. When it returns, the vector is
+// the caller's alone. A rank that was stopped during the call may continue later.
+// It then writes to pages that are no longer those of the vector. It may still
+// read the vector, but finds this rank's mark afterwards, and its call fails too.
 func (t *Transport) withdraw(err error) error {
-	atomic.AddUint64(t.mem.word(t.mem.left(t.self)), 1)
+	atomic.AddUint64(t.mem.word(t.mem.withdrawn(t.self)), 1) // before the caller can change the vector
 	if !t.lent {
 		return err
 	}
 	t.lent = false
-	at := &t.places[t.self]
-	if why := t.arenas.takeBack(at.arena, int(at.offset), len(t.run.out)); why != nil {
-		return fmt.Errorf("%w; do not use the vector again: other processes may still write to it, because it cannot be taken back from them: %w", err, why)
+	at := &t.locations[t.self]
+	if why := t.arenas.reclaim(at.arena, int(at.offset), len(t.run.out)); why != nil {
+		return fmt.Errorf("%w; do not use the vector again, because other processes may still write to it: making it private failed: %w", err, why)
 	}
 	return err
 }
 
-// whole returns why a call that this rank has completed may still have gone
-// wrong. A rank whose call had failed may have changed its vector while others
-// read it. By copy, no rank reads another's vector.
-func (t *Transport) whole(w way) error {
+// checkWithdrawn returns why a call that this rank has completed may have a wrong
+// result, or nil. A rank that has withdrawn may have changed its vector while
+// others were reading it. Its mark is stored before any such change and loaded
+// here after the vectors, so a rank that has read a change, or a result made from
+// one, sees the mark. By copy, no rank reads another's vector.
+func (t *Transport) checkWithdrawn(w way) error {
 	if w == byCopy {
 		return nil
 	}
 	for peer := range t.ranks {
-		if peer != t.self && publish.LoadLast(t.mem.word(t.mem.left(peer))) != 0 {
+		if peer != t.self && publish.LoadLast(t.mem.word(t.mem.withdrawn(peer))) != 0 {
 			return t.failure()
 		}
 	}

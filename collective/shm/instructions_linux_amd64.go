@@ -14,7 +14,7 @@ func core() uint64
 // tellsCore reports whether the processor supports core.
 func tellsCore() bool
 
-// transfer copies n bytes by REP MOVSB. The two do not overlap.
+// moveString copies n bytes by REP MOVSB. The two do not overlap.
 //
 //go:noescape
-func transfer(to, from *byte, n int)
+func moveString(to, from *byte, n int)

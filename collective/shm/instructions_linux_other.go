@@ -23,5 +23,5 @@ func core() uint64 { return 0 }
 
 func tellsCore() bool { return false }
 
-// transfer copies n bytes. The two do not overlap.
-func transfer(to, from *byte, n int) { copy(unsafe.Slice(to, n), unsafe.Slice(from, n)) }
+// moveString copies n bytes. The two do not overlap.
+func moveString(to, from *byte, n int) { copy(unsafe.Slice(to, n), unsafe.Slice(from, n)) }

@@ -7,34 +7,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model is some ranks that make the same calls, each step of which begins and
-// ends: between the two, others may do anything. Where all of them are says what
-// every flag and every place in the memory holds, so all interleavings are
-// covered when all positions that can be reached were seen.
+// A model is a set of ranks that make the same calls. Each step has a beginning
+// and an end, between which the other ranks may do anything. The positions of all
+// ranks determine what every flag and every cell of the memory holds, so visiting
+// all reachable positions covers all interleavings.
 type model struct {
 	size     int
 	programs [][]event // by rank
 }
 
-// An event is a step of a rank, as far as others can tell: what it waits for,
-// what it reads and writes, and what it posts.
+// An event is what others can observe of a rank's step: what it waits for, what
+// it reads and writes, and which flag it raises.
 type event struct {
-	waits  []mark
-	reads  []place
-	writes []place
-	post   mark
+	waits  []flagValue
+	reads  []cell
+	writes []cell
+	raise  flagValue
 }
 
-// A mark is a value of a rank's flag.
-type mark struct {
+type flagValue struct {
 	rank  int
 	flag  flag
 	value uint64
 }
 
-// A place is a piece of memory, and what is there: the call or chunk that wrote
-// it.
-type place struct {
+// A cell is a piece of memory and what it holds: the call or chunk that wrote it.
+type cell struct {
 	name  string
 	holds uint64
 }
@@ -42,14 +40,15 @@ type place struct {
 // none is no act.
 const none act = 255
 
-// In the lists of calls, a number is that of the chunks that go by copy, 0 is a
-// small call, and these are calls that go in place, or by read in so many chunks.
+// In a list of calls, a positive number is a call by copy in that many chunks,
+// and 0 is a small call. These are the others.
 const (
-	placedCall = -1
-	readCall   = -10 // in one chunk, -11 in two
+	inPlaceCall = -1
+	readCall    = -10 // by read in one chunk; -11 is in two
 )
 
-// program is what a rank does in calls. Rank 0 does not wait before one act.
+// program returns what a rank does in the calls. Rank 0 skips the wait before the
+// act without.
 func program(self, size int, slots uint64, calls []int, without act) []event {
 	var all []event
 	base := uint64(0)
@@ -58,34 +57,29 @@ func program(self, size int, slots uint64, calls []int, without act) []event {
 		switch {
 		case chunks <= readCall:
 			way, chunks = byRead, readCall-chunks+1
-		case chunks == placedCall:
+		case chunks == inPlaceCall:
 			way, chunks = inPlace, 1
 		}
 		call := uint64(i + 1)
-		line := func(r int) place { return place{fmt.Sprint("line ", r, call%2), call} }
+		line := func(r int) cell { return cell{fmt.Sprint("line ", r, call%2), call} }
 		vector := vectors{call, chunks}
-		if way != byCopy { // the vector is the caller's between calls
-			all = append(all, event{writes: vector.all(self, size, vector.operand())})
-		}
-		all = append(all, event{writes: []place{line(self)}, post: mark{self, shown, call}})
-		c := course{way: way, self: self, size: size, call: call, base: base, chunks: chunks, met: way != byCopy}
-		if c.met {
-			meet := step{act: meet, wait: shown, from: everybody, least: call}
-			e := eventOf(meet, self, size, slots, base, line, vector)
-			if without == none {
-				all = append(all, e)
-			} else if e.waits = nil; self != 0 || without != meet.act {
-				all = append(all, eventOf(meet, self, size, slots, base, line, vector))
-			} else {
-				all = append(all, e)
-			}
-		}
-		for s, ok := c.next(); ok; s, ok = c.next() {
+		add := func(s step) {
 			e := eventOf(s, self, size, slots, base, line, vector)
 			if s.act == without && self == 0 {
 				e.waits = nil
 			}
 			all = append(all, e)
+		}
+		if way != byCopy { // the vector is the caller's between calls
+			all = append(all, event{writes: vector.all(self, size, vector.operand())})
+		}
+		all = append(all, event{writes: []cell{line(self)}, raise: flagValue{self, shown, call}})
+		c := steps{way: way, self: self, size: size, call: call, base: base, chunks: chunks, matched: way != byCopy}
+		if c.matched {
+			add(step{act: match, wait: shown, from: everybody, least: call})
+		}
+		for s, ok := c.next(); ok; s, ok = c.next() {
+			add(s)
 		}
 		if way != byCopy {
 			all = append(all, event{reads: vector.all(self, size, vector.result())})
@@ -95,8 +89,8 @@ func program(self, size int, slots uint64, calls []int, without act) []event {
 	return all
 }
 
-// vectors are the ranks' memory in a call. A piece holds an operand of the call,
-// or its result.
+// vectors are the ranks' vectors in a call. Each cell holds an operand of the call
+// or a result.
 type vectors struct {
 	call   uint64
 	chunks int
@@ -105,12 +99,12 @@ type vectors struct {
 func (v vectors) operand() uint64 { return 2 * v.call }
 func (v vectors) result() uint64  { return 2*v.call + 1 }
 
-// at is the k-th chunk of a part in a rank's vector.
-func (v vectors) at(rank, part, k int, holds uint64) place {
-	return place{fmt.Sprint("vector ", rank, part, k), holds}
+// at returns the k-th chunk of a part of a rank's vector.
+func (v vectors) at(rank, part, k int, holds uint64) cell {
+	return cell{fmt.Sprint("vector ", rank, part, k), holds}
 }
 
-func (v vectors) all(rank, size int, holds uint64) (all []place) {
+func (v vectors) all(rank, size int, holds uint64) (all []cell) {
 	for part := range size {
 		for k := range v.chunks {
 			all = append(all, v.at(rank, part, k, holds))
@@ -119,36 +113,36 @@ func (v vectors) all(rank, size int, holds uint64) (all []place) {
 	return all
 }
 
-func eventOf(s step, self, size int, slots, base uint64, line func(int) place, v vectors) event {
+func eventOf(s step, self, size int, slots, base uint64, line func(int) cell, v vectors) event {
 	n := base + uint64(s.chunk)
-	// Results lie apart from operands.
-	operands := func(r int) place { return place{fmt.Sprint("operands ", r, n%slots), n + 1} }
-	part := func(r int) place { return place{fmt.Sprint("part ", r, n%slots), n + 1} }
+	// Results and operands are in separate memory.
+	operands := func(r int) cell { return cell{fmt.Sprint("operands ", r, n%slots), n + 1} }
+	part := func(r int) cell { return cell{fmt.Sprint("part ", r, n%slots), n + 1} }
 	var e event
 	if s.value != 0 {
-		e.post = mark{self, s.post, s.value}
+		e.raise = flagValue{self, s.raise, s.value}
 	}
 	for r := range size {
 		if r == self || s.from != everybody && r != s.from {
 			continue
 		}
 		if s.least > 0 {
-			e.waits = append(e.waits, mark{r, s.wait, s.least})
+			e.waits = append(e.waits, flagValue{r, s.wait, s.least})
 		}
 		switch s.act {
-		case meet:
+		case match:
 			e.reads = append(e.reads, line(r))
 		case fold:
 			e.reads = append(e.reads, operands(r))
-		case gather:
+		case copyResult:
 			e.reads = append(e.reads, part(r))
 		}
 	}
 	switch {
 	case s.act == stage:
-		e.writes = []place{operands(self)}
+		e.writes = []cell{operands(self)}
 	case s.act == fold && size > 2:
-		e.writes = []place{part(self)}
+		e.writes = []cell{part(self)}
 	case s.act == foldAll:
 		for r := range size {
 			e.reads = append(e.reads, v.at(r, self, 0, v.operand()))
@@ -166,8 +160,8 @@ func eventOf(s step, self, size int, slots, base uint64, line func(int) place, v
 	return e
 }
 
-// check walks through every interleaving and returns what goes wrong in one of
-// them, and how many positions there are.
+// check visits every interleaving. It returns a fault of one of them, or "", and
+// the number of positions that it has visited.
 func (m *model) check() (fault string, seen int) {
 	visited := map[string]bool{}
 	var walk func(at []int) string
@@ -200,21 +194,22 @@ func (m *model) check() (fault string, seen int) {
 			}
 		}
 		if stuck && !ended {
-			return "nobody can go on at " + key
+			return "deadlock at " + key
 		}
 		return ""
 	}
 	return walk(make([]int, m.size)), len(visited)
 }
 
-// ready reports whether what a rank's next event waits for is there.
+// ready reports whether the flags that a rank's next event waits for have been
+// raised.
 func (m *model) ready(at []int, rank int) bool {
 	for _, w := range m.programs[rank][at[rank]/2].waits {
 		have := uint64(0)
 		for _, e := range m.programs[w.rank][:at[w.rank]/2] {
-			// The two lines of shown are words of their own.
-			if e.post.flag == w.flag && e.post.value != 0 && (w.flag != shown || e.post.value%2 == w.value%2) {
-				have = e.post.value
+			// shown is two words, one for even calls and one for odd calls.
+			if e.raise.flag == w.flag && e.raise.value != 0 && (w.flag != shown || e.raise.value%2 == w.value%2) {
+				have = e.raise.value
 			}
 		}
 		if have < w.value {
@@ -224,8 +219,8 @@ func (m *model) ready(at []int, rank int) bool {
 	return true
 }
 
-// enters says what is wrong when a rank begins its next event: memory that
-// somebody else is busy with, or that does not hold what is to be read there.
+// enters returns what is wrong with a rank's next event, or "": another rank is
+// using the memory, or the memory does not hold what the event expects to read.
 func (m *model) enters(at []int, rank int) string {
 	e := m.programs[rank][at[rank]/2]
 	for r := range at {
@@ -250,7 +245,7 @@ func (m *model) enters(at []int, rank int) string {
 			for _, past := range m.programs[r][:at[r]/2] {
 				for _, w := range past.writes {
 					if w.name == p.name {
-						holds = max(holds, w.holds) // what is written later is more
+						holds = max(holds, w.holds) // later writes have higher numbers
 					}
 				}
 			}
@@ -262,8 +257,8 @@ func (m *model) enters(at []int, rank int) string {
 	return ""
 }
 
-func touches(places []place, name string) bool {
-	for _, p := range places {
+func touches(cells []cell, name string) bool {
+	for _, p := range cells {
 		if p.name == name {
 			return true
 		}
@@ -271,10 +266,10 @@ func touches(places []place, name string) bool {
 	return false
 }
 
-// However two or three ranks run against each other, nobody reads what is not
-// there yet or no more, nobody writes what another reads, and all come to the
-// end. Calls without chunks alternate with short and long ones.
-func TestCourseInEveryInterleaving(t *testing.T) {
+// In every interleaving, no rank reads data too early or too late, none writes
+// what another is reading, and all finish. Small calls alternate with short and
+// long ones.
+func TestStepsInEveryInterleaving(t *testing.T) {
 	for _, c := range []struct {
 		size  int
 		calls []int
@@ -288,13 +283,13 @@ func TestCourseInEveryInterleaving(t *testing.T) {
 		{3, []int{1, 4}},
 		{3, []int{1, 1, 1, 1, 1, 1}},
 		{4, []int{0, 2}},
-		{2, []int{placedCall, placedCall, 0, placedCall}},
-		{2, []int{3, placedCall, 5, readCall, 2}},
-		{2, []int{readCall - 2, readCall - 1, 0, placedCall, readCall}},
-		{3, []int{placedCall, placedCall}},
+		{2, []int{inPlaceCall, inPlaceCall, 0, inPlaceCall}},
+		{2, []int{3, inPlaceCall, 5, readCall, 2}},
+		{2, []int{readCall - 2, readCall - 1, 0, inPlaceCall, readCall}},
+		{3, []int{inPlaceCall, inPlaceCall}},
 		{3, []int{readCall - 1}},
-		{3, []int{placedCall, readCall}},
-		{3, []int{2, placedCall}},
+		{3, []int{inPlaceCall, readCall}},
+		{3, []int{2, inPlaceCall}},
 	} {
 		t.Run(fmt.Sprint(c.size, " ranks ", c.calls), func(t *testing.T) {
 			fault, seen := modelOf(c.size, stageSlots, c.calls, none).check()
@@ -313,35 +308,35 @@ func modelOf(size int, slots uint64, calls []int, without act) *model {
 	return m
 }
 
-// Every wait of the course is needed: without any one of them, some
-// interleaving goes wrong. So it does with fewer slots.
-func TestCourseWithoutAWait(t *testing.T) {
+// Every wait is necessary: without any one of them, some interleaving fails. The
+// same is true of every slot.
+func TestStepsWithoutAWait(t *testing.T) {
 	for _, size := range []int{2, 3} {
 		for _, c := range []struct {
 			without act
 			calls   []int
 		}{
-			{meet, []int{0, 0, 5}},
+			{match, []int{0, 0, 5}},
 			{fold, []int{0, 0, 5}},
-			{gather, []int{0, 0, 5}},
-			{meet, []int{placedCall}},
-			{rest, []int{placedCall}},
-			{meet, []int{readCall}},
+			{copyResult, []int{0, 0, 5}},
+			{match, []int{inPlaceCall}},
+			{waitOnly, []int{inPlaceCall}},
+			{match, []int{readCall}},
 			{readOther, []int{readCall}},
-			{rest, []int{readCall, readCall}},
+			{waitOnly, []int{readCall, readCall}},
 		} {
-			if size == 2 && c.without == gather {
-				continue // two ranks have nothing to gather
+			if size == 2 && c.without == copyResult {
+				continue // two ranks copy no results
 			}
 			fault, _ := modelOf(size, stageSlots, c.calls, c.without).check()
-			require.NotEmpty(t, fault, "%d ranks, act %d does not wait in %v", size, c.without, c.calls)
+			require.NotEmpty(t, fault, "%d ranks, no wait before act %d, calls %v", size, c.without, c.calls)
 		}
 	}
 	fault, _ := modelOf(2, stageSlots-1, []int{5, 5}, none).check()
 	require.NotEmpty(t, fault)
 }
 
-// Parts cover a chunk without gaps, each element once.
+// The parts of a chunk cover each element exactly once.
 func TestPartsCoverAChunk(t *testing.T) {
 	for size := 2; size <= 9; size++ {
 		for _, n := range []int{0, 1, 63, 64, 65, 1000, 65536} {
@@ -357,7 +352,7 @@ func TestPartsCoverAChunk(t *testing.T) {
 	}
 }
 
-// Nothing in the memory lies on anything else.
+// No two things share memory.
 func TestLayoutsDoNotOverlap(t *testing.T) {
 	for _, size := range []int{2, 3, 4, 8, 16, 64} {
 		l := newLayout(size)
@@ -376,13 +371,13 @@ func TestLayoutsDoNotOverlap(t *testing.T) {
 			}
 			next(l.sleep(r), lineBytes, "sleep")
 			next(l.proof(r), lineBytes, "proof")
-			next(l.door(r), doorBytes, "door")
+			next(l.serverAddress(r), addressBytes, "door")
 			next(l.header(r, 0), lineBytes, "header")
 			next(l.header(r, 1), lineBytes, "header")
 		}
 		for from := range size {
 			for to := range size {
-				next(l.lane(from, to), atRingData+l.ring, "ring")
+				next(l.ringAt(from, to), atRingData+l.ring, "ring")
 			}
 		}
 		for r := range size {

@@ -45,8 +45,8 @@ TEXT ·tellsCore(SB), NOSPLIT, $0-1
 none:
 	RET
 
-// func transfer(to, from *byte, n int)
-TEXT ·transfer(SB), NOSPLIT, $0-24
+// func moveString(to, from *byte, n int)
+TEXT ·moveString(SB), NOSPLIT, $0-24
 	MOVQ to+0(FP), DI
 	MOVQ from+8(FP), SI
 	MOVQ n+16(FP), CX

@@ -1,0 +1,63 @@
+package shm
+
+// piece returns where the k-th chunk of a call by copy lies in the vector.
+func (r *run) piece(k int) (lo, hi int) {
+	lo = k * r.t.mem.chunk
+	return lo, min(lo+r.t.mem.chunk, len(r.in))
+}
+
+// part returns the part that a rank folds of the given number of bytes.
+func (r *run) part(bytes, rank int) (lo, hi int) {
+	lo, hi = part(bytes/r.width, len(r.t.ranks), rank)
+	return lo * r.width, hi * r.width
+}
+
+// staged returns where a rank stages the n-th of all chunks.
+func (r *run) staged(peer int, n uint64, bytes int) []byte {
+	return r.t.mem.bytes(r.t.mem.stage(peer, n), bytes)
+}
+
+// result returns where a rank leaves the result of its part of the n-th of all
+// chunks.
+func (r *run) result(peer int, n uint64, bytes int) []byte {
+	return r.t.mem.bytes(r.t.mem.result(peer, n), bytes)
+}
+
+func (r *run) stage(k int, n uint64) {
+	lo, hi := r.piece(k)
+	room := r.staged(r.t.self, n, hi-lo)
+	if len(r.t.ranks) == 2 {
+		copyForPeers(room, r.in[lo:hi])
+		return
+	}
+	a, b := r.part(hi-lo, r.t.self) // only this rank folds it, from its own vector
+	copyForPeers(room[:a], r.in[lo:lo+a])
+	copyForPeers(room[b:], r.in[lo+b:hi])
+}
+
+func (r *run) fold(k int, n uint64) {
+	t := r.t
+	lo, hi := r.piece(k)
+	a, b := 0, hi-lo
+	if len(t.ranks) > 2 {
+		a, b = r.part(hi-lo, t.self)
+	}
+	for peer := range t.ranks {
+		t.operands[peer] = r.staged(peer, n, hi-lo)[a:b]
+	}
+	t.operands[t.self] = r.in[lo+a : lo+b]
+	result := r.out[lo+a : lo+b]
+	if len(t.ranks) > 2 {
+		result = r.result(t.self, n, b-a)
+	}
+	t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at+(lo+a)/r.width, result, t.operands)
+	if len(t.ranks) > 2 {
+		copy(r.out[lo+a:lo+b], result)
+	}
+}
+
+func (r *run) copyResult(k int, n uint64, peer int) {
+	lo, hi := r.piece(k)
+	a, b := r.part(hi-lo, peer)
+	copy(r.out[lo+a:lo+b], r.result(peer, n, b-a))
+}

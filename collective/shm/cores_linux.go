@@ -1,0 +1,88 @@
+package shm
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// cores is what a rank knows about the cores that it and its peers run on.
+//
+// If there are more ranks than cores, a rank shows its core with each call. A
+// rank that waits for a peer on its own core yields that core at once. A rank
+// that waits for a peer on another core keeps polling for a while, because
+// yielding its own core would not help the peer.
+//
+// Ranks that have enough cores may still be on the same core, because other
+// processes use the others. They publish their core only in a longer wait, which
+// costs nothing while calls are fast.
+type cores struct {
+	named  bool   // the processor can report the current core
+	shared bool   // named, and there are more ranks than cores
+	core   uint64 // where this rank showed its call, if shared
+
+	sameCore      bool // the rank of the last longer wait was on this core
+	sameCoreWaits uint // number of such waits
+}
+
+// otherCorePolls is how often to poll, at some 20 ns each, for a rank on another
+// core before yielding this core after all.
+const otherCorePolls = 200
+
+// sleepEvery: one of this many waits for a rank on this core sleeps. The kernel
+// may move a process that it wakes to an idle core. A process that only yields
+// stays on its core.
+const sleepEvery = 64
+
+// yieldToPeers yields to the ranks that have not yet shown this call and that
+// showed the previous one on this core. Then it polls for the others.
+func (r *run) yieldToPeers(call uint64) {
+	t := r.t
+	for peer := range t.ranks {
+		if peer == t.self || t.onOtherCore(peer, 1-r.parity) {
+			continue
+		}
+		for range spinBrief {
+			if atomic.LoadUint64(t.slots[peer][r.parity].shown) >= call {
+				break
+			}
+			_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	}
+	for peer := range t.ranks {
+		if peer != t.self && !spin(t.slots[peer][r.parity].shown, call, otherCorePolls) {
+			return
+		}
+	}
+}
+
+// yieldUntil yields this core until the word is at least least, or up to w.yields
+// times. It reports whether the word got there.
+func (w *waiter) yieldUntil(word *uint64, least uint64) bool {
+	for range w.yields {
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		if spin(word, least, spinBrief) {
+			return true
+		}
+	}
+	return false
+}
+
+// onThisCore publishes this rank's core, and reports whether a peer was on the
+// same core in its own last longer wait.
+func (w *waiter) onThisCore(peer int) bool {
+	if w.named {
+		here := core()
+		atomic.StoreUint64(w.where(w.self), here)
+		w.sameCore = atomic.LoadUint64(w.where(peer)) == here
+	}
+	return w.sameCore
+}
+
+func (h *hostRanks) where(peer int) *uint64 { return h.mem.word(h.mem.sleep(peer) + 16) }
+
+// onOtherCore reports whether a rank showed its last even or odd call on another
+// core.
+func (w *waiter) onOtherCore(peer, parity int) bool {
+	return atomic.LoadUint64(w.slots[peer][parity].core) != w.core
+}

@@ -1,0 +1,45 @@
+package shm
+
+import "fmt"
+
+const inPlaceStep = 16 << 10 // bytes folded at a time, so that the result is copied from the cache
+
+// view finds the vectors of all ranks in shared memory.
+func (r *run) view() error {
+	t := r.t
+	for peer, l := range t.locations {
+		if peer == t.self {
+			t.views[peer] = r.out
+			continue
+		}
+		mem, err := t.window(peer, l.arena)
+		if err == nil && (l.offset > uint64(len(mem)) || uint64(len(mem))-l.offset < uint64(len(r.out))) {
+			err = fmt.Errorf("its vector of %d bytes at offset %d does not fit into its arena of %d bytes", len(r.out), l.offset, len(mem))
+		}
+		if err != nil {
+			return t.unreachable(peer, err)
+		}
+		t.views[peer] = mem[l.offset:][:len(r.out):len(r.out)]
+	}
+	return nil
+}
+
+// foldInPlace folds this rank's part of all vectors and writes the result into
+// all of them.
+func (r *run) foldInPlace() {
+	t := r.t
+	a, b := r.part(len(r.out), t.self)
+	for lo := a; lo < b; lo += inPlaceStep {
+		hi := min(lo+inPlaceStep, b)
+		for peer := range t.ranks {
+			t.operands[peer] = t.views[peer][lo:hi]
+		}
+		result := r.out[lo:hi]
+		t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at+lo/r.width, result, t.operands)
+		for peer := range t.ranks {
+			if peer != t.self {
+				copy(t.views[peer][lo:hi], result)
+			}
+		}
+	}
+}

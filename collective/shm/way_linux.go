@@ -1,0 +1,67 @@
+package shm
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// Limits of the ways.
+const (
+	readers   = 2        // maximum number of ranks that go by read; among more, copies are faster
+	leastRead = 4 << 20  // bytes; below this, the system calls of byRead cost more than copies
+	mostRead  = 32 << 20 // bytes; above this, copies use the caches better
+)
+
+// A location says where a rank's vector lies: at an offset in one of its Arenas,
+// or only at an address in its process. arena is the number of the arena, from 1,
+// or 0.
+type location struct {
+	arena, offset, addr uint64
+}
+
+func (l *location) put(b []byte) {
+	for i, word := range [...]uint64{l.arena, l.offset, l.addr} {
+		binary.LittleEndian.PutUint64(b[8*i:], word)
+	}
+}
+
+func (l *location) get(b []byte) {
+	l.arena, l.offset, l.addr = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+}
+
+// locate finds the location of this rank's vector.
+func (r *run) locate() {
+	t := r.t
+	l := &t.locations[t.self]
+	l.arena, l.offset = t.arenas.find(r.out)
+	l.addr = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(r.out))))
+}
+
+// choose returns the way of this call, which has been shown. matched says that it
+// has compared the call with the others. If this rank's vector rules out all ways
+// but byCopy, choose does not wait for the other locations: all other ranks see
+// this rank's location and choose byCopy too.
+func (r *run) choose(call uint64) (w way, matched bool, err error) {
+	t := r.t
+	byReading := t.reads && leastRead <= len(r.in) && len(r.in) <= mostRead
+	if t.locations[t.self].arena == 0 && !byReading {
+		return byCopy, false, nil
+	}
+	if err := r.matchCalls(call); err != nil {
+		return 0, false, err
+	}
+	allInArenas := true
+	for peer := range t.ranks {
+		if peer != t.self {
+			t.locations[peer].get(t.slots[peer][r.parity].inline)
+		}
+		allInArenas = allInArenas && t.locations[peer].arena != 0
+	}
+	switch {
+	case allInArenas:
+		return inPlace, true, r.view()
+	case byReading:
+		return byRead, true, nil
+	}
+	return byCopy, true, nil
+}

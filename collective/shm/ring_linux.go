@@ -71,7 +71,7 @@ func (m *message) fill(h *collective.Header, parts [][]byte) {
 // message is in the ring.
 func (l *outRing) write(m *message) (moved, done bool) {
 	free := len(l.data) - int(l.produced-atomic.LoadUint64(l.tail))
-	free = min(free, l.burst())
+	free = max(0, min(free, l.burst())) // it is negative if tail is corrupt
 	if !m.begun {
 		if free < collective.HeaderSize {
 			return false, false

@@ -51,7 +51,7 @@ func (r *region) tryRead(index int) error {
 	if err := x.read(r.pid(index), uintptr(atomic.LoadUint64(r.word(at+proofAddr))), got[:]); err != nil {
 		return err
 	}
-	if binary.LittleEndian.Uint64(got[:]) != atomic.LoadUint64(r.word(at+proofWord)) {
+	if binary.NativeEndian.Uint64(got[:]) != atomic.LoadUint64(r.word(at+proofWord)) {
 		return fmt.Errorf("process %d is a different process here; the ranks may be in different PID namespaces", r.pid(index))
 	}
 	return nil

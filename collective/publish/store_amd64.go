@@ -12,10 +12,10 @@ import "sync/atomic"
 //go:noescape
 func Store(word *uint64, value uint64)
 
-// Fence waits until others can see all earlier stores.
+// Fence waits until others can see all earlier stores, before any later load.
 func Fence()
 
 // LoadLast loads a word after all earlier loads, of any kind. If the result does not yet
 // include another side's [sync/atomic.AddUint64], the earlier loads have seen nothing
 // that the other side stored after that addition.
-func LoadLast(word *uint64) uint64 { return atomic.LoadUint64(word) }
+func LoadLast(word *uint64) uint64 { return atomic.LoadUint64(word) } // amd64 never reorders loads

@@ -4,10 +4,10 @@ package publish
 
 import "sync/atomic"
 
-// Store stores value after everything stored before it, like [sync/atomic.StoreUint64].
+// Store is [sync/atomic.StoreUint64].
 func Store(word *uint64, value uint64) { atomic.StoreUint64(word, value) }
 
-// Fence waits until others can see all earlier stores. Store has already waited here.
+// Fence does nothing: a load of sync/atomic is never reordered before an earlier Store.
 func Fence() {}
 
 // LoadLast loads a word after all earlier loads, of any kind. If the result does not yet

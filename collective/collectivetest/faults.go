@@ -93,7 +93,7 @@ func testMismatch(t *testing.T, make_ Maker) {
 // must be refused without disturbing the first.
 func testConcurrent(t *testing.T, make_ Maker) {
 	groups := make_(t, 2)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	errs := make(chan error, 2)
 	for range 2 {

@@ -12,14 +12,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Place makes memory for a rank, aligned for every type of element.
-type Place func(t testing.TB, rank, bytes int) []byte
+// An Allocator allocates memory for a rank, aligned for every type of element.
+type Allocator func(t testing.TB, rank, bytes int) []byte
 
 // TestMemory is the conformance suite of AllReduce for transports that care where
 // vectors lie. It tests every type and operation, in vectors of odd lengths that
-// start anywhere in the memory of place and anywhere in their arena. The long
+// start anywhere in the allocated memory and anywhere in their arena. The long
 // vectors have at least least bytes.
-func TestMemory(t *testing.T, make Maker, place Place, least int) {
+func TestMemory(t *testing.T, make Maker, allocate Allocator, least int) {
 	sizes := []int{2, 3, 5}
 	if raced {
 		sizes = []int{3}
@@ -29,7 +29,7 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 			m := &memory{groups: make(t, size), guard: 3}
 			longest := least + 8*(10_001+2*m.guard)
 			for r := range size {
-				m.of = append(m.of, place(t, r, longest))
+				m.of = append(m.of, allocate(t, r, longest))
 			}
 			for _, op := range []collective.Op{collective.Sum, collective.Mean, collective.Min, collective.Max, collective.Prod} {
 				for _, bytes := range []int{0, least} {
@@ -37,11 +37,11 @@ func TestMemory(t *testing.T, make Maker, place Place, least int) {
 					if long && (size == 5 || size == 3 && op != collective.Sum || op != collective.Sum && op != collective.Mean && op != collective.Max) {
 						continue // slow, and covered by other sizes and operations
 					}
-					checkPlaced[float32](t, m, bytes/4+10_001, op)
-					checkPlaced[float64](t, m, bytes/8+10_001, op)
-					checkPlaced[int32](t, m, bytes/4+10_001, op)
-					checkPlaced[int64](t, m, bytes/8+10_001, op)
-					checkPlaced[uint8](t, m, bytes+10_001, op)
+					checkInMemory[float32](t, m, bytes/4+10_001, op)
+					checkInMemory[float64](t, m, bytes/8+10_001, op)
+					checkInMemory[int32](t, m, bytes/4+10_001, op)
+					checkInMemory[int64](t, m, bytes/8+10_001, op)
+					checkInMemory[uint8](t, m, bytes+10_001, op)
 					for _, dtype := range []collective.DType{collective.Float16, collective.BFloat16} {
 						operands, want := halves(size, bytes/2+10_001, m.at(), dtype, op)
 						m.check(t, dtype, op, func(r int) collective.Vector { return collective.Of16(operands[r], dtype) }, collective.Of16(want, dtype))
@@ -64,12 +64,12 @@ type memory struct {
 // and different in each call.
 func (m *memory) at() int { return 4096*m.calls + 1001 }
 
-func checkPlaced[T collective.Element](t *testing.T, m *memory, n int, op collective.Op) {
+func checkInMemory[T collective.Element](t *testing.T, m *memory, n int, op collective.Op) {
 	want := Reduced[T](len(m.groups), n, m.at(), op)
 	m.check(t, collective.TypeOf[T](), op, func(r int) collective.Vector { return collective.Of(Operands[T](r, n)) }, collective.Of(want))
 }
 
-// check copies operands to their place and reduces them. The guard elements must not
+// check copies the operands into the memory and reduces them there. The guard elements must not
 // change.
 func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, operand func(rank int) collective.Vector, want collective.Vector) {
 	expected, _ := want.Host()
@@ -80,13 +80,13 @@ func (m *memory) check(t *testing.T, dtype collective.DType, op collective.Op, o
 		for i := range before {
 			all[i], all[before+len(mine)+i] = 0xa5, 0x5a
 		}
-		place := all[before:][:len(mine)]
-		copy(place, mine)
-		v, err := collective.OfBytes(place, dtype)
+		got := all[before:][:len(mine)]
+		copy(got, mine)
+		v, err := collective.OfBytes(got, dtype)
 		require.NoError(t, err)
 		what := fmt.Sprintf("%v of %v on rank %d of %d", op, v, g.Rank(), g.Size())
 		assert.NoError(t, g.AllReduce(ctx, v.At(m.at()), op), what)
-		assert.True(t, bytes.Equal(expected, place), "wrong result: %s", what)
+		assert.True(t, bytes.Equal(expected, got), "wrong result: %s", what)
 		for i := range before {
 			assert.Equal(t, []byte{0xa5, 0x5a}, []byte{all[i], all[before+len(mine)+i]}, "next to the vector: %s", what)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// patience ends a test that hangs.
-const patience = time.Minute
+// timeout ends a test that hangs.
+const timeout = time.Minute
 
 // Ranks runs fn for each of n ranks of a group, concurrently, and returns when all
 // have returned. As in any goroutine of a test, fn may call t.Error but not t.Fatal.
@@ -58,7 +58,7 @@ func OverEngines(t testing.TB, views []collective.View, engines []collective.Eng
 // Run calls fn for each group, concurrently, and waits for all.
 func Run(t testing.TB, groups []*collective.Group, fn func(ctx context.Context, g *collective.Group)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, g := range groups {

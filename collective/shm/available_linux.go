@@ -84,9 +84,9 @@ var (
 	legacy  = hierarchy{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}
 )
 
-// room returns the bytes that a control group and those above it can still get:
-// unused up to their limits, or droppable. In a container, whose groups have other
-// names outside, the limit is that of the topmost.
+// room returns how many bytes a control group and the groups above it can still
+// allocate: up to their limits, counting droppable pages as free. A container may
+// see the names that its groups have outside. Then only the topmost group is found.
 func (h *hierarchy) room(system fs.FS, at string) uint64 {
 	have := uint64(math.MaxUint64)
 	for at = path.Clean("/" + at); ; at = path.Dir(at) {

@@ -25,9 +25,9 @@ func identity(t testing.TB, k secret.Key, name string, nonce uint64) *secret.Ide
 	return id
 }
 
-// meet runs a handshake between two sides. It returns whom the server met and
-// both errors.
-func meet(t *testing.T, server, client *tls.Config) (met string, ofServer, ofClient error) {
+// handshake runs a handshake between two sides. It returns the peer that the
+// server saw, and both errors.
+func handshake(t *testing.T, server, client *tls.Config) (peer string, ofServer, ofClient error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer ln.Close()
@@ -61,24 +61,24 @@ func meet(t *testing.T, server, client *tls.Config) (met string, ofServer, ofCli
 	if ofServer == nil {
 		name, nonce, err := secret.Peer(s.ConnectionState())
 		require.NoError(t, err)
-		met = fmt.Sprint(name, " ", nonce)
+		peer = fmt.Sprint(name, " ", nonce)
 		require.EqualValues(t, tls.VersionTLS13, s.ConnectionState().Version)
 	}
-	return met, ofServer, ofClient
+	return peer, ofServer, ofClient
 }
 
 func TestHandshake(t *testing.T) {
 	k := key(t)
 	a, b := identity(t, k, "vm1/0", 1<<63), identity(t, k, "vmä-2/1", 7)
-	met, ofServer, ofClient := meet(t, a.Server(), b.Client("vm1/0", 1<<63))
+	peer, ofServer, ofClient := handshake(t, a.Server(), b.Client("vm1/0", 1<<63))
 	require.NoError(t, ofServer)
 	require.NoError(t, ofClient)
-	require.Equal(t, "vmä-2/1 7", met)
+	require.Equal(t, "vmä-2/1 7", peer)
 
-	_, _, err := meet(t, a.Server(), b.Client("vm1/1", 1<<63))
+	_, _, err := handshake(t, a.Server(), b.Client("vm1/1", 1<<63))
 	require.ErrorIs(t, err, secret.ErrOtherPeer)
 	require.ErrorContains(t, err, "this is vm1/0, not vm1/1")
-	_, _, err = meet(t, a.Server(), b.Client("vm1/0", 2))
+	_, _, err = handshake(t, a.Server(), b.Client("vm1/0", 2))
 	require.ErrorIs(t, err, secret.ErrOtherPeer)
 	require.ErrorContains(t, err, "started again")
 
@@ -90,23 +90,23 @@ func TestHandshake(t *testing.T) {
 
 func TestOtherKey(t *testing.T) {
 	a, b := identity(t, key(t), "a", 1), identity(t, key(t), "b", 2)
-	_, ofServer, ofClient := meet(t, a.Server(), b.Client("a", 1))
+	_, ofServer, ofClient := handshake(t, a.Server(), b.Client("a", 1))
 	require.Error(t, ofServer)
 	require.ErrorIs(t, ofClient, secret.ErrOtherKey)
 
 	// The server refuses a dialler that does not check whom it talks to.
 	careless := b.Client("a", 1)
 	careless.VerifyConnection = nil
-	_, ofServer, ofClient = meet(t, a.Server(), careless)
+	_, ofServer, ofClient = handshake(t, a.Server(), careless)
 	require.ErrorIs(t, ofServer, secret.ErrOtherKey)
 	require.Error(t, ofClient)
 	careless.Certificates = nil
-	_, ofServer, ofClient = meet(t, a.Server(), careless)
+	_, ofServer, ofClient = handshake(t, a.Server(), careless)
 	require.Error(t, ofServer, "no certificate")
 	require.Error(t, ofClient)
 	careless = b.Client("a", 1)
 	careless.MinVersion, careless.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	_, ofServer, _ = meet(t, a.Server(), careless)
+	_, ofServer, _ = handshake(t, a.Server(), careless)
 	require.ErrorContains(t, ofServer, "version")
 }
 
@@ -145,13 +145,13 @@ func TestForgery(t *testing.T) {
 			c.Subject, c.IsCA, c.BasicConstraintsValid = pkix.Name{CommonName: "ringtrain key (CA)"}, true, true
 		}),
 	} {
-		_, _, err := meet(t, server, good.Client("a", 1))
+		_, _, err := handshake(t, server, good.Client("a", 1))
 		require.ErrorIs(t, err, secret.ErrOtherKey, name)
-		_, ofServer, _ := meet(t, good.Server(), &tls.Config{Certificates: server.Certificates, InsecureSkipVerify: true})
+		_, ofServer, _ := handshake(t, good.Server(), &tls.Config{Certificates: server.Certificates, InsecureSkipVerify: true})
 		require.ErrorIs(t, ofServer, secret.ErrOtherKey, name)
 	}
 	old := forge(t, nil, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) })
-	_, _, err := meet(t, old, good.Client("a", 1))
+	_, _, err := handshake(t, old, good.Client("a", 1))
 	require.ErrorIs(t, err, secret.ErrClock)
 	_, _, err = secret.Peer(tls.ConnectionState{})
 	require.True(t, errors.Is(err, secret.ErrOtherKey))

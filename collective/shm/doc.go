@@ -18,7 +18,7 @@
 //     if it lets them (process_vm_readv).
 //
 // The memory is an anonymous file that belongs only to the processes that have
-// mapped it. It has no name, is reserved in full before use, and cannot shrink.
+// mapped it. It has no path, is reserved in full before use, and cannot shrink.
 // So there is nothing to clean up, and no access to it can fail. If it is not
 // available, all ranks of the host use TCP.
 //

@@ -103,8 +103,8 @@ func trusted(conn *net.UnixConn) bool {
 
 func trusts(uid uint32, own int) bool { return uid == 0 || int64(uid) == int64(own) }
 
-// peerUser returns the user of the process at the other end, as of when that
-// process connected or began to listen.
+// peerUser returns the user that the process at the other end had when it connected
+// or began to listen.
 func peerUser(conn *net.UnixConn) (uint32, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

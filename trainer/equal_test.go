@@ -21,15 +21,15 @@ import (
 
 // overTCP connects n ranks by sockets of the loopback.
 func overTCP(t testing.TB, n int) ([]collective.View, []collective.Transport) {
-	members, gates := make([]collective.Member, n), make([]*tcp.Gate, n)
+	members, connectors := make([]collective.Member, n), make([]*tcp.Connector, n)
 	for r := range n {
 		id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
-		gates[r] = tcp.NewGate(id)
-		l, err := tcp.Listen(context.Background(), "127.0.0.1:0", id, gates[r])
+		connectors[r] = tcp.NewConnector(id)
+		l, err := tcp.Listen(context.Background(), "127.0.0.1:0", id, connectors[r])
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			assert.NoError(t, l.Close())
-			gates[r].Close()
+			connectors[r].Close()
 		})
 		members[r] = collective.Member{Name: id.Name, Nonce: id.Nonce, Addrs: []netip.AddrPort{l.Addr().(*net.TCPAddr).AddrPort()}}
 	}
@@ -41,7 +41,7 @@ func overTCP(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 		views[r] = collective.View{Job: 7, Epoch: 1, Self: r, Members: members}
 		all.Go(func() {
 			var err error
-			transports[r], err = gates[r].Connect(ctx, views[r])
+			transports[r], err = connectors[r].Connect(ctx, views[r])
 			assert.NoError(t, err)
 		})
 	}

@@ -29,12 +29,12 @@ var _ shm.Under = (*tcp.Transport)(nil)
 // A Node is this process as a member of a job. Only one of Group and Regroup may run
 // at a time.
 type Node struct {
-	arenas   shm.Arenas
-	config   Config
-	member   collective.Member
-	gate     *tcp.Gate
-	listener *tcp.Listener
-	agent    *membership.Agent
+	arenas    shm.Arenas
+	config    Config
+	member    collective.Member
+	connector *tcp.Connector
+	listener  *tcp.Listener
+	agent     *membership.Agent
 
 	mu     sync.Mutex
 	group  *collective.Group // the newest; earlier ones are closed
@@ -64,9 +64,9 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.gate = tcp.NewGate(id)
-	n.gate.Log, n.gate.Streams = c.Log, c.Streams
-	n.listener, err = tcp.Listen(ctx, hostPort(listen), id, n.gate)
+	n.connector = tcp.NewConnector(id)
+	n.connector.Log, n.connector.Streams = c.Log, c.Streams
+	n.listener, err = tcp.Listen(ctx, hostPort(listen), id, n.connector)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (n *Node) newest() (*collective.Group, error) {
 func (n *Node) connect(ctx context.Context, view collective.View) (*collective.Group, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.config.ConnectTime)
 	defer cancel()
-	links, err := n.gate.Connect(ctx, view)
+	links, err := n.connector.Connect(ctx, view)
 	if err != nil {
 		return nil, blocked(view, err)
 	}
@@ -223,7 +223,7 @@ func (n *Node) Leave(ctx context.Context) error {
 // Close closes the Node's Group and ports. A second Close does nothing.
 func (n *Node) Close() error {
 	n.end()
-	n.gate.Close()
+	n.connector.Close()
 	err := errors.Join(n.listener.Close(), n.arenas.Close())
 	if n.agent != nil {
 		err = errors.Join(err, n.agent.Close())

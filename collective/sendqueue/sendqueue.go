@@ -1,8 +1,8 @@
 // Package sendqueue holds the messages that a transport has accepted in Post and not
 // yet sent.
 //
-// It only keeps account: it does no I/O, takes no lock, and does not wait. A transport
-// says how a message is written and how it waits for room.
+// It is only bookkeeping: no I/O, no locks, no waiting. The transport decides how to write
+// a message and how to wait for room.
 package sendqueue
 
 import "sync/atomic"

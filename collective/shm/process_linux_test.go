@@ -38,8 +38,8 @@ func worker(value string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", rank), Nonce: uint64(100 + rank)}
-	gate := tcp.NewGate(id)
-	l, err := tcp.Listen(ctx, "127.0.0.1:0", id, gate)
+	connector := tcp.NewConnector(id)
+	l, err := tcp.Listen(ctx, "127.0.0.1:0", id, connector)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func worker(value string) error {
 	for r, at := range strings.Fields(line) {
 		v.Members = append(v.Members, collective.Member{Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r), Host: 1, Addrs: []netip.AddrPort{netip.MustParseAddrPort(at)}})
 	}
-	under, err := gate.Connect(ctx, v)
+	under, err := connector.Connect(ctx, v)
 	if err != nil {
 		return err
 	}

@@ -66,16 +66,16 @@ func connect(t testing.TB, n int, hosts func(rank int) collective.HostID, o shm.
 
 // join is connect with options for each rank. It also returns the errors of Join.
 func join(t testing.TB, n int, hosts func(int) collective.HostID, options func(rank int) shm.Options) ([]collective.View, []collective.Transport, []error) {
-	gates := make([]*tcp.Gate, n)
+	connectors := make([]*tcp.Connector, n)
 	members := make([]collective.Member, n)
 	for r := range n {
 		id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
-		gates[r] = tcp.NewGate(id)
-		l, err := tcp.Listen(context.Background(), "127.0.0.1:0", id, gates[r])
+		connectors[r] = tcp.NewConnector(id)
+		l, err := tcp.Listen(context.Background(), "127.0.0.1:0", id, connectors[r])
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			assert.NoError(t, l.Close())
-			gates[r].Close()
+			connectors[r].Close()
 		})
 		at := l.Addr().(*net.TCPAddr).AddrPort()
 		members[r] = collective.Member{Name: id.Name, Nonce: id.Nonce, Host: hosts(r), Addrs: []netip.AddrPort{at}}
@@ -88,7 +88,7 @@ func join(t testing.TB, n int, hosts func(int) collective.HostID, options func(r
 	for r := range n {
 		views[r] = collective.View{Job: 7, Epoch: 1, Self: r, Members: members}
 		all.Go(func() {
-			under, err := gates[r].Connect(ctx, views[r])
+			under, err := connectors[r].Connect(ctx, views[r])
 			connected.Done()
 			if errs[r] = err; err != nil {
 				return

@@ -9,7 +9,7 @@ import (
 
 func BenchmarkAllReduce(b *testing.B) { collectivetest.BenchmarkAllReduce(b, groups) }
 
-// What a key costs. TLS allocates for every record.
+// BenchmarkKey measures the cost of TLS, which allocates memory for every record.
 func BenchmarkKey(b *testing.B) {
 	collectivetest.BenchmarkAllReduce(b, func(t testing.TB, n int) []*collective.Group {
 		return connect(t, listenAs(t, n, prover(t)))

@@ -1,23 +1,55 @@
 // Package tcp carries collective messages over TCP.
 //
-// A [Link] is one framed connection between two processes that have told each
-// other who they are. A [Transport] is made of the Links of one View: every
-// pair of ranks has two, a bulk Link for payloads, which is read only by who
-// asked for a message, and a control Link for heartbeats, aborts and goodbyes,
-// which is always read. So news of a failure never waits behind data, and data
-// nobody asked for stays in the socket. With Gate.Streams there are more bulk
-// Links, and large messages travel over them in stripes, all at once. The end of
-// any of them is the end of the peer.
+// Two ranks of a [collective.View] are connected by several [Link]s. Each is one TCP
+// connection that has completed a handshake:
+//
+//   - The control Link carries heartbeats, reports of failures, and goodbyes. It is always
+//     read, so news of a failure never waits behind data.
+//   - A bulk Link carries messages. It is read only by Recv, so a message waits in the
+//     socket until this rank asks for it. With Connector.Streams there are several, the
+//     streams, and a long message is cut into stripes that travel in parallel.
+//
+// If any of them ends without a goodbye, the peer is lost.
+//
+// # Connecting
+//
+// A [Listener] accepts connections. A [Connector] is its [Handler], and keeps the Links
+// that peers dial until Connector.Connect needs them. Connect dials the other Links
+// (dialer) and returns a [Transport].
 //
 // A handshake has three parts: the dialler's hello, the answer, and the dialler's
-// word that it uses the Link. A dialler may give up before that word and dial
-// again, and does so until its time is up, for any reason that may pass. What
-// waiting cannot change ends it at once: another key, job, epoch, View or version,
-// another process at the address, or none.
+// confirmation. Until it confirms, a dialler may give up and dial again. It does so until
+// its time is up, if the reason may pass. Some reasons cannot: a different key, job,
+// epoch, View or version, a different process at the address, or no process at all.
 //
-// With a key (Identity.Secret) every Link is under TLS 1.3 in both directions:
-// both sides prove that they have the key and who they are before they say
-// anything else. Without a key Links are neither encrypted nor authenticated:
-// whoever reaches the port and knows the cluster's name can join in. Use them
-// so on loopback or on a network that is trusted.
+// # The path of a message
+//
+// On Linux, without TLS:
+//
+//  1. Transport.Send calls Post and Flush. An engine calls them itself, because Post may
+//     return before the message has left.
+//  2. Post cuts the message into stripes, makes each an outgoing with its own iovecs, and
+//     adds it to the queue of a socket (sendqueue.Queues).
+//  3. The poller writes the queues with writev. What a socket does not accept stays in its
+//     queue until a later Post, Recv or Flush.
+//  4. On the other rank, Transport.Recv expects a header and its payload. The poller reads
+//     both with readv, from one socket per stripe, into the caller's memory, and compares
+//     the header.
+//
+// With TLS, and on other systems, there are no sockets or queues. Send writes the first
+// stripe to a Link itself, and one streamWorker per further stream writes the others. Under
+// TLS, Link.writeRecords joins short parts into full records. Recv reads in the same way.
+//
+// # Failures
+//
+// The monitor of a Transport reads the control Links and sends heartbeats. The first cause
+// that it learns of breaks the Transport: it reports the cause to every peer and
+// interrupts all calls.
+//
+// # Security
+//
+// With a key (Identity.Secret), every Link uses TLS 1.3. Each side proves that it has the
+// key and who it is before it says anything else. Without a key, Links are neither
+// encrypted nor authenticated: anybody who can reach the port and knows the name of the
+// cluster can join. Use them only on loopback or on a trusted network.
 package tcp

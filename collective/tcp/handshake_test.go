@@ -20,13 +20,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// A mishap carries the bytes of the n-th connection, from 0, between a dialler
-// and who it dials, until it thinks that is enough. Both ends are closed then.
-type mishap func(n int, near, far *net.TCPConn)
+// A fault forwards the bytes of the n-th connection, counted from 0, between the dialler
+// (near) and the process it dials (far). When it returns, both ends are closed.
+type fault func(n int, near, far *net.TCPConn)
 
-// through is where a process is reached under addr through a network that has
-// mishaps.
-func through(t *testing.T, addr netip.AddrPort, m mishap) netip.AddrPort {
+// through returns an address at which the process at addr can be reached through a faulty
+// network.
+func through(t *testing.T, addr netip.AddrPort, f fault) netip.AddrPort {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -46,7 +46,7 @@ func through(t *testing.T, addr netip.AddrPort, m mishap) netip.AddrPort {
 			all.Go(func() {
 				defer end()
 				defer context.AfterFunc(ctx, end)()
-				m(n, near.(*net.TCPConn), far.(*net.TCPConn))
+				f(n, near.(*net.TCPConn), far.(*net.TCPConn))
 			})
 		}
 	})
@@ -58,8 +58,8 @@ func through(t *testing.T, addr netip.AddrPort, m mishap) netip.AddrPort {
 	return ln.Addr().(*net.TCPAddr).AddrPort()
 }
 
-// carry is no mishap at all.
-func carry(near, far *net.TCPConn) {
+// forward forwards everything.
+func forward(near, far *net.TCPConn) {
 	var back sync.WaitGroup
 	back.Go(func() {
 		_, _ = io.Copy(near, far)
@@ -70,22 +70,22 @@ func carry(near, far *net.TCPConn) {
 	back.Wait()
 }
 
-// connectTime is what ranks that start together get: far more than it takes.
+// connectTime is far more than ranks that start together need to connect.
 const connectTime = time.Minute
 
-// brief is a first answer's time in tests.
-const brief = 100 * time.Millisecond
+// shortTimeout is the first timeout for an answer in tests.
+const shortTimeout = 100 * time.Millisecond
 
-// mishaps connects two ranks over networks with mishaps, in both directions, and
-// makes sure that what they got works.
-func mishaps(t *testing.T, prove func(tcp.Identity) *secret.Identity, m func() mishap) {
+// connectThrough connects two ranks over faulty networks, one in each direction, and checks
+// that the connections work.
+func connectThrough(t *testing.T, prove func(tcp.Identity) *secret.Identity, f func() fault) {
 	nodes := listenAs(t, 2, prove)
 	vs := views(nodes, 1)
 	for r, n := range nodes {
-		n.gate.Hurry(brief, 5*time.Second)
-		vs[0].Members[r].Addrs = []netip.AddrPort{through(t, n.addr(), m())}
+		n.connector.SetTimeouts(shortTimeout, 5*time.Second)
+		vs[0].Members[r].Addrs = []netip.AddrPort{through(t, n.addr(), f())}
 	}
-	works(t, vs, connectAll(t, deadline(t), nodes, vs))
+	checkBarriers(t, vs, connectAll(t, deadline(t), nodes, vs))
 }
 
 func connectAll(t *testing.T, ctx context.Context, nodes []*node, vs []collective.View) []collective.Transport {
@@ -93,7 +93,7 @@ func connectAll(t *testing.T, ctx context.Context, nodes []*node, vs []collectiv
 	var all sync.WaitGroup
 	for r := range nodes {
 		all.Go(func() {
-			tr, err := nodes[r].gate.Connect(ctx, vs[r])
+			tr, err := nodes[r].connector.Connect(ctx, vs[r])
 			if assert.NoError(t, err) {
 				made[r] = tr
 			}
@@ -103,7 +103,7 @@ func connectAll(t *testing.T, ctx context.Context, nodes []*node, vs []collectiv
 	return made
 }
 
-func works(t *testing.T, vs []collective.View, made []collective.Transport) {
+func checkBarriers(t *testing.T, vs []collective.View, made []collective.Transport) {
 	if t.Failed() {
 		return
 	}
@@ -114,28 +114,28 @@ func works(t *testing.T, vs []collective.View, made []collective.Transport) {
 	})
 }
 
-func sealedAndPlain(t *testing.T, f func(t *testing.T, prove func(tcp.Identity) *secret.Identity)) {
-	t.Run("plain", func(t *testing.T) { f(t, plain) })
+func withAndWithoutKey(t *testing.T, f func(t *testing.T, prove func(tcp.Identity) *secret.Identity)) {
+	t.Run("no key", func(t *testing.T) { f(t, noKey) })
 	t.Run("TLS", func(t *testing.T) { f(t, prover(t)) })
 }
 
-// A connection that ends in the middle of a handshake, however it ends, is made
-// again. It says nothing about the peer.
+// A connection that ends during the handshake says nothing about the peer. It is dialled
+// again, however it ended.
 func TestEndDuringHandshake(t *testing.T) {
-	sealedAndPlain(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
+	withAndWithoutKey(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
 		for _, reset := range []bool{false, true} {
 			for _, bytes := range []int64{0, 20, 60} {
-				for _, said := range []bool{false, true} { // bytes of the hello, or of the answer
-					t.Run(fmt.Sprintf("reset %v, %d bytes, answer %v", reset, bytes, said), func(t *testing.T) {
-						t.Parallel() // they wait to dial again
-						mishaps(t, prove, func() mishap {
+				for _, answer := range []bool{false, true} { // whether the bytes are those of the hello or of the answer
+					t.Run(fmt.Sprintf("reset %v, %d bytes, answer %v", reset, bytes, answer), func(t *testing.T) {
+						t.Parallel() // most of its time is backoff
+						connectThrough(t, prove, func() fault {
 							return func(n int, near, far *net.TCPConn) {
 								if n >= 2 {
-									carry(near, far)
+									forward(near, far)
 									return
 								}
 								var all sync.WaitGroup
-								if said {
+								if answer {
 									all.Go(func() { _, _ = io.Copy(far, near) })
 									_, _ = io.CopyN(near, far, bytes)
 								} else {
@@ -156,40 +156,40 @@ func TestEndDuringHandshake(t *testing.T) {
 	})
 }
 
-// An answer that comes after the dialler has given up, and dialled again, leaves
-// nobody with a connection that is dead.
-func TestAnswerThatIsLate(t *testing.T) {
-	sealedAndPlain(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
-		mishaps(t, prove, func() mishap {
+// If the answer arrives after the dialler has given up and dialled again, neither side keeps
+// a dead connection.
+func TestLateAnswer(t *testing.T) {
+	withAndWithoutKey(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
+		connectThrough(t, prove, func() fault {
 			return func(n int, near, far *net.TCPConn) {
 				if n > 2 {
-					carry(near, far)
+					forward(near, far)
 					return
 				}
-				_, _ = io.Copy(far, near) // until the dialler gives up; to it nothing comes
+				_, _ = io.Copy(far, near) // until the dialler gives up; it gets nothing
 			}
 		})
 	})
 }
 
-// A hello that takes longer than the dialler waits at first, each time, arrives:
-// the dialler becomes patient.
-func TestHelloThatIsLate(t *testing.T) {
-	sealedAndPlain(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
-		mishaps(t, prove, func() mishap {
+// If every hello takes longer than the first timeout, connecting still succeeds, because
+// later timeouts are longer.
+func TestLateHello(t *testing.T) {
+	withAndWithoutKey(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
+		connectThrough(t, prove, func() fault {
 			return func(_ int, near, far *net.TCPConn) {
 				select {
-				case <-time.After(brief * 11 / 10): // as 5.5 s to 5 s
+				case <-time.After(shortTimeout * 11 / 10):
 				case <-t.Context().Done():
 				}
-				carry(near, far)
+				forward(near, far)
 			}
 		})
 	})
 }
 
-// One address that is dead for good says nothing about the others.
-func TestDeadAddressBesideAnUnreliableOne(t *testing.T) {
+// A permanently dead address does not stop the dialler from trying an unreliable one again.
+func TestDeadAddressAndUnreliableAddress(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
@@ -198,34 +198,34 @@ func TestDeadAddressBesideAnUnreliableOne(t *testing.T) {
 	for r, n := range nodes {
 		unreliable := through(t, n.addr(), func(n int, near, far *net.TCPConn) {
 			if n > 1 {
-				carry(near, far)
+				forward(near, far)
 			}
 		})
 		vs[0].Members[r].Addrs = []netip.AddrPort{closed.Addr().(*net.TCPAddr).AddrPort(), unreliable}
 	}
-	works(t, vs, connectAll(t, deadline(t), nodes, vs))
+	checkBarriers(t, vs, connectAll(t, deadline(t), nodes, vs))
 }
 
-// A rank may begin to connect later than a peer may be silent: it has let the
-// Links in, and that is not a death.
-func TestRankThatConnectsLate(t *testing.T) {
+// A rank that has accepted Links but calls Connect late is not lost, even if it sends nothing
+// for longer than the silence limit.
+func TestLateConnect(t *testing.T) {
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
 	for _, n := range nodes {
-		n.gate.Hurry(brief, brief)
+		n.connector.SetTimeouts(shortTimeout, shortTimeout)
 	}
 	made := make([]collective.Transport, 2)
 	var all sync.WaitGroup
 	for r := range nodes {
 		all.Go(func() {
-			if r == 1 { // whom rank 0 dials for control
+			if r == 1 { // rank 0 dials its control Link
 				select {
-				case <-time.After(3 * brief):
+				case <-time.After(3 * shortTimeout):
 				case <-t.Context().Done():
 				}
-				nodes[1].gate.Hurry(brief, 5*time.Second)
+				nodes[1].connector.SetTimeouts(shortTimeout, 5*time.Second)
 			}
-			tr, err := nodes[r].gate.Connect(deadline(t), vs[r])
+			tr, err := nodes[r].connector.Connect(deadline(t), vs[r])
 			assert.NoError(t, err)
 			made[r] = tr
 		})
@@ -238,40 +238,40 @@ func TestRankThatConnectsLate(t *testing.T) {
 	}
 }
 
-// Many more Links than a Listener lets say hello at a time all get in, though
-// those who wait may not wait long.
-func TestCrowdOfRanks(t *testing.T) {
-	sealedAndPlain(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
+// All Links are accepted, even if there are far more than a Listener has slots, and the idle
+// limit is short.
+func TestMoreLinksThanSlots(t *testing.T) {
+	withAndWithoutKey(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
 		const n, slots = 8, 4
 		nodes := make([]*node, n)
 		for r := range nodes {
 			id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
 			id.Secret = prove(id)
-			gate := tcp.NewGate(id)
-			gate.Streams = 4
-			gate.Hurry(brief, 5*time.Second)
-			listener, err := tcp.ListenCrowded(t.Context(), id, gate, slots, 20*time.Millisecond)
+			connector := tcp.NewConnector(id)
+			connector.Streams = 4
+			connector.SetTimeouts(shortTimeout, 5*time.Second)
+			listener, err := tcp.ListenLimited(t.Context(), id, connector, slots, 20*time.Millisecond)
 			require.NoError(t, err)
-			nodes[r] = &node{id: id, gate: gate, listener: listener}
+			nodes[r] = &node{id: id, connector: connector, listener: listener}
 			t.Cleanup(func() { assert.NoError(t, listener.Close()) })
 		}
 		vs := views(nodes, 1)
-		works(t, vs, connectAll(t, deadline(t), nodes, vs))
+		checkBarriers(t, vs, connectAll(t, deadline(t), nodes, vs))
 	})
 }
 
-// slow is a Handler that takes its time, as a process does that lacks the
-// processor.
+// slow is a Handler that takes long to allow its first Link, like a process that is short of
+// CPU time.
 type slow struct {
-	first atomic.Bool
-	in    chan struct{} // closed when the first visitor is asked about
-	out   chan struct{} // it is let in when this is closed
+	asked atomic.Bool
+	in    chan struct{} // closed when the first Allow begins
+	out   chan struct{} // the first Allow returns when this is closed
 }
 
-func (s *slow) Unheard(error) {}
+func (s *slow) AcceptFailed(error) {}
 
 func (s *slow) Allow(tcp.Identity, tcp.Purpose) error {
-	if !s.first.Swap(true) {
+	if !s.asked.Swap(true) {
 		close(s.in)
 		<-s.out
 	}
@@ -280,52 +280,52 @@ func (s *slow) Allow(tcp.Identity, tcp.Purpose) error {
 
 func (s *slow) Accept(l *tcp.Link) { _ = l.Close() }
 
-// Whoever has said what was to be said is not hung up on, however long others
-// wait and however slow this process is; who says nothing is, and so is who says
-// it byte by byte.
-func TestWhoMakesWayInACrowd(t *testing.T) {
-	const crowd = 20 * time.Millisecond
-	sealedAndPlain(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
+// If all slots are in use, only diallers that this process waits for lose theirs: silent
+// ones, and those that send single bytes. A dialler that waits for this process keeps its
+// slot, however slow this process is.
+func TestEviction(t *testing.T) {
+	const idle = 20 * time.Millisecond
+	withAndWithoutKey(t, func(t *testing.T, prove func(tcp.Identity) *secret.Identity) {
 		ids := [2]tcp.Identity{}
 		for i := range ids {
 			ids[i] = tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", i), Nonce: uint64(100 + i)}
 			ids[i].Secret = prove(ids[i])
 		}
 		handler := &slow{in: make(chan struct{}), out: make(chan struct{})}
-		listener, err := tcp.ListenCrowded(t.Context(), ids[0], handler, 3, crowd)
+		listener, err := tcp.ListenLimited(t.Context(), ids[0], handler, 3, idle)
 		require.NoError(t, err)
 		var strangers sync.WaitGroup
 		defer strangers.Wait()
 		defer func() { assert.NoError(t, listener.Close()) }()
-		meet := func() error {
+		dial := func() error {
 			l, err := tcp.Dial(deadline(t), listener.Addr().String(), ids[1], tcp.Peer{Name: "n/0", Nonce: 100}, tcp.Purpose{Channel: tcp.Bulk})
 			if err == nil {
 				_ = l.Close()
 			}
 			return err
 		}
-		met := make(chan error)
-		go func() { met <- meet() }()
+		first := make(chan error)
+		go func() { first <- dial() }()
 		<-handler.in
 		for i := range 8 {
 			c, err := net.Dial("tcp", listener.Addr().String())
 			require.NoError(t, err)
 			strangers.Go(func() {
 				defer c.Close()
-				begins := []byte("RINGTRN\x00")
+				begin := []byte("RINGTRN\x00")
 				if ids[0].Secret != nil {
-					begins = []byte{0x16, 3, 1, 0x10, 0, 1, 0, 0x0f, 0xfc, 3, 3}
+					begin = []byte{0x16, 3, 1, 0x10, 0, 1, 0, 0x0f, 0xfc, 3, 3}
 				}
 				if i%2 == 0 {
-					_, _ = c.Read(make([]byte, 1)) // until it is hung up on
+					_, _ = c.Read(make([]byte, 1)) // until the listener closes the connection
 					return
 				}
-				tick := time.NewTicker(crowd / 4)
+				tick := time.NewTicker(idle / 4)
 				defer tick.Stop()
 				for k := 0; ; k++ {
 					b := byte(0)
-					if k < len(begins) {
-						b = begins[k]
+					if k < len(begin) {
+						b = begin[k]
 					}
 					if _, err := c.Write([]byte{b}); err != nil {
 						return
@@ -334,18 +334,18 @@ func TestWhoMakesWayInACrowd(t *testing.T) {
 				}
 			})
 		}
-		require.NoError(t, meet(), "behind a crowd")
+		require.NoError(t, dial(), "behind strangers in every slot")
 		close(handler.out)
-		require.NoError(t, <-met, "in a crowd")
+		require.NoError(t, <-first, "while it held a slot")
 	})
 }
 
-// What waiting cannot change ends at once, and is told as it is.
+// If waiting cannot help, Connect fails at once, and says why.
 func TestFinalRefusals(t *testing.T) {
 	fail := func(t *testing.T, at netip.AddrPort, n *node, v collective.View) error {
 		v.Members = append([]collective.Member{}, v.Members...)
 		v.Members[0].Addrs = []netip.AddrPort{at}
-		_, err := n.gate.Connect(deadline(t), v)
+		_, err := n.connector.Connect(deadline(t), v)
 		var missing *collective.RankError
 		require.ErrorAs(t, err, &missing)
 		require.Equal(t, 0, missing.Rank)
@@ -371,11 +371,11 @@ func TestFinalRefusals(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	require.ErrorContains(t, fail(t, newer.Addr().(*net.TCPAddr).AddrPort(), nodes[1], vs[1]), "it speaks version 99 of the wire format")
+	require.ErrorContains(t, fail(t, newer.Addr().(*net.TCPAddr).AddrPort(), nodes[1], vs[1]), "it uses version 99 of the wire format")
 
-	one, err := nodes[0].gate.Connect(deadline(t), views(nodes[:1], 1)[0])
+	one, err := nodes[0].connector.Connect(deadline(t), views(nodes[:1], 1)[0])
 	require.NoError(t, err)
 	defer one.Close()
-	require.ErrorContains(t, fail(t, nodes[0].addr(), nodes[1], vs[1]), "n/0 has other members in epoch 1")
+	require.ErrorContains(t, fail(t, nodes[0].addr(), nodes[1], vs[1]), "n/0 has different members in epoch 1")
 	require.Less(t, time.Since(began), 4*time.Second)
 }

@@ -9,70 +9,68 @@ import (
 	"github.com/ringtrain/ringtrain/collective/secret"
 )
 
-// Version is the version of the wire format. Both ends of a Link have the same.
+// Version is the version of the wire format. Both ends of a Link must use the same.
 const Version = 2
 
-// confirmation is the byte that a dialler sends once it has read the answer to
-// its hello.
+// confirmation is the byte that a dialler sends after it has read the answer to its
+// hello.
 const confirmation = 0x06
 
 var (
-	// ErrRefused is returned by Dial when the other side answered and said no;
-	// the text says why.
+	// ErrRefused is returned by Dial if the other side refused the Link. The text says
+	// why.
 	ErrRefused = errors.New("refused")
-	// ErrNotOurs is returned when the other side does not speak this protocol.
+	// ErrNotOurs is returned if the other side does not use this protocol.
 	ErrNotOurs = errors.New("not a ringtrain peer")
 
-	errHungUp = errors.New("it hung up in the middle of the handshake")
+	errHungUp = errors.New("it closed the connection during the handshake")
 )
 
-// A verdict is a refusal by the very peer that was meant, so it would say the
-// same at another of its addresses.
-type verdict struct{ error }
-
-func (v verdict) Unwrap() error { return v.error }
-
-// Identity is who this process says it is.
+// Identity is who this process claims to be.
 type Identity struct {
 	Cluster string // processes of other clusters are refused
 	Name    string
 	Nonce   uint64
-	// Secret proves Name and Nonce, and puts every Link under TLS. Without it
-	// Links are plain. Both ends have one or none.
+	// Secret proves Name and Nonce and encrypts every Link with TLS. If it is nil, Links
+	// are neither encrypted nor authenticated. Both ends must have one, or neither.
 	Secret *secret.Identity
 }
 
-// Peer is whom a dialler means to reach: this process in this life.
+// Peer is the process that a dialler wants to reach. The nonce distinguishes it from an
+// earlier process of the same name.
 type Peer struct {
 	Name  string
 	Nonce uint64
 }
 
-// Purpose says what a Link is for. The accepting side decides by it.
+// Purpose says what a Link is for, so that the other side can decide whether to accept
+// it.
 type Purpose struct {
 	Job, Epoch uint64
 	Digest     uint64 // of the View
 	Rank       uint32 // the dialler's
 	Channel    Channel
-	Stream     uint8 // which of the bulk Links of the pair, from 0
-	Streams    uint8 // of how many
+	Stream     uint8 // the number of a bulk Link, from 0
+	Streams    uint8 // how many bulk Links the two ranks have
 }
 
-// Channel is one of the Links between two ranks.
+// Channel is the kind of a Link between two ranks.
 type Channel uint8
 
-// The channels of a pair of ranks.
+// The channels: bulk Links carry messages, control Links heartbeats, reports of failures
+// and goodbyes.
 const (
 	Bulk Channel = iota + 1
 	Control
 )
 
-// A hello opens a Link, from each side. Texts have at most maxText bytes.
+// A hello is what each side sends first on a connection. Its texts have at most maxText
+// bytes.
 type hello struct {
 	from    Identity
 	want    Peer
 	purpose Purpose
-	refusal string // the accepting side's: why not; empty for yes
+	refusal string // in an answer: why the Link is refused; empty if it is accepted
 }
 
 const (
@@ -81,8 +79,8 @@ const (
 	helloSize = len(magic) + 4 + 8 + 8 + 8 + 8 + 8 + 4 + 3 + 4
 )
 
-// append appends the wire form: magic, version, fixed fields, then four texts
-// each with a length byte before it.
+// append appends the wire form: magic, version, fixed fields, and four texts, each after
+// a byte with its length.
 func (h *hello) append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = append(b, magic...)
@@ -102,7 +100,8 @@ func (h *hello) append(b []byte) []byte {
 	return b
 }
 
-// readHello reads a hello and takes no more memory than the longest one.
+// readHello reads a hello. It uses no more memory than the longest hello needs, whatever
+// arrives.
 func readHello(r io.Reader) (hello, error) {
 	var h hello
 	var buf [helloSize + 4*maxText]byte
@@ -111,14 +110,14 @@ func readHello(r io.Reader) (hello, error) {
 		return h, err
 	}
 	if isTLS(fixed) {
-		return h, errSealed
+		return h, errTLS
 	}
 	if string(fixed[:len(magic)]) != magic {
-		return h, fmt.Errorf("%w: it began with %q", ErrNotOurs, fixed[:len(magic)])
+		return h, fmt.Errorf("%w: it sent %q", ErrNotOurs, fixed[:len(magic)])
 	}
 	le := binary.LittleEndian
 	if v := le.Uint32(fixed[len(magic):]); v != Version {
-		return h, fmt.Errorf("%w: it speaks version %d of the wire format, this is version %d", ErrRefused, v, Version)
+		return h, fmt.Errorf("%w: it uses version %d of the wire format, this process uses version %d: run the same release everywhere", ErrRefused, v, Version)
 	}
 	if _, err := io.ReadFull(r, fixed[len(magic)+4:]); err != nil {
 		return h, err

@@ -36,6 +36,6 @@ func FuzzReadHello(f *testing.F) {
 			return
 		}
 		used := b[:len(b)-r.Len()]
-		require.Equal(t, used, h.append(nil), "what was read is what was written")
+		require.Equal(t, used, h.append(nil), "writing what was read gives the same bytes")
 	})
 }

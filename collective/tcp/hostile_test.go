@@ -17,19 +17,20 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// traitor is rank 1 of 2: a process with the right key, which the other lets in,
-// and which then writes to its Links what it likes.
+// traitor is rank 1 of 2: a process with the right key that sends whatever it likes once it
+// has connected.
 type traitor struct {
-	bulk    *tcp.Link // that it dials
-	control chan *tcp.Link
+	bulk    *tcp.Link      // which it dials
+	control chan *tcp.Link // which rank 0 dials
 }
 
-func (tr *traitor) Unheard(error) {}
+func (tr *traitor) AcceptFailed(error) {}
 
 func (tr *traitor) Allow(tcp.Identity, tcp.Purpose) error { return nil }
 func (tr *traitor) Accept(l *tcp.Link)                    { tr.control <- l }
 
-// betray connects an honest rank 0 and a traitor.
+// betray connects an honest rank 0 to a traitor. It returns the Transport of rank 0 and
+// the traitor's two Links.
 func betray(t *testing.T, prove func(tcp.Identity) *secret.Identity) (collective.View, *tcp.Transport, *tcp.Link, *tcp.Link) {
 	nodes := listenAs(t, 1, prove)
 	id := tcp.Identity{Cluster: "test", Name: "n/1", Nonce: 101}
@@ -45,7 +46,7 @@ func betray(t *testing.T, prove func(tcp.Identity) *secret.Identity) (collective
 	}
 	honest := make(chan connected, 1)
 	go func() {
-		made, err := nodes[0].gate.Connect(deadline(t), v)
+		made, err := nodes[0].connector.Connect(deadline(t), v)
 		honest <- connected{made, err}
 	}()
 	tr.bulk, err = tcp.Dial(deadline(t), nodes[0].addr().String(), id, tcp.Peer{Name: "n/0", Nonce: 100},
@@ -60,8 +61,8 @@ func betray(t *testing.T, prove func(tcp.Identity) *secret.Identity) (collective
 	return v, made.Transport, tr.bulk, control
 }
 
-// taken is how much memory a function allocates, garbage or not.
-func taken(f func()) uint64 {
+// allocated returns how many bytes f allocates, including garbage.
+func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -69,17 +70,17 @@ func taken(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A member's word about a length is compared with what is expected before any
-// memory is taken for it, and the error says what it sent.
+// A length that a member sends is checked before any memory is allocated for it, and the
+// error says what it sent.
 func TestHugeLengths(t *testing.T) {
 	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{
-		"plain": func(tcp.Identity) *secret.Identity { return nil }, "TLS": prover(t),
+		"no key": noKey, "TLS": prover(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, made, bulk, _ := betray(t, prove)
 			g := collective.NewGroup(v, collective.OverTransport(v, made), collective.Options{})
 			defer g.Close()
-			require.Less(t, taken(func() {
+			require.Less(t, allocated(func() {
 				huge := collective.Header{Job: v.Job, Epoch: v.Epoch, Seq: 1, Len: 1<<32 - 1, Call: collective.Call{
 					Kind: collective.KindAllReduce, DType: collective.Float32, Op: collective.Sum, Count: 1 << 60}}
 				require.NoError(t, bulk.Write(deadline(t), &huge, nil))
@@ -91,9 +92,9 @@ func TestHugeLengths(t *testing.T) {
 				require.Equal(t, 1, broken.Rank)
 			}), uint64(16<<20))
 
-			for _, kind := range []collective.Kind{0xf0, 0xf1, 0xf2, 0x77} { // beat, abort, bye, nothing
+			for _, kind := range []collective.Kind{0xf0, 0xf1, 0xf2, 0x77} { // heartbeat, abort, goodbye, unknown
 				v, made, _, control := betray(t, prove)
-				require.Less(t, taken(func() {
+				require.Less(t, allocated(func() {
 					h := collective.Header{Job: v.Job, Epoch: v.Epoch, Len: 1<<32 - 1, Call: collective.Call{Kind: kind}}
 					require.NoError(t, control.Write(deadline(t), &h, nil))
 					want := collective.Header{Job: v.Job, Epoch: v.Epoch, Seq: 1, Call: collective.Call{Kind: collective.KindBarrier}}
@@ -101,23 +102,23 @@ func TestHugeLengths(t *testing.T) {
 					var broken *collective.RankError
 					require.ErrorAs(t, err, &broken)
 					require.Equal(t, 1, broken.Rank)
-					require.ErrorContains(t, err, fmt.Sprintf("a control frame of kind %#x and 4294967295 bytes that makes no sense here", uint8(kind)))
+					require.ErrorContains(t, err, fmt.Sprintf("it sent an invalid control frame of kind %#x and 4294967295 bytes", uint8(kind)))
 				}), uint64(16<<20))
 			}
 		})
 	}
 }
 
-// A message that is shorter than what is awaited is found out soon, though the
-// sleeper has asked to be woken for more bytes than will ever come.
-func TestShortMessageWakesASleeper(t *testing.T) {
-	v, made, bulk, _ := betray(t, func(tcp.Identity) *secret.Identity { return nil })
+// A message that is too short is noticed soon, although the sleeping receiver asked the
+// kernel to wake it only for more bytes than will ever arrive.
+func TestShortMessageWakesReceiver(t *testing.T) {
+	v, made, bulk, _ := betray(t, noKey)
 	g := collective.NewGroup(v, collective.OverTransport(v, made), collective.Options{})
 	defer g.Close()
 	short := collective.Header{Job: v.Job, Epoch: v.Epoch, Seq: 1, Call: collective.Call{Kind: collective.KindSend, DType: collective.Float32, Root: 1, Count: 1}, Len: 4}
 	result := make(chan error, 1)
 	go func() { result <- g.Recv(deadline(t), collective.Of(make([]float32, 1<<20)), 1) }()
-	select { // it falls asleep
+	select { // give it time to fall asleep
 	case err := <-result:
 		require.Fail(t, "nothing was sent", "%v", err)
 	case <-time.After(100 * time.Millisecond):
@@ -129,13 +130,12 @@ func TestShortMessageWakesASleeper(t *testing.T) {
 	require.Less(t, time.Since(begin), 2*time.Second, "%v", err)
 }
 
-// Connections that say nothing, as many as somebody cares to open, do not keep a
-// member out.
-func TestSilentCrowd(t *testing.T) {
+// Many silent connections do not keep a member out.
+func TestManySilentConnections(t *testing.T) {
 	nodes := listen(t, 2)
-	var crowd []net.Conn
+	var silent []net.Conn
 	defer func() {
-		for _, c := range crowd {
+		for _, c := range silent {
 			_ = c.Close()
 		}
 	}()
@@ -143,12 +143,12 @@ func TestSilentCrowd(t *testing.T) {
 		for _, n := range nodes {
 			c, err := (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", n.addr().String())
 			if err == nil {
-				crowd = append(crowd, c)
+				silent = append(silent, c)
 			}
 		}
 	}
 	begin := time.Now()
 	gs := connect(t, nodes)
-	t.Logf("connected after %v behind %d silent connections", time.Since(begin), len(crowd))
+	t.Logf("connected after %v behind %d silent connections", time.Since(begin), len(silent))
 	collectivetest.Run(t, gs, func(ctx context.Context, g *collective.Group) { assert.NoError(t, g.Barrier(ctx)) })
 }

@@ -9,98 +9,99 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A Link is one framed connection to another process: a 64-byte header, then
-// the payload, again and again. One goroutine may write while another reads.
+// A Link is one connection to another process, after the handshake. It carries frames:
+// a header of 64 bytes and its payload. One goroutine may write while another reads.
 type Link struct {
 	conn    net.Conn // raw, or TLS over it
-	raw     net.Conn // deadlines and the end are those of the TCP connection
+	raw     net.Conn // the TCP connection: for deadlines and closing
 	peer    Identity
 	purpose Purpose
 
-	out    [collective.HeaderSize]byte
-	outs   net.Buffers // what is left of the message that is being written
-	frames [][]byte    // the memory of outs
-	joined []byte      // of writeSealed
-	in     [collective.HeaderSize]byte
-	got    int // bytes of in that an earlier Next read before its deadline
+	out     [collective.HeaderSize]byte
+	unsent  net.Buffers // the rest of the frame being written
+	buffers [][]byte    // the memory of unsent
+	record  []byte      // see writeRecords
+	in      [collective.HeaderSize]byte
+	have    int // bytes of in that an earlier read got before its deadline
 }
 
-// Peer is who the other side said it is, and has proved where this process has
-// a key. Its Secret is nil.
+// Peer returns the identity that the other side claims, and has proved if this process
+// has a key. Its Secret is nil.
 func (l *Link) Peer() Identity { return l.peer }
 
-// Purpose is what the dialler said the Link is for.
+// Purpose returns what the dialler wants the Link for.
 func (l *Link) Purpose() Purpose { return l.purpose }
 
-// RemoteAddr is the other side's address, for logs.
+// RemoteAddr returns the other side's address, for logs.
 func (l *Link) RemoteAddr() net.Addr { return l.raw.RemoteAddr() }
 
-// Close ends the Link; calls in progress fail. TLS is not told: its goodbye
-// could wait for a peer that does not read, and the frames have their own.
+// Close closes the Link. Calls in progress fail. It sends no TLS alert, because that
+// could block if the peer does not read, and the frames have a goodbye of their own.
 func (l *Link) Close() error { return l.raw.Close() }
 
-// interrupt makes calls in progress, and later ones, fail.
+// interrupt makes calls in progress and later calls fail.
 func (l *Link) interrupt() { _ = l.raw.SetDeadline(time.Unix(1, 0)) }
 
-// Write sends a header and the bytes of parts in one go. They are not kept.
-// When ctx ends in the middle, the Link is useless from then on.
+// Write sends a header and the bytes of parts as one frame. It does not keep parts. If
+// ctx ends before all is sent, the Link can no longer be used.
 func (l *Link) Write(ctx context.Context, h *collective.Header, parts [][]byte) error {
-	defer l.watch(ctx, l.raw.SetWriteDeadline)()
+	defer expireOnCancel(ctx, l.raw.SetWriteDeadline)()
 	h.Put(l.out[:])
-	return because(ctx, l.write(l.out[:], parts))
+	return orCause(ctx, l.write(l.out[:], parts))
 }
 
 // writeStripe is Write without a header.
 func (l *Link) writeStripe(ctx context.Context, parts [][]byte) error {
-	defer l.watch(ctx, l.raw.SetWriteDeadline)()
-	return because(ctx, l.write(nil, parts))
+	defer expireOnCancel(ctx, l.raw.SetWriteDeadline)()
+	return orCause(ctx, l.write(nil, parts))
 }
 
 func (l *Link) write(head []byte, parts [][]byte) error {
-	if l.sealed() {
-		return l.writeSealed(head, parts)
+	if l.encrypted() {
+		return l.writeRecords(head, parts)
 	}
-	l.frames = append(append(l.frames[:0], head), parts...)
-	l.outs = l.frames
-	_, err := l.outs.WriteTo(l.conn)
+	l.buffers = append(append(l.buffers[:0], head), parts...)
+	l.unsent = l.buffers
+	_, err := l.unsent.WriteTo(l.conn)
 	return err
 }
 
-// Next reads the next header and its payload. into says where the payload
-// goes: parts of together h.Len bytes, or an error, which leaves the payload
-// unread in the socket and is returned. A deadline that strikes inside a header
-// loses nothing; the next call goes on.
+// Next reads the next frame. into gets its header and returns where the payload goes,
+// h.Len bytes in total. If into returns an error, so does Next, and the payload stays in
+// the socket. If a deadline expires inside a header, nothing is lost, and the next call
+// reads the rest.
 func (l *Link) Next(ctx context.Context, into func(h *collective.Header) ([][]byte, error)) error {
 	return l.nextStripe(ctx, func(h *collective.Header) ([][]byte, error) {
 		parts, err := into(h)
 		if err == nil {
-			err = room(h, parts)
+			err = checkLength(h, parts)
 		}
 		return parts, err
 	})
 }
 
-// nextStripe is Next where only a part of the payload comes on this Link.
+// nextStripe is Next for a frame whose payload travels on several Links. into returns
+// where the stripe of this Link goes.
 func (l *Link) nextStripe(ctx context.Context, into func(h *collective.Header) ([][]byte, error)) error {
-	defer l.watch(ctx, l.raw.SetReadDeadline)()
-	n, err := io.ReadFull(l.conn, l.in[l.got:])
-	if l.got += n; err != nil {
-		return because(ctx, err)
+	defer expireOnCancel(ctx, l.raw.SetReadDeadline)()
+	n, err := io.ReadFull(l.conn, l.in[l.have:])
+	if l.have += n; err != nil {
+		return orCause(ctx, err)
 	}
-	l.got = 0
+	l.have = 0
 	var h collective.Header
 	h.Get(l.in[:])
 	parts, err := into(&h)
 	if err != nil {
 		return err
 	}
-	return because(ctx, l.fill(parts))
+	return orCause(ctx, l.fill(parts))
 }
 
-// readStripe fills parts with what comes next.
+// readStripe reads a stripe without a header into parts.
 func (l *Link) readStripe(ctx context.Context, parts [][]byte) error {
-	defer l.watch(ctx, l.raw.SetReadDeadline)()
-	return because(ctx, l.fill(parts))
+	defer expireOnCancel(ctx, l.raw.SetReadDeadline)()
+	return orCause(ctx, l.fill(parts))
 }
 
 func (l *Link) fill(parts [][]byte) error {
@@ -112,17 +113,18 @@ func (l *Link) fill(parts [][]byte) error {
 	return nil
 }
 
-// watch makes the end of ctx end reads or writes, until stop. That is false if
-// ctx has ended.
-func (l *Link) watch(ctx context.Context, deadline func(time.Time) error) (stop func() bool) {
+// expireOnCancel sets an expired deadline when ctx ends, until stop is called. stop
+// returns false if ctx has ended.
+func expireOnCancel(ctx context.Context, setDeadline func(time.Time) error) (stop func() bool) {
 	if ctx.Done() == nil {
 		return func() bool { return true }
 	}
-	return context.AfterFunc(ctx, func() { _ = deadline(time.Unix(1, 0)) })
+	return context.AfterFunc(ctx, func() { _ = setDeadline(time.Unix(1, 0)) })
 }
 
-// because is the reason of ctx where its end was what made err.
-func because(ctx context.Context, err error) error {
+// orCause returns err, or the cause of ctx if that has ended and is why there is an
+// error.
+func orCause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

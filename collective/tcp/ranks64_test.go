@@ -18,14 +18,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// A job of 64 ranks with 8 streams has 18144 connections, too many for the
-// descriptors of one process: a few processes have a part of the ranks each.
+// A job of 64 ranks with 8 streams has 18144 connections, too many for the file descriptors
+// of one process. Four processes have 16 ranks each.
 const (
 	manyRanks, manyProcesses = 64, 4
 	partVariable             = "RINGTRAIN_TEST_PART"
 )
 
-// Many ranks with many streams connect, all at once, on however few cores.
+// Many ranks with many streams connect, all at once, on any number of cores.
 func TestManyRanksAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("18144 connections: -short")
@@ -56,25 +56,25 @@ func TestManyRanksAtOnce(t *testing.T) {
 		assert.Empty(t, answer(t, r, "connected"))
 	}
 	for i, c := range parts {
-		assert.NoError(t, in[i].Close()) // they leave together
+		assert.NoError(t, in[i].Close()) // so that all parts end together
 		_, err := io.Copy(io.Discard, out[i])
 		assert.NoError(t, err)
 		assert.NoError(t, c.Wait())
 	}
 }
 
-// answer is what a part says after a word.
+// answer waits for a line of a part that begins with word, and returns the rest of it.
 func answer(t *testing.T, r *bufio.Reader, word string) string {
 	for {
 		line, err := r.ReadString('\n')
-		require.NoError(t, err, "it ended before it was %s: %s", word, line)
-		if said, ok := strings.CutPrefix(line, word); ok {
-			return strings.TrimSpace(said)
+		require.NoError(t, err, "the part ended before it was %s: %s", word, line)
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			return strings.TrimSpace(rest)
 		}
 	}
 }
 
-// TestPartOfManyRanks is one of the processes.
+// TestPartOfManyRanks is one process of TestManyRanksAtOnce.
 func TestPartOfManyRanks(t *testing.T) {
 	var part int
 	if _, err := fmt.Sscan(os.Getenv(partVariable), &part); err != nil {
@@ -88,10 +88,10 @@ func TestPartOfManyRanks(t *testing.T) {
 	mine := nodes[part*each : (part+1)*each]
 	var at []string
 	for _, n := range mine {
-		n.gate = tcp.NewGate(n.id)
-		n.gate.Streams = tcp.MaxStreams
+		n.connector = tcp.NewConnector(n.id)
+		n.connector.Streams = tcp.MaxStreams
 		var err error
-		n.listener, err = tcp.Listen(t.Context(), "127.0.0.1:0", n.id, n.gate)
+		n.listener, err = tcp.Listen(t.Context(), "127.0.0.1:0", n.id, n.connector)
 		require.NoError(t, err)
 		defer func() { assert.NoError(t, n.listener.Close()) }()
 		at = append(at, n.addr().String())
@@ -111,7 +111,7 @@ func TestPartOfManyRanks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), connectTime)
 	defer cancel()
 	made := connectAll(t, ctx, mine, vs)
-	works(t, vs, made)
+	checkBarriers(t, vs, made)
 	fmt.Println("\nconnected")
 	_, _ = io.Copy(io.Discard, in)
 }

@@ -18,46 +18,48 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// spread makes nodes that spread messages over so many connections.
-func spread(t testing.TB, n, streams int, prove func(tcp.Identity) *secret.Identity) []*node {
+// listenStreams is listenAs with the given number of streams.
+func listenStreams(t testing.TB, n, streams int, prove func(tcp.Identity) *secret.Identity) []*node {
 	nodes := listenAs(t, n, prove)
 	for _, node := range nodes {
-		node.gate.Streams = streams
+		node.connector.Streams = streams
 	}
 	return nodes
 }
 
 func streams(streams int, prove func(testing.TB) func(tcp.Identity) *secret.Identity) collectivetest.Maker {
-	return func(t testing.TB, n int) []*collective.Group { return connect(t, spread(t, n, streams, prove(t))) }
+	return func(t testing.TB, n int) []*collective.Group {
+		return connect(t, listenStreams(t, n, streams, prove(t)))
+	}
 }
 
-func keyless(testing.TB) func(tcp.Identity) *secret.Identity { return plain }
+func noKeys(testing.TB) func(tcp.Identity) *secret.Identity { return noKey }
 
-// Messages that travel in stripes, short ones too, keep every promise that
-// whole ones do.
+// A Transport that cuts messages, even short ones, into stripes passes the conformance
+// suites.
 func TestStreams(t *testing.T) {
-	defer tcp.CutAt(256)()
+	defer tcp.SetLeastStripe(256)()
 	t.Run("2", func(t *testing.T) {
 		collectivetest.Slow(t)
-		collectivetest.TestGroup(t, streams(2, keyless))
+		collectivetest.TestGroup(t, streams(2, noKeys))
 	})
 	t.Run("4, TLS", func(t *testing.T) { collectivetest.TestGroup(t, streams(4, prover)) })
 	t.Run("methods, 4", func(t *testing.T) {
 		collectivetest.Slow(t)
 		collectivetest.TestMethods(t, func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
-			return transports(t, spread(t, n, 4, plain))
+			return transports(t, listenStreams(t, n, 4, noKey))
 		})
 	})
-	t.Run("flight, 4", func(t *testing.T) { collectivetest.TestFlight(t, streams(4, keyless)) })
+	t.Run("flight, 4", func(t *testing.T) { collectivetest.TestFlight(t, streams(4, noKeys)) })
 	t.Run("flight, 3, TLS", func(t *testing.T) { collectivetest.TestFlight(t, streams(3, prover)) })
-	t.Run("allocations, 4", func(t *testing.T) { collectivetest.TestAllocations(t, streams(4, keyless)) })
+	t.Run("allocations, 4", func(t *testing.T) { collectivetest.TestAllocations(t, streams(4, noKeys)) })
 }
 
-// What goes from host to host is cut into as many stripes as there are
-// connections, though it travels in segments.
+// A segment between hosts is long enough to be cut into one stripe for each of MaxStreams
+// streams.
 func TestAllStreamsAreUsed(t *testing.T) {
-	nodes := spread(t, 2, tcp.MaxStreams, plain)
-	vs, made := join(t, nodes, 1)
+	nodes := listenStreams(t, 2, tcp.MaxStreams, noKey)
+	vs, made := connectView(t, nodes, 1)
 	for r := range vs {
 		vs[r].Members = slices.Clone(vs[r].Members)
 		vs[r].Members[1].Host++
@@ -66,16 +68,15 @@ func TestAllStreamsAreUsed(t *testing.T) {
 	require.Equal(t, tcp.MaxStreams, groups[0].PlanAllReduce(collective.Of(make([]float32, 1<<20)), collective.Sum).Streams)
 }
 
-// Whichever connection between two ranks dies, in whatever moment, every rank
-// names one of its two ends.
-func TestDeathOfOneConnection(t *testing.T) {
+// If any stream between two ranks is lost during a call, every rank blames one of the two.
+func TestLostStream(t *testing.T) {
 	const n, streams = 3, 3
-	defer tcp.CutAt(4 << 10)()
-	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{"plain": plain, "TLS": prover(t)} {
+	defer tcp.SetLeastStripe(4 << 10)()
+	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{"no key": noKey, "TLS": prover(t)} {
 		for stream := range streams {
 			t.Run(fmt.Sprintf("%s, %d", name, stream), func(t *testing.T) {
-				nodes := spread(t, n, streams, prove)
-				vs, made := join(t, nodes, 1)
+				nodes := listenStreams(t, n, streams, prove)
+				vs, made := connectView(t, nodes, 1)
 				under := make([]collective.Transport, n)
 				for r := range made {
 					under[r] = made[r]
@@ -86,7 +87,7 @@ func TestDeathOfOneConnection(t *testing.T) {
 					s := make([]float32, 1<<20)
 					for call := range 10_000 {
 						if call == 3+stream && g.Rank() == 0 {
-							cut.Do(func() { go made[1].KillStream(0, stream) }) // while calls are in progress
+							cut.Do(func() { go made[1].KillStream(0, stream) }) // during calls
 						}
 						begin := time.Now()
 						err := collective.AllReduce(ctx, g, s, collective.Sum)
@@ -107,17 +108,17 @@ func TestDeathOfOneConnection(t *testing.T) {
 	}
 }
 
-// Ranks that would cut messages differently find that out when they connect,
-// whoever comes first, and are told what to do.
+// Connecting ranks with different numbers of streams fails on both, whichever comes first,
+// and the error says what to do.
 func TestStreamsDiffer(t *testing.T) {
 	for _, first := range []int{0, 1} {
-		nodes := spread(t, 2, 2, plain)
-		nodes[1].gate.Streams = 4
+		nodes := listenStreams(t, 2, 2, noKey)
+		nodes[1].connector.Streams = 4
 		vs := views(nodes, 1)
 		var all sync.WaitGroup
 		for _, r := range []int{first, 1 - first} {
 			all.Go(func() {
-				_, err := nodes[r].gate.Connect(deadline(t), vs[r])
+				_, err := nodes[r].connector.Connect(deadline(t), vs[r])
 				var differs *collective.RankError
 				if assert.ErrorAs(t, err, &differs) {
 					assert.Equal(t, "connect", differs.Phase)
@@ -127,22 +128,22 @@ func TestStreamsDiffer(t *testing.T) {
 		}
 		all.Wait()
 	}
-	nodes := spread(t, 1, tcp.MaxStreams+1, plain)
-	_, err := nodes[0].gate.Connect(deadline(t), views(nodes, 1)[0])
-	require.ErrorContains(t, err, "it can be 1 to 8")
+	nodes := listenStreams(t, 1, tcp.MaxStreams+1, noKey)
+	_, err := nodes[0].connector.Connect(deadline(t), views(nodes, 1)[0])
+	require.ErrorContains(t, err, "it must be 1 to 8")
 }
 
-// Close and Abort end whoever sends and receives stripes, in any moment, and
-// leave nothing.
+// Close and Abort end a Send and a Recv of stripes at any moment, and leave no descriptor
+// open.
 func TestEndDuringStripes(t *testing.T) {
-	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{"plain": plain, "TLS": prover(t)} {
+	for name, prove := range map[string]func(tcp.Identity) *secret.Identity{"no key": noKey, "TLS": prover(t)} {
 		t.Run(name, func(t *testing.T) {
-			nodes := spread(t, 2, 4, prove)
+			nodes := listenStreams(t, 2, 4, prove)
 			var before int
 			for round := range uint64(16) {
-				vs, made := join(t, nodes, 1+round)
+				vs, made := connectView(t, nodes, 1+round)
 				if round == 0 {
-					before = open(t)
+					before = openFiles(t)
 				}
 				payload, into := make([]byte, 8<<20), make([]byte, 1<<20)
 				var sent, got error
@@ -170,7 +171,7 @@ func TestEndDuringStripes(t *testing.T) {
 				require.NoError(t, made[0].Close())
 				require.NoError(t, made[1].Close())
 			}
-			require.LessOrEqual(t, open(t), before)
+			require.LessOrEqual(t, openFiles(t), before)
 		})
 	}
 }

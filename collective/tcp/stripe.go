@@ -6,36 +6,40 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Connections that carry the messages between two ranks: at most, and where
-// nobody says how many.
+// Streams are the connections that carry the messages between two ranks.
 const (
+	// MaxStreams is the maximum number of streams.
 	MaxStreams = 8
-	// AutoStreams is what measurement found to do best where it was made: on one
-	// host memory decides, and a link without a limit for each connection is full
-	// with one. docs/benchmarks.md has the figures, and those of links that have one.
+	// AutoStreams is the default number of streams. It was the fastest where we measured:
+	// on one host memory is the bottleneck, and on a network that does not limit each
+	// connection one stream fills the link. docs/benchmarks.md has the figures, also for
+	// networks that do limit each connection.
 	AutoStreams = 1
 )
 
-// A message of more bytes than a stripe has at least is cut into stripes: the
-// first leaves with the header on the first connection, the others bare on the
-// next ones. Both ends find the cuts by themselves, from the length that the
-// header tells and the number of connections that the handshakes compared, so
-// stripes need no headers: on each connection they come in the order of their
-// messages.
-var leastStripe = 32 << 10 // MaxStreams of them are a segment of those that travel between hosts; changed by tests alone
+// leastStripe is the minimum number of bytes in a stripe. A longer message is cut into
+// stripes, one for each stream: the first follows the header on the first stream, the
+// others travel without a header. Both ends compute the same cuts from the length in the
+// header and the number of streams, which the handshake compares. The stripes on each
+// stream are in the order of their messages. MaxStreams stripes of this length make up one
+// segment between hosts. Only tests change it.
+var leastStripe = 32 << 10
 
-const stripeAlign = 32 // stripes begin at multiples of it; MaxStreams of them are a stripe at most
+// stripeAlign divides the offset of every stripe. MaxStreams times this is at most
+// leastStripe, so rounding leaves no stripe empty.
+const stripeAlign = 32
 
-// stripes is into how many stripes so many bytes are cut.
+// stripes returns the number of stripes of a message with the given length.
 func stripes(bytes, streams int) int { return max(1, min(streams, bytes/leastStripe)) }
 
-// stripe is the i-th of n stripes of so many bytes: [lo, hi). None is empty.
+// stripe returns the range [lo, hi) of the i-th of n stripes. If n is what stripes
+// returned, and more than 1, no stripe is empty.
 func stripe(i, n, bytes int) (lo, hi int) {
 	each := ((bytes+n-1)/n + stripeAlign - 1) / stripeAlign * stripeAlign
 	return min(i*each, bytes), min((i+1)*each, bytes)
 }
 
-// pieces appends the bytes [lo, hi) of parts, seen as one, to list.
+// pieces appends the bytes [lo, hi) of the concatenated parts to list, without copying.
 func pieces(list, parts [][]byte, lo, hi int) [][]byte {
 	for _, p := range parts {
 		if a, b := max(lo, 0), min(hi, len(p)); a < b {
@@ -46,18 +50,18 @@ func pieces(list, parts [][]byte, lo, hi int) [][]byte {
 	return list
 }
 
-// room says whether parts have the bytes that h announces.
-func room(h *collective.Header, parts [][]byte) error {
+// checkLength returns an error if parts do not have the length that h announces.
+func checkLength(h *collective.Header, parts [][]byte) error {
 	n := 0
 	for _, p := range parts {
 		n += len(p)
 	}
 	if n != int(h.Len) {
-		return fmt.Errorf("tcp: %d bytes of room for a payload of %d", n, h.Len)
+		return fmt.Errorf("tcp: the buffers hold %d bytes, but the payload has %d", n, h.Len)
 	}
 	return nil
 }
 
-// Streams is over how many connections a message of so many bytes travels
-// between two ranks.
+// Streams returns the number of streams over which a message of the given length
+// travels.
 func (t *Transport) Streams(bytes int) int { return stripes(bytes, t.streams) }

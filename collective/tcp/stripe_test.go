@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Stripes are the whole message in order, none of them empty, whatever its
-// length; the pieces of a list of parts are the same bytes.
+// Stripes make up the whole message, in order, and none is empty, whatever its length. The
+// pieces of a list of parts are the same bytes.
 func TestStripes(t *testing.T) {
 	whole := make([]byte, MaxStreams*leastStripe+5*stripeAlign)
 	for i := range whole {

@@ -11,13 +11,13 @@ import (
 // Transport carries the messages of one View over Links. See
 // [collective.Transport] and [collective.Poster] for what its methods promise.
 type Transport struct {
-	controlPlane
+	monitor
 
-	streams int  // bulk Links of each peer
-	posts   bool // all bulk Links are lanes, so that Post and Flush are of use
+	streams int  // bulk Links to each peer
+	posts   bool // Post and Flush work: all bulk Links have sockets
 
-	drive drive // of the peers' lanes
-	waits *collective.Waits
+	poller poller // of the sockets
+	waits  *collective.Waits
 
 	closing sync.Once
 }
@@ -28,19 +28,19 @@ var (
 )
 
 func newTransport(v collective.View, streams int, silence time.Duration) *Transport {
-	t := &Transport{streams: streams, controlPlane: controlPlane{view: v, peers: make([]peer, v.Size()), silence: silence, failed: make(chan struct{})}}
-	t.drive.equip(v, streams)
+	t := &Transport{streams: streams, monitor: monitor{view: v, peers: make([]peer, v.Size()), silence: silence, failed: make(chan struct{})}}
+	t.poller.prepare(v, streams)
 	for r := range t.peers {
 		t.peers[r].bulk = make([]*Link, streams)
 	}
 	if len(t.peers) > 1 {
-		t.done.Go(t.beat)
+		t.done.Go(t.sendHeartbeats)
 	}
 	return t
 }
 
-// ready makes use of the bulk Links, once all are there.
-func (t *Transport) ready() {
+// start begins to use the bulk Links. All Links are attached.
+func (t *Transport) start() {
 	t.posts = len(t.peers) > 1
 	for r := range t.peers {
 		if r == t.view.Self {
@@ -48,14 +48,14 @@ func (t *Transport) ready() {
 		}
 		p := &t.peers[r]
 		p.write.Lock()
-		p.lanes = t.drive.engage(r, p.bulk)
+		p.sockets = t.poller.adopt(r, p.bulk)
 		p.write.Unlock()
-		if p.lanes == nil {
+		if p.sockets == nil {
 			t.posts = false
-			t.hire(r)
+			t.startWorkers(r)
 		}
 	}
-	t.whole.Store(true)
+	t.connected.Store(true)
 }
 
 // Send is part of collective.Transport.
@@ -63,7 +63,7 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 	if err := t.broken(); err != nil {
 		return err
 	}
-	if t.peers[to].lanes != nil {
+	if t.peers[to].sockets != nil {
 		defer collective.AbortOnCancel(ctx, t, t.view.Self)()
 		if err := t.Post(to, h, parts); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (t *Transport) Send(ctx context.Context, to int, h *collective.Header, part
 		return t.Flush(ctx)
 	}
 	t.begun(h)
-	return t.carryOut(ctx, to, h, parts)
+	return t.sendOverLinks(ctx, to, h, parts)
 }
 
 // Recv is part of collective.Transport.
@@ -80,24 +80,24 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 		return err
 	}
 	t.begun(h)
-	if t.peers[from].lanes != nil {
+	if t.peers[from].sockets != nil {
 		defer collective.AbortOnCancel(ctx, t, t.view.Self)()
-		return t.driveIn(ctx, from, h, parts)
+		return t.recvFromSockets(ctx, from, h, parts)
 	}
-	return t.carryIn(ctx, from, h, parts)
+	return t.recvOverLinks(ctx, from, h, parts)
 }
 
-// Abilities is part of collective.Able. It is called when all peers have connected.
+// Abilities is part of collective.Able. Call it once all peers have connected.
 func (t *Transport) Abilities() collective.Abilities {
-	can := collective.Abilities{NoteWaits: t.noteIn, Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
+	can := collective.Abilities{NoteWaits: t.noteWaits, Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
 	if t.posts {
 		can.Post = t
 	}
 	return can
 }
 
-// noteIn is Abilities.NoteWaits.
-func (t *Transport) noteIn(w *collective.Waits) (recv bool) {
+// noteWaits is Abilities.NoteWaits.
+func (t *Transport) noteWaits(w *collective.Waits) (recv bool) {
 	t.waits = w
 	return false
 }
@@ -105,23 +105,23 @@ func (t *Transport) noteIn(w *collective.Waits) (recv bool) {
 // Close is part of collective.Transport.
 func (t *Transport) Close() error {
 	t.closing.Do(func() {
-		t.telling.Lock()
+		t.reporting.Lock()
 		if t.fail(collective.ErrClosed) {
 			for r := range t.peers {
 				if r != t.view.Self {
-					_ = t.tell(r, frameBye, nil)
+					_ = t.sendFrame(r, frameGoodbye, nil)
 				}
 			}
 		}
-		t.telling.Unlock()
+		t.reporting.Unlock()
 		t.mu.Lock()
-		if t.suspect != nil {
-			t.suspect.Stop()
+		if t.grace != nil {
+			t.grace.Stop()
 		}
 		t.mu.Unlock()
-		t.unblock()
-		t.free()
-		t.hangUp()
+		t.interruptCalls()
+		t.closeSockets()
+		t.closeLinks()
 		t.done.Wait()
 	})
 	return nil

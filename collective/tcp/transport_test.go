@@ -54,7 +54,7 @@ func transports(t testing.TB, nodes []*node) ([]collective.View, []collective.Tr
 	var all sync.WaitGroup
 	for r := range n {
 		all.Go(func() {
-			tr, err := nodes[r].gate.Connect(deadline(t), views[r])
+			tr, err := nodes[r].connector.Connect(deadline(t), views[r])
 			assert.NoError(t, err)
 			transports[r] = tr
 		})
@@ -63,33 +63,33 @@ func transports(t testing.TB, nodes []*node) ([]collective.View, []collective.Tr
 	return views, transports
 }
 
-// node is one process, as far as this package sees it.
+// node is what this package needs of one process.
 type node struct {
-	id       tcp.Identity
-	gate     *tcp.Gate
-	listener *tcp.Listener
+	id        tcp.Identity
+	connector *tcp.Connector
+	listener  *tcp.Listener
 }
 
 func listen(t testing.TB, n int) []*node {
-	return listenAs(t, n, plain)
+	return listenAs(t, n, noKey)
 }
 
-// plain is the secret of processes without a key.
-func plain(tcp.Identity) *secret.Identity { return nil }
+// noKey gives processes no key.
+func noKey(tcp.Identity) *secret.Identity { return nil }
 
-// listenAs makes processes with the secrets that prove gives them.
+// listenAs starts n processes with the secrets that prove returns.
 func listenAs(t testing.TB, n int, prove func(tcp.Identity) *secret.Identity) []*node {
 	nodes := make([]*node, n)
 	for r := range nodes {
 		id := tcp.Identity{Cluster: "test", Name: fmt.Sprintf("n/%d", r), Nonce: uint64(100 + r)}
 		id.Secret = prove(id)
-		nodes[r] = &node{id: id, gate: tcp.NewGate(id)}
+		nodes[r] = &node{id: id, connector: tcp.NewConnector(id)}
 		var err error
-		nodes[r].listener, err = tcp.Listen(context.Background(), "127.0.0.1:0", id, nodes[r].gate)
+		nodes[r].listener, err = tcp.Listen(context.Background(), "127.0.0.1:0", id, nodes[r].connector)
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			assert.NoError(t, nodes[r].listener.Close())
-			nodes[r].gate.Close()
+			nodes[r].connector.Close()
 		})
 	}
 	return nodes
@@ -115,8 +115,8 @@ func deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// A rank that is gone before all have connected is named at once by all who
-// live, whichever it is.
+// If a rank has ended before all have connected, the others name it at once, whichever it
+// is.
 func TestDeathWhileConnecting(t *testing.T) {
 	const n = 4
 	for victim := range n {
@@ -130,7 +130,7 @@ func TestDeathWhileConnecting(t *testing.T) {
 				continue
 			}
 			all.Go(func() {
-				_, err := nodes[r].gate.Connect(ctx, vs[r])
+				_, err := nodes[r].connector.Connect(ctx, vs[r])
 				var missing *collective.RankError
 				if assert.ErrorAs(t, err, &missing, "rank %d", r) {
 					assert.Equal(t, victim, missing.Rank, "rank %d: %v", r, err)
@@ -139,12 +139,12 @@ func TestDeathWhileConnecting(t *testing.T) {
 			})
 		}
 		all.Wait()
-		require.NoError(t, ctx.Err(), "nobody waited for the deadline")
+		require.NoError(t, ctx.Err(), "a rank waited for the deadline")
 	}
 }
 
-// Closing right after an abort must not cut off the news.
-func TestCloseAfterAbortTellsAll(t *testing.T) {
+// Close right after Abort does not cut off the report.
+func TestCloseAfterAbort(t *testing.T) {
 	for range 5 {
 		groups := groups(t, 6)
 		collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -155,32 +155,32 @@ func TestCloseAfterAbortTellsAll(t *testing.T) {
 			}
 			err := g.Barrier(ctx)
 			assert.ErrorContains(t, err, "out of paper", "rank %d", g.Rank())
-			assert.NoError(t, g.Close(), "whoever heard leaves at once, too")
+			assert.NoError(t, g.Close(), "ranks that got the report close at once, too")
 		})
 	}
 }
 
-func TestCloseOfTheGateWakesWhoConnects(t *testing.T) {
+func TestCloseDuringConnect(t *testing.T) {
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
 	errs := make(chan error)
 	go func() {
-		_, err := nodes[0].gate.Connect(deadline(t), vs[0])
+		_, err := nodes[0].connector.Connect(deadline(t), vs[0])
 		errs <- err
 	}()
-	nodes[0].gate.Close()
+	nodes[0].connector.Close()
 	require.ErrorIs(t, <-errs, collective.ErrClosed)
 }
 
-// A rank may compute for as long as it likes while others wait in a call with
-// full sockets: it beats, so it is neither lost nor late.
+// A rank may compute for any time while others wait in a call with full sockets. Its
+// heartbeats keep it from being lost.
 func TestSlowCallerIsNotLost(t *testing.T) {
 	collectivetest.Slow(t)
 	groups := groups(t, 3)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := make([]float32, 8<<20)
 		if g.Rank() == 1 {
-			select { // the work of a long step
+			select { // a long computation
 			case <-time.After(7 * time.Second):
 			case <-ctx.Done():
 			}
@@ -189,8 +189,8 @@ func TestSlowCallerIsNotLost(t *testing.T) {
 	})
 }
 
-// A process that dies shows as the end of its connections without a goodbye;
-// all survivors name it, whether they wait for it or for somebody else.
+// If a process dies, its connections end without a goodbye. All survivors name it, whether
+// they wait for it or for another rank.
 func TestDeathIsNamedByAll(t *testing.T) {
 	const n, victim = 5, 2
 	nodes := listen(t, n)
@@ -200,7 +200,7 @@ func TestDeathIsNamedByAll(t *testing.T) {
 	for r := range n {
 		all.Go(func() {
 			var err error
-			transports[r], err = nodes[r].gate.Connect(deadline(t), vs[r])
+			transports[r], err = nodes[r].connector.Connect(deadline(t), vs[r])
 			assert.NoError(t, err)
 		})
 	}
@@ -224,7 +224,7 @@ func TestDeathIsNamedByAll(t *testing.T) {
 		err := collective.AllReduce(ctx, g, s, collective.Sum)
 		var lost *collective.RankError
 		if assert.ErrorAs(t, err, &lost, "rank %d", g.Rank()) {
-			assert.Equal(t, victim, lost.Rank, "rank %d says %v", g.Rank(), err)
+			assert.Equal(t, victim, lost.Rank, "rank %d: %v", g.Rank(), err)
 			assert.Equal(t, "n/2", lost.Node)
 			assert.ErrorIs(t, err, collective.ErrLost)
 			assert.EqualValues(t, 2, lost.Seq)
@@ -252,10 +252,10 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, tcp.ErrRefused)
 	require.ErrorContains(t, err, `this is cluster "test", not "other"`)
 	require.ErrorContains(t, dial(id, tcp.Peer{Name: "n/9", Nonce: 1}, good), "this is n/0, not n/9")
-	require.ErrorContains(t, dial(id, tcp.Peer{Name: "n/0", Nonce: 1}, good), "has been started again")
+	require.ErrorContains(t, dial(id, tcp.Peer{Name: "n/0", Nonce: 1}, good), "n/0 has been restarted")
 
 	one := views(nodes[:1], 3)
-	tr, err := nodes[0].gate.Connect(ctx, one[0])
+	tr, err := nodes[0].connector.Connect(ctx, one[0])
 	require.NoError(t, err)
 	defer tr.Close()
 	stale := good
@@ -263,11 +263,11 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, dial(id, want, stale), "epoch 2 is over, n/0 is in epoch 3")
 	stale.Epoch, stale.Job = 3, 8
 	require.ErrorContains(t, dial(id, want, stale), "is in job 0000000000000007, not 0000000000000008")
-	nodes[0].gate.Close()
+	nodes[0].connector.Close()
 	require.ErrorContains(t, dial(id, want, good), "is leaving")
 }
 
-// Whoever does not speak the protocol is hung up on, and does no harm.
+// A connection that does not use the protocol is closed and does no harm.
 func TestGarbage(t *testing.T) {
 	nodes := listen(t, 1)
 	for _, garbage := range []string{"", "GET / HTTP/1.1\r\n\r\n" + string(make([]byte, 1000)), "RINGTRN\x00\xff\xff\xff\xff", "RINGTRN\x00\x02\x00\x00\x00"} {
@@ -275,16 +275,16 @@ func TestGarbage(t *testing.T) {
 		require.NoError(t, err)
 		_, err = conn.Write([]byte(garbage))
 		require.NoError(t, err)
-		_ = conn.(*net.TCPConn).CloseWrite() // it may have hung up by now
+		_ = conn.(*net.TCPConn).CloseWrite() // the listener may have closed it
 		answer, _ := io.ReadAll(conn)
 		if len(garbage) > 8 && garbage[8] == 0xff {
-			require.Contains(t, string(answer), fmt.Sprintf("version 4294967295 of the wire format, this is version %d", tcp.Version))
+			require.Contains(t, string(answer), fmt.Sprintf("version 4294967295 of the wire format, this process uses version %d", tcp.Version))
 		} else {
 			require.Empty(t, answer)
 		}
 		require.NoError(t, conn.Close())
 	}
-	// A dialler that reaches something else is told so.
+	// Dialling something else is reported as such.
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer other.Close()
@@ -299,42 +299,41 @@ func TestGarbage(t *testing.T) {
 	require.ErrorIs(t, err, tcp.ErrNotOurs)
 }
 
-// A rank that has waited for another in vain tells it so, with its name: that
-// other knows then which direction is blocked.
-func TestConnectTellsWhoIsMissing(t *testing.T) {
-	t.Parallel() // it says farewell to a silent peer
+// A rank that has waited in vain for another reports that to it, so that the other learns
+// in which direction the network is blocked.
+func TestConnectReportsMissingRank(t *testing.T) {
+	t.Parallel() // it keeps dialling a silent peer for reportTime
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // in place of rank 0
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // instead of rank 0
 	require.NoError(t, err)
 	defer silent.Close()
-	vs[0].Members[0].Addrs = []netip.AddrPort{silent.Addr().(*net.TCPAddr).AddrPort()} // of both
-	late := errors.New("nobody waits any longer")
+	vs[0].Members[0].Addrs = []netip.AddrPort{silent.Addr().(*net.TCPAddr).AddrPort()} // the Views share the members
+	late := errors.New("out of time")
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, late)
 	defer cancel()
-	var told *collective.RankError
+	var reported *collective.RankError
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		_, err := nodes[1].gate.Connect(deadline(t), vs[1])
-		assert.ErrorAs(t, err, &told)
+		_, err := nodes[1].connector.Connect(deadline(t), vs[1])
+		assert.ErrorAs(t, err, &reported)
 	})
-	_, err = nodes[0].gate.Connect(ctx, vs[0])
+	_, err = nodes[0].connector.Connect(ctx, vs[0])
 	require.ErrorIs(t, err, collective.ErrNotConnected)
 	require.ErrorIs(t, err, late)
 	wg.Wait()
-	require.ErrorIs(t, told, collective.ErrNotConnected)
-	require.ErrorAs(t, told, new(*collective.ReportedError))
-	require.ErrorContains(t, told, "rank 1 (n/1) could not connect in epoch 1: it did not connect in time: nobody waits any longer (reported by rank 0)")
+	require.ErrorIs(t, reported, collective.ErrNotConnected)
+	require.ErrorAs(t, reported, new(*collective.ReportedError))
+	require.ErrorContains(t, reported, "rank 1 (n/1) could not connect in epoch 1: it did not connect in time: out of time (reported by rank 0)")
 }
 
-// A rank that stops connecting because it is asked to blames itself, and nobody's
-// network.
+// If the context of Connect is cancelled, a rank blames itself and not the network.
 func TestConnectCancelled(t *testing.T) {
 	nodes := listen(t, 2)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(errors.New("asked to stop"))
 	for r, v := range views(nodes, 1) {
-		_, err := nodes[r].gate.Connect(ctx, v)
+		_, err := nodes[r].connector.Connect(ctx, v)
 		var stopped *collective.RankError
 		require.ErrorAs(t, err, &stopped)
 		require.Equal(t, r, stopped.Rank, "%v", err)
@@ -343,12 +342,12 @@ func TestConnectCancelled(t *testing.T) {
 	}
 }
 
-func TestConnectNamesWhoIsMissing(t *testing.T) {
+func TestConnectNamesMissingRank(t *testing.T) {
 	nodes := listen(t, 2)
 	vs := views(nodes, 1)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := nodes[0].gate.Connect(ctx, vs[0])
+	_, err := nodes[0].connector.Connect(ctx, vs[0])
 	var missing *collective.RankError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, 1, missing.Rank)
@@ -358,7 +357,7 @@ func TestConnectNamesWhoIsMissing(t *testing.T) {
 	nodes = listen(t, 2)
 	vs = views(nodes, 1)
 	require.NoError(t, nodes[0].listener.Close())
-	_, err = nodes[1].gate.Connect(deadline(t), vs[1])
+	_, err = nodes[1].connector.Connect(deadline(t), vs[1])
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, 0, missing.Rank)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -366,7 +365,7 @@ func TestConnectNamesWhoIsMissing(t *testing.T) {
 
 func TestPortInUse(t *testing.T) {
 	nodes := listen(t, 1)
-	_, err := tcp.Listen(context.Background(), nodes[0].addr().String(), nodes[0].id, nodes[0].gate)
+	_, err := tcp.Listen(context.Background(), nodes[0].addr().String(), nodes[0].id, nodes[0].connector)
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 	require.ErrorContains(t, err, nodes[0].addr().String())
 }

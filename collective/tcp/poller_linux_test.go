@@ -9,14 +9,13 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Where another goroutine has sent everything meanwhile there is nothing to sleep
-// for.
-func TestSettleWithNothingToSend(t *testing.T) {
+// If another goroutine has sent everything in the meantime, nothing sleeps.
+func TestNoWaitForRoomWithNothingToSend(t *testing.T) {
 	v := collective.View{Job: 7, Epoch: 1, Members: make([]collective.Member, 1)}
-	transport := newTransport(v, 1, silence)
+	transport := newTransport(v, 1, silenceLimit)
 	defer func() { require.NoError(t, transport.Close()) }()
 	began := time.Now()
-	transport.settle()
-	transport.drive.settle = transport.sleep(transport.drive.settle, nil)
+	transport.waitForRoom()
+	transport.poller.sendPoll = transport.waitForEvent(transport.poller.sendPoll, nil)
 	require.Less(t, time.Since(began), sleepMost*time.Millisecond)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// manyMembers is a View of this process, rank 0, and others.
+// manyMembers returns a View of n members. This process is rank 0.
 func manyMembers(n int) collective.View {
 	v := collective.View{Job: 7, Epoch: 2, Members: make([]collective.Member, n)}
 	for r := range v.Members {
@@ -21,64 +21,64 @@ func manyMembers(n int) collective.View {
 	return v
 }
 
-// A Gate keeps as many Links as a View of many ranks needs, and of that View no
-// others. Of Views that it does not know yet it keeps many, too; more than that
-// may come again.
-func TestParkedLinks(t *testing.T) {
+// A Connector keeps as many Links as a View of many ranks needs, and refuses Links that do
+// not belong to it. It also keeps many Links of Views that it does not know yet, and lets
+// the diallers of the others try again.
+func TestWaitingLinks(t *testing.T) {
 	v := manyMembers(1000)
-	g := NewGate(Identity{Name: "n/0", Nonce: 100})
-	come := func(rank int, epoch uint64, stream uint8) error {
+	c := NewConnector(Identity{Name: "n/0", Nonce: 100})
+	arrive := func(rank int, epoch uint64, stream uint8) error {
 		m := v.Members[rank]
 		p := Purpose{Job: v.Job, Epoch: epoch, Digest: v.Digest(), Rank: uint32(rank), Channel: Bulk, Stream: stream, Streams: MaxStreams}
 		from := Identity{Name: m.Name, Nonce: m.Nonce}
-		err := g.Allow(from, p)
+		err := c.Allow(from, p)
 		if err == nil {
-			g.Accept(&Link{peer: from, purpose: p})
+			c.Accept(&Link{peer: from, purpose: p})
 		}
 		return err
 	}
-	all := func(epoch uint64) (came int) {
+	all := func(epoch uint64) (arrived int) {
 		for r := 1; r < v.Size(); r++ {
 			for s := range uint8(MaxStreams) {
-				if err := come(r, epoch, s); err != nil {
+				if err := arrive(r, epoch, s); err != nil {
 					require.ErrorIs(t, err, errBusy)
-					return came
+					return arrived
 				}
-				came++
+				arrived++
 			}
 		}
-		return came
+		return arrived
 	}
-	require.Equal(t, minAhead, all(2), "before the View is known")
-	clear(g.parked)
-	g.enter(v, MaxStreams)
+	require.Equal(t, minWaiting, all(2), "before the View is known")
+	clear(c.waiting)
+	c.setView(v, MaxStreams)
 	require.Equal(t, 7992, all(2))
-	clear(g.parked)
-	require.Equal(t, 7992, all(3), "the View after it may be as large")
+	clear(c.waiting)
+	require.Equal(t, 7992, all(3), "the next View may be as large")
 
 	m := v.Members[5]
 	good := Purpose{Job: 7, Epoch: 2, Digest: v.Digest(), Rank: 5, Channel: Bulk, Streams: MaxStreams}
 	allow := func(name string, change func(p *Purpose)) error {
 		p := good
 		change(&p)
-		return g.Allow(Identity{Name: name, Nonce: m.Nonce}, p)
+		return c.Allow(Identity{Name: name, Nonce: m.Nonce}, p)
 	}
 	require.NoError(t, allow(m.Name, func(*Purpose) {}))
 	require.ErrorContains(t, allow("n/6", func(*Purpose) {}), "n/6 is not rank 5 of epoch 2")
 	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Rank = 1000 }), "is not rank 1000")
-	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Digest++ }), "n/0 has other members in epoch 2")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Digest++ }), "n/0 has different members in epoch 2")
 	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Channel = Control }), "rank 5 does not dial rank 0")
-	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Stream = MaxStreams }), "stream 8 of 8")
+	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Stream = MaxStreams }), "there is no stream 8: n/0 uses 8 streams")
 	require.ErrorContains(t, allow(m.Name, func(p *Purpose) { p.Streams = 1 }), "give all ranks the same --streams")
 	for _, err := range []error{allow("n/6", func(*Purpose) {}), allow(m.Name, func(p *Purpose) { p.Digest++ })} {
 		require.NotErrorIs(t, err, errBusy)
 	}
 }
 
-// full is a listener of a process that has no descriptors left.
-type full struct{ ended chan struct{} }
+// exhausted is a listener whose process has run out of file descriptors.
+type exhausted struct{ ended chan struct{} }
 
-func (f full) Accept() (net.Conn, error) {
+func (f exhausted) Accept() (net.Conn, error) {
 	select {
 	case <-f.ended:
 		return nil, net.ErrClosed
@@ -86,29 +86,30 @@ func (f full) Accept() (net.Conn, error) {
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	}
 }
-func (f full) Close() error   { close(f.ended); return nil }
-func (f full) Addr() net.Addr { return nil }
+func (f exhausted) Close() error   { close(f.ended); return nil }
+func (f exhausted) Addr() net.Addr { return nil }
 
-// A process that cannot accept says so, and does not blame who could not connect.
+// A process that cannot accept connections blames itself, not the rank that could not
+// connect.
 func TestNoDescriptors(t *testing.T) {
-	g := NewGate(Identity{Name: "n/0", Nonce: 100})
-	l := &Listener{ln: full{make(chan struct{})}, handler: g, slots: make(chan struct{}, 1)}
+	c := NewConnector(Identity{Name: "n/0", Nonce: 100})
+	l := &Listener{ln: exhausted{make(chan struct{})}, handler: c, slots: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.done.Go(l.run)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*acceptPause)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*acceptRetry)
 	defer cancel()
-	_, err := g.take(ctx, Purpose{})
+	_, err := c.await(ctx, Purpose{})
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, err, syscall.EMFILE)
 	e := blame(t.Context(), manyMembers(2), 1, err)
 	require.Equal(t, 0, e.Rank, "itself")
-	require.EqualError(t, e, "rank 0 (n/0) could not connect in epoch 2: it has too few descriptors for its connections, raise the limit (ulimit -n): accept: too many open files")
+	require.EqualError(t, e, "rank 0 (n/0) could not connect in epoch 2: it has too few file descriptors for its connections; raise the limit (ulimit -n): accept: too many open files")
 
 	here, there := net.Pipe()
 	defer there.Close()
-	g.Accept(&Link{conn: here, raw: here}) // now it can
-	defer g.Close()
-	_, err = g.take(ctx, Purpose{Rank: 1})
+	c.Accept(&Link{conn: here, raw: here}) // now it can accept
+	defer c.Close()
+	_, err = c.await(ctx, Purpose{Rank: 1})
 	require.ErrorIs(t, err, collective.ErrNotConnected)
 	require.Equal(t, 1, blame(t.Context(), manyMembers(2), 1, err).Rank)
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// join makes the Transports of a View.
-func join(t testing.TB, nodes []*node, epoch uint64) ([]collective.View, []*tcp.Transport) {
+// connectView connects the nodes in a View of the given epoch.
+func connectView(t testing.TB, nodes []*node, epoch uint64) ([]collective.View, []*tcp.Transport) {
 	vs, made := views(nodes, epoch), make([]*tcp.Transport, len(nodes))
 	var all sync.WaitGroup
 	for r := range nodes {
 		all.Go(func() {
 			var err error
-			made[r], err = nodes[r].gate.Connect(deadline(t), vs[r])
+			made[r], err = nodes[r].connector.Connect(deadline(t), vs[r])
 			assert.NoError(t, err)
 		})
 	}
@@ -39,16 +39,15 @@ func message(v collective.View, seq uint64, payload []byte) *collective.Header {
 	return &collective.Header{Job: v.Job, Epoch: v.Epoch, Seq: seq, Call: collective.Call{Kind: collective.KindBarrier}, Len: uint32(len(payload))}
 }
 
-// Close and Abort end whoever sends to a peer that reads nothing, and whoever
-// waits for one that sends nothing, wherever in the wait they come; and no
-// descriptor that the kernel gives away again is touched after that.
+// Close and Abort end a Send to a peer that reads nothing and a Recv from a peer that sends
+// nothing, at any moment of the wait. They leave no descriptor open.
 func TestEndDuringCalls(t *testing.T) {
 	nodes := listen(t, 2)
 	var before int
 	for round := range uint64(40) {
-		vs, made := join(t, nodes, 1+round)
+		vs, made := connectView(t, nodes, 1+round)
 		if round == 0 {
-			before = open(t)
+			before = openFiles(t)
 		}
 		payload := make([]byte, 8<<20)
 		var sent, got error
@@ -64,7 +63,7 @@ func TestEndDuringCalls(t *testing.T) {
 			into := make([]byte, 1<<20)
 			got = made[0].Recv(context.Background(), 1, message(vs[0], 1, into), [][]byte{into})
 		})
-		select { // at another moment in each round, asleep in some
+		select { // a different moment in each round; in some, the calls sleep
 		case <-time.After(time.Duration(round%8) * time.Millisecond):
 		case <-t.Context().Done():
 		}
@@ -88,17 +87,18 @@ func TestEndDuringCalls(t *testing.T) {
 		require.NoError(t, made[1].Close())
 		require.Error(t, made[0].Post(1, message(vs[0], 1, nil), nil))
 	}
-	require.LessOrEqual(t, open(t), before)
+	require.LessOrEqual(t, openFiles(t), before)
 }
 
-func open(t testing.TB) int {
+// openFiles returns the number of open file descriptors.
+func openFiles(t testing.TB) int {
 	entries, err := os.ReadDir("/proc/self/fd")
 	require.NoError(t, err)
 	return len(entries)
 }
 
-// Signals that interrupt system calls, and a collector that runs all the time,
-// change no byte.
+// Neither signals that interrupt system calls nor a garbage collector that always runs
+// change any byte.
 func TestCallsUnderSignalsAndCollections(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1))
 	gs := groups(t, 3)
@@ -112,7 +112,7 @@ func TestCallsUnderSignalsAndCollections(t *testing.T) {
 			case <-stop:
 				return
 			case <-tick.C:
-				assert.NoError(t, unix.Kill(os.Getpid(), unix.SIGURG)) // what the runtime itself sends to its threads
+				assert.NoError(t, unix.Kill(os.Getpid(), unix.SIGURG)) // the signal that the runtime sends to its own threads
 				runtime.GC()
 			}
 		}
@@ -138,11 +138,10 @@ func TestCallsUnderSignalsAndCollections(t *testing.T) {
 	disturb.Wait()
 }
 
-// A message in many pieces, more than the kernel takes at a time, arrives as it
-// was sent, by sips of a sender that trickles.
+// A message in more pieces than one system call accepts arrives as it was sent.
 func TestManyPieces(t *testing.T) {
 	nodes := listen(t, 2)
-	vs, made := join(t, nodes, 1)
+	vs, made := connectView(t, nodes, 1)
 	defer func() {
 		for _, m := range made {
 			assert.NoError(t, m.Close())

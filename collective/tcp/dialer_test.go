@@ -18,16 +18,15 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// A member that tells useless addresses besides the one that works is reached
-// under that, and soon.
+// A member that announces useless addresses as well is soon reached at the one that works.
 func TestUselessAddresses(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never says a word
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts, but never answers
 	require.NoError(t, err)
 	defer mute.Close()
-	other := listen(t, 4)[3] // another process, which says so
+	other := listen(t, 4)[3] // answers that it is another process
 	for name, test := range map[string]struct {
 		before []netip.AddrPort
 		most   time.Duration
@@ -42,8 +41,8 @@ func TestUselessAddresses(t *testing.T) {
 			nodes := listen(t, 3)
 			vs := views(nodes, 1)
 			var log bytes.Buffer
-			nodes[1].gate.Log = slog.New(slog.NewTextHandler(&log, nil))
-			for r := range vs[0].Members { // shared by the Views
+			nodes[1].connector.Log = slog.New(slog.NewTextHandler(&log, nil))
+			for r := range vs[0].Members { // the Views share the members
 				m := &vs[0].Members[r]
 				m.Addrs = append(append([]netip.AddrPort{}, test.before...), append(m.Addrs, netip.MustParseAddrPort("192.0.2.2:9"))...)
 			}
@@ -52,7 +51,7 @@ func TestUselessAddresses(t *testing.T) {
 			var all sync.WaitGroup
 			for r := range nodes {
 				all.Go(func() {
-					tr, err := nodes[r].gate.Connect(deadline(t), vs[r])
+					tr, err := nodes[r].connector.Connect(deadline(t), vs[r])
 					assert.NoError(t, err)
 					transports[r] = tr
 				})
@@ -63,7 +62,7 @@ func TestUselessAddresses(t *testing.T) {
 				assert.NoError(t, g.Barrier(ctx))
 			})
 			require.Contains(t, log.String(), "rank=0 name=n/0 addr="+nodes[0].addr().String())
-			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("connected")), "one line for a peer: %s", &log)
+			require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("connected")), "one line per peer: %s", &log)
 		})
 	}
 }
@@ -77,7 +76,7 @@ func TestEveryAddressDead(t *testing.T) {
 	at := closed.Addr().(*net.TCPAddr).AddrPort()
 	vs[0].Members[1].Addrs = []netip.AddrPort{at, at}
 	begin := time.Now()
-	_, err = nodes[0].gate.Connect(deadline(t), vs[0])
+	_, err = nodes[0].connector.Connect(deadline(t), vs[0])
 	var missing *collective.RankError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, 1, missing.Rank)
@@ -94,7 +93,7 @@ func TestIPv6(t *testing.T) {
 		nodes := listen(t, 2)
 		vs := views(nodes, 1)
 		for r, n := range nodes {
-			six, err := tcp.Listen(t.Context(), at, n.id, n.gate)
+			six, err := tcp.Listen(t.Context(), at, n.id, n.connector)
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, six.Close()) }()
 			port := six.Addr().(*net.TCPAddr).AddrPort().Port()
@@ -103,7 +102,7 @@ func TestIPv6(t *testing.T) {
 		var all sync.WaitGroup
 		for r := range nodes {
 			all.Go(func() {
-				tr, err := nodes[r].gate.Connect(deadline(t), vs[r])
+				tr, err := nodes[r].connector.Connect(deadline(t), vs[r])
 				if assert.NoError(t, err) {
 					assert.NoError(t, tr.Close())
 				}

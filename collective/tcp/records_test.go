@@ -21,7 +21,7 @@ import (
 type valve struct {
 	net.Conn
 	mu     sync.Mutex
-	shut   bool
+	closed bool // hold back
 	held   []byte
 	writes int
 }
@@ -30,14 +30,14 @@ func (v *valve) Write(b []byte) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.writes++
-	if v.shut {
+	if v.closed {
 		v.held = append(v.held, b...)
 		return len(b), nil
 	}
 	return v.Conn.Write(b)
 }
 
-// release lets n bytes through, or all.
+// release writes up to n of the bytes held back.
 func (v *valve) release(t *testing.T, n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -47,15 +47,16 @@ func (v *valve) release(t *testing.T, n int) {
 	v.held = v.held[n:]
 }
 
+// accepted is a Handler that allows every Link and passes it on.
 type accepted chan *Link
 
-func (accepted) Unheard(error) {}
+func (accepted) AcceptFailed(error) {}
 
 func (accepted) Allow(Identity, Purpose) error { return nil }
 func (a accepted) Accept(l *Link)              { a <- l }
 
-// pair is a Link under TLS from both ends, with a valve at the dialler's.
-func pair(t *testing.T) (dialled, taken *Link, v *valve) {
+// pair returns both ends of a Link under TLS. The dialler writes through the valve.
+func pair(t *testing.T) (dialled, answered *Link, v *valve) {
 	key, err := secret.New()
 	require.NoError(t, err)
 	var ids [2]Identity
@@ -70,28 +71,28 @@ func pair(t *testing.T) (dialled, taken *Link, v *valve) {
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err)
 	v = &valve{Conn: conn}
-	dialled, err = meet(t.Context(), v, ids[0], Peer{Name: "b", Nonce: 1}, Purpose{Channel: Control})
+	dialled, err = dialHandshake(t.Context(), v, ids[0], Peer{Name: "b", Nonce: 1}, Purpose{Channel: Control})
 	require.NoError(t, err)
-	taken = <-in
-	require.Equal(t, "a", taken.Peer().Name)
+	answered = <-in
+	require.Equal(t, "a", answered.Peer().Name)
 	t.Cleanup(func() {
 		require.NoError(t, dialled.Close())
-		require.NoError(t, taken.Close())
+		require.NoError(t, answered.Close())
 		require.NoError(t, ln.Close())
 	})
-	return dialled, taken, v
+	return dialled, answered, v
 }
 
-// A read deadline may strike anywhere in a record: nothing is lost, and the
-// next call goes on. The judgement of silence stands on that.
-func TestDeadlineInsideARecord(t *testing.T) {
-	dialled, taken, v := pair(t)
-	v.shut = true
+// If a read deadline expires anywhere inside a TLS record, nothing is lost, and the next
+// call reads the rest. Detecting silent peers depends on this.
+func TestDeadlineInsideRecord(t *testing.T) {
+	dialled, answered, v := pair(t)
+	v.closed = true
 	var got collective.Header
 	into := func(h *collective.Header) ([][]byte, error) { got = *h; return nil, nil }
-	strike := func(cut int) {
-		require.NoError(t, taken.raw.SetReadDeadline(time.Now().Add(2*time.Millisecond)))
-		require.ErrorIs(t, taken.Next(context.Background(), into), os.ErrDeadlineExceeded, "after %d bytes", cut)
+	expire := func(cut int) {
+		require.NoError(t, answered.raw.SetReadDeadline(time.Now().Add(2*time.Millisecond)))
+		require.ErrorIs(t, answered.Next(context.Background(), into), os.ErrDeadlineExceeded, "after %d bytes", cut)
 	}
 	for cut := range 100 {
 		require.NoError(t, dialled.Write(context.Background(), &collective.Header{Seq: uint64(cut)}, nil))
@@ -100,19 +101,19 @@ func TestDeadlineInsideARecord(t *testing.T) {
 			break
 		}
 		v.release(t, cut)
-		strike(cut)
-		strike(cut)
+		expire(cut)
+		expire(cut)
 		v.release(t, len(v.held))
-		require.NoError(t, taken.raw.SetReadDeadline(time.Now().Add(10*time.Second)))
-		require.NoError(t, taken.Next(context.Background(), into))
+		require.NoError(t, answered.raw.SetReadDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, answered.Next(context.Background(), into))
 		require.Equal(t, uint64(cut), got.Seq)
 	}
 }
 
-// Small messages are one record in one write, and of larger ones only the last
-// record is not full.
+// A short message is one record in one write. In a longer one, every record but the last
+// is full.
 func TestRecords(t *testing.T) {
-	dialled, taken, v := pair(t)
+	dialled, answered, v := pair(t)
 	const most = maxRecord - collective.HeaderSize
 	for _, c := range []struct {
 		parts   []int
@@ -138,7 +139,7 @@ func TestRecords(t *testing.T) {
 		if c.records == 1 {
 			require.Equal(t, 1, v.writes, "%v", c.parts)
 		}
-		require.NoError(t, taken.Next(t.Context(), func(*collective.Header) ([][]byte, error) { return room, nil }))
+		require.NoError(t, answered.Next(t.Context(), func(*collective.Header) ([][]byte, error) { return room, nil }))
 		require.Equal(t, before, sha256.Sum256(bytes.Join(room, nil)), "%v", c.parts)
 	}
 }

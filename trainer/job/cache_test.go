@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// The user's cache directory is used silently. If it cannot be used, one notice says where
-// the cache is, and workers get the same directory.
+// If the user's cache directory cannot be used, one notice says where the cache is instead,
+// and workers get the same directory.
 func TestCache(t *testing.T) {
 	t.Setenv(data.EnvCache, "")
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -37,7 +37,7 @@ func TestCache(t *testing.T) {
 
 	quiet := &Cache{Stderr: h, Quiet: true}
 	quiet.Prepare("")
-	require.Equal(t, c.Environ(), quiet.Environ(), "without a word")
+	require.Equal(t, c.Environ(), quiet.Environ(), "silently")
 	require.NotContains(t, h.said()[1:], "ringtrain: keeping", "still once")
 
 	var none *Cache
@@ -45,7 +45,7 @@ func TestCache(t *testing.T) {
 	require.Empty(t, none.Environ())
 }
 
-// A set that is in a cache that cannot be written to is read from there.
+// Data in a read-only cache is read from there.
 func TestCacheThatIsReadOnly(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root writes anywhere")

@@ -19,7 +19,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// keyPaths is the keys of the table.
+// keyPaths returns all keys of the table, with their sections.
 func keyPaths() []string {
 	var out []string
 	for _, c := range chapters {
@@ -30,7 +30,7 @@ func keyPaths() []string {
 	return out
 }
 
-// What the sources name as a key is in the table, and what the table has is read.
+// Every key that the sources name is in the table, and every key in the table is read.
 func TestKeysThatAreReadAreInTheTable(t *testing.T) {
 	key := regexp.MustCompile(`^(training|evaluation|ray)\.\w+$`)
 	named := map[string]bool{}
@@ -52,7 +52,7 @@ func TestKeysThatAreReadAreInTheTable(t *testing.T) {
 		})
 	}
 	for name := range named {
-		require.Contains(t, keyPaths(), name, "it is read, and not in chapters (chapters.go)")
+		require.Contains(t, keyPaths(), name, "it is read but missing in chapters (chapters.go)")
 	}
 	c := catalog.New()
 	for _, path := range keyPaths() {
@@ -60,14 +60,14 @@ func TestKeysThatAreReadAreInTheTable(t *testing.T) {
 		cfg, err := config.Parse("test.cfg", fmt.Sprintf("[%s]\n%s = [\"of the wrong type\"]\n", section, name), nil)
 		require.NoError(t, err)
 		s := &Training{Config: cfg}
-		require.ErrorContains(t, s.read(Manual(c)), path, "it is in chapters (chapters.go), and not read")
+		require.ErrorContains(t, s.read(Manual(c)), path, "it is in chapters (chapters.go) but never read")
 	}
 	for _, chapter := range chapters {
 		require.True(t, chapter.Calls == "" || slices.Contains(c.Registry.Registries(), chapter.Calls), chapter.Section)
 	}
 }
 
-// docs/formats.md has the tables that this test prints.
+// docs/formats.md contains the tables that this test prints when it fails.
 func TestDocumentedKeys(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "formats.md"))
 	require.NoError(t, err)

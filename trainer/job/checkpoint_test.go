@@ -19,7 +19,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A swappable directory is a symbolic link, so a test can take it away during a job.
+// A swappable is a directory behind a symbolic link. Tests swap it during a job.
 type swappable struct{ link, dir string }
 
 func newSwappable(t *testing.T) swappable {
@@ -34,7 +34,7 @@ func (s swappable) set(t *testing.T, dir string) {
 	require.NoError(t, os.Symlink(dir, s.link))
 }
 
-// unwritable returns a directory in which nobody can create files, not even root.
+// unwritable returns a directory in which not even root can create files.
 func unwritable(t *testing.T) string {
 	const dir = "/proc/self/fdinfo"
 	if f, err := os.CreateTemp(dir, "x"); err == nil {
@@ -53,8 +53,8 @@ func afterStep(step int, do func()) func(event.Event) {
 	}
 }
 
-// A checkpoint in the middle that cannot be written is reported, the job goes on, and the
-// next checkpoint is written. The earlier one stays as it was.
+// If a checkpoint cannot be written, the job reports it, continues, and writes the next one.
+// Earlier checkpoints stay intact.
 func TestCheckpointCannotBeWritten(t *testing.T) {
 	f, out, readOnly := tinySpec(t), newSwappable(t), unwritable(t)
 	want := resultOf(t, run(t, f)).WeightsSHA256
@@ -74,7 +74,7 @@ func TestCheckpointCannotBeWritten(t *testing.T) {
 		require.False(t, e.Last)
 	}
 	require.Equal(t, []int{3, 4}, failed)
-	require.Zero(t, h.count("save_retry"), "the next one is soon enough")
+	require.Zero(t, h.count("save_retry"), "only the last one is retried")
 	for _, step := range []int{1, 2, 5, 6} {
 		got, err := checkpoint.Read(stepFile(out.dir, step))
 		require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestRequiredCheckpointCannotBeWritten(t *testing.T) {
 	require.Equal(t, 2, step)
 }
 
-// inBubble runs a job with the clock of synctest, so that a minute of retries is over at
-// once. It returns the time that the job took.
+// inBubble runs a job with the fake clock of synctest, so that a minute of retries takes no
+// time. It returns how long the job took by that clock.
 func inBubble(t *testing.T, f Spec, h *heard) (took time.Duration, err error) {
 	s, err := f.Settle()
 	require.NoError(t, err)
@@ -136,13 +136,13 @@ func TestDirectoryComesBack(t *testing.T) {
 	require.Equal(t, resultOf(t, h).WeightsSHA256, hashOf(t, filepath.Join(out.dir, weightsFile)))
 }
 
-// What the fallback directory receives can be resumed, and other files there stay.
+// A job can be resumed from its fallback directory. Other files there stay.
 func TestResumeFromTheFallback(t *testing.T) {
 	f, out, readOnly := tinySpec(t), newSwappable(t), unwritable(t)
 	whole := resultOf(t, run(t, f)).WeightsSHA256
 	spare := t.TempDir()
 	other := stepFile(spare, 99)
-	require.NoError(t, os.WriteFile(other, []byte("of somebody else"), 0o600))
+	require.NoError(t, os.WriteFile(other, []byte("another file"), 0o600))
 	f.Steps, f.Saving = 4, Saving{Dir: out.link, Fallback: spare, Every: 2, Keep: 1}
 	h := &heard{on: afterStep(4, func() { out.set(t, readOnly) })}
 	took, err := inBubble(t, f, h)
@@ -159,7 +159,7 @@ func TestResumeFromTheFallback(t *testing.T) {
 	require.Equal(t, whole, resultOf(t, run(t, f)).WeightsSHA256)
 }
 
-// A checkpoint that cannot be removed is a warning, or the end with --require-checkpoint.
+// A failure at a checkpoint is a warning or, with --require-checkpoint, the end of the job.
 func TestPruneFails(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		f := tinySpec(t)
@@ -218,8 +218,8 @@ const (
 	halfWritten = "half"
 )
 
-// writeHalf writes half of a file as a checkpointer does, says so, and waits until it is
-// killed.
+// writeHalf writes part of a checkpoint as a checkpointer does, reports that on stdout, and
+// waits until it is killed.
 func writeHalf(path string) error {
 	file, err := atomicfile.Create(path, atomicfile.Options{Tag: launch.Self().Tag()})
 	if err != nil {
@@ -235,7 +235,7 @@ func writeHalf(path string) error {
 	return err
 }
 
-// A checkpoint says of what job it is, and has every part of the optimizer's state.
+// A checkpoint describes its job, and contains all slots and residuals.
 func TestCheckpointContents(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir, f.Gradients.Compress, f.Seed, f.Accumulate, f.Gradients.Reduce = t.TempDir(), "topk:0.1", 7, 2, "sum"

@@ -24,8 +24,8 @@ func estimateOf(t *testing.T, f Spec) *Estimate {
 	return e
 }
 
-// An estimate promises what the job then does: the bytes that a worker sends in a step, the
-// compression ratio and the size of a checkpoint.
+// An estimate agrees with the job: the bytes that a worker sends per step, the compression
+// ratio, and the size of a checkpoint.
 func TestEstimateIsWhatHappens(t *testing.T) {
 	for _, compress := range []string{"none", "bf16", "fp16", "int8", "topk:0.05"} {
 		for _, workers := range []int{1, 2, 3} {
@@ -56,7 +56,7 @@ func TestEstimateIsWhatHappens(t *testing.T) {
 	}
 }
 
-// The plan of an estimate is that of ranks that send messages to each other.
+// The plan of an estimate assumes ranks that send messages, as over TCP.
 func TestEstimateOverTCP(t *testing.T) {
 	s, f := newShared(t)
 	s.Workers, s.Transport, f.Workers = 3, "tcp", 3
@@ -67,8 +67,7 @@ func TestEstimateOverTCP(t *testing.T) {
 	require.Equal(t, 6*e.Wire, end.WireBytes)
 }
 
-// A batch that no memory holds is a mistake of the user. So is a model that does not
-// exist.
+// A batch too large for the memory is a usage error.
 func TestEstimateRefuses(t *testing.T) {
 	f := tinySpec(t)
 	f.Batch = 1 << 50
@@ -81,8 +80,8 @@ func TestEstimateRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "GB of memory of this machine")
 }
 
-// The device memory that a worker needs, by hand, and by what the estimate measures on a
-// batch of that size.
+// The device memory of a worker, calculated by hand. Activations are those that Estimate
+// measures with the same batch.
 func TestDeviceNeed(t *testing.T) {
 	need := func(change func(*Spec)) (device.Need, *Estimate) {
 		f := tinySpec(t)
@@ -94,8 +93,8 @@ func TestDeviceNeed(t *testing.T) {
 	const pixels, train = 64, 50
 	plain, e := need(func(f *Spec) { f.Graphs.How = device.GraphsOff })
 	require.Equal(t, 5*e.Values, plain.Parameters, "values, gradients, two moments and the average")
-	require.Equal(t, 4*(pixels+1)*(4+10), plain.Data, "a batch to train on and one to test with")
-	require.False(t, plain.ByCuDNN, "nothing is a convolution")
+	require.Equal(t, 4*(pixels+1)*(4+10), plain.Data, "a training batch and a test batch")
+	require.False(t, plain.ByCuDNN, "there are no convolutions")
 	require.Positive(t, plain.Library)
 
 	// Activations are those of the larger batch. 10 rows are tested at once.
@@ -106,8 +105,8 @@ func TestDeviceNeed(t *testing.T) {
 	recorded, _ := need(func(f *Spec) { f.Graphs.How = device.GraphsWhole })
 	require.Equal(t, plain.Data+train*(pixels+8), recorded.Data, "the rows are on the device")
 	micro, _ := need(func(f *Spec) { f.Accumulate = 2 })
-	require.Equal(t, 6*e.Values, micro.Parameters, "and the sum of gradients")
-	require.Equal(t, 4*(pixels+1)*(8+10), micro.Data, "no graph has micro-batches, so no rows")
+	require.Equal(t, 6*e.Values, micro.Parameters, "plus the sum of gradients")
+	require.Equal(t, 4*(pixels+1)*(8+10), micro.Data, "without graphs, the rows are not on the device")
 	faithful, _ := need(func(f *Spec) { f.Faithful = true })
 	require.Equal(t, 6*e.Values, faithful.Parameters)
 	half, _ := need(func(f *Spec) { f.Products.BF16 = true })
@@ -117,7 +116,7 @@ func TestDeviceNeed(t *testing.T) {
 	require.Less(t, sgd.Parameters, plain.Parameters)
 }
 
-// On a machine without a GPU nobody opens one, and nobody needs its memory.
+// A worker on the CPU opens no GPU.
 func TestNoGPU(t *testing.T) {
 	s := describe(t, tinySpec(t))
 	require.NoError(t, s.checkDeviceMemory())
@@ -129,12 +128,12 @@ func TestNoGPU(t *testing.T) {
 	require.NotEmpty(t, s.multiplier())
 }
 
-// The meter finds the largest convolution of a row, by its multiply-adds, which decides
-// whether cuDNN computes it.
+// The meter finds the multiply-adds per row of the largest convolution, which decide whether
+// cuDNN computes it.
 func TestNeedOfConvolutions(t *testing.T) {
 	f := NewSpec(tinySpec(t).Catalog, filepath.FromSlash("../../examples/convnet.cfg"))
 	e := estimateOf(t, f)
-	require.Greater(t, e.Activations, e.Values, "few parameters, and much between the layers")
+	require.Greater(t, e.Activations, e.Values, "convolutions have few parameters and large activations")
 	backend := &meter{Backend: cpu.New(cpu.Options{})}
 	defer backend.Backend.Close()
 	s := describe(t, f)

@@ -24,8 +24,8 @@ func (results) Emit(e event.Event) {
 func (results) Log(string, []byte) {}
 func (results) Notice(string)      {}
 
-// A program trains with four workers, each a process. The workers are this program,
-// which comes to the same call of Run.
+// A program that trains with four worker processes. The workers are the same program and
+// reach the same call of Run.
 func ExampleRun() {
 	spec := job.NewSpec(catalog.New(), "examples/mnist.cfg")
 	spec.Workers = 4

@@ -21,9 +21,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
-// A disk is a writer that is full for a while, or for good, by directory.
+// A disk simulates directories that are full for some attempts, or for good.
 type disk struct {
-	full  map[string]int // attempts that fail; -1: all
+	full  map[string]int // by directory: attempts that still fail; -1: all
 	tried []string
 }
 
@@ -40,9 +40,9 @@ func TestFinalWriter(t *testing.T) {
 	for _, c := range []struct {
 		name, fallback string
 		full           map[string]int
-		dir            string // where it is in the end; "" for nowhere
+		dir            string // where the file is in the end; "": nowhere
 		after          time.Duration
-		tries, retries int // retries: lines for the user
+		tries, retries int // retries: events for the user
 	}{
 		{"at once", "", nil, "out", 0, 1, 0},
 		{"somebody frees space", "", map[string]int{"out": 3}, "out", 7 * time.Second, 4, 1},
@@ -72,7 +72,7 @@ func TestFinalWriter(t *testing.T) {
 				require.ErrorIs(t, w.err(), syscall.ENOSPC)
 				require.True(t, events.all[1].(*event.CheckpointFailed).Last)
 
-				// The time is over for all files together.
+				// All files share one minute.
 				_, ok = w.write(t.Context(), trainedWeights, weightsFile, 40, d.write)
 				require.False(t, ok)
 				require.Equal(t, c.after, time.Since(begin))
@@ -82,8 +82,8 @@ func TestFinalWriter(t *testing.T) {
 	}
 }
 
-// A second signal, or the end of the launcher, ends the retries: the fallback is
-// the last chance then.
+// A second signal, or the end of the launcher, ends the retries. The fallback still gets its
+// attempt.
 func TestRetriesAreGivenUp(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,7 @@ func TestRetriesAreGivenUp(t *testing.T) {
 	}
 }
 
-// What is wrong with the weights themselves is wrong tomorrow, too, and
-// elsewhere.
+// If the content is wrong, neither time nor another directory helps.
 func TestContentErrorsAreNotRetried(t *testing.T) {
 	tries := 0
 	w := &finalWriter{dir: "out", fallback: "spare", events: new(heard)}
@@ -120,9 +119,9 @@ func TestContentErrorsAreNotRetried(t *testing.T) {
 	require.EqualError(t, w.err(), "lost the trained weights: not finite")
 }
 
-// lostTraining is a training of two workers that cannot write to its directory.
+// lostTraining returns a training of two workers whose output directory is a file.
 func lostTraining(t *testing.T, fallback string) (*Training, *data.Set) {
-	out := filepath.Join(t.TempDir(), "out") // a file: nothing can be written there
+	out := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, os.WriteFile(out, nil, 0o666))
 	f := NewSpec(catalog.New(), filepath.FromSlash("../../examples/mnist.cfg"))
 	f.Workers, f.Steps, f.Batch = 2, 3, 4
@@ -134,8 +133,8 @@ func lostTraining(t *testing.T, fallback string) (*Training, *data.Set) {
 	return s, &data.Set{Train: part, Test: part}
 }
 
-// A job whose weights are lost fails, and says what it has lost once; with a
-// fallback it does not.
+// A job that loses its weights fails, with one error that names all that is lost. With a
+// fallback it succeeds.
 func TestLostWeights(t *testing.T) {
 	for _, fallback := range []string{"", t.TempDir()} {
 		s, set := lostTraining(t, fallback)
@@ -162,7 +161,7 @@ func TestLostWeights(t *testing.T) {
 	}
 }
 
-// A job of goroutines that was asked to stop has the minute of its retries.
+// A signal does not shorten the minute of retries.
 func TestStopWhileRetrying(t *testing.T) {
 	s, set := lostTraining(t, "")
 	synctest.Test(t, func(t *testing.T) {

@@ -58,14 +58,14 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// A file that fits its model may still be more than there is memory for.
+// A file that fits its model may still be too large for the memory.
 func TestFitsNoMemory(t *testing.T) {
 	shape := []int{1 << 44, 196}
 	err := fits(checkpoint.Header{Tensors: []checkpoint.Entry{{Name: "W", Type: "F32", Shape: shape}}}, []*nn.Param{{Name: "W", Shape: shape}}, nil)
 	require.ErrorContains(t, err, "GB of memory of this machine")
 }
 
-// A sparse file of 80 TB is a file of images like any other, until it is read.
+// The header of a sparse file of 80 TB is valid. The size is checked before it is read.
 func TestImagesBeyondMemory(t *testing.T) {
 	require.NoError(t, Holdable("digits", 24_000, 28, 28))
 	for _, rows := range []int{1 << 40, math.MaxInt} {

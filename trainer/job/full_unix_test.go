@@ -18,7 +18,7 @@ import (
 // fill makes writes beyond a size fail in the middle of a file, as a full disk does, until
 // free is called.
 func fill(t *testing.T, size uint64) (free func()) {
-	signal.Ignore(syscall.SIGXFSZ) // which comes besides the error
+	signal.Ignore(syscall.SIGXFSZ) // the default is to kill the process
 	var before syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before))
 	full := syscall.Rlimit{Cur: size, Max: before.Max}
@@ -28,8 +28,8 @@ func fill(t *testing.T, size uint64) (free func()) {
 	return free
 }
 
-// A disk that is full in the middle of a checkpoint costs that checkpoint: no half of it
-// stays, and the one before is intact.
+// If the disk is full in the middle of a checkpoint, only that checkpoint is lost. No part of
+// it stays, and the one before is intact.
 func TestFullDisk(t *testing.T) {
 	if !inChild(t) {
 		return
@@ -47,14 +47,14 @@ func TestFullDisk(t *testing.T) {
 	require.Len(t, failed, 1)
 	require.Equal(t, stepFile(f.Saving.Dir, 4), failed[0].Path)
 	require.Contains(t, failed[0].Error, syscall.EFBIG.Error())
-	require.NotContains(t, failed[0].Error, ".tmp", "the user knows no such file")
+	require.NotContains(t, failed[0].Error, ".tmp", "users do not know temporary files")
 	require.Equal(t, []string{weightsFile, checkpoint.FileName(2), checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir))
 	_, err := checkpoint.Read(stepFile(f.Saving.Dir, 2))
 	require.NoError(t, err)
 }
 
-// A disk that is still full at the end: the job retries, and the weights are complete once
-// somebody has freed space.
+// If the disk is full at the end, the job retries, and writes complete weights as soon as
+// there is space.
 func TestFullDiskAtTheEnd(t *testing.T) {
 	if !inChild(t) {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
 
-// On the CPU nothing is recorded, and the plan says nothing of graphs.
+// On the CPU nothing is recorded, and the plan does not mention graphs.
 func TestNothingIsRecordedOnTheCPU(t *testing.T) {
 	f := tinySpec(t)
 	require.Equal(t, device.GraphsAuto, f.Graphs.How)
@@ -24,11 +24,10 @@ func TestNothingIsRecordedOnTheCPU(t *testing.T) {
 	require.Empty(t, r.plan)
 	views, transports := collective.Local(2)
 	r.group = collectivetest.Groups(t, views, transports, collective.Options{})[0]
-	require.Empty(t, r.overlap(&c), "nothing leaves a GPU")
+	require.Empty(t, r.overlap(&c), "there is no GPU")
 }
 
-// Graphs that the user demands and that cannot be are a mistake, whatever the reason.
-// Graphs that nobody demands are just left out.
+// Demanding graphs on the CPU is a usage error. Optional graphs are left out.
 func TestDemandedGraphs(t *testing.T) {
 	for _, how := range []string{device.GraphsWhole, device.GraphsApart} {
 		f := tinySpec(t)
@@ -45,7 +44,7 @@ func TestDemandedGraphs(t *testing.T) {
 	}
 }
 
-// A plan names what all ranks of the group do, the same on each.
+// All ranks of a group describe the same plan.
 func TestPlanOfAGroup(t *testing.T) {
 	for _, size := range []int{1, 2, 3} {
 		views, transports := collective.Local(size)
@@ -75,7 +74,7 @@ func TestPlanOfAGroup(t *testing.T) {
 		require.Contains(t, small, "bucket")
 		require.Equal(t, plans["none"][0], planOf(groups[0], p, 512, exact, true), "all at once")
 		packed, _ := trainer.ParseCompression("int8")
-		require.Equal(t, planOf(groups[0], p, 512, packed, false), planOf(groups[0], p, 512, packed, true), "what is compressed leaves in buckets anyway")
+		require.Equal(t, planOf(groups[0], p, 512, packed, false), planOf(groups[0], p, 512, packed, true), "compressed gradients always leave in buckets")
 	}
 }
 

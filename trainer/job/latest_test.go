@@ -17,7 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// saved is a checkpoint of a training at a step, with the residuals of so many ranks.
+// saved returns a checkpoint of s, with the residuals of this many ranks.
 func saved(t *testing.T, s *Training, step, residuals int) checkpoint.Training {
 	params, err := layout(s.layers, 784, 10)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func saved(t *testing.T, s *Training, step, residuals int) checkpoint.Training {
 	return out
 }
 
-// sameNotes are those of a checkpoint of the same training.
+// sameNotes returns the notes of a checkpoint of s itself.
 func sameNotes(s *Training) map[string]string {
 	return map[string]string{
 		"config": s.Config.Text(), "data_sha256": "D", "seed": "0", "workers": "2", "batch": "16", "accumulate": "1", "reduce": "mean", "compress": "none", "blas": "B",
@@ -50,8 +50,8 @@ func describe(t *testing.T, f Spec) *Training {
 	return s
 }
 
-// The newest intact checkpoint is taken, what is newer and broken is told of, and a
-// checkpoint of another model is an error that says what does not fit.
+// latest returns the newest intact checkpoint and reports newer corrupt ones. If the newest
+// is of another model, the error says what does not fit.
 func TestLatest(t *testing.T) {
 	s := describe(t, smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 2\n"))
 	params, err := layout(s.layers, 784, 10)
@@ -111,18 +111,18 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// Everything that makes a resumed training end with other bits is named, and nothing
-// else.
+// changed names everything that makes a resumed training end with other weights, and
+// nothing else.
 func TestChanged(t *testing.T) {
 	f := smallSpec(t, "[training]\nbatch_size = 16\niterations = 30\n[ray]\nnum_workers = 2\n")
 	s := describe(t, f)
 	require.Empty(t, s.changed(sameNotes(s), "D", "B"))
 	old := sameNotes(s)
 	delete(old, "compress")
-	require.Empty(t, s.changed(old, "D", "B"), "older checkpoints do not say it")
+	require.Empty(t, s.changed(old, "D", "B"), "older checkpoints lack the note")
 	longer := f
 	longer.Steps = 99
-	require.Empty(t, describe(t, longer).changed(sameNotes(s), "D", "B"), "training longer changes no step")
+	require.Empty(t, describe(t, longer).changed(sameNotes(s), "D", "B"), "more steps do not change earlier ones")
 	for note, want := range map[string]string{
 		"seed": "--seed (0, was x)", "workers": "the number of workers (2, was x)", "batch": "--batch (16, was x)", "accumulate": "--accumulate (1, was x)",
 		"reduce": "--reduce (mean, was x)", "compress": "--compress (none, was x)", "blas": "the library for matrix products (B, was x)", "data_sha256": "the data",
@@ -138,7 +138,7 @@ func TestChanged(t *testing.T) {
 	require.Equal(t, []string{"[model]", "[optimizer]"}, s.changed(notes, "D", "B"))
 }
 
-// Before anything starts the user is told what will differ, and what cannot be.
+// Before anything starts, the user learns what will differ and what cannot work.
 func TestCheckResume(t *testing.T) {
 	f := smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 2\n")
 	f.Saving.Resume = t.TempDir()
@@ -171,7 +171,7 @@ func TestCheckResume(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Newest looks in all directories and skips what is broken.
+// Newest looks in all directories and skips corrupt checkpoints.
 func TestNewest(t *testing.T) {
 	s := describe(t, smallSpec(t, ""))
 	a, b := t.TempDir(), t.TempDir()
@@ -193,7 +193,7 @@ func TestNewest(t *testing.T) {
 	require.Empty(t, in)
 }
 
-// An arena is tensors with the parameters' names, and back.
+// Arenas become tensors with the names of parameters, and arenas again.
 func TestSlotArenas(t *testing.T) {
 	s := describe(t, smallSpec(t, ""))
 	layers, err := s.layers()

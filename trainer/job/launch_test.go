@@ -27,11 +27,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// envSpec has the JSON of a sharedSpec. A process with it is one of the tested job.
+// envSpec is the environment variable with the JSON of a sharedSpec. It makes the test
+// program a process of the job.
 const envSpec = "RINGTRAIN_TEST_SPEC"
 
-// A sharedSpec is what the processes of a job in these tests must know of its Spec, and how
-// one of them is to fail.
+// A sharedSpec is what the processes of a job in these tests share, and how one of them
+// fails.
 type sharedSpec struct {
 	Config, Data, Dir, KeyFile string
 	Resume                     bool
@@ -40,7 +41,7 @@ type sharedSpec struct {
 
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
-	Lose  string // worker 1 finds no data: it has those of this path
+	Lose  string // the data of worker 1, which does not exist
 }
 
 // spec returns the Spec of this process.
@@ -79,7 +80,7 @@ func newShared(t *testing.T) (sharedSpec, Spec) {
 	return sharedSpec{Config: f.Config, Data: f.Data, Workers: 2, Steps: 6}, f
 }
 
-// A suicide is the stdout of a worker that kills its process after it reports a step.
+// A suicide is a stdout that kills its process after it has written the event of a step.
 type suicide struct{ step int }
 
 func (s suicide) Write(line []byte) (int, error) {
@@ -151,11 +152,11 @@ func TestRunStartsWorkers(t *testing.T) {
 	require.NotEqual(t, view[0].Members[0].Addr, view[0].Members[1].Addr)
 	require.Equal(t, 6, h.count("step"))
 	require.Equal(t, 2, h.count("checkpoint"))
-	require.Zero(t, h.count("ready"), "what launcher and workers say to each other is not shown")
+	require.Zero(t, h.count("ready"), "the user does not see what workers tell their launcher")
 	require.Contains(t, h.said(), "job "+view[0].Cluster+" on ")
 }
 
-// Workers resume what a job of goroutines has left, and the other way round.
+// Worker processes can resume a job of goroutines, and vice versa.
 func TestWorkersResume(t *testing.T) {
 	s, f := newShared(t)
 	want := resultOf(t, run(t, f)).WeightsSHA256
@@ -169,8 +170,8 @@ func TestWorkersResume(t *testing.T) {
 	require.Equal(t, want, resultOf(t, run(t, f)).WeightsSHA256)
 }
 
-// A worker with another seed than its launcher fails the job, as a mistake of the user that
-// names the flag. Nothing is saved, and the directory is free.
+// Workers with different seeds fail the job with a usage error that names the flag. Nothing
+// is saved, and the lock is released.
 func TestWorkersDiffer(t *testing.T) {
 	s, _ := newShared(t)
 	s.Dir, s.Seed1 = t.TempDir(), 5
@@ -219,7 +220,7 @@ func TestKilledWorker(t *testing.T) {
 	require.Equal(t, want, resultOf(t, run(t, f)).WeightsSHA256)
 }
 
-// A signal stops workers after their step. They save, and the launcher says so.
+// A signal stops workers after the step in progress. They save a checkpoint first.
 func TestSignalStopsWorkers(t *testing.T) {
 	s, _ := newShared(t)
 	s.Dir, s.Steps = t.TempDir(), 100_000
@@ -241,8 +242,8 @@ func TestSignalStopsWorkers(t *testing.T) {
 	require.Equal(t, stopped[0].Steps, step)
 }
 
-// Two processes that mpirun starts are one job: each launches one worker, the first shows
-// it, and they lock their common directory together.
+// Two processes started by mpirun form one job. Each launches one worker, the first shows the
+// job, and both share the lock of the directory.
 func TestLaunchedSeats(t *testing.T) {
 	s, f := newShared(t)
 	want := resultOf(t, run(t, f)).WeightsSHA256
@@ -271,7 +272,7 @@ func TestLaunchedSeats(t *testing.T) {
 	require.Equal(t, []string{weightsFile, checkpoint.FileName(6)}, namesIn(t, s.Dir))
 }
 
-// An encrypted job gives its workers the key.
+// Worker processes get the key of an encrypted job.
 func TestWorkersWithAKey(t *testing.T) {
 	s, f := newShared(t)
 	s.KeyFile = filepath.Join(t.TempDir(), "job.key")
@@ -281,7 +282,7 @@ func TestWorkersWithAKey(t *testing.T) {
 	require.Equal(t, resultOf(t, run(t, f)).WeightsSHA256, resultOf(t, h).WeightsSHA256)
 }
 
-// Open returns the rows, or the signal that came first.
+// Open returns the rows, or an EndError if a signal comes first.
 func TestOpen(t *testing.T) {
 	f := tinySpec(t)
 	s, err := f.Settle()
@@ -318,8 +319,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// Environ names the cache directory only if it is not the usual one, and paths for others
-// are absolute.
+// Workers are told the cache directory only if it is not the usual one. Paths in the list of
+// jobs are absolute.
 func TestEnvironOfWorkers(t *testing.T) {
 	require.Empty(t, Environ(cluster.Config{}, device.OnCPU(""), nil)(0))
 	require.Empty(t, Environ(cluster.Config{}, device.OnCPU(""), &Cache{})(0))

@@ -17,7 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// machines are the groups of a job of three machines with two ranks each.
+// machines returns the groups of a job of three machines with two ranks each.
 func machines(t *testing.T) []*collective.Group {
 	views, transports := collective.Local(6)
 	for i := range views {
@@ -29,10 +29,9 @@ func machines(t *testing.T) []*collective.Group {
 	return collectivetest.Groups(t, views, transports, collective.Options{})
 }
 
-// takes runs lockDirs on every rank, with a directory for each machine, and with
-// --force on the first. The directories are given up after all ranks have looked
-// and after was called.
-func takes(t *testing.T, groups []*collective.Group, dirs [3]string, after func()) []error {
+// lockAll calls lockDirs on every rank, with a directory for each machine, and with --force
+// on rank 0. Once all ranks have an answer it calls check, and then releases the locks.
+func lockAll(t *testing.T, groups []*collective.Group, dirs [3]string, check func()) []error {
 	errs := make([]error, len(groups))
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		f := Spec{Place: crew.Place{Nodes: 3}, Saving: Saving{Dir: dirs[g.Rank()/2], Force: g.Rank() == 0}}
@@ -41,7 +40,7 @@ func takes(t *testing.T, groups []*collective.Group, dirs [3]string, after func(
 		errs[g.Rank()] = err
 		require.NoError(t, g.Barrier(ctx))
 		if g.Rank() == 0 {
-			after()
+			check()
 		}
 		require.NoError(t, g.Barrier(ctx))
 		if err == nil {
@@ -51,10 +50,10 @@ func takes(t *testing.T, groups []*collective.Group, dirs [3]string, after func(
 	return errs
 }
 
-// The machines of a job may have one directory, or one each.
-func TestMachinesTakeDirectories(t *testing.T) {
+// The machines of a job may share a directory, or use one each.
+func TestMachinesLockDirectories(t *testing.T) {
 	shared, own := t.TempDir(), t.TempDir()
-	for _, err := range takes(t, machines(t), [3]string{shared, shared, own}, func() {
+	for _, err := range lockAll(t, machines(t), [3]string{shared, shared, own}, func() {
 		for _, dir := range []string{shared, own} {
 			holder, state, err := launch.HolderOf(dir)
 			require.NoError(t, err)
@@ -68,8 +67,8 @@ func TestMachinesTakeDirectories(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(own, launch.LockName))
 }
 
-// A stale lock that only one machine can take over stops no other machine of the
-// job, in whatever order they look.
+// If one machine may replace a stale lock, with --force, the other machines of the job get
+// the lock too, in whatever order they try.
 func TestOneMachineTakesOver(t *testing.T) {
 	for range 10 {
 		shared, elsewhere := t.TempDir(), launch.Self()
@@ -77,7 +76,7 @@ func TestOneMachineTakesOver(t *testing.T) {
 		text, err := json.Marshal(launch.Holder{Format: "ringtrain-lock/1", Job: "old", Identity: elsewhere})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(shared, launch.LockName), text, 0o666))
-		for _, err := range takes(t, machines(t), [3]string{shared, shared, shared}, func() {
+		for _, err := range lockAll(t, machines(t), [3]string{shared, shared, shared}, func() {
 			holder, _, err := launch.HolderOf(shared)
 			require.NoError(t, err)
 			require.Equal(t, query.JobName(1), holder.Job)
@@ -88,13 +87,13 @@ func TestOneMachineTakesOver(t *testing.T) {
 	}
 }
 
-// If the directory of one machine is another job's, all ranks of all machines
-// say so, and nobody keeps a lock.
+// If another job uses the directory of one machine, all ranks of all machines report it, and
+// no lock stays.
 func TestMachinesAreRefused(t *testing.T) {
 	free, taken := t.TempDir(), t.TempDir()
 	lock, err := launch.TakeLock(taken, launch.LockOptions{Job: "another"})
 	require.NoError(t, err)
-	for rank, err := range takes(t, machines(t), [3]string{free, taken, ""}, func() {
+	for rank, err := range lockAll(t, machines(t), [3]string{free, taken, ""}, func() {
 		require.NoFileExists(t, filepath.Join(free, launch.LockName))
 	}) {
 		var wrong *crew.UsageError
@@ -107,7 +106,7 @@ func TestMachinesAreRefused(t *testing.T) {
 	require.NoError(t, lock.Unlock())
 }
 
-// What killed processes of this machine have left goes, and nothing else.
+// Locking removes the temporary files of dead processes of this machine, and nothing else.
 func TestLeftovers(t *testing.T) {
 	dir, gone := t.TempDir(), launch.Self()
 	gone.Start++

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The plan names every bucket, those together that go alike.
+// The plan names every bucket. Consecutive ones with the same plan are named together.
 func TestPlanOfBuckets(t *testing.T) {
 	text := func(n int) string {
 		if n < 100 {

@@ -34,14 +34,14 @@ func TestPlanText(t *testing.T) {
 			require.Contains(t, planText(schedule.Plan{Method: m}, 2), ", in an order of its own, ", m)
 		}
 	}
-	require.True(t, found, "there are methods that keep no ring order")
+	require.True(t, found, "some methods do not keep ring order")
 	bf16, err := trainer.ParseCompression("topk:0.01")
 	require.NoError(t, err)
 	require.Equal(t, "alone, as topk:0.01", gatherText(bf16, 1))
 	require.Equal(t, "gathered as topk:0.01 by 4 ranks, summed by each in ring order", gatherText(bf16, 4))
 }
 
-// Why steps cannot be graphs, as far as flags tell.
+// The reasons by which flags rule out graphs.
 func TestWithoutGraphs(t *testing.T) {
 	s := &Training{Workers: 2, micro: 1}
 	s.Spec.Place.Nodes = 1
@@ -58,13 +58,13 @@ func TestWithoutGraphs(t *testing.T) {
 	require.ErrorContains(t, s.withoutGraphs(), "--accumulate")
 	for _, how := range []string{device.GraphsAuto, device.GraphsOff, ""} {
 		s.Spec.Graphs.How = how
-		require.NoError(t, s.checkGraphs(), "nobody demands them")
+		require.NoError(t, s.checkGraphs(), "they are optional")
 	}
 	s.Spec.Graphs.How = device.GraphsApart
 	require.EqualError(t, s.checkGraphs(), "--graphs apart: the workers compute on the CPU")
 }
 
-// Settings that ranks compare leave out what each machine may choose.
+// Ranks do not compare what each machine may choose.
 func TestAlikeLeavesOutRay(t *testing.T) {
 	a := describe(t, smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 2\n"))
 	b := describe(t, smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 1\nnum_cpus = 1\n"))
@@ -91,7 +91,7 @@ func TestCheckMetrics(t *testing.T) {
 	}
 }
 
-// The worker whose port is taken is named before anything starts.
+// A metrics port in use is an error before anything starts, and names the worker.
 func TestMetricsOfASecondWorker(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestMetricsOfASecondWorker(t *testing.T) {
 	require.NoError(t, (&Watch{}).checkMetrics(9))
 }
 
-// Taps see every call and step of a rank, and end with it.
+// Taps observe the calls and steps of a rank until they are closed.
 func TestTapsOfARank(t *testing.T) {
 	require.Nil(t, newTaps(Watch{}))
 	var none *taps
@@ -134,7 +134,7 @@ func TestTapsOfARank(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, text)
 	_, err = net.Dial("tcp", addr)
-	require.Error(t, err, "nobody serves any more")
+	require.Error(t, err, "the port is closed")
 
 	missing := newTaps(Watch{Trace: filepath.Join(dir, "none")})
 	require.ErrorContains(t, missing.open(views[0], 0), "--trace: ")

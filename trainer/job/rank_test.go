@@ -77,7 +77,7 @@ func TestLeadersReport(t *testing.T) {
 	require.Equal(t, sum, resultOf(t, run(t, f)).WeightsSHA256, "the same job on one machine")
 }
 
-// What workers do not have in common is an error of all ranks that names it.
+// If a setting differs between workers, all ranks return an error that names it.
 func TestWorkersMustAgree(t *testing.T) {
 	f := tinySpec(t)
 	other, text := smallSpec(t, "[training]\nbatch_size = 4\niterations = 6\n[evaluation]\nfrequency = 2\n"), tinyData(t)
@@ -101,13 +101,13 @@ func TestWorkersMustAgree(t *testing.T) {
 			var settings *trainer.SettingsError
 			require.ErrorAs(t, o.err, &settings, "%s, rank %d", want, rank)
 			require.ErrorContains(t, o.err, want)
-			require.Zero(t, o.count("step"), "nobody trains")
+			require.Zero(t, o.count("step"), "no rank trains")
 			require.Zero(t, o.count("result"))
 		}
 	}
 }
 
-// What each machine may choose for itself does not matter.
+// Machines may differ in what does not affect the result.
 func TestMachinesMayDiffer(t *testing.T) {
 	f := tinySpec(t)
 	elsewhere := tinySpec(t)
@@ -120,8 +120,8 @@ func TestMachinesMayDiffer(t *testing.T) {
 	}
 }
 
-// If one machine cannot keep its weights, the ranks of all machines say which one, and
-// nobody reports a result.
+// If one machine cannot write its weights, the ranks of all machines name it, and none
+// reports a result.
 func TestOneMachineLosesItsWeights(t *testing.T) {
 	f := tinySpec(t)
 	dirs := [3]string{t.TempDir(), emptyFile(t), t.TempDir()}
@@ -154,7 +154,7 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 		}
 		require.Equal(t, 1, all[2].count("save_retry"))
 	})
-	require.FileExists(t, filepath.Join(dirs[0], weightsFile), "the others keep theirs")
+	require.FileExists(t, filepath.Join(dirs[0], weightsFile), "other machines keep theirs")
 	require.FileExists(t, filepath.Join(dirs[2], weightsFile))
 }
 
@@ -187,7 +187,7 @@ func TestFailureOfOneRank(t *testing.T) {
 	}
 }
 
-// Assemble gives what a job trains with: without Launch, the same weights.
+// Training with the Config of Assemble gives the weights of a job.
 func TestAssemble(t *testing.T) {
 	f := tinySpec(t)
 	want := resultOf(t, run(t, f)).WeightsSHA256
@@ -201,7 +201,7 @@ func TestAssemble(t *testing.T) {
 		defer backend.Close()
 		c, err := s.Assemble(ctx, g, set, backend)
 		require.NoError(t, err)
-		require.Nil(t, c.Observer, "nobody looks on")
+		require.Nil(t, c.Observer, "there is no one to report to")
 		require.Nil(t, c.Saver)
 		var steps stepCounter
 		c.Observer = &steps
@@ -223,7 +223,7 @@ type stepCounter struct{ steps, evals int }
 func (c *stepCounter) Stepped(trainer.StepEvent)   { c.steps++ }
 func (c *stepCounter) Evaluated(trainer.EvalEvent) { c.evals++ }
 
-// Everything that observes a rank sees every event.
+// A fanOut passes every event on to every observer.
 func TestFanOut(t *testing.T) {
 	var a, b stepCounter
 	all := fanOut{&a, &b}
@@ -234,7 +234,7 @@ func TestFanOut(t *testing.T) {
 	require.Equal(t, a, b)
 }
 
-// An observer gives events in milliseconds and seconds.
+// Events are in seconds and milliseconds.
 func TestObserverUnits(t *testing.T) {
 	h := new(heard)
 	observer{h}.Stepped(trainer.StepEvent{
@@ -248,8 +248,8 @@ func TestObserverUnits(t *testing.T) {
 	}, h.all)
 }
 
-// A weights file that already has the same values is recognised; a missing, damaged or
-// different one is not.
+// hasWeights recognises a file with the same values, and no missing, corrupt or different
+// one.
 func TestHasWeights(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir = t.TempDir()
@@ -266,4 +266,40 @@ func TestHasWeights(t *testing.T) {
 	require.False(t, hasWeights(path, file.Tensors))
 	require.NoError(t, os.WriteFile(path, text[:100], 0o600))
 	require.False(t, hasWeights(path, file.Tensors))
+}
+
+// No rank returns before all have finished, because it would take down connections that
+// others still use.
+func TestRanksReturnTogether(t *testing.T) {
+	s, err := tinySpec(t).Settle()
+	require.NoError(t, err)
+	set, err := s.Source.Open(t.Context())
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		views, transports := collective.Local(2)
+		groups := collectivetest.Groups(t, views, transports, collective.Options{})
+		blocked, returned := make(chan struct{}), atomic.Int32{}
+		release := sync.OnceFunc(func() { close(blocked) })
+		var ranks sync.WaitGroup
+		defer ranks.Wait()
+		defer release()
+		for _, g := range groups {
+			finished := func() {}
+			if g.Rank() == 1 {
+				finished = func() { <-blocked }
+			}
+			ranks.Go(func() {
+				h := new(heard)
+				r := &rank{training: s, group: g, set: set, events: h, leader: true, finished: finished}
+				require.NoError(t, r.run(t.Context()))
+				returned.Add(1)
+				require.Equal(t, 1, h.count("result"))
+			})
+		}
+		synctest.Wait()
+		require.Zero(t, returned.Load(), "rank 0 waits for rank 1")
+		release()
+		ranks.Wait()
+		require.EqualValues(t, 2, returned.Load())
+	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// smallModel is a network of 784*8+8 + 8*8+8 + 8*10+10 = 6442 parameters.
+// smallModel is a network with 784*8+8 + 8*8+8 + 8*10+10 = 6442 parameters.
 const smallModel = `
 [model]
 @layers = "relu_relu_softmax.v1"
@@ -27,7 +27,7 @@ dropout = 0.0
 
 const smallParameters = 6442
 
-// smallSpec is a Spec of smallModel and more sections.
+// smallSpec returns a Spec whose config has these sections and smallModel.
 func smallSpec(t *testing.T, sections string) Spec {
 	path := filepath.Join(t.TempDir(), "small.cfg")
 	require.NoError(t, os.WriteFile(path, []byte(sections+smallModel), 0o600))
@@ -36,8 +36,8 @@ func smallSpec(t *testing.T, sections string) Spec {
 	return f
 }
 
-// A flag wins over the config, and the config over the defaults.
-func TestWhatWins(t *testing.T) {
+// Flags win over the config, and the config wins over the defaults.
+func TestPrecedence(t *testing.T) {
 	const file = "[training]\niterations = 30\nbatch_size = 5\ncompress = \"bf16\"\n[evaluation]\nfrequency = 4\nbatch_size = 9\n[ray]\nnum_workers = 3\nnum_cpus = 1\n"
 	type numbers struct{ workers, steps, batch, evalEvery, evalBatch int }
 	for _, c := range []struct {
@@ -75,8 +75,7 @@ func TestWhatWins(t *testing.T) {
 	require.Equal(t, 1, s.Cores)
 }
 
-// What only flags, config and data together show is a mistake of the user, before
-// anything starts.
+// Settle finds mistakes that depend on flags, config and data together.
 func TestSettleRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {
@@ -112,7 +111,7 @@ func TestSettleRefuses(t *testing.T) {
 	}
 }
 
-// An allowed footprint is the exact one.
+// The limit ray.object_store_memory is exact to the byte.
 func TestObjectStoreMemory(t *testing.T) {
 	const need = 2 * (24000*(784+1) + 4*784*(128+256)) // two workers: rows with labels, and batches
 	settle := func(limit int) error {

@@ -55,8 +55,8 @@ func TestResumeWithOtherNumbersOfWorkers(t *testing.T) {
 	}
 }
 
-// One machine has the checkpoint, whichever it is. All continue from it, with the residuals
-// of all ranks, and that machine says so.
+// Any machine may be the one with the checkpoint. All continue from it, with the residuals
+// of all ranks, and the machine that has it reports it.
 func TestResumeFromAnyMachine(t *testing.T) {
 	f := tinySpec(t)
 	f.Gradients.Compress = "int8"
@@ -90,7 +90,7 @@ func TestResumeFromAnyMachine(t *testing.T) {
 	}
 }
 
-// Of several checkpoints on several machines the newest intact one counts.
+// All machines resume from the newest intact checkpoint of any of them.
 func TestResumeFromTheNewestOfAllMachines(t *testing.T) {
 	f := tinySpec(t)
 	early, late := t.TempDir(), t.TempDir()
@@ -114,8 +114,8 @@ func TestResumeFromTheNewestOfAllMachines(t *testing.T) {
 	require.Zero(t, all[2].count("resumed"))
 }
 
-// Without a checkpoint anywhere, all ranks say so. A checkpoint that does not fit, or that
-// is beyond the end, is an error of its rank that the others know of.
+// If no machine has a checkpoint, all ranks say so. If one machine's checkpoint does not fit,
+// or is beyond the last step, the others get an error that names its rank.
 func TestResumeRefusedOnMachines(t *testing.T) {
 	f := tinySpec(t)
 	empty := t.TempDir()
@@ -152,7 +152,7 @@ func TestResumeRefusedOnMachines(t *testing.T) {
 	}
 }
 
-// The newest checkpoint is corrupt: the job says so, and resumes from the one before.
+// If the newest checkpoint is corrupt, the job warns and resumes from the one before.
 func TestResumeFromTheOneBefore(t *testing.T) {
 	f := tinySpec(t)
 	whole := resultOf(t, run(t, f)).WeightsSHA256
@@ -172,8 +172,8 @@ func TestResumeFromTheOneBefore(t *testing.T) {
 	require.Equal(t, []int{4, 6}, []int{eventsOf[*event.Step](h)[1].Step, eventsOf[*event.Checkpoint](h)[0].Step}, "step 4 is trained again")
 }
 
-// A job that is at its end already reports its result and writes nothing, unless the
-// weights are missing or others.
+// Resuming a finished job reports its result and writes nothing, unless the weights are
+// missing or differ.
 func TestResumeAtTheEnd(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir = t.TempDir()

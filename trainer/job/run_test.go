@@ -26,7 +26,7 @@ func TestRunInProcess(t *testing.T) {
 	f.Saving = Saving{Dir: filepath.Join(t.TempDir(), "new", "run"), Every: 2, Keep: 2}
 	h := run(t, f)
 	views := eventsOf[*event.View](h)
-	require.Len(t, views, 1, "one rank reports for all")
+	require.Len(t, views, 1, "only one rank reports")
 	require.Len(t, views[0].Members, 2)
 	require.Equal(t, "the CPU", views[0].Device)
 	require.Equal(t, h.all[0], event.Event(views[0]))
@@ -77,7 +77,7 @@ func TestRunInProcess(t *testing.T) {
 	require.Empty(t, h.said())
 }
 
-// The weights depend on what the Spec says to train, and on nothing else.
+// The weights depend on what is trained, not on how it is run.
 func TestSameSpecSameWeights(t *testing.T) {
 	f := tinySpec(t)
 	train := func(change func(*Spec)) string {
@@ -109,7 +109,7 @@ func TestSameSpecSameWeights(t *testing.T) {
 	}
 }
 
-// Compression reports what it saves, and the ratio is that of the bytes.
+// The result of a job reports its compression.
 func TestRunReportsCompression(t *testing.T) {
 	f := tinySpec(t)
 	f.Gradients.Compress = "int8"
@@ -120,7 +120,7 @@ func TestRunReportsCompression(t *testing.T) {
 	require.Positive(t, end.WireBytes)
 }
 
-// A mistake is found before anything starts: there are no events, files or locks.
+// A mistake is found before anything starts, so there are no events, files or locks.
 func TestRunRefuses(t *testing.T) {
 	noFile, file, taken := filepath.Join(t.TempDir(), "none"), emptyFile(t), takenPort(t)
 	for want, change := range map[string]func(*Spec){
@@ -150,7 +150,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// A key that is no key is named by the flag or the variable that it comes from.
+// The error about a malformed key names the flag or the variable that it comes from.
 func TestRunRefusesBadKeys(t *testing.T) {
 	for text, want := range map[string]string{"": "key file ", "short": "key file ", "not hexadecimal, but long enough for a key": "key file "} {
 		path := filepath.Join(t.TempDir(), "job.key")
@@ -171,8 +171,8 @@ func TestRunRefusesBadKeys(t *testing.T) {
 	}
 }
 
-// A signal stops a job after the step in progress, with a checkpoint of it. Resumed, it
-// ends with the weights of a job that was never stopped.
+// A signal stops a job after the step in progress, with a checkpoint. Resumed, it ends with
+// the weights of an uninterrupted job.
 func TestSignalStopsAfterAStep(t *testing.T) {
 	f := tinySpec(t)
 	whole := resultOf(t, run(t, f)).WeightsSHA256
@@ -204,7 +204,7 @@ func TestSignalStopsAfterAStep(t *testing.T) {
 	require.Equal(t, at+1, eventsOf[*event.Step](rest)[0].Step)
 }
 
-// The end of the context ends the job without a result, and its directory is free again.
+// Cancelling the context ends the job without a result, and releases its lock.
 func TestCancelledRun(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving, f.Steps = Saving{Dir: t.TempDir(), Every: 1}, 10_000
@@ -219,14 +219,14 @@ func TestCancelledRun(t *testing.T) {
 	require.ErrorIs(t, err, gone)
 	require.Zero(t, h.count("result"))
 	require.Zero(t, h.count("weights"))
-	require.Zero(t, h.count("lost"), "nobody is to blame")
+	require.Zero(t, h.count("lost"), "no rank is lost")
 	step, _ := Newest(f.Saving.Dir)
-	require.Equal(t, 2, step, "what was written stays")
+	require.Equal(t, 2, step, "earlier checkpoints stay")
 	require.NoFileExists(t, filepath.Join(f.Saving.Dir, launch.LockName))
 }
 
-// A learn rate that makes the weights infinite ends the job with an error that says what
-// to do, and no such weights are written.
+// If the weights become infinite, the job ends with an error that says what to do, and
+// writes no weights.
 func TestNotFiniteEndsTheJob(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir = t.TempDir()
@@ -240,8 +240,7 @@ func TestNotFiniteEndsTheJob(t *testing.T) {
 	require.Zero(t, h.count("weights"))
 }
 
-// --trace writes one file for each rank that Chrome can read. Tracing to a directory that
-// vanishes costs the trace, not the training.
+// --trace writes one valid JSON file for each rank.
 func TestTraceOfAJob(t *testing.T) {
 	f := tinySpec(t)
 	f.Watch.Trace = filepath.Join(t.TempDir(), "traces")
@@ -260,7 +259,7 @@ func TestTraceOfAJob(t *testing.T) {
 	}
 }
 
-// WithDefaults keeps what is set, and fills in what is not.
+// WithDefaults keeps fields that are set and fills in the others.
 func TestOptionsWithDefaults(t *testing.T) {
 	h := new(heard)
 	got := Options{Display: h, Args: []string{}, Command: "c", Stderr: h}.WithDefaults()
@@ -277,10 +276,10 @@ func TestOptionsWithDefaults(t *testing.T) {
 	all.Display.Notice("")
 	_, err := all.Stderr.Write([]byte("x"))
 	require.NoError(t, err)
-	require.True(t, all.Cache.Quiet, "a library does not chat")
+	require.True(t, all.Cache.Quiet, "a library writes no notices")
 }
 
-// The launcher that started this process says how many workers and machines there are.
+// adopt takes the numbers of workers and machines from the program that started this one.
 func TestAdoptedShape(t *testing.T) {
 	f := NewSpec(nil, "x.cfg")
 	f.Workers = 7

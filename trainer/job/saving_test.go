@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// While a job writes to a directory no other job may, by whatever path and flag. Afterwards
-// its checkpoints are safe from other trainings.
+// No other job may write to the directory of a running job, by whatever path or flag. Later
+// jobs may not mix their checkpoints with those of the first.
 func TestTwoJobsInOneDirectory(t *testing.T) {
 	first, second := tinySpec(t), tinySpec(t)
 	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
@@ -38,7 +38,7 @@ func TestTwoJobsInOneDirectory(t *testing.T) {
 			refused(Saving{Dir: dir, Force: true}, "--out "+dir+" is in use")
 			spare := t.TempDir()
 			refused(Saving{Dir: spare, Fallback: dir}, "--out-fallback "+dir+" is in use")
-			require.Empty(t, namesIn(t, spare), "nobody keeps a lock of the other one")
+			require.Empty(t, namesIn(t, spare), "the lock of the other directory is released")
 			tried++
 		})(e)
 		afterStep(5, func() {
@@ -65,8 +65,7 @@ func writeLock(t *testing.T, dir string, id launch.Identity) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, launch.LockName), text, 0o600))
 }
 
-// The lock of a process that has ended is no obstacle. That of another machine is one,
-// without --force.
+// The lock of a dead process is replaced. That of another machine is too, with --force.
 func TestLocksOfOthers(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir = t.TempDir()
@@ -92,8 +91,8 @@ func TestLocksOfOthers(t *testing.T) {
 	require.ErrorContains(t, err, "--out "+f.Saving.Dir)
 }
 
-// Checkpoints in a directory that another machine writes to are that job's: the error says
-// who has it, not that they can be resumed.
+// If a directory has checkpoints of a running job, the error names that job and does not
+// suggest to resume it.
 func TestDirectoryOfALiveJob(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir = t.TempDir()
@@ -105,7 +104,7 @@ func TestDirectoryOfALiveJob(t *testing.T) {
 	require.ErrorContains(t, f.Saving.checkDirs(), "resume that with --resume "+f.Saving.Dir)
 }
 
-// A worker asks whether its launcher has locked all directories.
+// lockedBy is true only if the process holds the locks of all directories.
 func TestLockedBy(t *testing.T) {
 	out, spare := t.TempDir(), t.TempDir()
 	f := Saving{Dir: out, Fallback: spare}
@@ -123,7 +122,7 @@ func TestLockedBy(t *testing.T) {
 	require.False(t, f.lockedBy(launch.Self()))
 }
 
-// If one of several locks is refused, the others are given back.
+// If one of several locks is refused, the others are released.
 func TestLocksAreAllOrNothing(t *testing.T) {
 	free, taken := t.TempDir(), t.TempDir()
 	writeLock(t, taken, launch.Identify(os.Getppid()))
@@ -135,7 +134,7 @@ func TestLocksAreAllOrNothing(t *testing.T) {
 	require.ErrorContains(t, err, "--out "+filepath.Join(free, "none")+": ")
 }
 
-// PrepareDir leaves an empty directory, or says why there is none.
+// PrepareDir creates an empty directory, or returns why it cannot.
 func TestPrepareDir(t *testing.T) {
 	require.NoError(t, PrepareDir(""))
 	dir := filepath.Join(t.TempDir(), "a", "b")
@@ -171,10 +170,10 @@ func TestCheckResumeDir(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.WriteFile(stepFile(empty, 3), nil, 0o600))
-	require.NoError(t, (&Saving{Resume: empty}).checkResumeDir(1), "whether it is intact shows later")
+	require.NoError(t, (&Saving{Resume: empty}).checkResumeDir(1), "its content is checked later")
 }
 
-// Only the flags that are given name directories, in order.
+// dirs lists the directories of the flags in use, and check finds flags that need others.
 func TestSavingDirs(t *testing.T) {
 	require.Empty(t, (&Saving{}).dirs())
 	require.Equal(t, []Dir{{"--out", "a"}}, (&Saving{Dir: "a"}).dirs())

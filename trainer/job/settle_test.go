@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// A mistake in the config is reported where it stands, whether in the file or in a flag.
+// Errors about the config name the line or the flag.
 func TestMistakesHaveAPosition(t *testing.T) {
 	for _, c := range []struct {
 		sections, path, raw, want string
@@ -49,7 +49,7 @@ func TestMistakesHaveAPosition(t *testing.T) {
 	require.Equal(t, 2, at.Pos.Line)
 }
 
-// Describe accepts what this machine is too small for; Settle does not.
+// Describe does not check sizes against the machine and the data. Settle does.
 func TestDescribeIsSettleWithoutTheMachine(t *testing.T) {
 	f := tinySpec(t)
 	for want, change := range map[string]func(*Spec){
@@ -76,7 +76,7 @@ func TestDescribeIsSettleWithoutTheMachine(t *testing.T) {
 	require.Equal(t, 10, s.evalBatch, "nor are there more rows to test with")
 }
 
-// A Spec is not changed by what is read from it, so it can be used again.
+// Settle does not change the Spec, so it can be used again.
 func TestSettleLeavesTheSpec(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Resume = t.TempDir()
@@ -89,7 +89,7 @@ func TestSettleLeavesTheSpec(t *testing.T) {
 	require.Empty(t, f.Saving.Dir)
 }
 
-// The OpenBLAS that the user names must be there. A process loads it once.
+// An OpenBLAS that the user names must exist. Needs its own process, which loads it once.
 func TestNamedOpenBLAS(t *testing.T) {
 	if !inChild(t) {
 		return
@@ -104,7 +104,7 @@ func TestNamedOpenBLAS(t *testing.T) {
 	require.ErrorContains(t, err, "libopenblas.so")
 }
 
-// The checks that commands share with flags of other commands.
+// The checks of flags that other commands have too.
 func TestSharedChecks(t *testing.T) {
 	require.NoError(t, CheckBucket(1))
 	require.EqualError(t, CheckBucket(0), "--bucket must be at least 1 byte, not 0")
@@ -117,7 +117,7 @@ func TestSharedChecks(t *testing.T) {
 	require.NoError(t, f.Check(), "0 is the default")
 }
 
-// The hash of a checkpoint's data tells whether resuming trains on other rows.
+// Resuming with other data is a warning, wherever the files are.
 func TestResumeOnOtherData(t *testing.T) {
 	f := tinySpec(t)
 	f.Steps, f.Saving.Dir = 3, t.TempDir()

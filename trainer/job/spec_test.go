@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// A Spec is checked before anything starts, and each mistake names what to change.
+// Each mistake in a Spec is an error that names the flag.
 func TestSpecCheck(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"--workers must be at least 1":             func(f *Spec) { f.Workers = -1 },
@@ -44,7 +44,7 @@ func TestSpecCheck(t *testing.T) {
 	}
 }
 
-// A training that goes on writes where it was, unless it is told another place.
+// A resumed job writes to the directory that it resumes from, unless --out names another.
 func TestResumeNamesTheDirectory(t *testing.T) {
 	for _, dir := range []string{"", "other"} {
 		f := NewSpec(catalog.New(), "../../examples/mnist.cfg")

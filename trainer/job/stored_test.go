@@ -30,8 +30,8 @@ func sumOf(t *testing.T, trained *Trained) string {
 	return sum
 }
 
-// What a job has trained is loaded from its directory, its weights and its checkpoint. The
-// model has those weights, and the rows are those to test with.
+// Load reads the weights of a job from its directory, its weights file and its checkpoint,
+// and the test rows.
 func TestLoad(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving = Saving{Dir: t.TempDir(), Every: 3}
@@ -55,8 +55,8 @@ func TestLoad(t *testing.T) {
 	require.NotEqual(t, want, sumOf(t, early))
 }
 
-// In a directory the newest counts: the weights, unless a later checkpoint is intact.
-func TestLoadTakesTheNewest(t *testing.T) {
+// In a directory, Load prefers the weights file unless an intact checkpoint is newer.
+func TestLoadPrefersTheNewest(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving = Saving{Dir: t.TempDir(), Every: 3}
 	run(t, f)
@@ -119,7 +119,7 @@ func rewrite(t *testing.T, path string, change func(*checkpoint.File)) {
 	require.NoError(t, checkpoint.Save(path, f))
 }
 
-// Weights that are no use for the data, or for anything, are refused with a reason.
+// Load returns an error for weights that are invalid or do not fit the data.
 func TestLoadRefuses(t *testing.T) {
 	f := tinySpec(t)
 	f.Saving.Dir = t.TempDir()

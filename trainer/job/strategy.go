@@ -11,12 +11,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// strategies makes the strategy of each name that Spec.Strategy may have.
+// strategies maps the names for Spec.Strategy to functions that make the strategy.
 var strategies = map[string]func(r *rank, ctx context.Context, b nn.Backend) trainer.Strategy{
 	"allreduce": (*rank).allReduce,
 }
 
-// checkStrategy finds what is wrong with Strategy.
+// checkStrategy returns an error if no strategy has the name in Strategy.
 func (f *Spec) checkStrategy() error {
 	if strategies[f.Strategy] == nil {
 		return fmt.Errorf("--strategy must be %s, not %s", strings.Join(slices.Sorted(maps.Keys(strategies)), " or "), f.Strategy)

@@ -136,8 +136,8 @@ func (t *taps) serve(rank, local int) error {
 	return nil
 }
 
-// close closes the taps. If the trace cannot be written it warns, because the training
-// has succeeded all the same.
+// close closes the taps. It only warns if a trace is incomplete, because that does not
+// affect the training.
 func (t *taps) close(stderr io.Writer) {
 	if t == nil {
 		return

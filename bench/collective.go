@@ -71,7 +71,7 @@ func (f *CollectiveRun) Launch(ctx context.Context, o job.Options) error {
 	case f.Place.Transport == crew.TransportInProcess:
 		events := crew.Quiet(o.Display)
 		return inProcess(ctx, f.Ranks, f.Order.HostOrder(), o, func(ctx context.Context, g *collective.Group) error {
-			return f.measure(ctx, g, part{spec: f.Spec, events: events, teller: g.Rank() == 0, where: onCPU(f.Placement)})
+			return f.measure(ctx, g, part{spec: f.Spec, events: events, leader: g.Rank() == 0, where: onCPU(f.Placement)})
 		})
 	case f.Hosts == Namespaces:
 		return f.launchNamespaces(ctx, o)
@@ -191,18 +191,18 @@ type part struct {
 	spec    Spec
 	secured bool // what the ranks send is encrypted
 	events  event.Sink
-	teller  bool // this rank reports for its machine
+	leader  bool // this rank reports for its machine
 	where   site
 }
 
 // part returns the part of a worker.
 func (f *CollectiveRun) part(w *crew.Worker, where site) part {
-	return part{spec: f.Spec, secured: w.Place.KeyFile != "", events: w.Events, teller: w.Place.Local == 0, where: where}
+	return part{spec: f.Spec, secured: w.Place.KeyFile != "", events: w.Events, leader: w.Place.Local == 0, where: where}
 }
 
 // measure measures all sizes.
 func (f *CollectiveRun) measure(ctx context.Context, g *collective.Group, p part) error {
-	if p.teller {
+	if p.leader {
 		view := event.NewView(g.View())
 		p.where.fill(view)
 		p.events.Emit(view)

@@ -83,23 +83,35 @@ func TestCheckpointCannotBeWritten(t *testing.T) {
 	require.Equal(t, []string{weightsFile, checkpoint.FileName(1), checkpoint.FileName(2), checkpoint.FileName(5), checkpoint.FileName(6)}, namesIn(t, out.dir))
 }
 
-// With --require-checkpoint the same failure ends the job at that step.
+// With --require-checkpoint the same failure ends the job at that step. What the other ranks
+// say about rank 0 is shown only on request, because the error says it.
 func TestRequiredCheckpointCannotBeWritten(t *testing.T) {
-	f, out, readOnly := tinySpec(t), newSwappable(t), unwritable(t)
-	f.Saving = Saving{Dir: out.link, Every: 2, Require: true}
-	h := &heard{on: afterStep(3, func() { out.set(t, readOnly) })}
-	_, err := runError(t, t.Context(), f, Options{Display: h})
-	var unsaved *trainer.SaveError
-	require.ErrorAs(t, err, &unsaved)
-	require.Equal(t, 4, unsaved.Step)
-	require.False(t, unsaved.Last)
-	var end *crew.EndError
-	require.ErrorAs(t, err, &end)
-	require.Equal(t, 4, h.count("step"))
-	require.Zero(t, h.count("result"))
-	require.Zero(t, h.count("weights"))
-	step, _ := Newest(out.dir)
-	require.Equal(t, 2, step)
+	readOnly := unwritable(t)
+	for _, verbatim := range []bool{false, true} {
+		f, out := tinySpec(t), newSwappable(t)
+		f.Saving = Saving{Dir: out.link, Every: 2, Require: true}
+		h := &heard{on: afterStep(3, func() { out.set(t, readOnly) })}
+		_, err := runError(t, t.Context(), f, Options{Display: h, Verbatim: verbatim})
+		var unsaved *trainer.SaveError
+		require.ErrorAs(t, err, &unsaved)
+		require.Equal(t, 4, unsaved.Step)
+		require.False(t, unsaved.Last)
+		var end *crew.EndError
+		require.ErrorAs(t, err, &end)
+		require.Equal(t, 4, h.count("step"))
+		require.Zero(t, h.count("result"))
+		require.Zero(t, h.count("weights"))
+		step, _ := Newest(out.dir)
+		require.Equal(t, 2, step)
+		lost := eventsOf[*event.Lost](h)
+		if !verbatim {
+			require.Empty(t, lost)
+			continue
+		}
+		require.Len(t, lost, 1)
+		require.Equal(t, 0, lost[0].Rank)
+		require.Equal(t, 1, lost[0].SeenBy)
+	}
 }
 
 // inBubble runs a job with the fake clock of synctest, so that a minute of retries takes no

@@ -185,17 +185,27 @@ func TestWorkersDiffer(t *testing.T) {
 	require.Empty(t, namesIn(t, s.Dir))
 }
 
-// A worker that cannot read its data ends the job before it begins.
+// A worker that cannot read its data ends the job with a usage error, before it begins.
 func TestWorkerWithoutData(t *testing.T) {
-	s, _ := newShared(t)
-	s.Lose = "mnist:" + filepath.Join(t.TempDir(), "none")
-	_, err := runError(t, t.Context(), s.spec(), s.share(t, new(heard)))
-	var end *crew.EndError
-	require.ErrorAs(t, err, &end)
-	require.True(t, end.Usage)
-	require.False(t, end.Begun, "no work is lost")
-	require.ErrorContains(t, err, "--data: ")
-	require.ErrorContains(t, err, "worker 1")
+	corrupt := tinyData(t)
+	for _, name := range namesIn(t, corrupt) {
+		path := filepath.Join(corrupt, name)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text[len(text)-5] ^= 1 // in the checksum of gzip, so the header is valid
+		require.NoError(t, os.WriteFile(path, text, 0o600))
+	}
+	for dir, want := range map[string]string{filepath.Join(corrupt, "none"): "--data: ", corrupt: corrupt} {
+		s, _ := newShared(t)
+		s.Lose = "mnist:" + dir
+		_, err := runError(t, t.Context(), s.spec(), s.share(t, new(heard)))
+		var end *crew.EndError
+		require.ErrorAs(t, err, &end)
+		require.True(t, end.Usage)
+		require.False(t, end.Begun, "no work is lost")
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "worker 1")
+	}
 }
 
 // A worker that is killed ends the job with an error that names it. Its last checkpoint

@@ -303,3 +303,35 @@ func TestRanksReturnTogether(t *testing.T) {
 		require.EqualValues(t, 2, returned.Load())
 	})
 }
+
+// If one worker is asked to stop, all ranks of all machines stop after the same step, save,
+// and return ErrStopped.
+func TestOneWorkerIsAskedToStop(t *testing.T) {
+	f := tinySpec(t)
+	f.Saving.Dir = t.TempDir()
+	s, err := f.Settle()
+	require.NoError(t, err)
+	set, err := s.Source.Open(t.Context())
+	require.NoError(t, err)
+	asked := make(chan struct{})
+	close(asked)
+	groups, all := machines(t), make([]*outcome, 6)
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		r := &rank{training: s, group: g, set: set, leader: g.Rank()%2 == 0}
+		if g.Rank() == 3 {
+			r.stop = asked
+		}
+		o := &outcome{}
+		all[g.Rank()], r.events = o, o
+		o.err = r.run(ctx)
+	})
+	step, _ := Newest(f.Saving.Dir)
+	require.Less(t, step, 6)
+	for rank, o := range all {
+		require.ErrorIs(t, o.err, trainer.ErrStopped)
+		require.Zero(t, o.count("result"))
+		if rank%2 == 0 {
+			require.Equal(t, []*event.Stopped{{Steps: step}}, eventsOf[*event.Stopped](&o.heard))
+		}
+	}
+}

@@ -41,7 +41,7 @@ func Sweep(begin, end, factor int) ([]int, error) {
 	case begin < 1:
 		return nil, fmt.Errorf("a sweep starts at 1 byte or more, not at %d", begin)
 	case end < begin:
-		return nil, fmt.Errorf("a sweep from %s cannot end at %s", FormatSize(begin), FormatSize(end))
+		return nil, fmt.Errorf("the smallest size, %s, is larger than the largest, %s", FormatSize(begin), FormatSize(end))
 	case factor < 2 && begin != end:
 		return nil, fmt.Errorf("a sweep grows by a factor of at least 2, not %d", factor)
 	}

@@ -54,11 +54,11 @@ func ParseCompression(text string) (Compression, error) {
 	if share, ok := strings.CutPrefix(text, "topk:"); ok {
 		keep, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(keep > 0 && keep <= 1) {
-			return Compression{}, fmt.Errorf("%.40s: the share that top-k keeps must be more than 0 and at most 1, as in topk:0.01", text)
+			return Compression{}, fmt.Errorf("%.40s: the share of the elements to send must be more than 0 and at most 1, as in topk:0.01", text)
 		}
 		return Compression{Form: TopK, Keep: keep}, nil
 	}
-	return Compression{}, fmt.Errorf("%.40q is no compression: use none, bf16, fp16, int8, or topk:R with the share R that is kept", text)
+	return Compression{}, fmt.Errorf("unknown compression %.40q: use none, bf16, fp16, int8, or topk:R, where R is the share of the elements to send", text)
 }
 
 var formNames = [...]string{Exact: "none", BFloat16: "bf16", Float16: "fp16", Int8: "int8", TopK: "topk"}

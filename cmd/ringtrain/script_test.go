@@ -105,6 +105,13 @@ func varying(ts *testscript.TestScript) []variation {
 		{`accuracy [\d.]+`, "accuracy #"},
 		{`loss [\d.]+`, "loss #"},
 		{`in [\d.]+ s \(\d+ samples/s\)`, "in # s (# samples/s)"},
+		{`(?m)^(date|host): .*`, "$1: #"},
+		{`(?m)^(ringtrain) \(.*\)$`, "$1 #"}, // of doctor
+		{`(?m)^(revision|go|tags|wire|kernel|cores|memory|SIMD|clock|GPU)( +).*`, "$1$2#"},
+		{`(?m)^(network +)(.*\n)(network .*\n)*`, "$1#\n"},
+		{`(?m)^(allreduce +\d+ ).*`, "$1#"}, // of bench scaling
+		{`(?m)^core-bound: (.+\n)+\n`, ""},  // depends on how busy the machine is
+		{`[\d.]+ s, [\d.]+ ms/step`, "# s, # ms/step"},
 		{`"(loss|accuracy|seconds|samples_per_second|\w+_ms)":[\d.e+-]+`, `"$1":#`},
 	} {
 		all = append(all, variation{regexp.MustCompile(v[0]), v[1]})

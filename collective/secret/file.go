@@ -58,6 +58,9 @@ func WriteFile(path string, k Key) error {
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("key file %s: %w; it is not overwritten, because other machines may use its key; choose another name or delete it first", path, fs.ErrExist)
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("key file %s: the directory does not exist: %w", path, reason(err))
+	}
 	if err != nil {
 		return fmt.Errorf("key file %s: %w", path, reason(err))
 	}

@@ -86,7 +86,14 @@ func hyperParams(names ...string) []config.Param {
 }
 
 func makeReluReluSoftmax(a config.Args) (any, error) {
-	return models.ReluReluSoftmax(a.Int("hidden_width"), float32(a.Float("dropout"))), nil
+	width, dropout := a.Int("hidden_width"), a.Float("dropout")
+	if width < 1 {
+		return nil, a.Errorf("hidden_width", "it must be at least 1, got %d", width)
+	}
+	if !(dropout >= 0 && dropout < 1) {
+		return nil, a.Errorf("dropout", "it must be at least 0 and below 1, got %v", dropout)
+	}
+	return models.ReluReluSoftmax(width, float32(dropout)), nil
 }
 
 func makeAdam(a config.Args) (any, error) { return adam(a) }
@@ -157,6 +164,9 @@ func resolve[T any](c *Catalog, cfg *config.Config, section, want string) (T, er
 		return none, c.err
 	}
 	v, err := c.Registry.Resolve(cfg, section)
+	if _, there := cfg.Section(section); err != nil && !there {
+		return none, fmt.Errorf("%w; add it, and name %s in it", err, want)
+	}
 	if err != nil {
 		return none, err
 	}

@@ -205,7 +205,7 @@ func Latest(dir string, checks ...Check) (t Training, path string, broken []erro
 func Steps(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, fmt.Errorf("checkpoint directory %s: %w", dir, reason(err))
 	}
 	var steps []int
 	for _, e := range entries {

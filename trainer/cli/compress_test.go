@@ -74,13 +74,13 @@ func TestCompressRefuses(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.cfg")
 	require.NoError(t, os.WriteFile(bad, []byte("[training]\ncompress = \"zip\"\n[model]\n@layers = \"Softmax.v1\"\n[optimizer]\n@optimizers = \"Adam.v1\"\n"), 0o666))
 	for want, args := range map[string][]string{
-		"--compress: topk:0: the share":                 {"train", config(t), "--compress", "topk:0"},
-		"--compress: topk:2: the share":                 {"train", config(t), "--compress", "topk:2"},
-		`--compress: "foo" is no compression`:           {"train", config(t), "--compress", "foo"},
-		`--compress: "" is no compression`:              {"train", config(t), "--compress", ""},
-		"bad.cfg:2: training.compress: \"zip\" is no":   {"train", bad},
-		"cannot be combined with --accumulate on one":   {"train", config(t), "--compress", "int8", "--workers", "1", "--accumulate", "2"},
-		`--compress: "foo" is no compression: use none`: {"estimate", config(t), "--compress", "foo"},
+		"--compress: topk:0: the share":                           {"train", config(t), "--compress", "topk:0"},
+		"--compress: topk:2: the share":                           {"train", config(t), "--compress", "topk:2"},
+		`--compress: unknown compression "foo"`:                   {"train", config(t), "--compress", "foo"},
+		`--compress: unknown compression ""`:                      {"train", config(t), "--compress", ""},
+		`bad.cfg:2: training.compress: unknown compression "zip"`: {"train", bad},
+		"cannot be combined with --accumulate on one":             {"train", config(t), "--compress", "int8", "--workers", "1", "--accumulate", "2"},
+		`--compress: unknown compression "foo": use none`:         {"estimate", config(t), "--compress", "foo"},
 	} {
 		code, stdout, stderr := result(args...)
 		require.Equal(t, 2, code, "%v: %s", args, stderr)

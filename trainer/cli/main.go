@@ -134,7 +134,7 @@ func (a *app) exit(err error) int {
 	case errors.As(err, &wrong):
 		said = wrong
 	case unknownCommand(err):
-		said = errors.New(strings.Join(strings.Fields(err.Error()), " "))
+		said = commandError(a.root(), err)
 	}
 	if said != nil {
 		fmt.Fprintf(a.stderr, "ringtrain: %v\n", said)

@@ -145,7 +145,7 @@ func TestResumeRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(broken, checkpoint.FileName(5)), []byte("x"), 0o666))
 	absent := filepath.Join(dir, "absent")
 	for want, args := range map[string][]string{
-		"no such file":                           {"--resume", absent},
+		"there is no such directory":             {"--resume", absent},
 		"it contains no checkpoint":              {"--resume", t.TempDir()},
 		"no intact checkpoint; the newest: ":     {"--resume", broken},
 		"its layers.0.W has shape [32 196]":      {"--resume", dir, "--model.hidden_width", "16"},
@@ -161,7 +161,7 @@ func TestResumeRefuses(t *testing.T) {
 		"--accumulate must be at least 1":        {"--accumulate", "0"},
 		"--reduce must be mean or sum":           {"--reduce", "max"},
 		"--strategy must be allreduce":           {"--strategy", "ps"},
-		"more rows in a step than the data":      {"--batch", "500", "--accumulate", "4"},
+		"needs more rows than the data":          {"--batch", "500", "--accumulate", "4"},
 	} {
 		code, stdout, stderr := result(small(t, args...)...)
 		require.Equal(t, 2, code, "%v: %s", args, stderr)

@@ -55,7 +55,7 @@ marked core-bound.
       --compute emulate:116.7ms --steps 50 --out scaling`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("bench scaling takes flags alone, not %q", args[0])
+				return usagef("bench scaling takes no arguments, only flags, not %q", args[0])
 			}
 			return nil
 		},
@@ -113,7 +113,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	case least < 1 || most > mostRanks:
 		return 0, fmt.Errorf("--workers must be from 1 to %d each", mostRanks)
 	case least != 1:
-		return 0, errors.New("--workers must have 1 among them: growth and scalability are measured against one worker")
+		return 0, errors.New("--workers must include 1: growth and scalability are measured against one worker")
 	case len(slices.Compact(sorted)) != len(f.Workers):
 		return 0, errors.New("--workers names a number twice; for more trainings of each, use --trials")
 	case f.Trials < 1 || f.Trials > mostScalingTrials:
@@ -144,7 +144,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	}
 	for i, name := range f.Systems() {
 		if !slices.Contains(bench.Systems(), name) || slices.Contains(f.Systems()[:i], name) {
-			return 0, fmt.Errorf("--system %s: name each once, of %s", f.System, strings.Join(bench.Systems(), ","))
+			return 0, fmt.Errorf("--system %s: choose from %s, each once", f.System, strings.Join(bench.Systems(), ","))
 		}
 	}
 	return f.emulated()

@@ -70,7 +70,7 @@ func TestTrain(t *testing.T) {
 	require.Contains(t, stdout, "on 300 rows")
 	code, _, stderr = result("eval", out)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "is for images of 14x14, the data has 28x28")
+	require.Contains(t, stderr, "is for images of 14x14, but those of")
 }
 
 // N processes with batch B equal one with batch N*B, in every weight.
@@ -128,7 +128,7 @@ func TestPortInUse(t *testing.T) {
 	defer taken.Close()
 	code, _, stderr := result(small(t, "--bind", taken.Addr().String())...)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, taken.Addr().String()+": the port is in use")
+	require.Contains(t, stderr, taken.Addr().String()+": another process uses this port")
 }
 
 // Two launchers that meet over loopback make one job, as two machines do. They

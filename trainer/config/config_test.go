@@ -164,5 +164,5 @@ func TestLoad(t *testing.T) {
 	var e *config.Error
 	require.ErrorAs(t, err, &e)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	require.ErrorContains(t, err, path+"x: the config cannot be read")
+	require.ErrorContains(t, err, path+"x: cannot read the config")
 }

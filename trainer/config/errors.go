@@ -30,7 +30,13 @@ type Error struct {
 }
 
 // Error returns one line, "file:line: what". Control characters are escaped.
-func (e *Error) Error() string { return printable(e.Pos.String() + ": " + e.Msg) }
+func (e *Error) Error() string {
+	msg := e.Msg
+	if path, option := strings.CutPrefix(e.Pos.Source, "--"); option { // it says the key already
+		msg = strings.TrimPrefix(msg, path+": ")
+	}
+	return printable(e.Pos.String() + ": " + msg)
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

@@ -40,12 +40,34 @@ type Key struct {
 // Check checks that the documented sections have only documented keys. Sections that name
 // a function are checked when the function is called.
 func (m Manual) Check(c *Config) error {
+	if err := m.checkSections(c); err != nil {
+		return err
+	}
 	for _, chapter := range m.Chapters {
 		if chapter.Calls != "" {
 			continue
 		}
 		if err := c.CheckKeys(chapter.Section, chapter.names()...); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkSections finds a section that is probably misspelled: its name is similar to that
+// of a documented section, which the config lacks. Other sections are the user's own.
+func (m Manual) checkSections(c *Config) error {
+	var lacking []string
+	for _, chapter := range m.Chapters {
+		if _, there := c.Section(chapter.Section); !there {
+			lacking = append(lacking, chapter.Section)
+		}
+	}
+	root, _ := c.Section("")
+	for _, e := range root.entries {
+		known := slices.ContainsFunc(m.Chapters, func(x Chapter) bool { return x.Section == e.Key })
+		if hint := didYouMean(e.Key, lacking); hint != "" && !known {
+			return fail(e.Pos, "nothing reads section [%s]%s", e.Key, hint)
 		}
 	}
 	return nil

@@ -56,6 +56,15 @@ func TestManualReads(t *testing.T) {
 	require.ErrorContains(t, err, "the manual has no string run.steps")
 }
 
+// A section that nothing reads is the user's own, unless its name is probably a
+// misspelled one that the config lacks.
+func TestMisspelledSections(t *testing.T) {
+	m := manual(t)
+	require.ErrorContains(t, m.Check(parse(t, "[run]\n[modle]\nx = 1")), `test.cfg:2: nothing reads section [modle]; did you mean "model"?`)
+	require.NoError(t, m.Check(parse(t, "[run]\n[model]\n[modle]\nx = 1")), "a model is there")
+	require.NoError(t, m.Check(parse(t, "[paths]\nx = 1")))
+}
+
 func TestExplain(t *testing.T) {
 	for name, want := range map[string]string{
 		"": `Sections:

@@ -83,15 +83,15 @@ func TestSettleRefuses(t *testing.T) {
 		change   func(*Spec)
 		want     string
 	}{
-		"more rows than there are":  {"", func(f *Spec) { f.Workers, f.Accumulate, f.Batch = 2, 10, 1001 }, "2 workers with 10 times a batch of 1001 take more rows in a step than the data has (20000): lower --batch, --accumulate or --workers"},
-		"a product beyond an int":   {"", func(f *Spec) { f.Batch = 1 << 62 }, "take more rows in a step"},
+		"more rows than there are":  {"", func(f *Spec) { f.Workers, f.Accumulate, f.Batch = 2, 10, 1001 }, "a step of 2 workers x --accumulate 10 x --batch 1001 needs more rows than the data has (20000): lower one of them"},
+		"a product beyond an int":   {"", func(f *Spec) { f.Batch = 1 << 62 }, "needs more rows than the data has"},
 		"more workers than a host":  {"", func(f *Spec) { f.Workers = crew.MaxLocal + 1 }, "--workers must be at most 1024 on one machine, not 1025"},
 		"more workers than a job":   {"", func(f *Spec) { f.Workers, f.Place.Nodes = 1000, 9 }, "9 machines with --workers 1000 are more than 8192 ranks"},
 		"compressed alone":          {"", func(f *Spec) { f.Accumulate, f.Gradients.Compress = 2, "bf16" }, "--compress bf16 cannot be combined with --accumulate on one worker"},
 		"more memory than allowed":  {"[ray]\nobject_store_memory = 1000\n", func(*Spec) {}, "raise it or use fewer workers"},
 		"a form of no compression":  {"[training]\ncompress = \"zip\"\n", func(*Spec) {}, "training.compress"},
 		"a key that nobody reads":   {"[training]\niteration = 3\n", func(*Spec) {}, "iteration"},
-		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is not a file: every worker reads the config"},
+		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is a directory: name a config file"},
 		"no config":                 {"", func(f *Spec) { f.Config = filepath.Join(dir, "none.cfg") }, "none.cfg"},
 		"unknown data":              {"", func(f *Spec) { f.Data = "cifar" }, "cifar"},
 		"graphs without a GPU":      {"", func(f *Spec) { f.Graphs.How = "whole" }, "--graphs whole: the workers compute on the CPU"},

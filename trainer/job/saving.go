@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -50,8 +51,13 @@ func (f *Saving) checkResumeDir(nodes int) error {
 	}
 	steps, err := checkpoint.Steps(f.Resume)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--resume %s: there is no such directory; give the --out of the training to resume", f.Resume)
 	case err != nil:
-		return fmt.Errorf("--resume %s: %w", f.Resume, err)
+		if info, bad := os.Stat(f.Resume); bad == nil && !info.IsDir() {
+			return fmt.Errorf("--resume %s: it is a file; give the directory that contains the checkpoints", f.Resume)
+		}
+		return fmt.Errorf("--resume: %w", err)
 	case len(steps) == 0:
 		return fmt.Errorf("--resume %s: it contains no checkpoint (a file such as %s)", f.Resume, checkpoint.FileName(50))
 	}

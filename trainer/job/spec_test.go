@@ -29,7 +29,7 @@ func TestSpecCheck(t *testing.T) {
 		"--force needs --out":                      func(f *Spec) { f.Saving.Force = true },
 		"--out-fallback is the directory of --out": func(f *Spec) { f.Saving.Dir, f.Saving.Fallback = "a", "./a" },
 		"--resume cannot be combined with --fa":    func(f *Spec) { f.Saving.Resume, f.Faithful = "a", true },
-		"--order: ":                                func(f *Spec) { f.Order.Order = "random" },
+		"--order must be ring or any":              func(f *Spec) { f.Order.Order = "random" },
 		"--device must be auto, cpu, cuda":         func(f *Spec) { f.Device.Device = "tpu" },
 		"--graphs must be auto":                    func(f *Spec) { f.Graphs.How = "all" },
 		"--tf32 and --bf16":                        func(f *Spec) { f.Products.TF32, f.Products.BF16 = true, true },

@@ -45,7 +45,7 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 		return nil, fmt.Errorf("--data: %w", err)
 	}
 	if test.Height != described.height || test.Width != described.width {
-		return nil, fmt.Errorf("%s is for images of %dx%d, the data has %dx%d", path, described.height, described.width, test.Height, test.Width)
+		return nil, fmt.Errorf("%s is for images of %dx%d, but those of %s have %dx%d; give --data with the data it was trained on", path, described.height, described.width, source, test.Height, test.Width)
 	}
 	if err := Holdable(source, test.Rows, test.Height, test.Width); err != nil {
 		return nil, err

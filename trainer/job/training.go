@@ -108,6 +108,9 @@ func (f Spec) Describe() (*Training, error) {
 	path := f.Config
 	f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return nil, crew.Usagef("%s is a directory: name a config file in it", path)
+		}
 		return nil, crew.Usagef("%s is not a file: every worker reads the config, so it cannot be a pipe or a terminal", path)
 	}
 	cfg, err := config.Load(path, f.Overrides)
@@ -203,7 +206,7 @@ func (s *Training) check() error {
 	}
 	// Divide, because the product may overflow an int.
 	if all := s.AllWorkers(); s.Batch > info.TrainRows/all/s.micro {
-		return fmt.Errorf("%d workers with %d times a batch of %d take more rows in a step than the data has (%d): lower --batch, --accumulate or --workers",
+		return fmt.Errorf("a step of %d workers x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
 			all, s.micro, s.Batch, info.TrainRows)
 	}
 	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.memory; limit > 0 && need > limit {

@@ -230,7 +230,8 @@ var mutants = []struct {
 		return nil
 	}}},
 	{"a goroutine that never ends", "Close", "goroutines are left", mutant{start: func(m *mutant, ctx context.Context, s trainer.Start) (trainer.Place, error) {
-		go func() { <-leftover.end }()
+		end := leftover.end
+		go func() { <-end }()
 		return m.AllReduce.Start(ctx, s)
 	}}},
 	{"parameters that stay reachable", "Close", "something still refers to the parameters", mutant{start: func(m *mutant, ctx context.Context, s trainer.Start) (trainer.Place, error) {
@@ -253,8 +254,7 @@ var mutants = []struct {
 	{"an evaluation of one share", "Train", "the evaluation counts", mutant{total: func(_ *mutant, _ context.Context, own nn.Counts) (nn.Counts, error) {
 		return own, nil
 	}}},
-	{"gradients divided by one rank's rows", "MicroBatches", "one rank with 2 micro-batches", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
-		m.params = p
+	{"gradients divided by one rank's rows", "MicroBatches", "one rank with 2 micro-batches", mutant{open: inStep, step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
 		for i := range p.Grads.Float32s() {
 			p.Grads.Float32s()[i] /= float32(max(s.Weight, 1))
 		}
@@ -275,6 +275,12 @@ func forgets(call int) func(m *mutant, ctx context.Context, s trainer.Start) (tr
 		}
 		return m.AllReduce.Start(ctx, s)
 	}
+}
+
+// inStep is an Open after which all gradients leave in Step.
+func inStep(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) func(lo int) {
+	m.AllReduce.Open(ctx, p, s)
+	return func(int) {}
 }
 
 // suiteOf returns the suite of a mutant. Its gradients leave in several buckets.

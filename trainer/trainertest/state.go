@@ -34,16 +34,16 @@ func (h *harness) saved(size int, calls bool, wanted func(rank int) bool) (kept,
 			return err
 		}
 		first := r.group.Rank() == 0
+		var before trainer.State
 		if calls {
 			s, err := r.state(ctx, wanted(r.group.Rank()))
 			if err != nil {
 				return err
 			}
 			if first {
-				kept = snapshot{s, r.values()}
+				kept, before = snapshot{s, r.values()}, cloneState(s)
 			}
 		}
-		before := cloneState(kept.state)
 		if err := r.steps(ctx, halfway, allTheWay); err != nil {
 			return err
 		}

@@ -1,7 +1,9 @@
 package crew
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,7 +22,9 @@ func FindKey(named string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	if _, err := secret.ReadFile(path); err != nil {
+	if _, err := secret.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s: %w; make one with ringtrain keygen %s, or copy it from another machine of the job", from, err, path)
+	} else if err != nil {
 		return "", fmt.Errorf("%s: %w", from, err)
 	}
 	path, err := filepath.Abs(path)

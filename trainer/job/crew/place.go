@@ -132,7 +132,7 @@ func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 		return c, err
 	}
 	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !p.Insecure && !p.Process.Follows() {
-		fmt.Fprintf(stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to say that you know)\n", c.Bind.Addr())
+		fmt.Fprintf(stderr, "ringtrain: warning: traffic on %v is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to silence this warning)\n", c.Bind.Addr())
 	}
 	return c, nil
 }
@@ -176,13 +176,19 @@ func (p *Place) bindAddress() (netip.AddrPort, error) {
 		port = cluster.DefaultPort
 	}
 	if p.Bind != "" {
-		return parseBind(p.Bind, port, p.Nodes > 1)
+		at, err := parseBind(p.Bind, port, p.Nodes > 1)
+		if err == nil && at.Addr().IsUnspecified() {
+			err = fmt.Errorf("--bind %v: it must be one address of this machine that the other machines can reach", at.Addr())
+		}
+		return at, err
 	}
 	ip := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	var err error
 	switch {
 	case len(p.Join) > 0:
-		ip, err = cluster.AddrTowards(p.Join[0])
+		if ip, err = cluster.AddrTowards(p.Join[0]); err != nil {
+			err = fmt.Errorf("--join: %w", err)
+		}
 	case p.Nodes > 1:
 		ip, err = cluster.OwnAddr()
 	}
@@ -206,7 +212,7 @@ func portIsFree(at netip.AddrPort) error {
 func portError(at netip.AddrPort, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("--bind %v: the port is in use by another process; name another, or only the address for any free port", at)
+		return fmt.Errorf("--bind %v: another process uses this port; choose another port, or give only the address to use any free port", at)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("--bind %v: this machine has no such address", at)
 	}

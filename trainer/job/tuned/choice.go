@@ -33,7 +33,7 @@ type Choice struct {
 // Check reports the first mistake in f. A command sets Table.
 func (f *Choice) Check() error {
 	if _, err := collective.ParseOrder(f.Order); f.Order != "" && err != nil {
-		return fmt.Errorf("--order: %w", err)
+		return fmt.Errorf("--order must be %v or %v, not %s", collective.RingOrder, collective.AnyOrder, f.Order)
 	}
 	if f.Table == "" {
 		return errors.New("--tune is empty: name a file that ringtrain tune made, or say auto or off")
@@ -98,11 +98,11 @@ func (f *Choice) CheckTable(ranks, nodes int) error {
 func readTable(path string) (Fingerprint, *schedule.Table, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Fingerprint{}, nil, fmt.Errorf("--tune: %w", err)
+		return Fingerprint{}, nil, fmt.Errorf("--tune: cannot read the table: %w; make one with ringtrain tune, or give --tune off", err)
 	}
 	there, t, err := Decode(text)
 	if err != nil {
-		err = fmt.Errorf("--tune: %s is no table of this version: %w; make it again with ringtrain tune, or say --tune off", path, err)
+		err = fmt.Errorf("--tune: %s is not a table of this version: %w; make it again with ringtrain tune, or give --tune off", path, err)
 	}
 	return there, t, err
 }

@@ -22,7 +22,7 @@ func TestChoiceCheck(t *testing.T) {
 	for _, order := range []string{"", "ring", "any"} {
 		require.NoError(t, (&Choice{Order: order, Table: Auto}).Check())
 	}
-	require.ErrorContains(t, (&Choice{Order: "tree", Table: Auto}).Check(), "--order: ")
+	require.ErrorContains(t, (&Choice{Order: "tree", Table: Auto}).Check(), "--order must be ring or any")
 	require.EqualError(t, (&Choice{Order: "ring"}).Check(), "--tune is empty: name a file that ringtrain tune made, or say auto or off")
 }
 
@@ -65,7 +65,7 @@ func TestCheckTable(t *testing.T) {
 	require.NoError(t, check(good, 3, 1))
 	require.EqualError(t, check(good, 2, 1), "--tune: "+good+" was made for 3 ranks, not for 2: make one with ringtrain tune, or say --tune off")
 	require.ErrorIs(t, check(filepath.Join(dir, "none"), 2, 1), os.ErrNotExist)
-	require.ErrorContains(t, check(broken, 2, 1), `is no table of this version: its format is "ringtrain-tune/0", not "ringtrain-tune/1"; make it again`)
+	require.ErrorContains(t, check(broken, 2, 1), `is not a table of this version: its format is "ringtrain-tune/0", not "ringtrain-tune/1"; make it again`)
 	require.NoError(t, check(broken, 2, 2), "the machine of rank 0 may have another file")
 }
 

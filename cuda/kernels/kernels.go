@@ -31,7 +31,8 @@ import (
 var files embed.FS
 
 // parts lists the files in the order of Source.
-var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu"}
+var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu",
+	"normal.cu", "activation.cu", "norm.cu", "sequence.cu", "combine.cu"}
 
 // Source returns the source of all kernels. It is the same on every call.
 func Source() string {
@@ -111,4 +112,28 @@ var List = []Kernel{
 	{"gather_bytes", "no method: a batch of a data set of bytes", Elements},
 	{"gather_words", "no method: a batch of float32 or int32", Elements},
 	{"tick", "no method: the end of a step", One},
+	{"gelu", "Gelu", Elements},
+	{"gelu_grad", "GeluGrad", Elements},
+	{"maxout", "Maxout", Elements},
+	{"maxout_grad", "MaxoutGrad", Elements},
+	{"avg_pool", "AvgPool", Elements},
+	{"avg_pool_grad", "AvgPoolGrad", Elements},
+	{"layer_norm", "LayerNorm", Rows},
+	{"layer_norm_grad", "LayerNormGrad, dx", Rows},
+	{"layer_norm_weights", "LayerNormGrad, dg and db", Columns},
+	{"plane_sums", "ChannelMoments, with channel_sums", Rows},
+	{"plane_grads", "BatchNormGrad, with channel_sums and batch_norm_grad", Rows},
+	{"channel_sums", "ChannelMoments and BatchNormGrad, with others", Elements},
+	{"batch_norm", "BatchNorm", Elements},
+	{"batch_norm_grad", "BatchNormGrad, with plane_grads and channel_sums", Elements},
+	{"embed", "Embed", Elements},
+	{"embed_grad", "EmbedGrad", Elements},
+	{"attention_weights", "Attention, with attention", Rows},
+	{"attention", "Attention, with attention_weights", Elements},
+	{"attention_scores_grad", "AttentionGrad, with the two below", Rows},
+	{"attention_values_grad", "AttentionGrad, the values", Elements},
+	{"attention_grad", "AttentionGrad, the queries and keys", Elements},
+	{"add", "Add", Elements},
+	{"insert", "Insert", Elements},
+	{"extract", "Extract", Elements},
 }

@@ -38,6 +38,10 @@ var mutations = []mutation{
 		"  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;\n  __syncthreads();", "  if (threadIdx.x % 32 == 0) {\n    part[threadIdx.x / 32] = sum;\n    __syncthreads();\n  }",
 		[]string{"conv2d_grad_parts", "conv2d_grad"}, "the rest will never come",
 	},
+	{ // the barrier between writing both sums of columns and adding them
+		"  shift[threadIdx.y][threadIdx.x] = t;\n  __syncthreads();", "  shift[threadIdx.y][threadIdx.x] = t;",
+		[]string{"layer_norm", "layer_norm_grad", "layer_norm_weights"}, "kernel layer_norm_weights, ",
+	},
 	{ // the end of a row whose length is not a multiple of four
 		"      if (4 * block + j < width) y[at + j]", "      y[at + j]",
 		[]string{"dropout"}, "outside of all memory",

@@ -90,6 +90,21 @@ func NewWindow(s nn.Window) Window {
 	}
 }
 
+// Heads is the struct Heads of the kernels.
+type Heads struct {
+	Positions, Heads, Width, Causal int32
+	Scale                           float32
+}
+
+// NewHeads converts a to the kernels' struct.
+func NewHeads(a nn.Heads) Heads {
+	h := Heads{Positions: int32(a.Positions), Heads: int32(a.Heads), Width: int32(a.Width), Scale: a.Scale()}
+	if a.Causal {
+		h.Causal = 1
+	}
+	return h
+}
+
 // Random is the struct Random of the kernels: an nn.Stream on the device.
 type Random struct {
 	Seed, Step    uint64

@@ -16,10 +16,6 @@ func TestBackend(t *testing.T) {
 	nntest.TestBackend(t, func(*testing.T) nn.Backend { return cpu.New(cpu.Options{BLAS: gonum.Implementation{}}) })
 }
 
-func TestLayers(t *testing.T) {
-	nntest.TestLayers(t, func(*testing.T) nn.Backend { return cpu.New(cpu.Options{BLAS: gonum.Implementation{}}) })
-}
-
 func TestBLASName(t *testing.T) {
 	require.Regexp(t, "^gonum "+runtime.GOARCH+" (assembly|Go)( FMA)?$", cpu.New(cpu.Options{BLAS: gonum.Implementation{}}).BLAS())
 	require.Equal(t, "*cpu_test.counting", cpu.New(cpu.Options{BLAS: new(counting)}).BLAS())

@@ -76,6 +76,10 @@ func (b *Backend) Queue(what string, fn func(cuda.Stream) error) {
 // at returns a Buffer as an argument that the kernel may change.
 func (b *Backend) at(v nn.Buffer) cuda.Arg { return b.ptr(v).Arg() }
 
+// reads returns a Buffer as an argument that the kernel only reads. Unlike at, it keeps
+// the copies of the Buffer that BF16 has made for products.
+func (b *Backend) reads(v nn.Buffer) cuda.Arg { return b.address(v).Arg() }
+
 // count returns a number of elements as an argument.
 func count(n int) cuda.Arg { return cuda.Int64(int64(n)) }
 

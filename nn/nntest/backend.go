@@ -10,26 +10,6 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// TestLayers checks the arithmetic of activations, normalisation, sequences and combinators.
-// TestBackend will include it.
-func TestLayers(t *testing.T, open func(t *testing.T) nn.Backend) {
-	for _, c := range []struct {
-		name string
-		test func(h *harness)
-	}{
-		{"Gelu", testGelu},
-		{"Maxout", testMaxout},
-		{"AvgPool", testAvgPool},
-		{"LayerNorm", testLayerNorm},
-		{"BatchNorm", testBatchNorm},
-		{"Embed", testEmbed},
-		{"Attention", testAttention},
-		{"Combine", testCombine},
-	} {
-		check(t, open, nil, c.name, c.test)
-	}
-}
-
 // TestBackend checks every promise of nn.Backend. It opens a backend for each subtest and
 // closes it. Arithmetic is compared with float64 loops, within float32 rounding.
 func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
@@ -53,11 +33,19 @@ func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 		{"Softmax", testSoftmax},
 		{"CrossEntropy", testCrossEntropy},
 		{"Correct", testCorrect},
+		{"Gelu", testGelu},
+		{"Maxout", testMaxout},
+		{"LayerNorm", testLayerNorm},
+		{"BatchNorm", testBatchNorm},
+		{"Embed", testEmbed},
+		{"Attention", testAttention},
+		{"Combine", testCombine},
 		{"Conv2D", testConv2D},
 		{"Conv2DGrad", testConv2DGrad},
 		{"RowsOfImages", testRowsOfImages},
 		{"MaxPool", testMaxPool},
 		{"MaxPoolTies", testMaxPoolTies},
+		{"AvgPool", testAvgPool},
 		{"ScaleAxpy", testScaleAxpy},
 		{"SquaredNorm", testSquaredNorm},
 		{"Adam", testAdam},

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ type Config struct {
 	Answer func(question []byte) []byte
 }
 
-// The values of Config.Transport.
+// Values of Config.Transport. Transports returns all of them.
 const (
 	TransportAuto = "auto"
 	TransportTCP  = "tcp"
@@ -128,8 +129,8 @@ func (c *Config) complete() error {
 		c.Transport = TransportAuto
 	}
 	var errs []error
-	if c.Transport != TransportAuto && c.Transport != TransportTCP && c.Transport != TransportSHM {
-		errs = append(errs, fmt.Errorf("transport %q: it must be %s, %s or %s", c.Transport, TransportAuto, TransportTCP, TransportSHM))
+	if !slices.Contains(Transports(), c.Transport) {
+		errs = append(errs, fmt.Errorf("transport %q: it must be one of %s", c.Transport, strings.Join(Transports(), ", ")))
 	}
 	if c.Streams < 0 || c.Streams > tcp.MaxStreams {
 		errs = append(errs, fmt.Errorf("%d streams: it must be 1 to %d, or 0 for the default", c.Streams, tcp.MaxStreams))

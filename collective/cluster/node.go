@@ -24,8 +24,6 @@ import (
 // when it was agreed.
 const connectTime = 30 * time.Second
 
-var _ shm.Under = (*tcp.Transport)(nil)
-
 // A Node is this process as a member of a job. Only one of Group and Regroup may run
 // at a time.
 type Node struct {
@@ -36,10 +34,10 @@ type Node struct {
 	listener  *tcp.Listener
 	agent     *membership.Agent
 
-	mu     sync.Mutex
-	group  *collective.Group // the newest; earlier ones are closed
-	shared bool              // group uses memory shared by the members of this host
-	closed bool
+	mu        sync.Mutex
+	group     *collective.Group // the newest; earlier ones are closed
+	transport string            // name of the transport of group; "" without a group
+	closed    bool
 }
 
 // Join opens this process's ports and begins to look for the others, without waiting
@@ -150,15 +148,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if err != nil {
 		return nil, blocked(view, err)
 	}
-	if err := n.arenas.Renew(); err != nil {
-		return nil, errors.Join(err, links.Close())
-	}
-	transport, err := shm.Join(ctx, view, links, shm.Options{
-		Off: n.config.Transport == TransportTCP, Must: n.config.Transport == TransportSHM, Log: n.config.Log, Arenas: &n.arenas,
-	})
-	if errors.Is(err, shm.ErrNotShared) { // the others learn why
-		links.Abort(&collective.RankError{Rank: view.Self, Node: view.Name(view.Self), Epoch: view.Epoch, Phase: "connect", Err: err})
-	}
+	transport, name, err := n.pick(ctx, transports(), view, links)
 	if err != nil {
 		return nil, errors.Join(err, links.Close())
 	}
@@ -175,7 +165,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if n.closed {
 		return nil, errors.Join(collective.ErrClosed, g.Close())
 	}
-	n.group, n.shared = g, transport != collective.Transport(links)
+	n.group, n.transport = g, name
 	return g, nil
 }
 
@@ -185,7 +175,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 func (n *Node) SharesMemory() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.shared
+	return n.transport == TransportSHM
 }
 
 // Alloc returns count elements of type t, all zero, that the other processes of this

@@ -152,7 +152,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 
 // scalingTransports are the values of --transport. Workers are processes.
 func scalingTransports() []string {
-	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM}
+	return cluster.Transports()
 }
 
 // emulated parses --compute.

@@ -42,7 +42,7 @@ const TransportInProcess = "inproc"
 
 // Transports returns the values of Place.Transport.
 func Transports() []string {
-	return []string{cluster.TransportAuto, cluster.TransportTCP, cluster.TransportSHM, TransportInProcess}
+	return append(cluster.Transports(), TransportInProcess)
 }
 
 // Check reports the first mistake in p. Its errors name the flags of the commands.

@@ -54,7 +54,7 @@ func TestKeygen(t *testing.T) {
 		"not a key":                 append(train, corrupt),
 		"not a regular file":        append(train, t.TempDir()),
 		"--key-file is empty":       append(train, ""),
-		"does not go with --key-fi": append(train, path, "--transport", "inproc"),
+		"cannot be combined with --key-fi": append(train, path, "--transport", "inproc"),
 	}
 	if runtime.GOOS != "windows" {
 		loose := filepath.Join(t.TempDir(), "loose")

@@ -213,7 +213,7 @@ func TestUsageErrors(t *testing.T) {
 		{"bad.cfg:2", []string{"train", file("bad.cfg", "[training]\nfoo\n")}},
 		{"section [model] is not defined", []string{"train", file("empty.cfg", "[training]\n")}},
 		{"is not a file", []string{"train", os.DevNull}},
-		{"neither --bind nor --cluster", []string{"train", config(t), "--transport", "inproc", "--cluster", "x"}},
+		{"with --bind or --cluster", []string{"train", config(t), "--transport", "inproc", "--cluster", "x"}},
 		{"it does not read a config", []string{"data", "digits", dir, "--training.batch_size", "3"}},
 		{"not a directory", []string{"train", config(t), "--out", file("plain", "") + "/x"}},
 		{"eval takes one CHECKPOINT", []string{"eval"}},

@@ -45,7 +45,7 @@ func TestTune(t *testing.T) {
 	}
 	out, stderr, code = bench("--ranks", "3", "--json", filepath.Join(dir, "r.json"))
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "# allreduce by what tune measured for 3 sizes: "+path)
+	require.Contains(t, out, "# allreduce algorithms: as ringtrain tune measured for 3 sizes, from "+path)
 	require.Contains(t, out, "measured to be the fastest (tune)")
 	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestTune(t *testing.T) {
 	}
 	_, stderr, code = bench("--ranks", "2", "--tune", path)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "was made for others (ranks, hosts differ)")
+	require.Contains(t, stderr, "was measured in another setting (different: ranks, hosts)")
 	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o644))
 	_, stderr, code = bench("--ranks", "3")
 	require.Equal(t, 2, code)

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// machines are the groups of a job of three machines with two ranks each.
+// machines returns the groups of three machines with two ranks each.
 func machines(t *testing.T) []*collective.Group {
 	views, transports := collective.Local(6)
 	for i := range views {
@@ -23,8 +23,8 @@ func machines(t *testing.T) []*collective.Group {
 	return collectivetest.Groups(t, views, transports, collective.Options{})
 }
 
-// All ranks fail when one does: with its own words, or those of a rank of its
-// machine, or else those of the first.
+// If a rank fails, all fail: with their own error, or that of a rank on their machine, or
+// else that of the lowest rank.
 func TestAgree(t *testing.T) {
 	groups := machines(t) // a, a, b, b, c, c
 	for _, c := range []struct{ mine, want map[int]string }{
@@ -44,7 +44,7 @@ func TestAgree(t *testing.T) {
 			}
 			require.EqualError(t, err, c.want[g.Rank()])
 			require.ErrorAs(t, err, new(*ToldError))
-			require.NoError(t, g.Barrier(ctx), "the group is whole")
+			require.NoError(t, g.Barrier(ctx), "the group still works")
 		})
 	}
 }

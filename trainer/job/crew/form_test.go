@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// Every mismatch between the machines of a job is the user's to mend; that
-// somebody does not come is not.
+// Settings that differ between machines are the user's mistake. A member that does not
+// join is not.
 func TestMismatchesAreUsage(t *testing.T) {
 	for err, want := range map[error]bool{
 		&membership.DifferError{}: true, &membership.KeyError{}: true, fmt.Errorf("x: %w", cluster.ErrInterface): true,

@@ -65,7 +65,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
 		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
+		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, joined: map[string]bool{}, failures: map[string]event.Failed{},
 	}
 	defer l.stopTimers()
 	kept := &losses{Display: c.Display}
@@ -91,6 +91,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	go func() { over <- l.job.Wait() }()
 	select {
 	case outcome := <-over:
+		l.exits.Wait()
 		err = l.verdict(outcome, err, watch.End())
 		for _, line := range kept.lines(err) {
 			c.Display.Log("", []byte(line))
@@ -122,6 +123,9 @@ type launcher struct {
 	asked    bool                       // the first signal has come: start no more workers
 	ending   bool                       // a worker has failed after it: the others have graceTime
 	forcing  bool                       // the second signal has come: forced will be closed
+	joined   map[string]bool            // workers that have reported their gossip address
+	unjoined error                      // a worker ended without failing, and without joining
+	exits    sync.WaitGroup             // of onExit
 	watching *time.Timer                // calls checkProgress
 	over     bool                       // stopTimers was called
 	timers   []*time.Timer
@@ -163,12 +167,16 @@ func (l *launcher) onReady(local int, addr string) {
 	if l.listing != nil {
 		l.listing.ready(local, addr)
 	}
-	if local != l.Place.Local {
+	first := local == l.Place.Local
+	l.mu.Lock()
+	l.joined[workerName(local)] = true
+	if first {
+		l.gossip = addr
+	}
+	l.mu.Unlock()
+	if !first {
 		return // startWorkers waits only for the first
 	}
-	l.mu.Lock()
-	l.gossip = addr
-	l.mu.Unlock()
 	if l.Announce && !l.Process.Follows() {
 		l.show.Log("", []byte(l.announcement(addr)))
 	}
@@ -217,6 +225,21 @@ func (l *launcher) onFailed(name string, e event.Failed) {
 		l.ending = true
 		l.timers = append(l.timers, time.AfterFunc(graceTime, func() { l.job.Stop(errors.New(e.Error)) }))
 	}
+}
+
+// onExit waits until p has ended, and stops the job if p neither joined nor failed. Such
+// a process has not reached Process.Run: without it the others would wait in vain, or
+// the job would seem to succeed.
+func (l *launcher) onExit(name string, p *launch.Process) {
+	<-p.Done()
+	exit, _ := p.Exit()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if exit.Failed() || exit.ByUs || l.joined[name] || l.asked {
+		return
+	}
+	l.unjoined = fmt.Errorf("%v before it joined the job: a worker runs the same program with the same arguments, and must reach the same call", exit)
+	l.job.Stop(l.unjoined)
 }
 
 // noteProgress resets a worker's time in the watchdog, if that is running.
@@ -300,6 +323,8 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	switch {
 	case startErr != nil:
 		return startErr
+	case o.Root == nil && l.unjoined != nil:
+		return &EndError{Err: l.unjoined, Begun: l.begun}
 	case err == nil && l.stopped:
 		return &EndError{Err: ErrElsewhere, Begun: true}
 	case err == nil:

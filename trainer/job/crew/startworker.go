@@ -78,6 +78,7 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	p, err := l.job.Run(c)
 	if err == nil {
 		l.running[name] = p
+		l.exits.Go(func() { l.onExit(name, p) })
 	}
 	if err == nil && l.listing != nil {
 		l.listing.started(local, p.Pid())

@@ -145,8 +145,8 @@ func (p *Place) adoptLaunched(c *cluster.Config) error {
 		return err
 	}
 	c.Cluster, c.Node, c.NodeRank, c.Local = cmp.Or(p.Cluster, at.Cluster), at.Node, at.NodeRank, at.Local
-	if c.Bind = at.Bind; p.Bind != "" {
-		if c.Bind, err = p.bindAddress(); err != nil {
+	if c.Bind = at.Bind; p.Bind != "" { // the other processes know only the port
+		if c.Bind, err = parseBind(p.Bind, at.Bind.Port(), p.Nodes > 1); err != nil {
 			return err
 		}
 	}

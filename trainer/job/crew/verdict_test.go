@@ -15,7 +15,6 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
-	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
@@ -236,14 +235,4 @@ func TestExplain(t *testing.T) {
 	}
 	require.EqualError(t, &EndError{Signal: os.Interrupt}, `stopped by the signal "interrupt"`)
 	require.EqualError(t, &EndError{}, "the worker has reported its error to its launcher")
-}
-
-// Settings that differ between workers are a mistake of the user.
-func TestIsUsage(t *testing.T) {
-	for _, err := range []error{Usagef("x"), &trainer.SettingsError{}, membership.ErrDiffer, membership.ErrKey, &EndError{Err: Usagef("x")}} {
-		require.True(t, isUsage(err), "%T", err)
-	}
-	for _, err := range []error{errors.New("x"), ErrJoinTimeout, context.Canceled, &ToldError{"x"}} {
-		require.False(t, isUsage(err), "%v", err)
-	}
 }

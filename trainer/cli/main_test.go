@@ -193,7 +193,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--nodes must be at least 1", []string{"train", config(t), "--nodes", "0"}},
 		{"--transport must be auto, tcp, shm, inproc, not udp", []string{"train", config(t), "--transport", "udp"}},
 		{"--log-level must be", []string{"train", config(t), "--log-level", "loud"}},
-		{"inproc is one process", []string{"train", config(t), "--transport", "inproc", "--nodes", "2"}},
+		{"inproc runs in one process", []string{"train", config(t), "--transport", "inproc", "--nodes", "2"}},
 		{"--join needs --nodes", []string{"train", config(t), "--join", "127.0.0.1:1"}},
 		{"must be HOST:PORT", []string{"train", config(t), "--nodes", "2", "--join", "127.0.0.1"}},
 		{"it must be an address of this machine", []string{"train", config(t), "--bind", "localhost:x"}},

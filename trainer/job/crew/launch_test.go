@@ -121,10 +121,10 @@ func (r *running) end() *EndError {
 	return end
 }
 
-// on returns a Crew of workers that play part on this machine, and a registry of jobs
-// that only this test uses.
+// on returns a Crew of workers that play part on this machine, with a registry of jobs
+// of its own.
 func on(t *testing.T, part string, workers int) Crew {
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	ownRegistry(t)
 	t.Setenv("GOMAXPROCS", "")
 	t.Setenv(cluster.EnvKeyFile, "")
 	place := Local()
@@ -178,10 +178,12 @@ func TestLaunch(t *testing.T) {
 			require.Equal(t, r.lines[0], ": job "+e.Cluster+" on "+e.Gossip+", 3 workers")
 		case *event.Step:
 			steps = append(steps, e.Step)
+		case *event.Result:
+			require.Equal(t, []int{1, 2, 3}, steps, "the order of a worker's events")
+			steps = append(steps, -1)
 		}
 	}
-	require.Equal(t, []int{1, 2, 3}, steps)
-	require.Equal(t, &event.Result{Steps: 3}, r.events[len(r.events)-1])
+	require.Equal(t, []int{1, 2, 3, -1}, steps)
 	require.Len(t, r.lines, 1)
 }
 
@@ -373,9 +375,10 @@ func TestCannotStart(t *testing.T) {
 
 // A launcher that is killed takes its workers with it.
 func TestLauncherIsKilled(t *testing.T) {
+	ownRegistry(t)
 	beacon := listen(t)
 	launcher := exec.Command(os.Args[0])
-	launcher.Env = append(os.Environ(), envPart+"=launcher", envBeacon+"="+beacon.Addr().String(), "XDG_RUNTIME_DIR="+t.TempDir())
+	launcher.Env = append(os.Environ(), envPart+"=launcher", envBeacon+"="+beacon.Addr().String())
 	require.NoError(t, launcher.Start())
 	defer func() {
 		_ = launcher.Process.Kill()

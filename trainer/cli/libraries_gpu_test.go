@@ -124,7 +124,7 @@ func (s *shelf) inPlaces() []lack {
 		{"outdated libraries in all places", search(old, older), "", 2,
 			[]string{"no GPU can be used: none of the 2 files found for driver can be used: " + driver(old) + ": update the NVIDIA driver; " + driver(older)}, 1},
 		{"an outdated NCCL in all places", onlyNCCL, "", 0,
-			[]string{"gradients are added up in host memory, without NCCL: none of the 2 files found for NCCL can be used: " + old + nccl + "; " + older + nccl + ": pip install"}, 2},
+			[]string{"gradients are summed in host memory, without NCCL: none of the 2 files found for NCCL can be used: " + old + nccl + "; " + older + nccl + ": pip install"}, 2},
 	}
 }
 

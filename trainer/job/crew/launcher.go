@@ -65,7 +65,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
 		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, joined: map[string]bool{}, failures: map[string]event.Failed{},
+		forced: make(chan struct{}), joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
 	}
 	defer l.stopTimers()
 	kept := &losses{Display: c.Display}
@@ -110,22 +110,18 @@ type launcher struct {
 	job     *launch.Job
 	show    Display
 	listing *jobListing   // nil if the job is in no registry
-	ready   chan string   // receives the first worker's gossip address
 	forced  chan struct{} // closed forceTime after the second signal
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	joining
 	running  map[string]*launch.Process // by worker name; without those known to have ended
 	watchdog watchdog                   // nil before the first signal
 	failures map[string]event.Failed    // by worker name
-	gossip   string                     // the first worker's gossip address; "" until it is ready
 	begun    bool                       // the workers have agreed on a view
 	stopped  bool                       // the workers have reported that they stopped
 	asked    bool                       // the first signal has come: start no more workers
 	ending   bool                       // a worker has failed after it: the others have graceTime
 	forcing  bool                       // the second signal has come: forced will be closed
-	joined   map[string]bool            // workers that have reported their gossip address
-	unjoined error                      // a worker ended without failing, and without joining
-	exits    sync.WaitGroup             // of onExit
 	watching *time.Timer                // calls checkProgress
 	over     bool                       // stopTimers was called
 	timers   []*time.Timer
@@ -162,30 +158,6 @@ func (l *launcher) onLine(local int, line []byte) {
 	}
 }
 
-// onReady handles a worker's report that it gossips at addr.
-func (l *launcher) onReady(local int, addr string) {
-	if l.listing != nil {
-		l.listing.ready(local, addr)
-	}
-	first := local == l.Place.Local
-	l.mu.Lock()
-	l.joined[workerName(local)] = true
-	if first {
-		l.gossip = addr
-	}
-	l.mu.Unlock()
-	if !first {
-		return // startWorkers waits only for the first
-	}
-	if l.Announce && !l.Process.Follows() {
-		l.show.Log("", []byte(l.announcement(addr)))
-	}
-	select {
-	case l.ready <- addr:
-	default: // already reported
-	}
-}
-
 // onView adds to a view what "ringtrain status" needs to find the job.
 func (l *launcher) onView(e *event.View) {
 	l.mu.Lock()
@@ -194,19 +166,6 @@ func (l *launcher) onView(e *event.View) {
 	if l.listing != nil {
 		l.listing.agreed(e.Job)
 	}
-}
-
-// announcement tells the user where other machines join the job. It runs before
-// startWorkers sets Place.Join for the other workers of this machine.
-func (l *launcher) announcement(addr string) string {
-	text := fmt.Sprintf("job %s on %s, %s", l.Place.Cluster, addr, countOf(l.Workers, "worker"))
-	if l.Place.Nodes > 1 {
-		text += fmt.Sprintf(" here of %d machines", l.Place.Nodes)
-		if len(l.Place.Join) == 0 && l.Process.Launched == nil {
-			text += "; on the other machines: --join " + addr
-		}
-	}
-	return text
 }
 
 // onFailed handles a worker's report that it failed.
@@ -225,21 +184,6 @@ func (l *launcher) onFailed(name string, e event.Failed) {
 		l.ending = true
 		l.timers = append(l.timers, time.AfterFunc(graceTime, func() { l.job.Stop(errors.New(e.Error)) }))
 	}
-}
-
-// onExit waits until p has ended, and stops the job if p neither joined nor failed. Such
-// a process has not reached Process.Run: without it the others would wait in vain, or
-// the job would seem to succeed.
-func (l *launcher) onExit(name string, p *launch.Process) {
-	<-p.Done()
-	exit, _ := p.Exit()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if exit.Failed() || exit.ByUs || l.joined[name] || l.asked {
-		return
-	}
-	l.unjoined = fmt.Errorf("%v before it joined the job: a worker runs the same program with the same arguments, and must reach the same call", exit)
-	l.job.Stop(l.unjoined)
 }
 
 // noteProgress resets a worker's time in the watchdog, if that is running.

@@ -22,7 +22,7 @@ import (
 
 // heardBy returns a launcher without processes that has received these events, by worker.
 func heardBy(show Display, said map[int][]event.Event) *launcher {
-	l := &launcher{show: show, ready: make(chan string, 1), running: map[string]*launch.Process{}, joined: map[string]bool{}, failures: map[string]event.Failed{}}
+	l := &launcher{show: show, joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{}}
 	l.Place = cluster.Config{Cluster: "c", Node: "vm"}
 	l.Crew.Workers = 2
 	for local, events := range said {

@@ -110,7 +110,9 @@ func TestWarning(t *testing.T) {
 		{"insecure", func(p *Place) { p.Insecure = true }, false},
 		{"key", func(p *Place) { p.KeyFile = key }, false},
 		{"loopback", func(p *Place) { p.Bind = "127.0.0.1:0" }, false},
-		{"rank 1 of mpirun", func(p *Place) { p.Process.Launched = &cluster.Launched{Rank: 1, Size: 2, LocalSize: 2, Nodes: 1, Seed: "127.0.0.1:9"} }, false},
+		{"rank 1 of mpirun", func(p *Place) {
+			p.Process.Launched = &cluster.Launched{Rank: 1, Size: 2, LocalSize: 2, Nodes: 1, Seed: "127.0.0.1:9"}
+		}, false},
 	} {
 		p := Local()
 		p.Nodes, p.Bind = 2, "0.0.0.0:0"

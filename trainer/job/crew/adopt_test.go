@@ -99,6 +99,10 @@ func TestFlagsUnderMpirun(t *testing.T) {
 // said so.
 func TestWarning(t *testing.T) {
 	t.Setenv(cluster.EnvKeyFile, "")
+	own, err := cluster.OwnAddr()
+	if err != nil {
+		t.Skip("this machine has only loopback: ", err)
+	}
 	key := filepath.Join(t.TempDir(), "job.key")
 	require.NoError(t, os.WriteFile(key, []byte(strings.Repeat("a", 64)+"\n"), 0o600))
 	for _, c := range []struct {
@@ -115,14 +119,14 @@ func TestWarning(t *testing.T) {
 		}, false},
 	} {
 		p := Local()
-		p.Nodes, p.Bind = 2, "0.0.0.0:0"
+		p.Nodes, p.Bind = 2, own.String()+":0"
 		c.change(&p)
 		var said strings.Builder
 		config, err := p.Config(1, &said)
 		require.NoError(t, err, c.name)
 		require.Equal(t, config.KeyFile == "", config.Insecure, "the warning is all that --insecure changes")
 		if c.warned {
-			require.Equal(t, "ringtrain: warning: traffic on 0.0.0.0 is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure silences this warning)\n", said.String())
+			require.Equal(t, "ringtrain: warning: traffic on "+own.String()+" is neither encrypted nor authenticated; make a key with ringtrain keygen (--key-file), or use a network that you trust (--insecure to silence this warning)\n", said.String())
 		} else {
 			require.Empty(t, said.String(), c.name)
 		}

@@ -98,7 +98,7 @@ func (f *Choice) CheckTable(ranks, nodes int) error {
 func readTable(path string) (Fingerprint, *schedule.Table, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Fingerprint{}, nil, fmt.Errorf("--tune: cannot read the table: %w; make one with ringtrain tune, or give --tune off", err)
+		return Fingerprint{}, nil, fmt.Errorf("--tune: cannot read the table: %w; make one with ringtrain tune, or use --tune off", err)
 	}
 	there, t, err := Decode(text)
 	if err != nil {

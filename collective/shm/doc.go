@@ -31,6 +31,6 @@
 // When a call fails, another rank may be stopped in the middle of the call and
 // continue later. So a failed call does two things before it returns. It marks
 // itself as failed, which fails the call of every rank that reads its vector
-// afterwards. And it puts private pages in the place of a vector that others can
+// afterwards. And it puts private pages in place of a vector that others can
 // write to.
 package shm

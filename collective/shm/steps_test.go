@@ -371,7 +371,7 @@ func TestLayoutsDoNotOverlap(t *testing.T) {
 			}
 			next(l.sleep(r), lineBytes, "sleep")
 			next(l.proof(r), lineBytes, "proof")
-			next(l.serverAddress(r), addressBytes, "door")
+			next(l.serverAddress(r), addressBytes, "address of the server")
 			next(l.header(r, 0), lineBytes, "header")
 			next(l.header(r, 1), lineBytes, "header")
 		}

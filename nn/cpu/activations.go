@@ -5,9 +5,15 @@ import "github.com/ringtrain/ringtrain/nn"
 // Gelu implements nn.Activations.
 func (b *Backend) Gelu(y, x nn.Buffer) {
 	ys := y.Float32s()
-	for i, v := range x.Float32s()[:len(ys)] {
+	xs := x.Float32s()[:len(ys)]
+	done := fastGelu(ys, xs)
+	geluLoop(ys[done:], xs[done:])
+}
+
+func geluLoop(y, x []float32) {
+	for i, v := range x {
 		c, _ := normal(v)
-		ys[i] = v * c
+		y[i] = v * c
 	}
 }
 
@@ -15,9 +21,14 @@ func (b *Backend) Gelu(y, x nn.Buffer) {
 func (b *Backend) GeluGrad(dx, dy, x nn.Buffer) {
 	dxs := dx.Float32s()
 	dys, xs := dy.Float32s()[:len(dxs)], x.Float32s()[:len(dxs)]
-	for i, v := range xs {
+	done := fastGeluGrad(dxs, dys, xs)
+	geluGradLoop(dxs[done:], dys[done:], xs[done:])
+}
+
+func geluGradLoop(dx, dy, x []float32) {
+	for i, v := range x {
 		c, e := normal(v)
-		dxs[i] = dys[i] * (c + float32(v*float32(e*inverseRoot2Pi)))
+		dx[i] = dy[i] * (c + float32(v*float32(e*inverseRoot2Pi)))
 	}
 }
 

@@ -38,10 +38,9 @@ func softmaxWeights(s []float32, n int, scale float32, ones []float32) {
 		s[i] = v
 		top = max(top, v)
 	}
-	for i, v := range s {
-		s[i] = exp(v - top)
-	}
-	scaleLoop(s, 1/dot(s, ones))
+	expLoop(s[fastExp(s, top):], top)
+	share := 1 / dot(s, ones)
+	scaleLoop(s[fastScale(s, share):], share)
 }
 
 // AttentionGrad implements nn.Sequences. With p = dy[t]·value[u], the gradient of a score

@@ -16,6 +16,10 @@ const (
 	expMost  = 88.72283  // exp is infinite above it
 )
 
+// expTerms are the coefficients of a polynomial p, the highest first: eʳ is about
+// p(r)·r² + r + 1.
+var expTerms = [6]float32{1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1}
+
 // exp returns e to the power of x, with a relative error below 2⁻²². The reduction and the
 // polynomial are those of Cephes (Moshier, 1989).
 func exp(x float32) float32 {
@@ -29,12 +33,10 @@ func exp(x float32) float32 {
 	n := shifted - roundTo
 	r := x - float32(n*ln2Hi)
 	r -= float32(n * ln2Lo)
-	p := float32(1.9875691500e-4)
-	p = float32(p*r) + 1.3981999507e-3
-	p = float32(p*r) + 8.3334519073e-3
-	p = float32(p*r) + 4.1665795894e-2
-	p = float32(p*r) + 1.6666665459e-1
-	p = float32(p*r) + 5.0000001201e-1
+	p := expTerms[0]
+	for _, c := range expTerms[1:] {
+		p = float32(p*r) + c
+	}
 	p = float32(p*float32(r*r)) + r
 	p++
 	// 2ⁿ in two factors, because n is 128 for the largest x.
@@ -45,10 +47,19 @@ func exp(x float32) float32 {
 // power returns 2ᵏ for k from -126 to 127.
 func power(k int32) float32 { return math.Float32frombits(uint32(k+127) << 23) }
 
-const inverseRoot2Pi = 0.3989422804 // 1/√(2π)
+const (
+	inverseRoot2Pi = 0.3989422804 // 1/√(2π)
+	slope          = .27          // see normal
+)
+
+// normalTerms are the coefficients of a polynomial p, the highest first: Φ(-|x|)·exp(x²/2)
+// is about p(t)·t.
+var normalTerms = [9]float32{
+	2.910702821e-2, -1.272421198e-1, 1.714446873e-1, -7.12139169e-2, 1.092772064e-1, 7.140606258e-2, 1.01980367e-1, 1.075186033e-1, 1.077220931e-1,
+}
 
 // normal returns Φ(x) and exp(-x²/2), from which the density of the normal distribution
-// follows. Φ(-|x|)·exp(x²/2) is a polynomial in t = 1/(1+0.27·|x|), interpolated at
+// follows. Φ(-|x|)·exp(x²/2) is a polynomial in t = 1/(1+slope·|x|), interpolated at
 // Chebyshev nodes for |x| up to 14, so that small probabilities keep their digits: the
 // relative error of Φ is below 2⁻¹⁷ for x > -12, and its absolute error below 2⁻²².
 func normal(x float32) (cumulative, e float32) {
@@ -57,19 +68,21 @@ func normal(x float32) (cumulative, e float32) {
 	if x < 0 {
 		a = -x
 	}
-	t := 1 / (1 + float32(.27*a))
-	p := float32(2.910702821e-2)
-	p = float32(p*t) - 1.272421198e-1
-	p = float32(p*t) + 1.714446873e-1
-	p = float32(p*t) - 7.12139169e-2
-	p = float32(p*t) + 1.092772064e-1
-	p = float32(p*t) + 7.140606258e-2
-	p = float32(p*t) + 1.01980367e-1
-	p = float32(p*t) + 1.075186033e-1
-	p = float32(p*t) + 1.077220931e-1
+	t := 1 / (1 + float32(slope*a))
+	p := normalTerms[0]
+	for _, c := range normalTerms[1:] {
+		p = float32(p*t) + c
+	}
 	tail := float32(float32(p*t) * e)
 	if x < 0 {
 		return tail, e
 	}
 	return 1 - tail, e
+}
+
+// expLoop sets y = exp(y - top).
+func expLoop(y []float32, top float32) {
+	for i, v := range y {
+		y[i] = exp(v - top)
+	}
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,4 +51,23 @@ func TestNormal(t *testing.T) {
 		got, _ := normal(x)
 		require.Equal(t, want, got, "Φ(%v)", x)
 	}
+}
+
+// The kernels have the bits of the loops over the whole range.
+func TestNormalKernelsEqualLoops(t *testing.T) {
+	needKernels(t)
+	var x []float32
+	every(-100, 100, func(v float32) { x = append(x, v) })
+	want, got := slices.Clone(x), slices.Clone(x)
+	expLoop(want, .25)
+	expLoop(got[fastExp(got, .25):], .25)
+	same(t, want, got, "exp")
+	geluLoop(want, x)
+	done := fastGelu(got, x)
+	geluLoop(got[done:], x[done:])
+	same(t, want, got, "gelu")
+	geluGradLoop(want, x, x)
+	done = fastGeluGrad(got, x, x)
+	geluGradLoop(got[done:], x[done:], x[done:])
+	same(t, want, got, "geluGrad")
 }

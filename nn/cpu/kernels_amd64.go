@@ -63,3 +63,18 @@ func sgdBlocks(w []float32, g []float32, terms *[9][8]float32)
 //
 //go:noescape
 func dropoutBlocks(y []float32, x []float32, s *[27][4]uint64)
+
+// expBlocks is expLoop for whole blocks.
+//
+//go:noescape
+func expBlocks(y []float32, top float32, constants *[28][8]float32)
+
+// geluBlocks is geluLoop for whole blocks.
+//
+//go:noescape
+func geluBlocks(y []float32, x []float32, constants *[28][8]float32)
+
+// geluGradBlocks is geluGradLoop for whole blocks.
+//
+//go:noescape
+func geluGradBlocks(dx []float32, dy []float32, x []float32, constants *[28][8]float32)

@@ -859,3 +859,248 @@ narrow:
 done:
 	VZEROUPPER
 	RET
+
+// func expBlocks(y []float32, top float32, constants *[28][8]float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·expBlocks(SB), NOSPLIT, $0-40
+	MOVQ         y_base+0(FP), AX
+	MOVSS        top+24(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVQ         constants+32(FP), CX
+	MOVQ         y_len+8(FP), DX
+
+narrow:
+	CMPQ      DX, $0x00000008
+	JL        done
+	VMOVUPS   (AX), Y1
+	VSUBPS    Y0, Y1, Y1
+	VMULPS    64(CX), Y1, Y2
+	VADDPS    96(CX), Y2, Y2
+	VSUBPS    96(CX), Y2, Y3
+	VMULPS    128(CX), Y3, Y5
+	VSUBPS    Y5, Y1, Y4
+	VMULPS    160(CX), Y3, Y5
+	VSUBPS    Y5, Y4, Y4
+	VMOVUPS   192(CX), Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    224(CX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    256(CX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    288(CX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    320(CX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    352(CX), Y3, Y3
+	VMULPS    Y4, Y4, Y5
+	VMULPS    Y5, Y3, Y3
+	VADDPS    Y4, Y3, Y3
+	VADDPS    384(CX), Y3, Y3
+	VPSUBD    96(CX), Y2, Y2
+	VPSRAD    $0x01, Y2, Y4
+	VPSUBD    Y4, Y2, Y2
+	VPADDD    416(CX), Y4, Y4
+	VPSLLD    $0x17, Y4, Y4
+	VMULPS    Y4, Y3, Y3
+	VPADDD    416(CX), Y2, Y2
+	VPSLLD    $0x17, Y2, Y2
+	VMULPS    Y2, Y3, Y3
+	VMOVUPS   (CX), Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VANDNPS   Y3, Y2, Y3
+	VMOVUPS   32(CX), Y2
+	VCMPPS    $0x11, Y1, Y2, Y2
+	VBLENDVPS Y2, 448(CX), Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	SUBQ      $0x00000008, DX
+	JMP       narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluBlocks(y []float32, x []float32, constants *[28][8]float32)
+// Requires: AVX, AVX2
+TEXT ·geluBlocks(SB), NOSPLIT, $0-56
+	MOVQ y_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ constants+48(FP), DX
+	MOVQ y_len+8(FP), BX
+
+narrow:
+	CMPQ      BX, $0x00000008
+	JL        done
+	VMOVUPS   (CX), Y0
+	VMULPS    480(DX), Y0, Y1
+	VMULPS    Y0, Y1, Y1
+	VMULPS    64(DX), Y1, Y2
+	VADDPS    96(DX), Y2, Y2
+	VSUBPS    96(DX), Y2, Y3
+	VMULPS    128(DX), Y3, Y5
+	VSUBPS    Y5, Y1, Y4
+	VMULPS    160(DX), Y3, Y5
+	VSUBPS    Y5, Y4, Y4
+	VMOVUPS   192(DX), Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    224(DX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    256(DX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    288(DX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    320(DX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    352(DX), Y3, Y3
+	VMULPS    Y4, Y4, Y5
+	VMULPS    Y5, Y3, Y3
+	VADDPS    Y4, Y3, Y3
+	VADDPS    384(DX), Y3, Y3
+	VPSUBD    96(DX), Y2, Y2
+	VPSRAD    $0x01, Y2, Y4
+	VPSUBD    Y4, Y2, Y2
+	VPADDD    416(DX), Y4, Y4
+	VPSLLD    $0x17, Y4, Y4
+	VMULPS    Y4, Y3, Y3
+	VPADDD    416(DX), Y2, Y2
+	VPSLLD    $0x17, Y2, Y2
+	VMULPS    Y2, Y3, Y3
+	VMOVUPS   (DX), Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VANDNPS   Y3, Y2, Y3
+	VMOVUPS   32(DX), Y2
+	VCMPPS    $0x11, Y1, Y2, Y2
+	VBLENDVPS Y2, 448(DX), Y3, Y3
+	VMOVUPS   384(DX), Y2
+	VANDPS    512(DX), Y0, Y1
+	VMULPS    544(DX), Y1, Y1
+	VADDPS    Y2, Y1, Y1
+	VDIVPS    Y1, Y2, Y1
+	VMOVUPS   608(DX), Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    640(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    672(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    704(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    736(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    768(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    800(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    832(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    864(DX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VMULPS    Y3, Y4, Y4
+	VSUBPS    Y4, Y2, Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y0, Y2
+	VBLENDVPS Y2, Y4, Y1, Y1
+	VMULPS    Y1, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	SUBQ      $0x00000008, BX
+	JMP       narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluGradBlocks(dx []float32, dy []float32, x []float32, constants *[28][8]float32)
+// Requires: AVX, AVX2
+TEXT ·geluGradBlocks(SB), NOSPLIT, $0-80
+	MOVQ dx_base+0(FP), AX
+	MOVQ dy_base+24(FP), CX
+	MOVQ x_base+48(FP), DX
+	MOVQ constants+72(FP), BX
+	MOVQ dx_len+8(FP), SI
+
+narrow:
+	CMPQ      SI, $0x00000008
+	JL        done
+	VMOVUPS   (DX), Y0
+	VMULPS    480(BX), Y0, Y1
+	VMULPS    Y0, Y1, Y1
+	VMULPS    64(BX), Y1, Y2
+	VADDPS    96(BX), Y2, Y2
+	VSUBPS    96(BX), Y2, Y3
+	VMULPS    128(BX), Y3, Y5
+	VSUBPS    Y5, Y1, Y4
+	VMULPS    160(BX), Y3, Y5
+	VSUBPS    Y5, Y4, Y4
+	VMOVUPS   192(BX), Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    224(BX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    256(BX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    288(BX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    320(BX), Y3, Y3
+	VMULPS    Y4, Y3, Y3
+	VADDPS    352(BX), Y3, Y3
+	VMULPS    Y4, Y4, Y5
+	VMULPS    Y5, Y3, Y3
+	VADDPS    Y4, Y3, Y3
+	VADDPS    384(BX), Y3, Y3
+	VPSUBD    96(BX), Y2, Y2
+	VPSRAD    $0x01, Y2, Y4
+	VPSUBD    Y4, Y2, Y2
+	VPADDD    416(BX), Y4, Y4
+	VPSLLD    $0x17, Y4, Y4
+	VMULPS    Y4, Y3, Y3
+	VPADDD    416(BX), Y2, Y2
+	VPSLLD    $0x17, Y2, Y2
+	VMULPS    Y2, Y3, Y3
+	VMOVUPS   (BX), Y2
+	VCMPPS    $0x11, Y2, Y1, Y2
+	VANDNPS   Y3, Y2, Y3
+	VMOVUPS   32(BX), Y2
+	VCMPPS    $0x11, Y1, Y2, Y2
+	VBLENDVPS Y2, 448(BX), Y3, Y3
+	VMOVUPS   384(BX), Y2
+	VANDPS    512(BX), Y0, Y1
+	VMULPS    544(BX), Y1, Y1
+	VADDPS    Y2, Y1, Y1
+	VDIVPS    Y1, Y2, Y1
+	VMOVUPS   608(BX), Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    640(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    672(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    704(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    736(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    768(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    800(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    832(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VADDPS    864(BX), Y4, Y4
+	VMULPS    Y1, Y4, Y4
+	VMULPS    Y3, Y4, Y4
+	VSUBPS    Y4, Y2, Y1
+	VXORPS    Y2, Y2, Y2
+	VCMPPS    $0x11, Y2, Y0, Y2
+	VBLENDVPS Y2, Y4, Y1, Y1
+	VMULPS    576(BX), Y3, Y3
+	VMULPS    Y3, Y0, Y3
+	VADDPS    Y3, Y1, Y3
+	VMULPS    (CX), Y3, Y3
+	VMOVUPS   Y3, (AX)
+	ADDQ      $0x00000020, AX
+	ADDQ      $0x00000020, CX
+	ADDQ      $0x00000020, DX
+	SUBQ      $0x00000008, SI
+	JMP       narrow
+
+done:
+	VZEROUPPER
+	RET

@@ -100,6 +100,15 @@ var kernelCases = []kernelCase{
 		func(v [][]float32, a float32) {
 			new(Backend).ReluGrad(nn.Host(v[0]), nn.Host(v[0]), nn.Host(v[2]), a)
 		}},
+	{"exp", 1,
+		func(v [][]float32, a float32) { expLoop(v[0], a) },
+		func(v [][]float32, a float32) { done := fastExp(v[0], a); expLoop(v[0][done:], a) }},
+	{"gelu", 1,
+		func(v [][]float32, _ float32) { geluLoop(v[0], v[1]) },
+		func(v [][]float32, _ float32) { new(Backend).Gelu(nn.Host(v[0]), nn.Host(v[1])) }},
+	{"geluGrad", 1,
+		func(v [][]float32, _ float32) { geluGradLoop(v[0], v[0], v[2]) },
+		func(v [][]float32, _ float32) { new(Backend).GeluGrad(nn.Host(v[0]), nn.Host(v[0]), nn.Host(v[2])) }},
 	{"adam", 4,
 		func(v [][]float32, a float32) { t := someTerms(a); adamLoop(v[0], v[1], v[2], v[3], &t) },
 		func(v [][]float32, a float32) {

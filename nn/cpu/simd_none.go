@@ -12,6 +12,9 @@ func fastRelu([]float32, []float32) int                           { return 0 }
 func fastReluGrad([]float32, []float32, []float32, float32) int   { return 0 }
 func fastMax([]float32, []float32) int                            { return 0 }
 func fastDot(*[16]float32, []float32, []float32) int              { return 0 }
+func fastExp([]float32, float32) int                              { return 0 }
+func fastGelu([]float32, []float32) int                           { return 0 }
+func fastGeluGrad([]float32, []float32, []float32) int            { return 0 }
 func fastSquares(*[16]float64, []float32, []float32, float32) int { return 0 }
 
 type updateKernel struct{}

@@ -21,5 +21,8 @@ func main() {
 	adam()
 	sgd()
 	dropout()
+	exps()
+	gelu()
+	geluGrad()
 	Generate()
 }

@@ -6,36 +6,41 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// Emulated is a Model that waits instead of computing, as a host waits for its GPU. It
-// has the parameters and arenas of another model, and its gradients become final in
+// Emulated is a Task that waits instead of computing, as a host waits for its GPU. It
+// has the rows, parameters and arenas of another task, and its gradients become final in
 // the same order, so the same bytes are exchanged in the same calls. The gradients
-// and the loss are zero.
+// and the loss are zero. Its weight is the number of rows.
 type Emulated struct {
-	ctx   context.Context
-	model nn.Model
-	took  time.Duration
-	loss  nn.Buffer
+	trainer.Task
+	ctx  context.Context
+	took time.Duration
+	rows int // from the last Load
+	loss nn.Buffer
 }
 
-var _ nn.Model = (*Emulated)(nil)
+var _ trainer.Task = (*Emulated)(nil)
 
-// Emulate returns a Model whose Learn takes a fixed time in place of m, a model on b.
+// Emulate returns a Task whose Learn takes a fixed time in place of t, a task on b.
 // A third of that is the forward pass. In the rest, gradients become final from the
 // last parameter to the first, each after a time proportional to its size. Learn
 // fails when ctx ends.
-func Emulate(ctx context.Context, m nn.Model, b nn.Backend, took time.Duration) *Emulated {
+func Emulate(ctx context.Context, t trainer.Task, b nn.Backend, took time.Duration) *Emulated {
 	loss := b.Alloc(1)
 	b.Zero(loss)
-	return &Emulated{ctx: ctx, model: m, took: took, loss: loss}
+	return &Emulated{Task: t, ctx: ctx, took: took, loss: loss}
 }
 
-// Params returns the parameters of the emulated model.
-func (e *Emulated) Params() *nn.Params { return e.model.Params() }
+// Load implements trainer.Task.
+func (e *Emulated) Load(step, micro int) (rows int, err error) {
+	e.rows, err = e.Task.Load(step, micro)
+	return e.rows, err
+}
 
-// Learn implements nn.Model. It waits and computes nothing.
-func (e *Emulated) Learn(p *nn.Pass, b nn.Batch) (loss nn.Buffer, weight int, err error) {
+// Learn implements trainer.Task. It waits and computes nothing.
+func (e *Emulated) Learn(p *nn.Pass) (loss nn.Buffer, weight int, err error) {
 	begin, forward := time.Now(), e.took/3
 	timer := time.NewTimer(forward)
 	defer timer.Stop()
@@ -58,7 +63,7 @@ func (e *Emulated) Learn(p *nn.Pass, b nn.Batch) (loss nn.Buffer, weight int, er
 			p.Final(at)
 		}
 	}
-	return e.loss, b.Rows(), nil
+	return e.loss, e.rows, nil
 }
 
 func (e *Emulated) await(timer *time.Timer) error {
@@ -69,6 +74,3 @@ func (e *Emulated) await(timer *time.Timer) error {
 		return fmt.Errorf("bench: emulated compute: %w", context.Cause(e.ctx))
 	}
 }
-
-// Score calls the emulated model, which computes.
-func (e *Emulated) Score(p *nn.Pass, b nn.Batch, c nn.Counts) error { return e.model.Score(p, b, c) }

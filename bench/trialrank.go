@@ -9,9 +9,10 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
-	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -35,7 +36,7 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 		return err
 	}
 	defer node.Close()
-	set, err := s.Source.Open(ctx)
+	rows, err := s.Problem.Open(ctx)
 	if err != nil {
 		return crew.Usage(err)
 	}
@@ -45,7 +46,7 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 	}
 	w.Begin()
 	r := &trialRank{ScalingRun: f, worker: w, training: s, group: group, shared: node.SharesMemory()}
-	if err := r.run(ctx, set); err != nil {
+	if err := r.run(ctx, rows); err != nil {
 		crew.TellLost(w.Events, group.Rank(), err)
 		return err
 	}
@@ -67,8 +68,8 @@ type trialRank struct {
 
 // run trains and reports. The other ranks receive an error of this rank alone as one
 // that names it.
-func (r *trialRank) run(ctx context.Context, set *data.Set) error {
-	err := r.train(ctx, set)
+func (r *trialRank) run(ctx context.Context, rows catalog.Rows) error {
+	err := r.train(ctx, rows)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	if err == nil || stopped {
 		// A rank that leaves early might take its last message along.
@@ -86,23 +87,23 @@ func (r *trialRank) run(ctx context.Context, set *data.Set) error {
 	return err
 }
 
-func (r *trialRank) train(ctx context.Context, set *data.Set) error {
+func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
 	backend := cpu.New(cpu.Options{Shared: r.worker.Shared})
 	defer backend.Close()
-	c, err := r.training.Assemble(ctx, r.group, set, backend)
+	c, err := r.training.Assemble(ctx, r.group, rows, backend)
 	if err != nil {
 		return err
 	}
 	c.Stop = r.worker.Stop().Done()
 	if r.Took > 0 {
-		c.Model = Emulate(ctx, c.Model, backend, r.Took)
+		c.Task = Emulate(ctx, c.Task, backend, r.Took)
 	}
 	if !r.Evaluate {
-		c.Test = nil
+		c.Task = unevaluated{c.Task}
 	}
 	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.Compute})
 	c.Observer = r.worker.Pulse.With(&r.times)
-	r.params = c.Model.Params().Count()
+	r.params = c.Task.Params().Count()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -119,6 +120,12 @@ func (r *trialRank) train(ctx context.Context, set *data.Set) error {
 	}
 	return r.tell(ctx, result, busy)
 }
+
+// unevaluated is a Task without test rows.
+type unevaluated struct{ trainer.Task }
+
+// Score counts nothing.
+func (unevaluated) Score(*nn.Pass, nn.Counts) error { return nil }
 
 // begin waits until the launcher has read its counters, then for all ranks.
 func (r *trialRank) begin(ctx context.Context) error {

@@ -20,7 +20,7 @@ type Classifier struct {
 	scored  [2]float32
 }
 
-var _ Model = (*Classifier)(nil)
+var _ Model[Batch] = (*Classifier)(nil)
 
 // NewClassifier builds a model on b from layers that end in Softmax. in is the shape of
 // one row. The initial weights depend on seed and the parameter names.
@@ -91,6 +91,9 @@ func (c *Classifier) Score(p *Pass, b Batch, counts Counts) error {
 	counts[CountCorrect] += float64(c.scored[1])
 	return nil
 }
+
+// CountNames implements Model.
+func (c *Classifier) CountNames() []string { return []string{CountRows, CountLoss, CountCorrect} }
 
 // check returns an error for a bad pass or batch, before any kernel sees it.
 func (c *Classifier) check(p *Pass, b Batch) error {

@@ -1,7 +1,7 @@
 package nn
 
-// A Batch is the input of one step. The model does not change it, and reads it only
-// during the call that receives it.
+// A Batch holds rows of one type with a class for each: the input of a Classifier. The
+// model does not change it, and reads it only during the call that receives it.
 type Batch struct {
 	X      Tensor
 	Labels Buffer // int32, the class of each row
@@ -14,16 +14,17 @@ func (b Batch) Rows() int { return b.X.Rows() }
 // gives the Counts of both together.
 type Counts map[string]float64
 
-// The names a classifier uses in Counts.
+// Names in Counts. Every Model counts CountRows and CountLoss, so that the mean loss can
+// be compared between models.
 const (
 	CountRows    = "rows"    // rows seen
-	CountCorrect = "correct" // rows whose most probable class is the label
 	CountLoss    = "loss"    // sum of the loss over rows
+	CountCorrect = "correct" // rows whose most probable class is the label; of a Classifier
 )
 
-// A Model is what a trainer trains: layers with a loss. It belongs to one goroutine at a
-// time.
-type Model interface {
+// A Model learns from batches of type B: layers with a loss. It belongs to one goroutine
+// at a time.
+type Model[B any] interface {
 	// Params returns the parameters, the same on every call.
 	Params() *Params
 	// Learn adds to Params().Grads the gradient of the loss summed over rows. The caller
@@ -31,8 +32,10 @@ type Model interface {
 	// element, which the next Learn overwrites, and the weight to divide by to get a
 	// mean. It recycles the backend's temporary memory when it starts. An error means
 	// that the batch is invalid; the gradients are then unchanged.
-	Learn(p *Pass, b Batch) (loss Buffer, weight int, err error)
+	Learn(p *Pass, b B) (loss Buffer, weight int, err error)
 	// Score adds its counts for the batch to c. It never applies dropout, whatever
 	// p.Train says, and recycles temporary memory like Learn.
-	Score(p *Pass, b Batch, c Counts) error
+	Score(p *Pass, b B, c Counts) error
+	// CountNames returns the names that Score uses in Counts, the same on every call.
+	CountNames() []string
 }

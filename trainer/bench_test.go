@@ -51,8 +51,8 @@ func benchmarkStep(b *testing.B, hidden, bucket int, connect maker) {
 			assert.NoError(b, err)
 			s := trainer.NewAllReduce(be, optim.DefaultAdam())
 			s.SetBucket(bucket)
-			c := trainer.Config{Groups: trainer.Only(g), Backend: be, Model: m, Strategy: s,
-				Train: []trainer.Batches{data.NewFeed(set.Train, sampler, batch, be)}, Steps: b.N + 1}
+			c := trainer.Config{Groups: trainer.Only(g), Backend: be, Strategy: s,
+				Task: trainer.NewTask(m, data.NewFeed(set.Train.Stage(batch, be), sampler), nil), Steps: b.N + 1}
 			if r == 0 {
 				c.Observer = observeSteps(func(e trainer.StepEvent) {
 					if e.Step == 1 {

@@ -163,7 +163,8 @@ func TestCompressedNotFinite(t *testing.T) {
 			usual := job{ranks: 2, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1), bucket: bucket}
 			usual.change = func(rank int, c *trainer.Config) {
 				if rank == 1 {
-					c.Model = spoiling{c.Model, 7}
+					task := taskOf(c)
+					task.Model = spoiling{task.Model, 7}
 				}
 			}
 			for _, o := range usual.compressed(t, how).run(t) {
@@ -179,7 +180,7 @@ func TestCompressedNotFinite(t *testing.T) {
 
 // spoiling is a model whose gradient is infinite at a step.
 type spoiling struct {
-	nn.Model
+	nn.Model[nn.Batch]
 	step int
 }
 

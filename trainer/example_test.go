@@ -35,7 +35,7 @@ func Example() {
 	}
 	ranks.Wait()
 	for r, result := range results {
-		fmt.Printf("rank %d: %d steps, %d rows, accuracy above 0.7: %v\n", r, result.Steps, result.Samples, result.Final.Accuracy > .7)
+		fmt.Printf("rank %d: %d steps, %d rows, accuracy above 0.7: %v\n", r, result.Steps, result.Samples, result.Final.Metric("accuracy") > .7)
 	}
 	// Output:
 	// rank 0: 200 steps, 12000 rows, accuracy above 0.7: true
@@ -56,11 +56,12 @@ func learn(ctx context.Context, group *collective.Group, set *data.Set) (trainer
 	if err != nil {
 		return trainer.Result{}, err
 	}
+	train := data.NewFeed(set.Train.Stage(batch, backend), rows)
+	test := data.NewPart(set.Test.Stage(batch, backend), set.Test.Rows, group.Rank(), group.Size(), batch)
 	result, err := trainer.Train(ctx, trainer.Config{
-		Groups: trainer.Only(group), Backend: backend, Model: model,
+		Groups: trainer.Only(group), Backend: backend,
 		Strategy:  trainer.NewAllReduce(backend, optim.DefaultAdam()),
-		Train:     []trainer.Batches{data.NewFeed(set.Train, rows, batch, backend)},
-		Test:      data.NewPart(set.Test, group.Rank(), group.Size(), batch, backend),
+		Task:      trainer.NewTask(model, train, test, trainer.Accuracy),
 		Steps:     200,
 		EvalEvery: 20,
 		Seed:      seed,

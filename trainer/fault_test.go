@@ -45,7 +45,7 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 	whole := usual
 	whole.change = func(rank int, c *trainer.Config) {
 		if rank == 0 {
-			p := c.Model.Params()
+			p := c.Task.Params()
 			c.Observer = observeSteps(func(trainer.StepEvent) { kept = append(kept, slices.Clone(p.Values.Float32s())) })
 		}
 	}
@@ -94,7 +94,8 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 func TestCancelInAStep(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 1000, optimizer: optim.DefaultSGD(.1), bucket: fiveBuckets}
 	usual.change = func(rank int, c *trainer.Config) {
-		c.Model = &spoiled{Model: c.Model, at: 5, spoil: func(*nn.Params) error {
+		task := taskOf(c)
+		task.Model = &spoiled{Model: task.Model, at: 5, spoil: func(*nn.Params) error {
 			if rank == 1 {
 				return errors.New("cancelled by the user")
 			}
@@ -110,7 +111,7 @@ func TestCancelInAStep(t *testing.T) {
 // spoiled is a model with which something happens when the gradients of a step
 // are half done: Final has been called for some of them.
 type spoiled struct {
-	nn.Model
+	nn.Model[nn.Batch]
 	at    uint64
 	spoil func(p *nn.Params) error
 }
@@ -149,7 +150,8 @@ func TestGradientThatIsNotFinite(t *testing.T) {
 					want := whole.run(t)
 					usual.change = func(rank int, c *trainer.Config) {
 						if rank == 2 {
-							c.Model = &spoiled{Model: c.Model, at: 5, spoil: func(p *nn.Params) error {
+							task := taskOf(c)
+							task.Model = &spoiled{Model: task.Model, at: 5, spoil: func(p *nn.Params) error {
 								q := p.Lookup("layers.1.W")
 								q.Grads.Float32s()[3] = float32(bad)
 								return nil
@@ -175,7 +177,8 @@ func TestGradientThatIsNotFinite(t *testing.T) {
 func TestSumThatIsNotFinite(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 9, optimizer: optim.DefaultAdam()}
 	usual.change = func(_ int, c *trainer.Config) {
-		c.Model = &spoiled{Model: c.Model, at: 3, spoil: func(p *nn.Params) error {
+		task := taskOf(c)
+		task.Model = &spoiled{Model: task.Model, at: 3, spoil: func(p *nn.Params) error {
 			p.Lookup("layers.2.b").Grads.Float32s()[0] = math.MaxFloat32
 			return nil
 		}}

@@ -119,10 +119,10 @@ func (l *loop) evaluates(steps int) bool { return l.EvalEvery > 0 && steps%l.Eva
 func (l *loop) evaluate(ctx context.Context) error {
 	steps := l.result.Steps
 	l.tested = true
-	if l.Test == nil {
-		return nil
+	counts, err := Score(ctx, l.Backend, l.Task)
+	if err == nil && len(counts) == 0 {
+		return nil // no rank has test rows
 	}
-	counts, err := Score(ctx, l.Backend, l.Model, l.Test)
 	if err == nil {
 		counts, err = l.Strategy.Total(ctx, counts)
 	}
@@ -133,8 +133,10 @@ func (l *loop) evaluate(ctx context.Context) error {
 		ranks := ranksOf(l.place.View) // all of them: they hold the same values
 		return &NotFiniteError{What: "test loss after", Step: steps, Value: brokenValue(l.params), Ranks: ranks, Names: names(l.place.View, ranks)}
 	}
-	rows := max(counts[nn.CountRows], 1)
-	e := EvalEvent{Step: steps, Counts: counts, Accuracy: counts[nn.CountCorrect] / rows, Loss: counts[nn.CountLoss] / rows, Elapsed: time.Since(l.begin)}
+	e := EvalEvent{Step: steps, Counts: counts, Loss: counts[nn.CountLoss] / max(counts[nn.CountRows], 1), Metrics: l.Task.Metrics(counts), Elapsed: time.Since(l.begin)}
+	if err := finiteMetrics(e.Metrics); err != nil {
+		return fmt.Errorf("trainer: evaluating after step %d: %w", steps, err)
+	}
 	l.result.Final = e
 	if l.Observer != nil {
 		l.Observer.Evaluated(e)

@@ -19,7 +19,7 @@ type microBatches struct {
 
 func newMicroBatches(c Config, p *nn.Params) *microBatches {
 	m := &microBatches{backend: c.Backend, grads: p.Grads, sum: onDevice(p.Grads)}
-	arenas := len(c.Train) - 1
+	arenas := c.Task.Micro() - 1
 	if m.sum {
 		arenas = min(arenas, 1)
 	}
@@ -27,7 +27,7 @@ func newMicroBatches(c Config, p *nn.Params) *microBatches {
 		m.kept = append(m.kept, c.Backend.Alloc(p.Grads.Len()))
 	}
 	if c.Accumulate {
-		for range c.Train {
+		for range c.Task.Micro() {
 			m.sums = append(m.sums, c.Backend.Alloc(p.Grads.Len()))
 		}
 	}

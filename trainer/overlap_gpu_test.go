@@ -94,7 +94,7 @@ func TestOverlapNotFinite(t *testing.T) {
 
 // An interrupted model gives up when only some gradients are final.
 type interrupted struct {
-	nn.Model
+	nn.Model[nn.Batch]
 	steps int
 }
 
@@ -135,7 +135,8 @@ func TestOverlapAbandoned(t *testing.T) {
 	var gaveUp *abandoning
 	out := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.DefaultAdam(), bucket: everyParameter, change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
-			c.Model = &interrupted{Model: c.Model}
+			task := taskOf(c)
+			task.Model = &interrupted{Model: task.Model}
 			g := groupOf(c)
 			gaveUp = &abandoning{AllReduce: c.Strategy.(*trainer.AllReduce), group: func() error { return g.Barrier(t.Context()) }}
 			c.Strategy = gaveUp

@@ -36,12 +36,11 @@ func (l *plain) advance(ctx context.Context, first, _ int) (begun int, stopped b
 
 // learn computes this rank's gradients of a step and completes s.
 func (l *plain) learn(ctx context.Context, s Step) (Step, error) {
-	n, rank := len(l.Train), l.place.Rank()
+	n, rank := l.Task.Micro(), l.place.Rank()
 	stream, opened := l.Strategy.(Streamer)
 	opened = opened && !s.Undivided
-	for k, train := range l.Train {
-		b, err := train.Batch(s.Index)
-		if err != nil {
+	for k := range n {
+		if _, err := l.Task.Load(s.Index, k); err != nil {
 			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index+1, rank, err)
 		}
 		l.Backend.Zero(l.params.Grads)
@@ -51,7 +50,7 @@ func (l *plain) learn(ctx context.Context, s Step) (Step, error) {
 		if last && opened {
 			pass.Final = l.micro.folding(stream.Open(ctx, l.params, s))
 		}
-		loss, weight, err := l.Model.Learn(&pass, b)
+		loss, weight, err := l.Task.Learn(&pass)
 		if err != nil {
 			err = fmt.Errorf("trainer: step %d on rank %d: %w", s.Index+1, rank, err)
 			if pass.Final != nil {

@@ -48,7 +48,7 @@ func newRecorder(l *loop) (*recorder, error) {
 		return nil, fmt.Errorf("trainer: steps cannot be recorded: there are %d ranks, and Recording.Summer is nil", l.place.Size())
 	}
 	r := &recorder{
-		loop: l, strategy: l.Strategy.(Recordable), rows: l.Train[0].(Resident), pacer: l.Backend.(nn.Pacer),
+		loop: l, strategy: l.Strategy.(Recordable), rows: l.Task.(Resident), pacer: l.Backend.(nn.Pacer),
 		each: max(1, l.Recording.Steps), recordings: map[plan]func() error{}, placed: l.place.Step, collected: l.begin,
 	}
 	r.buckets = []int{r.params.Grads.Len()}
@@ -192,7 +192,6 @@ func (r *recorder) step(p plan, index int) error {
 // learn queues a step up to this rank's gradients and passes them to sum, if that is
 // not nil, bucket by bucket.
 func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err error) {
-	batch := r.rows.Gather(r.pace, p.mine)
 	s := newBucketSender(r.params.Grads, r.buckets, func(bucket nn.Buffer) error {
 		if r.Reduce == ReduceSum {
 			r.pacer.Scale(bucket, 1/float32(max(p.mine, 1)))
@@ -203,7 +202,7 @@ func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err
 		return sum(bucket)
 	})
 	pass := nn.Pass{Backend: r.pacer, Train: true, Zeroed: true, Random: r.pace.Random(), Final: s.final}
-	loss, rows, err := r.Model.Learn(&pass, batch)
+	loss, rows, err := r.rows.LearnAt(&pass, r.pace, p.mine)
 	if err == nil && rows != p.mine {
 		err = fmt.Errorf("the model counts %d rows in a batch of %d; recorded steps need a model that counts all of them", rows, p.mine)
 	}

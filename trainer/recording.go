@@ -11,7 +11,7 @@ import (
 
 // A Recording makes Train record whole steps, from the batch to the update, and
 // repeat them. On a device a step then costs the host at most one launch. It needs a
-// Backend that is an nn.Pacer, a single Resident in Config.Train, and a Recordable
+// Backend that is an nn.Pacer, a Resident Task with one micro-batch, and a Recordable
 // Strategy. The bits are those of steps that are not recorded.
 //
 // The host is one launch ahead of the device, so it learns of a loss that is not
@@ -40,21 +40,6 @@ func (r *Recording) String() string {
 		return "none"
 	}
 	return fmt.Sprintf("%d at once, apart %v", max(1, r.Steps), r.Apart)
-}
-
-// Resident are Batches whose rows are in the backend's memory, where a recording
-// finds the rows of its steps.
-type Resident interface {
-	Batches
-	// Rows returns the number of rows of this rank and of all ranks at a step.
-	Rows(step int) (mine, all int)
-	// Seek prepares the rows of a step and of some steps after it. It returns where the
-	// step's rows begin, and how many steps are prepared, which is the same on all
-	// ranks.
-	Seek(step int) (first, steps int)
-	// Gather queues the copy of this many rows of the pace's step and returns the batch
-	// that will hold them.
-	Gather(p nn.Pace, rows int) nn.Batch
 }
 
 // A Recordable is a Strategy whose steps can be recorded.
@@ -90,11 +75,11 @@ func (c Config) checkRecording() error {
 	if !ok {
 		return fmt.Errorf(cannot+"the strategy %T is not Recordable", c.Strategy)
 	}
-	if len(c.Train) != 1 {
-		return fmt.Errorf(cannot+"they have %d micro-batches, and a recording has one", len(c.Train))
+	if n := c.Task.Micro(); n != 1 {
+		return fmt.Errorf(cannot+"they have %d micro-batches, and a recording has one", n)
 	}
-	if _, ok := c.Train[0].(Resident); !ok {
-		return fmt.Errorf(cannot+"the rows, %T, are not Resident", c.Train[0])
+	if _, ok := c.Task.(Resident); !ok {
+		return fmt.Errorf(cannot+"the task, %T, is not Resident", c.Task)
 	}
 	if c.Accumulate {
 		return errors.New(cannot + "gradients are accumulated over all steps")

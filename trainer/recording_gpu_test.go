@@ -123,14 +123,14 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		if err != nil {
 			return err
 		}
+		task := trainer.NewTask(m, nil, data.NewPart(set.Test.Stage(64, b), set.Test.Rows, v.Self, v.Size(), 64), trainer.Accuracy)
 		strategy := trainer.NewAllReduce(b, j.optimizer)
 		if j.bucket > 0 {
 			strategy.SetBucket(j.bucket)
 			strategy.SetSummer(aside{ctx, b, e})
 		}
 		c = trainer.Config{
-			Groups: trainer.Only(g), Backend: b, Model: m, Strategy: strategy, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
-			Train: []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, b)}, Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+			Groups: trainer.Only(g), Backend: b, Strategy: strategy, Task: trainer.NewResident(task, set.Train.Resident(j.batch, sampler, b)), Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
 		}
 		return nil
 	})
@@ -153,7 +153,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		_ = b.Sync(ctx) // a failure that is known; then what is there can be read
 	}
 	return errors.Join(err, b.Do(ctx, func() error {
-		o.values = read(b, c.Model.Params().Values)
+		o.values = read(b, c.Task.Params().Values)
 		return b.Sync(ctx)
 	}))
 }
@@ -212,7 +212,7 @@ func TestRecordedRankIsLost(t *testing.T) {
 	watched := j
 	watched.change = func(rank int, c *trainer.Config) {
 		if rank == 0 {
-			c.Observer = observeSteps(func(trainer.StepEvent) { after = append(after, read(c.Backend, c.Model.Params().Values)) })
+			c.Observer = observeSteps(func(trainer.StepEvent) { after = append(after, read(c.Backend, c.Task.Params().Values)) })
 		}
 	}
 	for _, o := range watched.onDevices(t, nil) {

@@ -36,7 +36,7 @@ func (j job) recorded(steps int, apart bool) job {
 		if err != nil {
 			panic(err) // the job's own sampler was made of the same
 		}
-		c.Train = []trainer.Batches{data.NewResident(set.Train, sampler, j.batch, c.Backend.(nn.Pacer))}
+		c.Task = trainer.NewResident(taskOf(c), set.Train.Resident(j.batch, sampler, c.Backend.(nn.Pacer)))
 		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Summer: byHost{groupOf(c)}}
 		if change != nil {
 			change(rank, c)
@@ -202,12 +202,12 @@ func TestRecordedLossThatIsNotFinite(t *testing.T) {
 // What cannot be recorded is said before anything begins.
 func TestRecordingRefuses(t *testing.T) {
 	for text, change := range map[string]func(c *trainer.Config){
-		"the rows, *data.Feed, are not Resident": func(c *trainer.Config) { c.Train[0] = &c.Train[0].(*data.Resident).Feed },
-		"2 micro-batches":                        func(c *trainer.Config) { c.Train = append(c.Train, c.Train[0]) },
-		"2 ranks, and Recording.Summer is nil":   func(c *trainer.Config) { c.Recording.Summer = nil },
-		"accumulated over all steps":             func(c *trainer.Config) { c.Accumulate = true },
-		"is not Recordable":                      func(c *trainer.Config) { c.Strategy = unrecordable{c.Strategy} },
-		"is not an nn.Pacer":                     func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },
+		"is not Resident":                      func(c *trainer.Config) { c.Task = taskOf(c) },
+		"2 micro-batches":                      func(c *trainer.Config) { t := taskOf(c); t.Train = append(t.Train, t.Train[0]) },
+		"2 ranks, and Recording.Summer is nil": func(c *trainer.Config) { c.Recording.Summer = nil },
+		"accumulated over all steps":           func(c *trainer.Config) { c.Accumulate = true },
+		"is not Recordable":                    func(c *trainer.Config) { c.Strategy = unrecordable{c.Strategy} },
+		"is not an nn.Pacer":                   func(c *trainer.Config) { c.Backend = struct{ nn.Backend }{c.Backend} },
 		"gradients are compressed": func(c *trainer.Config) {
 			c.Strategy.(*trainer.AllReduce).SetCompression(trainer.Compression{Form: trainer.BFloat16})
 		},

@@ -59,7 +59,7 @@ func (j job) from(s *shelf, step int) job {
 		}
 		if rank == 0 {
 			c.From = s.saved[step].State
-			copy(c.Model.Params().Values.Float32s(), s.values[step])
+			copy(c.Task.Params().Values.Float32s(), s.values[step])
 		}
 	}
 	return j

@@ -18,7 +18,7 @@ func normalised(t *testing.T, c *trainer.Config) {
 		&nn.Images{}, &nn.Conv2D{Out: 6, Size: 3, Stride: 2}, &nn.BatchNorm2D{}, &nn.Rectify{}, &nn.Softmax{},
 	), []int{144}, 10, 5)
 	require.NoError(t, err)
-	c.Model = m
+	taskOf(c).Model = m
 }
 
 // Running statistics are the same on every rank, and those of one rank with as many
@@ -27,16 +27,16 @@ func TestRunningStatistics(t *testing.T) {
 	for name, optimizer := range map[string]optim.Optimizer{"Adam": optim.DefaultAdam(), "RAdam": optim.DefaultRAdam(), "SGD": optim.DefaultSGD(.1)} {
 		for _, bucket := range []int{0, fiveBuckets} {
 			t.Run(fmt.Sprint(name, bucket), func(t *testing.T) {
-				models := make([]nn.Model, 3)
+				tasks := make([]trainer.Task, 3)
 				usual := job{batch: 23, steps: 30, optimizer: optimizer, bucket: bucket}
 				usual.change = func(rank int, c *trainer.Config) {
 					normalised(t, c)
-					models[rank] = c.Model
+					tasks[rank] = c.Task
 				}
 				one, many := usual, usual
 				one.ranks, one.micro = 1, 3
 				require.NoError(t, one.run(t)[0].err)
-				p := models[0].Params()
+				p := tasks[0].Params()
 				values := slices.Clone(p.Values.Float32s())
 				mean, variance := p.Lookup("layers.2.running_mean"), p.Lookup("layers.2.running_var")
 				for c := range 6 {
@@ -48,7 +48,7 @@ func TestRunningStatistics(t *testing.T) {
 				many.ranks = 3
 				for rank, got := range many.run(t) {
 					require.NoError(t, got.err)
-					require.True(t, slices.Equal(values, models[rank].Params().Values.Float32s()), "rank %d has other values", rank)
+					require.True(t, slices.Equal(values, tasks[rank].Params().Values.Float32s()), "rank %d has other values", rank)
 				}
 			})
 		}

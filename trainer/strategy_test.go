@@ -79,8 +79,8 @@ func TestTrainHoldsNoGroup(t *testing.T) {
 	require.NoError(t, err)
 	s := &solo{b: b, view: views[1], stop: 25}
 	result, err := trainer.Train(t.Context(), trainer.Config{
-		Groups: trainer.Only(nil), Backend: b, Model: m, Strategy: s, Train: []trainer.Batches{data.NewFeed(set.Train, sampler, 20, b)},
-		Test: data.NewPart(set.Test, 1, 3, 64, b), Steps: 1000, EvalEvery: 10,
+		Groups: trainer.Only(nil), Backend: b, Strategy: s, Steps: 1000, EvalEvery: 10,
+		Task: trainer.NewTask(m, data.NewFeed(set.Train.Stage(20, b), sampler), data.NewPart(set.Test.Stage(64, b), set.Test.Rows, 1, 3, 64)),
 	})
 	require.ErrorIs(t, err, trainer.ErrStopped)
 	require.Equal(t, 25, result.Steps)
@@ -92,7 +92,7 @@ func TestTrainHoldsNoGroup(t *testing.T) {
 // A group that cannot be had ends Train before anything else.
 func TestTrainWithoutAGroup(t *testing.T) {
 	why := errors.New("no majority")
-	_, err := trainer.Train(t.Context(), trainer.Config{Groups: noGroup{why}, Train: make([]trainer.Batches, 1)})
+	_, err := trainer.Train(t.Context(), trainer.Config{Groups: noGroup{why}, Task: trainer.NewTask[nn.Batch](nil, nil, nil)})
 	require.ErrorIs(t, err, why)
 }
 

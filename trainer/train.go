@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -18,20 +17,6 @@ var ErrStopped = errors.New("trainer: stopped on request")
 // ErrForgets is returned by Train if it should resume with Config.Accumulate: a
 // checkpoint does not contain the sum of all earlier gradients.
 var ErrForgets = errors.New("trainer: a training that accumulates gradients over all steps cannot be resumed; start it again from step 0")
-
-// Batches provides training rows.
-type Batches interface {
-	// Batch returns this rank's rows of a step; there may be none. Local row i is row
-	// rank + i*size of all ranks' rows of the step. The batch is valid until the next
-	// call.
-	Batch(step int) (nn.Batch, error)
-}
-
-// Shard provides this rank's share of the rows of an evaluation. Over all ranks
-// each row appears once. A batch is valid until the next one.
-type Shard interface {
-	All() iter.Seq2[nn.Batch, error]
-}
 
 // An Observer receives the progress of a training, on every rank, in Train's
 // goroutine.
@@ -50,29 +35,37 @@ type StepEvent struct {
 
 // EvalEvent is one evaluation, over the rows of all ranks.
 type EvalEvent struct {
-	Step     int       // steps done before it
-	Counts   nn.Counts // summed over ranks
-	Accuracy float64   // correct / rows
-	Loss     float64   // mean
-	Elapsed  time.Duration
+	Step    int       // steps done before it
+	Counts  nn.Counts // summed over ranks
+	Loss    float64   // mean
+	Metrics []Metric  // of the task
+	Elapsed time.Duration
+}
+
+// Metric returns the value of a metric of the task; 0 if there is none of that name.
+func (e EvalEvent) Metric(name string) float64 {
+	for _, m := range e.Metrics {
+		if m.Name == name {
+			return m.Value
+		}
+	}
+	return 0
 }
 
 // Config is what Train needs. It is the same on all ranks but for the rows.
 type Config struct {
 	Groups   Groups // where the Strategy's group comes from
 	Backend  nn.Backend
-	Model    nn.Model
 	Strategy Strategy
-	// Train provides the rows of a step, one Batches per micro-batch. Micro-batch k of
-	// rank r has the rows and the dropout of rank r*len(Train)+k in a job of
-	// size*len(Train) ranks. The gradients of a rank's micro-batches are added in ring
-	// order before they are summed over ranks. So one rank with n micro-batches gets
-	// the bits of n ranks, except with a Compression or in device memory.
-	Train []Batches
-	Test  Shard // nil: no evaluation
+	// Task is what is trained. Its micro-batch k on rank r has the rows and the dropout of
+	// rank r*Micro()+k in a job of size*Micro() ranks. The gradients of a rank's
+	// micro-batches are added in ring order before they are summed over ranks. So one rank
+	// with n micro-batches gets the bits of n ranks, except with a Compression or in
+	// device memory.
+	Task Task
 
-	// Alike lists settings that must be the same on all ranks, in the same order. The
-	// Strategy compares them before anything else.
+	// Alike lists more settings, besides those of the Task, that must be the same on all
+	// ranks, in the same order.
 	Alike []Setting
 
 	Steps     int
@@ -153,8 +146,8 @@ func Unanimous(err error) bool {
 // error, such as a bad batch, is of this rank alone. The caller then passes it to
 // Group.Abort, so that the other ranks do not wait.
 func Train(ctx context.Context, c Config) (Result, error) {
-	if len(c.Train) == 0 {
-		return Result{}, errors.New("trainer: no rows to train on: Config.Train is empty")
+	if err := c.checkTask(); err != nil {
+		return Result{}, err
 	}
 	if err := c.checkRecording(); err != nil {
 		return Result{}, err
@@ -165,13 +158,13 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	}
 	var result Result
 	err = c.Backend.Do(ctx, func() error {
-		p := c.Model.Params()
+		p := c.Task.Params()
 		if c.Accumulate || c.Reduce == ReduceSum {
 			if err := checkStatistics(p, "summed gradients would spoil it: set Reduce to ReduceMean and do not set Accumulate"); err != nil {
 				return err
 			}
 		}
-		place, err := c.Strategy.Start(ctx, Start{Group: g, Params: p, From: c.From, Settings: slices.Concat(c.Alike, c.settings())})
+		place, err := c.Strategy.Start(ctx, Start{Group: g, Params: p, From: c.From, Settings: slices.Concat(c.Alike, c.Task.Alike(), c.settings())})
 		if err != nil {
 			return err
 		}
@@ -191,7 +184,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 func (c Config) settings() []Setting {
 	return []Setting{
 		{Name: "the number of steps", Value: fmt.Sprint(c.Steps)},
-		{Name: "the number of micro-batches", Value: fmt.Sprint(len(c.Train))},
+		{Name: "the number of micro-batches", Value: fmt.Sprint(c.Task.Micro())},
 		{Name: "the reduction", Value: c.Reduce.String()},
 		{Name: "the recording of steps", Value: c.Recording.String()},
 		{Name: "the number of steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},

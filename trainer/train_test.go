@@ -90,6 +90,14 @@ func groupOf(c *trainer.Config) *collective.Group {
 	return g
 }
 
+// taskOf is the task of a Config made by job.rank.
+func taskOf(c *trainer.Config) *trainer.ModelTask[nn.Batch] {
+	if t, ok := c.Task.(*trainer.ResidentTask[nn.Batch]); ok {
+		return t.ModelTask
+	}
+	return c.Task.(*trainer.ModelTask[nn.Batch])
+}
+
 func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *outcome) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -107,16 +115,19 @@ func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *o
 		s.SetBucket(j.bucket)
 	}
 	c := trainer.Config{
-		Groups: trainer.Only(g), Backend: b, Model: m, Strategy: s, Test: data.NewPart(set.Test, v.Self, v.Size(), 64, b),
-		Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+		Groups: trainer.Only(g), Backend: b, Strategy: s, Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
 	}
+	task := &trainer.ModelTask[nn.Batch]{
+		Model: m, Test: data.NewPart(set.Test.Stage(64, b), set.Test.Rows, v.Self, v.Size(), 64), Measures: []trainer.Measure{trainer.Accuracy},
+	}
+	c.Task = task
 	micro := max(1, j.micro)
 	for k := range micro {
 		sampler, err := data.NewSampler(set.Train.Rows, j.batch, v.Self*micro+k, v.Size()*micro, 1)
 		if !assert.NoError(t, err) {
 			return err
 		}
-		c.Train = append(c.Train, data.NewFeed(set.Train, sampler, j.batch, b))
+		task.Train = append(task.Train, data.NewFeed(set.Train.Stage(j.batch, b), sampler))
 	}
 	if j.change != nil {
 		j.change(v.Self, &c)
@@ -176,7 +187,7 @@ func TestLearns(t *testing.T) {
 		require.Equal(t, 120, o.steps[119].Step)
 		require.Equal(t, out[0].result.Final.Counts, o.result.Final.Counts)
 		require.EqualValues(t, 150, o.result.Final.Counts[nn.CountRows], "every test row once")
-		require.Greater(t, o.result.Final.Accuracy, .5)
+		require.Greater(t, o.result.Final.Metric("accuracy"), .5)
 		require.Less(t, o.result.Loss, .75*o.steps[0].Loss)
 		require.Equal(t, 64, o.steps[0].Weight)
 		require.Positive(t, o.steps[0].Bytes)
@@ -189,7 +200,7 @@ func TestAccumulateReplaysTheBug(t *testing.T) {
 		change: func(_ int, c *trainer.Config) { c.Accumulate = true }}.run(t)
 	fixed := job{ranks: 2, batch: 32, steps: 120, dropout: .1, optimizer: optim.DefaultAdam()}.run(t)
 	require.NoError(t, out[0].err)
-	require.Less(t, out[0].result.Final.Accuracy, fixed[0].result.Final.Accuracy-.1)
+	require.Less(t, out[0].result.Final.Metric("accuracy"), fixed[0].result.Final.Metric("accuracy")-.1)
 	require.Equal(t, 64, out[0].steps[5].Weight, "rows are counted as ever")
 }
 
@@ -222,7 +233,8 @@ func (f observeSteps) Evaluated(_ trainer.EvalEvent) {}
 func TestBadBatchIsNamedByAll(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 20, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
-			c.Train[0] = broken{c.Train[0], 5}
+			task := taskOf(c)
+			task.Train[0] = broken{task.Train[0], 5}
 		}
 	}}.run(t)
 	for r, o := range out {
@@ -237,7 +249,7 @@ func TestBadBatchIsNamedByAll(t *testing.T) {
 }
 
 type broken struct {
-	trainer.Batches
+	trainer.Batches[nn.Batch]
 	at int
 }
 
@@ -300,7 +312,7 @@ func TestSettingsAreCompared(t *testing.T) {
 func TestFinalValuesAreCompared(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 5, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
-			values := c.Model.Params().Values.Float32s()
+			values := c.Task.Params().Values.Float32s()
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
 				if e.Step == 5 {
 					values[0]++
@@ -321,7 +333,7 @@ func TestFinalValuesAreCompared(t *testing.T) {
 func TestDivergenceIsFound(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 200, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		if rank == 2 {
-			values := c.Model.Params().Values.Float32s()
+			values := c.Task.Params().Values.Float32s()
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
 				if e.Step == 61 {
 					values[0]++

@@ -115,7 +115,7 @@ func varying(ts *testscript.TestScript) []variation {
 		{`(?m)^(allreduce +\d+ ).*`, "$1#"}, // of bench scaling
 		{`(?m)^core-bound: (.+\n)+\n`, ""},  // depends on how busy the machine is
 		{`[\d.]+ s, [\d.]+ ms/step`, "# s, # ms/step"},
-		{`"(loss|accuracy|seconds|samples_per_second|\w+_ms)":[\d.e+-]+`, `"$1":#`},
+		{`"(loss|accuracy|value|seconds|samples_per_second|\w+_ms)":[\d.e+-]+`, `"$1":#`},
 	} {
 		all = append(all, variation{regexp.MustCompile(v[0]), v[1]})
 	}

@@ -20,7 +20,7 @@ type screen struct{} // shows a job
 func (screen) Emit(e event.Event) {
 	switch e := e.(type) {
 	case *event.Eval:
-		fmt.Printf("step %d: accuracy %.3f\n", e.Step, e.Accuracy)
+		fmt.Printf("step %d: accuracy %.3f\n", e.Step, e.Metrics.Value("accuracy"))
 	case *event.Result:
 		fmt.Printf("%d workers trained %d steps: weights %s\n", e.Workers, e.Steps, e.WeightsSHA256)
 	}

@@ -61,7 +61,7 @@ func (c *constant) Forward(p *nn.Pass, x nn.Tensor) (nn.Tensor, nn.Backprop) {
 // CheckModelGradients compares the parameter gradients that m.Learn computes with central
 // differences of its loss. p.Random fixes the dropout masks. Values are restored
 // afterwards; Grads are not.
-func CheckModelGradients(t *testing.T, m nn.Model, p *nn.Pass, batch nn.Batch) {
+func CheckModelGradients[B any](t *testing.T, m nn.Model[B], p *nn.Pass, batch B) {
 	t.Helper()
 	require.NoError(t, modelGradients(m, p, batch))
 }
@@ -122,7 +122,7 @@ func jitter(b nn.Backend, params *nn.Params) {
 }
 
 // modelGradients checks a model by its summed loss.
-func modelGradients(m nn.Model, p *nn.Pass, batch nn.Batch) error {
+func modelGradients[B any](m nn.Model[B], p *nn.Pass, batch B) error {
 	var failed error
 	loss := func() float64 {
 		sum, _, err := m.Learn(p, batch)

@@ -65,7 +65,7 @@ func TestCheckerFindsWrongGradients(t *testing.T) {
 }
 
 // halved is a model whose gradients are half of the right ones.
-type halved struct{ nn.Model }
+type halved struct{ nn.Model[nn.Batch] }
 
 func (m halved) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
 	loss, weight, err := m.Model.Learn(p, b)

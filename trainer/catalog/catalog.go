@@ -1,9 +1,14 @@
 // Package catalog turns names into implementations: the functions named by a config's
-// @layers and @optimizers, and the datasets of --data.
+// @layers, @optimizers and @tasks, and the datasets of --data.
+//
+// A [Dataset] is rows that have been found but not read. A [Task] fits a network to a
+// dataset, which makes a [Problem]: all that can be known before rows are in memory.
+// Opening it gives [Rows], from which each rank makes its trainer.Task. What a file of
+// weights says about itself makes a [Stored] model, with which rows are evaluated and
+// predicted.
 package catalog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,19 +18,19 @@ import (
 	"github.com/ringtrain/ringtrain/nn/models"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer/config"
-	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // A Catalog holds the built-in names. Your own program can add to Registry before it
 // passes the catalog to cli.Main.
 type Catalog struct {
 	Registry *config.Registry
-	err      error // from registering the built-in functions
+	data     map[string]DataKind // by kind, see RegisterData
+	err      error               // from registering the built-in names
 }
 
 // New returns a catalog with everything that is built in.
 func New() *Catalog {
-	c := &Catalog{Registry: config.NewRegistry()}
+	c := &Catalog{Registry: config.NewRegistry(), data: map[string]DataKind{}}
 	for _, f := range []struct {
 		registry, name string
 		config.Func
@@ -42,6 +47,9 @@ func New() *Catalog {
 		{"layers", "Softmax.v1", config.Func{
 			Doc:  "softmax regression: one layer from pixels to classes",
 			Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
+		{"tasks", imageTask, config.Func{
+			Doc:  "classification of images: cross-entropy of a network that ends in Softmax",
+			Make: func(config.Args) (any, error) { return imageClassification{}, nil }}},
 		{"optimizers", "Adam.v1", config.Func{
 			Doc:  "Adam (Kingma and Ba, 2015), as in Thinc",
 			Make: makeAdam, Params: hyperParams("learn_rate", "L2", "beta1", "beta2", "eps", "grad_clip", "L2_is_weight_decay", "use_averages")}},
@@ -56,6 +64,9 @@ func New() *Catalog {
 	}
 	for _, s := range schedules {
 		c.err = errors.Join(c.err, c.Registry.Register("schedules", s.name, s.Func))
+	}
+	for _, k := range imageData {
+		c.err = errors.Join(c.err, c.RegisterData(k.name, k.DataKind))
 	}
 	return c
 }
@@ -176,93 +187,4 @@ func resolve[T any](c *Catalog, cfg *config.Config, section, want string) (T, er
 		return none, &config.Error{Pos: e.Pos, Msg: fmt.Sprintf("section [%s] must name %s", section, want)}
 	}
 	return made, nil
-}
-
-// A Source is a dataset named on the command line.
-type Source struct {
-	// Name is the name as given: "digits" or "mnist:DIR".
-	Name string
-	// Info is what the headers say, without reading the data.
-	Info data.Info
-	// Cache is the file name in data.OpenCache that Open uses; "" if it uses none.
-	Cache string
-	// Open reads the data, and generates it first if necessary.
-	Open func(ctx context.Context) (*data.Set, error)
-}
-
-// Data finds a dataset: "digits", generated once on this machine, or "mnist:DIR", a
-// directory of IDX files. It checks the files' headers but does not read the data, so
-// that mistakes are reported before anything starts.
-func (c *Catalog) Data(name string) (Source, error) {
-	kind, arg, _ := strings.Cut(name, ":")
-	switch {
-	case name == digits:
-		return Source{Name: name, Info: data.Info{TrainRows: 20_000, TestRows: 4_000, Height: 28, Width: 28}, Cache: data.DigitsName, Open: openDigits}, nil
-	case kind == "mnist" && arg != "":
-		info, err := data.Check(arg)
-		if err != nil {
-			return Source{}, err
-		}
-		return Source{Name: name, Info: info, Open: func(context.Context) (*data.Set, error) { return data.OpenMNIST(arg) }}, nil
-	case kind == "idx":
-		return Source{}, fmt.Errorf("data %q works only with predict; training needs training and test sets with labels, as in mnist:DIR", name)
-	case kind == "mnist":
-		return Source{}, fmt.Errorf("data %q names no directory; give one with IDX files, as in mnist:DIR", name)
-	}
-	return Source{}, fmt.Errorf("unknown data %q; use digits (generated on this machine) or mnist:DIR (a directory with IDX files)", name)
-}
-
-// digits is the name of the generated dataset.
-const digits = "digits"
-
-// A TestSource is a set of images for a trained model.
-type TestSource struct {
-	data.TestInfo
-	// Cache is the file name in data.OpenCache that Open uses; "" if it uses none.
-	Cache string
-	// Open reads the images, and generates them first if necessary.
-	Open func(ctx context.Context) (*data.Images, error)
-}
-
-// Test finds the test rows of a dataset, with their labels if labelled is set: those of
-// "digits", those of "mnist:DIR" (which does not need training files), or all images of
-// "idx:FILE", which have no labels. Like Data it reads only headers.
-func (c *Catalog) Test(name string, labelled bool) (TestSource, error) {
-	kind, arg, _ := strings.Cut(name, ":")
-	switch {
-	case name == digits:
-		whole, err := c.Data(name)
-		return TestSource{
-			TestInfo: data.TestInfo{Rows: whole.Info.TestRows, Height: whole.Info.Height, Width: whole.Info.Width},
-			Cache:    whole.Cache,
-			Open: func(ctx context.Context) (*data.Images, error) {
-				set, err := whole.Open(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return set.Test, nil
-			},
-		}, err
-	case kind == "mnist" && arg != "":
-		info, err := data.CheckTest(arg, labelled)
-		return TestSource{TestInfo: info, Open: func(context.Context) (*data.Images, error) { return data.OpenTest(arg, labelled) }}, err
-	case kind == "idx" && arg != "" && labelled:
-		return TestSource{}, fmt.Errorf("data %q has images without labels; use a directory that has labels too, as in mnist:DIR", name)
-	case kind == "idx" && arg != "":
-		info, err := data.CheckImages(arg)
-		return TestSource{TestInfo: info, Open: func(context.Context) (*data.Images, error) { return data.OpenImages(arg) }}, err
-	case kind == "mnist" || kind == "idx":
-		return TestSource{}, fmt.Errorf("data %q names no directory or file; write mnist:DIR or idx:FILE", name)
-	case labelled:
-		return TestSource{}, fmt.Errorf("unknown data %q; use digits (generated on this machine) or mnist:DIR (a directory with test images and labels)", name)
-	}
-	return TestSource{}, fmt.Errorf("unknown data %q; use digits (generated on this machine), mnist:DIR (a directory with test images) or idx:FILE (a file with images)", name)
-}
-
-func openDigits(ctx context.Context) (*data.Set, error) {
-	cache, err := data.OpenCache()
-	if err != nil {
-		return nil, err
-	}
-	return cache.Digits(ctx)
 }

@@ -81,12 +81,15 @@ func TestData(t *testing.T) {
 	require.NoError(t, data.WriteMNIST(dir, train, test))
 	s, err := c.Data("mnist:" + dir)
 	require.NoError(t, err)
-	require.Equal(t, data.Info{TrainRows: 30, TestRows: 10, Height: 9, Width: 9}, s.Info)
-	set, err := s.Open(context.Background())
+	require.Equal(t, catalog.Info{Name: "mnist:" + dir, Train: 30, Test: 10, Bytes: 40 * 82}, s.Info())
+	images := s.(catalog.ImageDataset)
+	height, width := images.Size()
+	require.Equal(t, []int{9, 9}, []int{height, width})
+	set, err := images.Open(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, train.Pixels, set.Train.Pixels)
 
 	digits, err := c.Data("digits")
 	require.NoError(t, err)
-	require.Equal(t, 20_000, digits.Info.TrainRows)
+	require.Equal(t, 20_000, digits.Info().Train)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
-	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 func evalCommand(a *app) *cobra.Command {
@@ -46,12 +45,16 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 	if err != nil {
 		return usage(err)
 	}
-	counts, err := trainer.Score(ctx, backend, t.Model, data.NewPart(t.Rows, 0, 1, 256, backend))
+	task, err := t.Task()
+	if err != nil {
+		return usage(err)
+	}
+	counts, err := trainer.Score(ctx, backend, task)
 	if err != nil {
 		return err
 	}
-	rows := max(counts[nn.CountRows], 1)
-	accuracy, loss := counts[nn.CountCorrect]/rows, counts[nn.CountLoss]/rows
+	rows := counts[nn.CountRows]
+	loss := counts[nn.CountLoss] / max(rows, 1)
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
 		return fmt.Errorf("%s: the loss is not finite: its weights are finite, but too large to compute with", path)
 	}
@@ -60,8 +63,16 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 		return err
 	}
 	if asJSON {
-		return a.writeJSON(map[string]any{"event": "result", "accuracy": accuracy, "loss": loss, "rows": int(rows), "weights_sha256": sum})
+		result := map[string]any{"event": "result", "loss": loss, "rows": int(rows), "weights_sha256": sum}
+		for _, m := range task.Metrics(counts) {
+			result[m.Name] = m.Value
+		}
+		return a.writeJSON(result)
 	}
-	fmt.Fprintf(a.stdout, "accuracy %.4f, loss %.4f on %d rows of %s\nweights sha256 %s\n", accuracy, loss, int(rows), source, sum)
+	text := ""
+	for _, m := range task.Metrics(counts) {
+		text += fmt.Sprintf("%s %.4f, ", m.Name, m.Value)
+	}
+	fmt.Fprintf(a.stdout, "%sloss %.4f on %d rows of %s\nweights sha256 %s\n", text, loss, int(rows), source, sum)
 	return nil
 }

@@ -2,27 +2,16 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
-	"gorgonia.org/tensor"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
-	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
-
-// predictRows is the batch size of predictions.
-const predictRows = 256
-
-// prediction is a model's prediction for one row.
-type prediction struct {
-	Row         int     `json:"row"` // counts from 0
-	Class       int     `json:"class"`
-	Probability float32 `json:"probability"` // of the class
-}
 
 func predictCommand(a *app) *cobra.Command {
 	var source string
@@ -61,48 +50,36 @@ func (a *app) predict(ctx context.Context, path, source string, asJSON bool) err
 	if err != nil {
 		return usage(err)
 	}
-	images := t.Rows
-	x := make([]float32, min(predictRows, images.Rows)*images.Features())
-	var rows []int32
-	for lo := 0; lo < images.Rows; lo += predictRows {
-		rows = data.Range(rows[:0], lo, min(lo+predictRows, images.Rows))
-		if err := images.Gather(rows, x, nil); err != nil {
-			return err
-		}
-		n := len(rows)
-		probs, err := t.Model.Predict(ctx, tensor.New(tensor.WithShape(n, images.Features()), tensor.WithBacking(x[:n*images.Features()])))
+	predictor, err := t.Predictor()
+	if err != nil {
+		return usage(err)
+	}
+	for p, err := range predictor.All(ctx) {
 		if err != nil {
 			return err
 		}
-		if err := a.tellPredictions(lo, probs, asJSON); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tellPredictions writes a line per row of probabilities (rows, classes).
-func (a *app) tellPredictions(first int, probs *tensor.Dense, asJSON bool) error {
-	values, classes := probs.Data().([]float32), probs.Shape()[1]
-	for i := range probs.Shape()[0] {
-		p := prediction{Row: first + i}
-		for class, v := range values[i*classes : (i+1)*classes] {
-			if v > p.Probability {
-				p.Class, p.Probability = class, v
-			}
-		}
-		if p.Probability == 0 {
-			return fmt.Errorf("row %d has no probability: the weights are finite, but too large to compute with", p.Row)
-		}
-		if !asJSON {
-			fmt.Fprintf(a.stdout, "%d %d %.4f\n", p.Row, p.Class, p.Probability)
-			continue
-		}
-		if err := json.NewEncoder(a.stdout).Encode(p); err != nil {
+		if err := a.tellPrediction(p, asJSON); err != nil {
 			return err
 		}
 	}
 	return a.stdout.failure()
+}
+
+// tellPrediction writes a line for one row.
+func (a *app) tellPrediction(p catalog.Prediction, asJSON bool) error {
+	if asJSON {
+		line, err := p.MarshalJSON()
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "%s\n", line)
+		}
+		return err
+	}
+	texts := make([]string, len(p))
+	for i, f := range p {
+		texts[i] = f.Text
+	}
+	_, err := fmt.Fprintln(a.stdout, strings.Join(texts, " "))
+	return err
 }
 
 // loader returns a Loader of trained weights for a backend.

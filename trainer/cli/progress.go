@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // A progress says how far a training is.
@@ -14,8 +16,8 @@ type progress struct {
 	before      int           // steps done before this run
 	elapsed     time.Duration // since its first step began
 	loss        float64
-	accuracy    float64 // of the last evaluation; negative before the first
-	exchange    float64 // share of exchange since then, in percent
+	metrics     event.Metrics // of the last evaluation; nil before the first
+	exchange    float64       // share of exchange since then, in percent
 }
 
 // line formats the progress in at most this many columns: a bar, the count, and as much of
@@ -50,8 +52,8 @@ func (p progress) parts() []string {
 		return nil
 	}
 	parts := []string{speed(rate), clock(p.elapsed) + " elapsed", clock(left) + " left", fmt.Sprintf("loss %.4f", p.loss)}
-	if p.accuracy >= 0 {
-		parts = append(parts, fmt.Sprintf("accuracy %.4f", p.accuracy))
+	if len(p.metrics) > 0 {
+		parts = append(parts, metricTexts(p.metrics, "  "))
 	}
 	return append(parts, fmt.Sprintf("exchange %.0f%%", p.exchange))
 }

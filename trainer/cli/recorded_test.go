@@ -35,15 +35,15 @@ func recorded() []event.Event {
 		&event.Resumed{Path: "run/step-00000010.safetensors", Step: 10},
 		&event.Step{Step: 11, Loss: 0.5, Samples: 96, Seconds: 0.5, ComputeMs: 60, ExchangeMs: 30, UpdateMs: 10, WireBytes: 500_000},
 		&event.Step{Step: 12, Loss: 0.25, Samples: 96, Seconds: 1, ComputeMs: 80, ExchangeMs: 10, UpdateMs: 10, WireBytes: 500_000},
-		&event.Eval{Step: 12, Accuracy: 0.875, Loss: 0.4, Seconds: 2},
+		&event.Eval{Step: 12, Metrics: event.Metrics{{Name: "accuracy", Value: 0.875}}, Loss: 0.4, Seconds: 2},
 		&event.CheckpointFailed{Path: "run/step-00000012.safetensors", Step: 12, Error: "write run: no space left on device"},
 		&event.Step{Step: 13, Loss: 0.125, Samples: 96, Seconds: 3, ComputeMs: 100, WireBytes: 500_000},
-		&event.Eval{Step: 13, Accuracy: 0.9, Loss: 0.35, Seconds: 4},
+		&event.Eval{Step: 13, Metrics: event.Metrics{{Name: "accuracy", Value: 0.9}}, Loss: 0.35, Seconds: 4},
 		&event.SaveRetry{Path: "run/step-00000013.safetensors", Step: 13, Error: "write run: no space left on device", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		&event.CheckpointFailed{Path: "run/step-00000013.safetensors", Step: 13, Error: "no space", Last: true},
 		&event.Checkpoint{Path: "spare/step-00000013.safetensors", Step: 13, InsteadOf: "run/step-00000013.safetensors"},
 		&event.Weights{Path: "run/model.safetensors", Step: 13},
-		&event.Result{Accuracy: 0.9, Loss: 0.35, Steps: 13, Workers: 3, Seconds: 4, SamplesPerSecond: 72, WeightsSHA256: "abc", BLAS: "gonum", Plan: "ring among 3 ranks", Compress: "bf16", WireBytes: 1_500_000, CompressionRatio: 2},
+		&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.9}}, Loss: 0.35, Steps: 13, Workers: 3, Seconds: 4, SamplesPerSecond: 72, WeightsSHA256: "abc", BLAS: "gonum", Plan: "ring among 3 ranks", Compress: "bf16", WireBytes: 1_500_000, CompressionRatio: 2},
 	}
 }
 
@@ -84,9 +84,9 @@ func TestScreenOfOtherEnds(t *testing.T) {
 	}{
 		{&event.Stopped{Steps: 5}, "", "stopped after 5 steps\n"},
 		{&event.Resumed{Path: "p", Step: 20}, "", "nothing left to do: all 20 steps are done (p); to train longer, raise --steps, for example --steps 40\n"},
-		{&event.Eval{Step: 20, Accuracy: 1}, "", ""},
-		{&event.Result{Accuracy: 0.5, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "gonum", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nby gonum; alone\n", ""},
-		{&event.Result{Accuracy: 0.5, Steps: 20, Workers: 1, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "gonum", Plan: "alone", Compress: "none"},
+		{&event.Eval{Step: 20, Metrics: event.Metrics{{Name: "accuracy", Value: 1}}}, "", ""},
+		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "gonum", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nby gonum; alone\n", ""},
+		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "gonum", Plan: "alone", Compress: "none"},
 			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nby gonum; alone\n", ""},
 		{&event.Progress{}, "", ""},
 	} {

@@ -29,10 +29,9 @@ type screen struct {
 	sent    int                               // bytes of gradients, by one worker
 	share   struct{ exchange, total float64 } // milliseconds since the last row
 	header  bool
-	tested  bool // accuracy is that of the last row
+	metrics event.Metrics // of the last row; nil before the first
 
-	accuracy float64
-	ended    bool
+	ended bool
 }
 
 func (a *app) newScreen(steps int, asJSON bool) *screen {
@@ -180,12 +179,8 @@ func columns(file *os.File) int {
 
 // progress returns the progress after the last step.
 func (s *screen) progress() progress {
-	p := progress{done: s.last.Step, steps: s.steps, before: s.before, elapsed: time.Duration(s.last.Seconds * float64(time.Second)),
-		loss: s.last.Loss, accuracy: -1, exchange: s.exchangeShare()}
-	if s.tested {
-		p.accuracy = s.accuracy
-	}
-	return p
+	return progress{done: s.last.Step, steps: s.steps, before: s.before, elapsed: time.Duration(s.last.Seconds * float64(time.Second)),
+		loss: s.last.Loss, metrics: s.metrics, exchange: s.exchangeShare()}
 }
 
 // exchangeShare returns the share of the exchange in the time since the last row, in
@@ -199,17 +194,25 @@ func (s *screen) exchangeShare() float64 {
 
 // row formats one row of the table.
 func (s *screen) row(e *event.Eval) {
-	s.tested, s.accuracy = true, e.Accuracy
+	s.metrics = e.Metrics
 	if s.last.Step == 0 {
 		return // a run with nothing left to do
 	}
 	if !s.header {
 		s.header = true
-		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s  %8s  %10s  %8s  %8s  %7s", "STEP", "LOSS", "TEST", "ACCURACY", "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
+		names := ""
+		for _, m := range e.Metrics {
+			names += fmt.Sprintf("  %8s", strings.ToUpper(m.Name))
+		}
+		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s%s  %10s  %8s  %8s  %7s", "STEP", "LOSS", "TEST", names, "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
 	}
 	share := s.exchangeShare()
 	s.share.exchange, s.share.total = 0, 0
-	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f  %8.4f  %10.0f  %7.0f%%  %8.2f  %7.1f", e.Step, s.last.Loss, e.Loss, e.Accuracy,
+	values := ""
+	for _, m := range e.Metrics {
+		values += fmt.Sprintf("  %*.4f", max(8, len(m.Name)), m.Value)
+	}
+	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f%s  %10.0f  %7.0f%%  %8.2f  %7.1f", e.Step, s.last.Loss, e.Loss, values,
 		float64(s.samples)/max(e.Seconds, 1e-9), share, float64(s.sent)/1e6, e.Seconds))
 }
 
@@ -222,7 +225,24 @@ func (s *screen) result(e *event.Result) {
 	if e.SamplesPerSecond > 0 {
 		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
 	}
-	s.line(s.out, fmt.Sprintf("\naccuracy %.4f after %d steps%s%s\nweights sha256 %s\nby %s; %s", e.Accuracy, e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s\nweights sha256 %s\nby %s; %s", outcome(e), e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+}
+
+// outcome returns the metrics of a result or, if it has none, the loss.
+func outcome(e *event.Result) string {
+	if len(e.Metrics) == 0 {
+		return fmt.Sprintf("loss %.4f", e.Loss)
+	}
+	return metricTexts(e.Metrics, ", ")
+}
+
+// metricTexts joins names and values of metrics.
+func metricTexts(all event.Metrics, between string) string {
+	texts := make([]string, len(all))
+	for i, m := range all {
+		texts[i] = fmt.Sprintf("%s %.4f", m.Name, m.Value)
+	}
+	return strings.Join(texts, between)
 }
 
 // line writes a line above the progress bar.

@@ -14,7 +14,7 @@ import (
 
 // What the progress bar says on terminals of several widths.
 func TestProgressLine(t *testing.T) {
-	p := progress{done: 46, steps: 200, elapsed: 4 * time.Second, loss: .61301, accuracy: .8682, exchange: 20.3}
+	p := progress{done: 46, steps: 200, elapsed: 4 * time.Second, loss: .61301, metrics: event.Metrics{{Name: "accuracy", Value: .8682}}, exchange: 20.3}
 	for columns, want := range map[int]string{
 		120: " 23% [=====>                ]  46/200  11.5 steps/s  0:04 elapsed  0:13 left  loss 0.6130  accuracy 0.8682  exchange 20%",
 		100: " 23% [===>            ]  46/200  11.5 steps/s  0:04 elapsed  0:13 left  loss 0.6130  accuracy 0.8682",
@@ -27,12 +27,12 @@ func TestProgressLine(t *testing.T) {
 		require.Equal(t, want, p.line(columns), "%d columns", columns)
 	}
 	for columns := range 200 {
-		for _, p := range []progress{p, {done: 0, steps: 7, accuracy: -1}, {done: 7, before: 5, steps: 7, elapsed: time.Millisecond},
-			{done: 123456, steps: 1234567, elapsed: 100 * time.Hour, loss: 1e9, accuracy: 1, exchange: 100}} {
+		for _, p := range []progress{p, {done: 0, steps: 7}, {done: 7, before: 5, steps: 7, elapsed: time.Millisecond},
+			{done: 123456, steps: 1234567, elapsed: 100 * time.Hour, loss: 1e9, metrics: event.Metrics{{Name: "accuracy", Value: 1}}, exchange: 100}} {
 			require.LessOrEqual(t, utf8.RuneCountInString(p.line(columns)), columns)
 		}
 	}
-	resumed := progress{done: 150, before: 100, steps: 200, elapsed: 5 * time.Second, accuracy: -1}
+	resumed := progress{done: 150, before: 100, steps: 200, elapsed: 5 * time.Second}
 	require.Contains(t, resumed.line(200), "10.0 steps/s  0:05 elapsed  0:05 left", "steps of an earlier run take no time of this one")
 	require.Equal(t, "1:00:01", clock(time.Hour+time.Second))
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (m Manual) section(name string) (string, bool) {
 		lines = append(lines, []string{k.Name, k.form(), k.defaultText(), k.Doc})
 	}
 	if c.Calls != "" {
-		lines = append(lines, []string{"@" + c.Calls, "name", "required", strings.Join(m.Registry.Names(c.Calls), ", ")})
+		lines = append(lines, []string{"@" + c.Calls, "name", cmp.Or(c.Absent, "required"), strings.Join(m.Registry.Names(c.Calls), ", ")})
 		for _, p := range m.arguments(c.Calls) {
 			meaning := p.Doc
 			if len(p.of) < len(m.Registry.Names(c.Calls)) {

@@ -22,6 +22,8 @@ type Chapter struct {
 	// for @layers; "" for a section of keys. The function's arguments are then the
 	// section's keys.
 	Calls string
+	// Absent is what a config without the section means; "" if it must name a function.
+	Absent string
 }
 
 // A Key is a key of a section.

@@ -6,45 +6,49 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Feed turns a Sampler's rows into batches for a model. It reuses memory of the model's
-// backend for every batch.
-type Feed struct {
+// A Stage copies rows of a set into the memory of a backend and returns them as a batch,
+// which is valid until the next call. It reuses its memory for every batch. See
+// [Images.Stage].
+type Stage[B any] func(rows []int32) (B, error)
+
+// A Feed turns a Sampler's rows into batches for a model.
+type Feed[B any] struct {
 	sampler *Sampler
-	stage   stage
+	stage   Stage[B]
 }
 
-// NewFeed returns a Feed of batches of at most batch rows of images, chosen by sampler,
-// for a model on b.
-func NewFeed(images *Images, sampler *Sampler, batch int, b nn.Backend) *Feed {
-	return &Feed{sampler: sampler, stage: newStage(images, batch, b)}
+// NewFeed returns a Feed of the rows that sampler chooses. stage must have room for the
+// rows of a step.
+func NewFeed[B any](stage Stage[B], sampler *Sampler) *Feed[B] {
+	return &Feed[B]{sampler: sampler, stage: stage}
 }
 
-// Batch returns this rank's rows of a step. X is (rows, features), pixels divided by 255.
-// The batch is valid until the next call.
-func (f *Feed) Batch(step int) (nn.Batch, error) {
+// Batch returns this rank's rows of a step. The batch is valid until the next call.
+func (f *Feed[B]) Batch(step int) (B, error) {
 	rows, _ := f.sampler.Step(step)
-	return f.stage.batch(rows)
+	return f.stage(rows)
 }
 
-// Part is one rank's share of a set that all ranks evaluate together.
-type Part struct {
+// A Part is one rank's share of a set that all ranks evaluate together.
+type Part[B any] struct {
 	lo, hi int
 	each   int
-	stage  stage
+	stage  Stage[B]
 }
 
-// NewPart returns the share of a rank, in batches of at most batch rows.
-func NewPart(images *Images, rank, size, batch int, b nn.Backend) *Part {
-	lo, hi := Shard(images.Rows, rank, size)
-	return &Part{lo: lo, hi: hi, each: batch, stage: newStage(images, batch, b)}
+// NewPart returns the share of a rank of a set with total rows, in batches of at most
+// batch rows, for which stage must have room.
+func NewPart[B any](stage Stage[B], total, rank, size, batch int) *Part[B] {
+	lo, hi := Shard(total, rank, size)
+	return &Part[B]{lo: lo, hi: hi, each: batch, stage: stage}
 }
 
 // All returns the batches of the share. Each is valid until the next one.
-func (p *Part) All() iter.Seq2[nn.Batch, error] {
-	return func(yield func(nn.Batch, error) bool) {
+func (p *Part[B]) All() iter.Seq2[B, error] {
+	return func(yield func(B, error) bool) {
 		rows := make([]int32, 0, p.each)
 		for lo := p.lo; lo < p.hi; lo += p.each {
-			b, err := p.stage.batch(Range(rows[:0], lo, min(lo+p.each, p.hi)))
+			b, err := p.stage(Range(rows[:0], lo, min(lo+p.each, p.hi)))
 			if !yield(b, err) || err != nil {
 				return
 			}
@@ -52,9 +56,15 @@ func (p *Part) All() iter.Seq2[nn.Batch, error] {
 	}
 }
 
-// A stage is the memory in which a batch is assembled: the backend's memory if the host
-// can write to it, otherwise a separate copy on the host.
-type stage struct {
+// Stage returns a Stage of at most rows images, for a model on b. X is (rows, features),
+// the pixels divided by 255.
+func (m *Images) Stage(rows int, b nn.Backend) Stage[nn.Batch] {
+	return newImageStage(m, rows, b).batch
+}
+
+// An imageStage is the memory in which a batch is assembled: the backend's memory if the
+// host can write to it, otherwise a separate copy on the host.
+type imageStage struct {
 	images     *Images
 	backend    nn.Backend
 	x, labels  nn.Buffer
@@ -64,9 +74,9 @@ type stage struct {
 	features   int
 }
 
-func newStage(images *Images, rows int, b nn.Backend) stage {
+func newImageStage(images *Images, rows int, b nn.Backend) *imageStage {
 	features := images.Features()
-	s := stage{images: images, backend: b, features: features, x: b.Alloc(rows * features), labels: b.AllocInts(rows)}
+	s := &imageStage{images: images, backend: b, features: features, x: b.Alloc(rows * features), labels: b.AllocInts(rows)}
 	s.hostX, s.hostLabels = s.x.Float32s(), s.labels.Int32s()
 	if s.direct = s.hostX != nil; !s.direct {
 		s.hostX, s.hostLabels = make([]float32, rows*features), make([]int32, rows)
@@ -74,12 +84,17 @@ func newStage(images *Images, rows int, b nn.Backend) stage {
 	return s
 }
 
-func (s *stage) batch(rows []int32) (nn.Batch, error) {
+// of returns the batch of the first n rows in the stage.
+func (s *imageStage) of(n int) nn.Batch {
+	return nn.Batch{X: nn.Tensor{Shape: []int{n, s.features}, Data: s.x.Slice(0, n*s.features)}, Labels: s.labels.Slice(0, n)}
+}
+
+func (s *imageStage) batch(rows []int32) (nn.Batch, error) {
 	n := len(rows)
 	if err := s.images.Gather(rows, s.hostX, s.hostLabels); err != nil {
 		return nn.Batch{}, err
 	}
-	b := nn.Batch{X: nn.Tensor{Shape: []int{n, s.features}, Data: s.x.Slice(0, n*s.features)}, Labels: s.labels.Slice(0, n)}
+	b := s.of(n)
 	if !s.direct {
 		s.backend.Copy(b.X.Data, s.hostX[:n*s.features])
 		s.backend.CopyInts(b.Labels, s.hostLabels[:n])

@@ -33,8 +33,8 @@ func TestFeedReturnsTheSamplersRows(t *testing.T) {
 	require.NoError(t, err)
 	twin, err := data.NewSampler(25, 4, 1, 3, 9)
 	require.NoError(t, err)
-	feed := data.NewFeed(train, sampler, 4, b)
-	far := data.NewFeed(train, sampler, 4, remote{b})
+	feed := data.NewFeed(train.Stage(4, b), sampler)
+	far := data.NewFeed(train.Stage(4, remote{b}), sampler)
 	for step := range 7 {
 		rows, _ := twin.Step(step)
 		got, err := feed.Batch(step)
@@ -60,7 +60,7 @@ func TestPartsCoverTheSetOnce(t *testing.T) {
 	for size := 1; size <= 5; size++ {
 		var labels []byte
 		for rank := range size {
-			for batch, err := range data.NewPart(test, rank, size, 4, b).All() {
+			for batch, err := range data.NewPart(test.Stage(4, b), test.Rows, rank, size, 4).All() {
 				require.NoError(t, err)
 				require.LessOrEqual(t, batch.Rows(), 4)
 				for _, l := range batch.Labels.Int32s() {

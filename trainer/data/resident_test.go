@@ -24,7 +24,7 @@ func TestResidentEqualsFeed(t *testing.T) {
 				samplers[i], err = data.NewSampler(29, 4, rank, ranks, 9)
 				require.NoError(t, err)
 			}
-			feed, resident := data.NewFeed(train, samplers[0], 4, b), data.NewResident(train, samplers[1], 4, b)
+			feed, resident := data.NewFeed(train.Stage(4, b), samplers[0]), train.Resident(4, samplers[1], b)
 			loss := b.Alloc(1)
 			for _, begin := range []int{0, 2, 11} {
 				pace := b.NewPace(nn.PaceConfig{Hyper: func(int) (h [nn.HyperLen]float32) { return h }})

@@ -10,19 +10,19 @@ import (
 
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
-	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 )
 
 // alike returns the settings that must be equal on all workers of a job, except those that
 // the trainer compares itself.
-func (s *Training) alike(set *data.Set, blas, plan string) []trainer.Setting {
+func (s *Training) alike(rows catalog.Rows, blas, plan string) []trainer.Setting {
 	order := s.Spec.Order.HostOrder().String()
 	if s.Placement.OnGPU() && !s.Spec.Order.Given {
 		order = "not given" // on a GPU this allows other orders than ring order
 	}
 	return []trainer.Setting{
 		s.trained(),
-		{Name: "the data", Value: set.Sum()},
+		{Name: "the data", Value: rows.Sum()},
 		{Name: "--seed", Value: strconv.FormatUint(s.Spec.Seed, 10)},
 		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
 		{Name: "--compress", Value: s.compress.String()},

@@ -24,6 +24,7 @@ var chapters = []config.Chapter{
 		{Name: "batch_size", Type: config.Int, Least: 1, Default: 256, Doc: "test rows of one worker at a time", Origin: fromNotebook},
 	}},
 	{Section: "model", Doc: "the network", Calls: "layers"},
+	{Section: "task", Doc: "what the network learns", Calls: "tasks", Absent: "as the data say"},
 	{Section: "optimizer", Doc: "how gradients change the weights", Calls: "optimizers"},
 	{Section: "ray", Doc: "resources of this machine for the job; may differ between machines", Keys: []config.Key{
 		{Name: "num_workers", Type: config.Int, Least: 1, Default: 1, Doc: "workers on this machine", Option: "--workers", Origin: fromNotebook},

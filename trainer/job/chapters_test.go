@@ -89,7 +89,7 @@ func TestDocumentedKeys(t *testing.T) {
 			keys += fmt.Sprintf("| `%s.%s` | %s | %s |\n", c.Section, k.Name, byDefault, meaning)
 		}
 		if c.Calls != "" {
-			keys += fmt.Sprintf("| `%s.@%s` | | %s: `%s` |\n", c.Section, c.Calls, c.Doc, strings.Join(r.Names(c.Calls), "`, `"))
+			keys += fmt.Sprintf("| `%s.@%s` | %s| %s: `%s` |\n", c.Section, c.Calls, absent(c), c.Doc, strings.Join(r.Names(c.Calls), "`, `"))
 		}
 	}
 	require.True(t, strings.Contains(string(text), keys), "docs/formats.md lacks this table:\n%s", keys)
@@ -109,4 +109,12 @@ func TestDocumentedKeys(t *testing.T) {
 		}
 	}
 	require.True(t, strings.Contains(string(text), functions), "docs/formats.md lacks this table:\n%s", functions)
+}
+
+// absent is what a table says of a section that is not there.
+func absent(c config.Chapter) string {
+	if c.Absent == "" {
+		return ""
+	}
+	return c.Absent + " "
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -110,32 +111,29 @@ func (r *rank) configureSaving(ctx context.Context, c *trainer.Config) error {
 		return nil
 	}
 	var err error
-	c.From, err = r.resume(ctx, c.Backend, c.Model.Params())
+	c.From, err = r.resume(ctx, c.Backend, c.Task.Params())
 	return err
 }
 
 // notes describe the job in the metadata of checkpoints and weights.
 func (r *rank) notes() map[string]string {
 	s := r.training
-	notes := map[string]string{
-		"config":      s.Config.Text(),
-		"data":        s.Source.Name,
-		"data_sha256": r.set.Sum(),
-		"seed":        strconv.FormatUint(s.Spec.Seed, 10),
-		"workers":     strconv.Itoa(r.group.Size()),
-		"batch":       strconv.Itoa(s.Batch),
-		"accumulate":  strconv.Itoa(s.micro),
-		"reduce":      s.reduce.String(),
-		"compress":    s.compress.String(),
-		"version":     build.Version(),
-		"blas":        r.blas,
-		"plan":        r.plan,
-		"classes":     strconv.Itoa(r.set.Train.Classes),
-		"height":      strconv.Itoa(r.set.Train.Height),
-		"width":       strconv.Itoa(r.set.Train.Width),
+	notes := catalog.Notes(s.Config, s.Dataset, r.rows)
+	for name, value := range map[string]string{
+		"seed":       strconv.FormatUint(s.Spec.Seed, 10),
+		"workers":    strconv.Itoa(r.group.Size()),
+		"batch":      strconv.Itoa(s.Batch),
+		"accumulate": strconv.Itoa(s.micro),
+		"reduce":     s.reduce.String(),
+		"compress":   s.compress.String(),
+		"version":    build.Version(),
+		"blas":       r.blas,
+		"plan":       r.plan,
+	} {
+		notes[name] = value
 	}
 	if s.Spec.Order.HostOrder() != collective.RingOrder {
-		notes["order"], notes["plan_digest"] = s.Spec.Order.Order, planDigest(r.group, r.model.Params().Grads.Len())
+		notes["order"], notes["plan_digest"] = s.Spec.Order.Order, planDigest(r.group, r.task.Params().Grads.Len())
 	}
 	return notes
 }

@@ -119,11 +119,11 @@ func TestRequiredCheckpointCannotBeWritten(t *testing.T) {
 func inBubble(t *testing.T, f Spec, h *heard) (took time.Duration, err error) {
 	s, err := f.Settle()
 	require.NoError(t, err)
-	set, err := s.Source.Open(t.Context())
+	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		err = s.trainInProcess(t.Context(), set, Options{Display: h, Stderr: h})
+		err = s.trainInProcess(t.Context(), rows, Options{Display: h, Stderr: h})
 		took = time.Since(begin)
 	})
 	return took, err
@@ -256,9 +256,9 @@ func TestCheckpointContents(t *testing.T) {
 	require.NoError(t, err)
 	s, err := f.Settle()
 	require.NoError(t, err)
-	set, err := s.Source.Open(t.Context())
+	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
-	for note, want := range map[string]string{"data_sha256": set.Sum(), "seed": "7", "accumulate": "2", "reduce": "sum", "compress": "topk:0.1", "config": s.Config.Text(), "order": ""} {
+	for note, want := range map[string]string{"data_sha256": rows.Sum(), "seed": "7", "accumulate": "2", "reduce": "sum", "compress": "topk:0.1", "config": s.Config.Text(), "order": ""} {
 		require.Equal(t, want, at6.Notes[note], note)
 	}
 	require.NotEmpty(t, at6.Slots)

@@ -36,30 +36,23 @@ func (s *Training) Estimate() (*Estimate, error) {
 	inner := cpu.New(cpu.Options{})
 	defer inner.Close()
 	backend := &meter{Backend: inner}
-	layers, err := s.layers()
+	probe, err := s.Problem.Probe(backend)
 	if err != nil {
 		return nil, crew.Usage(err)
 	}
-	info := s.Source.Info
-	features := info.Height * info.Width
-	model, err := nn.NewClassifier(backend, layers, []int{features}, 10, 0)
-	if err != nil {
-		return nil, crew.Usage(err)
-	}
-	if need, room := 4*float64(features)*float64(s.Batch), machine.Memory(); need > float64(room) {
+	if need, room := float64(s.Problem.Memory().Row)*float64(s.Batch), machine.Memory(); need > float64(room) {
 		return nil, crew.Usagef("--batch %d: its rows take %.3g GB, more than the %.3g GB of memory of this machine", s.Batch, need/1e9, float64(room)/1e9)
 	}
-	p := model.Params()
+	p := probe.Params
 	arena := 4 * p.Values.Len()
 	backend.Recycle()
-	batch := nn.Batch{X: nn.Tensor{Shape: []int{s.Batch, features}, Data: backend.Alloc(s.Batch * features)}, Labels: backend.AllocInts(s.Batch)}
-	if _, _, err := model.Learn(&nn.Pass{Backend: backend, Train: true}, batch); err != nil {
+	if err := probe.Learn(&nn.Pass{Backend: backend, Train: true}, s.Batch); err != nil {
 		return nil, err
 	}
 	e := &Estimate{
 		Workers: s.Workers, Batch: s.Batch, Parameters: p.Count(), Values: arena, Gradients: arena * max(s.Spec.Accumulate, 1),
 		Slots: arena * len(s.optimizer.Slots()), Activations: backend.bytes,
-		Data: s.footprint(info.TrainRows+info.TestRows, features) / s.Workers,
+		Data: s.footprint() / s.Workers,
 	}
 	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
 	e.exchange(p, s.compress)

@@ -137,15 +137,9 @@ func TestNeedOfConvolutions(t *testing.T) {
 	backend := &meter{Backend: cpu.New(cpu.Options{})}
 	defer backend.Backend.Close()
 	s := describe(t, f)
-	layers, err := s.layers()
+	probe, err := s.Problem.Probe(backend)
 	require.NoError(t, err)
-	model, err := nn.NewClassifier(backend, layers, []int{784}, 10, 0)
-	require.NoError(t, err)
-	learn := func(rows int) {
-		batch := nn.Batch{X: nn.Tensor{Shape: []int{rows, 784}, Data: backend.Alloc(rows * 784)}, Labels: backend.AllocInts(rows)}
-		_, _, err := model.Learn(&nn.Pass{Backend: backend, Train: true}, batch)
-		require.NoError(t, err)
-	}
+	learn := func(rows int) { require.NoError(t, probe.Learn(&nn.Pass{Backend: backend, Train: true}, rows)) }
 	backend.Recycle()
 	require.Zero(t, backend.bytes)
 	learn(1)

@@ -17,7 +17,7 @@ type results struct{}
 
 func (results) Emit(e event.Event) {
 	if r, ok := e.(*event.Result); ok {
-		fmt.Printf("accuracy %.4f after %d steps\n", r.Accuracy, r.Steps)
+		fmt.Printf("accuracy %.4f after %d steps\n", r.Metrics.Value("accuracy"), r.Steps)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestContentErrorsAreNotRetried(t *testing.T) {
 }
 
 // lostTraining returns a training of two workers whose output directory is a file.
-func lostTraining(t *testing.T, fallback string) (*Training, *data.Set) {
+func lostTraining(t *testing.T, fallback string) (*Training, catalog.Rows) {
 	out := filepath.Join(t.TempDir(), "out")
 	require.NoError(t, os.WriteFile(out, nil, 0o666))
 	f := NewSpec(catalog.New(), filepath.FromSlash("../../examples/mnist.cfg"))
@@ -130,18 +130,18 @@ func lostTraining(t *testing.T, fallback string) (*Training, *data.Set) {
 	s, err := f.Settle()
 	require.NoError(t, err)
 	part := &data.Images{Rows: 40, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 40*784), Labels: make([]byte, 40)}
-	return s, &data.Set{Train: part, Test: part}
+	return s, rowsOf(s, &data.Set{Train: part, Test: part})
 }
 
 // A job that loses its weights fails, with one error that names all that is lost. With a
 // fallback it succeeds.
 func TestLostWeights(t *testing.T) {
 	for _, fallback := range []string{"", t.TempDir()} {
-		s, set := lostTraining(t, fallback)
+		s, rows := lostTraining(t, fallback)
 		out := s.Spec.Saving.Dir
 		synctest.Test(t, func(t *testing.T) {
 			begin, told := time.Now(), new(heard)
-			err := s.trainInProcess(t.Context(), set, Options{Display: told, Stderr: io.Discard})
+			err := s.trainInProcess(t.Context(), rows, Options{Display: told, Stderr: io.Discard})
 			require.Equal(t, retryTime, time.Since(begin), "%v", err)
 			require.Equal(t, 1, told.count("save_retry"))
 			if fallback != "" {
@@ -163,11 +163,11 @@ func TestLostWeights(t *testing.T) {
 
 // A signal does not shorten the minute of retries.
 func TestStopWhileRetrying(t *testing.T) {
-	s, set := lostTraining(t, "")
+	s, rows := lostTraining(t, "")
 	synctest.Test(t, func(t *testing.T) {
 		begin, signals := time.Now(), make(chan os.Signal, 1)
 		time.AfterFunc(time.Second, func() { signals <- os.Interrupt })
-		err := s.trainInProcess(t.Context(), set, Options{Display: new(heard), Signals: signals, Stderr: io.Discard})
+		err := s.trainInProcess(t.Context(), rows, Options{Display: new(heard), Signals: signals, Stderr: io.Discard})
 		require.Equal(t, retryTime, time.Since(begin))
 		var end *crew.EndError
 		require.ErrorAs(t, err, &end)

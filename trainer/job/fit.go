@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
-	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
@@ -16,28 +15,22 @@ import (
 // A storedModel is the model that the notes of a file describe, before any memory is
 // allocated for it.
 type storedModel struct {
-	layers                 func() (nn.Layer, error) // makes new ones for each model
-	height, width, classes int
-	params                 []*nn.Param // names and shapes
-	slots                  []string    // of the optimizer, for checkpoints
+	catalog.Stored
+	params []*nn.Param // names and shapes
+	slots  []string    // of the optimizer, for checkpoints
 }
 
 // stored returns the model that the notes of a file describe.
 func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
-	cfg, err := config.Parse("config", notes["config"], nil)
+	described, cfg, err := l.Catalog.Stored(notes)
+	if err != nil {
+		return nil, err
+	}
+	declared, err := described.Declare()
 	if err != nil {
 		return nil, fmt.Errorf("the config in it: %w", err)
 	}
-	m := &storedModel{layers: func() (nn.Layer, error) { return l.Catalog.Layers(cfg) }}
-	m.height, _ = strconv.Atoi(notes["height"])
-	m.width, _ = strconv.Atoi(notes["width"])
-	m.classes, _ = strconv.Atoi(notes["classes"])
-	if min(m.height, m.width, m.classes) < 1 || max(m.height, m.width) > 1<<16 {
-		return nil, errors.New("its notes do not describe the images and classes it was trained on")
-	}
-	if m.params, err = layout(m.layers, m.height*m.width, m.classes); err != nil {
-		return nil, fmt.Errorf("the config in it: %w", err)
-	}
+	m := &storedModel{Stored: described, params: declared.Declared()}
 	if !checkpoint.Summed(notes) {
 		return m, nil
 	}
@@ -47,19 +40,6 @@ func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
 	}
 	m.slots = optimizer.Slots()
 	return m, nil
-}
-
-// layout returns the parameters of a model without allocating them.
-func layout(layers func() (nn.Layer, error), features, classes int) ([]*nn.Param, error) {
-	l, err := layers()
-	if err != nil {
-		return nil, err
-	}
-	b := nn.NewBuilder(0)
-	if _, err := l.Init([]int{features}, []int{classes}, b); err != nil {
-		return nil, err
-	}
-	return b.Declared(), nil
 }
 
 // fitsStored returns an error for a file whose tensors are not those of the model that its
@@ -138,12 +118,11 @@ func affordable(h checkpoint.Header, params []*nn.Param) error {
 	return nil
 }
 
-// Holdable returns an error if the memory of this machine is too small for images of this
-// number and size. A sparse file easily claims too many.
-func Holdable(source string, rows, height, width int) error {
-	bytes := float64(rows) * (elements([]int{height, width}) + 1)
-	if room := machine.Memory(); bytes > float64(room) {
-		return fmt.Errorf("the images of %s take %.3g GB, more than the %.3g GB of memory of this machine", source, bytes/1e9, float64(room)/1e9)
+// Holdable returns an error if the memory of this machine is too small for the rows of a
+// dataset. A sparse file easily claims too many.
+func Holdable(i catalog.Info) error {
+	if room := machine.Memory(); i.Bytes > float64(room) {
+		return fmt.Errorf("the rows of %s take %.3g GB, more than the %.3g GB of memory of this machine", i.Name, i.Bytes/1e9, float64(room)/1e9)
 	}
 	return nil
 }

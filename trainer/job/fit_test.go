@@ -1,7 +1,6 @@
 package job
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
-	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 func TestFits(t *testing.T) {
@@ -67,16 +66,16 @@ func TestFitsNoMemory(t *testing.T) {
 
 // The header of a sparse file of 80 TB is valid. The size is checked before it is read.
 func TestImagesBeyondMemory(t *testing.T) {
-	require.NoError(t, Holdable("digits", 24_000, 28, 28))
-	for _, rows := range []int{1 << 40, math.MaxInt} {
-		require.ErrorContains(t, Holdable("mnist:DIR", rows, 100, 100), "the images of mnist:DIR take")
-	}
+	digits, err := catalog.New().Data("digits")
+	require.NoError(t, err)
+	require.NoError(t, Holdable(digits.Info()))
+	require.ErrorContains(t, Holdable(catalog.Info{Name: "mnist:DIR", Bytes: 1e16}), "the rows of mnist:DIR take 1e+07 GB")
 	path := filepath.Join(t.TempDir(), "images")
 	require.NoError(t, os.WriteFile(path, []byte{0, 0, 8, 3, 0x80, 0, 0, 0, 0, 0, 0, 40, 0, 0, 3, 0xe8}, 0o600))
 	if err := os.Truncate(path, 16+40_000<<31); err != nil {
 		t.Skipf("no file with holes: %v", err)
 	}
-	info, err := data.CheckImages(path)
+	images, err := catalog.New().Test("idx:"+path, false)
 	require.NoError(t, err)
-	require.ErrorContains(t, Holdable("idx:"+path, info.Rows, info.Height, info.Width), "GB of memory of this machine")
+	require.ErrorContains(t, Holdable(images.Info()), "GB of memory of this machine")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/ringtrain/ringtrain/trainer"
-	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
@@ -37,16 +36,18 @@ func (s *Training) withoutGraphs() error {
 		return errors.New("with --faithful-accumulate, the gradients to sum change from step to step")
 	case s.AllWorkers() > 1 && s.Spec.Device.HostAdds(s.Spec.Order.DeviceOrder()):
 		return errHostAdds
+	case s.Problem.Memory().Resident == 0:
+		return errors.New("the task cannot keep its rows in the memory of a GPU")
 	}
 	return nil
 }
 
-// record makes a GPU record steps as graphs, if --graphs asks for it and nothing rules it
-// out. The rows of the data are then in the GPU's memory.
-func (r *rank) record(ctx context.Context, c *trainer.Config) error {
+// recording makes a GPU record steps as graphs, if --graphs asks for it and nothing rules
+// it out; otherwise it returns nil. The rows of the data are then in the GPU's memory.
+func (r *rank) recording(ctx context.Context) (*trainer.Recording, error) {
 	s := r.training
 	if r.gpu == nil || s.Spec.Graphs.How == device.GraphsOff || s.Spec.Graphs.How == "" {
-		return nil
+		return nil, nil
 	}
 	why := s.withoutGraphs()
 	if why == nil && r.group.Size() > 1 && !r.gpu.ByNCCL() {
@@ -54,22 +55,24 @@ func (r *rank) record(ctx context.Context, c *trainer.Config) error {
 	}
 	switch {
 	case why != nil && s.Spec.Graphs.Demanded():
-		return crew.Usage(fmt.Errorf("--graphs %s: %w", s.Spec.Graphs.How, why))
+		return nil, crew.Usage(fmt.Errorf("--graphs %s: %w", s.Spec.Graphs.How, why))
 	case why != nil:
-		return nil
+		return nil, nil
 	}
-	sampler, err := data.NewSampler(r.set.Train.Rows, s.Batch, r.group.Rank(), r.group.Size(), s.Spec.Seed)
-	if err != nil {
-		return err
-	}
-	c.Train = []trainer.Batches{data.NewResident(r.set.Train, sampler, s.Batch, r.gpu.Backend())}
-	c.Recording = &trainer.Recording{Steps: s.Spec.Graphs.PerLaunch, Apart: s.Spec.Graphs.How == device.GraphsApart}
-	r.plan += "; each step is a graph"
+	recording := &trainer.Recording{Steps: s.Spec.Graphs.PerLaunch, Apart: s.Spec.Graphs.How == device.GraphsApart}
 	if r.group.Size() > 1 {
-		if c.Recording.Apart {
-			r.plan += " before the sum and one after it"
-		}
-		c.Recording.Summer = r.gpu.Summer(ctx)
+		recording.Summer = r.gpu.Summer(ctx)
 	}
-	return nil
+	return recording, nil
+}
+
+// recordingPlan adds a recording to the plan of the exchange.
+func recordingPlan(r *trainer.Recording) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Summer != nil && r.Apart:
+		return "; each step is a graph before the sum and one after it"
+	}
+	return "; each step is a graph"
 }

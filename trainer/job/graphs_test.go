@@ -18,13 +18,13 @@ func TestNothingIsRecordedOnTheCPU(t *testing.T) {
 	require.Equal(t, device.GraphsAuto, f.Graphs.How)
 	require.NotContains(t, resultOf(t, run(t, f)).Plan, "graph")
 	r := &rank{training: describe(t, f)}
-	var c trainer.Config
-	require.NoError(t, r.record(t.Context(), &c))
-	require.Nil(t, c.Recording)
-	require.Empty(t, r.plan)
+	recording, err := r.recording(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, recording)
+	require.Empty(t, recordingPlan(recording))
 	views, transports := collective.Local(2)
 	r.group = collectivetest.Groups(t, views, transports, collective.Options{})[0]
-	require.Empty(t, r.overlap(&c), "there is no GPU")
+	require.Empty(t, r.overlap(&trainer.Config{}), "there is no GPU")
 }
 
 // Demanding graphs on the CPU is a usage error. Optional graphs are left out.
@@ -94,7 +94,7 @@ func TestPlanDigest(t *testing.T) {
 	require.Len(t, two[0], 16)
 	require.Equal(t, two, digests(2, collective.Options{}))
 	require.NotEqual(t, two[0], digests(3, collective.Options{})[0])
-	g := collectivetest.Machines(t, 3, 2)
+	g := machines(t)
 	require.NotEqual(t, planDigest(g[0], 5000), digests(6, collective.Options{})[0], "on other hosts")
 	require.NotEqual(t, planDigest(g[0], 5000), planDigest(g[0], 50_000), "more gradients, more plans")
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/ringtrain/ringtrain/collective"
-	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
 // trainInProcess runs all workers as goroutines of this process.
-func (s *Training) trainInProcess(ctx context.Context, set *data.Set, o Options) error {
+func (s *Training) trainInProcess(ctx context.Context, rows catalog.Rows, o Options) error {
 	events := event.Sink(o.Display)
 	if !o.Verbatim {
 		events = crew.Quiet(o.Display) // the job's error names the lost rank
@@ -25,7 +25,7 @@ func (s *Training) trainInProcess(ctx context.Context, set *data.Set, o Options)
 			return err
 		}
 		defer taps.close(o.Stderr)
-		r := &rank{training: s, group: g, set: set, events: events, leader: i == 0, taps: taps, stop: seat.Stop, locked: true, pulse: crew.NewPulse()}
+		r := &rank{training: s, group: g, rows: rows, events: events, leader: i == 0, taps: taps, stop: seat.Stop, locked: true, pulse: crew.NewPulse()}
 		defer seat.Watch(r.pulse, g)()
 		err := r.run(ctx)
 		if err != nil {

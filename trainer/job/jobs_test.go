@@ -168,11 +168,9 @@ func takenPort(t *testing.T) string {
 // tinyParams returns the parameters of the model of tinySpec.
 func tinyParams(t *testing.T) *nn.Params {
 	s := describe(t, tinySpec(t))
-	layers, err := s.layers()
+	probe, err := s.Problem.Probe(cpu.New(cpu.Options{}))
 	require.NoError(t, err)
-	model, err := nn.NewClassifier(cpu.New(cpu.Options{}), layers, []int{64}, 10, 0)
-	require.NoError(t, err)
-	return model.Params()
+	return probe.Params
 }
 
 // inChild runs the test in a process of its own, and reports whether this is it. Tests need

@@ -13,14 +13,16 @@ import (
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // saved returns a checkpoint of s, with the residuals of this many ranks.
 func saved(t *testing.T, s *Training, step, residuals int) checkpoint.Training {
-	params, err := layout(s.layers, 784, 10)
+	declared, err := s.Problem.Declare()
 	require.NoError(t, err)
+	params := declared.Declared()
 	zeros := func() (all []checkpoint.Named) {
 		for _, p := range params {
 			all = append(all, checkpoint.Named{Name: p.Name, Tensor: tensor.New(tensor.WithShape(p.Shape...), tensor.Of(tensor.Float32))})
@@ -44,6 +46,11 @@ func sameNotes(s *Training) map[string]string {
 	}
 }
 
+// rowsOf are the rows of a training on images in memory.
+func rowsOf(s *Training, set *data.Set) catalog.Rows {
+	return catalog.ImageRows(func() (nn.Layer, error) { return s.Spec.Catalog.Layers(s.Config) }, set)
+}
+
 func describe(t *testing.T, f Spec) *Training {
 	s, err := f.Describe()
 	require.NoError(t, err)
@@ -54,8 +61,9 @@ func describe(t *testing.T, f Spec) *Training {
 // is of another model, the error says what does not fit.
 func TestLatest(t *testing.T) {
 	s := describe(t, smallSpec(t, "[training]\nbatch_size = 16\n[ray]\nnum_workers = 2\n"))
-	params, err := layout(s.layers, 784, 10)
+	declared, err := s.Problem.Declare()
 	require.NoError(t, err)
+	params := declared.Declared()
 	wide := smallSpec(t, "")
 	text, err := os.ReadFile(wide.Config)
 	require.NoError(t, err)
@@ -145,8 +153,9 @@ func TestCheckResume(t *testing.T) {
 	set := &data.Set{Train: &data.Images{Rows: 1, Height: 28, Width: 28, Classes: 10, Pixels: make([]byte, 784), Labels: []byte{1}}}
 	set.Test = set.Train
 	check := func(f Spec) (string, error) {
+		s := describe(t, f)
 		var said strings.Builder
-		err := describe(t, f).checkResume(set, &said)
+		err := s.checkResume(rowsOf(s, set), &said)
 		return said.String(), err
 	}
 	_, err := saved(t, describe(t, f), 40, 3).Write(f.Saving.Resume)
@@ -196,11 +205,9 @@ func TestNewest(t *testing.T) {
 // Arenas become tensors with the names of parameters, and arenas again.
 func TestSlotArenas(t *testing.T) {
 	s := describe(t, smallSpec(t, ""))
-	layers, err := s.layers()
+	model, err := s.Problem.Probe(cpu.New(cpu.Options{}))
 	require.NoError(t, err)
-	model, err := nn.NewClassifier(cpu.New(cpu.Options{}), layers, []int{784}, 10, 0)
-	require.NoError(t, err)
-	p := model.Params()
+	p := model.Params
 	arena := make([]float32, p.Values.Len())
 	for i := range arena {
 		arena[i] = float32(i)

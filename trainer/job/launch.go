@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
-	"github.com/ringtrain/ringtrain/trainer/data"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 )
@@ -63,15 +63,15 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 	if s.Placement.OnGPU() {
 		o.Cache.Prepare("") // for compiled kernels
 	}
-	set, err := s.Open(ctx, o)
+	rows, err := s.Open(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := s.checkResume(set, o.Stderr); err != nil {
+	if err := s.checkResume(rows, o.Stderr); err != nil {
 		return crew.Usage(err)
 	}
 	if inProcess {
-		return s.trainInProcess(ctx, set, o)
+		return s.trainInProcess(ctx, rows, o)
 	}
 	return s.launchWorkers(ctx, o)
 }
@@ -101,19 +101,19 @@ func Environ(place cluster.Config, p device.Placement, cache *Cache) func(local 
 // Open reads the rows. It generates them first if necessary, and stops if a signal
 // comes. A launcher opens them before it starts workers, so that workers find them
 // complete.
-func (s *Training) Open(ctx context.Context, o Options) (*data.Set, error) {
+func (s *Training) Open(ctx context.Context, o Options) (catalog.Rows, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	forced := make(chan struct{})
 	watch := crew.WatchSignals(o.Signals, cancel, sync.OnceFunc(func() { close(forced) }))
-	if s.Source.Cache != "" {
-		o.Cache.Prepare(s.Source.Cache)
+	if cache := s.Dataset.Info().Cache; cache != "" {
+		o.Cache.Prepare(cache)
 	}
-	var set *data.Set
+	var rows catalog.Rows
 	opened := make(chan error, 1)
 	go func() {
 		var err error
-		set, err = s.Source.Open(ctx)
+		rows, err = s.Problem.Open(ctx)
 		opened <- err
 	}()
 	var err error
@@ -128,7 +128,7 @@ func (s *Training) Open(ctx context.Context, o Options) (*data.Set, error) {
 	if err != nil {
 		return nil, crew.Usage(err)
 	}
-	return set, nil
+	return rows, nil
 }
 
 // absolute returns the absolute form of a path, so that programs in other directories can

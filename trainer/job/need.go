@@ -17,21 +17,14 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	inner := cpu.New(cpu.Options{})
 	defer inner.Close()
 	backend := &meter{Backend: inner}
-	layers, err := s.layers()
-	if err != nil {
-		return device.Need{}, err
-	}
-	info := s.Source.Info
-	features := info.Height * info.Width
-	model, err := nn.NewClassifier(backend, layers, []int{features}, 10, 0)
+	probe, err := s.Problem.Probe(backend)
 	if err != nil {
 		return device.Need{}, err
 	}
 	var temporary [3]int // by rows
 	for rows := 1; rows < len(temporary); rows++ {
 		backend.Recycle()
-		batch := nn.Batch{X: nn.Tensor{Shape: []int{rows, features}, Data: backend.Alloc(rows * features)}, Labels: backend.AllocInts(rows)}
-		if _, _, err := model.Learn(&nn.Pass{Backend: backend, Train: true}, batch); err != nil {
+		if err := probe.Learn(&nn.Pass{Backend: backend, Train: true}, rows); err != nil {
 			return device.Need{}, err
 		}
 		temporary[rows] = backend.bytes
@@ -40,7 +33,7 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	first := temporary[1]
 	if s.Spec.Products.BF16 { // factors have copies of half the size: at most of all activations, and of weights and gradients
 		each += each / 2
-		first += first/2 + 2*model.Params().Values.Len()
+		first += first/2 + 2*probe.Params.Values.Len()
 	}
 	arenas := 2 + len(s.optimizer.Slots()) // values and gradients
 	if s.micro > 1 {
@@ -49,13 +42,14 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	if s.Spec.Faithful {
 		arenas += s.micro
 	}
-	data := 4 * (features + 1) * (s.Batch*s.micro + s.evalBatch)
+	memory := s.Problem.Memory()
+	data := (memory.Row + 4) * (s.Batch*s.micro + s.evalBatch)
 	if s.Spec.Graphs.How != device.GraphsOff && s.withoutGraphs() == nil {
-		data += info.TrainRows * (features + 8) // pixels, a label and an index of the row order
+		data += memory.Resident
 	}
 	byCuDNN := s.Spec.Products.ByCuDNN(backend.products, s.Batch)
 	return device.Need{
-		Parameters:  4 * model.Params().Values.Len() * arenas,
+		Parameters:  4 * probe.Params.Values.Len() * arenas,
 		Activations: first + each*(max(s.Batch, s.evalBatch)-1), // evaluation takes no more per row
 		Data:        data,
 		Library:     device.LibraryMemory(byCuDNN),

@@ -109,7 +109,7 @@ func (r *rank) overlap(c *trainer.Config) string {
 	if r.gpu == nil || r.group.Size() == 1 || !r.gpu.ByNCCL() || apart || whole {
 		return ""
 	}
-	lens := trainer.Buckets(r.model.Params(), r.training.Spec.Gradients.bucket())
+	lens := trainer.Buckets(r.task.Params(), r.training.Spec.Gradients.bucket())
 	if len(lens) == 1 {
 		return ""
 	}

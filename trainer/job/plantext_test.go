@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/schedule"
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
@@ -41,10 +44,20 @@ func TestPlanText(t *testing.T) {
 	require.Equal(t, "gathered as topk:0.01 by 4 ranks, summed by each in ring order", gatherText(bf16, 4))
 }
 
+// placed is a Problem whose rows take so many bytes on a device.
+type placed int
+
+func (p placed) Memory() catalog.Memory                   { return catalog.Memory{Resident: int(p)} }
+func (placed) Declare() (*nn.Builder, error)              { return nil, nil }
+func (placed) Probe(nn.Backend) (catalog.Probe, error)    { return catalog.Probe{}, nil }
+func (placed) Open(context.Context) (catalog.Rows, error) { return nil, nil }
+
 // The reasons by which flags rule out graphs.
 func TestWithoutGraphs(t *testing.T) {
-	s := &Training{Workers: 2, micro: 1}
+	s := &Training{Workers: 2, micro: 1, Problem: placed(0)}
 	s.Spec.Place.Nodes = 1
+	require.ErrorContains(t, s.withoutGraphs(), "the task cannot keep its rows")
+	s.Problem = placed(1)
 	require.NoError(t, s.withoutGraphs())
 	s.Spec.Order = tuned.Choice{Order: "ring", Given: true}
 	require.ErrorIs(t, s.withoutGraphs(), errHostAdds, "NCCL keeps no ring order")

@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
-	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -21,7 +21,7 @@ import (
 type rank struct {
 	training  *Training
 	group     *collective.Group
-	set       *data.Set
+	rows      catalog.Rows
 	events    event.Sink // receives the leader's events
 	leader    bool       // emits events and writes files for all ranks of its machine
 	taps      *taps      // may be nil
@@ -35,7 +35,7 @@ type rank struct {
 	quit   <-chan struct{} // closed to give up retries; may be nil
 	pulse  *crew.Pulse     // receives progress; may be nil
 
-	model      nn.Model
+	task       trainer.Task
 	files      checkpoint.Writer
 	final      *finalWriter // nil without --out
 	idle       bool         // the checkpoint already had all steps
@@ -108,9 +108,6 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil {
 		return nil, err
 	}
-	if err := r.record(ctx, &c); err != nil {
-		return nil, err
-	}
 	r.plan += r.overlap(&c)
 	if err := r.configureSaving(ctx, &c); err != nil {
 		return nil, err
@@ -122,7 +119,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil && !stopped && !(errors.As(err, &unsaved) && unsaved.Last) {
 		return nil, err
 	}
-	tensors, err := weights(backend, r.model.Params())
+	tensors, err := weights(backend, r.task.Params())
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +135,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	return &event.Result{
-		Accuracy: result.Final.Accuracy, Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
+		Metrics: metricsOf(result.Final), Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
 		BLAS: r.blas, Plan: r.plan, Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 	}, nil
@@ -154,39 +151,34 @@ func ratio(plain, sent int) float64 {
 
 // Assemble makes the Config of one rank, for callers that use neither Launch nor Work.
 // They may change it.
-func (s *Training) Assemble(ctx context.Context, g *collective.Group, set *data.Set, backend nn.Backend) (trainer.Config, error) {
-	r := &rank{training: s, group: g, set: set}
+func (s *Training) Assemble(ctx context.Context, g *collective.Group, rows catalog.Rows, backend nn.Backend) (trainer.Config, error) {
+	r := &rank{training: s, group: g, rows: rows}
 	return r.assemble(ctx, backend)
 }
 
-// assemble makes the Config of this rank, and sets r.model and r.plan.
+// assemble makes the Config of this rank, and sets r.task and r.plan.
 func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config, error) {
 	s, self, size := r.training, r.group.Rank(), r.group.Size()
-	layers, err := s.layers()
+	recording, err := r.recording(ctx)
 	if err != nil {
 		return trainer.Config{}, err
 	}
-	r.model, err = nn.NewClassifier(backend, layers, []int{r.set.Train.Features()}, r.set.Train.Classes, s.Spec.Seed)
+	r.task, err = r.rows.Task(catalog.Seat{
+		Backend: backend, Rank: self, Size: size, Micro: s.micro, Batch: s.Batch, EvalBatch: s.evalBatch, Seed: s.Spec.Seed, Resident: recording != nil,
+	})
 	if err != nil {
 		return trainer.Config{}, err
 	}
 	c := trainer.Config{
-		Groups: trainer.Only(r.group), Backend: backend, Model: r.model, Strategy: strategies[s.Spec.Strategy](r, ctx, backend),
-		Test:  data.NewPart(r.set.Test, self, size, s.evalBatch, backend),
+		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: strategies[s.Spec.Strategy](r, ctx, backend), Recording: recording,
 		Steps: s.Steps, EvalEvery: s.evalEvery, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}
-	for k := range s.micro {
-		sampler, err := data.NewSampler(r.set.Train.Rows, s.Batch, self*s.micro+k, size*s.micro, s.Spec.Seed)
-		if err != nil {
-			return trainer.Config{}, err
-		}
-		c.Train = append(c.Train, data.NewFeed(r.set.Train, sampler, s.Batch, backend))
-	}
-	r.plan = planOf(r.group, r.model.Params(), s.Spec.Gradients.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
+	r.plan = planOf(r.group, r.task.Params(), s.Spec.Gradients.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)
 	}
-	c.Alike = s.alike(r.set, r.blas, r.plan)
+	c.Alike = s.alike(r.rows, r.blas, r.plan)
+	r.plan += recordingPlan(recording)
 	var emit trainer.Observer
 	if r.leader {
 		emit = observer{r.events}
@@ -206,7 +198,16 @@ func (o observer) Stepped(e trainer.StepEvent) {
 }
 
 func (o observer) Evaluated(e trainer.EvalEvent) {
-	o.events.Emit(&event.Eval{Step: e.Step, Accuracy: e.Accuracy, Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
+	o.events.Emit(&event.Eval{Step: e.Step, Metrics: metricsOf(e), Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
+}
+
+// metricsOf are the metrics of an evaluation, for events.
+func metricsOf(e trainer.EvalEvent) event.Metrics {
+	var out event.Metrics
+	for _, m := range e.Metrics {
+		out = append(out, event.Metric{Name: m.Name, Value: m.Value})
+	}
+	return out
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

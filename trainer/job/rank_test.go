@@ -33,7 +33,7 @@ type outcome struct {
 // Spec of a rank.
 func trainRanks(t *testing.T, f Spec, change func(rank int, f *Spec)) []*outcome {
 	f.Place.Transport, f.Place.Nodes, f.Workers = "tcp", 3, 2
-	groups := collectivetest.Machines(t, 3, 2)
+	groups := machines(t)
 	out := make([]*outcome, len(groups))
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		f, o := f, &outcome{}
@@ -41,9 +41,9 @@ func trainRanks(t *testing.T, f Spec, change func(rank int, f *Spec)) []*outcome
 		change(g.Rank(), &f)
 		s, err := f.Settle()
 		require.NoError(t, err)
-		set, err := s.Source.Open(ctx)
+		rows, err := s.Problem.Open(ctx)
 		require.NoError(t, err)
-		r := &rank{training: s, group: g, set: set, events: o, leader: g.Rank()%2 == 0, pulse: crew.NewPulse()}
+		r := &rank{training: s, group: g, rows: rows, events: o, leader: g.Rank()%2 == 0, pulse: crew.NewPulse()}
 		o.err = r.run(ctx)
 	})
 	return out
@@ -127,10 +127,10 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 	dirs := [3]string{t.TempDir(), emptyFile(t), t.TempDir()}
 	s, err := f.Settle()
 	require.NoError(t, err)
-	set, err := s.Source.Open(t.Context())
+	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		groups, all, finished := collectivetest.Machines(t, 3, 2), make([]*outcome, 6), atomic.Int32{}
+		groups, all, finished := machines(t), make([]*outcome, 6), atomic.Int32{}
 		begin := time.Now()
 		var ranks sync.WaitGroup
 		for _, g := range groups { // without the deadline of collectivetest.Run
@@ -138,7 +138,7 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 				s, o := *s, &outcome{}
 				all[g.Rank()] = o
 				s.Spec.Saving.Dir = dirs[g.Rank()/2]
-				r := &rank{training: &s, group: g, set: set, events: o, leader: g.Rank()%2 == 0, locked: true, finished: func() { finished.Add(1) }}
+				r := &rank{training: &s, group: g, rows: rows, events: o, leader: g.Rank()%2 == 0, locked: true, finished: func() { finished.Add(1) }}
 				o.err = r.run(t.Context())
 			})
 		}
@@ -163,16 +163,15 @@ func TestFailureOfOneRank(t *testing.T) {
 	f := tinySpec(t)
 	s, err := f.Settle()
 	require.NoError(t, err)
-	set, err := s.Source.Open(t.Context())
+	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
-	broken := &data.Set{Train: set.Train, Test: set.Test}
-	groups, errs := collectivetest.Machines(t, 3, 2), make([]error, 6)
+	groups, errs := machines(t), make([]error, 6)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := *s
 		if g.Rank() == 4 {
 			s.Batch = 0 // which Settle refuses
 		}
-		errs[g.Rank()] = (&rank{training: &s, group: g, set: broken, events: new(heard), leader: true}).run(ctx)
+		errs[g.Rank()] = (&rank{training: &s, group: g, rows: rows, events: new(heard), leader: true}).run(ctx)
 	})
 	for rank, err := range errs {
 		var lost *collective.RankError
@@ -209,7 +208,7 @@ func TestAssemble(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 6, result.Steps)
 		require.Equal(t, stepCounter{6, 2}, steps)
-		tensors, err := weights(backend, c.Model.Params())
+		tensors, err := weights(backend, c.Task.Params())
 		require.NoError(t, err)
 		sum, err := checkpoint.Hash(tensors)
 		require.NoError(t, err)
@@ -241,10 +240,10 @@ func TestObserverUnits(t *testing.T) {
 		Report: trainer.Report{Loss: .5, Weight: 8, Exchange: 2 * time.Millisecond, Update: time.Microsecond, Sent: 9},
 		Step:   3, Elapsed: 2 * time.Second, Compute: 1500 * time.Microsecond,
 	})
-	observer{h}.Evaluated(trainer.EvalEvent{Step: 3, Accuracy: .25, Loss: 2, Elapsed: 3 * time.Second})
+	observer{h}.Evaluated(trainer.EvalEvent{Step: 3, Metrics: []trainer.Metric{{Name: "accuracy", Value: .25}}, Loss: 2, Elapsed: 3 * time.Second})
 	require.Equal(t, []event.Event{
 		&event.Step{Step: 3, Loss: .5, Samples: 8, Seconds: 2, ComputeMs: 1.5, ExchangeMs: 2, UpdateMs: .001, WireBytes: 9},
-		&event.Eval{Step: 3, Accuracy: .25, Loss: 2, Seconds: 3},
+		&event.Eval{Step: 3, Metrics: event.Metrics{{Name: "accuracy", Value: .25}}, Loss: 2, Seconds: 3},
 	}, h.all)
 }
 
@@ -273,7 +272,7 @@ func TestHasWeights(t *testing.T) {
 func TestRanksReturnTogether(t *testing.T) {
 	s, err := tinySpec(t).Settle()
 	require.NoError(t, err)
-	set, err := s.Source.Open(t.Context())
+	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		views, transports := collective.Local(2)
@@ -290,7 +289,7 @@ func TestRanksReturnTogether(t *testing.T) {
 			}
 			ranks.Go(func() {
 				h := new(heard)
-				r := &rank{training: s, group: g, set: set, events: h, leader: true, finished: finished}
+				r := &rank{training: s, group: g, rows: rows, events: h, leader: true, finished: finished}
 				require.NoError(t, r.run(t.Context()))
 				returned.Add(1)
 				require.Equal(t, 1, h.count("result"))
@@ -311,13 +310,13 @@ func TestOneWorkerIsAskedToStop(t *testing.T) {
 	f.Saving.Dir = t.TempDir()
 	s, err := f.Settle()
 	require.NoError(t, err)
-	set, err := s.Source.Open(t.Context())
+	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
 	asked := make(chan struct{})
 	close(asked)
-	groups, all := collectivetest.Machines(t, 3, 2), make([]*outcome, 6)
+	groups, all := machines(t), make([]*outcome, 6)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
-		r := &rank{training: s, group: g, set: set, leader: g.Rank()%2 == 0}
+		r := &rank{training: s, group: g, rows: rows, leader: g.Rank()%2 == 0}
 		if g.Rank() == 3 {
 			r.stop = asked
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/config"
-	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
@@ -180,7 +180,7 @@ func listing(names []string) string {
 // checkResume reports, before anything starts, whether --resume can work, and warns of
 // what has changed since the checkpoint was written. In a job of several machines only one
 // needs the checkpoint, and which one is not known yet.
-func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
+func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 	dir := s.Spec.Saving.Resume
 	if dir == "" {
 		return nil
@@ -188,11 +188,11 @@ func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
 	if steps, _ := checkpoint.Steps(dir); len(steps) == 0 && s.Spec.Place.Nodes > 1 {
 		return nil // it may be on another machine
 	}
-	params, err := layout(s.layers, set.Train.Features(), set.Train.Classes)
+	model, err := rows.Declare()
 	if err != nil {
 		return err
 	}
-	t, path, broken, err := latest(dir, s.fitsHeader(params))
+	t, path, broken, err := latest(dir, s.fitsHeader(model.Declared()))
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (s *Training) checkResume(set *data.Set, stderr io.Writer) error {
 	if s.Placement.OnGPU() {
 		blas = s.multiplier()
 	}
-	changed := s.changed(t.Notes, set.Sum(), blas)
+	changed := s.changed(t.Notes, rows.Sum(), blas)
 	if n := len(t.Residuals); n > 0 && (n != s.AllWorkers() || s.compress.Form == trainer.Exact) {
 		changed = append(changed, fmt.Sprintf("compression residuals of %d workers, which are dropped", n))
 	}

@@ -187,7 +187,7 @@ func TestResumeAtTheEnd(t *testing.T) {
 	}
 	again := resultOf(t, h)
 	require.Equal(t, done.WeightsSHA256, again.WeightsSHA256)
-	require.Equal(t, done.Accuracy, again.Accuracy)
+	require.Equal(t, done.Metrics, again.Metrics)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.True(t, old.Equal(info.ModTime()), "the file is not written again")

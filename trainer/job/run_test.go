@@ -61,7 +61,7 @@ func TestRunInProcess(t *testing.T) {
 	require.Equal(t, 1., end.CompressionRatio)
 	require.InDelta(t, float64(samples)/end.Seconds, end.SamplesPerSecond, 1e-6*end.SamplesPerSecond)
 	last := eventsOf[*event.Eval](h)[1]
-	require.Equal(t, last.Accuracy, end.Accuracy)
+	require.Equal(t, last.Metrics, end.Metrics)
 	require.Equal(t, last.Loss, end.Loss)
 	require.Equal(t, end.WeightsSHA256, hashOf(t, filepath.Join(f.Saving.Dir, weightsFile)))
 	require.Equal(t, []*event.Weights{{Path: filepath.Join(f.Saving.Dir, weightsFile), Step: 6}}, eventsOf[*event.Weights](h))
@@ -132,7 +132,7 @@ func TestRunRefuses(t *testing.T) {
 		"--resume " + noFile + ": ":               func(f *Spec) { f.Saving.Resume = noFile },
 		"--key-file: key file " + noFile:          func(f *Spec) { f.Place.Transport, f.Place.KeyFile = cluster.TransportTCP, noFile },
 		"--trace " + file + ": ":                  func(f *Spec) { f.Watch.Trace = file },
-		"--transport inproc runs in one process":  func(f *Spec) { f.Place.Nodes = 2 },
+		"--transport inproc is one process":       func(f *Spec) { f.Place.Nodes = 2 },
 		noFile + ": ":                             func(f *Spec) { f.Order.Table = noFile },
 		"--metrics " + taken + ": worker 0 of 2 ": func(f *Spec) { f.Watch.Metrics = taken },
 	} {

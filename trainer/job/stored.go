@@ -10,9 +10,9 @@ import (
 	"strconv"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
-	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
 // A Loader reads trained weights from disk.
@@ -22,16 +22,18 @@ type Loader struct {
 	Cache   *Cache           // of generated data; may be nil
 }
 
-// A Trained is a model with weights from disk, and rows to test it with.
-type Trained struct {
-	Model   *nn.Classifier
-	Weights []checkpoint.Named
-	Rows    *data.Images
+// A Loaded file of weights has rows to use them with.
+type Loaded struct {
+	Weights  []checkpoint.Named
+	Examples catalog.Examples
+
+	path    string
+	backend nn.Backend
 }
 
 // Load opens a checkpoint, which is a file or a Saving.Dir, and the test rows of a
 // dataset, with their labels if labelled is set. Its errors are for the user to correct.
-func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (*Trained, error) {
+func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (*Loaded, error) {
 	weights, notes, path, err := l.openWeights(path)
 	if err != nil {
 		return nil, err
@@ -40,28 +42,52 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	test, err := l.Catalog.Test(source, labelled)
+	rows, err := l.Catalog.Test(source, labelled)
 	if err != nil {
 		return nil, fmt.Errorf("--data: %w", err)
 	}
-	if test.Height != described.height || test.Width != described.width {
-		return nil, fmt.Errorf("%s is for images of %dx%d, but those of %s have %dx%d; give --data with the data it was trained on", path, described.height, described.width, source, test.Height, test.Width)
+	if err := described.Fits(rows); err != nil {
+		return nil, aboutFile(path, err)
 	}
-	if err := Holdable(source, test.Rows, test.Height, test.Width); err != nil {
+	info := rows.Info()
+	if err := Holdable(info); err != nil {
 		return nil, err
 	}
-	if test.Cache != "" {
-		l.Cache.Prepare(test.Cache)
+	if info.Cache != "" {
+		l.Cache.Prepare(info.Cache)
 	}
-	t := &Trained{Weights: weights}
-	if t.Rows, err = test.Open(ctx); err != nil {
+	t := &Loaded{Weights: weights, path: path, backend: l.Backend}
+	if t.Examples, err = described.Open(ctx, rows); err != nil {
+		return nil, aboutFile(path, err)
+	}
+	return t, nil
+}
+
+// aboutFile adds the name of a file of weights to a *catalog.MisfitError.
+func aboutFile(path string, err error) error {
+	var misfit *catalog.MisfitError
+	if errors.As(err, &misfit) {
+		return fmt.Errorf("%s %w", path, err)
+	}
+	return err
+}
+
+// Task returns a task with the weights, whose test rows are all rows.
+func (t *Loaded) Task() (trainer.Task, error) {
+	task, err := t.Examples.Task(t.backend)
+	if err != nil {
 		return nil, err
 	}
-	if labelled && t.Rows.Classes > described.classes {
-		return nil, fmt.Errorf("%s knows %d classes, the data has %d", path, described.classes, t.Rows.Classes)
+	return task, setWeights(t.path, t.backend, task.Params(), t.Weights)
+}
+
+// Predictor returns a predictor with the weights, for all rows.
+func (t *Loaded) Predictor() (catalog.Predictor, error) {
+	p, err := t.Examples.Predictor(t.backend)
+	if err != nil {
+		return nil, err
 	}
-	t.Model, err = described.restore(path, weights, l.Backend)
-	return t, err
+	return p, setWeights(t.path, t.backend, p.Params(), t.Weights)
 }
 
 // openWeights reads weights and their notes from a checkpoint, a file of weights, or the
@@ -108,17 +134,4 @@ func (l *Loader) readWeights(path string) ([]checkpoint.Named, map[string]string
 func stepOf(notes map[string]string) int {
 	step, _ := strconv.Atoi(notes["step"])
 	return step
-}
-
-// restore builds the model and sets its weights, which fit it.
-func (m *storedModel) restore(path string, weights []checkpoint.Named, backend nn.Backend) (*nn.Classifier, error) {
-	layers, err := m.layers()
-	if err != nil {
-		return nil, err
-	}
-	model, err := nn.NewClassifier(backend, layers, []int{m.height * m.width}, m.classes, 0)
-	if err != nil {
-		return nil, err
-	}
-	return model, setWeights(path, backend, model.Params(), weights)
 }

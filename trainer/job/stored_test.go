@@ -24,7 +24,7 @@ func newLoader(t *testing.T) *Loader {
 }
 
 // sumOf returns the SHA-256 of loaded weights.
-func sumOf(t *testing.T, trained *Trained) string {
+func sumOf(t *testing.T, trained *Loaded) string {
 	sum, err := checkpoint.Hash(trained.Weights)
 	require.NoError(t, err)
 	return sum
@@ -42,8 +42,15 @@ func TestLoad(t *testing.T) {
 			got, err := l.Load(t.Context(), path, f.Data, labelled)
 			require.NoError(t, err, path)
 			require.Equal(t, want, sumOf(t, got))
-			require.Equal(t, 10, got.Rows.Rows)
-			inModel, err := weights(l.Backend, got.Model.Params())
+			predictor, err := got.Predictor()
+			require.NoError(t, err)
+			rows := 0
+			for _, err := range predictor.All(t.Context()) {
+				require.NoError(t, err)
+				rows++
+			}
+			require.Equal(t, 10, rows)
+			inModel, err := weights(l.Backend, predictor.Params())
 			require.NoError(t, err)
 			sum, err := checkpoint.Hash(inModel)
 			require.NoError(t, err)
@@ -137,7 +144,7 @@ func TestLoadRefuses(t *testing.T) {
 		source, want string
 		change       func(*checkpoint.File)
 	}{
-		{"mnist:" + other, path + " is for images of 8x8, the data has 9x9", nil},
+		{"mnist:" + other, path + " is for images of 8x8, but those of mnist:" + other + " have 9x9; use --data", nil},
 		{"cifar", `--data: unknown data "cifar"`, nil},
 		{"idx:nosuch", "--data: stat nosuch", nil},
 		{f.Data, "it does not describe its model; it was not written by ringtrain train", note("format", "pt")},
@@ -174,8 +181,9 @@ func TestLoadFewerClasses(t *testing.T) {
 	require.NoError(t, data.WriteMNIST(more, set.Train, set.Test))
 	l := newLoader(t)
 	_, err = l.Load(t.Context(), f.Saving.Dir, "mnist:"+more, true)
-	require.ErrorContains(t, err, "knows 10 classes, the data has 12")
+	require.ErrorContains(t, err, "has 10 classes, but the labels of mnist:"+more+" have 12")
 	got, err := l.Load(t.Context(), f.Saving.Dir, "mnist:"+more, false)
 	require.NoError(t, err)
-	require.Equal(t, 10, got.Rows.Rows)
+	_, err = got.Predictor()
+	require.NoError(t, err)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -22,15 +21,15 @@ import (
 type Training struct {
 	Spec      Spec
 	Config    *config.Config
-	Source    catalog.Source   // of the rows
+	Dataset   catalog.Dataset  // the rows
+	Problem   catalog.Problem  // the network and the rows
 	Workers   int              // on this machine
 	Steps     int              // to train, including those before a resume
 	Batch     int              // rows of one worker in one micro-batch
 	Cores     int              // that the workers of this machine share
 	Placement device.Placement // of the workers of this machine
 
-	filled    *config.Config           // with the defaults of its functions
-	layers    func() (nn.Layer, error) // makes new ones for each worker
+	filled    *config.Config // with the defaults of its functions
 	optimizer optim.Optimizer
 	micro     int // micro-batches of one worker in one step
 	reduce    trainer.Reduce
@@ -124,11 +123,13 @@ func (f Spec) Describe() (*Training, error) {
 	if err := s.read(Manual(f.Catalog)); err != nil {
 		return nil, crew.Usage(err)
 	}
-	if s.Source, err = f.Catalog.Data(f.Data); err != nil {
+	if s.Dataset, err = f.Catalog.Data(f.Data); err != nil {
 		return nil, crew.Usagef("--data: %w", err)
 	}
-	s.evalBatch = min(s.evalBatch, max(s.Source.Info.TestRows, 1))
-	s.layers = func() (nn.Layer, error) { return f.Catalog.Layers(cfg) }
+	s.evalBatch = min(s.evalBatch, max(s.Dataset.Info().Test, 1))
+	if s.Problem, err = f.Catalog.Problem(cfg, s.Dataset); err != nil {
+		return nil, crew.Usage(err)
+	}
 	if err := s.tryModel(); err != nil {
 		return nil, crew.Usage(err)
 	}
@@ -197,19 +198,19 @@ func (s *Training) readCompression(text string) error {
 
 // check reports mistakes that depend on flags, config and data together.
 func (s *Training) check() error {
-	info := s.Source.Info
-	if err := Holdable(s.Source.Name, info.TrainRows+info.TestRows, info.Height, info.Width); err != nil {
+	info := s.Dataset.Info()
+	if err := Holdable(info); err != nil {
 		return err
 	}
 	if err := crew.CheckWorkers(s.Workers, max(s.Spec.Place.Nodes, 1)); err != nil {
 		return err
 	}
 	// Divide, because the product may overflow an int.
-	if all := s.AllWorkers(); s.Batch > info.TrainRows/all/s.micro {
+	if all := s.AllWorkers(); s.Batch > info.Train/all/s.micro {
 		return fmt.Errorf("a step of %d workers x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
-			all, s.micro, s.Batch, info.TrainRows)
+			all, s.micro, s.Batch, info.Train)
 	}
-	if need, limit := s.footprint(info.TrainRows+info.TestRows, info.Height*info.Width), s.memory; limit > 0 && need > limit {
+	if need, limit := s.footprint(), s.memory; limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)
 	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
@@ -222,16 +223,14 @@ func (s *Training) check() error {
 // each.
 func (s *Training) AllWorkers() int { return s.Workers * max(s.Spec.Place.Nodes, 1) }
 
-// tryModel reports mistakes in the [model] section without building the model. The number
-// of classes is not known before the data is read; any number will do here.
+// tryModel reports mistakes in the [model] section without building the model.
 func (s *Training) tryModel() error {
-	layers, err := s.layers()
-	if err != nil {
+	parameters, err := s.Problem.Declare()
+	var here *config.Error
+	switch {
+	case errors.As(err, &here):
 		return err
-	}
-	info := s.Source.Info
-	parameters := nn.NewBuilder(0)
-	if _, err := layers.Init([]int{info.Height * info.Width}, []int{10}, parameters); err != nil {
+	case err != nil:
 		return s.errorf("model", "section [model]: %w", err)
 	}
 	// Values and gradients of one worker, in float32.
@@ -243,9 +242,9 @@ func (s *Training) tryModel() error {
 
 // footprint returns how many bytes of data and batches the workers of this machine keep in
 // memory.
-func (s *Training) footprint(rows, features int) int {
-	batches := 4 * features * (s.Batch*s.micro + s.evalBatch)
-	return s.Workers * (rows*(features+1) + batches)
+func (s *Training) footprint() int {
+	batches := s.Problem.Memory().Row * (s.Batch*s.micro + s.evalBatch)
+	return s.Workers * (int(s.Dataset.Info().Bytes) + batches)
 }
 
 // errorf returns an error about a value of the config, with the position where it is set.

@@ -39,7 +39,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		return err
 	}
 	defer node.Close()
-	set, err := s.Source.Open(ctx)
+	rows, err := s.Problem.Open(ctx)
 	if err != nil {
 		return crew.Usage(err)
 	}
@@ -55,7 +55,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	}
 	defer taps.close(stderr)
 	r := &rank{
-		training: s, group: group, set: set, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
+		training: s, group: group, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
 		stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, locked: s.Spec.Saving.lockedBy(launch.Identify(os.Getppid())),
 		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
 	}

@@ -105,9 +105,11 @@ func (c *Chrome) Stepped(e trainer.StepEvent) {
 func (c *Chrome) Evaluated(e trainer.EvalEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.put(event{Name: "evaluated", Phase: "i", Row: rowSteps, At: micros(time.Now()), Args: map[string]any{
-		"step": e.Step, "accuracy": number(e.Accuracy), "loss": number(e.Loss),
-	}})
+	args := map[string]any{"step": e.Step, "loss": number(e.Loss)}
+	for _, m := range e.Metrics {
+		args[m.Name] = number(m.Value)
+	}
+	c.put(event{Name: "evaluated", Phase: "i", Row: rowSteps, At: micros(time.Now()), Args: args})
 }
 
 // Close writes the remaining events and returns the first write error.

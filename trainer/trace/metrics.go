@@ -3,6 +3,7 @@ package trace
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,12 +17,14 @@ import (
 // (collective.FlightObserver) and Train (trainer.Observer).
 type Metrics struct {
 	registry *prometheus.Registry
+	register prometheus.Registerer // adds the rank
 
 	calls, bytes, seconds, failures *prometheus.CounterVec // by kind
 	waits                           *prometheus.CounterVec // by peer and cause
 	steps, rows                     prometheus.Counter
 	stages                          *prometheus.CounterVec
-	loss, accuracy                  prometheus.Gauge
+	loss                            prometheus.Gauge
+	results                         map[string]prometheus.Gauge // of evaluations, by metric; of Train's goroutine
 	step                            prometheus.Histogram
 }
 
@@ -29,12 +32,12 @@ var _ collective.FlightObserver = (*Metrics)(nil)
 
 // NewMetrics returns the metrics of a rank, all zero.
 func NewMetrics(rank int) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
+	m := &Metrics{registry: prometheus.NewRegistry(), results: map[string]prometheus.Gauge{}}
 	labels := prometheus.Labels{"rank": strconv.Itoa(rank)}
-	register := prometheus.WrapRegistererWith(labels, m.registry)
+	m.register = prometheus.WrapRegistererWith(labels, m.registry)
 	vec := func(name, help string, by ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ringtrain_" + name, Help: help}, by)
-		register.MustRegister(v)
+		m.register.MustRegister(v)
 		return v
 	}
 	m.calls = vec("calls_total", "Completed collective calls.", "kind")
@@ -46,11 +49,10 @@ func NewMetrics(rank int) *Metrics {
 	m.steps = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringtrain_steps_total", Help: "Training steps."})
 	m.rows = prometheus.NewCounter(prometheus.CounterOpts{Name: "ringtrain_rows_total", Help: "Rows that all ranks together have trained on."})
 	m.loss = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ringtrain_loss", Help: "Mean loss over the rows of the last step."})
-	m.accuracy = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ringtrain_accuracy", Help: "Accuracy at the last evaluation, a fraction of 1."})
 	m.step = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "ringtrain_step_seconds", Help: "Time of a training step.", Buckets: prometheus.ExponentialBuckets(1e-4, 2, 20),
 	})
-	register.MustRegister(m.steps, m.rows, m.loss, m.accuracy, m.step)
+	m.register.MustRegister(m.steps, m.rows, m.loss, m.step)
 	return m
 }
 
@@ -89,5 +91,34 @@ func (m *Metrics) Stepped(e trainer.StepEvent) {
 	}
 }
 
-// Evaluated is part of trainer.Observer.
-func (m *Metrics) Evaluated(e trainer.EvalEvent) { m.accuracy.Set(e.Accuracy) }
+// Evaluated is part of trainer.Observer. Each metric of the task is a gauge with its name.
+func (m *Metrics) Evaluated(e trainer.EvalEvent) {
+	for _, one := range e.Metrics {
+		if g := m.result(one.Name); g != nil {
+			g.Set(one.Value)
+		}
+	}
+}
+
+// result returns the gauge of a metric, or nil if Prometheus cannot have one of that name.
+func (m *Metrics) result(name string) prometheus.Gauge {
+	g, known := m.results[name]
+	if !known {
+		g = prometheus.NewGauge(prometheus.GaugeOpts{Name: "ringtrain_" + metricName(name), Help: "The " + name + " at the last evaluation."})
+		if m.register.Register(g) != nil {
+			g = nil // another metric has the name
+		}
+		m.results[name] = g
+	}
+	return g
+}
+
+// metricName replaces what Prometheus does not allow in a name.
+func metricName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}

@@ -84,7 +84,7 @@ func observe(o tap) {
 	})
 	o.Recorded(&collective.FlightCall{Call: collective.Call{Kind: collective.KindBarrier}, Seq: 4, Done: true, Err: errors.New("gone")})
 	o.Stepped(trainer.StepEvent{Step: 2, Compute: time.Second, Report: trainer.Report{Loss: math.NaN(), Weight: 5, Exchange: 2 * time.Second, Update: time.Second}})
-	o.Evaluated(trainer.EvalEvent{Step: 2, Accuracy: .5, Loss: 1})
+	o.Evaluated(trainer.EvalEvent{Step: 2, Metrics: []trainer.Metric{{Name: "accuracy", Value: .5}}, Loss: 1})
 }
 
 // The file is valid after every flush, as after a kill.

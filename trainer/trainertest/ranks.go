@@ -22,7 +22,7 @@ type rank struct {
 	*harness
 	group    *collective.Group
 	backend  nn.Backend
-	model    nn.Model
+	model    nn.Model[nn.Batch]
 	params   *nn.Params
 	strategy trainer.Strategy
 

@@ -57,9 +57,10 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 		i := r.group.Rank()
 		o := &outcome{}
 		out[i] = o
+		task := &trainer.ModelTask[nn.Batch]{Model: r.model, Test: data.NewPart(test.Stage(8, r.backend), test.Rows, i, size, 8)}
 		c := trainer.Config{
-			Groups: trainer.Only(r.group), Backend: r.backend, Model: r.model, Strategy: r.strategy, Observer: o, Recording: x.recording,
-			Test: data.NewPart(test, i, size, 8, r.backend), Steps: steps, EvalEvery: 4, Seed: 3,
+			Groups: trainer.Only(r.group), Backend: r.backend, Task: task, Strategy: r.strategy, Observer: o, Recording: x.recording,
+			Steps: steps, EvalEvery: 4, Seed: 3,
 		}
 		for k := range x.micro {
 			sampler, err := data.NewSampler(rows, x.batch, i*x.micro+k, size*x.micro, 1)
@@ -70,10 +71,10 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 				recording := *x.recording
 				recording.Summer = hostSummer{r.group}
 				c.Recording = &recording
-				c.Train = append(c.Train, data.NewResident(train, sampler, x.batch, r.backend.(nn.Pacer)))
+				c.Task = trainer.NewResident(task, train.Resident(x.batch, sampler, r.backend.(nn.Pacer)))
 				continue
 			}
-			c.Train = append(c.Train, data.NewFeed(train, sampler, x.batch, r.backend))
+			task.Train = append(task.Train, data.NewFeed(train.Stage(x.batch, r.backend), sampler))
 		}
 		if i == size-1 {
 			if x.stop > 0 {
@@ -81,7 +82,7 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 				c.Stop, c.Steps = o.stop, 1000
 			}
 			if x.fails > 0 {
-				c.Train[0] = failing{c.Train[0], x.fails}
+				task.Train[0] = failing{task.Train[0], x.fails}
 			}
 		}
 		if x.stop > 0 {
@@ -103,7 +104,7 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 
 // failing are Batches without a batch for one step.
 type failing struct {
-	trainer.Batches
+	trainer.Batches[nn.Batch]
 	at int
 }
 

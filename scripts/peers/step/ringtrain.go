@@ -23,8 +23,8 @@ func ringtrain(m model, b *batches, c *clock) (about string, err error) {
 	g := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
 	defer g.Close()
 	_, err = trainer.Train(context.Background(), trainer.Config{
-		Groups: trainer.Only(g), Backend: be, Model: net, Strategy: trainer.NewAllReduce(be, m.optimizer),
-		Train: []trainer.Batches{newReady(be, b)}, Steps: c.steps, Seed: seed,
+		Groups: trainer.Only(g), Backend: be, Strategy: trainer.NewAllReduce(be, m.optimizer),
+		Task: trainer.NewTask(net, newReady(be, b), nil), Steps: c.steps, Seed: seed,
 		Observer: &watch{clock: c, last: time.Now()},
 	})
 	return "ringtrain, " + be.BLAS(), err

@@ -2,9 +2,8 @@ package machine
 
 import "os"
 
-// ProcessorTimes returns how busy the machine's processors have been since it booted. ok
-// is false if the system does not report it.
-func ProcessorTimes() (t ProcessorTime, ok bool) {
+// ProcessorTimes asks the kernel how busy the machine's processors have been.
+func ProcessorTimes() (ProcessorTime, bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return ProcessorTime{}, false

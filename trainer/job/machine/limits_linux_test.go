@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The narrowest limit of a group and its ancestors applies. Text that is no number is no
-// limit.
+// A group has the narrowest limits of those around it, and what is no number is none.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -30,7 +29,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Lines of control groups of version 1 are ignored.
+// Control groups of version 1 are not those that limits reads.
 func TestOwnGroup(t *testing.T) {
 	require.Equal(t, "/", ownGroup([]byte("12:memory:/docker/x\n1:cpu:/docker/x\n")))
 	require.Equal(t, "/user.slice", ownGroup([]byte("12:memory:/docker/x\n0::/user.slice\n")))

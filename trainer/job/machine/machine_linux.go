@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlGroups is the mount point of control groups, version 2.
+// controlGroups is where version 2 of control groups is mounted.
 const controlGroups = "/sys/fs/cgroup"
 
-// inquire fills in what the kernel reports.
+// inquire asks the kernel. What it does not tell stays as it is.
 func (m *Machine) inquire() {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
@@ -33,7 +33,7 @@ func (m *Machine) inquire() {
 	}
 }
 
-// readLine returns a file's text without surrounding space; "" if it cannot be read.
+// readLine is a file's text without space around it, "" if there is none.
 func readLine(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -42,7 +42,7 @@ func readLine(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// countRanges returns how many numbers a list such as "0-3,8" has; 0 if it is malformed.
+// countRanges is how many numbers a list such as "0-3,8" has, 0 if it is none.
 func countRanges(list string) int {
 	n := 0
 	for part := range strings.SplitSeq(list, ",") {
@@ -60,7 +60,7 @@ func countRanges(list string) int {
 	return n
 }
 
-// meminfo parses /proc/meminfo and returns bytes.
+// meminfo reads two of the lines of /proc/meminfo.
 func meminfo(text []byte) (total, available uint64) {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
@@ -81,7 +81,7 @@ func meminfo(text []byte) (total, available uint64) {
 	return total, available
 }
 
-// ownGroup returns this process's control group from the text of /proc/self/cgroup.
+// ownGroup is this process's control group, of what /proc/self/cgroup says.
 func ownGroup(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
@@ -91,7 +91,7 @@ func ownGroup(text []byte) string {
 	return "/"
 }
 
-// limits returns the narrowest limits of a group and its ancestors; 0 means none.
+// limits are the narrowest of a group and of those around it, 0 for none.
 func limits(group string, read func(string) string) (cores float64, bytes uint64) {
 	cores = math.Inf(1)
 	for {

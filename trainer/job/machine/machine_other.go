@@ -4,5 +4,5 @@ package machine
 
 import "runtime"
 
-// inquire adds the system's name. Only Go's own figures are known here.
+// inquire has nobody to ask: what Go knows by itself is all.
 func (m *Machine) inquire() { m.Kernel = runtime.GOOS }

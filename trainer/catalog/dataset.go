@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A Dataset is rows that have been found but not read: its methods know only what
+// headers say. A Task knows the datasets that it can use by further methods.
+type Dataset interface {
+	Info() Info
+	// Task returns the name of the task that trains on the rows, unless the config names
+	// another.
+	Task() string
+}
+
+// Info describes a dataset.
+type Info struct {
+	Name        string  // as given: "digits" or "mnist:DIR"
+	Train, Test int     // rows; a dataset to evaluate or predict has only Test
+	Bytes       float64 // of all rows in the memory of a process; a float cannot overflow
+	Cache       string  // the file name in data.OpenCache that opening uses; "" if it uses none
+}
+
+// A DataKind finds datasets of one kind. It receives what follows the kind and a colon in
+// the name: "DIR" in "mnist:DIR". It may read headers but not rows, so that mistakes are
+// reported before anything starts.
+type DataKind struct {
+	Usage string // how to name one, such as "mnist:DIR"
+	Doc   string // what it is, in a few words
+	// Train finds rows to train on and rows to evaluate; nil if there are none.
+	Train func(arg string) (Dataset, error)
+	// Test finds rows for a trained model, with labels if labelled is set. It is nil if
+	// there are none.
+	Test func(arg string, labelled bool) (Dataset, error)
+	// Unlabelled means that Test never finds labels.
+	Unlabelled bool
+}
+
+// RegisterData adds a kind of dataset. It returns an error if the kind exists.
+func (c *Catalog) RegisterData(kind string, k DataKind) error {
+	if _, taken := c.data[kind]; taken || kind == "" || strings.Contains(kind, ":") {
+		return fmt.Errorf("catalog: the kind of data %q is registered already, is empty, or has a colon", kind)
+	}
+	c.data[kind] = k
+	return nil
+}
+
+// Data finds a dataset to train on, such as "digits" or "mnist:DIR". It reads headers but
+// not rows.
+func (c *Catalog) Data(name string) (Dataset, error) {
+	kind, arg, _ := strings.Cut(name, ":")
+	k, ok := c.data[kind]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("unknown data %q; use %s", name, c.dataUsage(func(k DataKind) bool { return k.Train != nil }))
+	case k.Train == nil:
+		return nil, fmt.Errorf("data %q works only with predict; training needs training and test sets with labels, as in mnist:DIR", name)
+	}
+	return k.Train(arg)
+}
+
+// Test finds rows of a dataset for a trained model, with their labels if labelled is set.
+// Training rows may be missing. Like Data it reads only headers.
+func (c *Catalog) Test(name string, labelled bool) (Dataset, error) {
+	kind, arg, _ := strings.Cut(name, ":")
+	k, ok := c.data[kind]
+	switch {
+	case !ok || k.Test == nil:
+		return nil, fmt.Errorf("unknown data %q; use %s", name, c.dataUsage(func(k DataKind) bool { return k.Test != nil && !(labelled && k.Unlabelled) }))
+	case labelled && k.Unlabelled && arg != "":
+		return nil, fmt.Errorf("data %q has images without labels; use a directory that has labels too, as in mnist:DIR", name)
+	}
+	return k.Test(arg, labelled)
+}
+
+// DataKinds returns the registered kinds of data, sorted by name.
+func (c *Catalog) DataKinds() []string { return slices.Sorted(maps.Keys(c.data)) }
+
+// DataKind returns a registered kind of data.
+func (c *Catalog) DataKind(kind string) (DataKind, bool) {
+	k, ok := c.data[kind]
+	return k, ok
+}
+
+// dataUsage lists the kinds of data that have something, for errors.
+func (c *Catalog) dataUsage(has func(DataKind) bool) string {
+	var all []string
+	for _, name := range c.DataKinds() {
+		if k := c.data[name]; has(k) {
+			all = append(all, fmt.Sprintf("%s (%s)", k.Usage, k.Doc))
+		}
+	}
+	if n := len(all); n > 1 {
+		return strings.Join(all[:n-1], ", ") + " or " + all[n-1]
+	}
+	return strings.Join(all, "")
+}

@@ -1,0 +1,261 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"gorgonia.org/tensor"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// imageTask is the name of imageClassification.
+const imageTask = "image_classification.v1"
+
+// imageClassification is the Task of finding the class of an image. A row is the pixels
+// of an image as one vector.
+type imageClassification struct{}
+
+// Fit implements Task.
+func (imageClassification) Fit(d Dataset, network Network) (Problem, error) {
+	images, ok := d.(ImageDataset)
+	if !ok {
+		return nil, fmt.Errorf("the task %s needs images; data %q has none", imageTask, d.Info().Name)
+	}
+	height, width := images.Size()
+	return &imageProblem{classifier: classifier{network: network, features: height * width, classes: usualClasses}, dataset: images}, nil
+}
+
+// Stored implements Task.
+func (imageClassification) Stored(notes map[string]string, network Network) (Stored, error) {
+	height, _ := strconv.Atoi(notes["height"])
+	width, _ := strconv.Atoi(notes["width"])
+	classes, _ := strconv.Atoi(notes["classes"])
+	if min(height, width, classes) < 1 || max(height, width) > 1<<16 {
+		return nil, errors.New("its notes do not describe the images and classes it was trained on")
+	}
+	return &storedImages{classifier: classifier{network: network, features: height * width, classes: classes}, height: height, width: width}, nil
+}
+
+// usualClasses is the number of classes before labels have been read. No layer but the
+// last depends on it.
+const usualClasses = 10
+
+// A classifier is a network for rows of one length, in a number of classes.
+type classifier struct {
+	network           Network
+	features, classes int
+}
+
+// Declare is part of Problem, Rows and Stored.
+func (c classifier) Declare() (*nn.Builder, error) {
+	l, err := c.network()
+	if err != nil {
+		return nil, err
+	}
+	b := nn.NewBuilder(0)
+	_, err = l.Init([]int{c.features}, []int{c.classes}, b)
+	return b, err
+}
+
+// model makes the model on b.
+func (c classifier) model(b nn.Backend, seed uint64) (*nn.Classifier, error) {
+	l, err := c.network()
+	if err != nil {
+		return nil, err
+	}
+	return nn.NewClassifier(b, l, []int{c.features}, c.classes, seed)
+}
+
+// Probe is part of Problem.
+func (c classifier) Probe(b nn.Backend) (Probe, error) {
+	m, err := c.model(b, 0)
+	if err != nil {
+		return Probe{}, err
+	}
+	return Probe{Params: m.Params(), Learn: func(p *nn.Pass, rows int) error {
+		batch := nn.Batch{X: nn.Tensor{Shape: []int{rows, c.features}, Data: b.Alloc(rows * c.features)}, Labels: b.AllocInts(rows)}
+		_, _, err := m.Learn(p, batch)
+		return err
+	}}, nil
+}
+
+// An imageProblem is a network that classifies the images of a dataset.
+type imageProblem struct {
+	classifier
+	dataset ImageDataset
+}
+
+// Memory implements Problem.
+func (p *imageProblem) Memory() Memory {
+	const labelAndPlace = 8 // bytes of a row's label, and of its place in the order of rows
+	return Memory{Row: 4 * p.features, Resident: p.dataset.Info().Train * (p.features + labelAndPlace)}
+}
+
+// Open implements Problem.
+func (p *imageProblem) Open(ctx context.Context) (Rows, error) {
+	set, err := p.dataset.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ImageRows(p.network, set), nil
+}
+
+// imageRows are images in memory.
+type imageRows struct {
+	classifier
+	set *data.Set
+}
+
+// ImageRows returns the rows of an image classification that are in memory already.
+func ImageRows(network Network, set *data.Set) Rows {
+	return &imageRows{classifier: classifier{network: network, features: set.Train.Features(), classes: set.Train.Classes}, set: set}
+}
+
+// Sum implements Rows.
+func (r *imageRows) Sum() string { return r.set.Sum() }
+
+// Notes implements Rows.
+func (r *imageRows) Notes() map[string]string {
+	train := r.set.Train
+	return map[string]string{"classes": strconv.Itoa(train.Classes), "height": strconv.Itoa(train.Height), "width": strconv.Itoa(train.Width)}
+}
+
+// Task implements Rows.
+func (r *imageRows) Task(s Seat) (trainer.Task, error) {
+	m, err := r.model(s.Backend, s.Seed)
+	if err != nil {
+		return nil, err
+	}
+	train, test := r.set.Train, r.set.Test
+	t := &trainer.ModelTask[nn.Batch]{
+		Model: m, Measures: []trainer.Measure{trainer.Accuracy},
+		Test: data.NewPart(test.Stage(s.EvalBatch, s.Backend), test.Rows, s.Rank, s.Size, s.EvalBatch),
+	}
+	for k := range s.Micro {
+		sampler, err := data.NewSampler(train.Rows, s.Batch, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
+		if err != nil {
+			return nil, err
+		}
+		if s.Resident {
+			return trainer.NewResident(t, train.Resident(s.Batch, sampler, s.Backend.(nn.Pacer))), nil
+		}
+		t.Train = append(t.Train, data.NewFeed(train.Stage(s.Batch, s.Backend), sampler))
+	}
+	return t, nil
+}
+
+// storedImages is a stored model for images.
+type storedImages struct {
+	classifier
+	height, width int
+}
+
+// Fits implements Stored.
+func (s *storedImages) Fits(d Dataset) error {
+	images, ok := d.(ImageDataset)
+	if !ok {
+		return misfitf("is for images, but %s has none; use --data with the data it was trained on", d.Info().Name)
+	}
+	if height, width := images.Size(); height != s.height || width != s.width {
+		return misfitf("is for images of %dx%d, but those of %s have %dx%d; use --data with the data it was trained on", s.height, s.width, d.Info().Name, height, width)
+	}
+	return nil
+}
+
+// Open implements Stored.
+func (s *storedImages) Open(ctx context.Context, d Dataset) (Examples, error) {
+	set, err := d.(ImageDataset).Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if set.Test.Labels != nil && set.Test.Classes > s.classes {
+		return nil, misfitf("has %d classes, but the labels of %s have %d; use --data with the data it was trained on", s.classes, d.Info().Name, set.Test.Classes)
+	}
+	return &imageExamples{classifier: s.classifier, images: set.Test}, nil
+}
+
+// imageExamples are images for a stored model.
+type imageExamples struct {
+	classifier
+	images *data.Images
+}
+
+// examplesBatch is the number of rows of stored models at a time.
+const examplesBatch = 256
+
+// Task implements Examples.
+func (e *imageExamples) Task(b nn.Backend) (trainer.Task, error) {
+	m, err := e.model(b, 0)
+	if err != nil {
+		return nil, err
+	}
+	test := data.NewPart(e.images.Stage(examplesBatch, b), e.images.Rows, 0, 1, examplesBatch)
+	return &trainer.ModelTask[nn.Batch]{Model: m, Test: test, Measures: []trainer.Measure{trainer.Accuracy}}, nil
+}
+
+// Predictor implements Examples.
+func (e *imageExamples) Predictor(b nn.Backend) (Predictor, error) {
+	m, err := e.model(b, 0)
+	return &imagePredictor{model: m, images: e.images}, err
+}
+
+// An imagePredictor finds the classes of images.
+type imagePredictor struct {
+	model  *nn.Classifier
+	images *data.Images
+}
+
+// Params implements Predictor.
+func (p *imagePredictor) Params() *nn.Params { return p.model.Params() }
+
+// All implements Predictor. The fields are row, class and probability.
+func (p *imagePredictor) All(ctx context.Context) iter.Seq2[Prediction, error] {
+	return func(yield func(Prediction, error) bool) {
+		features := p.images.Features()
+		x := make([]float32, min(examplesBatch, p.images.Rows)*features)
+		var rows []int32
+		for lo := 0; lo < p.images.Rows; lo += examplesBatch {
+			rows = data.Range(rows[:0], lo, min(lo+examplesBatch, p.images.Rows))
+			if err := p.images.Gather(rows, x, nil); err != nil {
+				yield(nil, err)
+				return
+			}
+			n := len(rows)
+			probs, err := p.model.Predict(ctx, tensor.New(tensor.WithShape(n, features), tensor.WithBacking(x[:n*features])))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			values, classes := probs.Data().([]float32), probs.Shape()[1]
+			for i := range n {
+				if one, err := classOf(lo+i, values[i*classes:(i+1)*classes]); !yield(one, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// classOf returns the prediction of the most probable class of a row.
+func classOf(row int, probabilities []float32) (Prediction, error) {
+	class, most := 0, float32(0)
+	for c, p := range probabilities {
+		if p > most {
+			class, most = c, p
+		}
+	}
+	if most == 0 {
+		return nil, fmt.Errorf("row %d has no probability: the weights are finite, but too large to compute with", row)
+	}
+	return Prediction{
+		{Name: "row", Value: row, Text: strconv.Itoa(row)},
+		{Name: "class", Value: class, Text: strconv.Itoa(class)},
+		{Name: "probability", Value: most, Text: fmt.Sprintf("%.4f", most)},
+	}, nil
+}

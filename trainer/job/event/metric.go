@@ -1,0 +1,71 @@
+package event
+
+import "encoding/json"
+
+// Metrics are the results of an evaluation besides the loss, in the order of columns. In
+// JSON they are a list, and each is also a field of the event with the metric's name,
+// unless the event has one of that name:
+//
+//	{"event":"eval","accuracy":0.93,"step":10,"loss":0.2,"metrics":[{"name":"accuracy","value":0.93}],"seconds":1.2}
+type Metrics []Metric
+
+// A Metric is one result of an evaluation.
+type Metric struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// Value returns the value of a metric; 0 if there is none of that name.
+func (m Metrics) Value(name string) float64 {
+	for _, one := range m {
+		if one.Name == name {
+			return one.Value
+		}
+	}
+	return 0
+}
+
+// with adds each metric as a field to fields, a JSON object that is not empty.
+func (m Metrics) with(fields []byte) ([]byte, error) {
+	taken := map[string]json.RawMessage{"event": nil}
+	if err := json.Unmarshal(fields, &taken); err != nil {
+		return nil, err
+	}
+	out := []byte("{")
+	for _, one := range m {
+		if _, ok := taken[one.Name]; ok {
+			continue
+		}
+		taken[one.Name] = nil
+		name, err := json.Marshal(one.Name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(one.Value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(append(out, name...), ':'), value...), ',')
+	}
+	return append(out, fields[1:]...), nil
+}
+
+// MarshalJSON implements json.Marshaler.
+func (e *Eval) MarshalJSON() ([]byte, error) {
+	type plain Eval
+	fields, err := json.Marshal((*plain)(e))
+	if err != nil {
+		return nil, err
+	}
+	return e.Metrics.with(fields)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (e *Result) MarshalJSON() ([]byte, error) {
+	type plain Result
+	fields, err := json.Marshal((*plain)(e))
+	if err != nil {
+		return nil, err
+	}
+	return e.Metrics.with(fields)
+}

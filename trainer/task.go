@@ -1,0 +1,211 @@
+package trainer
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// A Task is what is trained: a model, this rank's rows, and how results are counted and
+// named. The loop knows nothing else about either. Most tasks are a [ModelTask]. A Task
+// belongs to one goroutine at a time.
+type Task interface {
+	// Params returns the parameters of the model, the same on every call.
+	Params() *nn.Params
+	// Micro returns the number of micro-batches in a step of this rank.
+	Micro() int
+	// Load prepares the rows of a micro-batch of a step for Learn, and returns their
+	// number, which may be 0. Micro-batch k of rank r has the rows of rank r*Micro()+k in
+	// a job of size*Micro() ranks.
+	Load(step, micro int) (rows int, err error)
+	// Learn does what nn.Model.Learn does, for the rows that Load has prepared.
+	Learn(p *nn.Pass) (loss nn.Buffer, weight int, err error)
+	// Score adds to c what the model counts in this rank's share of the test rows. Over
+	// all ranks each row appears once. Every rank counts under the same names, even
+	// without rows. A task without test rows adds nothing.
+	Score(p *nn.Pass, c nn.Counts) error
+	// Metrics returns what to show of the counts of all ranks besides the loss, in the
+	// order of columns. The first decides which evaluation is best.
+	Metrics(total nn.Counts) []Metric
+	// Alike lists settings that must be the same on all ranks, in the same order. The
+	// Strategy compares them before anything else. It may return nil.
+	Alike() []Setting
+}
+
+// A Resident is a Task whose rows are in the backend's memory, where a recording finds
+// the rows of its steps.
+type Resident interface {
+	Task
+	// Rows returns the number of rows of this rank and of all ranks at a step.
+	Rows(step int) (mine, all int)
+	// Seek prepares the rows of a step and of some steps after it. It returns where the
+	// step's rows begin, and how many steps are prepared, which is the same on all
+	// ranks.
+	Seek(step int) (first, steps int)
+	// LearnAt queues the copy of this many rows of the pace's step, and then does what
+	// Learn does for them.
+	LearnAt(p *nn.Pass, pace nn.Pace, rows int) (loss nn.Buffer, weight int, err error)
+}
+
+// A Metric is a result of an evaluation, such as the accuracy.
+type Metric struct {
+	Name  string // in lower case, such as "accuracy"
+	Value float64
+	Lower bool // a lower value is better
+}
+
+// A Measure computes a Metric from the counts of all ranks. It must be finite for finite
+// counts, also if they count no rows.
+type Measure struct {
+	Name  string
+	Lower bool // a lower value is better
+	Of    func(total nn.Counts) float64
+}
+
+// Accuracy is the fraction of rows that a classifier gets right.
+var Accuracy = Measure{Name: "accuracy", Of: func(c nn.Counts) float64 { return c[nn.CountCorrect] / max(c[nn.CountRows], 1) }}
+
+// A Batch is what a Model learns from at a time.
+type Batch interface {
+	Rows() int // may be 0
+}
+
+// Batches provides training rows.
+type Batches[B Batch] interface {
+	// Batch returns this rank's rows of a step; there may be none. Local row i is row
+	// rank + i*size of all ranks' rows of the step. The batch is valid until the next
+	// call.
+	Batch(step int) (B, error)
+}
+
+// ResidentBatches are Batches whose rows are in the backend's memory. Rows and Seek are
+// those of a Resident task.
+type ResidentBatches[B Batch] interface {
+	Batches[B]
+	Rows(step int) (mine, all int)
+	Seek(step int) (first, steps int)
+	// Gather queues the copy of this many rows of the pace's step and returns the batch
+	// that will hold them.
+	Gather(p nn.Pace, rows int) B
+}
+
+// Shard provides this rank's share of the rows of an evaluation. Over all ranks each row
+// appears once. A batch is valid until the next one.
+type Shard[B Batch] interface {
+	All() iter.Seq2[B, error]
+}
+
+// A ModelTask is a Task made of a model and its rows.
+type ModelTask[B Batch] struct {
+	Model    nn.Model[B]
+	Train    []Batches[B] // one for each micro-batch
+	Test     Shard[B]     // nil: no evaluation
+	Measures []Measure
+
+	batch B // from the last Load
+}
+
+// NewTask returns a ModelTask with one micro-batch per step. test may be nil.
+func NewTask[B Batch](m nn.Model[B], train Batches[B], test Shard[B], measures ...Measure) *ModelTask[B] {
+	return &ModelTask[B]{Model: m, Train: []Batches[B]{train}, Test: test, Measures: measures}
+}
+
+// Params implements Task.
+func (t *ModelTask[B]) Params() *nn.Params { return t.Model.Params() }
+
+// Micro implements Task.
+func (t *ModelTask[B]) Micro() int { return len(t.Train) }
+
+// Load implements Task.
+func (t *ModelTask[B]) Load(step, micro int) (rows int, err error) {
+	if t.batch, err = t.Train[micro].Batch(step); err != nil {
+		return 0, err
+	}
+	return t.batch.Rows(), nil
+}
+
+// Learn implements Task.
+func (t *ModelTask[B]) Learn(p *nn.Pass) (loss nn.Buffer, weight int, err error) {
+	return t.Model.Learn(p, t.batch)
+}
+
+// Score implements Task.
+func (t *ModelTask[B]) Score(p *nn.Pass, c nn.Counts) error {
+	if t.Test == nil {
+		return nil
+	}
+	for _, name := range t.Model.CountNames() {
+		c[name] += 0
+	}
+	for batch, err := range t.Test.All() {
+		if err != nil {
+			return err
+		}
+		if err := t.Model.Score(p, batch, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Metrics implements Task.
+func (t *ModelTask[B]) Metrics(total nn.Counts) []Metric {
+	out := make([]Metric, len(t.Measures))
+	for i, m := range t.Measures {
+		out[i] = Metric{Name: m.Name, Value: m.Of(total), Lower: m.Lower}
+	}
+	return out
+}
+
+// Alike implements Task: there is nothing to compare.
+func (t *ModelTask[B]) Alike() []Setting { return nil }
+
+// A ResidentTask is a ModelTask whose training rows are in the backend's memory.
+type ResidentTask[B Batch] struct {
+	*ModelTask[B]
+	rows ResidentBatches[B]
+}
+
+// NewResident returns t, which has one micro-batch per step, with rows in place of its
+// training rows.
+func NewResident[B Batch](t *ModelTask[B], rows ResidentBatches[B]) *ResidentTask[B] {
+	t.Train = []Batches[B]{rows}
+	return &ResidentTask[B]{ModelTask: t, rows: rows}
+}
+
+// Rows implements Resident.
+func (t *ResidentTask[B]) Rows(step int) (mine, all int) { return t.rows.Rows(step) }
+
+// Seek implements Resident.
+func (t *ResidentTask[B]) Seek(step int) (first, steps int) { return t.rows.Seek(step) }
+
+// LearnAt implements Resident.
+func (t *ResidentTask[B]) LearnAt(p *nn.Pass, pace nn.Pace, rows int) (loss nn.Buffer, weight int, err error) {
+	return t.Model.Learn(p, t.rows.Gather(pace, rows))
+}
+
+var errNoRows = errors.New("trainer: no rows to train on: Config.Task has no micro-batches")
+
+// checkTask returns an error for a task that cannot be trained.
+func (c Config) checkTask() error {
+	switch {
+	case c.Task == nil:
+		return errors.New("trainer: nothing to train: Config.Task is nil")
+	case c.Task.Micro() < 1:
+		return errNoRows
+	}
+	return nil
+}
+
+// finiteMetrics returns an error for a metric that screens and files cannot hold.
+func finiteMetrics(metrics []Metric) error {
+	for _, m := range metrics {
+		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
+			return fmt.Errorf("the metric %s is %v; a Measure must be finite for finite counts", m.Name, m.Value)
+		}
+	}
+	return nil
+}

@@ -76,7 +76,7 @@ func pickOwn(host string, ips, own []netip.Addr) (netip.Addr, error) {
 // OwnAddr returns an address of this machine that others may reach. It prefers
 // private addresses, and IPv4 to IPv6.
 func OwnAddr() (netip.Addr, error) {
-	list, err := carriers()
+	list, err := networkInterfaces()
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -84,7 +84,7 @@ func OwnAddr() (netip.Addr, error) {
 	if len(own) == 0 {
 		for _, c := range list {
 			for _, a := range c.addrs {
-				if err := carried(a, list); err != nil && suitability(a) > 0 {
+				if err := checkUp(a, list); err != nil && suitability(a) > 0 {
 					return netip.Addr{}, err
 				}
 			}
@@ -96,12 +96,12 @@ func OwnAddr() (netip.Addr, error) {
 
 // ownAddrs returns the addresses of this machine that others may reach, best first.
 func ownAddrs() ([]netip.Addr, error) {
-	list, err := carriers()
+	list, err := networkInterfaces()
 	return reachable(list), err
 }
 
 // reachable returns the addresses of interfaces that others may reach, best first.
-func reachable(list []carrier) []netip.Addr {
+func reachable(list []networkInterface) []netip.Addr {
 	var own []netip.Addr
 	for _, c := range list {
 		for _, a := range c.addrs {

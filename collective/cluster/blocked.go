@@ -46,15 +46,15 @@ func blocked(v collective.View, err error) error {
 	if !errors.As(err, &e) || e.Phase != "connect" || errors.Is(err, tcp.ErrRefused) || e.Rank < 0 || e.Rank >= v.Size() {
 		return err
 	}
-	var told *collective.ReportedError
+	var report *collective.ReportedError
 	var dial *net.OpError
 	absent := errors.Is(err, collective.ErrNotConnected)
-	switch reported := errors.As(err, &told); {
-	case reported && e.Rank == v.Self && told.By >= 0 && told.By < v.Size() && absent:
-		return &BlockedError{Rank: told.By, Name: v.Name(told.By), Addrs: v.Members[told.By].Addrs, Err: err}
-	case reported && e.Rank == v.Self && told.By >= 0 && told.By < v.Size():
-		return &BlockedError{Rank: told.By, Name: v.Name(told.By), In: true, Addrs: v.Members[v.Self].Addrs, Err: err}
-	case reported || e.Rank == v.Self:
+	switch isReport := errors.As(err, &report); {
+	case isReport && e.Rank == v.Self && report.By >= 0 && report.By < v.Size() && absent:
+		return &BlockedError{Rank: report.By, Name: v.Name(report.By), Addrs: v.Members[report.By].Addrs, Err: err}
+	case isReport && e.Rank == v.Self && report.By >= 0 && report.By < v.Size():
+		return &BlockedError{Rank: report.By, Name: v.Name(report.By), In: true, Addrs: v.Members[v.Self].Addrs, Err: err}
+	case isReport || e.Rank == v.Self:
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &BlockedError{Rank: e.Rank, Name: v.Name(e.Rank), Addrs: v.Members[e.Rank].Addrs, Err: err}
 	case absent:

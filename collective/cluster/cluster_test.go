@@ -119,7 +119,7 @@ func TestSharesMemory(t *testing.T) {
 	}
 }
 
-// A rank that must share memory but cannot tells the others why it leaves.
+// A rank that must share memory but cannot reports to the others why it leaves.
 func TestMemoryThatMustBeShared(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is shared on Linux only")

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Launched is what a general launcher, such as torchrun, told this process about its
-// job. See [FromLauncher].
+// Launched is what this process knows about its job from a general launcher, such as
+// torchrun. See [FromLauncher].
 type Launched struct {
 	By   string // "torchrun", "Open MPI", "Slurm" or "MPICH"
 	Job  string // equal in all processes of the job, and unique to it
@@ -60,14 +60,14 @@ func (l *Launched) Config() (Config, error) {
 		return c, err
 	}
 	var err error
-	c.Bind, err = l.seat()
+	c.Bind, err = l.bindAddr()
 	return c, err
 }
 
-// seat returns where rank 0 gossips: at the address of Seed, which must be this
+// bindAddr returns where rank 0 gossips: at the address of Seed, which must be this
 // machine's. Some launchers give rank 0 a loopback address for its own machine; other
 // machines need another one.
-func (l *Launched) seat() (netip.AddrPort, error) {
+func (l *Launched) bindAddr() (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(l.Seed)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("cluster: address of rank 0: %w", err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A dialect has the variables with which a launcher tells a process its place.
+// A dialect has the variables in which a launcher passes a process its rank.
 type dialect struct {
 	by               string
 	rank, size       string // set together by the launcher, and only by it
@@ -97,11 +97,11 @@ func (d dialect) half(env environment) error {
 	return fmt.Errorf("%s is set and %s is not: set both, or unset %s to train without a launcher", set, unset, set)
 }
 
-// machine fills in the machine and the place on it, and checks that ranks are
+// machine fills in the machine and the rank on it, and checks that ranks are
 // numbered machine by machine, as ours are.
 func (d dialect) machine(env environment, l *Launched) error {
 	var err error
-	if l.Local, l.LocalSize, err = d.place(env); err != nil {
+	if l.Local, l.LocalSize, err = d.localRank(env); err != nil {
 		return err
 	}
 	var sizes []int // of the machines, if they may differ
@@ -135,9 +135,9 @@ func (d dialect) machine(env environment, l *Launched) error {
 	return nil
 }
 
-// place reads the rank on the machine, and the number of its processes. Launchers of
+// localRank reads the rank on the machine, and the number of its processes. Launchers of
 // one process per machine set neither.
-func (d dialect) place(env environment) (local, size int, err error) {
+func (d dialect) localRank(env environment) (local, size int, err error) {
 	if env(d.local) == "" {
 		return 0, 1, nil
 	}

@@ -25,7 +25,7 @@ func TestNameTaken(t *testing.T) {
 	defer cancel()
 	_, err = twin.Group(ctx)
 	require.ErrorContains(t, err, "m/1: the job has already started without this process")
-	require.NoError(t, ctx.Err(), "it is told before it gives up")
+	require.NoError(t, ctx.Err(), "it learns why before ctx ends")
 	for range 100 {
 		collectivetest.Run(t, gs, sumIs(t, 2))
 	}

@@ -47,7 +47,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	if err := c.fit(); err != nil {
+	if err := c.checkInterface(); err != nil {
 		return nil, err
 	}
 	n := &Node{config: c, member: collective.Member{
@@ -74,7 +74,7 @@ func Join(ctx context.Context, c Config) (*Node, error) {
 	}
 	n.agent, err = membership.Start(ctx, membership.Config{
 		Member: n.member, Nodes: c.Nodes, NodeRank: c.NodeRank, Rank0: c.Rank0, Version: moduleVersion(), Same: c.same(),
-		Check: c.fit, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
+		Check: c.checkInterface, MinSize: c.MinSize, Bind: c.Bind, Join: c.Join, Cluster: c.Cluster, Key: gossipKey,
 		Log: c.Log, Progress: c.Progress, Answer: c.Answer,
 	})
 	if err != nil {
@@ -203,7 +203,8 @@ func (n *Node) Alloc(t collective.DType, count int) (collective.Vector, error) {
 	return collective.OfBytes(b, t)
 }
 
-// Leave tells the others that this process leaves, so that they need not detect it,
+// Leave announces to the others that this process leaves, so that they need not detect
+// it,
 // and closes the Node.
 func (n *Node) Leave(ctx context.Context) error {
 	n.end()
@@ -225,11 +226,11 @@ func (n *Node) end() {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
-	n.dismiss()
+	n.closeGroup()
 }
 
-// dismiss closes the Group, if any.
-func (n *Node) dismiss() {
+// closeGroup closes the Group, if any.
+func (n *Node) closeGroup() {
 	n.mu.Lock()
 	g := n.group
 	n.group = nil

@@ -36,7 +36,7 @@ func (n *Node) Regroup(ctx context.Context, broken *collective.Group) (*collecti
 			return g, err
 		}
 		n.config.Log.Warn("cannot connect to all members of the view; trying without the lost one", "epoch", view.Epoch, "error", err)
-		lost = gone(view, err)
+		lost = lostMembers(view, err)
 	}
 }
 
@@ -45,20 +45,20 @@ func (n *Node) leave(ctx context.Context, broken *collective.Group) (collective.
 	if _, err := n.newest(); err != nil {
 		return collective.View{}, nil, err
 	}
-	defer n.dismiss()
+	defer n.closeGroup()
 	if broken == nil {
 		view, err := n.agent.View(ctx)
 		return view, nil, err
 	}
 	cause := broken.Err()
 	_ = broken.Close()
-	return broken.View(), gone(broken.View(), cause), nil
+	return broken.View(), lostMembers(broken.View(), cause), nil
 }
 
-// gone returns the members that are lost, according to an error. A rank that
+// lostMembers returns the members that are lost, according to an error. A rank that
 // cancelled or made a different call is still there. One that left its group may come
 // back, and one that refused a connection may hold a newer View.
-func gone(v collective.View, cause error) []collective.Member {
+func lostMembers(v collective.View, cause error) []collective.Member {
 	var e *collective.RankError
 	if !errors.As(cause, &e) || e.Rank < 0 || e.Rank >= v.Size() || e.Rank == v.Self {
 		return nil

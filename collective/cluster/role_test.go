@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
-// Workers rank before servers, whatever their place on their machine, in the
+// Workers rank before servers, whatever their rank on their machine, in the
 // first View and after a break.
 func TestRoles(t *testing.T) {
 	roles := []collective.Role{collective.Server, collective.Worker, collective.Server, collective.Worker}

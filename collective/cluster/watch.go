@@ -125,7 +125,7 @@ func (w *Watcher) Ask(ctx context.Context, whom collective.Member, question []by
 	return w.agent.Ask(ctx, whom, question)
 }
 
-// farewell bounds how long Close takes to tell the others.
+// farewell bounds how long Close takes to notify the others.
 const farewell = 500 * time.Millisecond
 
 // Close ends the observation, within half a second. A second Close does nothing.

@@ -16,12 +16,12 @@ import (
 )
 
 // The test binary also serves as the processes of its jobs: with this variable set
-// it is a worker, whose place its other variables say. A "stubborn" one calls Regroup
+// it is a worker, whose rank its other variables give. A "stubborn" one calls Regroup
 // again in the minority. One that "watches" reports the processes that it sees.
 const envWorker = "CLUSTER_TEST_WORKER"
 
-// worker reduces until told to stop and regroups when something breaks. It prints a
-// line for each event and takes orders: on "cancel" it cancels a call, on "mute" it
+// worker reduces until it is asked to stop and regroups when something breaks. It prints a
+// line for each event and obeys commands: on "cancel" it cancels a call, on "mute" it
 // hangs instead of calling Regroup, on "quit" it ends.
 func worker() int {
 	c, _, err := cluster.FromEnv()

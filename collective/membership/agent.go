@@ -143,7 +143,7 @@ func (a *Agent) loop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-a.in.wake:
-			for _, do := range a.in.take() {
+			for _, do := range a.in.drain() {
 				do(time.Now())
 			}
 		case <-ticks:
@@ -155,7 +155,7 @@ func (a *Agent) loop(ctx context.Context) {
 
 // publish hands out the results of the last inputs: messages, Views, status.
 func (a *Agent) publish() {
-	messages, views := a.machine.take()
+	messages, views := a.machine.drain()
 	a.status.foresee(a.machine.outlook()) // before a View: its receiver may call Next at once
 	for _, v := range views {
 		a.cfg.Log.Info("view agreed", "rank", v.Self, "size", v.Size(), "view", v.String())
@@ -277,8 +277,8 @@ func (a *Agent) View(ctx context.Context) (collective.View, error) {
 // leaveMost bounds Leave.
 const leaveMost = 2 * time.Second
 
-// Leave tells the others that this process leaves, so that they need not detect
-// it. It first sends all queued messages, and takes at most two seconds. The Agent
+// Leave announces to the others that this process leaves, so that they need not
+// detect it. It first sends all queued messages, and takes at most two seconds. The Agent
 // must still be closed.
 func (a *Agent) Leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveMost)
@@ -319,7 +319,7 @@ func (a *Agent) leave(ctx context.Context) error {
 	return nil
 }
 
-// Close ends gossip at once. The others then take the process for dead, unless it
+// Close ends gossip at once. The others then believe that the process is dead, unless it
 // left before. When Close returns, all goroutines of the Agent have ended;
 // memberlist's own end within a probe interval (1 s). A second Close does nothing.
 func (a *Agent) Close() error {

@@ -41,7 +41,7 @@ func byRole(a, b collective.Member) int { return cmp.Compare(a.Role, b.Role) }
 // order.
 type roster map[string][]candidate
 
-// newRoster takes candidates in any order.
+// newRoster accepts candidates in any order.
 func newRoster(cs []candidate) roster {
 	r := roster{}
 	for _, c := range cs {
@@ -61,7 +61,7 @@ func (r roster) nodes() []string {
 	for name := range r {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(r.place(a), r.place(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(r.nodeRank(a), r.nodeRank(b)), cmp.Compare(a, b)) })
 	if want := r.rank0(); want != "" {
 		if i := find(names, want); i >= 0 {
 			first := names[i]
@@ -71,8 +71,8 @@ func (r roster) nodes() []string {
 	return names
 }
 
-// place returns the NodeRank of a machine: the lowest of its processes.
-func (r roster) place(node string) int {
+// nodeRank returns the NodeRank of a machine: the lowest of its processes.
+func (r roster) nodeRank(node string) int {
 	least := r[node][0].NodeRank
 	for _, c := range r[node] {
 		least = min(least, c.NodeRank)

@@ -22,7 +22,7 @@ func (o *proposer) choose(now time.Time) {
 	if !ok { // nothing to finish, and somebody is missing
 		o.acceptor.giveUp(len(open) == 0)
 		o.run = nil
-		o.pace.pause(now, patience)
+		o.timer.pause(now, patience)
 		return
 	}
 	o.propose(view)

@@ -20,7 +20,7 @@ var (
 	_ memberlist.ConflictDelegate = (*delegate)(nil)
 )
 
-// NodeMeta returns what gossip tells others about this process.
+// NodeMeta returns what gossip spreads about this process.
 func (d *delegate) NodeMeta(int) []byte { return d.meta }
 
 // NotifyAlive rejects nodes that are not ours: with a garbled meta, or a name that
@@ -64,7 +64,7 @@ func (d *delegate) NotifyConflict(existing, other *memberlist.Node) {
 	})
 }
 
-// NotifyMsg takes a message of the view protocol, or a letter.
+// NotifyMsg handles a message of the view protocol, or a letter.
 func (d *delegate) NotifyMsg(b []byte) {
 	if isLetter(b) {
 		l, err := decodeLetter(b)
@@ -77,7 +77,7 @@ func (d *delegate) NotifyMsg(b []byte) {
 		case l.mark == hereMark:
 			d.agent.in.message(func(now time.Time) { d.agent.present(now, l) })
 		case l.mark == answerMark || d.agent.cfg.Answer != nil:
-			d.agent.letters.take(l)
+			d.agent.letters.receive(l)
 		}
 		return
 	}

@@ -17,16 +17,16 @@ func TestContradictionsEndTheWait(t *testing.T) {
 	m := newMachine(now, a, func() uint64 { return 1 })
 	m.Up(now, b)
 	m.Tick(now)
-	m.Tick(now.Add(settleTime - time.Millisecond))
+	m.Tick(now.Add(contradictionTime - time.Millisecond))
 	require.NoError(t, m.judge.verdict)
-	m.Down(now.Add(settleTime), peerOf(b.Member))
-	m.Tick(now.Add(settleTime))
+	m.Down(now.Add(contradictionTime), peerOf(b.Member))
+	m.Tick(now.Add(contradictionTime))
 	require.NoError(t, m.judge.verdict, "it has passed")
 
 	now = now.Add(time.Hour)
 	m.Up(now, b)
 	m.Tick(now)
-	m.Tick(now.Add(settleTime))
+	m.Tick(now.Add(contradictionTime))
 	require.ErrorIs(t, m.judge.verdict, ErrDiffer)
 	require.EqualError(t, m.judge.verdict, "--nodes is 2 here and 3 on b/0: start every machine with the same command and version")
 	m.Up(now, single("c", wish{Nodes: 2}))
@@ -53,11 +53,11 @@ func TestRejectionIsRemembered(t *testing.T) {
 		a := &Agent{status: newStatus(collective.Member{}), cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 		a.machine = newMachine(now, single("a", wish{Nodes: 3}), func() uint64 { return 1 })
 		a.seeds(now, []Seed{{Addr: "b:1", Problem: "has another key", Rejected: true}}, true)
-		a.seeds(now.Add(settleTime/2), []Seed{{Addr: "b:1", Problem: "refused the connection"}}, false)
+		a.seeds(now.Add(contradictionTime/2), []Seed{{Addr: "b:1", Problem: "refused the connection"}}, false)
 		if met {
 			a.machine.Up(now, single("c", wish{Nodes: 3}))
 		}
-		a.machine.Tick(now.Add(settleTime))
+		a.machine.Tick(now.Add(contradictionTime))
 		require.Equal(t, !met, a.machine.judge.verdict != nil)
 		if !met {
 			require.EqualError(t, a.machine.judge.verdict, "b:1 has another key")

@@ -47,8 +47,8 @@ func (b *inbox) ring() {
 	}
 }
 
-// take empties and returns the queue.
-func (b *inbox) take() []func(now time.Time) {
+// drain empties and returns the queue.
+func (b *inbox) drain() []func(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queue

@@ -31,7 +31,7 @@ type joiner struct {
 	seeds  []string                             // host:port
 	join   func(addr string) error              // exchanges states once; the transport's Shutdown ends it
 	check  func()                               // before each round, while there is no View
-	lost   func() (more []string, settled bool) // addresses of lost members; whether there is a View
+	lost   func() (more []string, hasView bool) // addresses of lost members; whether there is a View
 	report func(failures []Seed, hopeless bool) // after each round, sorted
 }
 
@@ -45,8 +45,8 @@ type attempt struct {
 func (j *joiner) run(ctx context.Context) {
 	gap := joinFirst
 	for {
-		more, settled := j.lost()
-		if !settled {
+		more, hasView := j.lost()
+		if !hasView {
 			j.check()
 		}
 		tries := j.round(ctx, append(slices.Clone(j.seeds), more...))
@@ -56,7 +56,7 @@ func (j *joiner) run(ctx context.Context) {
 		j.report(failed(tries), hopeless(tries))
 		wait := gap
 		gap = min(2*gap, joinMissing)
-		if settled {
+		if hasView {
 			wait = time.Duration((0.8 + 0.4*rand.Float64()) * float64(joinSettled))
 		}
 		select {

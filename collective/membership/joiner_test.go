@@ -15,7 +15,7 @@ import (
 )
 
 // rounds records when a joiner in virtual time tried its seeds.
-func rounds(t *testing.T, settledAfter time.Duration, length time.Duration) (at []time.Duration, reports [][]Seed) {
+func rounds(t *testing.T, viewAfter time.Duration, length time.Duration) (at []time.Duration, reports [][]Seed) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), length)
 		defer cancel()
@@ -30,12 +30,12 @@ func rounds(t *testing.T, settledAfter time.Duration, length time.Duration) (at 
 				at = append(at, time.Since(begin))
 				return errors.New("1 error occurred:\n\t* failed to join 10.0.0.2:1: EOF\n\n")
 			},
-			lost:   func() ([]string, bool) { return nil, time.Since(begin) >= settledAfter },
+			lost:   func() ([]string, bool) { return nil, time.Since(begin) >= viewAfter },
 			report: func(failures []Seed, hopeless bool) { reports = append(reports, failures); require.False(t, hopeless) },
 			check:  func() { checks++ },
 		}
 		j.run(ctx)
-		require.Equal(t, settledAfter > 0, checks > 0)
+		require.Equal(t, viewAfter > 0, checks > 0)
 	})
 	return at, reports
 }
@@ -70,8 +70,8 @@ func TestMembersLongGoneAreNotDialled(t *testing.T) {
 		s := newStatus(v.Members[0])
 		dialled := func(want ...string) {
 			t.Helper()
-			got, settled := s.lost()
-			require.True(t, settled)
+			got, hasView := s.lost()
+			require.True(t, hasView)
 			require.ElementsMatch(t, want, got)
 		}
 		s.install(v)

@@ -2,9 +2,9 @@ package membership
 
 import "time"
 
-// settleTime is how long a contradiction must last before it ends the wait. In that
-// time gossip tells every process, so that all of them end.
-const settleTime = time.Second
+// contradictionTime is how long a contradiction must last before it ends the wait. In that
+// time gossip reaches every process, so that all of them end.
+const contradictionTime = time.Second
 
 // A judge ends the wait for the first View if there can be none.
 type judge struct {
@@ -20,7 +20,7 @@ func (j *judge) rejectedBy(seeds []Seed) { j.rejected = seeds }
 
 // consider looks for a reason that has lasted long enough.
 func (j *judge) consider(now time.Time) {
-	if j.settled() {
+	if j.decided() {
 		return
 	}
 	_, w := j.census.assemble()
@@ -30,7 +30,7 @@ func (j *judge) consider(now time.Time) {
 		j.odd = time.Time{}
 	case j.odd.IsZero():
 		j.odd = now
-	case now.Sub(j.odd) < settleTime:
+	case now.Sub(j.odd) < contradictionTime:
 	case len(w.Differ) > 0:
 		j.verdict = &DifferError{Member: j.census.self.Member, Differences: w.Differ}
 	default:
@@ -42,8 +42,8 @@ func (j *judge) consider(now time.Time) {
 	}
 }
 
-// settled reports whether the wait for the first View is over.
-func (j *judge) settled() bool {
+// decided reports whether the wait for the first View is over.
+func (j *judge) decided() bool {
 	return j.learner.held != nil || j.verdict != nil || j.census.watches()
 }
 
@@ -51,7 +51,7 @@ func (j *judge) settled() bool {
 // none, and reports whether it did. Without a key, anybody can end the wait in
 // other ways too.
 func (j *judge) refuse(v visitor) bool {
-	if j.settled() || j.census.self.Nodes <= 1 || !j.census.alone() {
+	if j.decided() || j.census.self.Nodes <= 1 || !j.census.alone() {
 		return false
 	}
 	j.verdict = &KeyError{Member: j.census.self.Member, Problems: []string{v.String()}}
@@ -60,7 +60,7 @@ func (j *judge) refuse(v visitor) bool {
 
 // unfit ends the wait because of this machine.
 func (j *judge) unfit(why error) {
-	if !j.settled() {
+	if !j.decided() {
 		j.verdict = why
 	}
 }

@@ -56,7 +56,7 @@ func wreck(seed uint64, tracing bool) (*world, bool) {
 	for slot := range n {
 		s.start(slot)
 	}
-	if !s.run(10*time.Second, s.settled) {
+	if !s.run(10*time.Second, s.converged) {
 		return s, false
 	}
 	s.weather, s.mend = badWeather(r), true
@@ -70,7 +70,7 @@ func wreck(seed uint64, tracing bool) (*world, bool) {
 		again := r.IntN(3) == 0
 		s.after(s.upTo(3*time.Second), func() {
 			s.crash(slot)
-			if again { // as a new process, for which the job has no place
+			if again { // as a new process, which the job does not expect
 				s.after(s.upTo(2*time.Second), func() { s.restart(slot) })
 			}
 		})
@@ -104,7 +104,7 @@ func TestLaterViewsUnderFaults(t *testing.T) {
 		if !ok || s.broken != "" {
 			s, ok = wreck(seed, true)
 			require.Empty(t, s.broken, "seed %d\n%s", seed, s.story())
-			require.True(t, ok, "seed %d did not settle\n%s", seed, s.story())
+			require.True(t, ok, "seed %d did not converge\n%s", seed, s.story())
 			require.Fail(t, "a schedule is not reproducible", "seed %d", seed)
 		}
 		s.checkMajorities(t)

@@ -2,14 +2,14 @@ package membership
 
 import "github.com/ringtrain/ringtrain/collective"
 
-// A learner knows which View was decided last, and tells processes that are
+// A learner knows which View was decided last, and answers processes that are
 // behind.
 type learner struct {
 	census   *census
 	out      *output
 	held     *holding          // our View, or nil
 	excluded *exclusion        // proof that the job continues without us, or nil
-	views    []collective.View // installed since the last take
+	views    []collective.View // installed since the last newViews
 }
 
 // A holding is an installed View and the ballot under which it was decided. Its
@@ -51,13 +51,13 @@ func (l *learner) onQuery(msg message) {
 	case msg.Kind == watch:
 		l.sendView(msg.From)
 	default:
-		l.tell(msg.From)
+		l.reply(msg.From)
 	}
 }
 
-// tell answers a process that is behind: with the View if it is a member, else
+// reply answers a process that is behind: with the View if it is a member, else
 // with closed.
-func (l *learner) tell(to peer) {
+func (l *learner) reply(to peer) {
 	if rankOf(l.held.view.Members, to) >= 0 {
 		l.sendView(to)
 		return
@@ -115,8 +115,8 @@ func (l *learner) install(v collective.View, asOf ballot) {
 	l.views = append(l.views, v)
 }
 
-// take returns the Views installed since the last call, in order.
-func (l *learner) take() []collective.View {
+// newViews returns the Views installed since the last call, in order.
+func (l *learner) newViews() []collective.View {
 	views := l.views
 	l.views = nil
 	return views

@@ -92,8 +92,8 @@ func newLetters() *letters {
 	return &letters{unread: make(chan letter, maxUnread), pending: map[uint64]chan []byte{}}
 }
 
-// take handles a letter that arrived. It never blocks.
-func (ls *letters) take(l letter) {
+// receive handles a letter that arrived. It never blocks.
+func (ls *letters) receive(l letter) {
 	if l.mark == questionMark {
 		select {
 		case ls.unread <- l:

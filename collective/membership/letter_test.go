@@ -49,17 +49,17 @@ func TestAsk(t *testing.T) {
 	require.Empty(t, w.letters.pending)
 }
 
-// Questions that nobody reads are dropped and take no memory.
+// Questions that nobody reads are dropped and use no memory.
 func TestUnreadQuestionsAreDropped(t *testing.T) {
 	ls := newLetters()
 	for range 10 * maxUnread {
-		ls.take(letter{mark: questionMark})
+		ls.receive(letter{mark: questionMark})
 	}
 	require.Len(t, ls.unread, maxUnread)
-	ls.take(letter{mark: answerMark, id: 7})
+	ls.receive(letter{mark: answerMark, id: 7})
 	c := ls.expect(7)
 	for range 3 { // every repetition is answered
-		ls.take(letter{mark: answerMark, id: 7, body: []byte("x")})
+		ls.receive(letter{mark: answerMark, id: 7, body: []byte("x")})
 	}
 	require.Equal(t, []byte("x"), <-c)
 	require.Empty(t, c)

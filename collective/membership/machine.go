@@ -154,8 +154,8 @@ func (m *machine) content() bool {
 	return m.learner.held != nil && m.demand.wanted == nil && !m.census.watches()
 }
 
-// take returns the messages to send and the Views to hand out, in order.
-func (m *machine) take() ([]message, []collective.View) { return m.out.take(), m.learner.take() }
+// drain returns the messages to send and the Views to hand out, in order.
+func (m *machine) drain() ([]message, []collective.View) { return m.out.drain(), m.learner.newViews() }
 
 // outlook returns the outlook for a wanted View, or nil.
 func (m *machine) outlook() *outlook { return m.demand.outlook(m.proposer.unanswered()) }

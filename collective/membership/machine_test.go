@@ -21,7 +21,7 @@ func badWeather(r *rand.Rand) weather {
 	return w
 }
 
-// storm runs one random schedule and returns its world, and whether it settled.
+// storm runs one random schedule and returns its world, and whether it converged.
 func storm(seed uint64, tracing bool) (*world, bool) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	sizes := [][2]int{{2, 1}, {3, 1}, {4, 1}, {5, 1}, {7, 1}, {1, 2}, {1, 4}, {2, 2}, {3, 2}, {2, 3}}
@@ -52,7 +52,7 @@ func storm(seed uint64, tracing bool) (*world, bool) {
 	}
 	s.calm()
 	s.run(noticed, nil)
-	ok := s.run(10*time.Second, s.settled)
+	ok := s.run(10*time.Second, s.converged)
 	// With surplus machines and false alarms, two jobs may want one process. It may
 	// then get no proof that the View it accepted was never decided.
 	return s, ok || s.surplus > 0 && s.slander

@@ -67,10 +67,10 @@ func TestInboxDropsMessagesNotMembers(t *testing.T) {
 		b.put(func(time.Time) { members++ })
 	}
 	<-b.wake
-	for _, do := range b.take() {
+	for _, do := range b.drain() {
 		do(time.Time{})
 	}
 	require.Equal(t, maxQueued, messages)
 	require.Equal(t, 2*maxQueued, members)
-	require.Empty(t, b.take())
+	require.Empty(t, b.drain())
 }

@@ -31,8 +31,8 @@ func (o *output) next() (msg message, ok bool) {
 	return msg, true
 }
 
-// take returns the messages to others, in order.
-func (o *output) take() []message {
+// drain returns the messages to others, in order.
+func (o *output) drain() []message {
 	messages := o.messages
 	o.messages = nil
 	return messages

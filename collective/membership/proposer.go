@@ -16,7 +16,7 @@ type proposer struct {
 	acceptor *acceptor
 	demand   *demand
 	out      *output
-	pace     pace
+	timer    ballotTimer
 	run      *run // our ballot, or nil
 }
 
@@ -25,7 +25,7 @@ func (o *proposer) advance(now time.Time) {
 	switch {
 	case o.run != nil:
 		o.press(now)
-	case o.learner.held != nil && o.demand.wanted == nil || now.Before(o.pace.hold):
+	case o.learner.held != nil && o.demand.wanted == nil || now.Before(o.timer.hold):
 	case o.learner.held == nil:
 		o.leadFirst(now)
 	default:
@@ -76,9 +76,9 @@ func (o *proposer) leadNext(now time.Time) {
 }
 
 func (o *proposer) begin(now time.Time, asked []peer, fresh []collective.Member) {
-	o.pace.round++
+	o.timer.round++
 	o.run = &run{
-		ballot: ballot{Round: o.pace.round, By: o.id}, asked: asked, fresh: fresh,
+		ballot: ballot{Round: o.timer.round, By: o.id}, asked: asked, fresh: fresh,
 		promises: map[peer]*vote{}, since: now,
 	}
 	o.run.rearm(now, resendFirst)
@@ -172,22 +172,22 @@ func (o *proposer) onAccept(msg message) *vote {
 }
 
 func (o *proposer) onRefuse(now time.Time, msg message) {
-	o.pace.saw(msg.Ballot)
+	o.timer.saw(msg.Ballot)
 	if o.run != nil && o.run.ballot.less(msg.Ballot) {
 		o.run = nil
-		o.pace.yield(now, o.random)
+		o.timer.yield(now, o.random)
 	}
 }
 
 // outranked drops our own lower ballot after we have promised b, and gives another
 // proposer time to finish.
 func (o *proposer) outranked(now time.Time, b ballot) {
-	o.pace.saw(b)
+	o.timer.saw(b)
 	if o.run != nil && o.run.ballot.less(b) {
 		o.run = nil
 	}
 	if b.By != o.id {
-		o.pace.yield(now, o.random)
+		o.timer.yield(now, o.random)
 	}
 }
 
@@ -213,7 +213,7 @@ func (o *proposer) stop() { o.run = nil }
 // installed starts the next instance.
 func (o *proposer) installed() {
 	o.run = nil
-	o.pace.installed()
+	o.timer.installed()
 }
 
 // unanswered returns the names of the others that owe our ballot an answer.

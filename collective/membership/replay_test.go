@@ -110,7 +110,7 @@ func TestReplayOfAnEarlierJob(t *testing.T) {
 	defer strangers.Wait()
 	defer cancel()
 	require.Eventually(t, func() bool { return a.list.NumMembers() > 1 }, patient, time.Millisecond, "memberlist believes it")
-	wait, done := context.WithTimeout(t.Context(), settleTime*3/2)
+	wait, done := context.WithTimeout(t.Context(), contradictionTime*3/2)
 	defer done()
 	_, err := a.View(wait)
 	require.ErrorIs(t, err, context.DeadlineExceeded, "nobody is there, and nobody contradicts")

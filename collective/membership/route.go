@@ -32,7 +32,7 @@ func (m *machine) onVote(now time.Time, msg message) {
 		m.onCurrent(now, msg)
 	case held != nil && msg.Epoch <= held.view.Epoch:
 		if asks { // the sender is behind; stale answers need none
-			m.learner.tell(msg.From)
+			m.learner.reply(msg.From)
 		}
 	case held == nil && msg.Kind == propose && msg.Epoch > 1:
 		m.consent(msg)

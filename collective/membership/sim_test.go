@@ -210,7 +210,7 @@ func (s *world) next(p *proc) {
 
 // flush delivers or drops a machine's messages, and checks its Views.
 func (s *world) flush(p *proc) {
-	messages, views := p.take()
+	messages, views := p.drain()
 	for _, v := range views {
 		s.installed(p, v)
 	}
@@ -371,9 +371,9 @@ func (s *world) calm() {
 	}
 }
 
-// settled reports whether every live process holds a first View or knows that it
+// converged reports whether every live process holds a first View or knows that it
 // came too late, and at least one holds one.
-func (s *world) settled() bool {
+func (s *world) converged() bool {
 	holders := 0
 	for _, p := range s.procs {
 		switch {

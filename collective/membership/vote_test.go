@@ -48,7 +48,7 @@ func (s *stage) add(name string, nodes int) *machine {
 }
 
 func (s *stage) collect(m *machine) {
-	messages, _ := m.take()
+	messages, _ := m.drain()
 	s.out = append(s.out, messages...)
 }
 

@@ -20,11 +20,11 @@ func (e *Engine) blame(ctx context.Context, err error) error {
 	switch {
 	case e.link.closing.Load():
 		e.link.breakUp(collective.ErrClosed)
-		e.lane.letGo()
+		e.queue.drain()
 		return collective.ErrClosed
 	case errors.As(err, &known), errors.As(err, &differ): // the other ranks know
 		e.link.breakUp(err)
-		e.lane.letGo()
+		e.queue.drain()
 		return err
 	case errors.Is(err, errBroken):
 		e.link.breakUp(err) // it is
@@ -40,7 +40,7 @@ func (e *Engine) blame(ctx context.Context, err error) error {
 		e.base.Abort(e.seat.failed(err))
 		e.link.breakUp(err)
 	}
-	e.lane.letGo()
+	e.queue.drain()
 	switch cause := e.base.Err(); {
 	case errors.As(cause, &known), errors.Is(cause, collective.ErrClosed):
 		return cause

@@ -27,11 +27,11 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 	if len(commands) == 0 {
 		return nil
 	}
-	err := e.lane.put(ctx, func() error { return e.lane.queue(ctx, e.config.Stream, commands) })
+	err := e.queue.run(ctx, func() error { return e.queue.submit(ctx, e.config.Stream, commands) })
 	if err != nil {
 		return err
 	}
-	return e.lane.finish(ctx)
+	return e.queue.finish(ctx)
 }
 
 // Queue puts a call on device vectors on Config.Stream, for NCCL, and waits neither for
@@ -77,7 +77,7 @@ func (e *Engine) queueOn(ctx context.Context, s cuda.Stream, c collective.Call, 
 	if len(commands) == 0 {
 		return nil
 	}
-	if err := e.lane.queueUnmarked(ctx, s, commands); err != nil {
+	if err := e.queue.submitUnmarked(ctx, s, commands); err != nil {
 		return e.named(e.blame(ctx, err))
 	}
 	return nil

@@ -111,28 +111,28 @@ func even(n, pieces int) []int {
 	return counts
 }
 
-// A place is a device address.
-type place uintptr
+// An address is one on the device.
+type address uintptr
 
-func at(v collective.Vector) place {
+func at(v collective.Vector) address {
 	_, addr, _ := v.Device()
-	return place(addr)
+	return address(addr)
 }
 
 // at returns the address some elements further.
-func (p place) at(elements, width int) place { return p + place(elements*width) }
+func (a address) at(elements, width int) address { return a + address(elements*width) }
 
 // A builder collects commands about one dst and one src.
 type builder struct {
 	kind     nccl.DataType
 	op       nccl.RedOp
 	width    int
-	dst, src place
+	dst, src address
 	commands []nccl.Command
 }
 
 // add adds a command, unless it moves nothing. Then it moves nothing on any rank.
-func (b *builder) add(k nccl.Kind, peer int, send, recv place, n int) {
+func (b *builder) add(k nccl.Kind, peer int, send, recv address, n int) {
 	if n == 0 {
 		return
 	}

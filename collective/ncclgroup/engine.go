@@ -23,9 +23,9 @@ type Engine struct {
 
 	busy    sync.Mutex // held by a call in progress
 	started []started
-	below   *below   // makes calls on base
-	lane    *lane    // queues calls for NCCL
-	staging *staging // makes calls on base with copies of device memory
+	below   *below       // makes calls on base
+	queue   *deviceQueue // queues calls for NCCL
+	staging *staging     // makes calls on base with copies of device memory
 
 	link   *link        // the communicator
 	stuck  *atomic.Bool // a thread has not returned from NCCL; shared with all Subs
@@ -67,10 +67,10 @@ func over(ctx context.Context, v collective.View, base *collective.HostEngine, g
 func newEngine(v collective.View, b *collective.HostEngine, g hardware, c Config) *Engine {
 	s := seat{v.Self, v.Size()}
 	host, l := &below{s, b}, newLink(s, b, g, c.Breaking)
-	calls := &lane{gpu: g, stream: c.Stream, link: l}
+	calls := &deviceQueue{gpu: g, stream: c.Stream, link: l}
 	return &Engine{
 		view: v, seat: s, base: b, gpu: g, config: c, stuck: new(atomic.Bool),
-		below: host, lane: calls, staging: &staging{s, g, calls, host}, link: l,
+		below: host, queue: calls, staging: &staging{s, g, calls, host}, link: l,
 	}
 }
 
@@ -132,7 +132,7 @@ func (e *Engine) Wait(ctx context.Context) error {
 // carryOut carries out calls in the same way. There are several only for the halves of a
 // SendRecv.
 func (e *Engine) carryOut(ctx context.Context, calls []started) error {
-	e.lane.use = unused
+	e.queue.use = unused
 	if e.link.over() {
 		return errBroken
 	}

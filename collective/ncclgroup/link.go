@@ -14,11 +14,11 @@ import (
 
 // Limits after a failure.
 const (
-	lookEvery = 20 * time.Millisecond // between looks at the communicator's state
-	nameTime  = time.Second           // for the host engine to find the dead rank after NCCL has failed
-	abortTime = time.Second           // for an abort, before the call returns
-	drainTime = 500 * time.Millisecond
-	closeTime = 2 * time.Second // for other ranks to close, and again for the communicator to end
+	checkEvery = 20 * time.Millisecond // between checks of the communicator's state
+	nameTime   = time.Second           // for the host engine to find the dead rank after NCCL has failed
+	abortTime  = time.Second           // for an abort, before the call returns
+	drainTime  = 500 * time.Millisecond
+	closeTime  = 2 * time.Second // for other ranks to close, and again for the communicator to end
 )
 
 var (
@@ -31,7 +31,7 @@ var (
 // A handle holds a communicator that one goroutine at a time uses.
 type handle struct {
 	mu sync.Mutex
-	c  communicator // nil before it is made and after it is taken
+	c  communicator // nil before it is made and after it is removed
 }
 
 // fill stores the communicator that connect returns. Others wait until then.
@@ -57,9 +57,9 @@ func (h *handle) there() bool {
 	return h.c != nil
 }
 
-// take removes the communicator, so that nobody else uses it or waits for its end. It
+// remove removes the communicator, so that nobody else uses it or waits for its end. It
 // returns nil if there is none.
-func (h *handle) take() communicator {
+func (h *handle) remove() communicator {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	c := h.c
@@ -149,7 +149,7 @@ func (l *link) guard() {
 		return
 	}
 	l.tasks.Go(func() {
-		tick := time.NewTicker(lookEvery)
+		tick := time.NewTicker(checkEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -175,7 +175,7 @@ func (l *link) guard() {
 
 // report breaks the link because NCCL or the device failed. A peer's death may show here
 // first, so the host engine gets nameTime to name the peer. If it names none, this rank has
-// failed, and report tells the others.
+// failed, and report informs the others.
 func (l *link) report(err error) {
 	patience := time.NewTimer(nameTime)
 	defer patience.Stop()
@@ -216,7 +216,7 @@ func (l *link) breakUp(cause error) {
 // endBy ends the communicator on a thread of its own, which NCCL keeps until the graphs
 // that contain the communicator's calls are gone.
 func (l *link) endBy(fn func(communicator) error) error {
-	c := l.handle.take()
+	c := l.handle.remove()
 	if c == nil {
 		return nil
 	}

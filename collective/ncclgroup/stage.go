@@ -23,14 +23,14 @@ type copied struct {
 type staging struct {
 	seat  seat
 	gpu   hardware
-	lane  *lane
+	queue *deviceQueue
 	below *below
 }
 
 func (s *staging) carryOut(ctx context.Context, calls []started) error {
 	onHost := slices.Clone(calls)
 	copies, total := s.seat.copies(calls)
-	err := s.lane.put(ctx, func() error {
+	err := s.queue.run(ctx, func() error {
 		room, err := s.gpu.room(max(total, 1))
 		if err != nil {
 			return err
@@ -43,16 +43,16 @@ func (s *staging) carryOut(ctx context.Context, calls []started) error {
 	if err != nil {
 		return err
 	}
-	if err := s.lane.finish(ctx); err != nil {
+	if err := s.queue.finish(ctx); err != nil {
 		return err
 	}
 	if err := s.below.carryOut(ctx, onHost); err != nil {
 		return err
 	}
-	if err := s.lane.put(ctx, func() error { return s.toDevice(copies) }); err != nil {
+	if err := s.queue.run(ctx, func() error { return s.toDevice(copies) }); err != nil {
 		return err
 	}
-	return s.lane.finish(ctx)
+	return s.queue.finish(ctx)
 }
 
 // toHost queues the copies of what the call reads.
@@ -84,7 +84,7 @@ func (s *staging) toDevice(copies []*copied) error {
 // copies returns the copies of each call's dst and src in turn, nil for vectors in host
 // memory, and the bytes that they take.
 func (p seat) copies(calls []started) (copies []*copied, total int) {
-	place := func(v collective.Vector) *copied {
+	copyOf := func(v collective.Vector) *copied {
 		_, addr, ok := v.Device()
 		if !ok {
 			return nil
@@ -95,10 +95,10 @@ func (p seat) copies(calls []started) (copies []*copied, total int) {
 	}
 	for i := range calls {
 		s := &calls[i]
-		dst := place(s.Dst)
+		dst := copyOf(s.Dst)
 		src := dst
 		if !sameMemory(s.Dst, s.Src) {
-			src = place(s.Src)
+			src = copyOf(s.Src)
 		}
 		if src != nil && p.reads(s) {
 			src.in = true

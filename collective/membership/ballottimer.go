@@ -15,23 +15,23 @@ const (
 	askAtOnce   = 3                      // processes that are asked at a time
 )
 
-// pace decides when this process may propose, and under which ballot.
-type pace struct {
+// A ballotTimer decides when this process may propose, and under which ballot.
+type ballotTimer struct {
 	round uint64    // the highest ballot round seen in the instance
 	hold  time.Time // no ballot of our own before this
 }
 
 // saw records a ballot, so that our next one is higher.
-func (p *pace) saw(b ballot) { p.round = max(p.round, b.Round) }
+func (t *ballotTimer) saw(b ballot) { t.round = max(t.round, b.Round) }
 
 // yield gives another proposer time to finish. The random part lets one of two
 // rivals win.
-func (p *pace) yield(now time.Time, random func() uint64) {
-	p.hold = now.Add(patience + time.Duration(random()%uint64(patience)))
+func (t *ballotTimer) yield(now time.Time, random func() uint64) {
+	t.hold = now.Add(patience + time.Duration(random()%uint64(patience)))
 }
 
 // pause delays our own next ballot.
-func (p *pace) pause(now time.Time, d time.Duration) { p.hold = now.Add(d) }
+func (t *ballotTimer) pause(now time.Time, d time.Duration) { t.hold = now.Add(d) }
 
 // installed starts the next instance.
-func (p *pace) installed() { p.round, p.hold = 0, time.Time{} }
+func (t *ballotTimer) installed() { t.round, t.hold = 0, time.Time{} }

@@ -21,19 +21,19 @@ func TestBlockedReported(t *testing.T) {
 	}
 	absent := errors.Join(collective.ErrNotConnected, errors.New("--join-timeout has passed"))
 	for name, test := range map[string]struct {
-		rank int
-		told bool // reported by rank 0
-		err  error
-		in   bool
-		at   netip.AddrPort
+		rank     int
+		reported bool // reported by rank 0
+		err      error
+		in       bool
+		at       netip.AddrPort
 	}{
-		"it has not connected here":         {0, false, absent, true, at[1]},
-		"this has not connected there":      {1, true, absent, false, at[0]},
-		"it could not connect, and told so": {1, true, errors.New("i/o timeout"), true, at[1]},
+		"it has not connected here":             {0, false, absent, true, at[1]},
+		"this has not connected there":          {1, true, absent, false, at[0]},
+		"it could not connect, and reported so": {1, true, errors.New("i/o timeout"), true, at[1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cause := &collective.RankError{Rank: test.rank, Phase: "connect", Err: test.err}
-			if test.told {
+			if test.reported {
 				var err error
 				cause, err = collective.GetAbort(collective.PutAbort(cause, 0), v.Size())
 				require.NoError(t, err)

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# Says where CUDA's headers are, which a build with -tags gpu needs: of a toolkit
-# on this machine, or else fetched, the one header and nothing more, from the
-# Python package of CUDA's runtime into a cache directory. Libraries are not
-# needed to build.
+# Prints the directory with cuda.h, which a build with -tags gpu needs. It uses a
+# toolkit on this machine. Without one it fetches the header from the Python package
+# of CUDA's runtime into a cache directory. A build needs no CUDA libraries.
 #
 #   eval "$(scripts/cuda-headers.sh --env)"
 #   go build -tags gpu ./cmd/ringtrain
 #
-#   --env           print the variables to export, and not the directory
-#   --version V     fetch the header of CUDA 11.8, 12.9 (the default) or 13.0,
-#                   whatever toolkit is here
+#   --env           print variables to export, not the directory
+#   --version V     fetch the header of CUDA 11.8, 12.9 (the default) or 13.0, even if
+#                   there is a toolkit
 #   --offline       do not fetch
-#   --dir DIRECTORY where fetched headers are kept, instead of the user's cache
+#   --dir DIRECTORY keep fetched headers here, not in the user's cache
 #
-# Exit code: 0 found, 1 not to be had, 2 wrong usage.
+# Exit code: 0 if found, 1 if not, 2 for wrong usage.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -32,12 +31,12 @@ while (($# > 0)); do
 		version=${2-}
 		case $version in
 		11.8 | 12.9 | 13.0) ;;
-		*) usage "--version takes 11.8, 12.9 or 13.0" ;;
+		*) usage "--version must be 11.8, 12.9 or 13.0" ;;
 		esac
 		shift
 		;;
 	--dir)
-		[[ -n ${2-} ]] || usage "--dir takes a directory"
+		[[ -n ${2-} ]] || usage "--dir needs a directory"
 		cache=$(realpath -m -- "$2")
 		shift
 		;;
@@ -45,13 +44,12 @@ while (($# > 0)); do
 		sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
 		exit 0
 		;;
-	*) usage "$1 is no flag" ;;
+	*) usage "unknown flag $1" ;;
 	esac
 	shift
 done
 
-# installed prints the include directory of a toolkit on this machine. The names
-# of directories with a version are sorted, so that the newest comes first.
+# installed prints the include directory of a toolkit on this machine, the newest first.
 installed() {
 	local dir nvcc
 	nvcc=$(command -v nvcc || true)
@@ -73,8 +71,8 @@ installed() {
 	return 1
 }
 
-# fetched prints the directory with the header of a version, and fetches it first
-# if it is not there. A header appears whole or not at all.
+# fetched VERSION prints the directory with the header, and fetches it if necessary. A
+# header is moved into place only when it is complete.
 fetched() {
 	local version=$1 package dir
 	dir=$cache/$version
@@ -91,7 +89,7 @@ fetched() {
 	13.0) package=nvidia-cuda-runtime==13.0.48 ;;
 	esac
 	if ! python3 -m pip --version >/dev/null 2>&1; then
-		echo "cuda-headers.sh: python3 with pip is needed to fetch $package" >&2
+		echo "cuda-headers.sh: fetching $package needs python3 with pip: install it, or set CUDA_HOME to a CUDA toolkit" >&2
 		return 1
 	fi
 	echo "cuda-headers.sh: fetching the header of CUDA $version ($package, 4 MB at most)" >&2
@@ -120,7 +118,7 @@ else
 	include=$(installed || fetched 12.9) || include=
 fi
 if [[ -z $include ]]; then
-	echo "cuda-headers.sh: no cuda.h here, and it was not fetched: install a CUDA toolkit (11.8 to 13) and set CUDA_HOME, or let pip reach its package index" >&2
+	echo "cuda-headers.sh: found no cuda.h, and could not fetch it: install a CUDA toolkit (11.8 to 13) and set CUDA_HOME, or let pip reach its package index" >&2
 	exit 1
 fi
 if ! $env; then
@@ -128,7 +126,7 @@ if ! $env; then
 	exit 0
 fi
 
-# compat13 comes first: it includes the header and undoes what CUDA 13 renamed.
+# compat13 comes first. It includes the header and undoes the renamings of CUDA 13.
 flags="-I$root/cuda/compat13 -I$include"
 if [[ $root$include == *[[:space:]]* ]]; then
 	flags="\"-I$root/cuda/compat13\" \"-I$include\""

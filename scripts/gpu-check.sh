@@ -1,61 +1,60 @@
 #!/usr/bin/env bash
-# Checks ringtrain on a GPU: what only a device can show. One visit of at most nine
-# minutes runs everything, continues after failures, and prints one table.
+# Checks what only a GPU can show. A visit runs everything in at most nine minutes,
+# continues after failures, and prints one table.
 #
-#   scripts/gpu-check.sh [--visit] [FLAG...]      the first visit
-#   scripts/gpu-check.sh --visit rest [FLAG...]   the second
-#   scripts/gpu-check.sh --build DIRECTORY        packs the programs for a machine without Go
+#   scripts/gpu-check.sh [--visit] [FLAG...]      first visit
+#   scripts/gpu-check.sh --visit rest [FLAG...]   second visit
+#   scripts/gpu-check.sh --build DIRECTORY        pack the programs for a machine without Go
 #
-# The first visit, in order, with the seconds that a step is expected to take on a GPU,
-# which are estimates, and may take at most:
+# The steps of the first visit, with the estimated seconds on a GPU and the maximum:
 #
-#   facts         15   40   libraries, where they were opened from, doctor
+#   facts         15   40   libraries and their paths, doctor
 #   cuda          20   60   tests of package cuda
 #   training      60  120   200 steps from the CPU's weights: loss within 1e-5, gradients
-#                           within 1e-4, but in up to 3 steps in which a ReLU flips; 200
-#                           steps by itself; graphs of whole steps
-#   parity        35   90   each kernel against nn/cpu, in a process of its own
+#                           within 1e-4, except in up to 3 steps in which a ReLU flips;
+#                           200 steps without the CPU; graphs of whole steps
+#   parity        35   90   each kernel against nn/cpu, in its own process
 #   conformance   45  110   the rest of nn/gpu
-#   costs         30   60   launches, graphs, copies and products of CUDA itself
+#   costs         30   60   launches, graphs, copies and products, without ringtrain
 #   train         60  110   the command on both examples, 1 worker and 2 that share the GPU:
 #                           accuracy within a point of the CPU's; gradients in buckets
 #   nccl          55  120   NCCL's operations, and processes that share the GPU
-#   kill          50  100   kill -9 of a rank, with steps as one graph, two, and none
-#   speed        140  200   training steps, in turns with PyTorch's, and goals
+#   kill          50  100   kill -9 of a rank: one graph per step, two, or none
+#   speed        140  200   training steps, alternating with PyTorch's, and goals
 #
 # The second visit:
 #
-#   failed       120  240   what failed in the first, as its result.json says
+#   failed       120  240   the failures in the first visit's result.json
 #   sanitizer    160  260   compute-sanitizer on the kernels and a training
 #   bf16          70  120   bfloat16 and TF32
-#   overlap       90  130   steps whose gradients leave during the backward pass
-#   bench         60  100   bench collective, by NCCL and through the host
+#   overlap       90  130   steps that sum gradients during the backward pass
+#   bench         60  100   bench collective, with and without NCCL
 #
-# A step keeps what the steps after it are expected to take. A test that fails runs again
-# by itself with CUDA_LAUNCH_BLOCKING=1, and under compute-sanitizer's memcheck. A test
-# that matters and is skipped makes its step SKIPPED, which is not ok.
+# A step leaves later steps their estimated time. A failed test runs again alone, with
+# CUDA_LAUNCH_BLOCKING=1 and under compute-sanitizer's memcheck. If an essential test is
+# skipped, its step is SKIPPED, which is not ok.
 #
-# The visit writes report.md, result.json and logs.tar.gz into --out, or $OUT.
+# The visit writes report.md, result.json and logs.tar.gz.
 #
-#   --binaries DIRECTORY   take the programs that --build made; without it they are built
-#                          here, which takes Go
-#   --out DIRECTORY        where to write (default $OUT, else gpu-check)
-#   --limit SECONDS        for the whole visit (default 540)
-#   --steps NAMES          only these steps, separated by commas
-#   --earlier FILE         the first visit's result.json (default the one in --binaries or --out)
-#   --failed NAMES         what to run again instead: BINARY:TEST or a step, separated by commas
-#   --emulator             the same in miniature on stand-ins for a GPU and its libraries,
-#                          which takes Go and g++: shows that the visit works. It has no
-#                          compute-sanitizer and no PyTorch
+#   --binaries DIRECTORY   use the programs that --build packed; without this flag they are
+#                          built here, which needs Go
+#   --out DIRECTORY        where to write (default $OUT, or gpu-check if that is not set)
+#   --limit SECONDS        time limit of the visit (default 540)
+#   --steps NAMES          run only these steps, separated by commas
+#   --earlier FILE         result.json of the first visit (default: in --binaries or --out)
+#   --failed NAMES         run these again, not the failures in --earlier: BINARY:TEST or
+#                          steps, separated by commas
+#   --emulator             run a small version on the emulator, to test the visit itself;
+#                          needs Go and g++, and has no compute-sanitizer and no PyTorch
 #   RINGTRAIN_NVRTC_LIB, RINGTRAIN_CUBLASLT_LIB, RINGTRAIN_CUDNN_LIB, RINGTRAIN_NCCL_LIB
-#                          the libraries' files, if they are not where they usually are
+#                          files of the libraries, if they are not in the usual places
 #
-# Exit code: 0 every step is ok, 1 one is not, 2 wrong usage.
+# Exit code: 0 if every step is ok, 1 if one is not, 2 for wrong usage.
 set -euo pipefail
 root=$(dirname "$(dirname "$(realpath -- "${BASH_SOURCE[0]}")")")
 
 usage() {
-	echo "gpu-check.sh: $*; --help says more" >&2
+	echo "gpu-check.sh: $*; see --help" >&2
 	exit 2
 }
 
@@ -70,7 +69,7 @@ while (($# > 0)); do
 		;;
 	--emulator) emulator=true ;;
 	--binaries | --build | --out | --limit | --steps | --earlier | --failed)
-		[[ -n ${2-} ]] || usage "$1 takes a value"
+		[[ -n ${2-} ]] || usage "$1 needs a value"
 		case $1 in
 		--binaries) binaries=$(realpath -- "$2") ;;
 		--build) build=$2 ;;
@@ -83,12 +82,12 @@ while (($# > 0)); do
 		sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "$0"
 		exit
 		;;
-	*) usage "$1 is no flag" ;;
+	*) usage "unknown flag $1" ;;
 	esac
 	shift
 done
 
-# make_programs builds what a visit runs into a directory.
+# make_programs DIRECTORY builds the programs of a visit.
 make_programs() {
 	local dir variables package
 	mkdir -p "$1"
@@ -111,7 +110,7 @@ most=$((40 << 20)) # bytes of the packed programs
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# pack makes one file of the programs, which may not be too large to carry.
+# pack DIRECTORY packs the programs into one file, and fails if that is too large.
 pack() {
 	local file=$1/programs.tar.xz bytes
 	mkdir -p "$1"
@@ -126,12 +125,12 @@ pack() {
 	echo "$file: $bytes bytes ($((bytes >> 20)) MiB), of at most $((most >> 20)) MiB"
 	if ((bytes > most)); then
 		rm -f "$file"
-		echo "gpu-check.sh: the packed programs are too large to carry, and were removed" >&2
+		echo "gpu-check.sh: the packed programs were removed because they are too large: raise \"most\" in this script if the machine accepts more" >&2
 		return 1
 	fi
 }
 
-# unpack unpacks the programs. Not every machine has xz; Python has a decoder too.
+# unpack FROM TO unpacks the programs, with Python if there is no xz.
 unpack() {
 	local python
 	if [[ -e $1/programs.tar.gz ]]; then
@@ -147,7 +146,7 @@ unpack() {
 			return
 		fi
 	done
-	echo "gpu-check.sh: $1/programs.tar.xz needs xz, or a python3 with lzma: unpack it elsewhere and carry the directory" >&2
+	echo "gpu-check.sh: $1/programs.tar.xz needs xz, or a python3 with lzma: unpack it elsewhere and copy the directory here" >&2
 	return 1
 }
 
@@ -159,7 +158,7 @@ fi
 programs=$work/bin
 mkdir -p "$programs"
 if [[ -z $binaries ]]; then
-	command -v go >/dev/null || usage "there is no Go here: build the programs elsewhere with --build, and give --binaries"
+	command -v go >/dev/null || usage "no Go found: build the programs elsewhere with --build, and name them with --binaries"
 	make_programs "$programs"
 elif [[ -x $binaries/visit ]]; then
 	programs=$binaries
@@ -179,13 +178,13 @@ if $emulator; then
 	export RINGTRAIN_EMULATOR_RACES=0
 	flags+=(-emulator)
 fi
-# What ends this script ends the visit, which then writes its report.
+# Signals end the visit, which then writes its report.
 "$programs/visit" "${flags[@]}" &
 visit=$!
 trap 'kill -TERM "$visit"' INT TERM
 rc=0
 while true; do
 	wait "$visit" && rc=0 || rc=$?
-	kill -0 "$visit" 2>/dev/null || break # else a signal ended wait
+	kill -0 "$visit" 2>/dev/null || break # otherwise a signal interrupted wait
 done
 exit "$rc"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures whether summing gradients during the backward pass makes steps faster.
-# It times training steps with gradients in buckets and with all gradients at once,
-# in turns, on the same network. It writes Markdown.
+# It alternates between training steps with gradients in buckets and with all gradients
+# at once, on the same network. It writes Markdown.
 #
 #   scripts/gpu-overlap.sh [--workers N] [--width N] [--rows N] [--bucket BYTES]
 #                          [--steps N] [--rounds N] [--quick] RINGTRAIN
@@ -11,8 +11,8 @@
 # The first third of the steps is not timed. --quick is for a trial on the emulator.
 # The script needs bash and awk.
 #
-# Exit code: 0 measured; 1 not measured, or two workers ended with different weights
-# in the two ways, although their sums have only one order; 2 wrong usage.
+# Exit code: 0 if it measured; 1 if not, or if the weights of two workers differ between
+# the two ways, although their sums have only one order; 2 for wrong usage.
 set -euo pipefail
 
 usage() {
@@ -24,23 +24,23 @@ workers=2 width=4096 rows=256 bucket=1048576 steps=150 rounds=3
 while [[ ${1-} == --* ]]; do
 	case $1 in
 	--workers | --width | --rows | --bucket | --steps | --rounds)
-		[[ ${2-} =~ ^[1-9][0-9]*$ ]] || usage "$1 takes a number"
+		[[ ${2-} =~ ^[1-9][0-9]*$ ]] || usage "$1 needs a positive number"
 		printf -v "${1#--}" %s "$2"
 		shift
 		;;
 	--quick) width=32 rows=16 bucket=1 steps=8 rounds=1 ;;
-	*) usage "there is no $1" ;;
+	*) usage "unknown flag $1" ;;
 	esac
 	shift
 done
-(($# == 1)) || usage "give the program"
+(($# == 1)) || usage "name one program"
 program=$1 skip=$(((steps + 2) / 3))
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# train writes the milliseconds of a step, the plan and the weights' hash to FILE,
-# or only the first if that is less than what is there.
+# train writes the milliseconds per step, the plan and the weights' hash to FILE. If FILE
+# has fewer milliseconds already, it keeps those.
 train() { # FILE GRAPHS BUCKET
 	"$program" train "$here/../examples/mnist.cfg" --json --workers "$workers" --device cuda --share-gpu --nccl must --graphs "$2" --bucket "$3" \
 		--steps "$steps" --batch "$rows" --model.hidden_width "$width" --evaluation.frequency 0 >"$work/log" 2>"$work/errors" || {
@@ -77,7 +77,7 @@ for graphs in whole off; do
 	printf '| %s | %s | %s | %s | %s |\n' "$graphs" "${once[0]}" "${buckets[0]}" \
 		"$(awk -v a="${once[0]}" -v b="${buckets[0]}" 'BEGIN { printf "%.2f", b / a }')" "${buckets[1]}"
 	if ((workers == 2)) && [[ ${once[2]} != "${buckets[2]}" ]]; then
-		printf '\nwith `--graphs %s` the two ways end with different weights\n' "$graphs"
+		printf '\nwith `--graphs %s` the weights of the two ways differ\n' "$graphs"
 		rc=1
 	fi
 done

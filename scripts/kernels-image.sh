@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Makes cuda/kernels/kernels.ptx.gz, the kernels for machines that have no NVRTC,
-# unless it is of the present source already: go generate runs this. It compiles by
-# NVRTC 11.8, the oldest that takes the source, because a driver takes PTX of its
-# own version of CUDA and of older ones.
+# Makes cuda/kernels/kernels.ptx.gz, the kernels for machines without NVRTC, unless it
+# is up to date. go generate runs this script. It uses NVRTC 11.8, the oldest that
+# compiles the source, because a driver accepts only PTX of its own version of CUDA and
+# of older ones.
 #
 #   scripts/kernels-image.sh [--again]
 #
-#   --again  make it even if it is of the present source
+#   --again  make the file even if it is up to date
 #
-# Exit: 0 it is there, 1 it could not be made, 2 wrong usage, or no NVRTC to be had.
+# Exit code: 0 if the file is up to date, 1 if it cannot be made, 2 if NVRTC cannot be
+# fetched, and for wrong usage.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,5 +27,5 @@ case ${1-} in
 esac
 variables=$(scripts/nvrtc.sh 11.8.89)
 eval "$variables"
-[[ -e cuda/kernels/kernels.ptx.gz ]] || : >cuda/kernels/kernels.ptx.gz # it is embedded in what makes it
+[[ -e cuda/kernels/kernels.ptx.gz ]] || : >cuda/kernels/kernels.ptx.gz # the program below embeds it
 go run ./scripts/gpu/image

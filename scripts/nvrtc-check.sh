@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Compiles all CUDA kernels by NVRTC for sm_80 and sm_90. Needs no GPU.
+# Compiles all CUDA kernels with NVRTC for sm_80 and sm_90. Needs no GPU.
 #
-# NVRTC is the file that RINGTRAIN_NVRTC_LIB names, or is fetched from PyPI into
-# ${XDG_CACHE_HOME:-~/.cache}/ringtrain: once, about 90 MB.
+# If RINGTRAIN_NVRTC_LIB does not name NVRTC's file, the script fetches NVRTC from PyPI into
+# ${XDG_CACHE_HOME:-~/.cache}/ringtrain, once, about 90 MB.
 #
 #   scripts/nvrtc-check.sh [version of nvidia-cuda-nvrtc-cu12]
 #
-# Exit: 0 all compiled, 1 not, 2 no NVRTC to be had.
+# Exit code: 0 if all kernels compile, 1 if not, 2 if NVRTC cannot be fetched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

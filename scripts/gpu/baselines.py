@@ -1,12 +1,11 @@
-"""Makes training steps of PyTorch on a GPU, in the ways that people run them, when
-scripts/gpu/speed asks for some, which times its own in turns with them.
+"""Makes training steps of PyTorch on a GPU when scripts/gpu/speed requests them.
 
-The models are those of scripts/peers/step/step.py, the MLP 784-128-128-10 with dropout
-and Adam and the ConvNet with SGD, batch 128, cross-entropy, data on the device; and a
-square MLP of 4096 with SGD.
+The models are those of scripts/peers/step/step.py: the MLP 784-128-128-10 with dropout and
+Adam, and the ConvNet with SGD. Both have batches of 128, cross-entropy, and data on the
+device. A third model has four square layers of 4096, with SGD.
 
-Requests and replies are lines of JSON on stdin and stdout, see speed/torch.go. The
-process ends when stdin does.
+Requests and replies are lines of JSON on stdin and stdout, see speed/torch.go. The process
+ends when stdin does.
 """
 
 import json
@@ -76,15 +75,15 @@ def captured(step):
     with torch.cuda.graph(graph):
         step()
 
-    # A graph does not keep the memory that it was captured with. Without its owner that
-    # memory becomes another way's, whose labels a replay would overwrite.
+    # A graph does not own the memory that it was captured with. If the step were freed,
+    # another way could get its memory, and a replay would overwrite that way's labels.
     def replay(owner=step):
         graph.replay()
     return replay
 
 
 def measure(run, steps):
-    """The mean time of a step, in microseconds."""
+    """Returns the mean time of a step in microseconds."""
     torch.cuda.synchronize()
     begin = time.perf_counter()
     for _ in range(steps):
@@ -94,7 +93,7 @@ def measure(run, steps):
 
 
 FOREACH, FUSED = {"foreach": True}, {"fused": True}
-# What compiles takes longest, and comes last.
+# Compiling takes longest, so it comes last.
 WAYS = {
     "eager, foreach optimizer": (FOREACH, eager),
     "eager, fused optimizer": (FUSED, eager),
@@ -113,7 +112,7 @@ def step_of(model, numbers, options):
 
 
 def ways_of(model, numbers):
-    """All ways of the small models; compiled ones only in fp32, as each takes a while."""
+    """Returns the ways for a model. Compiling is slow, so compiled ways are only for fp32."""
     if model == "square":
         return ["eager, fused optimizer"]
     return [name for name in WAYS if numbers == "fp32" or not name.startswith("torch.compile")]
@@ -122,7 +121,7 @@ def ways_of(model, numbers):
 def answer(request, prepared):
     if "list" in request:
         prepared.clear()
-        if "torch._dynamo" in sys.modules:  # to import it takes seconds
+        if "torch._dynamo" in sys.modules:  # importing it takes seconds
             torch._dynamo.reset()
         torch.cuda.empty_cache()
         tf32 = request["numbers"] != "fp32"
@@ -142,18 +141,18 @@ def answer(request, prepared):
 
 
 def main():
-    # Compilers print to stdout too: replies go to a copy of it, all else to stderr.
+    # Compilers print to stdout too. Replies go to a copy of stdout, everything else to stderr.
     replies = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     if not torch.cuda.is_available():
-        print(json.dumps({"error": "this PyTorch sees no GPU"}), file=replies)
+        print(json.dumps({"error": "PyTorch finds no GPU"}), file=replies)
         return
     print(json.dumps({"torch": torch.__version__}), file=replies)
     prepared = {}
     for line in sys.stdin:
         try:
             reply = answer(json.loads(line), prepared)
-        except Exception as error:  # one way of five may not work here
+        except Exception as error:  # some ways may not work here
             reply = {"error": " ".join(str(error).split())[:300] or type(error).__name__}
         print(json.dumps(reply), file=replies)
 

@@ -1,9 +1,9 @@
-// What a GPU costs, by CUDA's libraries alone: starting, compiling, launching, graphs,
-// copies, and the matrix products of a small network by cuBLASLt. gpu-check.sh compiles it
-// and a visit runs it. It needs no headers of CUDA: the few declarations are below, and the
-// libraries are opened by the names in RINGTRAIN_CUDA_LIB, RINGTRAIN_NVRTC_LIB and
-// RINGTRAIN_CUBLASLT_LIB. It writes Markdown. A part that fails says so, and the next runs
-// all the same; the exit code is then 1. With PROBE_QUICK there are few products.
+// Measures CUDA's libraries without ringtrain: start, compiling, launches, graphs, copies, and
+// the matrix products of a small network with cuBLASLt. gpu-check.sh compiles it, and visit
+// runs it. It needs no CUDA headers, because it declares what it uses. It opens the libraries
+// that RINGTRAIN_CUDA_LIB, RINGTRAIN_NVRTC_LIB and RINGTRAIN_CUBLASLT_LIB name. It writes
+// Markdown. If a part fails, the next parts still run, and the exit code is 1. PROBE_QUICK
+// reduces the number of products.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -62,11 +62,11 @@ static double now(void) {
 static const char *name_of(int r) {
 	const char *name = NULL;
 	if (cuGetErrorName == NULL || cuGetErrorName(r, &name) != 0 || name == NULL)
-		return "an error without a name";
+		return "unknown error";
 	return name;
 }
 
-// TRY leaves the function if a call of the driver fails.
+// TRY returns 1 from the function if a call of the driver fails.
 #define TRY(call) \
 	do { \
 		int r_ = (call); \
@@ -77,7 +77,7 @@ static const char *name_of(int r) {
 		} \
 	} while (0)
 
-// LT is TRY for cuBLASLt and NVRTC, whose numbers are their own.
+// LT is TRY for cuBLASLt and NVRTC, which have their own error codes.
 #define LT(call) \
 	do { \
 		int r_ = (call); \
@@ -194,11 +194,11 @@ static int launches(void) {
 	enum { count = 10000 };
 	printf("\n## Launching kernels that do nothing\n\n| what | per kernel |\n|---|---|\n");
 	if (empty == NULL) {
-		printf("\nnot measured: there is no kernel\n");
+		printf("\nnot measured: the kernel was not compiled\n");
 		return 1;
 	}
 	double called = 0, done = 0;
-	for (int round = 0; round < 3; round++) { // the last counts
+	for (int round = 0; round < 3; round++) { // only the last counts
 		TRY(cuStreamSynchronize(stream));
 		double begin = now();
 		for (int i = 0; i < count; i++)
@@ -224,10 +224,10 @@ static int launches(void) {
 static int graphs(void) {
 	enum { runs = 200 };
 	static const int sizes[] = {1, 10, 100, 1000};
-	printf("\n## Graphs of kernels that do nothing, one after the other\n\n"
-		"| kernels | instantiate | the call of a launch | a launch until done, back to back | per kernel |\n|---|---|---|---|---|\n");
+	printf("\n## Graphs of kernels that do nothing, in sequence\n\n"
+		"| kernels | instantiate | the call of a launch | a launch until done, launched back to back | per kernel |\n|---|---|---|---|---|\n");
 	if (empty == NULL) {
-		printf("\nnot measured: there is no kernel\n");
+		printf("\nnot measured: the kernel was not compiled\n");
 		return 1;
 	}
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -283,7 +283,7 @@ static int copies(void) {
 	return 0;
 }
 
-// cuBLASLt, and its numbers, which are those of 11, 12 and 13.
+// cuBLASLt's functions. Its constants are the same in versions 11, 12 and 13.
 typedef struct {
 	uint64_t algo[8];
 	size_t workspace;
@@ -306,10 +306,10 @@ static struct {
 } lt;
 
 static handle blas, preference;
-static address memory; // all of it
+static address memory; // for matrices, workspace, bias and mask
 enum { most = 8, workspace = 32 << 20, matrix = 256 << 20 };
 
-// A product in cuBLASLt's columns: m x n by k. The epilogues are its numbers.
+// A product m x n x k of column-major matrices. The epilogue is cuBLASLt's constant.
 typedef struct {
 	const char *what;
 	int m, n, k, trans_a, trans_b;
@@ -329,9 +329,9 @@ static int multiply(handle desc, handle *layouts, const candidate *c) {
 	return lt.Matmul(blas, desc, &one, a, layouts[0], b, layouts[1], &zero, d, layouts[2], d, layouts[2], c->algo, space, workspace, stream);
 }
 
-// replay times a graph of products by one candidate, in microseconds of each; 0 if the
-// candidate does not work. It runs once before the capture, because cuBLASLt loads a kernel
-// when it is first used, which may be forbidden in a capture.
+// replay times a graph of products with one candidate. *us is the microseconds per product, or
+// 0 if the candidate does not work. The candidate runs once before the capture, because
+// cuBLASLt loads a kernel on its first use, which a capture may forbid.
 static int replay(handle desc, handle *layouts, const candidate *c, int count, float *us) {
 	handle graph, exec;
 	*us = 0;
@@ -361,7 +361,7 @@ static int replay(handle desc, handle *layouts, const candidate *c, int count, f
 	return 0;
 }
 
-// measure asks for the candidates of a product and times each.
+// measure times every candidate of cuBLASLt for a product.
 static int measure(const product *p, const precision *how, int repeats, int *count, int *best, float *least, float *first) {
 	handle desc, layouts[3];
 	candidate found[most];
@@ -384,7 +384,7 @@ static int measure(const product *p, const precision *how, int repeats, int *cou
 	LT(lt.MatrixLayoutCreate(&layouts[1], how->type, p->trans_b ? p->n : p->k, p->trans_b ? p->k : p->n, p->trans_b ? p->n : p->k));
 	LT(lt.MatrixLayoutCreate(&layouts[2], how->type, p->m, p->n, p->m));
 	int status = refused ? refused : lt.MatmulAlgoGetHeuristic(blas, desc, layouts[0], layouts[1], layouts[2], layouts[2], preference, most, found, count);
-	if (status != 0) // 15 is: not supported
+	if (status != 0) // such as 15, not supported
 		*count = 0;
 	for (int i = 0; i < *count; i++) {
 		float us;
@@ -403,8 +403,8 @@ static int measure(const product *p, const precision *how, int repeats, int *cou
 	return 0;
 }
 
-// randomize fills the factors with numbers between -1 and 1, because the device is faster
-// with zeros. A word is two of them in bf16, and one in float32.
+// randomize fills the factors with numbers between -1 and 1, because products of zeros are
+// faster. A word is two numbers in bf16, and one in float32.
 static int randomize(void) {
 	enum { bytes = 64 << 20 }; // of a float32 matrix of 4096 x 4096
 	uint32_t *host, seed = 1;
@@ -425,7 +425,7 @@ static int randomize(void) {
 }
 
 static int products(void) {
-	printf("\n## Products by cuBLASLt\n\n| what | time |\n|---|---|\n");
+	printf("\n## Products with cuBLASLt\n\n| what | time |\n|---|---|\n");
 	handle h = library("RINGTRAIN_CUBLASLT_LIB", "libcublasLt.so");
 	if (h == NULL)
 		return 1;
@@ -436,7 +436,7 @@ static int products(void) {
 		char name[64];
 		snprintf(name, sizeof name, "cublasLt%s", names[i]);
 		if ((((void **)&lt)[i] = dlsym(h, name)) == NULL) {
-			printf("\nnot measured: there is no %s\n", name);
+			printf("\nnot measured: cuBLASLt has no %s\n", name);
 			failures++;
 			return 1;
 		}
@@ -452,8 +452,8 @@ static int products(void) {
 	if (randomize() != 0)
 		return 1;
 
-	// The network of 784, 128, 128 and 10, a batch of 128: forward, gradient of the
-	// input, gradient of the weights. Rows are cuBLASLt's columns.
+	// The network 784-128-128-10 with a batch of 128: forward, gradient of the input,
+	// gradient of the weights. Our rows are cuBLASLt's columns.
 	static const product mlp[] = {
 		{"forward 1, bias + ReLU + mask", 128, 128, 784, 1, 0, 134},
 		{"forward 2, bias + ReLU + mask", 128, 128, 128, 1, 0, 134},
@@ -465,7 +465,7 @@ static int products(void) {
 		{"weights 2, bias' gradient", 128, 128, 128, 0, 1, 512},
 		{"weights 1, bias' gradient", 784, 128, 128, 0, 1, 512},
 	};
-	printf("\nTimes are of one product in a graph of 50, one after the other. \"First\" is cuBLASLt's own first choice.\n\n"
+	printf("\nTimes are per product, in a graph of 50 in sequence. \"First\" is cuBLASLt's own first choice.\n\n"
 		"| product | m, n, k | numbers | candidates | first | best | best without epilogue |\n|---|---|---|---|---|---|---|\n");
 	int quick = getenv("PROBE_QUICK") != NULL, repeats = quick ? 2 : 50;
 	for (size_t i = 0; i < (quick ? 2 : sizeof mlp / sizeof *mlp); i++)

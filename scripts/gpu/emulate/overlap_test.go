@@ -17,7 +17,7 @@ func TestOverlapKeepsTheBestRound(t *testing.T) {
 	require.NoError(t, err)
 	for sum, want := range map[string]string{
 		"feed":  "| whole | 10.000 | 3.000 | 0.30 | the plan of 1048576 |\n| off | 12.000 | 4.000 | 0.33 | the plan of 1048576 |\n",
-		"sum$n": "\nwith `--graphs whole` the two ways end with different weights\n",
+		"sum$n": "\nwith `--graphs whole` the weights of the two ways differ\n",
 	} {
 		dir := t.TempDir()
 		program := filepath.Join(dir, "ringtrain")

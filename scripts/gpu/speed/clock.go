@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A clock sets how often each way is timed.
+// A clock says how many steps and rounds each way is timed for.
 type clock struct{ warmup, steps, rounds int }
 
 // A way is one way of making a step, ours or PyTorch's.
@@ -18,14 +18,14 @@ type way struct {
 	run func(ctx context.Context, steps int) (us float64, err error)
 }
 
-// race times all ways in turns, so that anything that slows the machine slows all of them. It
+// race times all ways in turns, so that a disturbance of the machine affects all of them. It
 // returns the median of each, or NaN for one that fails. When the context ends it stops after
 // the current round.
 func (c clock) race(ctx context.Context, ways []way) (us []float64, errs []error) {
 	times, errs := make([][]float64, len(ways)), make([]error, len(ways))
 	for round := range c.rounds + 1 {
 		for i := range ways {
-			at := (i + round) % len(ways) // each is first once
+			at := (i + round) % len(ways) // each round begins with another way
 			if errs[at] != nil {
 				continue
 			}
@@ -56,7 +56,8 @@ func median(times []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// timed returns one of our ways: step makes some steps at once, and sync waits for all.
+// timed returns the run of one of our ways. Each call of step makes each steps, and sync waits
+// for all of them.
 func timed(step func() error, each int, sync func() error) func(ctx context.Context, steps int) (float64, error) {
 	return func(ctx context.Context, steps int) (float64, error) {
 		if ctx.Err() != nil {

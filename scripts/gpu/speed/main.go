@@ -1,5 +1,5 @@
-// Command speed times training steps of nn/gpu on device 0, in turns with those of
-// PyTorch, and sets the two side by side. It writes Markdown.
+// Command speed times training steps of nn/gpu on device 0, alternating with PyTorch's, and
+// writes both as Markdown tables.
 //
 //	speed [-quick] [-limit TIME] [COMMAND...]
 //
@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "few steps of small networks, for a trial on a slow stand-in; no goals")
-	limit := flag.Duration("limit", 10*time.Minute, "stop measuring after this time, and write what there is")
+	quick := flag.Bool("quick", false, "few steps of small networks, for a trial on the emulator; no goals")
+	limit := flag.Duration("limit", 10*time.Minute, "stop measuring after this time, and write the results so far")
 	flag.Parse()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), *limit, errors.New("-limit is over"))
 	err := run(ctx, os.Stdout, flag.Args(), *quick)
@@ -36,7 +36,7 @@ func main() {
 // errMissed is returned when a goal is not met.
 var errMissed = errors.New("a goal is not met")
 
-// run measures the small networks first. After a failure it writes what it has.
+// run measures the small networks first. After a failure it writes the results so far.
 func run(ctx context.Context, w io.Writer, command []string, quick bool) (err error) {
 	if err := cuda.Available(); err != nil {
 		return err

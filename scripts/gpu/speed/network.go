@@ -15,20 +15,20 @@ const (
 	stepsPerGraph = 8
 )
 
-// Ways in which we make a step; those of PyTorch are named by baselines.py.
+// Our ways to make a step. baselines.py names PyTorch's.
 const (
 	byLaunch = "launch by launch"
 	byGraph  = "one graph a step"
 	byGraphs = "eight steps a graph"
 )
 
-// kinds are the arithmetic of products, as baselines.py names it.
+// kinds are the arithmetics of products, with the names of baselines.py.
 var kinds = []struct {
 	name    string
 	options gpu.Options
 }{{"fp32", gpu.Options{}}, {"TF32", gpu.Options{TF32: true}}, {"bf16", gpu.Options{BF16: true}}}
 
-// A network is a model with the shape of its data.
+// A network is a model and the shape of its data.
 type network struct {
 	name                 string
 	layer                func() nn.Layer
@@ -51,7 +51,7 @@ func squareOf(width int) network {
 	return network{"square", layer, optim.DefaultSGD(.001), width, width, width}
 }
 
-// A trainer is a network on a device with its batch, which stays the same.
+// A trainer is a network on a device, with the one batch that it trains on.
 type trainer struct {
 	*gpu.Backend
 	network
@@ -87,7 +87,7 @@ func newTrainer(b *gpu.Backend, n network) (*trainer, error) {
 	return t, nil
 }
 
-// step is forward, backward and update.
+// step makes a forward pass, a backward pass and an update.
 func (t *trainer) step() error {
 	p := t.m.Params()
 	loss, rows, err := t.m.Learn(&nn.Pass{Backend: t.Backend, Train: true, Zeroed: true, Random: t.pace.Random()}, t.data)
@@ -100,7 +100,7 @@ func (t *trainer) step() error {
 	return nil
 }
 
-// way returns what makes some steps, and how many.
+// way returns a function that makes each steps.
 func (t *trainer) way(name string) (run func() error, each int, err error) {
 	each = map[string]int{byLaunch: 1, byGraph: 1, byGraphs: stepsPerGraph}[name]
 	if name == byLaunch {

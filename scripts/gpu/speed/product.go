@@ -8,8 +8,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// products times one product of square matrices by cuBLASLt in each kind of
-// numbers, in microseconds: the rate that a network of such products is held to.
+// products times one product of square matrices with cuBLASLt, in microseconds for each kind
+// of numbers. It is the upper limit for a network of such products.
 func products(ctx context.Context, width int) (us map[string]float64, err error) {
 	d, err := cuda.Open(0)
 	if err != nil {
@@ -27,7 +27,7 @@ func products(ctx context.Context, width int) (us map[string]float64, err error)
 			if at[i], err = d.Alloc(4 * width * width); err != nil {
 				return err
 			}
-			// 2⁻¹⁰ or so, in either type: zeros would be faster than numbers are.
+			// About 2⁻¹⁰ in both types. Products of zeros would be faster than those of real data.
 			if err := s.Fill(at[i], 0x3a803a80, width*width); err != nil {
 				return err
 			}
@@ -35,10 +35,10 @@ func products(ctx context.Context, width int) (us map[string]float64, err error)
 		for _, k := range kinds {
 			p := cuda.Product{M: width, N: width, K: width, TransB: true, A: at[0], B: at[1], C: at[2]}
 			if k.options.BF16 {
-				p.Type = cuda.BFloat16s // the result too, which is the fastest
+				p.Type = cuda.BFloat16s // also of the result, which is fastest
 			}
 			if us[k.name], err = product(d, s, k.options.TF32, p); err != nil {
-				return fmt.Errorf("a product of %s: %w", k.name, err)
+				return fmt.Errorf("product in %s: %w", k.name, err)
 			}
 		}
 		return s.Destroy()

@@ -8,15 +8,15 @@ import (
 	"github.com/ringtrain/ringtrain/nn/gpu"
 )
 
-// A course is networks timed in their ways, beside PyTorch's if that is there.
+// A course times networks, and the same networks in PyTorch if there is one.
 type course struct {
 	table *table
-	torch *torch // nil for ours only
+	torch *torch // nil without PyTorch
 	clock clock
 }
 
-// measure times a network in our ways, with the fastest products that there are, and in
-// those of PyTorch that it has for it.
+// measure times a network in our ways, with the fastest products, and in all ways that PyTorch
+// has for it.
 func (c *course) measure(ctx context.Context, n network, kind string, o gpu.Options, ours ...string) error {
 	o.Timed = true
 	b, err := gpu.New(o)
@@ -50,13 +50,13 @@ func (c *course) measure(ctx context.Context, n network, kind string, o gpu.Opti
 			}
 		}
 		if nodes, err := b.Nodes(byGraph); err == nil {
-			c.table.note("%s, %s: %d nodes a step", n.name, kind, nodes)
+			c.table.note("%s, %s: %d nodes per step", n.name, kind, nodes)
 		}
 		return nil
 	})
 }
 
-// small times the small networks: bfloat16 is for large products.
+// small times the small networks, but not in bfloat16, which is for large products.
 func (c *course) small(ctx context.Context, rows int) error {
 	for _, k := range kinds[:2] {
 		for _, n := range networks(rows) {
@@ -68,8 +68,8 @@ func (c *course) small(ctx context.Context, rows int) error {
 	return nil
 }
 
-// square times the square network, and then one of its products alone, in microseconds,
-// by the numbers' name.
+// square times the square network. It returns the microseconds of one of its products alone,
+// for each kind of numbers.
 func (c *course) square(ctx context.Context, width int) (alone map[string]float64, err error) {
 	for _, k := range kinds {
 		if err := c.measure(ctx, squareOf(width), k.name, k.options, byGraph); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// All ways take turns, each is first in some round, and one that fails is left out.
+// All ways take turns, rounds begin with different ways, and one that fails is left out.
 func TestRace(t *testing.T) {
 	var order strings.Builder
 	step := func(name string, fails int, times ...float64) way {
@@ -84,11 +84,11 @@ func TestTorch(t *testing.T) {
 	_, err = ways[0].run(t.Context(), 8)
 	require.EqualError(t, err, "what?")
 	require.NoError(t, p.close())
-	require.Empty(t, (*torch)(nil).ways(t.Context(), "MLP", "fp32"), "ours only")
+	require.Empty(t, (*torch)(nil).ways(t.Context(), "MLP", "fp32"), "without PyTorch")
 }
 
-// A PyTorch that takes too long to compile is started again, and compiles nothing more:
-// the other ways of the same network are measured all the same.
+// If PyTorch takes too long to compile, it is restarted and no longer compiles. The other ways
+// of the network are still measured.
 func TestTorchHangs(t *testing.T) {
 	p, err := openTorch(t.Context(), answering(t, `
 *list*) echo '{"ways": ["fast", "torch.compile"]}' ;;
@@ -104,15 +104,15 @@ func TestTorchHangs(t *testing.T) {
 		require.NoError(t, err, model)
 		require.Equal(t, 12.5, us)
 		_, err = ways[1].run(t.Context(), 1)
-		require.EqualError(t, err, "no time is left to compile it")
+		require.EqualError(t, err, "no time left to compile it")
 	}
 	require.NoError(t, p.close())
 	_, err = openTorch(t.Context(), []string{"false"})
 	require.ErrorContains(t, err, "PyTorch's process ended")
 }
 
-// If too little time is left to compile, compiling does not begin, because stopping it costs a
-// new PyTorch.
+// If too little time is left to compile, compiling does not begin, because stopping it would
+// need a restart of PyTorch.
 func TestTorchHasNoTime(t *testing.T) {
 	p, err := openTorch(t.Context(), answering(t, `
 *list*) echo '{"ways": ["torch.compile"]}' ;;`))
@@ -122,12 +122,12 @@ func TestTorchHasNoTime(t *testing.T) {
 	ways := p.ways(short, "MLP", "fp32")
 	require.Len(t, ways, 1)
 	_, err = ways[0].run(t.Context(), 1)
-	require.EqualError(t, err, "no time is left to compile it")
+	require.EqualError(t, err, "no time left to compile it")
 	require.False(t, p.again)
 	require.NoError(t, p.close())
 }
 
-// A captured step stays as long as its graph, which writes to its memory.
+// A captured step lives as long as its graph, which writes to its memory.
 func TestCapturedStepStays(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
@@ -144,7 +144,7 @@ alive = weakref.ref(step)
 run = baselines.captured(step)
 del step
 gc.collect()
-assert alive() is not None, "the step is gone, and its graph is not"
+assert alive() is not None, "the step was freed, but its graph was not"
 run()
 `)
 	out, err := cmd.CombinedOutput()

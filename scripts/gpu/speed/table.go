@@ -13,13 +13,13 @@ type row struct {
 	Model   string
 	Way     string
 	Numbers string  // fp32, TF32 or bf16
-	US      float64 // of a step, the median of the rounds
-	Torch   bool    // it is PyTorch's
+	US      float64 // per step, the median of the rounds
+	Torch   bool    // measured with PyTorch
 }
 
-// A table is measurements, ours and PyTorch's.
+// A table has our measurements and PyTorch's.
 type table struct {
-	Torch string // its version; "" for ours only
+	Torch string // version of PyTorch; "" without it
 	Rows  []row
 	notes []string
 }
@@ -40,7 +40,7 @@ func (t *table) us(model, way, numbers string) float64 {
 	return math.NaN()
 }
 
-// ways are those of a model, ours or PyTorch's, in the order they were measured.
+// ways returns our or PyTorch's ways for a model, in the order of measurement.
 func (t *table) ways(model string, torch bool) (names []string) {
 	for _, r := range t.Rows {
 		if r.Model == model && r.Torch == torch && !slices.Contains(names, r.Way) {
@@ -50,7 +50,7 @@ func (t *table) ways(model string, torch bool) (names []string) {
 	return names
 }
 
-// text is a number with so many digits after the point, or a dash.
+// text returns a number with this many decimals, or a dash if it is not finite.
 func text(x float64, digits int) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return "-"
@@ -58,11 +58,11 @@ func text(x float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// write writes the small networks' times, ours first, and each time as a multiple of
-// our graph of one step.
+// write writes the times of the small networks, ours first. Each is also given relative to our
+// graph of one step.
 func (t *table) write(w io.Writer, rounds, rows int) {
-	fmt.Fprintf(w, "\n#### A training step\n\nMicroseconds of a step: forward, backward and update, batch %d, data on the device; medians of %d rounds, in which all ways take turns. ", rows, rounds)
-	fmt.Fprint(w, "Ours clips gradients and keeps Adam's averages, as Thinc does, and PyTorch does not. In brackets: times our graph of one step.\n\n")
+	fmt.Fprintf(w, "\n#### A training step\n\nMicroseconds per step (forward, backward and update), batch %d, data on the device. Medians of %d rounds in which all ways alternate. ", rows, rounds)
+	fmt.Fprint(w, "ringtrain clips gradients and keeps averages of the parameters, like Thinc. PyTorch does neither. In brackets: relative to ringtrain's graph of one step.\n\n")
 	fmt.Fprint(w, "| model | way | fp32 | TF32 |\n|---|---|---|---|\n")
 	for _, n := range networks(rows) {
 		base := func(numbers string) float64 { return t.us(n.name, byGraph, numbers) }
@@ -82,7 +82,7 @@ func (t *table) write(w io.Writer, rounds, rows int) {
 	}
 }
 
-// writeNotes writes how many nodes graphs have, and what could not be measured.
+// writeNotes writes the numbers of nodes, and failed measurements.
 func (t *table) writeNotes(w io.Writer) {
 	fmt.Fprintf(w, "\nNotes: %s.\n", strings.Join(t.notes, "; "))
 }
@@ -90,7 +90,7 @@ func (t *table) writeNotes(w io.Writer) {
 // squareProducts is the number of matrix products in a step of four layers.
 const squareProducts = 4 + 4 + 3
 
-// share is what part of the rate of one product alone the square network has.
+// share returns the rate of the square network as a fraction of that of one product alone.
 func (t *table) share(alone map[string]float64, way, numbers string) float64 {
 	return squareProducts * alone[numbers] / t.us("square", way, numbers)
 }
@@ -102,8 +102,8 @@ func writeSquare(w io.Writer, t *table, alone map[string]float64, width int) {
 	rate := func(us float64, products int) string {
 		return text(float64(products)*2*math.Pow(float64(width), 3)/us/1e6, 1)
 	}
-	fmt.Fprintf(w, "\n#### Four layers of %d, batch %d, SGD\n\nTFLOP/s of the %d products, and the share of the rate of one such product alone, by cuBLASLt, in the same run. ", width, width, squareProducts)
-	fmt.Fprint(w, "Ours have biases, PyTorch's have not; in bf16 ours keep all but the factors of products in float32, and PyTorch's and the one product keep all in bf16.\n\n")
+	fmt.Fprintf(w, "\n#### Four layers of %d, batch %d, SGD\n\nTFLOP/s of the %d products, and their share of the rate of one such product alone with cuBLASLt, in the same run. ", width, width, squareProducts)
+	fmt.Fprint(w, "ringtrain's layers have biases, PyTorch's do not. In bf16, ringtrain keeps everything but the factors of products in float32; PyTorch and the one product are bf16 throughout.\n\n")
 	fmt.Fprint(w, "| numbers | one product | ringtrain, one graph | share | PyTorch, eager | share |\n|---|---|---|---|---|---|\n")
 	for _, numbers := range []string{"fp32", "TF32", "bf16"} {
 		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s |\n", numbers, rate(alone[numbers], 1),

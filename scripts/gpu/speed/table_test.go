@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// both are our times and PyTorch's, of which MLP's by a graph is given.
+// both returns a table of our times and PyTorch's. mlp is ours for a graph of MLP.
 func both(mlp float64) *table {
 	return &table{Torch: "2.11.0", Rows: []row{
 		{"MLP", byGraph, "fp32", mlp, false}, {"ConvNet", byGraph, "fp32", 40, false},
@@ -27,7 +27,7 @@ func TestGoals(t *testing.T) {
 	require.Contains(t, met.String(), "| four layers in bf16, share of cuBLASLt's rate | 0.7 | 0.80 | met |")
 	require.False(t, writeGoals(&missed, both(60), alone))
 	require.Contains(t, missed.String(), "| MLP, times PyTorch eager | 8 | 6.67 | NOT MET |")
-	require.False(t, writeGoals(&missed, &table{}, alone), "what was not measured is no goal met")
+	require.False(t, writeGoals(&missed, &table{}, alone), "goals that were not measured are not met")
 	require.Contains(t, missed.String(), "| ConvNet, times PyTorch eager | 10 | - | NOT MET |")
 }
 

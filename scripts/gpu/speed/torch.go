@@ -13,46 +13,46 @@ import (
 	"time"
 )
 
-// torch is PyTorch in its own process: scripts/gpu/baselines.py, which makes steps only on
-// request, so that both sides can be timed in turns. Requests and replies are lines of JSON.
+// torch is PyTorch in its own process, scripts/gpu/baselines.py. It makes steps only on request,
+// so that both sides can be timed in turns. Requests and replies are lines of JSON.
 type torch struct {
 	command []string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	out     io.Closer
 	replies chan reply
-	broken  error // it no longer answers
-	again   bool  // it was started again, after something took too long: nothing is compiled any more
+	broken  error // why it no longer answers
+	again   bool  // it was restarted because it took too long, and does not compile any more
 	version string
 	limits  limits
 }
 
-// A request to baselines.py: to prepare a way of a network's step, or to make steps.
+// A request asks baselines.py to list ways, to prepare one, or to make steps.
 type request struct {
-	Prepare string `json:"prepare,omitempty"` // the way; of Model, with Numbers
+	Prepare string `json:"prepare,omitempty"` // the way to prepare, for Model and Numbers
 	Model   string `json:"model,omitempty"`
 	Numbers string `json:"numbers,omitempty"`
 	Run     string `json:"run,omitempty"` // the way
 	Steps   int    `json:"steps,omitempty"`
-	List    string `json:"list,omitempty"` // the model whose ways are wanted; forgets what was prepared
+	List    string `json:"list,omitempty"` // the model whose ways to list; frees everything prepared
 }
 
-// A reply is what was asked for, or an error.
+// A reply is the answer to a request, or an error.
 type reply struct {
-	Torch string   `json:"torch"` // the version; of the greeting
+	Torch string   `json:"torch"` // the version, in the first message
 	Ways  []string `json:"ways"`
 	US    float64  `json:"us"`
 	Error string   `json:"error"`
 }
 
-// limits are how long PyTorch may take: to start, to prepare or compile a step, and to
-// make steps.
+// limits are how long PyTorch may take to start, to prepare or compile a step, and to make
+// steps.
 type limits struct{ start, prepare, run time.Duration }
 
 const endTime = 5 * time.Second
 
-// Compiling takes longest. afterCompiling is kept for what is measured after it, and it is
-// not begun with less than leastToCompile.
+// Compiling takes longest. afterCompiling is reserved for later measurements. Compiling does
+// not begin if less than leastToCompile remains.
 const (
 	afterCompiling = 45 * time.Second
 	leastToCompile = 20 * time.Second
@@ -135,9 +135,9 @@ func (t *torch) ask(ctx context.Context, r request, limit time.Duration) (reply,
 	return t.await(ctx, limit)
 }
 
-// ways prepares PyTorch's ways of making a step. One that cannot be prepared says why
-// when it runs. If PyTorch does not answer, which compiling may cause, it is started
-// again for the ways that compile nothing.
+// ways prepares PyTorch's ways to make a step. If one cannot be prepared, its run returns the
+// reason. If PyTorch does not answer, perhaps because it compiles, it is restarted for the
+// ways that need no compiling.
 func (t *torch) ways(ctx context.Context, model, numbers string) []way {
 	if t == nil {
 		return nil
@@ -180,17 +180,17 @@ func (t *torch) prepare(ctx context.Context, name, model, numbers string) error 
 			limit = min(limit, time.Until(end)-afterCompiling)
 		}
 		if t.again || limit < min(leastToCompile, t.limits.prepare) {
-			return errors.New("no time is left to compile it")
+			return errors.New("no time left to compile it")
 		}
 	}
 	_, err := t.ask(ctx, request{Prepare: name, Model: model, Numbers: numbers}, limit)
 	return err
 }
 
-// close ends the process. One that has not ended in time is killed; what it has started
-// may still hold its output.
+// close ends the process, and kills it if it does not end in time. It also closes the output,
+// which processes that it has started may still hold open.
 func (t *torch) close() error {
-	_ = t.in.Close() // tells it to end
+	_ = t.in.Close() // makes it end
 	limit := endTime
 	if t.broken != nil {
 		limit = 0

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// A command is a program to run, with all processes that it starts.
+// A command is a program to run, and all processes that it starts.
 type command struct {
 	name  string // of its log
 	dir   string
-	env   []string // besides the visit's
+	env   []string // added to the runner's
 	args  []string
-	limit time.Duration // at most; the step's own limit counts too
+	limit time.Duration // 0 means the rest of the step's time, which is always a limit
 }
 
 // An outcome is how a command ended.
 type outcome struct {
 	log  string // file
-	text string // the log, without its middle if it is long
+	text string // the log, see readLog
 	err  error  // nil if the exit code is 0
-	late bool   // it was killed at its limit
+	late bool   // it was killed at its time limit
 	took time.Duration
-	had  time.Duration
+	had  time.Duration // time limit
 }
 
-// problem says in a few words what went wrong, or returns "".
+// problem describes in a few words how the command failed, or returns "".
 func (o outcome) problem() string {
 	var exit *exec.ExitError
 	switch {
 	case o.err == nil:
 		return ""
 	case o.late:
-		return fmt.Sprintf("killed after %.0f s, its limit", o.had.Seconds())
+		return fmt.Sprintf("killed after %.0f s, its time limit", o.had.Seconds())
 	case errors.As(o.err, &exit):
 		return exit.String()
 	}
@@ -67,11 +67,11 @@ func newRunner(ctx context.Context, s settings, work string) *runner {
 	return &runner{settings: s, ctx: ctx, work: work, env: env}
 }
 
-// execute runs a command in its own session. At the limit it sends SIGQUIT, so that Go
-// programs print where they hang, and then kills the session.
+// execute runs a command in its own session. At the time limit it sends SIGQUIT, which makes
+// Go programs print where they hang, and then kills the session.
 func (r *runner) execute(c command) (o outcome) {
 	begin := time.Now()
-	// What is left also has to do for its last words.
+	// Ending it also takes time from the step.
 	if o.had = max(r.left()-2*r.grace, r.left()/2); c.limit > 0 {
 		o.had = min(o.had, c.limit)
 	}
@@ -83,7 +83,7 @@ func (r *runner) execute(c command) (o outcome) {
 	defer file.Close()
 	fmt.Fprintf(file, "$ %s\n", strings.Join(c.args, " "))
 	if o.had <= 0 {
-		return outcome{err: errors.New("no time is left for it"), log: o.log}
+		return outcome{err: errors.New("no time left"), log: o.log}
 	}
 	cmd := exec.Command(c.args[0], c.args[1:]...)
 	cmd.Dir = c.dir
@@ -99,20 +99,20 @@ func (r *runner) execute(c command) (o outcome) {
 	return o
 }
 
-// mark names the variable by which all processes of a command are found.
+// mark is the environment variable that identifies all processes of a command.
 const mark = "RINGTRAIN_VISIT_COMMAND"
 
-// prepare gives a command its environment, a session of its own, and its log, which is a
-// file and no pipe: a process that is left over cannot keep Wait waiting.
+// prepare sets a command's environment, session and log. The log is a file, because with a
+// pipe Wait would also wait for processes that the command leaves behind.
 func (r *runner) prepare(cmd *exec.Cmd, log *os.File, env ...string) {
 	cmd.Env = append(append(r.env[:len(r.env):len(r.env)], mark+"="+log.Name()), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	ownSession(cmd)
 }
 
-// await waits until the command ends, its time is up, or the visit is interrupted.
+// await waits until the command ends, the limit is over, or the visit is interrupted.
 func (r *runner) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error) {
-	ended := make(chan error, 1) // of a process that cannot be killed nobody waits for the answer
+	ended := make(chan error, 1) // buffered, because await gives up on a process that cannot be killed
 	go func() { ended <- cmd.Wait() }()
 	defer killAll(cmd)
 	timer := time.NewTimer(limit)
@@ -133,7 +133,7 @@ func (r *runner) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error
 		case <-time.After(r.grace):
 		}
 	}
-	return late, errors.New("it hangs, and cannot be killed")
+	return late, errors.New("it hangs and cannot be killed")
 }
 
 // left returns the time left for the running step.
@@ -152,7 +152,7 @@ func (r *runner) setting(name string) string {
 	return ""
 }
 
-// logFile is the path of the next log.
+// logFile returns the path of the next log.
 func (r *runner) logFile(name string) string {
 	return filepath.Join(r.logsDir(), fmt.Sprintf("%03d-%s.log", r.logs.Add(1), name))
 }
@@ -166,13 +166,14 @@ func create(path string) (*os.File, error) {
 	return os.Create(path)
 }
 
-// Only the head and the tail of a long log are read and archived.
+// Sizes of the head and the tail of a long log. The rest is neither read nor archived.
 const (
 	headBytes = 3 << 20
 	tailBytes = 1 << 20
 )
 
-// readLog returns a log, or as much of it as it could read.
+// readLog returns a log, without its middle if it is long. If reading fails, it returns what
+// it could read, or the error.
 func readLog(path string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -189,5 +190,5 @@ func readLog(path string) string {
 	if from == headBytes {
 		return string(head) + string(tail)
 	}
-	return fmt.Sprintf("%s\n[%d bytes are left out]\n%s", head, from-headBytes, tail)
+	return fmt.Sprintf("%s\n[%d bytes omitted]\n%s", head, from-headBytes, tail)
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// facts looks at the machine, its libraries and what doctor says of them.
+// facts describes the machine and its libraries, and runs doctor.
 func (v *visit) facts(r *result) {
 	r.figure("machine: %s; %d cores; %s; python: %s", v.card(), runtime.NumCPU(), kernelVersion(), v.python)
 	for _, name := range binaries {
@@ -37,7 +37,7 @@ func (v *visit) card() string {
 	}
 	path, err := exec.LookPath("nvidia-smi")
 	if err != nil {
-		return "there is no nvidia-smi"
+		return "no nvidia-smi"
 	}
 	o := v.execute(command{name: "nvidia-smi", limit: 10 * time.Second, args: []string{
 		path, "--query-gpu=name,driver_version,memory.total,compute_cap,clocks.max.sm,mig.mode.current", "--format=csv,noheader"}})
@@ -55,13 +55,13 @@ func kernelVersion() string {
 	return "Linux " + strings.TrimSpace(string(text))
 }
 
-// afterCommand is a log without its first line, the command.
+// afterCommand returns a log without its first line, which is the command.
 func afterCommand(text string) string {
 	_, rest, _ := strings.Cut(text, "\n")
 	return rest
 }
 
-// A diagnosis is what the visit reads of doctor --json.
+// A diagnosis is the part of doctor --json that the visit uses.
 type diagnosis struct {
 	GPU struct {
 		Problem, CUDA, Module string
@@ -69,12 +69,12 @@ type diagnosis struct {
 			Name         string
 			Major, Minor int
 		}
-		// Instead is what is done without a library; "" if it is needed.
+		// Instead says what happens without the library; "" if it is required.
 		Libraries []struct{ Name, Path, Version, Problem, Instead string }
 	}
 }
 
-// doctor asks ringtrain what it finds. Its text goes into the logs.
+// doctor runs ringtrain doctor, once for the logs and once for the results.
 func (v *visit) doctor(r *result) {
 	v.execute(command{name: "doctor", args: []string{v.program("ringtrain"), "doctor"}, limit: 15 * time.Second})
 	o := v.execute(command{name: "doctor-json", args: []string{v.program("ringtrain"), "doctor", "--json"}, limit: 15 * time.Second})
@@ -104,7 +104,7 @@ func (v *visit) doctor(r *result) {
 	}
 }
 
-// opened are the files that ringtrain doctor opened, as the loader of glibc tells.
+// opened returns the libraries that ringtrain doctor opened, as glibc's loader logs them.
 func (v *visit) opened(r *result) (files []string) {
 	o := v.execute(command{name: "loader", args: []string{v.program("ringtrain"), "doctor"}, env: []string{"LD_DEBUG=libs"}, limit: 20 * time.Second})
 	for line := range strings.Lines(o.text) {
@@ -115,16 +115,15 @@ func (v *visit) opened(r *result) (files []string) {
 		}
 	}
 	if len(files) == 0 {
-		r.figure("what was opened from where is unknown: the loader does not tell")
+		r.figure("unknown which libraries were opened: the loader does not support LD_DEBUG")
 	}
 	return files
 }
 
-// files describes the libraries that were opened, and checks that our binaries need
-// none of CUDA's.
+// files describes the opened libraries, and checks that our binaries start without CUDA's.
 func (v *visit) files(r *result, opened []string) {
 	var table bytes.Buffer
-	fmt.Fprint(&table, "### Libraries\n\nOpened by `ringtrain doctor`, and what readelf -d says of them.\n\n| file | is | |\n|---|---|---|\n")
+	fmt.Fprint(&table, "### Libraries\n\nOpened by `ringtrain doctor`.\n\n| file | links to | dynamic section |\n|---|---|---|\n")
 	for _, file := range opened {
 		real, err := filepath.EvalSymlinks(file)
 		if err != nil {
@@ -143,12 +142,12 @@ func (v *visit) files(r *result, opened []string) {
 	for _, name := range binaries {
 		about, err := dynamic(v.program(name))
 		if err != nil {
-			continue // that it is missing was said
+			continue // facts reports that it is missing
 		}
 		fmt.Fprintf(&table, "| %s | %s |\n", name, about)
 		for _, library := range []string{"libcuda", "libcublas", "libnvrtc", "libnccl", "libcudnn"} {
 			if strings.Contains(about, library) {
-				r.fail("%s needs %s to start: it must be opened at run time", name, library)
+				r.fail("%s links against %s, but must open it at run time", name, library)
 			}
 		}
 	}
@@ -159,18 +158,18 @@ func (v *visit) files(r *result, opened []string) {
 func (v *visit) symbols(r *result, opened []string) {
 	list, err := os.ReadFile(filepath.Join(v.root, "cuda", "symbols.txt"))
 	if err != nil {
-		r.fail("the list of the driver's functions: %v", err)
+		r.fail("list of the driver's functions: %v", err)
 		return
 	}
 	i := slices.IndexFunc(opened, func(file string) bool { return strings.HasPrefix(filepath.Base(file), "libcuda.so") })
 	if i < 0 {
-		r.skip(false, "whether the driver has all functions: where it was opened is unknown")
+		r.skip(false, "cannot check the driver's functions: unknown which file was opened")
 		return
 	}
 	missing, err := lacking(string(list), opened[i])
 	switch {
 	case err != nil:
-		r.fail("the driver's functions: %v", err)
+		r.fail("functions of the driver: %v", err)
 	case len(missing) > 0:
 		r.fail("%s lacks %s", opened[i], strings.Join(missing, " "))
 	default:

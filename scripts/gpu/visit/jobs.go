@@ -19,8 +19,8 @@ var configs = []string{"mnist", "convnet"}
 // trainings runs the command's trainings.
 type trainings struct{ *runner }
 
-// compare compares the command's training on the GPU with the same on the CPU: 1 worker,
-// and 2 that share the GPU.
+// compare compares trainings on the GPU with the same on the CPU, with 1 worker and with 2
+// that share the GPU.
 func (t trainings) compare(r *result) {
 	for _, config := range configs {
 		for _, workers := range []string{"1", "2"} {
@@ -55,7 +55,7 @@ func (t trainings) buckets(r *result) {
 	switch {
 	case once == nil || parts == nil:
 	case once.Weights != parts.Weights:
-		r.fail("mnist, 2 workers: the weights are others if gradients leave during the backward pass: %s; %s", once.Plan, parts.Plan)
+		r.fail("mnist, 2 workers: the weights differ if gradients are summed during the backward pass: %s; %s", once.Plan, parts.Plan)
 	default:
 		r.Passed++
 		r.figure("mnist, 2 workers, in buckets: the same bits; %s", parts.Plan)
@@ -94,22 +94,22 @@ func (t trainings) run(r *result, config, workers, device string, flags ...strin
 			return &e
 		}
 	}
-	r.fail("%s: it printed no result", name)
+	r.fail("%s: the training printed no result", name)
 	return nil
 }
 
-// fewDigits is a directory of few images, for the emulator, which takes seconds to
-// evaluate on all.
+// fewDigits returns a directory with a few images. Evaluating all of them would take seconds
+// on the emulator.
 func (t trainings) fewDigits() string {
 	dir := filepath.Join(t.work, "digits")
 	if _, err := os.Stat(dir); err != nil {
-		// If it fails, the training says so.
+		// If this fails, the training fails too and says why.
 		t.execute(command{name: "digits", args: []string{t.program("ringtrain"), "data", "digits", dir, "--train", "200", "--test", "200"}, limit: 20 * time.Second})
 	}
 	return dir
 }
 
-// complaints are the lines that are no events: what was written to stderr.
+// complaints returns the lines that are not events, which come from stderr.
 func complaints(text string) (lines []string) {
 	for line := range strings.Lines(afterCommand(text)) {
 		if !strings.HasPrefix(line, "{") {
@@ -119,8 +119,8 @@ func complaints(text string) (lines []string) {
 	return lines
 }
 
-// choices trains with timed products, and keeps which kernel each got, and which
-// products are fused with what follows them.
+// choices trains with timed products, and reports which kernels were chosen and which
+// products are fused with the operations that follow them.
 func (t trainings) choices(r *result) {
 	for _, config := range configs {
 		dir := filepath.Join(t.logsDir(), "choices", config)
@@ -139,14 +139,14 @@ func (t trainings) choices(r *result) {
 	}
 }
 
-// Choices by their keys: between one product and several kernels, and between cuDNN's
-// algorithms and our kernel.
+// Patterns of choices: one fused product or several kernels, and cuDNN's algorithm or our
+// kernel.
 var (
 	fusion      = regexp.MustCompile(`"[A-Z]\w* as one [^"]*": *(-?\d+)`)
 	convolution = regexp.MustCompile(`"conv2d [^"]*": *(-?\d+)`)
 )
 
-// chosen counts the choices of a kind, and those that are not the plain way.
+// chosen returns the number of choices of a kind, and how many of them are not plain.
 func chosen(kind *regexp.Regexp, text []byte, plain string) (other, all int) {
 	for _, m := range kind.FindAllSubmatch(text, -1) {
 		if all++; string(m[1]) != plain {
@@ -156,8 +156,8 @@ func chosen(kind *regexp.Regexp, text []byte, plain string) (other, all int) {
 	return other, all
 }
 
-// killed kills a worker of trainings whose steps are graphs, two graphs, and none: the
-// other worker names it, and the job ends.
+// killed kills a worker of trainings with one graph per step, with two, and without graphs.
+// The job must end and name the worker.
 func (t trainings) killed(r *result) {
 	for _, graphs := range []string{"whole", "apart", "off"} {
 		took, err := t.kill(graphs)
@@ -166,11 +166,11 @@ func (t trainings) killed(r *result) {
 			continue
 		}
 		r.Passed++
-		r.figure("--graphs %s: the job had ended %.2f s after the kill, naming the worker", graphs, took.Seconds())
+		r.figure("--graphs %s: the job ended %.2f s after the kill and named the worker", graphs, took.Seconds())
 	}
 }
 
-// soon is the time in which a job must end after one of its workers was killed.
+// soon is the longest that a job may take to end after one of its workers was killed.
 const soon = 5 * time.Second
 
 func (t trainings) kill(graphs string) (took time.Duration, err error) {
@@ -188,7 +188,7 @@ func (t trainings) kill(graphs string) (took time.Duration, err error) {
 	fmt.Fprintf(file, "$ %s\n", strings.Join(args, " "))
 	limit := min(40*time.Second, t.left()-2*t.grace)
 	if limit <= 0 {
-		return 0, errors.New("no time is left for it")
+		return 0, errors.New("no time left")
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	t.prepare(cmd, file)
@@ -211,25 +211,25 @@ func (t trainings) kill(graphs string) (took time.Duration, err error) {
 	if err := kill(pid); err != nil {
 		return 0, err
 	}
-	<-ended // await bounds it
+	<-ended // at most limit, see await
 	took = time.Since(at)
 	said := readLog(path)
 	want := fmt.Sprintf("worker %d (pid %d) was killed by signal 9", victim, pid)
 	switch {
 	case cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1:
-		return 0, fmt.Errorf("the job ended otherwise (%v), %.1f s after it began: %s", cmd.ProcessState, time.Since(begun).Seconds(), brief(complaints(said), 3))
+		return 0, fmt.Errorf("the job ended %[2].1f s after it began, with %[1]v instead of exit code 1: %[3]s", cmd.ProcessState, time.Since(begun).Seconds(), brief(complaints(said), 3))
 	case !strings.Contains(said, want):
-		return 0, fmt.Errorf("the job does not say %q: %s", want, brief(complaints(said), 3))
+		return 0, fmt.Errorf("the job did not print %q: %s", want, brief(complaints(said), 3))
 	case took > soon:
-		return 0, fmt.Errorf("the job ended %.1f s after the kill, and may take %v", took.Seconds(), soon)
+		return 0, fmt.Errorf("the job ended %.1f s after the kill, but may take at most %v", took.Seconds(), soon)
 	}
 	return took, nil
 }
 
-// stepEvent is an event of a job that has made some steps.
+// stepEvent matches the events of steps.
 var stepEvent = regexp.MustCompile(`"event":"step","step":(\d+)`)
 
-// whenSteps waits until a job has made a dozen steps, and then asks for a process.
+// whenSteps waits until a job has made a dozen steps, and then returns the result of process.
 func (t trainings) whenSteps(path string, ended <-chan error, process func() int) (pid int, err error) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -247,7 +247,7 @@ func (t trainings) whenSteps(path string, ended <-chan error, process func() int
 			continue
 		}
 		if pid = process(); pid == 0 {
-			return 0, errors.New("its workers are not found")
+			return 0, errors.New("cannot find the job's worker")
 		}
 		return pid, nil
 	}

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// function is a kernel, or a function that kernels call, in their source.
+// function matches a kernel, or a function that kernels call.
 var function = regexp.MustCompile(`(?m)^(extern "C" __global__|__device__)[^;{]*?(?:__launch_bounds__ *\([^)]*\) *)?\b([a-z0-9_]+)\(`)
 
-// kernels are the names in the source, and those whose threads share memory or wait for
-// each other, also in functions that they call.
+// kernels returns the names of all kernels in the source, and of those whose threads share
+// memory or wait for each other, directly or in functions that they call.
 func kernels(root string) (all, shared []string) {
 	var source strings.Builder
 	files, _ := filepath.Glob(filepath.Join(root, "cuda", "kernels", "*.cu")) // the pattern is well-formed
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // then there are too few kernels, which fails
+			continue // parity fails if no kernels are found
 		}
 		source.Write(text)
 	}

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// The libraries that the commands are told of. The driver is not among them: tests take
-// a driver that is named for the emulator's.
+// The libraries that the visit names to the commands. The driver is not among them, because
+// tests use the emulator if a driver is named.
 var libraries = []struct {
 	variable string
-	sonames  []string // the newest first
+	sonames  []string // newest first
 }{
 	{"RINGTRAIN_NVRTC_LIB", []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"}},
 	{"RINGTRAIN_CUBLASLT_LIB", []string{"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}},
@@ -22,8 +22,9 @@ var libraries = []struct {
 	{"RINGTRAIN_NCCL_LIB", []string{"libnccl.so.2"}},
 }
 
-// librarySettings returns variables that name CUDA's libraries, and LD_LIBRARY_PATH with their
-// directories, as libraries open others by name. What the environment names stays.
+// librarySettings returns variables that name CUDA's libraries. LD_LIBRARY_PATH has their
+// directories, because some libraries open others by name. Variables that are already set
+// keep their values.
 func librarySettings(p python) (env []string) {
 	var dirs []string
 	for _, l := range libraries {
@@ -42,8 +43,8 @@ func librarySettings(p python) (env []string) {
 	return append(env, "LD_LIBRARY_PATH="+strings.Join(dirs, ":"))
 }
 
-// findLibrary is where a library is: in a toolkit or the system rather than among
-// Python's packages, which lack what their libraries open by name.
+// findLibrary returns the file of a library, or "". Toolkits and the system come before Python
+// packages, which lack libraries that others open by name.
 func findLibrary(sonames []string, p python) string {
 	var systems []string
 	if home := os.Getenv("CUDA_HOME"); home != "" {
@@ -63,7 +64,7 @@ func findLibrary(sonames []string, p python) string {
 	return ""
 }
 
-// dynamic is what readelf -d says of a file: its name, what it needs, where it looks.
+// dynamic returns a file's soname, the libraries it needs, and its search path.
 func dynamic(path string) (string, error) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -83,8 +84,8 @@ func dynamic(path string) (string, error) {
 	return cmp.Or(strings.Join(said, "; "), "static"), nil
 }
 
-// lacking are the functions of the driver that ringtrain calls, of a list as
-// cuda/symbols.txt, that a library does not have.
+// lacking returns the driver's functions that ringtrain calls and a library lacks. list has
+// the format of cuda/symbols.txt.
 func lacking(list, library string) (missing []string, err error) {
 	file, err := elf.Open(library)
 	if err != nil {

@@ -15,8 +15,8 @@ func touch(t *testing.T, path string) string {
 	return path
 }
 
-// A toolkit's library is taken rather than a newer one of Python's packages, of which
-// both layouts are known.
+// A toolkit's library is preferred to a newer one in Python packages. Both layouts of these
+// packages are found.
 func TestFindLibrary(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CUDA_HOME", dir+"/kit")
@@ -36,7 +36,7 @@ func TestFindLibrary(t *testing.T) {
 	require.Equal(t, nccl, findLibrary([]string{"librt-c.so.2"}, python{}), "without an interpreter")
 }
 
-// An interpreter with PyTorch is preferred; one that does not work is none.
+// An interpreter with PyTorch is preferred. Those that do not work are ignored.
 func TestFindPython(t *testing.T) {
 	dir := t.TempDir()
 	interpreter := func(place, text string) string {
@@ -59,7 +59,7 @@ func TestFindPython(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(torch))
 	require.Equal(t, torch, findPython().path)
 	if found, _ := filepath.Glob("/opt/*"); len(found) > 0 {
-		return // there may be another
+		return // this machine may have another interpreter there
 	}
 	t.Setenv("PATH", filepath.Dir(plain))
 	require.Equal(t, plain+" without PyTorch", findPython().String())

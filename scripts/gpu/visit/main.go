@@ -1,11 +1,11 @@
-// Command visit checks ringtrain on a GPU in one run, from binaries built elsewhere:
-// scripts/gpu-check.sh calls it. It runs a fixed list of steps, each with a time limit
-// of its own, and continues after a failure. It prints one table, and writes report.md,
+// Command visit checks ringtrain on a GPU in one run, with binaries built elsewhere.
+// scripts/gpu-check.sh calls it. It runs a fixed list of steps, each with its own time
+// limit, and continues after failures. It prints one table, and writes report.md,
 // result.json and logs.tar.gz into a directory.
 //
 //	visit -root TREE -binaries DIR -out DIR [-emulator] [-rest] [-limit SECONDS]
 //
-// Exit code: 0 every step is ok, 1 one is not, 2 wrong usage.
+// Exit code: 0 if every step is ok, 1 if one is not, 2 for wrong usage.
 package main
 
 import (
@@ -43,27 +43,26 @@ type settings struct {
 	earlier, failed     string
 	limit               time.Duration
 	steps               string
-	// grace is how long a command has for its last words once it is asked to quit, and
-	// how long the visit then waits for a process that cannot be killed, as one that
-	// hangs in the driver.
+	// grace is how long a command may take to end after SIGQUIT, and how long the visit then
+	// waits for a process that cannot be killed, such as one that hangs in the driver.
 	grace time.Duration
 }
 
-// writing is kept from the limit for the report and the archive.
+// writing returns the part of the limit that is reserved for the report and the archive.
 func (s settings) writing() time.Duration { return 5 * s.grace }
 
 func parse(args []string, stderr io.Writer) (s settings, err error) {
 	s.grace = 3 * time.Second
 	f := flag.NewFlagSet("visit", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&s.root, "root", ".", "the tree that the binaries were built from")
-	f.StringVar(&s.binaries, "binaries", "bin/check", "where the binaries are")
-	f.StringVar(&s.out, "out", "", "where to write report.md, result.json and logs.tar.gz")
-	f.BoolVar(&s.emulator, "emulator", false, "in miniature, on the stand-ins that the environment names")
-	f.BoolVar(&s.rest, "rest", false, "the second visit: what the first leaves out, and what failed there")
-	f.StringVar(&s.earlier, "earlier", "", "the first visit's result.json (default the one in -binaries or -out)")
-	f.StringVar(&s.failed, "failed", "", "BINARY:TEST or STEP, separated by commas: run these again, instead of what -earlier names")
-	seconds := f.Int("limit", 540, "seconds for everything")
+	f.StringVar(&s.root, "root", ".", "source tree of the binaries")
+	f.StringVar(&s.binaries, "binaries", "bin/check", "directory of the binaries")
+	f.StringVar(&s.out, "out", "", "directory for report.md, result.json and logs.tar.gz")
+	f.BoolVar(&s.emulator, "emulator", false, "run a small version on the emulator that the environment names")
+	f.BoolVar(&s.rest, "rest", false, "second visit: what the first leaves out, and what failed there")
+	f.StringVar(&s.earlier, "earlier", "", "result.json of the first visit (default: the one in -binaries or -out)")
+	f.StringVar(&s.failed, "failed", "", "BINARY:TEST or STEP, separated by commas: run these again, not the failures in -earlier")
+	seconds := f.Int("limit", 540, "time limit of the visit, in seconds")
 	f.StringVar(&s.steps, "steps", "", "run only these steps, separated by commas")
 	if err := f.Parse(args); err != nil {
 		return s, err
@@ -71,11 +70,11 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	s.limit = time.Duration(*seconds) * time.Second
 	switch {
 	case f.NArg() > 0:
-		return s, fmt.Errorf("%q is no flag", f.Arg(0))
+		return s, fmt.Errorf("unexpected argument %q; visit takes only flags", f.Arg(0))
 	case s.out == "":
-		return s, fmt.Errorf("-out must name a directory to write to")
+		return s, fmt.Errorf("-out is missing: name a directory to write to")
 	case s.limit <= s.writing():
-		return s, fmt.Errorf("-limit must be more than the %v that writing the report may take", s.writing())
+		return s, fmt.Errorf("-limit must be more than %v, which is reserved for the report", s.writing())
 	}
 	for _, path := range []*string{&s.root, &s.binaries, &s.out} {
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -85,7 +84,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	return s, os.MkdirAll(s.out, 0o755)
 }
 
-// choose picks the steps of this run.
+// choose returns the steps to run.
 func choose(s settings) ([]step, error) {
 	steps := first()
 	if s.rest {
@@ -129,7 +128,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
-// visitAll runs the steps and writes what they found.
+// visitAll runs the steps and writes the results.
 func visitAll(ctx context.Context, s settings, steps []step, stdout, stderr io.Writer) int {
 	work, err := os.MkdirTemp("", "ringtrain-visit-")
 	if err != nil {

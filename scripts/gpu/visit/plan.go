@@ -11,31 +11,31 @@ import (
 )
 
 // first returns the steps of a first visit, in order. The expected seconds are estimates:
-// creating a context takes .3 to 1 s, compiling all kernels .3 to 2 s once, and a process
-// loads its libraries in about a second. The table shows what a step took.
+// creating a context takes .3 to 1 s, compiling all kernels .3 to 2 s once, and loading the
+// libraries about a second per process. The table shows the seconds that each step took.
 func first() []step {
 	return []step{
 		{"facts", "versions, libraries, doctor", 15, 40, 40, (*visit).facts},
 		{"cuda", "tests of package cuda", 20, 60, 60, (*visit).cudaTests},
-		{"training", "200 steps beside the CPU's, whole-step graphs", 60, 120, 90, (*visit).training},
+		{"training", "200 steps compared with the CPU, whole-step graphs", 60, 120, 90, (*visit).training},
 		{"parity", "each kernel in its own process, against the CPU", 35, 90, 90, (*visit).parity},
 		{"conformance", "the rest of nn/gpu", 45, 110, 60, (*visit).conformance},
 		{"costs", "launches, graphs, copies and products", 30, 60, 60, (*visit).costs},
 		{"train", "the command on both examples, 1 and 2 workers", 60, 110, 90, func(v *visit, r *result) { v.trainings.compare(r) }},
 		{"nccl", "NCCL's operations, and processes that share the GPU", 55, 120, 60, (*visit).nccl},
 		{"kill", "a killed rank, with and without graphs", 50, 100, 90, (*visit).kills},
-		{"speed", "training steps beside PyTorch's", 140, 200, 60, (*visit).speed},
+		{"speed", "training steps compared with PyTorch", 140, 200, 60, (*visit).speed},
 	}
 }
 
 // second returns the steps of a second visit.
 func second() []step {
 	return []step{
-		{"failed", "what failed in the first visit, alone", 120, 240, 120, (*visit).failedBefore},
+		{"failed", "failures of the first visit, alone", 120, 240, 120, (*visit).failedBefore},
 		{"sanitizer", "compute-sanitizer on the kernels and a training", 160, 260, 30, (*visit).sanitize},
 		{"bf16", "bfloat16 and TF32", 70, 120, 60, (*visit).narrow},
 		{"overlap", "steps whose gradients leave during the backward pass", 90, 130, 60, (*visit).overlap},
-		{"bench", "bench collective, by NCCL and through the host", 60, 100, 60, (*visit).bench},
+		{"bench", "bench collective, with and without NCCL", 60, 100, 60, (*visit).bench},
 	}
 }
 
@@ -55,19 +55,19 @@ func (v *visit) training(r *result) {
 	r.quote(got, "ReLU flipped: the loss", "accuracy after", "kernels of a graph")
 }
 
-// parity compares the kernels with nn/cpu. A fault spoils its process, so each kernel has its
-// own process, a few at a time.
+// parity compares the kernels with nn/cpu. A fault breaks its whole process, so each kernel
+// has its own process, a few at a time.
 func (v *visit) parity(r *result) {
 	got := v.suites.run(r, suite{name: "resources", binary: "kernels.test", dir: "cuda/kernels", run: "^(TestImageIsOfTheSource|TestImageHasBounds|TestResources)$",
 		essential: []string{"TestImageIsOfTheSource", "TestImageHasBounds", "TestResources"}})
 	r.Tables = append(r.Tables, "### Registers and shared memory of each kernel\n\n```\n"+strings.Join(got.said["TestResources"], "\n")+"\n```\n")
 	names, _ := kernels(v.root)
 	if len(names) == 0 {
-		r.fail("there are no kernels in %s", filepath.Join(v.root, "cuda", "kernels"))
+		r.fail("found no kernels in %s: -root must be the source tree", filepath.Join(v.root, "cuda", "kernels"))
 	}
 	atOnce := 4
 	if v.emulator {
-		names, atOnce = names[:min(2, len(names))], 1 // all were compared by go test
+		names, atOnce = names[:min(2, len(names))], 1 // go test compares all
 	}
 	type ran struct {
 		outcome
@@ -107,16 +107,16 @@ func (v *visit) parity(r *result) {
 
 func (v *visit) conformance(r *result) {
 	got := v.suites.run(r, suite{name: "conformance", binary: "gpu.test", dir: "nn/gpu", skip: long + "|^TestBF16",
-		trial:     "^(TestQueue|TestRecordAgain|TestTempsRepeat|TestMistakes)$", // go test has run all
+		trial:     "^(TestQueue|TestRecordAgain|TestTempsRepeat|TestMistakes)$", // go test runs all
 		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts", "TestIllegalAddress", "TestConv", "TestConvTraining", "TestConvChoices"}})
 	r.quote(got, "kernels of a step")
 }
 
-// costs are those of CUDA itself, by probe.c.
+// costs measures CUDA itself with probe.c.
 func (v *visit) costs(r *result) {
 	var env []string
 	if v.emulator {
-		env = []string{"PROBE_QUICK=1", "LD_LIBRARY_PATH=" + filepath.Dir(v.setting("RINGTRAIN_NVRTC_LIB"))} // for its builtins
+		env = []string{"PROBE_QUICK=1", "LD_LIBRARY_PATH=" + filepath.Dir(v.setting("RINGTRAIN_NVRTC_LIB"))} // for its library of built-ins
 	}
 	o := v.execute(command{name: "costs", args: []string{v.program("probe"), v.arch}, env: env})
 	text := afterCommand(o.text)
@@ -159,7 +159,7 @@ func keyCosts(text string) (figures []string) {
 	return figures
 }
 
-// nccl also keeps NCCL's own log.
+// nccl also keeps NCCL's log.
 func (v *visit) nccl(r *result) {
 	debug := filepath.Join(v.logsDir(), "nccl")
 	if err := os.MkdirAll(debug, 0o755); err != nil {
@@ -168,7 +168,7 @@ func (v *visit) nccl(r *result) {
 	got := v.suites.run(r, suite{name: "nccl", binary: "ncclgroup.test", dir: "collective/ncclgroup",
 		run: "^(TestProcesses|TestOperations|TestRingOrder|TestSub|TestQueue|TestCaptureOfAGroupsCall)", trial: "^(TestProcesses|TestRingOrder)",
 		env:       []string{"NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=" + filepath.Join(debug, "%h-%p.log")},
-		essential: []string{"TestProcesses", "TestOperationsInProcesses"}}) // a version of NCCL may not let ranks of one process share a GPU
+		essential: []string{"TestProcesses", "TestOperationsInProcesses"}}) // some versions of NCCL do not let ranks of one process share a GPU
 	for _, name := range got.of("PASS") {
 		r.figure("%s passed", name)
 	}
@@ -183,7 +183,7 @@ func (v *visit) nccl(r *result) {
 	}
 }
 
-// kills kills ranks inside calls and graphs of the library, and workers of trainings.
+// kills kills ranks during calls and graphs, and workers of trainings.
 func (v *visit) kills(r *result) {
 	v.trainings.killed(r)
 	got := v.suites.run(r, suite{name: "kill", binary: "ncclgroup.test", dir: "collective/ncclgroup", run: "^TestKilledRank$/^(calls,_rank_1|graphs,_rank_[02]|held,_rank_1)$", trial: "^TestKilledRank$/^graphs,_rank_0$",
@@ -191,7 +191,7 @@ func (v *visit) kills(r *result) {
 	r.quote(got, "all know after")
 }
 
-// speed times our steps and PyTorch's, in turns.
+// speed times our steps and PyTorch's in alternation.
 func (v *visit) speed(r *result) {
 	args := []string{v.program("speed")}
 	if v.emulator {
@@ -204,9 +204,9 @@ func (v *visit) speed(r *result) {
 		// PyTorch must find its own libraries, not those set for ringtrain.
 		args = append(args, "env", "LD_LIBRARY_PATH="+os.Getenv("LD_LIBRARY_PATH"), v.python.path, filepath.Join(v.root, "scripts", "gpu", "baselines.py"))
 	case v.emulator:
-		r.figure("no PyTorch: ours only")
+		r.figure("no PyTorch: timed only ringtrain")
 	default:
-		r.skip(true, "no PyTorch: ours only")
+		r.skip(true, "no PyTorch: timed only ringtrain")
 	}
 	o := v.execute(command{name: "speed", args: args})
 	r.Tables = append(r.Tables, "### Speed\n"+afterCommand(o.text))

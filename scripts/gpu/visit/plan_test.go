@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every step gets what it needs, even if all before it take as long as they may.
+// Every step gets the time that it needs, even if all steps before it use their limits.
 func TestAllowed(t *testing.T) {
 	for _, steps := range [][]step{first(), second()} {
 		for _, seconds := range []int{525, 300, 20, 1} {
@@ -21,7 +21,7 @@ func TestAllowed(t *testing.T) {
 				all += s.need
 				require.LessOrEqual(t, s.need, s.limit, s.name)
 			}
-			require.LessOrEqual(t, all, 525, "what is expected fits")
+			require.LessOrEqual(t, all, 525, "the expected times fit into the limit")
 			left := time.Duration(seconds) * time.Second
 			for i, s := range steps {
 				own := allowed(steps[i:], left, false)
@@ -86,7 +86,7 @@ func TestNamedTestsExist(t *testing.T) {
 	require.Greater(t, named, 20)
 }
 
-// Every kernel is compared, and those that share memory are known.
+// kernels finds every kernel, and those that share memory.
 func TestKernels(t *testing.T) {
 	all, shared := kernels("../../..")
 	entries := 0

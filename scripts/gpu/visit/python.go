@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// A python is an interpreter, with what can be known of it without importing PyTorch.
+// A python is a Python interpreter, described without importing PyTorch.
 type python struct {
 	path  string   // "" for none
-	torch bool     // it has PyTorch
-	paths []string // where its packages are
+	torch bool     // PyTorch is installed
+	paths []string // its search path for packages
 }
 
 func (p python) String() string {
@@ -27,7 +27,7 @@ func (p python) String() string {
 	return p.path + " with PyTorch"
 }
 
-// findPython is an interpreter with PyTorch, or else any that works.
+// findPython returns an interpreter with PyTorch or, if there is none, any that works.
 func findPython() (any python) {
 	var candidates []string
 	if root := os.Getenv("VIRTUAL_ENV"); root != "" {
@@ -52,7 +52,7 @@ func findPython() (any python) {
 	return any
 }
 
-// question has Python print whether it has PyTorch, and where it looks for packages.
+// question makes Python print whether PyTorch is installed, and its search path.
 const question = `import importlib.util, sys
 print(importlib.util.find_spec("torch") is not None)
 print("\n".join(p for p in sys.path if p))`
@@ -70,9 +70,9 @@ func ask(path string) (p python, works bool) {
 	return python{path, lines[0] == "True", lines[1:]}, true
 }
 
-// wheels are patterns of the directories in which pip puts CUDA's libraries:
-// nvidia/nccl/lib, or since CUDA 13 nvidia/cu13/lib. They are looked for where there is
-// no Python, too.
+// wheels returns patterns of the directories where pip installs CUDA's libraries:
+// nvidia/nccl/lib, or nvidia/cu13/lib since CUDA 13. It includes the usual ones even if no
+// interpreter was found.
 func (p python) wheels() (places []string) {
 	for _, path := range p.paths {
 		places = append(places, path+"/nvidia/*/lib")

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Limits of what is written, in bytes: of the table on stdout, of which some machines
-// pass on the last 12,000 characters, and of a file.
+// Limits in bytes: of the table on stdout, of which some machines forward only the last
+// 12,000 characters, and of a file.
 const (
 	tableLimit   = 11_500
 	archiveLimit = 15 << 20
 )
 
-// A summary is what the steps of a visit found.
+// A summary has the results of a visit.
 type summary struct {
 	settings
 	begun       time.Time
@@ -57,24 +57,24 @@ func (s *summary) write(stdout io.Writer, logs string) error {
 	return archive(logs, filepath.Join(s.out, "logs.tar.gz"), archiveLimit)
 }
 
-// reasons says of each step that did not run why.
+// reasons adds why to each step that did not run.
 func (s *summary) reasons() {
 	for _, r := range s.results {
 		if r.Verdict == notRun && len(r.Failures) == 0 {
-			r.Failures = append(r.Failures, map[bool]string{true: "the visit was interrupted", false: "no time was left for it"}[s.interrupted])
+			r.Failures = append(r.Failures, map[bool]string{true: "the visit was interrupted", false: "no time left"}[s.interrupted])
 		}
 	}
 }
 
-// table is what a person reads, in at most so many bytes: the verdicts first, then what
-// failed, then what was skipped, then figures, each with its share.
+// table returns at most most bytes for people to read: verdicts, failures, skipped tests and
+// figures. Each part has its share of the bytes.
 func (s *summary) table(most int) string {
 	var b strings.Builder
 	kind := "first visit"
 	if s.rest {
 		kind = "second visit"
 	}
-	fmt.Fprintf(&b, "# A GPU's check, %s: %s, %.0f s of %.0f s\n\n", kind, s.begun.UTC().Format("2006-01-02 15:04 UTC"), time.Since(s.begun).Seconds(), s.limit.Seconds())
+	fmt.Fprintf(&b, "# GPU check, %s: %s, %.0f s of %.0f s\n\n", kind, s.begun.UTC().Format("2006-01-02 15:04 UTC"), time.Since(s.begun).Seconds(), s.limit.Seconds())
 	b.WriteString("| step | verdict | passed | skipped | failed | seconds |\n|---|---|---|---|---|---|\n")
 	good := 0
 	for _, r := range s.results {
@@ -88,7 +88,7 @@ func (s *summary) table(most int) string {
 	sections := []struct {
 		title string
 		of    func(*result) []string
-		share float64 // of what is left then
+		share float64 // of the bytes that earlier parts leave
 	}{
 		{"Failures", func(r *result) []string { return r.Failures }, .45},
 		{"Skipped", func(r *result) []string { return r.Skips }, .25},
@@ -102,8 +102,8 @@ func (s *summary) table(most int) string {
 	return b.String()
 }
 
-// section lists the lines of all steps in at most so many bytes; each step has an equal
-// share of what the steps before it leave.
+// section lists the lines of all steps in at most most bytes. Each step has an equal share of
+// the bytes that the steps before it leave.
 func section(title string, results []*result, of func(*result) []string, most int) string {
 	some := slices.DeleteFunc(slices.Clone(results), func(r *result) bool { return len(of(r)) == 0 })
 	if len(some) == 0 {
@@ -111,7 +111,7 @@ func section(title string, results []*result, of func(*result) []string, most in
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## %s\n\n", title)
-	const note = 60 // bytes that saying what was left out may take
+	const note = 60 // bytes reserved for the number of omitted lines
 	for i, r := range some {
 		share := (most - b.Len()) / (len(some) - i)
 		lines := alike(of(r))
@@ -127,11 +127,11 @@ func section(title string, results []*result, of func(*result) []string, most in
 	return b.String()
 }
 
-// position is where in a test a line was written.
+// position matches the file and line at which a test logged.
 var position = regexp.MustCompile(`^\w+_test\.go:\d+: `)
 
-// alike joins lines that say the same of other things: of a hundred tests that have no
-// GPU, one says so.
+// alike joins lines that differ only in the name before the colon. If a hundred tests are
+// skipped without a GPU, one line is enough.
 func alike(lines []string) (joined []string) {
 	count, first := map[string]int{}, map[string]int{}
 	for _, line := range lines {
@@ -152,8 +152,8 @@ func alike(lines []string) (joined []string) {
 	return joined
 }
 
-// archive packs a directory into one file of at most so many bytes. What no longer fits
-// is left out, and named in the archive.
+// archive packs a directory into a file of at most most bytes. The file LEFT-OUT in the
+// archive lists what does not fit.
 func archive(dir, path string, most int64) (err error) {
 	file, err := create(path)
 	if err != nil {
@@ -176,7 +176,7 @@ func archive(dir, path string, most int64) (err error) {
 	var left []string
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // a log that has gone is no reason to lose the others
+			return nil // without this log, but with the others
 		}
 		relative, err := filepath.Rel(dir, name)
 		if err != nil {
@@ -185,7 +185,7 @@ func archive(dir, path string, most int64) (err error) {
 		if err := zip.Flush(); err != nil {
 			return err
 		}
-		// A log is at most 4 MiB, which does not grow by packing.
+		// A log is at most 4 MiB, and packing does not make it larger.
 		if info, err := file.Stat(); err != nil || info.Size()+headBytes+tailBytes+4096 > most {
 			left = append(left, relative)
 			return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However much fails, the table has all verdicts, and something of every step that failed.
+// Even if everything fails, the table has all verdicts, and lines of every failed step.
 func TestTableIsBounded(t *testing.T) {
 	found := &summary{settings: settings{limit: 540 * time.Second}, begun: time.Now()}
 	for _, s := range first() {
@@ -37,7 +37,7 @@ func TestTableIsBounded(t *testing.T) {
 		}
 	}
 	require.Contains(t, table, "0 of 10 steps are ok.")
-	require.Greater(t, len(found.table(1<<20)), 100_000, "report.md has everything")
+	require.Greater(t, len(found.table(1<<20)), 100_000, "report.md has all lines")
 }
 
 func TestAlike(t *testing.T) {
@@ -74,8 +74,8 @@ func TestArchive(t *testing.T) {
 	got := read()
 	require.Equal(t, "one", got["logs/1.log"])
 	require.Equal(t, "three", got["logs/nccl/3.log"])
-	require.Contains(t, got["logs/2.log"], "[1048576 bytes are left out]")
+	require.Contains(t, got["logs/2.log"], "[1048576 bytes omitted]")
 	require.NoError(t, archive(dir, path, 100))
 	require.Equal(t, map[string]string{"logs/LEFT-OUT": "1.log\n2.log\nnccl/3.log\n"}, read())
-	require.NoError(t, archive(filepath.Join(dir, "none"), path, archiveLimit), "no command ran")
+	require.NoError(t, archive(filepath.Join(dir, "none"), path, archiveLimit), "an absent directory, if no command ran")
 }

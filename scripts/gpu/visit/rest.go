@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// directories are where the tests of a binary find their files.
+// directories maps test binaries to the working directories of their tests.
 var directories = map[string]string{"cuda.test": "cuda", "gpu.test": "nn/gpu", "kernels.test": "cuda/kernels", "ncclgroup.test": "collective/ncclgroup"}
 
-// failedBefore runs again what failed in the first visit: tests alone, and steps of
-// which no test failed as a whole.
+// failedBefore runs the failed tests of the first visit again, and whole steps that failed
+// without a failed test.
 func (v *visit) failedBefore(r *result) {
 	list, from, err := v.before()
 	if err != nil {
 		r.fail("%v", err)
 		return
 	}
-	r.figure("%d failures to look at, of %s", len(list), from)
+	r.figure("%d failures to check again, from %s", len(list), from)
 	if len(list) == 0 {
 		r.Passed++
 	}
@@ -33,7 +33,7 @@ func (v *visit) failedBefore(r *result) {
 		}
 		dir, known := directories[binary]
 		if !known {
-			r.fail("%s: there is no test binary %s", what, binary)
+			r.fail("%s: unknown test binary %s", what, binary)
 			continue
 		}
 		v.suites.run(r, suite{name: "failed", binary: binary, dir: dir, run: exactly(test), limit: 60 * time.Second})
@@ -44,13 +44,13 @@ func (v *visit) stepAgain(r *result, name string) {
 	all := append(first(), second()...)
 	i := slices.IndexFunc(all, func(s step) bool { return s.name == name })
 	if i < 0 || name == "failed" {
-		r.fail("%s is no step and no BINARY:TEST", name)
+		r.fail("%s is neither a step nor BINARY:TEST", name)
 		return
 	}
 	all[i].do(v, r)
 }
 
-// before are the failures of the first visit, and where they are written.
+// before returns the failures of the first visit, and the file or flag that lists them.
 func (s settings) before() (list []string, from string, err error) {
 	if s.failed != "" {
 		return strings.Split(s.failed, ","), "-failed", nil
@@ -69,14 +69,14 @@ func (s settings) before() (list []string, from string, err error) {
 			err = json.Unmarshal(text, &earlier)
 		}
 		if err != nil {
-			return nil, path, fmt.Errorf("%s is no result.json of a visit: %w", path, err)
+			return nil, path, fmt.Errorf("%s is not the result.json of a visit: %w", path, err)
 		}
 		return failures(earlier.Steps), path, nil
 	}
-	return nil, "", fmt.Errorf("there is no result.json of a first visit: carry it in %s, or name what failed with -failed", s.binaries)
+	return nil, "", fmt.Errorf("no result.json of a first visit: put it into %s, or name the failures with -failed", s.binaries)
 }
 
-// failures are the broken tests of a visit, and its steps that are not ok without any.
+// failures returns the broken tests of a visit, and its steps that are not ok but have none.
 func failures(steps []result) (list []string) {
 	for _, s := range steps {
 		switch {
@@ -90,17 +90,17 @@ func failures(steps []result) (list []string) {
 	return list
 }
 
-// sanitize looks at each kernel with memcheck and initcheck, at those that share memory
-// with racecheck and synccheck, and at a training with memcheck.
+// sanitize runs each kernel under memcheck and initcheck, those that share memory also under
+// racecheck and synccheck, and a training under memcheck.
 func (v *visit) sanitize(r *result) {
 	sanitizer := v.suites.sanitizer()
 	switch {
 	case v.emulator:
-		r.figure("no compute-sanitizer: the emulator's own checks only")
+		r.figure("no compute-sanitizer: only the emulator's own checks")
 		v.suites.run(r, suite{name: "races", binary: "kernels.test", dir: "cuda/kernels", run: exactly("TestParity/sum_rows"), env: []string{"RINGTRAIN_EMULATOR_RACES=1"}})
 		return
 	case sanitizer == "":
-		r.skip(true, "there is no compute-sanitizer: it comes with a CUDA toolkit")
+		r.skip(true, "no compute-sanitizer: install a CUDA toolkit")
 		return
 	}
 	all, shared := kernels(v.root)
@@ -122,10 +122,10 @@ func (v *visit) sanitize(r *result) {
 		case problem != "":
 			r.fail("%s: %s: %s", what, problem, brief(errorsOf(o.text, "TestParity"), 3))
 		case passes < max(1, c.about):
-			r.fail("%s: %d tests passed of %d", what, passes, c.about)
+			r.fail("%s: only %d of %d tests passed", what, passes, c.about)
 		default:
 			r.Passed++
-			r.figure("%s: nothing found in %d tests, %.0f s", what, passes, o.took.Seconds())
+			r.figure("%s: no errors in %d tests, %.0f s", what, passes, o.took.Seconds())
 		}
 	}
 }
@@ -144,15 +144,15 @@ func (v *visit) narrow(r *result) {
 		}
 		r.figure("mnist %s: accuracy %.4f, in float32 %.4f; %.0f and %.0f samples/s", flag, narrow.Accuracy, full.Accuracy, narrow.Rate, full.Rate)
 		if difference := narrow.Accuracy - full.Accuracy; !v.emulator && (difference > .02 || difference < -.02) {
-			r.fail("mnist %s: the accuracy is %.4f, and %.4f in float32", flag, narrow.Accuracy, full.Accuracy)
+			r.fail("mnist %s: the accuracy is %.4f, but %.4f in float32", flag, narrow.Accuracy, full.Accuracy)
 		}
 	}
 }
 
 // overlap times steps whose gradients leave during the backward pass.
 func (v *visit) overlap(r *result) {
-	// Gradients of 23 MB go over sockets, between processes that have the GPU in turns: a
-	// step may take a tenth of a second, and a training five seconds to start.
+	// 23 MB of gradients go over sockets, between processes that take turns on the GPU. A step
+	// may take a tenth of a second, and a training five seconds to start.
 	size := []string{"--width", "2048", "--steps", "45", "--rounds", "2"}
 	if v.emulator {
 		size = []string{"--quick"}

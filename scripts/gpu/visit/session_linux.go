@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// ownSession has the command begin a session, whose processes can be found.
+// ownSession makes the command start a session, so that its processes can be found.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
-// askToQuit asks the command to quit; a Go program prints its goroutines.
+// askToQuit sends SIGQUIT. A Go program then prints its goroutines.
 func askToQuit(cmd *exec.Cmd) { _ = syscall.Kill(cmd.Process.Pid, syscall.SIGQUIT) }
 
-// killAll kills what is left of the command and of all that it has started: what is in
-// its session, and what left that but still has its mark.
+// killAll kills the command and all processes that it has started: those in its session,
+// and those in another session that have its mark in their environment.
 func killAll(cmd *exec.Cmd) {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	var own []byte
@@ -33,7 +33,7 @@ func killAll(cmd *exec.Cmd) {
 	}
 }
 
-// A process is one that runs on this machine.
+// A process is a running process of this machine.
 type process struct{ pid, parent, session int }
 
 func processes() (all []process) {
@@ -55,8 +55,8 @@ func processes() (all []process) {
 	return all
 }
 
-// worker is the process of the worker of a job's command with a local rank, 0 if there
-// is none yet.
+// worker returns the PID of a job's worker with this local rank, or 0 if it has not started.
+// cmd is the job's launcher.
 func worker(cmd *exec.Cmd, local int) (pid int) {
 	variable := []byte("RINGTRAIN_LOCAL_RANK=" + strconv.Itoa(local))
 	for _, p := range processes() {
@@ -67,7 +67,7 @@ func worker(cmd *exec.Cmd, local int) (pid int) {
 	return 0
 }
 
-// has reports whether a process began with a setting in its environment.
+// has reports whether a process started with a setting in its environment.
 func (p process) has(setting []byte) bool {
 	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid), "environ"))
 	if err != nil {
@@ -81,5 +81,5 @@ func (p process) has(setting []byte) bool {
 	return false
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

@@ -11,7 +11,7 @@ import (
 const (
 	ok      = "ok"
 	failed  = "FAILED"
-	skipped = "SKIPPED" // nothing failed, but a test that matters did not run
+	skipped = "SKIPPED" // nothing failed, but an essential test was skipped
 	notRun  = "NOT RUN" // no time was left, or the visit was interrupted
 )
 
@@ -19,15 +19,15 @@ const (
 type step struct {
 	name  string
 	about string
-	// Seconds on a GPU: what it is expected to take, which is kept for it whatever the
-	// steps before it do, and the most that it may take.
+	// need is the expected number of seconds on a GPU, which earlier steps leave to this one.
+	// limit is the most that it may take.
 	need, limit int
-	trial       int // seconds at most on the emulator
+	trial       int // limit in seconds on the emulator
 	do          func(v *visit, r *result)
 }
 
-// allowed returns how long the first of the steps may take: at most its limit, and not the time
-// that later steps need. If too little is left for all, each gets its share.
+// allowed returns how long the first of the steps may take: at most its limit, and not the
+// time that later steps need. If the time is too short for all, each gets its share.
 func allowed(steps []step, left time.Duration, emulator bool) time.Duration {
 	limit, need, all := time.Duration(steps[0].limit), 0, 0
 	if emulator {
@@ -52,7 +52,7 @@ func allowed(steps []step, left time.Duration, emulator bool) time.Duration {
 	return min(limit*time.Second, left-later)
 }
 
-// A result is what a step found.
+// A result is the outcome of a step.
 type result struct {
 	Step    string  `json:"step"`
 	Verdict string  `json:"verdict"`
@@ -60,22 +60,22 @@ type result struct {
 	Passed  int     `json:"passed"` // tests without subtests, or commands
 	Skipped int     `json:"skipped"`
 	Failed  int     `json:"failed"`
-	// Broken are the failed tests, as BINARY:TEST, which the second visit runs again.
+	// Broken lists failed tests as BINARY:TEST. The second visit runs them again.
 	Broken   []string `json:"broken,omitempty"`
-	Figures  []string `json:"figures,omitempty"`  // a line each
-	Failures []string `json:"failures,omitempty"` // the first lines of each failure
+	Figures  []string `json:"figures,omitempty"`  // measurements and versions, one line each
+	Failures []string `json:"failures,omitempty"` // one line each
 	Skips    []string `json:"skips,omitempty"`    // with the reasons
-	Tables   []string `json:"-"`                  // Markdown for report.md alone
-	missed   bool     // a test that matters was skipped
+	Tables   []string `json:"-"`                  // Markdown, only for report.md
+	missed   bool     // an essential test was skipped
 }
 
-// fail counts a failure, which is described in a few lines.
+// fail counts a failure and adds its description.
 func (r *result) fail(format string, args ...any) {
 	r.Failed++
 	r.Failures = append(r.Failures, fmt.Sprintf(format, args...))
 }
 
-// skip counts a skipped test. If it is essential, the step is not ok.
+// skip counts a skipped test. If it matters, the step is not ok.
 func (r *result) skip(matters bool, format string, args ...any) {
 	r.Skipped++
 	r.missed = r.missed || matters
@@ -112,7 +112,7 @@ func (r *result) judge() {
 		r.Verdict = skipped
 	case r.Passed == 0:
 		r.Verdict = failed
-		r.Failures = append(r.Failures, "nothing was checked")
+		r.Failures = append(r.Failures, "the step checked nothing")
 	default:
 		r.Verdict = ok
 	}

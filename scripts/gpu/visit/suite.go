@@ -10,16 +10,15 @@ import (
 	"time"
 )
 
-// A suite is tests of one binary.
+// A suite is a selection of the tests of one binary.
 type suite struct {
 	name   string // of the log
 	binary string
-	dir    string // in the tree, where the tests find their files
+	dir    string // in the tree; the working directory of the tests
 	run    string // pattern; "" for all
-	skip   string // pattern of those that are left out
-	trial  string // instead of run on the emulator
-	// Tests without which the step is not ok: all of a visit, and on the emulator those
-	// of them that trial matches.
+	skip   string // pattern of tests to leave out
+	trial  string // replaces run on the emulator
+	// Tests that must pass. On the emulator, only those that trial matches must.
 	essential []string
 	env       []string
 	limit     time.Duration
@@ -28,7 +27,7 @@ type suite struct {
 // suites runs test binaries.
 type suites struct{ *runner }
 
-// run runs tests, counts them, and runs those that failed again.
+// run runs tests, adds their results to r, and runs failed tests again.
 func (x suites) run(r *result, s suite) verdicts {
 	pattern := s.run
 	if x.emulator && s.trial != "" {
@@ -45,7 +44,7 @@ func (x suites) run(r *result, s suite) verdicts {
 	if s.limit > 0 {
 		limit = min(limit, s.limit)
 	}
-	// The binary's own limit comes first: it says which tests were running.
+	// The binary's own time limit ends first, because it prints which tests were running.
 	args = append(args, "-test.timeout", max(limit, x.grace).Round(time.Millisecond).String())
 	o := x.execute(command{name: s.name, dir: filepath.Join(x.root, s.dir), env: s.env, args: args, limit: limit + x.grace})
 	got := parseTests(afterCommand(o.text))
@@ -55,7 +54,7 @@ func (x suites) run(r *result, s suite) verdicts {
 	return got
 }
 
-// count adds what the tests did to the result.
+// count adds the results of tests to r.
 func count(r *result, s suite, got verdicts, o outcome) {
 	r.Passed += len(got.of("PASS"))
 	for _, name := range got.of("SKIP") {
@@ -71,10 +70,10 @@ func count(r *result, s suite, got verdicts, o outcome) {
 	}
 }
 
-// essential fails or skips the step for tests that matter and did not pass.
+// essential checks that the essential tests ran. It marks the step if one was skipped.
 func (x suites) essential(r *result, s suite, pattern string, got verdicts) {
 	if len(got.ended) == 0 && r.Failed > 0 {
-		return // it says why nothing ran
+		return // a failure already says why nothing ran
 	}
 	top, _, _ := strings.Cut(pattern, "/")
 	for _, name := range s.essential {
@@ -90,16 +89,16 @@ func (x suites) essential(r *result, s suite, pattern string, got verdicts) {
 	}
 }
 
-// mostAgain is how many tests of a suite run again.
+// mostAgain is the maximum number of tests of a suite that run again.
 const mostAgain = 3
 
-// again runs failed tests each by itself, so that no earlier fault is taken for theirs,
-// and has the driver and compute-sanitizer say where the fault is.
+// again runs failed tests one by one, because an earlier fault breaks all later tests of its
+// process. The driver and compute-sanitizer then report where the fault is.
 func (x suites) again(r *result, s suite, tests []string) {
 	sanitizer := x.sanitizer()
 	for i, test := range tests {
 		if i == mostAgain || x.left() < 10*time.Second {
-			r.figure("%d failed tests of %s were not run again", len(tests)-i, s.binary)
+			r.figure("%d failed tests of %s were not run again, for lack of time or because they are too many", len(tests)-i, s.binary)
 			return
 		}
 		args := []string{x.program(s.binary), "-test.v", "-test.run", exactly(test)}
@@ -113,7 +112,7 @@ func (x suites) again(r *result, s suite, tests []string) {
 	}
 }
 
-// note adds what a run of one test found, without counting it again.
+// note adds the result of running a test again. It does not count as another test.
 func note(r *result, what string, o outcome, test string) {
 	if problem := o.problem(); problem != "" {
 		r.Failures = append(r.Failures, fmt.Sprintf("%s: %s: %s", what, problem, brief(errorsOf(o.text, test), 3)))
@@ -122,7 +121,7 @@ func note(r *result, what string, o outcome, test string) {
 	r.Failures = append(r.Failures, what+": passed")
 }
 
-// errorsOf are the lines of compute-sanitizer, or else those of the test.
+// errorsOf returns the lines of compute-sanitizer, or if it wrote none, those of the test.
 func errorsOf(text, test string) (lines []string) {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "=========") && len(strings.TrimSpace(line)) > 10 && !strings.Contains(line, "COMPUTE-SANITIZER") {
@@ -135,7 +134,7 @@ func errorsOf(text, test string) (lines []string) {
 	return lines
 }
 
-// exactly is the pattern of one test.
+// exactly returns a pattern that matches only this test.
 func exactly(test string) string {
 	var parts []string
 	for part := range strings.SplitSeq(test, "/") {
@@ -152,7 +151,7 @@ func lastLines(text string, most int) []string {
 	return lines[max(0, len(lines)-most):]
 }
 
-// sanitizer is the path of compute-sanitizer, "" where there is none or no GPU.
+// sanitizer returns the path of compute-sanitizer, or "" without one or without a GPU.
 func (x suites) sanitizer() string {
 	if x.emulator {
 		return ""
@@ -167,7 +166,7 @@ func (x suites) sanitizer() string {
 	return slices.Max(found)
 }
 
-// few limits the comparisons with the CPU to a few steps on the emulator, which is slow.
+// few returns settings that shorten comparisons with the CPU on the emulator, which is slow.
 func (x suites) few() []string {
 	if x.emulator {
 		return []string{"RINGTRAIN_PARITY_STEPS=2"}

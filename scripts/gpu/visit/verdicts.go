@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// verdicts are the results of tests, parsed from a test binary's -test.v output.
+// verdicts are the results of tests, from the output of a test binary with -test.v.
 type verdicts struct {
-	ended map[string]string   // PASS, SKIP, FAIL; "" of a test that began and did not end
-	said  map[string][]string // lines
-	last  string              // the end of the output, where a crash is
+	ended map[string]string   // PASS, SKIP or FAIL; "" if the test did not end
+	said  map[string][]string // output of each test, in lines
+	last  string              // the output from a crash on, or all of it
 }
 
 var (
@@ -45,7 +45,7 @@ func parseTests(text string) verdicts {
 	return v
 }
 
-// of are the tests that ended in a way, without those that only have such subtests.
+// of returns the tests with this result, without those that only have such subtests.
 func (v verdicts) of(end string) (names []string) {
 	for name, how := range v.ended {
 		if how == end && !v.hasSubtest(name, func(how string) bool { return end == "PASS" || how == end }) {
@@ -65,8 +65,7 @@ func (v verdicts) hasSubtest(name string, is func(how string) bool) bool {
 	return false
 }
 
-// broken are the tests that failed, or began and did not end: then what failed is the
-// process, and they are what it was doing.
+// broken returns the tests that failed, and those that were running when the process ended.
 func (v verdicts) broken() []string {
 	hanging := v.of("")
 	all := slices.Clone(hanging)
@@ -79,7 +78,7 @@ func (v verdicts) broken() []string {
 	return all
 }
 
-// A fate is what became of a test with all its subtests.
+// A fate is the result of a test and its subtests.
 type fate int
 
 const (
@@ -89,7 +88,7 @@ const (
 	broke
 )
 
-// fate of the test with a name.
+// fate returns the fate of a test.
 func (v verdicts) fate(name string) fate {
 	how, ran := v.ended[name]
 	if !ran {
@@ -107,8 +106,8 @@ func (v verdicts) fate(name string) fate {
 	return passed
 }
 
-// why is what a test said, in at most three lines: for a failure, from the first line
-// that has an error.
+// why returns at most three lines of a test's output. For a failure they begin with the first
+// error.
 func (v verdicts) why(name string) string {
 	lines := v.said[name]
 	if v.ended[name] == "" && len(lines) == 0 || crash.MatchString(strings.Join(lines, "\n")) {
@@ -123,7 +122,7 @@ func (v verdicts) why(name string) string {
 	return brief(lines, 3)
 }
 
-// noise are lines that say nothing about a failure.
+// noise matches lines that do not explain a failure.
 var noise = regexp.MustCompile(`^(Error Trace:|Test:|FAIL$|PASS$|exit status \d+$|--- )`)
 
 // brief joins the first informative lines into one.
@@ -138,7 +137,7 @@ func brief(lines []string, most int) string {
 			break
 		}
 	}
-	return cmp.Or(strings.Join(said, " / "), "it says nothing")
+	return cmp.Or(strings.Join(said, " / "), "no output")
 }
 
 // clip shortens a text to a number of bytes.

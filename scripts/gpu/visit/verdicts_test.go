@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 	nothing.judge()
 	require.Equal(t, skipped, onlySkips.Verdict)
 	require.Equal(t, failed, nothing.Verdict)
-	require.Equal(t, []string{"nothing was checked"}, nothing.Failures)
+	require.Equal(t, []string{"the step checked nothing"}, nothing.Failures)
 }
 
 func TestExactly(t *testing.T) {

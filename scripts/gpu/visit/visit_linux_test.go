@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trial is a visit of binaries that are scripts, in a tree that is this one.
+// trial returns a visit of this tree whose binaries are scripts.
 func trial(t *testing.T, scripts map[string]string, limit time.Duration) *visit {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
@@ -40,8 +40,8 @@ func gone(t *testing.T, pid string) {
 	}, 5*time.Second, 10*time.Millisecond, "process %s is still there", pid)
 }
 
-// A command that hangs is killed with all that it has started: what ignores signals,
-// what is in another process group, and what is in another session.
+// A command that hangs is killed with all processes that it has started, even if they ignore
+// signals, or are in another process group or session.
 func TestCommandsThatHang(t *testing.T) {
 	v := trial(t, map[string]string{"hangs": `trap "" QUIT TERM INT
 sleep 1001 & echo "pid $!"
@@ -50,7 +50,7 @@ echo "it has begun"
 sleep 1003`}, time.Minute)
 	o := v.execute(command{name: "hangs", args: []string{v.program("hangs")}, limit: 300 * time.Millisecond})
 	require.True(t, o.late)
-	require.Contains(t, o.problem(), "killed after 0 s, its limit")
+	require.Contains(t, o.problem(), "killed after 0 s, its time limit")
 	require.Less(t, o.took, 5*time.Second)
 	require.Contains(t, o.text, "it has begun")
 	found := 0
@@ -63,7 +63,7 @@ sleep 1003`}, time.Minute)
 	require.Equal(t, 2, found)
 }
 
-// What a command leaves behind is killed when it ends, and does not delay the visit.
+// Processes that a command leaves behind are killed when it ends, and do not delay the visit.
 func TestCommandsThatLeaveProcesses(t *testing.T) {
 	v := trial(t, map[string]string{"leaves": "sleep 1004 &\necho $!\nexit 3"}, time.Minute)
 	o := v.execute(command{name: "leaves", args: []string{v.program("leaves")}})
@@ -76,7 +76,7 @@ func TestCommandsThatDoNotStart(t *testing.T) {
 	v := trial(t, nil, time.Minute)
 	require.Contains(t, v.execute(command{name: "none", args: []string{v.program("none")}}).problem(), "no such file")
 	v.until = time.Now()
-	require.Equal(t, "no time is left for it", v.execute(command{name: "late", args: []string{"true"}}).problem())
+	require.Equal(t, "no time left", v.execute(command{name: "late", args: []string{"true"}}).problem())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	v = trial(t, map[string]string{"waits": "sleep 1005"}, time.Minute)
@@ -85,7 +85,7 @@ func TestCommandsThatDoNotStart(t *testing.T) {
 	require.Equal(t, notRun, v.step(first()[0], time.Minute).Verdict)
 }
 
-// visited runs steps as visitAll does, and returns what was printed and written.
+// visited runs steps like visitAll, and returns the printed table and the written results.
 func visited(t *testing.T, v *visit, steps []step) (table string, results map[string]*result) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -107,8 +107,8 @@ func visited(t *testing.T, v *visit, steps []step) (table string, results map[st
 	return stdout.String(), results
 }
 
-// Whatever hangs, fails, crashes, is missing or prints nonsense, the visit ends within
-// its limit with a table that says so.
+// If binaries hang, fail, crash, are missing or print nonsense, the visit still ends within its
+// limit and reports it.
 func TestVisitSurvives(t *testing.T) {
 	v := trial(t, map[string]string{
 		"ringtrain":      "echo '{ this is no JSON'; exit 1",
@@ -134,12 +134,12 @@ func TestVisitSurvives(t *testing.T) {
 	require.Contains(t, table, "0 of 10 steps are ok.")
 }
 
-// passes is a script that passes tests, each in its way.
+// passes begins a script: its function say prints a test's name, result and output.
 const passes = `say() { echo "=== RUN   $1"; echo "    x_test.go:1: $3"; echo "--- $2: $1 (0.01s)"; }
 `
 
-// A skip is no pass: it is counted, its reason is told, and the step is SKIPPED if the
-// test matters.
+// A skipped test does not count as passed. Its reason is reported, and if the test is
+// essential, the step is SKIPPED.
 func TestSkips(t *testing.T) {
 	v := trial(t, map[string]string{
 		"ncclgroup.test": passes + "say TestProcesses SKIP 'NCCL is too old'; say TestOperationsInProcesses PASS; say TestRingOrder PASS",
@@ -151,13 +151,13 @@ func TestSkips(t *testing.T) {
 	require.Contains(t, table, "- cuda: TestExtra: x_test.go:1: it does not matter")
 	require.Contains(t, table, "| nccl | SKIPPED | 2 | 1 | 0 |")
 	require.Contains(t, table, "- nccl: TestProcesses: x_test.go:1: NCCL is too old")
-	require.Equal(t, failed, results["training"].Verdict, "tests that matter did not run")
+	require.Equal(t, failed, results["training"].Verdict, "essential tests did not run")
 	require.Contains(t, results["training"].Failures, "TestLockstep did not run")
-	require.Contains(t, table, "- speed: no PyTorch: ours only")
+	require.Contains(t, table, "- speed: no PyTorch: timed only ringtrain")
 }
 
-// Each kernel is compared in a process of its own, and one that fails is run again
-// alone, and under the sanitizer; the second visit runs it again.
+// Each kernel is compared in its own process. If one fails, it runs again alone, under the
+// sanitizer, and in the second visit.
 func TestKernelsApart(t *testing.T) {
 	v := trial(t, map[string]string{
 		"kernels.test": passes + `case "$*" in
@@ -186,19 +186,19 @@ say TestParity/$name PASS
 
 	v.earlier = filepath.Join(v.out, "result.json")
 	table, _ = visited(t, v, []step{second()[0]})
-	require.Contains(t, table, "1 failures to look at, of "+v.earlier)
+	require.Contains(t, table, "1 failures to check again, from "+v.earlier)
 	require.Contains(t, table, "TestParity/adam alone")
 	v.earlier, v.failed = "", "cuda.test:TestX,nothing"
 	_, results = visited(t, v, []step{second()[0]})
-	require.Contains(t, strings.Join(results["failed"].Failures, "\n"), "nothing is no step and no BINARY:TEST")
+	require.Contains(t, strings.Join(results["failed"].Failures, "\n"), "nothing is neither a step nor BINARY:TEST")
 	v.failed = ""
 	require.NoError(t, os.Remove(filepath.Join(v.out, "result.json")))
 	_, results = visited(t, v, []step{second()[0]})
-	require.Contains(t, strings.Join(results["failed"].Failures, "\n"), "there is no result.json of a first visit")
+	require.Contains(t, strings.Join(results["failed"].Failures, "\n"), "no result.json of a first visit")
 }
 
-// gpu-check.sh unpacks the programs, with Python where there is no xz, and passes its
-// flags on; a signal reaches the visit.
+// gpu-check.sh unpacks the programs, with Python if there is no xz. It forwards its flags and
+// signals to the visit.
 func TestScript(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	require.NoError(t, err)
@@ -239,10 +239,10 @@ echo "visit $*"; exit 1`
 	require.Contains(t, out, "has no programs: make them with --build")
 	out, code = run(os.Getenv("PATH"), nil, "--parts", "x")
 	require.Equal(t, 2, code)
-	require.Contains(t, out, "--parts is no flag")
+	require.Contains(t, out, "unknown flag --parts")
 	out, code = run(os.Getenv("PATH"), nil, "--help")
 	require.Zero(t, code)
-	require.Contains(t, out, "Exit code: 0 every step is ok")
+	require.Contains(t, out, "Exit code: 0 if every step is ok")
 
 	cmd := exec.CommandContext(t.Context(), bash, script, "--binaries", filepath.Join(packed, "gz"))
 	cmd.Env = append(os.Environ(), "WAIT=1")
@@ -260,7 +260,7 @@ echo "visit $*"; exit 1`
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
 }
 
-// What is packed may not be too large to carry.
+// --build fails if the packed programs are too large.
 func TestPack(t *testing.T) {
 	text, err := os.ReadFile("../../gpu-check.sh")
 	require.NoError(t, err)
@@ -281,13 +281,13 @@ func TestPack(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, files, 1-want)
 		require.Regexp(t, `programs\.tar\.\w+: \d+ bytes`, string(out))
-		require.Equal(t, want == 1, strings.Contains(string(out), "too large to carry"))
+		require.Equal(t, want == 1, strings.Contains(string(out), "because they are too large"))
 	}
 }
 
 func kill15(pid int) error { return exec.Command("kill", "-TERM", strconv.Itoa(pid)).Run() }
 
-// without is a PATH with the programs that the script needs, but one.
+// without returns a PATH with all programs that the script needs except one.
 func without(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Numbers of cuBLASLt.
+// cuBLASLt's constants.
 const (
 	real32, realBF16                        = 0, 14
 	compute32, fastTF32                     = 68, 77
@@ -36,8 +36,8 @@ type blas struct {
 	lt     *Library
 	handle uintptr
 
-	late    uintptr // a bias that is set after the algorithm was asked for
-	promise uint32  // the alignment of operands, if it is not the 256 bytes of cuBLASLt
+	late    uintptr // a bias that is set after the heuristic was called
+	promise uint32  // the promised alignment of operands, or 0 for cuBLASLt's default of 256 bytes
 }
 
 func newBLAS(t *testing.T) *blas {
@@ -49,8 +49,8 @@ func newBLAS(t *testing.T) *blas {
 	return b
 }
 
-// run computes a product and returns the status. Pointers may be 0 if the
-// epilogue has no use for them.
+// run computes a product and returns the status. Pointers that the epilogue does not use may be
+// 0.
 func (b *blas) run(t *testing.T, p product, a, bb, d, biasAt, mask uintptr) int {
 	t.Helper()
 	var desc, la, lb, ldd, pref uintptr
@@ -110,7 +110,7 @@ func normals(n int) []float32 {
 	return v
 }
 
-// want is the product in float64, before its epilogue.
+// want returns the product in float64, without its epilogue.
 func (p product) want(a, b, d []float32) []float64 {
 	v := make([]float64, p.m*p.n)
 	for j := range p.n {
@@ -168,7 +168,7 @@ func TestProducts(t *testing.T) {
 	require.Greater(t, math.Abs(exact[0]-float64(got[0])), 1e-6, "TF32 rounds")
 }
 
-// Factors of 16 bits may have a result of 32, and no other mixture is there.
+// Factors of 16 bits may have a result of 32 bits. Other mixtures are refused.
 func TestProductTypes(t *testing.T) {
 	b := newBLAS(t)
 	const n = 8
@@ -192,7 +192,7 @@ func TestProductTypes(t *testing.T) {
 	}
 }
 
-// Forward with bias, relu and mask, then the gradient through the mask, then that
+// A forward pass with bias, Relu and mask, then the gradient through the mask, then the gradient
 // of the bias.
 func TestEpilogues(t *testing.T) {
 	b := newBLAS(t)

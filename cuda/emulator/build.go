@@ -22,11 +22,11 @@ import (
 //go:embed src
 var source embed.FS
 
-// ErrNoCompiler is returned by Build where there is no g++.
+// ErrNoCompiler is returned by Build if there is no g++.
 var ErrNoCompiler = errors.New("emulator: no C++ compiler: install g++, or set CXX to one")
 
-// A library is one of the stand-ins and what it is made of. Without a variable only
-// another stand-in opens it.
+// A library is one of the emulator's libraries and its sources. Those without a variable are
+// opened by name, by other libraries.
 type library struct {
 	variable, file, optimize string
 	sources                  []string
@@ -52,11 +52,10 @@ var libraries = []library{
 // flags are the compiler's. Libraries with unique symbols could not be unloaded.
 var flags = []string{"-std=c++17", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-gnu-unique", "-Wall"}
 
-// Build returns the environment variables, as NAME=value, that make a program use
-// the stand-ins. They are compiled into a directory below dir named for their
-// contents, so that it happens once; dir is made if it is not there. Several
-// processes may call it at once. Kernels that the stand-in of NVRTC compiles are
-// kept there too.
+// Build compiles the emulator and returns the environment variables, as NAME=value, that make a
+// program use it. The libraries are in a directory below dir that is named for their contents,
+// so they are compiled only once. Build creates dir if necessary. Several processes may call it
+// at once. The emulator's NVRTC keeps compiled kernels in the same directory.
 func Build(ctx context.Context, dir string) ([]string, error) {
 	text, err := fs.Sub(source, "src")
 	if err != nil {
@@ -65,7 +64,7 @@ func Build(ctx context.Context, dir string) ([]string, error) {
 	return build(ctx, dir, text, libraries)
 }
 
-// build is Build of some libraries, of other sources.
+// build is Build for some of the libraries, with these sources.
 func build(ctx context.Context, dir string, text fs.FS, libraries []library) ([]string, error) {
 	compiler, err := findCompiler()
 	if err != nil {
@@ -106,7 +105,7 @@ func build(ctx context.Context, dir string, text fs.FS, libraries []library) ([]
 	if err := jobs.Wait(); err != nil {
 		return nil, err
 	}
-	// Another process may have been faster: what it made is the same.
+	// If another process was faster, its result is the same.
 	if err := os.Rename(work, home); err != nil {
 		if _, there := os.Stat(home); there != nil {
 			return nil, fmt.Errorf("emulator: %w", err)
@@ -134,14 +133,14 @@ func (l library) compile(ctx context.Context, compiler, dir string) error {
 	args := slices.Concat(flags, []string{l.optimize, "-Wl,-soname," + l.file, "-o", l.file}, l.sources, []string{"-ldl", "-lrt"})
 	cmd := exec.CommandContext(ctx, compiler, args...)
 	cmd.Dir = dir
-	cmd.WaitDelay = time.Second // its children have the pipe too
+	cmd.WaitDelay = time.Second // its children also hold the pipe
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("emulator: %s of %s: %w\n%s", filepath.Base(compiler), l.file, err, bytes.TrimSpace(out))
 	}
 	return nil
 }
 
-// hash names sources and compiler in 16 digits.
+// hash returns 16 digits that depend on the sources, the compiler and its flags.
 func hash(text fs.FS, compiler string, libraries []library) (string, error) {
 	h := sha256.New()
 	fmt.Fprintln(h, compiler, flags, libraries)

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kept is where the stand-ins stay from one test to the next.
+// kept is a directory for the emulator that outlives a test.
 func kept() string { return filepath.Join(os.TempDir(), "ringtrain-emulator") }
 
-// mutant names the environment variable that has other stand-ins to test, as
-// Build returns them, one a line.
+// mutant is the environment variable that selects another emulator to test. It has the lines that
+// Build returns.
 const mutant = "RINGTRAIN_EMULATOR_MUTANT"
 
-// stand returns the environment of the stand-ins, or skips the test.
+// stand returns the emulator's environment, or skips the test.
 func stand(t *testing.T) []string {
 	t.Helper()
 	if others := os.Getenv(mutant); others != "" {
@@ -60,7 +60,7 @@ func TestBuildWithoutCompiler(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoCompiler)
 }
 
-// What does not compile leaves nothing behind, and the error has the reason.
+// If compiling fails, no files remain, and the error has the reason.
 func TestBuildReportsTheCompiler(t *testing.T) {
 	stand(t)
 	dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestBuildReportsTheCompiler(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// The stand-in has every function of the driver that package cuda calls.
+// The emulator has every function of the driver that package cuda calls.
 func TestDriverHasItsSymbols(t *testing.T) {
 	env := stand(t)
 	text, err := os.ReadFile("../symbols.txt")
@@ -93,8 +93,8 @@ func TestDriverHasItsSymbols(t *testing.T) {
 	}
 }
 
-// altered is the sources with some passages of one file replaced, each of which
-// must be there once.
+// altered returns the sources with some passages of one file replaced. Each passage must occur
+// exactly once.
 func altered(t *testing.T, file string, replacements ...string) fs.FS {
 	t.Helper()
 	all := fstest.MapFS{}

@@ -15,7 +15,7 @@ const (
 	relaxed     = 2
 )
 
-// capturing is a device with a stream that is being captured, thread-locally.
+// capturing is a device and a stream with a thread-local capture.
 type capturing struct {
 	*Device
 	t            *testing.T
@@ -67,7 +67,7 @@ func TestGraphRepeats(t *testing.T) {
 	require.Equal(t, invalidValue, c.Call("cuGraphDestroy", graph))
 }
 
-// What CUDA forbids in a capture has CUDA's error, and spoils the capture.
+// Calls that CUDA forbids in a capture return CUDA's error and invalidate the capture.
 func TestCaptureRules(t *testing.T) {
 	for _, c := range captureRules {
 		t.Run(c.name, func(t *testing.T) { c.check(t, beginCapture(t, device(t))) })
@@ -79,7 +79,7 @@ type captureRule struct {
 	call    func(c *capturing) int
 	want    int
 	atEnd   int
-	outside bool // the rule is about the end itself
+	outside bool // the rule is about ending the capture
 }
 
 func (r captureRule) check(t *testing.T, c *capturing) {
@@ -174,7 +174,7 @@ var captureRules = []captureRule{
 		}},
 }
 
-// fork lets a second stream take part in the capture, and joins it, or does not.
+// fork captures work in a second stream. The first stream waits for it only if join is set.
 func (c *capturing) fork(join bool) int {
 	var event, other uintptr
 	c.Call("cuEventCreate", &event, 2)
@@ -193,8 +193,8 @@ func (c *capturing) fork(join bool) int {
 	return c.Call("cuStreamWaitEvent", c.s, event, 0)
 }
 
-// A capture of mode global forbids other threads to allocate; a blocking stream's
-// forbids the legacy stream.
+// A global capture forbids allocations on other threads. The capture of a blocking stream forbids
+// use of the legacy stream.
 func TestCaptureOfOthers(t *testing.T) {
 	d := device(t)
 	x := up(t, d, 1)

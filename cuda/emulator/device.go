@@ -14,20 +14,20 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Success is CUDA_SUCCESS; other results are CUDA's numbers too.
+// Success is CUDA_SUCCESS. All results have CUDA's values.
 const Success = 0
 
-// An Error is a call of the stand-in driver that did not succeed.
+// An Error is a failed call of the emulator's driver.
 type Error struct {
 	Call string
 	Code int // CUresult
 }
 
-// Error names the call and CUDA's number.
+// Error returns the call and CUDA's error code.
 func (e *Error) Error() string { return fmt.Sprintf("emulator: %s returns %d", e.Call, e.Code) }
 
-// A Device runs kernels on the stand-in of a device, for tests. It belongs to one
-// goroutine at a time: the one that made it, or one that called Bind.
+// A Device runs kernels on an emulated device, for tests. Only one goroutine may use it at a
+// time: the one that created it, or one that called Bind.
 type Device struct {
 	*Library
 	context  uintptr
@@ -35,8 +35,8 @@ type Device struct {
 	function map[string]uintptr
 }
 
-// NewDevice makes the first device current on this thread and compiles source for
-// it. env is what Build returns.
+// NewDevice makes the first device current on this thread and compiles source for it. env is the
+// result of Build.
 func NewDevice(env []string, source string) (*Device, error) {
 	nvrtc, err := Open(env, "RINGTRAIN_NVRTC_LIB")
 	if err != nil {
@@ -49,7 +49,7 @@ func NewDevice(env []string, source string) (*Device, error) {
 	return LoadDevice(env, image)
 }
 
-// LoadDevice is NewDevice of a compiled image. env may name the driver itself.
+// LoadDevice is NewDevice for a compiled image. env may name NVIDIA's driver.
 func LoadDevice(env []string, image []byte) (*Device, error) {
 	driver, err := Open(env, "RINGTRAIN_CUDA_LIB")
 	if err != nil {
@@ -71,8 +71,8 @@ func LoadDevice(env []string, image []byte) (*Device, error) {
 	return d, nil
 }
 
-// Bind makes the device current for the calling goroutine, which stays on its
-// thread until it calls what Bind returns.
+// Bind makes the device current for the calling goroutine, and locks that to its thread until it
+// calls the returned function.
 func (d *Device) Bind() (release func()) {
 	runtime.LockOSThread()
 	d.Call("cuCtxSetCurrent", d.context)
@@ -82,8 +82,8 @@ func (d *Device) Bind() (release func()) {
 	}
 }
 
-// Close gives the device back, in the goroutine that made it. The device may have
-// failed.
+// Close releases the device. Call it in the goroutine that created the Device. The device may
+// have failed.
 func (d *Device) Close() {
 	defer runtime.UnlockOSThread()
 	d.Call("cuModuleUnload", d.module)
@@ -98,9 +98,9 @@ func (d *Device) check(call string, args ...any) error {
 	return nil
 }
 
-// Compile makes an image of CUDA source, and returns what the compiler says
-// about it, which is part of the error too if it fails. l is NVRTC, its stand-in
-// or itself. For a virtual architecture, compute_70, the image is PTX.
+// Compile compiles CUDA source. It returns the image and the compiler's log, which is also part
+// of the error if compiling fails. l is NVRTC, NVIDIA's or the emulator's. For a virtual
+// architecture such as compute_70, the image is PTX.
 func (l *Library) Compile(source string, options ...string) (image []byte, log string, err error) {
 	l.openBuiltins()
 	text := append([]byte(source), 0)
@@ -133,8 +133,7 @@ func (l *Library) Compile(source string, options ...string) (image []byte, log s
 	return image, log, nil
 }
 
-// openBuiltins opens the library that NVRTC opens by name. Where there is none NVRTC
-// says so.
+// openBuiltins opens the library that NVRTC opens by name. If there is none, NVRTC reports it.
 func (l *Library) openBuiltins() {
 	var major, minor int32
 	l.Call("nvrtcVersion", &major, &minor)
@@ -142,14 +141,14 @@ func (l *Library) openBuiltins() {
 	_, _ = purego.Dlopen(filepath.Join(filepath.Dir(l.path), name), purego.RTLD_NOW|purego.RTLD_LOCAL)
 }
 
-// Alloc returns device memory of so many bytes.
+// Alloc returns device memory of this many bytes.
 func (d *Device) Alloc(bytes int) (uintptr, error) {
 	var at uintptr
 	return at, d.check("cuMemAlloc_v2", &at, bytes)
 }
 
-// Upload returns device memory that holds v, which has elements of a size that C
-// knows. No elements are the address 0.
+// Upload copies a slice to new device memory. Its elements must have a fixed size. For an empty
+// slice it returns 0.
 func Upload[T any](d *Device, v []T) (uintptr, error) {
 	if len(v) == 0 {
 		return 0, nil
@@ -162,7 +161,7 @@ func Upload[T any](d *Device, v []T) (uintptr, error) {
 	return at, d.check("cuMemcpyHtoD_v2", at, &v[0], bytes)
 }
 
-// Download waits for all work and sets v to what lies at an address.
+// Download waits for all work and copies device memory to v.
 func Download[T any](d *Device, v []T, at uintptr) error {
 	if len(v) == 0 {
 		return d.Wait()
@@ -173,12 +172,11 @@ func Download[T any](d *Device, v []T, at uintptr) error {
 	return d.check("cuMemcpyDtoH_v2", &v[0], at, len(v)*int(unsafe.Sizeof(v[0])))
 }
 
-// Wait waits for all work and returns the error that the context is left with.
+// Wait waits for all work and returns the error of the context.
 func (d *Device) Wait() error { return d.check("cuCtxSynchronize") }
 
-// Launch launches a kernel in a stream, 0 for the legacy one. Arguments have the
-// kernel's own types: uintptr for pointers, int32 for int, structs of equal
-// layout.
+// Launch launches a kernel in a stream, or in the legacy stream if that is 0. Arguments must have
+// the layout of the kernel's parameters: uintptr for pointers, int32 for int, equal structs.
 func (d *Device) Launch(stream uintptr, kernel string, grid, block [3]uint32, args ...any) error {
 	f, err := d.find(kernel)
 	if err != nil {
@@ -196,7 +194,7 @@ func (d *Device) Launch(stream uintptr, kernel string, grid, block [3]uint32, ar
 	return d.check("cuLaunchKernel", f, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, stream, &params[0], nil)
 }
 
-// find is the kernel's function.
+// find returns the kernel's function.
 func (d *Device) find(kernel string) (uintptr, error) {
 	f, ok := d.function[kernel]
 	if ok {
@@ -210,7 +208,7 @@ func (d *Device) find(kernel string) (uintptr, error) {
 	return f, nil
 }
 
-// Attribute is what the driver says of a kernel, by the number of the attribute.
+// Attribute returns an attribute of a kernel, by CUDA's number.
 func (d *Device) Attribute(kernel string, attribute int) (int, error) {
 	f, err := d.find(kernel)
 	if err != nil {

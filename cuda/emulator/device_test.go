@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CUDA's numbers that tests want.
+// CUDA's error codes.
 const (
 	invalidValue       = 1
 	outOfMemory        = 2
@@ -72,7 +72,7 @@ func device(t *testing.T) *Device {
 	return d
 }
 
-// up puts v on the device.
+// up copies v to the device.
 func up(t *testing.T, d *Device, v ...float32) uintptr {
 	t.Helper()
 	at, err := Upload(d, v)
@@ -100,7 +100,7 @@ func TestKernels(t *testing.T) {
 	require.Equal(t, []float32{145}, down(t, d, total, 1))
 }
 
-// Memory that nobody wrote is NaN: an allocation's, and a block's shared memory.
+// Memory that was never written is NaN, both allocations and shared memory.
 func TestPoison(t *testing.T) {
 	d := device(t)
 	y, err := d.Alloc(8)
@@ -113,7 +113,7 @@ func TestPoison(t *testing.T) {
 	require.True(t, math.IsNaN(float64(down(t, d, z, 1)[0])))
 }
 
-// Each mistake of a kernel fails its context, which stays so.
+// Each mistake of a kernel breaks its context for good.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -159,7 +159,7 @@ func TestMemoryRules(t *testing.T) {
 	require.Equal(t, outOfMemory, failed.Code)
 }
 
-// A context belongs to threads that made it current.
+// Only threads that have made a context current can use it.
 func TestContextRules(t *testing.T) {
 	d := device(t)
 	codes := make(chan int)
@@ -169,8 +169,7 @@ func TestContextRules(t *testing.T) {
 	require.Equal(t, invalidImage, d.Call("cuModuleLoadData", new(uintptr), &make([]byte, 64)[0]))
 }
 
-// What a context had is gone with it: its memory can be allocated again, its
-// handles are of no use.
+// Destroying a context frees its memory and invalidates its handles.
 func TestContextEnds(t *testing.T) {
 	t.Setenv("RINGTRAIN_EMULATOR_MEMORY", "1000000")
 	for range 3 {
@@ -183,7 +182,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// Work begins late: who does not wait sees what was there before.
+// Work begins late: a program that does not wait sees old data.
 func TestStreamsAreAsynchronous(t *testing.T) {
 	t.Setenv("RINGTRAIN_EMULATOR_PATIENCE", "60000")
 	d := device(t)

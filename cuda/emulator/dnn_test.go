@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Numbers of cuDNN 9.
+// Constants of cuDNN 9.
 const (
 	badParam, dnnNotSupported, executionFailed = 2000, 3000, 5000
 	fmaMath                                    = 3
 )
 
-// dnn is one convolution of 2 images of 1 channel, 4x4, by 3 filters of 3x3: 2x3x2x2.
+// dnn is a convolution of 2 images of 4x4 with 1 channel and 3 filters of 3x3. The result is
+// 2x3x2x2.
 type dnn struct {
 	*Device
 	lib              *Library
@@ -53,7 +54,7 @@ func newDNN(t *testing.T) *dnn {
 	return n
 }
 
-// parts opens what the library opens by name.
+// parts opens the libraries that cuDNN opens by name.
 func parts(t *testing.T, lib *Library) {
 	for _, name := range []string{"graph", "ops", "cnn"} {
 		_, err := Open([]string{"PART=" + filepath.Join(filepath.Dir(lib.path), "libcudnn_"+name+".so.9")}, "PART")
@@ -70,7 +71,7 @@ func (n *dnn) weights(algorithm int) int {
 	return n.lib.Call("cudnnConvolutionBackwardFilter", n.handle, &n.one, n.x, n.xs, n.y, n.ys, n.c, algorithm, n.scratch, 1<<16, &n.zero, n.w, n.ws)
 }
 
-// Only what is deterministic has the same bits twice.
+// Only deterministic algorithms give the same bits twice.
 func TestDNNDeterminism(t *testing.T) {
 	n := newDNN(t)
 	type perf struct { // cudnnConvolutionBwdFilterAlgoPerf_t
@@ -139,7 +140,7 @@ func TestDNNRules(t *testing.T) {
 	require.Equal(t, illegalAddress, n.Call("cuCtxSynchronize"), "an operand past the end of its memory")
 }
 
-// Without the libraries that it opens by name, cuDNN ends the process.
+// Without the libraries that it opens by name, cuDNN aborts the process.
 func TestDNNWithoutItsParts(t *testing.T) {
 	env := stand(t)
 	if file := os.Getenv("RINGTRAIN_TEST_DNN"); file != "" {

@@ -14,26 +14,28 @@
 // the same error. A launch also fails if its blocks have more threads than are certain to
 // get registers: 256, or the number in __launch_bounds__.
 //
-// The host: memory that was never written (it is full of NaNs, as is shared
-// memory), copies that leave their memory, use after free, a missing wait (work
-// starts when somebody waits or asks, or after a while), calls in the wrong context
-// or none, handles that are gone, and in captures whatever CUDA forbids, with the
-// error that CUDA gives.
+// In host code it finds the following mistakes:
 //
-// Streams that forget to wait for each other: what a graph has on a branch runs as
-// late as its edges allow, and at the next launch as early; a stream of high
-// priority begins some of its work at once and leaves the rest until it must, so
-// that either mistake gives wrong results.
+//   - Use of memory that was never written. Such memory is full of NaNs, as is shared memory.
+//   - Copies beyond an allocation, and use after free.
+//   - Missing waits. Work starts only when the host waits or queries, or after a while.
+//   - Calls in the wrong context or without one, and use of destroyed handles.
+//   - Calls that CUDA forbids in a capture. They return CUDA's error.
+//
+// It finds missing dependencies between streams. A graph's branches run as late as its edges
+// allow, and at the next launch as early. A stream of high priority begins some of its work at
+// once, and the rest as late as possible. So a missing wait, in either direction, gives wrong
+// results.
 //
 // NCCL connects processes of one host, or goroutines of one process. A collective whose
 // peer is dead does not end until the communicator is aborted. Peers whose calls differ get
 // an asynchronous error, and their calls do not end either. Neither Abort nor Destroy
 // returns while a graph holds the communicator.
 //
-// cuDNN 8 and 9: algorithms that are not deterministic or transform numbers, because their
-// results differ; workspaces that are too small or read by others; the first use of an
-// algorithm in a capture; descriptors that do not fit. Like cuDNN it aborts the process
-// if a library that it opens by name is missing.
+// There are versions 8 and 9 of cuDNN. Algorithms that are not deterministic, or that transform
+// their operands, give different results. cuDNN refuses workspaces that are too small,
+// descriptors that do not match, and the first use of an algorithm in a capture. Like NVIDIA's,
+// it aborts the process if a library that it opens by name is missing.
 //
 // # What it cannot find
 //
@@ -43,33 +45,33 @@
 //
 // # Settings
 //
-//	RINGTRAIN_EMULATOR_DEVICES      devices, 1 unless set; 0: no device
-//	RINGTRAIN_EMULATOR_MEMORY       bytes of each, 4 GiB unless set
-//	RINGTRAIN_EMULATOR_DRIVER       version of the driver, 13000 unless set; an older
-//	                                one loads PTX, and not what NVRTC makes
-//	RINGTRAIN_EMULATOR_NCCL         version of NCCL that it passes for, 2.30.7 unless
-//	                                set; what came later is refused
-//	RINGTRAIN_EMULATOR_NCCL_STUCK   1: ncclCommAbort does nothing, and never returns
-//	RINGTRAIN_EMULATOR_CUDNN        version of cuDNN that it says it is, unless set
-//	                                9.1.0, and 8.9.7 of libcudnn.so.8, which lies beside it
+//	RINGTRAIN_EMULATOR_DEVICES      number of devices (default 1)
+//	RINGTRAIN_EMULATOR_MEMORY       bytes of each device (default 4 GiB)
+//	RINGTRAIN_EMULATOR_DRIVER       CUDA version of the driver (default 13000); an older
+//	                                driver loads PTX, but not the images of NVRTC
+//	RINGTRAIN_EMULATOR_NCCL         version of NCCL (default 2.30.7); newer functions are
+//	                                refused
+//	RINGTRAIN_EMULATOR_NCCL_STUCK   1: ncclCommAbort does nothing and never returns
+//	RINGTRAIN_EMULATOR_CUDNN        version of cuDNN (default 9.1.0 for libcudnn.so.9, 8.9.7
+//	                                for libcudnn.so.8)
 //	RINGTRAIN_EMULATOR_CUDNN_REFUSES
-//	                                what cuDNN refuses: create, heuristic, run,
-//	                                capture (algorithm 1 in one), or driver, as too old
-//	RINGTRAIN_EMULATOR_PATIENCE     milliseconds before a stream that nobody asked
-//	                                begins, 20 unless set
-//	RINGTRAIN_EMULATOR_RACES        0: do not look for races, which is faster
-//	RINGTRAIN_EMULATOR_GRAPHS       a directory: each graph is drawn there in DOT when
-//	                                it is instantiated
-//	RINGTRAIN_EMULATOR_NAME         of the devices, before their number
-//	RINGTRAIN_EMULATOR_LT           version of cuBLASLt that it passes for, 13.0.0
-//	                                unless set; it does not start with an older driver
-//	RINGTRAIN_EMULATOR_LT_KERNELS   kernels of a matrix product, 1 unless set; 0: there
-//	                                is none for any
-//	RINGTRAIN_EMULATOR_LT_PLAIN     1: matrix products have no epilogues
-//	RINGTRAIN_EMULATOR_LT_STATUS    what is returned where there is no kernel, 15 unless
-//	                                set; 0: success, and no candidate
+//	                                which call of cuDNN fails: create, heuristic, run or
+//	                                capture (of algorithm 1); driver: cuDNN is for a newer
+//	                                CUDA than the driver's
+//	RINGTRAIN_EMULATOR_PATIENCE     milliseconds until a stream begins although the host
+//	                                neither waits nor queries (default 20)
+//	RINGTRAIN_EMULATOR_RACES        0: do not detect races, which is faster
+//	RINGTRAIN_EMULATOR_GRAPHS       directory for drawings, in DOT, of all instantiated
+//	                                graphs
+//	RINGTRAIN_EMULATOR_NAME         name of the devices, without their number
+//	RINGTRAIN_EMULATOR_LT           version of cuBLASLt (default 13.0.0); it does not start
+//	                                with an older driver
+//	RINGTRAIN_EMULATOR_LT_KERNELS   kernels per matrix product (default 1); 0: cuBLASLt has
+//	                                no candidates
+//	RINGTRAIN_EMULATOR_LT_PLAIN     1: no candidates with epilogues
+//	RINGTRAIN_EMULATOR_LT_STATUS    status without candidates (default 15)
 //	RINGTRAIN_EMULATOR_LT_REFUSES   numbers of the candidates that cublasLtMatmul refuses,
-//	                                such as 02; none unless set
-//	RINGTRAIN_EMULATOR_PTX          an image of NVRTC's stand-in, to be loaded in
-//	                                place of PTX that has the same kernels
+//	                                such as 02 (default none)
+//	RINGTRAIN_EMULATOR_PTX          an image of the emulator's NVRTC, to load instead of PTX
+//	                                with the same kernels
 package emulator

@@ -12,14 +12,14 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// A Library is one of the stand-ins in this process, called without cgo: for
-// tests of kernels and of the stand-ins themselves.
+// A Library is one of the emulator's libraries in this process, called without cgo. It is for
+// tests of kernels and of the emulator.
 type Library struct {
 	handle uintptr
 	path   string
 }
 
-// Open loads the library that a variable of env names, as Build returns it.
+// Open loads the library that a variable names in env, the result of Build.
 func Open(env []string, variable string) (*Library, error) {
 	for _, setting := range env {
 		if path, ok := strings.CutPrefix(setting, variable+"="); ok {
@@ -30,12 +30,11 @@ func Open(env []string, variable string) (*Library, error) {
 			return &Library{handle, path}, nil
 		}
 	}
-	return nil, fmt.Errorf("emulator: no %s in the environment that was given", variable)
+	return nil, fmt.Errorf("emulator: env has no variable %s", variable)
 }
 
-// Call calls a function that returns an int, and returns that. Arguments are
-// integers of any size, pointers, which C must not keep, and nil. It panics if
-// there is no such function.
+// Call calls a function and returns its int. Arguments are integers of any size, nil, or
+// pointers, which C must not keep. Call panics if there is no such function.
 func (l *Library) Call(function string, args ...any) int {
 	symbol, err := purego.Dlsym(l.handle, function)
 	if err != nil {
@@ -51,7 +50,7 @@ func (l *Library) Call(function string, args ...any) int {
 	return int(int32(r))
 }
 
-// word is an argument as C gets it.
+// word returns an argument in the form in which C gets it.
 func word(pins *runtime.Pinner, a any) uintptr {
 	v := reflect.ValueOf(a)
 	switch {
@@ -69,5 +68,5 @@ func word(pins *runtime.Pinner, a any) uintptr {
 	case v.Kind() == reflect.UnsafePointer:
 		return v.Pointer()
 	}
-	panic(fmt.Sprintf("emulator: an argument of type %T", a))
+	panic(fmt.Sprintf("emulator: cannot pass an argument of type %T to C", a))
 }

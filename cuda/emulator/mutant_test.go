@@ -16,8 +16,8 @@ import (
 
 var failure = regexp.MustCompile(`(?m)^ +--- FAIL: TestCaptureRules/(\S+)`)
 
-// Each rule of capture that is taken out of a copy of the driver's stand-in is
-// missed by the test that is about it, and by no other.
+// If a rule of capture is removed from a copy of the emulator, the test of this rule fails, and no
+// other.
 func TestCaptureRulesAreTested(t *testing.T) {
 	collectivetest.Slow(t)
 	env := stand(t)

@@ -18,18 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Numbers of NCCL.
+// NCCL's constants.
 const (
 	sum           = 0
 	ncclFloat     = 7
 	invalidUsage  = 5
 	ncclPending   = 7
-	sendsMost     = 1 << 17 // elements, more than fit through at once
+	sendsMost     = 1 << 17 // elements, more than a box holds
 	ranksOfTest   = 3
 	quietInterval = 200 * time.Millisecond
 )
 
-// A rank is one member of a communicator, with a device and a stream of its own.
+// A rank is one member of a communicator, with its own device and stream.
 type rank struct {
 	t            *testing.T
 	cuda, nccl   *Library
@@ -44,7 +44,7 @@ func openNCCL(t *testing.T, env []string) *Library {
 	return lib
 }
 
-// newRank makes a device current on this thread, which the caller has locked.
+// newRank makes a device current on this thread. The caller has locked the thread.
 func newRank(t *testing.T, env []string, device, r, size int) *rank {
 	cuda, err := Open(env, "RINGTRAIN_CUDA_LIB")
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func (k *rank) do(function string, args ...any) {
 	require.Zero(k.t, k.nccl.Call(function, append(args, k.comm, k.stream)...), function)
 }
 
-// ranks runs f as each of size ranks, each on a device of its own.
+// ranks runs f for each of size ranks, each on its own device.
 func ranks(t *testing.T, size int, f func(k *rank)) {
 	t.Helper()
 	env := stand(t)
@@ -95,7 +95,7 @@ func ranks(t *testing.T, size int, f func(k *rank)) {
 	var all sync.WaitGroup
 	for r := range size {
 		all.Go(func() {
-			runtime.LockOSThread() // and no unlock: the thread ends with its context
+			runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 			k := newRank(t, env, r, r, size)
 			defer k.cuda.Call("cuDevicePrimaryCtxRelease_v2", r)
 			k.join(&id)
@@ -105,7 +105,7 @@ func ranks(t *testing.T, size int, f func(k *rank)) {
 	all.Wait()
 }
 
-// of is rank r's operand: small integers, so that sums are exact.
+// of returns rank r's operand, small integers, so that sums are exact.
 func of(r, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -146,8 +146,8 @@ func TestCollectives(t *testing.T) {
 	})
 }
 
-// In a group, all send to the next and receive from the one before, which would
-// block one after the other.
+// In a group, each rank sends to the next and receives from the previous one. Without a group,
+// this would deadlock.
 func TestSendAndReceive(t *testing.T) {
 	ranks(t, ranksOfTest, func(k *rank) {
 		next, before := (k.rank+1)%k.size, (k.rank+k.size-1)%k.size
@@ -177,8 +177,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// A captured collective is repeated by its graph, and Destroy of the communicator
-// waits until the graph is gone.
+// A graph repeats a captured collective. Destroy of the communicator waits until the graph is
+// destroyed.
 func TestCollectiveInGraph(t *testing.T) {
 	ranks(t, 2, func(k *rank) {
 		x := k.up([]float32{1})
@@ -197,8 +197,8 @@ func TestCollectiveInGraph(t *testing.T) {
 	})
 }
 
-// Abort ends the collective of a graph that runs, and then waits until the graph is
-// gone, as Destroy does.
+// Abort ends the collective of a running graph, and then, like Destroy, waits until the graph is
+// destroyed.
 func TestAbortWaitsForGraphs(t *testing.T) {
 	ranks(t, 2, func(k *rank) {
 		x := k.up([]float32{1})
@@ -208,7 +208,7 @@ func TestAbortWaitsForGraphs(t *testing.T) {
 		require.Zero(t, k.cuda.Call("cuStreamEndCapture", k.stream, &graph))
 		require.Zero(t, k.cuda.Call("cuGraphInstantiateWithFlags", &exec, graph, 0))
 		require.Zero(t, k.cuda.Call("cuGraphDestroy", graph))
-		if k.rank == 0 { // which the other does not
+		if k.rank == 0 { // the other rank does not
 			require.Zero(t, k.cuda.Call("cuGraphLaunch", exec, k.stream))
 		}
 		aborted := make(chan struct{})
@@ -227,7 +227,7 @@ func TestAbortWaitsForGraphs(t *testing.T) {
 	})
 }
 
-// Ranks that call differently have an asynchronous error, and go on after Abort.
+// Ranks with different calls get an asynchronous error, and can continue after Abort.
 func TestMismatchIsAnAsyncError(t *testing.T) {
 	ranks(t, 2, func(k *rank) {
 		x := k.up(make([]float32, 8))
@@ -241,7 +241,7 @@ func TestMismatchIsAnAsyncError(t *testing.T) {
 	})
 }
 
-// pending wants the stream's work not to end for a while.
+// pending checks that the stream's work does not end for a while.
 func (k *rank) pending() {
 	k.t.Helper()
 	for end := time.After(quietInterval); ; {
@@ -255,7 +255,7 @@ func (k *rank) pending() {
 	}
 }
 
-// A communicator that does not block says that it starts, until all are there.
+// A non-blocking communicator reports that it is starting until all ranks have joined.
 func TestStartWithoutBlocking(t *testing.T) {
 	env := stand(t)
 	runtime.LockOSThread()
@@ -271,8 +271,8 @@ func TestStartWithoutBlocking(t *testing.T) {
 	require.Zero(t, k.nccl.Call("ncclCommAbort", k.comm))
 }
 
-// TestRankProcess is a rank in a process of its own, for TestDeadPeer: it joins,
-// sums once, says so, and waits for its end.
+// TestRankProcess is a rank in its own process, for TestDeadPeer. It joins, sums once, reports that,
+// and waits to be killed.
 func TestRankProcess(t *testing.T) {
 	text := os.Getenv("RINGTRAIN_TEST_NCCL_ID")
 	if text == "" {
@@ -290,11 +290,10 @@ func TestRankProcess(t *testing.T) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// The collective of a rank whose peer was killed does not end until it is
-// aborted.
+// If a rank is killed, its peer's collective does not end until it is aborted.
 func TestDeadPeer(t *testing.T) {
 	env := stand(t)
-	t.Setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1") // two ranks have device 0
+	t.Setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1") // because two ranks use device 0
 	id := uniqueID(t, env)
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -326,13 +325,12 @@ func TestDeadPeer(t *testing.T) {
 	k.do("ncclAllReduce", x, x, 10, ncclFloat, sum)
 	k.pending()
 	var abort sync.WaitGroup
-	abort.Go(func() { k.nccl.Call("ncclCommAbort", k.comm) }) // of another thread, which has no context
+	abort.Go(func() { k.nccl.Call("ncclCommAbort", k.comm) }) // on another thread, without a context
 	require.Zero(t, k.cuda.Call("cuStreamSynchronize", k.stream))
 	abort.Wait()
 }
 
-// Two ranks on one device are refused unless that is asked for, which versions
-// before 2.30.3 do not understand.
+// Two ranks on one device are refused unless a variable allows it, which NCCL has since 2.30.3.
 func TestDuplicateDevice(t *testing.T) {
 	for _, version := range []string{"2.30.7", "2.30.2"} {
 		env := stand(t)
@@ -355,7 +353,7 @@ func TestDuplicateDevice(t *testing.T) {
 	}
 }
 
-// An older NCCL says so, and has nothing newer.
+// An older NCCL reports its version and refuses newer functions.
 func TestVersionOfNCCL(t *testing.T) {
 	t.Setenv("RINGTRAIN_EMULATOR_NCCL", "2.17.1")
 	ranks(t, 1, func(k *rank) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sides are a stream, one of high priority beside it, and what they share.
+// sides has a stream, a second one of high priority, and their shared memory.
 type sides struct {
 	*Device
 	t              *testing.T
@@ -29,7 +29,7 @@ func newSides(t *testing.T) *sides {
 	return s
 }
 
-// after makes one stream wait for what is in another.
+// after makes one stream wait for the work of another.
 func (s *sides) after(to, event, from uintptr) {
 	s.t.Helper()
 	require.Zero(s.t, s.Call("cuEventRecord", event, from))
@@ -41,8 +41,8 @@ func (s *sides) launch(stream uintptr, kernel string, args ...any) {
 	require.NoError(s.t, s.Launch(stream, kernel, threads(1), threads(1), args...))
 }
 
-// copies are rounds of which each changes x, copies it aside, and changes it again.
-// It returns the copies. forks and joins say whether the streams wait for each other.
+// copies runs rounds. Each changes x, copies it on the second stream, and changes it again. forks
+// and joins say whether the streams wait for each other. It returns the copies.
 func (s *sides) copies(rounds int, forks, joins bool) (all []float32) {
 	for range rounds {
 		s.launch(s.main, "add", s.x, float32(1))
@@ -61,7 +61,7 @@ func (s *sides) copies(rounds int, forks, joins bool) (all []float32) {
 	return all
 }
 
-// A wait that is missing between two streams, either way, shows in a wrong result.
+// If two streams do not wait for each other, in either direction, a result is wrong.
 func TestStreamsThatDoNotWait(t *testing.T) {
 	t.Setenv("RINGTRAIN_EMULATOR_PATIENCE", "10000")
 	right := []float32{1, 3, 5, 7, 9, 11, 13, 15}
@@ -70,10 +70,10 @@ func TestStreamsThatDoNotWait(t *testing.T) {
 	require.NotEqual(t, right, newSides(t).copies(len(right), false, true))
 }
 
-// branches is a graph with a copy aside, launched twice. It returns the copies.
+// branches launches a graph with a copy on a branch twice. It returns the copies.
 func (s *sides) branches(early, late bool) (copies [2]float32) {
 	require.Zero(s.t, s.Call("cuStreamBeginCapture_v2", s.main, threadLocal))
-	if early { // before what it needs
+	if early { // before the work that it needs
 		s.after(s.side, s.forked, s.main)
 	}
 	s.launch(s.main, "add", s.x, float32(1))
@@ -85,7 +85,7 @@ func (s *sides) branches(early, late bool) (copies [2]float32) {
 		s.after(s.main, s.joined, s.side)
 	}
 	s.launch(s.main, "add", s.x, float32(1))
-	if late { // after what needs it
+	if late { // after the work that needs it
 		s.after(s.main, s.joined, s.side)
 	}
 	var graph, exec uintptr
@@ -101,7 +101,7 @@ func (s *sides) branches(early, late bool) (copies [2]float32) {
 	return copies
 }
 
-// The branches of a graph wait for what their edges say and for nothing else.
+// The branches of a graph wait only for their edges.
 func TestGraphBranches(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("RINGTRAIN_EMULATOR_GRAPHS", dir)

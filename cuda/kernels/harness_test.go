@@ -16,7 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/cpu"
 )
 
-// multiprocessors of the stand-in.
+// multiprocessors of the emulator.
 const multiprocessors = 4
 
 // A harness has a device with the kernels, and nn/cpu to compare them with.

@@ -1,4 +1,4 @@
-// Stream capture and graphs: what may be captured, and the operations repeated.
+// Stream capture and graphs.
 #include "driver.h"
 
 #include <stdio.h>
@@ -58,20 +58,20 @@ bool all_joined(const Capture& c) {
   auto& nodes = c.graph->nodes;
   std::vector<bool> before(nodes.size());
   for (size_t n : c.ends.at(c.origin)) before[n] = true;
-  for (size_t n = nodes.size(); n-- > 0;) {  // a node comes after ones with lower numbers
+  for (size_t n = nodes.size(); n-- > 0;) {  // edges lead to nodes with higher numbers
     if (!before[n]) return false;
     for (size_t m : nodes[n].after) before[m] = true;
   }
   return true;
 }
 
-// order is one in which the edges let the nodes run, with branches as early as they
-// may be, or as late.
+// order returns the operations in an order that the edges allow, with branches as early or as
+// late as possible.
 std::shared_ptr<const std::vector<Op>> order(const Graph& g, bool branches_first) {
   auto ops = std::make_shared<std::vector<Op>>();
   std::vector<std::vector<size_t>> next(g.nodes.size());
   std::vector<size_t> missing(g.nodes.size());
-  std::set<size_t> ready[2];  // those to be taken first, and the others
+  std::set<size_t> ready[2];  // those that run first, and the others
   auto add = [&](size_t n) { ready[g.nodes[n].branch != branches_first].insert(n); };
   for (size_t n = 0; n < g.nodes.size(); n++) {
     missing[n] = g.nodes[n].after.size();
@@ -221,7 +221,7 @@ RT_API int cuGraphExecDestroy(GraphExec* x) {
   Lock lock(world);
   if (!execs.erase(x)) return InvalidValue;
   std::unique_ptr<GraphExec> gone(x);
-  lock.unlock();  // the operations may hold what takes the lock
+  lock.unlock();  // destructors of the operations may take the lock
   return Success;
 }
 

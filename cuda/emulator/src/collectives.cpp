@@ -38,9 +38,9 @@ struct Half {
     if (a >= 65520) return bits = sign | 0x7c00, *this;
     int exponent = 0;
     frexpf(a, &exponent);                       // a is in [2^(exponent-1), 2^exponent)
-    exponent = std::max(exponent, -13);         // below lie the numbers without a leading 1
+    exponent = std::max(exponent, -13);         // below are the subnormal numbers
     float units = nearbyintf(ldexpf(a, 11 - exponent));  // exact, then rounded to even
-    // A carry out of the fraction goes into the exponent, as it should.
+    // A carry from the fraction correctly increments the exponent.
     bits = sign | (uint16_t)((units < 1024 ? 0 : (exponent + 13) << 10) + (int)units);
     return *this;
   }
@@ -48,7 +48,7 @@ struct Half {
 
 enum { Sum = 0, Prod, Max, Min, Avg };
 
-// fold sets to to the elements of all slots combined, in the order of the ranks.
+// fold reduces the elements of all slots into to, in rank order.
 template <class T, class Wide> void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int op) {
   T* out = (T*)to;
   for (size_t i = 0; i < n; i++) {
@@ -76,9 +76,10 @@ void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int ty
   }
 }
 
-// meet puts n bytes into this rank's slot, waits for the others' and calls use.
+// meet copies n bytes to this rank's slot, waits until all ranks have done so, and calls use. It
+// returns false if this rank is aborted.
 template <class F> bool meet(Comm& c, const Call& call, const char* from, size_t n, F use) {
-  if (c.stop) return false;  // an aborted rank says nothing to the others any more
+  if (c.stop) return false;  // an aborted rank sends nothing more
   Segment& s = *c.segment;
   Member& me = s.members[c.rank];
   memcpy(me.slot, from, n);
@@ -96,7 +97,7 @@ template <class F> bool meet(Comm& c, const Call& call, const char* from, size_t
   }
   use();
   me.done = chunk;
-  for (int r = 0; r < c.size; r++)  // nobody's slot may change while others read it
+  for (int r = 0; r < c.size; r++)  // a slot must not change while others read it
     if (!patient(c.stop, [&] { return s.members[r].done >= chunk; })) return false;
   return true;
 }
@@ -131,14 +132,14 @@ bool collective(Comm& c, const Work& w) {
   return true;
 }
 
-// messages moves all sends and receives of a group on, whichever can.
+// messages carries out all sends and receives of a group, in any order in which they can proceed.
 bool messages(Comm& c, std::vector<Work> works) {
   std::vector<size_t> done(works.size());
   std::vector<bool> over(works.size());
   auto step = [&](size_t i) {
     const Work& w = works[i];
     bool sends = w.kind == Send;
-    for (size_t j = 0; j < i; j++)  // messages of a pair keep their order
+    for (size_t j = 0; j < i; j++)  // messages of a pair of ranks keep their order
       if (!over[j] && works[j].kind == w.kind && works[j].root == w.root) return false;
     Box& box = sends ? c.segment->boxes[c.rank][w.root] : c.segment->boxes[w.root][c.rank];
     size_t total = w.count * size_of(w.type), n = std::min(box_bytes, total - done[i]);

@@ -1,6 +1,6 @@
-// A stand-in for libcublasLt: descriptors, three equal ways for each product, and
-// the product itself, in float32 sums over k in order. Matrices are
-// column-major. bfloat16 and TF32 inputs are rounded as the device rounds them.
+// Stands in for libcublasLt: descriptors, three equal candidates for each product, and the
+// products, which sum over k in order, in float32. Matrices are column-major. Factors are
+// rounded to bfloat16 and TF32 like on a device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ namespace {
 enum { Success = 0, NotInitialized = 1, InvalidValue = 7, ExecutionFailed = 13, NotSupported = 15 };
 enum { R32F = 0, R16BF = 14 };
 enum { Compute32F = 68, Pedantic = 69, Fast16BF = 75, FastTF32 = 77 };
-// Parts that an epilogue is made of.
+// Parts of epilogues.
 enum { Default = 1, Relu = 2, Bias = 4, Gradient = 8, BiasGradient = 16, Aux = 128, BiasGradientA = 256, BiasGradientB = 512 };
 
 struct Desc {
@@ -38,7 +38,7 @@ struct Layout {
 };
 struct Preference {
   size_t workspace = 0;
-  uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D that the caller promises
+  uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C and D, as the caller promises
 };
 struct Algo {
   uint64_t data[8];
@@ -51,7 +51,7 @@ struct Candidate {
   int reserved[4];
 };
 constexpr uint64_t algo_mark = 0x52544c54;
-constexpr uint64_t widest = 16;  // bytes, of a load
+constexpr uint64_t widest = 16;  // bytes of the widest load
 
 const rt::Remote& driver() { return rt::remote((const void*)driver); }
 
@@ -83,11 +83,11 @@ void put(char* p, int type, size_t i, float v) {
   else ((float*)p)[i] = v;
 }
 
-// scatter turns a row into the place of its bit in a column of a mask. Which one that is
-// nobody but cuBLASLt knows.
-constexpr size_t scatter = 85;  // less than 128, of which columns are multiples
+// scatter permutes the bits in a column of a mask by an exclusive or, because cuBLASLt does not
+// document their order.
+constexpr size_t scatter = 85;  // less than 128, because columns are multiples of 128 bits
 
-// A Product is a call with all that it depends on.
+// A Product is a call with copies of everything it depends on.
 struct Product {
   Desc desc;
   Layout la, lb, lc, ld;
@@ -103,7 +103,7 @@ size_t extent(const Layout& l) {
   return ((l.batch - 1) * l.stride + (l.columns - 1) * l.ld + l.rows) * size_of(l.type);
 }
 
-// dense returns op(x) without gaps, as the device's units see it.
+// dense returns op(x) without gaps, rounded like the device's factors.
 std::vector<float> dense(const char* x, const Layout& l, bool trans, int compute) {
   size_t rows = trans ? l.columns : l.rows, columns = trans ? l.rows : l.columns;
   std::vector<float> v(rows * columns);
@@ -192,8 +192,8 @@ rt::Result execute(const Product& p) {
   return rt::Success;
 }
 
-// typed says whether the numbers go together: D has the factors' type, or the
-// wider one. Only float32 is rounded before it is multiplied.
+// typed reports whether the types match. D has the factors' type or a wider one. Only float32
+// factors may be rounded.
 bool typed(const Desc& q, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   if (a.type != b.type || c.type != d.type || q.scale != R32F) return false;
   if (q.bias_type >= 0 && q.bias_type != d.type) return false;
@@ -201,7 +201,7 @@ bool typed(const Desc& q, const Layout& a, const Layout& b, const Layout& c, con
   return a.type == R32F && d.type == R32F && (q.compute == Compute32F || q.compute == Pedantic || q.compute == Fast16BF || q.compute == FastTF32);
 }
 
-// supported says whether there is a way to compute this.
+// supported reports whether there are candidates for this product.
 bool supported(const Desc& q, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
   const char* plain = getenv("RINGTRAIN_EMULATOR_LT_PLAIN");
   if (plain && !strcmp(plain, "1") && q.epilogue != Default) return false;
@@ -229,20 +229,20 @@ template <class T> int set(T& field, const void* v, size_t n) {
 
 struct Handle {};
 
-// version is that of the cuBLASLt that this one passes for, as cublasLtGetVersion counts.
+// version returns the emulated version of cuBLASLt, in the numbering of cublasLtGetVersion.
 int version() {
   int major = 13, minor = 0, patch = 0;
   if (const char* as = getenv("RINGTRAIN_EMULATOR_LT")) sscanf(as, "%d.%d.%d", &major, &minor, &patch);
   return major * 10000 + minor * 100 + patch;
 }
 
-// kernels is how many a product consists of.
+// kernels returns the number of kernels per product.
 int kernels() {
   const char* wish = getenv("RINGTRAIN_EMULATOR_LT_KERNELS");
   return wish ? atoi(wish) : 1;
 }
 
-// none is what the heuristic returns where it has no candidate.
+// none returns the heuristic's status if it has no candidate.
 int none() {
   const char* wish = getenv("RINGTRAIN_EMULATOR_LT_STATUS");
   return wish ? atoi(wish) : NotSupported;
@@ -258,7 +258,7 @@ bool refused(const Algo* algo) {
 
 RT_API int cublasLtCreate(Handle** h) {
   if (!driver().found || driver().current_device() < 0) return NotInitialized;
-  const char* driver_version = getenv("RINGTRAIN_EMULATOR_DRIVER");  // of CUDA, 12080
+  const char* driver_version = getenv("RINGTRAIN_EMULATOR_DRIVER");  // CUDA version, such as 12080
   if ((driver_version ? atoi(driver_version) : 13000) / 1000 < version() / 10000) return NotInitialized;
   return *h = new Handle, Success;
 }
@@ -341,8 +341,8 @@ RT_API int cublasLtMatmulAlgoGetHeuristic(Handle* h, Desc* q, Layout* a, Layout*
   return Success;
 }
 
-// load reports whether the kernel of a product is there. It is loaded when it is first
-// used, which fails in a capture.
+// load loads the kernel of a product on its first use. It returns false in a capture, where that
+// is forbidden.
 static bool load(const Desc& q, const Layout& la, const Layout& ld, const Algo* algo, void* stream) {
   static std::mutex guard;
   static std::set<std::array<uint64_t, 7>> loaded;
@@ -386,8 +386,8 @@ RT_API int cublasLtMatmul(Handle* h, Desc* q, const void* alpha, const void* a, 
   return driver().submit(stream, &op) ? ExecutionFailed : Success;
 }
 
-// rt_matmul is cublasLtMatmul with C as D and no workspace, for callers who cannot
-// pass that many arguments.
+// rt_matmul is cublasLtMatmul with C as D and no workspace, for callers that cannot pass so many
+// arguments.
 RT_API int rt_matmul(Handle* h, Desc* q, const void* alpha, const void* a, Layout* la, const void* b, Layout* lb, const void* beta, void* d, Layout* ld,
                      const Algo* algo, void* stream) {
   return cublasLtMatmul(h, q, alpha, a, la, b, lb, beta, d, ld, d, ld, algo, nullptr, 0, stream);

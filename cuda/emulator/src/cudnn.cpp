@@ -1,7 +1,7 @@
-// A stand-in for libcudnn: descriptors, a few algorithms for each pass, and the
-// convolutions themselves, computed directly. An algorithm that is not deterministic gives
-// other bits each time, and a transform has larger errors. Like cuDNN it opens its parts
-// by name and aborts the process if it cannot.
+// Stands in for libcudnn: descriptors, a few algorithms for each pass, and the convolutions,
+// computed directly. Algorithms that are not deterministic give different bits each time, and
+// transforms have larger errors. Like cuDNN it opens its parts by name, and aborts the process
+// if that fails.
 #include "cudnn.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ using dnn::NotSupported;
 constexpr int Success = 0;
 enum { NCHW = 0, Float = 0, CrossCorrelation = 1, DefaultMath = 0, FmaMath = 3 };
 enum Pass { Forward, Weights, Input };
-constexpr size_t widest = 16;  // bytes, of a load
+constexpr size_t widest = 16;  // bytes of the widest load
 
 const rt::Remote& driver() { return rt::remote((const void*)driver); }
 
@@ -55,7 +55,7 @@ enum Kind : int { Gone, AHandle = 0x68646c31, ATensor, AFilter, AConvolution };
 struct Handle {
   Kind kind = AHandle;
   void* stream = nullptr;
-  std::vector<void*> memory;  // of the device: what it has loaded there
+  std::vector<void*> memory;  // device memory of loaded kernels
   std::set<int> loaded;
 };
 struct Tensor {
@@ -88,14 +88,14 @@ template <class T> int destroy(T* t) {
   return t->kind = Gone, delete t, Success;
 }
 
-// An Algorithm is one of a pass.
+// An Algorithm is one way to compute a pass.
 struct Algorithm {
   int number;
   bool deterministic, transform, unit_stride;
   size_t workspace;
 };
 
-// algorithms are those of a pass, in the order that the heuristic has them in.
+// algorithms returns the algorithms of a pass, in the heuristic's order.
 const std::vector<Algorithm>& algorithms(Pass p) {
   constexpr size_t huge = (size_t)1 << 40;
   static const std::vector<Algorithm> of[] = {
@@ -112,14 +112,14 @@ const Algorithm* find(Pass p, int number) {
   return nullptr;
 }
 
-// A Shape is what the descriptors say together.
+// A Shape combines the contents of the descriptors.
 struct Shape {
   Tensor x, y;
   Filter w;
   Convolution c;
 };
 
-// shape checks descriptors, and returns a status.
+// shape fills a Shape, and returns a status if the descriptors do not match.
 int shape(const Tensor* x, const Filter* w, const Convolution* c, const Tensor* y, Shape* out) {
   if (!is(x) || !is(w) || !is(c) || !is(y)) return rt::say("cuDNN: a descriptor is none, or of another kind"), BadParam;
   if (c->mode != CrossCorrelation || c->type != Float || c->dilation_h != 1 || c->dilation_w != 1) return NotSupported;
@@ -135,7 +135,7 @@ int offer(Handle* h, Pass p, const Shape& s, int want, int* got, Perf* out) {
   if (!is(h) || want < 1) return BadParam;
   if (refuses("heuristic")) return NotSupported;
   for (const Algorithm& a : algorithms(p))
-    for (int math : {s.c.math, (int)FmaMath}) {  // a number comes once for each arithmetic
+    for (int math : {s.c.math, (int)FmaMath}) {  // each number appears once per math type
       int status = a.unit_stride && s.c.stride_h != 1 ? NotSupported : Success;
       if (*got < want) out[(*got)++] = Perf{a.number, status, -1, a.workspace, a.deterministic, math, {}};
       if (s.c.math == FmaMath) break;
@@ -158,7 +158,7 @@ float to_tf32(float f) {
   return f;
 }
 
-// A Call is a convolution with all that it depends on.
+// A Call is a convolution with everything it depends on.
 struct Call {
   Pass pass;
   Shape s;
@@ -167,7 +167,7 @@ struct Call {
   float* out;
   float alpha, beta;
   char* scratch;
-  bool backwards;  // sums begin at the other end
+  bool backwards;  // sums run in the opposite order
 };
 
 // each calls f for every product of a convolution: elements of x, w and y.
@@ -193,7 +193,7 @@ std::vector<float> factors(const float* from, size_t n, const Call& q) {
   std::vector<float> v(from, from + n);
   for (float& f : v) {
     if (q.s.c.math != FmaMath) f = to_tf32(f);
-    if (q.a.transform) f = to_tf32(to_tf32(f) * 1.0007f);  // an error as large as that of a transform may be
+    if (q.a.transform) f = to_tf32(to_tf32(f) * 1.0007f);  // an error as large as a transform's
   }
   return v;
 }
@@ -215,8 +215,8 @@ rt::Result execute(const Call& q) {
   if (q.pass != Input) x = factors(q.x, sizes[0], q);
   if (q.pass != Weights) w = factors(q.w, sizes[1], q);
   if (q.pass != Forward) y = factors(q.y, sizes[2], q);
-  // Two sums for each element, by the parity of a factor's place, so that algorithms
-  // differ in rounding.
+  // Two sums for each element, by the parity of the factor's index, so that algorithms round
+  // differently.
   auto add = [&](size_t to, size_t from, float v) { (((from & 1) != 0) == q.backwards ? sum : late)[to] += v; };
   if (q.pass == Forward) each(q.s, [&](size_t i, size_t j, size_t k) { add(k, j, x[i] * w[j]); });
   if (q.pass == Weights) each(q.s, [&](size_t i, size_t j, size_t k) { add(j, k, x[i] * y[k]); });
@@ -230,8 +230,8 @@ rt::Result execute(const Call& q) {
   return rt::Success;
 }
 
-// load allocates memory for the kernels of an algorithm when it is first used, which fails
-// in a capture.
+// load allocates memory for the kernels of an algorithm on its first use, which fails in a
+// capture.
 int load(Handle* h, Pass p, int number) {
   int key = p * 16 + number;
   if (h->loaded.count(key)) return Success;
@@ -385,7 +385,7 @@ RT_API int cudnnConvolutionBackwardData(Handle* h, const void* alpha, Filter* w,
   return run(h, Input, s, number, alpha, xp, wp, yp, scratch, bytes, beta);
 }
 
-// cudnnAddTensor adds a, a plane's number for each channel, to every image of c.
+// cudnnAddTensor adds a, one number per channel, to every image of c.
 RT_API int cudnnAddTensor(Handle* h, const void* alpha, Tensor* a, const void* ap, const void* beta, Tensor* c, void* cp) {
   if (!is(h) || !is(a) || !is(c) || a->n != 1 || a->h != 1 || a->w != 1 || a->c != c->c) return BadParam;
   Tensor t = *c;

@@ -1,12 +1,12 @@
-// The differences between the versions of cuDNN that cudnn.cpp stands in for.
+// The differences between the emulated versions of cuDNN.
 #pragma once
 
 namespace dnn {
 
-extern const int version;          // as cudnnGetVersion counts
-extern const char* const parts[];  // the libraries that it opens by name, then nullptr
+extern const int version;          // in the numbering of cudnnGetVersion
+extern const char* const parts[];  // libraries that cuDNN opens by name, then nullptr
 
-// Numbers of statuses that differ.
+// Statuses whose values differ.
 extern const int NotInitialized, BadParam, InternalError, ExecutionFailed, NotSupported;
 
 }  // namespace dnn

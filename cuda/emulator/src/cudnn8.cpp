@@ -1,4 +1,4 @@
-// cudnn.cpp with this file is a stand-in for cuDNN 8.
+// With cudnn.cpp, this file stands in for cuDNN 8.
 #include "cudnn.h"
 
 namespace dnn {
@@ -9,5 +9,5 @@ const int NotInitialized = 1, BadParam = 3, InternalError = 4, ExecutionFailed =
 
 }  // namespace dnn
 
-// A function of 8 that 9 does not have.
+// A function that version 9 does not have.
 extern "C" __attribute__((visibility("default"))) int cudnnCnnInferVersionCheck() { return 0; }

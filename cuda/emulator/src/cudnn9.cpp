@@ -1,4 +1,4 @@
-// cudnn.cpp with this file is a stand-in for cuDNN 9.
+// With cudnn.cpp, this file stands in for cuDNN 9.
 #include "cudnn.h"
 
 namespace dnn {

@@ -11,7 +11,7 @@ using namespace rt;
 
 namespace rt {
 
-// Never destroyed: streams' threads may outlive the destructors of a process.
+// Never destroyed, because the threads of streams may outlive the destructors of the process.
 std::mutex& world = *new std::mutex;
 std::condition_variable& changed = *new std::condition_variable;
 bool initialized = false;
@@ -138,7 +138,7 @@ RT_API int cuDevicePrimaryCtxRelease_v2(int d) {
   Primary* p = primaries[d];
   if (!p || p->references == 0) return InvalidContext;
   if (--p->references > 0) return Success;
-  bool busy = false;  // with what never ends, such as a collective whose peer is dead
+  bool busy = false;  // with work that never ends, such as a collective whose peer is dead
   for (Stream* s : p->streams) {
     busy = busy || s->done < s->submitted;
     s->closing = true;

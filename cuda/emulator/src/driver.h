@@ -1,6 +1,5 @@
-// What the parts of the stand-in for libcuda.so.1 share, and what the stand-ins
-// of cuBLASLt and NCCL call in it. Every object is behind one lock, world; only
-// the work of streams runs outside it.
+// Declarations of the emulator's libcuda.so.1, some of them for its cuBLASLt, cuDNN and NCCL. One
+// lock, world, guards every object. Only the work of streams runs without it.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -54,25 +53,25 @@ enum Result : int {
 
 struct Stream;
 
-// An Op is what a stream does and a graph repeats.
+// An Op is an operation of a stream or a graph.
 struct Op {
   std::string name;
   std::function<Result()> run;
 };
 
-// A Node is an Op of a graph, and the nodes that it comes after: those that the
-// stream it was captured in had come to, or waited for.
+// A Node is an Op of a graph, and the nodes that it comes after: the last one in its stream, and
+// those that the stream waits for.
 struct Node {
   Op op;
   std::vector<size_t> after;
-  bool branch;  // captured in another stream than the one that began
+  bool branch;  // captured in a stream other than the origin
 };
 struct Graph {
   std::vector<Node> nodes;
 };
-// A GraphExec runs its nodes one after the other, in an order that the edges allow:
-// branches as late as they may be at the first launch, as early at the second, and so
-// on. An edge that is missing then shows in a wrong result.
+// A GraphExec runs its nodes one after the other, in an order that the edges allow. Launches
+// alternate between branches as late as possible and as early as possible, so that a missing edge
+// gives a wrong result.
 struct GraphExec {
   std::shared_ptr<const std::vector<Op>> late, early;
   uint64_t launches = 0;
@@ -86,22 +85,22 @@ struct Capture {
   std::thread::id thread;
   CaptureMode mode;
   bool invalid = false;
-  std::map<Stream*, std::vector<size_t>> ends;  // the nodes that the next one of each stream in it comes after
+  std::map<Stream*, std::vector<size_t>> ends;  // by stream: the nodes that its next node comes after
 };
 
 // A Primary is the primary context of a device.
 struct Primary {
   int device = 0;
   int references = 0;
-  Result broken = Success;  // after a fault every call returns it
+  Result broken = Success;  // the first fault, which every later call returns
   size_t used = 0;
   Stream* legacy = nullptr;
-  std::vector<Stream*> streams;  // with the legacy one
+  std::vector<Stream*> streams;  // including the legacy one
 };
 
-// A Stream runs its operations in order, on a thread of its own. It begins an
-// operation as late as it may: when somebody waits or asks, or after a while. One
-// of high priority begins some operations at once, as if by chance.
+// A Stream runs its operations in order, on its own thread. It begins an operation as late as
+// possible: when the program waits or queries, or after a while. A stream of high priority begins
+// some operations at once, pseudo-randomly.
 struct Stream {
   Primary* primary;
   unsigned flags;
@@ -119,9 +118,9 @@ struct Event {
   Stream* stream = nullptr;  // of the last record
   uint64_t ticket = 0;
   double time = 0;                    // when the record was reached
-  std::shared_ptr<double> reached;    // where the record writes it
+  std::shared_ptr<double> reached;    // the record writes it here
   std::shared_ptr<Capture> captured;  // of the last record
-  std::vector<size_t> ends;           // the nodes that who waits for it comes after
+  std::vector<size_t> ends;           // nodes that a stream waiting for this event comes after
 };
 
 extern std::mutex& world;
@@ -129,7 +128,7 @@ extern std::condition_variable& changed;
 using Lock = std::unique_lock<std::mutex>;
 
 // Contexts (device.cpp).
-Result enter(Primary** primary);  // the calling thread's context, if it can be used
+Result enter(Primary** primary);  // returns the calling thread's context, or an error
 extern bool initialized;
 extern int device_count;
 
@@ -153,14 +152,14 @@ void wait_for_all(Lock& lock, Primary* p);
 void kick(Stream* s, uint64_t ticket);
 Stream* new_stream(Primary* p, unsigned flags, int priority);
 
-// Capture (capture.cpp). forbid is for calls that wait or allocate: it returns
-// CaptureUnsupported, and spoils the captures, if this thread may not make one.
+// Capture (capture.cpp). forbid is for calls that wait or allocate. If a capture forbids them on
+// this thread, it invalidates the capture and returns CaptureUnsupported.
 Result forbid(const char* call);
 Result spoil(Stream* s, Result why);
 Result captured(Stream* s, Op op);
-void end_captures(Primary* p);  // of a context that is gone
+void end_captures(Primary* p);  // of a destroyed context
 
-// say tells the user what the numbers of CUDA cannot.
+// say prints details that CUDA's error codes cannot express.
 __attribute__((format(printf, 1, 2))) void say(const char* format, ...);
 
 double now();

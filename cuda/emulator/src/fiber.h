@@ -13,7 +13,7 @@ namespace rt {
 constexpr size_t stack_bytes = 128 << 10;
 
 #if defined(__x86_64__)
-// Twelve instructions; ucontext's switch makes a system call.
+// Twelve instructions. The switch of ucontext makes a system call.
 struct Context {
   void* sp;
 };

@@ -1,4 +1,4 @@
-// The contract between compiled kernels (shim.h) and what runs them (machine.cpp).
+// The interface between compiled kernels (shim.h) and the code that runs them (machine.cpp).
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ struct rt_kernel {
   void (*call)(void** args);
   int count;
   const unsigned* sizes;
-  unsigned threads;  // of a block at most
+  unsigned threads;  // maximum per block
 };
 struct rt_module {
   const rt_kernel* kernels;

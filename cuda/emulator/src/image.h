@@ -1,5 +1,5 @@
-// The format in which the stand-in of NVRTC hands a compiled module to the
-// stand-in of the driver: this header, then a shared library of that many bytes.
+// The format of a compiled module, from the emulator's NVRTC to its driver: this header, then a
+// shared library of this many bytes.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -20,12 +20,12 @@ enum State { Unstarted, Ready, AtBarrier, AtWarp, Done };
 struct Thread {
   State state;
   Fiber* fiber;
-  unsigned mask;    // of the warp operation it waits in
+  unsigned mask;    // of the warp operation that it waits for
   unsigned rounds;  // warp operations so far
 };
 
-// The values of a warp's lanes in its current operation and in the one before,
-// which a slow lane may still be reading.
+// The values of a warp's lanes in its current operation, and in the previous one, which slow
+// lanes may still be reading.
 struct Exchange {
   uint64_t values[2][warp];
 };
@@ -37,7 +37,7 @@ std::vector<Thread> threads;
 std::vector<Exchange> exchanges;
 unsigned count, next_thread, current, finished;
 uint32_t epoch;        // barriers that the block has passed
-uint32_t block_stamp;  // of this run of a block, never 0
+uint32_t block_stamp;  // identifies this run of a block; never 0
 uint32_t launch_stamp;
 uint64_t block_number;
 const Launch* launch;
@@ -48,15 +48,16 @@ std::vector<Cell> shared_cells;
 Fault fault;
 std::string explanation;
 
-void place() {
+// enter_thread sets the built-in variables of the current thread.
+void enter_thread() {
   const rt_module& m = launch->loaded->module;
   const Dim& d = launch->threads;
   *m.thread = {current % d.x, current / d.x % d.y, current / (d.x * d.y)};
   *m.lane = current % warp;
 }
 
-// body is a fiber: it runs threads one after the other, so a kernel in which
-// nobody waits needs a single one.
+// body is the function of a fiber. It runs threads one after the other, so a kernel without
+// barriers needs only one fiber.
 void body() {
   for (;;) {
     while (next_thread < count) {
@@ -64,7 +65,7 @@ void body() {
       current = next_thread++;
       threads[current].fiber = mine;
       threads[current].state = Ready;
-      place();
+      enter_thread();
       launch->kernel->call(arguments.data());
       threads[current].state = Done;
       finished++;
@@ -92,13 +93,13 @@ __attribute__((format(printf, 2, 3))) void fail(Fault f, const char* format, ...
   snprintf(where, sizeof where, "kernel %s, block (%u,%u,%u), thread %u of (%u,%u,%u): ", launch->kernel->name, m.block->x, m.block->y,
            m.block->z, current, launch->threads.x, launch->threads.y, launch->threads.z);
   explanation = std::string(where) + text;
-  change(&threads[current].fiber->context, &scheduler);  // never to return
+  change(&threads[current].fiber->context, &scheduler);  // never returns
 }
 
 const char* verb(int kind) { return kind == RT_READ ? "reads" : kind == RT_WRITE ? "writes" : "updates"; }
 
-// judge finds accesses that nothing orders: by two threads, at least one of them
-// a plain write, with no barrier between. many marks that several read.
+// judge finds races: accesses by two threads without a barrier between them, if one is a plain
+// write, or if only one is atomic. many marks a cell that several threads have read.
 constexpr uint32_t many = 4, blocks_many = 8;
 void judge(Cell* cell, uint32_t stamp, uint32_t me, const void* at, int kind, const char* where) {
   bool fresh = cell->stamp != stamp;
@@ -122,7 +123,7 @@ void judge(Cell* cell, uint32_t stamp, uint32_t me, const void* at, int kind, co
     *cell = Cell{stamp, me, epoch, (uint32_t)kind};
     return;
   }
-  if (cell->epoch < epoch && same_block && where[0] == 's') {  // a barrier has ordered what was before
+  if (cell->epoch < epoch && same_block && where[0] == 's') {  // a barrier orders earlier accesses
     *cell = Cell{stamp, me, epoch, (uint32_t)kind};
     return;
   }
@@ -156,7 +157,7 @@ void on_access(const void* address, size_t size, int kind) {
     cell = &shared_cells[(at - (uintptr_t)m.shared_begin) / 4];
     stamp = block_stamp, me = current, where = "shared";
   } else if (at >= (uintptr_t)m.image_begin && at < (uintptr_t)m.image_end) {
-    return;  // constants and tables of the compiler
+    return;  // the compiler's constants and tables
   } else {
     const Span* s = find(at);
     if (!s || at + size > s->end) {
@@ -168,11 +169,11 @@ void on_access(const void* address, size_t size, int kind) {
     cell = s->shadow + (at - s->begin) / 4;
     stamp = launch_stamp, me = (uint32_t)(block_number * count + current), where = "global";
   }
-  if (size < 4) return;  // neighbours share a cell
+  if (size < 4) return;  // neighbours share a cell, so this could be a false alarm
   for (size_t i = 0; i < size / 4; i++) judge(cell + i, stamp, me, (const char*)address + 4 * i, kind, where);
 }
 
-// A compiler may take a wide access apart, so it says itself what is not aligned.
+// The compiler may split a wide access, so it checks the alignment itself and calls this.
 void on_misaligned(const void* at) { fail(Fault::Misaligned, "uses %p as the address of something wider than its alignment", at); }
 
 void on_barrier() { wait(AtBarrier); }
@@ -195,7 +196,7 @@ const rt_hooks hooks = {on_access, on_misaligned, on_barrier, on_warp};
 
 void resume(unsigned t) {
   current = t;
-  place();
+  enter_thread();
   change(&scheduler, &threads[t].fiber->context);
 }
 
@@ -214,8 +215,8 @@ void start_threads() {
   }
 }
 
-// release lets warps go whose operation is complete, and the block if all its
-// threads are at a barrier.
+// release resumes warps whose operation is complete, and the block if all its threads are at a
+// barrier. It returns false if there are none.
 bool release() {
   bool any = false;
   for (unsigned w = 0; w * warp < count; w++) {
@@ -247,7 +248,7 @@ void run_block() {
   epoch = 0;
   next_thread = finished = 0;
   for (unsigned i = 0; i < count; i++) threads[i] = Thread{Unstarted, nullptr, 0, 0};
-  // What a block finds in shared memory is nothing it may rely on: NaNs.
+  // A block must not rely on the initial contents of shared memory, so they are NaNs.
   for (char* p = m.shared_begin; p && p + 4 <= m.shared_end; p += 4) memcpy(p, "\xa5\xa5\xc5\xff", 4);
   start_threads();
   while (finished < count && fault == Fault::None) {
@@ -301,7 +302,7 @@ Fault run(const Launch& l, const std::vector<Span>& spans, std::string* detail) 
         *m.block = {x, y, z};
         run_block();
       }
-  if (fault != Fault::None) {  // fibers stand in the middle of threads
+  if (fault != Fault::None) {  // fibers are suspended in the middle of threads
     idle.clear();
     for (Fiber* f : all) {
       f->reset(body);

@@ -1,5 +1,5 @@
-// Runs kernels: one block at a time, one fiber per thread, and judges each load
-// and store. Everything here belongs to who holds the lock that run takes.
+// Runs kernels one block at a time, with one fiber per thread, and checks each load and store.
+// run holds a lock that guards all state.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace rt {
 
-// A Span is memory that kernels may touch, with the shadow in which races are
-// found: one cell for each four bytes, none where shadow is null.
+// A Span is memory that kernels may access. Its shadow, for finding races, has a cell for each four
+// bytes. Without a shadow, races are not found.
 struct Cell {
   uint32_t stamp, thread, epoch, kind;
 };
@@ -27,7 +27,7 @@ struct Loaded {
   rt_module module{};
 };
 
-// open gets the module ready that a dlopened image defines; false if it is none.
+// open initializes the module of a loaded image. It returns false if the library is not an image.
 bool open(void* library, Loaded* loaded);
 
 struct Launch {
@@ -37,11 +37,11 @@ struct Launch {
   std::vector<std::vector<char>> args;
 };
 
-// What a kernel did wrong; None if nothing.
+// A kernel's mistake.
 enum class Fault { None, Address, Misaligned, Race, Barrier };
 
-// run executes a launch on memory, which is sorted by address. It returns the
-// first fault and says in detail what happened.
+// run executes a launch. The spans are sorted by address. It returns the first fault, and sets
+// detail to a description.
 Fault run(const Launch& l, const std::vector<Span>& memory, std::string* detail);
 
 }  // namespace rt

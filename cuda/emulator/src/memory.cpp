@@ -1,6 +1,5 @@
-// Device and pinned memory, copies and fills. Each allocation lies between pages
-// that nobody may touch and, on a device, is full of NaNs at first; freed
-// addresses are not used again.
+// Device and pinned memory, copies and fills. Each allocation lies between inaccessible pages.
+// Device memory is initially full of NaNs. Freed addresses are not reused.
 #include "driver.h"
 
 #include <stdlib.h>
@@ -24,14 +23,14 @@ constexpr size_t page = 4096, alignment = 256;
 
 std::map<uintptr_t, Allocation>& allocations = *new std::map<uintptr_t, Allocation>;
 std::map<int, std::shared_ptr<const std::vector<Span>>>& views = *new std::map<int, std::shared_ptr<const std::vector<Span>>>;
-std::mutex& table = *new std::mutex;  // of the two above, also taken by streams
+std::mutex& table = *new std::mutex;  // guards the two above; streams lock it too
 
 void* reserve(size_t bytes, int protection) {
   void* p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? nullptr : p;
 }
 
-// The end of the memory, rounded up to the alignment, is the end of a page.
+// The end of an allocation, rounded up to the alignment, is the end of a page.
 Result allocate(void** out, size_t bytes, int device) {
   if (bytes == 0) return InvalidValue;
   size_t rounded = (bytes + alignment - 1) & ~(alignment - 1), pages = (rounded + page - 1) & ~(page - 1);
@@ -121,8 +120,7 @@ void free_all(int device) {
 
 namespace {
 
-// A side of a copy. Host memory that is not pinned is read before the call
-// returns, and written before it returns.
+// A side of a copy. Host memory that is not pinned is read or written before the call returns.
 enum Side { Device, Host, Either };
 
 Result copy(void* to, Side to_side, const void* from, Side from_side, size_t bytes, void* handle, bool async, const char* call) {

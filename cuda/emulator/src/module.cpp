@@ -32,15 +32,15 @@ std::vector<Module*>& modules = *new std::vector<Module*>;
 
 constexpr size_t largest_image = (size_t)1 << 30;
 constexpr unsigned most_threads = 1024;
-constexpr int nvrtc_version = 13000;  // of the stand-in that made the images
+constexpr int nvrtc_version = 13000;  // version of the emulator's NVRTC
 constexpr unsigned most_shared = 48 << 10;
 
-// is_ptx tells PTX, which is text that says its version, from what has a magic number.
+// is_ptx distinguishes PTX, which is text with a version, from images, which have a magic number.
 bool is_ptx(const char* image) {
   return (!strncmp(image, "//", 2) || !strncmp(image, ".version", 8)) && strstr(image, "\n.version ");
 }
 
-// entries are the names of the kernels of PTX.
+// entries returns the names of the kernels in PTX.
 std::set<std::string> entries(const std::string& ptx) {
   std::set<std::string> names;
   static const char entry[] = ".visible .entry ";
@@ -53,8 +53,8 @@ std::set<std::string> entries(const std::string& ptx) {
 
 Result load(const void* image, Module** out, std::string* why);
 
-// load_ptx loads, in place of PTX, the image that a variable names, if that has the same
-// kernels: there is no compiler of PTX here.
+// load_ptx loads the image that RINGTRAIN_EMULATOR_PTX names instead of PTX with the same
+// kernels, because the emulator cannot compile PTX.
 Result load_ptx(const std::string& ptx, Module** out, std::string* why) {
   const char* path = getenv("RINGTRAIN_EMULATOR_PTX");
   if (!path) return *why = "the emulator compiles no PTX, and RINGTRAIN_EMULATOR_PTX names no image in place of it", InvalidPtx;
@@ -91,7 +91,7 @@ Result load(const void* image, Module** out, std::string* why) {
   return Success;
 }
 
-// The numbers of the options that name a buffer for errors, and its size.
+// The options that name a buffer for errors, and its size.
 constexpr int error_log = 5, error_log_bytes = 6;
 
 void log(const std::string& text, unsigned n, const int* options, void** values) {
@@ -189,7 +189,7 @@ RT_API int cuModuleUnload(Module* m) {
   if (i == modules.end()) return InvalidHandle;
   if (Result r = forbid("cuModuleUnload")) return r;
   wait_for_all(lock, p);
-  modules.erase(i);  // the library stays: graphs may still have its kernels
+  modules.erase(i);  // the library stays loaded, because graphs may still use its kernels
   return Success;
 }
 
@@ -240,7 +240,7 @@ RT_API int cuLaunchKernel(Function* f, unsigned gx, unsigned gy, unsigned gz, un
   return launch(f, {gx, gy, gz}, {bx, by, bz}, dynamic, stream, args, extra);
 }
 
-// CUlaunchConfig, of which the attributes only say how to make it faster.
+// CUlaunchConfig. The attributes only affect speed.
 struct Config {
   unsigned gx, gy, gz, bx, by, bz, dynamic;
   void *stream, *attributes;
@@ -250,7 +250,7 @@ RT_API int cuLaunchKernelEx(const Config* c, Function* f, void** args, void** ex
   return launch(f, {c->gx, c->gy, c->gz}, {c->bx, c->by, c->bz}, c->dynamic, c->stream, args, extra);
 }
 
-// What the stand-ins of other libraries call, see remote.h.
+// Functions for the emulator's other libraries, see remote.h.
 RT_API int rt_submit(void* handle, Op* op) {
   Primary* p;
   Stream* s;

@@ -1,6 +1,5 @@
-// A stand-in for libnccl.so.2: ranks are processes, or threads, of one host and
-// meet in shared memory. A communicator whose peer is gone waits for ever, as
-// NCCL does, until it is aborted.
+// Stands in for libnccl.so.2. Ranks are processes or threads of one host, and communicate through
+// shared memory. Like NCCL, a communicator whose peer has died waits until it is aborted.
 #include "nccl.h"
 
 #include <limits.h>
@@ -21,7 +20,7 @@ struct UniqueId {
   char internal[128];
 };
 
-// Config is the layout of 2.14; newer ones begin with it.
+// Config has the layout of 2.14. Newer ones begin with the same fields.
 struct Config {
   size_t size;
   unsigned magic, version;
@@ -42,15 +41,15 @@ int refuse(Status s, const std::string& why) {
   return s;
 }
 
-// version is that of the NCCL that this one passes for, as ncclGetVersion counts.
+// version returns the emulated version of NCCL, in the numbering of ncclGetVersion.
 int version() {
   int major = 2, minor = 30, patch = 7;
   if (const char* as = getenv("RINGTRAIN_EMULATOR_NCCL")) minor = patch = 0, sscanf(as, "%d.%d.%d", &major, &minor, &patch);
   return major * 10000 + minor * 100 + patch;
 }
 
-// host names the machine for NCCL: NCCL_HOSTID if it is set. NCCL asks once, so all
-// ranks of a process have one host.
+// host returns NCCL's name of the machine, which is NCCL_HOSTID if that is set. NCCL reads it
+// once, so all ranks of a process have the same host.
 const std::string& host() {
   static const std::string once = [] {
     char name[64] = "";
@@ -61,10 +60,10 @@ const std::string& host() {
   return once;
 }
 
-// multi_rank is the version from which NCCL_MULTI_RANK_GPU_ENABLE is understood.
+// multi_rank is the first version with NCCL_MULTI_RANK_GPU_ENABLE.
 constexpr int multi_rank = 23003;
 
-// duplicate is what NCCL says of two ranks on one device.
+// duplicate returns NCCL's error for two ranks on one device.
 std::string duplicate(const Comm& c, int other) {
   if (version() >= multi_rank) return "Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU_ENABLE=1 to enable this configuration.";
   return "Duplicate GPU detected : rank " + std::to_string(c.rank) + " and rank " + std::to_string(other) + " both on CUDA device " + std::to_string(c.device);
@@ -76,7 +75,7 @@ bool shares_device(const Comm& c, int r, int q) {
   return a.device == b.device && !strcmp(a.host, b.host) && !(allowed && !strcmp(allowed, "1"));
 }
 
-// start meets the other ranks.
+// start connects to the other ranks.
 void start(const std::shared_ptr<Comm>& c) {
   c->segment = attach(c->name);
   if (!c->segment) return c->fail(SystemError, "no shared memory " + c->name);
@@ -105,7 +104,7 @@ thread_local int depth;
 thread_local std::vector<Pending> group;
 thread_local std::vector<Handle*> starting;
 
-// finish waits for a blocking communicator that starts.
+// finish waits until a blocking communicator has started.
 int finish(Handle* h) {
   if (!h->comm->blocking) return InProgress;
   h->starting.join();
@@ -183,9 +182,9 @@ int enqueue(Handle* h, void* stream, Work w) {
   return depth ? (int)Success : flush();
 }
 
-// end lets go of a communicator when nothing uses it: its work in streams is done, and the
-// graphs that hold its operations are gone. Every NCCL waits for both, also in Abort. A thread
-// that still starts the communicator sees stop.
+// end frees a communicator once nothing uses it: its work in streams is done, and no graph holds
+// its operations. Every NCCL waits for both, also in Abort. A thread that is still starting the
+// communicator sees stop.
 int end(Handle* h) {
   if (h->starting.joinable()) h->starting.join();
   while (h->comm->uses.use_count() > 1) nap();
@@ -194,7 +193,7 @@ int end(Handle* h) {
   return Success;
 }
 
-// colors exchanges split's arguments and names the part that this rank is in.
+// colors exchanges the arguments of split and sets this rank's part.
 bool colors(Comm& parent, Comm& part, int color, int key) {
   Segment& s = *parent.segment;
   Member& me = s.members[parent.rank];
@@ -266,7 +265,7 @@ RT_API int ncclCommInitRankConfig(Handle** out, int size, UniqueId id, int rank,
   return init(out, size, id, rank, !c || c->blocking != 0);
 }
 
-// rt_init_rank is ncclCommInitRankConfig for callers without structs by value.
+// rt_init_rank is ncclCommInitRankConfig for callers that cannot pass structs by value.
 RT_API int rt_init_rank(Handle** out, int size, const UniqueId* id, int rank, int blocking) { return init(out, size, *id, rank, blocking); }
 
 RT_API int ncclCommGetAsyncError(Handle* h, int* state) {
@@ -300,7 +299,7 @@ RT_API int ncclCommSplit(Handle* h, int color, int key, Handle** out, const Conf
   if (h->comm->state != Success) return InvalidUsage;
   bool blocking = config ? config->blocking != 0 : h->comm->blocking;
   std::shared_ptr<Comm> parent = h->comm;
-  if (color < 0) {  // NCCL_SPLIT_NOCOLOR: takes part in the exchange alone
+  if (color < 0) {  // NCCL_SPLIT_NOCOLOR: only takes part in the exchange
     Comm nobody;
     colors(*parent, nobody, color, key);
     return *out = nullptr, Success;

@@ -1,4 +1,4 @@
-// Communicators of NCCL's stand-in: their life (nccl.cpp) and their collectives
+// Communicators of the emulator's NCCL: creation and destruction (nccl.cpp), and collectives
 // (collectives.cpp).
 #pragma once
 #include <memory>
@@ -14,8 +14,8 @@ enum Status { Success = 0, CudaError = 1, SystemError = 2, Internal = 3, Invalid
 
 enum Kind { AllReduce = 1, Reduce, Broadcast, AllGather, ReduceScatter, Send, Receive };
 
-// A Comm lives as long as its handle or an operation, in a stream or a graph,
-// refers to it.
+// A Comm lives until its handle, and all operations in streams and graphs that refer to it, are
+// destroyed.
 struct Comm {
   std::string name;
   int rank, size, device;
@@ -30,25 +30,25 @@ struct Comm {
   ~Comm() {
     if (segment) detach(segment);
   }
-  // fail is what GetAsyncError reports. Peers will wait for ever.
+  // fail sets the error that GetAsyncError returns. Peers then wait until they are aborted.
   void fail(Status s, const std::string& why);
 };
 
-// Work is one call. Those of a group are carried out together.
+// Work is one call. The calls of a group are carried out together.
 struct Work {
   Kind kind;
   const char* from;
   char* to;
   size_t count;
-  int type, op, root;  // or the peer
+  int type, op, root;  // root is the peer of Send and Receive
 };
 
-size_t size_of(int type);  // 0: unknown
+size_t size_of(int type);  // 0 if the type is unknown
 size_t bytes_from(const Work& w, int ranks);
 size_t bytes_to(const Work& w, int ranks);
 
-// carry_out does the works of one group on one rank, and returns when they are
-// done or the communicator is stopped.
+// carry_out carries out a group on one rank. It returns when the group is done or the
+// communicator is stopped.
 void carry_out(Comm& c, const std::vector<Work>& works);
 
 }  // namespace nccl

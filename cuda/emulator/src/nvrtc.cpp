@@ -1,5 +1,5 @@
-// A stand-in for libnvrtc.so that compiles kernels for the CPU: the source behind
-// shim.h, by g++ with address checks. Images are kept beside this library.
+// Stands in for libnvrtc.so. It compiles shim.h and the source for the CPU, with g++ and address
+// checks. It keeps images in the directory of this library.
 #include <ctype.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -43,7 +43,7 @@ bool write(const std::string& path, const std::string& text) {
   return f && fclose(f) == 0 && ok;
 }
 
-// blank replaces comments and the contents of strings by spaces.
+// blank replaces comments and the contents of strings with spaces.
 std::string blank(std::string s) {
   for (size_t i = 0; i < s.size(); i++) {
     size_t end = std::string::npos;
@@ -57,8 +57,8 @@ std::string blank(std::string s) {
   return s;
 }
 
-// unbounded is how many threads a block has room for whatever the kernel: without
-// __launch_bounds__ the compiler may give each 255 of 65536 registers.
+// unbounded is the number of threads for which a block of any kernel has enough registers:
+// without __launch_bounds__ the compiler may give each thread 255 of the 65536.
 const std::string unbounded = "256";
 
 // kernels returns an entry of the table for each function declared __global__ void.
@@ -99,8 +99,8 @@ int run(const std::vector<std::string>& args, const std::string& log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// builtins opens the library of built-ins as the one of CUDA 13.0's wheel does: by its
-// name, which the loader does not look for beside this library.
+// builtins opens the library of built-ins by name, like the NVRTC in CUDA 13.0's wheel. The
+// loader does not search this library's directory for it.
 bool builtins(std::string* log) {
   static const char name[] = "libnvrtc-builtins.so.13.0";
   if (dlopen(name, RTLD_NOW | RTLD_LOCAL)) return true;

@@ -1,5 +1,4 @@
-// How the stand-ins of cuBLASLt and NCCL reach the driver's, which lies beside
-// them.
+// Finds the emulator's driver, which is in the same directory, for its other libraries.
 #pragma once
 #include <dlfcn.h>
 
@@ -12,7 +11,7 @@ namespace rt {
 struct Remote {
   int (*submit)(void* stream, Op* op) = nullptr;
   bool (*within_device)(const void* at, size_t bytes) = nullptr;
-  int (*current_device)() = nullptr;  // -1: the thread has no usable context
+  int (*current_device)() = nullptr;  // -1 if the thread has no usable context
   int (*is_capturing)(void* stream, int* status) = nullptr;
   bool found = false;
   bool capturing(void* stream) const {
@@ -21,7 +20,7 @@ struct Remote {
   }
 };
 
-// directory returns where the library that contains symbol lies.
+// directory returns the directory of the library that contains symbol.
 inline std::string directory(const void* symbol) {
   Dl_info info;
   if (!dladdr(symbol, &info)) return ".";

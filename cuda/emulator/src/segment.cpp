@@ -12,7 +12,7 @@ Segment* attach(const std::string& name) {
   if (fd < 0) return nullptr;
   void* p = ftruncate(fd, sizeof(Segment)) ? MAP_FAILED : mmap(nullptr, sizeof(Segment), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   close(fd);
-  return p == MAP_FAILED ? nullptr : (Segment*)p;  // new memory is zeros, which is what a new Segment is
+  return p == MAP_FAILED ? nullptr : (Segment*)p;  // new memory is zeroed, which is the state of a new Segment
 }
 
 void detach(Segment* s) { munmap(s, sizeof(Segment)); }

@@ -1,4 +1,4 @@
-// The memory that the ranks of a communicator share, and how they meet in it.
+// The shared memory through which the ranks of a communicator exchange data.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -11,15 +11,15 @@ namespace nccl {
 constexpr int most_ranks = 16;
 constexpr size_t slot_bytes = 256 << 10, box_bytes = 64 << 10;
 
-// What a rank calls. All ranks must call the same.
+// A Call describes a rank's call. It must be the same on all ranks.
 struct Call {
   int kind, type, op, root;
   uint64_t count;
   bool operator==(const Call& o) const { return kind == o.kind && type == o.type && op == o.op && root == o.root && count == o.count; }
 };
 
-// A Member is what one rank shows the others. Its posted counts the chunks that it
-// has put into its slot, its done those of all slots that it has read.
+// A Member is the part that one rank writes and the others read. posted counts the chunks that the
+// rank has put into its slot. done counts the chunks that it has read from all slots.
 struct Member {
   std::atomic<uint64_t> posted, done, splits, seen;
   Call call;
@@ -41,12 +41,12 @@ struct Segment {
   Box boxes[most_ranks][most_ranks];  // from, to
 };
 
-// attach maps the segment of this name and makes it if it is the first.
+// attach maps the segment with this name, and creates it if necessary.
 Segment* attach(const std::string& name);
 void detach(Segment* s);
 void forget(const std::string& name);
 
-// patient waits until ready, and returns false if stop is set before.
+// patient waits until ready returns true. It returns false if stop is set first.
 template <class F> bool patient(const std::atomic<bool>& stop, F ready);
 void nap();
 

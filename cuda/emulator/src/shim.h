@@ -1,11 +1,10 @@
-// What a kernel source sees in place of CUDA's built-ins when it is compiled for
-// the CPU. The stand-in of NVRTC puts this file before the source and a table of
-// its kernels behind it; libcuda's stand-in runs them (machine.cpp).
+// Replaces CUDA's built-ins for kernels that are compiled for the CPU. The emulator's NVRTC puts
+// this file before the source, and a table of its kernels after it. The emulator's driver runs
+// them (machine.cpp).
 //
-// Threads of a block are fibers of one operating system thread, so built-in
-// variables are plain variables that change with the running fiber. The code is
-// compiled with -fsanitize=kernel-address, which turns every load and store into
-// a call of __asan_*_noabort below: that is where bounds and races are checked.
+// Threads of a block are fibers of one operating system thread, so built-in variables are plain
+// variables that change with the running fiber. -fsanitize=kernel-address turns every load and
+// store into a call of __asan_*_noabort below, which checks bounds and races.
 #pragma once
 #include <math.h>
 #include <stddef.h>
@@ -15,8 +14,8 @@
 #include "hooks.h"
 
 #define RT_CPU 1
-// RT_UNCHECKED functions touch memory that is not the kernel's, or have reported
-// it themselves; inlined into others they would be checked.
+// RT_UNCHECKED functions access memory that is not the kernel's, or report their accesses
+// themselves. They must not be inlined, because then they would be checked.
 #define RT_UNCHECKED __attribute__((no_sanitize("kernel-address"), noinline)) static
 #define RT_INLINE static inline __attribute__((always_inline))
 
@@ -95,8 +94,8 @@ RT_UNCHECKED unsigned __ballot_sync(unsigned mask, int p) {
 RT_UNCHECKED int __any_sync(unsigned mask, int p) { return __ballot_sync(mask, p) != 0; }
 RT_UNCHECKED int __all_sync(unsigned mask, int p) { return __ballot_sync(mask, !p) == 0; }
 
-// Atomics, and loads and stores that other blocks see. Fibers do not interrupt
-// each other, so a plain operation is one.
+// Atomics, and loads and stores that other blocks see. Fibers do not interrupt each other, so
+// plain operations are atomic.
 template <class T> RT_UNCHECKED T atomicAdd(T* at, T v) {
   rt_machine.access(at, sizeof(T), RT_ATOMIC);
   T old = *at;
@@ -125,7 +124,7 @@ template <class T> RT_UNCHECKED void __stcg(T* at, T v) {
 }
 template <class T> inline T __ldg(const T* at) { return *at; }
 
-// Arithmetic with one rounding each; the build forbids the compiler to fuse.
+// Arithmetic with one rounding each. The build forbids fused operations.
 RT_INLINE float __fmul_rn(float a, float b) { return a * b; }
 RT_INLINE float __fadd_rn(float a, float b) { return a + b; }
 RT_INLINE float __fsub_rn(float a, float b) { return a - b; }
@@ -149,7 +148,7 @@ RT_INLINE float __uint_as_float(unsigned u) {
 template <class T> RT_INLINE T min(T a, T b) { return b < a ? b : a; }
 template <class T> RT_INLINE T max(T a, T b) { return a < b ? b : a; }
 
-// What the compiler calls before it loads or stores.
+// The compiler inserts calls of these before loads and stores.
 #define RT_HIDDEN __attribute__((visibility("hidden"), no_sanitize("kernel-address")))
 #define RT_CHECK(bytes)                                                                                          \
   RT_HIDDEN void __asan_load##bytes##_noabort(const void* at) { rt_machine.access(at, bytes, RT_READ); }         \
@@ -170,8 +169,8 @@ extern char __ehdr_start[] __attribute__((visibility("hidden")));
 extern char _end[] __attribute__((visibility("hidden")));
 }
 
-// The table of kernels, each entry with a comma behind it: how to call each with
-// an array of pointers to arguments.
+// The table of kernels, with a comma after each entry. An entry calls a kernel with an array of
+// pointers to arguments.
 template <auto F> struct rt_call;
 template <class... A, void (*F)(A...)> struct rt_call<F> {
   static constexpr unsigned sizes[sizeof...(A) + 1] = {(unsigned)sizeof(A)..., 0};

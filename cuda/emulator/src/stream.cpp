@@ -1,6 +1,5 @@
-// Streams and events. Each stream has a thread; it starts an operation only when
-// somebody waits for it or asks, so that a caller who forgets to wait sees what
-// was there before.
+// Streams and events. Each stream has a thread, which starts an operation only when the program
+// waits for it or queries it. A program that forgets to wait thus sees old data.
 #include "driver.h"
 
 #include <signal.h>
@@ -17,8 +16,8 @@ namespace {
 constexpr unsigned non_blocking = 1;
 constexpr unsigned no_timing = 2;
 
-// A program may also poll memory, and would never ask: after so many milliseconds
-// a stream begins by itself.
+// A program may also poll memory. So a stream begins after this many milliseconds even without
+// a wait or query.
 constexpr int usual_patience = 20;
 
 void work(Stream* s) {
@@ -39,7 +38,7 @@ void work(Stream* s) {
     if (s->primary->broken == Success) {
       lock.unlock();
       Result r = op.run();
-      op.run = nullptr;  // lets go of what it holds outside the lock
+      op.run = nullptr;  // destroys what it holds while unlocked
       lock.lock();
       if (r != Success && s->primary->broken == Success) s->primary->broken = r;
     }
@@ -56,8 +55,8 @@ Op waiting(Stream* on, uint64_t ticket) {
           }};
 }
 
-// at_once tosses a coin, with the same results in every run. Work that is always
-// late would hide that it does not wait for what it needs.
+// at_once decides pseudo-randomly, the same in every run, whether work starts at once. Work that
+// always starts late would hide missing waits.
 bool at_once(Stream* s) {
   s->chance = s->chance * 1664525 + 1013904223;
   return s->chance >> 31;
@@ -76,7 +75,7 @@ Stream* new_stream(Primary* p, unsigned flags, int priority) {
   const char* patience = getenv("RINGTRAIN_EMULATOR_PATIENCE");
   s->primary = p, s->flags = flags, s->priority = priority, s->patience = patience ? atoi(patience) : usual_patience;
   p->streams.push_back(s);
-  sigset_t all, before;  // signals are for the program's own threads
+  sigset_t all, before;  // only the program's own threads handle signals
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread(work, s).detach();
@@ -91,7 +90,7 @@ Result lookup(void* handle, Primary* p, Stream** s) {
   return *s = *i, Success;
 }
 
-// The legacy stream waits for all blocking streams, and they for it.
+// The legacy stream waits for all blocking streams, and they wait for it.
 Result submit(Stream* s, Op op) {
   if (s->capture) return captured(s, std::move(op));
   Primary* p = s->primary;
@@ -141,7 +140,7 @@ struct Call {
   }
 };
 
-// asks is what waits for a stream or asks how far it is.
+// asks checks a call that waits for a stream or queries it.
 Result asks(Call& c, const char* call) {
   if (c.result) return c.result;
   if (c.stream->capture) {
@@ -183,7 +182,7 @@ RT_API int cuStreamDestroy_v2(void* handle) {
   if (c.result) return c.result;
   if (c.stream == c.primary->legacy) return InvalidHandle;
   if (c.stream->capture) return spoil(c.stream, CaptureUnsupported);
-  c.stream->closing = true;  // its thread ends when the work is done
+  c.stream->closing = true;  // its thread ends once its work is done
   auto& all = c.primary->streams;
   all.erase(std::find(all.begin(), all.end(), c.stream));
   changed.notify_all();

@@ -37,5 +37,6 @@ func (a *Arena) Used() int { return a.used }
 // Most returns the largest value of Used so far.
 func (a *Arena) Most() int { return a.most }
 
-// Rewind takes back all pieces handed out since Used returned the given number.
+// Rewind makes the pieces available again that were handed out since Used returned this
+// number.
 func (a *Arena) Rewind(used int) { a.used = min(a.used, max(used, 0)) }

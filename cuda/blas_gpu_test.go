@@ -31,7 +31,7 @@ func TestNoKernelWithTheEpilogue(t *testing.T) {
 				require.NoError(t, err, "status %d, %v", status, p.Epilogue)
 				require.False(t, plan.Fused())
 				require.NoError(t, plan.Run(s))
-				require.Equal(t, make([]float32, 16), take(t, s, p.C, 16))
+				require.Equal(t, make([]float32, 16), fetch(t, s, p.C, 16))
 				plan.Destroy()
 			}
 			t.Setenv("RINGTRAIN_EMULATOR_LT_KERNELS", "0")
@@ -70,7 +70,7 @@ func TestCandidatesThatFail(t *testing.T) {
 				require.NoError(t, err, "without %s", refused)
 				require.Contains(t, allowed, blas.Choices()[blas.Kind(p)], "without %s", refused)
 				require.NoError(t, plan.Run(s))
-				require.Equal(t, []float32{19, 22, 43, 50}, take(t, s, p.C, 4))
+				require.Equal(t, []float32{19, 22, 43, 50}, fetch(t, s, p.C, 4))
 				plan.Destroy()
 			}
 			require.NoError(t, blas.Destroy())

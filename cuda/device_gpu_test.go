@@ -97,7 +97,7 @@ func put(t *testing.T, d *Device, s Stream, values []float32) Ptr {
 	return p
 }
 
-func take(t *testing.T, s Stream, p Ptr, n int) []float32 {
+func fetch(t *testing.T, s Stream, p Ptr, n int) []float32 {
 	t.Helper()
 	values := make([]float32, n)
 	require.NoError(t, s.Read(BytesOf(values), p))
@@ -129,13 +129,13 @@ func TestCopies(t *testing.T) {
 	onDevice(t, func(d *Device, s Stream) {
 		want := []float32{1, -2, 3, float32(math.Inf(1)), 5}
 		p := put(t, d, s, want)
-		require.Equal(t, want, take(t, s, p, 5))
+		require.Equal(t, want, fetch(t, s, p, 5))
 		q := alloc(t, d, 20)
 		require.NoError(t, s.Copy(q, p, 20))
 		require.NoError(t, s.Zero(p, 8))
 		require.NoError(t, s.Fill(p+8, math.Float32bits(7), 2))
-		require.Equal(t, []float32{0, 0, 7, 7, 5}, take(t, s, p, 5))
-		require.Equal(t, want, take(t, s, q, 5))
+		require.Equal(t, []float32{0, 0, 7, 7, 5}, fetch(t, s, p, 5))
+		require.Equal(t, want, fetch(t, s, q, 5))
 
 		m, err := d.AllocPinned(64, false)
 		require.NoError(t, err)
@@ -217,8 +217,8 @@ func TestKernels(t *testing.T) {
 		b.Add(c, Dim{}, Dim{}, 0, n.Arg(), Int32(-3))
 		require.NoError(t, b.Launch(s))
 		require.NoError(t, s.Sync(t.Context()))
-		require.Equal(t, []float32{3, 5, 7, 9, 11}, take(t, s, y, 5))
-		require.Equal(t, []float32{1, 2, 3, 90, 110}, take(t, s, x, 5), "the launches are in order")
+		require.Equal(t, []float32{3, 5, 7, 9, 11}, fetch(t, s, y, 5))
+		require.Equal(t, []float32{1, 2, 3, 90, 110}, fetch(t, s, x, 5), "the launches are in order")
 		counted := make([]int64, 1)
 		require.NoError(t, s.Read(BytesOf(counted), n))
 		require.EqualValues(t, -3, counted[0])
@@ -298,7 +298,7 @@ func TestStreamsAndEvents(t *testing.T) {
 		require.NoError(t, s.Fill(p, math.Float32bits(3), 1<<18))
 		require.NoError(t, end.Record(s))
 		require.NoError(t, other.Wait(end))
-		require.Equal(t, []float32{3}, take(t, other, p+1<<20-4, 1))
+		require.Equal(t, []float32{3}, fetch(t, other, p+1<<20-4, 1))
 		require.NoError(t, end.Sync(t.Context()))
 		require.NoError(t, end.Sync(context.Background()))
 		for _, look := range []func() (bool, error){end.Done, s.Done, other.Done} {
@@ -395,7 +395,7 @@ func TestProducts(t *testing.T) {
 			g, err := s.Capture(func() error { return plan.Run(s) })
 			require.NoError(t, err, key)
 			require.NoError(t, g.Launch(s))
-			got := take(t, s, p.C, m*n)
+			got := fetch(t, s, p.C, m*n)
 			require.NoError(t, g.Destroy())
 
 			want, sums := reference(p, c, a, b)
@@ -419,7 +419,7 @@ func TestProducts(t *testing.T) {
 			}
 			switch p.Epilogue {
 			case RowSums:
-				for i, got := range take(t, s, p.Bias, m) {
+				for i, got := range fetch(t, s, p.Bias, m) {
 					require.InDelta(t, sums[i], got, 1e-5, "sum %d", i)
 				}
 			case BiasReluMask:
@@ -458,7 +458,7 @@ func TestProductThatIsNotFused(t *testing.T) {
 		require.NoError(t, err)
 		t.Logf("with K = 1 the product is fused: %v", plan.Fused())
 		require.NoError(t, plan.Run(s))
-		require.Equal(t, []float32{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4}, take(t, s, p.C, 16))
+		require.Equal(t, []float32{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4}, fetch(t, s, p.C, 16))
 		plan.Destroy()
 		require.NoError(t, blas.Destroy())
 	})
@@ -481,7 +481,7 @@ func TestProductsAnywhere(t *testing.T) {
 			require.NoError(t, plan.Run(s))
 			plan.Destroy()
 			a := room[off/4:]
-			require.Equal(t, []float32{a[0]*a[0] + a[1]*a[2], a[0]*a[1] + a[1]*a[3], a[2]*a[0] + a[3]*a[2], a[2]*a[1] + a[3]*a[3]}, take(t, s, p.C, 4))
+			require.Equal(t, []float32{a[0]*a[0] + a[1]*a[2], a[0]*a[1] + a[1]*a[3], a[2]*a[0] + a[3]*a[2], a[2]*a[1] + a[3]*a[3]}, fetch(t, s, p.C, 4))
 			require.Contains(t, blas.Choices(), fmt.Sprintf("2x2x2 nn f32 none beta 0 at multiples of %d", off))
 		}
 		require.NoError(t, blas.Destroy())
@@ -526,11 +526,11 @@ func TestProductsOfFewerBits(t *testing.T) {
 		}
 		rounded := make([]uint16, m*n)
 		require.NoError(t, s.Read(BytesOf(rounded), bf16.C))
-		for i, got := range take(t, s, tf32.C, m*n) {
+		for i, got := range fetch(t, s, tf32.C, m*n) {
 			require.InDelta(t, want[i], got, 1e-5, "TF32, whose factors are exact here")
 			require.InDelta(t, want[i], math.Float32frombits(uint32(rounded[i])<<16), math.Abs(want[i])/128+1e-6, "bf16")
 		}
-		for i, got := range take(t, s, factors.C, m*n) {
+		for i, got := range fetch(t, s, factors.C, m*n) {
 			require.InDelta(t, want[i], got, 1e-5, "factors of bf16, which are exact here")
 		}
 		kinds := map[string]int{"16x24x32 nn tf32 none beta 0": 0, "16x24x32 nn bf16 none beta 0": 0, "16x24x32 nn bf16 to f32 bias beta 0": 0}

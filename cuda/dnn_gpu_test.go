@@ -89,7 +89,7 @@ func (c trialConvolution) run(t *testing.T, d *Device, s Stream, n *DNN, algorit
 	g, err := s.Capture(func() error { return plan.Run(s, algorithm, o) })
 	require.NoError(t, err)
 	require.NoError(t, g.Launch(s))
-	got := take(t, s, to, len(values))
+	got := fetch(t, s, to, len(values))
 	require.NoError(t, g.Destroy())
 	return got
 }

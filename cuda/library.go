@@ -60,7 +60,7 @@ func thisMachine(newest int) surroundings {
 	return surroundings{os.Getenv, glob, python, newest}
 }
 
-// A tier is a list of equally good places, among which the newest version wins.
+// A tier is a list of directories of equal rank, among which the newest version wins.
 type tier []string
 
 // byLoader is the loader's own search path: LD_LIBRARY_PATH, ldconfig's cache and the
@@ -82,24 +82,24 @@ func (l Library) candidates(s surroundings) []string {
 	}
 	var names []string
 	for _, sonames := range l.byDriver(s.newest) {
-		for _, places := range tiers(s) {
+		for _, dirs := range tiers(s) {
 			for _, soname := range sonames {
-				names = append(names, named(soname, places, s)...)
+				names = append(names, named(soname, dirs, s)...)
 			}
 		}
 	}
 	return unique(names)
 }
 
-// named returns the candidates for a soname in the places of a tier.
-func named(soname string, places tier, s surroundings) []string {
+// named returns the candidates for a soname in a tier.
+func named(soname string, dirs tier, s surroundings) []string {
 	var names []string
-	for _, place := range places {
-		if place == byLoader {
+	for _, dir := range dirs {
+		if dir == byLoader {
 			names = append(names, soname)
 			continue
 		}
-		found := s.glob(filepath.Join(place, soname))
+		found := s.glob(filepath.Join(dir, soname))
 		slices.SortFunc(found, func(a, b string) int { return compareNumbered(b, a) }) // cuda-12.10 before cuda-12.9
 		names = append(names, found...)
 	}
@@ -162,7 +162,7 @@ func compareNumbered(a, b string) int {
 // digits returns the number of digits at the start of s.
 func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
-// tiers returns the usual places of CUDA's libraries, as glob patterns: the toolkit that
+// tiers returns the usual directories of CUDA's libraries, as glob patterns: the toolkit that
 // the user names, other toolkits and the system, and Python packages.
 func tiers(s surroundings) []tier {
 	var chosen, python tier

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// place describes a machine with these variables and files.
-func place(env map[string]string, python string, newest int, files ...string) surroundings {
+// machine describes a machine with these variables and files.
+func machine(env map[string]string, python string, newest int, files ...string) surroundings {
 	return surroundings{
 		getenv: func(name string) string { return env[name] },
 		glob: func(pattern string) []string {
@@ -61,9 +61,9 @@ func TestCandidates(t *testing.T) {
 		"the driver's libraries of a container":  {nil, 0, []string{"/usr/local/nvidia/lib64/libnvrtc.so.12"}, []string{so13, so12, "/usr/local/nvidia/lib64/libnvrtc.so.12", so11}},
 		"the system's directory for a processor": {nil, 0, []string{"/usr/lib/aarch64-linux-gnu/libnvrtc.so.12"}, []string{so13, so12, "/usr/lib/aarch64-linux-gnu/libnvrtc.so.12", so11}},
 	} {
-		require.Equal(t, c.want, NVRTC.candidates(place(c.env, "", c.driver, c.files...)), name)
+		require.Equal(t, c.want, NVRTC.candidates(machine(c.env, "", c.driver, c.files...)), name)
 	}
-	found := NVRTC.candidates(place(nil, "/opt/torch/.venv/bin/python3", 0, wheel))
+	found := NVRTC.candidates(machine(nil, "/opt/torch/.venv/bin/python3", 0, wheel))
 	require.Equal(t, wheel, found[len(found)-1], "beside the interpreter")
 }
 
@@ -75,7 +75,7 @@ func TestPlacesOfVariables(t *testing.T) {
 		"CONDA_PREFIX": "/kit/lib/libcublasLt.so.12",
 		"HOME":         "/kit/.local/lib/python3.11/site-packages/nvidia/cublas/lib/libcublasLt.so.12",
 	} {
-		require.Contains(t, CublasLt.candidates(place(map[string]string{variable: "/kit"}, "", 0, file)), file, variable)
+		require.Contains(t, CublasLt.candidates(machine(map[string]string{variable: "/kit"}, "", 0, file)), file, variable)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestOnePlaceForAll(t *testing.T) {
 		wheels + "/cuda_nvrtc/lib/libnvrtc.so.12", wheels + "/cublas/lib/libcublasLt.so.12", wheels + "/cu13/lib/libnvrtc.so.13", wheels + "/cu13/lib/libcublasLt.so.13",
 	}
 	first := func(l Library, driver int) string {
-		for _, name := range l.candidates(place(map[string]string{"VIRTUAL_ENV": "/venv"}, "", driver, everywhere...)) {
+		for _, name := range l.candidates(machine(map[string]string{"VIRTUAL_ENV": "/venv"}, "", driver, everywhere...)) {
 			if strings.Contains(name, "/") { // skip sonames: here the loader finds nothing
 				return filepath.Dir(name)
 			}

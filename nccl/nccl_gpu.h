@@ -64,8 +64,8 @@ int rt_nccl_version(int *version);
 int rt_nccl_unique_id(rt_nccl_id *id);
 const char *rt_nccl_error_string(int result);
 
-// An end is the place to which NCCL writes a new communicator. NCCL's own thread may write
-// there after the call has returned, so the place must remain valid.
+// An end is the memory to which NCCL writes a new communicator. NCCL's own thread may write
+// there after the call has returned, so the memory must remain valid.
 typedef rt_nccl_comm *rt_nccl_end;
 
 // rt_nccl_init takes a pointer to the ID, because Go cannot pass it by value as NCCL wants it.

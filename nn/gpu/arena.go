@@ -13,7 +13,7 @@ const stopBytes = 4
 
 var _ nn.ArenaUpdate = (*Backend)(nil)
 
-// A layout tells the arena kernels where each parameter is in the arena.
+// A layout is the arena kernels' table of where each parameter is in the arena.
 type layout struct {
 	runs, blocks cuda.Ptr
 	count        int // of blocks
@@ -47,7 +47,7 @@ func (b *Backend) table(v any) (at cuda.Ptr) {
 	const method = "copying the layout of parameters"
 	bytes, err := binary.Append(nil, binary.NativeEndian, v)
 	if err == nil {
-		at, err = b.lasting.take(max(1, len(bytes)))
+		at, err = b.lasting.next(max(1, len(bytes)))
 	}
 	if err == nil && b.failure == nil {
 		err = b.staging.send(b.stream, at, bytes)

@@ -71,7 +71,7 @@ type Backend struct {
 	abort        abortWord
 	stop         cuda.Ptr // copy of the abort word, for one update
 	ticket       cuda.Ptr // counts blocks that sum losses; 0 between kernels
-	told         int      // number of choices that Chosen has seen
+	reported     int      // number of choices that Chosen has seen
 	layouts      map[*nn.Params]layout
 	rounded      []rounded // bfloat16 copies that are still valid
 
@@ -131,13 +131,13 @@ func (b *Backend) start() (err error) {
 	if err := b.staging.open(b.device); err != nil {
 		return err
 	}
-	if b.random.at, err = b.lasting.take(randomBytes); err != nil {
+	if b.random.at, err = b.lasting.next(randomBytes); err != nil {
 		return err
 	}
-	if b.stop, err = b.lasting.take(stopBytes); err != nil {
+	if b.stop, err = b.lasting.next(stopBytes); err != nil {
 		return err
 	}
-	if b.ticket, err = b.lasting.take(ticketBytes); err != nil {
+	if b.ticket, err = b.lasting.next(ticketBytes); err != nil {
 		return err
 	}
 	if err := b.stream.Zero(b.ticket, ticketBytes); err != nil {
@@ -163,13 +163,13 @@ func (b *Backend) Choices() map[string]int {
 	return all
 }
 
-// tell calls Options.Chosen if there are new choices.
-func (b *Backend) tell() {
+// reportChoices calls Options.Chosen if there are new choices.
+func (b *Backend) reportChoices() {
 	if b.options.Chosen == nil || b.failure != nil {
 		return
 	}
-	if all := b.Choices(); len(all) > b.told {
-		b.told = len(all)
+	if all := b.Choices(); len(all) > b.reported {
+		b.reported = len(all)
 		b.note("Options.Chosen", b.options.Chosen(all))
 	}
 }

@@ -123,7 +123,7 @@ func (b *Backend) way(c conv, trial func() conv) int {
 		way = b.try(c, trial)
 	}
 	v.ways[key] = way
-	b.tell()
+	b.reportChoices()
 	return way
 }
 

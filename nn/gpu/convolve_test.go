@@ -140,12 +140,12 @@ func TestConvTraining(t *testing.T) {
 // A later run with the choices of a timed run gives the same bits, timed or not.
 func TestConvChoices(t *testing.T) {
 	needCuDNN(t)
-	var told map[string]int
-	made, tried := trained(t, gpu.Options{Timed: true, Chosen: func(c map[string]int) error { told = c; return nil }}, recorded)
+	var chosen map[string]int
+	made, tried := trained(t, gpu.Options{Timed: true, Chosen: func(c map[string]int) error { chosen = c; return nil }}, recorded)
 	same(t, onHost(t), made)
 	require.Len(t, tried, 5)
-	require.Equal(t, tried, waysOf(told))
-	for _, o := range []gpu.Options{{Choices: told, LeastForCuDNN: all}, {Choices: told, Timed: true}} {
+	require.Equal(t, tried, waysOf(chosen))
+	for _, o := range []gpu.Options{{Choices: chosen, LeastForCuDNN: all}, {Choices: chosen, Timed: true}} {
 		again, ways := trained(t, o, recorded)
 		require.Equal(t, made, again)
 		require.Equal(t, tried, ways)

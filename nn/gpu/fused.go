@@ -86,7 +86,7 @@ func (b *Backend) asOne(f fusion, trial func() fusion) bool {
 		choice = 1
 	}
 	p.fused[key] = choice
-	b.tell()
+	b.reportChoices()
 	return choice == 1
 }
 

@@ -141,15 +141,15 @@ func TestFusedLaunches(t *testing.T) {
 
 // Chosen gets all choices, each before its product runs, and its error is the backend's.
 func TestChosen(t *testing.T) {
-	var told []map[string]int
+	var reported []map[string]int
 	o := gpu.Options{Timed: true, Chosen: func(choices map[string]int) error {
-		told = append(told, choices)
+		reported = append(reported, choices)
 		return nil
 	}}
 	first, choices := gradients(t, o, 0, fusing)
-	require.Equal(t, choices, told[len(told)-1])
-	for i := range told[1:] {
-		require.Greater(t, len(told[i+1]), len(told[i]))
+	require.Equal(t, choices, reported[len(reported)-1])
+	for i := range reported[1:] {
+		require.Greater(t, len(reported[i+1]), len(reported[i]))
 	}
 	o.Choices = choices
 	again, _ := gradients(t, o, 0, fusing)

@@ -89,7 +89,7 @@ func (b *Backend) multiply(method string, product cuda.Product) {
 			return err
 		}
 		if !known {
-			b.tell()
+			b.reportChoices()
 		}
 		return plan.Run(s)
 	})

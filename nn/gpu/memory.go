@@ -21,7 +21,7 @@ func (b *Backend) alloc(n int, t nn.DType) nn.Buffer {
 	if b.recording != nil {
 		b.fail(refuse("Alloc"))
 	}
-	v := b.take(&b.lasting, n, t)
+	v := b.allocate(&b.lasting, n, t)
 	b.Zero(v)
 	return v
 }
@@ -31,18 +31,18 @@ func (b *Backend) alloc(n int, t nn.DType) nn.Buffer {
 // recording overwrites it.
 func (b *Backend) Temp(n int) nn.Buffer {
 	if b.recording != nil {
-		return b.take(&b.recorded, n, nn.Float32)
+		return b.allocate(&b.recorded, n, nn.Float32)
 	}
-	return b.take(&b.passing, n, nn.Float32)
+	return b.allocate(&b.passing, n, nn.Float32)
 }
 
-// take returns n elements. If there is no memory, their address is 0, and nothing more
+// allocate returns n elements. If there is no memory, their address is 0, and nothing more
 // is computed until Sync has returned the reason.
-func (b *Backend) take(p *pool, n int, t nn.DType) nn.Buffer {
+func (b *Backend) allocate(p *pool, n int, t nn.DType) nn.Buffer {
 	var at cuda.Ptr
 	if n > 0 && b.failure == nil {
 		var err error
-		if at, err = p.take(n * elementBytes); err != nil {
+		if at, err = p.next(n * elementBytes); err != nil {
 			b.fail(fmt.Errorf("no memory for %d %v: %w; make the batch or the model smaller", n, t, err))
 		}
 	}

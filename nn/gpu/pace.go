@@ -69,7 +69,7 @@ func (p *pace) open() (err error) {
 		at    *cuda.Ptr
 		bytes int
 	}{{&p.progress, progressBytes}, {&p.random, randomBytes}, {&p.table, p.Keep * rowBytes}} {
-		if *m.at, err = p.b.lasting.take(m.bytes); err != nil {
+		if *m.at, err = p.b.lasting.next(m.bytes); err != nil {
 			return err
 		}
 	}

@@ -23,9 +23,9 @@ type span struct {
 	arena *cuda.Arena
 }
 
-// take returns the next piece, at a multiple of 256 bytes. The same sequence of calls
+// next returns the next piece, at a multiple of 256 bytes. The same sequence of calls
 // after rewind returns the same addresses, once all ranges exist.
-func (p *pool) take(bytes int) (cuda.Ptr, error) {
+func (p *pool) next(bytes int) (cuda.Ptr, error) {
 	for ; p.at < len(p.ranges); p.at++ {
 		if at, err := p.ranges[p.at].arena.Alloc(bytes); err == nil {
 			return at, nil
@@ -49,7 +49,7 @@ func (p *pool) take(bytes int) (cuda.Ptr, error) {
 	return p.ranges[p.at].arena.Alloc(bytes)
 }
 
-// rewind takes back all pieces.
+// rewind makes all pieces available again.
 func (p *pool) rewind() {
 	for _, r := range p.ranges {
 		r.arena.Rewind(0)

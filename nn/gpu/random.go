@@ -35,7 +35,7 @@ func (b *Backend) draws(s nn.Stream) cuda.Ptr {
 		}
 		if d.at == 0 && b.failure == nil {
 			var err error
-			if d.at, err = b.lasting.take(randomBytes); err != nil {
+			if d.at, err = b.lasting.next(randomBytes); err != nil {
 				b.note("Dropout", err)
 			}
 		}

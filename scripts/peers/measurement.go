@@ -42,7 +42,7 @@ func readAll(dir fs.FS) ([]measurement, error) {
 		return nil, err
 	}
 	slices.SortFunc(runs, func(a, b measurement) int {
-		return cmp.Or(a.ranks-b.ranks, a.round-b.round, programs.Place(a.program)-programs.Place(b.program), strings.Compare(a.program, b.program))
+		return cmp.Or(a.ranks-b.ranks, a.round-b.round, programs.Index(a.program)-programs.Index(b.program), strings.Compare(a.program, b.program))
 	})
 	return runs, nil
 }

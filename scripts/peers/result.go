@@ -100,7 +100,7 @@ func (r *result) add(m measurement) error {
 		if len(r.bare.cells) != len(m.records) {
 			return fmt.Errorf("it must have the same sizes in each round")
 		}
-		r.bare.take(m)
+		r.bare.add(m)
 		return nil
 	}
 	sizes := make([]int, len(m.records))
@@ -116,15 +116,15 @@ func (r *result) add(m measurement) error {
 	i := r.find(m.program)
 	if i < 0 {
 		r.columns = append(r.columns, column{m.program, m.records[0].Transport, nil, make([]cell, len(r.sizes))})
-		slices.SortStableFunc(r.columns, func(a, b column) int { return programs.Place(a.program) - programs.Place(b.program) })
+		slices.SortStableFunc(r.columns, func(a, b column) int { return programs.Index(a.program) - programs.Index(b.program) })
 		i = r.find(m.program)
 	}
-	r.columns[i].take(m)
+	r.columns[i].add(m)
 	return nil
 }
 
-// take adds one round, with a record for each cell.
-func (c *column) take(m measurement) {
+// add adds one round, with a record for each cell.
+func (c *column) add(m measurement) {
 	c.rounds = append(c.rounds, m.round)
 	for j, x := range m.records {
 		c := &c.cells[j]

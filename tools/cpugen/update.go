@@ -61,8 +61,8 @@ func clipped(g Mem, w reg.Register, terms Mem) reg.VecVirtual {
 	return x
 }
 
-// settle sets w to w - d, then subtracts decay times the result.
-func settle(w, d reg.Register, terms, to Mem) {
+// subtract sets w to w - d, then subtracts decay times the result.
+func subtract(w, d reg.Register, terms, to Mem) {
 	VSUBPS(d, w, w)
 	VMULPS(terms.Offset(termDecay), w, d)
 	VSUBPS(d, w, w)
@@ -99,7 +99,7 @@ func adam() {
 		VSQRTPS(vi, vi)
 		VADDPS(terms.Offset(termEps), vi, vi)
 		VDIVPS(vi, mi, mi)
-		settle(wi, mi, terms, w.Offset(at))
+		subtract(wi, mi, terms, w.Offset(at))
 	}, w, g, m, v)
 }
 
@@ -110,6 +110,6 @@ func sgd() {
 		wi := load(w.Offset(at))
 		gi := clipped(g.Offset(at), wi, terms)
 		VMULPS(terms.Offset(termRate), gi, gi)
-		settle(wi, gi, terms, w.Offset(at))
+		subtract(wi, gi, terms, w.Offset(at))
 	}, w, g)
 }

@@ -47,7 +47,7 @@ func (k across) tiles(name, next string, count int, dst, table, end, at, hi reg.
 	for i := range acc {
 		acc[i] = YMM()
 	}
-	place := func(base reg.Register, i int) Mem {
+	operand := func(base reg.Register, i int) Mem {
 		return Mem{Base: base, Index: at, Scale: uint8(k.size), Disp: i * k.lanes * k.size}
 	}
 	Label(name)
@@ -57,7 +57,7 @@ func (k across) tiles(name, next string, count int, dst, table, end, at, hi reg.
 	MOVQ(table, entry)
 	MOVQ(Mem{Base: entry}, src)
 	for i, x := range acc {
-		k.first(place(src, i), x)
+		k.first(operand(src, i), x)
 	}
 	Label(name + "Next")
 	ADDQ(U32(header), entry)
@@ -65,12 +65,12 @@ func (k across) tiles(name, next string, count int, dst, table, end, at, hi reg.
 	JGE(LabelRef(name + "Store"))
 	MOVQ(Mem{Base: entry}, src)
 	for i, x := range acc {
-		k.next(place(src, i), x)
+		k.next(operand(src, i), x)
 	}
 	JMP(LabelRef(name + "Next"))
 	Label(name + "Store")
 	for i, x := range acc {
-		k.store(x, place(dst, i))
+		k.store(x, operand(dst, i))
 	}
 	MOVQ(after, at)
 	JMP(LabelRef(name))

@@ -48,7 +48,7 @@ func (t trainings) compare(r *result) {
 // two workers there is only one order of sums, so the bits must be the same.
 func (t trainings) buckets(r *result) {
 	flags := []string{"--nccl", "must", "--bucket"}
-	if !t.emulator { // where sums of processes that share a GPU take milliseconds each
+	if !t.emulator { // on a GPU, each sum of processes that share it takes milliseconds
 		flags = append([]string{"--steps", "60"}, flags...)
 	}
 	once, parts := t.run(r, "mnist", "2", "cuda", append(flags[:len(flags):len(flags)], "1000000000")...), t.run(r, "mnist", "2", "cuda", append(flags, "4096")...)

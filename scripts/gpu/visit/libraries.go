@@ -51,10 +51,10 @@ func findLibrary(sonames []string, p python) string {
 		systems = append(systems, home+"/lib64")
 	}
 	systems = append(systems, "/usr/local/nvidia/lib64", "/usr/local/cuda*/lib64", "/usr/lib/*-linux-gnu", "/usr/lib64")
-	for _, places := range [][]string{systems, p.wheels()} {
+	for _, patterns := range [][]string{systems, p.wheels()} {
 		for _, soname := range sonames {
-			for _, place := range places {
-				found, _ := filepath.Glob(filepath.Join(place, soname)) // the pattern is well-formed
+			for _, pattern := range patterns {
+				found, _ := filepath.Glob(filepath.Join(pattern, soname)) // the pattern is well-formed
 				if len(found) > 0 {
 					return slices.Max(found) // cuda-13.0 rather than cuda-12.6
 				}

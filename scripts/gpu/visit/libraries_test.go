@@ -39,8 +39,8 @@ func TestFindLibrary(t *testing.T) {
 // An interpreter with PyTorch is preferred. Those that do not work are ignored.
 func TestFindPython(t *testing.T) {
 	dir := t.TempDir()
-	interpreter := func(place, text string) string {
-		path := touch(t, dir+place+"/python3")
+	interpreter := func(sub, text string) string {
+		path := touch(t, dir+sub+"/python3")
 		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 		return path
 	}

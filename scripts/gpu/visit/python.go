@@ -73,14 +73,14 @@ func ask(path string) (p python, works bool) {
 // wheels returns patterns of the directories where pip installs CUDA's libraries:
 // nvidia/nccl/lib, or nvidia/cu13/lib since CUDA 13. It includes the usual ones even if no
 // interpreter was found.
-func (p python) wheels() (places []string) {
+func (p python) wheels() (patterns []string) {
 	for _, path := range p.paths {
-		places = append(places, path+"/nvidia/*/lib")
+		patterns = append(patterns, path+"/nvidia/*/lib")
 	}
 	for _, root := range []string{os.Getenv("VIRTUAL_ENV"), "/opt/*/.venv", "/usr/local", "/usr"} {
 		if root != "" {
-			places = append(places, root+"/lib/python3*/*-packages/nvidia/*/lib")
+			patterns = append(patterns, root+"/lib/python3*/*-packages/nvidia/*/lib")
 		}
 	}
-	return slices.Compact(places)
+	return slices.Compact(patterns)
 }

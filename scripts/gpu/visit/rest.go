@@ -55,11 +55,11 @@ func (s settings) before() (list []string, from string, err error) {
 	if s.failed != "" {
 		return strings.Split(s.failed, ","), "-failed", nil
 	}
-	places := []string{filepath.Join(s.binaries, "result.json"), filepath.Join(s.out, "result.json")}
+	files := []string{filepath.Join(s.binaries, "result.json"), filepath.Join(s.out, "result.json")}
 	if s.earlier != "" {
-		places = []string{s.earlier}
+		files = []string{s.earlier}
 	}
-	for _, path := range places {
+	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if os.IsNotExist(err) && s.earlier == "" {
 			continue

@@ -20,9 +20,9 @@ import (
 // Programs lists programs with titles for people, in the order of the table.
 type Programs []struct{ Name, Title string }
 
-// Place returns the position of a program in the table. Programs without a title come
+// Index returns the position of a program in the table. Programs without a title come
 // last.
-func (p Programs) Place(name string) int {
+func (p Programs) Index(name string) int {
 	for i, known := range p {
 		if known.Name == name {
 			return i
@@ -33,7 +33,7 @@ func (p Programs) Place(name string) int {
 
 // Title returns the title of a program, or its name if it has none.
 func (p Programs) Title(name string) string {
-	if i := p.Place(name); i < len(p) {
+	if i := p.Index(name); i < len(p) {
 		return p[i].Title
 	}
 	return name
@@ -50,10 +50,10 @@ func Notes(flags *flag.FlagSet) *[]string {
 	return &notes
 }
 
-// Read calls take for every file of a directory, in the order of names, with the groups
-// that the pattern matches in its name. Its errors, and those of take, name the file.
+// Read calls parse for every file of a directory, in the order of names, with the groups
+// that the pattern matches in its name. Its errors, and those of parse, name the file.
 // form describes the file names in errors.
-func Read(dir fs.FS, pattern *regexp.Regexp, form string, take func(groups []string, text []byte) error) error {
+func Read(dir fs.FS, pattern *regexp.Regexp, form string, parse func(groups []string, text []byte) error) error {
 	files, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func Read(dir fs.FS, pattern *regexp.Regexp, form string, take func(groups []str
 		if err != nil {
 			return err
 		}
-		if err := take(groups[1:], text); err != nil {
+		if err := parse(groups[1:], text); err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}

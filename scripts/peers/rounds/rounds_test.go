@@ -17,7 +17,7 @@ import (
 
 func TestPrograms(t *testing.T) {
 	p := rounds.Programs{{"a", "Ay"}, {"b", "Bee"}}
-	require.Equal(t, []int{0, 1, 2}, []int{p.Place("a"), p.Place("b"), p.Place("c")})
+	require.Equal(t, []int{0, 1, 2}, []int{p.Index("a"), p.Index("b"), p.Index("c")})
 	require.Equal(t, []string{"Bee", "c"}, []string{p.Title("b"), p.Title("c")})
 }
 
@@ -32,16 +32,16 @@ func TestRead(t *testing.T) {
 	pattern := regexp.MustCompile(`^(\d)-(\w+)$`)
 	files := fstest.MapFS{"2-b": {Data: []byte("B")}, "1-a": {Data: []byte("A")}}
 	var seen []string
-	take := func(groups []string, text []byte) error {
+	parse := func(groups []string, text []byte) error {
 		seen = append(seen, strings.Join(append(groups, string(text)), " "))
 		return nil
 	}
-	require.NoError(t, rounds.Read(files, pattern, "N-X", take))
+	require.NoError(t, rounds.Read(files, pattern, "N-X", parse))
 	require.Equal(t, []string{"1 a A", "2 b B"}, seen)
 	require.EqualError(t, rounds.Read(files, pattern, "N-X", func([]string, []byte) error { return errors.New("no") }), "1-a: no")
 	files["x"] = &fstest.MapFile{}
-	require.EqualError(t, rounds.Read(files, pattern, "N-X", take), "x: its name must have the form N-X")
-	require.Error(t, rounds.Read(os.DirFS(filepath.Join(t.TempDir(), "none")), pattern, "N-X", take))
+	require.EqualError(t, rounds.Read(files, pattern, "N-X", parse), "x: its name must have the form N-X")
+	require.Error(t, rounds.Read(os.DirFS(filepath.Join(t.TempDir(), "none")), pattern, "N-X", parse))
 }
 
 func TestWriteCSV(t *testing.T) {

@@ -41,7 +41,7 @@ func parseDemands(list string) ([]demand, error) {
 
 // known reports whether there is such a peer. "" means all of them.
 func known(peer string) bool {
-	return peer == "" || programs.Place(peer) < len(programs) && !isOurs(peer)
+	return peer == "" || programs.Index(peer) < len(programs) && !isOurs(peer)
 }
 
 // unmet returns an error for each ratio that is lower, or that was not measured although

@@ -60,7 +60,7 @@ func readAll(dir fs.FS) ([]measurement, error) {
 	slices.SortFunc(runs, func(a, b measurement) int {
 		return cmp.Or(
 			slices.Index(modelNames, a.Model)-slices.Index(modelNames, b.Model),
-			programs.Place(a.program)-programs.Place(b.program), strings.Compare(a.program, b.program), a.round-b.round,
+			programs.Index(a.program)-programs.Index(b.program), strings.Compare(a.program, b.program), a.round-b.round,
 		)
 	})
 	return runs, nil

@@ -14,7 +14,7 @@ type clock struct{ warmup, steps, rounds int }
 type way struct {
 	name  string
 	torch bool
-	// run makes at least that many steps, waits for them, and returns microseconds per step.
+	// run makes at least one step, and about this many, waits for them, and returns microseconds per step.
 	run func(ctx context.Context, steps int) (us float64, err error)
 }
 

@@ -99,7 +99,7 @@ func (r *runner) execute(c command) (o outcome) {
 	return o
 }
 
-// mark is the environment variable that identifies all processes of a command.
+// mark is an environment variable that identifies all processes of a command.
 const mark = "RINGTRAIN_VISIT_COMMAND"
 
 // prepare sets a command's environment, session and log. The log is a file, because with a
@@ -139,7 +139,7 @@ func (r *runner) await(cmd *exec.Cmd, limit time.Duration) (late bool, err error
 // left returns the time left for the running step.
 func (r *runner) left() time.Duration { return time.Until(r.until) }
 
-// program returns the path of a carried binary.
+// program returns the path of one of the visit's binaries.
 func (r *runner) program(name string) string { return filepath.Join(r.binaries, name) }
 
 // setting returns the value of a variable in the commands' environment.

@@ -19,7 +19,7 @@ func kernels(root string) (all, shared []string) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // parity fails if no kernels are found
+			continue // the list is then too short; parity fails if it is empty
 		}
 		source.Write(text)
 	}

@@ -34,7 +34,7 @@ func second() []step {
 		{"failed", "failures of the first visit, alone", 120, 240, 120, (*visit).failedBefore},
 		{"sanitizer", "compute-sanitizer on the kernels and a training", 160, 260, 30, (*visit).sanitize},
 		{"bf16", "bfloat16 and TF32", 70, 120, 60, (*visit).narrow},
-		{"overlap", "steps whose gradients leave during the backward pass", 90, 130, 60, (*visit).overlap},
+		{"overlap", "steps that sum gradients during the backward pass", 90, 130, 60, (*visit).overlap},
 		{"bench", "bench collective, with and without NCCL", 60, 100, 60, (*visit).bench},
 	}
 }
@@ -133,7 +133,7 @@ func (v *visit) costs(r *result) {
 	r.Figures = append(r.Figures, keyCosts(text)...)
 }
 
-// keyCosts returns the most important rows of the probe's tables, with descriptions.
+// keyCosts returns the most important rows of the probe's tables as sentences.
 func keyCosts(text string) (figures []string) {
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "| "), " | ")
@@ -191,7 +191,7 @@ func (v *visit) kills(r *result) {
 	r.quote(got, "all know after")
 }
 
-// speed times our steps and PyTorch's in alternation.
+// speed times our steps, alternating with PyTorch's.
 func (v *visit) speed(r *result) {
 	args := []string{v.program("speed")}
 	if v.emulator {

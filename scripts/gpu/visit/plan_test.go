@@ -54,7 +54,7 @@ func TestHelpListsSteps(t *testing.T) {
 	}
 }
 
-// The tests that a step names are there.
+// All tests that steps name exist.
 func TestNamedTestsExist(t *testing.T) {
 	var sources strings.Builder
 	for _, dir := range directories {
@@ -77,7 +77,7 @@ func TestNamedTestsExist(t *testing.T) {
 		require.NoError(t, err)
 		for _, name := range regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1) {
 			if regexp.MustCompile(`^TestBF16$`).MatchString(name) {
-				continue // the beginning of several
+				continue // a prefix of several names
 			}
 			named++
 			require.Contains(t, sources.String(), "func "+name+"(t *testing.T)", file)

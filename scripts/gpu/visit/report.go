@@ -66,9 +66,9 @@ func (s *summary) reasons() {
 	}
 }
 
-// table returns at most most bytes for people to read: verdicts, failures, skipped tests and
-// figures. Each part has its share of the bytes.
-func (s *summary) table(most int) string {
+// table returns verdicts, failures, skipped tests and figures, in at most size bytes. Each part
+// has its share of them.
+func (s *summary) table(size int) string {
 	var b strings.Builder
 	kind := "first visit"
 	if s.rest {
@@ -84,7 +84,7 @@ func (s *summary) table(most int) string {
 		}
 	}
 	fmt.Fprintf(&b, "\n%d of %d steps are ok.\n", good, len(s.results))
-	left := most - b.Len()
+	left := size - b.Len()
 	sections := []struct {
 		title string
 		of    func(*result) []string
@@ -102,9 +102,9 @@ func (s *summary) table(most int) string {
 	return b.String()
 }
 
-// section lists the lines of all steps in at most most bytes. Each step has an equal share of
+// section lists the lines of all steps in at most size bytes. Each step has an equal share of
 // the bytes that the steps before it leave.
-func section(title string, results []*result, of func(*result) []string, most int) string {
+func section(title string, results []*result, of func(*result) []string, size int) string {
 	some := slices.DeleteFunc(slices.Clone(results), func(r *result) bool { return len(of(r)) == 0 })
 	if len(some) == 0 {
 		return ""
@@ -113,7 +113,7 @@ func section(title string, results []*result, of func(*result) []string, most in
 	fmt.Fprintf(&b, "\n## %s\n\n", title)
 	const note = 60 // bytes reserved for the number of omitted lines
 	for i, r := range some {
-		share := (most - b.Len()) / (len(some) - i)
+		share := (size - b.Len()) / (len(some) - i)
 		lines := alike(of(r))
 		for j, line := range lines {
 			line = "- " + r.Step + ": " + strings.Join(strings.Fields(clip(line, 1000)), " ") + "\n"
@@ -152,9 +152,9 @@ func alike(lines []string) (joined []string) {
 	return joined
 }
 
-// archive packs a directory into a file of at most most bytes. The file LEFT-OUT in the
-// archive lists what does not fit.
-func archive(dir, path string, most int64) (err error) {
+// archive packs a directory into a file of at most size bytes. The file LEFT-OUT in the archive
+// lists the files that do not fit.
+func archive(dir, path string, size int64) (err error) {
 	file, err := create(path)
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ func archive(dir, path string, most int64) (err error) {
 			return err
 		}
 		// A log is at most 4 MiB, and packing does not make it larger.
-		if info, err := file.Stat(); err != nil || info.Size()+headBytes+tailBytes+4096 > most {
+		if info, err := file.Stat(); err != nil || info.Size()+headBytes+tailBytes+4096 > size {
 			left = append(left, relative)
 			return nil
 		}

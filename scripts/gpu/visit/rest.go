@@ -149,7 +149,7 @@ func (v *visit) narrow(r *result) {
 	}
 }
 
-// overlap times steps whose gradients leave during the backward pass.
+// overlap times steps that sum gradients during the backward pass.
 func (v *visit) overlap(r *result) {
 	// 23 MB of gradients go over sockets, between processes that take turns on the GPU. A step
 	// may take a tenth of a second, and a training five seconds to start.

@@ -46,7 +46,7 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "panic: boo / goroutine 1 [running]:", v.why("TestD/x"))
 }
 
-// A test all of whose subtests were skipped passes, by Go. Not here.
+// Go passes a test whose subtests were all skipped. Here such a test counts as skipped.
 func TestSkippedSubtests(t *testing.T) {
 	v := parseTests("=== RUN   TestA\n=== RUN   TestA/b\n--- PASS: TestA (0.00s)\n    --- SKIP: TestA/b (0.00s)\n")
 	require.Empty(t, v.of("PASS"))

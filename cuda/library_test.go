@@ -48,23 +48,23 @@ func TestCandidates(t *testing.T) {
 		files  []string
 		want   []string
 	}{
-		"the loader alone":                       {nil, 0, nil, []string{so13, so12, so11}},
-		"a newer wheel comes behind a toolkit":   {venv, 13000, []string{wheel, kit126}, []string{so13, so12, kit126, so11, wheel}},
+		"only the loader":                        {nil, 0, nil, []string{so13, so12, so11}},
+		"a toolkit before a newer wheel":         {venv, 13000, []string{wheel, kit126}, []string{so13, so12, kit126, so11, wheel}},
 		"wheels, the newest first":               {venv, 13000, []string{older, wheel}, []string{so13, so12, so11, wheel, older}},
 		"toolkits, the newest first":             {nil, 13000, []string{kit126, kit13, kit129}, []string{so13, kit13, so12, kit129, kit126, so11}},
-		"numbers are no letters":                 {nil, 0, []string{"/usr/local/cuda-12.10/lib64/libnvrtc.so.12", kit129}, []string{so13, so12, "/usr/local/cuda-12.10/lib64/libnvrtc.so.12", kit129, so11}},
-		"what the user names comes first":        {own, 13000, []string{kit13, own11}, []string{own11, so13, kit13, so12, so11}},
-		"what is newer than the driver, last":    {venv, 12040, []string{kit13, wheel, kit126}, []string{so12, kit126, so11, so13, kit13, wheel}},
-		"even if a wheel is all that is older":   {venv, 12040, []string{kit13, older}, []string{so12, so11, older, so13, kit13}},
-		"and if the user names it":               {map[string]string{"CUDA_HOME": "/usr/local/cuda-13.0"}, 12040, []string{kit13, kit126}, []string{so12, kit126, so11, kit13, so13}},
-		"a mistake in the variable must show":    {map[string]string{"RINGTRAIN_NVRTC_LIB": "/x/libnvrtc.so", "CUDA_HOME": "/opt/kit"}, 0, []string{kit13, own11}, []string{"/x/libnvrtc.so"}},
+		"12.10 is newer than 12.9":               {nil, 0, []string{"/usr/local/cuda-12.10/lib64/libnvrtc.so.12", kit129}, []string{so13, so12, "/usr/local/cuda-12.10/lib64/libnvrtc.so.12", kit129, so11}},
+		"the toolkit of CUDA_HOME first":         {own, 13000, []string{kit13, own11}, []string{own11, so13, kit13, so12, so11}},
+		"versions newer than the driver last":    {venv, 12040, []string{kit13, wheel, kit126}, []string{so12, kit126, so11, so13, kit13, wheel}},
+		"even after an older wheel":              {venv, 12040, []string{kit13, older}, []string{so12, so11, older, so13, kit13}},
+		"even in CUDA_HOME":                      {map[string]string{"CUDA_HOME": "/usr/local/cuda-13.0"}, 12040, []string{kit13, kit126}, []string{so12, kit126, so11, kit13, so13}},
+		"nothing else if the variable is set":    {map[string]string{"RINGTRAIN_NVRTC_LIB": "/x/libnvrtc.so", "CUDA_HOME": "/opt/kit"}, 0, []string{kit13, own11}, []string{"/x/libnvrtc.so"}},
 		"the driver's libraries of a container":  {nil, 0, []string{"/usr/local/nvidia/lib64/libnvrtc.so.12"}, []string{so13, so12, "/usr/local/nvidia/lib64/libnvrtc.so.12", so11}},
 		"the system's directory for a processor": {nil, 0, []string{"/usr/lib/aarch64-linux-gnu/libnvrtc.so.12"}, []string{so13, so12, "/usr/lib/aarch64-linux-gnu/libnvrtc.so.12", so11}},
 	} {
 		require.Equal(t, c.want, NVRTC.candidates(machine(c.env, "", c.driver, c.files...)), name)
 	}
 	found := NVRTC.candidates(machine(nil, "/opt/torch/.venv/bin/python3", 0, wheel))
-	require.Equal(t, wheel, found[len(found)-1], "beside the interpreter")
+	require.Equal(t, wheel, found[len(found)-1], "in the directory of the interpreter")
 }
 
 // The search uses every variable that names an installation.

@@ -102,7 +102,7 @@ func TestRequire(t *testing.T) {
 		t.Run(list, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := run([]string{"table", "-require", list, dir}, &out, &errs)
-			require.Contains(t, out.String(), "### One training step", "the table is there all the same")
+			require.Contains(t, out.String(), "### One training step", "the table is still written")
 			require.Equal(t, want != "", code == 1)
 			require.Contains(t, errs.String(), want)
 		})

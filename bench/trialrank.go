@@ -45,7 +45,10 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 		return err
 	}
 	w.Begin()
-	r := &trialRank{ScalingRun: f, worker: w, training: s, group: group, shared: node.SharesMemory()}
+	r := &trialRank{
+		ScalingRun: f, training: s, group: group, events: w.Events, pulse: w.Pulse, stop: w.Stop().Done(),
+		memory: w.Shared, local: w.Place.Local, shared: node.SharesMemory(),
+	}
 	if err := r.run(ctx, rows); err != nil {
 		crew.TellLost(w.Events, group.Rank(), err)
 		return err
@@ -57,28 +60,33 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 // emulate the compute.
 type trialRank struct {
 	*ScalingRun
-	worker   *crew.Worker
 	training *job.Training
 	group    *collective.Group
-	shared   bool               // this rank shares memory with the others of its host
-	before   collective.Traffic // of the training
-	times    stepTimes
-	params   int
+	events   event.Sink
+	pulse    *crew.Pulse           // may be nil
+	stop     <-chan struct{}       // closed when this rank is asked to stop
+	memory   func(n int) []float32 // for gradients; nil: the heap
+	local    int                   // among the ranks of this machine
+	shared   bool                  // this rank shares memory with the others of its host
+
+	before collective.Traffic // of the training
+	times  stepTimes
+	params int
 }
 
-// run trains and reports. The other ranks receive an error of this rank alone as one
-// that names it.
+// run trains and reports. If this rank alone fails, the other ranks get an error that
+// names it.
 func (r *trialRank) run(ctx context.Context, rows catalog.Rows) error {
 	err := r.train(ctx, rows)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	if err == nil || stopped {
-		// A rank that leaves early might take its last message along.
+		// Other ranks may not have received this rank's last message yet.
 		if err := r.group.Barrier(ctx); err != nil {
 			return err
 		}
 	}
-	if stopped && r.worker.Place.Local == 0 {
-		r.worker.Events.Emit(&event.Stopped{})
+	if stopped && r.local == 0 {
+		r.events.Emit(&event.Stopped{})
 	}
 	var lost *collective.RankError
 	if err != nil && !errors.As(err, &lost) && !trainer.Unanimous(err) {
@@ -88,13 +96,13 @@ func (r *trialRank) run(ctx context.Context, rows catalog.Rows) error {
 }
 
 func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
-	backend := cpu.New(cpu.Options{Shared: r.worker.Shared})
+	backend := cpu.New(cpu.Options{Shared: r.memory})
 	defer backend.Close()
 	c, err := r.training.Assemble(ctx, r.group, rows, backend)
 	if err != nil {
 		return err
 	}
-	c.Stop = r.worker.Stop().Done()
+	c.Stop = r.stop
 	if r.Took > 0 {
 		c.Task = Emulate(ctx, c.Task, backend, r.Took)
 	}
@@ -102,14 +110,14 @@ func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
 		c.Task = unevaluated{c.Task}
 	}
 	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.Compute})
-	c.Observer = r.worker.Pulse.With(&r.times)
+	c.Observer = r.pulse.With(&r.times)
 	r.params = c.Task.Params().Count()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
 	before, counted := machine.ProcessorTimes()
 	r.times.last = time.Now()
-	r.worker.Pulse.Begin(false)
+	r.pulse.Begin(false)
 	result, err := trainer.Train(ctx, c)
 	if err != nil {
 		return err
@@ -130,7 +138,7 @@ func (unevaluated) Score(*nn.Pass, nn.Counts) error { return nil }
 // begin waits until the launcher has read its counters, then for all ranks.
 func (r *trialRank) begin(ctx context.Context) error {
 	if r.group.Rank() == 0 {
-		r.worker.Events.Emit(&TrialBegins{})
+		r.events.Emit(&TrialBegins{})
 		timer := time.NewTimer(countTime)
 		defer timer.Stop()
 		select {
@@ -171,7 +179,7 @@ func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float6
 	mine := make([]float64, toldLen)
 	mine[toldElapsed] = result.Elapsed.Seconds()
 	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
-	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.worker.Place.Local)
+	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.local)
 	if r.shared {
 		mine[toldShared] = 1
 	}
@@ -190,7 +198,7 @@ func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float6
 	}
 	e.Trial.Busy = busy
 	e.Trial.Links = Links(r.group.Size(), linkKind(r.group.View(), shared))
-	r.worker.Events.Emit(e)
+	r.events.Emit(e)
 	return nil
 }
 

@@ -26,7 +26,7 @@ func TestMistakesHaveAPosition(t *testing.T) {
 		{"[training]\nbatch_size = 0\n", "", "", ":2: "},
 		{"[training]\n\nsteps = 3\n", "", "", ":3: "},
 		{"", "training.batch_size", "-1", "--training.batch_size: "},
-		{"", "model.dropout", "1.5", "section [model]: "},
+		{"", "model.dropout", "1.5", "--model.dropout: "},
 		{"", "optimizer.@optimizers", "Adan.v1", "--optimizer.@optimizers: "},
 		{"", "optimizer.learn_rate", "fast", "--optimizer.learn_rate"},
 	} {
@@ -53,9 +53,9 @@ func TestMistakesHaveAPosition(t *testing.T) {
 func TestDescribeIsSettleWithoutTheMachine(t *testing.T) {
 	f := tinySpec(t)
 	for want, change := range map[string]func(*Spec){
-		"take more rows in a step than the data has (50)": func(f *Spec) { f.Batch = 26 },
-		"--workers must be at most 1024 on one machine":   func(f *Spec) { f.Workers = 5000 },
-		"--bf16 is for GPUs":                              func(f *Spec) { f.Products.BF16 = true },
+		"needs more rows than the data has (50)":        func(f *Spec) { f.Batch = 26 },
+		"--workers must be at most 1024 on one machine": func(f *Spec) { f.Workers = 5000 },
+		"--bf16 is for GPUs":                            func(f *Spec) { f.Products.BF16 = true },
 	} {
 		f := f
 		change(&f)

@@ -28,7 +28,7 @@ type Spec struct {
 	Steps      int    // to train; 0: as the config says
 	Batch      int    // rows of each worker in one micro-batch; 0: as the config says
 	Accumulate int    // micro-batches of each worker in one step
-	Strategy   string // how workers agree on the next weights: "allreduce"
+	Strategy   string // how workers agree on the next weights: "allreduce", which "" is too
 	Seed       uint64 // of initial weights, row order and dropout
 	Faithful   bool   // never zero gradients, which reproduces a bug of Thinc's notebook
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,14 +12,20 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// strategies maps the names for Spec.Strategy to functions that make the strategy.
-var strategies = map[string]func(r *rank, ctx context.Context, b nn.Backend) trainer.Strategy{
+// A makeStrategy makes the strategy of a rank.
+type makeStrategy func(r *rank, ctx context.Context, b nn.Backend) trainer.Strategy
+
+// strategies are the values of Spec.Strategy.
+var strategies = map[string]makeStrategy{
 	"allreduce": (*rank).allReduce,
 }
 
-// checkStrategy returns an error if no strategy has the name in Strategy.
+// strategy returns what makes the strategy, or nil if its name is unknown.
+func (f *Spec) strategy() makeStrategy { return strategies[cmp.Or(f.Strategy, "allreduce")] }
+
+// checkStrategy finds what is wrong with Strategy.
 func (f *Spec) checkStrategy() error {
-	if strategies[f.Strategy] == nil {
+	if f.strategy() == nil {
 		return fmt.Errorf("--strategy must be %s, not %s", strings.Join(slices.Sorted(maps.Keys(strategies)), " or "), f.Strategy)
 	}
 	return nil

@@ -42,6 +42,9 @@ type Training struct {
 // Settle reads the config and checks everything that can be checked before anything
 // starts. Its errors are *crew.UsageErrors.
 func (f Spec) Settle() (*Training, error) {
+	if err := f.checkStrategy(); err != nil {
+		return nil, crew.Usage(err)
+	}
 	s, err := f.Describe()
 	if err != nil {
 		return nil, err

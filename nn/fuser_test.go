@@ -85,6 +85,10 @@ func TestFuser(t *testing.T) {
 		"linear before":   {func() nn.Layer { return nn.Chain(&nn.Linear{Out: 8}, softmax()) }, 0},
 		"own dropout":     {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8, Dropout: .5}, softmax()) }, 0},
 		"dropout between": {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8}, &nn.Dropout{Rate: .5}, softmax()) }, 0},
+		"own layer norm":  {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8, Normalize: true}, softmax()) }, 0},
+		"gelu after":      {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8}, &nn.Gelu{Out: 7}, softmax()) }, 1},
+		"maxout after":    {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8}, &nn.Maxout{Out: 7}, softmax()) }, 1},
+		"residual after":  {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8}, nn.Residual(&nn.Linear{Out: 8}), softmax()) }, 0},
 		"chain between":   {func() nn.Layer { return nn.Chain(&nn.Relu{Out: 8}, nn.Chain(&nn.Relu{Out: 7}, softmax())) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

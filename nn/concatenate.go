@@ -27,6 +27,7 @@ func (l *concatenate) Init(in, out []int, b *Builder) ([]int, error) {
 		return nil, err
 	}
 	first := 0
+	l.widths, l.width = nil, 0
 	for i, shape := range made {
 		if len(shape) == 0 || len(shape) != len(made[0]) || !sameShape(shape[1:], made[0][1:]) {
 			return nil, fmt.Errorf("nn: %s: layers.%d returns rows of shape %v, but layers.0 returns %v; they may differ only in the first dimension", b.Path(), i, shape, made[0])

@@ -14,7 +14,11 @@
 // the row in the global batch and the column. It does not depend on which worker computes
 // it, or when. Initial weights depend only on the seed and the parameter's name.
 //
+// A row of a batch may have any shape. Layers with weights read it as one vector, unless
+// [EachPosition] applies them to each position of a sequence. [Chain], [Residual], [Add],
+// [Concatenate] and [Clone] combine layers, and nest.
+//
 // Layers, initial weights and names follow Thinc (https://github.com/explosion/thinc): W
-// is (nO, nI), products are X·Wᵀ + b. Image layers follow PyTorch: a row is (channels,
-// height, width), filters are (out, channels, height, width).
+// is (nO, nI), products are X·Wᵀ + b. Layers for images and attention follow PyTorch: a row
+// is (channels, height, width), filters are (out, channels, height, width).
 package nn

@@ -8,25 +8,25 @@ import (
 )
 
 // An outbox sends messages without blocking its caller. Each destination in use has
-// a goroutine, which ends when its lane is empty. A message that cannot be sent is
+// a goroutine, which ends when its queue is empty. A message that cannot be sent is
 // dropped; the protocol sends it again.
 type outbox struct {
 	deliver func(to *memberlist.Node, payload []byte) error
 	failed  func(to *memberlist.Node, err error)
 
 	mu     sync.Mutex
-	lanes  map[string][][]byte
-	empty  chan struct{} // closed when there are no lanes
+	queues map[string][][]byte
+	empty  chan struct{} // closed when there are no queues
 	closed bool
 	work   sync.WaitGroup
 }
 
-// laneDepth is how many messages may wait for one destination. Beyond that the
+// queueDepth is how many messages may wait for one destination. Beyond that the
 // oldest is dropped.
-const laneDepth = 16
+const queueDepth = 16
 
 func newOutbox(deliver func(*memberlist.Node, []byte) error, failed func(*memberlist.Node, error)) *outbox {
-	o := &outbox{deliver: deliver, failed: failed, lanes: map[string][][]byte{}, empty: make(chan struct{})}
+	o := &outbox{deliver: deliver, failed: failed, queues: map[string][][]byte{}, empty: make(chan struct{})}
 	close(o.empty)
 	return o
 }
@@ -38,14 +38,14 @@ func (o *outbox) put(to memberlist.Node, payload []byte) {
 	if o.closed {
 		return
 	}
-	lane, running := o.lanes[to.Name]
-	if len(lane) >= laneDepth {
-		lane = lane[1:]
+	queue, running := o.queues[to.Name]
+	if len(queue) >= queueDepth {
+		queue = queue[1:]
 	}
-	if len(o.lanes) == 0 {
+	if len(o.queues) == 0 {
 		o.empty = make(chan struct{})
 	}
-	o.lanes[to.Name] = append(lane, payload)
+	o.queues[to.Name] = append(queue, payload)
 	if !running {
 		o.work.Go(func() { o.drive(&to) })
 	}
@@ -63,20 +63,20 @@ func (o *outbox) drive(to *memberlist.Node) {
 	}
 }
 
-// next takes the oldest message of a lane, or removes the lane.
+// next removes and returns the oldest message of a queue. It deletes an empty queue.
 func (o *outbox) next(name string) ([]byte, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	lane := o.lanes[name]
-	if len(lane) == 0 || o.closed {
-		delete(o.lanes, name)
-		if len(o.lanes) == 0 {
+	queue := o.queues[name]
+	if len(queue) == 0 || o.closed {
+		delete(o.queues, name)
+		if len(o.queues) == 0 {
 			close(o.empty)
 		}
 		return nil, false
 	}
-	o.lanes[name] = lane[1:]
-	return lane[0], true
+	o.queues[name] = queue[1:]
+	return queue[0], true
 }
 
 // flush waits until everything is sent or dropped, or ctx ends.

@@ -41,7 +41,7 @@ func TestOutboxKeepsOrderAndDropsTheOldest(t *testing.T) {
 		}
 		o.put(memberlist.Node{Name: "slow"}, []byte{0})
 		synctest.Wait() // the first is being sent, the others are queued
-		for i := range 2 * laneDepth {
+		for i := range 2 * queueDepth {
 			o.put(memberlist.Node{Name: "slow"}, []byte{byte(i + 1)})
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -51,8 +51,8 @@ func TestOutboxKeepsOrderAndDropsTheOldest(t *testing.T) {
 		require.NoError(t, o.flush(t.Context()))
 		require.Equal(t, []byte{0, 1, 2}, got["quick"])
 		require.Equal(t, 3, refused)
-		require.Len(t, got["slow"], laneDepth+1)
-		require.Equal(t, byte(2*laneDepth), got["slow"][laneDepth])
+		require.Len(t, got["slow"], queueDepth+1)
+		require.Equal(t, byte(2*queueDepth), got["slow"][queueDepth])
 		o.close()
 		o.put(memberlist.Node{Name: "quick"}, []byte{9})
 		require.Len(t, got["quick"], 3, "nothing is sent after close")

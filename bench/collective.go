@@ -217,7 +217,7 @@ func (f *CollectiveRun) measure(ctx context.Context, g *collective.Group, p part
 		err = crew.Usage(err)
 	}
 	if err == nil || differ != nil {
-		err = cmp.Or(err, g.Barrier(ctx)) // a rank that leaves early might take its last message along
+		err = cmp.Or(err, g.Barrier(ctx)) // other ranks may not have received this rank's last message yet
 	}
 	if err != nil && !cancelled(err) {
 		crew.TellLost(p.events, g.Rank(), err)

@@ -75,7 +75,7 @@ func (s *trialDisplay) end() (*TrialMeasured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil && s.measured == nil {
-		return nil, errors.New("the workers ended and said nothing of what they measured")
+		return nil, errors.New("the workers ended without reporting their measurements")
 	}
 	return s.measured, s.failed
 }

@@ -95,7 +95,7 @@ func TestTrialDisplay(t *testing.T) {
 	var out bytes.Buffer
 	d := &trialDisplay{err: &out}
 	_, err := d.end()
-	require.EqualError(t, err, "the workers ended and said nothing of what they measured")
+	require.EqualError(t, err, "the workers ended without reporting their measurements")
 	d.Emit(&TrialBegins{})
 	d.Emit(&event.Stopped{})
 	e := &TrialMeasured{Params: 7}
@@ -151,7 +151,7 @@ func TestPrepareFiles(t *testing.T) {
 
 	require.NoError(t, os.Mkdir(filepath.Join(parent, "speedup.svg"), 0o755))
 	_, err = prepareFiles(parent)
-	require.ErrorContains(t, err, "speedup.svg is a directory, and a file is to be written there")
+	require.ErrorContains(t, err, "speedup.svg is a directory, but the name of a file to write")
 	require.NoError(t, os.WriteFile(filepath.Join(parent, "file"), nil, 0o644))
 	_, err = prepareFiles(filepath.Join(parent, "file"))
 	require.Error(t, err, "a file is no directory")

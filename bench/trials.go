@@ -293,7 +293,7 @@ func prepareFiles(dir string) (drop func(), err error) {
 	for _, f := range scalingFiles() {
 		path := filepath.Join(dir, f.name)
 		if info, err := os.Stat(path); dir != "" && err == nil && info.IsDir() {
-			return nil, fmt.Errorf("--out: %s is a directory, and a file is to be written there", path)
+			return nil, fmt.Errorf("--out: %s is a directory, but the name of a file to write; remove it or choose another directory", path)
 		}
 	}
 	return func() {

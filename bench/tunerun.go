@@ -94,7 +94,7 @@ func (f *TuneRun) measure(ctx context.Context, g *collective.Group, secured bool
 			return err
 		}
 	}
-	err = cmp.Or(err, g.Barrier(ctx)) // a rank that leaves early might take its last message along
+	err = cmp.Or(err, g.Barrier(ctx)) // other ranks may not have received this rank's last message yet
 	if err != nil && !cancelled(err) {
 		crew.TellLost(events, g.Rank(), err)
 	}

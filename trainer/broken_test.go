@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// ill is a backend that fails after some calls that wait: then what it reads is
-// garbage, and Sync says why, as of a device.
+// ill is a backend that fails after some calls that wait. Then Read returns garbage and
+// Sync returns the reason, as with a device.
 type ill struct {
 	nn.Backend
 	after, calls int
@@ -41,8 +41,8 @@ func (b *ill) Sync(ctx context.Context) error {
 	return b.Backend.Sync(ctx)
 }
 
-// Whenever a device fails, its rank says what failed, and not that numbers went
-// wrong or ranks apart, which they did for that reason.
+// Whenever a device fails, its rank returns the device's error. It does not blame
+// numbers that are not finite or ranks that differ, which are only consequences.
 func TestBrokenBackend(t *testing.T) {
 	train := func(after int) (*ill, error) {
 		var sick *ill

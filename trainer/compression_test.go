@@ -121,9 +121,9 @@ func TestCompressedAlone(t *testing.T) {
 	}
 }
 
-// A training with compression goes on from any snapshot with the same bits: what
-// each rank has kept back goes through rank 0. With another number of ranks it
-// goes on from nothing kept back.
+// A training with compression resumes from any snapshot with the same bits: each rank's
+// residual is saved by way of rank 0. With another number of ranks, residuals start at
+// zero.
 func TestCompressedResumeIsExact(t *testing.T) {
 	for _, how := range lossy {
 		t.Run(how, func(t *testing.T) {

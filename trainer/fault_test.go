@@ -21,8 +21,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// dies is a Transport that is gone, as when its process was killed, when so
-// many messages have been sent.
+// dies is a Transport that closes after a number of messages, as if its process had
+// been killed.
 type dies struct {
 	collective.Transport
 	after int64
@@ -90,7 +90,7 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 	}
 }
 
-// A user who cancels in the middle of a step leaves nothing in flight.
+// A training that is cancelled in the middle of a step leaves no call in progress.
 func TestCancelInAStep(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 1000, optimizer: optim.DefaultSGD(.1), bucket: fiveBuckets}
 	usual.change = func(rank int, c *trainer.Config) {
@@ -193,8 +193,8 @@ func TestSumThatIsNotFinite(t *testing.T) {
 	}
 }
 
-// A step that is given up half way leaves nothing in flight: the strategy has
-// let go of the gradients, and the other rank knows why.
+// After a step that was abandoned halfway, no call is in progress: the strategy no longer
+// uses the gradients, and the other rank gets the reason.
 func TestNothingIsInFlightAfterAStep(t *testing.T) {
 	why := errors.New("the batch is bad")
 	for name, give := range map[string]func(ctx context.Context, cancel context.CancelCauseFunc, s *trainer.AllReduce, p *nn.Params) error{

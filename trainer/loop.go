@@ -113,7 +113,7 @@ func (l *loop) wishesToStop() bool {
 	}
 }
 
-// evaluates reports whether to evaluate after so many steps, but for the end.
+// evaluates reports whether EvalEvery asks for an evaluation after this many steps.
 func (l *loop) evaluates(steps int) bool { return l.EvalEvery > 0 && steps%l.EvalEvery == 0 }
 
 func (l *loop) evaluate(ctx context.Context) error {

@@ -234,7 +234,7 @@ func (r *recorder) update(p plan, index int, loss nn.Buffer) {
 	r.pace.Tick(loss, p.mine)
 }
 
-// collect waits for launches until only so many are pending, and reports whether a
+// collect waits for launches until at most room are pending, and reports whether a
 // rank asked to stop.
 func (r *recorder) collect(ctx context.Context, room int) (stopped bool, err error) {
 	for len(r.pending) > room {

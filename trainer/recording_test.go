@@ -141,8 +141,8 @@ func TestBucketsDiffer(t *testing.T) {
 	}
 }
 
-// A training that was recorded goes on from its checkpoints, in the middle of an
-// epoch, as one that was not.
+// A recorded training resumes from its checkpoints, in the middle of an epoch, recorded
+// or not.
 func TestRecordedResume(t *testing.T) {
 	plain := job{ranks: 2, batch: 24, steps: 30, dropout: .2, optimizer: optim.DefaultAdam()}
 	want := plain.run(t)
@@ -228,5 +228,5 @@ func TestRecordingRefuses(t *testing.T) {
 	}
 }
 
-// unrecordable hides what a Strategy can do beside.
+// unrecordable hides all methods that are not the Strategy's.
 type unrecordable struct{ trainer.Strategy }

@@ -52,7 +52,7 @@ func (e *SaveError) Error() string { return fmt.Sprintf("trainer: saving step %d
 // Unwrap returns the Saver's error.
 func (e *SaveError) Unwrap() error { return e.Err }
 
-// due reports whether a snapshot is due after so many steps. All ranks agree.
+// due reports whether a snapshot is due after this many steps. All ranks agree.
 func (l *loop) due(steps int) bool {
 	return l.SaveEvery > 0 && steps%l.SaveEvery == 0
 }

@@ -50,7 +50,7 @@ func (j job) saves(to *shelf) job {
 	return j
 }
 
-// from makes a job that goes on from a snapshot that rank 0 alone has.
+// from makes a job that resumes from a snapshot that only rank 0 has.
 func (j job) from(s *shelf, step int) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
@@ -65,7 +65,7 @@ func (j job) from(s *shelf, step int) job {
 	return j
 }
 
-// A training that goes on from any snapshot, in the middle of an epoch, with
+// A training that resumes from any snapshot, in the middle of an epoch, with
 // dropout, moments, averages and a rate that changes, makes the bits of one that
 // never stopped. An epoch has 13 steps here.
 func TestResumeIsExact(t *testing.T) {
@@ -97,12 +97,12 @@ func TestResumeIsExact(t *testing.T) {
 				require.Equal(t, whole[r].result.Final.Counts, o.result.Final.Counts)
 			}
 			require.Equal(t, kept.saved[40].State, again.saved[40].State)
-			require.Equal(t, step+7-step%7, again.steps()[0], "not the one that it goes on from")
+			require.Equal(t, step+7-step%7, again.steps()[0], "not the snapshot that it resumes from")
 		}
 	}
 }
 
-// N ranks and one rank with N micro-batches go on from each other's snapshots.
+// One rank with N micro-batches resumes from the snapshot of N ranks.
 func TestResumeAsMicroBatches(t *testing.T) {
 	ranks := job{ranks: 2, batch: 16, steps: 20, dropout: .2, optimizer: optim.DefaultAdam()}
 	micro := ranks
@@ -112,7 +112,8 @@ func TestResumeAsMicroBatches(t *testing.T) {
 	require.Equal(t, whole[0].values, micro.from(kept, 14).run(t)[0].values)
 }
 
-// Another number of ranks goes on, with all ranks alike, but not exactly.
+// A job with another number of ranks can resume: all its ranks hold the same values, but
+// the bits differ from those of an uninterrupted training.
 func TestResumeWithOtherRanks(t *testing.T) {
 	fast := optim.DefaultAdam()
 	fast.LearnRate = optim.Constant(.01)

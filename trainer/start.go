@@ -42,7 +42,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 
 // settings are those of AllReduce that must be the same on all ranks. Without a
 // check ranks that cut their gradients in other places would add up what does not
-// belong together, or wait for ever.
+// belong together, or wait forever.
 func (a *AllReduce) settings() []Setting {
 	return []Setting{{Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}}
 }

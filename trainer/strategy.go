@@ -85,7 +85,7 @@ type Streamer interface {
 	Abandon(cause error)
 }
 
-// State is what a strategy remembers beside the parameters. With the values it
+// State is what a strategy remembers besides the parameters. With the values it
 // is all that a job with as many ranks needs to resume with the same bits: rows,
 // dropout and schedules are functions of the step.
 type State struct {

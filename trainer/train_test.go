@@ -142,9 +142,9 @@ func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *o
 	return err
 }
 
-// The point of data parallelism: N ranks with batch B make the steps of one
-// rank with batch N*B. Initial weights differ by rank on purpose: rank 0's
-// count.
+// The point of data parallelism: N ranks with batch B make the same steps as one rank
+// with batch N*B. Initial weights differ between ranks on purpose: those of rank 0 are
+// used.
 func TestRanksEqualOneLargeBatch(t *testing.T) {
 	sgd := optim.DefaultSGD(.1)
 	for _, ranks := range []int{2, 3, 4} {
@@ -182,7 +182,7 @@ func TestLearns(t *testing.T) {
 		require.Len(t, o.steps, 120)
 		require.Len(t, o.evals, 12, "after 10, 20 ... 120 steps")
 		for i, e := range o.evals {
-			require.Equal(t, 10*(i+1), e.Step, "evaluations and checkpoints count alike")
+			require.Equal(t, 10*(i+1), e.Step, "evaluations count steps as checkpoints do")
 		}
 		require.Equal(t, 120, o.steps[119].Step)
 		require.Equal(t, out[0].result.Final.Counts, o.result.Final.Counts)
@@ -229,7 +229,7 @@ type observeSteps func(trainer.StepEvent)
 func (f observeSteps) Stepped(e trainer.StepEvent)   { f(e) }
 func (f observeSteps) Evaluated(_ trainer.EvalEvent) {}
 
-// A batch that cannot be learned stops all ranks; the others are told why.
+// If one rank has a bad batch, all ranks stop, and the others name it and the reason.
 func TestBadBatchIsNamedByAll(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 20, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
@@ -260,7 +260,7 @@ func (b broken) Batch(step int) (nn.Batch, error) {
 	return b.Batches.Batch(step)
 }
 
-// A model that runs away is stopped on all ranks at the same step.
+// A model that diverges stops all ranks at the same step.
 func TestLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 50, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))},
 		change: func(_ int, c *trainer.Config) { c.EvalEvery = 0 }}.run(t)
@@ -273,7 +273,7 @@ func TestLossThatIsNotFinite(t *testing.T) {
 	}
 }
 
-// The last update may be the one that runs away: the evaluation finds it.
+// If the last update diverges, the evaluation reports it.
 func TestTestLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 1, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))}}.run(t)
 	for _, o := range out {
@@ -285,7 +285,7 @@ func TestTestLossThatIsNotFinite(t *testing.T) {
 	}
 }
 
-// Ranks that were given different commands find out before the first step.
+// Ranks that were given different commands get an error before the first step.
 func TestSettingsAreCompared(t *testing.T) {
 	out := job{ranks: 4, batch: 8, steps: 3, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		c.Alike = []trainer.Setting{{Name: "seed", Value: "1"}, {Name: "data", Value: "digits"}, {Name: "config", Value: "x"}}
@@ -328,8 +328,8 @@ func TestFinalValuesAreCompared(t *testing.T) {
 	}
 }
 
-// Ranks whose values differ (here one tampers with its own) find out within 50
-// steps and say who.
+// If values differ between ranks, all ranks get an error within 50 steps that names those
+// that differ. Here one rank changes its own.
 func TestDivergenceIsFound(t *testing.T) {
 	out := job{ranks: 3, batch: 8, steps: 200, optimizer: optim.DefaultSGD(.1), change: func(rank int, c *trainer.Config) {
 		if rank == 2 {

@@ -73,8 +73,8 @@ func Compile(c Cache, s Source, arch string) (image []byte, err error) {
 		return nil, err
 	}
 	options := append([]string{"--gpu-architecture=" + target, "--std=c++17"}, s.Options...)
-	// The key includes the path, because the emulator can report any version.
-	key := imageKey(append([]string{fmt.Sprintf("%d.%d", compiler.major, compiler.minor), compiler.library.Path, s.Name, s.Text}, options...)...)
+	// The key includes the file, because the emulator can report any version.
+	key := imageKey(append([]string{fmt.Sprintf("%d.%d", compiler.major, compiler.minor), resolved(compiler.library.Path), s.Name, s.Text}, options...)...)
 	if image, ok := c.get(key); ok {
 		return image, nil
 	}

@@ -90,7 +90,10 @@ func TestRequiredCheckpointCannotBeWritten(t *testing.T) {
 	for _, verbatim := range []bool{false, true} {
 		f, out := tinySpec(t), newSwappable(t)
 		f.Saving = Saving{Dir: out.link, Every: 2, Require: true}
-		h := &heard{on: afterStep(3, func() { out.set(t, readOnly) })}
+		h := &heard{on: func(e event.Event) {
+			afterStep(3, func() { out.set(t, readOnly) })(e)
+			afterStep(5, func() { out.set(t, out.dir) })(e) // never: step 4 is the last
+		}}
 		_, err := runError(t, t.Context(), f, Options{Display: h, Verbatim: verbatim})
 		var unsaved *trainer.SaveError
 		require.ErrorAs(t, err, &unsaved)

@@ -97,11 +97,12 @@ func TestDeviceNeed(t *testing.T) {
 	require.False(t, plain.ByCuDNN, "there are no convolutions")
 	require.Positive(t, plain.Library)
 
-	// Activations are those of the larger batch. 10 rows are tested at once.
 	for _, batch := range []int{10, 11, 16} {
 		grown, measured := need(func(f *Spec) { f.Batch = batch })
 		require.Equal(t, measured.Activations, grown.Activations, "batch %d", batch)
 	}
+	ten, _ := need(func(f *Spec) { f.Batch = 10 })
+	require.Equal(t, ten.Activations, plain.Activations, "10 rows are tested at once, though only 4 are trained on")
 	recorded, _ := need(func(f *Spec) { f.Graphs.How = device.GraphsWhole })
 	require.Equal(t, plain.Data+train*(pixels+8), recorded.Data, "the rows are on the device")
 	micro, _ := need(func(f *Spec) { f.Accumulate = 2 })

@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,6 +261,49 @@ func TestTraceOfAJob(t *testing.T) {
 		}
 		require.Greater(t, len(names), 2, "%v", names)
 	}
+}
+
+// consecutivePorts returns an address whose port and the next one are free.
+func consecutivePorts(t *testing.T) (first string, port int) {
+	for range 100 {
+		a, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		port := a.Addr().(*net.TCPAddr).Port
+		b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
+		require.NoError(t, a.Close())
+		if err == nil {
+			require.NoError(t, b.Close())
+			return a.Addr().String(), port
+		}
+	}
+	t.Skip("no two consecutive ports are free")
+	return "", 0
+}
+
+// --metrics serves the steps and calls of each worker while the job runs, and not longer.
+func TestMetricsOfAJob(t *testing.T) {
+	f := tinySpec(t)
+	first, port := consecutivePorts(t)
+	f.Watch.Metrics = first
+	pages := make([]string, 2)
+	h := &heard{on: afterStep(5, func() {
+		for worker := range pages {
+			page, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", port+worker))
+			require.NoError(t, err)
+			text, err := io.ReadAll(page.Body)
+			require.NoError(t, err)
+			require.NoError(t, page.Body.Close())
+			pages[worker] = string(text)
+		}
+	})}
+	require.NoError(t, Run(t.Context(), f, Options{Display: h, Stderr: h}))
+	for worker, page := range pages {
+		require.Regexp(t, `(?m)^ringtrain_steps_total(\{rank="\d"\})? [45]$`, page)
+		require.Contains(t, page, fmt.Sprintf(`rank="%d"`, worker))
+		require.Contains(t, page, "AllReduce")
+	}
+	_, err := net.Dial("tcp", first)
+	require.Error(t, err)
 }
 
 // WithDefaults keeps fields that are set and fills in the others.

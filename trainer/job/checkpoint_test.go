@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
@@ -279,4 +281,23 @@ func TestCheckpointContents(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "any", at6.Notes["order"])
 	require.Len(t, at6.Notes["plan_digest"], 16)
+}
+
+// Temporary files carry the tag of their process, by which later jobs recognise them.
+func TestTemporaryFilesAreTagged(t *testing.T) {
+	f := tinySpec(t)
+	f.Saving = Saving{Dir: t.TempDir(), Require: true, Every: 3}
+	s := describe(t, f)
+	views, transports := collective.Local(2)
+	for _, g := range collectivetest.Groups(t, views, transports, collective.Options{}) {
+		set, err := s.Source.Open(t.Context())
+		require.NoError(t, err)
+		r := &rank{training: s, group: g, set: set}
+		var c trainer.Config
+		require.NoError(t, r.configureSaving(t.Context(), &c))
+		require.Equal(t, launch.Self().Tag(), r.files.Run)
+		require.Equal(t, g.Rank() == 0, c.Saver != nil, "only rank 0 writes checkpoints")
+		require.True(t, c.RequireSave)
+		require.Equal(t, 3, c.SaveEvery)
+	}
 }

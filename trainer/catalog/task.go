@@ -157,7 +157,7 @@ func (c *Catalog) Problem(cfg *config.Config, d Dataset) (Problem, error) {
 func (c *Catalog) Stored(notes map[string]string) (Stored, *config.Config, error) {
 	cfg, err := config.Parse("config", notes[noteConfig], nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("the config in it: %w", err)
 	}
 	name := notes[noteTask]
 	if name == "" {

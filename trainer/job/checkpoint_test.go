@@ -290,9 +290,9 @@ func TestTemporaryFilesAreTagged(t *testing.T) {
 	s := describe(t, f)
 	views, transports := collective.Local(2)
 	for _, g := range collectivetest.Groups(t, views, transports, collective.Options{}) {
-		set, err := s.Source.Open(t.Context())
+		rows, err := s.Problem.Open(t.Context())
 		require.NoError(t, err)
-		r := &rank{training: s, group: g, set: set}
+		r := &rank{training: s, group: g, rows: rows}
 		var c trainer.Config
 		require.NoError(t, r.configureSaving(t.Context(), &c))
 		require.Equal(t, launch.Self().Tag(), r.files.Run)

@@ -5,7 +5,8 @@ import "math"
 // Sequences is the arithmetic of layers whose input is rows of positions. Rows are
 // independent: the result for one row has the same bits whatever the other rows are.
 type Sequences interface {
-	// Embed sets row i of y, of the given width, to row ids[i] of table. ids are int32.
+	// Embed sets row i of y, of the given width, to row ids[i] of table. ids are int32 and
+	// must be rows of the table; a device may read or write anything if they are not.
 	Embed(y, table, ids Buffer, width int)
 	// EmbedGrad adds row i of dy to row ids[i] of dtable, for each i in order.
 	EmbedGrad(dtable, dy, ids Buffer, width int)

@@ -140,7 +140,7 @@ func TestTuneRunSavesATable(t *testing.T) {
 
 	use := tuned.Choice{Table: path}
 	require.NoError(t, use.CheckTable(2, 1))
-	require.ErrorContains(t, use.CheckTable(3, 1), "was made for 2 ranks, not for 3")
+	require.ErrorContains(t, use.CheckTable(3, 1), "was measured with 2 ranks, not 3")
 	var told recorder
 	collectivetest.Run(t, collectivetest.Local(t, 2), func(ctx context.Context, g *collective.Group) {
 		if err := use.Apply(ctx, g, false, &told); err != nil {

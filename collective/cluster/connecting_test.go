@@ -19,7 +19,7 @@ func TestBlockedReported(t *testing.T) {
 	for i, a := range at {
 		v.Members = append(v.Members, collective.Member{Name: string(rune('a' + i)), Addrs: []netip.AddrPort{a}})
 	}
-	absent := errors.Join(collective.ErrNotConnected, errors.New("--join-timeout has passed"))
+	absent := errors.Join(collective.ErrNotConnected, errors.New("--join-timeout expired"))
 	for name, test := range map[string]struct {
 		rank     int
 		reported bool // reported by rank 0

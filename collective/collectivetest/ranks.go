@@ -5,6 +5,7 @@ package collectivetest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,19 @@ func Ranks(t testing.TB, n int, fn func(ctx context.Context, g *collective.Group
 // the test.
 func Local(t testing.TB, n int) []*collective.Group {
 	views, transports := collective.Local(n)
+	return Groups(t, views, transports, collective.Options{})
+}
+
+// Machines makes the groups of a job of several machines, "a", "b" and so on, with each
+// ranks each, over the in-process transport. It closes them at the end of the test.
+func Machines(t testing.TB, machines, each int) []*collective.Group {
+	views, transports := collective.Local(machines * each)
+	for i := range views {
+		views[i].Members = slices.Clone(views[i].Members) // all views share one slice
+		for r := range views[i].Members {
+			views[i].Members[r].Node = string(rune('a' + r/each))
+		}
+	}
 	return Groups(t, views, transports, collective.Options{})
 }
 

@@ -27,7 +27,7 @@ func TestBenchInterrupted(t *testing.T) {
 // A worker that dies, and one that is asked to stop alone, end the others, and
 // neither is a success.
 func TestBenchLosesAWorker(t *testing.T) {
-	for sig, says := range map[syscall.Signal]string{syscall.SIGKILL: "killed by signal 9", syscall.SIGTERM: "was asked to"} {
+	for sig, says := range map[syscall.Signal]string{syscall.SIGKILL: "killed by signal 9", syscall.SIGTERM: "received a stop signal"} {
 		r := &running{Cmd: command(t, "bench", "collective", "-b", "4", "-e", "64", "-n", "3000000", "-w", "0"), stderr: new(transcript)}
 		out := new(transcript)
 		begun := out.expect("(us)")

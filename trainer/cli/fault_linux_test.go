@@ -392,7 +392,7 @@ func TestWorkerStoppedFromOutside(t *testing.T) {
 	r := begin(t, small(t, "--workers", "2")...)
 	require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGTERM))
 	require.Equal(t, 1, r.finish(t))
-	require.Contains(t, r.stderr.String(), "was asked to")
+	require.Contains(t, r.stderr.String(), "received a stop signal")
 }
 
 // A signal in the first moments reaches every worker, started or not.

@@ -90,7 +90,7 @@ func TestGPUTraining(t *testing.T) {
 		{"before the sum and one after it", "--workers 2 --share-gpu --graphs apart"},
 		{"in an order of its own", "--workers 2 --share-gpu --graphs off"},
 		{"host memory, without NCCL", "--workers 2 --share-gpu --nccl off"},
-		{"host memory, for NCCL keeps no ring order", "--workers 2 --share-gpu --order ring --accumulate 2"},
+		{"host memory, because NCCL does not keep ring order", "--workers 2 --share-gpu --order ring --accumulate 2"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			args := fewSteps(t, strings.Fields(c.args)...)
@@ -211,17 +211,17 @@ func TestGPUStop(t *testing.T) {
 // What cannot be is said in one line, before anything starts.
 func TestGPUMistakes(t *testing.T) {
 	for want, c := range map[string]struct{ env, args string }{
-		"2 processes and 1 GPU: start fewer, or let them share with --share-gpu": {args: "--workers 2 --device cuda"},
+		"2 processes for 1 GPU: start fewer, or add --share-gpu": {args: "--workers 2 --device cuda"},
 		"there is no GPU 7": {args: "--workers 1 --device cuda:7"},
-		"MiB of memory, and each of 2 workers takes about":     {"RINGTRAIN_EMULATOR_MEMORY=60000000", "--workers 2 --device cuda --share-gpu"},
-		"--nccl must: NCCL cannot be loaded from /nonexistent": {"RINGTRAIN_NCCL_LIB=/nonexistent", "--workers 2 --device cuda --share-gpu --nccl must"},
-		"--graphs whole: a step of --accumulate":               {args: "--workers 1 --device cuda --graphs whole --accumulate 2"},
-		"--graphs apart: the workers compute on the CPU":       {args: "--workers 1 --device cpu --graphs apart"},
-		"ringtrain: --graphs whole: gradients are not added":   {args: "--workers 2 --device cuda --share-gpu --graphs whole --nccl off"},
-		"--nccl must: NCCL keeps no ring order":                {args: "--workers 2 --device cuda --share-gpu --nccl must --order ring"},
-		"is NCCL 2.12.12, and 2.14.3 or newer is needed":       {"RINGTRAIN_EMULATOR_NCCL=2.12.12", "--workers 2 --device cuda --share-gpu --nccl must"},
-		"ringtrain: --device cuda: no GPU can be used: cuBLAS": {"RINGTRAIN_CUBLASLT_LIB=/nonexistent", "--workers 1 --device cuda"},
-		"no GPU can be used: ":                                 {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
+		"MiB of memory, and each of 2 workers needs about":               {"RINGTRAIN_EMULATOR_MEMORY=60000000", "--workers 2 --device cuda --share-gpu"},
+		"--nccl must: NCCL cannot be loaded from /nonexistent":           {"RINGTRAIN_NCCL_LIB=/nonexistent", "--workers 2 --device cuda --share-gpu --nccl must"},
+		"--graphs whole: a step of --accumulate":                         {args: "--workers 1 --device cuda --graphs whole --accumulate 2"},
+		"--graphs apart: the workers compute on the CPU":                 {args: "--workers 1 --device cpu --graphs apart"},
+		"ringtrain: --graphs whole: gradients are summed in host memory": {args: "--workers 2 --device cuda --share-gpu --graphs whole --nccl off"},
+		"--nccl must: NCCL does not keep ring order":                     {args: "--workers 2 --device cuda --share-gpu --nccl must --order ring"},
+		"is NCCL 2.12.12, and 2.14.3 or newer is needed":                 {"RINGTRAIN_EMULATOR_NCCL=2.12.12", "--workers 2 --device cuda --share-gpu --nccl must"},
+		"ringtrain: --device cuda: no GPU can be used: cuBLAS":           {"RINGTRAIN_CUBLASLT_LIB=/nonexistent", "--workers 1 --device cuda"},
+		"no GPU can be used: ":                                           {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
 	} {
 		if c.env != "" && os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 			continue // only the emulator can be made so

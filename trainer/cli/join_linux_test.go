@@ -35,5 +35,5 @@ func TestInterruptOfOneWaitingWorker(t *testing.T) {
 	require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGINT))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
-	require.Regexp(t, `ringtrain: worker 1 \(\S+/1\): it was asked to stop before the job had formed\n$`, r.stderr.String())
+	require.Regexp(t, `ringtrain: worker 1 \(\S+/1\): it received a stop signal before the job had formed\n$`, r.stderr.String())
 }

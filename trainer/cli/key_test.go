@@ -48,13 +48,13 @@ func TestKeygen(t *testing.T) {
 	require.NoError(t, os.WriteFile(corrupt, []byte(text[:40]), 0o600))
 	train := []string{"train", config(t), "--key-file"}
 	cases := map[string][]string{
-		"already exists":            {"keygen", path},
-		"keygen takes one FILE":     {"keygen"},
-		"no such file":              append(train, path+".none"),
-		"not a key":                 append(train, corrupt),
-		"not a regular file":        append(train, t.TempDir()),
-		"--key-file is empty":       append(train, ""),
-		"does not go with --key-fi": append(train, path, "--transport", "inproc"),
+		"already exists":                   {"keygen", path},
+		"keygen takes one FILE":            {"keygen"},
+		"no such file":                     append(train, path+".none"),
+		"not a key":                        append(train, corrupt),
+		"not a regular file":               append(train, t.TempDir()),
+		"--key-file is empty":              append(train, ""),
+		"cannot be combined with --key-fi": append(train, path, "--transport", "inproc"),
 	}
 	if runtime.GOOS != "windows" {
 		loose := filepath.Join(t.TempDir(), "loose")

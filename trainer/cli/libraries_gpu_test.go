@@ -124,7 +124,7 @@ func (s *shelf) inPlaces() []lack {
 		{"outdated libraries in all places", search(old, older), "", 2,
 			[]string{"no GPU can be used: none of the 2 files found for driver can be used: " + driver(old) + ": update the NVIDIA driver; " + driver(older)}, 1},
 		{"an outdated NCCL in all places", onlyNCCL, "", 0,
-			[]string{"gradients are added up in host memory, without NCCL: none of the 2 files found for NCCL can be used: " + old + nccl + "; " + older + nccl + ": pip install"}, 2},
+			[]string{"gradients are summed in host memory, without NCCL: none of the 2 files found for NCCL can be used: " + old + nccl + "; " + older + nccl + ": pip install"}, 2},
 	}
 }
 
@@ -159,7 +159,7 @@ type lack struct {
 // lacks are all of them.
 func (s *shelf) lacks() []lack {
 	const cudaLib, nvrtc, lt, nccl = "RINGTRAIN_CUDA_LIB", "RINGTRAIN_NVRTC_LIB", "RINGTRAIN_CUBLASLT_LIB", "RINGTRAIN_NCCL_LIB"
-	const ownPTX, byHost = "ringtrain: using the program's own PTX kernels, compiled by the driver: ", "ringtrain: gradients are added up in host memory, without NCCL: "
+	const ownPTX, byHost = "ringtrain: using the program's own PTX kernels, compiled by the driver: ", "ringtrain: gradients are summed in host memory, without NCCL: "
 	const noGPU, mustHave = "ringtrain: --device cuda: no GPU can be used: ", "ringtrain: --nccl must: "
 	builtins := filepath.Join(s.beside("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
 	all := []lack{

@@ -59,7 +59,7 @@ func TestGPUTimedProducts(t *testing.T) {
 	}
 	weights, choices := run(), kept()
 	require.Equal(t, weights, run())
-	require.Equal(t, choices, kept(), "nothing was timed anew")
+	require.Equal(t, choices, kept(), "nothing was timed again")
 
 	out := t.TempDir()
 	run("--out", out, "--steps", "2")
@@ -67,7 +67,7 @@ func TestGPUTimedProducts(t *testing.T) {
 
 	for name, c := range map[string]struct{ from, to, says string }{
 		"they are what the next run takes": {`none beta 0": \d+,`, `none beta 0": 99,`, "candidate 99 was chosen"},
-		"of another GPU":                   {`"gpu": "`, `"gpu": "another `, "remove it to have products timed anew"},
+		"measured on another GPU":          {`"gpu": "`, `"gpu": "another `, "remove it to time products again"},
 	} {
 		broken := regexp.MustCompile(c.from).ReplaceAllString(choices, c.to)
 		require.NotEqual(t, choices, broken)
@@ -101,10 +101,10 @@ func TestGPUTimedConvolutions(t *testing.T) {
 		require.Regexp(t, `"conv2d weights 4x1x14x14 by 3x3x3 stride 1 padding 0 f32": (-1|1),?`, string(text))
 		return ending{last.Weights, string(text)}
 	}
-	require.Equal(t, run(), run(), "nothing was timed anew")
+	require.Equal(t, run(), run(), "nothing was timed again")
 	for setting, says := range map[string]string{
-		"RINGTRAIN_EMULATOR_CUDNN=9.2.0":               " and cuDNN 9.2.0: remove it to have products timed anew",
-		"RINGTRAIN_CUDNN_LIB=/nonexistent/libcudnn.so": " without cuDNN: remove it to have products timed anew",
+		"RINGTRAIN_EMULATOR_CUDNN=9.2.0":               " and cuDNN 9.2.0: remove it to time products again",
+		"RINGTRAIN_CUDNN_LIB=/nonexistent/libcudnn.so": " without cuDNN: remove it to time products again",
 	} {
 		out, err := onGPUs(t, args, setting).CombinedOutput()
 		require.Error(t, err)

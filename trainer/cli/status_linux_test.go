@@ -169,7 +169,7 @@ func TestTaps(t *testing.T) {
 func TestStatusUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no job of yours is running": {"status"},
-		"give the HOST:PORT":         {"status", "nowhere"},
+		"use the HOST:PORT":          {"status", "nowhere"},
 		"must be HOST:PORT":          {"status", "127.0.0.1:1,nowhere"},
 		"--calls must be 0 to 64":    {"status", "127.0.0.1:1", "--calls", "65"},
 		"must be ADDRESS:PORT":       {"train", config(t), "--metrics", "9400"},
@@ -186,5 +186,5 @@ func TestStatusUsage(t *testing.T) {
 	defer silent.Close()
 	code, _, stderr := result("status", silent.Addr().String(), "--timeout", "200ms")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "nobody answered within 200ms")
+	require.Contains(t, stderr, "no answer within 200ms")
 }

@@ -45,7 +45,7 @@ func TestTune(t *testing.T) {
 	}
 	out, stderr, code = bench("--ranks", "3", "--json", filepath.Join(dir, "r.json"))
 	require.Zero(t, code, stderr)
-	require.Contains(t, out, "# allreduce by what tune measured for 3 sizes: "+path)
+	require.Contains(t, out, "# allreduce algorithms: as ringtrain tune measured for 3 sizes, from "+path)
 	require.Contains(t, out, "measured to be the fastest (tune)")
 	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
 	require.NoError(t, err)
@@ -67,11 +67,11 @@ func TestTune(t *testing.T) {
 	}
 	_, stderr, code = bench("--ranks", "2", "--tune", path)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "was made for others (ranks, hosts differ)")
+	require.Contains(t, stderr, "was measured in another setting (different: ranks, hosts)")
 	require.NoError(t, os.WriteFile(path, []byte("{}"), 0o644))
 	_, stderr, code = bench("--ranks", "3")
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "make it again with ringtrain tune")
+	require.Contains(t, stderr, "measure again with ringtrain tune")
 }
 
 // Where the user's cache directory cannot be used there is another, of which the
@@ -122,7 +122,7 @@ func TestTuneUsageErrors(t *testing.T) {
 		"worker 1 of 2 cannot serve there":      small(t, "--workers", "2", "--metrics", "127.0.0.1:65535"),
 		"empty.json is not a table":             small(t, "--workers", "2", "--tune", empty),
 		"open no-such-table":                    small(t, "--workers", "2", "--tune", "no-such-table"),
-		"for 2 ranks, not for 3":                small(t, "--workers", "3", "--tune", two),
+		"measured with 2 ranks, not 3":          small(t, "--workers", "3", "--tune", two),
 		"is not a file: name one":               {"tune", "--out", dir},
 		"there is no place for the table":       {"tune", "--out", filepath.Join(empty, "table.json")},
 		"give --order any, too":                 {"bench", "collective", "--algorithm", "double-tree"},

@@ -66,7 +66,7 @@ func TestFullDiskAtTheEnd(t *testing.T) {
 	h.on = func(e event.Event) {
 		afterStep(6, func() { free = fill(t, 1000) })(e)
 		if retry, ok := e.(*event.SaveRetry); ok {
-			require.Contains(t, retry.String(), "file too large; trying again until ")
+			require.Contains(t, retry.String(), "file too large; retrying until ")
 			free()
 		}
 	}

@@ -94,7 +94,7 @@ func TestPlanDigest(t *testing.T) {
 	require.Len(t, two[0], 16)
 	require.Equal(t, two, digests(2, collective.Options{}))
 	require.NotEqual(t, two[0], digests(3, collective.Options{})[0])
-	g := machines(t)
+	g := collectivetest.Machines(t, 3, 2)
 	require.NotEqual(t, planDigest(g[0], 5000), digests(6, collective.Options{})[0], "on other hosts")
 	require.NotEqual(t, planDigest(g[0], 5000), planDigest(g[0], 50_000), "more gradients, more plans")
 }

@@ -17,18 +17,6 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// machines returns the groups of a job of three machines with two ranks each.
-func machines(t *testing.T) []*collective.Group {
-	views, transports := collective.Local(6)
-	for i := range views {
-		views[i].Members = append([]collective.Member(nil), views[i].Members...)
-		for r := range views[i].Members {
-			views[i].Members[r].Node = string(rune('a' + r/2))
-		}
-	}
-	return collectivetest.Groups(t, views, transports, collective.Options{})
-}
-
 // lockAll calls lockDirs on every rank, with a directory for each machine, and with --force
 // on rank 0. Once all ranks have an answer it calls check, and then releases the locks.
 func lockAll(t *testing.T, groups []*collective.Group, dirs [3]string, check func()) []error {
@@ -53,7 +41,7 @@ func lockAll(t *testing.T, groups []*collective.Group, dirs [3]string, check fun
 // The machines of a job may share a directory, or use one each.
 func TestMachinesLockDirectories(t *testing.T) {
 	shared, own := t.TempDir(), t.TempDir()
-	for _, err := range lockAll(t, machines(t), [3]string{shared, shared, own}, func() {
+	for _, err := range lockAll(t, collectivetest.Machines(t, 3, 2), [3]string{shared, shared, own}, func() {
 		for _, dir := range []string{shared, own} {
 			holder, state, err := launch.HolderOf(dir)
 			require.NoError(t, err)
@@ -76,7 +64,7 @@ func TestOneMachineTakesOver(t *testing.T) {
 		text, err := json.Marshal(launch.Holder{Format: "ringtrain-lock/1", Job: "old", Identity: elsewhere})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(shared, launch.LockName), text, 0o666))
-		for _, err := range lockAll(t, machines(t), [3]string{shared, shared, shared}, func() {
+		for _, err := range lockAll(t, collectivetest.Machines(t, 3, 2), [3]string{shared, shared, shared}, func() {
 			holder, _, err := launch.HolderOf(shared)
 			require.NoError(t, err)
 			require.Equal(t, query.JobName(1), holder.Job)
@@ -93,7 +81,7 @@ func TestMachinesAreRefused(t *testing.T) {
 	free, taken := t.TempDir(), t.TempDir()
 	lock, err := launch.TakeLock(taken, launch.LockOptions{Job: "another"})
 	require.NoError(t, err)
-	for rank, err := range lockAll(t, machines(t), [3]string{free, taken, ""}, func() {
+	for rank, err := range lockAll(t, collectivetest.Machines(t, 3, 2), [3]string{free, taken, ""}, func() {
 		require.NoFileExists(t, filepath.Join(free, launch.LockName))
 	}) {
 		var wrong *crew.UsageError

@@ -33,7 +33,7 @@ type outcome struct {
 // Spec of a rank.
 func trainRanks(t *testing.T, f Spec, change func(rank int, f *Spec)) []*outcome {
 	f.Place.Transport, f.Place.Nodes, f.Workers = "tcp", 3, 2
-	groups := machines(t)
+	groups := collectivetest.Machines(t, 3, 2)
 	out := make([]*outcome, len(groups))
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		f, o := f, &outcome{}
@@ -130,7 +130,7 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		groups, all, finished := machines(t), make([]*outcome, 6), atomic.Int32{}
+		groups, all, finished := collectivetest.Machines(t, 3, 2), make([]*outcome, 6), atomic.Int32{}
 		begin := time.Now()
 		var ranks sync.WaitGroup
 		for _, g := range groups { // without the deadline of collectivetest.Run
@@ -165,7 +165,7 @@ func TestFailureOfOneRank(t *testing.T) {
 	require.NoError(t, err)
 	rows, err := s.Problem.Open(t.Context())
 	require.NoError(t, err)
-	groups, errs := machines(t), make([]error, 6)
+	groups, errs := collectivetest.Machines(t, 3, 2), make([]error, 6)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		s := *s
 		if g.Rank() == 4 {
@@ -314,7 +314,7 @@ func TestOneWorkerIsAskedToStop(t *testing.T) {
 	require.NoError(t, err)
 	asked := make(chan struct{})
 	close(asked)
-	groups, all := machines(t), make([]*outcome, 6)
+	groups, all := collectivetest.Machines(t, 3, 2), make([]*outcome, 6)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
 		r := &rank{training: s, group: g, rows: rows, leader: g.Rank()%2 == 0}
 		if g.Rank() == 3 {

@@ -95,11 +95,11 @@ func TestSettleRefuses(t *testing.T) {
 		"no config":                 {"", func(f *Spec) { f.Config = filepath.Join(dir, "none.cfg") }, "none.cfg"},
 		"unknown data":              {"", func(f *Spec) { f.Data = "cifar" }, "cifar"},
 		"graphs without a GPU":      {"", func(f *Spec) { f.Graphs.How = "whole" }, "--graphs whole: the workers compute on the CPU"},
-		"bf16 without a GPU":        {"", func(f *Spec) { f.Products.BF16 = true }, "--bf16 is for GPUs"},
+		"bf16 without a GPU":        {"", func(f *Spec) { f.Products.BF16 = true }, "--bf16 needs GPUs"},
 		"NCCL without a GPU":        {"", func(f *Spec) { f.Device.NCCL, f.Workers = "must", 2 }, "--nccl must: "},
 		"a model beyond memory":     {"", func(f *Spec) { f.Overrides = []config.Override{{Path: "model.hidden_width", Raw: "1000000000"}} }, "its parameters and their gradients take"},
 		"GPUs in one process":       {"", func(f *Spec) { f.Device.Device, f.Place.Transport = "cuda", "inproc" }, "--device cuda: --transport inproc runs all workers in one process"},
-		"GPUs compress nothing yet": {"", func(f *Spec) { f.Device.Device, f.Gradients.Compress = "cuda", "bf16" }, "--device cuda: gradients are compressed in the memory of the host"},
+		"GPUs compress nothing yet": {"", func(f *Spec) { f.Device.Device, f.Gradients.Compress = "cuda", "bf16" }, "--device cuda: gradients are compressed in host memory"},
 	} {
 		f := smallSpec(t, c.sections)
 		c.change(&f)

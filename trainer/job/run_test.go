@@ -136,7 +136,7 @@ func TestRunRefuses(t *testing.T) {
 		"--resume " + noFile + ": ":               func(f *Spec) { f.Saving.Resume = noFile },
 		"--key-file: key file " + noFile:          func(f *Spec) { f.Place.Transport, f.Place.KeyFile = cluster.TransportTCP, noFile },
 		"--trace " + file + ": ":                  func(f *Spec) { f.Watch.Trace = file },
-		"--transport inproc is one process":       func(f *Spec) { f.Place.Nodes = 2 },
+		"--transport inproc runs in one process":  func(f *Spec) { f.Place.Nodes = 2 },
 		noFile + ": ":                             func(f *Spec) { f.Order.Table = noFile },
 		"--metrics " + taken + ": worker 0 of 2 ": func(f *Spec) { f.Watch.Metrics = taken },
 	} {

@@ -55,7 +55,7 @@ func TestDescribeIsSettleWithoutTheMachine(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"needs more rows than the data has (50)":        func(f *Spec) { f.Batch = 26 },
 		"--workers must be at most 1024 on one machine": func(f *Spec) { f.Workers = 5000 },
-		"--bf16 is for GPUs":                            func(f *Spec) { f.Products.BF16 = true },
+		"--bf16 needs GPUs":                             func(f *Spec) { f.Products.BF16 = true },
 	} {
 		f := f
 		change(&f)

@@ -35,7 +35,7 @@ func TestSpecCheck(t *testing.T) {
 		"--tf32 and --bf16":                        func(f *Spec) { f.Products.TF32, f.Products.BF16 = true, true },
 		"--nodes must be at least 1":               func(f *Spec) { f.Place.Nodes = 0 },
 		"--join needs --nodes":                     func(f *Spec) { f.Place.Join = []string{"a:1"} },
-		"inproc is one process: it goes":           func(f *Spec) { f.Place.Transport, f.Place.Nodes = crew.TransportInProcess, 2 },
+		"inproc runs in one process: it cannot":    func(f *Spec) { f.Place.Transport, f.Place.Nodes = crew.TransportInProcess, 2 },
 	} {
 		f := NewSpec(catalog.New(), "x.cfg")
 		require.NoError(t, f.Check())

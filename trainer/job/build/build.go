@@ -1,4 +1,4 @@
-// Package build says of which version, revision and tags this program is.
+// Package build reports the version, revision and build tags of this program.
 package build
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/ringtrain/ringtrain/collective/tcp"
 )
 
-// A Build is what this program was made of.
+// A Build describes how this program was built.
 type Build struct {
 	Version  string `json:"version"`            // of the module; (devel) in a working tree
 	Revision string `json:"revision,omitempty"` // of the repository
-	Dirty    bool   `json:"dirty"`              // the tree had changes that no revision has
+	Dirty    bool   `json:"dirty"`              // the tree had uncommitted changes
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
@@ -22,7 +22,7 @@ type Build struct {
 	Wire     int    `json:"wire"`           // version of the wire format
 }
 
-// Read is what the linker has left in this program.
+// Read returns what the go command recorded in this program.
 func Read() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -31,7 +31,7 @@ func Read() Build {
 	return of(info)
 }
 
-// of is what the linker's notes say.
+// of returns the Build that info describes.
 func of(info *debug.BuildInfo) Build {
 	b := Build{Version: version(info), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Wire: tcp.Version}
 	for _, s := range info.Settings {
@@ -49,7 +49,7 @@ func of(info *debug.BuildInfo) Build {
 	return b
 }
 
-// Version is that of the main module; (devel) in a working tree.
+// Version returns the version of the main module; (devel) in a working tree.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

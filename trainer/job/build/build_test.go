@@ -25,7 +25,7 @@ func TestOf(t *testing.T) {
 	require.Equal(t, here, clean)
 }
 
-// Programs read "ringtrain version --json": names of fields stay.
+// Programs read "ringtrain version --json", so the names of fields must not change.
 func TestNames(t *testing.T) {
 	text, err := json.Marshal(Build{Version: "v1", Revision: "r", Dirty: true, Go: "go1", OS: "o", Arch: "a", Cgo: true, Tags: "gpu", Wire: 7})
 	require.NoError(t, err)

@@ -8,15 +8,15 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A ToldError is a failure of one rank that all ranks know of. Nobody needs to
-// break the group to tell the others.
+// A ToldError is a failure of one rank that all ranks know of. No rank needs to break
+// the group to tell the others.
 type ToldError struct{ text string }
 
-// Error is the failure, and the rank that told of it.
+// Error returns the failure and, on other ranks, the rank that failed.
 func (e *ToldError) Error() string { return e.text }
 
-// mostWords is the longest text of a failure that ranks tell each other, in bytes.
-const mostWords = 4096
+// maxErrorText is the most bytes of an error's text that Agree sends.
+const maxErrorText = 4096
 
 // Agree tells all ranks about a failure of any of them. It returns nil if mine is nil
 // on every rank, and otherwise a *ToldError: the rank's own failure, one on its machine,
@@ -25,7 +25,7 @@ func Agree(ctx context.Context, g *collective.Group, mine error) error {
 	var text []byte
 	if mine != nil {
 		text = []byte(mine.Error())
-		text = text[:min(len(text), mostWords)]
+		text = text[:min(len(text), maxErrorText)]
 	}
 	v, lengths := g.View(), make([]int64, g.Size())
 	near := func(rank int) bool { return v.Members[rank].Node == v.Members[v.Self].Node }

@@ -10,9 +10,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 )
 
-// parseBind is the address that --bind means: an IP address, in brackets or not,
-// or the name of a host, each with a port or without, for which port stands in.
-// Where others is set, machines other than this one have to reach it.
+// parseBind parses --bind: an IP address, in brackets or not, or a host name, each with
+// or without a port. The default of the port is port. If others is set, other machines
+// must be able to reach the address.
 func parseBind(text string, port uint16, others bool) (netip.AddrPort, error) {
 	wrong := fmt.Errorf("--bind %.100q: it must be an address of this machine, an IP address or a host name, with or without :PORT", text)
 	if at, err := netip.ParseAddrPort(text); err == nil {
@@ -42,12 +42,12 @@ func parseBind(text string, port uint16, others bool) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("--bind %s: %w", text, err)
 	}
 	if others && ip.IsLoopback() && host != "localhost" {
-		return netip.AddrPort{}, fmt.Errorf("--bind %s: this machine knows the name as %v, which other machines cannot reach: give the address that they reach, or correct /etc/hosts", text, ip)
+		return netip.AddrPort{}, fmt.Errorf("--bind %s: this machine resolves the name to %v, which other machines cannot reach: use an address that they can reach, or correct /etc/hosts", text, ip)
 	}
 	return netip.AddrPortFrom(ip, port), nil
 }
 
-// isHostName reports whether a resolver could know a name.
+// isHostName reports whether name could be a host name, so that it is worth resolving.
 func isHostName(name string) bool {
 	for _, c := range name {
 		if c <= ' ' || c > '~' || strings.ContainsRune(`:[]/\@"'`, c) {

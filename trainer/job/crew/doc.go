@@ -2,14 +2,19 @@
 // implements the worker's side.
 //
 // A worker process is this program, started again with the same arguments and with
-// its place in the environment ([Crew.Launch], start.go). [ThisProcess] is the only
-// function that decides whether a process is a launcher or a worker, and
-// [Process.Run] runs its part. A worker ([Worker], worker.go) finds the others, tells its launcher what
-// happens as events on stdout, and ends with its launcher.
+// its place in the environment. From the command line to that process:
 //
-// The first failure ends all workers. The user is told once about a lost rank, however
+//	Process.Run     process.go       launcher or worker? ThisProcess has decided
+//	Crew.Launch     launcher.go      the launcher: start the workers, wait, report
+//	startWorker     startworker.go   starts one worker process
+//	runWorker       worker.go        the worker process, from its start to its end
+//
+// A [Worker] finds the others, sends events to its launcher on stdout, and ends with
+// its launcher.
+//
+// The first failure ends all workers. A lost rank is reported to the user once, however
 // many survivors report it (lost.go). Workers that were asked to stop may take as long
-// as they make progress ([Pulse], vigil.go).
+// as they make progress ([Pulse], watchdog.go).
 //
 // [InProcess] runs ranks as goroutines of this process instead.
 //

@@ -42,7 +42,7 @@ func (e *EndError) Error() string {
 	case e.Signal != nil:
 		return fmt.Sprintf("stopped by the signal %q", e.Signal)
 	}
-	return "the worker has told its launcher why it ends"
+	return "the worker has reported its error to its launcher"
 }
 
 // Unwrap is Err.
@@ -53,14 +53,14 @@ var (
 	// ErrTwice means that a second signal asked the job to stop at once.
 	ErrTwice = errors.New("interrupted twice")
 	// ErrElsewhere means that another process of the job was asked to stop.
-	ErrElsewhere = errors.New("stopped because a worker, here or on another machine, was asked to")
+	ErrElsewhere = errors.New("stopped because a worker, here or on another machine, received a stop signal")
 	// ErrTooSlow means that a worker made no progress after it was asked to stop.
-	ErrTooSlow = fmt.Errorf("no progress for %v after the signal: stopped by force, and what was not yet saved is lost", stopTime)
+	ErrTooSlow = fmt.Errorf("no progress for %v after the stop signal: killed without saving", stallTime)
 	// ErrEarly means that a worker was asked to stop before it had found the others,
 	// which would wait for it.
-	ErrEarly = errors.New("it was asked to stop before the job had formed")
+	ErrEarly = errors.New("it received a stop signal before the job had formed")
 	// ErrJoinTimeout means that members of the job did not join in time.
-	ErrJoinTimeout = errors.New("--join-timeout has passed")
+	ErrJoinTimeout = errors.New("--join-timeout expired")
 )
 
 // A WorkerError is what a worker said when it failed.
@@ -69,7 +69,7 @@ type WorkerError struct {
 	Said   event.Failed // in its own words
 }
 
-// Error names the worker by both its names.
+// Error names the worker as the launcher and as other workers call it.
 func (e *WorkerError) Error() string {
 	return fmt.Sprintf("%s (%s): %s", e.Worker, e.Said.Name, e.Said.Error)
 }

@@ -28,23 +28,23 @@ type RankAnswer struct {
 	Record *trace.Record `json:"record"` // null while it has no group
 }
 
-// flights gives a worker's flight record to whoever asks, and saves it when
-// something goes wrong. Before there is a group there is no record.
-type flights struct {
+// A flightRecorder answers requests for a worker's flight record, and saves the record
+// when something goes wrong. Without a group there is no record.
+type flightRecorder struct {
 	group  atomic.Pointer[collective.Group]
-	dir    string // of --out; "" is the folder for temporary files
+	dir    string // of --out; "" means the directory for temporary files
 	stderr io.Writer
 }
 
-// answer answers a question that came over gossip.
-func (f *flights) answer(question []byte) []byte {
+// answer returns the answer to a question that came by gossip; nil if it is not AskRecord.
+func (f *flightRecorder) answer(question []byte) []byte {
 	if string(question) != AskRecord {
 		return nil
 	}
 	a := RankAnswer{PID: os.Getpid()}
 	if g := f.group.Load(); g != nil {
 		r := trace.NewRecord(g.Flight())
-		text, err := r.Encode(membership.MaxAnswer - 100) // for what is around it
+		text, err := r.Encode(membership.MaxAnswer - 100) // leaves room for the rest of RankAnswer
 		if err != nil || json.Unmarshal(text, &r) != nil {
 			return nil
 		}
@@ -57,8 +57,8 @@ func (f *flights) answer(question []byte) []byte {
 	return text
 }
 
-// dump saves the record, and says where and what is in it, in one line.
-func (f *flights) dump() {
+// dump saves the record, and writes a summary and the file's path to stderr, on one line.
+func (f *flightRecorder) dump() {
 	g := f.group.Load()
 	if g == nil {
 		return
@@ -74,18 +74,18 @@ func (f *flights) dump() {
 		where = err.Error()
 	}
 	if f.dir == "" {
-		sweepFlights(dir, mostFlights)
+		removeOldRecords(dir, maxFlightRecords)
 	}
 	fmt.Fprintf(f.stderr, "%s; %s\n", r.Summary(), where)
 }
 
-// mostFlights is how many flight records stay in the folder for temporary files,
-// where nobody else may ever look.
-const mostFlights = 256
+// maxFlightRecords is how many flight records stay in the directory for temporary files,
+// which the user may never clean up.
+const maxFlightRecords = 256
 
-// sweepFlights removes the oldest flight records of a folder, whatever job they
-// are of, but for so many. Those of other users stay.
-func sweepFlights(dir string, most int) {
+// removeOldRecords removes the oldest flight records of a directory, of any job, until
+// at most most are left. Other users' files cannot be removed and stay.
+func removeOldRecords(dir string, most int) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "flight-"+strings.Repeat("[0-9a-f]", 16)+"-*.json"))
 	var records []fs.FileInfo
 	for _, path := range paths {
@@ -99,9 +99,9 @@ func sweepFlights(dir string, most int) {
 	}
 }
 
-// onQuit saves the record at SIGQUIT, before the Go runtime does what it does
-// then: it prints all goroutines and ends the process. end stops that.
-func (f *flights) onQuit() (end func()) {
+// onQuit saves the record at SIGQUIT, before the Go runtime prints all goroutines and
+// ends the process. Call end to stop waiting for the signal.
+func (f *flightRecorder) onQuit() (end func()) {
 	signals, quit := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGQUIT)
 	var done sync.WaitGroup

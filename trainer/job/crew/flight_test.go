@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The newest flight records stay, and everything that is none.
-func TestSweepFlights(t *testing.T) {
+// The newest flight records stay, and so do all other files.
+func TestRemoveOldRecords(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "flight-of-the-bumblebee.json")
 	require.NoError(t, os.WriteFile(other, nil, 0o600))
@@ -21,7 +21,7 @@ func TestSweepFlights(t *testing.T) {
 		at := time.Unix(int64(1000+i), 0)
 		require.NoError(t, os.Chtimes(path(i), at, at))
 	}
-	sweepFlights(dir, 3)
+	removeOldRecords(dir, 3)
 	require.FileExists(t, other)
 	for i := range 10 {
 		if i < 7 {
@@ -30,7 +30,7 @@ func TestSweepFlights(t *testing.T) {
 			require.FileExists(t, path(i))
 		}
 	}
-	sweepFlights(dir, 3)
-	sweepFlights(filepath.Join(dir, "none"), 3)
+	removeOldRecords(dir, 3)
+	removeOldRecords(filepath.Join(dir, "none"), 3)
 	require.FileExists(t, path(9))
 }

@@ -2,8 +2,9 @@ package crew
 
 import "github.com/ringtrain/ringtrain/trainer/job/event"
 
-// A follower shows what another process does not know: how this one's worker
-// fails.
+// A follower is the Display of a launcher that is not rank 0's, under mpirun and the
+// like. Rank 0's launcher shows the job; this one shows only which ranks its own worker
+// has lost.
 type follower struct{ Display }
 
 // Emit is part of event.Sink.

@@ -15,23 +15,23 @@ import (
 // JoinTimeout is the default of Place.JoinTimeout.
 const JoinTimeout = 10 * time.Minute
 
-// Form waits until all workers of the job have come, for timeout at most, and
-// connects with them. Join comes first.
+// Form waits until all workers of the job have joined, for timeout at most, and
+// connects to them. Join comes first.
 func (w *Worker) Form(timeout time.Duration) (*collective.Group, error) {
 	ctx, cancel := context.WithTimeoutCause(w.stop, timeout, ErrJoinTimeout)
 	defer cancel()
 	group, err := w.node.Group(ctx)
 	if err != nil {
-		return nil, givenUp(err, timeout)
+		return nil, joinTimedOut(err, timeout)
 	}
 	w.wait.end()
 	w.formed.Store(true)
-	w.flights.group.Store(group)
+	w.flight.group.Store(group)
 	return group, nil
 }
 
-// isUsage reports whether a worker's error is a mistake for the user to correct.
-// What the workers of a job do not have in common is one, for all of them.
+// isUsage reports whether a worker's error is a mistake for the user to correct. Settings
+// that differ between workers are one, for each of them.
 func isUsage(err error) bool {
 	var usage *UsageError
 	var settings *trainer.SettingsError

@@ -12,19 +12,19 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// A ranksVigil is a vigil over ranks of this process.
-type ranksVigil struct {
+// A rankWatchdog is a watchdog for the goroutines of InProcess.
+type rankWatchdog struct {
 	mu    sync.Mutex
-	seen  vigil
-	ranks map[string]func() bool // whether it makes progress
+	seen  watchdog
+	ranks map[string]func() bool // whether the rank makes progress
 }
 
-// add adds a rank, until it is removed.
-func (v *ranksVigil) add(rank int, p *Pulse, g *collective.Group) (remove func()) {
+// add watches a rank until remove is called.
+func (v *rankWatchdog) add(rank int, p *Pulse, g *collective.Group) (remove func()) {
 	name := fmt.Sprintf("rank %d", rank)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.ranks[name] = func() bool { return getsOn(p, g) }
+	v.ranks[name] = func() bool { return makesProgress(p, g) }
 	return func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -33,13 +33,13 @@ func (v *ranksVigil) add(rank int, p *Pulse, g *collective.Group) (remove func()
 	}
 }
 
-// look is stuck, now.
-func (v *ranksVigil) look() error {
+// check asks all ranks, and returns an error that names a stuck one.
+func (v *rankWatchdog) check() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
-	for name, on := range v.ranks {
-		if _, known := v.seen[name]; !known || on() {
+	for name, progress := range v.ranks {
+		if _, known := v.seen[name]; !known || progress() {
 			v.seen[name] = now
 		}
 	}
@@ -51,7 +51,7 @@ type Seat struct {
 	Rank int
 	Stop <-chan struct{} // closed when the job is asked to stop
 
-	ranks *ranksVigil
+	ranks *rankWatchdog
 }
 
 // Watch ends the job by force if, after it was asked to stop, neither p nor the calls of
@@ -63,7 +63,7 @@ func (s *Seat) Watch(p *Pulse, g *collective.Group) (remove func()) { return s.r
 // Seat.Stop; the second one, or a lack of progress, cancels their context. The error is
 // an *EndError if a rank failed or a signal came.
 func InProcess(ctx context.Context, ranks int, signals <-chan os.Signal, run func(context.Context, *Seat) error) error {
-	ctx, f := newForcible(ctx)
+	ctx, f := newRankJob(ctx)
 	defer f.cancel(nil)
 	watch := WatchSignals(signals, f.ask, func() { f.force(ErrTwice) })
 	errs := make([]error, ranks)
@@ -73,13 +73,13 @@ func InProcess(ctx context.Context, ranks int, signals <-chan os.Signal, run fun
 	}
 	ended := f.wait(ctx, &all)
 	sig := watch.End()
-	if !ended { // errs may still be written
-		return &EndError{Err: tooSlow(ctx), Signal: sig, Forced: true, Begun: true}
+	if !ended { // goroutines may still write errs
+		return &EndError{Err: stallCause(ctx), Signal: sig, Forced: true, Begun: true}
 	}
-	return verdictOf(errs, tooSlow(ctx), sig)
+	return verdictOf(errs, stallCause(ctx), sig)
 }
 
-// verdictOf is the error of a job of goroutines, and the signal that came.
+// verdictOf returns the error of InProcess, from those of its ranks.
 func verdictOf(errs []error, slow error, sig os.Signal) error {
 	for _, err := range append([]error{slow}, errs...) {
 		// The rank that failed has the plain error; the others name it.
@@ -95,41 +95,40 @@ func verdictOf(errs []error, slow error, sig os.Signal) error {
 	return errors.Join(errs...)
 }
 
-// A forcible is goroutines that are asked to stop by signals: the first asks,
-// the second, or a lack of progress, ends their context. They have forceTime
-// then.
-type forcible struct {
-	stop   chan struct{} // closed when they are asked to stop
-	forced chan struct{} // closed when they were waited for long enough
-	ranks  ranksVigil
+// A rankJob ends the goroutines of InProcess. The first signal asks them to stop. The
+// second, or a lack of progress, ends their context, and then they have forceTime.
+type rankJob struct {
+	stop   chan struct{} // closed by the first signal
+	forced chan struct{} // closed when forceTime is over
+	ranks  rankWatchdog
 	cancel context.CancelCauseFunc
 	once   sync.Once
 }
 
-// newForcible makes one, and the context of its goroutines.
-func newForcible(ctx context.Context) (context.Context, *forcible) {
-	f := &forcible{stop: make(chan struct{}), forced: make(chan struct{}), ranks: ranksVigil{seen: vigil{}, ranks: map[string]func() bool{}}}
+// newRankJob returns a rankJob, and the context of its goroutines.
+func newRankJob(ctx context.Context) (context.Context, *rankJob) {
+	f := &rankJob{stop: make(chan struct{}), forced: make(chan struct{}), ranks: rankWatchdog{seen: watchdog{}, ranks: map[string]func() bool{}}}
 	ctx, f.cancel = context.WithCancelCause(ctx)
 	return ctx, f
 }
 
-func (f *forcible) ask() { close(f.stop) }
+func (f *rankJob) ask() { close(f.stop) }
 
-func (f *forcible) force(cause error) {
+func (f *rankJob) force(cause error) {
 	f.cancel(cause)
 	f.once.Do(func() { time.AfterFunc(forceTime, func() { close(f.forced) }) })
 }
 
-// wait waits for the goroutines, and reports whether they have ended. If they
-// have not, they are left to the end of the process.
-func (f *forcible) wait(ctx context.Context, all *sync.WaitGroup) bool {
+// wait waits for the goroutines, and reports whether they have ended. Those that have
+// not run until the process ends.
+func (f *rankJob) wait(ctx context.Context, all *sync.WaitGroup) bool {
 	beating, still := context.WithCancel(context.WithoutCancel(ctx))
 	var beats sync.WaitGroup
 	defer beats.Wait()
 	defer still()
 	beats.Go(func() {
-		everyBeat(beating, f.stop, func() {
-			if err := f.ranks.look(); err != nil {
+		pollProgress(beating, f.stop, func() {
+			if err := f.ranks.check(); err != nil {
 				f.force(err)
 			}
 		})
@@ -147,9 +146,8 @@ func (f *forcible) wait(ctx context.Context, all *sync.WaitGroup) bool {
 	}
 }
 
-// tooSlow is the error of goroutines that were ended because one made no
-// progress, nil if they were not.
-func tooSlow(ctx context.Context) error {
+// stallCause returns the error that ended ctx if that was a lack of progress, or nil.
+func stallCause(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrTooSlow) {
 		return err
 	}

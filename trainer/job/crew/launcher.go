@@ -15,19 +15,19 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Patience of the launcher.
+// Time limits of the launcher.
 const (
-	// graceTime is how long survivors may report after the first failure.
+	// graceTime is how long survivors have to report after the first failure.
 	graceTime = 1500 * time.Millisecond
-	// termTime is how long a worker may take to end when told to.
+	// termTime is the time between SIGTERM and SIGKILL.
 	termTime = 500 * time.Millisecond
-	// forceTime is how long after the second signal everything must be over,
-	// even if nobody reads what there is to say.
+	// forceTime is the most that a second signal waits for, even if the terminal
+	// is stuck and the last lines cannot be written.
 	forceTime = 2 * time.Second
 )
 
 // A Crew is the workers of a job on this machine, which this process starts, supervises
-// and ends together. They get their place through the environment.
+// and ends together.
 type Crew struct {
 	Workers int
 	Cores   int                      // shared by the workers
@@ -65,9 +65,9 @@ func (c Crew) Launch(ctx context.Context) error {
 	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
 		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		ready: make(chan string, 1), forced: make(chan struct{}), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
+		forced: make(chan struct{}), joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
 	}
-	defer l.end()
+	defer l.stopTimers()
 	kept := &losses{Display: c.Display}
 	if !c.Verbatim {
 		l.show = kept
@@ -75,71 +75,73 @@ func (c Crew) Launch(ctx context.Context) error {
 	if c.Process.Follows() {
 		l.show = follower{l.show}
 	}
-	if c.Network == nil { // whose addresses are reached from inside alone
+	if c.Network == nil { // members and status cannot reach addresses inside a Network
 		size := c.Workers
 		if c.Process.Launched != nil {
 			size = 1
 		}
-		l.listing = newRegistered(c.Place, size, c.Command, c.Out, func(text string) { l.show.Log("", []byte(text)) })
+		l.listing = newJobListing(c.Place, size, c.Command, c.Out, func(text string) { l.show.Log("", []byte(text)) })
 		defer l.listing.end()
 	}
 	watch := WatchSignals(c.Signals, l.interrupt, l.kill)
-	if err = l.start(ctx); err != nil {
+	if err = l.startWorkers(ctx); err != nil {
 		l.job.Stop(err)
 	}
 	over := make(chan launch.Outcome, 1)
 	go func() { over <- l.job.Wait() }()
 	select {
 	case outcome := <-over:
+		l.exits.Wait()
 		err = l.verdict(outcome, err, watch.End())
 		for _, line := range kept.lines(err) {
 			c.Display.Log("", []byte(line))
 		}
 		return err
-	case <-l.forced: // the workers are gone, and their last words cannot be written
+	case <-l.forced: // the workers are gone, and their last lines cannot be written
 		return &EndError{Signal: watch.End(), Begun: true}
 	}
 }
 
+// A launcher is a Crew while it runs. Its methods are called by the goroutines that read
+// the workers' output, by timers and by the SignalWatch.
 type launcher struct {
 	Crew
 	exe     string
 	job     *launch.Job
 	show    Display
-	listing *registered   // nil if the job is in no registry
-	ready   chan string   // where the first worker gossips
+	listing *jobListing   // nil if the job is in no registry
 	forced  chan struct{} // closed forceTime after the second signal
 
-	mu       sync.Mutex
-	running  map[string]*launch.Process // by name, but for those that have ended
-	vigil    vigil                      // nil until the first signal has come
-	failures map[string]event.Failed    // by the launch's name of the worker
-	gossip   string                     // where the first worker gossips, once it is ready
-	begun    bool                       // the workers have agreed who is in
-	stopped  bool                       // the workers have said that they stopped
-	asked    bool                       // the first signal has come: no more workers are started
-	ending   bool                       // a worker has failed after that: the others have graceTime
-	forcing  bool                       // the second has come: forced will be closed
-	watching *time.Timer                // calls look
-	over     bool                       // end was called
+	mu sync.Mutex
+	joining
+	running  map[string]*launch.Process // by worker name; without those known to have ended
+	watchdog watchdog                   // nil before the first signal
+	failures map[string]event.Failed    // by worker name
+	begun    bool                       // the workers have agreed on a view
+	stopped  bool                       // the workers have reported that they stopped
+	asked    bool                       // the first signal has come: start no more workers
+	ending   bool                       // a worker has failed after it: the others have graceTime
+	forcing  bool                       // the second signal has come: forced will be closed
+	watching *time.Timer                // calls checkProgress
+	over     bool                       // stopTimers was called
 	timers   []*time.Timer
 }
 
-// hear takes a line of a worker's stdout.
-func (l *launcher) hear(local int, line []byte) {
+// onLine handles a line of a worker's stdout: an event, or text for the user.
+func (l *launcher) onLine(local int, line []byte) {
 	name := workerName(local)
-	heard := event.Decode(line, l.Kinds)
-	if heard != nil {
-		l.gotOn(name)
+	decoded := event.Decode(line, l.Kinds)
+	if decoded != nil {
+		l.noteProgress(name)
 	}
-	switch e := heard.(type) {
+	switch e := decoded.(type) {
 	case nil:
 		l.show.Log(name, line)
-	case *event.Progress: // no news for the user
+	case *event.Progress: // noted above; not shown
 	case *event.Ready:
-		l.isReady(local, e.Addr)
+		l.onReady(local, e.Addr)
 	case *event.Failed:
-		l.failed(name, *e)
+		l.onFailed(name, *e)
 	case *event.Stopped:
 		l.mu.Lock()
 		l.stopped = true
@@ -150,34 +152,14 @@ func (l *launcher) hear(local int, line []byte) {
 		l.begun = true
 		l.mu.Unlock()
 		if view, ok := e.(*event.View); ok {
-			l.locate(view)
+			l.onView(view)
 		}
 		l.show.Emit(e)
 	}
 }
 
-// isReady takes where a worker gossips.
-func (l *launcher) isReady(local int, addr string) {
-	if l.listing != nil {
-		l.listing.ready(local, addr)
-	}
-	if local != l.Place.Local {
-		return // only the first is waited for
-	}
-	l.mu.Lock()
-	l.gossip = addr
-	l.mu.Unlock()
-	if l.Announce && !l.Process.Follows() {
-		l.show.Log("", []byte(l.announcement(addr)))
-	}
-	select {
-	case l.ready <- addr:
-	default: // it says so once
-	}
-}
-
-// locate adds to a view where its job is found.
-func (l *launcher) locate(e *event.View) {
+// onView adds to a view what "ringtrain status" needs to find the job.
+func (l *launcher) onView(e *event.View) {
 	l.mu.Lock()
 	e.Cluster, e.Gossip = l.Place.Cluster, l.gossip
 	l.mu.Unlock()
@@ -186,25 +168,13 @@ func (l *launcher) locate(e *event.View) {
 	}
 }
 
-// announcement says where the job is, to join it and to look at it. It is called
-// before the other workers of this machine are told where to join.
-func (l *launcher) announcement(addr string) string {
-	text := fmt.Sprintf("job %s on %s, %s", l.Place.Cluster, addr, countOf(l.Workers, "worker"))
-	if l.Place.Nodes > 1 {
-		text += fmt.Sprintf(" here of %d machines", l.Place.Nodes)
-		if len(l.Place.Join) == 0 && l.Process.Launched == nil {
-			text += "; on the other machines: --join " + addr
-		}
-	}
-	return text
-}
-
-// failed takes a worker's last word. One that fails after the first signal
-// ends as it was asked to, so far as the job can see: here it is known that the
-// others, one of which may be why, have no step to finish any more. Before the
-// work has begun it is no failure: some leave while others look for them, and
-// nothing is lost.
-func (l *launcher) failed(name string, e event.Failed) {
+// onFailed handles a worker's report that it failed.
+//
+// After the first signal, package launch takes any exit for an obedient one and lets the
+// other workers run. But they can finish no more steps without the failed worker, so they
+// get graceTime. A failure before the work began is not recorded then: workers that stop
+// while others still look for them cause errors, and nothing is lost.
+func (l *launcher) onFailed(name string, e event.Failed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.asked || l.begun {
@@ -216,28 +186,28 @@ func (l *launcher) failed(name string, e event.Failed) {
 	}
 }
 
-// gotOn notes that a worker makes progress.
-func (l *launcher) gotOn(name string) {
+// noteProgress resets a worker's time in the watchdog, if that is running.
+func (l *launcher) noteProgress(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.vigil != nil {
-		l.vigil[name] = time.Now()
+	if l.watchdog != nil {
+		l.watchdog[name] = time.Now()
 	}
 }
 
-// look ends workers that were asked to stop if one of them makes no progress, and
-// else looks again later.
-func (l *launcher) look() {
+// checkProgress stops the job if a worker that was asked to stop makes no progress, and
+// otherwise calls itself again after reportEvery.
+func (l *launcher) checkProgress() {
 	l.mu.Lock()
 	for name, p := range l.running {
 		if _, ended := p.Exit(); ended {
 			delete(l.running, name)
-			delete(l.vigil, name)
+			delete(l.watchdog, name)
 		}
 	}
-	stuck := l.vigil.stuck(time.Now())
+	stuck := l.watchdog.stuck(time.Now())
 	if stuck == nil && !l.over {
-		l.watching.Reset(beatEvery)
+		l.watching.Reset(reportEvery)
 	}
 	l.mu.Unlock()
 	if stuck != nil {
@@ -245,18 +215,18 @@ func (l *launcher) look() {
 	}
 }
 
-// interrupt asks the workers to stop after their step, and sees to it that
-// they do. Like kill it waits for nothing, least of all for the terminal.
+// interrupt asks the workers to stop after their step, and starts the watchdog. Like
+// kill it never blocks, not even on a stuck terminal.
 func (l *launcher) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = true
 	_ = l.job.Signal(os.Interrupt)
-	l.vigil = vigil{}
+	l.watchdog = watchdog{}
 	for name := range l.running {
-		l.vigil[name] = time.Now()
+		l.watchdog[name] = time.Now()
 	}
-	l.watching = time.AfterFunc(beatEvery, l.look)
+	l.watching = time.AfterFunc(reportEvery, l.checkProgress)
 	l.timers = append(l.timers, l.watching)
 	l.show.Notice(l.Stopping)
 }
@@ -269,14 +239,14 @@ func (l *launcher) kill() {
 	select {
 	case <-l.forced:
 	default:
-		if !l.forcing { // not for a third signal
+		if !l.forcing { // a third signal does not extend the time
 			l.forcing = true
 			l.timers = append(l.timers, time.AfterFunc(forceTime, func() { close(l.forced) }))
 		}
 	}
 }
 
-func (l *launcher) end() {
+func (l *launcher) stopTimers() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
@@ -285,8 +255,8 @@ func (l *launcher) end() {
 	}
 }
 
-// verdict is the error of the job: its root cause, in the words of the worker
-// that knows it best, and the signal that came.
+// verdict returns the error of the job: its root cause, as reported by the worker
+// that failed first, and the signal that came.
 func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -297,6 +267,8 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	switch {
 	case startErr != nil:
 		return startErr
+	case o.Root == nil && l.unjoined != nil:
+		return &EndError{Err: l.unjoined, Begun: l.begun}
 	case err == nil && l.stopped:
 		return &EndError{Err: ErrElsewhere, Begun: true}
 	case err == nil:
@@ -304,19 +276,19 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	case o.Root == nil:
 		return &EndError{Err: err, Begun: true}
 	}
-	if said, ok := l.failures[o.Root.Name]; ok {
-		return &EndError{Err: &WorkerError{o.Root.Name, said}, Usage: said.Code == usageCode, Begun: l.begun}
+	if failure, ok := l.failures[o.Root.Name]; ok {
+		return &EndError{Err: &WorkerError{o.Root.Name, failure}, Usage: failure.Code == usageCode, Begun: l.begun}
 	}
 	return &EndError{Err: fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, strings.TrimPrefix(o.Root.Name, "worker ")), Begun: true}
 }
 
-// afterSignal is the error of a job that was asked to stop. It is no failure,
-// unless something went wrong on the way.
+// afterSignal returns the error of a job that was asked to stop. Its Err is nil unless
+// something went wrong on the way.
 func (l *launcher) afterSignal(o launch.Outcome, sig os.Signal) error {
 	end := &EndError{Signal: sig, Forced: errors.Is(o.Cause, ErrTwice), Begun: true}
 	for _, exit := range o.Exits { // in the order of workers
-		if said, ok := l.failures[exit.Name]; ok && end.Err == nil && !said.Early {
-			end.Err = &WorkerError{exit.Name, said}
+		if failure, ok := l.failures[exit.Name]; ok && end.Err == nil && !failure.Early {
+			end.Err = &WorkerError{exit.Name, failure}
 		}
 	}
 	if end.Err == nil && errors.Is(o.Cause, ErrTooSlow) {
@@ -325,7 +297,7 @@ func (l *launcher) afterSignal(o launch.Outcome, sig os.Signal) error {
 	return end
 }
 
-// countOf is a number of things: "1 worker", "4 workers".
+// countOf returns a number with its noun: "1 worker", "4 workers".
 func countOf(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -13,14 +13,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// losses is a Display that keeps back what survivors say about a lost rank until
-// the job has ended. All say the same, and the error of the job may say it, too;
-// the user reads it once.
+// losses is a Display that holds events about lost ranks until the job has ended. All
+// survivors report the same loss, and the job's error may name it too, so that the user
+// reads it once.
 type losses struct {
 	Display
 
 	mu   sync.Mutex
-	told []*event.Lost
+	kept []*event.Lost
 }
 
 // Emit is part of event.Sink.
@@ -32,10 +32,10 @@ func (l *losses) Emit(e event.Event) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, lost)
+	l.kept = append(l.kept, lost)
 }
 
-// TellLost emits an event.Lost if err says that rank self has lost another rank.
+// TellLost emits an event.Lost if err is the loss of a rank other than self.
 func TellLost(to event.Sink, self int, err error) {
 	var lost *collective.RankError
 	if !errors.As(err, &lost) || lost.Rank == self {
@@ -60,17 +60,16 @@ func (w withoutLosses) Emit(e event.Event) {
 	}
 }
 
-// lines is what there is to say at the end of a job besides its error: a line
-// for each rank that was lost.
+// lines returns a line for each lost rank that err, the error of the job, does not name.
 func (l *losses) lines(err error) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var worker *WorkerError
 	failed := errors.As(err, &worker)
 	byRank := map[int][]*event.Lost{}
-	for _, e := range l.told {
+	for _, e := range l.kept {
 		if failed && (worker.Said.Name == e.Node || strings.Contains(worker.Said.Error, "("+e.Node+")")) {
-			continue // the error says it
+			continue // err names it
 		}
 		byRank[e.Rank] = append(byRank[e.Rank], e)
 	}
@@ -81,8 +80,8 @@ func (l *losses) lines(err error) []string {
 	return out
 }
 
-// lossText is the word of all survivors about one rank, in the words of the one
-// that needs the fewest: the others may add who told them.
+// lossText combines the reports of all survivors about one rank. It uses the shortest
+// error: the others may add which rank reported the loss to them.
 func lossText(all []*event.Lost) string {
 	first := slices.MinFunc(all, func(a, b *event.Lost) int {
 		return cmp.Or(cmp.Compare(len(a.Error), len(b.Error)), cmp.Compare(a.SeenBy, b.SeenBy))

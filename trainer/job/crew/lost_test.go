@@ -10,9 +10,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// All survivors tell of a rank that is lost; the user reads it once, and not at
-// all where the error of the job says it.
-func TestLossesAreToldOnce(t *testing.T) {
+// All survivors report a lost rank. The user reads one line, or none if the error of the
+// job names the rank.
+func TestLossesAreReportedOnce(t *testing.T) {
 	kept := &losses{Display: nowhere{}}
 	for _, by := range []int{3, 0, 1} {
 		e := &event.Lost{Rank: 2, Node: "vm/2", SeenBy: by, Op: "AllReduce", Phase: "heartbeat", AfterMs: float64(by), Error: "connection lost"}
@@ -35,7 +35,7 @@ func TestLossesAreToldOnce(t *testing.T) {
 	require.Equal(t, []event.Event{&event.Step{}, &event.Eval{}}, other.events)
 }
 
-// heard is a Display that keeps events.
+// heard is a Display that records events.
 type heard struct {
 	nowhere
 	events []event.Event

@@ -26,13 +26,13 @@ type Place struct {
 	Bind     string   // ADDRESS or ADDRESS:PORT of this machine that others reach; "": chosen
 	Cluster  string   // name of the job; "": chosen
 	Rank0    string   // node that has rank 0; "": the one without Join
-	KeyFile  string   // encrypts all traffic; "": as the environment says
+	KeyFile  string   // encrypts all traffic; "": the file that the environment names, if any
 	Insecure bool     // the user knows that traffic is not encrypted
 
-	JoinTimeout time.Duration // how long the members may take to come
+	JoinTimeout time.Duration // how long to wait for all members
 
 	Transport string // how the ranks reach each other, one of Transports
-	Streams   int    // TCP connections between two ranks; 0: chosen
+	Streams   int    // TCP connections between two ranks; 0: tcp.AutoStreams
 
 	Process Process // that launches workers there
 }
@@ -52,21 +52,21 @@ func (p *Place) Check() error {
 	case !slices.Contains(Transports(), p.Transport):
 		return fmt.Errorf("--transport must be %s, not %s", strings.Join(Transports(), ", "), p.Transport)
 	case p.Streams < 0 || p.Streams > tcp.MaxStreams:
-		return fmt.Errorf("--streams must be 1 to %d, or 0 to leave it open, not %d", tcp.MaxStreams, p.Streams)
+		return fmt.Errorf("--streams must be 1 to %d, or 0 for the default of %d, not %d", tcp.MaxStreams, tcp.AutoStreams, p.Streams)
 	case p.Nodes < 1:
 		return errors.New("--nodes must be at least 1")
 	case p.JoinTimeout <= 0:
 		return fmt.Errorf("--join-timeout must be more than 0, not %v", p.JoinTimeout)
 	case inproc && (p.Nodes > 1 || len(p.Join) > 0 || p.Streams > 0):
-		return errors.New("--transport inproc is one process: it goes with neither --nodes nor --join nor --streams")
+		return errors.New("--transport inproc runs in one process: it cannot be combined with --nodes, --join or --streams")
 	case inproc && (p.Bind != "" || p.Cluster != ""):
-		return errors.New("--transport inproc is one process: it goes with neither --bind nor --cluster")
+		return errors.New("--transport inproc runs in one process: it cannot be combined with --bind or --cluster")
 	case inproc && p.KeyFile != "":
-		return errors.New("--transport inproc is one process and sends nothing: it does not go with --key-file")
+		return errors.New("--transport inproc runs in one process, which has no traffic to encrypt: it cannot be combined with --key-file")
 	case p.Nodes == 1 && len(p.Join) > 0:
-		return errors.New("--join needs --nodes: say how many machines make the job")
+		return errors.New("--join needs --nodes, the number of machines in the job")
 	case p.Nodes == 1 && p.Rank0 != "":
-		return errors.New("--rank0 needs --nodes: one machine has all ranks")
+		return errors.New("--rank0 needs --nodes: without it, this machine has all ranks")
 	case p.Nodes > MaxRanks:
 		return fmt.Errorf("--nodes must be at most %d, not %d", MaxRanks, p.Nodes)
 	}
@@ -105,13 +105,13 @@ func (p *Place) First() bool { return p.Nodes > 1 && len(p.Join) == 0 }
 func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 	c := cluster.Config{Cluster: p.Cluster, Nodes: p.Nodes, Node: cluster.NodeName(), Rank0: p.Rank0, LocalSize: workers, Join: p.Join, Transport: p.Transport, Streams: p.Streams}
 	if len(p.Join) > 0 {
-		c.NodeRank = 1 // after the machine that the others join
+		c.NodeRank = 1 // after the first machine, which others join
 	}
 	var err error
 	if c.KeyFile, err = FindKey(p.KeyFile); err != nil {
 		return c, err
 	}
-	c.Insecure = c.KeyFile == "" // the user is warned, or has said that it is known
+	c.Insecure = c.KeyFile == "" // the user is warned below, or used --insecure
 	if c.Cluster == "" && p.Nodes == 1 {
 		c.Cluster = OwnCluster()
 	}
@@ -121,7 +121,7 @@ func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 		}
 	}
 	if p.Process.Launched != nil {
-		err = p.takeSeat(&c)
+		err = p.adoptLaunched(&c)
 	} else {
 		c.Bind, err = p.bindAddress()
 	}
@@ -137,16 +137,16 @@ func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 	return c, nil
 }
 
-// takeSeat makes c the place that the other launcher gave this process. What the
-// flags say wins.
-func (p *Place) takeSeat(c *cluster.Config) error {
+// adoptLaunched fills c with the place that mpirun or the like gave this process. Flags
+// take precedence.
+func (p *Place) adoptLaunched(c *cluster.Config) error {
 	at, err := p.Process.Launched.Config()
 	if err != nil {
 		return err
 	}
 	c.Cluster, c.Node, c.NodeRank, c.Local = cmp.Or(p.Cluster, at.Cluster), at.Node, at.NodeRank, at.Local
-	if c.Bind = at.Bind; p.Bind != "" {
-		if c.Bind, err = p.bindAddress(); err != nil {
+	if c.Bind = at.Bind; p.Bind != "" { // the other processes know only the port
+		if c.Bind, err = parseBind(p.Bind, at.Bind.Port(), p.Nodes > 1); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (p *Place) takeSeat(c *cluster.Config) error {
 	return nil
 }
 
-// DefaultCluster is the name of a job of several machines without a name of its own.
+// DefaultCluster is the name of a job of several machines that was not given one.
 const DefaultCluster = "ringtrain"
 
 // OwnCluster returns a name that no other job has.
@@ -169,7 +169,8 @@ func OwnCluster() string {
 	return "ringtrain-" + hex.EncodeToString(b[:])
 }
 
-// bindAddress is the address of --bind, or one that other machines reach.
+// bindAddress returns the address of --bind, or else one that the job's other machines
+// reach.
 func (p *Place) bindAddress() (netip.AddrPort, error) {
 	port := uint16(0)
 	if p.First() {
@@ -195,7 +196,8 @@ func (p *Place) bindAddress() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ip, port), err
 }
 
-// portIsFree says who can't have a port before any worker is started.
+// portIsFree reports a port or address that workers could not listen on. Launchers call
+// it before they start a worker.
 func portIsFree(at netip.AddrPort) error {
 	tcp, err := net.Listen("tcp", at.String())
 	if err != nil {

@@ -21,19 +21,20 @@ func TestPlaceCheck(t *testing.T) {
 		{func(p *Place) { p.Nodes, p.Join, p.Rank0, p.Streams = MaxRanks, []string{"a:1"}, "n", 1 }, ""},
 		{func(p *Place) { p.Transport = TransportInProcess }, ""},
 		{func(p *Place) { p.Transport = "" }, "--transport must be auto, tcp, shm, inproc, not "},
-		{func(p *Place) { p.Streams = -1 }, "--streams must be 1 to "},
-		{func(p *Place) { p.Streams = 1 << 20 }, "--streams must be 1 to "},
+		{func(p *Place) { p.Streams = -1 }, "--streams must be 1 to 8, or 0 for the default of 1, not -1"},
+		{func(p *Place) { p.Streams = 9 }, "--streams must be 1 to 8, or 0 for the default of 1, not 9"},
 		{func(p *Place) { p.Nodes = 0 }, "--nodes must be at least 1"},
 		{func(p *Place) { p.Nodes = MaxRanks + 1 }, "--nodes must be at most 8192, not 8193"},
 		{func(p *Place) { p.JoinTimeout = 0 }, "--join-timeout must be more than 0, not 0s"},
 		{func(p *Place) { p.JoinTimeout = -1 }, "--join-timeout must be more than 0, not -1ns"},
 		{func(p *Place) { p.Join = []string{"a:1"} }, "--join needs --nodes"},
 		{func(p *Place) { p.Rank0 = "n" }, "--rank0 needs --nodes"},
-		{func(p *Place) { p.Transport, p.Nodes = TransportInProcess, 2 }, "it goes with neither --nodes nor --join nor --streams"},
-		{func(p *Place) { p.Transport, p.Streams = TransportInProcess, 2 }, "it goes with neither --nodes nor --join nor --streams"},
-		{func(p *Place) { p.Transport, p.Bind = TransportInProcess, "127.0.0.1" }, "it goes with neither --bind nor --cluster"},
-		{func(p *Place) { p.Transport, p.Cluster = TransportInProcess, "c" }, "it goes with neither --bind nor --cluster"},
-		{func(p *Place) { p.Transport, p.KeyFile = TransportInProcess, "k" }, "it does not go with --key-file"},
+		{func(p *Place) { p.Transport, p.Nodes = TransportInProcess, 2 }, "it cannot be combined with --nodes, --join or --streams"},
+		{func(p *Place) { p.Transport, p.Join = TransportInProcess, []string{"a:1"} }, "it cannot be combined with --nodes, --join or --streams"},
+		{func(p *Place) { p.Transport, p.Streams = TransportInProcess, 2 }, "it cannot be combined with --nodes, --join or --streams"},
+		{func(p *Place) { p.Transport, p.Bind = TransportInProcess, "127.0.0.1" }, "it cannot be combined with --bind or --cluster"},
+		{func(p *Place) { p.Transport, p.Cluster = TransportInProcess, "c" }, "it cannot be combined with --bind or --cluster"},
+		{func(p *Place) { p.Transport, p.KeyFile = TransportInProcess, "k" }, "it cannot be combined with --key-file"},
 	} {
 		p := Local()
 		c.change(&p)
@@ -48,8 +49,7 @@ func TestPlaceCheck(t *testing.T) {
 	require.EqualError(t, CheckWorkers(MaxLocal, 9), "9 machines with --workers 1024 are more than 8192 ranks")
 }
 
-// A job of this machine alone has a name of its own and a free port of loopback, and
-// nobody is warned.
+// A job on one machine gets a unique name and a free port of loopback, without a warning.
 func TestConfigOfThisMachine(t *testing.T) {
 	t.Setenv(cluster.EnvKeyFile, "")
 	p := Local()
@@ -79,13 +79,13 @@ func TestConfigOfSeveralMachines(t *testing.T) {
 	c, err := p.Config(1, &said)
 	require.NoError(t, err)
 	require.True(t, p.First())
-	require.Empty(t, c.Cluster, "whoever launches has the default")
+	require.Empty(t, c.Cluster, "the launcher sets the default")
 	require.Zero(t, c.NodeRank)
 	p.Join = []string{"127.0.0.1:7946", "h:1"}
 	c, err = p.Config(1, &said)
 	require.NoError(t, err)
 	require.False(t, p.First())
-	require.Equal(t, 1, c.NodeRank, "after the machine that it joins")
+	require.Equal(t, 1, c.NodeRank, "ranked after the machine that it joins")
 	require.Equal(t, p.Join, c.Join)
 	for _, seed := range []string{"", "host", "host:", ":7946", "host:0", "a:b:c"} {
 		p.Join = []string{"127.0.0.1:7946", seed}
@@ -94,7 +94,8 @@ func TestConfigOfSeveralMachines(t *testing.T) {
 	}
 }
 
-// Ports and addresses that cannot be had are mistakes before a worker is started.
+// A port that is in use, and an address of another machine, are errors before any worker
+// is started.
 func TestBindIsTried(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -108,13 +109,14 @@ func TestBindIsTried(t *testing.T) {
 	defer datagrams.Close()
 	p.Bind = datagrams.LocalAddr().String()
 	_, err = p.Config(1, nil)
-	require.ErrorContains(t, err, "another process uses this port", "gossip needs it, too")
-	p.Bind = "192.0.2.1" // of a network for documents
+	require.ErrorContains(t, err, "another process uses this port", "gossip also needs UDP")
+	p.Bind = "192.0.2.1" // reserved for documentation
 	_, err = p.Config(1, nil)
 	require.ErrorContains(t, err, "this machine has no such address")
 }
 
-// A key is found by its flag, or by the environment, and read before anything starts.
+// The key file comes from the flag, or else from the environment. It is read before
+// anything starts.
 func TestFindKey(t *testing.T) {
 	t.Setenv(cluster.EnvKeyFile, "")
 	path, err := FindKey("")

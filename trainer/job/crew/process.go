@@ -59,14 +59,14 @@ type Part struct {
 }
 
 // Run runs this process's part: Work in a worker, Launch in any other process. A worker
-// ends with its launcher. If Work fails, Run tells the launcher why and returns an
-// *EndError without Err.
+// ends with its launcher. If Work fails, Run reports the error to the launcher and returns
+// an *EndError without Err.
 func (p Process) Run(ctx context.Context, part Part) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	if p.isWorker {
-		return asWorker(ctx, p.place, part)
+		return runWorker(ctx, p.place, part)
 	}
 	return part.Launch(ctx)
 }

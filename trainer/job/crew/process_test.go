@@ -30,7 +30,7 @@ func TestThisProcess(t *testing.T) {
 	p, err = ThisProcess()
 	require.NoError(t, err)
 	require.False(t, p.IsWorker())
-	require.True(t, p.Follows(), "rank 0 shows the job")
+	require.True(t, p.Follows(), "rank 0's launcher shows the job")
 	workers, nodes, told := p.Shape()
 	require.Equal(t, []any{2, 1, true}, []any{workers, nodes, told})
 
@@ -40,7 +40,7 @@ func TestThisProcess(t *testing.T) {
 	p, err = ThisProcess()
 	require.NoError(t, err)
 	require.True(t, p.IsWorker())
-	require.Nil(t, p.Launched, "mpirun started its launcher")
+	require.Nil(t, p.Launched, "mpirun started the launcher, not this worker")
 	workers, nodes, told = p.Shape()
 	require.Equal(t, []any{3, 2, true}, []any{workers, nodes, told})
 

@@ -9,30 +9,29 @@ import (
 
 // How long workers that were asked to stop may take.
 const (
-	// stopTime is how long a worker may show no progress.
-	stopTime = 20 * time.Second
-	// beatEvery is between two reports of progress.
-	beatEvery = 2 * time.Second
-	// stepsAllowed is how many times the longest step or evaluation so far the one
-	// in progress may take.
-	stepsAllowed = 3
-	// unknownTime is how long a step may take while nothing is known about steps, or
-	// while a GPU waits for others unseen. It is as much as the trainer allows.
-	unknownTime = 10 * time.Minute
+	// stallTime is how long a worker may report no progress.
+	stallTime = 20 * time.Second
+	// reportEvery is the time between two reports of progress.
+	reportEvery = 2 * time.Second
+	// stepFactor times the longest step or evaluation so far is how long the current one
+	// may take.
+	stepFactor = 3
+	// unknownStepTime is how long a step may take if no step has been measured, or if
+	// waiting on a GPU shows in no call. It equals the trainer's own limit.
+	unknownStepTime = 10 * time.Minute
 )
 
-// A Pulse knows whether a rank makes progress: it finishes steps and
-// evaluations, it writes, or it waits for another attempt to write. The rank tells
-// it, and others ask. Its methods are safe for concurrent use, and do nothing on
-// nil.
+// A Pulse records whether a rank makes progress: it finishes steps and evaluations, it
+// writes a file, or it waits to retry a write. Its methods are safe for concurrent use.
+// All but those of trainer.Observer may be called on nil, and then do nothing.
 type Pulse struct {
 	mu       sync.Mutex
 	training bool
 	saving   bool
-	unseen   bool          // this rank waits for others where no call shows it
+	unseen   bool          // no call shows when this rank waits for others
 	last     time.Time     // of the last progress
 	longest  time.Duration // of steps and evaluations
-	until    time.Time     // retries end
+	until    time.Time     // when retries end
 }
 
 var _ trainer.Observer = (*Pulse)(nil)
@@ -51,7 +50,7 @@ func (p *Pulse) Begin(unseen bool) {
 	p.training, p.unseen, p.last = true, unseen, time.Now()
 }
 
-// With returns an observer that tells p and other, each of which may be nil.
+// With returns an observer that calls p and other, each of which may be nil.
 func (p *Pulse) With(other trainer.Observer) trainer.Observer {
 	switch {
 	case p == nil:
@@ -62,7 +61,7 @@ func (p *Pulse) With(other trainer.Observer) trainer.Observer {
 	return watched{p, other}
 }
 
-// watched is a Pulse and another observer.
+// watched calls a Pulse and another observer.
 type watched struct {
 	pulse *Pulse
 	other trainer.Observer
@@ -121,9 +120,10 @@ func (p *Pulse) Retrying(until time.Time) {
 	p.until = until
 }
 
-// beats reports whether there is progress, or may be. The rank has stopTime more
-// when there is none.
-func (p *Pulse) beats(now time.Time) bool {
+// active reports whether the rank makes progress, or may be in a long step. The
+// watchdog allows stallTime more after it has become false, so long steps get
+// stallTime less here.
+func (p *Pulse) active(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	allowed := time.Duration(0)
@@ -132,9 +132,9 @@ func (p *Pulse) beats(now time.Time) bool {
 		return true
 	case p.saving || !p.training:
 	case p.unseen || p.longest == 0:
-		allowed = unknownTime
+		allowed = unknownStepTime
 	default:
-		allowed = stepsAllowed * p.longest
+		allowed = stepFactor * p.longest
 	}
-	return now.Sub(p.last) < max(2*beatEvery, allowed-stopTime)
+	return now.Sub(p.last) < max(2*reportEvery, allowed-stallTime)
 }

@@ -15,26 +15,26 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
-	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// heardBy is a launcher without processes, which has heard these events of workers.
+// heardBy returns a launcher without processes that has received these events, by worker.
 func heardBy(show Display, said map[int][]event.Event) *launcher {
-	l := &launcher{show: show, ready: make(chan string, 1), running: map[string]*launch.Process{}, failures: map[string]event.Failed{}}
+	l := &launcher{show: show, joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{}}
 	l.Place = cluster.Config{Cluster: "c", Node: "vm"}
 	l.Crew.Workers = 2
 	for local, events := range said {
 		for _, e := range events {
-			l.hear(local, event.Encode(e))
+			l.onLine(local, event.Encode(e))
 		}
 	}
 	return l
 }
 
-// The root cause is told in the words of the worker that failed first, if it had any.
+// The error has the root cause in the words of the worker that failed first, if it
+// reported any.
 func TestVerdict(t *testing.T) {
 	crash := launch.Exit{Name: "worker 1", Pid: 7, Code: -1, Signal: syscall.SIGKILL}
 	failed := launch.Exit{Name: "worker 1", Code: 1}
@@ -71,7 +71,7 @@ func TestVerdict(t *testing.T) {
 	require.ErrorIs(t, heardBy(nowhere{}, nil).verdict(launch.Outcome{Root: &crash}, starting, nil), starting, "workers that could not be started")
 }
 
-// A job that was asked to stop has not failed, unless a worker has something to say.
+// A job that was asked to stop has not failed unless a worker reported a failure.
 func TestVerdictAfterASignal(t *testing.T) {
 	exits := []launch.Exit{{Name: "worker 0", Code: 1}, {Name: "worker 1", Code: 1}}
 	lost := event.Failed{Name: "vm/1", Code: 1, Error: "lost the last checkpoint"}
@@ -99,8 +99,8 @@ func TestVerdictAfterASignal(t *testing.T) {
 	}
 }
 
-// A job of goroutines fails with the error of the rank that failed, not with those of
-// the ranks that were told, and slowness before all.
+// A job of goroutines fails with the error of the rank that failed, not with those that
+// other ranks report about it. A lack of progress takes precedence.
 func TestVerdictOfGoroutines(t *testing.T) {
 	own, told := errors.New("disk full"), error(&collective.ReportedError{})
 	for _, c := range []struct {
@@ -128,7 +128,7 @@ func TestVerdictOfGoroutines(t *testing.T) {
 	}
 }
 
-// screenOf keeps what a launcher shows.
+// A screenOf records what a launcher shows.
 type screenOf struct {
 	events []event.Event
 	logs   []string
@@ -138,23 +138,23 @@ func (s *screenOf) Emit(e event.Event)           { s.events = append(s.events, e
 func (s *screenOf) Log(name string, line []byte) { s.logs = append(s.logs, name+": "+string(line)) }
 func (s *screenOf) Notice(text string)           { s.logs = append(s.logs, "notice: "+text) }
 
-// What is between a worker and its launcher is not shown. What is no event is.
-func TestHear(t *testing.T) {
+// Events that only the launcher needs are not shown. Lines that are no events are.
+func TestOnLine(t *testing.T) {
 	shown := &screenOf{}
 	l := heardBy(shown, nil)
 	l.Announce = true
-	l.hear(1, event.Encode(&event.Ready{Addr: "127.0.0.1:9"}))
-	require.Empty(t, l.ready, "only the first is waited for")
+	l.onLine(1, event.Encode(&event.Ready{Addr: "127.0.0.1:9"}))
+	require.Empty(t, l.ready, "startWorkers waits only for the first worker")
 	for range 2 {
-		l.hear(0, event.Encode(&event.Ready{Addr: "127.0.0.1:7"}))
+		l.onLine(0, event.Encode(&event.Ready{Addr: "127.0.0.1:7"}))
 	}
 	require.Len(t, l.ready, 1)
-	l.hear(1, []byte("panic: x"))
-	l.hear(1, []byte(`{"event":"of a later version"}`))
-	l.hear(1, event.Encode(&event.Progress{}))
+	l.onLine(1, []byte("panic: x"))
+	l.onLine(1, []byte(`{"event":"of a later version"}`))
+	l.onLine(1, event.Encode(&event.Progress{}))
 	require.False(t, l.begun)
-	l.hear(0, event.Encode(&event.View{Job: "1"}))
-	l.hear(1, event.Encode(&event.Failed{Error: "x"}))
+	l.onLine(0, event.Encode(&event.View{Job: "1"}))
+	l.onLine(1, event.Encode(&event.Failed{Error: "x"}))
 	require.True(t, l.begun)
 	require.Equal(t, []event.Event{&event.View{Job: "1", Cluster: "c", Gossip: "127.0.0.1:7"}}, shown.events)
 	require.Equal(t, []string{": job c on 127.0.0.1:7, 2 workers", ": job c on 127.0.0.1:7, 2 workers", "worker 1: panic: x", `worker 1: {"event":"of a later version"}`}, shown.logs)
@@ -165,17 +165,17 @@ func TestHear(t *testing.T) {
 	require.Equal(t, "job c on a:1, 2 workers here of 3 machines", l.announcement("a:1"))
 }
 
-// The worker that has been silent for longest enough is named, of several the first.
+// The error names a worker that has been silent for stallTime, the first by name.
 func TestStuck(t *testing.T) {
 	begin := time.Unix(0, 0)
-	v := vigil{"worker 2": begin, "worker 1": begin, "worker 0": begin.Add(time.Second)}
-	require.NoError(t, v.stuck(begin.Add(stopTime-1)))
-	require.EqualError(t, v.stuck(begin.Add(stopTime)), "worker 1: "+ErrTooSlow.Error())
+	v := watchdog{"worker 2": begin, "worker 1": begin, "worker 0": begin.Add(time.Second)}
+	require.NoError(t, v.stuck(begin.Add(stallTime-1)))
+	require.EqualError(t, v.stuck(begin.Add(stallTime)), "worker 1: "+ErrTooSlow.Error())
 	require.ErrorContains(t, v.stuck(begin.Add(time.Hour)), "worker 0: ")
-	require.NoError(t, vigil(nil).stuck(begin))
+	require.NoError(t, watchdog(nil).stuck(begin))
 }
 
-// The first signal asks, later ones force, and the last is told.
+// The first signal asks, later ones force, and End returns the last.
 func TestWatchSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked, forced atomic.Int32
@@ -195,7 +195,7 @@ func TestWatchSignals(t *testing.T) {
 	require.Nil(t, WatchSignals(nil, nil, nil).End())
 }
 
-// A second signal during a hang ends the goroutines, and the job says that it was forced.
+// A second signal during a hang ends the goroutines.
 func TestInProcessIsForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals, begin := make(chan os.Signal, 2), time.Now()
@@ -234,15 +234,5 @@ func TestExplain(t *testing.T) {
 		require.Equal(t, c.want, said.String())
 	}
 	require.EqualError(t, &EndError{Signal: os.Interrupt}, `stopped by the signal "interrupt"`)
-	require.EqualError(t, &EndError{}, "the worker has told its launcher why it ends")
-}
-
-// What the workers of a job do not have in common is a mistake of the user.
-func TestIsUsage(t *testing.T) {
-	for _, err := range []error{Usagef("x"), &trainer.SettingsError{}, membership.ErrDiffer, membership.ErrKey, &EndError{Err: Usagef("x")}} {
-		require.True(t, isUsage(err), "%T", err)
-	}
-	for _, err := range []error{errors.New("x"), ErrJoinTimeout, context.Canceled, &ToldError{"x"}} {
-		require.False(t, isUsage(err), "%v", err)
-	}
+	require.EqualError(t, &EndError{}, "the worker has reported its error to its launcher")
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// stepPatience is for how long a worker's launcher may not hear of steps.
-const stepPatience = 50 * time.Millisecond
+// stepDelay is how long step events may be held back before the launcher gets them.
+const stepDelay = 50 * time.Millisecond
 
 // usageCode is the code of event.Failed for a mistake of the user.
 const usageCode = 2
@@ -31,14 +31,14 @@ const usageCode = 2
 type Worker struct {
 	Place  cluster.Config // where it joins; may be changed before Join
 	Events event.Sink     // to the launcher
-	Pulse  *Pulse         // tells the launcher of progress
+	Pulse  *Pulse         // whether this worker makes progress
 
 	stop, quit context.Context
-	formed     atomic.Bool // the others are there
-	training   atomic.Bool // stopping is a wish from now on
-	flights    flights
-	wait       *waiter
-	node       *cluster.Node // once it has joined
+	formed     atomic.Bool // all workers have joined and connected
+	training   atomic.Bool // Begin was called
+	flight     flightRecorder
+	wait       *waitReporter
+	node       *cluster.Node // set by Join
 	stderr     io.Writer
 }
 
@@ -50,9 +50,9 @@ func (w *Worker) Stop() context.Context { return w.stop }
 // gives up retries.
 func (w *Worker) Quit() context.Context { return w.quit }
 
-// asWorker is one worker process from its start to its end: it ends with its
-// launcher, learns of signals, and tells the launcher why it fails.
-func asWorker(ctx context.Context, place cluster.Config, part Part) error {
+// runWorker runs one worker process from its start to its end. The process ends with its
+// launcher, turns signals into Stop and Quit, and reports to the launcher why it fails.
+func runWorker(ctx context.Context, place cluster.Config, part Part) error {
 	ctx, drop, err := launch.Lifeline(ctx)
 	if err != nil {
 		return Usage(err)
@@ -66,27 +66,27 @@ func asWorker(ctx context.Context, place cluster.Config, part Part) error {
 	signal.Notify(signals, StopSignals()...)
 	defer signal.Stop(signals)
 	defer WatchSignals(signals, asked, forced).End()
-	events := event.NewWriter(part.Stdout, stepPatience)
+	events := event.NewWriter(part.Stdout, stepDelay)
 	defer events.Flush()
-	w := &Worker{Place: place, Events: events, Pulse: NewPulse(), stop: stop, quit: quit, flights: flights{stderr: part.Stderr}, wait: newWaiter(part.Stderr), stderr: part.Stderr}
+	w := &Worker{Place: place, Events: events, Pulse: NewPulse(), stop: stop, quit: quit, flight: flightRecorder{stderr: part.Stderr}, wait: newWaitReporter(part.Stderr), stderr: part.Stderr}
 	defer w.wait.end()
-	defer w.flights.onQuit()()
+	defer w.flight.onQuit()()
 	beating, still := context.WithCancel(ctx)
 	var beats sync.WaitGroup
 	defer beats.Wait()
 	defer still()
 	beats.Go(func() {
-		everyBeat(beating, stop.Done(), func() {
-			if getsOn(w.Pulse, w.flights.group.Load()) {
+		pollProgress(beating, stop.Done(), func() {
+			if makesProgress(w.Pulse, w.flight.group.Load()) {
 				events.Emit(&event.Progress{})
 			}
 		})
 	})
-	return w.tell(part.Work(ctx, w))
+	return w.report(part.Work(ctx, w))
 }
 
-// tell tells the launcher why this worker ends, if that is a failure.
-func (w *Worker) tell(err error) error {
+// report sends err to the launcher if it is a failure, and returns the error of Run.
+func (w *Worker) report(err error) error {
 	asked := w.stop.Err() != nil
 	early := asked && !w.formed.Load()
 	switch {
@@ -95,7 +95,7 @@ func (w *Worker) tell(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, trainer.ErrStopped), asked && !w.training.Load():
-		return nil // the launcher knows what it asked for, and tells
+		return nil // the launcher passed the signal on, and reports it to the user
 	}
 	code, usage := 1, isUsage(err)
 	if usage {
@@ -110,10 +110,10 @@ func (w *Worker) tell(err error) error {
 func (w *Worker) Join(level slog.Leveler) (*cluster.Node, error) {
 	c := w.Place
 	c.Log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))
-	if c.Local == 0 { // one worker of a machine says it for all
+	if c.Local == 0 { // the first worker of a machine reports for all
 		c.Progress = w.wait.changed
 	}
-	c.Answer = w.flights.answer
+	c.Answer = w.flight.answer
 	node, err := cluster.Join(w.stop, c)
 	if err != nil {
 		if errors.Is(err, membership.ErrPortInUse) {
@@ -145,13 +145,13 @@ func (w *Worker) Shared(n int) []float32 {
 
 // RecordIn sets the directory that DumpFlight writes to; "" is the system's directory
 // for temporary files.
-func (w *Worker) RecordIn(dir string) { w.flights.dir = dir }
+func (w *Worker) RecordIn(dir string) { w.flight.dir = dir }
 
 // DumpFlight saves the group's flight record, and says where on stderr.
-func (w *Worker) DumpFlight() { w.flights.dump() }
+func (w *Worker) DumpFlight() { w.flight.dump() }
 
-// Alloc is memory that the other workers of this machine reach in place, see
-// cluster.Node.Alloc. Join comes first.
+// Alloc returns memory that the other workers of this machine can read and write in
+// place; see cluster.Node.Alloc. Join comes first.
 func (w *Worker) Alloc(t collective.DType, n int) (collective.Vector, error) {
 	return w.node.Alloc(t, n)
 }

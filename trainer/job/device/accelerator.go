@@ -20,10 +20,10 @@ type Accelerator struct {
 	device *cuda.Device
 	stream cuda.Stream
 	nccl   ncclgroup.Use
-	order  collective.Order  // in which NCCL, too, may add up
+	order  collective.Order  // of sums on GPUs
 	engine *ncclgroup.Engine // of the newest group; nil for one rank
-	alone  bool              // one rank makes only calls that change nothing
-	broken func()            // called when a group breaks, before the stream goes on; may be nil
+	alone  bool              // a group of one rank makes only calls that change nothing
+	broken func()            // called when a group breaks, before the stream continues; may be nil
 }
 
 // NewAccelerator returns an Accelerator that enqueues calls on a stream of d and sums in
@@ -32,15 +32,15 @@ func NewAccelerator(d *cuda.Device, stream cuda.Stream, f Choice, o collective.O
 	return &Accelerator{device: d, stream: stream, nccl: ncclUses[f.NCCL], order: o}
 }
 
-// onBackend is an Accelerator whose calls come between those of a backend.
+// onBackend returns an Accelerator that enqueues calls on the stream of a backend.
 func onBackend(b *gpu.Backend, f Choice, o collective.Order) *Accelerator {
 	a := NewAccelerator(b.Device(), b.Stream(), f, o)
 	a.alone, a.broken = true, b.Abort
 	return a
 }
 
-// over makes the engine of a group that reaches the GPU. base belongs to it. It is
-// for cluster.Config.Engine.
+// over makes the engine of a group that reaches the GPU, for cluster.Config.Engine. The
+// engine owns base.
 func (a *Accelerator) over(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 	if v.Size() == 1 && a.alone {
 		return alone{base, a.device.Info().Index}, nil
@@ -58,33 +58,33 @@ var (
 	_ collective.Engine = alone{}
 )
 
-// An ordered engine lets NCCL add up as --order says, or as it likes where that was
-// not given; host memory keeps the order of the group.
+// An ordered engine has NCCL sum in the order of --order, or in any order if that was not
+// given. Sums in host memory keep the order of the group.
 type ordered struct {
 	*ncclgroup.Engine
 	order collective.Order
 }
 
-// Order is part of collective.Engine.
+// Order implements collective.Engine.
 func (e ordered) Order(o collective.Order) {
 	e.Engine.Order(e.order)
 	e.Host().Order(o)
 }
 
-// An alone engine is that of one rank, whose calls leave vectors as they are,
-// wherever they lie.
+// An alone engine is that of a group of one rank, whose calls leave vectors unchanged,
+// in any memory.
 type alone struct {
 	*collective.HostEngine
 	device int
 }
 
-// Reaches is part of collective.Engine.
+// Reaches implements collective.Engine.
 func (e alone) Reaches(v collective.Vector) bool {
 	device, _, ok := v.Device()
 	return ok && device == e.device || e.HostEngine.Reaches(v)
 }
 
-// Start is part of collective.Engine.
+// Start implements collective.Engine.
 func (e alone) Start(o *collective.Operation) error {
 	if _, _, ok := o.Dst.Device(); ok {
 		if k := o.Call.Kind; k != collective.KindAllReduce && k != collective.KindBroadcast {
@@ -95,7 +95,7 @@ func (e alone) Start(o *collective.Operation) error {
 	return e.HostEngine.Start(o)
 }
 
-// Plan says how vectors on the GPU are added up, by what plan says for the host.
+// Plan says how vectors on the GPU are summed. host is the plan for host memory.
 func (a *Accelerator) Plan(host string) string {
 	switch {
 	case a.engine == nil:
@@ -103,7 +103,7 @@ func (a *Accelerator) Plan(host string) string {
 	case a.engine.Without() != nil:
 		return "host memory, without NCCL: " + host
 	case a.order == collective.RingOrder:
-		return "host memory, for NCCL keeps no ring order: " + host
+		return "host memory, because NCCL does not keep ring order: " + host
 	}
 	v, err := nccl.GetVersion()
 	if err != nil {
@@ -112,7 +112,7 @@ func (a *Accelerator) Plan(host string) string {
 	return fmt.Sprintf("NCCL %v, in an order of its own", v)
 }
 
-// Without is why the ranks do without NCCL, for the user; "" if they do not.
+// Without returns why the ranks do not use NCCL, for the user; "" if they use it.
 func (a *Accelerator) Without() string {
 	if a == nil || a.engine == nil || a.engine.Without() == nil {
 		return ""
@@ -120,22 +120,22 @@ func (a *Accelerator) Without() string {
 	return "; without NCCL: " + plain(a.engine.Without())
 }
 
-// TellWithout says once, on the machine's first worker, why sums that NCCL was to make
-// are the host's.
+// TellWithout warns, on the machine's first worker only, if NCCL was to sum gradients but
+// cannot.
 func (a *Accelerator) TellWithout(local int, stderr io.Writer) {
 	if local == 0 && a != nil && a.nccl != ncclgroup.Off && a.order != collective.RingOrder && a.Without() != "" {
-		fmt.Fprintf(stderr, "ringtrain: gradients are added up in host memory%s\n", strings.Replace(a.Without(), ";", ",", 1))
+		fmt.Fprintf(stderr, "ringtrain: gradients are summed in host memory%s\n", strings.Replace(a.Without(), ";", ",", 1))
 	}
 }
 
-// plain is an error without the words that every error of a missing GPU library
-// begins with.
+// plain returns the text of an error without the prefix that all errors of missing GPU
+// libraries have.
 func plain(err error) string {
 	return strings.TrimPrefix(err.Error(), cuda.ErrUnavailable.Error()+": ")
 }
 
-// sameKind makes sure that all ranks of a view compute on GPUs, or none does: the
-// engines of the two do not understand each other. All ranks call it.
+// sameKind checks that either all ranks of a view compute on GPUs or none does, because
+// their engines use different protocols. All ranks call it.
 func sameKind(ctx context.Context, v collective.View, base *collective.HostEngine, onGPU bool) error {
 	mine := []int64{0}
 	if onGPU {
@@ -152,15 +152,16 @@ func sameKind(ctx context.Context, v collective.View, base *collective.HostEngin
 	for r, kind := range all {
 		if kind != all[0] {
 			names := []string{"the CPU", "a GPU"}
-			return crew.Usagef("rank %d (%s) computes on %s and rank 0 (%s) on %s: give the same --device, cpu or cuda, on every machine",
+			return crew.Usagef("rank %d (%s) computes on %s and rank 0 (%s) on %s: use the same --device, cpu or cuda, on every machine",
 				r, v.Name(r), names[kind], v.Name(0), names[all[0]])
 		}
 	}
-	return base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // the engine forgets ctx
+	return base.Agree(ctx, collective.Header{Call: collective.Call{Kind: collective.KindBarrier}}) // so that the engine no longer depends on ctx
 }
 
-// EngineOf returns the cluster.Config.Engine of a worker with Accelerator a, nil on the
-// CPU, in a job of that many machines. It returns nil if the group needs no other engine.
+// EngineOf returns the cluster.Config.Engine of a worker with Accelerator a, which is nil
+// on the CPU. nodes is the number of machines in the job. EngineOf returns nil if the
+// group needs no other engine.
 func EngineOf(a *Accelerator, nodes int) func(context.Context, collective.View, *collective.HostEngine) (collective.Engine, error) {
 	if a == nil && nodes < 2 {
 		return nil
@@ -178,12 +179,12 @@ func EngineOf(a *Accelerator, nodes int) func(context.Context, collective.View, 
 	}
 }
 
-// ByNCCL reports whether sums of the ranks are NCCL's.
+// ByNCCL reports whether NCCL sums over the ranks.
 func (a *Accelerator) ByNCCL() bool {
 	return a.engine != nil && a.engine.Without() == nil && a.order == collective.AnyOrder
 }
 
-// Transport is what moves vectors on the GPU, if host moves those in host memory.
+// Transport names what moves vectors on the GPU. host is the transport for host memory.
 func (a *Accelerator) Transport(host string) string {
 	if a.engine.Without() != nil || a.order == collective.RingOrder {
 		return "staged-" + host

@@ -11,8 +11,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// Machines that compute on different kinds of devices are told so, all of them;
-// machines that do not have a group that works.
+// If some machines compute on GPUs and others on the CPU, every rank gets an error that
+// says so. Otherwise their group works.
 func TestSameKind(t *testing.T) {
 	for _, onGPU := range [][]bool{{false, false, true}, {true, true, true}, {false, false, false}} {
 		views, transports := collective.Local(len(onGPU))
@@ -23,7 +23,7 @@ func TestSameKind(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				base := collective.OverTransport(views[i], transports[i])
 				errs[i] = sameKind(ctx, views[i], base, onGPU[i])
-				cancel() // as cluster does when all have connected
+				cancel() // cluster does so when all have connected
 				if errs[i] != nil {
 					_ = base.Close()
 					return
@@ -51,17 +51,17 @@ func TestSameKind(t *testing.T) {
 	}
 }
 
-// One rank needs no engine for what leaves vectors as they are.
+// A group of one rank needs no NCCL for calls that leave vectors unchanged.
 func TestAlone(t *testing.T) {
 	views, transports := collective.Local(1)
 	g := collective.NewGroup(views[0], alone{collective.OverTransport(views[0], transports[0]), 1}, collective.Options{})
 	defer g.Close()
-	v := collective.OnDevice(1, 4096, 8, collective.Float32) // where nothing is: nobody may look
+	v := collective.OnDevice(1, 4096, 8, collective.Float32) // no memory is there, so an access would fail
 	require.NoError(t, g.AllReduce(t.Context(), v, collective.Sum))
 	require.NoError(t, g.Broadcast(t.Context(), v, 0))
 	require.ErrorIs(t, g.AllReduce(t.Context(), collective.OnDevice(0, 4096, 8, collective.Float32), collective.Sum), collective.ErrUnsupported)
 	words := []int64{0}
 	require.NoError(t, collective.AllGather(t.Context(), g, words, []int64{7}))
 	require.Equal(t, []int64{7}, words)
-	require.NotNil(t, g.Situation().Hosts, "plans are those of the engine below")
+	require.NotNil(t, g.Situation().Hosts, "plans come from the engine below")
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// What Choice.Device begins with.
+// The values of Choice.Device. CUDA may have a number.
 const (
 	Auto = "auto" // GPUs if there is one for each worker, else the CPU
 	CPU  = "cpu"
 	CUDA = "cuda" // worker k on GPU k; with a number, "cuda:2", on GPU 2+k
 )
 
-// A Choice is where workers compute. The zero value is the CPU.
+// A Choice says where workers compute. The zero value is the CPU.
 type Choice struct {
-	Device string // Auto, CPU, CUDA or CUDA with a number; "" is CPU
-	Share  bool   // workers share GPUs where there are fewer GPUs than workers
-	NCCL   string // auto, which "" is too, must or off: whether NCCL sums vectors on GPUs
+	Device string // Auto, CPU, CUDA or CUDA with a number; "" means CPU
+	Share  bool   // workers share GPUs if there are fewer GPUs than workers
+	NCCL   string // whether NCCL sums vectors on GPUs: auto, must or off; "" means auto
 }
 
-// ncclUses are what --nccl may be.
+// ncclUses holds the values of --nccl.
 var ncclUses = map[string]ncclgroup.Use{"": ncclgroup.Auto, "auto": ncclgroup.Auto, "must": ncclgroup.Must, "off": ncclgroup.Off}
 
 // Check reports the first mistake in f.
@@ -40,7 +40,7 @@ func (f *Choice) Check() error {
 	return nil
 }
 
-// parse splits --device. first is the GPU of the first worker.
+// parse parses Device. first is the GPU of the first worker.
 func (f *Choice) parse() (kind string, first int, err error) {
 	switch f.Device {
 	case "":
@@ -56,10 +56,10 @@ func (f *Choice) parse() (kind string, first int, err error) {
 	return "", 0, fmt.Errorf("--device must be auto, cpu, cuda or cuda:I with the number of a GPU from 0, not %s", f.Device)
 }
 
-// Place chooses a device for each worker. Worker k takes GPU first+k, as programs
-// started by torchrun do; with Share, GPUs are reused when there are no more. hindrance
-// is why the work needs the CPU, nil if it does not.
-func (f *Choice) Place(workers int, hindrance error, devices func() ([]cuda.Info, error)) (Placement, error) {
+// Place chooses a device for each worker. Worker k gets GPU first+k, as under torchrun.
+// With Share, GPUs are reused if there are too few. obstacle says why the work needs the
+// CPU; nil if it does not.
+func (f *Choice) Place(workers int, obstacle error, devices func() ([]cuda.Info, error)) (Placement, error) {
 	kind, first, err := f.parse()
 	if err != nil || kind == CPU {
 		return Placement{}, err
@@ -67,7 +67,7 @@ func (f *Choice) Place(workers int, hindrance error, devices func() ([]cuda.Info
 	if kind == Auto && cuda.Built() != nil {
 		return Placement{}, nil
 	}
-	p, err := f.spread(workers, first, hindrance, devices)
+	p, err := f.onGPUs(workers, first, obstacle, devices)
 	switch {
 	case err == nil:
 		return p, nil
@@ -77,10 +77,10 @@ func (f *Choice) Place(workers int, hindrance error, devices func() ([]cuda.Info
 	return Placement{}, fmt.Errorf("--device %s: %w", f.Device, err)
 }
 
-// spread is Place where there must be GPUs.
-func (f *Choice) spread(workers, first int, hindrance error, devices func() ([]cuda.Info, error)) (Placement, error) {
-	if hindrance != nil {
-		return Placement{}, hindrance
+// onGPUs chooses a GPU for each worker, or returns an error that says why it cannot.
+func (f *Choice) onGPUs(workers, first int, obstacle error, devices func() ([]cuda.Info, error)) (Placement, error) {
+	if obstacle != nil {
+		return Placement{}, obstacle
 	}
 	there, err := devices()
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *Choice) spread(workers, first int, hindrance error, devices func() ([]c
 	case count < 1:
 		return Placement{}, fmt.Errorf("there is no GPU %d, the GPUs are 0 to %d: check nvidia-smi and CUDA_VISIBLE_DEVICES", first, len(there)-1)
 	case workers > count && !f.Share:
-		return Placement{}, fmt.Errorf("%d processes and %s: start fewer, or let them share with --share-gpu", workers, gpusFrom(first, count))
+		return Placement{}, fmt.Errorf("%d processes for %s: start fewer, or add --share-gpu", workers, gpusFrom(first, count))
 	}
 	p := Placement{shared: workers > count}
 	for k := range workers {
@@ -107,21 +107,22 @@ func gpusFrom(first, count int) string {
 		text = fmt.Sprintf("%d GPUs", count)
 	}
 	if first > 0 {
-		text += fmt.Sprintf(" from GPU %d on", first)
+		text += fmt.Sprintf(" (from GPU %d)", first)
 	}
 	return text
 }
 
-// CheckNCCL reports, before anything starts, why NCCL "must" sum vectors and cannot.
+// CheckNCCL reports, before anything starts, why NCCL cannot sum vectors although NCCL is
+// "must".
 func (f *Choice) CheckNCCL(p Placement, o collective.Order, ranks int) error {
 	if ranks < 2 || ncclUses[f.NCCL] != ncclgroup.Must {
 		return nil
 	}
 	if !p.OnGPU() {
-		return fmt.Errorf("--nccl must: NCCL adds up on GPUs, and the work is done on %v: give --device cuda", p)
+		return fmt.Errorf("--nccl must: NCCL sums only on GPUs, and the workers compute on %v: use --device cuda", p)
 	}
 	if f.HostAdds(o) {
-		return errors.New("--nccl must: NCCL keeps no ring order: leave --order ring out")
+		return errors.New("--nccl must: NCCL does not keep ring order: remove --order ring")
 	}
 	if err := nccl.Available(); err != nil {
 		return fmt.Errorf("--nccl must: %s", plain(err))
@@ -129,13 +130,14 @@ func (f *Choice) CheckNCCL(p Placement, o collective.Order, ranks int) error {
 	return nil
 }
 
-// HostAdds reports, for vectors on GPUs that are added up in order o, whether the flags have the host add up what is on GPUs.
+// HostAdds reports whether, by these flags, vectors on GPUs that are summed in order o are
+// summed in host memory.
 func (f *Choice) HostAdds(o collective.Order) bool {
 	return ncclUses[f.NCCL] == ncclgroup.Off || o == collective.RingOrder
 }
 
-// Hindrances of a training that keep it on the CPU.
+// Reasons why a training needs the CPU, for Choice.Place.
 var (
-	ErrInProcess  = errors.New("--transport inproc runs all workers in one process, and a GPU takes a process for each")
-	ErrCompressed = errors.New("gradients are compressed in the memory of the host: leave --compress and training.compress out")
+	ErrInProcess  = errors.New("--transport inproc runs all workers in one process, and on GPUs each worker needs its own")
+	ErrCompressed = errors.New("gradients are compressed in host memory: remove --compress and training.compress")
 )

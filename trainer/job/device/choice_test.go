@@ -38,7 +38,7 @@ func TestGraphsCheck(t *testing.T) {
 		{Graphs: Graphs{How: "none", PerLaunch: 1}, err: "--graphs must be auto, whole, apart or off, not none"},
 		{Graphs: Graphs{How: "auto"}, err: "--steps-per-launch must be from 1 to 64, not 0"},
 		{Graphs: Graphs{How: "auto", PerLaunch: 65}, err: "--steps-per-launch must be from 1 to 64, not 65"},
-		{Graphs: Graphs{How: "off", PerLaunch: 2}, err: "--steps-per-launch 2 is for graphs: leave --graphs off out"},
+		{Graphs: Graphs{How: "off", PerLaunch: 2}, err: "--steps-per-launch 2 needs graphs: remove --graphs off"},
 	} {
 		require.Equal(t, c.demanded, c.Demanded())
 		if c.err == "" {
@@ -49,24 +49,23 @@ func TestGraphsCheck(t *testing.T) {
 	}
 }
 
-// NCCL that must be used is refused where it would have nothing to do, in words that
-// say which flag to change.
+// --nccl must is refused where NCCL cannot sum. The error names the flag to change.
 func TestCheckNCCL(t *testing.T) {
 	must, onGPU := Choice{NCCL: "must"}, Placement{gpus: []int{0, 1}, info: []cuda.Info{{}, {}}}
-	require.NoError(t, must.CheckNCCL(Placement{}, collective.RingOrder, 1), "one rank adds nothing up")
+	require.NoError(t, must.CheckNCCL(Placement{}, collective.RingOrder, 1), "one rank has nothing to sum")
 	require.NoError(t, (&Choice{NCCL: "auto"}).CheckNCCL(Placement{}, collective.RingOrder, 2))
 	require.EqualError(t, must.CheckNCCL(OnCPU("there is no GPU"), collective.AnyOrder, 2),
-		"--nccl must: NCCL adds up on GPUs, and the work is done on the CPU (there is no GPU): give --device cuda")
-	require.EqualError(t, must.CheckNCCL(onGPU, collective.RingOrder, 2), "--nccl must: NCCL keeps no ring order: leave --order ring out")
+		"--nccl must: NCCL sums only on GPUs, and the workers compute on the CPU (there is no GPU): use --device cuda")
+	require.EqualError(t, must.CheckNCCL(onGPU, collective.RingOrder, 2), "--nccl must: NCCL does not keep ring order: remove --order ring")
 	require.True(t, (&Choice{NCCL: "off"}).HostAdds(collective.AnyOrder))
 	require.False(t, (&Choice{}).HostAdds(collective.AnyOrder))
 	require.True(t, must.HostAdds(collective.RingOrder))
 }
 
-// The parts of a need, added up by hand, and the workers of one GPU.
+// The memory of one worker, summed by hand, and of several workers on one GPU.
 func TestNeed(t *testing.T) {
 	n := Need{Parameters: 3 << 20, Activations: 5 << 20, Data: 1 << 19, Library: 32 << 20}
-	require.Equal(t, "40.5 MiB (3.0 MiB for values, gradients and optimizer, 5.0 MiB for activations, 0.5 MiB for data and batches, 32.0 MiB for products to work in)", n.String())
+	require.Equal(t, "40.5 MiB (3.0 MiB for values, gradients and optimizer, 5.0 MiB for activations, 0.5 MiB for data and batches, 32.0 MiB for workspaces)", n.String())
 	require.Equal(t, "2.0 GiB", size(2<<30))
 	require.Equal(t, 32<<20, LibraryMemory(false))
 	require.Equal(t, 32<<20+cuda.DNNWorkspace, LibraryMemory(true))
@@ -76,7 +75,7 @@ func TestNeed(t *testing.T) {
 	require.NoError(t, two.CheckMemory(n), "twice 40.5 of 81 MiB")
 	n.Data++
 	err := two.CheckMemory(n)
-	require.ErrorContains(t, err, "GPU 3 (small) has 81.0 MiB of memory, and each of 2 workers takes about 40.5 MiB (")
+	require.ErrorContains(t, err, "GPU 3 (small) has 81.0 MiB of memory, and each of 2 workers needs about 40.5 MiB (")
 	require.ErrorContains(t, err, "lower --batch or evaluation.batch_size")
 	require.NoError(t, Placement{gpus: []int{3}, info: []cuda.Info{small}}.CheckMemory(n))
 	n.Activations = 1 << 62
@@ -84,15 +83,15 @@ func TestNeed(t *testing.T) {
 	require.NoError(t, OnCPU("").CheckMemory(n))
 }
 
-// The second of several GPUs may be the one that is too small.
+// Every GPU is checked, not only the first.
 func TestNeedOfEachGPU(t *testing.T) {
 	large, small := cuda.Info{Index: 0, Name: "L", Memory: 1 << 40}, cuda.Info{Index: 1, Name: "S", Memory: 1 << 20}
 	p := Placement{gpus: []int{0, 1}, info: []cuda.Info{large, small}}
-	require.ErrorContains(t, p.CheckMemory(Need{Data: 1<<20 + 1}), "GPU 1 (S) has 1.0 MiB of memory, and a worker takes")
+	require.ErrorContains(t, p.CheckMemory(Need{Data: 1<<20 + 1}), "GPU 1 (S) has 1.0 MiB of memory, and a worker needs")
 	require.NoError(t, p.CheckMemory(Need{Data: 1 << 20}))
 }
 
-// Without a GPU a worker has none, and what it does with it does nothing.
+// On the CPU Open returns nil, whose methods do nothing.
 func TestNoGPU(t *testing.T) {
 	g, err := Open(OnCPU(""), 0, Use{})
 	require.NoError(t, err)
@@ -104,14 +103,14 @@ func TestNoGPU(t *testing.T) {
 	end()
 }
 
-// A worker does not wait for ever for what a GPU never ends.
+// A worker does not wait forever for a GPU that hangs.
 func TestLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin, release := time.Now(), make(chan struct{})
-		LetGo(func() error { return errors.New("said elsewhere") })
+		LetGo(func() error { return errors.New("already reported") })
 		require.Zero(t, time.Since(begin))
 		LetGo(func() error { <-time.After(letGoTime - 1); return nil })
-		require.Equal(t, letGoTime-1, time.Since(begin), "it waits for what ends")
+		require.Equal(t, letGoTime-1, time.Since(begin), "it waits for what ends in time")
 		begin = time.Now()
 		LetGo(func() error { <-release; return nil })
 		require.Equal(t, letGoTime, time.Since(begin))
@@ -119,8 +118,8 @@ func TestLetGo(t *testing.T) {
 	})
 }
 
-// What --time-products finds out is there for the next run at once, and adds to what
-// was found before.
+// The choices of --time-products are saved at once for the next run, along with earlier
+// ones.
 func TestTimedChoicesAreKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "timed")
 	on := cuda.Info{Name: "H200"}
@@ -137,10 +136,10 @@ func TestTimedChoicesAreKept(t *testing.T) {
 	var neighbour gpu.Options
 	require.NoError(t, f.timing(&neighbour, on, 0))
 	require.Empty(t, neighbour.Choices, "each worker has a file of its own")
-	require.ErrorContains(t, f.timing(&neighbour, cuda.Info{Name: "H100"}, 1), "and this is H100 with")
+	require.ErrorContains(t, f.timing(&neighbour, cuda.Info{Name: "H100"}, 1), "and this machine has H100 with")
 
 	require.NoError(t, os.RemoveAll(dir))
-	require.ErrorContains(t, first.Chosen(nil), "keeping the choices of --time-products in "+dir)
+	require.ErrorContains(t, first.Chosen(nil), "saving the choices of --time-products in "+dir)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	require.ErrorContains(t, (&Products{Timed: file}).timing(&next, on, 0), "--time-products: ")

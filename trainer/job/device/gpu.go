@@ -20,11 +20,11 @@ type GPU struct {
 	backend *gpu.Backend
 }
 
-// A Use is what a worker does on its GPU.
+// A Use says what a worker does on its GPU.
 type Use struct {
 	Choice   Choice
 	Products Products
-	Order    collective.Order  // in which gradients are added up, see tuned.Choice.DeviceOrder
+	Order    collective.Order  // of sums of gradients; see tuned.Choice.DeviceOrder
 	Notice   func(line string) // receives warnings; may be nil
 }
 
@@ -48,7 +48,7 @@ func Open(p Placement, local int, u Use) (*GPU, error) {
 	return &GPU{backend: b, Accelerator: onBackend(b, u.Choice, u.Order)}, nil
 }
 
-// Engines returns what makes the engines of groups; nil without a GPU.
+// Engines returns the Accelerator that makes the engines of groups; nil without a GPU.
 func (t *GPU) Engines() *Accelerator {
 	if t == nil {
 		return nil
@@ -65,10 +65,9 @@ func (t *GPU) Do(ctx context.Context, f func() error) error { return t.backend.D
 // Summer returns a GradientSummer that uses NCCL.
 func (t *GPU) Summer(ctx context.Context) trainer.GradientSummer { return gpuSummer{t, ctx} }
 
-// Forget frees graphs, which must happen before the engine whose calls they contain is
-// closed: NCCL frees no communicator that a graph uses. Call it from Do only. A failure
-// of it is that of an earlier step, which has been reported.
-func (t *GPU) Forget() { _ = t.backend.Forget() }
+// Forget frees graphs. Call it before the engine whose calls they contain is closed,
+// because NCCL does not free a communicator that a graph uses. Call it from Do only.
+func (t *GPU) Forget() { _ = t.backend.Forget() } // an error is that of an earlier step, already reported
 
 // Close frees the GPU after its groups were closed.
 func (t *GPU) Close() {

@@ -7,16 +7,16 @@ import (
 
 // The values of Graphs.How.
 const (
-	GraphsAuto  = "auto"  // as one graph where that is possible
+	GraphsAuto  = "auto"  // one graph for each step if possible
 	GraphsWhole = "whole" // one graph for each step, with NCCL's sum in it
-	GraphsApart = "apart" // two graphs, and the sum between them
-	GraphsOff   = "off"   // every kernel is launched by itself
+	GraphsApart = "apart" // two graphs for each step, and the sum between them
+	GraphsOff   = "off"   // no graphs: each kernel is launched by itself
 )
 
-// Graphs say how a GPU is told to run steps.
+// Graphs says how steps are launched on a GPU.
 type Graphs struct {
-	How       string // "" is GraphsOff
-	PerLaunch int    // steps in one launch; 0 is 1
+	How       string // "" means GraphsOff
+	PerLaunch int    // steps in one launch; 0 means 1
 }
 
 // Check reports the first mistake in f. Both fields must be set.
@@ -27,12 +27,12 @@ func (f *Graphs) Check() error {
 	case f.PerLaunch < 1 || f.PerLaunch > mostPerLaunch:
 		return fmt.Errorf("--steps-per-launch must be from 1 to %d, not %d", mostPerLaunch, f.PerLaunch)
 	case f.PerLaunch > 1 && f.How == GraphsOff:
-		return fmt.Errorf("--steps-per-launch %d is for graphs: leave --graphs off out", f.PerLaunch)
+		return fmt.Errorf("--steps-per-launch %d needs graphs: remove --graphs off", f.PerLaunch)
 	}
 	return nil
 }
 
-// mostPerLaunch is more than makes anything faster.
+// mostPerLaunch bounds PerLaunch. Longer launches gain nothing.
 const mostPerLaunch = 64
 
 // Demanded reports whether the job fails without graphs.

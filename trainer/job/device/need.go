@@ -20,13 +20,13 @@ type Need struct {
 
 func (n Need) total() int { return n.Parameters + n.Activations + n.Data + n.Library }
 
-// String returns the sum and its parts.
+// String returns the total and its parts.
 func (n Need) String() string {
-	return fmt.Sprintf("%s (%s for values, gradients and optimizer, %s for activations, %s for data and batches, %s for products to work in)",
+	return fmt.Sprintf("%s (%s for values, gradients and optimizer, %s for activations, %s for data and batches, %s for workspaces)",
 		size(n.total()), size(n.Parameters), size(n.Activations), size(n.Data), size(n.Library))
 }
 
-// size is bytes of a GPU's memory for people.
+// size returns a number of bytes as text.
 func size[T int | uint64](bytes T) string {
 	if bytes < 1<<30 {
 		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
@@ -43,10 +43,11 @@ func LibraryMemory(byCuDNN bool) int {
 	return libraryBytes
 }
 
-// libraryBytes is what products of matrices work in.
+// libraryBytes is the workspace of cuBLASLt.
 const libraryBytes = 32 << 20
 
-// CheckMemory reports which GPU is too small for its workers even if it is empty.
+// CheckMemory reports a GPU that is too small for its workers even if all of its memory
+// is free.
 func (p Placement) CheckMemory(need Need) error {
 	for local, at := range p.gpus {
 		info, workers := p.Of(local), p.sharing(at)
@@ -57,7 +58,7 @@ func (p Placement) CheckMemory(need Need) error {
 	return nil
 }
 
-// CheckFree reports whether the free memory of the GPU is too little for a worker.
+// CheckFree returns an error if the GPU's free memory is too little for a worker.
 func (t *GPU) CheckFree(ctx context.Context, need Need) error {
 	b := t.backend
 	return b.Do(ctx, func() error {
@@ -65,7 +66,7 @@ func (t *GPU) CheckFree(ctx context.Context, need Need) error {
 		if err != nil {
 			return err
 		}
-		need.Library -= libraryBytes // the backend has that already
+		need.Library -= libraryBytes // the backend has allocated that
 		if uint64(need.total()) > free {
 			return tooLittle(b.Info(), fmt.Sprintf("has %s free of %s", size(free), size(total)), 1, need)
 		}
@@ -74,10 +75,10 @@ func (t *GPU) CheckFree(ctx context.Context, need Need) error {
 }
 
 func tooLittle(info cuda.Info, has string, workers int, need Need) error {
-	who := "a worker takes"
+	who := "a worker needs"
 	if workers > 1 {
-		who = fmt.Sprintf("each of %d workers takes", workers)
+		who = fmt.Sprintf("each of %d workers needs", workers)
 	}
-	return fmt.Errorf("GPU %d (%s) %s of memory, and %s about %v: lower --batch or evaluation.batch_size, make the model smaller, or give --device cpu",
+	return fmt.Errorf("GPU %d (%s) %s of memory, and %s about %v: lower --batch or evaluation.batch_size, make the model smaller, or use --device cpu",
 		info.Index, info.Name, has, who, need)
 }

@@ -13,15 +13,15 @@ import (
 type Placement struct {
 	gpus   []int       // by worker; nil: on the CPU
 	info   []cuda.Info // of gpus
-	why    string      // --device auto takes no GPU; "" if none was looked for
+	why    string      // why --device auto chose the CPU; "" if it looked for no GPU
 	shared bool        // a GPU has more than one worker
 }
 
-// OnCPU returns a Placement on the CPU. why says why it is not on a GPU; "" if nobody
-// looked for one.
+// OnCPU returns a Placement on the CPU. why says why it is not on GPUs; "" if no GPU was
+// looked for.
 func OnCPU(why string) Placement { return Placement{why: why} }
 
-// Why says why the workers are not on GPUs, "" if nobody looked for one.
+// Why returns why the workers are not on GPUs; "" if no GPU was looked for.
 func (p Placement) Why() string { return p.why }
 
 // GPU returns the number of a worker's GPU.
@@ -33,7 +33,7 @@ func (p Placement) OnGPU() bool { return p.gpus != nil }
 // Of describes a worker's GPU.
 func (p Placement) Of(local int) cuda.Info { return p.info[local] }
 
-// sharing is how many workers have a GPU.
+// sharing returns the number of workers on a GPU.
 func (p Placement) sharing(gpu int) int {
 	n := 0
 	for _, at := range p.gpus {
@@ -44,7 +44,7 @@ func (p Placement) sharing(gpu int) int {
 	return n
 }
 
-// String is where the workers compute, for the user.
+// String says where the workers compute, for the user.
 func (p Placement) String() string {
 	if !p.OnGPU() {
 		if p.why != "" {
@@ -63,22 +63,22 @@ func (p Placement) String() string {
 	return text
 }
 
-// Environ is what NCCL must be told in the environment of a worker. It refuses
-// two ranks that have one GPU of one host, so those that share say that they are
-// on hosts of their own, which they then reach over sockets.
+// Environ returns the environment variables that NCCL needs in a worker. NCCL refuses two
+// ranks on one GPU of one host, so workers that share a GPU pretend to be on different
+// hosts, which NCCL connects over sockets. alone means that the job has one machine.
 func (p Placement) Environ(node string, local int, alone bool) []string {
 	if !p.shared {
 		return nil
 	}
 	env := []string{fmt.Sprintf("NCCL_HOSTID=%s/%d", node, local), "NCCL_NET=Socket", "NCCL_MNNVL_ENABLE=0"}
-	if alone { // no other machine
+	if alone {
 		env = append(env, "NCCL_SOCKET_IFNAME=lo")
 	}
 	return env
 }
 
-// Trainable returns the GPUs of this machine if they can train. That takes cuBLASLt, not
-// only the driver, which any desktop has.
+// Trainable returns the GPUs of this machine if they can train. Training also needs
+// cuBLASLt, which many machines with a driver do not have.
 func Trainable() ([]cuda.Info, error) {
 	there, err := cuda.Devices()
 	if err != nil {

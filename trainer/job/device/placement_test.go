@@ -9,8 +9,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// Which worker gets which GPU, and what is refused.
-func TestSpread(t *testing.T) {
+// Which worker gets which GPU, and which requests are refused.
+func TestOnGPUs(t *testing.T) {
 	three := func() ([]cuda.Info, error) {
 		return []cuda.Info{{Index: 0, Name: "A"}, {Index: 1, Name: "A"}, {Index: 2, Name: "A"}}, nil
 	}
@@ -30,14 +30,14 @@ func TestSpread(t *testing.T) {
 		{device: "cuda", share: true, workers: 3, gpus: []int{0, 1, 2}, text: "GPU 0, 1, 2 (A)"},
 		{device: "cuda", share: true, workers: 5, gpus: []int{0, 1, 2, 0, 1}, text: "GPU 0, 1, 2 (A), shared"},
 		{device: "cuda:1", share: true, workers: 3, gpus: []int{1, 2, 1}, text: "GPU 1, 2 (A), shared"},
-		{device: "cuda", workers: 4, err: "4 processes and 3 GPUs: start fewer, or let them share with --share-gpu"},
-		{device: "cuda:2", workers: 2, err: "2 processes and 1 GPU from GPU 2 on"},
+		{device: "cuda", workers: 4, err: "4 processes for 3 GPUs: start fewer, or add --share-gpu"},
+		{device: "cuda:2", workers: 2, err: "2 processes for 1 GPU (from GPU 2): start fewer"},
 		{device: "cuda:3", workers: 1, share: true, err: "there is no GPU 3, the GPUs are 0 to 2"},
 	} {
 		f := Choice{Device: c.device, Share: c.share}
 		_, first, err := f.parse()
 		require.NoError(t, err)
-		p, err := f.spread(c.workers, first, nil, three)
+		p, err := f.onGPUs(c.workers, first, nil, three)
 		if c.err != "" {
 			require.ErrorContains(t, err, c.err)
 			continue
@@ -58,23 +58,23 @@ func TestSpread(t *testing.T) {
 
 	f.Device = "auto"
 	p, err := f.Place(1, nil, none)
-	require.NoError(t, err, "then it is the CPU")
+	require.NoError(t, err, "auto falls back to the CPU")
 	require.False(t, p.OnGPU())
 	if cuda.Built() == nil {
 		require.Equal(t, "the CPU ("+cuda.ErrUnavailable.Error()+")", p.String())
 	} else {
-		require.Equal(t, "the CPU", p.String(), "a program without GPUs does not talk of them")
+		require.Equal(t, "the CPU", p.String(), "a program built without GPU support does not mention GPUs")
 	}
 	f.Device = "cpu"
-	p, err = f.Place(1, nil, func() ([]cuda.Info, error) { return nil, errors.New("nobody asked") })
+	p, err = f.Place(1, nil, func() ([]cuda.Info, error) { return nil, errors.New("not asked for") })
 	require.NoError(t, err)
 	require.Equal(t, Placement{}, p)
 }
 
-// Ranks that share a GPU say that they are on hosts of their own.
+// Ranks that share a GPU pretend to be on different hosts.
 func TestSharedEnvironment(t *testing.T) {
 	require.Empty(t, Placement{gpus: []int{0, 1}}.Environ("m", 1, true))
 	p := Placement{gpus: []int{0, 0}, shared: true}
 	require.Equal(t, []string{"NCCL_HOSTID=m/1", "NCCL_NET=Socket", "NCCL_MNNVL_ENABLE=0", "NCCL_SOCKET_IFNAME=lo"}, p.Environ("m", 1, true))
-	require.NotContains(t, p.Environ("m", 1, false), "NCCL_SOCKET_IFNAME=lo", "other machines are not reached so")
+	require.NotContains(t, p.Environ("m", 1, false), "NCCL_SOCKET_IFNAME=lo", "loopback does not reach other machines")
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/atomicfile"
 )
 
-// Products say how GPUs multiply matrices.
+// Products says how GPUs multiply matrices.
 type Products struct {
 	TF32  bool   // round factors to 10 bits of fraction
 	BF16  bool   // round factors to bfloat16
-	Timed string // directory of the fastest kernels that were found; "": none is looked for
+	Timed string // directory where the fastest kernels found are kept; "" means kernels are not timed
 }
 
 // Check reports the first mistake in f.
 func (f *Products) Check() error {
 	switch {
 	case f.TF32 && f.BF16:
-		return errors.New("--tf32 and --bf16 both say what products round their factors to: give one of them")
+		return errors.New("--tf32 and --bf16 cannot be combined: both set the rounding of matrix products; use one of them")
 	}
 	return nil
 }
@@ -35,9 +35,9 @@ func (f *Products) CheckPlace(p Placement) error {
 	if !p.OnGPU() {
 		switch {
 		case f.BF16:
-			return fmt.Errorf("--bf16 is for GPUs, and the workers compute on %v", p)
+			return fmt.Errorf("--bf16 needs GPUs, and the workers compute on %v", p)
 		case f.Timed != "":
-			return fmt.Errorf("--time-products is for GPUs, and the workers compute on %v", p)
+			return fmt.Errorf("--time-products needs GPUs, and the workers compute on %v", p)
 		}
 		return nil
 	}
@@ -49,8 +49,8 @@ func (f *Products) CheckPlace(p Placement) error {
 	return nil
 }
 
-// Multiplier names what multiplies matrices on GPUs, and how, and cuDNN if it computes
-// convolutions.
+// Multiplier names the library and mode of matrix products on GPUs, and cuDNN if it
+// computes convolutions.
 func (f *Products) Multiplier(byCuDNN bool) string {
 	name := blasName()
 	if byCuDNN {
@@ -67,7 +67,7 @@ func (f *Products) Multiplier(byCuDNN bool) string {
 	return name
 }
 
-// blasName is cuBLASLt with the version that is loaded.
+// blasName returns cuBLASLt with the version that is loaded.
 func blasName() string {
 	version, err := cuda.BLASVersion()
 	if err != nil {
@@ -85,14 +85,13 @@ func dnnName() string {
 	return cuda.CuDNN.Name + " " + version
 }
 
-// ByCuDNN reports whether cuDNN computes convolutions, the largest of which has so many
-// multiply-adds for a row, in batches of so many rows.
+// ByCuDNN reports whether cuDNN computes convolutions. products is the number of
+// multiply-adds per row of the largest convolution, and batch the rows of a batch.
 func (f *Products) ByCuDNN(products, batch int) bool {
 	return products > 0 && (f.Timed != "" || products*batch >= gpu.LeastForCuDNN) && dnnName() != ""
 }
 
-// timedProducts is what --time-products has found out for one worker, as a file
-// keeps it.
+// timedProducts is the file of --time-products of one worker.
 type timedProducts struct {
 	GPU     string         `json:"gpu"`
 	BLAS    string         `json:"blas"`
@@ -100,7 +99,7 @@ type timedProducts struct {
 	Choices map[string]int `json:"choices"`
 }
 
-// libraries names what the choices are numbers of.
+// libraries names the libraries that number the choices.
 func (p timedProducts) libraries() string {
 	if p.DNN == "" {
 		return p.BLAS + " without cuDNN"
@@ -108,14 +107,14 @@ func (p timedProducts) libraries() string {
 	return p.BLAS + " and " + p.DNN
 }
 
-// timedFile is where they are kept, for worker local of a machine.
+// timedFile returns the path of the file of worker local.
 func timedFile(dir string, local int) string {
 	return filepath.Join(dir, fmt.Sprintf("products-%d.json", local))
 }
 
-// timing adds to the options of a worker's GPU what --time-products asks for: the
-// choices of an earlier run, and that new ones are kept at once, so that no
-// checkpoint is without those it comes from.
+// timing sets the options of a worker's GPU for --time-products: it loads the choices of
+// earlier runs, and saves new ones at once, so that no checkpoint depends on choices that
+// were lost.
 func (f *Products) timing(o *gpu.Options, on cuda.Info, local int) error {
 	dir := f.Timed
 	if dir == "" {
@@ -138,15 +137,15 @@ func (f *Products) timing(o *gpu.Options, on cuda.Info, local int) error {
 			err = atomicfile.WriteFile(timedFile(dir, local), append(text, '\n'), atomicfile.Options{})
 		}
 		if err != nil {
-			return fmt.Errorf("keeping the choices of --time-products in %s: %w", timedFile(dir, local), err)
+			return fmt.Errorf("saving the choices of --time-products in %s: %w", timedFile(dir, local), err)
 		}
 		return nil
 	}
 	return nil
 }
 
-// readTimed reads the choices of an earlier run, which must be on the same kind of
-// GPU with the same libraries: they are numbers of what those offer.
+// readTimed reads the choices of earlier runs. They are numbers of kernels that a library
+// offers on a GPU, so both must be the same as now.
 func readTimed(path string, now timedProducts) (map[string]int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -154,10 +153,10 @@ func readTimed(path string, now timedProducts) (map[string]int, error) {
 	}
 	var was timedProducts
 	if err := json.Unmarshal(text, &was); err != nil {
-		return nil, fmt.Errorf("%s is not what --time-products keeps (%w): remove it to have products timed anew", path, err)
+		return nil, fmt.Errorf("%s is not a file of --time-products (%w): remove it to time products again", path, err)
 	}
 	if was.GPU != now.GPU || was.libraries() != now.libraries() {
-		return nil, fmt.Errorf("%s is of %s with %s, and this is %s with %s: remove it to have products timed anew", path, was.GPU, was.libraries(), now.GPU, now.libraries())
+		return nil, fmt.Errorf("%s was measured on %s with %s, and this machine has %s with %s: remove it to time products again", path, was.GPU, was.libraries(), now.GPU, now.libraries())
 	}
 	return was.Choices, nil
 }

@@ -12,10 +12,10 @@ import (
 
 func TestProductFlags(t *testing.T) {
 	require.NoError(t, (&Products{BF16: true, Timed: "d"}).Check())
-	require.ErrorContains(t, (&Products{TF32: true, BF16: true, Timed: "d"}).Check(), "give one of them")
+	require.ErrorContains(t, (&Products{TF32: true, BF16: true, Timed: "d"}).Check(), "cannot be combined")
 }
 
-// What is for GPUs is a mistake on a CPU, and bfloat16 on a GPU that has none.
+// Flags for GPUs are refused on the CPU, and bfloat16 on GPUs that do not support it.
 func TestProductsWhere(t *testing.T) {
 	recent, old := cuda.Info{Index: 0, Name: "H200", Major: 9}, cuda.Info{Index: 1, Name: "V100", Major: 7}
 	for _, c := range []struct {
@@ -24,9 +24,9 @@ func TestProductsWhere(t *testing.T) {
 		err string
 	}{
 		{Products{TF32: true}, Placement{}, ""},
-		{Products{BF16: true}, Placement{}, "--bf16 is for GPUs, and the workers compute on the CPU"},
+		{Products{BF16: true}, Placement{}, "--bf16 needs GPUs, and the workers compute on the CPU"},
 		{Products{BF16: true}, Placement{why: "there is none"}, "compute on the CPU (there is none)"},
-		{Products{Timed: "d"}, Placement{}, "--time-products is for GPUs"},
+		{Products{Timed: "d"}, Placement{}, "--time-products needs GPUs"},
 		{Products{BF16: true}, Placement{gpus: []int{0}, info: []cuda.Info{recent}}, ""},
 		{Products{BF16: true}, Placement{gpus: []int{0, 1}, info: []cuda.Info{recent, old}}, "--bf16: GPU 1 (V100): products in bfloat16 need compute capability 8.0"},
 		{Products{TF32: true}, Placement{gpus: []int{1}, info: []cuda.Info{old}}, ""},
@@ -40,7 +40,7 @@ func TestProductsWhere(t *testing.T) {
 	}
 }
 
-// Choices are of a GPU and a library; others cannot use them.
+// Choices are valid only for the GPU and the libraries they were measured with.
 func TestReadTimed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "products-0.json")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -53,7 +53,7 @@ func TestReadTimed(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2}, choices)
 	write(`{"gpu": "H100", "blas": "cuBLASLt 13.0", "choices": {"a": 2}}`)
 	_, err = readTimed(path, now)
-	require.ErrorContains(t, err, "is of H100 with cuBLASLt 13.0 without cuDNN, and this is H200 with cuBLASLt 13.0 without cuDNN: remove it")
+	require.ErrorContains(t, err, "was measured on H100 with cuBLASLt 13.0 without cuDNN, and this machine has H200 with cuBLASLt 13.0 without cuDNN: remove it")
 	now.DNN = "cuDNN 9.1.0"
 	write(`{"gpu": "H200", "blas": "cuBLASLt 13.0", "dnn": "cuDNN 9.1.0", "choices": {"a": 2}}`)
 	_, err = readTimed(path, now)
@@ -61,9 +61,9 @@ func TestReadTimed(t *testing.T) {
 	for _, was := range []string{`"dnn": "cuDNN 8.9.7", `, ""} {
 		write(`{"gpu": "H200", "blas": "cuBLASLt 13.0", ` + was + `"choices": {"a": 2}}`)
 		_, err = readTimed(path, now)
-		require.ErrorContains(t, err, "and this is H200 with cuBLASLt 13.0 and cuDNN 9.1.0: remove it")
+		require.ErrorContains(t, err, "and this machine has H200 with cuBLASLt 13.0 and cuDNN 9.1.0: remove it")
 	}
 	write(`{`)
 	_, err = readTimed(path, now)
-	require.ErrorContains(t, err, "is not what --time-products keeps")
+	require.ErrorContains(t, err, "is not a file of --time-products")
 }

@@ -12,7 +12,7 @@ import (
 
 // A gpuSummer sums gradients with NCCL, on the backend's second stream.
 type gpuSummer struct {
-	*GPU // whose engine is that of the newest group
+	*GPU // its engine is that of the newest group
 	ctx  context.Context
 }
 
@@ -30,8 +30,8 @@ func (s gpuSummer) Join() error {
 	return nil
 }
 
-// Wait implements trainer.GradientSummer. It looks last whether the communicator is broken,
-// because that ends what the device does, too.
+// Wait implements trainer.GradientSummer. A broken communicator also makes the device fail,
+// so its error takes precedence.
 func (s gpuSummer) Wait(ctx context.Context) error {
 	err := s.backend.Sync(ctx)
 	if broken := s.engine.Err(); broken != nil {

@@ -9,7 +9,7 @@ import (
 // A Table makes an empty event of each kind, for Decode.
 type Table map[string]func() Event
 
-// TableOf is a Table of the kinds of events that constructors return.
+// TableOf returns the Table of the events that constructors return.
 func TableOf(constructors ...func() Event) Table {
 	t := Table{}
 	for _, make := range constructors {
@@ -18,9 +18,9 @@ func TableOf(constructors ...func() Event) Table {
 	return t
 }
 
-// Encode is an event as a JSON object on one line, without the newline. A number
-// that JSON does not have, such as a loss that is not finite, makes it an event of
-// the kind "invalid" that says so.
+// Encode returns an event as a JSON object on one line, without the newline. If the event
+// has a number that JSON cannot express, such as a NaN loss, the result is an event of
+// kind "invalid" with the reason.
 func Encode(e Event) []byte {
 	fields, err := json.Marshal(e)
 	if err != nil {
@@ -33,8 +33,8 @@ func Encode(e Event) []byte {
 	return append(line, fields[1:]...)
 }
 
-// Decode reads a line that Encode made, of a kind of this package or of more. It
-// returns nil for any other line.
+// Decode parses a line that Encode returned. The event is of a kind of this package or
+// of more. For any other line Decode returns nil.
 func Decode(line []byte, more Table) Event {
 	var kind struct {
 		Event string `json:"event"`
@@ -56,7 +56,7 @@ func Decode(line []byte, more Table) Event {
 	return e
 }
 
-// kinds are those of this package.
+// kinds returns the Table of this package.
 var kinds = sync.OnceValue(func() Table {
 	return TableOf(
 		func() Event { return new(View) },

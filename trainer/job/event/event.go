@@ -8,14 +8,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective/query"
 )
 
-// View is written when the workers have agreed who is in.
+// View is written when the workers have agreed on a view.
 type View struct {
 	Epoch   uint64   `json:"epoch"`
 	Job     string   `json:"job"`
 	Members []Member `json:"members"`
 	Device  string   `json:"device,omitempty"`  // what the workers of this machine compute on
-	Cluster string   `json:"cluster,omitempty"` // what members and status take, with
-	Gossip  string   `json:"gossip,omitempty"`  // the ADDRESS:PORT of this machine's first worker
+	Cluster string   `json:"cluster,omitempty"` // the job's name, for members and status
+	Gossip  string   `json:"gossip,omitempty"`  // ADDRESS:PORT of this machine's first worker, for members and status
 
 	Transport string `json:"transport,omitempty"` // of bench collective on GPUs
 }
@@ -48,18 +48,18 @@ type Eval struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Lost is one survivor's word about a worker that is gone.
+// Lost is one survivor's report of a lost worker.
 type Lost struct {
 	Rank    int     `json:"rank"`
 	Node    string  `json:"node"`    // the lost worker's name
 	SeenBy  int     `json:"seen_by"` // the survivor's rank
 	Op      string  `json:"op"`
 	Phase   string  `json:"phase"`
-	AfterMs float64 `json:"after_ms"` // from the beginning of the survivor's call
+	AfterMs float64 `json:"after_ms"` // since the survivor's call began
 	Error   string  `json:"error"`
 }
 
-// String is one line for the user.
+// String returns one line for the user.
 func (e *Lost) String() string {
 	return fmt.Sprintf("rank %d lost rank %d (%s) in %s after %.1f ms, %s: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.AfterMs, e.Phase, e.Error)
 }
@@ -71,17 +71,16 @@ type Weights struct {
 	InsteadOf string `json:"instead_of,omitempty"` // the path in --out, if it could not be written
 }
 
-// CheckpointFailed is written when a checkpoint, or the weights, cannot be
-// written.
+// CheckpointFailed is written when a checkpoint or the weights cannot be written.
 type CheckpointFailed struct {
 	Path  string `json:"path"`
 	Step  int    `json:"step"`
 	Error string `json:"error"`
-	Last  bool   `json:"last,omitempty"` // it was to stay when the job ends, which fails
+	Last  bool   `json:"last,omitempty"` // it was the final one, so the job fails
 }
 
-// SaveRetry is written when the last checkpoint, or the weights, cannot be
-// written, and it is tried again.
+// SaveRetry is written when the final checkpoint or the weights cannot be written and
+// the write will be retried.
 type SaveRetry struct {
 	Path  string    `json:"path"`
 	Step  int       `json:"step"`
@@ -89,12 +88,12 @@ type SaveRetry struct {
 	Until time.Time `json:"until"`
 }
 
-// String is one line for the user.
+// String returns one line for the user.
 func (e *SaveRetry) String() string {
-	return fmt.Sprintf("%s; trying again until %s: free some space, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly))
+	return fmt.Sprintf("%s; retrying until %s: free some space, or interrupt twice to give up", e.Error, e.Until.Format(time.TimeOnly))
 }
 
-// Resumed is written before the first step of a training that goes on.
+// Resumed is written before the first step of a resumed training.
 type Resumed struct {
 	Path string `json:"path"`
 	Step int    `json:"step"` // steps done before
@@ -107,12 +106,12 @@ type Checkpoint struct {
 	InsteadOf string `json:"instead_of,omitempty"` // the path in --out, if it could not be written
 }
 
-// Stopped is written instead of a result when a worker asked to stop.
+// Stopped is written instead of a Result if the job was asked to stop.
 type Stopped struct {
 	Steps int `json:"steps"`
 }
 
-// Result is the last of a job that went well.
+// Result is the last event of a job that succeeded.
 type Result struct {
 	Loss             float64 `json:"loss"`              // over the test rows, after the last step
 	Metrics          Metrics `json:"metrics,omitempty"` // over the test rows, after the last step
@@ -122,41 +121,41 @@ type Result struct {
 	SamplesPerSecond float64 `json:"samples_per_second"`
 	WeightsSHA256    string  `json:"weights_sha256"`
 	BLAS             string  `json:"blas"` // what multiplied matrices
-	Plan             string  `json:"plan"` // how gradients were added up
+	Plan             string  `json:"plan"` // how gradients were summed
 	Compress         string  `json:"compress"`
 	WireBytes        int     `json:"wire_bytes"`        // of gradients, sent by one worker in all steps
-	CompressionRatio float64 `json:"compression_ratio"` // what it would have been without, as a multiple
+	CompressionRatio float64 `json:"compression_ratio"` // WireBytes without compression, divided by WireBytes
 }
 
-// Tuned is written when a table of measured algorithms is used.
+// Tuned is written when the job uses a table of "ringtrain tune".
 type Tuned struct {
 	Path  string `json:"path"`
 	Sizes int    `json:"sizes"`
 }
 
-// String is one line for the user.
+// String returns one line for the user.
 func (e *Tuned) String() string {
-	return fmt.Sprintf("allreduce by what tune measured for %d sizes: %s", e.Sizes, e.Path)
+	return fmt.Sprintf("allreduce algorithms: as ringtrain tune measured for %d sizes, from %s", e.Sizes, e.Path)
 }
 
-// Ready tells the launcher where a worker gossips.
+// Ready reports to the launcher where a worker gossips.
 type Ready struct {
 	Addr string `json:"addr"`
 }
 
-// Progress tells the launcher that a worker that was asked to stop makes progress.
+// Progress reports to the launcher that a worker that was asked to stop makes progress.
 type Progress struct {
 }
 
-// Failed tells the launcher why a worker ends.
+// Failed reports to the launcher why a worker ends.
 type Failed struct {
 	Name  string `json:"name"` // as other workers know it
-	Code  int    `json:"code"` // of its exit: 2 if the user has to change something, else 1
+	Code  int    `json:"code"` // its exit code: 2 if the user has to change something, else 1
 	Error string `json:"error"`
 	Early bool   `json:"early,omitempty"` // it was asked to stop before the job had formed
 }
 
-// NewView is the event of a View.
+// NewView returns the event of a View.
 func NewView(v collective.View) *View {
 	e := &View{Epoch: v.Epoch, Job: query.JobName(v.Job)}
 	for r, m := range v.Members {

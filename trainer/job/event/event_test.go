@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every kind of event survives the way to the launcher, and nothing else is taken
-// for one.
+// Every kind of event reaches the launcher, and no other line decodes as one.
 func TestDecodeReadsWhatEncodeWrites(t *testing.T) {
 	all := kinds()
 	require.Len(t, all, 15)
@@ -50,11 +49,10 @@ func (c counter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Steps are written together, after patience at the latest, and before any other
-// event.
+// Steps are written together, after the delay at the latest, and before any other event.
 func TestWriterHoldsSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var newlines atomic.Int64 // which the Writer's timer writes, too
+		var newlines atomic.Int64 // the Writer's timer writes them, too
 		w := NewWriter(counter{&newlines}, 50*time.Millisecond)
 		lines := func() int { return int(newlines.Load()) }
 		w.Emit(&Step{Step: 1})

@@ -16,7 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// fill gives every field below v a value that is not zero, each a different one.
+// fill sets every field in v to a different value that is not zero.
 func fill(t *testing.T, v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -49,8 +49,8 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 	}
 }
 
-// Every field of every kind reaches the launcher. Fields that a newer worker adds
-// do not keep an older launcher from reading the rest.
+// Every field of every kind reaches the launcher. An older launcher ignores fields that a
+// newer worker adds.
 func TestEveryFieldSurvives(t *testing.T) {
 	for kind, make := range kinds() {
 		sent, n := make(), 0
@@ -72,7 +72,7 @@ func TestEveryFieldSurvives(t *testing.T) {
 	}
 }
 
-// A worker that is killed may leave half a line. It is never taken for an event.
+// A worker that is killed may leave half a line, which never decodes as an event.
 func TestDecodeRefusesHalfLines(t *testing.T) {
 	for kind, make := range kinds() {
 		e, n := make(), 0
@@ -95,8 +95,8 @@ func TestLinesForTheUser(t *testing.T) {
 	lost := &Lost{Rank: 1, Node: "b/0", SeenBy: 2, Op: "allreduce", Phase: "reduce-scatter", AfterMs: 12.345, Error: "connection reset"}
 	require.Equal(t, "rank 2 lost rank 1 (b/0) in allreduce after 12.3 ms, reduce-scatter: connection reset", lost.String())
 	retry := &SaveRetry{Path: "out/step-5", Step: 5, Error: "no space left", Until: time.Date(2026, 1, 2, 13, 4, 5, 0, time.UTC)}
-	require.Equal(t, "no space left; trying again until 13:04:05: free some space, or interrupt twice to give up", retry.String())
-	require.Equal(t, "allreduce by what tune measured for 7 sizes: /c/t.json", (&Tuned{Path: "/c/t.json", Sizes: 7}).String())
+	require.Equal(t, "no space left; retrying until 13:04:05: free some space, or interrupt twice to give up", retry.String())
+	require.Equal(t, "allreduce algorithms: as ringtrain tune measured for 7 sizes, from /c/t.json", (&Tuned{Path: "/c/t.json", Sizes: 7}).String())
 }
 
 func TestNewView(t *testing.T) {
@@ -109,7 +109,7 @@ func TestNewView(t *testing.T) {
 	}}, NewView(v))
 }
 
-// A failing writer keeps what it was given, and fails as often as it is told to.
+// A failing writer records what it was given, after the given number of failures.
 type failing struct {
 	fails int
 	calls int
@@ -126,8 +126,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What could not be written is gone: it is not written again in part, and later
-// events are whole lines.
+// Events that could not be written are dropped, so later events are whole lines.
 func TestWriterOutlivesAFailure(t *testing.T) {
 	w := &failing{fails: 1}
 	j := NewWriter(w, time.Hour)
@@ -137,8 +136,8 @@ func TestWriterOutlivesAFailure(t *testing.T) {
 	require.Equal(t, []string{`{"event":"stopped","steps":2}` + "\n"}, w.got)
 }
 
-// Without patience every step is written at once. Nothing is written twice, and
-// never nothing.
+// Without a delay every step is written at once. No event is written twice, and no write
+// is empty.
 func TestWriterWritesOnce(t *testing.T) {
 	w := &failing{}
 	j := NewWriter(w, 0)
@@ -154,14 +153,14 @@ func TestWriterWritesOnce(t *testing.T) {
 		j.Flush()
 		<-time.After(time.Minute)
 		synctest.Wait()
-		require.Equal(t, 1, w.calls, "the timer ends with what it was for")
+		require.Equal(t, 1, w.calls, "Flush stops the timer")
 		begin := time.Now()
 		j.Emit(&Step{Step: 2})
 		<-time.After(time.Second / 2)
 		j.Emit(&Step{Step: 3})
 		<-time.After(time.Second)
 		synctest.Wait()
-		require.Len(t, w.got, 2, "patience counts from the first step held, at %v", begin)
+		require.Len(t, w.got, 2, "the delay counts from the first step held, at %v", begin)
 		require.Equal(t, 2, bytes.Count([]byte(w.got[1]), []byte("\n")))
 	})
 }

@@ -8,35 +8,35 @@ import (
 
 // A Writer is a Sink that writes events as JSON, one per line.
 type Writer struct {
-	patience time.Duration
+	delay time.Duration // of steps
 
 	mu    sync.Mutex
 	w     io.Writer
 	held  []byte
-	timer *time.Timer // runs while something is held
+	timer *time.Timer // nil if nothing is held
 }
 
-// NewWriter writes to w, which keeps its own failures. It holds steps back for up
-// to patience and writes them together: each write wakes the reader, on the cores
+// NewWriter returns a Writer to w. It ignores the errors of w. It holds steps back for up
+// to delay and writes them together, because each write wakes the reader on the cores
 // that the next steps need. Call Flush after the last event.
-func NewWriter(w io.Writer, patience time.Duration) *Writer {
-	return &Writer{w: w, patience: patience}
+func NewWriter(w io.Writer, delay time.Duration) *Writer {
+	return &Writer{w: w, delay: delay}
 }
 
-// Emit writes an event. It is part of Sink.
+// Emit implements Sink. Events other than steps are written at once.
 func (j *Writer) Emit(e Event) {
 	line := Encode(e)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.held = append(append(j.held, line...), '\n')
-	if _, step := e.(*Step); !step || j.patience == 0 {
+	if _, step := e.(*Step); !step || j.delay == 0 {
 		j.write()
 	} else if j.timer == nil {
-		j.timer = time.AfterFunc(j.patience, j.Flush)
+		j.timer = time.AfterFunc(j.delay, j.Flush)
 	}
 }
 
-// Flush writes what is held.
+// Flush writes the steps that are held back.
 func (j *Writer) Flush() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

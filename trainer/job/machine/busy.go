@@ -2,12 +2,12 @@ package machine
 
 import "fmt"
 
-// A ProcessorTime is how long the processors have worked and idled, in an unknown
-// unit.
+// A ProcessorTime is how long the processors have been busy and idle, in ticks of the
+// kernel.
 type ProcessorTime struct{ busy, all uint64 }
 
-// BusySince is the share of time since an earlier one in which they were not
-// idle; negative if no time has passed.
+// BusySince returns the fraction of the time since before in which the processors were
+// busy; negative if no time has passed.
 func (t ProcessorTime) BusySince(before ProcessorTime) float64 {
 	if t.all <= before.all {
 		return -1
@@ -15,8 +15,8 @@ func (t ProcessorTime) BusySince(before ProcessorTime) float64 {
 	return float64(t.busy-before.busy) / float64(t.all-before.all)
 }
 
-// parseProcessorTime reads the first line of /proc/stat. What a hypervisor gave
-// to others counts as busy: it was not to be had.
+// parseProcessorTime parses the first line of /proc/stat. Time that a hypervisor gave to
+// other guests counts as busy, because this machine could not use it.
 func parseProcessorTime(stat string) (ProcessorTime, bool) {
 	var user, nice, system, idle, wait, irq, soft, steal uint64
 	if n, _ := fmt.Sscanf(stat, "cpu %d %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &wait, &irq, &soft, &steal); n < 8 {

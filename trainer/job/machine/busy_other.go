@@ -2,5 +2,6 @@
 
 package machine
 
-// ProcessorTimes is not known here.
-func ProcessorTimes() (ProcessorTime, bool) { return ProcessorTime{}, false }
+// ProcessorTimes returns how busy the machine's processors have been since it booted. ok
+// is false if the system does not report it.
+func ProcessorTimes() (t ProcessorTime, ok bool) { return ProcessorTime{}, false }

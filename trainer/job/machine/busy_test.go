@@ -17,7 +17,7 @@ func TestBusy(t *testing.T) {
 	require.True(t, ok)
 	require.InDelta(t, 0.3, after.BusySince(before), 1e-12, "30 of 100")
 	require.Negative(t, after.BusySince(after), "no time has passed")
-	require.Negative(t, before.BusySince(after), "counters that went back tell nothing")
+	require.Negative(t, before.BusySince(after), "counters went back")
 	for _, stat := range []string{"", "cpu", "cpu 1 2 3", "intr 1 2 3 4 5 6 7 8", "cpu a b c d e f g h"} {
 		_, ok := parseProcessorTime(stat)
 		require.False(t, ok, stat)
@@ -30,7 +30,7 @@ func TestGiB(t *testing.T) {
 	require.Equal(t, "15.5 GiB", GiB(31<<29))
 }
 
-// What is said of this machine agrees with itself.
+// The description of this machine is consistent.
 func TestThis(t *testing.T) {
 	m := This()
 	require.Equal(t, runtime.NumCPU(), m.Cores)

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A group has the narrowest limits of those around it, and what is no number is none.
+// The narrowest limit of a group and its ancestors applies. Text that is no number is no
+// limit.
 func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -29,7 +30,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Control groups of version 1 are not those that limits reads.
+// Lines of control groups of version 1 are ignored.
 func TestOwnGroup(t *testing.T) {
 	require.Equal(t, "/", ownGroup([]byte("12:memory:/docker/x\n1:cpu:/docker/x\n")))
 	require.Equal(t, "/user.slice", ownGroup([]byte("12:memory:/docker/x\n0::/user.slice\n")))

@@ -1,4 +1,4 @@
-// Package machine says what this machine has: cores, memory, instructions, and how
+// Package machine reports what this machine has: cores, memory, instructions, and how
 // busy its processors are.
 package machine
 
@@ -12,23 +12,22 @@ import (
 	"github.com/ringtrain/ringtrain/collective/fold"
 )
 
-// A Machine is what a worker here has to work with. What the system does not tell
-// is zero.
+// A Machine describes this machine. Fields that the system does not report are zero.
 type Machine struct {
 	Cores        int     `json:"cores"`           // that this process may run on
 	Online       int     `json:"online_cores"`    // of the machine
-	GOMAXPROCS   int     `json:"gomaxprocs"`      // threads of Go at one time
-	Quota        float64 `json:"quota,omitempty"` // cores that the control group grants
+	GOMAXPROCS   int     `json:"gomaxprocs"`      // threads that run Go code at a time
+	Quota        float64 `json:"quota,omitempty"` // cores, limit of the control group
 	Memory       uint64  `json:"memory"`          // bytes
 	Available    uint64  `json:"available"`       // bytes
-	Limit        uint64  `json:"limit,omitempty"` // bytes that the control group grants
+	Limit        uint64  `json:"limit,omitempty"` // bytes, limit of the control group
 	Instructions string  `json:"instructions"`    // that reductions use; "" for plain loops
 	Kernel       string  `json:"kernel"`
 	Clock        string  `json:"clock_source,omitempty"`
 	Time         string  `json:"time"` // UTC
 }
 
-// This returns what can be found out about this machine.
+// This describes this machine.
 func This() Machine {
 	m := Machine{
 		Cores: runtime.NumCPU(), Online: runtime.NumCPU(), GOMAXPROCS: runtime.GOMAXPROCS(0),
@@ -39,7 +38,7 @@ func This() Machine {
 }
 
 // Memory returns the most bytes that a process can have here without swap. If the system
-// does not tell, that is more than any machine has.
+// does not report it, the result is more than any machine has.
 func Memory() uint64 {
 	m := This()
 	room := uint64(1) << 47
@@ -51,7 +50,7 @@ func Memory() uint64 {
 	return room
 }
 
-// Processor returns the model of this machine's CPU, or its architecture where that is
+// Processor returns the model of this machine's CPU, or its architecture if the model is
 // not known.
 func Processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
@@ -64,7 +63,7 @@ func Processor() string {
 	return runtime.GOARCH
 }
 
-// GiB is bytes for people; 0 is unknown.
+// GiB returns a number of bytes as text, such as "15.5 GiB"; 0 is "unknown".
 func GiB(bytes uint64) string {
 	if bytes == 0 {
 		return "unknown"

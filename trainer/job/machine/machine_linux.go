@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlGroups is where version 2 of control groups is mounted.
+// controlGroups is the mount point of control groups, version 2.
 const controlGroups = "/sys/fs/cgroup"
 
-// inquire asks the kernel. What it does not tell stays as it is.
+// inquire fills in what the kernel reports.
 func (m *Machine) inquire() {
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
@@ -33,7 +33,7 @@ func (m *Machine) inquire() {
 	}
 }
 
-// readLine is a file's text without space around it, "" if there is none.
+// readLine returns a file's text without surrounding space; "" if it cannot be read.
 func readLine(name string) string {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -42,7 +42,7 @@ func readLine(name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// countRanges is how many numbers a list such as "0-3,8" has, 0 if it is none.
+// countRanges returns how many numbers a list such as "0-3,8" has; 0 if it is malformed.
 func countRanges(list string) int {
 	n := 0
 	for part := range strings.SplitSeq(list, ",") {
@@ -60,7 +60,7 @@ func countRanges(list string) int {
 	return n
 }
 
-// meminfo reads two of the lines of /proc/meminfo.
+// meminfo parses /proc/meminfo and returns bytes.
 func meminfo(text []byte) (total, available uint64) {
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
@@ -81,7 +81,7 @@ func meminfo(text []byte) (total, available uint64) {
 	return total, available
 }
 
-// ownGroup is this process's control group, of what /proc/self/cgroup says.
+// ownGroup returns this process's control group from the text of /proc/self/cgroup.
 func ownGroup(text []byte) string {
 	for line := range strings.Lines(string(text)) {
 		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
@@ -91,7 +91,7 @@ func ownGroup(text []byte) string {
 	return "/"
 }
 
-// limits are the narrowest of a group and of those around it, 0 for none.
+// limits returns the narrowest limits of a group and its ancestors; 0 means none.
 func limits(group string, read func(string) string) (cores float64, bytes uint64) {
 	cores = math.Inf(1)
 	for {

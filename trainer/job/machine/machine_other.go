@@ -4,5 +4,5 @@ package machine
 
 import "runtime"
 
-// inquire has nobody to ask: what Go knows by itself is all.
+// inquire adds the system's name. Only Go's own figures are known here.
 func (m *Machine) inquire() { m.Kernel = runtime.GOOS }

@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
-// record is what a rank says that has made some calls, the last of which is in progress
-// for so many milliseconds and waits for another rank, if that is not negative.
+// record returns the record of a rank whose last call has been in progress for tookMs and
+// waits for rank waitsFor; for no rank if that is negative.
 func record(step uint64, tookMs float64, waitsFor int) *trace.Record {
 	now := time.Unix(1e9, 0)
 	r := &trace.Record{Taken: now, Calls: []trace.Call{{Call: "Barrier()", Seq: 1, Step: step - 1, Began: now, Done: true}, {Call: "AllReduce()", Seq: 2, Step: step, Began: now, TookMs: tookMs}}}
@@ -23,8 +23,8 @@ func record(step uint64, tookMs float64, waitsFor int) *trace.Record {
 	return r
 }
 
-// A status is put together from what ranks answer: who is silent and why, the newest
-// step, and the end of the chain of who waits for whom.
+// A Status combines the ranks' answers: which ranks are silent and why, the newest step,
+// and the chain of ranks that wait for each other.
 func TestStatusOfAnswers(t *testing.T) {
 	v := collective.View{Epoch: 3, Job: 0xab}
 	for _, name := range []string{"n/0", "n/1", "n/2", "n/3"} {
@@ -45,7 +45,7 @@ func TestStatusOfAnswers(t *testing.T) {
 	require.Equal(t, 12, s.Ranks[2].PID)
 	require.True(t, s.Ranks[2].Alive)
 	require.False(t, s.Ranks[3].Alive)
-	require.Contains(t, s.Ranks[3].Silent, "gossip has given it up")
+	require.Contains(t, s.Ranks[3].Silent, "gossip considers it dead")
 	require.Equal(t, &trace.Chain{Ranks: []int{0, 1, 2}, Why: "it has no group yet"}, s.Chain)
 
 	s = status(&crew.RankAnswer{Record: record(5, 9000, 3)}, nil, nil, nil)
@@ -54,16 +54,16 @@ func TestStatusOfAnswers(t *testing.T) {
 	require.Contains(t, s.Ranks[1].Silent, "no answer within 2s")
 
 	s = status(&crew.RankAnswer{Record: record(5, 9000, 7)}, nil, nil, nil)
-	require.Equal(t, "it is not in the view", s.Chain.Why, "a rank may say anything")
+	require.Equal(t, "it is not in the view", s.Chain.Why, "an answer may name a rank that does not exist")
 
 	s = status(&crew.RankAnswer{Record: record(5, 1, -1)}, nil, nil, nil)
-	require.Nil(t, s.Chain, "nobody waits")
+	require.Nil(t, s.Chain, "no rank waits")
 
 	empty := newStatus(collective.View{}, query.NewRoll(collective.View{}, nil), nil, Job{})
 	require.Equal(t, &Status{Ranks: []Rank{}}, empty, "as JSON the list is [], not null")
 }
 
-// A rank answers what it likes: calls may be missing.
+// The answer of a rank may have no calls.
 func TestStatusOfARankWithoutCalls(t *testing.T) {
 	v := collective.View{Members: []collective.Member{{Name: "n/0", Node: "n"}}}
 	s := newStatus(v, query.NewRoll(v, v.Members), []*crew.RankAnswer{{Record: &trace.Record{}}}, Job{})

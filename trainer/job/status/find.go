@@ -28,12 +28,12 @@ type Job struct {
 	Parts   []launch.Listing // one for each launcher of the job on this machine
 }
 
-// mostSeeds is how many processes of a job are asked for the others: several,
-// because one may be stopped.
-const mostSeeds = 8
+// maxSeeds is how many processes of a job are asked for its members. One is not enough,
+// because it may be suspended.
+const maxSeeds = 8
 
-// jobsOf puts the launchers of one job together: those that have agreed on one
-// view, and the processes that mpirun and the like started as one node.
+// jobsOf groups launchers by job: those that have agreed on the same view, and those that
+// mpirun or the like started as one node.
 func jobsOf(listings []launch.Listing) []Job {
 	var jobs []Job
 	for _, l := range listings {
@@ -52,7 +52,7 @@ func jobsOf(listings []launch.Listing) []Job {
 	return jobs
 }
 
-// gossipOf are the addresses of a launcher's workers.
+// gossipOf returns the gossip addresses of a launcher's workers.
 func gossipOf(l launch.Listing) (addrs []string) {
 	for _, w := range l.Workers {
 		if w.Gossip != "" {
@@ -62,15 +62,15 @@ func gossipOf(l launch.Listing) (addrs []string) {
 	return addrs
 }
 
-// Find returns the job that the user means. args are addresses of its processes, or the
-// name of its cluster, or nothing if it is the only job on this machine. name is that of
-// --cluster, "" without it.
+// Find returns the job that the user means. args holds addresses of its processes, or the
+// name of its cluster, or nothing if it is the only job on this machine. name is the value
+// of --cluster, or "".
 func Find(ctx context.Context, args []string, name string, listings []launch.Listing) (Job, error) {
 	jobs := jobsOf(listings)
 	if len(args) == 1 && !strings.Contains(args[0], ":") {
 		named := slices.DeleteFunc(jobs, func(j Job) bool { return j.Cluster != args[0] })
 		if len(named) == 0 {
-			return Job{}, fmt.Errorf("%q: no job of yours on this machine has that cluster name; give the HOST:PORT where a process of the job gossips", args[0])
+			return Job{}, fmt.Errorf("%q: no job of yours on this machine has that cluster name; use the HOST:PORT where a process of the job gossips", args[0])
 		}
 		return only(named, fmt.Sprintf("jobs on this machine are called %s", args[0]))
 	}
@@ -81,7 +81,7 @@ func Find(ctx context.Context, args []string, name string, listings []launch.Lis
 			if name != "" {
 				which = "no job of cluster " + name
 			}
-			return Job{}, fmt.Errorf("%s of yours is running on this machine; give the HOST:PORT where a process of the job gossips", which)
+			return Job{}, fmt.Errorf("%s of yours is running on this machine; add the HOST:PORT where a process of the job gossips", which)
 		}
 		return only(jobs, "jobs are running on this machine")
 	}
@@ -114,18 +114,19 @@ func (j *Job) has(ctx context.Context, seed string) bool {
 	return slices.ContainsFunc(ips, func(ip string) bool { return slices.Contains(same, net.JoinHostPort(ip, port)) })
 }
 
-// only is the job if it is one, and else an error that lists them.
+// only returns the job if there is one, and an error with a list if there are several.
+// many completes the sentence that begins with their number.
 func only(jobs []Job, many string) (Job, error) {
 	if len(jobs) == 1 {
 		return jobs[0], nil
 	}
 	var list strings.Builder
-	fmt.Fprintf(&list, "%d %s; name one by its address:\n", len(jobs), many)
+	fmt.Fprintf(&list, "%d %s; choose one by its address:\n", len(jobs), many)
 	writeJobs(&list, jobs)
 	return Job{}, errors.New(strings.TrimRight(list.String(), "\n"))
 }
 
-// writeJobs is a table of jobs.
+// writeJobs writes a table of jobs.
 func writeJobs(w io.Writer, jobs []Job) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ADDRESS\tCLUSTER\tWORKERS\tSTARTED\tCOMMAND")
@@ -137,10 +138,10 @@ func writeJobs(w io.Writer, jobs []Job) {
 		first := j.Parts[0]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", j.Seeds[0], j.Cluster, workers, first.Started.Local().Format(time.DateTime), first.Command)
 	}
-	_ = t.Flush() // to memory
+	_ = t.Flush() // cannot fail: it writes to memory
 }
 
-// State returns the process of a worker and its state, as far as this machine knows.
+// State returns the process id and state of a worker, if it runs on this machine.
 func (j *Job) State(node string, local int) (pid int, s launch.State) {
 	for _, part := range j.Parts {
 		for _, w := range part.Workers {
@@ -170,11 +171,11 @@ func (j *Job) AllStopped(seeds []string) error {
 	if pids == nil || len(pids) < len(seeds) {
 		return nil
 	}
-	return fmt.Errorf("nobody can answer, because all workers of the job on this machine are stopped: kill -CONT %s resumes them", strings.Join(pids, " "))
+	return fmt.Errorf("no worker can answer: all workers of the job on this machine are suspended; kill -CONT %s resumes them", strings.Join(pids, " "))
 }
 
-// Locate is Find with the jobs of this machine. It also returns the Config to watch the
-// job with. clusterName and keyFile are those of the flags, "" without them.
+// Locate is Find among the jobs of this machine. It also returns the Config to watch the
+// job with. clusterName and keyFile are the values of --cluster and --key-file, or "".
 func Locate(ctx context.Context, args []string, clusterName, keyFile string) (job Job, c cluster.Config, err error) {
 	if len(args) > 0 {
 		args = strings.Split(strings.Join(args, ","), ",")
@@ -186,14 +187,14 @@ func Locate(ctx context.Context, args []string, clusterName, keyFile string) (jo
 		}
 		return job, c, err
 	}
-	job.Seeds = job.Seeds[:min(len(job.Seeds), max(len(args), mostSeeds))]
+	job.Seeds = job.Seeds[:min(len(job.Seeds), max(len(args), maxSeeds))]
 	c = cluster.Config{Cluster: cmp.Or(clusterName, job.Cluster, crew.DefaultCluster), Join: job.Seeds, Node: cluster.NodeName()}
 	if c.KeyFile = job.KeyFile; job.Cluster == "" || keyFile != "" {
 		if c.KeyFile, err = crew.FindKey(keyFile); err != nil {
 			return job, c, err
 		}
 	}
-	c.Insecure = c.KeyFile == "" // it is not the observer that decides how the job talks
+	c.Insecure = c.KeyFile == "" // the job decides whether traffic is encrypted, not its observer
 	from, err := cluster.AddrTowards(job.Seeds[0])
 	c.Bind = netip.AddrPortFrom(from, 0)
 	return job, c, err

@@ -13,7 +13,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// A process that is stopped is called that, whatever gossip believes.
+// A suspended process is reported as stopped, whether gossip considers it alive or not.
 func TestStoppedWorker(t *testing.T) {
 	child := exec.Command("sleep", "60")
 	require.NoError(t, child.Start())
@@ -36,8 +36,8 @@ func TestStoppedWorker(t *testing.T) {
 		require.Equal(t, pid, its)
 	}
 	require.NoError(t, job.AllStopped([]string{"127.0.0.1:1", "127.0.0.1:2"}), "the other one can answer")
-	require.NoError(t, job.AllStopped([]string{"127.0.0.1:2", "10.0.0.1:7946"}), "somebody elsewhere may")
-	require.ErrorContains(t, job.AllStopped([]string{"127.0.0.1:2"}), "are stopped: kill -CONT "+strconv.Itoa(pid)+" resumes them")
+	require.NoError(t, job.AllStopped([]string{"127.0.0.1:2", "10.0.0.1:7946"}), "a process on another machine may answer")
+	require.ErrorContains(t, job.AllStopped([]string{"127.0.0.1:2"}), "are suspended; kill -CONT "+strconv.Itoa(pid)+" resumes them")
 	r := query.NewRoll(collective.View{}, []collective.Member{{Name: "n-1/0", Node: "n-1"}, {Name: "n-1/1", Node: "n-1", Local: 1}})
 	job.Inspect(&r)
 	require.False(t, r.Members[0].Stopped)

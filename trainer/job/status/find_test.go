@@ -22,11 +22,11 @@ func listed(cluster, job, node string, gossip ...string) launch.Listing {
 func TestFind(t *testing.T) {
 	a := listed("a", "1", "n-1", "127.0.0.1:1", "127.0.0.1:2")
 	b := listed("b", "2", "n-2", "127.0.0.1:3")
-	b2 := listed("b", "2", "n-3", "127.0.0.1:4")    // the other machine of b, which is this one
-	early := listed("b", "", "n-4", "127.0.0.1:5")  // has agreed on nothing yet
-	mpi := listed("c", "3", "n-5", "127.0.0.1:6")   // one process of mpirun,
-	second := listed("c", "", "n-5", "127.0.0.1:7") // and another
-	second.Workers[0].Local = 1                     // of the same node
+	b2 := listed("b", "2", "n-3", "127.0.0.1:4")    // another launcher of b
+	early := listed("b", "", "n-4", "127.0.0.1:5")  // has no view yet
+	mpi := listed("c", "3", "n-5", "127.0.0.1:6")   // two processes of mpirun
+	second := listed("c", "", "n-5", "127.0.0.1:7") // on one node
+	second.Workers[0].Local = 1
 	for _, c := range []struct {
 		name    string
 		args    string
@@ -37,15 +37,15 @@ func TestFind(t *testing.T) {
 		key     string
 	}{
 		{name: "the only one", jobs: []launch.Listing{a}, seeds: "127.0.0.1:1 127.0.0.1:2", key: "/a.key"},
-		{name: "none", err: "no job of yours is running on this machine; give the HOST:PORT"},
-		{name: "several", jobs: []launch.Listing{a, b}, err: "2 jobs are running on this machine; name one by its address:\nADDRESS"},
+		{name: "none", err: "no job of yours is running on this machine; add the HOST:PORT"},
+		{name: "several", jobs: []launch.Listing{a, b}, err: "2 jobs are running on this machine; choose one by its address:\nADDRESS"},
 		{name: "two parts", jobs: []launch.Listing{b, b2}, seeds: "127.0.0.1:3 127.0.0.1:4", key: "/b.key"},
 		{name: "mpirun", jobs: []launch.Listing{mpi, second}, seeds: "127.0.0.1:6 127.0.0.1:7", key: "/c.key"},
 		{name: "--cluster", jobs: []launch.Listing{a, b}, cluster: "b", seeds: "127.0.0.1:3", key: "/b.key"},
 		{name: "another --cluster", jobs: []launch.Listing{a}, cluster: "b", err: "no job of cluster b of yours"},
 		{name: "by name", jobs: []launch.Listing{a, b}, args: "a", seeds: "127.0.0.1:1 127.0.0.1:2", key: "/a.key"},
-		{name: "by name of two", jobs: []launch.Listing{a, b, early}, args: "b", err: "2 jobs on this machine are called b; name one by its address:\n"},
-		{name: "no such name", jobs: []launch.Listing{a}, args: "z", err: `"z": no job of yours on this machine has that cluster name; give the HOST:PORT`},
+		{name: "by name of two", jobs: []launch.Listing{a, b, early}, args: "b", err: "2 jobs on this machine are called b; choose one by its address:\n"},
+		{name: "no such name", jobs: []launch.Listing{a}, args: "z", err: `"z": no job of yours on this machine has that cluster name; use the HOST:PORT`},
 		{name: "known address", jobs: []launch.Listing{a, b}, args: "127.0.0.1:2", seeds: "127.0.0.1:2 127.0.0.1:1", key: "/a.key"},
 		{name: "known by name", jobs: []launch.Listing{a, b}, args: "localhost:2", seeds: "localhost:2 127.0.0.1:1 127.0.0.1:2", key: "/a.key"},
 		{name: "unknown address", jobs: []launch.Listing{a}, args: "127.0.0.2:2 10.0.0.1:7946", seeds: "127.0.0.2:2 10.0.0.1:7946"},
@@ -69,7 +69,7 @@ func TestFind(t *testing.T) {
 	require.Regexp(t, `^127.0.0.1:3  b +2 `, lines[3], "of both launchers")
 }
 
-// What a rank that does not answer is called depends on what can be known.
+// The reason for a rank's silence depends on what this machine and gossip know.
 func TestSilence(t *testing.T) {
 	l := listed("a", "1", "n-1", "127.0.0.1:1", "127.0.0.1:2")
 	l.Workers[1].Process = launch.Identify(1 << 30) // no process
@@ -82,8 +82,8 @@ func TestSilence(t *testing.T) {
 	}{
 		{"n-1", 0, false, "is running"},
 		{"n-1", 1, true, "dead: process 1073741824 has ended"},
-		{"n-2", 0, true, "no answer within 2s: stopped, hanging or cut off; see on n-2"},
-		{"n-2", 0, false, "gossip has given it up: stopped, dead or cut off; see on n-2"},
+		{"n-2", 0, true, "no answer within 2s: stopped, hanging or unreachable; check on n-2"},
+		{"n-2", 0, false, "gossip considers it dead: stopped, dead or unreachable; check on n-2"},
 	} {
 		why, stopped, _ := silence(collective.Member{Node: c.node, Local: c.local}, c.alive, job)
 		require.Contains(t, why, c.want)

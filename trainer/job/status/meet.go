@@ -13,8 +13,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Meet waits until a process of the job is seen, for timeout at most. The error says why
-// none was seen.
+// Meet waits until a process of the job answers, for timeout at most. The error says why
+// none did.
 func Meet(ctx context.Context, w *cluster.Watcher, job Job, timeout time.Duration) error {
 	if err := job.AllStopped(job.Seeds); err != nil {
 		return err
@@ -27,17 +27,17 @@ func Meet(ctx context.Context, w *cluster.Watcher, job Job, timeout time.Duratio
 		return err
 	}
 	if len(waited.Waiting.Seeds) == 0 {
-		return fmt.Errorf("nobody answered within %v at %s: a firewall may stand between, or the address is wrong (ringtrain doctor can tell)",
+		return fmt.Errorf("no answer within %v from %s: a firewall may block it, or the address is wrong (ringtrain doctor finds out)",
 			timeout, strings.Join(job.Seeds, ", "))
 	}
 	var why []string
 	for _, s := range waited.Waiting.Seeds {
 		why = append(why, s.String())
 	}
-	return fmt.Errorf("nobody answered within %v: %s", timeout, strings.Join(why, "; "))
+	return fmt.Errorf("no answer within %v: %s", timeout, strings.Join(why, "; "))
 }
 
-// Inspect marks the processes of r that are suspended, as far as this machine knows.
+// Inspect marks the processes of r on this machine that are suspended.
 func (j *Job) Inspect(r *query.Roll) {
 	for i := range r.Members {
 		_, s := j.State(r.Members[i].Node, r.Members[i].Local)

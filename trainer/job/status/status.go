@@ -16,9 +16,9 @@ import (
 
 // How long observers wait.
 const (
-	// ViewTime is how long a View may take to be heard of once its members are.
+	// ViewTime is how long the View may take to arrive after the members are known.
 	ViewTime = 1500 * time.Millisecond
-	// answerTime is how long a worker may take to answer. A stopped one never does.
+	// answerTime is how long a worker may take to answer. A suspended one never does.
 	answerTime = 2 * time.Second
 )
 
@@ -45,7 +45,7 @@ type Status struct {
 	Size  int          `json:"size"`
 	Step  uint64       `json:"step"` // of the newest call of any rank
 	Ranks []Rank       `json:"ranks"`
-	Chain *trace.Chain `json:"chain"` // who waits for whom, null if nobody does noticeably
+	Chain *trace.Chain `json:"chain"` // which rank waits for which; null if none waits noticeably
 }
 
 // A Rank is what one rank of a job is doing.
@@ -53,9 +53,9 @@ type Rank struct {
 	Rank    int            `json:"rank"`
 	Name    string         `json:"name"`
 	Node    string         `json:"node"`
-	Alive   bool           `json:"alive"`             // gossip believes so
-	Silent  string         `json:"silent,omitempty"`  // why there is nothing of what follows but skew
-	Stopped bool           `json:"stopped,omitempty"` // its process is suspended, and one of this machine
+	Alive   bool           `json:"alive"`             // according to gossip
+	Silent  string         `json:"silent,omitempty"`  // why step, call, waiting and calls are missing
+	Stopped bool           `json:"stopped,omitempty"` // its process runs on this machine and is suspended
 	PID     int            `json:"pid,omitempty"`
 	Step    uint64         `json:"step"`
 	Call    *trace.Call    `json:"call"`    // in progress, or null
@@ -63,11 +63,11 @@ type Rank struct {
 	Skew    trace.Skew     `json:"skew"`    // over the calls of all records
 	Calls   []trace.Call   `json:"calls,omitempty"`
 
-	Record *trace.Record `json:"-"` // nil if it did not answer, or had no group
+	Record *trace.Record `json:"-"` // nil if it did not answer, or has no group
 }
 
-// askAll is the answer of each rank, nil where none came in time. Those that are
-// known to be unable to answer are not asked.
+// askAll returns the answer of each rank; nil if none came in time. It does not ask
+// workers of this machine that are dead or suspended.
 func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job Job) []*crew.RankAnswer {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -80,34 +80,34 @@ func askAll(ctx context.Context, w *cluster.Watcher, v collective.View, job Job)
 	}
 	answers := make([]*crew.RankAnswer, v.Size())
 	for i, text := range query.Ask(ctx, w, able, []byte(crew.AskRecord)) {
-		var said crew.RankAnswer
-		if text != nil && json.Unmarshal(text, &said) == nil {
-			answers[ranks[i]] = &said
+		var answer crew.RankAnswer
+		if text != nil && json.Unmarshal(text, &answer) == nil {
+			answers[ranks[i]] = &answer
 		}
 	}
 	return answers
 }
 
-// newStatus puts together what gossip and the ranks say.
-func newStatus(v collective.View, who query.Roll, answers []*crew.RankAnswer, job Job) *Status {
-	s := &Status{Job: who.Job, Epoch: v.Epoch, Size: v.Size(), Ranks: []Rank{}}
+// newStatus combines what gossip and the ranks report.
+func newStatus(v collective.View, roll query.Roll, answers []*crew.RankAnswer, job Job) *Status {
+	s := &Status{Job: roll.Job, Epoch: v.Epoch, Size: v.Size(), Ranks: []Rank{}}
 	records := make([]*trace.Record, v.Size())
 	for r, m := range v.Members {
-		one := Rank{Rank: r, Name: m.Name, Node: m.Node, Alive: who.Members[r].Alive}
-		said := answers[r]
+		one := Rank{Rank: r, Name: m.Name, Node: m.Node, Alive: roll.Members[r].Alive}
+		answer := answers[r]
 		switch {
-		case said == nil:
+		case answer == nil:
 			one.Silent, one.Stopped, one.PID = silence(m, one.Alive, job)
-		case said.Record == nil:
-			one.Silent, one.PID = "it has no group yet", said.PID
+		case answer.Record == nil:
+			one.Silent, one.PID = "it has no group yet", answer.PID
 		default:
-			one.PID, one.Record = said.PID, said.Record
-			one.Call, one.Waiting = said.Record.InProgress(), said.Record.Waiting
-			if n := len(said.Record.Calls); n > 0 {
-				one.Step = said.Record.Calls[n-1].Step
+			one.PID, one.Record = answer.PID, answer.Record
+			one.Call, one.Waiting = answer.Record.InProgress(), answer.Record.Waiting
+			if n := len(answer.Record.Calls); n > 0 {
+				one.Step = answer.Record.Calls[n-1].Step
 			}
 			s.Step = max(s.Step, one.Step)
-			records[r] = said.Record
+			records[r] = answer.Record
 		}
 		s.Ranks = append(s.Ranks, one)
 	}
@@ -123,8 +123,8 @@ func newStatus(v collective.View, who query.Roll, answers []*crew.RankAnswer, jo
 	return s
 }
 
-// silence says why a rank does not answer. What gossip has given up may be
-// stopped as well as dead: only its own machine can tell.
+// silence says why a rank does not answer. Gossip cannot distinguish suspended, dead and
+// unreachable processes; the machine of the process can.
 func silence(m collective.Member, alive bool, job Job) (why string, stopped bool, pid int) {
 	pid, s := job.State(m.Node, m.Local)
 	switch {
@@ -135,7 +135,7 @@ func silence(m collective.Member, alive bool, job Job) (why string, stopped bool
 	case s == launch.Alive:
 		return fmt.Sprintf("no answer within %v, though process %d is running", answerTime, pid), false, pid
 	case !alive:
-		return fmt.Sprintf("no answer, and gossip has given it up: stopped, dead or cut off; see on %s", m.Node), false, 0
+		return fmt.Sprintf("no answer, and gossip considers it dead: stopped, dead or unreachable; check on %s", m.Node), false, 0
 	}
-	return fmt.Sprintf("no answer within %v: stopped, hanging or cut off; see on %s", answerTime, m.Node), false, 0
+	return fmt.Sprintf("no answer within %v: stopped, hanging or unreachable; check on %s", answerTime, m.Node), false, 0
 }

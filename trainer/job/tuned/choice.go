@@ -19,14 +19,14 @@ import (
 
 // The values of Choice.Table that name no file.
 const (
-	Auto = "auto" // the table that is kept for these ranks, if there is one
-	Off  = "off"  // none
+	Auto = "auto" // the table in the cache for these ranks, if there is one
+	Off  = "off"  // no table
 )
 
 // A Choice says how the ranks of a job choose the algorithm of an allreduce.
 type Choice struct {
-	Order string // of additions: "ring", which "" is too, or "any"
-	Given bool   // the user chose Order explicitly, so it holds on GPUs, too
+	Order string // of additions: "ring" or "any"; "" means "ring"
+	Given bool   // the user chose Order explicitly, so it also applies on GPUs
 	Table string // Auto, Off or the path of a file
 }
 
@@ -36,7 +36,7 @@ func (f *Choice) Check() error {
 		return fmt.Errorf("--order must be %v or %v, not %s", collective.RingOrder, collective.AnyOrder, f.Order)
 	}
 	if f.Table == "" {
-		return errors.New("--tune is empty: name a file that ringtrain tune made, or say auto or off")
+		return errors.New("--tune is empty: use the path of a file from ringtrain tune, or auto, or off")
 	}
 	return nil
 }
@@ -47,8 +47,8 @@ func (f *Choice) HostOrder() collective.Order {
 	return o
 }
 
-// DeviceOrder is the order for vectors on GPUs: any, unless ring order was asked
-// for, as NCCL keeps none.
+// DeviceOrder returns the order of additions on GPUs: any, because NCCL does not keep
+// ring order, unless the user chose an order.
 func (f *Choice) DeviceOrder() collective.Order {
 	if f.Given {
 		return f.HostOrder()
@@ -77,9 +77,9 @@ func (f *Choice) Apply(ctx context.Context, g *collective.Group, secured bool, e
 	return nil
 }
 
-// CheckTable finds out before anything starts whether there is a table in the
-// file of --tune, and whether it is for so many ranks. Of several machines only
-// that of rank 0 needs it, and which that is shows later.
+// CheckTable reports, before anything starts, whether the file of --tune is a table for
+// this number of ranks. Of several machines only rank 0's needs the file, and which one
+// that is is not known yet, so CheckTable does nothing.
 func (f *Choice) CheckTable(ranks, nodes int) error {
 	if nodes > 1 || f.Table == "" || f.Table == Auto || f.Table == Off {
 		return nil
@@ -89,25 +89,25 @@ func (f *Choice) CheckTable(ranks, nodes int) error {
 		return err
 	}
 	if there.Ranks != ranks {
-		return fmt.Errorf("--tune: %s was made for %d ranks, not for %d: make one with ringtrain tune, or say --tune off", f.Table, there.Ranks, ranks)
+		return fmt.Errorf("--tune: %s was measured with %d ranks, not %d: measure again with ringtrain tune, or use --tune off", f.Table, there.Ranks, ranks)
 	}
 	return nil
 }
 
-// readTable reads a table, and what it is good for.
+// readTable reads a table and the Fingerprint that it is valid for.
 func readTable(path string) (Fingerprint, *schedule.Table, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Fingerprint{}, nil, fmt.Errorf("--tune: cannot read the table: %w; make one with ringtrain tune, or give --tune off", err)
+		return Fingerprint{}, nil, fmt.Errorf("--tune: cannot read the table: %w; make one with ringtrain tune, or use --tune off", err)
 	}
 	there, t, err := Decode(text)
 	if err != nil {
-		err = fmt.Errorf("--tune: %s is not a table of this version: %w; make it again with ringtrain tune, or give --tune off", path, err)
+		err = fmt.Errorf("--tune: %s is not a table of this version: %w; measure again with ringtrain tune, or use --tune off", path, err)
 	}
 	return there, t, err
 }
 
-// load reads the table for a fingerprint; nil where there is none.
+// load reads the table for a fingerprint. The table is nil if there is none.
 func (f *Choice) load(here Fingerprint) (string, *schedule.Table, error) {
 	path := f.Table
 	if path == Auto {
@@ -117,14 +117,14 @@ func (f *Choice) load(here Fingerprint) (string, *schedule.Table, error) {
 		}
 	}
 	there, t, err := readTable(path)
-	if f.Table == Auto && errors.Is(err, fs.ErrNotExist) { // removed since
+	if f.Table == Auto && errors.Is(err, fs.ErrNotExist) { // removed after FindCached
 		return "", nil, nil
 	}
 	if err != nil {
 		return "", nil, err
 	}
 	if differs := here.Differs(there); differs != "" {
-		return "", nil, fmt.Errorf("--tune: %s was made for others (%s differ): make one with ringtrain tune, or say --tune off", path, differs)
+		return "", nil, fmt.Errorf("--tune: %s was measured in another setting (different: %s): measure again with ringtrain tune, or use --tune off", path, differs)
 	}
 	return path, t, nil
 }

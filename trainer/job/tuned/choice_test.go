@@ -23,10 +23,10 @@ func TestChoiceCheck(t *testing.T) {
 		require.NoError(t, (&Choice{Order: order, Table: Auto}).Check())
 	}
 	require.ErrorContains(t, (&Choice{Order: "tree", Table: Auto}).Check(), "--order must be ring or any")
-	require.EqualError(t, (&Choice{Order: "ring"}).Check(), "--tune is empty: name a file that ringtrain tune made, or say auto or off")
+	require.EqualError(t, (&Choice{Order: "ring"}).Check(), "--tune is empty: use the path of a file from ringtrain tune, or auto, or off")
 }
 
-// GPUs add up in any order, unless the user asked for ring order.
+// GPUs sum in any order unless the user chose ring order.
 func TestOrders(t *testing.T) {
 	for _, c := range []struct {
 		Choice
@@ -43,7 +43,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// table is a small one.
+// table returns a small table.
 func table(ranks int) *schedule.Table {
 	return &schedule.Table{Ranks: ranks, Entries: []schedule.Entry{
 		{Bytes: 4, Method: schedule.OneShot, Segment: 4096, Measured: 1000},
@@ -51,8 +51,8 @@ func table(ranks int) *schedule.Table {
 	}}
 }
 
-// A file of --tune that cannot be used is a mistake before anything starts, unless
-// another machine may have a good one.
+// A file of --tune that cannot be used is an error before anything starts, unless another
+// machine may have a valid one.
 func TestCheckTable(t *testing.T) {
 	dir := t.TempDir()
 	good, broken := filepath.Join(dir, "good.json"), filepath.Join(dir, "broken.json")
@@ -63,13 +63,13 @@ func TestCheckTable(t *testing.T) {
 		require.NoError(t, check(none, 2, 1))
 	}
 	require.NoError(t, check(good, 3, 1))
-	require.EqualError(t, check(good, 2, 1), "--tune: "+good+" was made for 3 ranks, not for 2: make one with ringtrain tune, or say --tune off")
+	require.EqualError(t, check(good, 2, 1), "--tune: "+good+" was measured with 3 ranks, not 2: measure again with ringtrain tune, or use --tune off")
 	require.ErrorIs(t, check(filepath.Join(dir, "none"), 2, 1), os.ErrNotExist)
-	require.ErrorContains(t, check(broken, 2, 1), `is not a table of this version: its format is "ringtrain-tune/0", not "ringtrain-tune/1"; make it again`)
+	require.ErrorContains(t, check(broken, 2, 1), `is not a table of this version: its format is "ringtrain-tune/0", not "ringtrain-tune/1"; measure again`)
 	require.NoError(t, check(broken, 2, 2), "the machine of rank 0 may have another file")
 }
 
-// A list keeps events.
+// A list records events.
 type list struct {
 	mu  sync.Mutex
 	all []event.Event
@@ -81,7 +81,7 @@ func (l *list) Emit(e event.Event) {
 	l.all = append(l.all, e)
 }
 
-// apply calls Apply on ranks that may be told different things.
+// apply calls Apply on one rank for each Choice.
 func apply(t *testing.T, choices ...Choice) (errs []error, told []*list, here Fingerprint) {
 	views, transports := collective.Local(len(choices))
 	errs, told = make([]error, len(choices)), make([]*list, len(choices))
@@ -104,7 +104,7 @@ func apply(t *testing.T, choices ...Choice) (errs []error, told []*list, here Fi
 	return errs, told, here
 }
 
-// Rank 0 decides which table all ranks use, and its mistakes are those of all.
+// Rank 0 decides which table all ranks use, and all ranks get its errors.
 func TestApply(t *testing.T) {
 	t.Setenv(data.EnvCache, t.TempDir())
 	auto := Choice{Order: "ring", Table: Auto}
@@ -134,7 +134,7 @@ func TestApply(t *testing.T) {
 	for _, err := range errs {
 		var usage *crew.UsageError
 		require.ErrorAs(t, err, &usage)
-		require.ErrorContains(t, err, foreign+" was made for others (CPU, version differ): make one with ringtrain tune, or say --tune off")
+		require.ErrorContains(t, err, foreign+" was measured in another setting (different: CPU, version): measure again with ringtrain tune, or use --tune off")
 	}
 
 	for _, none := range []Choice{{Order: "ring", Table: Off}, {}} {
@@ -144,8 +144,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// A kept table is found by its fingerprint. If it is removed meanwhile there is none.
-func TestKeptTable(t *testing.T) {
+// A table in the cache is found by its fingerprint.
+func TestCachedTable(t *testing.T) {
 	cache := t.TempDir()
 	t.Setenv(data.EnvCache, cache)
 	f, here := Choice{Table: Auto}, Fingerprint{Ranks: 2, CPU: "x"}
@@ -163,7 +163,7 @@ func TestKeptTable(t *testing.T) {
 	require.Nil(t, got, "another machine")
 }
 
-// A table that was decoded is the one that was encoded, to the nanosecond.
+// Decode restores what Encode was given, to the nanosecond.
 func TestTableSurvives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ns := rapid.Int64Range(1, math.MaxInt32)
@@ -184,7 +184,7 @@ func TestTableSurvives(t *testing.T) {
 	})
 }
 
-// What Decode takes it also writes, and nothing in it can be beyond use.
+// Every table that Decode accepts is usable.
 func FuzzDecode(f *testing.F) {
 	f.Add(Encode(Fingerprint{Ranks: 2, Hosts: []int{0, 0}}, table(2)))
 	f.Add([]byte(`{"format":"ringtrain-tune/1","entries":[{"bytes":4,"algorithm":"ring","segment_bytes":1,"measured_us":1e300}]}`))

@@ -14,29 +14,28 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// Format is what the files of tables begin with; another number is another
-// format.
+// Format identifies the format of the files.
 const Format = "ringtrain-tune/1"
 
-// A Fingerprint says where a table was measured. It is of use only there.
+// A Fingerprint says where a table was measured. The table is valid only there.
 type Fingerprint struct {
 	Ranks     int    `json:"ranks"`
-	Hosts     []int  `json:"hosts"` // of each rank; equal numbers are equal hosts
+	Hosts     []int  `json:"hosts"` // of each rank; equal numbers mean the same host
 	Transport string `json:"transport"`
-	Streams   int    `json:"streams"` // connections that a message travels over at most: which segments are cut depends on it
+	Streams   int    `json:"streams"` // most connections for one message; the best segment size depends on it
 	CPU       string `json:"cpu"`     // of rank 0's machine
 	Version   string `json:"version"` // of the program
-	Order     string `json:"order"`   // of which methods were tried
+	Order     string `json:"order"`   // that the measured methods keep
 }
 
-// Name is a file name for the table of a fingerprint.
+// Name returns the file name of the table in the cache.
 func (f Fingerprint) Name() string {
-	text, _ := json.Marshal(f) // cannot fail
+	text, _ := json.Marshal(f) // cannot fail for this type
 	sum := sha256.Sum256(text)
 	return "tune-" + hex.EncodeToString(sum[:8]) + ".json"
 }
 
-// Differs says in what two fingerprints differ; "" for nothing.
+// Differs names the fields in which two fingerprints differ; "" if they are equal.
 func (f Fingerprint) Differs(from Fingerprint) string {
 	var in []string
 	for _, x := range []struct {
@@ -53,7 +52,7 @@ func (f Fingerprint) Differs(from Fingerprint) string {
 	return strings.Join(in, ", ")
 }
 
-// file is a table as it is stored.
+// file is the stored form of a table.
 type file struct {
 	Format      string      `json:"format"`
 	Fingerprint Fingerprint `json:"fingerprint"`
@@ -68,7 +67,7 @@ type entry struct {
 	Measured  float64 `json:"measured_us"`
 }
 
-// Encode is a table as a file.
+// Encode returns the content of a file.
 func Encode(f Fingerprint, t *schedule.Table) []byte {
 	out := file{Format: Format, Fingerprint: f, Entries: []entry{}}
 	for _, e := range t.Entries {
@@ -77,11 +76,12 @@ func Encode(f Fingerprint, t *schedule.Table) []byte {
 			Predicted: float64(e.Predicted.Nanoseconds()) / 1e3, Measured: float64(e.Measured.Nanoseconds()) / 1e3,
 		})
 	}
-	text, _ := json.MarshalIndent(out, "", "  ") // has no number that JSON lacks
+	text, _ := json.MarshalIndent(out, "", "  ") // cannot fail: all numbers are finite
 	return append(text, '\n')
 }
 
-// Decode reads what Encode made. Anything else is an error.
+// Decode parses the content of a file. It returns an error for other formats and for
+// entries that cannot be used.
 func Decode(text []byte) (Fingerprint, *schedule.Table, error) {
 	var in file
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -100,13 +100,13 @@ func Decode(text []byte) (Fingerprint, *schedule.Table, error) {
 			return Fingerprint{}, nil, err
 		}
 		if e.Bytes < 1 || e.Segment < 1 || e.Measured <= 0 || i > 0 && e.Bytes <= in.Entries[i-1].Bytes {
-			return Fingerprint{}, nil, fmt.Errorf("entry %d cannot be: sizes grow, and all numbers are positive", i+1)
+			return Fingerprint{}, nil, fmt.Errorf("entry %d is invalid: sizes must increase, and sizes and measured times must be positive", i+1)
 		}
 		t.Entries = append(t.Entries, schedule.Entry{Bytes: e.Bytes, Method: m, Segment: e.Segment, Measured: max(1, nanoseconds(e.Measured)), Predicted: nanoseconds(e.Predicted)})
 	}
 	return in.Fingerprint, t, nil
 }
 
-// nanoseconds is a number of microseconds that a file has. It rounds: 1.001 times 1000
-// is less than 1001 as a float64.
+// nanoseconds converts microseconds of a file. It rounds, because 1.001 * 1000 is less
+// than 1001 as a float64.
 func nanoseconds(us float64) time.Duration { return time.Duration(math.Round(us * 1e3)) }

@@ -11,14 +11,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// start starts the first worker, and when it is known where it gossips, the
-// others.
-func (l *launcher) start(ctx context.Context) error {
-	if l.Process.Launched != nil { // others start the others
-		_, err := l.worker(l.Place.Local)
+// startWorkers starts the first worker, waits until it reports its gossip address, and
+// starts the others, which join it there.
+func (l *launcher) startWorkers(ctx context.Context) error {
+	if l.Process.Launched != nil { // mpirun or the like starts the others
+		_, err := l.startWorker(l.Place.Local)
 		return err
 	}
-	first, err := l.worker(0)
+	first, err := l.startWorker(0)
 	if err != nil || first == nil || l.Workers == 1 {
 		return err
 	}
@@ -26,16 +26,16 @@ func (l *launcher) start(ctx context.Context) error {
 	case addr := <-l.ready:
 		l.Place.Join = append(l.Place.Join, addr)
 	case <-first.Done():
-		return nil // it has said why
+		return nil // Wait reports why
 	case <-l.forced:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	for local := 1; local < l.Workers; local++ {
-		if p, err := l.worker(local); err != nil || p == nil {
+		if p, err := l.startWorker(local); err != nil || p == nil {
 			if errors.Is(err, launch.ErrEnding) {
-				return nil // another worker has failed, which Wait tells
+				return nil // another worker has failed; Wait reports it
 			}
 			return err
 		}
@@ -43,11 +43,11 @@ func (l *launcher) start(ctx context.Context) error {
 	return nil
 }
 
-// worker starts one worker: the same command line, with its place in the
-// environment. It is nil when a signal came first.
-func (l *launcher) worker(local int) (*launch.Process, error) {
+// startWorker starts one worker process: this program with the same arguments, and with
+// the worker's place in the environment. It returns nil if a signal came first.
+func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock() // so that a signal reaches whoever was started
+	defer l.mu.Unlock() // so that a signal reaches every worker that was started
 	if l.asked {
 		return nil, nil
 	}
@@ -69,7 +69,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	name := workerName(local)
 	c := launch.Command{
 		Name: name, Path: l.exe, Args: l.Args, Env: env,
-		Stdout: func(line []byte) { l.hear(local, line) },
+		Stdout: func(line []byte) { l.onLine(local, line) },
 		Stderr: func(line []byte) { l.show.Log(name, line) },
 	}
 	if l.Network != nil {
@@ -78,6 +78,7 @@ func (l *launcher) worker(local int) (*launch.Process, error) {
 	p, err := l.job.Run(c)
 	if err == nil {
 		l.running[name] = p
+		l.exits.Go(func() { l.onExit(name, p) })
 	}
 	if err == nil && l.listing != nil {
 		l.listing.started(local, p.Pid())

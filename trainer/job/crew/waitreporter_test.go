@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/membership"
 )
 
-// stamped writes lines with the seconds at which they came.
+// stamped records lines with the time at which they came.
 type stamped struct {
 	begun time.Time
 	lines []string
@@ -26,17 +26,17 @@ func (s *stamped) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// The user is told after a while, then every ten seconds, and of changes soon.
-func TestWaiterSpeaksEveryTenSeconds(t *testing.T) {
+// The user gets a line after two seconds, then every ten seconds, and soon after a change.
+func TestWaitReporterWritesEveryTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &stamped{begun: time.Now()}
-		a := newWaiter(out)
+		a := newWaitReporter(out)
 		w := membership.Waiting{Nodes: 2, Workers: 4, Present: make([]collective.Member, 1), MissingNodes: 1}
 		a.changed(w)
 		w.Present, w.Seeds = make([]collective.Member, 2), []membership.Seed{{Addr: "10.0.0.1:7946", Problem: "refused the connection"}}
 		a.changed(w)
 		<-time.After(23 * time.Second)
-		for range 10 { // a seed whose answers alternate is no reason to flood the terminal
+		for range 10 { // a seed whose answers alternate must not flood the terminal
 			w.Seeds = []membership.Seed{{Addr: "10.0.0.1:7946", Problem: "did not answer"}}
 			a.changed(w)
 			w.Seeds = []membership.Seed{{Addr: "10.0.0.1:7946", Problem: "refused the connection"}}
@@ -76,8 +76,8 @@ func TestWaitLine(t *testing.T) {
 	local.MissingNodes, local.Missing = 0, []membership.Slot{{Node: "vm", Local: 1}}
 	require.Equal(t, "waiting for worker 1 on vm (1 of 2 workers have joined)", waitLine(local, 0))
 
-	err := givenUp(&membership.WaitError{Waiting: key, Err: ErrJoinTimeout}, time.Minute)
+	err := joinTimedOut(&membership.WaitError{Waiting: key, Err: ErrJoinTimeout}, time.Minute)
 	require.EqualError(t, err, "gave up after 1m0s (--join-timeout) waiting for 1 more machine (1 of 2 workers have joined): b:1 has no key")
 	other := errors.New("another")
-	require.Equal(t, other, givenUp(other, time.Minute))
+	require.Equal(t, other, joinTimedOut(other, time.Minute))
 }

@@ -1,5 +1,8 @@
 // Command ringtrain trains neural networks on many machines at once.
 // "ringtrain --help" lists what it does.
+//
+// Package trainer/cli has the commands. A worker process is this program, started again:
+// see startWorker and runWorker in trainer/job/crew.
 package main
 
 import (

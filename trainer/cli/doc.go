@@ -3,6 +3,7 @@
 // catalog and one call.
 //
 // It holds flags, commands and screens. Package trainer/job/crew decides whether a process
-// is a launcher or a worker, starts the workers, and passes their events to a screen. A
-// worker has the same command line as its launcher, and its place in the environment.
+// is a launcher or a worker (ThisProcess), starts the workers (startWorker), and passes
+// their events to a screen. A worker has the same command line as its launcher, and its
+// place in the environment; runWorker is its side.
 package cli

@@ -9,7 +9,7 @@
 //
 // Where to look:
 //
-//   - launch.go: what a launcher does; crew/start.go starts a worker process
+//   - launch.go: what a launcher does; crew/startworker.go starts a worker process
 //   - work.go, rank.go: what a worker does, and how the training of a rank is assembled
 //   - crew/lost.go: reports of a lost rank
 //   - checkpoint.go: writes checkpoints; weights.go: the trained weights; final.go: what

@@ -79,7 +79,7 @@ func TestBindUnderMpirun(t *testing.T) {
 	require.ErrorContains(t, err, "--bind ")
 }
 
-// Flags take precedence over what mpirun said.
+// Flags take precedence over the variables of mpirun.
 func TestFlagsUnderMpirun(t *testing.T) {
 	t.Setenv(cluster.EnvKeyFile, "")
 	p, _ := launchedAs(t, 3, 2)
@@ -95,8 +95,7 @@ func TestFlagsUnderMpirun(t *testing.T) {
 	require.ErrorContains(t, err, "address of rank 0")
 }
 
-// A user whose traffic others can read is warned once, unless it is encrypted or the user
-// said so.
+// The user is warned once if others can read the traffic, unless --insecure is set.
 func TestWarning(t *testing.T) {
 	t.Setenv(cluster.EnvKeyFile, "")
 	own, err := cluster.OwnAddr()
@@ -155,7 +154,7 @@ func TestChosenAddress(t *testing.T) {
 	require.True(t, at.Addr().IsLoopback())
 }
 
-// Rank 0's launcher shows the job. Another launcher shows only whom its worker has lost.
+// Rank 0's launcher shows the job. Both kinds of process know the job's shape.
 func TestShape(t *testing.T) {
 	p := Process{Launched: &cluster.Launched{Rank: 2, LocalSize: 3, Nodes: 4}}
 	require.True(t, p.Follows())

@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// listen opens a port on which a test sees its workers come and go.
+// listen opens a port to which the workers of a test connect while they live.
 func listen(t *testing.T) *net.TCPListener {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func listen(t *testing.T) *net.TCPListener {
 	return l
 }
 
-// accept returns the connections of n workers that have said that they are ready.
+// accept returns the connections of n workers that have reported that they are ready.
 func accept(t *testing.T, l net.Listener, n int) (conns []net.Conn) {
 	for range n {
 		conn, err := l.Accept()
@@ -71,8 +71,7 @@ func TestInterruptBeforeTheJobForms(t *testing.T) {
 	require.NoError(t, r.end().Err)
 }
 
-// The second signal ends workers that ignore everything, without the time for a worker
-// to make progress.
+// The second signal kills workers that ignore everything, without waiting for stallTime.
 func TestInterruptTwice(t *testing.T) {
 	r := run(t, on(t, "deaf", 2))
 	pids := r.hellos(2)
@@ -101,8 +100,8 @@ func TestFailureAfterASignal(t *testing.T) {
 	require.Equal(t, os.Interrupt, end.Signal)
 }
 
-// A signal to one worker stops the job as well. Its launcher received none, so it says
-// where the wish came from.
+// A signal to one worker stops the job as well. The launcher received none, so its error
+// says that a worker did.
 func TestAWorkerIsInterrupted(t *testing.T) {
 	r := run(t, on(t, "train", 2))
 	require.NoError(t, syscall.Kill(r.hellos(2)[1].PID, syscall.SIGTERM))

@@ -67,8 +67,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A process that inherited the variables of a worker but not its lifeline is no worker:
-// nobody would end it.
+// A process with the variables of a worker but without its lifeline does not work, because
+// it would outlive its launcher.
 func TestLifelineIsMissing(t *testing.T) {
 	t.Setenv(launch.EnvLifeline, "none")
 	var stdout bytes.Buffer
@@ -105,6 +105,16 @@ func TestRunWorker(t *testing.T) {
 	require.Equal(t, []event.Event{&event.Step{Step: 1}, &event.Failed{Name: "vm/0", Code: 1, Error: ErrEarly.Error(), Early: true}}, events)
 }
 
+// Steps that are held back are written before a worker ends.
+func TestLastStepsAreWritten(t *testing.T) {
+	var stdout bytes.Buffer
+	require.NoError(t, runWorker(t.Context(), cluster.Config{}, Part{Stdout: &stdout, Work: func(_ context.Context, w *Worker) error {
+		w.Events.Emit(&event.Step{Step: 1})
+		return nil
+	}}))
+	require.Equal(t, &event.Step{Step: 1}, event.Decode(bytes.TrimSpace(stdout.Bytes()), nil))
+}
+
 // A worker answers one question, with its record once it has a group. An answer fits into
 // a message of gossip.
 func TestAnswer(t *testing.T) {
@@ -131,8 +141,8 @@ func TestAnswer(t *testing.T) {
 	require.EqualValues(t, 2000, r.Calls[len(r.Calls)-1].Seq, "the newest are kept")
 }
 
-// A record is saved with its path on stderr, and a directory that is not there is an
-// error there. Without a group nothing is written.
+// The record is saved, and stderr gets its path, or the error if the directory does not
+// exist. Without a group nothing is written.
 func TestDump(t *testing.T) {
 	var stderr strings.Builder
 	f := flightRecorder{stderr: &stderr, dir: t.TempDir()}
@@ -168,8 +178,7 @@ func TestDumpToTemporaryFiles(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "flight-0000000000000001-0.json"), "the newest")
 }
 
-// A failure to agree on is a mistake of the user on all ranks. That a peer is lost is
-// none.
+// AgreeUsage makes a failure of one rank a usage error on all. The loss of a peer is none.
 func TestAgreeUsage(t *testing.T) {
 	groups := collectivetest.Local(t, 3)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
@@ -190,7 +199,7 @@ func TestAgreeUsage(t *testing.T) {
 	require.False(t, errors.As(err, new(*UsageError)))
 }
 
-// A launcher that does not show the job shows whom its worker has lost.
+// A launcher that does not show the job shows which ranks its worker has lost.
 func TestFollower(t *testing.T) {
 	shown := &heard{}
 	f := follower{shown}
@@ -200,7 +209,7 @@ func TestFollower(t *testing.T) {
 	require.Equal(t, []event.Event{&event.Lost{Rank: 1}}, shown.events)
 }
 
-// A rank reports those that it has lost, and not itself or other failures.
+// TellLost reports the loss of another rank. It ignores other failures, and this rank's own.
 func TestTellLost(t *testing.T) {
 	shown := &heard{}
 	lost := &collective.RankError{Rank: 1, Node: "vm/1", Phase: "heartbeat", After: 1500000, Err: collective.ErrNotConnected}

@@ -20,7 +20,7 @@ func TestWriterIsConcurrent(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				if i%3 == 0 {
-					w.Emit(&Eval{Step: i, Accuracy: float64(g)})
+					w.Emit(&Eval{Step: i, Loss: float64(g)})
 				} else {
 					w.Emit(&Step{Step: i, Samples: g})
 				}
@@ -36,7 +36,7 @@ func TestWriterIsConcurrent(t *testing.T) {
 		case *Step:
 			g, step = e.Samples, e.Step
 		case *Eval:
-			g, step = int(e.Accuracy), e.Step
+			g, step = int(e.Loss), e.Step
 		default:
 			require.Fail(t, "not an event", "%q", line)
 		}

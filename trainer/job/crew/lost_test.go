@@ -22,11 +22,11 @@ func TestLossesAreReportedOnce(t *testing.T) {
 		kept.Emit(e)
 	}
 	killed := errors.New("worker 2 was killed")
-	require.Equal(t, []string{"ranks 0, 1, 3 lost rank 2 (vm/2) in AllReduce after 1.0 ms, heartbeat: connection lost"}, kept.lines(killed))
+	require.Equal(t, []string{"ranks 0, 1, 3 lost rank 2 (vm/2) in AllReduce (heartbeat) after 1.0 ms: connection lost"}, kept.lines(killed))
 	require.Empty(t, kept.lines(fmt.Errorf("x: %w", &WorkerError{"worker 0", event.Failed{Error: "rank 2 (vm/2) failed"}})))
 
 	kept.Emit(&event.Lost{Rank: 4, Node: "vm/4", SeenBy: 0, Op: "Barrier", Phase: "wait", AfterMs: 1, Error: "gone"})
-	require.Equal(t, "rank 0 lost rank 4 (vm/4) in Barrier after 1.0 ms, wait: gone", kept.lines(nil)[1])
+	require.Equal(t, "rank 0 lost rank 4 (vm/4) in Barrier (wait) after 1.0 ms: gone", kept.lines(nil)[1])
 
 	other := &heard{}
 	(&losses{Display: other}).Emit(&event.Step{})

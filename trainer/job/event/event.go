@@ -61,7 +61,7 @@ type Lost struct {
 
 // String returns one line for the user.
 func (e *Lost) String() string {
-	return fmt.Sprintf("rank %d lost rank %d (%s) in %s after %.1f ms, %s: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.AfterMs, e.Phase, e.Error)
+	return fmt.Sprintf("rank %d lost rank %d (%s) in %s (%s) after %.1f ms: %s", e.SeenBy, e.Rank, e.Node, e.Op, e.Phase, e.AfterMs, e.Error)
 }
 
 // Weights is written when a machine has its copy of the trained weights.

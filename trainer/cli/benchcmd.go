@@ -158,9 +158,9 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 	case f.Hosts != "netns" && given("link"):
 		return errors.New("--link needs --hosts netns: only there can the links be limited")
 	case f.Hosts == "netns" && f.Place.Transport == "inproc":
-		return errors.New("--transport inproc is one process: it does not go with --hosts netns")
+		return errors.New("--transport inproc cannot be combined with --hosts netns: inproc is one process")
 	case f.Hosts == "netns" && (f.Place.Nodes > 1 || len(f.Place.Join) > 0 || given("bind")):
-		return errors.New("--hosts netns makes several machines of this one: it goes with neither --nodes, --join nor --bind")
+		return errors.New("--hosts netns cannot be combined with --nodes, --join or --bind: it makes this machine look like several")
 	case f.Hosts == "netns" && f.Ranks > launch.MaxNodes:
 		return fmt.Errorf("--hosts netns has room for %d ranks, not %d", launch.MaxNodes, f.Ranks)
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ranks that are goroutines and ranks that are processes give the same table
-// and the same files.
+// Ranks in goroutines and ranks in processes give the same table and the same files.
 func TestBenchCollective(t *testing.T) {
 	for _, transport := range []string{"inproc", "tcp", "shm"} {
 		for _, op := range []string{"allreduce", "allgather", "broadcast"} {
@@ -87,9 +86,9 @@ func TestBenchUsageErrors(t *testing.T) {
 		{"--hosts must be local or netns, not mars", []string{"--hosts", "mars"}},
 		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
 		{`--link fast: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
-		{"does not go with --hosts netns", []string{"--hosts", "netns", "--transport", "inproc"}},
-		{"goes with neither --nodes", []string{"--hosts", "netns", "--nodes", "2"}},
-		{"goes with neither --nodes", []string{"--hosts", "netns", "--bind", "127.0.0.1"}},
+		{"cannot be combined with --hosts netns", []string{"--hosts", "netns", "--transport", "inproc"}},
+		{"cannot be combined with --nodes", []string{"--hosts", "netns", "--nodes", "2"}},
+		{"cannot be combined with --nodes", []string{"--hosts", "netns", "--bind", "127.0.0.1"}},
 		{"has room for 250 ranks", []string{"--hosts", "netns", "--ranks", "251"}},
 		{"--nodes must be at least 1", []string{"--nodes", "0"}},
 		{"--streams must be 1 to 8, or 0 for the default of 1, not 9", []string{"--streams", "9"}},

@@ -125,7 +125,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	case !slices.Contains(scalingTransports(), f.Transport):
 		return 0, fmt.Errorf("--transport must be %s, not %s", strings.Join(scalingTransports(), ", "), f.Transport)
 	case f.Hosts == "netns" && f.Transport == cluster.TransportSHM:
-		return 0, errors.New("--transport shm goes past the links of --hosts netns, which could then not be measured: there it must be tcp")
+		return 0, errors.New("--transport shm cannot be combined with --hosts netns: the links would carry nothing; use --transport tcp")
 	case f.Hosts != "netns" && given("link"):
 		return 0, errors.New("--link needs --hosts netns: only there can the links be limited")
 	case f.Hosts != "netns" && f.Insecure:
@@ -135,7 +135,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	case f.Force && f.Out == "":
 		return 0, errors.New("--force needs --out: say which directory to take")
 	case f.Insecure && given("key-file"):
-		return 0, errors.New("--insecure does not go with --key-file")
+		return 0, errors.New("--insecure cannot be combined with --key-file")
 	}
 	if given("link") {
 		if err := checkLink(f.Link); err != nil {
@@ -169,7 +169,7 @@ func (f *scalingFlags) emulated() (time.Duration, error) {
 		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.Compute, mostEmulated)
 	}
 	if f.Evaluate {
-		return 0, errors.New("--evaluate computes in earnest: it does not go with --compute emulate")
+		return 0, errors.New("--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate")
 	}
 	return took, nil
 }

@@ -39,7 +39,7 @@ func scaling(t *testing.T, args ...string) (report bench.Scaling, rows []bench.S
 	return read.Scaling, read.Rows, out.String(), dir
 }
 
-// Real processes train in turn, and what they measured is a table and its files.
+// Processes train in turn, and the measurements are printed and written to files.
 func TestBenchScaling(t *testing.T) {
 	report, rows, stdout, dir := scaling(t, "--trials", "2", "--system", "allreduce", "--compute", "emulate:5ms", "--transport", "tcp", "--published")
 	require.Len(t, report.Trials, 4)
@@ -49,7 +49,7 @@ func TestBenchScaling(t *testing.T) {
 		require.Equal(t, 5, trial.Steps)
 		require.GreaterOrEqual(t, trial.Seconds, .025)
 		require.GreaterOrEqual(t, trial.Compute, 5.)
-		require.InDelta(t, 200*trial.Seconds, trial.Compute+trial.Exchange+trial.Optimizer+trial.Evaluation+trial.Idle, 1e-6, "the parts are the step")
+		require.InDelta(t, 200*trial.Seconds, trial.Compute+trial.Exchange+trial.Optimizer+trial.Evaluation+trial.Idle, 1e-6, "the parts add up to the step")
 		require.Zero(t, trial.Evaluation)
 		require.Empty(t, trial.Wire)
 		require.Len(t, trial.Sent, trial.Workers)
@@ -93,8 +93,8 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// Emulated workers exchange to the byte what those do that compute, and
-// evaluations are part of the time where they are asked for.
+// Emulated workers exchange exactly as many bytes as workers that compute. With
+// --evaluate, evaluations are part of the time.
 func TestBenchScalingComputes(t *testing.T) {
 	emulated, _, _, _ := scaling(t, "--trials", "2", "--compute", "emulate:1ms", "--config", config(t))
 	real, _, stdout, _ := scaling(t, "--trials", "2", "--config", config(t))
@@ -137,12 +137,12 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 		{"--transport shm goes past the links", []string{"--hosts", "netns", "--transport", "shm"}},
 		{"has room for 250 workers", []string{"--hosts", "netns", "--workers", "1,251"}},
 		{"--insecure needs --hosts netns", []string{"--insecure"}},
-		{"does not go with --key-file", []string{"--hosts", "netns", "--insecure", "--key-file", file}},
+		{"cannot be combined with --key-file", []string{"--hosts", "netns", "--insecure", "--key-file", file}},
 		{"--compute must be real or emulate:TIME, not fast", []string{"--compute", "fast"}},
 		{"the time must be one such as 116.7ms", []string{"--compute", "emulate:117"}},
 		{"the time must be one such as 116.7ms", []string{"--compute", "emulate:-1s"}},
 		{"the time must be one such as 116.7ms", []string{"--compute", "emulate:61s"}},
-		{"does not go with --compute emulate", []string{"--compute", "emulate:1s", "--evaluate"}},
+		{"cannot be combined with --compute emulate", []string{"--compute", "emulate:1s", "--evaluate"}},
 		{"no such file", []string{"--config", filepath.Join(dir, "none.cfg")}},
 		{"no such file", []string{"--key-file", filepath.Join(dir, "none")}},
 		{`unknown data "foo"`, []string{"--data", "foo"}},

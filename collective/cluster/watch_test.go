@@ -49,9 +49,9 @@ func TestMeet(t *testing.T) {
 	require.NoError(t, err)
 	free := l.Addr().String()
 	require.NoError(t, l.Close())
-	nobody := watch(free, "localhost"+free[len("127.0.0.1"):])
-	err = nobody.Meet(deadline(t)) // the context ends with the test
-	var none *cluster.NobodyError
+	absent := watch(free, "localhost"+free[len("127.0.0.1"):])
+	err = absent.Meet(deadline(t)) // the context ends with the test
+	var none *cluster.NoAnswerError
 	require.ErrorAs(t, err, &none)
 	require.ErrorContains(t, err, "nothing is listening at "+free)
 
@@ -104,7 +104,7 @@ func TestRegroupOfAWholeGroup(t *testing.T) {
 	require.ErrorIs(t, err, collective.ErrClosed)
 }
 
-// Nobody waits for a member that left in order.
+// No process waits for a member that left cleanly.
 func TestRegroupAfterLeave(t *testing.T) {
 	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "a"}, 4)
 	gs := groups(t, nodes)

@@ -35,7 +35,7 @@ func ReadFile(path string) (Key, error) {
 		return Key{}, fmt.Errorf("key file %s: %w", path, reason(err))
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return Key{}, fmt.Errorf("key file %s: %w: the file is accessible to other users (mode %#o); run chmod 600 %s, and create a new key if somebody may have read this one", path, ErrLoose, mode, path)
+		return Key{}, fmt.Errorf("key file %s: %w: the file is accessible to other users (mode %#o); run chmod 600 %s, and create a new key if it may have been read", path, ErrLoose, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
 	if err != nil {

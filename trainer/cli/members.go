@@ -42,7 +42,7 @@ on. This command only watches: it is in no view, and the job does not wait for i
 
 ` + whichJob + `
 
-Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
+Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain members\n  ringtrain members 10.0.0.1:7946 --key-file job.key\n  ringtrain members 10.0.0.1:7946 --watch --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

@@ -37,7 +37,7 @@ its root. This command only watches, and the job does not wait for it.
 LATE and SLOW are for how long others have waited for a rank in the last 64 calls: because
 it made calls later than they did, and because it was slow to move data in them.
 
-Exit codes: 0 done, 1 nobody answered, 2 wrong usage, 130 stopped by Ctrl-C.`,
+Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain status\n  ringtrain status ringtrain-1a2b3c4d --calls 5\n  ringtrain status 10.0.0.1:7946 --key-file job.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

@@ -16,11 +16,11 @@ func (c *moveList) halving(rank, size int, whole extent) {
 	extra := size - power
 	if rank < 2*extra {
 		if rank%2 == 0 {
-			c.exchange(rank+1, whole, nobody, extent{}, 0)
-			c.exchange(nobody, extent{}, rank+1, whole, Keep)
+			c.exchange(rank+1, whole, noPeer, extent{}, 0)
+			c.exchange(noPeer, extent{}, rank+1, whole, Keep)
 			return
 		}
-		c.exchange(nobody, extent{}, rank-1, whole, Combine)
+		c.exchange(noPeer, extent{}, rank-1, whole, Combine)
 	}
 	position := rank - extra // among the power ranks that take part
 	if rank < 2*extra {
@@ -28,7 +28,7 @@ func (c *moveList) halving(rank, size int, whole extent) {
 	}
 	c.rounds(position, power, extra, whole)
 	if rank < 2*extra {
-		c.exchange(rank-1, whole, nobody, extent{}, 0)
+		c.exchange(rank-1, whole, noPeer, extent{}, 0)
 	}
 }
 

@@ -12,7 +12,7 @@ func (c *moveList) hierarchy(rank int, hosts []int, whole extent) {
 	// In each round, every sender has a receiver that expects it.
 	for i := 1; i < l.locals; i++ {
 		to, from := Pair(l.local, l.locals, i)
-		out, in := nobody, nobody
+		out, in := noPeer, noPeer
 		var piece, mine extent
 		if to < l.owners {
 			out, piece = l.ranked(hosts, to), owned(to)
@@ -27,7 +27,7 @@ func (c *moveList) hierarchy(rank int, hosts []int, whole extent) {
 	}
 	for i := 1; i < l.locals; i++ {
 		to, from := Pair(l.local, l.locals, i)
-		out, in := nobody, nobody
+		out, in := noPeer, noPeer
 		var mine, piece extent
 		if owner {
 			out, mine = l.ranked(hosts, to), owned(l.local)
@@ -111,7 +111,7 @@ func firstOf(rank int, hosts []int) bool {
 func (l locality) ranked(hosts []int, local int) int { return nth(hosts, l.host, local) }
 
 // peer returns the rank that has this rank's position on the index-th host, or
-// nobody.
+// noPeer.
 func (l locality) peer(hosts []int, index int) int {
 	for r, h := range hosts {
 		if !firstOf(r, hosts) {
@@ -122,10 +122,10 @@ func (l locality) peer(hosts []int, index int) int {
 		}
 		index--
 	}
-	return nobody
+	return noPeer
 }
 
-// nth returns the i-th rank of a host, or nobody.
+// nth returns the i-th rank of a host, or noPeer.
 func nth(hosts []int, host, i int) int {
 	for r, h := range hosts {
 		if h == host {
@@ -135,5 +135,5 @@ func nth(hosts []int, host, i int) int {
 			i--
 		}
 	}
-	return nobody
+	return noPeer
 }

@@ -82,17 +82,17 @@ func (c *moveList) finish(x extent) {
 	c.moves = append(c.moves, Move{Act: Finish, Lo: x.lo, Hi: x.hi})
 }
 
-// nobody stands for a missing peer.
-const nobody = -1
+// noPeer stands for a missing peer.
+const noPeer = -1
 
 // exchange sends one extent to a rank while it receives another. Sends are one
 // segment ahead, which keeps the link busy while a segment is folded.
 func (c *moveList) exchange(to int, out extent, from int, in extent, act Act) {
 	sends, recvs, sent := 0, 0, 0
-	if to != nobody {
+	if to != noPeer {
 		sends = c.segments(out)
 	}
-	if from != nobody {
+	if from != noPeer {
 		recvs = c.segments(in)
 	}
 	for k := range recvs {

@@ -2,7 +2,7 @@ package schedule
 
 import "math/bits"
 
-// A node is a position in a binary tree over the positions 0 to size-1. nobody
+// A node is a position in a binary tree over the positions 0 to size-1. noPeer
 // stands for a missing parent or child.
 type node struct {
 	parent int
@@ -14,7 +14,7 @@ type node struct {
 // position are its height. So odd positions are leaves. Position 0 is the root
 // and has one child.
 func nodeAt(position, size int) node {
-	n := node{parent: nobody, below: [2]int{nobody, nobody}}
+	n := node{parent: noPeer, below: [2]int{noPeer, noPeer}}
 	step := 1 << bits.Len(uint(size-1)) // for the root, the power of two at or above size
 	if position > 0 {
 		step = position & -position
@@ -60,8 +60,8 @@ func treeNode(tree, rank, size int) node {
 	}
 	back := func(position int) int {
 		switch {
-		case position == nobody:
-			return nobody
+		case position == noPeer:
+			return noPeer
 		case size%2 == 0:
 			return size - 1 - position
 		}
@@ -116,7 +116,7 @@ type branch struct {
 // children.
 func (b branch) complete() {
 	k := b.moment - b.deepest
-	if b.node.parent != nobody || k < 0 || k >= b.c.segments(b.half) {
+	if b.node.parent != noPeer || k < 0 || k >= b.c.segments(b.half) {
 		return
 	}
 	b.c.add(Finish, 0, b.half, k)
@@ -138,7 +138,7 @@ func (b branch) move(a Act, peer int, up bool) {
 	if !up {
 		k = b.moment - b.deepest - b.node.depth + 1
 	}
-	if peer == nobody || k < 0 || k >= b.c.segments(b.half) {
+	if peer == noPeer || k < 0 || k >= b.c.segments(b.half) {
 		return
 	}
 	b.c.add(a, peer, b.half, k)

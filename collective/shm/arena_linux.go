@@ -61,7 +61,7 @@ func (a *Arenas) Alloc(bytes int) ([]byte, error) {
 
 // Renew replaces the memory that other processes have mapped by new memory with
 // the same contents, at the same addresses. Call it between two Views, while
-// nobody uses the pieces. A rank of the previous View may have been stopped, so
+// no rank uses the pieces. A rank of the previous View may have been stopped, so
 // that it does not know of the next View and still writes into the old memory.
 func (a *Arenas) Renew() error {
 	a.mu.Lock()

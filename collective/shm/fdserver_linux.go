@@ -95,7 +95,7 @@ func (d *fdServer) serve(accept func() (*net.UnixConn, error)) {
 }
 
 // trusted reports whether a client's process may use the server at all: it
-// belongs to this user or to root, who can read this process's memory anyway.
+// belongs to this user or to root, which can read this process's memory anyway.
 func trusted(conn *net.UnixConn) bool {
 	uid, err := peerUser(conn)
 	return err == nil && trusts(uid, os.Geteuid())

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// idleServer returns a server that accepts nobody until start is called.
+// idleServer returns a server that accepts no connection until start is called.
 func idleServer(t *testing.T, backlog int) *fdServer {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func worker(value string) error {
 }
 
 // keep overwrites the vector of a failed call, prints message, and waits for a line
-// on in. Then it checks that nobody else has written to the vector.
+// on in. Then it checks that no other rank has written to the vector.
 func keep(s []int64, in *bufio.Reader, message string) error {
 	for i := range s {
 		s[i] = -1
@@ -206,7 +206,7 @@ func BenchmarkProcesses(b *testing.B) {
 type load struct{ n, arenaRanks int }
 
 // testEnd sends a signal to one rank of a job, each rank in turn. All other ranks
-// name that rank with the error want, and nobody writes to their vectors
+// name that rank with the error want, and no rank writes to their vectors
 // afterwards.
 func testEnd(t *testing.T, size int, end syscall.Signal, want error, loads ...load) {
 	for victim := range size {

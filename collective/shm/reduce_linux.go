@@ -249,7 +249,7 @@ func (r *run) perform(c *steps, s step) error {
 	case s.act == match:
 		return r.matchCalls(s.least)
 	case s.least == 0:
-	case s.from != everybody:
+	case s.from != allOthers:
 		if err := t.wait(t.peerFlags[s.wait][s.from], s.least, s.from, progress); err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ type region struct {
 	mem []byte
 }
 
-// seals fix the size of the memory, so that nobody can shrink it and make
+// seals fix the size of the memory, so that no process can shrink it and make
 // another process read beyond its end.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 

@@ -15,7 +15,7 @@ import (
 // which has authenticated them:
 //
 //  1. The lowest rank creates the memory and invites the others. The invitation
-//     has the address of an fdServer, without which nobody gets the descriptor.
+//     has the address of an fdServer, without which no process gets the descriptor.
 //  2. Each other rank fetches the descriptor, maps the memory, and reports.
 //  3. The lowest rank decides whether all share the memory.
 //

@@ -38,8 +38,8 @@ const (
 	byRead             // read from the memory of other processes
 )
 
-// everybody stands for all ranks except this one.
-const everybody = -1
+// allOthers stands for all ranks except this one.
+const allOthers = -1
 
 // A step is what a rank does next. The rank waits for a flag, acts, and then
 // raises one of its own flags.
@@ -48,7 +48,7 @@ type step struct {
 	chunk int // number within the call
 
 	wait  flag
-	from  int    // the rank whose flag to wait for, or everybody
+	from  int    // the rank whose flag to wait for, or allOthers
 	least uint64 // the value to wait for; 0 means do not wait
 
 	raise flag
@@ -101,7 +101,7 @@ func (c *steps) next() (s step, ok bool) {
 		case at == 0 && c.turn < c.chunks:
 			return c.stage(c.turn), true
 		case at == 1 && c.turn == 0 && !c.matched:
-			return step{act: match, wait: shown, from: everybody, least: c.call}, true
+			return step{act: match, wait: shown, from: allOthers, least: c.call}, true
 		case at == 2 && c.turn >= 1 && c.turn <= c.chunks:
 			return c.fold(c.turn - 1), true
 		case at >= 3 && at < 2+c.size && c.size > 2 && c.turn >= 2:
@@ -127,7 +127,7 @@ func (c *steps) inPlace(at int) (s step, ok bool) {
 	case 0:
 		return step{act: foldAll, raise: folded, value: c.base + 1}, true
 	case 1:
-		return step{act: waitOnly, wait: folded, from: everybody, least: c.base + 1}, true
+		return step{act: waitOnly, wait: folded, from: allOthers, least: c.base + 1}, true
 	}
 	return step{}, false
 }
@@ -139,7 +139,7 @@ func (c *steps) byRead(at int) (s step, ok bool) {
 	case at == 0 && c.turn < c.chunks:
 		return step{act: readOwn, chunk: c.turn, raise: folded, value: n + 1}, true
 	case at == 0 && c.turn > c.chunks:
-		return step{act: waitOnly, wait: fetched, from: everybody, least: n - 1}, true
+		return step{act: waitOnly, wait: fetched, from: allOthers, least: n - 1}, true
 	case at > 0 && at < c.size && c.turn > 0 && c.turn <= c.chunks:
 		s = step{act: readOther, chunk: c.turn - 1, wait: folded, from: (c.self + at) % c.size, least: n}
 		if c.turn == c.chunks && at == c.size-1 {
@@ -158,7 +158,7 @@ func (c *steps) stage(k int) step {
 
 func (c *steps) fold(k int) step {
 	n := c.base + uint64(k) + 1
-	s := step{act: fold, chunk: k, wait: staged, from: everybody, least: n}
+	s := step{act: fold, chunk: k, wait: staged, from: allOthers, least: n}
 	if c.size > 2 {
 		s.raise, s.value = folded, n
 	}

@@ -76,7 +76,7 @@ func program(self, size int, slots uint64, calls []int, without act) []event {
 		all = append(all, event{writes: []cell{line(self)}, raise: flagValue{self, shown, call}})
 		c := steps{way: way, self: self, size: size, call: call, base: base, chunks: chunks, matched: way != byCopy}
 		if c.matched {
-			add(step{act: match, wait: shown, from: everybody, least: call})
+			add(step{act: match, wait: shown, from: allOthers, least: call})
 		}
 		for s, ok := c.next(); ok; s, ok = c.next() {
 			add(s)
@@ -123,7 +123,7 @@ func eventOf(s step, self, size int, slots, base uint64, line func(int) cell, v 
 		e.raise = flagValue{self, s.raise, s.value}
 	}
 	for r := range size {
-		if r == self || s.from != everybody && r != s.from {
+		if r == self || s.from != allOthers && r != s.from {
 			continue
 		}
 		if s.least > 0 {

@@ -51,7 +51,7 @@ func TestGivingUpIsTold(t *testing.T) {
 
 // A full queue does not outlast the context.
 func TestFullQueueObeysTheContext(t *testing.T) {
-	g := collectivetest.Local(t, 2)[0] // nobody is the other rank
+	g := collectivetest.Local(t, 2)[0] // a group of one has no other rank
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	var last *collective.Work

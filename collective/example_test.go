@@ -23,7 +23,7 @@ func ExampleAllReduce() {
 				fmt.Println(err)
 			}
 			sums[r] = v
-			_ = g.Barrier(context.Background()) // nobody leaves before all have finished
+			_ = g.Barrier(context.Background()) // no rank leaves before all have finished
 		})
 	}
 	ranks.Wait()

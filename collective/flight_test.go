@@ -79,7 +79,7 @@ func TestFlightIsReadDuringCalls(t *testing.T) {
 	readers.Wait()
 }
 
-// A call that fails is in the record with its error, whoever is to blame.
+// A call that fails is in the record with its error, whichever rank caused it.
 func TestFlightOfAFailure(t *testing.T) {
 	groups := collectivetest.Local(t, 3)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {

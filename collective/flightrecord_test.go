@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the record adds to a call that waits for nobody, and to one that does.
+// What the record adds to a call that waits for no rank, and to one that waits.
 func BenchmarkFlight(b *testing.B) {
 	o := &Operation{Header: Header{Call: Call{Kind: KindAllReduce, DType: Float32, Count: 1}}}
 	for name, waits := range map[string]int{"quick": 0, "waiting": 1} {

@@ -123,7 +123,7 @@ func TestVector(t *testing.T) {
 	require.True(t, ok)
 }
 
-// A group of one has nobody to hear of a failure from, and obeys all the same.
+// A group of one hears of no failures from others, but still obeys its own Abort.
 func TestGroupOfOneObeys(t *testing.T) {
 	group := func() *collective.Group {
 		views, transports := collective.Local(1)

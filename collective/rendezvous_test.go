@@ -64,21 +64,21 @@ func begin(ctx context.Context, g *collective.Group, c call) <-chan error {
 func TestRendezvousFindsOtherCalls(t *testing.T) {
 	const many = 300_000
 	for name, calls := range map[string][3]call{
-		"barrier and reduction":      {barrier, reduce(1), nil},
-		"reduction and barrier":      {reduce(many), barrier, barrier},
-		"few and many":               {reduce(1), reduce(many), nil},
-		"gathering and reduction":    {gather(1), reduce(1), gather(1)},
-		"few and many to gather":     {gather(1), gather(many), gather(1)},
-		"many and few to gather":     {gather(many), gather(1), gather(1)},
-		"barrier, then a message":    {barrier, send(0), nil},
-		"barrier, then an awaited":   {barrier, recv(0), nil},
-		"barrier after a message":    {send(1), barrier, nil},
-		"barrier after an awaited":   {recv(1), barrier, nil},
-		"broadcast after reduction":  {reduce(many), broadcast(0), reduce(many)},
-		"broadcast of who has come":  {barrier, broadcast(0), barrier},
-		"broadcast of who has not":   {barrier, broadcast(2), nil},
-		"reduction after broadcast":  {broadcast(0), reduce(1), nil},
-		"reduction beside broadcast": {broadcast(1), nil, reduce(1)},
+		"barrier and reduction":               {barrier, reduce(1), nil},
+		"reduction and barrier":               {reduce(many), barrier, barrier},
+		"few and many":                        {reduce(1), reduce(many), nil},
+		"gathering and reduction":             {gather(1), reduce(1), gather(1)},
+		"few and many to gather":              {gather(1), gather(many), gather(1)},
+		"many and few to gather":              {gather(many), gather(1), gather(1)},
+		"barrier, then a message":             {barrier, send(0), nil},
+		"barrier, then an awaited":            {barrier, recv(0), nil},
+		"barrier after a message":             {send(1), barrier, nil},
+		"barrier after an awaited":            {recv(1), barrier, nil},
+		"broadcast after reduction":           {reduce(many), broadcast(0), reduce(many)},
+		"broadcast from a rank that has come": {barrier, broadcast(0), barrier},
+		"broadcast from a rank that has not":  {barrier, broadcast(2), nil},
+		"reduction after broadcast":           {broadcast(0), reduce(1), nil},
+		"reduction beside broadcast":          {broadcast(1), nil, reduce(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestRendezvousLeavesMemoryAlone(t *testing.T) {
 }
 
 // A job that breaks in the middle of calls gives every rank right results until
-// then, and nobody's memory is touched afterwards.
+// then, and no memory is touched afterwards.
 func TestRendezvousBreaksAnywhere(t *testing.T) {
 	const ranks, n = 5, 20_000
 	want := collectivetest.Reduced[float32](ranks, n, 0, collective.Sum)
@@ -314,7 +314,7 @@ func TestRendezvousBreaksAnywhere(t *testing.T) {
 	}
 }
 
-// Bits do not depend on who folds what.
+// Bits do not depend on which rank folds what.
 func TestRendezvousMemory(t *testing.T) {
 	collectivetest.TestMemory(t, collectivetest.Local, func(_ testing.TB, _, bytes int) []byte {
 		b, _ := collective.Of(make([]int64, (bytes+7)/8)).Host()

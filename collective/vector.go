@@ -6,7 +6,7 @@ import (
 )
 
 // A Vector is n elements of one DType in host or device memory. It does not own
-// the memory. The caller keeps the memory alive, and lets nobody else change
+// the memory. The caller keeps the memory alive, and lets nothing else change
 // it, until the call that got the Vector has returned.
 type Vector struct {
 	host   unsafe.Pointer // nil: device memory, or empty

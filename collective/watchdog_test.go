@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Close may come when a call is just beginning, with a context that nobody has
+// Close may come when a call is just beginning, with a context that nothing has
 // seen before. The call ends then, and nothing watches its context any more.
 func TestWatchdogClosesWhileACallBegins(t *testing.T) {
 	for range 200 {

@@ -8,7 +8,7 @@ type inputChecker interface {
 
 // CheckInput returns an error if a batch has values that l cannot take, such as an id that
 // [Embed] has no vector for. A model calls it before the first kernel. Values in device
-// memory are not checked; whoever puts them there does that.
+// memory are not checked; the code that puts them there does that.
 func CheckInput(l Layer, x Tensor) error {
 	if c, ok := l.(inputChecker); ok {
 		return c.checkInput(x)

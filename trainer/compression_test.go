@@ -17,7 +17,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// lossy is every compression that loses something.
+// lossy has every compression except none.
 var lossy = []string{"bf16", "fp16", "int8", "topk:0.05"}
 
 func compression(t testing.TB, text string) trainer.Compression {
@@ -26,7 +26,7 @@ func compression(t testing.TB, text string) trainer.Compression {
 	return c
 }
 
-// compressed makes a job of another.
+// compressed returns the job with a compression.
 func (j job) compressed(t testing.TB, how string) job {
 	change := j.change
 	c := compression(t, how)
@@ -50,8 +50,9 @@ func TestParseCompression(t *testing.T) {
 	}
 }
 
-// All ranks hold the same bits, from run to run, over every transport and
-// however many buckets there are (of top-k, which chooses in each, with as many).
+// All ranks hold the same bits, in every run, over every transport and with any number
+// of buckets. Top-k chooses elements in each bucket, so its number of buckets stays the
+// same.
 func TestCompressedBits(t *testing.T) {
 	for _, how := range lossy {
 		t.Run(how, func(t *testing.T) {
@@ -80,8 +81,8 @@ func TestCompressedBits(t *testing.T) {
 	}
 }
 
-// What three ranks send of 1.4 MB: float32 goes 4/3 times through each, as do 16
-// bits, and what is gathered goes to two others.
+// Three ranks sum 1.4 MB. Each sends 4/3 of a vector of float32 or of 16 bits. Gathered
+// forms are sent to the two others.
 func TestCompressedBytes(t *testing.T) {
 	for how, ratio := range map[string]float64{"none": 1, "bf16": 2, "fp16": 2, "int8": 4. / 3 / 2 * 4 / (1 + 4./256), "topk:0.01": 4. / 3 / 2 * 4 / (.01 * 8)} {
 		out := job{ranks: 3, batch: 8, steps: 2, optimizer: optim.DefaultSGD(.1), hidden: 512}.compressed(t, how).run(t)
@@ -93,7 +94,7 @@ func TestCompressedBytes(t *testing.T) {
 	}
 }
 
-// Sums of means, and gradients that are never zeroed, leave all at once.
+// With ReduceSum, and with gradients that are never zeroed, all gradients leave at once.
 func TestCompressedUndivided(t *testing.T) {
 	for _, how := range lossy {
 		for _, change := range []func(int, *trainer.Config){
@@ -110,7 +111,7 @@ func TestCompressedUndivided(t *testing.T) {
 	}
 }
 
-// One rank compresses as many do, though it sends nothing.
+// A single rank compresses too, although it sends nothing.
 func TestCompressedAlone(t *testing.T) {
 	for _, how := range lossy {
 		usual := job{ranks: 1, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1)}
@@ -122,19 +123,19 @@ func TestCompressedAlone(t *testing.T) {
 }
 
 // A training with compression resumes from any snapshot with the same bits: each rank's
-// residual is saved by way of rank 0. With another number of ranks, residuals start at
+// residual is saved by rank 0. With another number of ranks, residuals start at
 // zero.
 func TestCompressedResumeIsExact(t *testing.T) {
 	for _, how := range lossy {
 		t.Run(how, func(t *testing.T) {
 			usual := job{ranks: 3, batch: 16, steps: 24, dropout: .2, optimizer: optim.DefaultAdam(), bucket: fiveBuckets}.compressed(t, how)
-			kept := new(shelf)
+			kept := new(memorySaver)
 			whole := usual.saves(kept).run(t)
 			require.NoError(t, whole[0].err)
 			state := kept.saved[14].State
 			require.Len(t, state.Residuals, 3)
 			require.NotEqual(t, state.Residuals[0], state.Residuals[1])
-			again := new(shelf)
+			again := new(memorySaver)
 			for _, o := range usual.saves(again).from(kept, 14).run(t) {
 				require.NoError(t, o.err)
 				require.Equal(t, whole[0].values, o.values)
@@ -144,7 +145,7 @@ func TestCompressedResumeIsExact(t *testing.T) {
 			without := kept.saved[14]
 			without.State.Residuals = nil
 			kept.saved[14] = without
-			require.NotEqual(t, whole[0].values, usual.from(kept, 14).run(t)[0].values, "what was kept back counts")
+			require.NotEqual(t, whole[0].values, usual.from(kept, 14).run(t)[0].values, "residuals matter")
 			kept.saved[14] = trainer.Snapshot{State: state}
 			fewer := usual
 			fewer.ranks = 2
@@ -155,8 +156,7 @@ func TestCompressedResumeIsExact(t *testing.T) {
 	}
 }
 
-// A rank whose gradient is not finite is named, whatever a compression makes of
-// it.
+// A rank whose gradient is not finite is named, with every compression.
 func TestCompressedNotFinite(t *testing.T) {
 	for _, how := range lossy {
 		for _, bucket := range []int{0, fiveBuckets} {
@@ -194,7 +194,7 @@ func (m spoiling) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
 	return loss, weight, err
 }
 
-// recorder is an optimizer that adds up the gradients it is given.
+// recorder is an optimizer that sums the gradients that it receives.
 type recorder struct{ sum []float64 }
 
 func (*recorder) Slots() []string { return nil }
@@ -205,14 +205,14 @@ func (o *recorder) Update(_ nn.Backend, p *nn.Params, _ *optim.State, _ optim.Pa
 	}
 }
 
-// Nothing is lost for good: what was sent in many steps and what is kept back add
-// up to the gradients of all ranks, but for the last rounding of sums in 16 bits.
+// What was sent in all steps plus the residuals equals the sum of all gradients, except
+// for the last rounding of sums in 16 bits.
 func TestErrorFeedbackAddsUp(t *testing.T) {
 	const steps, n = 60, 5000
 	for _, c := range []struct {
 		how       string
 		ranks     int
-		tolerance float64 // of a step and rank
+		tolerance float64 // per step and rank
 	}{
 		{"bf16", 1, 1e-6}, {"fp16", 1, 1e-6}, {"int8", 1, 1e-6}, {"topk:0.01", 1, 1e-6},
 		{"bf16", 3, 2e-3}, {"fp16", 3, 3e-4}, {"int8", 3, 1e-6}, {"topk:0.01", 3, 1e-6},

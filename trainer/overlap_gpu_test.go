@@ -21,12 +21,12 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// everyParameter is the size of buckets of one parameter each.
+// everyParameter is a bucket size at which each parameter has its own bucket.
 const everyParameter = 1
 
-// Gradients that leave beside the backward pass make the bits of those that leave
-// after it, whichever way a step is repeated; the stand-in for a GPU runs what is
-// beside early and late in turns.
+// Gradients that leave during the backward pass give the same bits as gradients that
+// leave after it, however steps are repeated. The emulator alternates between running
+// the branch as early and as late as possible.
 func TestRecordedOverlap(t *testing.T) {
 	for _, ranks := range []int{1, 2, 4} {
 		j := job{ranks: ranks, batch: 16, steps: 9, dropout: .2, optimizer: optim.DefaultRAdam()}
@@ -76,8 +76,8 @@ func TestRecordedOverlapOfMeans(t *testing.T) {
 	}
 }
 
-// What is not finite is found where gradients leave beside the backward pass, too,
-// on the rank and in the parameter where it was.
+// A gradient that is not finite is found during the backward pass too, and the error
+// names the rank and the parameter.
 func TestOverlapNotFinite(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.SGD{LearnRate: optim.Constant(1e30)}, change: func(rank int, c *trainer.Config) {
 		c.EvalEvery = 0
@@ -92,13 +92,13 @@ func TestOverlapNotFinite(t *testing.T) {
 	}
 }
 
-// An interrupted model gives up when only some gradients are final.
+// An interrupted model fails when only some gradients are final.
 type interrupted struct {
 	nn.Model[nn.Batch]
 	steps int
 }
 
-var errInterrupted = errors.New("the batch is bad after all")
+var errInterrupted = errors.New("the batch is bad")
 
 func (m *interrupted) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
 	m.steps++
@@ -117,7 +117,7 @@ func (m *interrupted) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
 	return nn.Buffer{}, 0, errInterrupted
 }
 
-// An abandoning strategy asks its group how it is after that.
+// An abandoning strategy asks its group for the error after Abandon.
 type abandoning struct {
 	*trainer.AllReduce
 	group func() error
@@ -129,27 +129,27 @@ func (s *abandoning) Abandon(cause error) {
 	s.after = s.group()
 }
 
-// A step that is given up while gradients are on the way ends on all ranks: the group
-// is broken, and none waits for gradients that never come.
+// A step abandoned while gradients are being sent ends on all ranks. The group is
+// broken, and no rank waits for gradients that never come.
 func TestOverlapAbandoned(t *testing.T) {
-	var gaveUp *abandoning
+	var abandoned *abandoning
 	out := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.DefaultAdam(), bucket: everyParameter, change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
 			task := taskOf(c)
 			task.Model = &interrupted{Model: task.Model}
 			g := groupOf(c)
-			gaveUp = &abandoning{AllReduce: c.Strategy.(*trainer.AllReduce), group: func() error { return g.Barrier(t.Context()) }}
-			c.Strategy = gaveUp
+			abandoned = &abandoning{AllReduce: c.Strategy.(*trainer.AllReduce), group: func() error { return g.Barrier(t.Context()) }}
+			c.Strategy = abandoned
 		}
 	}}.onDevices(t, nil)
 	require.ErrorIs(t, out[1].err, errInterrupted)
-	require.ErrorIs(t, gaveUp.after, errInterrupted)
-	var who *collective.RankError
-	require.ErrorAs(t, out[0].err, &who)
-	require.Equal(t, 1, who.Rank)
+	require.ErrorIs(t, abandoned.after, errInterrupted)
+	var lost *collective.RankError
+	require.ErrorAs(t, out[0].err, &lost)
+	require.Equal(t, 1, lost.Rank)
 }
 
-// A drawing is a graph's nodes, by what they do, and who comes right after whom.
+// A drawing has the names of a graph's nodes and the successors of each.
 type drawing struct {
 	names []string
 	next  map[int][]int
@@ -179,13 +179,14 @@ func readDrawing(t *testing.T, path string) drawing {
 	return d
 }
 
-// before reports whether there is a way from one node to another.
+// before reports whether there is a path from one node to another.
 func (d drawing) before(a, b int) bool {
 	return slices.ContainsFunc(d.next[a], func(n int) bool { return n == b || d.before(n, b) })
 }
 
-// beside are the nodes that come neither before nor after one, but for sums.
-func (d drawing) beside(sum int) (names []string) {
+// concurrent returns the nodes that come neither before nor after a sum, except other
+// sums.
+func (d drawing) concurrent(sum int) (names []string) {
 	for n, name := range d.names {
 		if n != sum && name != "nccl" && !d.before(n, sum) && !d.before(sum, n) {
 			names = append(names, name)
@@ -194,7 +195,7 @@ func (d drawing) beside(sum int) (names []string) {
 	return names
 }
 
-// In the graph of a step the sums of buckets are a branch beside the rest of the
+// In the graph of a step, the sums of buckets are a branch parallel to the rest of the
 // backward pass, and all of them come before the update.
 func TestRecordedOverlapIsABranch(t *testing.T) {
 	dir := t.TempDir()
@@ -218,10 +219,11 @@ func TestRecordedOverlapIsABranch(t *testing.T) {
 		update := slices.Index(d.names, "squared_norm_arena")
 		for i, sum := range sums {
 			require.True(t, d.before(sum, update), "sum %d comes before the update", i)
-			products := strings.Count(fmt.Sprint(d.beside(sum)), "cublasLtMatmul")
-			// Three layers, each with W and b. The sums of the last go beside its product for
-			// the gradient of its input, both of the middle one and the only one of the first.
-			require.Equal(t, []int{4, 4, 2, 2, 0, 0}[i], products, "beside sum %d: %v", i, d.beside(sum))
+			products := strings.Count(fmt.Sprint(d.concurrent(sum)), "cublasLtMatmul")
+			// Three layers, each with W and b. The sums of the last layer run concurrently with
+			// its product for the gradient of its input, both products of the middle layer and
+			// the only product of the first.
+			require.Equal(t, []int{4, 4, 2, 2, 0, 0}[i], products, "concurrent with sum %d: %v", i, d.concurrent(sum))
 		}
 	}
 }

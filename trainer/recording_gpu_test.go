@@ -43,7 +43,7 @@ var emulate = sync.OnceValue(func() error {
 	return nil
 })
 
-// aside are sums by NCCL, beside the backend's work.
+// aside sums with NCCL, concurrently with the backend's work.
 type aside struct {
 	ctx context.Context
 	b   *gpu.Backend
@@ -76,7 +76,7 @@ func (j job) onDevices(t *testing.T, recording *trainer.Recording) []*outcome {
 	return j.onDevicesBy(t, ncclgroup.Must, recording)
 }
 
-// onDevicesBy is onDevices with sums by NCCL, or by the host.
+// onDevicesBy is onDevices with sums by NCCL or by the host, as use says.
 func (j job) onDevicesBy(t *testing.T, use ncclgroup.Use, recording *trainer.Recording) []*outcome {
 	t.Helper()
 	err := emulate()
@@ -150,7 +150,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 	}
 	if o.result, err = trainer.Train(ctx, c); err != nil {
 		g.Abort(err)
-		_ = b.Sync(ctx) // a failure that is known; then what is there can be read
+		_ = b.Sync(ctx) // its failure is known, and then values can be read
 	}
 	return errors.Join(err, b.Do(ctx, func() error {
 		o.values = read(b, c.Task.Params().Values)
@@ -164,11 +164,11 @@ func read(b nn.Backend, v nn.Buffer) []float32 {
 	return values
 }
 
-// Steps recorded whole on a device, with NCCL in the recording or between two,
-// make the bits of steps that are not recorded, and near those of a CPU.
+// Steps recorded on a device, with NCCL inside the recording or between two recordings,
+// give the same bits as steps that are not recorded, and values close to a CPU's.
 func TestRecordedOnDevice(t *testing.T) {
 	for _, ranks := range []int{1, 2} {
-		// 19 steps of an epoch for two ranks, the last smaller
+		// an epoch has 19 steps for two ranks, and the last step is smaller
 		j := job{ranks: ranks, batch: 16, steps: 22, dropout: .2, optimizer: optim.DefaultRAdam()}
 		want := j.onDevices(t, nil)
 		for _, recording := range []trainer.Recording{{}, {Steps: 4}, {Steps: 8}, {Steps: 4, Apart: true}} {
@@ -194,7 +194,7 @@ func TestRecordedOnDevice(t *testing.T) {
 	}
 }
 
-// A sum that waits, here of copies on the host, comes between two recordings.
+// A sum that waits for the host comes between two recordings.
 func TestRecordedSumByTheHost(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 8, dropout: .2, optimizer: optim.DefaultAdam()}
 	want := j.onDevicesBy(t, ncclgroup.Off, nil)
@@ -204,8 +204,8 @@ func TestRecordedSumByTheHost(t *testing.T) {
 	}
 }
 
-// When a rank goes in the middle of recorded steps the others are told who, and
-// hold the values of a whole step: no sum that was broken off is in them.
+// If a rank is lost during recorded steps, the error on the others names it. Their
+// values are those after a complete step, without part of an interrupted sum.
 func TestRecordedRankIsLost(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 40, optimizer: optim.DefaultAdam()}
 	var after [][]float32 // values of rank 0 after each step
@@ -218,7 +218,7 @@ func TestRecordedRankIsLost(t *testing.T) {
 	for _, o := range watched.onDevices(t, nil) {
 		require.NoError(t, o.err)
 	}
-	gone := errors.New("somebody pulled the plug")
+	gone := errors.New("unplugged")
 	for _, recording := range []*trainer.Recording{{Steps: 2}, {Apart: true}, nil} {
 		lost := j
 		lost.bucket = everyParameter
@@ -233,11 +233,11 @@ func TestRecordedRankIsLost(t *testing.T) {
 		}
 		out := lost.onDevices(t, recording)
 		require.ErrorIs(t, out[1].err, gone)
-		var who *collective.RankError
-		require.ErrorAs(t, out[0].err, &who)
-		require.Equal(t, 1, who.Rank)
+		var named *collective.RankError
+		require.ErrorAs(t, out[0].err, &named)
+		require.Equal(t, 1, named.Rank)
 		whole := slices.IndexFunc(after, func(v []float32) bool { return slices.Equal(v, out[0].values) })
-		require.GreaterOrEqual(t, whole, 11, "%v: the values are those after a step", recording)
+		require.GreaterOrEqual(t, whole, 11, "%v: the values must be those after a step", recording)
 		require.Less(t, whole, 18)
 	}
 }

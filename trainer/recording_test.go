@@ -146,14 +146,14 @@ func TestBucketsDiffer(t *testing.T) {
 func TestRecordedResume(t *testing.T) {
 	plain := job{ranks: 2, batch: 24, steps: 30, dropout: .2, optimizer: optim.DefaultAdam()}
 	want := plain.run(t)
-	var shelf shelf
-	whole := plain.recorded(4, false).saves(&shelf).run(t)
+	var saver memorySaver
+	whole := plain.recorded(4, false).saves(&saver).run(t)
 	require.Equal(t, want[0].values, whole[0].values)
-	require.Equal(t, []int{7, 14, 21, 28, 30}, shelf.steps())
+	require.Equal(t, []int{7, 14, 21, 28, 30}, saver.steps())
 	for _, step := range []int{7, 21} {
-		require.Equal(t, step, shelf.saved[step].State.Step)
+		require.Equal(t, step, saver.saved[step].State.Step)
 		for _, j := range []job{plain, plain.recorded(5, false)} {
-			for _, o := range j.from(&shelf, step).run(t) {
+			for _, o := range j.from(&saver, step).run(t) {
 				require.NoError(t, o.err)
 				require.Equal(t, want[0].values, o.values, "from step %d", step)
 			}

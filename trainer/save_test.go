@@ -13,14 +13,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// shelf is a Saver that keeps everything, and fails at some steps.
-type shelf struct {
+// memorySaver is a Saver that keeps everything, and fails at some steps.
+type memorySaver struct {
 	saved  map[int]trainer.Snapshot
 	values map[int][]float32
 	fails  func(step int) error // may be nil
 }
 
-func (s *shelf) Save(_ context.Context, x trainer.Snapshot) error {
+func (s *memorySaver) Save(_ context.Context, x trainer.Snapshot) error {
 	if s.fails != nil {
 		if err := s.fails(x.Step); err != nil {
 			return err
@@ -33,10 +33,10 @@ func (s *shelf) Save(_ context.Context, x trainer.Snapshot) error {
 	return nil
 }
 
-func (s *shelf) steps() []int { return slices.Sorted(maps.Keys(s.saved)) }
+func (s *memorySaver) steps() []int { return slices.Sorted(maps.Keys(s.saved)) }
 
 // saves makes a job that saves every 7 steps.
-func (j job) saves(to *shelf) job {
+func (j job) saves(to *memorySaver) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
 		if change != nil {
@@ -51,7 +51,7 @@ func (j job) saves(to *shelf) job {
 }
 
 // from makes a job that resumes from a snapshot that only rank 0 has.
-func (j job) from(s *shelf, step int) job {
+func (j job) from(s *memorySaver, step int) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
 		if change != nil {
@@ -75,7 +75,7 @@ func TestResumeIsExact(t *testing.T) {
 		{ranks: 3, batch: 16, steps: 40, dropout: .2, optimizer: adam, bucket: fiveBuckets},
 		{ranks: 1, micro: 3, batch: 16, steps: 40, dropout: .2, optimizer: adam},
 	} {
-		kept := new(shelf)
+		kept := new(memorySaver)
 		whole := usual.saves(kept).run(t)
 		require.NoError(t, whole[0].err)
 		require.Equal(t, []int{7, 14, 21, 28, 35, 40}, kept.steps())
@@ -83,7 +83,7 @@ func TestResumeIsExact(t *testing.T) {
 		require.True(t, kept.saved[40].Last)
 		require.False(t, kept.saved[35].Last)
 		for _, step := range []int{7, 21, 28} {
-			again := new(shelf)
+			again := new(memorySaver)
 			for r, o := range usual.saves(again).from(kept, step).run(t) {
 				require.NoError(t, o.err)
 				require.Equal(t, whole[0].values, o.values, "rank %d from step %d", r, step)
@@ -107,7 +107,7 @@ func TestResumeAsMicroBatches(t *testing.T) {
 	ranks := job{ranks: 2, batch: 16, steps: 20, dropout: .2, optimizer: optim.DefaultAdam()}
 	micro := ranks
 	micro.ranks, micro.micro = 1, 2
-	kept := new(shelf)
+	kept := new(memorySaver)
 	whole := ranks.saves(kept).run(t)
 	require.Equal(t, whole[0].values, micro.from(kept, 14).run(t)[0].values)
 }
@@ -118,7 +118,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	fast := optim.DefaultAdam()
 	fast.LearnRate = optim.Constant(.01)
 	usual := job{ranks: 2, batch: 16, steps: 120, optimizer: fast}
-	kept := new(shelf)
+	kept := new(memorySaver)
 	whole := usual.saves(kept).run(t)
 	usual.ranks = 3
 	out := usual.from(kept, 63).run(t)
@@ -134,7 +134,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 // A training that was done has nothing left but to be evaluated.
 func TestResumeAtTheEnd(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 14, optimizer: optim.DefaultSGD(.1)}
-	kept, again := new(shelf), new(shelf)
+	kept, again := new(memorySaver), new(memorySaver)
 	whole := usual.saves(kept).run(t)
 	require.True(t, kept.saved[14].Last, "it is saved once, and known as the last")
 	for _, o := range usual.saves(again).from(kept, 14).run(t) {
@@ -157,7 +157,7 @@ func (s *savings) Saved(e trainer.SaveEvent) { s.events = append(s.events, e) }
 // A stop is saved, where it stopped.
 func TestStopIsSaved(t *testing.T) {
 	stop := make(chan struct{})
-	kept := new(shelf)
+	kept := new(memorySaver)
 	usual := job{ranks: 2, batch: 16, steps: 30, dropout: .2, optimizer: optim.DefaultAdam()}
 	whole := usual.run(t)
 	stopping := usual
@@ -183,7 +183,7 @@ func TestSaverMayFail(t *testing.T) {
 	full := errors.New("the disk is full")
 	usual := job{ranks: 2, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1)}
 	whole := usual.run(t)
-	kept := &shelf{fails: func(step int) error {
+	kept := &memorySaver{fails: func(step int) error {
 		if step == 14 {
 			return full
 		}
@@ -217,7 +217,7 @@ func TestSaverMayFail(t *testing.T) {
 // rank 0, done or stopped, and the others have ended after the same step.
 func TestTheLastSaveMustNotFail(t *testing.T) {
 	full := errors.New("the disk is full")
-	kept := &shelf{fails: func(step int) error {
+	kept := &memorySaver{fails: func(step int) error {
 		if step >= 9 {
 			return full
 		}
@@ -258,7 +258,7 @@ func TestTheLastSaveMustNotFail(t *testing.T) {
 // Rank 0 has a snapshot of another model, or of gradients that it cannot hold.
 func TestResumeRefuses(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1)}
-	kept := new(shelf)
+	kept := new(memorySaver)
 	usual.saves(kept).run(t)
 	adam := usual
 	adam.optimizer = optim.DefaultAdam()

@@ -23,5 +23,5 @@ func TestStepTimeoutFollowsTheMedianStep(t *testing.T) {
 	}
 	require.Equal(t, 200*time.Second, p.begin(now.Add(10*time.Second), false))
 	require.Len(t, p.steps, timedSteps)
-	require.Equal(t, 10*time.Minute, p.begin(now, true), "somebody writes a checkpoint")
+	require.Equal(t, 10*time.Minute, p.begin(now, true), "a rank writes a checkpoint")
 }

@@ -78,7 +78,7 @@ type Config struct {
 	Streams int
 
 	// Key secures gossip and all messages between workers. Without a key, Bind must be
-	// loopback, or Insecure must be set, which trusts everybody who can reach Bind. If
+	// loopback, or Insecure must be set, which trusts every process that can reach Bind. If
 	// Key is nil, it is read from KeyFile. A launcher passes on KeyFile, never Key.
 	Key      *secret.Key
 	KeyFile  string
@@ -166,7 +166,7 @@ func (c *Config) complete() error {
 		c.Key = &key
 	}
 	if at := c.exposed(); c.Key == nil && !c.Insecure && at.IsValid() {
-		errs = append(errs, fmt.Errorf("%w: anyone who reaches %v could join and read the traffic: make a key with ringtrain keygen, or give --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
+		errs = append(errs, fmt.Errorf("%w: any process that can reach %v could join and read the traffic: make a key with ringtrain keygen, or give --insecure (Config.Insecure) on a network that you trust", ErrNoKey, at))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cluster: %w", err)

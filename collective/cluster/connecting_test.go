@@ -47,7 +47,7 @@ func TestBlockedReported(t *testing.T) {
 	}
 }
 
-// After the agreement and before the connections, nobody owes an answer.
+// After the agreement and before the connections, no process owes an answer.
 func TestProgressWhileConnecting(t *testing.T) {
 	var last membership.Waiting
 	n, err := Join(t.Context(), Config{Cluster: t.Name(), Node: "a", LocalSize: 1, Progress: func(w membership.Waiting) { last = w }})

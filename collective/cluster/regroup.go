@@ -9,7 +9,7 @@ import (
 )
 
 // Regroup makes the Group after a broken one. It has a higher epoch and the
-// survivors, in their order; or all members, if nobody is lost and a call was only
+// survivors, in their order; or all members, if none is lost and a call was only
 // cancelled or differed. Every member must call it. It closes the Node's Group,
 // broken or not. broken may also be a Sub of that Group, or nil if Group or Regroup
 // failed to make one.

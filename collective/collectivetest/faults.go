@@ -15,7 +15,7 @@ import (
 // testMismatch makes one rank call something else than the others. Every rank must
 // get an error that prints both calls.
 func testMismatch(t *testing.T, make_ Maker) {
-	const n = 300_000 // more than fits a socket that nobody reads
+	const n = 300_000 // more than fits a socket that is not read
 	reduce := func(n int) func(context.Context, *collective.Group) error {
 		return func(ctx context.Context, g *collective.Group) error {
 			return collective.AllReduce(ctx, g, make([]float32, n), collective.Sum)

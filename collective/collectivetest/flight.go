@@ -61,7 +61,7 @@ func testLate(t *testing.T, groups []*collective.Group, call func(context.Contex
 			}
 		}
 	}
-	require.GreaterOrEqual(t, worst, lateness, "nobody has waited for rank 2 to call")
+	require.GreaterOrEqual(t, worst, lateness, "no rank has waited for rank 2 to call")
 }
 
 // awaited returns once every group has waited for another rank for lateness, and

@@ -40,7 +40,7 @@ func (a *acceptor) propose(now time.Time, v *vote) message {
 
 func (a *acceptor) refusal() message { return message{Kind: refuse, Ballot: a.promised} }
 
-// unfinished returns what we accepted if somebody must finish it, or nil.
+// unfinished returns what we accepted if a proposer must finish it, or nil.
 func (a *acceptor) unfinished() *vote {
 	if a.hopeless {
 		return nil

@@ -165,7 +165,7 @@ func TestSeedThatComesLate(t *testing.T) {
 		require.Contains(t, w.String(), seed+" refused the connection")
 		require.Contains(t, w.String(), "waiting for 1 more machine")
 	case <-soon(t).Done():
-		require.Fail(t, "nobody said that the seed cannot be joined")
+		require.Fail(t, "no note says that the seed cannot be joined")
 	}
 	late := start(t, Config{Member: member("vm0", 0, 1), Nodes: 2, Bind: loopback(port), Join: []string{seed}})
 	views(t, []*Agent{early, late})
@@ -185,7 +185,7 @@ func TestForeignClustersStayApart(t *testing.T) {
 	case s := <-hungUp:
 		require.Contains(t, s, "another cluster")
 	case <-soon(t).Done():
-		require.Fail(t, "nobody said why the seed cannot be joined")
+		require.Fail(t, "no note says why the seed cannot be joined")
 	}
 	third := start(t, Config{Member: member("vm2", 0, 1), Nodes: 2, Cluster: "other", Join: []string{other.Addr().String(), one.Addr().String()}})
 	views(t, []*Agent{other, third})
@@ -270,7 +270,7 @@ func TestLeaveIsNoticedAndCloseIsFinal(t *testing.T) {
 	case m := <-gone:
 		require.Equal(t, b.Member(), m)
 	case <-soon(t).Done():
-		require.Fail(t, "nobody noticed that vm1 left")
+		require.Fail(t, "no agent noticed that vm1 left")
 	}
 	require.NoError(t, b.Leave(soon(t)), "leaving twice")
 	require.NoError(t, b.Close())
@@ -282,7 +282,7 @@ func TestLeaveIsNoticedAndCloseIsFinal(t *testing.T) {
 
 func TestCloseWhileBusy(t *testing.T) {
 	noLeak(t)
-	// Nobody answers at 192.0.2.1, an address for documentation: dials hang.
+	// Nothing answers at 192.0.2.1, a documentation address, so dials hang.
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 2, Join: []string{"192.0.2.1:1"}})
 	var callers sync.WaitGroup
 	callers.Go(func() {

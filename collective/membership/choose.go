@@ -19,7 +19,7 @@ func (o *proposer) choose(now time.Time) {
 		return
 	}
 	view, ok := o.compose()
-	if !ok { // nothing to finish, and somebody is missing
+	if !ok { // nothing to finish, and a process is missing
 		o.acceptor.giveUp(len(open) == 0)
 		o.run = nil
 		o.timer.pause(now, patience)

@@ -7,8 +7,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// A demand says whether this process wants the View after the current one, and who
-// can be in it.
+// A demand says whether this process wants the View after the current one, and which
+// processes can be in it.
 type demand struct {
 	census  *census
 	learner *learner

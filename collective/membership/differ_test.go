@@ -30,7 +30,7 @@ func TestContradictionsEndTheWait(t *testing.T) {
 	require.ErrorIs(t, m.judge.verdict, ErrDiffer)
 	require.EqualError(t, m.judge.verdict, "--nodes is 2 here and 3 on b/0: start every machine with the same command and version")
 	m.Up(now, single("c", wish{Nodes: 2}))
-	require.Nil(t, m.proposer.run, "it makes no View any more")
+	require.Nil(t, m.proposer.run, "it forms no View after that")
 }
 
 // A process with a View ignores strangers.
@@ -52,7 +52,7 @@ func TestRejectionIsRemembered(t *testing.T) {
 	for _, met := range []bool{false, true} {
 		a := &Agent{status: newStatus(collective.Member{}), cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 		a.machine = newMachine(now, single("a", wish{Nodes: 3}), func() uint64 { return 1 })
-		a.seeds(now, []Seed{{Addr: "b:1", Problem: "has another key", Rejected: true}}, true)
+		a.seeds(now, []Seed{{Addr: "b:1", Problem: "has a different key", Rejected: true}}, true)
 		a.seeds(now.Add(contradictionTime/2), []Seed{{Addr: "b:1", Problem: "refused the connection"}}, false)
 		if met {
 			a.machine.Up(now, single("c", wish{Nodes: 3}))
@@ -60,12 +60,12 @@ func TestRejectionIsRemembered(t *testing.T) {
 		a.machine.Tick(now.Add(contradictionTime))
 		require.Equal(t, !met, a.machine.judge.verdict != nil)
 		if !met {
-			require.EqualError(t, a.machine.judge.verdict, "b:1 has another key")
+			require.EqualError(t, a.machine.judge.verdict, "b:1 has a different key")
 		}
 	}
 }
 
-// Agents with different settings detect it by themselves, and so does a third.
+// Agents with different settings detect that they differ, and so does a third agent.
 func TestAgentsThatDiffer(t *testing.T) {
 	noLeak(t)
 	a := start(t, Config{Member: member("vm0", 0, 1), Nodes: 3, Version: "v1"})

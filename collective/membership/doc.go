@@ -26,9 +26,9 @@
 // If a proposer dies, the next lowest rank takes over with a higher ballot. It
 // must finish a View that may have been decided already:
 //
-//   - If everybody that it can reach has accepted a View, and these are most of its
-//     members, it proposes that View again, unchanged. The View then needs all of
-//     those.
+//   - If every member that it can reach has accepted a View, and these are most of
+//     its members, it proposes that View again, unchanged. The View then needs all
+//     of those.
 //   - If a reachable member did not accept a View, that View is dead, because the
 //     member has now promised to refuse it.
 //   - If most members of a View did not survive, that View is dead too.
@@ -38,8 +38,8 @@
 // proposer, it also needs all its own members. Survivors keep their order.
 //
 // [Agent.Next] asks for a later View and says which members are lost. The data
-// plane knows that seconds before gossip, so nobody waits for the lost, or for a
-// process whose machine refuses its messages. Any other member that is silent for
+// plane knows that seconds before gossip, so no process waits for the lost, or for
+// one whose machine refuses messages. Any other member that is silent for
 // a second is left out. The lowest rank that asks proposes first. A member that
 // was left out gets [ErrExpelled] when it asks.
 //
@@ -58,7 +58,7 @@
 //
 // With a key, a process takes part only after it has answered a challenge from
 // the process that hears of it. So replayed gossip of an earlier job with the same
-// key adds nobody and contradicts nothing.
+// key adds no process and contradicts nothing.
 //
 // The vote is a state machine without clock, socket or goroutine. Its tests run in
 // virtual time under loss, delay, duplication, reordering, crashes, restarts and

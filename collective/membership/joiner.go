@@ -14,7 +14,7 @@ import (
 )
 
 // Seeds are joined again and again: at short intervals at first, then steadily
-// while somebody is missing, then rarely. Members of the View that gossip has given
+// while a process is missing, then rarely. Members of the View that gossip has given
 // up are joined like seeds. That heals partitions, which memberlist cannot do once
 // both sides have given each other up.
 const (

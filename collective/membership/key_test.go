@@ -47,11 +47,11 @@ func TestKey(t *testing.T) {
 	require.EqualError(t, err, plain.Addr().String()+" has no key, and this process has one: give both the same key file")
 	require.NoError(t, keyed.Close())
 	_, err = plain.View(soon(t))
-	require.ErrorIs(t, err, ErrKey, "nothing that it hears is authenticated, so this is as good as anything")
+	require.ErrorIs(t, err, ErrKey, "without a key nothing is authenticated, so it believes this too")
 	require.EqualError(t, err, "127.0.0.1 has a key, and this process has none: give both the same key file")
 
 	_, err = a.View(brief(t))
-	require.ErrorContains(t, err, "waiting for 1 more machine (1 of 2 workers have joined)", "who lacks the key cannot end the wait")
+	require.ErrorContains(t, err, "waiting for 1 more machine (1 of 2 workers have joined)", "a process without the key cannot end the wait")
 	require.ErrorContains(t, err, "127.0.0.1 tried to join with a different key: give both the same key file")
 	require.ErrorContains(t, err, "127.0.0.1 tried to join without a key: give both the same key file")
 	b := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Key: key, Join: join, Log: log})

@@ -118,7 +118,7 @@ func TestLaterViewsUnderFaults(t *testing.T) {
 		}
 	}
 	require.Greater(t, shrunk, int(schedules)/4, "the schedules hardly ever led to a later View")
-	require.Greater(t, turnedAway, int(schedules)/20, "hardly anybody was started again")
+	require.Greater(t, turnedAway, int(schedules)/20, "hardly any process was restarted")
 	t.Logf("%d schedules: %d with later Views, %d processes turned away", schedules, shrunk, turnedAway)
 }
 

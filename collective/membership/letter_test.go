@@ -49,7 +49,7 @@ func TestAsk(t *testing.T) {
 	require.Empty(t, w.letters.pending)
 }
 
-// Questions that nobody reads are dropped and use no memory.
+// Unread questions are dropped and use no memory.
 func TestUnreadQuestionsAreDropped(t *testing.T) {
 	ls := newLetters()
 	for range 10 * maxUnread {

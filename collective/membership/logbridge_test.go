@@ -19,7 +19,7 @@ func TestBridgeLowersLevels(t *testing.T) {
 			return a
 		},
 	}))
-	logger := bridge(to, func(visitor) { t.Error("nobody came") })
+	logger := bridge(to, func(visitor) { t.Error("there was no visitor") })
 	for _, line := range []string{"[DEBUG] memberlist: one", "[INFO] two", "[WARN] memberlist: three\n", "[ERR] memberlist: four", "Err: five"} {
 		logger.Printf("%s", line)
 	}

@@ -69,7 +69,7 @@ func TestFirstViewUnderFaults(t *testing.T) {
 		}
 		s, ok := storm(seed, true)
 		require.Empty(t, s.broken, "seed %d\n%s", seed, s.story())
-		require.True(t, ok, "seed %d did not settle\n%s", seed, s.story())
+		require.True(t, ok, "seed %d did not converge\n%s", seed, s.story())
 		require.Fail(t, "a schedule is not reproducible", "seed %d", seed)
 	}
 }

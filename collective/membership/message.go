@@ -45,7 +45,7 @@ type vote struct {
 	Ballot ballot
 	View   collective.View
 	// Absent marks members that were not asked because gossip had given them up. Only
-	// a first View that is finished for a dead proposer has it; nil if nobody is
+	// a first View that is finished for a dead proposer has it; nil if none is
 	// absent.
 	Absent []bool
 }

@@ -198,7 +198,7 @@ func TestQuickRestart(t *testing.T) {
 	case m := <-gone:
 		require.Equal(t, old, m, "the old one leaves")
 	case <-soon(t).Done():
-		require.Fail(t, "nobody noticed that the old process is gone")
+		require.Fail(t, "no agent noticed that the old process is gone")
 	}
 	require.Eventually(t, func() bool { return !sees(old)() }, patient, time.Millisecond)
 	_, err := again.View(soon(t))

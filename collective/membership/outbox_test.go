@@ -46,7 +46,7 @@ func TestOutboxKeepsOrderAndDropsTheOldest(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, o.flush(ctx), context.DeadlineExceeded, "the slow one holds it up")
+		require.ErrorIs(t, o.flush(ctx), context.DeadlineExceeded, "a slow receiver delays it")
 		close(gate)
 		require.NoError(t, o.flush(t.Context()))
 		require.Equal(t, []byte{0, 1, 2}, got["quick"])

@@ -113,7 +113,7 @@ func TestReplayOfAnEarlierJob(t *testing.T) {
 	wait, done := context.WithTimeout(t.Context(), contradictionTime*3/2)
 	defer done()
 	_, err := a.View(wait)
-	require.ErrorIs(t, err, context.DeadlineExceeded, "nobody is there, and nobody contradicts")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "no process has joined, and none contradicts")
 	require.ErrorContains(t, err, "1 of 2 workers have joined")
 	b := start(t, Config{Member: member("vm1", 0, 1), Nodes: 2, Key: key, Join: []string{a.Addr().String()}})
 	views(t, []*Agent{a, b})

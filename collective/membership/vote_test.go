@@ -83,9 +83,9 @@ func (s *stage) kill(name string) {
 	}
 }
 
-// settle delivers all messages between live machines and lets time pass, until no
+// deliverAll delivers all messages between live machines and lets time pass, until no
 // message is left.
-func (s *stage) settle() {
+func (s *stage) deliverAll() {
 	for range 100 {
 		for len(s.out) > 0 {
 			msg := s.out[0]
@@ -120,7 +120,7 @@ func (s *stage) view(name string) string {
 
 func TestLowestProposesOnceAllAreThere(t *testing.T) {
 	s := newStage(t, 3, "c", "b")
-	s.settle()
+	s.deliverAll()
 	require.Nil(t, s.of["b"].learner.held)
 	require.Equal(t, 1, s.of["b"].waiting().MissingNodes)
 	s.add("a", 3)
@@ -129,7 +129,7 @@ func TestLowestProposesOnceAllAreThere(t *testing.T) {
 	}
 	require.Equal(t, []string{"a"}, s.of["c"].waiting().Unanswered)
 	require.Equal(t, []string{"b", "c"}, s.of["a"].waiting().Unanswered)
-	s.settle()
+	s.deliverAll()
 	for _, name := range []string{"a", "b", "c"} {
 		require.Equal(t, "abc", s.view(name))
 		require.Equal(t, s.of["a"].learner.held.view.Job, s.of[name].learner.held.view.Job)
@@ -157,13 +157,13 @@ func TestSuccessorFinishesWhatAllAccepted(t *testing.T) {
 	job := s.of["a"].learner.held.view.Job
 	s.kill("a")
 	s.out = nil // the commits are lost
-	s.settle()
+	s.deliverAll()
 	for _, name := range []string{"b", "c"} {
 		require.Equal(t, "abc", s.view(name), "a may have begun: the same View, a's death comes later")
 		require.Equal(t, job, s.of[name].learner.held.view.Job)
 	}
 	late := s.add("aa", 3)
-	s.settle()
+	s.deliverAll()
 	require.Nil(t, late.learner.held)
 	require.NotNil(t, late.learner.excluded)
 }
@@ -174,13 +174,13 @@ func TestSuccessorDropsWhatOneDidNotAccept(t *testing.T) {
 	s.kill("a")
 	stale := s.out
 	s.out = nil
-	s.settle()
+	s.deliverAll()
 	require.Nil(t, s.of["b"].learner.held, "c did not accept and never will")
 	s.out = append(s.out, stale...)
-	s.settle()
+	s.deliverAll()
 	require.Nil(t, s.of["c"].learner.held, "the late proposal is refused")
 	s.add("aa", 3)
-	s.settle()
+	s.deliverAll()
 	for _, name := range []string{"aa", "b", "c"} {
 		require.Equal(t, "abc", s.view(name))
 		require.Equal(t, s.of["aa"].id, peerOf(s.of[name].learner.held.view.Members[0]))
@@ -195,11 +195,11 @@ func TestLoneSurvivorWaitsForTheOthers(t *testing.T) {
 	s.kill("a")
 	s.kill("b")
 	s.out = nil
-	s.settle()
-	require.Nil(t, s.of["c"].learner.held, "nobody is left to train with")
+	s.deliverAll()
+	require.Nil(t, s.of["c"].learner.held, "no member is left to train with")
 	s.add("aa", 3)
 	s.add("bb", 3)
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, "abc", s.view("c"))
 	require.Equal(t, s.view("c"), s.view("aa"))
 }
@@ -216,28 +216,28 @@ func TestLateCommitOfAnAbandonedViewIsIgnored(t *testing.T) {
 	s.kill("a")
 	s.kill("b")
 	s.out = nil
-	s.settle()
+	s.deliverAll()
 	// The others return. c accepts their View, then hears of the old one.
 	s.add("aa", 3)
 	s.add("bb", 3)
 	s.drop = func(msg message) bool { return msg.Kind == accept }
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, s.of["aa"].id, s.of["c"].acceptor.accepted.Ballot.By)
 	s.of["c"].Receive(s.now, old)
 	require.Nil(t, s.of["c"].learner.held)
 	s.drop = nil
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, s.of["aa"].learner.held.view.Job, s.of["c"].learner.held.view.Job)
 }
 
 func TestNextViewNeedsAMajority(t *testing.T) {
 	s := newStage(t, 4, "a", "b", "c", "d")
-	s.settle()
+	s.deliverAll()
 	s.kill("a")
 	for _, m := range s.all {
 		m.Next(s.now, nil)
 	}
-	s.settle()
+	s.deliverAll()
 	for _, name := range []string{"b", "c", "d"} {
 		require.Equal(t, "bcd", s.view(name))
 		require.Equal(t, uint64(2), s.of[name].learner.held.view.Epoch)
@@ -245,34 +245,34 @@ func TestNextViewNeedsAMajority(t *testing.T) {
 	s.kill("b")
 	s.kill("c")
 	s.of["d"].Next(s.now, nil)
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, "bcd", s.view("d"), "one of three is no majority")
 	require.False(t, s.of["d"].idle())
 }
 
 func TestNextViewOfTwoNeedsBoth(t *testing.T) {
 	s := newStage(t, 2, "a", "b")
-	s.settle()
+	s.deliverAll()
 	s.of["a"].Next(s.now, nil)
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, uint64(2), s.of["b"].learner.held.view.Epoch, "the same members again")
 	s.kill("b")
 	s.of["a"].Next(s.now, nil)
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, uint64(2), s.of["a"].learner.held.view.Epoch)
 }
 
 func TestNextViewLeavesOutWhoTheDataPlaneLost(t *testing.T) {
 	s := newStage(t, 3, "a", "b", "c")
-	s.settle()
+	s.deliverAll()
 	lost := s.of["a"].id // gossip still sees it
 	s.of["b"].Next(s.now, []peer{lost})
 	s.of["c"].Next(s.now, []peer{lost})
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, "bc", s.view("b"))
 	require.Equal(t, "bc", s.view("c"))
 	s.of["a"].Next(s.now, nil)
-	s.settle()
+	s.deliverAll()
 	require.Equal(t, "abc", s.view("a"))
 	require.NotNil(t, s.of["a"].learner.excluded, "a learns that it was left out")
 }

@@ -115,7 +115,7 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// assemble returns the members of the first View in rank order, or nil if somebody
+// assemble returns the members of the first View in rank order, or nil if one
 // is missing or the processes contradict each other. It is a pure function of what
 // gossip shows to self, so all processes that see the same get the same result. Of
 // too many machines it takes the first in rank order. A place that two processes

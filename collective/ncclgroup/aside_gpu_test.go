@@ -12,16 +12,16 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// A call on a second stream waits there for the other ranks, while the first goes
-// on; and so it does in a graph, each time that is launched.
+// A call queued on a second stream waits there for the other ranks while the first
+// stream continues. The same holds in a graph, at every launch.
 func TestQueuedAside(t *testing.T) {
 	all := ranks(t, 2, Must, anyOrder)
 	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Sum, Count: 2}
-	wentOn := make(chan struct{}) // rank 0 has, without rank 1
+	continued := make(chan struct{}) // closed when rank 0's first stream has continued without rank 1
 	run(t, all, func(ctx context.Context, r *rank) {
 		first, err := put(r.workplace, []int64{0, 0})
 		assert.NoError(t, err)
-		assert.NoError(t, r.AllReduce(ctx, first, collective.Sum)) // the ranks connect
+		assert.NoError(t, r.AllReduce(ctx, first, collective.Sum)) // connects the ranks
 		v, err := put(r.workplace, []int64{1, 2})
 		assert.NoError(t, err)
 		other, err := put(r.workplace, []int64{3})
@@ -47,12 +47,12 @@ func TestQueuedAside(t *testing.T) {
 				assert.NoError(t, r.stream.Zero(cuda.Ptr(at), 8))
 			}
 			if r.Rank() == 1 {
-				<-wentOn
+				<-continued
 			}
 			beside()
 			if r.Rank() == 0 {
 				assert.NoError(t, r.stream.Sync(ctx))
-				close(wentOn)
+				close(continued)
 			}
 			after(r.stream, side)
 			graph, err := r.stream.Capture(func() error {

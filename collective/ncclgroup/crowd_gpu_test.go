@@ -15,12 +15,13 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// tableTime is how long the calls of the table may take: on a device that processes
-// share in turns, each takes milliseconds.
+// tableTime limits the calls of the table. On a device that processes share in turns,
+// each call takes milliseconds.
 const tableTime = 2 * time.Minute
 
-// versions are those of NCCL that the tests can run with: of a device the one that is
-// there, and of the emulator some that differ in what they let ranks share.
+// versions returns the NCCL versions to test with. On a device that is the installed
+// one. The emulator provides several, which differ in how they let ranks share a
+// device.
 func versions(t *testing.T) []nccl.Version {
 	emulated(t)
 	if real() {
@@ -31,7 +32,8 @@ func versions(t *testing.T) []nccl.Version {
 	return []nccl.Version{nccl.Oldest, nccl.NewVersion(2, 20, 5), nccl.NewVersion(2, 29, 7), nccl.NewVersion(2, 30, 7)}
 }
 
-// passing are the variables of the emulator with one device, as a version of NCCL.
+// passing returns the variables that make the emulator have one device and pass for a
+// version of NCCL.
 func passing(v nccl.Version) []string {
 	if real() {
 		return nil
@@ -39,13 +41,13 @@ func passing(v nccl.Version) []string {
 	return []string{fmt.Sprint("RINGTRAIN_EMULATOR_NCCL=", v), "RINGTRAIN_EMULATOR_DEVICES=1"}
 }
 
-// Every operation gives what it is to give, by NCCL, among processes that share a
-// device, with any NCCL.
+// Among processes that share a device, NCCL gives the correct result of every
+// operation, in every version.
 func TestOperationsInProcesses(t *testing.T) {
 	all := versions(t)
 	for i, v := range all {
 		sizes := []int{1, 2, 4}
-		if i > 0 && i < len(all)-1 { // those between differ in what they let ranks share alone
+		if i > 0 && i < len(all)-1 { // versions in between differ only in how ranks share a device
 			sizes = []int{2}
 		}
 		for _, n := range sizes {
@@ -60,15 +62,15 @@ func TestOperationsInProcesses(t *testing.T) {
 	}
 }
 
-// Two ranks on one device are refused, by NCCL's own words, unless they are told what
-// their NCCL understands.
+// NCCL refuses two ranks on one device, in its own words, unless they set the variables
+// that their version understands.
 func TestSharedDevice(t *testing.T) {
 	emulated(t)
 	if real() {
 		t.Skip("only the emulator can pass for other versions of NCCL")
 	}
 	const older, newer = "Duplicate GPU detected : rank", "Multiple Ranks are using the same GPU/Partition"
-	apart := func(rank int) string { return fmt.Sprintf("NCCL_HOSTID=rank%d", rank) }
+	separate := func(rank int) string { return fmt.Sprintf("NCCL_HOSTID=rank%d", rank) }
 	together := func(int) string { return "NCCL_HOSTID=all" }
 	allowed := func(int) string { return multiRank + "=1" }
 	for _, c := range []struct {
@@ -76,14 +78,14 @@ func TestSharedDevice(t *testing.T) {
 		variable               func(rank int) string
 	}{
 		{"the oldest, one host", "2.14.3", older, together},
-		{"the oldest, hosts of their own", "2.14.3", "", apart},
+		{"the oldest, separate hosts", "2.14.3", "", separate},
 		{"2.29, one host", "2.29.7", older, together},
-		{"2.29, does not know the variable", "2.29.7", older, allowed},
-		{"2.30.2, does not know it either", "2.30.2", older, allowed},
-		{"2.30.3, without it", "2.30.3", newer, together},
+		{"2.29, the variable is unknown", "2.29.7", older, allowed},
+		{"2.30.2, the variable is unknown", "2.30.2", older, allowed},
+		{"2.30.3, not set", "2.30.3", newer, together},
 		{"2.30.3, turned off", "2.30.3", newer, func(int) string { return multiRank + "=0" }},
 		{"2.30.3, allowed", "2.30.3", "", allowed},
-		{"2.30.3, hosts of their own", "2.30.3", "", apart},
+		{"2.30.3, separate hosts", "2.30.3", "", separate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := []string{"RINGTRAIN_EMULATOR_NCCL=" + c.version, "RINGTRAIN_EMULATOR_DEVICES=1"}
@@ -102,12 +104,12 @@ func TestSharedDevice(t *testing.T) {
 	}
 }
 
-// What cannot run on a device is skipped, and is no pass: with an NCCL of which ranks
-// of one process cannot share it. With a newer one it runs.
+// Where ranks of one process cannot share a device, the tests are skipped and do not
+// pass. With a newer NCCL they run.
 func TestSkipsAreNoPasses(t *testing.T) {
 	emulated(t)
 	if real() {
-		t.Skip("it takes a device that is not there")
+		t.Skip("needs the emulator")
 	}
 	for version, c := range map[nccl.Version]struct {
 		want  string

@@ -17,21 +17,20 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// A rank is one of a group on devices.
+// A rank is one rank of a group on devices.
 type rank struct {
 	*workplace
 	*collective.Group
 	engine *Engine
 }
 
-// ranks makes n ranks, connected with each other and closed at the end of the
-// test.
+// ranks makes n connected ranks, which are closed at the end of the test.
 func ranks(t *testing.T, n int, use Use, o collective.Options) []*rank {
 	t.Helper()
 	return faultyRanks(t, n, use, o, nil)
 }
 
-// faultyRanks is ranks whose hardware, by rank, is what fault makes of it.
+// faultyRanks is ranks on hardware that fault returns for each rank.
 func faultyRanks(t *testing.T, n int, use Use, o collective.Options, fault func(r int, g hardware) hardware) []*rank {
 	t.Helper()
 	all, errs := tryRanks(t, n, use, o, fault)
@@ -41,7 +40,7 @@ func faultyRanks(t *testing.T, n int, use Use, o collective.Options, fault func(
 	return all
 }
 
-// tryRanks is faultyRanks that may fail.
+// tryRanks is faultyRanks without the requirement that New succeeds.
 func tryRanks(t *testing.T, n int, use Use, o collective.Options, fault func(r int, g hardware) hardware) ([]*rank, []error) {
 	t.Helper()
 	roomy(t, n, use)
@@ -75,7 +74,7 @@ func tryRanks(t *testing.T, n int, use Use, o collective.Options, fault func(r i
 	return all, errs
 }
 
-// each calls fn for each rank at once.
+// each calls fn for all ranks at once.
 func each(n int, fn func(r int)) {
 	var all sync.WaitGroup
 	for r := range n {
@@ -84,22 +83,23 @@ func each(n int, fn func(r int)) {
 	all.Wait()
 }
 
-// run is each, with a context that ends a test that would hang.
+// run is each with a context that ends a test before it hangs.
 func run(t *testing.T, all []*rank, fn func(ctx context.Context, r *rank)) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	each(len(all), func(i int) { fn(ctx, all[i]) })
 }
 
-// Every operation on device vectors gives what it is to give, by NCCL. Where ranks of
-// one process cannot share the device, TestOperationsInProcesses does the same.
+// Every operation on device vectors gives the correct result, computed by NCCL. Where
+// ranks of one process cannot share the device, TestOperationsInProcesses tests the
+// same.
 func TestOperations(t *testing.T) { inProcess(t, Must) }
 
-// The same, staged.
+// The same, staged through host memory.
 func TestOperationsStaged(t *testing.T) { inProcess(t, Off) }
 
-// inProcess makes the calls of the table among ranks of one process. It skips if it
-// could not on some number of ranks.
+// inProcess makes the calls of the table among ranks of one process. It skips the test
+// if some number of ranks could not be tested.
 func inProcess(t *testing.T, use Use) {
 	skipped := 0
 	for _, size := range []int{1, 2, 3, most} {
@@ -125,7 +125,7 @@ func inProcess(t *testing.T, use Use) {
 		})
 	}
 	if skipped > 0 {
-		t.Skipf("%d of the numbers of ranks were skipped", skipped)
+		t.Skipf("%d rank counts were skipped", skipped)
 	}
 }
 
@@ -138,7 +138,7 @@ func reduce[T collective.Element](t *testing.T, ctx context.Context, r *rank, op
 	assert.Equal(t, collectivetest.Reduced[T](r.Size(), n, 0, op), got, "%v of %d", op, n)
 }
 
-// near reduces floats, whose order NCCL chooses.
+// near checks sums of floats, which NCCL adds in an order of its own.
 func near(t *testing.T, ctx context.Context, r *rank, op collective.Op) {
 	const n = 10_000
 	s := make([]float32, n)
@@ -154,8 +154,8 @@ func near(t *testing.T, ctx context.Context, r *rank, op collective.Op) {
 	assert.InDeltaSlice(t, s, got, 1e-6)
 }
 
-// Under ring order, sums of device vectors have the bits that sums of host
-// vectors have, whatever part of an arena they are.
+// In ring order, sums of device vectors have the same bits as sums of host vectors, for
+// any part of an arena.
 func TestRingOrder(t *testing.T) {
 	all := ranks(t, 3, Must, collective.Options{})
 	run(t, all, func(ctx context.Context, r *rank) {
@@ -170,7 +170,7 @@ func TestRingOrder(t *testing.T) {
 	})
 }
 
-// One vector of a call may be in host memory, on all ranks alike.
+// One vector of a call may be in host memory, if it is so on all ranks.
 func TestMixedMemory(t *testing.T) {
 	all := ranks(t, 2, Auto, collective.Options{Order: collective.AnyOrder})
 	run(t, all, func(ctx context.Context, r *rank) {
@@ -180,7 +180,7 @@ func TestMixedMemory(t *testing.T) {
 		assert.NoError(t, r.AllGather(ctx, collective.Of(dst), v))
 		assert.Equal(t, []int32{0, 7, 1, 7}, dst)
 		assert.ErrorIs(t, r.AllReduce(ctx, collective.OnDevice(most+r.Rank(), 4096, 1, collective.Int32), collective.Sum), collective.ErrUnsupported)
-		assert.NoError(t, r.Barrier(ctx), "a mistake leaves the group whole")
+		assert.NoError(t, r.Barrier(ctx), "a wrong argument does not break the group")
 	})
 }
 
@@ -208,8 +208,8 @@ func TestSub(t *testing.T) {
 	})
 }
 
-// A queued call is carried out by the stream, and a captured one each time the
-// graph is launched.
+// The stream executes a queued call once, and a captured call at every launch of the
+// graph.
 func TestQueue(t *testing.T) {
 	const launches = 3
 	all := ranks(t, 2, Must, collective.Options{Order: collective.AnyOrder})
@@ -231,13 +231,13 @@ func TestQueue(t *testing.T) {
 		assert.Equal(t, []int64{16, 32, 48, 64}, got)
 		mean := call
 		mean.Op = collective.Mean
-		assert.ErrorIs(t, r.engine.Queue(ctx, mean, v, v), collective.ErrUnsupported, "an exact mean of integers is not NCCL's")
+		assert.ErrorIs(t, r.engine.Queue(ctx, mean, v, v), collective.ErrUnsupported, "NCCL has no exact mean of integers")
 		assert.NoError(t, r.device.Do(ctx, graph.Destroy))
 		assert.NoError(t, r.Barrier(ctx))
 	})
 }
 
-// A Group's call in a capture would wait for what is never launched.
+// Inside a capture, a Group's call would wait for work that is never launched.
 func TestCaptureOfAGroupsCall(t *testing.T) {
 	all := ranks(t, 1, Must, collective.Options{Order: collective.AnyOrder})
 	r := all[0]

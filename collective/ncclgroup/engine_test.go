@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// vector is n float64 elements at an address of device 0.
+// vector returns n float64 elements at an address of device 0.
 func vector(addr uintptr, n int) collective.Vector {
 	return collective.OnDevice(0, addr, n, collective.Float64)
 }
@@ -36,7 +36,7 @@ func TestCommands(t *testing.T) {
 		{"ReduceScatter counts what one rank gets", collective.Call{Kind: collective.KindReduceScatter, Op: collective.Max}, 2, 6, nil, list{
 			{Kind: nccl.KindReduceScatter, Op: nccl.Max, Send: src, Recv: dst, Count: 2},
 		}},
-		{"AllGatherV leaves out who gives nothing", collective.Call{Kind: collective.KindAllGather}, 5, 2, []int{3, 2, 0}, list{
+		{"AllGatherV leaves out ranks that give nothing", collective.Call{Kind: collective.KindAllGather}, 5, 2, []int{3, 2, 0}, list{
 			{Kind: nccl.KindBroadcast, Peer: 0, Send: src, Recv: dst, Count: 3},
 			{Kind: nccl.KindBroadcast, Peer: 1, Send: src, Recv: dst + 3*8, Count: 2},
 		}},
@@ -70,7 +70,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Every type and reduction of a Group is one of NCCL's.
+// NCCL has every type and reduction of a Group.
 func TestTypes(t *testing.T) {
 	for d := collective.Float32; d.Size() > 0; d++ {
 		require.Contains(t, dataTypes, d)
@@ -80,7 +80,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// What is copied to the host and back is what the call reads and writes.
+// Exactly what the call reads and writes is copied to the host and back.
 func TestCopies(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -89,12 +89,12 @@ func TestCopies(t *testing.T) {
 		in, out bool
 	}{
 		{"the root broadcasts", collective.Call{Kind: collective.KindBroadcast, Root: 1}, 1, true, false},
-		{"another hears", collective.Call{Kind: collective.KindBroadcast, Root: 1}, 0, false, true},
+		{"another rank receives", collective.Call{Kind: collective.KindBroadcast, Root: 1}, 0, false, true},
 		{"the root of a Reduce", collective.Call{Kind: collective.KindReduce}, 0, true, true},
 		{"not the root of a Reduce", collective.Call{Kind: collective.KindReduce}, 1, true, false},
 		{"AllReduce", collective.Call{Kind: collective.KindAllReduce}, 1, true, true},
-		{"who sends", collective.Call{Kind: collective.KindSend, Root: 1}, 1, true, false},
-		{"who receives", collective.Call{Kind: collective.KindSend, Root: 1}, 0, false, true},
+		{"the sender", collective.Call{Kind: collective.KindSend, Root: 1}, 1, true, false},
+		{"the receiver", collective.Call{Kind: collective.KindSend, Root: 1}, 0, false, true},
 	} {
 		v := vector(4096, 100)
 		copies, total := seat{c.rank, 2}.copies([]started{{Header: collective.Header{Call: c.call}, Dst: v, Src: v}})
@@ -104,7 +104,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Who cannot begin says so to the others, and none waits.
+// A rank that cannot begin reports it to the others, so that none waits.
 func TestNewFails(t *testing.T) {
 	views, transports := collective.Local(2)
 	_, err := New(t.Context(), views[0], collective.OverTransport(views[0], transports[0]), Config{})
@@ -123,7 +123,7 @@ func TestNewFails(t *testing.T) {
 	require.ErrorContains(t, err, "Auto, Must or Off")
 }
 
-// nothing is hardware with which nothing can be done.
+// nothing is hardware on which no GPU call works.
 type nothing struct{ hardware }
 
 func (nothing) index() int                                     { return 99 }
@@ -134,7 +134,7 @@ func (nothing) version() (nccl.Version, error)                 { return 0, cuda.
 func (nothing) passed() (bool, error)                          { return true, nil }
 func (nothing) close() error                                   { return nil }
 
-// For host memory the engine is the one below, whatever happens.
+// For host memory the engine below makes every call.
 func TestHostMemory(t *testing.T) {
 	collectivetest.TestGroup(t, func(t testing.TB, n int) []*collective.Group {
 		views, transports := collective.Local(n)
@@ -153,7 +153,7 @@ func TestHostMemory(t *testing.T) {
 	})
 }
 
-// The plan of host vectors is the engine's below; NCCL does not tell its own.
+// The plan for host vectors is that of the engine below. NCCL does not report its plan.
 func TestPlan(t *testing.T) {
 	views, transports := collective.Local(1)
 	e, err := over(t.Context(), views[0], collective.OverTransport(views[0], transports[0]), nothing{}, Config{ConnectTime: DefaultConnectTime})

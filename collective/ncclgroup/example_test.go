@@ -10,8 +10,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda"
 )
 
-// A worker takes the GPU of its number and sums a vector in its memory over all
-// workers. It needs a GPU and a program built with -tags gpu.
+// Each worker uses the GPU with its own number, and sums a vector in GPU memory over
+// all workers. It needs a GPU and a program built with -tags gpu.
 func Example() {
 	err := sum(context.Background())
 	fmt.Println(err)
@@ -40,7 +40,7 @@ func sum(ctx context.Context) error {
 		return err
 	}
 
-	config.Group.Order = collective.AnyOrder // or NCCL does not reduce
+	config.Group.Order = collective.AnyOrder // otherwise NCCL does not reduce
 	config.Engine = func(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 		return ncclgroup.New(ctx, v, base, ncclgroup.Config{Device: device, Stream: stream})
 	}

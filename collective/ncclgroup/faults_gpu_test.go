@@ -17,17 +17,17 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// soon is how long a rank may take to learn that another has failed.
+// soon limits how long a rank may take to learn that another rank has failed.
 const soon = 2 * time.Second
 
-// faulty is hardware on which something happens.
+// faulty is hardware with injected faults.
 type faulty struct {
 	hardware
-	before   func() error // queueing, if not nil
-	state    func() error // instead of AsyncError, if that is no error and state not nil
+	before   func() error // called before queueing, if not nil
+	state    func() error // replaces AsyncError if that returns nil and state is not nil
 	versions func() (nccl.Version, error)
-	closes   *int   // counts them, if not nil
-	asked    func() // before passed, if not nil
+	closes   *int   // if not nil, counts calls of close
+	asked    func() // called before passed, if not nil
 }
 
 func (f *faulty) passed() (bool, error) {
@@ -80,7 +80,7 @@ func (c *faultyComm) AsyncError() error {
 // anyOrder lets NCCL reduce.
 var anyOrder = collective.Options{Order: collective.AnyOrder, Deadline: time.Minute}
 
-// ends makes a call on each rank, and checks that all of them end soon.
+// ends makes a call on each rank and checks that all of them fail soon.
 func ends(t *testing.T, all []*rank, call func(ctx context.Context, r *rank, v collective.Vector) error, check func(r *rank, err error)) {
 	t.Helper()
 	run(t, all, func(ctx context.Context, r *rank) {
@@ -90,7 +90,7 @@ func ends(t *testing.T, all []*rank, call func(ctx context.Context, r *rank, v c
 		err = call(ctx, r, v)
 		assert.Less(t, time.Since(begin), soon, "rank %d", r.Rank())
 		check(r, err)
-		assert.Equal(t, err, r.AllReduce(ctx, v, collective.Sum), "a broken group stays so")
+		assert.Equal(t, err, r.AllReduce(ctx, v, collective.Sum), "a broken group stays broken")
 	})
 }
 
@@ -137,7 +137,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// A rank that does not call is named when the time is up.
+// A rank that makes no call is named at the deadline.
 func TestNotCalled(t *testing.T) {
 	all := ranks(t, 2, Must, collective.Options{Order: collective.AnyOrder, Deadline: 200 * time.Millisecond})
 	ends(t, all[:1], func(ctx context.Context, r *rank, v collective.Vector) error {
@@ -148,8 +148,8 @@ func TestNotCalled(t *testing.T) {
 	})
 }
 
-// A rank agrees and then does not queue its call: NCCL waits for ever on the
-// others, and ends when they break.
+// A rank agrees to a call and never queues it. NCCL would wait for ever on the others,
+// but their deadline ends it.
 func TestStuck(t *testing.T) {
 	hold := make(chan struct{})
 	all := faultyRanks(t, 3, Must, collective.Options{Order: collective.AnyOrder, Deadline: 300 * time.Millisecond},
@@ -165,7 +165,7 @@ func TestStuck(t *testing.T) {
 		})
 	ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
 		if r.Rank() == 1 {
-			go func() { // a device that hangs, until the others are through
+			go func() { // the device hangs until the other ranks have failed
 				<-all[0].engine.Broken()
 				<-all[2].engine.Broken()
 				close(hold)
@@ -178,11 +178,12 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// Whatever breaks one rank during a call breaks the others, with its name.
+// Whatever breaks one rank during a call breaks the others too, and they name that
+// rank.
 func TestFailures(t *testing.T) {
 	errCable := &nccl.Error{Call: "ncclCommGetAsyncError", Result: nccl.SystemError, Text: "socket closed"}
 	for name, fault := range map[string]struct {
-		fail func(r *rank) error // instead of queueing, on rank 1
+		fail func(r *rank) error // called on rank 1 in place of queueing
 		want string
 	}{
 		"aborts": {func(r *rank) error {
@@ -214,7 +215,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// What NCCL finds out by itself, while nothing is called, breaks all ranks.
+// An error that NCCL detects between calls breaks all ranks.
 func TestAsyncError(t *testing.T) {
 	var failing atomic.Bool
 	all := faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware {
@@ -230,7 +231,7 @@ func TestAsyncError(t *testing.T) {
 		select {
 		case <-r.engine.Broken():
 		case <-time.After(soon):
-			t.Fatalf("rank %d does not know", r.Rank())
+			t.Fatalf("rank %d was not told of the error", r.Rank())
 		}
 		named := blames(t, r.engine.Err(), 0)
 		require.Equal(t, "local/0", named.Node)
@@ -253,8 +254,8 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// A call that ends because its communicator was aborted has not been made, also
-// when the device says so first.
+// If a communicator is aborted, its call in progress fails, even if the device reports
+// completion first.
 func TestAbortedIsNotDone(t *testing.T) {
 	var waiting *rank
 	errRefused := &nccl.Error{Call: "ncclAllReduce", Result: nccl.SystemError}
@@ -273,8 +274,8 @@ func TestAbortedIsNotDone(t *testing.T) {
 	}, func(_ *rank, err error) { blames(t, err, 1) })
 }
 
-// NCCL does not end a communicator that a graph holds. Whoever breaks is named at
-// once all the same, and Close says what is left behind, and leaves it alone.
+// NCCL does not end a communicator that a graph holds. A rank that fails is still named
+// at once, and Close reports what it leaves behind.
 func TestGraphHoldsTheCommunicator(t *testing.T) {
 	closes := make([]int, 2)
 	all := faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware { return &faulty{hardware: g, closes: &closes[r]} })
@@ -295,7 +296,7 @@ func TestGraphHoldsTheCommunicator(t *testing.T) {
 	assert.Equal(t, []int{0, 1}, closes)
 
 	require.NoError(t, all[0].device.Do(t.Context(), graph.Destroy))
-	<-all[0].engine.link.aborted // the thread comes back
+	<-all[0].engine.link.aborted // the thread has returned from NCCL
 	assert.NoError(t, all[0].engine.gpu.close())
 }
 
@@ -309,7 +310,7 @@ func TestCloseDuringACall(t *testing.T) {
 	require.ErrorIs(t, all[1].Barrier(t.Context()), collective.ErrLeft)
 }
 
-// Where a rank has no NCCL, none uses it, or New says so.
+// If one rank has no NCCL, no rank uses it, or New returns an error.
 func TestWithoutNCCL(t *testing.T) {
 	errNone := errors.New("there is no libnccl.so.2: pip install nvidia-nccl-cu12")
 	none := func(r int, g hardware) hardware {
@@ -343,7 +344,7 @@ func TestVersionsDiffer(t *testing.T) {
 	}
 }
 
-// NCCL's own reason why ranks cannot connect is what every rank gets.
+// If ranks cannot connect, every rank gets NCCL's own reason.
 func TestCannotConnect(t *testing.T) {
 	emulated(t)
 	if real() {

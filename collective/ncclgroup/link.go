@@ -57,7 +57,7 @@ func (h *handle) there() bool {
 	return h.c != nil
 }
 
-// remove removes the communicator, so that nobody else uses it or waits for its end. It
+// remove removes the communicator, so that nothing else uses it or waits for its end. It
 // returns nil if there is none.
 func (h *handle) remove() communicator {
 	h.mu.Lock()

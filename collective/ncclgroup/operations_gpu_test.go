@@ -13,8 +13,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// An operation is a call, and what it does: the lengths of its vectors where a piece
-// has n elements, and what a rank has in dst afterwards, nil if nothing.
+// An operation is a call and its specification. dst and src return the lengths of the
+// vectors for pieces of n elements. want returns the contents of a rank's dst after the
+// call, or nil if the rank receives nothing.
 type operation struct {
 	name     string
 	dst, src func(size, rank, n int) int
@@ -22,15 +23,15 @@ type operation struct {
 	want     func(t trial, size, rank int) []float64
 	reduces  bool
 	same     bool                      // dst is src
-	inPlace  bool                      // one of the two may be a piece of the other, or all of it
+	inPlace  bool                      // dst may be a piece of src, or src a piece of dst, or both are the same
 	costly   bool                      // connects ranks anew
-	between  func(size, rank int) bool // the rank takes part; nil: all do
+	between  func(size, rank int) bool // reports whether the rank takes part; nil: all do
 }
 
 func once(_, _, n int) int     { return n }
 func times(size, _, n int) int { return size * n }
 
-// uneven are counts of pieces that differ, of which one is empty.
+// uneven returns piece lengths that differ. One of them is 0.
 func uneven(size, n int) []int {
 	counts := make([]int, size)
 	for r := range counts {
@@ -43,8 +44,8 @@ func piece(_, rank, n int) int { return rank * n }
 
 func total(size, _, n int) int { return size * (size - 1) / 2 * n }
 
-// turned are the counts of an AllToAllV: what rank r sends to, and gets from, rank q
-// has (r+q)%size pieces.
+// turned returns the counts of an AllToAllV. Rank r exchanges (r+q)%size pieces with
+// rank q, in each direction.
 func turned(size, rank, n int) []int {
 	counts := make([]int, size)
 	for r := range counts {
@@ -167,7 +168,7 @@ var operations = []operation{
 		}},
 }
 
-// each1 is how many elements the piece of rank 1 has among uneven ones of a total.
+// unit returns the length of rank 1's piece, given the total of uneven.
 func unit(g *collective.Group, all int) int {
 	return all / max(1, g.Size()*(g.Size()-1)/2)
 }
@@ -180,7 +181,7 @@ func gathered(t trial, size, _ int) []float64 {
 	return out
 }
 
-// inParts makes several calls before it waits for the first.
+// inParts starts several calls before it waits for the first.
 func inParts(ctx context.Context, g *collective.Group, v, _ collective.Vector, op collective.Op) error {
 	const parts = 3
 	var all []*collective.Work
@@ -194,7 +195,7 @@ func inParts(ctx context.Context, g *collective.Group, v, _ collective.Vector, o
 	return errors.Join(errs...)
 }
 
-// fromFirstToLast is a message in which only two ranks take part.
+// fromFirstToLast sends a message between two ranks. The others take no part.
 func fromFirstToLast(ctx context.Context, g *collective.Group, dst, src collective.Vector, _ collective.Op) error {
 	last := g.Size() - 1
 	switch {
@@ -208,8 +209,8 @@ func fromFirstToLast(ctx context.Context, g *collective.Group, dst, src collecti
 	return nil
 }
 
-// inHalves reduces among the even ranks, and among the odd ones, which are counted
-// from the last to the first.
+// inHalves reduces among the even ranks and among the odd ranks, each numbered in
+// reverse.
 func inHalves(ctx context.Context, g *collective.Group, v, _ collective.Vector, op collective.Op) error {
 	sub, err := g.Sub(ctx, g.Rank()%2, -g.Rank())
 	if err != nil {
@@ -218,8 +219,7 @@ func inHalves(ctx context.Context, g *collective.Group, v, _ collective.Vector, 
 	return errors.Join(sub.AllReduce(ctx, v, op), sub.Close())
 }
 
-// Every number of 16 bits goes through NCCL as it is, and sums of two are rounded once,
-// as the host rounds them.
+// NCCL preserves every 16-bit number, and rounds the sum of two once, as the host does.
 func TestSixteenBits(t *testing.T) {
 	for _, kind := range []collective.DType{collective.Float16, collective.BFloat16} {
 		operand := func(rank int) []uint16 {
@@ -249,7 +249,7 @@ func TestSixteenBits(t *testing.T) {
 			assert.NoError(t, collective.Widen16(have, bits, kind))
 			for i, x := range have {
 				if x != want[i] && (x == x || want[i] == want[i]) {
-					assert.Fail(t, "wrong sum", "%v: element %d is %v, and on the host %v", kind, i, x, want[i])
+					assert.Fail(t, "wrong sum", "%v: element %d is %v, on the host %v", kind, i, x, want[i])
 					return
 				}
 			}

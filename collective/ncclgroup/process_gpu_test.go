@@ -24,15 +24,15 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// With this variable set the test binary is a worker: one that "calls" the Group,
-// one that launches "graphs" in which a call was captured, on its stream or "aside" on
-// another, one that has "held" its graph when it asks the Group what has happened, or
-// one that makes the calls of the "table".
+// With this variable set, the test binary is a worker. "calls" makes calls of the
+// Group. "graphs" launches graphs that contain a captured call, and "aside" does so
+// with the call on a second stream. "held" still holds its graph when it asks the Group
+// for the error. "table" makes the calls of the table.
 const envWorker = "NCCLGROUP_TEST_WORKER"
 
-// worker reduces without end and regroups when something breaks. It says what
-// happens, a line each, and takes orders: "die" kills it once it is inside NCCL,
-// "quit" ends it.
+// worker reduces until told otherwise, and regroups when something breaks. It prints
+// one line per event and obeys commands: "die" kills it once it is inside NCCL, "quit"
+// ends it.
 func worker() int {
 	ctx, quit := context.WithTimeout(context.Background(), 2*tableTime)
 	defer quit()
@@ -88,7 +88,7 @@ func (w *laborer) labor(ctx context.Context) error {
 	return err
 }
 
-// make is New on hardware on which this process can die.
+// make is New on hardware that can kill this process.
 func (w *laborer) make(ctx context.Context, v collective.View, base *collective.HostEngine) (collective.Engine, error) {
 	c := Config{Device: w.device, Stream: w.stream, NCCL: Must, ConnectTime: 20 * time.Second}
 	g, err := openGPU(ctx, c)
@@ -99,8 +99,7 @@ func (w *laborer) make(ctx context.Context, v collective.View, base *collective.
 	return w.engine, err
 }
 
-// table makes the calls of the table, says how many there were, and stays until it is
-// told to quit.
+// table makes the calls of the table, prints how many there were, and waits for "quit".
 func (w *laborer) table(ctx context.Context, g *collective.Group) error {
 	calls, err := w.tally.table(ctx, w.workplace, g, true)
 	if err != nil {
@@ -121,7 +120,7 @@ func (w *laborer) perhapsDie() error {
 	}
 }
 
-// reduce checks sums until one fails, and says so once they are right.
+// reduce checks sums until a call fails. It prints a line after the first correct sum.
 func (w *laborer) reduce(ctx context.Context, g *collective.Group) error {
 	s := make([]int64, 1<<14)
 	for i := range s {
@@ -156,7 +155,7 @@ func (w *laborer) reduce(ctx context.Context, g *collective.Group) error {
 	return err
 }
 
-// fractions checks sums of float32 against those of float64, on the host.
+// fractions compares sums of float32 with sums of float64 on the host.
 func (w *laborer) fractions(ctx context.Context, g *collective.Group) error {
 	of := func(rank, i int) float64 { return float64((i*7919+rank*104729)%2001-1000) / 977 }
 	s := make([]float32, 10007)
@@ -181,13 +180,13 @@ func (w *laborer) fractions(ctx context.Context, g *collective.Group) error {
 			size += math.Abs(of(rank, i))
 		}
 		if !(math.Abs(want-float64(x)) <= 1e-6*max(1, size)) {
-			return fmt.Errorf("element %d is %v, and on the host %v", i, x, want)
+			return fmt.Errorf("element %d is %v, on the host %v", i, x, want)
 		}
 	}
 	return nil
 }
 
-// launch launches a graph without end, keeping the device's thread, as a training
+// launch launches a graph without end and occupies the device's thread, as a training
 // step does.
 func (w *laborer) launch(ctx context.Context, g *collective.Group, v collective.Vector) error {
 	call := collective.Call{Kind: collective.KindAllReduce, DType: collective.Int64, Op: collective.Max, Count: uint64(v.Len())}
@@ -227,8 +226,8 @@ func (w *laborer) launch(ctx context.Context, g *collective.Group, v collective.
 	return g.Barrier(ctx)
 }
 
-// aside returns what queues a call on a branch beside the stream. The branch stays
-// until the process ends.
+// aside returns a function that queues a call on a branch next to the stream. The
+// branch stays until the process ends.
 func (w *laborer) aside(call func(cuda.Stream) error) (func() error, error) {
 	side, err := w.device.NewUrgentStream()
 	if err != nil {
@@ -254,7 +253,7 @@ func (w *laborer) aside(call func(cuda.Stream) error) (func() error, error) {
 	}, nil
 }
 
-// A process is a worker, seen from outside.
+// A process is a worker as seen from outside.
 type process struct {
 	*exec.Cmd
 	t      *testing.T
@@ -288,7 +287,7 @@ func spawn(t *testing.T, kind string, c cluster.Config, more ...string) *process
 	return p
 }
 
-// expect reads lines until one begins with a text, and returns what follows.
+// expect reads lines until one begins with a text, and returns the rest of that line.
 func (p *process) expect(begin string) string {
 	p.t.Helper()
 	return p.expectWithin(40*time.Second, begin)
@@ -300,7 +299,7 @@ func (p *process) expectWithin(limit time.Duration, begin string) string {
 	for {
 		select {
 		case line, ok := <-p.lines:
-			require.True(p.t, ok, "the process ended before it said %q", begin)
+			require.True(p.t, ok, "the process ended before it printed %q", begin)
 			if rest, found := strings.CutPrefix(line, begin); found {
 				return rest
 			}
@@ -310,7 +309,7 @@ func (p *process) expectWithin(limit time.Duration, begin string) string {
 	}
 }
 
-// jobs starts the ranks of a job, of which each has the variables that env returns.
+// jobs starts the ranks of a job, each with the variables that env returns for it.
 func jobs(t *testing.T, kind string, ranks int, env func(rank int) []string) []*process {
 	c := cluster.Config{Cluster: strings.ReplaceAll(t.Name(), "/", " "), Node: "m", LocalSize: ranks}
 	var ps []*process
@@ -321,8 +320,8 @@ func jobs(t *testing.T, kind string, ranks int, env func(rank int) []string) []*
 	return ps
 }
 
-// asHere are the variables of a rank on the devices that are there: those of the
-// emulator are enough for all.
+// asHere returns the variables of a rank on this machine's devices. The emulator has a
+// device for each rank and needs none.
 func asHere(rank int) []string {
 	v, err := nccl.GetVersion()
 	if !real() || err != nil {
@@ -331,7 +330,7 @@ func asHere(rank int) []string {
 	return sharing(v, rank)
 }
 
-// quit ends processes that have done what they were to do.
+// quit ends processes that have passed their test.
 func quit(t *testing.T, ps []*process) {
 	for _, p := range ps {
 		_, err := fmt.Fprintln(p.orders, "quit")
@@ -339,7 +338,7 @@ func quit(t *testing.T, ps []*process) {
 	}
 }
 
-// Processes that share a device, where there is one, have the sums of the host.
+// Processes get the correct sums, including those that share a device.
 func TestProcesses(t *testing.T) {
 	emulated(t)
 	for _, n := range []int{1, 2, 4} {
@@ -353,8 +352,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A rank is killed inside a collective that the others wait in: they have an error
-// that names it, and go on with a communicator of their own, with a new id.
+// A rank is killed inside a collective that the others wait in. They get an error that
+// names it, and continue with a new communicator.
 func TestKilledRank(t *testing.T) {
 	emulated(t)
 	for _, kind := range []string{"calls", "graphs", "aside", "held"} {
@@ -373,11 +372,11 @@ func TestKilledRank(t *testing.T) {
 					require.Contains(t, p.expect("broken "), fmt.Sprintf("rank %d (m/%d) failed", victim, victim))
 				}
 				require.Less(t, time.Since(begin), time.Second)
-				t.Logf("all know after %v", time.Since(begin))
+				t.Logf("all survivors know after %v", time.Since(begin))
 				for _, p := range left {
 					require.Equal(t, "2", p.expect("group "))
 				}
-				t.Logf("right sums of those left after %v", time.Since(begin))
+				t.Logf("the survivors have correct sums after %v", time.Since(begin))
 				quit(t, left)
 			})
 		}

@@ -21,17 +21,17 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// most is how many ranks the tests have, each with a device of its own.
+// most is the largest number of ranks in a test that needs a device for each.
 const most = 4
 
-// noEmulator is why the tests cannot run.
+// noEmulator says why the tests cannot run; nil if they can.
 var noEmulator error
 
-// real makes the tests use the machine's own devices and NCCL, and not the
-// emulator. Several ranks then share a device where there are fewer.
+// real reports whether the tests use the machine's own devices and NCCL instead of the
+// emulator. Ranks share devices if there are too few.
 func real() bool { return os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" }
 
-// The test binary is also the processes of its jobs, see process_gpu_test.go.
+// The test binary also serves as the processes of its jobs; see process_gpu_test.go.
 func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		os.Exit(worker())
@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	}
 	noEmulator = crowd()
-	// Making a context takes up to a second: one is held from the first test to the last.
-	_, _ = cuda.Open(0) // if it fails the tests say so
+	// Creating a context takes up to a second, so one stays open during all tests.
+	_, _ = cuda.Open(0) // if this fails, the tests report it
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
 }
 
-// emulate makes this process, and those that it starts, use the emulator.
+// emulate makes this process and its children use the emulator.
 func emulate() error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -67,10 +67,10 @@ func emulate() error {
 	return nil
 }
 
-// shared is the oldest NCCL of which ranks of one process can share a device.
+// shared is the first NCCL that lets ranks of one process share a device.
 var shared = nccl.NewVersion(2, 30, 3)
 
-// crowd lets ranks share a device, with an NCCL that can.
+// crowd lets ranks of one process share a device, if NCCL can.
 func crowd() error {
 	if err := os.Setenv(multiRank, "1"); err != nil {
 		return err
@@ -80,9 +80,9 @@ func crowd() error {
 
 const multiRank = "NCCL_MULTI_RANK_GPU_ENABLE"
 
-// sharing are the variables for a rank that shares its device with those of other
-// processes. An older NCCL takes ranks for neighbours by the host that they name, so
-// each names a host of its own.
+// sharing returns the variables for a rank that shares its device with other processes.
+// Older versions of NCCL refuse it to ranks of the same host, so each rank claims a
+// host of its own.
 func sharing(v nccl.Version, rank int) []string {
 	if v >= shared {
 		return []string{multiRank + "=1"}
@@ -90,7 +90,7 @@ func sharing(v nccl.Version, rank int) []string {
 	return []string{fmt.Sprintf("NCCL_HOSTID=rank%d", rank), "NCCL_NET=Socket", "NCCL_SOCKET_IFNAME=lo", "NCCL_MNNVL_ENABLE=0"}
 }
 
-// emulated skips the test where there is no emulator for want of a compiler.
+// emulated skips the test if there is no compiler to build the emulator.
 func emulated(t *testing.T) {
 	t.Helper()
 	if errors.Is(noEmulator, emulator.ErrNoCompiler) {
@@ -99,8 +99,8 @@ func emulated(t *testing.T) {
 	require.NoError(t, noEmulator)
 }
 
-// roomy is emulated, and skips the test on real devices if they are too few for n
-// ranks of one process that connect by NCCL.
+// roomy is emulated. On real devices it also skips the test if n ranks of one process
+// cannot connect by NCCL because they would have to share a device.
 func roomy(t *testing.T, n int, use Use) {
 	t.Helper()
 	emulated(t)
@@ -112,7 +112,7 @@ func roomy(t *testing.T, n int, use Use) {
 	v, err := nccl.GetVersion()
 	require.NoError(t, err)
 	if n > len(devices) && v < shared {
-		t.Skipf("%d ranks of one process on %d devices need NCCL %v or newer, this is %v", n, len(devices), shared, v)
+		t.Skipf("%d ranks of one process on %d devices need NCCL %v or newer; this is %v", n, len(devices), shared, v)
 	}
 }
 
@@ -122,7 +122,7 @@ type workplace struct {
 	stream cuda.Stream
 }
 
-// open takes the device of a rank.
+// open opens the device of a rank.
 func open(rank int) (*workplace, error) {
 	devices, err := cuda.Devices()
 	if err != nil {
@@ -144,8 +144,8 @@ func (w *workplace) close() error {
 	return errors.Join(w.device.Do(context.Background(), w.stream.Destroy), w.device.Close())
 }
 
-// put makes a Vector of device memory that begins as s; the memory stays until
-// the device is closed.
+// put copies s to a Vector in device memory, which stays allocated until the device is
+// closed.
 func put[T collective.Element](w *workplace, s []T) (collective.Vector, error) {
 	return putHost(w, collective.Of(s))
 }
@@ -163,7 +163,7 @@ func putHost(w *workplace, host collective.Vector) (v collective.Vector, err err
 	return v, err
 }
 
-// get is what a Vector of device memory holds.
+// get returns the contents of a Vector in device memory.
 func get[T collective.Element](w *workplace, v collective.Vector) ([]T, error) {
 	s := make([]T, v.Len())
 	return s, getHost(w, collective.Of(s), v)

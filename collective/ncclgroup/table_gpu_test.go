@@ -31,8 +31,8 @@ func (t trial) String() string {
 	return text
 }
 
-// trials are the table: every type with every operation and every reduction, and
-// every operation in many sizes, of elements of 4 bytes and of 1.
+// trials returns the table: every operation with every type and every reduction, and
+// every operation in many sizes, with elements of 4 bytes and of 1.
 func trials() []trial {
 	const odd = 33
 	many := 40_009 // more than the emulator moves at once
@@ -70,16 +70,16 @@ func trials() []trial {
 	return all
 }
 
-// A tally counts the calls that NCCL was given.
+// A tally counts the calls that NCCL receives.
 type tally struct{ calls atomic.Int64 }
 
-// on is hardware that counts.
+// on returns hardware that counts calls.
 func (c *tally) on(g hardware) hardware {
 	return &faulty{hardware: g, before: func() error { c.calls.Add(1); return nil }}
 }
 
-// table makes all calls of the table, as all ranks do, and returns how many there
-// were. NCCL has to carry out all that it can, or none.
+// table makes all calls of the table on this rank and returns their number. With
+// byNCCL, NCCL must execute every call that it can; without it, none.
 func (c *tally) table(ctx context.Context, w *workplace, g *collective.Group, byNCCL bool) (calls int, err error) {
 	for _, t := range trials() {
 		before := c.calls.Load()
@@ -87,15 +87,15 @@ func (c *tally) table(ctx context.Context, w *workplace, g *collective.Group, by
 			return calls, fmt.Errorf("%v, rank %d of %d: %w", t, g.Rank(), g.Size(), err)
 		}
 		if got, want := c.calls.Load() > before, byNCCL && t.carried(g.Size(), g.Rank()); got != want {
-			return calls, fmt.Errorf("%v, rank %d of %d: NCCL was asked: %v, and %v is right", t, g.Rank(), g.Size(), got, want)
+			return calls, fmt.Errorf("%v, rank %d of %d: NCCL was used: %v, want %v", t, g.Rank(), g.Size(), got, want)
 		}
 		calls++
 	}
 	return calls, nil
 }
 
-// carried reports whether NCCL can carry out a rank's part: not an exact mean of
-// integers, and nothing where there is nothing to move.
+// carried reports whether NCCL can execute a rank's part. It has no exact mean of
+// integers, and it is not called if there is nothing to move.
 func (t trial) carried(size, rank int) bool {
 	o := t.operation
 	if o.between != nil && !o.between(size, rank) || o.reduces && t.op == collective.Mean && whole(t.dtype) {
@@ -104,8 +104,8 @@ func (t trial) carried(size, rank int) bool {
 	return max(o.dst(size, rank, t.n), o.src(size, rank, t.n)) > 0
 }
 
-// operand is what a rank gives: numbers that every type holds exactly, and so does
-// each sum, product and mean of up to four ranks.
+// operand returns a rank's input. Every type holds these numbers exactly, and also each
+// sum, product and mean of up to four ranks.
 func (t trial) operand(size, rank int) []float64 {
 	s := make([]float64, t.operation.src(size, rank, t.n))
 	for i := range s {
@@ -124,10 +124,10 @@ func (t trial) operand(size, rank int) []float64 {
 	return s
 }
 
-// unwritten is in a dst before the call.
+// unwritten fills dst before the call.
 const unwritten = 99
 
-// run makes the call on device vectors and compares with what the operation says.
+// run makes the call on device vectors and compares the result with the specification.
 func (t trial) run(ctx context.Context, w *workplace, g *collective.Group) error {
 	o, size, rank := t.operation, g.Size(), g.Rank()
 	given := t.operand(size, rank)
@@ -157,7 +157,7 @@ func (t trial) run(ctx context.Context, w *workplace, g *collective.Group) error
 	return nil
 }
 
-// vectors are those of the call, in memory of the device.
+// vectors allocates the call's vectors in device memory.
 func (t trial) vectors(w *workplace, size, rank int, given []float64) (dst, src collective.Vector, err error) {
 	n := t.operation.dst(size, rank, t.n)
 	switch {
@@ -192,7 +192,7 @@ func unwrittens(n int) []float64 {
 	return s
 }
 
-// put makes a vector of the trial's type.
+// put copies s to a device vector of the trial's type.
 func (t trial) put(w *workplace, s []float64) (collective.Vector, error) {
 	switch t.dtype {
 	case collective.Float32:
@@ -256,15 +256,15 @@ func got[T collective.Element](w *workplace, v collective.Vector) ([]float64, er
 	return widened(s), err
 }
 
-// expect compares a vector with numbers: to the bit, but for means over a number of
-// ranks that is no power of two.
+// expect compares a vector with the wanted numbers: bit for bit, except for means over
+// a number of ranks that is not a power of two.
 func (t trial) expect(w *workplace, v collective.Vector, want []float64, size int) error {
 	have, err := t.get(w, v)
 	if err != nil {
 		return err
 	}
 	if len(have) != len(want) {
-		return fmt.Errorf("%d elements, and %d are right", len(have), len(want))
+		return fmt.Errorf("%d elements, want %d", len(have), len(want))
 	}
 	tolerance := 0.
 	if t.op == collective.Mean && !whole(t.dtype) && size&(size-1) != 0 {
@@ -272,18 +272,18 @@ func (t trial) expect(w *workplace, v collective.Vector, want []float64, size in
 	}
 	for i, x := range have {
 		if !(math.Abs(x-want[i]) <= tolerance) {
-			return fmt.Errorf("element %d of %d is %v, and %v is right", i, len(want), x, want[i])
+			return fmt.Errorf("element %d of %d is %v, want %v", i, len(want), x, want[i])
 		}
 	}
 	return nil
 }
 
-// epsilon is the step of a type's numbers behind 1.
+// epsilon is the distance from 1 to the next number of a type.
 var epsilon = map[collective.DType]float64{
 	collective.Float64: 0x1p-52, collective.Float32: 0x1p-23, collective.Float16: 0x1p-10, collective.BFloat16: 0x1p-7,
 }
 
-// reduced is the reduction of the operands of some ranks.
+// reduced returns the reduction of the operands of some ranks.
 func (t trial) reduced(size int, ranks ...int) []float64 {
 	out := t.operand(size, ranks[0])
 	for _, r := range ranks[1:] {
@@ -312,7 +312,7 @@ func (t trial) reduced(size int, ranks ...int) []float64 {
 	return out
 }
 
-// everyone are all ranks.
+// everyone returns all ranks.
 func everyone(size int) []int {
 	all := make([]int, size)
 	for r := range all {

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Without a compiler there is no emulator, and tests are skipped; the reason names what
-// is missing. With one that fails they fail.
+// Without a compiler there is no emulator, and tests are skipped with a reason that
+// names what is missing. With a compiler that fails, tests fail.
 func TestWithoutEmulator(t *testing.T) {
 	emulated(t) // or skip
 	if real() {
-		t.Skip("the emulator is not asked for")
+		t.Skip("the emulator is not used")
 	}
 	for compiler, want := range map[string][2]string{
 		"/nonexistent/g++": {"--- SKIP: TestMixedMemory ", "no C++ compiler: install g++, or set CXX to one"},

@@ -53,8 +53,8 @@ func handshakeError(want Peer, addr string, err error) error {
 }
 
 // final reports whether dialling again would give the same error: the other side refused,
-// does not use our protocol, or nobody listens. A member of a View listens as long as it
-// lives, so if nobody listens, it has ended. Everything else may pass: connections that end
+// does not use our protocol, or nothing listens. A member of a View listens as long as it
+// lives, so if nothing listens, it has ended. Everything else may pass: connections that end
 // during the handshake, silence, full queues, too few descriptors.
 func final(err error) bool {
 	return slices.ContainsFunc([]error{

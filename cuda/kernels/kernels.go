@@ -130,7 +130,7 @@ var List = []Kernel{
 	{"embed_grad", "EmbedGrad", Elements},
 	{"attention_weights", "Attention, with attention", Rows},
 	{"attention", "Attention, with attention_weights", Elements},
-	{"attention_scores_grad", "AttentionGrad, with the two below", Rows},
+	{"attention_scores_grad", "AttentionGrad, the scores", Rows},
 	{"attention_values_grad", "AttentionGrad, the values", Elements},
 	{"attention_grad", "AttentionGrad, the queries and keys", Elements},
 	{"add", "Add", Elements},

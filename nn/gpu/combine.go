@@ -18,8 +18,8 @@ func (b *Backend) Extract(x, y nn.Buffer, width, at, part int) {
 	b.columns("extract", x, y, width, at, part)
 }
 
-// columns queues a kernel that copies between the rows of one matrix and columns of the
-// other, the whole one.
+// columns queues a kernel that copies between a whole matrix and some columns of
+// another.
 func (b *Backend) columns(kernel string, to, from nn.Buffer, width, at, part int) {
 	whole, some := to, from
 	if kernel == "extract" {

@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// A transformer and a ResNet, recorded and repeated, end with the parameters of nn/cpu:
-// running statistics and dropout masks included.
+// If the steps of a transformer or a ResNet are recorded and repeated, the parameters equal
+// those of nn/cpu, including running statistics; dropout masks are the same.
 func TestLayersTrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		layer func() nn.Layer
@@ -52,7 +52,7 @@ func TestLayersTrain(t *testing.T) {
 	}
 }
 
-// recordedSteps trains for five steps, of which one is recorded and the others repeat it, and
+// recordedSteps trains for five steps, records one of them and repeats it for the others. It
 // returns the parameters.
 func recordedSteps(t *testing.T, b nn.Backend, l nn.Layer, in []int) *nn.Params {
 	const rows, outputs = 8, 4

@@ -29,7 +29,7 @@ type batch struct {
 	rows, channels, plane int
 }
 
-// batch checks the lengths of m and of operands as long as x.
+// batchOf checks the lengths of m, x and the others, which must be as long as x.
 func (b *Backend) batchOf(method string, m nn.Moments, x nn.Buffer, others ...nn.Buffer) batch {
 	s := batch{channels: m.Mean.Len(), plane: m.Plane}
 	need(method, s.plane > 0 && m.Variance.Len() == s.channels)

@@ -20,13 +20,13 @@ func (b *Backend) EmbedGrad(dtable, dy, ids nn.Buffer, width int) {
 	b.launch("embed_grad", dtable.Len(), b.at(dtable), b.reads(dy), b.reads(ids), count(dtable.Len()), number(width), number(ids.Len()))
 }
 
-// heads returns a as a kernel's argument, and the number of rows of y.
+// heads returns a as a kernel argument, and the number of rows of y.
 func heads(method string, y nn.Buffer, a nn.Heads) (cuda.Arg, int) {
 	return cuda.Struct(kernels.NewHeads(a)), rows(method, y, a.Positions*a.Heads*a.Width)
 }
 
 // Attention implements nn.Sequences, except that it adds up products and exponentials in
-// another order.
+// a different order.
 func (b *Backend) Attention(y, weights, qkv nn.Buffer, a nn.Heads) {
 	h, n := heads("Attention", y, a)
 	need("Attention", qkv.Len() == 3*y.Len() && weights.Len() == a.Weights(n))

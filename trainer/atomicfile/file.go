@@ -26,7 +26,7 @@ type Options struct {
 	// Progress, if not nil, is told after each write and sync how many bytes were
 	// written or synced since the last call. A disk that hangs makes no calls.
 	Progress func(bytes int)
-	// NoSync skips all syncs, for files that nobody misses after a power cut.
+	// NoSync skips all syncs, for files that may be lost in a power cut.
 	NoSync bool
 }
 

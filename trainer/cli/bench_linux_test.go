@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Ctrl-C ends all ranks and is no failure of theirs.
+// Ctrl-C ends all ranks and does not count as a failure.
 func TestBenchInterrupted(t *testing.T) {
 	for _, transport := range []string{"inproc", "tcp"} {
 		cmd := command(t, "bench", "collective", "--transport", transport, "-b", "4", "-e", "64", "-n", "3000000", "-w", "0")
@@ -24,8 +24,8 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// A worker that dies, and one that is asked to stop alone, end the others, and
-// neither is a success.
+// If one worker dies, or is asked to stop on its own, the others end too, and the
+// command fails.
 func TestBenchLosesAWorker(t *testing.T) {
 	for sig, says := range map[syscall.Signal]string{syscall.SIGKILL: "killed by signal 9", syscall.SIGTERM: "received a stop signal"} {
 		r := &running{Cmd: command(t, "bench", "collective", "-b", "4", "-e", "64", "-n", "3000000", "-w", "0"), stderr: new(transcript)}

@@ -12,8 +12,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// inNamespaces is a command whose ranks have network namespaces. dir is the
-// only place where it can leave files.
+// inNamespaces returns a command whose ranks run in network namespaces. dir is the only
+// place where it can leave files.
 func inNamespaces(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdout, stderr *transcript) {
 	network, err := launch.Namespaces(t.Context(), 1, launch.NetworkOptions{Link: 1e9})
 	if err != nil {
@@ -27,7 +27,7 @@ func inNamespaces(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, stdo
 	return cmd, stdout, stderr
 }
 
-// left is the files that are in a directory.
+// left returns the files in a directory.
 func left(t *testing.T, dir string) []string {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -38,8 +38,8 @@ func left(t *testing.T, dir string) []string {
 	return names
 }
 
-// Each rank has an address of its own, traffic is encrypted unless it is said
-// that it shall not be, and a limited link is as slow as it should be.
+// Each rank has its own address, traffic is encrypted unless --insecure is given, and a
+// limited link has the given rate.
 func TestBenchInNamespaces(t *testing.T) {
 	for about, args := range map[string][]string{
 		"1gbit each way; TLS 1.3":   {"--link", "1gbit", "-n", "3"},
@@ -58,18 +58,18 @@ func TestBenchInNamespaces(t *testing.T) {
 				require.Contains(t, []string{"0.12", "0.11", "0.10", "0.09", "0.08", "0.07", "0.06", "0.05", "0.04", "0.03", "0.02", "0.01"}, fields[11], "of 0.125 GB/s")
 			}
 		}
-		require.Empty(t, left(t, dir), "the key is gone")
+		require.Empty(t, left(t, dir), "the key has been removed")
 	}
 }
 
-// With limited links a size is measured for a second.
+// With limited links, each size is measured for a second.
 func TestBenchTakesItsTimeInNamespaces(t *testing.T) {
 	cmd, stdout, stderr := inNamespaces(t, t.TempDir(), "--link", "100mbit", "-b", "4", "-e", "4", "--insecure")
 	require.NoError(t, cmd.Run(), stderr)
 	require.Contains(t, stdout.String(), "iters: as many as take 1s")
 }
 
-// However it ends, nothing is left.
+// However the command ends, it leaves nothing behind.
 func TestBenchInNamespacesIsStopped(t *testing.T) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75} {
 		dir := t.TempDir()

@@ -36,9 +36,9 @@ func members(t *testing.T, args ...string) roll {
 	return r
 }
 
-// Two machines with one key measure together; the table is where rank 0 is. A
-// process with another key is refused in words, and they do not notice. Who
-// looks on sees them.
+// Two machines with one key measure together, and the machine of rank 0 prints the
+// table. A process with a different key gets an error and does not disturb them. A
+// watcher with the key sees them.
 func TestBenchOnTwoNodes(t *testing.T) {
 	path, _ := keyFile(t)
 	other, _ := keyFile(t)
@@ -58,7 +58,7 @@ func TestBenchOnTwoNodes(t *testing.T) {
 	require.Empty(t, seen.Job)
 	require.Nil(t, seen.Members[0].Rank)
 
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // where nothing is known of the job
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // where the job has no listing
 	for says, args := range map[string][]string{
 		"has a key, and this process has none: give both the same key file": {"--cluster", t.Name()},
 		"has a different key":              {"--cluster", t.Name(), "--key-file", other},
@@ -98,12 +98,11 @@ func TestBenchOnTwoNodes(t *testing.T) {
 	require.NoError(t, err)
 	two, err := os.ReadFile(filepath.Join(dir, "second"))
 	require.NoError(t, err)
-	require.Equal(t, string(one), string(two), "every machine has the results")
+	require.Equal(t, string(one), string(two), "every machine writes the results")
 	require.Contains(t, string(one), `"transport": "tcp"`)
 }
 
-// Whoever looks on sees a View once there is one, and every change with
-// --watch.
+// A watcher sees the View as soon as there is one, and with --watch every change.
 func TestMembersOfAView(t *testing.T) {
 	addr := freeAddr(t)
 	job := []string{"bench", "collective", "--nodes", "2", "--cluster", t.Name(), "-b", "4", "-e", "4", "-n", "3000000", "-w", "0"}
@@ -112,7 +111,7 @@ func TestMembersOfAView(t *testing.T) {
 	up := firstErr.expect("--join " + addr)
 	first.Stderr = firstErr
 	require.NoError(t, first.Start())
-	<-up // or the watch is refused
+	<-up // otherwise the watch would be refused
 	watch := command(t, "members", addr, "--watch", "--cluster", t.Name())
 	watched, watchErr := new(transcript), new(transcript)
 	waits := watched.expect("no view yet")
@@ -129,7 +128,7 @@ func TestMembersOfAView(t *testing.T) {
 	require.Regexp(t, "^[0-9a-f]{16}$", r.Job)
 	ranks := 0
 	for i, m := range r.Members {
-		if m.Role != "worker" { // the watch
+		if m.Role != "worker" { // ends the watch
 			continue
 		}
 		ranks++
@@ -150,10 +149,10 @@ func TestMembersOfAView(t *testing.T) {
 	require.NoError(t, first.Process.Signal(os.Interrupt))
 	require.Error(t, first.Wait())
 	require.Error(t, second.Wait())
-	require.Equal(t, 1, second.ProcessState.ExitCode(), "it was stopped from elsewhere")
+	require.Equal(t, 1, second.ProcessState.ExitCode(), "it received a signal")
 }
 
-// Machines that were told to measure different things say so.
+// Machines given different measurements say so.
 func TestBenchDifferentCommands(t *testing.T) {
 	addr := freeAddr(t)
 	job := []string{"bench", "collective", "--ranks", "1", "--nodes", "2", "--cluster", t.Name(), "-b", "4", "-e", "4"}

@@ -17,7 +17,7 @@ func TestBenchWrongResults(t *testing.T) {
 	show := &benchScreen{out: &out, err: &errs}
 	row := bench.Row{Op: "allreduce", DType: collective.Float32, Reduction: collective.Sum, Root: -1, Ranks: 2, Size: 8, Count: 2, Out: &bench.Timing{Median: 1}, In: &bench.Timing{Median: 1}}
 	got := event.Decode(event.Encode(&bench.RowMeasured{Row: row}), bench.Events())
-	require.Equal(t, &bench.RowMeasured{Row: row}, got, "a row survives the way from worker to launcher")
+	require.Equal(t, &bench.RowMeasured{Row: row}, got, "a row does not change between worker and launcher")
 	show.Emit(got)
 	require.NoError(t, allRight(show.rows))
 	row.Out.Wrong = 2

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever carries messages, a compressed training ends with the same bits, and
-// says what it sent.
+// Over every transport, a compressed training ends with the same bits and reports what
+// it sent.
 func TestCompress(t *testing.T) {
 	for how, least := range map[string]float64{"none": 1, "bf16": 2, "fp16": 2, "int8": 2.5, "topk:0.01": 30} {
 		args := []string{"--workers", "3", "--steps", "20", "--batch", "32", "--compress", how}
@@ -23,7 +23,7 @@ func TestCompress(t *testing.T) {
 		require.Equal(t, want.WireBytes, 20*only(all, "step")[0].WireBytes)
 		for _, transport := range []string{"tcp", "shm"} {
 			if how == "fp16" && transport == "tcp" {
-				continue // it takes time and shows nothing new
+				continue // slow, and tests nothing new
 			}
 			got := last(train(t, small(t, append(args, "--transport", transport)...)...))
 			require.Equal(t, want.Weights, got.Weights, "%s over %s", how, transport)
@@ -31,7 +31,7 @@ func TestCompress(t *testing.T) {
 	}
 }
 
-// The config says it, too; the flag wins.
+// Compression can be set in the config, and the flag overrides it.
 func TestCompressOfConfig(t *testing.T) {
 	args := small(t, "--workers", "2", "--steps", "3", "--batch", "16", "--transport", "inproc", "--training.compress", "int8")
 	require.Equal(t, "gathered as int8 by 2 ranks, summed by each in ring order", last(train(t, args...)).Plan)
@@ -43,7 +43,7 @@ func TestCompressOfConfig(t *testing.T) {
 	require.Contains(t, stdout, "SENT(MB)")
 }
 
-// What each worker has kept back is in the checkpoint.
+// A checkpoint contains the residual of each worker.
 func TestCompressResumes(t *testing.T) {
 	for _, how := range []string{"int8", "topk:0.01"} {
 		args := []string{"--workers", "2", "--batch", "16", "--compress", how}

@@ -71,5 +71,5 @@ NCCL      missing: there is no libnccl.so.2: install it
 	require.Equal(t, "GPU       no GPU can be used: there is no libcuda.so.1\n", write(cuda.Report{
 		Problem:   "no GPU can be used: there is no libcuda.so.1",
 		Libraries: []cuda.Found{{Name: "driver", Problem: "there is no libcuda.so.1"}},
-	}), "it is said once")
+	}), "the problem is printed once")
 }

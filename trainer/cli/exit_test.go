@@ -15,8 +15,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
-// SIGTERM is no failure if everything was saved, Ctrl-C is told in any case, and what
-// was said already is not said again.
+// SIGTERM is no failure if everything was saved. Ctrl-C always has its own exit code.
+// An error that was already shown is not shown again.
 func TestExitCodes(t *testing.T) {
 	lost := errors.New("lost the weights")
 	for _, c := range []struct {

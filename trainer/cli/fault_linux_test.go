@@ -26,7 +26,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/cli"
 )
 
-// running is a job in mid-run.
+// running is a job that is training.
 type running struct {
 	*exec.Cmd
 	out    *bufio.Reader
@@ -34,7 +34,7 @@ type running struct {
 	seen   []event
 }
 
-// transcript keeps what is written, and tells when a text has been.
+// transcript collects output and reports when a text has been written.
 type transcript struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -59,7 +59,7 @@ func (s *transcript) String() string {
 	return s.text.String()
 }
 
-// expect is a channel that is closed once text is written from now on.
+// expect returns a channel that is closed when text is written.
 func (s *transcript) expect(text string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func begin(t *testing.T, args ...string) *running {
 	return follow(t, command(t, append(args, "--steps", "1000000")...))
 }
 
-// follow is begin of a command.
+// follow is begin for a given command.
 func follow(t *testing.T, cmd *exec.Cmd) *running {
 	r := &running{Cmd: cmd, stderr: new(transcript)}
 	pipe, err := r.StdoutPipe()
@@ -114,7 +114,7 @@ func (r *running) finish(t *testing.T) int {
 	return r.ProcessState.ExitCode()
 }
 
-// workers is the process ids of the job's workers, by their local rank.
+// workers returns the process ids of the job's workers by local rank.
 func (r *running) workers(t *testing.T) map[int]int {
 	found := map[int]int{}
 	procs, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -122,7 +122,7 @@ func (r *running) workers(t *testing.T) map[int]int {
 	for _, stat := range procs {
 		text, err := os.ReadFile(stat)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 		if fields[1] != strconv.Itoa(r.Process.Pid) {
@@ -149,7 +149,7 @@ func requireGone(t *testing.T, pids map[int]int) {
 	}
 }
 
-// Whoever is killed, every survivor names it, the command says so and ends.
+// Whichever worker is killed, every survivor and the command name it, and the job ends.
 func TestKillEachWorker(t *testing.T) {
 	const n = 4
 	for victim := range n {
@@ -179,7 +179,7 @@ func TestKillEachWorker(t *testing.T) {
 	}
 }
 
-// A signal lets all workers finish the same step and saves what they have.
+// After a signal all workers finish the same step, and a checkpoint is written.
 func TestSignals(t *testing.T) {
 	for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75, syscall.SIGHUP: 75} {
 		for _, transport := range []string{"tcp", "inproc"} {
@@ -199,15 +199,15 @@ func TestSignals(t *testing.T) {
 				require.Equal(t, []int{done}, steps(t, out), "one checkpoint")
 				require.Len(t, only(r.seen, "checkpoint"), 1)
 				require.Contains(t, r.stderr.String(), fmt.Sprintf("to resume from step %d, repeat the command with --resume %s", done, out))
-				requireGoesOn(t, out, done, "--workers", "3", "--transport", transport)
+				requireResumes(t, out, done, "--workers", "3", "--transport", transport)
 			})
 		}
 	}
 }
 
-// requireGoesOn resumes a broken training for some steps and compares it with one
-// that was not broken.
-func requireGoesOn(t *testing.T, dir string, done int, args ...string) {
+// requireResumes resumes an interrupted training for some steps and compares it with an
+// uninterrupted one.
+func requireResumes(t *testing.T, dir string, done int, args ...string) {
 	end := strconv.Itoa(done + 25)
 	resumed := train(t, small(t, append(args, "--steps", end, "--resume", dir)...)...)
 	require.Equal(t, done+1, only(resumed, "step")[0].Step)
@@ -215,8 +215,8 @@ func requireGoesOn(t *testing.T, dir string, done int, args ...string) {
 	require.Equal(t, last(whole).Weights, last(resumed).Weights)
 }
 
-// After a kill the newest checkpoint leads to the weights of a training that was
-// not broken, whoever was killed, and the command says how to go on.
+// After a kill, the newest checkpoint leads to the weights of an uninterrupted
+// training, whichever process was killed, and the command says how to resume.
 func TestResumeAfterKill(t *testing.T) {
 	out := t.TempDir()
 	r := begin(t, small(t, "--workers", "3", "--batch", "32", "--out", out, "--checkpoint-every", "5", "--keep", "2")...)
@@ -226,14 +226,14 @@ func TestResumeAfterKill(t *testing.T) {
 	requireGone(t, pids)
 	found := steps(t, out)
 	require.NotEmpty(t, found)
-	require.LessOrEqual(t, len(found), 3, "two, and one more if the kill came before the old one went")
+	require.LessOrEqual(t, len(found), 3, "two, or three if the kill came before the oldest was removed")
 	done := found[len(found)-1]
 	require.Contains(t, r.stderr.String(), fmt.Sprintf("to resume from step %d, repeat the command with --resume %s", done, out))
-	requireGoesOn(t, out, done, "--workers", "3", "--batch", "32")
+	requireResumes(t, out, done, "--workers", "3", "--batch", "32")
 
 	out = t.TempDir()
 	r = begin(t, small(t, "--workers", "2", "--batch", "32", "--out", out, "--checkpoint-every", "5", "--transport", "inproc")...)
-	for _, more := range []string{"--out", "--resume"} { // which then need no flag
+	for _, more := range []string{"--out", "--resume"} { // --force does not take it from a live process
 		code, _, stderr := result(small(t, more, out, "--force", "--steps", "1000000")...)
 		require.Equal(t, 2, code)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
@@ -243,7 +243,7 @@ func TestResumeAfterKill(t *testing.T) {
 	require.NoError(t, r.Process.Kill())
 	require.Equal(t, -1, r.finishTorn(t))
 	found = steps(t, out)
-	requireGoesOn(t, out, found[len(found)-1], "--workers", "2", "--batch", "32")
+	requireResumes(t, out, found[len(found)-1], "--workers", "2", "--batch", "32")
 }
 
 // finishTorn is finish for a process whose last line may be half written.
@@ -254,9 +254,9 @@ func (r *running) finishTorn(t *testing.T) int {
 	return r.ProcessState.ExitCode()
 }
 
-// A disk that is full stops no training, unless it shall: what was saved stays,
-// and nothing is left of what could not be. What the training leaves behind is
-// tried again, until somebody frees space.
+// A full disk does not end a training without --require-checkpoint. Earlier checkpoints
+// stay intact, and nothing of the failed one is left. The last checkpoint and the
+// weights are retried until there is space.
 func TestFullDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a small file system needs root")
@@ -302,7 +302,7 @@ func TestFullDisk(t *testing.T) {
 			require.Contains(t, stderr.String(), "saving step 30")
 			require.Empty(t, only(all, "result"))
 		}
-		require.Equal(t, saved, steps(t, dir), "the old ones are intact")
+		require.Equal(t, saved, steps(t, dir), "earlier checkpoints are intact")
 		for _, step := range saved {
 			_, err := checkpoint.Read(filepath.Join(dir, checkpoint.FileName(step)))
 			require.NoError(t, err)
@@ -315,7 +315,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A worker that is stopped cannot finish its step: the second signal ends all.
+// A suspended worker cannot finish its step. The second signal ends all workers.
 func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	r := begin(t, small(t, "--workers", "2")...)
 	pids := r.workers(t)
@@ -330,7 +330,7 @@ func TestSecondInterruptEndsAtOnce(t *testing.T) {
 	requireGone(t, pids)
 }
 
-// Nobody reads stdout: the second signal still ends everything.
+// If stdout is not read, the second signal still ends the job.
 func TestStuckOutput(t *testing.T) {
 	cmd := command(t, append(small(t, "--workers", "2"), "--steps", "1000000")...)
 	read, write, err := os.Pipe()
@@ -364,8 +364,8 @@ func TestStuckOutput(t *testing.T) {
 	requireGone(t, pids)
 }
 
-// What cannot be saved on SIGTERM must not look as if it were. The second signal
-// ends the retries.
+// A checkpoint that cannot be written after SIGTERM must not look as if it were saved.
+// The second signal ends the retries.
 func TestSaveThatFailsAfterSIGTERM(t *testing.T) {
 	for _, workers := range []string{"1", "2"} {
 		out := filepath.Join(t.TempDir(), "run")
@@ -386,8 +386,7 @@ func TestSaveThatFailsAfterSIGTERM(t *testing.T) {
 	}
 }
 
-// A worker that is asked to stop by somebody else stops the job, which is then
-// not done.
+// SIGTERM sent directly to one worker stops the job, which then fails.
 func TestWorkerStoppedFromOutside(t *testing.T) {
 	r := begin(t, small(t, "--workers", "2")...)
 	require.NoError(t, syscall.Kill(r.workers(t)[1], syscall.SIGTERM))
@@ -400,27 +399,27 @@ func TestEarlyInterrupt(t *testing.T) {
 	for after := time.Duration(0); after < 400*time.Millisecond; after += 80 * time.Millisecond {
 		cmd := command(t, append(small(t, "--workers", "4"), "--steps", "1000000")...)
 		require.NoError(t, cmd.Start())
-		<-time.After(after) // any moment will do
+		<-time.After(after) // any moment serves
 		begun := time.Now()
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		require.Error(t, cmd.Wait())
-		if cmd.ProcessState.ExitCode() != -1 { // -1: so early that nobody listened
+		if cmd.ProcessState.ExitCode() != -1 { // -1: before the signal handler was installed
 			require.Equal(t, 130, cmd.ProcessState.ExitCode(), "after %v", after)
 		}
 		require.Less(t, time.Since(begun), 4*time.Second)
 	}
 }
 
-// The launcher dies without a word: the workers are gone within a second.
+// If the launcher is killed, its workers end within a second.
 func TestLauncherKilled(t *testing.T) {
 	r := begin(t, small(t, "--workers", "3")...)
 	pids := r.workers(t)
 	require.NoError(t, r.Process.Kill())
 	deadline := time.Now().Add(time.Second)
-	require.Equal(t, -1, r.finish(t)) // its stdout ends when the last worker's does
+	require.Equal(t, -1, r.finish(t)) // stdout ends with the last worker
 	for local, pid := range pids {
 		for syscall.Kill(pid, 0) == nil && !zombie(pid) {
-			require.True(t, time.Now().Before(deadline), "worker %d lives on", local)
+			require.True(t, time.Now().Before(deadline), "worker %d is still alive", local)
 		}
 	}
 }
@@ -430,7 +429,7 @@ func zombie(pid int) bool {
 	return err != nil || strings.HasPrefix(string(text[bytes.LastIndexByte(text, ')')+1:]), " Z")
 }
 
-// Waiting for machines that do not come ends with the first Ctrl-C, too.
+// The first Ctrl-C also ends the wait for other machines.
 func TestInterruptWhileWaiting(t *testing.T) {
 	cmd := command(t, small(t, "--workers", "2", "--nodes", "2", "--bind", "127.0.0.1:0", "--cluster", t.Name())...)
 	stderr, err := cmd.StderrPipe()
@@ -451,7 +450,7 @@ func TestInterruptWhileWaiting(t *testing.T) {
 	require.Equal(t, 130, cmd.ProcessState.ExitCode())
 }
 
-// Two machines: network namespaces with a cable between them.
+// Two machines are two network namespaces, with a cable between them.
 func TestTwoNamespaces(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -501,6 +500,6 @@ func TestTwoNamespaces(t *testing.T) {
 	views := append(only(one, "view"), only(two, "view")...)
 	require.Len(t, views, 2)
 	require.Equal(t, "10.77.0.1:7946", views[0].Gossip)
-	views[1].Gossip = views[0].Gossip // each machine has its own
+	views[1].Gossip = views[0].Gossip // each machine writes its own weights
 	require.Equal(t, views[0], views[1])
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
-// Every flag of train sets its own field of the Spec, and no other.
+// Every flag of train sets its own field of the Spec and no other.
 func TestEveryFlagSetsItsField(t *testing.T) {
 	table := map[string]struct {
 		value string
@@ -75,8 +75,8 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 	}
 }
 
-// A flag that is given with an empty value is a variable that a script forgot to set.
-// It is refused, though the field may be empty.
+// A flag with an empty value is probably an unset variable of a script. It is refused
+// even if the field may be empty.
 func TestEmptyFlagsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -22,8 +22,8 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/emulator"
 )
 
-// standIn is the environment in which there are GPUs: nothing on a machine that
-// must have one, otherwise that of the emulator.
+// standIn returns the environment that makes GPUs available: that of the emulator, or
+// nothing on a machine that must have a GPU.
 var standIn = sync.OnceValues(func() ([]string, error) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		return nil, nil
@@ -37,8 +37,8 @@ var standIn = sync.OnceValues(func() ([]string, error) {
 	return emulator.Build(ctx, filepath.Join(cache, "ringtrain", "emulator"))
 })
 
-// onGPUs is command where there are GPUs. What makes the emulator comes before the
-// command's time begins.
+// onGPUs is command with GPUs. It builds the emulator first, so that this does not
+// count towards the command's timeout.
 func onGPUs(t *testing.T, args []string, more ...string) *exec.Cmd {
 	t.Helper()
 	env, err := standIn()
@@ -51,14 +51,14 @@ func onGPUs(t *testing.T, args []string, more ...string) *exec.Cmd {
 	return cmd
 }
 
-// fewSteps is the arguments of a few steps of seed 000's network, without
-// evaluations but the last.
+// fewSteps returns the arguments for a few steps of a small network, without
+// evaluations except the last.
 func fewSteps(t *testing.T, more ...string) []string {
 	require.NotEmpty(t, smallDir())
 	return append([]string{"train", config(t), "--data", "mnist:" + smallDir(), "--json", "--batch", "16", "--steps", "4", "--evaluation.frequency", "0"}, more...)
 }
 
-// trainOnGPUs is train where there are GPUs; it returns what was said, too.
+// trainOnGPUs is train with GPUs. It also returns stderr.
 func trainOnGPUs(t *testing.T, args ...string) ([]event, string) {
 	t.Helper()
 	cmd := onGPUs(t, args)
@@ -70,7 +70,7 @@ func trainOnGPUs(t *testing.T, args ...string) ([]event, string) {
 	return all, stderr.String()
 }
 
-// sameLosses wants the losses of two trainings to be alike.
+// sameLosses requires that two trainings have nearly equal losses.
 func sameLosses(t *testing.T, want, got []event) {
 	t.Helper()
 	a, b := only(want, "step"), only(got, "step")
@@ -81,8 +81,8 @@ func sameLosses(t *testing.T, want, got []event) {
 	require.InDelta(t, want[len(want)-1].Loss, got[len(got)-1].Loss, 1e-4, "of the evaluation")
 }
 
-// A GPU gives the losses of the CPU, alone, with NCCL, with sums by the host, and
-// with several micro-batches.
+// A GPU gives the losses of the CPU: alone, with NCCL, with sums on the host, and with
+// several micro-batches.
 func TestGPUTraining(t *testing.T) {
 	for _, c := range []struct{ plan, args string }{
 		{"alone; each step is a graph", "--workers 1"},
@@ -104,8 +104,8 @@ func TestGPUTraining(t *testing.T) {
 	}
 }
 
-// Two workers share a GPU with the oldest NCCL, too, which knows no variable for
-// that; and one still older is done without.
+// Two workers share a GPU with the oldest supported NCCL too, which has no variable for
+// that. A still older NCCL is not used.
 func TestGPUOldNCCL(t *testing.T) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		t.Skip("only the emulator can pass for another version")
@@ -117,8 +117,8 @@ func TestGPUOldNCCL(t *testing.T) {
 	}
 }
 
-// A checkpoint of a GPU goes on on the CPU, and the other way round, as a training
-// that was never broken off.
+// A checkpoint written on a GPU can be resumed on a CPU, and vice versa, and leads to
+// the losses of an uninterrupted training.
 func TestGPUResume(t *testing.T) {
 	whole := train(t, fewSteps(t, "--device", "cpu", "--workers", "1")...)
 	for _, devices := range [][2]string{{"cpu", "cuda"}, {"cuda", "cpu"}} {
@@ -134,12 +134,12 @@ func TestGPUResume(t *testing.T) {
 	}
 }
 
-// endless is a training that goes on until something ends it.
+// endless is a training that runs until something ends it.
 func endless(t *testing.T, more ...string) *running {
 	return follow(t, onGPUs(t, fewSteps(t, append([]string{"--workers", "2", "--device", "cuda", "--share-gpu", "--steps", "1000000"}, more...)...)))
 }
 
-// One of two ranks is killed: the other names it, in graphs and without.
+// If one of two ranks is killed, the other names it, with graphs and without.
 func TestGPUKill(t *testing.T) {
 	for _, graphs := range []string{"whole", "whole --steps-per-launch 3", "whole --bucket 1", "apart", "off", "off --bucket 1"} {
 		t.Run(graphs, func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestGPUKill(t *testing.T) {
 	}
 }
 
-// The only worker of another machine is killed, and NCCL never comes back from what
-// this machine's does about it. No launcher ends that one: it says who is lost, and
-// ends by itself.
+// The only worker of another machine is killed, and the NCCL call on this machine never
+// returns. No launcher ends the worker here, so it reports the lost rank and ends by
+// itself.
 func TestGPUStuck(t *testing.T) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		t.Skip("only the emulator gets stuck when it is told to")
@@ -172,7 +172,7 @@ func TestGPUStuck(t *testing.T) {
 			require.NoError(t, other.Start())
 			defer func() { _ = other.Wait() }()
 			r := follow(t, this)
-			require.NoError(t, other.Process.Kill()) // and its worker goes with it
+			require.NoError(t, other.Process.Kill()) // its worker dies with it
 			killed := time.Now()
 			require.Equal(t, 1, r.finish(t), "%s", r.stderr)
 			require.Less(t, time.Since(killed), 15*time.Second)
@@ -183,7 +183,7 @@ func TestGPUStuck(t *testing.T) {
 	}
 }
 
-// machines are a command on two machines, of which NCCL gets stuck on this one.
+// machines returns a command on each of two machines. NCCL gets stuck on this one.
 func machines(t *testing.T, args []string) (other, this *exec.Cmd) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -195,7 +195,7 @@ func machines(t *testing.T, args []string) (other, this *exec.Cmd) {
 		onGPUs(t, append(job, "--bind", addr), "NCCL_HOSTID=this", "RINGTRAIN_EMULATOR_NCCL_STUCK=1")
 }
 
-// A signal ends all ranks after the same step, and what they have is saved.
+// After a signal all ranks end at the same step and save a checkpoint.
 func TestGPUStop(t *testing.T) {
 	out := t.TempDir()
 	r := endless(t, "--out", out)
@@ -208,7 +208,7 @@ func TestGPUStop(t *testing.T) {
 	require.Equal(t, stopped[0].Steps, steps[len(steps)-1].Step)
 }
 
-// What cannot be is said in one line, before anything starts.
+// Every impossible request is one line, before anything starts.
 func TestGPUMistakes(t *testing.T) {
 	for want, c := range map[string]struct{ env, args string }{
 		"2 processes for 1 GPU: start fewer, or add --share-gpu": {args: "--workers 2 --device cuda"},
@@ -224,7 +224,7 @@ func TestGPUMistakes(t *testing.T) {
 		"no GPU can be used: ":                                           {"RINGTRAIN_EMULATOR_DEVICES=0", "--workers 1 --device cuda"},
 	} {
 		if c.env != "" && os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
-			continue // only the emulator can be made so
+			continue // only the emulator can be put into this state
 		}
 		cmd := onGPUs(t, fewSteps(t, strings.Fields(c.args)...), c.env)
 		out, err := cmd.CombinedOutput()
@@ -235,8 +235,8 @@ func TestGPUMistakes(t *testing.T) {
 	}
 }
 
-// With --device auto the same is no mistake: the CPU does it, and the first line
-// says why.
+// With --device auto, the same conditions are no mistake: the CPU computes, and the
+// first line says why.
 func TestGPUAuto(t *testing.T) {
 	args := fewSteps(t, "--device", "auto")
 	for _, missing := range []string{"RINGTRAIN_CUDA_LIB=/nonexistent", "RINGTRAIN_CUBLASLT_LIB=/nonexistent", "RINGTRAIN_EMULATOR_LT=14.0.0"} {
@@ -253,7 +253,7 @@ func TestGPUAuto(t *testing.T) {
 	require.Contains(t, only(got, "view")[0].Device, "GPU 0 (")
 }
 
-// A measurement that --device auto leaves to the CPU says so.
+// A measurement says so if --device auto has chosen the CPU.
 func TestGPUBenchAuto(t *testing.T) {
 	for _, transport := range []string{"shm", "inproc"} {
 		cmd := onGPUs(t, strings.Fields("bench collective --ranks 1 --device auto -b 4 -e 4 -n 2 --transport "+transport), "RINGTRAIN_CUDA_LIB=/nonexistent")
@@ -263,7 +263,7 @@ func TestGPUBenchAuto(t *testing.T) {
 	}
 }
 
-// bench collective judges vectors on GPUs as it does others.
+// bench collective checks results on GPUs as it does on the CPU.
 func TestGPUBench(t *testing.T) {
 	for transport, more := range map[string]string{"nccl": "", "staged-shm": "--nccl off"} {
 		for _, op := range []string{"allreduce", "alltoall"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 )
 
-// commands are all commands, by path.
+// commands returns all commands by path.
 func commands() map[string]*cobra.Command {
 	a := &app{catalog: catalog.New(), stdout: &output{w: io.Discard}, stderr: io.Discard}
 	root := a.root()
@@ -33,8 +33,8 @@ func commands() map[string]*cobra.Command {
 	return all
 }
 
-// Where help has headings every flag is under one of them. Flags of a command
-// with many go through under (help.go), never to cmd.Flags().
+// If help has headings, every flag is under one of them. Commands with many flags
+// define them through under (help.go), never through cmd.Flags().
 func TestEveryFlagHasAHeading(t *testing.T) {
 	for path, cmd := range commands() {
 		grouped := slices.Contains([]string{"train", "bench collective", "bench scaling", "tune"}, path)
@@ -51,7 +51,7 @@ func TestEveryFlagHasAHeading(t *testing.T) {
 	}
 }
 
-// A flag is under one heading alone: a second definition is refused.
+// Each flag is under one heading. A second definition is an error.
 func TestFlagUnderTwoHeadings(t *testing.T) {
 	cmd := &cobra.Command{}
 	define := func(flags *pflag.FlagSet) { flags.Bool("twice", false, "") }
@@ -59,7 +59,7 @@ func TestFlagUnderTwoHeadings(t *testing.T) {
 	require.Panics(t, func() { under(cmd, dataFlags, define) })
 }
 
-// Help fits a terminal of the usual width, and uses a wider one.
+// Help fits a terminal of the usual width and uses the space of a wider one.
 func TestHelpFits(t *testing.T) {
 	for path, cmd := range commands() {
 		lines := map[int]int{}
@@ -68,7 +68,7 @@ func TestHelpFits(t *testing.T) {
 			writeHelp(&out, cmd, columns)
 			for line := range strings.Lines(out.String()) {
 				lines[columns]++
-				if !strings.Contains(path, "completion") { // whose text is cobra's, with commands to copy
+				if !strings.Contains(path, "completion") { // its text comes from cobra and contains commands to copy
 					require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, "\n")), columns, "%s: %s", path, line)
 				}
 			}
@@ -144,7 +144,7 @@ Other:
 `, out.String())
 }
 
-// Lines that pflag leaves long in a narrow terminal are broken between words.
+// Lines that pflag leaves too long for a narrow terminal are wrapped between words.
 func TestFoldUsages(t *testing.T) {
 	require.Equal(t, "      --out DIR\n    (model.safetensors)\n    to DIR on every\n    machine\n  short\n", foldUsages("      --out DIR\n    (model.safetensors) to DIR on every machine\n  short\n", 24))
 }

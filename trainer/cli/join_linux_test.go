@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A job whose machines do not come ends after --join-timeout, and says in one
-// line who is missing and what was tried.
+// A job whose machines do not all join ends after --join-timeout. One line says which
+// are missing and what was tried.
 func TestJoinTimeout(t *testing.T) {
 	nobody := freeAddr(t)
 	cmd := command(t, small(t, "--workers", "2", "--nodes", "2", "--join", nobody, "--join-timeout", "500ms", "--cluster", t.Name())...)
@@ -24,11 +24,12 @@ func TestJoinTimeout(t *testing.T) {
 	require.Contains(t, said, "--join-timeout must be more than 0")
 }
 
-// A worker that is asked to stop while it waits for others would be waited for.
+// A worker that is asked to stop before the job has formed ends the command, because
+// the others would wait for it.
 func TestInterruptOfOneWaitingWorker(t *testing.T) {
 	cmd := command(t, small(t, "--workers", "2", "--nodes", "2", "--bind", "127.0.0.1:0", "--cluster", t.Name(), "--log-level", "debug")...)
 	r := &running{Cmd: cmd, stderr: new(transcript)}
-	waits := r.stderr.expect("[worker 1] ") // it logs where it gossips
+	waits := r.stderr.expect("[worker 1] ") // the log says where it gossips
 	cmd.Stderr = r.stderr
 	require.NoError(t, cmd.Start())
 	<-waits

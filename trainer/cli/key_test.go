@@ -28,7 +28,7 @@ func keyFile(t *testing.T) (path, text string) {
 	return path, text
 }
 
-// freeAddr is a loopback address that nobody listens at.
+// freeAddr returns a loopback address where nothing listens.
 func freeAddr(t *testing.T) string {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestKeygen(t *testing.T) {
 	require.Zero(t, code)
 	require.Empty(t, stderr)
 	require.Len(t, stdout, 45)
-	require.NotContains(t, stdout, text, "each is new")
+	require.NotContains(t, stdout, text, "each key is new")
 
 	corrupt := filepath.Join(t.TempDir(), "corrupt")
 	require.NoError(t, os.WriteFile(corrupt, []byte(text[:40]), 0o600))
@@ -76,8 +76,8 @@ func TestKeygen(t *testing.T) {
 	require.Contains(t, stderr, cluster.EnvKeyFile+": key file "+corrupt)
 }
 
-// Two machines with one key train as without; a third that has another key is
-// told so, and they do not notice.
+// Two machines with one key train as they do without. A third with a different key gets
+// an error and does not disturb them.
 func TestTwoNodesWithAKey(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("windows cannot interrupt another process")
@@ -122,7 +122,7 @@ func TestTwoNodesWithAKey(t *testing.T) {
 	}
 }
 
-// Beyond loopback, the warning comes without a key and only then.
+// The warning about a missing key comes only for addresses beyond loopback.
 func TestKeySilencesTheWarning(t *testing.T) {
 	own, err := cluster.OwnAddr()
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// launched is ringtrain as process rank of two that mpirun starts, and where
-// they meet.
+// launched is ringtrain as one of two processes that mpirun starts.
 func launched(t *testing.T, port uint16, rank int, args ...string) (cmd *exec.Cmd, stdout, stderr *strings.Builder) {
 	cmd = command(t, args...)
 	stdout, stderr = &strings.Builder{}, &strings.Builder{}
@@ -26,8 +25,8 @@ func launched(t *testing.T, port uint16, rank int, args ...string) (cmd *exec.Cm
 	return cmd, stdout, stderr
 }
 
-// Two processes started by mpirun are one job of two workers, with the bits of
-// one that ringtrain starts. One of them shows it, and both share a directory.
+// Two processes started by mpirun make one job of two workers, with the bits of a job
+// that ringtrain starts. One of them prints the table, and both share a directory.
 func TestUnderMpirun(t *testing.T) {
 	port := netip.MustParseAddrPort(freeAddr(t)).Port()
 	dir := t.TempDir()
@@ -47,7 +46,8 @@ func TestUnderMpirun(t *testing.T) {
 	require.Equal(t, last(train(t, append(args, "--workers", "2")...)).Weights, here.Weights)
 }
 
-// What does not go with another launcher is refused before anything starts.
+// Flags that cannot be combined with another launcher are refused before anything
+// starts.
 func TestMistakesUnderMpirun(t *testing.T) {
 	args := small(t)
 	for _, c := range []struct {

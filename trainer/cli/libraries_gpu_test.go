@@ -16,23 +16,23 @@ import (
 	"github.com/ringtrain/ringtrain/cuda/kernels"
 )
 
-// A shelf is the stand-ins of CUDA's libraries, from which copies are made that lack
-// something.
-type shelf struct {
+// standIns are the emulator's stand-ins for CUDA's libraries. Its methods make
+// defective copies.
+type standIns struct {
 	t     *testing.T
-	files map[string]string // by the variables that name them
-	twin  string            // what the driver loads in place of PTX
+	files map[string]string // by the variable that names the file
+	twin  string            // the image that the driver loads in place of PTX
 }
 
-func newShelf(t *testing.T) *shelf {
+func newStandIns(t *testing.T) *standIns {
 	t.Helper()
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
-		t.Skip("the libraries of this machine are as they are")
+		t.Skip("needs the emulator")
 	}
-	onGPUs(t, nil) // or skip
+	onGPUs(t, nil) // skips without a compiler
 	env, err := standIn()
 	require.NoError(t, err)
-	s := &shelf{t: t, files: map[string]string{}, twin: filepath.Join(t.TempDir(), "image")}
+	s := &standIns{t: t, files: map[string]string{}, twin: filepath.Join(t.TempDir(), "image")}
 	for _, setting := range env {
 		name, file, _ := strings.Cut(setting, "=")
 		s.files[name] = file
@@ -45,8 +45,8 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
-// beside is a directory that has all of the stand-ins but one file.
-func (s *shelf) beside(name string) string {
+// copyWithout returns a directory with links to all stand-ins except one file.
+func (s *standIns) copyWithout(name string) string {
 	dir, home := s.t.TempDir(), filepath.Dir(s.files["RINGTRAIN_CUDA_LIB"])
 	all, err := os.ReadDir(home)
 	require.NoError(s.t, err)
@@ -58,13 +58,13 @@ func (s *shelf) beside(name string) string {
 	return dir
 }
 
-// without is a setting that names a copy of a library that lacks a function.
-func (s *shelf) without(variable, function string) string {
+// without returns a setting that names a copy of a library without a function.
+func (s *standIns) without(variable, function string) string {
 	text, err := os.ReadFile(s.files[variable])
 	require.NoError(s.t, err)
 	other := function[:len(function)-1] + "_"
 	text = bytes.ReplaceAll(text, []byte("\x00"+function+"\x00"), []byte("\x00"+other+"\x00"))
-	file := filepath.Join(s.beside(filepath.Base(s.files[variable])), filepath.Base(s.files[variable]))
+	file := filepath.Join(s.copyWithout(filepath.Base(s.files[variable])), filepath.Base(s.files[variable]))
 	require.NoError(s.t, os.WriteFile(file, text, 0o600))
 	return variable + "=" + file
 }
@@ -76,7 +76,7 @@ var needed = map[string]string{
 }
 
 // outdated returns a toolkit whose libraries all lack a function.
-func (s *shelf) outdated() string {
+func (s *standIns) outdated() string {
 	root := s.t.TempDir()
 	require.NoError(s.t, os.Mkdir(filepath.Join(root, "lib64"), 0o700))
 	for variable, function := range needed {
@@ -86,9 +86,9 @@ func (s *shelf) outdated() string {
 	return root
 }
 
-// current returns a directory that is a toolkit, and a virtual environment of Python, whose
-// libraries lack nothing.
-func (s *shelf) current() string {
+// current returns a directory with intact libraries, laid out as a toolkit and as a
+// Python virtual environment.
+func (s *standIns) current() string {
 	root := s.t.TempDir()
 	for _, dir := range []string{"lib64", "lib/python3.12/site-packages/nvidia/all/lib"} {
 		require.NoError(s.t, os.MkdirAll(filepath.Dir(filepath.Join(root, dir)), 0o700))
@@ -97,7 +97,7 @@ func (s *shelf) current() string {
 	return root
 }
 
-// search returns settings with which the libraries are searched for in these toolkits.
+// search returns settings that make the program search for libraries in two toolkits.
 func search(first, second string) []string {
 	env := []string{"CUDA_HOME=" + first, "CUDA_PATH=" + second}
 	for variable := range needed {
@@ -106,8 +106,8 @@ func search(first, second string) []string {
 	return env
 }
 
-// inPlaces are lacks by libraries of several places.
-func (s *shelf) inPlaces() []lack {
+// inPlaces returns the defects of libraries installed in several places.
+func (s *standIns) inPlaces() []defect {
 	old, older, current := s.outdated(), s.outdated(), s.current()
 	driver := func(root string) string {
 		return root + "/lib64/libcuda.so.1 has no function " + needed["RINGTRAIN_CUDA_LIB"]
@@ -117,7 +117,7 @@ func (s *shelf) inPlaces() []lack {
 		onlyNCCL = append(onlyNCCL, variable+"="+s.files[variable])
 	}
 	nccl := "/lib64/libnccl.so.2 is NCCL 2.30.7, but was built without the function ncclCommFinalize"
-	return []lack{
+	return []defect{
 		{"outdated libraries in the first place", search(old, current), "", 0, nil, 2},
 		{"outdated libraries where the loader looks", append(search("", ""), "LD_LIBRARY_PATH="+old+"/lib64", "VIRTUAL_ENV="+current), "", 0, nil, 2},
 		{"outdated libraries in CUDA_HOME hide those of the loader", append(search(old, ""), "LD_LIBRARY_PATH="+current+"/lib64"), "", 0, nil, 2},
@@ -128,26 +128,26 @@ func (s *shelf) inPlaces() []lack {
 	}
 }
 
-// wrong are lacks by a variable that names no library: a file that is not there, one of
-// text, and a directory.
-func (s *shelf) wrong(variable, library string) []lack {
+// wrong returns the defects of a variable that does not name a library but a missing
+// file, a text file or a directory.
+func (s *standIns) wrong(variable, library string) []defect {
 	dir := s.t.TempDir()
 	text := filepath.Join(dir, "text")
 	require.NoError(s.t, os.WriteFile(text, bytes.Repeat([]byte("no library\n"), 100), 0o600))
-	one := func(what, file, why string) lack {
+	one := func(what, file, why string) defect {
 		said := library + " cannot be loaded from " + file + ", which " + variable + " names: " + why + "; correct the variable, or unset it"
-		return lack{name: what + " for " + library, env: []string{variable + "=" + file}, says: []string{said}}
+		return defect{name: what + " for " + library, env: []string{variable + "=" + file}, says: []string{said}}
 	}
-	return []lack{
+	return []defect{
 		one("nothing", filepath.Join(dir, "none"), "cannot open shared object file: No such file or directory"),
 		one("a text", text, "invalid ELF header"),
 		one("a directory", dir, "cannot read file data: Is a directory"),
 	}
 }
 
-// A lack is what a machine's libraries lack, and what comes of it: an exit code, one
-// line that says all of some texts, and the weights if there are some.
-type lack struct {
+// A defect is something wrong with a machine's libraries, and its effect: the exit
+// code, and one line on stderr that contains all of says.
+type defect struct {
 	name    string
 	env     []string
 	args    string
@@ -156,13 +156,13 @@ type lack struct {
 	workers int
 }
 
-// lacks are all of them.
-func (s *shelf) lacks() []lack {
+// defects returns the defects of single libraries.
+func (s *standIns) defects() []defect {
 	const cudaLib, nvrtc, lt, nccl = "RINGTRAIN_CUDA_LIB", "RINGTRAIN_NVRTC_LIB", "RINGTRAIN_CUBLASLT_LIB", "RINGTRAIN_NCCL_LIB"
 	const ownPTX, byHost = "ringtrain: using the program's own PTX kernels, compiled by the driver: ", "ringtrain: gradients are summed in host memory, without NCCL: "
 	const noGPU, mustHave = "ringtrain: --device cuda: no GPU can be used: ", "ringtrain: --nccl must: "
-	builtins := filepath.Join(s.beside("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
-	all := []lack{
+	builtins := filepath.Join(s.copyWithout("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
+	all := []defect{
 		{"an old driver", []string{"RINGTRAIN_EMULATOR_DRIVER=11000"}, "", 2, []string{noGPU, "supports CUDA 11.0, and 11.4 is needed: update the NVIDIA driver"}, 1},
 		{"no GPU", []string{"RINGTRAIN_EMULATOR_DEVICES=0"}, "", 2, []string{noGPU, "check nvidia-smi"}, 1},
 		{"a driver without a function", []string{s.without(cudaLib, "cuGraphInstantiateWithFlags")}, "", 2, []string{noGPU, "has no function cuGraphInstantiateWithFlags: update the NVIDIA driver"}, 1},
@@ -173,16 +173,16 @@ func (s *shelf) lacks() []lack {
 		{"cuBLASLt without a function", []string{s.without(lt, "cublasLtMatmulPreferenceCreate")}, "", 2, []string{noGPU, "has no function cublasLtMatmulPreferenceCreate", "or set " + lt}, 1},
 		{"cuBLASLt newer than the driver", []string{"RINGTRAIN_EMULATOR_LT=14.0.1"}, "", 2, []string{noGPU, "cuBLASLt 14.0.1 (" + s.files[lt] + ") is newer than the driver", "or set " + lt + " to one of CUDA 13"}, 1},
 		{"cuBLASLt without kernels", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0"}, "", 2, []string{"cuBLASLt 13.0.0 (" + s.files[lt] + ") has no kernel for it: update it, or set " + lt}, 1},
-		{"cuBLASLt without kernels, and without words", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0", "RINGTRAIN_EMULATOR_LT_STATUS=0"}, "", 2, []string{"has no kernel for it: update it, or set " + lt}, 1},
+		{"cuBLASLt without kernels and without an error", []string{"RINGTRAIN_EMULATOR_LT_KERNELS=0", "RINGTRAIN_EMULATOR_LT_STATUS=0"}, "", 2, []string{"has no kernel for it: update it, or set " + lt}, 1},
 		{"cuBLASLt without epilogues", []string{"RINGTRAIN_EMULATOR_LT_PLAIN=1", "RINGTRAIN_EMULATOR_LT_STATUS=7"}, "", 0, nil, 1},
 	}
 	for _, c := range append(s.wrong(cudaLib, "driver"), s.wrong(lt, "cuBLASLt")...) {
-		all = append(all, lack{c.name, c.env, "", 2, append(c.says, noGPU), 1})
+		all = append(all, defect{c.name, c.env, "", 2, append(c.says, noGPU), 1})
 	}
 	for _, c := range s.wrong(nvrtc, "NVRTC") {
-		all = append(all, lack{c.name, c.env, "", 0, append(c.says, ownPTX), 1})
+		all = append(all, defect{c.name, c.env, "", 0, append(c.says, ownPTX), 1})
 	}
-	for _, c := range append(s.wrong(nccl, "NCCL"), []lack{
+	for _, c := range append(s.wrong(nccl, "NCCL"), []defect{
 		{name: "an old NCCL", env: []string{"RINGTRAIN_EMULATOR_NCCL=2.14.2"}, says: []string{s.files[nccl] + " is NCCL 2.14.2, and 2.14.3 or newer is needed: pip install"}},
 		{name: "NCCL without a function", env: []string{s.without(nccl, "ncclCommFinalize")}, says: []string{"is NCCL 2.30.7, but was built without the function ncclCommFinalize", "pip install"}},
 		{name: "another library for NCCL", env: []string{nccl + "=" + s.files[lt]}, says: []string{s.files[lt] + " has no function ncclGetVersion, so it is not NCCL: pip install"}},
@@ -192,18 +192,18 @@ func (s *shelf) lacks() []lack {
 	return all
 }
 
-// ofNCCL is what comes of a lack in NCCL: with auto the host does it, and with must
-// nothing starts.
-func (c lack) ofNCCL(byHost, mustHave string) []lack {
+// ofNCCL returns what a defect of NCCL leads to. With --nccl auto the host sums; with
+// --nccl must nothing starts.
+func (c defect) ofNCCL(byHost, mustHave string) []defect {
 	auto, must := c, c
 	auto.workers, auto.says = 2, append([]string{byHost}, c.says...)
-	must.name += ", which must be"
+	must.name += ", with --nccl must"
 	must.workers, must.args, must.code, must.says = 2, "--nccl must", 2, append([]string{mustHave}, c.says...)
-	return []lack{auto, must}
+	return []defect{auto, must}
 }
 
-// unusual are the lines that a command says of what is not as usual: not where the job
-// is, and nothing of the emulator.
+// unusual returns the lines of stderr, except the one about the job's address and those
+// of the emulator.
 func unusual(stderr string) []string {
 	var lines []string
 	for line := range strings.Lines(stderr) {
@@ -214,14 +214,13 @@ func unusual(stderr string) []string {
 	return lines
 }
 
-// train runs a training, wants it to end and to say what it is to, and returns its last
-// event.
-func (c lack) train(t *testing.T, args []string) (last event) {
+// train runs a training, checks its exit code and stderr, and returns its last event.
+func (c defect) train(t *testing.T, args []string) (last event) {
 	t.Helper()
 	cmd := onGPUs(t, args, c.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // its code says more
+	_ = cmd.Run() // the exit code is checked below
 	require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s", stderr.String())
 	said := unusual(stderr.String())
 	if c.says == nil {
@@ -233,27 +232,27 @@ func (c lack) train(t *testing.T, args []string) (last event) {
 		}
 	}
 	if c.code != 0 {
-		require.NotContains(t, stdout.String(), `"step"`, "nothing has begun")
+		require.NotContains(t, stdout.String(), `"step"`, "the training has not begun")
 		return last
 	}
 	all := events(t, stdout.Bytes())
 	return all[len(all)-1]
 }
 
-// A program for GPUs, on a machine where a library is missing, broken, too old or too
-// new, trains as it would with all of them, or does not begin; and says in one line
-// what is missing, where it was looked for, and what to do.
+// If a library is missing, broken, too old or too new, a training either gives the bits
+// that it gives with all of them, or does not begin. One line says what is missing,
+// where it was looked for, and what to do.
 func TestGPULibraries(t *testing.T) {
-	s := newShelf(t)
-	run := func(t *testing.T, c lack) (weights string) {
+	s := newStandIns(t)
+	run := func(t *testing.T, c defect) (weights string) {
 		args := append([]string{"--device", "cuda", "--workers", []string{"1", "2"}[c.workers-1], "--share-gpu"}, strings.Fields(c.args)...)
 		c.env = append(c.env, "RINGTRAIN_EMULATOR_PTX="+s.twin)
 		return c.train(t, fewSteps(t, args...)).Weights
 	}
-	whole := map[int]string{1: run(t, lack{workers: 1}), 2: run(t, lack{workers: 2})}
+	whole := map[int]string{1: run(t, defect{workers: 1}), 2: run(t, defect{workers: 2})}
 	require.NotEmpty(t, whole[1])
 	require.NotEmpty(t, whole[2])
-	for _, c := range append(s.lacks(), s.inPlaces()...) {
+	for _, c := range append(s.defects(), s.inPlaces()...) {
 		t.Run(c.name, func(t *testing.T) {
 			weights := run(t, c)
 			if c.code == 0 {
@@ -263,20 +262,20 @@ func TestGPULibraries(t *testing.T) {
 	}
 }
 
-// Without a cuDNN that works, convolutions are our kernels', and one line says why.
+// Without a working cuDNN, our kernels compute convolutions, and one line says why.
 func TestGPUWithoutCuDNN(t *testing.T) {
-	s := newShelf(t)
+	s := newStandIns(t)
 	const cudnn = "RINGTRAIN_CUDNN_LIB"
 	file := s.files[cudnn]
-	copied := func(without string) string { // a link would lead to the part that is missing
+	copied := func(without string) string { // a link would lead to the missing part
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		main := filepath.Join(s.beside(without), filepath.Base(file))
+		main := filepath.Join(s.copyWithout(without), filepath.Base(file))
 		require.NoError(t, os.Remove(main))
 		require.NoError(t, os.WriteFile(main, text, 0o600))
 		return main
 	}("libcudnn_cnn.so.9")
-	lacks := append(s.wrong(cudnn, "cuDNN"), []lack{
+	defects := append(s.wrong(cudnn, "cuDNN"), []defect{
 		{name: "an old cuDNN", env: []string{"RINGTRAIN_EMULATOR_CUDNN=8.4.1"}, says: []string{file + " is cuDNN 8.4.1, and 8.5.0 or newer is needed: pip install"}},
 		{name: "an unknown cuDNN", env: []string{"RINGTRAIN_EMULATOR_CUDNN=10.0.0"}, says: []string{file + " is cuDNN 10.0.0, which ringtrain does not know: pip install"}},
 		{name: "cuDNN newer than the driver", env: []string{"RINGTRAIN_EMULATOR_CUDNN_REFUSES=driver"}, says: []string{file + " is cuDNN 9.1.0, for CUDA 14, and the driver supports CUDA 13.0: update the driver"}},
@@ -285,12 +284,12 @@ func TestGPUWithoutCuDNN(t *testing.T) {
 		{name: "cuDNN without a part", env: []string{cudnn + "=" + copied}, says: []string{"cuDNN (" + copied + ") cannot be used without its other libraries: libcudnn_cnn.so.9: cannot open"}},
 	}...)
 	weights := ""
-	for _, c := range lacks {
+	for _, c := range defects {
 		t.Run(c.name, func(t *testing.T) {
 			c.says = append(c.says, "ringtrain: convolutions use ringtrain's own kernels, which are slower: ")
 			last := c.train(t, []string{
 				"train", "../../examples/convnet.cfg", "--data", "mnist:" + smallDir(), "--json", "--batch", "4", "--steps", "2", "--evaluation.frequency", "0",
-				"--workers", "1", "--device", "cuda", "--time-products", t.TempDir(), // which looks for cuDNN, however small the network
+				"--workers", "1", "--device", "cuda", "--time-products", t.TempDir(), // with this, cuDNN is opened even for a small network
 			})
 			require.NotEmpty(t, last.Weights)
 			if weights == "" {
@@ -301,11 +300,11 @@ func TestGPUWithoutCuDNN(t *testing.T) {
 	}
 }
 
-// doctor says what is missing of NVRTC, which is there, and which library is newer than
-// the driver.
+// Doctor reports what an installed NVRTC is missing, and libraries newer than the
+// driver.
 func TestGPUDoctor(t *testing.T) {
-	s := newShelf(t)
-	nvrtc := filepath.Join(s.beside("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
+	s := newStandIns(t)
+	nvrtc := filepath.Join(s.copyWithout("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
 	for _, c := range []struct {
 		env  string
 		says []string

@@ -19,7 +19,7 @@ type predictions []struct {
 	Probability float64
 }
 
-// Predict and eval agree, whether the weights are from the end of a training or
+// Predict and eval agree, on weights from the end of a training and on a checkpoint
 // from the middle.
 func TestPredict(t *testing.T) {
 	out := t.TempDir()
@@ -50,15 +50,15 @@ func TestPredict(t *testing.T) {
 	require.InDelta(t, want.Accuracy, right(filepath.Join(out, checkpoint.FileName(40))), 1e-9)
 	require.Less(t, right(filepath.Join(out, checkpoint.FileName(30))), want.Accuracy+.05)
 
-	// Of a training that was killed there are checkpoints alone.
+	// A training that was killed leaves only checkpoints.
 	require.NoError(t, os.Remove(filepath.Join(out, "model.safetensors")))
 	code, stdout, _ := result("eval", out, "--data", "mnist:"+smallDir(), "--json")
 	require.Zero(t, code)
-	require.Equal(t, want.Weights, events(t, []byte(stdout))[0].Weights, "the optimizer's tensors do not count")
+	require.Equal(t, want.Weights, events(t, []byte(stdout))[0].Weights, "the hash leaves out the optimizer's tensors")
 	flip(t, filepath.Join(out, checkpoint.FileName(40)))
 	code, stdout, _ = result("eval", out, "--data", "mnist:"+smallDir(), "--json")
 	require.Zero(t, code)
-	require.NotEqual(t, want.Weights, events(t, []byte(stdout))[0].Weights, "the one before")
+	require.NotEqual(t, want.Weights, events(t, []byte(stdout))[0].Weights, "the previous checkpoint")
 	flip(t, filepath.Join(out, checkpoint.FileName(30)))
 	for _, args := range [][]string{{"eval", out}, {"predict", out}, {"eval", filepath.Join(out, checkpoint.FileName(40))}} {
 		code, _, stderr := result(append(args, "--data", "mnist:"+smallDir())...)
@@ -71,7 +71,7 @@ func TestPredict(t *testing.T) {
 	require.Contains(t, stderr, "predict takes one CHECKPOINT")
 }
 
-// smallLabels is the labels of the small test set.
+// smallLabels returns the labels of the small test set.
 func smallLabels(t *testing.T) []byte {
 	set, err := openSmall()
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestConfigCommands(t *testing.T) {
 	require.Equal(t, 64., tree["training"]["batch_size"])
 	require.Equal(t, map[string]any{"@layers": "relu_relu_softmax.v1", "hidden_width": 64., "dropout": .2}, tree["model"], "functions stay as they are written")
 
-	// What fill and print write is a config that trains to the same weights.
+	// Fill and print write configs that train to the same weights.
 	want := last(train(t, small(t, "--steps", "5", "--transport", "inproc")...)).Weights
 	for _, how := range []string{"print", "fill"} {
 		code, stdout, _ = result("config", how, config(t), "--model.hidden_width", "32")
@@ -152,7 +152,7 @@ func TestEstimate(t *testing.T) {
 	require.Contains(t, stdout, "118282")
 }
 
-// Completion knows commands and flags.
+// Completion offers commands and flags.
 func TestCompletion(t *testing.T) {
 	for want, args := range map[string][]string{
 		"__complete":         {"completion", "bash"},

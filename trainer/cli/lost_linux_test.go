@@ -17,8 +17,8 @@ import (
 
 var lostLine = regexp.MustCompile(`(?m)^ranks (.*) lost rank (\d) \(`)
 
-// loseOne runs a measurement of 8 ranks in whose midst one worker gets a signal,
-// and requires that each of the others names it, soon.
+// loseOne runs a measurement with 8 ranks, sends one worker a signal, and requires that
+// each of the others soon names it.
 func loseOne(t *testing.T, victim int, sig syscall.Signal, most time.Duration, more ...string) {
 	args := append([]string{"bench", "collective", "--ranks", "8", "-b", "1M", "-e", "1M", "-n", "100000000"}, more...)
 	r := &running{Cmd: command(t, args...), stderr: new(transcript)}
@@ -27,7 +27,7 @@ func loseOne(t *testing.T, victim int, sig syscall.Signal, most time.Duration, m
 	r.Stderr = r.stderr
 	r.out = bufio.NewReader(pipe)
 	require.NoError(t, r.Start())
-	for line := ""; !strings.Contains(line, "(elements)"); { // the head of the table: they measure
+	for line := ""; !strings.Contains(line, "(elements)"); { // the head of the table: the ranks are measuring
 		line, err = r.out.ReadString('\n')
 		require.NoError(t, err, "%s", r.stderr)
 	}
@@ -40,8 +40,8 @@ func loseOne(t *testing.T, victim int, sig syscall.Signal, most time.Duration, m
 	require.Equal(t, 1, r.ProcessState.ExitCode())
 	requireGone(t, pids)
 	lines := lostLine.FindAllStringSubmatch(r.stderr.String(), -1)
-	if sig == syscall.SIGSTOP { // whose error comes from a survivor, and names the rank by itself
-		require.Empty(t, lines, "nobody names another: %s", r.stderr)
+	if sig == syscall.SIGSTOP { // the error of a survivor, which names the rank
+		require.Empty(t, lines, "no rank names another one: %s", r.stderr)
 		require.Regexp(t, fmt.Sprintf(`(?m)^ringtrain: worker \d \(.*rank %d \(`, victim), r.stderr.String())
 		return
 	}
@@ -56,8 +56,8 @@ func loseOne(t *testing.T, victim int, sig syscall.Signal, most time.Duration, m
 	require.Equal(t, strings.Join(survivors, ", "), lines[0][1], "%s", r.stderr)
 }
 
-// Of 8 processes, whichever is killed or stopped, the 7 others name it. The
-// bounds hold the end of all workers, which follows the news.
+// Of 8 processes, whichever is killed or suspended, the other 7 name it. The limits
+// include the end of all workers, which follows the report.
 func TestEachOfEightIsNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")

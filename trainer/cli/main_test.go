@@ -19,16 +19,16 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// asCommand makes the test binary the ringtrain command, for the launcher's
-// workers too.
+// asCommand makes the test binary act as the ringtrain command, also for the launcher's
+// workers.
 const asCommand = "RINGTRAIN_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(cli.Main(catalog.New(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	// What jobs leave behind is not the user's: flight records, and the list of
-	// jobs that run.
+	// Jobs of the tests leave flight records and listings in a directory of their own,
+	// not in the user's.
 	dir, err := os.MkdirTemp("", "ringtrain-test-")
 	if err != nil {
 		panic(err)
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// small is a directory with a small set of digits, made once.
+// smallDir is a directory with a small set of digits, generated once.
 var smallDir = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "ringtrain-digits-")
 	if err != nil {
@@ -64,13 +64,13 @@ func config(t *testing.T) string {
 	return path
 }
 
-// small is the arguments of a short training.
+// small returns the arguments of a short training.
 func small(t *testing.T, more ...string) []string {
 	require.NotEmpty(t, smallDir())
 	return append([]string{"train", config(t), "--data", "mnist:" + smallDir(), "--json", "--model.hidden_width", "32"}, more...)
 }
 
-// command is ringtrain as a process.
+// command returns ringtrain as a process.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -135,8 +135,7 @@ func only(all []event, kind string) []event {
 	return out
 }
 
-// train runs a training to its end and returns its events; the last is the
-// result.
+// train runs a training to its end and returns its events. The last one is the result.
 func train(t *testing.T, args ...string) []event {
 	t.Helper()
 	cmd := command(t, args...)
@@ -156,7 +155,8 @@ func result(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// A library that is of no use is a mistake too, seen before any worker starts.
+// A library that cannot be used is a mistake too, and is found before any worker
+// starts.
 func TestUselessOpenBLAS(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "garbage.so")
 	require.NoError(t, os.WriteFile(file, []byte("no library"), 0o666))

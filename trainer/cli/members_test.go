@@ -9,7 +9,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/query"
 )
 
-// A process that is stopped is called that, whatever gossip believes.
+// A process that is suspended is shown as such, whatever gossip believes.
 func TestRollShowsStoppedProcesses(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, writeRoll(&text, query.Roll{Members: []query.Member{{Name: "n-1/0"}, {Name: "n-1/1", Alive: true, Stopped: true}}}))

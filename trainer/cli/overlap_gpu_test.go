@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Gradients that leave a GPU during the backward pass end in the weights of those
-// that leave after it, in two processes and in four, however steps are launched; and
-// the plan says so.
+// If gradients leave a GPU during the backward pass, the weights equal those of a
+// training where they leave after it, with two and four processes, however steps are
+// launched. The plan reports the buckets.
 func TestGPUOverlap(t *testing.T) {
 	const overlaps = "; gradients leave in 6 buckets of 40 to 100352 bytes during the backward pass"
 	for workers, ways := range map[string][]struct{ args, plan string }{
@@ -37,7 +37,7 @@ func TestGPUOverlap(t *testing.T) {
 	}
 }
 
-// So do those of two machines, of which each has its own launcher; and of micro-batches.
+// The same holds for two machines with a launcher each, and for micro-batches.
 func TestGPUOverlapOfMachines(t *testing.T) {
 	alone, _ := trainOnGPUs(t, fewSteps(t, "--workers", "4", "--device", "cuda", "--share-gpu", "--accumulate", "2")...)
 	addr := freeAddr(t)

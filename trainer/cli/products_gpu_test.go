@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Products in bfloat16 train, too, near the CPU, and say so.
+// Products in bfloat16 train to nearly the losses of the CPU, and the output says so.
 func TestGPUBF16(t *testing.T) {
 	want := train(t, fewSteps(t, "--workers", "1", "--device", "cpu")...)
 	got, _ := trainOnGPUs(t, fewSteps(t, "--workers", "2", "--share-gpu", "--batch", "8", "--device", "cuda", "--bf16")...)
@@ -34,8 +34,8 @@ func TestGPUBF16(t *testing.T) {
 	}
 }
 
-// What was timed is kept for each worker, and a run that finds it computes in the
-// same way: again from the start, and from a checkpoint.
+// The timed choices are kept for each worker. A run that finds them computes in the
+// same way, from the start and from a checkpoint.
 func TestGPUTimedProducts(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	timed := func(workers string, args ...string) []string {
@@ -66,8 +66,8 @@ func TestGPUTimedProducts(t *testing.T) {
 	require.Equal(t, weights, run("--resume", out))
 
 	for name, c := range map[string]struct{ from, to, says string }{
-		"they are what the next run takes": {`none beta 0": \d+,`, `none beta 0": 99,`, "candidate 99 was chosen"},
-		"measured on another GPU":          {`"gpu": "`, `"gpu": "another `, "remove it to time products again"},
+		"the next run uses them":  {`none beta 0": \d+,`, `none beta 0": 99,`, "candidate 99 was chosen"},
+		"measured on another GPU": {`"gpu": "`, `"gpu": "another `, "remove it to time products again"},
 	} {
 		broken := regexp.MustCompile(c.from).ReplaceAllString(choices, c.to)
 		require.NotEqual(t, choices, broken)
@@ -79,7 +79,8 @@ func TestGPUTimedProducts(t *testing.T) {
 	}
 }
 
-// Convolutions are timed too, by cuDNN and by our kernels. The choices are of a cuDNN.
+// Convolutions are timed too, with cuDNN and with our kernels. Choices are valid for
+// one version of cuDNN.
 func TestGPUTimedConvolutions(t *testing.T) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
 		t.Skip("only the emulator can pass for another cuDNN")

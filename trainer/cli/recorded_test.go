@@ -27,7 +27,7 @@ func screenEquals(t *testing.T, name, text string) {
 	require.Equal(t, string(want), text, "if on purpose, UPDATE_SCREENS=1 and read the diff")
 }
 
-// recorded are the events of a job that meets most of what can happen.
+// recorded returns the events of a job in which most kinds of events happen.
 func recorded() []event.Event {
 	return []event.Event{
 		&event.View{Epoch: 1, Job: "00000000000000ab", Device: "the CPU", Members: []event.Member{{Name: "a/0", Node: "a"}, {Name: "b/0", Node: "b"}, {Name: "a/1", Node: "a"}}},
@@ -47,7 +47,7 @@ func recorded() []event.Event {
 	}
 }
 
-// The table, and the news beside it, of a recorded job.
+// The table of a recorded job, and the news on stderr.
 func TestRecordedScreen(t *testing.T) {
 	var out, news bytes.Buffer
 	s := &screen{out: &out, err: &news, steps: 13}
@@ -59,7 +59,7 @@ func TestRecordedScreen(t *testing.T) {
 	screenEquals(t, "recorded.txt", out.String()+"-- stderr --\n"+news.String())
 }
 
-// With --json every event is a line, and stderr is silent, whatever happens.
+// With --json every event is a line on stdout, and stderr is empty.
 func TestRecordedJSON(t *testing.T) {
 	var out, news bytes.Buffer
 	s := &screen{out: &out, err: &news, steps: 13, json: event.NewWriter(&out, 0)}
@@ -73,10 +73,10 @@ func TestRecordedJSON(t *testing.T) {
 		require.Equal(t, e, event.Decode([]byte(lines[i]), nil))
 	}
 	s.Emit(&event.Resumed{Path: "run/step-00000013.safetensors", Step: 13})
-	require.Contains(t, news.String(), "nothing left to do: all 13 steps are done", "the user who reads no JSON asks why nothing happens")
+	require.Contains(t, news.String(), "nothing left to do: all 13 steps are done", "on stderr too, for users who do not read the JSON")
 }
 
-// The other ends of a job.
+// The other ways a job can end.
 func TestScreenOfOtherEnds(t *testing.T) {
 	for _, c := range []struct {
 		e         event.Event
@@ -132,7 +132,7 @@ func TestKeepCalls(t *testing.T) {
 	}
 }
 
-// What doctor shows of a machine and of checks.
+// Doctor's screen for a machine and for checks.
 func TestRecordedChecks(t *testing.T) {
 	var text bytes.Buffer
 	writeChecks(&text, []query.Check{{Name: "tcp a:1", OK: true, Detail: "0.1 ms"}, {Name: "udp a:1", Detail: "no answer", Do: "open the port in the firewall"}})

@@ -30,7 +30,7 @@ func steps(t *testing.T, dir string) []int {
 	return found
 }
 
-// One worker that takes the micro-batches of N workers makes their bits.
+// One worker that computes the micro-batches of N workers gets their bits.
 func TestAccumulateEqualsWorkers(t *testing.T) {
 	for _, n := range []string{"2", "3", "4"} {
 		args := []string{"--batch", "16", "--steps", "50"}
@@ -48,8 +48,8 @@ func TestAccumulateEqualsWorkers(t *testing.T) {
 	}
 }
 
-// A broken newest checkpoint is named and the one before is used, in the middle
-// of an epoch, with the bits of a training that was never broken off.
+// A corrupt newest checkpoint is reported and the previous one is used, in the middle
+// of an epoch. The bits are those of an uninterrupted training.
 func TestResumeFromTheOneBefore(t *testing.T) {
 	whole := last(train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "60", "--transport", "inproc")...))
 	dir := filepath.Join(t.TempDir(), "run")
@@ -58,7 +58,7 @@ func TestResumeFromTheOneBefore(t *testing.T) {
 	require.Len(t, only(all, "checkpoint"), 5)
 	require.Equal(t, 45, only(all, "checkpoint")[4].Step)
 	flip(t, filepath.Join(dir, checkpoint.FileName(45)))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.FileName(99)), []byte("of a course that was given up"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.FileName(99)), []byte("from an abandoned training"), 0o666))
 
 	code, stdout, stderr := result(small(t, "--workers", "2", "--batch", "16", "--steps", "60", "--resume", dir, "--transport", "inproc")...)
 	require.Zero(t, code, stderr)
@@ -80,7 +80,7 @@ func TestResumeFromTheOneBefore(t *testing.T) {
 	require.Equal(t, []int{65}, steps(t, other))
 }
 
-// What is at the end already is measured and written nowhere.
+// A training that is already at its last step is evaluated, and no file is written.
 func TestResumeAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	done := last(train(t, small(t, "--steps", "20", "--out", dir, "--transport", "inproc")...))
@@ -103,16 +103,16 @@ func TestResumeAtTheEnd(t *testing.T) {
 
 	code, stdout, stderr = result(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--json" })...)
 	require.Zero(t, code, stderr)
-	require.Regexp(t, `^\naccuracy 0\.\d+ after 20 steps\nweights sha256 [0-9a-f]{64}\nby `, stdout, "and no table of steps that nobody made")
+	require.Regexp(t, `^\naccuracy 0\.\d+ after 20 steps\nweights sha256 [0-9a-f]{64}\nby `, stdout, "and there is no table without steps")
 	require.NotContains(t, stderr, "saved")
 
-	require.NoError(t, os.Remove(weights)) // as if the run had been killed between the two
+	require.NoError(t, os.Remove(weights)) // as if killed between the checkpoint and the weights
 	require.Len(t, only(train(t, args...), "weights"), 1)
 	require.FileExists(t, weights)
 }
 
-// Two machines, one of which has the checkpoint, whichever that is, with what
-// compression has kept back on both.
+// Of two machines only one has the checkpoint, either of them. Compression residuals
+// are restored on both.
 func TestResumeWhereOneMachineHasTheFile(t *testing.T) {
 	have := t.TempDir()
 	train(t, small(t, "--workers", "2", "--batch", "16", "--steps", "20", "--compress", "int8", "--out", have, "--transport", "inproc")...)
@@ -137,7 +137,7 @@ func TestResumeWhereOneMachineHasTheFile(t *testing.T) {
 	}
 }
 
-// What cannot be resumed is refused in one line before anything starts.
+// A checkpoint that cannot be resumed is refused in one line, before anything starts.
 func TestResumeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	train(t, small(t, "--steps", "20", "--out", dir, "--transport", "inproc")...)
@@ -178,8 +178,8 @@ func TestResumeRefuses(t *testing.T) {
 	require.Contains(t, stderr, "its layers.0.W has shape [32 196], the model's [10 196]")
 }
 
-// Checkpoints from before gonum's name told which of its products it means are
-// resumed, with a warning that bits may differ.
+// Older checkpoints do not say which of gonum's products they used. They are resumed
+// with a warning that bits may differ.
 func TestResumeWithTheOldNameOfProducts(t *testing.T) {
 	dir := t.TempDir()
 	train(t, small(t, "--steps", "3", "--out", dir, "--transport", "inproc")...)

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// In namespaces the links count as well, and what they count is what was sent.
+// With network namespaces the links count bytes too, and both counts agree.
 func TestBenchScalingInNamespaces(t *testing.T) {
 	network, err := launch.Namespaces(t.Context(), 1, launch.NetworkOptions{Link: 1e9})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestBenchScalingInNamespaces(t *testing.T) {
 	require.Positive(t, rows[1].Busy)
 }
 
-// On one host workers share memory, as those of train do, and the table says so.
+// On one host workers share memory, as in train, and the table says so.
 func TestBenchScalingSharesMemory(t *testing.T) {
 	for _, transport := range []string{"auto", "shm"} {
 		report, _, stdout, _ := scaling(t, "--trials", "2", "--compute", "emulate:1ms", "--transport", transport)
@@ -46,7 +46,7 @@ func TestBenchScalingSharesMemory(t *testing.T) {
 	}
 }
 
-// However it ends, the error names the trial and nothing is left.
+// However the command ends, the error names the trial and nothing is left behind.
 func TestBenchScalingIsStopped(t *testing.T) {
 	for sig, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 75, syscall.SIGKILL: 1} {
 		dir := t.TempDir()
@@ -68,6 +68,6 @@ func TestBenchScalingIsStopped(t *testing.T) {
 		}
 		require.Equal(t, want, cmd.ProcessState.ExitCode(), r.stderr)
 		require.Regexp(t, `ringtrain: trial 1 of 2, allreduce, workers 2: `, r.stderr.String())
-		require.Empty(t, left(t, dir), "the config is gone, and the directory for results")
+		require.Empty(t, left(t, dir), "the config and the directory for results are removed")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
-// What the progress bar says on terminals of several widths.
+// The progress bar on terminals of several widths.
 func TestProgressLine(t *testing.T) {
 	p := progress{done: 46, steps: 200, elapsed: 4 * time.Second, loss: .61301, metrics: event.Metrics{{Name: "accuracy", Value: .8682}}, exchange: 20.3}
 	for columns, want := range map[int]string{
@@ -37,8 +37,8 @@ func TestProgressLine(t *testing.T) {
 	require.Equal(t, "1:00:01", clock(time.Hour+time.Second))
 }
 
-// The bar is drawn in place, is gone while a message is written and after the
-// end, and is there although stdout is no terminal.
+// The bar is redrawn in place and erased while a message is written and after the end.
+// It is shown even if stdout is no terminal.
 func TestScreenEndsTheBarBeforeMessages(t *testing.T) {
 	var out, errs bytes.Buffer
 	now := time.Unix(0, 0)
@@ -53,7 +53,7 @@ func TestScreenEndsTheBarBeforeMessages(t *testing.T) {
 	const first = "\r  5% [>                 ]  1/20  1.00 steps/s  0:01 elapsed"
 	require.Equal(t, first, errs.String())
 	step(2)
-	require.Equal(t, first, errs.String(), "nobody reads as fast as that")
+	require.Equal(t, first, errs.String(), "the bar is not redrawn faster than one can read")
 	errs.Reset()
 	s.Emit(&event.Checkpoint{Step: 2, Path: "run1/x"})
 	blank := "\r" + strings.Repeat(" ", len(first)-1+echo) + "\r"

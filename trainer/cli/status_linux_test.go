@@ -19,7 +19,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/trace"
 )
 
-// statusOf is what "status" says of a job, as JSON.
+// statusOf is the JSON that "status" prints for a job.
 type statusOf struct {
 	Epoch uint64
 	Size  int
@@ -47,8 +47,8 @@ func askStatus(t *testing.T, args ...string) statusOf {
 	return s
 }
 
-// Of three workers one is stopped: status says who waits for whom, in time, and
-// after the break the survivors' flight records are files beside --out.
+// One of three workers is suspended. Status shows in time which rank waits for which,
+// and after the break there are flight records of the survivors next to --out.
 func TestStatusOfAJobThatHangs(t *testing.T) {
 	out := t.TempDir()
 	r := begin(t, small(t, "--workers", "3", "--steps", "1000000", "--out", out)...)
@@ -58,7 +58,7 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	view := only(r.seen, "view")[0]
 	require.True(t, strings.HasPrefix(r.stderr.String(), fmt.Sprintf("job %s on %s, 3 workers\n", view.Cluster, view.Gossip)), "%s", r.stderr)
 
-	// The launcher reads all the while, or the workers would wait for it.
+	// Keep reading, or the workers would wait for the pipe.
 	ended := make(chan int, 1)
 	go func() {
 		_, _ = io.Copy(io.Discard, r.out)
@@ -66,8 +66,8 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 		ended <- r.ProcessState.ExitCode()
 	}()
 	var s statusOf
-	for range 10 { // a busy machine may keep a worker from answering in time
-		s = askStatus(t, "--json", "--calls", "3") // of the only job
+	for range 10 { // on a busy machine a worker may not answer in time
+		s = askStatus(t, "--json", "--calls", "3") // without arguments: the only job
 		if !slices.ContainsFunc(s.Ranks, func(r statusRank) bool { return r.Silent != "" }) {
 			break
 		}
@@ -98,7 +98,7 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	require.NotNil(t, s.Chain)
 	require.Equal(t, 1, s.Chain.Ranks[len(s.Chain.Ranks)-1], "the root is the stopped one")
 	require.Equal(t, s.Ranks[1].Silent, s.Chain.Why)
-	require.Greater(t, s.Ranks[1].Skew.LateMs+s.Ranks[1].Skew.SlowMs, 50., "it has cost the others that")
+	require.Greater(t, s.Ranks[1].Skew.LateMs+s.Ranks[1].Skew.SlowMs, 50., "the others waited for it")
 
 	select {
 	case code := <-ended:
@@ -124,7 +124,7 @@ func TestStatusOfAJobThatHangs(t *testing.T) {
 	}
 }
 
-// A worker that is asked to quit leaves its record, and ends as Go programs do.
+// A worker that receives SIGQUIT writes its flight record and ends as Go programs do.
 func TestQuitLeavesTheRecord(t *testing.T) {
 	out := t.TempDir()
 	r := begin(t, small(t, "--workers", "2", "--out", out)...)
@@ -139,7 +139,7 @@ func TestQuitLeavesTheRecord(t *testing.T) {
 	require.Contains(t, r.stderr.String(), "SIGQUIT: quit", "the runtime prints its goroutines after that")
 }
 
-// The trace of a worker that was killed is whole, and its metrics were there.
+// The trace of a killed worker is valid JSON, and its metrics were served.
 func TestTaps(t *testing.T) {
 	dir, addr := filepath.Join(t.TempDir(), "traces"), freeAddr(t)
 	r := begin(t, small(t, "--workers", "1", "--trace", dir, "--metrics", addr)...)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A worker that is stopped cannot finish its step. The others notice, and one
-// signal is then enough.
+// A suspended worker cannot finish its step. The others notice, so one signal is
+// enough.
 func TestOneInterruptWithAStoppedWorker(t *testing.T) {
 	r := begin(t, small(t, "--workers", "2")...)
 	pids := r.workers(t)
@@ -21,17 +21,17 @@ func TestOneInterruptWithAStoppedWorker(t *testing.T) {
 	require.NoError(t, r.Process.Signal(os.Interrupt))
 	require.Equal(t, 130, r.finish(t))
 	require.Contains(t, r.stderr.String(), "no heartbeat")
-	require.Less(t, time.Since(begun), 15*time.Second, "not as long as workers may take to finish their step")
+	require.Less(t, time.Since(begun), 15*time.Second, "sooner than workers that finish their step")
 	requireGone(t, pids)
 }
 
-// Data that are being made are not waited for.
+// A signal during the generation of data ends the job at once.
 func TestInterruptWhileDrawing(t *testing.T) {
 	cache := t.TempDir()
 	cmd := command(t, "train", config(t), "--steps", "1")
 	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+cache)
 	require.NoError(t, cmd.Start())
-	for { // until it draws, or has drawn
+	for { // until it generates data, or has done so
 		if _, err := os.Stat(filepath.Join(cache, "ringtrain", "digits-v1.lock")); err == nil {
 			break
 		}
@@ -42,5 +42,5 @@ func TestInterruptWhileDrawing(t *testing.T) {
 	require.Equal(t, 130, cmd.ProcessState.ExitCode())
 	left, err := os.ReadDir(filepath.Join(cache, "ringtrain"))
 	require.NoError(t, err)
-	require.Len(t, left, 1, "the lock alone: half a set is worth nothing")
+	require.Len(t, left, 1, "only the lock: no incomplete set")
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// The main job: processes find each other and train one model, and their
-// events tell the whole story.
+// The main job: processes find each other and train one model, and their events report
+// everything.
 func TestTrain(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "run")
 	all := train(t, small(t, "--workers", "3", "--steps", "40", "--out", out, "--training.batch_size", "32")...)
@@ -27,7 +27,7 @@ func TestTrain(t *testing.T) {
 	require.Equal(t, 1, views[0].Epoch)
 	require.Len(t, views[0].Members, 3)
 	require.Len(t, only(all, "step"), 40)
-	require.Equal(t, 40, last(only(all, "step")).Step, "all events count steps that are done")
+	require.Equal(t, 40, last(only(all, "step")).Step, "all events count completed steps")
 	evals := only(all, "eval")
 	require.Len(t, evals, 4, "after 10, 20, 30 and 40 steps")
 	for i, e := range evals {
@@ -54,7 +54,7 @@ func TestTrain(t *testing.T) {
 	again := train(t, small(t, "--workers", "3", "--steps", "40", "--training.batch_size", "32")...)
 	require.Equal(t, last.Weights, again[len(again)-1].Weights, "the same command gives the same bits")
 	inproc := train(t, small(t, "--workers", "3", "--steps", "40", "--training.batch_size", "32", "--transport", "inproc")...)
-	require.Equal(t, last.Weights, inproc[len(inproc)-1].Weights, "so does the other transport")
+	require.Equal(t, last.Weights, inproc[len(inproc)-1].Weights, "the other transport gives them too")
 	seed := train(t, small(t, "--workers", "3", "--steps", "40", "--training.batch_size", "32", "--transport", "inproc", "--seed", "1")...)
 	require.NotEqual(t, last.Weights, seed[len(seed)-1].Weights)
 
@@ -73,7 +73,7 @@ func TestTrain(t *testing.T) {
 	require.Contains(t, stderr, "is for images of 14x14, but those of")
 }
 
-// N processes with batch B equal one with batch N*B, in every weight.
+// N processes with batch B give the weights of one process with batch N*B, bit for bit.
 func TestWorkersEqualOneLargeBatch(t *testing.T) {
 	sgd := []string{"--steps", "50", "--model.dropout", "0", "--optimizer.@optimizers", "SGD.v1", "--optimizer.learn_rate", "0.1"}
 	weights := func(workers, batch string) []checkpoint.Named {
@@ -101,7 +101,7 @@ func distance(a, b *tensor.Dense) float64 {
 	return most
 }
 
-// Files of another origin: plain, with the other spelling of their names.
+// Data files can be uncompressed, and their names can have the other spelling.
 func TestPlainIDXFiles(t *testing.T) {
 	dir := t.TempDir()
 	set, err := data.OpenMNIST(smallDir())
@@ -131,8 +131,8 @@ func TestPortInUse(t *testing.T) {
 	require.Contains(t, stderr, taken.Addr().String()+": another process uses this port")
 }
 
-// Two launchers that meet over loopback make one job, as two machines do. They
-// may have one directory, as two machines with a shared file system.
+// Two launchers that meet over loopback make one job, as two machines do. They may
+// share a directory, as machines with a shared file system do.
 func TestTwoNodes(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -157,16 +157,16 @@ func TestTwoNodes(t *testing.T) {
 	require.Equal(t, 4, all[len(all)-1].Workers)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, entries, 2, "no lock, no file that is not whole: %v", entries)
+	require.Len(t, entries, 2, "no lock and no incomplete file: %v", entries)
 	require.Equal(t, []int{20}, steps(t, dir))
 	require.Len(t, append(only(all, "weights"), only(second, "weights")...), 2)
 	require.Equal(t, second[len(second)-1].Weights, all[len(all)-1].Weights)
 	alone := train(t, small(t, "--workers", "4", "--steps", "20", "--training.batch_size", "32", "--transport", "inproc")...)
-	require.Equal(t, alone[len(alone)-1].Weights, all[len(all)-1].Weights, "where the workers are makes no difference")
+	require.Equal(t, alone[len(alone)-1].Weights, all[len(all)-1].Weights, "weights do not depend on where workers run")
 }
 
-// Machines that were given different commands find out before the first step,
-// and say which settings differ.
+// Machines with different commands detect it before the first step and report the
+// settings that differ.
 func TestDifferentCommandsAreRefused(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestDifferentCommandsAreRefused(t *testing.T) {
 	}
 }
 
-// A model that runs away in its last step is no success.
+// A model that diverges in its last step is a failure.
 func TestValuesThatAreNotFinite(t *testing.T) {
 	for _, transport := range []string{"tcp", "inproc"} {
 		cmd := command(t, small(t, "--workers", "2", "--transport", transport, "--steps", "1", "--optimizer.@optimizers", "SGD.v1", "--optimizer.learn_rate", "1e39")...)
@@ -208,7 +208,7 @@ func TestValuesThatAreNotFinite(t *testing.T) {
 	}
 }
 
-// Results that could not be written are no success either.
+// Results that cannot be written are a failure.
 func TestResultsThatAreLost(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// perceptron is the notes and the shapes of a model for images of 14 by 14.
+// perceptronNotes and perceptronShapes describe a model for images of 14 by 14.
 var (
 	perceptronNotes = map[string]string{
 		"format": checkpoint.Format, "step": "7", "height": "14", "width": "14", "classes": "10",
@@ -46,7 +46,7 @@ func perceptron(t *testing.T, path string, v float32, changed map[string]string)
 	return path
 }
 
-// huge writes a sparse file with one tensor of floats, and the notes given.
+// huge writes a sparse file with one tensor of floats and the given notes.
 func huge(t *testing.T, path, name string, elements int64, notes map[string]string) string {
 	var text []string
 	for k, v := range notes {
@@ -61,8 +61,8 @@ func huge(t *testing.T, path, name string, elements int64, notes map[string]stri
 	return path
 }
 
-// refused runs a command that must end with one line and code 2, and take little
-// memory for it.
+// refused runs a command that must end with one line and exit code 2, without using
+// much memory.
 func refused(t *testing.T, args ...string) (stderr string) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -75,8 +75,8 @@ func refused(t *testing.T, args ...string) (stderr string) {
 	return stderr
 }
 
-// What the notes say of a model is compared with the tensors in the file before
-// memory is taken for either.
+// The notes about the model are compared with the tensors in the file before memory is
+// allocated for either.
 func TestWeightsThatTheirNotesDoNotFit(t *testing.T) {
 	set := "mnist:" + smallDir()
 	wide := strings.Replace(perceptronNotes["config"], "= 8", "= 1000000", 1)
@@ -97,7 +97,7 @@ func TestWeightsThatTheirNotesDoNotFit(t *testing.T) {
 	}
 }
 
-// A file of 80 GB is refused by its header.
+// A file of 80 GB is rejected by its header.
 func TestWeightsBeyondAnyModel(t *testing.T) {
 	const elements = 20e9
 	set, dir := "mnist:"+smallDir(), t.TempDir()
@@ -114,7 +114,7 @@ func TestWeightsBeyondAnyModel(t *testing.T) {
 	require.Contains(t, refused(t, small(t, "--resume", resume, "--transport", "inproc")...), "it has no SHA-256 of its content")
 }
 
-// Weights with a NaN or an infinity are refused, as --resume does.
+// Weights with a NaN or an infinity are rejected, as by --resume.
 func TestWeightsThatAreNotFinite(t *testing.T) {
 	dir := t.TempDir()
 	for _, v := range []float64{math.NaN(), math.Inf(1)} {
@@ -128,7 +128,7 @@ func TestWeightsThatAreNotFinite(t *testing.T) {
 	}
 }
 
-// Predict needs images alone, and eval no training files.
+// Predict needs only images, and eval needs no training files.
 func TestPredictWithoutLabels(t *testing.T) {
 	weights := perceptron(t, filepath.Join(t.TempDir(), "w"), .01, nil)
 	code, want, stderr := result("predict", weights, "--data", "mnist:"+smallDir())

@@ -24,18 +24,18 @@ func cached(t *testing.T, dir string, args ...string) (stdout, stderr string, co
 	cmd.Env = append(env, "XDG_CACHE_HOME="+dir, "HOME="+dir, "LocalAppData="+dir)
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err
-	_ = cmd.Run() // the code tells
+	_ = cmd.Run() // the exit code tells
 	return out.String(), err.String(), cmd.ProcessState.ExitCode()
 }
 
-// What tune has saved is used by who has the same ranks, and by nobody else.
+// Only ranks in the same setting use what tune has saved.
 func TestTune(t *testing.T) {
 	dir := t.TempDir()
 	out, stderr, code := cached(t, dir, "tune", "--workers", "3", "--transport", "tcp", "-e", "1K", "-f", "16")
 	require.Zero(t, code, stderr)
 	require.Empty(t, stderr)
 	require.Contains(t, out, "measured us")
-	require.Regexp(t, `4  (one-shot|bruck|collected) `, out, "one of those of few bytes")
+	require.Regexp(t, `4  (one-shot|bruck|collected) `, out, "one of the algorithms for small sizes")
 	_, path, found := strings.Cut(strings.TrimSpace(out), "saved to ")
 	require.True(t, found, out)
 	require.FileExists(t, path)
@@ -74,8 +74,8 @@ func TestTune(t *testing.T) {
 	require.Contains(t, stderr, "measure again with ringtrain tune")
 }
 
-// Where the user's cache directory cannot be used there is another, of which the
-// user is told once; workers use it too.
+// If the user's cache directory is unusable, a temporary one is used. The user is told
+// once, and workers use it too.
 func TestTuneWithoutCacheDirectory(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(none, nil, 0o666))
@@ -91,10 +91,10 @@ func TestTuneWithoutCacheDirectory(t *testing.T) {
 	out, stderr, code = cached(t, none, "bench", "collective", "--ranks", "2", "--transport", "tcp", "-e", "4", "-n", "1")
 	require.Zero(t, code, stderr)
 	require.Empty(t, stderr)
-	require.Contains(t, out, path, "it is found where it was saved")
+	require.Contains(t, out, path, "the table is found where it was saved")
 }
 
-// An algorithm can be forced, if the ranks can do it and its order is asked for.
+// An algorithm can be forced if the ranks support it and --order allows it.
 func TestBenchAlgorithm(t *testing.T) {
 	for algorithm, order := range map[string]string{"one-shot": "ring", "direct": "ring", "ring": "ring", "halving-doubling": "any", "double-tree": "any"} {
 		for _, transport := range []string{"tcp", "inproc"} {
@@ -144,7 +144,8 @@ func TestTuneUsageErrors(t *testing.T) {
 	}
 }
 
-// Training in any order gives all workers the same weights, twice, and says so.
+// Training with --order any gives all workers the same weights, again in a second run,
+// and the output names the order.
 func TestTrainAnyOrder(t *testing.T) {
 	var hashes []string
 	for range 2 {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// train --out | head -1 saves what it has learned, although nobody reads on.
+// train --out | head -1 saves its result although its output is no longer read.
 func TestNobodyReads(t *testing.T) {
 	dir := t.TempDir()
 	read, write, err := os.Pipe()

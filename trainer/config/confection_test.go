@@ -62,7 +62,7 @@ func TestTextsEqualConfection(t *testing.T) {
 }
 
 // We are stricter in these cases. confection 1.3.4 also rejects the first four, and reads
-// the others in ways that nobody intends.
+// the others in ways that no user intends.
 func TestStricterThanConfection(t *testing.T) {
 	for text, want := range map[string]string{
 		"[a]\nx = \"${b}\"\n[b]":                      "test.cfg:2: x uses the section variable ${b} inside a string",

@@ -45,9 +45,9 @@ func TestFinalWriter(t *testing.T) {
 		tries, retries int // retries: events for the user
 	}{
 		{"at once", "", nil, "out", 0, 1, 0},
-		{"somebody frees space", "", map[string]int{"out": 3}, "out", 7 * time.Second, 4, 1},
+		{"space is freed", "", map[string]int{"out": 3}, "out", 7 * time.Second, 4, 1},
 		{"at the last moment", "spare", map[string]int{"out": 10}, "out", retryTime, 11, 1},
-		{"nobody does", "", map[string]int{"out": -1}, "", retryTime, 11, 1},
+		{"no space is freed", "", map[string]int{"out": -1}, "", retryTime, 11, 1},
 		{"to the fallback", "spare", map[string]int{"out": -1}, "spare", retryTime, 12, 1},
 		{"the fallback is full", "spare", map[string]int{"out": -1, "spare": -1}, "", retryTime, 12, 1},
 	} {

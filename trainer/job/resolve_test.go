@@ -90,7 +90,7 @@ func TestSettleRefuses(t *testing.T) {
 		"compressed alone":          {"", func(f *Spec) { f.Accumulate, f.Gradients.Compress = 2, "bf16" }, "--compress bf16 cannot be combined with --accumulate on one worker"},
 		"more memory than allowed":  {"[ray]\nobject_store_memory = 1000\n", func(*Spec) {}, "raise it or use fewer workers"},
 		"a form of no compression":  {"[training]\ncompress = \"zip\"\n", func(*Spec) {}, "training.compress"},
-		"a key that nobody reads":   {"[training]\niteration = 3\n", func(*Spec) {}, "iteration"},
+		"a key that nothing reads":  {"[training]\niteration = 3\n", func(*Spec) {}, "iteration"},
 		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is a directory: name a config file"},
 		"no config":                 {"", func(f *Spec) { f.Config = filepath.Join(dir, "none.cfg") }, "none.cfg"},
 		"unknown data":              {"", func(f *Spec) { f.Data = "cifar" }, "cifar"},

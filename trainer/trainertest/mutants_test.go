@@ -64,7 +64,7 @@ var mutants = []struct {
 		r.Loss = s.Loss / max(float64(s.Weight), 1)
 		return r, err
 	}}},
-	{"a stop that nobody asked for", "Step", "a stop that no rank asked for", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
+	{"a stop that no rank asked for", "Step", "a stop that no rank asked for", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
 		r, err := m.AllReduce.Step(ctx, p, s)
 		r.Stop = true
 		return r, err
@@ -183,7 +183,7 @@ var mutants = []struct {
 		return p, err
 	}}},
 	{"a second Start that forgets the optimizer", "NextView", "resumed steps give different values", mutant{start: forgets(2)}},
-	{"errors that name nobody", "Failure", "the error does not name it: Step 0: something failed", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
+	{"errors that name no rank", "Failure", "the error does not name it: Step 0: something failed", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
 		r, err := m.AllReduce.Step(ctx, p, s)
 		if err != nil {
 			err = errors.New("something failed")

@@ -41,7 +41,7 @@ func TestListing(t *testing.T) {
 	for local := range 3 {
 		l.started(local, os.Getpid())
 	}
-	require.Nil(t, only(t), "nobody could reach it yet")
+	require.Nil(t, only(t), "no process could reach it yet")
 	l.ready(1, "127.0.0.1:2")
 	entry := only(t)
 	require.Equal(t, []string{"c", "n", "/k", "ringtrain train", "/out"}, []string{entry.Cluster, entry.Node, entry.KeyFile, entry.Command, entry.Out})

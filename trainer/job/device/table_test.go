@@ -117,7 +117,7 @@ func TestEngineOf(t *testing.T) {
 	}
 }
 
-// If machines differ, the engine is closed: nobody else has it.
+// If machines differ, the engine is closed, because no other rank has one.
 func TestEngineOfOtherMachines(t *testing.T) {
 	views, transports := collective.Local(2)
 	bases := []*collective.HostEngine{collective.OverTransport(views[0], transports[0]), collective.OverTransport(views[1], transports[1])}

@@ -153,7 +153,7 @@ func (j *Job) State(node string, local int) (pid int, s launch.State) {
 	return 0, launch.Unknown
 }
 
-// AllStopped returns an error if nobody can answer at seeds because all of them are
+// AllStopped returns an error if no process can answer at seeds because all of them are
 // suspended workers of this machine.
 func (j *Job) AllStopped(seeds []string) error {
 	var pids []string

@@ -24,6 +24,7 @@ type plans struct {
 	names  map[string]bool
 	size   int // of the arena so far
 	random uint32
+	ids    int // see TakesIDs
 	built  bool
 	errs   []error
 }
@@ -43,6 +44,10 @@ func NewBuilder(seed uint64) *Builder {
 func (b *Builder) Scope(name string) *Builder {
 	return &Builder{path: b.join(name), inner: b.inner, plans: b.plans}
 }
+
+// TakesIDs says that the model's input is ids from 0 to n-1. An [Embed] without Rows then
+// has n.
+func (b *Builder) TakesIDs(n int) { b.plans.ids = n }
 
 // Path returns the path of this scope, such as "layers.0", or "model" for the outermost
 // scope.

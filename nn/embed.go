@@ -15,7 +15,8 @@ import (
 type Embed struct {
 	// Out is the width of a vector; 0 means that the model decides.
 	Out int
-	// Rows is the number of rows of the table: Thinc's nV.
+	// Rows is the number of rows of the table: Thinc's nV. 0 means that the model decides;
+	// see [Builder.TakesIDs].
 	Rows int
 	// Dropout is the fraction of elements set to 0, in [0, 1); see [Dropout]. Thinc's mask
 	// is the same for all ids of a batch.
@@ -32,8 +33,15 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 	if l.table != nil {
 		return nil, usedLayer(b)
 	}
-	if l.Rows < 1 {
+	rows, ids := l.Rows, b.plans.ids
+	if rows == 0 {
+		rows = ids
+	}
+	switch {
+	case rows < 1:
 		return nil, fmt.Errorf("nn: %s: Rows is %d; it must be the number of ids, at least 1", b.Path(), l.Rows)
+	case rows < ids:
+		return nil, fmt.Errorf("nn: %s: Rows is %d, but the rows of input have ids from 0 to %d; it must be at least %d, or 0 for as many as there are", b.Path(), l.Rows, ids-1, ids)
 	}
 	if product(in) < 1 {
 		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
@@ -52,7 +60,7 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 	if b.inner {
 		return nil, fmt.Errorf("nn: %s: Embed follows another layer, but takes the ids of a batch; put it first", b.Path())
 	}
-	l.table = b.Param("E", []int{l.Rows, width}, orUniform(l.InitE))
+	l.table = b.Param("E", []int{rows, width}, orUniform(l.InitE))
 	return made, l.finish.declare(false, l.Dropout, product(made), b)
 }
 
@@ -73,10 +81,14 @@ func (l *Embed) checkInput(x Tensor) error {
 	if x.Data.DType() != Int32 {
 		return fmt.Errorf("nn: Embed takes int32 ids, but the batch holds %v", x.Data.DType())
 	}
+	rows := l.Rows
+	if l.table != nil {
+		rows = l.table.Shape[0] // Init knows more
+	}
 	for i, id := range x.Data.Int32s() {
-		if id < 0 || int(id) >= l.Rows {
+		if id < 0 || int(id) >= rows {
 			each := max(1, product(x.Shape[1:]))
-			return fmt.Errorf("nn: row %d of the batch has id %d at position %d, but the table has rows 0 to %d", i/each, id, i%each, l.Rows-1)
+			return fmt.Errorf("nn: row %d of the batch has id %d at position %d, but the table has rows 0 to %d", i/each, id, i%each, rows-1)
 		}
 	}
 	return nil

@@ -1,10 +1,11 @@
 package nn
 
-// A Batch holds rows of one type with a class for each: the input of a Classifier. The
-// model does not change it, and reads it only during the call that receives it.
+// A Batch holds rows of one type with their classes: the input of a Classifier or a
+// PositionClassifier. The model does not change it, and reads it only during the call
+// that receives it.
 type Batch struct {
 	X      Tensor
-	Labels Buffer // int32, the class of each row
+	Labels Buffer // int32, the class of each row or of each position
 }
 
 // Rows returns the number of rows of X.
@@ -15,7 +16,7 @@ func (b Batch) Rows() int { return b.X.Rows() }
 type Counts map[string]float64
 
 // Names in Counts. Every Model counts CountRows and CountLoss, so that the mean loss can
-// be compared between models.
+// be compared between models. Those of a PositionClassifier count positions.
 const (
 	CountRows    = "rows"    // rows seen
 	CountLoss    = "loss"    // sum of the loss over rows
@@ -38,4 +39,10 @@ type Model[B any] interface {
 	Score(p *Pass, b B, c Counts) error
 	// CountNames returns the names that Score uses in Counts, the same on every call.
 	CountNames() []string
+}
+
+// A Weigher is a Model whose rows do not weigh 1 each.
+type Weigher interface {
+	// RowWeight returns the weight of every row in Learn.
+	RowWeight() int
 }

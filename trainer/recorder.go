@@ -194,7 +194,7 @@ func (r *recorder) step(p plan, index int) error {
 func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err error) {
 	s := newBucketSender(r.params.Grads, r.buckets, func(bucket nn.Buffer) error {
 		if r.Reduce == ReduceSum {
-			r.pacer.Scale(bucket, 1/float32(max(p.mine, 1)))
+			r.pacer.Scale(bucket, 1/float32(max(r.weight(p.mine), 1)))
 		}
 		if sum == nil {
 			return nil
@@ -202,9 +202,9 @@ func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err
 		return sum(bucket)
 	})
 	pass := nn.Pass{Backend: r.pacer, Train: true, Zeroed: true, Random: r.pace.Random(), Final: s.final}
-	loss, rows, err := r.rows.LearnAt(&pass, r.pace, p.mine)
-	if err == nil && rows != p.mine {
-		err = fmt.Errorf("the model counts %d rows in a batch of %d; recorded steps need a model that counts all of them", rows, p.mine)
+	loss, weight, err := r.rows.LearnAt(&pass, r.pace, p.mine)
+	if want := r.weight(p.mine); err == nil && weight != want {
+		err = fmt.Errorf("the weight of a batch of %d rows is %d, not %d; recorded steps need a model that gives every row the same weight", p.mine, weight, want)
 	}
 	if err != nil {
 		return loss, err
@@ -212,6 +212,9 @@ func (r *recorder) learn(p plan, sum func(nn.Buffer) error) (loss nn.Buffer, err
 	s.final(0) // for models that never call Final
 	return loss, s.err
 }
+
+// weight returns the weight of rows in the gradient.
+func (r *recorder) weight(rows int) int { return rows * r.rows.RowWeight() }
 
 // sums reports whether gradients are summed over several ranks.
 func (r *recorder) sums() bool { return r.place.Size() > 1 }
@@ -228,7 +231,7 @@ func (r *recorder) sumAll() error {
 func (r *recorder) update(p plan, index int, loss nn.Buffer) {
 	scale := float32(1)
 	if r.Reduce == ReduceMean {
-		scale /= float32(p.all)
+		scale /= float32(r.weight(p.all))
 	}
 	r.strategy.Queue(r.params, index, p.form, r.pace.Hyper(), scale)
 	r.pace.Tick(loss, p.mine)
@@ -273,7 +276,7 @@ func (r *recorder) report(ctx context.Context, l launch, losses []float32) (stop
 	wish := r.wishesToStop()
 	for k := range steps {
 		index := l.first + k
-		steps[k] = Step{Index: index, Weight: l.mine, Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum, Buckets: len(r.buckets)}
+		steps[k] = Step{Index: index, Weight: r.weight(l.mine), Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum, Buckets: len(r.buckets)}
 	}
 	reports, err := r.strategy.Confirm(ctx, r.params, steps)
 	if err != nil {

@@ -41,6 +41,8 @@ type Resident interface {
 	Task
 	// Rows returns the number of rows of this rank and of all ranks at a step.
 	Rows(step int) (mine, all int)
+	// RowWeight returns the weight of every row in LearnAt.
+	RowWeight() int
 	// Seek prepares the rows of a step and of some steps after it. It returns where the
 	// step's rows begin, and how many steps are prepared, which is the same on all
 	// ranks.
@@ -178,6 +180,14 @@ func NewResident[B Batch](t *ModelTask[B], rows ResidentBatches[B]) *ResidentTas
 
 // Rows implements Resident.
 func (t *ResidentTask[B]) Rows(step int) (mine, all int) { return t.rows.Rows(step) }
+
+// RowWeight implements Resident.
+func (t *ResidentTask[B]) RowWeight() int {
+	if w, ok := t.Model.(nn.Weigher); ok {
+		return w.RowWeight()
+	}
+	return 1
+}
 
 // Seek implements Resident.
 func (t *ResidentTask[B]) Seek(step int) (first, steps int) { return t.rows.Seek(step) }

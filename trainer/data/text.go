@@ -1,0 +1,114 @@
+package data
+
+import (
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/nn"
+)
+
+// A Text is rows of a text for a model that predicts the next character. Row i has the
+// characters from i*Context on, Context of them, and the label of each is the character
+// after it. So every character but the first is a label once, except those after the last
+// whole row.
+type Text struct {
+	IDs     []int32 // of the characters
+	Context int     // characters of a row
+}
+
+// Rows returns the number of rows.
+func (t *Text) Rows() int { return TextRows(len(t.IDs), t.Context) }
+
+// TextRows returns the number of rows of a text with this many characters.
+func TextRows(chars, context int) int { return max(chars-1, 0) / context }
+
+// Gather copies rows into x, and the characters after theirs into labels, both
+// [len(rows), Context]. If a slice is too short or a row does not exist, it fails without
+// writing anything.
+func (t *Text) Gather(rows []int32, x, labels []int32) error {
+	n := t.Context
+	if len(x) < len(rows)*n || len(labels) < len(rows)*n {
+		return fmt.Errorf("data: a batch of %d rows needs %d ids and labels, but there is room for %d and %d", len(rows), len(rows)*n, len(x), len(labels))
+	}
+	for _, r := range rows {
+		if r < 0 || int(r) >= t.Rows() {
+			return fmt.Errorf("data: there is no row %d; the text has rows 0 to %d", r, t.Rows()-1)
+		}
+	}
+	for i, r := range rows {
+		at := int(r) * n
+		copy(x[i*n:(i+1)*n], t.IDs[at:])
+		copy(labels[i*n:(i+1)*n], t.IDs[at+1:])
+	}
+	return nil
+}
+
+// Stage returns a Stage of at most rows rows, for a model on b. X is (rows, Context), ids.
+func (t *Text) Stage(rows int, b nn.Backend) Stage[nn.Batch] { return newTextStage(t, rows, b).batch }
+
+// A textStage is the memory in which a batch is assembled: the backend's memory if the host
+// can write to it, otherwise a separate copy on the host.
+type textStage struct {
+	text              *Text
+	backend           nn.Backend
+	x, labels         nn.Buffer
+	hostX, hostLabels []int32
+	direct            bool // hostX and hostLabels alias x and labels
+}
+
+func newTextStage(t *Text, rows int, b nn.Backend) *textStage {
+	n := rows * t.Context
+	s := &textStage{text: t, backend: b, x: b.AllocInts(n), labels: b.AllocInts(n)}
+	s.hostX, s.hostLabels = s.x.Int32s(), s.labels.Int32s()
+	if s.direct = s.hostX != nil; !s.direct {
+		s.hostX, s.hostLabels = make([]int32, n), make([]int32, n)
+	}
+	return s
+}
+
+// of returns the batch of the first rows in the stage.
+func (s *textStage) of(rows int) nn.Batch {
+	n := rows * s.text.Context
+	return nn.Batch{X: nn.Tensor{Shape: []int{rows, s.text.Context}, Data: s.x.Slice(0, n)}, Labels: s.labels.Slice(0, n)}
+}
+
+func (s *textStage) batch(rows []int32) (nn.Batch, error) {
+	if err := s.text.Gather(rows, s.hostX, s.hostLabels); err != nil {
+		return nn.Batch{}, err
+	}
+	b := s.of(len(rows))
+	if !s.direct {
+		n := len(rows) * s.text.Context
+		s.backend.CopyInts(b.X.Data, s.hostX[:n])
+		s.backend.CopyInts(b.Labels, s.hostLabels[:n])
+	}
+	return b, nil
+}
+
+// Resident returns a Resident of rows that sampler chooses, in steps of at most batch
+// rows. The text is in the memory of b once.
+func (t *Text) Resident(batch int, sampler *Sampler, b nn.Pacer) *Resident[nn.Batch] {
+	stage := newTextStage(t, batch, b)
+	return NewResident(stage.batch, newTextStore(stage, b), sampler, b)
+}
+
+// A textStore is the rows of a text in the memory of a backend. The labels are the text
+// from its second character on.
+type textStore struct {
+	stage *textStage // holds the batches
+	text  nn.Buffer
+}
+
+func newTextStore(stage *textStage, b nn.Backend) *textStore {
+	used := stage.text.Rows()*stage.text.Context + 1
+	s := &textStore{stage: stage, text: b.AllocInts(used)}
+	b.CopyInts(s.text, stage.text.IDs[:used])
+	return s
+}
+
+// Gather is part of Store.
+func (s *textStore) Gather(p nn.Pace, order nn.Buffer, rows int) nn.Batch {
+	b, n := s.stage.of(rows), s.text.Len()-1
+	p.Gather(b.X.Data, s.text.Slice(0, n), order, s.stage.text.Context)
+	p.Gather(b.Labels, s.text.Slice(1, n+1), order, s.stage.text.Context)
+	return b
+}

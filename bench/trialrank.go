@@ -103,13 +103,13 @@ func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
 		return err
 	}
 	c.Stop = r.stop
-	if r.Took > 0 {
-		c.Task = Emulate(ctx, c.Task, backend, r.Took)
+	if r.Compute.Took > 0 {
+		c.Task = Emulate(ctx, c.Task, backend, r.Compute.Took)
 	}
 	if !r.Evaluate {
 		c.Task = unevaluated{c.Task}
 	}
-	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.Compute})
+	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.Compute.Flag})
 	c.Observer = r.pulse.With(&r.times)
 	r.params = c.Task.Params().Count()
 	if err := r.begin(ctx); err != nil {

@@ -28,25 +28,31 @@ type ScalingRun struct {
 	Config    string            // path of a config; "" for that of a small network
 	Overrides []config.Override // of values in it
 	Data      string            // see job.Spec
+	Options   catalog.Options   // of Data
 
 	Workers []int  // worker counts; must include 1
 	Trials  int    // per worker count
 	Steps   int    // per trial
 	System  string // strategies, separated by commas; in a worker, one
 
-	Hosts     string        // "local" or Namespaces
-	Link      string        // rate of each link with Namespaces; "" for no limit
-	Transport string        // as in job.Spec, except inproc
-	KeyFile   string        // encrypts all traffic; "" for that of the environment
-	Insecure  bool          // with Namespaces, encrypt nothing
-	Process   crew.Process  // that runs it
-	Compute   string        // --compute, for the table
-	Took      time.Duration // emulated compute per step; 0 for real compute
-	Evaluate  bool          // evaluate as the config says
+	Hosts     string       // "local" or Namespaces
+	Link      string       // rate of each link with Namespaces; "" for no limit
+	Transport string       // as in job.Spec, except inproc
+	KeyFile   string       // encrypts all traffic; "" for that of the environment
+	Insecure  bool         // with Namespaces, encrypt nothing
+	Process   crew.Process // that runs it
+	Compute   Compute
+	Evaluate  bool // evaluate as the config says
 
 	Out       string // directory of tables and plots; "" for none
 	Force     bool   // break the lock of a job on another machine
 	Published bool   // add the published figures of other programs
+}
+
+// Compute says how the workers of a ScalingRun compute.
+type Compute struct {
+	Flag string        // --compute, for the table
+	Took time.Duration // emulated compute per step; 0 for real compute
 }
 
 // Launch runs all trials and reports them to o.Stdout, and progress to o.Stderr. The
@@ -87,7 +93,7 @@ func (f *ScalingRun) Launch(ctx context.Context, o job.Options, args func(config
 		return err
 	}
 	r := &trials{ScalingRun: f, options: o, args: args, config: path, report: Scaling{
-		Command: o.Command, Date: time.Now().Format(time.DateOnly), Compute: f.Compute, Steps: f.Steps, Batch: s.Batch, Published: f.Published,
+		Command: o.Command, Date: time.Now().Format(time.DateOnly), Compute: f.Compute.Flag, Steps: f.Steps, Batch: s.Batch, Published: f.Published,
 	}}
 	host, _ := os.Hostname()
 	r.report.Host = fmt.Sprintf("%s (%d processors, %s/%s)", cmp.Or(host, "host"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
@@ -131,7 +137,7 @@ func (f *ScalingRun) transport() string {
 // training describes one training by this many workers. A system is a strategy.
 func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	return job.Spec{
-		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Workers: workers, Steps: f.Steps, Strategy: system,
+		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Options: f.Options, Workers: workers, Steps: f.Steps, Strategy: system,
 		Watch: job.Watch{LogLevel: "error"}, Place: crew.Place{Nodes: 1, KeyFile: f.KeyFile, Insecure: f.Insecure, Transport: f.transport()},
 	}
 }

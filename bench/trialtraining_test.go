@@ -63,7 +63,7 @@ dropout = 0.2
 `), 0o644))
 	return &ScalingRun{
 		Catalog: catalog.New(), Config: config, Data: "mnist:" + dir, Workers: []int{1}, Trials: 1, Steps: 4, System: "allreduce",
-		Hosts: "local", Transport: "auto", Compute: "real",
+		Hosts: "local", Transport: "auto", Compute: Compute{Flag: "real"},
 	}
 }
 
@@ -119,7 +119,7 @@ func TestTrial(t *testing.T) {
 // Emulated compute takes at least the given time per step.
 func TestTrialWithEmulatedCompute(t *testing.T) {
 	f := smallRun(t)
-	f.Took, f.Compute = 5*time.Millisecond, "emulate:5ms"
+	f.Compute = Compute{Flag: "emulate:5ms", Took: 5 * time.Millisecond}
 	logs, errs := trialOf(t, f, nil)
 	require.NoError(t, errors.Join(errs...))
 	got := logs[0].events[1].(*TrialMeasured).Trial
@@ -150,7 +150,7 @@ func TestTrialComparesCompute(t *testing.T) {
 	f := smallRun(t)
 	_, errs := trialOf(t, f, func(r *trialRank) {
 		if r.local == 2 {
-			r.Compute = "emulate:1ms"
+			r.Compute.Flag = "emulate:1ms"
 		}
 	})
 	for i, err := range errs {

@@ -73,13 +73,13 @@ func TestMistakes(t *testing.T) {
 func TestData(t *testing.T) {
 	c := catalog.New()
 	for name, want := range map[string]string{"foo": "unknown data", "mnist": "mnist:DIR", "mnist:": "mnist:DIR", "mnist:" + t.TempDir(): "train-images"} {
-		_, err := c.Data(name)
+		_, err := c.Data(name, catalog.Options{})
 		require.ErrorContains(t, err, want, name)
 	}
 	dir := t.TempDir()
 	train, test := data.Generate(data.DigitsOptions{Train: 30, Test: 10, Side: 9})
 	require.NoError(t, data.WriteMNIST(dir, train, test))
-	s, err := c.Data("mnist:" + dir)
+	s, err := c.Data("mnist:"+dir, catalog.Options{})
 	require.NoError(t, err)
 	require.Equal(t, catalog.Info{Name: "mnist:" + dir, Train: 30, Test: 10, Bytes: 40 * 82}, s.Info())
 	images := s.(catalog.ImageDataset)
@@ -89,7 +89,7 @@ func TestData(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, train.Pixels, set.Train.Pixels)
 
-	digits, err := c.Data("digits")
+	digits, err := c.Data("digits", catalog.Options{})
 	require.NoError(t, err)
 	require.Equal(t, 20_000, digits.Info().Train)
 }

@@ -21,6 +21,7 @@ type Info struct {
 	Name        string  // as given: "digits" or "mnist:DIR"
 	Train, Test int     // rows; a dataset to evaluate or predict has only Test
 	Bytes       float64 // of all rows in the memory of a process; a float cannot overflow
+	Options     Options // that chose the rows, with the defaults of the kind
 	Cache       string  // the file name in data.OpenCache that opening uses; "" if it uses none
 }
 
@@ -30,8 +31,13 @@ type Info struct {
 type DataKind struct {
 	Usage string // how to name one, such as "mnist:DIR"
 	Doc   string // what it is, in a few words
+	// Options are the names of the Options that Train uses. Others are refused.
+	Options []string
+	// Holdout is what Train receives as Options.Holdout if neither that nor Options.Test
+	// is given.
+	Holdout float64
 	// Train finds rows to train on and rows to evaluate; nil if there are none.
-	Train func(arg string) (Dataset, error)
+	Train func(arg string, o Options) (Dataset, error)
 	// Test finds rows for a trained model, with labels if labelled is set. It is nil if
 	// there are none.
 	Test func(arg string, labelled bool) (Dataset, error)
@@ -49,17 +55,29 @@ func (c *Catalog) RegisterData(kind string, k DataKind) error {
 }
 
 // Data finds a dataset to train on, such as "digits" or "mnist:DIR". It reads headers but
-// not rows.
-func (c *Catalog) Data(name string) (Dataset, error) {
+// not rows. It returns an *OptionError for a mistake in o.
+func (c *Catalog) Data(name string, o Options) (Dataset, error) {
 	kind, arg, _ := strings.Cut(name, ":")
 	k, ok := c.data[kind]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("unknown data %q; use %s", name, c.dataUsage(func(k DataKind) bool { return k.Train != nil }))
+		return nil, fmt.Errorf("unknown data %q; use %s", name, c.TrainUsage())
 	case k.Train == nil:
 		return nil, fmt.Errorf("data %q works only with predict; training needs training and test sets with labels, as in mnist:DIR", name)
 	}
-	return k.Train(arg)
+	if err := o.check(kind, k); err != nil {
+		return nil, err
+	}
+	if o.Holdout == 0 && o.Test == "" {
+		o.Holdout = k.Holdout
+	}
+	return k.Train(arg, o)
+}
+
+// TrainUsage lists the names of datasets to train on: "digits (generated once on this
+// machine) or ...".
+func (c *Catalog) TrainUsage() string {
+	return c.dataUsage(func(k DataKind) bool { return k.Train != nil })
 }
 
 // Test finds rows of a dataset for a trained model, with their labels if labelled is set.

@@ -23,11 +23,10 @@ var imageData = []struct {
 	name string
 	DataKind
 }{
-	{"digits", DataKind{Usage: "digits", Doc: "generated on this machine", Train: generatedDigits, Test: func(arg string, _ bool) (Dataset, error) {
-		d, err := generatedDigits(arg)
-		return d, err
+	{"digits", DataKind{Usage: "digits", Doc: "generated once on this machine", Train: generatedDigits, Test: func(arg string, _ bool) (Dataset, error) {
+		return generatedDigits(arg, Options{})
 	}}},
-	{"mnist", DataKind{Usage: "mnist:DIR", Doc: "a directory with IDX files", Train: mnist, Test: mnistTest}},
+	{"mnist", DataKind{Usage: "mnist:DIR", Doc: "IDX files, plain or .gz", Train: mnist, Test: mnistTest}},
 	{"idx", DataKind{Usage: "idx:FILE", Doc: "images without labels in an IDX file", Unlabelled: true, Test: idxImages}},
 }
 
@@ -66,7 +65,7 @@ func newTestImages(name string, i data.TestInfo, open func() (*data.Images, erro
 	})
 }
 
-func generatedDigits(arg string) (Dataset, error) {
+func generatedDigits(arg string, _ Options) (Dataset, error) {
 	if arg != "" {
 		return nil, fmt.Errorf("unknown data %q; use digits, which takes no argument", "digits:"+arg)
 	}
@@ -80,7 +79,7 @@ func generatedDigits(arg string) (Dataset, error) {
 	}), nil
 }
 
-func mnist(dir string) (Dataset, error) {
+func mnist(dir string, _ Options) (Dataset, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("data %q names no directory; give one with IDX files, as in mnist:DIR", "mnist:")
 	}

@@ -180,6 +180,11 @@ const (
 // Notes returns what a file of weights must say about a training on d, for Stored.
 func Notes(cfg *config.Config, d Dataset, rows Rows) map[string]string {
 	notes := map[string]string{noteConfig: cfg.Text(), noteTask: d.Task(), "data": d.Info().Name, "data_sha256": rows.Sum()}
+	for _, option := range d.Info().Options.List() {
+		if option.Value != "" {
+			notes[option.Name] = option.Value
+		}
+	}
 	for name, value := range rows.Notes() {
 		notes[name] = value
 	}

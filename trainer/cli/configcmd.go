@@ -29,7 +29,7 @@ func configCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	var source string
+	f := job.Spec{Catalog: a.catalog}
 	check := &cobra.Command{
 		Use:   "check CONFIG [flags] [--section.key VALUE ...]",
 		Short: "Say whether train would accept a config",
@@ -38,8 +38,12 @@ that it describes. Exit code 0 if train would accept it; 2, and one line with fi
 line, if not.`,
 		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
 		Args:    oneConfig("config check"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := job.Spec{Catalog: a.catalog, Config: args[0], Overrides: a.overrides, Data: source}.Settle()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkData(cmd.Flags().Changed, f.Options); err != nil {
+				return usage(err)
+			}
+			f.Config, f.Overrides = args[0], a.overrides
+			s, err := f.Settle()
 			if err != nil {
 				return err
 			}
@@ -50,7 +54,7 @@ line, if not.`,
 			return nil
 		},
 	}
-	check.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR, which the model must fit")
+	addData(check.Flags(), a.catalog, &f.Data, &f.Options)
 	asJSON := false
 	show := &cobra.Command{
 		Use:   "print CONFIG [flags] [--section.key VALUE ...]",

@@ -35,6 +35,9 @@ through the model, to measure the activations.`,
 			if err := checkCompress(given, f.Gradients.Compress); err != nil {
 				return usage(err)
 			}
+			if err := checkData(given, f.Options); err != nil {
+				return usage(err)
+			}
 			f.Config, f.Overrides = args[0], a.overrides
 			s, err := f.Describe()
 			if err != nil {
@@ -56,7 +59,7 @@ through the model, to measure the activations.`,
 	}
 	cmd.Flags().IntVar(&f.Workers, "workers", 0, "`N` workers in all (default ray.num_workers of the config, or 1)")
 	cmd.Flags().IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one step (default training.batch_size of the config)")
-	cmd.Flags().StringVar(&f.Data, "data", "digits", dataUsage)
+	addData(cmd.Flags(), a.catalog, &f.Data, &f.Options)
 	addCompress(cmd.Flags(), &f.Gradients.Compress)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

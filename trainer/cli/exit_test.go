@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
@@ -54,7 +55,7 @@ func TestExitCodes(t *testing.T) {
 // A program that makes a Spec gets what "ringtrain train" does without flags.
 func TestFlagsHaveTheDefaultsOfASpec(t *testing.T) {
 	var f trainFlags
-	f.register(&cobra.Command{})
+	f.register(&cobra.Command{}, catalog.New())
 	require.Equal(t, job.NewSpec(nil, ""), f.Spec)
 	require.NoError(t, f.Spec.Check())
 }

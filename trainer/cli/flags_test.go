@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
@@ -54,6 +55,9 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"tf32":                {"true", func(f *trainFlags) { f.Products.TF32 = true }},
 		"bf16":                {"true", func(f *trainFlags) { f.Products.BF16 = true }},
 		"time-products":       {"d", func(f *trainFlags) { f.Products.Timed = "d" }},
+		"target":              {"x", func(f *trainFlags) { f.Options.Target = "x" }},
+		"holdout":             {"0.3", func(f *trainFlags) { f.Options.Holdout = .3 }},
+		"test-data":           {"x.csv", func(f *trainFlags) { f.Options.Test = "x.csv" }},
 		"json":                {"true", func(f *trainFlags) { f.json = true }},
 		"trace":               {"d", func(f *trainFlags) { f.Watch.Trace = "d" }},
 		"metrics":             {":9400", func(f *trainFlags) { f.Watch.Metrics = ":9400" }},
@@ -62,12 +66,12 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 	}
 	var all trainFlags
 	cmd := &cobra.Command{}
-	all.register(cmd)
+	all.register(cmd, catalog.New())
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) { require.Contains(t, table, flag.Name, "a flag without a line in this table") })
 	for name, c := range table {
 		var f trainFlags
 		cmd := &cobra.Command{}
-		f.register(cmd)
+		f.register(cmd, catalog.New())
 		require.NoError(t, cmd.ParseFlags([]string{"--" + name + "=" + c.value}))
 		want := trainFlags{Spec: job.NewSpec(nil, "")}
 		c.set(&want)
@@ -93,6 +97,9 @@ func TestEmptyFlagsAreRefused(t *testing.T) {
 		{[]string{"--out=a", "--out-fallback="}, "--out-fallback is empty"},
 		{[]string{"--out=a", "--checkpoint-every=0"}, "--checkpoint-every must be at least 1"},
 		{[]string{"--keep=3"}, "need --out: say where checkpoints go"},
+		{[]string{"--target="}, "--target is empty"},
+		{[]string{"--test-data="}, "--test-data is empty"},
+		{[]string{"--holdout=0"}, "--holdout must be above 0 and below 1, not 0"},
 		{[]string{"--trace="}, "--trace is empty"},
 		{[]string{"--metrics="}, "--metrics \"\": it must be ADDRESS:PORT"},
 		{[]string{"--time-products="}, "--time-products is empty"},
@@ -105,14 +112,14 @@ func TestEmptyFlagsAreRefused(t *testing.T) {
 	} {
 		var f trainFlags
 		cmd := &cobra.Command{}
-		f.register(cmd)
+		f.register(cmd, catalog.New())
 		require.NoError(t, cmd.ParseFlags(c.args))
 		require.ErrorContains(t, f.check(cmd.Flags().Changed), c.want, "%v", c.args)
 	}
 	for _, args := range [][]string{nil, {"--out=a", "--keep=0"}, {"--resume=a", "--keep=5"}, {"--compress=none"}, {"--nodes=2", "--join=a:1"}} {
 		var f trainFlags
 		cmd := &cobra.Command{}
-		f.register(cmd)
+		f.register(cmd, catalog.New())
 		require.NoError(t, cmd.ParseFlags(args))
 		require.NoError(t, f.check(cmd.Flags().Changed), "%v", args)
 	}

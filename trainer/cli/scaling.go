@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
@@ -67,29 +68,29 @@ marked core-bound.
 				return usage(err)
 			}
 			var err error
-			if f.Took, err = f.check(cmd.Flags().Changed); err != nil {
+			if f.Compute.Took, err = f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
 			return a.scaling(cmd.Context(), f)
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, a.catalog)
 	return cmd
 }
 
 // register adds the flags to the command.
-func (f *scalingFlags) register(cmd *cobra.Command) {
+func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	under(cmd, measureFlags, func(flags *pflag.FlagSet) {
 		flags.IntSliceVar(&f.Workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
 		flags.IntVar(&f.Trials, "trials", 3, "train `N` times with each worker count")
 		flags.IntVar(&f.Steps, "steps", 100, "train for `N` steps each time")
 		flags.StringVar(&f.System, "system", bench.Systems()[0], "how workers train together, `NAMES` of strategies: "+strings.Join(bench.Systems(), ","))
-		flags.StringVar(&f.Compute, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
+		flags.StringVar(&f.Compute.Flag, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
 		flags.BoolVar(&f.Evaluate, "evaluate", false, "evaluate as the config says; the time then includes it")
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.Config, "config", "", "train the model that `FILE` describes, as for train (default 784-128-128-10 with dropout, Adam, 128 rows per worker)")
-		flags.StringVar(&f.Data, "data", "digits", dataUsage)
+		addData(flags, c, &f.Data, &f.Options)
 	})
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
 		addHosts(flags, "worker", &f.Hosts, &f.Link)
@@ -142,6 +143,9 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 			return 0, err
 		}
 	}
+	if err := checkData(given, f.Options); err != nil {
+		return 0, err
+	}
 	for i, name := range f.Systems() {
 		if !slices.Contains(bench.Systems(), name) || slices.Contains(f.Systems()[:i], name) {
 			return 0, fmt.Errorf("--system %s: choose from %s, each once", f.System, strings.Join(bench.Systems(), ","))
@@ -157,16 +161,16 @@ func scalingTransports() []string {
 
 // emulated parses --compute.
 func (f *scalingFlags) emulated() (time.Duration, error) {
-	kind, text, _ := strings.Cut(f.Compute, ":")
-	if f.Compute == "real" {
+	kind, text, _ := strings.Cut(f.Compute.Flag, ":")
+	if f.Compute.Flag == "real" {
 		return 0, nil
 	}
 	if kind != "emulate" {
-		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %s", f.Compute)
+		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %s", f.Compute.Flag)
 	}
 	took, err := time.ParseDuration(text)
 	if err != nil || took <= 0 || took > mostEmulated {
-		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.Compute, mostEmulated)
+		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.Compute.Flag, mostEmulated)
 	}
 	if f.Evaluate {
 		return 0, errors.New("--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate")

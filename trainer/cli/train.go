@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
@@ -77,12 +78,12 @@ they are ended after 20 seconds without any. The second signal ends them at once
 			return a.train(cmd.Context(), f)
 		},
 	}
-	f.register(cmd)
+	f.register(cmd, a.catalog)
 	return cmd
 }
 
 // register adds the flags to the command.
-func (f *trainFlags) register(cmd *cobra.Command) {
+func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	under(cmd, jobFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Workers, "workers", 0, "start `N` workers on this machine (default ray.num_workers of the config, or 1)")
 		flags.IntVar(&f.Steps, "steps", 0, "train for `N` steps (default training.iterations of the config)")
@@ -92,9 +93,7 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 		flags.StringVar(&f.Strategy, "strategy", "allreduce", "how workers agree on the next weights; `NAME` can only be allreduce")
 		flags.Uint64Var(&f.Seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
 	})
-	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
-		flags.StringVar(&f.Data, "data", "digits", dataUsage)
-	})
+	under(cmd, dataFlags, func(flags *pflag.FlagSet) { addData(flags, c, &f.Data, &f.Options) })
 	under(cmd, savingFlags, func(flags *pflag.FlagSet) { addSaving(flags, &f.Saving) })
 	addPlace(cmd, &f.Place)
 	addOrder(cmd, &f.Order)
@@ -113,9 +112,6 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 		flags.BoolVar(&f.Faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
 	})
 }
-
-// dataUsage is the usage of --data.
-const dataUsage = "training and test rows: `SOURCE` is digits (generated once on this machine) or mnist:DIR (IDX files, plain or .gz)"
 
 // addCompress adds --compress.
 func addCompress(flags *pflag.FlagSet, form *string) {
@@ -144,6 +140,9 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return err
 	}
 	if err := checkSaving(given, &f.Saving); err != nil {
+		return err
+	}
+	if err := checkData(given, f.Options); err != nil {
 		return err
 	}
 	switch {

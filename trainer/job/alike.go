@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -20,8 +21,13 @@ func (s *Training) alike(rows catalog.Rows, blas, plan string) []trainer.Setting
 	if s.Placement.OnGPU() && !s.Spec.Order.Given {
 		order = "not given" // on a GPU this allows other orders than ring order
 	}
-	return []trainer.Setting{
-		s.trained(),
+	settings := []trainer.Setting{s.trained()}
+	for _, option := range s.Dataset.Info().Options.List() {
+		if option.Name != catalog.OptionTest { // a path, which may differ between machines
+			settings = append(settings, trainer.Setting{Name: "--" + option.Name, Value: cmp.Or(option.Value, "not given")})
+		}
+	}
+	return append(settings, []trainer.Setting{
 		{Name: "the data", Value: rows.Sum()},
 		{Name: "--seed", Value: strconv.FormatUint(s.Spec.Seed, 10)},
 		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
@@ -32,7 +38,7 @@ func (s *Training) alike(rows catalog.Rows, blas, plan string) []trainer.Setting
 		{Name: "--bf16", Value: strconv.FormatBool(s.Spec.Products.BF16)},
 		{Name: "--order", Value: order},
 		{Name: "the plan of the allreduce", Value: plan, Derived: true},
-	}
+	}...)
 }
 
 // trained returns the config with its defaults as a Setting whose parts are its keys. It

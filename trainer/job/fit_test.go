@@ -66,7 +66,7 @@ func TestFitsNoMemory(t *testing.T) {
 
 // The header of a sparse file of 80 TB is valid. The size is checked before it is read.
 func TestImagesBeyondMemory(t *testing.T) {
-	digits, err := catalog.New().Data("digits")
+	digits, err := catalog.New().Data("digits", catalog.Options{})
 	require.NoError(t, err)
 	require.NoError(t, Holdable(digits.Info()))
 	require.ErrorContains(t, Holdable(catalog.Info{Name: "mnist:DIR", Bytes: 1e16}), "the rows of mnist:DIR take 1e+07 GB")

@@ -237,6 +237,11 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 			out = append(out, fmt.Sprintf("%s (%s, was %s)", n.what, n.now, notes[n.note]))
 		}
 	}
+	for _, option := range s.Dataset.Info().Options.List() {
+		if was := notes[option.Name]; was != option.Value {
+			out = append(out, fmt.Sprintf("--%s (%s, was %s)", option.Name, cmp.Or(option.Value, "not given"), cmp.Or(was, "not given")))
+		}
+	}
 	if notes["data_sha256"] != sum {
 		out = append(out, "the data")
 	}

@@ -23,6 +23,7 @@ type Spec struct {
 	Config    string            // path of the config file, which every worker reads
 	Overrides []config.Override // of values in it
 	Data      string            // training and test rows: "digits", or "mnist:DIR"
+	Options   catalog.Options   // of Data
 
 	Workers    int    // on this machine; 0: as the config says
 	Steps      int    // to train; 0: as the config says

@@ -126,7 +126,10 @@ func (f Spec) Describe() (*Training, error) {
 	if err := s.read(Manual(f.Catalog)); err != nil {
 		return nil, crew.Usage(err)
 	}
-	if s.Dataset, err = f.Catalog.Data(f.Data); err != nil {
+	if s.Dataset, err = f.Catalog.Data(f.Data, f.Options); err != nil {
+		if option := (*catalog.OptionError)(nil); errors.As(err, &option) {
+			return nil, crew.Usage(err)
+		}
 		return nil, crew.Usagef("--data: %w", err)
 	}
 	s.evalBatch = min(s.evalBatch, max(s.Dataset.Info().Test, 1))

@@ -41,7 +41,12 @@ type DataKind struct {
 	// Test finds rows for a trained model, with labels if labelled is set. It is nil if
 	// there are none.
 	Test func(arg string, labelled bool) (Dataset, error)
-	// Unlabelled means that Test never finds labels.
+	// Input finds rows for a trained model, without labels, in files or a stream. It may
+	// read headers. nil if rows of this kind are not in files of their own.
+	Input func(in Input) (Dataset, error)
+	// Suffixes are the ends of the names of such files, in lower case, such as ".csv".
+	Suffixes []string
+	// Unlabelled means that Test never finds labels, or that there is only Input.
 	Unlabelled bool
 }
 
@@ -86,12 +91,38 @@ func (c *Catalog) Test(name string, labelled bool) (Dataset, error) {
 	kind, arg, _ := strings.Cut(name, ":")
 	k, ok := c.data[kind]
 	switch {
-	case !ok || k.Test == nil:
-		return nil, fmt.Errorf("unknown data %q; use %s", name, c.dataUsage(func(k DataKind) bool { return k.Test != nil && !(labelled && k.Unlabelled) }))
+	case !ok || k.Test == nil && k.Input == nil:
+		return nil, fmt.Errorf("unknown data %q; use %s", name, c.TestUsage(labelled))
 	case labelled && k.Unlabelled && arg != "":
-		return nil, fmt.Errorf("data %q has images without labels; use a directory that has labels too, as in mnist:DIR", name)
+		return nil, fmt.Errorf("data %q has rows without labels; use %s", name, c.TestUsage(true))
+	case k.Test == nil && arg == "":
+		return nil, fmt.Errorf("data %q names no file; write %s", name, k.Usage)
+	case k.Test == nil:
+		return c.Input(kind, Input{Files: []string{arg}})
 	}
 	return k.Test(arg, labelled)
+}
+
+// Evaluated returns the name, for Test, of the rows on which a training was evaluated that
+// left these notes. It is an error if they were held out of other rows.
+func (c *Catalog) Evaluated(notes map[string]string) (string, error) {
+	name := notes["data"]
+	kind, _, _ := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return "digits", nil // files of older versions do not say it
+	case notes[OptionTest] != "":
+		return kind + ":" + notes[OptionTest], nil
+	case notes[OptionHoldout] != "":
+		return "", fmt.Errorf("the rows to evaluate on were held out of %s; give --data, such as %s with rows of their own", name, c.data[kind].Usage)
+	}
+	return name, nil
+}
+
+// TestUsage lists the names of datasets for a trained model: "digits (generated on this
+// machine) or ...".
+func (c *Catalog) TestUsage(labelled bool) string {
+	return c.dataUsage(func(k DataKind) bool { return (k.Test != nil || k.Input != nil) && !(labelled && k.Unlabelled) })
 }
 
 // DataKinds returns the registered kinds of data, sorted by name.

@@ -27,7 +27,12 @@ var imageData = []struct {
 		return generatedDigits(arg, Options{})
 	}}},
 	{"mnist", DataKind{Usage: "mnist:DIR", Doc: "IDX files, plain or .gz", Train: mnist, Test: mnistTest}},
-	{"idx", DataKind{Usage: "idx:FILE", Doc: "images without labels in an IDX file", Unlabelled: true, Test: idxImages}},
+	{"idx", DataKind{Usage: "idx:FILE", Doc: "images without labels in an IDX file", Unlabelled: true, Suffixes: []string{"ubyte", ".idx"},
+		Input: imageDecoding{open: data.NewIDXDecoder, check: checkIDX}.input}},
+	{"npy", DataKind{Usage: "npy:FILE", Doc: "images without labels in a NumPy array", Unlabelled: true, Suffixes: []string{".npy"},
+		Input: imageDecoding{open: data.NewNPYDecoder}.input}},
+	{"png", DataKind{Usage: "png:FILE", Doc: "an image, or a directory of them", Unlabelled: true, Suffixes: []string{".png"},
+		Input: imageDecoding{open: data.NewPNGDecoder, named: true}.input}},
 }
 
 // images is an ImageDataset.
@@ -103,13 +108,8 @@ func mnistTest(dir string, labelled bool) (Dataset, error) {
 	return newTestImages("mnist:"+dir, i, func() (*data.Images, error) { return data.OpenTest(dir, labelled) }), nil
 }
 
-func idxImages(path string, _ bool) (Dataset, error) {
-	if path == "" {
-		return nil, fmt.Errorf("data %q names no directory or file; write mnist:DIR or idx:FILE", "idx:")
-	}
-	i, err := data.CheckImages(path)
-	if err != nil {
-		return nil, err
-	}
-	return newTestImages("idx:"+path, i, func() (*data.Images, error) { return data.OpenImages(path) }), nil
+// checkIDX compares the length of an IDX file of images with its header.
+func checkIDX(path string) error {
+	_, err := data.CheckImages(path)
+	return err
 }

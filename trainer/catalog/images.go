@@ -7,8 +7,6 @@ import (
 	"iter"
 	"strconv"
 
-	"gorgonia.org/tensor"
-
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/data"
@@ -158,6 +156,9 @@ type storedImages struct {
 
 // Fits implements Stored.
 func (s *storedImages) Fits(d Dataset) error {
+	if in, ok := d.(ImageInput); ok {
+		return s.fitsInput(in)
+	}
 	images, ok := d.(ImageDataset)
 	if !ok {
 		return misfitf("is for images, but %s has none; use --data with the data it was trained on", d.Info().Name)
@@ -168,8 +169,20 @@ func (s *storedImages) Fits(d Dataset) error {
 	return nil
 }
 
+// fitsInput is Fits for images of files.
+func (s *storedImages) fitsInput(in ImageInput) error {
+	err := in.CheckSize(s.height, s.width)
+	if size := (*data.SizeError)(nil); errors.As(err, &size) {
+		return misfitf("is for images of %dx%d, but those of %s have %s; scale them first", s.height, s.width, in.Info().Name, size.Got)
+	}
+	return err
+}
+
 // Open implements Stored.
 func (s *storedImages) Open(ctx context.Context, d Dataset) (Examples, error) {
+	if in, ok := d.(ImageInput); ok {
+		return &imageExamples{classifier: s.classifier, source: in.Images(s.height, s.width)}, nil
+	}
 	set, err := d.(ImageDataset).Open(ctx)
 	if err != nil {
 		return nil, err
@@ -177,13 +190,14 @@ func (s *storedImages) Open(ctx context.Context, d Dataset) (Examples, error) {
 	if set.Test.Labels != nil && set.Test.Classes > s.classes {
 		return nil, misfitf("has %d classes, but the labels of %s have %d; use --data with the data it was trained on", s.classes, d.Info().Name, set.Test.Classes)
 	}
-	return &imageExamples{classifier: s.classifier, images: set.Test}, nil
+	return &imageExamples{classifier: s.classifier, images: set.Test, source: each(set.Test)}, nil
 }
 
 // imageExamples are images for a stored model.
 type imageExamples struct {
 	classifier
-	images *data.Images
+	images *data.Images // nil if only source has them
+	source iter.Seq2[InputImage, error]
 }
 
 // examplesBatch is the number of rows of stored models at a time.
@@ -191,71 +205,13 @@ const examplesBatch = 256
 
 // Task implements Examples.
 func (e *imageExamples) Task(b nn.Backend) (trainer.Task, error) {
+	if e.images == nil {
+		return nil, errors.New("these images have no labels to compare with")
+	}
 	m, err := e.model(b, 0)
 	if err != nil {
 		return nil, err
 	}
 	test := data.NewPart(e.images.Stage(examplesBatch, b), e.images.Rows, 0, 1, examplesBatch)
 	return &trainer.ModelTask[nn.Batch]{Model: m, Test: test, Measures: []trainer.Measure{trainer.Accuracy}}, nil
-}
-
-// Predictor implements Examples.
-func (e *imageExamples) Predictor(b nn.Backend) (Predictor, error) {
-	m, err := e.model(b, 0)
-	return &imagePredictor{model: m, images: e.images}, err
-}
-
-// An imagePredictor finds the classes of images.
-type imagePredictor struct {
-	model  *nn.Classifier
-	images *data.Images
-}
-
-// Params implements Predictor.
-func (p *imagePredictor) Params() *nn.Params { return p.model.Params() }
-
-// All implements Predictor. The fields are row, class and probability.
-func (p *imagePredictor) All(ctx context.Context) iter.Seq2[Prediction, error] {
-	return func(yield func(Prediction, error) bool) {
-		features := p.images.Features()
-		x := make([]float32, min(examplesBatch, p.images.Rows)*features)
-		var rows []int32
-		for lo := 0; lo < p.images.Rows; lo += examplesBatch {
-			rows = data.Range(rows[:0], lo, min(lo+examplesBatch, p.images.Rows))
-			if err := p.images.Gather(rows, x, nil); err != nil {
-				yield(nil, err)
-				return
-			}
-			n := len(rows)
-			probs, err := p.model.Predict(ctx, tensor.New(tensor.WithShape(n, features), tensor.WithBacking(x[:n*features])))
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			values, classes := probs.Data().([]float32), probs.Shape()[1]
-			for i := range n {
-				if one, err := classOf(lo+i, values[i*classes:(i+1)*classes]); !yield(one, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// classOf returns the prediction of the most probable class of a row.
-func classOf(row int, probabilities []float32) (Prediction, error) {
-	class, most := 0, float32(0)
-	for c, p := range probabilities {
-		if p > most {
-			class, most = c, p
-		}
-	}
-	if most == 0 {
-		return nil, fmt.Errorf("row %d has no probability: the weights are finite, but too large to compute with", row)
-	}
-	return Prediction{
-		{Name: "row", Value: row, Text: strconv.Itoa(row)},
-		{Name: "class", Value: class, Text: strconv.Itoa(class)},
-		{Name: "probability", Value: most, Text: fmt.Sprintf("%.4f", most)},
-	}, nil
 }

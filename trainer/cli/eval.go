@@ -33,7 +33,7 @@ needs the test images and their labels; the training files may be missing.`,
 			return a.eval(context.Background(), args[0], source, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&source, "data", "digits", "digits or mnist:DIR (test images and labels)")
+	cmd.Flags().StringVar(&source, "data", "", "rows with labels: `SOURCE` is "+a.catalog.TestUsage(true)+" (default the rows that train evaluated on)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as a JSON object")
 	return cmd
 }
@@ -73,6 +73,6 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 	for _, m := range task.Metrics(counts) {
 		text += fmt.Sprintf("%s %.4f, ", m.Name, m.Value)
 	}
-	fmt.Fprintf(a.stdout, "%sloss %.4f on %d rows of %s\nweights sha256 %s\n", text, loss, int(rows), source, sum)
+	fmt.Fprintf(a.stdout, "%sloss %.4f on %d rows of %s\nweights sha256 %s\n", text, loss, int(rows), t.Source, sum)
 	return nil
 }

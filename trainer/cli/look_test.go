@@ -66,7 +66,7 @@ func TestPredict(t *testing.T) {
 		require.Contains(t, stderr, checkpoint.FileName(40))
 		require.Equal(t, 1, strings.Count(stderr, "\n"))
 	}
-	code, _, stderr := result("predict", out, "x")
+	code, _, stderr := result("predict")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "predict takes one CHECKPOINT")
 }

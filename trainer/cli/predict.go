@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,40 +16,102 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
+// predictFlags are the arguments and flags of predict.
+type predictFlags struct {
+	checkpoint  string
+	files       []string // "-" is stdin
+	inputFormat string
+	data        string
+	format      string
+	json        bool
+}
+
 func predictCommand(a *app) *cobra.Command {
-	var source string
-	var asJSON bool
+	var f predictFlags
 	cmd := &cobra.Command{
-		Use:   "predict CHECKPOINT [flags]",
-		Short: "Say which class each row has",
-		Long: `Say for each row of a dataset which class trained weights give it, and how probable they
-hold that: row (from 0), class, probability, a line for each row. CHECKPOINT is what train
+		Use:   "predict CHECKPOINT [FILE... | -] [flags]",
+		Short: "Predict rows with trained weights",
+		Long: `Print what trained weights predict for each row, a line per row. CHECKPOINT is what train
 --out has written: the directory or a file in it.
 
-Labels are not needed. Rows are all images of idx:FILE, or the test images of mnist:DIR,
-whose other files may be missing. Images must have the size that the model was trained on;
-their pixels are divided by 255, as in training.`,
-		Example: "  ringtrain predict run1 --data mnist:DIR\n  ringtrain predict run1 --data idx:scans-idx3-ubyte.gz",
+Rows come from FILEs, from stdin (-) or from --data. They need no labels. A directory stands
+for the files in it, in the order of their names. FILEs may be compressed by gzip. Their
+names tell the format; --input-format names it for other files and for stdin. Rows are read
+as they are needed. If a row is bad, those before it are printed, and the exit code is 1.
+
+A line has the row (from 0) and what the task predicts, such as a class and its
+probability.`,
+		Example: "  ringtrain predict run1 --data mnist:DIR\n  ringtrain predict run1 scans/ --json\n  ringtrain predict run1 - --input-format npy < images.npy",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("predict takes one CHECKPOINT, not %d", len(args))
+			if len(args) == 0 {
+				return usagef("predict takes one CHECKPOINT, not 0")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.predict(context.Background(), args[0], source, asJSON)
+			f.checkpoint, f.files = args[0], args[1:]
+			if err := f.check(cmd.Flags().Changed, a.catalog); err != nil {
+				return err
+			}
+			return a.predict(context.Background(), f, cmd.InOrStdin())
 		},
 	}
-	cmd.Flags().StringVar(&source, "data", "digits", "digits, mnist:DIR (its test images) or idx:FILE (images in an IDX file, plain or .gz)")
-	_ = cmd.RegisterFlagCompletionFunc("data", cobra.FixedCompletions([]string{"digits", "mnist:", "idx:"}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write a JSON object for each row")
+	cmd.Flags().StringVar(&f.data, "data", "", "rows to predict instead of FILEs: `SOURCE` is "+a.catalog.TestUsage(false)+" (default the rows that train evaluated on)")
+	_ = cmd.RegisterFlagCompletionFunc("data", cobra.FixedCompletions(dataNames(a.catalog), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
+	cmd.Flags().StringVar(&f.inputFormat, "input-format", "", "read FILEs and stdin as `FORMAT`: "+strings.Join(a.catalog.InputFormats(), ", "))
+	cmd.Flags().StringVar(&f.format, "format", "table", "print `FORM`: table, json (an object per line) or csv (with a header)")
+	cmd.Flags().BoolVar(&f.json, "json", false, "the same as --format json")
 	return cmd
 }
 
-func (a *app) predict(ctx context.Context, path, source string, asJSON bool) error {
+// dataNames returns how names of rows for trained models begin.
+func dataNames(c *catalog.Catalog) []string {
+	var out []string
+	for _, kind := range c.DataKinds() {
+		k, _ := c.DataKind(kind)
+		if strings.Contains(k.Usage, ":") {
+			kind += ":"
+		}
+		if k.Test != nil || k.Input != nil {
+			out = append(out, kind)
+		}
+	}
+	return out
+}
+
+// check checks arguments and flags by themselves.
+func (f *predictFlags) check(given func(string) bool, c *catalog.Catalog) error {
+	formats := strings.Join(c.InputFormats(), ", ")
+	stdin := false
+	for _, name := range f.files {
+		stdin = stdin || name == catalog.StreamName
+	}
+	switch {
+	case f.json && given("format") && f.format != "json":
+		return usagef("--json cannot be combined with --format %s: give one of them", f.format)
+	case f.format != "table" && f.format != "json" && f.format != "csv":
+		return usagef("--format must be table, json or csv, not %q", f.format)
+	case given("data") && len(f.files) > 0:
+		return usagef("--data cannot be combined with FILE %s: give one of them", f.files[0])
+	case given("data") && f.data == "":
+		return usagef("--data is empty: name rows, or leave it out")
+	case stdin && len(f.files) > 1:
+		return usagef("- (stdin) cannot be combined with other FILEs")
+	case stdin && f.inputFormat == "":
+		return usagef("stdin has no name that tells its format: give --input-format, one of %s", formats)
+	case given("input-format") && len(f.files) == 0:
+		return usagef("--input-format needs a FILE, or - for stdin")
+	}
+	if f.json {
+		f.format = "json"
+	}
+	return nil
+}
+
+func (a *app) predict(ctx context.Context, f predictFlags, stdin io.Reader) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	t, err := a.loader(backend).Load(ctx, path, source, false)
+	t, err := a.rows(ctx, backend, f, stdin)
 	if err != nil {
 		return usage(err)
 	}
@@ -54,32 +119,79 @@ func (a *app) predict(ctx context.Context, path, source string, asJSON bool) err
 	if err != nil {
 		return usage(err)
 	}
+	show := printers[f.format](a.stdout)
 	for p, err := range predictor.All(ctx) {
 		if err != nil {
 			return err
 		}
-		if err := a.tellPrediction(p, asJSON); err != nil {
+		if err := show(p); err != nil {
 			return err
 		}
 	}
 	return a.stdout.failure()
 }
 
-// tellPrediction writes a line for one row.
-func (a *app) tellPrediction(p catalog.Prediction, asJSON bool) error {
-	if asJSON {
-		line, err := p.MarshalJSON()
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%s\n", line)
+// rows loads the weights and finds the rows.
+func (a *app) rows(ctx context.Context, backend nn.Backend, f predictFlags, stdin io.Reader) (*job.Loaded, error) {
+	switch {
+	case len(f.files) == 0:
+		return a.loader(backend).Load(ctx, f.checkpoint, f.data, false)
+	case f.files[0] == catalog.StreamName:
+		return a.loader(backend).LoadInput(ctx, f.checkpoint, f.inputFormat, catalog.Input{Stream: stdin})
+	}
+	return a.loader(backend).LoadInput(ctx, f.checkpoint, f.inputFormat, catalog.Input{Files: f.files})
+}
+
+// printers make functions that write one prediction, by --format.
+var printers = map[string]func(w io.Writer) func(p catalog.Prediction) error{
+	"table": func(w io.Writer) func(p catalog.Prediction) error {
+		return func(p catalog.Prediction) error {
+			texts := make([]string, len(p))
+			for i, f := range p {
+				texts[i] = f.Text
+			}
+			_, err := fmt.Fprintln(w, strings.Join(texts, " "))
+			return err
 		}
-		return err
+	},
+	"json": func(w io.Writer) func(p catalog.Prediction) error {
+		return func(p catalog.Prediction) error {
+			line, err := p.MarshalJSON()
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s\n", line)
+			}
+			return err
+		}
+	},
+	"csv": csvPrinter,
+}
+
+// csvPrinter writes the names of the fields before the first row. Numbers have all their
+// digits.
+func csvPrinter(w io.Writer) func(p catalog.Prediction) error {
+	table, begun := csv.NewWriter(w), false
+	return func(p catalog.Prediction) error {
+		names, values := make([]string, len(p)), make([]string, len(p))
+		for i, f := range p {
+			names[i] = f.Name
+			text, isText := f.Value.(string)
+			if !isText {
+				value, err := json.Marshal(f.Value)
+				if err != nil {
+					return err
+				}
+				text = string(value)
+			}
+			values[i] = text
+		}
+		if !begun {
+			begun = true
+			_ = table.Write(names) // Flush keeps its error
+		}
+		_ = table.Write(values)
+		table.Flush()
+		return table.Error()
 	}
-	texts := make([]string, len(p))
-	for i, f := range p {
-		texts[i] = f.Text
-	}
-	_, err := fmt.Fprintln(a.stdout, strings.Join(texts, " "))
-	return err
 }
 
 // loader returns a Loader of trained weights for a backend.

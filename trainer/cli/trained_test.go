@@ -146,7 +146,7 @@ func TestPredictWithoutLabels(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Contains(t, refused(t, "eval", weights, "--data", "mnist:"+dir), "no t10k-labels-idx1-ubyte")
-	require.Contains(t, refused(t, "eval", weights, "--data", "idx:"+images), "images without labels")
+	require.Contains(t, refused(t, "eval", weights, "--data", "idx:"+images), "has rows without labels; use")
 	require.Contains(t, refused(t, "predict", weights, "--data", "mnist:"+images), "idx:"+images)
 	require.Contains(t, refused(t, small(t, "--data", "idx:"+images)...), "works only with predict")
 

@@ -70,12 +70,13 @@ func TestImagesBeyondMemory(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Holdable(digits.Info()))
 	require.ErrorContains(t, Holdable(catalog.Info{Name: "mnist:DIR", Bytes: 1e16}), "the rows of mnist:DIR take 1e+07 GB")
-	path := filepath.Join(t.TempDir(), "images")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "t10k-images-idx3-ubyte")
 	require.NoError(t, os.WriteFile(path, []byte{0, 0, 8, 3, 0x80, 0, 0, 0, 0, 0, 0, 40, 0, 0, 3, 0xe8}, 0o600))
 	if err := os.Truncate(path, 16+40_000<<31); err != nil {
 		t.Skipf("no file with holes: %v", err)
 	}
-	images, err := catalog.New().Test("idx:"+path, false)
+	images, err := catalog.New().Test("mnist:"+dir, false)
 	require.NoError(t, err)
 	require.ErrorContains(t, Holdable(images.Info()), "GB of memory of this machine")
 }

@@ -26,14 +26,40 @@ type Loader struct {
 type Loaded struct {
 	Weights  []checkpoint.Named
 	Examples catalog.Examples
+	Source   string // where the rows come from
 
 	path    string
 	backend nn.Backend
 }
 
 // Load opens a checkpoint, which is a file or a Saving.Dir, and the test rows of a
-// dataset, with their labels if labelled is set. Its errors are for the user to correct.
+// dataset, with their labels if labelled is set. An empty source means the rows that the
+// training was evaluated on. Its errors are for the user to correct.
 func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (*Loaded, error) {
+	return l.load(ctx, path, func(notes map[string]string) (catalog.Dataset, error) {
+		name, err := source, error(nil)
+		if name == "" {
+			name, err = l.Catalog.Evaluated(notes)
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows, err := l.Catalog.Test(name, labelled)
+		if err != nil {
+			return nil, fmt.Errorf("--data: %w", err)
+		}
+		return rows, nil
+	})
+}
+
+// LoadInput is Load with the rows of files or of a stream, whose format may be empty as in
+// catalog.Input.
+func (l *Loader) LoadInput(ctx context.Context, path, format string, in catalog.Input) (*Loaded, error) {
+	return l.load(ctx, path, func(map[string]string) (catalog.Dataset, error) { return l.Catalog.Input(format, in) })
+}
+
+// load opens a checkpoint and the rows that find finds for its notes.
+func (l *Loader) load(ctx context.Context, path string, find func(notes map[string]string) (catalog.Dataset, error)) (*Loaded, error) {
 	weights, notes, path, err := l.openWeights(path)
 	if err != nil {
 		return nil, err
@@ -42,9 +68,9 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	rows, err := l.Catalog.Test(source, labelled)
+	rows, err := find(notes)
 	if err != nil {
-		return nil, fmt.Errorf("--data: %w", err)
+		return nil, err
 	}
 	if err := described.Fits(rows); err != nil {
 		return nil, aboutFile(path, err)
@@ -56,7 +82,7 @@ func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (
 	if info.Cache != "" {
 		l.Cache.Prepare(info.Cache)
 	}
-	t := &Loaded{Weights: weights, path: path, backend: l.Backend}
+	t := &Loaded{Weights: weights, Source: info.Name, path: path, backend: l.Backend}
 	if t.Examples, err = described.Open(ctx, rows); err != nil {
 		return nil, aboutFile(path, err)
 	}

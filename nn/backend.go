@@ -96,6 +96,9 @@ type Dense interface {
 	// is the gradient with respect to the logits if p is their Softmax. Labels are int32
 	// in [0, columns of p).
 	CrossEntropy(dlogits, loss, p, labels Buffer)
+	// SquaredError adds Σᵢ (y[i]-t[i])²/2 to loss[0]. Unless dy is empty, it also sets
+	// dy[i] = y[i] - t[i], which is the gradient with respect to y.
+	SquaredError(dy, loss, y, t Buffer)
 	// Correct adds to count[0] the number of rows whose first largest score is at the
 	// index given by the row's label.
 	Correct(count, scores, labels Buffer)

@@ -85,15 +85,8 @@ func (c *crossEntropy) CountNames() []string {
 
 // check returns an error for a bad pass or batch, before any kernel sees it.
 func (c *crossEntropy) check(p *Pass, b Batch) error {
-	if p.Backend == nil {
-		return errors.New("nn: the Pass has no Backend; set it to the one the model was built with")
-	}
-	x := b.X
-	if len(x.Shape) == 0 || !sameShape(x.Shape[1:], c.in) {
-		return fmt.Errorf("nn: the batch has shape %v, but the model takes rows of shape %v", x.Shape, c.in)
-	}
-	if x.Data.DType() != c.values || x.Data.Len() != product(x.Shape) {
-		return fmt.Errorf("nn: a batch of shape %v needs %d %v, but its Data holds %d %v", x.Shape, product(x.Shape), c.values, x.Data.Len(), x.Data.DType())
+	if err := checkRows(p, b.X, c.in, c.values); err != nil {
+		return err
 	}
 	if b.Labels.DType() != Int32 || b.Labels.Len() != b.Rows()*c.each {
 		each := "row"
@@ -107,5 +100,20 @@ func (c *crossEntropy) check(p *Pass, b Batch) error {
 			return fmt.Errorf("nn: row %d of the batch has label %d, but the model has classes 0 to %d", i/c.each, l, c.classes-1)
 		}
 	}
-	return CheckInput(c.layer, x)
+	return CheckInput(c.layer, b.X)
+}
+
+// checkRows returns an error for a bad pass, or for rows that a model of rows of shape in
+// cannot take.
+func checkRows(p *Pass, x Tensor, in []int, values DType) error {
+	if p.Backend == nil {
+		return errors.New("nn: the Pass has no Backend; set it to the one the model was built with")
+	}
+	if len(x.Shape) == 0 || !sameShape(x.Shape[1:], in) {
+		return fmt.Errorf("nn: the batch has shape %v, but the model takes rows of shape %v", x.Shape, in)
+	}
+	if x.Data.DType() != values || x.Data.Len() != product(x.Shape) {
+		return fmt.Errorf("nn: a batch of shape %v needs %d %v, but its Data holds %d %v", x.Shape, product(x.Shape), values, x.Data.Len(), x.Data.DType())
+	}
+	return nil
 }

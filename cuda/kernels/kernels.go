@@ -31,7 +31,7 @@ import (
 var files embed.FS
 
 // parts lists the files in the order of Source.
-var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu",
+var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "regression.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu",
 	"normal.cu", "activation.cu", "norm.cu", "sequence.cu", "combine.cu"}
 
 // Source returns the source of all kernels. It is the same on every call.
@@ -97,6 +97,8 @@ var List = []Kernel{
 	{"cross_entropy_grad", "CrossEntropy, the gradient", Elements},
 	{"correct", "Correct", One},
 	{"softmax_cross_entropy", "Softmax, then Correct and CrossEntropy", Rows},
+	{"squared_error", "SquaredError, the loss", One},
+	{"squared_error_grad", "SquaredError, the gradient", Elements},
 	{"squared_norm", "SquaredNorm", Blocks},
 	{"squared_norm_arena", "SquaredNorm of each parameter", Blocks},
 	{"adam", "Adam", Elements},

@@ -131,6 +131,8 @@ var parity = map[string]func(h *harness){
 		})
 	},
 	"softmax_cross_entropy": func(h *harness) { h.fused() },
+	"squared_error":         func(h *harness) { h.squaredError() },
+	"squared_error_grad":    func(h *harness) { h.squaredError() },
 	"squared_norm":          func(h *harness) { h.squaredNorm() },
 	"squared_norm_arena":    func(h *harness) { h.arenas() },
 	"adam_arena":            func(h *harness) { h.arenas() },
@@ -184,6 +186,19 @@ func (h *harness) bias(kernel string, relu bool) {
 		}
 		h.launch(kernel, rows*columns, got, upload(h, bias), int64(rows*columns), int32(columns))
 		h.same(want, got, "%d by %d", rows, columns)
+	})
+}
+
+func (h *harness) squaredError() {
+	h.vectors(func(n int) {
+		y, target := h.normals(n), h.normals(n)
+		d, loss := h.host(y), h.host([]float32{3})
+		gotY, gotTarget, gotLoss := upload(h, y), upload(h, target), upload(h, []float32{3})
+		h.cpu.SquaredError(d, loss, d, h.host(target))
+		h.launch("squared_error", n, gotLoss, gotY, gotTarget, int64(n))
+		h.near(loss, gotLoss, 1e-6, "loss of %d", n)
+		h.launch("squared_error_grad", n, gotY, gotY, gotTarget, int64(n))
+		h.same(d, gotY, "gradient of %d", n)
 	})
 }
 

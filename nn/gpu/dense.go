@@ -70,6 +70,19 @@ func (b *Backend) CrossEntropy(dlogits, loss, p, labels nn.Buffer) {
 	}
 }
 
+// SquaredError implements nn.Dense.
+func (b *Backend) SquaredError(dy, loss, y, t nn.Buffer) {
+	n := y.Len()
+	need("SquaredError", loss.Len() > 0 && t.Len() == n && (dy.Len() == 0 || dy.Len() == n))
+	if n == 0 {
+		return
+	}
+	b.launch("squared_error", n, b.at(loss), b.reads(y), b.reads(t), count(n))
+	if dy.Len() > 0 {
+		b.launch("squared_error_grad", n, b.at(dy), b.reads(y), b.reads(t), count(n))
+	}
+}
+
 // Correct implements nn.Dense.
 func (b *Backend) Correct(count, scores, labels nn.Buffer) {
 	n := labels.Len()

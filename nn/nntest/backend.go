@@ -33,6 +33,7 @@ func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 		{"Softmax", testSoftmax},
 		{"CrossEntropy", testCrossEntropy},
 		{"Correct", testCorrect},
+		{"SquaredError", testSquaredError},
 		{"Gelu", testGelu},
 		{"Maxout", testMaxout},
 		{"LayerNorm", testLayerNorm},

@@ -1,0 +1,138 @@
+package nn
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Targets holds rows with the values to predict from each: the input of a Regressor. The
+// model does not change it, and reads it only during the call that receives it.
+type Targets struct {
+	X Tensor
+	Y Tensor // (rows, outputs)
+}
+
+// Rows returns the number of rows of X.
+func (b Targets) Rows() int { return b.X.Rows() }
+
+// Names in Counts of a Regressor, from which the coefficient of determination follows.
+const (
+	CountTargets = "targets"         // sum of the values to predict
+	CountSquares = "squared_targets" // sum of their squares
+)
+
+// A Regressor is a Model that predicts numbers: layers with half the squared error as the
+// loss, summed over the outputs of a row. Its gradient is the difference between
+// prediction and target. So a step equals that of Thinc's L2Distance, and loss and step
+// equal those of scikit-learn's MLPRegressor. It counts CountRows, CountLoss,
+// CountTargets and CountSquares. For exact sums, targets should have a mean near 0.
+type Regressor struct {
+	backend Backend
+	layer   Layer
+	params  *Params
+	in      []int
+	outputs int
+	loss    Buffer // 1 element, from the last Learn
+	sums    Buffer // loss, half the sum of squared targets, and sums of targets, from the last Score
+	scored  []float32
+}
+
+var _ Model[Targets] = (*Regressor)(nil)
+
+// NewRegressor builds a model on b from layers that must not end in Softmax. in is the
+// shape of one row, and outputs is how many numbers to predict from it. The initial
+// weights depend on seed and the parameter names.
+func NewRegressor(b Backend, l Layer, in []int, outputs int, seed uint64) (*Regressor, error) {
+	builder := NewBuilder(seed)
+	if err := DeclareRegressor(l, in, outputs, builder); err != nil {
+		return nil, err
+	}
+	params, err := builder.Build(b)
+	if err != nil {
+		return nil, err
+	}
+	r := &Regressor{backend: b, layer: l, params: params, in: slices.Clone(in), outputs: outputs, loss: b.Alloc(1), sums: b.Alloc(2 + outputs)}
+	r.scored = make([]float32, r.sums.Len())
+	return r, nil
+}
+
+// DeclareRegressor declares the parameters of the layers of a Regressor. It returns an
+// error if they cannot be one.
+func DeclareRegressor(l Layer, in []int, outputs int, b *Builder) error {
+	if _, ok := last(l).(*Softmax); ok {
+		return errors.New("nn: a regressor must not end in Softmax, which predicts classes; end the network in Linear")
+	}
+	if outputs < 1 {
+		return fmt.Errorf("nn: a regressor needs at least one output, got %d", outputs)
+	}
+	out, err := l.Init(in, []int{outputs}, b)
+	if err != nil {
+		return err
+	}
+	if product(out) != outputs {
+		return fmt.Errorf("nn: a regressor of %d outputs needs layers with that many, but these return rows of shape %v", outputs, out)
+	}
+	return nil
+}
+
+// Params returns the parameters of the layers.
+func (r *Regressor) Params() *Params { return r.params }
+
+// Learn implements Model; weight is the number of rows, which may be 0.
+func (r *Regressor) Learn(p *Pass, b Targets) (loss Buffer, weight int, err error) {
+	if err := r.check(p, b); err != nil {
+		return Buffer{}, 0, err
+	}
+	be := p.Backend
+	be.Recycle()
+	be.Zero(r.loss)
+	y, back := r.layer.Forward(p, b.X)
+	d := Tensor{Shape: y.Shape, Data: be.Temp(y.Data.Len())}
+	be.SquaredError(d.Data, r.loss, y.Data, b.Y.Data)
+	back(d)
+	p.final(0)
+	return r.loss, b.Rows(), nil
+}
+
+// Score implements Model. It waits for the backend.
+func (r *Regressor) Score(p *Pass, b Targets, counts Counts) error {
+	if err := r.check(p, b); err != nil {
+		return err
+	}
+	be := p.Backend
+	be.Recycle()
+	be.Zero(r.sums)
+	quiet := *p
+	quiet.Train = false
+	y, _ := r.layer.Forward(&quiet, b.X)
+	be.SquaredError(Buffer{}, r.sums.Slice(0, 1), y.Data, b.Y.Data)
+	zero := be.Temp(b.Y.Data.Len())
+	be.Zero(zero)
+	be.SquaredError(Buffer{}, r.sums.Slice(1, 2), zero, b.Y.Data)
+	be.SumRows(r.sums.Slice(2, 2+r.outputs), b.Y.Data)
+	be.Read(r.scored, r.sums)
+	counts[CountRows] += float64(b.Rows())
+	counts[CountLoss] += float64(r.scored[0])
+	counts[CountSquares] += 2 * float64(r.scored[1])
+	for _, sum := range r.scored[2:] {
+		counts[CountTargets] += float64(sum)
+	}
+	return nil
+}
+
+// CountNames implements Model.
+func (r *Regressor) CountNames() []string {
+	return []string{CountRows, CountLoss, CountTargets, CountSquares}
+}
+
+// check returns an error for a bad pass or batch, before any kernel sees it.
+func (r *Regressor) check(p *Pass, b Targets) error {
+	if err := checkRows(p, b.X, r.in, Float32); err != nil {
+		return err
+	}
+	if y := b.Y; len(y.Shape) != 2 || y.Shape[0] != b.Rows() || y.Shape[1] != r.outputs || y.Data.DType() != Float32 || y.Data.Len() != b.Rows()*r.outputs {
+		return fmt.Errorf("nn: a batch of %d rows needs float32 targets of shape [%d %d], got shape %v of %d %v", b.Rows(), b.Rows(), r.outputs, y.Shape, y.Data.Len(), y.Data.DType())
+	}
+	return nil
+}

@@ -201,6 +201,7 @@ func TestZombieIsExpelled(t *testing.T) {
 func TestMuteMemberIsLeftOut(t *testing.T) {
 	ps := job(t, 4)
 	ps[2].order("mute")
+	ps[2].expect("mute")
 	ps[1].order("cancel")
 	left := without(ps, ps[2])
 	for _, p := range left {

@@ -19,14 +19,14 @@ type Watcher struct {
 	seeds []string
 }
 
-// A NoAnswerError reports that waiting for a job is useless: each seed refused the
+// A NobodyError reports that waiting for a job is useless: each seed refused the
 // connection or rejected this process.
-type NoAnswerError struct {
+type NobodyError struct {
 	Seeds []membership.Seed
 }
 
 // Error returns one line.
-func (e *NoAnswerError) Error() string {
+func (e *NobodyError) Error() string {
 	var addrs, why []string
 	refused := true
 	for _, s := range e.Seeds {
@@ -35,7 +35,7 @@ func (e *NoAnswerError) Error() string {
 	if refused {
 		return fmt.Sprintf("nothing is listening at %s: the job is over, or the address is wrong", strings.Join(addrs, ", "))
 	}
-	return "no process answered: " + strings.Join(why, "; ")
+	return "the job rejects this process: " + strings.Join(why, "; ")
 }
 
 // Watch begins to observe the job of c.Cluster. It uses only Bind, Join, the key,
@@ -64,14 +64,14 @@ func Watch(ctx context.Context, c Config) (*Watcher, error) {
 // meetTime is the interval between two checks of Meet.
 const meetTime = 20 * time.Millisecond
 
-// Meet waits until gossip sees a process of the job. It returns a *NoAnswerError at
+// Meet waits until gossip sees a process of the job. It returns a *NobodyError at
 // once if no seed can ever be joined, and a *membership.WaitError when ctx ends.
 func (w *Watcher) Meet(ctx context.Context) error {
 	ticker := time.NewTicker(meetTime)
 	defer ticker.Stop()
 	for len(w.Members()) == 0 {
 		if failures := w.failures(); hopeless(w.seeds, failures) {
-			return &NoAnswerError{Seeds: failures}
+			return &NobodyError{Seeds: failures}
 		}
 		select {
 		case <-ticker.C:

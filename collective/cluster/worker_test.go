@@ -22,7 +22,7 @@ const envWorker = "CLUSTER_TEST_WORKER"
 
 // worker reduces until it is asked to stop and regroups when something breaks. It prints a
 // line for each event and obeys commands: on "cancel" it cancels a call, on "mute" it
-// hangs instead of calling Regroup, on "quit" it ends.
+// says so and from then on hangs instead of calling Regroup, on "quit" it ends.
 func worker() int {
 	c, _, err := cluster.FromEnv()
 	if err != nil {
@@ -97,6 +97,7 @@ func (w *laborer) obey(quit func()) {
 			w.cancel.Store(true)
 		case "mute":
 			w.mute.Store(true)
+			fmt.Println("mute")
 		}
 		if in.Text() == "quit" {
 			break

@@ -67,7 +67,6 @@ func TestBenchOnTwoNodes(t *testing.T) {
 		code, stdout, stderr := result(append([]string{"members", addr, "--timeout", "1s"}, args...)...)
 		require.Equal(t, 1, code, stderr)
 		require.Contains(t, stderr, says)
-		require.Contains(t, stderr, "no answer within")
 		require.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %s", stderr)
 		require.Empty(t, stdout)
 	}

@@ -19,14 +19,14 @@ type Watcher struct {
 	seeds []string
 }
 
-// A NobodyError reports that waiting for a job is useless: each seed refused the
+// A NoAnswerError reports that waiting for a job is useless: each seed refused the
 // connection or rejected this process.
-type NobodyError struct {
+type NoAnswerError struct {
 	Seeds []membership.Seed
 }
 
 // Error returns one line.
-func (e *NobodyError) Error() string {
+func (e *NoAnswerError) Error() string {
 	var addrs, why []string
 	refused := true
 	for _, s := range e.Seeds {
@@ -64,14 +64,14 @@ func Watch(ctx context.Context, c Config) (*Watcher, error) {
 // meetTime is the interval between two checks of Meet.
 const meetTime = 20 * time.Millisecond
 
-// Meet waits until gossip sees a process of the job. It returns a *NobodyError at
+// Meet waits until gossip sees a process of the job. It returns a *NoAnswerError at
 // once if no seed can ever be joined, and a *membership.WaitError when ctx ends.
 func (w *Watcher) Meet(ctx context.Context) error {
 	ticker := time.NewTicker(meetTime)
 	defer ticker.Stop()
 	for len(w.Members()) == 0 {
 		if failures := w.failures(); hopeless(w.seeds, failures) {
-			return &NobodyError{Seeds: failures}
+			return &NoAnswerError{Seeds: failures}
 		}
 		select {
 		case <-ticker.C:

@@ -291,7 +291,7 @@ func TestGraphHoldsTheCommunicator(t *testing.T) {
 	begin := time.Now()
 	blames(t, all[0].Barrier(t.Context()), 1)
 	assert.Less(t, time.Since(begin), time.Second)
-	assert.ErrorContains(t, all[0].Close(), "a graph that holds it")
+	assert.ErrorContains(t, all[0].Close(), "a graph that uses it")
 	assert.NoError(t, all[1].Close())
 	assert.Equal(t, []int{0, 1}, closes)
 

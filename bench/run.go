@@ -59,7 +59,7 @@ func (s Spec) Validate(n int) error {
 	op, ok := operations[s.Op]
 	switch {
 	case !ok:
-		return fmt.Errorf("operation %q is not known; there are %s", s.Op, strings.Join(Operations(), ", "))
+		return fmt.Errorf("unknown operation %q; use one of %s", s.Op, strings.Join(Operations(), ", "))
 	case op.rooted && (s.Root < 0 || s.Root >= n):
 		return fmt.Errorf("rank %d cannot be the root: there are ranks 0 to %d", s.Root, n-1)
 	case op.reduces && (s.Reduction < collective.Sum || s.Reduction > collective.Prod):

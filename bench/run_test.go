@@ -148,13 +148,13 @@ func TestSpecsThatCannotBeMeasured(t *testing.T) {
 	fine := bench.Spec{Op: "broadcast", DType: collective.Float32, Root: 1}
 	require.NoError(t, fine.Validate(2))
 	for says, s := range map[string]bench.Spec{
-		`operation "shout" is not known; there are allgather, allreduce`: {Op: "shout", DType: collective.Float32},
-		"rank 2 cannot be the root":                                      {Op: "broadcast", DType: collective.Float32, Root: 2},
-		"reduction op(9) is not known":                                   {Op: "allreduce", DType: collective.Float32, Reduction: 9},
-		"give 0 to 1000":                                                 {Op: "allgather", DType: collective.Float32, Garbage: 1001},
-		"neither may be negative":                                        {Op: "allgather", DType: collective.Float32, Iterations: -1},
-		"cannot be measured for -1s":                                     {Op: "allgather", DType: collective.Float32, Time: -time.Second},
-		fmt.Sprintf("vectors of %v", collective.DType(0)):                {Op: "allgather"},
+		`unknown operation "shout"; use one of allgather, allreduce`: {Op: "shout", DType: collective.Float32},
+		"rank 2 cannot be the root":                                  {Op: "broadcast", DType: collective.Float32, Root: 2},
+		"reduction op(9) is not known":                               {Op: "allreduce", DType: collective.Float32, Reduction: 9},
+		"give 0 to 1000":                                             {Op: "allgather", DType: collective.Float32, Garbage: 1001},
+		"neither may be negative":                                    {Op: "allgather", DType: collective.Float32, Iterations: -1},
+		"cannot be measured for -1s":                                 {Op: "allgather", DType: collective.Float32, Time: -time.Second},
+		fmt.Sprintf("vectors of %v", collective.DType(0)):            {Op: "allgather"},
 	} {
 		require.ErrorContains(t, s.Validate(2), says)
 		_, err := bench.Run(t.Context(), collectivetest.Local(t, 2)[0], s)

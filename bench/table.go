@@ -139,7 +139,7 @@ func ParseType(name string) (collective.DType, error) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("type %q cannot be measured; there are float, double, half, bfloat16, int32, int64 and uint8", name)
+	return 0, fmt.Errorf("unknown type %q; use float, double, half, bfloat16, int32, int64 or uint8", name)
 }
 
 // reductionName returns nccl-tests' name of a reduction.
@@ -157,5 +157,5 @@ func ParseReduction(name string) (collective.Op, error) {
 			return o, nil
 		}
 	}
-	return 0, fmt.Errorf("reduction %q is not known; there are sum, prod, min, max and avg", name)
+	return 0, fmt.Errorf("unknown reduction %q; use sum, prod, min, max or avg", name)
 }

@@ -98,7 +98,7 @@ func TestNames(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	_, err := bench.ParseType("quarter")
-	require.ErrorContains(t, err, `type "quarter" cannot be measured; there are float, double, half, bfloat16, int32`)
+	require.ErrorContains(t, err, `unknown type "quarter"; use float, double, half, bfloat16, int32`)
 	for name, want := range map[string]collective.Op{
 		"sum": collective.Sum, "avg": collective.Mean, "mean": collective.Mean, "min": collective.Min, "max": collective.Max, "prod": collective.Prod,
 	} {
@@ -107,7 +107,7 @@ func TestNames(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	_, err = bench.ParseReduction("all")
-	require.ErrorContains(t, err, `reduction "all" is not known`)
+	require.ErrorContains(t, err, `unknown reduction "all"`)
 }
 
 func TestRecords(t *testing.T) {

@@ -102,7 +102,7 @@ func varying(ts *testscript.TestScript) []variation {
 		{`job [0-9a-f]{16}`, "job JOB"},
 		{`"job":"[0-9a-f]{16}"`, `"job":"JOB"`},
 		{`\[::1\]:\d+`, "[::1]:PORT"},
-		{`(?m)^by .*; `, "by PRODUCTS; "},
+		{`(?m)^matrix products: .*`, "matrix products: PRODUCTS"},
 		{`(?m)^(# Avg bus bandwidth    : ).*`, "${1}#"},
 		{`"blas":"[^"]*"`, `"blas":"PRODUCTS"`},
 		{`accuracy [\d.]+`, "accuracy #"},

@@ -70,7 +70,7 @@ func ParseMethod(name string) (Method, error) {
 		}
 		names = append(names, m.String())
 	}
-	return 0, fmt.Errorf("algorithm %q is not known; choose one of %s", name, strings.Join(names, ", "))
+	return 0, fmt.Errorf("unknown algorithm %q; use one of %s", name, strings.Join(names, ", "))
 }
 
 // Limits of the plan, in ranks. The ranks of one host share its cores, so they

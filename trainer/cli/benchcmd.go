@@ -50,24 +50,24 @@ func benchCommand(a *app) *cobra.Command {
 	run := &cobra.Command{
 		Use:   "collective [OPERATION] [flags]",
 		Short: "Measure a collective operation over a range of sizes",
-		Long: `Measure a collective operation between ranks, over a range of sizes. OPERATION is one of
+		Long: `Measure a collective operation over a range of sizes. OPERATION is one of
 ` + strings.Join(bench.Operations(), ", ") + ` (default allreduce). Flags and table are those of
 nccl-tests; "go doc github.com/ringtrain/ringtrain/bench" derives each column.
 
-Times are medians over the iterations, of the slowest rank. Every result is compared with
-the correct one, which is known exactly: #wrong counts the elements that differ.
+Times are medians over the iterations, each the time of the slowest rank. Every result is
+compared with the exact one, and #wrong counts the elements that differ.
 
-All ranks are processes of this machine by default. With --nodes M, give the same command
-on each of M machines, as with train; --ranks counts the ranks of one machine, and the
-table is printed on the machine of rank 0, which is the one without --join.
+By default all ranks are processes on this machine. With --nodes M, start the same command
+on each of M machines, as with train. --ranks counts the ranks of one machine, and the
+machine of rank 0, the one without --join, prints the table.
 
-With --hosts netns (as root, on Linux) each rank has its own network namespace, so that
-this machine looks like several. Traffic is encrypted with a temporary key, with the key of
+With --hosts netns (as root, on Linux) each rank has its own network namespace, so this
+machine looks like several. Traffic is encrypted with a temporary key, with the key of
 --key-file, or, with --insecure, not at all. With --link, each size is measured for at
 least a second unless -n is given.
 
-With --device cuda the vectors are in GPU memory, and NCCL does what it can. With --nccl
-off or --order ring, copies go through pinned host memory. NCCL's own links between hosts
+With --device cuda the vectors are in GPU memory, and NCCL runs the operations that it
+supports. With --nccl off or --order ring, vectors are copied through pinned host memory. NCCL's own links between hosts
 are neither encrypted nor limited by --link.
 
 ` + exitCodes("failed, or results were wrong", "wrong usage"),

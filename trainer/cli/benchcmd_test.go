@@ -79,10 +79,10 @@ func TestBenchUsageErrors(t *testing.T) {
 		want string
 		args []string
 	}{
-		{`operation "shout" is not known`, []string{"shout"}},
+		{`unknown operation "shout"`, []string{"shout"}},
 		{"takes one operation, not 2", []string{"allreduce", "broadcast"}},
 		{"--ranks must be from 1 to 256", []string{"--ranks", "0"}},
-		{"--transport must be auto, tcp, shm, inproc, not smoke", []string{"--transport", "smoke"}},
+		{"--transport must be one of auto, tcp, shm, inproc, not smoke", []string{"--transport", "smoke"}},
 		{"--hosts must be local or netns, not mars", []string{"--hosts", "mars"}},
 		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
 		{`--link fast: launch: rate "fast"`, []string{"--hosts", "netns", "--link", "fast"}},
@@ -102,8 +102,8 @@ func TestBenchUsageErrors(t *testing.T) {
 		{`-e: "1T" is not a size`, []string{"-e", "1T"}},
 		{"the smallest size, 8, is larger than the largest, 4", []string{"-b", "8", "-e", "4"}},
 		{"factor of at least 2", []string{"-f", "1"}},
-		{`type "quarter" cannot be measured`, []string{"-d", "quarter"}},
-		{`reduction "all" is not known`, []string{"-o", "all"}},
+		{`unknown type "quarter"`, []string{"-d", "quarter"}},
+		{`unknown reduction "all"`, []string{"-o", "all"}},
 		{"rank 2 cannot be the root", []string{"broadcast", "-r", "2"}},
 		{"neither may be negative", []string{"-n", "-1"}},
 		{"1001 pieces of garbage", []string{"--garbage", "1001"}},

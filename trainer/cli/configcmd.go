@@ -25,17 +25,17 @@ func overridable(cmd *cobra.Command) *cobra.Command {
 func configCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Look at configs",
+		Short: "Check, print and explain configs",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	f := job.Spec{Catalog: a.catalog}
 	check := &cobra.Command{
 		Use:   "check CONFIG [flags] [--section.key VALUE ...]",
-		Short: "Say whether train would accept a config",
-		Long: `Read a config as train does, with its overrides, and make the model and the optimizer
-that it describes. Exit code 0 if train would accept it; 2, and one line with file and
-line, if not.`,
+		Short: "Check whether train would accept a config",
+		Long: `Read a config as train does, with its overrides, and build the model and the optimizer
+that it describes. The exit code is 0 if train would accept the config. Otherwise it is 2,
+and one line names the mistake, the file and the line.`,
 		Example: "  ringtrain config check examples/mnist.cfg --optimizer.learn_rate 0.01",
 		Args:    oneConfig("config check"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,8 +59,8 @@ line, if not.`,
 	show := &cobra.Command{
 		Use:   "print CONFIG [flags] [--section.key VALUE ...]",
 		Short: "Print a config after overrides and references",
-		Long: `Print a config with its overrides and references in place. Functions stay as they are
-written: nothing is called. With --json it is one JSON object.`,
+		Long: `Print a config after overrides are applied and references are replaced. Functions are
+printed as written and not called.`,
 		Example: "  ringtrain config print examples/mnist.cfg --training.batch_size 64 --json",
 		Args:    oneConfig("config print"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -76,11 +76,11 @@ written: nothing is called. With --json it is one JSON object.`,
 			return nil
 		},
 	}
-	show.Flags().BoolVar(&asJSON, "json", false, "as one JSON object")
+	show.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	fill := &cobra.Command{
 		Use:     "fill CONFIG [--section.key VALUE ...]",
-		Short:   "Print a config with all defaults of its functions",
-		Long:    "Print a config as print does, with every argument that its functions have a default for.",
+		Short:   "Print a config with the defaults of its functions",
+		Long:    "Print a config as print does, and add every argument that has a default.",
 		Example: "  ringtrain config fill examples/mnist.cfg > full.cfg",
 		Args:    oneConfig("config fill"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -102,10 +102,10 @@ written: nothing is called. With --json it is one JSON object.`,
 func explainCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [KEY]",
-		Short: "Say what a key of a config means",
-		Long: `Say what KEY means: its type, its default, and where it comes from. KEY is a key such as
-training.batch_size, a section, whose keys are listed, or a function that configs name, such
-as Adam.v1, with its arguments. Without KEY, list the sections and the functions.`,
+		Short: "Explain a key or a function of a config",
+		Long: `Explain KEY: its meaning, type and default, and where it comes from. KEY can be a key such
+as training.batch_size, a section, or a function such as Adam.v1. Without KEY, list the
+sections and the functions.`,
 		Example: "  ringtrain config explain training.batch_size\n  ringtrain config explain optimizer\n  ringtrain config explain slanted_triangular.v1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

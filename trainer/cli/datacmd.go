@@ -20,8 +20,8 @@ func dataCommand(a *app) *cobra.Command {
 	digits := &cobra.Command{
 		Use:   "digits DIR [flags]",
 		Short: "Generate synthetic digits as IDX files",
-		Long: `Generate synthetic digits and write them to DIR as compressed IDX files, the four that
-MNIST consists of. Without flags they are the images that train uses by default.`,
+		Long: `Generate synthetic digits and write them to DIR as four compressed IDX files, like those of
+MNIST. Without flags they are the images that train uses by default.`,
 		Example: "  ringtrain data digits DIR\n  ringtrain train examples/mnist.cfg --data mnist:DIR",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -49,7 +49,7 @@ MNIST consists of. Without flags they are the images that train uses by default.
 	digits.Flags().IntVar(&o.Train, "train", 20_000, "`N` training images")
 	digits.Flags().IntVar(&o.Test, "test", 4_000, "`N` test images")
 	digits.Flags().IntVar(&o.Side, "side", 28, "`N` pixels wide and high")
-	digits.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; another seed gives other digits (default 0)")
+	digits.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; different seeds give different digits (default 0)")
 	cmd.AddCommand(digits)
 	return cmd
 }

@@ -28,8 +28,8 @@ func addGraphs(cmd *cobra.Command, f *device.Graphs) {
 // addProducts adds the flags about products of matrices.
 func addProducts(cmd *cobra.Command, f *device.Products) {
 	under(cmd, machineFlags, func(flags *pflag.FlagSet) {
-		flags.BoolVar(&f.TF32, "tf32", false, "faster matrix products, and convolutions by cuDNN, on GPUs: round factors to 10 bits of fraction")
-		flags.BoolVar(&f.BF16, "bf16", false, "faster still: round factors to bfloat16 (7 bits of fraction); weights, gradients and sums stay float32")
+		flags.BoolVar(&f.TF32, "tf32", false, "on GPUs, speed up matrix products and cuDNN's convolutions: round factors to 10 bits of fraction")
+		flags.BoolVar(&f.BF16, "bf16", false, "on GPUs, speed them up further: round factors to bfloat16 (7 bits of fraction); weights, gradients and sums stay float32")
 		flags.StringVar(&f.Timed, "time-products", "", "time cuBLASLt's kernels for each matrix product and cuDNN's for each convolution, use the fastest, and keep the choice in `DIR` on this machine (products-*.json); later runs with the same DIR give the same bits")
 	})
 }

@@ -41,13 +41,14 @@ func doctorCommand(a *app) *cobra.Command {
 	listen, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "doctor [HOST:PORT ...] [flags]",
-		Short: "Look at this machine and at the network between machines",
-		Long: `Say what this machine has: cores, memory, instructions, interfaces, versions, GPUs and
-the libraries of CUDA, with what is missing of them and how to get it. With HOST:PORT,
-check TCP and UDP in both directions between this machine and another one on which
-ringtrain doctor --listen runs, and name each direction that fails and what to do. With
---listen and no HOST:PORT, answer such questions until Ctrl-C. What is sent are fixed
-messages of 32 bytes, with no data of this machine but its time.
+		Short: "Check this machine and the network between machines",
+		Long: `Show what this machine has: cores, memory, instructions, interfaces, versions, GPUs and
+CUDA libraries, and how to get those that are missing.
+
+With HOST:PORT, also check TCP and UDP in both directions between this machine and one
+where ringtrain doctor --listen runs. Each direction that fails is named, with what to do
+about it. With --listen and no HOST:PORT, answer such checks until Ctrl-C. The messages have
+32 bytes and contain nothing about this machine except its time.
 
 Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain doctor\n  ringtrain doctor --listen :7946     # on one machine\n  ringtrain doctor 10.0.0.1:7946      # on another",

@@ -191,7 +191,7 @@ func TestUsageErrors(t *testing.T) {
 		{"--workers must be at least 1", []string{"train", config(t), "--workers", "-3"}},
 		{"--steps must be at least 1", []string{"train", config(t), "--steps", "0"}},
 		{"--nodes must be at least 1", []string{"train", config(t), "--nodes", "0"}},
-		{"--transport must be auto, tcp, shm, inproc, not udp", []string{"train", config(t), "--transport", "udp"}},
+		{"--transport must be one of auto, tcp, shm, inproc, not udp", []string{"train", config(t), "--transport", "udp"}},
 		{"--log-level must be", []string{"train", config(t), "--log-level", "loud"}},
 		{"inproc runs in one process", []string{"train", config(t), "--transport", "inproc", "--nodes", "2"}},
 		{"--join needs --nodes", []string{"train", config(t), "--join", "127.0.0.1:1"}},

@@ -36,9 +36,9 @@ func membersCommand(a *app) *cobra.Command {
 	var f membersFlags
 	cmd := &cobra.Command{
 		Use:   "members [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",
-		Short: "Show who is in a job",
-		Long: `Show who is in a job: the processes that gossip sees, and the view that they have agreed
-on. This command only watches: it is in no view, and the job does not wait for it.
+		Short: "Show the members of a job",
+		Long: `Show the members of a job: the processes that gossip sees, and the view that they have
+agreed on. This command only watches, and the job does not wait for it.
 
 ` + whichJob + `
 
@@ -54,15 +54,15 @@ Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.json, "json", false, "as one JSON object; with --watch, one a line")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object; with --watch, one per line")
 	flags.BoolVar(&f.watch, "watch", false, "keep running and show every change, until Ctrl-C")
 	return cmd
 }
 
 // whichJob holds the flags with which members and status find a job.
-const whichJob = `The job is one of yours that runs on this machine: the only one, or the one of cluster
-CLUSTER, which is the name on the first line of train. For any other job give HOST:PORT, where
-one of its processes gossips, and --cluster and --key-file as train has them.`
+const whichJob = `If you run only one job on this machine, you need no arguments. If there are several, give
+CLUSTER, the name on the first line of train. For a job on other machines, give HOST:PORT,
+the gossip address of one of its processes, and the --cluster and --key-file of train.`
 
 // register adds the flags that members and status share.
 func (f *membersFlags) register(cmd *cobra.Command) {

@@ -17,7 +17,7 @@ import (
 // addPlace adds the flags of a command whose ranks may be on several machines.
 func addPlace(cmd *cobra.Command, f *crew.Place) {
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
-		flags.IntVar(&f.Nodes, "nodes", 1, "`M` machines make up the job")
+		flags.IntVar(&f.Nodes, "nodes", 1, "run the job on `M` machines")
 		flags.StringSliceVar(&f.Join, "join", nil, "join the job through `HOST:PORT`, which the first machine prints; several, separated by commas, are tried in turn")
 		flags.DurationVar(&f.JoinTimeout, "join-timeout", crew.JoinTimeout, "exit with code 1 if machines of the job are still missing after `TIME`")
 		flags.StringVar(&f.Rank0, "rank0", "", "put rank 0, which prints tables and keeps checkpoints, on `NODE`: a host name, or a node name that ringtrain members shows (default the machine without --join)")

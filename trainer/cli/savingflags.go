@@ -20,7 +20,7 @@ func addSaving(flags *pflag.FlagSet, f *job.Saving) {
 }
 
 // forceUsage is the usage of --force.
-const forceUsage = "take --out from a job of another machine that no longer runs; a process seen alive here keeps it"
+const forceUsage = "take over --out from a job on another machine that no longer runs; never from a process that is alive on this machine"
 
 // checkSaving refuses values that cannot be meant, such as an unset variable of a script.
 func checkSaving(given func(string) bool, f *job.Saving) error {

@@ -35,20 +35,20 @@ func scalingCommand(a *app) *cobra.Command {
 		Short: "Measure how training scales with the number of workers",
 		Long: `Train with each number of workers in turn, several times, and print tables: the time of
 all steps, its growth T(N)/T(1), the speedup T(1)/T(N) and the scalability N*T(1)/T(N); where
-the time of a step goes; and how many bytes are sent. Each worker makes all the steps, on
-rows of its own, so ideally the time does not change.
+the time of a step goes; and how many bytes are sent. Each worker makes all steps, on
+its own rows, so ideally the time stays the same.
 
-The trainings are those of "ringtrain train". Trials take turns: one with each number of
-workers, then the next with each.
+Workers train as in "ringtrain train". Trials alternate between the numbers of workers, so
+that a slow period of the machine affects all of them.
 
-With --hosts netns (as root, on Linux) each worker has its own network namespace, so that
-this machine looks like several. Their links carry what --link says, over TCP; traffic is
-encrypted unless --insecure is given, and is counted at the links as well.
+With --hosts netns (as root, on Linux) each worker has its own network namespace, so this
+machine looks like several. Workers communicate by TCP over links of the rate --link.
+Traffic is encrypted unless --insecure is given, and is also counted at the links.
 
 With --compute emulate:116.7ms workers wait instead of computing, as a host waits for its
 GPU, and release gradients in the order of a backward pass. So a machine can run more
-workers than it has cores. Rows during which more than 85 % of the processors were busy are
-marked core-bound.
+workers than it has cores. A row is marked core-bound if more than 85 % of the processors
+were busy.
 
 ` + exitCodes("failed", "wrong usage, config or data"),
 		Example: `  ringtrain bench scaling --workers 1,2 --steps 200
@@ -84,9 +84,9 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.IntSliceVar(&f.Workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
 		flags.IntVar(&f.Trials, "trials", 3, "train `N` times with each worker count")
 		flags.IntVar(&f.Steps, "steps", 100, "train for `N` steps each time")
-		flags.StringVar(&f.System, "system", bench.Systems()[0], "how workers train together, `NAMES` of strategies: "+strings.Join(bench.Systems(), ","))
+		flags.StringVar(&f.System, "system", bench.Systems()[0], "`NAMES` of the strategies to measure: "+strings.Join(bench.Systems(), ","))
 		flags.StringVar(&f.Compute.Flag, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
-		flags.BoolVar(&f.Evaluate, "evaluate", false, "evaluate as the config says; the time then includes it")
+		flags.BoolVar(&f.Evaluate, "evaluate", false, "evaluate as the config says, and include that in the time")
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
 		flags.StringVar(&f.Config, "config", "", "train the model that `FILE` describes, as for train (default 784-128-128-10 with dropout, Adam, 128 rows per worker)")
@@ -124,7 +124,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	case f.Hosts != "local" && f.Hosts != "netns":
 		return 0, fmt.Errorf("--hosts must be local or netns, not %s", f.Hosts)
 	case !slices.Contains(scalingTransports(), f.Transport):
-		return 0, fmt.Errorf("--transport must be %s, not %s", strings.Join(scalingTransports(), ", "), f.Transport)
+		return 0, fmt.Errorf("--transport must be one of %s, not %s", strings.Join(scalingTransports(), ", "), f.Transport)
 	case f.Hosts == "netns" && f.Transport == cluster.TransportSHM:
 		return 0, errors.New("--transport shm cannot be combined with --hosts netns: the links would carry nothing; use --transport tcp")
 	case f.Hosts != "netns" && given("link"):
@@ -134,7 +134,7 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	case f.Hosts == "netns" && most > launch.MaxNodes:
 		return 0, fmt.Errorf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, most)
 	case f.Force && f.Out == "":
-		return 0, errors.New("--force needs --out: say which directory to take")
+		return 0, errors.New("--force needs --out: name the directory to take over")
 	case f.Insecure && given("key-file"):
 		return 0, errors.New("--insecure cannot be combined with --key-file")
 	}

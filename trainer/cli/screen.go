@@ -225,7 +225,7 @@ func (s *screen) result(e *event.Result) {
 	if e.SamplesPerSecond > 0 {
 		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
 	}
-	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s\nweights sha256 %s\nby %s; %s", outcome(e), e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s\nweights sha256 %s\nmatrix products: %s\nallreduce: %s", outcome(e), e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
 }
 
 // outcome returns the metrics of a result or, if it has none, the loss.

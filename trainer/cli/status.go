@@ -27,15 +27,15 @@ func statusCommand(a *app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",
-		Short: "Show what a job does, and who waits for whom",
+		Short: "Show what each rank of a job does, and which rank it waits for",
 		Long: `Show what each rank of a job does: its step, its call in progress and for how long, and
-whom it waits for. If a job hangs, the last line names the chain of who waits for whom, and
-its root. This command only watches, and the job does not wait for it.
+the rank that it waits for. If a job hangs, the last line follows these waits to the rank
+that causes them. This command only watches, and the job does not wait for it.
 
 ` + whichJob + `
 
-LATE and SLOW are for how long others have waited for a rank in the last 64 calls: because
-it made calls later than they did, and because it was slow to move data in them.
+LATE and SLOW say how long others waited for a rank in the last 64 calls: LATE because it
+made calls later than they did, SLOW because it was slow to move data in them.
 
 Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain status\n  ringtrain status ringtrain-1a2b3c4d --calls 5\n  ringtrain status 10.0.0.1:7946 --key-file job.key",
@@ -49,7 +49,7 @@ Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.json, "json", false, "as one JSON object")
+	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	flags.IntVar(&f.calls, "calls", 0, "also show the last `N` calls of each rank")
 	return cmd
 }

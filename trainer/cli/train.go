@@ -30,9 +30,9 @@ func trainCommand(a *app) *cobra.Command {
 		Short: "Train a model in several processes",
 		Long: `Train the model that CONFIG describes, in several processes that find each other.
 
-Without --nodes, all workers run on this machine. With --nodes M, give the same command on
-each of M machines: with --bind ADDRESS on the first, with --join ADDRESS:PORT of the first
-on the others. --workers counts the workers of one machine. With --key-file, all traffic is
+Without --nodes, all workers run on this machine. With --nodes M, start the same command on
+each of M machines: add --bind ADDRESS on the first, and --join with the ADDRESS:PORT of the
+first on the others. --workers counts the workers of one machine. With --key-file, all traffic is
 encrypted, and only holders of the key can join.
 
 A flag with a dot in its name replaces a value of the config, such as
@@ -47,8 +47,9 @@ checkpoint written on a GPU can be resumed on a CPU, and vice versa. eval and pr
 the CPU.
 
 The first Ctrl-C, SIGTERM or SIGHUP lets all workers on all machines finish the step and,
-with --out, writes a checkpoint for --resume. That may take as long as they make progress:
-they are ended after 20 seconds without any. The second signal ends them at once.
+with --out, writes a checkpoint for --resume. That may take as long as the workers make
+progress; after 20 seconds without progress they are killed. A second signal ends them at
+once.
 
 ` + exitCodes("failed", "wrong usage, config or data; nothing was started"),
 		Example: `  ringtrain train examples/mnist.cfg --workers 4

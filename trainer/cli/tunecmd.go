@@ -25,14 +25,13 @@ func tuneCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tune [flags]",
 		Short: "Find the fastest allreduce algorithm for each size",
-		Long: `Measure an allreduce between ranks over a range of sizes, by each algorithm that they can
-use, in turns. Print the fastest algorithm of each size, its time as predicted and as
-measured, and save the table. From then on, train and bench collective use the table where
-ranks, hosts, transport, --streams, CPU, program and --order are the same (see their flag
---tune).
+		Long: `Measure allreduce over a range of sizes, with each algorithm that the ranks can use. Print
+the fastest algorithm of each size with its predicted and measured time, and save the table.
+From then on, train and bench collective use the table if ranks, hosts, transport, --streams,
+CPU, program and --order are the same (see their flag --tune).
 
-With --order ring, the default, only algorithms of ring order are tried, so the table changes how
-long sums take and never their bits. With --nodes M, give the same command on each of M
+With --order ring, the default, only algorithms of ring order are tried, so the table changes
+how long sums take and never their bits. With --nodes M, start the same command on each of M
 machines; the machine of rank 0 prints and saves the table.`,
 		Example: `  ringtrain tune --workers 4
   ringtrain tune --workers 2 --transport tcp --order any -e 4M`,

@@ -30,9 +30,9 @@ func versionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print version, revision and build tags",
-		Long: `Say which version this is, of which revision, by which Go and with which build tags.
-Programs work together if the versions of their wire formats are the same and they are of
-the same release, or both of none. The revision does not matter.`,
+		Long: `Print the version, the revision, the Go version and the build tags of this program. Two
+programs work together if they have the same version of the wire format and the same
+release, or both have none. The revision does not matter.`,
 		Args: nothing("version"),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {

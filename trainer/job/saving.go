@@ -84,7 +84,7 @@ func (f *Saving) dirs() []Dir {
 func (f *Saving) claimDirs(cluster string, alone bool) (release func(), err error) {
 	for _, d := range f.dirs() {
 		if err := PrepareDir(d.Path); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", d.Flag, d.Path, err)
+			return nil, fmt.Errorf("%s %s: %w; choose another directory", d.Flag, d.Path, err)
 		}
 	}
 	release = func() {}

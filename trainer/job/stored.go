@@ -121,6 +121,9 @@ func (t *Loaded) Predictor() (catalog.Predictor, error) {
 func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map[string]string, from string, err error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		weights, notes, err = l.readWeights(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w; give the --out of a training, or a file in it", err)
+		}
 		return weights, notes, path, err
 	}
 	plain := filepath.Join(path, weightsFile)

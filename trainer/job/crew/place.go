@@ -50,7 +50,7 @@ func (p *Place) Check() error {
 	inproc := p.Transport == TransportInProcess
 	switch {
 	case !slices.Contains(Transports(), p.Transport):
-		return fmt.Errorf("--transport must be %s, not %s", strings.Join(Transports(), ", "), p.Transport)
+		return fmt.Errorf("--transport must be one of %s, not %s", strings.Join(Transports(), ", "), p.Transport)
 	case p.Streams < 0 || p.Streams > tcp.MaxStreams:
 		return fmt.Errorf("--streams must be 1 to %d, or 0 for the default of %d, not %d", tcp.MaxStreams, tcp.AutoStreams, p.Streams)
 	case p.Nodes < 1:

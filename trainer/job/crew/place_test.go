@@ -20,7 +20,7 @@ func TestPlaceCheck(t *testing.T) {
 		{func(*Place) {}, ""},
 		{func(p *Place) { p.Nodes, p.Join, p.Rank0, p.Streams = MaxRanks, []string{"a:1"}, "n", 1 }, ""},
 		{func(p *Place) { p.Transport = TransportInProcess }, ""},
-		{func(p *Place) { p.Transport = "" }, "--transport must be auto, tcp, shm, inproc, not "},
+		{func(p *Place) { p.Transport = "" }, "--transport must be one of auto, tcp, shm, inproc, not "},
 		{func(p *Place) { p.Streams = -1 }, "--streams must be 1 to 8, or 0 for the default of 1, not -1"},
 		{func(p *Place) { p.Streams = 9 }, "--streams must be 1 to 8, or 0 for the default of 1, not 9"},
 		{func(p *Place) { p.Nodes = 0 }, "--nodes must be at least 1"},

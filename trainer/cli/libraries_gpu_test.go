@@ -58,6 +58,16 @@ func (s *standIns) copyWithout(name string) string {
 	return dir
 }
 
+// alone replaces a link to a file by a copy of the file, so that no kernels compiled with
+// the file are cached for it.
+func (s *standIns) alone(link string) string {
+	text, err := os.ReadFile(link)
+	require.NoError(s.t, err)
+	require.NoError(s.t, os.Remove(link))
+	require.NoError(s.t, os.WriteFile(link, text, 0o600))
+	return link
+}
+
 // without returns a setting that names a copy of a library without a function.
 func (s *standIns) without(variable, function string) string {
 	text, err := os.ReadFile(s.files[variable])
@@ -161,7 +171,7 @@ func (s *standIns) defects() []defect {
 	const cudaLib, nvrtc, lt, nccl = "RINGTRAIN_CUDA_LIB", "RINGTRAIN_NVRTC_LIB", "RINGTRAIN_CUBLASLT_LIB", "RINGTRAIN_NCCL_LIB"
 	const ownPTX, byHost = "ringtrain: using the program's own PTX kernels, compiled by the driver: ", "ringtrain: gradients are summed in host memory, without NCCL: "
 	const noGPU, mustHave = "ringtrain: --device cuda: no GPU can be used: ", "ringtrain: --nccl must: "
-	builtins := filepath.Join(s.copyWithout("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13")
+	builtins := s.alone(filepath.Join(s.copyWithout("libnvrtc-builtins.so.13.0"), "libnvrtc.so.13"))
 	all := []defect{
 		{"an old driver", []string{"RINGTRAIN_EMULATOR_DRIVER=11000"}, "", 2, []string{noGPU, "supports CUDA 11.0, and 11.4 is needed: update the NVIDIA driver"}, 1},
 		{"no GPU", []string{"RINGTRAIN_EMULATOR_DEVICES=0"}, "", 2, []string{noGPU, "check nvidia-smi"}, 1},

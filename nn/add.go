@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 type add struct{ branches }
 
 // Add is y = first(x) + second(x) + ..., Thinc's add.v1. All layers get the same input and
@@ -16,7 +14,7 @@ func (l *add) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	for i, shape := range made {
 		if !sameShape(shape, made[0]) {
-			return nil, fmt.Errorf("nn: %s: layers.%d returns rows of shape %v, but layers.0 returns %v; only equal shapes can be added", b.Path(), i, shape, made[0])
+			return nil, b.errorf("layers.%d returns rows of shape %v, but layers.0 returns %v; only equal shapes can be added", i, shape, made[0])
 		}
 	}
 	return outShape(made[0], out, b)

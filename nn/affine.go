@@ -17,6 +17,7 @@ type affine struct {
 // affineSettings has the fields that the user may set in a layer with W and b.
 type affineSettings struct {
 	out          int         // number of outputs; 0 means that the model decides
+	in           int         // number of inputs; 0 means any
 	initW, initB Initializer // a nil initB means Zeros
 	pieces       int         // results per output; 0 means 1, and a W of two dimensions
 }
@@ -29,11 +30,14 @@ func (a *affine) declare(in, out []int, s affineSettings, b *Builder) ([]int, er
 	}
 	a.nI = product(in)
 	if a.nI < 1 || len(in) == 0 {
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
+		return nil, b.errorf("rows of input have shape %v; every dimension must be at least 1", in)
+	}
+	if err := insist(s.in, in, b); err != nil {
+		return nil, err
 	}
 	nO, err := outputs(s.out, out)
 	if err != nil {
-		return nil, fmt.Errorf("nn: %s: %w", b.Path(), err)
+		return nil, b.errorf("%v", err)
 	}
 	a.nO = nO * orOne(s.pieces)
 	a.wantDX = b.NeedsInputGradient()
@@ -50,9 +54,20 @@ func (a *affine) declare(in, out []int, s affineSettings, b *Builder) ([]int, er
 	return []int{nO}, nil
 }
 
+// insist checks a width of rows of input that the user set; 0 means any.
+func insist(want int, in []int, b *Builder) error {
+	switch n := product(in); {
+	case want < 0:
+		return b.errorf("In is %d; it must be at least 0", want)
+	case want != 0 && want != n:
+		return b.errorf("In is %d, but rows of input have shape %v, which is %d elements", want, in, n)
+	}
+	return nil
+}
+
 // usedLayer is the error for a second Init of a layer with parameters.
 func usedLayer(b *Builder) error {
-	return fmt.Errorf("nn: the layer at %s already belongs to a model; make a new layer for each place", b.Path())
+	return b.errorf("the layer already belongs to a model; make a new layer for each place")
 }
 
 // outputs decides the number of outputs from width, which the user set, and out, which

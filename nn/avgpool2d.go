@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // AvgPool2D takes the mean of each window of each plane, like PyTorch's AvgPool2d with a
 // square kernel: padding counts as zeros. A row of input is (channels, height, width), or
 // (height, width) for one channel.
@@ -25,7 +23,7 @@ func (l *AvgPool2D) Init(in, out []int, b *Builder) ([]int, error) {
 	if size == 0 && len(in) >= 2 {
 		size = in[len(in)-1]
 		if in[len(in)-2] != size {
-			return nil, fmt.Errorf("nn: %s: Size is not set, so the window is the whole image, but rows of shape %v are not square; set Size", b.Path(), in)
+			return nil, b.errorf("Size is not set, so the window is the whole image, but rows of shape %v are not square; set Size", in)
 		}
 	}
 	stride := l.Stride

@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // BatchNorm2D normalises each channel of images to mean 0 and variance 1, then scales it
 // by G and shifts it by b; PyTorch's BatchNorm2d (Ioffe and Szegedy, 2015). A row is
 // (channels, height, width), or (height, width) for one channel.
@@ -47,11 +45,11 @@ func (l *BatchNorm2D) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	switch {
 	case len(shape) != 3 || product(shape) < 1:
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v, but must be images (channels, height, width); use nn.Images to convert plain rows", b.Path(), in)
+		return nil, b.errorf("rows of input have shape %v, but must be images (channels, height, width); use nn.Images to convert plain rows", in)
 	case !(l.Momentum >= 0 && l.Momentum <= 1):
-		return nil, fmt.Errorf("nn: %s: Momentum is %v; it must be at least 0 and at most 1", b.Path(), l.Momentum)
+		return nil, b.errorf("Momentum is %v; it must be at least 0 and at most 1", l.Momentum)
 	case !(l.Eps >= 0):
-		return nil, fmt.Errorf("nn: %s: Eps is %v; it must be at least 0", b.Path(), l.Eps)
+		return nil, b.errorf("Eps is %v; it must be at least 0", l.Eps)
 	}
 	momentum := l.Momentum
 	if momentum == 0 {

@@ -1,10 +1,5 @@
 package nn
 
-import (
-	"fmt"
-	"strconv"
-)
-
 // branches are layers that all get the same input, for Add and Concatenate.
 type branches struct {
 	layers []Layer
@@ -15,12 +10,14 @@ type branches struct {
 // returns the shapes of their outputs.
 func (l *branches) declare(in, want []int, b *Builder) (made [][]int, err error) {
 	if len(l.layers) == 0 {
-		return nil, fmt.Errorf("nn: %s has no layers; give it at least one", b.Path())
+		return nil, b.errorf("there are no layers in it; add at least one")
 	}
 	l.wantDX = b.NeedsInputGradient()
 	made = make([][]int, len(l.layers))
 	for i, layer := range l.layers {
-		if made[i], err = layer.Init(in, want, b.Scope("layers."+strconv.Itoa(i))); err != nil {
+		scope := b.element(i)
+		scope.mixed = true
+		if made[i], err = layer.Init(in, want, scope); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // A Builder collects the parameters that layers declare in Init and then makes the
@@ -13,6 +14,7 @@ import (
 type Builder struct {
 	path  string
 	inner bool // the layer's input is another layer's result, not the model's input
+	mixed bool // other layers compute with the layer's result
 	plans *plans
 }
 
@@ -42,12 +44,15 @@ func NewBuilder(seed uint64) *Builder {
 // Scope returns a Builder that prefixes parameter names with this Builder's path, name
 // and a dot.
 func (b *Builder) Scope(name string) *Builder {
-	return &Builder{path: b.join(name), inner: b.inner, plans: b.plans}
+	return &Builder{path: b.join(name), inner: b.inner, mixed: b.mixed, plans: b.plans}
 }
 
 // TakesIDs says that the model's input is ids from 0 to n-1. An [Embed] without Rows then
 // has n.
 func (b *Builder) TakesIDs(n int) { b.plans.ids = n }
+
+// element returns the scope of layer i of the layers in this scope.
+func (b *Builder) element(i int) *Builder { return b.Scope("layers." + strconv.Itoa(i)) }
 
 // Path returns the path of this scope, such as "layers.0", or "model" for the outermost
 // scope.

@@ -1,10 +1,5 @@
 package nn
 
-import (
-	"fmt"
-	"strconv"
-)
-
 type chain struct{ layers []Layer }
 
 // Chain returns the composition of layers, applied in order; Thinc's chain.v1. The
@@ -15,7 +10,7 @@ func Chain(layers ...Layer) Layer { return &chain{layers: layers} }
 // Init runs Init of each layer with the output shape of the layer before it.
 func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
 	if len(c.layers) == 0 {
-		return nil, fmt.Errorf("nn: %s is a chain with no layers; give it at least one", b.Path())
+		return nil, b.errorf("there are no layers in it; add at least one")
 	}
 	shape := in
 	for i, l := range c.layers {
@@ -23,8 +18,9 @@ func (c *chain) Init(in, out []int, b *Builder) ([]int, error) {
 		if i == len(c.layers)-1 {
 			want = out
 		}
-		scope := b.Scope("layers." + strconv.Itoa(i))
+		scope := b.element(i)
 		scope.inner = b.inner || i > 0
+		scope.mixed = b.mixed || i < len(c.layers)-1
 		var err error
 		if shape, err = l.Init(shape, want, scope); err != nil {
 			return nil, err
@@ -54,19 +50,21 @@ func (c *chain) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	}
 }
 
-// last returns the layer that computes l's output.
-func last(l Layer) Layer {
+// last returns the layer that computes the output of l, and its scope. b is the scope of l.
+func last(l Layer, b *Builder) (Layer, *Builder) {
 	for {
+		at := 0
 		switch c := l.(type) {
 		case *chain:
-			if len(c.layers) == 0 {
-				return l
+			if at = len(c.layers) - 1; at < 0 {
+				return l, b
 			}
-			l = c.layers[len(c.layers)-1]
+			l = c.layers[at]
 		case *eachPosition:
 			l = c.layer
 		default:
-			return l
+			return l, b
 		}
+		b = b.element(at)
 	}
 }

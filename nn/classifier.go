@@ -15,16 +15,25 @@ var _ Model[Batch] = (*Classifier)(nil)
 // NewClassifier builds a model on b from layers that end in Softmax. in is the shape of
 // one row. The initial weights depend on seed and the parameter names.
 func NewClassifier(b Backend, l Layer, in []int, classes int, seed uint64) (*Classifier, error) {
-	if _, ok := last(l).(*Softmax); !ok {
-		return nil, fmt.Errorf("nn: a classifier must end in Softmax, but this one ends in %T", last(l))
-	}
-	if classes < 1 {
-		return nil, fmt.Errorf("nn: a classifier needs at least one class, got %d", classes)
-	}
 	builder := NewBuilder(seed)
-	if _, err := l.Init(in, []int{classes}, builder); err != nil {
+	if err := DeclareClassifier(l, in, classes, builder); err != nil {
 		return nil, err
 	}
 	c := &Classifier{crossEntropy{layer: l, in: slices.Clone(in), each: 1, classes: classes}}
 	return c, c.build(b, builder)
+}
+
+// DeclareClassifier declares the parameters of a Classifier, and finds what NewClassifier
+// would refuse. Layers that do not end in Softmax are a *LayerError about the last one.
+func DeclareClassifier(l Layer, in []int, classes int, b *Builder) error {
+	if end, scope := last(l, b); !isSoftmax(end) {
+		return scope.errorf("the last layer is %T, but a classifier must end in Softmax; add one", end)
+	}
+	if classes < 1 {
+		return fmt.Errorf("nn: a classifier needs at least one class, got %d", classes)
+	}
+	if _, err := l.Init(in, []int{classes}, b); err != nil {
+		return err
+	}
+	return checkNumbers(l, in)
 }

@@ -161,7 +161,7 @@ func TestNewClassifierErrors(t *testing.T) {
 		classes int
 		want    string
 	}{
-		{nn.Chain(&nn.Linear{}), 3, "must end in Softmax, but this one ends in *nn.Linear"},
+		{nn.Chain(&nn.Linear{}), 3, "layers.0: the last layer is *nn.Linear, but a classifier must end in Softmax"},
 		{nn.Chain(), 3, "must end in Softmax"},
 		{&nn.Softmax{}, 0, "at least one class"},
 		{&nn.Softmax{Out: 2}, 3, "Out is 2 but the model needs 3"},
@@ -226,5 +226,21 @@ func TestModelRecycles(t *testing.T) {
 		live := be.live
 		require.NoError(t, call(), name)
 		require.Equal(t, live, be.live, name)
+	}
+}
+
+// DeclareClassifier finds, without memory, what would fail later. Softmax may be the last
+// layer of chains and of positions.
+func TestDeclareClassifier(t *testing.T) {
+	declare := func(l nn.Layer) error { return nn.DeclareClassifier(l, []int{4}, 3, nn.NewBuilder(0)) }
+	require.NoError(t, declare(nn.Chain(&nn.Linear{Out: 2}, nn.Chain(&nn.Softmax{}))))
+	for want, l := range map[string]nn.Layer{
+		"nn: layers.1.layers.0: the last layer is *nn.Dropout":               nn.Chain(&nn.Softmax{}, nn.Chain(&nn.Dropout{})),
+		"nn: layers.0: Embed takes int32 ids, but the rows hold float32":     nn.Chain(&nn.Embed{Rows: 9, Out: 2}, &nn.Softmax{}),
+		"nn: layers.1: rows of input have shape [5], but EachPosition needs": nn.Chain(&nn.Linear{Out: 5}, nn.EachPosition(&nn.Softmax{})),
+	} {
+		err := declare(l)
+		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, new(*nn.LayerError))
 	}
 }

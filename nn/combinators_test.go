@@ -41,6 +41,8 @@ func TestLayerNamesAndShapes(t *testing.T) {
 		"batch norm": {&nn.BatchNorm2D{}, []int{3, 2, 2}, []int{3, 2, 2}, shapes{
 			"G": {3}, "b": {3}, "running_mean": {3}, "running_var": {3},
 		}},
+		"reshape":       {&nn.Reshape{Shape: []int{3, 2}}, []int{6}, []int{3, 2}, shapes{}},
+		"all inputs":    {&nn.Maxout{Out: 4, In: 5}, []int{5}, []int{4}, shapes{"W": {4, 3, 5}, "b": {4, 3}}},
 		"flatten":       {&nn.Flatten{}, []int{2, 3}, []int{6}, shapes{}},
 		"average":       {&nn.AvgPool2D{}, []int{2, 3, 3}, []int{2, 1, 1}, shapes{}},
 		"residual":      {nn.Residual(gelu()), []int{4}, []int{4}, shapes{"layers.0.W": {4, 4}, "layers.0.b": {4}}},
@@ -71,8 +73,8 @@ func TestCombinatorErrors(t *testing.T) {
 		"residual":            {nn.Chain(nn.Residual(&nn.Linear{Out: 4})), []int{3}, nil, "layers.0.layers.0: Out is 4 but the model needs 3"},
 		"residual of images":  {nn.Residual(&nn.Conv2D{Out: 2, Size: 3}), []int{2, 5, 5}, nil, "layers.0: the layer returns rows of shape [2 3 3], but the model needs [2 5 5]"},
 		"add":                 {nn.Add(&nn.Linear{Out: 4}, &nn.Linear{Out: 5}), []int{3}, nil, "layers.1 returns rows of shape [5], but layers.0 returns [4]"},
-		"add nothing":         {nn.Add(), []int{3}, nil, "model has no layers"},
-		"concatenate nothing": {nn.Concatenate(), []int{3}, nil, "model has no layers"},
+		"add nothing":         {nn.Add(), []int{3}, nil, "model: there are no layers in it"},
+		"concatenate nothing": {nn.Concatenate(), []int{3}, nil, "model: there are no layers in it"},
 		"concatenate":         {nn.Concatenate(&nn.Rectify{}, &nn.Flatten{}), []int{3, 2}, nil, "layers.1 returns rows of shape [6], but layers.0 returns [3 2]"},
 		"concatenate to":      {nn.Concatenate(&nn.Linear{Out: 4}, &nn.Linear{Out: 5}), []int{3}, []int{8}, "rows of shape [9], but the model needs [8]"},
 		"clone nothing":       {nn.Clone(0, func() nn.Layer { return &nn.Rectify{} }), []int{3}, nil, "no layers"},
@@ -92,11 +94,21 @@ func TestCombinatorErrors(t *testing.T) {
 		"eps":                 {&nn.LayerNorm{Eps: -1}, []int{5}, nil, "Eps is -1"},
 		"eps of batch norm":   {&nn.BatchNorm2D{Eps: -1}, []int{1, 5, 5}, nil, "Eps is -1"},
 		"oblong":              {&nn.AvgPool2D{}, []int{1, 4, 5}, nil, "[1 4 5] are not square"},
+		"reshape":             {&nn.Reshape{Shape: []int{2, 3}}, []int{7}, nil, "shape [7], which is 7 elements; Shape is [2 3]"},
+		"reshape to nothing":  {&nn.Reshape{Shape: []int{0}}, []int{7}, nil, "every dimension must be at least 1"},
+		"reshape to too much": {&nn.Reshape{Shape: []int{1 << 32, 1 << 32}}, []int{0}, nil, "Shape is [4294967296 4294967296]"},
+		"inputs":              {&nn.Gelu{Out: 2, In: 4}, []int{2, 3}, nil, "In is 4, but rows of input have shape [2 3], which is 6 elements"},
+		"negative inputs":     {&nn.Linear{Out: 2, In: -1}, []int{3}, nil, "In is -1"},
+		"inputs of a norm":    {&nn.LayerNorm{In: 4}, []int{3}, nil, "In is 4, but rows of input have shape [3]"},
+		"softmax in a chain":  {nn.Chain(nn.Chain(&nn.Softmax{Out: 3}), &nn.Linear{Out: 2}), []int{3}, nil, "layers.0.layers.0: Softmax must be the last layer"},
+		"softmax in a sum":    {nn.Add(&nn.Softmax{Out: 3}), []int{3}, nil, "layers.0: Softmax must be the last layer"},
+		"residual softmax":    {nn.Residual(nn.EachPosition(&nn.Softmax{})), []int{3, 2}, nil, "layers.0.layers.0: Softmax must be the last layer"},
 		"dropout":             {&nn.Gelu{Out: 2, Dropout: 1}, []int{3}, nil, "dropout rate is 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.layer.Init(c.in, c.out, nn.NewBuilder(1))
 			require.ErrorContains(t, err, c.want)
+			require.ErrorAs(t, err, new(*nn.LayerError))
 		})
 	}
 }
@@ -117,7 +129,7 @@ func TestCheckInput(t *testing.T) {
 	x.Data.Int32s()[0] = -1
 	require.ErrorContains(t, nn.CheckInput(embed(5), x), "row 0 of the batch has id -1 at position 0")
 	floats := nn.Tensor{Shape: []int{1}, Data: nn.Host([]float32{1})}
-	require.ErrorContains(t, nn.CheckInput(embed(5), floats), "int32 ids, but the batch holds float32")
+	require.ErrorContains(t, nn.CheckInput(embed(5), floats), "int32 ids, but the rows hold float32")
 }
 
 // A layer within EachPosition computes what it computes on plain rows. Its dropout masks

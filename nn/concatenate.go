@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -30,7 +29,7 @@ func (l *concatenate) Init(in, out []int, b *Builder) ([]int, error) {
 	l.widths, l.width = nil, 0
 	for i, shape := range made {
 		if len(shape) == 0 || len(shape) != len(made[0]) || !sameShape(shape[1:], made[0][1:]) {
-			return nil, fmt.Errorf("nn: %s: layers.%d returns rows of shape %v, but layers.0 returns %v; they may differ only in the first dimension", b.Path(), i, shape, made[0])
+			return nil, b.errorf("layers.%d returns rows of shape %v, but layers.0 returns %v; they may differ only in the first dimension", i, shape, made[0])
 		}
 		first += shape[0]
 		l.widths = append(l.widths, product(shape))

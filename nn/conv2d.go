@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // Conv2D convolves images with learned filters,
 //
 //	y[o,i,j] = b[o] + Σ W[o,c,u,v]·x[c, i*Stride+u-Padding, j*Stride+v-Padding]
@@ -35,7 +33,7 @@ func (l *Conv2D) Init(in, out []int, b *Builder) ([]int, error) {
 		return nil, usedLayer(b)
 	}
 	if l.Out < 1 {
-		return nil, fmt.Errorf("nn: %s: Out is %d; it must be at least 1", b.Path(), l.Out)
+		return nil, b.errorf("Out is %d; it must be at least 1", l.Out)
 	}
 	w, err := newWindow(in, l.Size, orOne(l.Stride), l.Padding, b)
 	if err != nil {

@@ -25,7 +25,8 @@ type crossEntropy struct {
 
 // build allocates the parameters that c.layer has declared.
 func (c *crossEntropy) build(b Backend, declared *Builder) (err error) {
-	c.softmax = last(c.layer).(*Softmax) // the constructors have checked the type
+	end, _ := last(c.layer, declared)
+	c.softmax = end.(*Softmax) // the constructors have checked the type
 	c.backend, c.loss, c.sums = b, b.Alloc(1), b.Alloc(2)
 	c.params, err = declared.Build(b)
 	return err

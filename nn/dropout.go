@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // Dropout sets random elements of its input to 0 while training and divides the rest by
 // 1-Rate; Thinc's Dropout.v1. Otherwise it is the identity. The mask is a function of the
 // Pass's Stream, so the backward pass draws it again instead of storing it.
@@ -16,7 +14,7 @@ type Dropout struct {
 // Init declares no parameters and returns in.
 func (l *Dropout) Init(in, out []int, b *Builder) ([]int, error) {
 	if out != nil && !sameShape(in, out) {
-		return nil, fmt.Errorf("nn: %s: dropout keeps the shape %v, but the model needs %v", b.Path(), in, out)
+		return nil, b.errorf("dropout keeps the shape %v, but the model needs %v", in, out)
 	}
 	l.width = product(in)
 	return in, l.drop.declare(l.Rate, b)
@@ -45,7 +43,7 @@ type dropper struct {
 // changing one layer's rate does not change the masks of the others.
 func (d *dropper) declare(rate float32, b *Builder) error {
 	if !(rate >= 0 && rate < 1) {
-		return fmt.Errorf("nn: %s: dropout rate is %v; it must be at least 0 and below 1", b.Path(), rate)
+		return b.errorf("dropout rate is %v; it must be at least 0 and below 1", rate)
 	}
 	d.rate, d.layer = rate, b.Random()
 	return nil

@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 type eachPosition struct {
 	layer     Layer
 	positions int
@@ -21,16 +19,16 @@ func EachPosition(layer Layer) Layer { return &eachPosition{layer: layer} }
 // Init splits the first dimension off and puts it back.
 func (l *eachPosition) Init(in, out []int, b *Builder) ([]int, error) {
 	if len(in) < 2 || in[0] < 1 {
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v, but EachPosition needs positions and at least one more dimension", b.Path(), in)
+		return nil, b.errorf("rows of input have shape %v, but EachPosition needs positions and at least one more dimension", in)
 	}
 	var want []int
 	if out != nil {
 		if len(out) < 2 || out[0] != in[0] {
-			return nil, fmt.Errorf("nn: %s: EachPosition keeps the %d positions of rows of shape %v, but the model needs rows of shape %v", b.Path(), in[0], in, out)
+			return nil, b.errorf("EachPosition keeps the %d positions of rows of shape %v, but the model needs rows of shape %v", in[0], in, out)
 		}
 		want = out[1:]
 	}
-	made, err := l.layer.Init(in[1:], want, b.Scope("layers.0"))
+	made, err := l.layer.Init(in[1:], want, b.element(0))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -26,6 +27,7 @@ type Embed struct {
 
 	table  *Param
 	finish finish
+	path   string
 }
 
 // Init declares E (Rows, Out).
@@ -39,27 +41,28 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	switch {
 	case rows < 1:
-		return nil, fmt.Errorf("nn: %s: Rows is %d; it must be the number of ids, at least 1", b.Path(), l.Rows)
+		return nil, b.errorf("Rows is %d; it must be the number of ids, at least 1", l.Rows)
 	case rows < ids:
-		return nil, fmt.Errorf("nn: %s: Rows is %d, but the rows of input have ids from 0 to %d; it must be at least %d, or 0 for as many as there are", b.Path(), l.Rows, ids-1, ids)
+		return nil, b.errorf("Rows is %d, but the rows of input have ids from 0 to %d; it must be at least %d, or 0 for as many as there are", l.Rows, ids-1, ids)
 	}
 	if product(in) < 1 {
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
+		return nil, b.errorf("rows of input have shape %v; every dimension must be at least 1", in)
 	}
 	width := l.Out
 	if width == 0 && len(out) > 0 {
 		width = out[len(out)-1]
 	}
 	if width < 1 {
-		return nil, fmt.Errorf("nn: %s: Out is %d; it must be at least 1", b.Path(), l.Out)
+		return nil, b.errorf("Out is %d; it must be at least 1", l.Out)
 	}
 	made, err := outShape(slices.Concat(in, []int{width}), out, b)
 	if err != nil {
 		return nil, err
 	}
 	if b.inner {
-		return nil, fmt.Errorf("nn: %s: Embed follows another layer, but takes the ids of a batch; put it first", b.Path())
+		return nil, b.errorf("Embed follows another layer, but takes the ids of a batch; put it first")
 	}
+	l.path = b.Path()
 	l.table = b.Param("E", []int{rows, width}, orUniform(l.InitE))
 	return made, l.finish.declare(false, l.Dropout, product(made), b)
 }
@@ -79,7 +82,7 @@ func (l *Embed) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 
 func (l *Embed) checkInput(x Tensor) error {
 	if x.Data.DType() != Int32 {
-		return fmt.Errorf("nn: Embed takes int32 ids, but the batch holds %v", x.Data.DType())
+		return &LayerError{Path: cmp.Or(l.path, "model"), Msg: fmt.Sprintf("Embed takes int32 ids, but the rows hold %v", x.Data.DType())}
 	}
 	rows := l.Rows
 	if l.table != nil {

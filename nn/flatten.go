@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // Flatten reads each row as one vector, without moving data; PyTorch's Flatten. Layers with
 // weights do so themselves, so it is needed only where a shape of one dimension is asked
 // for, as by Concatenate.
@@ -10,7 +8,7 @@ type Flatten struct{}
 // Init declares no parameters.
 func (l *Flatten) Init(in, out []int, b *Builder) ([]int, error) {
 	if product(in) < 1 {
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
+		return nil, b.errorf("rows of input have shape %v; every dimension must be at least 1", in)
 	}
 	return outShape([]int{product(in)}, out, b)
 }

@@ -6,6 +6,8 @@ package nn
 type Gelu struct {
 	// Out is the number of outputs; 0 means that the model decides.
 	Out int
+	// In is the number of inputs to insist on; 0 means any.
+	In int
 	// Dropout is the fraction of outputs set to 0, in [0, 1); see [Dropout].
 	Dropout float32
 	// Normalize puts a [LayerNorm], with parameters in the scope "norm", before the
@@ -26,7 +28,7 @@ func (l *Gelu) Init(in, out []int, b *Builder) ([]int, error) {
 	if init == nil {
 		init = HeNormal
 	}
-	made, err := l.affine.declare(in, out, affineSettings{out: l.Out, initW: init, initB: l.InitB}, b)
+	made, err := l.affine.declare(in, out, affineSettings{out: l.Out, in: l.In, initW: init, initB: l.InitB}, b)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -27,7 +26,7 @@ func (l *Images) Init(in, out []int, b *Builder) ([]int, error) {
 		shape[1], shape[2] = side, side
 	}
 	if min(shape[0], shape[1], shape[2]) < 1 || product(shape) != n {
-		return nil, fmt.Errorf("nn: %s: cannot read rows of shape %v as images of shape %v; set Channels, Height and Width to match", b.Path(), in, shape)
+		return nil, b.errorf("cannot read rows of shape %v as images of shape %v; set Channels, Height and Width to match", in, shape)
 	}
 	l.shape = shape
 	return outShape(shape, out, b)

@@ -1,13 +1,13 @@
 package nn
 
-import "fmt"
-
 // LayerNorm normalises each row to mean 0 and variance 1, then scales it by G and shifts
 // it by b; Thinc's LayerNorm.v1 (Ba, Kiros and Hinton, 2016). The variance is biased. A
 // row with several dimensions is read as one vector; for sequences, use [EachPosition].
 type LayerNorm struct {
 	// Eps is added to the variance; 0 means Thinc's 1e-8. PyTorch's is 1e-5.
 	Eps float32
+	// In is the number of elements of a row to insist on; 0 means any.
+	In int
 
 	g, b   *Param
 	eps    float32
@@ -22,10 +22,13 @@ func (l *LayerNorm) Init(in, out []int, b *Builder) ([]int, error) {
 		return nil, usedLayer(b)
 	}
 	if len(in) == 0 || product(in) < 1 {
-		return nil, fmt.Errorf("nn: %s: rows of input have shape %v; every dimension must be at least 1", b.Path(), in)
+		return nil, b.errorf("rows of input have shape %v; every dimension must be at least 1", in)
+	}
+	if err := insist(l.In, in, b); err != nil {
+		return nil, err
 	}
 	if !(l.Eps >= 0) {
-		return nil, fmt.Errorf("nn: %s: Eps is %v; it must be at least 0", b.Path(), l.Eps)
+		return nil, b.errorf("Eps is %v; it must be at least 0", l.Eps)
 	}
 	if l.eps = l.Eps; l.eps == 0 {
 		l.eps = defaultLayerNormEps

@@ -33,6 +33,7 @@ func TestLayerGradients(t *testing.T) {
 		"each position":    {nn.EachPosition(nn.Chain(&nn.Relu{Out: 5, Dropout: .3}, &nn.Linear{Out: 2})), []int{3, 4}},
 		"attention":        {&nn.SelfAttention{Heads: 2}, []int{3, 4}},
 		"causal attention": {&nn.SelfAttention{Heads: 3, Causal: true}, []int{4, 6}},
+		"reshape":          {nn.Chain(&nn.Reshape{Shape: []int{3, 2}}, nn.EachPosition(&nn.Linear{Out: 3})), []int{6}},
 		"flatten":          {nn.Chain(&nn.Flatten{}, &nn.Linear{Out: 3}), []int{2, 3}},
 		"average":          {&nn.AvgPool2D{Size: 2}, []int{2, 4, 5}},
 		"overlapping":      {&nn.AvgPool2D{Size: 3, Stride: 2, Padding: 1}, []int{2, 5, 5}},

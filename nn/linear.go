@@ -5,6 +5,8 @@ package nn
 type Linear struct {
 	// Out is the number of outputs; 0 means that the model decides.
 	Out int
+	// In is the number of inputs to insist on; 0 means any.
+	In int
 	// InitW sets the initial W; nil means GlorotUniform.
 	InitW Initializer
 	// InitB sets the initial b and is given the shape of W; nil means Zeros.
@@ -15,7 +17,7 @@ type Linear struct {
 
 // Init declares W (nO, nI) and b (nO).
 func (l *Linear) Init(in, out []int, b *Builder) ([]int, error) {
-	return l.affine.declare(in, out, affineSettings{out: l.Out, initW: orGlorot(l.InitW), initB: l.InitB}, b)
+	return l.affine.declare(in, out, affineSettings{out: l.Out, in: l.In, initW: orGlorot(l.InitW), initB: l.InitB}, b)
 }
 
 // Forward takes rows of nI and returns rows of nO.

@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // Maxout has several pieces per output, each x·Wᵀ + b with its own W and b, and returns the
 // largest; Thinc's Maxout.v1 (Goodfellow et al., ICML 2013). The first of several equal
 // pieces receives the gradient. LayerNorm and dropout may follow. A row with several
@@ -9,6 +7,8 @@ import "fmt"
 type Maxout struct {
 	// Out is the number of outputs; 0 means that the model decides.
 	Out int
+	// In is the number of inputs to insist on; 0 means any.
+	In int
 	// Pieces is the number of pieces of each output; 0 means 3.
 	Pieces int
 	// Dropout is the fraction of outputs set to 0, in [0, 1); see [Dropout].
@@ -33,12 +33,12 @@ const defaultPieces = 3
 // Init declares W (nO, nP, nI) and b (nO, nP).
 func (l *Maxout) Init(in, out []int, b *Builder) ([]int, error) {
 	if l.Pieces < 0 {
-		return nil, fmt.Errorf("nn: %s: Pieces is %d; it must be at least 0", b.Path(), l.Pieces)
+		return nil, b.errorf("Pieces is %d; it must be at least 0", l.Pieces)
 	}
 	if l.pieces = l.Pieces; l.pieces == 0 {
 		l.pieces = defaultPieces
 	}
-	made, err := l.affine.declare(in, out, affineSettings{out: l.Out, initW: orGlorot(l.InitW), initB: l.InitB, pieces: l.pieces}, b)
+	made, err := l.affine.declare(in, out, affineSettings{out: l.Out, in: l.In, initW: orGlorot(l.InitW), initB: l.InitB, pieces: l.pieces}, b)
 	if err != nil {
 		return nil, err
 	}

@@ -18,10 +18,13 @@ func (s Sequence) Declare(l Layer, seed uint64) (*Builder, error) {
 	if min(s.Positions, s.IDs, s.Classes) < 1 {
 		return nil, fmt.Errorf("nn: a model of sequences needs at least one position, id and class, got %+v", s)
 	}
-	if _, ok := last(l).(*Softmax); !ok {
-		return nil, fmt.Errorf("nn: a model of sequences must end in EachPosition of Softmax, but this one ends in %T", last(l))
-	}
 	b := NewBuilder(seed)
+	if end, scope := last(l, b); !isSoftmax(end) {
+		return nil, scope.errorf("the last layer is %T, but a model of sequences must end in EachPosition of Softmax; add one", end)
+	}
+	if err := checkIDs(l, b); err != nil {
+		return nil, err
+	}
 	b.TakesIDs(s.IDs)
 	if _, err := l.Init([]int{s.Positions}, []int{s.Positions, s.Classes}, b); err != nil {
 		return nil, err

@@ -112,9 +112,12 @@ func TestSequenceDeclareErrors(t *testing.T) {
 		layer nn.Layer
 		s     nn.Sequence
 	}{
-		"at least one position, id and class":                                          {causal(), nn.Sequence{Positions: 4, IDs: 6}},
-		"must end in EachPosition of Softmax, but this one ends in *nn.Linear":         {one(nn.EachPosition(&nn.Linear{Out: 3})), few},
-		"rows of shape [4 3]":                                                          {one(&nn.Softmax{}), few},
+		"at least one position, id and class": {causal(), nn.Sequence{Positions: 4, IDs: 6}},
+		"layers.1.layers.0: the last layer is *nn.Linear, but a model of sequences must end in EachPosition of Softmax": {one(nn.EachPosition(&nn.Linear{Out: 3})), few},
+		"layers.0.layers.1: rows of input are ids, and only Embed takes ids":                                            {nn.Chain(nn.Concatenate(&nn.Embed{Out: 4}, &nn.Dropout{}), softmax()), few},
+		"nn: layers.0: rows of input are ids":                                                                           {nn.Chain(nn.Residual(&nn.Dropout{}), softmax()), few},
+		"nn: layers.0.layers.0: rows of input are ids":                                                                  {nn.Chain(nn.EachPosition(&nn.Reshape{}), softmax()), few},
+		"rows of shape [4 3]": {one(&nn.Softmax{}), few},
 		"layers.1.running_mean is a running statistic, a mean over rows, but":          {nn.Chain(&nn.Embed{Out: 4}, &nn.BatchNorm2D{}, softmax()), few},
 		"Rows is 5, but the rows of input have ids from 0 to 5; it must be at least 6": {nn.Chain(&nn.Embed{Out: 4, Rows: 5}, softmax()), few},
 	} {

@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // Positions adds a learned vector to each position of a row: the position embeddings of a
 // transformer. A row has shape (T, width).
 type Positions struct {
@@ -28,7 +26,7 @@ func (l *Positions) Init(in, out []int, b *Builder) ([]int, error) {
 // positionsOf checks that rows have the shape (T, width).
 func positionsOf(in []int, b *Builder) error {
 	if len(in) != 2 || product(in) < 1 {
-		return fmt.Errorf("nn: %s: rows of input have shape %v, but must be positions (T, width)", b.Path(), in)
+		return b.errorf("rows of input have shape %v, but must be positions (T, width)", in)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -60,8 +59,8 @@ func NewRegressor(b Backend, l Layer, in []int, outputs int, seed uint64) (*Regr
 // DeclareRegressor declares the parameters of the layers of a Regressor. It returns an
 // error if they cannot be one.
 func DeclareRegressor(l Layer, in []int, outputs int, b *Builder) error {
-	if _, ok := last(l).(*Softmax); ok {
-		return errors.New("nn: a regressor must not end in Softmax, which predicts classes; end the network in Linear")
+	if end, scope := last(l, b); isSoftmax(end) {
+		return scope.errorf("a regressor must not end in Softmax, which predicts classes; end the network in Linear")
 	}
 	if outputs < 1 {
 		return fmt.Errorf("nn: a regressor needs at least one output, got %d", outputs)
@@ -71,9 +70,9 @@ func DeclareRegressor(l Layer, in []int, outputs int, b *Builder) error {
 		return err
 	}
 	if product(out) != outputs {
-		return fmt.Errorf("nn: a regressor of %d outputs needs layers with that many, but these return rows of shape %v", outputs, out)
+		return b.errorf("a regressor of %d outputs needs layers with that many, but these return rows of shape %v", outputs, out)
 	}
-	return nil
+	return checkNumbers(l, in)
 }
 
 // Params returns the parameters of the layers.

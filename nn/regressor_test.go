@@ -69,11 +69,13 @@ func TestRegressorMistakes(t *testing.T) {
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
 	for want, l := range map[string]nn.Layer{
-		"must not end in Softmax": nn.Chain(&nn.Linear{Out: 2}, &nn.Softmax{}),
-		"rows of shape [5]":       nn.Chain(&nn.Linear{Out: 5}, &nn.Flatten{}),
+		"nn: layers.0: Embed takes int32 ids, but the rows hold float32": nn.Chain(&nn.Embed{Rows: 9, Out: 1}, &nn.Linear{Out: 2}),
+		"nn: layers.1: a regressor must not end in Softmax":              nn.Chain(&nn.Linear{Out: 2}, &nn.Softmax{}),
+		"rows of shape [5]": nn.Chain(&nn.Linear{Out: 5}, &nn.Flatten{}),
 	} {
 		_, err := nn.NewRegressor(b, l, []int{3}, 2, 1)
 		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, new(*nn.LayerError))
 	}
 	_, err := nn.NewRegressor(b, nn.Chain(&nn.Linear{}), []int{3}, 0, 1)
 	require.ErrorContains(t, err, "at least one output")

@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 type residual struct {
 	layer  Layer
 	wantDX bool
@@ -15,12 +13,14 @@ func Residual(layer Layer) Layer { return &residual{layer: layer} }
 // Init checks that the layer keeps the shape.
 func (l *residual) Init(in, out []int, b *Builder) ([]int, error) {
 	l.wantDX = b.NeedsInputGradient()
-	made, err := l.layer.Init(in, in, b.Scope("layers.0"))
+	scope := b.element(0)
+	scope.mixed = true
+	made, err := l.layer.Init(in, in, scope)
 	if err != nil {
 		return nil, err
 	}
 	if !sameShape(made, in) {
-		return nil, fmt.Errorf("nn: %s: a residual adds rows of shape %v to the layer's rows of shape %v; they must be equal", b.Path(), in, made)
+		return nil, b.errorf("a residual adds rows of shape %v to the layer's rows of shape %v; they must be equal", in, made)
 	}
 	return outShape(in, out, b)
 }

@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // SelfAttention is multi-head attention of a row's positions to each other, with a product
 // before it for queries, keys and values and one after it; PyTorch's MultiheadAttention
 // without dropout (Vaswani et al., "Attention Is All You Need", 2017). Rows have shape
@@ -29,7 +27,7 @@ func (l *SelfAttention) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	width, heads := in[1], orOne(l.Heads)
 	if heads < 1 || width%heads != 0 {
-		return nil, fmt.Errorf("nn: %s: Heads is %d; it must be at least 1 and divide the width, which is %d in rows of shape %v", b.Path(), l.Heads, width, in)
+		return nil, b.errorf("Heads is %d; it must be at least 1 and divide the width, which is %d in rows of shape %v", l.Heads, width, in)
 	}
 	l.heads = Heads{Positions: in[0], Heads: heads, Width: width / heads, Causal: l.Causal}
 	one, s := []int{width}, affineSettings{out: 3 * width, initW: orGlorot(l.InitW), initB: l.InitB}

@@ -7,6 +7,8 @@ package nn
 type Softmax struct {
 	// Out is the number of classes; 0 means that the model decides.
 	Out int
+	// In is the number of inputs to insist on; 0 means any.
+	In int
 	// InitW sets the initial W; nil means Zeros.
 	InitW Initializer
 	// InitB sets the initial b and is given the shape of W; nil means Zeros.
@@ -15,13 +17,16 @@ type Softmax struct {
 	affine affine
 }
 
-// Init declares W (nO, nI) and b (nO).
+// Init declares W (nO, nI) and b (nO). Only the loss may compute with the result.
 func (l *Softmax) Init(in, out []int, b *Builder) ([]int, error) {
+	if b.mixed {
+		return nil, b.errorf("Softmax must be the last layer, because its gradient is that of a loss; use Linear here, or put it last")
+	}
 	init := l.InitW
 	if init == nil {
 		init = Zeros
 	}
-	return l.affine.declare(in, out, affineSettings{out: l.Out, initW: init, initB: l.InitB}, b)
+	return l.affine.declare(in, out, affineSettings{out: l.Out, in: l.In, initW: init, initB: l.InitB}, b)
 }
 
 // Forward takes rows of nI and returns rows of nO probabilities.
@@ -33,6 +38,11 @@ func (l *Softmax) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
 		p.Backend.Softmax(y.Data, y.Data, l.affine.nO)
 	}
 	return y, func(dlogits Tensor) Tensor { return l.affine.backward(p, x, dlogits.Data, j) }
+}
+
+func isSoftmax(l Layer) bool {
+	_, ok := l.(*Softmax)
+	return ok
 }
 
 var _ Layer = (*Softmax)(nil)

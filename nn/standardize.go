@@ -1,7 +1,6 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 )
 
@@ -14,7 +13,7 @@ type Standardize struct {
 // Init declares no parameters and returns in.
 func (l *Standardize) Init(in, out []int, b *Builder) ([]int, error) {
 	if !(l.Deviation > 0) || math.IsInf(l.Deviation, 0) || math.IsNaN(l.Mean) || math.IsInf(l.Mean, 0) {
-		return nil, fmt.Errorf("nn: %s: Mean is %v and Deviation is %v; both must be finite and Deviation greater than 0", b.Path(), l.Mean, l.Deviation)
+		return nil, b.errorf("Mean is %v and Deviation is %v; both must be finite and Deviation greater than 0", l.Mean, l.Deviation)
 	}
 	return outShape(in, out, b)
 }

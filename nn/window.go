@@ -1,7 +1,5 @@
 package nn
 
-import "fmt"
-
 // A Window slides a square of Size by Size over the planes of an image, in steps of
 // Stride. A row of input is (Channels, Height, Width), with Padding rows and columns
 // added on every side. Output (i, j) covers the square that starts at
@@ -31,18 +29,18 @@ func newWindow(in []int, size, stride, padding int, b *Builder) (Window, error) 
 		in = []int{1, in[0], in[1]}
 	}
 	if len(in) != 3 || product(in) < 1 {
-		return Window{}, fmt.Errorf("nn: %s: rows of input have shape %v, but must be images (channels, height, width); use nn.Images to convert plain rows", b.Path(), in)
+		return Window{}, b.errorf("rows of input have shape %v, but must be images (channels, height, width); use nn.Images to convert plain rows", in)
 	}
 	w := Window{Channels: in[0], Height: in[1], Width: in[2], Size: size, Stride: stride, Padding: padding}
 	switch {
 	case size < 1:
-		return w, fmt.Errorf("nn: %s: Size is %d; it must be at least 1", b.Path(), size)
+		return w, b.errorf("Size is %d; it must be at least 1", size)
 	case stride < 1:
-		return w, fmt.Errorf("nn: %s: Stride is %d; it must be at least 1", b.Path(), stride)
+		return w, b.errorf("Stride is %d; it must be at least 1", stride)
 	case padding < 0 || padding >= size:
-		return w, fmt.Errorf("nn: %s: Padding is %d; it must be at least 0 and below Size, which is %d", b.Path(), padding, size)
+		return w, b.errorf("Padding is %d; it must be at least 0 and below Size, which is %d", padding, size)
 	case w.Height+2*padding < size || w.Width+2*padding < size:
-		return w, fmt.Errorf("nn: %s: a window of %d by %d does not fit into images of %d by %d with padding %d", b.Path(), size, size, w.Height, w.Width, padding)
+		return w, b.errorf("a window of %d by %d does not fit into images of %d by %d with padding %d", size, size, w.Height, w.Width, padding)
 	}
 	return w, nil
 }
@@ -51,7 +49,7 @@ func newWindow(in []int, size, stride, padding int, b *Builder) (Window, error) 
 // nil means any shape.
 func outShape(made, want []int, b *Builder) ([]int, error) {
 	if want != nil && !sameShape(made, want) {
-		return nil, fmt.Errorf("nn: %s: the layer returns rows of shape %v, but the model needs %v", b.Path(), made, want)
+		return nil, b.errorf("the layer returns rows of shape %v, but the model needs %v", made, want)
 	}
 	return made, nil
 }

@@ -14,8 +14,9 @@ type block struct {
 	call   string // "layers -> name"
 	pos    Pos    // of the line that names the function
 	params []Param
-	values map[string]any // by parameter, including defaults
-	given  map[string]Pos // by parameter, only those that the config sets
+	values map[string]any                 // by parameter, including defaults
+	given  map[string]Pos                 // by parameter, only those that the config sets
+	again  map[string]func() (any, error) // by lazy parameter that the config sets
 	misuse phrase
 }
 
@@ -37,10 +38,24 @@ func (a Args) List(name string) []any { return arg[[]any](a, name, List) }
 
 // Value returns an argument of any type, nil for null.
 func (a Args) Value(name string) any {
-	if a.param(name) == nil {
+	if p := a.param(name); p == nil {
 		a.misused(name, "undeclared")
+	} else if p.Lazy {
+		a.misused(name, "lazy")
 	}
 	return a.block.values[name]
+}
+
+// New resolves a lazy argument once more: the functions in it are called again, so that
+// results of two calls share nothing. It returns nil if the config does not set the argument.
+func (a Args) New(name string) (any, error) {
+	if p := a.param(name); p == nil || !p.Lazy {
+		a.misused(name, "not declared as lazy")
+	}
+	if resolve, ok := a.block.again[name]; ok {
+		return resolve()
+	}
+	return nil, nil
 }
 
 // Has reports whether the config sets an argument, even to null.

@@ -8,15 +8,21 @@ import (
 
 // Param is an argument of a registered function.
 type Param struct {
-	Name     string
-	Doc      string // meaning, in a few words
-	Type     Type
-	Form     string // values that Make accepts, if Type is not specific enough
-	Default  any    // used if the config does not set it; nil is null
-	Required bool   // the config must set it
+	Name string
+	Doc  string // meaning, in a few words
+	Type Type
+	Form string // values that Make accepts, if Type is not specific enough
+	// Is reports whether a value has the Form; nil means that Make checks it. It is asked after
+	// Type, for each positional argument too, and not for a null that stands for no value.
+	Is       func(v any) bool
+	Default  any  // used if the config does not set it; nil is null
+	Required bool // the config must set it
 	// Variadic means that it receives the positional arguments, the values under '*', as a list. At
 	// most one Param of a Func may be variadic; its Name is only for messages.
 	Variadic bool
+	// Lazy means that Make gets no value but resolves the argument itself, with Args.New, as
+	// often as it needs a new one. Its Type is Any, it is not variadic, and it has no Default.
+	Lazy bool
 }
 
 // Func is a function that configs call by name.
@@ -74,6 +80,9 @@ func checkParams(f Func) ([]Param, error) {
 			return nil, fmt.Errorf("parameter %s is a second variadic parameter; only one is allowed", p.Name)
 		}
 		variadic = variadic || p.Variadic
+		if p.Lazy && (p.Type != Any || p.Variadic || p.Default != nil) {
+			return nil, fmt.Errorf("parameter %s is lazy; it must have the type Any and no default, and must not be variadic", p.Name)
+		}
 		if p.Default == nil {
 			continue
 		}

@@ -19,12 +19,22 @@ func (r *Registry) Resolve(c *Config, section string) (any, error) {
 		if !ok {
 			return nil, fail(c.root.pos, "section [%s] is not defined%s", section, didYouMean(section, c.root.Keys()))
 		}
-		return r.value(section, e.Value)
+		return (&resolution{r, 0}).value(section, e.Value)
 	}
-	return r.value("", c.root)
+	return (&resolution{r, 0}).value("", c.root)
 }
 
-func (r *Registry) value(path string, v any) (any, error) {
+// A resolution is one call of Resolve.
+type resolution struct {
+	*Registry
+	calls int // of functions so far
+}
+
+// maxCalls limits the calls of one resolution. Lazy arguments can multiply them: a short
+// config could otherwise use unbounded memory.
+const maxCalls = 1 << 16
+
+func (r *resolution) value(path string, v any) (any, error) {
 	switch v := v.(type) {
 	case []any:
 		out := make([]any, len(v))
@@ -42,7 +52,7 @@ func (r *Registry) value(path string, v any) (any, error) {
 }
 
 // section resolves a section as a call or as a map.
-func (r *Registry) section(path string, s *Section) (any, error) {
+func (r *resolution) section(path string, s *Section) (any, error) {
 	var call *Entry
 	for i, e := range s.entries {
 		if !strings.HasPrefix(e.Key, "@") {
@@ -68,14 +78,17 @@ func (r *Registry) section(path string, s *Section) (any, error) {
 }
 
 // call resolves the arguments of a block and calls its function.
-func (r *Registry) call(path string, s *Section, at Entry) (any, error) {
+func (r *resolution) call(path string, s *Section, at Entry) (any, error) {
 	f, name, err := r.lookup(path, at)
 	if err != nil {
 		return nil, err
 	}
+	if r.calls++; r.calls > maxCalls {
+		return nil, fail(at.Pos, "%s: the config calls more than %d functions; make it smaller", path, maxCalls)
+	}
 	b := &block{
 		path: path, call: at.Key[1:] + " -> " + name, pos: at.Pos, params: f.Params,
-		values: make(map[string]any), given: make(map[string]Pos),
+		values: make(map[string]any), given: make(map[string]Pos), again: make(map[string]func() (any, error)),
 	}
 	for _, e := range s.entries {
 		if e.Key == at.Key {
@@ -127,7 +140,7 @@ func (r *Registry) lookup(path string, at Entry) (Func, string, error) {
 }
 
 // argument resolves one key of a block and checks it against the parameters.
-func (r *Registry) argument(b *block, e Entry) error {
+func (r *resolution) argument(b *block, e Entry) error {
 	i := slices.IndexFunc(b.params, func(p Param) bool {
 		return p.Variadic == (e.Key == "*") && (p.Variadic || p.Name == e.Key)
 	})
@@ -136,18 +149,26 @@ func (r *Registry) argument(b *block, e Entry) error {
 		return b.unknown(e)
 	}
 	p := b.params[i]
+	b.given[p.Name] = e.Pos
+	if p.Lazy {
+		b.again[p.Name] = func() (any, error) {
+			v, err := r.value(where, e.Value)
+			if err != nil {
+				return nil, err
+			}
+			return checked(where, e, p, v)
+		}
+		return nil
+	}
 	var v any
 	var err error
 	if p.Variadic {
-		v, err = r.positional(where, e, p.Type)
+		v, err = r.positional(where, e, p)
 	} else if v, err = r.value(where, e.Value); err == nil {
 		v, err = checked(where, e, p, v)
 	}
-	if err != nil {
-		return err
-	}
-	b.values[p.Name], b.given[p.Name] = v, e.Pos
-	return nil
+	b.values[p.Name] = v
+	return err
 }
 
 // unknown returns the error for a key that is not a parameter.
@@ -174,14 +195,18 @@ func checked(where string, e Entry, p Param, v any) (any, error) {
 	if v == nil && p.Default == nil && !p.Required {
 		return nil, nil
 	}
-	if out, ok := p.Type.convert(v); ok {
-		return out, nil
+	out, ok := p.Type.convert(v)
+	if !ok {
+		return nil, fail(e.Pos, "%s: %s", where, p.Type.mismatch(v))
 	}
-	return nil, fail(e.Pos, "%s: %s", where, p.Type.mismatch(v))
+	if p.Is != nil && !p.Is(out) {
+		return nil, fail(e.Pos, "%s: expected %s, got %s", where, phrase(withArticle(p.form())), Describe(v))
+	}
+	return out, nil
 }
 
 // positional resolves the values under '*': a list, or a section whose keys are labels.
-func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
+func (r *resolution) positional(where string, e Entry, p Param) ([]any, error) {
 	var items []Entry
 	switch v := e.Value.(type) {
 	case []any:
@@ -199,12 +224,24 @@ func (r *Registry) positional(where string, e Entry, t Type) ([]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v, err = checked(join(where, item.Key), item, Param{Type: t, Required: true}, v); err != nil {
+		if v, err = checked(join(where, item.Key), item, Param{Type: p.Type, Form: p.Form, Is: p.Is, Required: true}, v); err != nil {
 			return nil, err
 		}
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// missing returns the error for a required argument that is not set.
+func (b *block) missing(p Param) error {
+	key := join(b.path, p.Name)
+	switch {
+	case p.Variadic:
+		return fail(b.pos, "%s: %s needs at least one positional argument, %s; add a section [%s.*.name]", b.path, b.call, phrase(withArticle(p.form())), b.path)
+	case p.Is != nil:
+		return fail(b.pos, "%s: %s needs the argument %q, %s; add a section [%s]", b.path, b.call, p.Name, phrase(withArticle(p.form())), key)
+	}
+	return fail(b.pos, "%s: %s needs the argument %q, %s; add a line %s = ...", b.path, b.call, p.Name, p.Type.article(), p.Name)
 }
 
 // fill sets defaults for the parameters that the config does not set, and fails if one is required.
@@ -214,7 +251,7 @@ func (b *block) fill() error {
 			continue
 		}
 		if p.Required {
-			return fail(b.pos, "%s: %s needs the argument %q, %s; add a line %s = ...", b.path, b.call, p.Name, p.Type.article(), p.Name)
+			return b.missing(p)
 		}
 		b.values[p.Name] = p.Default
 	}

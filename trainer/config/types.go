@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Type is the expected type of an argument or value.
@@ -45,6 +46,14 @@ func (t Type) article() string {
 		return t.String()
 	}
 	return "a " + t.String()
+}
+
+// withArticle returns a noun with its indefinite article.
+func withArticle(noun string) string {
+	if noun != "" && strings.ContainsAny(noun[:1], "aeiou") {
+		return "an " + noun
+	}
+	return "a " + noun
 }
 
 // mismatch returns a message that a value does not have the type.

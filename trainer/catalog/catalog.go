@@ -44,9 +44,6 @@ func New() *Catalog {
 		{"layers", "convnet.v1", config.Func{
 			Doc:  "convolutional network of Ray's parameter server example, 1,960 parameters",
 			Make: func(config.Args) (any, error) { return models.ConvNet(), nil }}},
-		{"layers", "Softmax.v1", config.Func{
-			Doc:  "softmax regression: one layer from pixels to classes",
-			Make: func(config.Args) (any, error) { return nn.Chain(&nn.Softmax{}), nil }}},
 		{"tasks", imageTask, config.Func{
 			Doc:  "classification of images: cross-entropy of a network that ends in Softmax",
 			Make: func(config.Args) (any, error) { return imageClassification{}, nil }}},
@@ -62,8 +59,12 @@ func New() *Catalog {
 	} {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
 	}
-	for _, s := range schedules {
-		c.err = errors.Join(c.err, c.Registry.Register("schedules", s.name, s.Func))
+	for registry, functions := range map[string][]function{
+		"schedules": schedules, "initializers": initializers, "layers": slices.Concat(layerFunctions, imageFunctions, combinators),
+	} {
+		for _, f := range functions {
+			c.err = errors.Join(c.err, c.Registry.Register(registry, f.name, f.Func))
+		}
 	}
 	for _, k := range imageData {
 		c.err = errors.Join(c.err, c.RegisterData(k.name, k.DataKind))
@@ -159,9 +160,15 @@ func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
 	return out, nil
 }
 
-// Layers returns the model that the [model] section of a config describes.
+// Layers returns the model that the [model] section of a config describes. A single
+// layer with weights counts as a chain of one: its weights are layers.0.W and so on.
 func (c *Catalog) Layers(cfg *config.Config) (nn.Layer, error) {
-	return resolve[nn.Layer](c, cfg, "model", "a layer (@layers)")
+	l, err := resolve[nn.Layer](c, cfg, "model", "a layer (@layers)")
+	switch l.(type) {
+	case *nn.Linear, *nn.Relu, *nn.Gelu, *nn.Maxout, *nn.Softmax, *nn.LayerNorm, *nn.Embed, *nn.Positions, *nn.SelfAttention, *nn.Conv2D, *nn.BatchNorm2D:
+		l = nn.Chain(l)
+	}
+	return l, err
 }
 
 // Optimizer returns the optimizer that the [optimizer] section of a config describes.

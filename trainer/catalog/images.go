@@ -57,8 +57,7 @@ func (c classifier) Declare() (*nn.Builder, error) {
 		return nil, err
 	}
 	b := nn.NewBuilder(0)
-	_, err = l.Init([]int{c.features}, []int{c.classes}, b)
-	return b, err
+	return b, nn.DeclareClassifier(l, []int{c.features}, c.classes, b)
 }
 
 // model makes the model on b.

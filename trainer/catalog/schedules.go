@@ -6,10 +6,7 @@ import (
 )
 
 // schedules are Thinc's schedules, with the same names and arguments.
-var schedules = []struct {
-	name string
-	config.Func
-}{
+var schedules = []function{
 	{"constant.v1", config.Func{
 		Doc:    "constant rate",
 		Params: []config.Param{number("rate", "the rate")},

@@ -149,7 +149,8 @@ func (c *Catalog) Problem(cfg *config.Config, d Dataset) (Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.Fit(d, c.network(cfg))
+	p, err := t.Fit(d, c.network(cfg))
+	return p, c.Locate(cfg, err)
 }
 
 // Stored returns the model that the notes of a file of weights describe, which name the

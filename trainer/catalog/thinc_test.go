@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,9 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
+
+// affine has the defaults that the layers with weights share.
+const affine = "nO = null\nnI = null\ninit_W = null\ninit_b = null\n"
 
 // registry.fill of Thinc 8.3.14 with confection 1.3.4 printed these values.
 func TestFillEqualsThinc(t *testing.T) {
@@ -43,11 +47,57 @@ use_averages = true
 		"[x]\n@schedules = \"slanted_triangular.v1\"\nmax_rate = 1\nnum_steps = 20\n":                     "cut_frac = 0.1\nratio = 32\ndecay = 1.0\nt = 0.0\n",
 		"[x]\n@schedules = \"slanted_triangular.v1\"\nmax_rate = 1\nnum_steps = 20\ndecay = 0.5\nt = 2\n": "cut_frac = 0.1\nratio = 32\n",
 		"[x]\n@schedules = \"cyclic_triangular.v1\"\nmin_lr = 0\nmax_lr = 1\nperiod = 2\n":                "",
+		"[x]\n@layers = \"Linear.v1\"\n":                                                                  affine,
+		"[x]\n@layers = \"Softmax.v1\"\n":                                                                 affine,
+		"[x]\n@layers = \"Relu.v1\"\n":                                                                    affine + "dropout = null\nnormalize = false\n",
+		"[x]\n@layers = \"Gelu.v1\"\n":                                                                    affine + "dropout = null\nnormalize = false\n",
+		"[x]\n@layers = \"Maxout.v1\"\n":                                                                  "nO = null\nnI = null\nnP = 3\ninit_W = null\ninit_b = null\ndropout = null\nnormalize = false\n",
+		"[x]\n@layers = \"Dropout.v1\"\n":                                                                 "rate = 0.0\n",
+		"[x]\n@layers = \"Embed.v1\"\nnV = 5\n":                                                           "nO = null\ncolumn = null\ninitializer = null\ndropout = null\n",
+		"[x]\n@initializers = \"uniform_init.v1\"\n":                                                      "lo = -0.1\nhi = 0.1\n",
+		"[x]\n@initializers = \"lecun_normal_init.v1\"\n":                                                 "",
 	} {
 		filled, err := catalog.New().Registry.Fill(parse(t, text))
 		require.NoError(t, err)
 		require.Equal(t, text+want, filled.Text())
 	}
+}
+
+// Blocks inside blocks are filled as Thinc 8.3.4 fills them, and mean the same afterwards.
+func TestFillNestedLayers(t *testing.T) {
+	const text = `[x]
+@layers = "chain.v1"
+
+[x.*]
+
+[x.*.a]
+@layers = "clone.v1"
+n = 2
+
+[x.*.a.orig]
+@layers = "residual.v1"
+
+[x.*.a.orig.layer]
+@layers = "Linear.v1"
+nO = 3
+
+[x.*.d]
+@layers = "concatenate.v1"
+
+[x.*.d.*]
+
+[x.*.d.*.e]
+@layers = "Softmax.v1"
+nO = 2
+`
+	filled, err := catalog.New().Registry.Fill(parse(t, text))
+	require.NoError(t, err)
+	rest := strings.TrimPrefix(affine, "nO = null\n")
+	want := strings.NewReplacer("nO = 3\n", "nO = 3\n"+rest, "nO = 2\n", "nO = 2\n"+rest).Replace(text)
+	require.Equal(t, want, filled.Text())
+	again, err := catalog.New().Registry.Fill(parse(t, filled.Text()))
+	require.NoError(t, err)
+	require.Equal(t, want, again.Text())
 }
 
 // The rates equal those of Thinc 8.3.14. It accepts the arguments decay and t here but

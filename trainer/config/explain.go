@@ -43,8 +43,11 @@ func (m Manual) contents() string {
 	return "Sections:\n" + columns(sections) + "\nFunctions:\n" + columns(functions)
 }
 
+// mostFunctions is the largest number of functions whose arguments are listed together.
+const mostFunctions = 6
+
 // section lists the keys of a section. If the section names a function, these are the
-// arguments of all functions that it may name.
+// arguments of all functions that it may name or, if there are many, the functions.
 func (m Manual) section(name string) (string, bool) {
 	i := slices.IndexFunc(m.Chapters, func(c Chapter) bool { return c.Section == name })
 	if i < 0 {
@@ -55,17 +58,25 @@ func (m Manual) section(name string) (string, bool) {
 	for _, k := range c.Keys {
 		lines = append(lines, []string{k.Name, k.form(), k.defaultText(), k.Doc})
 	}
-	if c.Calls != "" {
-		lines = append(lines, []string{"@" + c.Calls, "name", cmp.Or(c.Absent, "required"), strings.Join(m.Registry.Names(c.Calls), ", ")})
-		for _, p := range m.arguments(c.Calls) {
-			meaning := p.Doc
-			if len(p.of) < len(m.Registry.Names(c.Calls)) {
-				meaning += " (" + strings.Join(p.of, ", ") + ")"
-			}
-			lines = append(lines, []string{p.Name, p.form(), p.defaultText(), meaning})
-		}
+	title := fmt.Sprintf("[%s]: %s\n", c.Section, c.Doc)
+	if c.Calls == "" {
+		return title + columns(lines), true
 	}
-	return fmt.Sprintf("[%s]: %s\n", c.Section, c.Doc) + columns(lines), true
+	functions := m.Registry.Names(c.Calls)
+	if len(functions) > mostFunctions {
+		all, _ := m.registry(c.Calls)
+		lines = append(lines, []string{"@" + c.Calls, "name", cmp.Or(c.Absent, "required"), "a function; its arguments are the other keys"})
+		return title + columns(lines) + "\n" + all, true
+	}
+	lines = append(lines, []string{"@" + c.Calls, "name", cmp.Or(c.Absent, "required"), strings.Join(functions, ", ")})
+	for _, p := range m.arguments(c.Calls) {
+		meaning := p.Doc
+		if len(p.of) < len(functions) {
+			meaning += " (" + strings.Join(p.of, ", ") + ")"
+		}
+		lines = append(lines, []string{p.Key(), p.form(), p.defaultText(), meaning})
+	}
+	return title + columns(lines), true
 }
 
 // keyOf explains section.key.
@@ -89,7 +100,7 @@ func (m Manual) keyOf(name string) (string, bool) {
 	}
 	var parts []string
 	for _, p := range m.arguments(m.Chapters[i].Calls) {
-		if p.Name == key {
+		if p.Key() == key {
 			parts = append(parts, fmt.Sprintf("%s: %s\n", name, p.Doc)+columns([][]string{
 				{"type", p.form()}, {"default", p.defaultText()},
 				{"set by", fmt.Sprintf("[%s] of the config, or --%s VALUE", section, name)}, {"from", strings.Join(p.of, ", ")},
@@ -124,7 +135,7 @@ func (m Manual) function(name string) (string, bool) {
 		}
 		lines := [][]string{{"ARGUMENT", "TYPE", "DEFAULT", "MEANING"}}
 		for _, p := range params {
-			lines = append(lines, []string{p.Name, p.form(), p.defaultText(), p.Doc})
+			lines = append(lines, []string{p.Key(), p.form(), p.defaultText(), p.Doc})
 		}
 		parts = append(parts, text+columns(lines))
 	}
@@ -145,7 +156,7 @@ func (m Manual) arguments(registry string) []argument {
 		params, _ := m.Registry.Params(registry, function)
 		for _, p := range params {
 			i := slices.IndexFunc(out, func(a argument) bool {
-				return a.Name == p.Name && a.form() == p.form() && a.defaultText() == p.defaultText()
+				return a.Key() == p.Key() && a.Doc == p.Doc && a.form() == p.form() && a.defaultText() == p.defaultText()
 			})
 			if i < 0 {
 				i, out = len(out), append(out, argument{Param: p})
@@ -165,7 +176,7 @@ func (m Manual) Names() []string {
 			out = append(out, c.Section+"."+name)
 		}
 		for _, p := range m.arguments(c.Calls) {
-			out = append(out, c.Section+"."+p.Name)
+			out = append(out, c.Section+"."+p.Key())
 		}
 	}
 	for _, registry := range m.Registry.Registries() {
@@ -191,6 +202,14 @@ func (k Key) defaultText() string {
 	return string(appendJSON(nil, widen(k.Default)))
 }
 
+// Key returns the key that sets the argument: '*' for the positional arguments.
+func (p Param) Key() string {
+	if p.Variadic {
+		return "*"
+	}
+	return p.Name
+}
+
 func (p Param) form() string {
 	if p.Form != "" {
 		return p.Form
@@ -199,8 +218,11 @@ func (p Param) form() string {
 }
 
 func (p Param) defaultText() string {
-	if p.Required {
+	switch {
+	case p.Required:
 		return "required"
+	case p.Variadic:
+		return "none"
 	}
 	return string(appendJSON(nil, widen(p.Default)))
 }

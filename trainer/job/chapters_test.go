@@ -99,8 +99,12 @@ func TestDocumentedKeys(t *testing.T) {
 			params, _ := r.Params(registry, name)
 			var arguments []string
 			for _, p := range params {
-				argument := "`" + p.Name + "`"
-				if !p.Required {
+				argument := "`" + p.Key() + "`"
+				switch {
+				case p.Required || p.Variadic:
+				case p.Default == nil:
+					argument += " null"
+				default:
 					argument += fmt.Sprintf(" %v", p.Default)
 				}
 				arguments = append(arguments, argument)

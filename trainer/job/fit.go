@@ -28,7 +28,7 @@ func (l *Loader) stored(notes map[string]string) (*storedModel, error) {
 	}
 	declared, err := described.Declare()
 	if err != nil {
-		return nil, fmt.Errorf("the config in it: %w", err)
+		return nil, fmt.Errorf("the config in it: %w", l.Catalog.Locate(cfg, err))
 	}
 	m := &storedModel{Stored: described, params: declared.Declared()}
 	if !checkpoint.Summed(notes) {

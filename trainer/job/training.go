@@ -232,6 +232,7 @@ func (s *Training) AllWorkers() int { return s.Workers * max(s.Spec.Place.Nodes,
 // tryModel reports mistakes in the [model] section without building the model.
 func (s *Training) tryModel() error {
 	parameters, err := s.Problem.Declare()
+	err = s.Spec.Catalog.Locate(s.Config, err)
 	var here *config.Error
 	switch {
 	case errors.As(err, &here):

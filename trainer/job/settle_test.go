@@ -132,3 +132,51 @@ func TestResumeOnOtherData(t *testing.T) {
 	said := run(t, other).said()
 	require.Contains(t, said, "changed since "+stepFile(f.Saving.Dir, 6)+": the data; the result will differ")
 }
+
+// batchNorm is a network with running statistics for images of 8 by 8.
+const batchNorm = `
+[model]
+@layers = "chain.v1"
+[model.*.images]
+@layers = "Images.v1"
+[model.*.norm]
+@layers = "BatchNorm2D.v1"
+[model.*.out]
+@layers = "Softmax.v1"
+[optimizer]
+@optimizers = "Adam.v1"
+`
+
+// Settings that would change running statistics are refused before anything starts.
+func TestStatisticsNeedMeans(t *testing.T) {
+	spec := func(sections string) Spec {
+		f := tinySpec(t)
+		require.NoError(t, os.WriteFile(f.Config, []byte(sections+batchNorm), 0o600))
+		f.Batch, f.Steps = 4, 2
+		return f
+	}
+	const why = " cannot be combined with this network: its layers.1.running_mean is a running statistic, the mean over all rows of a step; "
+	for want, change := range map[string]func(*Spec){
+		"--compress int8" + why + "leave out --compress":     func(f *Spec) { f.Gradients.Compress = "int8" },
+		"--reduce sum" + why + "use --reduce mean":           func(f *Spec) { f.Gradients.Reduce = "sum" },
+		"--faithful-accumulate" + why + "leave it out":       func(f *Spec) { f.Faithful = true },
+		":2: training.compress: it" + why + "set it to none": func(f *Spec) { *f = spec("[training]\ncompress = \"bf16\"\n") },
+		"--training.compress: it" + why + "set":              func(f *Spec) { f.Overrides = []config.Override{{Path: "training.compress", Raw: "topk:0.1"}} },
+	} {
+		f := spec("[training]\n")
+		_, err := f.Settle()
+		require.NoError(t, err)
+		change(&f)
+		f.Saving.Dir = filepath.Join(t.TempDir(), "run")
+		h, err := runError(t, t.Context(), f, Options{})
+		require.ErrorContains(t, err, want)
+		var usage *crew.UsageError
+		require.ErrorAs(t, err, &usage)
+		require.Empty(t, h.all)
+		require.NoDirExists(t, f.Saving.Dir)
+	}
+	f := spec("[training]\ncompress = \"bf16\"\n")
+	f.Gradients.Compress = "none"
+	_, err := f.Settle()
+	require.NoError(t, err, "the flag wins")
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -30,6 +31,7 @@ type Training struct {
 	Placement device.Placement // of the workers of this machine
 
 	filled    *config.Config // with the defaults of its functions
+	statistic string         // name of a running statistic of the network; "" if it has none
 	optimizer optim.Optimizer
 	micro     int // micro-batches of one worker in one step
 	reduce    trainer.Reduce
@@ -219,8 +221,28 @@ func (s *Training) check() error {
 	if need, limit := s.footprint(), s.memory; limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)
 	}
+	if err := s.checkStatistic(); err != nil {
+		return err
+	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
 		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
+	}
+	return nil
+}
+
+// checkStatistic reports settings that would change running statistics.
+func (s *Training) checkStatistic() error {
+	const why = "%s cannot be combined with this network: its %s is a running statistic, the mean over all rows of a step; %s"
+	switch {
+	case s.statistic == "":
+	case s.compress.Form != trainer.Exact && s.Spec.Gradients.Compress == "":
+		return s.errorf("training.compress", why, "training.compress: it", s.statistic, "set it to none")
+	case s.compress.Form != trainer.Exact:
+		return fmt.Errorf(why, "--compress "+s.Spec.Gradients.Compress, s.statistic, "leave out --compress")
+	case s.reduce == trainer.ReduceSum:
+		return fmt.Errorf(why, "--reduce sum", s.statistic, "use --reduce mean")
+	case s.Spec.Faithful:
+		return fmt.Errorf(why, "--faithful-accumulate", s.statistic, "leave it out")
 	}
 	return nil
 }
@@ -239,6 +261,9 @@ func (s *Training) tryModel() error {
 		return err
 	case err != nil:
 		return s.errorf("model", "section [model]: %w", err)
+	}
+	if q := (&nn.Params{List: parameters.Declared()}).Statistic(); q != nil {
+		s.statistic = q.Name
 	}
 	// Values and gradients of one worker, in float32.
 	if room := machine.Memory(); float64(parameters.Len())*8 > float64(room) {

@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// differ is a change of each field of a Spec, and what the error calls the field.
+// differ has a change of each field of a Spec, and the name of the field in errors.
 var differ = map[string]struct {
 	says   string
 	change func(*bench.Spec)
@@ -37,7 +37,7 @@ var differ = map[string]struct {
 var mayDiffer = []string{"Alloc", "Device", "Each"}
 
 // The fields of a Spec are compared between the ranks, all but those that may differ.
-// Whoever adds a field must add it here, and to agree.
+// If you add a field, add it here and to agree.
 func TestEveryFieldOfASpecIsCompared(t *testing.T) {
 	fields := reflect.TypeFor[bench.Spec]()
 	for i := range fields.NumField() {

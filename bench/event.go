@@ -13,7 +13,7 @@ func Events() event.Table {
 	)
 }
 
-// RowMeasured is one row of the bench of a collective operation.
+// RowMeasured reports one row of "bench collective".
 type RowMeasured struct {
 	Row Row `json:"row"`
 }
@@ -21,7 +21,7 @@ type RowMeasured struct {
 // Kind is part of event.Event.
 func (*RowMeasured) Kind() string { return "row" }
 
-// SizeTuned is what was measured of one size.
+// SizeTuned reports the measurements of one size.
 type SizeTuned struct {
 	Tuned Tuned `json:"tuned"`
 }
@@ -43,7 +43,7 @@ type TrialBegins struct{}
 // Kind is part of event.Event.
 func (*TrialBegins) Kind() string { return "measuring" }
 
-// TrialMeasured is the result of a trial.
+// TrialMeasured reports the result of a trial.
 type TrialMeasured struct {
 	Params int   `json:"params"`
 	Locals []int `json:"locals"` // by rank: which of this machine's workers it is

@@ -29,7 +29,7 @@ func measuredEvents() []event.Event {
 	}
 }
 
-// What a worker measures reaches its launcher as it is, one line each.
+// Measurements reach the launcher unchanged, one line each.
 func TestEventsAreReadAsWritten(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, e := range measuredEvents() {
@@ -45,7 +45,7 @@ func TestEventsAreReadAsWritten(t *testing.T) {
 	}
 }
 
-// Lines that are not events of this version are nothing, and are not mistaken for one.
+// Lines that are not events of this version are not decoded.
 func TestLinesThatAreNoEvents(t *testing.T) {
 	for _, line := range []string{"", "\n", "{}", "null", "[]", `{"event":"row"`, `{"event":"row","row":[]}`, `{"event":"measured","params":"many"}`, `{"event":"no such kind"}`, "panic: runtime error"} {
 		require.Nil(t, event.Decode([]byte(line), bench.Events()), line)

@@ -45,7 +45,7 @@ func litter(pieces int) (stop func()) {
 	}
 }
 
-// makeUpTo catches up, because a ticker drops ticks that nobody waits for.
+// makeUpTo catches up, because a ticker drops ticks that are not received in time.
 func (l *litterer) makeUpTo(owed int) {
 	for ; l.made < owed; l.made++ {
 		l.last = make([]byte, garbagePiece)

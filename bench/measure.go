@@ -75,9 +75,9 @@ func inProcess(ctx context.Context, ranks int, order collective.Order, o job.Opt
 		return &crew.EndError{Signal: sig}
 	}
 	for _, err := range errs {
-		var told *collective.ReportedError
-		if err != nil && !errors.As(err, &told) {
-			return err // of the rank that failed; the others name it
+		var reported *collective.ReportedError
+		if err != nil && !errors.As(err, &reported) {
+			return err // of the rank that failed; the errors of the others only name it
 		}
 	}
 	return errors.Join(errs...)

@@ -89,7 +89,7 @@ func TestSizesOfRows(t *testing.T) {
 	}
 }
 
-// A row says what was measured, and nothing that its operation does not have.
+// A row contains what was measured, and no field that its operation does not have.
 func TestRowsDescribeTheCall(t *testing.T) {
 	for _, c := range []struct {
 		op        string

@@ -135,7 +135,7 @@ func TestTableOf(t *testing.T) {
 	require.Equal(t, 10*time.Microsecond, second.Predicted)
 }
 
-// litterer makes what it owes, also if a tick was late, and nothing twice.
+// litterer catches up after a late tick, and makes nothing twice.
 func TestLittererCatchesUp(t *testing.T) {
 	var l litterer
 	l.makeUpTo(0)

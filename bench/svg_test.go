@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 )
 
-// A drawing is what a reader sees in an SVG, without coordinates.
+// A drawing has the visible parts of an SVG, without coordinates.
 type drawing struct {
 	texts  []string
 	curves map[string]int // lines through several points, by colour
@@ -107,8 +107,8 @@ func TestScalingPlotsShow(t *testing.T) {
 	}
 }
 
-// Only what was measured is drawn: no curve for published numbers of workers that were
-// not measured, and no ideal without a time with one worker.
+// Published figures are drawn only for numbers of workers that were measured, and the
+// ideal only if there is a time with one worker.
 func TestScalingPlotsLeaveOut(t *testing.T) {
 	trial := func(workers int, seconds float64) bench.Trial {
 		return bench.Trial{System: "allreduce", Workers: workers, Steps: 10, Seconds: seconds}
@@ -120,9 +120,9 @@ func TestScalingPlotsLeaveOut(t *testing.T) {
 		shown  []string
 		hidden []string
 	}{
-		{"numbers of workers that were not published", "runtime", []bench.Trial{trial(1, 1), trial(3, 2)}, []string{"allreduce", "ideal", "3", "spacy-ray (2021)"}, []string{"2", "16"}},
+		{"no published figures for these numbers of workers", "runtime", []bench.Trial{trial(1, 1), trial(3, 2)}, []string{"allreduce", "ideal", "3", "spacy-ray (2021)"}, []string{"2", "16"}},
 		{"none that was published", "runtime", []bench.Trial{trial(3, 1), trial(5, 2)}, []string{"allreduce", "3", "5"}, []string{"ideal", "spacy-ray (2021)"}},
-		{"scalability knows its ideal", "scalability", []bench.Trial{trial(1, 1), trial(6, 2)}, []string{"allreduce", "ideal", "6"}, nil},
+		{"the ideal of scalability needs no measurement", "scalability", []bench.Trial{trial(1, 1), trial(6, 2)}, []string{"allreduce", "ideal", "6"}, nil},
 	} {
 		s := bench.Scaling{Compute: "real", Published: true, Trials: c.trials}
 		d := drawn(t, func(w io.Writer) error { return s.Plot(w, "svg", c.plot) })
@@ -162,7 +162,7 @@ func TestBusBWPlotShows(t *testing.T) {
 	}
 	d = drawn(t, func(w io.Writer) error { return bench.Plot(w, "svg", records) })
 	require.Contains(t, d.texts, "0.2", "an axis from 0 to 1, although all figures are 0")
-	require.Error(t, bench.Plot(io.Discard, "svg", []bench.Record{{Size: 0, BusBW: 1}}), "a size of 0 has no place on a logarithmic axis")
+	require.Error(t, bench.Plot(io.Discard, "svg", []bench.Record{{Size: 0, BusBW: 1}}), "a logarithmic axis cannot show a size of 0")
 	require.Error(t, bench.Plot(io.Discard, "pie", records))
 }
 

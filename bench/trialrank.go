@@ -126,7 +126,7 @@ func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
 	if after, ok := machine.ProcessorTimes(); ok && counted {
 		busy = after.BusySince(before)
 	}
-	return r.tell(ctx, result, busy)
+	return r.report(ctx, result, busy)
 }
 
 // unevaluated is a Task without test rows.
@@ -155,35 +155,35 @@ func (r *trialRank) begin(ctx context.Context) error {
 // sent returns the bytes that this rank has sent since the training began.
 func (r *trialRank) sent() int64 { return r.group.Traffic().Minus(r.before).Bytes() }
 
-// Indices of what each rank reports.
+// Indices of the figures that each rank reports.
 const (
-	toldElapsed = iota
-	toldCompute
-	toldUpdate
-	toldEvaluation
-	toldStepSent
-	toldSent
-	toldLocal
-	toldShared
-	toldLen
+	reportElapsed = iota
+	reportCompute
+	reportUpdate
+	reportEvaluation
+	reportStepSent
+	reportSent
+	reportLocal
+	reportShared
+	reportLen
 )
 
-// tell gathers the measurements of all ranks, and rank 0 reports them.
-func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float64) error {
+// report gathers the measurements of all ranks, and rank 0 emits them as an event.
+func (r *trialRank) report(ctx context.Context, result trainer.Result, busy float64) error {
 	// The rank that waited least did not wait for others: its time is the exchange itself.
 	least := slices.Clone(r.times.exchange)
 	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
 		return err
 	}
 	sent := r.sent()
-	mine := make([]float64, toldLen)
-	mine[toldElapsed] = result.Elapsed.Seconds()
-	mine[toldCompute], mine[toldUpdate], mine[toldEvaluation] = r.times.compute, r.times.update, r.times.evaluation
-	mine[toldStepSent], mine[toldSent], mine[toldLocal] = r.times.sentEachStep(), float64(sent), float64(r.local)
+	mine := make([]float64, reportLen)
+	mine[reportElapsed] = result.Elapsed.Seconds()
+	mine[reportCompute], mine[reportUpdate], mine[reportEvaluation] = r.times.compute, r.times.update, r.times.evaluation
+	mine[reportStepSent], mine[reportSent], mine[reportLocal] = r.times.sentEachStep(), float64(sent), float64(r.local)
 	if r.shared {
-		mine[toldShared] = 1
+		mine[reportShared] = 1
 	}
-	all := make([]float64, toldLen*r.group.Size())
+	all := make([]float64, reportLen*r.group.Size())
 	if err := collective.AllGather(ctx, r.group, all, mine); err != nil {
 		return err
 	}
@@ -193,8 +193,8 @@ func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float6
 	e := &TrialMeasured{Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
 	var shared []bool
 	for rank := range r.group.Size() {
-		e.Locals = append(e.Locals, int(all[rank*toldLen+toldLocal]))
-		shared = append(shared, all[rank*toldLen+toldShared] == 1)
+		e.Locals = append(e.Locals, int(all[rank*reportLen+reportLocal]))
+		shared = append(shared, all[rank*reportLen+reportShared] == 1)
 	}
 	e.Trial.Busy = busy
 	e.Trial.Links = Links(r.group.Size(), linkKind(r.group.View(), shared))
@@ -205,18 +205,18 @@ func (r *trialRank) tell(ctx context.Context, result trainer.Result, busy float6
 // summarizeTrial summarizes the times of all ranks. least holds the shortest exchange
 // of each step.
 func summarizeTrial(all, least []float64, steps int) Trial {
-	size := len(all) / toldLen
+	size := len(all) / reportLen
 	t := Trial{Workers: size, Steps: steps}
 	each := 1000 / float64(max(steps, 1)) // seconds of all steps to milliseconds per step
 	var stepSent float64
 	for rank := range size {
-		told := all[rank*toldLen : (rank+1)*toldLen]
-		t.Seconds = max(t.Seconds, told[toldElapsed])
-		t.Compute += told[toldCompute] / float64(size) * each
-		t.Optimizer += told[toldUpdate] / float64(size) * each
-		t.Evaluation += told[toldEvaluation] / float64(size) * each
-		t.Sent = append(t.Sent, int64(told[toldSent]))
-		stepSent = max(stepSent, told[toldStepSent])
+		figures := all[rank*reportLen : (rank+1)*reportLen]
+		t.Seconds = max(t.Seconds, figures[reportElapsed])
+		t.Compute += figures[reportCompute] / float64(size) * each
+		t.Optimizer += figures[reportUpdate] / float64(size) * each
+		t.Evaluation += figures[reportEvaluation] / float64(size) * each
+		t.Sent = append(t.Sent, int64(figures[reportSent]))
+		stepSent = max(stepSent, figures[reportStepSent])
 	}
 	t.StepSent = int64(stepSent)
 	for _, x := range least {

@@ -18,18 +18,18 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// told is what one rank tells of a trial, in the order of its places.
-func told(elapsed, compute, update, evaluation, stepSent, sent, local float64) []float64 {
-	all := make([]float64, toldLen)
-	all[toldElapsed], all[toldCompute], all[toldUpdate], all[toldEvaluation] = elapsed, compute, update, evaluation
-	all[toldStepSent], all[toldSent], all[toldLocal] = stepSent, sent, local
+// reported returns what one rank reports of a trial.
+func reported(elapsed, compute, update, evaluation, stepSent, sent, local float64) []float64 {
+	all := make([]float64, reportLen)
+	all[reportElapsed], all[reportCompute], all[reportUpdate], all[reportEvaluation] = elapsed, compute, update, evaluation
+	all[reportStepSent], all[reportSent], all[reportLocal] = stepSent, sent, local
 	return all
 }
 
-// The split of a step of two ranks, computed by hand: the slowest rank's time, the mean
-// of what each computes, and the exchange of the rank that waited least.
+// The expected parts of a step of two ranks were computed by hand: the time of the slowest
+// rank, the mean compute time, and the exchange of the rank that waited least.
 func TestSummarizeTrial(t *testing.T) {
-	all := append(told(2, 1, .1, .2, 500, 5000, 0), told(2.5, 1.4, .3, .4, 700, 4000, 1)...)
+	all := append(reported(2, 1, .1, .2, 500, 5000, 0), reported(2.5, 1.4, .3, .4, 700, 4000, 1)...)
 	got := summarizeTrial(all, []float64{.1, .2, 0, .1, .1}, 5)
 	require.Equal(t, 2, got.Workers)
 	require.Equal(t, 5, got.Steps)
@@ -39,12 +39,12 @@ func TestSummarizeTrial(t *testing.T) {
 	require.InDelta(t, 60, got.Evaluation, 1e-9)
 	require.InDelta(t, 100, got.Exchange, 1e-9)
 	require.InDelta(t, 500-240-40-60-100, got.Idle, 1e-9, "the rest of 500 ms")
-	require.EqualValues(t, 700, got.StepSent, "of the busiest rank")
+	require.EqualValues(t, 700, got.StepSent, "the busiest rank's")
 	require.Equal(t, []int64{5000, 4000}, got.Sent)
 
-	more := summarizeTrial(told(1, 2, 0, 0, 0, 0, 0), nil, 1)
+	more := summarizeTrial(reported(1, 2, 0, 0, 0, 0, 0), nil, 1)
 	require.Zero(t, more.Idle, "never negative, although clocks differ")
-	require.Zero(t, summarizeTrial(told(1, 0, 0, 0, 0, 0, 0), nil, 0).Exchange, "no steps")
+	require.Zero(t, summarizeTrial(reported(1, 0, 0, 0, 0, 0, 0), nil, 0).Exchange, "no steps")
 }
 
 // The times of steps and evaluations add up, and bytes per step leave out the first,
@@ -55,7 +55,7 @@ func TestStepTimes(t *testing.T) {
 	require.Zero(t, r.sentEachStep(), "no step")
 	ms := time.Millisecond
 	r.Stepped(trainer.StepEvent{Compute: 30 * ms, Report: trainer.Report{Exchange: 5 * ms, Update: 1 * ms}})
-	require.EqualValues(t, 10_000, r.sentEachStep(), "of one step nothing better is known")
+	require.EqualValues(t, 10_000, r.sentEachStep(), "one step is all there is")
 	r.Stepped(trainer.StepEvent{Compute: 50 * ms, Report: trainer.Report{Exchange: 7 * ms, Update: 3 * ms}})
 	r.Stepped(trainer.StepEvent{Compute: 20 * ms, Report: trainer.Report{Exchange: 0, Update: 2 * ms}})
 	require.InDelta(t, .1, r.compute, 1e-12)
@@ -80,7 +80,7 @@ func TestLinkKind(t *testing.T) {
 	}
 }
 
-// Links count by worker of the machine, and ranks may be in another order.
+// Links are counted per worker of the machine, and ranks may be in a different order.
 func TestCarried(t *testing.T) {
 	before := []launch.Counter{{SentBytes: 100}, {SentBytes: 200}, {SentBytes: 300}}
 	after := []launch.Counter{{SentBytes: 101}, {SentBytes: 220}, {SentBytes: 600}}
@@ -90,7 +90,7 @@ func TestCarried(t *testing.T) {
 	require.Empty(t, carried(before, after, nil))
 }
 
-// A trial's display keeps the result, and shows what workers say with their names.
+// A trial's display keeps the result, and prefixes the output of workers with their names.
 func TestTrialDisplay(t *testing.T) {
 	var out bytes.Buffer
 	d := &trialDisplay{err: &out}
@@ -126,8 +126,8 @@ func TestTrialError(t *testing.T) {
 	require.ErrorIs(t, &TrialError{"trial 1 of 3", &crew.EndError{Err: cause}}, cause)
 }
 
-// The directory of files is made before anything is measured, and goes again if it is
-// empty and was not there before.
+// The directory for files is created before anything is measured. It is removed if it is
+// empty and did not exist before.
 func TestPrepareFiles(t *testing.T) {
 	parent := t.TempDir()
 	fresh := filepath.Join(parent, "new")
@@ -141,13 +141,13 @@ func TestPrepareFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(fresh, "table.md"), nil, 0o644))
 	drop()
-	require.FileExists(t, filepath.Join(fresh, "table.md"), "what is not empty stays")
+	require.FileExists(t, filepath.Join(fresh, "table.md"), "a directory that is not empty stays")
 
 	drop, err = prepareFiles(parent)
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(fresh))
 	drop()
-	require.DirExists(t, parent, "it was there before")
+	require.DirExists(t, parent, "a directory that existed stays")
 
 	require.NoError(t, os.Mkdir(filepath.Join(parent, "speedup.svg"), 0o755))
 	_, err = prepareFiles(parent)
@@ -182,7 +182,7 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
-// Without a config, workers get that of a small network in a file, which goes again.
+// Without a config, workers get a temporary file with the config of a small network.
 func TestConfigFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	path, remove, err := (&ScalingRun{}).configFile()
@@ -202,7 +202,7 @@ func TestConfigFile(t *testing.T) {
 	require.FileExists(t, named, "the user's file stays")
 }
 
-// Ranks in namespaces use TCP, whatever else they could.
+// Ranks in network namespaces use TCP, even if they could share memory.
 func TestScalingTransport(t *testing.T) {
 	require.Equal(t, "tcp", (&ScalingRun{Hosts: Namespaces, Transport: "auto"}).transport())
 	require.Equal(t, "auto", (&ScalingRun{Hosts: "local", Transport: "auto"}).transport())

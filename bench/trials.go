@@ -190,7 +190,7 @@ func tlsText(keyFile string) string {
 	return "TLS 1.3"
 }
 
-// all runs the trials in turns, one of each kind, so that slow periods of the machine
+// all alternates between the kinds of trials, so that slow periods of the machine
 // affect all kinds.
 func (r *trials) all(ctx context.Context) error {
 	for trial := 1; trial <= r.Trials; trial++ {

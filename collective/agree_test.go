@@ -58,7 +58,7 @@ func TestAgree(t *testing.T) {
 	}
 }
 
-// A HostEngine reports, without being called, that it is broken and by whom; so does its
+// A HostEngine reports, without being called, that it is broken and by which rank; so does its
 // Sub, in its own ranks.
 func TestFailed(t *testing.T) {
 	all := bases(3)

@@ -27,7 +27,7 @@
 //   - A gradient leaves through wire.post (wire.go), which passes the message to a
 //     sender (sender.go), which calls the Transport. If all ranks share memory, a
 //     Reducer carries out the call instead; see rendezvous.go for that of Local.
-//   - A lost rank is noticed by the Transport (control.go in package tcp). A rank
+//   - A lost rank is noticed by the Transport (monitor.lost in package tcp). A rank
 //     that is alive but late is noticed by the watchdog (watchdog.go) and named by
 //     HostEngine.tooLate.
 //   - caller.complete (caller.go) adds the call and the culprit's name to an error.

@@ -48,7 +48,7 @@ func TestFlightWraps(t *testing.T) {
 	})
 }
 
-// Whoever reads while calls are made sees whole calls in order.
+// A reader during calls sees complete calls in order.
 func TestFlightIsReadDuringCalls(t *testing.T) {
 	groups := collectivetest.Local(t, 2)
 	stop := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 )
 
-// Whoever asks whether a group is whole does not get in the way of its calls.
+// Asking a group for its error does not disturb its calls.
 func TestErrBesideCalls(t *testing.T) {
 	v := collective.View{Members: make([]collective.Member, 2)}
 	g := collective.NewGroup(v, collective.OverTransport(v, idle{}), collective.Options{})

@@ -162,7 +162,7 @@ func TestRendezvousObeysTheContext(t *testing.T) {
 	})
 }
 
-// Who has not called is named when time runs out: not who has, and only waits
+// When time runs out, the error names a rank that has not called, not one that waits
 // for the same.
 func TestRendezvousNamesWhoIsLate(t *testing.T) {
 	for name, c := range map[string]call{"rendezvous": reduce(1), "messages": broadcast(1)} {

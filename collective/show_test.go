@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A shower is a transport of which nothing but what it was asked for is known.
+// A shower is a transport that records the calls of Show and AllReduce.
 type shower struct {
 	Transport
 	calls []string

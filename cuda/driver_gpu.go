@@ -78,8 +78,8 @@ func failure(call string, r C.CUresult) error {
 	return e
 }
 
-// failed is failure for an error of gorgonia.org/cu. That is the driver's result as a
-// type of its own, which some functions wrap.
+// failed is failure for an error of gorgonia.org/cu. That is the driver's result in a
+// different type, which some functions wrap.
 func failed(call string, err error) error {
 	for e := err; e != nil; {
 		if v := reflect.ValueOf(e); v.Kind() == reflect.Int {

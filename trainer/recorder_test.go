@@ -12,7 +12,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// stuck is a pace whose device does not go on.
+// stuck is a pace whose device makes no progress.
 type stuck struct{ nn.Pace }
 
 func (stuck) Losses(ctx context.Context, _ int, _ []float32) error {

@@ -100,7 +100,7 @@ func TestRecordedBuckets(t *testing.T) {
 	}
 }
 
-// failing are sums of which one cannot be queued.
+// failing is a GradientSummer that fails to queue one sum.
 type failing struct {
 	byHost
 	left int
@@ -199,7 +199,7 @@ func TestRecordedLossThatIsNotFinite(t *testing.T) {
 	}
 }
 
-// What cannot be recorded is said before anything begins.
+// What cannot be recorded is an error before anything begins.
 func TestRecordingRefuses(t *testing.T) {
 	for text, change := range map[string]func(c *trainer.Config){
 		"is not Resident":                      func(c *trainer.Config) { c.Task = taskOf(c) },

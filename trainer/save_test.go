@@ -208,7 +208,7 @@ func TestSaverMayFail(t *testing.T) {
 
 	usual.change = func(_ int, c *trainer.Config) { c.RequireSave = true }
 	for _, o := range usual.saves(kept).run(t) {
-		require.ErrorContains(t, o.err, "the disk is full", "the others are told")
+		require.ErrorContains(t, o.err, "the disk is full", "the other ranks get the reason too")
 		require.Equal(t, 14, o.result.Steps)
 	}
 }

@@ -41,7 +41,7 @@ func (p printed) String() string {
 var (
 	codeLine = regexp.MustCompile(`^    ((\./|bin/)?ringtrain|go|make|torchrun|srun|mpirun) `)
 	comment  = regexp.MustCompile(`\s+#\s.*`)
-	// What a reader has to replace: a capital letter, or more.
+	// A placeholder that the reader replaces: one or more capital letters.
 	placeholder = regexp.MustCompile(` [A-Z]+( |$)|\.\.\.`)
 )
 
@@ -203,7 +203,7 @@ func (u *user) cannot(c printed) string {
 	return ""
 }
 
-// launches reports whether the launcher of a command starts what it is told to.
+// launches reports whether a launcher starts the program that follows it.
 func (u *user) launches(text string) bool {
 	before, _, _ := strings.Cut(text, "./ringtrain")
 	cmd := exec.Command("sh", "-c", before+"true")

@@ -30,7 +30,7 @@ func TestScreens(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCREENS") != "",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Deadline:            time.Now().Add(time.Minute), // a command that waits for ever is killed then
+		Deadline:            time.Now().Add(time.Minute), // a command that hangs is killed then
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"mask": mask, "refused": refused, "training": training, "ends": ends},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLES", examples)

@@ -19,6 +19,6 @@ func TestCarried(t *testing.T) {
 	all, err := networkInterfaces()
 	require.NoError(t, err)
 	require.NotEmpty(t, all)
-	require.Equal(t, []netip.Addr{b}, reachable(list), "what is down is not offered")
+	require.Equal(t, []netip.Addr{b}, reachable(list), "addresses of interfaces that are down are not offered")
 	require.NoError(t, (&Config{Bind: netip.MustParseAddrPort("127.0.0.1:0")}).checkInterface())
 }

@@ -87,5 +87,5 @@ func TestViewsUnderAnAdversary(t *testing.T) {
 		agreed += len(a.agreed)
 		worlds++
 	})
-	require.Greater(t, agreed, worlds/2, "the adversary hardly ever let a View come about")
+	require.Greater(t, agreed, worlds/2, "the adversary hardly ever let a View form")
 }

@@ -16,7 +16,7 @@ import (
 // must know of another, such as that a View was installed.
 type machine struct {
 	id       peer
-	census   *census   // whom gossip shows
+	census   *census   // the processes that gossip shows
 	learner  *learner  // which View was decided
 	inquiry  *inquiry  // asks others for it
 	acceptor *acceptor // our vote in the instance of the next epoch

@@ -15,7 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// tableTime limits the calls of the table. On a device that processes share in turns,
+// tableTime limits the calls of the table. On a device that processes share,
 // each call takes milliseconds.
 const tableTime = 2 * time.Minute
 

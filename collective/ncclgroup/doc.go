@@ -45,6 +45,6 @@
 // [Engine.Broken] is closed when the communicator has been aborted. The stream then
 // continues with garbage in the vectors; Config.Breaking is called before that. NCCL
 // keeps an aborted communicator until the graphs that contain its calls are destroyed.
-// Whoever captured them destroys them then, and before Close in any case. No call waits
+// Their owner destroys them then, and before Close in any case. No call waits
 // for it.
 package ncclgroup

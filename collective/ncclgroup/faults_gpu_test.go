@@ -148,7 +148,7 @@ func TestNotCalled(t *testing.T) {
 	})
 }
 
-// A rank agrees to a call and never queues it. NCCL would wait for ever on the others,
+// A rank agrees to a call and never queues it. NCCL would wait forever on the others,
 // but their deadline ends it.
 func TestStuck(t *testing.T) {
 	hold := make(chan struct{})

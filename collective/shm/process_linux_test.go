@@ -26,7 +26,7 @@ import (
 // envRank makes the test binary one rank of a job. Its value is
 // RANK/SIZE/ELEMENTS/CALLS/ARENAS. The rank prints its address, reads those of all
 // ranks, and reduces ELEMENTS elements. It makes CALLS calls and prints how long
-// they took; if CALLS is 0, it goes on until a call fails, and then see keep. The
+// they took; if CALLS is 0, it continues until a call fails, and then see keep. The
 // vectors of the first ARENAS ranks lie in Arenas.
 const envRank = "SHM_TEST_RANK"
 

@@ -50,6 +50,6 @@
 //
 // With a key (Identity.Secret), every Link uses TLS 1.3. Each side proves that it has the
 // key and who it is before it says anything else. Without a key, Links are neither
-// encrypted nor authenticated: anybody who can reach the port and knows the name of the
-// cluster can join. Use them only on loopback or on a trusted network.
+// encrypted nor authenticated: any process that can reach the port and knows the name
+// of the cluster can join. Use them only on loopback or on a trusted network.
 package tcp

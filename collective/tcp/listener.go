@@ -31,7 +31,7 @@ var errBusy = errors.New("too many connections are waiting")
 // A Handler decides about Links that others dial. Its methods are called from several
 // goroutines at once and must not block.
 type Handler interface {
-	// Allow returns why a Link is refused, or nil. The dialler is told the reason and does
+	// Allow returns why a Link is refused, or nil. The dialler gets the reason and does
 	// not try again.
 	Allow(peer Identity, p Purpose) error
 	// Accept takes ownership of a Link that was allowed and that the dialler uses.

@@ -41,7 +41,7 @@ type Problem interface {
 
 // Memory is what rows take in memory, in bytes.
 type Memory struct {
-	Row int // one row of a batch, with what is to be learned from it
+	Row int // one row of a batch, with its label
 	// Resident is all training rows in the memory of a device, where steps can be
 	// recorded; 0 if the task cannot place them there.
 	Resident int
@@ -73,7 +73,7 @@ type Seat struct {
 	Batch      int    // rows of a micro-batch
 	EvalBatch  int    // test rows at a time
 	Seed       uint64 // of initial weights and of the order of rows
-	Resident   bool   // the training rows are to be in the memory of Backend, an nn.Pacer
+	Resident   bool   // keep the training rows in the memory of Backend, which is an nn.Pacer
 }
 
 // A Stored model is what a file of weights says about itself. It has no memory yet.

@@ -163,7 +163,7 @@ func TestGPUKill(t *testing.T) {
 // itself.
 func TestGPUStuck(t *testing.T) {
 	if os.Getenv("RINGTRAIN_REQUIRE_GPU") != "" {
-		t.Skip("only the emulator gets stuck when it is told to")
+		t.Skip("only the emulator can be made to hang")
 	}
 	for _, graphs := range []string{"whole", "apart", "off"} {
 		t.Run(graphs, func(t *testing.T) {

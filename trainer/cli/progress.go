@@ -97,7 +97,7 @@ type bottom struct {
 	width   int       // columns of what stands there
 }
 
-// drawEvery is the least time between two drawings. Nobody reads faster.
+// drawEvery is the minimum time between two drawings. Faster changes are unreadable.
 const drawEvery = 50 * time.Millisecond
 
 // due reports whether it is time to draw again.

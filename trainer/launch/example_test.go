@@ -10,7 +10,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Start two workers, of which the second fails. The first is told to exit when its grace
+// Start two workers. The second fails, and the first is told to exit when its grace
 // period is over.
 func ExampleStart() {
 	job := launch.Start(context.Background(), launch.Options{Grace: -1})

@@ -80,7 +80,7 @@ func TestFirstFailureEndsTheOthers(t *testing.T) {
 	got := j.Wait()
 	require.Equal(t, "worker 1", got.Root.Name)
 	require.Equal(t, 3, got.Root.Code)
-	require.Equal(t, []string{"cannot go on"}, got.Root.LastLines)
+	require.Equal(t, []string{"cannot continue"}, got.Root.LastLines)
 	require.True(t, got.Exits[0].ByUs)
 	require.Equal(t, syscall.SIGTERM, got.Exits[0].Signal)
 	require.EqualError(t, got.Err(), fmt.Sprintf("worker 1 (pid %d) exited with code 3", failing.Pid()))

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // parts maps each part to a function that plays it and returns the exit code.
 var parts = map[string]func() int{
 	"ok":    func() int { fmt.Println("done"); return 0 },
-	"three": func() int { fmt.Fprintln(os.Stderr, "cannot go on"); return 3 },
+	"three": func() int { fmt.Fprintln(os.Stderr, "cannot continue"); return 3 },
 	// Ends when the test says so, or by a signal.
 	"patient": func() int { hold("patient"); return 0 },
 	// Like patient, but ignores SIGTERM.

@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// A mutant is an AllReduce of which one method is wrong. The functions that are set
+// A mutant is an AllReduce with one wrong method. The functions that are set
 // replace methods.
 type mutant struct {
 	*trainer.AllReduce

@@ -18,7 +18,7 @@ type way struct {
 	run func(ctx context.Context, steps int) (us float64, err error)
 }
 
-// race times all ways in turns, so that a disturbance of the machine affects all of them. It
+// race alternates between all ways of computing, so that a disturbance of the machine affects all of them. It
 // returns the median of each, or NaN for one that fails. When the context ends it stops after
 // the current round.
 func (c clock) race(ctx context.Context, ways []way) (us []float64, errs []error) {

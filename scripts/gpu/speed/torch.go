@@ -14,7 +14,7 @@ import (
 )
 
 // torch is PyTorch in its own process, scripts/gpu/baselines.py. It makes steps only on request,
-// so that both sides can be timed in turns. Requests and replies are lines of JSON.
+// so that timings of both sides can alternate. Requests and replies are lines of JSON.
 type torch struct {
 	command []string
 	cmd     *exec.Cmd

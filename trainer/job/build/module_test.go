@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What Read reports of this very program is what the go command was told.
+// Read reports for this program what the go command was given.
 func TestRead(t *testing.T) {
 	b := Read()
 	require.Equal(t, runtime.Version(), b.Go)

@@ -27,7 +27,7 @@ func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, 
 
 // An EndError says how a job ended that started and did not finish.
 type EndError struct {
-	Err    error     // what went wrong; nil if nothing did, or if it was said elsewhere
+	Err    error     // what went wrong; nil if nothing did, or if another error says it
 	Signal os.Signal // the last one that asked the job to stop; nil if none came
 	Forced bool      // the workers were killed before they stopped by themselves
 	Usage  bool      // a worker failed with a UsageError

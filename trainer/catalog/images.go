@@ -88,6 +88,12 @@ type imageProblem struct {
 	dataset ImageDataset
 }
 
+// Rows implements Problem.
+func (p *imageProblem) Rows() (train, test int) {
+	info := p.dataset.Info()
+	return info.Train, info.Test
+}
+
 // Memory implements Problem.
 func (p *imageProblem) Memory() Memory {
 	const labelAndPlace = 8 // bytes of a row's label, and of its place in the order of rows

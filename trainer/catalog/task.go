@@ -31,6 +31,9 @@ type Problem interface {
 	// Declare returns the parameters of the model without memory. Those of the opened
 	// Rows may have other sizes where only the rows tell them.
 	Declare() (*nn.Builder, error)
+	// Rows returns the number of rows to train on and to evaluate. They differ from those of
+	// the dataset's Info if the task makes its own rows, such as those of a text.
+	Rows() (train, test int)
 	// Memory returns what rows take.
 	Memory() Memory
 	// Probe makes the model on b, for measuring what a step takes.

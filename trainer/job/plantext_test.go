@@ -48,6 +48,7 @@ func TestPlanText(t *testing.T) {
 type placed int
 
 func (p placed) Memory() catalog.Memory                   { return catalog.Memory{Resident: int(p)} }
+func (placed) Rows() (train, test int)                    { return 0, 0 }
 func (placed) Declare() (*nn.Builder, error)              { return nil, nil }
 func (placed) Probe(nn.Backend) (catalog.Probe, error)    { return catalog.Probe{}, nil }
 func (placed) Open(context.Context) (catalog.Rows, error) { return nil, nil }

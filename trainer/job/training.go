@@ -134,10 +134,11 @@ func (f Spec) Describe() (*Training, error) {
 		}
 		return nil, crew.Usagef("--data: %w", err)
 	}
-	s.evalBatch = min(s.evalBatch, max(s.Dataset.Info().Test, 1))
 	if s.Problem, err = f.Catalog.Problem(cfg, s.Dataset); err != nil {
 		return nil, crew.Usage(err)
 	}
+	_, test := s.Problem.Rows()
+	s.evalBatch = min(s.evalBatch, max(test, 1))
 	if err := s.tryModel(); err != nil {
 		return nil, crew.Usage(err)
 	}
@@ -214,9 +215,10 @@ func (s *Training) check() error {
 		return err
 	}
 	// Divide, because the product may overflow an int.
-	if all := s.AllWorkers(); s.Batch > info.Train/all/s.micro {
+	rows, _ := s.Problem.Rows()
+	if all := s.AllWorkers(); s.Batch > rows/all/s.micro {
 		return fmt.Errorf("a step of %d workers x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
-			all, s.micro, s.Batch, info.Train)
+			all, s.micro, s.Batch, rows)
 	}
 	if need, limit := s.footprint(), s.memory; limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)

@@ -39,16 +39,36 @@ func benchmarkStep(b *testing.B, l nn.Layer, o optim.Optimizer) {
 		labels[i] = random.Int32N(10)
 	}
 	batch := nn.Batch{X: nn.Tensor{Shape: []int{benchRows, 784}, Data: nn.Host(x)}, Labels: nn.HostInts(labels)}
+	benchmarkLearn(b, be, m, batch, o)
+}
+
+func benchmarkLearn(b *testing.B, be nn.Backend, m nn.Model[nn.Batch], batch nn.Batch, o optim.Optimizer) {
 	p := &nn.Pass{Backend: be, Train: true}
 	s := optim.NewState(be, m.Params(), o)
 	b.ReportAllocs()
 	for b.Loop() {
 		be.Zero(m.Params().Grads)
-		if _, _, err := m.Learn(p, batch); err != nil {
+		_, weight, err := m.Learn(p, batch)
+		if err != nil {
 			b.Fatal(err)
 		}
-		be.Scale(m.Params().Grads, 1./benchRows)
+		be.Scale(m.Params().Grads, 1/float32(weight))
 		optim.Step(o, be, m.Params(), s)
 		p.Random.Step++
 	}
+}
+
+// A step of examples/chars.cfg: 16 rows of 64 characters, of 100 different ones.
+func BenchmarkCharTransformerStep(b *testing.B) {
+	const rows, positions, characters = 16, 64, 100
+	be := cpu.New(cpu.Options{})
+	m, err := nn.NewPositionClassifier(be, models.CharTransformer(64, 4, 2), nn.Sequence{Positions: positions, IDs: characters, Classes: characters}, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids, labels, random := make([]int32, rows*positions), make([]int32, rows*positions), rand.New(rand.NewPCG(1, 2))
+	for i := range ids {
+		ids[i], labels[i] = random.Int32N(characters), random.Int32N(characters)
+	}
+	benchmarkLearn(b, be, m, nn.Batch{X: nn.Tensor{Shape: []int{rows, positions}, Data: nn.HostInts(ids)}, Labels: nn.HostInts(labels)}, optim.DefaultAdam())
 }

@@ -47,6 +47,11 @@ func New() *Catalog {
 		{"tasks", imageTask, config.Func{
 			Doc:  "classification of images: cross-entropy of a network that ends in Softmax",
 			Make: func(config.Args) (any, error) { return imageClassification{}, nil }}},
+		{"tasks", languageTask, config.Func{
+			Doc:  "prediction of the next character of a text: cross-entropy of a network that ends in Softmax at each position",
+			Make: makeLanguageModel, Params: []config.Param{
+				{Name: "context", Type: config.Int, Default: 64, Doc: "characters of a row: the most that a prediction can depend on"},
+			}}},
 		{"optimizers", "Adam.v1", config.Func{
 			Doc:  "Adam (Kingma and Ba, 2015), as in Thinc",
 			Make: makeAdam, Params: hyperParams("learn_rate", "L2", "beta1", "beta2", "eps", "grad_clip", "L2_is_weight_decay", "use_averages")}},
@@ -69,6 +74,7 @@ func New() *Catalog {
 	for _, k := range imageData {
 		c.err = errors.Join(c.err, c.RegisterData(k.name, k.DataKind))
 	}
+	c.err = errors.Join(c.err, c.RegisterData("text", textData))
 	return c
 }
 

@@ -116,6 +116,28 @@ func (t *Loaded) Predictor() (catalog.Predictor, error) {
 	return p, setWeights(t.path, t.backend, p.Params(), t.Weights)
 }
 
+// Generator returns a generator with the weights of a checkpoint, which is a file or a
+// Saving.Dir. Its errors are for the user to correct.
+func (l *Loader) Generator(path string) (catalog.Generator, error) {
+	weights, notes, path, err := l.openWeights(path)
+	if err != nil {
+		return nil, err
+	}
+	described, err := l.stored(notes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	generative, ok := described.Stored.(catalog.Generative)
+	if !ok {
+		return nil, fmt.Errorf("%s is of a task that generates nothing; use it with predict", path)
+	}
+	g, err := generative.Generator(l.Backend)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return g, setWeights(path, l.Backend, g.Params(), weights)
+}
+
 // openWeights reads weights and their notes from a checkpoint, a file of weights, or the
 // newest of these in an output directory. from is the path of the file.
 func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map[string]string, from string, err error) {

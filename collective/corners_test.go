@@ -14,7 +14,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
-// Two ranks that disagree about what goes between them find out, even if the
+// Two ranks that disagree about the length of a message detect it, even if the
 // difference is a whole number of messages.
 func TestAllToAllVCountsAreCompared(t *testing.T) {
 	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
@@ -32,8 +32,8 @@ func TestAllToAllVCountsAreCompared(t *testing.T) {
 	})
 }
 
-// A call that is given up while it waits for asynchronous ones is missed by
-// the others, so they get an error.
+// If a rank gives up a call that waits for asynchronous ones, the others get an error,
+// because they would miss it.
 func TestGivingUpIsTold(t *testing.T) {
 	groups := collectivetest.Local(t, 2)
 	work := groups[0].AllReduceAsync(context.Background(), collective.Of([]float32{1}), collective.Sum)
@@ -49,9 +49,9 @@ func TestGivingUpIsTold(t *testing.T) {
 	require.ErrorContains(t, groups[1].Barrier(context.Background()), "no more patience")
 }
 
-// A full queue does not outlast the context.
+// A call that waits for room in a full queue ends with its context.
 func TestFullQueueObeysTheContext(t *testing.T) {
-	g := collectivetest.Local(t, 2)[0] // a group of one has no other rank
+	g := collectivetest.Local(t, 2)[0] // the other rank makes no calls
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	var last *collective.Work
@@ -84,7 +84,7 @@ func TestSubOrdersByKey(t *testing.T) {
 	})
 }
 
-// What breaks the whole breaks its parts, down to a part of one rank.
+// If a group breaks, its sub-groups break too, including one of a single rank.
 func TestSubBreaksWithTheWhole(t *testing.T) {
 	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
 		sub, err := g.Sub(ctx, g.Rank(), 0)
@@ -98,7 +98,7 @@ func TestSubBreaksWithTheWhole(t *testing.T) {
 	})
 }
 
-// Closing a part ends its call in progress.
+// Closing a sub-group ends its call in progress.
 func TestSubClosesDuringACall(t *testing.T) {
 	groups := collectivetest.Local(t, 2)
 	subs := make([]*collective.Group, 2)

@@ -22,8 +22,8 @@ func TestLocalMethods(t *testing.T) {
 	collectivetest.TestMethods(t, func(_ testing.TB, n int) ([]collective.View, []collective.Transport) { return collective.Local(n) })
 }
 
-// messages hides that ranks of one process can do without: what is left is a
-// Transport that can do no more than it must.
+// messages hides the abilities of the in-process transport. What is left is a Transport
+// that does only what it must.
 type messages struct{ collective.Transport }
 
 func byMessages(_ testing.TB, n int) ([]collective.View, []collective.Transport) {
@@ -56,7 +56,7 @@ func TestFarHosts(t *testing.T) {
 	})
 }
 
-// A rank that lives but does not call is named by all when time runs out.
+// If a rank makes no call, all others name it at the deadline.
 func TestDeadlineNamesWhoDidNotCall(t *testing.T) {
 	views, transports := collective.Local(2)
 	groups := collectivetest.Groups(t, views, transports, collective.Options{Deadline: 20 * time.Millisecond})

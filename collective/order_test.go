@@ -26,8 +26,8 @@ func TestParseOrder(t *testing.T) {
 	require.ErrorContains(t, err, "ring or any")
 }
 
-// Ranks that differ in what they may do, or that make other calls meanwhile,
-// get an error and never wait for each other.
+// Ranks with different orders, or with different calls at the same time, get an error
+// and never wait for each other.
 func TestOrdersThatDiffer(t *testing.T) {
 	for _, m := range []schedule.Method{schedule.Halving, schedule.Tree, schedule.Hierarchical} {
 		for odd := range 5 {
@@ -69,7 +69,8 @@ func TestOrdersThatDiffer(t *testing.T) {
 	}
 }
 
-// All ranks use what rank 0 measured, under ring order as far as that keeps it.
+// All ranks use what rank 0 measured. Under ring order they use only the measurements
+// of methods that keep it.
 func TestTune(t *testing.T) {
 	table := &schedule.Table{Ranks: 3, Entries: []schedule.Entry{
 		{Bytes: 400, Method: schedule.Direct, Segment: 64 << 10, Measured: 30 * time.Microsecond},
@@ -107,8 +108,9 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// Ranks of one process reduce in the memory of all, in any order, unless it was
-// measured that something else is faster; the cost of messages is still theirs.
+// Ranks of one process reduce in shared memory under either order, unless a measurement
+// says that another method is faster. Plans for messages use the costs of the
+// in-process transport.
 func TestLocalPlan(t *testing.T) {
 	for _, order := range []collective.Order{collective.RingOrder, collective.AnyOrder} {
 		views, transports := collective.Local(3)

@@ -51,7 +51,7 @@ func recv(from int) call {
 	}
 }
 
-// begin has a rank make a call, and returns when all that has begun waits.
+// begin makes a rank begin a call, and returns when all calls that have begun wait.
 func begin(ctx context.Context, g *collective.Group, c call) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- c(ctx, g) }()
@@ -59,8 +59,8 @@ func begin(ctx context.Context, g *collective.Group, c call) <-chan error {
 	return done
 }
 
-// If one rank waits at the rendezvous and another makes a different call, both get
-// an error, whichever came first, and so does the third rank.
+// If one rank waits at the rendezvous and another makes a different call, both get an
+// error, whichever came first. The third rank gets one too.
 func TestRendezvousFindsOtherCalls(t *testing.T) {
 	const many = 300_000
 	for name, calls := range map[string][3]call{
@@ -143,8 +143,8 @@ func TestRendezvousLetsOthersSend(t *testing.T) {
 	})
 }
 
-// A wait at the rendezvous ends with its context, and every error names the rank
-// that gave up.
+// A wait at the rendezvous ends with its context, and every error names the rank whose
+// context ended.
 func TestRendezvousObeysTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := collectivetest.Local(t, 4)
@@ -185,8 +185,8 @@ func TestRendezvousNamesWhoIsLate(t *testing.T) {
 	}
 }
 
-// The flight record names who has not come yet, although others had not when
-// the wait began.
+// The flight record names the rank that is missing now, even if others were missing
+// when the wait began.
 func TestRendezvousFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		groups := collectivetest.Local(t, 4)
@@ -212,8 +212,8 @@ func TestRendezvousFlight(t *testing.T) {
 	})
 }
 
-// A rank that is closed while others wait for it at the rendezvous is named by them,
-// whether it waits there itself or not.
+// If a rank is closed while others wait for it at the rendezvous, they name it, whether
+// or not it waits there itself.
 func TestRendezvousOfWhoLeaves(t *testing.T) {
 	for name, waits := range map[string]bool{"waits": true, "is awaited": false} {
 		t.Run(name, func(t *testing.T) {
@@ -249,8 +249,8 @@ func TestRendezvousOfWhoLeaves(t *testing.T) {
 	})
 }
 
-// After an error a vector is its owner's again, whatever the others do: under
-// the race detector this test says so.
+// After an error the vector belongs to its owner again, whatever the other ranks do.
+// The race detector would report an access by another rank.
 func TestRendezvousLeavesMemoryAlone(t *testing.T) {
 	for _, n := range []int{1, 100_000} {
 		const ranks = 16
@@ -274,8 +274,8 @@ func TestRendezvousLeavesMemoryAlone(t *testing.T) {
 	}
 }
 
-// A job that breaks in the middle of calls gives every rank right results until
-// then, and no memory is touched afterwards.
+// Until a job breaks in the middle of calls, every rank gets correct results.
+// Afterwards no memory is accessed.
 func TestRendezvousBreaksAnywhere(t *testing.T) {
 	const ranks, n = 5, 20_000
 	want := collectivetest.Reduced[float32](ranks, n, 0, collective.Sum)
@@ -329,7 +329,7 @@ func TestManyRanks(t *testing.T) {
 	collectivetest.TestSize(t, collectivetest.Local, 64)
 }
 
-// No call of many ranks allocates memory.
+// Calls among many ranks allocate no memory.
 func TestRendezvousAllocations(t *testing.T) {
 	const ranks, runs = 8, 50
 	for name, c := range map[string]func(ctx context.Context, g *collective.Group, s, all []float32) error{

@@ -17,8 +17,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// A scale is a Transport that weighs what is sent. Sending never waits for the
-// receiver, as it does not on a network with large buffers.
+// A scale is a Transport that counts the bytes it is given. Sending never waits for the
+// receiver, as on a network with large buffers.
 type scale struct {
 	collective.Transport
 	messages, payload atomic.Int64
@@ -69,8 +69,8 @@ func (s *scale) Close() error {
 	return s.Transport.Close()
 }
 
-// weighed makes groups over scales, with pairs of ranks on a host; an m of 0 is what is
-// planned.
+// weighed makes groups over scales, with pairs of ranks on a host. m forces a method; 0
+// leaves the choice to the plan.
 func weighed(t *testing.T, n int, m schedule.Method) ([]*collective.Group, []*scale) {
 	views, transports := collective.Local(n)
 	scales, engines := make([]*scale, n), make([]collective.Engine, n)
@@ -85,7 +85,7 @@ func weighed(t *testing.T, n int, m schedule.Method) ([]*collective.Group, []*sc
 	return collectivetest.OverEngines(t, views, engines, collective.Options{Order: collective.AnyOrder}), scales
 }
 
-// Traffic is what the transport is given, to the byte, whatever the call.
+// Traffic equals the bytes that the transport is given, for every call.
 func TestTrafficIsWhatIsSent(t *testing.T) {
 	for name, call := range map[string]call{
 		"AllReduce": reduce(100_000),
@@ -113,7 +113,7 @@ func TestTrafficIsWhatIsSent(t *testing.T) {
 	}
 }
 
-// What schedule.Plan says is sent is what all ranks together send.
+// The bytes that schedule.Plan predicts equal the bytes that all ranks send.
 func TestTrafficIsAsPlanned(t *testing.T) {
 	const n = 30_000
 	for _, m := range []schedule.Method{schedule.OneShot, schedule.Bruck, schedule.Collected, schedule.Direct, schedule.Ring, schedule.Halving, schedule.Tree, schedule.Hierarchical} {
@@ -138,7 +138,8 @@ func payload(groups []*collective.Group) (sum int64) {
 	return sum
 }
 
-// Ranks that share memory send no messages; what they read of each other counts.
+// Ranks that share memory send no messages. Traffic counts what they read of each
+// other.
 func TestTrafficOfSharedMemory(t *testing.T) {
 	groups := collectivetest.Local(t, 4)
 	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {

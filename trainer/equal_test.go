@@ -19,7 +19,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// overTCP connects n ranks by sockets of the loopback.
+// overTCP connects n ranks by loopback sockets.
 func overTCP(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 	members, connectors := make([]collective.Member, n), make([]*tcp.Connector, n)
 	for r := range n {
@@ -49,11 +49,12 @@ func overTCP(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 	return views, transports
 }
 
-// fiveBuckets is a size that cuts the gradients of a test's model into five.
+// fiveBuckets is a bucket size at which the gradients of a test's model leave in five
+// buckets.
 const fiveBuckets = 64
 
-// One rank with N micro-batches makes the bits of N ranks, dropout on, over any
-// transport, in however many buckets, partial batches and all.
+// One rank with N micro-batches gives the bits of N ranks: with dropout, over any
+// transport, in any number of buckets, and with partial batches.
 func TestRanksEqualMicroBatches(t *testing.T) {
 	for _, n := range []int{2, 3, 4} {
 		for name, optimizer := range map[string]optim.Optimizer{"Adam": optim.DefaultAdam(), "SGD": optim.DefaultSGD(.1)} {
@@ -64,7 +65,7 @@ func TestRanksEqualMicroBatches(t *testing.T) {
 			require.NoError(t, want.err)
 			for over, connect := range map[string]maker{"in process": inproc, "tcp": overTCP} {
 				if over == "tcp" && name == "SGD" {
-					continue // it takes time and shows nothing new
+					continue // slow, and tests nothing new
 				}
 				for bucket, buckets := range map[int]int{0: 1, fiveBuckets: 5} {
 					t.Run(fmt.Sprintf("%d ranks %s %s %d buckets", n, name, over, buckets), func(t *testing.T) {
@@ -86,8 +87,8 @@ func TestRanksEqualMicroBatches(t *testing.T) {
 	}
 }
 
-// Micro-batches over several ranks are the same rows and masks, added in
-// another order.
+// Micro-batches on several ranks have the same rows and masks, but are added in a
+// different order.
 func TestMicroBatchesOverRanks(t *testing.T) {
 	usual := job{batch: 8, steps: 30, dropout: .2, optimizer: optim.DefaultSGD(.1)}
 	both, ranks := usual, usual
@@ -99,7 +100,7 @@ func TestMicroBatchesOverRanks(t *testing.T) {
 	requireClose(t, want[0].values, got[0].values, 1e-5)
 }
 
-// One true batch of all rows differs only by rounding.
+// A single batch of all rows differs only by rounding.
 func TestRanksEqualOneTrueBatch(t *testing.T) {
 	for _, n := range []int{2, 3, 4} {
 		for _, bucket := range []int{0, fiveBuckets} {
@@ -129,8 +130,9 @@ func requireClose(t *testing.T, want, got []float32, apart float64) {
 	}
 }
 
-// The sum of means grows with the ranks: N ranks at a rate are one batch at N
-// times the rate, where every step has as many rows on each rank.
+// With the sum of means, steps grow with the number of ranks. If every step has the
+// same number of rows on each rank, N ranks give the steps of one large batch at N
+// times the learn rate.
 func TestReduceSum(t *testing.T) {
 	rate := func(r float64) optim.SGD { return optim.SGD{LearnRate: optim.Constant(r)} }
 	sum := func(_ int, c *trainer.Config) { c.Reduce = trainer.ReduceSum }
@@ -144,7 +146,8 @@ func TestReduceSum(t *testing.T) {
 	require.Equal(t, "sum mean", trainer.ReduceSum.String()+" "+trainer.ReduceMean.String())
 }
 
-// The bug of gradients that are never zeroed is the same bug on one rank.
+// The bug of gradients that are never zeroed has the same effect on one rank with
+// micro-batches.
 func TestAccumulateWithMicroBatches(t *testing.T) {
 	never := func(_ int, c *trainer.Config) { c.Accumulate = true }
 	many := job{ranks: 3, batch: 8, steps: 20, optimizer: optim.DefaultAdam(), change: never}.run(t)

@@ -37,8 +37,8 @@ func (d *dies) Send(ctx context.Context, to int, h *collective.Header, parts [][
 	return d.Transport.Send(ctx, to, h, parts)
 }
 
-// A rank that dies anywhere in a step leaves the values of the survivors as
-// they were after a whole step, the same step or one more for all.
+// If a rank dies anywhere in a step, the survivors' values are those after a complete
+// step: the same step on all of them, or one more.
 func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 	usual := job{ranks: 3, batch: 16, steps: 12, dropout: .2, optimizer: optim.DefaultAdam(), hidden: 48}
 	kept := make([][]float32, 0, 13)
@@ -57,7 +57,7 @@ func TestDeathInAStepLeavesWholeSteps(t *testing.T) {
 		dieAfter := func(after int64) {
 			usual.connect = func(t testing.TB, n int) ([]collective.View, []collective.Transport) {
 				views, transports := collective.Local(n)
-				for r := range transports { // so that none of them can do without messages
+				for r := range transports { // makes all of them send messages
 					transports[r] = &dies{Transport: transports[r], after: math.MaxInt64}
 				}
 				dying = transports[1].(*dies)
@@ -108,8 +108,8 @@ func TestCancelInAStep(t *testing.T) {
 	}
 }
 
-// spoiled is a model with which something happens when the gradients of a step
-// are half done: Final has been called for some of them.
+// spoiled is a model that calls a function when half of the gradients of a step are
+// computed: Final has been called for some of them.
 type spoiled struct {
 	nn.Model[nn.Batch]
 	at    uint64
@@ -137,8 +137,8 @@ func (s *spoiled) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
 	return loss, weight, errors.Join(err, bad)
 }
 
-// Gradients that are not finite stop all ranks before the sum hides whose they
-// were; the values stay.
+// Gradients that are not finite stop all ranks before the sum hides which rank had
+// them. The values do not change.
 func TestGradientThatIsNotFinite(t *testing.T) {
 	for _, bucket := range []int{0, fiveBuckets} {
 		for _, micro := range []int{1, 2} {
@@ -173,7 +173,7 @@ func TestGradientThatIsNotFinite(t *testing.T) {
 	}
 }
 
-// Each rank's gradients are finite and their sum is not.
+// The gradients of each rank are finite, but their sum is not.
 func TestSumThatIsNotFinite(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 9, optimizer: optim.DefaultAdam()}
 	usual.change = func(_ int, c *trainer.Config) {

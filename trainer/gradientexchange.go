@@ -69,7 +69,7 @@ func (x *gradientExchange) check(lo int) {
 	x.checked = lo
 }
 
-// notFinite is the function of that name, also for device memory.
+// notFinite is the function of that name for host and device memory.
 func (x *gradientExchange) notFinite(lo, hi int) int64 {
 	if x.device == nil {
 		return notFinite(x.params, lo, hi)

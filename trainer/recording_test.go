@@ -16,7 +16,7 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
 
-// byHost are sums that are done when the call returns.
+// byHost is a GradientSummer whose sums are complete when the call returns.
 type byHost struct{ *collective.Group }
 
 func (s byHost) Sum(grads nn.Buffer) error {
@@ -27,14 +27,14 @@ func (byHost) Join() error { return nil }
 
 func (byHost) Wait(context.Context) error { return nil }
 
-// recorded makes a job that records its steps, of rows in the backend's memory.
+// recorded returns the job with recorded steps, and with rows in the backend's memory.
 func (j job) recorded(steps int, apart bool) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
 		set := digits()
 		sampler, err := data.NewSampler(set.Train.Rows, j.batch, rank, groupOf(c).Size(), 1)
 		if err != nil {
-			panic(err) // the job's own sampler was made of the same
+			panic(err) // the job's own sampler had the same settings
 		}
 		c.Task = trainer.NewResident(taskOf(c), set.Train.Resident(j.batch, sampler, c.Backend.(nn.Pacer)))
 		c.Recording = &trainer.Recording{Steps: steps, Apart: apart, Summer: byHost{groupOf(c)}}
@@ -45,10 +45,9 @@ func (j job) recorded(steps int, apart bool) job {
 	return j
 }
 
-// Steps that are recorded, any number of them in a launch, make the bits of steps
-// that are not, with the same reports, over the ends of epochs, with batches that
-// are smaller there, evaluations, dropout, and an optimizer that changes its
-// kernels.
+// Recorded steps, with any number of them in a launch, give the same bits and reports
+// as steps that are not recorded. That includes the ends of epochs with their smaller
+// batches, evaluations, dropout, and an optimizer that changes its kernels.
 func TestRecordedSteps(t *testing.T) {
 	rising := optim.DefaultRAdam()
 	rising.LearnRate = optim.WarmupLinear(.01, 20, 60)
@@ -82,8 +81,8 @@ func TestRecordedSteps(t *testing.T) {
 	}
 }
 
-// Gradients of recorded steps leave in buckets, with the bits of those that leave at
-// once; each is divided before it leaves where means are added up.
+// Gradients of recorded steps leave in buckets, with the same bits as gradients that
+// leave at once. If means are added up, each bucket is divided before it leaves.
 func TestRecordedBuckets(t *testing.T) {
 	for _, reduce := range []trainer.Reduce{trainer.ReduceMean, trainer.ReduceSum} {
 		j := job{ranks: 2, batch: 16, steps: 22, dropout: .2, optimizer: optim.DefaultAdam(), change: func(_ int, c *trainer.Config) { c.Reduce = reduce }}
@@ -115,7 +114,7 @@ func (s *failing) Sum(grads nn.Buffer) error {
 	return s.byHost.Sum(grads)
 }
 
-// A sum that cannot be queued ends the training of its rank, with the step.
+// If a sum cannot be queued, its rank ends with an error that names the step.
 func TestRecordedSumFails(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 5, bucket: 1, optimizer: optim.DefaultAdam(), change: func(rank int, c *trainer.Config) {
 		if rank == 1 {
@@ -129,7 +128,8 @@ func TestRecordedSumFails(t *testing.T) {
 	require.Equal(t, 1, who.Rank)
 }
 
-// Ranks whose buckets differ would add up what does not belong together.
+// Ranks with different buckets would add up gradients of different parameters, so they
+// get an error.
 func TestBucketsDiffer(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 2, optimizer: optim.DefaultAdam(), change: func(rank int, c *trainer.Config) {
 		c.Strategy.(*trainer.AllReduce).SetBucket(100 + rank)
@@ -161,8 +161,8 @@ func TestRecordedResume(t *testing.T) {
 	}
 }
 
-// All ranks end after the same launch when one wishes to stop, and no later than
-// the one after next.
+// If one rank asks to stop, all ranks stop after the same launch, at most two launches
+// later.
 func TestRecordedStop(t *testing.T) {
 	stop := make(chan struct{})
 	out := job{ranks: 3, batch: 8, steps: 1000, optimizer: optim.DefaultSGD(.1)}.recorded(4, false)
@@ -182,12 +182,12 @@ func TestRecordedStop(t *testing.T) {
 	ended := out.run(t)
 	for r, o := range ended {
 		require.ErrorIs(t, o.err, trainer.ErrStopped)
-		require.Equal(t, 16, o.result.Steps, "rank %d: those of 8 to 11 said so, and 12 to 15 were on the way", r)
+		require.Equal(t, 16, o.result.Steps, "rank %d: steps 8 to 11 reported the stop, and 12 to 15 were already queued", r)
 		require.Equal(t, ended[0].values, o.values)
 	}
 }
 
-// A loss that is not finite is found on all ranks, at its own step.
+// All ranks find a loss that is not finite, at the step where it occurred.
 func TestRecordedLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 50, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))},
 		change: func(_ int, c *trainer.Config) { c.EvalEvery = 0 }}.recorded(4, false).run(t)

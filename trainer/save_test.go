@@ -35,7 +35,7 @@ func (s *memorySaver) Save(_ context.Context, x trainer.Snapshot) error {
 
 func (s *memorySaver) steps() []int { return slices.Sorted(maps.Keys(s.saved)) }
 
-// saves makes a job that saves every 7 steps.
+// saves returns the job with a Saver and a snapshot every 7 steps.
 func (j job) saves(to *memorySaver) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
@@ -50,7 +50,7 @@ func (j job) saves(to *memorySaver) job {
 	return j
 }
 
-// from makes a job that resumes from a snapshot that only rank 0 has.
+// from returns the job resuming from a snapshot that only rank 0 has.
 func (j job) from(s *memorySaver, step int) job {
 	change := j.change
 	j.change = func(rank int, c *trainer.Config) {
@@ -65,9 +65,9 @@ func (j job) from(s *memorySaver, step int) job {
 	return j
 }
 
-// A training that resumes from any snapshot, in the middle of an epoch, with
-// dropout, moments, averages and a rate that changes, makes the bits of one that
-// never stopped. An epoch has 13 steps here.
+// A training that resumes from any snapshot ends with the bits of one that was not
+// interrupted: in the middle of an epoch, with dropout, moments, averages and a
+// changing learn rate. An epoch has 13 steps here.
 func TestResumeIsExact(t *testing.T) {
 	adam := optim.DefaultAdam()
 	adam.LearnRate = optim.WarmupLinear(.01, 5, 60)
@@ -131,7 +131,7 @@ func TestResumeWithOtherRanks(t *testing.T) {
 	require.NotEqual(t, whole[0].values, out[0].values)
 }
 
-// A training that was done has nothing left but to be evaluated.
+// A training that has completed all steps is only evaluated when it resumes.
 func TestResumeAtTheEnd(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 14, optimizer: optim.DefaultSGD(.1)}
 	kept, again := new(memorySaver), new(memorySaver)
@@ -154,7 +154,7 @@ type savings struct {
 
 func (s *savings) Saved(e trainer.SaveEvent) { s.events = append(s.events, e) }
 
-// A stop is saved, where it stopped.
+// A training that is stopped saves a snapshot of the step where it stopped.
 func TestStopIsSaved(t *testing.T) {
 	stop := make(chan struct{})
 	kept := new(memorySaver)
@@ -213,8 +213,9 @@ func TestSaverMayFail(t *testing.T) {
 	}
 }
 
-// The last snapshot is what a training leaves behind: without it, Train fails on
-// rank 0, done or stopped, and the others have ended after the same step.
+// The last snapshot is required. If it cannot be saved, Train fails on rank 0, whether
+// the training was completed or stopped, and the other ranks have ended after the same
+// step.
 func TestTheLastSaveMustNotFail(t *testing.T) {
 	full := errors.New("the disk is full")
 	kept := &memorySaver{fails: func(step int) error {
@@ -244,7 +245,7 @@ func TestTheLastSaveMustNotFail(t *testing.T) {
 			require.Equal(t, want, o.result.Steps)
 			require.Equal(t, stops, errors.Is(o.err, trainer.ErrStopped))
 			if rank != 0 {
-				continue // by itself it knows nothing, and Group.Abort tells
+				continue // only Group.Abort reports the failure to the other ranks
 			}
 			var unsaved *trainer.SaveError
 			require.ErrorAs(t, o.err, &unsaved)
@@ -255,7 +256,8 @@ func TestTheLastSaveMustNotFail(t *testing.T) {
 	}
 }
 
-// Rank 0 has a snapshot of another model, or of gradients that it cannot hold.
+// A snapshot of another model is refused. So is any snapshot if gradients are never
+// zeroed, because it does not contain them.
 func TestResumeRefuses(t *testing.T) {
 	usual := job{ranks: 2, batch: 16, steps: 20, optimizer: optim.DefaultSGD(.1)}
 	kept := new(memorySaver)

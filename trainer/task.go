@@ -60,7 +60,7 @@ type Metric struct {
 }
 
 // A Measure computes a Metric from the counts of all ranks. It must be finite for finite
-// counts, also if they count no rows.
+// counts, even if they count no rows.
 type Measure struct {
 	Name  string
 	Lower bool // a lower value is better

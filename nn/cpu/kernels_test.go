@@ -220,7 +220,7 @@ func TestSquaresEqualLoop(t *testing.T) {
 	}
 }
 
-// The masks equal those of nn.Stream, also for large coordinates.
+// The masks equal those of nn.Stream, even for large coordinates.
 func TestDropoutEqualsLoop(t *testing.T) {
 	needKernels(t)
 	r := rand.New(rand.NewPCG(7, 8))

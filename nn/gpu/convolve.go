@@ -190,7 +190,7 @@ func (b *Backend) try(c conv, trial func() conv) int {
 	return best
 }
 
-// measure runs a trial on cuDNN, also in a capture. With Options.Timed it returns the time
+// measure runs a trial on cuDNN, even in a capture. With Options.Timed it returns the time
 // that the trial took. An error means that the algorithm cannot be used.
 func (b *Backend) measure(t conv, run func() error) (took time.Duration, err error) {
 	if err := run(); err != nil { // also loads cuDNN's kernels, which a capture forbids

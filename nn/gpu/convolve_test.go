@@ -41,7 +41,7 @@ func refuse(t *testing.T, what string) {
 	t.Setenv("RINGTRAIN_EMULATOR_CUDNN_REFUSES", what)
 }
 
-// cuDNN computes all convolutions correctly, also if products are bfloat16. TestBackend
+// cuDNN computes all convolutions correctly, even if products are bfloat16. TestBackend
 // checks our kernels.
 func TestConv(t *testing.T) {
 	needCuDNN(t)

@@ -326,7 +326,7 @@ func TestChecksFindMutants(t *testing.T) {
 // bare hides all methods that are not the Strategy's.
 type bare struct{ trainer.Strategy }
 
-// A strategy that lacks what it promises fails, also if nothing else is wrong.
+// A strategy that lacks what it promises fails, even if nothing else is wrong.
 func TestUnkeptPromises(t *testing.T) {
 	s := Suite{Promises: everything, New: func(b nn.Backend) trainer.Strategy {
 		return bare{trainer.NewAllReduce(b, optim.DefaultAdam())}

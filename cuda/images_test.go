@@ -60,7 +60,7 @@ func TestCacheCannotBeWritten(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Many processes may store the same image at once, and a reader always sees a whole one.
+// Many processes may store the same image at once, and a reader always sees a complete one.
 func TestCacheManyWriters(t *testing.T) {
 	c := NewCache(t.TempDir())
 	image := make([]byte, 1<<16)

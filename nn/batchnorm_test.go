@@ -35,7 +35,7 @@ func TestBatchNormStatistics(t *testing.T) {
 	}
 }
 
-// Outside of training, the running statistics count and do not change.
+// Outside of training, the running statistics are used and do not change.
 func TestBatchNormEvaluates(t *testing.T) {
 	be, l := cpu.New(cpu.Options{}), &nn.BatchNorm2D{Momentum: .5, Eps: 1}
 	p, _ := built(t, l, []int{1, 1, 2}, nil)

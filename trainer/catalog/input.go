@@ -16,7 +16,7 @@ import (
 // An Input is unlabelled rows for a trained model: the content of files, or of a stream.
 // The zero Input is empty.
 type Input struct {
-	// Files are read in order, each after the other. Catalog.Input puts the files of a
+	// Files are read one after the other, in order. Catalog.Input puts the files of a
 	// directory in its place.
 	Files []string
 	// Stream is read instead of Files if it is not nil, and only once.

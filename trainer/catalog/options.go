@@ -49,8 +49,8 @@ func optionErrorf(option, format string, args ...any) error {
 	return &OptionError{Option: option, Text: "--" + option + " " + fmt.Sprintf(format, args...)}
 }
 
-// check returns an error for options that a kind of dataset does not use, or that do not
-// go together.
+// check returns an error for options that a kind of dataset does not use, or that cannot
+// be combined.
 func (o Options) check(kind string, k DataKind) error {
 	for _, option := range o.List() {
 		if option.Value == "" || slices.Contains(k.Options, option.Name) {

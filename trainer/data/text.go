@@ -9,7 +9,7 @@ import (
 // A Text is rows of a text for a model that predicts the next character. Row i has the
 // characters from i*Context on, Context of them, and the label of each is the character
 // after it. So every character but the first is a label once, except those after the last
-// whole row.
+// complete row.
 type Text struct {
 	IDs     []int32 // of the characters
 	Context int     // characters of a row

@@ -133,7 +133,7 @@ func lostTraining(t *testing.T, fallback string) (*Training, catalog.Rows) {
 	return s, rowsOf(s, &data.Set{Train: part, Test: part})
 }
 
-// A job that loses its weights fails, with one error that names all that is lost. With a
+// A job that loses its weights fails, with one error that names everything lost. With a
 // fallback it succeeds.
 func TestLostWeights(t *testing.T) {
 	for _, fallback := range []string{"", t.TempDir()} {

@@ -76,7 +76,7 @@ func TestListingOfOneWorker(t *testing.T) {
 	require.Equal(t, dir, only(t).Directory)
 }
 
-// A job that cannot be listed runs. The user is told once, in one line.
+// A job that cannot be listed still runs. The user gets one line about it.
 func TestListingFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -92,7 +92,7 @@ func TestSharing(t *testing.T) {
 	require.Equal(t, "no driver", OnCPU("no driver").Why())
 }
 
-// The engine of a group is another one only on a GPU, or where machines must be compared.
+// A group gets a different engine only on a GPU, or where machines must be compared.
 func TestEngineOf(t *testing.T) {
 	require.Nil(t, EngineOf(nil, 1))
 	require.NotNil(t, EngineOf(&Accelerator{}, 1))
@@ -174,7 +174,7 @@ func TestMultiplierListsAll(t *testing.T) {
 	require.True(t, strings.HasSuffix((&Products{TF32: true, BF16: true, Timed: "d"}).Multiplier(false), ", TF32, bf16, timed"))
 }
 
-// Choices of --time-products come from a file that others can write. Whatever it has, it is
+// Choices of --time-products come from a file that others can write. Any content gives either
 // choices or an error.
 func FuzzReadTimed(f *testing.F) {
 	f.Add([]byte(`{"gpu": "G", "blas": "B", "choices": {"a": 2}}`))

@@ -68,6 +68,7 @@ scripts/gpu/visit         :
 scripts/peers             : bench scripts/peers/rounds
 scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
+examples/custom           : nn trainer trainer/data trainer/config trainer/catalog trainer/cli
 examples/...              : ... -trainer/cli -cmd/...
 `
 

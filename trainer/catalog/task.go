@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -197,13 +198,18 @@ func Notes(cfg *config.Config, d Dataset, rows Rows) map[string]string {
 
 // task returns the task of a config or, if it names none, the one with the given name.
 func (c *Catalog) task(cfg *config.Config, name string) (Task, error) {
-	if _, named := cfg.Entry("task"); !named {
-		var err error
-		if cfg, err = config.Parse("task", "[task]\n@tasks = \""+name+"\"\n", nil); err != nil {
-			return nil, err
-		}
+	if _, named := cfg.Entry("task"); named {
+		return resolve[Task](c, cfg, "task", "a task (@tasks)")
 	}
-	return resolve[Task](c, cfg, "task", "a task (@tasks)")
+	cfg, err := config.Parse("task", "[task]\n@tasks = \""+name+"\"\n", nil)
+	if err != nil {
+		return nil, err
+	}
+	t, err := resolve[Task](c, cfg, "task", "a task (@tasks)")
+	if mistake := (*config.Error)(nil); errors.As(err, &mistake) { // its position is in no file
+		return nil, fmt.Errorf("the rows are for the task %s, which this config does not describe: add a section [task] (%s)", name, mistake.Msg)
+	}
+	return t, err
 }
 
 // network returns the Network of the [model] section of a config.

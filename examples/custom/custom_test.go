@@ -131,7 +131,7 @@ func TestTrained(t *testing.T) {
 	for i := range 600 { // more than a batch
 		fmt.Fprintln(&lines, float32(i)/600)
 	}
-	file := filepath.Join(dir, "times.txt")
+	file := filepath.Join(dir, "some.times")
 	require.NoError(t, os.WriteFile(file, []byte(lines.String()), 0o600))
 	fromFile := output(t, "", "predict", dir, file, "--format", "csv")
 	require.Equal(t, fromFile, output(t, lines.String(), "predict", dir, "-", "--input-format", "times", "--format", "csv"))
@@ -154,17 +154,19 @@ func TestTrained(t *testing.T) {
 // The commands explain the names of this program, and name the user's mistakes.
 func TestNames(t *testing.T) {
 	for name, want := range map[string]string{
-		"Huber.v1": "largest error that is squared", "sine_network.v1": "frequency of the first layer", "curve.v1": "a loss (@losses)", "": "curve.v1, image_classification.v1",
+		"Huber.v1": "largest error that is squared", "Sine.v1": "frequency", "curve.v1": "a loss (@losses)", "": "curve.v1, image_classification.v1",
 	} {
 		require.Contains(t, output(t, "", append([]string{"config", "explain"}, strings.Fields(name)...)...), want)
 	}
-	require.Contains(t, output(t, "", "config", "fill", "wave.cfg"), "omega = 8.0")
+	require.Contains(t, output(t, "", "config", "fill", "wave.cfg"), "omega = 1.0")
 	for want, args := range map[string][]string{
 		`the task curve.v1 needs points; data "digits" has none`:                                   {"train", "wave.cfg"},
 		"--task.loss.delta: it must be above 0, got -1":                                            waves("--task.loss.delta", "-1"),
 		"the rows are for the task curve.v1, which this config does not describe: add a section [": {"train", "../mnist.cfg", "--data", "wave"},
-		"--data: unknown data \"wave:x\"; use wave":                                                {"train", "wave.cfg", "--data", "wave:x"},
-		"times:FILE (a number from -1 to 1 per line)":                                              {"predict", "nosuch", "--data", "waves"},
+		"wave.cfg:19: model: chain.v1: it makes rows of shape [32], but the task needs [1]":        waves("--model.*.curve.@layers", "Sine.v1"),
+		"--model.*.curve.nO: ":                        waves("--model.*.curve.nO", "2"),
+		"--data: unknown data \"wave:x\"; use wave":   {"train", "wave.cfg", "--data", "wave:x"},
+		"times:FILE (a number from -1 to 1 per line)": {"predict", "nosuch", "--data", "waves"},
 	} {
 		if args[0] == "predict" {
 			dir := t.TempDir()
@@ -226,7 +228,7 @@ func TestModel(t *testing.T) {
 	require.Zero(t, weight)
 	from.Layer, from.In = &sine{omega: 1}, []int{2}
 	_, err = newCurve(from, huber{1})
-	require.ErrorContains(t, err, "makes rows of shape [2], but the task needs [1]")
+	require.ErrorContains(t, err, "nn: model: it makes rows of shape [2], but the task needs [1]")
 	problem, err := curveTask(huber{1}).Fit(wave{}, func() (nn.Layer, error) { return &nn.Linear{Out: 2}, nil })
 	require.NoError(t, err)
 	_, err = problem.Declare()

@@ -1,6 +1,6 @@
 // Command custom is ringtrain with a task of its own: it fits a curve to points, some of
 // which are far off. Everything that the config names is in this directory: the dataset
-// wave, the task curve.v1, the loss Huber.v1 and the network sine_network.v1.
+// wave, the input format times, the task curve.v1, the loss Huber.v1 and the layer Sine.v1.
 //
 //	go run ./examples/custom train examples/custom/wave.cfg --data wave --workers 2
 package main

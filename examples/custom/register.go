@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 
-	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
@@ -14,19 +13,16 @@ func register(c *catalog.Catalog) error {
 		c.RegisterData("wave", catalog.DataKind{Usage: "wave", Doc: "points of a curve, made by this program", Train: makeWave,
 			Test: func(arg string, _ bool) (catalog.Dataset, error) { return makeWave(arg, catalog.Options{}) }}),
 		c.RegisterData("times", catalog.DataKind{Usage: "times:FILE", Doc: "a number from -1 to 1 per line", Unlabelled: true,
-			Suffixes: []string{".txt"}, Input: findTimes}),
+			Suffixes: []string{".times"}, Input: findTimes}),
 		c.Registry.Register("tasks", "curve.v1", config.Func{
 			Doc: "regression of points (t, y) that measures the mean absolute error", Make: makeCurve,
 			Params: []config.Param{{Name: "loss", Required: true, Form: "a loss (@losses)", Doc: "what to minimise, summed over points"}}}),
 		c.Registry.Register("losses", "Huber.v1", config.Func{
 			Doc: "squared error near 0 and absolute error farther away (Huber, 1964), so that outliers count less", Make: makeHuber,
 			Params: []config.Param{{Name: "delta", Type: config.Float, Default: 1., Doc: "largest error that is squared"}}}),
-		c.Registry.Register("layers", "sine_network.v1", config.Func{
-			Doc: "perceptron with two hidden layers of sines (SIREN, Sitzmann et al., 2020)", Make: makeSineNetwork,
-			Params: []config.Param{
-				{Name: "width", Type: config.Int, Required: true, Doc: "units of each hidden layer"},
-				{Name: "omega", Type: config.Float, Default: 8., Doc: "frequency of the first layer"},
-			}}),
+		c.Registry.Register("layers", "Sine.v1", config.Func{
+			Doc: "sin(omega·x), between layers of a SIREN (Sitzmann et al., 2020)", Make: makeSine,
+			Params: []config.Param{{Name: "omega", Type: config.Float, Default: 1., Doc: "frequency"}}}),
 	)
 }
 
@@ -46,14 +42,6 @@ func makeHuber(a config.Args) (any, error) {
 	return huber{delta}, nil
 }
 
-func makeSineNetwork(a config.Args) (any, error) {
-	width := a.Int("width")
-	if width < 1 {
-		return nil, a.Errorf("width", "it must be at least 1, got %d", width)
-	}
-	return nn.Chain(
-		&nn.Linear{Out: width}, &sine{omega: float32(a.Float("omega"))},
-		&nn.Linear{Out: width}, &sine{omega: 1},
-		&nn.Linear{},
-	), nil
+func makeSine(a config.Args) (any, error) {
+	return &sine{omega: float32(a.Float("omega"))}, nil
 }

@@ -18,7 +18,7 @@ type pointData interface {
 func curveTask(how loss) catalog.Task {
 	return catalog.NewTask(catalog.Definition[pointData, points]{
 		Name:  "curve.v1",
-		Rows:  "points",
+		What:  "points",
 		Shape: func(pointData) (in, out []int) { return []int{1}, []int{1} },
 		Model: func(from catalog.Blueprint) (catalog.Model[points], error) { return newCurve(from, how) },
 		Blank: newPoints,

@@ -19,7 +19,7 @@ import (
 // shapes are known before rows are read, and whose rows stay in the memory of the host.
 type Definition[D Dataset, B trainer.Batch] struct {
 	Name string // of the task
-	Rows string // what its rows are, for errors: "points"
+	What string // what its rows are, for errors: "points"
 	// Shape returns the shapes of one row of the network's input and output.
 	Shape func(d D) (in, out []int)
 	// Model makes a model.
@@ -55,7 +55,7 @@ func (p Blueprint) declare() (*nn.Builder, error) {
 	b := nn.NewBuilder(p.Seed)
 	out, err := p.Layer.Init(p.In, p.Out, b)
 	if err == nil && !slices.Equal(out, p.Out) {
-		err = fmt.Errorf("the network makes rows of shape %v, but the task needs %v: change its last layer", out, p.Out)
+		err = &nn.LayerError{Path: b.Path(), Msg: fmt.Sprintf("it makes rows of shape %v, but the task needs %v; change its last layer", out, p.Out)}
 	}
 	return b, err
 }
@@ -100,7 +100,7 @@ type definedTask[D Dataset, B trainer.Batch] struct{ Definition[D, B] }
 func (t definedTask[D, B]) Fit(d Dataset, network Network) (Problem, error) {
 	rows, ok := d.(D)
 	if !ok {
-		return nil, fmt.Errorf("the task %s needs %s; data %q has none: name others with --data", t.Name, t.Rows, d.Info().Name)
+		return nil, fmt.Errorf("the task %s needs %s; data %q has none: name others with --data", t.Name, t.What, d.Info().Name)
 	}
 	in, out := t.Shape(rows)
 	return &definedProblem[D, B]{defined: defined[D, B]{t.Definition, network, in, out}, dataset: rows}, nil
@@ -191,6 +191,12 @@ type definedProblem[D Dataset, B trainer.Batch] struct {
 	dataset D
 }
 
+// Rows implements Problem.
+func (p *definedProblem[D, B]) Rows() (train, test int) {
+	i := p.dataset.Info()
+	return i.Train, i.Test
+}
+
 // Memory implements Problem.
 func (p *definedProblem[D, B]) Memory() Memory {
 	elements := 0
@@ -251,10 +257,10 @@ type definedStored[D Dataset, B trainer.Batch] struct{ defined[D, B] }
 func (s *definedStored[D, B]) Fits(d Dataset) error {
 	rows, ok := d.(D)
 	if !ok {
-		return misfitf("is for %s, but %s has none; use --data with the data it was trained on", s.Rows, d.Info().Name)
+		return misfitf("is for %s, but %s has none; use --data with the data it was trained on", s.What, d.Info().Name)
 	}
 	if in, out := s.Shape(rows); !slices.Equal(in, s.in) || !slices.Equal(out, s.out) {
-		return misfitf("is for %s of shape %v -> %v, but those of %s have %v -> %v; use --data with the data it was trained on", s.Rows, s.in, s.out, d.Info().Name, in, out)
+		return misfitf("is for %s of shape %v -> %v, but those of %s have %v -> %v; use --data with the data it was trained on", s.What, s.in, s.out, d.Info().Name, in, out)
 	}
 	return nil
 }
@@ -282,7 +288,7 @@ func (e *definedExamples[D, B]) Task(b nn.Backend) (trainer.Task, error) {
 		return nil, err
 	}
 	if e.rows.Stage == nil {
-		return nil, fmt.Errorf("these %s cannot be evaluated, only predicted", e.Rows)
+		return nil, fmt.Errorf("these %s cannot be evaluated, only predicted", e.What)
 	}
 	test := data.NewPart(e.rows.Stage(examplesBatch, b), e.rows.Rows, 0, 1, examplesBatch)
 	return &trainer.ModelTask[B]{Model: m, Test: test, Measures: e.Measures}, nil

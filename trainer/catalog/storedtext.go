@@ -21,9 +21,6 @@ func (s *storedText) Fits(d Dataset) error {
 	if _, ok := d.(TextDataset); !ok {
 		return misfitf("is for text, but %s has none; use --data text:FILE", d.Info().Name)
 	}
-	if n := d.Info().Test; n <= s.context {
-		return misfitf("is for rows of %d characters and the one after them, but %s has only %d characters", s.context, d.Info().Name, n)
-	}
 	return nil
 }
 
@@ -42,13 +39,14 @@ func (s *storedText) Open(ctx context.Context, d Dataset) (Examples, error) {
 	if known == 0 {
 		return nil, misfitf("knows none of the characters of %s", d.Info().Name)
 	}
-	return &textExamples{characterModel: s.characterModel, ids: ids}, nil
+	return &textExamples{characterModel: s.characterModel, name: d.Info().Name, ids: ids}, nil
 }
 
 // textExamples are the characters of a text for a stored model.
 type textExamples struct {
 	characterModel
-	ids []int32
+	name string // of the text
+	ids  []int32
 }
 
 // textExamplesBatch is the number of characters of stored models at a time.
@@ -64,6 +62,9 @@ func (e *textExamples) Task(b nn.Backend) (trainer.Task, error) {
 		return nil, err
 	}
 	text := e.rows(e.ids)
+	if text.Rows() == 0 {
+		return nil, fmt.Errorf("%s has only %d characters, but the model is for rows of %d and the character after them; use a longer text", e.name, len(e.ids), e.context)
+	}
 	test := data.NewPart(text.Stage(e.batch(), b), text.Rows(), 0, 1, e.batch())
 	return &trainer.ModelTask[nn.Batch]{Model: m, Test: test, Measures: characterMeasures()}, nil
 }
@@ -84,14 +85,18 @@ type textPredictor struct {
 func (p *textPredictor) Params() *nn.Params { return p.model.Params() }
 
 // All implements Predictor. The fields are position, from 0; the character there and its
-// probability; and the most probable character. There is no prediction for the first
-// character, nor for those after the last whole row.
+// probability; and the most probable character. There is no prediction of the first
+// character. A row at the end that is not full ends in any character, which a causal model
+// does not see before.
 func (p *textPredictor) All(ctx context.Context) iter.Seq2[Prediction, error] {
 	return func(yield func(Prediction, error) bool) {
-		text, each := p.rows(p.ids), p.batch()*p.context
-		for lo, end := 0, text.Rows()*p.context; lo < end; lo += each {
+		each := p.batch() * p.context
+		for lo, end := 0, len(p.ids)-1; lo < end; lo += each {
 			hi := min(lo+each, end)
-			probs, err := p.model.Predict(ctx, p.ids[lo:hi])
+			rows := (hi - lo + p.context - 1) / p.context
+			x := make([]int32, rows*p.context)
+			copy(x, p.ids[lo:hi])
+			probs, err := p.model.Predict(ctx, x)
 			if err != nil {
 				yield(nil, err)
 				return

@@ -28,6 +28,7 @@ const textHoldout = .1
 // textData is the kind of data "text".
 var textData = DataKind{
 	Usage: "text:FILE", Doc: "a text in UTF-8", Options: []string{OptionHoldout, OptionTest}, Holdout: textHoldout, Train: trainText, Test: testText,
+	Input: readTextInput, Suffixes: []string{".txt"},
 }
 
 // texts is a TextDataset of one file, the last part of which may be held out, or of two.

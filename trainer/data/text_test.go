@@ -115,9 +115,9 @@ func TestScanTextMistakes(t *testing.T) {
 		many.WriteRune(0x10000 + c)
 	}
 	for want, text := range map[string]string{
-		"is not UTF-8: the byte at offset 3 belongs": "ä.\xff",
-		"the byte at offset 70001":                   strings.Repeat("a", 70_001) + "\xe2\x82",
-		"the byte at offset 0":                       "\xed\xa0\x80", // half of a pair of UTF-16
+		": not UTF-8: the byte at offset 3 belongs": "ä.\xff",
+		"the byte at offset 70001":                  strings.Repeat("a", 70_001) + "\xe2\x82",
+		"the byte at offset 0":                      "\xed\xa0\x80", // half of a pair of UTF-16
 	} {
 		_, err := data.ScanText(written(t, text))
 		require.ErrorContains(t, err, want)

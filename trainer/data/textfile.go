@@ -69,20 +69,35 @@ func readText(ctx context.Context, path string, f func(c rune)) (sum string, err
 		return "", fmt.Errorf("%s is not a file: every worker reads the text, so it cannot be a directory or a pipe", path)
 	}
 	hash := sha256.New()
-	in := bufio.NewReaderSize(io.TeeReader(file, hash), 1<<16)
+	if err := eachChar(ctx, io.TeeReader(file, hash), f); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// ReadChars returns the characters of a text in UTF-8. Its errors do not name the text.
+func ReadChars(r io.Reader) ([]rune, error) {
+	var chars []rune
+	err := eachChar(context.Background(), r, func(c rune) { chars = append(chars, c) })
+	return chars, err
+}
+
+// eachChar calls f with each character of a text.
+func eachChar(ctx context.Context, r io.Reader, f func(c rune)) error {
+	in := bufio.NewReaderSize(r, 1<<16)
 	for at := 0; ; {
 		c, size, err := in.ReadRune()
 		switch {
 		case errors.Is(err, io.EOF):
-			return hex.EncodeToString(hash.Sum(nil)), nil
+			return nil
 		case err != nil:
-			return "", fmt.Errorf("reading %s: %w", path, err)
+			return fmt.Errorf("reading the text: %w", err)
 		case c == utf8.RuneError && size == 1:
-			return "", fmt.Errorf("%s is not UTF-8: the byte at offset %d belongs to no character; convert the file, for example with iconv", path, at)
+			return fmt.Errorf("not UTF-8: the byte at offset %d belongs to no character; convert the text, for example with iconv", at)
 		}
 		f(c)
 		if at += size; at%(1<<20) < size && ctx.Err() != nil {
-			return "", ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

@@ -43,7 +43,7 @@ func TestExitCodes(t *testing.T) {
 		{&crew.EndError{}, exitFailed, ""},
 	} {
 		var stderr bytes.Buffer
-		a := &app{stderr: &stderr}
+		a := &app{stderr: &stderr, catalog: catalog.New()}
 		require.Equal(t, c.code, a.exit(c.err), "%#v", c.err)
 		if c.text != "" {
 			c.text = "ringtrain: " + c.text + "\n"

@@ -43,7 +43,7 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 	case rows < 1:
 		return nil, b.errorf("Rows is %d; it must be the number of ids, at least 1", l.Rows)
 	case rows < ids:
-		return nil, b.errorf("Rows is %d, but the rows of input have ids from 0 to %d; it must be at least %d, or 0 for as many as there are", l.Rows, ids-1, ids)
+		return nil, b.errorf("Rows is %d, but the rows of input have ids from 0 to %d; it must be at least %d; leave it out for as many as there are", l.Rows, ids-1, ids)
 	}
 	if product(in) < 1 {
 		return nil, b.errorf("rows of input have shape %v; every dimension must be at least 1", in)

@@ -3,6 +3,8 @@
 package cli_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,17 +15,21 @@ import (
 // workers.
 func TestGPUNetworks(t *testing.T) {
 	require.NotEmpty(t, smallDir())
-	for _, c := range []struct{ name, workers, args string }{
-		{"resnet", "2", "--stages.first 2 --stages.second 3 --stages.third 4"},
-		{"transformer", "1", "--width.rows 14 --width.model 8 --width.hidden 12"},
-		{"transformer", "2", "--width.rows 14 --width.model 8 --width.hidden 12"},
+	images, text := "mnist:"+smallDir(), filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("Even a short text has many characters. ", 20)), 0o600))
+	for _, c := range []struct{ name, workers, data, args string }{
+		{"resnet", "2", images, "--stages.first 2 --stages.second 3 --stages.third 4"},
+		{"transformer", "1", images, "--width.rows 14 --width.model 8 --width.hidden 12"},
+		{"transformer", "2", images, "--width.rows 14 --width.model 8 --width.hidden 12"},
+		{"chars", "2", "text:" + text, "--model.*.characters.nO 8 --task.context 8"},
 	} {
 		t.Run(c.name+" "+c.workers, func(t *testing.T) {
-			args := append([]string{"train", "../../examples/" + c.name + ".cfg", "--data", "mnist:" + smallDir(), "--json",
+			args := append([]string{"train", "../../examples/" + c.name + ".cfg", "--data", c.data, "--json",
 				"--batch", "4", "--steps", "3", "--evaluation.frequency", "0", "--workers", c.workers}, strings.Fields(c.args)...)
 			want := train(t, append(args, "--device", "cpu")...)
 			got, _ := trainOnGPUs(t, append(args, "--device", "cuda", "--share-gpu")...)
 			sameLosses(t, want, got)
+			require.Contains(t, got[len(got)-1].BLAS, "cuBLASLt")
 		})
 	}
 }

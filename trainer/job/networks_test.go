@@ -15,8 +15,8 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
 
-// networks are chains for images of 8 by 8. Together they have every layer that takes
-// numbers.
+// networks are chains for images of 8 by 8, and one for text. Together they have every
+// layer.
 var networks = map[string][]string{
 	"perceptron": {
 		`"Standardize.v1", "mean": 0.2, "deviation": 0.4`, `"Linear.v1", "nO": 9`, `"Gelu.v1", "nO": 8, "normalize": true, "dropout": 0.1`,
@@ -31,6 +31,10 @@ var networks = map[string][]string{
 		`"Images.v1"`, `"Conv2D.v1", "nO": 4, "size": 3, "padding": 1`, `"BatchNorm2D.v1"`, `"relu_activation.v1"`, `"MaxPool2D.v1", "size": 2`,
 		`"residual.v1", "layer": {"@layers": "chain.v1", "*": [{"@layers": "Conv2D.v1", "nO": 4, "size": 3, "padding": 1}, {"@layers": "BatchNorm2D.v1"}]}`,
 		`"AvgPool2D.v1", "size": 2`, `"Flatten.v1"`, `"Softmax.v1"`,
+	},
+	"text": {
+		`"Embed.v1", "nO": 6, "dropout": 0.1`, `"Positions.v1", "initializer": {"@initializers": "normal_init.v1", "mean": 0.2}`, `"SelfAttention.v1", "heads": 3, "causal": true`,
+		`"with_array.v1", "layer": {"@layers": "Softmax.v1"}`,
 	},
 	"transformer": {
 		`"Reshape.v1", "shape": [8, 8]`, `"Positions.v1"`,
@@ -50,6 +54,12 @@ func TestNetworksFromConfigs(t *testing.T) {
 			for i, l := range layers {
 				text += fmt.Sprintf("at%d = {\"@layers\": %s}\n", i, l)
 			}
+			if name == "text" {
+				path := filepath.Join(t.TempDir(), "text")
+				require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("Even a short text has many characters. ", 20)), 0o600))
+				f.Data = "text:" + path
+				text += "[task]\n@tasks = \"language_model.v1\"\ncontext = 8\n"
+			}
 			require.NoError(t, os.WriteFile(f.Config, []byte(text+"[optimizer]\n@optimizers = \"Adam.v1\"\n"), 0o600))
 			train := func(workers, accumulate, steps int, s Saving) string {
 				f := f
@@ -68,10 +78,9 @@ func TestNetworksFromConfigs(t *testing.T) {
 	}
 }
 
-// Every layer of the catalog is in one of the networks, but for whole networks and Embed,
-// which takes ids.
+// Every layer of the catalog is in one of the networks, but for whole networks.
 func TestNetworksHaveEveryLayer(t *testing.T) {
-	used := []string{"chain.v1", "Embed.v1", "convnet.v1", "relu_relu_softmax.v1"}
+	used := []string{"chain.v1", "convnet.v1", "relu_relu_softmax.v1"}
 	for _, layers := range networks {
 		for _, m := range regexp.MustCompile(`"(\w+\.v\d)"`).FindAllStringSubmatch(fmt.Sprint(layers), -1) {
 			used = append(used, m[1])

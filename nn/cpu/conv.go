@@ -6,34 +6,30 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// Convolution is a sequence of axpy calls. The output plane is laid out with the row
-// pitch of its input: element (i, j) is at i*pitch+j, with a gap of Size-1 elements
-// after each row. One filter element then contributes to the whole plane with a
-// single axpy over a run of the input. In the forward pass the gaps collect
-// meaningless sums that nothing reads; in gradients they are 0. Padded input is first
-// copied into a larger image. With a stride other than 1 there are no such runs, and
-// the code goes element by element.
+// Convolution is a sequence of axpy calls. An output plane is laid out with the row pitch
+// of its input: element (i, j) is at i*pitch+j, with a gap of Size-1 elements after each
+// row. One filter element then contributes to whole planes with a single axpy over a run
+// of the input. In the forward pass the gaps collect meaningless sums that nothing reads;
+// in gradients they are 0. A packing provides such runs for several images at once, for
+// any padding and stride.
 
 // Conv2D implements nn.Conv. It adds the bias first, then the elements of a
 // filter in order.
 func (b *Backend) Conv2D(y, x, w, bias nn.Buffer, s nn.Window) {
-	g := newGeometry(s)
 	ys, xs, ws := y.Float32s(), x.Float32s(), w.Float32s()
-	image, run := g.scratch(b)
-	biases := b.temp.take(len(run) * bias.Len())
-	for o, v := range bias.Float32s() {
-		fill(biases[o*len(run):][:len(run)], v)
-	}
-	for row := range images(xs, s.In()) {
-		in := g.pad(image, xs[row*s.In():][:s.In()])
-		for o := range bias.Len() {
-			copy(run, biases[o*len(run):])
-			for k, v := range ws[o*g.taps():][:g.taps()] {
-				g.gather(run, v, in[g.start(k):])
+	rows, filters, taps := images(xs, s.In()), bias.Len(), s.Channels*s.Size*s.Size
+	p := b.newPacking(s, rows)
+	p.each(rows, func(lo, hi int) {
+		in := p.pack(xs[lo*s.In() : hi*s.In()])
+		run := p.run[:p.length(hi-lo)]
+		for o, v := range bias.Float32s() {
+			fill(run, v)
+			for k, v := range ws[o*taps:][:taps] {
+				axpy(v, in[p.starts[k]:], run)
 			}
-			g.narrow(ys[(row*bias.Len()+o)*s.Plane():][:s.Plane()], run)
+			p.narrow(ys[lo*filters*s.Plane():hi*filters*s.Plane()], o, filters)
 		}
-	}
+	})
 }
 
 // Conv2DGrad implements nn.Conv. With stride 1, the gradient of a filter element is the
@@ -71,27 +67,27 @@ func (b *Backend) Conv2DGrad(dw, db, dy, x nn.Buffer, s nn.Window) {
 // Conv2DInputGrad implements nn.Conv. It adds filters in order, and the elements of
 // each filter in order.
 func (b *Backend) Conv2DInputGrad(dx, dy, w nn.Buffer, s nn.Window) {
-	g := newGeometry(s)
 	dxs, dys, ws := dx.Float32s(), dy.Float32s(), w.Float32s()
-	filters := len(ws) / g.taps()
-	image, run := g.scratch(b)
-	clear(run)
-	for row := range images(dxs, s.In()) {
-		out := dxs[row*s.In():][:s.In()]
-		if s.Padding > 0 {
-			out = image
+	rows, taps := images(dxs, s.In()), s.Channels*s.Size*s.Size
+	filters := len(ws) / taps
+	p := b.newPacking(s, rows)
+	p.each(rows, func(lo, hi int) {
+		out := p.packed
+		if p.direct {
+			out = dxs[lo*s.In() : hi*s.In()]
 		}
 		clear(out)
+		run := p.run[:p.length(hi-lo)]
 		for o := range filters {
-			g.widen(run, dys[(row*filters+o)*s.Plane():][:s.Plane()])
-			for k, v := range ws[o*g.taps():][:g.taps()] {
-				g.scatter(out[g.start(k):], v, run)
+			p.widen(dys[lo*filters*s.Plane():hi*filters*s.Plane()], o, filters)
+			for k, v := range ws[o*taps:][:taps] {
+				axpy(v, run, out[p.starts[k]:])
 			}
 		}
-		if s.Padding > 0 {
-			g.crop(dxs[row*s.In():][:s.In()], image)
+		if !p.direct {
+			p.unpack(dxs[lo*s.In() : hi*s.In()])
 		}
-	}
+	})
 }
 
 // images returns the number of rows of the given width in v.
@@ -153,66 +149,16 @@ func (g *geometry) pad(image, x []float32) []float32 {
 	return image
 }
 
-// crop is the inverse of pad.
-func (g *geometry) crop(x, image []float32) {
-	for r := range g.Channels * g.Height {
-		copy(x[r*g.Width:][:g.Width], image[g.inner(r):])
-	}
-}
-
 // inner returns the offset in the padded image of row r, counting the rows
 // of all channels.
 func (g *geometry) inner(r int) int {
 	return (r/g.Height*g.height+r%g.Height+g.Padding)*g.pitch + g.Padding
 }
 
-// narrow copies run to plane without the gaps.
-func (g *geometry) narrow(plane, run []float32) {
-	if g.Stride != 1 {
-		copy(plane, run)
-		return
-	}
-	for i := range g.outHeight {
-		copy(plane[i*g.outWidth:][:g.outWidth], run[i*g.pitch:])
-	}
-}
-
-// widen is the inverse of narrow. It leaves the gaps unchanged.
+// widen copies plane to run, with gaps. It leaves the gaps unchanged.
 func (g *geometry) widen(run, plane []float32) {
-	if g.Stride != 1 {
-		copy(run, plane)
-		return
-	}
 	for i := range g.outHeight {
 		copy(run[i*g.pitch:][:g.outWidth], plane[i*g.outWidth:])
-	}
-}
-
-// gather adds v times each window's first element to its output.
-func (g *geometry) gather(run []float32, v float32, in []float32) {
-	if g.Stride == 1 {
-		axpy(v, in, run)
-		return
-	}
-	for i := range g.outHeight {
-		line, to := in[i*g.Stride*g.pitch:], run[i*g.outWidth:][:g.outWidth]
-		for j := range to {
-			to[j] += float32(v * line[j*g.Stride])
-		}
-	}
-}
-
-// scatter adds v times each output to its window's first element.
-func (g *geometry) scatter(in []float32, v float32, run []float32) {
-	if g.Stride == 1 {
-		axpy(v, run, in)
-		return
-	}
-	for i := range g.outHeight {
-		line, from := in[i*g.Stride*g.pitch:], run[i*g.outWidth:][:g.outWidth]
-		for j, d := range from {
-			line[j*g.Stride] += float32(v * d)
-		}
 	}
 }
 

@@ -126,6 +126,10 @@ nO = 4
 	require.EqualError(t, mistake(t, c, change(`@layers = "Linear.v1"`+"\nnI = 4\nnO = 3", `@layers = "Images.v1"`+"\nchannels = 4")),
 		"test.cfg:7: model.*.blocks.orig: concatenate.v1: model.*.blocks.orig.*.right returns rows of shape [4 1 1], but model.*.blocks.orig.*.left returns [2]; they may differ only in the first dimension")
 
+	// The second copy does not fit what the first returns.
+	require.EqualError(t, mistake(t, c, chain(`clone.v1 orig = {"@layers": "Linear.v1", "nI": 784, "nO": 3}; n = 2`, "Softmax.v1")),
+		"test.cfg:5: model.*.b0.orig.nI: Linear.v1: nI is 784, but rows of input have shape [3], which is 3 elements")
+
 	// A layer that is a reference to a section has the line of the section.
 	require.EqualError(t, mistake(t, c, "[shared]\n@layers = \"Linear.v1\"\nnO = 3\n"+chain("residual.v1 layer = ${shared}", "Softmax.v1")),
 		"test.cfg:3: model.*.b0.layer.nO: Linear.v1: nO is 3 but the model needs 784 outputs")

@@ -186,6 +186,15 @@ func TestUnknownCharacters(t *testing.T) {
 	require.Contains(t, stderr, "knows none of the characters of")
 }
 
+// Shells complete the kinds of data of the catalog.
+func TestDataCompletes(t *testing.T) {
+	for _, command := range []string{"train", "eval", "predict"} {
+		code, stdout, stderr := result("__complete", command, "x", "--data", "")
+		require.Zero(t, code, stderr)
+		require.Contains(t, strings.Fields(stdout), "text:", command)
+	}
+}
+
 func TestCharsMistakes(t *testing.T) {
 	text := markovText(300)
 	invalid := text[:100] + "\xff" + text[100:]

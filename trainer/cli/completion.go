@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
@@ -10,7 +11,7 @@ import (
 
 // complete tells the shell the possible values of flags, and which arguments are config
 // files.
-func complete(root *cobra.Command) {
+func complete(root *cobra.Command, c *catalog.Catalog) {
 	values := map[string][]string{
 		"transport": crew.Transports(),
 		"reduce":    {"mean", "sum"},
@@ -21,7 +22,7 @@ func complete(root *cobra.Command) {
 		"device":    {device.Auto, device.CPU, device.CUDA, device.CUDA + ":"},
 		"nccl":      {"auto", "must", "off"},
 		"graphs":    {device.GraphsAuto, device.GraphsWhole, device.GraphsApart, device.GraphsOff},
-		"data":      {"digits", "mnist:"},
+		"data":      dataNames(c, func(k catalog.DataKind) bool { return k.Train != nil }),
 		"log-level": {"debug", "info", "warn", "error"},
 	}
 	for _, cmd := range append(root.Commands(), nested(root)...) {

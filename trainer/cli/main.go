@@ -116,7 +116,7 @@ allreduce. The processes find each other by gossip.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
 	root.AddCommand(overridable(trainCommand(a)), evalCommand(a), predictCommand(a), sampleCommand(a), overridable(estimateCommand(a)), configCommand(a), dataCommand(a), keygenCommand(a), benchCommand(a), tuneCommand(a),
 		membersCommand(a), statusCommand(a), doctorCommand(a), versionCommand(a))
-	complete(root)
+	complete(root, a.catalog)
 	return root
 }
 

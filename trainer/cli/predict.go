@@ -57,22 +57,22 @@ probability.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.data, "data", "", "rows to predict instead of FILEs: `SOURCE` is "+a.catalog.TestUsage(false)+" (default the rows that train evaluated on)")
-	_ = cmd.RegisterFlagCompletionFunc("data", cobra.FixedCompletions(dataNames(a.catalog), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
+	_ = cmd.RegisterFlagCompletionFunc("data", cobra.FixedCompletions(dataNames(a.catalog, func(k catalog.DataKind) bool { return k.Test != nil || k.Input != nil }), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace)) // fails for a flag that is not there
 	cmd.Flags().StringVar(&f.inputFormat, "input-format", "", "read FILEs and stdin as `FORMAT`: "+strings.Join(a.catalog.InputFormats(), ", "))
 	cmd.Flags().StringVar(&f.format, "format", "table", "print `FORM`: table, json (an object per line) or csv (with a header)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "the same as --format json")
 	return cmd
 }
 
-// dataNames returns how names of rows for trained models begin.
-func dataNames(c *catalog.Catalog) []string {
+// dataNames returns how the names of usable kinds of data begin.
+func dataNames(c *catalog.Catalog, usable func(catalog.DataKind) bool) []string {
 	var out []string
 	for _, kind := range c.DataKinds() {
 		k, _ := c.DataKind(kind)
 		if strings.Contains(k.Usage, ":") {
 			kind += ":"
 		}
-		if k.Test != nil || k.Input != nil {
+		if usable(k) {
 			out = append(out, kind)
 		}
 	}

@@ -18,12 +18,12 @@ func sampleCommand(a *app) *cobra.Command {
 	var o catalog.GenerateOptions
 	cmd := &cobra.Command{
 		Use:   "sample CHECKPOINT --prompt TEXT [flags]",
-		Short: "Continue a text with a trained language model",
-		Long: `Print a prompt and what trained weights make of it, character by character. CHECKPOINT is
-what train --out has written: the directory or a file in it. It says everything about the
-model; the text it was trained on is not needed.
+		Short: "Continue a prompt with trained weights",
+		Long: `Print a prompt and its continuation by trained weights, character by character if they are
+of a language model. CHECKPOINT is what train --out has written: the directory or a file in
+it. Data are not needed.
 
-The same weights, flags and machine always give the same text. Another seed gives another.`,
+The same weights, flags and machine always give the same continuation.`,
 		Example: "  ringtrain sample run1 --prompt 'func '\n  ringtrain sample run1 --prompt 'The ' --temperature 0.7 --top-k 20 --seed 2",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -38,10 +38,10 @@ The same weights, flags and machine always give the same text. Another seed give
 			return a.sample(context.Background(), args[0], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Prompt, "prompt", "", "`TEXT` to continue, of characters that the model knows")
+	cmd.Flags().StringVar(&o.Prompt, "prompt", "", "`TEXT` to continue; a language model must know its characters")
 	cmd.Flags().IntVar(&o.Length, "length", 500, "`N` characters to add")
-	cmd.Flags().Float64Var(&o.Temperature, "temperature", 1, "divide the logarithms of probabilities by `X`; below 1, probable characters become more so, and 0 always takes the most probable")
-	cmd.Flags().IntVar(&o.TopK, "top-k", 0, "choose among the `K` most probable characters (default all)")
+	cmd.Flags().Float64Var(&o.Temperature, "temperature", 1, "divide the logarithms of probabilities by `X`; below 1, what is probable becomes more so; 0 always takes the most probable")
+	cmd.Flags().IntVar(&o.TopK, "top-k", 0, "choose among the `K` most probable continuations (default all)")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N` of the choices (default 0)")
 	return cmd
 }

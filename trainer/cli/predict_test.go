@@ -141,7 +141,7 @@ func TestPredictMistakes(t *testing.T) {
 		"- (stdin) cannot be combined with other FILEs":    "- " + npy,
 		"stdin has no name that tells its format":          "-",
 		"--input-format needs a FILE":                      "--input-format npy",
-		`unknown --input-format "x"; use idx, npy or png`:  npy + " --input-format x",
+		`unknown --input-format "x"; use `:                 npy + " --input-format x",
 		"nosuch.npy: no such file":                         "nosuch.npy",
 		"images of 14x14, but those of " + small + " have": small,
 	} {

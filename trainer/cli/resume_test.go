@@ -103,7 +103,7 @@ func TestResumeAtTheEnd(t *testing.T) {
 
 	code, stdout, stderr = result(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "--json" })...)
 	require.Zero(t, code, stderr)
-	require.Regexp(t, `^\naccuracy 0\.\d+ after 20 steps\nweights sha256 [0-9a-f]{64}\nby `, stdout, "and there is no table without steps")
+	require.Regexp(t, `^\naccuracy 0\.\d+ after 20 steps\nweights sha256 [0-9a-f]{64}\nmatrix products: `, stdout, "and there is no table without steps")
 	require.NotContains(t, stderr, "saved")
 
 	require.NoError(t, os.Remove(weights)) // as if killed between the checkpoint and the weights

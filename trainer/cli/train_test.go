@@ -68,7 +68,10 @@ func TestTrain(t *testing.T) {
 	code, stdout, _ = result("eval", filepath.Join(out, "model.safetensors"), "--data", "mnist:"+smallDir())
 	require.Zero(t, code)
 	require.Contains(t, stdout, "on 300 rows")
-	code, _, stderr = result("eval", out)
+	code, stdout, stderr = result("eval", out)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "on 300 rows", "the data it was trained with")
+	code, _, stderr = result("eval", out, "--data", "digits")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "is for images of 14x14, but those of")
 }

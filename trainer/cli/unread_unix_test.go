@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,4 +27,18 @@ func TestNobodyReads(t *testing.T) {
 	require.Contains(t, stderr.String(), "broken pipe")
 	require.FileExists(t, filepath.Join(dir, "model.safetensors"))
 	require.Equal(t, []int{3}, steps(t, dir))
+}
+
+// predict | head -1 ends quietly, by SIGPIPE, when nobody reads on.
+func TestNobodyReadsPredictions(t *testing.T) {
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	var stderr strings.Builder
+	cmd := command(t, "predict", varied(t), filepath.Join(saved(t), "images.npy"))
+	cmd.Stdout, cmd.Stderr = write, &stderr
+	require.Error(t, cmd.Run())
+	require.NoError(t, write.Close())
+	require.Equal(t, syscall.SIGPIPE, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+	require.Empty(t, stderr.String())
 }

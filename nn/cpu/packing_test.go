@@ -16,6 +16,7 @@ func TestConvolutionPacking(t *testing.T) {
 	for _, s := range []nn.Window{
 		{Channels: 1, Height: 28, Width: 28, Size: 3, Stride: 1},
 		{Channels: 2, Height: 28, Width: 40, Size: 3, Stride: 1},
+		{Channels: 2, Height: 12, Width: 10, Size: 3, Stride: 1},
 		{Channels: 2, Height: 14, Width: 14, Size: 3, Stride: 1, Padding: 1},
 		{Channels: 3, Height: 13, Width: 11, Size: 3, Stride: 2, Padding: 1},
 		{Channels: 3, Height: 14, Width: 9, Size: 1, Stride: 2},

@@ -52,6 +52,12 @@ func New() *Catalog {
 			Make: makeLanguageModel, Params: []config.Param{
 				{Name: "context", Type: config.Int, Default: 64, Doc: "characters of a row: the most that a prediction can depend on"},
 			}}},
+		{"tasks", classificationTask, config.Func{
+			Doc:  "classification of rows with columns: cross-entropy of a network that ends in Softmax",
+			Make: func(config.Args) (any, error) { return tableClassification{}, nil }}},
+		{"tasks", regressionTask, config.Func{
+			Doc:  "regression on rows with columns: squared error of a network that ends in one number",
+			Make: func(config.Args) (any, error) { return tableRegression{}, nil }}},
 		{"optimizers", "Adam.v1", config.Func{
 			Doc:  "Adam (Kingma and Ba, 2015), as in Thinc",
 			Make: makeAdam, Params: hyperParams("learn_rate", "L2", "beta1", "beta2", "eps", "grad_clip", "L2_is_weight_decay", "use_averages")}},
@@ -75,6 +81,7 @@ func New() *Catalog {
 		c.err = errors.Join(c.err, c.RegisterData(k.name, k.DataKind))
 	}
 	c.err = errors.Join(c.err, c.RegisterData("text", textData))
+	c.err = errors.Join(c.err, c.RegisterData(tableData.name, tableData.DataKind))
 	return c
 }
 

@@ -46,7 +46,7 @@ func (e *OptionError) Error() string { return e.Text }
 
 // optionErrorf returns an OptionError. Its text begins with the flag.
 func optionErrorf(option, format string, args ...any) error {
-	return &OptionError{Option: option, Text: "--" + option + " " + fmt.Sprintf(format, args...)}
+	return &OptionError{Option: option, Text: "--" + option + " " + fmt.Errorf(format, args...).Error()}
 }
 
 // check returns an error for options that a kind of dataset does not use, or that cannot

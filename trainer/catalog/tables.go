@@ -1,0 +1,180 @@
+package catalog
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"gorgonia.org/tensor"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// A tableSchema says how rows of a table become numbers, and what is predicted from them.
+// It is in the notes of a file of weights, as JSON.
+type tableSchema struct {
+	Target  string        `json:"target"` // name of the column
+	Columns []data.Column `json:"columns"`
+	Classes []string      `json:"classes,omitempty"` // of a classification
+	// Of a regression: the model predicts (value-Mean)/Deviation.
+	Mean      float64 `json:"mean,omitempty"`
+	Deviation float64 `json:"deviation,omitempty"`
+}
+
+// noteSchema is the note that holds a tableSchema.
+const noteSchema = "table"
+
+// newSchema returns the schema of a dataset, but for Classes, Mean and Deviation, and the
+// index of the target.
+func newSchema(d Dataset, task string) (s tableSchema, rows TableDataset, target int, err error) {
+	rows, ok := d.(TableDataset)
+	if !ok {
+		return s, nil, 0, fmt.Errorf("the task %s needs rows with columns, as csv:FILE has; data %q has none", task, d.Info().Name)
+	}
+	s = tableSchema{Target: d.Info().Options.Target, Columns: rows.Columns()}
+	train, _ := rows.Tables()
+	return s, rows, train.Table.Index(s.Target), nil
+}
+
+// width returns how many numbers a row becomes.
+func (s *tableSchema) width() int { return data.Width(s.Columns) }
+
+// notes implements Rows.Notes.
+func (s *tableSchema) notes() map[string]string {
+	text, _ := json.Marshal(s) // cannot fail: its numbers are finite
+	return map[string]string{noteSchema: string(text)}
+}
+
+// storedSchema returns the schema in notes.
+func storedSchema(notes map[string]string) (s tableSchema, err error) {
+	if json.Unmarshal([]byte(notes[noteSchema]), &s) != nil || data.CheckColumns(s.Columns) != nil {
+		return s, errors.New("its notes do not describe the columns it was trained on")
+	}
+	return s, nil
+}
+
+// fits returns a *MisfitError for a dataset without the columns.
+func (s *tableSchema) fits(d Dataset) error {
+	rows, ok := d.(TableDataset)
+	if !ok {
+		return misfitf("is for rows with columns, but %s has none; use --data csv:FILE", d.Info().Name)
+	}
+	var names []string
+	for _, c := range s.Columns {
+		names = append(names, c.Name)
+	}
+	_, test := rows.Tables()
+	if why := unlike(test.Table, names, s.Target); why != "" {
+		return misfitf("is for the columns of its training data, but %s %s", d.Info().Name, why)
+	}
+	return nil
+}
+
+// vectors returns rows as numbers, without what is to be learned from them.
+func (s *tableSchema) vectors(r TableRows) (*data.Vectors, error) {
+	x, err := r.Table.Encode(s.Columns, r.Rows)
+	return &data.Vectors{Rows: len(r.Rows), Width: s.width(), X: x}, err
+}
+
+// labelled sets what is to be learned from each row of v to what value returns for the
+// text of its target.
+func (s *tableSchema) labelled(v *data.Vectors, r TableRows, value func(row, column int) error) error {
+	column := r.Table.Index(s.Target)
+	if column < 0 {
+		return fmt.Errorf("%s has no column %q, with which predictions are compared", r.Table.Path, s.Target)
+	}
+	for _, row := range r.Rows {
+		if err := value(int(row), column); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// memory returns the Memory of rows for training.
+func (s *tableSchema) memory(d Dataset) Memory {
+	const valueAndPlace = 8 // bytes of what is learned from a row, and of its place in the order of rows
+	row := 4 * s.width()
+	return Memory{Row: row, Resident: d.Info().Train * (row + valueAndPlace)}
+}
+
+// vectorRows are the training and test rows of a table in memory, and what is needed to
+// make a task of them.
+type vectorRows[B trainer.Batch] struct {
+	train, test *data.Vectors
+	stage       func(v *data.Vectors, rows int, b nn.Backend) data.Stage[B]
+	store       func(v *data.Vectors, rows int, b nn.Backend) data.Store[B]
+	measures    []trainer.Measure
+}
+
+// task makes a rank's task.
+func (r *vectorRows[B]) task(m nn.Model[B], s Seat) (trainer.Task, error) {
+	t := r.evaluation(m, s.Backend, s.EvalBatch, s.Rank, s.Size)
+	for k := range s.Micro {
+		sampler, err := data.NewSampler(r.train.Rows, s.Batch, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
+		if err != nil {
+			return nil, err
+		}
+		stage := r.stage(r.train, s.Batch, s.Backend)
+		if s.Resident {
+			return trainer.NewResident(t, data.NewResident(stage, r.store(r.train, s.Batch, s.Backend), sampler, s.Backend.(nn.Pacer))), nil
+		}
+		t.Train = append(t.Train, data.NewFeed(stage, sampler))
+	}
+	return t, nil
+}
+
+// evaluation makes a task without training rows.
+func (r *vectorRows[B]) evaluation(m nn.Model[B], b nn.Backend, batch, rank, size int) *trainer.ModelTask[B] {
+	test := data.NewPart(r.stage(r.test, batch, b), r.test.Rows, rank, size, batch)
+	return &trainer.ModelTask[B]{Model: m, Test: test, Measures: r.measures}
+}
+
+// sum identifies the rows and how they became numbers.
+func (r *vectorRows[B]) sum(s *tableSchema) string {
+	h := sha256.New()
+	fmt.Fprintln(h, s.notes()[noteSchema])
+	r.train.Hash(h)
+	r.test.Hash(h)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// A vectorModel is a model of rows of numbers that predicts.
+type vectorModel interface {
+	Params() *nn.Params
+	Predict(ctx context.Context, x *tensor.Dense) (*tensor.Dense, error)
+}
+
+// A vectorPredictor predicts from rows of numbers.
+type vectorPredictor struct {
+	vectorModel
+	rows *data.Vectors
+	one  func(row int, outputs []float32) (Prediction, error)
+}
+
+// All implements Predictor.
+func (p *vectorPredictor) All(ctx context.Context) iter.Seq2[Prediction, error] {
+	return func(yield func(Prediction, error) bool) {
+		for lo := 0; lo < p.rows.Rows; lo += examplesBatch {
+			n, width := min(examplesBatch, p.rows.Rows-lo), p.rows.Width
+			x := tensor.New(tensor.WithShape(n, width), tensor.WithBacking(p.rows.X[lo*width:(lo+n)*width]))
+			y, err := p.Predict(ctx, x)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			values, outputs := y.Data().([]float32), y.Shape()[1]
+			for i := range n {
+				if one, err := p.one(lo+i, values[i*outputs:(i+1)*outputs]); !yield(one, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package data
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Column says how the cells of a column of a Table become numbers. A column of text is
+// one number for each category: 1 for the category of the cell and 0 for the others. A
+// missing or unknown category is all zeros. A column of numbers is standardised: the mean
+// of the training rows is subtracted, and the result divided by their deviation. A missing
+// number becomes the mean, and thus 0.
+type Column struct {
+	Name       string   `json:"name"`
+	Categories []string `json:"categories,omitempty"` // sorted; none in a column of numbers
+	Mean       float64  `json:"mean,omitempty"`
+	Deviation  float64  `json:"deviation,omitempty"` // of the population; 1 if all values are equal
+	// Indicator means that a second number is 1 where the first is missing, because some
+	// were missing in training.
+	Indicator bool `json:"indicator,omitempty"`
+}
+
+// mostCategories bounds the categories of a column. More are a mistake: an identifier, or
+// numbers with a decimal comma.
+const mostCategories = 1000
+
+// Width returns the number of numbers that a cell becomes.
+func (c *Column) Width() int {
+	switch {
+	case len(c.Categories) > 0:
+		return len(c.Categories)
+	case c.Indicator:
+		return 2
+	}
+	return 1
+}
+
+// Fit returns how a column becomes numbers, from these rows, which are to train on. It is
+// a column of numbers if every value in them that is not missing is a number. Sums are
+// taken in float64 in the order of rows, so all machines get the same bits.
+func (t *Table) Fit(column int, rows []int32) (Column, error) {
+	c := Column{Name: t.Columns[column], Deviation: 1}
+	if !t.Numeric(column, rows) {
+		c.Deviation = 0
+		c.Categories = t.Texts(column, rows)
+		if n := len(c.Categories); n > mostCategories {
+			return c, t.Errorf(int(rows[0]), column, "the column has %d different texts, more than %d; remove it, or make its values numbers with a decimal point", n, mostCategories)
+		}
+		return c, nil
+	}
+	n := t.known(column, rows)
+	if c.Indicator = n < len(rows); n == 0 {
+		return c, nil
+	}
+	mean, deviation, err := t.moments(column, rows)
+	if deviation == 0 {
+		deviation = 1
+	}
+	c.Mean, c.Deviation = mean, deviation
+	return c, err
+}
+
+// known returns how many of these rows have a value in a column.
+func (t *Table) known(column int, rows []int32) int {
+	n := 0
+	for _, r := range rows {
+		if !absent(t.Cells[r][column]) {
+			n++
+		}
+	}
+	return n
+}
+
+// moments returns the mean and the deviation of the numbers in a column, which has at
+// least one in these rows.
+func (t *Table) moments(column int, rows []int32) (mean, deviation float64, err error) {
+	sum, squares, n := 0., 0., float64(t.known(column, rows))
+	if err := t.each(column, rows, func(v float64) { sum += v }); err != nil {
+		return 0, 0, err
+	}
+	mean = sum / n
+	_ = t.each(column, rows, func(v float64) { squares += mul(v-mean, v-mean) }) // has just succeeded
+	if deviation = math.Sqrt(squares / n); math.IsInf(deviation, 0) || math.IsNaN(deviation) {
+		return 0, 0, t.Errorf(int(rows[0]), column, "the numbers of the column are too large to compute their deviation; scale them down")
+	}
+	return mean, deviation, nil
+}
+
+// each calls do with each number of a column of numbers.
+func (t *Table) each(column int, rows []int32, do func(v float64)) error {
+	for _, r := range rows {
+		if absent(t.Cells[r][column]) {
+			continue
+		}
+		v, err := t.number(int(r), column)
+		if err != nil {
+			return err
+		}
+		do(v)
+	}
+	return nil
+}
+
+// number returns the number in a cell.
+func (t *Table) number(row, column int) (float64, error) {
+	cell := t.Cells[row][column]
+	v, ok := number(cell)
+	switch {
+	case !ok:
+		return 0, t.Errorf(row, column, "%.60q is not a number, as the column has in the training data", cell)
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return 0, t.Errorf(row, column, "%.60s is not a finite number; leave the cell empty if the value is missing", cell)
+	}
+	return v, nil
+}
+
+// number returns the number that a cell contains. It may be infinite or NaN.
+func number(cell string) (v float64, ok bool) {
+	if strings.ContainsAny(cell, "xXpP_") { // hexadecimal and grouped digits of Go
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(cell, 64)
+	return v, err == nil || math.IsInf(v, 0)
+}
+
+// Numeric reports whether a column has only numbers and missing values in these rows.
+func (t *Table) Numeric(column int, rows []int32) bool {
+	for _, r := range rows {
+		if cell := t.Cells[r][column]; !absent(cell) {
+			if _, ok := number(cell); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Texts returns the different values of a column in these rows, sorted, without missing
+// ones.
+func (t *Table) Texts(column int, rows []int32) []string {
+	seen := map[string]bool{}
+	var all []string
+	for _, r := range rows {
+		if cell := t.Cells[r][column]; !absent(cell) && !seen[cell] {
+			seen[cell] = true
+			all = append(all, cell)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// encode sets to, which is all zeros and has the column's width, to what a cell becomes.
+func (c *Column) encode(to []float32, t *Table, row, column int) error {
+	cell := t.Cells[row][column]
+	if len(c.Categories) > 0 {
+		if at, known := slices.BinarySearch(c.Categories, cell); known && !absent(cell) {
+			to[at] = 1
+		}
+		return nil
+	}
+	if absent(cell) {
+		if c.Indicator {
+			to[1] = 1
+		}
+		return nil
+	}
+	v, err := t.number(row, column)
+	to[0] = float32((v - c.Mean) / c.Deviation)
+	if err == nil && math.IsInf(float64(to[0]), 0) {
+		return t.Errorf(row, column, "%.60s is too far from the numbers of the training data (mean %.3g, deviation %.3g)", cell, c.Mean, c.Deviation)
+	}
+	return err
+}
+
+// Width returns the number of numbers that a row of these columns becomes.
+func Width(columns []Column) int {
+	n := 0
+	for i := range columns {
+		n += columns[i].Width()
+	}
+	return n
+}
+
+// Encode returns rows of a table as numbers, [len(rows), Width(columns)] row-major. The
+// table must have all these columns.
+func (t *Table) Encode(columns []Column, rows []int32) ([]float32, error) {
+	width := Width(columns)
+	x := make([]float32, len(rows)*width)
+	lo := 0
+	for i := range columns {
+		c, from := &columns[i], t.Index(columns[i].Name)
+		for k, r := range rows {
+			at := k*width + lo
+			if err := c.encode(x[at:at+c.Width()], t, int(r), from); err != nil {
+				return nil, err
+			}
+		}
+		lo += c.Width()
+	}
+	return x, nil
+}

@@ -1,0 +1,30 @@
+package data
+
+import "math"
+
+// holdoutSeed chooses the rows that Holdout holds out. It is fixed, so that trainings with
+// different seeds are evaluated on the same rows.
+const holdoutSeed = 0x686f6c646f7574
+
+// Holdout divides rows 0 .. rows-1 into those to train on and those to evaluate on, each
+// in ascending order. The latter are the given fraction, rounded, of a random permutation
+// that depends only on the number of rows. Either part may be empty.
+func Holdout(rows int, fraction float64) (train, test []int32) {
+	perm, d := Range(nil, 0, rows), newDraws(holdoutSeed, 0)
+	for i := rows - 1; i > 0; i-- {
+		j := d.below(uint64(i), i+1)
+		perm[i], perm[j] = perm[j], perm[i]
+	}
+	held := make([]bool, rows)
+	for _, r := range perm[:int(math.Round(fraction*float64(rows)))] {
+		held[r] = true
+	}
+	for r, out := range held {
+		if out {
+			test = append(test, int32(r))
+		} else {
+			train = append(train, int32(r))
+		}
+	}
+	return train, test
+}

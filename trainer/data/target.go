@@ -1,0 +1,91 @@
+package data
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Classes returns the different texts of a column in all rows, which are the classes of a
+// classification: numbers in ascending order, other texts sorted. It returns an error if
+// there are too few or too many, or if one is missing.
+func (t *Table) Classes(column int) ([]string, error) {
+	rows := Range(nil, 0, t.Rows())
+	for _, r := range rows {
+		if absent(t.Cells[r][column]) {
+			return nil, t.noTarget(int(r), column)
+		}
+	}
+	all := t.Texts(column, rows)
+	switch {
+	case len(all) < 2:
+		return nil, t.Errorf(0, column, "all rows have the class %.60q; a classification needs at least two", all[0])
+	case len(all) > mostCategories:
+		return nil, t.Errorf(0, column, "it has %d different values, more than the %d that classes may have", len(all), mostCategories)
+	case t.Numeric(column, rows):
+		if err := t.each(column, rows, func(float64) {}); err != nil { // NaN has no order
+			return nil, err
+		}
+		slices.SortStableFunc(all, func(a, b string) int {
+			x, _ := number(a)
+			y, _ := number(b)
+			return cmp.Compare(x, y)
+		})
+	}
+	return all, nil
+}
+
+// noTarget returns the error for a row whose value to predict is missing.
+func (t *Table) noTarget(row, column int) error {
+	return t.Errorf(row, column, "the value to predict is missing; fill it in, or remove the row")
+}
+
+// Moments returns the mean and the deviation of a column to predict in these rows, which
+// are to train on. It returns an error if a value is missing or no number, or if all are
+// equal.
+func (t *Table) Moments(column int, rows []int32) (mean, deviation float64, err error) {
+	for _, r := range rows {
+		if _, err := t.Value(int(r), column); err != nil {
+			return 0, 0, err
+		}
+	}
+	mean, deviation, err = t.moments(column, rows)
+	if err == nil && deviation == 0 {
+		err = t.Errorf(int(rows[0]), column, "all training rows have the value %s, so there is nothing to predict", t.Cells[rows[0]][column])
+	}
+	return mean, deviation, err
+}
+
+// Value returns the number to predict of a row.
+func (t *Table) Value(row, column int) (float64, error) {
+	cell := t.Cells[row][column]
+	if absent(cell) {
+		return 0, t.noTarget(row, column)
+	}
+	if _, ok := number(cell); !ok {
+		return 0, t.Errorf(row, column, "%.60q is not a number, which a regression predicts", cell)
+	}
+	return t.number(row, column)
+}
+
+// CheckColumns returns an error for columns that Fit cannot have returned, for reading
+// them from a file.
+func CheckColumns(columns []Column) error {
+	if len(columns) == 0 || len(columns) > mostColumns {
+		return fmt.Errorf("data: there are %d columns", len(columns))
+	}
+	seen := map[string]bool{}
+	for _, c := range columns {
+		sorted := slices.IsSorted(c.Categories) && len(slices.Compact(slices.Clone(c.Categories))) == len(c.Categories)
+		if seen[c.Name] || c.Name == "" || !sorted || len(c.Categories) > mostCategories {
+			return errors.New("data: names or categories of columns are empty, not sorted, or not different")
+		}
+		if len(c.Categories) == 0 && (!(c.Deviation > 0) || math.IsInf(c.Deviation, 0)) {
+			return fmt.Errorf("data: the deviation of column %q is %v", c.Name, c.Deviation)
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}

@@ -26,8 +26,8 @@ type Info struct {
 }
 
 // A DataKind finds datasets of one kind. It receives what follows the kind and a colon in
-// the name: "DIR" in "mnist:DIR". It may read headers but not rows, so that mistakes are
-// reported before anything starts.
+// the name: "DIR" in "mnist:DIR". It reads as much as it needs to report mistakes before
+// anything starts: headers where the format has them, otherwise, as with CSV, all rows.
 type DataKind struct {
 	Usage string // how to name one, such as "mnist:DIR"
 	Doc   string // what it is, in a few words

@@ -217,7 +217,7 @@ func (t trainings) kill(graphs string) (took time.Duration, err error) {
 	want := fmt.Sprintf("worker %d (pid %d) was killed by signal 9", victim, pid)
 	switch {
 	case cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1:
-		return 0, fmt.Errorf("the job ended %[2].1f s after it began, with %[1]v instead of exit code 1: %[3]s", cmd.ProcessState, time.Since(begun).Seconds(), brief(complaints(said), 3))
+		return 0, fmt.Errorf("the job ended %.1f s after it began, with %v instead of exit code 1: %s", time.Since(begun).Seconds(), cmd.ProcessState, brief(complaints(said), 3))
 	case !strings.Contains(said, want):
 		return 0, fmt.Errorf("the job did not print %q: %s", want, brief(complaints(said), 3))
 	case took > soon:

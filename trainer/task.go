@@ -28,7 +28,7 @@ type Task interface {
 	// without rows. A task without test rows adds nothing.
 	Score(p *nn.Pass, c nn.Counts) error
 	// Metrics returns what to show of the counts of all ranks besides the loss, in the
-	// order of columns. The first decides which evaluation is best.
+	// order of columns, the most important first.
 	Metrics(total nn.Counts) []Metric
 	// Alike lists settings that must be the same on all ranks, in the same order. The
 	// Strategy compares them before anything else. It may return nil.
@@ -197,15 +197,13 @@ func (t *ResidentTask[B]) LearnAt(p *nn.Pass, pace nn.Pace, rows int) (loss nn.B
 	return t.Model.Learn(p, t.rows.Gather(pace, rows))
 }
 
-var errNoRows = errors.New("trainer: no rows to train on: Config.Task has no micro-batches")
-
 // checkTask returns an error for a task that cannot be trained.
 func (c Config) checkTask() error {
 	switch {
 	case c.Task == nil:
 		return errors.New("trainer: nothing to train: Config.Task is nil")
 	case c.Task.Micro() < 1:
-		return errNoRows
+		return errors.New("trainer: no rows to train on: Config.Task has no micro-batches")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type Definition[D Dataset, B trainer.Batch] struct {
 	// Open reads the rows. Training rows may be missing from a dataset of Catalog.Test or
 	// Catalog.Input.
 	Open     func(ctx context.Context, d D) (Table[B], error)
-	Measures []trainer.Measure // the first decides which evaluation is best
+	Measures []trainer.Measure // the most important first
 }
 
 // A Blueprint is what a model is made from.
@@ -240,14 +240,8 @@ func (r *definedRows[D, B]) Task(s Seat) (trainer.Task, error) {
 	if test := r.table.Test; test.Rows > 0 {
 		t.Test = data.NewPart(test.Stage(s.EvalBatch, s.Backend), test.Rows, s.Rank, s.Size, s.EvalBatch)
 	}
-	for k := range s.Micro {
-		sampler, err := data.NewSampler(r.table.Train.Rows, s.Batch, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
-		if err != nil {
-			return nil, err
-		}
-		t.Train = append(t.Train, data.NewFeed(r.table.Train.Stage(s.Batch, s.Backend), sampler))
-	}
-	return t, nil
+	// Memory().Resident is 0, so no seat asks for resident rows.
+	return withTraining(t, s, r.table.Train.Rows, func() data.Stage[B] { return r.table.Train.Stage(s.Batch, s.Backend) }, nil)
 }
 
 // definedStored is a stored model of a defined task.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"sync"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -113,15 +114,16 @@ func (p *imageProblem) Open(ctx context.Context) (Rows, error) {
 type imageRows struct {
 	classifier
 	set *data.Set
+	sum func() string // reads all rows once
 }
 
 // ImageRows returns the rows of an image classification that are in memory already.
 func ImageRows(network Network, set *data.Set) Rows {
-	return &imageRows{classifier: classifier{network: network, features: set.Train.Features(), classes: set.Train.Classes}, set: set}
+	return &imageRows{classifier: classifier{network: network, features: set.Train.Features(), classes: set.Train.Classes}, set: set, sum: sync.OnceValue(set.Sum)}
 }
 
 // Sum implements Rows.
-func (r *imageRows) Sum() string { return r.set.Sum() }
+func (r *imageRows) Sum() string { return r.sum() }
 
 // Notes implements Rows.
 func (r *imageRows) Notes() map[string]string {
@@ -140,17 +142,11 @@ func (r *imageRows) Task(s Seat) (trainer.Task, error) {
 		Model: m, Measures: []trainer.Measure{trainer.Accuracy},
 		Test: data.NewPart(test.Stage(s.EvalBatch, s.Backend), test.Rows, s.Rank, s.Size, s.EvalBatch),
 	}
-	for k := range s.Micro {
-		sampler, err := data.NewSampler(train.Rows, s.Batch, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
-		if err != nil {
-			return nil, err
-		}
-		if s.Resident {
-			return trainer.NewResident(t, train.Resident(s.Batch, sampler, s.Backend.(nn.Pacer))), nil
-		}
-		t.Train = append(t.Train, data.NewFeed(train.Stage(s.Batch, s.Backend), sampler))
-	}
-	return t, nil
+	return withTraining(t, s, train.Rows,
+		func() data.Stage[nn.Batch] { return train.Stage(s.Batch, s.Backend) },
+		func(sampler *data.Sampler, b nn.Pacer) *data.Resident[nn.Batch] {
+			return train.Resident(s.Batch, sampler, b)
+		})
 }
 
 // storedImages is a stored model for images.

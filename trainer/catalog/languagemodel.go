@@ -177,15 +177,9 @@ func (r *textRows) Task(s Seat) (trainer.Task, error) {
 		Model: m, Measures: characterMeasures(),
 		Test: data.NewPart(r.test.Stage(s.EvalBatch, s.Backend), r.test.Rows(), s.Rank, s.Size, s.EvalBatch),
 	}
-	for k := range s.Micro {
-		sampler, err := data.NewSampler(r.train.Rows(), s.Batch, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
-		if err != nil {
-			return nil, err
-		}
-		if s.Resident {
-			return trainer.NewResident(t, r.train.Resident(s.Batch, sampler, s.Backend.(nn.Pacer))), nil
-		}
-		t.Train = append(t.Train, data.NewFeed(r.train.Stage(s.Batch, s.Backend), sampler))
-	}
-	return t, nil
+	return withTraining(t, s, r.train.Rows(),
+		func() data.Stage[nn.Batch] { return r.train.Stage(s.Batch, s.Backend) },
+		func(sampler *data.Sampler, b nn.Pacer) *data.Resident[nn.Batch] {
+			return r.train.Resident(s.Batch, sampler, b)
+		})
 }

@@ -116,18 +116,10 @@ type vectorRows[B trainer.Batch] struct {
 // task makes a rank's task.
 func (r *vectorRows[B]) task(m nn.Model[B], s Seat) (trainer.Task, error) {
 	t := r.evaluation(m, s.Backend, s.EvalBatch, s.Rank, s.Size)
-	for k := range s.Micro {
-		sampler, err := data.NewSampler(r.train.Rows, s.Batch, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
-		if err != nil {
-			return nil, err
-		}
-		stage := r.stage(r.train, s.Batch, s.Backend)
-		if s.Resident {
-			return trainer.NewResident(t, data.NewResident(stage, r.store(r.train, s.Batch, s.Backend), sampler, s.Backend.(nn.Pacer))), nil
-		}
-		t.Train = append(t.Train, data.NewFeed(stage, sampler))
-	}
-	return t, nil
+	stage := func() data.Stage[B] { return r.stage(r.train, s.Batch, s.Backend) }
+	return withTraining(t, s, r.train.Rows, stage, func(sampler *data.Sampler, b nn.Pacer) *data.Resident[B] {
+		return data.NewResident(stage(), r.store(r.train, s.Batch, b), sampler, b)
+	})
 }
 
 // evaluation makes a task without training rows.

@@ -69,17 +69,6 @@ type Rows interface {
 	Task(s Seat) (trainer.Task, error)
 }
 
-// A Seat is a rank's place in a training, and how it takes its rows.
-type Seat struct {
-	Backend    nn.Backend
-	Rank, Size int
-	Micro      int    // micro-batches of a step
-	Batch      int    // rows of a micro-batch
-	EvalBatch  int    // test rows at a time
-	Seed       uint64 // of initial weights and of the order of rows
-	Resident   bool   // keep the training rows in the memory of Backend, which is an nn.Pacer
-}
-
 // A Stored model is what a file of weights says about itself. It has no memory yet.
 type Stored interface {
 	// Declare returns the parameters of the model without memory.

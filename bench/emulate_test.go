@@ -85,7 +85,7 @@ func TestEmulatedIsEnded(t *testing.T) {
 func TestEmulatedEdges(t *testing.T) {
 	real, m, b := emulated(t, t.Context(), 0)
 	_, n, err := m.Learn(&nn.Pass{Backend: b})
-	require.NoError(t, err, "no time, and nobody waits for gradients")
+	require.NoError(t, err, "a time of 0, and no Final")
 	require.Equal(t, 5, n)
 
 	counts, want := nn.Counts{}, nn.Counts{}

@@ -188,7 +188,7 @@ func TestCheckWireTolerance(t *testing.T) {
 		require.Equal(t, fine, trial.CheckWire() == nil, "%d bytes", wire)
 	}
 	trial.Wire = nil
-	require.NoError(t, trial.CheckWire(), "nobody counted")
+	require.NoError(t, trial.CheckWire(), "there are no counters")
 	trial.Sent, trial.Wire = []int64{0, 0}, []int64{0, 0}
 	require.NoError(t, trial.CheckWire(), "nothing was sent")
 }

@@ -103,7 +103,7 @@ func TestTrialDisplay(t *testing.T) {
 	got, err := d.end()
 	require.NoError(t, err)
 	require.Same(t, e, got)
-	require.Nil(t, got.Trial.Wire, "nobody counts")
+	require.Nil(t, got.Trial.Wire, "there are no counters")
 	d.Log("worker 1", []byte("out of paper"))
 	d.Log("", []byte("listening"))
 	d.Notice("stopping")

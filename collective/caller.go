@@ -151,8 +151,8 @@ func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, e
 	return limited, err
 }
 
-// finish ends a call. It waits for the operations that were started, of which o
-// is the last, unless starting one failed with err.
+// finish ends a call. It waits for the operations that were started, unless
+// starting one failed with err. o is the last of them.
 func (g *caller) finish(limited context.Context, o *Operation, err error) error {
 	began := time.Since(origin) // read the clock after Start, which can already show the call to other ranks
 	g.flight.begin(o, began)

@@ -97,7 +97,7 @@ func (c *Chain) foldPlain(t DType, op Op, dst []byte, operands [][]byte) {
 		acc := dst
 		for _, x := range operands[2:] {
 			if unsafe.SliceData(x) == unsafe.SliceData(dst) { // dst is still needed as an operand
-				acc = c.beside(len(dst))
+				acc = c.scratch(len(dst))
 			}
 		}
 		foldBytes(t, op, acc, operands[0], operands[1])
@@ -113,9 +113,9 @@ func (c *Chain) foldPlain(t DType, op Op, dst []byte, operands [][]byte) {
 	}
 }
 
-// beside returns n bytes of scratch memory, enough for a block of elements of
+// scratch returns n bytes of scratch memory, enough for a block of elements of
 // at most 8 bytes.
-func (c *Chain) beside(n int) []byte {
+func (c *Chain) scratch(n int) []byte {
 	if c.wide == nil {
 		c.wide = make([]uint64, schedule.BlockLen)
 	}
@@ -128,7 +128,7 @@ func (c *Chain) foldHalves(t DType, op Op, dst []byte, operands [][]byte) {
 	if t == BFloat16 {
 		format = fold.Brain
 	}
-	room := elements[float32](c.beside(8 * schedule.BlockLen))
+	room := elements[float32](c.scratch(8 * schedule.BlockLen))
 	n := len(dst) / 2
 	acc, x := room[:n], room[schedule.BlockLen:][:n]
 	fold.Widen(acc, elements[uint16](operands[0]), format)

@@ -32,7 +32,7 @@
 //     HostEngine.tooLate.
 //   - caller.complete (caller.go) adds the call and the culprit's name to an error.
 //   - Header.Match (call.go) compares the calls of two ranks.
-//   - waits.go and flight.go record calls, and who waited for whom.
+//   - waits.go and flight.go record calls and how long each rank waited for each peer.
 //
 // # Ring order
 //

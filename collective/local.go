@@ -244,7 +244,7 @@ func (l *local) behind(seq uint64) (rank int, ok bool) {
 // noteWaits is Abilities.NoteWaits.
 func (l *local) noteWaits(w *Waits) (recv bool) {
 	l.waits = w
-	w.whom = l.whom
+	w.waitsFor = l.waitsFor
 	return false
 }
 

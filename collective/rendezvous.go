@@ -201,7 +201,7 @@ func (l *local) waitUntilOver(p *participant) error {
 
 // sleep blocks until the state changes. It returns at once if the call is over.
 func (l *local) sleep(p *participant) {
-	rank, c, ok := l.whom()
+	rank, c, ok := l.waitsFor()
 	if !ok { // over, or about to be
 		runtime.Gosched()
 		return
@@ -221,9 +221,9 @@ func (l *local) sleep(p *participant) {
 	}
 }
 
-// whom returns the rank that this one waits for at the rendezvous, and why. ok is
+// waitsFor returns the rank that this one waits for at the rendezvous, and why. ok is
 // false if it does not wait there.
-func (l *local) whom() (rank int, c Cause, ok bool) {
+func (l *local) waitsFor() (rank int, c Cause, ok bool) {
 	h, rv := l.hub, &l.hub.rendezvous
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -78,7 +78,7 @@ func TestRendezvousFindsOtherCalls(t *testing.T) {
 		"broadcast from a rank that has come": {barrier, broadcast(0), barrier},
 		"broadcast from a rank that has not":  {barrier, broadcast(2), nil},
 		"reduction after broadcast":           {broadcast(0), reduce(1), nil},
-		"reduction beside broadcast":          {broadcast(1), nil, reduce(1)},
+		"reduction and broadcast":             {broadcast(1), nil, reduce(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

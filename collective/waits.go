@@ -37,9 +37,9 @@ func (c Cause) String() string {
 // or a Transport that can; see Abilities.NoteWaits. One goroutine notes waits,
 // during the call. Any goroutine may read them.
 type Waits struct {
-	spans []span                              // by rank, of the call in progress; nil between calls
-	noted bool                                // a wait of this call was noted
-	whom  func() (rank int, c Cause, ok bool) // the rank waited for now, if the Transport knows; or nil
+	spans    []span                              // by rank, of the call in progress; nil between calls
+	noted    bool                                // a wait of this call was noted
+	waitsFor func() (rank int, c Cause, ok bool) // the rank waited for now, if the Transport knows; or nil
 
 	expected atomic.Uint64 // 1 + the awaited rank, with the Cause in the upper bits; 0 if none
 	since    atomic.Int64  // beginning of the wait in progress, after origin; 0 if none, or none that is long enough yet
@@ -111,8 +111,8 @@ func (w *Waits) expect(rank int, c Cause) {
 // expecting returns the rank that is waited for, or -1.
 func (w *Waits) expecting() (rank int, c Cause) {
 	rank, c = w.announced()
-	if rank >= 0 && w.whom != nil {
-		if r, why, ok := w.whom(); ok {
+	if rank >= 0 && w.waitsFor != nil {
+		if r, why, ok := w.waitsFor(); ok {
 			return r, why
 		}
 	}

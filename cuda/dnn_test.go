@@ -15,7 +15,7 @@ func TestDNNVersionText(t *testing.T) {
 func TestUnfitDNN(t *testing.T) {
 	require.Empty(t, unfitDNN(90100, 12040, 13000))
 	require.Empty(t, unfitDNN(90100, 12080, 12020), "a major version's libraries work with all of its drivers")
-	require.Empty(t, unfitDNN(92801, 13050, 0), "nobody knows the driver")
+	require.Empty(t, unfitDNN(92801, 13050, 0), "the driver is not known")
 	require.Equal(t, "for CUDA 13, and the driver supports CUDA 12.4: update the driver, or pip install nvidia-cudnn-cu12", unfitDNN(92801, 13050, 12040))
 	require.Contains(t, unfitDNN(8401, 11060, 13000), "and 8.5.0 or newer is needed")
 	require.Contains(t, unfitDNN(100000, 13050, 13000), "which ringtrain does not know")

@@ -69,5 +69,5 @@ func learn(ctx context.Context, group *collective.Group, set *data.Set) (trainer
 	if err != nil {
 		return result, err
 	}
-	return result, group.Barrier(ctx) // nobody leaves before all have finished
+	return result, group.Barrier(ctx) // no rank leaves before all have finished
 }

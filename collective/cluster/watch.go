@@ -121,8 +121,8 @@ func (w *Watcher) View(ctx context.Context) (collective.View, error) { return w.
 // Ask sends a question to a process of the job, whose Config.Answer answers, and
 // waits. A process that is stopped, gone, or has no Answer does not reply; then Ask
 // waits until ctx ends. See [membership.Agent.Ask].
-func (w *Watcher) Ask(ctx context.Context, whom collective.Member, question []byte) ([]byte, error) {
-	return w.agent.Ask(ctx, whom, question)
+func (w *Watcher) Ask(ctx context.Context, member collective.Member, question []byte) ([]byte, error) {
+	return w.agent.Ask(ctx, member, question)
 }
 
 // farewell bounds how long Close takes to notify the others.

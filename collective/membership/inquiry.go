@@ -42,10 +42,10 @@ func (q *inquiry) ask(now time.Time) {
 			q.gap = askFirst
 		}
 	}
-	whom := q.confidants()
-	for range min(askAtOnce, len(whom)) {
+	confidants := q.confidants()
+	for range min(askAtOnce, len(confidants)) {
 		q.cursor++
-		msg.To = whom[q.cursor%len(whom)]
+		msg.To = confidants[q.cursor%len(confidants)]
 		q.out.send(msg)
 	}
 }

@@ -128,11 +128,11 @@ func (ls *letters) forget(id uint64) {
 // It repeats the question until an answer arrives or ctx ends: a process that is
 // stopped, gone, or has no Answer does not reply. A question has at most
 // MaxQuestion bytes, an answer MaxAnswer.
-func (a *Agent) Ask(ctx context.Context, whom collective.Member, question []byte) ([]byte, error) {
+func (a *Agent) Ask(ctx context.Context, member collective.Member, question []byte) ([]byte, error) {
 	if len(question) > MaxQuestion {
 		return nil, fmt.Errorf("membership: question of %d bytes, more than the limit of %d", len(question), MaxQuestion)
 	}
-	l := letter{mark: questionMark, from: a.machine.id, to: peerOf(whom), at: a.Addr(), id: rand.Uint64(), body: question}
+	l := letter{mark: questionMark, from: a.machine.id, to: peerOf(member), at: a.Addr(), id: rand.Uint64(), body: question}
 	answer := a.letters.expect(l.id)
 	defer a.letters.forget(l.id)
 	again := time.NewTicker(askAgain)
@@ -146,7 +146,7 @@ func (a *Agent) Ask(ctx context.Context, whom collective.Member, question []byte
 		case <-a.life.over:
 			return nil, ErrClosed
 		case <-ctx.Done():
-			return nil, fmt.Errorf("membership: no answer from %s: %w", whom.Name, context.Cause(ctx))
+			return nil, fmt.Errorf("membership: no answer from %s: %w", member.Name, context.Cause(ctx))
 		}
 	}
 }

@@ -47,15 +47,15 @@ func (w Waiting) After(waited time.Duration) string {
 	if waited > 0 {
 		joined += ", " + span(waited)
 	}
-	text := fmt.Sprintf("waiting for %s (%s)", w.whom(), joined)
+	text := fmt.Sprintf("waiting for %s (%s)", w.missing(), joined)
 	if why := w.reasons(); len(why) > 0 {
 		text += ": " + strings.Join(why, "; ")
 	}
 	return text
 }
 
-// whom names what is missing.
-func (w Waiting) whom() string {
+// missing names what is missing.
+func (w Waiting) missing() string {
 	var parts []string
 	if w.MissingNodes > 0 {
 		parts = append(parts, count(w.MissingNodes, "more machine", "more machines"))

@@ -107,7 +107,7 @@ func stranger(t *testing.T, reply func(probe) []byte) string {
 }
 
 // An Answerer answers only probes, never with more bytes than it received, and
-// only so many per connection.
+// limits the probes per connection.
 func TestAnswererIsBounded(t *testing.T) {
 	a := answering(t)
 	udp, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(a.Addr()))

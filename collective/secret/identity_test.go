@@ -94,7 +94,7 @@ func TestOtherKey(t *testing.T) {
 	require.Error(t, ofServer)
 	require.ErrorIs(t, ofClient, secret.ErrOtherKey)
 
-	// The server refuses a dialler that does not check whom it talks to.
+	// The server refuses a dialler that does not check the identity of the server.
 	careless := b.Client("a", 1)
 	careless.VerifyConnection = nil
 	_, ofServer, ofClient = handshake(t, a.Server(), careless)

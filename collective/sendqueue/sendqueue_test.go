@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/collective/sendqueue"
 )
 
-// message is the n-th to its destination, from 1, of which left bytes are unsent.
+// message is the n-th to its destination, counted from 1. left bytes of it are unsent.
 type message struct{ n, left int }
 
 // network takes at most room bytes for each destination.

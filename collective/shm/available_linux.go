@@ -41,7 +41,7 @@ func reserve(fd int, size int64) error {
 func fits(size int64) error {
 	have := available(os.DirFS("/"))
 	if have < spareBytes || uint64(size) > have-spareBytes {
-		return fmt.Errorf("%d KiB of memory are available, of which %d KiB must stay free: %w", have>>10, spareBytes>>10, unix.ENOMEM)
+		return fmt.Errorf("only %d KiB of memory are available, and %d KiB must stay free: %w", have>>10, spareBytes>>10, unix.ENOMEM)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ type layout struct {
 const (
 	atShown    = 0
 	atFlags    = 2 * pairBytes                      // the other flags, from staged on
-	atSleep    = atFlags + (int(flags)-1)*pairBytes // the doorbell, and what is beside it
+	atSleep    = atFlags + (int(flags)-1)*pairBytes // the doorbell and the number of sleepers
 	atProof    = atSleep + pairBytes
 	atServer   = atProof + pairBytes
 	atHeader   = atServer + pairBytes

@@ -219,7 +219,7 @@ func (m *model) ready(at []int, rank int) bool {
 	return true
 }
 
-// enters returns what is wrong with a rank's next event, or "": another rank is
+// enters describes what is wrong with a rank's next event, or returns "": another rank is
 // using the memory, or the memory does not hold what the event expects to read.
 func (m *model) enters(at []int, rank int) string {
 	e := m.programs[rank][at[rank]/2]

@@ -60,7 +60,7 @@ var special = []float32{
 	math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
 }
 
-// corners returns n numbers, of which every third is special.
+// corners returns n numbers. Every third is special.
 func (h *harness) corners(n int) []float32 {
 	v := h.normals(n)
 	for i := range v {

@@ -22,7 +22,7 @@ const (
 )
 
 // A Writer writes the files of one run of a program. Use the zero Writer for directories in
-// which nobody else writes.
+// which no other process writes.
 type Writer struct {
 	// Run identifies the run: letters, digits and hyphens. It is part of the name of each
 	// temporary file, so that Sweep can recognise files left behind by a run that was killed.

@@ -29,7 +29,7 @@ func TestNobodyReads(t *testing.T) {
 	require.Equal(t, []int{3}, steps(t, dir))
 }
 
-// predict | head -1 ends quietly, by SIGPIPE, when nobody reads on.
+// predict | head -1 ends quietly, by SIGPIPE, when its output is closed.
 func TestNobodyReadsPredictions(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)

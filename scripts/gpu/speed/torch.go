@@ -89,7 +89,7 @@ func (t *torch) start(ctx context.Context) error {
 	return nil
 }
 
-// read forwards replies until the process ends or nobody waits for more.
+// read forwards replies until the process ends or no reply is awaited.
 func (t *torch) read(ctx context.Context, out io.Reader, replies chan<- reply) {
 	defer close(replies)
 	for lines := bufio.NewScanner(out); lines.Scan(); {

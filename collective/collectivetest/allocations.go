@@ -3,6 +3,7 @@ package collectivetest
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,22 +25,26 @@ func TestAllocations(t *testing.T, connect Maker) {
 	}
 }
 
-// allocations returns how often both ranks together allocate per call.
+// allocations returns how often both ranks together allocate per call. The runtime counts
+// for the whole process, so it measures several times and returns the least: on a loaded
+// machine heartbeats and the end of earlier tests fall into some of the measurements.
 func allocations(t testing.TB, groups []*collective.Group, n int) float64 {
-	const runs = 20
-	s := make([]float32, n)
-	var others float64
+	const measurements, runs = 5, 20
+	least := math.Inf(1)
 	Run(t, groups, func(ctx context.Context, g *collective.Group) {
-		if g.Rank() == 0 {
-			others = testing.AllocsPerRun(runs, func() { assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum)) })
-			return
-		}
 		s := make([]float32, n)
-		for range runs + 1 { // AllocsPerRun warms up once
-			assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum))
+		call := func() { assert.NoError(t, collective.AllReduce(ctx, g, s, collective.Sum)) }
+		for range measurements {
+			if g.Rank() == 0 {
+				least = min(least, testing.AllocsPerRun(runs, call))
+				continue
+			}
+			for range runs + 1 { // AllocsPerRun warms up once
+				call()
+			}
 		}
 	})
-	return others
+	return least
 }
 
 // BenchmarkAllReduce measures two ranks in one process, from 4 B to 64 MB.

@@ -217,8 +217,12 @@ func (s *Training) check() error {
 	// Divide, because the product may overflow an int.
 	rows, _ := s.Problem.Rows()
 	if all := s.AllWorkers(); s.Batch > rows/all/s.micro {
-		return fmt.Errorf("a step of %d workers x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
-			all, s.micro, s.Batch, rows)
+		workers := "workers"
+		if all == 1 {
+			workers = "worker"
+		}
+		return fmt.Errorf("a step of %d %s x --accumulate %d x --batch %d needs more rows than the data has (%d): lower one of them",
+			all, workers, s.micro, s.Batch, rows)
 	}
 	if need, limit := s.footprint(), s.memory; limit > 0 && need > limit {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)

@@ -107,7 +107,7 @@ func (f *CollectiveRun) launchNamespaces(ctx context.Context, o job.Options) (er
 	var limits launch.NetworkOptions
 	if f.Link != "" {
 		if limits.Link, err = launch.ParseRate(f.Link); err != nil {
-			return crew.Usage(err)
+			return crew.Usagef("--link: %w", err)
 		}
 	}
 	network, err := launch.Namespaces(ctx, f.Ranks, limits)

@@ -161,7 +161,7 @@ func (r *trials) links(ctx context.Context, nodes int) (done func() error, err e
 	var o launch.NetworkOptions
 	if f.Link != "" {
 		if o.Link, err = launch.ParseRate(f.Link); err != nil {
-			return nil, crew.Usage(err)
+			return nil, crew.Usagef("--link: %w", err)
 		}
 	}
 	r.network, err = launch.Namespaces(ctx, nodes, o)

@@ -35,5 +35,5 @@ func ParseOrder(s string) (Order, error) {
 			return o, nil
 		}
 	}
-	return 0, fmt.Errorf("order %q: it must be %v or %v", s, RingOrder, AnyOrder)
+	return 0, fmt.Errorf("order must be %v or %v, not %q", RingOrder, AnyOrder, s)
 }

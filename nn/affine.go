@@ -58,7 +58,7 @@ func (a *affine) declare(in, out []int, s affineSettings, b *Builder) ([]int, er
 func insist(want int, in []int, b *Builder) error {
 	switch n := product(in); {
 	case want < 0:
-		return b.errorf("In is %d; it must be at least 0", want)
+		return b.errorf("In must be at least 0, not %d", want)
 	case want != 0 && want != n:
 		return b.errorf("In is %d, but rows of input have shape %v, which is %d elements", want, in, n)
 	}
@@ -75,7 +75,7 @@ func usedLayer(b *Builder) error {
 func outputs(width int, out []int) (int, error) {
 	switch {
 	case width < 0:
-		return 0, fmt.Errorf("Out is %d; it must be at least 0", width)
+		return 0, fmt.Errorf("Out must be at least 0, not %d", width)
 	case out == nil && width == 0:
 		return 0, errors.New("Out is not set; set it, because only the last layer can infer it from the data")
 	case out == nil:

@@ -47,9 +47,9 @@ func (l *BatchNorm2D) Init(in, out []int, b *Builder) ([]int, error) {
 	case len(shape) != 3 || product(shape) < 1:
 		return nil, b.errorf("rows of input have shape %v, but must be images (channels, height, width); use nn.Images to convert plain rows", in)
 	case !(l.Momentum >= 0 && l.Momentum <= 1):
-		return nil, b.errorf("Momentum is %v; it must be at least 0 and at most 1", l.Momentum)
+		return nil, b.errorf("Momentum must be from 0 to 1, not %v", l.Momentum)
 	case !(l.Eps >= 0):
-		return nil, b.errorf("Eps is %v; it must be at least 0", l.Eps)
+		return nil, b.errorf("Eps must be at least 0, not %v", l.Eps)
 	}
 	momentum := l.Momentum
 	if momentum == 0 {

@@ -98,7 +98,7 @@ func (b *Builder) Param(name string, shape []int, init Initializer) *Param {
 func (b *Builder) Statistic(name string, shape []int, init Initializer, momentum float32) *Param {
 	p := b.Param(name, shape, init)
 	if p.Momentum = momentum; !(momentum > 0 && momentum <= 1) {
-		b.plans.errs = append(b.plans.errs, fmt.Errorf("nn: statistic %s has momentum %v; it must be greater than 0 and at most 1", p.Name, momentum))
+		b.plans.errs = append(b.plans.errs, fmt.Errorf("nn: the momentum of statistic %s must be greater than 0 and at most 1, not %v", p.Name, momentum))
 	}
 	return p
 }

@@ -33,7 +33,7 @@ func (l *Conv2D) Init(in, out []int, b *Builder) ([]int, error) {
 		return nil, usedLayer(b)
 	}
 	if l.Out < 1 {
-		return nil, b.errorf("Out is %d; it must be at least 1", l.Out)
+		return nil, b.errorf("Out must be at least 1, not %d", l.Out)
 	}
 	w, err := newWindow(in, l.Size, orOne(l.Stride), l.Padding, b)
 	if err != nil {

@@ -43,7 +43,7 @@ type dropper struct {
 // changing one layer's rate does not change the masks of the others.
 func (d *dropper) declare(rate float32, b *Builder) error {
 	if !(rate >= 0 && rate < 1) {
-		return b.errorf("dropout rate is %v; it must be at least 0 and below 1", rate)
+		return b.errorf("the dropout rate must be at least 0 and less than 1, not %v", rate)
 	}
 	d.rate, d.layer = rate, b.Random()
 	return nil

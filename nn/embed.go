@@ -41,9 +41,9 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	switch {
 	case rows < 1:
-		return nil, b.errorf("Rows is %d; it must be the number of ids, at least 1", l.Rows)
+		return nil, b.errorf("Rows must be the number of ids, at least 1, not %d", l.Rows)
 	case rows < ids:
-		return nil, b.errorf("Rows is %d, but the rows of input have ids from 0 to %d; it must be at least %d; leave it out for as many as there are", l.Rows, ids-1, ids)
+		return nil, b.errorf("Rows must be at least %d, not %d, because the rows of input have ids from 0 to %d; leave it out to use the number of ids", ids, l.Rows, ids-1)
 	}
 	if product(in) < 1 {
 		return nil, b.errorf("rows of input have shape %v; every dimension must be at least 1", in)
@@ -53,7 +53,7 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 		width = out[len(out)-1]
 	}
 	if width < 1 {
-		return nil, b.errorf("Out is %d; it must be at least 1", l.Out)
+		return nil, b.errorf("Out must be at least 1, not %d", l.Out)
 	}
 	made, err := outShape(slices.Concat(in, []int{width}), out, b)
 	if err != nil {

@@ -28,7 +28,7 @@ func (l *LayerNorm) Init(in, out []int, b *Builder) ([]int, error) {
 		return nil, err
 	}
 	if !(l.Eps >= 0) {
-		return nil, b.errorf("Eps is %v; it must be at least 0", l.Eps)
+		return nil, b.errorf("Eps must be at least 0, not %v", l.Eps)
 	}
 	if l.eps = l.Eps; l.eps == 0 {
 		l.eps = defaultLayerNormEps

@@ -33,7 +33,7 @@ const defaultPieces = 3
 // Init declares W (nO, nP, nI) and b (nO, nP).
 func (l *Maxout) Init(in, out []int, b *Builder) ([]int, error) {
 	if l.Pieces < 0 {
-		return nil, b.errorf("Pieces is %d; it must be at least 0", l.Pieces)
+		return nil, b.errorf("Pieces must be at least 0, not %d", l.Pieces)
 	}
 	if l.pieces = l.Pieces; l.pieces == 0 {
 		l.pieces = defaultPieces

@@ -118,8 +118,8 @@ func TestSequenceDeclareErrors(t *testing.T) {
 		"nn: layers.0: rows of input are ids":                                                                           {nn.Chain(nn.Residual(&nn.Dropout{}), softmax()), few},
 		"nn: layers.0.layers.0: rows of input are ids":                                                                  {nn.Chain(nn.EachPosition(&nn.Reshape{}), softmax()), few},
 		"rows of shape [4 3]": {one(&nn.Softmax{}), few},
-		"layers.1.running_mean is a running statistic, a mean over rows, but":          {nn.Chain(&nn.Embed{Out: 4}, &nn.BatchNorm2D{}, softmax()), few},
-		"Rows is 5, but the rows of input have ids from 0 to 5; it must be at least 6": {nn.Chain(&nn.Embed{Out: 4, Rows: 5}, softmax()), few},
+		"layers.1.running_mean is a running statistic, a mean over rows, but":            {nn.Chain(&nn.Embed{Out: 4}, &nn.BatchNorm2D{}, softmax()), few},
+		"Rows must be at least 6, not 5, because the rows of input have ids from 0 to 5": {nn.Chain(&nn.Embed{Out: 4, Rows: 5}, softmax()), few},
 	} {
 		_, err := c.s.Declare(c.layer, 1)
 		require.ErrorContains(t, err, want)

@@ -27,7 +27,7 @@ func (l *SelfAttention) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	width, heads := in[1], orOne(l.Heads)
 	if heads < 1 || width%heads != 0 {
-		return nil, b.errorf("Heads is %d; it must be at least 1 and divide the width, which is %d in rows of shape %v", l.Heads, width, in)
+		return nil, b.errorf("Heads must be at least 1 and divide the width, not %d; rows of shape %v have width %d", l.Heads, in, width)
 	}
 	l.heads = Heads{Positions: in[0], Heads: heads, Width: width / heads, Causal: l.Causal}
 	one, s := []int{width}, affineSettings{out: 3 * width, initW: orGlorot(l.InitW), initB: l.InitB}

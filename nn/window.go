@@ -34,11 +34,11 @@ func newWindow(in []int, size, stride, padding int, b *Builder) (Window, error) 
 	w := Window{Channels: in[0], Height: in[1], Width: in[2], Size: size, Stride: stride, Padding: padding}
 	switch {
 	case size < 1:
-		return w, b.errorf("Size is %d; it must be at least 1", size)
+		return w, b.errorf("Size must be at least 1, not %d", size)
 	case stride < 1:
-		return w, b.errorf("Stride is %d; it must be at least 1", stride)
+		return w, b.errorf("Stride must be at least 1, not %d", stride)
 	case padding < 0 || padding >= size:
-		return w, b.errorf("Padding is %d; it must be at least 0 and below Size, which is %d", padding, size)
+		return w, b.errorf("Padding must be at least 0 and less than Size (%d), not %d", size, padding)
 	case w.Height+2*padding < size || w.Width+2*padding < size:
 		return w, b.errorf("a window of %d by %d does not fit into images of %d by %d with padding %d", size, size, w.Height, w.Width, padding)
 	}

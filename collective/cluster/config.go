@@ -130,10 +130,10 @@ func (c *Config) complete() error {
 	}
 	var errs []error
 	if !slices.Contains(Transports(), c.Transport) {
-		errs = append(errs, fmt.Errorf("transport %q: it must be one of %s", c.Transport, strings.Join(Transports(), ", ")))
+		errs = append(errs, fmt.Errorf("Transport must be one of %s, not %q", strings.Join(Transports(), ", "), c.Transport))
 	}
 	if c.Streams < 0 || c.Streams > tcp.MaxStreams {
-		errs = append(errs, fmt.Errorf("%d streams: it must be 1 to %d, or 0 for the default", c.Streams, tcp.MaxStreams))
+		errs = append(errs, fmt.Errorf("Streams must be 1 to %d, or 0 for the default, not %d", tcp.MaxStreams, c.Streams))
 	}
 	if c.Local < 0 || c.Local >= c.LocalSize {
 		errs = append(errs, fmt.Errorf("worker %d of %d: Local counts from 0 to LocalSize-1", c.Local, c.LocalSize))
@@ -145,14 +145,14 @@ func (c *Config) complete() error {
 		errs = append(errs, errors.New("the names of cluster and node may have at most 200 bytes each"))
 	}
 	if c.NodeRank < 0 {
-		errs = append(errs, fmt.Errorf("node rank %d: it counts from 0", c.NodeRank))
+		errs = append(errs, fmt.Errorf("NodeRank must be at least 0, not %d", c.NodeRank))
 	}
 	if strings.Contains(c.Node, "/") {
-		errs = append(errs, fmt.Errorf("node name %q: it must not contain a slash", c.Node))
+		errs = append(errs, fmt.Errorf("node name %q must not contain a slash", c.Node))
 	}
 	for _, a := range c.DataAddrs {
 		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.Zone() != "" {
-			errs = append(errs, fmt.Errorf("data address %v: it must be one that other machines can reach", a))
+			errs = append(errs, fmt.Errorf("data address %v must be one that other machines can reach", a))
 		}
 	}
 	if c.Bind.Addr().IsUnspecified() {

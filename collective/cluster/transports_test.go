@@ -71,5 +71,5 @@ func TestPickTransport(t *testing.T) {
 func TestTransportNames(t *testing.T) {
 	require.Equal(t, []string{TransportAuto, TransportTCP, TransportSHM}, Transports())
 	c := Config{Transport: "udp"}
-	require.ErrorContains(t, c.complete(), `transport "udp": it must be one of auto, tcp, shm`)
+	require.ErrorContains(t, c.complete(), `Transport must be one of auto, tcp, shm, not "udp"`)
 }

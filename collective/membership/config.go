@@ -126,27 +126,27 @@ func (c *Config) mistakes() (errs []error) {
 	m := c.Member
 	bad(m.Name == "", "Member.Name is empty")
 	bad(len(m.Name) > maxName || len(m.Node) > maxName, "the names %q and %q may have at most %d bytes each", m.Name, m.Node, maxName)
-	bad(m.LocalSize < 1 || m.LocalSize > maxLocalSize, "Member.LocalSize is %d, not 1 to %d", m.LocalSize, maxLocalSize)
-	bad(m.Local < 0 || m.Local >= m.LocalSize, "Member.Local is %d, not 0 to %d (LocalSize is %d)", m.Local, m.LocalSize-1, m.LocalSize)
-	bad(m.Role > collective.Watcher, "Member.Role is %v", m.Role)
-	bad(c.Nodes < 0 || c.Nodes > maxNodes, "Nodes is %d, not 0 to %d", c.Nodes, maxNodes)
-	bad(c.NodeRank < 0 || c.NodeRank > maxNodes, "NodeRank is %d, not 0 to %d", c.NodeRank, maxNodes)
+	bad(m.LocalSize < 1 || m.LocalSize > maxLocalSize, "Member.LocalSize must be from 1 to %d, not %d", maxLocalSize, m.LocalSize)
+	bad(m.Local < 0 || m.Local >= m.LocalSize, "Member.Local must be from 0 to LocalSize-1 (%d), not %d", m.LocalSize-1, m.Local)
+	bad(m.Role > collective.Watcher, "Member.Role must be %v, %v or %v, not %v", collective.Worker, collective.Server, collective.Watcher, m.Role)
+	bad(c.Nodes < 0 || c.Nodes > maxNodes, "Nodes must be from 0 to %d, not %d", maxNodes, c.Nodes)
+	bad(c.NodeRank < 0 || c.NodeRank > maxNodes, "NodeRank must be from 0 to %d, not %d", maxNodes, c.NodeRank)
 	bad(len(c.Rank0) > maxName || len(c.Version) > maxName, "Rank0 %q and Version %q may have at most %d bytes each", c.Rank0, c.Version, maxName)
 	bad(len(c.Same) > maxSame, "Same has %d settings, more than the limit of %d", len(c.Same), maxSame)
-	bad(c.MinSize < 0, "MinSize is %d", c.MinSize)
+	bad(c.MinSize < 0, "MinSize must be at least 0, not %d", c.MinSize)
 	bad(c.Nodes*m.LocalSize > maxMembers, "%d nodes of %d workers are more than %d members", c.Nodes, m.LocalSize, maxMembers)
 	bad(c.Bind.Addr().Zone() != "" || c.Advertise.Zone() != "", "other machines cannot use an address with a zone (%v, %v)", c.Bind, c.Advertise)
 	bad(c.Bind.Addr() == netip.IPv6Unspecified() && !c.Advertise.IsValid(), "with Bind %v, set Advertise to the address that others reach", c.Bind)
 	bad(len(c.Cluster) > memberlist.LabelMaxSize, "Cluster has %d bytes, more than the limit of %d", len(c.Cluster), memberlist.LabelMaxSize)
 	bad(c.Nodes == 0 && m.LocalSize <= 1 && len(c.Join) > 0 && m.Role != collective.Watcher,
 		"Join names other processes, but nothing says how many there are: set Nodes to the number of machines (1 to train alone)")
-	bad(c.Key != nil && len(c.Key) != keySize, "Key has %d bytes, not %d", len(c.Key), keySize)
+	bad(c.Key != nil && len(c.Key) != keySize, "Key must have %d bytes, not %d", keySize, len(c.Key))
 	for _, s := range c.Same {
 		bad(len(s.Name) > maxName || len(s.Value) > maxName, "the name and the value of setting %q may have at most %d bytes each", s.Name, maxName)
 	}
 	for _, seed := range c.Join {
 		_, _, err := net.SplitHostPort(seed)
-		bad(err != nil, "seed %q is not host:port", seed)
+		bad(err != nil, "a seed in Join must be HOST:PORT, not %q", seed)
 	}
 	return errs
 }

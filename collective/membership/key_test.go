@@ -61,5 +61,5 @@ func TestKey(t *testing.T) {
 
 	_, err = Start(t.Context(), Config{Member: member("vm0", 0, 1), Key: key[:31]})
 	require.ErrorIs(t, err, ErrConfig)
-	require.ErrorContains(t, err, "Key has 31 bytes, not 32")
+	require.ErrorContains(t, err, "Key must have 32 bytes, not 31")
 }

@@ -50,7 +50,7 @@ var ErrVersions = errors.New("all ranks need the same version of NCCL")
 
 func (c *Config) complete() error {
 	if c.NCCL > Off {
-		return fmt.Errorf("ncclgroup: Config.NCCL is %d: it must be Auto, Must or Off", c.NCCL)
+		return fmt.Errorf("ncclgroup: Config.NCCL must be Auto, Must or Off, not %d", c.NCCL)
 	}
 	if c.ConnectTime <= 0 {
 		c.ConnectTime = DefaultConnectTime

@@ -30,7 +30,7 @@ func New() (Key, error) {
 }
 
 // ErrNotKey means that a text is not a Key.
-var ErrNotKey = errors.New("not a key: it must be 32 bytes as base64 (44 characters) or hex (64)")
+var ErrNotKey = errors.New("not a key: a key is 32 bytes in base64 (44 characters) or hex (64 characters)")
 
 // ParseKey reads the text form of a Key: base64, as Text writes it, or hex. It ignores
 // surrounding space. The error does not contain the text.

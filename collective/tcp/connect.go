@@ -22,7 +22,7 @@ const reportTime = 5 * time.Second
 // ranks that could be reached are told.
 func (c *Connector) Connect(ctx context.Context, v collective.View) (*Transport, error) {
 	if c.Streams < 0 || c.Streams > MaxStreams {
-		return nil, fmt.Errorf("tcp: %d streams: it must be 1 to %d, or 0 for the default", c.Streams, MaxStreams)
+		return nil, fmt.Errorf("tcp: Streams must be 1 to %d, or 0 for the default, not %d", MaxStreams, c.Streams)
 	}
 	streams := cmp.Or(c.Streams, AutoStreams)
 	c.setView(v, streams)

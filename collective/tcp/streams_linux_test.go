@@ -130,7 +130,7 @@ func TestStreamsDiffer(t *testing.T) {
 	}
 	nodes := listenStreams(t, 1, tcp.MaxStreams+1, noKey)
 	_, err := nodes[0].connector.Connect(deadline(t), views(nodes, 1)[0])
-	require.ErrorContains(t, err, "it must be 1 to 8")
+	require.ErrorContains(t, err, "Streams must be 1 to 8")
 }
 
 // Close and Abort end a Send and a Recv of stripes at any moment, and leave no descriptor

@@ -161,7 +161,7 @@ func TestNames(t *testing.T) {
 	require.Contains(t, output(t, "", "config", "fill", "wave.cfg"), "omega = 1.0")
 	for want, args := range map[string][]string{
 		`the task curve.v1 needs points; data "digits" has none`:                                   {"train", "wave.cfg"},
-		"--task.loss.delta: it must be above 0, got -1":                                            waves("--task.loss.delta", "-1"),
+		"--task.loss.delta: must be greater than 0, not -1":                                        waves("--task.loss.delta", "-1"),
 		"the rows are for the task curve.v1, which this config does not describe: add a section [": {"train", "../mnist.cfg", "--data", "wave"},
 		"wave.cfg:19: model: chain.v1: it makes rows of shape [32], but the task needs [1]":        waves("--model.*.curve.@layers", "Sine.v1"),
 		"--model.*.curve.nO: ":                        waves("--model.*.curve.nO", "2"),

@@ -29,7 +29,7 @@ func register(c *catalog.Catalog) error {
 func makeCurve(a config.Args) (any, error) {
 	l, ok := a.Value("loss").(loss)
 	if !ok {
-		return nil, a.Errorf("loss", "it must be a section that names a loss (@losses), such as Huber.v1")
+		return nil, a.Errorf("loss", "must be a section that names a loss (@losses), such as Huber.v1")
 	}
 	return curveTask(l), nil
 }
@@ -37,7 +37,7 @@ func makeCurve(a config.Args) (any, error) {
 func makeHuber(a config.Args) (any, error) {
 	delta := float32(a.Float("delta"))
 	if !(delta > 0) {
-		return nil, a.Errorf("delta", "it must be above 0, got %v", delta)
+		return nil, a.Errorf("delta", "must be greater than 0, not %v", delta)
 	}
 	return huber{delta}, nil
 }

@@ -62,6 +62,6 @@ func TestStatisticNeedsMomentum(t *testing.T) {
 		b := nn.NewBuilder(1)
 		b.Scope("norm").Statistic("running_mean", []int{2}, nn.Ones, momentum)
 		_, err := b.Build(cpu.New(cpu.Options{}))
-		require.ErrorContains(t, err, "norm.running_mean has momentum")
+		require.ErrorContains(t, err, "the momentum of statistic norm.running_mean must be")
 	}
 }

@@ -113,10 +113,10 @@ func hyperParams(names ...string) []config.Param {
 func makeReluReluSoftmax(a config.Args) (any, error) {
 	width, dropout := a.Int("hidden_width"), a.Float("dropout")
 	if width < 1 {
-		return nil, a.Errorf("hidden_width", "it must be at least 1, got %d", width)
+		return nil, a.Errorf("hidden_width", "must be at least 1, not %d", width)
 	}
 	if !(dropout >= 0 && dropout < 1) {
-		return nil, a.Errorf("dropout", "it must be at least 0 and below 1, got %v", dropout)
+		return nil, a.Errorf("dropout", "must be at least 0 and less than 1, not %v", dropout)
 	}
 	return models.ReluReluSoftmax(width, float32(dropout)), nil
 }
@@ -163,10 +163,10 @@ func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
 		}
 		v := s(0)
 		if v < 0 {
-			return nil, a.Errorf(name, "it must not be negative, got %v", v)
+			return nil, a.Errorf(name, "must be at least 0, not %v", v)
 		}
 		if strings.HasPrefix(name, "beta") && v >= 1 {
-			return nil, a.Errorf(name, "it must be below 1, got %v", v)
+			return nil, a.Errorf(name, "must be less than 1, not %v", v)
 		}
 		out[name] = s
 	}

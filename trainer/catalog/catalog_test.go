@@ -55,15 +55,15 @@ func TestDefaultsEqualThinc(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	c := catalog.New()
 	for want, text := range map[string]string{
-		"test.cfg:1":                         "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
-		"must name an optimizer":             "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
-		"test.cfg:3":                         "[optimizer]\n@optimizers = \"Adam.v1\"\nlearn_rate = -1\n",
-		"must be below 1":                    "[optimizer]\n@optimizers = \"Adam.v1\"\nbeta2 = 1\n",
-		"beta2: it must be below 1, got 1.5": "[optimizer]\n@optimizers = \"RAdam.v1\"\nbeta2 = 1.5\n",
-		"Adam.v1":                            "[optimizer]\n@optimizers = \"Adamm.v1\"\n",
-		"[optimizer] is not":                 "[model]\n",
-		"must not be negative":               "[optimizer]\n@optimizers = \"SGD.v1\"\nL2 = -0.1\n",
-		"learn_rat":                          "[optimizer]\n@optimizers = \"SGD.v1\"\nlearn_rat = 0.1\n",
+		"test.cfg:1":                          "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
+		"must name an optimizer":              "[optimizer]\n@layers = \"relu_relu_softmax.v1\"\nhidden_width = 1\ndropout = 0\n",
+		"test.cfg:3":                          "[optimizer]\n@optimizers = \"Adam.v1\"\nlearn_rate = -1\n",
+		"must be less than 1, not 1":          "[optimizer]\n@optimizers = \"Adam.v1\"\nbeta2 = 1\n",
+		"beta2: must be less than 1, not 1.5": "[optimizer]\n@optimizers = \"RAdam.v1\"\nbeta2 = 1.5\n",
+		"Adam.v1":                             "[optimizer]\n@optimizers = \"Adamm.v1\"\n",
+		"[optimizer] is not":                  "[model]\n",
+		"must be at least 0, not -":           "[optimizer]\n@optimizers = \"SGD.v1\"\nL2 = -0.1\n",
+		"learn_rat":                           "[optimizer]\n@optimizers = \"SGD.v1\"\nlearn_rat = 0.1\n",
 	} {
 		_, err := c.Optimizer(parse(t, text))
 		require.ErrorContains(t, err, want, "%s", text)

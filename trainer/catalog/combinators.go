@@ -34,7 +34,7 @@ var combinators = []function{
 			{Name: "pad", Type: config.Int, Default: 0, Doc: "not supported, so it must be 0"}},
 		Make: func(a config.Args) (any, error) {
 			if pad := a.Int("pad"); pad != 0 {
-				return nil, a.Errorf("pad", "it must be 0, got %d; leave it out", pad)
+				return nil, a.Errorf("pad", "must be 0, not %d; leave it out", pad)
 			}
 			return nn.EachPosition(a.Value("layer").(nn.Layer)), nil
 		}}},
@@ -54,7 +54,7 @@ func makeAdd(a config.Args) (any, error) {
 func makeClone(a config.Args) (any, error) {
 	n := a.Int("n")
 	if n < 1 {
-		return nil, a.Errorf("n", "it must be at least 1, got %d", n)
+		return nil, a.Errorf("n", "must be at least 1, not %d", n)
 	}
 	var layers []nn.Layer
 	for range n {

@@ -58,7 +58,7 @@ var imageFunctions = []function{
 			r := &reader{Args: a}
 			momentum := r.positive("momentum")
 			if momentum > 1 {
-				r.fail("momentum", "it must be at most 1, got %v", momentum)
+				r.fail("momentum", "must be at most 1, not %v", momentum)
 			}
 			return &nn.BatchNorm2D{Momentum: momentum, Eps: r.positive("eps")}, r.err
 		}}},
@@ -79,7 +79,7 @@ func makeReshape(a config.Args) (any, error) {
 	for i, v := range a.List("shape") {
 		n, ok := v.(int64)
 		if !ok || n < 1 || n > 1<<31-1 {
-			return nil, a.Errorf("shape", "number %d is %s; it must be a whole number of at least 1", i+1, config.Describe(v))
+			return nil, a.Errorf("shape", "number %d must be a whole number, at least 1, not %s", i+1, config.Describe(v))
 		}
 		l.Shape = append(l.Shape, int(n))
 	}
@@ -101,7 +101,7 @@ func paddingParam() config.Param {
 func (r *reader) padding() int {
 	n := r.Int("padding")
 	if n < 0 {
-		r.fail("padding", "it must be at least 0, got %d", n)
+		r.fail("padding", "must be at least 0, not %d", n)
 	}
 	return n
 }

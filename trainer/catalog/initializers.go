@@ -23,7 +23,7 @@ var initializers = []function{
 			r := &reader{Args: a}
 			lo, hi := r.finite("lo"), r.finite("hi")
 			if lo > hi {
-				r.fail("hi", "it must be at least lo, which is %v, got %v", lo, hi)
+				r.fail("hi", "must be at least lo (%v), not %v", lo, hi)
 			}
 			return nn.Uniform(lo, hi), r.err
 		}}},
@@ -34,7 +34,7 @@ var initializers = []function{
 			r := &reader{Args: a}
 			deviation := r.finite("mean")
 			if deviation < 0 {
-				r.fail("mean", "it is the standard deviation, which must be at least 0, got %v", deviation)
+				r.fail("mean", "the standard deviation must be at least 0, not %v", deviation)
 			}
 			return nn.Normal(deviation), r.err
 		}}},
@@ -57,7 +57,7 @@ func initializerParam(name, doc string) config.Param {
 func (r *reader) finite(name string) float32 {
 	f := float32(r.Float(name))
 	if f-f != 0 {
-		r.fail(name, "it must be a float32, got %v", r.Float(name))
+		r.fail(name, "must be a float32, not %v", r.Float(name))
 	}
 	return f
 }

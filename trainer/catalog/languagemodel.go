@@ -26,7 +26,7 @@ const mostContext = 1 << 20
 func makeLanguageModel(a config.Args) (any, error) {
 	n := a.Int("context")
 	if n < 1 || n > mostContext {
-		return nil, a.Errorf("context", "it must be from 1 to %d, got %d", mostContext, n)
+		return nil, a.Errorf("context", "must be from 1 to %d, not %d", mostContext, n)
 	}
 	return languageModel{context: n}, nil
 }

@@ -97,7 +97,7 @@ func makeMaxout(a config.Args) (any, error) {
 func makeEmbed(a config.Args) (any, error) {
 	r := &reader{Args: a}
 	if a.Value("column") != nil {
-		r.fail("column", "it is not supported; leave it out, and give the layer ids alone")
+		r.fail("column", "not supported; leave it out, and give the layer only ids")
 	}
 	return &nn.Embed{Out: r.count("nO"), Rows: r.count("nV"), InitE: r.initializer("initializer"), Dropout: r.fraction("dropout")}, r.err
 }
@@ -157,7 +157,7 @@ func (r *reader) fail(name, format string, args ...any) {
 func (r *reader) count(name string) int {
 	n := r.Int(name)
 	if r.Value(name) != nil && (n < 1 || n > math.MaxInt32) {
-		r.fail(name, "it must be at least 1 and at most %d, got %d", math.MaxInt32, n)
+		r.fail(name, "must be from 1 to %d, not %d", math.MaxInt32, n)
 	}
 	return n
 }
@@ -166,7 +166,7 @@ func (r *reader) count(name string) int {
 func (r *reader) fraction(name string) float32 {
 	f := r.Float(name)
 	if !(f >= 0 && float32(f) < 1) {
-		r.fail(name, "it must be at least 0 and below 1, got %v", f)
+		r.fail(name, "must be at least 0 and less than 1, not %v", f)
 	}
 	return float32(f)
 }
@@ -175,7 +175,7 @@ func (r *reader) fraction(name string) float32 {
 func (r *reader) positive(name string) float32 {
 	f := r.Float(name)
 	if !(float32(f) > 0) || math.IsInf(float64(float32(f)), 0) {
-		r.fail(name, "it must be greater than 0 and a float32, got %v", f)
+		r.fail(name, "must be greater than 0 and a float32, not %v", f)
 	}
 	return float32(f)
 }

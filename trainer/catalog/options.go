@@ -64,7 +64,7 @@ func (o Options) check(kind string, k DataKind) error {
 	}
 	switch {
 	case o.Holdout != 0 && !(o.Holdout > 0 && o.Holdout < 1):
-		return optionErrorf(OptionHoldout, "must be above 0 and below 1, not %v", o.Holdout)
+		return optionErrorf(OptionHoldout, "must be greater than 0 and less than 1, not %v", o.Holdout)
 	case o.Holdout != 0 && o.Test != "":
 		return optionErrorf(OptionHoldout, "cannot be combined with --%s, which names all rows to evaluate on", OptionTest)
 	}

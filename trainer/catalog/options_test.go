@@ -32,9 +32,9 @@ func TestOptions(t *testing.T) {
 	}
 	for want, o := range map[string]catalog.Options{
 		"--target does not apply to rows; it takes --holdout, --test-data":                   {Target: "x"},
-		"--holdout must be above 0 and below 1, not 1":                                       {Holdout: 1},
-		"--holdout must be above 0 and below 1, not -0.1":                                    {Holdout: -.1},
-		"--holdout must be above 0 and below 1, not NaN":                                     {Holdout: math.NaN()},
+		"--holdout must be greater than 0 and less than 1, not 1":                            {Holdout: 1},
+		"--holdout must be greater than 0 and less than 1, not -0.1":                         {Holdout: -.1},
+		"--holdout must be greater than 0 and less than 1, not NaN":                          {Holdout: math.NaN()},
 		"--holdout cannot be combined with --test-data, which names all rows to evaluate on": {Holdout: .5, Test: "rows.csv"},
 	} {
 		_, err := c.Data("rows", o)

@@ -55,7 +55,7 @@ var schedules = []function{
 		Params: []config.Param{number("min_lr", "lowest rate"), number("max_lr", "highest rate"), wholeNumber("period", "steps from lowest to highest")},
 		Make: func(a config.Args) (any, error) {
 			if a.Int("period") < 1 {
-				return nil, a.Errorf("period", "it must be at least 1, got %d", a.Int("period"))
+				return nil, a.Errorf("period", "must be at least 1, not %d", a.Int("period"))
 			}
 			return optim.CyclicTriangular(a.Float("min_lr"), a.Float("max_lr"), a.Int("period")), nil
 		}}},
@@ -66,7 +66,7 @@ func makeSlantedTriangular(a config.Args) (any, error) {
 		return nil, a.Errorf("cut_frac", "the rate must rise in at least one of the %d steps and not in all of them, got the fraction %v", a.Int("num_steps"), cut)
 	}
 	if r := a.Int("ratio"); r < 1 {
-		return nil, a.Errorf("ratio", "it must be at least 1, got %v", r)
+		return nil, a.Errorf("ratio", "must be at least 1, not %v", r)
 	}
 	return optim.SlantedTriangular(a.Float("max_rate"), a.Int("num_steps"), a.Float("cut_frac"), float64(a.Int("ratio")), a.Float("t")), nil
 }

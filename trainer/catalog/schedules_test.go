@@ -53,7 +53,7 @@ func TestLearnRateMistakes(t *testing.T) {
 		"learn_rate = null":                                    "got null",
 		"learn_rate = []":                                      "the list is empty",
 		`learn_rate = [1, "x"]`:                                `number 2 is the string "x"`,
-		"learn_rate = [-1]":                                    "must not be negative",
+		"learn_rate = [-1]":                                    "must be at least 0, not -",
 		`learn_rate = {"@schedules": "constant.v1"}`:           `needs the argument "rate"`,
 		`learn_rate = {"@schedules": "constnt.v1", "rate": 1}`: `did you mean "constant.v1"?`,
 		`learn_rate = {"@optimizers": "SGD.v1"}`:               "got a Go value of type optim.SGD",

@@ -76,7 +76,7 @@ func (t Training) file(progress func(bytes int)) (File, error) {
 		f.Metadata = map[string]string{}
 	}
 	if t.Step < 0 {
-		return f, fmt.Errorf("the step is %d; it must be at least 0", t.Step)
+		return f, fmt.Errorf("the step must be at least 0, not %d", t.Step)
 	}
 	f.Metadata[noteFormat], f.Metadata[noteStep] = Format, strconv.Itoa(t.Step)
 	for _, n := range t.Weights {
@@ -169,7 +169,7 @@ func (f File) Training() (Training, error) {
 		return t, err
 	}
 	if t.Step, err = strconv.Atoi(t.Notes[noteStep]); err != nil || t.Step < 0 {
-		return t, fmt.Errorf("the step is %q; it must be a number of at least 0", t.Notes[noteStep])
+		return t, fmt.Errorf("the step must be a whole number, at least 0, not %q", t.Notes[noteStep])
 	}
 	for _, note := range []string{noteFormat, noteStep, noteSum} {
 		delete(t.Notes, note)
@@ -191,7 +191,7 @@ func Latest(dir string, checks ...Check) (t Training, path string, broken []erro
 		path = filepath.Join(dir, FileName(step))
 		t, err := Read(path, checks...)
 		if err == nil && t.Step != step {
-			err = fmt.Errorf("checkpoint %s: it contains step %d", path, t.Step)
+			err = fmt.Errorf("checkpoint %s contains step %d, not %d", path, t.Step, step)
 		}
 		if err == nil {
 			return t, path, broken, nil

@@ -123,7 +123,7 @@ func TestLatestWithoutCheckpoints(t *testing.T) {
 	require.NoError(t, os.Rename(path, filepath.Join(dir, checkpoint.FileName(9))))
 	_, _, broken, err = checkpoint.Latest(dir)
 	require.ErrorIs(t, err, checkpoint.ErrNone)
-	require.ErrorContains(t, broken[0], "it contains step 5")
+	require.ErrorContains(t, broken[0], " contains step 5")
 
 	weights := filepath.Join(dir, "model.safetensors")
 	require.NoError(t, checkpoint.Save(weights, checkpoint.File{Metadata: map[string]string{"format": checkpoint.Format}}))
@@ -154,12 +154,12 @@ func TestWriteErrors(t *testing.T) {
 	dir := t.TempDir()
 	one := training(1).Weights[:1]
 	for want, c := range map[string]checkpoint.Training{
-		"the step is -1":                     {Step: -1},
-		`cannot be named "a/b"`:              {Slots: map[string][]checkpoint.Named{"a/b": one}},
-		`cannot be named ""`:                 {Slots: map[string][]checkpoint.Named{"": one}},
-		`two tensors are named "layers.0.W"`: {Weights: append(one[:1:1], one...)},
-		`cannot be named "optimizer/x"`:      {Weights: []checkpoint.Named{{Name: "optimizer/x", Tensor: one[0].Tensor}}},
-		`cannot be named "residual/x"`:       {Weights: []checkpoint.Named{{Name: "residual/x", Tensor: one[0].Tensor}}},
+		"the step must be at least 0, not -1": {Step: -1},
+		`cannot be named "a/b"`:               {Slots: map[string][]checkpoint.Named{"a/b": one}},
+		`cannot be named ""`:                  {Slots: map[string][]checkpoint.Named{"": one}},
+		`two tensors are named "layers.0.W"`:  {Weights: append(one[:1:1], one...)},
+		`cannot be named "optimizer/x"`:       {Weights: []checkpoint.Named{{Name: "optimizer/x", Tensor: one[0].Tensor}}},
+		`cannot be named "residual/x"`:        {Weights: []checkpoint.Named{{Name: "residual/x", Tensor: one[0].Tensor}}},
 	} {
 		_, err := c.Write(dir)
 		require.ErrorContains(t, err, want)

@@ -152,9 +152,9 @@ const limitedTime = time.Second
 func (f *benchFlags) checkPlace(given func(string) bool) error {
 	switch {
 	case f.Ranks < 1 || f.Ranks > mostRanks:
-		return fmt.Errorf("--ranks must be from 1 to %d", mostRanks)
+		return fmt.Errorf("--ranks must be from 1 to %d, not %d", mostRanks, f.Ranks)
 	case f.Hosts != "local" && f.Hosts != "netns":
-		return fmt.Errorf("--hosts must be local or netns, not %s", f.Hosts)
+		return fmt.Errorf("--hosts must be local or netns, not %q", f.Hosts)
 	case f.Hosts != "netns" && given("link"):
 		return errors.New("--link needs --hosts netns: only there can the links be limited")
 	case f.Hosts == "netns" && f.Place.Transport == "inproc":
@@ -176,10 +176,10 @@ func (f *benchFlags) checkPlace(given func(string) bool) error {
 func checkLink(link string) error {
 	rate, err := launch.ParseRate(link)
 	if err == nil && (rate < launch.MinLink || rate > launch.MaxLink) {
-		err = errors.New("a link carries from 10kbit to 1tbit")
+		err = fmt.Errorf("rate must be from 10kbit to 1tbit, not %q", link)
 	}
 	if err != nil {
-		return fmt.Errorf("--link %s: %w", link, err)
+		return fmt.Errorf("--link: %w", err)
 	}
 	return nil
 }

@@ -172,8 +172,8 @@ func TestMembersUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no job of yours is running":    {},
 		`"10.0.0.1": no job of yours`:   {"10.0.0.1"},
-		`"b": it must be HOST`:          {"127.0.0.1:1,b"},
-		"--timeout must be more":        {"127.0.0.1:1", "--timeout", "0s"},
+		"must be HOST:PORT":             {"127.0.0.1:1,b"},
+		"--timeout must be greater":     {"127.0.0.1:1", "--timeout", "0s"},
 		"--key-file: key file":          {"127.0.0.1:1", "--key-file", "/nosuch"},
 		"unknown flag":                  {"127.0.0.1:1", "--nosuch"},
 		"members takes no --training.x": {"127.0.0.1:1", "--training.x", "1"},

@@ -203,13 +203,13 @@ func TestCharsMistakes(t *testing.T) {
 		more []string
 	}{
 		": not UTF-8: the byte at offset 100 belongs to no character": {invalid, nil},
-		"is empty":                                                            {"", nil},
-		"the training part of":                                                {text, []string{"--task.context", "270"}},
-		"the test part of":                                                    {text, []string{"--task.context", "30"}},
-		"task.context: it must be from 1 to":                                  {text, []string{"--task.context", "0"}},
-		"--holdout must be above 0 and below 1":                               {text, []string{"--holdout", "1"}},
+		"is empty":                        {"", nil},
+		"the training part of":            {text, []string{"--task.context", "270"}},
+		"the test part of":                {text, []string{"--task.context", "30"}},
+		"task.context: must be from 1 to": {text, []string{"--task.context", "0"}},
+		"--holdout must be greater than 0 and less than 1":                    {text, []string{"--holdout", "1"}},
 		"needs more rows than the data has (33)":                              {text, []string{"--batch", "34"}},
-		"it must be at least 1 and divide the width, which is 16":             {text, []string{"--model.*.blocks.orig.*.attention.layer.*.heads.heads", "3"}},
+		"must be at least 1 and divide the width, not 3; rows of shape":       {text, []string{"--model.*.blocks.orig.*.attention.layer.*.heads.heads", "3"}},
 		"the task language_model.v1 needs text, but data \"digits\" has none": {text, []string{"--data", "digits"}},
 		"--test-data: open nosuch":                                            {text, []string{"--test-data", "nosuch"}},
 	} {

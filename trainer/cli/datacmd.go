@@ -32,7 +32,7 @@ MNIST. Without flags they are the images that train uses by default.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"train", "test", "side"} {
 				if n, _ := cmd.Flags().GetInt(name); n < 1 {
-					return usagef("--%s must be at least 1", name)
+					return usagef("--%s must be at least 1, not %d", name, n)
 				}
 			}
 			if need, room := (float64(o.Train)+float64(o.Test))*float64(o.Side)*float64(o.Side), machine.Memory(); need > float64(room) {

@@ -30,7 +30,7 @@ func checkData(given func(string) bool, o catalog.Options) error {
 		switch {
 		case !given(option.Name) || option.Value != "":
 		case option.Name == catalog.OptionHoldout:
-			return errors.New("--holdout must be above 0 and below 1, not 0")
+			return errors.New("--holdout must be greater than 0 and less than 1, not 0")
 		default:
 			return fmt.Errorf("--%s is empty: give a value, or leave it out", option.Name)
 		}

@@ -13,8 +13,8 @@ import (
 func TestDeviceMistakes(t *testing.T) {
 	cases := map[string][]string{
 		"--device must be auto, cpu, cuda or cuda:I":          {"train", config(t), "--device", "gpu"},
-		"of a GPU from 0, not cuda:-1":                        {"train", config(t), "--device", "cuda:-1"},
-		"--nccl must be auto, must or off, not on":            {"train", config(t), "--nccl", "on"},
+		"of a GPU, not \"cuda:-1\"":                           {"train", config(t), "--device", "cuda:-1"},
+		"--nccl must be auto, must or off, not \"on\"":        {"train", config(t), "--nccl", "on"},
 		"--steps-per-launch 2 needs graphs":                   {"train", config(t), "--graphs", "off", "--steps-per-launch", "2"},
 		"ringtrain: --nccl must: NCCL sums only on GPUs":      {"train", config(t), "--device", "cpu", "--nccl", "must"},
 		"and the workers compute on the CPU: use --device":    {"bench", "collective", "--nccl", "must"},
@@ -22,7 +22,7 @@ func TestDeviceMistakes(t *testing.T) {
 		"--device cuda: gradients are compressed":             {"train", config(t), "--device", "cuda", "--compress", "bf16"},
 		"--device cuda: --hosts netns emulates":               {"bench", "collective", "--device", "cuda", "--hosts", "netns"},
 		"--device cuda: --memory selects":                     {"bench", "collective", "--device", "cuda", "--memory", "shared"},
-		"--device must be auto, cpu, cuda or cuda:I with the": {"bench", "collective", "--device", "tpu"},
+		"--device must be auto, cpu, cuda or cuda:I, where I": {"bench", "collective", "--device", "tpu"},
 	}
 	if cuda.Built() != nil {
 		cases["--device cuda: no GPU can be used: this binary is built without -tags gpu: build it with"] = []string{"train", config(t), "--device", "cuda"}

@@ -55,11 +55,11 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, target := range args {
 				if host, port, err := net.SplitHostPort(target); err != nil || host == "" || !nonzero(port) {
-					return usagef("%q: it must be HOST:PORT, where ringtrain doctor --listen runs", target)
+					return usagef("the address to check must be HOST:PORT, where ringtrain doctor --listen runs, not %q", target)
 				}
 			}
 			if _, _, err := net.SplitHostPort(listen); err != nil && cmd.Flags().Changed("listen") {
-				return usagef("--listen %q: it must be ADDRESS:PORT or :PORT", listen)
+				return usagef("--listen must be ADDRESS:PORT or :PORT, not %q", listen)
 			}
 			return a.doctor(args, listen, asJSON)
 		},

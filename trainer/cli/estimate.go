@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,10 +26,10 @@ through the model, to measure the activations.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := cmd.Flags().Changed
 			if given("workers") && f.Workers < 1 {
-				return usage(errors.New("--workers must be at least 1"))
+				return usage(fmt.Errorf("--workers must be at least 1, not %d", f.Workers))
 			}
 			if given("batch") && f.Batch < 1 {
-				return usage(errors.New("--batch must be at least 1"))
+				return usage(fmt.Errorf("--batch must be at least 1, not %d", f.Batch))
 			}
 			if err := checkCompress(given, f.Gradients.Compress); err != nil {
 				return usage(err)

@@ -21,7 +21,7 @@ func TestJoinTimeout(t *testing.T) {
 
 	code, _, said := result(small(t, "--nodes", "2", "--join-timeout", "0s")...)
 	require.Equal(t, 2, code)
-	require.Contains(t, said, "--join-timeout must be more than 0")
+	require.Contains(t, said, "--join-timeout must be greater than 0")
 }
 
 // A worker that is asked to stop before the job has formed ends the command, because

@@ -83,18 +83,18 @@ func TestConfigCommands(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "train accepts it")
 	for want, args := range map[string][]string{
-		`did you mean "batch_size"?`:                 {"config", "check", config(t), "--training.batchsize", "3"},
-		"it must be at least 0 and below 1, got 1.5": {"config", "check", config(t), "--model.dropout", "1.5"},
-		"takes one CONFIG file":                      {"config", "print"},
-		"no such file":                               {"config", "fill", "nosuch.cfg"},
-		`no "foo.v1"`:                                {"config", "fill", config(t), "--model.@layers", "foo.v1"},
-		"no section [trainin]":                       {"config", "print", config(t), "--trainin.x", "1"},
-		"estimate takes one CONFIG file":             {"estimate"},
-		"--batch must be at least 1":                 {"estimate", config(t), "--batch", "0"},
-		"keygen takes no --a.b":                      {"keygen", "x", "--a.b", "1"},
-		`keygen takes no --a.\x1b[2J`:                {"keygen", "x", "--a.\x1b[2J", "1"},
-		`did you mean "ray.num_cpus"?`:               {"config", "explain", "ray.numcpus"},
-		"explain takes one KEY, not 2":               {"config", "explain", "ray", "model"},
+		`did you mean "batch_size"?`:                  {"config", "check", config(t), "--training.batchsize", "3"},
+		"must be at least 0 and less than 1, not 1.5": {"config", "check", config(t), "--model.dropout", "1.5"},
+		"takes one CONFIG file":                       {"config", "print"},
+		"no such file":                                {"config", "fill", "nosuch.cfg"},
+		`no "foo.v1"`:                                 {"config", "fill", config(t), "--model.@layers", "foo.v1"},
+		"no section [trainin]":                        {"config", "print", config(t), "--trainin.x", "1"},
+		"estimate takes one CONFIG file":              {"estimate"},
+		"--batch must be at least 1":                  {"estimate", config(t), "--batch", "0"},
+		"keygen takes no --a.b":                       {"keygen", "x", "--a.b", "1"},
+		`keygen takes no --a.\x1b[2J`:                 {"keygen", "x", "--a.\x1b[2J", "1"},
+		`did you mean "ray.num_cpus"?`:                {"config", "explain", "ray.numcpus"},
+		"explain takes one KEY, not 2":                {"config", "explain", "ray", "model"},
 	} {
 		code, stdout, stderr := result(args...)
 		require.Equal(t, 2, code, "%v", args)

@@ -151,7 +151,7 @@ func writeRoll(w io.Writer, r query.Roll) error {
 // find finds the job, and the address to join its gossip from.
 func (f *membersFlags) find(ctx context.Context, args []string) (job status.Job, c cluster.Config, err error) {
 	if f.timeout <= 0 {
-		return job, c, fmt.Errorf("--timeout must be more than 0, not %v", f.timeout)
+		return job, c, fmt.Errorf("--timeout must be greater than 0, not %v", f.timeout)
 	}
 	return status.Locate(ctx, args, f.cluster, f.keyFile)
 }

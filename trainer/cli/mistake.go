@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,10 +19,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	var number *strconv.NumError
 	if errors.As(err, &invalid) && errors.As(err, &number) {
-		if invalid.GetFlag().Value.Type() == "intSlice" {
-			return fmt.Errorf("--%s %s: it must be whole numbers, separated by commas", invalid.GetFlag().Name, invalid.GetValue())
+		switch {
+		case errors.Is(number, strconv.ErrRange):
+			return fmt.Errorf("--%s %s is out of range", invalid.GetFlag().Name, invalid.GetValue())
+		case invalid.GetFlag().Value.Type() == "intSlice":
+			return fmt.Errorf("--%s must be whole numbers separated by commas, not %q", invalid.GetFlag().Name, invalid.GetValue())
 		}
-		return fmt.Errorf("--%s %s: %s", invalid.GetFlag().Name, invalid.GetValue(), wrongNumber(number))
+		return fmt.Errorf("--%s must be %s, not %q", invalid.GetFlag().Name, wanted(number), invalid.GetValue())
 	}
 	var absent *pflag.NotExistError
 	if !errors.As(err, &absent) {
@@ -31,23 +35,27 @@ func flagError(cmd *cobra.Command, err error) error {
 	if letters := absent.GetSpecifiedShortnames(); letters != "" { // "-workers 2" for "--workers 2"
 		name = "-" + letters
 	}
+	if other := otherName[name]; slices.Contains(flagNames(cmd), other) {
+		return fmt.Errorf("unknown flag: %s; did you mean %s?", name, other)
+	}
 	if near := config.Nearest(name, flagNames(cmd)); near != "" {
 		return fmt.Errorf("unknown flag: %s; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("unknown flag: %s; %s --help lists the flags", name, cmd.CommandPath())
 }
 
-// wrongNumber says why a word is not a value of a flag.
-func wrongNumber(e *strconv.NumError) string {
-	switch {
-	case errors.Is(e, strconv.ErrRange):
-		return "it is out of range"
-	case e.Func == "ParseUint":
-		return "it must be a whole number, at least 0"
-	case e.Func == "ParseBool":
-		return "it must be true or false"
+// otherName has flags that some commands have under another name.
+var otherName = map[string]string{"--ranks": "--workers", "--workers": "--ranks"}
+
+// wanted says what a flag takes whose value could not be parsed.
+func wanted(e *strconv.NumError) string {
+	switch e.Func {
+	case "ParseUint":
+		return "a whole number, at least 0"
+	case "ParseBool":
+		return "true or false"
 	}
-	return "it must be a whole number"
+	return "a whole number"
 }
 
 // commandError rewords cobra's error about a command that does not exist.
@@ -68,7 +76,7 @@ func commandError(root *cobra.Command, err error) error {
 	case near != "":
 		return fmt.Errorf("unknown command %q; did you mean %s %s?", word, path, near)
 	case len(names) == 0:
-		return fmt.Errorf("%s takes no arguments, not %q", strings.TrimPrefix(path, "ringtrain "), word)
+		return fmt.Errorf("%s takes only flags, not %q", strings.TrimPrefix(path, "ringtrain "), word)
 	}
 	return fmt.Errorf("unknown command %q; %s --help lists the commands", word, path)
 }

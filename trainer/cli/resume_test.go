@@ -146,7 +146,7 @@ func TestResumeRefuses(t *testing.T) {
 	absent := filepath.Join(dir, "absent")
 	for want, args := range map[string][]string{
 		"there is no such directory":             {"--resume", absent},
-		"it contains no checkpoint":              {"--resume", t.TempDir()},
+		" contains no checkpoint":                {"--resume", t.TempDir()},
 		"no intact checkpoint; the newest: ":     {"--resume", broken},
 		"its layers.0.W has shape [32 196]":      {"--resume", dir, "--model.hidden_width", "16"},
 		"slots average, m, v, the optimizer":     {"--resume", dir, "--optimizer.@optimizers", "SGD.v1"},

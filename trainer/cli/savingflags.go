@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/pflag"
 
@@ -32,7 +33,7 @@ func checkSaving(given func(string) bool, f *job.Saving) error {
 	case given("out-fallback") && f.Fallback == "":
 		return errors.New("--out-fallback is empty: name a directory, or leave it out")
 	case given("checkpoint-every") && f.Every < 1:
-		return errors.New("--checkpoint-every must be at least 1")
+		return fmt.Errorf("--checkpoint-every must be at least 1, not %d", f.Every)
 	case given("keep") && f.Keep >= 0 && f.Dir == "" && f.Resume == "":
 		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
 	}

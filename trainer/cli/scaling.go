@@ -56,7 +56,7 @@ were busy.
       --compute emulate:116.7ms --steps 50 --out scaling`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("bench scaling takes no arguments, only flags, not %q", args[0])
+				return usagef("bench scaling takes only flags, not %q", args[0])
 			}
 			return nil
 		},
@@ -112,19 +112,23 @@ func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
 	sorted := slices.Sorted(slices.Values(f.Workers))
 	switch {
 	case least < 1 || most > mostRanks:
-		return 0, fmt.Errorf("--workers must be from 1 to %d each", mostRanks)
+		wrong := least
+		if least >= 1 {
+			wrong = most
+		}
+		return 0, fmt.Errorf("--workers must be from 1 to %d each, not %d", mostRanks, wrong)
 	case least != 1:
 		return 0, errors.New("--workers must include 1: growth and scalability are measured against one worker")
 	case len(slices.Compact(sorted)) != len(f.Workers):
 		return 0, errors.New("--workers names a number twice; for more trainings of each, use --trials")
 	case f.Trials < 1 || f.Trials > mostScalingTrials:
-		return 0, fmt.Errorf("--trials must be from 1 to %d", mostScalingTrials)
+		return 0, fmt.Errorf("--trials must be from 1 to %d, not %d", mostScalingTrials, f.Trials)
 	case f.Steps < 1:
-		return 0, errors.New("--steps must be at least 1")
+		return 0, fmt.Errorf("--steps must be at least 1, not %d", f.Steps)
 	case f.Hosts != "local" && f.Hosts != "netns":
-		return 0, fmt.Errorf("--hosts must be local or netns, not %s", f.Hosts)
+		return 0, fmt.Errorf("--hosts must be local or netns, not %q", f.Hosts)
 	case !slices.Contains(scalingTransports(), f.Transport):
-		return 0, fmt.Errorf("--transport must be one of %s, not %s", strings.Join(scalingTransports(), ", "), f.Transport)
+		return 0, fmt.Errorf("--transport must be one of %s, not %q", strings.Join(scalingTransports(), ", "), f.Transport)
 	case f.Hosts == "netns" && f.Transport == cluster.TransportSHM:
 		return 0, errors.New("--transport shm cannot be combined with --hosts netns: the links would carry nothing; use --transport tcp")
 	case f.Hosts != "netns" && given("link"):
@@ -166,11 +170,11 @@ func (f *scalingFlags) emulated() (time.Duration, error) {
 		return 0, nil
 	}
 	if kind != "emulate" {
-		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %s", f.Compute.Flag)
+		return 0, fmt.Errorf("--compute must be real or emulate:TIME, not %q", f.Compute.Flag)
 	}
 	took, err := time.ParseDuration(text)
 	if err != nil || took <= 0 || took > mostEmulated {
-		return 0, fmt.Errorf("--compute %s: the time must be one such as 116.7ms, up to %v", f.Compute.Flag, mostEmulated)
+		return 0, fmt.Errorf("the time of --compute must be one such as 116.7ms, up to %v, not %q", mostEmulated, text)
 	}
 	if f.Evaluate {
 		return 0, errors.New("--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate")

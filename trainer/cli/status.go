@@ -57,7 +57,7 @@ Exit codes: 0 done, 1 no answer, 2 wrong usage, 130 stopped by Ctrl-C.`,
 // status runs "status".
 func (a *app) status(ctx context.Context, args []string, f statusFlags) error {
 	if f.calls < 0 || f.calls > collective.FlightCalls {
-		return usagef("--calls must be 0 to %d", collective.FlightCalls)
+		return usagef("--calls must be from 0 to %d, not %d", collective.FlightCalls, f.calls)
 	}
 	return untilSignal(ctx, func(ctx context.Context) error {
 		job, c, err := f.find(ctx, args)

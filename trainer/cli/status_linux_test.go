@@ -168,13 +168,13 @@ func TestTaps(t *testing.T) {
 
 func TestStatusUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"no job of yours is running": {"status"},
-		"use the HOST:PORT":          {"status", "nowhere"},
-		"must be HOST:PORT":          {"status", "127.0.0.1:1,nowhere"},
-		"--calls must be 0 to 64":    {"status", "127.0.0.1:1", "--calls", "65"},
-		"must be ADDRESS:PORT":       {"train", config(t), "--metrics", "9400"},
-		"a number from 1 to 65535":   {"train", config(t), "--metrics", "127.0.0.1:0"},
-		"--trace is empty":           {"train", config(t), "--trace", ""},
+		"no job of yours is running":   {"status"},
+		"use the HOST:PORT":            {"status", "nowhere"},
+		"must be HOST:PORT":            {"status", "127.0.0.1:1,nowhere"},
+		"--calls must be from 0 to 64": {"status", "127.0.0.1:1", "--calls", "65"},
+		"must be ADDRESS:PORT":         {"train", config(t), "--metrics", "9400"},
+		"a number from 1 to 65535":     {"train", config(t), "--metrics", "127.0.0.1:0"},
+		"--trace is empty":             {"train", config(t), "--trace", ""},
 	} {
 		code, stdout, stderr := result(args...)
 		require.Equal(t, 2, code, "%v: %s", args, stderr)

@@ -134,7 +134,7 @@ func (f *trainFlags) check(given func(string) bool) error {
 		value int
 	}{{"workers", f.Workers}, {"steps", f.Steps}, {"batch", f.Batch}} {
 		if given(n.flag) && n.value < 1 {
-			return fmt.Errorf("--%s must be at least 1", n.flag)
+			return fmt.Errorf("--%s must be at least 1, not %d", n.flag, n.value)
 		}
 	}
 	if err := checkCompress(given, f.Gradients.Compress); err != nil {

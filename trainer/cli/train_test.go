@@ -131,7 +131,7 @@ func TestPortInUse(t *testing.T) {
 	defer taken.Close()
 	code, _, stderr := result(small(t, "--bind", taken.Addr().String())...)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, taken.Addr().String()+": another process uses this port")
+	require.Contains(t, stderr, taken.Addr().String()+": another process uses port ")
 }
 
 // Two launchers that meet over loopback make one job, as two machines do. They may

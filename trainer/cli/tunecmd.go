@@ -65,7 +65,7 @@ machines; the machine of rank 0 prints and saves the table.`,
 func (f *tuneFlags) check(given func(string) bool) error {
 	f.Order.Table = tuned.Off
 	if f.Workers < 1 || f.Workers > mostRanks {
-		return fmt.Errorf("--workers must be from 1 to %d", mostRanks)
+		return fmt.Errorf("--workers must be from 1 to %d, not %d", mostRanks, f.Workers)
 	}
 	if f.Workers*f.Place.Nodes < 2 {
 		return errors.New("one rank has nothing to exchange: give --workers or --nodes")
@@ -79,7 +79,7 @@ func (f *tuneFlags) check(given func(string) bool) error {
 		return fmt.Errorf("-e: %w", err)
 	}
 	if begin < 4 {
-		return errors.New("-b must be at least 4, which is one element")
+		return fmt.Errorf("-b must be at least 4, which is one element, not %d", begin)
 	}
 	if err := f.Order.Check(); err != nil {
 		return err

@@ -50,7 +50,7 @@ release, or both have none. The revision does not matter.`,
 func nothing(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("%s takes no arguments, not %q", name, args[0])
+			return usagef("%s takes only flags, not %q", name, args[0])
 		}
 		return nil
 	}

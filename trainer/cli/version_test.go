@@ -32,5 +32,5 @@ func TestVersion(t *testing.T) {
 	code, stdout, stderr = result("version", "please")
 	require.Equal(t, 2, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "ringtrain: version takes no arguments, not \"please\"\n", stderr)
+	require.Equal(t, "ringtrain: version takes only flags, not \"please\"\n", stderr)
 }

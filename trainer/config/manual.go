@@ -85,7 +85,7 @@ func (m Manual) Int(c *Config, path string) (int, error) {
 	e, there := c.find(path)
 	n, err := c.Int(path, fallback)
 	if err == nil && there && e.Value != nil && n < k.Least {
-		err = fail(e.Pos, "%s is %d; it must be at least %d", path, n, k.Least)
+		err = fail(e.Pos, "%s: must be at least %d, not %d", path, k.Least, n)
 	}
 	return n, err
 }

@@ -46,7 +46,7 @@ func TestManualReads(t *testing.T) {
 	require.Equal(t, "fast", s)
 
 	_, err = m.Int(parse(t, "[run]\nsteps = 0"), "run.steps")
-	require.EqualError(t, err, "test.cfg:2: run.steps is 0; it must be at least 1")
+	require.EqualError(t, err, "test.cfg:2: run.steps: must be at least 1, not 0")
 	require.ErrorContains(t, m.Check(parse(t, "[run]\nstep = 1")), `test.cfg:2: section [run] has no key "step"; did you mean "steps"?`)
 	for _, path := range []string{"run.stepz", "run.mode", "rum.steps", "steps"} {
 		_, err = m.Int(c, path)

@@ -109,7 +109,7 @@ func TestLatest(t *testing.T) {
 		got, path, broken, err := latest(dir, s.fitsHeader(params))
 		require.Len(t, broken, c.broken, c.name)
 		if c.want != "" {
-			require.ErrorContains(t, err, "--resume "+dir+": ", c.name)
+			require.ErrorContains(t, err, "--resume "+dir, c.name)
 			require.ErrorContains(t, err, c.want, c.name)
 			continue
 		}

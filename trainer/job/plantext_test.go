@@ -98,10 +98,10 @@ func TestCheckMetrics(t *testing.T) {
 	require.NoError(t, CheckMetrics(":9400"))
 	require.NoError(t, CheckMetrics("[::1]:65535"))
 	for _, addr := range []string{"", "9400", "127.0.0.1", "127.0.0.1:"} {
-		require.EqualError(t, CheckMetrics(addr), fmt.Sprintf("--metrics %q: it must be ADDRESS:PORT, such as 127.0.0.1:9400", addr))
+		require.EqualError(t, CheckMetrics(addr), fmt.Sprintf("--metrics must be ADDRESS:PORT, such as 127.0.0.1:9400, not %q", addr))
 	}
 	for _, addr := range []string{"a:0", "a:65536", "a:-1", "a:http"} {
-		require.EqualError(t, CheckMetrics(addr), fmt.Sprintf("--metrics %q: the port must be a number from 1 to 65535", addr))
+		require.EqualError(t, CheckMetrics(addr), fmt.Sprintf("the port of --metrics must be a number from 1 to 65535, not %q", addr))
 	}
 }
 

@@ -114,9 +114,9 @@ func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path str
 	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0 && errors.As(broken[0], &misfit):
 		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, broken[0])
 	case errors.Is(err, checkpoint.ErrNone) && len(broken) > 0:
-		return t, path, broken, fmt.Errorf("--resume %s: it contains no intact checkpoint; the newest: %w", dir, broken[0])
+		return t, path, broken, fmt.Errorf("--resume %s contains no intact checkpoint; the newest: %w", dir, broken[0])
 	case errors.Is(err, checkpoint.ErrNone):
-		return t, path, broken, fmt.Errorf("--resume %s: it contains no checkpoint (a file such as %s)", dir, checkpoint.FileName(50))
+		return t, path, broken, fmt.Errorf("--resume %s contains no checkpoint (a file such as %s)", dir, checkpoint.FileName(50))
 	case err != nil:
 		return t, path, broken, fmt.Errorf("--resume %s: %w", dir, err)
 	}
@@ -128,7 +128,7 @@ func latest(dir string, check checkpoint.Check) (t checkpoint.Training, path str
 func (s *Training) fitsHeader(params []*nn.Param) checkpoint.Check {
 	return func(h checkpoint.Header) error {
 		if !checkpoint.Summed(h.Metadata) {
-			return errors.New("it is not a checkpoint: it has no SHA-256 of its contents")
+			return errors.New("not a checkpoint: it has no SHA-256 of its contents")
 		}
 		return fits(h, params, s.optimizer.Slots())
 	}

@@ -30,9 +30,9 @@ func (f *Saving) check() error {
 	out := f.Dir != "" || f.Resume != ""
 	switch {
 	case f.Every < 0:
-		return errors.New("--checkpoint-every must be at least 1")
+		return fmt.Errorf("--checkpoint-every must be at least 1, not %d", f.Every)
 	case f.Keep < 0:
-		return errors.New("--keep must be at least 1, or 0 for all")
+		return fmt.Errorf("--keep must be at least 1, or 0 for all, not %d", f.Keep)
 	case !out && (f.Every > 0 || f.Fallback != "" || f.Require):
 		return errors.New("--checkpoint-every, --keep, --out-fallback and --require-checkpoint need --out: say where checkpoints go")
 	case !out && f.Force:
@@ -55,11 +55,11 @@ func (f *Saving) checkResumeDir(nodes int) error {
 		return fmt.Errorf("--resume %s: there is no such directory; give the --out of the training to resume", f.Resume)
 	case err != nil:
 		if info, bad := os.Stat(f.Resume); bad == nil && !info.IsDir() {
-			return fmt.Errorf("--resume %s: it is a file; give the directory that contains the checkpoints", f.Resume)
+			return fmt.Errorf("--resume %s is a file; give the directory that contains the checkpoints", f.Resume)
 		}
 		return fmt.Errorf("--resume: %w", err)
 	case len(steps) == 0:
-		return fmt.Errorf("--resume %s: it contains no checkpoint (a file such as %s)", f.Resume, checkpoint.FileName(50))
+		return fmt.Errorf("--resume %s contains no checkpoint (a file such as %s)", f.Resume, checkpoint.FileName(50))
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (f *Saving) checkDirs() error {
 		if err == nil && holder.Identity != launch.Self() && (state == launch.Alive || state == launch.Stopped) {
 			return lockError(d, &launch.LockedError{Dir: d.Path, Holder: holder, State: state})
 		}
-		return fmt.Errorf("%s %s: it contains checkpoints of another training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
+		return fmt.Errorf("%s %s contains checkpoints of another training; resume that with --resume %s, or use another directory", d.Flag, d.Path, d.Path)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestTwoJobsInOneDirectory(t *testing.T) {
 	require.Equal(t, 2, tried)
 	require.Equal(t, 6, resultOf(t, h).Steps, "the first job does not notice")
 
-	const another = ": it contains checkpoints of another training; resume that with --resume "
+	const another = " contains checkpoints of another training; resume that with --resume "
 	refused(Saving{Dir: dir}, "--out "+dir+another+dir+", or use another directory")
 	refused(Saving{Dir: t.TempDir(), Fallback: dir}, "--out-fallback "+dir+another)
 	second.Saving = Saving{Dir: t.TempDir()}
@@ -160,7 +160,7 @@ func TestCheckResumeDir(t *testing.T) {
 		{none, 2, ""},
 		{empty, 2, ""},
 		{none, 1, "--resume " + none + ": "},
-		{empty, 1, "--resume " + empty + ": it contains no checkpoint (a file such as step-00000050.safetensors)"},
+		{empty, 1, "--resume " + empty + " contains no checkpoint (a file such as step-00000050.safetensors)"},
 	} {
 		err := (&Saving{Resume: c.dir}).checkResumeDir(c.nodes)
 		if c.want == "" {

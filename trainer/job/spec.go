@@ -69,17 +69,17 @@ func NewSpec(c *catalog.Catalog, path string) Spec {
 func (f *Spec) Check() error {
 	switch {
 	case f.Workers < 0:
-		return errors.New("--workers must be at least 1")
+		return fmt.Errorf("--workers must be at least 1, not %d", f.Workers)
 	case f.Steps < 0:
-		return errors.New("--steps must be at least 1")
+		return fmt.Errorf("--steps must be at least 1, not %d", f.Steps)
 	case f.Batch < 0:
-		return errors.New("--batch must be at least 1")
+		return fmt.Errorf("--batch must be at least 1, not %d", f.Batch)
 	case f.Accumulate < 1:
-		return errors.New("--accumulate must be at least 1")
+		return fmt.Errorf("--accumulate must be at least 1, not %d", f.Accumulate)
 	case f.Gradients.Reduce != "mean" && f.Gradients.Reduce != "sum":
-		return errors.New("--reduce must be mean or sum, not " + f.Gradients.Reduce)
+		return fmt.Errorf("--reduce must be mean or sum, not %q", f.Gradients.Reduce)
 	case new(slog.Level).UnmarshalText([]byte(f.Watch.LogLevel)) != nil:
-		return errors.New("--log-level must be debug, info, warn or error, not " + f.Watch.LogLevel)
+		return fmt.Errorf("--log-level must be debug, info, warn or error, not %q", f.Watch.LogLevel)
 	}
 	if f.Gradients.Compress != "" {
 		if err := CheckCompress(f.Gradients.Compress); err != nil {

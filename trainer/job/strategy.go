@@ -26,7 +26,7 @@ func (f *Spec) strategy() makeStrategy { return strategies[cmp.Or(f.Strategy, "a
 // checkStrategy finds what is wrong with Strategy.
 func (f *Spec) checkStrategy() error {
 	if f.strategy() == nil {
-		return fmt.Errorf("--strategy must be %s, not %s", strings.Join(slices.Sorted(maps.Keys(strategies)), " or "), f.Strategy)
+		return fmt.Errorf("--strategy must be %s, not %q", strings.Join(slices.Sorted(maps.Keys(strategies)), " or "), f.Strategy)
 	}
 	return nil
 }

@@ -62,9 +62,9 @@ func (f *Watch) check() error {
 // CheckMetrics reports why an address cannot be Watch.Metrics.
 func CheckMetrics(addr string) error {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
-		return fmt.Errorf("--metrics %q: it must be ADDRESS:PORT, such as 127.0.0.1:9400", addr)
+		return fmt.Errorf("--metrics must be ADDRESS:PORT, such as 127.0.0.1:9400, not %q", addr)
 	} else if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("--metrics %q: the port must be a number from 1 to 65535", addr)
+		return fmt.Errorf("the port of --metrics must be a number from 1 to 65535, not %q", addr)
 	}
 	return nil
 }

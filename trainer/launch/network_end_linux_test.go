@@ -218,12 +218,12 @@ func TestWrongNetworkOptions(t *testing.T) {
 		{0, launch.NetworkOptions{}, "cannot have 0 nodes; use 1 to 250"},
 		{-1, launch.NetworkOptions{}, "cannot have -1 nodes"},
 		{251, launch.NetworkOptions{}, "cannot have 251 nodes"},
-		{2, launch.NetworkOptions{Link: -1}, "link rate is -1 bits per second"},
-		{2, launch.NetworkOptions{Link: 9999}, "link rate is 9999 bits per second; it must be 1e+04 to 1e+12, or 0 for no limit"},
-		{2, launch.NetworkOptions{Link: 1e12 + 1}, "link rate is 1000000000001 bits per second"},
-		{2, launch.NetworkOptions{Burst: -1}, "burst is -1 bytes"},
-		{2, launch.NetworkOptions{Burst: 1500}, "burst is 1500 bytes; it must be 3028 to 32000"},
-		{2, launch.NetworkOptions{Burst: 32001}, "burst is 32001 bytes"},
+		{2, launch.NetworkOptions{Link: -1}, "link rate must be 1e+04 to 1e+12 bits per second, or 0 for no limit, not -1"},
+		{2, launch.NetworkOptions{Link: 9999}, "link rate must be 1e+04 to 1e+12 bits per second, or 0 for no limit, not 9999"},
+		{2, launch.NetworkOptions{Link: 1e12 + 1}, "bits per second, or 0 for no limit, not 1000000000001"},
+		{2, launch.NetworkOptions{Burst: -1}, "burst must be 3028 to 32000 bytes, not -1"},
+		{2, launch.NetworkOptions{Burst: 1500}, "burst must be 3028 to 32000 bytes, not 1500"},
+		{2, launch.NetworkOptions{Burst: 32001}, "burst must be 3028 to 32000 bytes, not 32001"},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.nodes, test.options), func(t *testing.T) {

@@ -25,10 +25,10 @@ func (o NetworkOptions) check() (NetworkOptions, error) {
 		o.Burst = maxBurst
 	}
 	if o.Link != 0 && (o.Link < MinLink || o.Link > MaxLink) {
-		return o, fmt.Errorf("launch: the link rate is %d bits per second; it must be %.0e to %.0e, or 0 for no limit", o.Link, MinLink, MaxLink)
+		return o, fmt.Errorf("launch: the link rate must be %.0e to %.0e bits per second, or 0 for no limit, not %d", MinLink, MaxLink, o.Link)
 	}
 	if o.Burst < minBurst || o.Burst > maxBurst {
-		return o, fmt.Errorf("launch: the burst is %d bytes; it must be %d to %d", o.Burst, minBurst, maxBurst)
+		return o, fmt.Errorf("launch: the burst must be %d to %d bytes, not %d", minBurst, maxBurst, o.Burst)
 	}
 	return o, nil
 }

@@ -30,13 +30,13 @@ func ParseRate(s string) (int64, error) {
 		}
 		number, err := strconv.ParseFloat(digits, 64)
 		if err != nil || strings.Trim(digits, "0123456789.") != "" {
-			return 0, fmt.Errorf("launch: rate %q: %q is not a number", s, digits)
+			return 0, fmt.Errorf("rate %q: %q is not a number", s, digits)
 		}
 		rate := math.Round(number * unit.bits)
 		if rate < 1 || rate > maxRate {
-			return 0, fmt.Errorf("launch: rate %q: must be between 1bit and 1000tbit", s)
+			return 0, fmt.Errorf("rate must be from 1bit to 1000tbit, not %q", s)
 		}
 		return int64(rate), nil
 	}
-	return 0, fmt.Errorf("launch: rate %q: must be a number with a unit: bit, kbit, mbit, gbit or tbit, as in 2.5gbit", s)
+	return 0, fmt.Errorf("rate must be a number with a unit (bit, kbit, mbit, gbit or tbit) such as 2.5gbit, not %q", s)
 }

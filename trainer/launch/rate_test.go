@@ -37,9 +37,9 @@ func TestParseRate(t *testing.T) {
 		{"infgbit", 0, "is not a number"},
 		{"nangbit", 0, "is not a number"},
 		{"-1gbit", 0, `"-1" is not a number`},
-		{"0gbit", 0, "must be between"},
-		{"0.4bit", 0, "must be between"},
-		{"1001tbit", 0, "must be between"},
+		{"0gbit", 0, "must be from 1bit to 1000tbit"},
+		{"0.4bit", 0, "must be from 1bit to 1000tbit"},
+		{"1001tbit", 0, "must be from 1bit to 1000tbit"},
 	}
 	for _, test := range tests {
 		t.Run(test.text, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // or without a port. The default of the port is port. If others is set, other machines
 // must be able to reach the address.
 func parseBind(text string, port uint16, others bool) (netip.AddrPort, error) {
-	wrong := fmt.Errorf("--bind %.100q: it must be an address of this machine, an IP address or a host name, with or without :PORT", text)
+	wrong := fmt.Errorf("--bind must be an address of this machine (an IP address or a host name, with or without :PORT), not %.100q", text)
 	if at, err := netip.ParseAddrPort(text); err == nil {
 		return at, nil
 	}

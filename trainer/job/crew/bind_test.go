@@ -31,7 +31,7 @@ func TestParseBind(t *testing.T) {
 	} {
 		at, err := parseBind(text, 5, true)
 		if want == "" {
-			require.ErrorContains(t, err, "it must be an address of this machine", text)
+			require.ErrorContains(t, err, "--bind must be an address of this machine", text)
 			continue
 		}
 		require.NoError(t, err, text)

@@ -50,13 +50,13 @@ func (p *Place) Check() error {
 	inproc := p.Transport == TransportInProcess
 	switch {
 	case !slices.Contains(Transports(), p.Transport):
-		return fmt.Errorf("--transport must be one of %s, not %s", strings.Join(Transports(), ", "), p.Transport)
+		return fmt.Errorf("--transport must be one of %s, not %q", strings.Join(Transports(), ", "), p.Transport)
 	case p.Streams < 0 || p.Streams > tcp.MaxStreams:
-		return fmt.Errorf("--streams must be 1 to %d, or 0 for the default of %d, not %d", tcp.MaxStreams, tcp.AutoStreams, p.Streams)
+		return fmt.Errorf("--streams must be from 1 to %d, or 0 for the default of %d, not %d", tcp.MaxStreams, tcp.AutoStreams, p.Streams)
 	case p.Nodes < 1:
-		return errors.New("--nodes must be at least 1")
+		return fmt.Errorf("--nodes must be at least 1, not %d", p.Nodes)
 	case p.JoinTimeout <= 0:
-		return fmt.Errorf("--join-timeout must be more than 0, not %v", p.JoinTimeout)
+		return fmt.Errorf("--join-timeout must be greater than 0, not %v", p.JoinTimeout)
 	case inproc && (p.Nodes > 1 || len(p.Join) > 0 || p.Streams > 0):
 		return errors.New("--transport inproc runs in one process: it cannot be combined with --nodes, --join or --streams")
 	case inproc && (p.Bind != "" || p.Cluster != ""):
@@ -117,7 +117,7 @@ func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 	}
 	for _, seed := range p.Join {
 		if host, port, err := net.SplitHostPort(seed); err != nil || host == "" || port == "" || port == "0" {
-			return c, fmt.Errorf("--join %s: it must be HOST:PORT, the address that the first machine prints", seed)
+			return c, fmt.Errorf("--join must be HOST:PORT, the address that the first machine prints, not %q", seed)
 		}
 	}
 	if p.Process.Launched != nil {
@@ -128,7 +128,7 @@ func (p *Place) Config(workers int, stderr io.Writer) (cluster.Config, error) {
 	if err != nil {
 		return c, err
 	}
-	if err := portIsFree(c.Bind); err != nil {
+	if err := p.tryBind(c.Bind); err != nil {
 		return c, err
 	}
 	if !c.Bind.Addr().IsLoopback() && c.KeyFile == "" && !p.Insecure && !p.Process.Follows() {
@@ -179,7 +179,7 @@ func (p *Place) bindAddress() (netip.AddrPort, error) {
 	if p.Bind != "" {
 		at, err := parseBind(p.Bind, port, p.Nodes > 1)
 		if err == nil && at.Addr().IsUnspecified() {
-			err = fmt.Errorf("--bind %v: it must be one address of this machine that the other machines can reach", at.Addr())
+			err = fmt.Errorf("--bind must be one address of this machine that the other machines can reach, not %s", p.Bind)
 		}
 		return at, err
 	}
@@ -196,27 +196,31 @@ func (p *Place) bindAddress() (netip.AddrPort, error) {
 	return netip.AddrPortFrom(ip, port), err
 }
 
-// portIsFree reports a port or address that workers could not listen on. Launchers call
-// it before they start a worker.
-func portIsFree(at netip.AddrPort) error {
+// tryBind reports an address or port that workers could not listen on. Launchers call it
+// before they start a worker.
+func (p *Place) tryBind(at netip.AddrPort) error {
 	tcp, err := net.Listen("tcp", at.String())
 	if err != nil {
-		return portError(at, err)
+		return p.bindError(at, err)
 	}
 	_ = tcp.Close()
 	udp, err := net.ListenPacket("udp", at.String())
 	if err != nil {
-		return portError(at, err)
+		return p.bindError(at, err)
 	}
 	return udp.Close()
 }
 
-func portError(at netip.AddrPort, err error) error {
+// bindError names the address as the user gave it.
+func (p *Place) bindError(at netip.AddrPort, err error) error {
+	given := cmp.Or(p.Bind, at.String())
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE) && (p.First() || p.Process.Launched != nil): // others know the port
+		return fmt.Errorf("--bind %s: another process uses port %d; choose another port", given, at.Port())
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("--bind %v: another process uses this port; choose another port, or give only the address to use any free port", at)
+		return fmt.Errorf("--bind %s: another process uses port %d; choose another port, or give only the address to use any free port", given, at.Port())
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("--bind %v: this machine has no such address", at)
+		return fmt.Errorf("--bind %s: this machine has no such address", given)
 	}
-	return fmt.Errorf("--bind %v: %w", at, err)
+	return fmt.Errorf("--bind %s: %w", given, err)
 }

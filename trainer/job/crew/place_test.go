@@ -1,9 +1,11 @@
 package crew
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,13 +22,13 @@ func TestPlaceCheck(t *testing.T) {
 		{func(*Place) {}, ""},
 		{func(p *Place) { p.Nodes, p.Join, p.Rank0, p.Streams = MaxRanks, []string{"a:1"}, "n", 1 }, ""},
 		{func(p *Place) { p.Transport = TransportInProcess }, ""},
-		{func(p *Place) { p.Transport = "" }, "--transport must be one of auto, tcp, shm, inproc, not "},
-		{func(p *Place) { p.Streams = -1 }, "--streams must be 1 to 8, or 0 for the default of 1, not -1"},
-		{func(p *Place) { p.Streams = 9 }, "--streams must be 1 to 8, or 0 for the default of 1, not 9"},
+		{func(p *Place) { p.Transport = "" }, "--transport must be one of auto, tcp, shm, inproc, not \"\""},
+		{func(p *Place) { p.Streams = -1 }, "--streams must be from 1 to 8, or 0 for the default of 1, not -1"},
+		{func(p *Place) { p.Streams = 9 }, "--streams must be from 1 to 8, or 0 for the default of 1, not 9"},
 		{func(p *Place) { p.Nodes = 0 }, "--nodes must be at least 1"},
 		{func(p *Place) { p.Nodes = MaxRanks + 1 }, "--nodes must be at most 8192, not 8193"},
-		{func(p *Place) { p.JoinTimeout = 0 }, "--join-timeout must be more than 0, not 0s"},
-		{func(p *Place) { p.JoinTimeout = -1 }, "--join-timeout must be more than 0, not -1ns"},
+		{func(p *Place) { p.JoinTimeout = 0 }, "--join-timeout must be greater than 0, not 0s"},
+		{func(p *Place) { p.JoinTimeout = -1 }, "--join-timeout must be greater than 0, not -1ns"},
 		{func(p *Place) { p.Join = []string{"a:1"} }, "--join needs --nodes"},
 		{func(p *Place) { p.Rank0 = "n" }, "--rank0 needs --nodes"},
 		{func(p *Place) { p.Transport, p.Nodes = TransportInProcess, 2 }, "it cannot be combined with --nodes, --join or --streams"},
@@ -90,7 +92,7 @@ func TestConfigOfSeveralMachines(t *testing.T) {
 	for _, seed := range []string{"", "host", "host:", ":7946", "host:0", "a:b:c"} {
 		p.Join = []string{"127.0.0.1:7946", seed}
 		_, err := p.Config(1, &said)
-		require.EqualError(t, err, "--join "+seed+": it must be HOST:PORT, the address that the first machine prints")
+		require.EqualError(t, err, "--join must be HOST:PORT, the address that the first machine prints, not "+strconv.Quote(seed))
 	}
 }
 
@@ -102,17 +104,22 @@ func TestBindIsTried(t *testing.T) {
 	defer taken.Close()
 	p := Local()
 	p.Bind = taken.Addr().String()
+	inUse := fmt.Sprintf("--bind %s: another process uses port %d; choose another port", p.Bind, taken.Addr().(*net.TCPAddr).Port)
 	_, err = p.Config(1, nil)
-	require.ErrorContains(t, err, "--bind "+p.Bind+": another process uses this port")
+	require.EqualError(t, err, inUse+", or give only the address to use any free port")
+	p.Nodes = 2
+	_, err = p.Config(1, nil)
+	require.EqualError(t, err, inUse, "on the first of several machines, an address alone means the default port")
+	p.Nodes = 1
 	datagrams, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer datagrams.Close()
 	p.Bind = datagrams.LocalAddr().String()
 	_, err = p.Config(1, nil)
-	require.ErrorContains(t, err, "another process uses this port", "gossip also needs UDP")
+	require.ErrorContains(t, err, "another process uses port", "gossip also needs UDP")
 	p.Bind = "192.0.2.1" // reserved for documentation
 	_, err = p.Config(1, nil)
-	require.ErrorContains(t, err, "this machine has no such address")
+	require.EqualError(t, err, "--bind 192.0.2.1: this machine has no such address", "the address as given, without a port")
 }
 
 // The key file comes from the flag, or else from the environment. It is read before

@@ -35,7 +35,7 @@ func (f *Choice) Check() error {
 		return err
 	}
 	if _, known := ncclUses[f.NCCL]; !known {
-		return fmt.Errorf("--nccl must be auto, must or off, not %s", f.NCCL)
+		return fmt.Errorf("--nccl must be auto, must or off, not %q", f.NCCL)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func (f *Choice) parse() (kind string, first int, err error) {
 			return CUDA, first, nil
 		}
 	}
-	return "", 0, fmt.Errorf("--device must be auto, cpu, cuda or cuda:I with the number of a GPU from 0, not %s", f.Device)
+	return "", 0, fmt.Errorf("--device must be auto, cpu, cuda or cuda:I, where I is the number of a GPU, not %q", f.Device)
 }
 
 // Place chooses a device for each worker. Worker k gets GPU first+k, as under torchrun.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +21,9 @@ func TestChoiceCheck(t *testing.T) {
 		require.NoError(t, good.Check(), "%+v", good)
 	}
 	for _, device := range []string{"gpu", "CUDA", "cuda:", "cuda:-1", "cuda:x", "cuda:1.5", "cuda1"} {
-		require.EqualError(t, (&Choice{Device: device}).Check(), "--device must be auto, cpu, cuda or cuda:I with the number of a GPU from 0, not "+device)
+		require.EqualError(t, (&Choice{Device: device}).Check(), "--device must be auto, cpu, cuda or cuda:I, where I is the number of a GPU, not "+strconv.Quote(device))
 	}
-	require.EqualError(t, (&Choice{NCCL: "yes"}).Check(), "--nccl must be auto, must or off, not yes")
+	require.EqualError(t, (&Choice{NCCL: "yes"}).Check(), "--nccl must be auto, must or off, not \"yes\"")
 }
 
 func TestGraphsCheck(t *testing.T) {
@@ -35,7 +36,7 @@ func TestGraphsCheck(t *testing.T) {
 		{Graphs: Graphs{How: "whole", PerLaunch: 64}, demanded: true},
 		{Graphs: Graphs{How: "apart", PerLaunch: 1}, demanded: true},
 		{Graphs: Graphs{How: "off", PerLaunch: 1}},
-		{Graphs: Graphs{How: "none", PerLaunch: 1}, err: "--graphs must be auto, whole, apart or off, not none"},
+		{Graphs: Graphs{How: "none", PerLaunch: 1}, err: "--graphs must be auto, whole, apart or off, not \"none\""},
 		{Graphs: Graphs{How: "auto"}, err: "--steps-per-launch must be from 1 to 64, not 0"},
 		{Graphs: Graphs{How: "auto", PerLaunch: 65}, err: "--steps-per-launch must be from 1 to 64, not 65"},
 		{Graphs: Graphs{How: "off", PerLaunch: 2}, err: "--steps-per-launch 2 needs graphs: remove --graphs off"},

@@ -23,7 +23,7 @@ type Graphs struct {
 func (f *Graphs) Check() error {
 	switch {
 	case !slices.Contains([]string{GraphsAuto, GraphsWhole, GraphsApart, GraphsOff}, f.How):
-		return fmt.Errorf("--graphs must be auto, whole, apart or off, not %s", f.How)
+		return fmt.Errorf("--graphs must be auto, whole, apart or off, not %q", f.How)
 	case f.PerLaunch < 1 || f.PerLaunch > mostPerLaunch:
 		return fmt.Errorf("--steps-per-launch must be from 1 to %d, not %d", mostPerLaunch, f.PerLaunch)
 	case f.PerLaunch > 1 && f.How == GraphsOff:

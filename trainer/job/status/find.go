@@ -87,7 +87,7 @@ func Find(ctx context.Context, args []string, name string, listings []launch.Lis
 	}
 	for _, seed := range args {
 		if _, port, err := net.SplitHostPort(seed); err != nil || port == "" {
-			return Job{}, fmt.Errorf("%q: it must be HOST:PORT, where a process of the job gossips", seed)
+			return Job{}, fmt.Errorf("the address of a job must be HOST:PORT, where one of its processes gossips, not %q", seed)
 		}
 	}
 	for _, job := range jobs {

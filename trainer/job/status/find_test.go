@@ -49,7 +49,7 @@ func TestFind(t *testing.T) {
 		{name: "known address", jobs: []launch.Listing{a, b}, args: "127.0.0.1:2", seeds: "127.0.0.1:2 127.0.0.1:1", key: "/a.key"},
 		{name: "known by name", jobs: []launch.Listing{a, b}, args: "localhost:2", seeds: "localhost:2 127.0.0.1:1 127.0.0.1:2", key: "/a.key"},
 		{name: "unknown address", jobs: []launch.Listing{a}, args: "127.0.0.2:2 10.0.0.1:7946", seeds: "127.0.0.2:2 10.0.0.1:7946"},
-		{name: "not an address", args: "127.0.0.1:1 b", err: `"b": it must be HOST:PORT`},
+		{name: "not an address", args: "127.0.0.1:1 b", err: `must be HOST:PORT, where one of its processes gossips, not "b"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			job, err := Find(t.Context(), strings.Fields(c.args), c.cluster, c.jobs)

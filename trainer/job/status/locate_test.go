@@ -91,7 +91,7 @@ func TestLocateElsewhere(t *testing.T) {
 	_, _, err = Locate(t.Context(), []string{"127.0.0.1:9"}, "", path+"2")
 	require.ErrorContains(t, err, "--key-file: ")
 	_, _, err = Locate(t.Context(), []string{"127.0.0.1:9", ""}, "", "")
-	require.ErrorContains(t, err, `"": it must be HOST:PORT`)
+	require.ErrorContains(t, err, `must be HOST:PORT, where one of its processes gossips, not ""`)
 }
 
 // Without a job the error says what to add. A registry that cannot be read is named in it,

@@ -33,7 +33,7 @@ type Choice struct {
 // Check reports the first mistake in f. A command sets Table.
 func (f *Choice) Check() error {
 	if _, err := collective.ParseOrder(f.Order); f.Order != "" && err != nil {
-		return fmt.Errorf("--order must be %v or %v, not %s", collective.RingOrder, collective.AnyOrder, f.Order)
+		return fmt.Errorf("--order must be %v or %v, not %q", collective.RingOrder, collective.AnyOrder, f.Order)
 	}
 	if f.Table == "" {
 		return errors.New("--tune is empty: use the path of a file from ringtrain tune, or auto, or off")

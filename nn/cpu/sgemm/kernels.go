@@ -1,0 +1,71 @@
+package sgemm
+
+import "unsafe"
+
+// kernels are the functions of one instruction set.
+type kernels struct {
+	name  string
+	lanes int // elements of a register
+	// product computes tiles of C: product[v][r] those of r rows of v registers. There are
+	// kernels for all smaller r, and none for product[v][0].
+	product [9][]func(*tileWords)
+	// copy moves rows of up to one register, and writes whole ones.
+	copy func(*stripWords)
+	// transpose writes count columns, a multiple of 4, each with as many rows as a register
+	// has elements.
+	transpose func(*stripWords)
+}
+
+// rows returns the number of rows of the largest tile with v registers per row.
+func (k *kernels) rows(v int) int { return len(k.product[v]) - 1 }
+
+// tiles is what a product kernel computes: count tiles of C below each other. All steps are
+// in bytes. tools/sgemmgen has the same list of fields.
+type tiles struct {
+	a, b, c     *float32
+	rowA, stepA uintptr // in A, to the next row and to the next step of the inner dimension
+	nextA       uintptr // to the next tile
+	stepB       uintptr
+	rowC        uintptr
+	k           int
+	count       int
+	add         uintptr   // 1: add the sums to C; 0: store them
+	mask        uintptr   // a bit for each column of the last register that exists in C
+	lanes       [8]uint32 // the same for AVX2: all bits of each such column
+}
+
+// A strip is what a packing kernel moves. Steps are in bytes. tools/sgemmgen has the same
+// list of fields.
+type strip struct {
+	to, from         *float32
+	stepTo, stepFrom uintptr
+	count            int
+	mask             uintptr
+	lanes            [8]uint32
+}
+
+// Kernels take structs as words: their generator does not know our types.
+type (
+	tileWords  = [unsafe.Sizeof(tiles{}) / 8]uint64
+	stripWords = [unsafe.Sizeof(strip{}) / 8]uint64
+)
+
+func (t *tiles) words() *tileWords { return (*tileWords)(unsafe.Pointer(t)) }
+
+func (s *strip) words() *stripWords { return (*stripWords)(unsafe.Pointer(s)) }
+
+// masks returns the two masks for the first n elements of a register.
+func masks(n int) (bits uintptr, lanes [8]uint32) {
+	for i := range min(n, len(lanes)) {
+		lanes[i] = 1<<32 - 1
+	}
+	return 1<<n - 1, lanes
+}
+
+// fastest returns the kernels to use, or nil for plain Go.
+func fastest() *kernels {
+	if all := available(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}

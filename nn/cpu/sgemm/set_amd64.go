@@ -1,0 +1,40 @@
+//go:build !noasm
+
+package sgemm
+
+import "golang.org/x/sys/cpu"
+
+var avx2 = kernels{
+	name: "AVX2 FMA", lanes: 8, copy: avx2Copy, transpose: avx2Transpose,
+	product: [9]([]func(*tileWords)){
+		1: {nil, avx2Rows1x1, avx2Rows2x1, avx2Rows3x1, avx2Rows4x1, avx2Rows5x1, avx2Rows6x1,
+			avx2Rows7x1, avx2Rows8x1, avx2Rows9x1, avx2Rows10x1, avx2Rows11x1, avx2Rows12x1},
+		2: {nil, avx2Rows1x2, avx2Rows2x2, avx2Rows3x2, avx2Rows4x2, avx2Rows5x2, avx2Rows6x2},
+		4: {nil, avx2Rows1x4, avx2Rows2x4, avx2Rows3x4},
+		8: {nil, avx2Rows1x8},
+	},
+}
+
+var avx512 = kernels{
+	name: "AVX-512", lanes: 16, copy: avx512Copy, transpose: avx512Transpose,
+	product: [9]([]func(*tileWords)){
+		1: {nil, avx512Rows1x1, avx512Rows2x1, avx512Rows3x1, avx512Rows4x1, avx512Rows5x1, avx512Rows6x1, avx512Rows7x1,
+			avx512Rows8x1, avx512Rows9x1, avx512Rows10x1, avx512Rows11x1, avx512Rows12x1, avx512Rows13x1, avx512Rows14x1},
+		2: {nil, avx512Rows1x2, avx512Rows2x2, avx512Rows3x2, avx512Rows4x2, avx512Rows5x2, avx512Rows6x2, avx512Rows7x2,
+			avx512Rows8x2, avx512Rows9x2, avx512Rows10x2, avx512Rows11x2, avx512Rows12x2, avx512Rows13x2, avx512Rows14x2},
+		4: {nil, avx512Rows1x4, avx512Rows2x4, avx512Rows3x4, avx512Rows4x4, avx512Rows5x4, avx512Rows6x4},
+		8: {nil, avx512Rows1x8, avx512Rows2x8, avx512Rows3x8},
+	},
+}
+
+// available returns the kernels that this processor can run, the fastest first.
+func available() []*kernels {
+	var all []*kernels
+	if cpu.X86.HasAVX512F {
+		all = append(all, &avx512)
+	}
+	if cpu.X86.HasAVX2 && cpu.X86.HasFMA {
+		all = append(all, &avx2)
+	}
+	return all
+}

@@ -1,0 +1,6 @@
+//go:build !amd64 || noasm
+
+package sgemm
+
+// available returns no kernels: plain Go does all the work.
+func available() []*kernels { return nil }

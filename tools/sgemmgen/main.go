@@ -1,0 +1,55 @@
+// Command sgemmgen writes the kernels of nn/cpu/sgemm for amd64: the assembly and its Go
+// declarations. go generate in that package runs it.
+//
+// A product kernel is named for its instruction set, its rows and its registers per row,
+// such as avx2Rows6x2. It keeps a tile of C in registers for the whole inner dimension.
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// A set is an instruction set.
+type set struct {
+	name   string
+	bytes  int // of a register
+	vector func() reg.VecVirtual
+	masks  bool    // stores and loads under a mask register
+	shapes []shape // of product kernels
+}
+
+// A shape is the largest kernel for a number of registers per row. There is one for every
+// smaller number of rows, too.
+type shape struct{ rows, vectors int }
+
+var sets = []set{
+	{"avx2", 32, YMM, false, []shape{{12, 1}, {6, 2}, {3, 4}, {1, 8}}},
+	{"avx512", 64, ZMM, true, []shape{{14, 1}, {14, 2}, {6, 4}, {3, 8}}},
+}
+
+func main() {
+	ConstraintExpr("!noasm")
+	for _, s := range sets {
+		for _, shape := range s.shapes {
+			for rows := 1; rows <= shape.rows; rows++ {
+				product(s, rows, shape.vectors)
+			}
+		}
+		copies(s)
+		transposes(s)
+	}
+	Generate()
+}
+
+func load(m Mem, v reg.VecVirtual) reg.VecVirtual {
+	VMOVUPS(m, v)
+	return v
+}
+
+func field(m Mem, offset int) reg.GPVirtual {
+	g := GP64()
+	MOVQ(m.Offset(offset), g)
+	return g
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/ringtrain/ringtrain/tools/kernel"
+)
+
+// The offsets of the fields of nn/cpu/sgemm's strip.
+const (
+	stripTo = 8 * iota
+	stripFrom
+	stripStepTo
+	stripStepFrom
+	stripCount
+	stripMask
+	stripLanes
+)
+
+// copies emits a kernel that copies rows of at most one register. It writes whole registers,
+// with zeros beyond the mask.
+func copies(s set) {
+	kernel.Begin(s.name+"Copy", "(s *[10]uint64)", s.name+"Copy copies rows of at most one register, and writes whole registers.")
+	p := kernel.Pointer("s")
+	to, from := Mem{Base: field(p, stripTo)}, Mem{Base: field(p, stripFrom)}
+	stepTo, stepFrom, n := field(p, stripStepTo), field(p, stripStepFrom), field(p, stripCount)
+	var masked reg.OpmaskVirtual
+	var lanes reg.VecVirtual
+	if s.masks {
+		masked = K()
+		KMOVW(p.Offset(stripMask), masked)
+	} else {
+		lanes = load(p.Offset(stripLanes), s.vector())
+	}
+	Label("row")
+	v := s.vector()
+	if s.masks {
+		VMOVUPS_Z(from, masked, v)
+	} else {
+		VMASKMOVPS(from, lanes, v)
+	}
+	VMOVUPS(v, to)
+	ADDQ(stepFrom, from.Base)
+	ADDQ(stepTo, to.Base)
+	DECQ(n)
+	JNZ(LabelRef("row"))
+	kernel.End()
+}
+
+// transposes emits a kernel that transposes four columns at a time. A register takes four
+// elements from each row and has a lane of 16 bytes for each fourth row, so that all moves
+// of elements stay in their lanes.
+func transposes(s set) {
+	kernel.Begin(s.name+"Transpose", "(s *[10]uint64)", s.name+"Transpose writes columns of as many rows as a register has elements. The count is a multiple of 4.")
+	p := kernel.Pointer("s")
+	to, from := Mem{Base: field(p, stripTo)}, field(p, stripFrom)
+	stepTo, stepFrom, n := field(p, stripStepTo), field(p, stripStepFrom), field(p, stripCount)
+	groups := []reg.GPVirtual{from}
+	for range s.bytes/16 - 1 {
+		next := GP64()
+		LEAQ(Mem{Base: groups[len(groups)-1], Index: stepFrom, Scale: 4}, next)
+		groups = append(groups, next)
+	}
+	third := GP64()
+	LEAQ(Mem{Base: stepFrom, Index: stepFrom, Scale: 2}, third)
+	Label("columns")
+	var rows [4]reg.VecVirtual
+	for r := range rows {
+		v := s.vector()
+		for g, base := range groups {
+			at := Mem{Base: base}
+			switch r {
+			case 1, 2:
+				at.Index, at.Scale = stepFrom, uint8(r)
+			case 3:
+				at.Index, at.Scale = third, 1
+			}
+			switch {
+			case g == 0:
+				VMOVUPS(at, v.AsX())
+			case s.masks:
+				VINSERTF32X4(U8(g), at, v, v)
+			default:
+				VINSERTF128(U8(g), at, v, v)
+			}
+		}
+		rows[r] = v
+	}
+	for i, v := range fourByFour(s, rows) {
+		VMOVUPS(v, to)
+		if i < len(rows) {
+			ADDQ(stepTo, to.Base)
+		}
+	}
+	for _, g := range groups {
+		ADDQ(U8(16), g)
+	}
+	SUBQ(U8(4), n)
+	JNZ(LabelRef("columns"))
+	kernel.End()
+}
+
+// fourByFour transposes the four by four elements of each lane.
+func fourByFour(s set, r [4]reg.VecVirtual) [4]reg.VecVirtual {
+	var half, out [4]reg.VecVirtual
+	for i := range half {
+		half[i], out[i] = s.vector(), s.vector()
+	}
+	VUNPCKLPS(r[1], r[0], half[0])
+	VUNPCKHPS(r[1], r[0], half[1])
+	VUNPCKLPS(r[3], r[2], half[2])
+	VUNPCKHPS(r[3], r[2], half[3])
+	VSHUFPS(U8(0x44), half[2], half[0], out[0])
+	VSHUFPS(U8(0xee), half[2], half[0], out[1])
+	VSHUFPS(U8(0x44), half[3], half[1], out[2])
+	VSHUFPS(U8(0xee), half[3], half[1], out[3])
+	return out
+}

@@ -96,9 +96,19 @@ type Dense interface {
 	// is the gradient with respect to the logits if p is their Softmax. Labels are int32
 	// in [0, columns of p).
 	CrossEntropy(dlogits, loss, p, labels Buffer)
+	// SmoothedCrossEntropy is CrossEntropy with q[i,j] = 1-smoothing if j = labels[i], and
+	// smoothing/(columns of p - 1) elsewhere, both rounded to float32. It adds
+	// Σᵢⱼ -q[i,j]·log(max(p[i,j], 2⁻¹²⁶)) to loss[0], and the gradient is p - q.
+	SmoothedCrossEntropy(dlogits, loss, p, labels Buffer, smoothing float32)
 	// SquaredError adds Σᵢ (y[i]-t[i])²/2 to loss[0]. Unless dy is empty, it also sets
 	// dy[i] = y[i] - t[i], which is the gradient with respect to y.
 	SquaredError(dy, loss, y, t Buffer)
+	// HuberError is SquaredError with δ·(|y[i]-t[i]| - δ/2) where |y[i]-t[i]| > δ (Huber,
+	// 1964). The gradient is y[i] - t[i], limited to ±δ. A NaN stays NaN.
+	HuberError(dy, loss, y, t Buffer, delta float32)
+	// AbsoluteError is SquaredError with |y[i]-t[i]|. The gradient is 1 where y[i] > t[i],
+	// -1 where y[i] < t[i], 0 where they are equal, and NaN otherwise.
+	AbsoluteError(dy, loss, y, t Buffer)
 	// Correct adds to count[0] the number of rows whose first largest score is at the
 	// index given by the row's label.
 	Correct(count, scores, labels Buffer)

@@ -6,8 +6,8 @@ import (
 )
 
 // A Classifier is a Model that assigns each row one of several classes: layers that end
-// in Softmax, with cross-entropy as the loss. It counts CountRows, CountCorrect and
-// CountLoss.
+// in Softmax, with cross-entropy as the loss unless Loss is another. It counts CountRows,
+// CountCorrect and CountLoss, and CountEntropy if the loss is another.
 type Classifier struct{ crossEntropy }
 
 var _ Model[Batch] = (*Classifier)(nil)

@@ -5,10 +5,13 @@ import (
 	"fmt"
 )
 
-// crossEntropy is a Model of layers that end in Softmax, with cross-entropy as the loss.
-// A row has one label, or one for each of its positions; the loss and all counts are sums
-// over labels, and the weight is their number.
+// crossEntropy is a Model of layers that end in Softmax, with cross-entropy as the loss
+// unless Loss is another. A row has one label, or one for each of its positions; the loss
+// and all counts are sums over labels, and the weight is their number.
 type crossEntropy struct {
+	// Loss is what Learn minimises; nil is CrossEntropy. Set it before anything else.
+	Loss ClassLoss
+
 	backend Backend
 	layer   Layer
 	softmax *Softmax // at the end of layer
@@ -19,15 +22,15 @@ type crossEntropy struct {
 	classes int
 
 	loss   Buffer // 1 element, from the last Learn
-	sums   Buffer // loss and correct, from the last Score
-	scored [2]float32
+	sums   Buffer // loss, correct and cross-entropy, from the last Score
+	scored [3]float32
 }
 
 // build allocates the parameters that c.layer has declared.
 func (c *crossEntropy) build(b Backend, declared *Builder) (err error) {
 	end, _ := last(c.layer, declared)
 	c.softmax = end.(*Softmax) // the constructors have checked the type
-	c.backend, c.loss, c.sums = b, b.Alloc(1), b.Alloc(2)
+	c.backend, c.loss, c.sums = b, b.Alloc(1), b.Alloc(3)
 	c.params, err = declared.Build(b)
 	return err
 }
@@ -42,7 +45,7 @@ func (c *crossEntropy) Learn(p *Pass, b Batch) (loss Buffer, weight int, err err
 	}
 	be := p.Backend
 	be.Recycle()
-	if f, ok := be.(Fuser); ok {
+	if f, ok := be.(Fuser); ok && isPlain(c.Loss) {
 		pass := *p
 		pass.bare = c.softmax
 		logits, back := c.layer.Forward(&pass, b.X)
@@ -52,7 +55,7 @@ func (c *crossEntropy) Learn(p *Pass, b Batch) (loss Buffer, weight int, err err
 		be.Zero(c.loss)
 		probs, back := c.layer.Forward(p, b.X)
 		d := Tensor{Shape: probs.Shape, Data: be.Temp(probs.Data.Len())}
-		be.CrossEntropy(d.Data, c.loss, probs.Data, b.Labels)
+		c.minimised().OfClasses(be, d.Data, c.loss, probs.Data, b.Labels)
 		back(d)
 	}
 	p.final(0)
@@ -70,18 +73,36 @@ func (c *crossEntropy) Score(p *Pass, b Batch, counts Counts) error {
 	quiet := *p
 	quiet.Train = false
 	probs, _ := c.layer.Forward(&quiet, b.X)
-	be.CrossEntropy(Buffer{}, c.sums.Slice(0, 1), probs.Data, b.Labels)
+	c.minimised().OfClasses(be, Buffer{}, c.sums.Slice(0, 1), probs.Data, b.Labels)
 	be.Correct(c.sums.Slice(1, 2), probs.Data, b.Labels)
+	if !isPlain(c.Loss) {
+		be.CrossEntropy(Buffer{}, c.sums.Slice(2, 3), probs.Data, b.Labels)
+	}
 	be.Read(c.scored[:], c.sums)
 	counts[CountRows] += float64(b.Rows() * c.each)
 	counts[CountLoss] += float64(c.scored[0])
 	counts[CountCorrect] += float64(c.scored[1])
+	if !isPlain(c.Loss) {
+		counts[CountEntropy] += float64(c.scored[2])
+	}
 	return nil
 }
 
 // CountNames implements Model.
 func (c *crossEntropy) CountNames() []string {
-	return []string{CountRows, CountLoss, CountCorrect}
+	names := []string{CountRows, CountLoss, CountCorrect}
+	if !isPlain(c.Loss) {
+		names = append(names, CountEntropy)
+	}
+	return names
+}
+
+// minimised returns the loss.
+func (c *crossEntropy) minimised() ClassLoss {
+	if c.Loss == nil {
+		return CrossEntropy{}
+	}
+	return c.Loss
 }
 
 // check returns an error for a bad pass or batch, before any kernel sees it.

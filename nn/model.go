@@ -21,6 +21,7 @@ const (
 	CountRows    = "rows"    // rows seen
 	CountLoss    = "loss"    // sum of the loss over rows
 	CountCorrect = "correct" // rows whose most probable class is the label; of a Classifier
+	CountEntropy = "entropy" // sum of the cross-entropy, if a Classifier has another loss
 )
 
 // A Model learns from batches of type B: layers with a loss. It belongs to one goroutine

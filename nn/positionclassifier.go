@@ -39,8 +39,8 @@ func (s Sequence) Declare(l Layer, seed uint64) (*Builder, error) {
 
 // A PositionClassifier is a Model that assigns each position of a row one of several
 // classes. A row is int32 ids, one for each position, and has as many labels. The layers
-// end in [EachPosition] of Softmax, and the loss is cross-entropy. The weight, CountRows,
-// CountLoss and CountCorrect count positions instead of rows.
+// end in [EachPosition] of Softmax, and the loss is as in a [Classifier]. The weight and the
+// counts are of positions instead of rows.
 type PositionClassifier struct {
 	crossEntropy
 	ids Buffer // of Predict

@@ -19,21 +19,26 @@ func (b Targets) Rows() int { return b.X.Rows() }
 const (
 	CountTargets = "targets"         // sum of the values to predict
 	CountSquares = "squared_targets" // sum of their squares
+	CountErrors  = "squared_errors"  // sum of squared errors, if the loss is another
 )
 
 // A Regressor is a Model that predicts numbers: layers with half the squared error as the
-// loss, summed over the outputs of a row. Its gradient is the difference between
-// prediction and target. So a step equals that of Thinc's L2Distance, and loss and step
-// equal those of scikit-learn's MLPRegressor. It counts CountRows, CountLoss,
-// CountTargets and CountSquares. For exact sums, targets should have a mean near 0.
+// loss, unless Loss is another, summed over the outputs of a row. The gradient of the
+// squared error is the difference between prediction and target. So a step equals that of
+// Thinc's L2Distance, and loss and step equal those of scikit-learn's MLPRegressor. It
+// counts CountRows, CountLoss, CountTargets and CountSquares, and CountErrors if the loss
+// is another. For exact sums, targets should have a mean near 0.
 type Regressor struct {
+	// Loss is what Learn minimises; nil is SquaredError. Set it before anything else.
+	Loss ValueLoss
+
 	backend Backend
 	layer   Layer
 	params  *Params
 	in      []int
 	outputs int
 	loss    Buffer // 1 element, from the last Learn
-	sums    Buffer // loss, half the sum of squared targets, and sums of targets, from the last Score
+	sums    Buffer // loss, half the sums of squared targets and of squared errors, and sums of targets, from the last Score
 	scored  []float32
 }
 
@@ -51,7 +56,7 @@ func NewRegressor(b Backend, l Layer, in []int, outputs int, seed uint64) (*Regr
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{backend: b, layer: l, params: params, in: slices.Clone(in), outputs: outputs, loss: b.Alloc(1), sums: b.Alloc(2 + outputs)}
+	r := &Regressor{backend: b, layer: l, params: params, in: slices.Clone(in), outputs: outputs, loss: b.Alloc(1), sums: b.Alloc(3 + outputs)}
 	r.scored = make([]float32, r.sums.Len())
 	return r, nil
 }
@@ -88,7 +93,7 @@ func (r *Regressor) Learn(p *Pass, b Targets) (loss Buffer, weight int, err erro
 	be.Zero(r.loss)
 	y, back := r.layer.Forward(p, b.X)
 	d := Tensor{Shape: y.Shape, Data: be.Temp(y.Data.Len())}
-	be.SquaredError(d.Data, r.loss, y.Data, b.Y.Data)
+	r.minimised().OfValues(be, d.Data, r.loss, y.Data, b.Y.Data)
 	back(d)
 	p.final(0)
 	return r.loss, b.Rows(), nil
@@ -105,16 +110,22 @@ func (r *Regressor) Score(p *Pass, b Targets, counts Counts) error {
 	quiet := *p
 	quiet.Train = false
 	y, _ := r.layer.Forward(&quiet, b.X)
-	be.SquaredError(Buffer{}, r.sums.Slice(0, 1), y.Data, b.Y.Data)
+	r.minimised().OfValues(be, Buffer{}, r.sums.Slice(0, 1), y.Data, b.Y.Data)
+	if !isSquared(r.Loss) {
+		be.SquaredError(Buffer{}, r.sums.Slice(2, 3), y.Data, b.Y.Data)
+	}
 	zero := be.Temp(b.Y.Data.Len())
 	be.Zero(zero)
 	be.SquaredError(Buffer{}, r.sums.Slice(1, 2), zero, b.Y.Data)
-	be.SumRows(r.sums.Slice(2, 2+r.outputs), b.Y.Data)
+	be.SumRows(r.sums.Slice(3, 3+r.outputs), b.Y.Data)
 	be.Read(r.scored, r.sums)
 	counts[CountRows] += float64(b.Rows())
 	counts[CountLoss] += float64(r.scored[0])
 	counts[CountSquares] += 2 * float64(r.scored[1])
-	for _, sum := range r.scored[2:] {
+	if !isSquared(r.Loss) {
+		counts[CountErrors] += 2 * float64(r.scored[2])
+	}
+	for _, sum := range r.scored[3:] {
 		counts[CountTargets] += float64(sum)
 	}
 	return nil
@@ -122,7 +133,19 @@ func (r *Regressor) Score(p *Pass, b Targets, counts Counts) error {
 
 // CountNames implements Model.
 func (r *Regressor) CountNames() []string {
-	return []string{CountRows, CountLoss, CountTargets, CountSquares}
+	names := []string{CountRows, CountLoss, CountTargets, CountSquares}
+	if !isSquared(r.Loss) {
+		names = append(names, CountErrors)
+	}
+	return names
+}
+
+// minimised returns the loss.
+func (r *Regressor) minimised() ValueLoss {
+	if r.Loss == nil {
+		return SquaredError{}
+	}
+	return r.Loss
 }
 
 // check returns an error for a bad pass or batch, before any kernel sees it.

@@ -130,24 +130,26 @@ var parity = map[string]func(h *harness){
 			h.same(want, got, "%d by %d", rows, columns)
 		})
 	},
-	"softmax_cross_entropy": func(h *harness) { h.fused() },
-	"squared_error":         func(h *harness) { h.squaredError() },
-	"squared_error_grad":    func(h *harness) { h.squaredError() },
-	"squared_norm":          func(h *harness) { h.squaredNorm() },
-	"squared_norm_arena":    func(h *harness) { h.arenas() },
-	"adam_arena":            func(h *harness) { h.arenas() },
-	"sgd_arena":             func(h *harness) { h.arenas() },
-	"adam":                  func(h *harness) { h.update(true) },
-	"sgd":                   func(h *harness) { h.update(false) },
-	"conv2d":                func(h *harness) { h.conv() },
-	"conv2d_input_grad":     func(h *harness) { h.convInputGrad() },
-	"conv2d_grad_parts":     func(h *harness) { h.convGrad() },
-	"conv2d_grad":           func(h *harness) { h.convGrad() },
-	"max_pool":              func(h *harness) { h.pools() },
-	"max_pool_grad":         func(h *harness) { h.pools() },
-	"gather_bytes":          func(h *harness) { h.gather() },
-	"gather_words":          func(h *harness) { h.gather() },
-	"tick":                  func(h *harness) { h.tick() },
+	"softmax_cross_entropy":  func(h *harness) { h.fused() },
+	"smoothed_cross_entropy": func(h *harness) { h.smoothedCrossEntropy() }, "smoothed_cross_entropy_grad": func(h *harness) { h.smoothedCrossEntropy() },
+	"squared_error": func(h *harness) { h.squaredError() }, "squared_error_grad": func(h *harness) { h.squaredError() },
+	"huber_error": func(h *harness) { h.huberError() }, "huber_error_grad": func(h *harness) { h.huberError() },
+	"absolute_error": func(h *harness) { h.absoluteError() }, "absolute_error_grad": func(h *harness) { h.absoluteError() },
+	"squared_norm":       func(h *harness) { h.squaredNorm() },
+	"squared_norm_arena": func(h *harness) { h.arenas() },
+	"adam_arena":         func(h *harness) { h.arenas() },
+	"sgd_arena":          func(h *harness) { h.arenas() },
+	"adam":               func(h *harness) { h.update(true) },
+	"sgd":                func(h *harness) { h.update(false) },
+	"conv2d":             func(h *harness) { h.conv() },
+	"conv2d_input_grad":  func(h *harness) { h.convInputGrad() },
+	"conv2d_grad_parts":  func(h *harness) { h.convGrad() },
+	"conv2d_grad":        func(h *harness) { h.convGrad() },
+	"max_pool":           func(h *harness) { h.pools() },
+	"max_pool_grad":      func(h *harness) { h.pools() },
+	"gather_bytes":       func(h *harness) { h.gather() },
+	"gather_words":       func(h *harness) { h.gather() },
+	"tick":               func(h *harness) { h.tick() },
 }
 
 // Each kernel gets its own device, so that a fault of one does not fail the others.
@@ -186,19 +188,6 @@ func (h *harness) bias(kernel string, relu bool) {
 		}
 		h.launch(kernel, rows*columns, got, upload(h, bias), int64(rows*columns), int32(columns))
 		h.same(want, got, "%d by %d", rows, columns)
-	})
-}
-
-func (h *harness) squaredError() {
-	h.vectors(func(n int) {
-		y, target := h.normals(n), h.normals(n)
-		d, loss := h.host(y), h.host([]float32{3})
-		gotY, gotTarget, gotLoss := upload(h, y), upload(h, target), upload(h, []float32{3})
-		h.cpu.SquaredError(d, loss, d, h.host(target))
-		h.launch("squared_error", n, gotLoss, gotY, gotTarget, int64(n))
-		h.near(loss, gotLoss, 1e-6, "loss of %d", n)
-		h.launch("squared_error_grad", n, gotY, gotY, gotTarget, int64(n))
-		h.same(d, gotY, "gradient of %d", n)
 	})
 }
 

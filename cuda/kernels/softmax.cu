@@ -61,6 +61,22 @@ extern "C" __global__ void cross_entropy_grad(float* d, const float* p, const in
   }
 }
 
+// The loss of Backend.SmoothedCrossEntropy, by one block: loss[0] += Σ q·row_loss(p), where q
+// is on at the label and off elsewhere.
+extern "C" __global__ void __launch_bounds__(1024) smoothed_cross_entropy(float* loss, const float* p, const int* labels, float on, float off, int rows, int width) {
+  double sum = 0;
+  i64 n = (i64)rows * width;
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += (double)(i % width == labels[i / width] ? on : off) * row_loss(p[i]);
+  double total = block_sum(sum);
+  if (threadIdx.x == 0) loss[0] = __fadd_rn(loss[0], (float)total);
+}
+
+// The gradient of Backend.SmoothedCrossEntropy, bit for bit: d = p - q. d may be p.
+extern "C" __global__ void smoothed_cross_entropy_grad(float* d, const float* p, const int* labels, float on, float off, int rows, int width) {
+  i64 n = (i64)rows * width;
+  for (i64 i = global_thread(); i < n; i += global_threads()) d[i] = __fsub_rn(p[i], i % width == labels[i / width] ? on : off);
+}
+
 // best_column returns the first index of the largest element of a row, in every lane. A NaN
 // in the first column wins, as in a loop from left to right. Any other NaN never wins.
 __device__ __forceinline__ int best_column(const float* x, int width) {

@@ -50,6 +50,28 @@ func (b *Backend) CrossEntropy(dlogits, loss, p, labels nn.Buffer) {
 	loss.Float32s()[0] += float32(sum)
 }
 
+// SmoothedCrossEntropy implements nn.Dense. The sum is taken in float64.
+func (b *Backend) SmoothedCrossEntropy(dlogits, loss, p, labels nn.Buffer, smoothing float32) {
+	ps, ds := p.Float32s(), dlogits.Float32s()
+	width := columns(p, labels)
+	on, off := 1-smoothing, smoothing/float32(max(1, width-1))
+	var sum float64
+	for i, label := range labels.Int32s() {
+		for j := range width {
+			q, at := off, i*width+j
+			if j == int(label) {
+				q = on
+			}
+			v := ps[at]
+			sum -= float64(float64(q) * math.Log(max(float64(v), smallestNormal))) // the conversion forbids a fused multiply-add
+			if len(ds) > 0 {
+				ds[at] = v - q
+			}
+		}
+	}
+	loss.Float32s()[0] += float32(sum)
+}
+
 // smallestNormal is the smallest normal float32. It keeps the loss of an impossible
 // class finite (87.3).
 const smallestNormal = 0x1p-126

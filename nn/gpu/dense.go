@@ -70,16 +70,43 @@ func (b *Backend) CrossEntropy(dlogits, loss, p, labels nn.Buffer) {
 	}
 }
 
-// SquaredError implements nn.Dense.
-func (b *Backend) SquaredError(dy, loss, y, t nn.Buffer) {
-	n := y.Len()
-	need("SquaredError", loss.Len() > 0 && t.Len() == n && (dy.Len() == 0 || dy.Len() == n))
+// SmoothedCrossEntropy implements nn.Dense.
+func (b *Backend) SmoothedCrossEntropy(dlogits, loss, p, labels nn.Buffer, smoothing float32) {
+	n := labels.Len()
+	need("SmoothedCrossEntropy", loss.Len() > 0 && p.Len()%max(1, n) == 0 && (dlogits.Len() == 0 || dlogits.Len() == p.Len()))
 	if n == 0 {
 		return
 	}
-	b.launch("squared_error", n, b.at(loss), b.reads(y), b.reads(t), count(n))
+	width := p.Len() / n
+	on, off := cuda.Float32(1-smoothing), cuda.Float32(smoothing/float32(max(1, width-1)))
+	b.launch("smoothed_cross_entropy", n, b.at(loss), b.reads(p), b.reads(labels), on, off, number(n), number(width))
+	if dlogits.Len() > 0 {
+		b.launch("smoothed_cross_entropy_grad", p.Len(), b.at(dlogits), b.reads(p), b.reads(labels), on, off, number(n), number(width))
+	}
+}
+
+// SquaredError implements nn.Dense.
+func (b *Backend) SquaredError(dy, loss, y, t nn.Buffer) { b.errors("squared_error", dy, loss, y, t) }
+
+// HuberError implements nn.Dense.
+func (b *Backend) HuberError(dy, loss, y, t nn.Buffer, delta float32) {
+	b.errors("huber_error", dy, loss, y, t, cuda.Float32(delta))
+}
+
+// AbsoluteError implements nn.Dense.
+func (b *Backend) AbsoluteError(dy, loss, y, t nn.Buffer) { b.errors("absolute_error", dy, loss, y, t) }
+
+// errors queues the kernel of a loss and, unless dy is empty, that of its gradient.
+func (b *Backend) errors(kernel string, dy, loss, y, t nn.Buffer, more ...cuda.Arg) {
+	n := y.Len()
+	need(kernel, loss.Len() > 0 && t.Len() == n && (dy.Len() == 0 || dy.Len() == n))
+	if n == 0 {
+		return
+	}
+	more = append(more, count(n))
+	b.launch(kernel, n, append([]cuda.Arg{b.at(loss), b.reads(y), b.reads(t)}, more...)...)
 	if dy.Len() > 0 {
-		b.launch("squared_error_grad", n, b.at(dy), b.reads(y), b.reads(t), count(n))
+		b.launch(kernel+"_grad", n, append([]cuda.Arg{b.at(dy), b.reads(y), b.reads(t)}, more...)...)
 	}
 }
 

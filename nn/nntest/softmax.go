@@ -66,6 +66,39 @@ func testCrossEntropy(h *harness) {
 	require.Equal(h, []float32{0}, h.read(impossible), "no rows")
 }
 
+func testSmoothedCrossEntropy(h *harness) {
+	const smoothing = .25
+	ps, labels := []float32{.5, .25, .25 /* row 1 */, .1, .9, 0 /* row 2 */, 1, 0, 0}, []int32{1, 1, 0}
+	p, at := h.upload(ps...), h.uploadInts(labels...)
+	loss, d := h.upload(100), h.b.Temp(9)
+	want, gradient := 100., make([]float64, 9)
+	for i, v := range wide(ps) {
+		q := smoothing / 2
+		if i%3 == int(labels[i/3]) {
+			q = 1 - smoothing
+		}
+		want -= q * math.Log(max(v, 0x1p-126))
+		gradient[i] = v - q
+	}
+	h.b.SmoothedCrossEntropy(d, loss, p, at, smoothing)
+	h.near(gradient, d, 1e-6)
+	h.near([]float64{want}, loss, 1e-6, "adds to the previous value; finite for probability 0")
+
+	h.b.SmoothedCrossEntropy(nn.Buffer{}, loss, p, at, smoothing)
+	h.near([]float64{2*want - 100}, loss, 1e-6, "without gradient")
+	h.b.SmoothedCrossEntropy(p, loss, p, at, smoothing)
+	require.Equal(h, h.read(d), h.read(p), "in place")
+
+	h.b.Copy(p, ps)
+	plain, same := h.b.Alloc(1), h.b.Alloc(1)
+	h.b.CrossEntropy(d, plain, p, at)
+	h.b.SmoothedCrossEntropy(p, same, p, at, 0)
+	require.Equal(h, h.read(d), h.read(p), "without smoothing")
+	h.near(wide(h.read(plain)), same, 1e-6, "without smoothing")
+	h.b.SmoothedCrossEntropy(nn.Buffer{}, same, h.upload(), h.uploadInts(), smoothing)
+	require.Equal(h, h.read(plain), h.read(same), "no rows")
+}
+
 func testCorrect(h *harness) {
 	count := h.upload(10)
 	scores := h.upload(

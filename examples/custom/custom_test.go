@@ -96,6 +96,8 @@ func TestCurve(t *testing.T) {
 	require.Less(t, got.MAE, .15)
 	squares := trained(t, "--workers", "2", "--steps", "1000", "--task.loss.delta", "100")
 	require.Greater(t, squares.MAE, 2*got.MAE, "outliers count as much as other points")
+	builtIn := trained(t, "--workers", "2", "--steps", "1000", "--task.loss.@losses", "HuberLoss.v1")
+	require.InDelta(t, got.MAE, builtIn.MAE, .02)
 }
 
 // Four workers make the steps of one worker with four micro-batches, and a resumed
@@ -203,9 +205,13 @@ func TestHuber(t *testing.T) {
 		absolute += math.Abs(e)
 	}
 	d, sums := b.Alloc(n), b.Alloc(2)
-	huber{delta}.add(b, sums.Slice(0, 1), d, y, target)
+	huber{delta}.OfValues(b, d, sums.Slice(0, 1), y, target)
 	addAbsolute(b, sums.Slice(1, 2), y, target)
 	require.InDelta(t, loss, sums.Float32s()[0], 1e-4)
+	kernel, same := b.Alloc(1), b.Alloc(n)
+	nn.HuberError{Delta: delta}.OfValues(b, same, kernel, y, target)
+	require.InDelta(t, loss, kernel.Float32s()[0], 1e-4)
+	require.InDeltaSlice(t, same.Float32s(), d.Float32s(), 1e-5)
 	require.InDelta(t, absolute, sums.Float32s()[1], 1e-4)
 	for i, want := range gradients {
 		require.InDelta(t, want, d.Float32s()[i], 1e-5)

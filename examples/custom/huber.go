@@ -2,21 +2,22 @@ package main
 
 import "github.com/ringtrain/ringtrain/nn"
 
-// A loss compares predictions with targets, an element per row.
-type loss interface {
-	// add adds the loss of all rows to sum, and sets d to its gradient.
-	add(b nn.Backend, sum, d, y, target nn.Buffer)
-}
-
-// huber is half the squared error up to delta, and grows linearly beyond it. It needs the
-// methods of a Backend only, so it runs wherever the model does.
+// huber is half the squared error up to delta, and grows linearly beyond it. It is an
+// nn.ValueLoss that needs existing methods of a Backend only, so it runs wherever the model
+// does. nn.HuberError has a kernel of its own.
 type huber struct{ delta float32 }
 
-// add implements loss. With the error e, the gradient is d = e, limited to [-delta, delta],
-// and the loss is d·(e - d/2).
-func (h huber) add(b nn.Backend, sum, d, y, target nn.Buffer) {
+// OfValues implements nn.ValueLoss. With the error e, the gradient is d = e, limited to
+// [-delta, delta], and the loss is d·(e - d/2).
+func (h huber) OfValues(b nn.Backend, dy, loss, y, target nn.Buffer) {
 	n := y.Len()
-	e, t := b.Temp(n), b.Temp(n)
+	if n == 0 {
+		return
+	}
+	d, e, t := dy, b.Temp(n), b.Temp(n)
+	if d.Len() == 0 {
+		d = b.Temp(n)
+	}
 	b.Rescale(e, y, 1, 0)
 	b.Axpy(e, -1, target)
 	b.Rescale(d, e, 1, h.delta) // d = relu(e+delta) - relu(e-delta) - delta
@@ -27,7 +28,7 @@ func (h huber) add(b nn.Backend, sum, d, y, target nn.Buffer) {
 	b.Rescale(d, d, 1, -h.delta)
 	b.Rescale(t, d, -.5, 0)
 	b.Axpy(t, 1, e)
-	b.Gemm(sum, d, t, 1, 1, n, false, false, 1)
+	b.Gemm(loss, d, t, 1, 1, n, false, false, 1)
 }
 
 // addAbsolute adds the absolute errors of all rows to sum.

@@ -26,7 +26,7 @@ func newPoints(b nn.Backend, _, _ []int, rows int) points {
 type curve struct {
 	layer   nn.Layer
 	params  *nn.Params
-	loss    loss
+	loss    nn.ValueLoss
 	learned nn.Buffer // 1 element, from the last Learn
 	sums    nn.Buffer // loss and absolute errors, from the last Score
 }
@@ -34,7 +34,7 @@ type curve struct {
 // countAbsolute is the sum of absolute errors in nn.Counts.
 const countAbsolute = "absolute"
 
-func newCurve(from catalog.Blueprint, how loss) (*curve, error) {
+func newCurve(from catalog.Blueprint, how nn.ValueLoss) (*curve, error) {
 	params, err := from.Params()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (m *curve) Learn(p *nn.Pass, batch points) (nn.Buffer, int, error) {
 	if batch.Rows() > 0 {
 		y, back := m.layer.Forward(p, batch.t)
 		d := nn.Tensor{Shape: y.Shape, Data: b.Temp(y.Data.Len())}
-		m.loss.add(b, m.learned, d.Data, y.Data, batch.y.Data)
+		m.loss.OfValues(b, d.Data, m.learned, y.Data, batch.y.Data)
 		back(d)
 	}
 	if p.Final != nil {
@@ -75,7 +75,7 @@ func (m *curve) Score(p *nn.Pass, batch points, c nn.Counts) error {
 	b.Recycle()
 	b.Zero(m.sums)
 	y, _ := m.layer.Forward(&nn.Pass{Backend: b}, batch.t)
-	m.loss.add(b, m.sums.Slice(0, 1), b.Temp(y.Data.Len()), y.Data, batch.y.Data)
+	m.loss.OfValues(b, nn.Buffer{}, m.sums.Slice(0, 1), y.Data, batch.y.Data)
 	addAbsolute(b, m.sums.Slice(1, 2), y.Data, batch.y.Data)
 	var sums [2]float32
 	b.Read(sums[:], m.sums)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 
+	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 )
@@ -27,9 +28,9 @@ func register(c *catalog.Catalog) error {
 }
 
 func makeCurve(a config.Args) (any, error) {
-	l, ok := a.Value("loss").(loss)
+	l, ok := a.Value("loss").(nn.ValueLoss)
 	if !ok {
-		return nil, a.Errorf("loss", "must be a section that names a loss (@losses), such as Huber.v1")
+		return nil, a.Errorf("loss", "must be a section that names a loss of numbers (@losses), such as Huber.v1")
 	}
 	return curveTask(l), nil
 }

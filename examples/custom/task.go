@@ -15,7 +15,7 @@ type pointData interface {
 }
 
 // curveTask is the task of fitting a curve to points.
-func curveTask(how loss) catalog.Task {
+func curveTask(how nn.ValueLoss) catalog.Task {
 	return catalog.NewTask(catalog.Definition[pointData, points]{
 		Name:  "curve.v1",
 		What:  "points",

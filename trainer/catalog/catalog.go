@@ -45,19 +45,29 @@ func New() *Catalog {
 			Doc:  "convolutional network of Ray's parameter server example, 1,960 parameters",
 			Make: func(config.Args) (any, error) { return models.ConvNet(), nil }}},
 		{"tasks", imageTask, config.Func{
-			Doc:  "classification of images: cross-entropy of a network that ends in Softmax",
-			Make: func(config.Args) (any, error) { return imageClassification{}, nil }}},
+			Doc: "classification of images: cross-entropy of a network that ends in Softmax",
+			Make: func(a config.Args) (any, error) {
+				l, err := classLoss(a)
+				return imageClassification{l}, err
+			}, Params: []config.Param{lossParam(classLossName)}}},
 		{"tasks", languageTask, config.Func{
 			Doc:  "prediction of the next character of a text: cross-entropy of a network that ends in Softmax at each position",
 			Make: makeLanguageModel, Params: []config.Param{
 				{Name: "context", Type: config.Int, Default: 64, Doc: "characters of a row: the most that a prediction can depend on"},
+				lossParam(sequenceLossName),
 			}}},
 		{"tasks", classificationTask, config.Func{
-			Doc:  "classification of rows with columns: cross-entropy of a network that ends in Softmax",
-			Make: func(config.Args) (any, error) { return tableClassification{}, nil }}},
+			Doc: "classification of rows with columns: cross-entropy of a network that ends in Softmax",
+			Make: func(a config.Args) (any, error) {
+				l, err := classLoss(a)
+				return tableClassification{l}, err
+			}, Params: []config.Param{lossParam(classLossName)}}},
 		{"tasks", regressionTask, config.Func{
-			Doc:  "regression on rows with columns: squared error of a network that ends in one number",
-			Make: func(config.Args) (any, error) { return tableRegression{}, nil }}},
+			Doc: "regression on rows with columns: squared error of a network that ends in one number",
+			Make: func(a config.Args) (any, error) {
+				l, err := valueLoss(a)
+				return tableRegression{l}, err
+			}, Params: []config.Param{lossParam(valueLossName)}}},
 		{"optimizers", "Adam.v1", config.Func{
 			Doc:  "Adam (Kingma and Ba, 2015), as in Thinc",
 			Make: makeAdam, Params: hyperParams("learn_rate", "L2", "beta1", "beta2", "eps", "grad_clip", "L2_is_weight_decay", "use_averages")}},
@@ -71,7 +81,7 @@ func New() *Catalog {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
 	}
 	for registry, functions := range map[string][]function{
-		"schedules": schedules, "initializers": initializers, "layers": slices.Concat(layerFunctions, imageFunctions, combinators),
+		"schedules": schedules, "initializers": initializers, "losses": losses, "layers": slices.Concat(layerFunctions, imageFunctions, combinators),
 	} {
 		for _, f := range functions {
 			c.err = errors.Join(c.err, c.Registry.Register(registry, f.name, f.Func))

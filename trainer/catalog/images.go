@@ -18,27 +18,29 @@ const imageTask = "image_classification.v1"
 
 // imageClassification is the Task of finding the class of an image. A row is the pixels
 // of an image as one vector.
-type imageClassification struct{}
+type imageClassification struct{ loss nn.ClassLoss }
 
 // Fit implements Task.
-func (imageClassification) Fit(d Dataset, network Network) (Problem, error) {
+func (t imageClassification) Fit(d Dataset, network Network) (Problem, error) {
 	images, ok := d.(ImageDataset)
 	if !ok {
 		return nil, fmt.Errorf("the task %s needs images; data %q has none", imageTask, d.Info().Name)
 	}
 	height, width := images.Size()
-	return &imageProblem{classifier: classifier{network: network, features: height * width, classes: usualClasses}, dataset: images}, nil
+	c := classifier{network: network, loss: t.loss, features: height * width, classes: usualClasses}
+	return &imageProblem{classifier: c, dataset: images}, checkSmoothing(t.loss, usualClasses)
 }
 
 // Stored implements Task.
-func (imageClassification) Stored(notes map[string]string, network Network) (Stored, error) {
+func (t imageClassification) Stored(notes map[string]string, network Network) (Stored, error) {
 	height, _ := strconv.Atoi(notes["height"])
 	width, _ := strconv.Atoi(notes["width"])
 	classes, _ := strconv.Atoi(notes["classes"])
 	if min(height, width, classes) < 1 || max(height, width) > 1<<16 {
 		return nil, errors.New("its notes do not describe the images and classes it was trained on")
 	}
-	return &storedImages{classifier: classifier{network: network, features: height * width, classes: classes}, height: height, width: width}, nil
+	c := classifier{network: network, loss: t.loss, features: height * width, classes: classes}
+	return &storedImages{classifier: c, height: height, width: width}, nil
 }
 
 // usualClasses is the number of classes before labels have been read. No layer but the
@@ -48,6 +50,7 @@ const usualClasses = 10
 // A classifier is a network for rows of one length, in a number of classes.
 type classifier struct {
 	network           Network
+	loss              nn.ClassLoss // nil: cross-entropy
 	features, classes int
 }
 
@@ -67,7 +70,12 @@ func (c classifier) model(b nn.Backend, seed uint64) (*nn.Classifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nn.NewClassifier(b, l, []int{c.features}, c.classes, seed)
+	m, err := nn.NewClassifier(b, l, []int{c.features}, c.classes, seed)
+	if err != nil {
+		return nil, err
+	}
+	m.Loss = c.loss
+	return m, nil
 }
 
 // Probe is part of Problem.
@@ -107,7 +115,9 @@ func (p *imageProblem) Open(ctx context.Context) (Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ImageRows(p.network, set), nil
+	rows := newImageRows(p.network, set)
+	rows.loss = p.loss
+	return rows, nil
 }
 
 // imageRows are images in memory.
@@ -118,7 +128,9 @@ type imageRows struct {
 }
 
 // ImageRows returns the rows of an image classification that are in memory already.
-func ImageRows(network Network, set *data.Set) Rows {
+func ImageRows(network Network, set *data.Set) Rows { return newImageRows(network, set) }
+
+func newImageRows(network Network, set *data.Set) *imageRows {
 	return &imageRows{classifier: classifier{network: network, features: set.Train.Features(), classes: set.Train.Classes}, set: set, sum: sync.OnceValue(set.Sum)}
 }
 

@@ -17,7 +17,10 @@ const languageTask = "language_model.v1"
 
 // languageModel is the Task of predicting the next character of a text. A row is some
 // consecutive characters.
-type languageModel struct{ context int }
+type languageModel struct {
+	context int
+	loss    nn.ClassLoss // nil: cross-entropy
+}
 
 // mostContext is far beyond what attention can do, and keeps products of sizes from
 // overflowing.
@@ -28,7 +31,8 @@ func makeLanguageModel(a config.Args) (any, error) {
 	if n < 1 || n > mostContext {
 		return nil, a.Errorf("context", "must be from 1 to %d, not %d", mostContext, n)
 	}
-	return languageModel{context: n}, nil
+	l, err := classLoss(a)
+	return languageModel{context: n, loss: l}, err
 }
 
 // Fit implements Task.
@@ -37,7 +41,7 @@ func (t languageModel) Fit(d Dataset, network Network) (Problem, error) {
 	if !ok {
 		return nil, fmt.Errorf("the task %s needs text, but data %q has none; use --data text:FILE", languageTask, d.Info().Name)
 	}
-	p := &textProblem{characterModel: newCharacterModel(network, t.context, text.Vocabulary()), dataset: text}
+	p := &textProblem{characterModel: t.characterModel(network, t.context, text.Vocabulary()), dataset: text}
 	info := d.Info()
 	train, test := p.Rows()
 	const short = "the %s of %s has %d characters, but a row needs %d: one more than task.context; %s"
@@ -47,18 +51,18 @@ func (t languageModel) Fit(d Dataset, network Network) (Problem, error) {
 	case test < 1 && info.Test > 0:
 		return nil, fmt.Errorf(short, "test part", info.Name, info.Test, t.context+1, "lower task.context or raise --"+OptionHoldout)
 	}
-	return p, nil
+	return p, checkSmoothing(t.loss, p.vocabulary.Len())
 }
 
 // Stored implements Task. The config of an earlier training says the context too, but not
 // if its task had defaults that have changed since.
-func (languageModel) Stored(notes map[string]string, network Network) (Stored, error) {
+func (t languageModel) Stored(notes map[string]string, network Network) (Stored, error) {
 	n, _ := strconv.Atoi(notes[noteContext])
 	v, err := data.ParseVocabulary(notes[noteVocabulary])
 	if err != nil || n < 1 || n > mostContext {
 		return nil, fmt.Errorf("its notes do not describe the vocabulary and context it was trained with")
 	}
-	return &storedText{characterModel: newCharacterModel(network, n, v)}, nil
+	return &storedText{characterModel: t.characterModel(network, n, v)}, nil
 }
 
 // Notes of a language model.
@@ -70,12 +74,13 @@ const (
 // A characterModel is a network that predicts the next character after each of a row.
 type characterModel struct {
 	network    Network
-	context    int // characters of a row
+	loss       nn.ClassLoss // nil: cross-entropy
+	context    int          // characters of a row
 	vocabulary *data.Vocabulary
 }
 
-func newCharacterModel(network Network, context int, v *data.Vocabulary) characterModel {
-	return characterModel{network: network, context: context, vocabulary: v}
+func (t languageModel) characterModel(network Network, context int, v *data.Vocabulary) characterModel {
+	return characterModel{network: network, loss: t.loss, context: context, vocabulary: v}
 }
 
 // sequence describes rows: the classes are the ids of the vocabulary too.
@@ -98,7 +103,12 @@ func (m characterModel) model(b nn.Backend, seed uint64) (*nn.PositionClassifier
 	if err != nil {
 		return nil, err
 	}
-	return nn.NewPositionClassifier(b, l, m.sequence(), seed)
+	c, err := nn.NewPositionClassifier(b, l, m.sequence(), seed)
+	if err != nil {
+		return nil, err
+	}
+	c.Loss = m.loss
+	return c, nil
 }
 
 // Probe is part of Problem.
@@ -117,10 +127,15 @@ func (m characterModel) Probe(b nn.Backend) (Probe, error) {
 // rows returns characters as rows.
 func (m characterModel) rows(ids []int32) *data.Text { return &data.Text{IDs: ids, Context: m.context} }
 
-// characterMeasures are the results of an evaluation. The loss is in nats per character.
+// characterMeasures are the results of an evaluation. Bits are cross-entropy, even if the
+// loss is another.
 func characterMeasures() []trainer.Measure {
 	bits := trainer.Measure{Name: "bits_per_character", Lower: true, Of: func(c nn.Counts) float64 {
-		return c[nn.CountLoss] / max(c[nn.CountRows], 1) / math.Ln2
+		nats, counted := c[nn.CountEntropy]
+		if !counted {
+			nats = c[nn.CountLoss]
+		}
+		return nats / max(c[nn.CountRows], 1) / math.Ln2
 	}}
 	return []trainer.Measure{bits, trainer.Accuracy}
 }

@@ -15,10 +15,10 @@ const classificationTask = "classification.v1"
 
 // tableClassification is the Task of finding the class of a row. Classes are the different
 // texts in the target column.
-type tableClassification struct{}
+type tableClassification struct{ loss nn.ClassLoss }
 
 // Fit implements Task.
-func (tableClassification) Fit(d Dataset, network Network) (Problem, error) {
+func (t tableClassification) Fit(d Dataset, network Network) (Problem, error) {
 	schema, rows, target, err := newSchema(d, classificationTask)
 	if err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func (tableClassification) Fit(d Dataset, network Network) (Problem, error) {
 	if schema.Classes, err = train.Table.Classes(target); err != nil {
 		return nil, err
 	}
-	return &tableClasses{classifier: newTableClassifier(network, &schema), schema: schema, dataset: rows}, nil
+	return &tableClasses{classifier: t.classifier(network, &schema), schema: schema, dataset: rows}, checkSmoothing(t.loss, len(schema.Classes))
 }
 
 // Stored implements Task.
-func (tableClassification) Stored(notes map[string]string, network Network) (Stored, error) {
+func (t tableClassification) Stored(notes map[string]string, network Network) (Stored, error) {
 	schema, err := storedSchema(notes)
 	sorted := slices.Clone(schema.Classes)
 	slices.Sort(sorted)
@@ -41,11 +41,11 @@ func (tableClassification) Stored(notes map[string]string, network Network) (Sto
 	case len(sorted) < 2 || len(slices.Compact(sorted)) < len(schema.Classes):
 		return nil, errors.New("its notes do not describe the classes it was trained on")
 	}
-	return &storedClasses{classifier: newTableClassifier(network, &schema), schema: schema}, nil
+	return &storedClasses{classifier: t.classifier(network, &schema), schema: schema}, nil
 }
 
-func newTableClassifier(network Network, s *tableSchema) classifier {
-	return classifier{network: network, features: s.width(), classes: len(s.Classes)}
+func (t tableClassification) classifier(network Network, s *tableSchema) classifier {
+	return classifier{network: network, loss: t.loss, features: s.width(), classes: len(s.Classes)}
 }
 
 // tableClasses is the Problem of a network that classifies the rows of a dataset.

@@ -18,10 +18,10 @@ const regressionTask = "regression.v1"
 // tableRegression is the Task of predicting a number from a row. The model predicts the
 // standardised number: without the mean of the training rows, and divided by their
 // deviation.
-type tableRegression struct{}
+type tableRegression struct{ loss nn.ValueLoss }
 
 // Fit implements Task.
-func (tableRegression) Fit(d Dataset, network Network) (Problem, error) {
+func (t tableRegression) Fit(d Dataset, network Network) (Problem, error) {
 	schema, rows, target, err := newSchema(d, regressionTask)
 	if err != nil {
 		return nil, err
@@ -30,21 +30,22 @@ func (tableRegression) Fit(d Dataset, network Network) (Problem, error) {
 	if schema.Mean, schema.Deviation, err = train.Table.Moments(target, train.Rows); err != nil {
 		return nil, err
 	}
-	return &tableValues{regressor: regressor{network: network, schema: schema}, dataset: rows}, nil
+	return &tableValues{regressor: regressor{network: network, loss: t.loss, schema: schema}, dataset: rows}, nil
 }
 
 // Stored implements Task.
-func (tableRegression) Stored(notes map[string]string, network Network) (Stored, error) {
+func (t tableRegression) Stored(notes map[string]string, network Network) (Stored, error) {
 	schema, err := storedSchema(notes)
 	if err == nil && !(schema.Deviation > 0) {
 		err = errors.New("its notes do not describe the values it was trained on")
 	}
-	return &storedValues{regressor{network: network, schema: schema}}, err
+	return &storedValues{regressor{network: network, loss: t.loss, schema: schema}}, err
 }
 
 // A regressor is a network that predicts a number from a row.
 type regressor struct {
 	network Network
+	loss    nn.ValueLoss // nil: squared error
 	schema  tableSchema
 }
 
@@ -73,7 +74,12 @@ func (r regressor) model(b nn.Backend, seed uint64) (*nn.Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nn.NewRegressor(b, l, []int{r.schema.width()}, 1, seed)
+	m, err := nn.NewRegressor(b, l, []int{r.schema.width()}, 1, seed)
+	if err != nil {
+		return nil, err
+	}
+	m.Loss = r.loss
+	return m, nil
 }
 
 // Probe is part of Problem.
@@ -122,7 +128,7 @@ func (r regressor) valued(train, test *data.Vectors) vectorRows[nn.Targets] {
 var determination = trainer.Measure{Name: "r2", Of: func(c nn.Counts) float64 {
 	mean := c[nn.CountTargets] / max(c[nn.CountRows], 1)
 	total := c[nn.CountSquares] - c[nn.CountTargets]*mean
-	residual := 2 * c[nn.CountLoss]
+	residual := squaredErrors(c)
 	switch {
 	case total > 1e-6*c[nn.CountSquares]: // less is a rounding error
 		return 1 - residual/total
@@ -136,8 +142,16 @@ var determination = trainer.Measure{Name: "r2", Of: func(c nn.Counts) float64 {
 // target.
 func rootMeanSquare(deviation float64) trainer.Measure {
 	return trainer.Measure{Name: "rmse", Lower: true, Of: func(c nn.Counts) float64 {
-		return deviation * math.Sqrt(2*c[nn.CountLoss]/max(c[nn.CountRows], 1))
+		return deviation * math.Sqrt(squaredErrors(c)/max(c[nn.CountRows], 1))
 	}}
+}
+
+// squaredErrors is the sum of squared errors, whatever the loss is.
+func squaredErrors(c nn.Counts) float64 {
+	if sum, counted := c[nn.CountErrors]; counted {
+		return sum
+	}
+	return 2 * c[nn.CountLoss]
 }
 
 // tableValues is the Problem of a network that predicts a column of a dataset.

@@ -88,6 +88,27 @@ func TestCSV(t *testing.T) {
 	}
 }
 
+// A config can name another loss. Four workers minimise it like one, and the weights say
+// which it was.
+func TestCSVLoss(t *testing.T) {
+	path := cups(t, 300)
+	for i, flags := range [][]string{
+		{"--task.loss", `{"@losses": "CategoricalCrossentropy.v3", "label_smoothing": 0.1}`},
+		{"--task.loss", `{"@losses": "HuberLoss.v1", "delta": 0.3}`},
+	} {
+		c := columns[i]
+		usual := last(train(t, trainCSV(c.example, path, c.target, "--accumulate", "4")...))
+		dir := t.TempDir()
+		one := last(train(t, trainCSV(c.example, path, c.target, append(flags, "--accumulate", "4", "--out", dir)...)...))
+		four := last(train(t, trainCSV(c.example, path, c.target, append(flags, "--workers", "4", "--transport", "auto")...)...))
+		require.NotEqual(t, usual.Weights, one.Weights)
+		require.Equal(t, one.Weights, four.Weights)
+		code, stdout, stderr := result("eval", dir, "--data", "csv:"+path, "--json")
+		require.Zero(t, code, stderr)
+		require.Greater(t, metric(t, stdout, c.first), .9)
+	}
+}
+
 // The order of columns does not matter to a trained model, and the target may be missing.
 func TestPredictCSV(t *testing.T) {
 	path := cups(t, 300)

@@ -246,7 +246,7 @@ func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 		out = append(out, "the data")
 	}
 	old, err := config.Parse("checkpoint", notes["config"], nil)
-	for _, section := range []string{"model", "optimizer"} {
+	for _, section := range []string{"model", "task", "optimizer"} {
 		if err != nil || sectionText(old, section) != sectionText(s.Config, section) {
 			out = append(out, "["+section+"]")
 		}

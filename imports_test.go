@@ -67,6 +67,7 @@ scripts/gpu/image         : cuda/kernels cuda/emulator
 scripts/gpu/speed         : cuda nn nn/gpu nn/models nn/optim
 scripts/gpu/visit         :
 scripts/peers             : bench scripts/peers/rounds
+scripts/peers/ddp         : bench scripts/peers/rounds
 scripts/peers/gemm        : nn/cpu nn/cpu/sgemm
 scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds

@@ -33,6 +33,9 @@ var (
 	Network      = Cost{Latency: 25_000, PerByte: .8, Fold: .0375}
 )
 
+// Each product below is converted explicitly. Otherwise a compiler may fuse it with a sum,
+// and processors whose costs differ in the last bit could choose different plans.
+
 // messages returns the time for bytes in messages of at most segment bytes, in
 // nanoseconds.
 func (c Cost) messages(bytes, segment float64) float64 {
@@ -40,7 +43,7 @@ func (c Cost) messages(bytes, segment float64) float64 {
 	if segment > 0 && bytes > segment {
 		n = bytes / segment
 	}
-	return n*c.Latency + bytes*c.PerByte
+	return float64(n*c.Latency) + float64(bytes*c.PerByte)
 }
 
 // Predict returns how long an AllReduce of count elements of width bytes takes
@@ -59,17 +62,17 @@ func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
 		link = s.Near
 	}
 	share := bytes / size
-	folds := (size - 1) * share * link.Fold
+	folds := float64((size - 1) * share * link.Fold)
 	switch p.Method {
 	case OneShot:
-		return (size - 1) * (link.messages(bytes, 0) + bytes*link.Fold)
+		return (size - 1) * (link.messages(bytes, 0) + float64(bytes*link.Fold))
 	case Bruck:
-		return float64(Rounds(len(s.Hosts)))*link.Latency + (size-1)*bytes*(link.PerByte+link.Fold)
+		return float64(float64(Rounds(len(s.Hosts)))*link.Latency) + float64((size-1)*bytes*(link.PerByte+link.Fold))
 	case Collected:
 		depth := float64(bits.Len(uint(len(s.Hosts) - 1)))
-		return link.Latency + 2*depth*link.Latency + (size-1)*bytes*(link.PerByte+link.Fold) + depth*bytes*link.PerByte
+		return link.Latency + float64(2*depth*link.Latency) + float64((size-1)*bytes*(link.PerByte+link.Fold)) + float64(depth*bytes*link.PerByte)
 	case Shared:
-		return 2*link.Latency + 2*(size-1)*share*link.PerByte + folds
+		return float64(2*link.Latency) + float64(2*(size-1)*share*link.PerByte) + folds
 	case Halving:
 		return link.Latency + link.halving(len(s.Hosts), bytes, segment)
 	case Tree:
@@ -77,7 +80,7 @@ func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
 	case Hierarchical:
 		return link.Latency + s.hierarchical(bytes, segment)
 	}
-	return 2*(size-1)*link.messages(share, segment) + folds // Ring and Direct
+	return float64(2*(size-1)*link.messages(share, segment)) + folds // Ring and Direct
 }
 
 func (c Cost) halving(size int, bytes, segment float64) float64 {
@@ -85,27 +88,27 @@ func (c Cost) halving(size int, bytes, segment float64) float64 {
 	t, half := 0., bytes
 	for range rounds {
 		half /= 2
-		t += 2*c.messages(half, segment) + half*c.Fold
+		t += float64(2*c.messages(half, segment)) + float64(half*c.Fold)
 	}
 	if size != 1<<rounds {
-		t += 2*c.messages(bytes, segment) + bytes*c.Fold
+		t += float64(2*c.messages(bytes, segment)) + float64(bytes*c.Fold)
 	}
 	return t
 }
 
 func (c Cost) tree(size int, bytes, segment float64) float64 {
 	depth, half := float64(bits.Len(uint(size-1))), bytes/2
-	fill := 2 * depth * c.messages(min(half, segment), 0)
+	fill := float64(2 * depth * c.messages(min(half, segment), 0))
 	through := 4. // halves, on a rank with two children
 	if size == 2 {
 		through = 2
 	}
-	return fill + through*c.messages(half, segment) + bytes*c.Fold
+	return fill + float64(through*c.messages(half, segment)) + float64(bytes*c.Fold)
 }
 
 func (s *Situation) hierarchical(bytes, segment float64) float64 {
 	l := localityOf(0, s.Hosts)
 	inside, hosts, piece := float64(l.locals-1), float64(l.hosts), bytes/float64(l.owners)
-	return inside*(2*s.Near.messages(piece, segment)+piece*s.Near.Fold) +
-		2*(hosts-1)*s.Far.messages(piece/hosts, segment) + piece*s.Far.Fold
+	near := float64(2*s.Near.messages(piece, segment)) + float64(piece*s.Near.Fold)
+	return float64(inside*near) + float64(2*(hosts-1)*s.Far.messages(piece/hosts, segment)) + float64(piece*s.Far.Fold)
 }

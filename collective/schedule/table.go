@@ -1,9 +1,6 @@
 package schedule
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // A Table holds the fastest measured plan for each vector size, in a group with
 // the given number of Ranks. Entries are sorted by size.
@@ -44,9 +41,11 @@ func (t *Table) find(size, bytes int) (Entry, bool) {
 	return best, true
 }
 
-// distance returns the absolute logarithm of the ratio of two sizes.
+// distance returns the ratio of the larger of two sizes to the smaller. A quotient has the
+// same bits on every processor, so all ranks find the same entry.
 func distance(a, b int) float64 {
-	return math.Abs(math.Log(float64(max(a, 1))) - math.Log(float64(max(b, 1))))
+	a, b = max(a, 1), max(b, 1)
+	return float64(max(a, b)) / float64(min(a, b))
 }
 
 // Only returns a table by which vectors of every size use one method, in

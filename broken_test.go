@@ -97,6 +97,11 @@ var broken = map[string][]struct {
 	"panic": {
 		{files: map[string]string{"collective/x.go": "package collective\nfunc f() { panic(1) }\n"}, want: "collective/x.go:2: panic"},
 	},
+	"portableMath": {
+		{files: map[string]string{"nn/x.go": "package nn\nimport \"math\"\nvar x = math.Sqrt(2) + math.Exp(2)\n"}, want: "nn/x.go:3: math.Exp"},
+		{files: map[string]string{"examples/x/x.go": "// Package x is here.\npackage x\nimport \"math/rand/v2\"\nfunc f(r *rand.Rand) { r.NormFloat64() }\n"},
+			want: "examples/x/x.go:4: NormFloat64"},
+	},
 	"exit": {
 		{files: map[string]string{"trainer/x.go": "package trainer\nimport \"os\"\nfunc f() { os.Exit(1) }\n"}, want: "trainer/x.go:3: os.Exit"},
 		{files: map[string]string{"trainer/x.go": "package trainer\nimport l \"log\"\nfunc f() { l.Fatalf(``) }\n"}, want: "trainer/x.go:3: log.Fatalf"},

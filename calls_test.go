@@ -2,6 +2,7 @@ package ringtrain
 
 import (
 	"go/ast"
+	"slices"
 	"strings"
 )
 
@@ -53,6 +54,26 @@ func checkExit(t *tree) []violation {
 			if strings.HasPrefix(name, ending) {
 				return from + "." + name, "return an error; cmd turns it into an exit code"
 			}
+		}
+		return "", ""
+	})
+}
+
+// portable lists functions whose bits are the same on every processor: they are exact, or
+// correctly rounded. checkPortableMath refuses other functions of package math.
+var portable = strings.Fields(`Abs Ceil Copysign Float32bits Float32frombits Float64bits Float64frombits Floor FMA Frexp Inf IsInf IsNaN
+	Ldexp Max Min Mod Modf NaN Nextafter Nextafter32 Round RoundToEven Signbit Sqrt Trunc`)
+
+func checkPortableMath(t *tree) []violation {
+	return t.calls(func(f *file, call *ast.CallExpr) (what, fix string) {
+		if f.test || !under(f.dir, "nn", "trainer", "collective/fold", "collective/schedule", "examples") || under(f.dir, "nn/nntest", "nn/graph") {
+			return "", ""
+		}
+		if from, name := f.callee(call); from == "math" && !slices.Contains(portable, name) {
+			return "math." + name, "use nn/portable, whose bits are the same on every processor"
+		}
+		if m, ok := call.Fun.(*ast.SelectorExpr); ok && (m.Sel.Name == "NormFloat64" || m.Sel.Name == "ExpFloat64") {
+			return m.Sel.Name, "use nn/portable.Normal, whose bits are the same on every processor"
 		}
 		return "", ""
 	})

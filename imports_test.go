@@ -30,11 +30,12 @@ cuda                      :
 cuda/emulator             :
 cuda/kernels              : nn
 nccl                      : cuda
-nn                        :
-nn/cpu                    : nn nn/cpu/sgemm
+nn                        : nn/portable
+nn/portable               :
+nn/cpu                    : nn nn/portable nn/cpu/sgemm
 nn/cpu/sgemm              :
 nn/gpu                    : nn cuda cuda/kernels
-nn/optim                  : nn
+nn/optim                  : nn nn/portable
 nn/models                 : nn nn/optim
 nn/text                   :
 nn/ner                    : nn nn/text
@@ -71,7 +72,7 @@ scripts/peers/ddp         : bench scripts/peers/rounds
 scripts/peers/gemm        : nn/cpu nn/cpu/sgemm
 scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
-examples/custom           : nn trainer trainer/data trainer/config trainer/catalog trainer/cli
+examples/custom           : nn nn/portable trainer trainer/data trainer/config trainer/catalog trainer/cli
 examples/...              : ... -trainer/cli -cmd/...
 `
 

@@ -3,6 +3,8 @@ package nn
 import (
 	"hash/fnv"
 	"math"
+
+	"github.com/ringtrain/ringtrain/nn/portable"
 )
 
 // An Initializer sets the values of a new parameter of the given shape, in row-major
@@ -45,10 +47,10 @@ func (d *Draws) Float() float32 {
 	return float32(w>>8) * 0x1p-24
 }
 
-// normal returns the next number, normally distributed (Box and Muller, 1958).
+// normal returns the next number, normally distributed.
 func (d *Draws) normal() float32 {
-	radius := math.Sqrt(-2 * math.Log(1-float64(d.Float())))
-	return float32(radius * math.Cos(2*math.Pi*float64(d.Float())))
+	u, v := d.Float(), d.Float()
+	return float32(portable.Normal(float64(u), float64(v)))
 }
 
 // Zeros is Thinc's zero_init.
@@ -65,7 +67,7 @@ func Ones(values []float32, _ []int, _ *Draws) {
 func Uniform(lo, hi float32) Initializer {
 	return func(values []float32, _ []int, d *Draws) {
 		for i := range values {
-			values[i] = lo + (hi-lo)*d.Float()
+			values[i] = lo + float32((hi-lo)*d.Float())
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Classification: softmax, cross-entropy, correct answers. Each warp has one row at a time.
-// Exponentials and sums are float64 as in nn/cpu, but sums have another order.
+// Exponentials and sums are float64.
 
 __device__ __forceinline__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 __device__ __forceinline__ int rows_at_once() { return gridDim.x * blockDim.x / 32; }

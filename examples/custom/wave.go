@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/portable"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/data"
 )
@@ -43,8 +44,8 @@ func (wave) open() (catalog.Table[points], error) {
 	random := rand.New(rand.NewPCG(waveSeed, 0))
 	train, test := newColumns(waveTrain), newColumns(waveTest)
 	for i := range train.t {
-		t := 2*random.Float64() - 1
-		train.set(i, t, height(t)+.05*random.NormFloat64())
+		t := float64(2*random.Float64()) - 1
+		train.set(i, t, height(t)+float64(.05*portable.Normal(random.Float64(), random.Float64())))
 		if random.IntN(10) == 0 {
 			train.y[i] += 5
 		}
@@ -62,9 +63,10 @@ func (wave) open() (catalog.Table[points], error) {
 	return catalog.Table[points]{Sum: hex.EncodeToString(sum.Sum(nil)), Train: train.split(), Test: test.split()}, nil
 }
 
-// height is the curve, at a time from -1 to 1.
+// height is the curve, at a time from -1 to 1. Workers train only on equal data, so it has
+// the same bits on every processor.
 func height(t float64) float64 {
-	return math.Sin(3*math.Pi*t) + .5*math.Cos(7*math.Pi*t)
+	return portable.Sin(3*math.Pi*t) + float64(.5*portable.Cos(7*math.Pi*t))
 }
 
 // columns are points in host memory.

@@ -1,36 +1,44 @@
 package cpu
 
 import (
-	"math"
-
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/portable"
 )
 
-// Softmax implements nn.Dense. Exponentials and their sum are float64.
+// softmaxBlock is the number of elements, in whole rows, whose exponentials are computed
+// at once: short rows would leave most of a kernel's lanes empty. A block fits the L1 cache.
+const softmaxBlock = 4096
+
+// Softmax implements nn.Dense. Exponentials are float32, and their sum is that of dot.
 func (b *Backend) Softmax(y, x nn.Buffer, width int) {
-	xs := x.Float32s()
-	lo := 0
-	eachRow(y.Float32s(), width, func(ys []float32) {
-		softmaxRow(ys, xs[lo:lo+width])
-		lo += width
-	})
+	ys, ones := y.Float32s(), b.ones(width)
+	xs := x.Float32s()[:len(ys)]
+	for rows := max(1, softmaxBlock/max(1, width)) * width; len(ys) > 0; {
+		n := min(rows, len(ys))
+		softmaxRows(ys[:n], xs[:n], ones)
+		ys, xs = ys[n:], xs[n:]
+	}
 }
 
-func softmaxRow(y, x []float32) {
-	top := x[0]
-	for _, v := range x {
-		top = max(top, v)
-	}
-	var sum float64
-	for i, v := range x {
-		e := math.Exp(float64(v - top))
-		sum += e
-		y[i] = float32(e)
-	}
-	scale := float32(1 / sum)
-	for i := range y {
-		y[i] *= scale
-	}
+// softmaxRows is Softmax for rows as long as ones.
+func softmaxRows(y, x, ones []float32) {
+	eachRow(y, len(ones), func(row []float32) {
+		top := x[0]
+		for _, v := range x[:len(row)] {
+			if v > top { // faster than max; a NaN makes the sum NaN anyway
+				top = v
+			}
+		}
+		for i, v := range x[:len(row)] {
+			row[i] = v - top
+		}
+		x = x[len(row):]
+	})
+	expLoop(y[fastExp(y, 0):], 0)
+	eachRow(y, len(ones), func(row []float32) {
+		share := 1 / dot(row, ones)
+		scaleLoop(row[fastScale(row, share):], share)
+	})
 }
 
 // CrossEntropy implements nn.Dense. The sum over rows is taken in float64.
@@ -40,7 +48,7 @@ func (b *Backend) CrossEntropy(dlogits, loss, p, labels nn.Buffer) {
 	var sum float64
 	for i, label := range labels.Int32s() {
 		row := ps[i*width : (i+1)*width]
-		sum -= math.Log(max(float64(row[label]), smallestNormal))
+		sum -= portable.Log(max(float64(row[label]), smallestNormal))
 		if len(ds) > 0 {
 			d := ds[i*width : (i+1)*width]
 			copy(d, row)
@@ -63,7 +71,7 @@ func (b *Backend) SmoothedCrossEntropy(dlogits, loss, p, labels nn.Buffer, smoot
 				q = on
 			}
 			v := ps[at]
-			sum -= float64(float64(q) * math.Log(max(float64(v), smallestNormal))) // the conversion forbids a fused multiply-add
+			sum -= float64(float64(q) * portable.Log(max(float64(v), smallestNormal))) // the conversion forbids a fused multiply-add
 			if len(ds) > 0 {
 				ds[at] = v - q
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/portable"
 )
 
 // Adam is Thinc's Adam.v1. Update number t, counted from 1, of a parameter w
@@ -78,7 +79,7 @@ func (a Adam) hyper(step int) [nn.HyperLen]float32 {
 	if beta2 == 0 {
 		return h
 	}
-	fix := math.Sqrt(1-math.Pow(beta2, float64(t))) / (1 - math.Pow(beta1, float64(t)))
+	fix := math.Sqrt(1-portable.Power(beta2, t)) / (1 - portable.Power(beta1, t))
 	h[nn.HyperRate] = float32(a.LearnRate.at(step) * fix)
 	h[nn.HyperBeta1], h[nn.HyperMix1] = float32(beta1), float32(1-beta1)
 	h[nn.HyperBeta2], h[nn.HyperMix2] = float32(beta2), float32(1-beta2)

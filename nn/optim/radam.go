@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/portable"
 )
 
 // RAdam is Thinc's RAdam.v1: Adam with a smaller learn rate while the estimate of the
@@ -74,9 +75,9 @@ func (o RAdam) hyper(step int) (h [nn.HyperLen]float32, adaptive bool) {
 		rate: rate, l2: o.L2.at(step), clip: o.GradClip.at(step),
 		decays: o.L2IsWeightDecay, averages: o.UseAverages,
 	}.hyper(step + 1)
-	t := float64(step + 2)
+	t := step + 2
 	r, adaptive := rectify(beta2, t)
-	h[nn.HyperRate] = float32(rate * r / (1 - math.Pow(beta1, t)))
+	h[nn.HyperRate] = float32(rate * r / (1 - portable.Power(beta1, t)))
 	h[nn.HyperBeta1], h[nn.HyperMix1] = float32(beta1), float32(1-beta1)
 	h[nn.HyperBeta2], h[nn.HyperMix2] = float32(beta2), float32(1-beta2)
 	h[nn.HyperEps] = float32(o.Eps.at(step))
@@ -85,10 +86,10 @@ func (o RAdam) hyper(step int) (h [nn.HyperLen]float32, adaptive bool) {
 
 // rectify returns the factor r of the learn rate. It returns 1 and false if too few
 // gradients contribute to the second moment.
-func rectify(beta2, t float64) (r float64, adaptive bool) {
-	past := math.Pow(beta2, t)
+func rectify(beta2 float64, t int) (r float64, adaptive bool) {
+	past := portable.Power(beta2, t)
 	limit := 2/(1-beta2) - 1
-	length := limit - 2*t*past/(1-past)
+	length := limit - 2*float64(t)*past/(1-past)
 	if !(length >= minLength) {
 		return 1, false
 	}

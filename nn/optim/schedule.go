@@ -1,11 +1,17 @@
 package optim
 
-import "math"
+import (
+	"math"
+
+	"github.com/ringtrain/ringtrain/nn/portable"
+)
 
 // A Schedule is a hyper-parameter that may change during training. Its argument is the
 // number of updates done so far, 0 for the first update. A nil Schedule is 0. It is a
 // pure function, so every worker gets the same value and a resumed run continues with the
-// right values. The schedules below are Thinc's schedules of the same names.
+// right values. Values should also have the same bits on every processor: see package
+// portable, and round products explicitly, as in 1 + float64(x*y). The schedules below are
+// Thinc's schedules of the same names.
 type Schedule func(step int) float64
 
 // Constant returns a Schedule that is always v.
@@ -24,14 +30,14 @@ func ConstantThen(v float64, steps int, then Schedule) Schedule {
 
 // Decaying is base/(1 + decay·(t+step)). t is the offset of the first step, usually 0.
 func Decaying(base, decay, t float64) Schedule {
-	return func(step int) float64 { return base * (1 / (1 + decay*(t+float64(step)))) }
+	return func(step int) float64 { return base * (1 / (1 + float64(decay*(t+float64(step))))) }
 }
 
 // Compounding is start·compoundˢᵗᵉᵖ, limited by stop: at most stop if start is below it,
 // at least stop if start is above it.
 func Compounding(start, stop, compound float64) Schedule {
 	return func(step int) float64 {
-		v := start * math.Pow(compound, float64(step))
+		v := start * portable.Power(compound, step)
 		if start > stop {
 			return max(v, stop)
 		}
@@ -59,9 +65,9 @@ func SlantedTriangular(top float64, steps int, cut, ratio, t float64) Schedule {
 		at := t + float64(step) + 1
 		p := at / peak
 		if at >= peak {
-			p = 1 - (at-peak)/(peak*(1/cut-1))
+			p = 1 - (at-peak)/float64(peak*(1/cut-1))
 		}
-		return top * (1 + p*(ratio-1)) * (1 / ratio)
+		return top * (1 + float64(p*(ratio-1))) * (1 / ratio)
 	}
 }
 
@@ -71,7 +77,7 @@ func CyclicTriangular(low, high float64, period int) Schedule {
 	return func(step int) float64 {
 		at, half := float64(step+1), float64(period)
 		cycle := math.Floor(1 + at/(2*half))
-		return low + (high-low)*max(0, 1-math.Abs(at/half-2*cycle+1))
+		return low + float64((high-low)*max(0, 1-math.Abs(at/half-float64(2*cycle)+1)))
 	}
 }
 

@@ -2,9 +2,10 @@ package catalog
 
 import (
 	"cmp"
-	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/ringtrain/ringtrain/nn/portable"
 )
 
 // draw chooses an index with a chance in proportion to p[i] to the power of 1/temperature,
@@ -26,13 +27,13 @@ func draw(p []float32, temperature float64, k int, random *rand.Rand) int {
 		slices.SortStableFunc(among, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
 		among = among[:k]
 	}
-	top, sum := math.Log(float64(p[best])), 0.
+	top, sum := portable.Log(float64(p[best])), 0.
 	chances := make([]float64, len(among))
 	for i, at := range among {
-		chances[i] = math.Exp((math.Log(float64(p[at])) - top) / temperature)
+		chances[i] = portable.Exp((portable.Log(float64(p[at])) - top) / temperature)
 		sum += chances[i]
 	}
-	u := random.Float64() * sum
+	u := float64(random.Float64() * sum)
 	for i, c := range chances {
 		if u -= c; u < 0 {
 			return among[i]

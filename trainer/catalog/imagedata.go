@@ -58,7 +58,7 @@ func (d *images) Open(ctx context.Context) (*data.Set, error) { return d.open(ct
 
 // newImages returns a dataset that holds a byte for each pixel and each label.
 func newImages(info Info, height, width int, open func(ctx context.Context) (*data.Set, error)) *images {
-	info.Bytes = (float64(info.Train) + float64(info.Test)) * (float64(height)*float64(width) + 1)
+	info.Bytes = (float64(info.Train) + float64(info.Test)) * (float64(height*width) + 1)
 	return &images{info: info, height: height, width: width, open: open}
 }
 

@@ -107,7 +107,7 @@ func csvRows(path string, o Options) (Dataset, error) {
 		d.task = regressionTask
 	}
 	d.info.Train, d.info.Test = len(d.train.Rows), len(d.test.Rows)
-	d.info.Bytes = t.Bytes + float64(d.info.Train+d.info.Test)*float64(4*data.Width(d.columns)+4)
+	d.info.Bytes = t.Bytes + float64((d.info.Train+d.info.Test)*(4*data.Width(d.columns)+4))
 	if d.test.Table != t {
 		d.info.Bytes += d.test.Table.Bytes
 	}
@@ -205,7 +205,7 @@ func csvInput(in Input) (Dataset, error) {
 // testTable returns a dataset of all rows of t.
 func testTable(t *data.Table) *table {
 	return &table{
-		info: Info{Name: "csv:" + t.Path, Test: t.Rows(), Bytes: t.Bytes + 4*float64(t.Rows())*float64(len(t.Columns))},
+		info: Info{Name: "csv:" + t.Path, Test: t.Rows(), Bytes: t.Bytes + float64(4*t.Rows()*len(t.Columns))},
 		test: TableRows{Table: t, Rows: data.Range(nil, 0, t.Rows())},
 	}
 }

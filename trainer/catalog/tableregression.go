@@ -127,7 +127,7 @@ func (r regressor) valued(train, test *data.Vectors) vectorRows[nn.Targets] {
 // predictions and 0 for others, as in scikit-learn.
 var determination = trainer.Measure{Name: "r2", Of: func(c nn.Counts) float64 {
 	mean := c[nn.CountTargets] / max(c[nn.CountRows], 1)
-	total := c[nn.CountSquares] - c[nn.CountTargets]*mean
+	total := c[nn.CountSquares] - float64(c[nn.CountTargets]*mean)
 	residual := squaredErrors(c)
 	switch {
 	case total > 1e-6*c[nn.CountSquares]: // less is a rounding error
@@ -242,7 +242,7 @@ func (e *valueExamples) Predictor(b nn.Backend) (Predictor, error) {
 		return nil, err
 	}
 	return &vectorPredictor{vectorModel: m, rows: e.vectors, one: func(row int, outputs []float32) (Prediction, error) {
-		value := float64(outputs[0])*e.schema.Deviation + e.schema.Mean
+		value := float64(float64(outputs[0])*e.schema.Deviation) + e.schema.Mean
 		if math.IsNaN(value) || math.IsInf(value, 0) {
 			return nil, fmt.Errorf("row %d has no finite value: the weights are finite, but too large to compute with", row)
 		}

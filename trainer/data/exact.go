@@ -83,5 +83,5 @@ func (n *noise) normal(deviation float64) float64 {
 		sum += w&0xffff + w>>16&0xffff + w>>32&0xffff + w>>48
 	}
 	// Each uniform number is k/65536 for k = 0..65535, with mean 1/2 - 1/131072.
-	return mul(deviation, (float64(sum)+6)/65536-6)
+	return mul(deviation, float64((float64(sum)+6)/65536)-6)
 }

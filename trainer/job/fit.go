@@ -107,10 +107,10 @@ func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
 func affordable(h checkpoint.Header, params []*nn.Param) error {
 	bytes := 0.
 	for _, t := range h.Tensors {
-		bytes += 4 * elements(t.Shape)
+		bytes += float64(4 * elements(t.Shape))
 	}
 	for _, q := range params {
-		bytes += 8 * elements(q.Shape)
+		bytes += float64(8 * elements(q.Shape))
 	}
 	if room := machine.Memory(); bytes > float64(room) {
 		return misfitf("its tensors and its model take %.3g GB, more than the %.3g GB of memory of this machine", bytes/1e9, float64(room)/1e9)

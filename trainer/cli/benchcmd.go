@@ -52,7 +52,7 @@ func benchCommand(a *app) *cobra.Command {
 		Short: "Measure a collective operation over a range of sizes",
 		Long: `Measure a collective operation over a range of sizes. OPERATION is one of
 ` + strings.Join(bench.Operations(), ", ") + ` (default allreduce). Flags and table are those of
-nccl-tests; "go doc github.com/ringtrain/ringtrain/bench" derives each column.
+nccl-tests; "go doc github.com/ringtrain/ringtrain/bench" defines each column.
 
 Times are medians over the iterations, each the time of the slowest rank. Every result is
 compared with the exact one, and #wrong counts the elements that differ.
@@ -62,13 +62,13 @@ on each of M machines, as with train. --ranks counts the ranks of one machine, a
 machine of rank 0, the one without --join, prints the table.
 
 With --hosts netns (as root, on Linux) each rank has its own network namespace, so this
-machine looks like several. Traffic is encrypted with a temporary key, with the key of
---key-file, or, with --insecure, not at all. With --link, each size is measured for at
-least a second unless -n is given.
+machine looks like several. Traffic is encrypted with a temporary key or the key of
+--key-file, unless --insecure is given. With --link, each size is measured for at least a
+second unless -n is given.
 
 With --device cuda the vectors are in GPU memory, and NCCL runs the operations that it
-supports. With --nccl off or --order ring, vectors are copied through pinned host memory. NCCL's own links between hosts
-are neither encrypted nor limited by --link.
+supports. With --nccl off or --order ring, vectors are copied through pinned host memory.
+NCCL's own links between hosts are neither encrypted nor limited by --link.
 
 ` + exitCodes("failed, or results were wrong", "wrong usage"),
 		Example: `  ringtrain bench collective --ranks 4
@@ -115,7 +115,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 		flags.StringVarP(&f.dtype, "datatype", "d", "float", "element `TYPE`: float, double, half, bfloat16, int32, int64 or uint8")
 		flags.StringVarP(&f.reduction, "op", "o", "sum", "reduction `OP`: sum, prod, min, max or avg")
 		flags.IntVarP(&f.root, "root", "r", 0, "root `RANK` of a broadcast (default 0)")
-		flags.IntVarP(&f.check, "check", "c", 1, "`1` to compare every result with the correct one, 0 not to")
+		flags.IntVarP(&f.check, "check", "c", 1, "`1` compares every result with the correct one, 0 does not")
 		flags.StringVar(&f.Memory, "memory", bench.Heap, "vectors are in memory of this `KIND`: heap (ordinary Go memory) or shared (ranks of one host read and write it in place, see cluster.Node.Alloc)")
 		flags.StringVar(&f.Algorithm, "algorithm", "", "use this allreduce `ALGORITHM` for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree, hierarchical (default the plan's choice)")
 	})

@@ -46,9 +46,9 @@ func doctorCommand(a *app) *cobra.Command {
 CUDA libraries, and how to get those that are missing.
 
 With HOST:PORT, also check TCP and UDP in both directions between this machine and one
-where ringtrain doctor --listen runs. Each direction that fails is named, with what to do
-about it. With --listen and no HOST:PORT, answer such checks until Ctrl-C. The messages have
-32 bytes and contain nothing about this machine except its time.
+where ringtrain doctor --listen runs. The output names each direction that fails and
+says what to do. With --listen and no HOST:PORT, answer such checks until Ctrl-C. The
+messages have 32 bytes and contain nothing about this machine except its time.
 
 Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example: "  ringtrain doctor\n  ringtrain doctor --listen :7946     # on one machine\n  ringtrain doctor 10.0.0.1:7946      # on another",
@@ -64,7 +64,7 @@ Exit codes: 0 all is well, 1 a check failed, 2 wrong usage, 130 stopped by Ctrl-
 			return a.doctor(args, listen, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "", "ADDRESS:PORT to answer at; with HOST:PORT, to be answered at (default any free port)")
+	cmd.Flags().StringVar(&listen, "listen", "", "answer checks at `ADDRESS:PORT`; with HOST:PORT, receive the answers there (default any free port)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

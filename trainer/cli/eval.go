@@ -19,9 +19,9 @@ func evalCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "eval CHECKPOINT [flags]",
 		Short: "Measure trained weights on test data",
-		Long: `Measure trained weights on the test rows of a dataset. CHECKPOINT is what train --out has
-written: the directory, of which the newest is taken, or a file in it. Of mnist:DIR it
-needs the test images and their labels; the training files may be missing.`,
+		Long: `Measure trained weights on the test rows of a dataset. CHECKPOINT is the --out
+directory of a training, whose newest weights are used, or a file in it. With mnist:DIR,
+only the test images and their labels are needed.`,
 		Example: "  ringtrain eval run1 --data mnist:DIR",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

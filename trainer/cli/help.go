@@ -104,7 +104,7 @@ func writeHelp(w io.Writer, cmd *cobra.Command, columns int) {
 		fmt.Fprintf(&b, "\n%s:\n%s", rest, foldUsages(set.FlagUsagesWrapped(columns), columns))
 	}
 	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n\"%s COMMAND --help\" says more about a command.\n", cmd.CommandPath())
+		fmt.Fprintf(&b, "\nRun \"%s COMMAND --help\" for more about a command.\n", cmd.CommandPath())
 	}
 	_, _ = io.WriteString(w, b.String()) // stdout keeps its failure
 }

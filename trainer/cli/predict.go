@@ -31,16 +31,16 @@ func predictCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "predict CHECKPOINT [FILE... | -] [flags]",
 		Short: "Predict rows with trained weights",
-		Long: `Print what trained weights predict for each row, a line per row. CHECKPOINT is what train
---out has written: the directory or a file in it.
+		Long: `Print what trained weights predict for each row, one line per row. CHECKPOINT is the --out
+directory of a training, or a file in it.
 
 Rows come from FILEs, from stdin (-) or from --data. They need no labels. A directory stands
-for the files in it, in the order of their names. FILEs may be compressed by gzip. Their
-names tell the format; --input-format names it for other files and for stdin. Rows are read
-as they are needed. If a row is bad, those before it are printed, and the exit code is 1.
+for the files in it, sorted by name. FILEs may be compressed with gzip. The file name tells
+the format; for other names and for stdin, use --input-format. Rows are read as they are
+needed. If a row is bad, the rows before it are printed, and the exit code is 1.
 
-A line has the row (from 0) and what the task predicts, such as a class and its
-probability.`,
+A line has the number of the row (from 0) and what the task predicts, such as a class and
+its probability.`,
 		Example: "  ringtrain predict run1 --data mnist:DIR\n  ringtrain predict run1 scans/ --json\n  ringtrain predict run1 - --input-format npy < images.npy",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -19,9 +19,9 @@ func sampleCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sample CHECKPOINT --prompt TEXT [flags]",
 		Short: "Continue a prompt with trained weights",
-		Long: `Print a prompt and its continuation by trained weights, character by character if they are
-of a language model. CHECKPOINT is what train --out has written: the directory or a file in
-it. Data are not needed.
+		Long: `Print a prompt and continue it with trained weights, character by character with those of a
+language model. CHECKPOINT is the --out directory of a training, or a file in it. No data is
+needed.
 
 The same weights, flags and machine always give the same continuation.`,
 		Example: "  ringtrain sample run1 --prompt 'func '\n  ringtrain sample run1 --prompt 'The ' --temperature 0.7 --top-k 20 --seed 2",
@@ -40,7 +40,7 @@ The same weights, flags and machine always give the same continuation.`,
 	}
 	cmd.Flags().StringVar(&o.Prompt, "prompt", "", "`TEXT` to continue; a language model must know its characters")
 	cmd.Flags().IntVar(&o.Length, "length", 500, "`N` characters to add")
-	cmd.Flags().Float64Var(&o.Temperature, "temperature", 1, "divide the logarithms of probabilities by `X`; below 1, what is probable becomes more so; 0 always takes the most probable")
+	cmd.Flags().Float64Var(&o.Temperature, "temperature", 1, "divide the logarithms of probabilities by `X`; a value below 1 favours probable continuations; 0 always takes the most probable")
 	cmd.Flags().IntVar(&o.TopK, "top-k", 0, "choose among the `K` most probable continuations (default all)")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N` of the choices (default 0)")
 	return cmd

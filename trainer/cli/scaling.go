@@ -42,8 +42,8 @@ Workers train as in "ringtrain train". Trials alternate between the numbers of w
 that a slow period of the machine affects all of them.
 
 With --hosts netns (as root, on Linux) each worker has its own network namespace, so this
-machine looks like several. Workers communicate by TCP over links of the rate --link.
-Traffic is encrypted unless --insecure is given, and is also counted at the links.
+machine looks like several. Workers communicate by TCP over links whose rate is
+--link. Traffic is encrypted unless --insecure is given, and is also counted at the links.
 
 With --compute emulate:116.7ms workers wait instead of computing, as a host waits for its
 GPU, and release gradients in the order of a backward pass. So a machine can run more
@@ -99,7 +99,7 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.BoolVar(&f.Insecure, "insecure", false, "with --hosts netns, do not encrypt")
 	})
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
-		flags.BoolVar(&f.Published, "published", false, "also show the figures that the README of spacy_ray_collective (2021) reports of other programs, in a table of their own and in the plots")
+		flags.BoolVar(&f.Published, "published", false, "also show figures of other programs, from the README of spacy_ray_collective (2021), in a separate table and in the plots")
 		flags.StringVar(&f.Out, "out", "", "write table.md, scaling.json, scaling.csv and the plots runtime, speedup and scalability (.png and .svg) to `DIR`")
 		flags.BoolVar(&f.Force, "force", false, forceUsage)
 	})

@@ -27,9 +27,9 @@ func statusCommand(a *app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [HOST:PORT[,HOST:PORT...] | CLUSTER] [flags]",
-		Short: "Show what each rank of a job does, and which rank it waits for",
-		Long: `Show what each rank of a job does: its step, its call in progress and for how long, and
-the rank that it waits for. If a job hangs, the last line follows these waits to the rank
+		Short: "Show what each rank of a job is doing, and which rank it waits for",
+		Long: `Show what each rank of a job is doing: its step, the call in progress and its duration so
+far, and the rank that it waits for. If a job hangs, the last line follows these waits to the rank
 that causes them. This command only watches, and the job does not wait for it.
 
 ` + whichJob + `

@@ -37,19 +37,17 @@ encrypted, and only holders of the key can join.
 
 A flag with a dot in its name replaces a value of the config, such as
 --training.batch_size 64 or --optimizer.@optimizers SGD.v1. In the config's [ray] section,
-num_workers is the default of --workers, num_cpus is how many cores the workers of this
-machine share, and object_store_memory limits the bytes of data and batches that they keep
-in memory together.
+num_workers is the default of --workers, num_cpus is the number of cores that the workers
+of this machine share, and object_store_memory limits the bytes of data and batches that
+they keep in memory together.
 
-On GPUs (--device cuda, in a binary built with -tags gpu) NCCL sums the gradients, in an
-order of its own that is the same on every rank; --order ring keeps ring order. A
-checkpoint written on a GPU can be resumed on a CPU, and vice versa. eval and predict use
-the CPU.
+On GPUs (--device cuda, in a binary built with -tags gpu) NCCL sums the gradients, in its
+own order, which is the same on every rank; --order ring keeps ring order. A checkpoint
+written on a GPU can be resumed on a CPU, and vice versa. eval and predict use the CPU.
 
-The first Ctrl-C, SIGTERM or SIGHUP lets all workers on all machines finish the step and,
-with --out, writes a checkpoint for --resume. That may take as long as the workers make
-progress; after 20 seconds without progress they are killed. A second signal ends them at
-once.
+After the first Ctrl-C, SIGTERM or SIGHUP, all workers on all machines finish the step and,
+with --out, write a checkpoint for --resume. Workers may take as long as they need, but are
+killed after 20 seconds without progress. A second signal ends them at once.
 
 ` + exitCodes("failed", "wrong usage, config or data; nothing was started"),
 		Example: `  ringtrain train examples/mnist.cfg --workers 4
@@ -90,7 +88,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.IntVar(&f.Steps, "steps", 0, "train for `N` steps (default training.iterations of the config)")
 		flags.IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
 		flags.IntVar(&f.Accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
-		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps then grow with the number of workers)")
+		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps are then larger with more workers)")
 		flags.StringVar(&f.Strategy, "strategy", "allreduce", "how workers agree on the next weights; `NAME` can only be allreduce")
 		flags.Uint64Var(&f.Seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
 	})
@@ -109,14 +107,14 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object per line, instead of the table")
 		flags.StringVar(&f.Watch.Trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
 		flags.StringVar(&f.Watch.Metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
-		flags.StringVar(&f.Watch.LogLevel, "log-level", "error", "log to stderr from `LEVEL` on: debug, info, warn or error")
+		flags.StringVar(&f.Watch.LogLevel, "log-level", "error", "log messages of at least this `LEVEL` to stderr: debug, info, warn or error")
 		flags.BoolVar(&f.Faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
 	})
 }
 
 // addCompress adds --compress.
 func addCompress(flags *pflag.FlagSet, form *string) {
-	flags.StringVar(form, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which keeps the share R, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
+	flags.StringVar(form, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which sends the fraction R with the largest magnitudes, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
 }
 
 // checkCompress checks --compress.

@@ -31,7 +31,7 @@ From then on, train and bench collective use the table if ranks, hosts, transpor
 CPU, program and --order are the same (see their flag --tune).
 
 With --order ring, the default, only algorithms of ring order are tried, so the table changes
-how long sums take and never their bits. With --nodes M, start the same command on each of M
+the speed of sums but never their bits. With --nodes M, start the same command on each of M
 machines; the machine of rank 0 prints and saves the table.`,
 		Example: `  ringtrain tune --workers 4
   ringtrain tune --workers 2 --transport tcp --order any -e 4M`,

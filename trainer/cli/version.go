@@ -31,8 +31,8 @@ func versionCommand(a *app) *cobra.Command {
 		Use:   "version",
 		Short: "Print version, revision and build tags",
 		Long: `Print the version, the revision, the Go version and the build tags of this program. Two
-programs work together if they have the same version of the wire format and the same
-release, or both have none. The revision does not matter.`,
+programs can work together if the version of their wire format is the same, and if they are
+the same release or both have none. The revision does not matter.`,
 		Args: nothing("version"),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {

@@ -36,17 +36,20 @@ func (e *executor) allReduce(o *Operation) error {
 
 // sharedReduce has the transport carry out the AllReduce in shared memory.
 func (e *executor) sharedReduce(o *Operation) error {
-	o.markShared()
+	e.reduced += o.markShared()
 	return e.performShared(o)
 }
 
-// share marks the call as one that the transport carries out in shared memory.
-func (o *Operation) markShared() {
+// markShared marks the call as one that the transport carries out in shared memory, and
+// returns the size of its vector in bytes. It does not copy the vector; see Operation.
+func (o *Operation) markShared() int {
+	bytes := o.Src.n * o.Src.dtype.Size()
 	o.Call.Method = uint8(schedule.Shared)
-	o.Part, o.Len = 0, uint32(min(int64(o.Src.Bytes()), math.MaxUint32))
+	o.Part, o.Len = 0, uint32(min(uint64(bytes), math.MaxUint32))
+	return bytes
 }
 
-// knowReduce sends all vectors to every rank, directly or by Bruck's algorithm.
+// gatherReduce sends all vectors to every rank, directly or by Bruck's algorithm.
 // Each rank folds them in ring order.
 func (e *executor) gatherReduce(h *Header, v Vector, m schedule.Method) error {
 	mine := v.bytes()

@@ -47,12 +47,11 @@ func (e *executor) perform(o *Operation) error {
 	return fmt.Errorf("collective: %v: %w", o.Call.Kind, ErrUnsupported)
 }
 
-// shared carries out a call, prepared by o.share, by the Reducer.
+// performShared has the Reducer carry out a call that markShared has prepared.
 func (e *executor) performShared(o *Operation) error {
 	if o.Call.Kind == KindBarrier {
 		return e.reduces.Barrier(o)
 	}
-	e.reduced += o.Src.Bytes()
 	return e.reduces.AllReduce(o)
 }
 

@@ -14,7 +14,7 @@ func (idle) AllReduce(*collective.Operation) error { return nil }
 func (idle) AllGather(*collective.Operation) error { return nil }
 func (idle) Barrier(*collective.Operation) error   { return nil }
 func (idle) Abilities() collective.Abilities {
-	return collective.Abilities{Post: idle{}, Reduce: idle{}}
+	return collective.Abilities{Post: idle{}, Reduce: idle{}, Show: func(*collective.Operation) {}}
 }
 func (idle) Post(int, *collective.Header, [][]byte) error { return nil }
 func (idle) Flush(context.Context) error                  { return nil }

@@ -88,7 +88,7 @@ func (e *HostEngine) show(o *Operation) error {
 	if e.contextWatch.ctx == nil || e.contextWatch.ctx.Err() != nil || e.aborted.Load() != nil {
 		return nil
 	}
-	o.markShared()
+	bytes := o.markShared()
 	e.active.enter(&o.Header)
 	if e.active.closing.Load() {
 		e.active.leave()
@@ -97,6 +97,7 @@ func (e *HostEngine) show(o *Operation) error {
 	}
 	e.can.Show(o)
 	e.shown = o
+	e.reduced += bytes
 	return nil
 }
 

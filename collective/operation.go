@@ -14,6 +14,14 @@ type Operation struct {
 	Counts   []int  // of V operations; else nil
 }
 
+// Memory returns the host memory of Dst and Src; see Vector.Host. Unlike Vector's own
+// methods, the methods of an Operation copy no Vector.
+func (o *Operation) Memory() (dst, src []byte) { return o.Dst.memory(), o.Src.memory() }
+
+// Elements returns the offset of Src in its arena, in elements, and the size of an
+// element in bytes.
+func (o *Operation) Elements() (arena, width int) { return o.Src.arena, o.Src.dtype.Size() }
+
 // set fills in everything but the counts.
 func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector) {
 	o.Seq, o.Step, o.Part, o.Len = seq, step, 0, 0

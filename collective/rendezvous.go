@@ -120,7 +120,7 @@ func (l *local) meet(o *Operation) error {
 		return err
 	}
 	p.o, p.round, p.err = o, rv.round, nil
-	rv.src[l.rank], rv.dst[l.rank] = o.Src.bytes(), o.Dst.bytes()
+	rv.dst[l.rank], rv.src[l.rank] = o.Memory()
 	p.state.Store(waiting)
 	rv.order = append(rv.order, l.rank)
 	if len(rv.order) < h.size {

@@ -122,6 +122,14 @@ func (v Vector) String() string {
 	return fmt.Sprintf("%v[%d]%s", v.dtype, v.n, where)
 }
 
+// memory is Host without a copy of the vector. It returns nil for device memory.
+func (v *Vector) memory() []byte {
+	if v.device >= 0 && v.dtype != 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(v.host), v.n*v.dtype.Size())
+}
+
 func (v Vector) bytes() []byte {
 	return unsafe.Slice((*byte)(v.host), v.n*v.dtype.Size())
 }

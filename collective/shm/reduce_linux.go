@@ -118,9 +118,8 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 	r.h, r.in, r.out = &o.Header, nil, nil
 	t.lent = false
 	if o.Call.Kind != collective.KindBarrier {
-		r.in, _ = o.Src.Host()
-		r.out, _ = o.Dst.Host()
-		r.at, r.width = o.Src.Arena(), o.Src.DType().Size()
+		r.out, r.in = o.Memory()
+		r.at, r.width = o.Elements()
 	}
 	return r
 }

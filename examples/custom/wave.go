@@ -44,7 +44,7 @@ func (wave) open() (catalog.Table[points], error) {
 	random := rand.New(rand.NewPCG(waveSeed, 0))
 	train, test := newColumns(waveTrain), newColumns(waveTest)
 	for i := range train.t {
-		t := float64(2*random.Float64()) - 1
+		t := 2*random.Float64() - 1 // exact, even if fused
 		train.set(i, t, height(t)+float64(.05*portable.Normal(random.Float64(), random.Float64())))
 		if random.IntN(10) == 0 {
 			train.y[i] += 5

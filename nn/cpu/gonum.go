@@ -25,4 +25,4 @@ func nameGonum(arch string, assembly, fused bool) string {
 func fuses() bool { return multiplyAdd(1+0x1p-12, 1+0x1p-12, -1-0x1p-11) != 0 }
 
 //go:noinline
-func multiplyAdd(x, y, z float32) float32 { return x*y + z }
+func multiplyAdd(x, y, z float32) float32 { return x*y + z } // fused on purpose

@@ -17,7 +17,7 @@ const (
 // then again to 24. The second rounding goes wrong only if the first one ended halfway
 // between two float32.
 func fma(x, y, z float32) float32 {
-	p := float64(x) * float64(y)
+	p := float64(float64(x) * float64(y)) // exact, so fusion would do no harm; but scripts/fused.sh finds none
 	s := p + float64(z)
 	if doubtful(s) {
 		s = toOdd(s, p, float64(z))

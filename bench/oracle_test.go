@@ -136,8 +136,8 @@ func TestOracleCatchesACallThatDoesNothing(t *testing.T) {
 	}
 }
 
-// The memory of results is cleared between iterations, so a call that gives no result
-// does not pass with the one before.
+// The memory of results is cleared between iterations, so a call that writes no result
+// cannot pass with the previous one.
 func TestOracleCatchesAnOldResult(t *testing.T) {
 	groups := collectivetest.Local(t, 3)
 	for name, op := range operations {
@@ -154,7 +154,7 @@ func TestOracleCatchesAnOldResult(t *testing.T) {
 	}
 }
 
-// The data of a wrong rank in a part of the result are caught, whatever the part.
+// Data of a wrong rank is caught in every part of the result.
 func TestOracleCatchesPartsOfAWrongRank(t *testing.T) {
 	groups := collectivetest.Local(t, 3)
 	for _, name := range []string{"allgather", "alltoall"} {

@@ -11,8 +11,8 @@ import (
 // links or the algorithm, may determine the time.
 const CoreBound = .85
 
-// Systems returns the ways of training together that a scaling table can compare, as
-// named on the command line.
+// Systems returns the strategies that a scaling table can compare, as named on the command
+// line.
 func Systems() []string { return []string{"allreduce"} }
 
 // A Trial is one training with one number of workers. Every worker makes all the steps

@@ -23,7 +23,7 @@ func TestStatistics(t *testing.T) {
 	require.Equal(t, 99., bench.Quantile(hundred, .99))
 	require.Equal(t, 100., bench.Quantile(hundred, 1))
 	require.Equal(t, 1., bench.Quantile(hundred, 0))
-	require.Equal(t, 100., hundred[0], "the argument is left as it was")
+	require.Equal(t, 100., hundred[0], "the argument is not changed")
 	require.Equal(t, 99., bench.Quantile(hundred[1:], .99), "the longest of fewer than a hundred")
 }
 

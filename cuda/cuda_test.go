@@ -66,7 +66,7 @@ func TestArena(t *testing.T) {
 	require.Equal(t, second, again)
 	a.Rewind(0)
 	a.Rewind(5000)
-	require.Zero(t, a.Used(), "it does not go forward")
+	require.Zero(t, a.Used(), "it cannot move forward")
 	require.Equal(t, 1000, a.Most())
 	nothing, err := a.Alloc(0)
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestArgsAreBits(t *testing.T) {
 
 func TestBatch(t *testing.T) {
 	var b Batch
-	require.NoError(t, b.Launch(Stream{}), "nothing is to be launched")
+	require.NoError(t, b.Launch(Stream{}), "there is nothing to launch")
 	f, g := Function{0x10, "f"}, Function{0x20, "g"}
 	b.Add(f, Dim{X: 3}, Dim{256, 2, 1}, 1024, Uint32(1), Struct([2]uint64{2, 3}))
 	b.Add(g, Dim{}, Dim{}, 0)
@@ -119,7 +119,7 @@ func TestBatch(t *testing.T) {
 	b.Reset()
 	require.Zero(t, b.Len())
 	b.Add(f, Dim{}, Dim{}, 0, make([]Arg, maxArgs+1)...)
-	require.ErrorContains(t, b.Launch(Stream{}), "kernel f: 33 arguments, at most 32 are possible")
+	require.ErrorContains(t, b.Launch(Stream{}), "kernel f has 33 arguments, more than the limit of 32")
 }
 
 func TestPinnedParts(t *testing.T) {

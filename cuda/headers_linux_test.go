@@ -68,7 +68,7 @@ func TestHeadersFromCache(t *testing.T) {
 	require.NoError(t, os.Mkdir(cache+"/12.9", 0o755))
 	require.NoError(t, os.WriteFile(cache+"/12.9/cuda.h", nil, 0o644))
 	code, _, _ = headers(t, nil, "--version", "12.9", "--dir", cache)
-	require.Equal(t, 1, code, "an empty file is no header")
+	require.Equal(t, 1, code, "an empty file is not a header")
 	require.NoError(t, os.WriteFile(cache+"/12.9/cuda.h", []byte("//\n"), 0o644))
 	code, stdout, stderr = headers(t, nil, "--version", "12.9", "--dir", cache)
 	require.Zero(t, code, stderr)

@@ -168,7 +168,7 @@ func (b *Batch) Launch(s Stream) error {
 	}
 	for i, c := range b.commands {
 		if c.args > maxArgs {
-			return fmt.Errorf("kernel %s: %d arguments, at most %d are possible", b.names[i], c.args, maxArgs)
+			return fmt.Errorf("kernel %s has %d arguments, more than the limit of %d", b.names[i], c.args, maxArgs)
 		}
 	}
 	at, err := launch(s.handle, b)

@@ -29,7 +29,7 @@ type Config struct {
 	Nodes int
 	// NodeRank orders the machines of the first View: the machine with the lowest
 	// number gets the first ranks. Machines with equal numbers are ordered by name.
-	// All workers of a machine must have the same.
+	// All workers of a machine must have the same number.
 	NodeRank int
 	// Rank0 names the machine of rank 0, whatever its NodeRank: its Node, or the
 	// host in a Node such as "host-7f3a12". One process may decide for all. If two
@@ -56,7 +56,7 @@ type Config struct {
 	// process.
 	Join []string
 	// Cluster separates jobs on one network: gossip with another Cluster is refused.
-	// It is no secret. "" means "ringtrain".
+	// It is not secret. "" means "ringtrain".
 	Cluster string
 	// Key encrypts and authenticates gossip: 32 secret bytes. Gossip with a different
 	// key, or without one, has no effect. nil means plain gossip.
@@ -68,9 +68,9 @@ type Config struct {
 	// Log may be nil.
 	Log *slog.Logger
 	// Progress, if not nil, is called when the set of present or missing processes
-	// changes, until there is a View. Gone, if not nil, is called when gossip gives up
-	// a member of the View because it left or seems dead. That takes seconds and may
-	// be wrong.
+	// changes, until there is a View. Gone, if not nil, is called when a member of the
+	// View leaves or seems dead to gossip. Gossip takes seconds to notice and may be
+	// wrong.
 	//
 	// The Agent's own goroutine calls both. They must not block or call Leave or
 	// Close.
@@ -158,9 +158,9 @@ func (c *Config) candidate() candidate {
 	}}
 }
 
-// gossip returns memberlist's settings. Compression is off because it would be one
-// more decoder of foreign bytes. The faster profile suits only processes of one
-// machine on loopback, which cannot be cut off.
+// gossip returns memberlist's settings. Compression is off because it would expose
+// one more decoder to untrusted bytes. The faster profile suits only processes of one machine
+// on loopback, which cannot be cut off.
 func (c *Config) gossip(visit func(visitor)) *memberlist.Config {
 	g := memberlist.DefaultLANConfig()
 	if c.Bind.Addr().IsLoopback() && c.Nodes <= 1 {

@@ -2,14 +2,14 @@ package shm
 
 import "github.com/ringtrain/ringtrain/collective"
 
-// A callSlot is where a rank shows a call to the others. It lies in the shared
-// memory. Each rank has two: one for even calls and one for odd calls.
+// A callSlot is where a rank shows a call to the others, in shared memory. Each
+// rank has two: one for even calls and one for odd calls.
 type callSlot struct {
-	shown         *uint64 // the flag; what follows can be read once it has the number of the call
+	shown         *uint64 // the flag: once it has the number of the call, the rest may be read
 	digest        *uint64 // of the header
 	core          *uint64 // where the rank ran; see cores
 	header        []byte
-	inline, small []byte // for data: up to inlineBytes, and more
+	inline, small []byte // for data of up to inlineBytes, and for more
 }
 
 func (r *region) callSlot(rank, parity int) callSlot {

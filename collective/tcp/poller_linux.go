@@ -27,7 +27,7 @@ type poller struct {
 	spins   spinLimit
 	crowded bool // there are more ranks on this host than cores
 
-	recvPoll, sendPoll []unix.PollFd // memory that waitForEvent uses again
+	recvPoll, sendPoll []unix.PollFd // reused by waitForEvent
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 
 	// After this many polls, other goroutines of this process may run. One of them, or the
 	// garbage collector, may then keep the only thread for 10 ms, the time of thousands of
-	// calls. So short waits must not get there. If there are more ranks than cores, few
+	// calls. So short waits must end before that. If there are more ranks than cores, few
 	// waits are short, and the kernel preempts a waiting rank anyway.
 	shareEvery, shareCrowded = 64, 8
 )

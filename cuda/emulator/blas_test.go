@@ -233,12 +233,12 @@ func TestProductRules(t *testing.T) {
 	x := up(t, b.Device, normals(64)...)
 	p := product{m: 8, n: 8, k: 8, epilogue: plain, compute: compute32}
 	require.Equal(t, notSupported, b.run(t, product{m: 8, n: 8, k: 8, epilogue: 32, compute: compute32}, x, x, x, 0, 0))
-	require.Equal(t, notSupported, b.run(t, p, x+4, x, x, 0, 0), "no multiple of 16 bytes")
+	require.Equal(t, notSupported, b.run(t, p, x+4, x, x, 0, 0), "not a multiple of 16 bytes")
 	p.epilogue = withBias
 	require.Equal(t, invalidArgument, b.run(t, p, x, x, x, 0, 0), "no bias")
-	require.Equal(t, notSupported, b.run(t, p, x, x, x, x+4, 0), "a bias that is no multiple of 16 bytes")
+	require.Equal(t, notSupported, b.run(t, p, x, x, x, x+4, 0), "a bias whose address is not a multiple of 16 bytes")
 	b.late = x
-	require.Equal(t, notSupported, b.run(t, p, x, x, x, 0, 0), "a bias that was not there when the algorithm was asked for")
+	require.Equal(t, notSupported, b.run(t, p, x, x, x, 0, 0), "a bias that was missing when the algorithm was requested")
 	b.late, b.promise = 0, 4
 	require.Equal(t, invalidArgument, b.run(t, p, x+4, x, x, 0, 0), "aligned as promised, but without a bias")
 	p.epilogue = plain

@@ -108,20 +108,20 @@ func TestDNNRules(t *testing.T) {
 	n := newDNN(t)
 	require.Zero(t, n.forward(1, n.xs, n.ws, n.ys, 1<<12))
 	for name, code := range map[string][2]int{
-		"too small a workspace":  {n.forward(1, n.xs, n.ws, n.ys, 1<<12-1), badParam},
-		"no such algorithm":      {n.forward(9, n.xs, n.ws, n.ys, 1<<16), badParam},
-		"no operand":             {n.forward(0, 0, n.ws, n.ys, 0), badParam},
-		"operands at odd places": {n.forward(0, n.xs+4, n.ws, n.ys, 0), dnnNotSupported},
-		"not a tensor":           {n.lib.Call("cudnnSetTensor4dDescriptor", n.w, 0, 0, 1, 1, 1, 1), badParam},
-		"an empty tensor":        {n.lib.Call("cudnnSetTensor4dDescriptor", n.x, 0, 0, 0, 1, 1, 1), badParam},
-		"NHWC":                   {n.lib.Call("cudnnSetTensor4dDescriptor", n.x, 1, 0, 1, 1, 1, 1), dnnNotSupported},
-		"an arithmetic":          {n.lib.Call("cudnnSetConvolutionMathType", n.c, 4), badParam},
+		"too small a workspace": {n.forward(1, n.xs, n.ws, n.ys, 1<<12-1), badParam},
+		"no such algorithm":     {n.forward(9, n.xs, n.ws, n.ys, 1<<16), badParam},
+		"no operand":            {n.forward(0, 0, n.ws, n.ys, 0), badParam},
+		"unaligned operands":    {n.forward(0, n.xs+4, n.ws, n.ys, 0), dnnNotSupported},
+		"not a tensor":          {n.lib.Call("cudnnSetTensor4dDescriptor", n.w, 0, 0, 1, 1, 1, 1), badParam},
+		"an empty tensor":       {n.lib.Call("cudnnSetTensor4dDescriptor", n.x, 0, 0, 0, 1, 1, 1), badParam},
+		"NHWC":                  {n.lib.Call("cudnnSetTensor4dDescriptor", n.x, 1, 0, 1, 1, 1, 1), dnnNotSupported},
+		"an unknown math type":  {n.lib.Call("cudnnSetConvolutionMathType", n.c, 4), badParam},
 	} {
 		require.Equal(t, code[1], code[0], name)
 	}
 	scratch := n.scratch
 	n.scratch = 0
-	require.Equal(t, badParam, n.forward(1, n.xs, n.ws, n.ys, 1<<12), "a workspace that is none")
+	require.Equal(t, badParam, n.forward(1, n.xs, n.ws, n.ys, 1<<12), "an invalid workspace")
 	n.scratch = scratch
 
 	require.Zero(t, n.lib.Call("cudnnSetTensor4dDescriptor", n.y, 0, 0, 2, 3, 2, 3))
@@ -130,8 +130,8 @@ func TestDNNRules(t *testing.T) {
 
 	c := beginCapture(t, n.Device)
 	require.Zero(t, n.lib.Call("cudnnSetStream", n.handle, c.s))
-	require.Zero(t, n.forward(1, n.xs, n.ws, n.ys, 1<<12), "what has run before")
-	require.Equal(t, executionFailed, n.forward(0, n.xs, n.ws, n.ys, 1<<12), "what has not")
+	require.Zero(t, n.forward(1, n.xs, n.ws, n.ys, 1<<12), "an algorithm that has run before")
+	require.Equal(t, executionFailed, n.forward(0, n.xs, n.ws, n.ys, 1<<12), "an algorithm that has not")
 	c.end(captureInvalidated)
 	require.Zero(t, n.forward(0, n.xs, n.ws, n.ys, 1<<12))
 	require.NoError(t, n.Wait())

@@ -15,7 +15,7 @@ const (
 	// of pair where stated.
 	lanes = 8
 	pair  = 2 * lanes
-	// stretch is the number of elements per kernel call, some microseconds of work: the
+	// stretch is the number of elements per kernel call, a few microseconds of work: the
 	// runtime cannot preempt a goroutine inside assembly.
 	stretch = 1 << 15
 )

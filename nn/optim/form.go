@@ -55,8 +55,8 @@ func (f Form) Apply(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer) {
 	s.apply(f, b, p, Whole(p), hyper)
 }
 
-// Spend is Apply to gradients that are first multiplied by scale, such as 1
-// over the number of rows, and are zeroed afterwards. An nn.ArenaUpdate backend
+// Spend is like Apply, but first multiplies the gradients by scale, such as 1
+// over the number of rows, and zeroes them afterwards. An nn.ArenaUpdate backend
 // does all three at once.
 func (f Form) Spend(b nn.Backend, p *nn.Params, s *State, hyper nn.Buffer, scale float32) {
 	if a, ok := b.(nn.ArenaUpdate); ok { // exported Forms never set alongMoment

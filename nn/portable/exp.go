@@ -33,7 +33,7 @@ func Exp(x float64) float64 {
 	n := math.Floor(float64(x/math.Ln2) + .5)
 	hi, lo := x-float64(n*ln2Hi), float64(n*ln2Lo)
 	r := hi - lo
-	rest := (hi - r) - lo // what rounding r has lost
+	rest := (hi - r) - lo // what rounding r lost
 	p := 0.
 	for _, c := range expTerms {
 		p = float64(p*r) + c

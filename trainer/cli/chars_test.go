@@ -202,7 +202,7 @@ func TestCharsMistakes(t *testing.T) {
 		text string
 		more []string
 	}{
-		": not UTF-8: the byte at offset 100 belongs to no character": {invalid, nil},
+		": not UTF-8: the byte at offset 100 is not part of a character": {invalid, nil},
 		"is empty":                        {"", nil},
 		"the training part of":            {text, []string{"--task.context", "270"}},
 		"the test part of":                {text, []string{"--task.context", "30"}},

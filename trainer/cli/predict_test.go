@@ -123,7 +123,7 @@ func TestPredictBadRow(t *testing.T) {
 	code, got, stderr := result("predict", weights, filepath.Join(dir, "png"), "--format", "csv")
 	require.Equal(t, 1, code)
 	require.Equal(t, 3, strings.Count(got, "\n"))
-	require.Equal(t, "ringtrain: "+filepath.Join(dir, "png", "2.png")+": not a PNG image: it does not start as one\n", stderr)
+	require.Equal(t, "ringtrain: "+filepath.Join(dir, "png", "2.png")+": not a PNG image: it has no PNG signature\n", stderr)
 }
 
 // Mistakes that show before the first row are one line and exit code 2.

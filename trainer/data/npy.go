@@ -124,7 +124,7 @@ func parseNPYHeader(text string) (npyArray, error) {
 		}
 	}
 	if strings.TrimSpace(body) != "" || !seen["descr"] || !seen["fortran_order"] || !seen["shape"] {
-		return a, fmt.Errorf("its header is not one of an array of numbers: %.100q", text)
+		return a, fmt.Errorf("its header does not describe an array of numbers: %.100q", text)
 	}
 	return a, nil
 }

@@ -43,7 +43,7 @@ func (d *pngImages) size() (height, width int, err error) {
 	case err != nil && !errors.Is(err, io.EOF):
 		return 0, 0, err
 	case len(head) < pngHead || string(head[:len(pngSignature)]) != pngSignature || string(head[12:16]) != "IHDR":
-		return 0, 0, errors.New("not a PNG image: it does not start as one")
+		return 0, 0, errors.New("not a PNG image: it has no PNG signature")
 	}
 	w, h := binary.BigEndian.Uint32(head[16:]), binary.BigEndian.Uint32(head[20:])
 	const most = 1 << 24 // per side; more would overflow products on small machines

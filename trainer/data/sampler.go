@@ -32,9 +32,9 @@ type Sampler struct {
 func NewSampler(rows, batch, rank, size int, seed uint64) (*Sampler, error) {
 	switch {
 	case rows < 1 || rows > math.MaxInt32:
-		return nil, fmt.Errorf("data: a sampler needs 1 to %d rows, got %d", math.MaxInt32, rows)
+		return nil, fmt.Errorf("data: the rows of a sampler must be from 1 to %d, not %d", math.MaxInt32, rows)
 	case batch < 1 || batch > math.MaxInt32:
-		return nil, fmt.Errorf("data: the batch of a rank must be 1 to %d rows, got %d", math.MaxInt32, batch)
+		return nil, fmt.Errorf("data: the batch of a rank must be from 1 to %d rows, not %d", math.MaxInt32, batch)
 	case size < 1 || size > math.MaxInt32 || rank < 0 || rank >= size:
 		return nil, fmt.Errorf("data: there is no rank %d of %d; ranks count from 0", rank, size)
 	}

@@ -133,7 +133,7 @@ func (t *Table) add(line int, cells []string) error {
 		return fmt.Errorf("%s:%d: the line has %d columns, but the header has %d; %s", t.Path, line, len(cells), len(t.Columns), t.ragged(len(cells)))
 	}
 	if len(t.Cells) >= mostRows {
-		return fmt.Errorf("%s: it has more than %d rows", t.Path, mostRows)
+		return fmt.Errorf("%s has more than %d rows", t.Path, mostRows)
 	}
 	row := make([]string, len(cells))
 	for i, cell := range cells {

@@ -23,7 +23,7 @@ func (t *Table) Classes(column int) ([]string, error) {
 	case len(all) < 2:
 		return nil, t.Errorf(0, column, "all rows have the class %.60q; a classification needs at least two", all[0])
 	case len(all) > mostCategories:
-		return nil, t.Errorf(0, column, "it has %d different values, more than the %d that classes may have", len(all), mostCategories)
+		return nil, t.Errorf(0, column, "the column has %d different values, more than the limit of %d classes", len(all), mostCategories)
 	case t.Numeric(column, rows):
 		if err := t.each(column, rows, func(float64) {}); err != nil { // NaN has no order
 			return nil, err
@@ -80,7 +80,7 @@ func CheckColumns(columns []Column) error {
 	for _, c := range columns {
 		sorted := slices.IsSorted(c.Categories) && len(slices.Compact(slices.Clone(c.Categories))) == len(c.Categories)
 		if seen[c.Name] || c.Name == "" || !sorted || len(c.Categories) > mostCategories {
-			return errors.New("data: names or categories of columns are empty, not sorted, or not different")
+			return errors.New("data: names or categories of columns are empty, not sorted, or not distinct")
 		}
 		if len(c.Categories) == 0 && (!(c.Deviation > 0) || math.IsInf(c.Deviation, 0)) {
 			return fmt.Errorf("data: the deviation of column %q is %v", c.Name, c.Deviation)

@@ -6,10 +6,9 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Text is rows of a text for a model that predicts the next character. Row i has the
-// characters from i*Context on, Context of them, and the label of each is the character
-// after it. So every character but the first is a label once, except those after the last
-// complete row.
+// A Text is rows of a text for a model that predicts the next character. Row i has
+// Context characters, from i*Context on. The label of each character is the next one, so
+// characters 1 to Rows·Context are labels once each.
 type Text struct {
 	IDs     []int32 // of the characters
 	Context int     // characters of a row
@@ -91,7 +90,7 @@ func (t *Text) Resident(batch int, sampler *Sampler, b nn.Pacer) *Resident[nn.Ba
 	return NewResident(stage.batch, newTextStore(stage, b), sampler, b)
 }
 
-// A textStore is the rows of a text in the memory of a backend. The labels are the text
+// A textStore holds the rows of a text in the memory of a backend. The labels are the text
 // from its second character on.
 type textStore struct {
 	stage *textStage // holds the batches

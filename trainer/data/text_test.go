@@ -38,7 +38,7 @@ func TestVocabularyMistakes(t *testing.T) {
 	for want, chars := range map[string][]rune{
 		"not 0":                   {},
 		"not a Unicode character": {'a', 0xd800},
-		"1 of 3 characters of a vocabulary are there twice": {'a', 'b', 'a'},
+		"1 of 3 characters of a vocabulary occur twice": {'a', 'b', 'a'},
 		"not 65537": slices.Collect(func(yield func(rune) bool) {
 			for c := range rune(data.MaxVocabulary + 1) {
 				if !yield(0x10000 + c) {
@@ -115,9 +115,9 @@ func TestScanTextMistakes(t *testing.T) {
 		many.WriteRune(0x10000 + c)
 	}
 	for want, text := range map[string]string{
-		": not UTF-8: the byte at offset 3 belongs": "ä.\xff",
-		"the byte at offset 70001":                  strings.Repeat("a", 70_001) + "\xe2\x82",
-		"the byte at offset 0":                      "\xed\xa0\x80", // half of a pair of UTF-16
+		": not UTF-8: the byte at offset 3 is not part of": "ä.\xff",
+		"the byte at offset 70001":                         strings.Repeat("a", 70_001) + "\xe2\x82",
+		"the byte at offset 0":                             "\xed\xa0\x80", // half of a pair of UTF-16
 	} {
 		_, err := data.ScanText(written(t, text))
 		require.ErrorContains(t, err, want)

@@ -93,7 +93,7 @@ func eachChar(ctx context.Context, r io.Reader, f func(c rune)) error {
 		case err != nil:
 			return fmt.Errorf("reading the text: %w", err)
 		case c == utf8.RuneError && size == 1:
-			return fmt.Errorf("not UTF-8: the byte at offset %d belongs to no character; convert the text, for example with iconv", at)
+			return fmt.Errorf("not UTF-8: the byte at offset %d is not part of a character; convert the text, for example with iconv", at)
 		}
 		f(c)
 		if at += size; at%(1<<20) < size && ctx.Err() != nil {

@@ -34,7 +34,7 @@ func NewVocabulary(chars []rune) (*Vocabulary, error) {
 		v.ids[c] = int32(i + 1)
 	}
 	if len(v.ids) != len(chars) {
-		return nil, fmt.Errorf("data: %d of %d characters of a vocabulary are there twice", len(chars)-len(v.ids), len(chars))
+		return nil, fmt.Errorf("data: %d of %d characters of a vocabulary occur twice", len(chars)-len(v.ids), len(chars))
 	}
 	return v, nil
 }

@@ -3,11 +3,11 @@ package sgemm
 import "unsafe"
 
 const (
-	// rowsPerBlock is about how many rows of A are packed at once: 240 rows of Block elements
-	// take 240 KB, half of a small L2 cache.
+	// rowsPerBlock is the approximate number of rows of A that are packed at once: 240 rows of
+	// Block elements take 240 KB, half of a small L2 cache.
 	rowsPerBlock = 240
-	// columnsPerBlock is how many columns of B are packed at once. They stay in the L3 cache
-	// for all rows of A.
+	// columnsPerBlock is the number of columns of B that are packed at once. They stay in the
+	// L3 cache for all rows of A.
 	columnsPerBlock = 2048
 )
 
@@ -44,7 +44,7 @@ func (x *blocked) multiply(k *kernels, p product, add bool) {
 			x.columns(j, columns, from, min(Block, p.K-from), add || from > 0)
 		}
 	}
-	x.tiles, x.strip, x.product = tiles{}, strip{}, product{} // let go of the matrices
+	x.tiles, x.strip, x.product = tiles{}, strip{}, product{} // release the matrices
 }
 
 // plan chooses the tiles and what to pack.

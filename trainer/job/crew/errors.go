@@ -13,19 +13,19 @@ import (
 // Commands exit with code 2. Nothing was lost.
 type UsageError struct{ Err error }
 
-// Error is that of Err.
+// Error returns the text of Err.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *UsageError) Unwrap() error { return e.Err }
 
 // Usage makes err a UsageError.
 func Usage(err error) error { return &UsageError{err} }
 
-// Usagef is a UsageError of fmt.Errorf.
+// Usagef makes a UsageError with fmt.Errorf.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// An EndError says how a job ended that started and did not finish.
+// An EndError says how a job that had started ended before it was done.
 type EndError struct {
 	Err    error     // what went wrong; nil if nothing did, or if another error says it
 	Signal os.Signal // the last one that asked the job to stop; nil if none came
@@ -45,7 +45,7 @@ func (e *EndError) Error() string {
 	return "the worker has reported its error to its launcher"
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *EndError) Unwrap() error { return e.Err }
 
 // Reasons why jobs end.

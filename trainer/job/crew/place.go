@@ -34,7 +34,7 @@ type Place struct {
 	Transport string // how the ranks reach each other, one of Transports
 	Streams   int    // TCP connections between two ranks; 0: tcp.AutoStreams
 
-	Process Process // that launches workers there
+	Process Process // launches the workers
 }
 
 // TransportInProcess is the transport between goroutines of one process.
@@ -79,7 +79,7 @@ func Local() Place {
 	return Place{Nodes: 1, JoinTimeout: JoinTimeout, Transport: cluster.TransportAuto}
 }
 
-// The most ranks of a job, and of one machine.
+// Maximum numbers of ranks, of a job and of one machine.
 const (
 	MaxRanks = 8192
 	MaxLocal = 1024
@@ -159,7 +159,7 @@ func (p *Place) adoptLaunched(c *cluster.Config) error {
 	return nil
 }
 
-// DefaultCluster is the name of a job of several machines that was not given one.
+// DefaultCluster is the default name of a job of several machines.
 const DefaultCluster = "ringtrain"
 
 // OwnCluster returns a name that no other job has.

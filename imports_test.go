@@ -16,14 +16,15 @@ const importTable = `
 collective                : collective/schedule collective/fold collective/publish
 collective/schedule       :
 collective/fold           :
+collective/calibration    :
 collective/publish        :
 collective/sendqueue      :
 collective/secret         :
 collective/tcp            : collective collective/publish collective/secret collective/sendqueue
-collective/shm            : collective collective/schedule collective/fold collective/publish collective/sendqueue
+collective/shm            : collective collective/calibration collective/schedule collective/fold collective/publish collective/sendqueue
 collective/membership     : collective collective/secret
 collective/query          : collective collective/secret collective/tcp collective/membership
-collective/cluster        : collective collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
+collective/cluster        : collective collective/calibration collective/schedule collective/fold collective/secret collective/tcp collective/shm collective/membership
 collective/ncclgroup      : collective cuda nccl
 collective/collectivetest : collective collective/schedule
 cuda                      :

@@ -1,10 +1,14 @@
 package bench
 
-import "github.com/ringtrain/ringtrain/trainer/job/event"
+import (
+	"github.com/ringtrain/ringtrain/collective/calibration"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
 
 // Events returns the kinds of events that only measurements have.
 func Events() event.Table {
 	return event.TableOf(
+		func() event.Event { return new(Calibrated) },
 		func() event.Event { return new(RowMeasured) },
 		func() event.Event { return new(SizeTuned) },
 		func() event.Event { return new(TableSaved) },
@@ -12,6 +16,14 @@ func Events() event.Table {
 		func() event.Event { return new(TrialMeasured) },
 	)
 }
+
+// Calibrated reports how the ranks of a machine reduce in memory that they share.
+type Calibrated struct {
+	Report calibration.Report `json:"report"`
+}
+
+// Kind is part of event.Event.
+func (*Calibrated) Kind() string { return "calibrated" }
 
 // RowMeasured reports one row of "bench collective".
 type RowMeasured struct {

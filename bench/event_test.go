@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/schedule"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
@@ -17,6 +18,7 @@ import (
 // measuredEvents has every kind of event, filled in.
 func measuredEvents() []event.Event {
 	return []event.Event{
+		&bench.Calibrated{Report: calibration.Report{Choices: calibration.Default(2), Ranks: 2, Source: calibration.FromTrials, Lasting: true, Took: time.Millisecond}},
 		&bench.RowMeasured{Row: bench.Row{Op: "allreduce", DType: collective.BFloat16, Reduction: collective.Mean, Root: -1, Ranks: 3, Size: 1 << 30, Count: 1 << 29,
 			Out:  &bench.Timing{Iterations: 5, Median: 1.25, Mean: math.Pi, P99: 1e9, Read: .001, Wrong: -1},
 			In:   &bench.Timing{Iterations: 6, Wrong: math.MaxInt64},

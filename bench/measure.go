@@ -40,6 +40,9 @@ func measureWith(w *crew.Worker, o collective.Order, timeout time.Duration, run 
 	if err != nil {
 		return err
 	}
+	if r := node.Calibration(); r.Ranks > 0 && w.Place.Local == 0 {
+		w.Events.Emit(&Calibrated{Report: r})
+	}
 	return run(w.Stop(), group)
 }
 

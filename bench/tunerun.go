@@ -74,6 +74,9 @@ func (f *TuneRun) checkOut() error {
 
 // Work runs one rank as a worker process.
 func (f *TuneRun) Work(w *crew.Worker) error {
+	if w.Place.Calibration == "" {
+		w.Place.Calibration = "refine"
+	}
 	return stopped(w, measureWith(w, f.Order.HostOrder(), f.Place.JoinTimeout, func(ctx context.Context, g *collective.Group) error {
 		return f.measure(ctx, g, w.Place.KeyFile != "", w.Events)
 	}))

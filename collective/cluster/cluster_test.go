@@ -28,7 +28,18 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		os.Exit(worker())
 	}
-	goleak.VerifyTestMain(m)
+	dir, err := os.MkdirTemp("", "ringtrain-test-")
+	if err == nil {
+		err = os.Setenv("XDG_CACHE_HOME", dir) // tests do not fill the user's cache
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(dir)
+		os.Exit(code)
+	}))
 }
 
 func deadline(t testing.TB) context.Context {
@@ -179,7 +190,8 @@ func TestMistakes(t *testing.T) {
 		"use Watch":           {Role: collective.Watcher},
 		"200 bytes":           {Cluster: fmt.Sprintf("%0300d", 1)},
 		at.String():           {Bind: at},
-		"Nodes":               {Join: []string{"127.0.0.1:1"}},
+		`calibration (RINGTRAIN_CALIBRATION): "on" is neither`: {Calibration: "on"},
+		"Nodes": {Join: []string{"127.0.0.1:1"}},
 	} {
 		_, err := cluster.Join(deadline(t), c)
 		require.ErrorContains(t, err, want)
@@ -194,7 +206,7 @@ func TestEnvironment(t *testing.T) {
 	require.False(t, ok)
 	want := cluster.Config{Cluster: "c", Nodes: 3, NodeRank: 2, Rank0: "vm1", Node: "vm1-7f3a", Local: 2, LocalSize: 4, Role: collective.Server,
 		Bind: netip.MustParseAddrPort("10.0.0.1:0"), Join: []string{"10.0.0.2:7946", "h:1"},
-		KeyFile: "/etc/job.key", Insecure: true, MinSize: 2, Transport: cluster.TransportTCP, Streams: 4,
+		KeyFile: "/etc/job.key", Insecure: true, MinSize: 2, Transport: cluster.TransportTCP, Streams: 4, Calibration: "off,chunk=64K", CacheDir: "/var/cache/x",
 		DataAddrs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}
 	for _, v := range want.Environ() {
 		for i := range v {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/collective/secret"
 	"github.com/ringtrain/ringtrain/collective/tcp"
@@ -71,6 +72,15 @@ type Config struct {
 	//   - TransportTCP: over TCP. If one rank of a host says so, all of them use it.
 	//   - TransportSHM: over shared memory, or Group fails with shm.ErrNotShared.
 	Transport string
+
+	// Calibration says how the ranks of one host choose what depends on its processor and
+	// kernel, in the form of calibration.Parse. The value of the host's lowest rank
+	// counts. "" means auto: choices from CacheDir or, if that has none, from trial calls
+	// when the host forms its first group, which take at most calibration.Bound.
+	Calibration string
+	// CacheDir is where choices are kept. "" means "ringtrain" in the user's cache
+	// directory.
+	CacheDir string
 
 	// Streams is the number of TCP connections for large messages between two ranks: 1
 	// to tcp.MaxStreams. 0 means tcp.AutoStreams. If members differ, Group returns
@@ -131,6 +141,9 @@ func (c *Config) complete() error {
 	var errs []error
 	if !slices.Contains(Transports(), c.Transport) {
 		errs = append(errs, fmt.Errorf("Transport must be one of %s, not %q", strings.Join(Transports(), ", "), c.Transport))
+	}
+	if _, err := calibration.Parse(c.Calibration); err != nil {
+		errs = append(errs, fmt.Errorf("calibration (%s): %w", EnvCalibration, err))
 	}
 	if c.Streams < 0 || c.Streams > tcp.MaxStreams {
 		errs = append(errs, fmt.Errorf("Streams must be 1 to %d, or 0 for the default, not %d", tcp.MaxStreams, c.Streams))

@@ -29,6 +29,10 @@ const (
 	EnvMinSize   = "RINGTRAIN_MIN_SIZE"
 	EnvTransport = "RINGTRAIN_TRANSPORT"
 	EnvStreams   = "RINGTRAIN_STREAMS"
+
+	// These two are also for users. A worker inherits them from its launcher.
+	EnvCalibration = "RINGTRAIN_CALIBRATION"
+	EnvCacheDir    = "RINGTRAIN_CACHE_DIR"
 )
 
 // FromEnv returns the Config that a launcher passed on with Config.Environ. ok is
@@ -76,6 +80,7 @@ func FromEnv() (c Config, ok bool, err error) {
 		}
 	}
 	c.Cluster, c.KeyFile, c.Transport, c.Rank0 = os.Getenv(EnvCluster), os.Getenv(EnvKeyFile), os.Getenv(EnvTransport), os.Getenv(EnvRank0)
+	c.Calibration, c.CacheDir = os.Getenv(EnvCalibration), os.Getenv(EnvCacheDir)
 	return c, true, nil
 }
 
@@ -101,6 +106,12 @@ func (c Config) Environ() []string {
 	bind := "" // set even if empty, so that the launcher's own variable is not inherited
 	if c.Bind.IsValid() {
 		bind = c.Bind.String()
+	}
+	if c.Calibration != "" {
+		env = append(env, EnvCalibration+"="+c.Calibration)
+	}
+	if c.CacheDir != "" {
+		env = append(env, EnvCacheDir+"="+c.CacheDir)
 	}
 	var addrs []string
 	for _, a := range c.DataAddrs {

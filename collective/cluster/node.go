@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/membership"
 	"github.com/ringtrain/ringtrain/collective/shm"
 	"github.com/ringtrain/ringtrain/collective/tcp"
@@ -37,6 +38,7 @@ type Node struct {
 	mu        sync.Mutex
 	group     *collective.Group // the newest; earlier ones are closed
 	transport string            // name of the transport of group; "" without a group
+	report    calibration.Report
 	closed    bool
 }
 
@@ -148,6 +150,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 	if err != nil {
 		return nil, blocked(view, err)
 	}
+	n.calibrated(calibration.Report{})
 	transport, name, err := n.pick(ctx, transports(), view, links)
 	if err != nil {
 		return nil, errors.Join(err, links.Close())

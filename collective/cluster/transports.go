@@ -77,7 +77,14 @@ func overSharedMemory(ctx context.Context, n *Node, v collective.View, links *tc
 	if err := n.arenas.Renew(); err != nil {
 		return nil, err
 	}
-	t, err := shm.Join(ctx, v, links, shm.Options{Off: u == off, Must: u == required, Log: n.config.Log, Arenas: &n.arenas})
+	policy, err := n.calibration()
+	if err != nil {
+		return nil, err
+	}
+	t, err := shm.Join(ctx, v, links, shm.Options{
+		Off: u == off, Must: u == required, Log: n.config.Log, Arenas: &n.arenas,
+		Calibration: policy, Calibrated: n.calibrated,
+	})
 	if errors.Is(err, shm.ErrNotShared) {
 		links.Abort(&collective.RankError{Rank: v.Self, Node: v.Name(v.Self), Epoch: v.Epoch, Phase: "connect", Err: err})
 	}

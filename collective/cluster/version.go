@@ -29,6 +29,22 @@ func moduleVersion() string {
 	return unreleased
 }
 
+// buildVersion returns the version of this library, with the revision that an unreleased
+// program was built from, if that is known.
+func buildVersion() string {
+	version := moduleVersion()
+	info, ok := debug.ReadBuildInfo()
+	if !ok || version != unreleased {
+		return version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" || s.Key == "vcs.modified" && s.Value == "true" {
+			version += " " + s.Value
+		}
+	}
+	return version
+}
+
 // release removes everything that depends on the repository of a build. Two builds
 // of one tree may have different stamps, or none, and must still work together.
 func release(version string) string {

@@ -135,7 +135,7 @@ func (a *Arenas) reclaim(id uint64, offset, size int) error {
 func (one *arena) reclaim(offset, size int) error {
 	page := unix.Getpagesize()
 	lo, hi := offset/page*page, (offset+size+page-1)/page*page
-	// Map otherCorePolls first, so that a failure leaves the old mapping in place.
+	// Map it elsewhere first, so that a failure leaves the old mapping in place.
 	fresh, err := unix.MmapPtr(one.fd, int64(lo), nil, uintptr(hi-lo), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE)
 	if err != nil {
 		return fmt.Errorf("mmap: %w", err)

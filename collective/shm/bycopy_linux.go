@@ -27,12 +27,12 @@ func (r *run) stage(k int, n uint64) {
 	lo, hi := r.piece(k)
 	room := r.staged(r.t.self, n, hi-lo)
 	if len(r.t.ranks) == 2 {
-		copyForPeers(room, r.in[lo:hi])
+		r.t.copyForPeers(room, r.in[lo:hi])
 		return
 	}
 	a, b := r.part(hi-lo, r.t.self) // only this rank folds it, from its own vector
-	copyForPeers(room[:a], r.in[lo:lo+a])
-	copyForPeers(room[b:], r.in[lo+b:hi])
+	r.t.copyForPeers(room[:a], r.in[lo:lo+a])
+	r.t.copyForPeers(room[b:], r.in[lo+b:hi])
 }
 
 func (r *run) fold(k int, n uint64) {

@@ -1,17 +1,17 @@
 package shm
 
-const readChunk = 512 << 10 // bytes of a part that are read from each peer at a time
-
 // readPiece returns where the k-th chunk of a rank's part lies in the vector.
 func (r *run) readPiece(peer, k int) (lo, hi int) {
 	a, b := r.part(len(r.out), peer)
-	return min(a+k*readChunk, b), min(a+(k+1)*readChunk, b)
+	each := r.t.choices.ReadChunk
+	return min(a+k*each, b), min(a+(k+1)*each, b)
 }
 
 // readChunks returns the number of chunks of the longest part.
 func (r *run) readChunks() int {
 	a, b := r.part(len(r.out), 0)
-	return (b - a + readChunk - 1) / readChunk
+	each := r.t.choices.ReadChunk
+	return (b - a + each - 1) / each
 }
 
 // readOperands reads the others' operands of a chunk of this rank's part, and
@@ -22,11 +22,12 @@ func (r *run) readOperands(k int) error {
 	if lo == hi {
 		return nil
 	}
-	if need := len(t.ranks) * readChunk; len(t.scratch) < need {
+	each := t.choices.ReadChunk
+	if need := len(t.ranks) * each; len(t.scratch) < need {
 		t.scratch = bytesOf(make([]uint64, need/8))
 	}
 	for peer := range t.ranks {
-		t.operands[peer] = t.scratch[peer*readChunk:][:hi-lo]
+		t.operands[peer] = t.scratch[peer*each:][:hi-lo]
 		if peer == t.self {
 			t.operands[peer] = r.out[lo:hi]
 		} else if err := t.readFrom(peer, lo, t.operands[peer]); err != nil {

@@ -1,6 +1,9 @@
 package shm
 
-import "github.com/ringtrain/ringtrain/collective"
+import (
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
+)
 
 // A callSlot is where a rank shows a call to the others, in shared memory. Each
 // rank has two: one for even calls and one for odd calls.
@@ -18,7 +21,7 @@ func (r *region) callSlot(rank, parity int) callSlot {
 		digest: r.word(r.digest(rank, parity)), core: r.word(r.core(rank, parity)),
 		header: r.bytes(r.header(rank, parity), collective.HeaderSize),
 		inline: r.bytes(r.inline(rank, parity), inlineBytes),
-		small:  r.bytes(r.small(rank, parity), smallBytes),
+		small:  r.bytes(r.small(rank, parity), calibration.MostSmall),
 	}
 }
 

@@ -25,10 +25,6 @@ type cores struct {
 	sameCoreWaits uint // number of such waits
 }
 
-// otherCorePolls is how often to poll, at some 20 ns each, for a rank on another
-// core before yielding this core after all.
-const otherCorePolls = 200
-
 // sleepEvery: one of this many waits for a rank on this core sleeps. The kernel
 // may move a process that it wakes to an idle core. A process that only yields
 // stays on its core.
@@ -50,7 +46,7 @@ func (r *run) yieldToPeers(call uint64) {
 		}
 	}
 	for peer := range t.ranks {
-		if peer != t.self && !spin(t.slots[peer][r.parity].shown, call, otherCorePolls) {
+		if peer != t.self && !spin(t.slots[peer][r.parity].shown, call, t.polls) {
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func TestRaisedFlagsWakeSleepers(t *testing.T) {
 	} {
 		for _, sleeps := range []bool{true, false} {
 			p := newHost(t, 2)[0]
-			p.rounds = spinRounds // as if every rank had a core
+			p.rounds = 8 // as if every rank had a core
 			if sleeps {
 				atomic.AddUint32(p.asleep(1), 1)
 			}
@@ -73,7 +73,7 @@ func TestCallsLeaveNoSleepers(t *testing.T) {
 		all.Wait()
 	}
 	p := ranks[0]
-	p.rounds = spinRounds // as if every rank had a core
+	p.rounds = 8 // as if every rank had a core
 	p.show(barrier(p))
 	require.True(t, p.wakeDue)
 	p.Abort(&collective.RankError{Err: assert.AnError})

@@ -2,8 +2,6 @@ package shm
 
 import "fmt"
 
-const inPlaceStep = 16 << 10 // bytes folded at a time, so that the result is copied from the cache
-
 // view finds the vectors of all ranks in shared memory.
 func (r *run) view() error {
 	t := r.t
@@ -29,8 +27,9 @@ func (r *run) view() error {
 func (r *run) foldInPlace() {
 	t := r.t
 	a, b := r.part(len(r.out), t.self)
-	for lo := a; lo < b; lo += inPlaceStep {
-		hi := min(lo+inPlaceStep, b)
+	step := t.choices.InPlaceStep // a result that has just been folded is copied from the cache
+	for lo := a; lo < b; lo += step {
+		hi := min(lo+step, b)
 		for peer := range t.ranks {
 			t.operands[peer] = t.views[peer][lo:hi]
 		}

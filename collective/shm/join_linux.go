@@ -51,7 +51,12 @@ func Join(ctx context.Context, v collective.View, under Under, o Options) (colle
 			o.Log.Debug("the ranks of this host cannot read each other's memory and copy instead", "reason", why)
 		}
 	}
-	return newTransport(s, mem, reads), nil
+	t := newTransport(s, mem, reads)
+	if err := t.calibrate(ctx, &o); err != nil {
+		s.arenaServer.close()
+		return nil, err // the memory is unmapped when the transport below breaks or is closed
+	}
+	return t, nil
 }
 
 func alone(v collective.View, under Under, o Options) (collective.Transport, error) {

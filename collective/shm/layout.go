@@ -1,6 +1,10 @@
 package shm
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/ringtrain/ringtrain/collective/calibration"
+)
 
 // Sizes in the shared memory, in bytes.
 const (
@@ -8,7 +12,6 @@ const (
 	pairBytes   = 2 * lineBytes // the processor fetches two lines together
 	pageBytes   = 4096
 	inlineBytes = lineBytes - 24 // data in the line of the flag, the digest and the core
-	smallBytes  = 8 << 10        // maximum shown with the call; more is staged
 	stageSlots  = 4              // see steps; fewer are not enough
 	mostRings   = 8 << 20        // limit for all rings together, if that leaves each leastRing
 	leastRing   = 8 << 10
@@ -22,20 +25,12 @@ const (
 	addressBytes = tokenBytes + 2*nameBytes // the token, and the socket's name in hexadecimal
 )
 
-// chunkBytes is how much of a vector is staged at a time. It stays in the
-// caches until it is folded.
-func chunkBytes(size int) int {
-	if size == 2 {
-		return 128 << 10
-	}
-	return 256 << 10
-}
-
 // A layout says where everything lies in the memory that size ranks share. It
-// depends only on size, so all ranks have the same layout.
+// depends only on size and on the chunks that the ranks of a host have chosen, so all
+// ranks have the same layout.
 type layout struct {
 	size  int
-	chunk int
+	chunk int // bytes of a vector that are staged at a time; see stageIn
 	part  int // maximum bytes of a chunk that a rank folds, with three ranks or more
 	ring  int // data bytes of one ring, a power of two
 
@@ -52,7 +47,13 @@ type layout struct {
 //   - the proof that this rank has mapped the memory, and its probe
 //   - the address of its fdServer
 //   - the headers of even and of odd calls, which other ranks seldom read
+//
+// Before the first rank are the choices of the host, see region.choose, and two words
+// with which ranks measure how long a sleeper takes to wake.
 const (
+	atWakeUp   = pairBytes
+	atAwake    = atWakeUp + lineBytes
+	atRanks    = 2 * pairBytes
 	atShown    = 0
 	atFlags    = 2 * pairBytes                      // the other flags, from staged on
 	atSleep    = atFlags + (int(flags)-1)*pairBytes // the doorbell and the number of sleepers
@@ -65,23 +66,32 @@ const (
 )
 
 func newLayout(size int) layout {
-	l := layout{size: size, chunk: chunkBytes(size), ring: mostRing}
+	l := layout{size: size, ranks: atRanks, ring: mostRing}
 	pairs := size * (size - 1)
 	for l.ring > leastRing && pairs*l.ring > mostRings {
 		l.ring /= 2
 	}
-	page := func(n int) int { return (n + pageBytes - 1) / pageBytes * pageBytes }
-	l.rings = page(size * rankBytes)
-	l.smalls = page(l.rings + size*size*(atRingData+l.ring))
-	l.stages = page(l.smalls + size*2*smallBytes)
-	l.results = l.stages + size*stageSlots*l.chunk
-	l.total = l.results
-	if size > 2 {
-		l.part = page(l.chunk/size + 8*lineBytes)
-		l.total += size * stageSlots * l.part
-	}
+	l.rings = pages(atRanks + size*rankBytes)
+	l.smalls = pages(l.rings + size*size*(atRingData+l.ring))
+	l.stages = pages(l.smalls + size*2*calibration.MostSmall)
+	l.total = l.stageIn(calibration.MostChunk)
+	l.stageIn(calibration.Default(size).Chunk)
 	return l
 }
+
+// stageIn sets the size of chunks, and returns where the last result ends. The ranks
+// change it only when none of them uses the stages.
+func (l *layout) stageIn(chunk int) (end int) {
+	l.chunk, l.part = chunk, 0
+	l.results = l.stages + l.size*stageSlots*chunk
+	if l.size > 2 {
+		l.part = pages(chunk/l.size + 8*lineBytes)
+	}
+	return l.results + l.size*stageSlots*l.part
+}
+
+// pages rounds a number of bytes up to whole pages.
+func pages(n int) int { return (n + pageBytes - 1) / pageBytes * pageBytes }
 
 // flag returns where a rank's flag lies. shown is two words, one for even calls
 // and one for odd calls.
@@ -106,7 +116,9 @@ func (l layout) header(rank, parity int) int {
 func (l layout) sleep(rank int) int         { return l.ranks + rank*rankBytes + atSleep }
 func (l layout) proof(rank int) int         { return l.ranks + rank*rankBytes + atProof }
 func (l layout) serverAddress(rank int) int { return l.ranks + rank*rankBytes + atServer }
-func (l layout) small(rank, parity int) int { return l.smalls + (2*rank+parity)*smallBytes }
+func (l layout) small(rank, parity int) int {
+	return l.smalls + (2*rank+parity)*calibration.MostSmall
+}
 
 // stage returns where a rank stages the n-th of all chunks.
 func (l layout) stage(rank int, n uint64) int {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
 // Under is the transport that a Transport of this package lies over: that of
@@ -39,6 +40,12 @@ type Options struct {
 	// Arenas are memory of this process that the ranks of its host read and
 	// write during an AllReduce. It may be nil.
 	Arenas *Arenas
+
+	// Calibration says how the ranks of this host choose what depends on the processor
+	// and the kernel. That of the lowest rank counts. Calibrated, which may be nil, gets
+	// the result before Join returns.
+	Calibration calibration.Policy
+	Calibrated  func(calibration.Report)
 
 	reserve func(fd int, size int64) error // allocates the file's pages; nil means the function of that name
 	cannot  error                          // why this rank cannot share memory

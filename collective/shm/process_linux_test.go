@@ -59,7 +59,7 @@ func worker(value string) error {
 		return err
 	}
 	arenas := new(shm.Arenas)
-	t, err := shm.Join(ctx, v, under, shm.Options{Must: true, Arenas: arenas})
+	t, err := shm.Join(ctx, v, under, shm.Options{Must: true, Arenas: arenas, Calibration: shm.Reading})
 	if err != nil {
 		return err
 	}

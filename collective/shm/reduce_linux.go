@@ -2,20 +2,25 @@ package shm
 
 import (
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
 // reduction is what AllReduce keeps from call to call.
 type reduction struct {
 	// The fields that small calls use come first, next to the last fields of waiter,
 	// so that a small call touches fewer cache lines.
-	digest    uint64 // of the own header
-	early     bool   // the call has been shown, by Transport.show
-	lent      bool   // the others may write into the own vector
-	run       run
-	operands  [][]byte // by index
-	chain     collective.Chain
-	chunks    uint64           // in all earlier calls
-	peerFlags [flags][]*uint64 // by index; shown is not among them
+	digest      uint64 // of the own header
+	most        int    // bytes of a small call
+	early       bool   // the call has been shown, by Transport.show
+	lent        bool   // the others may write into the own vector
+	run         run
+	operands    [][]byte // by index
+	choices     calibration.Choices
+	stringLeast int      // bytes from which copyForPeers uses a string move
+	trialViews  [][]byte // the vectors of a trial in place, by index; nil otherwise
+	chain       collective.Chain
+	chunks      uint64           // in all earlier calls
+	peerFlags   [flags][]*uint64 // by index; shown is not among them
 }
 
 // equip finds the call slots and the flags of all ranks.
@@ -125,7 +130,7 @@ func (t *Transport) prepare(o *collective.Operation) *run {
 }
 
 // small reports whether the data are shown with the call.
-func (r *run) small() bool { return len(r.in) <= smallBytes }
+func (r *run) small() bool { return len(r.in) <= r.t.most }
 
 // show shows the call, with its data if the call is small, and returns its
 // number.
@@ -143,7 +148,7 @@ func (r *run) show() (call uint64) {
 	s := &t.slots[t.self][r.parity]
 	r.h.Put(s.header)
 	if r.small() {
-		copyForPeers(s.data(len(r.in)), r.in)
+		t.copyForPeers(s.data(len(r.in)), r.in)
 	} else {
 		r.locate()
 		t.locations[t.self].put(s.inline)

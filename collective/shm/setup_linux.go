@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -73,6 +74,7 @@ func (s *setup) lead() (mem *region, why, err error) {
 	mem, why = s.open()
 	if why == nil {
 		s.at = s.server.address()
+		mem.choose(first(&s.options.Calibration, len(s.ranks), s.searches()))
 		why = s.sign(mem)
 	}
 	for _, r := range s.ranks[1:] {
@@ -90,6 +92,12 @@ func (s *setup) lead() (mem *region, why, err error) {
 		return mem, why, err
 	}
 	return mem, why, s.sendAll(kindDecision, why)
+}
+
+// searches reports whether trial calls are worth their time: all ranks reduce in the
+// memory, and not too many of them share a core.
+func (s *setup) searches() bool {
+	return len(s.ranks) == s.view.Size() && len(s.ranks) <= crowd*runtime.NumCPU()
 }
 
 // follow is agree for the other ranks.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/collective/shm"
 	"github.com/ringtrain/ringtrain/collective/tcp"
@@ -95,6 +96,9 @@ func join(t testing.TB, n int, hosts func(int) collective.HostID, options func(r
 			}
 			connected.Wait() // a rank that fails closes connections that others may be waiting for
 			o := options(r)
+			if o.Calibration.Mode == calibration.Off && o.Calibration.Fixed == nil {
+				o.Calibration = shm.Reading
+			}
 			if n == 1 {
 				o.Must = false
 			}

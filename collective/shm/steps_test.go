@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
 // A model is a set of ranks that make the same calls. Each step has a beginning
@@ -355,52 +357,63 @@ func TestPartsCoverAChunk(t *testing.T) {
 // No two things share memory.
 func TestLayoutsDoNotOverlap(t *testing.T) {
 	for _, size := range []int{2, 3, 4, 8, 16, 64} {
-		l := newLayout(size)
-		end := 0
-		next := func(at, n int, what string) {
-			require.GreaterOrEqual(t, at, end, "%s of %d ranks", what, size)
-			require.Zero(t, at%lineBytes, what)
-			end = at + n
+		layoutDoesNotOverlap(t, newLayout(size))
+		for chunk := 16 << 10; chunk <= calibration.MostChunk; chunk += 12 << 10 {
+			l := newLayout(size)
+			require.LessOrEqual(t, l.stageIn(chunk), l.total)
+			layoutDoesNotOverlap(t, l)
 		}
-		for r := range size {
-			for parity := range 2 {
-				next(l.flag(r, shown, parity), lineBytes, "shown")
-			}
-			for f := staged; f < flags; f++ {
-				next(l.flag(r, f, 0), pairBytes, "flag")
-			}
-			next(l.sleep(r), lineBytes, "sleep")
-			next(l.proof(r), lineBytes, "proof")
-			next(l.serverAddress(r), addressBytes, "address of the server")
-			next(l.header(r, 0), lineBytes, "header")
-			next(l.header(r, 1), lineBytes, "header")
-		}
-		for from := range size {
-			for to := range size {
-				next(l.ringAt(from, to), atRingData+l.ring, "ring")
-			}
-		}
-		for r := range size {
-			next(l.small(r, 0), smallBytes, "small")
-			next(l.small(r, 1), smallBytes, "small")
-		}
-		for r := range size {
-			for n := range uint64(stageSlots) {
-				next(l.stage(r, n), l.chunk, "stage")
-			}
-		}
-		for r := range size {
-			for n := range uint64(stageSlots) {
-				if size > 2 {
-					next(l.result(r, n), l.part, "result")
-				}
-			}
-		}
-		require.Equal(t, end, l.total)
-		for _, width := range []int{1, 2, 4, 8} {
-			lo, hi := part(l.chunk/width, size, 0)
-			require.True(t, size == 2 || (hi-lo)*width <= l.part, "%d ranks, %d bytes", size, width)
-		}
-		require.Less(t, l.total, 160<<20, "%d ranks", size)
 	}
+}
+
+func layoutDoesNotOverlap(t *testing.T, l layout) {
+	size := l.size
+	end := 8 * (calibration.Words + 2) // the choices
+	require.LessOrEqual(t, end, atWakeUp)
+	require.LessOrEqual(t, atAwake+lineBytes, l.ranks)
+	next := func(at, n int, what string) {
+		require.GreaterOrEqual(t, at, end, "%s of %d ranks", what, size)
+		require.Zero(t, at%lineBytes, what)
+		end = at + n
+	}
+	for r := range size {
+		for parity := range 2 {
+			next(l.flag(r, shown, parity), lineBytes, "shown")
+		}
+		for f := staged; f < flags; f++ {
+			next(l.flag(r, f, 0), pairBytes, "flag")
+		}
+		next(l.sleep(r), lineBytes, "sleep")
+		next(l.proof(r), lineBytes, "proof")
+		next(l.serverAddress(r), addressBytes, "address of the server")
+		next(l.header(r, 0), lineBytes, "header")
+		next(l.header(r, 1), lineBytes, "header")
+	}
+	for from := range size {
+		for to := range size {
+			next(l.ringAt(from, to), atRingData+l.ring, "ring")
+		}
+	}
+	for r := range size {
+		next(l.small(r, 0), calibration.MostSmall, "small")
+		next(l.small(r, 1), calibration.MostSmall, "small")
+	}
+	for r := range size {
+		for n := range uint64(stageSlots) {
+			next(l.stage(r, n), l.chunk, "stage")
+		}
+	}
+	for r := range size {
+		for n := range uint64(stageSlots) {
+			if size > 2 {
+				next(l.result(r, n), l.part, "result")
+			}
+		}
+	}
+	require.LessOrEqual(t, end, l.total)
+	for _, width := range []int{1, 2, 4, 8} {
+		lo, hi := part(l.chunk/width, size, 0)
+		require.True(t, size == 2 || (hi-lo)*width <= l.part, "%d ranks, %d bytes", size, width)
+	}
+	require.Less(t, l.total, 160<<20, "%d ranks", size)
 }

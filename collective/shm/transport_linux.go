@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/sendqueue"
 )
 
@@ -62,7 +63,7 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 	for r := range t.index {
 		t.index[r] = slices.Index(ranks, r)
 	}
-	t.rounds, t.yields = pollLimits(len(ranks))
+	t.adopt(calibration.Default(len(ranks)))
 	t.named = tellsCore()
 	t.shared = t.named && t.rounds == 0
 	t.in, t.out = make([]inRing, len(ranks)), make([]outRing, len(ranks))

@@ -14,12 +14,9 @@ import (
 // rank sees a change at once. If there are more ranks than cores, the awaited
 // rank may itself be waiting for this core, so a waiting rank yields it.
 const (
-	spinOnce   = 250 // polls per round, of some 20 ns each
-	spinRounds = 8
-	spinBrief  = 5
+	spinBrief = 5 // polls between other attempts
 
-	yieldsAlone   = 50  // yields before sleep, if every rank has a core
-	yieldsCrowded = 500 // yields before sleep, if there are more ranks than cores
+	yieldsCrowded = 500 // yields before sleep, if there are more ranks than cores; each may let another rank work
 	judgeEvery    = 8   // tries between calls of judge
 	goschedEvery  = 64  // tries between calls of Gosched, if every rank has a core; without them, a goroutine may keep the only thread for 10 ms
 )
@@ -42,8 +39,8 @@ type waiter struct {
 	outgoing
 	cores
 
-	rounds, yields int // see pollLimits
-	waits          *collective.Waits
+	polls, rounds, yields int // see calibration.Choices
+	waits                 *collective.Waits
 
 	in      []inRing           // by index, used by the goroutine that receives
 	myFlags [flags]*uint64     // for shown, that of this call
@@ -62,7 +59,7 @@ func (w *waiter) wait(word *uint64, least uint64, peer int, n need) error {
 		return nil
 	}
 	if !w.queues.Unsent() {
-		polls := spinOnce
+		polls := w.polls
 		if w.rounds == 0 || n != room && w.sameCore {
 			polls = spinBrief
 		}
@@ -105,12 +102,12 @@ func (w *waiter) waitLong(word *uint64, least uint64, peer int, n need) error {
 		}
 	default:
 		for range w.rounds - 1 {
-			if spin(word, least, spinOnce) {
+			if spin(word, least, w.polls) {
 				return nil
 			}
 		}
 	}
-	if n == progress && w.shared && w.onOtherCore(peer, int(w.calls&1)) && spin(word, least, otherCorePolls) {
+	if n == progress && w.shared && w.onOtherCore(peer, int(w.calls&1)) && spin(word, least, w.polls) {
 		return nil
 	}
 	for ; ; tries++ {
@@ -187,15 +184,6 @@ func (w *waiter) otherCall(peer int, n need) (h collective.Header, differs bool)
 		}
 	}
 	return h, false
-}
-
-// pollLimits returns how many rounds a rank polls, and how often it yields, if the
-// given number of ranks share the cores of this machine.
-func pollLimits(ranks int) (rounds, yields int) {
-	if ranks > runtime.NumCPU() {
-		return 0, yieldsCrowded
-	}
-	return spinRounds, yieldsAlone
 }
 
 // mismatch breaks the View because a peer's call differs from this rank's.

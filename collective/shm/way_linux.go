@@ -5,12 +5,7 @@ import (
 	"unsafe"
 )
 
-// Limits of the ways.
-const (
-	readers   = 2        // maximum number of ranks that go by read; among more, copies are faster
-	leastRead = 4 << 20  // bytes; below this, the system calls of byRead cost more than copies
-	mostRead  = 32 << 20 // bytes; above this, copies use the caches better
-)
+const readers = 2 // maximum number of ranks that go by read; among more, copies are faster
 
 // A location says where a rank's vector lies: at an offset in one of its Arenas,
 // or only at an address in its process. arena is the number of the arena, from 1,
@@ -43,7 +38,11 @@ func (r *run) locate() {
 // this rank's location and choose byCopy too.
 func (r *run) choose(call uint64) (w way, matched bool, err error) {
 	t := r.t
-	byReading := t.reads && leastRead <= len(r.in) && len(r.in) <= mostRead
+	if t.trialViews != nil {
+		copy(t.views, t.trialViews)
+		return inPlace, true, r.matchCalls(call)
+	}
+	byReading := t.reads && t.choices.Reads(len(r.in))
 	if t.locations[t.self].arena == 0 && !byReading {
 		return byCopy, false, nil
 	}

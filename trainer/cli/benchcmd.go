@@ -66,6 +66,10 @@ machine looks like several. Traffic is encrypted with a temporary key or the key
 --key-file, unless --insecure is given. With --link, each size is measured for at least a
 second unless -n is given.
 
+Ranks that share memory choose by trial calls how they move data; a line says what they
+chose. RINGTRAIN_CALIBRATION=off does without trials, refine measures for longer, and
+chunk=64K, read-most=off and so on fix single choices.
+
 With --device cuda the vectors are in GPU memory, and NCCL runs the operations that it
 supports. With --nccl off or --order ring, vectors are copied through pinned host memory.
 NCCL's own links between hosts are neither encrypted nor limited by --link.

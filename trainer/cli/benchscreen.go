@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ringtrain/ringtrain/bench"
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 )
 
@@ -17,8 +18,9 @@ type benchScreen struct {
 	out, err  io.Writer // out keeps its own failures, see output
 	spec      bench.Spec
 	transport string
-	node      string // this machine's name; "" where there is no other
-	about     string // more about the links, for the table; "" for nothing
+	node      string             // this machine's name; "" where there is no other
+	about     string             // more about the links, for the table; "" for nothing
+	choices   calibration.Report // zero if no memory is shared
 
 	mu    sync.Mutex
 	table bench.Table
@@ -38,6 +40,8 @@ func (s *benchScreen) Emit(e event.Event) {
 		if !s.away {
 			_ = s.table.Row(s.out, e.Row)
 		}
+	case *bench.Calibrated:
+		s.choices = e.Report
 	case *event.Tuned:
 		fmt.Fprintf(s.out, "# %v\n", e)
 	}
@@ -60,6 +64,9 @@ func (s *benchScreen) view(e *event.View) {
 	s.transport = cmp.Or(e.Transport, s.transport)
 	if e.Device != "" {
 		fmt.Fprintf(s.out, "# vectors on %s\n", e.Device)
+	}
+	if s.choices.Ranks > 0 {
+		fmt.Fprintf(s.out, "# shared memory: %v\n", s.choices)
 	}
 	if s.about != "" {
 		fmt.Fprintf(s.out, "# %s\n", s.about)

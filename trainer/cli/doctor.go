@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/cuda"
 	"github.com/ringtrain/ringtrain/trainer/job/build"
@@ -26,8 +27,12 @@ type diagnosis struct {
 	Build      build.Build     `json:"build"`
 	Machine    machine.Machine `json:"machine"`
 	Interfaces []carrier       `json:"interfaces"`
-	GPU        cuda.Report     `json:"gpu"`
-	Checks     []query.Check   `json:"checks"`
+
+	// Choices are those of ranks that share memory, as cached.
+	Choices []calibration.Report `json:"shared_memory"`
+
+	GPU    cuda.Report   `json:"gpu"`
+	Checks []query.Check `json:"checks"`
 }
 
 // A carrier is a network interface that is up.
@@ -43,7 +48,8 @@ func doctorCommand(a *app) *cobra.Command {
 		Use:   "doctor [HOST:PORT ...] [flags]",
 		Short: "Check this machine and the network between machines",
 		Long: `Show what this machine has: cores, memory, instructions, interfaces, versions, GPUs and
-CUDA libraries, and how to get those that are missing.
+CUDA libraries, and how to get those that are missing. Show how workers that share memory
+move data here, if a job has measured it.
 
 With HOST:PORT, also check TCP and UDP in both directions between this machine and one
 where ringtrain doctor --listen runs. The output names each direction that fails and
@@ -91,7 +97,7 @@ func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 
 // examine makes a diagnosis and shows it.
 func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
-	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), GPU: device.Inspect(), Checks: askSelf(ctx)}
+	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), Choices: storedChoices(), GPU: device.Inspect(), Checks: askSelf(ctx)}
 	if !asJSON {
 		d.write(a.stdout)
 	}
@@ -206,6 +212,7 @@ func (d diagnosis) write(w io.Writer) {
 	for _, c := range d.Interfaces {
 		fmt.Fprintf(w, "network   %s, MTU %d: %s\n", c.Name, c.MTU, strings.Join(c.Addrs, " "))
 	}
+	writeChoices(w, d.Choices)
 	writeGPUs(w, d.GPU)
 	writeChecks(w, d.Checks)
 }

@@ -23,7 +23,7 @@ func TestDoctor(t *testing.T) {
 	}
 	code, stdout, stderr := run(a.Addr().String())
 	require.Zero(t, code, stderr)
-	for _, fact := range []string{"cores ", "memory ", "SIMD ", "clock ", "network ", "kernel ", "GPU ", "ok        loopback", "ok        UDP from " + a.Addr().String()} {
+	for _, fact := range []string{"cores ", "memory ", "SIMD ", "clock ", "network ", "kernel ", "shared ", "GPU ", "ok        loopback", "ok        UDP from " + a.Addr().String()} {
 		require.Contains(t, stdout, fact)
 	}
 	code, stdout, stderr = run("--json", a.Addr().String())

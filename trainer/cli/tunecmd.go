@@ -28,7 +28,8 @@ func tuneCommand(a *app) *cobra.Command {
 		Long: `Measure allreduce over a range of sizes, with each algorithm that the ranks can use. Print
 the fastest algorithm of each size with its predicted and measured time, and save the table.
 From then on, train and bench collective use the table if ranks, hosts, transport, --streams,
-CPU, program and --order are the same (see their flag --tune).
+CPU, program and --order are the same (see their flag --tune). Workers that share memory
+also choose again, with more trial calls than when a job starts, how they move data there.
 
 With --order ring, the default, only algorithms of ring order are tried, so the table changes
 the speed of sums but never their bits. With --nodes M, start the same command on each of M

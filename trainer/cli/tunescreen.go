@@ -22,6 +22,8 @@ func (s *tuneScreen) Emit(e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch e := e.(type) {
+	case *bench.Calibrated:
+		fmt.Fprintf(s.out, "shared memory: %v\n", e.Report)
 	case *bench.SizeTuned:
 		s.row(e.Tuned)
 	case *bench.TableSaved:

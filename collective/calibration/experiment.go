@@ -1,0 +1,129 @@
+package calibration
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// An experiment compares ways to make one call.
+type experiment struct {
+	bytes   int
+	inPlace bool
+	runs    int  // of each way that count; one more warms up
+	refine  bool // only with more time
+	// ways returns the choices to compare, given those made so far. The first is taken
+	// unless another is clearly faster. With fewer than two there is nothing to compare.
+	ways func(c Choices) []Choices
+}
+
+// experiments lists all experiments in their order, from short calls to long ones. A
+// later one builds on the choices of those before it.
+var experiments = [...]experiment{
+	{bytes: 4 * kib, runs: 11, ways: smalls(8*kib, 2*kib)},
+	{bytes: 8 * kib, runs: 11, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
+	{bytes: 16 * kib, runs: 11, ways: ifSmall(8*kib, smalls(8*kib, 16*kib))},
+	{bytes: 256 * kib, runs: 7, ways: stringMoves(2*kib, 0)},
+	{bytes: 16 * kib, runs: 11, ways: ifStrings(stringMoves(2*kib, 32*kib))},
+	{bytes: 256 * kib, inPlace: true, runs: 5, ways: steps},
+	{bytes: mib, runs: 5, ways: chunks},
+	{bytes: 4 * mib, runs: 2, ways: reads(0, 0, 4*mib, 32*mib)},
+	{bytes: 2 * mib, runs: 3, ways: ifReads(4*mib, reads(4*mib, 32*mib, 2*mib, 32*mib))},
+
+	// The rest is for a machine where somebody waits for the result.
+	{bytes: 4 * mib, runs: 7, refine: true, ways: reads(0, 0, 4*mib, 32*mib)},
+	{bytes: 2 * mib, runs: 7, refine: true, ways: ifReads(4*mib, reads(4*mib, 32*mib, 2*mib, 32*mib))},
+	{bytes: mib, runs: 9, refine: true, ways: ifReads(2*mib, reads(2*mib, 32*mib, mib, 32*mib))},
+	{bytes: 4 * mib, runs: 7, refine: true, ways: ifReads(4*mib, readChunks)},
+	{bytes: 8 * mib, runs: 5, refine: true, ways: unlessReads(8*mib, reads(0, 0, 8*mib, 32*mib))},
+	{bytes: 16 * mib, runs: 5, refine: true, ways: readsUpTo(8*mib, 32*mib)},
+	{bytes: 32 * mib, runs: 4, refine: true, ways: readsUpTo(16*mib, 32*mib)},
+	{bytes: 64 * mib, runs: 3, refine: true, ways: ifReads(32*mib, readsUpTo(32*mib, 64*mib))},
+}
+
+// vary returns a copy of c for each value, changed by set.
+func vary(c Choices, set func(c *Choices, value int), values ...int) []Choices {
+	var all []Choices
+	for _, value := range values {
+		with := c
+		set(&with, value)
+		all = append(all, with)
+	}
+	return all
+}
+
+func smalls(values ...int) func(Choices) []Choices {
+	return func(c Choices) []Choices {
+		return vary(c, func(c *Choices, value int) { c.Small = value }, values...)
+	}
+}
+
+func ifSmall(small int, ways func(Choices) []Choices) func(Choices) []Choices {
+	return only(func(c *Choices) bool { return c.Small == small }, ways)
+}
+
+func stringMoves(values ...int) func(Choices) []Choices {
+	return func(c Choices) []Choices {
+		return vary(c, func(c *Choices, value int) { c.StringLeast = value }, values...)
+	}
+}
+
+func ifStrings(ways func(Choices) []Choices) func(Choices) []Choices {
+	return only(func(c *Choices) bool { return c.StringLeast != 0 }, ways)
+}
+
+func steps(c Choices) []Choices {
+	return vary(c, func(c *Choices, value int) { c.InPlaceStep = value }, 16*kib, 8*kib, 32*kib, 64*kib)
+}
+
+// chunks prefers the size chosen so far.
+func chunks(c Choices) []Choices {
+	sizes := []int{c.Chunk}
+	for _, size := range []int{64 * kib, 128 * kib, 256 * kib} {
+		if size != c.Chunk {
+			sizes = append(sizes, size)
+		}
+	}
+	return vary(c, func(c *Choices, value int) { c.Chunk = value }, sizes...)
+}
+
+func readChunks(c Choices) []Choices {
+	return vary(c, func(c *Choices, value int) { c.ReadChunk = value }, 512*kib, 256*kib, mib)
+}
+
+// reads compares two ranges of sizes that are read.
+func reads(least, most, otherLeast, otherMost int) func(Choices) []Choices {
+	return func(c Choices) []Choices {
+		all := []Choices{c, c}
+		if all[0].ReadMost = most; most > 0 {
+			all[0].ReadLeast = least
+		}
+		all[1].ReadLeast, all[1].ReadMost = otherLeast, otherMost
+		return all
+	}
+}
+
+// readsUpTo compares two upper ends of the range, if vectors as large as the first are
+// read.
+func readsUpTo(most, otherMost int) func(Choices) []Choices {
+	return only(func(c *Choices) bool { return c.Reads(most) }, func(c Choices) []Choices {
+		return vary(c, func(c *Choices, value int) { c.ReadMost = value }, most, otherMost)
+	})
+}
+
+func ifReads(bytes int, ways func(Choices) []Choices) func(Choices) []Choices {
+	return only(func(c *Choices) bool { return c.Reads(bytes) }, ways)
+}
+
+func unlessReads(bytes int, ways func(Choices) []Choices) func(Choices) []Choices {
+	return only(func(c *Choices) bool { return !c.Reads(bytes) }, ways)
+}
+
+// only returns ways that are compared only where a condition is met.
+func only(met func(c *Choices) bool, ways func(Choices) []Choices) func(Choices) []Choices {
+	return func(c Choices) []Choices {
+		if !met(&c) {
+			return nil
+		}
+		return ways(c)
+	}
+}

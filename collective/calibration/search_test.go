@@ -1,0 +1,246 @@
+package calibration
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+const us = time.Microsecond
+
+// A hostModel says how long a trial takes on a host. Its figures are from
+// docs/benchmarks.md and its results, rounded, or assumed where none were measured.
+type hostModel struct {
+	costs    Costs
+	bySize   []sizeModel
+	strings  float64 // of the time with ordinary stores
+	chunk    map[int]float64
+	small    float64 // of the time of a call that is staged, up to MostSmall
+	step     map[int]float64
+	perTrial float64 // time for one trial, with all its preparation, as a multiple of the call
+}
+
+// A sizeModel has the times of calls of up to the given number of bytes.
+type sizeModel struct {
+	bytes          int
+	byCopy, byRead time.Duration
+}
+
+func (h *hostModel) took(t Trial) time.Duration {
+	last := h.bySize[len(h.bySize)-1]
+	at := last
+	for _, s := range h.bySize {
+		if t.Bytes <= s.bytes {
+			at = s
+			break
+		}
+	}
+	scale := float64(t.Bytes) / float64(at.bytes)
+	c := &t.Choices
+	if c.Reads(t.Bytes) && !t.InPlace {
+		return time.Duration(scale * float64(at.byRead))
+	}
+	took := scale * float64(at.byCopy)
+	factor := func(of map[int]float64, value int) {
+		if f, ok := of[value]; ok {
+			took *= f
+		}
+	}
+	switch {
+	case t.InPlace:
+		factor(h.step, c.InPlaceStep)
+		return time.Duration(took / 3)
+	case t.Bytes <= c.Small:
+		took *= h.small
+	default:
+		factor(h.chunk, c.Chunk)
+	}
+	if c.StringLeast != 0 && c.StringLeast <= min(t.Bytes, c.Chunk) {
+		took *= h.strings
+	}
+	return time.Duration(took)
+}
+
+// intel is a virtual Xeon with AVX-512 and 2 cores; zen3 a virtual EPYC. Reading through
+// the kernel is faster on the one from 4 to 32 MiB, and takes twice as long on the other.
+var (
+	intel = hostModel{
+		costs: Costs{Poll: 20 * time.Nanosecond, Yield: 400 * time.Nanosecond, Wake: 40 * us},
+		bySize: []sizeModel{
+			{bytes: 16 * kib, byCopy: 5 * us}, {bytes: 256 * kib, byCopy: 38 * us}, {bytes: mib, byCopy: 150 * us, byRead: 210 * us}, {bytes: 2 * mib, byCopy: 330 * us, byRead: 360 * us},
+			{bytes: 8 * mib, byCopy: 1600 * us, byRead: 1370 * us}, {bytes: 32 * mib, byCopy: 6800 * us, byRead: 5800 * us}, {bytes: 64 * mib, byCopy: 14_000 * us, byRead: 16_000 * us},
+		},
+		strings: .94, small: .9, perTrial: 1.4,
+		chunk: map[int]float64{64 * kib: 1.04, 128 * kib: 1, 256 * kib: 1.05},
+		step:  map[int]float64{8 * kib: 1.03, 16 * kib: 1, 32 * kib: 1.02, 64 * kib: 1.08},
+	}
+	zen3 = hostModel{
+		costs: Costs{Poll: 15 * time.Nanosecond, Yield: 200 * time.Nanosecond, Wake: 25 * us},
+		bySize: []sizeModel{
+			{bytes: 16 * kib, byCopy: 3 * us}, {bytes: 256 * kib, byCopy: 19 * us}, {bytes: mib, byCopy: 141 * us, byRead: 300 * us}, {bytes: 2 * mib, byCopy: 320 * us, byRead: 640 * us},
+			{bytes: 8 * mib, byCopy: 1362 * us, byRead: 2636 * us}, {bytes: 32 * mib, byCopy: 6022 * us, byRead: 9598 * us}, {bytes: 64 * mib, byCopy: 10_370 * us, byRead: 20_000 * us},
+		},
+		strings: 1, small: .9, perTrial: 1.4,
+		chunk: map[int]float64{64 * kib: .9, 128 * kib: 1, 256 * kib: 1.1},
+		step:  map[int]float64{8 * kib: 1, 16 * kib: 1, 32 * kib: 1, 64 * kib: 1},
+	}
+)
+
+// A virtualMeter measures in virtual time.
+type virtualMeter struct {
+	hostModel
+	slowdown  func(trial int) float64 // because of other load; nil for none
+	disturbed func(trial int) bool
+	trials    []Trial
+	elapsed   time.Duration
+}
+
+func (m *virtualMeter) Costs() (Costs, error) { return m.costs, nil }
+
+func (m *virtualMeter) Measure(t Trial) (Measurement, error) {
+	took := float64(m.took(t))
+	if m.slowdown != nil {
+		took *= m.slowdown(len(m.trials))
+	}
+	m.elapsed += time.Duration(took*m.perTrial) + us
+	r := Measurement{Took: time.Duration(took), Elapsed: m.elapsed}
+	r.Disturbed = m.disturbed != nil && m.disturbed(len(m.trials))
+	m.trials = append(m.trials, t)
+	return r, nil
+}
+
+func run(t require.TestingT, m *virtualMeter, s Setting) Report {
+	if s.Start == (Choices{}) {
+		s.Start = Default(2)
+	}
+	r, err := Run(m, s)
+	require.NoError(t, err)
+	require.NoError(t, r.Choices.Check())
+	return r
+}
+
+func TestChoicesOfKnownHosts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		host    hostModel
+		setting Setting
+		want    string
+	}{
+		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=16K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=16K,chunk=64K,string-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(t, &virtualMeter{hostModel: c.host}, c.setting)
+			require.Equal(t, c.want, r.Choices.String())
+			require.Equal(t, FromTrials, r.Source)
+			require.True(t, r.Lasting)
+			if !c.setting.Refine {
+				require.LessOrEqual(t, r.Took, Bound)
+			}
+		})
+	}
+}
+
+// The range of sizes that are read follows the measurements.
+func TestReadRange(t *testing.T) {
+	for _, c := range []struct {
+		from, to int // sizes at which reading is faster
+		want     string
+	}{
+		{mib, 64 * mib, "read-least=1M,read-most=64M"},
+		{2 * mib, 32 * mib, "read-least=2M,read-most=32M"},
+		{4 * mib, 8 * mib, "read-least=4M,read-most=8M"},
+		{8 * mib, 16 * mib, "read-least=8M,read-most=16M"},
+		{64 * mib, 64 * mib, "read-most=off"},
+		{4 * mib, 4 * mib, "read-least=4M,read-most=8M"}, // nothing between 4 and 16 MiB is measured if 4 MiB are read
+	} {
+		var h hostModel
+		for _, e := range experiments {
+			s := sizeModel{bytes: e.bytes, byCopy: time.Duration(e.bytes) / 8}
+			if s.byRead = 2 * s.byCopy; c.from <= e.bytes && e.bytes <= c.to {
+				s.byRead = s.byCopy / 2
+			}
+			if e.bytes >= mib {
+				h.bySize = append(h.bySize, s)
+			}
+		}
+		h.small, h.strings, h.perTrial = 1, 1, 1.4
+		h.bySize = sorted(h.bySize)
+		r := run(t, &virtualMeter{hostModel: h}, Setting{Reads: true, Strings: true, Refine: true})
+		require.Contains(t, r.Choices.String(), c.want)
+	}
+}
+
+// sorted keeps one model for each size, in order.
+func sorted(all []sizeModel) []sizeModel {
+	var kept []sizeModel
+	for bytes := mib; bytes <= 64*mib; bytes *= 2 {
+		for _, s := range all {
+			if s.bytes == bytes {
+				kept = append(kept, s)
+				break
+			}
+		}
+	}
+	return kept
+}
+
+// However slow the host is and whatever disturbs it, the trials end in time, and what
+// they choose is possible.
+func TestBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := rapid.SampledFrom([]hostModel{intel, zen3}).Draw(t, "host")
+		slow := math.Exp(rapid.Float64Range(-2, 6).Draw(t, "slow"))
+		noise := rapid.SliceOfN(rapid.Float64Range(1, 100), 1, 20).Draw(t, "noise")
+		m := &virtualMeter{hostModel: h, slowdown: func(trial int) float64 { return slow * noise[trial%len(noise)] }}
+		r := run(t, m, Setting{Reads: true, Strings: true})
+		last := time.Duration(0)
+		if n := len(m.trials); n > 0 {
+			last = time.Duration(slow*noise[(n-1)%len(noise)]*m.perTrial*float64(h.took(m.trials[n-1]))) + 2*us
+		}
+		require.Less(t, r.Took, Bound+last)
+	})
+}
+
+// Choices made while other load keeps ranks from their cores, or while times vary, are
+// not for other jobs. If most trials were disturbed, they are not for this job either.
+func TestDisturbedTrials(t *testing.T) {
+	setting := Setting{Reads: true, Strings: true}
+	always := run(t, &virtualMeter{hostModel: zen3, disturbed: func(int) bool { return true }}, setting)
+	require.False(t, always.Lasting)
+	require.Less(t, always.Took, Bound/20, "it gives up")
+	want := setting
+	want.Start, want.Costs = Default(2), zen3.costs
+	require.Equal(t, want.start(), always.Choices)
+
+	sometimes := run(t, &virtualMeter{hostModel: zen3, disturbed: func(trial int) bool { return trial%5 == 0 }}, setting)
+	require.False(t, sometimes.Lasting)
+	require.Equal(t, 64*kib, sometimes.Choices.Chunk)
+
+	noisy := run(t, &virtualMeter{hostModel: zen3, slowdown: func(trial int) float64 { return 1 + 2*float64(trial%7/3) }}, setting)
+	require.False(t, noisy.Lasting)
+
+	once := run(t, &virtualMeter{hostModel: zen3, slowdown: func(trial int) float64 {
+		if trial%50 == 7 && trial < 100 {
+			return 20
+		}
+		return 1
+	}}, setting)
+	require.True(t, once.Lasting, "a rare disturbance does not count")
+	require.Equal(t, 64*kib, once.Choices.Chunk)
+}
+
+// A failed trial ends the search with its error.
+func TestFailedTrial(t *testing.T) {
+	_, err := Run(failing{}, Setting{Start: Default(2)})
+	require.ErrorIs(t, err, errTrial)
+	_, err = Run(&failing{costs: true}, Setting{Start: Default(2)})
+	require.ErrorIs(t, err, errTrial)
+}

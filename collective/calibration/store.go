@@ -1,0 +1,101 @@
+package calibration
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// format identifies the format of the files, and what the choices mean. Change it when
+// a change of the code makes old choices wrong.
+const format = "ringtrain-calibration/1"
+
+// mostFile is the most bytes that a file may have.
+const mostFile = 64 << 10
+
+// A Store keeps choices in the files of a directory, which need not exist yet. A file
+// that cannot be read or does not fit is as good as none: ranks then measure again.
+type Store struct {
+	Dir     string // "" for none
+	Host    Host
+	Version string // of the program
+}
+
+// file is the content of a file. Key says where the choices are valid.
+type file struct {
+	Format  string  `json:"format"`
+	Key     key     `json:"key"`
+	Choices Choices `json:"choices"`
+}
+
+type key struct {
+	Host
+	Ranks   int    `json:"ranks"` // on the host
+	Version string `json:"version"`
+}
+
+// path returns the file for a number of ranks on this host.
+func (s *Store) path(ranks int) string {
+	text, _ := json.Marshal(s.key(ranks)) // cannot fail for this type
+	sum := sha256.Sum256(text)
+	return filepath.Join(s.Dir, "calibration-"+hex.EncodeToString(sum[:8])+".json")
+}
+
+func (s *Store) key(ranks int) key { return key{s.Host, ranks, s.Version} }
+
+// Load returns the choices of this number of ranks, if the Store has them. It ignores
+// files that another user owns or can write.
+func (s *Store) Load(ranks int) (Choices, bool) {
+	if s == nil || s.Dir == "" {
+		return Choices{}, false
+	}
+	text, err := read(s.path(ranks))
+	if err != nil {
+		return Choices{}, false
+	}
+	var in file
+	if json.Unmarshal(text, &in) != nil || in.Format != format || in.Key != s.key(ranks) || in.Choices.Check() != nil {
+		return Choices{}, false
+	}
+	return in.Choices, true
+}
+
+// read reads a file that only this user can write.
+func read(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > mostFile || !onlyOwnerWrites(info) {
+		return nil, os.ErrPermission
+	}
+	return os.ReadFile(path)
+}
+
+// Save keeps the choices of this number of ranks. Readers see the old file or the new
+// one, never a part.
+func (s *Store) Save(ranks int, c Choices) error {
+	if s == nil || s.Dir == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(file{format, s.key(ranks), c}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return err
+	}
+	path := s.path(ranks)
+	part := path + "." + rand.Text() + ".tmp"
+	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	if err := os.Rename(part, path); err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package shm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/cpu"
+	"golang.org/x/sys/unix"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/calibration"
+)
+
+// crowd is how many ranks may share a core while they search. With more, the times are
+// those of the kernel's scheduler.
+const crowd = 4
+
+// calibrate makes the choices of this host's ranks: those in the region or, if there it
+// says so, what trial calls show. The ranks make them on the transports that they will
+// use, not in threads of one process: a Go process that may use one core has no two
+// threads that run at a time, and process_vm_readv in one's own process waits for locks
+// that two processes do not share.
+func (t *Transport) calibrate(ctx context.Context, o *Options) error {
+	c, from, s, err := t.mem.chosen()
+	if err != nil {
+		return err
+	}
+	t.adopt(c)
+	report := calibration.Report{Choices: c, Source: from}
+	if s != noSearch {
+		if report, err = t.search(ctx, s == fullSearch); err != nil {
+			return err
+		}
+		if t.self == 0 {
+			if report.Lasting && len(o.Calibration.Fixed) == 0 {
+				t.keep(o, report.Choices)
+			}
+			t.mem.choose(o.Calibration.Fix(report.Choices), calibration.FromTrials, noSearch)
+		}
+		m := meter{t: t}
+		if err := m.barrier(); err != nil {
+			return err
+		}
+		if report.Choices, _, _, err = t.mem.chosen(); err != nil {
+			return err
+		}
+		t.adopt(report.Choices)
+	}
+	if report.Ranks = len(t.ranks); o.Calibrated != nil {
+		o.Calibrated(report)
+	}
+	return nil
+}
+
+// keep saves choices for other jobs. A host without a place for them measures again.
+func (t *Transport) keep(o *Options, c calibration.Choices) {
+	if err := o.Calibration.Store.Save(len(t.ranks), c); err != nil && o.Log != nil {
+		o.Log.Debug("the choices of this host's calibration cannot be cached, so the next job measures again", "reason", err)
+	}
+}
+
+// search makes trial calls.
+func (t *Transport) search(ctx context.Context, refine bool) (calibration.Report, error) {
+	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
+	m := &meter{t: t, began: time.Now(), load: newOtherLoad()}
+	defer m.load.close()
+	defer m.free()
+	return calibration.Run(m, calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Refine: refine})
+}
+
+// A meter measures trial calls, and is a calibration.Meter. Its calls are those of a
+// group of its own.
+type meter struct {
+	t     *Transport
+	began time.Time
+	seq   uint64
+	heap  []byte  // the vectors
+	all   []int64 // what the ranks tell each other
+
+	load     otherLoad
+	loaded   bool // when load was last asked
+	measured int  // trials
+}
+
+// loadEvery: other load is looked for before one of this many trials.
+const loadEvery = 4
+
+// trialGroup is the group of trial calls in headers.
+const trialGroup = ^uint32(0)
+
+// operation returns the next call. v is nil for a Barrier.
+func (m *meter) operation(kind collective.Kind, dst, src collective.Vector) *collective.Operation {
+	m.seq++
+	v := &m.t.view
+	call := collective.Call{Kind: kind, DType: src.DType(), Count: uint64(src.Len())}
+	if kind == collective.KindAllReduce {
+		call.Op = collective.Sum
+	}
+	return &collective.Operation{Header: collective.Header{Job: v.Job, Epoch: v.Epoch, Group: trialGroup, Seq: m.seq, Call: call}, Dst: dst, Src: src}
+}
+
+func (m *meter) barrier() error {
+	return m.t.Barrier(m.operation(collective.KindBarrier, collective.Vector{}, collective.Vector{}))
+}
+
+// share returns the words of all ranks.
+func (m *meter) share(mine ...int64) ([]int64, error) {
+	m.all = slices.Grow(m.all[:0], len(mine)*len(m.t.ranks))[:len(mine)*len(m.t.ranks)]
+	return m.all, m.t.AllGather(m.operation(collective.KindAllGather, collective.Of(m.all), collective.Of(mine)))
+}
+
+// Costs is part of calibration.Meter. All ranks get the least costs that any of them
+// has measured, except 0, which means that it was not measured.
+func (m *meter) Costs() (c calibration.Costs, err error) {
+	never := uint64(0)
+	mine := []int64{
+		int64(cheapest(100, func() { spin(&never, 1, 100) })),
+		int64(cheapest(20, func() {
+			for range 20 {
+				_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+			}
+		})),
+	}
+	if err := m.barrier(); err != nil {
+		return c, err
+	}
+	mine = append(mine, int64(m.wakeCost()))
+	all, err := m.share(mine...)
+	if err != nil {
+		return c, err
+	}
+	costs := [3]int64{}
+	for i, cost := range all {
+		if least := &costs[i%3]; cost > 0 && (*least == 0 || cost < *least) {
+			*least = cost
+		}
+	}
+	c.Poll, c.Yield, c.Wake = time.Duration(costs[0]), time.Duration(costs[1]), time.Duration(costs[2])
+	return c, nil
+}
+
+// cheapest returns the time of one of n acts that do makes, in the fastest of a few
+// attempts.
+func cheapest(n int, do func()) time.Duration {
+	least := time.Duration(0)
+	for i := range 5 {
+		began := time.Now()
+		do()
+		if took := time.Since(began); i == 0 || took < least {
+			least = took
+		}
+	}
+	return max(1, least/time.Duration(n))
+}
+
+// Measure is part of calibration.Meter. As in training, the vectors have just been
+// written when the call begins.
+func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err error) {
+	t := m.t
+	t.adopt(trial.Choices)
+	vector, err := m.vector(trial)
+	if err != nil {
+		return r, err
+	}
+	defer func() { t.trialViews = nil }()
+	clear(vector)
+	v, err := collective.OfBytes(vector, collective.Float32)
+	if err != nil {
+		return r, err
+	}
+	if err := m.barrier(); err != nil {
+		return r, err
+	}
+	began := time.Now()
+	if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
+		return r, err
+	}
+	took, on := time.Since(began), int64(0)
+	if t.named {
+		on = int64(core())
+	}
+	loaded := int64(0)
+	if m.busy() {
+		loaded = 1
+	}
+	all, err := m.share(int64(took), int64(time.Since(m.began)), on, loaded)
+	if err != nil {
+		return r, err
+	}
+	r.Elapsed = time.Duration(all[1])
+	r.Disturbed = all[3] != 0
+	for i := 0; i < len(all); i += 4 {
+		r.Took = max(r.Took, time.Duration(all[i]))
+		for j := 0; j < i; j += 4 {
+			r.Disturbed = r.Disturbed || t.named && t.rounds > 0 && all[i+2] == all[j+2]
+		}
+	}
+	return r, nil
+}
+
+// busy reports whether other processes compete for the cores. The answer of the lowest
+// rank counts.
+func (m *meter) busy() bool {
+	if m.t.self != 0 {
+		return false
+	}
+	if m.measured%loadEvery == 0 {
+		m.loaded = m.load.competes(len(m.t.ranks))
+	}
+	m.measured++
+	return m.loaded
+}
+
+// vector returns the vector of a trial.
+func (m *meter) vector(trial calibration.Trial) ([]byte, error) {
+	t := m.t
+	if trial.InPlace { // the stages are unused by such a call
+		for peer := range t.ranks {
+			t.trialViews = append(t.trialViews, t.mem.bytes(t.mem.stages+peer*stageSlots*calibration.MostChunk, trial.Bytes))
+		}
+		return t.trialViews[t.self], nil
+	}
+	if len(m.heap) < trial.Bytes {
+		m.free()
+		// Mapped, not made, so that it goes back to the system at the end.
+		heap, err := unix.Mmap(-1, 0, trial.Bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+		if err != nil {
+			return nil, fmt.Errorf("shm: no memory for a trial call of %d bytes: %w", trial.Bytes, err)
+		}
+		m.heap = heap
+	}
+	return m.heap[:trial.Bytes], nil
+}
+
+func (m *meter) free() {
+	if m.heap != nil {
+		_ = unix.Munmap(m.heap)
+		m.heap = nil
+	}
+}

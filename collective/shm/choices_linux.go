@@ -1,0 +1,80 @@
+package shm
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/ringtrain/ringtrain/collective/calibration"
+)
+
+// A search says whether the ranks of a host make trial calls when they form a group.
+type search uint64
+
+const (
+	noSearch search = iota
+	quickSearch
+	fullSearch
+)
+
+// choose writes the choices of the host, and whether the ranks then search for better
+// ones. The lowest rank does so before it invites the others.
+func (r *region) choose(c calibration.Choices, from calibration.Source, s search) {
+	var words [calibration.Words]uint64
+	c.Put(&words)
+	for i, word := range words {
+		atomic.StoreUint64(r.word(8*i), word)
+	}
+	atomic.StoreUint64(r.word(8*len(words)), uint64(from))
+	atomic.StoreUint64(r.word(8*len(words)+8), uint64(s))
+}
+
+// chosen reads what choose has written.
+func (r *region) chosen() (c calibration.Choices, from calibration.Source, s search, err error) {
+	var words [calibration.Words]uint64
+	for i := range words {
+		words[i] = atomic.LoadUint64(r.word(8 * i))
+	}
+	c, err = calibration.Get(&words)
+	if err != nil {
+		err = fmt.Errorf("shm: the shared memory is corrupt: %w", err)
+	}
+	from = calibration.Source(atomic.LoadUint64(r.word(8 * len(words))))
+	return c, from, search(atomic.LoadUint64(r.word(8*len(words) + 8))), err
+}
+
+// adopt makes the next calls use c. All ranks of the host do so between two calls.
+func (t *Transport) adopt(c calibration.Choices) {
+	t.choices = c
+	t.most, t.stringLeast = c.Small, c.StringLeast
+	if c.StringLeast == 0 || !cpu.X86.HasERMS {
+		t.stringLeast = math.MaxInt
+	}
+	t.mem.stageIn(c.Chunk)
+	t.polls, t.rounds, t.yields = c.Polls, c.Rounds, c.Yields
+	if len(t.ranks) > runtime.NumCPU() {
+		t.rounds, t.yields = 0, yieldsCrowded
+	}
+}
+
+// first returns the choices with which the ranks of a host begin, and whether they then
+// search. searches says that they can.
+func first(p *calibration.Policy, ranks int, searches bool) (calibration.Choices, calibration.Source, search) {
+	c := calibration.Default(ranks)
+	switch {
+	case p.Mode == calibration.Refine && searches:
+		return p.Fix(c), calibration.FromDefault, fullSearch
+	case p.Mode == calibration.Off:
+		return p.Fix(c), calibration.FromDefault, noSearch
+	}
+	if kept, ok := p.Store.Load(ranks); ok {
+		return p.Fix(kept), calibration.FromStore, noSearch
+	}
+	if searches {
+		return p.Fix(c), calibration.FromDefault, quickSearch
+	}
+	return p.Fix(c), calibration.FromDefault, noSearch
+}

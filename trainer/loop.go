@@ -137,6 +137,9 @@ func (l *loop) evaluate(ctx context.Context) error {
 	if err := finiteMetrics(e.Metrics); err != nil {
 		return fmt.Errorf("trainer: evaluating after step %d: %w", steps, err)
 	}
+	if e.Best, err = l.compare(ctx, e); err != nil {
+		return fmt.Errorf("trainer: evaluating after step %d: %w", steps, err)
+	}
 	l.result.Final = e
 	if l.Observer != nil {
 		l.Observer.Evaluated(e)

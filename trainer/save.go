@@ -20,6 +20,7 @@ type Snapshot struct {
 	Step   int // steps done
 	Params *nn.Params
 	State  State
+	Best   Best // so far; its Values are valid only during the call
 	Last   bool // training ends here, done or stopped
 }
 
@@ -68,7 +69,7 @@ func (l *loop) save(ctx context.Context, last bool) error {
 		return err
 	}
 	if err == nil {
-		err = l.Saver.Save(ctx, Snapshot{Step: steps, Params: l.params, State: state, Last: last})
+		err = l.Saver.Save(ctx, Snapshot{Step: steps, Params: l.params, State: state, Best: l.result.Best, Last: last})
 	}
 	if err == nil {
 		l.saved = steps

@@ -39,6 +39,7 @@ type EvalEvent struct {
 	Counts  nn.Counts // summed over ranks
 	Loss    float64   // mean
 	Metrics []Metric  // of the task
+	Best    bool      // it is better than all before it; see Best
 	Elapsed time.Duration
 }
 
@@ -95,6 +96,12 @@ type Config struct {
 	Saver       Saver
 	SaveEvery   int
 	RequireSave bool
+
+	// Best is the best evaluation before From. It is the same on all ranks.
+	Best Best
+	// KeepBest copies the values to the host after each evaluation that is the best so far,
+	// for Snapshot.Best and Result.Best. Ranks may differ.
+	KeepBest bool
 }
 
 // Reduce says how the gradients of all rows are combined.
@@ -129,6 +136,7 @@ type Result struct {
 	Sent    int // bytes of gradients that this rank sent, in the steps of this call
 	Plain   int // bytes that it would have sent without compression
 	Final   EvalEvent
+	Best    Best
 	Elapsed time.Duration // of all steps and evaluations
 }
 
@@ -171,7 +179,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 		if place.Step > 0 && c.Accumulate {
 			return ErrForgets
 		}
-		l := &loop{Config: c, params: p, place: place, begin: time.Now(), saved: place.Step, result: Result{Steps: place.Step}}
+		l := &loop{Config: c, params: p, place: place, begin: time.Now(), saved: place.Step, result: Result{Steps: place.Step, Best: c.Best}}
 		err = l.run(ctx)
 		l.result.Elapsed = time.Since(l.begin)
 		result = l.result
@@ -189,5 +197,6 @@ func (c Config) settings() []Setting {
 		{Name: "the recording of steps", Value: c.Recording.String()},
 		{Name: "the number of steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},
 		{Name: "the number of steps between checkpoints", Value: fmt.Sprint(c.SaveEvery)},
+		c.Best.setting(),
 	}
 }

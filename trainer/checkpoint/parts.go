@@ -41,6 +41,7 @@ type Parts[T Named | Entry] struct {
 	Weights   []T
 	Slots     map[string][]T
 	Residuals [][]T // by rank
+	Best      []T   // weights of the best evaluation
 }
 
 // Parts groups the tensors in a Training's header.
@@ -59,6 +60,11 @@ func sortParts[T Named | Entry](tensors []T, name func(*T) *string) (Parts[T], e
 			if !p.addResidual(rank, t) {
 				return p, fmt.Errorf("tensor %q is out of order: residuals must be stored rank by rank", full)
 			}
+			continue
+		}
+		if rest, ok := strings.CutPrefix(full, bestPrefix); ok {
+			*name(&t) = rest
+			p.Best = append(p.Best, t)
 			continue
 		}
 		rest, isSlot := strings.CutPrefix(full, slotPrefix)

@@ -31,13 +31,17 @@ const slotPrefix = "optimizer/"
 // residualPrefix starts the names of residuals, by rank: "residual/0/layers.0.W".
 const residualPrefix = "residual/"
 
+// bestPrefix starts the names of the weights of the best evaluation: "best/layers.0.W".
+const bestPrefix = "best/"
+
 // ErrNone is returned by Latest if a directory has no intact checkpoint.
 var ErrNone = errors.New("checkpoint: there is no intact checkpoint")
 
 // A Training is the state of a training run after some step: everything needed to resume
 // as if it had not been interrupted. It is one safetensors file. The optimizer's tensors
 // are named "optimizer/SLOT/PARAMETER", the residuals of compression
-// "residual/RANK/PARAMETER", and the notes are the metadata. The note sha256 covers
+// "residual/RANK/PARAMETER", the weights of the best evaluation "best/PARAMETER", and the
+// notes are the metadata. The note sha256 covers
 // everything else, so a single wrong bit is detected.
 type Training struct {
 	Step    int // steps done
@@ -48,7 +52,10 @@ type Training struct {
 	// Residuals are what gradient compression has held back on each rank; nil without
 	// compression.
 	Residuals [][]Named
-	Notes     map[string]string // config, seed, number of workers: free text
+	// Best are the weights of the best evaluation so far; nil if there was none, or if they
+	// are Weights.
+	Best  []Named
+	Notes map[string]string // config, seed, number of workers: free text
 }
 
 // FileName returns the file name for a step. Names sort in the order of steps.
@@ -80,7 +87,7 @@ func (t Training) file(progress func(bytes int)) (File, error) {
 	}
 	f.Metadata[noteFormat], f.Metadata[noteStep] = Format, strconv.Itoa(t.Step)
 	for _, n := range t.Weights {
-		if strings.HasPrefix(n.Name, slotPrefix) || strings.HasPrefix(n.Name, residualPrefix) {
+		if strings.HasPrefix(n.Name, slotPrefix) || strings.HasPrefix(n.Name, residualPrefix) || strings.HasPrefix(n.Name, bestPrefix) {
 			return f, fmt.Errorf("a parameter cannot be named %q", n.Name)
 		}
 		f.Tensors = append(f.Tensors, n)
@@ -97,6 +104,9 @@ func (t Training) file(progress func(bytes int)) (File, error) {
 		for _, n := range tensors {
 			f.Tensors = append(f.Tensors, Named{Name: residualPrefix + strconv.Itoa(rank) + "/" + n.Name, Tensor: n.Tensor})
 		}
+	}
+	for _, n := range t.Best {
+		f.Tensors = append(f.Tensors, Named{Name: bestPrefix + n.Name, Tensor: n.Tensor})
 	}
 	if err := f.CheckFinite(); err != nil {
 		return f, err
@@ -175,7 +185,7 @@ func (f File) Training() (Training, error) {
 		delete(t.Notes, note)
 	}
 	sorted, err := sortParts(f.Tensors, func(n *Named) *string { return &n.Name })
-	t.Weights, t.Slots, t.Residuals = sorted.Weights, sorted.Slots, sorted.Residuals
+	t.Weights, t.Slots, t.Residuals, t.Best = sorted.Weights, sorted.Slots, sorted.Residuals, sorted.Best
 	return t, err
 }
 

@@ -108,6 +108,11 @@ func varying(ts *testscript.TestScript) []variation {
 		{`"blas":"[^"]*"`, `"blas":"PRODUCTS"`},
 		{`(accuracy|bits_per_character) [\d.]+`, "$1 #"},
 		{`loss [\d.]+`, "loss #"},
+		{`(?m)^( +\d+ .*\d)  \*$`, "$1"}, // the best row so far, which the library for products may change
+		{`,"best":true(,"seconds")`, "$1"},
+		{`"best_step":\d+`, `"best_step":#`},
+		{`"best_value":[\d.]+`, `"best_value":#`},
+		{`(?m)^best \(\*\): .*\n`, ""},
 		{`in [\d.]+ s \(\d+ samples/s\)`, "in # s (# samples/s)"},
 		{`(?m)^(date|host): .*`, "$1: #"},
 		{`(?m)^(ringtrain) \(.*\)$`, "$1 #"}, // of doctor

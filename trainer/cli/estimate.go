@@ -77,7 +77,7 @@ func writeEstimate(a *app, e *job.Estimate) {
 		{"activations", e.Activations, fmt.Sprintf("of a batch of %d", e.Batch)},
 		{"data", e.Data, "the whole set, and batches"},
 		{"all workers", e.Total, fmt.Sprintf("%d on one machine", e.Workers)},
-		{"checkpoint", e.Checkpoint, "each, on disk"},
+		{"checkpoint", e.Checkpoint, "each, on disk, at most"},
 		{"sent in a step", e.Wire, "by each worker: " + e.Plan},
 	} {
 		if line.name == "values" {

@@ -15,7 +15,7 @@ import (
 
 func evalCommand(a *app) *cobra.Command {
 	var source string
-	var asJSON bool
+	var asJSON, best bool
 	cmd := &cobra.Command{
 		Use:   "eval CHECKPOINT [flags]",
 		Short: "Measure trained weights on test data",
@@ -30,18 +30,25 @@ only the test images and their labels are needed.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.eval(context.Background(), args[0], source, asJSON)
+			return a.eval(context.Background(), evalFlags{args[0], source, asJSON, best})
 		},
 	}
 	cmd.Flags().StringVar(&source, "data", "", "rows with labels: `SOURCE` is "+a.catalog.TestUsage(true)+" (default the rows that train evaluated on)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as a JSON object")
+	addBest(cmd, &best)
 	return cmd
 }
 
-func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error {
+// evalFlags are the argument and the flags of eval.
+type evalFlags struct {
+	path, source string
+	json, best   bool
+}
+
+func (a *app) eval(ctx context.Context, f evalFlags) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	t, err := a.loader(backend).Load(ctx, path, source, true)
+	t, err := a.loader(backend, f.best).Load(ctx, f.path, f.source, true)
 	if err != nil {
 		return usage(err)
 	}
@@ -56,13 +63,13 @@ func (a *app) eval(ctx context.Context, path, source string, asJSON bool) error 
 	rows := counts[nn.CountRows]
 	loss := counts[nn.CountLoss] / max(rows, 1)
 	if math.IsNaN(loss) || math.IsInf(loss, 0) {
-		return fmt.Errorf("%s: the loss is not finite: its weights are finite, but too large to compute with", path)
+		return fmt.Errorf("%s: the loss is not finite: its weights are finite, but too large to compute with", f.path)
 	}
 	sum, err := checkpoint.Hash(t.Weights)
 	if err != nil {
 		return err
 	}
-	if asJSON {
+	if f.json {
 		result := map[string]any{"event": "result", "loss": loss, "rows": int(rows), "weights_sha256": sum}
 		for _, m := range task.Metrics(counts) {
 			result[m.Name] = m.Value

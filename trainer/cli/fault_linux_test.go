@@ -382,7 +382,7 @@ func TestSaveThatFailsAfterSIGTERM(t *testing.T) {
 		}
 		require.NoError(t, r.Process.Signal(syscall.SIGTERM))
 		require.Equal(t, 1, r.finish(t))
-		require.Contains(t, r.stderr.String(), "lost the last checkpoint and the trained weights")
+		require.Contains(t, r.stderr.String(), "lost the last checkpoint, the trained weights and the best weights")
 	}
 }
 

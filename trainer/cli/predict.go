@@ -24,6 +24,7 @@ type predictFlags struct {
 	data        string
 	format      string
 	json        bool
+	best        bool
 }
 
 func predictCommand(a *app) *cobra.Command {
@@ -61,6 +62,7 @@ its probability.`,
 	cmd.Flags().StringVar(&f.inputFormat, "input-format", "", "read FILEs and stdin as `FORMAT`: "+strings.Join(a.catalog.InputFormats(), ", "))
 	cmd.Flags().StringVar(&f.format, "format", "table", "print `FORM`: table, json (an object per line) or csv (with a header)")
 	cmd.Flags().BoolVar(&f.json, "json", false, "the same as --format json")
+	addBest(cmd, &f.best)
 	return cmd
 }
 
@@ -133,13 +135,14 @@ func (a *app) predict(ctx context.Context, f predictFlags, stdin io.Reader) erro
 
 // rows loads the weights and finds the rows.
 func (a *app) rows(ctx context.Context, backend nn.Backend, f predictFlags, stdin io.Reader) (*job.Loaded, error) {
+	l := a.loader(backend, f.best)
 	switch {
 	case len(f.files) == 0:
-		return a.loader(backend).Load(ctx, f.checkpoint, f.data, false)
+		return l.Load(ctx, f.checkpoint, f.data, false)
 	case f.files[0] == catalog.StreamName:
-		return a.loader(backend).LoadInput(ctx, f.checkpoint, f.inputFormat, catalog.Input{Stream: stdin})
+		return l.LoadInput(ctx, f.checkpoint, f.inputFormat, catalog.Input{Stream: stdin})
 	}
-	return a.loader(backend).LoadInput(ctx, f.checkpoint, f.inputFormat, catalog.Input{Files: f.files})
+	return l.LoadInput(ctx, f.checkpoint, f.inputFormat, catalog.Input{Files: f.files})
 }
 
 // printers make functions that write one prediction, by --format.
@@ -194,7 +197,12 @@ func csvPrinter(w io.Writer) func(p catalog.Prediction) error {
 	}
 }
 
-// loader returns a Loader of trained weights for a backend.
-func (a *app) loader(backend nn.Backend) *job.Loader {
-	return &job.Loader{Catalog: a.catalog, Backend: backend, Cache: a.cache()}
+// addBest adds --best to a command that reads trained weights.
+func addBest(cmd *cobra.Command, best *bool) {
+	cmd.Flags().BoolVar(best, "best", false, "use the weights of the best evaluation instead of the last")
+}
+
+// loader returns a Loader of trained weights for a backend: the last or the best.
+func (a *app) loader(backend nn.Backend, best bool) *job.Loader {
+	return &job.Loader{Catalog: a.catalog, Backend: backend, Cache: a.cache(), Best: best}
 }

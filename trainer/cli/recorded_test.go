@@ -35,15 +35,16 @@ func recorded() []event.Event {
 		&event.Resumed{Path: "run/step-00000010.safetensors", Step: 10},
 		&event.Step{Step: 11, Loss: 0.5, Samples: 96, Seconds: 0.5, ComputeMs: 60, ExchangeMs: 30, UpdateMs: 10, WireBytes: 500_000},
 		&event.Step{Step: 12, Loss: 0.25, Samples: 96, Seconds: 1, ComputeMs: 80, ExchangeMs: 10, UpdateMs: 10, WireBytes: 500_000},
-		&event.Eval{Step: 12, Metrics: event.Metrics{{Name: "accuracy", Value: 0.875}}, Loss: 0.4, Seconds: 2},
+		&event.Eval{Step: 12, Metrics: event.Metrics{{Name: "accuracy", Value: 0.875}}, Best: true, Loss: 0.4, Seconds: 2},
 		&event.CheckpointFailed{Path: "run/step-00000012.safetensors", Step: 12, Error: "write run: no space left on device"},
 		&event.Step{Step: 13, Loss: 0.125, Samples: 96, Seconds: 3, ComputeMs: 100, WireBytes: 500_000},
-		&event.Eval{Step: 13, Metrics: event.Metrics{{Name: "accuracy", Value: 0.9}}, Loss: 0.35, Seconds: 4},
+		&event.Eval{Step: 13, Metrics: event.Metrics{{Name: "accuracy", Value: 0.85}}, Loss: 0.35, Seconds: 4},
 		&event.SaveRetry{Path: "run/step-00000013.safetensors", Step: 13, Error: "write run: no space left on device", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 		&event.CheckpointFailed{Path: "run/step-00000013.safetensors", Step: 13, Error: "no space", Last: true},
 		&event.Checkpoint{Path: "spare/step-00000013.safetensors", Step: 13, InsteadOf: "run/step-00000013.safetensors"},
 		&event.Weights{Path: "run/model.safetensors", Step: 13},
-		&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.9}}, Loss: 0.35, Steps: 13, Workers: 3, Seconds: 4, SamplesPerSecond: 72, WeightsSHA256: "abc", BLAS: "gonum", Plan: "ring among 3 ranks", Compress: "bf16", WireBytes: 1_500_000, CompressionRatio: 2},
+		&event.Weights{Path: "run/model-best.safetensors", Step: 12, Best: true},
+		&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.85}}, BestStep: 12, BestMetric: "accuracy", BestValue: 0.875, Loss: 0.35, Steps: 13, Workers: 3, Seconds: 4, SamplesPerSecond: 72, WeightsSHA256: "abc", BLAS: "gonum", Plan: "ring among 3 ranks", Compress: "bf16", WireBytes: 1_500_000, CompressionRatio: 2},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 func sampleCommand(a *app) *cobra.Command {
 	var o catalog.GenerateOptions
+	var best bool
 	cmd := &cobra.Command{
 		Use:   "sample CHECKPOINT --prompt TEXT [flags]",
 		Short: "Continue a prompt with trained weights",
@@ -35,7 +36,7 @@ The same weights, flags and machine always give the same continuation.`,
 			if err := checkSample(cmd.Flags().Changed, o); err != nil {
 				return usage(err)
 			}
-			return a.sample(context.Background(), args[0], o)
+			return a.sample(context.Background(), args[0], best, o)
 		},
 	}
 	cmd.Flags().StringVar(&o.Prompt, "prompt", "", "`TEXT` to continue; a language model must know its characters")
@@ -43,6 +44,7 @@ The same weights, flags and machine always give the same continuation.`,
 	cmd.Flags().Float64Var(&o.Temperature, "temperature", 1, "divide the logarithms of probabilities by `X`; a value below 1 favours probable continuations; 0 always takes the most probable")
 	cmd.Flags().IntVar(&o.TopK, "top-k", 0, "choose among the `K` most probable continuations (default all)")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N` of the choices (default 0)")
+	addBest(cmd, &best)
 	return cmd
 }
 
@@ -61,10 +63,10 @@ func checkSample(given func(string) bool, o catalog.GenerateOptions) error {
 	return nil
 }
 
-func (a *app) sample(ctx context.Context, path string, o catalog.GenerateOptions) error {
+func (a *app) sample(ctx context.Context, path string, best bool, o catalog.GenerateOptions) error {
 	backend := cpu.New(cpu.Options{})
 	defer backend.Close()
-	generator, err := a.loader(backend).Generator(path)
+	generator, err := a.loader(backend, best).Generator(path)
 	if err != nil {
 		return usage(err)
 	}

@@ -83,7 +83,11 @@ func (s *screen) Emit(e event.Event) {
 		}
 		s.line(s.err, fmt.Sprintf("warning: step %d was not saved: %s", e.Step, e.Error))
 	case *event.Weights:
-		s.line(s.err, "weights saved to "+e.Path+instead(e.InsteadOf))
+		what := "weights"
+		if e.Best {
+			what = "best weights"
+		}
+		s.line(s.err, what+" saved to "+e.Path+instead(e.InsteadOf))
 	case *event.Resumed:
 		s.resumed(e)
 	case *event.Stopped:
@@ -212,8 +216,12 @@ func (s *screen) row(e *event.Eval) {
 	for _, m := range e.Metrics {
 		values += fmt.Sprintf("  %*.4f", max(8, len(m.Name)), m.Value)
 	}
-	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f%s  %10.0f  %7.0f%%  %8.2f  %7.1f", e.Step, s.last.Loss, e.Loss, values,
-		float64(s.samples)/max(e.Seconds, 1e-9), share, float64(s.sent)/1e6, e.Seconds))
+	mark := ""
+	if e.Best {
+		mark = "  *" // the last row with it is the best
+	}
+	s.line(s.out, fmt.Sprintf("%6d  %8.4f  %8.4f%s  %10.0f  %7.0f%%  %8.2f  %7.1f%s", e.Step, s.last.Loss, e.Loss, values,
+		float64(s.samples)/max(e.Seconds, 1e-9), share, float64(s.sent)/1e6, e.Seconds, mark))
 }
 
 func (s *screen) result(e *event.Result) {
@@ -225,7 +233,11 @@ func (s *screen) result(e *event.Result) {
 	if e.SamplesPerSecond > 0 {
 		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
 	}
-	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s\nweights sha256 %s\nmatrix products: %s\nallreduce: %s", outcome(e), e.Steps, speed, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+	best := ""
+	if e.BestStep > 0 && e.BestStep != e.Steps {
+		best = fmt.Sprintf("\nbest (*): %s %.4f after step %d", e.BestMetric, e.BestValue, e.BestStep)
+	}
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nallreduce: %s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan))
 }
 
 // outcome returns the metrics of a result or, if it has none, the loss.

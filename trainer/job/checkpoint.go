@@ -92,6 +92,12 @@ func (c *checkpointer) contents(snap trainer.Snapshot) (t checkpoint.Training, e
 	for _, arena := range snap.State.Residuals {
 		t.Residuals = append(t.Residuals, arenaTensors(snap.Params, arena))
 	}
+	if b := snap.Best; b.Found() && len(b.Values) > 0 {
+		t.Notes = describeBest(c.notes, b)
+		if b.Step != snap.Step {
+			t.Best = arenaTensors(snap.Params, b.Values)
+		}
+	}
 	return t, nil
 }
 
@@ -107,11 +113,12 @@ func (r *rank) configureSaving(ctx context.Context, c *trainer.Config) error {
 	if r.group.Rank() == 0 {
 		c.Saver = &checkpointer{files: r.files, keep: s.Spec.Saving.Keep, values: c.Backend, notes: r.notes(), final: r.final, events: r.events}
 	}
+	c.KeepBest = r.keepsBest()
 	if s.Spec.Saving.Resume == "" {
 		return nil
 	}
 	var err error
-	c.From, err = r.resume(ctx, c.Backend, c.Task.Params())
+	c.From, c.Best, err = r.resume(ctx, c.Backend, c.Task.Params())
 	return err
 }
 

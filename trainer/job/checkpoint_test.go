@@ -82,7 +82,7 @@ func TestCheckpointCannotBeWritten(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, step, got.Step)
 	}
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(1), checkpoint.FileName(2), checkpoint.FileName(5), checkpoint.FileName(6)}, namesIn(t, out.dir))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(1), checkpoint.FileName(2), checkpoint.FileName(5), checkpoint.FileName(6)}, namesIn(t, out.dir))
 }
 
 // With --require-checkpoint the same failure ends the job at that step. What the other ranks
@@ -149,7 +149,7 @@ func TestDirectoryComesBack(t *testing.T) {
 	require.Equal(t, retryFirst, took)
 	require.Equal(t, 1, h.count("save_retry"))
 	require.Zero(t, h.count("checkpoint_failed"))
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(6)}, namesIn(t, out.dir))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(6)}, namesIn(t, out.dir))
 	require.Equal(t, resultOf(t, h).WeightsSHA256, hashOf(t, filepath.Join(out.dir, weightsFile)))
 }
 
@@ -216,18 +216,18 @@ func TestKilledWhileWriting(t *testing.T) {
 	said, err := io.ReadAll(io.LimitReader(stdout, int64(len(halfWritten))))
 	require.NoError(t, err)
 	require.Equal(t, halfWritten, string(said))
-	require.Len(t, namesIn(t, f.Saving.Dir), 3)
+	require.Len(t, namesIn(t, f.Saving.Dir), 4)
 	f.Steps, f.Saving = 6, Saving{Resume: f.Saving.Dir}
 
 	alive := f
 	alive.Steps = 4
 	run(t, alive)
-	require.Len(t, namesIn(t, f.Saving.Resume), 4, "the file of a live process stays")
+	require.Len(t, namesIn(t, f.Saving.Resume), 5, "the file of a live process stays")
 
 	require.NoError(t, child.Process.Kill())
 	require.Error(t, child.Wait())
 	require.Equal(t, whole, resultOf(t, run(t, f)).WeightsSHA256)
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(3), checkpoint.FileName(4), checkpoint.FileName(6)}, namesIn(t, f.Saving.Resume))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(3), checkpoint.FileName(4), checkpoint.FileName(6)}, namesIn(t, f.Saving.Resume))
 }
 
 const (

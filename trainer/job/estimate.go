@@ -24,7 +24,7 @@ type Estimate struct {
 	Activations int    `json:"activations_bytes"` // of a forward and a backward pass
 	Data        int    `json:"data_bytes"`        // dataset and batches
 	Total       int    `json:"total_bytes"`       // of all workers of this machine
-	Checkpoint  int    `json:"checkpoint_bytes"`  // of one on disk
+	Checkpoint  int    `json:"checkpoint_bytes"`  // of one on disk, at most: the best weights may be the last
 	Wire        int    `json:"wire_bytes"`        // sent by one worker in one step
 	Plan        string `json:"plan"`
 
@@ -55,6 +55,9 @@ func (s *Training) Estimate() (*Estimate, error) {
 		Data: s.footprint() / s.Workers,
 	}
 	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
+	if s.searchesBest() {
+		e.Checkpoint += 4 * e.Parameters
+	}
 	e.exchange(p, s.compress)
 	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Compression + e.Activations + e.Data)
 	return e, nil

@@ -24,6 +24,7 @@ const (
 const (
 	lastCheckpoint = "the last checkpoint"
 	trainedWeights = "the trained weights"
+	bestWeights    = "the best weights"
 )
 
 // A finalWriter writes the last checkpoint and the trained weights, which a job must not
@@ -36,7 +37,7 @@ type finalWriter struct {
 	pulse         *crew.Pulse // may be nil
 
 	until time.Time // the end of all retries; zero until something has failed
-	lost  []string  // lastCheckpoint, trainedWeights or both
+	lost  []string  // lastCheckpoint, trainedWeights, bestWeights
 	cause error     // of the first loss
 }
 
@@ -110,10 +111,19 @@ func (w *finalWriter) lose(what, name string, step int, err error) {
 
 // err returns an error that names the lost files, or nil if there are none.
 func (w *finalWriter) err() error {
-	if len(w.lost) == 0 {
+	if w == nil || len(w.lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("lost %s: %w", strings.Join(w.lost, " and "), w.cause)
+	return fmt.Errorf("lost %s: %w", enumeration(w.lost), w.cause)
+}
+
+// enumeration joins names: "a", "a and b", "a, b and c".
+func enumeration(names []string) string {
+	n := len(names) - 1
+	if n < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:n], ", ") + " and " + names[n]
 }
 
 // mayPass reports whether an error comes from the system, such as a full disk, and may

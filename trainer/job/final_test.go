@@ -147,6 +147,7 @@ func TestLostWeights(t *testing.T) {
 			if fallback != "" {
 				require.NoError(t, err)
 				require.Contains(t, told.all, &event.Weights{Path: filepath.Join(fallback, weightsFile), Step: 3, InsteadOf: filepath.Join(out, weightsFile)})
+				require.Contains(t, told.all, &event.Weights{Path: filepath.Join(fallback, bestFile), Step: 3, Best: true, InsteadOf: filepath.Join(out, bestFile)})
 				step, in := Newest(out, fallback)
 				require.Equal(t, 3, step)
 				require.Equal(t, fallback, in)
@@ -155,7 +156,7 @@ func TestLostWeights(t *testing.T) {
 			var end *crew.EndError
 			require.ErrorAs(t, err, &end)
 			require.Nil(t, end.Signal)
-			require.ErrorContains(t, err, "lost the last checkpoint and the trained weights: ")
+			require.ErrorContains(t, err, "lost the last checkpoint, the trained weights and the best weights: ")
 			require.ErrorContains(t, err, "not a directory")
 		})
 	}
@@ -172,6 +173,6 @@ func TestStopWhileRetrying(t *testing.T) {
 		var end *crew.EndError
 		require.ErrorAs(t, err, &end)
 		require.Equal(t, os.Interrupt, end.Signal)
-		require.ErrorContains(t, err, "lost the last checkpoint and the trained weights")
+		require.ErrorContains(t, err, "lost the last checkpoint, the trained weights and the best weights")
 	})
 }

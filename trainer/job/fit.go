@@ -91,6 +91,11 @@ func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
 			return err
 		}
 	}
+	if len(parts.Best) > 0 {
+		if err := fit("best weights, ", params, parts.Best); err != nil {
+			return err
+		}
+	}
 	if len(parts.Residuals) > crew.MaxRanks {
 		return misfitf("it has the residuals of %d ranks, more than the %d that a job can have", len(parts.Residuals), crew.MaxRanks)
 	}

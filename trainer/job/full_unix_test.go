@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, stepFile(f.Saving.Dir, 4), failed[0].Path)
 	require.Contains(t, failed[0].Error, syscall.EFBIG.Error())
 	require.NotContains(t, failed[0].Error, ".tmp", "users do not know temporary files")
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(2), checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(2), checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir))
 	_, err := checkpoint.Read(stepFile(f.Saving.Dir, 2))
 	require.NoError(t, err)
 }
@@ -74,7 +74,7 @@ func TestFullDiskAtTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, retryFirst, took)
 	require.Equal(t, resultOf(t, h).WeightsSHA256, hashOf(t, filepath.Join(f.Saving.Dir, weightsFile)))
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir))
 }
 
 // A directory without write permission is refused before anything starts.

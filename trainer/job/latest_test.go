@@ -143,7 +143,7 @@ func TestChanged(t *testing.T) {
 	notes["config"] = strings.Replace(notes["config"], "hidden_width = 8", "hidden_width = 9", 1)
 	require.Equal(t, []string{"[model]"}, s.changed(notes, "D", "B"))
 	notes["config"] = "no config"
-	require.Equal(t, []string{"[model]", "[optimizer]"}, s.changed(notes, "D", "B"))
+	require.Equal(t, []string{"[model]", "[task]", "[optimizer]"}, s.changed(notes, "D", "B"))
 }
 
 // Before anything starts, the user learns what will differ and what cannot work.

@@ -143,7 +143,7 @@ func TestRunStartsWorkers(t *testing.T) {
 	require.Equal(t, want, end.WeightsSHA256)
 	require.Equal(t, 2, end.Workers)
 	require.Equal(t, want, hashOf(t, filepath.Join(s.Dir, weightsFile)))
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(3), checkpoint.FileName(6)}, namesIn(t, s.Dir))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(3), checkpoint.FileName(6)}, namesIn(t, s.Dir))
 	view := eventsOf[*event.View](h)
 	require.Len(t, view, 1)
 	require.NotEmpty(t, view[0].Cluster)
@@ -278,7 +278,7 @@ func TestLaunchedSeats(t *testing.T) {
 	}
 	require.Equal(t, want+"\n", said[0].String())
 	require.Empty(t, said[1].String(), "one process shows the job")
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(6)}, namesIn(t, s.Dir))
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(6)}, namesIn(t, s.Dir))
 }
 
 // Worker processes get the key of an encrypted job.

@@ -124,7 +124,9 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		return nil, err
 	}
 	r.idle = result.Steps == c.From.Step
-	if err := crew.Agree(ctx, r.group, r.writeWeights(ctx, tensors, result.Steps)); err != nil {
+	r.writeWeights(ctx, tensors, result.Steps)
+	r.writeBest(ctx, result.Best, r.task.Params(), result.Steps)
+	if err := crew.Agree(ctx, r.group, r.final.err()); err != nil {
 		return nil, err
 	}
 	if stopped {
@@ -134,11 +136,11 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil {
 		return nil, err
 	}
-	return &event.Result{
+	return r.reportBest(&event.Result{
 		Metrics: metricsOf(result.Final), Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
 		BLAS: r.blas, Plan: r.plan, Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
-	}, nil
+	}, result.Best), nil
 }
 
 // ratio returns the compression ratio of what was sent, or 1 if nothing was.
@@ -198,7 +200,7 @@ func (o observer) Stepped(e trainer.StepEvent) {
 }
 
 func (o observer) Evaluated(e trainer.EvalEvent) {
-	o.events.Emit(&event.Eval{Step: e.Step, Metrics: metricsOf(e), Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
+	o.events.Emit(&event.Eval{Step: e.Step, Metrics: metricsOf(e), Best: e.Best, Loss: e.Loss, Seconds: e.Elapsed.Seconds()})
 }
 
 // metricsOf are the metrics of an evaluation, for events.

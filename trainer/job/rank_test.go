@@ -70,8 +70,8 @@ func TestLeadersReport(t *testing.T) {
 		require.Equal(t, sum, resultOf(t, &o.heard).WeightsSHA256)
 		require.Equal(t, sum, hashOf(t, filepath.Join(dirs[rank/2], weightsFile)))
 	}
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(3), checkpoint.FileName(6)}, namesIn(t, dirs[0]))
-	require.Equal(t, []string{weightsFile}, namesIn(t, dirs[1]), "only rank 0 writes checkpoints")
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(3), checkpoint.FileName(6)}, namesIn(t, dirs[0]))
+	require.Equal(t, []string{bestFile, weightsFile}, namesIn(t, dirs[1]), "only rank 0 writes checkpoints")
 
 	f.Place.Transport, f.Workers = crew.TransportInProcess, 6
 	require.Equal(t, sum, resultOf(t, run(t, f)).WeightsSHA256, "the same job on one machine")
@@ -146,7 +146,7 @@ func TestOneMachineLosesItsWeights(t *testing.T) {
 		require.Equal(t, retryTime, time.Since(begin), "others wait while one retries")
 		require.EqualValues(t, 6, finished.Load())
 		for rank, o := range all {
-			require.ErrorContains(t, o.err, "lost the trained weights: ")
+			require.ErrorContains(t, o.err, "lost the trained weights and the best weights: ")
 			require.Zero(t, o.count("result"))
 			if rank != 2 {
 				require.ErrorContains(t, o.err, "rank 2 (local/2): ")

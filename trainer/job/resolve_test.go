@@ -143,7 +143,7 @@ func TestEstimateByHand(t *testing.T) {
 	require.Equal(t, 3*arena, e.Slots, "two moments and the average")
 	require.Zero(t, e.Compression)
 	require.Equal(t, 24000*(784+1)+4*784*(16+256), e.Data)
-	require.Equal(t, 4*file, e.Checkpoint)
+	require.Equal(t, 5*file, e.Checkpoint, "the weights, the slots and the best weights")
 	require.Equal(t, arena, e.Wire, "of two ranks each sends one vector")
 	require.InDelta(t, 1, e.Ratio, 1e-12)
 	require.Equal(t, 2*e.Activations, estimate(func(f *Spec) { f.Batch = 32 }).Activations, "they grow with the rows")
@@ -156,7 +156,7 @@ func TestEstimateByHand(t *testing.T) {
 	require.Equal(t, arena/2, half.Wire)
 	require.InDelta(t, 2, half.Ratio, 1e-12)
 	require.Equal(t, 2*arena+arena/2, half.Compression, "what was lost before, in this step, and the packed gradients")
-	require.Equal(t, 4*file+2*file, half.Checkpoint, "with the residuals of two ranks")
+	require.Equal(t, 5*file+2*file, half.Checkpoint, "with the residuals of two ranks")
 	require.Contains(t, half.Plan, "; 2 times as many bytes without compression")
 
 	alone := estimate(func(f *Spec) { f.Workers = 1 })

@@ -24,8 +24,8 @@ import (
 
 // resume finds the newest intact checkpoint of --resume on any machine, and gives rank 0
 // its parameters and state. The trainer distributes them from there, so other machines
-// need no file.
-func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, err error) {
+// need no file. All ranks get the best evaluation so far.
+func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (state trainer.State, best trainer.Best, err error) {
 	s, path, mine := r.training, "", []int64{-1}
 	if r.leader {
 		t, found, broken, err := checkpoint.Latest(s.Spec.Saving.Resume, s.fitsHeader(p.List))
@@ -33,34 +33,40 @@ func (r *rank) resume(ctx context.Context, backend nn.Backend, p *nn.Params) (st
 		switch {
 		case err == nil:
 			if state, err = s.restore(found, t, backend, p); err != nil {
-				return state, crew.Usage(err)
+				return state, best, crew.Usage(err)
+			}
+			if best, err = s.restoreBest(found, t, p); err != nil {
+				return state, best, crew.Usage(err)
 			}
 			path, mine[0] = found, int64(t.Step)
 		case len(broken) > 0 && errors.As(broken[0], &misfit):
-			return state, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, broken[0]))
+			return state, best, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, broken[0]))
 		case !errors.Is(err, checkpoint.ErrNone) && !errors.Is(err, fs.ErrNotExist):
-			return state, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, err))
+			return state, best, crew.Usage(fmt.Errorf("--resume %s: %w", s.Spec.Saving.Resume, err))
 		}
 	}
 	steps := make([]int64, r.group.Size())
 	if err := collective.AllGather(ctx, r.group, steps, mine); err != nil {
-		return state, fmt.Errorf("looking for the newest checkpoint: %w", err)
+		return state, best, fmt.Errorf("looking for the newest checkpoint: %w", err)
 	}
 	newest := slices.Max(steps)
 	if newest < 0 {
-		return state, crew.Usagef("--resume %s: no machine has an intact checkpoint there", s.Spec.Saving.Resume)
+		return state, best, crew.Usagef("--resume %s: no machine has an intact checkpoint there", s.Spec.Saving.Resume)
 	}
 	source := slices.Index(steps, newest)
 	if source != 0 {
 		if state, err = r.moveState(ctx, source, p, state); err != nil {
-			return state, fmt.Errorf("sending the checkpoint of rank %d to rank 0: %w", source, err)
+			return state, best, fmt.Errorf("sending the checkpoint of rank %d to rank 0: %w", source, err)
 		}
+	}
+	if best, err = r.shareBest(ctx, source, p.Values.Len(), best); err != nil {
+		return state, best, fmt.Errorf("sending the best weights of rank %d to the others: %w", source, err)
 	}
 	if r.group.Rank() == source {
 		r.events.Emit(&event.Resumed{Path: path, Step: int(newest)})
 	}
 	state.Step = int(newest)
-	return state, nil
+	return state, best, nil
 }
 
 // moveState sends the parameters and the state that source has read to the other ranks.

@@ -54,7 +54,7 @@ func TestRunInProcess(t *testing.T) {
 	require.Equal(t, []int{3, 6}, evals)
 	require.Equal(t, []int{2, 4, 6}, saved)
 	require.Equal(t, 6*2*4, samples)
-	require.Equal(t, []string{weightsFile, checkpoint.FileName(4), checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir), "no lock and no temporary file")
+	require.Equal(t, []string{bestFile, weightsFile, checkpoint.FileName(4), checkpoint.FileName(6)}, namesIn(t, f.Saving.Dir), "no lock and no temporary file")
 
 	end := resultOf(t, h)
 	require.Equal(t, h.all[len(h.all)-1], event.Event(end))
@@ -68,7 +68,10 @@ func TestRunInProcess(t *testing.T) {
 	require.Equal(t, last.Metrics, end.Metrics)
 	require.Equal(t, last.Loss, end.Loss)
 	require.Equal(t, end.WeightsSHA256, hashOf(t, filepath.Join(f.Saving.Dir, weightsFile)))
-	require.Equal(t, []*event.Weights{{Path: filepath.Join(f.Saving.Dir, weightsFile), Step: 6}}, eventsOf[*event.Weights](h))
+	require.Equal(t, []*event.Weights{
+		{Path: filepath.Join(f.Saving.Dir, weightsFile), Step: 6},
+		{Path: filepath.Join(f.Saving.Dir, bestFile), Step: end.BestStep, Best: true},
+	}, eventsOf[*event.Weights](h))
 
 	at6, err := checkpoint.Read(stepFile(f.Saving.Dir, 6))
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ type Loader struct {
 	Catalog *catalog.Catalog // implements the names in the config of a file
 	Backend nn.Backend       // holds the models
 	Cache   *Cache           // of generated data; may be nil
+	Best    bool             // read the weights of the best evaluation instead of the last
 }
 
 // A Loaded file of weights has rows to use them with.
@@ -141,6 +142,9 @@ func (l *Loader) Generator(path string) (catalog.Generator, error) {
 // openWeights reads weights and their notes from a checkpoint, a file of weights, or the
 // newest of these in an output directory. from is the path of the file.
 func (l *Loader) openWeights(path string) (weights []checkpoint.Named, notes map[string]string, from string, err error) {
+	if l.Best {
+		return l.openBest(path)
+	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		weights, notes, err = l.readWeights(path)
 		if errors.Is(err, fs.ErrNotExist) {

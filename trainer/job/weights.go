@@ -17,14 +17,10 @@ import (
 const weightsFile = "model.safetensors"
 
 // writeWeights writes the trained weights, once on each machine, if there is an output
-// directory. Its error names everything that this machine has lost, including the last
-// checkpoint.
-func (r *rank) writeWeights(ctx context.Context, tensors []checkpoint.Named, step int) error {
-	if r.final == nil {
-		return nil
-	}
-	if !r.leader || r.idle && hasWeights(filepath.Join(r.training.Spec.Saving.Dir, weightsFile), tensors) {
-		return r.final.err()
+// directory.
+func (r *rank) writeWeights(ctx context.Context, tensors []checkpoint.Named, step int) {
+	if r.final == nil || !r.leader || r.idle && hasWeights(filepath.Join(r.training.Spec.Saving.Dir, weightsFile), tensors) {
+		return
 	}
 	defer r.pulse.Save()()
 	notes := r.notes()
@@ -35,7 +31,6 @@ func (r *rank) writeWeights(ctx context.Context, tensors []checkpoint.Named, ste
 	if ok {
 		r.events.Emit(&event.Weights{Path: filepath.Join(dir, weightsFile), Step: step, InsteadOf: r.final.insteadOf(dir, weightsFile)})
 	}
-	return r.final.err()
 }
 
 // hasWeights reports whether a file already contains these weights.

@@ -45,6 +45,7 @@ type Eval struct {
 	Step    int     `json:"step"`
 	Loss    float64 `json:"loss"`
 	Metrics Metrics `json:"metrics,omitempty"`
+	Best    bool    `json:"best,omitempty"` // it is better than all before it
 	Seconds float64 `json:"seconds"`
 }
 
@@ -68,6 +69,7 @@ func (e *Lost) String() string {
 type Weights struct {
 	Path      string `json:"path"`
 	Step      int    `json:"step"`
+	Best      bool   `json:"best,omitempty"`       // they are those of the best evaluation
 	InsteadOf string `json:"instead_of,omitempty"` // the path in --out, if it could not be written
 }
 
@@ -113,8 +115,11 @@ type Stopped struct {
 
 // Result is the last event of a job that succeeded.
 type Result struct {
-	Loss             float64 `json:"loss"`              // over the test rows, after the last step
-	Metrics          Metrics `json:"metrics,omitempty"` // over the test rows, after the last step
+	Loss             float64 `json:"loss"`                  // over the test rows, after the last step
+	Metrics          Metrics `json:"metrics,omitempty"`     // over the test rows, after the last step
+	BestStep         int     `json:"best_step,omitempty"`   // of the best evaluation; 0 if there was only one
+	BestMetric       string  `json:"best_metric,omitempty"` // which decided: the first, or the loss
+	BestValue        float64 `json:"best_value,omitempty"`
 	Steps            int     `json:"steps"`
 	Workers          int     `json:"workers"`
 	Seconds          float64 `json:"seconds"`

@@ -17,7 +17,6 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
-	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // The values of CollectiveRun.Memory.
@@ -98,35 +97,19 @@ func (f *CollectiveRun) crew(place cluster.Config, o job.Options) crew.Crew {
 // launchNamespaces measures between processes of this machine, each in its own network
 // namespace.
 func (f *CollectiveRun) launchNamespaces(ctx context.Context, o job.Options) (err error) {
-	place := cluster.Config{Cluster: cmp.Or(f.Place.Cluster, crew.OwnCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.Ranks, Transport: f.Place.Transport, Streams: f.Place.Streams}
-	if f.Place.KeyFile != "" || !f.Place.Insecure {
-		if place.KeyFile, err = crew.FindKey(f.Place.KeyFile); err != nil {
-			return crew.Usage(err)
-		}
+	plan, err := planNetwork(f.Place.KeyFile, f.Place.Insecure, f.Link)
+	if err != nil {
+		return crew.Usage(err)
 	}
-	var limits launch.NetworkOptions
-	if f.Link != "" {
-		if limits.Link, err = launch.ParseRate(f.Link); err != nil {
-			return crew.Usagef("--link: %w", err)
-		}
-	}
-	network, err := launch.Namespaces(ctx, f.Ranks, limits)
-	switch {
-	case errors.Is(err, launch.ErrNoNamespaces):
-		return crew.Usagef("--hosts netns: %w", err)
-	case err != nil:
+	network, key, done, err := plan.open(ctx, f.Ranks)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, network.Close()) }()
-	if place.KeyFile == "" && !f.Place.Insecure {
-		remove := func() error { return nil }
-		if place.KeyFile, remove, err = temporaryKey(); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, remove()) }()
-	}
-	place.Insecure = place.KeyFile == ""
-	c := f.crew(place, o)
+	defer func() { err = errors.Join(err, done()) }()
+	c := f.crew(cluster.Config{
+		Cluster: cmp.Or(f.Place.Cluster, crew.OwnCluster()), Nodes: 1, Node: cluster.NodeName(), LocalSize: f.Ranks,
+		Transport: f.Place.Transport, Streams: f.Place.Streams, KeyFile: key, Insecure: key == "",
+	}, o)
 	c.Network = network
 	return c.Launch(ctx)
 }
@@ -140,11 +123,7 @@ func (f *CollectiveRun) about(keyFile string) string {
 	if f.Hosts == Namespaces {
 		parts = append(parts, "each rank in a network namespace, "+cmp.Or(f.Link, "no limit")+" each way")
 	}
-	if keyFile != "" {
-		parts = append(parts, "TLS 1.3")
-	} else {
-		parts = append(parts, "no TLS")
-	}
+	parts = append(parts, tlsText(keyFile != ""))
 	return "links: " + strings.Join(parts, "; ")
 }
 

@@ -70,12 +70,18 @@ func (s *trialDisplay) Log(name string, line []byte) {
 
 func (s *trialDisplay) Notice(text string) { fmt.Fprintln(s.err, text) }
 
-// end returns the measurements.
+// end returns the measurements, or an error if there are none or if messages bypassed the
+// network.
 func (s *trialDisplay) end() (*TrialMeasured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed == nil && s.measured == nil {
+	switch {
+	case s.failed != nil:
+		return nil, s.failed
+	case s.measured == nil:
 		return nil, errors.New("the workers ended without reporting their measurements")
+	case s.network != nil:
+		return s.measured, s.measured.Trial.CheckWire()
 	}
-	return s.measured, s.failed
+	return s.measured, nil
 }

@@ -162,10 +162,10 @@ func TestPrepareFiles(t *testing.T) {
 
 // All files of a run are written, and none is empty.
 func TestWriteFiles(t *testing.T) {
-	r := &trials{report: Scaling{Compute: "real", Trials: []Trial{{System: "allreduce", Workers: 1, Steps: 2, Seconds: 1, Links: []Link{}}}}}
+	report := Scaling{Compute: "real", Trials: []Trial{{System: "allreduce", Workers: 1, Steps: 2, Seconds: 1, Links: []Link{}}}}
 	dir := t.TempDir()
-	require.NoError(t, r.write(""))
-	require.NoError(t, r.write(dir))
+	require.NoError(t, report.writeFiles(""))
+	require.NoError(t, report.writeFiles(dir))
 	var names []string
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestWriteFiles(t *testing.T) {
 		names = append(names, e.Name())
 	}
 	require.Equal(t, "runtime.png runtime.svg scalability.png scalability.svg scaling.csv scaling.json speedup.png speedup.svg table.md", strings.Join(names, " "))
-	err = r.write(filepath.Join(dir, "missing"))
+	err = report.writeFiles(filepath.Join(dir, "missing"))
 	for _, name := range names {
 		require.ErrorContains(t, err, name, "every file that could not be written is named")
 	}

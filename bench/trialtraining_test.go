@@ -189,7 +189,6 @@ func TestScalingLaunchMistakes(t *testing.T) {
 		"--data: unknown data":          func(f *ScalingRun) { f.Data = "cifar" },
 		"not a key":                     func(f *ScalingRun) { f.KeyFile = file },
 		"not a directory":               func(f *ScalingRun) { f.Out = filepath.Join(file, "out") },
-		"--strategy must be":            func(f *ScalingRun) { f.System = "gossip" },
 		"needs more rows than the data": func(f *ScalingRun) { f.Workers = []int{1, 50} },
 	} {
 		f := smallRun(t)
@@ -212,6 +211,4 @@ func TestLinksAreDescribed(t *testing.T) {
 		require.Equal(t, want, f.about(""))
 	}
 	require.Equal(t, "links: TLS 1.3", (&CollectiveRun{Place: crew.Place{Transport: "tcp"}}).about("a.key"))
-	require.Equal(t, "TLS 1.3", tlsText("a.key"))
-	require.Equal(t, "no TLS", tlsText(""))
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
-	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // Bounds of "bench scaling".
@@ -67,8 +66,7 @@ were busy.
 			if err := a.unlaunched("bench scaling"); err != nil {
 				return usage(err)
 			}
-			var err error
-			if f.Compute.Took, err = f.check(cmd.Flags().Changed); err != nil {
+			if err := f.check(cmd.Flags().Changed); err != nil {
 				return usage(err)
 			}
 			return a.scaling(cmd.Context(), f)
@@ -105,65 +103,34 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	})
 }
 
-// check checks the flags by themselves and returns the emulated compute time per step, or 0
-// for real compute.
-func (f *scalingFlags) check(given func(string) bool) (time.Duration, error) {
-	least, most := slices.Min(append(f.Workers, mostRanks+1)), slices.Max(append(f.Workers, 0))
-	sorted := slices.Sorted(slices.Values(f.Workers))
-	switch {
-	case least < 1 || most > mostRanks:
-		wrong := least
-		if least >= 1 {
-			wrong = most
+// check checks the flags by themselves and parses --compute.
+func (f *scalingFlags) check(given func(string) bool) (err error) {
+	for _, n := range f.Workers {
+		if n < 1 || n > mostRanks {
+			return fmt.Errorf("--workers must be from 1 to %d each, not %d", mostRanks, n)
 		}
-		return 0, fmt.Errorf("--workers must be from 1 to %d each, not %d", mostRanks, wrong)
-	case least != 1:
-		return 0, errors.New("--workers must include 1: growth and scalability are measured against one worker")
-	case len(slices.Compact(sorted)) != len(f.Workers):
-		return 0, errors.New("--workers names a number twice; for more trainings of each, use --trials")
+	}
+	switch {
 	case f.Trials < 1 || f.Trials > mostScalingTrials:
-		return 0, fmt.Errorf("--trials must be from 1 to %d, not %d", mostScalingTrials, f.Trials)
-	case f.Steps < 1:
-		return 0, fmt.Errorf("--steps must be at least 1, not %d", f.Steps)
-	case f.Hosts != "local" && f.Hosts != "netns":
-		return 0, fmt.Errorf("--hosts must be local or netns, not %q", f.Hosts)
-	case !slices.Contains(scalingTransports(), f.Transport):
-		return 0, fmt.Errorf("--transport must be one of %s, not %q", strings.Join(scalingTransports(), ", "), f.Transport)
-	case f.Hosts == "netns" && f.Transport == cluster.TransportSHM:
-		return 0, errors.New("--transport shm cannot be combined with --hosts netns: the links would carry nothing; use --transport tcp")
-	case f.Hosts != "netns" && given("link"):
-		return 0, errors.New("--link needs --hosts netns: only there can the links be limited")
-	case f.Hosts != "netns" && f.Insecure:
-		return 0, errors.New("--insecure needs --hosts netns: on this machine alone nothing is encrypted without a key")
-	case f.Hosts == "netns" && most > launch.MaxNodes:
-		return 0, fmt.Errorf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, most)
-	case f.Force && f.Out == "":
-		return 0, errors.New("--force needs --out: name the directory to take over")
+		return fmt.Errorf("--trials must be from 1 to %d, not %d", mostScalingTrials, f.Trials)
 	case f.Insecure && given("key-file"):
-		return 0, errors.New("--insecure cannot be combined with --key-file")
+		return errors.New("--insecure cannot be combined with --key-file")
+	}
+	if f.Compute.Took, err = f.emulated(); err != nil {
+		return err
+	}
+	if err := f.Check(); err != nil {
+		return err
 	}
 	if given("link") {
 		if err := checkLink(f.Link); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	if err := checkData(given, f.Options); err != nil {
-		return 0, err
-	}
-	for i, name := range f.Systems() {
-		if !slices.Contains(bench.Systems(), name) || slices.Contains(f.Systems()[:i], name) {
-			return 0, fmt.Errorf("--system %s: choose from %s, each once", f.System, strings.Join(bench.Systems(), ","))
-		}
-	}
-	return f.emulated()
+	return checkData(given, f.Options)
 }
 
-// scalingTransports are the values of --transport. Workers are processes.
-func scalingTransports() []string {
-	return cluster.Transports()
-}
-
-// emulated parses --compute.
+// emulated returns the emulated compute time per step, or 0 for real compute.
 func (f *scalingFlags) emulated() (time.Duration, error) {
 	kind, text, _ := strings.Cut(f.Compute.Flag, ":")
 	if f.Compute.Flag == "real" {
@@ -175,9 +142,6 @@ func (f *scalingFlags) emulated() (time.Duration, error) {
 	took, err := time.ParseDuration(text)
 	if err != nil || took <= 0 || took > mostEmulated {
 		return 0, fmt.Errorf("the time of --compute must be one such as 116.7ms, up to %v, not %q", mostEmulated, text)
-	}
-	if f.Evaluate {
-		return 0, errors.New("--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate")
 	}
 	return took, nil
 }

@@ -1,31 +1,51 @@
 package cpu
 
 import (
-	"gonum.org/v1/gonum/blas"
-
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
 
 // queries is how many queries of a head are computed at once. With a causal mask, the
 // products skip the keys after the last of them.
-const queries = 64
+const queries = 32
 
 // Attention implements nn.Sequences. The products read heads where they lie in qkv.
 func (b *Backend) Attention(y, weights, qkv nn.Buffer, a nn.Heads) {
 	ys, ws := y.Float32s(), weights.Float32s()
 	ones := b.ones(a.Positions)
-	scale := a.Scale()
 	b.eachHead(qkv, a, func(h head) {
 		w, out := ws[h.weights:], ys[h.at:]
 		h.eachBlock(func(lo, hi, keys int) {
 			block := w[lo*a.Positions:]
-			b.product(matrix{block, a.Positions, false}, matrix{h.q[lo*h.pitch:], h.pitch, false}, matrix{h.k, h.pitch, true}, hi-lo, keys, a.Width, 0)
-			for t := lo; t < hi; t++ {
-				softmaxWeights(w[t*a.Positions:][:keys], h.seen(t), scale, ones)
-			}
-			b.product(matrix{out[lo*h.width:], h.width, false}, matrix{block, a.Positions, false}, matrix{h.v, h.pitch, false}, hi-lo, a.Width, keys, 0)
+			b.heads.Multiply(matrix(block, a.Positions), matrix(h.q[lo*h.pitch:], h.pitch), flipped(h.k, h.pitch), sgemm.Shape{M: hi - lo, N: keys, K: a.Width}, 0)
+			h.masked(lo, keys).weights(block, hi-lo, a.Positions, ones)
+			b.heads.Multiply(matrix(out[lo*h.width:], h.width), matrix(block, a.Positions), matrix(h.v, h.pitch), sgemm.Shape{M: hi - lo, N: a.Width, K: keys}, 0)
 		})
 	})
+}
+
+// maskedRows are rows of scores, of which the first sees some keys, and each one after it
+// step more.
+type maskedRows struct {
+	keys       int // of a row
+	seen, step int
+	scale      float32
+}
+
+// masked describes the scores of the queries from lo on.
+func (h head) masked(lo, keys int) maskedRows {
+	m := maskedRows{keys: keys, seen: keys, scale: h.Scale()}
+	if h.Causal {
+		m.seen, m.step = lo+1, 1
+	}
+	return m
+}
+
+// weights turns scores into weights, in rows that are pitch apart.
+func (m maskedRows) weights(s []float32, rows, pitch int, ones []float32) {
+	for t := fastWeights(s, rows, pitch, m); t < rows; t++ {
+		softmaxWeights(s[t*pitch:][:m.keys], m.seen+t*m.step, m.scale, ones)
+	}
 }
 
 // softmaxWeights turns the first n scores of a query into weights, and the rest into 0.
@@ -54,21 +74,25 @@ func (b *Backend) AttentionGrad(dqkv, dy, weights, qkv nn.Buffer, a nn.Heads) {
 		dq, dk, dv := ds[h.first:], ds[h.first+h.width:], ds[h.first+2*h.width:]
 		beta := float32(0) // the last block of queries comes first, and sees all keys
 		h.eachBlock(func(lo, hi, keys int) {
-			block, dyBlock := matrix{w[lo*a.Positions:], a.Positions, true}, matrix{d[lo*h.width:], h.width, false}
-			b.product(matrix{dv, h.pitch, false}, block, dyBlock, keys, a.Width, hi-lo, beta)
-			b.product(matrix{scores, a.Positions, false}, dyBlock, matrix{h.v, h.pitch, true}, hi-lo, keys, a.Width, 0)
-			for t := lo; t < hi; t++ {
-				p, weight := scores[(t-lo)*a.Positions:][:keys], w[t*a.Positions:][:keys]
-				sum := dot(weight, p)
-				for i, v := range p {
-					p[i] = float32(weight[i]*(v-sum)) * scale
-				}
+			count, block, dyBlock := hi-lo, w[lo*a.Positions:], matrix(d[lo*h.width:], h.width)
+			b.heads.Multiply(matrix(dv, h.pitch), flipped(block, a.Positions), dyBlock, sgemm.Shape{M: keys, N: a.Width, K: count}, beta)
+			b.heads.Multiply(matrix(scores, a.Positions), dyBlock, flipped(h.v, h.pitch), sgemm.Shape{M: count, N: keys, K: a.Width}, 0)
+			for t := fastScores(scores, block, count, a.Positions, keys, scale); t < count; t++ {
+				scoresGrad(scores[t*a.Positions:][:keys], block[t*a.Positions:][:keys], scale)
 			}
-			b.product(matrix{dq[lo*h.pitch:], h.pitch, false}, matrix{scores, a.Positions, false}, matrix{h.k, h.pitch, false}, hi-lo, a.Width, keys, 0)
-			b.product(matrix{dk, h.pitch, false}, matrix{scores, a.Positions, true}, matrix{h.q[lo*h.pitch:], h.pitch, false}, keys, a.Width, hi-lo, beta)
+			b.heads.Multiply(matrix(dq[lo*h.pitch:], h.pitch), matrix(scores, a.Positions), matrix(h.k, h.pitch), sgemm.Shape{M: count, N: a.Width, K: keys}, 0)
+			b.heads.Multiply(matrix(dk, h.pitch), flipped(scores, a.Positions), matrix(h.q[lo*h.pitch:], h.pitch), sgemm.Shape{M: keys, N: a.Width, K: count}, beta)
 			beta = 1
 		})
 	})
+}
+
+// scoresGrad turns the gradients p of the weights w of a query into those of its scores.
+func scoresGrad(p, w []float32, scale float32) {
+	sum := dot(w, p)
+	for i, v := range p {
+		p[i] = float32(w[i]*(v-sum)) * scale
+	}
 }
 
 // A head is one head of one row: where its vectors begin, and the distance between those of
@@ -114,20 +138,10 @@ func (h head) seen(t int) int {
 	return h.Positions
 }
 
-// A matrix is part of a larger one. pitch is the distance of its rows.
-type matrix struct {
-	v         []float32
-	pitch     int
-	transpose bool
-}
+// matrix returns a matrix that is part of v. pitch is the distance of its rows.
+func matrix(v []float32, pitch int) sgemm.Matrix { return sgemm.Matrix{Data: v, Stride: pitch} }
 
-// product sets z = x·y + beta·z, with z of m by n and inner dimension k.
-func (b *Backend) product(z, x, y matrix, m, n, k int, beta float32) {
-	order := func(transpose bool) blas.Transpose {
-		if transpose {
-			return blas.Trans
-		}
-		return blas.NoTrans
-	}
-	b.blas.Sgemm(order(x.transpose), order(y.transpose), m, n, k, 1, x.v, x.pitch, y.v, y.pitch, beta, z.v, z.pitch)
+// flipped is matrix, transposed.
+func flipped(v []float32, pitch int) sgemm.Matrix {
+	return sgemm.Matrix{Data: v, Stride: pitch, Transposed: true}
 }

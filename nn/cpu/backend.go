@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
 
 // ErrClosed is returned when a Backend is used after Close.
@@ -26,7 +27,8 @@ type Options struct {
 // share nothing with each other.
 type Backend struct {
 	blas   BLAS
-	fault  error // why the backend cannot be used: the requested OpenBLAS is missing, or Close
+	fault  error             // why the backend cannot be used: the requested OpenBLAS is missing, or Close
+	heads  *sgemm.Multiplier // of attention, whose products are too small for calls of a BLAS
 	temp   arena
 	shared func(n int) []float32 // from Options; may be nil
 }
@@ -36,7 +38,7 @@ var _ nn.Backend = (*Backend)(nil)
 // New returns a Backend. If the environment asks for an OpenBLAS that cannot be loaded,
 // Do, Record and Sync return the reason.
 func New(o Options) *Backend {
-	b := &Backend{blas: o.BLAS, shared: o.Shared}
+	b := &Backend{blas: o.BLAS, heads: sgemm.New(), shared: o.Shared}
 	if b.blas == nil {
 		b.blas, b.fault = findBLAS()
 	}

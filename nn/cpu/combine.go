@@ -5,9 +5,14 @@ import "github.com/ringtrain/ringtrain/nn"
 // Add implements nn.Combine.
 func (b *Backend) Add(y, x, z nn.Buffer) {
 	ys := y.Float32s()
-	zs := z.Float32s()[:len(ys)]
-	for i, v := range x.Float32s()[:len(ys)] {
-		ys[i] = v + zs[i]
+	xs, zs := x.Float32s()[:len(ys)], z.Float32s()[:len(ys)]
+	done := fastSum(ys, xs, zs)
+	sumLoop(ys[done:], xs[done:], zs[done:])
+}
+
+func sumLoop(y, x, z []float32) {
+	for i, v := range x {
+		y[i] = v + z[i]
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package cpu is the reference [nn.Backend]: host memory and plain Go loops. Matrix
 // products use OpenBLAS if the machine has it, and gonum otherwise. The loop in each
-// kernel is the specification for other backends. On amd64 with AVX2, assembly with the
-// same bits handles most elements. The build tag noasm disables it, and so does the race
-// detector, which cannot see into assembly.
+// kernel is the specification for other backends. On amd64 with AVX2 or AVX-512, assembly
+// with the same bits handles most elements. The build tag noasm disables it, and so does the
+// race detector, which cannot see into assembly.
 //
 // A kernel has finished when its call returns. The order of every sum depends only
 // on shapes, so results have the same bits on every run and for every GOMAXPROCS.

@@ -56,6 +56,10 @@ func TestNormal(t *testing.T) {
 // The kernels have the bits of the loops over the whole range.
 func TestNormalKernelsEqualLoops(t *testing.T) {
 	needKernels(t)
+	eachWidth(t, normalKernelsEqualLoops)
+}
+
+func normalKernelsEqualLoops(t *testing.T) {
 	var x []float32
 	every(-100, 100, func(v float32) { x = append(x, v) })
 	want, got := slices.Clone(x), slices.Clone(x)

@@ -78,3 +78,43 @@ func geluBlocks(y []float32, x []float32, constants *[28][8]float32)
 //
 //go:noescape
 func geluGradBlocks(dx []float32, dy []float32, x []float32, constants *[28][8]float32)
+
+// expWide is expLoop for whole blocks of 16 elements, with AVX-512.
+//
+//go:noescape
+func expWide(y []float32, top float32, constants *[28][8]float32)
+
+// geluWide is geluLoop for whole blocks of 16 elements, with AVX-512.
+//
+//go:noescape
+func geluWide(y []float32, x []float32, constants *[28][8]float32)
+
+// geluGradWide is geluGradLoop for whole blocks of 16 elements, with AVX-512.
+//
+//go:noescape
+func geluGradWide(dx []float32, dy []float32, x []float32, constants *[28][8]float32)
+
+// sumBlocks is sumLoop for whole blocks.
+//
+//go:noescape
+func sumBlocks(y []float32, x []float32, z []float32)
+
+// weightsWide is softmaxWeights of rows of scores that are pitch apart, with AVX-512. keys is a multiple of 16.
+//
+//go:noescape
+func weightsWide(s *float32, rows int, pitch int, keys int, seen int, step int, scale float32, constants *[28][8]float32)
+
+// weightsGradWide is scoresGrad of rows that are pitch apart, with AVX-512. keys is a multiple of 16.
+//
+//go:noescape
+func weightsGradWide(p *float32, w *float32, rows int, pitch int, keys int, scale float32)
+
+// normWide is normRow and scaleShift of rows, with AVX-512. width is a multiple of 16, and count is width.
+//
+//go:noescape
+func normWide(y *float32, moments *float32, x *float32, gain *float32, b *float32, rows int, width int, count float32, eps float32)
+
+// normGradWide is normGrads.row of rows, with AVX-512. width is a multiple of 16, and count is width.
+//
+//go:noescape
+func normGradWide(dx *float32, dg *float32, db *float32, dy *float32, x *float32, moments *float32, gain *float32, rows int, width int, count float32)

@@ -1104,3 +1104,660 @@ narrow:
 done:
 	VZEROUPPER
 	RET
+
+// func expWide(y []float32, top float32, constants *[28][8]float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·expWide(SB), NOSPLIT, $0-40
+	MOVQ         y_base+0(FP), AX
+	MOVQ         constants+32(FP), CX
+	MOVSS        top+24(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         y_len+8(FP), DX
+
+narrow:
+	CMPQ         DX, $0x00000010
+	JL           done
+	VMOVUPS      (AX), Z1
+	VSUBPS       Z0, Z1, Z1
+	VMULPS.BCST  64(CX), Z1, Z2
+	VADDPS.BCST  96(CX), Z2, Z2
+	VSUBPS.BCST  96(CX), Z2, Z3
+	VMULPS.BCST  128(CX), Z3, Z5
+	VSUBPS       Z5, Z1, Z4
+	VMULPS.BCST  160(CX), Z3, Z5
+	VSUBPS       Z5, Z4, Z4
+	VBROADCASTSS 192(CX), Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  224(CX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  256(CX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  288(CX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  320(CX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  352(CX), Z3, Z3
+	VMULPS       Z4, Z4, Z5
+	VMULPS       Z5, Z3, Z3
+	VADDPS       Z4, Z3, Z3
+	VADDPS.BCST  384(CX), Z3, Z3
+	VPSUBD.BCST  96(CX), Z2, Z2
+	VPSRAD       $0x01, Z2, Z4
+	VPSUBD       Z4, Z2, Z2
+	VPADDD.BCST  416(CX), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS       Z4, Z3, Z3
+	VPADDD.BCST  416(CX), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VCMPPS.BCST  $0x15, (CX), Z1, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VCMPPS.BCST  $0x1e, 32(CX), Z1, K1
+	VBROADCASTSS 448(CX), K1, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         $0x00000040, AX
+	SUBQ         $0x00000010, DX
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluWide(y []float32, x []float32, constants *[28][8]float32)
+// Requires: AVX, AVX512F
+TEXT ·geluWide(SB), NOSPLIT, $0-56
+	MOVQ y_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ constants+48(FP), DX
+	MOVQ y_len+8(FP), BX
+
+narrow:
+	CMPQ         BX, $0x00000010
+	JL           done
+	VMOVUPS      (CX), Z0
+	VMULPS.BCST  480(DX), Z0, Z1
+	VMULPS       Z0, Z1, Z1
+	VMULPS.BCST  64(DX), Z1, Z2
+	VADDPS.BCST  96(DX), Z2, Z2
+	VSUBPS.BCST  96(DX), Z2, Z3
+	VMULPS.BCST  128(DX), Z3, Z5
+	VSUBPS       Z5, Z1, Z4
+	VMULPS.BCST  160(DX), Z3, Z5
+	VSUBPS       Z5, Z4, Z4
+	VBROADCASTSS 192(DX), Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  224(DX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  256(DX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  288(DX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  320(DX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  352(DX), Z3, Z3
+	VMULPS       Z4, Z4, Z5
+	VMULPS       Z5, Z3, Z3
+	VADDPS       Z4, Z3, Z3
+	VADDPS.BCST  384(DX), Z3, Z3
+	VPSUBD.BCST  96(DX), Z2, Z2
+	VPSRAD       $0x01, Z2, Z4
+	VPSUBD       Z4, Z2, Z2
+	VPADDD.BCST  416(DX), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS       Z4, Z3, Z3
+	VPADDD.BCST  416(DX), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VCMPPS.BCST  $0x15, (DX), Z1, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VCMPPS.BCST  $0x1e, 32(DX), Z1, K1
+	VBROADCASTSS 448(DX), K1, Z3
+	VBROADCASTSS 384(DX), Z2
+	VPANDD.BCST  512(DX), Z0, Z1
+	VMULPS.BCST  544(DX), Z1, Z1
+	VADDPS       Z2, Z1, Z1
+	VDIVPS       Z1, Z2, Z1
+	VBROADCASTSS 608(DX), Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  640(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  672(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  704(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  736(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  768(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  800(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  832(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  864(DX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	VSUBPS       Z4, Z2, Z1
+	VPXORD       Z6, Z6, Z6
+	VCMPPS       $0x11, Z6, Z0, K1
+	VMOVAPS      Z4, K1, Z1
+	VMULPS       Z1, Z0, Z0
+	VMOVUPS      Z0, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	SUBQ         $0x00000010, BX
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluGradWide(dx []float32, dy []float32, x []float32, constants *[28][8]float32)
+// Requires: AVX, AVX512F
+TEXT ·geluGradWide(SB), NOSPLIT, $0-80
+	MOVQ dx_base+0(FP), AX
+	MOVQ dy_base+24(FP), CX
+	MOVQ x_base+48(FP), DX
+	MOVQ constants+72(FP), BX
+	MOVQ dx_len+8(FP), SI
+
+narrow:
+	CMPQ         SI, $0x00000010
+	JL           done
+	VMOVUPS      (DX), Z0
+	VMULPS.BCST  480(BX), Z0, Z1
+	VMULPS       Z0, Z1, Z1
+	VMULPS.BCST  64(BX), Z1, Z2
+	VADDPS.BCST  96(BX), Z2, Z2
+	VSUBPS.BCST  96(BX), Z2, Z3
+	VMULPS.BCST  128(BX), Z3, Z5
+	VSUBPS       Z5, Z1, Z4
+	VMULPS.BCST  160(BX), Z3, Z5
+	VSUBPS       Z5, Z4, Z4
+	VBROADCASTSS 192(BX), Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  224(BX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  256(BX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  288(BX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  320(BX), Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VADDPS.BCST  352(BX), Z3, Z3
+	VMULPS       Z4, Z4, Z5
+	VMULPS       Z5, Z3, Z3
+	VADDPS       Z4, Z3, Z3
+	VADDPS.BCST  384(BX), Z3, Z3
+	VPSUBD.BCST  96(BX), Z2, Z2
+	VPSRAD       $0x01, Z2, Z4
+	VPSUBD       Z4, Z2, Z2
+	VPADDD.BCST  416(BX), Z4, Z4
+	VPSLLD       $0x17, Z4, Z4
+	VMULPS       Z4, Z3, Z3
+	VPADDD.BCST  416(BX), Z2, Z2
+	VPSLLD       $0x17, Z2, Z2
+	VMULPS       Z2, Z3, Z3
+	VCMPPS.BCST  $0x15, (BX), Z1, K1
+	VMOVAPS.Z    Z3, K1, Z3
+	VCMPPS.BCST  $0x1e, 32(BX), Z1, K1
+	VBROADCASTSS 448(BX), K1, Z3
+	VBROADCASTSS 384(BX), Z2
+	VPANDD.BCST  512(BX), Z0, Z1
+	VMULPS.BCST  544(BX), Z1, Z1
+	VADDPS       Z2, Z1, Z1
+	VDIVPS       Z1, Z2, Z1
+	VBROADCASTSS 608(BX), Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  640(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  672(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  704(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  736(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  768(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  800(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  832(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VADDPS.BCST  864(BX), Z4, Z4
+	VMULPS       Z1, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	VSUBPS       Z4, Z2, Z1
+	VPXORD       Z6, Z6, Z6
+	VCMPPS       $0x11, Z6, Z0, K1
+	VMOVAPS      Z4, K1, Z1
+	VMULPS.BCST  576(BX), Z3, Z3
+	VMULPS       Z3, Z0, Z3
+	VADDPS       Z3, Z1, Z3
+	VMULPS       (CX), Z3, Z3
+	VMOVUPS      Z3, (AX)
+	ADDQ         $0x00000040, AX
+	ADDQ         $0x00000040, CX
+	ADDQ         $0x00000040, DX
+	SUBQ         $0x00000010, SI
+	JMP          narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func sumBlocks(y []float32, x []float32, z []float32)
+// Requires: AVX
+TEXT ·sumBlocks(SB), NOSPLIT, $0-72
+	MOVQ y_base+0(FP), AX
+	MOVQ x_base+24(FP), CX
+	MOVQ z_base+48(FP), DX
+	MOVQ y_len+8(FP), BX
+
+wide:
+	CMPQ    BX, $0x00000020
+	JL      narrow
+	VMOVUPS (CX), Y0
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	VMOVUPS 32(CX), Y0
+	VADDPS  32(DX), Y0, Y0
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS 64(CX), Y0
+	VADDPS  64(DX), Y0, Y0
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS 96(CX), Y0
+	VADDPS  96(DX), Y0, Y0
+	VMOVUPS Y0, 96(AX)
+	ADDQ    $0x00000080, AX
+	ADDQ    $0x00000080, CX
+	ADDQ    $0x00000080, DX
+	SUBQ    $0x00000020, BX
+	JMP     wide
+
+narrow:
+	CMPQ    BX, $0x00000008
+	JL      done
+	VMOVUPS (CX), Y0
+	VADDPS  (DX), Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x00000020, AX
+	ADDQ    $0x00000020, CX
+	ADDQ    $0x00000020, DX
+	SUBQ    $0x00000008, BX
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func weightsWide(s *float32, rows int, pitch int, keys int, seen int, step int, scale float32, constants *[28][8]float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·weightsWide(SB), NOSPLIT, $0-64
+	MOVQ         s+0(FP), AX
+	MOVQ         constants+56(FP), CX
+	MOVQ         pitch+16(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         keys+24(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         seen+32(FP), SI
+	MOVQ         step+40(FP), DI
+	MOVSS        scale+48(FP), X0
+	VBROADCASTSS X0, Z0
+	VMOVDQU32    indices<>+0(SB), Z4
+	MOVL         $0x00000010, R8
+	VPBROADCASTD R8, Z5
+	VPXORD       Z3, Z3, Z3
+	VSUBPS.BCST  448(CX), Z3, Z3
+	MOVQ         rows+8(FP), R8
+
+row:
+	TESTQ        R8, R8
+	JLE          done
+	VPBROADCASTD SI, Z1
+	VPXORD       Z7, Z7, Z7
+	VMOVAPS      Z3, Z6
+	VMOVDQA32    Z4, Z2
+	XORQ         R9, R9
+
+scores:
+	VMOVAPS       Z3, Z8
+	VPCMPD        $0x01, Z1, Z2, K1
+	VPADDD        Z5, Z2, Z2
+	VMULPS        (AX)(R9*1), Z0, K1, Z8
+	VMAXPS        Z8, Z6, Z6
+	VMOVUPS       Z8, (AX)(R9*1)
+	ADDQ          $0x00000040, R9
+	CMPQ          R9, BX
+	JL            scores
+	VEXTRACTF64X4 $0x01, Z6, Y2
+	VMAXPS        Y2, Y6, Y6
+	VEXTRACTF128  $0x01, Y6, X2
+	VMAXPS        X2, X6, X6
+	VPERMILPS     $0x0e, X6, X2
+	VMAXPS        X2, X6, X6
+	VPERMILPS     $0x01, X6, X2
+	VMAXPS        X2, X6, X6
+	VBROADCASTSS  X6, Z6
+	XORQ          R9, R9
+
+exponentials:
+	VMOVUPS       (AX)(R9*1), Z2
+	VSUBPS        Z6, Z2, Z2
+	VMULPS.BCST   64(CX), Z2, Z8
+	VADDPS.BCST   96(CX), Z8, Z8
+	VSUBPS.BCST   96(CX), Z8, Z9
+	VMULPS.BCST   128(CX), Z9, Z11
+	VSUBPS        Z11, Z2, Z10
+	VMULPS.BCST   160(CX), Z9, Z11
+	VSUBPS        Z11, Z10, Z10
+	VBROADCASTSS  192(CX), Z9
+	VMULPS        Z10, Z9, Z9
+	VADDPS.BCST   224(CX), Z9, Z9
+	VMULPS        Z10, Z9, Z9
+	VADDPS.BCST   256(CX), Z9, Z9
+	VMULPS        Z10, Z9, Z9
+	VADDPS.BCST   288(CX), Z9, Z9
+	VMULPS        Z10, Z9, Z9
+	VADDPS.BCST   320(CX), Z9, Z9
+	VMULPS        Z10, Z9, Z9
+	VADDPS.BCST   352(CX), Z9, Z9
+	VMULPS        Z10, Z10, Z11
+	VMULPS        Z11, Z9, Z9
+	VADDPS        Z10, Z9, Z9
+	VADDPS.BCST   384(CX), Z9, Z9
+	VPSUBD.BCST   96(CX), Z8, Z8
+	VPSRAD        $0x01, Z8, Z10
+	VPSUBD        Z10, Z8, Z8
+	VPADDD.BCST   416(CX), Z10, Z10
+	VPSLLD        $0x17, Z10, Z10
+	VMULPS        Z10, Z9, Z9
+	VPADDD.BCST   416(CX), Z8, Z8
+	VPSLLD        $0x17, Z8, Z8
+	VMULPS        Z8, Z9, Z9
+	VCMPPS.BCST   $0x15, (CX), Z2, K1
+	VMOVAPS.Z     Z9, K1, Z9
+	VCMPPS.BCST   $0x1e, 32(CX), Z2, K1
+	VBROADCASTSS  448(CX), K1, Z9
+	VADDPS        Z9, Z7, Z7
+	VMOVUPS       Z9, (AX)(R9*1)
+	ADDQ          $0x00000040, R9
+	CMPQ          R9, BX
+	JL            exponentials
+	VEXTRACTF64X4 $0x01, Z7, Y2
+	VADDPS        Y2, Y7, Y7
+	VEXTRACTF128  $0x01, Y7, X2
+	VADDPS        X2, X7, X7
+	VPERMILPS     $0x0e, X7, X2
+	VADDPS        X2, X7, X7
+	VPERMILPS     $0x01, X7, X2
+	VADDPS        X2, X7, X7
+	VBROADCASTSS  X7, Z7
+	VMOVDQA32     Z4, Z2
+	VBROADCASTSS  384(CX), Z6
+	VDIVPS        Z7, Z6, Z6
+	XORQ          R9, R9
+
+shares:
+	VPCMPD   $0x01, Z1, Z2, K1
+	VPADDD   Z5, Z2, Z2
+	VMULPS.Z (AX)(R9*1), Z6, K1, Z8
+	VMOVUPS  Z8, (AX)(R9*1)
+	ADDQ     $0x00000040, R9
+	CMPQ     R9, BX
+	JL       shares
+	ADDQ     DX, AX
+	ADDQ     DI, SI
+	DECQ     R8
+	JMP      row
+
+done:
+	VZEROUPPER
+	RET
+
+DATA indices<>+0(SB)/4, $0x00000000
+DATA indices<>+4(SB)/4, $0x00000001
+DATA indices<>+8(SB)/4, $0x00000002
+DATA indices<>+12(SB)/4, $0x00000003
+DATA indices<>+16(SB)/4, $0x00000004
+DATA indices<>+20(SB)/4, $0x00000005
+DATA indices<>+24(SB)/4, $0x00000006
+DATA indices<>+28(SB)/4, $0x00000007
+DATA indices<>+32(SB)/4, $0x00000008
+DATA indices<>+36(SB)/4, $0x00000009
+DATA indices<>+40(SB)/4, $0x0000000a
+DATA indices<>+44(SB)/4, $0x0000000b
+DATA indices<>+48(SB)/4, $0x0000000c
+DATA indices<>+52(SB)/4, $0x0000000d
+DATA indices<>+56(SB)/4, $0x0000000e
+DATA indices<>+60(SB)/4, $0x0000000f
+GLOBL indices<>(SB), RODATA|NOPTR, $64
+
+// func weightsGradWide(p *float32, w *float32, rows int, pitch int, keys int, scale float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·weightsGradWide(SB), NOSPLIT, $0-44
+	MOVQ         p+0(FP), AX
+	MOVQ         w+8(FP), CX
+	MOVQ         pitch+24(FP), DX
+	SHLQ         $0x02, DX
+	MOVQ         keys+32(FP), BX
+	SHLQ         $0x02, BX
+	MOVSS        scale+40(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         rows+16(FP), SI
+
+row:
+	TESTQ  SI, SI
+	JLE    done
+	VPXORD Z1, Z1, Z1
+	XORQ   DI, DI
+
+products:
+	VMOVUPS       (CX)(DI*1), Z2
+	VMULPS        (AX)(DI*1), Z2, Z2
+	VADDPS        Z2, Z1, Z1
+	ADDQ          $0x00000040, DI
+	CMPQ          DI, BX
+	JL            products
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VEXTRACTF128  $0x01, Y1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x0e, X1, X2
+	VADDPS        X2, X1, X1
+	VPERMILPS     $0x01, X1, X2
+	VADDPS        X2, X1, X1
+	VBROADCASTSS  X1, Z1
+	XORQ          DI, DI
+
+scores:
+	VMOVUPS (AX)(DI*1), Z2
+	VSUBPS  Z1, Z2, Z2
+	VMULPS  (CX)(DI*1), Z2, Z2
+	VMULPS  Z0, Z2, Z2
+	VMOVUPS Z2, (AX)(DI*1)
+	ADDQ    $0x00000040, DI
+	CMPQ    DI, BX
+	JL      scores
+	ADDQ    DX, AX
+	ADDQ    DX, CX
+	DECQ    SI
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func normWide(y *float32, moments *float32, x *float32, gain *float32, b *float32, rows int, width int, count float32, eps float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·normWide(SB), NOSPLIT, $0-64
+	MOVQ         y+0(FP), AX
+	MOVQ         moments+8(FP), CX
+	MOVQ         x+16(FP), DX
+	MOVQ         gain+24(FP), BX
+	MOVQ         b+32(FP), SI
+	MOVQ         width+48(FP), DI
+	SHLQ         $0x02, DI
+	MOVSS        count+56(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVSS        eps+60(FP), X1
+	VBROADCASTSS X1, Z1
+	MOVL         $0x3f800000, R8
+	VPBROADCASTD R8, Z2
+	MOVQ         rows+40(FP), R8
+
+row:
+	TESTQ  R8, R8
+	JLE    done
+	VPXORD Z3, Z3, Z3
+	XORQ   R9, R9
+
+sum:
+	VADDPS        (DX)(R9*1), Z3, Z3
+	ADDQ          $0x00000040, R9
+	CMPQ          R9, DI
+	JL            sum
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X4
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0x0e, X3, X4
+	VADDPS        X4, X3, X3
+	VPERMILPS     $0x01, X3, X4
+	VADDPS        X4, X3, X3
+	VBROADCASTSS  X3, Z3
+	VDIVPS        Z0, Z3, Z3
+	VPXORD        Z5, Z5, Z5
+	XORQ          R9, R9
+
+squares:
+	VMOVUPS       (DX)(R9*1), Z4
+	VSUBPS        Z3, Z4, Z4
+	VMULPS        Z4, Z4, Z4
+	VADDPS        Z4, Z5, Z5
+	ADDQ          $0x00000040, R9
+	CMPQ          R9, DI
+	JL            squares
+	VEXTRACTF64X4 $0x01, Z5, Y4
+	VADDPS        Y4, Y5, Y5
+	VEXTRACTF128  $0x01, Y5, X4
+	VADDPS        X4, X5, X5
+	VPERMILPS     $0x0e, X5, X4
+	VADDPS        X4, X5, X5
+	VPERMILPS     $0x01, X5, X4
+	VADDPS        X4, X5, X5
+	VBROADCASTSS  X5, Z5
+	VDIVPS        Z0, Z5, Z5
+	VADDPS        Z1, Z5, Z5
+	VSQRTPS       Z5, Z5
+	VDIVPS        Z5, Z2, Z5
+	XORQ          R9, R9
+
+results:
+	VMOVUPS (DX)(R9*1), Z4
+	VSUBPS  Z3, Z4, Z4
+	VMULPS  Z5, Z4, Z4
+	VMULPS  (BX)(R9*1), Z4, Z4
+	VADDPS  (SI)(R9*1), Z4, Z4
+	VMOVUPS Z4, (AX)(R9*1)
+	ADDQ    $0x00000040, R9
+	CMPQ    R9, DI
+	JL      results
+	VMOVSS  X3, (CX)
+	VMOVSS  X5, 4(CX)
+	ADDQ    DI, AX
+	ADDQ    DI, DX
+	ADDQ    $0x08, CX
+	DECQ    R8
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func normGradWide(dx *float32, dg *float32, db *float32, dy *float32, x *float32, moments *float32, gain *float32, rows int, width int, count float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·normGradWide(SB), NOSPLIT, $0-76
+	MOVQ         dx+0(FP), AX
+	MOVQ         dg+8(FP), CX
+	MOVQ         db+16(FP), DX
+	MOVQ         dy+24(FP), BX
+	MOVQ         x+32(FP), SI
+	MOVQ         moments+40(FP), DI
+	MOVQ         gain+48(FP), R8
+	MOVQ         width+64(FP), R9
+	SHLQ         $0x02, R9
+	MOVSS        count+72(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVQ         rows+56(FP), R10
+
+row:
+	TESTQ        R10, R10
+	JLE          done
+	VBROADCASTSS (DI), Z1
+	VBROADCASTSS 4(DI), Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	XORQ         R11, R11
+
+sums:
+	VMOVUPS       (SI)(R11*1), Z5
+	VSUBPS        Z1, Z5, Z5
+	VMULPS        Z2, Z5, Z5
+	VMOVUPS       (BX)(R11*1), Z6
+	VMULPS        Z5, Z6, Z7
+	VADDPS        (CX)(R11*1), Z7, Z7
+	VMOVUPS       Z7, (CX)(R11*1)
+	VADDPS        (DX)(R11*1), Z6, Z7
+	VMOVUPS       Z7, (DX)(R11*1)
+	VMULPS        (R8)(R11*1), Z6, Z6
+	VADDPS        Z6, Z3, Z3
+	VMULPS        Z5, Z6, Z6
+	VADDPS        Z6, Z4, Z4
+	ADDQ          $0x00000040, R11
+	CMPQ          R11, R9
+	JL            sums
+	VEXTRACTF64X4 $0x01, Z3, Y5
+	VADDPS        Y5, Y3, Y3
+	VEXTRACTF128  $0x01, Y3, X5
+	VADDPS        X5, X3, X3
+	VPERMILPS     $0x0e, X3, X5
+	VADDPS        X5, X3, X3
+	VPERMILPS     $0x01, X3, X5
+	VADDPS        X5, X3, X3
+	VBROADCASTSS  X3, Z3
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VADDPS        Y5, Y4, Y4
+	VEXTRACTF128  $0x01, Y4, X5
+	VADDPS        X5, X4, X4
+	VPERMILPS     $0x0e, X4, X5
+	VADDPS        X5, X4, X4
+	VPERMILPS     $0x01, X4, X5
+	VADDPS        X5, X4, X4
+	VBROADCASTSS  X4, Z4
+	VDIVPS        Z0, Z3, Z3
+	VDIVPS        Z0, Z4, Z4
+	XORQ          R11, R11
+
+results:
+	VMOVUPS (SI)(R11*1), Z5
+	VSUBPS  Z1, Z5, Z5
+	VMULPS  Z2, Z5, Z5
+	VMOVUPS (BX)(R11*1), Z6
+	VMULPS  (R8)(R11*1), Z6, Z6
+	VSUBPS  Z3, Z6, Z6
+	VMULPS  Z4, Z5, Z5
+	VSUBPS  Z5, Z6, Z6
+	VMULPS  Z2, Z6, Z6
+	VMOVUPS Z6, (AX)(R11*1)
+	ADDQ    $0x00000040, R11
+	CMPQ    R11, R9
+	JL      results
+	ADDQ    R9, AX
+	ADDQ    R9, BX
+	ADDQ    R9, SI
+	ADDQ    $0x08, DI
+	DECQ    R10
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET

@@ -40,6 +40,18 @@ func needKernels(t *testing.T) {
 	}
 }
 
+// eachWidth runs a test with the kernels of AVX2, and then with those of AVX-512 where the
+// processor has it.
+func eachWidth(t *testing.T, f func(t *testing.T)) {
+	wide := hasAVX512
+	defer func() { hasAVX512 = wide }()
+	hasAVX512 = false
+	t.Run("AVX2", f)
+	if hasAVX512 = wide; wide {
+		t.Run("AVX-512", f)
+	}
+}
+
 // same requires equal bits, except that any NaN equals any other.
 func same[T float32 | float64](t *testing.T, want, got []T, what string) {
 	t.Helper()
@@ -72,6 +84,12 @@ var kernelCases = []kernelCase{
 	{"add", 1,
 		func(v [][]float32, _ float32) { addLoop(v[0], v[1]) },
 		func(v [][]float32, _ float32) { add(v[0], v[1]) }},
+	{"sum", 1,
+		func(v [][]float32, _ float32) { sumLoop(v[0], v[1], v[2]) },
+		func(v [][]float32, _ float32) { new(Backend).Add(nn.Host(v[0]), nn.Host(v[1]), nn.Host(v[2])) }},
+	{"sum in place", 1,
+		func(v [][]float32, _ float32) { sumLoop(v[0], v[1], v[0]) },
+		func(v [][]float32, _ float32) { new(Backend).Add(nn.Host(v[0]), nn.Host(v[1]), nn.Host(v[0])) }},
 	{"scale", 1,
 		func(v [][]float32, a float32) { scaleLoop(v[0], a) },
 		func(v [][]float32, a float32) { new(Backend).Scale(nn.Host(v[0]), a) }},
@@ -137,6 +155,10 @@ func someTerms(a float32) terms {
 // Kernels equal loops at every length and alignment, and write nothing outside their vectors.
 func TestKernelsEqualLoops(t *testing.T) {
 	needKernels(t)
+	eachWidth(t, kernelsEqualLoops)
+}
+
+func kernelsEqualLoops(t *testing.T) {
 	const longest, offsets, guard = 75, 16, 8
 	const room = longest + offsets + 2*guard
 	r := rand.New(rand.NewPCG(1, 2))
@@ -167,6 +189,10 @@ func TestKernelsEqualLoops(t *testing.T) {
 // Long vectors are passed to the kernels in several calls.
 func TestKernelsOfLongVectors(t *testing.T) {
 	needKernels(t)
+	eachWidth(t, kernelsOfLongVectors)
+}
+
+func kernelsOfLongVectors(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, n := range []int{1<<15 - 1, 1 << 15, 1<<16 + 21} {
 		for _, c := range kernelCases {

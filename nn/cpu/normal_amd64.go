@@ -21,27 +21,32 @@ var normalConstants = func() *[28][lanes]float32 {
 }()
 
 func fastExp(y []float32, top float32) int {
-	n := whole(len(y), lanes)
-	for lo := 0; lo < n; lo += stretch {
-		expBlocks(y[lo:min(lo+stretch, n)], top, normalConstants)
-	}
-	return n
+	return eachKernel(len(y), func(lo, hi int) { expWide(y[lo:hi], top, normalConstants) },
+		func(lo, hi int) { expBlocks(y[lo:hi], top, normalConstants) })
 }
 
 func fastGelu(y, x []float32) int {
-	n := whole(len(y), lanes)
-	for lo := 0; lo < n; lo += stretch {
-		hi := min(lo+stretch, n)
-		geluBlocks(y[lo:hi], x[lo:hi], normalConstants)
-	}
-	return n
+	return eachKernel(len(y), func(lo, hi int) { geluWide(y[lo:hi], x[lo:hi], normalConstants) },
+		func(lo, hi int) { geluBlocks(y[lo:hi], x[lo:hi], normalConstants) })
 }
 
 func fastGeluGrad(dx, dy, x []float32) int {
-	n := whole(len(dx), lanes)
-	for lo := 0; lo < n; lo += stretch {
-		hi := min(lo+stretch, n)
-		geluGradBlocks(dx[lo:hi], dy[lo:hi], x[lo:hi], normalConstants)
+	return eachKernel(len(dx), func(lo, hi int) { geluGradWide(dx[lo:hi], dy[lo:hi], x[lo:hi], normalConstants) },
+		func(lo, hi int) { geluGradBlocks(dx[lo:hi], dy[lo:hi], x[lo:hi], normalConstants) })
+}
+
+// eachKernel calls wide with stretches of n elements in pairs of blocks, if the processor
+// has AVX-512, and narrow with those of the other whole blocks. Both give the same bits.
+func eachKernel(n int, wide, narrow func(lo, hi int)) int {
+	n = whole(n, lanes)
+	lo := 0
+	if hasAVX512 {
+		for end := n &^ (pair - 1); lo < end; lo = min(lo+stretch, end) {
+			wide(lo, min(lo+stretch, end))
+		}
+	}
+	for ; lo < n; lo = min(lo+stretch, n) {
+		narrow(lo, min(lo+stretch, n))
 	}
 	return n
 }

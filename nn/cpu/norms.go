@@ -8,21 +8,37 @@ import (
 
 // LayerNorm implements nn.Norms.
 func (b *Backend) LayerNorm(y, moments, x, g, shift nn.Buffer, eps float32) {
-	gs, bs, ms, xs := g.Float32s(), shift.Float32s(), moments.Float32s(), x.Float32s()
+	gs, bs := g.Float32s(), shift.Float32s()
 	width := len(gs)
+	ys, ms := y.Float32s(), moments.Float32s()[:2*rowsOf(y, width)]
+	xs := x.Float32s()[:len(ys)]
+	done := fastNorm(ys, ms, xs, gs, bs, eps)
+	if 2*done == len(ms) {
+		return
+	}
 	ones, d := b.ones(width), b.temp.take(width)
-	row := 0
-	eachRow(y.Float32s(), width, func(ys []float32) {
-		in := xs[row*width:][:width]
-		mean := dot(in, ones) / float32(width)
-		for i, v := range in {
-			d[i] = v - mean
-		}
-		r := inverseRoot(dot(d, d)/float32(width) + eps)
-		scaleShift(ys, d, gs, bs, r)
-		ms[2*row], ms[2*row+1] = mean, r
-		row++
-	})
+	for row := done; 2*row < len(ms); row++ {
+		ms[2*row], ms[2*row+1] = normRow(xs[row*width:][:width], d, ones, eps)
+		scaleShift(ys[row*width:][:width], d, gs, bs, ms[2*row+1])
+	}
+}
+
+// normRow sets d to x minus its mean, and returns the mean and 1/√(variance + eps).
+func normRow(x, d, ones []float32, eps float32) (mean, r float32) {
+	width := float32(len(x))
+	mean = dot(x, ones) / width
+	for i, v := range x {
+		d[i] = v - mean
+	}
+	return mean, inverseRoot(dot(d, d)/width + eps)
+}
+
+// rowsOf returns the number of rows of a matrix.
+func rowsOf(v nn.Buffer, width int) int {
+	if width < 1 || v.Len()%width != 0 {
+		panic("cpu: the length of a matrix is not a multiple of its row width")
+	}
+	return v.Len() / width
 }
 
 // scaleShift sets y = (d·r)·g + b.
@@ -33,27 +49,42 @@ func scaleShift(y, d, g, b []float32, r float32) {
 	}
 }
 
+// normGrads are the operands of LayerNormGrad that are shared by rows, and their moments.
+type normGrads struct{ dg, db, moments, g []float32 }
+
 // LayerNormGrad implements nn.Norms.
 func (b *Backend) LayerNormGrad(dx, dg, db, dy, x, moments, g nn.Buffer) {
-	gs, ms, xs, dys := g.Float32s(), moments.Float32s(), x.Float32s(), dy.Float32s()
-	dgs, dbs, width := dg.Float32s(), db.Float32s(), g.Len()
+	width := g.Len()
+	dxs, rows := dx.Float32s(), rowsOf(dx, width)
+	xs, dys := x.Float32s()[:len(dxs)], dy.Float32s()[:len(dxs)]
+	n := normGrads{dg: dg.Float32s(), db: db.Float32s(), moments: moments.Float32s()[:2*rows], g: g.Float32s()}
+	done := fastNormGrad(dxs, dys, xs, n)
+	if done == rows {
+		return
+	}
 	ones, h, z := b.ones(width), b.temp.take(width), b.temp.take(width)
-	row := 0
-	eachRow(dx.Float32s(), width, func(dxs []float32) {
-		in, d := xs[row*width:][:width], dys[row*width:][:width]
-		mean, r := ms[2*row], ms[2*row+1]
-		for i, v := range in {
-			z[i] = (v - mean) * r
-			h[i] = d[i] * gs[i]
-			dgs[i] += float32(d[i] * z[i])
-		}
-		add(dbs, d)
-		s, t := dot(h, ones)/float32(width), dot(h, z)/float32(width)
-		for i, v := range h {
-			dxs[i] = r * ((v - s) - float32(z[i]*t))
-		}
-		row++
-	})
+	for row := done; row < rows; row++ {
+		at := row * width
+		n.row(dxs[at:][:width], dys[at:][:width], xs[at:][:width], row, rowMemory{ones, h, z})
+	}
+}
+
+// rowMemory is temporary memory for one row.
+type rowMemory struct{ ones, h, z []float32 }
+
+func (n normGrads) row(dx, dy, x []float32, row int, m rowMemory) {
+	width, mean, r := float32(len(x)), n.moments[2*row], n.moments[2*row+1]
+	h, z := m.h, m.z
+	for i, v := range x {
+		z[i] = (v - mean) * r
+		h[i] = dy[i] * n.g[i]
+		n.dg[i] += float32(dy[i] * z[i])
+	}
+	add(n.db, dy)
+	s, t := dot(h, m.ones)/width, dot(h, z)/width
+	for i, v := range h {
+		dx[i] = r * ((v - s) - float32(z[i]*t))
+	}
 }
 
 // ones returns n ones in temporary memory. A product with 1 is exact, so dot with them is a

@@ -8,7 +8,11 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-var hasAVX2 = cpu.X86.HasAVX2
+// hasAVX2 and hasAVX512 say which kernels the processor can run.
+var (
+	hasAVX2   = cpu.X86.HasAVX2
+	hasAVX512 = cpu.X86.HasAVX2 && cpu.X86.HasAVX512F
+)
 
 const (
 	// lanes is the number of float32 in a register. Kernels take a multiple of lanes, or
@@ -36,6 +40,15 @@ func fastAdd(y, v []float32) int {
 	for lo := 0; lo < n; lo += stretch {
 		hi := min(lo+stretch, n)
 		addBlocks(y[lo:hi], v[lo:hi])
+	}
+	return n
+}
+
+func fastSum(y, x, z []float32) int {
+	n := whole(len(y), lanes)
+	for lo := 0; lo < n; lo += stretch {
+		hi := min(lo+stretch, n)
+		sumBlocks(y[lo:hi], x[lo:hi], z[lo:hi])
 	}
 	return n
 }

@@ -4,8 +4,15 @@ package cpu
 
 // Without kernels, the loops do all the work.
 
+var hasAVX512 bool
+
 func fastAdd([]float32, []float32) int                            { return 0 }
 func fastScale([]float32, float32) int                            { return 0 }
+func fastSum(_, _, _ []float32) int                               { return 0 }
+func fastWeights([]float32, int, int, maskedRows) int             { return 0 }
+func fastScores(_, _ []float32, _, _, _ int, _ float32) int       { return 0 }
+func fastNorm(_, _, _, _, _ []float32, _ float32) int             { return 0 }
+func fastNormGrad(_, _, _ []float32, _ normGrads) int             { return 0 }
 func fastAxpy([]float32, float32, []float32) int                  { return 0 }
 func fastFollow([]float32, []float32, float32) int                { return 0 }
 func fastRelu([]float32, []float32) int                           { return 0 }

@@ -59,10 +59,15 @@ func benchmarkLearn(b *testing.B, be nn.Backend, m nn.Model[nn.Batch], batch nn.
 }
 
 // A step of examples/chars.cfg: 16 rows of 64 characters, of 100 different ones.
-func BenchmarkCharTransformerStep(b *testing.B) {
+func BenchmarkCharTransformerStep(b *testing.B) { benchmarkText(b, models.CharTransformer(64, 4, 2)) }
+
+// A step of scripts/bench-transformer.sh, of as many characters.
+func BenchmarkWideTransformerStep(b *testing.B) { benchmarkText(b, models.CharTransformer(128, 4, 4)) }
+
+func benchmarkText(b *testing.B, l nn.Layer) {
 	const rows, positions, characters = 16, 64, 100
 	be := cpu.New(cpu.Options{})
-	m, err := nn.NewPositionClassifier(be, models.CharTransformer(64, 4, 2), nn.Sequence{Positions: positions, IDs: characters, Classes: characters}, 1)
+	m, err := nn.NewPositionClassifier(be, l, nn.Sequence{Positions: positions, IDs: characters, Classes: characters}, 1)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,8 +1,9 @@
-// Command cpugen writes the AVX2 kernels of nn/cpu: the assembly and its Go declarations.
-// go generate in that package runs it.
+// Command cpugen writes the AVX2 and AVX-512 kernels of nn/cpu: the assembly and its Go
+// declarations. go generate in that package runs it.
 //
 // A kernel takes only whole blocks: a multiple of 8 elements, or of 16 where stated. It
-// rounds after every operation, as the Go loops do, and so uses no fused multiply-add.
+// rounds after every operation, as the Go loops do, and so uses no fused multiply-add. All
+// processors give the same bits.
 package main
 
 import . "github.com/mmcloughlin/avo/build"
@@ -24,5 +25,13 @@ func main() {
 	exps()
 	gelu()
 	geluGrad()
+	expsWide()
+	geluWide()
+	geluGradWide()
+	sum()
+	weights()
+	weightsGrad()
+	norm()
+	normGrad()
 	Generate()
 }

@@ -1,4 +1,4 @@
-// Package kernel holds what the generators of AVX2 kernels share. A kernel takes only
+// Package kernel holds what the generators of kernels share. A kernel takes only
 // whole blocks of elements and leaves the rest to a Go loop.
 //
 // The assembler lists operands in the reverse of Intel's order: the destination comes

@@ -66,6 +66,14 @@ type Sharer interface {
 	AllocShared(n int) Buffer
 }
 
+// A Releaser is a Backend that can give temporary memory out again before Recycle. Memory
+// that was in use a moment ago is still in a cache.
+type Releaser interface {
+	// Release says that nobody will read or write a Buffer from Temp again before Recycle.
+	// It ignores other Buffers, and parts of Buffers.
+	Release(b Buffer)
+}
+
 // Dense is the arithmetic of layers whose input is a matrix.
 type Dense interface {
 	// Gemm sets c = op(a)·op(b) + beta·c. c is m×n, op(a) is m×k and op(b) is k×n. With

@@ -1,6 +1,9 @@
 package nn
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // A DType is the element type of a [Buffer].
 type DType uint8
@@ -88,3 +91,8 @@ func (b Buffer) Slice(lo, hi int) Buffer {
 // Device returns the device and address of the elements if they are in device memory. ok
 // is false for host memory.
 func (b Buffer) Device() (device int, addr uintptr, ok bool) { return b.device, b.addr, b.remote }
+
+// sameStart reports whether two Buffers begin at the same element of float32 in host memory.
+func (b Buffer) sameStart(c Buffer) bool {
+	return unsafe.SliceData(b.floats) == unsafe.SliceData(c.floats)
+}

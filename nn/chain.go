@@ -42,9 +42,14 @@ func (c *chain) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 		j = joint{takes: j.leaves, leaves: i+1 < len(c.layers) && joins(p, l, c.layers[i+1])}
 		x, backs[i] = w.forward(p, x, j)
 	}
-	return x, func(d Tensor) Tensor {
+	return x, func(dy Tensor) Tensor {
+		d := dy
 		for i := len(backs) - 1; i >= 0 && !d.empty(); i-- {
-			d = backs[i](d)
+			dx := backs[i](d)
+			if !d.Data.sameStart(dx.Data) && !d.Data.sameStart(dy.Data) { // dy is the caller's to release
+				p.release(d.Data)
+			}
+			d = dx
 		}
 		return d
 	}

@@ -46,6 +46,7 @@ func (l *Gelu) forward(p *Pass, x Tensor, j joint) (Tensor, Backprop) {
 	return y, func(dy Tensor) Tensor {
 		dz := back(dy).Data
 		p.Backend.GeluGrad(dz, dz, z.Data)
+		p.release(z.Data)
 		return l.affine.backward(p, x, dz, j)
 	}
 }

@@ -71,6 +71,13 @@ func (p *Pass) final(lo int) {
 	}
 }
 
+// release gives temporary memory back that is no longer needed, if the backend can use it.
+func (p *Pass) release(b Buffer) {
+	if r, ok := p.Backend.(Releaser); ok {
+		r.Release(b)
+	}
+}
+
 // perRow returns how many rows of a layer's input come from one row of the batch: more
 // than 1 inside EachPosition.
 func (p *Pass) perRow() int { return orOne(p.positions) }

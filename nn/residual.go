@@ -39,6 +39,9 @@ func (l *residual) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 		duplicate(p.Backend, direct, dy.Data)
 		dx := back(dy)
 		p.Backend.Add(direct, dx.Data, direct)
+		if !dx.Data.sameStart(dy.Data) { // dy is the caller's to release
+			p.release(dx.Data)
+		}
 		return Tensor{Shape: x.Shape, Data: direct, Lengths: x.Lengths}
 	}
 }

@@ -54,7 +54,11 @@ func (l *SelfAttention) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 		d := l.out.backward(p, mixed, dy.Data, joint{})
 		dqkv := p.Backend.Temp(qkv.Data.Len())
 		p.Backend.AttentionGrad(dqkv, d.Data, weights, qkv.Data, l.heads)
+		for _, done := range []Buffer{d.Data, mixed.Data, weights, qkv.Data} {
+			p.release(done)
+		}
 		dx := l.qkv.backward(p, each, dqkv, joint{})
+		p.release(dqkv)
 		if dx.empty() {
 			return dx
 		}

@@ -110,12 +110,39 @@ func TestTempDoesNotAllocateInSteadyState(t *testing.T) {
 	step := func() {
 		b.Recycle()
 		for n := 1; n < 200_000; n *= 3 {
+			b.Release(b.Temp(n))
 			b.Temp(n)
 		}
 	}
 	step()
 	step()
 	require.Zero(t, testing.AllocsPerRun(10, step))
+}
+
+// Released memory is handed out again, but only whole vectors that are in use, and once.
+func TestRelease(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	b.Temp(1 << 15)
+	b.Recycle() // from here on, there is one chunk
+	v, w := b.Temp(100), b.Temp(100)
+	start := func(v nn.Buffer) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(v.Float32s()))) }
+	for _, other := range []nn.Buffer{{}, v.Slice(0, 50), v.Slice(50, 100), b.Alloc(100), b.AllocInts(100), b.Temp(0)} {
+		b.Release(other)
+	}
+	require.Greater(t, start(b.Temp(100)), start(w))
+	b.Release(v)
+	b.Release(w)
+	b.Release(w)
+	fresh := b.Temp(99)
+	require.NotContains(t, []uintptr{start(v), start(w)}, start(fresh), "of another length")
+	require.Equal(t, start(w), start(b.Temp(100)), "the latest first")
+	require.Equal(t, start(v), start(b.Temp(100)))
+	require.NotContains(t, []uintptr{start(v), start(w)}, start(b.Temp(100)), "nothing is handed out twice")
+	b.Release(w)
+	require.Equal(t, start(w), start(b.Temp(100)), "a second time")
+	b.Release(w)
+	b.Recycle()
+	require.NotEqual(t, start(b.Temp(100)), start(b.Temp(100)), "Recycle forgets what was released")
 }
 
 // Mismatched lengths panic instead of producing part of a result.

@@ -67,17 +67,30 @@ func copyAll[T any](dst, src []T) {
 	copy(dst, src)
 }
 
+// Release implements nn.Releaser.
+func (b *Backend) Release(v nn.Buffer) { b.temp.release(v.Float32s()) }
+
 // An arena hands out temporary memory from chunks. After one or two steps it has a single
-// chunk that is large enough for a step, and allocates no more.
+// chunk that is large enough for a step, and allocates no more. It hands out released memory
+// of the right size first, the latest first.
 type arena struct {
-	chunks [][]float32
-	used   int // elements in use in the last chunk
+	chunks   [][]float32
+	used     int                // elements in use in the last chunk
+	taken    map[*float32]int   // the length of each vector in use
+	released map[int][]*float32 // vectors no longer in use, by length
 }
 
 // smallestChunk is the smallest allocation, in float32.
 const smallestChunk = 1 << 14
 
 func (a *arena) take(n int) []float32 {
+	if free := a.released[n]; len(free) > 0 {
+		last := len(free) - 1
+		v := unsafe.Slice(free[last], n)
+		a.released[n] = free[:last]
+		a.taken[free[last]] = n
+		return v
+	}
 	size := (n + alignment - 1) / alignment * alignment
 	last := len(a.chunks) - 1
 	if last < 0 || a.used+size > len(a.chunks[last]) {
@@ -91,12 +104,32 @@ func (a *arena) take(n int) []float32 {
 	}
 	v := a.chunks[last][a.used : a.used+n : a.used+n]
 	a.used += size
+	if n > 0 {
+		if a.taken == nil {
+			a.taken, a.released = map[*float32]int{}, map[int][]*float32{}
+		}
+		a.taken[&v[0]] = n
+	}
 	return v
+}
+
+// release makes a whole vector available for take. It ignores others.
+func (a *arena) release(v []float32) {
+	if len(v) == 0 || a.taken[&v[0]] != len(v) {
+		return
+	}
+	delete(a.taken, &v[0])
+	a.released[len(v)] = append(a.released[len(v)], &v[0])
 }
 
 // recycle frees all temporary memory and merges several chunks into one of
 // their total size.
 func (a *arena) recycle() {
+	clear(a.taken)
+	for n, free := range a.released {
+		clear(free)
+		a.released[n] = free[:0]
+	}
 	if len(a.chunks) > 1 {
 		total := 0
 		for _, c := range a.chunks {

@@ -14,6 +14,7 @@ const alignment = 16
 // aligned returns n zeroed float32, aligned to 64 bytes.
 func aligned(n int) []float32 {
 	v := make([]float32, n+alignment-1)
+	preferHugePages(v)
 	past := int(uintptr(unsafe.Pointer(unsafe.SliceData(v))) / 4 % alignment)
 	skip := (alignment - past) % alignment
 	return v[skip : skip+n : skip+n]

@@ -47,12 +47,27 @@ func product(s set, rows, vectors int) {
 			sums[i] = append(sums[i], v)
 		}
 	}
+	prefetch(t, c, rows, vectors*s.bytes)
 	steps(s, t, sums, rowPointers(a, rowA, rows), rowA, stepA)
 	finish(s, t, sums, c)
 	ADDQ(t.Offset(tileNextA), a)
 	DECQ(t.Offset(tileCount))
 	JNZ(LabelRef("tile"))
 	kernel.End()
+}
+
+// prefetch fetches the tile of C, which is needed only after the loop. In large matrices each
+// row of it is in another page.
+func prefetch(t Mem, c reg.GPVirtual, rows, width int) {
+	at, rowC := Mem{Base: GP64()}, field(t, tileRowC)
+	MOVQ(c, at.Base)
+	for range rows {
+		for line := 0; line < width; line += 64 {
+			PREFETCHT1(at.Offset(line))
+		}
+		PREFETCHT1(at.Offset(width - 4))
+		ADDQ(rowC, at.Base)
+	}
 }
 
 // rowPointers returns pointers to every third row. The addressing modes reach the two rows

@@ -8,7 +8,7 @@ const (
 	rowsPerBlock = 240
 	// columnsPerBlock is the number of columns of B that are packed at once. They stay in the
 	// L3 cache for all rows of A.
-	columnsPerBlock = 2048
+	columnsPerBlock = 1024
 )
 
 // blocked computes products with kernels. It owns their packed operands.

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func avx2Rows1x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -14,10 +14,15 @@ TEXT ·avx2Rows1x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VXORPS Y0, Y0, Y0
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VXORPS     Y0, Y0, Y0
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 28(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y1
@@ -63,7 +68,7 @@ next:
 	RET
 
 // func avx2Rows2x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows2x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -72,11 +77,19 @@ TEXT ·avx2Rows2x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y2
@@ -136,7 +149,7 @@ next:
 	RET
 
 // func avx2Rows3x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows3x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -145,12 +158,23 @@ TEXT ·avx2Rows3x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y3
@@ -223,7 +247,7 @@ next:
 	RET
 
 // func avx2Rows4x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows4x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -232,15 +256,29 @@ TEXT ·avx2Rows4x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y4
@@ -327,7 +365,7 @@ next:
 	RET
 
 // func avx2Rows5x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows5x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -336,16 +374,33 @@ TEXT ·avx2Rows5x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y5
@@ -445,7 +500,7 @@ next:
 	RET
 
 // func avx2Rows6x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows6x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -454,17 +509,37 @@ TEXT ·avx2Rows6x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y6
@@ -577,7 +652,7 @@ next:
 	RET
 
 // func avx2Rows7x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows7x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -586,20 +661,43 @@ TEXT ·avx2Rows7x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Y7
@@ -726,7 +824,7 @@ next:
 	RET
 
 // func avx2Rows8x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows8x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -735,21 +833,47 @@ TEXT ·avx2Rows8x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Y8
@@ -889,7 +1013,7 @@ next:
 	RET
 
 // func avx2Rows9x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows9x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -898,22 +1022,51 @@ TEXT ·avx2Rows9x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Y9
@@ -1066,7 +1219,7 @@ next:
 	RET
 
 // func avx2Rows10x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows10x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1075,25 +1228,57 @@ TEXT ·avx2Rows10x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Y10
@@ -1260,7 +1445,7 @@ next:
 	RET
 
 // func avx2Rows11x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows11x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1269,26 +1454,61 @@ TEXT ·avx2Rows11x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Y11
@@ -1468,7 +1688,7 @@ next:
 	RET
 
 // func avx2Rows12x1(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows12x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1477,27 +1697,65 @@ TEXT ·avx2Rows12x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 28(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Y12
@@ -1690,7 +1948,7 @@ next:
 	RET
 
 // func avx2Rows1x2(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1699,11 +1957,16 @@ TEXT ·avx2Rows1x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 60(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y2
@@ -1756,7 +2019,7 @@ next:
 	RET
 
 // func avx2Rows2x2(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows2x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1765,13 +2028,21 @@ TEXT ·avx2Rows2x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y4
@@ -1846,7 +2117,7 @@ next:
 	RET
 
 // func avx2Rows3x2(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows3x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1855,15 +2126,26 @@ TEXT ·avx2Rows3x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y6
@@ -1958,7 +2240,7 @@ next:
 	RET
 
 // func avx2Rows4x2(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows4x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -1967,19 +2249,33 @@ TEXT ·avx2Rows4x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y8
@@ -2095,7 +2391,7 @@ next:
 	RET
 
 // func avx2Rows5x2(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows5x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2104,21 +2400,38 @@ TEXT ·avx2Rows5x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y10
@@ -2254,7 +2567,7 @@ next:
 	RET
 
 // func avx2Rows6x2(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows6x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2263,23 +2576,43 @@ TEXT ·avx2Rows6x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Y12
@@ -2435,7 +2768,7 @@ next:
 	RET
 
 // func avx2Rows1x4(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2444,13 +2777,19 @@ TEXT ·avx2Rows1x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 64(SI)
+	PREFETCHT1 124(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y4
@@ -2517,7 +2856,7 @@ next:
 	RET
 
 // func avx2Rows2x4(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows2x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2526,17 +2865,27 @@ TEXT ·avx2Rows2x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Y8
@@ -2641,7 +2990,7 @@ next:
 	RET
 
 // func avx2Rows3x4(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows3x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2650,21 +2999,35 @@ TEXT ·avx2Rows3x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VBROADCASTSS (DI), Y12
@@ -2799,7 +3162,7 @@ next:
 	RET
 
 // func avx2Rows1x8(t *[16]uint64)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·avx2Rows1x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2808,17 +3171,25 @@ TEXT ·avx2Rows1x8(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 64(SI)
+	PREFETCHT1 128(SI)
+	PREFETCHT1 192(SI)
+	PREFETCHT1 252(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Y8
@@ -2978,7 +3349,7 @@ columns:
 	RET
 
 // func avx512Rows1x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -2987,10 +3358,15 @@ TEXT ·avx512Rows1x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VPXORD Z0, Z0, Z0
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VPXORD     Z0, Z0, Z0
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 60(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z1
@@ -3021,7 +3397,7 @@ next:
 	RET
 
 // func avx512Rows2x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3030,11 +3406,19 @@ TEXT ·avx512Rows2x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z2
@@ -3074,7 +3458,7 @@ next:
 	RET
 
 // func avx512Rows3x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3083,12 +3467,23 @@ TEXT ·avx512Rows3x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z3
@@ -3136,7 +3531,7 @@ next:
 	RET
 
 // func avx512Rows4x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows4x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3145,15 +3540,29 @@ TEXT ·avx512Rows4x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z4
@@ -3210,7 +3619,7 @@ next:
 	RET
 
 // func avx512Rows5x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows5x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3219,16 +3628,33 @@ TEXT ·avx512Rows5x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z5
@@ -3293,7 +3719,7 @@ next:
 	RET
 
 // func avx512Rows6x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows6x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3302,17 +3728,37 @@ TEXT ·avx512Rows6x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z6
@@ -3385,7 +3831,7 @@ next:
 	RET
 
 // func avx512Rows7x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows7x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3394,20 +3840,43 @@ TEXT ·avx512Rows7x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z7
@@ -3489,7 +3958,7 @@ next:
 	RET
 
 // func avx512Rows8x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows8x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3498,21 +3967,47 @@ TEXT ·avx512Rows8x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z8
@@ -3602,7 +4097,7 @@ next:
 	RET
 
 // func avx512Rows9x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows9x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3611,22 +4106,51 @@ TEXT ·avx512Rows9x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z9
@@ -3724,7 +4248,7 @@ next:
 	RET
 
 // func avx512Rows10x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows10x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3733,25 +4257,57 @@ TEXT ·avx512Rows10x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z10
@@ -3858,7 +4414,7 @@ next:
 	RET
 
 // func avx512Rows11x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows11x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -3867,26 +4423,61 @@ TEXT ·avx512Rows11x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z11
@@ -4001,7 +4592,7 @@ next:
 	RET
 
 // func avx512Rows12x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows12x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4010,27 +4601,65 @@ TEXT ·avx512Rows12x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z12
@@ -4153,7 +4782,7 @@ next:
 	RET
 
 // func avx512Rows13x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows13x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4162,30 +4791,71 @@ TEXT ·avx512Rows13x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
-	MOVQ   8(AX), R12
-	MOVQ   64(AX), R13
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	MOVQ       8(AX), R12
+	MOVQ       64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z13
@@ -4317,7 +4987,7 @@ next:
 	RET
 
 // func avx512Rows14x1(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows14x1(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4326,31 +4996,75 @@ TEXT ·avx512Rows14x1(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
-	MOVQ   8(AX), R12
-	MOVQ   64(AX), R13
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 60(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	MOVQ       8(AX), R12
+	MOVQ       64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z14
@@ -4490,7 +5204,7 @@ next:
 	RET
 
 // func avx512Rows1x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4499,11 +5213,17 @@ TEXT ·avx512Rows1x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 64(SI)
+	PREFETCHT1 124(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z2
@@ -4538,7 +5258,7 @@ next:
 	RET
 
 // func avx512Rows2x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4547,13 +5267,23 @@ TEXT ·avx512Rows2x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z4
@@ -4602,7 +5332,7 @@ next:
 	RET
 
 // func avx512Rows3x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4611,15 +5341,29 @@ TEXT ·avx512Rows3x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z6
@@ -4680,7 +5424,7 @@ next:
 	RET
 
 // func avx512Rows4x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows4x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4689,19 +5433,37 @@ TEXT ·avx512Rows4x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z8
@@ -4775,7 +5537,7 @@ next:
 	RET
 
 // func avx512Rows5x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows5x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4784,21 +5546,43 @@ TEXT ·avx512Rows5x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z10
@@ -4884,7 +5668,7 @@ next:
 	RET
 
 // func avx512Rows6x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows6x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -4893,23 +5677,49 @@ TEXT ·avx512Rows6x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z12
@@ -5007,7 +5817,7 @@ next:
 	RET
 
 // func avx512Rows7x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows7x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -5016,27 +5826,57 @@ TEXT ·avx512Rows7x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z14
@@ -5147,7 +5987,7 @@ next:
 	RET
 
 // func avx512Rows8x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows8x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -5156,29 +5996,63 @@ TEXT ·avx512Rows8x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z16
@@ -5301,7 +6175,7 @@ next:
 	RET
 
 // func avx512Rows9x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows9x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -5310,31 +6184,69 @@ TEXT ·avx512Rows9x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	MOVQ   8(AX), R10
-	MOVQ   64(AX), R11
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	MOVQ       8(AX), R10
+	MOVQ       64(AX), R11
 
 step:
 	VMOVUPS      (R10), Z18
@@ -5469,7 +6381,7 @@ next:
 	RET
 
 // func avx512Rows10x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows10x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -5478,35 +6390,77 @@ TEXT ·avx512Rows10x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z20
@@ -5654,7 +6608,7 @@ next:
 	RET
 
 // func avx512Rows11x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows11x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -5663,37 +6617,83 @@ TEXT ·avx512Rows11x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z22
@@ -5853,7 +6853,7 @@ next:
 	RET
 
 // func avx512Rows12x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows12x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -5862,39 +6862,89 @@ TEXT ·avx512Rows12x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	MOVQ   8(AX), R11
-	MOVQ   64(AX), R12
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	MOVQ       8(AX), R11
+	MOVQ       64(AX), R12
 
 step:
 	VMOVUPS      (R11), Z24
@@ -6066,7 +7116,7 @@ next:
 	RET
 
 // func avx512Rows13x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows13x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6075,43 +7125,97 @@ TEXT ·avx512Rows13x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
-	MOVQ   8(AX), R12
-	MOVQ   64(AX), R13
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	MOVQ       8(AX), R12
+	MOVQ       64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z26
@@ -6296,7 +7400,7 @@ next:
 	RET
 
 // func avx512Rows14x2(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows14x2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6305,45 +7409,103 @@ TEXT ·avx512Rows14x2(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	VPXORD Z24, Z24, Z24
-	VPXORD Z25, Z25, Z25
-	VPXORD Z26, Z26, Z26
-	VPXORD Z27, Z27, Z27
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	LEAQ   (R8)(BX*2), R9
-	ADDQ   BX, R9
-	LEAQ   (R9)(BX*2), R10
-	ADDQ   BX, R10
-	LEAQ   (R10)(BX*2), R11
-	ADDQ   BX, R11
-	MOVQ   8(AX), R12
-	MOVQ   64(AX), R13
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	VPXORD     Z24, Z24, Z24
+	VPXORD     Z25, Z25, Z25
+	VPXORD     Z26, Z26, Z26
+	VPXORD     Z27, Z27, Z27
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 124(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	LEAQ       (R8)(BX*2), R9
+	ADDQ       BX, R9
+	LEAQ       (R9)(BX*2), R10
+	ADDQ       BX, R10
+	LEAQ       (R10)(BX*2), R11
+	ADDQ       BX, R11
+	MOVQ       8(AX), R12
+	MOVQ       64(AX), R13
 
 step:
 	VMOVUPS      (R12), Z28
@@ -6540,7 +7702,7 @@ next:
 	RET
 
 // func avx512Rows1x4(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6549,13 +7711,21 @@ TEXT ·avx512Rows1x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 64(SI)
+	PREFETCHT1 128(SI)
+	PREFETCHT1 192(SI)
+	PREFETCHT1 252(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z4
@@ -6598,7 +7768,7 @@ next:
 	RET
 
 // func avx512Rows2x4(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6607,17 +7777,31 @@ TEXT ·avx512Rows2x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z8
@@ -6684,7 +7868,7 @@ next:
 	RET
 
 // func avx512Rows3x4(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6693,21 +7877,41 @@ TEXT ·avx512Rows3x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z12
@@ -6794,7 +7998,7 @@ next:
 	RET
 
 // func avx512Rows4x4(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows4x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6803,27 +8007,53 @@ TEXT ·avx512Rows4x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z16
@@ -6931,7 +8161,7 @@ next:
 	RET
 
 // func avx512Rows5x4(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows5x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -6940,31 +8170,63 @@ TEXT ·avx512Rows5x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z20
@@ -7092,7 +8354,7 @@ next:
 	RET
 
 // func avx512Rows6x4(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows6x4(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -7101,35 +8363,73 @@ TEXT ·avx512Rows6x4(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	MOVQ   CX, DI
-	LEAQ   (DI)(BX*2), R8
-	ADDQ   BX, R8
-	MOVQ   8(AX), R9
-	MOVQ   64(AX), R10
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 252(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	LEAQ       (DI)(BX*2), R8
+	ADDQ       BX, R8
+	MOVQ       8(AX), R9
+	MOVQ       64(AX), R10
 
 step:
 	VMOVUPS      (R9), Z24
@@ -7277,7 +8577,7 @@ next:
 	RET
 
 // func avx512Rows1x8(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows1x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -7286,17 +8586,29 @@ TEXT ·avx512Rows1x8(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), BX
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   CX, SI
-	MOVQ   8(AX), DI
-	MOVQ   64(AX), R8
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       56(AX), DI
+	MOVQ       DX, SI
+	PREFETCHT1 (SI)
+	PREFETCHT1 64(SI)
+	PREFETCHT1 128(SI)
+	PREFETCHT1 192(SI)
+	PREFETCHT1 256(SI)
+	PREFETCHT1 320(SI)
+	PREFETCHT1 384(SI)
+	PREFETCHT1 448(SI)
+	PREFETCHT1 508(SI)
+	ADDQ       DI, SI
+	MOVQ       CX, SI
+	MOVQ       8(AX), DI
+	MOVQ       64(AX), R8
 
 step:
 	VBROADCASTSS (SI), Z8
@@ -7355,7 +8667,7 @@ next:
 	RET
 
 // func avx512Rows2x8(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows2x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -7364,25 +8676,47 @@ TEXT ·avx512Rows2x8(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	PREFETCHT1 384(DI)
+	PREFETCHT1 448(DI)
+	PREFETCHT1 508(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	PREFETCHT1 384(DI)
+	PREFETCHT1 448(DI)
+	PREFETCHT1 508(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VMOVUPS      (R8), Z16
@@ -7485,7 +8819,7 @@ next:
 	RET
 
 // func avx512Rows3x8(t *[16]uint64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·avx512Rows3x8(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), AX
 	MOVQ (AX), CX
@@ -7494,33 +8828,65 @@ TEXT ·avx512Rows3x8(SB), NOSPLIT, $0-8
 	MOVQ 32(AX), SI
 
 tile:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-	MOVQ   CX, DI
-	MOVQ   8(AX), R8
-	MOVQ   64(AX), R9
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	VPXORD     Z16, Z16, Z16
+	VPXORD     Z17, Z17, Z17
+	VPXORD     Z18, Z18, Z18
+	VPXORD     Z19, Z19, Z19
+	VPXORD     Z20, Z20, Z20
+	VPXORD     Z21, Z21, Z21
+	VPXORD     Z22, Z22, Z22
+	VPXORD     Z23, Z23, Z23
+	MOVQ       56(AX), R8
+	MOVQ       DX, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	PREFETCHT1 384(DI)
+	PREFETCHT1 448(DI)
+	PREFETCHT1 508(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	PREFETCHT1 384(DI)
+	PREFETCHT1 448(DI)
+	PREFETCHT1 508(DI)
+	ADDQ       R8, DI
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	PREFETCHT1 384(DI)
+	PREFETCHT1 448(DI)
+	PREFETCHT1 508(DI)
+	ADDQ       R8, DI
+	MOVQ       CX, DI
+	MOVQ       8(AX), R8
+	MOVQ       64(AX), R9
 
 step:
 	VBROADCASTSS (DI), Z24

@@ -63,7 +63,6 @@ run_ringtrain() {
 	"${limit[@]}" "$work/ringtrain" train examples/mnist.cfg --workers "$1" --steps "$steps" --device cpu \
 		--data "mnist:$work/digits" --evaluation.frequency 0 --json | grep '"event":"result"'
 }
-run_ringtrain-openblas() { RINGTRAIN_OPENBLAS=$openblas run_ringtrain "$1"; }
 run_pypi() { "${limit[@]}" "$pypi" -W ignore scripts/peers/ddp/ddp.py "$work/digits" "$1" "$steps"; }
 }
 

@@ -17,7 +17,7 @@ Usage: scripts/bench-step.sh [flags]
   --peers LIST            programs to compare with, of debian,pypi,gorgonia (default all; none: "")
   --core N                the core that everything runs on (default the last)
   --require LIST          fail if a ratio of a peer's time to ringtrain's is lower, such as
-                          mlp:debian=2,mlp:gorgonia/ringtrain-gonum=1; 1.5 is for all peers and models
+                          mlp:debian=2,mlp:gorgonia/ringtrain-openblas=1; 1.5 is for all peers and models
   --out DIR               write table.md, rounds.csv and raw/ to DIR (default runs/step/TIME)
   --quick                 a smoke test: 2 rounds of 60 steps
 
@@ -60,7 +60,7 @@ unset RINGTRAIN_OPENBLAS OPENBLAS_CORETYPE MKL_NUM_THREADS GOMAXPROCS GOGC GODEB
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 debian=${DEBIAN_PYTHON:-/usr/bin/python3}
 pypi=${PYPI_PYTHON:-${TMPDIR:-/tmp}/ringtrain-torch/bin/python}
-programs=(ringtrain ringtrain-gonum)
+programs=(ringtrain)
 
 # has FLAG... reports whether the processor has all of these features.
 has() {
@@ -102,7 +102,7 @@ find_torch() {
 pinned() { "${limit[@]}" taskset -c "$core" "$@"; }
 
 run_ringtrain() { pinned "$work/step" ringtrain "$1" "$work/batches" "$steps"; }
-run_ringtrain-gonum() { RINGTRAIN_OPENBLAS=off run_ringtrain "$1"; }
+run_ringtrain-openblas() { RINGTRAIN_OPENBLAS=system run_ringtrain "$1"; }
 run_debian() { pinned "$debian" scripts/peers/step/step.py "$1" "$work/batches" "$steps"; }
 run_debian-core() { OPENBLAS_CORETYPE=$type run_debian "$1"; }
 run_pypi() { pinned "$pypi" scripts/peers/step/step.py "$1" "$work/batches" "$steps"; }
@@ -119,6 +119,11 @@ if wanted gorgonia "$peers"; then
 	programs+=(gorgonia)
 fi
 "$work/step" batches "$work/batches"
+if RINGTRAIN_OPENBLAS=system "$work/step" ringtrain convnet "$work/batches" 1 >/dev/null 2>"$work/err"; then
+	programs=(ringtrain ringtrain-openblas "${programs[@]:1}")
+else
+	note "Not measured: ringtrain with OpenBLAS, because it cannot be loaded. On Debian: apt-get install libopenblas0"
+fi
 machine "core $core" "OpenBLAS should detect the processor as: ${type:-unknown}." >"$out/table.md"
 run_all "$models"
 conclude "$work/step" table -require "$require"

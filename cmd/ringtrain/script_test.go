@@ -116,7 +116,7 @@ func varying(ts *testscript.TestScript) []variation {
 		{`in [\d.]+ s \(\d+ samples/s\)`, "in # s (# samples/s)"},
 		{`(?m)^(date|host): .*`, "$1: #"},
 		{`(?m)^(ringtrain) \(.*\)$`, "$1 #"}, // of doctor
-		{`(?m)^(revision|go|tags|wire|kernel|cores|memory|SIMD|clock|GPU)( +).*`, "$1$2#"},
+		{`(?m)^(revision|go|tags|wire|kernel|cores|memory|SIMD|products|clock|GPU)( +).*`, "$1$2#"},
 		{`(?m)^(network +)(.*\n)(network .*\n)*`, "$1#\n"},
 		{`(?m)^(allreduce +\d+ ).*`, "$1#"}, // of bench scaling
 		{`(?m)^core-bound: (.+\n)+\n`, ""},  // depends on how busy the machine is

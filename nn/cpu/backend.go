@@ -13,8 +13,8 @@ var ErrClosed = errors.New("cpu: the backend is closed")
 
 // Options configures a Backend. The zero value is valid.
 type Options struct {
-	// BLAS multiplies matrices. nil means OpenBLAS if the machine has it (see
-	// EnvOpenBLAS), or else gonum's Go implementation.
+	// BLAS multiplies matrices. nil means the one that EnvOpenBLAS selects, by default
+	// an sgemm.Multiplier.
 	BLAS BLAS
 
 	// Shared allocates n float32 for gradients that other processes can access
@@ -40,7 +40,7 @@ var _ nn.Backend = (*Backend)(nil)
 func New(o Options) *Backend {
 	b := &Backend{blas: o.BLAS, heads: sgemm.New(), shared: o.Shared}
 	if b.blas == nil {
-		b.blas, b.fault = findBLAS()
+		b.blas, b.fault = chooseBLAS()
 	}
 	return b
 }

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"gonum.org/v1/gonum/blas/gonum"
-
 	"github.com/ringtrain/ringtrain/nn"
 )
 
@@ -53,9 +51,10 @@ func BenchmarkDropout(b *testing.B) {
 	})
 }
 
-// The products of an MNIST step and small ones, with this machine's BLAS and with gonum.
+// The products of an MNIST step and small ones. scripts/bench-gemm.sh compares them with other
+// libraries.
 func BenchmarkGemm(b *testing.B) {
-	best := New(Options{})
+	be := New(Options{})
 	for _, s := range []struct {
 		m, n, k        int
 		transX, transY bool
@@ -63,21 +62,19 @@ func BenchmarkGemm(b *testing.B) {
 		{128, 128, 784, false, true}, {128, 784, 128, true, false}, {128, 128, 128, false, true},
 		{128, 10, 128, false, true}, {16, 16, 16, false, true}, {4, 4, 4, false, true},
 	} {
-		for _, be := range []*Backend{best, New(Options{BLAS: gonum.Implementation{}})} {
-			x, y, z := be.Alloc(s.m*s.k), be.Alloc(s.k*s.n), be.Alloc(s.m*s.n)
-			r := rand.New(rand.NewPCG(1, 2))
-			for _, v := range []nn.Buffer{x, y} {
-				for i := range v.Float32s() {
-					v.Float32s()[i] = r.Float32()
-				}
+		x, y, z := be.Alloc(s.m*s.k), be.Alloc(s.k*s.n), be.Alloc(s.m*s.n)
+		r := rand.New(rand.NewPCG(1, 2))
+		for _, v := range []nn.Buffer{x, y} {
+			for i := range v.Float32s() {
+				v.Float32s()[i] = r.Float32()
 			}
-			b.Run(fmt.Sprintf("%dx%dx%d/%s", s.m, s.n, s.k, be.BLAS()), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					be.Gemm(z, x, y, s.m, s.n, s.k, s.transX, s.transY, 0)
-				}
-				b.ReportMetric(float64(2*s.m*s.n*s.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
-			})
 		}
+		b.Run(fmt.Sprintf("%dx%dx%d/%s", s.m, s.n, s.k, be.BLAS()), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				be.Gemm(z, x, y, s.m, s.n, s.k, s.transX, s.transY, 0)
+			}
+			b.ReportMetric(float64(2*s.m*s.n*s.k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
 	}
 }

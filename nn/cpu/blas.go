@@ -3,53 +3,54 @@ package cpu
 import (
 	"errors"
 	"fmt"
+	"os"
 
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
 
-// EnvOpenBLAS is the environment variable that selects OpenBLAS: the path of a library to
-// use instead of the system's, or "off" for none.
+// EnvOpenBLAS is the environment variable that selects OpenBLAS for matrix products:
+// "system" for the library of this machine, or the path of one. If it is unset or "off",
+// package sgemm multiplies.
 const EnvOpenBLAS = "RINGTRAIN_OPENBLAS"
 
-// off is the value of EnvOpenBLAS that disables OpenBLAS.
-const off = "off"
+// Values of EnvOpenBLAS that are not paths.
+const (
+	off    = "off"
+	system = "system"
+)
 
 // ErrNoOpenBLAS is returned by OpenBLAS if there is no library or it is disabled.
 var ErrNoOpenBLAS = errors.New("cpu: no OpenBLAS")
 
-// BLAS is the part of gonum's blas.Float32 that the backend uses: row-major C =
-// alpha·op(A)·op(B) + beta·C. The result may depend only on shapes, values and addresses
-// modulo 64 bytes. A BLAS belongs to one goroutine at a time. If it implements
-// fmt.Stringer, String is its name in reports.
+// A BLAS multiplies matrices. An sgemm.Multiplier is one.
 type BLAS interface {
-	Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int)
+	// Multiply sets c = a·b + beta·c. With beta 0, the old contents of c do not matter.
+	// The result may depend only on shapes, values and addresses modulo 64 bytes. A BLAS
+	// belongs to one goroutine at a time. If it implements fmt.Stringer, String is its
+	// name in reports, and equal names promise equal bits.
+	Multiply(c, a, b sgemm.Matrix, s sgemm.Shape, beta float32)
 }
 
-// findBLAS returns the best BLAS of this machine. If the user asked for an OpenBLAS that
-// cannot be loaded, it returns an error along with gonum's.
-func findBLAS() (BLAS, error) {
-	found, err := OpenBLAS()
-	if err == nil {
-		return found, nil
+// chooseBLAS returns the BLAS that the user wants. If that is an OpenBLAS that cannot be
+// loaded, it returns an error along with the default.
+func chooseBLAS() (BLAS, error) {
+	requested := os.Getenv(EnvOpenBLAS)
+	if requested == "" || requested == off {
+		return sgemm.New(), nil
 	}
-	if errors.Is(err, ErrNoOpenBLAS) {
-		err = nil
+	lib, err := OpenBLAS()
+	if err != nil {
+		return sgemm.New(), err
 	}
-	return gonum.Implementation{}, err
+	return lib, nil
 }
 
-// BLAS returns the name of the matrix product implementation, for reports. For gonum that
-// is the architecture and the kind of code, such as "gonum amd64 assembly"; for OpenBLAS
-// it is the version and the processor type, such as "openblas 0.3.21 SkylakeX". Equal
-// names promise equal bits.
+// BLAS returns the name of the matrix product implementation, for reports: "ringtrain
+// fma256", whatever the processor, or OpenBLAS's version and processor type, such as
+// "openblas 0.3.21 SkylakeX". Equal names promise equal bits.
 func (b *Backend) BLAS() string {
-	switch x := b.blas.(type) {
-	case fmt.Stringer:
-		return x.String()
-	case gonum.Implementation:
-		return gonumName()
-	default:
-		return fmt.Sprintf("%T", x)
+	if named, ok := b.blas.(fmt.Stringer); ok {
+		return named.String()
 	}
+	return fmt.Sprintf("%T", b.blas)
 }

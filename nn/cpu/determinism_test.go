@@ -7,11 +7,10 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
 
 func TestBuffersAreAligned(t *testing.T) {
@@ -42,7 +41,7 @@ func normals(n int) []float32 {
 // GOMAXPROCS.
 func TestGemmDoesNotDependOnProcessors(t *testing.T) {
 	const m, n, k = 200, 130, 150
-	b := cpu.New(cpu.Options{BLAS: gonum.Implementation{}})
+	b := cpu.New(cpu.Options{})
 	x, y := b.Alloc(m*k), b.Alloc(k*n)
 	b.Copy(x, normals(m*k))
 	b.Copy(y, normals(k*n))
@@ -65,7 +64,7 @@ func TestGemmDoesNotDependOnProcessors(t *testing.T) {
 // the gradient of a weight, have the same bits at every alignment.
 func TestBitsDoNotDependOnAlignmentOfTheBatch(t *testing.T) {
 	const rows, nI, nO = 9, 37, 21
-	b := cpu.New(cpu.Options{BLAS: gonum.Implementation{}})
+	b := cpu.New(cpu.Options{})
 	w, dy := b.Alloc(nO*nI), b.Alloc(rows*nO)
 	b.Copy(w, normals(nO*nI))
 	b.Copy(dy, normals(rows*nO))
@@ -88,13 +87,13 @@ func TestBitsDoNotDependOnAlignmentOfTheBatch(t *testing.T) {
 
 // counting is a BLAS that counts its calls.
 type counting struct {
-	gonum.Implementation
-	calls int
+	products sgemm.Multiplier
+	calls    int
 }
 
-func (c *counting) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, z []float32, ldc int) {
+func (c *counting) Multiply(z, a, b sgemm.Matrix, s sgemm.Shape, beta float32) {
 	c.calls++
-	c.Implementation.Sgemm(tA, tB, m, n, k, alpha, a, lda, b, ldb, beta, z, ldc)
+	c.products.Multiply(z, a, b, s, beta)
 }
 
 func TestOptionsBLAS(t *testing.T) {

@@ -1,29 +1,17 @@
 package cpu
 
 import (
-	"gonum.org/v1/gonum/blas"
-
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
 
 // Gemm implements nn.Dense using the BLAS.
 func (b *Backend) Gemm(c, x, y nn.Buffer, m, n, k int, transX, transY bool, beta float32) {
-	if k == 0 { // gonum rejects empty operands
-		if beta == 0 {
-			b.Zero(c)
-		} else {
-			b.Scale(c, beta)
+	operand := func(v nn.Buffer, transposed bool, rows, columns int) sgemm.Matrix {
+		if transposed {
+			columns = rows
 		}
-		return
+		return sgemm.Matrix{Data: v.Float32s(), Stride: columns, Transposed: transposed}
 	}
-	tX, ldX := blas.NoTrans, k
-	if transX {
-		tX, ldX = blas.Trans, m
-	}
-	tY, ldY := blas.NoTrans, n
-	if transY {
-		tY, ldY = blas.Trans, k
-	}
-	// A BLAS requires leading dimensions of at least 1, even for empty matrices.
-	b.blas.Sgemm(tX, tY, m, n, k, 1, x.Float32s(), max(1, ldX), y.Float32s(), max(1, ldY), beta, c.Float32s(), max(1, n))
+	b.blas.Multiply(operand(c, false, m, n), operand(x, transX, m, k), operand(y, transY, k, n), sgemm.Shape{M: m, N: n, K: k}, beta)
 }

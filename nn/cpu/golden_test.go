@@ -11,20 +11,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/blas"
 
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
-
-// An ordered is a BLAS with the order of operations of package sgemm.
-type ordered struct{ *sgemm.Multiplier }
-
-// Sgemm implements BLAS. alpha is 1.
-func (o ordered) Sgemm(tA, tB blas.Transpose, m, n, k int, _ float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	o.Multiply(sgemm.Matrix{Data: c, Stride: ldc}, sgemm.Matrix{Data: a, Stride: lda, Transposed: tA == blas.Trans},
-		sgemm.Matrix{Data: b, Stride: ldb, Transposed: tB == blas.Trans}, sgemm.Shape{M: m, N: n, K: k}, beta)
-}
 
 // A drawer makes operands that are equal on every processor.
 type drawer struct {
@@ -320,7 +310,7 @@ func TestGoldenBits(t *testing.T) {
 	slices.Sort(names)
 	var got strings.Builder
 	for _, name := range names {
-		d, sum := &drawer{Backend: New(Options{BLAS: ordered{sgemm.New()}})}, sha256.New()
+		d, sum := &drawer{Backend: New(Options{BLAS: sgemm.New()})}, sha256.New()
 		for _, result := range goldens[name](d) {
 			require.NoError(t, binary.Write(sum, binary.LittleEndian, result.Float32s()))
 			for _, x := range result.Float32s() {

@@ -6,9 +6,8 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// alignment of every Buffer, in float32: 64 bytes. gonum's dot product handles elements
-// before a multiple of 16 bytes one by one, so without alignment the bits of a product
-// would depend on where the allocator put its operands.
+// alignment of every Buffer, in float32: 64 bytes. Registers are loaded fastest from there,
+// and an OpenBLAS may treat elements before it differently.
 const alignment = 16
 
 // aligned returns n zeroed float32, aligned to 64 bytes.

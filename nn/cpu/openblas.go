@@ -13,7 +13,8 @@ import (
 
 	"github.com/ebitengine/purego"
 	"golang.org/x/sys/cpu"
-	"gonum.org/v1/gonum/blas"
+
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 )
 
 // libraryNames are the names under which distributions install OpenBLAS with 32-bit
@@ -23,7 +24,7 @@ var libraryNames = []string{"libopenblas.so.0", "libopenblas.so", "libopenblasp.
 // OpenBLAS returns a BLAS that uses the OpenBLAS library of this machine, a new one on
 // every call. The first call loads the library for the life of the process and sets it to
 // one thread. The error is ErrNoOpenBLAS if there is no library or EnvOpenBLAS is "off".
-// If EnvOpenBLAS names an unusable library, the error is a different one.
+// If EnvOpenBLAS asks for a library that cannot be used, the error is a different one.
 func OpenBLAS() (BLAS, error) {
 	lib, err := loaded()
 	if err != nil {
@@ -41,10 +42,10 @@ func find(requested string) (*library, error) {
 	if requested == off {
 		return nil, fmt.Errorf("%w: %s is %s", ErrNoOpenBLAS, EnvOpenBLAS, off)
 	}
-	if requested != "" {
+	if requested != "" && requested != system {
 		lib, err := load(requested)
 		if err != nil {
-			return nil, fmt.Errorf("cpu: %s is %s: %w; set it to the path of an OpenBLAS library, or to %s", EnvOpenBLAS, requested, err, off)
+			return nil, fmt.Errorf("cpu: %s is %s: %w; set it to the path of an OpenBLAS library or to %s, or unset it", EnvOpenBLAS, requested, err, system)
 		}
 		return lib, nil
 	}
@@ -55,6 +56,9 @@ func find(requested string) (*library, error) {
 			return lib, nil
 		}
 		reasons = errors.Join(reasons, err)
+	}
+	if requested == system {
+		return nil, fmt.Errorf("cpu: %s is %s, but none of %s can be loaded; install OpenBLAS (libopenblas0 on Debian), or unset it", EnvOpenBLAS, system, strings.Join(libraryNames, ", "))
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNoOpenBLAS, reasons)
 }
@@ -152,7 +156,9 @@ func withEnv(vars map[string]string, f func()) {
 // check multiplies two small matrices and compares the result.
 func (l *library) check() error {
 	c := []float32{1, 1, 1, 1}
-	newOpenBLAS(l).Sgemm(blas.NoTrans, blas.Trans, 2, 2, 3, 1, []float32{1, 2, 3, 4, 5, 6}, 3, []float32{1, 0, 2, 0, 1, 0}, 3, 2, c, 2)
+	a := sgemm.Matrix{Data: []float32{1, 2, 3, 4, 5, 6}, Stride: 3}
+	b := sgemm.Matrix{Data: []float32{1, 0, 2, 0, 1, 0}, Stride: 3, Transposed: true}
+	newOpenBLAS(l).Multiply(sgemm.Matrix{Data: c, Stride: 2}, a, b, sgemm.Shape{M: 2, N: 2, K: 3}, 2)
 	if [4]float32(c) != [4]float32{9, 4, 18, 7} {
 		return fmt.Errorf("its products are wrong: %v", c)
 	}
@@ -199,38 +205,37 @@ func newOpenBLAS(l *library) *openBLAS {
 // String returns the name for reports.
 func (o *openBLAS) String() string { return o.lib.name }
 
-// Sgemm implements BLAS. Fortran matrices are column-major, so the library sees the
-// transpose of each of ours, and computes Cᵀ = op(B)ᵀ·op(A)ᵀ.
-func (o *openBLAS) Sgemm(tA, tB blas.Transpose, m, n, k int, alpha float32, a []float32, lda int, b []float32, ldb int, beta float32, c []float32, ldc int) {
-	if m == 0 || n == 0 {
+// Multiply implements BLAS. Fortran matrices are column-major, so the library sees the
+// transpose of each of ours, and computes Cᵀ = Bᵀ·Aᵀ.
+func (o *openBLAS) Multiply(c, a, b sgemm.Matrix, shape sgemm.Shape, beta float32) {
+	if shape.M == 0 || shape.N == 0 {
 		return
 	}
-	if max(m, n, k, lda, ldb, ldc) > math.MaxInt32 {
+	if max(shape.M, shape.N, shape.K, a.Stride, b.Stride, c.Stride) > math.MaxInt32 {
 		panic("cpu: a matrix has more than 2³¹-1 rows or columns")
 	}
-	mustHold("A", a, tA, m, k, lda)
-	mustHold("B", b, tB, k, n, ldb)
-	mustHold("C", c, blas.NoTrans, m, n, ldc)
+	// The library would read and write past the end of a matrix that is too short.
+	a.MustHold("A", shape.M, shape.K)
+	b.MustHold("B", shape.K, shape.N)
+	c.MustHold("C", shape.M, shape.N)
 	s := o.call
-	s.transA, s.transB = byte(tB), byte(tA)
-	s.m, s.n, s.k = int32(n), int32(m), int32(k)
-	s.lda, s.ldb, s.ldc = int32(ldb), int32(lda), int32(ldc)
-	s.alpha, s.beta = alpha, beta
+	s.transA, s.transB = order(b), order(a)
+	s.m, s.n, s.k = int32(shape.N), int32(shape.M), int32(shape.K)
+	// Strides must be positive, even those of empty matrices.
+	s.lda, s.ldb, s.ldc = int32(max(1, b.Stride)), int32(max(1, a.Stride)), int32(c.Stride)
+	s.alpha, s.beta = 1, beta
 	// These pointers keep the matrices alive and off the stack, which may move. The call
 	// itself is on the heap, which does not move.
-	s.a, s.b, s.c = unsafe.SliceData(b), unsafe.SliceData(a), unsafe.SliceData(c)
+	s.a, s.b, s.c = unsafe.SliceData(b.Data), unsafe.SliceData(a.Data), unsafe.SliceData(c.Data)
 	s.args[argA], s.args[argB], s.args[argC] = uintptr(unsafe.Pointer(s.a)), uintptr(unsafe.Pointer(s.b)), uintptr(unsafe.Pointer(s.c))
 	purego.SyscallN(o.lib.sgemm, s.args[:]...)
 	s.a, s.b, s.c = nil, nil, nil
 }
 
-// mustHold panics unless v is long enough for op(v) with the given rows and columns;
-// otherwise the library would read and write past its end.
-func mustHold(name string, v []float32, t blas.Transpose, rows, columns, stride int) {
-	if t != blas.NoTrans {
-		rows, columns = columns, rows
+// order is the library's letter for a matrix that is transposed or not.
+func order(m sgemm.Matrix) byte {
+	if m.Transposed {
+		return 'T'
 	}
-	if stride < columns || rows > 0 && len(v) < (rows-1)*stride+columns {
-		panic("cpu: matrix " + name + " of a product is shorter than its shape")
-	}
+	return 'N'
 }

@@ -14,9 +14,9 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/gonum/blas"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 	"github.com/ringtrain/ringtrain/nn/nntest"
 )
 
@@ -93,9 +93,13 @@ func TestOpenBLASAllocatesNothing(t *testing.T) {
 // The library would write past the end of a matrix that is too short.
 func TestOpenBLASRefusesShortMatrices(t *testing.T) {
 	lib := needOpenBLAS(t)
-	v := func(n int) []float32 { return make([]float32, n) }
-	multiply := func(a, b, c int, lda int) func() {
-		return func() { lib.Sgemm(blas.NoTrans, blas.Trans, 2, 3, 4, 1, v(a), lda, v(b), 4, 0, v(c), 3) }
+	matrix := func(n, stride int, transposed bool) sgemm.Matrix {
+		return sgemm.Matrix{Data: make([]float32, n), Stride: stride, Transposed: transposed}
+	}
+	multiply := func(a, b, c int, stride int) func() {
+		return func() {
+			lib.Multiply(matrix(c, 3, false), matrix(a, stride, false), matrix(b, 4, true), sgemm.Shape{M: 2, N: 3, K: 4}, 0)
+		}
 	}
 	require.NotPanics(t, multiply(8, 12, 6, 4))
 	require.Panics(t, multiply(7, 12, 6, 4))
@@ -141,25 +145,37 @@ func child(t *testing.T, env ...string) (name, hash, fault string) {
 
 func TestEnvironment(t *testing.T) {
 	const none = "<nil>"
-	name, _, fault := child(t, EnvOpenBLAS+"=off")
-	require.Equal(t, gonumName(), name)
-	require.Equal(t, none, fault)
-
+	const ours = "ringtrain fma256"
+	for _, value := range []string{"", "off"} {
+		name, _, fault := child(t, EnvOpenBLAS+"="+value)
+		require.Equal(t, ours, name)
+		require.Equal(t, none, fault)
+	}
 	for _, path := range []string{"/no/such/file.so", "libm.so.6"} {
-		name, _, fault = child(t, EnvOpenBLAS+"="+path)
-		require.Equal(t, gonumName(), name)
+		name, _, fault := child(t, EnvOpenBLAS+"="+path)
+		require.Equal(t, ours, name)
 		require.Contains(t, fault, EnvOpenBLAS+" is "+path)
 	}
+}
+
+// Without a library, "system" is a mistake.
+func TestEnvironmentWithoutOpenBLAS(t *testing.T) {
+	if _, err := OpenBLAS(); err == nil {
+		t.Skip("this machine has OpenBLAS")
+	}
+	_, _, fault := child(t, EnvOpenBLAS+"=system")
+	require.Contains(t, fault, "RINGTRAIN_OPENBLAS is system")
+	require.Contains(t, fault, "unset it")
 }
 
 func TestEnvironmentWithOpenBLAS(t *testing.T) {
 	needOpenBLAS(t)
 	t.Setenv("OPENBLAS_CORETYPE", "")
-	name, hash, fault := child(t, EnvOpenBLAS+"=")
+	name, hash, fault := child(t, EnvOpenBLAS+"=system")
 	require.Regexp(t, `^openblas \d\S* \w+`, name)
 	require.Equal(t, "<nil>", fault)
 	// The bits are the same in every process.
-	again, hashAgain, _ := child(t, EnvOpenBLAS+"=", "GOMAXPROCS=1")
+	again, hashAgain, _ := child(t, EnvOpenBLAS+"=system", "GOMAXPROCS=1")
 	require.Equal(t, name, again)
 	require.Equal(t, hash, hashAgain)
 	if core := coreType(); core != "" {
@@ -168,7 +184,7 @@ func TestEnvironmentWithOpenBLAS(t *testing.T) {
 	}
 	// The user's choice is kept.
 	if coreType() == "SkylakeX" {
-		name, _, _ = child(t, EnvOpenBLAS+"=", "OPENBLAS_CORETYPE=Haswell")
+		name, _, _ = child(t, EnvOpenBLAS+"=system", "OPENBLAS_CORETYPE=Haswell")
 		require.Regexp(t, `^openblas \S+ Haswell$`, name)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/ringtrain/ringtrain/collective/calibration"
 	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/cuda"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/cpu/sgemm"
 	"github.com/ringtrain/ringtrain/trainer/job/build"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
@@ -26,6 +28,7 @@ import (
 type diagnosis struct {
 	Build      build.Build     `json:"build"`
 	Machine    machine.Machine `json:"machine"`
+	Products   products        `json:"matrix_products"`
 	Interfaces []carrier       `json:"interfaces"`
 
 	// Choices are those of ranks that share memory, as cached.
@@ -33,6 +36,27 @@ type diagnosis struct {
 
 	GPU    cuda.Report   `json:"gpu"`
 	Checks []query.Check `json:"checks"`
+}
+
+// products are the matrix products on this machine's processors.
+type products struct {
+	Name         string `json:"name"`
+	Instructions string `json:"instructions,omitempty"` // "" for plain Go; OpenBLAS's name has them
+}
+
+// multiplier returns the matrix products that a training would use, and a check that fails if the
+// user asks for others that cannot be loaded.
+func multiplier(ctx context.Context) (products, []query.Check) {
+	backend := cpu.New(cpu.Options{})
+	defer backend.Close()
+	p := products{Name: backend.BLAS()}
+	if ours := sgemm.New(); p.Name == ours.String() {
+		p.Instructions = ours.Instructions()
+	}
+	if err := backend.Sync(ctx); err != nil {
+		return p, []query.Check{{Name: "OpenBLAS", Detail: err.Error(), Do: "trainings will not start before that"}}
+	}
+	return p, nil
 }
 
 // A carrier is a network interface that is up.
@@ -98,6 +122,8 @@ func (a *app) doctor(targets []string, listen string, asJSON bool) error {
 // examine makes a diagnosis and shows it.
 func (a *app) examine(ctx context.Context, targets []string, listen string, asJSON bool) error {
 	d := diagnosis{Build: build.Read(), Machine: machine.This(), Interfaces: carriers(), Choices: storedChoices(), GPU: device.Inspect(), Checks: askSelf(ctx)}
+	multiplies, problem := multiplier(ctx)
+	d.Products, d.Checks = multiplies, append(d.Checks, problem...)
 	if !asJSON {
 		d.write(a.stdout)
 	}
@@ -204,7 +230,11 @@ func (d diagnosis) write(w io.Writer) {
 	if m.Instructions != "" {
 		instructions = m.Instructions
 	}
-	fmt.Fprintf(w, "\nSIMD      %s, for reductions\nclock     %s", instructions, m.Time)
+	fmt.Fprintf(w, "\nSIMD      %s, for reductions\nproducts  %s", instructions, d.Products.Name)
+	if d.Products.Instructions != "" {
+		fmt.Fprintf(w, " with %s", d.Products.Instructions)
+	}
+	fmt.Fprintf(w, "\nclock     %s", m.Time)
 	if m.Clock != "" {
 		fmt.Fprintf(w, ", source %s", m.Clock)
 	}

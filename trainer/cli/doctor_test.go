@@ -23,7 +23,7 @@ func TestDoctor(t *testing.T) {
 	}
 	code, stdout, stderr := run(a.Addr().String())
 	require.Zero(t, code, stderr)
-	for _, fact := range []string{"cores ", "memory ", "SIMD ", "clock ", "network ", "kernel ", "shared ", "GPU ", "ok        loopback", "ok        UDP from " + a.Addr().String()} {
+	for _, fact := range []string{"cores ", "memory ", "SIMD ", "products  ringtrain fma256", "clock ", "network ", "kernel ", "shared ", "GPU ", "ok        loopback", "ok        UDP from " + a.Addr().String()} {
 		require.Contains(t, stdout, fact)
 	}
 	code, stdout, stderr = run("--json", a.Addr().String())
@@ -32,6 +32,7 @@ func TestDoctor(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &d))
 	require.Len(t, d.Checks, 6)
 	require.Positive(t, d.Machine.Cores)
+	require.Equal(t, "ringtrain fma256", d.Products.Name)
 	require.NotEmpty(t, d.Interfaces)
 	require.Equal(t, d.GPU.Problem == "", len(d.GPU.Devices) > 0)
 

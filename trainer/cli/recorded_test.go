@@ -44,7 +44,7 @@ func recorded() []event.Event {
 		&event.Checkpoint{Path: "spare/step-00000013.safetensors", Step: 13, InsteadOf: "run/step-00000013.safetensors"},
 		&event.Weights{Path: "run/model.safetensors", Step: 13},
 		&event.Weights{Path: "run/model-best.safetensors", Step: 12, Best: true},
-		&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.85}}, BestStep: 12, BestMetric: "accuracy", BestValue: 0.875, Loss: 0.35, Steps: 13, Workers: 3, Seconds: 4, SamplesPerSecond: 72, WeightsSHA256: "abc", BLAS: "gonum", Plan: "ring among 3 ranks", Compress: "bf16", WireBytes: 1_500_000, CompressionRatio: 2},
+		&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.85}}, BestStep: 12, BestMetric: "accuracy", BestValue: 0.875, Loss: 0.35, Steps: 13, Workers: 3, Seconds: 4, SamplesPerSecond: 72, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "ring among 3 ranks", Compress: "bf16", WireBytes: 1_500_000, CompressionRatio: 2},
 	}
 }
 
@@ -86,9 +86,9 @@ func TestScreenOfOtherEnds(t *testing.T) {
 		{&event.Stopped{Steps: 5}, "", "stopped after 5 steps\n"},
 		{&event.Resumed{Path: "p", Step: 20}, "", "nothing left to do: all 20 steps are done (p); to train longer, raise --steps, for example --steps 40\n"},
 		{&event.Eval{Step: 20, Metrics: event.Metrics{{Name: "accuracy", Value: 1}}}, "", ""},
-		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "gonum", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nmatrix products: gonum\nallreduce: alone\n", ""},
-		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "gonum", Plan: "alone", Compress: "none"},
-			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: gonum\nallreduce: alone\n", ""},
+		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nmatrix products: ringtrain fma256\nallreduce: alone\n", ""},
+		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"},
+			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: ringtrain fma256\nallreduce: alone\n", ""},
 		{&event.Progress{}, "", ""},
 	} {
 		var out, news bytes.Buffer

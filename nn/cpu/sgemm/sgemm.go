@@ -31,8 +31,9 @@ type Multiplier struct {
 // New returns a Multiplier with the fastest kernels for this processor.
 func New() *Multiplier { return &Multiplier{kernels: fastest()} }
 
-// Name describes the order of operations. Equal names promise equal bits.
-func (x *Multiplier) Name() string { return "ringtrain fma" + strconv.Itoa(Block) }
+// String names the order of operations: "ringtrain fma256", with every instruction set. Equal
+// names promise equal bits.
+func (x *Multiplier) String() string { return "ringtrain fma" + strconv.Itoa(Block) }
 
 // Instructions names the instruction set of the kernels, such as "AVX2 FMA". It is "" for
 // plain Go.
@@ -49,9 +50,9 @@ func (x *Multiplier) Instructions() string {
 // panics if a matrix is too short for the shape. It does not allocate once it has multiplied
 // matrices of the same shape.
 func (x *Multiplier) Multiply(c, a, b Matrix, s Shape, beta float32) {
-	a.mustHold("A", s.M, s.K)
-	b.mustHold("B", s.K, s.N)
-	c.mustHold("C", s.M, s.N)
+	a.MustHold("A", s.M, s.K)
+	b.MustHold("B", s.K, s.N)
+	c.MustHold("C", s.M, s.N)
 	if c.Transposed {
 		panic("sgemm: C is transposed; exchange A and B instead")
 	}
@@ -72,8 +73,9 @@ func (x *Multiplier) Multiply(c, a, b Matrix, s Shape, beta float32) {
 	}
 }
 
-// mustHold panics unless m is long enough.
-func (m Matrix) mustHold(name string, rows, columns int) {
+// MustHold panics unless m is long enough for an operand with these rows and columns, after
+// transposition. name names the matrix in the message.
+func (m Matrix) MustHold(name string, rows, columns int) {
 	if m.Transposed {
 		rows, columns = columns, rows
 	}

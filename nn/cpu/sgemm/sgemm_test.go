@@ -241,9 +241,9 @@ func TestMultiplyRefusesShortMatrices(t *testing.T) {
 }
 
 // The order of operations is part of the package's name, and every processor has the same.
-func TestName(t *testing.T) {
-	require.Equal(t, "ringtrain fma256", New().Name())
-	everyMultiplier(t, func(t *testing.T, x *Multiplier) { require.Equal(t, New().Name(), x.Name()) })
+func TestString(t *testing.T) {
+	require.Equal(t, "ringtrain fma256", New().String())
+	everyMultiplier(t, func(t *testing.T, x *Multiplier) { require.Equal(t, New().String(), x.String()) })
 }
 
 func FuzzMultiply(f *testing.F) {

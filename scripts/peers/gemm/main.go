@@ -81,26 +81,24 @@ func libraries(stderr io.Writer, slow bool) (all [libraryCount]library) {
 	if lib, err := cpu.OpenBLAS(); err != nil {
 		fmt.Fprintf(stderr, "gemm: not measured: %v\n", err)
 	} else {
-		all[openBLAS] = library{fmt.Sprint(lib), caller(lib)}
+		all[openBLAS] = library{fmt.Sprint(lib), lib.Multiply}
 		fmt.Fprintf(stderr, "gemm: %v\n", lib)
 	}
 	if slow {
-		all[goNum] = library{"gonum", caller(gonum.Implementation{})}
+		all[goNum] = library{"gonum", goNumMultiply}
 	}
 	return all
 }
 
-// caller makes a BLAS callable like a Multiplier.
-func caller(lib cpu.BLAS) func(c, a, b sgemm.Matrix, s sgemm.Shape, beta float32) {
+// goNumMultiply calls gonum like a Multiplier.
+func goNumMultiply(c, a, b sgemm.Matrix, s sgemm.Shape, beta float32) {
 	order := func(m sgemm.Matrix) blas.Transpose {
 		if m.Transposed {
 			return blas.Trans
 		}
 		return blas.NoTrans
 	}
-	return func(c, a, b sgemm.Matrix, s sgemm.Shape, beta float32) {
-		lib.Sgemm(order(a), order(b), s.M, s.N, s.K, 1, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
-	}
+	gonum.Implementation{}.Sgemm(order(a), order(b), s.M, s.N, s.K, 1, a.Data, a.Stride, b.Data, b.Stride, beta, c.Data, c.Stride)
 }
 
 // measure returns the median speed of each library in GFLOP/s, or 0.
@@ -114,11 +112,13 @@ func measure(all [libraryCount]library, s shape, rounds int) (speeds [libraryCou
 			if lib.multiply == nil || l == goNum && flops > 2e9 && round > 0 {
 				continue
 			}
-			calls := max(1, int(2e8/flops))
+			calls := max(1, int(4e8/flops))
 			if l == goNum {
 				calls = max(1, int(2e7/flops))
 			}
-			lib.multiply(c, a, b, s.Shape, s.beta) // warms the caches
+			for range (calls + 1) / 2 { // warms the caches
+				lib.multiply(c, a, b, s.Shape, s.beta)
+			}
 			begin := clock()
 			for range calls {
 				lib.multiply(c, a, b, s.Shape, s.beta)

@@ -16,7 +16,7 @@ type demand struct {
 }
 
 // parseDemands reads a comma-separated list of [MODEL:][PEER[/OURS]=]RATIO, such as
-// mlp:debian=2,gorgonia/ringtrain-gonum=1. A number alone is for all peers and models.
+// mlp:debian=2,gorgonia/ringtrain-openblas=1. A number alone is for all peers and models.
 func parseDemands(list string) ([]demand, error) {
 	var all []demand
 	for _, text := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {

@@ -20,7 +20,7 @@ const ours = "ringtrain"
 // programs have titles, in the order of the rows. Others come last.
 var programs = rounds.Programs{
 	{ours, "ringtrain"},
-	{"ringtrain-gonum", "ringtrain, gonum"},
+	{"ringtrain-openblas", "ringtrain, OpenBLAS"},
 	{"debian", "PyTorch, Debian"},
 	{"debian-core", "PyTorch, Debian, OPENBLAS_CORETYPE set"},
 	{"pypi", "PyTorch, PyPI"},

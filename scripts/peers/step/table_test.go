@@ -31,15 +31,15 @@ func writeFiles(t *testing.T, files ...string) string {
 func threeRounds(t *testing.T) string {
 	var files []string
 	for _, f := range []struct {
-		round                         int
-		ours, gonum, debian, gorgonia float64
+		round                        int
+		ours, blas, debian, gorgonia float64
 	}{
 		{1, 500, 2500, 1000, 5000},
 		{3, 400, 2000, 600, 6000},
 		{2, 1000, 5000, 900, 9000},
 	} {
 		for _, model := range []string{"convnet", "mlp"} {
-			for program, us := range map[string]float64{"gorgonia": f.gorgonia, ours: f.ours, "debian": f.debian, "ringtrain-gonum": f.gonum} {
+			for program, us := range map[string]float64{"gorgonia": f.gorgonia, ours: f.ours, "debian": f.debian, "ringtrain-openblas": f.blas} {
 				name, text := said(model, f.round, program, us)
 				files = append(files, name, text)
 			}
@@ -57,21 +57,21 @@ func TestTable(t *testing.T) {
 
 Microseconds: median [minimum-maximum] of 3 rounds, each the median of at least 300 steps. Above a ratio of 1, ringtrain is faster.
 
-| model | program | us per step | / ringtrain | / ringtrain, gonum | loss, first | last |
+| model | program | us per step | / ringtrain | / ringtrain, OpenBLAS | loss, first | last |
 |---|---|---|---|---|---|---|
 | mlp | ringtrain | 500 [400-1000] |  |  | 2.30 | 0.50 |
-| mlp | ringtrain, gonum | 2500 [2000-5000] | 5.00 |  | 2.30 | 0.50 |
+| mlp | ringtrain, OpenBLAS | 2500 [2000-5000] | 5.00 |  | 2.30 | 0.50 |
 | mlp | PyTorch, Debian | 900 [600-1000] | 1.50 | 0.30 | 2.30 | 0.50 |
 | mlp | gorgonia | 6000 [5000-9000] | 10.00 | 2.00 | 2.30 | 0.50 |
 | convnet | ringtrain | 500 [400-1000] |  |  | 2.30 | 0.50 |
-| convnet | ringtrain, gonum | 2500 [2000-5000] | 5.00 |  | 2.30 | 0.50 |
+| convnet | ringtrain, OpenBLAS | 2500 [2000-5000] | 5.00 |  | 2.30 | 0.50 |
 | convnet | PyTorch, Debian | 900 [600-1000] | 1.50 | 0.30 | 2.30 | 0.50 |
 | convnet | gorgonia | 6000 [5000-9000] | 10.00 | 2.00 | 2.30 | 0.50 |
 
 The libraries that multiplied matrices:
 
 - ringtrain: ringtrain 1.0
-- ringtrain, gonum: ringtrain-gonum 1.0
+- ringtrain, OpenBLAS: ringtrain-openblas 1.0
 - PyTorch, Debian: debian 1.0
 - gorgonia: gorgonia 1.0
 
@@ -92,12 +92,12 @@ func TestRequire(t *testing.T) {
 		"":                        "",
 		"1.5":                     "",
 		"debian=1.5,gorgonia=10,": "",
-		"mlp:gorgonia/ringtrain-gonum=2,convnet:1": "",
-		"1.51":                         "mlp: PyTorch, Debian / ringtrain is 1.50, but must be at least 1.51\nconvnet: PyTorch, Debian / ringtrain is 1.50, but must be at least 1.51",
-		"mlp:debian=2":                 "mlp: PyTorch, Debian / ringtrain is 1.50, but must be at least 2.00",
-		"convnet:gorgonia=11":          "convnet: gorgonia / ringtrain is 10.00, but must be at least 11.00",
-		"gorgonia/ringtrain-gonum=2.1": "gorgonia / ringtrain, gonum is 2.00, but must be at least 2.10",
-		"pypi=1":                       "PyTorch, PyPI / ringtrain was not measured, but must be at least 1.00",
+		"mlp:gorgonia/ringtrain-openblas=2,convnet:1": "",
+		"1.51":                            "mlp: PyTorch, Debian / ringtrain is 1.50, but must be at least 1.51\nconvnet: PyTorch, Debian / ringtrain is 1.50, but must be at least 1.51",
+		"mlp:debian=2":                    "mlp: PyTorch, Debian / ringtrain is 1.50, but must be at least 2.00",
+		"convnet:gorgonia=11":             "convnet: gorgonia / ringtrain is 10.00, but must be at least 11.00",
+		"gorgonia/ringtrain-openblas=2.1": "gorgonia / ringtrain, OpenBLAS is 2.00, but must be at least 2.10",
+		"pypi=1":                          "PyTorch, PyPI / ringtrain was not measured, but must be at least 1.00",
 	} {
 		t.Run(list, func(t *testing.T) {
 			var out, errs bytes.Buffer

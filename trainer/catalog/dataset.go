@@ -68,7 +68,7 @@ func (c *Catalog) Data(name string, o Options) (Dataset, error) {
 	case !ok:
 		return nil, fmt.Errorf("unknown data %q; use %s", name, c.TrainUsage())
 	case k.Train == nil:
-		return nil, fmt.Errorf("data %q works only with predict; training needs training and test sets with labels, as in mnist:DIR", name)
+		return nil, fmt.Errorf("data %q works only with predict; to train, use %s", name, c.TrainUsage())
 	}
 	if err := o.check(kind, k); err != nil {
 		return nil, err
@@ -101,22 +101,6 @@ func (c *Catalog) Test(name string, labelled bool) (Dataset, error) {
 		return c.Input(kind, Input{Files: []string{arg}})
 	}
 	return k.Test(arg, labelled)
-}
-
-// Evaluated returns the name, for Test, of the rows on which a training was evaluated that
-// left these notes. It is an error if they were held out of other rows.
-func (c *Catalog) Evaluated(notes map[string]string) (string, error) {
-	name := notes["data"]
-	kind, _, _ := strings.Cut(name, ":")
-	switch {
-	case name == "":
-		return "digits", nil // files of older versions do not say it
-	case notes[OptionTest] != "":
-		return kind + ":" + notes[OptionTest], nil
-	case notes[OptionHoldout] != "":
-		return "", fmt.Errorf("the rows to evaluate on were held out of %s; give --data, such as %s with rows of their own", name, c.data[kind].Usage)
-	}
-	return name, nil
 }
 
 // TestUsage lists the names of datasets for a trained model: "digits (generated on this

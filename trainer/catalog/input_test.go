@@ -203,22 +203,3 @@ func TestPredictInput(t *testing.T) {
 	}
 	require.Equal(t, 290, rows)
 }
-
-// Without --data, rows are those of the training's evaluations.
-func TestEvaluated(t *testing.T) {
-	c := catalog.New()
-	for want, notes := range map[string]map[string]string{
-		"digits":      nil,
-		"mnist:DIR":   {"data": "mnist:DIR"},
-		"mnist:b.csv": {"data": "mnist:a.csv", catalog.OptionTest: "b.csv"},
-		"":            {"data": "mnist:a.csv", catalog.OptionHoldout: "0.2"},
-	} {
-		got, err := c.Evaluated(notes)
-		require.Equal(t, want, got)
-		if want == "" {
-			require.ErrorContains(t, err, "held out of mnist:a.csv; give --data, such as mnist:DIR")
-		} else {
-			require.NoError(t, err)
-		}
-	}
-}

@@ -52,6 +52,9 @@ func (a *app) eval(ctx context.Context, f evalFlags) error {
 	if err != nil {
 		return usage(err)
 	}
+	if t.Seen {
+		fmt.Fprintf(a.stderr, "ringtrain: note: %s includes rows that the weights were trained on; leave out --data for those that train evaluated on\n", f.source)
+	}
 	task, err := t.Task()
 	if err != nil {
 		return usage(err)

@@ -28,6 +28,7 @@ type Loaded struct {
 	Weights  []checkpoint.Named
 	Examples catalog.Examples
 	Source   string // where the rows come from
+	Seen     bool   // the rows include those that the weights were trained on
 
 	path    string
 	backend nn.Backend
@@ -37,20 +38,25 @@ type Loaded struct {
 // dataset, with their labels if labelled is set. An empty source means the rows that the
 // training was evaluated on. Its errors are for the user to correct.
 func (l *Loader) Load(ctx context.Context, path, source string, labelled bool) (*Loaded, error) {
-	return l.load(ctx, path, func(notes map[string]string) (catalog.Dataset, error) {
-		name, err := source, error(nil)
-		if name == "" {
-			name, err = l.Catalog.Evaluated(notes)
+	held, seen := false, false
+	t, err := l.load(ctx, path, func(notes map[string]string) (rows catalog.Dataset, err error) {
+		if source == "" {
+			rows, held, err = l.Catalog.Evaluated(ctx, notes, labelled)
+			return rows, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		rows, err := l.Catalog.Test(name, labelled)
-		if err != nil {
+		seen = l.Catalog.TrainedOn(notes, source)
+		if rows, err = l.Catalog.Test(source, labelled); err != nil {
 			return nil, fmt.Errorf("--data: %w", err)
 		}
 		return rows, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	if t.Seen = seen; held {
+		t.Source += " (held out)"
+	}
+	return t, nil
 }
 
 // LoadInput is Load with the rows of files or of a stream, whose format may be empty as in

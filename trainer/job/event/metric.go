@@ -1,10 +1,15 @@
 package event
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Metrics are the results of an evaluation besides the loss, in the order of columns. In
 // JSON they are a list, and each is also a field of the event with the metric's name,
-// unless the event has one of that name:
+// unless the event has one of that name, in upper or lower case:
 //
 //	{"event":"eval","accuracy":0.93,"step":10,"loss":0.2,"metrics":[{"name":"accuracy","value":0.93}],"seconds":1.2}
 type Metrics []Metric
@@ -31,12 +36,14 @@ func (m Metrics) with(fields []byte) ([]byte, error) {
 	if err := json.Unmarshal(fields, &taken); err != nil {
 		return nil, err
 	}
+	names := slices.Collect(maps.Keys(taken))
 	out := []byte("{")
 	for _, one := range m {
-		if _, ok := taken[one.Name]; ok {
+		// Readers in Go ignore case: they would take Step for step.
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, one.Name) }) {
 			continue
 		}
-		taken[one.Name] = nil
+		names = append(names, one.Name)
 		name, err := json.Marshal(one.Name)
 		if err != nil {
 			return nil, err

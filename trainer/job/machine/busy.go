@@ -7,12 +7,14 @@ import "fmt"
 type ProcessorTime struct{ busy, all uint64 }
 
 // BusySince returns the fraction of the time since before in which the processors were
-// busy; negative if no time has passed.
+// busy, from 0 to 1; negative if no time has passed. Linux may count times back, of waiting
+// for disks among others, see proc(5).
 func (t ProcessorTime) BusySince(before ProcessorTime) float64 {
 	if t.all <= before.all {
 		return -1
 	}
-	return float64(t.busy-before.busy) / float64(t.all-before.all)
+	busy := float64(t.busy) - float64(before.busy)
+	return min(max(busy/float64(t.all-before.all), 0), 1)
 }
 
 // parseProcessorTime parses the first line of /proc/stat. Time that a hypervisor gave to

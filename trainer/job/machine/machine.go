@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"runtime"
@@ -39,8 +40,10 @@ func This() Machine {
 
 // Memory returns the most bytes that a process can have here without swap. If the system
 // does not report it, the result is more than any machine has.
-func Memory() uint64 {
-	m := This()
+func Memory() uint64 { return This().room() }
+
+// room is Memory on m.
+func (m Machine) room() uint64 {
 	room := uint64(1) << 47
 	for _, n := range []uint64{m.Memory, m.Limit} {
 		if n > 0 {
@@ -54,13 +57,19 @@ func Memory() uint64 {
 // not known.
 func Processor() string {
 	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
+	return cmp.Or(model(string(text)), runtime.GOARCH)
+}
+
+// model returns the model of the first CPU in the text of /proc/cpuinfo; "" if it has none,
+// as on ARM.
+func model(cpuinfo string) string {
+	for line := range strings.Lines(cpuinfo) {
 		name, value, ok := strings.Cut(line, ":")
 		if ok && strings.TrimSpace(name) == "model name" {
 			return strings.TrimSpace(value)
 		}
 	}
-	return runtime.GOARCH
+	return ""
 }
 
 // GiB returns a number of bytes as text, such as "15.5 GiB"; 0 is "unknown".

@@ -19,15 +19,17 @@ func TestNames(t *testing.T) {
 	require.Equal(t, `{"cores":0,"online_cores":0,"gomaxprocs":0,"memory":0,"available":0,"instructions":"","kernel":"","time":""}`, string(text))
 }
 
+// Whatever the counters are, the load is a fraction or unknown.
 func FuzzProcessorTime(f *testing.F) {
 	f.Add("cpu  10 20 30 400 50 6 7 8 9 10\n", "cpu  40 20 30 460 60 6 7 8 9 10\n")
 	f.Add("cpu 1 1 1 1 1 1 1 18446744073709551615", "cpu 0 0 0 0 0 0 0 0")
 	f.Fuzz(func(t *testing.T, before, after string) {
 		b, ok1 := parseProcessorTime(before)
 		a, ok2 := parseProcessorTime(after)
-		if !ok1 || !ok2 || a.busy < b.busy || a.all-b.all < a.busy-b.busy {
-			return // counters that wrap, or went back: no kernel writes them
+		if !ok1 || !ok2 {
+			return
 		}
-		require.LessOrEqual(t, a.BusySince(b), 1.0)
+		busy := a.BusySince(b)
+		require.True(t, busy == -1 || busy >= 0 && busy <= 1, "%v", busy)
 	})
 }

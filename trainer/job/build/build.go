@@ -23,12 +23,15 @@ type Build struct {
 }
 
 // Read returns what the go command recorded in this program.
-func Read() Build {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
+func Read() Build { return of(recorded()) }
+
+// recorded returns what the go command recorded; nothing in a program that it did not
+// build.
+func recorded() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return of(info)
+	return &debug.BuildInfo{}
 }
 
 // of returns the Build that info describes.
@@ -50,12 +53,6 @@ func of(info *debug.BuildInfo) Build {
 }
 
 // Version returns the version of the main module; (devel) in a working tree.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
-	}
-	return version(info)
-}
+func Version() string { return version(recorded()) }
 
 func version(info *debug.BuildInfo) string { return cmp.Or(info.Main.Version, "(devel)") }

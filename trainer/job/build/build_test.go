@@ -32,3 +32,19 @@ func TestNames(t *testing.T) {
 	require.Equal(t, `{"version":"v1","revision":"r","dirty":true,"go":"go1","os":"o","arch":"a","cgo":true,"tags":"gpu","wire":7}`, string(text))
 	require.Equal(t, Version(), Read().Version)
 }
+
+// A build without a repository or tags has no empty fields, and a build of another tree
+// with its changes differs from a clean one.
+func TestFieldsThatAreLeftOut(t *testing.T) {
+	text, err := json.Marshal(of(&debug.BuildInfo{}))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), `"revision"`)
+	require.NotContains(t, string(text), `"tags"`)
+	require.Contains(t, string(text), `"dirty":false`)
+
+	settings := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "false"}}
+	clean := of(&debug.BuildInfo{Settings: settings})
+	settings[1].Value = "true"
+	require.NotEqual(t, clean, of(&debug.BuildInfo{Settings: settings}))
+	require.Equal(t, "v0.2.1-0.20260101000000-0123456789ab", of(&debug.BuildInfo{Main: debug.Module{Version: "v0.2.1-0.20260101000000-0123456789ab"}}).Version)
+}

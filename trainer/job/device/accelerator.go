@@ -97,15 +97,21 @@ func (e alone) Start(o *collective.Operation) error {
 
 // Plan says how vectors on the GPU are summed. host is the plan for host memory.
 func (a *Accelerator) Plan(host string) string {
-	switch {
-	case a.engine == nil:
+	if a.engine == nil {
 		return "alone"
-	case a.engine.Without() != nil:
+	}
+	return planText(host, a.engine.Without(), a.order, nccl.GetVersion)
+}
+
+// planText is Plan for sums in order o. without says why NCCL is not used.
+func planText(host string, without error, o collective.Order, version func() (nccl.Version, error)) string {
+	switch {
+	case without != nil:
 		return "host memory, without NCCL: " + host
-	case a.order == collective.RingOrder:
+	case o == collective.RingOrder:
 		return "host memory, because NCCL does not keep ring order: " + host
 	}
-	v, err := nccl.GetVersion()
+	v, err := version()
 	if err != nil {
 		return "NCCL"
 	}
@@ -114,18 +120,33 @@ func (a *Accelerator) Plan(host string) string {
 
 // Without returns why the ranks do not use NCCL, for the user; "" if they use it.
 func (a *Accelerator) Without() string {
-	if a == nil || a.engine == nil || a.engine.Without() == nil {
+	if a == nil || a.engine == nil {
 		return ""
 	}
-	return "; without NCCL: " + plain(a.engine.Without())
+	return withoutText(a.engine.Without())
+}
+
+func withoutText(without error) string {
+	if without == nil {
+		return ""
+	}
+	return "; without NCCL: " + plain(without)
 }
 
 // TellWithout warns, on the machine's first worker only, if NCCL was to sum gradients but
 // cannot.
 func (a *Accelerator) TellWithout(local int, stderr io.Writer) {
-	if local == 0 && a != nil && a.nccl != ncclgroup.Off && a.order != collective.RingOrder && a.Without() != "" {
-		fmt.Fprintf(stderr, "ringtrain: gradients are summed in host memory%s\n", strings.Replace(a.Without(), ";", ",", 1))
+	if local == 0 && a != nil {
+		fmt.Fprint(stderr, fallbackText(a.nccl, a.order, a.Without()))
 	}
+}
+
+// fallbackText returns the line of TellWithout; "" for none.
+func fallbackText(u ncclgroup.Use, o collective.Order, without string) string {
+	if u == ncclgroup.Off || o == collective.RingOrder || without == "" {
+		return ""
+	}
+	return "ringtrain: gradients are summed in host memory" + strings.Replace(without, ";", ",", 1) + "\n"
 }
 
 // plain returns the text of an error without the prefix that all errors of missing GPU
@@ -186,7 +207,11 @@ func (a *Accelerator) ByNCCL() bool {
 
 // Transport names what moves vectors on the GPU. host is the transport for host memory.
 func (a *Accelerator) Transport(host string) string {
-	if a.engine.Without() != nil || a.order == collective.RingOrder {
+	return transportText(host, a.engine.Without(), a.order)
+}
+
+func transportText(host string, without error, o collective.Order) string {
+	if without != nil || o == collective.RingOrder {
 		return "staged-" + host
 	}
 	return "nccl"

@@ -66,12 +66,18 @@ func (t *GPU) CheckFree(ctx context.Context, need Need) error {
 		if err != nil {
 			return err
 		}
-		need.Library -= libraryBytes // the backend has allocated that
-		if uint64(need.total()) > free {
-			return tooLittle(b.Info(), fmt.Sprintf("has %s free of %s", size(free), size(total)), 1, need)
-		}
-		return nil
+		return need.fits(b.Info(), free, total)
 	})
+}
+
+// fits returns an error if the free memory of a GPU is too little for a worker whose
+// backend is open.
+func (n Need) fits(on cuda.Info, free, total uint64) error {
+	n.Library -= libraryBytes // the backend has allocated that
+	if uint64(n.total()) > free {
+		return tooLittle(on, fmt.Sprintf("has %s free of %s", size(free), size(total)), 1, n)
+	}
+	return nil
 }
 
 func tooLittle(info cuda.Info, has string, workers int, need Need) error {

@@ -103,9 +103,9 @@ func (f *field) check(value int) error {
 	switch {
 	case f.off && value == 0:
 	case value < f.least || value > f.most:
-		return fmt.Errorf("%s=%d: it must be from %s to %s", f.name, value, size(f.least), size(f.most))
+		return fmt.Errorf("%s must be from %s to %s, not %d", f.name, size(f.least), size(f.most), value)
 	case value%f.step != 0:
-		return fmt.Errorf("%s=%d: it must be a multiple of %s", f.name, value, size(f.step))
+		return fmt.Errorf("%s must be a multiple of %s, not %d", f.name, size(f.step), value)
 	}
 	return nil
 }

@@ -45,9 +45,9 @@ func TestParse(t *testing.T) {
 		"chunks=1":            `unknown choice "chunks": use one of small, chunk, string-least, in-place-step, read-least, read-most, read-chunk, polls, rounds, yields`,
 		"chunk=1T":            `"1T" is not a size: use bytes, or a number with K, M or G, or off`,
 		"chunk=-4K":           `"-4K" is not a size: use bytes, or a number with K, M or G, or off`,
-		"chunk=9M":            "chunk=9437184: it must be from 16K to 256K",
-		"chunk=off":           "chunk=0: it must be from 16K to 256K",
-		"chunk=20001":         "chunk=20001: it must be a multiple of 4K",
+		"chunk=9M":            "chunk must be from 16K to 256K, not 9437184",
+		"chunk=off":           "chunk must be from 16K to 256K, not 0",
+		"chunk=20001":         "chunk must be a multiple of 4K, not 20001",
 		"small=9999999999999": `"9999999999999" is not a size: use bytes, or a number with K, M or G, or off`,
 	} {
 		_, err := Parse(text)

@@ -61,5 +61,5 @@ func TestCorruptChoices(t *testing.T) {
 	require.Equal(t, quickSearch, s)
 	c.Chunk = 1 << 30
 	p.mem.choose(c, calibration.FromStore, quickSearch)
-	require.ErrorContains(t, p.calibrate(t.Context(), &Options{}), "corrupt: chunk=1073741824: it must be from 16K to 256K")
+	require.ErrorContains(t, p.calibrate(t.Context(), &Options{}), "corrupt: chunk must be from 16K to 256K, not 1073741824")
 }

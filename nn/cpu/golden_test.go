@@ -138,14 +138,18 @@ var goldens = map[string]func(d *drawer) []nn.Buffer{
 		return changed(d.Alloc(3*goldenSize), func(y nn.Buffer) { d.MaxoutGrad(y, d.floats(goldenSize), d.floats(3*goldenSize), 3) })
 	},
 	"LayerNorm": func(d *drawer) []nn.Buffer {
-		y, moments := d.Alloc(goldenSize), d.Alloc(2*goldenRows)
-		d.LayerNorm(y, moments, d.floats(goldenSize), d.floats(goldenWidth), d.floats(goldenWidth), 1e-5)
-		return []nn.Buffer{y, moments}
+		return rowsOfEachWidth(func(width int) []nn.Buffer {
+			y, moments := d.Alloc(goldenRows*width), d.Alloc(2*goldenRows)
+			d.LayerNorm(y, moments, d.floats(goldenRows*width), d.floats(width), d.floats(width), 1e-5)
+			return []nn.Buffer{y, moments}
+		})
 	},
 	"LayerNormGrad": func(d *drawer) []nn.Buffer {
-		dx, dg, db := d.Alloc(goldenSize), d.floats(goldenWidth), d.floats(goldenWidth)
-		d.LayerNormGrad(dx, dg, db, d.floats(goldenSize), d.floats(goldenSize), d.positives(2*goldenRows), d.floats(goldenWidth))
-		return []nn.Buffer{dx, dg, db}
+		return rowsOfEachWidth(func(width int) []nn.Buffer {
+			dx, dg, db := d.Alloc(goldenRows*width), d.floats(width), d.floats(width)
+			d.LayerNormGrad(dx, dg, db, d.floats(goldenRows*width), d.floats(goldenRows*width), d.positives(2*goldenRows), d.floats(width))
+			return []nn.Buffer{dx, dg, db}
+		})
 	},
 	"ChannelMoments": func(d *drawer) []nn.Buffer {
 		m := d.moments()
@@ -263,6 +267,12 @@ var goldenHeads = nn.Heads{Positions: 70, Heads: 2, Width: 9, Causal: true}
 func changed(y nn.Buffer, f func(y nn.Buffer)) []nn.Buffer {
 	f(y)
 	return []nn.Buffer{y}
+}
+
+// rowsOfEachWidth returns the results of f for rows that leave a rest after kernels, and for whole
+// blocks, for which some kernels take the row at once.
+func rowsOfEachWidth(f func(width int) []nn.Buffer) []nn.Buffer {
+	return append(f(goldenWidth), f(48)...)
 }
 
 // eachWindow returns the results of f for windows of images with two channels.

@@ -11,6 +11,16 @@ const (
 	columnsPerBlock = 1024
 )
 
+// Packing costs time, and saves it where each packed element is read often or lies in
+// another page than its neighbour. Below these limits products were faster without, on a
+// Xeon with AVX-512, with its kernels and with those for AVX2.
+const (
+	fewRows    = 128 // of C: B is read once for a few of them
+	fewColumns = 512 // of C: A is read once for a few of them
+	farApart   = 512 // elements between neighbours in a column of A
+	shortInner = 64
+)
+
 // blocked computes products with kernels. It owns their packed operands.
 type blocked struct {
 	tiles   tiles
@@ -62,8 +72,8 @@ func (x *blocked) plan() {
 	tallest := k.rows(x.wide)
 	x.count = (x.M + tallest - 1) / tallest
 	x.height, x.taller = x.M/x.count, x.M%x.count
-	x.packB = x.b.Transposed || x.count > 2
-	x.packA = x.N > 4*x.wide*k.lanes
+	x.packB = x.b.Transposed || x.M > fewRows && x.K > shortInner
+	x.packA = x.N > fewColumns || x.a.Transposed && x.a.Stride >= farApart && x.N > shortInner
 }
 
 // row returns the first row of a tile.

@@ -157,6 +157,19 @@ func TestEveryShapeHasTheBitsOfTheReference(t *testing.T) {
 	})
 }
 
+// Shapes beyond the limits of one packed block, and beyond those below which nothing is packed.
+func TestLargeShapesHaveTheBitsOfTheReference(t *testing.T) {
+	everyMultiplier(t, func(t *testing.T, x *Multiplier) {
+		r := rand.New(rand.NewPCG(13, 14))
+		for _, s := range []Shape{{30, fewColumns + 9, shortInner + 7}, {rowsPerBlock + 30, fewColumns + 40, shortInner + 2}, {fewRows + 5, 70, shortInner + 1}, {farApart + 11, shortInner + 3, 37}, {5, columnsPerBlock + 50, 9}, {2, columnsPerBlock + 200, Block + 1}, {1, 3, 3*Block + 1}} {
+			for mode := range 4 {
+				m := maker{Rand: r, shift: r.IntN(16), gap: r.IntN(3), values: func() float32 { return float32(r.NormFloat64()) }}
+				compare(t, x, m, s, mode&1 != 0, mode&2 != 0, float32(mode&1))
+			}
+		}
+	})
+}
+
 // Products whose operands and sums are close to the ends of the range of float32, and values
 // that make rounding hard.
 func TestUnusualValuesHaveTheBitsOfTheReference(t *testing.T) {

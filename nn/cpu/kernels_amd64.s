@@ -1252,7 +1252,7 @@ done:
 	RET
 
 // func geluGradWide(dx []float32, dy []float32, x []float32, constants *[28][8]float32)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·geluGradWide(SB), NOSPLIT, $0-80
 	MOVQ dx_base+0(FP), AX
 	MOVQ dy_base+24(FP), CX
@@ -1263,6 +1263,8 @@ TEXT ·geluGradWide(SB), NOSPLIT, $0-80
 narrow:
 	CMPQ         SI, $0x00000010
 	JL           done
+	PREFETCHT0   2048(DX)
+	PREFETCHT0   2048(CX)
 	VMOVUPS      (DX), Z0
 	VMULPS.BCST  480(BX), Z0, Z1
 	VMULPS       Z0, Z1, Z1
@@ -1587,7 +1589,7 @@ done:
 	RET
 
 // func normWide(y *float32, moments *float32, x *float32, gain *float32, b *float32, rows int, width int, count float32, eps float32)
-// Requires: AVX, AVX512F, SSE
+// Requires: AVX, AVX512F, MMX+, SSE
 TEXT ·normWide(SB), NOSPLIT, $0-64
 	MOVQ         y+0(FP), AX
 	MOVQ         moments+8(FP), CX
@@ -1611,6 +1613,8 @@ row:
 	XORQ   R9, R9
 
 sum:
+	PREFETCHT0    2048(DX)(R9*1)
+	PREFETCHT0    2048(AX)(R9*1)
 	VADDPS        (DX)(R9*1), Z3, Z3
 	ADDQ          $0x00000040, R9
 	CMPQ          R9, DI
@@ -1674,7 +1678,7 @@ done:
 	RET
 
 // func normGradWide(dx *float32, dg *float32, db *float32, dy *float32, x *float32, moments *float32, gain *float32, rows int, width int, count float32)
-// Requires: AVX, AVX512F, SSE
+// Requires: AVX, AVX512F, MMX+, SSE
 TEXT ·normGradWide(SB), NOSPLIT, $0-76
 	MOVQ         dx+0(FP), AX
 	MOVQ         dg+8(FP), CX
@@ -1699,6 +1703,8 @@ row:
 	XORQ         R11, R11
 
 sums:
+	PREFETCHT0    2048(SI)(R11*1)
+	PREFETCHT0    2048(BX)(R11*1)
 	VMOVUPS       (SI)(R11*1), Z5
 	VSUBPS        Z1, Z5, Z5
 	VMULPS        Z2, Z5, Z5

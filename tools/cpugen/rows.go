@@ -173,7 +173,10 @@ func norm() {
 	unit := ones()
 	eachRow(func() {
 		mean := zeroWide()
-		times("sum", length, func(d reg.Register) { VADDPS(at(x, d), mean, mean) })
+		times("sum", length, func(d reg.Register) {
+			fetch(at(x, d), at(y, d))
+			VADDPS(at(x, d), mean, mean)
+		})
 		halve(mean, VADDPS)
 		VDIVPS(count, mean, mean)
 		r := zeroWide()
@@ -230,6 +233,7 @@ func normGrad() {
 			return z
 		}
 		times("sums", length, func(d reg.Register) {
+			fetch(at(x, d), at(dy, d))
 			z, v, part := normed(d), loadWide(at(dy, d)), ZMM()
 			VMULPS(z, v, part)
 			VADDPS(at(dg, d), part, part)

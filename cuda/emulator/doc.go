@@ -29,8 +29,9 @@
 //
 // NCCL connects processes of one host, or goroutines of one process. A collective whose
 // peer is dead does not end until the communicator is aborted. Peers whose calls differ get
-// an asynchronous error, and their calls do not end either. Neither Abort nor Destroy
-// returns while a graph holds the communicator.
+// an asynchronous error, and their calls do not end either. As with NCCL, a rank that is aborted
+// while it waits for its peers stops waiting, and their calls end too, without an error but with
+// wrong results. Neither Abort nor Destroy returns while a graph holds the communicator.
 //
 // There are versions 8 and 9 of cuDNN. Algorithms that are not deterministic, or that transform
 // their operands, give different results. cuDNN refuses workspaces that are too small,

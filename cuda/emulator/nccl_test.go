@@ -227,6 +227,48 @@ func TestAbortWaitsForGraphs(t *testing.T) {
 	})
 }
 
+// As with NCCL, the collective of a rank whose peer was aborted finishes without an error, and
+// with a wrong result. An aborted rank that finds its peer there sums with it as if nothing had
+// happened.
+func TestAbortedPeer(t *testing.T) {
+	aborted, met := make(chan struct{}), make(chan struct{})
+	ranks(t, 2, func(k *rank) {
+		x, y := k.up([]float32{float32(1 + k.rank)}), k.up([]float32{5})
+		capture := func(v uintptr) (exec uintptr) {
+			var graph uintptr
+			require.Zero(t, k.cuda.Call("cuStreamBeginCapture_v2", k.stream, threadLocal))
+			k.do("ncclAllReduce", v, v, 1, ncclFloat, sum)
+			require.Zero(t, k.cuda.Call("cuStreamEndCapture", k.stream, &graph))
+			require.Zero(t, k.cuda.Call("cuGraphInstantiateWithFlags", &exec, graph, 0))
+			require.Zero(t, k.cuda.Call("cuGraphDestroy", graph))
+			return exec
+		}
+		first, second := capture(x), capture(y)
+		var end sync.WaitGroup
+		if k.rank == 1 { // waits for rank 0, until it is aborted
+			require.Zero(t, k.cuda.Call("cuGraphLaunch", first, k.stream))
+			end.Go(func() { k.nccl.Call("ncclCommAbort", k.comm) })
+			require.Zero(t, k.cuda.Call("cuStreamSynchronize", k.stream))
+			close(aborted)
+			<-met
+			require.Zero(t, k.cuda.Call("cuGraphLaunch", second, k.stream))
+			require.Equal(t, []float32{10}, k.down(y, 1))
+		} else {
+			<-aborted
+			require.Zero(t, k.cuda.Call("cuGraphLaunch", first, k.stream))
+			require.NotEqual(t, []float32{3}, k.down(x, 1))
+			require.Zero(t, k.cuda.Call("cuGraphLaunch", second, k.stream))
+			k.pending() // it waits for rank 1
+			close(met)
+			require.Equal(t, []float32{10}, k.down(y, 1))
+			end.Go(func() { k.nccl.Call("ncclCommAbort", k.comm) })
+		}
+		require.Zero(t, k.cuda.Call("cuGraphExecDestroy", first))
+		require.Zero(t, k.cuda.Call("cuGraphExecDestroy", second))
+		end.Wait()
+	})
+}
+
 // Ranks with different calls get an asynchronous error, and can continue after Abort.
 func TestMismatchIsAnAsyncError(t *testing.T) {
 	ranks(t, 2, func(k *rank) {

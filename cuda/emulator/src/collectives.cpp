@@ -76,10 +76,19 @@ void fold(char* to, const Segment& s, int ranks, size_t offset, size_t n, int ty
   }
 }
 
-// meet copies n bytes to this rank's slot, waits until all ranks have done so, and calls use. It
-// returns false if this rank is aborted.
-template <class F> bool meet(Comm& c, const Call& call, const char* from, size_t n, F use) {
-  if (c.stop) return false;  // an aborted rank sends nothing more
+// give_up ends a chunk when this rank is aborted. Like a kernel of NCCL it stops waiting for its
+// peers, but does not leave them waiting: they get whatever is in its buffers, here zeros, and
+// cannot tell.
+void give_up(Member& me, size_t n, uint64_t chunk) {
+  me.gave_up = true;
+  memset(me.slot, 0, n);
+  me.done = chunk;
+}
+
+// meet copies n bytes to this rank's slot, waits until all ranks have done so, and calls use. Like
+// a kernel of NCCL it notices that this rank was aborted only while it waits. If it need not wait,
+// it still sends and receives the right data.
+template <class F> void meet(Comm& c, const Call& call, const char* from, size_t n, F use) {
   Segment& s = *c.segment;
   Member& me = s.members[c.rank];
   memcpy(me.slot, from, n);
@@ -87,22 +96,22 @@ template <class F> bool meet(Comm& c, const Call& call, const char* from, size_t
   uint64_t chunk = ++c.chunks;
   me.posted = chunk;
   for (int r = 0; r < c.size; r++) {
-    if (!patient(c.stop, [&] { return s.members[r].posted >= chunk; })) return false;
+    if (!patient(c.stop, [&] { return s.members[r].posted >= chunk; })) return give_up(me, n, chunk);
     const Call& other = s.members[r].call;
-    if (!(other == call)) {
+    if (!(other == call) && !s.members[r].gave_up && !c.stop) {
       c.fail(InvalidUsage, "ranks " + std::to_string(c.rank) + " and " + std::to_string(r) + " call differently: kind " + std::to_string(call.kind) +
                                " of " + std::to_string(call.count) + ", kind " + std::to_string(other.kind) + " of " + std::to_string(other.count));
-      return patient(c.stop, [] { return false; });
+      patient(c.stop, [] { return false; });
+      return give_up(me, n, chunk);
     }
   }
   use();
   me.done = chunk;
   for (int r = 0; r < c.size; r++)  // a slot must not change while others read it
-    if (!patient(c.stop, [&] { return s.members[r].done >= chunk; })) return false;
-  return true;
+    if (!patient(c.stop, [&] { return s.members[r].done >= chunk; })) me.gave_up = true;
 }
 
-bool collective(Comm& c, const Work& w) {
+void collective(Comm& c, const Work& w) {
   size_t e = size_of(w.type), most = slot_bytes / 8;
   size_t total = w.kind == ReduceScatter ? w.count * c.size : w.count;
   Call call{w.kind, w.type, w.op, w.root, w.count};
@@ -110,7 +119,7 @@ bool collective(Comm& c, const Work& w) {
   for (size_t at = 0; at == 0 || at < total; at += most) {
     size_t n = std::min(most, total - at);
     bool sends = w.kind != Broadcast || c.rank == w.root;
-    bool ok = meet(c, call, sends ? w.from + at * e : nullptr, sends ? n * e : 0, [&] {
+    meet(c, call, sends ? w.from + at * e : nullptr, sends ? n * e : 0, [&] {
       const Segment& s = *c.segment;
       switch (w.kind) {
         case AllReduce: return fold(w.to + at * e, s, c.size, 0, n, w.type, w.op);
@@ -127,13 +136,11 @@ bool collective(Comm& c, const Work& w) {
         default: return;
       }
     });
-    if (!ok) return false;
   }
-  return true;
 }
 
 // messages carries out all sends and receives of a group, in any order in which they can proceed.
-bool messages(Comm& c, std::vector<Work> works) {
+void messages(Comm& c, std::vector<Work> works) {
   std::vector<size_t> done(works.size());
   std::vector<bool> over(works.size());
   auto step = [&](size_t i) {
@@ -158,7 +165,7 @@ bool messages(Comm& c, std::vector<Work> works) {
     over[i] = done[i] == total;
     return true;
   };
-  return patient(c.stop, [&] {
+  patient(c.stop, [&] {
     bool all = true;
     for (size_t i = 0; i < works.size(); i++) {
       while (!over[i] && step(i)) {}
@@ -187,7 +194,7 @@ void carry_out(Comm& c, const std::vector<Work>& works) {
   std::vector<Work> pairs;
   for (const Work& w : works) {
     if (w.kind == Send || w.kind == Receive) pairs.push_back(w);
-    else if (!collective(c, w)) return;
+    else collective(c, w);
   }
   if (!pairs.empty()) messages(c, pairs);
 }

@@ -19,9 +19,11 @@ struct Call {
 };
 
 // A Member is the part that one rank writes and the others read. posted counts the chunks that the
-// rank has put into its slot. done counts the chunks that it has read from all slots.
+// rank has put into its slot. done counts the chunks that it has read from all slots. After gave_up
+// it may be ahead of the others.
 struct Member {
   std::atomic<uint64_t> posted, done, splits, seen;
+  std::atomic<bool> gave_up;
   Call call;
   int color, key, device, size;
   char host[64];

@@ -3,7 +3,8 @@ package nn
 // An ArenaUpdate is a Backend that can update all parameters of a model at once. On a
 // device this takes two kernels in all, instead of two for each parameter. The results
 // have the same bits as SquaredNorm followed by Adam or SGD on each parameter. Elements
-// between parameters do not change, nor do running statistics (see [Param.Momentum]).
+// between parameters do not change, and only Follow changes running statistics (see
+// [Param.Momentum]). It has the bits of Scale, then Axpy.
 type ArenaUpdate interface {
 	// AdamArena updates p.Values from the gradients g. m, v and average are arenas with
 	// the same offsets as p; average may be empty. norms has one element per block of
@@ -11,6 +12,9 @@ type ArenaUpdate interface {
 	AdamArena(p *Params, g Gradients, m, v, average, norms, hyper Buffer)
 	// SGDArena is AdamArena with SGD instead of Adam.
 	SGDArena(p *Params, g Gradients, average, norms, hyper Buffer)
+	// Follow updates a running statistic or a part of it: value becomes (1-momentum)·value +
+	// momentum·mean, and average, unless it is empty, a copy of that.
+	Follow(value, average, mean Buffer, momentum float32)
 }
 
 // Gradients describes the gradients for an update of all parameters at once.

@@ -58,3 +58,28 @@ type Pace interface {
 	// than PaceConfig.Keep steps old, is an error.
 	Losses(ctx context.Context, step int, dst []float32) error
 }
+
+// A Committer is a Pace that can withhold updates without the host. It is for Backends whose
+// host learns too late that a sum over the ranks was interrupted.
+//
+// After the sums of a step's gradients, each rank calls Vote, the votes are summed over the
+// ranks, and each rank calls Commit before it updates. Commit withholds the update unless all
+// ranks have voted for this step: until Tick no update changes anything, and from then on Vote
+// votes against every step.
+type Committer interface {
+	Pace
+	// Vote sets votes, VoteLen float32s, to this rank's vote on the step. Votes for different
+	// steps differ.
+	Vote(votes Buffer)
+	// Commit takes the sum of all votes. There are at most MaxVotes ranks.
+	Commit(votes Buffer, ranks int)
+	// Withheld returns the first step before end whose update was withheld, if there is one.
+	// Losses must have returned those steps.
+	Withheld(end int) (step int, ok bool)
+}
+
+// VoteLen is the length of a vote.
+const VoteLen = 8
+
+// MaxVotes is the number of votes up to which sums of them are exact in float32.
+const MaxVotes = 1 << 16

@@ -196,7 +196,7 @@ func (d drawing) concurrent(sum int) (names []string) {
 }
 
 // In the graph of a step, the sums of buckets are a branch parallel to the rest of the
-// backward pass, and all of them come before the update.
+// backward pass. All of them end before the vote, and the sum of votes before the update.
 func TestRecordedOverlapIsABranch(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("RINGTRAIN_EMULATOR_GRAPHS", dir)
@@ -215,10 +215,12 @@ func TestRecordedOverlapIsABranch(t *testing.T) {
 				sums = append(sums, n)
 			}
 		}
-		require.Len(t, sums, 6, "%v", d.names)
-		update := slices.Index(d.names, "squared_norm_arena")
+		require.Len(t, sums, 7, "%v", d.names)
+		sums, votes := sums[:6], sums[6]
+		vote, commit, update := slices.Index(d.names, "vote"), slices.Index(d.names, "commit"), slices.Index(d.names, "squared_norm_arena")
+		require.True(t, d.before(vote, votes) && d.before(votes, commit) && d.before(commit, update))
 		for i, sum := range sums {
-			require.True(t, d.before(sum, update), "sum %d comes before the update", i)
+			require.True(t, d.before(sum, vote), "sum %d ends before the vote", i)
 			products := strings.Count(fmt.Sprint(d.concurrent(sum)), "cublasLtMatmul")
 			// Three layers, each with W and b. The sums of the last layer run concurrently with
 			// its product for the gradient of its input, both products of the middle layer and

@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,8 @@ type recorder struct {
 	each     int   // steps of a launch
 	buckets  []int // of gradients, as they leave
 
+	committer  nn.Committer // nil if updates need no votes
+	votes      nn.Buffer
 	recordings map[plan]func() error
 	placed     int         // the rows of steps before this one are prepared
 	pending    []launch    // losses not read yet
@@ -60,6 +63,9 @@ func newRecorder(l *loop) (*recorder, error) {
 		Hyper:  func(step int) [nn.HyperLen]float32 { h, _ := r.strategy.Hyper(step); return h },
 		Keep:   max(nn.DefaultKeep, (ahead+3)*r.each),
 	})
+	if c, ok := r.pace.(nn.Committer); ok && r.sums() {
+		r.committer, r.votes = c, r.pacer.Alloc(nn.VoteLen)
+	}
 	r.pacer.Zero(r.params.Grads) // from now on updates do
 	return r, nil
 }
@@ -150,7 +156,8 @@ func (r *recorder) apart(l launch, key string) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.sumAll(); err != nil {
+	sum := func() error { return errors.Join(r.sumAll(r.params.Grads), r.vote()) }
+	if err := sum(); err != nil {
 		return nil, err
 	}
 	after, err := r.pacer.Record(key+", from the sums", func() error { r.update(l.plan, l.first, loss); return nil })
@@ -159,7 +166,7 @@ func (r *recorder) apart(l launch, key string) (func() error, error) {
 	}
 	steps := func(n int) error {
 		for range n {
-			for _, part := range []func() error{before, r.sumAll, after} {
+			for _, part := range []func() error{before, sum, after} {
 				if err := part(); err != nil {
 					return err
 				}
@@ -184,6 +191,9 @@ func (r *recorder) step(p plan, index int) error {
 		if err := r.Recording.Summer.Join(); err != nil {
 			return err
 		}
+	}
+	if err := r.vote(); err != nil {
+		return err
 	}
 	r.update(p, index, loss)
 	return nil
@@ -219,9 +229,9 @@ func (r *recorder) weight(rows int) int { return rows * r.rows.RowWeight() }
 // sums reports whether gradients are summed over several ranks.
 func (r *recorder) sums() bool { return r.place.Size() > 1 }
 
-// sumAll queues the sum of all gradients over ranks.
-func (r *recorder) sumAll() error {
-	if err := r.Recording.Summer.Sum(r.params.Grads); err != nil {
+// sumAll queues a sum over ranks and makes later work wait for it.
+func (r *recorder) sumAll(v nn.Buffer) error {
+	if err := r.Recording.Summer.Sum(v); err != nil {
 		return err
 	}
 	return r.Recording.Summer.Join()
@@ -232,6 +242,9 @@ func (r *recorder) update(p plan, index int, loss nn.Buffer) {
 	scale := float32(1)
 	if r.Reduce == ReduceMean {
 		scale /= float32(r.weight(p.all))
+	}
+	if r.committer != nil {
+		r.committer.Commit(r.votes, r.place.Size())
 	}
 	r.strategy.Queue(r.params, index, p.form, r.pace.Hyper(), scale)
 	r.pace.Tick(loss, p.mine)
@@ -280,6 +293,9 @@ func (r *recorder) report(ctx context.Context, l launch, losses []float32) (stop
 	}
 	reports, err := r.strategy.Confirm(ctx, r.params, steps)
 	if err != nil {
+		return false, err
+	}
+	if err := r.committed(l); err != nil {
 		return false, err
 	}
 	for k, report := range reports {

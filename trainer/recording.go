@@ -24,7 +24,8 @@ type Recording struct {
 	Steps int
 	// Summer sums gradients over the ranks; one rank needs none. Recordings contain the
 	// sums, in the strategy's buckets: each leaves as soon as the backward pass has
-	// completed it, while the pass continues.
+	// completed it, while the pass continues. If the Backend's Pace is an nn.Committer,
+	// Summer also sums the ranks' votes on each step.
 	Summer GradientSummer
 	// Apart keeps the sums out of recordings. A step is then a recording up to the
 	// gradients, one call of Summer for all of them, which nothing overlaps, and a

@@ -103,8 +103,12 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	breaking := b.Abort
+	if h := j.hooks.breaking; h != nil {
+		breaking = func() { h(v.Self, b.Abort) }
+	}
 	e, err := ncclgroup.New(ctx, v, collective.OverTransport(v, tr), ncclgroup.Config{
-		Device: b.Device(), Stream: b.Stream(), NCCL: use, Breaking: b.Abort,
+		Device: b.Device(), Stream: b.Stream(), NCCL: use, Breaking: breaking,
 	})
 	if err != nil {
 		return err
@@ -113,6 +117,10 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 	defer func() { err = errors.Join(err, b.Do(ctx, b.Forget), g.Close()) }()
 
 	var c trainer.Config
+	var summer trainer.GradientSummer = aside{ctx, b, e}
+	if j.hooks.summer != nil {
+		summer = j.hooks.summer(v.Self, summer)
+	}
 	set := digits()
 	err = b.Do(ctx, func() error {
 		m, err := nn.NewClassifier(b, models.ReluReluSoftmax(16, j.dropout), []int{set.Train.Features()}, 10, uint64(v.Self))
@@ -127,7 +135,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		strategy := trainer.NewAllReduce(b, j.optimizer)
 		if j.bucket > 0 {
 			strategy.SetBucket(j.bucket)
-			strategy.SetSummer(aside{ctx, b, e})
+			strategy.SetSummer(summer)
 		}
 		c = trainer.Config{
 			Groups: trainer.Only(g), Backend: b, Strategy: strategy, Task: trainer.NewResident(task, set.Train.Resident(j.batch, sampler, b)), Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
@@ -139,7 +147,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 	}
 	if recording != nil {
 		r := *recording
-		r.Summer = aside{ctx, b, e}
+		r.Summer = summer
 		if use == ncclgroup.Off {
 			r.Summer = byHost{g}
 		}
@@ -149,6 +157,9 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 		j.change(v.Self, &c)
 	}
 	if o.result, err = trainer.Train(ctx, c); err != nil {
+		if j.hooks.ended != nil {
+			j.hooks.ended(v.Self, func() error { return b.Sync(ctx) })
+		}
 		g.Abort(err)
 		_ = b.Sync(ctx) // its failure is known, and then values can be read
 	}

@@ -37,6 +37,18 @@ type job struct {
 	connect maker // nil: in process
 	//lint:ignore U1000 tests with -tags gpu use it
 	plain bool // a device repeats recordings kernel by kernel
+	//lint:ignore U1000 tests with -tags gpu use it
+	hooks deviceHooks
+}
+
+// deviceHooks are called on each rank of a job on devices. Those that are nil do nothing.
+type deviceHooks struct {
+	//lint:ignore U1000 tests with -tags gpu use it
+	breaking func(rank int, abort func()) // instead of abort, when the rank learns that the group is broken
+	//lint:ignore U1000 tests with -tags gpu use it
+	summer func(rank int, s trainer.GradientSummer) trainer.GradientSummer
+	//lint:ignore U1000 tests with -tags gpu use it
+	ended func(rank int, sync func() error) // after Train has failed; sync waits for the device
 }
 
 // A maker connects n ranks.

@@ -36,9 +36,10 @@ extern "C" __global__ void gather_words(unsigned* y, const unsigned* data, const
 // The end of a step, by one block. It writes the loss to element step mod slots of losses,
 // which may be host memory, and advances progress by one step and advance rows. Then it
 // prepares the next step: it copies the hyper-parameters from row step mod table_rows of
-// the table, and sets random->step. Any pointer but progress may be null.
+// the table, sets random->step, and ends what commit has decided. Any pointer but progress may
+// be null.
 extern "C" __global__ void __launch_bounds__(1024) tick(Progress* progress, i64 advance, float* losses, int slots, const float* loss, float* hyper, const float* table,
-                     int table_rows, Random* random) {
+                     int table_rows, Random* random, int* stop) {
   u64 step = progress->step;
   __syncthreads();
   u64 next = step + 1;
@@ -46,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(1024) tick(Progress* progress, i64 
   if (threadIdx.x > 0) return;
   if (losses) losses[step % slots] = loss[0];
   if (random) random->step = next;
+  if (stop) *stop = 0;
   progress->step = next;
   progress->first += advance;
 }

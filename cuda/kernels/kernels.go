@@ -31,7 +31,7 @@ import (
 var files embed.FS
 
 // parts lists the files in the order of Source.
-var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "regression.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu",
+var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "regression.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu", "commit.cu",
 	"normal.cu", "activation.cu", "norm.cu", "sequence.cu", "combine.cu"}
 
 // Source returns the source of all kernels. It is the same on every call.
@@ -66,6 +66,7 @@ var macros = []struct {
 	{"HYPER_DECAY", nn.HyperDecay},
 	{"HYPER_AVERAGE", nn.HyperAverage},
 	{"HYPER_LEN", nn.HyperLen},
+	{"VOTE_LEN", nn.VoteLen},
 }
 
 // A Kernel is an entry point of Source.
@@ -111,6 +112,7 @@ var List = []Kernel{
 	{"sgd", "SGD", Elements},
 	{"adam_arena", "Adam of each parameter", Parts},
 	{"sgd_arena", "SGD of each parameter", Parts},
+	{"follow", "Follow", Elements},
 	{"conv2d", "Conv2D", Elements},
 	{"conv2d_input_grad", "Conv2DInputGrad", Elements},
 	{"conv2d_grad_parts", "Conv2DGrad, with conv2d_grad", Taps},
@@ -120,6 +122,8 @@ var List = []Kernel{
 	{"gather_bytes", "no method: a batch of a data set of bytes", Elements},
 	{"gather_words", "no method: a batch of float32 or int32", Elements},
 	{"tick", "no method: the end of a step", One},
+	{"vote", "no method: this rank's vote for a step", Elements},
+	{"commit", "no method: whether all ranks have voted for the step", Elements},
 	{"gelu", "Gelu", Elements},
 	{"gelu_grad", "GeluGrad", Elements},
 	{"maxout", "Maxout", Elements},

@@ -150,6 +150,8 @@ var parity = map[string]func(h *harness){
 	"gather_bytes":       func(h *harness) { h.gather() },
 	"gather_words":       func(h *harness) { h.gather() },
 	"tick":               func(h *harness) { h.tick() },
+	"follow":             func(h *harness) { h.follow() },
+	"vote":               func(h *harness) { h.commit() }, "commit": func(h *harness) { h.commit() },
 }
 
 // Each kernel gets its own device, so that a fault of one does not fail the others.
@@ -284,19 +286,23 @@ func (h *harness) tick() {
 	table := h.normals(tableRows * nn.HyperLen)
 	progress, random := upload(h, []Progress{{Step: 4, First: 100}}), upload(h, []Random{{Seed: 9}})
 	hyper, losses, loss := h.room(nn.HyperLen), upload(h, make([]float32, slots)), upload(h, []float32{2.5})
+	stop := upload(h, []int32{1})
 	for step := range 4 {
-		h.launch("tick", 1, progress, int64(10), losses, int32(slots), loss, hyper, upload(h, table), int32(tableRows), random)
+		h.launch("tick", 1, progress, int64(10), losses, int32(slots), loss, hyper, upload(h, table), int32(tableRows), random, stop)
 		row := (4 + step + 1) % tableRows * nn.HyperLen
 		h.same(nn.Host(table[row:row+nn.HyperLen]), hyper, "step %d", step)
 	}
 	h.same(nn.Host([]float32{2.5, 2.5, 2.5, 0, 2.5}), losses, "those of steps 4 to 7")
 	var p [1]Progress
 	var r [1]Random
+	var stops [1]int32
+	download(h, stops[:], stop)
+	require.Zero(h.t, stops[0])
 	download(h, p[:], progress)
 	download(h, r[:], random)
 	require.Equal(h.t, Progress{Step: 8, First: 140}, p[0])
 	require.Equal(h.t, Random{Seed: 9, Step: 8}, r[0])
-	h.launch("tick", 1, progress, int64(0), uintptr(0), int32(0), uintptr(0), uintptr(0), uintptr(0), int32(1), uintptr(0))
+	h.launch("tick", 1, progress, int64(0), uintptr(0), int32(0), uintptr(0), uintptr(0), uintptr(0), int32(1), uintptr(0), uintptr(0))
 	download(h, p[:], progress)
 	require.Equal(h.t, Progress{Step: 9, First: 140}, p[0])
 }

@@ -16,14 +16,8 @@ struct Block {
   int run, index;
 };
 
-// stopped reports whether the abort word forbids this step to change anything. All threads of
-// a block get the same answer. abort may be null.
-__device__ __forceinline__ bool stopped(const int* abort) {
-  __shared__ int word;
-  if (threadIdx.x == 0) word = abort ? *(volatile const int*)abort : 0;
-  __syncthreads();
-  return word != 0;
-}
+// stopped reports whether commit has withheld the update. stop may be null.
+__device__ __forceinline__ bool stopped(const int* stop) { return stop && *stop != 0; }
 
 // block_squares returns the sum of (scale·g + l2·w)² over n elements, at most BlockSize, in
 // thread 0 of a block of 256 threads. As in nn/cpu, element i belongs to partial sum i mod 16,
@@ -69,11 +63,9 @@ extern "C" __global__ void squared_norm(float* sums, const float* g, const float
 }
 
 // SquaredNorm of scale·g for all parameters, if gradients are clipped. It runs before every
-// update of an arena, and copies the host's abort word to stop, so that all blocks of the
-// update see the same value. abort and stop may be null.
+// update of an arena.
 extern "C" __global__ void squared_norm_arena(float* sums, const float* g, float scale, const float* w, const float* hyper, const Run* runs,
-                    const Block* blocks, int* stop, const int* abort) {
-  if (stop && blockIdx.x == 0 && threadIdx.x == 0) *stop = abort ? *(volatile const int*)abort : 0;
+                    const Block* blocks) {
   if (!(hyper[RT_HYPER_CLIP] > 0.f)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
@@ -151,15 +143,15 @@ __device__ __forceinline__ void sgd_element(const Terms& t, float* w, const floa
 // Backend.Adam. average may be null. The norm_count norms cover the whole parameter. w may be
 // a part of it.
 extern "C" __global__ void adam(float* w, const float* g, float* m, float* v, float* average, const float* norms, int norm_count, const float* hyper, i64 n,
-               const int* abort) {
-  if (stopped(abort)) return;
+               const int* stop) {
+  if (stopped(stop)) return;
   Terms t = terms(hyper, 1.f, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
   for (i64 i = global_thread(); i < n; i += global_threads()) adam_element(t, w, g, m, v, average, i);
 }
 
 // Backend.SGD.
-extern "C" __global__ void sgd(float* w, const float* g, float* average, const float* norms, int norm_count, const float* hyper, i64 n, const int* abort) {
-  if (stopped(abort)) return;
+extern "C" __global__ void sgd(float* w, const float* g, float* average, const float* norms, int norm_count, const float* hyper, i64 n, const int* stop) {
+  if (stopped(stop)) return;
   Terms t = terms(hyper, 1.f, clip_scale(norms, norm_count, hyper[RT_HYPER_CLIP]));
   for (i64 i = global_thread(); i < n; i += global_threads()) sgd_element(t, w, g, average, i);
 }
@@ -169,8 +161,8 @@ __device__ __forceinline__ int part_begin(const Block& b) { return b.index * RT_
 
 // Adam on all parameters with gradients scale·g. If clear is not 0, it then sets g to 0.
 extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear, float* m, float* v, float* average, const float* norms, const float* hyper, const Run* runs,
-                     const Block* blocks, const int* abort) {
-  if (stopped(abort)) return;
+                     const Block* blocks, const int* stop) {
+  if (stopped(stop)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
   Terms t = terms(hyper, scale, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
@@ -183,8 +175,8 @@ extern "C" __global__ void adam_arena(float* w, float* g, float scale, int clear
 
 // SGD on all parameters, likewise.
 extern "C" __global__ void sgd_arena(float* w, float* g, float scale, int clear, float* average, const float* norms, const float* hyper, const Run* runs, const Block* blocks,
-                    const int* abort) {
-  if (stopped(abort)) return;
+                    const int* stop) {
+  if (stopped(stop)) return;
   Block b = blocks[blockIdx.x];
   Run r = runs[b.run];
   Terms t = terms(hyper, scale, clip_scale(norms + r.norm, r.norms, hyper[RT_HYPER_CLIP]));
@@ -192,5 +184,16 @@ extern "C" __global__ void sgd_arena(float* w, float* g, float scale, int clear,
   for (int i = from + threadIdx.x; i < to; i += blockDim.x) {
     sgd_element(t, w, g, average, r.at + i);
     if (clear) g[r.at + i] = 0.f;
+  }
+}
+
+// Backend.Follow: value = keep·value + momentum·mean, and a copy of it in average, which may be
+// null.
+extern "C" __global__ void follow(float* value, float* average, const float* mean, float keep, float momentum, i64 n, const int* stop) {
+  if (stopped(stop)) return;
+  for (i64 i = global_thread(); i < n; i += global_threads()) {
+    float v = __fadd_rn(__fmul_rn(keep, value[i]), __fmul_rn(momentum, mean[i]));
+    value[i] = v;
+    if (average) average[i] = v;
   }
 }

@@ -98,16 +98,16 @@ func (h *harness) update(adam bool) {
 	h.stopped(adam)
 }
 
-// stopped checks that an update changes nothing if the abort word is set.
+// stopped checks that an update that was withheld changes nothing.
 func (h *harness) stopped(adam bool) {
 	s := h.state(300)
 	hyper := upload(h, hypers()[1])
 	w, g, m, v := upload(h, s.w), upload(h, s.g), upload(h, s.m), upload(h, s.v)
-	norms, abort := upload(h, []float32{4}), upload(h, []int32{1})
+	norms, stop := upload(h, []float32{4}), upload(h, []int32{1})
 	if adam {
-		h.launch("adam", 300, w, g, m, v, uintptr(0), norms, int32(1), hyper, int64(300), abort)
+		h.launch("adam", 300, w, g, m, v, uintptr(0), norms, int32(1), hyper, int64(300), stop)
 	} else {
-		h.launch("sgd", 300, w, g, uintptr(0), norms, int32(1), hyper, int64(300), abort)
+		h.launch("sgd", 300, w, g, uintptr(0), norms, int32(1), hyper, int64(300), stop)
 	}
 	h.same(nn.Host(s.w), w, "w")
 	h.same(nn.Host(s.m), m, "m")
@@ -143,17 +143,16 @@ func (h *harness) arenas() {
 			if k > 1 {
 				scale, clear = .37, 1
 			}
-			step := func(stop, abort uintptr) {
-				h.launch("squared_norm_arena", len(blocks), norms, dg, scale, dw, dh, dr, db, stop, abort)
+			step := func(stop uintptr) {
+				h.launch("squared_norm_arena", len(blocks), norms, dg, scale, dw, dh, dr, db)
 				if adam {
 					h.launch("adam_arena", len(blocks), dw, dg, scale, clear, dm, dv, da, norms, dh, dr, db, stop)
 				} else {
 					h.launch("sgd_arena", len(blocks), dw, dg, scale, clear, da, norms, dh, dr, db, stop)
 				}
 			}
-			stop := upload(h, []int32{1})
-			if step(stop, 0); k%2 == 0 {
-				step(stop, upload(h, []int32{1})) // changes nothing
+			if step(upload(h, []int32{0})); k%2 == 0 {
+				step(upload(h, []int32{1})) // changes nothing
 			}
 			h.same(w, dw, "w, hypers %d, adam %v", k, adam)
 			if k > 1 {
@@ -173,4 +172,23 @@ func (h *harness) spent(was []float32, g uintptr, offsets, sizes []int) {
 		clear(want[at : at+sizes[i]])
 	}
 	h.same(nn.Host(want), g, "g")
+}
+
+// follow compares with scaling and adding.
+func (h *harness) follow() {
+	const keep, momentum = float32(1) - .1, float32(.1)
+	h.vectors(func(n int) {
+		value, mean := h.corners(n), h.corners(n)
+		want, got, average := h.host(value), upload(h, value), h.room(n)
+		h.cpu.Scale(want, keep)
+		h.cpu.Axpy(want, momentum, h.host(mean))
+		h.launch("follow", n, got, average, upload(h, mean), keep, momentum, int64(n), upload(h, []int32{0}))
+		h.same(want, got, "n %d", n)
+		h.same(want, average, "the average, n %d", n)
+		h.launch("follow", n, got, uintptr(0), upload(h, mean), keep, momentum, int64(n), upload(h, []int32{1}))
+		h.same(want, got, "withheld, n %d", n)
+		got = upload(h, value)
+		h.launch("follow", n, got, uintptr(0), upload(h, mean), keep, momentum, int64(n), uintptr(0))
+		h.same(want, got, "without an average, n %d", n)
+	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// stopBytes is the size of the copy of the abort word that an update reads.
+// stopBytes is the size of the word in which Commit withholds an update.
 const stopBytes = 4
 
 var _ nn.ArenaUpdate = (*Backend)(nil)
@@ -56,8 +56,7 @@ func (b *Backend) table(v any) (at cuda.Ptr) {
 	return at
 }
 
-// AdamArena implements nn.ArenaUpdate. Abort never interrupts it: it changes all
-// parameters or none.
+// AdamArena implements nn.ArenaUpdate.
 func (b *Backend) AdamArena(p *nn.Params, g nn.Gradients, m, v, average, norms, hyper nn.Buffer) {
 	n := p.Values.Len()
 	need("AdamArena", m.Len() == n && v.Len() == n)
@@ -66,22 +65,26 @@ func (b *Backend) AdamArena(p *nn.Params, g nn.Gradients, m, v, average, norms, 
 		at.runs.Arg(), at.blocks.Arg(), b.stop.Arg())
 }
 
-// SGDArena implements nn.ArenaUpdate. Abort never interrupts it: it changes all
-// parameters or none.
+// SGDArena implements nn.ArenaUpdate.
 func (b *Backend) SGDArena(p *nn.Params, g nn.Gradients, average, norms, hyper nn.Buffer) {
 	at := b.arena("SGDArena", p, g, average, norms, hyper)
 	b.launch("sgd_arena", at.count, b.at(p.Values), b.at(g.Arena), cuda.Float32(g.Scale), truth(g.Clear), b.at(average), b.at(norms), b.at(hyper),
 		at.runs.Arg(), at.blocks.Arg(), b.stop.Arg())
 }
 
-// arena queues the kernel that precedes an update. It computes the norms and copies
-// the abort word to b.stop, so that the whole update sees one value.
+// Follow implements nn.ArenaUpdate.
+func (b *Backend) Follow(value, average, mean nn.Buffer, momentum float32) {
+	n := value.Len()
+	need("Follow", mean.Len() == n && (average.Len() == 0 || average.Len() == n))
+	b.launch("follow", n, b.at(value), b.at(average), b.at(mean), cuda.Float32(1-momentum), cuda.Float32(momentum), count(n), b.stop.Arg())
+}
+
+// arena queues the kernel that precedes an update. It computes the norms.
 func (b *Backend) arena(method string, p *nn.Params, g nn.Gradients, average, norms, hyper nn.Buffer) layout {
 	n := p.Values.Len()
 	need(method, g.Arena.Len() == n && (average.Len() == 0 || average.Len() == n) && norms.Len() == p.Blocks() && hyper.Len() == nn.HyperLen)
 	at := b.layout(p)
-	b.launch("squared_norm_arena", at.count, b.at(norms), b.at(g.Arena), cuda.Float32(g.Scale), b.at(p.Values), b.at(hyper), at.runs.Arg(), at.blocks.Arg(),
-		b.stop.Arg(), b.abort.arg())
+	b.launch("squared_norm_arena", at.count, b.at(norms), b.at(g.Arena), cuda.Float32(g.Scale), b.at(p.Values), b.at(hyper), at.runs.Arg(), at.blocks.Arg())
 	return at
 }
 

@@ -69,7 +69,7 @@ type Backend struct {
 	convolutions convolutions
 	batch        cuda.Batch // reused; holds one launch
 	abort        abortWord
-	stop         cuda.Ptr // copy of the abort word, for one update
+	stop         cuda.Ptr // a word; Commit sets it to withhold the updates of a step
 	ticket       cuda.Ptr // counts blocks that sum losses; 0 between kernels
 	reported     int      // number of choices that Chosen has seen
 	layouts      map[*nn.Params]layout
@@ -141,6 +141,9 @@ func (b *Backend) start() (err error) {
 		return err
 	}
 	if err := b.stream.Zero(b.ticket, ticketBytes); err != nil {
+		return err
+	}
+	if err := b.stream.Zero(b.stop, stopBytes); err != nil {
 		return err
 	}
 	if err := b.load(); err != nil {

@@ -52,7 +52,9 @@
 //
 // A sum over ranks is part of the recording if it is queued with [Backend.Queue] or
 // [Backend.Aside]. Aside runs it on a second stream during the backward pass; call
-// [Backend.Join] before the update. If the sum is interrupted, call [Backend.Abort] before
-// it ends, to keep its garbage out of the parameters. [Backend.Forget] ends recordings;
-// call it before you close what they use.
+// [Backend.Join] before the update. If a rank interrupts its sums, those of all ranks can
+// end with garbage, also where the host does not know of the failure. To keep it out of the
+// parameters, let the ranks vote on each step (nn.Committer), and call [Backend.Abort] on a
+// rank before you interrupt its sums. [Backend.Forget] ends recordings; call it before you
+// close what they use.
 package gpu

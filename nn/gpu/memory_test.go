@@ -133,21 +133,41 @@ func TestMistakes(t *testing.T) {
 	})
 }
 
-// After Abort an update changes nothing. After Resume it works again.
+// After Abort a rank votes against its steps, which change nothing. After Resume they do again.
+// Abort between Vote and Commit is soon enough.
 func TestAbort(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
-		w, g, hyper := upload(b, 1, 2), upload(b, 1, 1), b.Alloc(nn.HyperLen)
-		h := make([]float32, nn.HyperLen)
-		h[nn.HyperRate] = .5
-		b.Copy(hyper, h)
-		update, err := b.Record("update", func() error { b.SGD(w, g, nn.Buffer{}, nn.Buffer{}, hyper); return nil })
+		w, g, votes, loss := upload(b, 1, 2), upload(b, 1, 1), b.Alloc(nn.VoteLen), b.Alloc(1)
+		pace := b.NewPace(nn.PaceConfig{Hyper: func(int) (h [nn.HyperLen]float32) {
+			h[nn.HyperRate] = .5
+			return h
+		}}).(nn.Committer)
+		commit := func() {
+			pace.Commit(votes, 1)
+			b.SGD(w, g, nn.Buffer{}, nn.Buffer{}, pace.Hyper())
+			pace.Tick(loss, 0)
+		}
+		step, err := b.Record("step", func() error {
+			pace.Vote(votes)
+			commit()
+			return nil
+		})
 		require.NoError(t, err)
 		require.Equal(t, []float32{.5, 1.5}, read(b, w))
 		b.Abort()
-		require.NoError(t, update())
+		require.NoError(t, step())
 		require.Equal(t, []float32{.5, 1.5}, read(b, w))
+		first, ok := pace.Withheld(pace.Step())
+		require.Equal(t, []any{1, true}, []any{first, ok})
 		b.Resume()
-		require.NoError(t, update())
+		_, ok = pace.Withheld(pace.Step())
+		require.False(t, ok)
+		require.NoError(t, step())
+		require.Equal(t, []float32{0, 1}, read(b, w))
+		pace.Vote(votes)
+		require.NoError(t, b.Sync(t.Context()))
+		b.Abort()
+		commit()
 		require.Equal(t, []float32{0, 1}, read(b, w))
 	})
 }

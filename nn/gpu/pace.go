@@ -156,7 +156,7 @@ func (p *pace) Tick(loss nn.Buffer, rows int) {
 	if p.ahead(1); b.failure != nil {
 		return
 	}
-	b.launch("tick", 1, p.progress.Arg(), count(rows), p.losses.Device().Arg(), number(p.Keep), b.at(loss), b.at(p.hyper), p.table.Arg(), number(p.Keep), p.random.Arg())
+	b.launch("tick", 1, p.progress.Arg(), count(rows), p.losses.Device().Arg(), number(p.Keep), b.at(loss), b.at(p.hyper), p.table.Arg(), number(p.Keep), p.random.Arg(), b.stop.Arg())
 	p.ticked(1)
 }
 

@@ -26,12 +26,12 @@ func (b *Backend) SquaredNorm(sums, g, w, hyper nn.Buffer) {
 func (b *Backend) Adam(w, g, m, v, average, norms, hyper nn.Buffer) {
 	n := w.Len()
 	need("Adam", g.Len() == n && m.Len() == n && v.Len() == n && (average.Len() == 0 || average.Len() == n) && hyper.Len() == nn.HyperLen)
-	b.launch("adam", n, b.at(w), b.at(g), b.at(m), b.at(v), b.at(average), b.at(norms), number(norms.Len()), b.at(hyper), count(n), b.abort.arg())
+	b.launch("adam", n, b.at(w), b.at(g), b.at(m), b.at(v), b.at(average), b.at(norms), number(norms.Len()), b.at(hyper), count(n), b.stop.Arg())
 }
 
 // SGD implements nn.Update.
 func (b *Backend) SGD(w, g, average, norms, hyper nn.Buffer) {
 	n := w.Len()
 	need("SGD", g.Len() == n && (average.Len() == 0 || average.Len() == n) && hyper.Len() == nn.HyperLen)
-	b.launch("sgd", n, b.at(w), b.at(g), b.at(average), b.at(norms), number(norms.Len()), b.at(hyper), count(n), b.abort.arg())
+	b.launch("sgd", n, b.at(w), b.at(g), b.at(average), b.at(norms), number(norms.Len()), b.at(hyper), count(n), b.stop.Arg())
 }

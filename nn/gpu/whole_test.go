@@ -284,30 +284,3 @@ func TestPaceRefuses(t *testing.T) {
 		require.NoError(t, b.Sync(t.Context()))
 	})
 }
-
-// After Abort an update of all parameters changes none of them.
-func TestAbortArena(t *testing.T) {
-	within(t, gpu.Options{}, func(b *gpu.Backend) {
-		p := &nn.Params{Values: upload(b, make([]float32, 40)...), Grads: b.Alloc(40)}
-		for i, at := range []int{0, 16, 32} {
-			p.List = append(p.List, &nn.Param{Name: fmt.Sprint(i), Offset: at, Values: p.Values.Slice(at, at+8), Grads: p.Grads.Slice(at, at+8)})
-		}
-		ones := make([]float32, 40)
-		for i := range ones {
-			ones[i] = 1
-		}
-		b.Copy(p.Grads, ones)
-		state := optim.NewState(b, p, optim.DefaultSGD(.5))
-		b.Abort()
-		optim.Step(optim.DefaultSGD(.5), b, p, state)
-		require.Equal(t, make([]float32, 40), read(b, p.Values))
-		b.Resume()
-		optim.Step(optim.DefaultSGD(.5), b, p, state)
-		require.Equal(t, []float32{0, 0, 0, 0}, read(b, p.Values)[12:16], "between parameters")
-		for _, q := range p.List {
-			for _, v := range read(b, q.Values) {
-				require.Less(t, v, float32(0))
-			}
-		}
-	})
-}

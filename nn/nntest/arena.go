@@ -71,3 +71,21 @@ func testArena(h *harness) {
 		}
 	}
 }
+
+// testFollow checks that Follow has the bits of Scale and Axpy.
+func testFollow(h *harness) {
+	arena, ok := h.b.(nn.ArenaUpdate)
+	if !ok {
+		h.Skip("the backend does not implement nn.ArenaUpdate")
+	}
+	const n, momentum = 301, float32(.1)
+	value, mean := h.normals(n), h.normals(n)
+	want, got, average := h.upload(value...), h.upload(value...), h.b.Alloc(n)
+	h.b.Scale(want, 1-momentum)
+	h.b.Axpy(want, momentum, h.upload(mean...))
+	arena.Follow(got, average, h.upload(mean...), momentum)
+	require.Equal(h, h.read(want), h.read(got))
+	require.Equal(h, h.read(want), h.read(average))
+	arena.Follow(got, nn.Buffer{}, h.upload(mean...), 1)
+	require.Equal(h, mean, h.read(got))
+}

@@ -27,10 +27,14 @@ func statistics(params []*nn.Param) (found []*nn.Param) {
 // follow updates elements lo to hi of a running statistic whose mean is in q.Grads. A
 // moving average of it is the statistic itself.
 func (s *State) follow(b nn.Backend, q *nn.Param, lo, hi int) {
-	value := q.Values.Slice(lo, hi)
+	value, mean, average := q.Values.Slice(lo, hi), q.Grads.Slice(lo, hi), s.slot(SlotAverage, q, lo, hi)
+	if a, ok := b.(nn.ArenaUpdate); ok {
+		a.Follow(value, average, mean, q.Momentum)
+		return
+	}
 	b.Scale(value, 1-q.Momentum)
-	b.Axpy(value, q.Momentum, q.Grads.Slice(lo, hi))
-	if average := s.slot(SlotAverage, q, lo, hi); average.Len() > 0 {
+	b.Axpy(value, q.Momentum, mean)
+	if average.Len() > 0 {
 		b.Extract(average, value, hi-lo, 0, hi-lo)
 	}
 }

@@ -3,6 +3,7 @@
 package trainer_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
@@ -40,6 +43,56 @@ func sameOrNext(t *testing.T, after [][]float32, out []*outcome) {
 		steps = append(steps, step)
 	}
 	require.LessOrEqual(t, slices.Max(steps)-slices.Min(steps), 1, "steps of the ranks: %v", steps)
+}
+
+// When a rank aborts its communicator, the sums of the others end with garbage, and without an
+// error. The hosts of the others wait for the sums, but they do not apply them, even if they have
+// not heard of the failure yet. In this test rank 0 hears of it after its sums.
+func TestAbortedSums(t *testing.T) {
+	j := job{ranks: 2, batch: 16, steps: 40, optimizer: optim.DefaultAdam(), bucket: everyParameter}
+	after := valuesAfter(t, j)
+	f := newLateFailure()
+	close(f.arrived)
+	j.hooks = f.hooks()
+	j.hooks.summer = func(rank int, s trainer.GradientSummer) trainer.GradientSummer {
+		if rank == 1 {
+			return s
+		}
+		return &lateSummer{GradientSummer: s, failure: f}
+	}
+	j.change = func(rank int, c *trainer.Config) { f.groups[rank] = groupOf(c) }
+	out := j.onDevices(t, nil)
+	f.check(t, out)
+	sameOrNext(t, after, out)
+}
+
+// A lateSummer queues the sums of a step only in Wait, when the ranks have agreed on the step. In
+// step lostAt+1 rank 1 is lost before that.
+type lateSummer struct {
+	trainer.GradientSummer
+	failure *lateFailure
+	parts   []nn.Buffer
+	steps   int
+}
+
+func (s *lateSummer) Sum(grads nn.Buffer) error {
+	s.parts = append(s.parts, grads)
+	return nil
+}
+
+func (s *lateSummer) Wait(ctx context.Context) error {
+	s.steps++
+	if s.steps == lostAt+1 {
+		s.failure.lose()
+		defer close(s.failure.heard)
+	}
+	for _, part := range s.parts {
+		if err := s.GradientSummer.Sum(part); err != nil {
+			return err
+		}
+	}
+	s.parts = s.parts[:0]
+	return s.GradientSummer.Wait(ctx)
 }
 
 var errUnplugged = errors.New("unplugged")

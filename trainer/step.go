@@ -100,7 +100,9 @@ func (a *AllReduce) inBuckets(p *nn.Params, s Step) (Report, error) {
 
 // byDevice exchanges gradients that a device sums in buckets. The words go before
 // the wait for the sums: the host can name a rank that does not come, and the device
-// cannot.
+// cannot. The barrier comes after it: if a rank breaks off its sums, those of the
+// others can end with garbage and without an error. A rank that enters the barrier
+// has waited for its sums without a failure.
 func (a *AllReduce) byDevice(p *nn.Params, s Step) (Report, error) {
 	x := &a.gradients
 	x.sendBuckets(0)
@@ -114,6 +116,9 @@ func (a *AllReduce) byDevice(p *nn.Params, s Step) (Report, error) {
 		return report, err
 	}
 	if err := x.summer.Wait(x.ctx); err != nil {
+		return report, sumError(s.Index, err)
+	}
+	if err := x.group.Barrier(x.ctx); err != nil {
 		return report, sumError(s.Index, err)
 	}
 	if report.Weight == 0 {

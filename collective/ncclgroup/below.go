@@ -34,22 +34,27 @@ func (b *below) call(ctx context.Context, h collective.Header, dst, src collecti
 // agree checks that every rank involved makes the same calls. Otherwise NCCL would wait
 // forever, or move the wrong data.
 func (b *below) agree(ctx context.Context, calls []started) error {
-	switch s := &calls[0]; {
-	case s.kind() == collective.KindSend:
-		empty := make([]started, len(calls))
-		for i := range calls {
-			nothing, err := collective.OfBytes(nil, calls[i].Header.Call.DType)
-			if err != nil {
-				return err
-			}
-			empty[i] = started{Header: calls[i].Header, Dst: nothing, Src: nothing}
-		}
-		return b.carryOut(ctx, empty)
-	case s.kind() == collective.KindAllToAll && s.Counts != nil:
+	if s := &calls[0]; s.kind() == collective.KindAllToAll && s.Counts != nil {
 		return b.agreeOnCounts(ctx, s)
-	default:
+	}
+	return b.meet(ctx, calls)
+}
+
+// meet waits until every rank involved is here. A rank that comes with another call is an
+// error.
+func (b *below) meet(ctx context.Context, calls []started) error {
+	if s := &calls[0]; s.kind() != collective.KindSend {
 		return b.base.Agree(ctx, s.Header)
 	}
+	empty := make([]started, len(calls))
+	for i := range calls {
+		nothing, err := collective.OfBytes(nil, calls[i].Header.Call.DType)
+		if err != nil {
+			return err
+		}
+		empty[i] = started{Header: calls[i].Header, Dst: nothing, Src: nothing}
+	}
+	return b.carryOut(ctx, empty)
 }
 
 // agreeOnCounts sends every rank the number of elements that it will get from this one,

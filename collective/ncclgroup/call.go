@@ -10,7 +10,10 @@ import (
 	"github.com/ringtrain/ringtrain/nccl"
 )
 
-// byNCCL carries out calls on device vectors.
+// byNCCL carries out calls on device vectors. When a rank aborts its communicator, NCCL's
+// kernels on the others can end as if nothing had happened, with garbage in the vectors,
+// before their hosts know. So the ranks meet again when their devices have finished. Those
+// that come have not aborted, and if all come, the result is what the call says.
 func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 	if err := e.below.agree(ctx, calls); err != nil {
 		return err
@@ -28,10 +31,13 @@ func (e *Engine) byNCCL(ctx context.Context, calls []started) error {
 		return nil
 	}
 	err := e.queue.run(ctx, func() error { return e.queue.submit(ctx, e.config.Stream, commands) })
+	if err == nil {
+		err = e.queue.finish(ctx)
+	}
 	if err != nil {
 		return err
 	}
-	return e.queue.finish(ctx)
+	return e.below.meet(ctx, calls)
 }
 
 // Queue puts a call on device vectors on Config.Stream, for NCCL, and waits neither for

@@ -34,8 +34,9 @@ type Config struct {
 	NCCL Use
 	// Breaking, if not nil, is called once if the engine breaks, before NCCL's work on the
 	// stream ends with garbage. It keeps work queued behind that from doing harm, as
-	// nn/gpu's Backend.Abort does. Any goroutine may call it. It must not block or call the
-	// Engine.
+	// nn/gpu's Backend.Abort does. On another rank that work may end with garbage before
+	// Breaking is called there; see the package comment. Any goroutine may call it. It must
+	// not block or call the Engine.
 	Breaking func()
 	// ConnectTime bounds New; 0 is DefaultConnectTime.
 	ConnectTime time.Duration

@@ -10,6 +10,8 @@
 //   - It carries the id of a communicator to all ranks.
 //   - Before NCCL begins a call, all ranks agree that they make the same one. A rank that
 //     makes another call, or none, is named.
+//   - When the devices have finished a call, the ranks meet, so that a call fails on all
+//     ranks if it is interrupted on one.
 //   - When it finds a rank dead, every other rank aborts its communicator, which ends the
 //     call in progress there.
 //   - It carries out barriers.
@@ -43,8 +45,13 @@
 // ranks.
 //
 // [Engine.Broken] is closed when the communicator has been aborted. The stream then
-// continues with garbage in the vectors; Config.Breaking is called before that. NCCL
-// keeps an aborted communicator until the graphs that contain its calls are destroyed.
+// continues with garbage in the vectors; Config.Breaking is called before that. On other
+// ranks, too, NCCL may end the call with garbage, before their engines break: a kernel of
+// NCCL that is aborted does not wait, but sends what is in its buffers. A Group's calls
+// detect that, because the ranks meet again after each. For calls of Queue the caller must,
+// for example with a second call in which ranks vote on the first (nn.Committer).
+//
+// NCCL keeps an aborted communicator until the graphs that contain its calls are destroyed.
 // Their owner destroys them then, and before Close in any case. No call waits
 // for it.
 package ncclgroup

@@ -5,6 +5,7 @@ package ncclgroup
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -269,6 +270,40 @@ func TestAbortedIsNotDone(t *testing.T) {
 		return f
 	})
 	waiting = all[0]
+	ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
+		return r.AllReduce(ctx, v, collective.Sum)
+	}, func(_ *rank, err error) { blames(t, err, 1) })
+}
+
+// When a rank aborts its communicator, a call in progress on another rank fails, even if NCCL
+// ends it there as if nothing had happened, with garbage in the vector.
+func TestGarbageIsNotAResult(t *testing.T) {
+	var all []*rank
+	var once sync.Once
+	queued, heard := make(chan struct{}), make(chan struct{})
+	all = faultyRanks(t, 2, Must, anyOrder, func(r int, g hardware) hardware {
+		f := &faulty{hardware: g}
+		if r == 1 {
+			f.asked = func() { once.Do(func() { close(queued) }) }
+			return f
+		}
+		f.before = func() error { // rank 1 is in the call, and its device waits for this rank
+			<-queued
+			all[1].Abort(errors.New("out of coffee"))
+			<-all[1].engine.link.aborted
+			return nil
+		}
+		f.asked = func() {
+			assert.NoError(t, all[0].stream.Sync(context.Background()))
+			close(heard)
+			f.asked = nil
+		}
+		return f
+	})
+	late := all[0].engine.link
+	late.mu.Lock()
+	late.breaking = func() { <-heard } // only now can the call know
+	late.mu.Unlock()
 	ends(t, all, func(ctx context.Context, r *rank, v collective.Vector) error {
 		return r.AllReduce(ctx, v, collective.Sum)
 	}, func(_ *rank, err error) { blames(t, err, 1) })

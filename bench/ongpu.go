@@ -15,7 +15,10 @@ import (
 
 // CheckDevice refuses settings that GPUs do not support, and chooses the devices of this
 // machine's ranks.
-func (f *CollectiveRun) CheckDevice() (err error) {
+func (f *CollectiveRun) CheckDevice() error { return f.checkDevice(cuda.Devices) }
+
+// checkDevice is CheckDevice on a machine with these devices.
+func (f *CollectiveRun) checkDevice(devices func() ([]cuda.Info, error)) (err error) {
 	s := &f.Spec
 	if err := f.Device.Check(); err != nil {
 		return err
@@ -29,7 +32,7 @@ func (f *CollectiveRun) CheckDevice() (err error) {
 	case f.Memory != Heap:
 		hindrance = errors.New("--memory selects host memory; remove it")
 	}
-	if f.Placement, err = f.Device.Place(f.Ranks, hindrance, cuda.Devices); err != nil {
+	if f.Placement, err = f.Device.Place(f.Ranks, hindrance, devices); err != nil {
 		return err
 	}
 	ranks := f.Ranks * f.Place.Nodes

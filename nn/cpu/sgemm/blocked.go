@@ -73,7 +73,7 @@ func (x *blocked) plan() {
 	x.count = (x.M + tallest - 1) / tallest
 	x.height, x.taller = x.M/x.count, x.M%x.count
 	x.packB = x.b.Transposed || x.M > fewRows && x.K > shortInner
-	x.packA = x.N > fewColumns || x.a.Transposed && x.a.Stride >= farApart && x.N > shortInner
+	x.packA = k.adjacent || x.N > fewColumns || x.a.Transposed && x.a.Stride >= farApart && x.N > shortInner
 }
 
 // row returns the first row of a tile.

@@ -25,3 +25,4 @@
 package sgemm
 
 //go:generate go -C ../../../tools run ./sgemmgen -out ../nn/cpu/sgemm/kernels_amd64.s -stubs ../nn/cpu/sgemm/kernels_amd64.go -pkg sgemm
+//go:generate go -C ../../../tools run ./neongen -out ../nn/cpu/sgemm/kernels_arm64.s -stubs ../nn/cpu/sgemm/kernels_arm64.go

@@ -9,6 +9,8 @@ type kernels struct {
 	// product computes tiles of C: product[v][r] those of r rows of v registers. There are
 	// kernels for all smaller r, and none for product[v][0].
 	product [9][]func(*tileWords)
+	// adjacent kernels load several rows of A at once, so A must be packed.
+	adjacent bool
 	// copy moves rows of up to one register, and writes whole ones.
 	copy func(*stripWords)
 	// transpose writes count columns, a multiple of 4, each with as many rows as a register

@@ -63,6 +63,7 @@ run_ringtrain() {
 	"${limit[@]}" "$work/ringtrain" train examples/mnist.cfg --workers "$1" --steps "$steps" --device cpu \
 		--data "mnist:$work/digits" --evaluation.frequency 0 --json | grep '"event":"result"'
 }
+run_ringtrain-openblas() { RINGTRAIN_OPENBLAS=system run_ringtrain "$1"; }
 run_pypi() { "${limit[@]}" "$pypi" -W ignore scripts/peers/ddp/ddp.py "$work/digits" "$1" "$steps"; }
 }
 
@@ -74,6 +75,11 @@ else
 	note "Not measured: PyTorch, because $pypi does not have it. To install it: python3 -m venv ${pypi%/bin/*} && ${pypi%/bin/*}/bin/pip install torch"
 fi
 "$work/ringtrain" data digits "$work/digits" >/dev/null
+if RINGTRAIN_OPENBLAS=system "$work/ringtrain" train examples/mnist.cfg --steps 1 --data "mnist:$work/digits" >/dev/null 2>&1; then
+	programs=(ringtrain ringtrain-openblas "${programs[@]:1}")
+else
+	note "Not measured: ringtrain with OpenBLAS, because it cannot be loaded. On Debian: apt-get install libopenblas0"
+fi
 machine "$(nproc) cores" >"$out/table.md"
 run_all "$workers" workers
 conclude "$work/ddp" -require "$require"

@@ -71,7 +71,7 @@ func TestChoicesRoundTrip(t *testing.T) {
 		require.Equal(t, c, got)
 		words[1] = 1 << 63
 		_, err = Get(&words)
-		require.ErrorContains(t, err, "chunk=")
+		require.ErrorContains(t, err, "chunk must be from 16K to 256K, not -")
 	}
 }
 

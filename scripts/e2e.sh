@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What README.md promises, with real processes and the full digits: the first
 # command, its accuracy with 2 and 4 workers, the bug that --faithful-accumulate
-# replays, files instead of the built-in digits, and the weights that come back.
+# replays, files instead of the built-in digits, workers with different processors, and
+# the weights that come back.
 # It needs Go alone, prints a line for each check and exits 1 if one failed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -69,6 +70,17 @@ train --workers 4 --batch 64 --steps 50
 many=$(field weights_sha256)
 train --workers 1 --batch 64 --steps 50 --accumulate 4
 same "4 workers, and one that accumulates 4 batches" "$many" "$(field weights_sha256)"
+
+# A worker without vector kernels, as on another processor, joins one that has them.
+go build -tags noasm -o "$dir/plain" ./cmd/ringtrain
+train --workers 2 --steps 50
+alike=$(field weights_sha256)
+address=127.0.0.1:$((20000 + RANDOM % 10000))
+mixed=(train examples/mnist.cfg --nodes 2 --workers 1 --steps 50 --insecure --json --join-timeout 60s)
+"$dir/plain" "${mixed[@]}" --join "$address" >/dev/null &
+"$dir/ringtrain" "${mixed[@]}" --bind "$address" >"$dir/out"
+wait "$!"
+same "2 workers, one of them without vector kernels" "$alike" "$(field weights_sha256)"
 
 train --workers 2 --steps 130 --out "$dir/broken" --checkpoint-every 50
 "$dir/ringtrain" train examples/mnist.cfg --workers 2 --resume "$dir/broken" --json >"$dir/out"

@@ -65,6 +65,7 @@ func (e *HostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 	e.divided = true
 	s := OverTransport(v, &subTransport{t: e.t, can: e.can, self: v.Self, ranks: ranks})
 	s.group, s.situation.Force, s.parent = id, e.situation.Force, e
+	s.inheritLinks(&e.situation)
 	return s, nil
 }
 

@@ -39,7 +39,9 @@ type Node struct {
 	group     *collective.Group // the newest; earlier ones are closed
 	transport string            // name of the transport of group; "" without a group
 	report    calibration.Report
-	closed    bool
+
+	links  knownLinks // used by connect only
+	closed bool
 }
 
 // Join opens this process's ports and begins to look for the others, without waiting
@@ -156,6 +158,9 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 		return nil, errors.Join(err, links.Close())
 	}
 	host := collective.OverTransport(view, transport)
+	if err := n.measureLinks(ctx, view, host); err != nil {
+		return nil, errors.Join(err, host.Close())
+	}
 	engine := collective.Engine(host)
 	if n.config.Engine != nil {
 		if engine, err = n.config.Engine(ctx, view, host); err != nil {

@@ -105,3 +105,26 @@ func TestTable(t *testing.T) {
 	_, ok = (*schedule.Table)(nil).Expect(3, 1)
 	require.False(t, ok)
 }
+
+// On many hosts with slow links, halving is chosen where latency counts, and the ring
+// where bytes do; on hosts of several ranks, fewer bytes between hosts win.
+func TestAnyOrderOnMeasuredLinks(t *testing.T) {
+	hosts := make([]int, 16)
+	for r := range hosts {
+		hosts[r] = r
+	}
+	for _, c := range []struct {
+		hosts []int
+		far   schedule.Cost
+		bytes int
+		want  schedule.Method
+	}{
+		{hosts, schedule.Cost{Latency: 800_000, PerByte: 80, Fold: .04}, 64 << 10, schedule.Halving},
+		{hosts, schedule.Cost{Latency: 150_000, PerByte: 80, Fold: .04}, 256 << 10, schedule.Ring},
+		{hosts, schedule.Cost{Latency: 150_000, PerByte: 80, Fold: .04}, 4 << 20, schedule.Ring},
+		{[]int{0, 0, 1, 1}, schedule.Cost{Latency: 60_000, PerByte: 8, Fold: .04}, 4 << 20, schedule.Hierarchical},
+	} {
+		s := schedule.Situation{Hosts: c.hosts, Near: schedule.Loopback, Far: c.far, Any: true}
+		require.Equal(t, c.want, s.Plan(c.bytes/4, 4, true).Method, "%d bytes, %+v", c.bytes, c.far)
+	}
+}

@@ -1,0 +1,77 @@
+package schedule
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// measureVirtual measures links of the given cost in virtual time. noise says by how
+// much each trial is slower.
+func measureVirtual(link Cost, agree time.Duration, noise func(trial int) float64) (found Cost, elapsed, longest time.Duration) {
+	var s LinkSearch
+	for trial := 0; ; trial++ {
+		bytes, more := s.Next(elapsed)
+		if !more {
+			return s.Cost(), elapsed, longest
+		}
+		took := link.Latency + float64(bytes)*link.PerByte
+		if bytes == 0 {
+			took = LatencyRounds * link.Latency
+		}
+		took *= noise(trial)
+		longest = max(longest, time.Duration(took)+agree)
+		elapsed += time.Duration(took) + agree
+		s.Measured(time.Duration(took), elapsed)
+	}
+}
+
+func TestLinkSearch(t *testing.T) {
+	quiet := func(int) float64 { return 1 }
+	for name, link := range map[string]Cost{
+		"100 Mbit/s":          {Latency: 150_000, PerByte: 80},
+		"1 Gbit/s":            {Latency: 60_000, PerByte: 8},
+		"10 Gbit/s":           {Latency: 25_000, PerByte: .8},
+		"loopback":            {Latency: 5_000, PerByte: .24},
+		"10 Mbit/s, 20 ms":    {Latency: 20e6, PerByte: 800},
+		"another continent":   {Latency: 70e6, PerByte: 8},
+		"slower than a modem": {Latency: 100e6, PerByte: 200_000},
+	} {
+		got, took, longest := measureVirtual(link, 100*time.Microsecond, quiet)
+		require.InEpsilon(t, link.Latency, got.Latency, .06, name)
+		require.InEpsilon(t, link.PerByte, got.PerByte, .06, name)
+		require.Less(t, took, LinkBound+2*longest, name)
+		require.Equal(t, Network.Fold, got.Fold)
+	}
+	got, _, _ := measureVirtual(Cost{Latency: 60_000, PerByte: 8}, 0, func(trial int) float64 {
+		if trial == 1 || trial == 5 {
+			return 10
+		}
+		return 1
+	})
+	require.InEpsilon(t, 60_000, got.Latency, .06, "single trials that other load slows down do not count")
+	require.InEpsilon(t, 8., got.PerByte, .06)
+}
+
+// However slow the links, the trials end soon after the bound, and the cost is finite.
+func TestLinkSearchEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		link := Cost{Latency: math.Exp(rapid.Float64Range(0, 20).Draw(t, "latency")), PerByte: math.Exp(rapid.Float64Range(-10, 12).Draw(t, "per byte"))}
+		noise := rapid.SliceOfN(rapid.Float64Range(1, 100), 1, 9).Draw(t, "noise")
+		c, took, longest := measureVirtual(link, time.Duration(rapid.IntRange(0, 1e7).Draw(t, "agree")), func(trial int) float64 { return noise[trial%len(noise)] })
+		require.Less(t, took, LinkBound+2*longest)
+		require.False(t, math.IsNaN(c.Latency+c.PerByte) || math.IsInf(c.Latency+c.PerByte, 0))
+		require.GreaterOrEqual(t, c.PerByte, 0.)
+	})
+}
+
+func TestRoundedCost(t *testing.T) {
+	c := Cost{Latency: 61_499, PerByte: 8.0501, Fold: 1}.rounded()
+	require.InDelta(t, 61_000, c.Latency, 1e-9)
+	require.InDelta(t, 8.1, c.PerByte, 1e-9)
+	require.Equal(t, 1., c.Fold)
+	require.Equal(t, Cost{}, Cost{}.rounded())
+}

@@ -28,7 +28,9 @@ type plans struct {
 	random uint32
 	ids    int // see TakesIDs
 	built  bool
-	errs   []error
+
+	columns []ColumnSpan // see TakesColumns
+	errs    []error
 }
 
 // paramAlign is the alignment of parameters in elements: 64 bytes, one cache line. The

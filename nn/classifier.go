@@ -15,7 +15,11 @@ var _ Model[Batch] = (*Classifier)(nil)
 // NewClassifier builds a model on b from layers that end in Softmax. in is the shape of
 // one row. The initial weights depend on seed and the parameter names.
 func NewClassifier(b Backend, l Layer, in []int, classes int, seed uint64) (*Classifier, error) {
-	builder := NewBuilder(seed)
+	return BuildClassifier(b, l, in, classes, NewBuilder(seed))
+}
+
+// BuildClassifier is NewClassifier with a new Builder, which may know more of the input.
+func BuildClassifier(b Backend, l Layer, in []int, classes int, builder *Builder) (*Classifier, error) {
 	if err := DeclareClassifier(l, in, classes, builder); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,11 @@ var _ Model[Targets] = (*Regressor)(nil)
 // shape of one row, and outputs is how many numbers to predict from it. The initial
 // weights depend on seed and the parameter names.
 func NewRegressor(b Backend, l Layer, in []int, outputs int, seed uint64) (*Regressor, error) {
-	builder := NewBuilder(seed)
+	return BuildRegressor(b, l, in, outputs, NewBuilder(seed))
+}
+
+// BuildRegressor is NewRegressor with a new Builder, which may know more of the input.
+func BuildRegressor(b Backend, l Layer, in []int, outputs int, builder *Builder) (*Regressor, error) {
 	if err := DeclareRegressor(l, in, outputs, builder); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 // If the steps of a transformer or a ResNet are recorded and repeated, the parameters equal
 // those of nn/cpu, including running statistics; dropout masks are the same.
 func TestLayersTrain(t *testing.T) {
+	colour := 1
 	for name, c := range map[string]struct {
 		layer func() nn.Layer
 		in    []int
@@ -37,6 +38,12 @@ func TestLayersTrain(t *testing.T) {
 				&nn.Softmax{InitW: nn.GlorotUniform},
 			)
 		}, []int{3, 6, 6}, 1e-3},
+		"columns": {func() nn.Layer {
+			return nn.Chain(
+				nn.Concatenate(&nn.Embed{Out: 3, Column: &colour, Dropout: .2}, &nn.Columns{Columns: []int{2, 0}}),
+				&nn.Relu{Out: 6}, &nn.Softmax{InitW: nn.GlorotUniform},
+			)
+		}, []int{7}, 1e-4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := cpu.New(cpu.Options{})
@@ -56,7 +63,11 @@ func TestLayersTrain(t *testing.T) {
 // returns the parameters.
 func recordedSteps(t *testing.T, b nn.Backend, l nn.Layer, in []int) *nn.Params {
 	const rows, outputs = 8, 4
-	m, err := nn.NewClassifier(b, l, in, outputs, 3)
+	builder := nn.NewBuilder(3)
+	if len(in) == 1 {
+		builder.TakesColumns([]nn.ColumnSpan{{Width: 2}, {Width: 4, Categories: true}, {Width: 1}})
+	}
+	m, err := nn.BuildClassifier(b, l, in, outputs, builder)
 	require.NoError(t, err)
 	n, r := rows, rand.New(rand.NewPCG(1, 5))
 	for _, d := range in {

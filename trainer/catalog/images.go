@@ -52,6 +52,14 @@ type classifier struct {
 	network           Network
 	loss              nn.ClassLoss // nil: cross-entropy
 	features, classes int
+	columns           []nn.ColumnSpan // of a row; nil if it has none
+}
+
+// builder returns a Builder that knows the columns.
+func (c classifier) builder(seed uint64) *nn.Builder {
+	b := nn.NewBuilder(seed)
+	b.TakesColumns(c.columns)
+	return b
 }
 
 // Declare is part of Problem, Rows and Stored.
@@ -60,7 +68,7 @@ func (c classifier) Declare() (*nn.Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := nn.NewBuilder(0)
+	b := c.builder(0)
 	return b, nn.DeclareClassifier(l, []int{c.features}, c.classes, b)
 }
 
@@ -70,7 +78,7 @@ func (c classifier) model(b nn.Backend, seed uint64) (*nn.Classifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := nn.NewClassifier(b, l, []int{c.features}, c.classes, seed)
+	m, err := nn.BuildClassifier(b, l, []int{c.features}, c.classes, c.builder(seed))
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,13 @@ var layerFunctions = []function{
 	{"Embed.v1", config.Func{
 		Doc: "replaces each id by a learned vector; the first layer",
 		Params: []config.Param{outputsParam(), widthParam("nV", "number of ids; null for as many as the data have"),
-			{Name: "column", Type: config.Int, Doc: "not supported, so it must be null"},
+			{Name: "column", Type: config.Int, Doc: "number of a column of categories, from 0; null if rows are ids alone"},
 			initializerParam("initializer", "initial vectors; null for uniform_init.v1"), dropoutParam()},
 		Make: makeEmbed}},
+	{"Columns.v1", config.Func{
+		Doc:    "picks columns of rows of a table; the first layer",
+		Params: []config.Param{{Name: "columns", Type: config.List, Form: "list of whole numbers", Required: true, Doc: "numbers of the columns, from 0, without the one to predict"}},
+		Make:   makeColumns}},
 	{"Positions.v1", config.Func{
 		Doc:    "adds a learned vector to each position of a sequence",
 		Params: []config.Param{initializerParam("initializer", "initial vectors; null for uniform_init.v1")},
@@ -96,10 +100,24 @@ func makeMaxout(a config.Args) (any, error) {
 
 func makeEmbed(a config.Args) (any, error) {
 	r := &reader{Args: a}
+	l := &nn.Embed{Out: r.count("nO"), Rows: r.count("nV"), InitE: r.initializer("initializer"), Dropout: r.fraction("dropout")}
 	if a.Value("column") != nil {
-		r.fail("column", "not supported; leave it out, and give the layer only ids")
+		number := a.Int("column")
+		l.Column = &number
 	}
-	return &nn.Embed{Out: r.count("nO"), Rows: r.count("nV"), InitE: r.initializer("initializer"), Dropout: r.fraction("dropout")}, r.err
+	return l, r.err
+}
+
+func makeColumns(a config.Args) (any, error) {
+	l := new(nn.Columns)
+	for _, v := range a.List("columns") {
+		number, ok := v.(int64)
+		if !ok {
+			return nil, a.Errorf("columns", "must be a list of whole numbers, not with %s", config.Describe(v))
+		}
+		l.Columns = append(l.Columns, int(number))
+	}
+	return l, nil
 }
 
 func outputsParam() config.Param {

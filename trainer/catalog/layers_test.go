@@ -31,6 +31,9 @@ func declared(t *testing.T, text string, in, out []int) (map[string][]int, []int
 	l, err := catalog.New().Layers(parse(t, text))
 	require.NoError(t, err)
 	b := nn.NewBuilder(1)
+	if len(in) == 1 && in[0] == 3 {
+		b.TakesColumns([]nn.ColumnSpan{{Width: 1}, {Width: 2, Categories: true}})
+	}
 	made, err := l.Init(in, out, b)
 	require.NoError(t, err)
 	shapes := map[string][]int{}
@@ -58,6 +61,7 @@ func TestLayersFromConfigs(t *testing.T) {
 		"Dropout.v1":     {"rate = 0.1", []int{3}, []int{3}, shapes{}},
 		"LayerNorm.v1":   {"nI = 6", []int{2, 3}, []int{2, 3}, shapes{"layers.0.G": {6}, "layers.0.b": {6}}},
 		"Embed.v1":       {"nO = 4\nnV = 9\ncolumn = null", []int{3}, []int{3, 4}, shapes{"layers.0.E": {9, 4}}},
+		"Columns.v1":     {"columns = [1, 0]", []int{3}, []int{3}, shapes{}},
 		"Positions.v1":   {"", []int{3, 4}, []int{3, 4}, shapes{"layers.0.E": {3, 4}}},
 		"residual.v1":    {"layer = " + inner, []int{3}, []int{3}, shapes{"layers.0.W": {3, 3}, "layers.0.b": {3}}},
 		"with_array.v1":  {"pad = 0\nlayer = " + inner, []int{5, 4}, []int{5, 3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}}},

@@ -72,7 +72,7 @@ func TestNetworkMistakes(t *testing.T) {
 		"test.cfg:5: model.*.b0.deviation: must be greater than 0":                                                                     chain("Standardize.v1 deviation = -1; mean = 0", "Softmax.v1"),
 		"test.cfg:5: model.*.b0.momentum: must be at most 1, not 2":                                                                    chain("BatchNorm2D.v1 momentum = 2", "Softmax.v1"),
 		"test.cfg:5: model.*.b0.padding: must be at least 0, not -1":                                                                   chain("AvgPool2D.v1 padding = -1", "Softmax.v1"),
-		"test.cfg:5: model.*.b0.column: not supported; leave it out":                                                                   chain("Embed.v1 column = 2; nO = 3", "Softmax.v1"),
+		"test.cfg:5: model.*.b0.column: Embed.v1: column is 2, but rows of input have no columns; leave it out":                        chain("Embed.v1 column = 2; nO = 3", "Softmax.v1"),
 		"test.cfg:5: model.*.b0.pad: must be 0, not 1; leave it out":                                                                   chain("with_array.v1 pad = 1; layer = "+linear, "Softmax.v1"),
 		"test.cfg:5: model.*.b0.shape: number 2 must be a whole number, at least 1, not 0.5":                                           chain("Reshape.v1 shape = [28, 0.5]", "Softmax.v1"),
 		"test.cfg:5: model.*.b0.shape: the list is empty":                                                                              chain("Reshape.v1 shape = []", "Softmax.v1"),

@@ -45,7 +45,7 @@ func (t tableClassification) Stored(notes map[string]string, network Network) (S
 }
 
 func (t tableClassification) classifier(network Network, s *tableSchema) classifier {
-	return classifier{network: network, loss: t.loss, features: s.width(), classes: len(s.Classes)}
+	return classifier{network: network, loss: t.loss, features: s.width(), classes: len(s.Classes), columns: s.spans()}
 }
 
 // tableClasses is the Problem of a network that classifies the rows of a dataset.

@@ -55,17 +55,24 @@ func (r regressor) Declare() (*nn.Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := nn.NewBuilder(0)
+	b := r.builder(0)
 	in := []int{r.schema.width()}
 	err = nn.DeclareRegressor(l, in, 1, b)
 	if err == nil {
 		return b, nil
 	}
-	if l, other := r.network(); other == nil && nn.DeclareClassifier(l, in, 2, nn.NewBuilder(0)) == nil {
+	if l, other := r.network(); other == nil && nn.DeclareClassifier(l, in, 2, r.builder(0)) == nil {
 		return nil, fmt.Errorf("this network predicts classes, but the task is %s, because the column %q has only numbers: "+
 			"end the network in Linear, or name %s under @tasks in a section [task]", regressionTask, r.schema.Target, classificationTask)
 	}
 	return nil, err
+}
+
+// builder returns a Builder that knows the columns.
+func (r regressor) builder(seed uint64) *nn.Builder {
+	b := nn.NewBuilder(seed)
+	b.TakesColumns(r.schema.spans())
+	return b
 }
 
 // model makes the model on b.
@@ -74,7 +81,7 @@ func (r regressor) model(b nn.Backend, seed uint64) (*nn.Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := nn.NewRegressor(b, l, []int{r.schema.width()}, 1, seed)
+	m, err := nn.BuildRegressor(b, l, []int{r.schema.width()}, 1, r.builder(seed))
 	if err != nil {
 		return nil, err
 	}

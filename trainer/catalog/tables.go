@@ -45,6 +45,15 @@ func newSchema(d Dataset, task string) (s tableSchema, rows TableDataset, target
 // width returns how many numbers a row becomes.
 func (s *tableSchema) width() int { return data.Width(s.Columns) }
 
+// spans returns the parts of a row that columns become, for layers.
+func (s *tableSchema) spans() []nn.ColumnSpan {
+	spans := make([]nn.ColumnSpan, len(s.Columns))
+	for i := range spans {
+		spans[i] = nn.ColumnSpan{Width: s.Columns[i].Width(), Categories: len(s.Columns[i].Categories) > 0}
+	}
+	return spans
+}
+
 // notes implements Rows.Notes.
 func (s *tableSchema) notes() map[string]string {
 	text, _ := json.Marshal(s) // cannot fail: its numbers are finite

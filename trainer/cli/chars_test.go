@@ -122,6 +122,8 @@ func TestCharsTrain(t *testing.T) {
 	require.NoError(t, err)
 	tail := string([]rune(string(chars))[2700:])
 	require.NoError(t, os.WriteFile(held, []byte(tail), 0o600))
+	unnamed := charsOf(t, "eval", out, "--json")
+	require.InDelta(t, whole.Bits, unnamed.Bits, 1e-4, "the held-out part is found again")
 	require.NoError(t, os.Remove(text))
 	measured := charsOf(t, "eval", out, "--data", "text:"+held, "--json")
 	require.InDelta(t, whole.Bits, measured.Bits, 1e-4, "the test part is the last tenth")

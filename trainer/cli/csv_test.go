@@ -117,6 +117,71 @@ func TestCSVLoss(t *testing.T) {
 	}
 }
 
+// embedded is a network that embeds the colour of cups, and picks their numbers.
+const embedded = `[training]
+iterations = 40
+batch_size = 8
+[model]
+@layers = "chain.v1"
+[model.*.inputs]
+@layers = "concatenate.v1"
+[model.*.inputs.*.colour]
+@layers = "Embed.v1"
+column = 1
+nO = 4
+[model.*.inputs.*.numbers]
+@layers = "Columns.v1"
+columns = [0, 2]
+[model.*.hidden]
+@layers = "Relu.v1"
+nO = 16
+[model.*.last]
+@layers = %q
+[optimizer]
+@optimizers = "Adam.v1"
+learn_rate = 0.02
+`
+
+// A network can embed a column of categories and use others as they are: on any number of
+// workers, and without the training data.
+func TestEmbeddedColumns(t *testing.T) {
+	path := cups(t, 300)
+	for i, end := range []string{"Softmax.v1", "Linear.v1"} {
+		cfg, dir, c := filepath.Join(t.TempDir(), "embedded.cfg"), t.TempDir(), columns[i]
+		require.NoError(t, os.WriteFile(cfg, fmt.Appendf(nil, embedded, end), 0o600))
+		args := trainCSV(c.example, path, c.target, "--accumulate", "2", "--out", dir)
+		args[1] = cfg
+		code, stdout, stderr := result(args...)
+		require.Zero(t, code, stderr)
+		require.Greater(t, metric(t, stdout, c.first), .9)
+		one := last(events(t, []byte(stdout)))
+		args = trainCSV(c.example, path, c.target, "--workers", "2", "--transport", "auto")
+		args[1] = cfg
+		require.Equal(t, one.Weights, last(train(t, args...)).Weights)
+		code, held, stderr := result("eval", dir, "--json")
+		require.Zero(t, code, stderr)
+		require.InDelta(t, metric(t, stdout, c.first), metric(t, held, c.first), 1e-6)
+	}
+	cfg := filepath.Join(t.TempDir(), "embedded.cfg")
+	require.NoError(t, os.WriteFile(cfg, fmt.Appendf(nil, embedded, "Softmax.v1"), 0o600))
+	embed := func(more ...string) []string {
+		args := trainCSV("classify.cfg", path, "kind", more...)
+		args[1] = cfg
+		return args
+	}
+	for want, flags := range map[string][]string{
+		"model.*.inputs.*.colour.column: Embed.v1: column 0 has numbers, but Embed.v1 takes categories; pick numbers with Columns.v1": {"--model.*.inputs.*.colour.column", "0"},
+		"model.*.inputs.*.colour.column: Embed.v1: column must be from 0 to 3, not 4":                                                 {"--model.*.inputs.*.colour.column", "4"},
+		"column must be from 0 to 3, not -1":                                  {"--model.*.inputs.*.numbers.columns", "[-1]"},
+		"columns: must be a list of whole numbers, not with the string \"a\"": {"--model.*.inputs.*.numbers.columns", `["a"]`},
+		"nV must be 3, not 5, because column 1 has as many categories":        {"--model.*.inputs.*.colour.nV", "5"},
+	} {
+		require.Contains(t, refused(t, embed(flags...)...), want)
+	}
+	digits := []string{"train", cfg}
+	require.Contains(t, refused(t, digits...), "column is 1, but rows of input have no columns; leave it out")
+}
+
 // The order of columns does not matter to a trained model, and the target may be missing.
 func TestPredictCSV(t *testing.T) {
 	path := cups(t, 300)

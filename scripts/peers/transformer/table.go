@@ -26,11 +26,13 @@ var programs = rounds.Programs{
 	{peer, "PyTorch"},
 }
 
-// The largest differences between PyTorch and ringtrain, as fractions. All programs begin
-// with the same weights and rows, so the first loss differs by rounding only.
+// The largest differences of losses, as fractions. All programs begin with the same weights
+// and rows, so the first losses differ by rounding only. Rounding grows from step to step:
+// in 1000 steps, other matrix products alone changed the loss of the held-out rows by 2.3 %.
 const (
 	firstTolerance = 1e-5
 	lastTolerance  = .02
+	heldTolerance  = .05
 )
 
 // table writes the tables of a directory, and then fails if a ratio is lower than required.
@@ -128,7 +130,7 @@ func same(losses []row) error {
 		}{
 			{"of the first step", r.losses[0], base.losses[0], firstTolerance},
 			{"at the end", r.last(), base.last(), lastTolerance},
-			{"of the held-out rows", r.held, base.held, lastTolerance},
+			{"of the held-out rows", r.held, base.held, heldTolerance},
 		} {
 			if d := difference(of.a, of.b); !(math.Abs(d) <= of.allowed) {
 				return fmt.Errorf("the loss %s of %s is %.6f bits and that of %s %.6f: they differ by more than %v%%", of.what, r.program, of.a, ours, of.b, 100*of.allowed)

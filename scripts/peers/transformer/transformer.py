@@ -19,6 +19,7 @@ from torch.nn import functional
 
 WIDTH, HEADS, DEPTH = 128, 4, 4  # as in transformer.cfg
 RATE, WARM_UP, TOTAL = 0.002, 100, 1000
+BETA2, EPS = 0.999, 1e-8  # Thinc adds EPS before the bias correction, PyTorch after it
 EVALUATED = 64  # rows at once
 
 
@@ -112,12 +113,13 @@ def main(weights, name, steps):
     ids, batches, held_out = read(name)
     net = Transformer(ids, batches[0][0].shape[1])
     begin_with(net, weights)
-    optimizer = torch.optim.Adam(net.parameters(), lr=RATE, fused=True)
+    optimizer = torch.optim.Adam(net.parameters(), lr=RATE, betas=(0.9, BETA2), fused=True)
     losses, seconds = [], []
     begin = time.perf_counter()
     for step, (x, labels) in enumerate(batches[:int(steps)]):
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
+            group["eps"] = EPS / math.sqrt(1 - BETA2 ** (step + 1))
         optimizer.zero_grad()
         loss = functional.cross_entropy(net(x), labels)
         loss.backward()

@@ -13,10 +13,6 @@ import (
 	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
-// crowd is how many ranks may share a core while they search. With more, the times are
-// those of the kernel's scheduler.
-const crowd = 4
-
 // calibrate makes the choices of this host's ranks: those in the region or, if there it
 // says so, what trial calls show. The ranks make them on the transports that they will
 // use, not in threads of one process: a Go process that may use one core has no two

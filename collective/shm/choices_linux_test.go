@@ -1,6 +1,7 @@
 package shm_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -58,6 +59,10 @@ func TestRanksChooseTogether(t *testing.T) {
 			require.Equal(t, n, r.Ranks)
 			require.NoError(t, r.Choices.Check())
 			require.Equal(t, all[0].Choices, r.Choices)
+			if n > runtime.NumCPU() { // they would measure how the kernel schedules
+				require.Equal(t, calibration.Report{Choices: calibration.Default(n), Ranks: n}, r)
+				continue
+			}
 			require.Equal(t, calibration.FromTrials, r.Source)
 			require.Positive(t, r.Took)
 		}

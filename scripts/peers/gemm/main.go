@@ -15,7 +15,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +43,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "gemm: no shapes in %q, no rounds, or arguments that are not flags; see -help\n", *shapes)
 		return 2
 	}
-	runtime.LockOSThread() // clock is that of the thread
 	all := libraries(stderr, *slow)
 	fmt.Fprintf(stdout, "| product | m x n x k | %s | OpenBLAS | gonum | / OpenBLAS | / gonum |\n|---|---|---|---|---|---|---|\n", all[ours].name)
 	worst := 0.

@@ -32,6 +32,10 @@ var networks = map[string][]string{
 		`"residual.v1", "layer": {"@layers": "chain.v1", "*": [{"@layers": "Conv2D.v1", "nO": 4, "size": 3, "padding": 1}, {"@layers": "BatchNorm2D.v1"}]}`,
 		`"AvgPool2D.v1", "size": 2`, `"Flatten.v1"`, `"Softmax.v1"`,
 	},
+	"table": {
+		`"concatenate.v1", "*": [{"@layers": "Embed.v1", "column": 1, "nO": 3, "dropout": 0.1}, {"@layers": "Columns.v1", "columns": [2, 0]}]`,
+		`"Relu.v1", "nO": 6`, `"Softmax.v1"`,
+	},
 	"text": {
 		`"Embed.v1", "nO": 6, "dropout": 0.1`, `"Positions.v1", "initializer": {"@initializers": "normal_init.v1", "mean": 0.2}`, `"SelfAttention.v1", "heads": 3, "causal": true`,
 		`"with_array.v1", "layer": {"@layers": "Softmax.v1"}`,
@@ -53,6 +57,15 @@ func TestNetworksFromConfigs(t *testing.T) {
 			text := tinyConfig + "[model]\n@layers = \"chain.v1\"\n[model.*]\n"
 			for i, l := range layers {
 				text += fmt.Sprintf("at%d = {\"@layers\": %s}\n", i, l)
+			}
+			if name == "table" {
+				rows := "size,colour,weight,kind\n"
+				for i := range 60 {
+					rows += fmt.Sprintf("%d,%c,%d,%c\n", i%7, 'a'+i%3, i%5, 'x'+i%2)
+				}
+				path := filepath.Join(t.TempDir(), "table.csv")
+				require.NoError(t, os.WriteFile(path, []byte(rows), 0o600))
+				f.Data, f.Options.Target = "csv:"+path, "kind"
 			}
 			if name == "text" {
 				path := filepath.Join(t.TempDir(), "text")

@@ -106,8 +106,10 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 	if len(e.started) == 0 {
 		return nil
 	}
-	err := e.admit(ctx)
-	if err == nil {
+	var err error
+	if e.shown != nil {
+		err = e.finishShown()
+	} else if err = e.admit(ctx); err == nil {
 		err = e.end(e.performAll())
 	}
 	e.started, e.agrees, e.shown = e.started[:0], false, nil
@@ -115,15 +117,19 @@ func (e *HostEngine) Wait(ctx context.Context) error {
 	return err
 }
 
-// admit lets the calls begin, or returns why they cannot. The end of ctx breaks
-// the transport, which ends the calls, so the code below takes no context. An
-// announced call begins even if the engine was closed or aborted meanwhile; see
-// Abilities.Show.
-func (e *HostEngine) admit(ctx context.Context) error {
-	if e.shown != nil {
-		e.watch(ctx)
-		return nil
+// finishShown carries out the announced call, even if the engine was closed or aborted
+// meanwhile; see Abilities.Show. Its context is already watched, and it sends no messages.
+func (e *HostEngine) finishShown() error {
+	err := e.performShared(e.shown)
+	if err != nil {
+		e.blame(err)
 	}
+	return err
+}
+
+// admit lets the calls begin, or returns why they cannot. The end of ctx breaks
+// the transport, which ends the calls, so the code below takes no context.
+func (e *HostEngine) admit(ctx context.Context) error {
 	e.active.enter(&e.started[len(e.started)-1].Header)
 	if e.active.closing.Load() {
 		return ErrClosed
@@ -144,9 +150,6 @@ func (e *HostEngine) admit(ctx context.Context) error {
 // SendRecv. Those run together, because otherwise the ranks of a ring would
 // wait for each other.
 func (e *HostEngine) performAll() error {
-	if e.shown != nil {
-		return e.performShared(e.shown)
-	}
 	e.calls++
 	if s := e.started; len(s) == 2 && s[0].Call.Kind == KindSend && s[1].Call.Kind == KindSend {
 		return e.sendRecv(s[0], s[1])

@@ -44,20 +44,20 @@ func (f *fakeTrials) train(ctx context.Context, system string, workers int) (*Tr
 }
 
 // run makes the trials of two systems with 1 and 3 workers, and returns the report, the
-// lines for the user, the error and the time that it took.
-func (f *fakeTrials) run(ctx context.Context, trials int) (report Scaling, news string, err error, took time.Duration) {
+// lines for the user, the time that it took and the error.
+func (f *fakeTrials) run(ctx context.Context, trials int) (report Scaling, news string, took time.Duration, err error) {
 	var out bytes.Buffer
 	begin := time.Now()
 	s := series{trials: trials, workers: []int{1, 3}, systems: []string{"allreduce", "gossip"}, train: f.train, news: &out}
 	err = s.run(ctx, &report)
-	return report, out.String(), err, time.Since(begin)
+	return report, out.String(), time.Since(begin), err
 }
 
 // Every kind of trial has its turn before any has a second one.
 func TestSeriesAlternates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTrials{takes: map[string]time.Duration{"gossip 3": 2500 * time.Millisecond}}
-		report, news, err, took := f.run(t.Context(), 2)
+		report, news, took, err := f.run(t.Context(), 2)
 		require.NoError(t, err)
 		round := []string{"allreduce 1", "gossip 1", "allreduce 3", "gossip 3"}
 		require.Equal(t, append(round, round...), f.made)
@@ -86,7 +86,7 @@ func TestSeriesEndsAtAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("worker 2 (pid 7) was killed by signal 9 (killed)")
 		f := &fakeTrials{fails: map[string]error{"allreduce 3": &crew.EndError{Err: cause, Begun: true}}}
-		report, news, err, _ := f.run(t.Context(), 3)
+		report, news, _, err := f.run(t.Context(), 3)
 		require.EqualError(t, err, "trial 1 of 3, allreduce, workers 3: worker 2 (pid 7) was killed by signal 9 (killed)")
 		require.ErrorIs(t, err, cause)
 		var trial *TrialError
@@ -111,7 +111,7 @@ func TestSeriesIsCancelled(t *testing.T) {
 			timer := time.AfterFunc(after, func() { cancel(why) })
 			defer timer.Stop()
 			f := &fakeTrials{}
-			report, _, err, took := f.run(ctx, 2)
+			report, _, took, err := f.run(ctx, 2)
 			require.EqualError(t, err, want)
 			require.ErrorIs(t, err, why)
 			require.Equal(t, after, took)

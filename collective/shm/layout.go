@@ -95,7 +95,7 @@ func pages(n int) int { return (n + pageBytes - 1) / pageBytes * pageBytes }
 
 // flag returns where a rank's flag lies. shown is two words, one for even calls
 // and one for odd calls.
-func (l layout) flag(rank int, f flag, parity int) int {
+func (l *layout) flag(rank int, f flag, parity int) int {
 	at := l.ranks + rank*rankBytes
 	if f == shown {
 		return at + atShown + parity*pairBytes
@@ -105,34 +105,34 @@ func (l layout) flag(rank int, f flag, parity int) int {
 
 // withdrawn returns where a rank counts its calls that have failed. It shares the
 // line of folded, which the others read anyway.
-func (l layout) withdrawn(rank int) int { return l.flag(rank, folded, 0) + 8 }
+func (l *layout) withdrawn(rank int) int { return l.flag(rank, folded, 0) + 8 }
 
-func (l layout) digest(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
-func (l layout) core(rank, parity int) int   { return l.flag(rank, shown, parity) + 16 }
-func (l layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 24 }
-func (l layout) header(rank, parity int) int {
+func (l *layout) digest(rank, parity int) int { return l.flag(rank, shown, parity) + 8 }
+func (l *layout) core(rank, parity int) int   { return l.flag(rank, shown, parity) + 16 }
+func (l *layout) inline(rank, parity int) int { return l.flag(rank, shown, parity) + 24 }
+func (l *layout) header(rank, parity int) int {
 	return l.ranks + rank*rankBytes + atHeader + parity*pairBytes
 }
-func (l layout) sleep(rank int) int         { return l.ranks + rank*rankBytes + atSleep }
-func (l layout) proof(rank int) int         { return l.ranks + rank*rankBytes + atProof }
-func (l layout) serverAddress(rank int) int { return l.ranks + rank*rankBytes + atServer }
-func (l layout) small(rank, parity int) int {
+func (l *layout) sleep(rank int) int         { return l.ranks + rank*rankBytes + atSleep }
+func (l *layout) proof(rank int) int         { return l.ranks + rank*rankBytes + atProof }
+func (l *layout) serverAddress(rank int) int { return l.ranks + rank*rankBytes + atServer }
+func (l *layout) small(rank, parity int) int {
 	return l.smalls + (2*rank+parity)*calibration.MostSmall
 }
 
 // stage returns where a rank stages the n-th of all chunks.
-func (l layout) stage(rank int, n uint64) int {
+func (l *layout) stage(rank int, n uint64) int {
 	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.chunk
 }
 
 // result returns where a rank leaves its part of the n-th of all chunks. It is
 // separate from the stage. Chunks differ in length, so a result in the stage
 // could overlap an operand of a later chunk while others still read the result.
-func (l layout) result(rank int, n uint64) int {
+func (l *layout) result(rank int, n uint64) int {
 	return l.results + (rank*stageSlots+int(n%stageSlots))*l.part
 }
 
-func (l layout) ringAt(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }
+func (l *layout) ringAt(from, to int) int { return l.rings + (from*l.size+to)*(atRingData+l.ring) }
 
 // part returns the part [lo, hi) of n elements that a rank folds.
 func part(n, size, rank int) (lo, hi int) {

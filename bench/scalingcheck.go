@@ -39,7 +39,7 @@ func (f *ScalingRun) Check() error {
 	return f.checkHosts(sorted[len(sorted)-1])
 }
 
-// checkHosts is Check for what connects the workers, of which there are at most most.
+// checkHosts is Check for what connects the workers. There are at most "most" of them.
 func (f *ScalingRun) checkHosts(most int) error {
 	netns := f.Hosts == Namespaces
 	switch {

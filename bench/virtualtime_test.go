@@ -52,7 +52,7 @@ func TestEmulatedTakesExactlyItsTime(t *testing.T) {
 	})
 }
 
-// The launcher has countTime to read its counters before rank 0 goes on. A trial that ends
+// The launcher has countTime to read its counters before rank 0 continues. A trial that ends
 // in that time says why.
 func TestTrialBeginsAfterCountTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

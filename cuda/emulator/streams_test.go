@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -74,6 +75,20 @@ func TestStreamsThatDoNotWait(t *testing.T) {
 			wrong = !slices.Equal(right, newSides(t).copies(len(right), waits[0], waits[1]))
 		}
 		require.True(t, wrong, "forks and joins: %v", waits)
+	}
+}
+
+// A stream that nothing waits for starts even while the program polls another one. Asking for
+// the time between two events is no wait.
+func TestStreamStartsUnasked(t *testing.T) {
+	s := newSides(t)
+	var timed uintptr
+	require.Zero(t, s.Call("cuEventCreate", &timed, 0))
+	require.Zero(t, s.Call("cuEventRecord", timed, s.main))
+	var ms float32
+	for end := time.Now().Add(time.Minute); s.Call("cuEventElapsedTime", &ms, timed, timed) != 0; {
+		require.Zero(t, s.Call("cuStreamQuery", s.side))
+		require.True(t, time.Now().Before(end), "the stream never started")
 	}
 }
 

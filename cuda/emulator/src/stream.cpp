@@ -16,8 +16,8 @@ namespace {
 constexpr unsigned non_blocking = 1;
 constexpr unsigned no_timing = 2;
 
-// A program may also poll memory. So a stream begins after this many milliseconds even without
-// a wait or query.
+// A program may also poll memory, or wait for another device that waits for this one. So a stream
+// begins after this many milliseconds without a new operation even if nothing waits for it.
 constexpr int usual_patience = 20;
 
 void work(Stream* s) {
@@ -30,7 +30,9 @@ void work(Stream* s) {
     }
     if (s->done >= s->allowed && !s->closing) {
       uint64_t before = s->submitted;
-      if (changed.wait_for(lock, std::chrono::milliseconds(s->patience)) == std::cv_status::timeout && s->submitted == before) s->allowed = s->submitted;
+      // Other streams notify too, and must not prolong the wait.
+      bool over = !changed.wait_for(lock, std::chrono::milliseconds(s->patience), [=] { return s->submitted != before || s->done < s->allowed || s->closing; });
+      if (over) s->allowed = s->submitted;
       continue;
     }
     Op op = std::move(s->queue.front());

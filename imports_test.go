@@ -75,6 +75,7 @@ scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
 scripts/peers/transformer : bench trainer/data scripts/peers/rounds
 examples/custom           : nn nn/portable trainer trainer/data trainer/config trainer/catalog trainer/cli
+examples/gorgonia         : nn/graph trainer/catalog trainer/cli trainer/config
 examples/...              : ... -trainer/cli -cmd/...
 `
 

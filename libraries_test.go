@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// soleImporters maps a library to the only package that may import it.
+// soleImporters maps a library to the only package that may import it, besides examples,
+// which are programs of users.
 var soleImporters = map[string]string{
 	"github.com/hashicorp/memberlist": "collective/membership",
 	"gorgonia.org/cu":                 "cuda",
@@ -17,7 +18,7 @@ func checkSoleImporters(t *tree) []violation {
 	for _, f := range t.files {
 		for _, spec := range f.Imports {
 			for library, owner := range soleImporters {
-				if under(importPath(spec), library) && f.dir != owner {
+				if under(importPath(spec), library) && f.dir != owner && !under(f.dir, "examples") {
 					found = append(found, t.violation(spec.Pos(), "use "+owner+" instead, and extend it if something is missing", "%s imports %s", f.dir, importPath(spec)))
 				}
 			}

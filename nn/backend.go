@@ -34,6 +34,9 @@ type Backend interface {
 	// Sync waits until all work queued so far has finished, or until ctx ends, and then
 	// returns its cause.
 	Sync(ctx context.Context) error
+	// Fail makes the next Sync return err, unless something failed before. It is for
+	// layers that compute without kernels and cannot go on: Forward returns no error.
+	Fail(err error)
 	// Close frees all memory. Do not use the backend afterwards.
 	Close() error
 }

@@ -30,6 +30,7 @@ type plans struct {
 	built  bool
 
 	columns []ColumnSpan // see TakesColumns
+	onHost  string       // path of the first layer that computes on the host; "" if none does
 	errs    []error
 }
 
@@ -52,6 +53,18 @@ func (b *Builder) Scope(name string) *Builder {
 // TakesIDs says that the model's input is ids from 0 to n-1. An [Embed] without Rows then
 // has n.
 func (b *Builder) TakesIDs(n int) { b.plans.ids = n }
+
+// OnHost says that the layer of this scope reads values into the host's memory and computes
+// there, so that steps of its model cannot be recorded.
+func (b *Builder) OnHost() {
+	if b.plans.onHost == "" {
+		b.plans.onHost = b.Path()
+	}
+}
+
+// HostLayer returns the path of the first layer that computes on the host, or "" if there
+// is none.
+func (b *Builder) HostLayer() string { return b.plans.onHost }
 
 // element returns the scope of layer i of the layers in this scope.
 func (b *Builder) element(i int) *Builder { return b.Scope("layers." + strconv.Itoa(i)) }

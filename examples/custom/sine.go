@@ -12,7 +12,10 @@ import (
 type sine struct{ omega float32 }
 
 // Init implements nn.Layer.
-func (s *sine) Init(in, _ []int, _ *nn.Builder) ([]int, error) { return in, nil }
+func (s *sine) Init(in, _ []int, b *nn.Builder) ([]int, error) {
+	b.OnHost()
+	return in, nil
+}
 
 // Forward implements nn.Layer.
 func (s *sine) Forward(p *nn.Pass, x nn.Tensor) (nn.Tensor, nn.Backprop) {

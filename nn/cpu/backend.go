@@ -29,6 +29,7 @@ type Backend struct {
 	blas   BLAS
 	fault  error             // why the backend cannot be used: the requested OpenBLAS is missing, or Close
 	heads  *sgemm.Multiplier // of attention, whose products are too small for calls of a BLAS
+	failed error             // what Sync returns next; nil if nothing failed
 	temp   arena
 	shared func(n int) []float32 // from Options; may be nil
 }
@@ -69,7 +70,18 @@ func (b *Backend) Sync(ctx context.Context) error {
 	if b.fault != nil {
 		return b.fault
 	}
+	if err := b.failed; err != nil {
+		b.failed = nil
+		return err
+	}
 	return context.Cause(ctx)
+}
+
+// Fail implements nn.Backend.
+func (b *Backend) Fail(err error) {
+	if b.failed == nil {
+		b.failed = err
+	}
 }
 
 // Close drops temporary memory. Memory from Alloc is garbage-collected once

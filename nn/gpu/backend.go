@@ -278,6 +278,9 @@ func (b *Backend) release() error {
 	return first
 }
 
+// Fail implements nn.Backend.
+func (b *Backend) Fail(err error) { b.fail(err) }
+
 // fail keeps err if it is the first failure since the last Sync.
 func (b *Backend) fail(err error) {
 	if b.recording != nil {

@@ -63,6 +63,7 @@ func TestBackend(t *testing.T, open func(t *testing.T) nn.Backend) {
 		{"Commit", testCommit},
 		{"Record", testRecord},
 		{"Do", testDo},
+		{"Fail", testFail},
 		{"Close", testClose},
 	} {
 		check(t, open, nil, c.name, c.test)

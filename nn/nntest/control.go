@@ -39,6 +39,14 @@ func testDo(h *harness) {
 	require.ErrorIs(h, h.b.Sync(ctx), context.Canceled)
 }
 
+// testFail: Sync returns the first failure, once.
+func testFail(h *harness) {
+	h.b.Fail(errTest)
+	h.b.Fail(errors.New("later"))
+	require.ErrorIs(h, h.b.Sync(h.Context()), errTest)
+	require.NoError(h, h.b.Sync(h.Context()))
+}
+
 func testClose(h *harness) {
 	h.b.Temp(10)
 	require.NoError(h, h.b.Close())

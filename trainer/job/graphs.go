@@ -39,7 +39,11 @@ func (s *Training) withoutGraphs() error {
 	case s.Problem.Memory().Resident == 0:
 		return errors.New("the task cannot keep its rows in the memory of a GPU")
 	}
-	return nil
+	declared, err := s.Problem.Declare()
+	if err == nil && declared.HostLayer() != "" {
+		err = fmt.Errorf("the layer %s computes on the host", declared.HostLayer())
+	}
+	return err
 }
 
 // recording makes a GPU record steps as graphs, if --graphs asks for it and nothing rules

@@ -49,9 +49,18 @@ type placed int
 
 func (p placed) Memory() catalog.Memory                   { return catalog.Memory{Resident: int(p)} }
 func (placed) Rows() (train, test int)                    { return 0, 0 }
-func (placed) Declare() (*nn.Builder, error)              { return nil, nil }
+func (placed) Declare() (*nn.Builder, error)              { return nn.NewBuilder(0), nil }
 func (placed) Probe(nn.Backend) (catalog.Probe, error)    { return catalog.Probe{}, nil }
 func (placed) Open(context.Context) (catalog.Rows, error) { return nil, nil }
+
+// onHost is a Problem with a layer that computes on the host.
+type onHost struct{ placed }
+
+func (onHost) Declare() (*nn.Builder, error) {
+	b := nn.NewBuilder(0)
+	b.Scope("layers.1").OnHost()
+	return b, nil
+}
 
 // The reasons by which flags rule out graphs.
 func TestWithoutGraphs(t *testing.T) {
@@ -60,6 +69,9 @@ func TestWithoutGraphs(t *testing.T) {
 	require.ErrorContains(t, s.withoutGraphs(), "the task cannot keep its rows")
 	s.Problem = placed(1)
 	require.NoError(t, s.withoutGraphs())
+	s.Problem = onHost{placed(1)}
+	require.EqualError(t, s.withoutGraphs(), "the layer layers.1 computes on the host")
+	s.Problem = placed(1)
 	s.Spec.Order = tuned.Choice{Order: "ring", Given: true}
 	require.ErrorIs(t, s.withoutGraphs(), errHostAdds, "NCCL keeps no ring order")
 	s.Workers = 1

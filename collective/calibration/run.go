@@ -17,7 +17,7 @@ type Meter interface {
 type Measurement struct {
 	Took      time.Duration // on the slowest rank
 	Elapsed   time.Duration // since the Meter was made
-	Disturbed bool          // two ranks were on one core, although each could have its own
+	Disturbed bool          // other load slowed the call, or two ranks were on one core, although each could have its own
 }
 
 // A Source says where choices are from.

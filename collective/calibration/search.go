@@ -14,7 +14,8 @@ const (
 const (
 	gain   = .97 // of the time of the preferred way: what a different way may take at most
 	spread = 2   // of the fastest run: a median above this means that other load disturbs
-	enough = 8   // trials that show whether other load disturbs
+	enough = 16  // trials that show whether other load disturbs
+	seldom = 8   // one in this many trials may be disturbed; on a quiet machine, one in 30 is
 	slower = 1.5 // how much longer per byte the calls of an experiment may take than those before it
 )
 
@@ -86,7 +87,7 @@ func (s *Search) Next(elapsed time.Duration) (Trial, bool) {
 	if s.now != nil && len(s.times[len(s.ways)-1]) > s.now.runs {
 		s.decide(elapsed)
 	}
-	if elapsed >= s.bound() || s.hopeless() {
+	if elapsed >= s.bound() || s.hopeless(elapsed) {
 		s.skipped = s.skipped || s.now != nil || s.at < len(experiments)
 		s.now = nil
 		return Trial{}, false
@@ -122,11 +123,12 @@ func (s *Search) begin(e *experiment, elapsed time.Duration) {
 	s.now, s.ways, s.times, s.began = e, ways, make([][]time.Duration, len(ways)), elapsed
 }
 
-// Measured gives the Search the result of the last trial.
+// Measured gives the Search the result of the last trial. A disturbed trial is repeated.
 func (s *Search) Measured(m Measurement) {
 	s.trials++
 	if m.Disturbed {
 		s.disturbed++
+		return
 	}
 	way := slices.IndexFunc(s.times, func(t []time.Duration) bool { return len(t) < len(s.times[0]) })
 	s.times[max(way, 0)] = append(s.times[max(way, 0)], m.Took)
@@ -156,21 +158,26 @@ func (s *Search) decide(elapsed time.Duration) {
 	s.choices, s.now = s.ways[best], nil
 }
 
-// hopeless reports whether most trials were disturbed, so that more of them would cost
-// time and show nothing.
-func (s *Search) hopeless() bool { return s.trials >= enough && 2*s.disturbed > s.trials }
+// hopeless reports whether most trials were disturbed for a quarter of the time, so that
+// more of them would show nothing. A group's first trials may be disturbed while the
+// kernel still moves its ranks to cores of their own.
+func (s *Search) hopeless(elapsed time.Duration) bool {
+	return s.trials >= enough && elapsed >= Bound/4 && s.mostlyDisturbed()
+}
+
+func (s *Search) mostlyDisturbed() bool { return 2*s.disturbed > s.trials }
 
 // Choices returns the choices made so far. If most trials were disturbed, these are the
 // first.
 func (s *Search) Choices() Choices {
-	if 2*s.disturbed > s.trials {
+	if s.mostlyDisturbed() {
 		return s.setting.start()
 	}
 	return s.choices
 }
 
 // Lasting reports whether the choices are worth keeping for other jobs: nothing was
-// left out for lack of time, and no other load disturbed the trials.
+// left out for lack of time, and other load seldom disturbed the trials.
 func (s *Search) Lasting() bool {
-	return !s.skipped && 4*s.noisy <= s.compared && 16*s.disturbed <= s.trials
+	return !s.skipped && 4*s.noisy <= s.compared && seldom*s.disturbed <= s.trials
 }

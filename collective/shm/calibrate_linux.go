@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/cpu"
@@ -60,8 +61,7 @@ func (t *Transport) keep(o *Options, c calibration.Choices) {
 // search makes trial calls.
 func (t *Transport) search(ctx context.Context, refine bool) (calibration.Report, error) {
 	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
-	m := &meter{t: t, began: time.Now(), load: newOtherLoad()}
-	defer m.load.close()
+	m := &meter{t: t, began: time.Now()}
 	defer m.free()
 	return calibration.Run(m, calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Refine: refine})
 }
@@ -74,14 +74,7 @@ type meter struct {
 	seq   uint64
 	heap  []byte  // the vectors
 	all   []int64 // what the ranks tell each other
-
-	load     otherLoad
-	loaded   bool // when load was last asked
-	measured int  // trials
 }
-
-// loadEvery: other load is looked for before one of this many trials.
-const loadEvery = 4
 
 // trialGroup is the group of trial calls in headers.
 const trialGroup = ^uint32(0)
@@ -169,44 +162,45 @@ func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err
 	if err := m.barrier(); err != nil {
 		return r, err
 	}
-	began := time.Now()
+	began := threadNow()
 	if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
 		return r, err
 	}
-	took, on := time.Since(began), int64(0)
-	if t.named {
+	took, on, disturbed := time.Since(began.wall), int64(0), int64(0)
+	if disturbs(began.offCore(), took) {
+		disturbed = 1
+	}
+	if t.named && t.rounds > 0 {
 		on = int64(core())
 	}
-	loaded := int64(0)
-	if m.busy() {
-		loaded = 1
-	}
-	all, err := m.share(int64(took), int64(time.Since(m.began)), on, loaded)
+	all, err := m.share(int64(took), int64(time.Since(m.began)), disturbed, on)
 	if err != nil {
 		return r, err
 	}
 	r.Elapsed = time.Duration(all[1])
-	r.Disturbed = all[3] != 0
 	for i := 0; i < len(all); i += 4 {
 		r.Took = max(r.Took, time.Duration(all[i]))
-		for j := 0; j < i; j += 4 {
-			r.Disturbed = r.Disturbed || t.named && t.rounds > 0 && all[i+2] == all[j+2]
-		}
+		r.Disturbed = r.Disturbed || all[i+2] != 0
 	}
+	r.Disturbed = m.separate() || r.Disturbed
 	return r, nil
 }
 
-// busy reports whether other processes compete for the cores. The answer of the lowest
-// rank counts.
-func (m *meter) busy() bool {
-	if m.t.self != 0 {
-		return false
+// separate reports whether two ranks have just told each other the same core, although
+// each could have its own. Then all but the lowest of them leave it.
+func (m *meter) separate() (together bool) {
+	var lower []uint64
+	for i := range m.t.ranks {
+		on := uint64(m.all[4*i+3])
+		if on != 0 && slices.Contains(lower, on) {
+			if together = true; i == m.t.self {
+				leaveCores(lower)
+				atomic.StoreUint64(m.t.where(i), core()) // or the others would still yield theirs to this rank
+			}
+		}
+		lower = append(lower, on)
 	}
-	if m.measured%loadEvery == 0 {
-		m.loaded = m.load.competes(len(m.t.ranks))
-	}
-	m.measured++
-	return m.loaded
+	return together
 }
 
 // vector returns the vector of a trial.

@@ -2,8 +2,12 @@ package shm
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective/calibration"
@@ -39,14 +43,63 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-func TestRunnable(t *testing.T) {
-	for text, want := range map[string]int{"0.20 0.18 0.12 3/80 11206\n": 3, "": 0, "0.20 0.18 0.12": 0, "a b c d": 0} {
-		require.Equal(t, want, runnable([]byte(text)), text)
+// Programs that keep every core busy disturb trials.
+func TestBusyCoresDisturbTrials(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2*runtime.NumCPU() + 2))
+	var load sync.WaitGroup
+	done := make(chan struct{})
+	for range 2 * runtime.NumCPU() {
+		load.Go(func() {
+			runtime.LockOSThread()
+			for never := uint64(0); ; spin(&never, 1, 1000) {
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
 	}
-	l := newOtherLoad()
-	defer l.close()
-	require.False(t, l.competes(1<<20))
-	require.False(t, otherLoad{}.competes(1))
+	defer load.Wait()
+	defer close(done)
+
+	disturbed := make([]bool, 2)
+	var ranks sync.WaitGroup
+	for i, p := range newHost(t, 2) {
+		p.named = false // so that ranks on one core do not count
+		ranks.Go(func() {
+			m := &meter{t: p.Transport, began: time.Now()}
+			defer m.free()
+			for n := 0; n < 2000 && !disturbed[i]; n++ {
+				r, err := m.Measure(calibration.Trial{Bytes: 256 << 10, Choices: calibration.Default(2)})
+				if !assert.NoError(t, err) {
+					return
+				}
+				disturbed[i] = r.Disturbed
+			}
+		})
+	}
+	ranks.Wait()
+	require.Equal(t, []bool{true, true}, disturbed)
+}
+
+// Ranks on one core disturb each other. They tell by the cores that they share.
+func TestRanksOnOneCore(t *testing.T) {
+	m := &meter{t: newHost(t, 3)[0].Transport}
+	for _, c := range []struct {
+		cores [3]int64
+		want  bool
+	}{
+		{[3]int64{1, 2, 3}, false},
+		{[3]int64{1, 2, 1}, true},
+		{[3]int64{0, 0, 0}, false}, // unknown
+	} {
+		m.all = m.all[:0]
+		for _, on := range c.cores {
+			m.all = append(m.all, 0, 0, 0, on)
+		}
+		require.Equal(t, c.want, m.separate(), "%v", c.cores)
+	}
 }
 
 // A region whose choices are impossible is refused.

@@ -203,3 +203,69 @@ func TestPredictInput(t *testing.T) {
 	}
 	require.Equal(t, 290, rows)
 }
+
+// The rows of a CSV file are read as they are needed, and those before a bad cell or a bad
+// line are predicted.
+func TestPredictTable(t *testing.T) {
+	for bad, want := range map[string]string{
+		"many\n3\n": `stdin:592: column "a": "many" is not a number`,
+		"1,2\n":     "stdin:592: the line has 2 columns, but the header has 1",
+		"":          "",
+	} {
+		d, err := catalog.New().Input("csv", catalog.Input{Stream: strings.NewReader("a\n" + strings.Repeat("1.5\n", 590) + bad)})
+		require.NoError(t, err)
+		examples := storedLine(t, d)
+		_, err = examples.Task(nil)
+		require.ErrorContains(t, err, "name the file with --data")
+		p, err := examples.Predictor(cpu.New(cpu.Options{}))
+		require.NoError(t, err)
+		rows := 0
+		for one, err := range p.All(t.Context()) {
+			if rows == 590 {
+				require.ErrorContains(t, err, want)
+				break
+			}
+			require.NoError(t, err)
+			require.Equal(t, rows, one[0].Value)
+			rows++
+		}
+		require.Equal(t, 590, rows, bad)
+	}
+}
+
+// Predictions begin before the end of a stream.
+func TestPredictTableStream(t *testing.T) {
+	stream, fill := io.Pipe()
+	var filling sync.WaitGroup
+	defer filling.Wait()
+	filling.Go(func() {
+		for _, err := io.WriteString(fill, "a\n"); err == nil; _, err = io.WriteString(fill, strings.Repeat("1\n", 1000)) {
+		}
+	})
+	d, err := catalog.New().Input("csv", catalog.Input{Stream: stream})
+	require.NoError(t, err)
+	p, err := storedLine(t, d).Predictor(cpu.New(cpu.Options{}))
+	require.NoError(t, err)
+	rows := 0
+	for _, err := range p.All(t.Context()) {
+		require.NoError(t, err)
+		if rows++; rows == 2000 {
+			break
+		}
+	}
+	require.NoError(t, stream.Close())
+}
+
+// storedLine is a stored model that predicts column b from column a, with the rows of d.
+func storedLine(t *testing.T, d catalog.Dataset) catalog.Examples {
+	t.Helper()
+	s, _, err := catalog.New().Stored(map[string]string{
+		"config": "[model]\n@layers = \"Linear.v1\"\n", "task": "regression.v1",
+		"table": `{"target": "b", "columns": [{"name": "a", "mean": 0, "deviation": 1}], "mean": 2, "deviation": 1}`,
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.Fits(d))
+	examples, err := s.Open(t.Context(), d)
+	require.NoError(t, err)
+	return examples
+}

@@ -135,20 +135,21 @@ func (s *storedClasses) Fits(d Dataset) error { return s.schema.fits(d) }
 
 // Open implements Stored.
 func (s *storedClasses) Open(_ context.Context, d Dataset) (Examples, error) {
-	_, test := d.(TableDataset).Tables()
-	v, err := s.schema.vectors(test)
-	return &classExamples{storedClasses: s, rows: test, vectors: v}, err
+	rows, err := s.schema.examples(d)
+	return &classExamples{storedClasses: s, tableExamples: rows}, err
 }
 
 // classExamples are rows for a stored model.
 type classExamples struct {
 	*storedClasses
-	rows    TableRows
-	vectors *data.Vectors
+	tableExamples
 }
 
 // Task implements Examples.
 func (e *classExamples) Task(b nn.Backend) (trainer.Task, error) {
+	if e.rows.Table == nil {
+		return nil, errNoLabels
+	}
 	test, err := e.schema.classified(e.rows)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ var tableData = struct {
 }{"csv", DataKind{
 	Usage: "csv:FILE", Doc: "rows under a header line that names the columns",
 	Options: []string{OptionTarget, OptionHoldout, OptionTest}, Holdout: .2,
-	Train: csvRows, Test: csvTest, Input: csvInput, Suffixes: []string{".csv", ".tsv"},
+	Train: csvRows, Test: csvTest, Input: findTable, Suffixes: []string{".csv", ".tsv"},
 }}
 
 // table is a TableDataset.
@@ -178,26 +177,6 @@ func csvTest(path string, _ bool) (Dataset, error) {
 	t, err := readTable(path)
 	if err != nil {
 		return nil, err
-	}
-	return testTable(t), nil
-}
-
-// csvInput reads rows for a trained model from one file or a stream.
-func csvInput(in Input) (Dataset, error) {
-	var t *data.Table
-	for part, err := range in.Parts() {
-		switch {
-		case err != nil:
-			return nil, err
-		case t != nil:
-			return nil, fmt.Errorf("%s is another CSV file; predict from one at a time", part.Name)
-		}
-		if t, err = data.ParseTable(part, part.Name, float64(machine.Memory())); err != nil {
-			return nil, err
-		}
-	}
-	if t == nil || t.Rows() == 0 {
-		return nil, errors.New("there are no rows to predict from")
 	}
 	return testTable(t), nil
 }

@@ -216,20 +216,21 @@ func (s *storedValues) Fits(d Dataset) error { return s.schema.fits(d) }
 
 // Open implements Stored.
 func (s *storedValues) Open(_ context.Context, d Dataset) (Examples, error) {
-	_, test := d.(TableDataset).Tables()
-	v, err := s.schema.vectors(test)
-	return &valueExamples{regressor: s.regressor, rows: test, vectors: v}, err
+	rows, err := s.schema.examples(d)
+	return &valueExamples{regressor: s.regressor, tableExamples: rows}, err
 }
 
 // valueExamples are rows for a stored model.
 type valueExamples struct {
 	regressor
-	rows    TableRows
-	vectors *data.Vectors
+	tableExamples
 }
 
 // Task implements Examples.
 func (e *valueExamples) Task(b nn.Backend) (trainer.Task, error) {
+	if e.rows.Table == nil {
+		return nil, errNoLabels
+	}
 	test, err := e.schema.valued(e.rows)
 	if err != nil {
 		return nil, err

@@ -70,16 +70,21 @@ func storedSchema(notes map[string]string) (s tableSchema, err error) {
 
 // fits returns a *MisfitError for a dataset without the columns.
 func (s *tableSchema) fits(d Dataset) error {
-	rows, ok := d.(TableDataset)
-	if !ok {
+	var table *data.Table
+	switch d := d.(type) {
+	case TableDataset:
+		_, test := d.Tables()
+		table = test.Table
+	case *tableInput:
+		table = d.header
+	default:
 		return misfitf("is for rows with columns, but %s has none; use --data csv:FILE", d.Info().Name)
 	}
 	var names []string
 	for _, c := range s.Columns {
 		names = append(names, c.Name)
 	}
-	_, test := rows.Tables()
-	if why := unlike(test.Table, names, s.Target); why != "" {
+	if why := unlike(table, names, s.Target); why != "" {
 		return misfitf("is for the columns of its training data, but %s %s", d.Info().Name, why)
 	}
 	return nil
@@ -89,6 +94,49 @@ func (s *tableSchema) fits(d Dataset) error {
 func (s *tableSchema) vectors(r TableRows) (*data.Vectors, error) {
 	x, err := r.Table.Encode(s.Columns, r.Rows)
 	return &data.Vectors{Rows: len(r.Rows), Width: s.width(), X: x}, err
+}
+
+// tableExamples are rows for a stored model of tables.
+type tableExamples struct {
+	rows TableRows // none if they are read as they are needed
+	// vectors are the rows as numbers.
+	vectors iter.Seq2[*data.Vectors, error]
+}
+
+// examples returns the rows of d, which fits.
+func (s *tableSchema) examples(d Dataset) (tableExamples, error) {
+	if in, ok := d.(*tableInput); ok {
+		return tableExamples{vectors: s.stream(in)}, nil
+	}
+	_, test := d.(TableDataset).Tables()
+	all, err := s.vectors(test)
+	return tableExamples{rows: test, vectors: func(yield func(*data.Vectors, error) bool) { yield(all, nil) }}, err
+}
+
+// stream returns rows as numbers as they are needed. The rows before a bad one come before
+// the error.
+func (s *tableSchema) stream(in *tableInput) iter.Seq2[*data.Vectors, error] {
+	return func(yield func(*data.Vectors, error) bool) {
+		for rows, err := range in.tables(examplesBatch) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			v, err := s.vectors(rows)
+			if err == nil {
+				if !yield(v, nil) {
+					return
+				}
+				continue
+			}
+			for good := 0; ; good++ {
+				one := TableRows{Table: rows.Table, Rows: rows.Rows[good : good+1]}
+				if v, err = s.vectors(one); !yield(v, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // labelled sets what is to be learned from each row of v to what value returns for the
@@ -155,16 +203,35 @@ type vectorModel interface {
 // A vectorPredictor predicts from rows of numbers.
 type vectorPredictor struct {
 	vectorModel
-	rows *data.Vectors
+	rows iter.Seq2[*data.Vectors, error]
 	one  func(row int, outputs []float32) (Prediction, error)
 }
 
 // All implements Predictor.
 func (p *vectorPredictor) All(ctx context.Context) iter.Seq2[Prediction, error] {
 	return func(yield func(Prediction, error) bool) {
-		for lo := 0; lo < p.rows.Rows; lo += examplesBatch {
-			n, width := min(examplesBatch, p.rows.Rows-lo), p.rows.Width
-			x := tensor.New(tensor.WithShape(n, width), tensor.WithBacking(p.rows.X[lo*width:(lo+n)*width]))
+		row := 0
+		for v, err := range p.rows {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for one, err := range p.some(ctx, v, row) {
+				if !yield(one, err) || err != nil {
+					return
+				}
+			}
+			row += v.Rows
+		}
+	}
+}
+
+// some returns predictions for rows from number row on.
+func (p *vectorPredictor) some(ctx context.Context, v *data.Vectors, row int) iter.Seq2[Prediction, error] {
+	return func(yield func(Prediction, error) bool) {
+		for lo := 0; lo < v.Rows; lo += examplesBatch {
+			n, width := min(examplesBatch, v.Rows-lo), v.Width
+			x := tensor.New(tensor.WithShape(n, width), tensor.WithBacking(v.X[lo*width:(lo+n)*width]))
 			y, err := p.Predict(ctx, x)
 			if err != nil {
 				yield(nil, err)
@@ -172,7 +239,7 @@ func (p *vectorPredictor) All(ctx context.Context) iter.Seq2[Prediction, error] 
 			}
 			values, outputs := y.Data().([]float32), y.Shape()[1]
 			for i := range n {
-				if one, err := p.one(lo+i, values[i*outputs:(i+1)*outputs]); !yield(one, err) || err != nil {
+				if one, err := p.one(row+lo+i, values[i*outputs:(i+1)*outputs]); !yield(one, err) || err != nil {
 					return
 				}
 			}

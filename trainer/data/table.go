@@ -54,37 +54,80 @@ func ReadTable(path string, room float64) (*Table, error) {
 
 // ParseTable is ReadTable from r. Errors call it name.
 func ParseTable(r io.Reader, name string, room float64) (*Table, error) {
+	all, err := NewTableReader(r, name)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err := all.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return &all.table, nil
+		case err != nil:
+			return nil, err
+		case all.table.Bytes > room:
+			return nil, fmt.Errorf("%s takes more than the %.3g GB of memory of this machine", name, room/1e9)
+		}
+	}
+}
+
+// A TableReader reads a table in parts.
+type TableReader struct {
+	lines  *csv.Reader
+	table  Table // rows that have been read and not been returned
+	failed error // of the last line; the rows before it are returned first
+}
+
+// NewTableReader reads the header of a table, as ReadTable does.
+func NewTableReader(r io.Reader, name string) (*TableReader, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = in.Discard(3) // cannot fail: they have been peeked at
 	}
 	start, _ := in.Peek(in.Size())
-	lines := csv.NewReader(in)
-	lines.Comma, lines.FieldsPerRecord, lines.ReuseRecord = separator(start), -1, true
-	t := &Table{Path: name}
-	for {
-		cells, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, t.broken(err)
-		}
-		line, _ := lines.FieldPos(0)
-		if err := t.add(line, cells); err != nil {
-			return nil, err
-		}
-		for _, cell := range cells {
-			t.Bytes += cellBytes + float64(len(cell))
-		}
-		if t.Bytes > room {
-			return nil, fmt.Errorf("%s takes more than the %.3g GB of memory of this machine", name, room/1e9)
-		}
+	t := &TableReader{lines: csv.NewReader(in), table: Table{Path: name}}
+	t.lines.Comma, t.lines.FieldsPerRecord, t.lines.ReuseRecord = separator(start), -1, true
+	err := t.next()
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%s is empty: its first line must name the columns", name)
 	}
-	if t.Columns == nil {
-		return nil, fmt.Errorf("%s is empty: its first line must name the columns", name)
+	return t, err
+}
+
+// Header returns a table with the columns and no rows.
+func (t *TableReader) Header() *Table { return &Table{Path: t.table.Path, Columns: t.table.Columns} }
+
+// Read returns a table of the next rows, at most n, or io.EOF after the last. It returns
+// the rows before a bad line first.
+func (t *TableReader) Read(n int) (*Table, error) {
+	t.table.Cells, t.table.lines, t.table.Bytes = nil, nil, 0
+	for t.failed == nil && t.table.Rows() < n {
+		t.failed = t.next()
 	}
-	return t, nil
+	if t.table.Rows() == 0 && t.failed != nil {
+		return nil, t.failed
+	}
+	rows := t.table
+	return &rows, nil
+}
+
+// next reads a line into the table.
+func (t *TableReader) next() error {
+	cells, err := t.lines.Read()
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.EOF
+	case err != nil:
+		return t.table.broken(err)
+	}
+	line, _ := t.lines.FieldPos(0)
+	if err := t.table.add(line, cells); err != nil {
+		return err
+	}
+	for _, cell := range cells {
+		t.table.Bytes += cellBytes + float64(len(cell))
+	}
+	return nil
 }
 
 // separator returns the separator of cells in a file that begins with start.

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -66,6 +67,37 @@ func TestBrokenTables(t *testing.T) {
 	require.ErrorContains(t, err, "t.csv:1: the header has 65537 columns, more than 65536")
 	_, err = ParseTable(strings.NewReader("a,b\n"+strings.Repeat("1,2\n", 1000)), "t.csv", 20_000)
 	require.ErrorContains(t, err, "t.csv takes more than the 2e-05 GB of memory of this machine")
+}
+
+// A TableReader returns what ParseTable does, in parts, and the rows before a bad line.
+func TestTableReader(t *testing.T) {
+	const text = "a;b\n1;2\n\n3;4\n5;6\n"
+	all := parseTable(t, text)
+	r, err := NewTableReader(strings.NewReader(text), "t.csv")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, r.Header().Columns)
+	require.Zero(t, r.Header().Rows())
+	var cells [][]string
+	for _, want := range []int{2, 1} {
+		part, err := r.Read(2)
+		require.NoError(t, err)
+		require.Equal(t, want, part.Rows())
+		cells = append(cells, part.Cells...)
+	}
+	require.Equal(t, all.Cells, cells)
+	_, err = r.Read(2)
+	require.ErrorIs(t, err, io.EOF)
+
+	r, err = NewTableReader(strings.NewReader(text+"7\n8;9\n"), "t.csv")
+	require.NoError(t, err)
+	part, err := r.Read(10)
+	require.NoError(t, err)
+	require.Equal(t, 3, part.Rows())
+	require.EqualError(t, part.Errorf(2, 1, "boo"), `t.csv:5: column "b": boo`)
+	for range 2 {
+		_, err = r.Read(10)
+		require.ErrorContains(t, err, "t.csv:6: the line has 1 columns")
+	}
 }
 
 func TestReadTable(t *testing.T) {

@@ -207,3 +207,22 @@ func (g *caller) Err() error {
 	}
 	return nil
 }
+
+// Lost returns the error that every later call will return because a rank has
+// failed, or nil. Unlike Err, it does not need a call that has failed. It does
+// not communicate, and may not know of a failure yet. Any goroutine may call it
+// at any time.
+func (g *caller) Lost() error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	host := g.engine.Host()
+	if host == nil {
+		return nil
+	}
+	err := host.Err()
+	if found := (*RankError)(nil); errors.As(err, &found) {
+		return g.complete(&Call{}, 0, 0, err)
+	}
+	return err
+}

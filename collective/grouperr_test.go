@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 )
 
 // Asking a group for its error does not disturb its calls.
@@ -60,4 +61,21 @@ func (stuck) Send(ctx context.Context, _ int, _ *collective.Header, _ [][]byte) 
 func (stuck) Recv(ctx context.Context, _ int, _ *collective.Header, _ [][]byte) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// A group knows that a rank has failed before one of its own calls does.
+func TestLost(t *testing.T) {
+	groups := collectivetest.Local(t, 2)
+	require.NoError(t, groups[0].Lost())
+	groups[1].Abort(errors.New("the disk is full"))
+	err := groups[0].Lost()
+	require.EqualError(t, err, "rank 1 (local/1) failed in epoch 1: the disk is full (reported by rank 1)")
+	var lost *collective.RankError
+	require.ErrorAs(t, err, &lost)
+	require.Equal(t, 1, lost.Rank)
+	require.NoError(t, groups[0].Err(), "no call has failed")
+
+	err = groups[0].Barrier(t.Context())
+	require.Error(t, err)
+	require.Equal(t, err, groups[0].Lost())
 }

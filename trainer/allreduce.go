@@ -26,6 +26,8 @@ type AllReduce struct {
 	backend   nn.Backend
 	optimizer optim.Optimizer
 
+	name    string // of the strategy and its settings
+	hashAll bool   // ranks compare their values in every step
 	state   *optim.State
 	mine    []int64 // this rank's word
 	words   []int64 // all ranks'
@@ -45,7 +47,7 @@ var (
 // NewAllReduce makes the strategy; Start gives it a group. The backend and the
 // optimizer stay the caller's.
 func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
-	return &AllReduce{backend: b, optimizer: o, bucket: DefaultBucket}
+	return &AllReduce{backend: b, optimizer: o, bucket: DefaultBucket, name: "allreduce"}
 }
 
 // SetBucket sets the least number of bytes in a bucket; the default is DefaultBucket.

@@ -195,25 +195,14 @@ func (z *compressor) sent() int {
 
 // collect returns the residuals of all ranks on rank 0, if rank 0 wants them.
 func (z *compressor) collect(ctx context.Context, wanted bool) (residuals [][]float32, err error) {
-	word := []int64{0}
-	if wanted {
-		word[0] = 1
-	}
-	if err := collective.Broadcast(ctx, z.group, word, 0); err != nil {
+	if wanted, err = agreeWanted(ctx, z.group, wanted); err != nil {
 		return nil, fmt.Errorf("trainer: agreeing on a snapshot: %w", err)
 	}
-	if word[0] == 0 {
+	if !wanted {
 		return nil, nil
 	}
-	n, all := z.residual.Len(), []float32(nil)
-	if z.group.Rank() == 0 {
-		all = make([]float32, n*z.group.Size())
-	}
-	if err := z.group.Gather(ctx, collective.Of(all), collective.Of(z.residual.Float32s()), 0); err != nil {
+	if residuals, err = gatherArenas(ctx, z.group, z.residual.Float32s()); err != nil {
 		return nil, fmt.Errorf("trainer: gathering what compression has kept back: %w", err)
-	}
-	for ; len(all) > 0; all = all[n:] {
-		residuals = append(residuals, all[:n:n])
 	}
 	return residuals, nil
 }
@@ -234,14 +223,7 @@ func (z *compressor) restore(ctx context.Context, saved [][]float32) error {
 	if word[0] != int64(size) {
 		return nil
 	}
-	var all []float32
-	if z.group.Rank() == 0 {
-		all = make([]float32, 0, n*size)
-		for _, x := range saved {
-			all = append(all, x...)
-		}
-	}
-	if err := z.group.Scatter(ctx, collective.Of(z.residual.Float32s()), collective.Of(all), 0); err != nil {
+	if err := scatterArenas(ctx, z.group, z.residual.Float32s(), saved); err != nil {
 		return fmt.Errorf("trainer: scattering what compression had kept back: %w", err)
 	}
 	return nil

@@ -100,7 +100,9 @@ func (l *loop) end(ctx context.Context, stopped bool) error {
 // count adds a step to the result.
 func (l *loop) count(step int, r Report) {
 	l.result.Steps, l.result.Loss = step+1, r.Loss
-	l.result.Samples += r.Weight
+	if l.agreed(step+1) == step+1 {
+		l.result.Samples += r.Weight
+	}
 	l.result.Sent, l.result.Plain = l.result.Sent+r.Sent, l.result.Plain+r.Plain
 }
 
@@ -113,8 +115,11 @@ func (l *loop) wishesToStop() bool {
 	}
 }
 
-// evaluates reports whether EvalEvery asks for an evaluation after this many steps.
-func (l *loop) evaluates(steps int) bool { return l.EvalEvery > 0 && steps%l.EvalEvery == 0 }
+// evaluates reports whether to evaluate after this many steps: EvalEvery asks for it, or
+// has asked since ranks last agreed.
+func (l *loop) evaluates(steps int) bool {
+	return l.EvalEvery > 0 && l.agreed(steps) == steps && steps/l.EvalEvery > l.agreed(steps-1)/l.EvalEvery
+}
 
 func (l *loop) evaluate(ctx context.Context) error {
 	steps := l.result.Steps

@@ -44,7 +44,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 // check ranks that cut their gradients in other places would add up what does not
 // belong together, or wait forever.
 func (a *AllReduce) settings() []Setting {
-	return []Setting{{Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}}
+	return []Setting{{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}}
 }
 
 // firstStep tells all ranks at which step rank 0 begins.

@@ -144,7 +144,7 @@ func (a *AllReduce) word(p *nn.Params, s Step) word {
 	if s.Stop {
 		w.stop = 1
 	}
-	if s.Index%hashEvery == 0 {
+	if a.hashAll || s.Index%hashEvery == 0 {
 		w.hash = hash(hostCopy(a.backend, p.Values))
 	}
 	return w

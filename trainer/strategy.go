@@ -90,7 +90,7 @@ type Streamer interface {
 // dropout and schedules are functions of the step.
 type State struct {
 	Step  int                  // steps done
-	Slots map[string][]float32 // the optimizer's arenas, see optim.Optimizer.Slots
+	Slots map[string][]float32 // the optimizer's arenas, see optim.Optimizer.Slots, and others of the strategy
 	// Residuals are arenas of what Compression has kept back, by rank; nil
 	// without it. A job with another number of ranks begins with zeros instead.
 	Residuals [][]float32
@@ -105,9 +105,11 @@ type Step struct {
 	Stop      bool    // this rank asks all ranks to stop after this step
 	Buckets   int     // in which the gradients of a recorded step left
 	Late      bool    // ranks may be late, because one writes a checkpoint before this step
+	Last      bool    // training ends after this step
 }
 
-// Report describes a step. It is the same on every rank but for the times.
+// Report describes a step. It is the same on every rank but for the times, unless the
+// strategy is Periodic.
 type Report struct {
 	Loss     float64       // mean over the rows of all ranks
 	Weight   int           // rows of all ranks

@@ -86,6 +86,9 @@ func (r *rank) steps(ctx context.Context, first, end int) error {
 	return nil
 }
 
+// toAgreement makes the steps before the first one after which ranks agree.
+func (r *rank) toAgreement(ctx context.Context) error { return r.steps(ctx, 0, r.every()-1) }
+
 func (r *rank) finish(ctx context.Context) error {
 	r.doing.Store("Finish")
 	if err := r.strategy.Finish(ctx, r.params); err != nil {

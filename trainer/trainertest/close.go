@@ -27,7 +27,7 @@ func checkClose(h *harness, size int) error {
 				return err
 			}
 			r.group.Abort(errCulprit)
-			_, err := r.step(ctx, 0)
+			err := r.steps(ctx, 0, r.every())
 			if err == nil && h.Lockstep && size > 1 {
 				return errors.New("a step succeeds in a broken group")
 			}

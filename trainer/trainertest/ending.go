@@ -10,25 +10,29 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// checkStop makes each rank in turn ask to stop. All ranks report it at that step, and
-// not before.
+// checkStop makes each rank in turn ask to stop. All ranks report it after that step or, if
+// they do not agree then, after the next at which they do, and not before.
 func checkStop(h *harness, size int) error {
 	const asked, after = 2, 2
+	reported := asked
+	for !h.agree(reported) {
+		reported++
+	}
 	for who := range size {
 		err := h.ranks(size, func(ctx context.Context, r *rank) error {
 			if err := r.start(ctx, trainer.State{}); err != nil {
 				return err
 			}
-			for index := range asked + after {
+			for index := range reported + after {
 				mine := r.group.Rank() == who && index == asked
 				report, err := r.stepOf(ctx, trainer.Step{Index: index, Weight: 1, Loss: 1, Stop: mine})
 				if err != nil {
 					return err
 				}
-				if index < asked && report.Stop {
+				if index < reported && report.Stop {
 					return fmt.Errorf("step %d reports a stop that no rank has asked for", index)
 				}
-				if index == asked && !report.Stop && (h.Lockstep || mine) {
+				if index == reported && !report.Stop && (h.Lockstep || mine) {
 					return fmt.Errorf("rank %d asks to stop at step %d, but the report does not say so", who, index)
 				}
 			}
@@ -85,7 +89,7 @@ func checkFinishCompares(h *harness, size int) error {
 		if err := r.start(ctx, trainer.State{}); err != nil {
 			return err
 		}
-		if err := r.steps(ctx, 0, 3); err != nil {
+		if err := r.steps(ctx, 0, 3*r.every()); err != nil {
 			return err
 		}
 		if r.group.Rank() == odd {

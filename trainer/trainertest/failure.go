@@ -30,11 +30,11 @@ type call struct {
 	waits func(p Promises) bool
 }
 
-// calls are the methods that may wait for other ranks. The checks call Start before
-// any other.
+// calls are the methods that may wait for other ranks. Before any but Start, the checks
+// call Start and make the steps up to the one after which ranks agree.
 var calls = []call{
 	{"Start", func(ctx context.Context, r *rank) error { return r.start(ctx, trainer.State{}) }, func(p Promises) bool { return p.Equal }},
-	{"Step", func(ctx context.Context, r *rank) error { _, err := r.step(ctx, 0); return err }, func(p Promises) bool { return p.Lockstep }},
+	{"Step", func(ctx context.Context, r *rank) error { _, err := r.step(ctx, r.every()-1); return err }, func(p Promises) bool { return p.Lockstep }},
 	{"Total", func(ctx context.Context, r *rank) error {
 		_, err := r.total(ctx, nn.Counts{nn.CountRows: 1})
 		return err
@@ -79,6 +79,9 @@ func (r *rank) callOrFail(ctx context.Context, c call, culprit int, fail func(r 
 		if err := r.start(ctx, trainer.State{}); err != nil {
 			return err
 		}
+		if err := r.toAgreement(ctx); err != nil {
+			return err
+		}
 		// Without it the culprit could leave while others are still in Start.
 		if err := r.group.Barrier(ctx); err != nil {
 			return err
@@ -91,7 +94,7 @@ func (r *rank) callOrFail(ctx context.Context, c call, culprit int, fail func(r 
 	before := r.values()
 	err := c.make(ctx, r)
 	if err == nil && c.name != "Start" {
-		_, err = r.step(ctx, 0)
+		_, err = r.step(ctx, r.every()-1)
 	}
 	if err := names(err, culprit); err != nil {
 		return err
@@ -135,6 +138,11 @@ func checkCancel(h *harness, size int) error {
 				if r.group.Rank() != 0 {
 					<-done
 					return nil
+				}
+				if c.name != "Start" {
+					if err := r.toAgreement(ctx); err != nil {
+						return err
+					}
 				}
 				before := r.values()
 				short, cancel := e.end(ctx)

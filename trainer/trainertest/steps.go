@@ -74,10 +74,15 @@ func (h *harness) checkReports(index int, reports []trainer.Report) error {
 	if !h.Lockstep {
 		return nil
 	}
+	if !h.agree(index) {
+		return h.checkOwnReports(index, reports)
+	}
 	weight, loss := 0, 0.
 	for i := range reports {
-		rows := rowsOf(index, i, len(reports))
-		weight, loss = weight+rows, loss+float64(rows*(i+1))
+		for k := range h.every() {
+			rows := rowsOf(index-k, i, len(reports))
+			weight, loss = weight+rows, loss+float64(rows*(i+1))
+		}
 	}
 	loss /= float64(max(weight, 1))
 	for i, got := range reports {
@@ -93,11 +98,28 @@ func (h *harness) checkReports(index int, reports []trainer.Report) error {
 	return nil
 }
 
+// checkOwnReports is checkReports for a step after which ranks do not agree.
+func (h *harness) checkOwnReports(index int, reports []trainer.Report) error {
+	for i, got := range reports {
+		rows := rowsOf(index, i, len(reports))
+		switch {
+		case got.Weight != rows:
+			return fmt.Errorf("rank %d reports %d rows, it has %d", i, got.Weight, rows)
+		case rows > 0 && math.Abs(got.Loss-float64(i+1)) > 1e-9:
+			return fmt.Errorf("rank %d reports a loss of %v, the mean over its rows is %d", i, got.Loss, i+1)
+		case got.Stop:
+			return fmt.Errorf("rank %d reports a stop, but ranks do not agree after this step", i)
+		}
+	}
+	return nil
+}
+
 // checkValues checks the values of all ranks after a step of checkStep. values[i] are
 // those after step i.
 func (h *harness) checkValues(index int, values [][][]float32) error {
 	now := values[index]
-	if h.Equal {
+	agree := h.agree(index)
+	if h.Equal && agree {
 		if err := allEqual(now); err != nil {
 			return err
 		}
@@ -106,12 +128,15 @@ func (h *harness) checkValues(index int, values [][][]float32) error {
 		return nil
 	}
 	for i := range now {
-		idle := rowsOf(index, 0, len(now)) == 0 // then no rank has rows
+		own, any := rowsOf(index, i, len(now)) > 0, rowsOf(index, 0, len(now)) > 0
+		if h.every() > 1 { // the others' rows have no effect yet, or those of earlier steps have one now
+			any = own || agree
+		}
 		same := sameBits(values[index-1][i], now[i]) == nil
-		if idle && !same {
+		if !any && !same {
 			return fmt.Errorf("no rank has rows, but the values of rank %d change", i)
 		}
-		if !idle && same && (h.Equal || rowsOf(index, i, len(now)) > 0) {
+		if any && same && (h.Equal && h.every() == 1 || own) {
 			return fmt.Errorf("the values of rank %d do not change, though there are rows", i)
 		}
 	}

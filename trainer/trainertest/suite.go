@@ -35,6 +35,9 @@ type Promises struct {
 	// are the same on each, training stops after the same step everywhere, and the
 	// failure of a rank ends all others with an error that names it.
 	Lockstep bool
+	// Every: Lockstep and Equal hold only after every Every-th step, as the Every of a
+	// trainer.Periodic says. In between, ranks train independently. 0 is 1.
+	Every int
 	// Equal: after Start and after every step, all ranks hold the same values. Start
 	// takes those of rank 0.
 	Equal bool
@@ -51,6 +54,12 @@ type Promises struct {
 	// Records: the strategy is a trainer.Recordable and can record.
 	Records bool
 }
+
+// every is Every, at least 1.
+func (p Promises) every() int { return max(p.Every, 1) }
+
+// agree reports whether ranks agree after a step.
+func (p Promises) agree(index int) bool { return (index+1)%p.every() == 0 }
 
 // A check tests one part of the contract with this many ranks.
 type check struct {

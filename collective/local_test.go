@@ -3,6 +3,7 @@ package collective_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -39,6 +40,20 @@ func TestLocalMessages(t *testing.T) {
 		views, transports := byMessages(t, n)
 		return collectivetest.Groups(t, views, transports, collective.Options{})
 	})
+}
+
+// A rank alone neither copies its vector nor allocates memory for a copy.
+func TestAllReduceAlone(t *testing.T) {
+	views, transports := byMessages(t, 1)
+	g := collectivetest.Groups(t, views, transports, collective.Options{})[0]
+	v := make([]float32, 1<<20)
+	v[7] = 3
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.NoError(t, collective.AllReduce(t.Context(), g, v, collective.Sum))
+	runtime.ReadMemStats(&after)
+	require.Equal(t, float32(3), v[7])
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(v)))
 }
 
 // Ranks of different hosts send ahead of what they receive, and Sends of this

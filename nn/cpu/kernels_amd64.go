@@ -19,11 +19,6 @@ func scaleBlocks(y []float32, a float32)
 //go:noescape
 func axpyBlocks(y []float32, a float32, x []float32)
 
-// followBlocks is followLoop for whole blocks.
-//
-//go:noescape
-func followBlocks(a []float32, w []float32, share float32)
-
 // reluBlocks is reluLoop for whole blocks.
 //
 //go:noescape
@@ -47,17 +42,32 @@ func dotBlocks(sums *[16]float32, x []float32, y []float32)
 // squaresBlocks is squaresLoop for whole blocks of 16 elements.
 //
 //go:noescape
-func squaresBlocks(sums *[16]float64, g []float32, w []float32, l2 float32)
+func squaresBlocks(sums *[16]float64, g []float32, w []float32, scale float32, l2 float32)
+
+// squaresWide is squaresLoop for whole blocks of 16 elements, with AVX-512.
+//
+//go:noescape
+func squaresWide(sums *[16]float64, g []float32, w []float32, scale float32, l2 float32)
 
 // adamBlocks is adamLoop for whole blocks.
 //
 //go:noescape
-func adamBlocks(w []float32, g []float32, m []float32, v []float32, terms *[9][8]float32)
+func adamBlocks(w []float32, g []float32, m []float32, v []float32, terms *[11][8]float32)
 
 // sgdBlocks is sgdLoop for whole blocks.
 //
 //go:noescape
-func sgdBlocks(w []float32, g []float32, terms *[9][8]float32)
+func sgdBlocks(w []float32, g []float32, terms *[11][8]float32)
+
+// adamAverageBlocks is adamLoop for whole blocks.
+//
+//go:noescape
+func adamAverageBlocks(w []float32, g []float32, m []float32, v []float32, a []float32, terms *[11][8]float32)
+
+// sgdAverageBlocks is sgdLoop for whole blocks.
+//
+//go:noescape
+func sgdAverageBlocks(w []float32, g []float32, a []float32, terms *[11][8]float32)
 
 // dropoutBlocks is dropLoop for whole blocks of 16 elements.
 //

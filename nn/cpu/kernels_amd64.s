@@ -131,60 +131,6 @@ done:
 	VZEROUPPER
 	RET
 
-// func followBlocks(a []float32, w []float32, share float32)
-// Requires: AVX, AVX2, SSE
-TEXT ·followBlocks(SB), NOSPLIT, $0-52
-	MOVQ         a_base+0(FP), AX
-	MOVQ         w_base+24(FP), CX
-	MOVSS        share+48(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVQ         a_len+8(FP), DX
-
-wide:
-	CMPQ    DX, $0x00000020
-	JL      narrow
-	VMOVUPS (AX), Y1
-	VSUBPS  (CX), Y1, Y2
-	VMULPS  Y2, Y0, Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS Y1, (AX)
-	VMOVUPS 32(AX), Y1
-	VSUBPS  32(CX), Y1, Y2
-	VMULPS  Y2, Y0, Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS Y1, 32(AX)
-	VMOVUPS 64(AX), Y1
-	VSUBPS  64(CX), Y1, Y2
-	VMULPS  Y2, Y0, Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS Y1, 64(AX)
-	VMOVUPS 96(AX), Y1
-	VSUBPS  96(CX), Y1, Y2
-	VMULPS  Y2, Y0, Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS Y1, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x00000020, DX
-	JMP     wide
-
-narrow:
-	CMPQ    DX, $0x00000008
-	JL      done
-	VMOVUPS (AX), Y1
-	VSUBPS  (CX), Y1, Y2
-	VMULPS  Y2, Y0, Y2
-	VSUBPS  Y2, Y1, Y1
-	VMOVUPS Y1, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
-	SUBQ    $0x00000008, DX
-	JMP     narrow
-
-done:
-	VZEROUPPER
-	RET
-
 // func reluBlocks(y []float32, x []float32)
 // Requires: AVX
 TEXT ·reluBlocks(SB), NOSPLIT, $0-48
@@ -430,56 +376,102 @@ done:
 	VZEROUPPER
 	RET
 
-// func squaresBlocks(sums *[16]float64, g []float32, w []float32, l2 float32)
-// Requires: AVX, AVX2, SSE
-TEXT ·squaresBlocks(SB), NOSPLIT, $0-60
+// func squaresBlocks(sums *[16]float64, g []float32, w []float32, scale float32, l2 float32)
+// Requires: AVX, AVX2, MMX+, SSE
+TEXT ·squaresBlocks(SB), NOSPLIT, $0-64
 	MOVQ         sums+0(FP), AX
 	MOVQ         g_base+8(FP), CX
 	MOVQ         w_base+32(FP), DX
-	MOVSS        l2+56(FP), X0
+	MOVSS        scale+56(FP), X0
 	VBROADCASTSS X0, Y0
-	VMOVUPS      (AX), Y1
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      64(AX), Y3
-	VMOVUPS      96(AX), Y4
+	MOVSS        l2+60(FP), X1
+	VBROADCASTSS X1, Y1
+	VMOVUPS      (AX), Y2
+	VMOVUPS      32(AX), Y3
+	VMOVUPS      64(AX), Y4
+	VMOVUPS      96(AX), Y5
 	MOVQ         g_len+16(FP), BX
 
 narrow:
 	CMPQ         BX, $0x00000010
 	JL           done
-	VMULPS       (DX), Y0, Y5
-	VADDPS       (CX), Y5, Y5
-	VEXTRACTF128 $0x01, Y5, X6
-	VCVTPS2PD    X5, Y5
-	VMULPD       Y5, Y5, Y5
-	VADDPD       Y5, Y1, Y1
-	VCVTPS2PD    X6, Y5
-	VMULPD       Y5, Y5, Y5
-	VADDPD       Y5, Y2, Y2
-	VMULPS       32(DX), Y0, Y5
-	VADDPS       32(CX), Y5, Y5
-	VEXTRACTF128 $0x01, Y5, X6
-	VCVTPS2PD    X5, Y5
-	VMULPD       Y5, Y5, Y5
-	VADDPD       Y5, Y3, Y3
-	VCVTPS2PD    X6, Y5
-	VMULPD       Y5, Y5, Y5
-	VADDPD       Y5, Y4, Y4
+	PREFETCHT0   2048(CX)
+	PREFETCHT0   2048(DX)
+	VMULPS       (DX), Y1, Y6
+	VMULPS       (CX), Y0, Y7
+	VADDPS       Y6, Y7, Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y6, Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VCVTPS2PD    X7, Y6
+	VMULPD       Y6, Y6, Y6
+	VADDPD       Y6, Y3, Y3
+	VMULPS       32(DX), Y1, Y6
+	VMULPS       32(CX), Y0, Y7
+	VADDPS       Y6, Y7, Y6
+	VEXTRACTF128 $0x01, Y6, X7
+	VCVTPS2PD    X6, Y6
+	VMULPD       Y6, Y6, Y6
+	VADDPD       Y6, Y4, Y4
+	VCVTPS2PD    X7, Y6
+	VMULPD       Y6, Y6, Y6
+	VADDPD       Y6, Y5, Y5
 	ADDQ         $0x00000040, CX
 	ADDQ         $0x00000040, DX
 	SUBQ         $0x00000010, BX
 	JMP          narrow
 
 done:
-	VMOVUPD Y1, (AX)
-	VMOVUPD Y2, 32(AX)
-	VMOVUPD Y3, 64(AX)
-	VMOVUPD Y4, 96(AX)
+	VMOVUPD Y2, (AX)
+	VMOVUPD Y3, 32(AX)
+	VMOVUPD Y4, 64(AX)
+	VMOVUPD Y5, 96(AX)
 	VZEROUPPER
 	RET
 
-// func adamBlocks(w []float32, g []float32, m []float32, v []float32, terms *[9][8]float32)
-// Requires: AVX, AVX2
+// func squaresWide(sums *[16]float64, g []float32, w []float32, scale float32, l2 float32)
+// Requires: AVX, AVX512F, MMX+, SSE
+TEXT ·squaresWide(SB), NOSPLIT, $0-64
+	MOVQ         sums+0(FP), AX
+	MOVQ         g_base+8(FP), CX
+	MOVQ         w_base+32(FP), DX
+	MOVSS        scale+56(FP), X0
+	VBROADCASTSS X0, Z0
+	MOVSS        l2+60(FP), X1
+	VBROADCASTSS X1, Z1
+	VMOVUPS      (AX), Z2
+	VMOVUPS      64(AX), Z3
+	MOVQ         g_len+16(FP), BX
+
+narrow:
+	CMPQ          BX, $0x00000010
+	JL            done
+	PREFETCHT0    2048(CX)
+	PREFETCHT0    2048(DX)
+	VMULPS        (DX), Z1, Z4
+	VMULPS        (CX), Z0, Z5
+	VADDPS        Z4, Z5, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VCVTPS2PD     Y4, Z4
+	VMULPD        Z4, Z4, Z4
+	VADDPD        Z4, Z2, Z2
+	VCVTPS2PD     Y5, Z4
+	VMULPD        Z4, Z4, Z4
+	VADDPD        Z4, Z3, Z3
+	ADDQ          $0x00000040, CX
+	ADDQ          $0x00000040, DX
+	SUBQ          $0x00000010, BX
+	JMP           narrow
+
+done:
+	VMOVUPD Z2, (AX)
+	VMOVUPD Z3, 64(AX)
+	VZEROUPPER
+	RET
+
+// func adamBlocks(w []float32, g []float32, m []float32, v []float32, terms *[11][8]float32)
+// Requires: AVX, AVX2, MMX+
 TEXT ·adamBlocks(SB), NOSPLIT, $0-104
 	MOVQ     w_base+0(FP), AX
 	MOVQ     g_base+24(FP), CX
@@ -493,171 +485,193 @@ TEXT ·adamBlocks(SB), NOSPLIT, $0-104
 	MOVQ     w_len+8(FP), DI
 
 wide:
-	CMPQ    DI, $0x00000020
-	JL      narrow
-	VMOVUPS (AX), Y2
-	VMULPS  32(SI), Y2, Y3
-	VADDPS  (CX), Y3, Y3
-	VMULPS  (SI), Y3, Y3
-	VMOVUPS (DX), Y4
-	VMOVUPS (BX), Y5
-	VMULPS  160(SI), Y4, Y4
-	VMULPS  192(SI), Y3, Y6
-	VADDPS  Y6, Y4, Y4
-	VMULPS  224(SI), Y5, Y5
-	VMULPS  256(SI), Y3, Y6
-	VMULPS  Y3, Y6, Y6
-	VADDPS  Y6, Y5, Y5
-	VANDPS  Y4, Y0, Y6
-	VCMPPS  $0x11, Y1, Y6, Y6
-	VANDNPS Y4, Y6, Y4
-	VCMPPS  $0x11, Y1, Y5, Y6
-	VANDNPS Y5, Y6, Y5
-	VMOVUPS Y4, (DX)
-	VMOVUPS Y5, (BX)
-	VMULPS  64(SI), Y4, Y4
-	VSQRTPS Y5, Y5
-	VADDPS  128(SI), Y5, Y5
-	VDIVPS  Y5, Y4, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMULPS  96(SI), Y2, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMOVUPS Y2, (AX)
-	VMOVUPS 32(AX), Y2
-	VMULPS  32(SI), Y2, Y3
-	VADDPS  32(CX), Y3, Y3
-	VMULPS  (SI), Y3, Y3
-	VMOVUPS 32(DX), Y4
-	VMOVUPS 32(BX), Y5
-	VMULPS  160(SI), Y4, Y4
-	VMULPS  192(SI), Y3, Y6
-	VADDPS  Y6, Y4, Y4
-	VMULPS  224(SI), Y5, Y5
-	VMULPS  256(SI), Y3, Y6
-	VMULPS  Y3, Y6, Y6
-	VADDPS  Y6, Y5, Y5
-	VANDPS  Y4, Y0, Y6
-	VCMPPS  $0x11, Y1, Y6, Y6
-	VANDNPS Y4, Y6, Y4
-	VCMPPS  $0x11, Y1, Y5, Y6
-	VANDNPS Y5, Y6, Y5
-	VMOVUPS Y4, 32(DX)
-	VMOVUPS Y5, 32(BX)
-	VMULPS  64(SI), Y4, Y4
-	VSQRTPS Y5, Y5
-	VADDPS  128(SI), Y5, Y5
-	VDIVPS  Y5, Y4, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMULPS  96(SI), Y2, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMOVUPS Y2, 32(AX)
-	VMOVUPS 64(AX), Y2
-	VMULPS  32(SI), Y2, Y3
-	VADDPS  64(CX), Y3, Y3
-	VMULPS  (SI), Y3, Y3
-	VMOVUPS 64(DX), Y4
-	VMOVUPS 64(BX), Y5
-	VMULPS  160(SI), Y4, Y4
-	VMULPS  192(SI), Y3, Y6
-	VADDPS  Y6, Y4, Y4
-	VMULPS  224(SI), Y5, Y5
-	VMULPS  256(SI), Y3, Y6
-	VMULPS  Y3, Y6, Y6
-	VADDPS  Y6, Y5, Y5
-	VANDPS  Y4, Y0, Y6
-	VCMPPS  $0x11, Y1, Y6, Y6
-	VANDNPS Y4, Y6, Y4
-	VCMPPS  $0x11, Y1, Y5, Y6
-	VANDNPS Y5, Y6, Y5
-	VMOVUPS Y4, 64(DX)
-	VMOVUPS Y5, 64(BX)
-	VMULPS  64(SI), Y4, Y4
-	VSQRTPS Y5, Y5
-	VADDPS  128(SI), Y5, Y5
-	VDIVPS  Y5, Y4, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMULPS  96(SI), Y2, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMOVUPS Y2, 64(AX)
-	VMOVUPS 96(AX), Y2
-	VMULPS  32(SI), Y2, Y3
-	VADDPS  96(CX), Y3, Y3
-	VMULPS  (SI), Y3, Y3
-	VMOVUPS 96(DX), Y4
-	VMOVUPS 96(BX), Y5
-	VMULPS  160(SI), Y4, Y4
-	VMULPS  192(SI), Y3, Y6
-	VADDPS  Y6, Y4, Y4
-	VMULPS  224(SI), Y5, Y5
-	VMULPS  256(SI), Y3, Y6
-	VMULPS  Y3, Y6, Y6
-	VADDPS  Y6, Y5, Y5
-	VANDPS  Y4, Y0, Y6
-	VCMPPS  $0x11, Y1, Y6, Y6
-	VANDNPS Y4, Y6, Y4
-	VCMPPS  $0x11, Y1, Y5, Y6
-	VANDNPS Y5, Y6, Y5
-	VMOVUPS Y4, 96(DX)
-	VMOVUPS Y5, 96(BX)
-	VMULPS  64(SI), Y4, Y4
-	VSQRTPS Y5, Y5
-	VADDPS  128(SI), Y5, Y5
-	VDIVPS  Y5, Y4, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMULPS  96(SI), Y2, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMOVUPS Y2, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	ADDQ    $0x00000080, DX
-	ADDQ    $0x00000080, BX
-	SUBQ    $0x00000020, DI
-	JMP     wide
+	CMPQ       DI, $0x00000020
+	JL         narrow
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	VMOVUPS    (AX), Y2
+	VMOVUPS    (CX), Y3
+	VMULPS     (SI), Y3, Y3
+	VMULPS     64(SI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(SI), Y3, Y3
+	VMOVUPS    (DX), Y4
+	VMOVUPS    (BX), Y5
+	VMULPS     224(SI), Y4, Y4
+	VMULPS     256(SI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(SI), Y5, Y5
+	VMULPS     320(SI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, (DX)
+	VMOVUPS    Y5, (BX)
+	VMULPS     96(SI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(SI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(SI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, (AX)
+	VMOVUPS    32(AX), Y2
+	VMOVUPS    32(CX), Y3
+	VMULPS     (SI), Y3, Y3
+	VMULPS     64(SI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(SI), Y3, Y3
+	VMOVUPS    32(DX), Y4
+	VMOVUPS    32(BX), Y5
+	VMULPS     224(SI), Y4, Y4
+	VMULPS     256(SI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(SI), Y5, Y5
+	VMULPS     320(SI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, 32(DX)
+	VMOVUPS    Y5, 32(BX)
+	VMULPS     96(SI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(SI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(SI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, 32(AX)
+	PREFETCHT0 2112(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	PREFETCHT0 2112(BX)
+	VMOVUPS    64(AX), Y2
+	VMOVUPS    64(CX), Y3
+	VMULPS     (SI), Y3, Y3
+	VMULPS     64(SI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(SI), Y3, Y3
+	VMOVUPS    64(DX), Y4
+	VMOVUPS    64(BX), Y5
+	VMULPS     224(SI), Y4, Y4
+	VMULPS     256(SI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(SI), Y5, Y5
+	VMULPS     320(SI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, 64(DX)
+	VMOVUPS    Y5, 64(BX)
+	VMULPS     96(SI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(SI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(SI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, 64(AX)
+	VMOVUPS    96(AX), Y2
+	VMOVUPS    96(CX), Y3
+	VMULPS     (SI), Y3, Y3
+	VMULPS     64(SI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(SI), Y3, Y3
+	VMOVUPS    96(DX), Y4
+	VMOVUPS    96(BX), Y5
+	VMULPS     224(SI), Y4, Y4
+	VMULPS     256(SI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(SI), Y5, Y5
+	VMULPS     320(SI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, 96(DX)
+	VMOVUPS    Y5, 96(BX)
+	VMULPS     96(SI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(SI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(SI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, 96(AX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x00000020, DI
+	JMP        wide
 
 narrow:
-	CMPQ    DI, $0x00000008
-	JL      done
-	VMOVUPS (AX), Y2
-	VMULPS  32(SI), Y2, Y3
-	VADDPS  (CX), Y3, Y3
-	VMULPS  (SI), Y3, Y3
-	VMOVUPS (DX), Y4
-	VMOVUPS (BX), Y5
-	VMULPS  160(SI), Y4, Y4
-	VMULPS  192(SI), Y3, Y6
-	VADDPS  Y6, Y4, Y4
-	VMULPS  224(SI), Y5, Y5
-	VMULPS  256(SI), Y3, Y6
-	VMULPS  Y3, Y6, Y6
-	VADDPS  Y6, Y5, Y5
-	VANDPS  Y4, Y0, Y6
-	VCMPPS  $0x11, Y1, Y6, Y6
-	VANDNPS Y4, Y6, Y4
-	VCMPPS  $0x11, Y1, Y5, Y6
-	VANDNPS Y5, Y6, Y5
-	VMOVUPS Y4, (DX)
-	VMOVUPS Y5, (BX)
-	VMULPS  64(SI), Y4, Y4
-	VSQRTPS Y5, Y5
-	VADDPS  128(SI), Y5, Y5
-	VDIVPS  Y5, Y4, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMULPS  96(SI), Y2, Y4
-	VSUBPS  Y4, Y2, Y2
-	VMOVUPS Y2, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
-	ADDQ    $0x00000020, DX
-	ADDQ    $0x00000020, BX
-	SUBQ    $0x00000008, DI
-	JMP     narrow
+	CMPQ       DI, $0x00000008
+	JL         done
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	VMOVUPS    (AX), Y2
+	VMOVUPS    (CX), Y3
+	VMULPS     (SI), Y3, Y3
+	VMULPS     64(SI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(SI), Y3, Y3
+	VMOVUPS    (DX), Y4
+	VMOVUPS    (BX), Y5
+	VMULPS     224(SI), Y4, Y4
+	VMULPS     256(SI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(SI), Y5, Y5
+	VMULPS     320(SI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, (DX)
+	VMOVUPS    Y5, (BX)
+	VMULPS     96(SI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(SI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(SI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, (AX)
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, DX
+	ADDQ       $0x00000020, BX
+	SUBQ       $0x00000008, DI
+	JMP        narrow
 
 done:
 	VZEROUPPER
 	RET
 
-// func sgdBlocks(w []float32, g []float32, terms *[9][8]float32)
-// Requires: AVX
+// func sgdBlocks(w []float32, g []float32, terms *[11][8]float32)
+// Requires: AVX, MMX+
 TEXT ·sgdBlocks(SB), NOSPLIT, $0-56
 	MOVQ w_base+0(FP), AX
 	MOVQ g_base+24(FP), CX
@@ -665,65 +679,432 @@ TEXT ·sgdBlocks(SB), NOSPLIT, $0-56
 	MOVQ w_len+8(FP), BX
 
 wide:
-	CMPQ    BX, $0x00000020
-	JL      narrow
-	VMOVUPS (AX), Y0
-	VMULPS  32(DX), Y0, Y1
-	VADDPS  (CX), Y1, Y1
-	VMULPS  (DX), Y1, Y1
-	VMULPS  64(DX), Y1, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMULPS  96(DX), Y0, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)
-	VMOVUPS 32(AX), Y0
-	VMULPS  32(DX), Y0, Y1
-	VADDPS  32(CX), Y1, Y1
-	VMULPS  (DX), Y1, Y1
-	VMULPS  64(DX), Y1, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMULPS  96(DX), Y0, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 32(AX)
-	VMOVUPS 64(AX), Y0
-	VMULPS  32(DX), Y0, Y1
-	VADDPS  64(CX), Y1, Y1
-	VMULPS  (DX), Y1, Y1
-	VMULPS  64(DX), Y1, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMULPS  96(DX), Y0, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 64(AX)
-	VMOVUPS 96(AX), Y0
-	VMULPS  32(DX), Y0, Y1
-	VADDPS  96(CX), Y1, Y1
-	VMULPS  (DX), Y1, Y1
-	VMULPS  64(DX), Y1, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMULPS  96(DX), Y0, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, 96(AX)
-	ADDQ    $0x00000080, AX
-	ADDQ    $0x00000080, CX
-	SUBQ    $0x00000020, BX
-	JMP     wide
+	CMPQ       BX, $0x00000020
+	JL         narrow
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	VMOVUPS    (AX), Y0
+	VMOVUPS    (CX), Y1
+	VMULPS     (DX), Y1, Y1
+	VMULPS     64(DX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(DX), Y1, Y1
+	VMULPS     96(DX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(DX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    32(AX), Y0
+	VMOVUPS    32(CX), Y1
+	VMULPS     (DX), Y1, Y1
+	VMULPS     64(DX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(DX), Y1, Y1
+	VMULPS     96(DX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(DX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	PREFETCHT0 2112(AX)
+	PREFETCHT0 2112(CX)
+	VMOVUPS    64(AX), Y0
+	VMOVUPS    64(CX), Y1
+	VMULPS     (DX), Y1, Y1
+	VMULPS     64(DX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(DX), Y1, Y1
+	VMULPS     96(DX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(DX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    96(AX), Y0
+	VMOVUPS    96(CX), Y1
+	VMULPS     (DX), Y1, Y1
+	VMULPS     64(DX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(DX), Y1, Y1
+	VMULPS     96(DX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(DX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	SUBQ       $0x00000020, BX
+	JMP        wide
 
 narrow:
-	CMPQ    BX, $0x00000008
-	JL      done
-	VMOVUPS (AX), Y0
-	VMULPS  32(DX), Y0, Y1
-	VADDPS  (CX), Y1, Y1
-	VMULPS  (DX), Y1, Y1
-	VMULPS  64(DX), Y1, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMULPS  96(DX), Y0, Y1
-	VSUBPS  Y1, Y0, Y0
-	VMOVUPS Y0, (AX)
-	ADDQ    $0x00000020, AX
-	ADDQ    $0x00000020, CX
-	SUBQ    $0x00000008, BX
-	JMP     narrow
+	CMPQ       BX, $0x00000008
+	JL         done
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	VMOVUPS    (AX), Y0
+	VMOVUPS    (CX), Y1
+	VMULPS     (DX), Y1, Y1
+	VMULPS     64(DX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(DX), Y1, Y1
+	VMULPS     96(DX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(DX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000020, CX
+	SUBQ       $0x00000008, BX
+	JMP        narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func adamAverageBlocks(w []float32, g []float32, m []float32, v []float32, a []float32, terms *[11][8]float32)
+// Requires: AVX, AVX2, MMX+
+TEXT ·adamAverageBlocks(SB), NOSPLIT, $0-128
+	MOVQ     w_base+0(FP), AX
+	MOVQ     g_base+24(FP), CX
+	MOVQ     m_base+48(FP), DX
+	MOVQ     v_base+72(FP), BX
+	MOVQ     a_base+96(FP), SI
+	MOVQ     terms+120(FP), DI
+	VPCMPEQD Y1, Y1, Y1
+	VPSRLD   $0x01, Y1, Y0
+	VPSRLD   $0x1f, Y1, Y1
+	VPSLLD   $0x17, Y1, Y1
+	MOVQ     w_len+8(FP), R8
+
+wide:
+	CMPQ       R8, $0x00000020
+	JL         narrow
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	VMOVUPS    (AX), Y2
+	VMOVUPS    (CX), Y3
+	VMULPS     (DI), Y3, Y3
+	VMULPS     64(DI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(DI), Y3, Y3
+	VMOVUPS    (DX), Y4
+	VMOVUPS    (BX), Y5
+	VMULPS     224(DI), Y4, Y4
+	VMULPS     256(DI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(DI), Y5, Y5
+	VMULPS     320(DI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, (DX)
+	VMOVUPS    Y5, (BX)
+	VMULPS     96(DI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(DI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(DI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, (AX)
+	VMOVUPS    (SI), Y3
+	VSUBPS     Y2, Y3, Y2
+	VMULPS     160(DI), Y2, Y2
+	VSUBPS     Y2, Y3, Y3
+	VMOVUPS    Y3, (SI)
+	VMOVUPS    32(AX), Y2
+	VMOVUPS    32(CX), Y3
+	VMULPS     (DI), Y3, Y3
+	VMULPS     64(DI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(DI), Y3, Y3
+	VMOVUPS    32(DX), Y4
+	VMOVUPS    32(BX), Y5
+	VMULPS     224(DI), Y4, Y4
+	VMULPS     256(DI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(DI), Y5, Y5
+	VMULPS     320(DI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, 32(DX)
+	VMOVUPS    Y5, 32(BX)
+	VMULPS     96(DI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(DI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(DI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, 32(AX)
+	VMOVUPS    32(SI), Y3
+	VSUBPS     Y2, Y3, Y2
+	VMULPS     160(DI), Y2, Y2
+	VSUBPS     Y2, Y3, Y3
+	VMOVUPS    Y3, 32(SI)
+	PREFETCHT0 2112(SI)
+	PREFETCHT0 2112(AX)
+	PREFETCHT0 2112(CX)
+	PREFETCHT0 2112(DX)
+	PREFETCHT0 2112(BX)
+	VMOVUPS    64(AX), Y2
+	VMOVUPS    64(CX), Y3
+	VMULPS     (DI), Y3, Y3
+	VMULPS     64(DI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(DI), Y3, Y3
+	VMOVUPS    64(DX), Y4
+	VMOVUPS    64(BX), Y5
+	VMULPS     224(DI), Y4, Y4
+	VMULPS     256(DI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(DI), Y5, Y5
+	VMULPS     320(DI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, 64(DX)
+	VMOVUPS    Y5, 64(BX)
+	VMULPS     96(DI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(DI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(DI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, 64(AX)
+	VMOVUPS    64(SI), Y3
+	VSUBPS     Y2, Y3, Y2
+	VMULPS     160(DI), Y2, Y2
+	VSUBPS     Y2, Y3, Y3
+	VMOVUPS    Y3, 64(SI)
+	VMOVUPS    96(AX), Y2
+	VMOVUPS    96(CX), Y3
+	VMULPS     (DI), Y3, Y3
+	VMULPS     64(DI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(DI), Y3, Y3
+	VMOVUPS    96(DX), Y4
+	VMOVUPS    96(BX), Y5
+	VMULPS     224(DI), Y4, Y4
+	VMULPS     256(DI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(DI), Y5, Y5
+	VMULPS     320(DI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, 96(DX)
+	VMOVUPS    Y5, 96(BX)
+	VMULPS     96(DI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(DI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(DI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, 96(AX)
+	VMOVUPS    96(SI), Y3
+	VSUBPS     Y2, Y3, Y2
+	VMULPS     160(DI), Y2, Y2
+	VSUBPS     Y2, Y3, Y3
+	VMOVUPS    Y3, 96(SI)
+	ADDQ       $0x00000080, SI
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x00000080, DX
+	ADDQ       $0x00000080, BX
+	SUBQ       $0x00000020, R8
+	JMP        wide
+
+narrow:
+	CMPQ       R8, $0x00000008
+	JL         done
+	PREFETCHT0 2048(SI)
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(BX)
+	VMOVUPS    (AX), Y2
+	VMOVUPS    (CX), Y3
+	VMULPS     (DI), Y3, Y3
+	VMULPS     64(DI), Y2, Y4
+	VADDPS     Y4, Y3, Y3
+	VMULPS     32(DI), Y3, Y3
+	VMOVUPS    (DX), Y4
+	VMOVUPS    (BX), Y5
+	VMULPS     224(DI), Y4, Y4
+	VMULPS     256(DI), Y3, Y6
+	VADDPS     Y6, Y4, Y4
+	VMULPS     288(DI), Y5, Y5
+	VMULPS     320(DI), Y3, Y6
+	VMULPS     Y3, Y6, Y6
+	VADDPS     Y6, Y5, Y5
+	VANDPS     Y4, Y0, Y6
+	VCMPPS     $0x11, Y1, Y6, Y6
+	VANDNPS    Y4, Y6, Y4
+	VCMPPS     $0x11, Y1, Y5, Y6
+	VANDNPS    Y5, Y6, Y5
+	VMOVUPS    Y4, (DX)
+	VMOVUPS    Y5, (BX)
+	VMULPS     96(DI), Y4, Y4
+	VSQRTPS    Y5, Y5
+	VADDPS     192(DI), Y5, Y5
+	VDIVPS     Y5, Y4, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMULPS     128(DI), Y2, Y4
+	VSUBPS     Y4, Y2, Y2
+	VMOVUPS    Y2, (AX)
+	VMOVUPS    (SI), Y3
+	VSUBPS     Y2, Y3, Y2
+	VMULPS     160(DI), Y2, Y2
+	VSUBPS     Y2, Y3, Y3
+	VMOVUPS    Y3, (SI)
+	ADDQ       $0x00000020, SI
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000020, CX
+	ADDQ       $0x00000020, DX
+	ADDQ       $0x00000020, BX
+	SUBQ       $0x00000008, R8
+	JMP        narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func sgdAverageBlocks(w []float32, g []float32, a []float32, terms *[11][8]float32)
+// Requires: AVX, MMX+
+TEXT ·sgdAverageBlocks(SB), NOSPLIT, $0-80
+	MOVQ w_base+0(FP), AX
+	MOVQ g_base+24(FP), CX
+	MOVQ a_base+48(FP), DX
+	MOVQ terms+72(FP), BX
+	MOVQ w_len+8(FP), SI
+
+wide:
+	CMPQ       SI, $0x00000020
+	JL         narrow
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	VMOVUPS    (AX), Y0
+	VMOVUPS    (CX), Y1
+	VMULPS     (BX), Y1, Y1
+	VMULPS     64(BX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(BX), Y1, Y1
+	VMULPS     96(BX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(BX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    (DX), Y1
+	VSUBPS     Y0, Y1, Y0
+	VMULPS     160(BX), Y0, Y0
+	VSUBPS     Y0, Y1, Y1
+	VMOVUPS    Y1, (DX)
+	VMOVUPS    32(AX), Y0
+	VMOVUPS    32(CX), Y1
+	VMULPS     (BX), Y1, Y1
+	VMULPS     64(BX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(BX), Y1, Y1
+	VMULPS     96(BX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(BX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(AX)
+	VMOVUPS    32(DX), Y1
+	VSUBPS     Y0, Y1, Y0
+	VMULPS     160(BX), Y0, Y0
+	VSUBPS     Y0, Y1, Y1
+	VMOVUPS    Y1, 32(DX)
+	PREFETCHT0 2112(DX)
+	PREFETCHT0 2112(AX)
+	PREFETCHT0 2112(CX)
+	VMOVUPS    64(AX), Y0
+	VMOVUPS    64(CX), Y1
+	VMULPS     (BX), Y1, Y1
+	VMULPS     64(BX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(BX), Y1, Y1
+	VMULPS     96(BX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(BX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 64(AX)
+	VMOVUPS    64(DX), Y1
+	VSUBPS     Y0, Y1, Y0
+	VMULPS     160(BX), Y0, Y0
+	VSUBPS     Y0, Y1, Y1
+	VMOVUPS    Y1, 64(DX)
+	VMOVUPS    96(AX), Y0
+	VMOVUPS    96(CX), Y1
+	VMULPS     (BX), Y1, Y1
+	VMULPS     64(BX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(BX), Y1, Y1
+	VMULPS     96(BX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(BX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 96(AX)
+	VMOVUPS    96(DX), Y1
+	VSUBPS     Y0, Y1, Y0
+	VMULPS     160(BX), Y0, Y0
+	VSUBPS     Y0, Y1, Y1
+	VMOVUPS    Y1, 96(DX)
+	ADDQ       $0x00000080, DX
+	ADDQ       $0x00000080, AX
+	ADDQ       $0x00000080, CX
+	SUBQ       $0x00000020, SI
+	JMP        wide
+
+narrow:
+	CMPQ       SI, $0x00000008
+	JL         done
+	PREFETCHT0 2048(DX)
+	PREFETCHT0 2048(AX)
+	PREFETCHT0 2048(CX)
+	VMOVUPS    (AX), Y0
+	VMOVUPS    (CX), Y1
+	VMULPS     (BX), Y1, Y1
+	VMULPS     64(BX), Y0, Y2
+	VADDPS     Y2, Y1, Y1
+	VMULPS     32(BX), Y1, Y1
+	VMULPS     96(BX), Y1, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMULPS     128(BX), Y0, Y1
+	VSUBPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (AX)
+	VMOVUPS    (DX), Y1
+	VSUBPS     Y0, Y1, Y0
+	VMULPS     160(BX), Y0, Y0
+	VSUBPS     Y0, Y1, Y1
+	VMOVUPS    Y1, (DX)
+	ADDQ       $0x00000020, DX
+	ADDQ       $0x00000020, AX
+	ADDQ       $0x00000020, CX
+	SUBQ       $0x00000008, SI
+	JMP        narrow
 
 done:
 	VZEROUPPER

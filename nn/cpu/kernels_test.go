@@ -78,7 +78,7 @@ type kernelCase struct {
 }
 
 // vectors is the number of vectors given to a case.
-const vectors = 4
+const vectors = 5
 
 var kernelCases = []kernelCase{
 	{"add", 1,
@@ -99,9 +99,6 @@ var kernelCases = []kernelCase{
 	{"max", 1,
 		func(v [][]float32, _ float32) { maxLoop(v[0], v[1]) },
 		func(v [][]float32, _ float32) { largest(v[0], v[1]) }},
-	{"follow", 1,
-		func(v [][]float32, a float32) { followLoop(v[0], v[1], a) },
-		func(v [][]float32, a float32) { follow(v[0], v[1], a) }},
 	{"relu", 1,
 		func(v [][]float32, _ float32) { reluLoop(v[0], v[1]) },
 		func(v [][]float32, _ float32) { new(Backend).Relu(nn.Host(v[0]), nn.Host(v[1])) }},
@@ -128,26 +125,30 @@ var kernelCases = []kernelCase{
 		func(v [][]float32, _ float32) { geluGradLoop(v[0], v[0], v[2]) },
 		func(v [][]float32, _ float32) { new(Backend).GeluGrad(nn.Host(v[0]), nn.Host(v[0]), nn.Host(v[2])) }},
 	{"adam", 4,
-		func(v [][]float32, a float32) { t := someTerms(a); adamLoop(v[0], v[1], v[2], v[3], &t) },
+		func(v [][]float32, a float32) { adamLoop(operands{v[0], v[1], v[2], v[3], nil}, someTerms(a)) },
+		func(v [][]float32, a float32) { adam(someTerms(a), operands{v[0], v[1], v[2], v[3], nil}, false) }},
+	{"adam with averages", 5,
+		func(v [][]float32, a float32) { adamLoop(operands{v[0], v[1], v[2], v[3], v[4]}, someTerms(a)) },
+		func(v [][]float32, a float32) { adam(someTerms(a), operands{v[0], v[1], v[2], v[3], v[4]}, false) }},
+	{"adam of spent gradients", 5,
 		func(v [][]float32, a float32) {
-			t := someTerms(a)
-			done := newUpdateKernel(&t).adam(v[0], v[1], v[2], v[3])
-			adamLoop(v[0][done:], v[1][done:], v[2][done:], v[3][done:], &t)
-		}},
+			adamLoop(operands{v[0], v[1], v[2], v[3], v[4]}, someTerms(a))
+			clear(v[1])
+		},
+		func(v [][]float32, a float32) { adam(someTerms(a), operands{v[0], v[1], v[2], v[3], v[4]}, true) }},
 	{"sgd", 2,
-		func(v [][]float32, a float32) { t := someTerms(a); sgdLoop(v[0], v[1], &t) },
-		func(v [][]float32, a float32) {
-			t := someTerms(a)
-			done := newUpdateKernel(&t).sgd(v[0], v[1])
-			sgdLoop(v[0][done:], v[1][done:], &t)
-		}},
+		func(v [][]float32, a float32) { sgdLoop(operands{w: v[0], g: v[1]}, someTerms(a)) },
+		func(v [][]float32, a float32) { sgd(someTerms(a), operands{w: v[0], g: v[1]}, false) }},
+	{"sgd with averages", 3,
+		func(v [][]float32, a float32) { sgdLoop(operands{w: v[0], g: v[1], average: v[2]}, someTerms(a)) },
+		func(v [][]float32, a float32) { sgd(someTerms(a), operands{w: v[0], g: v[1], average: v[2]}, false) }},
 }
 
 // someTerms returns terms that all differ and are neither 0 nor 1, so that a swap shows. a is the L2
 // factor.
-func someTerms(a float32) terms {
-	return terms{
-		termClip: .7, termL2: a, termRate: .003, termDecay: .01, termEps: 1e-5,
+func someTerms(a float32) *terms {
+	return &terms{
+		termScale: 1.3, termClip: .7, termL2: a, termRate: .003, termDecay: .01, termShare: .4, termEps: 1e-5,
 		termBeta1: .9, termMix1: .11, termBeta2: .99, termMix2: .012,
 	}
 }
@@ -227,6 +228,10 @@ func TestDotEqualsLoop(t *testing.T) {
 
 func TestSquaresEqualLoop(t *testing.T) {
 	needKernels(t)
+	eachWidth(t, squaresEqualLoop)
+}
+
+func squaresEqualLoop(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for n := range 100 {
 		for offset := range 16 {
@@ -237,10 +242,10 @@ func TestSquaresEqualLoop(t *testing.T) {
 				}
 			}
 			var want, got [16]float64
-			squaresLoop(&want, g, w, .25)
-			done := fastSquares(&got, g, w, .25)
+			squaresLoop(&want, g, w, 1.3, .25)
+			done := fastSquares(&got, g, w, 1.3, .25)
 			require.Equal(t, n&^15, done)
-			squaresLoop(&got, g[done:], w[done:], .25)
+			squaresLoop(&got, g[done:], w[done:], 1.3, .25)
 			same(t, want[:], got[:], fmt.Sprintf("squares of %d at %d", n, offset))
 		}
 	}

@@ -70,15 +70,6 @@ func fastAxpy(y []float32, a float32, x []float32) int {
 	return n
 }
 
-func fastFollow(a, w []float32, share float32) int {
-	n := whole(len(a), lanes)
-	for lo := 0; lo < n; lo += stretch {
-		hi := min(lo+stretch, n)
-		followBlocks(a[lo:hi], w[lo:hi], share)
-	}
-	return n
-}
-
 func fastRelu(y, x []float32) int {
 	n := whole(len(y), lanes)
 	for lo := 0; lo < n; lo += stretch {
@@ -116,9 +107,13 @@ func fastDot(s *[16]float32, x, y []float32) int {
 }
 
 // fastSquares takes at most one block of nn.BlockSize.
-func fastSquares(s *[16]float64, g, w []float32, l2 float32) int {
+func fastSquares(s *[16]float64, g, w []float32, scale, l2 float32) int {
 	n := whole(len(g), pair)
-	squaresBlocks(s, g[:n], w[:n], l2)
+	if hasAVX512 {
+		squaresWide(s, g[:n], w[:n], scale, l2)
+	} else {
+		squaresBlocks(s, g[:n], w[:n], scale, l2)
+	}
 	return n
 }
 
@@ -135,16 +130,24 @@ func newUpdateKernel(t *terms) *updateKernel {
 	return k
 }
 
-// adam takes at most one block of nn.BlockSize, and so does sgd.
-func (k *updateKernel) adam(w, g, m, v []float32) int {
-	n := whole(len(w), lanes)
-	adamBlocks(w[:n], g[:n], m[:n], v[:n], &k.terms)
+// adam takes at most one piece, and so does sgd.
+func (k *updateKernel) adam(o operands) int {
+	n := whole(len(o.w), lanes)
+	if len(o.average) > 0 {
+		adamAverageBlocks(o.w[:n], o.g, o.m, o.v, o.average, &k.terms)
+	} else {
+		adamBlocks(o.w[:n], o.g, o.m, o.v, &k.terms)
+	}
 	return n
 }
 
-func (k *updateKernel) sgd(w, g []float32) int {
-	n := whole(len(w), lanes)
-	sgdBlocks(w[:n], g[:n], &k.terms)
+func (k *updateKernel) sgd(o operands) int {
+	n := whole(len(o.w), lanes)
+	if len(o.average) > 0 {
+		sgdAverageBlocks(o.w[:n], o.g, o.average, &k.terms)
+	} else {
+		sgdBlocks(o.w[:n], o.g, &k.terms)
+	}
 	return n
 }
 

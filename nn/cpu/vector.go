@@ -47,18 +47,22 @@ func addLoop(y, v []float32) {
 // SquaredNorm implements nn.Update. Within a block, element i is added to partial sum i
 // mod 16, so that neighbouring additions do not wait for each other.
 func (b *Backend) SquaredNorm(sums, g, w, hyper nn.Buffer) {
-	gs, ws, l2 := g.Float32s(), w.Float32s(), hyper.Float32s()[nn.HyperL2]
-	for k := range sums.Float32s() {
-		lo, hi := k*nn.BlockSize, min((k+1)*nn.BlockSize, len(gs))
-		sums.Float32s()[k] = float32(squares(gs[lo:hi], ws[lo:hi], l2))
+	squaredNorm(sums.Float32s(), g.Float32s(), w.Float32s(), 1, hyper.Float32s()[nn.HyperL2])
+}
+
+// squaredNorm is SquaredNorm of scale·g.
+func squaredNorm(sums, g, w []float32, scale, l2 float32) {
+	for k := range sums {
+		lo, hi := k*nn.BlockSize, min((k+1)*nn.BlockSize, len(g))
+		sums[k] = float32(squares(g[lo:hi], w[lo:hi], scale, l2))
 	}
 }
 
-func squares(g, w []float32, l2 float32) float64 {
+func squares(g, w []float32, scale, l2 float32) float64 {
 	w = w[:len(g)]
 	var s [16]float64
-	done := fastSquares(&s, g, w, l2)
-	squaresLoop(&s, g[done:], w[done:], l2)
+	done := fastSquares(&s, g, w, scale, l2)
+	squaresLoop(&s, g[done:], w[done:], scale, l2)
 	var quarter [4]float64
 	for i := range quarter {
 		quarter[i] = s[i] + s[4+i] + (s[8+i] + s[12+i])
@@ -66,9 +70,9 @@ func squares(g, w []float32, l2 float32) float64 {
 	return quarter[0] + quarter[1] + (quarter[2] + quarter[3])
 }
 
-func squaresLoop(s *[16]float64, g, w []float32, l2 float32) {
+func squaresLoop(s *[16]float64, g, w []float32, scale, l2 float32) {
 	for i, x := range g {
-		wide := float64(x + float32(l2*w[i]))
+		wide := float64(float32(scale*x) + float32(l2*w[i]))
 		s[i%16] += float64(wide * wide)
 	}
 }

@@ -33,8 +33,10 @@ func TestApplyEqualsUpdate(t *testing.T) {
 			hyper, forms := b.Alloc(nn.HyperLen), map[optim.Form]int{}
 			for step := range 9 {
 				for i, p := range nets {
-					for k := range p.Grads.Float32s() {
-						p.Grads.Float32s()[k] = float32(k%7-3) * float32(step+1)
+					for _, q := range p.List {
+						for k := range q.Grads.Float32s() {
+							q.Grads.Float32s()[k] = float32((q.Offset+k)%7-3) * float32(step+1)
+						}
 					}
 					h, form := o.Hyper(step)
 					if i == 0 || form == (optim.Form{}) {

@@ -54,6 +54,22 @@ func Step(o Optimizer, b nn.Backend, p *nn.Params, s *State) {
 	s.Step++
 }
 
+// Spend is Step with gradients that are first multiplied by scale, such as 1 over the number
+// of rows, and are 0 afterwards. An nn.ArenaUpdate backend does all of it at once.
+func Spend(o Optimizer, b nn.Backend, p *nn.Params, s *State, scale float32) {
+	if r, ok := o.(Recordable); ok {
+		if h, form := r.Hyper(s.Step); form != (Form{}) {
+			b.Copy(s.hyper, h[:])
+			form.Spend(b, p, s, s.hyper, scale)
+			s.Step++
+			return
+		}
+	}
+	b.Scale(p.Grads, scale)
+	Step(o, b, p, s)
+	b.Zero(p.Grads)
+}
+
 // slot returns elements lo to hi of parameter q in a slot. It returns an empty Buffer if
 // there is no such slot.
 func (s *State) slot(name string, q *nn.Param, lo, hi int) nn.Buffer {

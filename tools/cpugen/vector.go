@@ -80,19 +80,6 @@ func axpy() {
 	}, y, x)
 }
 
-// follow emits a = a - share·(a-w).
-func follow() {
-	kernel.Begin("followBlocks", "(a, w []float32, share float32)", "followBlocks is followLoop for whole blocks.")
-	a, w, share := kernel.Base("a"), kernel.Base("w"), broadcast("share")
-	each("a", func(at int) {
-		x, d := load(a.Offset(at)), YMM()
-		VSUBPS(w.Offset(at), x, d)
-		VMULPS(d, share, d)
-		VSUBPS(d, x, x)
-		VMOVUPS(x, a.Offset(at))
-	}, a, w)
-}
-
 // relu emits y = x, or 0 where x <= 0.
 func relu() {
 	kernel.Begin("reluBlocks", "(y, x []float32)", "reluBlocks is reluLoop for whole blocks.")

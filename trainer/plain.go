@@ -12,7 +12,8 @@ import (
 // strategy.
 type plain struct {
 	*loop
-	micro *microBatches
+	micro   *microBatches
+	cleared bool // the gradients are 0, because the last step zeroed them
 }
 
 // advance is part of stepper.
@@ -27,6 +28,7 @@ func (l *plain) advance(ctx context.Context, first, _ int) (begun int, stopped b
 	if err != nil {
 		return first, false, err
 	}
+	l.cleared = report.Cleared
 	l.count(first, report)
 	if l.Observer != nil {
 		l.Observer.Stepped(StepEvent{Report: report, Step: first + 1, Compute: compute, Elapsed: time.Since(l.begin)})
@@ -43,7 +45,10 @@ func (l *plain) learn(ctx context.Context, s Step) (Step, error) {
 		if _, err := l.Task.Load(s.Index, k); err != nil {
 			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index+1, rank, err)
 		}
-		l.Backend.Zero(l.params.Grads)
+		if !l.cleared {
+			l.Backend.Zero(l.params.Grads)
+		}
+		l.cleared = false
 		pass := nn.Pass{Backend: l.Backend, Train: true, Zeroed: true, Random: nn.Stream{
 			Seed: l.Seed, Step: uint64(s.Index), First: rank*n + k, Stride: l.place.Size() * n}}
 		last := k == n-1

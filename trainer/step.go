@@ -51,6 +51,7 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 		return report, nil
 	}
 	a.update(p, s, report.Weight)
+	report.Cleared = true
 	report.Update = time.Since(begin) - report.Exchange // checks included
 	return report, nil
 }
@@ -127,12 +128,13 @@ func (a *AllReduce) byDevice(p *nn.Params, s Step) (Report, error) {
 	return x.account(report, x.sent, begin), nil
 }
 
-// update turns the sums in p.Grads into the next values.
+// update turns the sums in p.Grads into the next values, and zeroes them.
 func (a *AllReduce) update(p *nn.Params, s Step, weight int) {
+	scale := float32(1)
 	if !s.Undivided {
-		a.backend.Scale(p.Grads, 1/float32(weight))
+		scale /= float32(weight)
 	}
-	optim.Step(a.optimizer, a.backend, p, a.state)
+	optim.Spend(a.optimizer, a.backend, p, a.state, scale)
 	if z := a.gradients.compressor; z != nil {
 		z.commit()
 	}

@@ -26,9 +26,10 @@ type Strategy interface {
 	// later View; the strategy then continues from Start.From as if it were new.
 	Start(ctx context.Context, s Start) (Place, error)
 	// Step turns the gradients in p into the next values. If it fails, the values are
-	// as before. Either way the gradients are garbage afterwards; Train zeroes them. If
-	// no rank has rows (Report.Weight 0), the values do not change. Of the Report, Train
-	// needs Weight, Loss and Stop; the rest is for observers.
+	// as before. Either way the gradients are garbage afterwards, unless Report.Cleared
+	// says that they are 0. If no rank has rows (Report.Weight 0), the values do not
+	// change. Of the Report, Train needs Weight, Loss, Stop and Cleared; the rest is for
+	// observers.
 	Step(ctx context.Context, p *nn.Params, s Step) (Report, error)
 	// Total turns the counts of this rank's share of an evaluation into those that
 	// Train reports, such as their sum over all ranks.
@@ -114,6 +115,7 @@ type Report struct {
 	Loss     float64       // mean over the rows of all ranks
 	Weight   int           // rows of all ranks
 	Stop     bool          // some rank asked to stop
+	Cleared  bool          // the gradients are 0, so Train need not zero them
 	Bytes    int           // of gradients that were exchanged
 	Buckets  int           // in which they left
 	Sent     int           // bytes of payload that this rank sent for them, to a block of ring order

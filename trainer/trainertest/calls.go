@@ -35,6 +35,11 @@ func (r *rank) stepOf(ctx context.Context, s trainer.Step) (trainer.Report, erro
 	if err != nil {
 		return report, fmt.Errorf("Step %d: %w", s.Index, err)
 	}
+	for _, q := range r.params.List {
+		if report.Cleared && slices.ContainsFunc(q.Grads.Float32s(), func(g float32) bool { return g != 0 }) {
+			return report, fmt.Errorf("Step %d: Report.Cleared is set, but the gradients of %s are not 0", s.Index, q.Name)
+		}
+	}
 	return report, nil
 }
 

@@ -76,6 +76,11 @@ var mutants = []struct {
 		}
 		return r, err
 	}}},
+	{"gradients that are not cleared", "Step", "are not 0", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
+		r, err := m.AllReduce.Step(ctx, p, s)
+		p.Grads.Float32s()[0] = 1
+		return r, err
+	}}},
 	{"steps that change nothing", "Step", "the values of rank 0 do not change", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
 		values := slices.Clone(p.Values.Float32s())
 		r, err := m.AllReduce.Step(ctx, p, s)

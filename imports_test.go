@@ -16,7 +16,7 @@ const importTable = `
 collective                : collective/schedule collective/fold collective/publish
 collective/schedule       :
 collective/fold           :
-collective/calibration    :
+collective/calibration    : collective/schedule
 collective/publish        :
 collective/sendqueue      :
 collective/secret         :

@@ -46,7 +46,7 @@ func (g *Group) Situation() schedule.Situation {
 // ranks are on several hosts, some may have no peer to share memory with, so
 // links inside a host then get the cost of loopback TCP.
 func situationOf(v View, reduces bool) schedule.Situation {
-	s := schedule.Situation{Hosts: v.hosts(), Near: schedule.Loopback, Far: schedule.Network}
+	s := schedule.Situation{Hosts: v.hosts(), Links: schedule.Links{Near: schedule.Loopback, Far: schedule.Network}}
 	if reduces {
 		s.Near, s.Shared = schedule.SharedMemory, true
 	}

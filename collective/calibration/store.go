@@ -82,14 +82,18 @@ func (s *Store) Save(ranks int, c Choices) error {
 	if s == nil || s.Dir == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(file{format, s.key(ranks), c}, "", "  ")
+	return s.write(s.path(ranks), file{format, s.key(ranks), c})
+}
+
+// write writes a value to a file of the directory, as JSON.
+func (s *Store) write(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return err
 	}
-	path := s.path(ranks)
 	part := path + "." + rand.Text() + ".tmp"
 	if err := os.WriteFile(part, append(text, '\n'), 0o644); err != nil {
 		return errors.Join(err, os.Remove(part))

@@ -2,6 +2,9 @@ package cluster_test
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -34,22 +37,54 @@ func TestCachedChoices(t *testing.T) {
 	}
 }
 
-// Plans use the links as measured, and the next group of the same hosts does not measure
-// them again. Without calibration, plans use the defaults.
+// Plans use the links as measured. The next job of the same hosts, and the next group, use
+// what is known. Without calibration, plans use the defaults.
 func TestMeasuredLinks(t *testing.T) {
-	near := func(gs []*collective.Group) schedule.Cost {
-		require.Equal(t, gs[0].Situation().Near, gs[1].Situation().Near)
-		return gs[0].Situation().Near
+	dir := t.TempDir()
+	links := func(gs []*collective.Group) schedule.Links {
+		require.Equal(t, gs[0].Situation().Links, gs[1].Situation().Links)
+		return gs[0].Situation().Links
 	}
-	off := start(t, cluster.Config{Cluster: t.Name() + "off", Node: "n", Transport: cluster.TransportTCP, Calibration: "off"}, 2)
-	require.Equal(t, schedule.Loopback, near(groups(t, off)))
+	files := func() []string {
+		names, err := filepath.Glob(filepath.Join(dir, "links-*.json"))
+		require.NoError(t, err)
+		return names
+	}
+	job := func(name, calibration string) []*collective.Group {
+		return groups(t, start(t, cluster.Config{Cluster: t.Name() + name, Node: "n", Transport: cluster.TransportTCP, Calibration: calibration, CacheDir: dir}, 2))
+	}
+	off := links(job("off", "off"))
+	require.Equal(t, schedule.Loopback, off.Near)
+	require.Empty(t, off.Calls)
+	require.Empty(t, files())
 
+	first := links(job("first", ""))
+	require.NotEqual(t, schedule.Loopback, first.Near)
+	require.NotEmpty(t, first.Calls)
+	require.Len(t, files(), 1)
+
+	// Without calls to repeat, nothing contradicts what is in the file.
+	text, err := os.ReadFile(files()[0])
+	require.NoError(t, err)
+	var file map[string]any
+	require.NoError(t, json.Unmarshal(text, &file))
+	known := schedule.Links{Near: schedule.Cost{Latency: 123, PerByte: 4.5}, Far: schedule.Network}
+	file["links"] = known
+	text, err = json.Marshal(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(files()[0], text, 0o600))
+	second := job("second", "")
+	require.Equal(t, known, links(second))
+
+	refined := links(job("refined", "refine"))
+	require.NotEqual(t, known.Near, refined.Near)
+	require.Len(t, files(), 1)
+}
+
+// The next group of a job uses what is known, and its calls work.
+func TestLinksOfNextGroup(t *testing.T) {
 	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "n", Transport: cluster.TransportTCP}, 2)
 	first := groups(t, nodes)
-	cost := near(first)
-	require.NotEqual(t, schedule.Loopback, cost)
-	require.Positive(t, cost.Latency)
-
 	next := make([]*collective.Group, 2)
 	var all sync.WaitGroup
 	for i, n := range nodes {
@@ -60,7 +95,7 @@ func TestMeasuredLinks(t *testing.T) {
 		})
 	}
 	all.Wait()
-	require.Equal(t, cost, near(next))
+	require.Equal(t, next[0].Situation().Links, next[1].Situation().Links)
 	for i, n := range nodes {
 		all.Go(func() {
 			one := []int64{1}

@@ -158,7 +158,7 @@ func (n *Node) connect(ctx context.Context, view collective.View) (*collective.G
 		return nil, errors.Join(err, links.Close())
 	}
 	host := collective.OverTransport(view, transport)
-	if err := n.measureLinks(ctx, view, host); err != nil {
+	if err := n.measureLinks(ctx, view, name, host); err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
 	engine := collective.Engine(host)

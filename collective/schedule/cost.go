@@ -46,10 +46,26 @@ func (c Cost) messages(bytes, segment float64) float64 {
 	return float64(n*c.Latency) + float64(bytes*c.PerByte)
 }
 
-// Predict returns how long an AllReduce of count elements of width bytes takes
-// by a plan, according to the model.
+// Predict returns how long an AllReduce of count elements of width bytes takes by a plan:
+// according to the model, corrected by what the group's own calls took.
 func (s *Situation) Predict(p Plan, count, width int) time.Duration {
-	return time.Duration(s.nanoseconds(p, float64(count*width), float64(p.Segment*width)))
+	bytes := float64(count * width)
+	predicted := s.nanoseconds(p, bytes, float64(p.Segment*width))
+	timed := *s // the calls were timed with the plan of ring order
+	timed.Any, timed.Force, timed.Table = false, 0, nil
+	if took, ok := s.expect(bytes); ok {
+		q := timed.Plan(count, width, true)
+		predicted *= took / timed.nanoseconds(q, bytes, float64(q.Segment*width))
+	}
+	return time.Duration(predicted)
+}
+
+// link is the cost of the links that most messages take.
+func (s *Situation) link() Cost {
+	if s.OneHost() {
+		return s.Near
+	}
+	return s.Far
 }
 
 func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
@@ -57,10 +73,7 @@ func (s *Situation) nanoseconds(p Plan, bytes, segment float64) float64 {
 	if size < 2 {
 		return 0
 	}
-	link := s.Far
-	if s.OneHost() {
-		link = s.Near
-	}
+	link := s.link()
 	share := bytes / size
 	folds := float64((size - 1) * share * link.Fold)
 	switch p.Method {

@@ -8,7 +8,7 @@ import (
 
 // How ranks measure their links.
 const (
-	LinkBound = 100 * time.Millisecond // for all trials, unless one takes longer
+	LinkBound = 100 * time.Millisecond // for all trials and calls, unless one takes longer
 	longTrial = 16 * time.Millisecond  // a trial this long is dominated by bandwidth, whatever queues and windows do at first
 
 	MostTrial  = 4 << 20 // bytes
@@ -25,23 +25,27 @@ const (
 // links that share a cable share it here, too. The search is a state machine without
 // clocks. All ranks feed theirs with the same times, so all have the same Cost.
 type LinkSearch struct {
+	bound   time.Duration
 	size    int // bytes of the trials now; 0 while latency is measured
 	latency []time.Duration
 	long    []time.Duration // of the trials of this size, if it is the last
 }
 
+// NewLinkSearch begins a search that ends at bound, unless a trial takes longer.
+func NewLinkSearch(bound time.Duration) *LinkSearch { return &LinkSearch{bound: bound} }
+
 // Next returns the bytes of the messages of the next trial; 0 for LatencyRounds of a
 // few bytes each. It returns false at the end. elapsed is the time since the ranks
-// began, by one clock.
+// began to measure, by one clock.
 func (s *LinkSearch) Next(elapsed time.Duration) (bytes int, more bool) {
-	if len(s.latency) < latencyTrials && (elapsed < LinkBound/4 || len(s.latency) == 0) {
+	if len(s.latency) < latencyTrials && (elapsed < s.bound/4 || len(s.latency) == 0) {
 		return 0, true
 	}
 	if s.size == 0 {
 		s.size = firstTrial
 	}
 	n := len(s.long)
-	return s.size, n == 0 || n < bandwidthTrials && elapsed+s.long[n-1] < LinkBound
+	return s.size, n == 0 || n < bandwidthTrials && elapsed+s.long[n-1] < s.bound
 }
 
 // Measured gives the search the time of the last trial on the slowest rank.
@@ -49,7 +53,7 @@ func (s *LinkSearch) Measured(took, elapsed time.Duration) {
 	switch {
 	case s.size == 0:
 		s.latency = append(s.latency, took/LatencyRounds)
-	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+growth*took > LinkBound:
+	case len(s.long) > 0 || took >= longTrial || s.size == MostTrial || elapsed+growth*took > s.bound:
 		s.long = append(s.long, took)
 	default:
 		s.size *= growth

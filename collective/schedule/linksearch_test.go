@@ -12,7 +12,7 @@ import (
 // measureVirtual measures links of the given cost in virtual time. noise says by how
 // much each trial is slower.
 func measureVirtual(link Cost, agree time.Duration, noise func(trial int) float64) (found Cost, elapsed, longest time.Duration) {
-	var s LinkSearch
+	s := NewLinkSearch(LinkBound)
 	for trial := 0; ; trial++ {
 		bytes, more := s.Next(elapsed)
 		if !more {

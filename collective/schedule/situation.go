@@ -5,12 +5,13 @@ import "slices"
 // A Situation is what the plans of a group depend on, besides the vector. It is
 // the same on all ranks, so their plans are the same.
 type Situation struct {
-	Hosts     []int  // of each rank; equal numbers are equal hosts
-	Near, Far Cost   // of links inside a host and between hosts
-	Shared    bool   // the transport reduces in shared memory
-	Any       bool   // methods that do not keep ring order may be chosen
-	Force     Method // 0, or the method to use wherever possible
-	Table     *Table // measurements; nil if there are none
+	Hosts  []int // of each rank; equal numbers are equal hosts
+	Links        // what calls and links cost
+	Shared bool  // the transport reduces in shared memory
+
+	Any   bool   // methods that do not keep ring order may be chosen
+	Force Method // 0, or the method to use wherever possible
+	Table *Table // measurements; nil if there are none
 }
 
 // anyOrder lists the methods that do not keep ring order.

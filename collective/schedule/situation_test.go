@@ -10,7 +10,7 @@ import (
 )
 
 func situation(hosts ...int) schedule.Situation {
-	return schedule.Situation{Hosts: hosts, Near: schedule.SharedMemory, Far: schedule.Network}
+	return schedule.Situation{Hosts: hosts, Links: schedule.Links{Near: schedule.SharedMemory, Far: schedule.Network}}
 }
 
 func TestSituationPlans(t *testing.T) {
@@ -124,7 +124,7 @@ func TestAnyOrderOnMeasuredLinks(t *testing.T) {
 		{hosts, schedule.Cost{Latency: 150_000, PerByte: 80, Fold: .04}, 4 << 20, schedule.Ring},
 		{[]int{0, 0, 1, 1}, schedule.Cost{Latency: 60_000, PerByte: 8, Fold: .04}, 4 << 20, schedule.Hierarchical},
 	} {
-		s := schedule.Situation{Hosts: c.hosts, Near: schedule.Loopback, Far: c.far, Any: true}
+		s := schedule.Situation{Hosts: c.hosts, Links: schedule.Links{Near: schedule.Loopback, Far: c.far}, Any: true}
 		require.Equal(t, c.want, s.Plan(c.bytes/4, 4, true).Method, "%d bytes, %+v", c.bytes, c.far)
 	}
 }

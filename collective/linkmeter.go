@@ -1,0 +1,205 @@
+package collective
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective/schedule"
+)
+
+// A linkMeter makes the calls that measure links.
+type linkMeter struct {
+	e     *HostEngine
+	ctx   context.Context // of one MeasureLinks
+	group uint32          // the engine's own
+	seq   uint64
+	began time.Time
+
+	out, in []byte
+	vector  []float32
+}
+
+// newLinkMeter makes the engine's calls those of linkGroup, until end.
+func newLinkMeter(ctx context.Context, e *HostEngine) *linkMeter {
+	m := &linkMeter{e: e, ctx: ctx, group: e.group, began: time.Now()}
+	e.group = linkGroup
+	return m
+}
+
+// end leaves the engine as if there had been no calls.
+func (m *linkMeter) end() {
+	e := m.e
+	e.group = m.group
+	e.contextWatch.forget() // ctx may end before the group's first call
+	e.messages, e.payload, e.reduced, e.gathered = 0, 0, 0, 0
+}
+
+// Parts of schedule.LinkBound: searches end when so much of it has passed.
+const (
+	nearBound = schedule.LinkBound / 5
+	farBound  = schedule.LinkBound / 2
+)
+
+// measure fills in what it measures: links inside hosts, if any ranks use them, links
+// between hosts, and calls.
+func (m *linkMeter) measure(found *schedule.Links) (err error) {
+	s := &m.e.situation
+	if !s.Shared {
+		if schedule.Crowded(s.Hosts) {
+			if found.Near, err = m.links(nearBound, true); err != nil {
+				return err
+			}
+		}
+		if !s.OneHost() {
+			if found.Far, err = m.links(farBound, false); err != nil {
+				return err
+			}
+		}
+	}
+	found.Calls, err = m.calls()
+	return err
+}
+
+// links measures the links inside hosts, or those of the ring of all ranks.
+func (m *linkMeter) links(bound time.Duration, inside bool) (schedule.Cost, error) {
+	to, from := schedule.Up(m.e.rank, m.e.size), schedule.Down(m.e.rank, m.e.size)
+	if inside {
+		to, from = schedule.Neighbours(m.e.rank, m.e.situation.Hosts)
+	}
+	s := schedule.NewLinkSearch(bound)
+	elapsed := time.Duration(0)
+	for {
+		bytes, more := s.Next(elapsed)
+		if !more {
+			return s.Cost(), nil
+		}
+		took, err := m.exchange(bytes, to, from)
+		if err == nil {
+			took, elapsed, err = m.slowest(took)
+		}
+		if err != nil {
+			return schedule.Cost{}, err
+		}
+		s.Measured(took, elapsed)
+	}
+}
+
+// exchange sends to one rank and receives from another. A rank may have no others.
+func (m *linkMeter) exchange(bytes, to, from int) (time.Duration, error) {
+	rounds := 1
+	if bytes == 0 {
+		rounds, bytes = schedule.LatencyRounds, 8
+	}
+	if len(m.out) < bytes {
+		m.out, m.in = make([]byte, bytes), make([]byte, bytes)
+	}
+	began := time.Now()
+	for range rounds {
+		m.seq++
+		if to == m.e.rank {
+			continue
+		}
+		if err := m.call(m.half(m.out[:bytes], m.e.rank, to), m.half(m.in[:bytes], from, m.e.rank)); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(began), nil
+}
+
+func (m *linkMeter) half(b []byte, from, to int) *Operation {
+	h := half{v: Of(b), from: from, to: to}
+	return &Operation{Header: Header{Seq: m.seq, Call: h.call()}, Dst: h.v, Src: h.v}
+}
+
+// calls times calls of the group.
+func (m *linkMeter) calls() ([]schedule.Sample, error) {
+	s := schedule.NewCallSearch(m.e.situation.Hosts)
+	elapsed := m.elapsed()
+	for {
+		if err := m.most(elapsed); err != nil {
+			return nil, err
+		}
+		bytes, more := s.Next(time.Duration(elapsed[0]))
+		if !more {
+			return s.Samples(), nil
+		}
+		took, now, err := m.timed(bytes)
+		if err != nil {
+			return nil, err
+		}
+		elapsed[0] = float64(now)
+		s.Measured(took)
+	}
+}
+
+// confirm reports whether calls still take as long as they did.
+func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
+	for _, probe := range known.Probes() {
+		same := false
+		for i := 0; i < schedule.ProbeCalls && !same; i++ {
+			took, _, err := m.timed(probe.Bytes)
+			if err != nil {
+				return false, err
+			}
+			same = probe.Confirms(took)
+		}
+		if !same {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// timed makes a call whose vector has just been written, as in training. It returns the
+// time that it took on the slowest rank, and the time since rank 0 began.
+func (m *linkMeter) timed(bytes int) (took, elapsed time.Duration, err error) {
+	if len(m.vector) < bytes/4 {
+		m.vector = make([]float32, bytes/4)
+	}
+	v := m.vector[:bytes/4]
+	clear(v)
+	m.seq++
+	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := m.reduce(Of(v), Sum); err != nil {
+		return 0, 0, err
+	}
+	return m.slowest(time.Since(began))
+}
+
+// slowest returns the longest time of any rank, and the time since rank 0 began.
+func (m *linkMeter) slowest(took time.Duration) (longest, elapsed time.Duration, err error) {
+	times := append([]float64{float64(took)}, m.elapsed()...)
+	err = m.most(times)
+	return time.Duration(times[0]), time.Duration(times[1]), err
+}
+
+// elapsed returns the time since rank 0 began, on that rank, and 0 on the others.
+func (m *linkMeter) elapsed() []float64 {
+	if m.e.rank != 0 {
+		return []float64{0}
+	}
+	return []float64{float64(time.Since(m.began))}
+}
+
+// most replaces the numbers by the maxima of all ranks.
+func (m *linkMeter) most(numbers []float64) error { return m.reduce(Of(numbers), Max) }
+
+// reduce is an AllReduce.
+func (m *linkMeter) reduce(v Vector, op Op) error {
+	m.seq++
+	call := Call{Kind: KindAllReduce, DType: v.dtype, Op: op, Count: uint64(v.n)}
+	return m.call(&Operation{Header: Header{Seq: m.seq, Call: call}, Dst: v, Src: v})
+}
+
+// call carries out operations together.
+func (m *linkMeter) call(all ...*Operation) error {
+	for _, o := range all {
+		if err := m.e.Start(o); err != nil {
+			return err
+		}
+	}
+	return m.e.Wait(m.ctx)
+}

@@ -1,0 +1,91 @@
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// timeVirtual times calls in virtual time. call returns how long one takes.
+func timeVirtual(s *CallSearch, elapsed time.Duration, call func(bytes int) time.Duration) (end time.Duration, calls int) {
+	for {
+		bytes, more := s.Next(elapsed)
+		if !more {
+			return elapsed, calls
+		}
+		took := call(bytes)
+		elapsed += took
+		s.Measured(took)
+		calls++
+	}
+}
+
+func TestCallSearch(t *testing.T) {
+	s := NewCallSearch([]int{0, 0})
+	disturbed := 0
+	end, calls := timeVirtual(s, 0, func(bytes int) time.Duration {
+		if disturbed++; disturbed == 5 {
+			return 10 * time.Millisecond
+		}
+		return time.Duration(bytes / 4)
+	})
+	require.Equal(t, MostSamples, len(s.Samples()))
+	require.Equal(t, callPasses*MostSamples, calls)
+	require.Less(t, end, LinkBound)
+	for i, sample := range s.Samples() {
+		require.Equal(t, time.Duration(sample.Bytes/4), sample.Took, "one disturbed call does not count")
+		require.True(t, i == 0 || sample.Bytes > s.Samples()[i-1].Bytes)
+	}
+	require.Equal(t, mostCall, s.Samples()[MostSamples-1].Bytes)
+
+	crowd := NewCallSearch(make([]int, 64))
+	timeVirtual(crowd, 0, func(int) time.Duration { return 1 })
+	require.Equal(t, hostCalls/64, crowd.Samples()[len(crowd.Samples())-1].Bytes, "all ranks of a host need the memory")
+
+	slow := NewCallSearch([]int{0, 1})
+	end, _ = timeVirtual(slow, 40*time.Millisecond, func(bytes int) time.Duration { return time.Duration(100 * bytes) })
+	require.Less(t, end, LinkBound)
+	require.Equal(t, 256<<10, slow.Samples()[len(slow.Samples())-1].Bytes)
+}
+
+// However long calls take, the search ends soon after the bound.
+func TestCallSearchEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		took := rapid.SliceOfN(rapid.Int64Range(0, 1e9), 1, 40).Draw(t, "took")
+		s, longest, n := NewCallSearch([]int{0, 0, 1}), time.Duration(0), 0
+		began := time.Duration(rapid.Int64Range(0, 2e8).Draw(t, "began"))
+		end, _ := timeVirtual(s, began, func(int) time.Duration {
+			n++
+			longest = max(longest, time.Duration(took[n%len(took)]))
+			return time.Duration(took[n%len(took)])
+		})
+		require.Less(t, end, max(began, LinkBound)+longest+1)
+		require.NoError(t, Links{Calls: s.Samples()}.Check())
+	})
+}
+
+// Predictions are what calls took, interpolated; the model only compares plans.
+func TestPredictFromCalls(t *testing.T) {
+	s := Situation{Hosts: []int{0, 0}, Links: Links{Near: Loopback, Calls: []Sample{{1 << 20, 200_000}, {4 << 20, 1_400_000}, {16 << 20, 6_000_000}}}}
+	predict := func(bytes int) float64 { return float64(s.Predict(s.Plan(bytes/4, 4, true), bytes/4, 4)) }
+	require.InDelta(t, 200_000, predict(1<<20), 2)
+	require.InDelta(t, 600_000, predict(2<<20), 2)
+	require.InDelta(t, 6_000_000, predict(16<<20), 2)
+	require.InDelta(t, 24_400_000, predict(64<<20), 2, "by the last two")
+	s.Calls[2].Took = 100_000_000
+	require.InDelta(t, 100_000_000*(1+3*mostSlope), predict(64<<20), 2)
+	s.Calls[1].Took, s.Calls[2].Took = 2_900_000, 3_000_000
+	least := 3_000_000 + leastLinked*Loopback.PerByte*(48<<20)
+	require.InDelta(t, least, predict(64<<20), 2, "the links carry every byte")
+	s.Shared = true
+	require.InDelta(t, 3_000_000*(1+3*leastShared), predict(64<<20), 2)
+	s.Shared = false
+
+	plan := s.Plan(1<<18, 4, true)
+	other := Plan{Method: Halving, Segment: plan.Segment}
+	with := float64(s.Predict(other, 1<<18, 4)) / float64(s.Predict(plan, 1<<18, 4))
+	s.Calls = nil
+	require.InEpsilon(t, float64(s.Predict(other, 1<<18, 4))/float64(s.Predict(plan, 1<<18, 4)), with, 1e-3, "plans compare as in the model")
+}

@@ -1,0 +1,91 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Links are what a group measures when it forms.
+type Links struct {
+	Near, Far Cost     // of links inside a host and between hosts
+	Calls     []Sample // in the order of their sizes; empty if no calls were timed
+}
+
+// linkWords is the number of words of Links without Calls.
+const linkWords = 6
+
+// LinksWords is the number of words that hold Links.
+const LinksWords = linkWords + 2*MostSamples
+
+// Words returns the numbers of l, for other ranks.
+func (l Links) Words() []float64 {
+	words := []float64{l.Near.Latency, l.Near.PerByte, l.Near.Fold, l.Far.Latency, l.Far.PerByte, l.Far.Fold}
+	for _, s := range l.Calls[:min(len(l.Calls), MostSamples)] {
+		words = append(words, float64(s.Bytes), float64(s.Took))
+	}
+	return append(words, make([]float64, LinksWords-len(words))...)
+}
+
+// LinksOf returns the Links with these words.
+func LinksOf(words []float64) Links {
+	l := Links{Near: Cost{words[0], words[1], words[2]}, Far: Cost{words[3], words[4], words[5]}}
+	for w := words[linkWords:LinksWords]; len(w) > 0 && w[0] > 0; w = w[2:] {
+		l.Calls = append(l.Calls, Sample{int(w[0]), time.Duration(w[1])})
+	}
+	return l
+}
+
+// Check returns an error if no group can have measured these links.
+func (l Links) Check() error {
+	for _, x := range l.Words()[:linkWords] {
+		if math.IsNaN(x) || x < 0 || x > math.MaxInt64 {
+			return fmt.Errorf("a link cannot cost %g ns", x)
+		}
+	}
+	if len(l.Calls) > MostSamples {
+		return fmt.Errorf("%d timed calls: there are at most %d", len(l.Calls), MostSamples)
+	}
+	if !slices.IsSortedFunc(l.Calls, func(a, b Sample) int { return a.Bytes - b.Bytes }) {
+		return errors.New("timed calls must be in the order of their sizes")
+	}
+	for i, s := range l.Calls {
+		if s.Bytes <= 0 || s.Took <= 0 || i > 0 && s.Bytes == l.Calls[i-1].Bytes {
+			return fmt.Errorf("a call of %d bytes cannot take %v", s.Bytes, s.Took)
+		}
+	}
+	return nil
+}
+
+// How a later group of the same hosts checks Links.
+const (
+	ProbeCalls = 3              // of each size, at most
+	probeSmall = 64 << 10       // bytes
+	probeLong  = LinkBound / 20 // time of another probe
+	probeRatio = 2              // of the times, one way or the other, that means other links
+)
+
+// Probes returns calls that show whether the links still cost what they did: a small one,
+// and a larger one if that takes little time. There are none if no calls were timed.
+func (l *Links) Probes() []Sample {
+	var probes []Sample
+	add := func(fits func(Sample) bool) {
+		for _, s := range slices.Backward(l.Calls) {
+			if fits(s) {
+				probes = append(probes, s)
+				return
+			}
+		}
+	}
+	add(func(s Sample) bool { return s.Bytes <= probeSmall })
+	add(func(s Sample) bool { return s.Bytes > probeSmall && s.Took <= probeLong })
+	return probes
+}
+
+// Confirms reports whether a call that took this long on the slowest rank used the links
+// of s.
+func (s Sample) Confirms(took time.Duration) bool {
+	return took < probeRatio*s.Took && s.Took < probeRatio*took
+}

@@ -1,0 +1,60 @@
+package schedule
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestLinksWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Float64Range(0, 1e9)
+		l := Links{Near: Cost{number.Draw(t, "a"), number.Draw(t, "b"), number.Draw(t, "c")}, Far: Cost{number.Draw(t, "d"), number.Draw(t, "e"), number.Draw(t, "f")}}
+		for i := range rapid.IntRange(0, MostSamples).Draw(t, "calls") {
+			l.Calls = append(l.Calls, Sample{1 << (10 + i), time.Duration(rapid.IntRange(1, 1e12).Draw(t, "took"))})
+		}
+		require.NoError(t, l.Check())
+		require.Len(t, l.Words(), LinksWords)
+		require.Equal(t, l, LinksOf(l.Words()))
+	})
+}
+
+func TestLinksCheck(t *testing.T) {
+	for name, l := range map[string]Links{
+		"negative": {Near: Cost{Latency: -1}},
+		"NaN":      {Far: Cost{PerByte: math.NaN()}},
+		"infinite": {Far: Cost{Fold: math.Inf(1)}},
+		"no time":  {Calls: []Sample{{4, 0}}},
+		"no bytes": {Calls: []Sample{{0, 4}}},
+		"order":    {Calls: []Sample{{8, 1}, {4, 1}}},
+		"twice":    {Calls: []Sample{{8, 1}, {8, 1}}},
+		"many":     {Calls: make([]Sample, MostSamples+1)},
+	} {
+		require.Error(t, l.Check(), name)
+	}
+}
+
+func TestProbes(t *testing.T) {
+	small, large, slow := Sample{64 << 10, 8000}, Sample{4 << 20, 5_000_000}, Sample{8 << 20, 5_000_001}
+	l := Links{Calls: []Sample{{4 << 10, 1000}, small, {1 << 20, 300_000}, large, slow}}
+	require.Equal(t, []Sample{small, large}, l.Probes())
+	l.Calls = []Sample{small, slow}
+	require.Equal(t, []Sample{small}, l.Probes())
+	require.Empty(t, (&Links{}).Probes())
+	for took, want := range map[time.Duration]bool{8000: true, 15_999: true, 16_000: false, 80_000: false, 4001: true, 4000: false} {
+		require.Equal(t, want, small.Confirms(took), took)
+	}
+}
+
+func TestNeighbours(t *testing.T) {
+	hosts := []int{0, 0, 2, 0, 2, 5}
+	for rank, want := range [][2]int{{1, 3}, {3, 0}, {4, 4}, {0, 1}, {2, 2}, {5, 5}} {
+		up, down := Neighbours(rank, hosts)
+		require.Equal(t, want, [2]int{up, down}, rank)
+	}
+	require.True(t, Crowded(hosts))
+	require.False(t, Crowded([]int{0, 1, 2}))
+}

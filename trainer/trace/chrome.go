@@ -1,10 +1,8 @@
 package trace
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
@@ -12,27 +10,14 @@ import (
 )
 
 // Chrome writes a rank's activity as a Chrome trace, for chrome://tracing and
-// ui.perfetto.dev. The trace is an array of events, one per line. Every flush also writes
-// the end of the array, which the next flush overwrites, so the file of a killed process
-// is valid up to the last flush. A flush happens at least at the end of each step. Each
-// rank is a process in the trace, with one row for steps and one for calls.
+// ui.perfetto.dev. The file of a killed process is valid, and has at least all steps that
+// had ended. Each rank is a process in the trace, with one row for steps and one for calls.
 //
 // Chrome observes a Group (collective.FlightObserver) and Train (trainer.Observer).
 type Chrome struct {
 	rank int
-
-	mu   sync.Mutex
-	w    io.WriterAt
-	at   int64  // offset of the next events, which overwrite the array's end
-	held []byte // events not yet flushed
-	err  error
+	file eventFile
 }
-
-const (
-	traceEnd  = "\n]\n"
-	mostHeld  = 64 << 10 // bytes
-	nextEvent = ",\n"
-)
 
 // The rows of a trace.
 const (
@@ -44,27 +29,15 @@ var _ collective.FlightObserver = (*Chrome)(nil)
 
 // NewChrome starts a trace for a rank, in an empty file.
 func NewChrome(w io.WriterAt, rank int, name string) *Chrome {
-	c := &Chrome{rank: rank, w: w, held: []byte("[")}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c := &Chrome{rank: rank, file: eventFile{w: w}}
+	c.file.mu.Lock()
+	defer c.file.mu.Unlock()
 	c.put(event{Name: "process_name", Phase: "M", Args: map[string]any{"name": fmt.Sprintf("rank %d (%s)", rank, name)}})
 	c.put(event{Name: "process_sort_index", Phase: "M", Args: map[string]any{"sort_index": rank}})
 	c.put(event{Name: "thread_name", Phase: "M", Row: rowSteps, Args: map[string]any{"name": "steps"}})
 	c.put(event{Name: "thread_name", Phase: "M", Row: rowCalls, Args: map[string]any{"name": "calls"}})
-	c.flush()
+	c.file.flush()
 	return c
-}
-
-// event is an event in the format of
-// https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
-type event struct {
-	Name    string         `json:"name"`
-	Phase   string         `json:"ph"`
-	Process int            `json:"pid"`
-	Row     int            `json:"tid"`
-	At      float64        `json:"ts"` // microseconds of Unix time
-	Took    float64        `json:"dur,omitempty"`
-	Args    map[string]any `json:"args,omitempty"`
 }
 
 // Called is part of collective.Observer. It does nothing, because Recorded reports more.
@@ -80,31 +53,31 @@ func (c *Chrome) Recorded(f *collective.FlightCall) {
 	if f.Err != nil {
 		args["error"] = f.Err.Error()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.file.mu.Lock()
+	defer c.file.mu.Unlock()
 	c.put(event{Name: f.Call.Kind.String(), Phase: "X", Row: rowCalls, At: micros(f.Began), Took: us(f.Took), Args: args})
 	if f.Err != nil {
-		c.flush()
+		c.file.flush()
 	}
 }
 
 // Stepped is part of trainer.Observer.
 func (c *Chrome) Stepped(e trainer.StepEvent) {
 	now := micros(time.Now())
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.file.mu.Lock()
+	defer c.file.mu.Unlock()
 	whole := us(e.Compute + e.Exchange + e.Update)
 	c.put(event{Name: "step", Phase: "X", Row: rowSteps, At: now - whole, Took: whole, Args: map[string]any{
 		"step": e.Step, "loss": number(e.Loss), "rows": e.Weight,
 		"compute, ms": ms(e.Compute), "exchange, ms": ms(e.Exchange), "update, ms": ms(e.Update),
 	}})
-	c.flush()
+	c.file.flush()
 }
 
 // Evaluated is part of trainer.Observer.
 func (c *Chrome) Evaluated(e trainer.EvalEvent) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.file.mu.Lock()
+	defer c.file.mu.Unlock()
 	args := map[string]any{"step": e.Step, "loss": number(e.Loss)}
 	for _, m := range e.Metrics {
 		args[m.Name] = number(m.Value)
@@ -113,41 +86,12 @@ func (c *Chrome) Evaluated(e trainer.EvalEvent) {
 }
 
 // Close writes the remaining events and returns the first write error.
-func (c *Chrome) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.flush()
-	if c.err != nil {
-		return fmt.Errorf("trace: %w", c.err)
-	}
-	return nil
-}
+func (c *Chrome) Close() error { return c.file.close() }
 
-// put adds an event. The caller holds the lock, as for flush.
+// put adds an event of this rank. The caller holds the file's lock.
 func (c *Chrome) put(e event) {
 	e.Process = c.rank
-	b, err := json.Marshal(e)
-	if err != nil {
-		c.err = err
-		return
-	}
-	between := nextEvent
-	if len(c.held) == 1 && c.at == 0 {
-		between = "\n"
-	}
-	c.held = append(append(c.held, between...), b...)
-	if len(c.held) >= mostHeld {
-		c.flush()
-	}
-}
-
-// flush writes the pending events and the end of the array in a single write.
-func (c *Chrome) flush() {
-	if c.err == nil && len(c.held) > 0 {
-		_, c.err = c.w.WriteAt(append(c.held, traceEnd...), c.at)
-		c.at += int64(len(c.held))
-	}
-	c.held = c.held[:0]
+	c.file.put(e)
 }
 
 // number returns x, or its name if JSON cannot represent it.

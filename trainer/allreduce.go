@@ -26,12 +26,10 @@ type AllReduce struct {
 	backend   nn.Backend
 	optimizer optim.Optimizer
 
-	name    string // of the strategy and its settings
-	hashAll bool   // ranks compare their values in every step
-	state   *optim.State
-	mine    []int64 // this rank's word
-	words   []int64 // all ranks'
-	timeout stepTimeout
+	name      string // of the strategy and its settings
+	hashAll   bool   // ranks compare their values in every step
+	state     *optim.State
+	agreement *Agreement // Start makes it
 
 	bucket      int // bytes
 	compression Compression

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/fold"
 	"github.com/ringtrain/ringtrain/nn"
 )
@@ -32,6 +33,12 @@ func (e *NotFiniteError) Error() string {
 	}
 	return fmt.Sprintf("trainer: the %s step %d is not finite on %s%s: lower the learn rate, or look at the data of that step",
 		e.What, e.Step, strings.Join(e.Names, ", "), where)
+}
+
+// sumNotFinite says that a sum over all ranks is not finite. step counts from 0.
+func sumNotFinite(v collective.View, step int, parameter string) error {
+	all := ranksOf(v)
+	return &NotFiniteError{What: "summed gradient of", Step: step + 1, Parameter: parameter, Ranks: all, Names: names(v, all)}
 }
 
 // finite reports whether all elements are finite. An element that is not makes every
@@ -71,6 +78,10 @@ func allAreFinite(x []float32) bool {
 // elements lo and hi that is not finite, or 0. Of several it returns the last, which
 // the backward pass computed first.
 func notFinite(p *nn.Params, lo, hi int) int64 { return notFiniteIn(p.Grads.Float32s(), p, lo, hi) }
+
+// NotFinite returns 1 + the index of a parameter in p.List whose gradient is not finite,
+// or 0. The gradients are in host memory.
+func NotFinite(p *nn.Params) int64 { return notFinite(p, 0, p.Grads.Len()) }
 
 // notFiniteIn is notFinite for a copy of the arena.
 func notFiniteIn(grads []float32, p *nn.Params, lo, hi int) int64 {

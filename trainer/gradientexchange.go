@@ -148,8 +148,7 @@ func (x *gradientExchange) checkSum(step int) error {
 	if bad == 0 {
 		return nil
 	}
-	all := ranksOf(x.group.View())
-	return &NotFiniteError{What: "summed gradient of", Step: step + 1, Parameter: parameterName(x.params, bad), Ranks: all, Names: names(x.group.View(), all)}
+	return sumNotFinite(x.group.View(), step, parameterName(x.params, bad))
 }
 
 // failure returns the backend's error instead of err if a broken device is why numbers

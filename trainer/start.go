@@ -3,11 +3,7 @@ package trainer
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
@@ -15,12 +11,9 @@ import (
 // Start implements Strategy: it compares the settings of all ranks, and rank 0
 // broadcasts where to begin, the values and the optimizer's state.
 func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
-	a.group, a.timeout = s.Group, stepTimeout{}
-	a.mine, a.words = make([]int64, wordLen), make([]int64, wordLen*s.Group.Size())
-	if err := compareSettings(ctx, a.group, slices.Concat(s.Settings, a.settings())); err != nil {
-		return Place{}, err
-	}
-	from, err := a.firstStep(ctx, s.From)
+	a.group, a.agreement = s.Group, NewAgreement(s.Group, a.backend)
+	a.agreement.hashAll = a.hashAll
+	from, err := a.agreement.Start(ctx, s, a.settings()...)
 	if err != nil {
 		return Place{}, err
 	}
@@ -34,7 +27,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 	if err := a.backend.Sync(ctx); err != nil {
 		return Place{}, err
 	}
-	if _, err := a.agree(ctx, s.Params, word{step: int64(from.Step), hash: all}); err != nil {
+	if _, err := a.agreement.agree(ctx, s.Params, word{step: int64(from.Step), hash: all}); err != nil {
 		return Place{}, err
 	}
 	return Place{View: a.group.View(), Step: from.Step}, nil
@@ -45,18 +38,6 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 // belong together, or wait forever.
 func (a *AllReduce) settings() []Setting {
 	return []Setting{{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}}
-}
-
-// firstStep tells all ranks at which step rank 0 begins.
-func (a *AllReduce) firstStep(ctx context.Context, from State) (State, error) {
-	step := []int64{int64(from.Step)}
-	if err := collective.Broadcast(ctx, a.group, step, 0); err != nil {
-		return State{}, fmt.Errorf("trainer: agreeing on the first step: %w", err)
-	}
-	if a.group.Rank() != 0 {
-		return State{Step: int(step[0])}, nil
-	}
-	return from, nil
 }
 
 // prepare makes what steps need.
@@ -88,8 +69,8 @@ func (a *AllReduce) prepare(p *nn.Params) error {
 // broadcast gives all ranks the values of rank 0 and the state that it resumes
 // from.
 func (a *AllReduce) broadcast(ctx context.Context, p *nn.Params, from State) error {
-	if err := a.group.Broadcast(ctx, Operand(p.Values), 0); err != nil {
-		return fmt.Errorf("trainer: broadcasting the initial weights: %w", err)
+	if err := a.agreement.Values(ctx, p); err != nil {
+		return err
 	}
 	a.state.Step = from.Step
 	if from.Step == 0 {
@@ -130,43 +111,12 @@ func (a *AllReduce) digest(p *nn.Params) int64 {
 // Total implements Strategy: the sum over all ranks, with the same bits on each.
 // Ranks that counted different things get a *DivergedError.
 func (a *AllReduce) Total(ctx context.Context, own nn.Counts) (nn.Counts, error) {
-	counted := slices.Sorted(maps.Keys(own))
-	all := make([]int64, a.group.Size())
-	if err := collective.AllGather(ctx, a.group, all, []int64{digest([]byte(strings.Join(counted, "\x00")))}); err != nil {
-		return nil, err
-	}
-	if odd := differing(all, func(d int64) int64 { return d }); odd != nil {
-		return nil, &DivergedError{What: "names of counts", Ranks: odd, Names: names(a.group.View(), odd)}
-	}
-	sums := make([]float64, len(counted))
-	for i, name := range counted {
-		sums[i] = own[name]
-	}
-	if err := collective.AllReduce(ctx, a.group, sums, collective.Sum); err != nil {
-		return nil, err
-	}
-	total := nn.Counts{}
-	for i, name := range counted {
-		total[name] = sums[i]
-	}
-	return total, nil
+	return a.agreement.Total(ctx, own)
 }
 
 // Finish implements Strategy: all ranks must hold the same values.
 func (a *AllReduce) Finish(ctx context.Context, p *nn.Params) error {
-	values := make([]float32, p.Values.Len())
-	a.backend.Read(values, p.Values)
-	if err := a.backend.Sync(ctx); err != nil {
-		return err
-	}
-	words := make([]int64, a.group.Size())
-	if err := collective.AllGather(ctx, a.group, words, []int64{hash(values)}); err != nil {
-		return fmt.Errorf("trainer: comparing the final values: %w", err)
-	}
-	if odd := differing(words, func(w int64) int64 { return w }); odd != nil {
-		return &DivergedError{What: "final values of the parameters", Ranks: odd, Names: names(a.group.View(), odd)}
-	}
-	return nil
+	return a.agreement.Finish(ctx, p)
 }
 
 // State implements Strategy. What compression has kept back is each rank's own,

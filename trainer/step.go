@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"fmt"
 	"time"
 	"unsafe"
 
@@ -57,7 +56,7 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 }
 
 func (a *AllReduce) begin(ctx context.Context, s Step) {
-	a.gradients.begin(ctx, s.Index, a.timeout.begin(time.Now(), s.Late))
+	a.gradients.begin(ctx, s.Index, a.agreement.timeout.begin(time.Now(), s.Late))
 }
 
 // atOnce exchanges all gradients in one piece. The words go first: they say whether
@@ -69,7 +68,7 @@ func (a *AllReduce) atOnce(p *nn.Params, s Step) (Report, error) {
 	}
 	x.check(0)
 	begin := time.Now()
-	report, err := a.agree(x.ctx, p, a.word(p, s))
+	report, err := a.agreement.Step(x.ctx, p, s, x.bad)
 	if err != nil || report.Weight == 0 {
 		return report, err
 	}
@@ -92,7 +91,7 @@ func (a *AllReduce) inBuckets(p *nn.Params, s Step) (Report, error) {
 	if err := x.wait(); err != nil {
 		return Report{}, sumError(s.Index, err)
 	}
-	report, err := a.agree(x.ctx, p, a.word(p, s))
+	report, err := a.agreement.Step(x.ctx, p, s, x.bad)
 	if err != nil || report.Weight == 0 {
 		return report, err
 	}
@@ -112,7 +111,7 @@ func (a *AllReduce) byDevice(p *nn.Params, s Step) (Report, error) {
 	}
 	x.bad = x.device.notFinite(p)
 	begin := time.Now()
-	report, err := a.agree(x.ctx, p, a.word(p, s))
+	report, err := a.agreement.Step(x.ctx, p, s, x.bad)
 	if err != nil {
 		return report, err
 	}
@@ -138,31 +137,6 @@ func (a *AllReduce) update(p *nn.Params, s Step, weight int) {
 	if z := a.gradients.compressor; z != nil {
 		z.commit()
 	}
-}
-
-// word is this rank's word about a step.
-func (a *AllReduce) word(p *nn.Params, s Step) word {
-	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: a.gradients.bad}
-	if s.Stop {
-		w.stop = 1
-	}
-	if a.hashAll || s.Index%hashEvery == 0 {
-		w.hash = hash(hostCopy(a.backend, p.Values))
-	}
-	return w
-}
-
-// agree exchanges words with all ranks.
-func (a *AllReduce) agree(ctx context.Context, p *nn.Params, w word) (Report, error) {
-	w.put(a.mine)
-	if err := collective.AllGather(ctx, a.group, a.words, a.mine); err != nil {
-		return Report{}, fmt.Errorf("trainer: exchanging step status at step %d: %w", w.step+1, err)
-	}
-	words := make([]word, a.group.Size())
-	for r := range words {
-		words[r] = getWord(a.words[r*wordLen:])
-	}
-	return outcome(words, a.group.View(), p)
 }
 
 // hash is a digest of the values' memory; never 0.

@@ -96,11 +96,14 @@ func (s *State) apply(f Form, b nn.Backend, p *nn.Params, part Part, hyper nn.Bu
 		if q.Momentum > 0 {
 			continue
 		}
-		norms := s.norms.Slice(0, nn.Blocks(q.Values.Len()))
+		norms, given := part.norms, part.norms.Len() > 0
+		if !given {
+			norms = s.norms.Slice(0, nn.Blocks(q.Values.Len()))
+		}
 		lo, hi := part.span(q)
 		w, g, m := q.Values.Slice(lo, hi), q.Grads.Slice(lo, hi), s.slot(SlotM, q, lo, hi)
 		average := s.slot(SlotAverage, q, lo, hi)
-		if f.clips {
+		if f.clips && !given {
 			b.SquaredNorm(norms, q.Grads, q.Values, hyper)
 		}
 		if f.momentsOnly {

@@ -217,3 +217,39 @@ func TestUpdateDoesNotAllocateArrays(t *testing.T) {
 	state := optim.NewState(be, p, o)
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { optim.Step(o, be, p, state) }), 3.)
 }
+
+// Pieces of a parameter in arenas of their own, as on several servers, give the bits of one
+// update: with clipping, and if L2 is part of the gradient.
+func TestPiecesEqualWhole(t *testing.T) {
+	adam, radam, sgd := optim.DefaultAdam(), optim.DefaultRAdam(), optim.DefaultSGD(.1)
+	adam.L2, adam.L2IsWeightDecay = optim.Constant(.1), false
+	for name, o := range map[string]optim.Recordable{"Adam": adam, "RAdam": radam, "SGD": sgd} {
+		whole, be := params(t)
+		w := whole.List[0]
+		state := optim.NewState(be, whole, o)
+		cuts := []int{0, nn.BlockSize, w.Values.Len()}
+		var pieces []*nn.Params
+		var states []*optim.State
+		for i := range cuts[1:] {
+			n := cuts[i+1] - cuts[i]
+			p := &nn.Params{Values: be.Alloc(n), Grads: be.Alloc(n)}
+			p.List = []*nn.Param{{Name: w.Name, Shape: []int{n}, Values: p.Values, Grads: p.Grads}}
+			be.Copy(p.Values, w.Values.Float32s()[cuts[i]:cuts[i+1]])
+			pieces, states = append(pieces, p), append(states, optim.NewState(be, p, o))
+		}
+		norms := be.Alloc(nn.Blocks(w.Values.Len()))
+		for step := range 8 {
+			gradients(whole, step, 1)
+			for i, p := range pieces {
+				be.Copy(p.Grads, w.Grads.Float32s()[cuts[i]:cuts[i+1]])
+				states[i].BlockNorms(o, be, p.List[0], norms.Slice(cuts[i]/nn.BlockSize, nn.Blocks(cuts[i+1])))
+			}
+			optim.Step(o, be, whole, state)
+			for i, p := range pieces {
+				o.Update(be, p, states[i], optim.PieceOf(p.List[0], norms))
+				states[i].Step++
+				require.Equal(t, w.Values.Float32s()[cuts[i]:cuts[i+1]], p.Values.Float32s(), "%s, step %d, piece %d", name, step, i)
+			}
+		}
+	}
+}

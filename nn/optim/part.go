@@ -6,11 +6,13 @@ import (
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// A Part is what one Update covers: some whole parameters, or a range of blocks of one
-// parameter. A different worker may update each Part of a step.
+// A Part is what one Update covers: some whole parameters, a range of blocks of one
+// parameter, or a parameter that is a piece of a larger one. A different worker may update
+// each Part of a step.
 type Part struct {
 	params []*nn.Param
-	lo, hi int // elements of the only parameter; hi < 0 means all
+	lo, hi int       // elements of the only parameter; hi < 0 means all
+	norms  nn.Buffer // of the parameter that the only one is a piece of; empty: compute them
 }
 
 // Whole returns the Part with every parameter.
@@ -33,8 +35,17 @@ func BlocksOf(q *nn.Param, lo, hi int) Part {
 	}
 }
 
+// PieceOf returns the Part with all of q, which holds some blocks of a larger parameter that
+// is elsewhere. Clipping uses norms, the block norms of the larger parameter in order; see
+// [State.BlockNorms]. Updating all pieces gives the bits of a single update of the whole.
+func PieceOf(q *nn.Param, norms nn.Buffer) Part {
+	return Part{params: []*nn.Param{q}, hi: -1, norms: norms}
+}
+
 // whole reports whether the part covers every parameter of all.
-func (p Part) whole(all *nn.Params) bool { return p.hi < 0 && slices.Equal(p.params, all.List) }
+func (p Part) whole(all *nn.Params) bool {
+	return p.hi < 0 && p.norms.Len() == 0 && slices.Equal(p.params, all.List)
+}
 
 // span returns the elements of q that the part covers.
 func (p Part) span(q *nn.Param) (lo, hi int) {

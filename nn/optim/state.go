@@ -70,6 +70,15 @@ func Spend(o Optimizer, b nn.Backend, p *nn.Params, s *State, scale float32) {
 	b.Zero(p.Grads)
 }
 
+// BlockNorms sets sums to what clipping needs to know about q in the next update: the
+// squared norm of each block of its gradient, as o changes it first. It is for a parameter
+// whose pieces are updated apart, see [PieceOf].
+func (s *State) BlockNorms(o Recordable, b nn.Backend, q *nn.Param, sums nn.Buffer) {
+	h, _ := o.Hyper(s.Step)
+	b.Copy(s.hyper, h[:])
+	b.SquaredNorm(sums, q.Grads, q.Values, s.hyper)
+}
+
 // slot returns elements lo to hi of parameter q in a slot. It returns an empty Buffer if
 // there is no such slot.
 func (s *State) slot(name string, q *nn.Param, lo, hi int) nn.Buffer {

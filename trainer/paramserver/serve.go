@@ -1,0 +1,77 @@
+package paramserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/optim"
+)
+
+// Serve is a server of Sync. The first ranks of g are the workers, whose Servers.Group g is;
+// all others call Serve. The server updates its share on b with o, which must be the
+// optimizer of the workers. Serve returns nil after the workers' End.
+//
+// If a rank of g fails, Serve returns a *collective.RankError that names it. If something
+// fails here, Serve passes the error to Group.Abort, so that the others do not wait.
+func Serve(ctx context.Context, g *collective.Group, workers int, b nn.Backend, o optim.Optimizer) error {
+	if workers < 1 || workers > g.Rank() {
+		return fmt.Errorf("paramserver: rank %d of %d cannot be a server after %d workers", g.Rank(), g.Size(), workers)
+	}
+	err := serve(ctx, ranks{g, workers, span(workers, g.Size())}, updater{b, o})
+	var lost *collective.RankError
+	var sums *notFiniteError
+	if err != nil && !errors.As(err, &lost) && !errors.As(err, &sums) {
+		g.Abort(err)
+	}
+	return err
+}
+
+func serve(ctx context.Context, r ranks, u updater) error {
+	var x *exchange
+	for {
+		all, err := commands(ctx, r, command{})
+		if err != nil {
+			return err
+		}
+		c := all[0]
+		r.group.Mark(uint64(c.step))
+		if c.verb != verbStart && (x == nil || int64(x.share.state.Step) != c.step) {
+			return fmt.Errorf("paramserver: the workers are at %v %d, which does not follow what this server has done: run the same version on every machine", c.verb, c.step)
+		}
+		switch c.verb {
+		case verbStart:
+			if x, err = begin(ctx, r, u, c); err == nil {
+				err = x.load(ctx, c.step, nil)
+			}
+		case verbStep:
+			err = x.step(ctx, c)
+		case verbState:
+			err = x.slots(ctx, func(worker int) bool { return all[worker].wanted }, func(string) {})
+		case verbEnd:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// begin receives the layout and makes the exchange of a server.
+func begin(ctx context.Context, r ranks, u updater, c command) (*exchange, error) {
+	encoded := make([]byte, c.number)
+	if err := collective.Broadcast(ctx, r.group, encoded, 0); err != nil {
+		return nil, fmt.Errorf("paramserver: receiving the layout of the parameters: %w", err)
+	}
+	l, err := decodeLayout(encoded)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(l.Slots, u.optimizer.Slots()) {
+		return nil, fmt.Errorf("paramserver: the workers' optimizer keeps %q and this server's %q: give the same config on every machine", l.Slots, u.optimizer.Slots())
+	}
+	return newExchange(r, l, u), nil
+}

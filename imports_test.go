@@ -46,6 +46,7 @@ trainer                   : collective collective/fold nn nn/optim
 trainer/trainertest       : collective collective/collectivetest nn nn/cpu nn/models trainer trainer/data
 trainer/paramserver       : collective nn nn/optim trainer
 trainer/atomicfile        :
+trainer/store             : collective/secret trainer/atomicfile
 trainer/checkpoint        : trainer/atomicfile
 trainer/config            :
 trainer/data              : nn nn/text trainer/atomicfile

@@ -11,6 +11,7 @@ var soleImporters = map[string]string{
 	"github.com/hashicorp/memberlist": "collective/membership",
 	"gorgonia.org/cu":                 "cuda",
 	"gorgonia.org/gorgonia":           "nn/graph",
+	"go.etcd.io/bbolt":                "trainer/store",
 }
 
 func checkSoleImporters(t *tree) []violation {

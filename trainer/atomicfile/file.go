@@ -120,7 +120,7 @@ func (f *File) Replace() error {
 	if f.options.NoSync {
 		return nil
 	}
-	return syncDir(filepath.Dir(f.path))
+	return SyncDir(filepath.Dir(f.path))
 }
 
 // Discard removes the temporary file. After Replace it does nothing, so it can be

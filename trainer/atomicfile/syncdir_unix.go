@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// syncDir makes the names in a directory survive a power cut.
-func syncDir(path string) error {
+// SyncDir makes the names in a directory survive a power cut.
+func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {
 		return err

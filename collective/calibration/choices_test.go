@@ -96,8 +96,9 @@ func TestReportString(t *testing.T) {
 	for want, r := range map[string]Report{
 		c + " (default)":            {},
 		c + " (cached)":             {Source: FromStore},
-		c + " (measured in 17.3ms)": {Source: FromTrials, Lasting: true, Took: 17_312 * time.Microsecond},
-		c + " (measured in 28ms under other load, so not cached)": {Source: FromTrials, Took: 28 * time.Millisecond},
+		c + " (measured in 17.3ms)": {Source: FromTrials, Lasting: true, Done: Experiments, Took: 17_312 * time.Microsecond},
+		c + " (measured in 17.3ms, and the next job measures more)": {Source: FromTrials, Lasting: true, Took: 17_312 * time.Microsecond},
+		c + " (measured in 28ms under other load, so not cached)":   {Source: FromTrials, Took: 28 * time.Millisecond},
 	} {
 		r.Choices = Default(2)
 		require.Equal(t, want, r.String())

@@ -16,29 +16,32 @@ type experiment struct {
 	ways func(c Choices) []Choices
 }
 
-// experiments lists all experiments in their order, from short calls to long ones. A
-// later one builds on the choices of those before it.
+// experiments lists all experiments in their order: what matters most comes first. A
+// later one builds on the choices of those before it. A job makes those that it has time
+// for, and the next job goes on.
 var experiments = [...]experiment{
+	{bytes: 4 * mib, runs: 7, ways: readsFrom(4 * mib)},
+	{bytes: mib, runs: 7, ways: ifReads(4*mib, readsFrom(mib))},
+	{bytes: 256 * kib, inPlace: true, runs: 9, ways: steps},
+	{bytes: mib, runs: 7, ways: chunks},
+	{bytes: 256 * kib, runs: 9, ways: stringMoves(2*kib, 0)},
+	{bytes: 16 * kib, runs: 11, ways: ifStrings(stringMoves(2*kib, 32*kib))},
 	{bytes: 4 * kib, runs: 11, ways: smalls(8*kib, 2*kib)},
 	{bytes: 8 * kib, runs: 11, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
 	{bytes: 16 * kib, runs: 11, ways: ifSmall(8*kib, smalls(8*kib, 16*kib))},
-	{bytes: 256 * kib, runs: 7, ways: stringMoves(2*kib, 0)},
-	{bytes: 16 * kib, runs: 11, ways: ifStrings(stringMoves(2*kib, 32*kib))},
-	{bytes: 256 * kib, inPlace: true, runs: 5, ways: steps},
-	{bytes: mib, runs: 5, ways: chunks},
-	{bytes: 4 * mib, runs: 2, ways: reads(0, 0, 4*mib, 32*mib)},
-	{bytes: 2 * mib, runs: 3, ways: ifReads(4*mib, reads(4*mib, 32*mib, 2*mib, 32*mib))},
+	{bytes: 16 * mib, runs: 2, ways: readsUpTo(8*mib, 32*mib)},
 
 	// The rest is for a machine where somebody waits for the result.
-	{bytes: 4 * mib, runs: 7, refine: true, ways: reads(0, 0, 4*mib, 32*mib)},
-	{bytes: 2 * mib, runs: 7, refine: true, ways: ifReads(4*mib, reads(4*mib, 32*mib, 2*mib, 32*mib))},
-	{bytes: mib, runs: 9, refine: true, ways: ifReads(2*mib, reads(2*mib, 32*mib, mib, 32*mib))},
-	{bytes: 4 * mib, runs: 7, refine: true, ways: ifReads(4*mib, readChunks)},
-	{bytes: 8 * mib, runs: 5, refine: true, ways: unlessReads(8*mib, reads(0, 0, 8*mib, 32*mib))},
-	{bytes: 16 * mib, runs: 5, refine: true, ways: readsUpTo(8*mib, 32*mib)},
-	{bytes: 32 * mib, runs: 4, refine: true, ways: readsUpTo(16*mib, 32*mib)},
-	{bytes: 64 * mib, runs: 3, refine: true, ways: ifReads(32*mib, readsUpTo(32*mib, 64*mib))},
+	{bytes: 2 * mib, runs: 9, refine: true, ways: ifReads(4*mib, unlessReads(2*mib, readsFrom(2*mib)))},
+	{bytes: 4 * mib, runs: 9, refine: true, ways: ifReads(4*mib, readChunks)},
+	{bytes: 8 * mib, runs: 7, refine: true, ways: unlessReads(4*mib, readsFrom(8*mib))},
+	{bytes: 16 * mib, runs: 7, refine: true, ways: readsUpTo(8*mib, 16*mib)},
+	{bytes: 32 * mib, runs: 5, refine: true, ways: readsUpTo(16*mib, 32*mib)},
+	{bytes: 64 * mib, runs: 3, refine: true, ways: readsUpTo(32*mib, 64*mib)},
 }
+
+// Experiments is the number of all experiments.
+const Experiments = len(experiments)
 
 // vary returns a copy of c for each value, changed by set.
 func vary(c Choices, set func(c *Choices, value int), values ...int) []Choices {
@@ -90,15 +93,12 @@ func readChunks(c Choices) []Choices {
 	return vary(c, func(c *Choices, value int) { c.ReadChunk = value }, 512*kib, 256*kib, mib)
 }
 
-// reads compares two ranges of sizes that are read.
-func reads(least, most, otherLeast, otherMost int) func(Choices) []Choices {
+// readsFrom compares reading vectors from a size on with not doing so.
+func readsFrom(bytes int) func(Choices) []Choices {
 	return func(c Choices) []Choices {
-		all := []Choices{c, c}
-		if all[0].ReadMost = most; most > 0 {
-			all[0].ReadLeast = least
-		}
-		all[1].ReadLeast, all[1].ReadMost = otherLeast, otherMost
-		return all
+		with := c
+		with.ReadLeast, with.ReadMost = bytes, max(c.ReadMost, 8*mib)
+		return []Choices{c, with}
 	}
 }
 

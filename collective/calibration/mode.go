@@ -12,7 +12,7 @@ type Mode uint8
 // The modes.
 const (
 	Off    Mode = iota // Default; nothing is measured
-	Auto               // the Store; if it has none, they are measured for at most Bound
+	Auto               // the Store; what it lacks is measured, for at most Bound
 	Refine             // measured again, for at most RefineBound
 )
 

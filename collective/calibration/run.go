@@ -36,6 +36,7 @@ type Report struct {
 	Ranks   int           `json:"ranks"` // on the host; 0 if there is no report
 	Source  Source        `json:"source"`
 	Lasting bool          `json:"lasting"` // FromTrials: see Search.Lasting
+	Done    int           `json:"done"`    // FromTrials: see Search.Done
 	Took    time.Duration `json:"took"`    // FromTrials
 }
 
@@ -45,6 +46,8 @@ func (r Report) String() string {
 	switch {
 	case r.Source == FromStore:
 		how = "cached"
+	case r.Source == FromTrials && r.Lasting && r.Done < Experiments:
+		how = fmt.Sprintf("measured in %v, and the next job measures more", r.Took.Round(time.Millisecond/10))
 	case r.Source == FromTrials && r.Lasting:
 		how = fmt.Sprintf("measured in %v", r.Took.Round(time.Millisecond/10))
 	case r.Source == FromTrials:
@@ -71,6 +74,6 @@ func Run(m Meter, s Setting) (r Report, err error) {
 		r.Took = result.Elapsed
 		search.Measured(result)
 	}
-	r.Choices, r.Source, r.Lasting = search.Choices(), FromTrials, search.Lasting()
+	r.Choices, r.Source, r.Lasting, r.Done = search.Choices(), FromTrials, search.Lasting(), search.Done()
 	return r, nil
 }

@@ -12,11 +12,11 @@ const (
 )
 
 const (
-	gain   = .97 // of the time of the preferred way: what a different way may take at most
+	gain   = .95 // of the time of the preferred way: what a different way may take at most
 	spread = 2   // of the fastest run: a median above this means that other load disturbs
-	enough = 16  // trials that show whether other load disturbs
+	enough = 8   // trials that show whether other load disturbs
 	seldom = 8   // one in this many trials may be disturbed; on a quiet machine, one in 30 is
-	slower = 1.5 // how much longer per byte the calls of an experiment may take than those before it
+	slower = 1.2 // how much longer per byte the calls of an experiment may take than those before it
 )
 
 // A Trial is a call to measure: an AllReduce of float32 sums.
@@ -33,6 +33,7 @@ type Setting struct {
 	Reads   bool    // ranks can read each other's memory
 	Strings bool    // the processor has fast string moves
 	Refine  bool    // take RefineBound, not Bound
+	Done    int     // number of experiments that earlier jobs have made, of Experiments
 }
 
 // A Search finds the fastest Choices. It is the same on all ranks.
@@ -46,9 +47,12 @@ type Search struct {
 	times [][]time.Duration // of each way
 	began time.Duration     // when it began
 
-	perByte float64 // nanoseconds that a trial takes per byte, with its preparation
-	most    int     // bytes of the largest trial so far
-	skipped bool
+	perByte float64       // nanoseconds that a trial takes per byte, with its preparation
+	most    int           // bytes of the largest trial so far
+	last    time.Duration // when the last trial ended
+	longest time.Duration // trial of the experiment in progress
+	decided bool          // at least one experiment
+	ended   bool
 
 	compared  int // ways
 	noisy     int // ways whose times vary widely
@@ -58,7 +62,7 @@ type Search struct {
 
 // NewSearch begins a search.
 func NewSearch(s Setting) *Search {
-	return &Search{setting: s, choices: s.start()}
+	return &Search{setting: s, choices: s.start(), at: s.Done}
 }
 
 // start returns the choices of the first trials.
@@ -84,43 +88,44 @@ func (s *Search) bound() time.Duration {
 // Next returns the next trial, or false at the end. elapsed is the time since the
 // ranks began, by one clock.
 func (s *Search) Next(elapsed time.Duration) (Trial, bool) {
+	s.longest, s.last = max(s.longest, elapsed-s.last), elapsed
 	if s.now != nil && len(s.times[len(s.ways)-1]) > s.now.runs {
 		s.decide(elapsed)
 	}
-	if elapsed >= s.bound() || s.hopeless(elapsed) {
-		s.skipped = s.skipped || s.now != nil || s.at < len(experiments)
-		s.now = nil
+	if s.now != nil && elapsed+s.longest > s.bound() || s.hopeless(elapsed) {
+		s.ended = true
+	}
+	for s.now == nil && !s.ended && s.at < len(experiments) {
+		s.begin(&experiments[s.at], elapsed)
+	}
+	if s.now == nil || s.ended {
 		return Trial{}, false
 	}
-	for s.now == nil {
-		if s.at == len(experiments) {
-			return Trial{}, false
-		}
-		s.begin(&experiments[s.at], elapsed)
-		s.at++
-	}
-	way := slices.IndexFunc(s.times, func(t []time.Duration) bool { return len(t) < len(s.times[0]) })
-	return Trial{Bytes: s.now.bytes, InPlace: s.now.inPlace, Choices: s.ways[max(way, 0)]}, true
+	return Trial{Bytes: s.now.bytes, InPlace: s.now.inPlace, Choices: s.ways[s.way()]}, true
 }
 
-// begin begins an experiment, if it compares anything and there is time for it.
+// way returns the index of the way whose turn it is.
+func (s *Search) way() int {
+	return max(0, slices.IndexFunc(s.times, func(t []time.Duration) bool { return len(t) < len(s.times[0]) }))
+}
+
+// begin begins the next experiment, if it compares anything, or ends the search if there
+// is no time for it.
 func (s *Search) begin(e *experiment, elapsed time.Duration) {
-	if e.refine && !s.setting.Refine {
-		return
-	}
 	ways := e.ways(s.choices)
 	ways = slices.DeleteFunc(ways, func(c Choices) bool {
 		return c.ReadMost > 0 && !s.setting.Reads || c.StringLeast > 0 && !s.setting.Strings
 	})
-	if len(ways) < 2 {
+	if e.refine && !s.setting.Refine || len(ways) < 2 {
+		s.at++
 		return
 	}
 	takes := slower * s.perByte * float64(e.bytes*len(ways)*(1+e.runs))
 	if elapsed+time.Duration(takes) > s.bound() {
-		s.skipped = true
+		s.ended = true
 		return
 	}
-	s.now, s.ways, s.times, s.began = e, ways, make([][]time.Duration, len(ways)), elapsed
+	s.now, s.ways, s.times, s.began, s.longest = e, ways, make([][]time.Duration, len(ways)), elapsed, 0
 }
 
 // Measured gives the Search the result of the last trial. A disturbed trial is repeated.
@@ -130,32 +135,33 @@ func (s *Search) Measured(m Measurement) {
 		s.disturbed++
 		return
 	}
-	way := slices.IndexFunc(s.times, func(t []time.Duration) bool { return len(t) < len(s.times[0]) })
-	s.times[max(way, 0)] = append(s.times[max(way, 0)], m.Took)
+	way := s.way()
+	s.times[way] = append(s.times[way], m.Took)
 }
 
-// decide ends the experiment in progress.
+// decide ends the experiment in progress. A different way is chosen if it beats the
+// preferred one both by its least time and by its median. A few lucky runs lower the
+// least, and other load raises the median, but seldom both for the same way.
 func (s *Search) decide(elapsed time.Duration) {
-	best, least := 0, time.Duration(0)
+	best := 0
+	leasts, medians := make([]float64, len(s.ways)), make([]float64, len(s.ways))
 	for i, times := range s.times {
 		times = slices.Sorted(slices.Values(times[1:])) // without the first, which warms up
-		fastest := times[0]
+		leasts[i], medians[i] = float64(times[0]), float64(times[len(times)/2])
 		s.compared++
-		if times[len(times)/2] > spread*fastest {
+		if medians[i] > spread*leasts[i] {
 			s.noisy++
 		}
-		switch {
-		case i == 0:
-			least = time.Duration(gain * float64(fastest))
-		case fastest < least:
-			best, least = i, fastest
+		if max(leasts[i]/leasts[0], medians[i]/medians[0]) < gain && (best == 0 || leasts[i] < leasts[best]) {
+			best = i
 		}
 	}
 	if s.now.bytes >= s.most {
 		s.most = s.now.bytes
 		s.perByte = float64(elapsed-s.began) / float64(s.now.bytes*len(s.ways)*(1+s.now.runs))
 	}
-	s.choices, s.now = s.ways[best], nil
+	s.choices, s.now, s.decided = s.ways[best], nil, true
+	s.at++
 }
 
 // hopeless reports whether most trials were disturbed for a quarter of the time, so that
@@ -176,8 +182,17 @@ func (s *Search) Choices() Choices {
 	return s.choices
 }
 
-// Lasting reports whether the choices are worth keeping for other jobs: nothing was
-// left out for lack of time, and other load seldom disturbed the trials.
+// Lasting reports whether the choices are worth keeping for other jobs: other load seldom
+// disturbed the trials.
 func (s *Search) Lasting() bool {
-	return !s.skipped && 4*s.noisy <= s.compared && seldom*s.disturbed <= s.trials
+	return 4*s.noisy <= s.compared && seldom*s.disturbed <= s.trials
+}
+
+// Done returns the number of experiments that the next job need not make. An experiment
+// that takes longer than a whole search is among them, and the preferred way stays.
+func (s *Search) Done() int {
+	if s.at < len(experiments) && !s.decided {
+		return s.at + 1
+	}
+	return s.at
 }

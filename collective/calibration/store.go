@@ -12,10 +12,16 @@ import (
 
 // format identifies the format of the files, and what the choices mean. Change it when
 // a change of the code makes old choices wrong.
-const format = "ringtrain-calibration/1"
+const format = "ringtrain-calibration/2"
 
 // mostFile is the most bytes that a file may have.
 const mostFile = 64 << 10
+
+// Kept is what a Store keeps for a number of ranks.
+type Kept struct {
+	Choices Choices `json:"choices"`
+	Done    int     `json:"done"` // see Search.Done; less than Experiments if jobs are to measure more
+}
 
 // A Store keeps choices in the files of a directory, which need not exist yet. A file
 // that cannot be read or does not fit is as good as none: ranks then measure again.
@@ -27,9 +33,9 @@ type Store struct {
 
 // file is the content of a file. Key says where the choices are valid.
 type file struct {
-	Format  string  `json:"format"`
-	Key     key     `json:"key"`
-	Choices Choices `json:"choices"`
+	Format string `json:"format"`
+	Key    key    `json:"key"`
+	Kept
 }
 
 type key struct {
@@ -49,19 +55,19 @@ func (s *Store) key(ranks int) key { return key{s.Host, ranks, s.Version} }
 
 // Load returns the choices of this number of ranks, if the Store has them. It ignores
 // files that another user owns or can write.
-func (s *Store) Load(ranks int) (Choices, bool) {
+func (s *Store) Load(ranks int) (Kept, bool) {
 	if s == nil || s.Dir == "" {
-		return Choices{}, false
+		return Kept{}, false
 	}
 	text, err := read(s.path(ranks))
 	if err != nil {
-		return Choices{}, false
+		return Kept{}, false
 	}
 	var in file
-	if json.Unmarshal(text, &in) != nil || in.Format != format || in.Key != s.key(ranks) || in.Choices.Check() != nil {
-		return Choices{}, false
+	if json.Unmarshal(text, &in) != nil || in.Format != format || in.Key != s.key(ranks) || in.Choices.Check() != nil || in.Done < 0 {
+		return Kept{}, false
 	}
-	return in.Choices, true
+	return in.Kept, true
 }
 
 // read reads a file that only this user can write.
@@ -78,11 +84,11 @@ func read(path string) ([]byte, error) {
 
 // Save keeps the choices of this number of ranks. Readers see the old file or the new
 // one, never a part.
-func (s *Store) Save(ranks int, c Choices) error {
+func (s *Store) Save(ranks int, k Kept) error {
 	if s == nil || s.Dir == "" {
 		return nil
 	}
-	return s.write(s.path(ranks), file{format, s.key(ranks), c})
+	return s.write(s.path(ranks), file{format, s.key(ranks), k})
 }
 
 // write writes a value to a file of the directory, as JSON.

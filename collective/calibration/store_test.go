@@ -15,13 +15,13 @@ func TestStore(t *testing.T) {
 	s := &Store{Dir: dir, Host: Host{CPU: "a", Cores: 2, Kernel: "6", Hypervisor: "h"}, Version: "1"}
 	_, ok := s.Load(2)
 	require.False(t, ok)
-	c := Default(2)
-	c.Chunk = 64 << 10
+	c := Kept{Choices: Default(2), Done: 3}
+	c.Choices.Chunk = 64 << 10
 	require.NoError(t, s.Save(2, c))
 	got, ok := s.Load(2)
 	require.True(t, ok)
 	require.Equal(t, c, got)
-	c.Chunk = 128 << 10
+	c.Choices.Chunk, c.Done = 128<<10, Experiments
 	require.NoError(t, s.Save(2, c), "a second Save replaces the file")
 	got, _ = s.Load(2)
 	require.Equal(t, c, got)
@@ -49,15 +49,16 @@ func TestStore(t *testing.T) {
 // A file that cannot be used is as good as none.
 func TestBadFiles(t *testing.T) {
 	s := &Store{Dir: t.TempDir(), Version: "1"}
-	require.NoError(t, s.Save(2, Default(2)))
+	require.NoError(t, s.Save(2, Kept{Choices: Default(2)}))
 	good, err := os.ReadFile(s.path(2))
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"empty":             "",
 		"half":              string(good[:len(good)/2]),
-		"another format":    strings.Replace(string(good), format, "ringtrain-calibration/0", 1),
+		"another format":    strings.Replace(string(good), format, "ringtrain-calibration/1", 1),
 		"another key":       strings.Replace(string(good), `"version": "1"`, `"version": "2"`, 1),
 		"impossible choice": strings.Replace(string(good), `"chunk": 131072`, `"chunk": 131073`, 1),
+		"impossible count":  strings.Replace(string(good), `"done": 0`, `"done": -1`, 1),
 		"too large":         string(good) + strings.Repeat(" ", mostFile),
 	} {
 		require.NotEqual(t, string(good), text, name)
@@ -75,7 +76,7 @@ func TestBadFiles(t *testing.T) {
 	require.NoError(t, os.Mkdir(s.path(2), 0o700))
 	_, ok = s.Load(2)
 	require.False(t, ok, "a directory")
-	require.Error(t, s.Save(2, Default(2)))
+	require.Error(t, s.Save(2, Kept{Choices: Default(2)}))
 	entries, err := os.ReadDir(s.Dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "no temporary file is left")
@@ -85,10 +86,10 @@ func TestNoStore(t *testing.T) {
 	for _, s := range []*Store{nil, {}} {
 		_, ok := s.Load(2)
 		require.False(t, ok)
-		require.NoError(t, s.Save(2, Default(2)))
+		require.NoError(t, s.Save(2, Kept{Choices: Default(2)}))
 	}
 	blocked := &Store{Dir: filepath.Join(os.DevNull, "x")}
-	require.Error(t, blocked.Save(2, Default(2)))
+	require.Error(t, blocked.Save(2, Kept{Choices: Default(2)}))
 }
 
 func TestThisHost(t *testing.T) {

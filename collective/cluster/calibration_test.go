@@ -27,7 +27,7 @@ func TestCachedChoices(t *testing.T) {
 	dir := t.TempDir()
 	want := calibration.Default(2)
 	want.Chunk = 64 << 10
-	require.NoError(t, cluster.Choices(dir).Save(2, want))
+	require.NoError(t, cluster.Choices(dir).Save(2, calibration.Kept{Choices: want, Done: calibration.Experiments}))
 	want.Small = 4 << 10
 	nodes := start(t, cluster.Config{Cluster: t.Name(), Node: "n", Transport: cluster.TransportSHM, CacheDir: dir, Calibration: "small=4K"}, 2)
 	require.Zero(t, nodes[0].Calibration())

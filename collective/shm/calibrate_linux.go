@@ -27,12 +27,12 @@ func (t *Transport) calibrate(ctx context.Context, o *Options) error {
 	t.adopt(c)
 	report := calibration.Report{Choices: c, Source: from}
 	if s != noSearch {
-		if report, err = t.search(ctx, s == fullSearch); err != nil {
+		if report, err = t.search(ctx, s); err != nil {
 			return err
 		}
 		if t.self == 0 {
 			if report.Lasting && len(o.Calibration.Fixed) == 0 {
-				t.keep(o, report.Choices)
+				t.keep(o, calibration.Kept{Choices: report.Choices, Done: report.Done})
 			}
 			t.mem.choose(o.Calibration.Fix(report.Choices), calibration.FromTrials, noSearch)
 		}
@@ -52,18 +52,22 @@ func (t *Transport) calibrate(ctx context.Context, o *Options) error {
 }
 
 // keep saves choices for other jobs. A host without a place for them measures again.
-func (t *Transport) keep(o *Options, c calibration.Choices) {
-	if err := o.Calibration.Store.Save(len(t.ranks), c); err != nil && o.Log != nil {
+func (t *Transport) keep(o *Options, k calibration.Kept) {
+	if err := o.Calibration.Store.Save(len(t.ranks), k); err != nil && o.Log != nil {
 		o.Log.Debug("the choices of this host's calibration cannot be cached, so the next job measures again", "reason", err)
 	}
 }
 
 // search makes trial calls.
-func (t *Transport) search(ctx context.Context, refine bool) (calibration.Report, error) {
+func (t *Transport) search(ctx context.Context, s search) (calibration.Report, error) {
 	defer collective.AbortOnCancel(ctx, t, t.view.Self)()
 	m := &meter{t: t, began: time.Now()}
 	defer m.free()
-	return calibration.Run(m, calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Refine: refine})
+	setting := calibration.Setting{Start: t.choices, Reads: t.reads, Strings: cpu.X86.HasERMS, Refine: s == fullSearch}
+	if s > searchAfter {
+		setting.Done = int(s - searchAfter)
+	}
+	return calibration.Run(m, setting)
 }
 
 // A meter measures trial calls, and is a calibration.Meter. Its calls are those of a
@@ -144,6 +148,10 @@ func cheapest(n int, do func()) time.Duration {
 	return max(1, least/time.Duration(n))
 }
 
+// warmBytes is the size up to which a trial is the second of two calls. The trial before
+// it was of another way and has left its data, not those of this way, in the caches.
+const warmBytes = 1 << 20
+
 // Measure is part of calibration.Meter. As in training, the vectors have just been
 // written when the call begins.
 func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err error) {
@@ -154,17 +162,23 @@ func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err
 		return r, err
 	}
 	defer func() { t.trialViews = nil }()
-	clear(vector)
 	v, err := collective.OfBytes(vector, collective.Float32)
 	if err != nil {
 		return r, err
 	}
-	if err := m.barrier(); err != nil {
-		return r, err
-	}
-	began := threadNow()
-	if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
-		return r, err
+	var began threadTime
+	for call := range 2 {
+		if call == 0 && trial.Bytes > warmBytes {
+			continue
+		}
+		clear(vector)
+		if err := m.barrier(); err != nil {
+			return r, err
+		}
+		began = threadNow()
+		if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
+			return r, err
+		}
 	}
 	took, on, disturbed := time.Since(began.wall), int64(0), int64(0)
 	if disturbs(began.offCore(), took) {

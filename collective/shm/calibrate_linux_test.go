@@ -18,7 +18,7 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	p := newHost(t, 2)[0]
 	ctx, cancel := context.WithCancel(context.Background())
 	go cancel()
-	_, err := p.search(ctx, false)
+	_, err := p.search(ctx, searchAfter)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -31,7 +31,7 @@ func TestSearches(t *testing.T) {
 		want     search
 	}{
 		{calibration.Policy{}, true, noSearch},
-		{calibration.Policy{Mode: calibration.Auto}, true, quickSearch},
+		{calibration.Policy{Mode: calibration.Auto}, true, searchAfter},
 		{calibration.Policy{Mode: calibration.Auto}, false, noSearch},
 		{calibration.Policy{Mode: calibration.Refine}, true, fullSearch},
 		{calibration.Policy{Mode: calibration.Refine}, false, noSearch},
@@ -41,6 +41,37 @@ func TestSearches(t *testing.T) {
 		require.Equal(t, calibration.FromDefault, from)
 		require.Equal(t, c.want, s, "%+v", c)
 	}
+}
+
+// A job measures what earlier ones had no time for.
+func TestSearchGoesOn(t *testing.T) {
+	p := calibration.Policy{Mode: calibration.Auto, Store: &calibration.Store{Dir: t.TempDir()}}
+	kept := calibration.Kept{Choices: calibration.Default(2), Done: 3}
+	kept.Choices.Chunk = 64 << 10
+	for _, c := range []struct {
+		done     int
+		searches bool
+		want     search
+	}{{3, true, searchAfter + 3}, {3, false, noSearch}, {calibration.Experiments, true, noSearch}} {
+		kept.Done = c.done
+		require.NoError(t, p.Store.Save(2, kept))
+		choices, from, s := first(&p, 2, c.searches)
+		require.Equal(t, kept.Choices, choices)
+		require.Equal(t, calibration.FromStore, from)
+		require.Equal(t, c.want, s)
+	}
+
+	host := newHost(t, 2)
+	var ranks sync.WaitGroup
+	for _, r := range host {
+		ranks.Go(func() {
+			report, err := r.search(t.Context(), searchAfter+search(calibration.Experiments))
+			assert.NoError(t, err)
+			assert.Equal(t, calibration.Experiments, report.Done)
+			assert.Zero(t, report.Took, "nothing was left to measure")
+		})
+	}
+	ranks.Wait()
 }
 
 // Programs that keep every core busy disturb trials.
@@ -106,13 +137,13 @@ func TestRanksOnOneCore(t *testing.T) {
 func TestCorruptChoices(t *testing.T) {
 	p := newHost(t, 2)[0]
 	c := calibration.Default(2)
-	p.mem.choose(c, calibration.FromStore, quickSearch)
+	p.mem.choose(c, calibration.FromStore, searchAfter+3)
 	got, from, s, err := p.mem.chosen()
 	require.NoError(t, err)
 	require.Equal(t, c, got)
 	require.Equal(t, calibration.FromStore, from)
-	require.Equal(t, quickSearch, s)
+	require.Equal(t, searchAfter+3, s)
 	c.Chunk = 1 << 30
-	p.mem.choose(c, calibration.FromStore, quickSearch)
+	p.mem.choose(c, calibration.FromStore, searchAfter+3)
 	require.ErrorContains(t, p.calibrate(t.Context(), &Options{}), "corrupt: chunk must be from 16K to 256K, not 1073741824")
 }

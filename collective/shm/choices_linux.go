@@ -11,13 +11,14 @@ import (
 	"github.com/ringtrain/ringtrain/collective/calibration"
 )
 
-// A search says whether the ranks of a host make trial calls when they form a group.
+// A search says whether the ranks of a host make trial calls when they form a group. It
+// is searchAfter plus the number of experiments of earlier jobs, or one of the others.
 type search uint64
 
 const (
 	noSearch search = iota
-	quickSearch
 	fullSearch
+	searchAfter
 )
 
 // choose writes the choices of the host, and whether the ranks then search for better
@@ -70,11 +71,16 @@ func first(p *calibration.Policy, ranks int, searches bool) (calibration.Choices
 	case p.Mode == calibration.Off:
 		return p.Fix(c), calibration.FromDefault, noSearch
 	}
-	if kept, ok := p.Store.Load(ranks); ok {
-		return p.Fix(kept), calibration.FromStore, noSearch
+	kept, ok := p.Store.Load(ranks)
+	if !ok {
+		kept.Choices = c
 	}
-	if searches {
-		return p.Fix(c), calibration.FromDefault, quickSearch
+	from := calibration.FromDefault
+	if ok {
+		from = calibration.FromStore
 	}
-	return p.Fix(c), calibration.FromDefault, noSearch
+	if searches && kept.Done < calibration.Experiments {
+		return p.Fix(kept.Choices), from, searchAfter + search(kept.Done)
+	}
+	return p.Fix(kept.Choices), from, noSearch
 }

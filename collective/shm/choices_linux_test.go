@@ -69,13 +69,13 @@ func TestRanksChooseTogether(t *testing.T) {
 		kept, ok := store.Load(n)
 		require.Equal(t, all[0].Lasting, ok)
 		if ok {
-			require.Equal(t, all[0].Choices, kept)
+			require.Equal(t, calibration.Kept{Choices: all[0].Choices, Done: all[0].Done}, kept)
 		}
 		sums(t, groups, 1<<18)
 
 		c := calibration.Default(n)
 		c.Chunk, c.Polls = 20<<10, 77
-		require.NoError(t, store.Save(n, c))
+		require.NoError(t, store.Save(n, calibration.Kept{Choices: c, Done: calibration.Experiments}))
 		_, all = reports(t, n, func(rank int) calibration.Policy {
 			if rank > 0 {
 				return calibration.Policy{Fixed: map[string]int{"chunk": 64 << 10}}

@@ -16,8 +16,8 @@ func storedChoices() []calibration.Report {
 	all := []calibration.Report{}
 	store := cluster.Choices(os.Getenv(cluster.EnvCacheDir))
 	for ranks := 2; ranks <= max(4, 2*runtime.NumCPU()); ranks++ {
-		if c, ok := store.Load(ranks); ok {
-			all = append(all, calibration.Report{Choices: c, Ranks: ranks, Source: calibration.FromStore})
+		if kept, ok := store.Load(ranks); ok {
+			all = append(all, calibration.Report{Choices: kept.Choices, Ranks: ranks, Source: calibration.FromStore})
 		}
 	}
 	return all

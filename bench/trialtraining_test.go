@@ -186,7 +186,7 @@ func TestScalingLaunchMistakes(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("no key"), 0o600))
 	for says, change := range map[string]func(f *ScalingRun){
 		"cannot read the config":        func(f *ScalingRun) { f.Config = filepath.Join(dir, "none.cfg") },
-		"--data: unknown data":          func(f *ScalingRun) { f.Data = "cifar" },
+		"--data: unknown data":          func(f *ScalingRun) { f.Data = "imagenet" },
 		"not a key":                     func(f *ScalingRun) { f.KeyFile = file },
 		"not a directory":               func(f *ScalingRun) { f.Out = filepath.Join(file, "out") },
 		"needs more rows than the data": func(f *ScalingRun) { f.Workers = []int{1, 50} },

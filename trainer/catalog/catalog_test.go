@@ -72,7 +72,8 @@ func TestMistakes(t *testing.T) {
 
 func TestData(t *testing.T) {
 	c := catalog.New()
-	for name, want := range map[string]string{"foo": "unknown data", "mnist": "mnist:DIR", "mnist:": "mnist:DIR", "mnist:" + t.TempDir(): "train-images"} {
+	for name, want := range map[string]string{"foo": "unknown data", "mnist": "mnist:DIR", "mnist:": "mnist:DIR", "mnist:" + t.TempDir(): "train-images",
+		"cifar": "cifar:DIR", "cifar:" + t.TempDir(): "data_batch_1.bin"} {
 		_, err := c.Data(name, catalog.Options{})
 		require.ErrorContains(t, err, want, name)
 	}
@@ -83,8 +84,7 @@ func TestData(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, catalog.Info{Name: "mnist:" + dir, Train: 30, Test: 10, Bytes: 40 * 82}, s.Info())
 	images := s.(catalog.ImageDataset)
-	height, width := images.Size()
-	require.Equal(t, []int{9, 9}, []int{height, width})
+	require.Equal(t, catalog.ImageSize{Channels: 1, Height: 9, Width: 9}, images.Size())
 	set, err := images.Open(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, train.Pixels, set.Train.Pixels)

@@ -80,7 +80,7 @@ func TestUntrainableData(t *testing.T) {
 	require.NoError(t, c.RegisterData("own", catalog.DataKind{Usage: "own:X", Doc: "of this test",
 		Train: func(string, catalog.Options) (catalog.Dataset, error) { return nil, nil }}))
 	_, err := c.Data("idx:images", catalog.Options{})
-	require.ErrorContains(t, err, `data "idx:images" works only with predict; to train, use csv:FILE (rows`)
+	require.ErrorContains(t, err, `data "idx:images" works only with predict; to train, use cifar:DIR (CIFAR-10`)
 	require.ErrorContains(t, err, "own:X (of this test)")
 	require.NotContains(t, err.Error(), "npy")
 }

@@ -26,22 +26,28 @@ func (t imageClassification) Fit(d Dataset, network Network) (Problem, error) {
 	if !ok {
 		return nil, fmt.Errorf("the task %s needs images; data %q has none", imageTask, d.Info().Name)
 	}
-	height, width := images.Size()
-	c := classifier{network: network, loss: t.loss, features: height * width, classes: usualClasses}
+	c := classifier{network: network, loss: t.loss, features: images.Size().values(), classes: usualClasses}
 	return &imageProblem{classifier: c, dataset: images}, checkSmoothing(t.loss, usualClasses)
 }
 
 // Stored implements Task.
 func (t imageClassification) Stored(notes map[string]string, network Network) (Stored, error) {
-	height, _ := strconv.Atoi(notes["height"])
-	width, _ := strconv.Atoi(notes["width"])
+	size := ImageSize{Channels: 1}
+	if channels, found := notes[noteChannels]; found { // not noted if there is only one
+		size.Channels, _ = strconv.Atoi(channels)
+	}
+	size.Height, _ = strconv.Atoi(notes["height"])
+	size.Width, _ = strconv.Atoi(notes["width"])
 	classes, _ := strconv.Atoi(notes["classes"])
-	if min(height, width, classes) < 1 || max(height, width) > 1<<16 {
+	if min(size.Channels, size.Height, size.Width, classes) < 1 || max(size.Channels, size.Height, size.Width) > 1<<16 {
 		return nil, errors.New("its notes do not describe the images and classes it was trained on")
 	}
-	c := classifier{network: network, loss: t.loss, features: height * width, classes: classes}
-	return &storedImages{classifier: c, height: height, width: width}, nil
+	c := classifier{network: network, loss: t.loss, features: size.values(), classes: classes}
+	return &storedImages{classifier: c, size: size}, nil
 }
+
+// noteChannels is the note of images with several channels.
+const noteChannels = "channels"
 
 // usualClasses is the number of classes before labels have been read. No layer but the
 // last depends on it.
@@ -148,7 +154,11 @@ func (r *imageRows) Sum() string { return r.sum() }
 // Notes implements Rows.
 func (r *imageRows) Notes() map[string]string {
 	train := r.set.Train
-	return map[string]string{"classes": strconv.Itoa(train.Classes), "height": strconv.Itoa(train.Height), "width": strconv.Itoa(train.Width)}
+	notes := map[string]string{"classes": strconv.Itoa(train.Classes), "height": strconv.Itoa(train.Height), "width": strconv.Itoa(train.Width)}
+	if train.Channels > 1 {
+		notes[noteChannels] = strconv.Itoa(train.Channels)
+	}
+	return notes
 }
 
 // Task implements Rows.
@@ -172,7 +182,7 @@ func (r *imageRows) Task(s Seat) (trainer.Task, error) {
 // storedImages is a stored model for images.
 type storedImages struct {
 	classifier
-	height, width int
+	size ImageSize
 }
 
 // Fits implements Stored.
@@ -184,17 +194,20 @@ func (s *storedImages) Fits(d Dataset) error {
 	if !ok {
 		return misfitf("is for images, but %s has none; use --data with the data it was trained on", d.Info().Name)
 	}
-	if height, width := images.Size(); height != s.height || width != s.width {
-		return misfitf("is for images of %dx%d, but those of %s have %dx%d; use --data with the data it was trained on", s.height, s.width, d.Info().Name, height, width)
+	if size := images.Size(); size != s.size {
+		return misfitf("is for images of %v, but those of %s have %v; use --data with the data it was trained on", s.size, d.Info().Name, size)
 	}
 	return nil
 }
 
 // fitsInput is Fits for images of files.
 func (s *storedImages) fitsInput(in ImageInput) error {
-	err := in.CheckSize(s.height, s.width)
+	if s.size.Channels > 1 {
+		return misfitf("is for images of %v, but those of %s have 1 channel; use --data with the data it was trained on", s.size, in.Info().Name)
+	}
+	err := in.CheckSize(s.size.Height, s.size.Width)
 	if size := (*data.SizeError)(nil); errors.As(err, &size) {
-		return misfitf("is for images of %dx%d, but those of %s have %s; scale them first", s.height, s.width, in.Info().Name, size.Got)
+		return misfitf("is for images of %v, but those of %s have %s; scale them first", s.size, in.Info().Name, size.Got)
 	}
 	return err
 }
@@ -202,7 +215,7 @@ func (s *storedImages) fitsInput(in ImageInput) error {
 // Open implements Stored.
 func (s *storedImages) Open(ctx context.Context, d Dataset) (Examples, error) {
 	if in, ok := d.(ImageInput); ok {
-		return &imageExamples{classifier: s.classifier, source: in.Images(s.height, s.width)}, nil
+		return &imageExamples{classifier: s.classifier, source: in.Images(s.size.Height, s.size.Width)}, nil
 	}
 	set, err := d.(ImageDataset).Open(ctx)
 	if err != nil {

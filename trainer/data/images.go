@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// Images is a set of greyscale images of one size, with a class label for each.
+// Images is a set of images of one size, with a class label for each.
 type Images struct {
-	Rows    int // number of images
-	Height  int // pixels from top to bottom
-	Width   int // pixels from left to right
-	Classes int // labels are 0 .. Classes-1
+	Rows     int // number of images
+	Channels int // planes of an image, such as red, green and blue; 0 means 1
+	Height   int // pixels from top to bottom
+	Width    int // pixels from left to right
+	Classes  int // labels are 0 .. Classes-1
 
-	Pixels []byte // [Rows, Height, Width], row-major; 0 is paper, 255 is ink
+	Pixels []byte // [Rows, Channels, Height, Width], row-major; with one channel, 0 is paper and 255 is ink
 	Labels []byte // [Rows]; nil if the images are unlabelled
 }
 
@@ -21,10 +22,10 @@ type Set struct {
 	Train, Test *Images
 }
 
-// Features returns the number of pixels in an image, Height*Width.
-func (m *Images) Features() int { return m.Height * m.Width }
+// Features returns the number of values in an image, Channels*Height*Width.
+func (m *Images) Features() int { return max(m.Channels, 1) * m.Height * m.Width }
 
-// Image returns the pixels of row i, [Height, Width]. It aliases m.Pixels.
+// Image returns the pixels of row i, [Channels, Height, Width]. It aliases m.Pixels.
 func (m *Images) Image(i int) []byte {
 	n := m.Features()
 	return m.Pixels[i*n : (i+1)*n : (i+1)*n]

@@ -20,6 +20,7 @@ var stems = []string{trainImages, trainLabels, testImages, testLabels}
 // Info is the information in the headers of a set.
 type Info struct {
 	TrainRows, TestRows int
+	Channels            int // 0 means 1
 	Height, Width       int // pixels
 }
 
@@ -78,8 +79,11 @@ func Check(dir string) (Info, error) {
 }
 
 // WriteMNIST writes a set as the four compressed IDX files that OpenMNIST reads, each atomically.
-// It creates the directory if needed.
+// It creates the directory if needed. Images must have one channel.
 func WriteMNIST(dir string, train, test *Images) error {
+	if n := max(train.Channels, test.Channels); n > 1 {
+		return fmt.Errorf("data: images in the files of MNIST must have 1 channel, not %d", n)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}

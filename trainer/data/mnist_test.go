@@ -28,6 +28,12 @@ func TestOpenMNIST(t *testing.T) {
 	require.Equal(t, tiny(4, 2, 3), s.Test)
 }
 
+// The files of MNIST have no place for colours.
+func TestWriteMNISTRefusesColours(t *testing.T) {
+	colours := &Images{Rows: 1, Channels: 3, Height: 1, Width: 1, Pixels: make([]byte, 3), Labels: make([]byte, 1)}
+	require.EqualError(t, WriteMNIST(t.TempDir(), tiny(1, 1, 1), colours), "data: images in the files of MNIST must have 1 channel, not 3")
+}
+
 func TestOpenMNISTSpellings(t *testing.T) {
 	dir := writeSmall(t)
 	require.NoError(t, os.Rename(filepath.Join(dir, "train-images-idx3-ubyte.gz"), filepath.Join(dir, "train-images.idx3-ubyte.gz")))

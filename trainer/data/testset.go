@@ -8,6 +8,7 @@ import (
 // TestInfo is the information in the headers of test images.
 type TestInfo struct {
 	Rows          int
+	Channels      int // 0 means 1
 	Height, Width int // pixels
 }
 

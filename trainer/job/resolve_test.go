@@ -93,7 +93,7 @@ func TestSettleRefuses(t *testing.T) {
 		"a key that nothing reads":  {"[training]\niteration = 3\n", func(*Spec) {}, "iteration"},
 		"a directory for a config":  {"", func(f *Spec) { f.Config = dir }, dir + " is a directory: name a config file"},
 		"no config":                 {"", func(f *Spec) { f.Config = filepath.Join(dir, "none.cfg") }, "none.cfg"},
-		"unknown data":              {"", func(f *Spec) { f.Data = "cifar" }, "cifar"},
+		"unknown data":              {"", func(f *Spec) { f.Data = "imagenet" }, "imagenet"},
 		"graphs without a GPU":      {"", func(f *Spec) { f.Graphs.How = "whole" }, "--graphs whole: the workers compute on the CPU"},
 		"bf16 without a GPU":        {"", func(f *Spec) { f.Products.BF16 = true }, "--bf16 needs GPUs"},
 		"NCCL without a GPU":        {"", func(f *Spec) { f.Device.NCCL, f.Workers = "must", 2 }, "--nccl must: "},

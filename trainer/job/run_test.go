@@ -134,7 +134,7 @@ func TestRunRefuses(t *testing.T) {
 		"--workers must be at least 1":            func(f *Spec) { f.Workers = -1 },
 		"none.cfg":                                func(f *Spec) { f.Config = noFile + ".cfg" },
 		"--data: cannot read the MNIST dir":       func(f *Spec) { f.Data = "mnist:" + noFile },
-		"--data: unknown data":                    func(f *Spec) { f.Data = "cifar" },
+		"--data: unknown data":                    func(f *Spec) { f.Data = "imagenet" },
 		"lower one of them":                       func(f *Spec) { f.Batch = 51 },
 		"--resume " + noFile + ": ":               func(f *Spec) { f.Saving.Resume = noFile },
 		"--key-file: key file " + noFile:          func(f *Spec) { f.Place.Transport, f.Place.KeyFile = cluster.TransportTCP, noFile },

@@ -145,11 +145,12 @@ func TestLoadRefuses(t *testing.T) {
 		change       func(*checkpoint.File)
 	}{
 		{"mnist:" + other, path + " is for images of 8x8, but those of mnist:" + other + " have 9x9; use --data", nil},
-		{"cifar", `--data: unknown data "cifar"`, nil},
+		{"imagenet", `--data: unknown data "imagenet"`, nil},
 		{"idx:nosuch", "--data: stat nosuch", nil},
 		{f.Data, "it does not describe its model; it was not written by ringtrain train", note("format", "pt")},
 		{f.Data, "its notes do not describe the images and classes it was trained on", note("classes", "none")},
 		{f.Data, "its notes do not describe the images and classes it was trained on", note("height", "100000000")},
+		{f.Data, "its notes do not describe the images and classes it was trained on", note("channels", "0")},
 		{f.Data, "the config in it: ", note("config", "[model")},
 		{f.Data, "the config in it: ", note("config", "[model]\n@layers = \"cnn.v9\"\n")},
 		{f.Data, "its layers.0.W has shape [8 64], the model's [8 72]", note("width", "9")},

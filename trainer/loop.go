@@ -66,10 +66,13 @@ func (l *loop) stepper() (stepper, error) {
 // saves or ends.
 func (l *loop) pause(begun int) int {
 	steps := l.Steps
-	for _, every := range []int{l.EvalEvery, l.SaveEvery} {
-		if every > 0 {
-			steps = min(steps, (begun/every+1)*every)
-		}
+	if l.SaveEvery > 0 {
+		steps = min(steps, (begun/l.SaveEvery+1)*l.SaveEvery)
+	}
+	if first := l.firstEvaluation(); first > begun {
+		steps = min(steps, first)
+	} else if l.EvalEvery > 0 {
+		steps = min(steps, first+((begun-first)/l.EvalEvery+1)*l.EvalEvery)
 	}
 	return steps
 }
@@ -115,10 +118,24 @@ func (l *loop) wishesToStop() bool {
 	}
 }
 
+// firstEvaluation returns after how many steps the first regular evaluation is, or 0 if
+// there are none.
+func (c Config) firstEvaluation() int {
+	if c.EvalFirst && c.EvalEvery > 0 {
+		return 1
+	}
+	return c.EvalEvery
+}
+
 // evaluates reports whether to evaluate after this many steps: EvalEvery asks for it, or
 // has asked since ranks last agreed.
 func (l *loop) evaluates(steps int) bool {
-	return l.EvalEvery > 0 && l.agreed(steps) == steps && steps/l.EvalEvery > l.agreed(steps-1)/l.EvalEvery
+	return l.EvalEvery > 0 && l.agreed(steps) == steps && l.asked(steps) > l.asked(l.agreed(steps-1))
+}
+
+// asked returns how many evaluations EvalEvery asks for in the first steps.
+func (l *loop) asked(steps int) int {
+	return (steps + l.EvalEvery - l.firstEvaluation()) / l.EvalEvery
 }
 
 func (l *loop) evaluate(ctx context.Context) error {

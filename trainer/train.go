@@ -71,6 +71,7 @@ type Config struct {
 
 	Steps     int
 	EvalEvery int    // evaluate after every EvalEvery steps, and at the end; 0: only at the end
+	EvalFirst bool   // evaluate after the first step instead, every EvalEvery steps from there, and at the end
 	Seed      uint64 // of dropout
 	Reduce    Reduce
 	// Accumulate never zeroes gradients: every rank sends the sum of all its gradients
@@ -196,6 +197,7 @@ func (c Config) settings() []Setting {
 		{Name: "the reduction", Value: c.Reduce.String()},
 		{Name: "the recording of steps", Value: c.Recording.String()},
 		{Name: "the number of steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},
+		{Name: "the step of the first evaluation", Value: fmt.Sprint(c.firstEvaluation())},
 		{Name: "the number of steps between checkpoints", Value: fmt.Sprint(c.SaveEvery)},
 		c.Best.setting(),
 	}

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
@@ -23,6 +26,7 @@ func complete(root *cobra.Command, c *catalog.Catalog) {
 		"nccl":      {"auto", "must", "off"},
 		"graphs":    {device.GraphsAuto, device.GraphsWhole, device.GraphsApart, device.GraphsOff},
 		"data":      dataNames(c, func(k catalog.DataKind) bool { return k.Train != nil }),
+		"log-style": slices.Sorted(maps.Keys(logStyles)),
 		"log-level": {"debug", "info", "warn", "error"},
 	}
 	for _, cmd := range append(root.Commands(), nested(root)...) {

@@ -59,6 +59,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"holdout":             {"0.3", func(f *trainFlags) { f.Options.Holdout = .3 }},
 		"test-data":           {"x.csv", func(f *trainFlags) { f.Options.Test = "x.csv" }},
 		"json":                {"true", func(f *trainFlags) { f.json = true }},
+		"log-style":           {"ray", func(f *trainFlags) { f.style = "ray" }},
 		"trace":               {"d", func(f *trainFlags) { f.Watch.Trace = "d" }},
 		"metrics":             {":9400", func(f *trainFlags) { f.Watch.Metrics = ":9400" }},
 		"log-level":           {"info", func(f *trainFlags) { f.Watch.LogLevel = "info" }},
@@ -73,7 +74,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		cmd := &cobra.Command{}
 		f.register(cmd, catalog.New())
 		require.NoError(t, cmd.ParseFlags([]string{"--" + name + "=" + c.value}))
-		want := trainFlags{Spec: job.NewSpec(nil, "")}
+		want := trainFlags{Spec: job.NewSpec(nil, ""), style: "table"}
 		c.set(&want)
 		require.Equal(t, want, f, name)
 	}

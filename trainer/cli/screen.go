@@ -18,7 +18,8 @@ import (
 // goes to stderr. Any goroutine may use it.
 type screen struct {
 	out, err io.Writer
-	json     *event.Writer // nil for the table
+	json     *event.Writer // nil for the table or the style
+	style    *logStyle     // nil for the table
 
 	mu      sync.Mutex
 	bar     *bottom // nil without a terminal
@@ -70,7 +71,7 @@ func (s *screen) Emit(e event.Event) {
 			s.bar.draw(s.progress())
 		}
 	case *event.Eval:
-		s.row(e)
+		s.evaluated(e)
 	case *event.Tuned:
 		s.line(s.err, e.String())
 	case *event.Checkpoint:
@@ -94,6 +95,10 @@ func (s *screen) Emit(e event.Event) {
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *event.Result:
 		s.end()
+		if s.style != nil {
+			s.line(s.out, s.style.final(e.Metrics, e.Loss))
+			return
+		}
 		s.result(e)
 	}
 }
@@ -196,12 +201,20 @@ func (s *screen) exchangeShare() float64 {
 	return 100 * s.share.exchange / s.share.total
 }
 
-// row formats one row of the table.
-func (s *screen) row(e *event.Eval) {
+// evaluated shows an evaluation.
+func (s *screen) evaluated(e *event.Eval) {
 	s.metrics = e.Metrics
-	if s.last.Step == 0 {
-		return // a run with nothing left to do
+	switch {
+	case s.last.Step == 0: // a run with nothing left to do
+	case s.style == nil:
+		s.row(e)
+	case e.Step < s.steps:
+		s.line(s.out, s.style.row(e.Step-1, e.Metrics, e.Loss))
 	}
+}
+
+// row writes one row of the table.
+func (s *screen) row(e *event.Eval) {
 	if !s.header {
 		s.header = true
 		names := ""

@@ -20,7 +20,8 @@ import (
 // trainFlags are the flags of "train".
 type trainFlags struct {
 	job.Spec
-	json bool
+	json  bool
+	style string
 }
 
 func trainCommand(a *app) *cobra.Command {
@@ -105,6 +106,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	addProducts(cmd, &f.Products)
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.BoolVar(&f.json, "json", false, "write events to stdout, one JSON object per line, instead of the table")
+		flags.StringVar(&f.style, "log-style", "table", "show evaluations as a `table`, or in the lines of a notebook: thinc or ray (see docs/train.md)")
 		flags.StringVar(&f.Watch.Trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
 		flags.StringVar(&f.Watch.Metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
 		flags.StringVar(&f.Watch.LogLevel, "log-level", "error", "log messages of at least this `LEVEL` to stderr: debug, info, warn or error")
@@ -157,6 +159,14 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if given("bucket") && f.Gradients.Bucket == 0 {
 		return job.CheckBucket(0)
 	}
+	style, ok := logStyles[f.style]
+	switch {
+	case !ok:
+		return fmt.Errorf("--log-style must be %s, not %q", logStyleNames(), f.style)
+	case style != nil && f.json:
+		return fmt.Errorf("--log-style %s cannot be combined with --json", f.style)
+	}
+	f.Watch.First = style != nil
 	if err := f.Spec.Check(); err != nil {
 		return err
 	}
@@ -179,6 +189,7 @@ func (a *app) train(ctx context.Context, f trainFlags) error {
 			signals, done := stopSignals()
 			defer done()
 			show := a.newScreen(t.Steps, f.json)
+			show.style = logStyles[f.style]
 			defer show.close()
 			o := a.options(show, signals)
 			o.Verbatim = f.json

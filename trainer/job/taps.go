@@ -22,6 +22,7 @@ type Watch struct {
 	Trace    string // directory of a Chrome trace of each rank, trace-RANK.json; "" for none
 	Metrics  string // ADDRESS:PORT of the Prometheus metrics of the first worker, the second at the next port, and so on; "" for none
 	LogLevel string // lowest level of log lines: debug, info, warn or error
+	First    bool   // evaluate after the first step, and from there as often as the config says
 }
 
 // A tap observes the calls and steps of one rank.

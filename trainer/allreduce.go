@@ -31,7 +31,7 @@ type AllReduce struct {
 	state     *optim.State
 	agreement *Agreement // Start makes it
 
-	bucket      int // bytes
+	bucket      int // bytes; 0: ChooseBucket
 	compression Compression
 	summer      GradientSummer   // nil: gradients in device memory leave in one piece
 	gradients   gradientExchange // Start makes it
@@ -45,10 +45,10 @@ var (
 // NewAllReduce makes the strategy; Start gives it a group. The backend and the
 // optimizer stay the caller's.
 func NewAllReduce(b nn.Backend, o optim.Optimizer) *AllReduce {
-	return &AllReduce{backend: b, optimizer: o, bucket: DefaultBucket, name: "allreduce"}
+	return &AllReduce{backend: b, optimizer: o, name: "allreduce"}
 }
 
-// SetBucket sets the least number of bytes in a bucket; the default is DefaultBucket.
+// SetBucket sets the least number of bytes in a bucket; 0, the default, is ChooseBucket's.
 // It does not affect the bits of the result, except with TopK, which selects within a
 // bucket, and with NCCL, whose order depends on the length of a vector. All ranks set
 // the same, before Start.
@@ -59,7 +59,14 @@ func (a *AllReduce) Buckets(p *nn.Params) []int {
 	if a.group.Size() == 1 {
 		return []int{p.Grads.Len()}
 	}
-	return Buckets(p, a.bucket)
+	return Buckets(p, a.leastBucket(p))
+}
+
+func (a *AllReduce) leastBucket(p *nn.Params) int {
+	if a.bucket > 0 {
+		return a.bucket
+	}
+	return ChooseBucket(a.group, p, a.compression)
 }
 
 // SetCompression makes gradients smaller before they leave. Each rank adds what was

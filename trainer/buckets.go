@@ -2,12 +2,49 @@ package trainer
 
 import (
 	"slices"
+	"time"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 )
 
-// DefaultBucket is the default of the least number of bytes in a bucket.
+// DefaultBucket is the least number of bytes in a bucket where links do not matter; see
+// ChooseBucket.
 const DefaultBucket = 1 << 20
+
+// leastBucket is the smallest bucket that ChooseBucket returns. Latency decides how long a
+// smaller one takes (schedule.SmallBytes).
+const leastBucket = 64 << 10
+
+// tolerable is the part of the exchange in one piece by which buckets may lengthen it.
+// An exchange that no backward pass hides takes that much longer at most.
+const tolerable = 1. / 8
+
+// ChooseBucket returns the least number of bytes in a bucket for gradients that a group
+// sums: the smallest power of two with which, as the group's links predict, all buckets
+// together take little longer than one piece. More of the exchange is then hidden behind
+// the backward pass than with larger buckets. All ranks get the same.
+//
+// It returns DefaultBucket if all ranks are on one host, where an exchange is the work of
+// cores that the backward pass needs too, and if the bits of sums depend on buckets.
+func ChooseBucket(g *collective.Group, p *nn.Params, c Compression) int {
+	s, width := g.Situation(), collective.Float32.Size()
+	if s.OneHost() || s.Any || c.Form != Exact || onDevice(p.Grads) {
+		return DefaultBucket
+	}
+	takes := func(n int) time.Duration { return s.Predict(s.Plan(n, width, true), n, width) }
+	whole := takes(p.Grads.Len())
+	for bytes := leastBucket; ; bytes *= 2 {
+		lens := Buckets(p, bytes)
+		var sum time.Duration
+		for _, n := range lens {
+			sum += takes(n)
+		}
+		if len(lens) == 1 || float64(sum-whole) <= tolerable*float64(whole) {
+			return bytes
+		}
+	}
+}
 
 // cuts returns where buckets of at least this many bytes begin, in the order in which
 // a backward pass completes them: from the end. A bucket holds whole parameters. The

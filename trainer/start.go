@@ -53,7 +53,7 @@ func (a *AllReduce) prepare(p *nn.Params) error {
 		}
 	}
 	if a.group.Size() > 1 && (a.summer != nil || !device) {
-		x.cuts = cuts(p, a.bucket)
+		x.cuts = cuts(p, a.leastBucket(p))
 	}
 	a.state = optim.NewState(a.backend, p, a.optimizer)
 	if device {

@@ -34,6 +34,14 @@ func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression
 	return planOfBuckets(trainer.Buckets(p, bucket), text)
 }
 
+// bucket returns the least number of bytes in a bucket of this rank's task.
+func (r *rank) bucket() int {
+	if bytes := r.training.Spec.Gradients.Bucket; bytes > 0 {
+		return bytes
+	}
+	return trainer.ChooseBucket(r.group, r.task.Params(), r.training.compress)
+}
+
 // planOfBuckets describes the plan of buckets of these lengths; text describes that of
 // one. Consecutive buckets with the same plan are named together.
 func planOfBuckets(lens []int, text func(n int) string) string {
@@ -109,7 +117,7 @@ func (r *rank) overlap(c *trainer.Config) string {
 	if r.gpu == nil || r.group.Size() == 1 || !r.gpu.ByNCCL() || apart || whole {
 		return ""
 	}
-	lens := trainer.Buckets(r.task.Params(), r.training.Spec.Gradients.bucket())
+	lens := trainer.Buckets(r.task.Params(), r.bucket())
 	if len(lens) == 1 {
 		return ""
 	}

@@ -175,7 +175,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: s.Spec.strategy()(r, ctx, backend), Recording: recording,
 		Steps: s.Steps, EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}
-	r.plan = planOf(r.group, r.task.Params(), s.Spec.Gradients.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
+	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)
 	}

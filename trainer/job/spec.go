@@ -1,7 +1,6 @@
 package job
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,11 +46,8 @@ type Spec struct {
 type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
-	Bucket   int    // send at least this many bytes at a time; 0: trainer.DefaultBucket
+	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
 }
-
-// bucket returns the smallest size of a bucket, in bytes.
-func (g Gradients) bucket() int { return cmp.Or(g.Bucket, trainer.DefaultBucket) }
 
 // NewSpec returns a Spec with the defaults of "ringtrain train": one machine, workers and
 // steps as the config says, synthetic digits, and nothing saved. path is that of the
@@ -59,7 +55,7 @@ func (g Gradients) bucket() int { return cmp.Or(g.Bucket, trainer.DefaultBucket)
 func NewSpec(c *catalog.Catalog, path string) Spec {
 	return Spec{
 		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: "allreduce",
-		Gradients: Gradients{Reduce: "mean", Bucket: trainer.DefaultBucket},
+		Gradients: Gradients{Reduce: "mean"},
 		Saving:    Saving{Keep: 3}, Place: crew.Local(), Order: tuned.Choice{Order: "ring", Table: tuned.Auto},
 		Device: device.Choice{Device: device.Auto, NCCL: "auto"}, Graphs: device.Graphs{How: device.GraphsAuto, PerLaunch: 1}, Watch: Watch{LogLevel: "error"},
 	}

@@ -34,7 +34,7 @@ func (f *Spec) checkStrategy() error {
 func (r *rank) allReduce(ctx context.Context, b nn.Backend) trainer.Strategy {
 	s := trainer.NewAllReduce(b, r.training.optimizer)
 	s.SetCompression(r.training.compress)
-	s.SetBucket(r.training.Spec.Gradients.bucket())
+	s.SetBucket(r.training.Spec.Gradients.Bucket)
 	if r.gpu != nil && r.gpu.ByNCCL() {
 		s.SetSummer(r.gpu.Summer(ctx))
 	}

@@ -74,6 +74,7 @@ scripts/peers/ddp         : bench scripts/peers/rounds
 scripts/peers/gemm        : nn/cpu nn/cpu/sgemm
 scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
+scripts/peers/streams     : trainer/launch
 scripts/peers/transformer : bench trainer/data scripts/peers/rounds
 examples/custom           : nn nn/portable trainer trainer/data trainer/config trainer/catalog trainer/cli
 examples/gorgonia         : nn/graph trainer/catalog trainer/cli trainer/config

@@ -36,6 +36,7 @@ type CollectiveRun struct {
 	Spec      Spec
 	Ranks     int    // on this machine
 	Algorithm string // of an allreduce, for all sizes; "" for the planned one
+	Segment   int    // with Algorithm, maximum bytes of a message; 0 means schedule.SegmentBytes
 	Memory    string // of the vectors on the host
 	Hosts     string // "local" or Namespaces
 	Link      string // rate of each link with Namespaces; "" for no limit
@@ -162,7 +163,7 @@ func (f *CollectiveRun) prepare(ctx context.Context, g *collective.Group, secure
 	if can := s.Candidates(); !slices.Contains(can, m) {
 		return crew.Usage(fmt.Errorf("--algorithm %v: these ranks cannot do it with --order %v; there are %v", m, f.Order.HostOrder(), can))
 	}
-	return g.Tune(ctx, schedule.Only(g.Size(), m, schedule.SegmentBytes))
+	return g.Tune(ctx, schedule.Only(g.Size(), m, cmp.Or(f.Segment, schedule.SegmentBytes)))
 }
 
 // A part is one rank's part in a measurement, in a worker or in this process.

@@ -32,6 +32,7 @@ type benchFlags struct {
 	reduction  string
 	root       int
 	check      int
+	segment    string
 	files      benchFiles
 	garbage    int
 }
@@ -98,6 +99,9 @@ NCCL's own links between hosts are neither encrypted nor limited by --link.
 				return usage(err)
 			}
 			f.Order.Given = cmd.Flags().Changed("order")
+			if cmd.Flags().Changed("segment") && f.Algorithm == "" {
+				return usagef("--segment needs --algorithm: the plan chooses both")
+			}
 			if err := f.read(append(args, "allreduce")[0]); err != nil {
 				return usage(err)
 			}
@@ -122,6 +126,7 @@ func (f *benchFlags) register(cmd *cobra.Command) {
 		flags.IntVarP(&f.check, "check", "c", 1, "`1` compares every result with the correct one, 0 does not")
 		flags.StringVar(&f.Memory, "memory", bench.Heap, "vectors are in memory of this `KIND`: heap (ordinary Go memory) or shared (ranks of one host read and write it in place, see cluster.Node.Alloc)")
 		flags.StringVar(&f.Algorithm, "algorithm", "", "use this allreduce `ALGORITHM` for all sizes: one-shot, bruck, collected, direct, ring, shared or, with --order any, halving-doubling, double-tree, hierarchical (default the plan's choice)")
+		flags.StringVar(&f.segment, "segment", "256K", "with --algorithm, send messages of at most `SIZE`")
 	})
 	addPlace(cmd, &f.Place)
 	addOrder(cmd, &f.Order)
@@ -191,7 +196,7 @@ func checkLink(link string) error {
 // read checks the flags and returns the run that they describe.
 func (f *benchFlags) read(op string) (err error) {
 	s := bench.Spec{Op: op, Root: f.root, Warmup: f.warmup, Iterations: f.iterations, Check: f.check == 1, Garbage: f.garbage,
-		Way: strings.TrimSpace(f.Order.Order + " " + f.Algorithm + " " + f.Memory)}
+		Way: strings.TrimSpace(f.Order.Order + " " + f.Algorithm + " " + f.segment + " " + f.Memory)}
 	if f.check != 0 && f.check != 1 {
 		return fmt.Errorf("-c must be 0 or 1, not %d", f.check)
 	}
@@ -238,6 +243,10 @@ func (f *benchFlags) read(op string) (err error) {
 func (f *benchFlags) checkAlgorithm(op string) error {
 	if err := f.Order.Check(); err != nil || f.Algorithm == "" {
 		return err
+	}
+	var err error
+	if f.Segment, err = bench.ParseSize(f.segment); err != nil {
+		return fmt.Errorf("--segment: %w", err)
 	}
 	m, err := schedule.ParseMethod(f.Algorithm)
 	switch {

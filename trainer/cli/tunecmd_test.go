@@ -94,6 +94,13 @@ func TestTuneWithoutCacheDirectory(t *testing.T) {
 	require.Contains(t, out, path, "the table is found where it was saved")
 }
 
+// Messages of a forced algorithm have the given size.
+func TestBenchSegment(t *testing.T) {
+	out, stderr, code := cached(t, t.TempDir(), "bench", "collective", "--transport", "tcp", "-b", "1M", "-e", "1M", "-n", "1", "--algorithm", "ring", "--segment", "64K")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `1048576  ring +65536 `, out)
+}
+
 // An algorithm can be forced if the ranks support it and --order allows it.
 func TestBenchAlgorithm(t *testing.T) {
 	for algorithm, order := range map[string]string{"one-shot": "ring", "direct": "ring", "ring": "ring", "halving-doubling": "any", "double-tree": "any"} {
@@ -127,6 +134,8 @@ func TestTuneUsageErrors(t *testing.T) {
 		"there is no place for the table":           {"tune", "--out", filepath.Join(empty, "table.json")},
 		"give --order any, too":                     {"bench", "collective", "--algorithm", "double-tree"},
 		`unknown algorithm "fast"`:                  {"bench", "collective", "--algorithm", "fast"},
+		"--segment needs --algorithm":               {"bench", "collective", "--segment", "64K"},
+		"--segment: ":                               {"bench", "collective", "--algorithm", "ring", "--segment", "few"},
 		"how an allreduce is done, not":             {"bench", "collective", "allgather", "--algorithm", "ring"},
 		"these ranks cannot do it":                  {"bench", "collective", "--transport", "inproc", "--algorithm", "hierarchical", "--order", "any"},
 		"--order must be ring or any, not \"up\"":   {"tune", "--order", "up"},

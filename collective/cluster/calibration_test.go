@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -58,10 +59,13 @@ func TestMeasuredLinks(t *testing.T) {
 	require.Empty(t, off.Calls)
 	require.Empty(t, files())
 
-	first := links(job("first", ""))
-	require.NotEqual(t, schedule.Loopback, first.Near)
-	require.NotEmpty(t, first.Calls)
-	require.Len(t, files(), 1)
+	for attempt := 1; len(files()) == 0; attempt++ { // other load may disturb the calls
+		first := links(job(fmt.Sprintf("first%d", attempt), ""))
+		require.NotEqual(t, schedule.Loopback, first.Near)
+		require.NotEmpty(t, first.Calls)
+		require.Equal(t, first.Lasting(), len(files()) == 1)
+		require.Less(t, attempt, 50)
+	}
 
 	// Without calls to repeat, nothing contradicts what is in the file.
 	text, err := os.ReadFile(files()[0])

@@ -42,7 +42,7 @@ func (n *Node) measureLinks(ctx context.Context, v collective.View, transport st
 		n.links = knownLinks{}
 	}
 	n.links[key] = *links
-	if first := slices.IndexFunc(v.Members, func(m collective.Member) bool { return m.Host == n.member.Host }); !measured || first != v.Self {
+	if first := slices.IndexFunc(v.Members, func(m collective.Member) bool { return m.Host == n.member.Host }); !measured || !links.Lasting() || first != v.Self {
 		return nil
 	}
 	if err := policy.Store.SaveLinks(key, *links); err != nil {

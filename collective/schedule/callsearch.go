@@ -1,15 +1,24 @@
 package schedule
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Bounds of the calls that a CallSearch times, in bytes.
 const (
 	firstCall = 4 << 10
 	coarse    = 1 << 20 // up to here, sizes grow by growth; then they double
-	mostCall  = 16 << 20
+	mostCall  = 32 << 20
 	hostCalls = 64 << 20 // of all ranks of a host together
+)
 
-	callPasses = 3 // over all sizes, while half of the time is left
+// How often a CallSearch makes a call. The first call of a size is often slower: it
+// allocates memory, and TCP adapts its windows.
+const (
+	callRuns = 6                    // of one size in sequence, while
+	runBound = 4 * time.Millisecond // they have taken less than this
+	slowRun  = 1.5                  // how much longer the first call of a size may take than expected
 )
 
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.
@@ -18,14 +27,16 @@ type Sample struct {
 	Took  time.Duration
 }
 
-// A CallSearch times the calls of a group, from small to large and then again, until
-// there is no more time. Like LinkSearch, it is a state machine without clocks, and all
-// ranks feed theirs with the same times.
+// A CallSearch times the calls of a group, from small to large, and then the longer ones
+// once more. Like LinkSearch, it is a state machine without clocks, and all ranks feed
+// theirs with the same times.
 type CallSearch struct {
 	most    int // bytes of the largest call
 	samples []Sample
-	pass    int // 0 while sizes grow
-	at      int // index of the next sample in later passes
+	times   [][]time.Duration // of each sample, sorted
+	grown   bool              // the next call is the first of its size
+	again   bool              // sizes do not grow any more
+	left    int               // samples to time once more, the first ones
 }
 
 // NewCallSearch begins a search. hosts are those of the ranks.
@@ -46,22 +57,29 @@ func NewCallSearch(hosts []int) *CallSearch {
 // Next returns the bytes of the next call, or false at the end. elapsed is the time since
 // the ranks began to measure, by one clock.
 func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
-	if len(s.samples) == 0 {
+	n := len(s.samples)
+	if n == 0 {
+		s.grown = true
 		return firstCall, true
 	}
-	if s.pass == 0 {
-		last := s.samples[len(s.samples)-1]
+	if !s.again {
+		last, times := s.samples[n-1], s.times[n-1]
+		if len(times) < callRuns && time.Duration(len(times))*last.Took < runBound && elapsed+last.Took < LinkBound {
+			return last.Bytes, true
+		}
 		next := larger(last.Bytes)
-		if next <= s.most && elapsed+time.Duration(next/last.Bytes)*last.Took < LinkBound {
+		if next <= s.most && float64(elapsed)+slowRun*float64(next/last.Bytes)*float64(last.Took) < float64(LinkBound) {
+			s.grown = true
 			return next, true
 		}
-		s.pass = 1
+		s.again, s.left = true, n
 	}
-	if s.at == len(s.samples) {
-		s.at = 0
-		s.pass++
+	for ; s.left > 0; s.left-- {
+		if one := s.samples[s.left-1]; one.Took > runBound/callRuns && elapsed+one.Took < LinkBound {
+			return one.Bytes, true
+		}
 	}
-	return s.samples[s.at].Bytes, s.pass < callPasses && elapsed < LinkBound/2 && elapsed+s.samples[s.at].Took < LinkBound
+	return 0, false
 }
 
 func larger(bytes int) int {
@@ -73,23 +91,29 @@ func larger(bytes int) int {
 
 // Measured gives the search the time of the last call on the slowest rank.
 func (s *CallSearch) Measured(took time.Duration) {
-	if s.pass == 0 {
+	at := len(s.samples) - 1
+	switch {
+	case s.again:
+		s.left--
+		at = s.left
+	case s.grown:
 		bytes := firstCall
-		if n := len(s.samples); n > 0 {
-			bytes = larger(s.samples[n-1].Bytes)
+		if at >= 0 {
+			bytes = larger(s.samples[at].Bytes)
 		}
-		s.samples = append(s.samples, Sample{bytes, max(1, took)})
-		return
+		s.samples, s.times, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.times, nil), false
+		at++
 	}
-	s.samples[s.at].Took = min(s.samples[s.at].Took, max(1, took))
-	s.at++
+	times := append(s.times[at], max(1, took))
+	slices.Sort(times)
+	s.times[at], s.samples[at].Took = times, times[(len(times)-1)/2]
 }
 
-// Samples returns the fastest call of each size.
+// Samples returns the median call of each size, or the faster of two.
 func (s *CallSearch) Samples() []Sample { return s.samples }
 
 // MostSamples is the most that a CallSearch returns.
-const MostSamples = 9
+const MostSamples = 10
 
 // Limits of what a byte beyond the largest sample costs. Outside of them, one of the two
 // largest samples was disturbed. Bytes beyond the caches cost more than others.

@@ -24,23 +24,26 @@ func timeVirtual(s *CallSearch, elapsed time.Duration, call func(bytes int) time
 
 func TestCallSearch(t *testing.T) {
 	s := NewCallSearch([]int{0, 0})
-	disturbed := 0
-	end, calls := timeVirtual(s, 0, func(bytes int) time.Duration {
-		if disturbed++; disturbed == 5 {
-			return 10 * time.Millisecond
+	seen := map[int]int{}
+	end, _ := timeVirtual(s, 0, func(bytes int) time.Duration {
+		if seen[bytes]++; seen[bytes] == 1 {
+			return time.Duration(bytes * 3 / 8) // the first call is slower
 		}
 		return time.Duration(bytes / 4)
 	})
 	require.Equal(t, MostSamples, len(s.Samples()))
-	require.Equal(t, callPasses*MostSamples, calls)
 	require.Less(t, end, LinkBound)
 	for i, sample := range s.Samples() {
-		require.Equal(t, time.Duration(sample.Bytes/4), sample.Took, "one disturbed call does not count")
 		require.True(t, i == 0 || sample.Bytes > s.Samples()[i-1].Bytes)
+		if runs := seen[sample.Bytes]; runs > 1 {
+			require.Equal(t, time.Duration(sample.Bytes/4), sample.Took)
+		}
 	}
+	require.Equal(t, callRuns, seen[64<<10])
+	require.Equal(t, 2, seen[16<<20], "long ones once more")
 	require.Equal(t, mostCall, s.Samples()[MostSamples-1].Bytes)
 
-	crowd := NewCallSearch(make([]int, 64))
+	crowd := NewCallSearch(make([]int, 64)) // on one host
 	timeVirtual(crowd, 0, func(int) time.Duration { return 1 })
 	require.Equal(t, hostCalls/64, crowd.Samples()[len(crowd.Samples())-1].Bytes, "all ranks of a host need the memory")
 

@@ -59,6 +59,22 @@ func (l Links) Check() error {
 	return nil
 }
 
+// disturbed is how many times as long a byte may take as in a call of the size before.
+// Caches explain up to two.
+const disturbed = 3
+
+// Lasting reports whether l is worth keeping for other jobs: no other load seems to have
+// disturbed the calls.
+func (l *Links) Lasting() bool {
+	for i := 1; i < len(l.Calls); i++ {
+		a, b := l.Calls[i-1], l.Calls[i]
+		if float64(b.Took)/float64(b.Bytes) > disturbed*float64(a.Took)/float64(a.Bytes) {
+			return false
+		}
+	}
+	return true
+}
+
 // How a later group of the same hosts checks Links.
 const (
 	ProbeCalls = 3              // of each size, at most

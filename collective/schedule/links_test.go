@@ -49,6 +49,14 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+func TestLastingLinks(t *testing.T) {
+	l := Links{Calls: []Sample{{64 << 10, 10_000}, {256 << 10, 40_000}, {1 << 20, 320_000}}}
+	require.True(t, l.Lasting())
+	l.Calls[1].Took = 125_000
+	require.False(t, l.Lasting(), "one call was disturbed")
+	require.True(t, (&Links{}).Lasting())
+}
+
 func TestNeighbours(t *testing.T) {
 	hosts := []int{0, 0, 2, 0, 2, 5}
 	for rank, want := range [][2]int{{1, 3}, {3, 0}, {4, 4}, {0, 1}, {2, 2}, {5, 5}} {

@@ -54,7 +54,7 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 		}
 		for per := leastNear; per <= SegmentBytes; per *= 2 {
 			q := Plan{Method: m, Segment: elementsOf(per, width), Why: "any order, and predicted to take the least time"}
-			if t := s.nanoseconds(q, bytes, float64(q.Segment*width)) * doubt(m); t < least {
+			if t := s.nanoseconds(q, bytes, float64(q.Segment*width)) * doubt(m, count*width); t < least {
 				p, least = q, t
 			}
 		}
@@ -62,12 +62,15 @@ func (s *Situation) Plan(count, width int, partial bool) Plan {
 	return p
 }
 
+// sure is the most bytes whose predictions are believed.
+const sure = 128 << 10
+
 // doubt returns by how much a method may take longer than predicted. Halving and Tree
-// change partners from step to step, and TCP starts slowly with each: on 16 hosts at
-// 100 Mbit/s, on a loaded machine, halving took 1.1 to 2.4 times the time of its bytes from
-// 256 KiB to 4 MiB, and the ring 1.02 to 1.35 times.
-func doubt(m Method) float64 {
-	if m == Halving || m == Tree {
+// change partners from step to step, and TCP starts slowly with each. On 16 hosts at
+// 100 Mbit/s, halving took .87 to .98 times as long as the ring up to sure, about as long
+// at 256 KiB, and 1.4 to 2 times as long at 1 and 4 MiB.
+func doubt(m Method, bytes int) float64 {
+	if m == Tree || m == Halving && bytes > sure {
 		return 1.4
 	}
 	return 1

@@ -120,6 +120,9 @@ func TestAnyOrderOnMeasuredLinks(t *testing.T) {
 		want  schedule.Method
 	}{
 		{hosts, schedule.Cost{Latency: 800_000, PerByte: 80, Fold: .04}, 64 << 10, schedule.Halving},
+		{hosts, schedule.Cost{Latency: 340_000, PerByte: 96, Fold: .04}, 64 << 10, schedule.Halving},
+		{hosts, schedule.Cost{Latency: 340_000, PerByte: 96, Fold: .04}, 128 << 10, schedule.Halving},
+		{hosts, schedule.Cost{Latency: 340_000, PerByte: 96, Fold: .04}, 256 << 10, schedule.Ring},
 		{hosts, schedule.Cost{Latency: 150_000, PerByte: 80, Fold: .04}, 256 << 10, schedule.Ring},
 		{hosts, schedule.Cost{Latency: 150_000, PerByte: 80, Fold: .04}, 4 << 20, schedule.Ring},
 		{[]int{0, 0, 1, 1}, schedule.Cost{Latency: 60_000, PerByte: 8, Fold: .04}, 4 << 20, schedule.Hierarchical},

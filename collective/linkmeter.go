@@ -17,6 +17,7 @@ type linkMeter struct {
 
 	out, in []byte
 	vector  []float32
+	source  []float32 // of the vector
 }
 
 // newLinkMeter makes the engine's calls those of linkGroup, until end.
@@ -150,14 +151,14 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 	return true, nil
 }
 
-// timed makes a call whose vector has just been written, as in training. It returns the
-// time that it took on the slowest rank, and the time since rank 0 began.
+// timed makes a call whose vector has just been written from other memory, as in training.
+// It returns the time that it took on the slowest rank, and the time since rank 0 began.
 func (m *linkMeter) timed(bytes int) (took, elapsed time.Duration, err error) {
 	if len(m.vector) < bytes/4 {
-		m.vector = make([]float32, bytes/4)
+		m.vector, m.source = make([]float32, bytes/4), make([]float32, bytes/4)
 	}
 	v := m.vector[:bytes/4]
-	clear(v)
+	copy(v, m.source)
 	m.seq++
 	if err := m.call(&Operation{Header: Header{Seq: m.seq, Call: Call{Kind: KindBarrier}}, Dst: Vector{device: -1}, Src: Vector{device: -1}}); err != nil {
 		return 0, 0, err

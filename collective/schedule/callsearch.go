@@ -1,9 +1,6 @@
 package schedule
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Bounds of the calls that a CallSearch times, in bytes.
 const (
@@ -33,10 +30,10 @@ type Sample struct {
 type CallSearch struct {
 	most    int // bytes of the largest call
 	samples []Sample
-	times   [][]time.Duration // of each sample, sorted
-	grown   bool              // the next call is the first of its size
-	again   bool              // sizes do not grow any more
-	left    int               // samples to time once more, the first ones
+	runs    []int // of each sample
+	grown   bool  // the next call is the first of its size
+	again   bool  // sizes do not grow any more
+	left    int   // samples to time once more, the first ones
 }
 
 // NewCallSearch begins a search. hosts are those of the ranks.
@@ -63,8 +60,8 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 		return firstCall, true
 	}
 	if !s.again {
-		last, times := s.samples[n-1], s.times[n-1]
-		if len(times) < callRuns && time.Duration(len(times))*last.Took < runBound && elapsed+last.Took < LinkBound {
+		last, runs := s.samples[n-1], s.runs[n-1]
+		if runs < callRuns && time.Duration(runs)*last.Took < runBound && elapsed+last.Took < LinkBound {
 			return last.Bytes, true
 		}
 		next := larger(last.Bytes)
@@ -101,15 +98,16 @@ func (s *CallSearch) Measured(took time.Duration) {
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
-		s.samples, s.times, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.times, nil), false
+		s.samples, s.runs, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.runs, 0), false
 		at++
 	}
-	times := append(s.times[at], max(1, took))
-	slices.Sort(times)
-	s.times[at], s.samples[at].Took = times, times[(len(times)-1)/2]
+	one := &s.samples[at]
+	if s.runs[at]++; s.runs[at] == 1 || took < one.Took {
+		one.Took = max(1, took)
+	}
 }
 
-// Samples returns the median call of each size, or the faster of two.
+// Samples returns the fastest call of each size.
 func (s *CallSearch) Samples() []Sample { return s.samples }
 
 // MostSamples is the most that a CallSearch returns.

@@ -93,7 +93,8 @@ const (
 	bruckBytes   = 96 << 10  // the same limit for Bruck on one host
 	collectBytes = 4 << 10   // per rank of the vector: up to this, many ranks of one host use Collected
 	SegmentBytes = 256 << 10 // per message of a large transfer
-	pairBytes    = 128 << 10 // per message between the only two ranks of one host: a few of them stay in a core's cache
+	leastPair    = 128 << 10 // least per message between the only two ranks of one host
+	mostPair     = 256 << 10 // most per message between them: a few stay in a core's cache
 	leastNear    = 32 << 10  // least per message between more ranks of one host
 	leastFar     = 64 << 10  // least per message between hosts
 )
@@ -129,7 +130,7 @@ func PlanReduce(size, count, width int, near, partial bool) Plan {
 	case near && size == 2 && partial:
 		// One connection each way: long messages, the next in transit while one is
 		// folded.
-		p.Method, p.Segment, p.Ahead = Ring, elementsOf(pairBytes, width), RingAhead
+		p.Method, p.Segment, p.Ahead = Ring, elementsOf(min(max(count*width/4, leastPair), mostPair), width), RingAhead
 		p.Why = "over 64 KiB between two ranks of one host: each sends while it folds"
 	case near && size > mostDirect && partial:
 		// Messages to all ranks would be too many for the shared cores.

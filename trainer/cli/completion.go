@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
 	"github.com/ringtrain/ringtrain/trainer/job/tuned"
@@ -19,7 +20,8 @@ func complete(root *cobra.Command, c *catalog.Catalog) {
 		"transport": crew.Transports(),
 		"reduce":    {"mean", "sum"},
 		"compress":  {"none", "bf16", "fp16", "int8", "topk:"},
-		"strategy":  {"allreduce"},
+		"strategy":  {"allreduce", "ps-sync"},
+		"servers":   {job.Colocated},
 		"order":     {"ring", "any"},
 		"tune":      {tuned.Auto, tuned.Off},
 		"device":    {device.Auto, device.CPU, device.CUDA, device.CUDA + ":"},

@@ -15,19 +15,32 @@ func (s *Training) trainInProcess(ctx context.Context, rows catalog.Rows, o Opti
 	if !o.Verbatim {
 		events = crew.Quiet(o.Display) // the job's error names the lost rank
 	}
-	views, transports := collective.Local(s.Workers)
-	return crew.InProcess(ctx, s.Workers, o.Signals, func(ctx context.Context, seat *crew.Seat) error {
+	ranks := s.Workers + s.Spec.servers()
+	views, transports := collective.Local(ranks)
+	for r := s.Workers; r < ranks; r++ {
+		views[0].Members[r].Role = collective.Server // the views share the list
+	}
+	return crew.InProcess(ctx, ranks, o.Signals, func(ctx context.Context, seat *crew.Seat) error {
 		i, taps := seat.Rank, newTaps(s.Spec.Watch)
-		g := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: s.Spec.Order.HostOrder(), Observer: taps.observer()})
+		all := collective.NewGroup(views[i], collective.OverTransport(views[i], transports[i]), collective.Options{Order: s.Spec.Order.HostOrder(), Observer: taps.observer()})
+		defer all.Close()
+		if i >= s.Workers {
+			defer seat.Watch(crew.NewPulse(), all)()
+			return serve(ctx, all, s.optimizer)
+		}
+		g, served, err := workersOf(ctx, all)
+		if err != nil {
+			return err
+		}
 		defer g.Close()
 		if err := taps.open(views[i], i); err != nil {
 			g.Abort(err)
 			return err
 		}
 		defer taps.close(o.Stderr)
-		r := &rank{training: s, group: g, rows: rows, events: events, leader: i == 0, taps: taps, stop: seat.Stop, locked: true, pulse: crew.NewPulse()}
+		r := &rank{training: s, group: g, combining: combining{served: served}, rows: rows, events: events, leader: i == 0, taps: taps, stop: seat.Stop, locked: true, pulse: crew.NewPulse()}
 		defer seat.Watch(r.pulse, g)()
-		err := r.run(ctx)
+		err = r.run(ctx)
 		if err != nil {
 			crew.TellLost(events, i, err)
 		}

@@ -37,6 +37,7 @@ type sharedSpec struct {
 	Resume                     bool
 	Workers, Steps, Every      int
 	Transport                  string
+	Servers                    string // of ps-sync; "": allreduce
 
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
@@ -49,6 +50,9 @@ func (s sharedSpec) spec() Spec {
 	f.Data, f.Workers, f.Steps = s.Data, s.Workers, s.Steps
 	f.Place.Transport = cmp.Or(s.Transport, f.Place.Transport)
 	f.Saving = Saving{Dir: s.Dir, Every: s.Every}
+	if s.Servers != "" {
+		f.Strategy, f.Gradients.Servers = psSync, s.Servers
+	}
 	if s.Resume {
 		f.Saving.Resume = s.Dir
 	}

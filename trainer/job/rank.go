@@ -20,7 +20,7 @@ import (
 // A rank is the training of one worker, in its own process or in a goroutine.
 type rank struct {
 	training  *Training
-	group     *collective.Group
+	group     *collective.Group // of the workers
 	rows      catalog.Rows
 	events    event.Sink // receives the leader's events
 	leader    bool       // emits events and writes files for all ranks of its machine
@@ -35,11 +35,19 @@ type rank struct {
 	quit   <-chan struct{} // closed to give up retries; may be nil
 	pulse  *crew.Pulse     // receives progress; may be nil
 
-	task       trainer.Task
-	files      checkpoint.Writer
-	final      *finalWriter // nil without --out
-	idle       bool         // the checkpoint already had all steps
-	blas, plan string
+	combining
+	task  trainer.Task
+	files checkpoint.Writer
+	final *finalWriter // nil without --out
+	idle  bool         // the checkpoint already had all steps
+	blas  string
+}
+
+// combining is how a rank combines its gradients with those of others.
+type combining struct {
+	served   *collective.Group // of the workers and the servers after them; nil without servers
+	strategy trainer.Strategy
+	plan     string
 }
 
 // run trains. If only this rank fails, the others get an error that names it.
@@ -53,6 +61,9 @@ func (r *rank) run(ctx context.Context) error {
 		// A rank that leaves now could break a call that others are still in, and until
 		// all have finished the job is no success.
 		err = cmp.Or(err, r.group.Barrier(ctx))
+	}
+	if err == nil {
+		err = r.endServers(ctx)
 	}
 	if err != nil {
 		var lost *collective.RankError
@@ -171,11 +182,13 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	if err != nil {
 		return trainer.Config{}, err
 	}
+	r.strategy = s.Spec.strategy()(r, ctx, backend)
 	c := trainer.Config{
-		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: s.Spec.strategy()(r, ctx, backend), Recording: recording,
+		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
 		Steps: s.Steps, EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}
 	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
+	r.plan = r.serversPlan(r.plan)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)
 	}

@@ -53,6 +53,9 @@ func (f *Spec) adopt(p crew.Process) {
 	f.Place.Process = p
 	if workers, nodes, known := p.Shape(); known {
 		f.Workers, f.Place.Nodes = workers, nodes
+		if p.IsWorker() {
+			f.Workers -= f.servers()
+		}
 	}
 }
 

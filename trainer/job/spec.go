@@ -28,7 +28,7 @@ type Spec struct {
 	Steps      int    // to train; 0: as the config says
 	Batch      int    // rows of each worker in one micro-batch; 0: as the config says
 	Accumulate int    // micro-batches of each worker in one step
-	Strategy   string // how workers agree on the next weights: "allreduce", which "" is too
+	Strategy   string // how workers agree on the next weights: "allreduce", which "" is too, or "ps-sync"
 	Seed       uint64 // of initial weights, row order and dropout
 	Faithful   bool   // never zero gradients, which reproduces a bug of Thinc's notebook
 
@@ -47,6 +47,7 @@ type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
+	Servers  string // of the strategy "ps-sync": the number of processes, or Colocated; "": 1
 }
 
 // NewSpec returns a Spec with the defaults of "ringtrain train": one machine, workers and
@@ -83,7 +84,7 @@ func (f *Spec) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		f.checkStrategy, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
+		f.checkStrategy, f.checkServers, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
 	} {
 		if err := check(); err != nil {
 			return err

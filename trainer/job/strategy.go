@@ -18,6 +18,7 @@ type makeStrategy func(r *rank, ctx context.Context, b nn.Backend) trainer.Strat
 // strategies are the values of Spec.Strategy.
 var strategies = map[string]makeStrategy{
 	"allreduce": (*rank).allReduce,
+	psSync:      (*rank).parameterServers,
 }
 
 // strategy returns what makes the strategy, or nil if its name is unknown.

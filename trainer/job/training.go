@@ -71,6 +71,8 @@ func (s *Training) choosePlacement() error {
 		hindrance = device.ErrInProcess
 	case s.compress.Form != trainer.Exact:
 		hindrance = device.ErrCompressed
+	case s.Spec.Strategy == psSync:
+		hindrance = errServers
 	}
 	var err error
 	if s.Placement, err = s.Spec.Device.Place(s.Workers, hindrance, device.Trainable); err != nil {
@@ -228,6 +230,9 @@ func (s *Training) check() error {
 		return s.errorf("ray.object_store_memory", "%d workers keep %d bytes of data and batches in memory, more than ray.object_store_memory = %d: raise it or use fewer workers", s.Workers, need, limit)
 	}
 	if err := s.checkStatistic(); err != nil {
+		return err
+	}
+	if err := s.Spec.checkServed(s.compress); err != nil {
 		return err
 	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {

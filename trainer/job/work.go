@@ -39,15 +39,23 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		return err
 	}
 	defer node.Close()
+	if w.Place.Role == collective.Server {
+		return workAsServer(ctx, w, s)
+	}
 	rows, err := s.Problem.Open(ctx)
 	if err != nil {
 		return crew.Usage(err)
 	}
-	group, err := w.Form(f.Place.JoinTimeout)
+	all, err := w.Form(f.Place.JoinTimeout)
 	if err != nil {
 		return err
 	}
 	w.Begin()
+	group, served, err := workersOf(ctx, all)
+	if err != nil {
+		return failed(w, all, err)
+	}
+	defer group.Close()
 	onGPU.Engines().TellWithout(w.Place.Local, stderr)
 	if err := taps.open(group.View(), w.Place.Local); err != nil {
 		group.Abort(err)
@@ -55,17 +63,35 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	}
 	defer taps.close(stderr)
 	r := &rank{
-		training: s, group: group, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
+		training: s, group: group, combining: combining{served: served}, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
 		stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, locked: s.Spec.Saving.lockedBy(launch.Identify(os.Getppid())),
 		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
 	}
 	if err := r.run(ctx); err != nil {
-		crew.TellLost(w.Events, group.Rank(), err)
-		var broken *collective.RankError
-		if errors.As(err, &broken) {
-			w.DumpFlight()
-		}
-		return err
+		return failed(w, all, err)
 	}
 	return nil // without node.Leave: all ranks are done and end at the same time
+}
+
+// workAsServer is Work of a server process, which has joined.
+func workAsServer(ctx context.Context, w *crew.Worker, s *Training) error {
+	all, err := w.Form(s.Spec.Place.JoinTimeout)
+	if err != nil {
+		return err
+	}
+	w.Begin()
+	if err := serve(ctx, all, s.optimizer); err != nil {
+		return failed(w, all, err)
+	}
+	return nil
+}
+
+// failed reports which rank was lost, if err says so, and returns err.
+func failed(w *crew.Worker, all *collective.Group, err error) error {
+	crew.TellLost(w.Events, all.Rank(), err)
+	var broken *collective.RankError
+	if errors.As(err, &broken) {
+		w.DumpFlight()
+	}
+	return err
 }

@@ -25,7 +25,7 @@ func (l *launcher) onReady(local int, addr string) {
 	}
 	first := local == l.Place.Local
 	l.mu.Lock()
-	l.joined[workerName(local)] = true
+	l.joined[l.name(local)] = true
 	if first {
 		l.gossip = addr
 	}

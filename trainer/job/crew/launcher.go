@@ -30,6 +30,7 @@ const (
 // and ends together.
 type Crew struct {
 	Workers int
+	Servers int                      // processes after the workers that join as collective.Server
 	Cores   int                      // shared by the workers
 	Threads int                      // least GOMAXPROCS of each worker
 	Place   cluster.Config           // of the first worker
@@ -76,7 +77,7 @@ func (c Crew) Launch(ctx context.Context) error {
 		l.show = follower{l.show}
 	}
 	if c.Network == nil { // members and status cannot reach addresses inside a Network
-		size := c.Workers
+		size := c.Workers + c.Servers
 		if c.Process.Launched != nil {
 			size = 1
 		}
@@ -129,7 +130,7 @@ type launcher struct {
 
 // onLine handles a line of a worker's stdout: an event, or text for the user.
 func (l *launcher) onLine(local int, line []byte) {
-	name := workerName(local)
+	name := l.name(local)
 	decoded := event.Decode(line, l.Kinds)
 	if decoded != nil {
 		l.noteProgress(name)
@@ -279,7 +280,8 @@ func (l *launcher) verdict(o launch.Outcome, startErr error, sig os.Signal) erro
 	if failure, ok := l.failures[o.Root.Name]; ok {
 		return &EndError{Err: &WorkerError{o.Root.Name, failure}, Usage: failure.Code == usageCode, Begun: l.begun}
 	}
-	return &EndError{Err: fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, strings.TrimPrefix(o.Root.Name, "worker ")), Begun: true}
+	_, local, _ := strings.Cut(o.Root.Name, " ") // see name
+	return &EndError{Err: fmt.Errorf("%w; it was %s/%s", err, l.Place.Node, local), Begun: true}
 }
 
 // afterSignal returns the error of a job that was asked to stop. Its Err is nil unless

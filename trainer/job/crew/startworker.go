@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -19,7 +20,7 @@ func (l *launcher) startWorkers(ctx context.Context) error {
 		return err
 	}
 	first, err := l.startWorker(0)
-	if err != nil || first == nil || l.Workers == 1 {
+	if err != nil || first == nil || l.Workers+l.Servers == 1 {
 		return err
 	}
 	select {
@@ -32,7 +33,7 @@ func (l *launcher) startWorkers(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	for local := 1; local < l.Workers; local++ {
+	for local := 1; local < l.Workers+l.Servers; local++ {
 		if p, err := l.startWorker(local); err != nil || p == nil {
 			if errors.Is(err, launch.ErrEnding) {
 				return nil // another worker has failed; Wait reports it
@@ -53,6 +54,9 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	}
 	place := l.Place
 	place.Local = local
+	if l.isServer(local) {
+		place.Role = collective.Server
+	}
 	switch {
 	case l.Network != nil:
 		place.Bind = netip.AddrPortFrom(l.Network.Addr(local), 0)
@@ -64,9 +68,9 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 		env = append(env, l.Environ(local)...)
 	}
 	if os.Getenv("GOMAXPROCS") == "" {
-		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.Threads, l.Cores/l.Workers)))
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, l.Threads, l.Cores/(l.Workers+l.Servers))))
 	}
-	name := workerName(local)
+	name := l.name(local)
 	c := launch.Command{
 		Name: name, Path: l.exe, Args: l.Args, Env: env,
 		Stdout: func(line []byte) { l.onLine(local, line) },
@@ -86,4 +90,13 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	return p, err
 }
 
-func workerName(local int) string { return fmt.Sprintf("worker %d", local) }
+// name returns how events and errors call a process of this machine.
+func (l *launcher) name(local int) string {
+	if l.isServer(local) {
+		return fmt.Sprintf("server %d", local)
+	}
+	return fmt.Sprintf("worker %d", local)
+}
+
+// isServer reports whether a process of this machine is a server.
+func (l *launcher) isServer(local int) bool { return l.Servers > 0 && local >= l.Workers }

@@ -1,0 +1,116 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
+	"github.com/ringtrain/ringtrain/trainer/paramserver"
+)
+
+// psSync is the strategy with parameter servers.
+const psSync = "ps-sync"
+
+// Colocated is the value of Gradients.Servers that makes every worker a server.
+const Colocated = "colocated"
+
+// errServers is why a training with parameter servers is not on GPUs.
+var errServers = errors.New("parameter servers work in host memory: remove --strategy " + psSync)
+
+// servers returns the number of server processes, 0 if the strategy has none.
+func (f *Spec) servers() int {
+	if f.Strategy != psSync || f.Gradients.Servers == Colocated {
+		return 0
+	}
+	n, _ := strconv.Atoi(cmp.Or(f.Gradients.Servers, "1")) // checkServers has accepted it
+	return n
+}
+
+// checkServers finds what is wrong with Gradients.Servers.
+func (f *Spec) checkServers() error {
+	given := f.Gradients.Servers
+	if f.Strategy != psSync {
+		if given != "" {
+			return fmt.Errorf("--servers needs --strategy %s", psSync)
+		}
+		return nil
+	}
+	if given == Colocated {
+		return nil
+	}
+	if n, err := strconv.Atoi(cmp.Or(given, "1")); err != nil || n < 1 || n > crew.MaxLocal {
+		return fmt.Errorf("--servers must be %s or a number of processes from 1 to %d, not %q", Colocated, crew.MaxLocal, given)
+	}
+	if f.Place.Nodes > 1 || f.Place.Process.Launched != nil {
+		return fmt.Errorf("--strategy %s starts server processes on one machine only: use --servers %s", psSync, Colocated)
+	}
+	return nil
+}
+
+// checkServed reports compression that the flag or the config asks for, and servers do not
+// support.
+func (f *Spec) checkServed(c trainer.Compression) error {
+	if f.Strategy == psSync && c.Form != trainer.Exact {
+		return fmt.Errorf("compressed gradients cannot be combined with --strategy %s: leave out --compress, and set training.compress to none", psSync)
+	}
+	return nil
+}
+
+// parameterServers makes the strategy of a worker.
+func (r *rank) parameterServers(_ context.Context, b nn.Backend) trainer.Strategy {
+	return paramserver.NewSync(b, r.training.optimizer, paramserver.Servers{Group: r.served})
+}
+
+// serversPlan describes the exchange with servers, or returns plan without them.
+func (r *rank) serversPlan(plan string) string {
+	switch {
+	case r.training.Spec.Strategy != psSync:
+		return plan
+	case r.served == nil:
+		return fmt.Sprintf("%d workers, each also a parameter server, in ring order", r.group.Size())
+	}
+	servers := r.served.Size() - r.group.Size()
+	if servers == 1 {
+		return fmt.Sprintf("%d workers and 1 parameter server, in ring order", r.group.Size())
+	}
+	return fmt.Sprintf("%d workers and %d parameter servers, in ring order", r.group.Size(), servers)
+}
+
+// endServers ends the server processes after a training that has succeeded on all workers.
+func (r *rank) endServers(ctx context.Context) error {
+	if s, ok := r.strategy.(*paramserver.Sync); ok {
+		return s.End(ctx)
+	}
+	return nil
+}
+
+// workersOf returns the group of the workers in all, the group of a job. served is all if
+// there are servers, and nil otherwise. All ranks call it. Close the result before all.
+func workersOf(ctx context.Context, all *collective.Group) (workers, served *collective.Group, err error) {
+	v := all.View()
+	if len(v.Ranks(collective.Server)) == 0 {
+		return all, nil, nil
+	}
+	workers, err = all.Sub(ctx, int(v.Members[v.Self].Role), all.Rank())
+	return workers, all, err
+}
+
+// serve is the work of a server, which is a rank of all.
+func serve(ctx context.Context, all *collective.Group, o optim.Optimizer) error {
+	servers, _, err := workersOf(ctx, all)
+	if err != nil {
+		return err
+	}
+	defer servers.Close()
+	b := cpu.New(cpu.Options{})
+	defer b.Close()
+	return paramserver.Serve(ctx, all, len(all.View().Ranks(collective.Worker)), b, o)
+}

@@ -78,15 +78,9 @@ func steps(c Choices) []Choices {
 	return vary(c, func(c *Choices, value int) { c.InPlaceStep = value }, 16*kib, 8*kib, 32*kib, 64*kib)
 }
 
-// chunks prefers the size chosen so far.
+// chunks prefers the largest, with which ranks meet least often.
 func chunks(c Choices) []Choices {
-	sizes := []int{c.Chunk}
-	for _, size := range []int{64 * kib, 128 * kib, 256 * kib} {
-		if size != c.Chunk {
-			sizes = append(sizes, size)
-		}
-	}
-	return vary(c, func(c *Choices, value int) { c.Chunk = value }, sizes...)
+	return vary(c, func(c *Choices, value int) { c.Chunk = value }, 256*kib, 128*kib, 64*kib)
 }
 
 func readChunks(c Choices) []Choices {

@@ -152,9 +152,9 @@ func TestChoicesOfKnownHosts(t *testing.T) {
 		setting Setting
 		want    string
 	}{
-		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
-		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=128K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel", intel, Setting{Reads: true, Strings: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, more time", intel, Setting{Reads: true, Strings: true, Refine: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=32M,read-chunk=512K,polls=250,rounds=8,yields=50"},
+		{"Intel, which must not read", intel, Setting{Strings: true}, "small=16K,chunk=256K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=250,rounds=8,yields=50"},
 		{"Zen 3", zen3, Setting{Reads: true, Strings: true}, "small=8K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 		{"Zen 3, more time", zen3, Setting{Reads: true, Strings: true, Refine: true}, "small=8K,chunk=64K,string-least=2K,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
 		{"Zen 3 without string moves", zen3, Setting{Reads: true}, "small=8K,chunk=64K,string-least=off,in-place-step=16K,read-least=4M,read-most=off,read-chunk=512K,polls=333,rounds=5,yields=100"},
@@ -190,6 +190,7 @@ func TestNoise(t *testing.T) {
 		even.bySize = append(even.bySize, sizeModel{at.bytes, at.byCopy, at.byCopy})
 	}
 	s := Setting{Reads: true, Strings: true, Start: Default(2), Costs: even.costs}
+	s.Start.Chunk = 256 * kib // the preferred
 	want := s.start()
 	changed := 0
 	for seed := range uint64(100) {

@@ -107,6 +107,10 @@ func (m *meter) share(mine ...int64) ([]int64, error) {
 // Costs is part of calibration.Meter. All ranks get the least costs that any of them
 // has measured, except 0, which means that it was not measured.
 func (m *meter) Costs() (c calibration.Costs, err error) {
+	if _, err := m.share(0, 0, 0, m.core()); err != nil {
+		return c, err
+	}
+	m.separate() // to yield a core costs more if another rank takes it
 	never := uint64(0)
 	mine := []int64{
 		int64(cheapest(100, func() { spin(&never, 1, 100) })),
@@ -180,14 +184,11 @@ func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err
 			return r, err
 		}
 	}
-	took, on, disturbed := time.Since(began.wall), int64(0), int64(0)
+	took, disturbed := time.Since(began.wall), int64(0)
 	if disturbs(began.offCore(), took) {
 		disturbed = 1
 	}
-	if t.named && t.rounds > 0 {
-		on = int64(core())
-	}
-	all, err := m.share(int64(took), int64(time.Since(m.began)), disturbed, on)
+	all, err := m.share(int64(took), int64(time.Since(m.began)), disturbed, m.core())
 	if err != nil {
 		return r, err
 	}
@@ -198,6 +199,15 @@ func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err
 	}
 	r.Disturbed = m.separate() || r.Disturbed
 	return r, nil
+}
+
+// core returns the core of this rank, or 0 if it is unknown or the ranks share cores
+// anyway.
+func (m *meter) core() int64 {
+	if !m.t.named || m.t.rounds == 0 {
+		return 0
+	}
+	return int64(core())
 }
 
 // separate reports whether two ranks have just told each other the same core, although

@@ -1,15 +1,23 @@
 package collective
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective/publish"
+)
 
 // An activeCall records the call in progress in the engine. It lets Close wait for
 // that call. Either Close sees the call, or the call sees that the engine is
 // closing, because each stores its own flag before it loads the other's.
 type activeCall struct {
-	now     atomic.Uint64 // the call in progress, see inCall; 0 if there is none
+	now     publish.Word // the call in progress, see inCall; 0 if there is none
 	closing atomic.Bool
-	left    chan struct{} // gets a value when a call ends and closing is set
+	left    chan struct{} // gets a value when a call ends and has seen that closing is set
 }
+
+// lookAgain is how long Close waits for a call that may have ended unseen.
+const lookAgain = time.Millisecond
 
 // Bits of activeCall.now, below the number of the call.
 const (
@@ -26,8 +34,10 @@ func (a *activeCall) enter(h *Header) {
 	a.now.Store(call)
 }
 
+// leave ends the call. It does not wait until others can see that, because the wait
+// would be part of every call. So it may miss that the engine has just begun to close.
 func (a *activeCall) leave() {
-	a.now.Store(0)
+	a.now.Publish(0)
 	if a.closing.Load() {
 		select {
 		case a.left <- struct{}{}:
@@ -43,10 +53,14 @@ func (a *activeCall) call() (seq uint64, all bool) {
 	return call >> callBits, call&ofAll != 0
 }
 
-// end refuses later calls and waits for the one in progress.
+// end refuses later calls and waits for the one in progress. It looks again after a
+// while, in case that call ended without seeing closing.
 func (a *activeCall) end() {
 	a.closing.Store(true)
 	for a.now.Load() != 0 {
-		<-a.left
+		select {
+		case <-a.left:
+		case <-time.After(lookAgain):
+		}
 	}
 }

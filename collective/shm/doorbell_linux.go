@@ -70,8 +70,8 @@ func (h *hostRanks) asleep(peer int) *uint32 {
 // raise stores a flag. It does not wake the ranks that sleep until they see it,
 // because looking for sleepers must wait for the fence, and right after the store
 // a fence takes as long as the flag needs to reach the other cores. The next call
-// of wakeSleepers wakes them: before this rank waits for long, raises another
-// flag, or returns from the call.
+// of wakeSleepers wakes them: before this rank waits for the others in a small
+// call, waits for long in a large one, raises another flag, or returns.
 func (w *waiter) raise(f flag, value uint64) {
 	w.wakeSleepers()
 	publish.Store(w.myFlags[f], value)

@@ -68,7 +68,6 @@ func (t *Transport) AllGather(o *collective.Operation) error {
 	if err != nil {
 		return err
 	}
-	defer t.wakeSleepers()
 	if err := r.exchange(); err != nil {
 		return err
 	}
@@ -89,9 +88,7 @@ func (t *Transport) Barrier(o *collective.Operation) error {
 	if err != nil {
 		return err
 	}
-	err = r.exchange()
-	t.wakeSleepers()
-	return err
+	return r.exchange()
 }
 
 // A run is one call. There is one at a time, so the transport holds it.
@@ -165,9 +162,13 @@ func (r *run) show() (call uint64) {
 	return call
 }
 
-// exchange shows a small call and waits until all ranks have shown theirs.
+// exchange shows a small call and waits until all ranks have shown theirs. It raises no
+// flag after that, so it wakes sleepers before it waits. The fence is free there: it ends
+// when the others can see this rank's flag. A rank that waits does so for longer than
+// that, and for the last rank's flag the others wait as long as that rank's fence does.
 func (r *run) exchange() error {
 	call := r.show()
+	r.t.wakeSleepers()
 	if r.t.shared {
 		r.yieldToPeers(call)
 	}
@@ -204,11 +205,7 @@ func (r *run) reduce() error {
 		if err := r.exchange(); err != nil {
 			return err
 		}
-		for peer := range t.slots {
-			t.operands[peer] = t.slots[peer][r.parity].data(len(r.in))
-		}
-		t.operands[t.self] = r.in
-		t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at, r.out, t.operands)
+		r.foldSmall()
 		return nil
 	}
 	if &r.in[0] != &r.out[0] {
@@ -229,6 +226,22 @@ func (r *run) reduce() error {
 			return err
 		}
 	}
+}
+
+// foldSmall folds the data that all ranks have shown.
+func (r *run) foldSmall() {
+	t, c := r.t, &r.h.Call
+	if len(t.slots) == 2 { // without the list of operands
+		var pair [2][]byte
+		pair[t.self], pair[1-t.self] = r.in, t.slots[1-t.self][r.parity].data(len(r.in))
+		t.chain.Pair(c.DType, c.Op, r.at, r.out, pair)
+		return
+	}
+	for peer := range t.slots {
+		t.operands[peer] = t.slots[peer][r.parity].data(len(r.in))
+	}
+	t.operands[t.self] = r.in
+	t.chain.Range(c.DType, c.Op, r.at, r.out, t.operands)
 }
 
 // planSteps shows the call, chooses its way and returns its steps.

@@ -9,7 +9,7 @@ import (
 )
 
 // packageRow matches a row of the package table in docs/architecture.md.
-var packageRow = regexp.MustCompile("(?m)^\\| `([a-z/.]+)` \\|.*\\| (here|planned) \\|$")
+var packageRow = regexp.MustCompile("(?m)^\\| `([a-z_/.]+)` \\|.*\\| (here|planned) \\|$")
 
 // The map in docs/architecture.md is accurate: every existing package has a row with the
 // status "here", every other row says "planned", and every row also has one in

@@ -45,7 +45,7 @@ type SGD struct {
 // New makes all replicas in this process. They communicate by collective.Local. The caller
 // calls Close in the end.
 func New(ctx context.Context, creator Creator, o Options) (*SGD, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	views, transports := collective.Local(o.Workers * o.Devices)
@@ -61,7 +61,7 @@ func New(ctx context.Context, creator Creator, o Options) (*SGD, error) {
 // call g.Barrier, because a rank that leaves early breaks the calls of others. The group's
 // engine must reach the memory of the replica.
 func Join(ctx context.Context, g *collective.Group, creator Creator, o Options) (*SGD, error) {
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if n := o.Workers * o.Devices; g.Size() != n {
@@ -70,8 +70,8 @@ func Join(ctx context.Context, g *collective.Group, creator Creator, o Options) 
 	return start(ctx, creator, o, []*collective.Group{g}, false)
 }
 
-// check reports the first mistake in o.
-func (o Options) check() error {
+// Check reports the first mistake in o. New and Join call it.
+func (o Options) Check() error {
 	switch {
 	case o.Workers < 1:
 		return fmt.Errorf("sgd: Options.Workers must be at least 1, not %d", o.Workers)

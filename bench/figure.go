@@ -85,6 +85,7 @@ func lookOf(system string) look {
 	ours := []look{
 		{color.RGBA{0x00, 0x72, 0xb2, 0xff}, draw.CircleGlyph{}},
 		{color.RGBA{0xcc, 0x79, 0xa7, 0xff}, draw.TriangleGlyph{}},
+		{color.RGBA{0xe6, 0x9f, 0x00, 0xff}, draw.RingGlyph{}},
 	}
 	return ours[max(slices.Index(Systems(), system), 0)%len(ours)]
 }

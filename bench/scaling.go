@@ -13,7 +13,7 @@ const CoreBound = .85
 
 // Systems returns the strategies that a scaling table can compare, as named on the command
 // line.
-func Systems() []string { return []string{"allreduce"} }
+func Systems() []string { return []string{"allreduce", "local-sgd", "diloco"} }
 
 // A Trial is one training with one number of workers. Every worker makes all the steps
 // on its own rows, so ideally the time does not depend on their number.

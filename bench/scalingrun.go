@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job"
@@ -50,6 +51,8 @@ type ScalingRun struct {
 type Compute struct {
 	Flag string        // --compute, for the table
 	Took time.Duration // emulated compute per step; 0 for real compute
+	// InnerSteps are those that a worker computes alone, with local-sgd and diloco.
+	InnerSteps int
 }
 
 // Launch runs all trials and reports them to o.Stdout, and progress to o.Stderr. The
@@ -127,6 +130,7 @@ func (f *ScalingRun) transport() string {
 func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	return job.Spec{
 		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Options: f.Options, Workers: workers, Steps: f.Steps, Strategy: system,
-		Watch: job.Watch{LogLevel: "error"}, Place: crew.Place{Nodes: 1, KeyFile: f.KeyFile, Insecure: f.Insecure, Transport: f.transport()},
+		Gradients: job.Gradients{Rounds: trainer.DiLoCo(f.Compute.InnerSteps)},
+		Watch:     job.Watch{LogLevel: "error"}, Place: crew.Place{Nodes: 1, KeyFile: f.KeyFile, Insecure: f.Insecure, Transport: f.transport()},
 	}
 }

@@ -61,6 +61,10 @@ func NewLocalSGD(b nn.Backend, inner optim.Optimizer, r Rounds) *LocalSGD {
 // AllReduce.SetCompression does for gradients.
 func (l *LocalSGD) SetCompression(c Compression) { l.outer.SetCompression(c) }
 
+// SetBucket is AllReduce.SetBucket. It matters only with TopK: what is not compressed leaves
+// in one piece.
+func (l *LocalSGD) SetBucket(bytes int) { l.outer.SetBucket(bytes) }
+
 // Every implements Periodic.
 func (l *LocalSGD) Every() int { return l.rounds.Steps }
 

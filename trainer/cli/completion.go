@@ -20,7 +20,7 @@ func complete(root *cobra.Command, c *catalog.Catalog) {
 		"transport": crew.Transports(),
 		"reduce":    {"mean", "sum"},
 		"compress":  {"none", "bf16", "fp16", "int8", "topk:"},
-		"strategy":  {"allreduce", "ps-sync"},
+		"strategy":  job.Strategies(),
 		"servers":   {job.Colocated},
 		"order":     {"ring", "any"},
 		"tune":      {tuned.Auto, tuned.Off},

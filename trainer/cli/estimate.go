@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/job"
 )
 
@@ -13,7 +14,7 @@ import (
 const mostEstimated = 1 << 20
 
 func estimateCommand(a *app) *cobra.Command {
-	f := job.Spec{Catalog: a.catalog}
+	f := job.Spec{Catalog: a.catalog, Gradients: job.Gradients{Rounds: trainer.DiLoCo(job.DefaultInnerSteps)}}
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "estimate CONFIG [flags] [--section.key VALUE ...]",
@@ -30,6 +31,9 @@ through the model, to measure the activations.`,
 			}
 			if given("batch") && f.Batch < 1 {
 				return usage(fmt.Errorf("--batch must be at least 1, not %d", f.Batch))
+			}
+			if err := checkRounds(given, f.Strategy); err != nil {
+				return usage(err)
 			}
 			if err := checkCompress(given, f.Gradients.Compress); err != nil {
 				return usage(err)
@@ -58,6 +62,7 @@ through the model, to measure the activations.`,
 	}
 	cmd.Flags().IntVar(&f.Workers, "workers", 0, "`N` workers in all (default ray.num_workers of the config, or 1)")
 	cmd.Flags().IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one step (default training.batch_size of the config)")
+	addStrategy(cmd.Flags(), &f)
 	addData(cmd.Flags(), a.catalog, &f.Data, &f.Options)
 	addCompress(cmd.Flags(), &f.Gradients.Compress)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

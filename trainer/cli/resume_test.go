@@ -160,7 +160,7 @@ func TestResumeRefuses(t *testing.T) {
 		"--batch must be at least 1":             {"--batch", "0"},
 		"--accumulate must be at least 1":        {"--accumulate", "0"},
 		"--reduce must be mean or sum":           {"--reduce", "max"},
-		"--strategy must be allreduce":           {"--strategy", "ps"},
+		"--strategy must be one of allreduce, ":  {"--strategy", "ps"},
 		"needs more rows than the data":          {"--batch", "500", "--accumulate", "4"},
 	} {
 		code, stdout, stderr := result(small(t, args...)...)

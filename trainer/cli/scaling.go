@@ -15,6 +15,7 @@ import (
 	"github.com/ringtrain/ringtrain/bench"
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
+	"github.com/ringtrain/ringtrain/trainer/job"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 )
 
@@ -84,6 +85,7 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.IntVar(&f.Steps, "steps", 100, "train for `N` steps each time")
 		flags.StringVar(&f.System, "system", bench.Systems()[0], "`NAMES` of the strategies to measure: "+strings.Join(bench.Systems(), ","))
 		flags.StringVar(&f.Compute.Flag, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
+		flags.IntVar(&f.Compute.InnerSteps, "inner-steps", job.DefaultInnerSteps, "with local-sgd and diloco, workers train alone for `N` steps between exchanges")
 		flags.BoolVar(&f.Evaluate, "evaluate", false, "evaluate as the config says, and include that in the time")
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) {
@@ -113,6 +115,8 @@ func (f *scalingFlags) check(given func(string) bool) (err error) {
 	switch {
 	case f.Trials < 1 || f.Trials > mostScalingTrials:
 		return fmt.Errorf("--trials must be from 1 to %d, not %d", mostScalingTrials, f.Trials)
+	case f.Compute.InnerSteps < 1:
+		return fmt.Errorf("--inner-steps must be at least 1, not %d", f.Compute.InnerSteps)
 	case f.Insecure && given("key-file"):
 		return errors.New("--insecure cannot be combined with --key-file")
 	}

@@ -89,8 +89,9 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
 		flags.IntVar(&f.Accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
 		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps are then larger with more workers)")
-		flags.StringVar(&f.Strategy, "strategy", "allreduce", "how workers agree on the next weights, `NAME`: allreduce, or ps-sync, by parameter servers")
+		addStrategy(flags, &f.Spec)
 		flags.StringVar(&f.Gradients.Servers, "servers", "", "with ps-sync, start `N` server processes, or colocated to make every worker a server (default 1)")
+		addOuter(flags, &f.Gradients.Rounds)
 		flags.Uint64Var(&f.Seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
 	})
 	under(cmd, dataFlags, func(flags *pflag.FlagSet) { addData(flags, c, &f.Data, &f.Options) })
@@ -132,10 +133,13 @@ func (f *trainFlags) check(given func(string) bool) error {
 	for _, n := range []struct {
 		flag  string
 		value int
-	}{{"workers", f.Workers}, {"steps", f.Steps}, {"batch", f.Batch}} {
+	}{{"workers", f.Workers}, {"steps", f.Steps}, {"batch", f.Batch}, {"inner-steps", f.Gradients.Rounds.Steps}} {
 		if given(n.flag) && n.value < 1 {
 			return fmt.Errorf("--%s must be at least 1, not %d", n.flag, n.value)
 		}
+	}
+	if err := checkRounds(given, f.Strategy); err != nil {
+		return err
 	}
 	if err := checkCompress(given, f.Gradients.Compress); err != nil {
 		return err

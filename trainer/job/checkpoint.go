@@ -139,6 +139,9 @@ func (r *rank) notes() map[string]string {
 	} {
 		notes[name] = value
 	}
+	if text := s.Spec.strategyText(); text != "allreduce" {
+		notes["strategy"] = text
+	}
 	if s.Spec.Order.HostOrder() != collective.RingOrder {
 		notes["order"], notes["plan_digest"] = s.Spec.Order.Order, planDigest(r.group, r.task.Params().Grads.Len())
 	}

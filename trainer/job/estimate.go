@@ -51,14 +51,20 @@ func (s *Training) Estimate() (*Estimate, error) {
 	}
 	e := &Estimate{
 		Workers: s.Workers, Batch: s.Batch, Parameters: p.Count(), Values: arena, Gradients: arena * max(s.Spec.Accumulate, 1),
-		Slots: arena * len(s.optimizer.Slots()), Activations: backend.bytes,
+		Slots: arena * (len(s.optimizer.Slots()) + s.Spec.roundArenas()), Activations: backend.bytes,
 		Data: s.footprint() / s.Workers,
 	}
 	e.Checkpoint = 4 * e.Parameters * (1 + len(s.optimizer.Slots()))
+	if s.Spec.inRounds() { // what every worker has, within a round
+		e.Checkpoint = 4 * e.Parameters * (s.Workers*(1+len(s.optimizer.Slots())) + s.Spec.roundArenas() - 1)
+	}
 	if s.searchesBest() {
 		e.Checkpoint += 4 * e.Parameters
 	}
 	e.exchange(p, s.compress)
+	if s.Spec.inRounds() {
+		e.Wire, e.Plan = e.Wire/s.Spec.rounds().Steps, e.Plan+s.Spec.roundsPlan()
+	}
 	e.Total = e.Workers * (e.Values + e.Gradients + e.Slots + e.Compression + e.Activations + e.Data)
 	return e, nil
 }

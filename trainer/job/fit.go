@@ -3,9 +3,11 @@ package job
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
@@ -78,13 +80,10 @@ func fits(h checkpoint.Header, params []*nn.Param, slots []string) error {
 	if err := fit("", params, parts.Weights); err != nil {
 		return err
 	}
-	var have []string
-	for slot := range parts.Slots {
-		have = append(have, slot)
-	}
-	slices.Sort(have)
-	if want := slices.Sorted(slices.Values(slots)); !slices.Equal(want, have) {
-		return misfitf("it does not fit the optimizer of the config: it has the slots %.80s, the optimizer keeps %s", listing(have), listing(want))
+	have := slices.Sorted(maps.Keys(parts.Slots))
+	kept := slices.DeleteFunc(slices.Clone(have), func(slot string) bool { return trainer.IsRoundSlot(slot, slots) })
+	if want := slices.Sorted(slices.Values(slots)); !slices.Equal(want, kept) {
+		return misfitf("it does not fit the optimizer of the config: it has the slots %.80s, the optimizer keeps %s", listing(kept), listing(want))
 	}
 	for _, slot := range have {
 		if err := fit("slot "+slot+", ", params, parts.Slots[slot]); err != nil {

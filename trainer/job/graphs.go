@@ -30,6 +30,8 @@ var errHostAdds = errors.New("gradients are summed in host memory, not by NCCL")
 // withoutGraphs returns why the flags rule out recording steps on a GPU, or nil.
 func (s *Training) withoutGraphs() error {
 	switch {
+	case s.Spec.inRounds():
+		return errRounds
 	case s.micro > 1:
 		return errors.New("a step of --accumulate has several micro-batches, and a graph has one")
 	case s.Spec.Faithful:

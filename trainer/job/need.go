@@ -36,6 +36,7 @@ func (s *Training) deviceNeed() (device.Need, error) {
 		first += first/2 + 2*probe.Params.Values.Len()
 	}
 	arenas := 2 + len(s.optimizer.Slots()) // values and gradients
+	arenas += s.Spec.roundArenas()
 	if s.micro > 1 {
 		arenas++ // the sum of earlier micro-batches
 	}

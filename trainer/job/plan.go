@@ -114,7 +114,7 @@ func planDigest(g *collective.Group, gradients int) string {
 func (r *rank) overlap(c *trainer.Config) string {
 	apart := c.Recording != nil && c.Recording.Apart
 	whole := c.Recording == nil && (c.Accumulate || c.Reduce == trainer.ReduceSum)
-	if r.gpu == nil || r.group.Size() == 1 || !r.gpu.ByNCCL() || apart || whole {
+	if r.gpu == nil || r.group.Size() == 1 || r.training.Spec.inRounds() || !r.gpu.ByNCCL() || apart || whole {
 		return ""
 	}
 	lens := trainer.Buckets(r.task.Params(), r.bucket())

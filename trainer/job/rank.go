@@ -187,13 +187,13 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
 		Steps: s.Steps, EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}
-	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum)
+	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds())
 	r.plan = r.serversPlan(r.plan)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)
 	}
 	c.Alike = s.alike(r.rows, r.blas, r.plan)
-	r.plan += recordingPlan(recording)
+	r.plan += s.Spec.roundsPlan() + recordingPlan(recording)
 	var emit trainer.Observer
 	if r.leader {
 		emit = observer{r.events}

@@ -85,6 +85,9 @@ func (r *rank) moveState(ctx context.Context, source int, p *nn.Params, mine tra
 		}
 		out.Slots[name] = arena
 	}
+	if err := r.moveRoundSlots(ctx, source, p.Values.Len(), mine, out.Slots); err != nil {
+		return out, err
+	}
 	return out, r.moveResiduals(ctx, source, p.Values.Len(), mine.Residuals, &out)
 }
 
@@ -227,6 +230,9 @@ func (s *Training) checkResume(rows catalog.Rows, stderr io.Writer) error {
 // changed lists what differs from when a checkpoint was written and affects the result.
 func (s *Training) changed(notes map[string]string, sum, blas string) []string {
 	var out []string
+	if now, was := s.Spec.strategyText(), cmp.Or(notes["strategy"], "allreduce"); now != was {
+		out = append(out, fmt.Sprintf("--strategy (%s, was %s)", now, was))
+	}
 	compressed := cmp.Or(notes["compress"], "none") // not in older checkpoints
 	if now := s.compress.String(); compressed != now {
 		out = append(out, fmt.Sprintf("--compress (%s, was %s)", now, compressed))

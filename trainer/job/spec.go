@@ -28,7 +28,7 @@ type Spec struct {
 	Steps      int    // to train; 0: as the config says
 	Batch      int    // rows of each worker in one micro-batch; 0: as the config says
 	Accumulate int    // micro-batches of each worker in one step
-	Strategy   string // how workers agree on the next weights: "allreduce", which "" is too, or "ps-sync"
+	Strategy   string // how workers agree on the next weights, see Strategies; "" is "allreduce"
 	Seed       uint64 // of initial weights, row order and dropout
 	Faithful   bool   // never zero gradients, which reproduces a bug of Thinc's notebook
 
@@ -48,7 +48,12 @@ type Gradients struct {
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
 	Servers  string // of the strategy "ps-sync": the number of processes, or Colocated; "": 1
+	// Rounds are those of the strategy "diloco"; "local-sgd" uses only their Steps.
+	Rounds trainer.Rounds
 }
+
+// DefaultInnerSteps is the length of a round.
+const DefaultInnerSteps = 50
 
 // NewSpec returns a Spec with the defaults of "ringtrain train": one machine, workers and
 // steps as the config says, synthetic digits, and nothing saved. path is that of the
@@ -56,7 +61,7 @@ type Gradients struct {
 func NewSpec(c *catalog.Catalog, path string) Spec {
 	return Spec{
 		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: "allreduce",
-		Gradients: Gradients{Reduce: "mean"},
+		Gradients: Gradients{Reduce: "mean", Rounds: trainer.DiLoCo(DefaultInnerSteps)},
 		Saving:    Saving{Keep: 3}, Place: crew.Local(), Order: tuned.Choice{Order: "ring", Table: tuned.Auto},
 		Device: device.Choice{Device: device.Auto, NCCL: "auto"}, Graphs: device.Graphs{How: device.GraphsAuto, PerLaunch: 1}, Watch: Watch{LogLevel: "error"},
 	}

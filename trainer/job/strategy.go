@@ -19,17 +19,24 @@ type makeStrategy func(r *rank, ctx context.Context, b nn.Backend) trainer.Strat
 var strategies = map[string]makeStrategy{
 	"allreduce": (*rank).allReduce,
 	psSync:      (*rank).parameterServers,
+	localSGD:    (*rank).localSGD,
+	diLoCo:      (*rank).localSGD,
 }
 
 // strategy returns what makes the strategy, or nil if its name is unknown.
-func (f *Spec) strategy() makeStrategy { return strategies[cmp.Or(f.Strategy, "allreduce")] }
+func (f *Spec) strategy() makeStrategy { return strategies[f.strategyName()] }
 
-// checkStrategy finds what is wrong with Strategy.
+func (f *Spec) strategyName() string { return cmp.Or(f.Strategy, "allreduce") }
+
+// Strategies returns the values of Spec.Strategy, sorted.
+func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
+
+// checkStrategy finds what is wrong with Strategy and its settings.
 func (f *Spec) checkStrategy() error {
 	if f.strategy() == nil {
-		return fmt.Errorf("--strategy must be %s, not %q", strings.Join(slices.Sorted(maps.Keys(strategies)), " or "), f.Strategy)
+		return fmt.Errorf("--strategy must be one of %s, not %q", strings.Join(Strategies(), ", "), f.Strategy)
 	}
-	return nil
+	return f.checkRounds()
 }
 
 func (r *rank) allReduce(ctx context.Context, b nn.Backend) trainer.Strategy {

@@ -44,9 +44,6 @@ type Training struct {
 // Settle reads the config and checks everything that can be checked before anything
 // starts. Its errors are *crew.UsageErrors.
 func (f Spec) Settle() (*Training, error) {
-	if err := f.checkStrategy(); err != nil {
-		return nil, crew.Usage(err)
-	}
 	s, err := f.Describe()
 	if err != nil {
 		return nil, err
@@ -111,6 +108,9 @@ func checkOpenBLAS() error {
 // Describe is Settle without checking whether the data and the machine are large enough
 // for all workers.
 func (f Spec) Describe() (*Training, error) {
+	if err := f.checkStrategy(); err != nil {
+		return nil, crew.Usage(err)
+	}
 	path := f.Config
 	f.Saving.Dir = cmp.Or(f.Saving.Dir, f.Saving.Resume)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

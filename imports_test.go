@@ -76,6 +76,7 @@ scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
 scripts/peers/streams     : trainer/launch
 scripts/peers/transformer : bench trainer/data scripts/peers/rounds
+examples/actors           : trainer/launch trainer/store
 examples/custom           : nn nn/portable trainer trainer/data trainer/config trainer/catalog trainer/cli
 examples/distributed_sgd  : collective nn nn/cpu nn/optim trainer trainer/data trainer/checkpoint trainer/job/crew trainer/job/event trainer/sgd
 examples/gorgonia         : nn/graph trainer/catalog trainer/cli trainer/config

@@ -17,19 +17,21 @@ import (
 // files.
 func complete(root *cobra.Command, c *catalog.Catalog) {
 	values := map[string][]string{
-		"transport": crew.Transports(),
-		"reduce":    {"mean", "sum"},
-		"compress":  {"none", "bf16", "fp16", "int8", "topk:"},
-		"strategy":  job.Strategies(),
-		"servers":   {job.Colocated},
-		"order":     {"ring", "any"},
-		"tune":      {tuned.Auto, tuned.Off},
-		"device":    {device.Auto, device.CPU, device.CUDA, device.CUDA + ":"},
-		"nccl":      {"auto", "must", "off"},
-		"graphs":    {device.GraphsAuto, device.GraphsWhole, device.GraphsApart, device.GraphsOff},
-		"data":      dataNames(c, func(k catalog.DataKind) bool { return k.Train != nil }),
-		"log-style": slices.Sorted(maps.Keys(logStyles)),
-		"log-level": {"debug", "info", "warn", "error"},
+		"transport":  crew.Transports(),
+		"reduce":     {"mean", "sum"},
+		"compress":   {"none", "bf16", "fp16", "int8", "topk:"},
+		"strategy":   job.Strategies(),
+		"servers":    {job.Colocated},
+		"order":      {"ring", "any"},
+		"tune":       {tuned.Auto, tuned.Off},
+		"device":     {device.Auto, device.CPU, device.CUDA, device.CUDA + ":"},
+		"nccl":       {"auto", "must", "off"},
+		"graphs":     {device.GraphsAuto, device.GraphsWhole, device.GraphsApart, device.GraphsOff},
+		"data":       dataNames(c, func(k catalog.DataKind) bool { return k.Train != nil }),
+		"log-style":  slices.Sorted(maps.Keys(logStyles)),
+		"log-level":  {"debug", "info", "warn", "error"},
+		"store-sync": {"always", "1s"},
+		"type":       {"float64", "float32", "bytes"},
 	}
 	for _, cmd := range append(root.Commands(), nested(root)...) {
 		for flag, choice := range values {

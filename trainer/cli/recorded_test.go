@@ -86,9 +86,9 @@ func TestScreenOfOtherEnds(t *testing.T) {
 		{&event.Stopped{Steps: 5}, "", "stopped after 5 steps\n"},
 		{&event.Resumed{Path: "p", Step: 20}, "", "nothing left to do: all 20 steps are done (p); to train longer, raise --steps, for example --steps 40\n"},
 		{&event.Eval{Step: 20, Metrics: event.Metrics{{Name: "accuracy", Value: 1}}}, "", ""},
-		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nmatrix products: ringtrain fma256\nallreduce: alone\n", ""},
+		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"}, "\naccuracy 0.5000 after 20 steps\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: alone\n", ""},
 		{&event.Result{Metrics: event.Metrics{{Name: "accuracy", Value: 0.5}}, Steps: 20, Workers: 1, Seconds: 2, SamplesPerSecond: 10, WeightsSHA256: "abc", BLAS: "ringtrain fma256", Plan: "alone", Compress: "none"},
-			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: ringtrain fma256\nallreduce: alone\n", ""},
+			"\naccuracy 0.5000 after 20 steps with 1 worker in 2.0 s (10 samples/s)\nweights sha256 abc\nmatrix products: ringtrain fma256\nexchange: alone\n", ""},
 		{&event.Progress{}, "", ""},
 	} {
 		var out, news bytes.Buffer

@@ -250,7 +250,7 @@ func (s *screen) result(e *event.Result) {
 	if e.BestStep > 0 && e.BestStep != e.Steps {
 		best = fmt.Sprintf("\nbest (*): %s %.4f after step %d", e.BestMetric, e.BestValue, e.BestStep)
 	}
-	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nallreduce: %s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan))
 }
 
 // outcome returns the metrics of a result or, if it has none, the loss.

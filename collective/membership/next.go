@@ -27,6 +27,10 @@ const minorityPatience = 5 * time.Second
 // seconds before. Otherwise, when ctx ends, the error names the members that have
 // not answered. After Close it is [ErrClosed].
 func (a *Agent) Next(ctx context.Context, after collective.View, lost []collective.Member) (collective.View, error) {
+	self := a.machine.census.self.Member
+	if ctx.Err() != nil { // too late to ask
+		return a.status.next(ctx, self, after)
+	}
 	gone := peersOf(lost)
 	a.in.put(func(now time.Time) {
 		a.demands++
@@ -39,7 +43,7 @@ func (a *Agent) Next(ctx context.Context, after collective.View, lost []collecti
 			a.machine.Withdraw()
 		}
 	})
-	return a.status.next(ctx, a.machine.census.self.Member, after)
+	return a.status.next(ctx, self, after)
 }
 
 // unsent handles a message that could not be delivered. If the receiver's machine

@@ -65,7 +65,7 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 			return last.Bytes, true
 		}
 		next := larger(last.Bytes)
-		if next <= s.most && float64(elapsed)+slowRun*float64(next/last.Bytes)*float64(last.Took) < float64(LinkBound) {
+		if next <= s.most && float64(elapsed)+float64(slowRun*float64(next/last.Bytes)*float64(last.Took)) < float64(LinkBound) {
 			s.grown = true
 			return next, true
 		}
@@ -144,5 +144,5 @@ func (s *Situation) expect(bytes float64) (float64, bool) {
 		}
 		slope = min(max(slope, least), mostSlope*whole)
 	}
-	return float64(b.Took) + (bytes-float64(b.Bytes))*slope, true
+	return float64(b.Took) + float64((bytes-float64(b.Bytes))*slope), true
 }

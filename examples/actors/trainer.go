@@ -30,7 +30,7 @@ func train(ctx context.Context, s store.Store, name string, o options) error {
 	random := rand.New(rand.NewPCG(seed.Sum64(), version))
 	for range o.iterations {
 		for i := range parameters {
-			parameters[i] += .2*random.Float64() - .1
+			parameters[i] += float64(.2*random.Float64()) - .1
 		}
 		select {
 		case <-time.After(o.pause):

@@ -25,7 +25,6 @@ func widened(t DType, o Op) bool {
 type Chain struct {
 	wide []uint64 // partial results wider than an element, or that must not overwrite an operand
 	room [][]byte // operands of one block, for Range
-	pair [2][]byte
 
 	// Operands as slices of their element type.
 	singles [][]float32
@@ -38,28 +37,12 @@ type Chain struct {
 // their arena. Each block is folded separately, beginning with the operand of
 // rank block mod size. dst may be one of the operands.
 func (c *Chain) Range(t DType, op Op, at int, dst []byte, operands [][]byte) {
-	if len(operands) == 2 {
-		c.Pair(t, op, at, dst, [2][]byte(operands))
-		return
-	}
-	c.blocks(t, op, at, dst, operands)
-}
-
-// Pair is Range for two ranks. Small calls use it, because making a list of two
-// operands takes as long as folding a few elements.
-func (c *Chain) Pair(t DType, op Op, at int, dst []byte, operands [2][]byte) {
-	if op == Mean || widened(t, op) || at%schedule.BlockLen+len(dst)/t.Size() > schedule.BlockLen {
-		c.pair = operands
-		c.blocks(t, op, at, dst, c.pair[:])
-		return
-	}
-	first := at / schedule.BlockLen % 2
-	foldBytes(t, op, dst, operands[first], operands[1-first])
-}
-
-// blocks is Range by the definition: block by block.
-func (c *Chain) blocks(t DType, op Op, at int, dst []byte, operands [][]byte) {
 	width, size := t.Size(), len(operands)
+	if size == 2 && op != Mean && !widened(t, op) && at%schedule.BlockLen+len(dst)/width <= schedule.BlockLen { // a shortcut for the loop below
+		first := at / schedule.BlockLen % 2
+		foldBytes(t, op, dst, operands[first], operands[1-first])
+		return
+	}
 	for lo := 0; lo < len(dst); {
 		block := at / schedule.BlockLen
 		n := min((block+1)*schedule.BlockLen-at, (len(dst)-lo)/width)

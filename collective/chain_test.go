@@ -49,30 +49,6 @@ func TestChainOfFloatsTakesOneOperandAtATime(t *testing.T) {
 	}
 }
 
-// Pair has the bits of a fold block by block, also where both operands are NaN, whose
-// order then shows.
-func TestChainPair(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	var chain Chain
-	for _, dtype := range []DType{Float32, Float64, Float16, Int32, Uint8} {
-		for op := Sum; op <= Prod; op++ {
-			for _, at := range []int{0, 1, 4095, 4096, 5000, 8192} {
-				for _, n := range []int{0, 1, 9, 3000, 9000} {
-					room := make([]uint64, 2*n+2)
-					for i := range room {
-						room[i] = r.Uint64() | 0x7ff8_7e00_7fc0_7e00 // mostly NaN
-					}
-					zero, one := bytesOf(room[:n])[:n*dtype.Size()], bytesOf(room[n:])[:n*dtype.Size()]
-					want, got := bytesOf(make([]uint64, n+1))[:n*dtype.Size()], bytesOf(make([]uint64, n+1))[:n*dtype.Size()]
-					chain.blocks(dtype, op, at, want, [][]byte{zero, one})
-					chain.Pair(dtype, op, at, got, [2][]byte{zero, one})
-					require.Equal(t, want, got, "%v of %d %v at %d", op, n, dtype, at)
-				}
-			}
-		}
-	}
-}
-
 // Means of integers are of the exact sum and lose what follows the point.
 func TestChainMeansOfIntegers(t *testing.T) {
 	var chain Chain

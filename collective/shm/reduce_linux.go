@@ -205,7 +205,11 @@ func (r *run) reduce() error {
 		if err := r.exchange(); err != nil {
 			return err
 		}
-		r.foldSmall()
+		for peer := range t.slots {
+			t.operands[peer] = t.slots[peer][r.parity].data(len(r.in))
+		}
+		t.operands[t.self] = r.in
+		t.chain.Range(r.h.Call.DType, r.h.Call.Op, r.at, r.out, t.operands)
 		return nil
 	}
 	if &r.in[0] != &r.out[0] {
@@ -226,22 +230,6 @@ func (r *run) reduce() error {
 			return err
 		}
 	}
-}
-
-// foldSmall folds the data that all ranks have shown.
-func (r *run) foldSmall() {
-	t, c := r.t, &r.h.Call
-	if len(t.slots) == 2 { // without the list of operands
-		var pair [2][]byte
-		pair[t.self], pair[1-t.self] = r.in, t.slots[1-t.self][r.parity].data(len(r.in))
-		t.chain.Pair(c.DType, c.Op, r.at, r.out, pair)
-		return
-	}
-	for peer := range t.slots {
-		t.operands[peer] = t.slots[peer][r.parity].data(len(r.in))
-	}
-	t.operands[t.self] = r.in
-	t.chain.Range(c.DType, c.Op, r.at, r.out, t.operands)
 }
 
 // planSteps shows the call, chooses its way and returns its steps.

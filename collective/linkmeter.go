@@ -35,7 +35,7 @@ func (m *linkMeter) end() {
 	e.messages, e.payload, e.reduced, e.gathered = 0, 0, 0, 0
 }
 
-// Parts of schedule.LinkBound: searches end when so much of it has passed.
+// When the searches inside hosts and between them end, from the beginning of the measurement.
 const (
 	nearBound = schedule.LinkBound / 5
 	farBound  = schedule.LinkBound / 2

@@ -35,7 +35,7 @@ type Backend interface {
 	// returns its cause.
 	Sync(ctx context.Context) error
 	// Fail makes the next Sync return err, unless something failed before. It is for
-	// layers that compute without kernels and cannot go on: Forward returns no error.
+	// layers that compute without kernels: Forward cannot return an error.
 	Fail(err error)
 	// Close frees all memory. Do not use the backend afterwards.
 	Close() error

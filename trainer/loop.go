@@ -69,10 +69,8 @@ func (l *loop) pause(begun int) int {
 	if l.SaveEvery > 0 {
 		steps = min(steps, (begun/l.SaveEvery+1)*l.SaveEvery)
 	}
-	if first := l.firstEvaluation(); first > begun {
-		steps = min(steps, first)
-	} else if l.EvalEvery > 0 {
-		steps = min(steps, first+((begun-first)/l.EvalEvery+1)*l.EvalEvery)
+	if l.EvalEvery > 0 {
+		steps = min(steps, l.firstEvaluation()+l.asked(begun)*l.EvalEvery)
 	}
 	return steps
 }

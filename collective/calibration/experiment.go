@@ -27,7 +27,7 @@ func (e *experiment) gain() float64 {
 
 // experiments lists all experiments in their order: what matters most comes first. A
 // later one builds on the choices of those before it. A job makes those that it has time
-// for, and the next job goes on.
+// for, and the next job continues.
 var experiments = [...]experiment{
 	{bytes: 4 * mib, runs: 7, reads: true, ways: readsFrom(4 * mib)},
 	{bytes: mib, runs: 7, reads: true, ways: ifReads(4*mib, readsFrom(mib))},

@@ -13,8 +13,8 @@ const (
 
 const (
 	usualGain = .95 // of the time of the preferred way: what a different way may take at most
-	// readGain is usualGain for reading through the kernel. In programs it has taken
-	// between .98 and 1.7 times as long as copying where trials found it .9.
+	// readGain is usualGain for reading through the kernel. Where trials found reading
+	// faster, programs have still taken up to 1.7 times as long as with copying.
 	readGain = .8
 	spread   = 2   // of the fastest run: a median above this means that other load disturbs
 	enough   = 8   // trials that show whether other load disturbs

@@ -318,8 +318,8 @@ func TestDisturbedTrials(t *testing.T) {
 	require.Equal(t, 64*kib, once.Choices.Chunk)
 }
 
-// The first trials often find two ranks on one core. The search goes on: it repeats
-// them, and their times do not count.
+// In the first trials, two ranks often share a core. The search repeats these trials and
+// ignores their times.
 func TestDisturbedAtFirst(t *testing.T) {
 	setting := Setting{Reads: true, Strings: true, Done: slices.IndexFunc(experiments[:], func(e experiment) bool { return e.bytes == 4*kib })}
 	first := func(trial int) bool { return trial < 8 }

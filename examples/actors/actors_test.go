@@ -60,8 +60,8 @@ func values(t *testing.T, dir string) map[string][]float64 {
 	return all
 }
 
-// Trainers run at the same time. A second run goes on from the first, and the parts are
-// joined. Local trainers do the same, one after the other.
+// Trainers run at the same time. A second run resumes where the first ended, and the parts
+// are joined. Local trainers do the same, one after the other.
 func TestActors(t *testing.T) {
 	dir, local := t.TempDir(), t.TempDir()
 	short := []string{"--trainers", "5", "--parameters", "7", "--iterations", "15", "--pause", "20ms"}

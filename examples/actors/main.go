@@ -1,5 +1,5 @@
 // Command actors trains parameters with several trainers, each a process of its own that
-// keeps its part in a store. A second run goes on from what the first has stored.
+// keeps its part in a store. A second run resumes from what the first has stored.
 //
 //	go run ./examples/actors --dir params
 //	go run ./examples/actors --dir params --local    # one trainer after the other, in this process

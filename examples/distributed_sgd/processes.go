@@ -81,7 +81,7 @@ func (c *settings) join(ctx context.Context, group *collective.Group, create sgd
 		return errors.Join(err, closeTrace())
 	}
 	if err = mine.train(ctx, s, stdout); err == nil {
-		err = group.Barrier(ctx) // nobody leaves while others need it
+		err = group.Barrier(ctx) // a process that ends early would break the others' calls
 	} else {
 		group.Abort(err) // writing the weights may have failed here alone
 	}

@@ -52,11 +52,11 @@ func findTable(in Input) (Dataset, error) {
 // Info implements Dataset. The number of rows is not known.
 func (t *tableInput) Info() Info { return Info{Name: "csv:" + t.header.Path} }
 
-// Task implements Dataset.
-func (t *tableInput) Task() string { return classificationTask }
+// Task implements Dataset. No task trains on these rows.
+func (t *tableInput) Task() string { return "" }
 
-// tables returns the rows, at most so many at a time. The rows before a bad line come
-// before the error.
+// tables returns the rows in parts of at most this many. It yields the rows before a bad
+// line first, and then the error.
 func (t *tableInput) tables(rows int) iter.Seq2[TableRows, error] {
 	return func(yield func(TableRows, error) bool) {
 		for part, err := range t.in.Parts() {

@@ -113,8 +113,8 @@ func (s *tableSchema) examples(d Dataset) (tableExamples, error) {
 	return tableExamples{rows: test, vectors: func(yield func(*data.Vectors, error) bool) { yield(all, nil) }}, err
 }
 
-// stream returns rows as numbers as they are needed. The rows before a bad one come before
-// the error.
+// stream returns rows as numbers as they are needed. It yields the rows before a bad one
+// first, and then the error.
 func (s *tableSchema) stream(in *tableInput) iter.Seq2[*data.Vectors, error] {
 	return func(yield func(*data.Vectors, error) bool) {
 		for rows, err := range in.tables(examplesBatch) {

@@ -62,7 +62,7 @@ DIR and address: clients wait for it, and no acknowledged update is lost.
 	flags.StringVar(&f.bind, "bind", defaultStore, "listen at `ADDRESS` or ADDRESS:PORT")
 	flags.StringVar(&f.sync, "store-sync", "always", "sync the disk `WHEN`: always (at once), or at most once per time, such as 1s; in both cases an update is acknowledged after it is synced")
 	flags.StringVar(&f.keyFile, "key-file", "", "encrypt and authenticate all connections with the key in `FILE`, made by ringtrain keygen (default $"+cluster.EnvKeyFile+")")
-	flags.BoolVar(&f.insecure, "insecure", false, "without a key, serve everybody who can reach the address")
+	flags.BoolVar(&f.insecure, "insecure", false, "without a key, serve anyone who can reach the address")
 	return cmd
 }
 

@@ -78,7 +78,7 @@ func TestEqualsAllReduceWithEveryOptimizer(t *testing.T) {
 	}
 }
 
-// plain is an optimizer of which servers know no more than the interface.
+// plain hides all methods of an optimizer except those of optim.Optimizer.
 type plain struct{ optim.Optimizer }
 
 // The transport does not matter, nor does encryption.

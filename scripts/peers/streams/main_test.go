@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A link in this process: what is written in a known time is the rate.
+// The rate is the number of bytes received divided by the time.
 func TestReceive(t *testing.T) {
 	in, out := net.Pipe()
 	go func() {

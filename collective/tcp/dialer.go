@@ -32,7 +32,7 @@ const wsaConnRefused = syscall.Errno(10061)
 func Dial(ctx context.Context, addr string, id Identity, want Peer, purpose Purpose) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	conn, err := (&net.Dialer{Control: unpaced}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, connectError(want, addr, err)
 	}
@@ -176,7 +176,7 @@ func (d *dialer) round(ctx context.Context, timeout time.Duration, targets []tar
 		t := open[begun]
 		begun++
 		go func() {
-			conn, err := (&net.Dialer{}).DialContext(limited, "tcp", t.addr.String())
+			conn, err := (&net.Dialer{Control: unpaced}).DialContext(limited, "tcp", t.addr.String())
 			if err != nil {
 				err = connectError(want, t.addr.String(), err)
 			}

@@ -65,7 +65,7 @@ func Listen(ctx context.Context, addr string, id Identity, handler Handler) (*Li
 }
 
 func listen(ctx context.Context, addr string, id Identity, handler Handler, lim limits) (*Listener, error) {
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	ln, err := (&net.ListenConfig{Control: unpaced}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("tcp: another process uses %s: choose another port, or leave it out: %w", addr, err)

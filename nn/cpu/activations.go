@@ -34,29 +34,39 @@ func geluGradLoop(dx, dy, x []float32) {
 
 // Maxout implements nn.Activations.
 func (b *Backend) Maxout(y, x nn.Buffer, pieces int) {
-	ys, at := y.Float32s(), 0
-	eachPieces(x, pieces, len(ys), func(piece []float32) {
-		ys[at] = piece[argmax(piece)]
-		at++
-	})
+	ys, xs := y.Float32s(), x.Float32s()
+	matchPieces(ys, xs, pieces)
+	done := fastMaxout(ys, xs, pieces)
+	maxoutLoop(ys[done:], xs[done*pieces:], pieces)
+}
+
+func maxoutLoop(y, x []float32, pieces int) {
+	for i := range y {
+		piece := x[i*pieces:][:pieces]
+		y[i] = piece[argmax(piece)]
+	}
 }
 
 // MaxoutGrad implements nn.Activations.
 func (b *Backend) MaxoutGrad(dx, dy, x nn.Buffer, pieces int) {
-	dxs, dys, at := dx.Float32s(), dy.Float32s(), 0
-	eachPieces(x, pieces, len(dys), func(piece []float32) {
-		best := argmax(piece)
-		d := dxs[at*pieces:][:pieces]
-		clear(d)
-		d[best] = dys[at]
-		at++
-	})
+	dxs, dys, xs := dx.Float32s(), dy.Float32s(), x.Float32s()
+	matchPieces(dys, xs, pieces)
+	dxs = dxs[:len(xs)]
+	done := fastMaxoutGrad(dxs, dys, xs, pieces)
+	maxoutGradLoop(dxs[done*pieces:], dys[done:], xs[done*pieces:], pieces)
 }
 
-// eachPieces calls f with the pieces of each of n outputs.
-func eachPieces(x nn.Buffer, pieces, n int, f func(piece []float32)) {
-	if x.Len() != n*pieces {
+func maxoutGradLoop(dx, dy, x []float32, pieces int) {
+	for i, v := range dy {
+		best, d := argmax(x[i*pieces:][:pieces]), dx[i*pieces:][:pieces]
+		clear(d)
+		d[best] = v
+	}
+}
+
+// matchPieces checks that each output has as many pieces.
+func matchPieces(y, x []float32, pieces int) {
+	if len(x) != len(y)*pieces {
 		panic("cpu: the length of the input is not the number of outputs times that of pieces")
 	}
-	eachRow(x.Float32s(), pieces, f)
 }

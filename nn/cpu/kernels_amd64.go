@@ -128,3 +128,13 @@ func normWide(y *float32, moments *float32, x *float32, gain *float32, b *float3
 //
 //go:noescape
 func normGradWide(dx *float32, dg *float32, db *float32, dy *float32, x *float32, moments *float32, gain *float32, rows int, width int, count float32)
+
+// maxoutWide is maxoutLoop for whole blocks of 16 outputs, with AVX-512.
+//
+//go:noescape
+func maxoutWide(y []float32, x *float32, pieces int)
+
+// maxoutGradWide is maxoutGradLoop for whole blocks of 16 outputs, with AVX-512.
+//
+//go:noescape
+func maxoutGradWide(dx *float32, dy []float32, x *float32, pieces int)

@@ -2148,3 +2148,124 @@ results:
 done:
 	VZEROUPPER
 	RET
+
+DATA lanes<>+0(SB)/4, $0x00000000
+DATA lanes<>+4(SB)/4, $0x00000001
+DATA lanes<>+8(SB)/4, $0x00000002
+DATA lanes<>+12(SB)/4, $0x00000003
+DATA lanes<>+16(SB)/4, $0x00000004
+DATA lanes<>+20(SB)/4, $0x00000005
+DATA lanes<>+24(SB)/4, $0x00000006
+DATA lanes<>+28(SB)/4, $0x00000007
+DATA lanes<>+32(SB)/4, $0x00000008
+DATA lanes<>+36(SB)/4, $0x00000009
+DATA lanes<>+40(SB)/4, $0x0000000a
+DATA lanes<>+44(SB)/4, $0x0000000b
+DATA lanes<>+48(SB)/4, $0x0000000c
+DATA lanes<>+52(SB)/4, $0x0000000d
+DATA lanes<>+56(SB)/4, $0x0000000e
+DATA lanes<>+60(SB)/4, $0x0000000f
+GLOBL lanes<>(SB), RODATA|NOPTR, $64
+
+// func maxoutWide(y []float32, x *float32, pieces int)
+// Requires: AVX, AVX512F
+TEXT ·maxoutWide(SB), NOSPLIT, $0-40
+	MOVQ         y_base+0(FP), AX
+	MOVQ         x+24(FP), CX
+	MOVQ         pieces+32(FP), DX
+	VPBROADCASTD DX, Z0
+	VPMULLD      lanes<>+0(SB), Z0, Z0
+	MOVL         $0x00000001, BX
+	VPBROADCASTD BX, Z1
+	MOVQ         DX, BX
+	SHLQ         $0x06, BX
+	MOVQ         y_len+8(FP), SI
+
+narrow:
+	CMPQ       SI, $0x00000010
+	JL         done
+	VPXORD     Z3, Z3, Z3
+	KXNORW     K1, K1, K1
+	VGATHERDPS (CX)(Z0*4), K1, Z2
+	VPXORD     Z4, Z4, Z4
+	MOVQ       DX, DI
+	MOVQ       CX, R8
+
+piece:
+	KXNORW     K2, K2, K2
+	VGATHERDPS (R8)(Z0*4), K2, Z5
+	VCMPPS     $0x1e, Z2, Z5, K3
+	VMOVAPS    Z5, K3, Z2
+	VMOVDQA32  Z4, K3, Z3
+	VPADDD     Z1, Z4, Z4
+	ADDQ       $0x00000004, R8
+	DECQ       DI
+	JNZ        piece
+	VMOVUPS    Z2, (AX)
+	ADDQ       $0x00000040, AX
+	ADDQ       BX, CX
+	SUBQ       $0x00000010, SI
+	JMP        narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func maxoutGradWide(dx *float32, dy []float32, x *float32, pieces int)
+// Requires: AVX, AVX512F
+TEXT ·maxoutGradWide(SB), NOSPLIT, $0-48
+	MOVQ         dx+0(FP), AX
+	MOVQ         dy_base+8(FP), CX
+	MOVQ         x+32(FP), DX
+	MOVQ         pieces+40(FP), BX
+	VPBROADCASTD BX, Z0
+	VPMULLD      lanes<>+0(SB), Z0, Z0
+	MOVL         $0x00000001, SI
+	VPBROADCASTD SI, Z1
+	MOVQ         BX, SI
+	SHLQ         $0x06, SI
+	MOVQ         dy_len+16(FP), DI
+
+narrow:
+	CMPQ       DI, $0x00000010
+	JL         done
+	VPXORD     Z3, Z3, Z3
+	KXNORW     K1, K1, K1
+	VGATHERDPS (DX)(Z0*4), K1, Z2
+	VPXORD     Z4, Z4, Z4
+	MOVQ       BX, R8
+	MOVQ       DX, R9
+
+piece:
+	KXNORW     K2, K2, K2
+	VGATHERDPS (R9)(Z0*4), K2, Z5
+	VCMPPS     $0x1e, Z2, Z5, K3
+	VMOVAPS    Z5, K3, Z2
+	VMOVDQA32  Z4, K3, Z3
+	VPADDD     Z1, Z4, Z4
+	ADDQ       $0x00000004, R9
+	DECQ       R8
+	JNZ        piece
+	VMOVUPS    (CX), Z6
+	VPXORD     Z7, Z7, Z7
+	MOVQ       BX, R8
+	MOVQ       AX, R9
+
+scatter:
+	VPCMPEQD    Z7, Z3, K3
+	VMOVAPS.Z   Z6, K3, Z8
+	KXNORW      K4, K4, K4
+	VSCATTERDPS Z8, K4, (R9)(Z0*4)
+	VPADDD      Z1, Z7, Z7
+	ADDQ        $0x00000004, R9
+	DECQ        R8
+	JNZ         scatter
+	ADDQ        $0x00000040, CX
+	ADDQ        SI, DX
+	ADDQ        SI, AX
+	SUBQ        $0x00000010, DI
+	JMP         narrow
+
+done:
+	VZEROUPPER
+	RET

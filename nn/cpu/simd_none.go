@@ -13,6 +13,8 @@ func fastWeights([]float32, int, int, maskedRows) int              { return 0 }
 func fastScores(_, _ []float32, _, _, _ int, _ float32) int        { return 0 }
 func fastNorm(_, _, _, _, _ []float32, _ float32) int              { return 0 }
 func fastNormGrad(_, _, _ []float32, _ normGrads) int              { return 0 }
+func fastMaxout(_, _ []float32, _ int) int                         { return 0 }
+func fastMaxoutGrad(_, _, _ []float32, _ int) int                  { return 0 }
 func fastAxpy([]float32, float32, []float32) int                   { return 0 }
 func fastRelu([]float32, []float32) int                            { return 0 }
 func fastReluGrad([]float32, []float32, []float32, float32) int    { return 0 }

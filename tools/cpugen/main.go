@@ -35,5 +35,6 @@ func main() {
 	weightsGrad()
 	norm()
 	normGrad()
+	maxouts()
 	Generate()
 }

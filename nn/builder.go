@@ -29,9 +29,10 @@ type plans struct {
 	ids    int // see TakesIDs
 	built  bool
 
-	columns []ColumnSpan // see TakesColumns
-	onHost  string       // path of the first layer that computes on the host; "" if none does
-	errs    []error
+	documents bool         // see TakesDocuments
+	columns   []ColumnSpan // see TakesColumns
+	onHost    string       // path of the first layer that computes on the host; "" if none does
+	errs      []error
 }
 
 // paramAlign is the alignment of parameters in elements: 64 bytes, one cache line. The

@@ -46,7 +46,7 @@ func checkIDs(l Layer, b *Builder) error {
 	case *eachPosition:
 		first = []Layer{l.layer}
 	case *residual, *Linear, *Relu, *Gelu, *Maxout, *Softmax, *LayerNorm, *Dropout, *Positions, *SelfAttention, *Conv2D,
-		*MaxPool2D, *AvgPool2D, *BatchNorm2D, *Images, *Standardize, *Rectify, *Flatten, *Reshape:
+		*MaxPool2D, *AvgPool2D, *BatchNorm2D, *Images, *Standardize, *Rectify, *Flatten, *Reshape, *ExpandWindow, *padded:
 		return b.errorf("rows of input are ids, and only Embed takes ids; put Embed first")
 	}
 	for i, part := range first {

@@ -77,3 +77,32 @@ func benchmarkText(b *testing.B, l nn.Layer) {
 	}
 	benchmarkLearn(b, be, m, nn.Batch{X: nn.Tensor{Shape: []int{rows, positions}, Data: nn.HostInts(ids)}, Labels: nn.HostInts(labels)}, optim.DefaultAdam())
 }
+
+// The tok2vec of spaCy's default.cfg, on ten documents of 17 tokens.
+func BenchmarkTok2VecStep(b *testing.B) {
+	be, builder := cpu.New(cpu.Options{}), nn.NewBuilder(1)
+	builder.TakesDocuments()
+	l := models.Tok2Vec{
+		Embed:  models.MultiHashEmbed{Width: 96, Attrs: []string{"NORM", "PREFIX", "SUFFIX", "SHAPE"}, Rows: []int{2000, 1000, 1000, 1000}},
+		Encode: models.MaxoutWindowEncoder{Width: 96, Depth: 4, Window: 1, Pieces: 3},
+	}.Layer(.1)
+	if _, err := l.Init([]int{4, 2}, nil, builder); err != nil {
+		b.Fatal(err)
+	}
+	params, err := builder.Build(be)
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := someIDs(17, 17, 17, 17, 17, 17, 17, 17, 17, 17)
+	p, o := &nn.Pass{Backend: be, Train: true}, optim.DefaultAdam()
+	s := optim.NewState(be, params, o)
+	b.ReportAllocs()
+	for b.Loop() {
+		be.Zero(params.Grads)
+		be.Recycle()
+		y, back := l.Forward(p, x)
+		back(y)
+		optim.Step(o, be, params, s)
+		p.Random.Step++
+	}
+}

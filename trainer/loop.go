@@ -37,16 +37,17 @@ func (l *loop) run(ctx context.Context) error {
 	}
 	stopped := false
 	for step := l.place.Step; step < l.Steps && !stopped; {
-		if step, stopped, err = steps.advance(ctx, step, l.pause(step)); err != nil {
+		before := step
+		if step, stopped, err = steps.advance(ctx, before, l.pause(before)); err != nil {
 			return err
 		}
 		l.tested = false
-		if l.evaluates(step) {
+		if l.evaluates(before, step) {
 			if err := l.evaluate(ctx); err != nil {
 				return err
 			}
 		}
-		if l.due(step) && !stopped && step < l.Steps {
+		if l.saves(before, step) && !stopped && step < l.Steps {
 			if err := l.save(ctx, false); err != nil {
 				return err
 			}
@@ -125,10 +126,10 @@ func (c Config) firstEvaluation() int {
 	return c.EvalEvery
 }
 
-// evaluates reports whether to evaluate after this many steps: EvalEvery asks for it, or
-// has asked since ranks last agreed.
-func (l *loop) evaluates(steps int) bool {
-	return l.EvalEvery > 0 && l.agreed(steps) == steps && l.asked(steps) > l.asked(l.agreed(steps-1))
+// evaluates reports whether to evaluate after this many steps: EvalEvery asks for it, or has
+// asked since before, or since ranks last agreed.
+func (l *loop) evaluates(before, steps int) bool {
+	return l.EvalEvery > 0 && l.agreed(steps) == steps && l.asked(steps) > l.asked(l.agreed(before))
 }
 
 // asked returns how many evaluations EvalEvery asks for in the first steps.

@@ -29,11 +29,12 @@ func (l *plain) advance(ctx context.Context, first, _ int) (begun int, stopped b
 		return first, false, err
 	}
 	l.cleared = report.Cleared
-	l.count(first, report)
+	begun = l.done(first)
+	l.count(begun-1, report)
 	if l.Observer != nil {
-		l.Observer.Stepped(StepEvent{Report: report, Step: first + 1, Compute: compute, Elapsed: time.Since(l.begin)})
+		l.Observer.Stepped(StepEvent{Report: report, Step: begun, Compute: compute, Elapsed: time.Since(l.begin)})
 	}
-	return first + 1, report.Stop, nil
+	return begun, report.Stop, nil
 }
 
 // learn computes this rank's gradients of a step and completes s.

@@ -58,6 +58,12 @@ func (l *loop) due(steps int) bool {
 	return l.SaveEvery > 0 && steps%l.SaveEvery == 0
 }
 
+// saves reports whether a snapshot is due after this many steps, or was after one of those
+// since before.
+func (l *loop) saves(before, steps int) bool {
+	return l.SaveEvery > 0 && steps/l.SaveEvery > before/l.SaveEvery
+}
+
 // save takes a snapshot on rank 0. All ranks call it: each may hold a part of the
 // strategy's state.
 func (l *loop) save(ctx context.Context, last bool) error {
@@ -69,6 +75,7 @@ func (l *loop) save(ctx context.Context, last bool) error {
 		return err
 	}
 	if err == nil {
+		steps = state.Step // an Asynchronous may be further
 		err = l.Saver.Save(ctx, Snapshot{Step: steps, Params: l.params, State: state, Best: l.result.Best, Last: last})
 	}
 	if err == nil {

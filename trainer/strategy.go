@@ -54,6 +54,9 @@ type Start struct {
 	// From is the state to resume from; the zero State at the beginning of a
 	// training. Only that of rank 0 counts.
 	From State
+	// Steps is the number of steps after which training ends, including those before From;
+	// 0: unknown.
+	Steps int
 	// Settings must be the same on all ranks; a strategy that compares them returns
 	// a *SettingsError if they are not.
 	Settings []Setting
@@ -110,7 +113,7 @@ type Step struct {
 }
 
 // Report describes a step. It is the same on every rank but for the times, unless the
-// strategy is Periodic.
+// strategy is Periodic or Asynchronous.
 type Report struct {
 	Loss     float64       // mean over the rows of all ranks
 	Weight   int           // rows of all ranks

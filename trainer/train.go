@@ -173,7 +173,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 				return err
 			}
 		}
-		place, err := c.Strategy.Start(ctx, Start{Group: g, Params: p, From: c.From, Settings: slices.Concat(c.Alike, c.Task.Alike(), c.settings())})
+		place, err := c.Strategy.Start(ctx, Start{Group: g, Params: p, From: c.From, Steps: c.Steps, Settings: slices.Concat(c.Alike, c.Task.Alike(), c.settings())})
 		if err != nil {
 			return err
 		}

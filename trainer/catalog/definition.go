@@ -238,7 +238,7 @@ func (r *definedRows[D, B]) Task(s Seat) (trainer.Task, error) {
 	}
 	t := &trainer.ModelTask[B]{Model: m, Measures: r.Measures}
 	if test := r.table.Test; test.Rows > 0 {
-		t.Test = data.NewPart(test.Stage(s.EvalBatch, s.Backend), test.Rows, s.Rank, s.Size, s.EvalBatch)
+		withTest(t, s, test.Rows, func() data.Stage[B] { return test.Stage(s.EvalBatch, s.Backend) })
 	}
 	// Memory().Resident is 0, so no seat asks for resident rows.
 	return withTraining(t, s, r.table.Train.Rows, func() data.Stage[B] { return r.table.Train.Stage(s.Batch, s.Backend) }, nil)

@@ -168,10 +168,8 @@ func (r *imageRows) Task(s Seat) (trainer.Task, error) {
 		return nil, err
 	}
 	train, test := r.set.Train, r.set.Test
-	t := &trainer.ModelTask[nn.Batch]{
-		Model: m, Measures: []trainer.Measure{trainer.Accuracy},
-		Test: data.NewPart(test.Stage(s.EvalBatch, s.Backend), test.Rows, s.Rank, s.Size, s.EvalBatch),
-	}
+	t := &trainer.ModelTask[nn.Batch]{Model: m, Measures: []trainer.Measure{trainer.Accuracy}}
+	withTest(t, s, test.Rows, func() data.Stage[nn.Batch] { return test.Stage(s.EvalBatch, s.Backend) })
 	return withTraining(t, s, train.Rows,
 		func() data.Stage[nn.Batch] { return train.Stage(s.Batch, s.Backend) },
 		func(sampler *data.Sampler, b nn.Pacer) *data.Resident[nn.Batch] {

@@ -188,10 +188,8 @@ func (r *textRows) Task(s Seat) (trainer.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer.ModelTask[nn.Batch]{
-		Model: m, Measures: characterMeasures(),
-		Test: data.NewPart(r.test.Stage(s.EvalBatch, s.Backend), r.test.Rows(), s.Rank, s.Size, s.EvalBatch),
-	}
+	t := &trainer.ModelTask[nn.Batch]{Model: m, Measures: characterMeasures()}
+	withTest(t, s, r.test.Rows(), func() data.Stage[nn.Batch] { return r.test.Stage(s.EvalBatch, s.Backend) })
 	return withTraining(t, s, r.train.Rows(),
 		func() data.Stage[nn.Batch] { return r.train.Stage(s.Batch, s.Backend) },
 		func(sampler *data.Sampler, b nn.Pacer) *data.Resident[nn.Batch] {

@@ -15,6 +15,18 @@ type Seat struct {
 	EvalBatch  int    // test rows at a time
 	Seed       uint64 // of initial weights and of the order of rows
 	Resident   bool   // the training rows are to be in the memory of Backend, an nn.Pacer
+	FirstTests bool   // rank 0 has all test rows, see trainer.Asynchronous
+}
+
+// withTest gives t this seat's share of a number of test rows.
+func withTest[B trainer.Batch](t *trainer.ModelTask[B], s Seat, rows int, stage func() data.Stage[B]) {
+	rank, size := s.Rank, s.Size
+	if s.FirstTests {
+		size = 1
+	}
+	if rank < size {
+		t.Test = data.NewPart(stage(), rows, rank, size, s.EvalBatch)
+	}
 }
 
 // withTraining returns t with this seat's share of a number of training rows. stage makes

@@ -172,7 +172,8 @@ type vectorRows[B trainer.Batch] struct {
 
 // task makes a rank's task.
 func (r *vectorRows[B]) task(m nn.Model[B], s Seat) (trainer.Task, error) {
-	t := r.evaluation(m, s.Backend, s.EvalBatch, s.Rank, s.Size)
+	t := &trainer.ModelTask[B]{Model: m, Measures: r.measures}
+	withTest(t, s, r.test.Rows, func() data.Stage[B] { return r.stage(r.test, s.EvalBatch, s.Backend) })
 	stage := func() data.Stage[B] { return r.stage(r.train, s.Batch, s.Backend) }
 	return withTraining(t, s, r.train.Rows, stage, func(sampler *data.Sampler, b nn.Pacer) *data.Resident[B] {
 		return data.NewResident(stage(), r.store(r.train, s.Batch, b), sampler, b)

@@ -38,6 +38,9 @@ type Promises struct {
 	// Every: Lockstep and Equal hold only after every Every-th step, as the Every of a
 	// trainer.Periodic says. In between, ranks train independently. 0 is 1.
 	Every int
+	// Asynchronous: the strategy is a trainer.Asynchronous, so steps of other ranks may have
+	// effects at any time. It does not promise Lockstep.
+	Asynchronous bool
 	// Equal: after Start and after every step, all ranks hold the same values. Start
 	// takes those of rank 0.
 	Equal bool

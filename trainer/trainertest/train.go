@@ -33,15 +33,16 @@ type outcome struct {
 	err    error
 	values []float32
 	steps  []trainer.StepEvent
-	stop   chan struct{} // closed after step when; may be nil
+	stop   chan struct{} // closed after step when, and then nil; may be nil
 	when   int
 }
 
 // Stepped implements trainer.Observer.
 func (o *outcome) Stepped(e trainer.StepEvent) {
 	o.steps = append(o.steps, e)
-	if o.stop != nil && e.Step == o.when {
+	if o.stop != nil && e.Step >= o.when {
 		close(o.stop)
+		o.stop = nil
 	}
 }
 
@@ -79,14 +80,18 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 		if i == size-1 {
 			if x.stop > 0 {
 				o.stop, o.when = make(chan struct{}), x.stop
-				c.Stop, c.Steps = o.stop, 1000
+				c.Stop = o.stop
 			}
 			if x.fails > 0 {
-				task.Train[0] = failing{task.Train[0], x.fails}
+				at := x.fails
+				if h.Asynchronous { // it may see no other step
+					at = 0
+				}
+				task.Train[0] = failing{task.Train[0], at}
 			}
 		}
 		if x.stop > 0 {
-			c.Steps = 1000
+			c.Steps = 1_000_000
 		}
 		if h.Change != nil {
 			h.Change(&c)
@@ -102,14 +107,14 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 	return out, err
 }
 
-// failing are Batches without a batch for one step.
+// failing are Batches without a batch from one step on.
 type failing struct {
 	trainer.Batches[nn.Batch]
 	at int
 }
 
 func (f failing) Batch(step int) (nn.Batch, error) {
-	if step == f.at {
+	if step >= f.at {
 		return nn.Batch{}, errCulprit
 	}
 	return f.Batches.Batch(step)

@@ -1,0 +1,21 @@
+package trainer
+
+// An Asynchronous is a Strategy whose ranks share the steps of a training: a step of any rank
+// is one of all. So the steps of a rank have gaps, and its Report covers those of other ranks
+// that it has not reported. Only rank 0 evaluates and saves, while the others continue, so the
+// tasks of the others have no test rows. It does so when it has crossed a step at which that is
+// due.
+type Asynchronous interface {
+	Strategy
+	// Done returns the number of steps done by all ranks together, as far as this rank
+	// knows. A Step that succeeds increases it, unless training is over.
+	Done() int
+}
+
+// done returns the number of steps done after this rank has made step first.
+func (l *loop) done(first int) int {
+	if s, ok := l.Strategy.(Asynchronous); ok {
+		return s.Done()
+	}
+	return first + 1
+}

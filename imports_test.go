@@ -39,7 +39,7 @@ nn/gpu                    : nn cuda cuda/kernels
 nn/optim                  : nn nn/portable
 nn/models                 : nn nn/optim
 nn/text                   :
-nn/ner                    : nn nn/text
+nn/ner                    : nn nn/portable nn/text
 nn/graph                  : nn
 nn/nntest                 : nn
 trainer                   : collective collective/fold nn nn/optim

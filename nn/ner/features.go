@@ -1,0 +1,75 @@
+package ner
+
+import "fmt"
+
+// Features are the tokens from whose vectors a state's moves are scored.
+type Features uint8
+
+// The features of spaCy's versions.
+const (
+	// ThreeTokens are the next token, the first token of the open entity, and the token
+	// before the next if an entity is open: spaCy's default.
+	ThreeTokens Features = iota
+	// SixTokens are the next token and the first five of the open entity: extra_state_tokens
+	// since spaCy 3.0.0.
+	SixTokens
+	// SixTokensNightly are the next token, the ones before and after it, the first token of
+	// the entity begun last, and the ones before and after that: spaCy's nightly of
+	// September 2020.
+	SixTokensNightly
+)
+
+// Tokens returns the number of tokens.
+func (f Features) Tokens() int {
+	if f == ThreeTokens {
+		return 3
+	}
+	return 6
+}
+
+// String names the features for errors.
+func (f Features) String() string {
+	switch f {
+	case ThreeTokens:
+		return "three tokens"
+	case SixTokens:
+		return "six tokens"
+	case SixTokensNightly:
+		return "six tokens (nightly)"
+	}
+	return fmt.Sprintf("Features(%d)", uint8(f))
+}
+
+// of sets ids to the tokens of a state that is not final; -1 stands for no token.
+func (f Features) of(s *state, ids []int32) {
+	for i := range ids {
+		ids[i] = -1
+	}
+	next := s.next
+	ids[0] = int32(next)
+	switch f {
+	case ThreeTokens:
+		if s.open() {
+			ids[1], ids[2] = int32(s.begin), int32(next-1)
+		}
+	case SixTokens:
+		if s.open() {
+			for i, token := 1, s.begin; i < len(ids) && token < next; i, token = i+1, token+1 {
+				ids[i] = int32(token)
+			}
+		}
+	case SixTokensNightly:
+		at := func(i, token int) {
+			if token >= 0 && token < s.end {
+				ids[i] = int32(token)
+			}
+		}
+		at(1, next-1)
+		at(2, next+1)
+		if s.last >= 0 {
+			at(3, s.last)
+			at(4, s.last-1)
+			at(5, s.last+1)
+		}
+	}
+}

@@ -54,17 +54,19 @@ type Resident interface {
 
 // A Metric is a result of an evaluation, such as the accuracy.
 type Metric struct {
-	Name  string // in lower case, such as "accuracy"
-	Value float64
-	Lower bool // a lower value is better
+	Name   string // such as "accuracy"
+	Value  float64
+	Lower  bool // a lower value is better
+	Detail bool // only for files in JSON, not for screens: there may be many
 }
 
 // A Measure computes a Metric from the counts of all ranks. It must be finite for finite
 // counts, even if they count no rows.
 type Measure struct {
-	Name  string
-	Lower bool // a lower value is better
-	Of    func(total nn.Counts) float64
+	Name   string
+	Lower  bool // a lower value is better
+	Detail bool // see Metric
+	Of     func(total nn.Counts) float64
 }
 
 // Accuracy is the fraction of rows that a classifier gets right.
@@ -157,7 +159,7 @@ func (t *ModelTask[B]) Score(p *nn.Pass, c nn.Counts) error {
 func (t *ModelTask[B]) Metrics(total nn.Counts) []Metric {
 	out := make([]Metric, len(t.Measures))
 	for i, m := range t.Measures {
-		out[i] = Metric{Name: m.Name, Value: m.Of(total), Lower: m.Lower}
+		out[i] = Metric{Name: m.Name, Value: m.Of(total), Lower: m.Lower, Detail: m.Detail}
 	}
 	return out
 }

@@ -81,6 +81,9 @@ func (a *app) eval(ctx context.Context, f evalFlags) error {
 	}
 	text := ""
 	for _, m := range task.Metrics(counts) {
+		if m.Detail {
+			continue
+		}
 		text += fmt.Sprintf("%s %.4f, ", m.Name, m.Value)
 	}
 	fmt.Fprintf(a.stdout, "%sloss %.4f on %d rows of %s\nweights sha256 %s\n", text, loss, int(rows), t.Source, sum)

@@ -203,7 +203,7 @@ func (s *screen) exchangeShare() float64 {
 
 // evaluated shows an evaluation.
 func (s *screen) evaluated(e *event.Eval) {
-	s.metrics = e.Metrics
+	s.metrics = e.Metrics.Shown()
 	switch {
 	case s.last.Step == 0: // a run with nothing left to do
 	case s.style == nil:
@@ -218,7 +218,7 @@ func (s *screen) row(e *event.Eval) {
 	if !s.header {
 		s.header = true
 		names := ""
-		for _, m := range e.Metrics {
+		for _, m := range s.metrics {
 			names += fmt.Sprintf("  %8s", strings.ToUpper(m.Name))
 		}
 		s.line(s.out, fmt.Sprintf("%6s  %8s  %8s%s  %10s  %8s  %8s  %7s", "STEP", "LOSS", "TEST", names, "SAMPLES/S", "EXCHANGE", "SENT(MB)", "SECONDS"))
@@ -226,7 +226,7 @@ func (s *screen) row(e *event.Eval) {
 	share := s.exchangeShare()
 	s.share.exchange, s.share.total = 0, 0
 	values := ""
-	for _, m := range e.Metrics {
+	for _, m := range s.metrics {
 		values += fmt.Sprintf("  %*.4f", max(8, len(m.Name)), m.Value)
 	}
 	mark := ""
@@ -255,10 +255,10 @@ func (s *screen) result(e *event.Result) {
 
 // outcome returns the metrics of a result or, if it has none, the loss.
 func outcome(e *event.Result) string {
-	if len(e.Metrics) == 0 {
-		return fmt.Sprintf("loss %.4f", e.Loss)
+	if shown := e.Metrics.Shown(); len(shown) > 0 {
+		return metricTexts(shown, ", ")
 	}
-	return metricTexts(e.Metrics, ", ")
+	return fmt.Sprintf("loss %.4f", e.Loss)
 }
 
 // metricTexts joins names and values of metrics.

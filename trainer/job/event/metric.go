@@ -16,8 +16,14 @@ type Metrics []Metric
 
 // A Metric is one result of an evaluation.
 type Metric struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
+	Name   string  `json:"name"`
+	Value  float64 `json:"value"`
+	Detail bool    `json:"detail,omitempty"` // too detailed for screens
+}
+
+// Shown returns the metrics for a screen.
+func (m Metrics) Shown() Metrics {
+	return slices.DeleteFunc(slices.Clone(m), func(one Metric) bool { return one.Detail })
 }
 
 // Value returns the value of a metric; 0 if there is none of that name.

@@ -32,7 +32,7 @@ func TestMetricsNamedLikeFields(t *testing.T) {
 // Of two metrics with one name, or with names that differ only in case, the first is the
 // field. The list has both.
 func TestMetricsOfOneName(t *testing.T) {
-	e := &Eval{Step: 1, Metrics: Metrics{{"f1", .1}, {"F1", .2}, {"f1", .3}}}
+	e := &Eval{Step: 1, Metrics: Metrics{{Name: "f1", Value: .1}, {Name: "F1", Value: .2}, {Name: "f1", Value: .3}}}
 	line := string(Encode(e))
 	require.Equal(t, 1, strings.Count(line, `"f1":`), line)
 	require.NotContains(t, line, `"F1":`)
@@ -48,8 +48,8 @@ func TestMetricsOfOneName(t *testing.T) {
 func TestNumbersThatJSONLacks(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		for _, e := range []Event{
-			&Eval{Metrics: Metrics{{"accuracy", x}}}, &Eval{Loss: x}, &Eval{Seconds: x},
-			&Result{Metrics: Metrics{{"r2", 1}, {"rmse", x}}}, &Result{Loss: x}, &Lost{AfterMs: x},
+			&Eval{Metrics: Metrics{{Name: "accuracy", Value: x}}}, &Eval{Loss: x}, &Eval{Seconds: x},
+			&Result{Metrics: Metrics{{Name: "r2", Value: 1}, {Name: "rmse", Value: x}}}, &Result{Loss: x}, &Lost{AfterMs: x},
 		} {
 			line := Encode(e)
 			var invalid struct{ Event, Error string }
@@ -70,9 +70,17 @@ func FuzzMetricNames(f *testing.F) {
 		if !utf8.ValidString(first) || !utf8.ValidString(second) || math.IsNaN(value) || math.IsInf(value, 0) {
 			return
 		}
-		e := &Eval{Step: 7, Metrics: Metrics{{first, value}, {second, 1}}}
+		e := &Eval{Step: 7, Metrics: Metrics{{Name: first, Value: value}, {Name: second, Value: 1}}}
 		line := Encode(e)
 		require.NotContains(t, string(line), "\n")
 		require.Equal(t, e, Decode(line, nil), "%s", line)
 	})
+}
+
+func TestDetailsAreNotShown(t *testing.T) {
+	all := Metrics{{Name: "f", Value: .1}, {Name: "f:PER", Value: .2, Detail: true}}
+	require.Equal(t, all[:1], all.Shown())
+	line, err := json.Marshal(&Eval{Metrics: all})
+	require.NoError(t, err)
+	require.Contains(t, string(line), `"f:PER":0.2`)
 }

@@ -1,5 +1,5 @@
 // Package catalog turns names into implementations: the functions named by a config's
-// @layers, @optimizers and @tasks, and the datasets of --data.
+// @layers, @architectures, @optimizers and @tasks, and the datasets of --data.
 //
 // A [Dataset] is rows that have been found but not read. A [Task] fits a network to a
 // dataset, which makes a [Problem]: all that can be known before rows are in memory.
@@ -81,7 +81,7 @@ func New() *Catalog {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
 	}
 	for registry, functions := range map[string][]function{
-		"schedules": schedules, "initializers": initializers, "losses": losses, "layers": slices.Concat(layerFunctions, imageFunctions, combinators),
+		"schedules": schedules, "initializers": initializers, "losses": losses, "architectures": architectures, "layers": slices.Concat(layerFunctions, imageFunctions, combinators),
 	} {
 		for _, f := range functions {
 			c.err = errors.Join(c.err, c.Registry.Register(registry, f.name, f.Func))
@@ -188,7 +188,7 @@ func hyper(a config.Args, more ...string) (map[string]optim.Schedule, error) {
 func (c *Catalog) Layers(cfg *config.Config) (nn.Layer, error) {
 	l, err := resolve[nn.Layer](c, cfg, "model", "a layer (@layers)")
 	switch l.(type) {
-	case *nn.Linear, *nn.Relu, *nn.Gelu, *nn.Maxout, *nn.Softmax, *nn.LayerNorm, *nn.Embed, *nn.Positions, *nn.SelfAttention, *nn.Conv2D, *nn.BatchNorm2D:
+	case *nn.Linear, *nn.Relu, *nn.Gelu, *nn.Maxout, *nn.Softmax, *nn.LayerNorm, *nn.Embed, *nn.HashEmbed, *nn.Positions, *nn.SelfAttention, *nn.Conv2D, *nn.BatchNorm2D:
 		l = nn.Chain(l)
 	}
 	return l, err

@@ -29,14 +29,16 @@ var combinators = []function{
 			wholeNumber("n", "number of copies")},
 		Make: makeClone}},
 	{"with_array.v1", config.Func{
-		Doc: "applies a layer to each position of a sequence",
+		Doc: "applies a layer to each position of a sequence, or with pad to the tokens of documents",
 		Params: []config.Param{layerParam("layer", "takes and returns vectors"),
-			{Name: "pad", Type: config.Int, Default: 0, Doc: "not supported, so it must be 0"}},
+			{Name: "pad", Type: config.Int, Default: 0, Doc: "rows of zeros before and after each document; 0 for sequences that are not documents"}},
 		Make: func(a config.Args) (any, error) {
-			if pad := a.Int("pad"); pad != 0 {
-				return nil, a.Errorf("pad", "must be 0, not %d; leave it out", pad)
+			r := &reader{Args: a}
+			l, pad := a.Value("layer").(nn.Layer), r.padding("pad")
+			if pad > 0 {
+				return nn.Padded(l, pad), r.err
 			}
-			return nn.EachPosition(a.Value("layer").(nn.Layer)), nil
+			return nn.EachPosition(l), r.err
 		}}},
 }
 

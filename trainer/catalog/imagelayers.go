@@ -32,7 +32,7 @@ var imageFunctions = []function{
 		Make: func(a config.Args) (any, error) {
 			r := &reader{Args: a}
 			return &nn.Conv2D{
-				Out: r.count("nO"), Size: r.count("size"), Stride: r.count("stride"), Padding: r.padding(),
+				Out: r.count("nO"), Size: r.count("size"), Stride: r.count("stride"), Padding: r.padding("padding"),
 				InitW: r.initializer("init_W"), InitB: r.initializer("init_b"),
 			}, r.err
 		}}},
@@ -41,14 +41,14 @@ var imageFunctions = []function{
 		Params: []config.Param{wholeNumber("size", "height and width of a window"), strideParam(), paddingParam()},
 		Make: func(a config.Args) (any, error) {
 			r := &reader{Args: a}
-			return &nn.MaxPool2D{Size: r.count("size"), Stride: r.count("stride"), Padding: r.padding()}, r.err
+			return &nn.MaxPool2D{Size: r.count("size"), Stride: r.count("stride"), Padding: r.padding("padding")}, r.err
 		}}},
 	{"AvgPool2D.v1", config.Func{
 		Doc:    "the mean of each square window of each channel",
 		Params: []config.Param{widthParam("size", "height and width of a window; null for the whole image"), strideParam(), paddingParam()},
 		Make: func(a config.Args) (any, error) {
 			r := &reader{Args: a}
-			return &nn.AvgPool2D{Size: r.count("size"), Stride: r.count("stride"), Padding: r.padding()}, r.err
+			return &nn.AvgPool2D{Size: r.count("size"), Stride: r.count("stride"), Padding: r.padding("padding")}, r.err
 		}}},
 	{"BatchNorm2D.v1", config.Func{
 		Doc: "normalises each channel over a micro-batch, then scales and shifts it (Ioffe and Szegedy, 2015)",
@@ -97,11 +97,11 @@ func paddingParam() config.Param {
 	return config.Param{Name: "padding", Type: config.Int, Default: 0, Doc: "rows and columns added on every side; below size"}
 }
 
-// padding reads the argument of that name. nn compares it with the size.
-func (r *reader) padding() int {
-	n := r.Int("padding")
+// padding reads a number of rows or columns that are added. nn compares it with the size.
+func (r *reader) padding(name string) int {
+	n := r.Int(name)
 	if n < 0 {
-		r.fail("padding", "must be at least 0, not %d", n)
+		r.fail(name, "must be at least 0, not %d", n)
 	}
 	return n
 }

@@ -42,6 +42,20 @@ var layerFunctions = []function{
 			{Name: "column", Type: config.Int, Doc: "number of a column of categories, from 0; null if rows are ids alone"},
 			initializerParam("initializer", "initial vectors; null for uniform_init.v1"), dropoutParam()},
 		Make: makeEmbed}},
+	{"HashEmbed.v1", config.Func{
+		Doc: "replaces each id of a token by the sum of four learned vectors that its hash chooses; the first layer",
+		Params: []config.Param{outputsParam(), wholeNumber("nV", "rows of the table"),
+			{Name: "seed", Type: config.Int, Default: 0, Doc: "seed of the hash"},
+			{Name: "column", Type: config.Int, Default: 0, Doc: "number of the id of a token, from 0"},
+			initializerParam("initializer", "initial vectors; null for uniform_init.v1"), dropoutParam()},
+		Make: makeHashEmbed}},
+	{"expand_window.v1", config.Func{
+		Doc:    "each token with its neighbours, one after the other",
+		Params: []config.Param{{Name: "window_size", Type: config.Int, Default: 1, Doc: "tokens on each side"}},
+		Make: func(a config.Args) (any, error) {
+			r := &reader{Args: a}
+			return &nn.ExpandWindow{Size: r.count("window_size")}, r.err
+		}}},
 	{"Columns.v1", config.Func{
 		Doc:    "picks columns of rows of a table; the first layer",
 		Params: []config.Param{{Name: "columns", Type: config.List, Form: "list of whole numbers", Required: true, Doc: "numbers of the columns, from 0, without the one to predict"}},
@@ -106,6 +120,18 @@ func makeEmbed(a config.Args) (any, error) {
 		l.Column = &number
 	}
 	return l, r.err
+}
+
+func makeHashEmbed(a config.Args) (any, error) {
+	r := &reader{Args: a}
+	seed := a.Int("seed")
+	if seed < 0 || seed > math.MaxUint32 {
+		r.fail("seed", "must be from 0 to %d, not %d", uint32(math.MaxUint32), seed)
+	}
+	return &nn.HashEmbed{
+		Out: r.count("nO"), Rows: r.count("nV"), Seed: uint32(seed), Column: a.Int("column"),
+		InitE: r.initializer("initializer"), Dropout: r.fraction("dropout"),
+	}, r.err
 }
 
 func makeColumns(a config.Args) (any, error) {

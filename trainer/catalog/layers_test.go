@@ -31,6 +31,7 @@ func declared(t *testing.T, text string, in, out []int) (map[string][]int, []int
 	l, err := catalog.New().Layers(parse(t, text))
 	require.NoError(t, err)
 	b := nn.NewBuilder(1)
+	b.TakesDocuments()
 	if len(in) == 1 && in[0] == 3 {
 		b.TakesColumns([]nn.ColumnSpan{{Width: 1}, {Width: 2, Categories: true}})
 	}
@@ -53,22 +54,24 @@ func TestLayersFromConfigs(t *testing.T) {
 		in, made []int
 		params   shapes
 	}{
-		"Linear.v1":      {"nO = 4\nnI = 3", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}}},
-		"Relu.v1":        {"nO = 4\nnormalize = true\ndropout = 0.5", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}, "layers.0.norm.G": {4}, "layers.0.norm.b": {4}}},
-		"Gelu.v1":        {"nO = 4\nnormalize = true\ndropout = null", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}, "layers.0.norm.G": {4}, "layers.0.norm.b": {4}}},
-		"Maxout.v1":      {"nO = 4\nnP = 2\nnormalize = true", []int{3}, []int{4}, shapes{"layers.0.W": {4, 2, 3}, "layers.0.b": {4, 2}, "layers.0.norm.G": {4}, "layers.0.norm.b": {4}}},
-		"Softmax.v1":     {"nO = 4", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}}},
-		"Dropout.v1":     {"rate = 0.1", []int{3}, []int{3}, shapes{}},
-		"LayerNorm.v1":   {"nI = 6", []int{2, 3}, []int{2, 3}, shapes{"layers.0.G": {6}, "layers.0.b": {6}}},
-		"Embed.v1":       {"nO = 4\nnV = 9\ncolumn = null", []int{3}, []int{3, 4}, shapes{"layers.0.E": {9, 4}}},
-		"Columns.v1":     {"columns = [1, 0]", []int{3}, []int{3}, shapes{}},
-		"Positions.v1":   {"", []int{3, 4}, []int{3, 4}, shapes{"layers.0.E": {3, 4}}},
-		"residual.v1":    {"layer = " + inner, []int{3}, []int{3}, shapes{"layers.0.W": {3, 3}, "layers.0.b": {3}}},
-		"with_array.v1":  {"pad = 0\nlayer = " + inner, []int{5, 4}, []int{5, 3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}}},
-		"clone.v1":       {"n = 2\norig = " + inner, []int{4}, []int{3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {3, 3}, "layers.1.b": {3}}},
-		"concatenate.v1": {"* = [" + inner + ", " + inner + "]", []int{4}, []int{6}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {3, 4}, "layers.1.b": {3}}},
-		"add.v1":         {"layer2 = " + inner + "\n* = [" + inner + "]", []int{4}, []int{3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {3, 4}, "layers.1.b": {3}}},
-		"chain.v1":       {"* = [" + inner + ", {\"@layers\": \"Softmax.v1\"}]", []int{4}, []int{2}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {2, 3}, "layers.1.b": {2}}},
+		"Linear.v1":        {"nO = 4\nnI = 3", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}}},
+		"Relu.v1":          {"nO = 4\nnormalize = true\ndropout = 0.5", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}, "layers.0.norm.G": {4}, "layers.0.norm.b": {4}}},
+		"Gelu.v1":          {"nO = 4\nnormalize = true\ndropout = null", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}, "layers.0.norm.G": {4}, "layers.0.norm.b": {4}}},
+		"Maxout.v1":        {"nO = 4\nnP = 2\nnormalize = true", []int{3}, []int{4}, shapes{"layers.0.W": {4, 2, 3}, "layers.0.b": {4, 2}, "layers.0.norm.G": {4}, "layers.0.norm.b": {4}}},
+		"Softmax.v1":       {"nO = 4", []int{3}, []int{4}, shapes{"layers.0.W": {4, 3}, "layers.0.b": {4}}},
+		"Dropout.v1":       {"rate = 0.1", []int{3}, []int{3}, shapes{}},
+		"LayerNorm.v1":     {"nI = 6", []int{2, 3}, []int{2, 3}, shapes{"layers.0.G": {6}, "layers.0.b": {6}}},
+		"Embed.v1":         {"nO = 4\nnV = 9\ncolumn = null", []int{3}, []int{3, 4}, shapes{"layers.0.E": {9, 4}}},
+		"HashEmbed.v1":     {"nO = 4\nnV = 9\ncolumn = 1\nseed = 8", []int{2, 2}, []int{4}, shapes{"layers.0.E": {9, 4}}},
+		"expand_window.v1": {"window_size = 2", []int{4}, []int{20}, shapes{}},
+		"Columns.v1":       {"columns = [1, 0]", []int{3}, []int{3}, shapes{}},
+		"Positions.v1":     {"", []int{3, 4}, []int{3, 4}, shapes{"layers.0.E": {3, 4}}},
+		"residual.v1":      {"layer = " + inner, []int{3}, []int{3}, shapes{"layers.0.W": {3, 3}, "layers.0.b": {3}}},
+		"with_array.v1":    {"pad = 0\nlayer = " + inner, []int{5, 4}, []int{5, 3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}}},
+		"clone.v1":         {"n = 2\norig = " + inner, []int{4}, []int{3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {3, 3}, "layers.1.b": {3}}},
+		"concatenate.v1":   {"* = [" + inner + ", " + inner + "]", []int{4}, []int{6}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {3, 4}, "layers.1.b": {3}}},
+		"add.v1":           {"layer2 = " + inner + "\n* = [" + inner + "]", []int{4}, []int{3}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {3, 4}, "layers.1.b": {3}}},
+		"chain.v1":         {"* = [" + inner + ", {\"@layers\": \"Softmax.v1\"}]", []int{4}, []int{2}, shapes{"layers.0.W": {3, 4}, "layers.0.b": {3}, "layers.1.W": {2, 3}, "layers.1.b": {2}}},
 		"SelfAttention.v1": {"heads = 2\ncausal = true", []int{3, 4}, []int{3, 4}, shapes{
 			"layers.0.qkv.W": {12, 4}, "layers.0.qkv.b": {12}, "layers.0.out.W": {4, 4}, "layers.0.out.b": {4}}},
 		"Images.v1":          {"channels = 3\nheight = 2\nwidth = 4", []int{24}, []int{3, 2, 4}, shapes{}},

@@ -48,11 +48,11 @@ var inConfig = map[string]string{
 	"Out": "nO", "In": "nI", "Rows": "nV", "Pieces": "nP", "Heads": "heads", "Shape": "shape",
 	"Size": "size", "Stride": "stride", "Padding": "padding", "Channels": "channels", "Height": "height", "Width": "width",
 	"Eps": "eps", "Column": "column", "Columns": "columns", "Momentum": "momentum", "Mean": "mean", "Deviation": "deviation",
-	"Embed": "Embed.v1", "EachPosition": "with_array.v1", "Linear": "Linear.v1", "Softmax": "Softmax.v1", "nn.Images": "Images.v1", "nn.Columns": "Columns.v1",
+	"Embed": "Embed.v1", "HashEmbed": "HashEmbed.v1", "ExpandWindow": "expand_window.v1", "Padded": "with_array.v1 with pad", "EachPosition": "with_array.v1", "Linear": "Linear.v1", "Softmax": "Softmax.v1", "nn.Images": "Images.v1", "nn.Columns": "Columns.v1",
 }
 
 // goWord matches the keys of inConfig, types of layers, and layers of a combinator.
-var goWord = regexp.MustCompile(`\*nn\.\w+|\blayers\.\d+|nn\.Images|nn\.Columns|\b(Out|In|Rows|Pieces|Heads|Shape|Size|Stride|Padding|Channels|Height|Width|Eps|Momentum|Mean|Deviation|Columns?|Embed|EachPosition|Linear|Softmax)\b`)
+var goWord = regexp.MustCompile(`\*nn\.\w+|\blayers\.\d+|nn\.Images|nn\.Columns|\b(Out|In|Rows|Pieces|Heads|Shape|Size|Stride|Padding|Channels|Height|Width|Eps|Momentum|Mean|Deviation|Columns?|Embed|HashEmbed|ExpandWindow|Padded|EachPosition|Linear|Softmax)\b`)
 
 // A block is a section that names a layer.
 type block struct {

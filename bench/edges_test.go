@@ -116,8 +116,7 @@ func TestScalingOfUnknownSystems(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(widths), 3)
 	for _, name := range bench.ScalingPlots() {
-		err := s.Plot(io.Discard, "svg", name)
-		require.EqualError(t, err, "bench: there are no measurements to draw", "it knows no curve of theirs")
+		require.NoError(t, s.Plot(io.Discard, "svg", name))
 	}
 }
 

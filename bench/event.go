@@ -58,6 +58,7 @@ func (*TrialBegins) Kind() string { return "measuring" }
 // TrialMeasured reports the result of a trial.
 type TrialMeasured struct {
 	Params int   `json:"params"`
+	Lens   []int `json:"param_lengths"`
 	Locals []int `json:"locals"` // by rank: which of this machine's workers it is
 	Trial  Trial `json:"trial"`
 }

@@ -86,8 +86,15 @@ func lookOf(system string) look {
 		{color.RGBA{0x00, 0x72, 0xb2, 0xff}, draw.CircleGlyph{}},
 		{color.RGBA{0xcc, 0x79, 0xa7, 0xff}, draw.TriangleGlyph{}},
 		{color.RGBA{0xe6, 0x9f, 0x00, 0xff}, draw.RingGlyph{}},
+		{color.RGBA{0x56, 0xb4, 0xe9, 0xff}, draw.SquareGlyph{}},
+		{color.RGBA{0xf0, 0xe4, 0x42, 0xff}, draw.CrossGlyph{}},
+		{color.RGBA{0x00, 0x00, 0x00, 0xff}, draw.PlusGlyph{}}, // a system that Systems does not list
 	}
-	return ours[max(slices.Index(Systems(), system), 0)%len(ours)]
+	at := slices.Index(Systems(), system)
+	if at < 0 {
+		at = len(ours) - 1
+	}
+	return ours[at]
 }
 
 // niceTicks marks about six multiples of 1, 2 or 5 times a power of ten.

@@ -86,9 +86,9 @@ func TestTickText(t *testing.T) {
 // Every system has a colour and a shape of its own.
 func TestLooksDiffer(t *testing.T) {
 	seen := map[color.Color]string{}
-	for _, system := range append(Systems(), "spacy-ray", "spacy-ray-nccl") {
+	for _, system := range append(Systems(), "ps-sync:2", "spacy-ray", "spacy-ray-nccl") {
 		require.Empty(t, seen[lookOf(system).color], "the colour of %s is taken", system)
 		seen[lookOf(system).color] = system
 	}
-	require.Equal(t, lookOf(Systems()[0]), lookOf("of a later version"), "an unknown system is drawn, too")
+	require.Equal(t, lookOf("ps-sync:2"), lookOf("of a later version"), "an unknown system is drawn, too")
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -123,7 +124,7 @@ func TestScalingWhere(t *testing.T) {
 	r := (&ScalingRun{Hosts: "local", Compute: Compute{Flag: "emulate:5ms"}, Steps: 7, Published: true}).report("ringtrain bench scaling", 32, false)
 	require.Regexp(t, `^\d{4}-\d\d-\d\d$`, r.Date)
 	require.Regexp(t, `^\S+ \(\d+ processors, \w+/\w+\)$`, r.Host)
-	require.Equal(t, Scaling{Command: "ringtrain bench scaling", Date: r.Date, Host: r.Host, Compute: "emulate:5ms", Where: "workers on one machine, no TLS", Batch: 32, Steps: 7, Published: true}, r)
+	require.Equal(t, Scaling{Command: "ringtrain bench scaling", Date: r.Date, Host: r.Host, Compute: "emulate:5ms", Where: "workers on one machine, no TLS", Batch: 32, Steps: 7, Processors: runtime.NumCPU(), Published: true}, r)
 }
 
 // Workers in namespaces have a cluster of their own, TCP, and the key of the network.

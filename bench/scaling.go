@@ -11,16 +11,13 @@ import (
 // links or the algorithm, may determine the time.
 const CoreBound = .85
 
-// Systems returns the strategies that a scaling table can compare, as named on the command
-// line.
-func Systems() []string { return []string{"allreduce", "local-sgd", "diloco"} }
-
 // A Trial is one training with one number of workers. Every worker makes all the steps
 // on its own rows, so ideally the time does not depend on their number.
 type Trial struct {
 	System  string  `json:"system"`
 	Workers int     `json:"workers"`
-	Trial   int     `json:"trial"` // counts from 1
+	Servers int     `json:"servers,omitempty"` // processes besides the workers; their ranks follow
+	Trial   int     `json:"trial"`             // counts from 1
 	Steps   int     `json:"steps"`
 	Seconds float64 `json:"seconds"` // of all steps and evaluations, on the slowest rank
 

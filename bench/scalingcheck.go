@@ -30,16 +30,14 @@ func (f *ScalingRun) Check() error {
 	case f.Evaluate && f.Compute.Took > 0:
 		return errors.New("--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate")
 	}
-	systems := f.Systems()
-	for i, name := range systems {
-		if !slices.Contains(Systems(), name) || slices.Contains(systems[:i], name) {
-			return fmt.Errorf("--system %s: choose from %s, each once", f.System, strings.Join(Systems(), ","))
-		}
+	if err := checkSystems(f.Systems()); err != nil {
+		return err
 	}
-	return f.checkHosts(sorted[len(sorted)-1])
+	return f.checkHosts(sorted[len(sorted)-1] + f.mostServers())
 }
 
-// checkHosts is Check for what connects the workers. There are at most "most" of them.
+// checkHosts is Check for what connects the workers and servers. There are at most "most"
+// of them.
 func (f *ScalingRun) checkHosts(most int) error {
 	netns := f.Hosts == Namespaces
 	switch {
@@ -50,7 +48,7 @@ func (f *ScalingRun) checkHosts(most int) error {
 	case netns && f.Transport == cluster.TransportSHM:
 		return errors.New("--transport shm cannot be combined with --hosts netns: the links would carry nothing; use --transport tcp")
 	case netns && most > launch.MaxNodes:
-		return fmt.Errorf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, most)
+		return fmt.Errorf("--hosts netns has room for %d workers and servers, not %d", launch.MaxNodes, most)
 	case netns && f.Insecure && f.KeyFile != "":
 		return errors.New("--insecure cannot be combined with --key-file")
 	case !netns && f.Link != "":

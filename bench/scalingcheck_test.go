@@ -18,6 +18,7 @@ func TestScalingCheck(t *testing.T) {
 	fine := func() *ScalingRun {
 		return &ScalingRun{Workers: []int{2, 1, 4}, Trials: 1, Steps: 1, System: "allreduce", Hosts: "local", Transport: "auto"}
 	}
+	const systems = "--system must be names from allreduce,ps-sync,ps-sync:colocated,local-sgd,diloco, or ps-sync:N for N servers, not "
 	netns := func(f *ScalingRun) { f.Hosts = Namespaces }
 	require.NoError(t, fine().Check())
 	for _, c := range []struct {
@@ -31,9 +32,12 @@ func TestScalingCheck(t *testing.T) {
 		{"--trials must be at least 1, not 0", func(f *ScalingRun) { f.Trials = 0 }},
 		{"--steps must be at least 1, not -1", func(f *ScalingRun) { f.Steps = -1 }},
 		{"--force needs --out: name the directory to take over", func(f *ScalingRun) { f.Force = true }},
-		{"--system : choose from allreduce,local-sgd,diloco, each once", func(f *ScalingRun) { f.System = "" }},
-		{"--system allreduce,gossip: choose from allreduce,local-sgd,diloco, each once", func(f *ScalingRun) { f.System = "allreduce,gossip" }},
-		{"--system allreduce,allreduce: choose from allreduce,local-sgd,diloco, each once", func(f *ScalingRun) { f.System = "allreduce,allreduce" }},
+		{systems + `""`, func(f *ScalingRun) { f.System = "" }},
+		{systems + `"gossip"`, func(f *ScalingRun) { f.System = "allreduce,gossip" }},
+		{systems + `"allreduce:2"`, func(f *ScalingRun) { f.System = "allreduce:2" }},
+		{`--system ps-sync:none: the servers must be colocated or a number of processes from 1 to 1024, not "none"`, func(f *ScalingRun) { f.System = "ps-sync:none" }},
+		{`--system ps-sync:: the servers must be colocated or a number of processes from 1 to 1024, not ""`, func(f *ScalingRun) { f.System = "ps-sync:" }},
+		{"--system names allreduce twice; for more trainings of each, use --trials", func(f *ScalingRun) { f.System = "allreduce,diloco,allreduce" }},
 		{`--hosts must be local or netns, not "mars"`, func(f *ScalingRun) { f.Hosts = "mars" }},
 		{`--transport must be one of auto, tcp, shm, not "inproc"`, func(f *ScalingRun) { f.Transport = "inproc" }},
 		{"--link needs --hosts netns: only there can the links be limited", func(f *ScalingRun) { f.Link = "1gbit" }},
@@ -43,9 +47,13 @@ func TestScalingCheck(t *testing.T) {
 		{"--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate", func(f *ScalingRun) {
 			f.Evaluate, f.Compute.Took = true, time.Second
 		}},
-		{fmt.Sprintf("--hosts netns has room for %d workers, not %d", launch.MaxNodes, launch.MaxNodes+1), func(f *ScalingRun) {
+		{fmt.Sprintf("--hosts netns has room for %d workers and servers, not %d", launch.MaxNodes, launch.MaxNodes+1), func(f *ScalingRun) {
 			netns(f)
 			f.Workers = []int{1, launch.MaxNodes + 1}
+		}},
+		{fmt.Sprintf("--hosts netns has room for %d workers and servers, not %d", launch.MaxNodes, launch.MaxNodes+2), func(f *ScalingRun) {
+			netns(f)
+			f.Workers, f.System = []int{1, launch.MaxNodes - 1}, "allreduce,ps-sync:3"
 		}},
 	} {
 		f := fine()

@@ -31,7 +31,7 @@ type ScalingRun struct {
 	Workers []int  // worker counts; must include 1
 	Trials  int    // per worker count
 	Steps   int    // per trial
-	System  string // strategies, separated by commas; in a worker, one
+	System  string // names of Systems, separated by commas; in a worker, one
 
 	Hosts     string       // "local" or Namespaces
 	Link      string       // rate of each link with Namespaces; "" for no limit
@@ -74,9 +74,11 @@ func (f *ScalingRun) Launch(ctx context.Context, o job.Options, args func(config
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	most := slices.Max(f.Workers)
-	s, err := f.training(path, f.Systems()[0], most).Settle()
-	if err != nil {
-		return err
+	var s *job.Training
+	for _, system := range f.Systems() {
+		if s, err = f.training(path, system, most).Settle(); err != nil {
+			return err
+		}
 	}
 	release, err := f.claimOut()
 	if err != nil {
@@ -89,7 +91,7 @@ func (f *ScalingRun) Launch(ctx context.Context, o job.Options, args func(config
 	r.config, r.key = path, plan.key
 	if f.Hosts == Namespaces {
 		var done func() error
-		if r.network, r.key, done, err = plan.open(ctx, most); err != nil {
+		if r.network, r.key, done, err = plan.open(ctx, most+f.mostServers()); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, done()) }()
@@ -110,6 +112,7 @@ func (f *ScalingRun) report(command string, batch int, secured bool) Scaling {
 	host, _ := os.Hostname()
 	return Scaling{
 		Command: command, Date: time.Now().Format(time.DateOnly), Where: f.where(secured), Compute: f.Compute.Flag, Steps: f.Steps, Batch: batch, Published: f.Published,
+		Link: f.Link, Processors: runtime.NumCPU(), InnerSteps: f.Compute.InnerSteps,
 		Host: fmt.Sprintf("%s (%d processors, %s/%s)", cmp.Or(host, "host"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH),
 	}
 }
@@ -126,11 +129,22 @@ func (f *ScalingRun) transport() string {
 	return f.Transport
 }
 
-// training describes one training by this many workers. A system is a strategy.
+// mostServers returns the largest number of server processes of a system.
+func (f *ScalingRun) mostServers() int {
+	most := 0
+	for _, system := range f.Systems() {
+		s := f.training("", system, 1)
+		most = max(most, s.ServerProcesses())
+	}
+	return most
+}
+
+// training describes one training by this many workers.
 func (f *ScalingRun) training(path, system string, workers int) job.Spec {
+	s := systemOf(system)
 	return job.Spec{
-		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Options: f.Options, Workers: workers, Steps: f.Steps, Strategy: system,
-		Gradients: job.Gradients{Rounds: trainer.DiLoCo(f.Compute.InnerSteps)},
+		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Options: f.Options, Workers: workers, Steps: f.Steps, Strategy: s.strategy,
+		Gradients: job.Gradients{Rounds: trainer.DiLoCo(f.Compute.InnerSteps), Servers: s.option},
 		Watch:     job.Watch{LogLevel: "error"}, Place: crew.Place{Nodes: 1, KeyFile: f.KeyFile, Insecure: f.Insecure, Transport: f.transport()},
 	}
 }

@@ -22,17 +22,25 @@ type Scaling struct {
 	Params  int     `json:"params"`  // of the model
 	Steps   int     `json:"steps"`
 	Trials  []Trial `json:"trials"`
+
+	// For simulations: the lengths of the parameters, the rate of links in namespaces, or "",
+	// the processors of the machine, and the inner steps of local-sgd and diloco.
+	Lens       []int  `json:"param_lengths"`
+	Link       string `json:"link,omitempty"`
+	Processors int    `json:"processors"`
+	InnerSteps int    `json:"inner_steps"`
+
 	// Published adds the figures of PublishedScaling to tables and plots. JSON
 	// always has them.
 	Published bool `json:"-"`
 }
 
-// systems returns the names of the measured systems, in the order of Systems.
+// systems returns the names of the measured systems, in the order of the trials.
 func (s Scaling) systems() []string {
 	var names []string
-	for _, name := range Systems() {
-		if slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.System == name }) {
-			names = append(names, name)
+	for _, t := range s.Trials {
+		if !slices.Contains(names, t.System) {
+			names = append(names, t.System)
 		}
 	}
 	return names
@@ -156,7 +164,7 @@ func (s Scaling) shares() bool {
 func (s Scaling) transports() []string {
 	var out []string
 	for _, t := range s.Trials {
-		kinds := map[string]bool{}
+		kinds, ranks := map[string]bool{}, t.Workers+t.Servers
 		var odd []string
 		for _, l := range t.Links {
 			kinds[l.Transport] = true
@@ -167,7 +175,7 @@ func (s Scaling) transports() []string {
 		case len(t.Links) == 0:
 			continue
 		case len(kinds) == 1:
-			text += fmt.Sprintf("%s of ranks, each over %s.\n", plural(t.Workers*(t.Workers-1)/2, "pair"), t.Links[0].Transport)
+			text += fmt.Sprintf("%s of ranks, each over %s.\n", plural(ranks*(ranks-1)/2, "pair"), t.Links[0].Transport)
 		default:
 			text += strings.Join(odd, "; ") + ".\n"
 		}

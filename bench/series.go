@@ -34,7 +34,7 @@ func (s *series) run(ctx context.Context, report *Scaling) error {
 				}
 				t := measured.Trial
 				t.System, t.Trial = system, trial
-				report.Params, report.Trials = measured.Params, append(report.Trials, t)
+				report.Params, report.Lens, report.Trials = measured.Params, measured.Lens, append(report.Trials, t)
 				fmt.Fprintf(s.news, "%s: %.2f s, %.2f ms/step\n", name, t.Seconds, 1000*t.Seconds/float64(max(t.Steps, 1)))
 			}
 		}

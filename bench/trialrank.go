@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,7 +26,9 @@ const countTime = 100 * time.Millisecond
 
 // Work runs one worker process of one trial.
 func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
-	s, err := f.training(f.Config, f.System, max(w.Place.LocalSize, 1)).Settle()
+	spec := f.training(f.Config, f.System, 0)
+	spec.Workers = max(w.Place.LocalSize, 1) - spec.ServerProcesses()
+	s, err := spec.Settle()
 	if err != nil {
 		return err
 	}
@@ -36,21 +39,24 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 		return err
 	}
 	defer node.Close()
-	rows, err := s.Problem.Open(ctx)
-	if err != nil {
-		return crew.Usage(err)
+	r := &trialRank{
+		ScalingRun: f, training: s, events: w.Events, pulse: w.Pulse, stop: w.Stop().Done(),
+		memory: w.Shared, local: w.Place.Local,
 	}
-	group, err := w.Form(crew.JoinTimeout)
-	if err != nil {
+	work := r.serve
+	if w.Place.Role == collective.Worker {
+		if r.rows, err = s.Problem.Open(ctx); err != nil {
+			return crew.Usage(err)
+		}
+		work = r.run
+	}
+	if r.all, err = w.Form(crew.JoinTimeout); err != nil {
 		return err
 	}
+	r.shared = node.SharesMemory()
 	w.Begin()
-	r := &trialRank{
-		ScalingRun: f, training: s, group: group, events: w.Events, pulse: w.Pulse, stop: w.Stop().Done(),
-		memory: w.Shared, local: w.Place.Local, shared: node.SharesMemory(),
-	}
-	if err := r.run(ctx, rows); err != nil {
-		crew.TellLost(w.Events, group.Rank(), err)
+	if err := work(ctx); err != nil {
+		crew.TellLost(w.Events, r.all.Rank(), err)
 		return err
 	}
 	return nil
@@ -61,7 +67,9 @@ func (f *ScalingRun) Work(ctx context.Context, w *crew.Worker) error {
 type trialRank struct {
 	*ScalingRun
 	training *job.Training
-	group    *collective.Group
+	rows     catalog.Rows      // nil in a server
+	all      *collective.Group // of the workers and the servers
+	group    *collective.Group // of the workers, set by run
 	events   event.Sink
 	pulse    *crew.Pulse           // may be nil
 	stop     <-chan struct{}       // closed when this rank is asked to stop
@@ -69,19 +77,25 @@ type trialRank struct {
 	local    int                   // among the ranks of this machine
 	shared   bool                  // this rank shares memory with the others of its host
 
-	before collective.Traffic // of the training
+	before int64 // bytes sent before the training
 	times  stepTimes
-	params int
+	params *nn.Params
 }
 
 // run trains and reports. If this rank alone fails, the other ranks get an error that
 // names it.
-func (r *trialRank) run(ctx context.Context, rows catalog.Rows) error {
-	err := r.train(ctx, rows)
+func (r *trialRank) run(ctx context.Context) error {
+	group, served, err := job.WorkersOf(ctx, r.all)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
+	r.group = group
+	err = r.train(ctx, served)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	if err == nil || stopped {
 		// Other ranks may not have received this rank's last message yet.
-		if err := r.group.Barrier(ctx); err != nil {
+		if err := r.all.Barrier(ctx); err != nil {
 			return err
 		}
 	}
@@ -90,15 +104,26 @@ func (r *trialRank) run(ctx context.Context, rows catalog.Rows) error {
 	}
 	var lost *collective.RankError
 	if err != nil && !errors.As(err, &lost) && !trainer.Unanimous(err) {
-		r.group.Abort(err)
+		r.all.Abort(err)
 	}
 	return err
 }
 
-func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
+// serve is run of a server.
+func (r *trialRank) serve(ctx context.Context) error {
+	if err := job.Serve(ctx, r.training, r.all); err != nil {
+		return err
+	}
+	if _, err := r.gather(ctx, make([]float64, reportLen)); err != nil {
+		return err
+	}
+	return r.all.Barrier(ctx)
+}
+
+func (r *trialRank) train(ctx context.Context, served *collective.Group) error {
 	backend := cpu.New(cpu.Options{Shared: r.memory})
 	defer backend.Close()
-	c, err := r.training.Assemble(ctx, r.group, rows, backend)
+	c, err := r.training.Assemble(ctx, r.group, served, r.rows, backend)
 	if err != nil {
 		return err
 	}
@@ -111,7 +136,7 @@ func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
 	}
 	c.Alike = append(c.Alike, trainer.Setting{Name: "--compute", Value: r.Compute.Flag})
 	c.Observer = r.pulse.With(&r.times)
-	r.params = c.Task.Params().Count()
+	r.params = c.Task.Params()
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -119,14 +144,18 @@ func (r *trialRank) train(ctx context.Context, rows catalog.Rows) error {
 	r.times.last = time.Now()
 	r.pulse.Begin(false)
 	result, err := trainer.Train(ctx, c)
-	if err != nil {
+	stopped := errors.Is(err, trainer.ErrStopped)
+	if err != nil && !stopped {
 		return err
 	}
 	busy := -1.
 	if after, ok := machine.ProcessorTimes(); ok && counted {
 		busy = after.BusySince(before)
 	}
-	return r.report(ctx, result, busy)
+	if ended := job.EndServers(ctx, c.Strategy); ended != nil {
+		return ended
+	}
+	return cmp.Or(r.report(ctx, result, busy, stopped), err)
 }
 
 // unevaluated is a Task without test rows.
@@ -147,13 +176,19 @@ func (r *trialRank) begin(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	r.before = r.group.Traffic()
+	r.before = r.sent()
 	r.times.sent = r.sent
 	return r.group.Barrier(ctx)
 }
 
 // sent returns the bytes that this rank has sent since the training began.
-func (r *trialRank) sent() int64 { return r.group.Traffic().Minus(r.before).Bytes() }
+func (r *trialRank) sent() int64 {
+	sent := r.all.Traffic().Bytes() - r.before
+	if r.group != nil && r.group != r.all {
+		sent += r.group.Traffic().Bytes()
+	}
+	return sent
+}
 
 // Indices of the figures that each rank reports.
 const (
@@ -168,54 +203,70 @@ const (
 	reportLen
 )
 
-// report gathers the measurements of all ranks, and rank 0 emits them as an event.
-func (r *trialRank) report(ctx context.Context, result trainer.Result, busy float64) error {
+// report gathers the measurements of all ranks. Rank 0 emits them as an event, unless the
+// training was stopped.
+func (r *trialRank) report(ctx context.Context, result trainer.Result, busy float64, stopped bool) error {
 	// The rank that waited least did not wait for others: its time is the exchange itself.
 	least := slices.Clone(r.times.exchange)
 	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
 		return err
 	}
-	sent := r.sent()
 	mine := make([]float64, reportLen)
 	mine[reportElapsed] = result.Elapsed.Seconds()
 	mine[reportCompute], mine[reportUpdate], mine[reportEvaluation] = r.times.compute, r.times.update, r.times.evaluation
-	mine[reportStepSent], mine[reportSent], mine[reportLocal] = r.times.sentEachStep(), float64(sent), float64(r.local)
-	if r.shared {
-		mine[reportShared] = 1
-	}
-	all := make([]float64, reportLen*r.group.Size())
-	if err := collective.AllGather(ctx, r.group, all, mine); err != nil {
+	mine[reportStepSent] = r.times.sentEachStep()
+	all, err := r.gather(ctx, mine)
+	if err != nil || stopped || r.all.Rank() > 0 {
 		return err
 	}
-	if r.group.Rank() > 0 {
-		return nil
-	}
-	e := &TrialMeasured{Params: r.params, Trial: summarizeTrial(all, least, result.Steps)}
+	e := &TrialMeasured{Params: r.params.Count(), Lens: lengthsOf(r.params), Trial: summarizeTrial(all, r.group.Size(), least, result.Steps)}
 	var shared []bool
-	for rank := range r.group.Size() {
+	for rank := range r.all.Size() {
 		e.Locals = append(e.Locals, int(all[rank*reportLen+reportLocal]))
 		shared = append(shared, all[rank*reportLen+reportShared] == 1)
 	}
 	e.Trial.Busy = busy
-	e.Trial.Links = Links(r.group.Size(), linkKind(r.group.View(), shared))
+	e.Trial.Links = Links(r.all.Size(), linkKind(r.all.View(), shared))
 	r.events.Emit(e)
 	return nil
 }
 
-// summarizeTrial summarizes the times of all ranks. least holds the shortest exchange
-// of each step.
-func summarizeTrial(all, least []float64, steps int) Trial {
-	size := len(all) / reportLen
-	t := Trial{Workers: size, Steps: steps}
+// lengthsOf returns the number of elements of each parameter.
+func lengthsOf(p *nn.Params) []int {
+	var lens []int
+	for _, q := range p.List {
+		lens = append(lens, q.Values.Len())
+	}
+	return lens
+}
+
+// gather completes the measurements of this rank, and returns those of all ranks.
+func (r *trialRank) gather(ctx context.Context, mine []float64) ([]float64, error) {
+	mine[reportSent], mine[reportLocal] = float64(r.sent()), float64(r.local)
+	if r.shared {
+		mine[reportShared] = 1
+	}
+	all := make([]float64, reportLen*r.all.Size())
+	return all, collective.AllGather(ctx, r.all, all, mine)
+}
+
+// summarizeTrial summarizes the measurements of all ranks, workers before servers. least
+// holds the shortest exchange of each step. A server sends almost everything in steps.
+func summarizeTrial(all []float64, workers int, least []float64, steps int) Trial {
+	ranks := len(all) / reportLen
+	t := Trial{Workers: workers, Servers: ranks - workers, Steps: steps}
 	each := 1000 / float64(max(steps, 1)) // seconds of all steps to milliseconds per step
 	var stepSent float64
-	for rank := range size {
+	for rank := range ranks {
 		figures := all[rank*reportLen : (rank+1)*reportLen]
 		t.Seconds = max(t.Seconds, figures[reportElapsed])
-		t.Compute += figures[reportCompute] / float64(size) * each
-		t.Optimizer += figures[reportUpdate] / float64(size) * each
-		t.Evaluation += figures[reportEvaluation] / float64(size) * each
+		t.Compute += figures[reportCompute] / float64(workers) * each
+		t.Optimizer += figures[reportUpdate] / float64(workers) * each
+		t.Evaluation += figures[reportEvaluation] / float64(workers) * each
 		t.Sent = append(t.Sent, int64(figures[reportSent]))
+		if rank >= workers {
+			figures[reportStepSent] = figures[reportSent] / float64(max(steps, 1))
+		}
 		stepSent = max(stepSent, figures[reportStepSent])
 	}
 	t.StepSent = int64(stepSent)

@@ -30,7 +30,7 @@ func reported(elapsed, compute, update, evaluation, stepSent, sent, local float6
 // rank, the mean compute time, and the exchange of the rank that waited least.
 func TestSummarizeTrial(t *testing.T) {
 	all := append(reported(2, 1, .1, .2, 500, 5000, 0), reported(2.5, 1.4, .3, .4, 700, 4000, 1)...)
-	got := summarizeTrial(all, []float64{.1, .2, 0, .1, .1}, 5)
+	got := summarizeTrial(all, 2, []float64{.1, .2, 0, .1, .1}, 5)
 	require.Equal(t, 2, got.Workers)
 	require.Equal(t, 5, got.Steps)
 	require.Equal(t, 2.5, got.Seconds)
@@ -42,9 +42,14 @@ func TestSummarizeTrial(t *testing.T) {
 	require.EqualValues(t, 700, got.StepSent, "the busiest rank's")
 	require.Equal(t, []int64{5000, 4000}, got.Sent)
 
-	more := summarizeTrial(reported(1, 2, 0, 0, 0, 0, 0), nil, 1)
+	more := summarizeTrial(reported(1, 2, 0, 0, 0, 0, 0), 1, nil, 1)
 	require.Zero(t, more.Idle, "never negative, although clocks differ")
-	require.Zero(t, summarizeTrial(reported(1, 0, 0, 0, 0, 0, 0), nil, 0).Exchange, "no steps")
+	served := summarizeTrial(append(all, reported(0, 0, 0, 0, 0, 9000, 2)...), 2, []float64{.1, .2, 0, .1, .1}, 5)
+	require.Equal(t, []int64{5000, 4000, 9000}, served.Sent)
+	require.EqualValues(t, 1800, served.StepSent, "the server's 9000 bytes in 5 steps")
+	require.Equal(t, 1, served.Servers)
+	require.Equal(t, got.Split, served.Split, "times are those of the workers")
+	require.Zero(t, summarizeTrial(reported(1, 0, 0, 0, 0, 0, 0), 1, nil, 0).Exchange, "no steps")
 }
 
 // The times of steps and evaluations add up, and bytes per step leave out the first,

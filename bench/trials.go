@@ -21,7 +21,9 @@ type trials struct {
 
 // train makes one trial.
 func (r *trials) train(ctx context.Context, system string, workers int) (*TrialMeasured, error) {
-	at, err := r.joinAt(workers)
+	s := r.training(r.config, system, workers)
+	servers := s.ServerProcesses()
+	at, err := r.joinAt(workers + servers)
 	if err != nil {
 		return nil, crew.Usage(err)
 	}
@@ -29,6 +31,7 @@ func (r *trials) train(ctx context.Context, system string, workers int) (*TrialM
 	o := r.options
 	o.Display, o.Args = show, r.args(r.config, system)
 	c := crewAt(at, workers, r.Process, o)
+	c.Servers = servers
 	c.Network, c.Threads, c.Stopping = r.network, job.Threads, "stopping after this step; once more to stop at once"
 	if err := c.Launch(ctx); err != nil {
 		return nil, err
@@ -36,13 +39,13 @@ func (r *trials) train(ctx context.Context, system string, workers int) (*TrialM
 	return show.end()
 }
 
-// joinAt returns where the workers of a trial find each other.
-func (r *trials) joinAt(workers int) (cluster.Config, error) {
+// joinAt returns where the workers and servers of a trial find each other.
+func (r *trials) joinAt(processes int) (cluster.Config, error) {
 	if r.network == nil {
 		p := crew.Place{Nodes: 1, KeyFile: r.KeyFile, Transport: r.transport(), Process: r.Process}
-		return p.Config(workers, r.options.Stderr)
+		return p.Config(processes, r.options.Stderr)
 	}
 	return cluster.Config{
-		Cluster: crew.OwnCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: workers, Transport: r.transport(), KeyFile: r.key, Insecure: r.key == "",
+		Cluster: crew.OwnCluster(), Nodes: 1, Node: cluster.NodeName(), LocalSize: processes, Transport: r.transport(), KeyFile: r.key, Insecure: r.key == "",
 	}, nil
 }

@@ -79,11 +79,11 @@ func trialOf(t *testing.T, f *ScalingRun, change func(r *trialRank)) (logs []*ev
 	collectivetest.Ranks(t, 3, func(ctx context.Context, g *collective.Group) {
 		i := g.Rank()
 		run := *f
-		r := &trialRank{ScalingRun: &run, training: s, group: g, events: logs[i], local: i}
+		r := &trialRank{ScalingRun: &run, training: s, rows: rows, all: g, events: logs[i], local: i}
 		if change != nil {
 			change(r)
 		}
-		errs[i] = r.run(ctx, rows)
+		errs[i] = r.run(ctx)
 	})
 	return logs, errs
 }

@@ -108,6 +108,42 @@ func TestBenchScalingComputes(t *testing.T) {
 	}
 }
 
+// Parameter servers are rows of their own. A server process counts its bytes, too.
+func TestBenchScalingServers(t *testing.T) {
+	report, rows, stdout, _ := scaling(t, "--trials", "2", "--system", "allreduce,ps-sync:2,ps-sync:colocated", "--compute", "emulate:1ms", "--transport", "tcp")
+	require.Len(t, report.Trials, 12)
+	require.Len(t, rows, 6)
+	for _, trial := range report.Trials {
+		servers := 0
+		if trial.System == "ps-sync:2" {
+			servers = 2
+		}
+		require.Equal(t, servers, trial.Servers, trial.System)
+		require.Len(t, trial.Sent, trial.Workers+servers, trial.System)
+		for rank, sent := range trial.Sent {
+			if len(trial.Sent) > 1 {
+				require.Greater(t, sent, int64(4*report.Params), "%s, rank %d of %d", trial.System, rank, len(trial.Sent))
+			}
+		}
+	}
+	arena := 4 * float64(report.Params)
+	require.InEpsilon(t, arena, float64(rowOf(t, rows, "ps-sync:2", 1).StepSent), .1, "a worker pushes all gradients")
+	require.InEpsilon(t, arena, float64(rowOf(t, rows, "ps-sync:colocated", 2).StepSent), .1, "a worker pushes one half, and gives the other half")
+	require.Contains(t, stdout, "- ps-sync:2, 2 workers: 6 pairs of ranks, each over tcp.\n")
+}
+
+// rowOf returns the row of a system with this many workers.
+func rowOf(t *testing.T, rows []bench.ScalingRow, system string, workers int) bench.ScalingRow {
+	t.Helper()
+	for _, r := range rows {
+		if r.System == system && r.Workers == workers {
+			return r
+		}
+	}
+	require.Fail(t, "no such row")
+	return bench.ScalingRow{}
+}
+
 func TestBenchScalingUsageErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -126,8 +162,9 @@ func TestBenchScalingUsageErrors(t *testing.T) {
 		{"--workers must be whole numbers separated by commas, not \"one\"", []string{"--workers", "one"}},
 		{"--trials must be from 1", []string{"--trials", "0"}},
 		{"--steps must be at least 1", []string{"--steps", "0"}},
-		{"--system gossip: choose from allreduce,local-sgd,diloco, each once", []string{"--system", "gossip"}},
-		{"--system allreduce,allreduce: choose from allreduce,local-sgd,diloco, each once", []string{"--system", "allreduce,allreduce"}},
+		{`for N servers, not "gossip"`, []string{"--system", "gossip"}},
+		{"--system names allreduce twice", []string{"--system", "allreduce,allreduce"}},
+		{"--system ps-sync:0: the servers must be colocated or a number of processes", []string{"--system", "allreduce,ps-sync:0"}},
 		{"--hosts must be local or netns, not \"mars\"", []string{"--hosts", "mars"}},
 		{"--link needs --hosts netns", []string{"--link", "1gbit"}},
 		{`--link: rate must be a number with a unit (bit, kbit, mbit, gbit or tbit) such as 2.5gbit, not "fast"`, []string{"--hosts", "netns", "--link", "fast"}},

@@ -15,7 +15,7 @@ func (s *Training) trainInProcess(ctx context.Context, rows catalog.Rows, o Opti
 	if !o.Verbatim {
 		events = crew.Quiet(o.Display) // the job's error names the lost rank
 	}
-	ranks := s.Workers + s.Spec.servers()
+	ranks := s.Workers + s.Spec.ServerProcesses()
 	views, transports := collective.Local(ranks)
 	for r := s.Workers; r < ranks; r++ {
 		views[0].Members[r].Role = collective.Server // the views share the list
@@ -26,9 +26,9 @@ func (s *Training) trainInProcess(ctx context.Context, rows catalog.Rows, o Opti
 		defer all.Close()
 		if i >= s.Workers {
 			defer seat.Watch(crew.NewPulse(), all)()
-			return serve(ctx, all, s.optimizer)
+			return Serve(ctx, s, all)
 		}
-		g, served, err := workersOf(ctx, all)
+		g, served, err := WorkersOf(ctx, all)
 		if err != nil {
 			return err
 		}

@@ -78,12 +78,12 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 
 // launchWorkers starts the workers of this machine and waits for them.
 func (s *Training) launchWorkers(ctx context.Context, o Options) error {
-	place, err := s.Spec.Place.Config(s.Workers+s.Spec.servers(), o.Stderr)
+	place, err := s.Spec.Place.Config(s.Workers+s.Spec.ServerProcesses(), o.Stderr)
 	if err != nil {
 		return crew.Usage(err)
 	}
 	c := crew.Crew{
-		Workers: s.Workers, Servers: s.Spec.servers(), Cores: s.Cores, Threads: Threads, Place: place, Environ: Environ(place, s.Placement, o.Cache),
+		Workers: s.Workers, Servers: s.Spec.ServerProcesses(), Cores: s.Cores, Threads: Threads, Place: place, Environ: Environ(place, s.Placement, o.Cache),
 		Process: s.Spec.Place.Process, Args: o.Args, Display: o.Display, Signals: o.Signals,
 		Command: o.Command, Out: absolute(s.Spec.Saving.Dir), Announce: true, Verbatim: o.Verbatim,
 		Stopping: "stopping after this step; once more to stop at once",

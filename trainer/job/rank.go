@@ -63,7 +63,7 @@ func (r *rank) run(ctx context.Context) error {
 		err = cmp.Or(err, r.group.Barrier(ctx))
 	}
 	if err == nil {
-		err = r.endServers(ctx)
+		err = EndServers(ctx, r.strategy)
 	}
 	if err != nil {
 		var lost *collective.RankError
@@ -163,9 +163,9 @@ func ratio(plain, sent int) float64 {
 }
 
 // Assemble makes the Config of one rank, for callers that use neither Launch nor Work.
-// They may change it.
-func (s *Training) Assemble(ctx context.Context, g *collective.Group, rows catalog.Rows, backend nn.Backend) (trainer.Config, error) {
-	r := &rank{training: s, group: g, rows: rows}
+// They may change it. g and served are those of WorkersOf.
+func (s *Training) Assemble(ctx context.Context, g, served *collective.Group, rows catalog.Rows, backend nn.Backend) (trainer.Config, error) {
+	r := &rank{training: s, group: g, combining: combining{served: served}, rows: rows}
 	return r.assemble(ctx, backend)
 }
 

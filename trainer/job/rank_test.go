@@ -198,7 +198,7 @@ func TestAssemble(t *testing.T) {
 	collectivetest.Run(t, collectivetest.Groups(t, views, transports, collective.Options{}), func(ctx context.Context, g *collective.Group) {
 		backend := cpu.New(cpu.Options{})
 		defer backend.Close()
-		c, err := s.Assemble(ctx, g, set, backend)
+		c, err := s.Assemble(ctx, g, nil, set, backend)
 		require.NoError(t, err)
 		require.Nil(t, c.Observer, "there is no one to report to")
 		require.Nil(t, c.Saver)

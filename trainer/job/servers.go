@@ -10,7 +10,6 @@ import (
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
-	"github.com/ringtrain/ringtrain/nn/optim"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
@@ -25,8 +24,8 @@ const Colocated = "colocated"
 // errServers is why a training with parameter servers is not on GPUs.
 var errServers = errors.New("parameter servers work in host memory: remove --strategy " + psSync)
 
-// servers returns the number of server processes, 0 if the strategy has none.
-func (f *Spec) servers() int {
+// ServerProcesses returns the number of server processes, 0 if the strategy has none.
+func (f *Spec) ServerProcesses() int {
 	if f.Strategy != psSync || f.Gradients.Servers == Colocated {
 		return 0
 	}
@@ -46,11 +45,19 @@ func (f *Spec) checkServers() error {
 	if given == Colocated {
 		return nil
 	}
-	if n, err := strconv.Atoi(cmp.Or(given, "1")); err != nil || n < 1 || n > crew.MaxLocal {
-		return fmt.Errorf("--servers must be %s or a number of processes from 1 to %d, not %q", Colocated, crew.MaxLocal, given)
+	if err := CheckServers(cmp.Or(given, "1")); err != nil {
+		return fmt.Errorf("--servers %w", err)
 	}
 	if f.Place.Nodes > 1 || f.Place.Process.Launched != nil {
 		return fmt.Errorf("--strategy %s starts server processes on one machine only: use --servers %s", psSync, Colocated)
+	}
+	return nil
+}
+
+// CheckServers reports why a value cannot be Gradients.Servers. The error lacks a subject.
+func CheckServers(given string) error {
+	if n, err := strconv.Atoi(given); given != Colocated && (err != nil || n < 1 || n > crew.MaxLocal) {
+		return fmt.Errorf("must be %s or a number of processes from 1 to %d, not %q", Colocated, crew.MaxLocal, given)
 	}
 	return nil
 }
@@ -84,17 +91,18 @@ func (r *rank) serversPlan(plan string) string {
 	return fmt.Sprintf("%d workers and %d parameter servers, in ring order", r.group.Size(), servers)
 }
 
-// endServers ends the server processes after a training that has succeeded on all workers.
-func (r *rank) endServers(ctx context.Context) error {
-	if s, ok := r.strategy.(*paramserver.Sync); ok {
+// EndServers ends the server processes after a training that has succeeded on all workers.
+// All workers call it.
+func EndServers(ctx context.Context, strategy trainer.Strategy) error {
+	if s, ok := strategy.(*paramserver.Sync); ok {
 		return s.End(ctx)
 	}
 	return nil
 }
 
-// workersOf returns the group of the workers in all, the group of a job. served is all if
+// WorkersOf returns the group of the workers in all, the group of a job. served is all if
 // there are servers, and nil otherwise. All ranks call it. Close the result before all.
-func workersOf(ctx context.Context, all *collective.Group) (workers, served *collective.Group, err error) {
+func WorkersOf(ctx context.Context, all *collective.Group) (workers, served *collective.Group, err error) {
 	v := all.View()
 	if len(v.Ranks(collective.Server)) == 0 {
 		return all, nil, nil
@@ -103,14 +111,14 @@ func workersOf(ctx context.Context, all *collective.Group) (workers, served *col
 	return workers, all, err
 }
 
-// serve is the work of a server, which is a rank of all.
-func serve(ctx context.Context, all *collective.Group, o optim.Optimizer) error {
-	servers, _, err := workersOf(ctx, all)
+// Serve is the work of a server of s, a rank of all, until the workers call EndServers.
+func Serve(ctx context.Context, s *Training, all *collective.Group) error {
+	servers, _, err := WorkersOf(ctx, all)
 	if err != nil {
 		return err
 	}
 	defer servers.Close()
 	b := cpu.New(cpu.Options{})
 	defer b.Close()
-	return paramserver.Serve(ctx, all, len(all.View().Ranks(collective.Worker)), b, o)
+	return paramserver.Serve(ctx, all, len(all.View().Ranks(collective.Worker)), b, s.optimizer)
 }

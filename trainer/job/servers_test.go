@@ -46,7 +46,7 @@ func TestServers(t *testing.T) {
 		}
 	}
 	f := served(t, "")
-	require.Equal(t, 1, f.servers())
+	require.Equal(t, 1, f.ServerProcesses())
 }
 
 // A checkpoint resumes with another number of servers, and without them.

@@ -51,7 +51,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		return err
 	}
 	w.Begin()
-	group, served, err := workersOf(ctx, all)
+	group, served, err := WorkersOf(ctx, all)
 	if err != nil {
 		return failed(w, all, err)
 	}
@@ -80,7 +80,7 @@ func workAsServer(ctx context.Context, w *crew.Worker, s *Training) error {
 		return err
 	}
 	w.Begin()
-	if err := serve(ctx, all, s.optimizer); err != nil {
+	if err := Serve(ctx, s, all); err != nil {
 		return failed(w, all, err)
 	}
 	return nil

@@ -90,6 +90,7 @@ func TestGPUTraining(t *testing.T) {
 		{"before the sum and one after it", "--workers 2 --share-gpu --graphs apart"},
 		{"in an order of its own", "--workers 2 --share-gpu --graphs off"},
 		{"host memory, without NCCL", "--workers 2 --share-gpu --nccl off"},
+		{"in an order of its own; once in 2 steps", "--workers 2 --share-gpu --strategy diloco --inner-steps 2"},
 		{"host memory, because NCCL does not keep ring order", "--workers 2 --share-gpu --order ring --accumulate 2"},
 	} {
 		t.Run(c.args, func(t *testing.T) {

@@ -11,21 +11,26 @@ import (
 // [Images.Stage].
 type Stage[B any] func(rows []int32) (B, error)
 
-// A Feed turns a Sampler's rows into batches for a model.
-type Feed[B any] struct {
-	sampler *Sampler
-	stage   Stage[B]
+// An Order determines which rows a rank trains on in each step; see [Sampler.Step].
+type Order interface {
+	Step(step int) (rows []int32, global int)
 }
 
-// NewFeed returns a Feed of the rows that sampler chooses. stage must have room for the
-// rows of a step.
-func NewFeed[B any](stage Stage[B], sampler *Sampler) *Feed[B] {
-	return &Feed[B]{sampler: sampler, stage: stage}
+// A Feed turns the rows of an Order, such as a Sampler, into batches for a model.
+type Feed[B any] struct {
+	from  Order
+	stage Stage[B]
+}
+
+// NewFeed returns a Feed of the rows that order chooses. stage must have room for the rows
+// of a step.
+func NewFeed[B any](stage Stage[B], order Order) *Feed[B] {
+	return &Feed[B]{from: order, stage: stage}
 }
 
 // Batch returns this rank's rows of a step. The batch is valid until the next call.
 func (f *Feed[B]) Batch(step int) (B, error) {
-	rows, _ := f.sampler.Step(step)
+	rows, _ := f.from.Step(step)
 	return f.stage(rows)
 }
 

@@ -18,6 +18,7 @@ type Store[B any] interface {
 // rank's rows in an epoch.
 type Resident[B any] struct {
 	Feed[B]
+	sampler *Sampler
 	store   Store[B]
 	backend nn.Backend
 	order   nn.Buffer // this rank's rows of an epoch, step by step
@@ -28,7 +29,7 @@ type Resident[B any] struct {
 // NewResident returns a Resident of the rows in store that sampler chooses. stage is for
 // steps that do not gather their own batch.
 func NewResident[B any](stage Stage[B], store Store[B], sampler *Sampler, b nn.Pacer) *Resident[B] {
-	return &Resident[B]{Feed: *NewFeed(stage, sampler), store: store, backend: b, order: b.AllocInts(sampler.perEpoch()), epoch: -1}
+	return &Resident[B]{Feed: *NewFeed(stage, sampler), sampler: sampler, store: store, backend: b, order: b.AllocInts(sampler.perEpoch()), epoch: -1}
 }
 
 // Rows returns the number of rows of this rank at a step, and of all ranks.

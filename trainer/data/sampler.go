@@ -86,22 +86,21 @@ func (s *Sampler) perEpoch() int {
 // global returns the number of rows in a full global batch.
 func (s *Sampler) global() int64 { return int64(s.batch) * int64(s.size) }
 
-// shuffle sets perm to the permutation of an epoch: a Fisher-Yates shuffle with draws
-// that depend only on (seed, epoch, position).
+// shuffle sets perm to the permutation of an epoch.
 func (s *Sampler) shuffle(epoch int) {
-	if s.epoch == epoch {
-		return
+	if s.epoch != epoch {
+		s.perm, s.epoch = shuffled(s.perm, s.rows, s.seed, epoch), epoch
 	}
-	if s.perm == nil {
-		s.perm = make([]int32, s.rows)
-	}
-	for i := range s.perm {
-		s.perm[i] = int32(i)
-	}
-	d := newDraws(s.seed, uint64(epoch))
-	for i := len(s.perm) - 1; i > 0; i-- {
+}
+
+// shuffled returns a permutation of this many rows, in the memory of perm if that has
+// been one: a Fisher-Yates shuffle with draws that depend only on (seed, epoch, position).
+func shuffled(perm []int32, rows int, seed uint64, epoch int) []int32 {
+	perm = Range(perm[:0], 0, rows)
+	d := newDraws(seed, uint64(epoch))
+	for i := rows - 1; i > 0; i-- {
 		j := d.below(uint64(i), i+1)
-		s.perm[i], s.perm[j] = s.perm[j], s.perm[i]
+		perm[i], perm[j] = perm[j], perm[i]
 	}
-	s.epoch = epoch
+	return perm
 }

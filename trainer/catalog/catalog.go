@@ -91,6 +91,7 @@ func New() *Catalog {
 		c.err = errors.Join(c.err, c.RegisterData(k.name, k.DataKind))
 	}
 	c.err = errors.Join(c.err, c.RegisterData("text", textData))
+	c.err = errors.Join(c.err, c.RegisterData("ner", docData))
 	c.err = errors.Join(c.err, c.RegisterData(tableData.name, tableData.DataKind))
 	return c
 }

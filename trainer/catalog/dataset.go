@@ -18,11 +18,12 @@ type Dataset interface {
 
 // Info describes a dataset.
 type Info struct {
-	Name        string  // as given: "digits" or "mnist:DIR"
-	Train, Test int     // rows; a dataset to evaluate or predict has only Test
-	Bytes       float64 // of all rows in the memory of a process; a float cannot overflow
-	Options     Options // that chose the rows, with the defaults of the kind
-	Cache       string  // the file name in data.OpenCache that opening uses; "" if it uses none
+	Name        string   // as given: "digits" or "mnist:DIR"
+	Train, Test int      // rows; a dataset to evaluate or predict has only Test
+	Bytes       float64  // of all rows in the memory of a process; a float cannot overflow
+	Options     Options  // that chose the rows, with the defaults of the kind
+	Cache       string   // the file name in data.OpenCache that opening uses; "" if it uses none
+	Warnings    []string // about mistakes in the rows that do not prevent their use, each one line
 }
 
 // A DataKind finds datasets of one kind. It receives what follows the kind and a colon in

@@ -76,7 +76,7 @@ func firsts(t *testing.T, d catalog.Dataset) (values []int, files []string, err 
 // compressed, whatever its name.
 func TestInputFiles(t *testing.T) {
 	c := catalog.New()
-	require.Equal(t, []string{"csv", "idx", "npy", "png", "text"}, c.InputFormats())
+	require.Equal(t, []string{"csv", "idx", "ner", "npy", "png", "text"}, c.InputFormats())
 	dir := put(t, map[string]string{
 		"p/b.png": gray(t, 2), "p/a.png": gray(t, 1), "p/.hidden": "x", "p/sub/c.png": gray(t, 9), "z.PNG": gray(t, 3),
 		"t-idx3-ubyte": idx(t, 4, 5), "t.idx.gz": zipped(t, idx(t, 6)), "other": idx(t, 7),
@@ -146,9 +146,9 @@ func TestInputMistakes(t *testing.T) {
 	for _, test := range []struct{ format, files, want string }{
 		{"", "nosuch.png", "nosuch.png: no such file"},
 		{"", "empty", "empty has no files"},
-		{"", "d.csvx", "d.csvx does not tell its format; give --input-format csv, idx, npy, png or text"},
+		{"", "d.csvx", "d.csvx does not tell its format; give --input-format csv, idx, ner, npy, png or text"},
 		{"", "a.png c.npy", "a.png is of the format png, but "},
-		{"jpeg", "a.png", `unknown --input-format "jpeg"; use csv, idx, npy, png or text`},
+		{"jpeg", "a.png", `unknown --input-format "jpeg"; use csv, idx, ner, npy, png or text`},
 		{"digits", "a.png", `unknown --input-format "digits"`},
 		{"", "b.png", "b.png: not a PNG image"},
 		{"", "c.npy", "c.npy: not a NumPy file"},

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringtrain/ringtrain/nn/text"
 	"github.com/ringtrain/ringtrain/trainer/data"
 	"github.com/ringtrain/ringtrain/trainer/job/machine"
 )
@@ -16,19 +18,29 @@ func dataCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.AddCommand(digitsCommand(a), sentencesCommand(a))
+	return cmd
+}
+
+// oneDirectory returns a check that a command of data has one argument.
+func oneDirectory(command string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("data %s takes one directory, not %d", command, len(args))
+		}
+		return nil
+	}
+}
+
+func digitsCommand(a *app) *cobra.Command {
 	var o data.DigitsOptions
-	digits := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "digits DIR [flags]",
 		Short: "Generate synthetic digits as IDX files",
 		Long: `Generate synthetic digits and write them to DIR as four compressed IDX files, like those of
 MNIST. Without flags they are the images that train uses by default.`,
 		Example: "  ringtrain data digits DIR\n  ringtrain train examples/mnist.cfg --data mnist:DIR",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("data digits takes one directory, not %d", len(args))
-			}
-			return nil
-		},
+		Args:    oneDirectory("digits"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"train", "test", "side"} {
 				if n, _ := cmd.Flags().GetInt(name); n < 1 {
@@ -46,10 +58,53 @@ MNIST. Without flags they are the images that train uses by default.`,
 			return nil
 		},
 	}
-	digits.Flags().IntVar(&o.Train, "train", 20_000, "`N` training images")
-	digits.Flags().IntVar(&o.Test, "test", 4_000, "`N` test images")
-	digits.Flags().IntVar(&o.Side, "side", 28, "`N` pixels wide and high")
-	digits.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; different seeds give different digits (default 0)")
-	cmd.AddCommand(digits)
+	cmd.Flags().IntVar(&o.Train, "train", 20_000, "`N` training images")
+	cmd.Flags().IntVar(&o.Test, "test", 4_000, "`N` test images")
+	cmd.Flags().IntVar(&o.Side, "side", 28, "`N` pixels wide and high")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; different seeds give different digits (default 0)")
+	return cmd
+}
+
+// mostSentences keeps files of sentences below about 10 GB.
+const mostSentences = 50_000_000
+
+func sentencesCommand(a *app) *cobra.Command {
+	var o data.SentencesOptions
+	var format string
+	var writable []string
+	formats := map[string]text.Format{}
+	for _, f := range text.Formats() {
+		if f.Write != nil {
+			writable, formats[f.Name] = append(writable, f.Name), f
+		}
+	}
+	cmd := &cobra.Command{
+		Use:   "ner DIR [flags]",
+		Short: "Generate synthetic sentences with named entities",
+		Long: `Generate synthetic sentences with the names of persons, places, organisations and other
+things, and write them to DIR as two files: train, and dev with a quarter as many sentences.
+Training never sees 30 % of the names in dev, and many names have different labels in
+different sentences, so a list of names does not suffice.`,
+		Example: "  ringtrain data ner DIR --sentences 20000\n  ringtrain data ner DIR --format jsonl",
+		Args:    oneDirectory("ner"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, known := formats[format]
+			switch {
+			case o.Train < 1 || o.Train > mostSentences:
+				return usagef("--sentences must be from 1 to %d, not %d", mostSentences, o.Train)
+			case !known:
+				return usagef("--format must be %s, not %q", strings.Join(writable, " or "), format)
+			}
+			o.Dev = (o.Train + 3) / 4
+			if err := data.WriteSentences(args[0], f, o); err != nil {
+				return usage(err)
+			}
+			fmt.Fprintf(a.stdout, "%s: %d training and %d dev sentences as %s\n", args[0], o.Train, o.Dev, format)
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&o.Train, "sentences", 2_000, "`N` sentences to train on")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "seed `N`; different seeds give different names and sentences (default 0)")
+	cmd.Flags().StringVar(&format, "format", "iob", "write `FORMAT`: "+strings.Join(writable, ", "))
 	return cmd
 }

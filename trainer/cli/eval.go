@@ -52,6 +52,7 @@ func (a *app) eval(ctx context.Context, f evalFlags) error {
 	if err != nil {
 		return usage(err)
 	}
+	warn(a.stderr, t.Warnings)
 	if t.Seen {
 		fmt.Fprintf(a.stderr, "ringtrain: note: %s includes rows that the weights were trained on; leave out --data for those that train evaluated on\n", f.source)
 	}

@@ -242,6 +242,9 @@ func TestUsageErrors(t *testing.T) {
 		{`unknown command "trian"; did you mean ringtrain train?`, []string{"trian"}},
 		{"data digits takes one directory", []string{"data", "digits"}},
 		{"--train must be at least 1", []string{"data", "digits", dir, "--train", "0"}},
+		{"data ner takes one directory", []string{"data", "ner"}},
+		{"--sentences must be from 1 to", []string{"data", "ner", dir, "--sentences", "0"}},
+		{"--format must be conll or iob or jsonl, not \"spacy\"", []string{"data", "ner", dir, "--format", "spacy"}},
 	} {
 		code, stdout, stderr := result(c.args...)
 		require.Equal(t, 2, code, "%v: %s", c.args, stderr)

@@ -117,6 +117,7 @@ func (a *app) predict(ctx context.Context, f predictFlags, stdin io.Reader) erro
 	if err != nil {
 		return usage(err)
 	}
+	warn(a.stderr, t.Warnings)
 	predictor, err := t.Predictor()
 	if err != nil {
 		return usage(err)
@@ -131,6 +132,13 @@ func (a *app) predict(ctx context.Context, f predictFlags, stdin io.Reader) erro
 		}
 	}
 	return a.stdout.failure()
+}
+
+// warn shows mistakes in data that do not prevent its use.
+func warn(stderr io.Writer, warnings []string) {
+	for _, w := range warnings {
+		fmt.Fprintf(stderr, "ringtrain: warning: %s\n", w)
+	}
 }
 
 // rows loads the weights and finds the rows.

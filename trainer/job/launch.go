@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -62,6 +63,9 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 	}
 	if s.Placement.OnGPU() {
 		o.Cache.Prepare("") // for compiled kernels
+	}
+	for _, w := range s.Dataset.Info().Warnings {
+		fmt.Fprintf(o.Stderr, "ringtrain: warning: %s\n", w)
 	}
 	rows, err := s.Open(ctx, o)
 	if err != nil {

@@ -27,8 +27,9 @@ type Loader struct {
 type Loaded struct {
 	Weights  []checkpoint.Named
 	Examples catalog.Examples
-	Source   string // where the rows come from
-	Seen     bool   // the rows include those that the weights were trained on
+	Source   string   // where the rows come from
+	Seen     bool     // the rows include those that the weights were trained on
+	Warnings []string // of the dataset, see catalog.Info
 
 	path    string
 	backend nn.Backend
@@ -89,7 +90,7 @@ func (l *Loader) load(ctx context.Context, path string, find func(notes map[stri
 	if info.Cache != "" {
 		l.Cache.Prepare(info.Cache)
 	}
-	t := &Loaded{Weights: weights, Source: info.Name, path: path, backend: l.Backend}
+	t := &Loaded{Weights: weights, Source: info.Name, Warnings: info.Warnings, path: path, backend: l.Backend}
 	if t.Examples, err = described.Open(ctx, rows); err != nil {
 		return nil, aboutFile(path, err)
 	}

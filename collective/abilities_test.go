@@ -13,6 +13,7 @@ type able struct{ shower }
 func (a *able) Abilities() Abilities {
 	return Abilities{
 		Post: a, Reduce: a, Show: a.show, NoteWaits: func(*Waits) bool { return true },
+		Next:   func(context.Context, []int, *Header) (int, error) { return -1, nil },
 		Behind: func(uint64) (int, bool) { return 0, false }, Streams: func(int) int { return 3 },
 		Failed: make(chan struct{}), Err: func() error { return &RankError{Rank: 2, Err: ErrLost} }, Free: func() {},
 	}
@@ -38,6 +39,7 @@ func TestWrappersCopyAbilities(t *testing.T) {
 	require.Nil(t, sub.Reduce)
 	require.Nil(t, sub.Show)
 	require.Nil(t, sub.NoteWaits)
+	require.Nil(t, sub.Next)
 	require.Nil(t, sub.Behind)
 	require.Nil(t, sub.Free)
 

@@ -23,6 +23,10 @@ const (
 	KindScatter
 	KindAllToAll
 	KindSend // Send, Recv and both halves of SendRecv
+
+	// What follows is sent by Messages, outside of calls.
+	KindMessage // a message
+	KindEnd     // the rank sends no more messages
 )
 
 // String returns the operation's name as NCCL and MPI spell it.
@@ -48,9 +52,16 @@ func (k Kind) String() string {
 		return "AllToAll"
 	case KindSend:
 		return "Send"
+	case KindMessage:
+		return "Message"
+	case KindEnd:
+		return "End"
 	}
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
+
+// outside reports whether the kind belongs to no call.
+func (k Kind) outside() bool { return k == KindMessage || k == KindEnd }
 
 // A Call is what all ranks of a group must agree on for one operation. Every
 // Header carries it, so two ranks that differ notice and can both print both
@@ -60,7 +71,7 @@ type Call struct {
 	DType  DType
 	Op     Op     // reductions only
 	Method uint8  // the schedule.Method that the plan chose
-	Root   uint32 // the root; the sender of a Send; a digest of the counts of a V operation
+	Root   uint32 // the root; the sender of a Send; the tag of a Message; a digest of the counts of a V operation
 	Offset uint32 // the vector's offset in its arena; the receiver of a Send
 	Count  uint64 // elements that one rank contributes; in V operations, that all ranks contribute
 }
@@ -68,8 +79,11 @@ type Call struct {
 // String prints the call as a user would write it, e.g. "AllReduce(float32[10],
 // sum)".
 func (c Call) String() string {
-	if c.Kind == KindBarrier {
-		return "Barrier()"
+	switch {
+	case c.Kind == KindBarrier, c.Kind == KindEnd:
+		return c.Kind.String() + "()"
+	case c.Kind == KindMessage && c.DType == 0: // a rank waits for any
+		return "Next()"
 	}
 	parts := []string{fmt.Sprintf("%v[%d]", c.DType, c.Count)}
 	switch c.Kind {
@@ -81,6 +95,8 @@ func (c Call) String() string {
 		parts = append(parts, fmt.Sprintf("root %d", c.Root))
 	case KindSend:
 		return fmt.Sprintf("Send(%s, from %d to %d)", parts[0], c.Root, c.Offset)
+	case KindMessage:
+		return fmt.Sprintf("Message(%s, tag %d)", parts[0], c.Root)
 	}
 	if c.Root != 0 && (c.Kind == KindReduceScatter || c.Kind == KindAllGather) {
 		parts = append(parts, fmt.Sprintf("counts %08x", c.Root))
@@ -162,4 +178,4 @@ func (h *Header) same(x *Header) bool {
 
 // OfAll reports whether all ranks of the View make the call. If so, its number
 // tells how far each rank has come.
-func (h *Header) OfAll() bool { return h.Group == 0 && h.Call.Kind != KindSend }
+func (h *Header) OfAll() bool { return h.Group == 0 && h.Call.Kind < KindSend }

@@ -137,18 +137,45 @@ func (g *caller) giveUp(c *Call, waited time.Duration, cause error) error {
 // until watchdog.finish.
 func (g *caller) begin(ctx context.Context, c *Call) (limited context.Context, err error) {
 	limited, alone := g.watchdog.begin(ctx)
-	switch {
-	case !alone:
-		return nil, fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrConcurrent)
-	case g.closed.Load():
-		err = fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrClosed)
-	default:
-		err = g.Err()
+	if !alone {
+		return nil, g.busy(c)
 	}
-	if err != nil {
+	if err = g.refusal(c); err != nil {
 		g.watchdog.finish()
 	}
 	return limited, err
+}
+
+// reserve keeps calls from beginning, until watchdog.finish.
+func (g *caller) reserve(c *Call) error {
+	if !g.watchdog.reserve() {
+		return g.busy(c)
+	}
+	err := g.refusal(c)
+	if err != nil {
+		g.watchdog.finish()
+	}
+	return err
+}
+
+// refusal returns why no call can begin any more, or nil.
+func (g *caller) refusal(c *Call) error {
+	if g.closed.Load() {
+		return fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrClosed)
+	}
+	return g.Err()
+}
+
+// busy returns why a call cannot begin while another call, or Messages, are in
+// progress.
+func (g *caller) busy(c *Call) error {
+	if g.watchdog.state.Load() != reserved {
+		return fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrConcurrent)
+	}
+	if err := g.refusal(c); err != nil {
+		return err
+	}
+	return fmt.Errorf("collective: %v on rank %d: %w", *c, g.Rank(), ErrMessaging)
 }
 
 // finish ends a call. It waits for the operations that were started, unless

@@ -13,3 +13,22 @@ func AbortOnCancel(ctx context.Context, t Transport, self int) (stop func() bool
 		t.Abort(&RankError{Rank: self, Phase: "cancelled", Err: context.Cause(ctx)})
 	})
 }
+
+// WakeOnCancel calls wake when ctx ends, until stop is called. Once stop has returned,
+// wake does not run any more. A Transport calls it where a wait ends with ctx and
+// breaks nothing.
+func WakeOnCancel(ctx context.Context, wake func()) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	woken := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		wake()
+	})
+	return func() {
+		if !forget() {
+			<-woken
+		}
+	}
+}

@@ -9,6 +9,10 @@
 // (see [MismatchError]). A Broadcast may be over on some ranks before others
 // notice the mistake. Those ranks get the error from their next call.
 //
+// Ranks that do not step together, such as those of an asynchronous parameter server,
+// exchange [Messages] instead: each sends when it wants to, and receives from whichever
+// rank sends first. A Group exchanges messages or makes calls, not both at once.
+//
 // # Layers
 //
 // A Group counts calls, enforces deadlines and names culprits. Below it, an
@@ -32,6 +36,8 @@
 //     HostEngine.tooLate.
 //   - caller.complete (caller.go) adds the call and the culprit's name to an error.
 //   - Header.Match (call.go) compares the calls of two ranks.
+//   - Messages.Next (messages.go) waits in the Transport's Abilities.Next; see localnext.go
+//     for that of Local.
 //   - waits.go and flight.go record calls and how long each rank waited for each peer.
 //
 // # Ring order

@@ -13,6 +13,8 @@ var (
 	// ErrConcurrent is returned when a second goroutine calls a Group during a
 	// call. The caller must determine the order of calls.
 	ErrConcurrent = errors.New("another call of this group is in progress: call a group from one goroutine at a time")
+	// ErrMessaging is returned by calls of a Group that exchanges messages.
+	ErrMessaging = errors.New("the group exchanges messages: call Messages.End before the next call")
 	// ErrUnsupported is returned for a combination of operation, type and
 	// memory that the engine does not support.
 	ErrUnsupported = errors.New("not supported")
@@ -91,6 +93,13 @@ func (e *MismatchError) Error() string {
 	case m.Job != t.Job || m.Epoch != t.Epoch || m.Group != t.Group:
 		return fmt.Sprintf("rank %d sent a message of job %016x epoch %d group %d to rank %d, which is in job %016x epoch %d group %d",
 			e.Peer, t.Job, t.Epoch, t.Group, e.Self, m.Job, m.Epoch, m.Group)
+	case m.Call.Kind.outside() != t.Call.Kind.outside():
+		caller, call, other := e.Peer, t, e.Self
+		if t.Call.Kind.outside() {
+			caller, call, other = e.Self, m, e.Peer
+		}
+		return fmt.Sprintf("rank %d called %v #%d while rank %d exchanges messages: a group makes no calls until every rank has called Messages.End",
+			caller, call.Call, call.Seq, other)
 	case m.Seq == t.Seq && m.Call == t.Call:
 		return fmt.Sprintf("rank %d sent part %d (%d bytes) of %v #%d where rank %d expected part %d (%d bytes)",
 			e.Peer, t.Part, t.Len, t.Call, t.Seq, e.Self, m.Part, m.Len)

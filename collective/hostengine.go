@@ -28,6 +28,7 @@ type HostEngine struct {
 	aborted      atomic.Pointer[RankError] // set by Abort, because a group of one has no peer that would report it
 	contextWatch contextWatch
 	active       activeCall
+	messaging    sync.RWMutex // read-locked while Messages use the transport; locked for good by Close
 	closed       sync.Once
 }
 
@@ -233,6 +234,7 @@ func (e *HostEngine) Close() error {
 	err := e.t.Close() // ends calls in progress
 	e.closed.Do(func() {
 		e.active.end()
+		e.messaging.Lock()
 		e.contextWatch.forget()
 		e.out.close()
 		if e.can.Free != nil && !e.divided { // a Sub may still use the memory

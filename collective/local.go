@@ -188,7 +188,7 @@ func (l *local) Abort(cause *RankError) {
 
 // Abilities is part of Able.
 func (l *local) Abilities() Abilities {
-	return Abilities{Reduce: l, NoteWaits: l.noteWaits, Behind: l.behind, Failed: l.hub.broken, Err: l.err}
+	return Abilities{Reduce: l, NoteWaits: l.noteWaits, Next: l.next, Behind: l.behind, Failed: l.hub.broken, Err: l.err}
 }
 
 // err returns what broke the transport, or nil.

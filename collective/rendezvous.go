@@ -17,8 +17,10 @@ type rendezvous struct {
 	round        uint64        // number of the current call, from 1
 	order        []int         // ranks that have arrived in this round
 	waits        [directions][]messageWait
-	left         int      // number of closed ranks
-	src          [][]byte // each rank's Src and Dst in this round
+	nexts        []nextWait // by rank
+	nexting      int        // how many ranks wait in next
+	left         int        // number of closed ranks
+	src          [][]byte   // each rank's Src and Dst in this round
 	dst          [][]byte
 	sharedWork
 }
@@ -76,6 +78,10 @@ func (rv *rendezvous) init(n int) {
 	for d := range rv.waits {
 		rv.waits[d] = make([]messageWait, n)
 	}
+	rv.nexts = make([]nextWait, n)
+	for r := range rv.nexts {
+		rv.nexts[r].look = make(chan struct{}, 1)
+	}
 }
 
 // at returns the call in which a rank waits at the rendezvous for others to
@@ -90,6 +96,9 @@ func (rv *rendezvous) at(rank int) *Operation {
 func (rv *rendezvous) wait(d direction, rank, peer int, h *Header) {
 	rv.waits[d][rank] = messageWait{peer, h}
 	rv.participants[peer].awaited++
+	if d == sending && rv.nexts[peer].h != nil {
+		rv.wakeNext(peer)
+	}
 }
 
 func (rv *rendezvous) forget(d direction, rank int) {
@@ -171,6 +180,9 @@ func (l *local) admit(mine *Header) error {
 				}
 			}
 		}
+	}
+	if r := rv.awaiter(l.rank); r >= 0 {
+		return l.differ(r, mine, rv.nexts[r].h)
 	}
 	return nil
 }
@@ -285,6 +297,9 @@ func (h *localHub) fail() {
 func (h *localHub) leave(rank int) {
 	rv := &h.rendezvous
 	rv.left++
+	for r := range rv.nexts {
+		rv.wakeNext(r)
+	}
 	if rv.working {
 		return
 	}

@@ -37,7 +37,8 @@ const (
 	idle    = uint64(iota)
 	setting // a call begins whose context is not yet watched
 	running
-	noticed // a call runs that the timer first saw at since
+	noticed  // a call runs that the timer first saw at since
+	reserved // no call may begin, and nothing is watched; see reserve
 )
 
 // checksPerDeadline bounds how late a call ends: it overruns its deadline by at
@@ -68,7 +69,11 @@ func (w *watchdog) begin(ctx context.Context) (context.Context, bool) {
 	return w.ctx, true
 }
 
-// finish ends the call.
+// reserve keeps calls from beginning until finish. It returns false if a call is
+// running.
+func (w *watchdog) reserve() bool { return w.state.CompareAndSwap(idle, reserved) }
+
+// finish ends the call, or what reserve began.
 func (w *watchdog) finish() { w.state.Publish(idle) }
 
 // follow watches ctx instead of the previous context. Once the watchdog is closed,
@@ -132,13 +137,19 @@ func (w *watchdog) check() {
 	case w.state.Load() == noticed && now.Sub(w.since) >= w.most:
 		w.cancel(ErrLate)
 		return
-	case w.state.Load() == idle:
+	case w.resting():
 		w.armed.Store(false)
-		if w.state.Load() == idle || w.armed.Swap(true) { // a call that begins from here on arms the timer itself
+		if w.resting() || w.armed.Swap(true) { // a call that begins from here on arms the timer itself
 			return
 		}
 	}
 	w.timer.Reset(w.period())
+}
+
+// resting reports whether no call is running.
+func (w *watchdog) resting() bool {
+	s := w.state.Load()
+	return s == idle || s == reserved
 }
 
 // close stops the timer and stops watching the caller's context. No call is in

@@ -31,11 +31,17 @@ const sleepMost = 100 * time.Millisecond // then check whether the View is broke
 // sleep waits until a rank rings this rank's doorbell, unless the word is already
 // at least least. It may return early, so the caller checks the word again.
 func (w *waiter) sleep(word *uint64, least uint64) {
+	w.sleepUnless(func() bool { return atomic.LoadUint64(word) >= least })
+}
+
+// sleepUnless is sleep for several words, or other conditions. Whatever makes over
+// return true rings the doorbell afterwards.
+func (w *waiter) sleepUnless(over func() bool) {
 	atomic.AddUint32(w.asleep(w.self), 1) // before word is loaded; see above
 	bell := w.bell(w.self)
 	rung := atomic.LoadUint32(bell)
 	moved := w.queues.Unsent() && w.push()
-	if !moved && atomic.LoadUint64(word) < least && w.under.Err() == nil {
+	if !moved && !over() && w.under.Err() == nil {
 		limit := unix.NsecToTimespec(int64(sleepMost))
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(bell)), futexWait, uintptr(rung), uintptr(unsafe.Pointer(&limit)), 0, 0)
 	}

@@ -27,8 +27,15 @@ import (
 // RANK/SIZE/ELEMENTS/CALLS/ARENAS. The rank prints its address, reads those of all
 // ranks, and reduces ELEMENTS elements. It makes CALLS calls and prints how long
 // they took; if CALLS is 0, it continues until a call fails, and then see keep. The
-// vectors of the first ARENAS ranks lie in Arenas.
+// vectors of the first ARENAS ranks lie in Arenas. CALLS may also be one of the values
+// below.
 const envRank = "SHM_TEST_RANK"
+
+// Values of CALLS with which ranks exchange messages instead; see exchange.
+const (
+	messagesOverSHM = -1 - iota
+	messagesOverTCP
+)
 
 func worker(value string) error {
 	var rank, size, n, most, arenaRanks int
@@ -58,15 +65,20 @@ func worker(value string) error {
 	if err != nil {
 		return err
 	}
-	arenas := new(shm.Arenas)
-	t, err := shm.Join(ctx, v, under, shm.Options{Must: true, Arenas: arenas, Calibration: shm.Reading})
-	if err != nil {
-		return err
+	arenas, t := new(shm.Arenas), collective.Transport(under)
+	if most != messagesOverTCP {
+		t, err = shm.Join(ctx, v, under, shm.Options{Must: true, Arenas: arenas, Calibration: shm.Reading})
+		if err != nil {
+			return err
+		}
 	}
 	g := collective.NewGroup(v, collective.OverTransport(v, t), collective.Options{})
 	defer g.Close()
-	if most > 0 {
+	switch {
+	case most > 0:
 		return measure(ctx, g, n, most)
+	case most < 0:
+		return exchange(ctx, g)
 	}
 	s := make([]int64, n)
 	if rank < arenaRanks {

@@ -74,6 +74,10 @@ func newTransport(s *setup, mem *region, reads bool) *Transport {
 	t.equip()
 	t.garbage = runtime.AddCleanup(t, (*mapped).close, t.mapped)
 	t.done.Go(t.wakeOnFailure)
+	if t.far.next = collective.AbilitiesOf(t.under).Next; !t.oneHost && t.far.next != nil {
+		t.far.ask = make(chan []int, 1)
+		t.done.Go(func() { t.far.run(t.under.Failed(), func() { t.ringDoorbell(t.self) }) })
+	}
 	return t
 }
 
@@ -95,6 +99,9 @@ func (t *Transport) Abilities() collective.Abilities {
 		can.Post, can.Reduce, can.Show = t, t, t.show
 	} else {
 		can.Streams = t.under.Streams
+	}
+	if t.oneHost || t.far.next != nil {
+		can.Next = t.next
 	}
 	return can
 }
@@ -162,10 +169,10 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 // answer to such a send, and parts may be the memory that was sent. The Go memory
 // model does not know that the two are ordered, because the order comes from another
 // process.
-func (t *Transport) syncWithSenders() {
-	t.sending.Lock()
-	defer t.sending.Unlock()
-	t.sendPosted()
+func (w *waiter) syncWithSenders() {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	w.sendPosted()
 }
 
 // fail breaks the transport because of a mistake of this rank.

@@ -43,6 +43,7 @@ type waiter struct {
 	waits                 *collective.Waits
 
 	in      []inRing           // by index, used by the goroutine that receives
+	far     farListener        // to other hosts
 	myFlags [flags]*uint64     // for shown, that of this call
 	slots   [][2]callSlot      // by index
 	now     *collective.Header // of the call in progress

@@ -5,8 +5,8 @@
 //
 //   - The control Link carries heartbeats, reports of failures, and goodbyes. It is always
 //     read, so news of a failure never waits behind data.
-//   - A bulk Link carries messages. It is read only by Recv, so a message waits in the
-//     socket until this rank asks for it. With Connector.Streams there are several, the
+//   - A bulk Link carries messages. It is read only by Recv, and headers by
+//     Abilities.Next, so a message waits in the socket until this rank asks for it. With Connector.Streams there are several, the
 //     streams, and a long message is cut into stripes that travel in parallel.
 //
 // If any of them ends without a goodbye, the peer is lost.
@@ -39,6 +39,10 @@
 // With TLS, and on other systems, there are no sockets or queues. Send writes the first
 // stripe to a Link itself, and one streamWorker per further stream writes the others. Under
 // TLS, Link.writeRecords joins short parts into full records. Recv reads in the same way.
+//
+// Messages of no call are read in two parts. Abilities.Next polls the sockets of all peers,
+// or starts a goroutine for each Link, and reads a header without its payload. Recv then
+// continues from there.
 //
 // # Failures
 //

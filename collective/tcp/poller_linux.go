@@ -28,6 +28,9 @@ type poller struct {
 	crowded bool // there are more ranks on this host than cores
 
 	recvPoll, sendPoll []unix.PollFd // reused by waitForEvent
+
+	nextPoll []unix.PollFd // reused by nextFromSockets
+	ended    int           // an eventfd that the end of a context signals; -1 before the first use
 }
 
 const (
@@ -47,6 +50,7 @@ const (
 func (p *poller) prepare(v collective.View, streams int) {
 	p.queues.Init(v.Size() * streams)
 	p.sockets = make([]*socket, v.Size()*streams)
+	p.ended = -1
 	here := 0
 	for _, m := range v.Members {
 		if m.Node == v.Members[v.Self].Node && m.Host == v.Members[v.Self].Host {
@@ -186,7 +190,7 @@ func (t *Transport) recvFromSockets(ctx context.Context, from int, h *collective
 	}
 	sockets := t.peers[from].sockets
 	sockets = sockets[:stripes(int(h.Len), len(sockets))]
-	if err := expect(sockets, h, parts); err != nil {
+	if err := expect(sockets, h, parts, t.view.Self); err != nil {
 		return t.linkFailed(ctx, from, "receive", err)
 	}
 	for polls := 1; ; polls++ {
@@ -283,5 +287,9 @@ func (t *Transport) closeSockets() {
 		for _, s := range t.peers[r].sockets {
 			s.close()
 		}
+	}
+	if t.poller.ended >= 0 {
+		_ = unix.Close(t.poller.ended)
+		t.poller.ended = -1
 	}
 }

@@ -32,3 +32,7 @@ func (t *Transport) Flush(context.Context) error { return nil }
 func (t *Transport) recvFromSockets(context.Context, int, *collective.Header, [][]byte) error {
 	return errors.ErrUnsupported
 }
+
+func (t *Transport) nextFromSockets(context.Context, []int, *collective.Header) (int, error) {
+	return -1, errors.ErrUnsupported
+}

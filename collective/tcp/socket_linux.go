@@ -21,6 +21,7 @@ type socket struct {
 	closed bool
 
 	head    [collective.HeaderSize]byte // of the message being received
+	have    int                         // bytes of head that peek has read
 	in      iovecs                      // what is missing of it on this stream
 	lowat   int                         // SO_RCVLOWAT; 0 if it was never set
 	checked bool                        // head has arrived and matches, or is not expected on this stream
@@ -48,8 +49,9 @@ func (l *Link) descriptor() (fd int, ok bool) {
 	return fd, true
 }
 
-// expect prepares the sockets for the stripes of a message, one on each.
-func expect(sockets []*socket, h *collective.Header, parts [][]byte) error {
+// expect prepares the sockets for the stripes of a message, one on each. It compares the
+// header if peek has read it.
+func expect(sockets []*socket, h *collective.Header, parts [][]byte, self int) error {
 	if err := checkLength(h, parts); err != nil {
 		return err
 	}
@@ -57,11 +59,25 @@ func expect(sockets []*socket, h *collective.Header, parts [][]byte) error {
 		lo, hi := stripe(i, len(sockets), int(h.Len))
 		if s.checked = i > 0; s.checked {
 			s.in.set(nil, parts, lo, hi)
-		} else {
-			s.in.set(s.head[:], parts, lo, hi)
+			continue
+		}
+		s.in.set(s.head[s.have:], parts, lo, hi)
+		if err := s.check(h, self); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// check compares the header with h once all of it has arrived.
+func (s *socket) check(h *collective.Header, self int) error {
+	if s.checked || s.have+s.in.total-s.in.left < collective.HeaderSize {
+		return nil
+	}
+	var got collective.Header
+	got.Get(s.head[:])
+	s.checked, s.have = true, 0
+	return h.Match(&got, self, s.rank)
 }
 
 // read reads what has arrived of an expected message on all of its sockets.
@@ -93,13 +109,8 @@ func (s *socket) read(h *collective.Header, self int) (moved, done bool, err err
 	case n == 0:
 		return false, false, io.EOF
 	}
-	if !s.checked && s.in.total-s.in.left >= collective.HeaderSize {
-		var got collective.Header
-		got.Get(s.head[:])
-		if err := h.Match(&got, self, s.rank); err != nil {
-			return true, false, err
-		}
-		s.checked = true
+	if err := s.check(h, self); err != nil {
+		return true, false, err
 	}
 	if s.in.left == 0 {
 		s.in.drop()

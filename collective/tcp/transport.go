@@ -16,8 +16,9 @@ type Transport struct {
 	streams int  // bulk Links to each peer
 	posts   bool // Post and Flush work: all bulk Links have sockets
 
-	poller poller // of the sockets
-	waits  *collective.Waits
+	poller    poller    // of the sockets
+	listening listening // to the Links of peers without sockets
+	waits     *collective.Waits
 
 	closing sync.Once
 }
@@ -30,6 +31,7 @@ var (
 func newTransport(v collective.View, streams int, silence time.Duration) *Transport {
 	t := &Transport{streams: streams, monitor: monitor{view: v, peers: make([]peer, v.Size()), silence: silence, failed: make(chan struct{})}}
 	t.poller.prepare(v, streams)
+	t.listening = listening{reading: make([]bool, v.Size()), arrived: make(chan int, v.Size())}
 	for r := range t.peers {
 		t.peers[r].bulk = make([]*Link, streams)
 	}
@@ -89,7 +91,7 @@ func (t *Transport) Recv(ctx context.Context, from int, h *collective.Header, pa
 
 // Abilities is part of collective.Able. Call it once all peers have connected.
 func (t *Transport) Abilities() collective.Abilities {
-	can := collective.Abilities{NoteWaits: t.noteWaits, Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
+	can := collective.Abilities{NoteWaits: t.noteWaits, Next: t.next(), Behind: t.Behind, Streams: t.Streams, Failed: t.failed, Err: t.broken}
 	if t.posts {
 		can.Post = t
 	}

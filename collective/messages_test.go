@@ -1,0 +1,99 @@
+package collective_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+)
+
+func TestMessages(t *testing.T) { collectivetest.TestMessages(t, collectivetest.Local) }
+
+// A Sub, and a Transport without Abilities, can make calls but not exchange messages.
+func TestMessagesUnsupported(t *testing.T) {
+	views, transports := byMessages(t, 2)
+	groups := collectivetest.Groups(t, views, transports, collective.Options{})
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		sub, err := g.Sub(ctx, 0, 0)
+		require.NoError(t, err)
+		for _, g := range []*collective.Group{g, sub} {
+			_, err := g.Messages(ctx)
+			require.ErrorIs(t, err, collective.ErrUnsupported)
+			require.NoError(t, g.Barrier(ctx))
+		}
+		require.NoError(t, sub.Close())
+	})
+}
+
+// A rank alone has nobody to wait for.
+func TestMessagesAlone(t *testing.T) {
+	g := collectivetest.Local(t, 1)[0]
+	m, err := g.Messages(t.Context())
+	require.NoError(t, err)
+	_, err = m.Next(t.Context())
+	require.Equal(t, io.EOF, err)
+	require.NoError(t, m.End(t.Context()))
+	require.NoError(t, g.Barrier(t.Context()))
+}
+
+// Rank 0 serves the others in the order in which they ask.
+func ExampleGroup_Messages() {
+	const size = 3
+	ctx := context.Background()
+	views, transports := collective.Local(size)
+	var ranks sync.WaitGroup
+	for r := range size {
+		ranks.Go(func() {
+			g := collective.NewGroup(views[r], collective.OverTransport(views[r], transports[r]), collective.Options{})
+			defer g.Close()
+			if err := work(ctx, g); err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+	ranks.Wait()
+	// Output:
+	// 4 squared is 16
+	// 4 squared is 16
+}
+
+func work(ctx context.Context, g *collective.Group) error {
+	m, err := g.Messages(ctx)
+	if err != nil {
+		return err
+	}
+	number := []int64{4}
+	if g.Rank() > 0 {
+		if err := m.Send(ctx, 0, 0, collective.Of(number)); err != nil {
+			return err
+		}
+	}
+	for {
+		found, err := m.Next(ctx)
+		switch {
+		case err == io.EOF || g.Rank() > 0 && found.End:
+			return m.End(ctx)
+		case err != nil:
+			return err
+		case found.End:
+			continue
+		}
+		if err := m.Recv(ctx, collective.Of(number)); err != nil {
+			return err
+		}
+		if g.Rank() > 0 {
+			fmt.Println("4 squared is", number[0])
+			return m.End(ctx)
+		}
+		number[0] *= number[0]
+		if err := m.Send(ctx, found.From, 0, collective.Of(number)); err != nil {
+			return err
+		}
+	}
+}

@@ -222,7 +222,10 @@ func (g *caller) complete(c *Call, seq uint64, after time.Duration, err error) e
 		found = &RankError{Rank: differ.Peer, Phase: "mismatch", Err: err}
 	}
 	e := *found
-	e.Op, e.Seq, e.Epoch, e.Node, e.After = *c, seq, g.view.Epoch, g.view.Name(e.Rank), after
+	e.Op, e.Seq, e.Epoch, e.After = *c, seq, g.view.Epoch, after
+	if e.Rank >= 0 { // otherwise Sub has set it
+		e.Node = g.view.Name(e.Rank)
+	}
 	return &e
 }
 

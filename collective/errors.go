@@ -41,7 +41,8 @@ var (
 type RankError struct {
 	Op    Call          // the call that was in progress here, Kind 0 if none
 	Seq   uint64        // its number in the group
-	Rank  int           // the culprit
+	Rank  int           // the culprit; -1 if it is not in the group, see Whole
+	Whole int           // in a Group of Sub, the View's number of a culprit that is not in the group
 	Node  string        // the culprit's name in the View
 	Epoch uint64        // of the View
 	Phase string        // what failed: "connect", "send", "receive", "heartbeat", "not called", "cancelled", "mismatch" or "failed"
@@ -53,6 +54,9 @@ type RankError struct {
 // epoch and the cause.
 func (e *RankError) Error() string {
 	who := fmt.Sprintf("rank %d", e.Rank)
+	if e.Rank < 0 {
+		who = fmt.Sprintf("rank %d of the whole view", e.Whole)
+	}
 	if e.Node != "" {
 		who += " (" + e.Node + ")"
 	}

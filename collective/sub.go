@@ -63,7 +63,7 @@ func (e *HostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 		return nil, errors.New("collective: Sub: ranks[v.Self] must be this rank")
 	}
 	e.divided = true
-	s := OverTransport(v, &subTransport{t: e.t, can: e.can, self: v.Self, ranks: ranks})
+	s := OverTransport(v, &subTransport{t: e.t, can: e.can, outer: e, self: v.Self, ranks: ranks})
 	s.group, s.situation.Force, s.parent = id, e.situation.Force, e
 	s.inheritLinks(&e.situation)
 	return s, nil
@@ -74,6 +74,7 @@ func (e *HostEngine) Sub(id uint32, v View, ranks []int) (Engine, error) {
 type subTransport struct {
 	t      Transport
 	can    Abilities    // of t
+	outer  *HostEngine  // uses t
 	self   int          // rank here
 	ranks  []int        // of t, by rank here
 	calls  atomic.Int32 // Sends and Recvs in progress
@@ -137,8 +138,11 @@ func (s *subTransport) breakOff() {
 
 func (s *subTransport) Abort(cause *RankError) {
 	c := *cause
-	if c.Rank >= 0 && c.Rank < len(s.ranks) {
+	switch {
+	case c.Rank >= 0 && c.Rank < len(s.ranks):
 		c.Rank = s.ranks[c.Rank]
+	case s.outer.parent == nil:
+		c.Rank = c.Whole
 	}
 	s.t.Abort(&c)
 }
@@ -151,8 +155,8 @@ func (s *subTransport) Close() error {
 	return nil
 }
 
-// translate converts the ranks of an error of the whole View to ranks of this
-// group. -1 is a culprit outside this group.
+// translate converts the ranks of an error of t to ranks of this group. A culprit
+// outside of it becomes -1, with its name and its number in the View.
 func (s *subTransport) translate(err error) error {
 	var broken *RankError
 	var differ *MismatchError
@@ -160,8 +164,8 @@ func (s *subTransport) translate(err error) error {
 	case errors.As(err, &broken):
 		c := *broken
 		c.Rank = slices.Index(s.ranks, broken.Rank)
-		if c.Rank < 0 {
-			c.Err = fmt.Errorf("rank %d of the whole group: %w", broken.Rank, broken.Err)
+		if broken.Rank >= 0 && c.Rank < 0 {
+			c.Node, c.Whole = s.outer.view.Name(broken.Rank), s.outer.whole(broken.Rank)
 		}
 		return &c
 	case errors.As(err, &differ):
@@ -170,4 +174,12 @@ func (s *subTransport) translate(err error) error {
 		return &c
 	}
 	return err
+}
+
+// whole returns the number of a rank in the whole View.
+func (e *HostEngine) whole(rank int) int {
+	for ; e.parent != nil; e = e.parent {
+		rank = e.t.(*subTransport).ranks[rank]
+	}
+	return rank
 }

@@ -41,8 +41,12 @@ func TellLost(to event.Sink, self int, err error) {
 	if !errors.As(err, &lost) || lost.Rank == self {
 		return
 	}
+	rank := lost.Rank
+	if rank < 0 { // a server, in a call of the workers alone
+		rank = lost.Whole
+	}
 	to.Emit(&event.Lost{
-		Rank: lost.Rank, Node: lost.Node, SeenBy: self,
+		Rank: rank, Node: lost.Node, SeenBy: self,
 		Op: lost.Op.Kind.String(), Phase: lost.Phase, AfterMs: float64(lost.After.Microseconds()) / 1000, Error: lost.Err.Error(),
 	})
 }

@@ -218,4 +218,9 @@ func TestTellLost(t *testing.T) {
 	require.Empty(t, shown.events)
 	TellLost(shown, 0, fmt.Errorf("step 3: %w", lost))
 	require.Equal(t, []event.Event{&event.Lost{Rank: 1, Node: "vm/1", Op: lost.Op.Kind.String(), Phase: "heartbeat", AfterMs: 1.5, Error: collective.ErrNotConnected.Error()}}, shown.events)
+
+	shown.events = nil
+	lost.Rank, lost.Whole = -1, 2 // of a call of the workers alone
+	TellLost(shown, 0, lost)
+	require.Equal(t, 2, shown.events[0].(*event.Lost).Rank)
 }

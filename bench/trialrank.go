@@ -152,7 +152,7 @@ func (r *trialRank) train(ctx context.Context, served *collective.Group) error {
 	if after, ok := machine.ProcessorTimes(); ok && counted {
 		busy = after.BusySince(before)
 	}
-	if ended := job.EndServers(ctx, c.Strategy); ended != nil {
+	if ended := job.EndServers(ctx, r.group, served); ended != nil {
 		return ended
 	}
 	return cmp.Or(r.report(ctx, result, busy, stopped), err)

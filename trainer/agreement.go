@@ -67,7 +67,7 @@ func (a *Agreement) Begin(ctx context.Context, s Step) (context.Context, context
 // and the rows of all ranks. The error is a *NotFiniteError or a *DivergedError, on all
 // ranks, if a loss or gradient is not finite, or ranks differ.
 func (a *Agreement) Step(ctx context.Context, p *nn.Params, s Step, bad int64) (Report, error) {
-	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: bad}
+	w := word{step: int64(s.Index), weight: int64(s.Weight), loss: s.Loss, bad: bad, change: int64(s.Switch)}
 	if s.Stop {
 		w.stop = 1
 	}

@@ -80,5 +80,8 @@ func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
 // Recording avoids that, too. All ranks call it, before Start.
 func (a *AllReduce) SetSummer(s GradientSummer) { a.summer = s }
 
-// Close implements Strategy.
-func (a *AllReduce) Close() error { return nil }
+// Close implements Strategy. It frees the optimizer's state and what compression kept back.
+func (a *AllReduce) Close() error {
+	a.state, a.gradients = nil, gradientExchange{}
+	return nil
+}

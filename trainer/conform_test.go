@@ -12,7 +12,7 @@ import (
 )
 
 // allReduce is what AllReduce promises.
-var allReduce = trainertest.Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Streams: true, Records: true}
+var allReduce = trainertest.Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Streams: true, Records: true, Switches: true}
 
 func TestAllReduceConforms(t *testing.T) {
 	for name, change := range map[string]func(s *trainertest.Suite){

@@ -43,7 +43,7 @@ type Strategy interface {
 	// result belongs to the caller: later steps do not change it.
 	State(ctx context.Context, wanted bool) (State, error)
 	// Close releases what the strategy holds, but not the parameters. It may be called
-	// before Start, after a failure, and more than once.
+	// before Start, after a failure, and more than once. Start may follow it.
 	Close() error
 }
 
@@ -110,6 +110,7 @@ type Step struct {
 	Buckets   int     // in which the gradients of a recorded step left
 	Late      bool    // ranks may be late, because one writes a checkpoint before this step
 	Last      bool    // training ends after this step
+	Switch    int     // 1 + the strategy of a Switching that this rank asks for, or 0
 }
 
 // Report describes a step. It is the same on every rank but for the times, unless the
@@ -118,6 +119,7 @@ type Report struct {
 	Loss     float64       // mean over the rows of all ranks
 	Weight   int           // rows of all ranks
 	Stop     bool          // some rank asked to stop
+	Switch   int           // Step.Switch of the first rank that set it
 	Cleared  bool          // the gradients are 0, so Train need not zero them
 	Bytes    int           // of gradients that were exchanged
 	Buckets  int           // in which they left

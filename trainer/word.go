@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -18,6 +19,7 @@ type word struct {
 	loss   float64 // summed over the rows
 	hash   int64   // of the values before the step; 0 on most steps
 	bad    int64   // 1 + the index of a parameter whose gradient here is not finite, or 0
+	change int64   // Step.Switch
 }
 
 // wordLen is the length of a word in int64: 64 bytes.
@@ -25,11 +27,11 @@ const wordLen = 8
 
 func (w word) put(b []int64) {
 	clear(b[:wordLen])
-	b[0], b[1], b[2], b[3], b[4], b[5] = w.step, w.stop, w.weight, int64(math.Float64bits(w.loss)), w.hash, w.bad
+	b[0], b[1], b[2], b[3], b[4], b[5], b[6] = w.step, w.stop, w.weight, int64(math.Float64bits(w.loss)), w.hash, w.bad, w.change
 }
 
 func getWord(b []int64) word {
-	return word{step: b[0], stop: b[1], weight: b[2], loss: math.Float64frombits(uint64(b[3])), hash: b[4], bad: b[5]}
+	return word{step: b[0], stop: b[1], weight: b[2], loss: math.Float64frombits(uint64(b[3])), hash: b[4], bad: b[5], change: b[6]}
 }
 
 // A DivergedError reports that ranks which must be equal differ.
@@ -53,6 +55,7 @@ func outcome(words []word, v collective.View, p *nn.Params) (Report, error) {
 	for _, w := range words {
 		r.Weight += int(w.weight)
 		r.Stop = r.Stop || w.stop != 0
+		r.Switch = cmp.Or(r.Switch, int(w.change))
 		loss += w.loss
 	}
 	if odd := differing(words, func(w word) int64 { return w.step }); odd != nil {

@@ -63,7 +63,7 @@ func (r *rank) run(ctx context.Context) error {
 		err = cmp.Or(err, r.group.Barrier(ctx))
 	}
 	if err == nil {
-		err = EndServers(ctx, r.strategy)
+		err = EndServers(ctx, r.group, r.served)
 	}
 	if err != nil {
 		var lost *collective.RankError

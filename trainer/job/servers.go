@@ -92,12 +92,12 @@ func (r *rank) serversPlan(plan string) string {
 }
 
 // EndServers ends the server processes after a training that has succeeded on all workers.
-// All workers call it.
-func EndServers(ctx context.Context, strategy trainer.Strategy) error {
-	if s, ok := strategy.(*paramserver.Sync); ok {
-		return s.End(ctx)
+// All workers call it, with the groups of WorkersOf.
+func EndServers(ctx context.Context, workers, served *collective.Group) error {
+	if served == nil {
+		return nil
 	}
-	return nil
+	return paramserver.End(ctx, served, workers.Size())
 }
 
 // WorkersOf returns the group of the workers in all, the group of a job. served is all if

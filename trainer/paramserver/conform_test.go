@@ -17,7 +17,7 @@ func TestSyncConforms(t *testing.T) {
 				New: func(b nn.Backend) trainer.Strategy {
 					return NewSync(b, optim.DefaultAdam(), Servers{Among: servers})
 				},
-				Promises: trainertest.Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true},
+				Promises: trainertest.Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Switches: true},
 			})
 		})
 	}

@@ -75,5 +75,5 @@ func join(ctx context.Context, group *collective.Group, workers int, set *data.S
 	if group.Rank() == 0 {
 		fmt.Printf("%d steps, %d rows, accuracy above 0.7: %v\n", result.Steps, result.Samples, result.Final.Metric("accuracy") > .7)
 	}
-	return strategy.End(ctx)
+	return paramserver.End(ctx, group, workers)
 }

@@ -85,8 +85,9 @@ func each[T any](all []T, f func(i int)) {
 type job struct {
 	connect   func(t testing.TB, workers, servers int) []*collective.Group // nil: local
 	workers   int
-	servers   int  // 0: trainer.AllReduce
-	apart     bool // servers are not workers
+	servers   int              // 0: trainer.AllReduce
+	apart     bool             // servers are not workers
+	plan      []trainer.Switch // between "ps-sync", with which it begins, and "allreduce"; may be nil
 	optimizer optim.Optimizer
 	steps     int
 	change    func(rank int, c *trainer.Config)
@@ -156,8 +157,13 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 	rows, err := data.NewSampler(set.Train.Rows, 3, g.Rank(), j.workers, 1)
 	require.NoError(t, err)
 	var strategy trainer.Strategy = NewSync(b, j.optimizer, servers)
-	if j.servers == 0 {
-		strategy = trainer.NewAllReduce(b, j.optimizer)
+	switch all := trainer.NewAllReduce(b, j.optimizer); {
+	case j.plan != nil:
+		s := trainer.NewSwitching(trainer.Choice{Name: "ps-sync", Strategy: strategy}, trainer.Choice{Name: "allreduce", Strategy: all})
+		assert.NoError(t, s.Plan(j.plan))
+		strategy = s
+	case j.servers == 0:
+		strategy = all
 	}
 	c := trainer.Config{
 		Groups: trainer.Only(workers), Backend: b, Strategy: strategy, Steps: j.steps, Seed: 1,
@@ -170,8 +176,8 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 	if o.err == nil {
 		o.state, o.err = strategy.State(ctx, g.Rank() == 0)
 	}
-	if s, ok := strategy.(*Sync); ok && o.err == nil {
-		o.err = s.End(ctx)
+	if j.apart && o.err == nil {
+		o.err = End(ctx, g, j.workers)
 	}
 	if o.err == nil {
 		o.err = workers.Barrier(ctx)

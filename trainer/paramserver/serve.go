@@ -13,7 +13,8 @@ import (
 
 // Serve is a server of Sync. The first ranks of g are the workers, whose Servers.Group g is;
 // all others call Serve. The server updates its share on b with o, which must be the
-// optimizer of the workers. Serve returns nil after the workers' End.
+// optimizer of the workers. It waits while the workers have no Sync or use another strategy,
+// and returns nil after their End.
 //
 // If a rank of g fails, Serve returns a *collective.RankError that names it. If something
 // fails here, Serve passes the error to Group.Abort, so that the others do not wait.
@@ -30,6 +31,13 @@ func Serve(ctx context.Context, g *collective.Group, workers int, b nn.Backend, 
 	return err
 }
 
+// End ends the servers of g, whose first ranks are the workers: Serve returns nil. All
+// workers call it, once, after their last call of a Sync. The servers need not have started.
+func End(ctx context.Context, g *collective.Group, workers int) error {
+	_, err := commands(ctx, ranks{group: g, workers: workers}, command{verb: verbEnd})
+	return err
+}
+
 func serve(ctx context.Context, r ranks, u updater) error {
 	var x *exchange
 	for {
@@ -38,6 +46,9 @@ func serve(ctx context.Context, r ranks, u updater) error {
 			return err
 		}
 		c := all[0]
+		if c.verb == verbEnd {
+			return nil
+		}
 		r.group.Mark(uint64(c.step))
 		if c.verb != verbStart && (x == nil || int64(x.share.state.Step) != c.step) {
 			return fmt.Errorf("paramserver: the workers are at %v %d, which does not follow what this server has done: run the same version on every machine", c.verb, c.step)
@@ -51,8 +62,6 @@ func serve(ctx context.Context, r ranks, u updater) error {
 			err = x.step(ctx, c)
 		case verbState:
 			err = x.slots(ctx, func(worker int) bool { return all[worker].wanted }, func(string) {})
-		case verbEnd:
-			return nil
 		}
 		if err != nil {
 			return err

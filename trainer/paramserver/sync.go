@@ -61,10 +61,10 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 	s.agreement = trainer.NewAgreement(start.Group, s.backend)
 	from, err := s.agreement.Start(ctx, start, trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("ps-sync with %d servers", len(r.servers))})
 	if err != nil {
-		return trainer.Place{}, s.named(ctx, err)
+		return trainer.Place{}, err
 	}
 	if err := s.agreement.Values(ctx, start.Params); err != nil {
-		return trainer.Place{}, s.named(ctx, err)
+		return trainer.Place{}, err
 	}
 	l := layoutOf(start.Params, s.optimizer.Slots())
 	encoded, err := l.encode()
@@ -136,7 +136,7 @@ func (s *Sync) Step(ctx context.Context, p *nn.Params, step trainer.Step) (train
 	defer cancel()
 	report, err := s.agreement.Step(ctx, p, step, trainer.NotFinite(p))
 	if err != nil {
-		return report, s.named(ctx, err)
+		return report, err
 	}
 	c := command{verb: verbStep, step: int64(s.steps), rows: report.Weight > 0}
 	if !step.Undivided {
@@ -176,23 +176,12 @@ func (s *Sync) step(ctx context.Context, p *nn.Params, c command) error {
 
 // Total implements trainer.Strategy: the sum over all workers.
 func (s *Sync) Total(ctx context.Context, own nn.Counts) (nn.Counts, error) {
-	total, err := s.agreement.Total(ctx, own)
-	return total, s.named(ctx, err)
+	return s.agreement.Total(ctx, own)
 }
 
 // Finish implements trainer.Strategy: all workers must hold the same values.
 func (s *Sync) Finish(ctx context.Context, p *nn.Params) error {
-	return s.named(ctx, s.agreement.Finish(ctx, p))
-}
-
-// named returns an error of the workers' group with the name of the culprit. That group
-// knows no servers. The servers' group is broken by the same rank, and any call says which.
-func (s *Sync) named(ctx context.Context, err error) error {
-	var lost *collective.RankError
-	if errors.As(err, &lost) && lost.Rank < 0 && s.servers.Group != nil {
-		return s.servers.Group.Barrier(ctx)
-	}
-	return err
+	return s.agreement.Finish(ctx, p)
 }
 
 // State implements trainer.Strategy. The slots have the layout of the workers' arenas, so
@@ -212,15 +201,9 @@ func (s *Sync) State(ctx context.Context, wanted bool) (trainer.State, error) {
 	return state, err
 }
 
-// End ends the servers of Servers.Group: Serve returns nil. All workers call it, once,
-// after the last call of any other method but Close. Without that Group it does nothing.
-func (s *Sync) End(ctx context.Context) error {
-	if s.servers.Group == nil || s.exchange == nil {
-		return nil
-	}
-	_, err := commands(ctx, s.exchange.ranks, command{verb: verbEnd, step: int64(s.steps)})
-	return err
+// Close implements trainer.Strategy. Servers of Servers.Group keep their shares, and serve
+// until End.
+func (s *Sync) Close() error {
+	s.exchange = nil
+	return nil
 }
-
-// Close implements trainer.Strategy.
-func (s *Sync) Close() error { return nil }

@@ -73,3 +73,24 @@ func (h *harness) closes(size int, use func(ctx context.Context, r *rank) error)
 	}
 	return nil
 }
+
+// checkRestart starts strategies again after Close.
+func checkRestart(h *harness, size int) error {
+	return h.ranks(size, func(ctx context.Context, r *rank) error {
+		for range 2 {
+			if err := r.start(ctx, trainer.State{}); err != nil {
+				return err
+			}
+			if err := r.steps(ctx, 0, r.every()+1); err != nil {
+				return err
+			}
+			if err := r.finish(ctx); err != nil {
+				return err
+			}
+			if err := r.strategy.Close(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -45,6 +45,43 @@ func checkStop(h *harness, size int) error {
 	return nil
 }
 
+// checkSwitch makes each rank in turn ask for another strategy. All ranks report it in that
+// step, and no rank in another.
+func checkSwitch(h *harness, size int) error {
+	if !h.Switches {
+		return nil
+	}
+	const asked, steps, choice = 1, 3, 3
+	for who := range size {
+		err := h.ranks(size, func(ctx context.Context, r *rank) error {
+			if err := r.start(ctx, trainer.State{}); err != nil {
+				return err
+			}
+			for index := range steps {
+				s, want := trainer.Step{Index: index, Weight: 1, Loss: 1}, 0
+				if index == asked {
+					want = choice
+				}
+				if r.group.Rank() == who {
+					s.Switch = want
+				}
+				report, err := r.stepOf(ctx, s)
+				if err != nil {
+					return err
+				}
+				if report.Switch != want {
+					return fmt.Errorf("rank %d asks for strategy %d, but the report has %d", who, want, report.Switch)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkFinish calls Finish twice. Neither call changes values or state.
 func checkFinish(h *harness, size int) error {
 	return h.ranks(size, func(ctx context.Context, r *rank) error {

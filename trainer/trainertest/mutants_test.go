@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var everything = Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Streams: true, Records: true}
+var everything = Promises{Lockstep: true, Equal: true, Compares: true, MicroBatches: true, Resumes: true, Streams: true, Records: true, Switches: true}
 
 // leaked is where a mutant keeps what it should release.
 type leaked struct {
@@ -264,6 +264,17 @@ var mutants = []struct {
 			p.Grads.Float32s()[i] /= float32(max(s.Weight, 1))
 		}
 		return m.AllReduce.Step(ctx, p, s)
+	}}},
+	{"a request to switch of one rank", "Switch", "asks for strategy 3, but the report has 0", mutant{step: func(m *mutant, ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
+		r, err := m.AllReduce.Step(ctx, p, s)
+		r.Switch = s.Switch
+		return r, err
+	}}},
+	{"a strategy that starts only once", "Restart", "it is closed", mutant{start: func(m *mutant, ctx context.Context, s trainer.Start) (trainer.Place, error) {
+		if m.started > 1 {
+			return trainer.Place{}, errors.New("it is closed")
+		}
+		return m.AllReduce.Start(ctx, s)
 	}}},
 	{"recorded updates twice as large", "Record", "want", mutant{queue: func(scale float32) float32 { return 2 * scale }}},
 }

@@ -54,6 +54,8 @@ type Promises struct {
 	Resumes bool
 	// Streams: the strategy is a trainer.Streamer.
 	Streams bool
+	// Switches: all ranks report the Step.Switch of a rank.
+	Switches bool
 	// Records: the strategy is a trainer.Recordable and can record.
 	Records bool
 }
@@ -78,6 +80,7 @@ var checks = []check{
 	{"Abandon", checkAbandon},
 	{"Total", checkTotal},
 	{"Stop", checkStop},
+	{"Switch", checkSwitch},
 	{"Finish", checkFinish},
 	{"FinishCompares", checkFinishCompares},
 	{"State", checkState},
@@ -86,6 +89,7 @@ var checks = []check{
 	{"Failure", checkFailure},
 	{"Cancel", checkCancel},
 	{"Close", checkClose},
+	{"Restart", checkRestart},
 	{"Train", checkTrain},
 	{"MicroBatches", checkMicroBatches},
 	{"Record", checkRecord},

@@ -91,6 +91,8 @@ func (s *screen) Emit(e event.Event) {
 		s.line(s.err, what+" saved to "+e.Path+instead(e.InsteadOf))
 	case *event.Resumed:
 		s.resumed(e)
+	case *event.Switched:
+		s.line(s.err, e.String())
 	case *event.Stopped:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *event.Result:

@@ -91,6 +91,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps are then larger with more workers)")
 		addStrategy(flags, &f.Spec)
 		flags.StringVar(&f.Gradients.Servers, "servers", "", "with ps-sync, start `N` server processes, or colocated to make every worker a server (default 1)")
+		flags.StringVar(&f.Gradients.Switch, "switch", "", "change the strategy by `PLAN`: STEP:NAME,..., such as 100:allreduce,200:ps-sync after 100 and 200 steps (ringtrain strategy changes it on request)")
 		addOuter(flags, &f.Gradients.Rounds)
 		flags.Uint64Var(&f.Seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
 	})
@@ -153,6 +154,8 @@ func (f *trainFlags) check(given func(string) bool) error {
 	switch {
 	case given("trace") && f.Watch.Trace == "":
 		return errors.New("--trace is empty: name a directory, or leave it out")
+	case given("switch") && f.Gradients.Switch == "":
+		return errors.New("--switch is empty: name steps and strategies, or leave it out")
 	case given("order") && f.Order.Order == "":
 		return errors.New("--order is empty: choose ring or any, or leave it out")
 	case given("metrics") && f.Watch.Metrics == "":

@@ -37,7 +37,7 @@ type sharedSpec struct {
 	Resume                     bool
 	Workers, Steps, Every      int
 	Transport                  string
-	Servers                    string // of ps-sync; "": allreduce
+	Strategy, Servers, Switch  string // Strategy "" is ps-sync with Servers, else allreduce
 
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
@@ -51,7 +51,7 @@ func (s sharedSpec) spec() Spec {
 	f.Place.Transport = cmp.Or(s.Transport, f.Place.Transport)
 	f.Saving = Saving{Dir: s.Dir, Every: s.Every}
 	if s.Servers != "" {
-		f.Strategy, f.Gradients.Servers = psSync, s.Servers
+		f.Strategy, f.Gradients.Servers, f.Gradients.Switch = cmp.Or(s.Strategy, psSync), s.Servers, s.Switch
 	}
 	if s.Resume {
 		f.Saving.Resume = s.Dir

@@ -46,8 +46,9 @@ type rank struct {
 // combining is how a rank combines its gradients with those of others.
 type combining struct {
 	served   *collective.Group // of the workers and the servers after them; nil without servers
-	strategy trainer.Strategy
+	worker   *crew.Worker      // answers requests to switch the strategy; nil in process
 	plan     string
+	switches []trainer.Switched // made so far
 }
 
 // run trains. If only this rank fails, the others get an error that names it.
@@ -150,7 +151,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	return r.reportBest(&event.Result{
 		Metrics: metricsOf(result.Final), Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
-		BLAS: r.blas, Plan: r.plan, Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
+		BLAS: r.blas, Plan: r.plan + r.switchesPlan(), Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
 	}, result.Best), nil
 }
 
@@ -182,9 +183,8 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	if err != nil {
 		return trainer.Config{}, err
 	}
-	r.strategy = s.Spec.strategy()(r, ctx, backend)
 	c := trainer.Config{
-		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
+		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.makeStrategy(ctx, backend), Recording: recording,
 		Steps: s.Steps, EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}
 	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds())

@@ -22,11 +22,11 @@ const psSync = "ps-sync"
 const Colocated = "colocated"
 
 // errServers is why a training with parameter servers is not on GPUs.
-var errServers = errors.New("parameter servers work in host memory: remove --strategy " + psSync)
+var errServers = errors.New("parameter servers work in host memory: leave out " + psSync)
 
-// ServerProcesses returns the number of server processes, 0 if the strategy has none.
+// ServerProcesses returns the number of server processes, 0 if no strategy has any.
 func (f *Spec) ServerProcesses() int {
-	if f.Strategy != psSync || f.Gradients.Servers == Colocated {
+	if !f.serves() || f.Gradients.Servers == Colocated {
 		return 0
 	}
 	n, _ := strconv.Atoi(cmp.Or(f.Gradients.Servers, "1")) // checkServers has accepted it
@@ -36,9 +36,9 @@ func (f *Spec) ServerProcesses() int {
 // checkServers finds what is wrong with Gradients.Servers.
 func (f *Spec) checkServers() error {
 	given := f.Gradients.Servers
-	if f.Strategy != psSync {
+	if !f.serves() {
 		if given != "" {
-			return fmt.Errorf("--servers needs --strategy %s", psSync)
+			return fmt.Errorf("--servers needs --strategy %s, or %[1]s in --switch", psSync)
 		}
 		return nil
 	}
@@ -49,7 +49,7 @@ func (f *Spec) checkServers() error {
 		return fmt.Errorf("--servers %w", err)
 	}
 	if f.Place.Nodes > 1 || f.Place.Process.Launched != nil {
-		return fmt.Errorf("--strategy %s starts server processes on one machine only: use --servers %s", psSync, Colocated)
+		return fmt.Errorf("%s starts server processes on one machine only: use --servers %s", psSync, Colocated)
 	}
 	return nil
 }
@@ -65,8 +65,8 @@ func CheckServers(given string) error {
 // checkServed reports compression that the flag or the config asks for, and servers do not
 // support.
 func (f *Spec) checkServed(c trainer.Compression) error {
-	if f.Strategy == psSync && c.Form != trainer.Exact {
-		return fmt.Errorf("compressed gradients cannot be combined with --strategy %s: leave out --compress, and set training.compress to none", psSync)
+	if f.serves() && c.Form != trainer.Exact {
+		return fmt.Errorf("compressed gradients cannot be combined with %s in --strategy or --switch: leave out --compress, and set training.compress to none", psSync)
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func TestServersRefused(t *testing.T) {
 		"use --servers colocated": func(f *Spec) {
 			f.Place.Nodes, f.Place.Transport = 2, cluster.TransportAuto
 		},
-		"cannot be combined with --strategy ps-sync": func(f *Spec) { f.Gradients.Compress = "int8" },
+		"cannot be combined with ps-sync": func(f *Spec) { f.Gradients.Compress = "int8" },
 		"--device cuda: parameter servers work in host memory": func(f *Spec) {
 			f.Place.Transport, f.Device.Device = cluster.TransportAuto, "cuda"
 		},

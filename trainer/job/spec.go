@@ -48,6 +48,7 @@ type Gradients struct {
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
 	Servers  string // of the strategy "ps-sync": the number of processes, or Colocated; "": 1
+	Switch   string // when to change the strategy, see trainer.ParseSwitches; "": only on request
 	// Rounds are those of the strategy "diloco"; "local-sgd" uses only their Steps.
 	Rounds trainer.Rounds
 }

@@ -12,21 +12,24 @@ import (
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
+// allReduce is the strategy of trainer.AllReduce.
+const allReduce = "allreduce"
+
 // A makeStrategy makes the strategy of a rank.
 type makeStrategy func(r *rank, ctx context.Context, b nn.Backend) trainer.Strategy
 
 // strategies are the values of Spec.Strategy.
 var strategies = map[string]makeStrategy{
-	"allreduce": (*rank).allReduce,
-	psSync:      (*rank).parameterServers,
-	localSGD:    (*rank).localSGD,
-	diLoCo:      (*rank).localSGD,
+	allReduce: (*rank).allReduce,
+	psSync:    (*rank).parameterServers,
+	localSGD:  (*rank).localSGD,
+	diLoCo:    (*rank).localSGD,
 }
 
 // strategy returns what makes the strategy, or nil if its name is unknown.
 func (f *Spec) strategy() makeStrategy { return strategies[f.strategyName()] }
 
-func (f *Spec) strategyName() string { return cmp.Or(f.Strategy, "allreduce") }
+func (f *Spec) strategyName() string { return cmp.Or(f.Strategy, allReduce) }
 
 // Strategies returns the values of Spec.Strategy, sorted.
 func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
@@ -35,6 +38,9 @@ func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
 func (f *Spec) checkStrategy() error {
 	if f.strategy() == nil {
 		return fmt.Errorf("--strategy must be one of %s, not %q", strings.Join(Strategies(), ", "), f.Strategy)
+	}
+	if err := f.checkSwitch(); err != nil {
+		return err
 	}
 	return f.checkRounds()
 }

@@ -68,7 +68,7 @@ func (s *Training) choosePlacement() error {
 		hindrance = device.ErrInProcess
 	case s.compress.Form != trainer.Exact:
 		hindrance = device.ErrCompressed
-	case s.Spec.Strategy == psSync:
+	case s.Spec.serves():
 		hindrance = errServers
 	}
 	var err error

@@ -63,7 +63,7 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	}
 	defer taps.close(stderr)
 	r := &rank{
-		training: s, group: group, combining: combining{served: served}, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
+		training: s, group: group, combining: combining{served: served, worker: w}, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
 		stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, locked: s.Spec.Saving.lockedBy(launch.Identify(os.Getppid())),
 		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
 	}

@@ -37,6 +37,7 @@ type Worker struct {
 	formed     atomic.Bool // all workers have joined and connected
 	training   atomic.Bool // Begin was called
 	flight     flightRecorder
+	strategy   switchboard
 	wait       *waitReporter
 	node       *cluster.Node // set by Join
 	stderr     io.Writer
@@ -113,7 +114,7 @@ func (w *Worker) Join(level slog.Leveler) (*cluster.Node, error) {
 	if c.Local == 0 { // the first worker of a machine reports for all
 		c.Progress = w.wait.changed
 	}
-	c.Answer = w.flight.answer
+	c.Answer = w.answer
 	node, err := cluster.Join(w.stop, c)
 	if err != nil {
 		if errors.Is(err, membership.ErrPortInUse) {
@@ -124,6 +125,14 @@ func (w *Worker) Join(level slog.Leveler) (*cluster.Node, error) {
 	w.node = node
 	w.Events.Emit(&event.Ready{Addr: node.Addr().String()})
 	return node, nil
+}
+
+// answer answers a question that came by gossip; nil if it knows no answer.
+func (w *Worker) answer(question []byte) []byte {
+	if answer := w.flight.answer(question); answer != nil {
+		return answer
+	}
+	return w.strategy.answer(string(question))
 }
 
 // Begin reports that the work begins. From then on the work decides when to stop, and

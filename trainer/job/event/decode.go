@@ -68,6 +68,7 @@ var kinds = sync.OnceValue(func() Table {
 		func() Event { return new(SaveRetry) },
 		func() Event { return new(Resumed) },
 		func() Event { return new(Checkpoint) },
+		func() Event { return new(Switched) },
 		func() Event { return new(Stopped) },
 		func() Event { return new(Result) },
 		func() Event { return new(Ready) },

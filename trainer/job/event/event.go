@@ -108,6 +108,19 @@ type Checkpoint struct {
 	InsteadOf string `json:"instead_of,omitempty"` // the path in --out, if it could not be written
 }
 
+// Switched is written when the workers have changed their strategy.
+type Switched struct {
+	From     string  `json:"from"`
+	Strategy string  `json:"strategy"`
+	Step     int     `json:"step"` // steps done before
+	Ms       float64 `json:"ms"`   // that it took
+}
+
+// String returns one line for the user.
+func (e *Switched) String() string {
+	return fmt.Sprintf("switched from %s to %s after step %d", e.From, e.Strategy, e.Step)
+}
+
 // Stopped is written instead of a Result if the job was asked to stop.
 type Stopped struct {
 	Steps int `json:"steps"`

@@ -40,6 +40,9 @@ func (*Resumed) Kind() string { return "resumed" }
 func (*Checkpoint) Kind() string { return "checkpoint" }
 
 // Kind is part of Event.
+func (*Switched) Kind() string { return "switched" }
+
+// Kind is part of Event.
 func (*Stopped) Kind() string { return "stopped" }
 
 // Kind is part of Event.

@@ -280,7 +280,7 @@ func TestRoundsAreCompared(t *testing.T) {
 			c.Strategy = trainer.NewLocalSGD(c.Backend, plainSGD, trainer.DiLoCo(20))
 		}
 	}
-	require.ErrorContains(t, usual.run(t)[0].err, "the strategy is allreduce here and rounds of 20 inner steps, outer rate 0.7, outer momentum 0.9 on rank 1")
+	require.ErrorContains(t, usual.run(t)[0].err, "the strategy is allreduce here and rounds of 20 inner steps, outer rate 1, outer momentum 0.8 on rank 1")
 }
 
 func TestRoundsCheck(t *testing.T) {

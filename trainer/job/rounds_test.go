@@ -7,10 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/catalog"
 	"github.com/ringtrain/ringtrain/trainer/checkpoint"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/job/tuned"
 )
 
 // inTriples returns a tiny job in rounds of three steps.
@@ -145,4 +149,22 @@ func TestRoundsRefuse(t *testing.T) {
 	f := NewSpec(catalog.New(), "x.cfg")
 	f.Strategy, f.Gradients.Rounds = localSGD, trainer.Rounds{Steps: 3}
 	require.NoError(t, f.Check(), "it has a rate of its own")
+}
+
+// In four rounds of eight workers, DiLoCo stays within a point of allreduce, also compressed.
+// With the paper's outer rate and momentum it does not.
+func TestDiLoCoAccuracy(t *testing.T) {
+	collectivetest.Slow(t)
+	accuracy := func(strategy, compress string) float64 {
+		f := NewSpec(catalog.New(), filepath.FromSlash("../../examples/mnist.cfg"))
+		f.Workers, f.Steps, f.Strategy, f.Gradients.Compress = 8, 200, strategy, compress
+		f.Place.Transport, f.Device.Device, f.Order.Table = crew.TransportInProcess, "cpu", tuned.Off
+		f.Overrides = []config.Override{{Path: "evaluation.frequency", Raw: "0"}}
+		return resultOf(t, run(t, f)).Metrics.Value("accuracy")
+	}
+	want := accuracy("allreduce", "none")
+	require.Greater(t, want, .98)
+	for _, compress := range []string{"none", "int8"} {
+		require.Greater(t, accuracy(diLoCo, compress), want-.01, compress)
+	}
 }

@@ -81,7 +81,10 @@ func New() *Catalog {
 		c.err = errors.Join(c.err, c.Registry.Register(f.registry, f.name, f.Func))
 	}
 	for registry, functions := range map[string][]function{
-		"schedules": schedules, "initializers": initializers, "losses": losses, "architectures": architectures, "layers": slices.Concat(layerFunctions, imageFunctions, combinators),
+		"schedules": schedules, "initializers": initializers, "losses": losses, "batchers": batchers,
+		"layers":        slices.Concat(layerFunctions, imageFunctions, combinators),
+		"architectures": slices.Concat(architectures, []function{parserArchitecture}),
+		"tasks":         {entityTaskFunction},
 	} {
 		for _, f := range functions {
 			c.err = errors.Join(c.err, c.Registry.Register(registry, f.name, f.Func))

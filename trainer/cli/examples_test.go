@@ -21,9 +21,11 @@ func TestExampleConfigs(t *testing.T) {
 	}
 	train, test := data.Generate(data.DigitsOptions{Train: 300, Test: 50, Side: 28})
 	require.NoError(t, data.WriteMNIST(dir, train, test))
+	write("dev.iob", "Rome|I-LOC\n")
 	other := map[string][]string{
 		"chars.cfg":      {"--data", "text:" + write("a.txt", strings.Repeat("a line of text\n", 400))},
 		"classify.cfg":   {"--data", "csv:" + write("classes.csv", "x,class\n"+strings.Repeat("1,a\n2,b\n", 20)), "--target", "class"},
+		"ner.cfg":        {"--data", "ner:" + filepath.Dir(write("train.iob", strings.Repeat("Rome|I-LOC is|O here|O\n", 20)))},
 		"regression.cfg": {"--data", "csv:" + write("values.csv", "x,y\n"+strings.Repeat("1,2.5\n2,4.5\n", 20)), "--target", "y"},
 	}
 	paths, err := filepath.Glob("../../examples/*.cfg")

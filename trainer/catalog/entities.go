@@ -1,0 +1,248 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/ner"
+	"github.com/ringtrain/ringtrain/nn/text"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/config"
+	"github.com/ringtrain/ringtrain/trainer/data"
+)
+
+// entityTask is the Task of finding named entities in documents. A row is a document.
+type entityTask struct {
+	dropout float32
+	batcher *data.WordBatches // nil: as many documents as training.batch_size says
+}
+
+// entityTaskFunction makes an entityTask.
+var entityTaskFunction = function{nerTask, config.Func{
+	Doc: "named entity recognition, as in spaCy: the moves of a transition-based parser",
+	Params: []config.Param{
+		{Name: "dropout", Type: config.Float, Default: .1, Doc: "fraction of elements dropped in tok2vec; spaCy's training.dropout"},
+		{Name: "batcher", Form: "block with @batchers", Is: func(v any) bool { _, ok := v.(*data.WordBatches); return ok || v == nil },
+			Doc: "which documents form a batch; null for training.batch_size documents"},
+	},
+	Make: func(a config.Args) (any, error) {
+		r := &reader{Args: a}
+		t := entityTask{dropout: r.fraction("dropout")}
+		t.batcher, _ = a.Value("batcher").(*data.WordBatches)
+		return t, r.err
+	}}}
+
+// Fit implements Task.
+func (t entityTask) Fit(d Dataset, network Network) (Problem, error) {
+	docs, ok := d.(DocDataset)
+	if !ok {
+		return nil, fmt.Errorf("the task %s needs documents, but data %q has none; use --data ner:DIR", nerTask, d.Info().Name)
+	}
+	m, err := t.model(network, ner.Order(docs.Labels()))
+	return &entityProblem{entityModel: m, dataset: docs}, err
+}
+
+// Stored implements Task.
+func (t entityTask) Stored(notes map[string]string, network Network) (Stored, error) {
+	var labels []string
+	if err := json.Unmarshal([]byte(notes[noteLabels]), &labels); err != nil {
+		return nil, errors.New("its notes do not describe the labels of entities it was trained on")
+	}
+	m, err := t.model(network, labels)
+	return &storedEntities{m}, err
+}
+
+// noteLabels is the note of an entityModel: its labels, as a list in JSON.
+const noteLabels = "labels"
+
+// An entityModel is a network that finds entities of some labels.
+type entityModel struct {
+	entityTask
+	network Network
+	moves   *ner.Moves
+}
+
+func (t entityTask) model(network Network, labels []string) (entityModel, error) {
+	moves, err := ner.NewMoves(labels)
+	return entityModel{entityTask: t, network: network, moves: moves}, err
+}
+
+// parser makes layers.
+func (m entityModel) parser() (ner.Parser, error) {
+	l, err := m.network()
+	if err != nil {
+		return ner.Parser{}, err
+	}
+	p, ok := l.(*entityParser)
+	if !ok {
+		return ner.Parser{}, &nn.LayerError{Path: "model", Msg: fmt.Sprintf("the task %s needs @architectures = %q, but this is %T", nerTask, parserArchitecture.name, l)}
+	}
+	return p.parser(m.moves, m.dropout)
+}
+
+// Declare is part of Problem, Rows and Stored.
+func (m entityModel) Declare() (*nn.Builder, error) {
+	p, err := m.parser()
+	if err != nil {
+		return nil, err
+	}
+	return p.Declare(0)
+}
+
+// make makes the model on b.
+func (m entityModel) make(b nn.Backend, seed uint64) (*ner.Recognizer, error) {
+	p, err := m.parser()
+	if err != nil {
+		return nil, err
+	}
+	return ner.New(b, p, seed)
+}
+
+// documents prepares documents for models.
+func (m entityModel) documents(docs []*text.Doc) (entityDocs, error) {
+	p, err := m.parser()
+	if err != nil {
+		return nil, err
+	}
+	return p.Documents(docs), nil
+}
+
+// entityDocs are documents in memory.
+type entityDocs []*ner.Document
+
+// stage returns documents as batches.
+func (d entityDocs) stage() data.Stage[ner.Batch] {
+	var batch ner.Batch
+	return func(rows []int32) (ner.Batch, error) {
+		batch.Docs = batch.Docs[:0]
+		for _, row := range rows {
+			batch.Docs = append(batch.Docs, d[row])
+		}
+		return batch, nil
+	}
+}
+
+// words returns the number of words of each document.
+func (d entityDocs) words() []int32 {
+	out := make([]int32, len(d))
+	for i, doc := range d {
+		out[i] = int32(doc.Len())
+	}
+	return out
+}
+
+// measures are the results of an evaluation: spaCy's ents_f, ents_p and ents_r, of all
+// entities and, as details, of those of each label, such as "ents_f:PER".
+func (m entityModel) measures() (all []trainer.Measure) {
+	for _, label := range append([]string{""}, m.moves.Labels()...) {
+		for _, one := range []struct {
+			name string
+			of   func(ner.Tally) float64
+		}{{"ents_f", ner.Tally.F}, {"ents_p", ner.Tally.Precision}, {"ents_r", ner.Tally.Recall}} {
+			name := one.name
+			if label != "" {
+				name += ":" + label
+			}
+			all = append(all, trainer.Measure{Name: name, Detail: label != "", Of: func(c nn.Counts) float64 { return one.of(ner.TallyOf(c, label)) }})
+		}
+	}
+	return all
+}
+
+// An entityProblem is a network that finds the entities of a dataset.
+type entityProblem struct {
+	entityModel
+	dataset DocDataset
+}
+
+// Rows implements Problem.
+func (p *entityProblem) Rows() (train, test int) {
+	return p.dataset.Info().Train, p.dataset.Info().Test
+}
+
+// each returns the mean number of words of a document to train on.
+func (p *entityProblem) each() int {
+	words, _ := p.dataset.Words()
+	return max(words/max(p.dataset.Info().Train, 1), 1)
+}
+
+// Memory implements Problem. An id takes 8 bytes, and so do a word's tag and text.
+func (p *entityProblem) Memory() Memory {
+	const attributes = 4
+	return Memory{Row: 8 * (attributes + 2) * p.each()}
+}
+
+// Probe implements Problem.
+func (p *entityProblem) Probe(b nn.Backend) (Probe, error) {
+	model, err := p.make(b, 0)
+	if err != nil {
+		return Probe{}, err
+	}
+	doc := &text.Doc{Words: make([]string, p.each()), Annotated: true}
+	for i := range doc.Words {
+		doc.Words[i] = fmt.Sprint("word", i)
+	}
+	docs, err := p.documents([]*text.Doc{doc})
+	return Probe{Params: model.Params(), Learn: func(pass *nn.Pass, rows int) error {
+		batch, err := docs.stage()(make([]int32, rows))
+		if err == nil {
+			_, _, err = model.Learn(pass, batch)
+		}
+		return err
+	}}, err
+}
+
+// Open implements Problem.
+func (p *entityProblem) Open(ctx context.Context) (Rows, error) {
+	train, test, sum, err := p.dataset.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &entityRows{entityModel: p.entityModel, sum: sum}
+	if r.train, err = p.documents(train); err != nil {
+		return nil, err
+	}
+	r.test, err = p.documents(test)
+	return r, err
+}
+
+// entityRows are the documents of a dataset in memory.
+type entityRows struct {
+	entityModel
+	train, test entityDocs
+	sum         string
+}
+
+// Sum implements Rows. The labels follow from the documents.
+func (r *entityRows) Sum() string { return r.sum }
+
+// Notes implements Rows.
+func (r *entityRows) Notes() map[string]string {
+	labels, _ := json.Marshal(r.moves.Labels()) // strings cannot fail
+	return map[string]string{noteLabels: string(labels)}
+}
+
+// Task implements Rows.
+func (r *entityRows) Task(s Seat) (trainer.Task, error) {
+	m, err := r.make(s.Backend, s.Seed)
+	if err != nil {
+		return nil, err
+	}
+	t := &trainer.ModelTask[ner.Batch]{Model: m, Measures: r.measures()}
+	withTest(t, s, len(r.test), r.test.stage)
+	if r.batcher == nil {
+		return withTraining(t, s, len(r.train), r.train.stage, nil)
+	}
+	words := r.train.words()
+	for k := range s.Micro {
+		sampler, err := data.NewWordSampler(words, *r.batcher, s.Rank*s.Micro+k, s.Size*s.Micro, s.Seed)
+		if err != nil {
+			return nil, err
+		}
+		t.Train = append(t.Train, data.NewFeed(r.train.stage(), sampler))
+	}
+	return t, nil
+}

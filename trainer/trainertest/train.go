@@ -91,7 +91,10 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 			}
 		}
 		if x.stop > 0 {
-			c.Steps = 1_000_000
+			c.Steps = 1000
+			if h.Asynchronous { // the others may make many before this rank makes one
+				c.Steps = 1_000_000
+			}
 		}
 		if h.Change != nil {
 			h.Change(&c)

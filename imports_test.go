@@ -44,7 +44,7 @@ nn/graph                  : nn
 nn/nntest                 : nn
 trainer                   : collective collective/fold nn nn/optim
 trainer/trainertest       : collective collective/collectivetest nn nn/cpu nn/models trainer trainer/data
-trainer/paramserver       : collective nn nn/optim trainer
+trainer/paramserver       : collective nn nn/cpu nn/optim trainer
 trainer/atomicfile        :
 trainer/store             : collective/secret trainer/atomicfile
 trainer/checkpoint        : trainer/atomicfile

@@ -10,6 +10,28 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/trainertest"
 )
 
+func TestAsyncConforms(t *testing.T) {
+	for name, p := range map[string]Policy{
+		"unbounded": {},
+		"dropped":   {Bounded: true},
+		"damped":    {Bounded: true, MaxStaleness: 1, Damp: true},
+	} {
+		for servers := range 3 {
+			t.Run(fmt.Sprintf("%s, %d servers", name, servers), func(t *testing.T) {
+				suite := trainertest.Suite{
+					New: func(b nn.Backend) trainer.Strategy {
+						return NewAsync(b, optim.DefaultAdam(), Servers{Among: servers}, p)
+					},
+					Promises: trainertest.Promises{Asynchronous: true},
+				}
+				trainertest.TestStrategy(t, suite)
+				suite.Sizes, suite.Promises = []int{1}, trainertest.Promises{Lockstep: true, Equal: true, Compares: true, Resumes: true}
+				t.Run("alone", func(t *testing.T) { trainertest.TestStrategy(t, suite) })
+			})
+		}
+	}
+}
+
 func TestSyncConforms(t *testing.T) {
 	for servers := range 4 {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {

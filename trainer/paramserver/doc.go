@@ -3,10 +3,15 @@
 // step to the servers. These add them in ring order, update their shares and return the
 // new values. So a training has the bits of trainer.AllReduce, with any number of servers.
 //
+// In [Async], servers do not wait for all workers: a [Policy] says which gradients make an
+// update. An arbiter decides this for each server, without I/O; the server around it answers
+// requests, and a post sends and receives.
+//
 // Servers are processes of their own, which call [Serve], or they are among the workers.
 //
-// Everything travels in calls of a collective.Group, so what that promises holds here: every
-// wait ends and names a rank, and with a key all messages are encrypted. The scheme is that
-// of Li et al., "Scaling Distributed Machine Learning with the Parameter Server" (OSDI
-// 2014), with bulk-synchronous steps.
+// Everything travels in calls or messages of a collective.Group, so what that promises holds
+// here: every wait ends and names a rank, and with a key all messages are encrypted. Sync is
+// the scheme of Li et al., "Scaling Distributed Machine Learning with the Parameter Server"
+// (OSDI 2014), with bulk-synchronous steps. Async is that of Downpour SGD in Dean et al.,
+// "Large Scale Distributed Deep Networks" (NIPS 2012).
 package paramserver

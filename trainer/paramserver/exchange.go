@@ -41,10 +41,11 @@ type exchange struct {
 }
 
 // newExchange makes the exchange of a rank, and allocates the share of a server. The pieces
-// of a cut parameter can be updated only if the optimizer is an optim.Recordable.
+// of a cut parameter can be updated only if the optimizer is an optim.Recordable, and only
+// together, because they share a norm.
 func newExchange(r ranks, l layout, u updater) *exchange {
 	_, cut := u.optimizer.(optim.Recordable)
-	x := &exchange{ranks: r, layout: l, shares: split(l.Parameters, len(r.servers), cut)}
+	x := &exchange{ranks: r, layout: l, shares: split(l.Parameters, len(r.servers), cut && l.Asynchronous == nil)}
 	total := 0
 	for _, pieces := range x.shares {
 		_, n := offsets(pieces)
@@ -56,7 +57,11 @@ func newExchange(r ranks, l layout, u updater) *exchange {
 	}
 	if i := slices.Index(r.servers, r.group.Rank()); i >= 0 {
 		x.share = newShare(u, l, x.shares[i])
-		x.copies = make([]float32, r.workers*x.lens[i])
+		most := r.workers
+		if l.Asynchronous != nil {
+			most = 1 // for load
+		}
+		x.copies = make([]float32, most*x.lens[i])
 	}
 	return x
 }
@@ -238,7 +243,7 @@ func (x *exchange) step(ctx context.Context, c command) error {
 func (x *exchange) combine(ctx context.Context, c command) error {
 	bad := []int64{0}
 	if x.share != nil {
-		if err := x.share.fold(x.copies, x.workers); err != nil {
+		if err := x.share.fold(slices.Collect(slices.Chunk(x.copies, x.share.params.Grads.Len()))); err != nil {
 			return err
 		}
 		if x.workers > 1 { // otherwise the worker has checked them

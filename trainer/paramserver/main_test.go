@@ -88,6 +88,7 @@ type job struct {
 	servers   int              // 0: trainer.AllReduce
 	apart     bool             // servers are not workers
 	plan      []trainer.Switch // between "ps-sync", with which it begins, and "allreduce"; may be nil
+	policy    *Policy          // of Async; nil: Sync
 	optimizer optim.Optimizer
 	steps     int
 	change    func(rank int, c *trainer.Config)
@@ -98,6 +99,7 @@ type outcome struct {
 	values []float32
 	state  trainer.State
 	result trainer.Result
+	stale  Staleness // of Async
 	err    error
 }
 
@@ -164,7 +166,10 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 		strategy = s
 	case j.servers == 0:
 		strategy = all
+	case j.policy != nil:
+		strategy = NewAsync(b, j.optimizer, servers, *j.policy)
 	}
+	defer strategy.Close()
 	c := trainer.Config{
 		Groups: trainer.Only(workers), Backend: b, Strategy: strategy, Steps: j.steps, Seed: 1,
 		Task: trainer.NewTask(m, data.NewFeed(set.Train.Stage(3, b), rows), data.NewPart(set.Test.Stage(8, b), set.Test.Rows, g.Rank(), j.workers, 8)),
@@ -175,6 +180,10 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 	o.result, o.err = trainer.Train(ctx, c)
 	if o.err == nil {
 		o.state, o.err = strategy.State(ctx, g.Rank() == 0)
+	}
+	if s, ok := strategy.(*Async); ok && o.err == nil {
+		o.stale = s.Stale()
+		o.err = s.Disconnect(ctx)
 	}
 	if j.apart && o.err == nil {
 		o.err = End(ctx, g, j.workers)

@@ -20,6 +20,14 @@ type parameter struct {
 type layout struct {
 	Parameters []parameter `json:"parameters"` // in the order of the arenas
 	Slots      []string    `json:"slots"`      // of the optimizer
+	// Asynchronous is set if the workers use Async.
+	Asynchronous *asynchronous `json:"asynchronous,omitempty"`
+}
+
+// asynchronous is what servers know about Async.
+type asynchronous struct {
+	Policy Policy `json:"policy"`
+	Limit  int    `json:"limit"` // on the number of updates; 0: none
 }
 
 // Limits for what a server accepts.
@@ -65,6 +73,9 @@ func decodeLayout(b []byte) (layout, error) {
 			return l, fmt.Errorf("paramserver: the momentum of %q must be from 0 to 1, not %v", q.Name, q.Momentum)
 		}
 		end = q.Offset + q.Len
+	}
+	if a := l.Asynchronous; a != nil {
+		return l, a.Policy.Check()
 	}
 	return l, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ringtrain/ringtrain/nn/optim"
 )
 
-// Serve is a server of Sync. The first ranks of g are the workers, whose Servers.Group g is;
+// Serve is a server of Sync or Async. The first ranks of g are the workers, whose Servers.Group g is;
 // all others call Serve. The server updates its share on b with o, which must be the
 // optimizer of the workers. It waits while the workers have no Sync or use another strategy,
 // and returns nil after their End.
@@ -57,6 +57,9 @@ func serve(ctx context.Context, r ranks, u updater) error {
 		case verbStart:
 			if x, err = begin(ctx, r, u, c); err == nil {
 				err = x.load(ctx, c.step, nil)
+			}
+			if err == nil && x.layout.Asynchronous != nil {
+				err = x.serve(ctx, int(c.step))
 			}
 		case verbStep:
 			err = x.step(ctx, c)

@@ -62,16 +62,14 @@ func (s *share) arena(slot string) nn.Buffer {
 	return s.state.Slots[slot]
 }
 
-// fold adds the gradients of all workers, in ring order. Those of worker k are at
-// k·params.Grads.Len() in pushed, laid out like the share.
-func (s *share) fold(pushed []float32, workers int) error {
-	n := s.params.Grads.Len()
-	operands := make([]collective.Vector, workers)
+// fold adds the gradients of workers, in ring order. Each of pushed is laid out like the
+// share.
+func (s *share) fold(pushed [][]float32) error {
+	operands := make([]collective.Vector, len(pushed))
 	for i, q := range s.params.List {
 		arena := s.layout.Parameters[s.pieces[i].param].Offset + s.pieces[i].lo
 		for k := range operands {
-			lo := k*n + q.Offset
-			operands[k] = collective.Of(pushed[lo : lo+q.Grads.Len()]).At(arena)
+			operands[k] = collective.Of(pushed[k][q.Offset : q.Offset+q.Grads.Len()]).At(arena)
 		}
 		if err := collective.FoldLocal(collective.Sum, collective.Of(q.Grads.Float32s()).At(arena), operands); err != nil {
 			return fmt.Errorf("paramserver: adding the gradients of %s: %w", q.Name, err)

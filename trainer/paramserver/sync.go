@@ -27,6 +27,8 @@ type Sync struct {
 	exchange  *exchange
 	steps     int // done
 	arena     int // elements of the workers' arenas
+
+	asynchronous *asynchronous // of Async, or nil
 }
 
 var _ trainer.Strategy = (*Sync)(nil)
@@ -59,7 +61,7 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 		return trainer.Place{}, err
 	}
 	s.agreement = trainer.NewAgreement(start.Group, s.backend)
-	from, err := s.agreement.Start(ctx, start, trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("ps-sync with %d servers", len(r.servers))})
+	from, err := s.agreement.Start(ctx, start, trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("%s with %d servers", s.name(), len(r.servers))})
 	if err != nil {
 		return trainer.Place{}, err
 	}
@@ -67,6 +69,7 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 		return trainer.Place{}, err
 	}
 	l := layoutOf(start.Params, s.optimizer.Slots())
+	l.Asynchronous = s.asynchronous
 	encoded, err := l.encode()
 	if err != nil {
 		return trainer.Place{}, err
@@ -88,6 +91,13 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 		return savedSlot(from, slot, s.arena)
 	})
 	return trainer.Place{View: start.Group.View(), Step: from.Step}, err
+}
+
+func (s *Sync) name() string {
+	if s.asynchronous != nil {
+		return s.asynchronous.Policy.String()
+	}
+	return "ps-sync"
 }
 
 // ranks returns those of the job that has these workers.

@@ -1,0 +1,257 @@
+package paramserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
+	"github.com/ringtrain/ringtrain/nn/optim"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// Async is the strategy in which each worker pushes a gradient to the servers when it has
+// one, and gets the newest values as soon as the servers have applied it. Workers do not wait
+// for each other, unless Policy says so. A step of the training is an update of a server, so
+// the workers share the steps, see trainer.Asynchronous.
+//
+// Servers update on their own. Each counts its updates, and one may be ahead of another by as
+// many gradients as there are workers. When the training ends, all have made the same number,
+// unless it was stopped.
+//
+// All workers end with the same values. If a rank fails, the others get an error that names
+// it.
+type Async struct {
+	sync   *Sync
+	policy Policy
+
+	*worker
+	background *background // nil before Start and after Disconnect
+	stale      Staleness   // set by Finish
+}
+
+var _ trainer.Asynchronous = (*Async)(nil)
+
+// NewAsync makes the strategy; see NewSync for the arguments. Start returns an error if p is
+// out of range.
+func NewAsync(b nn.Backend, o optim.Optimizer, s Servers, p Policy) *Async {
+	return &Async{sync: NewSync(b, o, s), policy: p}
+}
+
+// Start implements trainer.Strategy. Rank 0 gives its values to all ranks, and to the
+// servers also the optimizer's state.
+func (a *Async) Start(ctx context.Context, start trainer.Start) (trainer.Place, error) {
+	if err := a.policy.Check(); err != nil {
+		return trainer.Place{}, err
+	}
+	a.halt()
+	a.sync.asynchronous = &asynchronous{a.policy, start.Steps}
+	place, err := a.sync.Start(ctx, start)
+	if err != nil {
+		return place, err
+	}
+	x := a.sync.exchange
+	m, err := x.group.Messages(ctx)
+	if err != nil {
+		return place, fmt.Errorf("paramserver: %w", err)
+	}
+	p := newPost(m, x.group, x.most())
+	a.worker = newWorker(p, x, start.Params, place.Step)
+	a.background = &background{post: p}
+	if x.share != nil {
+		a.background.serve(x, place.Step)
+	}
+	return place, nil
+}
+
+// most returns the length of the longest message between these ranks.
+func (x *exchange) most() int {
+	return headerLen + max(slices.Max(x.lens)*(1+len(x.layout.Slots)), 2*staleWords)
+}
+
+// Step implements trainer.Strategy. The Report covers all updates since the last one of this
+// rank, made of the gradients of any.
+func (a *Async) Step(ctx context.Context, p *nn.Params, s trainer.Step) (trainer.Report, error) {
+	if err := a.sync.backend.Sync(ctx); err != nil {
+		return trainer.Report{}, err
+	}
+	begin := time.Now()
+	if err := a.finite(p, s); err != nil {
+		return trainer.Report{}, err
+	}
+	report, err := a.push(ctx, p, s)
+	if err != nil {
+		return report, a.named(fmt.Errorf("paramserver: step %d: %w", s.Index+1, err))
+	}
+	report.Bytes, report.Buckets = 4*p.Grads.Len(), 1
+	report.Exchange = time.Since(begin)
+	return report, nil
+}
+
+// finite returns an error if this rank's loss or gradient is not finite. The servers do not
+// see it.
+func (a *Async) finite(p *nn.Params, s trainer.Step) error {
+	what := ""
+	if math.IsNaN(s.Loss) || math.IsInf(s.Loss, 0) {
+		what = "loss"
+	} else if bad := trainer.NotFinite(p); bad != 0 {
+		what = "gradient of " + p.List[bad-1].Name
+	}
+	if what == "" {
+		return nil
+	}
+	g := a.sync.exchange.group
+	return fmt.Errorf("paramserver: the %s of step %d is not finite on rank %d (%s): lower the learn rate, or look at the data of that step",
+		what, s.Index+1, g.Rank(), g.View().Name(g.Rank()))
+}
+
+// named returns the error of the server on this rank, if there is one, because the group then
+// blames this rank.
+func (a *Async) named(err error) error {
+	if b := a.background; b != nil {
+		select {
+		case served := <-b.served:
+			if served != nil {
+				return served
+			}
+		default:
+		}
+	}
+	return err
+}
+
+// Total implements trainer.Strategy. Rank 0 evaluates alone.
+func (a *Async) Total(_ context.Context, own nn.Counts) (nn.Counts, error) { return own, nil }
+
+// Finish implements trainer.Strategy: it waits until all workers have finished.
+func (a *Async) Finish(ctx context.Context, _ *nn.Params) error {
+	stale, err := a.finish(ctx)
+	if err != nil {
+		return a.named(fmt.Errorf("paramserver: waiting until all workers have finished: %w", err))
+	}
+	a.stale = stale
+	return nil
+}
+
+// State implements trainer.Strategy. If it is wanted, the values move forward to those that
+// the slots belong to.
+func (a *Async) State(ctx context.Context, wanted bool) (trainer.State, error) {
+	state := trainer.State{Step: a.Done(), Slots: map[string][]float32{}}
+	if !wanted {
+		return state, nil
+	}
+	if err := a.pull(ctx, state.Slots); err != nil {
+		return state, a.named(fmt.Errorf("paramserver: reading the state of the servers: %w", err))
+	}
+	state.Step = a.Done()
+	return state, nil
+}
+
+// Disconnect ends the exchange of messages, so that the groups can make calls again. All
+// workers call it, after the last call of any other method but Stale and Close.
+// Servers of Servers.Group then wait for End, or for the Start of another strategy.
+func (a *Async) Disconnect(ctx context.Context) error {
+	if a.background == nil {
+		return nil
+	}
+	if err := a.end(ctx); err != nil {
+		return a.named(fmt.Errorf("paramserver: waiting until the servers end: %w", err))
+	}
+	if err := a.halt(); err != nil {
+		return err
+	}
+	if err := a.worker.post.End(ctx); err != nil {
+		return fmt.Errorf("paramserver: ending the exchange with the servers: %w", err)
+	}
+	return nil
+}
+
+// Stale counts the gradients of all workers, as the first server has seen them. It is known
+// after Finish.
+func (a *Async) Stale() Staleness {
+	return a.stale
+}
+
+// Close implements trainer.Strategy.
+func (a *Async) Close() error {
+	_ = a.halt()
+	a.worker = nil
+	return nil
+}
+
+// halt ends the goroutines of this rank, and returns the error of the server among them.
+func (a *Async) halt() error {
+	b := a.background
+	if b == nil {
+		return nil
+	}
+	a.background = nil
+	return b.end()
+}
+
+// A background is what a worker runs in other goroutines: it receives, and may be a server.
+type background struct {
+	post   *post
+	cancel context.CancelFunc
+	served chan error // of the server, if there is one
+}
+
+// serve makes this rank a server, too.
+func (b *background) serve(x *exchange, step int) {
+	var ctx context.Context
+	ctx, b.cancel = context.WithCancel(context.Background())
+	b.served = make(chan error, 1)
+	// The worker computes at the same time, and a backend belongs to one goroutine.
+	x.share.backend = cpu.New(cpu.Options{})
+	s := newServer(b.post, x, step)
+	b.post.done.Go(func() {
+		defer x.share.backend.Close()
+		err := s.serve(ctx)
+		var lost *collective.RankError
+		if err != nil && ctx.Err() == nil && !errors.As(err, &lost) {
+			x.group.Abort(err)
+		}
+		b.served <- err
+	})
+}
+
+// end ends the goroutines.
+func (b *background) end() error {
+	if b.cancel != nil {
+		b.cancel()
+	}
+	b.post.close()
+	if b.served == nil {
+		return nil
+	}
+	select {
+	case err := <-b.served:
+		if !errors.Is(err, context.Canceled) {
+			return err
+		}
+	default: // named has taken it
+	}
+	return nil
+}
+
+// serve is the phase of Serve in which workers send messages.
+func (x *exchange) serve(ctx context.Context, step int) error {
+	m, err := x.group.Messages(ctx)
+	if err != nil {
+		return fmt.Errorf("paramserver: %w", err)
+	}
+	p := newPost(m, x.group, x.most())
+	defer p.close()
+	s := newServer(p, x, step)
+	if err := s.serve(ctx); err != nil {
+		return err
+	}
+	x.share.state.Step = step // from which the workers count their commands
+	p.close()
+	return m.End(ctx)
+}

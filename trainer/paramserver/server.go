@@ -1,0 +1,208 @@
+package paramserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+)
+
+// A server is a rank that answers the requests of the workers of Async.
+type server struct {
+	*post
+	*share
+	arbiter *arbiter
+	pushed  [][]float32 // by worker: the gradient of the next update
+	form    header      // of the pushes: undivided
+	before  nn.Buffer   // the values before a damped update
+	out     []float32   // the answer in progress
+
+	numbers         []int  // by worker: of the last request
+	finished, ended []bool // by worker
+}
+
+func newServer(p *post, x *exchange, version int) *server {
+	n := x.workers
+	return &server{
+		post: p, share: x.share, arbiter: newArbiter(x.layout.Asynchronous.Policy, n, version, x.layout.Asynchronous.Limit),
+		pushed: make([][]float32, n), numbers: make([]int, n), finished: make([]bool, n), ended: make([]bool, n),
+		out: make([]float32, headerLen+x.share.params.Values.Len()),
+	}
+}
+
+// serve answers requests until all workers have sent tagEnd.
+func (s *server) serve(ctx context.Context) error {
+	for slices.Contains(s.ended, false) {
+		l, err := s.await(ctx)
+		switch {
+		case errors.Is(err, errDue):
+		case err != nil:
+			return err
+		case l.from >= len(s.pushed):
+			return fmt.Errorf("paramserver: rank %d sends a request and is no worker: run the same version on every machine", l.from)
+		default:
+			if err := s.handle(ctx, l); err != nil {
+				return err
+			}
+		}
+		if s.arbiter.ready(time.Now()) {
+			if err := s.update(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// errDue ends the wait for a request because the next update is due.
+var errDue = errors.New("the next update is due")
+
+func (s *server) await(ctx context.Context) (letter, error) {
+	if due := s.arbiter.due; !due.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, due, errDue)
+		defer cancel()
+	}
+	return s.next(ctx, s.requests)
+}
+
+// handle handles a request.
+func (s *server) handle(ctx context.Context, l letter) error {
+	s.numbers[l.from] = getHeader(l.body).number
+	switch l.tag {
+	case tagPush:
+		return s.push(ctx, l)
+	case tagState:
+		return s.answer(ctx, l.from, tagState, s.arenas())
+	case tagFinish:
+		s.arbiter.leave(l.from)
+		return s.meet(ctx, s.finished, l.from, tagFinish, s.arbiter.stale.words())
+	}
+	return s.meet(ctx, s.ended, l.from, tagEnd, nil)
+}
+
+// push gives a gradient to the arbiter.
+func (s *server) push(ctx context.Context, l letter) error {
+	h, body := getHeader(l.body), l.body[headerLen:]
+	if n := s.params.Grads.Len(); len(body) != n {
+		return fmt.Errorf("paramserver: worker %d sends a gradient of %d elements, and the share of this server has %d: run the same version on every machine", l.from, len(body), n)
+	}
+	used, err := s.arbiter.push(gradient{worker: l.from, version: h.version, rows: h.rows, loss: h.loss}, time.Now())
+	if err != nil {
+		return err
+	}
+	s.form = h
+	if h.stop {
+		s.arbiter.stop()
+	}
+	if !used {
+		return s.answerValues(ctx, l.from)
+	}
+	s.pushed[l.from] = body
+	return nil
+}
+
+// update makes the next update, and answers the workers whose gradients are in it.
+func (s *server) update(ctx context.Context) error {
+	u := s.arbiter.take()
+	if u.rows > 0 {
+		if err := s.apply(u); err != nil {
+			return err
+		}
+	}
+	for _, g := range u.gradients {
+		if err := s.answerValues(ctx, g.worker); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply changes the values.
+func (s *server) apply(u update) error {
+	var pushed [][]float32
+	for _, g := range u.gradients {
+		pushed = append(pushed, s.pushed[g.worker])
+	}
+	if err := s.fold(pushed); err != nil {
+		return err
+	}
+	if len(pushed) > 1 { // otherwise the worker has checked them
+		if bad := trainer.NotFinite(s.params); bad != 0 {
+			return fmt.Errorf("paramserver: the summed gradient of %s in update %d is not finite: lower the learn rate", s.params.List[bad-1].Name, s.arbiter.version)
+		}
+	}
+	b := s.backend
+	if !s.form.undivided {
+		b.Scale(s.params.Grads, 1/float32(u.rows))
+	}
+	if u.factor == 1 {
+		s.share.update()
+		return nil
+	}
+	values := s.params.Values
+	if s.before.Len() == 0 {
+		s.before = b.Alloc(values.Len())
+	}
+	b.Extract(s.before, values, values.Len(), 0, values.Len())
+	s.share.update()
+	b.Scale(values, u.factor)
+	b.Axpy(values, 1-u.factor, s.before)
+	return nil
+}
+
+// arenas returns copies of the values and of all slots.
+func (s *server) arenas() []float32 {
+	n := s.params.Values.Len()
+	all := make([]float32, n*(1+len(s.layout.Slots)))
+	for i, slot := range append([]string{""}, s.layout.Slots...) {
+		s.backend.Read(all[i*n:(i+1)*n], s.arena(slot))
+	}
+	return all
+}
+
+// answerValues sends the values.
+func (s *server) answerValues(ctx context.Context, worker int) error {
+	s.backend.Read(s.out[headerLen:], s.params.Values)
+	s.header(worker).put(s.out)
+	return s.send(ctx, worker, tagPush+tagAnswer, s.out)
+}
+
+func (s *server) header(worker int) header {
+	a := s.arbiter
+	return header{number: s.numbers[worker], version: a.version, rows: a.rows, loss: a.loss, stop: a.stopping && a.done()}
+}
+
+func (s *server) answer(ctx context.Context, worker int, tag uint32, body []float32) error {
+	b := make([]float32, headerLen+len(body))
+	s.header(worker).put(b)
+	copy(b[headerLen:], body)
+	return s.send(ctx, worker, tag+tagAnswer, b)
+}
+
+// meet notes that a worker has sent a request that all workers send. It answers all of them
+// when the last has, and again a worker that repeats it.
+func (s *server) meet(ctx context.Context, here []bool, worker int, tag uint32, words []uint64) error {
+	again := here[worker]
+	here[worker] = true
+	if slices.Contains(here, false) {
+		return nil
+	}
+	body := make([]float32, 2*len(words))
+	for i, x := range words {
+		putWord(body[2*i:], x)
+	}
+	if again {
+		return s.answer(ctx, worker, tag, body)
+	}
+	for k := range here { // this rank is last, because it may then end this server
+		if err := s.answer(ctx, (s.self+1+k)%len(here), tag, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}

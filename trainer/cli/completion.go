@@ -22,6 +22,7 @@ func complete(root *cobra.Command, c *catalog.Catalog) {
 		"compress":   {"none", "bf16", "fp16", "int8", "topk:"},
 		"strategy":   job.Strategies(),
 		"servers":    {job.Colocated},
+		"stale":      {"drop", "damp"},
 		"order":      {"ring", "any"},
 		"tune":       {tuned.Auto, tuned.Off},
 		"device":     {device.Auto, device.CPU, device.CUDA, device.CUDA + ":"},

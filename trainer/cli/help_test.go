@@ -90,7 +90,7 @@ func TestTrainHelp(t *testing.T) {
 	}
 	require.Equal(t, []string{"Exit codes", "Usage", "Examples", "Job", "Data", "Saving", "Network", "Device", "Output and debugging", "Other"}, order)
 	require.Contains(t, out.String(), "\nData:\n      --data SOURCE ")
-	require.Contains(t, out.String(), "\n      --workers N          start N workers on this machine (default\n                           ray.num_workers of the config, or 1)\n")
+	require.Contains(t, out.String(), "\n      --workers N                start N workers on this machine (default\n                                 ray.num_workers of the config, or 1)\n")
 }
 
 func TestHelpOfACommand(t *testing.T) {

@@ -26,6 +26,7 @@ type screen struct {
 	steps   int
 	before  int // steps done before this run
 	last    event.Step
+	stale   *event.Staleness // for the result
 	samples int
 	sent    int                               // bytes of gradients, by one worker
 	share   struct{ exchange, total float64 } // milliseconds since the last row
@@ -93,6 +94,8 @@ func (s *screen) Emit(e event.Event) {
 		s.resumed(e)
 	case *event.Switched:
 		s.line(s.err, e.String())
+	case *event.Staleness:
+		s.stale = e
 	case *event.Stopped:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *event.Result:
@@ -244,6 +247,10 @@ func (s *screen) result(e *event.Result) {
 	if e.Compress != "none" && e.WireBytes > 0 {
 		sent = fmt.Sprintf("\ncompressed as %s: each worker sent %.2f MB of gradients, and would have sent %.3g times that", e.Compress, float64(e.WireBytes)/1e6, e.CompressionRatio)
 	}
+	stale := ""
+	if s.stale != nil {
+		stale = "\n" + s.stale.String()
+	}
 	speed := ""
 	if e.SamplesPerSecond > 0 {
 		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
@@ -252,7 +259,7 @@ func (s *screen) result(e *event.Result) {
 	if e.BestStep > 0 && e.BestStep != e.Steps {
 		best = fmt.Sprintf("\nbest (*): %s %.4f after step %d", e.BestMetric, e.BestValue, e.BestStep)
 	}
-	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan))
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s%s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan, stale))
 }
 
 // outcome returns the metrics of a result or, if it has none, the loss.

@@ -90,7 +90,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.IntVar(&f.Accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
 		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps are then larger with more workers)")
 		addStrategy(flags, &f.Spec)
-		flags.StringVar(&f.Gradients.Servers, "servers", "", "with ps-sync, start `N` server processes, or colocated to make every worker a server (default 1)")
+		addServers(flags, &f.Gradients)
 		flags.StringVar(&f.Gradients.Switch, "switch", "", "change the strategy by `PLAN`: STEP:NAME,..., such as 100:allreduce,200:ps-sync after 100 and 200 steps (ringtrain strategy changes it on request)")
 		addOuter(flags, &f.Gradients.Rounds)
 		flags.Uint64Var(&f.Seed, "seed", 0, "seed `N` of initial weights, row order and dropout (default 0)")
@@ -140,6 +140,9 @@ func (f *trainFlags) check(given func(string) bool) error {
 		}
 	}
 	if err := checkRounds(given, f.Strategy); err != nil {
+		return err
+	}
+	if err := checkAsynchrony(given, f.Gradients.Asynchrony); err != nil {
 		return err
 	}
 	if err := checkCompress(given, f.Gradients.Compress); err != nil {
@@ -195,7 +198,7 @@ func (a *app) train(ctx context.Context, f trainFlags) error {
 			}
 			signals, done := stopSignals()
 			defer done()
-			show := a.newScreen(t.Steps, f.json)
+			show := a.newScreen(t.Spec.Updates(t.Steps, t.AllWorkers()), f.json)
 			show.style = logStyles[f.style]
 			defer show.close()
 			o := a.options(show, signals)

@@ -38,6 +38,7 @@ type sharedSpec struct {
 	Workers, Steps, Every      int
 	Transport                  string
 	Strategy, Servers, Switch  string // Strategy "" is ps-sync with Servers, else allreduce
+	Quorum                     int    // with Servers
 
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
@@ -52,6 +53,7 @@ func (s sharedSpec) spec() Spec {
 	f.Saving = Saving{Dir: s.Dir, Every: s.Every}
 	if s.Servers != "" {
 		f.Strategy, f.Gradients.Servers, f.Gradients.Switch = cmp.Or(s.Strategy, psSync), s.Servers, s.Switch
+		f.Gradients.Asynchrony.Quorum = s.Quorum
 	}
 	if s.Resume {
 		f.Saving.Resume = s.Dir

@@ -46,7 +46,8 @@ type rank struct {
 // combining is how a rank combines its gradients with those of others.
 type combining struct {
 	served   *collective.Group // of the workers and the servers after them; nil without servers
-	worker   *crew.Worker      // answers requests to switch the strategy; nil in process
+	strategy trainer.Strategy
+	worker   *crew.Worker // answers requests to switch the strategy; nil in process
 	plan     string
 	switches []trainer.Switched // made so far
 }
@@ -74,6 +75,7 @@ func (r *rank) run(ctx context.Context) error {
 		return err
 	}
 	if r.leader {
+		r.tellStaleness()
 		r.events.Emit(result)
 	}
 	if _, stopped := result.(*event.Stopped); stopped {
@@ -124,11 +126,14 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err := r.configureSaving(ctx, &c); err != nil {
 		return nil, err
 	}
-	r.pulse.Begin(r.gpu != nil)
+	r.pulse.Begin(r.gpu != nil || r.training.Spec.asynchronous())
 	result, err := trainer.Train(ctx, c)
 	stopped := errors.Is(err, trainer.ErrStopped)
 	var unsaved *trainer.SaveError
 	if err != nil && !stopped && !(errors.As(err, &unsaved) && unsaved.Last) {
+		return nil, err
+	}
+	if err := r.disconnect(ctx); err != nil {
 		return nil, err
 	}
 	tensors, err := weights(backend, r.task.Params())
@@ -179,13 +184,15 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	}
 	r.task, err = r.rows.Task(catalog.Seat{
 		Backend: backend, Rank: self, Size: size, Micro: s.micro, Batch: s.Batch, EvalBatch: s.evalBatch, Seed: s.Spec.Seed, Resident: recording != nil,
+		FirstTests: s.Spec.asynchronous(),
 	})
 	if err != nil {
 		return trainer.Config{}, err
 	}
+	r.strategy = r.makeStrategy(ctx, backend)
 	c := trainer.Config{
-		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.makeStrategy(ctx, backend), Recording: recording,
-		Steps: s.Steps, EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
+		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
+		Steps: s.Spec.Updates(s.Steps, s.AllWorkers()), EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
 	}
 	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds())
 	r.plan = r.serversPlan(r.plan)

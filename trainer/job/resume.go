@@ -146,8 +146,8 @@ func (s *Training) fitsHeader(params []*nn.Param) checkpoint.Check {
 // checkStep returns an error for a checkpoint that is beyond the last step of this
 // training.
 func (s *Training) checkStep(path string, t checkpoint.Training) error {
-	if t.Step > s.Steps {
-		return fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, s.Steps)
+	if last := s.Spec.Updates(s.Steps, s.AllWorkers()); t.Step > last {
+		return fmt.Errorf("%s is at step %d, beyond the %d of this training: raise --steps", path, t.Step, last)
 	}
 	return nil
 }

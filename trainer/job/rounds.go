@@ -61,6 +61,9 @@ func (r *rank) localSGD(_ context.Context, b nn.Backend) trainer.Strategy {
 // strategyText describes the strategy, in notes and warnings. Strategies that give the same
 // bits have the same text.
 func (f *Spec) strategyText() string {
+	if f.asynchronous() {
+		return f.policy().String()
+	}
 	if !f.inRounds() {
 		return "allreduce"
 	}

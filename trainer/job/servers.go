@@ -22,7 +22,9 @@ const psSync = "ps-sync"
 const Colocated = "colocated"
 
 // errServers is why a training with parameter servers is not on GPUs.
-var errServers = errors.New("parameter servers work in host memory: leave out " + psSync)
+func (f *Spec) errServers() error {
+	return errors.New("parameter servers work in host memory: leave out " + f.servedStrategy())
+}
 
 // ServerProcesses returns the number of server processes, 0 if no strategy has any.
 func (f *Spec) ServerProcesses() int {
@@ -38,7 +40,7 @@ func (f *Spec) checkServers() error {
 	given := f.Gradients.Servers
 	if !f.serves() {
 		if given != "" {
-			return fmt.Errorf("--servers needs --strategy %s, or %[1]s in --switch", psSync)
+			return fmt.Errorf("--servers needs --strategy %s or %s, or %[1]s in --switch", psSync, psAsync)
 		}
 		return nil
 	}
@@ -49,7 +51,7 @@ func (f *Spec) checkServers() error {
 		return fmt.Errorf("--servers %w", err)
 	}
 	if f.Place.Nodes > 1 || f.Place.Process.Launched != nil {
-		return fmt.Errorf("%s starts server processes on one machine only: use --servers %s", psSync, Colocated)
+		return fmt.Errorf("%s starts server processes on one machine only: use --servers %s", f.servedStrategy(), Colocated)
 	}
 	return nil
 }
@@ -66,29 +68,36 @@ func CheckServers(given string) error {
 // support.
 func (f *Spec) checkServed(c trainer.Compression) error {
 	if f.serves() && c.Form != trainer.Exact {
-		return fmt.Errorf("compressed gradients cannot be combined with %s in --strategy or --switch: leave out --compress, and set training.compress to none", psSync)
+		return fmt.Errorf("compressed gradients cannot be combined with %s in --strategy or --switch: leave out --compress, and set training.compress to none", f.servedStrategy())
 	}
 	return nil
 }
 
 // parameterServers makes the strategy of a worker.
-func (r *rank) parameterServers(_ context.Context, b nn.Backend) trainer.Strategy {
+func (r *rank) parameterServers(ctx context.Context, b nn.Backend) trainer.Strategy {
+	if r.training.Spec.asynchronous() {
+		return r.asyncServers(ctx, b)
+	}
 	return paramserver.NewSync(b, r.training.optimizer, paramserver.Servers{Group: r.served})
 }
 
 // serversPlan describes the exchange with servers, or returns plan without them.
 func (r *rank) serversPlan(plan string) string {
-	switch {
-	case r.training.Spec.Strategy != psSync:
+	if !r.training.Spec.asynchronous() && r.training.Spec.Strategy != psSync {
 		return plan
-	case r.served == nil:
-		return fmt.Sprintf("%d workers, each also a parameter server, in ring order", r.group.Size())
+	}
+	how := "in ring order"
+	if r.training.Spec.asynchronous() {
+		how = r.training.Spec.policy().String()
+	}
+	if r.served == nil {
+		return fmt.Sprintf("%d workers, each also a parameter server, %s", r.group.Size(), how)
 	}
 	servers := r.served.Size() - r.group.Size()
 	if servers == 1 {
-		return fmt.Sprintf("%d workers and 1 parameter server, in ring order", r.group.Size())
+		return fmt.Sprintf("%d workers and 1 parameter server, %s", r.group.Size(), how)
 	}
-	return fmt.Sprintf("%d workers and %d parameter servers, in ring order", r.group.Size(), servers)
+	return fmt.Sprintf("%d workers and %d parameter servers, %s", r.group.Size(), servers, how)
 }
 
 // EndServers ends the server processes after a training that has succeeded on all workers.

@@ -118,8 +118,8 @@ func TestServerKilled(t *testing.T) {
 
 func TestServersRefused(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"--servers needs --strategy ps-sync":                                  func(f *Spec) { f.Strategy = "allreduce" },
-		`--servers must be colocated or a number of processes from 1 to 1024`: func(f *Spec) { f.Gradients.Servers = "many" },
+		"--servers needs --strategy ps-sync or ps-async, or ps-sync in --switch": func(f *Spec) { f.Strategy = "allreduce" },
+		`--servers must be colocated or a number of processes from 1 to 1024`:    func(f *Spec) { f.Gradients.Servers = "many" },
 		`not "0"`:    func(f *Spec) { f.Gradients.Servers = "0" },
 		`not "1025"`: func(f *Spec) { f.Gradients.Servers = "1025" },
 		"use --servers colocated": func(f *Spec) {

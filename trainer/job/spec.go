@@ -47,8 +47,10 @@ type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
-	Servers  string // of the strategy "ps-sync": the number of processes, or Colocated; "": 1
+	Servers  string // of the strategies "ps-sync" and "ps-async": the number of processes, or Colocated; "": 1
 	Switch   string // when to change the strategy, see trainer.ParseSwitches; "": only on request
+	// Asynchrony is that of the strategies with parameter servers.
+	Asynchrony Asynchrony
 	// Rounds are those of the strategy "diloco"; "local-sgd" uses only their Steps.
 	Rounds trainer.Rounds
 }

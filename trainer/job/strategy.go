@@ -24,6 +24,7 @@ var strategies = map[string]makeStrategy{
 	psSync:    (*rank).parameterServers,
 	localSGD:  (*rank).localSGD,
 	diLoCo:    (*rank).localSGD,
+	psAsync:   (*rank).asyncServers,
 }
 
 // strategy returns what makes the strategy, or nil if its name is unknown.
@@ -38,6 +39,9 @@ func Strategies() []string { return slices.Sorted(maps.Keys(strategies)) }
 func (f *Spec) checkStrategy() error {
 	if f.strategy() == nil {
 		return fmt.Errorf("--strategy must be one of %s, not %q", strings.Join(Strategies(), ", "), f.Strategy)
+	}
+	if err := f.checkAsynchrony(); err != nil {
+		return err
 	}
 	if err := f.checkSwitch(); err != nil {
 		return err

@@ -43,6 +43,9 @@ func (f *Spec) checkSwitch() error {
 			return fmt.Errorf("--switch must name %s, not %q", strings.Join(switchable, " or "), s.Strategy)
 		}
 	}
+	if f.asynchronous() && f.Strategy == psSync {
+		return errors.New("--switch cannot be combined with --quorum or --straggler-timeout")
+	}
 	if !slices.Contains(switchable, f.strategyName()) {
 		return fmt.Errorf("--switch cannot be combined with --strategy %s: %w", f.Strategy, errNoSwitch)
 	}
@@ -52,7 +55,7 @@ func (f *Spec) checkSwitch() error {
 // serves reports whether the training uses parameter servers from the beginning or is
 // planned to.
 func (f *Spec) serves() bool {
-	return f.Strategy == psSync || slices.ContainsFunc(f.switches(), func(s trainer.Switch) bool { return s.Strategy == psSync })
+	return f.Strategy == psSync || f.Strategy == psAsync || slices.ContainsFunc(f.switches(), func(s trainer.Switch) bool { return s.Strategy == psSync })
 }
 
 // fixed returns why the workers of a training cannot switch their strategy, or nil.
@@ -60,6 +63,8 @@ func fixed(s *Training) error {
 	switch {
 	case !slices.Contains(switchable, s.Spec.strategyName()):
 		return fmt.Errorf("the job uses %s, and %w", s.Spec.Strategy, errNoSwitch)
+	case s.Spec.asynchronous():
+		return errors.New("its parameter servers do not wait for all workers")
 	case s.compress.Form != trainer.Exact:
 		return errors.New("gradients are compressed, which parameter servers do not support")
 	case s.Placement.OnGPU():

@@ -25,7 +25,7 @@ type Training struct {
 	Dataset   catalog.Dataset  // the rows
 	Problem   catalog.Problem  // the network and the rows
 	Workers   int              // on this machine
-	Steps     int              // to train, including those before a resume
+	Steps     int              // of each worker, including those before a resume; see Spec.Updates
 	Batch     int              // rows of one worker in one micro-batch
 	Cores     int              // that the workers of this machine share
 	Placement device.Placement // of the workers of this machine
@@ -69,7 +69,7 @@ func (s *Training) choosePlacement() error {
 	case s.compress.Form != trainer.Exact:
 		hindrance = device.ErrCompressed
 	case s.Spec.serves():
-		hindrance = errServers
+		hindrance = s.Spec.errServers()
 	}
 	var err error
 	if s.Placement, err = s.Spec.Device.Place(s.Workers, hindrance, device.Trainable); err != nil {
@@ -233,6 +233,9 @@ func (s *Training) check() error {
 		return err
 	}
 	if err := s.Spec.checkServed(s.compress); err != nil {
+		return err
+	}
+	if err := s.Spec.checkQuorum(s.AllWorkers()); err != nil {
 		return err
 	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {

@@ -70,6 +70,7 @@ var kinds = sync.OnceValue(func() Table {
 		func() Event { return new(Checkpoint) },
 		func() Event { return new(Switched) },
 		func() Event { return new(Stopped) },
+		func() Event { return new(Staleness) },
 		func() Event { return new(Result) },
 		func() Event { return new(Ready) },
 		func() Event { return new(Progress) },

@@ -145,6 +145,22 @@ type Result struct {
 	CompressionRatio float64 `json:"compression_ratio"` // WireBytes without compression, divided by WireBytes
 }
 
+// Staleness says what became of the gradients of all workers, as the first parameter server
+// has seen them. It is written before the Result or Stopped of a training in which servers do
+// not wait for all workers.
+type Staleness struct {
+	Gradients int     `json:"gradients"`         // sent by one worker each
+	Late      float64 `json:"late_percent"`      // staler than allowed
+	Discarded float64 `json:"discarded_percent"` // late or after the end, and not applied
+	Mean      float64 `json:"mean"`              // staleness
+	Histogram []int   `json:"histogram"`         // of gradients by staleness; the 32nd number counts those of 31 and more
+}
+
+// String returns one line for the user.
+func (s *Staleness) String() string {
+	return fmt.Sprintf("staleness: %.2f on average; %.1f %% of %d gradients late, %.1f %% discarded", s.Mean, s.Late, s.Gradients, s.Discarded)
+}
+
 // Tuned is written when the job uses a table of "ringtrain tune".
 type Tuned struct {
 	Path  string `json:"path"`

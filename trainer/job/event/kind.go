@@ -49,6 +49,9 @@ func (*Stopped) Kind() string { return "stopped" }
 func (*Result) Kind() string { return "result" }
 
 // Kind is part of Event.
+func (*Staleness) Kind() string { return "staleness" }
+
+// Kind is part of Event.
 func (*Ready) Kind() string { return "ready" }
 
 // Kind is part of Event.

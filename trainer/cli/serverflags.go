@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/ringtrain/ringtrain/trainer/job"
+)
+
+// addServers adds the flags of strategies with parameter servers.
+func addServers(flags *pflag.FlagSet, g *job.Gradients) {
+	a := &g.Asynchrony
+	flags.StringVar(&g.Servers, "servers", "", "with ps-sync and ps-async, start `N` server processes, or colocated to make every worker a server (default 1)")
+	flags.IntVar(&a.Quorum, "quorum", 0, "with ps-sync and ps-async, update as soon as `K` gradients have come (default with ps-sync: those of all workers; with ps-async: 1)")
+	flags.DurationVar(&a.Timeout, "straggler-timeout", 0, "with ps-sync and ps-async --quorum, wait at most `TIME` after the first gradient of an update, such as 200ms, and continue with those that have come")
+	flags.StringVar(&a.MaxStaleness, "max-staleness", "", "with ps-async, gradients that were computed on weights from more than `K` updates ago are late (default no limit)")
+	flags.StringVar(&a.Stale, "stale", "", "with ps-async, drop late gradients, or damp their updates by 1/(1+staleness), `HOW` (default drop); damp alone applies to all that are not computed on the newest weights")
+}
+
+// checkAsynchrony reports values that stand for a flag that is not given.
+func checkAsynchrony(given func(string) bool, a job.Asynchrony) error {
+	switch {
+	case given("quorum") && a.Quorum == 0:
+		return errors.New("--quorum must be at least 1, not 0")
+	case given("straggler-timeout") && a.Timeout == 0:
+		return errors.New("--straggler-timeout must be longer than 0, not 0s")
+	case given("max-staleness") && a.MaxStaleness == "":
+		return errors.New(`--max-staleness must be a number of updates, 0 or more, not ""`)
+	case given("stale") && a.Stale == "":
+		return errors.New(`--stale must be drop or damp, not ""`)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package job
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+	"github.com/ringtrain/ringtrain/trainer/paramserver"
+)
+
+// psAsync is the strategy with parameter servers in which workers do not wait for each other.
+const psAsync = "ps-async"
+
+// Asynchrony says which gradients parameter servers wait for, and which they apply.
+type Asynchrony struct {
+	Quorum       int           // gradients in an update; 0: of all workers with ps-sync, 1 with ps-async
+	Timeout      time.Duration // for the rest of a quorum, after its first gradient; 0: none
+	MaxStaleness string        // with ps-async, gradients that are older by more updates are late; "": none is
+	Stale        string        // what becomes of late gradients: "drop", "damp", or "" for "drop"
+}
+
+// servedStrategy returns the strategy for which there are servers.
+func (f *Spec) servedStrategy() string {
+	if f.Strategy == psAsync {
+		return psAsync
+	}
+	return psSync
+}
+
+// asynchronous reports whether the servers make updates without the gradients of all workers.
+func (f *Spec) asynchronous() bool {
+	a := f.Gradients.Asynchrony
+	return f.Strategy == psAsync || f.Strategy == psSync && (a.Quorum > 0 || a.Timeout > 0)
+}
+
+// policy returns the policy of the servers, if asynchronous.
+func (f *Spec) policy() paramserver.Policy {
+	a := f.Gradients.Asynchrony
+	p := paramserver.Policy{Quorum: a.Quorum, Timeout: a.Timeout}
+	if f.Strategy == psSync {
+		p.Name, p.Bounded = psSync, true
+		if p.Quorum == 0 {
+			p.Quorum = paramserver.Everyone
+		}
+		return p
+	}
+	p.Damp = a.Stale == "damp"
+	p.Bounded = a.MaxStaleness != "" || p.Damp
+	p.MaxStaleness, _ = strconv.Atoi(cmp.Or(a.MaxStaleness, "0")) // checkAsynchrony has accepted it
+	return p
+}
+
+// checkAsynchrony finds what is wrong with Gradients.Asynchrony.
+func (f *Spec) checkAsynchrony() error {
+	a := f.Gradients.Asynchrony
+	served := f.Strategy == psSync || f.Strategy == psAsync
+	bound, err := strconv.Atoi(cmp.Or(a.MaxStaleness, "0"))
+	switch {
+	case a.Quorum < 0:
+		return fmt.Errorf("--quorum must be at least 1, not %d", a.Quorum)
+	case a.Timeout < 0:
+		return fmt.Errorf("--straggler-timeout must be longer than 0, not %v", a.Timeout)
+	case err != nil || bound < 0:
+		return fmt.Errorf("--max-staleness must be a number of updates, 0 or more, not %q", a.MaxStaleness)
+	case a.Stale != "" && a.Stale != "drop" && a.Stale != "damp":
+		return fmt.Errorf("--stale must be drop or damp, not %q", a.Stale)
+	case !served && a.Quorum > 0:
+		return fmt.Errorf("--quorum needs --strategy %s or %s", psSync, psAsync)
+	case !served && a.Timeout > 0:
+		return fmt.Errorf("--straggler-timeout needs --strategy %s or %s", psSync, psAsync)
+	case f.Strategy == psAsync && a.Timeout > 0 && a.Quorum < 2:
+		return fmt.Errorf("--straggler-timeout needs --quorum of at least 2 with --strategy %s, whose updates otherwise do not wait", psAsync)
+	case f.Strategy != psAsync && a.MaxStaleness != "":
+		return fmt.Errorf("--max-staleness needs --strategy %s", psAsync)
+	case f.Strategy != psAsync && a.Stale != "":
+		return fmt.Errorf("--stale needs --strategy %s", psAsync)
+	case a.Stale == "drop" && a.MaxStaleness == "":
+		return errors.New("--stale drop needs --max-staleness")
+	}
+	return nil
+}
+
+// checkQuorum reports a quorum that the workers cannot reach.
+func (f *Spec) checkQuorum(workers int) error {
+	if q := f.Gradients.Asynchrony.Quorum; q > workers {
+		return fmt.Errorf("--quorum must be at most the number of workers, %d, not %d", workers, q)
+	}
+	return nil
+}
+
+// Updates returns the number of steps of a training in which each of all workers makes some.
+// With ps-async a step is an update by as many gradients as there are in a quorum; with other
+// strategies it is a step of each worker.
+func (f *Spec) Updates(steps, workers int) int {
+	if f.Strategy != psAsync {
+		return steps
+	}
+	q := max(f.Gradients.Asynchrony.Quorum, 1)
+	return (steps*workers + q - 1) / q
+}
+
+// asyncServers makes the strategy of a worker that does not wait for all others.
+func (r *rank) asyncServers(_ context.Context, b nn.Backend) trainer.Strategy {
+	return paramserver.NewAsync(b, r.training.optimizer, paramserver.Servers{Group: r.served}, r.training.Spec.policy())
+}
+
+// disconnect ends the messages of an asynchronous strategy, so that the groups can make calls
+// again.
+func (r *rank) disconnect(ctx context.Context) error {
+	if s, ok := r.strategy.(*paramserver.Async); ok {
+		return s.Disconnect(ctx)
+	}
+	return nil
+}
+
+// tellStaleness says what became of the gradients, if some could be stale.
+func (r *rank) tellStaleness() {
+	s, ok := r.strategy.(*paramserver.Async)
+	if !ok {
+		return
+	}
+	n := s.Stale()
+	for len(n.Histogram) > 1 && n.Histogram[len(n.Histogram)-1] == 0 {
+		n.Histogram = n.Histogram[:len(n.Histogram)-1]
+	}
+	r.events.Emit(&event.Staleness{Gradients: n.Total(), Late: n.Late(), Discarded: n.Discarded(), Mean: n.Mean(), Histogram: n.Histogram})
+}

@@ -22,6 +22,9 @@ const FlightCalls = 64
 //
 // Over other transports, every wait for a message counts. Waits of the
 // goroutine that sends do not count, except while the call itself waits for it.
+//
+// While the group exchanges Messages, each Next is recorded as a call of its own, without
+// Waits, because it waits for any rank.
 type Flight struct {
 	View  View
 	Taken time.Time
@@ -128,6 +131,27 @@ func (f *flight) entry(n uint64) *flightEntry { return &f.entries[n%uint64(len(f
 
 // begin records that a call is in progress, until end.
 func (f *flight) begin(o *Operation, began time.Duration) {
+	f.enter(&o.Header, began)
+	f.spans, f.noted = f.current.spans, false
+	f.phase.Publish(f.phase.Load() + 1)
+}
+
+// beginNext records a wait in Messages.Next, until endNext. It notes no waits for single
+// ranks: all are awaited, and another goroutine may be sending.
+func (f *flight) beginNext(h *Header) {
+	f.enter(h, time.Since(origin))
+	f.phase.Publish(f.phase.Load() + 1)
+}
+
+// endNext records that the wait is over.
+func (f *flight) endNext(err error) {
+	l := f.current
+	l.took, l.err, l.noted = time.Since(origin)-l.began, err, false
+	f.phase.Publish(f.phase.Load() + 1)
+}
+
+// enter fills in the next entry, which becomes the current one.
+func (f *flight) enter(h *Header, began time.Duration) {
 	if f.reading.Load() {
 		f.mu.Lock()
 		//lint:ignore SA2001 holding the lock means copying, so getting it means that the copy is done
@@ -137,16 +161,15 @@ func (f *flight) begin(o *Operation, began time.Duration) {
 	if f.next++; f.next == len(f.entries) {
 		f.next = 0
 	}
-	l.call.set(&o.Call)
+	l.call.set(&h.Call)
 	l.call.Method = 0 // the engine's choice, not part of the caller's call
-	l.seq, l.step, l.began, l.err = o.Seq, o.Step, began, nil
+	l.seq, l.step, l.began, l.err = h.Seq, h.Step, began, nil
 	if l.noted {
 		for i := range l.spans {
 			l.spans[i].clear()
 		}
 	}
-	f.current, f.spans, f.noted = l, l.spans, false
-	f.phase.Publish(f.phase.Load() + 1)
+	f.current = l
 }
 
 // clear loads before it stores: loading is cheaper, and most spans are already

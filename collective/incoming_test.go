@@ -15,6 +15,7 @@ func TestIncomingAccept(t *testing.T) {
 	good := want
 	good.Call = Call{Kind: KindMessage, DType: Float32, Root: 9, Count: 100_000}
 	good.Step, good.Len = 12, schedule.SegmentBytes
+	require.False(t, (&Header{Call: good.Call}).OfAll(), "its number does not tell how many calls a rank has made")
 	f := incoming{Header: good}
 	require.NoError(t, f.accept(1, &want, 0))
 	require.Equal(t, 400_000, f.bytes)

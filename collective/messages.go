@@ -243,7 +243,9 @@ func (m *Messages) find(ctx context.Context) error {
 	f := &m.found
 	f.Header = m.header(m.total()+1, &Call{Kind: KindMessage})
 	want, began := f.Header, time.Now()
+	m.g.flight.beginNext(&want)
 	from, err := m.host.can.Next(ctx, m.senders, &f.Header)
+	m.g.flight.endNext(err)
 	switch {
 	case err != nil:
 		return m.failed(&want, began, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -40,6 +41,38 @@ func TestMessagesAlone(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 	require.NoError(t, m.End(t.Context()))
 	require.NoError(t, g.Barrier(t.Context()))
+}
+
+// The flight record shows a rank that waits for messages, and how long it waited.
+func TestFlightOfMessages(t *testing.T) {
+	groups := collectivetest.Local(t, 2)
+	collectivetest.Run(t, groups, func(ctx context.Context, g *collective.Group) {
+		require.NoError(t, g.Barrier(ctx))
+		m, err := g.Messages(ctx)
+		require.NoError(t, err)
+		if g.Rank() == 0 {
+			found, err := m.Next(ctx)
+			require.NoError(t, err)
+			require.False(t, found.End)
+			require.NoError(t, m.End(ctx))
+			return
+		}
+		for waits := false; !waits && ctx.Err() == nil; runtime.Gosched() {
+			f := groups[0].Flight()
+			if c := f.InProgress(); c != nil && c.Call.Kind == collective.KindMessage {
+				require.Equal(t, "Next()", c.Call.String())
+				require.EqualValues(t, 1, c.Seq)
+				require.Nil(t, f.Waiting, "it waits for any rank")
+				waits = true
+			}
+		}
+		require.NoError(t, m.Send(ctx, 0, 0, collective.Of([]byte{1})))
+		require.NoError(t, m.End(ctx))
+	})
+	f := groups[0].Flight()
+	require.Nil(t, f.InProgress())
+	require.Len(t, f.Calls, 3) // the Barrier, a Next, and that of End
+	require.Positive(t, f.Calls[1].Took)
 }
 
 // Rank 0 serves the others in the order in which they ask.

@@ -245,8 +245,10 @@ func testNextTimeouts(t *testing.T, make_ Maker) {
 	})
 }
 
-// testNextWithEndedContext ends a context before and during a wait.
+// testNextWithEndedContext ends a context before a wait, and during several. Each of
+// those ends soon: the transport does not wait until it looks again by itself.
 func testNextWithEndedContext(t *testing.T, make Maker) {
+	const soon = 50 * time.Millisecond
 	why := errors.New("no more patience")
 	waits := meeting(2)
 	exchange(t, make(t, 2), func(ctx context.Context, g *collective.Group, m *collective.Messages) {
@@ -255,16 +257,27 @@ func testNextWithEndedContext(t *testing.T, make Maker) {
 			assert.NoError(t, m.Send(ctx, 0, 3, collective.Of([]byte(nil))))
 			return
 		}
-		for _, after := range []time.Duration{0, 20 * time.Millisecond} {
+		ended, end := context.WithCancelCause(ctx)
+		end(why)
+		_, err := m.Next(ended)
+		assert.ErrorIs(t, err, why)
+		least := time.Hour
+		for range 5 {
 			impatient, cancel := context.WithCancelCause(ctx)
-			timer := time.AfterFunc(after, func() { cancel(why) })
-			_, err := nextMessage(impatient, m)
+			var cancelled time.Time
+			timer := time.AfterFunc(20*time.Millisecond, func() {
+				cancelled = time.Now()
+				cancel(why)
+			})
+			_, err := m.Next(impatient)
 			assert.ErrorIs(t, err, why)
 			assert.ErrorContains(t, err, "no message on rank 0")
+			least = min(least, time.Since(cancelled))
 			timer.Stop()
 		}
+		assert.Less(t, least, soon)
 		waits()
-		got, err := nextMessage(ctx, m)
+		got, err := m.Next(ctx)
 		assert.NoError(t, err)
 		assert.Equal(t, collective.Message{From: 1, Tag: 3, DType: collective.Uint8}, got)
 	})

@@ -45,7 +45,7 @@ func Skews(records []*Record) []Skew {
 }
 
 // bySeq returns the calls of all ranks, by sequence number and then by rank. It leaves
-// out calls between two ranks, which have their own numbers.
+// out calls between two ranks and messages, which have their own numbers.
 func bySeq(records []*Record) map[uint64][]*Call {
 	calls := map[uint64][]*Call{}
 	for r, record := range records {
@@ -54,7 +54,7 @@ func bySeq(records []*Record) map[uint64][]*Call {
 		}
 		for i := range record.Calls {
 			c := &record.Calls[i]
-			if c.Kind == "Send" {
+			if c.Kind == "Send" || c.Kind == "Message" {
 				continue
 			}
 			if calls[c.Seq] == nil {

@@ -8,7 +8,7 @@ import (
 
 // A Doc is words with named entities.
 type Doc struct {
-	Words []string
+	Words []string // not empty
 	// Spaces says whether a space follows each word. nil: one follows each word but the
 	// last.
 	Spaces []bool

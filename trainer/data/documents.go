@@ -126,7 +126,7 @@ func (c *DocumentsInfo) read(ctx context.Context, w *warnings, f func(d *text.Do
 }
 
 // FindDocuments returns the corpus in a directory that is called part, such as "train", with
-// a suffix of a format.
+// a suffix of a format. It does not consider .txt: raw text has no entities.
 func FindDocuments(dir, part string) (string, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return "", fmt.Errorf("%s is a file, not a directory with files called train.* and dev.*", dir)
@@ -137,8 +137,8 @@ func FindDocuments(dir, part string) (string, error) {
 	}
 	found := ""
 	for _, e := range entries {
-		_, unknown := text.FormatOf(e.Name())
-		if !strings.HasPrefix(e.Name(), part+".") || unknown != nil {
+		f, err := text.FormatOf(e.Name())
+		if !strings.HasPrefix(e.Name(), part+".") || err != nil || f.Name == "txt" {
 			continue
 		}
 		if found != "" {

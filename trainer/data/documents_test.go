@@ -91,7 +91,9 @@ func TestDocumentMistakes(t *testing.T) {
 func TestFindDocuments(t *testing.T) {
 	path := corpus(t, "train.jsonl.gz", "")
 	dir := filepath.Dir(path)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "train.log"), nil, 0o600))
+	for _, other := range []string{"train.log", "train.txt", "trained.iob"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, other), nil, 0o600))
+	}
 	found, err := data.FindDocuments(dir, "train")
 	require.NoError(t, err)
 	require.Equal(t, path, found)

@@ -15,9 +15,9 @@ var nameForms = []struct {
 	kind  string
 	forms []string
 }{
-	{"PER", []string{"* *", "* *", "* *", "* *", "*", "*", "*", "*", "*", "* van *", "*-* *", "* de la *"}},
+	{"PER", []string{"* *", "* *", "* *", "* *son", "*", "*", "*", "*", "*", "*son", "*ov", "* van *", "*-* *", "* de la *"}},
 	{"LOC", []string{"*", "*", "*", "*", "*", "*", "*", "*ville", "*burg", "*land", "New *", "* Valley", "Port *", "North * Islands", "Republic of New *"}},
-	{"ORG", []string{"*", "*", "*", "*", "*", "*", "*", "* Corp", "* Ltd", "* Group", "* and * Ltd", "Institute of *", "Bank of New *", "* United", "* Institute of Applied Science"}},
+	{"ORG", []string{"*", "*", "*", "*", "*", "*", "*", "*tech", "*soft", "* Corp", "* Ltd", "* Group", "* and * Ltd", "Institute of *", "Bank of New *", "* United", "* Institute of Applied Science"}},
 	{"DEMONYM", []string{"*ian", "*ese"}},
 	{"EVENT", []string{"* Cup", "* Peace Prize", "Treaty of *", "* Open", "* Games"}},
 }

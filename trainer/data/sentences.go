@@ -28,11 +28,12 @@ type SentencesOptions struct {
 // Sentences generates the sentences to train and to evaluate on. Sentence i of a part is a
 // function of the seed, the part and i: it does not depend on the number of sentences.
 //
-// Sentences have at least 10 words and seldom more than 40, among which are names of persons, places, organisations
-// and other things of one to five words, some directly after each other. Names and rare
-// common nouns are made of the same syllables. Many names are shared by a person, a place
-// and an organisation, so that only the words around one tell its label. 30 % of the names
-// in the second part, and of its rare nouns, are in no sentence of the first.
+// Sentences have at least 10 words, and seldom more than 40. They contain names of persons,
+// places, organisations and other things, of one to five words, some directly after each
+// other. Names and rare common nouns are made of the same syllables. Many names are shared
+// by a person, a place and an organisation: then the words around them tell the label, or
+// nothing does. 30 % of the names in the second part, and of its rare nouns, are in no
+// sentence of the first.
 func Sentences(o SentencesOptions) (train, dev iter.Seq[*text.Doc]) {
 	n := newNames(o.Seed)
 	part := func(count int, second bool) iter.Seq[*text.Doc] {
@@ -70,7 +71,8 @@ func WriteSentences(dir string, f text.Format, o SentencesOptions) error {
 type sentencePart struct{ words, label string }
 
 // clauses are templates. Words in capitals are kinds of entities, and those in brackets
-// classes of words. What is next to an entity tells its label.
+// classes of words. NAME is a person, a place or an organisation: there only the name can
+// tell its label. Elsewhere the words next to it do.
 var clauses = [...]string{
 	"PER said that the <adjective> <noun> was <adjective>",
 	"PER told reporters about the <noun>",
@@ -103,6 +105,19 @@ var clauses = [...]string{
 	"PER lost the EVENT to PER",
 	"we know PER , ORG and the EVENT",
 	"Today the <noun> costs <number>",
+	"NAME was <adjective> in <month>",
+	"the <noun> was <adjective> in <month>",
+	"the <noun> of NAME was <adjective>",
+	"the <noun> of <noun> was <adjective>",
+	"we read about NAME and NAME on <day>",
+	"we read about <noun> and NAME on <day>",
+	"NAME had <number> <noun> in <month>",
+	"they compared NAME with NAME and NAME",
+	"they compared NAME with <noun>",
+	"the story of NAME , NAME and NAME is <adjective>",
+	"everyone knows NAME",
+	"the <adjective> <noun> is about NAME",
+	"NAME , NAME and <noun> were in the news",
 }
 
 // classes are the words of the classes in clauses.
@@ -142,6 +157,9 @@ func (n *names) sentence(seed uint64, i int, second bool) *text.Doc {
 // clause appends a clause.
 func (n *names) clause(s *scribe, parts []sentencePart, second bool) []sentencePart {
 	for w := range strings.FieldsSeq(clauses[s.pick(len(clauses))]) {
+		if w == "NAME" {
+			w = [...]string{"PER", "LOC", "ORG"}[s.pick(3)]
+		}
 		p := sentencePart{words: w}
 		switch class := strings.Trim(w, "<>"); {
 		case n.entities[w] != nil:

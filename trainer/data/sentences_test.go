@@ -78,8 +78,7 @@ func TestSentencesNeedContext(t *testing.T) {
 	}
 }
 
-// About 30 % of the names in the second part are not in the first, and neither are any of
-// the words in them that are not in names of both.
+// About 30 % of the names in the second part are not in the first.
 func TestSentencesHaveNewNames(t *testing.T) {
 	train, dev := sentences(20000, 500, 1)
 	known := map[string]bool{}
@@ -139,7 +138,7 @@ func TestSentencesAreDeterministic(t *testing.T) {
 	require.Equal(t, b, d[:10])
 	other, _ := sentences(30, 10, 4)
 	require.NotEqual(t, a, other)
-	require.Equal(t, "The drigith in Fahibroth was new, although Mr Drepe met Mrs Letene near Republic of New Vetra, and Mr Dihem-Hevoke Pudridi met Mrs Rakripa-Mokumen Tasidrir near Fahibroth.", a[0].Text(), "sentences for a seed are part of what a benchmark measures")
+	require.Equal(t, "The Port Kuguso Mamin ferry was new, although Fahibroth visited Trefaro in May.", a[0].Text(), "sentences for a seed are part of what a benchmark measures")
 }
 
 func TestWriteSentences(t *testing.T) {

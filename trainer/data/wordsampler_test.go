@@ -92,6 +92,22 @@ func TestRanksShareTheWords(t *testing.T) {
 	})
 }
 
+// The rank with the longest document of a group has the shortest of the next.
+func TestWordsAreBalanced(t *testing.T) {
+	words := []int32{8, 7, 6, 5, 4, 3, 2, 1}
+	for size, want := range map[int]int32{1: 36, 2: 18, 4: 9} {
+		for rank := range size {
+			s := mustWordSampler(t, words, WordBatches{Size: func(int) float64 { return 36 / float64(size) }}, rank, size)
+			rows, _ := s.Step(0)
+			sum := int32(0)
+			for _, row := range rows {
+				sum += words[row]
+			}
+			require.Equal(t, want, sum)
+		}
+	}
+}
+
 func TestWordStepsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := drawWords(t)

@@ -32,7 +32,11 @@ func ChooseBucket(g *collective.Group, p *nn.Params, c Compression) int {
 	if s.OneHost() || s.Any || c.Form != Exact || onDevice(p.Grads) {
 		return DefaultBucket
 	}
-	takes := func(n int) time.Duration { return s.Predict(s.Plan(n, width, true), n, width) }
+	return SmallestBucket(p, func(n int) time.Duration { return s.Predict(s.Plan(n, width, true), n, width) })
+}
+
+// SmallestBucket is ChooseBucket for links over which the sum of n gradients takes that long.
+func SmallestBucket(p *nn.Params, takes func(n int) time.Duration) int {
 	whole := takes(p.Grads.Len())
 	for bytes := leastBucket; ; bytes *= 2 {
 		lens := Buckets(p, bytes)

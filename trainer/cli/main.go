@@ -114,7 +114,7 @@ allreduce. The processes find each other by gossip.`,
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { writeHelp(cmd.OutOrStdout(), cmd, a.stdout.columns()) })
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
-	root.AddCommand(overridable(trainCommand(a)), evalCommand(a), predictCommand(a), sampleCommand(a), overridable(estimateCommand(a)), configCommand(a), dataCommand(a), keygenCommand(a), benchCommand(a), tuneCommand(a),
+	root.AddCommand(overridable(trainCommand(a)), evalCommand(a), predictCommand(a), sampleCommand(a), overridable(estimateCommand(a)), configCommand(a), dataCommand(a), keygenCommand(a), benchCommand(a), overridable(simulateCommand(a)), tuneCommand(a),
 		membersCommand(a), statusCommand(a), strategyCommand(a), storeCommand(a), doctorCommand(a), versionCommand(a))
 	complete(root, a.catalog)
 	return root

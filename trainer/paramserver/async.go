@@ -31,8 +31,10 @@ type Async struct {
 	policy Policy
 
 	*worker
-	background *background // nil before Start and after Disconnect
-	stale      Staleness   // set by Finish
+	background *background       // nil before Start, and after Disconnect or Close
+	messages   messages          // nil before Start and after Disconnect
+	group      *collective.Group // of messages
+	stale      Staleness         // set by Finish
 }
 
 var _ trainer.Asynchronous = (*Async)(nil)
@@ -49,7 +51,9 @@ func (a *Async) Start(ctx context.Context, start trainer.Start) (trainer.Place, 
 	if err := a.policy.Check(); err != nil {
 		return trainer.Place{}, err
 	}
-	a.halt()
+	if err := a.endMessages(ctx, a.sync.groupOf(start.Group)); err != nil {
+		return trainer.Place{}, err
+	}
 	a.sync.asynchronous = &asynchronous{a.policy, start.Steps}
 	place, err := a.sync.Start(ctx, start)
 	if err != nil {
@@ -60,6 +64,7 @@ func (a *Async) Start(ctx context.Context, start trainer.Start) (trainer.Place, 
 	if err != nil {
 		return place, fmt.Errorf("paramserver: %w", err)
 	}
+	a.messages, a.group = m, x.group
 	p := newPost(m, x.group, x.most())
 	a.worker = newWorker(p, x, start.Params, place.Step)
 	a.background = &background{post: p}
@@ -162,10 +167,21 @@ func (a *Async) Disconnect(ctx context.Context) error {
 	if err := a.end(ctx); err != nil {
 		return a.named(fmt.Errorf("paramserver: waiting until the servers end: %w", err))
 	}
+	return a.endMessages(ctx, a.group)
+}
+
+// endMessages ends the goroutines, and the messages if they are those of g. Messages of a
+// group that is broken need no end.
+func (a *Async) endMessages(ctx context.Context, g *collective.Group) error {
 	if err := a.halt(); err != nil {
 		return err
 	}
-	if err := a.worker.post.End(ctx); err != nil {
+	m := a.messages
+	a.messages = nil
+	if m == nil || a.group != g {
+		return nil
+	}
+	if err := m.End(ctx); err != nil {
 		return fmt.Errorf("paramserver: ending the exchange with the servers: %w", err)
 	}
 	return nil

@@ -11,6 +11,7 @@ const (
 	tagFinish                    // the worker sends no more gradients; answer, when no worker does: what became of them
 	tagEnd                       // answer, when all workers have sent it: none, the server ends
 	tagCount
+	tagLeft                     // a rank has ended its messages; not a message itself
 	tagAnswer = uint32(1 << 16) // is added to the tag of an answer
 )
 

@@ -47,7 +47,7 @@ func newPost(m messages, g *collective.Group, most int) *post {
 	n := g.Size()
 	p := &post{
 		messages: m, self: g.Rank(), most: most,
-		requests: make(chan letter, n), answers: make(chan letter, n), rooms: [2][][]float32{make([][]float32, n), make([][]float32, n)},
+		requests: make(chan letter, 2*n), answers: make(chan letter, n), rooms: [2][][]float32{make([][]float32, n), make([][]float32, n)},
 		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	var ctx context.Context
@@ -89,6 +89,9 @@ func (p *post) receive(ctx context.Context) error {
 		case err != nil:
 			return err
 		case m.End:
+			if err := p.deliver(letter{from: m.From, tag: tagLeft}); err != nil {
+				return err
+			}
 			continue
 		}
 		room, err := p.room(m.From, m.Tag, m.Len)

@@ -42,6 +42,10 @@ func (s *server) serve(ctx context.Context) error {
 		case errors.Is(err, errDue):
 		case err != nil:
 			return err
+		case l.tag == tagLeft:
+			if l.from < len(s.ended) {
+				s.ended[l.from] = true
+			}
 		case l.from >= len(s.pushed):
 			return fmt.Errorf("paramserver: rank %d sends a request and is no worker: run the same version on every machine", l.from)
 		default:

@@ -100,6 +100,14 @@ func (s *Sync) name() string {
 	return "ps-sync"
 }
 
+// groupOf returns the group of workers and servers.
+func (s *Sync) groupOf(workers *collective.Group) *collective.Group {
+	if s.servers.Group != nil {
+		return s.servers.Group
+	}
+	return workers
+}
+
 // ranks returns those of the job that has these workers.
 func (s *Sync) ranks(workers *collective.Group) (ranks, error) {
 	g, n := s.servers.Group, workers.Size()

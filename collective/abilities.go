@@ -22,13 +22,12 @@ type Abilities struct {
 	// true, how long Recv waits. It need not note the first polls, which cost less
 	// than reading the clock. If NoteWaits returns false, the engine times Recv.
 	NoteWaits func(w *Waits) (recv bool)
-	// Next waits for a message from one of the ranks from, and copies its header to h. It
-	// leaves the message to Recv. If several have sent one, it returns the first in from,
-	// as far as it knows of their messages. If ctx ends first, the rank is -1, and
-	// nothing is lost. On entry, h has the job, epoch and group that it expects, and a
-	// Kind for MismatchErrors. Next may be called while another goroutine is in Send, but
-	// not during Recv. A rank that is left out of from is left out of all later calls, or
-	// its message was the last one returned.
+	// Next waits for a message from any of the ranks from, and copies its header to h. It
+	// leaves the message to Recv. If several have arrived, it returns the first in from
+	// that it knows of. If ctx ends first, the rank is -1, and nothing is lost. On entry,
+	// h is what a MismatchError prints as this rank's call. Next may be called while
+	// another goroutine is in Send, but not during Recv. The engine removes a rank from
+	// from only right after that rank's last message.
 	Next func(ctx context.Context, from []int, h *Header) (rank int, err error)
 	// Behind returns the rank that has made the fewest calls, if fewer than seq.
 	Behind func(seq uint64) (rank int, ok bool)

@@ -345,10 +345,13 @@ func (m *Messages) usable(v *Vector) error {
 // open returns why there can be no more messages, or nil. The caller holds sending or
 // receiving.
 func (m *Messages) open(c *Call) error {
+	if err := m.g.refusal(c); err != nil {
+		return err
+	}
 	if m.ended {
 		return fmt.Errorf("collective: %v on rank %d after End: call Group.Messages again", *c, m.g.Rank())
 	}
-	return m.g.refusal(c)
+	return nil
 }
 
 // failed breaks the group on all ranks.

@@ -43,6 +43,24 @@ func TestMessagesAlone(t *testing.T) {
 	require.NoError(t, g.Barrier(t.Context()))
 }
 
+// Traffic counts every segment of a message, and the one that ends the exchange.
+func TestTrafficOfMessages(t *testing.T) {
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		m, err := g.Messages(ctx)
+		require.NoError(t, err)
+		want := collective.Traffic{Messages: 1}
+		if g.Rank() == 0 {
+			require.NoError(t, m.Send(ctx, 1, 0, collective.Of(make([]byte, 600_000))))
+			want = collective.Traffic{Messages: 3 + 1, Payload: 600_000}
+		}
+		require.NoError(t, m.End(ctx))
+		require.Equal(t, want, g.Traffic())
+		require.ErrorContains(t, m.End(ctx), "after End")
+		require.NoError(t, g.Close())
+		require.ErrorIs(t, m.End(ctx), collective.ErrClosed)
+	})
+}
+
 // The flight record shows a rank that waits for messages, and how long it waited.
 func TestFlightOfMessages(t *testing.T) {
 	groups := collectivetest.Local(t, 2)

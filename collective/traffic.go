@@ -2,8 +2,8 @@ package collective
 
 import "github.com/ringtrain/ringtrain/collective/schedule"
 
-// Traffic is what a rank has sent in the calls of a group. It does not include
-// encryption, packet headers or the control connection.
+// Traffic is what a rank has sent in the calls and Messages of a group. It does not
+// include encryption, packet headers or the control connection.
 type Traffic struct {
 	Messages int64 // each has a header of HeaderSize bytes
 	Payload  int64 // bytes after the headers
@@ -22,8 +22,8 @@ func (t Traffic) Minus(before Traffic) Traffic {
 }
 
 // Traffic returns what this rank has sent so far. Call it only while no call of
-// the group is in progress; asynchronous calls are over when their Work is
-// done. A Sub has its own Traffic. Calls that an engine carries out without its
+// the group and no Send of its Messages is in progress; asynchronous calls are over when
+// their Work is done. A Sub has its own Traffic. Calls that an engine carries out without its
 // Host, such as by NCCL, are not included.
 func (g *Group) Traffic() Traffic {
 	if e := g.engine.Host(); e != nil {

@@ -29,6 +29,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"straggler-timeout":   {"200ms", func(f *trainFlags) { f.Gradients.Asynchrony.Timeout = 200 * time.Millisecond }},
 		"max-staleness":       {"3", func(f *trainFlags) { f.Gradients.Asynchrony.MaxStaleness = "3" }},
 		"stale":               {"damp", func(f *trainFlags) { f.Gradients.Asynchrony.Stale = "damp" }},
+		"switch":              {"5:ps-sync", func(f *trainFlags) { f.Gradients.Switch = "5:ps-sync" }},
 		"inner-steps":         {"8", func(f *trainFlags) { f.Gradients.Rounds.Steps = 8 }},
 		"outer-rate":          {"0.5", func(f *trainFlags) { f.Gradients.Rounds.Rate = .5 }},
 		"outer-momentum":      {"0.8", func(f *trainFlags) { f.Gradients.Rounds.Momentum = .8 }},

@@ -16,12 +16,12 @@ type Settings struct {
 	// the width to which token vectors are reduced.
 	Direct bool
 	// Cut is update_with_oracle_cut_size: in training, documents are cut into parts of about
-	// this many tokens. 0 means 100.
+	// this many tokens. 0 means DefaultCut.
 	Cut int
 }
 
-// defaultCut is spaCy's default.
-const defaultCut = 100
+// DefaultCut is spaCy's default of Settings.Cut.
+const DefaultCut = 100
 
 // dropRate is the fraction of units dropped in training. spaCy fixes it, whatever
 // training.dropout says.
@@ -55,7 +55,7 @@ func (n *network) init(in, moves int, b *nn.Builder) error {
 		n.width = moves
 	}
 	if n.Cut == 0 {
-		n.Cut = defaultCut
+		n.Cut = DefaultCut
 	}
 	n.linear.Out = n.Hidden
 	if _, err := n.linear.Init([]int{in}, nil, b.Scope("linear")); err != nil {

@@ -76,7 +76,7 @@ func (r *Recognizer) Learn(p *nn.Pass, b Batch) (loss nn.Buffer, weight int, err
 			row += part.stop - part.next
 		}
 		for _, d := range r.tape.dscores.host {
-			r.squares += float64(d) * float64(d)
+			r.squares += float64(float64(d) * float64(d)) // the conversion forbids fused arithmetic
 		}
 		back(backLinear(r.network.backward(p, x, &r.tape, rows, &r.gradients)))
 	}

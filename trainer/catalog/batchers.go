@@ -13,7 +13,7 @@ var batchers = []function{
 			{Name: "size", Form: scheduled, Required: true, Doc: "words of one worker in one step, or in one micro-batch of --accumulate"},
 			{Name: "tolerance", Type: config.Float, Required: true, Doc: "fraction of size by which a batch may exceed it"},
 			{Name: "discard_oversize", Type: config.Bool, Required: true, Doc: "leave out documents longer than that; if false, each is a batch of its own"},
-			{Name: "get_length", Doc: "not supported, so it must be null"},
+			{Name: "get_length", Form: "null", Doc: "not supported, so it must be null"},
 		},
 		Make: makeWordBatches}},
 }

@@ -17,6 +17,7 @@ import (
 // entityTask is the Task of finding named entities in documents. A row is a document.
 type entityTask struct {
 	dropout float32
+	cut     int               // tokens, see ner.Settings
 	batcher *data.WordBatches // nil: as many documents as training.batch_size says
 }
 
@@ -25,12 +26,13 @@ var entityTaskFunction = function{nerTask, config.Func{
 	Doc: "named entity recognition, as in spaCy: the moves of a transition-based parser",
 	Params: []config.Param{
 		{Name: "dropout", Type: config.Float, Default: .1, Doc: "fraction of elements dropped in tok2vec; spaCy's training.dropout"},
+		{Name: "update_with_oracle_cut_size", Type: config.Int, Default: ner.DefaultCut, Doc: "tokens; longer documents are cut into parts of half to twice as many"},
 		{Name: "batcher", Form: "block with @batchers", Is: func(v any) bool { _, ok := v.(*data.WordBatches); return ok || v == nil },
 			Doc: "which documents form a batch; null for training.batch_size documents"},
 	},
 	Make: func(a config.Args) (any, error) {
 		r := &reader{Args: a}
-		t := entityTask{dropout: r.fraction("dropout")}
+		t := entityTask{dropout: r.fraction("dropout"), cut: r.count("update_with_oracle_cut_size")}
 		t.batcher, _ = a.Value("batcher").(*data.WordBatches)
 		return t, r.err
 	}}}
@@ -80,7 +82,7 @@ func (m entityModel) parser() (ner.Parser, error) {
 	if !ok {
 		return ner.Parser{}, &nn.LayerError{Path: "model", Msg: fmt.Sprintf("the task %s needs @architectures = %q, but this is %T", nerTask, parserArchitecture.name, l)}
 	}
-	return p.parser(m.moves, m.dropout)
+	return p.parser(m)
 }
 
 // Declare is part of Problem, Rows and Stored.

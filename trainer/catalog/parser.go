@@ -52,9 +52,10 @@ func makeParser(a config.Args) (any, error) {
 	return p, r.err
 }
 
-// parser returns what a Recognizer with these moves is made from.
-func (p *entityParser) parser(m *ner.Moves, dropout float32) (ner.Parser, error) {
-	out := ner.Parser{Settings: p.settings, Encoder: p.tok2vec.Layer(dropout), Moves: m}
+// parser returns what a Recognizer of m is made from.
+func (p *entityParser) parser(m entityModel) (ner.Parser, error) {
+	out := ner.Parser{Settings: p.settings, Encoder: p.tok2vec.Layer(m.dropout), Moves: m.moves}
+	out.Cut = m.cut
 	for _, name := range p.tok2vec.Embed.Attrs {
 		attr, err := text.ParseAttr(name)
 		if err != nil {

@@ -125,6 +125,7 @@ func TestEntityMistakes(t *testing.T) {
 		"nO: must be null, not 18":                 {"--model.nO", "18"},
 		"size: must be at least 1, not 0":          {"--task.batcher.size.start", "0"},
 		"tolerance: must be at least 0, not -1":    {"--task.batcher.tolerance", "-1"},
+		"cut_size: must be from 1 to":              {"--task.update_with_oracle_cut_size", "0"},
 		"dropout: must be at least 0":              {"--task.dropout", "1.5"},
 		"needs documents, but data \"digits\" has": {"--data", "digits"},
 	} {

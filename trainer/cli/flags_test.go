@@ -32,7 +32,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"switch":              {"5:ps-sync", func(f *trainFlags) { f.Gradients.Switch = "5:ps-sync" }},
 		"inner-steps":         {"8", func(f *trainFlags) { f.Gradients.Rounds.Steps = 8 }},
 		"outer-rate":          {"0.5", func(f *trainFlags) { f.Gradients.Rounds.Rate = .5 }},
-		"outer-momentum":      {"0.8", func(f *trainFlags) { f.Gradients.Rounds.Momentum = .8 }},
+		"outer-momentum":      {"0.7", func(f *trainFlags) { f.Gradients.Rounds.Momentum = .7 }},
 		"seed":                {"18446744073709551615", func(f *trainFlags) { f.Seed = 1<<64 - 1 }},
 		"data":                {"mnist:DIR", func(f *trainFlags) { f.Data = "mnist:DIR" }},
 		"out":                 {"run", func(f *trainFlags) { f.Saving.Dir = "run" }},

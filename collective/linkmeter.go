@@ -156,6 +156,9 @@ func (m *linkMeter) confirm(known *schedule.Links) (bool, error) {
 func (m *linkMeter) timed(bytes int) (took, elapsed time.Duration, err error) {
 	if len(m.vector) < bytes/4 {
 		m.vector, m.source = make([]float32, bytes/4), make([]float32, bytes/4)
+		for i := range m.source { // otherwise all of it would be the same page of zeros, in a cache
+			m.source[i] = 1
+		}
 	}
 	v := m.vector[:bytes/4]
 	copy(v, m.source)

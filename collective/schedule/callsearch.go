@@ -1,6 +1,9 @@
 package schedule
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Bounds of the calls that a CallSearch times, in bytes.
 const (
@@ -13,9 +16,10 @@ const (
 // How often a CallSearch makes a call. The first call of a size is often slower: it
 // allocates memory, and TCP adapts its windows.
 const (
-	callRuns = 6                    // of one size in sequence, while
-	runBound = 4 * time.Millisecond // they have taken less than this
-	slowRun  = 1.5                  // how much longer the first call of a size may take than expected
+	leastRuns = 2                    // of one size in sequence, and
+	callRuns  = 6                    // at most, while
+	runBound  = 4 * time.Millisecond // they have taken less than this, or seem disturbed
+	slowRun   = 1.5                  // how much longer the first call of a size may take than expected
 )
 
 // A Sample is the time of an AllReduce of float32 sums in ordinary memory.
@@ -30,10 +34,10 @@ type Sample struct {
 type CallSearch struct {
 	most    int // bytes of the largest call
 	samples []Sample
-	runs    []int // of each sample
-	grown   bool  // the next call is the first of its size
-	again   bool  // sizes do not grow any more
-	left    int   // samples to time once more, the first ones
+	times   [][]time.Duration // of each sample, ascending
+	grown   bool              // the next call is the first of its size
+	again   bool              // sizes do not grow any more
+	left    int               // samples to time once more, the first ones
 }
 
 // NewCallSearch begins a search. hosts are those of the ranks.
@@ -60,12 +64,15 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 		return firstCall, true
 	}
 	if !s.again {
-		last, runs := s.samples[n-1], s.runs[n-1]
-		if runs < callRuns && time.Duration(runs)*last.Took < runBound && elapsed+last.Took < LinkBound {
+		last, runs := s.samples[n-1], len(s.times[n-1])
+		next := larger(last.Bytes)
+		longer := time.Duration(slowRun * float64(next/last.Bytes) * float64(last.Took))
+		grows := next <= s.most && elapsed+longer < LinkBound
+		few := runs < leastRuns || time.Duration(runs)*last.Took < runBound || s.isDisturbed(n-1)
+		if runs < callRuns && few && elapsed+last.Took < LinkBound && (!grows || elapsed+last.Took+longer < LinkBound) {
 			return last.Bytes, true
 		}
-		next := larger(last.Bytes)
-		if next <= s.most && float64(elapsed)+float64(slowRun*float64(next/last.Bytes)*float64(last.Took)) < float64(LinkBound) {
+		if grows {
 			s.grown = true
 			return next, true
 		}
@@ -77,6 +84,16 @@ func (s *CallSearch) Next(elapsed time.Duration) (bytes int, more bool) {
 		}
 	}
 	return 0, false
+}
+
+// isDisturbed reports whether a byte of a sample seems to have taken too long, compared
+// with the sample before.
+func (s *CallSearch) isDisturbed(i int) bool {
+	if i == 0 {
+		return false
+	}
+	a, b := s.samples[i-1], s.samples[i]
+	return float64(b.Took)/float64(b.Bytes) > disturbed*float64(a.Took)/float64(a.Bytes)
 }
 
 func larger(bytes int) int {
@@ -98,16 +115,16 @@ func (s *CallSearch) Measured(took time.Duration) {
 		if at >= 0 {
 			bytes = larger(s.samples[at].Bytes)
 		}
-		s.samples, s.runs, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.runs, 0), false
+		s.samples, s.times, s.grown = append(s.samples, Sample{Bytes: bytes}), append(s.times, nil), false
 		at++
 	}
-	one := &s.samples[at]
-	if s.runs[at]++; s.runs[at] == 1 || took < one.Took {
-		one.Took = max(1, took)
-	}
+	all := append(s.times[at], max(1, took))
+	slices.Sort(all)
+	s.times[at], s.samples[at].Took = all, all[(len(all)-1)/2]
 }
 
-// Samples returns the fastest call of each size.
+// Samples returns the median call of each size, the faster of two. Where ranks share cores,
+// the fastest of several calls is one in which they happened not to wait.
 func (s *CallSearch) Samples() []Sample { return s.samples }
 
 // MostSamples is the most that a CallSearch returns.

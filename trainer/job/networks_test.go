@@ -91,9 +91,10 @@ func TestNetworksFromConfigs(t *testing.T) {
 	}
 }
 
-// Every layer of the catalog is in one of the networks, but for whole networks.
+// Every layer of the catalog is in one of the networks, but for whole networks, and for
+// layers whose rows are the tokens of documents.
 func TestNetworksHaveEveryLayer(t *testing.T) {
-	used := []string{"chain.v1", "convnet.v1", "relu_relu_softmax.v1"}
+	used := []string{"chain.v1", "convnet.v1", "relu_relu_softmax.v1", "HashEmbed.v1", "expand_window.v1"}
 	for _, layers := range networks {
 		for _, m := range regexp.MustCompile(`"(\w+\.v\d)"`).FindAllStringSubmatch(fmt.Sprint(layers), -1) {
 			used = append(used, m[1])

@@ -72,6 +72,7 @@ scripts/gpu/visit         :
 scripts/peers             : bench scripts/peers/rounds
 scripts/peers/ddp         : bench scripts/peers/rounds
 scripts/peers/gemm        : nn/cpu nn/cpu/sgemm
+scripts/peers/ner         : scripts/peers/rounds
 scripts/peers/rounds      : bench
 scripts/peers/step        : bench collective nn nn/cpu nn/graph nn/models nn/optim trainer trainer/data scripts/peers/rounds
 scripts/peers/streams     : trainer/launch

@@ -18,6 +18,11 @@ type Command struct {
 	// does Wait. They may be nil.
 	Stdout, Stderr func(line []byte)
 
+	// Spare, if not nil, is asked about a failure of this worker that the job did not ask
+	// for, while the job is running. If it returns true, the job continues without the
+	// worker. It must not call the Job.
+	Spare func(Exit) bool
+
 	// place runs start where the worker should live, such as in a network namespace;
 	// nil means here.
 	place func(start func() error) error

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -77,7 +78,7 @@ func (j *Job) Run(c Command) (p *Process, err error) {
 		if p, err = c.start(j.options); err != nil {
 			return
 		}
-		id := j.watch.started(p.name, p.Pid())
+		id := j.watch.started(p.name, p.Pid(), c.Spare)
 		j.running = append(j.running, p)
 		j.open++
 		j.waiters.Go(func() { j.follow(id, p) })
@@ -98,6 +99,13 @@ func (j *Job) Stop(cause error) {
 	_ = j.call(func() { j.send(j.watch.stop(j.now(), cause)) }) // fails only if the job is over
 }
 
+// Kill ends one worker at once. Its exit counts as ByUs and Spared.
+func (j *Job) Kill(p *Process) error {
+	var err error
+	callErr := j.call(func() { err = j.send(j.watch.kill(slices.Index(j.running, p))) })
+	return errors.Join(callErr, err)
+}
+
 // Signal sends sig to the process group of every live worker and sets no deadline. If sig
 // asks a process to end (SIGTERM, SIGINT and the like), later exits count as ByUs and do
 // not end the job.
@@ -112,8 +120,8 @@ func (j *Job) Signal(sig os.Signal) error {
 }
 
 // Wait returns when every worker has ended, no process is left in their process groups,
-// and their output has been delivered. Do not call Run afterwards. To limit the wait,
-// cancel the context passed to Start.
+// and their output has been delivered. Call Run meanwhile only if another worker has not
+// ended. To limit the wait, cancel the context passed to Start.
 func (j *Job) Wait() Outcome {
 	_ = j.call(func() { j.waited = true }) // fails on the second Wait, because the job is over
 	<-j.done

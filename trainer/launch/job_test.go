@@ -222,3 +222,31 @@ func TestEnvironmentAndDirectory(t *testing.T) {
 	require.True(t, strings.HasSuffix(got, " blue"), got)
 	require.Contains(t, got, dir[strings.LastIndex(dir, "/"):])
 }
+
+// A worker that is spared, and one that Kill ends, can be replaced while others run.
+func TestReplaceWorkers(t *testing.T) {
+	b := newBeacon(t)
+	j := launch.Start(t.Context(), patience())
+	over := make(chan launch.Outcome, 1)
+	stays := run(t, j, play("worker 0", "patient", b.env()))
+	b.next()
+	go func() { over <- j.Wait() }()
+	c := play("server", "patient", b.env())
+	c.Spare = func(launch.Exit) bool { return true }
+	first := run(t, j, c)
+	b.next()
+	require.NoError(t, syscall.Kill(first.Pid(), syscall.SIGKILL))
+	<-first.Done()
+	second := run(t, j, c)
+	b.next()
+	require.NoError(t, j.Kill(second))
+	<-second.Done()
+	require.NoError(t, j.Kill(stays))
+	got := <-over
+	require.NoError(t, got.Err())
+	require.Len(t, got.Exits, 3)
+	require.True(t, got.Exits[1].Spared)
+	require.False(t, got.Exits[1].ByUs)
+	require.True(t, got.Exits[2].ByUs)
+	require.ErrorIs(t, j.Kill(stays), launch.ErrOver)
+}

@@ -15,6 +15,7 @@ type Exit struct {
 	At        time.Duration  // when it ended, relative to Start
 	LastLines []string       // the end of its stderr, at most Options.Tail lines
 	ByUs      bool           // it ended because the job asked it to
+	Spared    bool           // the job continued without it; see Command.Spare and Job.Kill
 }
 
 // Failed reports whether the worker ended in any way other than with exit code 0.
@@ -43,8 +44,8 @@ type Outcome struct {
 }
 
 // Err returns nil if every worker ended with exit code 0 and the job was not stopped.
-// Otherwise it returns the first of: the root failure as an [*ExitError]; the Cause; the
-// first worker that failed after a signal from Job.Signal.
+// Spared workers do not count. Otherwise it returns the first of: the root failure as an
+// [*ExitError]; the Cause; the first worker that failed after a signal from Job.Signal.
 func (o Outcome) Err() error {
 	if o.Root != nil {
 		return &ExitError{*o.Root}
@@ -52,18 +53,18 @@ func (o Outcome) Err() error {
 	if o.Cause != nil {
 		return fmt.Errorf("the job was stopped: %w", o.Cause)
 	}
-	if e := earliest(o.Exits, Exit.Failed); e != nil {
+	if e := earliest(o.Exits, func(e Exit) bool { return e.Failed() && !e.Spared }); e != nil {
 		return &ExitError{*e}
 	}
 	return nil
 }
 
 // rootCause returns the failure that caused the others. Failures that the job asked for
-// do not count. The peers of a killed worker see its connections close and may exit
+// or survived do not count. The peers of a killed worker see its connections close and may exit
 // before the kernel reports the killed one. A death by signal within window after the
 // first failure therefore takes precedence over it.
 func rootCause(exits []Exit, window time.Duration) *Exit {
-	own := func(e Exit) bool { return e.Failed() && !e.ByUs }
+	own := func(e Exit) bool { return e.Failed() && !e.ByUs && !e.Spared }
 	first := earliest(exits, own)
 	if first == nil {
 		return nil

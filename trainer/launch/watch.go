@@ -37,6 +37,7 @@ type worker struct {
 	exit  Exit
 	alive bool
 	asked []syscall.Signal // signals sent to it that ask it to end
+	spare func(Exit) bool  // whether the job survives its failure; may be nil
 }
 
 // An order is a signal to send to the process group of one worker.
@@ -46,13 +47,13 @@ type order struct {
 }
 
 // started adds a worker and returns its number, counted from 0.
-func (w *watch) started(name string, pid int) int {
-	w.workers = append(w.workers, worker{exit: Exit{Name: name, Pid: pid}, alive: true})
+func (w *watch) started(name string, pid int, spare func(Exit) bool) int {
+	w.workers = append(w.workers, worker{exit: Exit{Name: name, Pid: pid}, alive: true, spare: spare})
 	return len(w.workers) - 1
 }
 
-// exited records how a worker ended. The first failure that the job did not ask for
-// starts the end of all workers.
+// exited records how a worker ended. The first failure that the job did not ask for, and
+// does not survive, starts the end of all workers.
 func (w *watch) exited(now time.Duration, id, code int, sig syscall.Signal) []order {
 	one := &w.workers[id]
 	one.alive = false
@@ -61,7 +62,11 @@ func (w *watch) exited(now time.Duration, id, code int, sig syscall.Signal) []or
 	// dies of it. Death by another signal is a failure of its own.
 	one.exit.ByUs = len(one.asked) > 0 && (sig == 0 || slices.Contains(one.asked, sig))
 	if w.phase == running && one.exit.Failed() && !one.exit.ByUs {
-		w.phase, w.due = grace, now+w.grace
+		if one.spare != nil && one.spare(one.exit) {
+			one.exit.Spared = true
+		} else {
+			w.phase, w.due = grace, now+w.grace
+		}
 	}
 	return w.tick(now)
 }
@@ -93,6 +98,16 @@ func (w *watch) signal(sig syscall.Signal) []order {
 		orders = append(orders, order{id, sig})
 	}
 	return orders
+}
+
+// kill sends SIGKILL to one worker, if it is alive.
+func (w *watch) kill(id int) []order {
+	one := &w.workers[id]
+	if !one.alive {
+		return nil
+	}
+	one.asked, one.exit.Spared = append(one.asked, syscall.SIGKILL), true
+	return []order{{id, syscall.SIGKILL}}
 }
 
 // tick enters the next phases if their time has come.

@@ -26,7 +26,7 @@ func format(orders []order) string {
 func newWatch(workers int) *watch {
 	w := &watch{grace: 10 * time.Second, term: 5 * time.Second}
 	for i := range workers {
-		w.started(fmt.Sprintf("worker %d", i), 100+i)
+		w.started(fmt.Sprintf("worker %d", i), 100+i, nil)
 	}
 	return w
 }
@@ -261,4 +261,32 @@ func keys(alive map[int]bool, size int) []int {
 		}
 	}
 	return all
+}
+
+// A worker that may be spared does not end the others, and is not the root cause. One that is
+// not spared is.
+func TestWatchSpares(t *testing.T) {
+	w := newWatch(1)
+	asked := 0
+	spare := func(e Exit) bool { asked++; return e.Signal == syscall.SIGKILL }
+	for range 3 {
+		w.started("server", 200, spare)
+	}
+	require.Empty(t, w.exited(time.Second, 1, -1, syscall.SIGKILL))
+	require.Equal(t, running, w.phase)
+	require.Equal(t, "2:killed", format(w.kill(2)))
+	require.Empty(t, w.exited(2*time.Second, 2, -1, syscall.SIGKILL))
+	require.Empty(t, w.kill(2), "it has ended")
+	require.Equal(t, 1, asked, "nobody is asked about what the job has asked for")
+	w.exited(3*time.Second, 3, 1, 0)
+	require.Equal(t, grace, w.phase)
+	w.exited(4*time.Second, 0, 0, 0)
+	got := w.outcome(5 * time.Second)
+	require.Equal(t, &got.Exits[3], got.Root)
+	require.True(t, got.Exits[1].Spared)
+	require.False(t, got.Exits[1].ByUs)
+	require.True(t, got.Exits[2].ByUs && got.Exits[2].Spared)
+	require.False(t, got.Exits[3].Spared)
+	got.Root = nil
+	require.ErrorContains(t, got.Err(), "exited with code 1")
 }

@@ -11,17 +11,18 @@ import (
 type verb int64
 
 const (
-	verbStart verb = iota + 1 // the layout follows, then worker 0's values, and slots unless step is 0
-	verbStep                  // gradients follow, unless weight is 0
-	verbState                 // slots follow, for workers that want them
-	verbEnd                   // servers end
+	verbStart  verb = iota + 1 // the layout follows, then worker 0's values, and slots unless step is 0
+	verbStep                   // gradients follow, unless weight is 0
+	verbState                  // slots follow, for workers that want them
+	verbEnd                    // servers end
+	verbResume                 // the layout follows; servers continue from what they have kept
 )
 
 func (v verb) String() string {
-	if v < verbStart || v > verbEnd {
+	if v < verbStart || v > verbResume {
 		return fmt.Sprintf("verb %d", int64(v))
 	}
-	return [...]string{"start", "step", "state", "end"}[v-verbStart]
+	return [...]string{"start", "step", "state", "end", "resume"}[v-verbStart]
 }
 
 // A command is what the workers tell the servers. It is the same on all workers, except for
@@ -29,7 +30,7 @@ func (v verb) String() string {
 type command struct {
 	verb   verb
 	step   int64 // done so far
-	number int64 // verbStart: bytes of the layout; verbStep: rows that divide the sum, or 0
+	number int64 // verbStart, verbResume: bytes of the layout; verbStep: rows that divide the sum, or 0
 	rows   bool  // verbStep: some worker has rows
 	wanted bool  // verbState: this worker wants the slots
 }
@@ -55,9 +56,9 @@ func getCommand(b []int64) command {
 // check returns an error if no worker of this version sends such a command.
 func (c command) check() error {
 	switch {
-	case c.verb < verbStart || c.verb > verbEnd,
+	case c.verb < verbStart || c.verb > verbResume,
 		c.step < 0, c.number < 0,
-		c.verb == verbStart && c.number > maxLayout:
+		(c.verb == verbStart || c.verb == verbResume) && c.number > maxLayout:
 		return fmt.Errorf("paramserver: unknown command %v at step %d with %d: run the same version on every machine", c.verb, c.step, c.number)
 	}
 	return nil

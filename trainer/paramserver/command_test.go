@@ -14,16 +14,16 @@ import (
 func TestCommand(t *testing.T) {
 	b := make([]int64, commandLen)
 	for _, c := range []command{
-		{verb: verbStart, step: 5, number: maxLayout}, {verb: verbStep, number: 7, rows: true}, {verb: verbState, wanted: true}, {verb: verbEnd},
+		{verb: verbStart, step: 5, number: maxLayout}, {verb: verbStep, number: 7, rows: true}, {verb: verbState, wanted: true}, {verb: verbEnd}, {verb: verbResume, number: 3},
 	} {
 		c.put(b)
 		require.Equal(t, c, getCommand(b))
 		require.NoError(t, c.check())
 	}
-	for _, c := range []command{{}, {verb: 5}, {verb: -1}, {verb: verbStep, step: -1}, {verb: verbStep, number: -1}, {verb: verbStart, number: maxLayout + 1}} {
+	for _, c := range []command{{}, {verb: 6}, {verb: -1}, {verb: verbStep, step: -1}, {verb: verbStep, number: -1}, {verb: verbStart, number: maxLayout + 1}, {verb: verbResume, number: maxLayout + 1}} {
 		require.ErrorContains(t, c.check(), "run the same version")
 	}
-	require.Equal(t, "start step state end verb 9", verbStart.String()+" "+verbStep.String()+" "+verbState.String()+" "+verbEnd.String()+" "+verb(9).String())
+	require.Equal(t, "start step state end resume verb 9", verbStart.String()+" "+verbStep.String()+" "+verbState.String()+" "+verbEnd.String()+" "+verbResume.String()+" "+verb(9).String())
 }
 
 // Every rank gets the commands of the workers, or an error that names the worker whose

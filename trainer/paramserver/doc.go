@@ -7,7 +7,8 @@
 // update. An arbiter decides this for each server, without I/O; the server around it answers
 // requests, and a post sends and receives.
 //
-// Servers are processes of their own, which call [Serve], or they are among the workers.
+// Servers are processes of their own, which call [Serve], or they are among the workers. A
+// server process that is killed can be started again: see [ServeKept].
 //
 // Everything travels in calls or messages of a collective.Group, so what that promises holds
 // here: every wait ends and names a rank, and with a key all messages are encrypted. Sync is

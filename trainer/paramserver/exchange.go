@@ -23,6 +23,7 @@ type ranks struct {
 type updater struct {
 	backend   nn.Backend
 	optimizer optim.Optimizer
+	keep      string // path of the file that keeps the share; "" for none
 }
 
 // An exchange moves arenas between workers and servers, step by step. All ranks of a group
@@ -64,6 +65,13 @@ func newExchange(r ranks, l layout, u updater) *exchange {
 		x.copies = make([]float32, most*x.lens[i])
 	}
 	return x
+}
+
+// close closes the file of a server's share. x may be nil.
+func (x *exchange) close() {
+	if x != nil && x.share != nil && x.share.file != nil {
+		_ = x.share.file.close() // nothing is buffered
+	}
 }
 
 // pack copies an arena of the workers' layout to x.arenas.
@@ -151,6 +159,14 @@ func sum(counts []int) (n int) {
 	return n
 }
 
+// values returns the values of a server's share.
+func (x *exchange) values() (values nn.Buffer) {
+	if x.share != nil {
+		values = x.share.params.Values
+	}
+	return values
+}
+
 // load gives the servers values and slots to begin with after some steps. source returns an
 // arena of the workers' layout by name, "" for the values; it is called on worker 0. No rank
 // returns without an error before all have loaded.
@@ -177,6 +193,9 @@ func (x *exchange) load(ctx context.Context, steps int64, source func(slot strin
 	}
 	if x.share != nil {
 		x.share.state.Step = int(steps)
+		if err := x.share.keepFirst(); err != nil {
+			return err
+		}
 	}
 	if err := x.group.Barrier(ctx); err != nil {
 		return fmt.Errorf("paramserver: waiting until all servers have the parameters: %w", err)
@@ -217,6 +236,12 @@ func (x *exchange) step(ctx context.Context, c command) error {
 	if !c.rows {
 		if x.share != nil {
 			x.share.state.Step++
+			if err := x.share.keepStep(); err != nil {
+				return err
+			}
+		}
+		if err := x.group.Barrier(ctx); err != nil { // no worker counts the step before all servers have
+			return fmt.Errorf("paramserver: counting step %d: %w", c.step+1, err)
 		}
 		return nil
 	}
@@ -226,13 +251,15 @@ func (x *exchange) step(ctx context.Context, c command) error {
 	if err := x.combine(ctx, c); err != nil {
 		return err
 	}
-	var values nn.Buffer
 	if x.share != nil {
 		begin := time.Now()
 		x.share.update()
-		values, x.updating = x.share.params.Values, time.Since(begin)
+		if err := x.share.keepStep(); err != nil { // before a worker has the values
+			return err
+		}
+		x.updating = time.Since(begin)
 	}
-	if err := x.pull(ctx, values, everyone); err != nil {
+	if err := x.pull(ctx, x.values(), everyone); err != nil {
 		return fmt.Errorf("paramserver: pulling the values of step %d: %w", c.step+1, err)
 	}
 	return nil

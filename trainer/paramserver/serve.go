@@ -19,10 +19,27 @@ import (
 // If a rank of g fails, Serve returns a *collective.RankError that names it. If something
 // fails here, Serve passes the error to Group.Abort, so that the others do not wait.
 func Serve(ctx context.Context, g *collective.Group, workers int, b nn.Backend, o optim.Optimizer) error {
+	return ServeKept(ctx, g, workers, Keeper{Backend: b, Optimizer: o})
+}
+
+// A Keeper is a server that can be started again after it was killed.
+type Keeper struct {
+	Backend   nn.Backend
+	Optimizer optim.Optimizer
+	// Path is a file in which the server keeps the last two steps of its share. Nobody else
+	// may use it. "" keeps nothing.
+	Path string
+}
+
+// ServeKept is Serve for a server that keeps its share. After a server was lost, all servers
+// are started again, each with the same rank and path, and join a new group of all ranks:
+// see Servers.Regroup. They continue from the newest step that all of them have kept. No
+// worker is ahead of it, because a server keeps a step before it sends the values.
+func ServeKept(ctx context.Context, g *collective.Group, workers int, k Keeper) error {
 	if workers < 1 || workers > g.Rank() {
 		return fmt.Errorf("paramserver: rank %d of %d cannot be a server after %d workers", g.Rank(), g.Size(), workers)
 	}
-	err := serve(ctx, ranks{g, workers, span(workers, g.Size())}, updater{b, o})
+	err := serve(ctx, ranks{g, workers, span(workers, g.Size())}, updater{k.Backend, k.Optimizer, k.Path})
 	var lost *collective.RankError
 	var sums *notFiniteError
 	if err != nil && !errors.As(err, &lost) && !errors.As(err, &sums) {
@@ -40,6 +57,7 @@ func End(ctx context.Context, g *collective.Group, workers int) error {
 
 func serve(ctx context.Context, r ranks, u updater) error {
 	var x *exchange
+	defer func() { x.close() }()
 	for {
 		all, err := commands(ctx, r, command{})
 		if err != nil {
@@ -50,16 +68,22 @@ func serve(ctx context.Context, r ranks, u updater) error {
 			return nil
 		}
 		r.group.Mark(uint64(c.step))
-		if c.verb != verbStart && (x == nil || int64(x.share.state.Step) != c.step) {
+		if c.verb != verbStart && c.verb != verbResume && (x == nil || int64(x.share.state.Step) != c.step) {
 			return fmt.Errorf("paramserver: the workers are at %v %d, which does not follow what this server has done: run the same version on every machine", c.verb, c.step)
 		}
 		switch c.verb {
 		case verbStart:
+			x.close()
 			if x, err = begin(ctx, r, u, c); err == nil {
 				err = x.load(ctx, c.step, nil)
 			}
 			if err == nil && x.layout.Asynchronous != nil {
 				err = x.serve(ctx, int(c.step))
+			}
+		case verbResume:
+			x.close()
+			if x, err = begin(ctx, r, u, c); err == nil {
+				_, err = x.resume(ctx, c.step)
 			}
 		case verbStep:
 			err = x.step(ctx, c)
@@ -85,5 +109,6 @@ func begin(ctx context.Context, r ranks, u updater, c command) (*exchange, error
 	if !slices.Equal(l.Slots, u.optimizer.Slots()) {
 		return nil, fmt.Errorf("paramserver: the workers' optimizer keeps %q and this server's %q: give the same config on every machine", l.Slots, u.optimizer.Slots())
 	}
-	return newExchange(r, l, u), nil
+	x := newExchange(r, l, u)
+	return x, x.share.open(encoded)
 }

@@ -106,7 +106,7 @@ func TestServerFails(t *testing.T) {
 				r := ranks{g, workers, span(workers, g.Size())}
 				all, err := commands(ctx, r, command{})
 				assert.NoError(t, err)
-				x, err := begin(ctx, r, updater{b, optim.DefaultAdam()}, all[0])
+				x, err := begin(ctx, r, updater{backend: b, optimizer: optim.DefaultAdam()}, all[0])
 				assert.NoError(t, err)
 				assert.NoError(t, x.load(ctx, 0, nil))
 				all, err = commands(ctx, r, command{})

@@ -30,6 +30,7 @@ type share struct {
 	params *nn.Params // one for each piece
 	state  *optim.State
 	norms  []nn.Buffer // of all blocks of the parameter of a piece; empty for whole parameters
+	file   *shareFile  // keeps the share; may be nil
 }
 
 // newShare allocates a share. Values and state are zero.

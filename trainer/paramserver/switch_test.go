@@ -111,7 +111,7 @@ func TestServerFailsInASwitch(t *testing.T) {
 				}
 				b := cpu.New(cpu.Options{})
 				defer b.Close()
-				return failAt(ctx, verb, full, ranks{g, workers, span(workers, g.Size())}, updater{b, optim.DefaultAdam()})
+				return failAt(ctx, verb, full, ranks{g, workers, span(workers, g.Size())}, updater{backend: b, optimizer: optim.DefaultAdam()})
 			})
 			for rank, err := range errs {
 				var lost *collective.RankError

@@ -1,6 +1,7 @@
 package paramserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,12 @@ type Sync struct {
 	optimizer optim.Optimizer
 	servers   Servers
 
+	workers   *collective.Group
 	agreement *trainer.Agreement
 	exchange  *exchange
-	steps     int // done
-	arena     int // elements of the workers' arenas
+	layout    []byte // encoded
+	steps     int    // done
+	arena     int    // elements of the workers' arenas
 
 	asynchronous *asynchronous // of Async, or nil
 }
@@ -42,6 +45,11 @@ type Servers struct {
 	// after them. They call Serve. If it is set, no worker is a server. The strategy does
 	// not close it.
 	Group *collective.Group
+	// Regroup returns the Group after one in which a server was lost; cause is how this
+	// worker lost it, or nil if only another one has. All servers are started again in that
+	// Group, see ServeKept, and training continues. If Regroup is nil, it ends. The workers'
+	// own group must not break with Group.
+	Regroup func(ctx context.Context, cause error) (*collective.Group, error)
 }
 
 // NewSync makes the strategy. A worker that is a server updates its share on b with o, which
@@ -60,7 +68,7 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 	if err != nil {
 		return trainer.Place{}, err
 	}
-	s.agreement = trainer.NewAgreement(start.Group, s.backend)
+	s.workers, s.agreement = start.Group, trainer.NewAgreement(start.Group, s.backend)
 	from, err := s.agreement.Start(ctx, start, trainer.Setting{Name: "the strategy", Value: fmt.Sprintf("%s with %d servers", s.name(), len(r.servers))})
 	if err != nil {
 		return trainer.Place{}, err
@@ -70,25 +78,18 @@ func (s *Sync) Start(ctx context.Context, start trainer.Start) (trainer.Place, e
 	}
 	l := layoutOf(start.Params, s.optimizer.Slots())
 	l.Asynchronous = s.asynchronous
-	encoded, err := l.encode()
-	if err != nil {
+	if s.layout, err = l.encode(); err != nil {
 		return trainer.Place{}, err
 	}
-	if _, err := commands(ctx, r, command{verb: verbStart, step: int64(from.Step), number: int64(len(encoded))}); err != nil {
-		return trainer.Place{}, err
-	}
-	if s.servers.Group != nil {
-		if err := collective.Broadcast(ctx, r.group, encoded, 0); err != nil {
-			return trainer.Place{}, fmt.Errorf("paramserver: sending the layout of the parameters to the servers: %w", err)
-		}
-	}
-	s.exchange = newExchange(r, l, updater{s.backend, s.optimizer})
+	s.exchange = newExchange(r, l, updater{s.backend, s.optimizer, ""})
 	s.steps, s.arena = from.Step, start.Params.Values.Len()
-	err = s.exchange.load(ctx, int64(from.Step), func(slot string) ([]float32, error) {
-		if slot == "" {
-			return start.Params.Values.Float32s(), nil
-		}
-		return savedSlot(from, slot, s.arena)
+	err = s.untilServed(ctx, func(bool) error {
+		return s.load(ctx, func(slot string) ([]float32, error) {
+			if slot == "" {
+				return start.Params.Values.Float32s(), nil
+			}
+			return savedSlot(from, slot, s.arena)
+		})
 	})
 	return trainer.Place{View: start.Group.View(), Step: from.Step}, err
 }
@@ -106,6 +107,30 @@ func (s *Sync) groupOf(workers *collective.Group) *collective.Group {
 		return s.servers.Group
 	}
 	return workers
+}
+
+// load gives the servers what they begin with.
+func (s *Sync) load(ctx context.Context, source func(slot string) ([]float32, error)) error {
+	x := s.exchange
+	if err := s.introduce(ctx, verbStart); err != nil {
+		return err
+	}
+	return x.load(ctx, int64(s.steps), source)
+}
+
+// introduce tells the servers what they share.
+func (s *Sync) introduce(ctx context.Context, v verb) error {
+	x := s.exchange
+	if _, err := commands(ctx, x.ranks, command{verb: v, step: int64(s.steps), number: int64(len(s.layout))}); err != nil {
+		return err
+	}
+	if s.servers.Group == nil {
+		return nil
+	}
+	if err := collective.Broadcast(ctx, x.group, s.layout, 0); err != nil {
+		return fmt.Errorf("paramserver: sending the layout of the parameters to the servers: %w", err)
+	}
+	return nil
 }
 
 // ranks returns those of the job that has these workers.
@@ -150,9 +175,9 @@ func (s *Sync) Step(ctx context.Context, p *nn.Params, step trainer.Step) (train
 		return trainer.Report{}, err
 	}
 	begin := time.Now()
-	ctx, cancel := s.agreement.Begin(ctx, step)
+	limited, cancel := s.agreement.Begin(ctx, step)
 	defer cancel()
-	report, err := s.agreement.Step(ctx, p, step, trainer.NotFinite(p))
+	report, err := s.agreement.Step(limited, p, step, trainer.NotFinite(p))
 	if err != nil {
 		return report, err
 	}
@@ -160,7 +185,13 @@ func (s *Sync) Step(ctx context.Context, p *nn.Params, step trainer.Step) (train
 	if !step.Undivided {
 		c.number = int64(report.Weight)
 	}
-	if err := s.step(ctx, p, c); err != nil {
+	err = s.untilServed(ctx, func(again bool) error {
+		if again {
+			return s.stepAgain(ctx, p, c)
+		}
+		return s.step(limited, p, c)
+	})
+	if err != nil {
 		return report, err
 	}
 	if s.steps++; report.Weight > 0 {
@@ -182,12 +213,25 @@ func (s *Sync) step(ctx context.Context, p *nn.Params, c command) error {
 	if c.rows {
 		x.pack(p.Grads.Float32s())
 	}
-	err := x.step(ctx, c)
+	return s.stepped(p, c, x.step(ctx, c))
+}
+
+// stepAgain finishes a step in which a server was lost.
+func (s *Sync) stepAgain(ctx context.Context, p *nn.Params, c command) error {
+	ahead, err := s.resume(ctx)
+	if err != nil || !ahead {
+		return cmp.Or(err, s.step(ctx, p, c))
+	}
+	return s.stepped(p, c, nil)
+}
+
+// stepped is the end of a step that the servers have made, or that has failed.
+func (s *Sync) stepped(p *nn.Params, c command, err error) error {
 	if sums := (*notFiniteError)(nil); errors.As(err, &sums) {
 		return s.agreement.SumNotFinite(int(c.step), sums.parameter)
 	}
 	if err == nil && c.rows {
-		x.unpack(p.Values.Float32s())
+		s.exchange.unpack(p.Values.Float32s())
 	}
 	return err
 }
@@ -205,18 +249,31 @@ func (s *Sync) Finish(ctx context.Context, p *nn.Params) error {
 // State implements trainer.Strategy. The slots have the layout of the workers' arenas, so
 // that a job with another number of servers, or another strategy, can resume.
 func (s *Sync) State(ctx context.Context, wanted bool) (trainer.State, error) {
-	x, state := s.exchange, trainer.State{Step: s.steps, Slots: map[string][]float32{}}
-	all, err := commands(ctx, x.ranks, command{verb: verbState, step: int64(s.steps), wanted: wanted})
-	if err != nil {
-		return state, err
-	}
-	err = x.slots(ctx, func(worker int) bool { return all[worker].wanted }, func(slot string) {
-		if wanted {
-			state.Slots[slot] = make([]float32, s.arena)
-			x.unpack(state.Slots[slot])
+	state := trainer.State{Step: s.steps, Slots: map[string][]float32{}}
+	err := s.untilServed(ctx, func(again bool) error {
+		if again {
+			if _, err := s.resume(ctx); err != nil {
+				return err
+			}
 		}
+		return s.slots(ctx, wanted, state.Slots)
 	})
 	return state, err
+}
+
+// slots sets all slots from those of the servers, if they are wanted here.
+func (s *Sync) slots(ctx context.Context, wanted bool, slots map[string][]float32) error {
+	x := s.exchange
+	all, err := commands(ctx, x.ranks, command{verb: verbState, step: int64(s.steps), wanted: wanted})
+	if err != nil {
+		return err
+	}
+	return x.slots(ctx, func(worker int) bool { return all[worker].wanted }, func(slot string) {
+		if wanted {
+			slots[slot] = make([]float32, s.arena)
+			x.unpack(slots[slot])
+		}
+	})
 }
 
 // Close implements trainer.Strategy. Servers of Servers.Group keep their shares, and serve

@@ -452,38 +452,9 @@ func TestInterruptWhileWaiting(t *testing.T) {
 
 // Two machines are two network namespaces, with a cable between them.
 func TestTwoNamespaces(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
-	}
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("network namespaces need the ip command (iproute2)")
-	}
-	a, b := fmt.Sprintf("rt%da", os.Getpid()), fmt.Sprintf("rt%db", os.Getpid())
-	ip := func(args ...string) {
-		out, err := exec.Command("ip", args...).CombinedOutput()
-		if err != nil && args[0] == "netns" && args[1] == "add" {
-			t.Skipf("network namespaces do not work here: %s", out)
-		}
-		require.NoError(t, err, "ip %v: %s", args, out)
-	}
-	for _, ns := range []string{a, b} {
-		ip("netns", "add", ns)
-		t.Cleanup(func() { ip("netns", "del", ns) })
-		ip("-n", ns, "link", "set", "lo", "up")
-	}
-	ip("link", "add", a, "netns", a, "type", "veth", "peer", "name", b, "netns", b)
-	ip("-n", a, "addr", "add", "10.77.0.1/24", "dev", a)
-	ip("-n", b, "addr", "add", "10.77.0.2/24", "dev", b)
-	ip("-n", a, "link", "set", a, "up")
-	ip("-n", b, "link", "set", b, "up")
-	within := func(ns string, args ...string) *exec.Cmd {
-		cmd := command(t, args...)
-		cmd.Args = append([]string{"ip", "netns", "exec", ns, cmd.Path}, cmd.Args[1:]...)
-		cmd.Path, _ = exec.LookPath("ip")
-		return cmd
-	}
+	within := twoMachines(t)
 	job := small(t, "--workers", "2", "--nodes", "2", "--steps", "20", "--training.batch_size", "32")
-	first, second := within(a, append(job, "--bind", "10.77.0.1")...), within(b, append(job, "--join", "10.77.0.1:7946")...)
+	first, second := within(0, append(job, "--bind", "10.77.0.1")...), within(1, append(job, "--join", "10.77.0.1:7946")...)
 	var out, errs [2]bytes.Buffer
 	for i, cmd := range []*exec.Cmd{first, second} {
 		cmd.Stdout, cmd.Stderr = &out[i], &errs[i]

@@ -30,6 +30,8 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"max-staleness":       {"3", func(f *trainFlags) { f.Gradients.Asynchrony.MaxStaleness = "3" }},
 		"stale":               {"damp", func(f *trainFlags) { f.Gradients.Asynchrony.Stale = "damp" }},
 		"switch":              {"5:ps-sync", func(f *trainFlags) { f.Gradients.Switch = "5:ps-sync" }},
+		"max-restarts":        {"9", func(f *trainFlags) { f.Gradients.Restarts = 9 }},
+		"server-dir":          {"d", func(f *trainFlags) { f.Gradients.ServerDir = "d" }},
 		"inner-steps":         {"8", func(f *trainFlags) { f.Gradients.Rounds.Steps = 8 }},
 		"outer-rate":          {"0.5", func(f *trainFlags) { f.Gradients.Rounds.Rate = .5 }},
 		"outer-momentum":      {"0.7", func(f *trainFlags) { f.Gradients.Rounds.Momentum = .7 }},

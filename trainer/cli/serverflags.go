@@ -11,7 +11,9 @@ import (
 // addServers adds the flags of strategies with parameter servers.
 func addServers(flags *pflag.FlagSet, g *job.Gradients) {
 	a := &g.Asynchrony
-	flags.StringVar(&g.Servers, "servers", "", "with ps-sync and ps-async, start `N` server processes, or colocated to make every worker a server (default 1)")
+	flags.StringVar(&g.Servers, "servers", "", "with ps-sync and ps-async, start `N` server processes, divided among the machines, or colocated to make every worker a server (default 1)")
+	flags.IntVar(&g.Restarts, "max-restarts", job.DefaultRestarts, "with ps-sync, start servers that are killed again, on each machine up to `N` times in all; training then continues")
+	flags.StringVar(&g.ServerDir, "server-dir", "", "servers of ps-sync keep what a restart needs in `DIR`: twice their weights and optimizer state (default a temporary directory)")
 	flags.IntVar(&a.Quorum, "quorum", 0, "with ps-sync and ps-async, update as soon as `K` gradients have come (default with ps-sync: those of all workers; with ps-async: 1)")
 	flags.DurationVar(&a.Timeout, "straggler-timeout", 0, "with ps-sync and ps-async --quorum, wait at most `TIME` after the first gradient of an update, such as 200ms, and continue with those that have come")
 	flags.StringVar(&a.MaxStaleness, "max-staleness", "", "with ps-async, gradients that were computed on weights from more than `K` updates ago are late (default no limit)")
@@ -29,6 +31,14 @@ func checkAsynchrony(given func(string) bool, a job.Asynchrony) error {
 		return errors.New(`--max-staleness must be a number of updates, 0 or more, not ""`)
 	case given("stale") && a.Stale == "":
 		return errors.New(`--stale must be drop or damp, not ""`)
+	}
+	return nil
+}
+
+// checkServerDir reports an empty --server-dir.
+func checkServerDir(given func(string) bool, g *job.Gradients) error {
+	if given("server-dir") && g.ServerDir == "" {
+		return errors.New("--server-dir is empty: name a directory, or leave it out")
 	}
 	return nil
 }

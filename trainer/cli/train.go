@@ -142,6 +142,9 @@ func (f *trainFlags) check(given func(string) bool) error {
 	if err := checkRounds(given, f.Strategy); err != nil {
 		return err
 	}
+	if err := checkServerDir(given, &f.Gradients); err != nil {
+		return err
+	}
 	if err := checkAsynchrony(given, f.Gradients.Asynchrony); err != nil {
 		return err
 	}

@@ -82,12 +82,20 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 
 // launchWorkers starts the workers of this machine and waits for them.
 func (s *Training) launchWorkers(ctx context.Context, o Options) error {
-	place, err := s.Spec.Place.Config(s.Workers+s.Spec.ServerProcesses(), o.Stderr)
+	servers := serversHere(&s.Spec)
+	place, err := s.Spec.Place.Config(s.Workers+servers, o.Stderr)
 	if err != nil {
 		return crew.Usage(err)
 	}
+	dir, release, err := claimServerDir(&s.Spec)
+	if err != nil {
+		return crew.Usage(err)
+	}
+	defer release()
+	environ := Environ(place, s.Placement, o.Cache)
 	c := crew.Crew{
-		Workers: s.Workers, Servers: s.Spec.ServerProcesses(), Cores: s.Cores, Threads: Threads, Place: place, Environ: Environ(place, s.Placement, o.Cache),
+		Workers: s.Workers, Servers: servers, Restarts: restarts(&s.Spec), Cores: s.Cores, Threads: Threads, Place: place,
+		Environ: func(local int) []string { return append(environ(local), envServerDir+"="+dir) },
 		Process: s.Spec.Place.Process, Args: o.Args, Display: o.Display, Signals: o.Signals,
 		Command: o.Command, Out: absolute(s.Spec.Saving.Dir), Announce: true, Verbatim: o.Verbatim,
 		Stopping: "stopping after this step; once more to stop at once",

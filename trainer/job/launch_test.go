@@ -39,6 +39,8 @@ type sharedSpec struct {
 	Transport                  string
 	Strategy, Servers, Switch  string // Strategy "" is ps-sync with Servers, else allreduce
 	Quorum                     int    // with Servers
+	Restarts                   int    // of servers
+	ServerDir                  string
 
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
@@ -54,6 +56,7 @@ func (s sharedSpec) spec() Spec {
 	if s.Servers != "" {
 		f.Strategy, f.Gradients.Servers, f.Gradients.Switch = cmp.Or(s.Strategy, psSync), s.Servers, s.Switch
 		f.Gradients.Asynchrony.Quorum = s.Quorum
+		f.Gradients.Restarts, f.Gradients.ServerDir = s.Restarts, s.ServerDir
 	}
 	if s.Resume {
 		f.Saving.Resume = s.Dir
@@ -82,7 +85,7 @@ func (s sharedSpec) share(t *testing.T, h *heard) Options {
 // newShared returns the sharedSpec of tinySpec.
 func newShared(t *testing.T) (sharedSpec, Spec) {
 	f := tinySpec(t)
-	return sharedSpec{Config: f.Config, Data: f.Data, Workers: 2, Steps: 6}, f
+	return sharedSpec{Config: f.Config, Data: f.Data, Workers: 2, Steps: 6, Restarts: DefaultRestarts}, f
 }
 
 // A suicide is a stdout that kills its process after it has written the event of a step.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/collective/query"
 	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
@@ -47,7 +48,8 @@ type rank struct {
 type combining struct {
 	served   *collective.Group // of the workers and the servers after them; nil without servers
 	strategy trainer.Strategy
-	worker   *crew.Worker // answers requests to switch the strategy; nil in process
+	worker   *crew.Worker   // answers requests to switch the strategy; nil in process
+	partners *crew.Partners // forms the next served after the loss of a server; nil if that ends the job
 	plan     string
 	switches []trainer.Switched // made so far
 }
@@ -65,12 +67,15 @@ func (r *rank) run(ctx context.Context) error {
 		err = cmp.Or(err, r.group.Barrier(ctx))
 	}
 	if err == nil {
-		err = EndServers(ctx, r.group, r.served)
+		err = endServers(ctx, r)
 	}
 	if err != nil {
 		var lost *collective.RankError
 		if !errors.As(err, &lost) && told == nil && !trainer.Unanimous(err) {
 			r.group.Abort(err)
+			if r.partners != nil {
+				r.served.Abort(err)
+			}
 		}
 		return err
 	}
@@ -89,6 +94,9 @@ func (r *rank) train(ctx context.Context) (last event.Event, err error) {
 	if r.leader {
 		view := event.NewView(r.group.View())
 		view.Device = r.training.Placement.String()
+		if r.partners != nil {
+			view.Job = query.JobName(r.served.View().Job) // that members and status show
+		}
 		r.events.Emit(view)
 	}
 	if r.gpu != nil {

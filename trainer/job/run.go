@@ -54,7 +54,7 @@ func (f *Spec) adopt(p crew.Process) {
 	if workers, nodes, known := p.Shape(); known {
 		f.Workers, f.Place.Nodes = workers, nodes
 		if p.IsWorker() {
-			f.Workers -= f.ServerProcesses()
+			f.Workers -= serversHere(f)
 		}
 	}
 }

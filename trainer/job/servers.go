@@ -50,7 +50,10 @@ func (f *Spec) checkServers() error {
 	if err := CheckServers(cmp.Or(given, "1")); err != nil {
 		return fmt.Errorf("--servers %w", err)
 	}
-	if f.Place.Nodes > 1 || f.Place.Process.Launched != nil {
+	if l := f.Place.Process.Launched; l != nil {
+		return fmt.Errorf("%s starts server processes, and %s has started all processes: use --servers %s", f.servedStrategy(), l.By, Colocated)
+	}
+	if f.Place.Nodes > 1 && f.asynchronous() {
 		return fmt.Errorf("%s starts server processes on one machine only: use --servers %s", f.servedStrategy(), Colocated)
 	}
 	return nil
@@ -78,7 +81,11 @@ func (r *rank) parameterServers(ctx context.Context, b nn.Backend) trainer.Strat
 	if r.training.Spec.asynchronous() {
 		return r.asyncServers(ctx, b)
 	}
-	return paramserver.NewSync(b, r.training.optimizer, paramserver.Servers{Group: r.served})
+	servers := paramserver.Servers{Group: r.served}
+	if r.partners != nil {
+		servers.Regroup = r.regroup
+	}
+	return paramserver.NewSync(b, r.training.optimizer, servers)
 }
 
 // serversPlan describes the exchange with servers, or returns plan without them.

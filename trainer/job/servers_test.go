@@ -85,11 +85,11 @@ func TestServersStop(t *testing.T) {
 	}
 }
 
-// A server process that is killed ends the job within a second or two. Both workers and the
-// launcher name it.
+// A server process that is killed, and may not be started again, ends the job within a second
+// or two. Both workers and the launcher name it.
 func TestServerKilled(t *testing.T) {
 	s, _ := newShared(t)
-	s.Servers, s.Steps = "2", 1_000_000
+	s.Servers, s.Steps, s.Restarts = "2", 1_000_000, 0
 	var killed time.Time
 	h := &heard{on: afterStep(5, func() {
 		jobs, err := launch.Listings()
@@ -122,8 +122,8 @@ func TestServersRefused(t *testing.T) {
 		`--servers must be colocated or a number of processes from 1 to 1024`:    func(f *Spec) { f.Gradients.Servers = "many" },
 		`not "0"`:    func(f *Spec) { f.Gradients.Servers = "0" },
 		`not "1025"`: func(f *Spec) { f.Gradients.Servers = "1025" },
-		"use --servers colocated": func(f *Spec) {
-			f.Place.Nodes, f.Place.Transport = 2, cluster.TransportAuto
+		"ps-async starts server processes on one machine only: use --servers colocated": func(f *Spec) {
+			f.Strategy, f.Place.Nodes, f.Place.Transport = psAsync, 2, cluster.TransportAuto
 		},
 		"cannot be combined with ps-sync": func(f *Spec) { f.Gradients.Compress = "int8" },
 		"--device cuda: parameter servers work in host memory": func(f *Spec) {
@@ -137,4 +137,7 @@ func TestServersRefused(t *testing.T) {
 		require.ErrorAs(t, err, &usage)
 		require.ErrorContains(t, err, want)
 	}
+	f := served(t, "2")
+	f.Place.Process.Launched = &cluster.Launched{By: "Slurm"}
+	require.ErrorContains(t, f.Check(), "Slurm has started all processes: use --servers colocated")
 }

@@ -47,10 +47,14 @@ type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
-	Servers  string // of the strategies "ps-sync" and "ps-async": the number of processes, or Colocated; "": 1
+	Servers  string // of the strategies "ps-sync" and "ps-async": the number of processes on all machines, or Colocated; "": 1
 	Switch   string // when to change the strategy, see trainer.ParseSwitches; "": only on request
 	// Asynchrony is that of the strategies with parameter servers.
 	Asynchrony Asynchrony
+	// Restarts is how often each machine starts servers again that were killed. They keep
+	// their shares in ServerDir; "" is a temporary directory.
+	Restarts  int
+	ServerDir string
 	// Rounds are those of the strategy "diloco"; "local-sgd" uses only their Steps.
 	Rounds trainer.Rounds
 }
@@ -64,7 +68,7 @@ const DefaultInnerSteps = 50
 func NewSpec(c *catalog.Catalog, path string) Spec {
 	return Spec{
 		Catalog: c, Config: path, Data: "digits", Accumulate: 1, Strategy: "allreduce",
-		Gradients: Gradients{Reduce: "mean", Rounds: trainer.DiLoCo(DefaultInnerSteps)},
+		Gradients: Gradients{Reduce: "mean", Restarts: DefaultRestarts, Rounds: trainer.DiLoCo(DefaultInnerSteps)},
 		Saving:    Saving{Keep: 3}, Place: crew.Local(), Order: tuned.Choice{Order: "ring", Table: tuned.Auto},
 		Device: device.Choice{Device: device.Auto, NCCL: "auto"}, Graphs: device.Graphs{How: device.GraphsAuto, PerLaunch: 1}, Watch: Watch{LogLevel: "error"},
 	}
@@ -92,7 +96,7 @@ func (f *Spec) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		f.checkStrategy, f.checkServers, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
+		f.checkStrategy, f.checkServers, func() error { return checkRestarts(f) }, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
 	} {
 		if err := check(); err != nil {
 			return err

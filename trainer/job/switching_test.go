@@ -112,9 +112,6 @@ func TestSwitchRefused(t *testing.T) {
 		"--device cuda: parameter servers work in host memory": func(f *Spec) {
 			f.Place.Transport, f.Device.Device = cluster.TransportAuto, "cuda"
 		},
-		"use --servers colocated": func(f *Spec) {
-			f.Place.Nodes, f.Place.Transport = 2, cluster.TransportAuto
-		},
 	} {
 		f := tinySpec(t)
 		f.Gradients.Switch = "5:ps-sync"

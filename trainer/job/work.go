@@ -51,11 +51,11 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 		return err
 	}
 	w.Begin()
-	group, served, err := WorkersOf(ctx, all)
+	group, with, end, err := among(ctx, &s.Spec, w, all)
 	if err != nil {
 		return failed(w, all, err)
 	}
-	defer group.Close()
+	defer end()
 	onGPU.Engines().TellWithout(w.Place.Local, stderr)
 	if err := taps.open(group.View(), w.Place.Local); err != nil {
 		group.Abort(err)
@@ -63,9 +63,9 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 	}
 	defer taps.close(stderr)
 	r := &rank{
-		training: s, group: group, combining: combining{served: served, worker: w}, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
+		training: s, group: group, combining: with, rows: rows, events: w.Events, leader: w.Place.Local == 0, taps: taps, secured: w.Place.KeyFile != "",
 		stop: w.Stop().Done(), quit: w.Quit().Done(), pulse: w.Pulse, locked: s.Spec.Saving.lockedBy(launch.Identify(os.Getppid())),
-		gpu: onGPU, gradients: w.Shared, finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
+		gpu: onGPU, gradients: shared(&s.Spec, w), finished: func() { level.Set(slog.LevelError) }, // do not warn that others leave
 	}
 	if err := r.run(ctx); err != nil {
 		return failed(w, all, err)
@@ -80,7 +80,11 @@ func workAsServer(ctx context.Context, w *crew.Worker, s *Training) error {
 		return err
 	}
 	w.Begin()
-	if err := Serve(ctx, s, all); err != nil {
+	work := func() error { return Serve(ctx, s, all) }
+	if restarts(&s.Spec) > 0 {
+		work = func() error { return serveKept(ctx, w, all, s.optimizer) }
+	}
+	if err := work(); err != nil {
 		return failed(w, all, err)
 	}
 	return nil

@@ -24,7 +24,8 @@ type Listing struct {
 	Command   string    `json:"command"`   // for people
 	Directory string    `json:"directory"` // working directory of the launcher
 	Cluster   string    `json:"cluster"`
-	Job       string    `json:"job,omitempty"` // number of the first view; "" until it is agreed
+	Gossip    string    `json:"gossip,omitempty"` // name under which processes gossip; "" if it is Cluster
+	Job       string    `json:"job,omitempty"`    // number of the first view; "" until it is agreed
 	KeyFile   string    `json:"key_file,omitempty"`
 	Out       string    `json:"out,omitempty"` // directory of checkpoints and weights
 	Nodes     int       `json:"nodes"`         // machines in the job

@@ -18,6 +18,9 @@
 //
 // [InProcess] runs ranks as goroutines of this process instead.
 //
+// If a job has servers, a lost one need not end it: its launcher starts it again
+// (restart.go), and the workers form a new group with it ([Partners], regroup.go).
+//
 // Nothing here exits, logs or prints, except to a [Display] and to the writers that
 // it is given.
 package crew

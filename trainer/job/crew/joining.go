@@ -26,11 +26,12 @@ func (l *launcher) onReady(local int, addr string) {
 	first := local == l.Place.Local
 	l.mu.Lock()
 	l.joined[l.name(local)] = true
+	again := first && l.gossip != ""
 	if first {
 		l.gossip = addr
 	}
 	l.mu.Unlock()
-	if !first {
+	if !first || again {
 		return // startWorkers waits only for the first
 	}
 	if l.Announce && !l.Process.Follows() {
@@ -45,12 +46,13 @@ func (l *launcher) onReady(local int, addr string) {
 // onExit waits until p has ended, and stops the job if p neither joined nor failed. Such
 // a process has not reached Process.Run: without it the others would wait in vain, or
 // the job would seem to succeed.
-func (l *launcher) onExit(name string, p *launch.Process) {
+func (l *launcher) onExit(local int, p *launch.Process) {
 	<-p.Done()
 	exit, _ := p.Exit()
+	l.afterExit(local, exit)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if exit.Failed() || exit.ByUs || l.joined[name] || l.asked {
+	if exit.Failed() || exit.ByUs || l.joined[l.name(local)] || l.asked {
 		return
 	}
 	l.unjoined = fmt.Errorf("%v before it joined the job: a worker runs the same program with the same arguments, and must reach the same call", exit)

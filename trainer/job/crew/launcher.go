@@ -30,17 +30,20 @@ const (
 // and ends together.
 type Crew struct {
 	Workers int
-	Servers int                      // processes after the workers that join as collective.Server
-	Cores   int                      // shared by the workers
-	Threads int                      // least GOMAXPROCS of each worker
-	Place   cluster.Config           // of the first worker
-	Environ func(local int) []string // more environment variables of each worker; may be nil
-	Network *launch.Network          // has a node for each worker; nil: they use the network of this machine
-	Process Process                  // this process
-	Args    []string                 // arguments of each worker, without the program's name
-	Kinds   event.Table              // kinds of events that package event does not have
-	Display Display                  // shows the job
-	Signals <-chan os.Signal         // the first asks the workers to stop, the second ends them; may be nil
+	Servers int // processes after the workers that join as collective.Server
+	// Restarts is how often, in all, servers of this machine that were killed by a signal are
+	// started again. If it is not 0, workers call Partner, and Regroup when they lose a server.
+	Restarts int
+	Cores    int                      // shared by the workers
+	Threads  int                      // least GOMAXPROCS of each worker
+	Place    cluster.Config           // of the first worker
+	Environ  func(local int) []string // more environment variables of each worker; may be nil
+	Network  *launch.Network          // has a node for each worker; nil: they use the network of this machine
+	Process  Process                  // this process
+	Args     []string                 // arguments of each worker, without the program's name
+	Kinds    event.Table              // kinds of events that package event does not have
+	Display  Display                  // shows the job
+	Signals  <-chan os.Signal         // the first asks the workers to stop, the second ends them; may be nil
 
 	Command  string // the command line as a user would type it, for the list of jobs
 	Out      string // directory where the job saves, "" for none
@@ -66,7 +69,7 @@ func (c Crew) Launch(ctx context.Context) error {
 	c.Place.Cluster = cmp.Or(c.Place.Cluster, DefaultCluster)
 	l := &launcher{
 		Crew: c, exe: exe, show: c.Display, job: launch.Start(ctx, launch.Options{Grace: graceTime, Term: termTime}),
-		forced: make(chan struct{}), joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
+		forced: make(chan struct{}), servers: servers{most: c.Restarts}, joining: newJoining(), running: map[string]*launch.Process{}, failures: map[string]event.Failed{},
 	}
 	defer l.stopTimers()
 	kept := &losses{Display: c.Display}
@@ -113,7 +116,8 @@ type launcher struct {
 	listing *jobListing   // nil if the job is in no registry
 	forced  chan struct{} // closed forceTime after the second signal
 
-	mu sync.Mutex
+	servers servers
+	mu      sync.Mutex
 	joining
 	running  map[string]*launch.Process // by worker name; without those known to have ended
 	watchdog watchdog                   // nil before the first signal
@@ -141,6 +145,8 @@ func (l *launcher) onLine(local int, line []byte) {
 	case *event.Progress: // noted above; not shown
 	case *event.Ready:
 		l.onReady(local, e.Addr)
+	case *event.Regrouped:
+		l.onRegrouped(e)
 	case *event.Failed:
 		l.onFailed(name, *e)
 	case *event.Stopped:
@@ -154,6 +160,7 @@ func (l *launcher) onLine(local int, line []byte) {
 		l.mu.Unlock()
 		if view, ok := e.(*event.View); ok {
 			l.onView(view)
+			l.servers.regrouped(&event.Regrouped{}) // the first group is formed
 		}
 		l.show.Emit(e)
 	}

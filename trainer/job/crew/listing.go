@@ -54,6 +54,15 @@ func (l *jobListing) ready(local int, addr string) {
 	}
 }
 
+// regrouped records the name under which the processes form their newest group. Each of
+// them is ready again at another address.
+func (l *jobListing) regrouped(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entry.Gossip = name
+	l.write()
+}
+
 // worker returns the entry of one worker, and adds it if necessary. The caller holds mu.
 func (l *jobListing) worker(local int) *launch.Listed {
 	i := slices.IndexFunc(l.entry.Workers, func(w launch.Listed) bool { return w.Local == local })

@@ -30,6 +30,9 @@ func (l *losses) Emit(e event.Event) {
 		l.Display.Emit(e)
 		return
 	}
+	if lost.Again { // if it is not started again, the job's error names it
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kept = append(l.kept, lost)
@@ -37,18 +40,33 @@ func (l *losses) Emit(e event.Event) {
 
 // TellLost emits an event.Lost if err is the loss of a rank other than self.
 func TellLost(to event.Sink, self int, err error) {
+	if lost := lossOf(self, err); lost != nil {
+		to.Emit(lost)
+	}
+}
+
+// TellServerLost is TellLost for a server that will be started again.
+func TellServerLost(to event.Sink, self int, err error) {
+	if lost := lossOf(self, err); lost != nil {
+		lost.Again = true
+		to.Emit(lost)
+	}
+}
+
+// lossOf returns the event of the loss of a rank other than self, or nil if err is none.
+func lossOf(self int, err error) *event.Lost {
 	var lost *collective.RankError
 	if !errors.As(err, &lost) || lost.Rank == self {
-		return
+		return nil
 	}
 	rank := lost.Rank
 	if rank < 0 { // a server, in a call of the workers alone
 		rank = lost.Whole
 	}
-	to.Emit(&event.Lost{
+	return &event.Lost{
 		Rank: rank, Node: lost.Node, SeenBy: self,
 		Op: lost.Op.Kind.String(), Phase: lost.Phase, AfterMs: float64(lost.After.Microseconds()) / 1000, Error: lost.Err.Error(),
-	})
+	}
 }
 
 // Quiet returns a Sink that drops events about lost ranks, for jobs whose error names

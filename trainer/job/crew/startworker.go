@@ -8,7 +8,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -48,14 +47,14 @@ func (l *launcher) startWorkers(ctx context.Context) error {
 // the worker's place in the environment. It returns nil if a signal came first.
 func (l *launcher) startWorker(local int) (*launch.Process, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock() // so that a signal reaches every worker that was started
-	if l.asked {
+	defer l.mu.Unlock()                             // so that a signal reaches every worker that was started
+	if l.asked && !(l.begun && l.isServer(local)) { // workers that stop still need their servers
 		return nil, nil
 	}
 	place := l.Place
 	place.Local = local
 	if l.isServer(local) {
-		place.Role = collective.Server
+		l.servers.place(&place)
 	}
 	switch {
 	case l.Network != nil:
@@ -76,13 +75,19 @@ func (l *launcher) startWorker(local int) (*launch.Process, error) {
 		Stdout: func(line []byte) { l.onLine(local, line) },
 		Stderr: func(line []byte) { l.show.Log(name, line) },
 	}
+	if l.isServer(local) && l.Restarts > 0 {
+		c.Spare = l.servers.spare
+	}
 	if l.Network != nil {
 		c = l.Network.Command(local, c)
 	}
 	p, err := l.job.Run(c)
 	if err == nil {
 		l.running[name] = p
-		l.exits.Go(func() { l.onExit(name, p) })
+		if l.isServer(local) {
+			l.endServers(l.servers.started(local, p))
+		}
+		l.exits.Go(func() { l.onExit(local, p) })
 	}
 	if err == nil && l.listing != nil {
 		l.listing.started(local, p.Pid())

@@ -39,7 +39,8 @@ type Worker struct {
 	flight     flightRecorder
 	strategy   switchboard
 	wait       *waitReporter
-	node       *cluster.Node // set by Join
+	node       *cluster.Node // of the newest group; set by Join
+	level      slog.Leveler  // of log lines; set by Join
 	stderr     io.Writer
 }
 
@@ -91,6 +92,8 @@ func (w *Worker) report(err error) error {
 	asked := w.stop.Err() != nil
 	early := asked && !w.formed.Load()
 	switch {
+	case early && w.Place.Role == collective.Server:
+		return nil // the workers decide; if they need servers, this one is started again
 	case early:
 		err = ErrEarly
 	case err == nil:
@@ -109,13 +112,8 @@ func (w *Worker) report(err error) error {
 // Join begins to look for the other workers, and tells the launcher where this one
 // gossips. Logs from level on go to stderr.
 func (w *Worker) Join(level slog.Leveler) (*cluster.Node, error) {
-	c := w.Place
-	c.Log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: level}))
-	if c.Local == 0 { // the first worker of a machine reports for all
-		c.Progress = w.wait.changed
-	}
-	c.Answer = w.answer
-	node, err := cluster.Join(w.stop, c)
+	w.level = level
+	node, err := cluster.Join(w.stop, w.config())
 	if err != nil {
 		if errors.Is(err, membership.ErrPortInUse) {
 			return nil, Usage(err)
@@ -133,6 +131,17 @@ func (w *Worker) answer(question []byte) []byte {
 		return answer
 	}
 	return w.strategy.answer(string(question))
+}
+
+// config returns how this process joins others.
+func (w *Worker) config() cluster.Config {
+	c := w.Place
+	c.Log = slog.New(slog.NewTextHandler(w.stderr, &slog.HandlerOptions{Level: w.level}))
+	if c.Local == 0 { // the first worker of a machine reports for all
+		c.Progress = w.wait.changed
+	}
+	c.Answer = w.answer
+	return c
 }
 
 // Begin reports that the work begins. From then on the work decides when to stop, and

@@ -73,6 +73,7 @@ var kinds = sync.OnceValue(func() Table {
 		func() Event { return new(Staleness) },
 		func() Event { return new(Result) },
 		func() Event { return new(Ready) },
+		func() Event { return new(Regrouped) },
 		func() Event { return new(Progress) },
 		func() Event { return new(Failed) },
 		func() Event { return new(Tuned) },

@@ -58,6 +58,7 @@ type Lost struct {
 	Phase   string  `json:"phase"`
 	AfterMs float64 `json:"after_ms"` // since the survivor's call began
 	Error   string  `json:"error"`
+	Again   bool    `json:"again,omitempty"` // it is a server, and waits to be started again
 }
 
 // String returns one line for the user.
@@ -175,6 +176,13 @@ func (e *Tuned) String() string {
 // Ready reports to the launcher where a worker gossips.
 type Ready struct {
 	Addr string `json:"addr"`
+}
+
+// Regrouped reports to the launcher that the workers form another group with servers, or
+// have formed it.
+type Regrouped struct {
+	Number int    `json:"number"`         // of the group; the first is 0
+	Addr   string `json:"addr,omitempty"` // of a member, for servers to join; "" once the group is formed
 }
 
 // Progress reports to the launcher that a worker that was asked to stop makes progress.

@@ -55,6 +55,9 @@ func (*Staleness) Kind() string { return "staleness" }
 func (*Ready) Kind() string { return "ready" }
 
 // Kind is part of Event.
+func (*Regrouped) Kind() string { return "regrouped" }
+
+// Kind is part of Event.
 func (*Progress) Kind() string { return "progress" }
 
 // Kind is part of Event.

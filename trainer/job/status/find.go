@@ -24,6 +24,7 @@ import (
 type Job struct {
 	Seeds   []string         // HOST:PORT of its processes
 	Cluster string           // "" if the list of jobs does not have it
+	Gossip  string           // name under which its processes gossip; "" if it is Cluster
 	KeyFile string           // "" for none
 	Parts   []launch.Listing // one for each launcher of the job on this machine
 }
@@ -44,7 +45,7 @@ func jobsOf(listings []launch.Listing) []Job {
 		})
 		if i < 0 {
 			i = len(jobs)
-			jobs = append(jobs, Job{Cluster: l.Cluster, KeyFile: l.KeyFile})
+			jobs = append(jobs, Job{Cluster: l.Cluster, Gossip: l.Gossip, KeyFile: l.KeyFile})
 		}
 		jobs[i].Parts = append(jobs[i].Parts, l)
 		jobs[i].Seeds = append(jobs[i].Seeds, gossipOf(l)...)
@@ -188,7 +189,7 @@ func Locate(ctx context.Context, args []string, clusterName, keyFile string) (jo
 		return job, c, err
 	}
 	job.Seeds = job.Seeds[:min(len(job.Seeds), max(len(args), maxSeeds))]
-	c = cluster.Config{Cluster: cmp.Or(clusterName, job.Cluster, crew.DefaultCluster), Join: job.Seeds, Node: cluster.NodeName()}
+	c = cluster.Config{Cluster: cmp.Or(job.Gossip, clusterName, job.Cluster, crew.DefaultCluster), Join: job.Seeds, Node: cluster.NodeName()}
 	if c.KeyFile = job.KeyFile; job.Cluster == "" || keyFile != "" {
 		if c.KeyFile, err = crew.FindKey(keyFile); err != nil {
 			return job, c, err

@@ -58,6 +58,9 @@ func TestLocate(t *testing.T) {
 	require.False(t, c.Insecure)
 	require.True(t, c.Bind.Addr().IsLoopback())
 
+	many.Gossip = "c.1"
+	require.Equal(t, "c.1", jobsOf([]launch.Listing{many})[0].Gossip)
+
 	job, c, err = Locate(t.Context(), []string{"127.0.0.1:119,127.0.0.1:118"}, "", "")
 	require.NoError(t, err)
 	require.Equal(t, []string{"127.0.0.1:119", "127.0.0.1:118"}, job.Seeds[:2], "those of the user come first")

@@ -1,0 +1,87 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// twoMachines makes two network namespaces with a cable between them, 10.77.0.1 and
+// 10.77.0.2, and returns a function that makes commands of ringtrain in them.
+func twoMachines(t *testing.T) (within func(machine int, args ...string) *exec.Cmd) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("network namespaces need the ip command (iproute2)")
+	}
+	a, b := fmt.Sprintf("rt%da", os.Getpid()), fmt.Sprintf("rt%db", os.Getpid())
+	ip := func(args ...string) {
+		out, err := exec.Command("ip", args...).CombinedOutput()
+		if err != nil && args[0] == "netns" && args[1] == "add" {
+			t.Skipf("network namespaces do not work here: %s", out)
+		}
+		require.NoError(t, err, "ip %v: %s", args, out)
+	}
+	for _, ns := range []string{a, b} {
+		ip("netns", "add", ns)
+		t.Cleanup(func() { ip("netns", "del", ns) })
+		ip("-n", ns, "link", "set", "lo", "up")
+	}
+	ip("link", "add", a, "netns", a, "type", "veth", "peer", "name", b, "netns", b)
+	ip("-n", a, "addr", "add", "10.77.0.1/24", "dev", a)
+	ip("-n", b, "addr", "add", "10.77.0.2/24", "dev", b)
+	ip("-n", a, "link", "set", a, "up")
+	ip("-n", b, "link", "set", b, "up")
+	return func(machine int, args ...string) *exec.Cmd {
+		cmd := command(t, args...)
+		cmd.Args = append([]string{"ip", "netns", "exec", []string{a, b}[machine], cmd.Path}, cmd.Args[1:]...)
+		cmd.Path, _ = exec.LookPath("ip")
+		return cmd
+	}
+}
+
+// Servers are divided among the machines. Each launcher starts its own again, and the weights
+// are those of a job without servers on one machine.
+func TestServersOnTwoMachines(t *testing.T) {
+	within := twoMachines(t)
+	job := []string{"--steps", "300", "--training.batch_size", "32"}
+	want := events(t, []byte(stdoutOf(t, small(t, append(job, "--workers", "4", "--transport", "inproc")...)...)))
+	served := small(t, append(job, "--workers", "2", "--nodes", "2", "--insecure", "--strategy", "ps-sync", "--servers", "3")...)
+	var out bytes.Buffer
+	second := &running{Cmd: within(1, append(served, "--join", "10.77.0.1:7946")...), stderr: new(transcript)}
+	second.Stdout, second.Stderr = &out, second.stderr
+	require.NoError(t, second.Start())
+	first := follow(t, within(0, append(served, "--bind", "10.77.0.1")...))
+
+	here, there := first.workers(t), second.workers(t)
+	require.Len(t, here, 4, "two workers and two servers")
+	require.Len(t, there, 3, "two workers and one server")
+	require.NoError(t, syscall.Kill(there[2], syscall.SIGKILL))
+	for e := (event{}); e.Step < 150; {
+		var err error
+		e, err = first.next()
+		require.NoError(t, err, first.stderr)
+	}
+	require.NoError(t, syscall.Kill(first.workers(t)[3], syscall.SIGKILL))
+	require.Zero(t, first.finish(t), first.stderr)
+	require.NoError(t, second.Wait(), second.stderr)
+	require.Equal(t, 1, strings.Count(second.stderr.String(), "starting it again"), second.stderr)
+	require.Equal(t, 1, strings.Count(first.stderr.String(), "starting it again"), first.stderr)
+	require.Equal(t, want[len(want)-1].Weights, first.seen[len(first.seen)-1].Weights)
+	two := events(t, out.Bytes())
+	require.Equal(t, want[len(want)-1].Weights, two[len(two)-1].Weights)
+}
+
+// stdoutOf returns what a command that succeeds writes.
+func stdoutOf(t *testing.T, args ...string) string {
+	code, stdout, stderr := result(args...)
+	require.Zero(t, code, stderr)
+	return stdout
+}

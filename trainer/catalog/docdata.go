@@ -113,7 +113,7 @@ func (d *docs) describe() {
 }
 
 // docBytes estimates what documents take in memory: a word shares its text with others.
-func docBytes(docs, words int) float64 { return 200*float64(docs) + 24*float64(words) }
+func docBytes(docs, words int) float64 { return float64(200*docs + 24*words) }
 
 // Info implements Dataset.
 func (d *docs) Info() Info { return d.info }

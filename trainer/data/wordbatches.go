@@ -83,7 +83,7 @@ func (b *wordBatcher) flush(batch []int32) {
 
 // next takes the next size.
 func (b *wordBatcher) next() {
-	b.target = b.Size(b.sizes) * b.ranks
-	b.limit = b.target + b.target*b.Tolerance
+	b.target = float64(b.Size(b.sizes) * b.ranks)
+	b.limit = b.target + float64(b.target*b.Tolerance)
 	b.sizes++
 }

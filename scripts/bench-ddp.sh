@@ -80,6 +80,6 @@ if RINGTRAIN_OPENBLAS=system "$work/ringtrain" train examples/mnist.cfg --steps 
 else
 	note "Not measured: ringtrain with OpenBLAS, because it cannot be loaded. On Debian: apt-get install libopenblas0"
 fi
-machine "$(nproc) cores" >"$out/table.md"
+machine "$(env -u OMP_NUM_THREADS nproc) cores" >"$out/table.md"
 run_all "$workers" workers
 conclude "$work/ddp" -require "$require"

@@ -81,9 +81,11 @@ func TestServersRestart(t *testing.T) {
 			s, f := newShared(t)
 			s.Servers, s.Transport, s.Steps, s.Every, s.Restarts = "2", transport, 1_000_000, 50, 10*kills
 			s.Dir = filepath.Join(t.TempDir(), "run")
-			signals, ctx := make(chan os.Signal, 1), t.Context()
+			signals := make(chan os.Signal, 1)
+			ctx, cancel := context.WithCancel(t.Context())
 			var killing sync.WaitGroup
 			defer killing.Wait()
+			defer cancel()
 			h := &heard{on: afterStep(5, func() {
 				killing.Go(func() {
 					(&killer{t: t, first: s.Workers, count: 2, kills: kills}).run(ctx)

@@ -76,7 +76,13 @@ func Work(ctx context.Context, w *crew.Worker, f Spec, stderr io.Writer) error {
 // workAsServer is Work of a server process, which has joined.
 func workAsServer(ctx context.Context, w *crew.Worker, s *Training) error {
 	all, err := w.Form(s.Spec.Place.JoinTimeout)
-	if err != nil {
+	var lost *collective.RankError
+	switch {
+	case restarts(&s.Spec) > 0 && errors.As(err, &lost):
+		// A process was lost meanwhile. If it is a server, the launchers start servers
+		// again, this one too. If it is a worker, the other workers report it.
+		return nil
+	case err != nil:
 		return err
 	}
 	w.Begin()

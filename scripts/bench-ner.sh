@@ -58,15 +58,15 @@ config=examples/ner.cfg
 python=${SPACY_PYTHON:-${TMPDIR:-/tmp}/ringtrain-spacy/bin/python}
 programs=(ringtrain)
 
-# The programs: each run_NAME STEPS ROUND writes events to stdout. They are called by name.
+# The programs: each run_NAME STEPS writes events to stdout. They are called by name.
 # shellcheck disable=SC2317
 {
 
 run_ringtrain() {
-	"${limit[@]}" "$work/ringtrain" train "$config" --workers 1 --device cpu --steps "$1" --seed "$2" \
+	"${limit[@]}" "$work/ringtrain" train "$config" --workers 1 --device cpu --steps "$1" --seed "$round" \
 		--data "ner:$work/corpus" --evaluation.frequency 0 --json
 }
-run_spacy() { "${limit[@]}" "$python" -W ignore scripts/peers/ner/spacy_ner.py "$config" "$work/docs" "$1" "$2"; }
+run_spacy() { "${limit[@]}" "$python" -W ignore scripts/peers/ner/spacy_ner.py "$config" "$work/docs" "$1" "$round"; }
 }
 
 go build -o "$work/ringtrain" ./cmd/ringtrain

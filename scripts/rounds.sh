@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154
 # The scripts that compare programs source this file. It measures programs on one machine
 # in rounds, and lets a table program compare their files. The script that sources it sets
-# $out and $rounds, fills $programs with names, and has a function run_NAME CASE ROUND for
-# each, which writes JSON to stdout. A case is something with which every program is
-# measured: a number of ranks, or a model.
+# $out and $rounds, fills $programs with names, and has a function run_NAME CASE for each,
+# which writes JSON to stdout, and may use $round. A case is something with which every
+# program is measured: a number of ranks, or a model.
 
 self=$(basename "$0")
 command_line="scripts/$self $*"
@@ -76,7 +76,7 @@ run() {
 	local name=$1 file=$out/raw/$2-$3-$1.json start=$SECONDS rc=0
 	printf 'round %d of %d, %s: %s ... ' "$3" "$rounds" "$4" "$name" >&2
 	set -m # gives the program its own process group, $job
-	"run_$name" "$2" "$3" </dev/null >"$work/out" 2>"$work/err" &
+	round=$3 "run_$name" "$2" </dev/null >"$work/out" 2>"$work/err" &
 	job=$!
 	set +m
 	wait "$job" || rc=$?

@@ -120,11 +120,12 @@ func (s *CallSearch) Measured(took time.Duration) {
 	}
 	all := append(s.times[at], max(1, took))
 	slices.Sort(all)
-	s.times[at], s.samples[at].Took = all, all[(len(all)-1)/2]
+	s.times[at], s.samples[at].Took = all, all[(len(all)-1)/4]
 }
 
-// Samples returns the median call of each size, the faster of two. Where ranks share cores,
-// the fastest of several calls is one in which they happened not to wait.
+// Samples returns the lower quartile of the calls of each size. The first calls are slow,
+// because memory is new and TCP's windows grow. But where ranks share cores, the fastest of
+// many calls is one in which they happened not to wait.
 func (s *CallSearch) Samples() []Sample { return s.samples }
 
 // MostSamples is the most that a CallSearch returns.

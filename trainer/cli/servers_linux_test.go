@@ -53,7 +53,7 @@ func TestServersOnTwoMachines(t *testing.T) {
 	within := twoMachines(t)
 	job := []string{"--steps", "300", "--training.batch_size", "32"}
 	want := events(t, []byte(stdoutOf(t, small(t, append(job, "--workers", "4", "--transport", "inproc")...)...)))
-	served := small(t, append(job, "--workers", "2", "--nodes", "2", "--insecure", "--strategy", "ps-sync", "--servers", "3")...)
+	served := small(t, append(job, "--workers", "2", "--nodes", "2", "--insecure", "--strategy", "ps-sync", "--servers", "3", "--max-restarts", "3")...)
 	var out bytes.Buffer
 	second := &running{Cmd: within(1, append(served, "--join", "10.77.0.1:7946")...), stderr: new(transcript)}
 	second.Stdout, second.Stderr = &out, second.stderr

@@ -85,7 +85,7 @@ func (s sharedSpec) share(t *testing.T, h *heard) Options {
 // newShared returns the sharedSpec of tinySpec.
 func newShared(t *testing.T) (sharedSpec, Spec) {
 	f := tinySpec(t)
-	return sharedSpec{Config: f.Config, Data: f.Data, Workers: 2, Steps: 6, Restarts: DefaultRestarts}, f
+	return sharedSpec{Config: f.Config, Data: f.Data, Workers: 2, Steps: 6, Restarts: 3}, f
 }
 
 // A suicide is a stdout that kills its process after it has written the event of a step.

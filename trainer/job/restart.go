@@ -16,9 +16,6 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/paramserver"
 )
 
-// DefaultRestarts is the default of Gradients.Restarts.
-const DefaultRestarts = 3
-
 // envServerDir is the environment variable with the directory where servers keep their
 // shares.
 const envServerDir = "RINGTRAIN_SERVER_DIR"
@@ -43,7 +40,7 @@ func checkRestarts(f *Spec) error {
 	case g.ServerDir != "" && (f.ServerProcesses() == 0 || f.asynchronous()):
 		return fmt.Errorf("--server-dir needs server processes that wait for all workers: leave it out, or use --strategy %s with --servers N", psSync)
 	case g.ServerDir != "" && g.Restarts == 0:
-		return errors.New("--server-dir has no use without restarts: leave it out, or raise --max-restarts")
+		return errors.New("--server-dir has no use without restarts: leave it out, or add --max-restarts 3")
 	}
 	return nil
 }
@@ -95,7 +92,7 @@ func tempServerDir() (string, error) {
 	}
 	dir, err := os.MkdirTemp("", prefix+launch.Self().Tag()+".*")
 	if err != nil {
-		return "", fmt.Errorf("a directory for servers: %w: name one with --server-dir, or use --max-restarts 0", err)
+		return "", fmt.Errorf("a directory for servers: %w: name one with --server-dir, or leave out --max-restarts", err)
 	}
 	return dir, nil
 }

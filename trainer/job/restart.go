@@ -108,7 +108,7 @@ func serveKept(ctx context.Context, w *crew.Worker, all *collective.Group, o opt
 	if err == nil {
 		err = paramserver.ServeKept(ctx, all, workers, paramserver.Keeper{Backend: b, Optimizer: o, Path: path})
 	}
-	if lostServer(err, workers) {
+	if paramserver.IsServerLost(err, workers) {
 		return nil // the launcher starts all servers again
 	}
 	return err
@@ -141,16 +141,10 @@ func shared(f *Spec, w *crew.Worker) func(n int) []float32 {
 // endServers ends the servers. The job needs none that is lost by now.
 func endServers(ctx context.Context, r *rank) error {
 	err := EndServers(ctx, r.group, r.served)
-	if r.partners != nil && lostServer(err, r.group.Size()) {
+	if r.partners != nil && paramserver.IsServerLost(err, r.group.Size()) {
 		return nil
 	}
 	return err
-}
-
-// lostServer reports whether err is the loss of a server, after so many workers.
-func lostServer(err error, workers int) bool {
-	var lost *collective.RankError
-	return errors.As(err, &lost) && lost.Rank >= workers && paramserver.IsLost(lost)
 }
 
 // regroup returns the group after one in which a server was lost.

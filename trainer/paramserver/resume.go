@@ -38,7 +38,7 @@ func (s *Sync) untilServed(ctx context.Context, f func(again bool) error) error 
 // whether a call of f was the last.
 func (s *Sync) anyLost(ctx context.Context, err error) (bool, error) {
 	mine := []int64{0}
-	if s.lostServer(err) {
+	if IsServerLost(err, s.workers.Size()) {
 		mine[0] = 1
 	} else if err != nil {
 		return false, err
@@ -50,17 +50,13 @@ func (s *Sync) anyLost(ctx context.Context, err error) (bool, error) {
 	return slices.Max(all) > 0, nil
 }
 
-// lostServer reports whether err is the loss of a server's process. A server that reports an
-// error would fail again.
-func (s *Sync) lostServer(err error) bool {
+// IsServerLost reports whether err means that a server's process ended or does not respond,
+// in a group that begins with this many workers. A server that fails with an error of its own
+// is not lost: it would fail again.
+func IsServerLost(err error, workers int) bool {
 	var lost *collective.RankError
-	return errors.As(err, &lost) && lost.Rank >= s.workers.Size() && IsLost(lost)
-}
-
-// IsLost reports whether a rank is lost because its process ended or does not respond. A
-// rank that has failed with an error of its own is not.
-func IsLost(e *collective.RankError) bool {
-	return errors.Is(e.Err, collective.ErrLost) || errors.Is(e.Err, collective.ErrSilent) || errors.Is(e.Err, collective.ErrLeft)
+	return errors.As(err, &lost) && lost.Rank >= workers &&
+		(errors.Is(lost.Err, collective.ErrLost) || errors.Is(lost.Err, collective.ErrSilent) || errors.Is(lost.Err, collective.ErrLeft))
 }
 
 // resume makes servers that were started again continue. It reports whether they had

@@ -108,7 +108,7 @@ func (r *revival) serve(g *collective.Group, m *mortal) {
 
 func (r *revival) path(rank int) string { return filepath.Join(r.dir, fmt.Sprint(rank)) }
 
-// run returns the values and the state of worker 0 after some steps, one of which has no
+// run returns the values and the state of worker 0 after some steps. One of the steps has no
 // rows.
 func (r *revival) run() ([]float32, trainer.State) {
 	r.dir = r.t.TempDir()
@@ -146,7 +146,7 @@ func (r *revival) run() ([]float32, trainer.State) {
 		last, err := s.State(ctx, rank == 0)
 		assert.NoError(r.t, err)
 		if err := End(ctx, s.servers.Group, r.workers); err != nil {
-			assert.True(r.t, s.lostServer(err), "%v", err)
+			assert.True(r.t, IsServerLost(err, r.workers), "%v", err)
 		}
 		assert.NoError(r.t, own[rank].Barrier(ctx))
 		if rank == 0 {
@@ -194,7 +194,7 @@ func TestServersStartAgain(t *testing.T) {
 	}
 }
 
-// Servers of which one has lost its share refuse to continue, and name its file.
+// If one server has lost its share, all refuse to continue, and name its file.
 func TestStartAgainRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage func(path string) error

@@ -4,14 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
-	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // waitless returns tinySpec with asynchronous servers.
@@ -134,34 +132,7 @@ func TestPSAsyncStop(t *testing.T) {
 func TestPSAsyncServerKilled(t *testing.T) {
 	s, _ := newShared(t)
 	s.Strategy, s.Servers, s.Steps = psAsync, "2", 1_000_000
-	var killed time.Time
-	h := &heard{on: func(e event.Event) {
-		step, ok := e.(*event.Step)
-		if !ok || step.Step < 5 || !killed.IsZero() {
-			return
-		}
-		jobs, err := launch.Listings()
-		require.NoError(t, err)
-		for _, w := range jobs[0].Workers {
-			if w.Local == 3 {
-				p, err := os.FindProcess(w.Process.PID)
-				require.NoError(t, err)
-				killed = time.Now()
-				require.NoError(t, p.Kill())
-			}
-		}
-	}}
-	o := s.share(t, h)
-	o.Verbatim = true
-	_, err := runError(t, t.Context(), s.spec(), o)
-	require.WithinDuration(t, killed, time.Now(), 10*time.Second)
-	require.ErrorContains(t, err, "server 3 (pid ")
-	seen := map[int]bool{}
-	for _, e := range eventsOf[*event.Lost](h) {
-		require.Equal(t, 3, e.Rank)
-		seen[e.SeenBy] = true
-	}
-	require.Equal(t, map[int]bool{0: true, 1: true, 2: true}, seen, h.said())
+	testServerKilled(t, s)
 }
 
 func TestAsynchronyRefused(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/ringtrain/ringtrain/collective/cluster"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
-	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
 // served returns tinySpec with parameter servers.
@@ -85,24 +84,25 @@ func TestServersStop(t *testing.T) {
 	}
 }
 
-// A server process that is killed, and may not be started again, ends the job within a second
-// or two. Both workers and the launcher name it.
+// A server process that is killed, and may not be started again, ends the job. Both workers and
+// the launcher name it.
 func TestServerKilled(t *testing.T) {
 	s, _ := newShared(t)
 	s.Servers, s.Steps, s.Restarts = "2", 1_000_000, 0
+	testServerKilled(t, s)
+}
+
+// testServerKilled kills the last of two servers of a training with two workers.
+func testServerKilled(t *testing.T, s sharedSpec) {
 	var killed time.Time
-	h := &heard{on: afterStep(5, func() {
-		jobs, err := launch.Listings()
-		require.NoError(t, err)
-		for _, w := range jobs[0].Workers {
-			if w.Local == 3 {
-				p, err := os.FindProcess(w.Process.PID)
-				require.NoError(t, err)
-				killed = time.Now()
-				require.NoError(t, p.Kill())
-			}
+	h := &heard{on: func(e event.Event) {
+		if step, ok := e.(*event.Step); ok && step.Step >= 5 && killed.IsZero() {
+			pid := pidOf(3)
+			require.NotZero(t, pid)
+			killed = time.Now()
+			killProcess(t, pid)
 		}
-	})}
+	}}
 	o := s.share(t, h)
 	o.Verbatim = true
 	_, err := runError(t, t.Context(), s.spec(), o)

@@ -4,9 +4,9 @@ import (
 	"github.com/ringtrain/ringtrain/collective/schedule"
 )
 
-// mostApart is the most nodes of which each is simulated, in a call that is the same for all
-// of them. With more, one node that sends to itself stands for all.
-const mostApart = 64
+// mostSimulated is the most nodes that are simulated one by one in a call that is the same
+// for all of them. With more, one node that sends to itself stands for all.
+const mostSimulated = 64
 
 // A simulation predicts how long the calls of n nodes take, in nanoseconds. Lengths are in
 // elements of 4 bytes.
@@ -34,9 +34,9 @@ func (s simulation) run(moves func(rank int) []schedule.Move) float64 {
 	return s.carry(all, s.slowdown(s.nodes))
 }
 
-// alike is run for moves that are the same on all nodes, except for peers.
-func (s simulation) alike(moves func(rank int) []schedule.Move) float64 {
-	if s.nodes <= mostApart {
+// uniform is run for moves that are the same on all nodes, except for peers.
+func (s simulation) uniform(moves func(rank int) []schedule.Move) float64 {
+	if s.nodes <= mostSimulated {
 		return s.run(moves)
 	}
 	one := moves(0)
@@ -53,14 +53,14 @@ func (s simulation) allReduce(p schedule.Plan, count int) float64 {
 	}
 	switch p.Method {
 	case schedule.Ring:
-		if s.nodes > mostApart { // the longest chunk delays the others
+		if s.nodes > mostSimulated { // the longest chunk delays the others
 			count = s.nodes * schedule.Chunk{Len: count, Size: s.nodes}.Blocks() * schedule.BlockLen
 		}
-		return s.alike(func(rank int) []schedule.Move { return ringMoves(rank, s.nodes, count, p) })
+		return s.uniform(func(rank int) []schedule.Move { return ringMoves(rank, s.nodes, count, p) })
 	case schedule.Direct:
-		return s.alike(func(rank int) []schedule.Move { return directMoves(rank, s.nodes, count, p) })
+		return s.uniform(func(rank int) []schedule.Move { return directMoves(rank, s.nodes, count, p) })
 	case schedule.OneShot:
-		return s.alike(func(rank int) []schedule.Move { return oneShotMoves(rank, s.nodes, count) })
+		return s.uniform(func(rank int) []schedule.Move { return oneShotMoves(rank, s.nodes, count) })
 	case schedule.Collected:
 		return s.run(func(rank int) []schedule.Move { return collectedMoves(rank, s.nodes, count, count) })
 	}
@@ -78,9 +78,9 @@ func (s simulation) gather(count int) float64 {
 	case schedule.Collected:
 		return s.run(func(rank int) []schedule.Move { return collectedMoves(rank, s.nodes, count, s.nodes*count) })
 	case schedule.Ring:
-		return s.alike(func(rank int) []schedule.Move { return ringGatherMoves(rank, s.nodes, count) })
+		return s.uniform(func(rank int) []schedule.Move { return ringGatherMoves(rank, s.nodes, count) })
 	}
-	return s.alike(func(rank int) []schedule.Move { return oneShotMoves(rank, s.nodes, count) })
+	return s.uniform(func(rank int) []schedule.Move { return oneShotMoves(rank, s.nodes, count) })
 }
 
 // message returns the move of a message of n elements.

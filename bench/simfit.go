@@ -14,7 +14,7 @@ func fitted(r ScalingRow) bool { return r.Workers > 1 && r.Workers <= mostFitted
 
 // fit returns f with the processor times of messages and bytes that predict the steps of
 // measured rows best, by the sum of squares of relative errors. It uses rows of 2 to
-// mostFitted workers, of which there must be some.
+// mostFitted workers, and needs at least one.
 func (f Fabric) fit(w Workload, rows []ScalingRow) Fabric {
 	off := func(message, perByte float64) float64 {
 		g, sum := f, 0.

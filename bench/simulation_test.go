@@ -117,7 +117,7 @@ func TestSimulatedCores(t *testing.T) {
 func TestSimulatedAlike(t *testing.T) {
 	f := Fabric{Rate: 1e9, Latency: 25 * time.Microsecond, Message: 5 * time.Microsecond}
 	for _, count := range []int{118_282, 4 << 20} {
-		const n = mostApart
+		const n = mostSimulated
 		plan := planBy(schedule.Ring, n, count)
 		apart, one := simulation{f, n}.allReduce(plan, count), simulation{f, n + 1}.allReduce(plan, count)
 		require.InEpsilon(t, apart*(n+1)/n, one, .1, "%d elements", count)
@@ -213,7 +213,7 @@ func TestSimulationPredictsMeasurements(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, faster.Rows[4].StepMs, s.Rows[4].StepMs)
 	require.Equal(t, s.Fabric.Message, faster.Fabric.Message, "the fit is with the measured link")
-	require.Zero(t, faster.Rows[4].MeasuredMs, "what was measured is something else")
+	require.Zero(t, faster.Rows[4].MeasuredMs, "the measurement had another link")
 }
 
 // A file that a fit cannot use is an error that says what to measure.

@@ -43,7 +43,7 @@ type Messages struct {
 	received  []uint64   // by rank
 	senders   []int      // the ranks that have not ended; the one that sent last is last
 	found     incoming
-	scratch   []byte // for payloads that nobody wants
+	scratch   []byte // for payloads that are discarded
 }
 
 // Messages begins an exchange of messages. It waits for the asynchronous calls made
@@ -220,6 +220,7 @@ func (m *Messages) next(ctx context.Context) (Message, error) {
 		return Message{}, err
 	}
 	at := slices.Index(m.senders, f.from)
+	// Rotate senders, so that f.from comes last.
 	slices.Reverse(m.senders[:at+1])
 	slices.Reverse(m.senders[at+1:])
 	slices.Reverse(m.senders)

@@ -32,7 +32,7 @@ func TestMessagesUnsupported(t *testing.T) {
 	})
 }
 
-// A rank alone has nobody to wait for.
+// A single rank has no other to wait for.
 func TestMessagesAlone(t *testing.T) {
 	g := collectivetest.Local(t, 1)[0]
 	m, err := g.Messages(t.Context())

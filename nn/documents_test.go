@@ -80,7 +80,7 @@ func TestExpandWindow(t *testing.T) {
 	}
 }
 
-// Between documents are rows of zeros, which the layer sees and nobody else.
+// The layer sees rows of zeros between documents. Its result does not have them.
 func TestPadded(t *testing.T) {
 	y := documents{nn.Padded(&nn.ExpandWindow{Size: 1}, 2), []int{2, 0, 1}}.run(t, 1)
 	require.Equal(t, []float32{0, 1, 2, 1, 2, 0, 0, 3, 0}, y.Data.Float32s())

@@ -12,7 +12,8 @@ import (
 // london is spaCy's id of "london".
 const london = 686896126224900680
 
-// hashEmbed returns a table of which element j of row i is i + j/4, in a model of one layer.
+// hashEmbed returns the parameters of a model of one layer. Element j of row i of its table is
+// i + j/4.
 func hashEmbed(t *testing.T, l *nn.HashEmbed, columns int) *nn.Params {
 	t.Helper()
 	l.InitE = func(values []float32, shape []int, _ *nn.Draws) {

@@ -63,7 +63,7 @@ func TestSwitchingConforms(t *testing.T) {
 // atOnce hides that a strategy is a Streamer.
 type atOnce struct{ trainer.Strategy }
 
-// usual is a training of which every test makes a part with a Switching.
+// usual is the training of these tests. Each makes a part of it with a Switching.
 var usual = job{ranks: 3, batch: 4, steps: 8, dropout: .2, optimizer: optim.DefaultAdam()}
 
 // switching gives each rank a Switching between two strategies, which begins with "a".
@@ -262,7 +262,7 @@ func TestSwitchFails(t *testing.T) {
 	}
 }
 
-// faulty is an AllReduce of which one method fails.
+// faulty is an AllReduce with one method that fails.
 type faulty struct {
 	*trainer.AllReduce
 	call string

@@ -159,8 +159,8 @@ func testCloseDuringNext(t *testing.T, make Maker) {
 	assert.ErrorIs(t, m.Send(t.Context(), 1, 0, collective.Of([]byte{1})), collective.ErrClosed)
 }
 
-// testSendCancelled cancels a Send of which the receiver has seen only the header. Both
-// ranks name the sender.
+// testSendCancelled cancels a Send after the receiver has seen only the header. Both ranks
+// name the sender.
 func testSendCancelled(t *testing.T, make Maker) {
 	why := errors.New("the user pressed a key")
 	endSend(t, make, why, func(g *collective.Group, lost *collective.RankError) {

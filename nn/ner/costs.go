@@ -56,8 +56,8 @@ func beginCost(a text.Action, gold tag, label int) uint8 {
 	return costWrong
 }
 
-// lastCost is the cost of ending the open entity. If the gold entity goes on, ending it loses
-// the entity, unless it is lost already.
+// lastCost is the cost of ending the open entity. If the gold entity continues, ending it here
+// loses the entity, unless it is lost already.
 func lastCost(gold tag, sunk bool) uint8 { return costIf(gold.action == text.In && !sunk) }
 
 // inCost is the cost of continuing the open entity with a token after which others follow.
@@ -65,7 +65,7 @@ func inCost(s *state, d *document) uint8 {
 	next := d.gold[s.next+1].action
 	outside := next == text.Out || next == text.Missing
 	switch d.gold[s.next].action {
-	case text.Last: // ends what is right so far; a lost entity may go on if it hides no other
+	case text.Last: // the gold entity ends here; one that is lost already may continue if it hides no other
 		return costIf(!(s.sunk(d) && outside))
 	case text.Out: // the entity is wrong; continuing it is free until another gold entity begins
 		return costIf(!outside)

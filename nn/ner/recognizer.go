@@ -140,7 +140,7 @@ func (r *Recognizer) split(docs []*Document, chop func([]chunk, *document) []chu
 	return states
 }
 
-// encode returns a vector of each token of documents, of which some has tokens.
+// encode returns a vector for each token. At least one document has tokens.
 func (r *Recognizer) encode(p *nn.Pass, docs []*Document) (nn.Tensor, nn.Backprop) {
 	r.ids, r.lengths = r.ids[:0], r.lengths[:0]
 	for _, d := range docs {

@@ -14,11 +14,11 @@ type Doc struct {
 	Spaces []bool
 	// Entities are in ascending order and do not overlap.
 	Entities []Span
-	// Annotated means that Entities, of which there may be none, are known. It is false
-	// for raw text.
+	// Annotated means that Entities are known, even if there are none. It is false for raw
+	// text.
 	Annotated bool
-	// Missing marks words outside Entities of which it is unknown whether they belong to
-	// one. nil: there are none.
+	// Missing marks words outside Entities that may or may not belong to one. nil: there
+	// are none.
 	Missing []bool
 }
 

@@ -136,7 +136,7 @@ func (n *names) noun(s *scribe, second bool) string {
 	return n.nouns[s.skewed(sharedNouns)]
 }
 
-// skewed returns a number in 0 .. n-1, of which small ones are more likely.
+// skewed returns a number from 0 to n-1; small numbers are more likely.
 func (s *scribe) skewed(n int) int { return min(s.pick(n), s.pick(n)) }
 
 // annotated returns a document of words and entities that are divided by spaces.

@@ -91,7 +91,7 @@ func (s *WordSampler) batch(step int) []int32 {
 	return s.order[lo:s.ends[k]]
 }
 
-// load divides an epoch, all earlier epochs of which have been loaded once.
+// load divides an epoch. All earlier epochs have been loaded once.
 func (s *WordSampler) load(epoch int) {
 	if s.epoch == epoch {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// arenasOf returns arenas of so many elements with recognisable contents.
+// arenasOf returns arenas of these lengths, with recognisable contents.
 func arenasOf(x float32, lens ...int) [][]float32 {
 	var all [][]float32
 	for _, n := range lens {

@@ -49,7 +49,8 @@ func TestSwitchingConforms(t *testing.T) {
 }
 
 // A training that switches has the values and the state of AllReduce, with servers among the
-// workers or apart, however often and whichever strategy is first or last.
+// workers or in processes of their own, however often it switches, and whichever strategy
+// comes first or last.
 func TestSwitchingEqualsAllReduce(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		usual := job{workers: workers, optimizer: optim.DefaultAdam(), steps: 7}

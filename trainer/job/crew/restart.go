@@ -81,8 +81,8 @@ func (s *servers) ended(local int) {
 	s.each[local].running, s.each[local].process = false, nil
 }
 
-// finished records that a worker has ended without a failure. If it is the last of this
-// many, it returns the servers that still run: nobody will join them.
+// finished records that a worker has ended without a failure. If all workers of this
+// machine have, it returns the servers that still run, because no worker will join them.
 func (s *servers) finished(workers int) []*launch.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,31 +26,7 @@ import (
 // begin and end with words or overlap an earlier one: whether their words belong to an
 // entity is Missing. Reading ends with the first error.
 func ReadJSONL(r io.Reader, o Options) iter.Seq2[*Doc, error] {
-	return func(yield func(*Doc, error) bool) {
-		l := newLines(r, o.Name, mostLine)
-		for {
-			line, err := l.next()
-			switch {
-			case errors.Is(err, io.EOF):
-				return
-			case err == nil && strings.TrimSpace(line) == "":
-				continue
-			case err == nil:
-				var d *Doc
-				if d, err = l.document([]byte(line), o); err == nil && d == nil {
-					continue
-				}
-				if err == nil {
-					if !yield(d, nil) {
-						return
-					}
-					continue
-				}
-			}
-			yield(nil, err)
-			return
-		}
-	}
+	return documents(r, o, func(l *lines, line string) (*Doc, error) { return l.document([]byte(line), o) })
 }
 
 // A record is a line of JSON. Entities and Spans are nil if the line has none.

@@ -3,7 +3,7 @@
 # size, the time of each way as a multiple of the fastest. See docs/benchmarks.md.
 set -euo pipefail
 
-attempts=20 ranks=2 rounds=5 iterations=60 begin=4K end=16M memory=heap
+attempts=20 ranks=2 rounds=5 iterations= begin=4K end=16M memory=heap
 while [[ $# -gt 0 ]]; do
 	case $1 in
 	--ranks) ranks=$2 ;;
@@ -13,7 +13,7 @@ while [[ $# -gt 0 ]]; do
 	--to) end=$2 ;;
 	--memory) memory=$2 ;;
 	*)
-		echo "usage: $0 [--ranks 2] [--rounds 5] [--iterations 60] [--from 4K] [--to 16M] [--memory heap|shared]" >&2
+		echo "usage: $0 [--ranks 2] [--rounds 5] [--iterations N] [--from 4K] [--to 16M] [--memory heap|shared]" >&2
 		exit 2
 		;;
 	esac
@@ -52,7 +52,7 @@ measure() {
 	local before after own
 	before=$(ticks)
 	TIMEFORMAT='%U %S %R'
-	{ time RINGTRAIN_CALIBRATION=$1 "$program" bench collective --ranks "$ranks" --memory "$memory" -b "$begin" -e "$end" -n "$iterations" --tune off --csv "$work/out.csv" >"$work/out" 2>&1; } 2>"$work/time" || {
+	{ time RINGTRAIN_CALIBRATION=$1 "$program" bench collective --ranks "$ranks" --memory "$memory" -b "$begin" -e "$end" ${iterations:+-n "$iterations"} --tune off --csv "$work/out.csv" >"$work/out" 2>&1; } 2>"$work/time" || {
 		cat "$work/out" >&2
 		exit 1
 	}
@@ -79,7 +79,8 @@ else
 fi
 
 for ((round = 1; round <= rounds; round++)); do
-	for way in "${ways[@]}"; do
+	for ((n = 0; n < ${#ways[@]}; n++)); do
+		way=${ways[(n + round) % ${#ways[@]}]}
 		fixed=off,$chosen
 		[[ $way == chosen ]] || fixed+=,$way
 		for ((attempt = 1; ; attempt++)); do
@@ -90,10 +91,13 @@ for ((round = 1; round <= rounds; round++)); do
 	done
 done
 
-echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), kernel $(uname -r), $(nproc) cores, $ranks ranks, memory $memory, $rounds rounds of $iterations calls"
+length=".25 s"
+[[ ! $iterations ]] || length="$iterations calls"
+echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), kernel $(uname -r), $(nproc) cores, $ranks ranks, memory $memory, $rounds rounds of $length"
 echo "chosen: ${line#*: }"
 echo
-# A cell is the median of a way's times over the rounds, as a multiple of the least median.
+# The machine may run faster or slower for minutes. So each time is compared with the median of
+# its round; a cell is the median of that over the rounds, as a multiple of the least.
 awk '
 	{ t[$1, $2, $3] = $4; if (!($2 in w)) { w[$2]; ways[++nw] = $2 } if (!($3 in s)) { s[$3]; sizes[++ns] = $3 } if ($1 > rounds) rounds = $1 }
 	function median(n, v,   i, j, x) {
@@ -104,12 +108,15 @@ awk '
 		printf "| size |"; for (i = 1; i <= nw; i++) printf " %s |", ways[i]; print " fastest, us |"
 		printf "|---|"; for (i = 0; i <= nw; i++) printf "---|"; print ""
 		for (k = 1; k <= ns; k++) {
+			for (r = 1; r <= rounds; r++) { for (i = 1; i <= nw; i++) v[i] = t[r, ways[i], sizes[k]]; usual[r] = median(nw, v) }
 			for (i = 1; i <= nw; i++) {
-				for (r = 1; r <= rounds; r++) v[r] = t[r, ways[i], sizes[k]]
-				m[i] = median(rounds, v); if (i == 1 || m[i] < least) least = m[i]
+				for (r = 1; r <= rounds; r++) v[r] = t[r, ways[i], sizes[k]] / usual[r]
+				m[i] = median(rounds, v); if (i == 1 || m[i] < least) { least = m[i]; best = ways[i] }
 			}
+			for (r = 1; r <= rounds; r++) v[r] = t[r, best, sizes[k]]
+			fastest = median(rounds, v)
 			printf "| %d |", sizes[k]
 			for (i = 1; i <= nw; i++) printf " %.2f |", m[i] / least
-			printf " %.2f |\n", least
+			printf " %.2f |\n", fastest
 		}
 	}' "$work/all"

@@ -9,41 +9,34 @@ const (
 type experiment struct {
 	bytes   int
 	inPlace bool
-	runs    int  // of each way that count; one more warms up
-	refine  bool // only with more time
-	reads   bool // compares reading through the kernel with copying; see readGain
+	runs    int     // of each way that count; one more warms up
+	calls   int     // of a run, one after the other; 0 is 1
+	refine  bool    // only with more time
+	gain    float64 // what a way may take at most, of the time of the first, to be chosen; 0 is usualGain
 	// ways returns the choices to compare, given those made so far. The first is taken
 	// unless another is clearly faster. With fewer than two there is nothing to compare.
 	ways func(c Choices) []Choices
 }
 
-// gain returns what a way may take at most, of the time of the first, to be chosen.
-func (e *experiment) gain() float64 {
-	if e.reads {
-		return readGain
-	}
-	return usualGain
-}
-
-// experiments lists all experiments in their order: what matters most comes first. A
+// experiments lists all experiments in their order: what takes little time comes first. A
 // later one builds on the choices of those before it. A job makes those that it has time
 // for, and the next job continues.
 var experiments = [...]experiment{
-	{bytes: 4 * mib, runs: 7, reads: true, ways: readsFrom(4 * mib)},
-	{bytes: mib, runs: 7, reads: true, ways: ifReads(4*mib, readsFrom(mib))},
 	{bytes: 256 * kib, inPlace: true, runs: 9, ways: steps},
-	{bytes: mib, runs: 7, ways: chunks},
 	{bytes: 256 * kib, runs: 9, ways: stringMoves(2*kib, 0)},
-	{bytes: 16 * kib, runs: 11, ways: ifStrings(stringMoves(2*kib, 32*kib))},
-	{bytes: 4 * kib, runs: 11, ways: smalls(8*kib, 2*kib)},
-	{bytes: 8 * kib, runs: 11, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
-	{bytes: 16 * kib, runs: 11, ways: ifSmall(8*kib, smalls(8*kib, 16*kib))},
+	{bytes: 16 * kib, runs: 21, calls: 8, ways: ifStrings(stringMoves(2*kib, 32*kib))},
+	{bytes: 4 * kib, runs: 21, calls: 8, gain: smallGain, ways: smalls(8*kib, 2*kib)},
+	{bytes: 8 * kib, runs: 21, calls: 8, gain: smallGain, ways: ifSmall(8*kib, smalls(8*kib, 4*kib))},
+	{bytes: 16 * kib, runs: 21, calls: 8, gain: smallGain, ways: ifSmall(8*kib, smalls(8*kib, 16*kib))},
+	{bytes: mib, runs: 7, ways: chunks},
+	{bytes: 4 * mib, runs: 7, gain: readGain, ways: readsFrom(4 * mib)},
+	{bytes: mib, runs: 7, gain: readGain, ways: ifReads(4*mib, readsFrom(mib))},
 	{bytes: 16 * mib, runs: 2, ways: readsUpTo(8*mib, 32*mib)},
 
 	// The rest is for a machine where somebody waits for the result.
-	{bytes: 2 * mib, runs: 9, refine: true, reads: true, ways: ifReads(4*mib, unlessReads(2*mib, readsFrom(2*mib)))},
+	{bytes: 2 * mib, runs: 9, refine: true, gain: readGain, ways: ifReads(4*mib, unlessReads(2*mib, readsFrom(2*mib)))},
 	{bytes: 4 * mib, runs: 9, refine: true, ways: ifReads(4*mib, readChunks)},
-	{bytes: 8 * mib, runs: 7, refine: true, reads: true, ways: unlessReads(4*mib, readsFrom(8*mib))},
+	{bytes: 8 * mib, runs: 7, refine: true, gain: readGain, ways: unlessReads(4*mib, readsFrom(8*mib))},
 	{bytes: 16 * mib, runs: 7, refine: true, ways: readsUpTo(8*mib, 16*mib)},
 	{bytes: 32 * mib, runs: 5, refine: true, ways: readsUpTo(16*mib, 32*mib)},
 	{bytes: 64 * mib, runs: 3, refine: true, ways: readsUpTo(32*mib, 64*mib)},

@@ -1,6 +1,7 @@
 package calibration
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -13,6 +14,8 @@ const (
 
 const (
 	usualGain = .95 // of the time of the preferred way: what a different way may take at most
+	// smallGain is usualGain for trials of several calls, whose times vary by 1 %.
+	smallGain = .985
 	// readGain is usualGain for reading through the kernel. Where trials found reading
 	// faster, programs have still taken up to 1.7 times as long as with copying.
 	readGain = .8
@@ -22,9 +25,10 @@ const (
 	slower   = 1.2 // how much longer per byte the calls of an experiment may take than those before it
 )
 
-// A Trial is a call to measure: an AllReduce of float32 sums.
+// A Trial is one or more calls to measure: AllReduces of float32 sums.
 type Trial struct {
 	Bytes   int
+	Calls   int  // one after the other: a small call is over before its time can be compared
 	InPlace bool // the vectors lie in memory that all ranks share
 	Choices Choices
 }
@@ -48,12 +52,11 @@ type Search struct {
 	now   *experiment // in progress; nil if none
 	ways  []Choices
 	times [][]time.Duration // of each way
-	began time.Duration     // when it began
+	whole []time.Duration   // of each trial, with its preparation
 
 	perByte float64       // nanoseconds that a trial takes per byte, with its preparation
 	most    int           // bytes of the largest trial so far
 	last    time.Duration // when the last trial ended
-	longest time.Duration // trial of the experiment in progress
 	decided bool          // at least one experiment
 	ended   bool
 
@@ -91,11 +94,11 @@ func (s *Search) bound() time.Duration {
 // Next returns the next trial, or false at the end. elapsed is the time since the
 // ranks began, by one clock.
 func (s *Search) Next(elapsed time.Duration) (Trial, bool) {
-	s.longest, s.last = max(s.longest, elapsed-s.last), elapsed
+	s.whole, s.last = append(s.whole, elapsed-s.last), elapsed
 	if s.now != nil && len(s.times[len(s.ways)-1]) > s.now.runs {
-		s.decide(elapsed)
+		s.decide()
 	}
-	if s.now != nil && elapsed+s.longest > s.bound() || s.hopeless(elapsed) {
+	if s.now != nil && elapsed+slices.Max(s.whole) > s.bound() || s.hopeless(elapsed) {
 		s.ended = true
 	}
 	for s.now == nil && !s.ended && s.at < len(experiments) {
@@ -104,7 +107,7 @@ func (s *Search) Next(elapsed time.Duration) (Trial, bool) {
 	if s.now == nil || s.ended {
 		return Trial{}, false
 	}
-	return Trial{Bytes: s.now.bytes, InPlace: s.now.inPlace, Choices: s.ways[s.way()]}, true
+	return Trial{Bytes: s.now.bytes, Calls: max(1, s.now.calls), InPlace: s.now.inPlace, Choices: s.ways[s.way()]}, true
 }
 
 // way returns the index of the way whose turn it is.
@@ -128,7 +131,7 @@ func (s *Search) begin(e *experiment, elapsed time.Duration) {
 		s.ended = true
 		return
 	}
-	s.now, s.ways, s.times, s.began, s.longest = e, ways, make([][]time.Duration, len(ways)), elapsed, 0
+	s.now, s.ways, s.times, s.whole = e, ways, make([][]time.Duration, len(ways)), s.whole[:0]
 }
 
 // Measured gives the Search the result of the last trial. A disturbed trial is repeated.
@@ -145,8 +148,8 @@ func (s *Search) Measured(m Measurement) {
 // decide ends the experiment in progress. A different way is chosen if it beats the
 // preferred one both by its least time and by its median. A few lucky runs lower the
 // least, and other load raises the median, but seldom both for the same way.
-func (s *Search) decide(elapsed time.Duration) {
-	best := 0
+func (s *Search) decide() {
+	best, gain := 0, cmp.Or(s.now.gain, usualGain)
 	leasts, medians := make([]float64, len(s.ways)), make([]float64, len(s.ways))
 	for i, times := range s.times {
 		times = slices.Sorted(slices.Values(times[1:])) // without the first, which warms up
@@ -155,13 +158,14 @@ func (s *Search) decide(elapsed time.Duration) {
 		if medians[i] > spread*leasts[i] {
 			s.noisy++
 		}
-		if max(leasts[i]/leasts[0], medians[i]/medians[0]) < s.now.gain() && (best == 0 || leasts[i] < leasts[best]) {
+		if max(leasts[i]/leasts[0], medians[i]/medians[0]) < gain && (best == 0 || leasts[i] < leasts[best]) {
 			best = i
 		}
 	}
 	if s.now.bytes >= s.most {
 		s.most = s.now.bytes
-		s.perByte = float64(elapsed-s.began) / float64(s.now.bytes*len(s.ways)*(1+s.now.runs))
+		slices.Sort(s.whole)
+		s.perByte = float64(s.whole[len(s.whole)/2]) / float64(s.now.bytes)
 	}
 	s.choices, s.now, s.decided = s.ways[best], nil, true
 	s.at++

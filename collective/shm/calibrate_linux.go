@@ -180,8 +180,10 @@ func (m *meter) Measure(trial calibration.Trial) (r calibration.Measurement, err
 			return r, err
 		}
 		began = threadNow()
-		if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
-			return r, err
+		for range max(1, trial.Calls) {
+			if err := t.AllReduce(m.operation(collective.KindAllReduce, v, v)); err != nil {
+				return r, err
+			}
 		}
 	}
 	took, disturbed := time.Since(began.wall), int64(0)

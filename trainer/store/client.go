@@ -76,14 +76,14 @@ func (c *Client) Close() error {
 
 // Get implements Store.
 func (c *Client) Get(ctx context.Context, key string) (Value, uint64, error) {
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return Value{}, 0, err
 	}
 	r, err := c.call(ctx, request{op: opGet, key: key})
 	if err != nil {
 		return Value{}, 0, err
 	}
-	v, err := decodeValue(r.rest)
+	v, err := DecodeValue(r.rest)
 	if err != nil {
 		return Value{}, 0, c.wrap(fmt.Errorf("the reply is malformed: %w", err))
 	}
@@ -93,10 +93,10 @@ func (c *Client) Get(ctx context.Context, key string) (Value, uint64, error) {
 // Set implements Store. If the connection breaks, it sends the update again, with the
 // same token, so that the update takes effect once.
 func (c *Client) Set(ctx context.Context, key string, v Value, version uint64) (uint64, error) {
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return 0, err
 	}
-	if err := v.check(); err != nil {
+	if err := v.Check(); err != nil {
 		return 0, err
 	}
 	t := c.begin()

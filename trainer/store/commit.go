@@ -33,10 +33,10 @@ func (d *DB) Set(ctx context.Context, key string, v Value, version uint64) (uint
 
 // set passes an update to the writer and waits for its outcome.
 func (d *DB) set(ctx context.Context, u update) (uint64, error) {
-	if err := checkKey(u.key); err != nil {
+	if err := CheckKey(u.key); err != nil {
 		return 0, err
 	}
-	if err := u.value.check(); err != nil {
+	if err := u.value.Check(); err != nil {
 		return 0, err
 	}
 	done := make(chan outcome, 1)
@@ -145,8 +145,11 @@ func (u *update) apply(e entry) (entry, outcome) {
 		return e, outcome{err: fmt.Errorf("%w: the client has updated %q again since", ErrRefused, u.key)}
 	case u.version != Any && u.version != e.version:
 		return e, outcome{err: &VersionError{Key: u.key, Want: u.version, Have: e.version}}
-	case e.version > 0 && !u.value.replaces(e.value):
-		return e, outcome{err: fmt.Errorf("%w: %q holds %v, so it cannot become %v; use another key", ErrRefused, u.key, e.value, u.value)}
+	}
+	if e.version > 0 {
+		if err := u.value.CheckUpdate(u.key, e.value); err != nil {
+			return e, outcome{err: err}
+		}
 	}
 	version := e.version + 1
 	return entry{version: version, seen: e.remember(seen{u.token, version}), value: u.value}, outcome{version: version}

@@ -122,7 +122,7 @@ func (d *DB) Close() (err error) {
 
 // Get implements Store.
 func (d *DB) Get(ctx context.Context, key string) (v Value, version uint64, err error) {
-	if err := checkKey(key); err != nil {
+	if err := CheckKey(key); err != nil {
 		return v, 0, err
 	}
 	err = d.view(ctx, func(b *bbolt.Bucket) error {

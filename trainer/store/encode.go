@@ -10,8 +10,9 @@ import (
 // errMalformed means that bytes do not have the format of what they should be.
 var errMalformed = errors.New("malformed")
 
-// appendValue appends type, number of dimensions, dimensions and data.
-func appendValue(b []byte, v Value) []byte {
+// AppendValue appends the type, the number of dimensions, the dimensions and the data of a
+// value to b.
+func AppendValue(b []byte, v Value) []byte {
 	b = append(b, byte(v.Type), byte(len(v.Shape)))
 	for _, n := range v.Shape {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
@@ -19,8 +20,9 @@ func appendValue(b []byte, v Value) []byte {
 	return append(b, v.Data...)
 }
 
-// decodeValue decodes a value that ends with b, whose memory it shares.
-func decodeValue(b []byte) (v Value, err error) {
+// DecodeValue returns the value that AppendValue has appended, which is all of b. Its data
+// shares the memory of b.
+func DecodeValue(b []byte) (v Value, err error) {
 	if len(b) < 2 || len(b) < 2+4*int(b[1]) {
 		return v, errMalformed
 	}
@@ -34,7 +36,7 @@ func decodeValue(b []byte) (v Value, err error) {
 		b = b[4:]
 	}
 	v.Data = b
-	return v, v.check()
+	return v, v.Check()
 }
 
 // A token identifies an update, which a client may send more than once. A session has one
@@ -95,7 +97,7 @@ func (e entry) encode() []byte {
 	for _, s := range e.seen {
 		b = binary.LittleEndian.AppendUint64(appendToken(b, s.token), s.version)
 	}
-	b = appendValue(b, e.value)
+	b = AppendValue(b, e.value)
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -122,7 +124,7 @@ func decodeEntry(b []byte) (e entry, err error) {
 		e.seen[i] = seen{token: decodeToken(body), version: binary.LittleEndian.Uint64(body[tokenSize:])}
 		body = body[seenSize:]
 	}
-	e.value, err = decodeValue(body)
+	e.value, err = DecodeValue(body)
 	return e, err
 }
 

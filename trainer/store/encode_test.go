@@ -81,7 +81,7 @@ func FuzzEntry(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, text := range [][]byte{b, sealed(b)} {
 			if e, err := decodeEntry(text); err == nil {
-				require.NoError(t, e.value.check())
+				require.NoError(t, e.value.Check())
 				require.Equal(t, text, e.encode(), "accepts only what encode returns")
 			}
 		}

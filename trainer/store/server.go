@@ -188,7 +188,7 @@ func (s *Server) answer(r request) (reply, error) {
 	case opGet:
 		var v Value
 		v, a.version, err = s.db.Get(s.ctx, r.key)
-		a.rest = appendValue(nil, v)
+		a.rest = AppendValue(nil, v)
 	case opSet:
 		a.version, err = s.db.set(s.ctx, update{key: r.key, value: r.value, version: r.version, token: r.token})
 	case opKeys:

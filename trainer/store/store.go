@@ -67,8 +67,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("%q is at version %d, not %d: somebody else has updated it; get it again", e.Key, e.Have, e.Want)
 }
 
-// checkKey reports what is wrong with a key.
-func checkKey(key string) error {
+// CheckKey returns ErrRefused, and why, if a Store cannot have this key.
+func CheckKey(key string) error {
 	switch {
 	case key == "":
 		return fmt.Errorf("%w: a key must not be empty", ErrRefused)

@@ -63,7 +63,7 @@ func Tensor[F float32 | float64](data []F, shape ...int) (Value, error) {
 	}
 	v := Value{Type: typeOf[F](), Shape: slices.Clone(shape)}
 	v.Data, _ = binary.Append(nil, binary.LittleEndian, data) // floats have a fixed size
-	return v, v.check()
+	return v, v.Check()
 }
 
 // Floats returns a copy of a tensor's elements, in row-major order.
@@ -71,7 +71,7 @@ func Floats[F float32 | float64](v Value) ([]F, error) {
 	if v.Type != typeOf[F]() {
 		return nil, fmt.Errorf("the value must be %v, not %v", typeOf[F](), v)
 	}
-	if err := v.check(); err != nil {
+	if err := v.Check(); err != nil {
 		return nil, err
 	}
 	data := make([]F, len(v.Data)/v.Type.size())
@@ -98,7 +98,7 @@ func Join(parts ...Value) (Value, error) {
 	}
 	whole.Shape[0] = 0
 	for i, p := range parts {
-		if err := p.check(); err != nil {
+		if err := p.Check(); err != nil {
 			return Value{}, fmt.Errorf("part %d: %w", i, err)
 		}
 		if p.Type != whole.Type || len(p.Shape) == 0 || !slices.Equal(p.Shape[1:], whole.Shape[1:]) {
@@ -118,8 +118,9 @@ func (v Value) String() string {
 	return fmt.Sprintf("%v %v", v.Type, v.Shape)
 }
 
-// check reports a value whose type, shape and data do not match, or that is too large.
-func (v Value) check() error {
+// Check returns ErrRefused, and why, if type, shape and data do not match or the value is
+// too large.
+func (v Value) Check() error {
 	if v.Type.size() == 0 {
 		return fmt.Errorf("%w: %v does not exist", ErrRefused, v.Type)
 	}
@@ -150,7 +151,10 @@ func (v Value) check() error {
 	return nil
 }
 
-// replaces reports whether v may be the next value of a key that holds old.
-func (v Value) replaces(old Value) bool {
-	return v.Type == old.Type && slices.Equal(v.Shape, old.Shape)
+// CheckUpdate returns ErrRefused, and why, if a key that holds old cannot become v.
+func (v Value) CheckUpdate(key string, old Value) error {
+	if v.Type == old.Type && slices.Equal(v.Shape, old.Shape) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q holds %v, so it cannot become %v; use another key", ErrRefused, key, old, v)
 }

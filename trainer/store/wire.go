@@ -52,7 +52,7 @@ func (r request) encode() []byte {
 	b = appendText(b, r.key)
 	b = appendText(b, r.after)
 	if r.op == opSet {
-		b = appendValue(b, r.value)
+		b = AppendValue(b, r.value)
 	}
 	return b
 }
@@ -71,7 +71,7 @@ func decodeRequest(b []byte) (r request, err error) {
 	case err != nil:
 		return r, err
 	case r.op == opSet:
-		r.value, err = decodeValue(b)
+		r.value, err = DecodeValue(b)
 		return r, err
 	case r.op != opGet && r.op != opKeys || len(b) > 0:
 		return r, errMalformed
@@ -181,7 +181,7 @@ func decodeKeys(b []byte) (keys []string, err error) {
 		if key, b, err = cutText(b); err != nil {
 			return nil, err
 		}
-		if err := checkKey(key); err != nil {
+		if err := CheckKey(key); err != nil {
 			return nil, err
 		}
 		keys = append(keys, key)

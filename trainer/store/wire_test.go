@@ -27,13 +27,13 @@ func FuzzRequest(f *testing.F) {
 		}
 		require.Equal(t, b, r.encode()[lengthSize:], "accepts only what encode returns")
 		if r.op == opSet {
-			require.NoError(t, r.value.check())
+			require.NoError(t, r.value.Check())
 		}
 	})
 }
 
 func FuzzReply(f *testing.F) {
-	f.Add(reply{status: statusDone, version: 3, rest: appendValue(nil, Raw([]byte("x")))}.encode()[lengthSize:])
+	f.Add(reply{status: statusDone, version: 3, rest: AppendValue(nil, Raw([]byte("x")))}.encode()[lengthSize:])
 	f.Add(reply{status: statusDone, rest: appendText(appendText(nil, "a"), "b")}.encode()[lengthSize:])
 	f.Add(reply{status: statusRefused, rest: []byte("no\n")}.encode()[lengthSize:])
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -45,9 +45,9 @@ func FuzzReply(f *testing.F) {
 		if err := r.err(request{key: "k"}); err != nil {
 			require.True(t, printable(err.Error()), "%q", err)
 		}
-		if v, err := decodeValue(r.rest); err == nil {
-			require.NoError(t, v.check())
-			require.Equal(t, r.rest, appendValue(nil, v))
+		if v, err := DecodeValue(r.rest); err == nil {
+			require.NoError(t, v.Check())
+			require.Equal(t, r.rest, AppendValue(nil, v))
 		}
 		if keys, err := decodeKeys(r.rest); err == nil {
 			var again []byte

@@ -45,6 +45,7 @@ nn/nntest                 : nn
 trainer                   : collective collective/fold nn nn/optim
 trainer/trainertest       : collective collective/collectivetest nn nn/cpu nn/models trainer trainer/data
 trainer/paramserver       : collective nn nn/cpu nn/optim trainer
+trainer/paramserver/keyed : collective nn nn/optim trainer/store
 trainer/atomicfile        :
 trainer/store             : collective/secret trainer/atomicfile
 trainer/checkpoint        : trainer/atomicfile

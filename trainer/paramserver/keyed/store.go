@@ -1,0 +1,58 @@
+package keyed
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ringtrain/ringtrain/trainer/store"
+)
+
+// A Store is a map from keys to values, some of which are trained. Keys, values, versions
+// and errors are those of a store.Store, except that Set returns before anything is on disk.
+// The methods are safe for concurrent use. If ctx ends a call, it may still take effect.
+type Store interface {
+	store.Store
+
+	// Push updates values by gradients, one after another, with the optimizer of the store.
+	// It returns when all have been applied. A gradient is the mean over its rows, and each
+	// adds 1 to the version of its key. The number of a key's gradients is the step of its
+	// schedules. Set does not reset that, nor the moments of the optimizer.
+	//
+	// The error is store.ErrNotFound without such a key, and store.ErrRefused if value or
+	// gradient is no float32 tensor, their shapes differ, or the gradient is not finite. The
+	// gradients before the one that is wrong are applied; those after it may be.
+	Push(ctx context.Context, gradients ...Gradient) error
+
+	// Pull updates those copies whose versions are not the newest, in place, and returns
+	// how many. It reuses their memory. It transfers no others. Values of different keys
+	// may be of different moments. After an error, each copy is either old or new.
+	Pull(ctx context.Context, copies []Copy) (changed int, err error)
+}
+
+// A Gradient is the mean gradient of a value, which has the same shape.
+type Gradient struct {
+	Key   string
+	Value store.Value
+}
+
+// A Copy is the caller's copy of a value. Before its first Pull it has a key only.
+type Copy struct {
+	Key     string
+	Version uint64 // 0: there is no value yet
+	Value   store.Value
+}
+
+// set sets the copy to another value, in the same memory.
+func (c *Copy) set(v store.Value, version uint64) {
+	shape := append(c.Value.Shape[:0], v.Shape...)
+	if v.Shape == nil {
+		shape = nil // bytes have none
+	}
+	c.Value = store.Value{Type: v.Type, Shape: shape, Data: append(c.Value.Data[:0], v.Data...)}
+	c.Version = version
+}
+
+// clone returns a value that shares no memory with v.
+func clone(v store.Value) store.Value {
+	return store.Value{Type: v.Type, Shape: slices.Clone(v.Shape), Data: slices.Clone(v.Data)}
+}

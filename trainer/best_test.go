@@ -19,7 +19,7 @@ func (j job) keepsBest(measures ...trainer.Measure) job {
 		if change != nil {
 			change(rank, c)
 		}
-		c.EvalEvery, c.KeepBest = 5, rank == 0
+		c.Eval.Every, c.KeepBest = 5, rank == 0
 		c.Task.(*trainer.ModelTask[nn.Batch]).Measures = measures
 	}
 	return j

@@ -23,7 +23,7 @@ func TestWhenEvaluated(t *testing.T) {
 		{0, true, []int{12}},
 	} {
 		j := job{ranks: 2, batch: 8, steps: 12, optimizer: optim.DefaultAdam(), change: func(_ int, c2 *trainer.Config) {
-			c2.EvalEvery, c2.EvalFirst = c.every, c.first
+			c2.Eval = trainer.Evaluations{Every: c.every, First: c.first}
 		}}
 		for _, j := range []job{j, j.recorded(4, false)} {
 			for _, o := range j.run(t) {

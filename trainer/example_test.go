@@ -79,11 +79,11 @@ func learn(ctx context.Context, group *collective.Group, set *data.Set, strategy
 	test := data.NewPart(set.Test.Stage(batch, backend), set.Test.Rows, group.Rank(), group.Size(), batch)
 	result, err := trainer.Train(ctx, trainer.Config{
 		Groups: trainer.Only(group), Backend: backend,
-		Strategy:  strategy(backend),
-		Task:      trainer.NewTask(model, train, test, trainer.Accuracy),
-		Steps:     200,
-		EvalEvery: 20,
-		Seed:      seed,
+		Strategy: strategy(backend),
+		Task:     trainer.NewTask(model, train, test, trainer.Accuracy),
+		Steps:    200,
+		Eval:     trainer.Evaluations{Every: 20},
+		Seed:     seed,
 	})
 	if err != nil {
 		return result, err

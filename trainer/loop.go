@@ -35,8 +35,11 @@ func (l *loop) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.evaluateAgain(ctx); err != nil {
+		return err
+	}
 	stopped := false
-	for step := l.place.Step; step < l.Steps && !stopped; {
+	for step := l.place.Step; step < l.Steps && !stopped && !l.ends(); {
 		before := step
 		if step, stopped, err = steps.advance(ctx, before, l.pause(before)); err != nil {
 			return err
@@ -47,7 +50,7 @@ func (l *loop) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if l.saves(before, step) && !stopped && step < l.Steps {
+		if l.saves(before, step) && !stopped && !l.ends() && step < l.Steps {
 			if err := l.save(ctx, false); err != nil {
 				return err
 			}
@@ -70,14 +73,15 @@ func (l *loop) pause(begun int) int {
 	if l.SaveEvery > 0 {
 		steps = min(steps, (begun/l.SaveEvery+1)*l.SaveEvery)
 	}
-	if l.EvalEvery > 0 {
-		steps = min(steps, l.firstEvaluation()+l.asked(begun)*l.EvalEvery)
+	if l.Eval.Every > 0 {
+		steps = min(steps, l.Eval.first()+l.Eval.within(begun)*l.Eval.Every)
 	}
 	return steps
 }
 
 // end is what comes after the last step.
 func (l *loop) end(ctx context.Context, stopped bool) error {
+	stopped = stopped && !l.result.Reached.Found() // then training is done
 	if !stopped && !l.tested {
 		if err := l.evaluate(ctx); err != nil {
 			return err
@@ -109,6 +113,9 @@ func (l *loop) count(step int, r Report) {
 }
 
 func (l *loop) wishesToStop() bool {
+	if l.result.Reached.Found() {
+		return true
+	}
 	select {
 	case <-l.Stop: // nil is never ready
 		return true
@@ -117,24 +124,10 @@ func (l *loop) wishesToStop() bool {
 	}
 }
 
-// firstEvaluation returns after how many steps the first regular evaluation is, or 0 if
-// there are none.
-func (c Config) firstEvaluation() int {
-	if c.EvalFirst && c.EvalEvery > 0 {
-		return 1
-	}
-	return c.EvalEvery
-}
-
-// evaluates reports whether to evaluate after this many steps: EvalEvery asks for it, or has
-// asked since before, or since ranks last agreed.
+// evaluates reports whether to evaluate after this many steps: a regular evaluation is due, or
+// was due since before, or since ranks last agreed.
 func (l *loop) evaluates(before, steps int) bool {
-	return l.EvalEvery > 0 && l.agreed(steps) == steps && l.asked(steps) > l.asked(l.agreed(before))
-}
-
-// asked returns how many evaluations EvalEvery asks for in the first steps.
-func (l *loop) asked(steps int) int {
-	return (steps + l.EvalEvery - l.firstEvaluation()) / l.EvalEvery
+	return l.Eval.Every > 0 && l.agreed(steps) == steps && l.Eval.within(steps) > l.Eval.within(l.agreed(before))
 }
 
 func (l *loop) evaluate(ctx context.Context) error {
@@ -162,6 +155,7 @@ func (l *loop) evaluate(ctx context.Context) error {
 		return fmt.Errorf("trainer: evaluating after step %d: %w", steps, err)
 	}
 	l.result.Final = e
+	l.reach(e)
 	if l.Observer != nil {
 		l.Observer.Evaluated(e)
 	}

@@ -80,7 +80,7 @@ func TestRecordedOverlapOfMeans(t *testing.T) {
 // names the rank and the parameter.
 func TestOverlapNotFinite(t *testing.T) {
 	j := job{ranks: 2, batch: 16, steps: 5, optimizer: optim.SGD{LearnRate: optim.Constant(1e30)}, change: func(rank int, c *trainer.Config) {
-		c.EvalEvery = 0
+		c.Eval.Every = 0
 	}}
 	want := j.onDevices(t, nil)
 	var bad *trainer.NotFiniteError

@@ -138,7 +138,7 @@ func (j job) onDevice(t *testing.T, use ncclgroup.Use, recording *trainer.Record
 			strategy.SetSummer(summer)
 		}
 		c = trainer.Config{
-			Groups: trainer.Only(g), Backend: b, Strategy: strategy, Task: trainer.NewResident(task, set.Train.Resident(j.batch, sampler, b)), Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+			Groups: trainer.Only(g), Backend: b, Strategy: strategy, Task: trainer.NewResident(task, set.Train.Resident(j.batch, sampler, b)), Steps: j.steps, Eval: trainer.Evaluations{Every: 10}, Seed: 3, Observer: o,
 		}
 		return nil
 	})

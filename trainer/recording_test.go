@@ -169,7 +169,7 @@ func TestRecordedStop(t *testing.T) {
 	change := out.change
 	out.change = func(rank int, c *trainer.Config) {
 		change(rank, c)
-		c.EvalEvery = 0
+		c.Eval.Every = 0
 		if rank == 2 {
 			c.Stop = stop
 			c.Observer = observeSteps(func(e trainer.StepEvent) {
@@ -190,7 +190,7 @@ func TestRecordedStop(t *testing.T) {
 // All ranks find a loss that is not finite, at the step where it occurred.
 func TestRecordedLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 50, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))},
-		change: func(_ int, c *trainer.Config) { c.EvalEvery = 0 }}.recorded(4, false).run(t)
+		change: func(_ int, c *trainer.Config) { c.Eval.Every = 0 }}.recorded(4, false).run(t)
 	for _, o := range out {
 		var bad *trainer.NotFiniteError
 		require.ErrorAs(t, o.err, &bad)

@@ -79,7 +79,7 @@ func TestTrainHoldsNoGroup(t *testing.T) {
 	require.NoError(t, err)
 	s := &solo{b: b, view: views[1], stop: 25}
 	result, err := trainer.Train(t.Context(), trainer.Config{
-		Groups: trainer.Only(nil), Backend: b, Strategy: s, Steps: 1000, EvalEvery: 10,
+		Groups: trainer.Only(nil), Backend: b, Strategy: s, Steps: 1000, Eval: trainer.Evaluations{Every: 10},
 		Task: trainer.NewTask(m, data.NewFeed(set.Train.Stage(20, b), sampler), data.NewPart(set.Test.Stage(64, b), set.Test.Rows, 1, 3, 64)),
 	})
 	require.ErrorIs(t, err, trainer.ErrStopped)

@@ -91,7 +91,7 @@ func TestRequestsReachAllRanks(t *testing.T) {
 				w.Took = 0
 				made[rank] = append(made[rank], w)
 			})
-			c.EvalEvery = 5
+			c.Eval.Every = 5
 			c.Observer = watcher{
 				stepped: func(e trainer.StepEvent) {
 					if rank == who && e.Step == 2 {

@@ -11,7 +11,8 @@ import (
 )
 
 // ErrStopped is returned by Train after a rank asked to stop. All ranks have ended
-// after the same step.
+// after the same step. With an Asynchronous, ranks other than 0 also get it if rank 0 has
+// reached Config.Eval.Until.
 var ErrStopped = errors.New("trainer: stopped on request")
 
 // ErrForgets is returned by Train if it should resume with Config.Accumulate: a
@@ -69,11 +70,10 @@ type Config struct {
 	// ranks, in the same order.
 	Alike []Setting
 
-	Steps     int
-	EvalEvery int    // evaluate after every EvalEvery steps, and at the end; 0: only at the end
-	EvalFirst bool   // evaluate after the first step instead, every EvalEvery steps from there, and at the end
-	Seed      uint64 // of dropout
-	Reduce    Reduce
+	Steps  int // fewer if Eval.Until is reached
+	Eval   Evaluations
+	Seed   uint64 // of dropout
+	Reduce Reduce
 	// Accumulate never zeroes gradients: every rank sends the sum of all its gradients
 	// so far. It reproduces a common bug of parameter servers and shows its cost.
 	Accumulate bool
@@ -138,6 +138,7 @@ type Result struct {
 	Plain   int // bytes that it would have sent without compression
 	Final   EvalEvent
 	Best    Best
+	Reached Reached       // Config.Eval.Until; with an Asynchronous, only rank 0 knows it
 	Elapsed time.Duration // of all steps and evaluations
 }
 
@@ -147,7 +148,8 @@ func Unanimous(err error) bool {
 	var settings *SettingsError
 	var diverged *DivergedError
 	var finite *NotFiniteError
-	return errors.As(err, &settings) || errors.As(err, &diverged) || errors.As(err, &finite) || errors.Is(err, ErrStopped) || errors.Is(err, ErrForgets)
+	var target *TargetError
+	return errors.As(err, &target) || errors.As(err, &settings) || errors.As(err, &diverged) || errors.As(err, &finite) || errors.Is(err, ErrStopped) || errors.Is(err, ErrForgets)
 }
 
 // Train runs the loop. It ends after the same step on all ranks: at the end, with an
@@ -156,6 +158,9 @@ func Unanimous(err error) bool {
 // Group.Abort, so that the other ranks do not wait.
 func Train(ctx context.Context, c Config) (Result, error) {
 	if err := c.checkTask(); err != nil {
+		return Result{}, err
+	}
+	if err := c.checkTarget(); err != nil {
 		return Result{}, err
 	}
 	if err := c.checkRecording(); err != nil {
@@ -196,8 +201,9 @@ func (c Config) settings() []Setting {
 		{Name: "the number of micro-batches", Value: fmt.Sprint(c.Task.Micro())},
 		{Name: "the reduction", Value: c.Reduce.String()},
 		{Name: "the recording of steps", Value: c.Recording.String()},
-		{Name: "the number of steps between evaluations", Value: fmt.Sprint(c.EvalEvery)},
-		{Name: "the step of the first evaluation", Value: fmt.Sprint(c.firstEvaluation())},
+		{Name: "the number of steps between evaluations", Value: fmt.Sprint(c.Eval.Every)},
+		{Name: "the step of the first evaluation", Value: fmt.Sprint(c.Eval.first())},
+		{Name: "the target", Value: c.Eval.Until.String()},
 		{Name: "the number of steps between checkpoints", Value: fmt.Sprint(c.SaveEvery)},
 		c.Best.setting(),
 	}

@@ -127,7 +127,7 @@ func (j job) rank(t testing.TB, v collective.View, tr collective.Transport, o *o
 		s.SetBucket(j.bucket)
 	}
 	c := trainer.Config{
-		Groups: trainer.Only(g), Backend: b, Strategy: s, Steps: j.steps, EvalEvery: 10, Seed: 3, Observer: o,
+		Groups: trainer.Only(g), Backend: b, Strategy: s, Steps: j.steps, Eval: trainer.Evaluations{Every: 10}, Seed: 3, Observer: o,
 	}
 	task := &trainer.ModelTask[nn.Batch]{
 		Model: m, Test: data.NewPart(set.Test.Stage(64, b), set.Test.Rows, v.Self, v.Size(), 64), Measures: []trainer.Measure{trainer.Accuracy},
@@ -275,7 +275,7 @@ func (b broken) Batch(step int) (nn.Batch, error) {
 // A model that diverges stops all ranks at the same step.
 func TestLossThatIsNotFinite(t *testing.T) {
 	out := job{ranks: 2, batch: 8, steps: 50, optimizer: optim.SGD{LearnRate: optim.Constant(math.Inf(1))},
-		change: func(_ int, c *trainer.Config) { c.EvalEvery = 0 }}.run(t)
+		change: func(_ int, c *trainer.Config) { c.Eval.Every = 0 }}.run(t)
 	for _, o := range out {
 		var bad *trainer.NotFiniteError
 		require.ErrorAs(t, o.err, &bad)

@@ -20,6 +20,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 	}{
 		"workers":             {"3", func(f *trainFlags) { f.Workers = 3 }},
 		"steps":               {"7", func(f *trainFlags) { f.Steps = 7 }},
+		"until":               {"loss=.1", func(f *trainFlags) { f.Until = "loss=.1" }},
 		"batch":               {"16", func(f *trainFlags) { f.Batch = 16 }},
 		"accumulate":          {"4", func(f *trainFlags) { f.Accumulate = 4 }},
 		"reduce":              {"sum", func(f *trainFlags) { f.Gradients.Reduce = "sum" }},
@@ -74,7 +75,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"trace":               {"d", func(f *trainFlags) { f.Watch.Trace = "d" }},
 		"metrics":             {":9400", func(f *trainFlags) { f.Watch.Metrics = ":9400" }},
 		"log-level":           {"info", func(f *trainFlags) { f.Watch.LogLevel = "info" }},
-		"faithful-accumulate": {"true", func(f *trainFlags) { f.Faithful = true }},
+		"faithful-accumulate": {"true", func(f *trainFlags) { f.Gradients.Faithful = true }},
 	}
 	var all trainFlags
 	cmd := &cobra.Command{}
@@ -109,6 +110,8 @@ func TestEmptyFlagsAreRefused(t *testing.T) {
 		{[]string{"--out=a", "--out-fallback="}, "--out-fallback is empty"},
 		{[]string{"--out=a", "--checkpoint-every=0"}, "--checkpoint-every must be at least 1"},
 		{[]string{"--keep=3"}, "need --out: say where checkpoints go"},
+		{[]string{"--until="}, "--until is empty"},
+		{[]string{"--until=accuracy"}, "--until: a target must be METRIC=VALUE, such as accuracy=.95, not \"accuracy\""},
 		{[]string{"--target="}, "--target is empty"},
 		{[]string{"--test-data="}, "--test-data is empty"},
 		{[]string{"--holdout=0"}, "--holdout must be greater than 0 and less than 1, not 0"},

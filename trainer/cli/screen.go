@@ -27,6 +27,7 @@ type screen struct {
 	before  int // steps done before this run
 	last    event.Step
 	stale   *event.Staleness // for the result
+	target  *event.Target    // for the result
 	samples int
 	sent    int                               // bytes of gradients, by one worker
 	share   struct{ exchange, total float64 } // milliseconds since the last row
@@ -96,12 +97,17 @@ func (s *screen) Emit(e event.Event) {
 		s.line(s.err, e.String())
 	case *event.Staleness:
 		s.stale = e
+	case *event.Target:
+		s.target = e
 	case *event.Stopped:
 		s.line(s.err, fmt.Sprintf("stopped after %d steps", e.Steps))
 	case *event.Result:
 		s.end()
 		if s.style != nil {
 			s.line(s.out, s.style.final(e.Metrics, e.Loss))
+			if s.target != nil {
+				s.line(s.err, targetText(s.target, s.stale != nil))
+			}
 			return
 		}
 		s.result(e)
@@ -251,6 +257,10 @@ func (s *screen) result(e *event.Result) {
 	if s.stale != nil {
 		stale = "\n" + s.stale.String()
 	}
+	target := ""
+	if s.target != nil {
+		target = "\n" + targetText(s.target, s.stale != nil)
+	}
 	speed := ""
 	if e.SamplesPerSecond > 0 {
 		speed = fmt.Sprintf(" with %s in %.1f s (%.0f samples/s)", countOf(e.Workers, "worker"), e.Seconds, e.SamplesPerSecond)
@@ -259,7 +269,7 @@ func (s *screen) result(e *event.Result) {
 	if e.BestStep > 0 && e.BestStep != e.Steps {
 		best = fmt.Sprintf("\nbest (*): %s %.4f after step %d", e.BestMetric, e.BestValue, e.BestStep)
 	}
-	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s%s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan, stale))
+	s.line(s.out, fmt.Sprintf("\n%s after %d steps%s%s%s\nweights sha256 %s\nmatrix products: %s\nexchange: %s%s%s", outcome(e), e.Steps, speed, best, sent, e.WeightsSHA256, e.BLAS, e.Plan, stale, target))
 }
 
 // outcome returns the metrics of a result or, if it has none, the loss.

@@ -86,6 +86,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	under(cmd, jobFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Workers, "workers", 0, "start `N` workers on this machine (default ray.num_workers of the config, or 1)")
 		flags.IntVar(&f.Steps, "steps", 0, "train for `N` steps (default training.iterations of the config)")
+		flags.StringVar(&f.Until, "until", "", targetUsage)
 		flags.IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
 		flags.IntVar(&f.Accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
 		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps are then larger with more workers)")
@@ -112,7 +113,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.StringVar(&f.Watch.Trace, "trace", "", "write a Chrome trace of each rank (trace-RANK.json) to `DIR`; ui.perfetto.dev shows it")
 		flags.StringVar(&f.Watch.Metrics, "metrics", "", "serve Prometheus metrics of the first worker at `ADDRESS:PORT`, of the second at the next port, and so on")
 		flags.StringVar(&f.Watch.LogLevel, "log-level", "error", "log messages of at least this `LEVEL` to stderr: debug, info, warn or error")
-		flags.BoolVar(&f.Faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
+		flags.BoolVar(&f.Gradients.Faithful, "faithful-accumulate", false, "never zero gradients: reproduces a bug of the notebook that examples/mnist.cfg comes from")
 	})
 }
 
@@ -160,6 +161,8 @@ func (f *trainFlags) check(given func(string) bool) error {
 	switch {
 	case given("trace") && f.Watch.Trace == "":
 		return errors.New("--trace is empty: name a directory, or leave it out")
+	case given("until") && f.Until == "":
+		return errors.New("--until is empty: name a metric and a value, such as accuracy=.95, or leave it out")
 	case given("switch") && f.Gradients.Switch == "":
 		return errors.New("--switch is empty: name steps and strategies, or leave it out")
 	case given("order") && f.Order.Order == "":

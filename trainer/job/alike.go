@@ -33,7 +33,7 @@ func (s *Training) alike(rows catalog.Rows, blas, plan string) []trainer.Setting
 		{Name: "--batch", Value: strconv.Itoa(s.Batch)},
 		{Name: "--compress", Value: s.compress.String()},
 		{Name: "--switch", Value: cmp.Or(s.Spec.Gradients.Switch, "not given")},
-		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.Spec.Faithful)},
+		{Name: "--faithful-accumulate", Value: strconv.FormatBool(s.Spec.Gradients.Faithful)},
 		{Name: "the library for matrix products (unset " + cpu.EnvOpenBLAS + " to use ringtrain's own everywhere)", Value: blas},
 		{Name: "--tf32", Value: strconv.FormatBool(s.Spec.Products.TF32)},
 		{Name: "--bf16", Value: strconv.FormatBool(s.Spec.Products.BF16)},

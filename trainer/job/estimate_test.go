@@ -111,7 +111,7 @@ func TestDeviceNeed(t *testing.T) {
 	micro, _ := need(func(f *Spec) { f.Accumulate = 2 })
 	require.Equal(t, 6*e.Values, micro.Parameters, "plus the sum of gradients")
 	require.Equal(t, 4*(pixels+1)*(8+10), micro.Data, "without graphs, the rows are not on the device")
-	faithful, _ := need(func(f *Spec) { f.Faithful = true })
+	faithful, _ := need(func(f *Spec) { f.Gradients.Faithful = true })
 	require.Equal(t, 6*e.Values, faithful.Parameters)
 	half, _ := need(func(f *Spec) { f.Products.BF16 = true })
 	require.Greater(t, half.Activations, plain.Activations, "with copies of half the size")

@@ -34,7 +34,7 @@ func (s *Training) withoutGraphs() error {
 		return errRounds
 	case s.micro > 1:
 		return errors.New("a step of --accumulate has several micro-batches, and a graph has one")
-	case s.Spec.Faithful:
+	case s.Spec.Gradients.Faithful:
 		return errors.New("with --faithful-accumulate, the gradients to sum change from step to step")
 	case s.AllWorkers() > 1 && s.Spec.Device.HostAdds(s.Spec.Order.DeviceOrder()):
 		return errHostAdds

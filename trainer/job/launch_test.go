@@ -36,6 +36,7 @@ type sharedSpec struct {
 	Config, Data, Dir, KeyFile string
 	Resume                     bool
 	Workers, Steps, Every      int
+	Until                      string
 	Transport                  string
 	Strategy, Servers, Switch  string // Strategy "" is ps-sync with Servers, else allreduce
 	Quorum                     int    // with Servers
@@ -50,7 +51,7 @@ type sharedSpec struct {
 // spec returns the Spec of this process.
 func (s sharedSpec) spec() Spec {
 	f := NewSpec(catalog.New(), s.Config)
-	f.Data, f.Workers, f.Steps = s.Data, s.Workers, s.Steps
+	f.Data, f.Workers, f.Steps, f.Until = s.Data, s.Workers, s.Steps, s.Until
 	f.Place.Transport = cmp.Or(s.Transport, f.Place.Transport)
 	f.Saving = Saving{Dir: s.Dir, Every: s.Every}
 	if s.Servers != "" {

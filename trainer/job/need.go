@@ -40,7 +40,7 @@ func (s *Training) deviceNeed() (device.Need, error) {
 	if s.micro > 1 {
 		arenas++ // the sum of earlier micro-batches
 	}
-	if s.Spec.Faithful {
+	if s.Spec.Gradients.Faithful {
 		arenas += s.micro
 	}
 	memory := s.Problem.Memory()

@@ -78,9 +78,9 @@ func TestWithoutGraphs(t *testing.T) {
 	require.NoError(t, s.withoutGraphs(), "one rank sums nothing")
 	s.Workers, s.Spec.Order, s.Spec.Device.NCCL = 2, tuned.Choice{}, "off"
 	require.ErrorIs(t, s.withoutGraphs(), errHostAdds)
-	s.Spec.Device.NCCL, s.Spec.Faithful = "auto", true
+	s.Spec.Device.NCCL, s.Spec.Gradients.Faithful = "auto", true
 	require.ErrorContains(t, s.withoutGraphs(), "--faithful-accumulate")
-	s.Spec.Faithful, s.micro = false, 2
+	s.Spec.Gradients.Faithful, s.micro = false, 2
 	require.ErrorContains(t, s.withoutGraphs(), "--accumulate")
 	for _, how := range []string{device.GraphsAuto, device.GraphsOff, ""} {
 		s.Spec.Graphs.How = how

@@ -144,6 +144,10 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err := r.disconnect(ctx); err != nil {
 		return nil, err
 	}
+	if result.Reached, err = shareReached(ctx, r, result.Reached); err != nil {
+		return nil, err
+	}
+	stopped = stopped && !result.Reached.Found()
 	tensors, err := weights(backend, r.task.Params())
 	if err != nil {
 		return nil, err
@@ -157,6 +161,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if stopped {
 		return &event.Stopped{Steps: result.Steps}, nil
 	}
+	tellTarget(r, result.Reached)
 	sum, err := checkpoint.Hash(tensors)
 	if err != nil {
 		return nil, err
@@ -200,7 +205,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 	r.strategy = r.makeStrategy(ctx, backend)
 	c := trainer.Config{
 		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
-		Steps: s.Spec.Updates(s.Steps, s.AllWorkers()), EvalEvery: s.evalEvery, EvalFirst: s.Spec.Watch.First, Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Faithful, Stop: r.stop,
+		Steps: s.Spec.Updates(s.Steps, s.AllWorkers()), Eval: evaluationsOf(s), Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Gradients.Faithful, Stop: r.stop,
 	}
 	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds())
 	r.plan = r.serversPlan(r.plan)

@@ -88,7 +88,7 @@ func TestWorkersMustAgree(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"--seed":                func(f *Spec) { f.Seed = 3 },
 		"--compress":            func(f *Spec) { f.Gradients.Compress = "bf16" },
-		"--faithful-accumulate": func(f *Spec) { f.Faithful = true },
+		"--faithful-accumulate": func(f *Spec) { f.Gradients.Faithful = true },
 		"--switch":              func(f *Spec) { f.Gradients.Switch, f.Gradients.Servers = "3:ps-sync", Colocated },
 		"--batch":               func(f *Spec) { f.Batch = 3 },
 		"evaluation.frequency":  func(f *Spec) { f.Config = other.Config },

@@ -42,7 +42,7 @@ func (f *Spec) checkRounds() error {
 	switch {
 	case f.Gradients.Reduce == "sum":
 		return fmt.Errorf(why, "--reduce sum", f.Strategy)
-	case f.Faithful:
+	case f.Gradients.Faithful:
 		return fmt.Errorf(why, "--faithful-accumulate", f.Strategy)
 	}
 	return nil

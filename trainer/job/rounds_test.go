@@ -138,7 +138,7 @@ func TestRoundsRefuse(t *testing.T) {
 		"--strategy diloco: the outer rate must be more than 0":                   func(f *Spec) { f.Gradients.Rounds.Rate = -1 },
 		"--strategy diloco: the outer momentum must be at least 0":                func(f *Spec) { f.Gradients.Rounds.Momentum = 1 },
 		"--reduce sum cannot be combined with --strategy diloco":                  func(f *Spec) { f.Gradients.Reduce = "sum" },
-		"--faithful-accumulate cannot be combined with --strategy diloco":         func(f *Spec) { f.Faithful = true },
+		"--faithful-accumulate cannot be combined with --strategy diloco":         func(f *Spec) { f.Gradients.Faithful = true },
 	} {
 		f := NewSpec(catalog.New(), "x.cfg")
 		f.Strategy = diLoCo

@@ -110,7 +110,7 @@ func TestSameSpecSameWeights(t *testing.T) {
 		"more workers":         func(f *Spec) { f.Workers = 3 },
 		"sums of means":        func(f *Spec) { f.Gradients.Reduce = "sum" },
 		"compressed":           func(f *Spec) { f.Gradients.Compress = "int8" },
-		"gradients never zero": func(f *Spec) { f.Faithful = true },
+		"gradients never zero": func(f *Spec) { f.Gradients.Faithful = true },
 	} {
 		require.NotEqual(t, want, train(change), name)
 	}

@@ -156,7 +156,7 @@ func TestStatisticsNeedMeans(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"--compress int8" + why + "leave out --compress":     func(f *Spec) { f.Gradients.Compress = "int8" },
 		"--reduce sum" + why + "use --reduce mean":           func(f *Spec) { f.Gradients.Reduce = "sum" },
-		"--faithful-accumulate" + why + "leave it out":       func(f *Spec) { f.Faithful = true },
+		"--faithful-accumulate" + why + "leave it out":       func(f *Spec) { f.Gradients.Faithful = true },
 		":2: training.compress: it" + why + "set it to none": func(f *Spec) { *f = spec("[training]\ncompress = \"bf16\"\n") },
 		"--training.compress: it" + why + "set":              func(f *Spec) { f.Overrides = []config.Override{{Path: "training.compress", Raw: "topk:0.1"}} },
 	} {

@@ -30,7 +30,7 @@ type Spec struct {
 	Accumulate int    // micro-batches of each worker in one step
 	Strategy   string // how workers agree on the next weights, see Strategies; "" is "allreduce"
 	Seed       uint64 // of initial weights, row order and dropout
-	Faithful   bool   // never zero gradients, which reproduces a bug of Thinc's notebook
+	Until      string // train until an evaluation reaches this, see trainer.ParseTarget; "": for all steps
 
 	Gradients Gradients
 	Saving    Saving
@@ -55,6 +55,8 @@ type Gradients struct {
 	// their shares in ServerDir; "" is a temporary directory.
 	Restarts  int
 	ServerDir string
+	// Faithful never zeroes gradients, which reproduces a bug of Thinc's notebook.
+	Faithful bool
 	// Rounds are those of the strategy "diloco"; "local-sgd" uses only their Steps.
 	Rounds trainer.Rounds
 }
@@ -96,7 +98,7 @@ func (f *Spec) Check() error {
 		}
 	}
 	for _, check := range []func() error{
-		f.checkStrategy, f.checkServers, func() error { return checkRestarts(f) }, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
+		f.checkStrategy, f.checkServers, func() error { return checkRestarts(f) }, func() error { return checkUntil(f) }, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -107,7 +109,7 @@ func (f *Spec) Check() error {
 
 // checkResume reports what cannot be combined with Saving.Resume.
 func (f *Spec) checkResume() error {
-	if f.Saving.Resume != "" && f.Faithful {
+	if f.Saving.Resume != "" && f.Gradients.Faithful {
 		return errors.New("--resume cannot be combined with --faithful-accumulate: checkpoints do not contain its sum of gradients")
 	}
 	return nil

@@ -28,7 +28,7 @@ func TestSpecCheck(t *testing.T) {
 		"--keep must be at least 1, or 0 for all":     func(f *Spec) { f.Saving.Keep = -1 },
 		"--force needs --out":                         func(f *Spec) { f.Saving.Force = true },
 		"--out-fallback is the directory of --out":    func(f *Spec) { f.Saving.Dir, f.Saving.Fallback = "a", "./a" },
-		"--resume cannot be combined with --fa":       func(f *Spec) { f.Saving.Resume, f.Faithful = "a", true },
+		"--resume cannot be combined with --fa":       func(f *Spec) { f.Saving.Resume, f.Gradients.Faithful = "a", true },
 		"--order must be ring or any":                 func(f *Spec) { f.Order.Order = "random" },
 		"--device must be auto, cpu, cuda":            func(f *Spec) { f.Device.Device = "tpu" },
 		"--graphs must be auto":                       func(f *Spec) { f.Graphs.How = "all" },

@@ -238,6 +238,9 @@ func (s *Training) check() error {
 	if err := s.Spec.checkQuorum(s.AllWorkers()); err != nil {
 		return err
 	}
+	if err := checkEvaluated(s); err != nil {
+		return err
+	}
 	if s.AllWorkers() == 1 && s.micro > 1 && s.compress.Form != trainer.Exact {
 		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
 	}
@@ -255,7 +258,7 @@ func (s *Training) checkStatistic() error {
 		return fmt.Errorf(why, "--compress "+s.Spec.Gradients.Compress, s.statistic, "leave out --compress")
 	case s.reduce == trainer.ReduceSum:
 		return fmt.Errorf(why, "--reduce sum", s.statistic, "use --reduce mean")
-	case s.Spec.Faithful:
+	case s.Spec.Gradients.Faithful:
 		return fmt.Errorf(why, "--faithful-accumulate", s.statistic, "leave it out")
 	}
 	return nil

@@ -140,6 +140,33 @@ func TestAsyncStops(t *testing.T) {
 	}
 }
 
+// If rank 0 reaches the target, the training of all workers ends with the same values, and
+// rank 0 alone knows why.
+func TestAsyncTarget(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		j := job{workers: 3, servers: 2, apart: apart, optimizer: optim.DefaultAdam(), steps: 1_000_000, policy: &Policy{}}
+		j.change = func(rank int, c *trainer.Config) {
+			c.Eval = trainer.Evaluations{Every: 20, Until: trainer.Target{Metric: "loss", Value: 1}}
+			if rank != 0 {
+				c.Task.(*trainer.ModelTask[nn.Batch]).Test = nil
+			}
+		}
+		out := j.run(t)
+		require.NoError(t, out[0].err)
+		reached := out[0].result.Reached
+		require.True(t, reached.Found())
+		require.LessOrEqual(t, reached.Metric.Value, 1.)
+		require.Greater(t, out[0].result.Steps, reached.Step, "another update carries the request to stop")
+		require.Equal(t, out[0].result.Steps, out[0].result.Final.Step, "the last values are evaluated, too")
+		for _, o := range out[1:] {
+			require.ErrorIs(t, o.err, trainer.ErrStopped)
+			require.False(t, o.result.Reached.Found())
+			require.Equal(t, out[0].values, o.values)
+			require.Equal(t, out[0].result.Steps, o.result.Steps)
+		}
+	}
+}
+
 // A stopper closes stop after a step.
 type stopper struct {
 	after int

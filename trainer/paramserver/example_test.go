@@ -65,7 +65,7 @@ func join(ctx context.Context, group *collective.Group, workers int, set *data.S
 	}
 	strategy := paramserver.NewSync(backend, optim.DefaultAdam(), paramserver.Servers{Group: group})
 	result, err := trainer.Train(ctx, trainer.Config{
-		Groups: trainer.Only(peers), Backend: backend, Strategy: strategy, Steps: 200, EvalEvery: 20, Seed: seed,
+		Groups: trainer.Only(peers), Backend: backend, Strategy: strategy, Steps: 200, Eval: trainer.Evaluations{Every: 20}, Seed: seed,
 		Task: trainer.NewTask(model, data.NewFeed(set.Train.Stage(batch, backend), rows),
 			data.NewPart(set.Test.Stage(batch, backend), set.Test.Rows, peers.Rank(), workers, batch), trainer.Accuracy),
 	})

@@ -2,6 +2,7 @@ package paramserver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"testing"
@@ -178,6 +179,10 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 		j.change(g.Rank(), &c)
 	}
 	o.result, o.err = trainer.Train(ctx, c)
+	stopped := errors.Is(o.err, trainer.ErrStopped)
+	if stopped {
+		o.err = nil
+	}
 	if o.err == nil {
 		o.state, o.err = strategy.State(ctx, g.Rank() == 0)
 	}
@@ -190,6 +195,9 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 	}
 	if o.err == nil {
 		o.err = workers.Barrier(ctx)
+	}
+	if o.err == nil && stopped {
+		o.err = trainer.ErrStopped
 	}
 	o.values = append(o.values, m.Params().Values.Float32s()...)
 	return o

@@ -61,7 +61,7 @@ func (h *harness) train(size int, x training) ([]*outcome, error) {
 		task := &trainer.ModelTask[nn.Batch]{Model: r.model, Test: data.NewPart(test.Stage(8, r.backend), test.Rows, i, size, 8)}
 		c := trainer.Config{
 			Groups: trainer.Only(r.group), Backend: r.backend, Task: task, Strategy: r.strategy, Observer: o, Recording: x.recording,
-			Steps: steps, EvalEvery: 4, Seed: 3,
+			Steps: steps, Eval: trainer.Evaluations{Every: 4}, Seed: 3,
 		}
 		for k := range x.micro {
 			sampler, err := data.NewSampler(rows, x.batch, i*x.micro+k, size*x.micro, 1)

@@ -31,10 +31,12 @@ func (w *Worker) Form(timeout time.Duration) (*collective.Group, error) {
 }
 
 // isUsage reports whether a worker's error is a mistake for the user to correct. Settings
-// that differ between workers are one, for each of them.
+// that differ between workers are one, for each of them, and so is a target that the task does
+// not have.
 func isUsage(err error) bool {
 	var usage *UsageError
 	var settings *trainer.SettingsError
-	return errors.As(err, &usage) || errors.As(err, &settings) ||
+	var target *trainer.TargetError
+	return errors.As(err, &usage) || errors.As(err, &target) || errors.As(err, &settings) ||
 		errors.Is(err, membership.ErrDiffer) || errors.Is(err, membership.ErrKey) || errors.Is(err, cluster.ErrInterface) || errors.Is(err, shm.ErrNotShared)
 }

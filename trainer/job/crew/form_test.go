@@ -19,7 +19,7 @@ import (
 func TestMismatchesAreUsage(t *testing.T) {
 	for err, want := range map[error]bool{
 		&membership.DifferError{}: true, &membership.KeyError{}: true, fmt.Errorf("x: %w", cluster.ErrInterface): true,
-		&trainer.SettingsError{}: true, Usagef("wrong"): true, &EndError{Err: Usagef("wrong")}: true, shm.ErrNotShared: true,
+		&trainer.SettingsError{}: true, &trainer.TargetError{}: true, Usagef("wrong"): true, &EndError{Err: Usagef("wrong")}: true, shm.ErrNotShared: true,
 		&ToldError{"x"}: false, context.Canceled: false,
 		&membership.WaitError{Err: ErrJoinTimeout}: false, &membership.CompleteError{}: false, ErrEarly: false, errors.New("any"): false,
 	} {

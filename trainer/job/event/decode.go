@@ -71,6 +71,7 @@ var kinds = sync.OnceValue(func() Table {
 		func() Event { return new(Switched) },
 		func() Event { return new(Stopped) },
 		func() Event { return new(Staleness) },
+		func() Event { return new(Target) },
 		func() Event { return new(Result) },
 		func() Event { return new(Ready) },
 		func() Event { return new(Regrouped) },

@@ -162,6 +162,19 @@ func (s *Staleness) String() string {
 	return fmt.Sprintf("staleness: %.2f on average; %.1f %% of %d gradients late, %.1f %% discarded", s.Mean, s.Late, s.Gradients, s.Discarded)
 }
 
+// Target says whether a training with a target reached it, and after how much. It is written
+// before the Result.
+type Target struct {
+	Metric    string  `json:"metric"`
+	Target    float64 `json:"target"` // value of the metric
+	Reached   bool    `json:"reached"`
+	Value     float64 `json:"value"`      // of the metric, in the first evaluation that reached it
+	Step      int     `json:"step"`       // steps done before that
+	Samples   int     `json:"samples"`    // of them, in this run
+	Seconds   float64 `json:"seconds"`    // that they took
+	WireBytes int     `json:"wire_bytes"` // of gradients, sent by one worker in them
+}
+
 // Tuned is written when the job uses a table of "ringtrain tune".
 type Tuned struct {
 	Path  string `json:"path"`

@@ -52,6 +52,9 @@ func (*Result) Kind() string { return "result" }
 func (*Staleness) Kind() string { return "staleness" }
 
 // Kind is part of Event.
+func (*Target) Kind() string { return "target" }
+
+// Kind is part of Event.
 func (*Ready) Kind() string { return "ready" }
 
 // Kind is part of Event.

@@ -1,0 +1,77 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ringtrain/ringtrain/collective"
+	"github.com/ringtrain/ringtrain/trainer"
+	"github.com/ringtrain/ringtrain/trainer/job/event"
+)
+
+// targetOf returns the target of Spec.Until; the zero Target without one.
+func targetOf(f *Spec) trainer.Target {
+	t, _ := trainer.ParseTarget(f.Until) // checkUntil has accepted it
+	return t
+}
+
+// checkUntil finds what is wrong with Spec.Until by itself. The workers find out whether the task
+// has the metric.
+func checkUntil(f *Spec) error {
+	if f.Until == "" {
+		return nil
+	}
+	if _, err := trainer.ParseTarget(f.Until); err != nil {
+		return fmt.Errorf("--until: %w", err)
+	}
+	return nil
+}
+
+// checkEvaluated reports a training with Spec.Until that does not evaluate between steps.
+func checkEvaluated(s *Training) error {
+	_, test := s.Problem.Rows()
+	switch {
+	case s.Spec.Until == "":
+		return nil
+	case s.evalEvery == 0:
+		return s.errorf("evaluation.frequency", "--until needs evaluations between steps: set evaluation.frequency above 0")
+	case test == 0:
+		return errors.New("--until needs rows to evaluate, and the data has none: name some with --test-data or --holdout, or leave it out")
+	}
+	return checkUntil(&s.Spec)
+}
+
+// evaluationsOf returns when the trainer evaluates.
+func evaluationsOf(s *Training) trainer.Evaluations {
+	return trainer.Evaluations{Every: s.evalEvery, First: s.Spec.Watch.First, Until: targetOf(&s.Spec)}
+}
+
+// shareReached gives all ranks of an asynchronous strategy what rank 0 knows: whether they
+// have ended because the target is reached.
+func shareReached(ctx context.Context, r *rank, x trainer.Reached) (trainer.Reached, error) {
+	if r.training.Spec.Until == "" || !r.training.Spec.asynchronous() {
+		return x, nil
+	}
+	words := []int64{int64(x.Step), int64(math.Float64bits(x.Metric.Value)), int64(x.Samples), int64(x.Sent), int64(x.Elapsed)}
+	if err := collective.Broadcast(ctx, r.group, words, 0); err != nil {
+		return x, fmt.Errorf("sharing whether the target is reached: %w", err)
+	}
+	x.Step, x.Metric.Value = int(words[0]), math.Float64frombits(uint64(words[1]))
+	x.Samples, x.Sent, x.Elapsed = int(words[2]), int(words[3]), time.Duration(words[4])
+	return x, nil
+}
+
+// tellTarget says whether the target of Spec.Until is reached, and after how much training.
+func tellTarget(r *rank, x trainer.Reached) {
+	if r.training.Spec.Until == "" || !r.leader {
+		return
+	}
+	t := targetOf(&r.training.Spec)
+	r.events.Emit(&event.Target{
+		Metric: t.Metric, Target: t.Value, Reached: x.Found(), Value: x.Metric.Value,
+		Step: x.Step, Samples: x.Samples, Seconds: x.Elapsed.Seconds(), WireBytes: x.Sent,
+	})
+}

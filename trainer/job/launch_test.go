@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,6 +44,9 @@ type sharedSpec struct {
 	Restarts                   int    // of servers
 	ServerDir                  string
 
+	Wait      time.Duration // of the layer waiting.v1; 0: there is none
+	Straggler int           // this worker, if any, waits ten times as long
+
 	Seed1 uint64 // of worker 1
 	Kill  int    // worker 0 kills itself after this step
 	Lose  string // the data of worker 1, which does not exist
@@ -65,12 +69,19 @@ func (s sharedSpec) spec() Spec {
 	f.Place.KeyFile = s.KeyFile
 	f.Device.Device, f.Order.Table = "cpu", tuned.Off
 	if p, err := crew.ThisProcess(); err == nil && p.IsWorker() {
-		if place, _, err := cluster.FromEnv(); err == nil && place.Local == 1 {
+		place, _, err := cluster.FromEnv()
+		if err == nil && s.Straggler > 0 && place.Local == s.Straggler {
+			s.Wait *= 10
+		}
+		if err == nil && place.Local == 1 {
 			f.Seed = s.Seed1
 			if s.Lose != "" {
 				f.Data = s.Lose
 			}
 		}
+	}
+	if s.Wait > 0 {
+		f.Catalog = withWaiting(s.Wait)
 	}
 	return f
 }

@@ -1,12 +1,17 @@
 package job
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/config"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/event"
@@ -109,4 +114,18 @@ func TestUntilRefused(t *testing.T) {
 	require.ErrorAs(t, err, &end)
 	require.True(t, end.Usage, "%v", err)
 	require.ErrorContains(t, err, "choose from accuracy, loss")
+}
+
+// All ranks learn from rank 0 that the target is reached, so every machine reports it.
+func TestReachedIsShared(t *testing.T) {
+	want := trainer.Reached{Step: 40, Metric: trainer.Metric{Value: .51}, Samples: 320, Sent: 1 << 40, Elapsed: time.Second}
+	collectivetest.Ranks(t, 3, func(ctx context.Context, g *collective.Group) {
+		r, own := &rank{training: &Training{Spec: Spec{Until: "accuracy=.5", Strategy: psAsync}}, group: g}, trainer.Reached{}
+		if g.Rank() == 0 {
+			own = want
+		}
+		got, err := shareReached(ctx, r, own)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
 }

@@ -32,7 +32,7 @@ var files embed.FS
 
 // parts lists the files in the order of Source.
 var parts = []string{"prelude.cu", "vector.cu", "bf16.cu", "bias.cu", "random.cu", "softmax.cu", "regression.cu", "update.cu", "conv.cu", "pool.cu", "batch.cu", "commit.cu",
-	"normal.cu", "activation.cu", "norm.cu", "sequence.cu", "combine.cu"}
+	"normal.cu", "activation.cu", "norm.cu", "sequence.cu", "combine.cu", "transitions.cu"}
 
 // Source returns the source of all kernels. It is the same on every call.
 func Source() string {
@@ -148,4 +148,6 @@ var List = []Kernel{
 	{"add", "Add", Elements},
 	{"insert", "Insert", Elements},
 	{"extract", "Extract", Elements},
+	{"transitions", "no method: the states of nn/ner", Chains},
+	{"transitions_grad", "no method: the gradients of nn/ner's lower layer", Elements},
 }

@@ -49,6 +49,7 @@ func TestShapes(t *testing.T) {
 		{Parts, 200, Dim{200, 4, 1}, Dim{256, 1, 1}},
 		{Parts, 5000, Dim{5000, 1, 1}, Dim{256, 1, 1}},
 		{Taps, 30, Dim{30, 16, 1}, Dim{256, 1, 1}},
+		{Chains, 9, Dim{9, 1, 1}, Dim{32, 1, 1}},
 		{One, 5000, Dim{1, 1, 1}, Dim{1024, 1, 1}},
 	} {
 		grid, block := c.shape.Of(c.n, sms)

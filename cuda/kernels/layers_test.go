@@ -33,6 +33,8 @@ var layers = map[string]func(h *harness){
 	"add":                   func(h *harness) { h.sums() },
 	"insert":                func(h *harness) { h.columns() },
 	"extract":               func(h *harness) { h.columns() },
+	"transitions":           func(h *harness) { h.transitions() },
+	"transitions_grad":      func(h *harness) { h.transitions() },
 }
 
 func (h *harness) gelu() {

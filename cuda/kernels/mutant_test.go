@@ -50,6 +50,10 @@ var mutations = []mutation{
 		"bool inside = r >= 0 && r < s.height && q >= 0 && q < s.width;", "bool inside = true;",
 		[]string{"conv2d"}, "kernel conv2d, ",
 	},
+	{ // the barrier between writing units and scoring moves by them
+		"    set_units(t, p, s, row);\n    __syncthreads();", "    set_units(t, p, s, row);",
+		[]string{"transitions", "transitions_grad"}, "kernel transitions, ",
+	},
 	{ // the last element
 		"e < (i64)rows * width; e += global_threads()) y[e] = data", "e <= (i64)rows * width; e += global_threads()) y[e] = data",
 		[]string{"gather_bytes", "gather_words"}, "kernel gather_words, ",

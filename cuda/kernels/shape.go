@@ -24,6 +24,8 @@ const (
 	Parts
 	// Taps has an element of dw or db per item. The second dimension of the grid is [Shares].
 	Taps
+	// Chains has a chain of small steps per item. Each item is one block of one warp.
+	Chains
 	// One is a single block, whatever the number of items.
 	One
 )
@@ -40,8 +42,8 @@ const (
 type Dim struct{ X, Y, Z uint32 }
 
 // Of returns the grid and the block for n items on a device with this number of
-// multiprocessors. A grid is never empty, so a launch for 0 items is valid, except for Blocks
-// and Parts, which need at least one item.
+// multiprocessors. A grid is never empty, so a launch for 0 items is valid, except for Blocks,
+// Parts and Chains, which need at least one item.
 func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 	blocks := 1
 	size := Dim{threads, 1, 1}
@@ -62,6 +64,8 @@ func (s Shape) Of(n, multiprocessors int) (grid, block Dim) {
 		return Dim{uint32(max(1, n)), uint32(parts), 1}, size
 	case Taps:
 		return Dim{uint32(max(1, n)), Shares, 1}, size
+	case Chains:
+		blocks, size.X = n, warp
 	case One:
 		size.X = most
 	}

@@ -72,7 +72,7 @@ func (n *network) init(in, moves int, b *nn.Builder) error {
 		n.upB = upper.Param("b", []int{moves}, nn.Zeros)
 	}
 	n.dropper, n.chopper = b.Random(), b.Random()
-	b.Scope("lower").OnHost()
+	b.Scope("lower").OnHost() // it describes the parts of each batch
 	return nil
 }
 

@@ -8,23 +8,21 @@ import (
 )
 
 // A Recognizer is the model: an nn.Model of documents. Its loss is summed over the states of
-// a batch, one for each token that is learned from, and the weight is their number. States
-// are computed on the host, whatever the backend, so steps cannot be recorded on a GPU.
+// a batch, one for each token that is learned from, and the weight is their number. Batches have
+// different numbers of tokens, and the host divides them into parts, so steps cannot be recorded.
 type Recognizer struct {
 	moves   *Moves
 	columns int // ids of a token
 	encoder nn.Layer
 	network *network
 	params  *nn.Params
-	loss    nn.Buffer // 1 element
-	squares float64
+	backend nn.Backend
+	sums    nn.Buffer // the loss, and the sum of the squared gradients of scores
 
-	reader    *reader
-	tape      tape
-	gradients gradients
-	ids       []uint64
-	lengths   []int
-	parts     []part
+	reader  reader
+	ids     []uint64
+	lengths []int
+	parts   []part
 }
 
 var _ nn.Model[Batch] = (*Recognizer)(nil)
@@ -39,8 +37,12 @@ func New(b nn.Backend, p Parser, seed uint64) (*Recognizer, error) {
 	if err != nil {
 		return nil, err
 	}
+	reader, err := newReader(b, n, p.Moves)
+	if err != nil {
+		return nil, err
+	}
 	return &Recognizer{
-		moves: p.Moves, columns: len(p.Attrs), encoder: p.Encoder, network: n, params: params, loss: b.Alloc(1), reader: newReader(n, p.Moves),
+		moves: p.Moves, columns: len(p.Attrs), encoder: p.Encoder, network: n, params: params, backend: b, sums: b.Alloc(2), reader: reader,
 	}, nil
 }
 
@@ -48,8 +50,12 @@ func New(b nn.Backend, p Parser, seed uint64) (*Recognizer, error) {
 func (r *Recognizer) Params() *nn.Params { return r.params }
 
 // Squares returns the sum of the squared gradients of scores in the last Learn, which spaCy
-// prints as LOSS NER.
-func (r *Recognizer) Squares() float64 { return r.squares }
+// prints as LOSS NER. It waits for the backend.
+func (r *Recognizer) Squares() float64 {
+	var sums [2]float32
+	r.backend.Read(sums[:], r.sums)
+	return float64(sums[1])
+}
 
 // Learn implements nn.Model. It follows the moves that it predicts. A document without tags
 // adds nothing.
@@ -61,30 +67,18 @@ func (r *Recognizer) Learn(p *nn.Pass, b Batch) (loss nn.Buffer, weight int, err
 	be.Recycle()
 	length := chopLength(r.network.Cut, r.network.chopper, p.Random)
 	rows := r.split(b.Docs, func(to []chunk, d *document) []chunk { return r.moves.chop(to, d, length) })
-	sum := 0.
-	if r.squares = 0; rows > 0 {
+	if rows == 0 {
+		be.Zero(r.sums)
+	} else {
 		vectors, back := r.encode(p, b.Docs)
 		x, backLinear := r.network.linear.Forward(p, vectors)
-		if r.reader.random = nil; p.Train {
-			r.reader.random = &p.Random
-		}
-		r.reader.load(be, r.network.multiply(be, x))
-		r.tape.grow(be, r.network, rows)
-		row := 0
-		for _, part := range r.parts {
-			sum += r.reader.read(part, &r.tape, row, true, nil)
-			row += part.stop - part.next
-		}
-		for _, d := range r.tape.dscores.host {
-			r.squares += float64(float64(d) * float64(d)) // the conversion forbids fused arithmetic
-		}
-		back(backLinear(r.network.backward(p, x, &r.tape, rows, &r.gradients)))
+		units, dscores := r.reader.learn(p, r.network.multiply(be, x), r.parts, r.sums)
+		back(backLinear(r.network.backward(p, x, units, dscores, r.reader)))
 	}
-	be.Copy(r.loss, []float32{float32(sum)})
 	if p.Final != nil {
 		p.Final(0)
 	}
-	return r.loss, rows, nil
+	return r.sums.Slice(0, 1), rows, nil
 }
 
 // Predict returns the entities of each document.
@@ -107,11 +101,9 @@ func (r *Recognizer) read(p *nn.Pass, docs []*Document) (found [][]text.Span, lo
 	}
 	vectors, _ := r.encode(&quiet, docs)
 	x, _ := r.network.linear.Forward(&quiet, vectors)
-	r.reader.random = nil
-	r.reader.load(quiet.Backend, r.network.multiply(quiet.Backend, x))
-	r.tape.grow(quiet.Backend, r.network, 1)
-	for _, part := range r.parts {
-		losses[part.row] = r.reader.read(part, &r.tape, 0, false, func(e entity) { found[part.row] = append(found[part.row], r.moves.span(e)) })
+	products := r.network.multiply(quiet.Backend, x)
+	for i, loss := range r.reader.find(quiet.Backend, products, r.parts, func(p part, e entity) { found[p.row] = append(found[p.row], r.moves.span(e)) }) {
+		losses[r.parts[i].row] = loss
 	}
 	return found, losses, nil
 }
@@ -125,7 +117,7 @@ func whole(to []chunk, d *document) []chunk {
 }
 
 // split sets r.parts to those of documents, and returns the number of their states.
-func (r *Recognizer) split(docs []*Document, chop func([]chunk, *document) []chunk) (states int) {
+func (r *Recognizer) split(docs []*Document, chop func([]chunk, *document) []chunk) int {
 	r.parts = r.parts[:0]
 	first := 0
 	var chunks []chunk
@@ -133,11 +125,10 @@ func (r *Recognizer) split(docs []*Document, chop func([]chunk, *document) []chu
 		chunks = chop(chunks[:0], &d.document)
 		for _, c := range chunks {
 			r.parts = append(r.parts, part{chunk: c, document: &d.document, row: row, first: first})
-			states += c.stop - c.next
 		}
 		first += d.Len()
 	}
-	return states
+	return states(r.parts)
 }
 
 // encode returns a vector for each token. At least one document has tokens.

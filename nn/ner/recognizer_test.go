@@ -198,3 +198,14 @@ func draw(t *testing.T) (draws *nn.Draws) {
 	require.NoError(t, err)
 	return draws
 }
+
+// A remote is a backend with memory of its own.
+type remote struct{ nn.Backend }
+
+func (remote) Alloc(n int) nn.Buffer     { return nn.OnDevice(0, 64, n, nn.Float32) }
+func (remote) Copy(nn.Buffer, []float32) {}
+
+func TestNewNeedsStatesOfTheBackend(t *testing.T) {
+	_, err := New(remote{backend(t)}, parser(t, Settings{Hidden: 6, Pieces: 2}, "A"), 1)
+	require.ErrorContains(t, err, "it must implement nn.Transitioner")
+}

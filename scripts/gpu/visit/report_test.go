@@ -36,7 +36,7 @@ func TestTableIsBounded(t *testing.T) {
 			require.Contains(t, section, "- "+s.name+": ", heading)
 		}
 	}
-	require.Contains(t, table, "0 of 10 steps are ok.")
+	require.Contains(t, table, "0 of 11 steps are ok.")
 	require.Greater(t, len(found.table(1<<20)), 100_000, "report.md has all lines")
 }
 

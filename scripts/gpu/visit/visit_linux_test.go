@@ -131,7 +131,7 @@ func TestVisitSurvives(t *testing.T) {
 		require.Contains(t, table, "| "+name+" | FAILED |")
 	}
 	require.Equal(t, []string{"ncclgroup.test:TestProcesses"}, results["nccl"].Broken)
-	require.Contains(t, table, "0 of 10 steps are ok.")
+	require.Contains(t, table, "0 of 11 steps are ok.")
 }
 
 // passes begins a script: its function say prints a test's name, result and output.
@@ -146,7 +146,7 @@ func TestSkips(t *testing.T) {
 		"cuda.test":      passes + "for x in Devices Copies Kernels Graphs StreamsAndEvents Products OtherThread DeviceThread Convolutions; do say Test$x PASS; done; say TestExtra SKIP 'it does not matter'",
 		"gpu.test":       passes + "say TestTraining PASS",
 	}, time.Minute)
-	table, results := visited(t, v, []step{first()[1], first()[2], first()[7], {name: "speed", need: 1, limit: 5, do: (*visit).speed}})
+	table, results := visited(t, v, []step{first()[1], first()[2], first()[8], {name: "speed", need: 1, limit: 5, do: (*visit).speed}})
 	require.Contains(t, table, "| cuda | ok | 9 | 1 | 0 |")
 	require.Contains(t, table, "- cuda: TestExtra: x_test.go:1: it does not matter")
 	require.Contains(t, table, "| nccl | SKIPPED | 2 | 1 | 0 |")

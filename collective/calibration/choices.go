@@ -38,7 +38,7 @@ const (
 // which saves a seventh of the time on one of them and doubles it on another.
 func Default(ranks int) Choices {
 	c := Choices{
-		Small: 8 << 10, Chunk: 256 << 10, StringLeast: 2 << 10, InPlaceStep: 16 << 10,
+		Small: 8 << 10, Chunk: 64 << 10, StringLeast: 2 << 10, InPlaceStep: 16 << 10,
 		ReadLeast: 4 << 20, ReadMost: 0, ReadChunk: 512 << 10,
 		Polls: 250, Rounds: 8, Yields: 50,
 	}

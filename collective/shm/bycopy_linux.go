@@ -2,8 +2,9 @@ package shm
 
 // piece returns where the k-th chunk of a call by copy lies in the vector.
 func (r *run) piece(k int) (lo, hi int) {
-	lo = k * r.t.mem.chunk
-	return lo, min(lo+r.t.mem.chunk, len(r.in))
+	chunk := r.t.mem.chunkOf(len(r.in))
+	lo = k * chunk
+	return lo, min(lo+chunk, len(r.in))
 }
 
 // part returns the part that a rank folds of the given number of bytes.

@@ -17,9 +17,10 @@ import (
 // processes use the others. They publish their core only in a longer wait, which
 // costs nothing while calls are fast.
 type cores struct {
-	named  bool   // the processor can report the current core
-	shared bool   // named, and there are more ranks than cores
-	core   uint64 // where this rank showed its call, if shared
+	named  bool     // the processor can report the current core
+	shared bool     // named, and there are more ranks than cores
+	core   uint64   // where this rank showed its call, if shared
+	on     []uint64 // of all ranks, see spread
 
 	sameCore      bool // the rank of the last longer wait was on this core
 	sameCoreWaits uint // number of such waits

@@ -30,7 +30,8 @@ const (
 // ranks have the same layout.
 type layout struct {
 	size  int
-	chunk int // bytes of a vector that are staged at a time; see stageIn
+	chunk int // bytes of a vector that are staged at a time; see stageIn and chunkOf
+	slot  int // bytes between two stages of a rank
 	part  int // maximum bytes of a chunk that a rank folds, with three ranks or more
 	ring  int // data bytes of one ring, a power of two
 
@@ -82,12 +83,23 @@ func newLayout(size int) layout {
 // stageIn sets the size of chunks, and returns where the last result ends. The ranks
 // change it only when none of them uses the stages.
 func (l *layout) stageIn(chunk int) (end int) {
-	l.chunk, l.part = chunk, 0
-	l.results = l.stages + l.size*stageSlots*chunk
+	l.chunk, l.slot, l.part = chunk, chunk, 0
 	if l.size > 2 {
-		l.part = pages(chunk/l.size + 8*lineBytes)
+		l.slot = calibration.MostChunk
+		l.part = pages(l.slot/l.size + 8*lineBytes)
 	}
+	l.results = l.stages + l.size*stageSlots*l.slot
 	return l.results + l.size*stageSlots*l.part
+}
+
+// chunkOf returns how much of a vector is staged at a time. With three ranks or more,
+// ranks wait for each other twice in every chunk, so a vector that fits is one chunk.
+// Longer vectors leave more of the cache to the ranks with smaller chunks.
+func (l *layout) chunkOf(bytes int) int {
+	if l.size > 2 && bytes <= calibration.MostChunk {
+		return calibration.MostChunk
+	}
+	return l.chunk
 }
 
 // pages rounds a number of bytes up to whole pages.
@@ -122,7 +134,7 @@ func (l *layout) small(rank, parity int) int {
 
 // stage returns where a rank stages the n-th of all chunks.
 func (l *layout) stage(rank int, n uint64) int {
-	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.chunk
+	return l.stages + (rank*stageSlots+int(n%stageSlots))*l.slot
 }
 
 // result returns where a rank leaves its part of the n-th of all chunks. It is

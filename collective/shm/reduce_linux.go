@@ -154,6 +154,9 @@ func (r *run) show() (call uint64) {
 	t.digest = digest(r.h)
 	*s.digest = t.digest // in the line of the flag, so the others need not fetch that of the header
 	if t.shared {
+		if call%spreadEvery == 0 {
+			r.spread()
+		}
 		t.core = core()
 		*s.core = t.core
 	}
@@ -240,7 +243,8 @@ func (r *run) planSteps() (c steps, err error) {
 	c.way, c.matched, err = r.choose(c.call)
 	switch c.way {
 	case byCopy:
-		c.chunks = (len(r.in) + t.mem.chunk - 1) / t.mem.chunk
+		chunk := t.mem.chunkOf(len(r.in))
+		c.chunks = (len(r.in) + chunk - 1) / chunk
 	case byRead:
 		c.chunks = r.readChunks()
 	}

@@ -2,6 +2,7 @@ package shm
 
 import (
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,4 +25,48 @@ func leaveCores(cores []uint64) {
 	if others.Count() > 0 && unix.SchedSetaffinity(0, &others) == nil {
 		_ = unix.SchedSetaffinity(0, &allowed)
 	}
+}
+
+// spreadEvery is how many calls pass until ranks that share cores look whether they are
+// spread over them evenly.
+const spreadEvery = 16
+
+// spread leaves this rank's core if too many ranks showed their last calls there. The
+// kernel moves processes from a busy core to another busy one only now and then, and
+// three ranks on one of two cores take up to twice as long as two.
+func (r *run) spread() {
+	t := r.t
+	t.on = t.on[:0]
+	for i := range t.slots {
+		t.on = append(t.on, *t.slots[i][1-r.parity].core)
+	}
+	if leave := overfull(t.on, t.self, runtime.NumCPU()); len(leave) > 0 {
+		leaveCores(leave)
+	}
+}
+
+// overfull returns which cores a rank is to leave, given those of all ranks: its own, and
+// all that have no room either. That is none, unless the rank is the last on a core with
+// more ranks than there would be if they were spread evenly.
+func overfull(on []uint64, self, cores int) (leave []uint64) {
+	even := (len(on) + cores - 1) / cores
+	mine := ranksOn(on, on[self])
+	if mine <= even || slices.Contains(on[self+1:], on[self]) {
+		return nil
+	}
+	for i, c := range on {
+		if !slices.Contains(on[:i], c) && ranksOn(on, c) >= mine-1 {
+			leave = append(leave, c)
+		}
+	}
+	return leave
+}
+
+func ranksOn(on []uint64, core uint64) (n int) {
+	for _, c := range on {
+		if c == core {
+			n++
+		}
+	}
+	return n
 }

@@ -31,3 +31,25 @@ func TestLeaveCores(t *testing.T) {
 	require.NoError(t, unix.SchedGetaffinity(0, &after))
 	require.Equal(t, before, after)
 }
+
+func TestOverfull(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		on    []uint64
+		cores int
+		leave [][]uint64 // of each rank
+	}{
+		{"even", []uint64{1, 2, 2, 1}, 2, [][]uint64{nil, nil, nil, nil}},
+		{"three on one", []uint64{1, 2, 1, 1}, 2, [][]uint64{nil, nil, nil, {1}}},
+		{"all on one", []uint64{2, 2, 2}, 2, [][]uint64{nil, nil, {2}}},
+		{"one more is no imbalance", []uint64{1, 1, 2, 2, 1}, 2, [][]uint64{nil, nil, nil, nil, nil}},
+		{"a full core is no place to go", []uint64{1, 1, 1, 2, 2, 3}, 3, [][]uint64{nil, nil, {1, 2}, nil, nil, nil}},
+		{"two overfull cores", []uint64{1, 1, 1, 2, 2, 2}, 4, [][]uint64{nil, nil, {1, 2}, nil, nil, {1, 2}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for rank := range c.on {
+				require.Equal(t, c.leave[rank], overfull(c.on, rank, c.cores), "rank %d", rank)
+			}
+		})
+	}
+}

@@ -86,6 +86,9 @@ func (l *Embed) Init(in, out []int, b *Builder) ([]int, error) {
 	}
 	l.path = b.Path()
 	l.table = b.Param("E", []int{rows, width}, orUniform(l.InitE))
+	if l.Column == nil {
+		l.table.Touched = NewRowSet(rows)
+	}
 	return made, l.finish.declare(false, l.Dropout, product(made), b)
 }
 
@@ -99,10 +102,20 @@ func (l *Embed) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	p.Backend.Embed(y.Data, l.table.Values, x.Data, width)
 	y, back := l.finish.forward(p, y)
 	return y, func(dy Tensor) Tensor {
+		l.touch(x.Data)
 		p.Backend.EmbedGrad(l.table.Grads, back(dy).Data, x.Data, width)
 		p.final(l.table.Offset)
 		return Tensor{}
 	}
+}
+
+// touch notes the rows that get a gradient. Those of ids in device memory are unknown.
+func (l *Embed) touch(ids Buffer) {
+	if _, _, device := ids.Device(); device {
+		l.table.Touched.AddAll()
+		return
+	}
+	l.table.Touched.Add(ids.Int32s())
 }
 
 // forwardColumn multiplies the table with the elements of a column, one of which is 1.

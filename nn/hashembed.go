@@ -61,6 +61,7 @@ func (l *HashEmbed) Init(in, out []int, b *Builder) ([]int, error) {
 	b.OnHost()
 	l.path = b.Path()
 	l.table = b.Param("E", []int{l.Rows, width}, orUniform(l.InitE))
+	l.table.Touched = NewRowSet(l.Rows)
 	return []int{width}, l.drop.declare(l.Dropout, b)
 }
 
@@ -84,6 +85,7 @@ func (l *HashEmbed) Forward(p *Pass, x Tensor) (Tensor, Backprop) {
 	drop(y.Data)
 	return y, func(dy Tensor) Tensor {
 		drop(dy.Data)
+		l.table.Touched.Add(l.hashed[:chosen*n])
 		for _, k := range keys {
 			be.EmbedGrad(l.table.Grads, dy.Data, k, width)
 		}

@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,7 @@ func TestHashEmbedAddsFourRows(t *testing.T) {
 			total += g
 		}
 		require.EqualValues(t, 4*1111, total)
+		require.Equal(t, slices.Sorted(slices.Values(c.want)), slices.Collect(p.List[0].Touched.All()))
 		for _, row := range c.want {
 			require.Equal(t, []float32{101, 1010}, p.List[0].Grads.Float32s()[2*row:][:2])
 		}

@@ -12,6 +12,10 @@ type Param struct {
 	// rows, is the mean; and an update sets Values = (1-Momentum)·Values + Momentum·mean,
 	// whatever the optimizer does to other parameters.
 	Momentum float32
+	// Touched has at least the rows of a table whose gradient may not be 0. A layer that
+	// scatters gradients sets it, and adds the rows in its backward pass, before it adds to
+	// Grads; see [Params.Untouch]. nil means that any element may have a gradient.
+	Touched *RowSet
 }
 
 // Params holds every parameter of a model, packed into an arena of values and an arena of
@@ -42,6 +46,16 @@ func (p *Params) Statistic() *Param {
 		}
 	}
 	return nil
+}
+
+// Untouch empties Touched of every parameter. Only who has set Grads to 0 may call it.
+// Without a call, sets grow.
+func (p *Params) Untouch() {
+	for _, q := range p.List {
+		if q.Touched != nil {
+			q.Touched.Clear()
+		}
+	}
 }
 
 // Lookup returns the parameter with the given name, or nil.

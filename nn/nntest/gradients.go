@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -154,9 +155,10 @@ const (
 )
 
 // compare runs learn once and checks the gradients of every parameter against
-// differences of loss.
+// differences of loss, and its Touched against its gradients.
 func compare(b nn.Backend, params *nn.Params, learn func() error, loss func() float64) error {
 	b.Zero(params.Grads)
+	params.Untouch()
 	if err := learn(); err != nil {
 		return err
 	}
@@ -166,9 +168,28 @@ func compare(b nn.Backend, params *nn.Params, learn func() error, loss func() fl
 		if q.Momentum > 0 { // a running statistic has no gradient
 			continue
 		}
-		if err := compareParam(b, q, grads[q.Offset:q.Offset+q.Grads.Len()], loss); err != nil {
+		own := grads[q.Offset : q.Offset+q.Grads.Len()]
+		if err := checkTouched(q, own); err != nil { // loss may touch more rows
 			return err
 		}
+		if err := compareParam(b, q, own, loss); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTouched returns an error if a row outside Touched has a gradient.
+func checkTouched(q *nn.Param, grads []float32) error {
+	if q.Touched == nil {
+		return nil
+	}
+	width, rest := q.Shape[1], slices.Clone(grads)
+	for row := range q.Touched.All() {
+		clear(rest[row*width : (row+1)*width])
+	}
+	if i := slices.IndexFunc(rest, func(g float32) bool { return g != 0 }); i >= 0 {
+		return fmt.Errorf("%s: row %d has a gradient, but is not in Touched", q.Name, i/width)
 	}
 	return nil
 }

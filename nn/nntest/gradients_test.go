@@ -87,3 +87,22 @@ func TestModelCheckerFindsWrongGradients(t *testing.T) {
 	batch.Labels = nn.HostInts([]int32{0, 7})
 	require.ErrorContains(t, modelGradients(m, p, batch), "label 7")
 }
+
+// forgetful is a model that does not say which rows of its table it touches.
+type forgetful struct{ nn.Model[nn.Batch] }
+
+func (m forgetful) Learn(p *nn.Pass, b nn.Batch) (nn.Buffer, int, error) {
+	loss, weight, err := m.Model.Learn(p, b)
+	m.Params().Untouch()
+	return loss, weight, err
+}
+
+func TestModelCheckerFindsUntouchedRows(t *testing.T) {
+	b := cpu.New(cpu.Options{})
+	m, err := nn.NewPositionClassifier(b, nn.Chain(&nn.Embed{Rows: 70, Out: 2}, nn.EachPosition(&nn.Softmax{InitW: nn.GlorotUniform})), nn.Sequence{Positions: 3, IDs: 70, Classes: 2}, 1)
+	require.NoError(t, err)
+	batch := nn.Batch{X: nn.Tensor{Shape: []int{1, 3}, Data: nn.HostInts([]int32{1, 69, 1})}, Labels: nn.HostInts([]int32{1, 0, 1})}
+	p := &nn.Pass{Backend: b, Train: true}
+	require.NoError(t, modelGradients(m, p, batch))
+	require.ErrorContains(t, modelGradients(forgetful{m}, p, batch), "E: row 1 has a gradient, but is not in Touched")
+}

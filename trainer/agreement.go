@@ -18,7 +18,7 @@ import (
 type Agreement struct {
 	group   *collective.Group
 	backend nn.Backend
-	mine    []int64 // this rank's word
+	mine    []int64 // this rank's word, and what it carries
 	words   []int64 // all ranks'
 	timeout stepTimeout
 	hashAll bool // Step compares the values in every step
@@ -77,6 +77,19 @@ func (a *Agreement) Step(ctx context.Context, p *nn.Params, s Step, bad int64) (
 	return a.agree(ctx, p, w)
 }
 
+// carry makes each word carry this many more numbers. All ranks call it, between steps.
+func (a *Agreement) carry(n int) {
+	a.mine, a.words = make([]int64, wordLen+n), make([]int64, (wordLen+n)*a.group.Size())
+}
+
+// carries returns the numbers that this rank's next word carries, to be set.
+func (a *Agreement) carries() []int64 { return a.mine[wordLen:] }
+
+// carried returns the numbers that a rank's last word carried.
+func (a *Agreement) carried(rank int) []int64 {
+	return a.words[rank*len(a.mine):][wordLen:len(a.mine)]
+}
+
 // agree exchanges words with all ranks.
 func (a *Agreement) agree(ctx context.Context, p *nn.Params, w word) (Report, error) {
 	w.put(a.mine)
@@ -85,7 +98,7 @@ func (a *Agreement) agree(ctx context.Context, p *nn.Params, w word) (Report, er
 	}
 	words := make([]word, a.group.Size())
 	for r := range words {
-		words[r] = getWord(a.words[r*wordLen:])
+		words[r] = getWord(a.words[r*len(a.mine):])
 	}
 	return outcome(words, a.group.View(), p)
 }

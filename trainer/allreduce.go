@@ -33,6 +33,7 @@ type AllReduce struct {
 
 	bucket      int // bytes; 0: ChooseBucket
 	compression Compression
+	sparse      Sparse
 	summer      GradientSummer   // nil: gradients in device memory leave in one piece
 	gradients   gradientExchange // Start makes it
 }
@@ -74,6 +75,12 @@ func (a *AllReduce) leastBucket(p *nn.Params) int {
 // one rank with n of them does not get the bits of n ranks. All ranks set the same,
 // before Start.
 func (a *AllReduce) SetCompression(c Compression) { a.compression = c }
+
+// SetSparse sends only the touched rows of tables in host memory, as it says. Then no call
+// but a backward pass may set gradients of tables. With a compression, which gives every
+// element a residual, all gradients leave whole. All ranks set the same, before Start. The
+// default is SparseOff.
+func (a *AllReduce) SetSparse(s Sparse) { a.sparse = s }
 
 // SetSummer lets gradients in device memory leave in buckets during the backward pass,
 // as those in host memory do. The device still waits for the host between steps; a

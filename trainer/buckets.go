@@ -55,14 +55,29 @@ func SmallestBucket(p *nn.Params, takes func(n int) time.Duration) int {
 // last one, at 0, holds the rest and may be smaller. Cuts depend only on the
 // parameters, so all ranks have the same.
 func cuts(p *nn.Params, bytes int) []int {
-	var at []int
-	end := p.Grads.Len()
+	at, _ := cutsAround(p, bytes, func(*nn.Param) bool { return false })
+	return at
+}
+
+// cutsAround is cuts, but every parameter that is apart has a bucket of its own. alone says
+// which buckets these are.
+func cutsAround(p *nn.Params, bytes int, apart func(*nn.Param) bool) (at []int, alone []bool) {
+	end, after := p.Grads.Len(), p.Grads.Len()
+	cut := func(lo int, one bool) { at, alone, end = append(at, lo), append(alone, one), lo }
 	for _, q := range slices.Backward(p.List) {
-		if q.Offset > 0 && 4*(end-q.Offset) >= bytes {
-			at, end = append(at, q.Offset), q.Offset
+		one := apart(q)
+		if one && after < end {
+			cut(after, false)
 		}
+		if one || q.Offset > 0 && 4*(end-q.Offset) >= bytes {
+			cut(q.Offset, one)
+		}
+		after = q.Offset
 	}
-	return append(at, 0)
+	if end > 0 || at == nil {
+		cut(0, false)
+	}
+	return at, alone
 }
 
 // Buckets returns the lengths of buckets of at least this many bytes, in the order in

@@ -15,6 +15,7 @@ import (
 //
 //   - Those in host memory leave in buckets. The group's own goroutine sends them,
 //     packed by the compressor if there is one.
+//   - With rows, a table has a bucket of its own, which can leave as rows after the words.
 //   - Those in device memory leave in buckets if there is a summer. Otherwise the group
 //     sums them in one piece.
 type gradientExchange struct {
@@ -25,6 +26,9 @@ type gradientExchange struct {
 	compressor *compressor    // nil: gradients leave as they are
 	device     *deviceFinite  // nil: gradients are in host memory
 	summer     GradientSummer // nil: gradients in device memory leave in one piece
+	rows       *rowExchange   // nil: gradients of tables leave in buckets, too
+	tables     []bool         // by bucket: it is a table of rows
+	waits      []bool         // by bucket: it is a table that waits in this step
 
 	open    bool
 	ctx     context.Context // of the step
@@ -42,6 +46,9 @@ func (x *gradientExchange) begin(ctx context.Context, step int, limit time.Durat
 	x.group.Mark(uint64(step))
 	x.open, x.sent, x.checked, x.bad, x.works, x.failed = true, 0, x.params.Grads.Len(), 0, x.works[:0], nil
 	x.ctx, x.end = context.WithCancelCause(ctx)
+	if x.rows != nil {
+		x.rows.mark(x.waits, x.tables)
+	}
 	context.AfterFunc(x.ctx, cancel)
 }
 
@@ -89,6 +96,7 @@ func (x *gradientExchange) sendBuckets(lo int) {
 			to = x.cuts[x.sent-1]
 		}
 		switch {
+		case x.rows != nil && x.waits[x.sent]:
 		case x.compressor != nil:
 			x.works = append(x.works, x.compressor.send(x.ctx, x.sent))
 		case x.device != nil:
@@ -167,7 +175,28 @@ func (x *gradientExchange) failure(err error) error {
 func (x *gradientExchange) account(r Report, buckets int, begin time.Time) Report {
 	r.Bytes, r.Buckets = 4*x.params.Grads.Len(), buckets
 	r.Sent, r.Plain = x.bytes(x.lens(buckets))
+	if x.rows != nil {
+		r = x.accountRows(r)
+	}
 	r.Exchange = time.Since(begin)
+	return r
+}
+
+// accountRows corrects what a report says of tables.
+func (x *gradientExchange) accountRows(r Report) Report {
+	r.Sent, r.Buckets = r.Sent+x.rows.sent, r.Buckets+x.rows.calls
+	hi := x.params.Grads.Len()
+	for i, lo := range x.cuts {
+		if x.waits[i] {
+			r.Sent, r.Buckets = r.Sent-x.toSend(x.params.Grads.Slice(lo, hi)), r.Buckets-1
+		}
+		hi = lo
+	}
+	for _, as := range x.rows.asRows {
+		if as {
+			r.AsRows++
+		}
+	}
 	return r
 }
 

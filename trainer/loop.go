@@ -110,6 +110,9 @@ func (l *loop) count(step int, r Report) {
 		l.result.Samples += r.Weight
 	}
 	l.result.Sent, l.result.Plain = l.result.Sent+r.Sent, l.result.Plain+r.Plain
+	if r.AsRows > 0 {
+		l.result.AsRows++
+	}
 }
 
 func (l *loop) wishesToStop() bool {

@@ -42,6 +42,9 @@ func (l *plain) learn(ctx context.Context, s Step) (Step, error) {
 	n, rank := l.Task.Micro(), l.place.Rank()
 	stream, opened := l.Strategy.(Streamer)
 	opened = opened && !s.Undivided
+	if !l.Accumulate {
+		l.params.Untouch()
+	}
 	for k := range n {
 		if _, err := l.Task.Load(s.Index, k); err != nil {
 			return s, fmt.Errorf("trainer: the batch of step %d on rank %d: %w", s.Index+1, rank, err)

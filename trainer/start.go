@@ -37,7 +37,7 @@ func (a *AllReduce) Start(ctx context.Context, s Start) (Place, error) {
 // check ranks that cut their gradients in other places would add up what does not
 // belong together, or wait forever.
 func (a *AllReduce) settings() []Setting {
-	return []Setting{{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}}
+	return []Setting{{Name: "the strategy", Value: a.name}, {Name: "the least size of a bucket", Value: fmt.Sprint(a.bucket)}, {Name: "the form of sparse gradients", Value: a.sparse.String()}}
 }
 
 // prepare makes what steps need.
@@ -62,8 +62,19 @@ func (a *AllReduce) prepare(p *nn.Params) error {
 	if a.compression.Form != Exact {
 		x.compressor = newCompressor(a.compression, a.group, a.backend, p, x.cuts)
 	}
+	if a.byRows(p) {
+		x.rows = newRowExchange(a.group, p, a.sparse)
+		x.cuts, x.tables = cutsAround(p, a.leastBucket(p), a.sparse.applies)
+		x.waits = make([]bool, len(x.cuts))
+		a.agreement.carry(len(x.rows.tables))
+	}
 	a.gradients = x
 	return nil
+}
+
+// byRows reports whether the gradients of some parameters may leave as rows.
+func (a *AllReduce) byRows(p *nn.Params) bool {
+	return a.group.Size() > 1 && a.compression.Form == Exact && !onDevice(p.Grads) && a.sparse.Tables(p) > 0
 }
 
 // broadcast gives all ranks the values of rank 0 and the state that it resumes

@@ -32,7 +32,7 @@ func (a *AllReduce) Step(ctx context.Context, p *nn.Params, s Step) (report Repo
 	}
 	defer func() { x.close(err) }()
 	switch {
-	case len(x.cuts) == 1 || s.Undivided:
+	case x.rows == nil && (len(x.cuts) == 1 || s.Undivided):
 		report, err = a.atOnce(p, s)
 	case x.device == nil:
 		report, err = a.inBuckets(p, s)
@@ -80,7 +80,8 @@ func (a *AllReduce) atOnce(p *nn.Params, s Step) (Report, error) {
 
 // inBuckets exchanges gradients in host memory in several buckets. The words follow
 // the last one: weight and loss are known only now, and a group makes its calls one
-// after the other.
+// after the other. Tables that leave by rows follow the words, which carry the numbers of
+// their rows.
 func (a *AllReduce) inBuckets(p *nn.Params, s Step) (Report, error) {
 	x := &a.gradients
 	if err := x.computed(); err != nil {
@@ -91,9 +92,17 @@ func (a *AllReduce) inBuckets(p *nn.Params, s Step) (Report, error) {
 	if err := x.wait(); err != nil {
 		return Report{}, sumError(s.Index, err)
 	}
+	if x.rows != nil {
+		x.rows.count(a.agreement.carries())
+	}
 	report, err := a.agreement.Step(x.ctx, p, s, x.bad)
 	if err != nil || report.Weight == 0 {
 		return report, err
+	}
+	if x.rows != nil {
+		if err := x.rows.sum(x.ctx, a.agreement.carried); err != nil {
+			return report, sumError(s.Index, err)
+		}
 	}
 	return x.account(report, x.sent, begin), nil
 }

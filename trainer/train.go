@@ -135,7 +135,8 @@ type Result struct {
 	Samples int // rows of all ranks, in the steps of this call
 	Loss    float64
 	Sent    int // bytes of gradients that this rank sent, in the steps of this call
-	Plain   int // bytes that it would have sent without compression
+	Plain   int // bytes that it would have sent for all of them, without compression
+	AsRows  int // steps in which gradients of some tables left as rows
 	Final   EvalEvent
 	Best    Best
 	Reached Reached       // Config.Eval.Until; with an Asynchronous, only rank 0 knows it

@@ -11,8 +11,8 @@ import (
 
 // Emulated is a Task that waits instead of computing, as a host waits for its GPU. It
 // has the rows, parameters and arenas of another task, and its gradients become final in
-// the same order, so the same bytes are exchanged in the same calls. The gradients
-// and the loss are zero. Its weight is the number of rows.
+// the same order, so the same bytes are exchanged in the same calls; all rows of tables
+// count as touched. The gradients and the loss are zero. Its weight is the number of rows.
 type Emulated struct {
 	trainer.Task
 	ctx  context.Context
@@ -48,6 +48,11 @@ func (e *Emulated) Learn(p *nn.Pass) (loss nn.Buffer, weight int, err error) {
 		return nn.Buffer{}, 0, err
 	}
 	params := e.Params()
+	for _, q := range params.List {
+		if q.Touched != nil {
+			q.Touched.AddAll()
+		}
+	}
 	total := params.Values.Len()
 	for i := len(params.List) - 1; i >= 0; i-- {
 		at := params.List[i].Offset

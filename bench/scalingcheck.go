@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringtrain/ringtrain/collective/cluster"
+	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
@@ -29,6 +30,9 @@ func (f *ScalingRun) Check() error {
 		return errors.New("--force needs --out: name the directory to take over")
 	case f.Evaluate && f.Compute.Took > 0:
 		return errors.New("--evaluate cannot be combined with --compute emulate: emulated workers have no model to evaluate")
+	}
+	if f.Sparse == trainer.SparseOn.String() && f.Compute.Took > 0 {
+		return errors.New("--sparse on cannot be combined with --compute emulate: emulated workers have no rows; use --sparse auto, which sends their gradients whole")
 	}
 	if err := checkSystems(f.Systems()); err != nil {
 		return err

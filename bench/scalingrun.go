@@ -35,6 +35,7 @@ type ScalingRun struct {
 
 	Hosts     string       // "local" or Namespaces
 	Link      string       // rate of each link with Namespaces; "" for no limit
+	Sparse    string       // as in job.Gradients
 	Transport string       // as in job.Spec, except inproc
 	KeyFile   string       // encrypts all traffic; "" for that of the environment
 	Insecure  bool         // with Namespaces, encrypt nothing
@@ -42,6 +43,11 @@ type ScalingRun struct {
 	Compute   Compute
 	Evaluate  bool // evaluate as the config says
 
+	Outputs
+}
+
+// Outputs says what a ScalingRun writes.
+type Outputs struct {
 	Out       string // directory of tables and plots; "" for none
 	Force     bool   // break the lock of a job on another machine
 	Published bool   // add the published figures of other programs
@@ -144,7 +150,7 @@ func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	s := systemOf(system)
 	return job.Spec{
 		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Options: f.Options, Workers: workers, Steps: f.Steps, Strategy: s.strategy,
-		Gradients: job.Gradients{Rounds: trainer.DiLoCo(f.Compute.InnerSteps), Servers: s.option},
+		Gradients: job.Gradients{Rounds: trainer.DiLoCo(f.Compute.InnerSteps), Servers: s.option, Sparse: f.Sparse},
 		Watch:     job.Watch{LogLevel: "error"}, Place: crew.Place{Nodes: 1, KeyFile: f.KeyFile, Insecure: f.Insecure, Transport: f.transport()},
 	}
 }

@@ -20,6 +20,7 @@ func complete(root *cobra.Command, c *catalog.Catalog) {
 		"transport":  crew.Transports(),
 		"reduce":     {"mean", "sum"},
 		"compress":   {"none", "bf16", "fp16", "int8", "topk:"},
+		"sparse":     {"auto", "on", "off"},
 		"strategy":   job.Strategies(),
 		"servers":    {job.Colocated},
 		"stale":      {"drop", "damp"},

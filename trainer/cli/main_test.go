@@ -113,6 +113,10 @@ type event struct {
 
 	WireBytes int     `json:"wire_bytes"`
 	Ratio     float64 `json:"compression_ratio"`
+
+	Sparse      string
+	SparseSteps int `json:"sparse_steps"`
+	AsRows      int `json:"as_rows"`
 }
 
 func events(t *testing.T, stdout []byte) []event {

@@ -97,6 +97,7 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.StringVar(&f.Transport, "transport", cluster.TransportAuto, "exchange data by `KIND`: shm (shared memory), tcp, or auto (tcp with --hosts netns, else shm)")
 		flags.StringVar(&f.KeyFile, "key-file", "", "encrypt all traffic with the key in `FILE`, made by ringtrain keygen (default $"+cluster.EnvKeyFile+", or a new key with --hosts netns)")
 		flags.BoolVar(&f.Insecure, "insecure", false, "with --hosts netns, do not encrypt")
+		addSparse(flags, &f.Sparse)
 	})
 	under(cmd, outputFlags, func(flags *pflag.FlagSet) {
 		flags.BoolVar(&f.Published, "published", false, "also show figures of other programs, from the README of spacy_ray_collective (2021), in a separate table and in the plots")
@@ -119,6 +120,9 @@ func (f *scalingFlags) check(given func(string) bool) (err error) {
 		return fmt.Errorf("--inner-steps must be at least 1, not %d", f.Compute.InnerSteps)
 	case f.Insecure && given("key-file"):
 		return errors.New("--insecure cannot be combined with --key-file")
+	}
+	if err := checkSparse(given, f.Sparse); err != nil {
+		return err
 	}
 	if f.Compute.Took, err = f.emulated(); err != nil {
 		return err

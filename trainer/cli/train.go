@@ -101,6 +101,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 	addPlace(cmd, &f.Place)
 	addOrder(cmd, &f.Order)
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addCompress(flags, &f.Gradients.Compress) })
+	under(cmd, networkFlags, func(flags *pflag.FlagSet) { addSparse(flags, &f.Gradients.Sparse) })
 	under(cmd, networkFlags, func(flags *pflag.FlagSet) {
 		flags.IntVar(&f.Gradients.Bucket, "bucket", 0, "send gradients in buckets of at least `BYTES`, each as soon as the backward pass has completed it; a large value sends all at once (default between machines: what suits their links; on one machine and on GPUs: 1048576)")
 	})
@@ -120,6 +121,19 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 // addCompress adds --compress.
 func addCompress(flags *pflag.FlagSet, form *string) {
 	flags.StringVar(form, "compress", "", "compress gradients before sending them, as `FORM`: none, bf16, fp16, int8, or topk:R, which sends the fraction R with the largest magnitudes, such as topk:0.01; what is lost is added to later gradients (default training.compress of the config, or none)")
+}
+
+// addSparse adds --sparse.
+func addSparse(flags *pflag.FlagSet, form *string) {
+	flags.StringVar(form, "sparse", "", "send only the rows of embedding tables that have gradients: `WHEN` is auto (in steps in which that is fewer bytes), on or off; the bits of the result do not change (default training.sparse of the config, or auto)")
+}
+
+// checkSparse checks --sparse.
+func checkSparse(given func(string) bool, form string) error {
+	if !given("sparse") {
+		return nil
+	}
+	return job.CheckSparse(form)
 }
 
 // checkCompress checks --compress.
@@ -150,6 +164,9 @@ func (f *trainFlags) check(given func(string) bool) error {
 		return err
 	}
 	if err := checkCompress(given, f.Gradients.Compress); err != nil {
+		return err
+	}
+	if err := checkSparse(given, f.Gradients.Sparse); err != nil {
 		return err
 	}
 	if err := checkSaving(given, &f.Saving); err != nil {

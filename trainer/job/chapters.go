@@ -18,6 +18,7 @@ var chapters = []config.Chapter{
 		{Name: "iterations", Type: config.Int, Least: 1, Default: 200, Doc: "steps to train", Option: "--steps", Origin: fromNotebook},
 		{Name: "batch_size", Type: config.Int, Least: 1, Default: 128, Doc: "rows of one worker in one step, or in one micro-batch of --accumulate", Option: "--batch", Origin: fromNotebook},
 		{Name: "compress", Type: config.String, Form: "none, bf16, fp16, int8 or topk:R", Default: "none", Doc: "how gradients are compressed on their way to other workers", Option: "--compress", Origin: fromHere},
+		{Name: "sparse", Type: config.String, Form: "auto, on or off", Default: "auto", Doc: "whether workers send only those rows of embedding tables that have gradients", Option: "--sparse", Origin: fromHere},
 	}},
 	{Section: "evaluation", Doc: "how often to measure the model on test data", Keys: []config.Key{
 		{Name: "frequency", Type: config.Int, Default: 10, Doc: "steps between evaluations, the first after that many; 0: only at the end, which always has one", Origin: fromNotebook},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/collectivetest"
+	"github.com/ringtrain/ringtrain/nn"
+	"github.com/ringtrain/ringtrain/nn/cpu"
 	"github.com/ringtrain/ringtrain/trainer"
 	"github.com/ringtrain/ringtrain/trainer/job/crew"
 	"github.com/ringtrain/ringtrain/trainer/job/device"
@@ -55,7 +57,7 @@ func TestPlanOfAGroup(t *testing.T) {
 			for _, form := range []string{"none", "bf16", "int8", "topk:0.1"} {
 				c, err := trainer.ParseCompression(form)
 				require.NoError(t, err)
-				plans[form] = append(plans[form], planOf(g, p, trainer.DefaultBucket, c, false))
+				plans[form] = append(plans[form], planOf(g, trainer.Buckets(p, trainer.DefaultBucket), c))
 				require.Equal(t, plans[form][0], plans[form][len(plans[form])-1], "all ranks say the same")
 			}
 		}
@@ -70,11 +72,41 @@ func TestPlanOfAGroup(t *testing.T) {
 		require.Contains(t, plans["bf16"][0], ", as bfloat16")
 		require.Contains(t, plans["topk:0.1"][0], "gathered as topk:0.1 by ")
 		exact, _ := trainer.ParseCompression("none")
-		small := planOf(groups[0], p, 512, exact, false)
-		require.Contains(t, small, "bucket")
-		require.Equal(t, plans["none"][0], planOf(groups[0], p, 512, exact, true), "all at once")
-		packed, _ := trainer.ParseCompression("int8")
-		require.Equal(t, planOf(groups[0], p, 512, packed, false), planOf(groups[0], p, 512, packed, true), "compressed gradients always leave in buckets")
+		require.Contains(t, planOf(groups[0], trainer.Buckets(p, 512), exact), "bucket")
+	}
+}
+
+// Gradients that cannot leave during the backward pass leave at once, unless some are packed
+// or leave as rows, which all do in buckets.
+func TestBucketsOfARank(t *testing.T) {
+	be := cpu.New(cpu.Options{})
+	defer be.Close()
+	m, err := nn.NewPositionClassifier(be, nn.Chain(&nn.Embed{Rows: 100, Out: 4}, nn.EachPosition(&nn.Softmax{})), nn.Sequence{Positions: 2, IDs: 9, Classes: 3}, 1)
+	require.NoError(t, err)
+	n := m.Params().Grads.Len()
+	packed, err := trainer.ParseCompression("int8")
+	require.NoError(t, err)
+	groups := collectivetest.Local(t, 2)
+	for name, c := range map[string]struct {
+		change      func(r *rank)
+		usual, last []int
+		plan        string
+	}{
+		"as ever":       {nil, []int{n - 400, 400}, []int{n}, ""},
+		"packed":        {func(r *rank) { r.training.compress, r.training.sparse = packed, trainer.SparseOn }, []int{n - 400, 400}, []int{n - 400, 400}, ""},
+		"rows":          {func(r *rank) { r.training.sparse = trainer.SparseOn }, []int{n - 400, 400}, []int{n - 400, 400}, "; embedding tables (1) as rows"},
+		"a small table": {func(r *rank) { r.training.sparse = trainer.SparseAuto }, []int{n - 400, 400}, []int{n}, ""},
+		"servers":       {func(r *rank) { r.training.sparse, r.training.Spec.Strategy = trainer.SparseAuto, psSync }, []int{n - 400, 400}, []int{n}, ""},
+		"alone":         {func(r *rank) { r.group, r.training.sparse = collectivetest.Local(t, 1)[0], trainer.SparseOn }, []int{n}, []int{n}, ""},
+	} {
+		r := &rank{group: groups[0], task: trainer.NewTask[nn.Batch](m, nil, nil), training: &Training{}}
+		r.training.Spec.Gradients.Bucket = 20
+		if c.change != nil {
+			c.change(r)
+		}
+		require.Equal(t, c.usual, bucketsOf(r, false), name)
+		require.Equal(t, c.last, bucketsOf(r, true), name)
+		require.Equal(t, c.plan, rowsPlan(r), name)
 	}
 }
 

@@ -9,13 +9,11 @@ import (
 
 	"github.com/ringtrain/ringtrain/collective"
 	"github.com/ringtrain/ringtrain/collective/schedule"
-	"github.com/ringtrain/ringtrain/nn"
 	"github.com/ringtrain/ringtrain/trainer"
 )
 
-// planOf describes how a group sums the gradients of a model in buckets of at least
-// bucket bytes. With whole, all gradients leave at once.
-func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression, whole bool) string {
+// planOf describes how a group sums gradients in buckets of these lengths.
+func planOf(g *collective.Group, lens []int, c trainer.Compression) string {
 	s := g.Situation()
 	t, summed := c.SumType()
 	text := func(n int) string {
@@ -28,10 +26,39 @@ func planOf(g *collective.Group, p *nn.Params, bucket int, c trainer.Compression
 		}
 		return plan
 	}
-	if g.Size() == 1 || whole && c.Form == trainer.Exact {
-		return text(p.Grads.Len())
+	return planOfBuckets(lens, text)
+}
+
+// bucketsOf returns the lengths of the buckets in which the gradients of a rank's task leave.
+// With whole, all leave at once, unless they are compressed or some leave as rows.
+func bucketsOf(r *rank, whole bool) []int {
+	p, sparse := r.task.Params(), sparseOf(r)
+	if r.group.Size() == 1 || whole && r.training.compress.Form == trainer.Exact && sparse.Tables(p) == 0 {
+		return []int{p.Grads.Len()}
 	}
-	return planOfBuckets(trainer.Buckets(p, bucket), text)
+	return sparse.Buckets(p, r.bucket())
+}
+
+// sparseOf returns how gradients of tables leave. Only AllReduce in host memory sends rows,
+// and only without compression.
+func sparseOf(r *rank) trainer.Sparse {
+	s := r.training
+	if r.group.Size() == 1 || r.gpu != nil || s.compress.Form != trainer.Exact || s.Spec.strategyName() != allReduce {
+		return trainer.SparseOff
+	}
+	return s.sparse
+}
+
+// rowsPlan describes the part of the plan that is about tables.
+func rowsPlan(r *rank) string {
+	n, when := sparseOf(r).Tables(r.task.Params()), ""
+	if n == 0 {
+		return ""
+	}
+	if sparseOf(r) == trainer.SparseAuto {
+		when = " in steps in which that is fewer bytes"
+	}
+	return fmt.Sprintf("; embedding tables (%d) as rows%s", n, when)
 }
 
 // bucket returns the least number of bytes in a bucket of this rank's task.

@@ -170,6 +170,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 		Metrics: metricsOf(result.Final), Loss: result.Final.Loss, Steps: result.Steps, Workers: r.group.Size(),
 		Seconds: result.Elapsed.Seconds(), SamplesPerSecond: float64(result.Samples) / max(result.Elapsed.Seconds(), 1e-9), WeightsSHA256: sum,
 		BLAS: r.blas, Plan: r.plan + r.switchesPlan(), Compress: r.training.compress.String(), WireBytes: result.Sent, CompressionRatio: ratio(result.Plain, result.Sent),
+		Sparse: r.training.sparse.String(), SparseSteps: result.AsRows,
 	}, result.Best), nil
 }
 
@@ -207,7 +208,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
 		Steps: s.Spec.Updates(s.Steps, s.AllWorkers()), Eval: evaluationsOf(s), Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Gradients.Faithful, Stop: r.stop,
 	}
-	r.plan = planOf(r.group, r.task.Params(), r.bucket(), s.compress, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds())
+	r.plan = planOf(r.group, bucketsOf(r, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds()), s.compress) + rowsPlan(r)
 	r.plan = r.serversPlan(r.plan)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)
@@ -228,7 +229,7 @@ type observer struct{ events event.Sink }
 func (o observer) Stepped(e trainer.StepEvent) {
 	o.events.Emit(&event.Step{
 		Step: e.Step, Loss: e.Loss, Samples: e.Weight, Seconds: e.Elapsed.Seconds(),
-		ComputeMs: ms(e.Compute), ExchangeMs: ms(e.Exchange), UpdateMs: ms(e.Update), WireBytes: e.Sent,
+		ComputeMs: ms(e.Compute), ExchangeMs: ms(e.Exchange), UpdateMs: ms(e.Update), WireBytes: e.Sent, AsRows: e.AsRows,
 	})
 }
 

@@ -46,6 +46,7 @@ type Spec struct {
 type Gradients struct {
 	Reduce   string // "mean" over all rows, or "sum" of the workers' means
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
+	Sparse   string // which gradients of tables are sent, see trainer.ParseSparse; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
 	Servers  string // of the strategies "ps-sync" and "ps-async": the number of processes on all machines, or Colocated; "": 1
 	Switch   string // when to change the strategy, see trainer.ParseSwitches; "": only on request
@@ -97,6 +98,11 @@ func (f *Spec) Check() error {
 			return err
 		}
 	}
+	if f.Gradients.Sparse != "" {
+		if err := CheckSparse(f.Gradients.Sparse); err != nil {
+			return err
+		}
+	}
 	for _, check := range []func() error{
 		f.checkStrategy, f.checkServers, func() error { return checkRestarts(f) }, func() error { return checkUntil(f) }, f.Saving.check, f.checkResume, f.Order.Check, f.Watch.check, f.checkBucket, f.Device.Check, f.Graphs.Check, f.Products.Check, f.Place.Check,
 	} {
@@ -135,6 +141,14 @@ func CheckBucket(bytes int) error {
 func CheckCompress(form string) error {
 	if _, err := trainer.ParseCompression(form); err != nil {
 		return fmt.Errorf("--compress: %w", err)
+	}
+	return nil
+}
+
+// CheckSparse reports why a value cannot be Gradients.Sparse.
+func CheckSparse(text string) error {
+	if _, err := trainer.ParseSparse(text); err != nil {
+		return fmt.Errorf("--sparse %w", err)
 	}
 	return nil
 }

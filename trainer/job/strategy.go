@@ -53,6 +53,7 @@ func (r *rank) allReduce(ctx context.Context, b nn.Backend) trainer.Strategy {
 	s := trainer.NewAllReduce(b, r.training.optimizer)
 	s.SetCompression(r.training.compress)
 	s.SetBucket(r.training.Spec.Gradients.Bucket)
+	s.SetSparse(r.training.sparse)
 	if r.gpu != nil && r.gpu.ByNCCL() {
 		s.SetSummer(r.gpu.Summer(ctx))
 	}

@@ -36,6 +36,7 @@ type Training struct {
 	micro     int // micro-batches of one worker in one step
 	reduce    trainer.Reduce
 	compress  trainer.Compression
+	sparse    trainer.Sparse
 	evalBatch int // rows of one worker at a time
 	evalEvery int
 	memory    int // limit of data and batches on this machine, in bytes; 0: none
@@ -68,6 +69,8 @@ func (s *Training) choosePlacement() error {
 		hindrance = device.ErrInProcess
 	case s.compress.Form != trainer.Exact:
 		hindrance = device.ErrCompressed
+	case s.sparse == trainer.SparseOn:
+		hindrance = device.ErrSparse
 	case s.Spec.serves():
 		hindrance = s.Spec.errServers()
 	}
@@ -172,7 +175,11 @@ func (s *Training) read(m config.Manual) error {
 			return err
 		}
 	}
-	text, err := m.String(s.Config, "training.compress")
+	compress, err := m.String(s.Config, "training.compress")
+	if err != nil {
+		return err
+	}
+	sparse, err := m.String(s.Config, "training.sparse")
 	if err != nil {
 		return err
 	}
@@ -190,7 +197,10 @@ func (s *Training) read(m config.Manual) error {
 		s.reduce = trainer.ReduceSum
 	}
 	s.Cores = min(cmp.Or(s.Cores, runtime.NumCPU()), runtime.NumCPU())
-	return s.readCompression(text)
+	if err := s.readCompression(compress); err != nil {
+		return err
+	}
+	return readSparse(s, sparse)
 }
 
 // readCompression sets the compression of gradients to that of the flag or, without one,
@@ -204,6 +214,20 @@ func (s *Training) readCompression(text string) error {
 		return nil
 	}
 	s.compress, err = trainer.ParseCompression(s.Spec.Gradients.Compress)
+	return err
+}
+
+// readSparse sets how gradients of tables are sent as the flag or, without one, the config
+// says: text.
+func readSparse(s *Training, text string) error {
+	var err error
+	if s.sparse, err = trainer.ParseSparse(text); err != nil {
+		return s.errorf("training.sparse", "training.sparse %w", err)
+	}
+	if s.Spec.Gradients.Sparse == "" {
+		return nil
+	}
+	s.sparse, err = trainer.ParseSparse(s.Spec.Gradients.Sparse)
 	return err
 }
 
@@ -232,6 +256,9 @@ func (s *Training) check() error {
 	if err := s.checkStatistic(); err != nil {
 		return err
 	}
+	if err := checkSparse(s); err != nil {
+		return err
+	}
 	if err := s.Spec.checkServed(s.compress); err != nil {
 		return err
 	}
@@ -245,6 +272,25 @@ func (s *Training) check() error {
 		return fmt.Errorf("--compress %v cannot be combined with --accumulate on one worker, because the result would differ from that of %d workers: leave one of them out, or use --workers %d", s.compress, s.micro, s.micro)
 	}
 	return nil
+}
+
+// checkSparse reports what cannot be combined with gradients that always leave as rows.
+func checkSparse(s *Training) error {
+	why := ""
+	switch {
+	case s.sparse != trainer.SparseOn:
+		return nil
+	case s.compress.Form != trainer.Exact:
+		why = fmt.Sprintf("compressed gradients (%v): they are sent whole", s.compress)
+	case s.Spec.strategyName() != allReduce:
+		why = fmt.Sprintf("--strategy %s, which sends gradients whole", s.Spec.Strategy)
+	default:
+		return nil
+	}
+	if s.Spec.Gradients.Sparse == "" {
+		return s.errorf("training.sparse", "training.sparse: on cannot be combined with %s; set it to auto", why)
+	}
+	return fmt.Errorf("--sparse on cannot be combined with %s; use --sparse auto", why)
 }
 
 // checkStatistic reports settings that would change running statistics.

@@ -69,6 +69,7 @@ func (c *Chrome) Stepped(e trainer.StepEvent) {
 	whole := us(e.Compute + e.Exchange + e.Update)
 	c.put(event{Name: "step", Phase: "X", Row: rowSteps, At: now - whole, Took: whole, Args: map[string]any{
 		"step": e.Step, "loss": number(e.Loss), "rows": e.Weight,
+		"gradients sent, bytes": e.Sent, "tables sent as rows": e.AsRows,
 		"compute, ms": ms(e.Compute), "exchange, ms": ms(e.Exchange), "update, ms": ms(e.Update),
 	}})
 	c.file.flush()

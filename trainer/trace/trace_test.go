@@ -83,7 +83,7 @@ func observe(o tap) {
 		Waits: []collective.Wait{{Rank: 1, Late: time.Second, Slow: time.Second / 2}},
 	})
 	o.Recorded(&collective.FlightCall{Call: collective.Call{Kind: collective.KindBarrier}, Seq: 4, Done: true, Err: errors.New("gone")})
-	o.Stepped(trainer.StepEvent{Step: 2, Compute: time.Second, Report: trainer.Report{Loss: math.NaN(), Weight: 5, Exchange: 2 * time.Second, Update: time.Second}})
+	o.Stepped(trainer.StepEvent{Step: 2, Compute: time.Second, Report: trainer.Report{Loss: math.NaN(), Weight: 5, Sent: 70, AsRows: 2, Exchange: 2 * time.Second, Update: time.Second}})
 	o.Evaluated(trainer.EvalEvent{Step: 2, Metrics: []trainer.Metric{{Name: "accuracy", Value: .5}}, Loss: 1})
 }
 
@@ -121,6 +121,8 @@ func TestChrome(t *testing.T) {
 	require.Equal(t, "gone", by["Barrier"]["args"].(map[string]any)["error"])
 	require.Equal(t, 4e6, by["step"]["dur"])
 	require.Equal(t, "NaN", by["step"]["args"].(map[string]any)["loss"])
+	require.Equal(t, 70., by["step"]["args"].(map[string]any)["gradients sent, bytes"])
+	require.Equal(t, 2., by["step"]["args"].(map[string]any)["tables sent as rows"])
 	require.Equal(t, .5, by["evaluated"]["args"].(map[string]any)["accuracy"])
 	require.Equal(t, "rank 4 (a/4)", by["process_name"]["args"].(map[string]any)["name"])
 }

@@ -140,4 +140,5 @@ func (f *Choice) HostAdds(o collective.Order) bool {
 var (
 	ErrInProcess  = errors.New("--transport inproc runs all workers in one process, and on GPUs each worker needs its own")
 	ErrCompressed = errors.New("gradients are compressed in host memory: remove --compress and training.compress")
+	ErrSparse     = errors.New("gradients on GPUs are sent whole: use --sparse auto, and remove training.sparse")
 )

@@ -37,7 +37,8 @@ type Step struct {
 	ComputeMs  float64 `json:"compute_ms"`
 	ExchangeMs float64 `json:"exchange_ms"`
 	UpdateMs   float64 `json:"update_ms"`
-	WireBytes  int     `json:"wire_bytes"` // of gradients, sent by this worker
+	WireBytes  int     `json:"wire_bytes"`        // of gradients, sent by this worker
+	AsRows     int     `json:"as_rows,omitempty"` // tables of whose gradients only touched rows were sent
 }
 
 // Eval is one evaluation over the test rows of all workers.
@@ -143,7 +144,9 @@ type Result struct {
 	Plan             string  `json:"plan"` // how gradients were summed
 	Compress         string  `json:"compress"`
 	WireBytes        int     `json:"wire_bytes"`        // of gradients, sent by one worker in all steps
-	CompressionRatio float64 `json:"compression_ratio"` // WireBytes without compression, divided by WireBytes
+	CompressionRatio float64 `json:"compression_ratio"` // WireBytes of all gradients without compression, divided by WireBytes
+	Sparse           string  `json:"sparse"`            // how gradients of tables were to be sent
+	SparseSteps      int     `json:"sparse_steps"`      // in which those of some tables were sent as rows
 }
 
 // Staleness says what became of the gradients of all workers, as the first parameter server

@@ -52,7 +52,7 @@ func (r *Remote) send(ctx context.Context, server int, q request, into *Copy) (*
 		return nil, err
 	}
 	r.out = q.append(r.out[:0])
-	// The end of ctx during Send would break the group, and a server always receives.
+	// If ctx ended during Send, it would break the group. The group's deadline limits Send.
 	if err := r.messages.Send(context.WithoutCancel(ctx), server, c.tag, collective.Of(r.out)); err != nil {
 		r.forget(c)
 		return nil, fmt.Errorf("keyed: asking %s: %w", r.describe(server), err)

@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The largest first, servers differ by at most the smallest value of the fullest. In any
-// order, by at most the largest.
+// In any order, the bytes of two servers differ by at most the largest value.
 func TestAssign(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.IntRange(0, 1000), 1, 50).Draw(t, "sizes")

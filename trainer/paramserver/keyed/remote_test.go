@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -195,32 +196,81 @@ func TestServedAgain(t *testing.T) {
 	}
 }
 
-// The end of a call's context breaks nothing, and what it was to receive stays untouched.
+// The end of a call's context breaks nothing, whether the call waits for its answer or to
+// be sent. The answer changes nothing any more.
 func TestCallsAreCancelled(t *testing.T) {
 	held := locals(t, 1, sgd())
 	s := connected(t, collectivetest.Local(t, 2), held)
 	_, err := s.Set(t.Context(), "w", tensor(t, []float32{3}), 0)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	copies, errs := []Copy{{Key: "w"}}, make(chan error, 1)
-	held[0].mu.Lock() // so that the answer waits
-	go func() {
-		_, err := s.Pull(ctx, copies)
-		errs <- err
-	}()
-	waiting := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.calls)
+	defer cancel()
+	held[0].mu.Lock() // the server waits for it with the first request, and does not receive the second
+	copies, results := [2]Copy{{Key: "w"}, {Key: "w"}}, make(chan int, 2)
+	var errs [2]error
+	for i := range copies {
+		go func() {
+			_, errs[i] = s.Pull(ctx, copies[i:i+1])
+			results <- i
+		}()
 	}
-	for waiting() == 0 {
+	for s.waiting() < 2 {
 		runtime.Gosched()
 	}
 	cancel()
-	require.ErrorIs(t, <-errs, context.Canceled)
-	require.Equal(t, Copy{Key: "w"}, copies[0])
+	first := <-results
+	require.ErrorIs(t, errs[first], context.Canceled)
 	held[0].mu.Unlock()
-	_, err = s.Pull(t.Context(), copies)
+	_, _, err = s.Get(t.Context(), "w") // its answer comes after the other two
 	require.NoError(t, err)
-	require.Equal(t, []float32{3}, floats(t, copies[0].Value))
+	require.Equal(t, Copy{Key: "w"}, copies[first])
+	if second := <-results; errs[second] != nil { // it may have been answered in time
+		require.ErrorIs(t, errs[second], context.Canceled)
+	}
+}
+
+// waiting returns the number of calls without an answer.
+func (r *Remote) waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.calls)
+}
+
+// End ends the calls in progress, and those to come.
+func TestCallsEnd(t *testing.T) {
+	l := newLocal(t, sgd())
+	collectivetest.Run(t, collectivetest.Local(t, 2), func(ctx context.Context, g *collective.Group) {
+		if g.Rank() == 1 {
+			assert.NoError(t, Serve(ctx, g, 1, l))
+			return
+		}
+		s, err := Connect(ctx, g, 1)
+		if !assert.NoError(t, err) {
+			return
+		}
+		l.mu.Lock() // so that there is no answer
+		var call, end sync.WaitGroup
+		call.Go(func() {
+			_, _, err := s.Get(ctx, "w")
+			assert.ErrorIs(t, err, store.ErrClosed)
+		})
+		for s.waiting() == 0 {
+			runtime.Gosched()
+		}
+		end.Go(func() { assert.NoError(t, s.End(ctx)) })
+		call.Wait()
+		l.mu.Unlock()
+		end.Wait()
+		_, err = s.Keys(ctx, "")
+		assert.ErrorIs(t, err, store.ErrClosed)
+	})
+}
+
+// Errors name the ranks of client and server, on one line.
+func TestErrorsNameRanks(t *testing.T) {
+	s := connected(t, collectivetest.Local(t, 2), locals(t, 1, sgd()))
+	_, err := s.Set(t.Context(), "w", tensor(t, []float32{3}), 0)
+	require.NoError(t, err)
+	require.EqualError(t, s.Push(t.Context(), Gradient{"w", tensor(t, []float32{float32(math.NaN())})}),
+		`keyed: rank 0 (local/0) asked rank 1 (local/1): refused: the gradient of "w" is not finite: lower the learn rate, or look at the data of that step`)
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // Serve serves l to the clients of g, until each has called Remote.End. The last ranks of g
-// are the servers, which call Serve at the same time as the others call Connect. Goroutines
-// of this process may use l, too.
+// are the servers, which call Serve at the same time as the others call Connect. Other
+// goroutines of this process may use l, too, but with several servers only clients may
+// create keys.
 //
 // If a rank of g fails, Serve returns a *collective.RankError that names it. If something
 // fails here, Serve passes the error to Group.Abort, so that the others do not wait. In

@@ -8,24 +8,24 @@ import (
 )
 
 // A Store is a map from keys to values, some of which are trained. Keys, values, versions
-// and errors are those of a store.Store, except that Set returns before anything is on disk.
+// and errors are those of a store.Store, but values are in memory, not on disk.
 // The methods are safe for concurrent use. If ctx ends a call, it may still take effect.
 type Store interface {
 	store.Store
 
-	// Push updates values by gradients, one after another, with the optimizer of the store.
-	// It returns when all have been applied. A gradient is the mean over its rows, and each
-	// adds 1 to the version of its key. The number of a key's gradients is the step of its
-	// schedules. Set does not reset that, nor the moments of the optimizer.
+	// Push updates values with the optimizer of the store, one gradient after another. It
+	// returns when all have been applied. Each adds 1 to the version of its key. The
+	// optimizer has moments and a count of steps for each key, which Set does not change.
 	//
-	// The error is store.ErrNotFound without such a key, and store.ErrRefused if value or
-	// gradient is no float32 tensor, their shapes differ, or the gradient is not finite. The
-	// gradients before the one that is wrong are applied; those after it may be.
+	// The error is store.ErrNotFound if there is no such key. It is store.ErrRefused if value
+	// or gradient is not a float32 tensor, their shapes differ, or the gradient is not
+	// finite. The gradients before the one that is wrong are applied; those after it may be.
 	Push(ctx context.Context, gradients ...Gradient) error
 
-	// Pull updates those copies whose versions are not the newest, in place, and returns
-	// how many. It reuses their memory. It transfers no others. Values of different keys
-	// may be of different moments. After an error, each copy is either old or new.
+	// Pull brings copies up to date and returns how many have changed. Only values that
+	// have changed are transferred, and they reuse the memory of the copy. Pull is not a
+	// snapshot: between two keys, others may push. After an error, each copy is whole,
+	// and either old or new.
 	Pull(ctx context.Context, copies []Copy) (changed int, err error)
 }
 

@@ -143,7 +143,32 @@ func TestReduceSum(t *testing.T) {
 	micro := job{ranks: 1, micro: 2, batch: 15, steps: 40, optimizer: rate(.05), change: sum}.run(t)
 	require.Equal(t, added[0].values, micro[0].values)
 	require.Equal(t, added[1].values, micro[0].values)
-	require.Equal(t, "sum mean", trainer.ReduceSum.String()+" "+trainer.ReduceMean.String())
+}
+
+// With the total of all rows, a step is as large as the mean at a learn rate that is larger by
+// their number. Micro-batches, and recorded steps, give the bits of ranks.
+func TestReduceTotal(t *testing.T) {
+	rate := func(r float64) optim.SGD { return optim.SGD{LearnRate: optim.Constant(r)} }
+	total := func(_ int, c *trainer.Config) { c.Reduce = trainer.ReduceTotal }
+	mean := job{ranks: 1, batch: 30, steps: 40, optimizer: rate(.1)}.run(t)
+	two := job{ranks: 2, batch: 15, steps: 40, optimizer: rate(.1 / 30), bucket: fiveBuckets, change: total}
+	added := two.run(t)
+	require.NoError(t, added[0].err)
+	requireClose(t, mean[0].values, added[0].values, 1e-5)
+	micro := job{ranks: 1, micro: 2, batch: 15, steps: 40, optimizer: rate(.1 / 30), change: total}.run(t)
+	require.Equal(t, added[0].values, micro[0].values)
+	require.Equal(t, added[0].values, two.recorded(3, false).run(t)[1].values)
+}
+
+// Every Reduce has a name.
+func TestParseReduce(t *testing.T) {
+	for _, name := range []string{"mean", "sum", "total"} {
+		r, err := trainer.ParseReduce(name)
+		require.NoError(t, err)
+		require.Equal(t, name, r.String())
+	}
+	_, err := trainer.ParseReduce("Reduce(3)")
+	require.EqualError(t, err, `must be mean, sum or total, not "Reduce(3)"`)
 }
 
 // The bug of gradients that are never zeroed has the same effect on one rank with

@@ -12,13 +12,14 @@ type microBatches struct {
 	grads   nn.Buffer   // Params.Grads
 	kept    []nn.Buffer // of all micro-batches but the last; in device memory, only their sum
 	sum     bool        // kept is a single sum
+	total   bool        // gradients of rows are summed, not averaged: ReduceTotal
 	sums    []nn.Buffer // for Accumulate: over all steps so far, one per micro-batch
 
 	operands []collective.Vector
 }
 
 func newMicroBatches(c Config, p *nn.Params) *microBatches {
-	m := &microBatches{backend: c.Backend, grads: p.Grads, sum: onDevice(p.Grads)}
+	m := &microBatches{backend: c.Backend, grads: p.Grads, sum: onDevice(p.Grads), total: c.Reduce == ReduceTotal}
 	arenas := c.Task.Micro() - 1
 	if m.sum {
 		arenas = min(arenas, 1)
@@ -35,13 +36,16 @@ func newMicroBatches(c Config, p *nn.Params) *microBatches {
 }
 
 // average prepares the gradients of micro-batch k for an undivided sum over ranks:
-// it takes the mean over its rows or, with Accumulate, the sum of the means of all
-// steps.
+// it takes the mean over its rows, unless their total is wanted. With Accumulate it adds
+// those of all steps before.
 func (m *microBatches) average(s Step, k, rows int) {
 	if !s.Undivided {
 		return
 	}
-	share := 1 / float32(max(rows, 1))
+	share := float32(1)
+	if !m.total {
+		share /= float32(max(rows, 1))
+	}
 	if m.sums == nil {
 		m.backend.Scale(m.grads, share)
 		return

@@ -19,7 +19,7 @@ type plain struct {
 // advance is part of stepper.
 func (l *plain) advance(ctx context.Context, first, _ int) (begun int, stopped bool, err error) {
 	begin := time.Now()
-	s, err := l.learn(ctx, Step{Index: first, Late: l.due(first), Stop: l.wishesToStop(), Last: first+1 == l.Steps, Undivided: l.Accumulate || l.Reduce == ReduceSum})
+	s, err := l.learn(ctx, Step{Index: first, Late: l.due(first), Stop: l.wishesToStop(), Last: first+1 == l.Steps, Undivided: l.Accumulate || l.Reduce != ReduceMean})
 	if err != nil {
 		return first, false, err
 	}

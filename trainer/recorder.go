@@ -289,7 +289,7 @@ func (r *recorder) report(ctx context.Context, l launch, losses []float32) (stop
 	wish := r.wishesToStop()
 	for k := range steps {
 		index := l.first + k
-		steps[k] = Step{Index: index, Weight: r.weight(l.mine), Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce == ReduceSum, Buckets: len(r.buckets)}
+		steps[k] = Step{Index: index, Weight: r.weight(l.mine), Loss: float64(losses[k]), Stop: wish, Late: r.due(index), Undivided: r.Reduce != ReduceMean, Buckets: len(r.buckets)}
 	}
 	reports, err := r.strategy.Confirm(ctx, r.params, steps)
 	if err != nil {

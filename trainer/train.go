@@ -115,15 +115,30 @@ const (
 	// ReduceSum adds the means of all micro-batches, so steps grow with the number of
 	// ranks.
 	ReduceSum
+	// ReduceTotal adds the gradients of all rows, so steps grow with their number, as in
+	// libraries that leave it to the loss to divide.
+	ReduceTotal
 )
 
-// String is "mean" or "sum".
+// ParseReduce returns the Reduce with a name.
+func ParseReduce(name string) (Reduce, error) {
+	for r := ReduceMean; r <= ReduceTotal; r++ {
+		if r.String() == name {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("must be mean, sum or total, not %q", name)
+}
+
+// String is "mean", "sum" or "total".
 func (r Reduce) String() string {
 	switch r {
 	case ReduceMean:
 		return "mean"
 	case ReduceSum:
 		return "sum"
+	case ReduceTotal:
+		return "total"
 	}
 	return fmt.Sprintf("Reduce(%d)", uint8(r))
 }
@@ -174,7 +189,7 @@ func Train(ctx context.Context, c Config) (Result, error) {
 	var result Result
 	err = c.Backend.Do(ctx, func() error {
 		p := c.Task.Params()
-		if c.Accumulate || c.Reduce == ReduceSum {
+		if c.Accumulate || c.Reduce != ReduceMean {
 			if err := checkStatistics(p, "summed gradients would spoil it: set Reduce to ReduceMean and do not set Accumulate"); err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ func normalizeParam() config.Param {
 // normalized refuses what would make steps depend on the number of rows.
 func (r *reader) normalized() {
 	if !r.Bool("normalize") {
-		r.fail("normalize", "must be true: gradients are always divided by the number of rows of all workers; change the learning rate instead")
+		r.fail("normalize", "must be true: gradients are divided by the number of rows of all workers, unless you use --reduce total")
 	}
 }
 

@@ -36,7 +36,7 @@ func TestLosses(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	for args, want := range map[string]string{
-		"\"L2Distance.v1\"\nnormalize = false":                       ":3: x.normalize: must be true: gradients are always divided",
+		"\"L2Distance.v1\"\nnormalize = false":                       ":3: x.normalize: must be true: gradients are divided by",
 		"\"CategoricalCrossentropy.v3\"\nnormalize = false":          "x.normalize: must be true",
 		"\"CategoricalCrossentropy.v3\"\nnames = [\"a\"]":            "x.names: not supported; leave it out",
 		"\"CategoricalCrossentropy.v3\"\nmissing_value = 0":          "x.missing_value: not supported",

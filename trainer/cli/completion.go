@@ -18,7 +18,7 @@ import (
 func complete(root *cobra.Command, c *catalog.Catalog) {
 	values := map[string][]string{
 		"transport":  crew.Transports(),
-		"reduce":     {"mean", "sum"},
+		"reduce":     {"mean", "sum", "total"},
 		"compress":   {"none", "bf16", "fp16", "int8", "topk:"},
 		"sparse":     {"auto", "on", "off"},
 		"strategy":   job.Strategies(),

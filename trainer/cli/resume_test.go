@@ -159,7 +159,7 @@ func TestResumeRefuses(t *testing.T) {
 		"need --out":                             {"--checkpoint-every", "5"},
 		"--batch must be at least 1":             {"--batch", "0"},
 		"--accumulate must be at least 1":        {"--accumulate", "0"},
-		"--reduce must be mean or sum":           {"--reduce", "max"},
+		"--reduce must be mean, sum or total":    {"--reduce", "max"},
 		"--strategy must be one of allreduce, ":  {"--strategy", "ps"},
 		"needs more rows than the data":          {"--batch", "500", "--accumulate", "4"},
 	} {

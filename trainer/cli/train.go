@@ -89,7 +89,7 @@ func (f *trainFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.StringVar(&f.Until, "until", "", targetUsage)
 		flags.IntVar(&f.Batch, "batch", 0, "`ROWS` of each worker in one micro-batch (default training.batch_size of the config)")
 		flags.IntVar(&f.Accumulate, "accumulate", 1, "micro-batches of each worker in one step; 1 worker with `N` gives the same bits as N workers")
-		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, or sum of the workers' means (steps are then larger with more workers)")
+		flags.StringVar(&f.Gradients.Reduce, "reduce", "mean", "combine gradients by `HOW`: mean over all rows, sum of the workers' means (steps are then larger with more workers), or total of all rows")
 		addStrategy(flags, &f.Spec)
 		addServers(flags, &f.Gradients)
 		flags.StringVar(&f.Gradients.Switch, "switch", "", "change the strategy by `PLAN`: STEP:NAME,..., such as 100:allreduce,200:ps-sync after 100 and 200 steps (ringtrain strategy changes it on request)")

@@ -140,7 +140,7 @@ func planDigest(g *collective.Group, gradients int) string {
 // leave afterwards.
 func (r *rank) overlap(c *trainer.Config) string {
 	apart := c.Recording != nil && c.Recording.Apart
-	whole := c.Recording == nil && (c.Accumulate || c.Reduce == trainer.ReduceSum)
+	whole := c.Recording == nil && (c.Accumulate || c.Reduce != trainer.ReduceMean)
 	if r.gpu == nil || r.group.Size() == 1 || r.training.Spec.inRounds() || !r.gpu.ByNCCL() || apart || whole {
 		return ""
 	}

@@ -208,7 +208,7 @@ func (r *rank) assemble(ctx context.Context, backend nn.Backend) (trainer.Config
 		Groups: trainer.Only(r.group), Backend: backend, Task: r.task, Strategy: r.strategy, Recording: recording,
 		Steps: s.Spec.Updates(s.Steps, s.AllWorkers()), Eval: evaluationsOf(s), Seed: s.Spec.Seed, Reduce: s.reduce, Accumulate: s.Spec.Gradients.Faithful, Stop: r.stop,
 	}
-	r.plan = planOf(r.group, bucketsOf(r, r.gpu != nil || c.Accumulate || c.Reduce == trainer.ReduceSum || s.Spec.inRounds()), s.compress) + rowsPlan(r)
+	r.plan = planOf(r.group, bucketsOf(r, r.gpu != nil || c.Accumulate || c.Reduce != trainer.ReduceMean || s.Spec.inRounds()), s.compress) + rowsPlan(r)
 	r.plan = r.serversPlan(r.plan)
 	if r.gpu != nil {
 		r.plan = r.gpu.Plan(r.plan)

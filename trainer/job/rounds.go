@@ -40,8 +40,8 @@ func (f *Spec) checkRounds() error {
 		return fmt.Errorf("--strategy %s: %w", f.Strategy, err)
 	}
 	switch {
-	case f.Gradients.Reduce == "sum":
-		return fmt.Errorf(why, "--reduce sum", f.Strategy)
+	case f.Gradients.Reduce == "sum" || f.Gradients.Reduce == "total":
+		return fmt.Errorf(why, "--reduce "+f.Gradients.Reduce, f.Strategy)
 	case f.Gradients.Faithful:
 		return fmt.Errorf(why, "--faithful-accumulate", f.Strategy)
 	}

@@ -137,6 +137,7 @@ func TestRoundsRefuse(t *testing.T) {
 		"--strategy diloco: the inner steps of a round must be at least 1, not 0": func(f *Spec) { f.Gradients.Rounds.Steps = 0 },
 		"--strategy diloco: the outer rate must be more than 0":                   func(f *Spec) { f.Gradients.Rounds.Rate = -1 },
 		"--strategy diloco: the outer momentum must be at least 0":                func(f *Spec) { f.Gradients.Rounds.Momentum = 1 },
+		"--reduce total cannot be combined with --strategy diloco":                func(f *Spec) { f.Gradients.Reduce = "total" },
 		"--reduce sum cannot be combined with --strategy diloco":                  func(f *Spec) { f.Gradients.Reduce = "sum" },
 		"--faithful-accumulate cannot be combined with --strategy diloco":         func(f *Spec) { f.Gradients.Faithful = true },
 	} {

@@ -155,6 +155,7 @@ func TestStatisticsNeedMeans(t *testing.T) {
 	const why = " cannot be combined with this network: its layers.1.running_mean is a running statistic, the mean over all rows of a step; "
 	for want, change := range map[string]func(*Spec){
 		"--compress int8" + why + "leave out --compress":     func(f *Spec) { f.Gradients.Compress = "int8" },
+		"--reduce total" + why + "use --reduce mean":         func(f *Spec) { f.Gradients.Reduce = "total" },
 		"--reduce sum" + why + "use --reduce mean":           func(f *Spec) { f.Gradients.Reduce = "sum" },
 		"--faithful-accumulate" + why + "leave it out":       func(f *Spec) { f.Gradients.Faithful = true },
 		":2: training.compress: it" + why + "set it to none": func(f *Spec) { *f = spec("[training]\ncompress = \"bf16\"\n") },

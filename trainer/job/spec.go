@@ -44,7 +44,7 @@ type Spec struct {
 
 // Gradients says how the gradients of all workers are combined.
 type Gradients struct {
-	Reduce   string // "mean" over all rows, or "sum" of the workers' means
+	Reduce   string // "mean" over all rows, "sum" of the workers' means, or "total" of all rows
 	Compress string // how they are compressed for sending, see trainer.ParseCompression; "": as the config says
 	Sparse   string // which gradients of tables are sent, see trainer.ParseSparse; "": as the config says
 	Bucket   int    // send at least this many bytes at a time; 0: trainer.ChooseBucket
@@ -88,10 +88,11 @@ func (f *Spec) Check() error {
 		return fmt.Errorf("--batch must be at least 1, not %d", f.Batch)
 	case f.Accumulate < 1:
 		return fmt.Errorf("--accumulate must be at least 1, not %d", f.Accumulate)
-	case f.Gradients.Reduce != "mean" && f.Gradients.Reduce != "sum":
-		return fmt.Errorf("--reduce must be mean or sum, not %q", f.Gradients.Reduce)
 	case new(slog.Level).UnmarshalText([]byte(f.Watch.LogLevel)) != nil:
 		return fmt.Errorf("--log-level must be debug, info, warn or error, not %q", f.Watch.LogLevel)
+	}
+	if _, err := trainer.ParseReduce(f.Gradients.Reduce); err != nil {
+		return fmt.Errorf("--reduce %w", err)
 	}
 	if f.Gradients.Compress != "" {
 		if err := CheckCompress(f.Gradients.Compress); err != nil {

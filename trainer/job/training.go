@@ -193,8 +193,8 @@ func (s *Training) read(m config.Manual) error {
 		s.Batch = s.Spec.Batch
 	}
 	s.micro = max(s.Spec.Accumulate, 1)
-	if s.Spec.Gradients.Reduce == "sum" {
-		s.reduce = trainer.ReduceSum
+	if s.reduce, err = trainer.ParseReduce(cmp.Or(s.Spec.Gradients.Reduce, "mean")); err != nil {
+		return fmt.Errorf("--reduce %w", err)
 	}
 	s.Cores = min(cmp.Or(s.Cores, runtime.NumCPU()), runtime.NumCPU())
 	if err := s.readCompression(compress); err != nil {
@@ -302,8 +302,8 @@ func (s *Training) checkStatistic() error {
 		return s.errorf("training.compress", why, "training.compress: it", s.statistic, "set it to none")
 	case s.compress.Form != trainer.Exact:
 		return fmt.Errorf(why, "--compress "+s.Spec.Gradients.Compress, s.statistic, "leave out --compress")
-	case s.reduce == trainer.ReduceSum:
-		return fmt.Errorf(why, "--reduce sum", s.statistic, "use --reduce mean")
+	case s.reduce != trainer.ReduceMean:
+		return fmt.Errorf(why, "--reduce "+s.reduce.String(), s.statistic, "use --reduce mean")
 	case s.Spec.Gradients.Faithful:
 		return fmt.Errorf(why, "--faithful-accumulate", s.statistic, "leave it out")
 	}

@@ -41,6 +41,7 @@ func TestEveryFlagSetsItsField(t *testing.T) {
 		"out":                 {"run", func(f *trainFlags) { f.Saving.Dir = "run" }},
 		"out-fallback":        {"spare", func(f *trainFlags) { f.Saving.Fallback = "spare" }},
 		"resume":              {"old", func(f *trainFlags) { f.Saving.Resume = "old" }},
+		"init":                {"w.safetensors", func(f *trainFlags) { f.Saving.Init = "w.safetensors" }},
 		"checkpoint-every":    {"5", func(f *trainFlags) { f.Saving.Every = 5 }},
 		"keep":                {"9", func(f *trainFlags) { f.Saving.Keep = 9 }},
 		"force":               {"true", func(f *trainFlags) { f.Saving.Force = true }},

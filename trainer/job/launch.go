@@ -74,6 +74,9 @@ func (s *Training) Launch(ctx context.Context, o Options) error {
 	if err := s.checkResume(rows, o.Stderr); err != nil {
 		return crew.Usage(err)
 	}
+	if err := checkInit(s, rows, o.Stderr); err != nil {
+		return crew.Usage(err)
+	}
 	if inProcess {
 		return s.trainInProcess(ctx, rows, o)
 	}

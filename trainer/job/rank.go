@@ -130,6 +130,9 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil {
 		return nil, err
 	}
+	if err := initialize(r, backend); err != nil {
+		return nil, err
+	}
 	r.plan += r.overlap(&c)
 	if err := r.configureSaving(ctx, &c); err != nil {
 		return nil, err

@@ -12,13 +12,14 @@ import (
 	"github.com/ringtrain/ringtrain/trainer/launch"
 )
 
-// Saving says which files a job writes, and which it resumes from.
+// Saving says which files a job writes, and which it begins with.
 type Saving struct {
 	// Dir receives the weights on every machine, and checkpoints on the machine of rank 0.
 	// "" is the directory of Resume; without that nothing is written.
 	Dir      string
 	Fallback string // receives the last checkpoint and the weights if Dir fails for a minute; "" for none
 	Resume   string // directory of the checkpoint to resume from; "" to start from step 0
+	Init     string // file of weights to start from, or directory that has one; "" for random weights
 	Every    int    // steps between checkpoints; 0 for one at the end
 	Keep     int    // number of checkpoints to keep, the newest; 0 for all
 	Force    bool   // take over the lock of a job on another machine that no longer runs

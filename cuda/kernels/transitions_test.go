@@ -152,6 +152,7 @@ type lesson struct {
 }
 
 func learnMoves(h *harness, b nn.Backend, s ner.Settings, labels int, train bool, docs []*text.Doc) (l lesson) {
+	s.Drop = ner.DefaultDrop
 	names := make([]string, labels)
 	for i := range names {
 		names[i] = fmt.Sprint("L", i)
@@ -172,7 +173,7 @@ func learnMoves(h *harness, b nn.Backend, s ner.Settings, labels int, train bool
 	pass := &nn.Pass{Backend: b, Train: train, Random: nn.Stream{Seed: 1 << 40, Step: 3, First: 2, Stride: 3}}
 	loss, _, err := r.Learn(pass, batch)
 	require.NoError(h.t, err)
-	l.loss, l.squares, l.gradients = loss.Float32s()[0], float32(r.Squares()), map[string][]float32{}
+	l.loss, l.squares, l.gradients = loss.Float32s()[0], float32(r.Squares().Scores), map[string][]float32{}
 	for _, q := range r.Params().List {
 		l.gradients[q.Name] = slices.Clone(q.Grads.Float32s())
 	}

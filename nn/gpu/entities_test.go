@@ -21,9 +21,9 @@ import (
 // A recogniser makes the same moves as on nn/cpu, and has its gradients.
 func TestEntities(t *testing.T) {
 	for _, s := range []ner.Settings{
-		{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Cut: 5},
-		{Features: ner.ThreeTokens, Hidden: 8, Pieces: 3, Direct: true},
-		{Features: ner.SixTokensNightly, Hidden: 6, Pieces: 1},
+		{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Cut: 5, Drop: ner.DefaultDrop, LastForMissing: true},
+		{Features: ner.ThreeTokens, Hidden: 8, Pieces: 3, Direct: true, Drop: ner.DefaultDrop},
+		{Features: ner.SixTokensNightly, Hidden: 6, Pieces: 1, Drop: .5},
 	} {
 		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			host := cpu.New(cpu.Options{})
@@ -106,7 +106,7 @@ func TestEntitiesTrain(t *testing.T) {
 		steps = 100
 	}
 	train := func(b nn.Backend) (losses []float32) {
-		p, r := recognizer(t, b, ner.Settings{Features: ner.SixTokens, Hidden: 8, Pieces: 2}, 0)
+		p, r := recognizer(t, b, ner.Settings{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Drop: ner.DefaultDrop}, 0)
 		docs := p.Documents(sentences(20))
 		adam := optim.DefaultAdam()
 		state := optim.NewState(b, r.Params(), adam)
@@ -163,7 +163,7 @@ func (b *recorder) repeat(key string, fn func() error, results ...nn.Buffer) {
 // The moves of a batch and their gradients can be part of a recording.
 func TestEntitiesRecorded(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
-		s := ner.Settings{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Cut: 5}
+		s := ner.Settings{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Cut: 5, Drop: ner.DefaultDrop}
 		want, found := learnedEntities(t, b, s)
 		recorded := &recorder{Backend: b, t: t}
 		got, same := learnedEntities(t, recorded, s)
@@ -177,7 +177,7 @@ func TestEntitiesRecorded(t *testing.T) {
 // One launch makes all moves of a batch, and nothing returns to the host before the loss does.
 func TestEntitiesCalls(t *testing.T) {
 	within(t, gpu.Options{}, func(b *gpu.Backend) {
-		p, r := recognizer(t, b, ner.Settings{Features: ner.SixTokens, Hidden: 8, Pieces: 2}, 0)
+		p, r := recognizer(t, b, ner.Settings{Features: ner.SixTokens, Hidden: 8, Pieces: 2, Drop: ner.DefaultDrop}, 0)
 		calls := func(docs ...*text.Doc) gpu.Calls {
 			batch := ner.Batch{Docs: p.Documents(docs)}
 			learn := func() {

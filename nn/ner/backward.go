@@ -14,8 +14,20 @@ func (n *network) multiply(b nn.Backend, x nn.Tensor) nn.Buffer {
 // results of learn, and r has read them.
 func (n *network) backward(p *nn.Pass, x nn.Tensor, units, dscores nn.Buffer, r reader) nn.Tensor {
 	b := p.Backend
+	var before nn.Buffer
+	if n.LastForMissing { // the gradient of pad is that of missing tokens
+		before = b.Temp(n.pad.Grads.Len())
+		b.Zero(before)
+		b.Axpy(before, 1, n.pad.Grads)
+		b.Zero(n.pad.Grads)
+	}
 	dy := r.spread(p, n.backwardUpper(p, units, dscores))
 	b.Gemm(n.w.Grads, dy, x.Data, n.products(), n.inner, x.Rows(), true, false, beta(p))
+	if n.LastForMissing {
+		last := x.Data.Slice((x.Rows()-1)*n.inner, x.Rows()*n.inner)
+		b.Gemm(n.w.Grads, n.pad.Grads, last, n.products(), n.inner, 1, false, false, 1)
+		b.Axpy(n.pad.Grads, 1, before)
+	}
 	if p.Final != nil {
 		p.Final(n.w.Offset)
 	}
@@ -34,8 +46,8 @@ func (n *network) backwardUpper(p *nn.Pass, units, dscores nn.Buffer) nn.Buffer 
 	b.Gemm(n.upW.Grads, dscores, units, n.moves, n.width, rows, true, false, beta(p))
 	b.SumRows(n.upB.Grads, dscores)
 	b.Gemm(units, dscores, n.upW.Values, rows, n.width, n.moves, false, false, 0)
-	if p.Train {
-		b.Scale(units, kept)
+	if n.drops(p) {
+		b.Scale(units, n.kept())
 	}
 	return units
 }

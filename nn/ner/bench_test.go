@@ -26,7 +26,7 @@ var attrs = []text.Attr{text.Norm, text.Prefix, text.Suffix, text.Shape}
 // A step of examples/ner.cfg: 8 documents of 20 words.
 func BenchmarkStep(b *testing.B) {
 	be := backend(b)
-	p := Parser{Settings: Settings{Features: SixTokens, Hidden: 64, Pieces: 2}, Encoder: tok2vec(.1), Attrs: attrs, Moves: moves(b, "PER", "LOC", "ORG", "MISC")}
+	p := Parser{Settings: Settings{Features: SixTokens, Hidden: 64, Pieces: 2, Drop: DefaultDrop}, Encoder: tok2vec(.1), Attrs: attrs, Moves: moves(b, "PER", "LOC", "ORG", "MISC")}
 	r, err := New(be, p, 1)
 	require.NoError(b, err)
 	random := rand.New(rand.NewPCG(1, 2))

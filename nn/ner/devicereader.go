@@ -20,8 +20,8 @@ type deviceReader struct {
 func (r *deviceReader) learn(p *nn.Pass, products nn.Buffer, parts []part, sums nn.Buffer) (units, dscores nn.Buffer) {
 	b, t := p.Backend, &r.batch
 	r.load(b, products, parts, true)
-	if p.Train && !r.Direct {
-		t.Rate, t.Layer, t.Random = dropRate, r.dropper, p.Random
+	if r.drops(p) {
+		t.Rate, t.Layer, t.Random = r.Drop, r.dropper, p.Random
 	}
 	r.transitioner.Transitions(*t)
 	b.Zero(sums)

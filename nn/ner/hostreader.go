@@ -35,7 +35,7 @@ func (r *hostReader) load(products nn.Buffer) {
 }
 
 func (r *hostReader) learn(p *nn.Pass, products nn.Buffer, parts []part, sums nn.Buffer) (units, dscores nn.Buffer) {
-	if r.random = nil; p.Train {
+	if r.random = nil; r.drops(p) {
 		r.random = &p.Random
 	}
 	r.load(products)
@@ -79,7 +79,7 @@ func (r *hostReader) read(p part, row int, keep bool, found func(entity)) (loss 
 		}
 		r.add(ids)
 		r.largest(units, pieces)
-		if r.random != nil && !r.Direct {
+		if r.random != nil {
 			r.drop(units, pieces, p.row, s.next)
 		}
 		scores := r.score(units)
@@ -135,17 +135,14 @@ func (r *hostReader) largest(units []float32, pieces []uint8) {
 	}
 }
 
-// kept scales the units that dropout keeps.
-const kept = float32(1 / (1 - dropRate))
-
 // drop drops units of the state at a token of a document. Each token has one state, so the
 // mask depends neither on the parts of the document nor on the rank that has it.
 func (r *hostReader) drop(units []float32, pieces []uint8, row, token int) {
-	blocks := (len(units) + 3) / 4
+	blocks, rate, kept := (len(units)+3)/4, r.Drop, r.kept()
 	for b := range blocks {
 		words := r.random.Draw(r.dropper, row, token*blocks+b)
 		for i := 4 * b; i < min(4*b+4, len(units)); i++ {
-			if float32(words[i%4]>>8)*0x1p-24 >= dropRate {
+			if float32(words[i%4]>>8)*0x1p-24 >= rate {
 				units[i] *= kept
 			} else {
 				units[i], pieces[i] = 0, dropped

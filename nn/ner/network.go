@@ -18,14 +18,20 @@ type Settings struct {
 	// Cut is update_with_oracle_cut_size: in training, documents are cut into parts of about
 	// this many tokens. 0 means DefaultCut.
 	Cut int
+	// Drop is the fraction of units dropped in training, in [0, 1). Direct units are never
+	// dropped.
+	Drop float32
+	// LastForMissing takes the last token of a batch for tokens that a state lacks, in the
+	// gradient of the lower layer's matrix. spaCy does, by an index of -1. The gradient then
+	// depends on which documents share a batch, so several ranks differ from one.
+	LastForMissing bool
 }
 
 // DefaultCut is spaCy's default of Settings.Cut.
 const DefaultCut = 100
 
-// dropRate is the fraction of units dropped in training. spaCy fixes it, whatever
-// training.dropout says.
-const dropRate = .1
+// DefaultDrop is Settings.Drop of spaCy, whatever its training.dropout says.
+const DefaultDrop = .1
 
 // A network scores the moves of a state. The vectors of its tokens go through one
 // matrix each, and are added before maxout. The products do not depend on the state, so
@@ -46,8 +52,8 @@ type network struct {
 
 // init declares the parameters, after those of an encoder of token vectors of width in.
 func (n *network) init(in, moves int, b *nn.Builder) error {
-	if n.Hidden < 1 || n.Pieces < 1 || n.Pieces > MostPieces || n.Cut < 0 || n.Features > SixTokensNightly {
-		return &nn.LayerError{Path: b.Path(), Msg: fmt.Sprintf("the parser needs a hidden width of at least 1, from 1 to %d maxout pieces and a known set of features, got %+v", MostPieces, n.Settings)}
+	if n.Hidden < 1 || n.Pieces < 1 || n.Pieces > MostPieces || n.Cut < 0 || n.Features > SixTokensNightly || !(n.Drop >= 0 && n.Drop < 1) {
+		return &nn.LayerError{Path: b.Path(), Msg: fmt.Sprintf("the parser needs a hidden width of at least 1, from 1 to %d maxout pieces, a dropout in [0, 1) and a known set of features, got %+v", MostPieces, n.Settings)}
 	}
 	n.inner = n.Hidden
 	n.moves, n.width = moves, n.Hidden
@@ -79,6 +85,12 @@ func (n *network) init(in, moves int, b *nn.Builder) error {
 // wide is the number of sums of a state, and tokens times that the products of a token.
 func (n *network) wide() int     { return n.width * n.Pieces }
 func (n *network) products() int { return n.Features.Tokens() * n.wide() }
+
+// drops reports whether units are dropped in a pass.
+func (n *network) drops(p *nn.Pass) bool { return p.Train && n.Drop > 0 && !n.Direct }
+
+// kept scales the units that dropout keeps.
+func (n *network) kept() float32 { return float32(1 / (1 - float64(n.Drop))) }
 
 // A unit says what makes the largest of some normal numbers have mean 0 and variance 1:
 // their standard deviation and what to add to each.

@@ -18,6 +18,7 @@ type Recognizer struct {
 	params  *nn.Params
 	backend nn.Backend
 	sums    nn.Buffer // the loss, and the sum of the squared gradients of scores
+	vectors nn.Buffer // the sum of the squared gradients of token vectors
 
 	reader  reader
 	ids     []uint64
@@ -42,19 +43,26 @@ func New(b nn.Backend, p Parser, seed uint64) (*Recognizer, error) {
 		return nil, err
 	}
 	return &Recognizer{
-		moves: p.Moves, columns: len(p.Attrs), encoder: p.Encoder, network: n, params: params, backend: b, sums: b.Alloc(2), reader: reader,
+		moves: p.Moves, columns: len(p.Attrs), encoder: p.Encoder, network: n, params: params, backend: b, sums: b.Alloc(2), vectors: b.Alloc(1), reader: reader,
 	}, nil
 }
 
 // Params implements nn.Model.
 func (r *Recognizer) Params() *nn.Params { return r.params }
 
-// Squares returns the sum of the squared gradients of scores in the last Learn, which spaCy
-// prints as LOSS NER. It waits for the backend.
-func (r *Recognizer) Squares() float64 {
+// Squares are sums of squared gradients, which spaCy calls losses.
+type Squares struct {
+	Vectors float64 // of the encoder's token vectors: LOSS TOK2VEC
+	Scores  float64 // of the scores of moves: LOSS NER
+}
+
+// Squares returns the sums of the last Learn. It waits for the backend.
+func (r *Recognizer) Squares() Squares {
 	var sums [2]float32
+	var vectors [1]float32
 	r.backend.Read(sums[:], r.sums)
-	return float64(sums[1])
+	r.backend.Read(vectors[:], r.vectors)
+	return Squares{Vectors: float64(vectors[0]), Scores: float64(sums[1])}
 }
 
 // Learn implements nn.Model. It follows the moves that it predicts. A document without tags
@@ -69,11 +77,14 @@ func (r *Recognizer) Learn(p *nn.Pass, b Batch) (loss nn.Buffer, weight int, err
 	rows := r.split(b.Docs, func(to []chunk, d *document) []chunk { return r.moves.chop(to, d, length) })
 	if rows == 0 {
 		be.Zero(r.sums)
+		be.Zero(r.vectors)
 	} else {
 		vectors, back := r.encode(p, b.Docs)
 		x, backLinear := r.network.linear.Forward(p, vectors)
 		units, dscores := r.reader.learn(p, r.network.multiply(be, x), r.parts, r.sums)
-		back(backLinear(r.network.backward(p, x, units, dscores, r.reader)))
+		dvectors := backLinear(r.network.backward(p, x, units, dscores, r.reader))
+		be.Gemm(r.vectors, dvectors.Data, dvectors.Data, 1, 1, dvectors.Data.Len(), false, true, 0)
+		back(dvectors)
 	}
 	if p.Final != nil {
 		p.Final(0)

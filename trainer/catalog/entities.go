@@ -17,7 +17,9 @@ import (
 // entityTask is the Task of finding named entities in documents. A row is a document.
 type entityTask struct {
 	dropout float32
-	cut     int               // tokens, see ner.Settings
+	cut     int // see ner.Settings, as for the next two
+	drop    float32
+	last    bool
 	batcher *data.WordBatches // nil: as many documents as training.batch_size says
 }
 
@@ -27,12 +29,16 @@ var entityTaskFunction = function{nerTask, config.Func{
 	Params: []config.Param{
 		{Name: "dropout", Type: config.Float, Default: .1, Doc: "fraction of elements dropped in tok2vec; spaCy's training.dropout"},
 		{Name: "update_with_oracle_cut_size", Type: config.Int, Default: ner.DefaultCut, Doc: "tokens; longer documents are cut into parts of half to twice as many"},
+		{Name: "hidden_dropout", Type: config.Float, Default: ner.DefaultDrop, Doc: "fraction of hidden units dropped; spaCy always drops a tenth"},
+		{Name: "last_for_missing", Type: config.Bool, Default: false, Doc: "compute a gradient from the last token of a batch where a state lacks one, as in spaCy; the result then depends on the number of workers"},
 		{Name: "batcher", Form: "block with @batchers", Is: func(v any) bool { _, ok := v.(*data.WordBatches); return ok || v == nil },
 			Doc: "which documents form a batch; null for training.batch_size documents"},
 	},
 	Make: func(a config.Args) (any, error) {
 		r := &reader{Args: a}
-		t := entityTask{dropout: r.fraction("dropout"), cut: r.count("update_with_oracle_cut_size")}
+		t := entityTask{
+			dropout: r.fraction("dropout"), cut: r.count("update_with_oracle_cut_size"), drop: r.fraction("hidden_dropout"), last: a.Bool("last_for_missing"),
+		}
 		t.batcher, _ = a.Value("batcher").(*data.WordBatches)
 		return t, r.err
 	}}}

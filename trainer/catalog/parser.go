@@ -55,7 +55,7 @@ func makeParser(a config.Args) (any, error) {
 // parser returns what a Recognizer of m is made from.
 func (p *entityParser) parser(m entityModel) (ner.Parser, error) {
 	out := ner.Parser{Settings: p.settings, Encoder: p.tok2vec.Layer(m.dropout), Moves: m.moves}
-	out.Cut = m.cut
+	out.Cut, out.Drop, out.LastForMissing = m.cut, m.drop, m.last
 	for _, name := range p.tok2vec.Embed.Attrs {
 		attr, err := text.ParseAttr(name)
 		if err != nil {

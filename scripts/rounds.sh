@@ -84,7 +84,7 @@ run() {
 	if ((rc != 0)); then
 		echo "failed" >&2
 		tail -n 20 "$work/err" >&2
-		((rc != 124)) || broken "$name with $4 took longer than 10 minutes"
+		((rc != 124)) || broken "$name with $4 took longer than ${limit[3]} s"
 		broken "$name with $4 ended with exit code $rc"
 	fi
 	mv "$work/out" "$file"

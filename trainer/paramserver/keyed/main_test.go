@@ -18,8 +18,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asServer) != "" {
-		os.Exit(serveProcess())
+	if os.Getenv(asRank) != "" {
+		os.Exit(rankProcess())
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(os.Exit))
 }
@@ -56,20 +56,15 @@ func clustered(c cluster.Config) collectivetest.Maker {
 				c.Join = []string{nodes[0].Addr().String()}
 			}
 		}
-		return groupsOf(t, nodes)
+		groups := make([]*collective.Group, n)
+		each(n, func(i int) {
+			g, err := nodes[i].Group(t.Context())
+			if assert.NoError(t, err) {
+				groups[g.Rank()] = g
+			}
+		})
+		return groups
 	}
-}
-
-// groupsOf returns the groups of nodes, by rank.
-func groupsOf(t testing.TB, nodes []*cluster.Node) []*collective.Group {
-	groups := make([]*collective.Group, len(nodes))
-	each(len(nodes), func(i int) {
-		g, err := nodes[i].Group(t.Context())
-		if assert.NoError(t, err) {
-			groups[g.Rank()] = g
-		}
-	})
-	return groups
 }
 
 // with calls f with a client of each of the first groups. The others serve the Locals.

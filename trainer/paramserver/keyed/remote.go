@@ -16,8 +16,8 @@ import (
 // A Remote is a Store whose values are on the servers of a group. Pull and Push send all
 // requests before they wait for answers.
 //
-// If a rank of the group fails, all calls return a *collective.RankError that names it. The
-// end of a call's ctx breaks nothing.
+// If a rank of the group fails, all calls return a *collective.RankError that names it, until
+// End; after that, they return store.ErrClosed. The end of a call's ctx breaks nothing.
 type Remote struct {
 	ranks
 	messages *collective.Messages
@@ -84,6 +84,7 @@ func (r *Remote) End(ctx context.Context) error {
 	r.ended = true
 	r.stop()
 	r.receiving.Wait()
+	r.fail(store.ErrClosed) // the group may have failed before
 	if err := r.messages.End(ctx); err != nil {
 		return fmt.Errorf("keyed: ending: %w", err)
 	}

@@ -89,8 +89,8 @@ func (n *network) products() int { return n.Features.Tokens() * n.wide() }
 // drops reports whether units are dropped in a pass.
 func (n *network) drops(p *nn.Pass) bool { return p.Train && n.Drop > 0 && !n.Direct }
 
-// kept scales the units that dropout keeps.
-func (n *network) kept() float32 { return float32(1 / (1 - float64(n.Drop))) }
+// kept scales the units that dropout keeps, as in nn.Dropout.
+func (n *network) kept() float32 { return 1 / (1 - n.Drop) }
 
 // A unit says what makes the largest of some normal numbers have mean 0 and variance 1:
 // their standard deviation and what to add to each.

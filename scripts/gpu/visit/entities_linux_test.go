@@ -22,7 +22,7 @@ echo "{\"event\":\"step\",\"step\":2,\"loss\":$loss,\"seconds\":$seconds}"`
 		{"good", strings.NewReplacer("=LOSS", "=0.5009", "=SECONDS", "=4.9").Replace(prints), ""},
 		{"slow", strings.NewReplacer("=LOSS", "=0.5", "=SECONDS", "=5.1").Replace(prints), "2 steps took 5.10 s, more than 5 s"},
 		{"other losses", strings.NewReplacer("=LOSS", "=0.502", "=SECONDS", "=2").Replace(prints), "differ by up to 0.002"},
-		{"silent", "true", "ner-cuda: the training printed no steps"},
+		{"silent", "true", "ner-cuda-1000: the training printed no steps"},
 		{"broken", "[[ $1 == train ]]", "sentences: exit status 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

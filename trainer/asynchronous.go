@@ -1,14 +1,17 @@
 package trainer
 
-// An Asynchronous is a Strategy whose ranks share the steps of a training: a step of any rank
-// is one of all. So the steps of a rank have gaps, and its Report covers those of other ranks
-// that it has not reported. Only rank 0 evaluates and saves, while the others continue, so the
-// tasks of the others have no test rows. It does so when it has crossed a step at which that is
-// due.
+// An Asynchronous is a Strategy whose ranks do not step together. Only rank 0 evaluates and
+// saves, while the others continue, so the tasks of the others have no test rows. It does so
+// when it has crossed a step at which that is due. The Report of a rank covers gradients of
+// other ranks that it has not reported.
+//
+// Ranks may share the steps of a training: a step of any rank is then one of all, and the steps
+// of a rank have gaps.
 type Asynchronous interface {
 	Strategy
-	// Done returns the number of steps done by all ranks together, as far as this rank
-	// knows. A Step that succeeds increases it, unless training is over.
+	// Done returns the number of steps done by this rank, or by all ranks together if they
+	// share the steps, as far as this rank knows. A Step that succeeds increases it, unless
+	// training is over.
 	Done() int
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -86,7 +85,7 @@ func (a *Async) Step(ctx context.Context, p *nn.Params, s trainer.Step) (trainer
 		return trainer.Report{}, err
 	}
 	begin := time.Now()
-	if err := a.finite(p, s); err != nil {
+	if err := finite(a.sync.exchange.group, p, s); err != nil {
 		return trainer.Report{}, err
 	}
 	report, err := a.push(ctx, p, s)
@@ -96,23 +95,6 @@ func (a *Async) Step(ctx context.Context, p *nn.Params, s trainer.Step) (trainer
 	report.Bytes, report.Buckets = 4*p.Grads.Len(), 1
 	report.Exchange = time.Since(begin)
 	return report, nil
-}
-
-// finite returns an error if this rank's loss or gradient is not finite. The servers do not
-// see it.
-func (a *Async) finite(p *nn.Params, s trainer.Step) error {
-	what := ""
-	if math.IsNaN(s.Loss) || math.IsInf(s.Loss, 0) {
-		what = "loss"
-	} else if bad := trainer.NotFinite(p); bad != 0 {
-		what = "gradient of " + p.List[bad-1].Name
-	}
-	if what == "" {
-		return nil
-	}
-	g := a.sync.exchange.group
-	return fmt.Errorf("paramserver: the %s of step %d is not finite on rank %d (%s): lower the learn rate, or look at the data of that step",
-		what, s.Index+1, g.Rank(), g.View().Name(g.Rank()))
 }
 
 // named returns the error of the server on this rank, if there is one, because the group then

@@ -32,6 +32,24 @@ func TestAsyncConforms(t *testing.T) {
 	}
 }
 
+func TestPeersConform(t *testing.T) {
+	for quorum := range 3 {
+		t.Run(fmt.Sprintf("quorum %d", quorum), func(t *testing.T) {
+			suite := trainertest.Suite{
+				New:      func(b nn.Backend) trainer.Strategy { return NewPeers(b, optim.DefaultAdam(), quorum) },
+				Sizes:    []int{2, 3},
+				Promises: trainertest.Promises{Asynchronous: true},
+			}
+			trainertest.TestStrategy(t, suite)
+			if quorum > 1 {
+				return // one worker would make steps without an update
+			}
+			suite.Sizes, suite.Promises = []int{1}, trainertest.Promises{Lockstep: true, Equal: true, Compares: true, Resumes: true}
+			t.Run("alone", func(t *testing.T) { trainertest.TestStrategy(t, suite) })
+		})
+	}
+}
+
 func TestSyncConforms(t *testing.T) {
 	for servers := range 4 {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {

@@ -7,6 +7,10 @@
 // update. An arbiter decides this for each server, without I/O; the server around it answers
 // requests, and a post sends and receives.
 //
+// In [Peers] there are no servers: each worker owns a share, and updates it when enough
+// gradients of its newest values have come. An owner counts and adds them, without I/O; a
+// peerMail receives what others send while the worker computes.
+//
 // Servers are processes of their own, which call [Serve], or they are among the workers. A
 // server process that is killed can be started again: see [ServeKept].
 //
@@ -14,5 +18,5 @@
 // here: every wait ends and names a rank, and with a key all messages are encrypted. Sync is
 // the scheme of Li et al., "Scaling Distributed Machine Learning with the Parameter Server"
 // (OSDI 2014), with bulk-synchronous steps. Async is that of Downpour SGD in Dean et al.,
-// "Large Scale Distributed Deep Networks" (NIPS 2012).
+// "Large Scale Distributed Deep Networks" (NIPS 2012). Peers is that of spacy-ray (2021).
 package paramserver

@@ -21,7 +21,7 @@ func (j job) equal(t *testing.T) {
 // reference runs the same job with AllReduce and returns the outcome of rank 0.
 func (j job) reference(t *testing.T) outcome {
 	t.Helper()
-	j.connect, j.servers, j.apart = nil, 0, false
+	j.connect, j.servers, j.apart, j.peers = nil, 0, false, false
 	want := j.run(t)[0]
 	require.NoError(t, want.err)
 	return want

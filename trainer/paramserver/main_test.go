@@ -90,6 +90,8 @@ type job struct {
 	apart     bool             // servers are not workers
 	plan      []trainer.Switch // between "ps-sync", with which it begins, and "allreduce"; may be nil
 	policy    *Policy          // of Async; nil: Sync
+	peers     bool             // Peers with this quorum
+	quorum    int
 	optimizer optim.Optimizer
 	steps     int
 	change    func(rank int, c *trainer.Config)
@@ -100,7 +102,7 @@ type outcome struct {
 	values []float32
 	state  trainer.State
 	result trainer.Result
-	stale  Staleness // of Async
+	stale  Staleness // of Async and Peers
 	err    error
 }
 
@@ -165,6 +167,8 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 		s := trainer.NewSwitching(trainer.Choice{Name: "ps-sync", Strategy: strategy}, trainer.Choice{Name: "allreduce", Strategy: all})
 		assert.NoError(t, s.Plan(j.plan))
 		strategy = s
+	case j.peers:
+		strategy = NewPeers(b, j.optimizer, j.quorum)
 	case j.servers == 0:
 		strategy = all
 	case j.policy != nil:
@@ -186,7 +190,10 @@ func (j job) train(t testing.TB, g *collective.Group) (o outcome) {
 	if o.err == nil {
 		o.state, o.err = strategy.State(ctx, g.Rank() == 0)
 	}
-	if s, ok := strategy.(*Async); ok && o.err == nil {
+	if s, ok := strategy.(interface {
+		Disconnect(context.Context) error
+		Stale() Staleness
+	}); ok && o.err == nil {
 		o.stale = s.Stale()
 		o.err = s.Disconnect(ctx)
 	}

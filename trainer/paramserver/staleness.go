@@ -45,6 +45,17 @@ func (s *Staleness) note(staleness int) {
 	s.Histogram[min(staleness, staleBins-1)]++
 }
 
+// add adds the gradients of another server.
+func (s *Staleness) add(o Staleness) {
+	s.Applied, s.Damped, s.Dropped, s.Unused = s.Applied+o.Applied, s.Damped+o.Damped, s.Dropped+o.Dropped, s.Unused+o.Unused
+	if s.Histogram == nil {
+		s.Histogram = make([]int, staleBins)
+	}
+	for i, n := range o.Histogram {
+		s.Histogram[i] += n
+	}
+}
+
 // staleWords is the number of words in which a Staleness travels.
 const staleWords = 4 + staleBins
 
@@ -64,4 +75,22 @@ func stalenessOf(words []uint64) Staleness {
 		n[i] = int(words[i])
 	}
 	return Staleness{Applied: n[0], Damped: n[1], Dropped: n[2], Unused: n[3], Histogram: n[4:]}
+}
+
+// encode returns the words in the elements of a message.
+func (s Staleness) encode() []float32 {
+	b := make([]float32, 2*staleWords)
+	for i, x := range s.words() {
+		putWord(b[2*i:], x)
+	}
+	return b
+}
+
+// decodeStaleness returns the Staleness that encode has written.
+func decodeStaleness(b []float32) Staleness {
+	words := make([]uint64, staleWords)
+	for i := range words {
+		words[i] = getWord(b[2*i:])
+	}
+	return stalenessOf(words)
 }

@@ -75,12 +75,7 @@ func (w *worker) take(server int, h header, values []float32) {
 // each calls f with every piece of a server's share, in an arena of the workers' layout and
 // in one of the server's.
 func (w *worker) each(server int, share, arena []float32, f func(mine, theirs []float32)) {
-	pieces := w.exchange.shares[server]
-	at, _ := offsets(pieces)
-	for k, q := range pieces {
-		from := w.exchange.layout.Parameters[q.param].Offset + q.lo
-		f(arena[from:from+q.len()], share[at[k]:at[k]+q.len()])
-	}
+	w.exchange.pieces(server, share, arena, f)
 }
 
 // ask sends w.outs to all servers, with h completed as their headers, and returns the
@@ -125,11 +120,7 @@ func (w *worker) finish(ctx context.Context) (Staleness, error) {
 	if err != nil {
 		return Staleness{}, err
 	}
-	words := make([]uint64, staleWords)
-	for i := range words {
-		words[i] = getWord(answers[0][headerLen+2*i:])
-	}
-	return stalenessOf(words), nil
+	return decodeStaleness(answers[0][headerLen:]), nil
 }
 
 // pull sets the values, and slots, to those of the servers.

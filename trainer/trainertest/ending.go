@@ -35,6 +35,12 @@ func checkStop(h *harness, size int) error {
 				if index == reported && !report.Stop && (h.Lockstep || mine) {
 					return fmt.Errorf("rank %d asks to stop at step %d, but the report does not say so", who, index)
 				}
+				if report.Stop && h.Asynchronous { // it may wait in Step until all ranks stop
+					break
+				}
+			}
+			if h.Asynchronous {
+				return r.finish(ctx)
 			}
 			return nil
 		})

@@ -122,6 +122,7 @@ func TestEmptyFlagsAreRefused(t *testing.T) {
 		{[]string{"--metrics="}, "--metrics must be ADDRESS:PORT"},
 		{[]string{"--time-products="}, "--time-products is empty"},
 		{[]string{"--strategy=ps-sync", "--quorum=0"}, "--quorum must be at least 1"},
+		{[]string{"--strategy=ps-peers", "--quorum=0"}, "--quorum must be at least 1"},
 		{[]string{"--strategy=ps-sync", "--straggler-timeout=0s"}, "--straggler-timeout must be longer than 0"},
 		{[]string{"--strategy=ps-async", "--max-staleness="}, `--max-staleness must be a number of updates, 0 or more, not ""`},
 		{[]string{"--strategy=ps-async", "--stale="}, `--stale must be drop or damp, not ""`},

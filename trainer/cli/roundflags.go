@@ -14,7 +14,7 @@ import (
 
 // addStrategy adds --strategy and --inner-steps.
 func addStrategy(flags *pflag.FlagSet, f *job.Spec) {
-	flags.StringVar(&f.Strategy, "strategy", "allreduce", "how workers agree on the next weights, `NAME`: allreduce (sum gradients in every step), ps-sync (the same, by parameter servers), ps-async (parameter servers apply each gradient when it comes), local-sgd (average weights after every --inner-steps) or diloco (average them and apply an outer optimizer)")
+	flags.StringVar(&f.Strategy, "strategy", "allreduce", "how workers agree on the next weights, `NAME`: allreduce (sum gradients in every step), ps-sync (the same, by parameter servers), ps-async (parameter servers apply each gradient when it comes), ps-peers (workers are parameter servers for each other, and do not wait), local-sgd (average weights after every --inner-steps) or diloco (average them and apply an outer optimizer)")
 	flags.IntVar(&f.Gradients.Rounds.Steps, "inner-steps", job.DefaultInnerSteps, "with local-sgd and diloco, workers train alone for `N` steps between exchanges")
 }
 

@@ -25,8 +25,8 @@ until it is done.
 
 ` + whichJob + `
 
-A job with ps-async, --quorum, --straggler-timeout, local-sgd, diloco, --compress or GPUs cannot
-switch. To switch at a given step, use train --switch.
+A job with ps-async, ps-peers, --quorum, --straggler-timeout, local-sgd, diloco, --compress or
+GPUs cannot switch. To switch at a given step, use train --switch.
 
 Exit codes: 0 done, 1 not switched, 2 wrong usage, 130 stopped by Ctrl-C.`,
 		Example:   "  ringtrain strategy allreduce\n  ringtrain strategy ps-sync ringtrain-1a2b3c4d\n  ringtrain strategy allreduce 10.0.0.1:7946 --key-file job.key",

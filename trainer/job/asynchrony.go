@@ -17,31 +17,37 @@ import (
 // psAsync is the strategy with parameter servers in which workers do not wait for each other.
 const psAsync = "ps-async"
 
+// psPeers is the strategy in which workers own parameters and do not wait for each other.
+const psPeers = "ps-peers"
+
 // Asynchrony says which gradients parameter servers wait for, and which they apply.
 type Asynchrony struct {
-	Quorum       int           // gradients in an update; 0: of all workers with ps-sync, 1 with ps-async
+	Quorum       int           // gradients in an update; 0: of all workers with ps-sync, as many as workers with ps-peers, 1 with ps-async
 	Timeout      time.Duration // for the rest of a quorum, after its first gradient; 0: none
 	MaxStaleness string        // with ps-async, gradients that are older by more updates are late; "": none is
 	Stale        string        // what becomes of late gradients: "drop", "damp", or "" for "drop"
 }
 
-// servedStrategy returns the strategy for which there are servers.
+// servedStrategy returns the strategy for which parameters have owners.
 func (f *Spec) servedStrategy() string {
-	if f.Strategy == psAsync {
-		return psAsync
+	if f.Strategy == psAsync || f.Strategy == psPeers {
+		return f.Strategy
 	}
 	return psSync
 }
 
-// asynchronous reports whether the servers make updates without the gradients of all workers.
+// asynchronous reports whether updates are made without waiting for all workers.
 func (f *Spec) asynchronous() bool {
 	a := f.Gradients.Asynchrony
-	return f.Strategy == psAsync || f.Strategy == psSync && (a.Quorum > 0 || a.Timeout > 0)
+	return f.Strategy == psAsync || f.Strategy == psPeers || f.Strategy == psSync && (a.Quorum > 0 || a.Timeout > 0)
 }
 
 // policy returns the policy of the servers, if asynchronous.
 func (f *Spec) policy() paramserver.Policy {
 	a := f.Gradients.Asynchrony
+	if f.Strategy == psPeers {
+		return paramserver.PeersPolicy(a.Quorum)
+	}
 	p := paramserver.Policy{Quorum: a.Quorum, Timeout: a.Timeout}
 	if f.Strategy == psSync {
 		p.Name, p.Bounded = psSync, true
@@ -70,8 +76,8 @@ func (f *Spec) checkAsynchrony() error {
 		return fmt.Errorf("--max-staleness must be a number of updates, 0 or more, not %q", a.MaxStaleness)
 	case a.Stale != "" && a.Stale != "drop" && a.Stale != "damp":
 		return fmt.Errorf("--stale must be drop or damp, not %q", a.Stale)
-	case !served && a.Quorum > 0:
-		return fmt.Errorf("--quorum needs --strategy %s or %s", psSync, psAsync)
+	case !served && f.Strategy != psPeers && a.Quorum > 0:
+		return fmt.Errorf("--quorum needs --strategy %s, %s or %s", psSync, psAsync, psPeers)
 	case !served && a.Timeout > 0:
 		return fmt.Errorf("--straggler-timeout needs --strategy %s or %s", psSync, psAsync)
 	case f.Strategy == psAsync && a.Timeout > 0 && a.Quorum < 2:
@@ -86,9 +92,10 @@ func (f *Spec) checkAsynchrony() error {
 	return nil
 }
 
-// checkQuorum reports a quorum that the workers cannot reach.
+// checkQuorum reports a quorum that the workers cannot reach. With ps-peers, several gradients
+// of it may be from one worker.
 func (f *Spec) checkQuorum(workers int) error {
-	if q := f.Gradients.Asynchrony.Quorum; q > workers {
+	if q := f.Gradients.Asynchrony.Quorum; q > workers && f.Strategy != psPeers {
 		return fmt.Errorf("--quorum must be at most the number of workers, %d, not %d", workers, q)
 	}
 	return nil
@@ -110,24 +117,36 @@ func (r *rank) asyncServers(_ context.Context, b nn.Backend) trainer.Strategy {
 	return paramserver.NewAsync(b, r.training.optimizer, paramserver.Servers{Group: r.served}, r.training.Spec.policy())
 }
 
-// disconnect ends the messages of an asynchronous strategy, so that the groups can make calls
-// again.
-func (r *rank) disconnect(ctx context.Context) error {
-	if s, ok := r.strategy.(*paramserver.Async); ok {
+// peers makes the strategy of a worker that owns parameters.
+func (r *rank) peers(_ context.Context, b nn.Backend) trainer.Strategy {
+	return paramserver.NewPeers(b, r.training.optimizer, r.training.Spec.Gradients.Asynchrony.Quorum)
+}
+
+// An exchanging is a strategy whose workers exchange messages and do not step together.
+type exchanging interface {
+	Disconnect(ctx context.Context) error
+	Stale() paramserver.Staleness
+}
+
+// Disconnect ends the messages of a strategy whose workers do not step together, so that the
+// groups can make calls again. All workers call it after trainer.Train.
+func Disconnect(ctx context.Context, s trainer.Strategy) error {
+	if s, ok := s.(exchanging); ok {
 		return s.Disconnect(ctx)
 	}
 	return nil
 }
 
-// tellStaleness says what became of the gradients, if some could be stale.
-func (r *rank) tellStaleness() {
-	s, ok := r.strategy.(*paramserver.Async)
+// Stale returns what became of the gradients after a training whose workers do not step
+// together, nil after another.
+func Stale(s trainer.Strategy) *event.Staleness {
+	of, ok := s.(exchanging)
 	if !ok {
-		return
+		return nil
 	}
-	n := s.Stale()
+	n := of.Stale()
 	for len(n.Histogram) > 1 && n.Histogram[len(n.Histogram)-1] == 0 {
 		n.Histogram = n.Histogram[:len(n.Histogram)-1]
 	}
-	r.events.Emit(&event.Staleness{Gradients: n.Total(), Late: n.Late(), Discarded: n.Discarded(), Mean: n.Mean(), Histogram: n.Histogram})
+	return &event.Staleness{Gradients: n.Total(), Late: n.Late(), Discarded: n.Discarded(), Mean: n.Mean(), Histogram: n.Histogram}
 }

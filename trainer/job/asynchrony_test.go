@@ -145,7 +145,7 @@ func TestAsynchronyRefused(t *testing.T) {
 		`--stale must be drop or damp, not "keep"`:                         func(_ *Spec, a *Asynchrony) { a.Stale = "keep" },
 		"--stale drop needs --max-staleness":                               func(_ *Spec, a *Asynchrony) { a.Stale = "drop" },
 		"--straggler-timeout needs --quorum of at least 2":                 func(_ *Spec, a *Asynchrony) { a.Timeout = 1 },
-		"--quorum needs --strategy ps-sync or ps-async": func(f *Spec, a *Asynchrony) {
+		"--quorum needs --strategy ps-sync, ps-async or ps-peers": func(f *Spec, a *Asynchrony) {
 			f.Strategy, f.Gradients.Servers, a.Quorum = "diloco", "", 1
 		},
 		"--straggler-timeout needs --strategy ps-sync or ps-async": func(f *Spec, a *Asynchrony) {
@@ -175,7 +175,7 @@ func TestUpdates(t *testing.T) {
 		strategy                  string
 		steps, quorum, workers, n int
 	}{
-		{"allreduce", 6, 0, 2, 6}, {psSync, 6, 1, 2, 6}, {psAsync, 6, 0, 2, 12}, {psAsync, 6, 2, 2, 6}, {psAsync, 5, 3, 4, 7},
+		{"allreduce", 6, 0, 2, 6}, {psSync, 6, 1, 2, 6}, {psAsync, 6, 0, 2, 12}, {psAsync, 6, 2, 2, 6}, {psAsync, 5, 3, 4, 7}, {psPeers, 6, 2, 4, 6},
 	} {
 		f := Spec{Strategy: c.strategy}
 		f.Gradients.Asynchrony.Quorum = c.quorum

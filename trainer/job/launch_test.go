@@ -40,7 +40,7 @@ type sharedSpec struct {
 	Until                      string
 	Transport                  string
 	Strategy, Servers, Switch  string // Strategy "" is ps-sync with Servers, else allreduce
-	Quorum                     int    // with Servers
+	Quorum                     int    // with Servers or Strategy
 	Restarts                   int    // of servers
 	ServerDir                  string
 
@@ -58,7 +58,7 @@ func (s sharedSpec) spec() Spec {
 	f.Data, f.Workers, f.Steps, f.Until = s.Data, s.Workers, s.Steps, s.Until
 	f.Place.Transport = cmp.Or(s.Transport, f.Place.Transport)
 	f.Saving = Saving{Dir: s.Dir, Every: s.Every}
-	if s.Servers != "" {
+	if s.Servers != "" || s.Strategy != "" {
 		f.Strategy, f.Gradients.Servers, f.Gradients.Switch = cmp.Or(s.Strategy, psSync), s.Servers, s.Switch
 		f.Gradients.Asynchrony.Quorum = s.Quorum
 		f.Gradients.Restarts, f.Gradients.ServerDir = s.Restarts, s.ServerDir

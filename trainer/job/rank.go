@@ -80,7 +80,9 @@ func (r *rank) run(ctx context.Context) error {
 		return err
 	}
 	if r.leader {
-		r.tellStaleness()
+		if stale := Stale(r.strategy); stale != nil {
+			r.events.Emit(stale)
+		}
 		r.events.Emit(result)
 	}
 	if _, stopped := result.(*event.Stopped); stopped {
@@ -144,7 +146,7 @@ func (r *rank) trainOn(ctx context.Context, backend nn.Backend) (last event.Even
 	if err != nil && !stopped && !(errors.As(err, &unsaved) && unsaved.Last) {
 		return nil, err
 	}
-	if err := r.disconnect(ctx); err != nil {
+	if err := Disconnect(ctx, r.strategy); err != nil {
 		return nil, err
 	}
 	if result.Reached, err = shareReached(ctx, r, result.Reached); err != nil {

@@ -70,7 +70,7 @@ func CheckServers(given string) error {
 // checkServed reports compression that the flag or the config asks for, and servers do not
 // support.
 func (f *Spec) checkServed(c trainer.Compression) error {
-	if f.serves() && c.Form != trainer.Exact {
+	if f.owned() && c.Form != trainer.Exact {
 		return fmt.Errorf("compressed gradients cannot be combined with %s in --strategy or --switch: leave out --compress, and set training.compress to none", f.servedStrategy())
 	}
 	return nil
@@ -96,6 +96,9 @@ func (r *rank) serversPlan(plan string) string {
 	how := "in ring order"
 	if r.training.Spec.asynchronous() {
 		how = r.training.Spec.policy().String()
+	}
+	if r.training.Spec.Strategy == psPeers {
+		return fmt.Sprintf("%d workers, each the owner of some parameters, %s", r.group.Size(), how)
 	}
 	if r.served == nil {
 		return fmt.Sprintf("%d workers, each also a parameter server, %s", r.group.Size(), how)

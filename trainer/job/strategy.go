@@ -25,6 +25,7 @@ var strategies = map[string]makeStrategy{
 	localSGD:  (*rank).localSGD,
 	diLoCo:    (*rank).localSGD,
 	psAsync:   (*rank).asyncServers,
+	psPeers:   (*rank).peers,
 }
 
 // strategy returns what makes the strategy, or nil if its name is unknown.

@@ -52,6 +52,10 @@ func (f *Spec) checkSwitch() error {
 	return nil
 }
 
+// owned reports whether parameters have owners that update them: servers, or workers with
+// ps-peers.
+func (f *Spec) owned() bool { return f.serves() || f.Strategy == psPeers }
+
 // serves reports whether the training uses parameter servers from the beginning or is
 // planned to.
 func (f *Spec) serves() bool {

@@ -71,7 +71,7 @@ func (s *Training) choosePlacement() error {
 		hindrance = device.ErrCompressed
 	case s.sparse == trainer.SparseOn:
 		hindrance = device.ErrSparse
-	case s.Spec.serves():
+	case s.Spec.owned():
 		hindrance = s.Spec.errServers()
 	}
 	var err error

@@ -27,13 +27,14 @@ func endless(t *testing.T) sharedSpec {
 // A job ends when it reaches its target. Saved weights and result are those of that moment or,
 // with servers that do not wait, of one soon after.
 func TestUntil(t *testing.T) {
-	for _, strategy := range []string{"", psSync, psAsync} {
+	for _, strategy := range []string{"", psSync, psAsync, psPeers} {
 		for _, transport := range []string{crew.TransportInProcess, cluster.TransportAuto} {
 			t.Run(strategy+" "+transport, func(t *testing.T) {
 				s := endless(t)
 				s.Transport, s.Dir = transport, filepath.Join(t.TempDir(), "run")
-				if strategy != "" {
-					s.Strategy, s.Servers = strategy, "2"
+				s.Strategy = strategy
+				if strategy == psSync || strategy == psAsync {
+					s.Servers = "2"
 				}
 				h := new(heard)
 				require.NoError(t, Run(t.Context(), s.spec(), s.share(t, h)), h.said())
@@ -54,7 +55,7 @@ func TestUntil(t *testing.T) {
 					}
 				}
 				require.Equal(t, samples, got.Samples)
-				if strategy == psAsync {
+				if strategy == psAsync || strategy == psPeers {
 					require.Greater(t, result.Steps, got.Step, "another update carries the request to stop")
 				} else {
 					require.Equal(t, got.Step, result.Steps)

@@ -73,7 +73,7 @@ type look struct {
 }
 
 // lookOf returns the look of a system. Colour-blind readers can distinguish the
-// colours (Okabe and Ito).
+// colours (Okabe and Ito), except for the last two of Systems.
 func lookOf(system string) look {
 	known := map[string]look{
 		"spacy-ray":      {color.RGBA{0xd5, 0x5e, 0x00, 0xff}, draw.BoxGlyph{}},
@@ -88,6 +88,8 @@ func lookOf(system string) look {
 		{color.RGBA{0xe6, 0x9f, 0x00, 0xff}, draw.RingGlyph{}},
 		{color.RGBA{0x56, 0xb4, 0xe9, 0xff}, draw.SquareGlyph{}},
 		{color.RGBA{0xf0, 0xe4, 0x42, 0xff}, draw.CrossGlyph{}},
+		{color.RGBA{0x88, 0x88, 0x88, 0xff}, draw.BoxGlyph{}},
+		{color.RGBA{0x7a, 0x4a, 0x12, 0xff}, draw.PyramidGlyph{}},
 		{color.RGBA{0x00, 0x00, 0x00, 0xff}, draw.PlusGlyph{}}, // a system that Systems does not list
 	}
 	at := slices.Index(Systems(), system)

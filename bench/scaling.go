@@ -22,11 +22,12 @@ type Trial struct {
 	Seconds float64 `json:"seconds"` // of all steps and evaluations, on the slowest rank
 
 	Split
-	StepSent int64   `json:"step_sent_bytes"`      // per step, by the busiest rank
-	Sent     []int64 `json:"sent_bytes"`           // by rank, in the whole training, including its start and end
-	Wire     []int64 `json:"wire_bytes,omitempty"` // the same as counted at the rank's link; nil if it is not counted
-	Busy     float64 `json:"busy"`                 // load of the host's processors, 0 to 1; negative if unknown
-	Links    []Link  `json:"links"`                // of all pairs of ranks
+	Used     float64 `json:"gradients_used_percent,omitempty"` // in updates; 0 if workers step together and all are
+	StepSent int64   `json:"step_sent_bytes"`                  // per step, by the busiest rank
+	Sent     []int64 `json:"sent_bytes"`                       // by rank, in the whole training, including its start and end
+	Wire     []int64 `json:"wire_bytes,omitempty"`             // the same as counted at the rank's link; nil if it is not counted
+	Busy     float64 `json:"busy"`                             // load of the host's processors, 0 to 1; negative if unknown
+	Links    []Link  `json:"links"`                            // of all pairs of ranks
 }
 
 // A Split says where the time of a step goes, in milliseconds. The fields add up to
@@ -108,6 +109,7 @@ type ScalingRow struct {
 	Scalability float64 `json:"scalability"`
 
 	Split
+	Used      float64 `json:"gradients_used_percent,omitempty"`
 	StepSent  int64   `json:"step_sent_bytes"`
 	Sent      int64   `json:"sent_bytes"`           // per trial, by the busiest rank
 	Wire      int64   `json:"wire_bytes,omitempty"` // of the same rank
@@ -171,6 +173,7 @@ func (r *ScalingRow) summarize(trials []Trial) {
 		Optimizer: of(func(t Trial) float64 { return t.Optimizer }), Evaluation: of(func(t Trial) float64 { return t.Evaluation }),
 		Idle: of(func(t Trial) float64 { return t.Idle }),
 	}
+	r.Used = of(func(t Trial) float64 { return t.Used })
 	r.Busy = of(func(t Trial) float64 { return t.Busy })
 	r.CoreBound = r.Busy > CoreBound
 	r.StepSent = int64(math.Round(of(func(t Trial) float64 { return float64(t.StepSent) })))

@@ -87,6 +87,23 @@ the time.
 `, out.String())
 }
 
+// The share of used gradients is a column if some system has one.
+func TestScalingUsed(t *testing.T) {
+	var trials []bench.Trial
+	for i, used := range []float64{90, 95.5} {
+		trials = append(trials, bench.Trial{System: "ps-peers:2", Workers: 2, Trial: i + 1, Steps: 1, Seconds: 1, Used: used, Busy: -1})
+	}
+	s := bench.Scaling{Trials: append(trials, bench.Trial{System: "allreduce", Workers: 2, Trial: 1, Steps: 1, Seconds: 1, Busy: -1})}
+	require.InDelta(t, 92.75, bench.ScalingRows(s.Trials)[1].Used, 1e-9)
+	var out bytes.Buffer
+	require.NoError(t, s.Text(&out))
+	require.Contains(t, out.String(), `
+system      workers  KiB/step  KiB sent  KiB on wire  differ by  CPU busy  gradients used
+allreduce         2       0.0       0.0
+ps-peers:2        2       0.0       0.0                                            92.8 %
+`)
+}
+
 // On request, the published figures are in a table of their own, with the published
 // ratios.
 func TestPublishedScaling(t *testing.T) {

@@ -18,7 +18,7 @@ func TestScalingCheck(t *testing.T) {
 	fine := func() *ScalingRun {
 		return &ScalingRun{Workers: []int{2, 1, 4}, Trials: 1, Steps: 1, System: "allreduce", Hosts: "local", Transport: "auto"}
 	}
-	const systems = "--system must be names from allreduce,ps-sync,ps-sync:colocated,local-sgd,diloco, or ps-sync:N for N servers, not "
+	const systems = "--system must be names from allreduce,ps-sync,ps-sync:colocated,local-sgd,diloco,ps-async,ps-peers, or ps-sync:N or ps-async:N for N servers, or ps-peers:Q for a quorum of Q gradients, not "
 	netns := func(f *ScalingRun) { f.Hosts = Namespaces }
 	require.NoError(t, fine().Check())
 	for _, c := range []struct {
@@ -37,6 +37,9 @@ func TestScalingCheck(t *testing.T) {
 		{systems + `"allreduce:2"`, func(f *ScalingRun) { f.System = "allreduce:2" }},
 		{`--system ps-sync:none: the servers must be colocated or a number of processes from 1 to 1024, not "none"`, func(f *ScalingRun) { f.System = "ps-sync:none" }},
 		{`--system ps-sync:: the servers must be colocated or a number of processes from 1 to 1024, not ""`, func(f *ScalingRun) { f.System = "ps-sync:" }},
+		{`--system ps-async:0: the servers must be colocated or a number of processes from 1 to 1024, not "0"`, func(f *ScalingRun) { f.System = "ps-async:0" }},
+		{`--system ps-peers:0: the quorum must be a number of gradients, at least 1, not "0"`, func(f *ScalingRun) { f.System = "ps-peers:0" }},
+		{`--system ps-peers:: the quorum must be a number of gradients, at least 1, not ""`, func(f *ScalingRun) { f.System = "ps-peers:" }},
 		{"--system names allreduce twice; for more trainings of each, use --trials", func(f *ScalingRun) { f.System = "allreduce,diloco,allreduce" }},
 		{`--hosts must be local or netns, not "mars"`, func(f *ScalingRun) { f.Hosts = "mars" }},
 		{`--transport must be one of auto, tcp, shm, not "inproc"`, func(f *ScalingRun) { f.Transport = "inproc" }},

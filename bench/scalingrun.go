@@ -148,9 +148,11 @@ func (f *ScalingRun) mostServers() int {
 // training describes one training by this many workers.
 func (f *ScalingRun) training(path, system string, workers int) job.Spec {
 	s := systemOf(system)
+	g := s.gradients()
+	g.Rounds, g.Sparse = trainer.DiLoCo(f.Compute.InnerSteps), f.Sparse
 	return job.Spec{
 		Catalog: f.Catalog, Config: path, Overrides: f.Overrides, Data: f.Data, Options: f.Options, Workers: workers, Steps: f.Steps, Strategy: s.strategy,
-		Gradients: job.Gradients{Rounds: trainer.DiLoCo(f.Compute.InnerSteps), Servers: s.option, Sparse: f.Sparse},
+		Gradients: g,
 		Watch:     job.Watch{LogLevel: "error"}, Place: crew.Place{Nodes: 1, KeyFile: f.KeyFile, Insecure: f.Insecure, Transport: f.transport()},
 	}
 }

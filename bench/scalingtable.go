@@ -141,14 +141,23 @@ func splitsOf(rows []ScalingRow) *grid {
 
 // trafficOf returns the table of what is sent.
 func trafficOf(rows []ScalingRow) *grid {
-	g := &grid{head: []string{"system", "workers", "KiB/step", "KiB sent", "KiB on wire", "differ by", "CPU busy", ""}}
+	g := &grid{head: []string{"system", "workers", "KiB/step", "KiB sent", "KiB on wire", "differ by", "CPU busy"}}
+	used := slices.ContainsFunc(rows, func(r ScalingRow) bool { return r.Used > 0 })
+	if used {
+		g.head = append(g.head, "gradients used")
+	}
+	g.head = append(g.head, "")
 	for _, r := range rows {
 		note := ""
 		if r.CoreBound {
 			note = "core-bound"
 		}
-		g.add(r.System, fmt.Sprint(r.Workers), fmt.Sprintf("%.1f", float64(r.StepSent)/1024), fmt.Sprintf("%.1f", float64(r.Sent)/1024),
-			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy), note)
+		cells := []string{r.System, fmt.Sprint(r.Workers), fmt.Sprintf("%.1f", float64(r.StepSent)/1024), fmt.Sprintf("%.1f", float64(r.Sent)/1024),
+			cell(r.Wire > 0, "%.1f", float64(r.Wire)/1024), cell(r.Wire > 0, "%.1f %%", 100*r.WireOff), cell(r.Busy >= 0, "%.0f %%", 100*r.Busy)}
+		if used {
+			cells = append(cells, cell(r.Used > 0, "%.1f %%", r.Used))
+		}
+		g.add(append(cells, note)...)
 	}
 	return g
 }
@@ -210,14 +219,14 @@ func (s Scaling) WriteJSON(w io.Writer) error {
 func (s Scaling) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(strings.Split("system,compute,workers,trials,seconds,std_seconds,step_ms,std_step_ms,growth,scalability,"+
-		"compute_ms,exchange_ms,optimizer_ms,evaluation_ms,idle_ms,step_sent_bytes,sent_bytes,wire_bytes,wire_off,busy,core_bound", ",")) // Error tells
+		"compute_ms,exchange_ms,optimizer_ms,evaluation_ms,idle_ms,step_sent_bytes,sent_bytes,wire_bytes,wire_off,busy,gradients_used_percent,core_bound", ",")) // Error tells
 	for _, r := range ScalingRows(s.Trials) {
 		line := []string{r.System, s.Compute, strconv.Itoa(r.Workers), strconv.Itoa(r.Trials)}
 		for _, x := range append([]float64{r.Seconds, r.Std, r.StepMs, r.StepStd, r.Growth, r.Scalability}, r.parts()...) {
 			line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
 		}
 		_ = out.Write(append(line, strconv.FormatInt(r.StepSent, 10), strconv.FormatInt(r.Sent, 10), strconv.FormatInt(r.Wire, 10),
-			strconv.FormatFloat(r.WireOff, 'g', -1, 64), strconv.FormatFloat(r.Busy, 'g', -1, 64), strconv.FormatBool(r.CoreBound)))
+			strconv.FormatFloat(r.WireOff, 'g', -1, 64), strconv.FormatFloat(r.Busy, 'g', -1, 64), strconv.FormatFloat(r.Used, 'g', -1, 64), strconv.FormatBool(r.CoreBound)))
 	}
 	out.Flush()
 	return out.Error()

@@ -10,7 +10,9 @@ import (
 const mostFitted = 4
 
 // fitted reports whether a fit uses a row.
-func fitted(r ScalingRow) bool { return r.Workers > 1 && r.Workers <= mostFitted && r.StepMs > 0 }
+func fitted(r ScalingRow) bool {
+	return r.Workers > 1 && r.Workers <= mostFitted && r.StepMs > 0 && systemOf(r.System).lockstep()
+}
 
 // fit returns f with the processor times of messages and bytes that predict the steps of
 // measured rows best, by the sum of squares of relative errors. It uses rows of 2 to

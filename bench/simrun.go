@@ -82,6 +82,9 @@ func (f *SimulationRun) Check() error {
 			return fmt.Errorf("--system %s: the algorithm must be one of %v, not %q", name, simulatedMethods, method)
 		}
 	}
+	if i := slices.IndexFunc(others, func(name string) bool { return !systemOf(name).lockstep() }); i >= 0 {
+		return fmt.Errorf("--system %s: workers that do not step together cannot be simulated; leave it out", others[i])
+	}
 	return checkSystems(others)
 }
 

@@ -242,7 +242,8 @@ func TestSimulationCheck(t *testing.T) {
 		"--link: rate must be":                 func(f *SimulationRun) { f.Link = "fast" },
 		"--latency must be at least 0":         func(f *SimulationRun) { f.Latency = -1 },
 		`--system must be names from`:          func(f *SimulationRun) { f.System = "allreduce:ring,gossip" },
-		`--system allreduce:shared: the algorithm must be one of [ring direct`: func(f *SimulationRun) { f.System = "allreduce:shared" },
+		"--system ps-peers:2: workers that do not step together cannot be simulated": func(f *SimulationRun) { f.System = "allreduce,ps-peers:2" },
+		`--system allreduce:shared: the algorithm must be one of [ring direct`:       func(f *SimulationRun) { f.System = "allreduce:shared" },
 	} {
 		f := SimulationRun{Workers: []int{2}, System: "allreduce,allreduce:ring,ps-sync:2", Compute: time.Second, Link: "1gbit"}
 		change(&f)

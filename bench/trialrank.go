@@ -152,11 +152,17 @@ func (r *trialRank) train(ctx context.Context, served *collective.Group) error {
 	if after, ok := machine.ProcessorTimes(); ok && counted {
 		busy = after.BusySince(before)
 	}
+	if ended := job.Disconnect(ctx, c.Strategy); ended != nil {
+		return ended
+	}
 	if ended := job.EndServers(ctx, r.group, served); ended != nil {
 		return ended
 	}
-	return cmp.Or(r.report(ctx, result, busy, stopped), err)
+	return cmp.Or(r.report(ctx, result, job.Stale(c.Strategy), busy, stopped), err)
 }
+
+// lockstep reports whether all workers make the same steps.
+func (r *trialRank) lockstep() bool { return systemOf(r.System).lockstep() }
 
 // unevaluated is a Task without test rows.
 type unevaluated struct{ trainer.Task }
@@ -177,7 +183,9 @@ func (r *trialRank) begin(ctx context.Context) error {
 		}
 	}
 	r.before = r.sent()
-	r.times.sent = r.sent
+	if r.lockstep() {
+		r.times.sent = r.sent
+	}
 	return r.group.Barrier(ctx)
 }
 
@@ -204,10 +212,13 @@ const (
 )
 
 // report gathers the measurements of all ranks. Rank 0 emits them as an event, unless the
-// training was stopped.
-func (r *trialRank) report(ctx context.Context, result trainer.Result, busy float64, stopped bool) error {
+// training was stopped. stale is nil if all workers made the same steps.
+func (r *trialRank) report(ctx context.Context, result trainer.Result, stale *event.Staleness, busy float64, stopped bool) error {
 	// The rank that waited least did not wait for others: its time is the exchange itself.
 	least := slices.Clone(r.times.exchange)
+	if !r.lockstep() { // ranks may make different numbers of steps
+		least = []float64{sum(r.times.exchange)}
+	}
 	if err := collective.AllReduce(ctx, r.group, least, collective.Min); err != nil {
 		return err
 	}
@@ -215,20 +226,33 @@ func (r *trialRank) report(ctx context.Context, result trainer.Result, busy floa
 	mine[reportElapsed] = result.Elapsed.Seconds()
 	mine[reportCompute], mine[reportUpdate], mine[reportEvaluation] = r.times.compute, r.times.update, r.times.evaluation
 	mine[reportStepSent] = r.times.sentEachStep()
+	if !r.lockstep() {
+		mine[reportStepSent] = float64(r.sent()) / float64(r.training.Steps)
+	}
 	all, err := r.gather(ctx, mine)
 	if err != nil || stopped || r.all.Rank() > 0 {
 		return err
 	}
-	e := &TrialMeasured{Params: r.params.Count(), Lens: lengthsOf(r.params), Trial: summarizeTrial(all, r.group.Size(), least, result.Steps)}
+	e := &TrialMeasured{Params: r.params.Count(), Lens: lengthsOf(r.params), Trial: summarizeTrial(all, r.group.Size(), least, r.training.Steps)}
 	var shared []bool
 	for rank := range r.all.Size() {
 		e.Locals = append(e.Locals, int(all[rank*reportLen+reportLocal]))
 		shared = append(shared, all[rank*reportLen+reportShared] == 1)
 	}
+	if stale != nil {
+		e.Trial.Used = 100 - stale.Discarded
+	}
 	e.Trial.Busy = busy
 	e.Trial.Links = Links(r.all.Size(), linkKind(r.all.View(), shared))
 	r.events.Emit(e)
 	return nil
+}
+
+func sum(seconds []float64) (total float64) {
+	for _, x := range seconds {
+		total += x
+	}
+	return total
 }
 
 // lengthsOf returns the number of elements of each parameter.
@@ -290,7 +314,7 @@ func linkKind(v collective.View, shared []bool) func(a, b int) string {
 
 // stepTimes is an Observer that adds up the times of a training, in seconds.
 type stepTimes struct {
-	sent func() int64 // bytes so far
+	sent func() int64 // bytes so far; nil if this is not known before the end
 
 	compute, update, evaluation float64
 	exchange                    []float64 // of each step
@@ -303,7 +327,9 @@ func (t *stepTimes) Stepped(e trainer.StepEvent) {
 	t.compute += e.Compute.Seconds()
 	t.update += e.Update.Seconds()
 	t.exchange = append(t.exchange, e.Exchange.Seconds())
-	t.now = t.sent()
+	if t.sent != nil {
+		t.now = t.sent()
+	}
 	if len(t.exchange) == 1 {
 		t.first = t.now
 	}

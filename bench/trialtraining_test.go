@@ -116,6 +116,26 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// Workers that do not step together make as many steps each, and rank 0 reports the part of the
+// gradients that was used.
+func TestTrialWithoutLockstep(t *testing.T) {
+	for system, most := range map[string]float64{"ps-async:colocated": 100, "ps-peers": 100, "ps-peers:2": 100, "ps-peers:100": 0} {
+		t.Run(system, func(t *testing.T) {
+			f := smallRun(t)
+			f.System, f.Evaluate = system, true
+			logs, errs := trialOf(t, f, nil)
+			require.NoError(t, errors.Join(errs...))
+			got := logs[0].events[1].(*TrialMeasured)
+			require.Equal(t, 3, got.Trial.Workers)
+			require.Equal(t, 4, got.Trial.Steps)
+			require.Positive(t, got.Trial.Compute)
+			require.LessOrEqual(t, got.Trial.Used, most)
+			require.Equal(t, most > 0, got.Trial.Used > 0, "%v", got.Trial.Used)
+			require.GreaterOrEqual(t, got.Trial.StepSent, int64(4*got.Params/2), "the gradients of other workers' shares")
+		})
+	}
+}
+
 // Emulated compute takes at least the given time per step.
 func TestTrialWithEmulatedCompute(t *testing.T) {
 	f := smallRun(t)

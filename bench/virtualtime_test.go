@@ -60,7 +60,7 @@ func TestTrialBeginsAfterCountTime(t *testing.T) {
 		g := collective.NewGroup(views[0], collective.OverTransport(views[0], transports[0]), collective.Options{})
 		defer g.Close()
 		var log eventLog
-		r := &trialRank{all: g, group: g, events: &log}
+		r := &trialRank{ScalingRun: new(ScalingRun), all: g, group: g, events: &log}
 		begin := time.Now()
 		require.NoError(t, r.begin(t.Context()))
 		require.Equal(t, countTime, time.Since(begin))

@@ -83,7 +83,7 @@ func (f *scalingFlags) register(cmd *cobra.Command, c *catalog.Catalog) {
 		flags.IntSliceVar(&f.Workers, "workers", []int{1, 2, 4, 8, 16}, "worker counts to measure, a `LIST` that includes 1")
 		flags.IntVar(&f.Trials, "trials", 3, "train `N` times with each worker count")
 		flags.IntVar(&f.Steps, "steps", 100, "train for `N` steps each time")
-		flags.StringVar(&f.System, "system", bench.Systems()[0], "`NAMES` of the strategies to measure: "+strings.Join(bench.Systems(), ","))
+		flags.StringVar(&f.System, "system", bench.Systems()[0], "`NAMES` of the strategies to measure, separated by commas: "+strings.Join(bench.Systems(), ", "))
 		flags.StringVar(&f.Compute.Flag, "compute", "real", "`HOW` to compute: real, or emulate:TIME, such as emulate:116.7ms, to wait that long in each step instead")
 		flags.IntVar(&f.Compute.InnerSteps, "inner-steps", job.DefaultInnerSteps, "with local-sgd and diloco, workers train alone for `N` steps between exchanges")
 		flags.BoolVar(&f.Evaluate, "evaluate", false, "evaluate as the config says, and include that in the time")

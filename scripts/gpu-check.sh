@@ -19,7 +19,7 @@
 #   train         60  110   the command on both examples, 1 worker and 2 that share the GPU:
 #                           accuracy within a point of the CPU's; gradients in buckets
 #   entities      15   60   examples/ner.cfg: 1000 steps in at most 5 s; without dropout,
-#                           the losses of 100 steps within 1e-3 of the CPU's
+#                           the losses of 25 steps within 1e-3 of the CPU's
 #   nccl          55  120   NCCL's operations, and processes that share the GPU
 #   kill          50  100   kill -9 of a rank: one graph per step, two, or none
 #   speed        140  200   training steps, alternating with PyTorch's, and goals

@@ -11,7 +11,7 @@ import (
 )
 
 // What the training of examples/ner.cfg must reach on a GPU: the seconds of its 1000 steps, and the
-// largest difference between its losses and those on the CPU.
+// largest difference between the losses of its first steps and those on the CPU.
 const (
 	entitySeconds = 5.
 	entityLoss    = 1e-3
@@ -20,7 +20,9 @@ const (
 // entities times the training of a recogniser of named entities, and compares its losses with those
 // on the CPU, without dropout.
 func (t trainings) entities(r *result) {
-	steps, compared, sentences := 1000, 100, "20000"
+	// After 50 steps, losses also differ by more between two libraries for products on a CPU. A
+	// test of nn/gpu compares 100 steps from equal weights.
+	steps, compared, sentences := 1000, 25, "20000"
 	if t.emulator {
 		steps, compared, sentences = 2, 2, "50"
 	}

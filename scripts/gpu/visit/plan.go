@@ -109,7 +109,7 @@ func (v *visit) parity(r *result) {
 func (v *visit) conformance(r *result) {
 	got := v.suites.run(r, suite{name: "conformance", binary: "gpu.test", dir: "nn/gpu", skip: long + "|^TestBF16",
 		trial:     "^(TestQueue|TestRecordAgain|TestTempsRepeat|TestMistakes)$", // go test runs all
-		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts", "TestIllegalAddress", "TestConv", "TestConvTraining", "TestConvChoices"}})
+		essential: []string{"TestBackend", "TestQueue", "TestRecordAgain", "TestTempsRepeat", "TestMistakes", "TestFuserTimed", "TestWithoutNVRTC", "TestTimedProducts", "TestIllegalAddress", "TestConv", "TestConvTraining", "TestConvChoices", "TestEntities", "TestEntitiesLockstep"}})
 	r.quote(got, "kernels of a step")
 }
 

@@ -78,21 +78,32 @@ func (g *Group) BroadcastAsync(ctx context.Context, v Vector, root int) *Work {
 
 // async queues a call, unless its arguments were rejected with err.
 func (g *caller) async(ctx context.Context, c Call, err error, dst, src Vector) *Work {
-	w := &Work{done: make(chan struct{}), run: func() error { return g.carryOut(ctx, &c, &dst, &src, nil) }}
 	if err == nil {
 		err = g.usable(c.Kind, &dst, &src)
 	}
-	if err == nil {
-		began := time.Now()
-		err = g.backlog.add(ctx, w, true)
-		if err != nil && !errors.Is(err, ErrClosed) {
-			err = g.giveUp(&c, time.Since(began), err)
-		}
-	}
 	if err != nil {
-		w.err = err
-		close(w.done)
+		return overWith(err)
 	}
+	return g.queue(ctx, &c, func() error { return g.carryOut(ctx, &c, &dst, &src, nil) })
+}
+
+// queue queues a call that run carries out.
+func (g *caller) queue(ctx context.Context, c *Call, run func() error) *Work {
+	w, began := &Work{done: make(chan struct{}), run: run}, time.Now()
+	err := g.backlog.add(ctx, w, true)
+	if err == nil {
+		return w
+	}
+	if !errors.Is(err, ErrClosed) {
+		err = g.giveUp(c, time.Since(began), err)
+	}
+	return overWith(err)
+}
+
+// overWith returns the Work of a call that was not made.
+func overWith(err error) *Work {
+	w := &Work{done: make(chan struct{}), err: err}
+	close(w.done)
 	return w
 }
 

@@ -30,6 +30,38 @@ func TestAllToAllVCountsAreCompared(t *testing.T) {
 		}
 		assert.ErrorIs(t, err, collective.ErrMismatch)
 	})
+	collectivetest.Ranks(t, 2, func(ctx context.Context, g *collective.Group) {
+		v := []collective.Vector{collective.Of([]float32{1, 2})}
+		dst, src := [][]collective.Vector{nil, nil}, [][]collective.Vector{nil, v}
+		if g.Rank() == 1 {
+			dst, src = [][]collective.Vector{{v[0], v[0]}, nil}, [][]collective.Vector{nil, nil}
+		}
+		w, err := collective.NewAllToAllW(g, collective.Float32, dst, src)
+		assert.NoError(t, err)
+		if err = w.Call(ctx); err == nil {
+			err = g.Barrier(ctx)
+		}
+		assert.ErrorIs(t, err, collective.ErrMismatch, "AllToAllW")
+	})
+}
+
+// The pieces of an AllToAllW must have its type, and be in host memory.
+func TestAllToAllWRefuses(t *testing.T) {
+	g := collectivetest.Local(t, 1)[0]
+	one, other := []collective.Vector{collective.Of([]float32{1})}, []collective.Vector{collective.Of([]int32{1})}
+	for want, c := range map[string]struct {
+		t        collective.DType
+		dst, src [][]collective.Vector
+	}{
+		"pass a list of vectors for each of 1 ranks": {collective.Float32, nil, [][]collective.Vector{one}},
+		"is not an element type":                     {0, [][]collective.Vector{one}, [][]collective.Vector{one}},
+		"of int32[1] with rank 0":                    {collective.Float32, [][]collective.Vector{one}, [][]collective.Vector{other}},
+		"of float32[1] on device 2 with rank 0":      {collective.Float32, [][]collective.Vector{one}, [][]collective.Vector{{collective.OnDevice(2, 64, 1, collective.Float32)}}},
+		"rank 0 sends itself 4 bytes and receives 8": {collective.Float32, [][]collective.Vector{{one[0], one[0]}}, [][]collective.Vector{one}},
+	} {
+		_, err := collective.NewAllToAllW(g, c.t, c.dst, c.src)
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // If a rank gives up a call that waits for asynchronous ones, the others get an error,

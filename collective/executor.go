@@ -37,7 +37,7 @@ func (e *executor) perform(o *Operation) error {
 	case KindScatter:
 		return e.scatter(h, o.Dst, o.Src)
 	case KindAllToAll:
-		return e.allToAll(h, o.Dst, o.Src, o.Counts)
+		return e.allToAll(o)
 	case KindSend:
 		if int(h.Call.Root) == e.rank {
 			return e.sendRecv(o, nil)

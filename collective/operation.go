@@ -9,9 +9,10 @@ const GatherBytes = 4 << 10
 // fields were just stored takes longer than storing them: wide loads have to
 // wait for narrow stores.
 type Operation struct {
-	Header          // Job, Epoch and Group are filled in by the engine
-	Dst, Src Vector // may be the same memory
-	Counts   []int  // of V operations; else nil
+	Header              // Job, Epoch and Group are filled in by the engine
+	Dst, Src Vector     // may be the same memory
+	Counts   []int      // of V operations; else nil
+	W        *AllToAllW // has the memory of an AllToAllW; else nil
 }
 
 // Memory returns the host memory of Dst and Src; see Vector.Host. Unlike Vector's own
@@ -22,11 +23,11 @@ func (o *Operation) Memory() (dst, src []byte) { return o.Dst.memory(), o.Src.me
 // element in bytes.
 func (o *Operation) Elements() (arena, width int) { return o.Src.arena, o.Src.dtype.Size() }
 
-// set fills in everything but the counts.
+// set fills in everything but Counts and W.
 func (o *Operation) set(seq, step uint64, c *Call, dst, src *Vector) {
 	o.Seq, o.Step, o.Part, o.Len = seq, step, 0, 0
 	o.Call.set(c)
 	o.Dst.set(dst)
 	o.Src.set(src)
-	o.Counts = nil
+	o.Counts, o.W = nil, nil
 }

@@ -135,6 +135,20 @@ func testAllToAll(t *testing.T, groups []*collective.Group) {
 			src := Operands[int64](g.Rank(), before(sends, size))
 			dst := make([]int64, before(recvs, size))
 			assert.NoError(t, g.AllToAllV(ctx, collective.Of(dst), collective.Of(src), sends, recvs))
+			again := make([]int64, len(dst))
+			w, err := collective.NewAllToAllW(g, collective.Int64, cut(again, recvs, 3), cut(src, sends, 2))
+			if !assert.NoError(t, err) {
+				return
+			}
+			assert.NoError(t, w.Call(ctx))
+			checkSame(t, g, dst, again, "W")
+			clear(again)
+			work := w.Start(ctx)
+			nothing, err := collective.NewAllToAllW(g, collective.Uint8, make([][]collective.Vector, size), make([][]collective.Vector, size))
+			assert.NoError(t, err)
+			assert.NoError(t, nothing.Call(ctx))
+			assert.NoError(t, work.Wait(ctx))
+			checkSame(t, g, dst, again, "W in the background")
 			for r := range size {
 				lo := 0 // offset in r's operands of what it sends here
 				total := 0
@@ -149,6 +163,19 @@ func testAllToAll(t *testing.T, groups []*collective.Group) {
 			}
 		})
 	}
+}
+
+// cut returns the vectors of an AllToAllW for the pieces of an AllToAllV. Each piece is cut
+// into as many vectors.
+func cut(s []int64, counts []int, vectors int) [][]collective.Vector {
+	all := make([][]collective.Vector, len(counts))
+	for r, n := range counts {
+		for k := range vectors {
+			all[r] = append(all[r], collective.Of(s[k*n/vectors:(k+1)*n/vectors]))
+		}
+		s = s[n:]
+	}
+	return all
 }
 
 // testSend makes every rank send round the ring, then one pair of ranks, then all

@@ -1,8 +1,11 @@
 package paramserver
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,4 +113,62 @@ func TestShareFileDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "it belongs to another training")
 	_, err = openShareFile(t.TempDir(), nil, 1)
 	require.ErrorContains(t, err, "opening the file of this server")
+}
+
+// Whatever a file holds, reading it gives what was kept, or an error that names the file. With
+// sign, both headers get the checksum that they need, so that a reader believes them.
+func FuzzShareFile(f *testing.F) {
+	lens := []int{16, 5}
+	kept := func(id string) []byte {
+		path := filepath.Join(f.TempDir(), "share")
+		s, err := openShareFile(path, []byte(id), 21)
+		require.NoError(f, err)
+		require.NoError(f, s.save(4, arenasOf(4, lens...)))
+		require.NoError(f, s.save(5, arenasOf(5, lens...)))
+		require.NoError(f, s.close())
+		file, err := os.ReadFile(path)
+		require.NoError(f, err)
+		return file
+	}
+	good := kept("a")
+	const half = 2 * shareHeaderSpace
+	for _, sign := range []bool{false, true} {
+		f.Add(good, sign)
+		f.Add(kept("b"), sign)
+		for _, n := range []int{0, 1, shareHeaderLen - 1, shareHeaderSpace + 8, half, half + idAt, half + shareHeaderLen, len(good) - 1} {
+			f.Add(good[:n], sign)
+		}
+		for _, at := range []int{0, stepAt, stepAt + 7, idAt, payloadAt, checkAt, shareHeaderSpace, half + stepAt, half + shareHeaderSpace + 83} {
+			bad := slices.Clone(good)
+			bad[at] ^= 0x80
+			f.Add(bad, sign)
+		}
+	}
+	f.Fuzz(func(t *testing.T, file []byte, sign bool) {
+		for at := 0; sign && at+shareHeaderLen <= len(file) && at <= half; at += half {
+			header := file[at : at+shareHeaderLen]
+			binary.LittleEndian.PutUint32(header[checkAt:], crc32.Checksum(header[:checkAt], castagnoli))
+		}
+		path := filepath.Join(t.TempDir(), "share")
+		require.NoError(t, os.WriteFile(path, file, 0o600))
+		s := openTest(t, path, "a", 21)
+		newest, err := s.newest()
+		if err != nil {
+			require.ErrorContains(t, err, path)
+			newest = 5
+		}
+		require.GreaterOrEqual(t, newest, int64(0))
+		for _, step := range []int64{newest, max(newest-1, 0), 4, 5} {
+			got := arenasOf(0, lens...)
+			if err := s.load(step, got); err != nil {
+				require.ErrorContains(t, err, path)
+				continue
+			}
+			if !sign {
+				require.Contains(t, []int64{4, 5}, step)
+				require.Equal(t, arenasOf(float32(step), lens...), got)
+			}
+			require.Contains(t, [][][]float32{arenasOf(4, lens...), arenasOf(5, lens...)}, got)
+		}
+	})
 }
